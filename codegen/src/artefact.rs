@@ -1,0 +1,306 @@
+//! What a compiled kernel is: the artefact that macros build into the author's crate and that late instances build at run time.
+//!
+//! A [`Kernel`] is plain data. For listed instances every part is a constant in the author's binary (`Cow::Borrowed`); for kernels
+//! built while a graph is compiled the parts are owned. Devices need nothing else to run it, and neither do programs that bring
+//! a device of their own.
+//!
+//! # Binding and parameter layout
+//! * Storage buffers take bindings `0..bindings.len()` of group (descriptor set) 0, in the order of the author's signature.
+//! * Parameters are one block of [`Params::size`] bytes, the same bytes on every target, little-endian, described field by field.
+//!   With [`ParamTransport::Buffer`] the block is binding `bindings.len()`: a uniform buffer with a dynamic offset on WGSL, a
+//!   storage buffer with a dynamic offset on Vulkan, a pointer argument after the buffers' on CUDA. With
+//!   [`ParamTransport::Value`] it is the push-constant range on Vulkan and a struct by value after the buffers on CUDA.
+//! * Beside the author's own parameters the block holds hidden ones ([`ParamRole`]): the length and the first element of each
+//!   buffer, the extents and strides of views, and the number of workgroups asked for.
+//! * A device that has pointers (CUDA, CPU) adds the byte offset to the pointer and passes [`ParamRole::Offset`] as 0.
+//! * Every binding covers a multiple of 16 bytes.
+
+use std::borrow::Cow;
+
+use serde::{Deserialize, Serialize};
+
+pub use crate::target::{Feature, Features, ParamTransport, Target};
+
+/// A string that is a constant or owned.
+pub type Text = Cow<'static, str>;
+/// A list that is a constant or owned.
+pub type List<T> = Cow<'static, [T]>;
+
+/// A kernel instance, compiled for every target that it lists.
+#[derive(Clone, Debug)]
+pub struct Kernel {
+    /// The instance's name: the author's, followed by the values of its generics (`matmul_f32_64`). It is also the entry point's
+    /// name in every emitted text.
+    pub name: Text,
+    /// The author's documentation.
+    pub doc: Text,
+    /// Storage buffers, in signature order.
+    pub bindings: List<Binding>,
+    /// The parameter block.
+    pub params: Params,
+    /// Invocations of a workgroup along x, y, z.
+    pub workgroup_size: [u32; 3],
+    /// Bytes of workgroup memory.
+    pub workgroup_bytes: u32,
+    /// How many grid dimensions the kernel looks at.
+    pub grid: GridKind,
+    /// Emitted code: for each target, the variants from the one that wants most features to the one that wants least.
+    pub variants: List<Variant>,
+    /// The function that runs it on the CPU; `None` for a late instance, which the evaluator runs from `ir`.
+    pub cpu: Option<CpuFunction>,
+    /// The generic IR, as `ir::Module::to_bytes` wrote it.
+    pub ir: List<u8>,
+    /// The values of the generics in this instance, as `ir::Instance::to_bytes` wrote them.
+    pub instance: List<u8>,
+    /// A hash of everything that decides the emitted code; equal kernels have equal hashes, on every machine.
+    pub hash: [u8; 16],
+}
+
+impl Kernel {
+    /// The variant for `target` that wants the most features among those that `features` and `transport` allow, and the reason
+    /// why there is none.
+    ///
+    /// # Errors
+    /// Names the kernel and either the missing target or the features that every variant wants and the device lacks.
+    pub fn variant(
+        &self,
+        target: Target,
+        features: Features,
+        transport: ParamTransport,
+    ) -> Result<&Variant, VariantError> {
+        let mut of_target =
+            self.variants.iter().filter(|v| v.target == target && v.transport == transport).peekable();
+        if of_target.peek().is_none() {
+            return Err(VariantError::NoTarget { kernel: self.name.to_string(), target });
+        }
+        let mut least = None;
+        for variant in of_target {
+            if features.contains(variant.features) {
+                return Ok(variant);
+            }
+            least = Some(variant.features);
+        }
+        let missing = least.map_or(Features::NONE, |f| Features(f.0 & !features.0));
+        Err(VariantError::MissingFeatures {
+            kernel: self.name.to_string(),
+            target,
+            missing: missing.iter().map(Feature::name).collect::<Vec<_>>().join(", "),
+        })
+    }
+
+    /// The position of the binding of that name.
+    pub fn binding(&self, name: &str) -> Option<usize> {
+        self.bindings.iter().position(|binding| binding.name == name)
+    }
+}
+
+/// Why a kernel has no code for a device.
+#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
+pub enum VariantError {
+    /// The author's `targets(..)` leaves this target out.
+    #[error("kernel `{kernel}` is not compiled for {}", target.name())]
+    NoTarget {
+        /// The kernel.
+        kernel: String,
+        /// The target asked for.
+        target: Target,
+    },
+    /// Every variant wants a feature that the device lacks.
+    #[error("kernel `{kernel}` needs the feature {missing} on {}, which this device lacks", target.name())]
+    MissingFeatures {
+        /// The kernel.
+        kernel: String,
+        /// The target asked for.
+        target: Target,
+        /// The names of what is missing.
+        missing: String,
+    },
+}
+
+/// One storage buffer of a kernel.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Binding {
+    /// The author's name for it.
+    pub name: Text,
+    /// What the slice's elements are, as the host sees them.
+    pub element: Element,
+    /// What the kernel does with it.
+    pub access: Access,
+    /// Elements that the widest access moves at once: an element offset must be a multiple of it.
+    pub vector: u32,
+    /// For a view, its rank; `None` for a plain slice.
+    pub view: Option<u32>,
+}
+
+/// The element type of a buffer, as host memory.
+#[derive(Clone, Debug, PartialEq, Eq, Hash, Serialize, Deserialize)]
+pub struct Element {
+    /// Its name in Rust: `f32`, `Vec4<f32>`, `Particle`.
+    pub name: Text,
+    /// Bytes from one element to the next.
+    pub size: u32,
+    /// Alignment in bytes.
+    pub align: u32,
+}
+
+/// What a kernel does with a buffer.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, Serialize, Deserialize)]
+pub enum Access {
+    /// `&[T]`: reads only.
+    Read,
+    /// `&mut [T]` of which no element is read.
+    Write,
+    /// `&mut [T]`.
+    ReadWrite,
+    /// `&[Atomic<T>]`.
+    Atomic,
+}
+
+impl Access {
+    /// Whether the kernel may change the buffer.
+    pub const fn writes(self) -> bool {
+        !matches!(self, Self::Read)
+    }
+
+    /// Whether the kernel may look at the buffer's contents.
+    pub const fn reads(self) -> bool {
+        !matches!(self, Self::Write)
+    }
+}
+
+/// The parameter block.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Params {
+    /// Bytes of the block, a multiple of 16.
+    pub size: u32,
+    /// Its fields, by ascending offset.
+    pub fields: List<ParamField>,
+}
+
+/// One field of the parameter block.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct ParamField {
+    /// The name in the emitted text: the author's, or `x_len`, `x_offset`, `x_extents`, `x_strides`, `group_count`.
+    pub name: Text,
+    /// What it means.
+    pub role: ParamRole,
+    /// What it is.
+    pub ty: ParamType,
+    /// Bytes from the start of the block.
+    pub offset: u32,
+}
+
+/// What a parameter means.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, Serialize, Deserialize)]
+pub enum ParamRole {
+    /// One of the author's, by position among them.
+    User(u32),
+    /// Elements of the buffer at that binding.
+    Length(u32),
+    /// The element of the bound range at which the buffer at that binding starts.
+    Offset(u32),
+    /// A view's extents.
+    Extents(u32),
+    /// A view's strides, in elements.
+    Strides(u32),
+    /// The number of workgroups asked for; those beyond return at once. Only kernels with [`GridKind::Linear`] have it.
+    GroupCount,
+}
+
+/// The type of a parameter: `count` values of `scalar`, an array if `array`.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, Serialize, Deserialize)]
+pub struct ParamType {
+    /// The scalar, as it lies in the block: every one takes 4 bytes; `bool` is 0 or 1, `usize` and enums are `u32`.
+    pub scalar: ParamScalar,
+    /// 1 for a scalar, 2 to 4 for a vector, the length of an array.
+    pub count: u32,
+    /// Whether it is an array; arrays start at a multiple of 16 bytes and fill one.
+    pub array: bool,
+}
+
+/// The scalar types that parameters are made of.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, Serialize, Deserialize)]
+pub enum ParamScalar {
+    /// 32-bit float.
+    F32,
+    /// 32-bit signed integer.
+    I32,
+    /// 32-bit unsigned integer.
+    U32,
+    /// `usize` on the host, 32 bits in the block.
+    Index,
+    /// 0 or 1 in 32 bits.
+    Bool,
+}
+
+/// How a grid is understood.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, Serialize, Deserialize)]
+pub enum GridKind {
+    /// The kernel knows only linear indices: the device may fold the workgroups over x and y as its limits want; the linear
+    /// workgroup index is `x + y * groups_x`, and workgroups from `group_count` on return before any barrier.
+    Linear,
+    /// The kernel looks at x, y and z: the grid is launched as given.
+    Volume,
+}
+
+/// The code of one variant.
+#[derive(Clone, Debug)]
+pub struct Variant {
+    /// The language.
+    pub target: Target,
+    /// Names the profile in file names: `portable`, `subgroups`, `f16`, `subgroups-f16`.
+    pub profile: Text,
+    /// What a device must have.
+    pub features: Features,
+    /// How parameters reach it.
+    pub transport: ParamTransport,
+    /// The code itself.
+    pub code: Code,
+}
+
+/// Emitted code.
+#[derive(Clone, Debug)]
+pub enum Code {
+    /// WGSL or CUDA C.
+    Text(Text),
+    /// SPIR-V words, little-endian, aligned to 4 bytes.
+    Spirv(List<u8>),
+}
+
+/// The compiled form of a kernel on the CPU.
+#[derive(Clone, Copy)]
+pub struct CpuFunction {
+    /// Runs the workgroups `first..end` (linear, x fastest) of the grid in `arguments`.
+    ///
+    /// # Safety
+    /// `arguments` must describe, for each binding, memory that is valid for reads (and writes, where the binding's access says
+    /// so) of its bytes for the whole call, not otherwise accessed in a conflicting way, and aligned to the element size times `Binding::vector` (16 bytes at most); `params` must
+    /// be a block laid out as the kernel's [`Params`].
+    pub entry: unsafe fn(arguments: &CpuArguments<'_>, first: u64, end: u64),
+}
+
+impl std::fmt::Debug for CpuFunction {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.write_str("CpuFunction")
+    }
+}
+
+/// What a kernel on the CPU gets.
+#[derive(Clone, Copy, Debug)]
+pub struct CpuArguments<'a> {
+    /// One for each binding, in order; offsets are already added.
+    pub buffers: &'a [CpuBuffer],
+    /// The parameter block, aligned to 16 bytes.
+    pub params: &'a [u8],
+    /// Workgroups along x, y, z; for [`GridKind::Linear`] all of them lie along x.
+    pub groups: [u32; 3],
+}
+
+/// Memory of one binding on the CPU.
+#[derive(Clone, Copy, Debug)]
+pub struct CpuBuffer {
+    /// Its first byte.
+    pub pointer: *mut u8,
+    /// Bytes that may be accessed from there.
+    pub bytes: usize,
+}

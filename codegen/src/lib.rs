@@ -1,0 +1,7 @@
+//! trefoil's compiler, a plain library with no GPU dependency: Rust syntax to kernel IR, the verifier, lowering, and one emitter
+//! for each target.
+//!
+//! The way of a kernel: [`front`] → [`ir`] → [`verify`] → [`lower`] → [`emit`] → [`artefact`].
+
+pub mod artefact;
+pub mod target;

@@ -1,0 +1,183 @@
+//! Targets, optional features and profiles.
+//!
+//! A *target* is a language that kernels are emitted in. A *feature* is something a device of that target may or may not
+//! have. A *profile* is a target together with the features and limits that one emitted text relies on: a kernel has one
+//! variant per profile that makes a difference to it, and a device picks the first variant whose features it has.
+
+use serde::{Deserialize, Serialize};
+
+/// A language that kernels are emitted in.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord, Serialize, Deserialize)]
+pub enum Target {
+    /// WebGPU shading language, run by wgpu and browsers.
+    Wgsl,
+    /// SPIR-V 1.3 with the Vulkan memory model, run by Vulkan.
+    Spirv,
+    /// CUDA C without headers, compiled by NVRTC.
+    Cuda,
+    /// Rust, compiled with the author's crate.
+    Cpu,
+}
+
+impl Target {
+    /// Every target, in the order in which they are listed for people.
+    pub const ALL: [Self; 4] = [Self::Wgsl, Self::Spirv, Self::Cuda, Self::Cpu];
+
+    /// The name used in attributes, file names and on the command line.
+    pub const fn name(self) -> &'static str {
+        match self {
+            Self::Wgsl => "wgsl",
+            Self::Spirv => "spirv",
+            Self::Cuda => "cuda",
+            Self::Cpu => "cpu",
+        }
+    }
+
+    /// The target of that name.
+    pub fn from_name(name: &str) -> Option<Self> {
+        Self::ALL.into_iter().find(|target| target.name() == name)
+    }
+}
+
+/// An optional capability of a device.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord, Serialize, Deserialize)]
+#[repr(u8)]
+pub enum Feature {
+    /// Subgroup add, max, min, broadcast and shuffle.
+    Subgroups = 0,
+    /// 16-bit floats loaded from and stored to storage buffers directly; without it they travel packed in 32-bit words.
+    F16Storage = 1,
+}
+
+impl Feature {
+    /// Every feature.
+    pub const ALL: [Self; 2] = [Self::Subgroups, Self::F16Storage];
+
+    /// The name used in profiles and in `requires(..)`.
+    pub const fn name(self) -> &'static str {
+        match self {
+            Self::Subgroups => "subgroups",
+            Self::F16Storage => "f16",
+        }
+    }
+
+    /// The Rust path by which kernels name it, as in `target::has(Feature::Subgroups)`.
+    pub const fn variant_name(self) -> &'static str {
+        match self {
+            Self::Subgroups => "Subgroups",
+            Self::F16Storage => "F16Storage",
+        }
+    }
+
+    /// The feature whose Rust variant has that name.
+    pub fn from_variant_name(name: &str) -> Option<Self> {
+        Self::ALL.into_iter().find(|feature| feature.variant_name() == name)
+    }
+}
+
+/// A set of features.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash, PartialOrd, Ord, Serialize, Deserialize)]
+pub struct Features(pub u32);
+
+impl Features {
+    /// No feature.
+    pub const NONE: Self = Self(0);
+
+    /// The set of `features`.
+    pub const fn of(features: &[Feature]) -> Self {
+        let mut bits = 0;
+        let mut i = 0;
+        while i < features.len() {
+            bits |= 1 << features[i] as u32;
+            i += 1;
+        }
+        Self(bits)
+    }
+
+    /// Whether `feature` is in the set.
+    pub const fn has(self, feature: Feature) -> bool {
+        self.0 & (1 << feature as u32) != 0
+    }
+
+    /// Whether every feature of `other` is in this set.
+    pub const fn contains(self, other: Self) -> bool {
+        self.0 & other.0 == other.0
+    }
+
+    /// Both sets together.
+    #[must_use]
+    pub const fn union(self, other: Self) -> Self {
+        Self(self.0 | other.0)
+    }
+
+    /// What both sets have.
+    #[must_use]
+    pub const fn intersection(self, other: Self) -> Self {
+        Self(self.0 & other.0)
+    }
+
+    /// How many features the set holds.
+    pub const fn count(self) -> u32 {
+        self.0.count_ones()
+    }
+
+    /// The features of the set, in declaration order.
+    pub fn iter(self) -> impl Iterator<Item = Feature> {
+        Feature::ALL.into_iter().filter(move |feature| self.has(*feature))
+    }
+}
+
+/// How launch parameters reach a kernel.
+///
+/// A launch by hand passes them by value. A recorded schedule keeps whatever may change from run to run in one device
+/// buffer of run words, from which its kernels read their parameters, so that nothing is recorded again.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord, Serialize, Deserialize)]
+pub enum ParamTransport {
+    /// Push constants on Vulkan, a struct by value on CUDA.
+    Value,
+    /// A range of a device buffer: a storage buffer on Vulkan, a pointer on CUDA. WGSL always has a uniform buffer, which serves
+    /// both cases, and is emitted as `Buffer` alone.
+    Buffer,
+}
+
+/// A target with the features and limits that one emitted text relies on.
+#[derive(Clone, Debug, PartialEq, Eq, Hash, Serialize, Deserialize)]
+pub struct Profile {
+    /// The language.
+    pub target: Target,
+    /// What the text may use.
+    pub features: Features,
+    /// Bytes of workgroup memory that any device of the profile has.
+    pub max_workgroup_bytes: u32,
+    /// Storage buffers that any device of the profile can bind to one kernel.
+    pub max_storage_buffers: u32,
+    /// Invocations in a workgroup.
+    pub max_invocations: u32,
+}
+
+impl Profile {
+    /// The profile that every device of `target` has: no optional feature, 8 storage buffers, 256 invocations, 16 KiB of
+    /// workgroup memory (48 KiB and 1024 invocations on CUDA, the same as WebGPU's on the CPU).
+    pub const fn portable(target: Target) -> Self {
+        let (max_workgroup_bytes, max_invocations, max_storage_buffers) = match target {
+            Target::Cuda => (48 * 1024, 1024, 64),
+            Target::Wgsl | Target::Spirv | Target::Cpu => (16 * 1024, 256, 8),
+        };
+        Self { target, features: Features::NONE, max_workgroup_bytes, max_storage_buffers, max_invocations }
+    }
+
+    /// The portable profile with optional features.
+    #[must_use]
+    pub const fn with(mut self, features: Features) -> Self {
+        self.features = features;
+        self
+    }
+
+    /// `portable`, or the names of the features joined by `-`; it is a part of file names.
+    pub fn name(&self) -> String {
+        if self.features == Features::NONE {
+            return "portable".to_owned();
+        }
+        self.features.iter().map(Feature::name).collect::<Vec<_>>().join("-")
+    }
+}

@@ -1,0 +1,361 @@
+//! The interface between programs and devices.
+//!
+//! A [`Device`] is a handle that programs hold; a [`Backend`] is what a device crate implements. The interface is small: memory,
+//! pipelines, and lists of [`Command`]s that are run at once or recorded and run many times. What devices may do differently is
+//! data ([`Properties`]), never a method to ask.
+//!
+//! # Rules for backends
+//! * Nothing is compiled, allocated for a kernel, or looked up by name after [`Backend::load`]; [`Counters`] prove it.
+//! * Commands of a list run as if one after the other. A backend may overlap two commands only if no [`Command::Barrier`] stands
+//!   between them: whoever makes the list places barriers wherever the byte ranges need them.
+//! * Lists submitted one after the other run in that order, and later ones see what earlier ones wrote.
+//! * Freed memory stays alive until the device is done with it.
+//! * After the device is lost, every call is the same `Err` that names the first failing command.
+//! * No call panics, whatever its arguments.
+
+use std::any::Any;
+use std::fmt;
+use std::sync::Arc;
+
+use trefoil_codegen::artefact::{Features, Kernel, ParamTransport, Target};
+
+use crate::error::{Error, Result};
+
+/// What kind of device it is, which is also the name by which users ask for it.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
+pub enum DeviceKind {
+    /// The processor, through compiled Rust.
+    Cpu,
+    /// Any GPU, through wgpu.
+    Wgpu,
+    /// Any GPU with a Vulkan driver.
+    Vulkan,
+    /// NVIDIA GPUs.
+    Cuda,
+}
+
+impl DeviceKind {
+    /// Every kind.
+    pub const ALL: [Self; 4] = [Self::Cpu, Self::Wgpu, Self::Vulkan, Self::Cuda];
+
+    /// `cpu`, `wgpu`, `vulkan` or `cuda`.
+    pub const fn name(self) -> &'static str {
+        match self {
+            Self::Cpu => "cpu",
+            Self::Wgpu => "wgpu",
+            Self::Vulkan => "vulkan",
+            Self::Cuda => "cuda",
+        }
+    }
+
+    /// The language that such a device loads.
+    pub const fn target(self) -> Target {
+        match self {
+            Self::Cpu => Target::Cpu,
+            Self::Wgpu => Target::Wgsl,
+            Self::Vulkan => Target::Spirv,
+            Self::Cuda => Target::Cuda,
+        }
+    }
+}
+
+impl fmt::Display for DeviceKind {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(self.name())
+    }
+}
+
+/// What a device is and what it allows, as data.
+#[derive(Clone, Debug)]
+pub struct Properties {
+    /// The kind.
+    pub kind: DeviceKind,
+    /// The adapter's name, as its driver tells it.
+    pub name: String,
+    /// The driver and its version.
+    pub driver: String,
+    /// Whether it is a processor that plays a GPU; `auto` never picks such a device.
+    pub software: bool,
+    /// Optional features that kernels may use.
+    pub features: Features,
+    /// Numbers that launches and plans must respect.
+    pub limits: Limits,
+}
+
+/// Numbers that launches and plans must respect.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Limits {
+    /// Bytes of the largest single piece of memory.
+    pub max_allocation_bytes: u64,
+    /// Bytes of the largest range bound to a kernel.
+    pub max_binding_bytes: u64,
+    /// A bound range starts at a multiple of this many bytes.
+    pub binding_alignment: u64,
+    /// Storage buffers that one kernel may bind, the parameter block not counted.
+    pub max_storage_buffers: u32,
+    /// Bytes of workgroup memory.
+    pub max_workgroup_bytes: u32,
+    /// Invocations in a workgroup.
+    pub max_invocations: u32,
+    /// Invocations in a workgroup, by axis.
+    pub max_workgroup_size: [u32; 3],
+    /// Workgroups in a dispatch, by axis.
+    pub max_groups: [u32; 3],
+    /// The smallest subgroup.
+    pub min_subgroup: u32,
+    /// The largest subgroup.
+    pub max_subgroup: u32,
+    /// Whether one dispatch may bind parts of one piece of memory both for reading and for writing. wgpu and browsers refuse
+    /// that even for disjoint ranges.
+    pub shares_memory_within_dispatch: bool,
+}
+
+/// A piece of device memory. It is freed when the last handle goes and the device is done with it.
+pub trait Memory: Any + Send + Sync + fmt::Debug {
+    /// Its size in bytes, as asked for.
+    fn bytes(&self) -> u64;
+    /// For the backend that made it.
+    fn as_any(&self) -> &dyn Any;
+    /// Identifies the device that made it ([`Device::id`]).
+    fn device(&self) -> u64;
+}
+
+/// A kernel made ready on a device.
+pub trait Pipeline: Any + Send + Sync + fmt::Debug {
+    /// The kernel that it runs.
+    fn kernel(&self) -> &Arc<Kernel>;
+    /// For the backend that made it.
+    fn as_any(&self) -> &dyn Any;
+    /// Identifies the device that made it ([`Device::id`]).
+    fn device(&self) -> u64;
+}
+
+/// A list of commands made ready to run many times.
+pub trait Recording: Any + Send + Sync + fmt::Debug {
+    /// For the backend that made it.
+    fn as_any(&self) -> &dyn Any;
+}
+
+/// A range of a piece of memory.
+#[derive(Clone, Debug)]
+pub struct MemoryRange {
+    /// The memory.
+    pub memory: Arc<dyn Memory>,
+    /// Its first byte.
+    pub offset: u64,
+    /// How many bytes.
+    pub bytes: u64,
+}
+
+/// One thing for a device to do.
+#[derive(Clone, Debug)]
+pub enum Command {
+    /// Runs a kernel.
+    Dispatch(DispatchCommand),
+    /// Everything before is finished, and its writes are visible to everything after.
+    Barrier,
+}
+
+/// A kernel with everything that it needs.
+#[derive(Clone, Debug)]
+pub struct DispatchCommand {
+    /// The kernel, loaded for the transport that `params` uses.
+    pub pipeline: Arc<dyn Pipeline>,
+    /// The range of each binding: at a multiple of [`Limits::binding_alignment`], its length padded to 16 bytes and within its memory.
+    pub bindings: Vec<MemoryRange>,
+    /// The parameter block.
+    pub params: ParamSource,
+    /// The workgroups to launch, already folded to the device's limits.
+    pub groups: GroupSource,
+    /// Names it in errors, profiles and debuggers.
+    pub label: Arc<str>,
+}
+
+/// Where a parameter block comes from.
+#[derive(Clone, Debug)]
+pub enum ParamSource {
+    /// These bytes, for [`ParamTransport::Value`].
+    Value(Vec<u8>),
+    /// The run words from this byte on (a multiple of 256), for [`ParamTransport::Buffer`].
+    RunWords(u32),
+}
+
+/// Where the number of workgroups comes from.
+#[derive(Clone, Copy, Debug)]
+pub enum GroupSource {
+    /// These.
+    Value([u32; 3]),
+    /// Three `u32` in the run words at this byte (a multiple of 4); never more than `bound` along any axis. A device without
+    /// indirect dispatch launches `bound`, since workgroups past the end return at once.
+    RunWords {
+        /// Where the numbers lie.
+        offset: u32,
+        /// The most there can be.
+        bound: [u32; 3],
+    },
+}
+
+/// What one run of a recording brings and takes.
+#[derive(Debug, Default)]
+pub struct RunIo<'a> {
+    /// New contents of the recording's run words, if they changed since its last run.
+    pub run_words: Option<&'a [u8]>,
+    /// Bytes to write before the first command.
+    pub uploads: Vec<(MemoryRange, &'a [u8])>,
+    /// Bytes to read after the last command.
+    pub downloads: Vec<(MemoryRange, &'a mut [u8])>,
+}
+
+/// What a device has done since it was opened; tests hold them against what should have happened.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct Counters {
+    /// Kernels compiled or fetched from a cache.
+    pub pipelines: u64,
+    /// Of those, how many a cache on disk served.
+    pub pipelines_from_cache: u64,
+    /// Lists of commands recorded.
+    pub recordings: u64,
+    /// Recordings and lists run.
+    pub submissions: u64,
+    /// Pieces of memory made for callers.
+    pub allocations: u64,
+    /// Bytes of them that are still alive.
+    pub allocated_bytes: u64,
+}
+
+/// What a device crate implements.
+pub trait Backend: Send + Sync + fmt::Debug + 'static {
+    /// What it is and allows.
+    fn properties(&self) -> &Properties;
+
+    /// Makes `bytes` bytes of memory (0 is allowed), aligned for any binding, padded to at least 16 bytes behind the scenes; the
+    /// contents are unspecified.
+    ///
+    /// # Errors
+    /// The size is over the device's limit, or memory ran out.
+    fn allocate(&self, bytes: u64, label: &str) -> Result<Arc<dyn Memory>>;
+
+    /// Copies `data` to memory, after everything submitted before.
+    ///
+    /// # Errors
+    /// The range leaves the memory, the memory is another device's, or the device failed.
+    fn write(&self, to: &MemoryRange, data: &[u8]) -> Result<()>;
+
+    /// Copies memory to `data`, after everything submitted before, and waits for it.
+    ///
+    /// # Errors
+    /// As [`Backend::write`].
+    fn read(&self, from: &MemoryRange, data: &mut [u8]) -> Result<()>;
+
+    /// Makes kernels ready, in parallel, with caches on disk and in memory; the results are in the order of `kernels`.
+    ///
+    /// # Errors
+    /// Names the first kernel that has no variant for the device or that the driver refuses.
+    fn load(&self, kernels: &[Arc<Kernel>], transport: ParamTransport) -> Result<Vec<Arc<dyn Pipeline>>>;
+
+    /// Runs commands, without waiting for them. None of them may use run words.
+    ///
+    /// # Errors
+    /// Names the command that cannot run.
+    fn execute(&self, commands: &[Command]) -> Result<()>;
+
+    /// Waits until everything submitted is done.
+    ///
+    /// # Errors
+    /// The device failed.
+    fn wait(&self) -> Result<()>;
+
+    /// Prepares commands for many runs. `run_words` is the size of the recording's own buffer of run words, from which
+    /// [`ParamSource::RunWords`] and [`GroupSource::RunWords`] read.
+    ///
+    /// # Errors
+    /// Names the command that cannot be recorded.
+    fn record(&self, commands: &[Command], run_words: usize) -> Result<Arc<dyn Recording>>;
+
+    /// Runs a recording: uploads, commands, downloads; and waits for it.
+    ///
+    /// # Errors
+    /// A range or length is wrong, the first run brings no run words though the recording has some, or the device failed.
+    fn run(&self, recording: &dyn Recording, io: RunIo<'_>) -> Result<()>;
+
+    /// Runs commands one at a time and gives the device time of each in nanoseconds (0 for barriers), by the device's own clock.
+    ///
+    /// # Errors
+    /// As [`Backend::execute`]; and the device may have no clock.
+    fn time(&self, commands: &[Command]) -> Result<Vec<u64>>;
+
+    /// What it has done so far.
+    fn counters(&self) -> Counters;
+}
+
+/// A device that programs hold; clones are the same device.
+#[derive(Clone, Debug)]
+pub struct Device {
+    backend: Arc<dyn Backend>,
+    id: u64,
+}
+
+impl Device {
+    /// Wraps what a device crate opened. `id` is from [`next_device_id`], and is what the backend's memory and pipelines answer.
+    pub fn new(backend: Arc<dyn Backend>, id: u64) -> Self {
+        Self { backend, id }
+    }
+
+    /// What runs it.
+    pub fn backend(&self) -> &dyn Backend {
+        &*self.backend
+    }
+
+    /// Differs from every other device of the process.
+    pub fn id(&self) -> u64 {
+        self.id
+    }
+
+    /// What it is and allows.
+    pub fn properties(&self) -> &Properties {
+        self.backend.properties()
+    }
+
+    /// Its kind.
+    pub fn kind(&self) -> DeviceKind {
+        self.properties().kind
+    }
+
+    /// Numbers that launches and plans must respect.
+    pub fn limits(&self) -> &Limits {
+        &self.properties().limits
+    }
+
+    /// Checks that something was made by this device.
+    ///
+    /// # Errors
+    /// [`Error::OtherDevice`], which names `what`.
+    pub fn check_owner(&self, owner: u64, what: &str) -> Result<()> {
+        if owner == self.id {
+            return Ok(());
+        }
+        Err(Error::OtherDevice { what: what.to_owned(), device: self.properties().name.clone() })
+    }
+}
+
+/// A new device id.
+pub fn next_device_id() -> u64 {
+    use std::sync::atomic::{AtomicU64, Ordering};
+    static NEXT: AtomicU64 = AtomicU64::new(1);
+    NEXT.fetch_add(1, Ordering::Relaxed)
+}
+
+/// How to open a device.
+#[derive(Clone, Debug, Default)]
+pub struct DeviceOptions {
+    /// Which of the adapters of that kind, by position or by a part of its name; the best one otherwise.
+    pub adapter: Option<String>,
+    /// Where compiled kernels are kept between processes; `None` keeps them in memory alone.
+    pub cache: Option<std::path::PathBuf>,
+    /// Turns on the driver's validation, where there is one; its messages become errors.
+    pub validate: bool,
+    /// Pretends to have no more than this, for tests of what poorer devices do.
+    pub at_most: Option<Limits>,
+    /// Features not to use, for tests of what poorer devices do.
+    pub without: Features,
+}

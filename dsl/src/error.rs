@@ -1,0 +1,159 @@
+//! Everything that can go wrong with kernels, buffers and devices.
+
+use trefoil_codegen::artefact::VariantError;
+
+/// A result whose error is [`Error`].
+pub type Result<T, E = Error> = std::result::Result<T, E>;
+
+/// What went wrong with a kernel, buffer or device; each message names the thing, what was given, and what was expected.
+#[derive(Clone, Debug, thiserror::Error)]
+#[non_exhaustive]
+pub enum Error {
+    /// A library or driver that the device needs is not on this machine.
+    #[error("no {kind} device: {reason}")]
+    Unavailable {
+        /// The kind of device asked for.
+        kind: &'static str,
+        /// What is missing.
+        reason: String,
+    },
+    /// No device of that kind goes by that name.
+    #[error("no {kind} device is called `{asked}`; there are: {present}")]
+    NoSuchAdapter {
+        /// The kind of device asked for.
+        kind: &'static str,
+        /// What was asked for.
+        asked: String,
+        /// What there is.
+        present: String,
+    },
+    /// Something is larger than the device allows.
+    #[error("{what} takes {bytes} bytes; {device} allows at most {limit}")]
+    TooLarge {
+        /// The buffer or binding.
+        what: String,
+        /// Its size.
+        bytes: u64,
+        /// What the device allows.
+        limit: u64,
+        /// The device.
+        device: String,
+    },
+    /// The device has no memory left.
+    #[error("out of memory on {device}: {what} takes {bytes} bytes")]
+    OutOfMemory {
+        /// The buffer.
+        what: String,
+        /// Its size.
+        bytes: u64,
+        /// The device.
+        device: String,
+    },
+    /// A buffer or pipeline belongs to another device.
+    #[error("{what} belongs to another device than {device}")]
+    OtherDevice {
+        /// The buffer or pipeline.
+        what: String,
+        /// The device that was asked.
+        device: String,
+    },
+    /// A range leaves its buffer.
+    #[error("{what}: {count} elements from {first} on are not within its {length} elements")]
+    OutOfRange {
+        /// The buffer.
+        what: String,
+        /// The first element asked for.
+        first: u64,
+        /// How many were asked for.
+        count: u64,
+        /// How many there are.
+        length: u64,
+    },
+    /// A slice has the wrong number of elements.
+    #[error("{what}: {given} elements given, {expected} expected")]
+    WrongLength {
+        /// The buffer or argument.
+        what: String,
+        /// How many were given.
+        given: u64,
+        /// How many are right.
+        expected: u64,
+    },
+    /// An argument of a launch is not possible.
+    #[error("kernel `{kernel}`, argument `{argument}`: {reason}")]
+    Argument {
+        /// The kernel.
+        kernel: String,
+        /// The parameter's name.
+        argument: String,
+        /// What is wrong with it.
+        reason: String,
+    },
+    /// The grid of a launch is not possible.
+    #[error("kernel `{kernel}`: a grid of {groups:?} workgroups; {device} allows {limit:?}")]
+    Grid {
+        /// The kernel.
+        kernel: String,
+        /// What was asked for.
+        groups: [u64; 3],
+        /// What is possible.
+        limit: [u32; 3],
+        /// The device.
+        device: String,
+    },
+    /// The kernel has no code for the device.
+    #[error(transparent)]
+    Variant(#[from] VariantError),
+    /// The kernel wants more than the device has.
+    #[error("kernel `{kernel}` wants {wanted} {what}; {device} has {limit}")]
+    Limit {
+        /// The kernel.
+        kernel: String,
+        /// What it is that it wants: `bytes of workgroup memory`, `storage buffers`, `invocations in a workgroup`.
+        what: &'static str,
+        /// How much.
+        wanted: u64,
+        /// How much there is.
+        limit: u64,
+        /// The device.
+        device: String,
+    },
+    /// The driver did not take the kernel.
+    #[error("kernel `{kernel}` does not build on {device}: {message}")]
+    Build {
+        /// The kernel.
+        kernel: String,
+        /// The device.
+        device: String,
+        /// What the driver said.
+        message: String,
+    },
+    /// A command is not possible as given.
+    #[error("`{label}`: {reason}")]
+    Command {
+        /// The command's label.
+        label: String,
+        /// What is wrong.
+        reason: String,
+    },
+    /// A driver call failed.
+    #[error("{device}: {call}: {message}")]
+    Driver {
+        /// The device.
+        device: String,
+        /// What was being done.
+        call: &'static str,
+        /// What the driver said.
+        message: String,
+    },
+    /// The device failed earlier and answers nothing any more.
+    #[error("{device} was lost in `{label}`: {message}")]
+    Lost {
+        /// The device.
+        device: String,
+        /// The first failing command.
+        label: String,
+        /// What the driver said.
+        message: String,
+    },
+}
