@@ -4,5 +4,6 @@ pub mod buffer;
 pub mod device;
 pub mod element;
 pub mod error;
+pub mod support;
 
 pub use trefoil_codegen::artefact;

@@ -1,0 +1,308 @@
+//! The rules of the device interface, checked before a backend touches its driver.
+//!
+//! What passes here can be handed to a driver without a further look at ranges, owners, lengths or limits.
+
+use std::sync::Arc;
+
+use trefoil_codegen::artefact::{Kernel, ParamTransport};
+
+use crate::device::{
+    Command, DispatchCommand, GroupSource, Memory, MemoryRange, ParamSource, Properties, RunIo,
+};
+use crate::error::{Error, Result};
+
+/// Every binding covers a multiple of this many bytes.
+pub const BINDING_MULTIPLE: u64 = 16;
+/// A parameter block starts at a multiple of this many bytes of the run words.
+pub const PARAMS_ALIGNMENT: u32 = 256;
+
+/// What a piece of memory of `bytes` bytes takes: at least one, and a whole number of [`BINDING_MULTIPLE`]s.
+pub const fn padded(bytes: u64) -> u64 {
+    if bytes == 0 { BINDING_MULTIPLE } else { bytes.div_ceil(BINDING_MULTIPLE).saturating_mul(BINDING_MULTIPLE) }
+}
+
+/// Whether both are the same piece of memory.
+pub fn same_memory(a: &Arc<dyn Memory>, b: &Arc<dyn Memory>) -> bool {
+    std::ptr::addr_eq(Arc::as_ptr(a), Arc::as_ptr(b))
+}
+
+/// What is known of the device that checks.
+#[derive(Clone, Copy, Debug)]
+pub struct Checks<'a> {
+    /// Its id.
+    pub id: u64,
+    /// What it is and allows.
+    pub properties: &'a Properties,
+}
+
+impl Checks<'_> {
+    fn device(&self) -> String {
+        self.properties.name.clone()
+    }
+
+    /// Checks that this device made the thing that `what` describes.
+    ///
+    /// # Errors
+    /// [`Error::OtherDevice`].
+    pub fn owner(&self, owner: u64, what: impl FnOnce() -> String) -> Result<()> {
+        if owner == self.id {
+            return Ok(());
+        }
+        Err(Error::OtherDevice { what: what(), device: self.device() })
+    }
+
+    /// Checks the size of a piece of memory before it is made.
+    ///
+    /// # Errors
+    /// [`Error::TooLarge`].
+    pub fn allocation(&self, bytes: u64, label: &str) -> Result<()> {
+        let limit = self.properties.limits.max_allocation_bytes;
+        if bytes <= limit && padded(bytes) <= limit {
+            return Ok(());
+        }
+        Err(Error::TooLarge { what: format!("`{label}`"), bytes, limit, device: self.device() })
+    }
+
+    /// Checks a copy between a range and host memory of `length` bytes.
+    ///
+    /// # Errors
+    /// The memory is another device's, the range leaves it, or the length differs.
+    pub fn transfer(&self, range: &MemoryRange, length: usize, what: &str) -> Result<()> {
+        self.owner(range.memory.device(), || format!("the memory of a {what}"))?;
+        let end = range.offset.checked_add(range.bytes);
+        if end.is_none_or(|end| end > range.memory.bytes()) {
+            return Err(Error::OutOfRange {
+                what: format!("{what}, counted in bytes"),
+                first: range.offset,
+                count: range.bytes,
+                length: range.memory.bytes(),
+            });
+        }
+        if length as u64 != range.bytes {
+            return Err(Error::WrongLength {
+                what: format!("{what}, counted in bytes"),
+                given: length as u64,
+                expected: range.bytes,
+            });
+        }
+        Ok(())
+    }
+
+    /// Checks what a kernel wants against what the device has.
+    ///
+    /// # Errors
+    /// [`Error::Limit`].
+    pub fn kernel(&self, kernel: &Kernel) -> Result<()> {
+        let limits = &self.properties.limits;
+        let size = kernel.workgroup_size.map(u64::from);
+        let axis = |i: usize| limits.max_workgroup_size[i].into();
+        let wants: [(&'static str, u64, u64); 6] = [
+            ("storage buffers", kernel.bindings.len() as u64, limits.max_storage_buffers.into()),
+            ("bytes of workgroup memory", kernel.workgroup_bytes.into(), limits.max_workgroup_bytes.into()),
+            ("invocations in a workgroup", size.iter().product(), limits.max_invocations.into()),
+            ("invocations in a workgroup along x", size[0], axis(0)),
+            ("invocations in a workgroup along y", size[1], axis(1)),
+            ("invocations in a workgroup along z", size[2], axis(2)),
+        ];
+        for (what, wanted, limit) in wants {
+            if wanted > limit {
+                return Err(Error::Limit { kernel: kernel.name.to_string(), what, wanted, limit, device: self.device() });
+            }
+        }
+        Ok(())
+    }
+
+    /// Checks a list of commands; `run_words` is the size of the recording's run words, `None` where there are none.
+    ///
+    /// # Errors
+    /// Names the command that breaks a rule.
+    pub fn commands(&self, commands: &[Command], run_words: Option<usize>) -> Result<()> {
+        for command in commands {
+            if let Command::Dispatch(dispatch) = command {
+                self.dispatch(dispatch, run_words)?;
+            }
+        }
+        Ok(())
+    }
+
+    fn dispatch(&self, dispatch: &DispatchCommand, run_words: Option<usize>) -> Result<()> {
+        let label = &*dispatch.label;
+        let broken = |reason: String| Error::Command { label: label.to_owned(), reason };
+        self.owner(dispatch.pipeline.device(), || format!("the pipeline of `{label}`"))?;
+        let kernel = dispatch.pipeline.kernel();
+        if dispatch.bindings.len() != kernel.bindings.len() {
+            return Err(broken(format!(
+                "{} ranges for the {} bindings of kernel `{}`",
+                dispatch.bindings.len(),
+                kernel.bindings.len(),
+                kernel.name
+            )));
+        }
+        for (range, binding) in dispatch.bindings.iter().zip(&*kernel.bindings) {
+            self.binding(range, label, &binding.name)?;
+        }
+        if !self.properties.limits.shares_memory_within_dispatch {
+            self.sharing(dispatch)?;
+        }
+        let word_bytes = |first: u32, count: u64, align: u32, what: &str| match run_words {
+            None => Err(broken(format!("its {what} are in run words, which only recordings have"))),
+            Some(size) if u64::from(first) + count > size as u64 => Err(broken(format!(
+                "its {what}, {count} bytes from byte {first} on, are not within the {size} bytes of run words"
+            ))),
+            Some(_) if !first.is_multiple_of(align) => {
+                Err(broken(format!("its {what} are at byte {first} of the run words, not at a multiple of {align}")))
+            }
+            Some(_) => Ok(()),
+        };
+        match &dispatch.params {
+            ParamSource::Value(bytes) if bytes.len() != kernel.params.size as usize => {
+                return Err(broken(format!(
+                    "{} bytes of parameters given, kernel `{}` takes {}",
+                    bytes.len(),
+                    kernel.name,
+                    kernel.params.size
+                )));
+            }
+            ParamSource::Value(_) => {}
+            ParamSource::RunWords(first) => {
+                word_bytes(*first, kernel.params.size.into(), PARAMS_ALIGNMENT, "parameters")?;
+            }
+        }
+        let most = match dispatch.groups {
+            GroupSource::Value(groups) => groups,
+            GroupSource::RunWords { offset, bound } => {
+                word_bytes(offset, 12, 4, "workgroup counts")?;
+                bound
+            }
+        };
+        let limit = self.properties.limits.max_groups;
+        if (0..3).any(|axis| most[axis] > limit[axis]) {
+            return Err(Error::Grid {
+                kernel: kernel.name.to_string(),
+                groups: most.map(u64::from),
+                limit,
+                device: self.device(),
+            });
+        }
+        Ok(())
+    }
+
+    /// Checks that the transport for which a pipeline was loaded is the one that a command uses.
+    ///
+    /// # Errors
+    /// Names the command.
+    pub fn transport(&self, dispatch: &DispatchCommand, loaded: ParamTransport) -> Result<()> {
+        let used = match dispatch.params {
+            ParamSource::Value(_) => ParamTransport::Value,
+            ParamSource::RunWords(_) => ParamTransport::Buffer,
+        };
+        if used == loaded {
+            return Ok(());
+        }
+        Err(Error::Command {
+            label: dispatch.label.to_string(),
+            reason: format!(
+                "it passes parameters by {used:?}, but kernel `{}` was loaded for {loaded:?}",
+                dispatch.pipeline.kernel().name
+            ),
+        })
+    }
+
+    fn binding(&self, range: &MemoryRange, label: &str, name: &str) -> Result<()> {
+        let broken = |reason: String| Error::Command { label: label.to_owned(), reason };
+        let limits = &self.properties.limits;
+        self.owner(range.memory.device(), || format!("`{label}`: the memory of `{name}`"))?;
+        if range.bytes == 0 || !range.bytes.is_multiple_of(BINDING_MULTIPLE) {
+            return Err(broken(format!(
+                "`{name}` binds {} bytes, which is not a multiple of {BINDING_MULTIPLE} above 0",
+                range.bytes
+            )));
+        }
+        if !range.offset.is_multiple_of(limits.binding_alignment) {
+            return Err(broken(format!(
+                "`{name}` is bound from byte {} on, not from a multiple of {}",
+                range.offset, limits.binding_alignment
+            )));
+        }
+        if range.bytes > limits.max_binding_bytes {
+            return Err(Error::TooLarge {
+                what: format!("`{label}`: binding `{name}`"),
+                bytes: range.bytes,
+                limit: limits.max_binding_bytes,
+                device: self.device(),
+            });
+        }
+        let end = range.offset.checked_add(range.bytes);
+        if end.is_none_or(|end| end > padded(range.memory.bytes())) {
+            return Err(broken(format!(
+                "`{name}` binds {} bytes from byte {} on, which are not within its {} bytes",
+                range.bytes,
+                range.offset,
+                range.memory.bytes()
+            )));
+        }
+        Ok(())
+    }
+
+    fn sharing(&self, dispatch: &DispatchCommand) -> Result<()> {
+        let bindings = &dispatch.pipeline.kernel().bindings;
+        for (i, (a, one)) in dispatch.bindings.iter().zip(&**bindings).enumerate() {
+            for (b, other) in dispatch.bindings.iter().zip(&**bindings).skip(i + 1) {
+                if one.access.writes() != other.access.writes() && same_memory(&a.memory, &b.memory) {
+                    return Err(Error::Command {
+                        label: dispatch.label.to_string(),
+                        reason: format!(
+                            "`{}` and `{}` are parts of one piece of memory, one read and one written, which {} does not allow",
+                            one.name,
+                            other.name,
+                            self.device()
+                        ),
+                    });
+                }
+            }
+        }
+        Ok(())
+    }
+
+    /// Checks what a run brings and takes; `run_words` is the size of the recording's run words, and `ran` whether it has run
+    /// before.
+    ///
+    /// # Errors
+    /// A range or length is wrong, or the first run brings no run words.
+    pub fn io(&self, io: &RunIo<'_>, run_words: usize, ran: bool) -> Result<()> {
+        match io.run_words {
+            Some(words) if words.len() != run_words => {
+                return Err(Error::WrongLength {
+                    what: "the run words, counted in bytes".to_owned(),
+                    given: words.len() as u64,
+                    expected: run_words as u64,
+                });
+            }
+            None if run_words > 0 && !ran => {
+                return Err(Error::WrongLength {
+                    what: "the run words of the first run, counted in bytes".to_owned(),
+                    given: 0,
+                    expected: run_words as u64,
+                });
+            }
+            _ => {}
+        }
+        for (range, data) in &io.uploads {
+            self.transfer(range, data.len(), "upload")?;
+        }
+        for (range, data) in &io.downloads {
+            self.transfer(range, data.len(), "download")?;
+        }
+        Ok(())
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::padded;
+
+    #[test]
+    fn padding_is_at_least_one_unit() {
+        assert_eq!([0, 1, 15, 16, 17, 32].map(padded), [16, 16, 16, 16, 32, 32]);
+    }
+}

@@ -1,0 +1,7 @@
+//! What every device crate needs and must not say twice: the checks of the device interface's rules, the state that all devices
+//! keep alike, the choice of an adapter, and the cache on disk.
+
+pub mod adapter;
+pub mod cache;
+pub mod check;
+pub mod state;
