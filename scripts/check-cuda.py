@@ -1,0 +1,125 @@
+#!/usr/bin/env python3
+"""Compiles every .cu below a folder to a cubin with NVRTC, for sm_80 and sm_90a; needs no GPU.
+
+usage: scripts/check-cuda.py DIR [ARCHITECTURE...]
+
+A cubin, not PTX: ptxas, which NVRTC runs for a cubin, refuses things that the PTX stage lets pass, such as more static shared
+memory than the architecture has. NVRTC is taken from the folder in TREFOIL_NVRTC, else from .tools/nvrtc (which
+scripts/setup-tools.sh fills), else from where the system's loader finds it. Prints each failure with the compiler's log and a
+count an architecture; fails if one file fails or if there is none to check.
+"""
+
+import ctypes
+import os
+import pathlib
+import sys
+from concurrent.futures import ThreadPoolExecutor
+
+ARCHITECTURES = ["sm_80", "sm_90a"]
+LIBRARY = "libnvrtc.so.13"
+
+
+def load_nvrtc():
+    """The library with the signatures of the calls used here, or an error that says where it was looked for."""
+    asked = os.environ.get("TREFOIL_NVRTC")
+    fetched = pathlib.Path(__file__).resolve().parent.parent / ".tools" / "nvrtc"
+    if asked:
+        name = str(pathlib.Path(asked) / LIBRARY)
+    elif (fetched / LIBRARY).exists():
+        name = str(fetched / LIBRARY)
+    else:
+        name = LIBRARY
+    try:
+        if os.path.isabs(name):
+            # NVRTC opens its built-in header library by name only: loaded first, it is found whatever the loader's path.
+            for part in sorted(pathlib.Path(name).parent.glob("libnvrtc-builtins.so.*")):
+                ctypes.CDLL(str(part), mode=ctypes.RTLD_GLOBAL)
+        nvrtc = ctypes.CDLL(name)
+    except OSError as error:
+        sys.exit(f"check-cuda: cannot load NVRTC ({error}); run scripts/setup-tools.sh or set TREFOIL_NVRTC to its folder")
+    program, size, text = ctypes.c_void_p, ctypes.c_size_t, ctypes.c_char_p
+    texts = ctypes.POINTER(text)
+    signatures = {
+        "nvrtcVersion": [ctypes.POINTER(ctypes.c_int), ctypes.POINTER(ctypes.c_int)],
+        "nvrtcCreateProgram": [ctypes.POINTER(program), text, text, ctypes.c_int, texts, texts],
+        "nvrtcCompileProgram": [program, ctypes.c_int, texts],
+        "nvrtcGetProgramLogSize": [program, ctypes.POINTER(size)],
+        "nvrtcGetProgramLog": [program, text],
+        "nvrtcGetCUBINSize": [program, ctypes.POINTER(size)],
+        "nvrtcGetCUBIN": [program, text],
+        "nvrtcDestroyProgram": [ctypes.POINTER(program)],
+    }
+    for function, arguments in signatures.items():
+        getattr(nvrtc, function).argtypes = arguments
+        getattr(nvrtc, function).restype = ctypes.c_int
+    nvrtc.nvrtcGetErrorString.argtypes = [ctypes.c_int]
+    nvrtc.nvrtcGetErrorString.restype = text
+    return nvrtc
+
+
+def compile_to_cubin(nvrtc, path, architecture):
+    """None if NVRTC makes a cubin of the file, else the reason why not."""
+
+    def message(code):
+        return nvrtc.nvrtcGetErrorString(code).decode()
+
+    program = ctypes.c_void_p()
+    code = nvrtc.nvrtcCreateProgram(ctypes.byref(program), path.read_bytes(), path.name.encode(), 0, None, None)
+    if code != 0:
+        return message(code)
+    try:
+        options = [f"--gpu-architecture={architecture}".encode()]
+        code = nvrtc.nvrtcCompileProgram(program, len(options), (ctypes.c_char_p * len(options))(*options))
+        if code != 0:
+            length = ctypes.c_size_t()
+            if nvrtc.nvrtcGetProgramLogSize(program, ctypes.byref(length)) != 0:
+                return message(code)
+            log = ctypes.create_string_buffer(length.value)
+            nvrtc.nvrtcGetProgramLog(program, log)
+            return f"{message(code)}\n{log.value.decode(errors='replace').rstrip()}"
+        length = ctypes.c_size_t()
+        code = nvrtc.nvrtcGetCUBINSize(program, ctypes.byref(length))
+        if code != 0:
+            return message(code)
+        cubin = ctypes.create_string_buffer(length.value)
+        code = nvrtc.nvrtcGetCUBIN(program, cubin)
+        if code != 0:
+            return message(code)
+        return None if cubin.raw[:4] == b"\x7fELF" else f"the cubin of {length.value} bytes is no ELF file"
+    finally:
+        nvrtc.nvrtcDestroyProgram(ctypes.byref(program))
+
+
+def main() -> int:
+    if len(sys.argv) < 2:
+        print(__doc__, file=sys.stderr)
+        return 2
+    folder = pathlib.Path(sys.argv[1])
+    if not folder.is_dir():
+        print(f"check-cuda: {folder} is not a folder", file=sys.stderr)
+        return 2
+    files = sorted(folder.rglob("*.cu"))
+    nvrtc = load_nvrtc()
+    major, minor = ctypes.c_int(), ctypes.c_int()
+    nvrtc.nvrtcVersion(ctypes.byref(major), ctypes.byref(minor))
+    failures = 0
+    with ThreadPoolExecutor(os.cpu_count()) as pool:
+        for architecture in sys.argv[2:] or ARCHITECTURES:
+            results = list(pool.map(lambda path: compile_to_cubin(nvrtc, path, architecture), files))
+            failed = [(path, reason) for path, reason in zip(files, results) if reason is not None]
+            for path, reason in failed:
+                print(f"check-cuda: {path} for {architecture}")
+                print("\n".join("    " + line for line in reason.splitlines()))
+            print(
+                f"check-cuda: {len(files) - len(failed)} passed, {len(failed)} failed "
+                f"({architecture} cubin, NVRTC {major.value}.{minor.value})"
+            )
+            failures += len(failed)
+    if not files:
+        print(f"check-cuda: no .cu below {folder}", file=sys.stderr)
+        return 1
+    return 1 if failures else 0
+
+
+if __name__ == "__main__":
+    sys.exit(main())

@@ -1,0 +1,27 @@
+#!/usr/bin/env bash
+# Validates every .spv below a folder for Vulkan 1.3 with the newest spirv-val (scripts/setup-tools.sh installs it).
+#
+# usage: scripts/check-spirv.sh DIR
+#
+# Prints each failure with its message and a count; fails if one file fails or if there is none to check.
+set -euo pipefail
+[ "$#" -eq 1 ] || { echo "usage: scripts/check-spirv.sh DIR" >&2; exit 2; }
+[ -d "$1" ] || { echo "check-spirv: $1 is not a folder" >&2; exit 2; }
+validator=$(cd "$(dirname "$0")/.." && pwd)/.tools/bin/spirv-val
+[ -x "$validator" ] || { echo "check-spirv: no $validator; run scripts/setup-tools.sh" >&2; exit 2; }
+
+passed=0
+failed=0
+while IFS= read -r -d '' file; do
+    if output=$("$validator" --target-env vulkan1.3 "$file" 2>&1); then
+        passed=$((passed + 1))
+    else
+        failed=$((failed + 1))
+        echo "check-spirv: $file"
+        echo "$output" | sed 's/^/    /'
+    fi
+done < <(find "$1" -name '*.spv' -print0 | sort -z)
+
+echo "check-spirv: $passed passed, $failed failed ($("$validator" --version | head -n 1), vulkan1.3)"
+[ "$failed" -eq 0 ] || exit 1
+[ "$passed" -gt 0 ] || { echo "check-spirv: no .spv below $1" >&2; exit 1; }

