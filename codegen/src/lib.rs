@@ -4,4 +4,11 @@
 //! The way of a kernel: [`front`] → [`ir`] → [`verify`] → [`lower`] → [`emit`] → [`artefact`].
 
 pub mod artefact;
+pub mod diagnostic;
+pub mod emit;
+pub mod interp;
+pub mod ir;
+pub mod layout;
+pub mod lower;
 pub mod target;
+pub mod verify;

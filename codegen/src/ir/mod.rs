@@ -1,0 +1,85 @@
+//! The kernel IR, and what every operation means.
+//!
+//! A [`Module`] is one kernel: the buffers and parameters of its signature, its workgroup memory, the functions that it calls, and its
+//! body. Everything lives in arenas and is named by [`Handle`]s. Expressions compute and read; statements write and steer. Each carries
+//! the [`Span`] at which the author wrote it.
+//!
+//! # Evaluation
+//! An expression is evaluated when the statement that holds it runs, operands before operation, each time anew: it is a tree, no
+//! expression is the operand of two others or of two statements, and reads see what earlier statements wrote. No expression changes
+//! memory, with one exception: the callee of a [`ExpressionKind::Call`] that is the root of a `Let` or `Evaluate` may. Since a
+//! statement does at most one thing after evaluating its operands, the order among operands never matters; the front end turns
+//! operands with effects into locals to keep Rust's order. A value that is wanted twice is an immutable local.
+//! [`ExpressionKind::Select`] may evaluate both sides; [`ExpressionKind::Logical`] and [`StatementKind::If`] evaluate only what they
+//! need.
+//!
+//! # Memory
+//! * *Locals* are private to the invocation. Immutable ones are values, mutable ones are places. A mutable local that is read before
+//!   it is written has an unspecified value. Two runs of the same `Let` (in a loop) are two variables.
+//! * *Workgroup variables* are shared by the invocations of a workgroup; their contents are unspecified until written.
+//! * *Bindings* are storage buffers. `Length` is what the launch says, whatever the size of the memory that is bound.
+//! * An element index past the end of a binding, workgroup variable, local array or vector is not an error of the program: **a read
+//!   past the end gives zero bits, a write past the end is dropped, an atomic past the end does nothing and gives zero**. A place
+//!   says whether an index on its way may be out of range (`guarded`); emitters guard those and only those. A
+//!   [`Projection::Vector`] is past the end if any of its lanes is: it then reads as zero in every lane, and writes none.
+//! * Plain accesses of two invocations to the same scalar, one of them a write, without a barrier (same workgroup) or an end of the
+//!   dispatch (otherwise) between them, are a race: the value read is unspecified. `f16` neighbours that share a word do not race.
+//! * A barrier makes writes to workgroup variables and to buffers visible to the workgroup. Atomics are relaxed.
+//!
+//! # Arithmetic
+//! | operation | meaning |
+//! |---|---|
+//! | integer `+ - *`, negate, `abs` | wraps modulo 2^32 |
+//! | integer `/` `%` | toward zero; by 0 gives 0; `MIN / -1` is `MIN`, `MIN % -1` is 0 |
+//! | shifts | by the amount modulo 32; `>>` of `i32` keeps the sign |
+//! | float `+ - * /`, `sqrt` | nearest (`/` and `sqrt` within 3 ulp on GPUs); a product and a sum may be contracted to one rounding; denormals may be flushed |
+//! | float `%` | the sign of the left side; `x - y * trunc(x / y)` on GPUs |
+//! | float compare | false with a NaN, except `!=` |
+//! | `min` `max` `clamp` | if one is NaN, the other; `clamp(x, low, high) = min(max(x, low), high)` |
+//! | `round_ties_even` | to the nearest, ties to even |
+//! | float to integer | toward zero, saturating; NaN is 0 |
+//! | integer to float | nearest, ties to even |
+//! | integer to integer | the same bits |
+//! | bool to integer or float | 0 or 1 |
+//! | `f32` to `f16` | nearest, ties to even; too large is infinity |
+//! | `f16` to `f32` | exact |
+//! | enum to integer | its discriminant |
+//! | a switch on an enum | exhaustive; the front end checks, and makes the last case the default |
+//! | `exp`, `sin` and so on | within the accuracy stated in the DSL for each |
+//! | `is_nan`, `is_infinite` | by bits, also where the target assumes that there are none |
+//!
+//! Vectors work lane by lane. `Bool` is not held in buffers or params as such: a `bool` parameter is a word, 0 or 1.
+//!
+//! # Control flow
+//! Structured. `Break`, `Continue` and `Return` may stand anywhere in a block; what follows them there is dead. The bounds of `For`
+//! are evaluated once. A function's body ends in a `Return` on every path if it has a result.
+//!
+//! # Uniformity
+//! A barrier, a [`StatementKind::UniformLoad`] and a subgroup operation must be reached by all invocations of the workgroup or by none:
+//! the verifier demands that the control flow that leads to it depends on uniform values alone. Uniform are literals, params, lengths,
+//! group indices, loads from bindings that the kernel does not write with uniform indices, results of `UniformLoad`, and what is
+//! computed from such; locals that are assigned under non-uniform control flow are not.
+//!
+//! # Grid
+//! A kernel that uses no [`Builtin`] for which [`Builtin::wants_volume`] is true has [`crate::artefact::GridKind::Linear`]: emitters
+//! compute the group index as `x + y * groups along x`, and let workgroups from `group_count` on return before anything else.
+
+mod arena;
+mod expression;
+mod module;
+mod span;
+mod statement;
+mod types;
+
+pub use arena::{Arena, Handle};
+pub use expression::{
+    BinaryOperator, Builtin, CallArgument, Expression, ExpressionKind, Literal, LogicalOperator,
+    MathFunction, Place, Projection, Root, UnaryOperator,
+};
+pub use module::{
+    Argument, Binding, BindingKind, Bound, Function, Generic, GenericKind, GenericValue, Instance,
+    Local, Module, Param, WorkgroupVariable,
+};
+pub use span::{Locations, Span};
+pub use statement::{AtomicFunction, Block, Case, Statement, StatementKind, SubgroupFunction};
+pub use types::{Enum, Scalar, Size, SizeOperator, Struct, Type};

@@ -1,0 +1,231 @@
+//! A kernel as a whole: its signature, its memory and its functions.
+
+use serde::{Deserialize, Serialize};
+
+use super::arena::{Arena, Handle};
+use super::expression::{Expression, Literal};
+use super::span::{Locations, Span};
+use super::statement::Block;
+use super::types::{Enum, Scalar, Size, Struct, Type};
+use crate::target::{Features, Target};
+
+/// A kernel with everything that it uses. It is generic until its generics are given values.
+#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
+pub struct Module {
+    /// The author's name for the kernel; an instance's name once instantiated.
+    pub name: String,
+    /// The author's documentation, without comment signs.
+    pub doc: String,
+    /// Type and const parameters, in the author's order; empty in an instance.
+    pub generics: Vec<Generic>,
+    /// Invocations of a workgroup along x, y, z; always three.
+    pub workgroup_size: Vec<Size>,
+    /// What every variant needs, by the author's `requires(..)`.
+    pub requires: Features,
+    /// The targets to emit, by the author's `targets(..)`.
+    pub targets: Vec<Target>,
+    /// Storage buffers: the slices and views of the signature, in order.
+    pub bindings: Vec<Binding>,
+    /// By-value parameters of the signature, in order.
+    pub params: Vec<Param>,
+    /// Types, each once.
+    pub types: Arena<Type>,
+    /// Structs.
+    pub structs: Arena<Struct>,
+    /// Enums.
+    pub enums: Arena<Enum>,
+    /// Variables in workgroup memory.
+    pub workgroup: Arena<WorkgroupVariable>,
+    /// Functions that the kernel calls; a function calls only those before it, so there is no recursion.
+    pub functions: Arena<Function>,
+    /// The kernel's own body; it has no arguments and no result.
+    pub entry: Function,
+    /// Where things were written.
+    pub locations: Locations,
+}
+
+/// A generic parameter.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+pub struct Generic {
+    /// The author's name.
+    pub name: String,
+    /// What it stands for.
+    pub kind: GenericKind,
+}
+
+/// What a generic parameter stands for.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub enum GenericKind {
+    /// A scalar type with the operations of that bound.
+    Type(Bound),
+    /// A constant of that type: `U32`, `I32`, `Index` or `Bool`.
+    Const(Scalar),
+}
+
+/// What a type parameter may be, and so what code may do with its values.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub enum Bound {
+    /// `T: Element`: held in memory, moved about.
+    Element,
+    /// `T: Float` (f32, f16): also converted to and from `f32`, and `T::lit`.
+    Float,
+    /// `T: Number` (f32, i32, u32): arithmetic and comparison, and `T::lit`.
+    Number,
+}
+
+/// The values of a module's generics.
+#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
+pub struct Instance {
+    /// One for each generic, in order.
+    pub values: Vec<GenericValue>,
+}
+
+/// The value of one generic.
+#[derive(Clone, Copy, Debug, PartialEq, Serialize, Deserialize)]
+pub enum GenericValue {
+    /// A type.
+    Type(Scalar),
+    /// A constant.
+    Const(Literal),
+}
+
+/// A storage buffer.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+pub struct Binding {
+    /// The author's name.
+    pub name: String,
+    /// The type of its elements. For atomic access, the `I32` or `U32` inside.
+    pub element: Handle<Type>,
+    /// How the signature declares it.
+    pub kind: BindingKind,
+    /// The rank, if it is a view.
+    pub view: Option<u32>,
+    /// How many of the slice's elements lie in one element of this binding: 1, or 2 where lowering has packed halves into words. A
+    /// guard compares an index with the slice's length divided by this, rounded up.
+    pub packed: u32,
+    /// Where it was written.
+    pub span: Span,
+}
+
+/// How a signature declares a buffer.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, Serialize, Deserialize)]
+pub enum BindingKind {
+    /// `&[T]`
+    Shared,
+    /// `&mut [T]`
+    Mutable,
+    /// `&[Atomic<T>]`
+    Atomic,
+}
+
+/// A by-value parameter.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+pub struct Param {
+    /// The author's name.
+    pub name: String,
+    /// A scalar, a vector, an array of scalars, or an enum.
+    pub ty: Handle<Type>,
+    /// Where it was written.
+    pub span: Span,
+}
+
+/// A variable in workgroup memory. Its contents are unspecified until written.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+pub struct WorkgroupVariable {
+    /// The author's name, made unique in the module.
+    pub name: String,
+    /// The type of its elements.
+    pub element: Handle<Type>,
+    /// How many.
+    pub length: Size,
+    /// Whether its elements are atomics.
+    pub atomic: bool,
+    /// Where it was written.
+    pub span: Span,
+}
+
+/// A function.
+#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
+pub struct Function {
+    /// The author's name, made unique in the module.
+    pub name: String,
+    /// The author's documentation.
+    pub doc: String,
+    /// What it takes. Slices and workgroup arrays are no arguments: they are resolved to the variables that callers pass.
+    pub arguments: Vec<Argument>,
+    /// What it gives.
+    pub result: Option<Handle<Type>>,
+    /// Its locals.
+    pub locals: Arena<Local>,
+    /// Its expressions; operands come before what uses them.
+    pub expressions: Arena<Expression>,
+    /// What it does.
+    pub body: Block,
+    /// Where it was written.
+    pub span: Span,
+}
+
+/// An argument of a function.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+pub struct Argument {
+    /// The author's name.
+    pub name: String,
+    /// Its type.
+    pub ty: Handle<Type>,
+    /// Whether it is `&mut`: copied in and copied out.
+    pub by_reference: bool,
+}
+
+/// A local variable.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+pub struct Local {
+    /// The author's name; several locals may have one name, since Rust shadows.
+    pub name: String,
+    /// Its type.
+    pub ty: Handle<Type>,
+    /// Whether it is assigned after its declaration, in whole or in part: then it is a place; else a value.
+    pub mutable: bool,
+    /// Where it was written.
+    pub span: Span,
+}
+
+impl Module {
+    /// The handle of a type, which is added if it is new.
+    pub fn intern(&mut self, ty: Type) -> Handle<Type> {
+        self.types.intern(ty)
+    }
+
+    /// The IR as bytes, for [`Module::from_bytes`].
+    ///
+    /// # Errors
+    /// None in practice: writing to memory does not fail.
+    pub fn to_bytes(&self) -> Result<Vec<u8>, postcard::Error> {
+        postcard::to_stdvec(self)
+    }
+
+    /// Reads what [`Module::to_bytes`] wrote.
+    ///
+    /// # Errors
+    /// The bytes are something else.
+    pub fn from_bytes(bytes: &[u8]) -> Result<Self, postcard::Error> {
+        postcard::from_bytes(bytes)
+    }
+}
+
+impl Instance {
+    /// The values as bytes, for [`Instance::from_bytes`].
+    ///
+    /// # Errors
+    /// None in practice: writing to memory does not fail.
+    pub fn to_bytes(&self) -> Result<Vec<u8>, postcard::Error> {
+        postcard::to_stdvec(self)
+    }
+
+    /// Reads what [`Instance::to_bytes`] wrote.
+    ///
+    /// # Errors
+    /// The bytes are something else.
+    pub fn from_bytes(bytes: &[u8]) -> Result<Self, postcard::Error> {
+        postcard::from_bytes(bytes)
+    }
+}

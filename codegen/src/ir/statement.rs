@@ -1,0 +1,195 @@
+//! Statements: effects and control flow.
+
+use serde::{Deserialize, Serialize};
+
+use super::arena::Handle;
+use super::expression::{Expression, Place};
+use super::module::Local;
+use super::span::Span;
+
+/// A list of statements, run one after the other; locals that it declares are known until its end.
+pub type Block = Vec<Statement>;
+
+/// A statement and where it was written.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+pub struct Statement {
+    /// What it does.
+    pub kind: StatementKind,
+    /// Where it was written.
+    pub span: Span,
+}
+
+/// What a statement does. See the module's essay for the meaning of each.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+pub enum StatementKind {
+    /// Declares a local. An immutable one always has a value; a mutable one may get it later.
+    Let {
+        /// The local; each is declared once.
+        local: Handle<Local>,
+        /// Its first value.
+        value: Option<Handle<Expression>>,
+    },
+    /// Writes a value to a place of the same type.
+    Store {
+        /// Where.
+        place: Place,
+        /// What.
+        value: Handle<Expression>,
+    },
+    /// Evaluates a call for what it does.
+    Evaluate(Handle<Expression>),
+    /// Runs one of two blocks.
+    If {
+        /// A `Bool`.
+        condition: Handle<Expression>,
+        /// If true.
+        accept: Block,
+        /// If false.
+        reject: Block,
+        /// `if const`: the condition is made of `TargetHas`, literals, generic constants and operators alone; lowering keeps one
+        /// block.
+        constant: bool,
+    },
+    /// Runs the case that has the selector's value, else the default.
+    Switch {
+        /// An integer or an enum.
+        selector: Handle<Expression>,
+        /// No value twice.
+        cases: Vec<Case>,
+        /// If no case fits.
+        default: Block,
+    },
+    /// Runs the body with `local` at start, start + step and so on while it is below `end`. All three are evaluated once, before. The
+    /// step is positive; one of 0 is taken as 1.
+    For {
+        /// An immutable integer local, known in the body.
+        local: Handle<Local>,
+        /// The first value.
+        start: Handle<Expression>,
+        /// The value that is not reached.
+        end: Handle<Expression>,
+        /// How far from one to the next.
+        step: Handle<Expression>,
+        /// The body.
+        body: Block,
+        /// Whether the author wrote `unroll(..)`: start, end and step are then constants of the instance, the body neither
+        /// breaks nor continues, and the loop is gone after lowering.
+        unroll: bool,
+    },
+    /// Runs the body while the condition holds; it is evaluated before each run.
+    While {
+        /// A `Bool`.
+        condition: Handle<Expression>,
+        /// The body.
+        body: Block,
+    },
+    /// Runs the body until it breaks or returns.
+    Loop {
+        /// The body.
+        body: Block,
+    },
+    /// Leaves the innermost loop.
+    Break,
+    /// Goes on with the next round of the innermost loop.
+    Continue,
+    /// Leaves the function. In the kernel's own body there is no value.
+    Return(Option<Handle<Expression>>),
+    /// All invocations of the workgroup get here before any goes on, and see what the others wrote to workgroup memory and buffers.
+    Barrier,
+    /// A barrier, a load of one place by all invocations, and a barrier: the value is uniform.
+    UniformLoad {
+        /// Gets the value; immutable, declared here.
+        result: Handle<Local>,
+        /// In workgroup memory.
+        place: Place,
+    },
+    /// An atomic operation, relaxed.
+    Atomic {
+        /// Gets the value from before; immutable, declared here. Always there for `Load`, never for `Store`.
+        result: Option<Handle<Local>>,
+        /// An `i32` or `u32` in a binding with atomic access or in a workgroup variable of atomics.
+        place: Place,
+        /// What to do.
+        function: AtomicFunction,
+        /// With what; nothing for `Load`.
+        value: Option<Handle<Expression>>,
+        /// For `CompareExchange`, what must be there.
+        compare: Option<Handle<Expression>>,
+    },
+    /// An operation over the invocations of the subgroup.
+    Subgroup {
+        /// Gets the result; immutable, declared here.
+        result: Handle<Local>,
+        /// What to do.
+        function: SubgroupFunction,
+        /// A number (f32, i32, u32) or vector of numbers, one from each invocation.
+        value: Handle<Expression>,
+        /// The lane or mask, for those that take one: a `U32`, uniform for `Broadcast`.
+        lane: Option<Handle<Expression>>,
+    },
+}
+
+/// A case of a switch.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+pub struct Case {
+    /// Bits of the values; at least one.
+    pub values: Vec<u32>,
+    /// What to run; there is no falling through.
+    pub body: Block,
+}
+
+/// Atomic operations.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, Serialize, Deserialize)]
+pub enum AtomicFunction {
+    /// Reads.
+    Load,
+    /// Writes.
+    Store,
+    /// Adds, wrapping.
+    Add,
+    /// Subtracts, wrapping.
+    Subtract,
+    /// Keeps the smaller.
+    Min,
+    /// Keeps the larger.
+    Max,
+    /// Bitwise and.
+    And,
+    /// Bitwise or.
+    Or,
+    /// Bitwise exclusive or.
+    Xor,
+    /// Writes and gives what was there.
+    Exchange,
+    /// Writes if what is there equals `compare`; gives what was there.
+    CompareExchange,
+}
+
+/// Subgroup operations. The order of a sum is not stated.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, Serialize, Deserialize)]
+pub enum SubgroupFunction {
+    /// The sum of all.
+    Add,
+    /// The largest.
+    Max,
+    /// The smallest.
+    Min,
+    /// The value of one lane, the same for all.
+    Broadcast,
+    /// The value of the lane asked for; unspecified for lanes that do not exist.
+    Shuffle,
+    /// The value of the lane whose number is this one's exclusive-or the mask.
+    ShuffleXor,
+}
+
+impl SubgroupFunction {
+    /// Whether the result is the same for all invocations of the subgroup.
+    pub const fn is_uniform_in_subgroup(self) -> bool {
+        matches!(self, Self::Add | Self::Max | Self::Min | Self::Broadcast)
+    }
+
+    /// Whether it takes a lane or mask.
+    pub const fn takes_lane(self) -> bool {
+        matches!(self, Self::Broadcast | Self::Shuffle | Self::ShuffleXor)
+    }
+}
