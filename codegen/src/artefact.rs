@@ -68,16 +68,9 @@ impl Kernel {
         features: Features,
         transport: ParamTransport,
     ) -> Result<&Variant, VariantError> {
-        let mut of_target = self
-            .variants
-            .iter()
-            .filter(|v| v.target == target && v.transport == transport)
-            .peekable();
+        let mut of_target = self.variants.iter().filter(|v| v.target == target && v.transport == transport).peekable();
         if of_target.peek().is_none() {
-            return Err(VariantError::NoTarget {
-                kernel: self.name.to_string(),
-                target,
-            });
+            return Err(VariantError::NoTarget { kernel: self.name.to_string(), target });
         }
         let mut least = None;
         for variant in of_target {
@@ -90,19 +83,13 @@ impl Kernel {
         Err(VariantError::MissingFeatures {
             kernel: self.name.to_string(),
             target,
-            missing: missing
-                .iter()
-                .map(Feature::name)
-                .collect::<Vec<_>>()
-                .join(", "),
+            missing: missing.iter().map(Feature::name).collect::<Vec<_>>().join(", "),
         })
     }
 
     /// The position of the binding of that name.
     pub fn binding(&self, name: &str) -> Option<usize> {
-        self.bindings
-            .iter()
-            .position(|binding| binding.name == name)
+        self.bindings.iter().position(|binding| binding.name == name)
     }
 }
 

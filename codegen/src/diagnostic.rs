@@ -15,10 +15,7 @@ pub struct Diagnostic {
 impl Diagnostic {
     /// A mistake at `span`.
     pub fn new(span: Span, message: impl Into<String>) -> Self {
-        Self {
-            span,
-            message: message.into(),
-        }
+        Self { span, message: message.into() }
     }
 }
 
@@ -28,11 +25,7 @@ impl Diagnostic {
 pub struct Diagnostics(pub Vec<Diagnostic>);
 
 fn list(diagnostics: &[Diagnostic]) -> String {
-    diagnostics
-        .iter()
-        .map(|d| d.message.as_str())
-        .collect::<Vec<_>>()
-        .join("\n")
+    diagnostics.iter().map(|d| d.message.as_str()).collect::<Vec<_>>().join("\n")
 }
 
 impl From<Diagnostic> for Diagnostics {

@@ -15,24 +15,15 @@ pub struct Layout {
 /// The layout of a type of an instance; `None` for a type that memory does not hold (`bool`, or an array of unknown length).
 pub fn of(module: &Module, ty: Handle<Type>) -> Option<Layout> {
     match &module.types[ty] {
-        Type::Scalar(scalar) => scalar.bytes().map(|bytes| Layout {
-            size: bytes,
-            align: bytes,
-        }),
+        Type::Scalar(scalar) => scalar.bytes().map(|bytes| Layout { size: bytes, align: bytes }),
         Type::Vector { lanes, scalar } => {
             let bytes = scalar.bytes()?;
             let size = bytes * u32::from(*lanes);
-            Some(Layout {
-                size,
-                align: if *lanes == 3 { bytes } else { size },
-            })
+            Some(Layout { size, align: if *lanes == 3 { bytes } else { size } })
         }
         Type::Array { element, length } => {
             let element = of(module, *element)?;
-            Some(Layout {
-                size: element.size.checked_mul(length.literal()?)?,
-                align: element.align,
-            })
+            Some(Layout { size: element.size.checked_mul(length.literal()?)?, align: element.align })
         }
         Type::Struct(handle) => {
             let (mut size, mut align) = (0u32, 1u32);
@@ -41,10 +32,7 @@ pub fn of(module: &Module, ty: Handle<Type>) -> Option<Layout> {
                 size = size.next_multiple_of(field.align) + field.size;
                 align = align.max(field.align);
             }
-            Some(Layout {
-                size: size.next_multiple_of(align),
-                align,
-            })
+            Some(Layout { size: size.next_multiple_of(align), align })
         }
         Type::Enum(_) => Some(Layout { size: 4, align: 4 }),
     }
@@ -70,54 +58,23 @@ pub fn field_offsets(module: &Module, handle: Handle<crate::ir::Struct>) -> Opti
 pub fn params(module: &Module, grid: GridKind) -> Option<Params> {
     let mut block = Block::default();
     for (index, param) in module.params.iter().enumerate() {
-        block.add(
-            param.name.clone(),
-            ParamRole::User(index as u32),
-            param_type(module, param.ty)?,
-        );
+        block.add(param.name.clone(), ParamRole::User(index as u32), param_type(module, param.ty)?);
     }
-    let word = ParamType {
-        scalar: ParamScalar::Index,
-        count: 1,
-        array: false,
-    };
+    let word = ParamType { scalar: ParamScalar::Index, count: 1, array: false };
     for (index, binding) in module.bindings.iter().enumerate() {
         let index = index as u32;
-        block.add(
-            format!("{}_len", binding.name),
-            ParamRole::Length(index),
-            word,
-        );
-        block.add(
-            format!("{}_offset", binding.name),
-            ParamRole::Offset(index),
-            word,
-        );
+        block.add(format!("{}_len", binding.name), ParamRole::Length(index), word);
+        block.add(format!("{}_offset", binding.name), ParamRole::Offset(index), word);
         if let Some(rank) = binding.view {
-            let per_axis = ParamType {
-                scalar: ParamScalar::Index,
-                count: rank,
-                array: true,
-            };
-            block.add(
-                format!("{}_extents", binding.name),
-                ParamRole::Extents(index),
-                per_axis,
-            );
-            block.add(
-                format!("{}_strides", binding.name),
-                ParamRole::Strides(index),
-                per_axis,
-            );
+            let per_axis = ParamType { scalar: ParamScalar::Index, count: rank, array: true };
+            block.add(format!("{}_extents", binding.name), ParamRole::Extents(index), per_axis);
+            block.add(format!("{}_strides", binding.name), ParamRole::Strides(index), per_axis);
         }
     }
     if grid == GridKind::Linear {
         block.add("group_count".to_owned(), ParamRole::GroupCount, word);
     }
-    Some(Params {
-        size: block.end.next_multiple_of(16),
-        fields: block.fields.into(),
-    })
+    Some(Params { size: block.end.next_multiple_of(16), fields: block.fields.into() })
 }
 
 /// The type of a parameter in the block.
@@ -131,29 +88,17 @@ pub fn param_type(module: &Module, ty: Handle<Type>) -> Option<ParamType> {
         Scalar::F16 | Scalar::Generic(_) => None,
     };
     match &module.types[ty] {
-        Type::Scalar(scalar) => Some(ParamType {
-            scalar: of_scalar(*scalar)?,
-            count: 1,
-            array: false,
-        }),
-        Type::Vector { lanes, scalar } => Some(ParamType {
-            scalar: of_scalar(*scalar)?,
-            count: u32::from(*lanes),
-            array: false,
-        }),
+        Type::Scalar(scalar) => Some(ParamType { scalar: of_scalar(*scalar)?, count: 1, array: false }),
+        Type::Vector { lanes, scalar } => {
+            Some(ParamType { scalar: of_scalar(*scalar)?, count: u32::from(*lanes), array: false })
+        }
         Type::Array { element, length } => match &module.types[*element] {
-            Type::Scalar(scalar) => Some(ParamType {
-                scalar: of_scalar(*scalar)?,
-                count: length.literal()?,
-                array: true,
-            }),
+            Type::Scalar(scalar) => {
+                Some(ParamType { scalar: of_scalar(*scalar)?, count: length.literal()?, array: true })
+            }
             Type::Vector { .. } | Type::Array { .. } | Type::Struct(_) | Type::Enum(_) => None,
         },
-        Type::Enum(_) => Some(ParamType {
-            scalar: ParamScalar::U32,
-            count: 1,
-            array: false,
-        }),
+        Type::Enum(_) => Some(ParamType { scalar: ParamScalar::U32, count: 1, array: false }),
         Type::Struct(_) => None,
     }
 }
@@ -174,17 +119,7 @@ impl Block {
         };
         let offset = self.end.next_multiple_of(align);
         let bytes = 4 * ty.count;
-        self.end = offset
-            + if ty.array {
-                bytes.next_multiple_of(16)
-            } else {
-                bytes
-            };
-        self.fields.push(ParamField {
-            name: name.into(),
-            role,
-            ty,
-            offset,
-        });
+        self.end = offset + if ty.array { bytes.next_multiple_of(16) } else { bytes };
+        self.fields.push(ParamField { name: name.into(), role, ty, offset });
     }
 }

@@ -71,16 +71,12 @@ impl Feature {
 
     /// The feature whose Rust variant has that name.
     pub fn from_variant_name(name: &str) -> Option<Self> {
-        Self::ALL
-            .into_iter()
-            .find(|feature| feature.variant_name() == name)
+        Self::ALL.into_iter().find(|feature| feature.variant_name() == name)
     }
 }
 
 /// A set of features.
-#[derive(
-    Clone, Copy, Debug, Default, PartialEq, Eq, Hash, PartialOrd, Ord, Serialize, Deserialize,
-)]
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash, PartialOrd, Ord, Serialize, Deserialize)]
 pub struct Features(pub u32);
 
 impl Features {
@@ -127,9 +123,7 @@ impl Features {
 
     /// The features of the set, in declaration order.
     pub fn iter(self) -> impl Iterator<Item = Feature> {
-        Feature::ALL
-            .into_iter()
-            .filter(move |feature| self.has(*feature))
+        Feature::ALL.into_iter().filter(move |feature| self.has(*feature))
     }
 }
 
@@ -169,13 +163,7 @@ impl Profile {
             Target::Cuda => (48 * 1024, 1024, 64),
             Target::Wgsl | Target::Spirv | Target::Cpu => (16 * 1024, 256, 8),
         };
-        Self {
-            target,
-            features: Features::NONE,
-            max_workgroup_bytes,
-            max_storage_buffers,
-            max_invocations,
-        }
+        Self { target, features: Features::NONE, max_workgroup_bytes, max_storage_buffers, max_invocations }
     }
 
     /// The portable profile with optional features.
@@ -190,10 +178,6 @@ impl Profile {
         if self.features == Features::NONE {
             return "portable".to_owned();
         }
-        self.features
-            .iter()
-            .map(Feature::name)
-            .collect::<Vec<_>>()
-            .join("-")
+        self.features.iter().map(Feature::name).collect::<Vec<_>>().join("-")
     }
 }

@@ -40,25 +40,15 @@ impl Device {
     /// It is larger than the device allows, or memory ran out.
     pub fn uninit<T: Element>(&self, len: usize) -> Result<Buffer<T>> {
         let name = std::any::type_name::<T>();
-        let label = format!(
-            "buffer of {len} {}",
-            name.rsplit("::").next().unwrap_or(name)
-        );
-        let bytes = (len as u64)
-            .checked_mul(size_of::<T>() as u64)
-            .ok_or_else(|| Error::TooLarge {
-                what: label.clone(),
-                bytes: u64::MAX,
-                limit: self.limits().max_allocation_bytes,
-                device: self.properties().name.clone(),
-            })?;
+        let label = format!("buffer of {len} {}", name.rsplit("::").next().unwrap_or(name));
+        let bytes = (len as u64).checked_mul(size_of::<T>() as u64).ok_or_else(|| Error::TooLarge {
+            what: label.clone(),
+            bytes: u64::MAX,
+            limit: self.limits().max_allocation_bytes,
+            device: self.properties().name.clone(),
+        })?;
         let memory = self.backend().allocate(bytes, &label)?;
-        Ok(Buffer {
-            device: self.clone(),
-            memory,
-            len,
-            element: PhantomData,
-        })
+        Ok(Buffer { device: self.clone(), memory, len, element: PhantomData })
     }
 
     /// A buffer with a copy of `data`.
@@ -118,9 +108,7 @@ impl<T: Element> Buffer<T> {
         if data.is_empty() {
             return Ok(());
         }
-        self.device
-            .backend()
-            .write(&self.all(), bytemuck::cast_slice(data))
+        self.device.backend().write(&self.all(), bytemuck::cast_slice(data))
     }
 
     /// Copies all of it to the host.
@@ -130,9 +118,7 @@ impl<T: Element> Buffer<T> {
     pub fn read(&self) -> Result<Vec<T>> {
         let mut data = vec![T::zeroed(); self.len];
         if !data.is_empty() {
-            self.device
-                .backend()
-                .read(&self.all(), bytemuck::cast_slice_mut(&mut data))?;
+            self.device.backend().read(&self.all(), bytemuck::cast_slice_mut(&mut data))?;
         }
         Ok(data)
     }
@@ -160,19 +146,11 @@ impl<T: Element> Buffer<T> {
                 length: self.len as u64,
             });
         }
-        Ok(BufferSlice {
-            buffer: self,
-            first,
-            len: end - first,
-        })
+        Ok(BufferSlice { buffer: self, first, len: end - first })
     }
 
     fn all(&self) -> MemoryRange {
-        MemoryRange {
-            memory: self.memory.clone(),
-            offset: 0,
-            bytes: (self.len * size_of::<T>()) as u64,
-        }
+        MemoryRange { memory: self.memory.clone(), offset: 0, bytes: (self.len * size_of::<T>()) as u64 }
     }
 }
 
@@ -200,10 +178,6 @@ impl<'a, T: Element> BufferSlice<'a, T> {
 
 impl<'a, T: Element> From<&'a Buffer<T>> for BufferSlice<'a, T> {
     fn from(buffer: &'a Buffer<T>) -> Self {
-        Self {
-            buffer,
-            first: 0,
-            len: buffer.len,
-        }
+        Self { buffer, first: 0, len: buffer.len }
     }
 }

@@ -251,11 +251,7 @@ pub trait Backend: Send + Sync + fmt::Debug + 'static {
     ///
     /// # Errors
     /// Names the first kernel that has no variant for the device or that the driver refuses.
-    fn load(
-        &self,
-        kernels: &[Arc<Kernel>],
-        transport: ParamTransport,
-    ) -> Result<Vec<Arc<dyn Pipeline>>>;
+    fn load(&self, kernels: &[Arc<Kernel>], transport: ParamTransport) -> Result<Vec<Arc<dyn Pipeline>>>;
 
     /// Runs commands, without waiting for them. None of them may use run words.
     ///
@@ -338,10 +334,7 @@ impl Device {
         if owner == self.id {
             return Ok(());
         }
-        Err(Error::OtherDevice {
-            what: what.to_owned(),
-            device: self.properties().name.clone(),
-        })
+        Err(Error::OtherDevice { what: what.to_owned(), device: self.properties().name.clone() })
     }
 }
 

@@ -22,10 +22,7 @@ pub struct Handle<T> {
 impl<T> Handle<T> {
     /// The handle at that position.
     pub const fn from_index(index: usize) -> Self {
-        Self {
-            index: index as u32,
-            kind: PhantomData,
-        }
+        Self { index: index as u32, kind: PhantomData }
     }
 
     /// Its position in the arena.
@@ -133,20 +130,12 @@ impl<T> Arena<T> {
 
     /// Handles and items, in the order in which they were made.
     pub fn iter(&self) -> impl DoubleEndedIterator<Item = (Handle<T>, &T)> + ExactSizeIterator {
-        self.items
-            .iter()
-            .enumerate()
-            .map(|(index, item)| (Handle::from_index(index), item))
+        self.items.iter().enumerate().map(|(index, item)| (Handle::from_index(index), item))
     }
 
     /// Like [`Arena::iter`], for changing items.
-    pub fn iter_mut(
-        &mut self,
-    ) -> impl DoubleEndedIterator<Item = (Handle<T>, &mut T)> + ExactSizeIterator {
-        self.items
-            .iter_mut()
-            .enumerate()
-            .map(|(index, item)| (Handle::from_index(index), item))
+    pub fn iter_mut(&mut self) -> impl DoubleEndedIterator<Item = (Handle<T>, &mut T)> + ExactSizeIterator {
+        self.items.iter_mut().enumerate().map(|(index, item)| (Handle::from_index(index), item))
     }
 }
 

@@ -284,10 +284,7 @@ impl Builtin {
 
     /// Whether it has three lanes.
     pub const fn is_vector(self) -> bool {
-        matches!(
-            self,
-            Self::GlobalId | Self::LocalId | Self::GroupId | Self::GroupCounts
-        )
+        matches!(self, Self::GlobalId | Self::LocalId | Self::GroupId | Self::GroupCounts)
     }
 
     /// Whether it differs between the invocations of a workgroup.
@@ -358,15 +355,7 @@ pub enum BinaryOperator {
 impl BinaryOperator {
     /// Whether it gives a `Bool` (or a vector of them).
     pub const fn is_comparison(self) -> bool {
-        matches!(
-            self,
-            Self::Equal
-                | Self::NotEqual
-                | Self::Less
-                | Self::LessEqual
-                | Self::Greater
-                | Self::GreaterEqual
-        )
+        matches!(self, Self::Equal | Self::NotEqual | Self::Less | Self::LessEqual | Self::Greater | Self::GreaterEqual)
     }
 }
 

@@ -65,6 +65,7 @@
 //! compute the group index as `x + y * groups along x`, and let workgroups from `group_count` on return before anything else.
 
 mod arena;
+pub mod builder;
 mod expression;
 mod module;
 mod span;
@@ -73,12 +74,12 @@ mod types;
 
 pub use arena::{Arena, Handle};
 pub use expression::{
-    BinaryOperator, Builtin, CallArgument, Expression, ExpressionKind, Literal, LogicalOperator,
-    MathFunction, Place, Projection, Root, UnaryOperator,
+    BinaryOperator, Builtin, CallArgument, Expression, ExpressionKind, Literal, LogicalOperator, MathFunction, Place,
+    Projection, Root, UnaryOperator,
 };
 pub use module::{
-    Argument, Binding, BindingKind, Bound, Function, Generic, GenericKind, GenericValue, Instance,
-    Local, Module, Param, WorkgroupVariable,
+    Argument, Binding, BindingKind, Bound, Function, Generic, GenericKind, GenericValue, Instance, Local, Module,
+    Param, WorkgroupVariable,
 };
 pub use span::{Locations, Span};
 pub use statement::{AtomicFunction, Block, Case, Statement, StatementKind, SubgroupFunction};

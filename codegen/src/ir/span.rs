@@ -3,9 +3,7 @@
 use serde::{Deserialize, Serialize};
 
 /// An index into [`Locations`], from 1; two equal spans are the same place.
-#[derive(
-    Clone, Copy, Debug, Default, PartialEq, Eq, Hash, PartialOrd, Ord, Serialize, Deserialize,
-)]
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash, PartialOrd, Ord, Serialize, Deserialize)]
 pub struct Span(pub u32);
 
 impl Span {
@@ -31,10 +29,7 @@ impl Locations {
 
     /// `file:line:column`, or the file alone for code that nobody wrote.
     pub fn describe(&self, span: Span) -> String {
-        match (span.0 as usize)
-            .checked_sub(1)
-            .and_then(|index| self.positions.get(index))
-        {
+        match (span.0 as usize).checked_sub(1).and_then(|index| self.positions.get(index)) {
             Some((line, column)) => format!("{}:{line}:{column}", self.file),
             None => self.file.clone(),
         }

@@ -9,12 +9,7 @@ use trefoil_codegen::artefact::Features;
 ///
 /// # Errors
 /// [`Error::Unavailable`] if there is none at all, [`Error::NoSuchAdapter`] if none is called so.
-pub fn choose(
-    kind: DeviceKind,
-    names: &[String],
-    asked: Option<&str>,
-    rank: impl Fn(usize) -> u32,
-) -> Result<usize> {
+pub fn choose(kind: DeviceKind, names: &[String], asked: Option<&str>, rank: impl Fn(usize) -> u32) -> Result<usize> {
     if names.is_empty() {
         return Err(Error::Unavailable {
             kind: kind.name(),
@@ -87,10 +82,7 @@ mod tests {
         assert_eq!(pick(Some("LLVM")), Some(1));
         assert_eq!(pick(Some("9")), Some(2), "a number that is no position may be a part of a name");
         assert_eq!(pick(Some("")), None);
-        assert!(matches!(
-            choose(DeviceKind::Vulkan, &names(), Some("absent"), rank),
-            Err(Error::NoSuchAdapter { .. })
-        ));
+        assert!(matches!(choose(DeviceKind::Vulkan, &names(), Some("absent"), rank), Err(Error::NoSuchAdapter { .. })));
         assert!(matches!(choose(DeviceKind::Cuda, &[], None, rank), Err(Error::Unavailable { .. })));
     }
 }

@@ -6,9 +6,7 @@ use std::sync::Arc;
 
 use trefoil_codegen::artefact::{Kernel, ParamTransport};
 
-use crate::device::{
-    Command, DispatchCommand, GroupSource, Memory, MemoryRange, ParamSource, Properties, RunIo,
-};
+use crate::device::{Command, DispatchCommand, GroupSource, Memory, MemoryRange, ParamSource, Properties, RunIo};
 use crate::error::{Error, Result};
 
 /// Every binding covers a multiple of this many bytes.
@@ -106,7 +104,13 @@ impl Checks<'_> {
         ];
         for (what, wanted, limit) in wants {
             if wanted > limit {
-                return Err(Error::Limit { kernel: kernel.name.to_string(), what, wanted, limit, device: self.device() });
+                return Err(Error::Limit {
+                    kernel: kernel.name.to_string(),
+                    what,
+                    wanted,
+                    limit,
+                    device: self.device(),
+                });
             }
         }
         Ok(())
