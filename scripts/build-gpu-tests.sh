@@ -85,7 +85,7 @@ if [ "$with_model" = yes ]; then
     cp -r .model/all-MiniLM-L6-v2 "$pack/.model/"
 fi
 mkdir -p "$pack/lib"
-loader=$(ldconfig -p | awk '/libvulkan\.so\.1 .*x86-64|libvulkan\.so\.1 .*AArch64/ { print $NF; exit }')
+loader=$(ldconfig -p | awk '/libvulkan\.so\.1 .*(x86-64|AArch64)/ && !path { path = $NF } END { print path }')
 [ -z "$loader" ] || cp -L "$loader" "$pack/lib/libvulkan.so.1"
 echo "$root" >"$pack/root.txt"
 

@@ -22,6 +22,7 @@ while IFS= read -r -d '' file; do
     fi
 done < <(find "$1" -name '*.spv' -print0 | sort -z)
 
-echo "check-spirv: $passed passed, $failed failed ($("$validator" --version | head -n 1), vulkan1.3)"
+version=$("$validator" --version)
+echo "check-spirv: $passed passed, $failed failed (${version%%$'\n'*}, vulkan1.3)"
 [ "$failed" -eq 0 ] || exit 1
 [ "$passed" -gt 0 ] || { echo "check-spirv: no .spv below $1" >&2; exit 1; }

@@ -17,7 +17,7 @@ mkdir -p "$tools/bin"
 say() { echo "setup-tools: $*"; }
 die() { echo "setup-tools: $*" >&2; exit 1; }
 
-installed() { dpkg-query --show --showformat='${db:Status-Status}' "$1" 2>/dev/null | grep -qx installed; }
+installed() { [ "$(dpkg-query --show --showformat='${db:Status-Status}' "$1" 2>/dev/null)" = installed ]; }
 
 install_system_packages() {
     local missing=() package
@@ -40,7 +40,7 @@ install_system_packages() {
 # The address of the Debian mirror that this machine already uses.
 debian_mirror() {
     apt-get indextargets --format '$(ORIGIN)|$(LABEL)|$(COMPONENT)|$(REPO_URI)' 'Created-By: Packages' |
-        awk -F'|' '$1 == "Debian" && $2 == "Debian" && $3 == "main" { print $4; exit }'
+        awk -F'|' '$1 == "Debian" && $2 == "Debian" && $3 == "main" && !mirror { mirror = $4 } END { print mirror }'
 }
 
 install_spirv_tools() {
@@ -125,4 +125,5 @@ install_nvrtc() {
 install_system_packages
 install_spirv_tools
 install_nvrtc
-say "ready: $("$tools/bin/spirv-val" --version | head -n 1), NVRTC in .tools/nvrtc"
+version=$("$tools/bin/spirv-val" --version)
+say "ready: ${version%%$'\n'*}, NVRTC in .tools/nvrtc"

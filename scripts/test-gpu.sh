@@ -76,8 +76,9 @@ if [ -z "${VK_DRIVER_FILES:-}${VK_ICD_FILENAMES:-}" ]; then
     say "Vulkan drivers: ${drivers:-none found in the usual folders}"
 fi
 libraries=
-ldconfig -p | grep -q 'libvulkan\.so\.1' || libraries=$checkout/lib
-if ! ldconfig -p | grep -q 'libnvrtc\.so'; then
+known=$(ldconfig -p)
+[[ $known == *libvulkan.so.1* ]] || libraries=$checkout/lib
+if [[ $known != *libnvrtc.so* ]]; then
     for folder in /usr/local/cuda/lib64 /usr/local/cuda-*/lib64 \
         $(python3 -c 'import sys; print(*(f"{p}/nvidia/{d}/lib" for p in sys.path if p for d in ("cu13", "cuda_nvrtc")))' 2>/dev/null); do
         if compgen -G "$folder/libnvrtc.so*" >/dev/null; then
