@@ -71,6 +71,7 @@ mod module;
 mod span;
 mod statement;
 mod types;
+mod walk;
 
 pub use arena::{Arena, Handle};
 pub use expression::{
@@ -84,3 +85,4 @@ pub use module::{
 pub use span::{Locations, Span};
 pub use statement::{AtomicFunction, Block, Case, Statement, StatementKind, SubgroupFunction};
 pub use types::{Enum, Scalar, Size, SizeOperator, Struct, Type};
+pub use walk::statements;

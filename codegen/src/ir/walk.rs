@@ -1,0 +1,191 @@
+//! Walking: what an expression, a place or a statement is made of, so that passes need not spell out every kind.
+
+use super::arena::Handle;
+use super::expression::{CallArgument, Expression, ExpressionKind, Place, Projection};
+use super::module::{Function, Local};
+use super::statement::{Block, Statement, StatementKind};
+
+macro_rules! walkers {
+    ($expression:ident, $place:ident, $statement:ident, $blocks:ident, $iter:ident, $($mutable:tt)?) => {
+        impl ExpressionKind {
+            /// Calls `visit` with each direct operand, in evaluation order.
+            pub fn $expression(& $($mutable)? self, visit: &mut dyn FnMut(& $($mutable)? Handle<Expression>)) {
+                match self {
+                    Self::Literal(_)
+                    | Self::GenericConstant(_)
+                    | Self::Param(_)
+                    | Self::Length(_)
+                    | Self::ViewExtent { .. }
+                    | Self::ViewStride { .. }
+                    | Self::Builtin(_)
+                    | Self::Argument(_)
+                    | Self::Local(_)
+                    | Self::TargetHas(_) => {}
+                    Self::Load(place) => place.$place(visit),
+                    Self::Member { base, .. } | Self::Swizzle { base, .. } => visit(base),
+                    Self::Element { base, index } => {
+                        visit(base);
+                        visit(index);
+                    }
+                    Self::Compose(parts) | Self::Math { arguments: parts, .. } => {
+                        for part in parts {
+                            visit(part);
+                        }
+                    }
+                    Self::Splat(value)
+                    | Self::Unary { value, .. }
+                    | Self::Convert(value)
+                    | Self::Bitcast(value) => visit(value),
+                    Self::Binary { left, right, .. } | Self::Logical { left, right, .. } => {
+                        visit(left);
+                        visit(right);
+                    }
+                    Self::Select { condition, accept, reject } => {
+                        visit(condition);
+                        visit(accept);
+                        visit(reject);
+                    }
+                    Self::Call { arguments, .. } => {
+                        for argument in arguments {
+                            if let CallArgument::Value(value) = argument {
+                                visit(value);
+                            }
+                        }
+                    }
+                }
+            }
+        }
+
+        impl Place {
+            /// Calls `visit` with each index on the way.
+            pub fn $place(& $($mutable)? self, visit: &mut dyn FnMut(& $($mutable)? Handle<Expression>)) {
+                for projection in & $($mutable)? self.path {
+                    match projection {
+                        Projection::Index(index) | Projection::Vector { index, .. } => visit(index),
+                        Projection::Member(_) => {}
+                    }
+                }
+            }
+        }
+
+        impl StatementKind {
+            /// Calls `visit` with each expression that the statement itself evaluates; not those of its blocks.
+            pub fn $statement(& $($mutable)? self, visit: &mut dyn FnMut(& $($mutable)? Handle<Expression>)) {
+                match self {
+                    Self::Let { value, .. } | Self::Return(value) => {
+                        if let Some(value) = value {
+                            visit(value);
+                        }
+                    }
+                    Self::Store { place, value } => {
+                        place.$place(visit);
+                        visit(value);
+                    }
+                    Self::Evaluate(value)
+                    | Self::If { condition: value, .. }
+                    | Self::Switch { selector: value, .. }
+                    | Self::While { condition: value, .. } => visit(value),
+                    Self::For { start, end, step, .. } => {
+                        visit(start);
+                        visit(end);
+                        visit(step);
+                    }
+                    Self::Loop { .. } | Self::Break | Self::Continue | Self::Barrier => {}
+                    Self::UniformLoad { place, .. } => place.$place(visit),
+                    Self::Atomic { place, value, compare, .. } => {
+                        place.$place(visit);
+                        for operand in [compare, value] {
+                            if let Some(operand) = operand {
+                                visit(operand);
+                            }
+                        }
+                    }
+                    Self::Subgroup { value, lane, .. } => {
+                        visit(value);
+                        if let Some(lane) = lane {
+                            visit(lane);
+                        }
+                    }
+                }
+            }
+
+            /// The blocks directly inside the statement.
+            pub fn $blocks(& $($mutable)? self) -> Vec<& $($mutable)? Block> {
+                match self {
+                    Self::If { accept, reject, .. } => vec![accept, reject],
+                    Self::Switch { cases, default, .. } => {
+                        let mut blocks: Vec<& $($mutable)? Block> = cases.$iter().map(|case| & $($mutable)? case.body).collect();
+                        blocks.push(default);
+                        blocks
+                    }
+                    Self::For { body, .. } | Self::While { body, .. } | Self::Loop { body } => vec![body],
+                    Self::Let { .. }
+                    | Self::Store { .. }
+                    | Self::Evaluate(_)
+                    | Self::Break
+                    | Self::Continue
+                    | Self::Return(_)
+                    | Self::Barrier
+                    | Self::UniformLoad { .. }
+                    | Self::Atomic { .. }
+                    | Self::Subgroup { .. } => Vec::new(),
+                }
+            }
+        }
+    };
+}
+
+walkers!(operands, indices, operands, blocks, iter,);
+walkers!(
+    operands_mut,
+    indices_mut,
+    operands_mut,
+    blocks_mut,
+    iter_mut,
+    mut
+);
+
+impl StatementKind {
+    /// The local that the statement declares.
+    pub const fn declares(&self) -> Option<Handle<Local>> {
+        match self {
+            Self::Let { local, .. } | Self::For { local, .. } => Some(*local),
+            Self::UniformLoad { result, .. } | Self::Subgroup { result, .. } => Some(*result),
+            Self::Atomic { result, .. } => *result,
+            _ => None,
+        }
+    }
+}
+
+/// Calls `visit` with every statement of a block and of the blocks inside it, outer before inner.
+pub fn statements(block: &Block, visit: &mut dyn FnMut(&Statement)) {
+    for statement in block {
+        visit(statement);
+        for inner in statement.kind.blocks() {
+            statements(inner, visit);
+        }
+    }
+}
+
+impl Function {
+    /// Calls `visit` with an expression and everything that it is made of, operands first.
+    pub fn tree(&self, root: Handle<Expression>, visit: &mut dyn FnMut(Handle<Expression>)) {
+        let mut operands = Vec::new();
+        self.expressions[root]
+            .kind
+            .operands(&mut |operand| operands.push(*operand));
+        for operand in operands {
+            self.tree(operand, visit);
+        }
+        visit(root);
+    }
+
+    /// Calls `visit` with every expression that a statement of a block evaluates.
+    pub fn live(&self, block: &Block, visit: &mut dyn FnMut(Handle<Expression>)) {
+        statements(block, &mut |statement| {
+            statement
+                .kind
+                .operands(&mut |operand| self.tree(*operand, visit));
+        });
+    }
+}
