@@ -1,0 +1,269 @@
+//! What a physical device is and allows, as data.
+
+use std::ffi::CStr;
+
+use ash::vk;
+use trefoil_codegen::artefact::{Feature, Features};
+use trefoil_dsl::device::{DeviceKind, Limits, Properties};
+use trefoil_dsl::error::Result;
+use trefoil_dsl::support::check::BINDING_MULTIPLE;
+
+use crate::instance::{Instance, unavailable};
+
+/// Pieces of memory up to this size are mapped where device memory can be.
+const DIRECT_BYTES: u64 = 256 * 1024;
+
+/// A physical device that can be opened.
+pub(crate) struct Adapter {
+    /// The handle.
+    pub(crate) physical: vk::PhysicalDevice,
+    /// Its name.
+    pub(crate) name: String,
+    /// What kind of hardware it is.
+    pub(crate) kind: vk::PhysicalDeviceType,
+    /// What callers may know.
+    pub(crate) properties: Properties,
+    /// What only this crate needs.
+    pub(crate) traits: Traits,
+}
+
+/// What only this crate needs to know of a device.
+#[derive(Clone, Debug)]
+pub(crate) struct Traits {
+    /// The family of the one queue.
+    pub(crate) family: u32,
+    /// Bytes of push constants.
+    pub(crate) push_constant_bytes: u32,
+    /// Nanoseconds of one tick of the device's clock; 0 if the queue has none.
+    pub(crate) tick: f64,
+    /// The bits of a timestamp that count.
+    pub(crate) timestamp_mask: u64,
+    /// The subgroup size, if full subgroups can be required.
+    pub(crate) full_subgroups: Option<u32>,
+    /// Whether pipelines report whether a cache served them.
+    pub(crate) feedback: bool,
+    /// Memory up to this size is made host-visible on the device.
+    pub(crate) direct_bytes: u64,
+    /// Whether a short wait may spin: not on a device that computes on the processor.
+    pub(crate) spins: bool,
+    /// Names the driver's build, for the pipeline cache.
+    pub(crate) driver_key: Vec<u8>,
+    /// Features to enable.
+    pub(crate) enable: Enable,
+}
+
+/// Features to enable, each only if the device has it.
+#[derive(Clone, Copy, Debug, Default)]
+pub(crate) struct Enable {
+    pub(crate) storage_16bit: bool,
+    pub(crate) memory_model_device_scope: bool,
+    pub(crate) subgroup_extended_types: bool,
+    pub(crate) subgroup_size_control: bool,
+    pub(crate) compute_full_subgroups: bool,
+    pub(crate) version_1_3: bool,
+    pub(crate) portability_subset: bool,
+}
+
+/// The adapters that can be opened, in the loader's order.
+///
+/// # Errors
+/// There is none; the reason says for each adapter what it lacks.
+pub(crate) fn usable(instance: &Instance) -> Result<Vec<Adapter>> {
+    // SAFETY: the instance is alive.
+    let all = unsafe { instance.raw.enumerate_physical_devices() }
+        .map_err(|error| unavailable(format!("the Vulkan loader lists no devices: {error}")))?;
+    let mut adapters = Vec::new();
+    let mut reasons = Vec::new();
+    for physical in all {
+        match describe(instance, physical) {
+            Ok(adapter) => adapters.push(adapter),
+            Err(reason) => reasons.push(reason),
+        }
+    }
+    if adapters.is_empty() {
+        let reason = if reasons.is_empty() {
+            "the Vulkan loader is there, but no driver offers a device".to_owned()
+        } else {
+            reasons.join("; ")
+        };
+        return Err(unavailable(reason));
+    }
+    Ok(adapters)
+}
+
+/// How much an adapter is to be preferred.
+pub(crate) fn rank(kind: vk::PhysicalDeviceType) -> u32 {
+    match kind {
+        vk::PhysicalDeviceType::DISCRETE_GPU => 4,
+        vk::PhysicalDeviceType::INTEGRATED_GPU => 3,
+        vk::PhysicalDeviceType::VIRTUAL_GPU => 2,
+        vk::PhysicalDeviceType::CPU => 0,
+        _ => 1,
+    }
+}
+
+fn text(chars: Result<&CStr, std::ffi::FromBytesUntilNulError>) -> String {
+    chars.map(|text| text.to_string_lossy().into_owned()).unwrap_or_default()
+}
+
+/// Describes a physical device, or says why it cannot be used.
+fn describe(instance: &Instance, physical: vk::PhysicalDevice) -> Result<Adapter, String> {
+    // SAFETY: `physical` comes from this instance.
+    let basic = unsafe { instance.raw.get_physical_device_properties(physical) };
+    let name = text(basic.device_name_as_c_str());
+    let version = basic.api_version.min(instance.version);
+    if version < vk::API_VERSION_1_2 {
+        return Err(format!(
+            "{name} offers Vulkan {}.{}, and 1.2 is needed",
+            vk::api_version_major(basic.api_version),
+            vk::api_version_minor(basic.api_version)
+        ));
+    }
+    let is_1_3 = version >= vk::API_VERSION_1_3;
+    // SAFETY: as above.
+    let extensions = unsafe { instance.raw.enumerate_device_extension_properties(physical) }
+        .map_err(|error| format!("{name} lists no extensions: {error}"))?;
+    let has = |wanted: &CStr| extensions.iter().any(|e| e.extension_name_as_c_str() == Ok(wanted));
+
+    let mut features_11 = vk::PhysicalDeviceVulkan11Features::default();
+    let mut features_12 = vk::PhysicalDeviceVulkan12Features::default();
+    let mut features_13 = vk::PhysicalDeviceVulkan13Features::default();
+    let mut features = vk::PhysicalDeviceFeatures2::default().push_next(&mut features_11).push_next(&mut features_12);
+    if is_1_3 {
+        features = features.push_next(&mut features_13);
+    }
+    // SAFETY: every structure of the chain belongs to a version that the device has.
+    unsafe { instance.raw.get_physical_device_features2(physical, &mut features) };
+
+    let mut driver = vk::PhysicalDeviceDriverProperties::default();
+    let mut identity = vk::PhysicalDeviceIDProperties::default();
+    let mut subgroup = vk::PhysicalDeviceSubgroupProperties::default();
+    let mut maintenance_3 = vk::PhysicalDeviceMaintenance3Properties::default();
+    let mut maintenance_4 = vk::PhysicalDeviceMaintenance4Properties::default();
+    let mut properties = vk::PhysicalDeviceProperties2::default()
+        .push_next(&mut driver)
+        .push_next(&mut identity)
+        .push_next(&mut subgroup)
+        .push_next(&mut maintenance_3);
+    if is_1_3 {
+        properties = properties.push_next(&mut maintenance_4);
+    }
+    // SAFETY: as above.
+    unsafe { instance.raw.get_physical_device_properties2(physical, &mut properties) };
+    // SAFETY: as above.
+    let memory = unsafe { instance.raw.get_physical_device_memory_properties(physical) };
+    // SAFETY: as above.
+    let families = unsafe { instance.raw.get_physical_device_queue_family_properties(physical) };
+
+    let mut missing = Vec::new();
+    if features_12.timeline_semaphore == vk::FALSE {
+        missing.push("timeline semaphores");
+    }
+    if features_12.vulkan_memory_model == vk::FALSE {
+        missing.push("the Vulkan memory model");
+    }
+    let compute = |family: &vk::QueueFamilyProperties| family.queue_flags.contains(vk::QueueFlags::COMPUTE);
+    let family = families
+        .iter()
+        .position(|family| compute(family) && family.timestamp_valid_bits > 0)
+        .or_else(|| families.iter().position(compute));
+    if family.is_none() {
+        missing.push("a queue that computes");
+    }
+    let (Some(family), true) = (family, missing.is_empty()) else {
+        return Err(format!("{name} lacks {}", missing.join(" and ")));
+    };
+
+    let mut kernel_features = Features::NONE;
+    let wanted = vk::SubgroupFeatureFlags::BASIC
+        | vk::SubgroupFeatureFlags::ARITHMETIC
+        | vk::SubgroupFeatureFlags::SHUFFLE
+        | vk::SubgroupFeatureFlags::BALLOT;
+    if subgroup.supported_stages.contains(vk::ShaderStageFlags::COMPUTE) && subgroup.supported_operations.contains(wanted) {
+        kernel_features = kernel_features.union(Features::of(&[Feature::Subgroups]));
+    }
+    if features_11.storage_buffer16_bit_access == vk::TRUE {
+        kernel_features = kernel_features.union(Features::of(&[Feature::F16Storage]));
+    }
+
+    let limits = &basic.limits;
+    let largest_heap = |flags: vk::MemoryPropertyFlags| {
+        memory.memory_types_as_slice().iter().filter(|t| t.property_flags.contains(flags)).map(|t| {
+            memory.memory_heaps_as_slice().get(t.heap_index as usize).map_or(0, |heap| heap.size)
+        }).max().unwrap_or(0)
+    };
+    let device_heap = largest_heap(vk::MemoryPropertyFlags::DEVICE_LOCAL);
+    let mapped_heap = largest_heap(
+        vk::MemoryPropertyFlags::DEVICE_LOCAL
+            | vk::MemoryPropertyFlags::HOST_VISIBLE
+            | vk::MemoryPropertyFlags::HOST_COHERENT,
+    );
+    let max_buffer = if is_1_3 { maintenance_4.max_buffer_size } else { u64::MAX };
+    let max_allocation_bytes = maintenance_3.max_memory_allocation_size.min(max_buffer).min(device_heap);
+    let storage_buffers =
+        limits.max_per_stage_descriptor_storage_buffers.min(limits.max_descriptor_set_storage_buffers);
+    let software = basic.device_type == vk::PhysicalDeviceType::CPU;
+    let timestamp_bits = families[family].timestamp_valid_bits;
+    let enable = Enable {
+        storage_16bit: features_11.storage_buffer16_bit_access == vk::TRUE,
+        memory_model_device_scope: features_12.vulkan_memory_model_device_scope == vk::TRUE,
+        subgroup_extended_types: features_12.shader_subgroup_extended_types == vk::TRUE,
+        subgroup_size_control: features_13.subgroup_size_control == vk::TRUE,
+        compute_full_subgroups: features_13.compute_full_subgroups == vk::TRUE,
+        version_1_3: is_1_3,
+        portability_subset: has(ash::khr::portability_subset::NAME),
+    };
+    let mut driver_key = Vec::new();
+    driver_key.extend(identity.device_uuid);
+    driver_key.extend(identity.driver_uuid);
+    driver_key.extend(basic.pipeline_cache_uuid);
+    driver_key.extend(basic.driver_version.to_le_bytes());
+    driver_key.extend(name.as_bytes());
+    let driver_name = text(driver.driver_name_as_c_str());
+    let driver_info = text(driver.driver_info_as_c_str());
+    Ok(Adapter {
+        physical,
+        kind: basic.device_type,
+        properties: Properties {
+            kind: DeviceKind::Vulkan,
+            name: name.clone(),
+            driver: format!(
+                "{driver_name} {driver_info} (Vulkan {}.{})",
+                vk::api_version_major(basic.api_version),
+                vk::api_version_minor(basic.api_version)
+            ),
+            software,
+            features: kernel_features,
+            limits: Limits {
+                max_allocation_bytes,
+                max_binding_bytes: u64::from(limits.max_storage_buffer_range) / BINDING_MULTIPLE * BINDING_MULTIPLE,
+                binding_alignment: limits.min_storage_buffer_offset_alignment.max(BINDING_MULTIPLE),
+                // One of them may hold the parameter block.
+                max_storage_buffers: storage_buffers.saturating_sub(1),
+                max_workgroup_bytes: limits.max_compute_shared_memory_size,
+                max_invocations: limits.max_compute_work_group_invocations,
+                max_workgroup_size: limits.max_compute_work_group_size,
+                max_groups: limits.max_compute_work_group_count,
+                // Pipelines do not allow varying sizes, so that every subgroup has this one.
+                min_subgroup: subgroup.subgroup_size,
+                max_subgroup: subgroup.subgroup_size,
+                shares_memory_within_dispatch: true,
+            },
+        },
+        traits: Traits {
+            // There are far fewer families than 2^32.
+            family: family as u32,
+            push_constant_bytes: limits.max_push_constants_size,
+            tick: if timestamp_bits == 0 { 0.0 } else { f64::from(limits.timestamp_period) },
+            timestamp_mask: 1u64.checked_shl(timestamp_bits).map_or(u64::MAX, |bit| bit - 1),
+            full_subgroups: (enable.subgroup_size_control && enable.compute_full_subgroups)
+                .then_some(subgroup.subgroup_size),
+            feedback: is_1_3,
+            direct_bytes: if mapped_heap >= device_heap { DIRECT_BYTES } else { 0 },
+            spins: !software,
+            driver_key,
+            enable,
+        },
+        name,
+    })
+}

@@ -1,0 +1,234 @@
+//! Buffers on the device, and the staging buffers through which the host reaches them.
+
+use std::any::Any;
+use std::fmt;
+use std::sync::Arc;
+
+use ash::vk;
+use gpu_allocator::MemoryLocation;
+use gpu_allocator::vulkan::{Allocation, AllocationCreateDesc, AllocationScheme};
+use trefoil_dsl::device::Memory;
+use trefoil_dsl::error::{Error, Result};
+use trefoil_dsl::support::check::padded;
+
+use crate::device::Shared;
+
+/// Staging buffers are at least this large, and no transfer takes more than [`STAGING_CHUNK`] at a time.
+const STAGING_MINIMUM: u64 = 64 * 1024;
+/// The most bytes that one staging buffer holds.
+pub(crate) const STAGING_CHUNK: u64 = 32 * 1024 * 1024;
+/// Staging buffers in the pool beyond this many bytes are freed instead of kept.
+const STAGING_KEPT: u64 = 4 * STAGING_CHUNK;
+
+/// A buffer with memory of its own.
+pub(crate) struct RawBuffer {
+    shared: Arc<Shared>,
+    /// The handle.
+    pub(crate) handle: vk::Buffer,
+    allocation: Option<Allocation>,
+    /// Its size in bytes.
+    pub(crate) bytes: u64,
+}
+
+impl fmt::Debug for RawBuffer {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "RawBuffer({} bytes, mapped: {})", self.bytes, self.mapped().is_some())
+    }
+}
+
+impl RawBuffer {
+    /// Makes a buffer of `bytes` bytes, which must not be 0.
+    pub(crate) fn new(shared: &Arc<Shared>, bytes: u64, location: MemoryLocation, label: &str) -> Result<Self> {
+        let no_memory =
+            || Error::OutOfMemory { what: format!("`{label}`"), bytes, device: shared.properties.name.clone() };
+        let info = vk::BufferCreateInfo::default().size(bytes).sharing_mode(vk::SharingMode::EXCLUSIVE).usage(
+            vk::BufferUsageFlags::STORAGE_BUFFER
+                | vk::BufferUsageFlags::INDIRECT_BUFFER
+                | vk::BufferUsageFlags::TRANSFER_SRC
+                | vk::BufferUsageFlags::TRANSFER_DST,
+        );
+        // SAFETY: the device is alive; the size is above 0 and at most the device's limit, which callers checked.
+        let handle = unsafe { shared.device.create_buffer(&info, None) }.map_err(|_| no_memory())?;
+        // From here on, dropping the buffer destroys the handle.
+        let mut buffer = Self { shared: shared.clone(), handle, allocation: None, bytes };
+        // SAFETY: the handle was just made by this device.
+        let requirements = unsafe { shared.device.get_buffer_memory_requirements(handle) };
+        let wanted = AllocationCreateDesc {
+            name: label,
+            requirements,
+            location,
+            linear: true,
+            allocation_scheme: AllocationScheme::GpuAllocatorManaged,
+        };
+        let allocation = shared
+            .allocator(|allocator| allocator.allocate(&wanted))?
+            .map_err(|error| match error {
+                gpu_allocator::AllocationError::OutOfMemory => no_memory(),
+                other => shared.driver("allocating memory", other),
+            })?;
+        // SAFETY: the allocation fits the buffer's requirements and is bound once; both live until `drop`.
+        let bound = unsafe { shared.device.bind_buffer_memory(handle, allocation.memory(), allocation.offset()) };
+        buffer.allocation = Some(allocation);
+        bound.map_err(|error| shared.driver("binding memory to a buffer", error))?;
+        shared.name_object(handle, label);
+        Ok(buffer)
+    }
+
+    /// Where the host sees it.
+    fn mapped(&self) -> Option<*mut u8> {
+        self.allocation.as_ref()?.mapped_ptr().map(|pointer| pointer.as_ptr().cast())
+    }
+
+    /// Whether the host can write to it.
+    pub(crate) fn is_writable(&self) -> bool {
+        self.mapped().is_some()
+    }
+
+    /// Whether the host can read it at a good speed.
+    pub(crate) fn is_readable(&self) -> bool {
+        self.mapped().is_some()
+            && self
+                .allocation
+                .as_ref()
+                .is_some_and(|a| a.memory_properties().contains(vk::MemoryPropertyFlags::HOST_CACHED))
+    }
+
+    fn address(&self, offset: u64, length: usize) -> Result<*mut u8> {
+        let end = offset.checked_add(length as u64);
+        match self.mapped() {
+            // The end is within the mapping, hence the offset fits the address space.
+            Some(base) if end.is_some_and(|end| end <= self.bytes) => Ok(base.wrapping_add(offset as usize)),
+            _ => Err(self.shared.driver("reaching a buffer from the host", "the range is not mapped")),
+        }
+    }
+
+    /// Copies `data` to it. The GPU must not be using these bytes, or callers get a mixture.
+    pub(crate) fn write_host(&self, offset: u64, data: &[u8]) -> Result<()> {
+        let to = self.address(offset, data.len())?;
+        // SAFETY: `address` checked that the range is within the mapping, which lives as long as `self` and no reference points into.
+        unsafe { std::ptr::copy_nonoverlapping(data.as_ptr(), to, data.len()) };
+        Ok(())
+    }
+
+    /// Copies from it. The GPU must be done with writing these bytes, or callers get a mixture.
+    pub(crate) fn read_host(&self, offset: u64, data: &mut [u8]) -> Result<()> {
+        let from = self.address(offset, data.len())?;
+        // SAFETY: as in `write_host`.
+        unsafe { std::ptr::copy_nonoverlapping(from.cast_const(), data.as_mut_ptr(), data.len()) };
+        Ok(())
+    }
+}
+
+impl Drop for RawBuffer {
+    fn drop(&mut self) {
+        // SAFETY: whoever submits work holds the buffers that it uses until the work is done.
+        unsafe { self.shared.device.destroy_buffer(self.handle, None) };
+        if let Some(allocation) = self.allocation.take() {
+            // A failure here would mean a foreign allocation, and there is nobody to tell.
+            let _ = self.shared.allocator(|allocator| allocator.free(allocation));
+        }
+    }
+}
+
+/// Memory that callers hold.
+#[derive(Debug)]
+pub(crate) struct VulkanMemory {
+    /// The buffer, padded as bindings need it.
+    pub(crate) buffer: RawBuffer,
+    bytes: u64,
+}
+
+impl VulkanMemory {
+    /// Makes memory of `bytes` bytes, whose size was checked.
+    pub(crate) fn new(shared: &Arc<Shared>, bytes: u64, label: &str) -> Result<Self> {
+        let size = padded(bytes);
+        let location = if size <= shared.traits.direct_bytes {
+            // gpu-allocator prefers memory that is on the device as well.
+            MemoryLocation::CpuToGpu
+        } else {
+            MemoryLocation::GpuOnly
+        };
+        let buffer = RawBuffer::new(shared, size, location, label)?;
+        shared.counters.allocated(bytes);
+        Ok(Self { buffer, bytes })
+    }
+
+    /// The memory behind a handle that was checked to be this device's.
+    pub(crate) fn of<'a>(memory: &'a Arc<dyn Memory>, shared: &Shared) -> Result<&'a Self> {
+        memory.as_any().downcast_ref::<Self>().ok_or_else(|| Error::OtherDevice {
+            what: "a piece of memory".to_owned(),
+            device: shared.properties.name.clone(),
+        })
+    }
+}
+
+impl Drop for VulkanMemory {
+    fn drop(&mut self) {
+        self.buffer.shared.counters.freed(self.bytes);
+    }
+}
+
+impl Memory for VulkanMemory {
+    fn bytes(&self) -> u64 {
+        self.bytes
+    }
+
+    fn as_any(&self) -> &dyn Any {
+        self
+    }
+
+    fn device(&self) -> u64 {
+        self.buffer.shared.id
+    }
+}
+
+/// Which way a staging buffer goes.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Direction {
+    /// The host writes, the device reads.
+    Upload,
+    /// The device writes, the host reads.
+    Download,
+}
+
+/// A buffer that the host sees.
+#[derive(Debug)]
+pub(crate) struct Staging {
+    /// The buffer.
+    pub(crate) buffer: RawBuffer,
+    direction: Direction,
+}
+
+/// Staging buffers that are free for use.
+#[derive(Debug, Default)]
+pub(crate) struct StagingPool {
+    free: Vec<Staging>,
+    bytes: u64,
+}
+
+impl StagingPool {
+    /// A staging buffer of at least `bytes` bytes.
+    pub(crate) fn take(&mut self, shared: &Arc<Shared>, bytes: u64, direction: Direction) -> Result<Staging> {
+        let fits = |staging: &Staging| staging.direction == direction && staging.buffer.bytes >= bytes;
+        let best = self.free.iter().enumerate().filter(|(_, s)| fits(s)).min_by_key(|(_, s)| s.buffer.bytes);
+        if let Some((at, _)) = best {
+            let staging = self.free.swap_remove(at);
+            self.bytes -= staging.buffer.bytes;
+            return Ok(staging);
+        }
+        let (location, label) = match direction {
+            Direction::Upload => (MemoryLocation::CpuToGpu, "staging for uploads"),
+            Direction::Download => (MemoryLocation::GpuToCpu, "staging for downloads"),
+        };
+        let size = bytes.max(STAGING_MINIMUM).checked_next_power_of_two().unwrap_or(bytes);
+        Ok(Staging { buffer: RawBuffer::new(shared, size, location, label)?, direction })
+    }
+
+    /// Takes a staging buffer back that the device is done with.
+    pub(crate) fn give(&mut self, staging: Staging) {
+        if self.bytes + staging.buffer.bytes <= STAGING_KEPT {
+            self.bytes += staging.buffer.bytes;
+            self.free.push(staging);
+        }
+    }
+}

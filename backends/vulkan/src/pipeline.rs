@@ -1,0 +1,342 @@
+//! Compute pipelines: made in parallel, kept in memory, and served from the driver's pipeline cache on disk.
+
+use std::any::Any;
+use std::collections::HashMap;
+use std::ffi::CString;
+use std::fmt;
+use std::path::Path;
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::{Arc, Mutex};
+
+use ash::vk;
+use rayon::prelude::*;
+use trefoil_codegen::artefact::{Code, Kernel, ParamTransport, Target, Variant};
+use trefoil_dsl::device::Pipeline;
+use trefoil_dsl::error::{Error, Result};
+use trefoil_dsl::support::cache::DiskCache;
+use trefoil_dsl::support::state::CounterCells;
+
+use crate::device::{Shared, lock};
+
+/// The first word of every SPIR-V module.
+const SPIRV_MAGIC: u32 = 0x0723_0203;
+
+/// How a pipeline gets its parameter block.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+pub(crate) enum Block {
+    /// It has none.
+    None,
+    /// As push constants of that many bytes.
+    Push(u32),
+    /// As the storage buffer after the last binding, with a dynamic offset, of that many bytes.
+    Buffer(u32),
+}
+
+/// What a pipeline layout depends on.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+pub(crate) struct LayoutKey {
+    /// Storage buffers, the parameter block not counted.
+    pub(crate) storage: u32,
+    /// The parameter block.
+    pub(crate) block: Block,
+}
+
+/// A pipeline layout and the layout of its one descriptor set.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct Layout {
+    /// Of the pipeline.
+    pub(crate) pipeline: vk::PipelineLayout,
+    /// Of descriptor set 0.
+    pub(crate) set: vk::DescriptorSetLayout,
+}
+
+/// A kernel made ready.
+pub(crate) struct VulkanPipeline {
+    shared: Arc<Shared>,
+    kernel: Arc<Kernel>,
+    /// The transport that it was asked for.
+    pub(crate) transport: ParamTransport,
+    /// What its layout depends on.
+    pub(crate) key: LayoutKey,
+    /// Its layout.
+    pub(crate) layout: Layout,
+    /// The handle.
+    pub(crate) handle: vk::Pipeline,
+}
+
+impl VulkanPipeline {
+    /// The pipeline behind a handle that was checked to be this device's.
+    pub(crate) fn of<'a>(pipeline: &'a Arc<dyn Pipeline>, shared: &Shared) -> Result<&'a Self> {
+        pipeline.as_any().downcast_ref::<Self>().ok_or_else(|| Error::OtherDevice {
+            what: "a pipeline".to_owned(),
+            device: shared.properties.name.clone(),
+        })
+    }
+}
+
+impl fmt::Debug for VulkanPipeline {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "VulkanPipeline({}, {:?})", self.kernel.name, self.transport)
+    }
+}
+
+impl Drop for VulkanPipeline {
+    fn drop(&mut self) {
+        // SAFETY: lists that are not finished, and recordings, hold their pipelines.
+        unsafe { self.shared.device.destroy_pipeline(self.handle, None) };
+    }
+}
+
+impl Pipeline for VulkanPipeline {
+    fn kernel(&self) -> &Arc<Kernel> {
+        &self.kernel
+    }
+
+    fn as_any(&self) -> &dyn Any {
+        self
+    }
+
+    fn device(&self) -> u64 {
+        self.shared.id
+    }
+}
+
+/// What tells pipelines of one device apart.
+type Key = ([u8; 16], String, ParamTransport);
+
+/// The pipelines of a device and the caches behind them.
+pub(crate) struct PipelineStore {
+    shared: Arc<Shared>,
+    cache: vk::PipelineCache,
+    disk: Option<DiskCache>,
+    made: Mutex<HashMap<Key, Arc<VulkanPipeline>>>,
+}
+
+impl PipelineStore {
+    /// Opens the pipeline cache with what an earlier process left. [`DiskCache`] checks that the data is whole and was stored for
+    /// exactly this driver, so that the driver is never given anything else.
+    pub(crate) fn open(shared: &Arc<Shared>, folder: Option<&Path>) -> Result<Self> {
+        let disk = folder.map(|folder| DiskCache::open(folder, &shared.properties.name)).transpose()?;
+        let earlier =
+            disk.as_ref().and_then(|disk| disk.load("vulkan", &shared.traits.driver_key)).unwrap_or_default();
+        let create = |data: &[u8]| {
+            let info = vk::PipelineCacheCreateInfo::default().initial_data(data);
+            // SAFETY: the data is empty or what this driver wrote.
+            unsafe { shared.device.create_pipeline_cache(&info, None) }
+        };
+        let cache = create(&earlier)
+            .or_else(|_| create(&[]))
+            .map_err(|error| shared.driver("making the pipeline cache", error))?;
+        Ok(Self { shared: shared.clone(), cache, disk, made: Mutex::default() })
+    }
+
+    /// Makes kernels ready, in parallel.
+    pub(crate) fn load(
+        &self,
+        shared: &Arc<Shared>,
+        kernels: &[Arc<Kernel>],
+        transport: ParamTransport,
+    ) -> Result<Vec<Arc<dyn Pipeline>>> {
+        let key = |kernel: &Kernel| (kernel.hash, kernel.name.to_string(), transport);
+        let mut missing: Vec<&Arc<Kernel>> = Vec::new();
+        {
+            let made = lock(&self.made);
+            let mut seen = std::collections::HashSet::new();
+            for kernel in kernels {
+                let key = key(kernel);
+                if !made.contains_key(&key) && seen.insert(key) {
+                    missing.push(kernel);
+                }
+            }
+        }
+        let fresh = AtomicBool::new(false);
+        let built: Vec<Result<VulkanPipeline>> = missing
+            .par_iter()
+            .map(|kernel| build(shared, self.cache, kernel, transport, &fresh))
+            .collect();
+        if fresh.load(Ordering::Relaxed) {
+            self.save();
+        }
+        let mut made = lock(&self.made);
+        let mut failure = None;
+        for (kernel, pipeline) in missing.into_iter().zip(built) {
+            match pipeline {
+                Ok(pipeline) => {
+                    made.entry(key(kernel)).or_insert_with(|| Arc::new(pipeline));
+                }
+                Err(error) => failure = failure.or(Some(error)),
+            }
+        }
+        if let Some(error) = failure {
+            return Err(error);
+        }
+        kernels
+            .iter()
+            .map(|kernel| {
+                let pipeline: Arc<dyn Pipeline> = made
+                    .get(&key(kernel))
+                    .cloned()
+                    .ok_or_else(|| shared.driver("making pipelines", format!("`{}` is missing", kernel.name)))?;
+                Ok(pipeline)
+            })
+            .collect()
+    }
+
+    /// Leaves the driver's cache to later processes.
+    fn save(&self) {
+        let Some(disk) = &self.disk else { return };
+        // SAFETY: the cache is this device's.
+        if let Ok(data) = unsafe { self.shared.device.get_pipeline_cache_data(self.cache) } {
+            // A cache that cannot be written costs time in the next process and nothing else.
+            disk.store("vulkan", &self.shared.traits.driver_key, &data);
+        }
+    }
+}
+
+impl Drop for PipelineStore {
+    fn drop(&mut self) {
+        // SAFETY: no call that uses the cache is under way, since callers borrow the store.
+        unsafe { self.shared.device.destroy_pipeline_cache(self.cache, None) };
+    }
+}
+
+/// The variant that a device runs, and how it gets its parameters: by push constants where they fit, otherwise from a buffer.
+fn select<'a>(shared: &Shared, kernel: &'a Kernel, transport: ParamTransport) -> Result<(&'a Variant, Block)> {
+    let size = kernel.params.size;
+    let fits = size <= shared.traits.push_constant_bytes;
+    let actual = if fits { transport } else { ParamTransport::Buffer };
+    let variant = kernel.variant(Target::Spirv, shared.properties.features, actual)?;
+    let block = match actual {
+        _ if size == 0 => Block::None,
+        ParamTransport::Value => Block::Push(size),
+        ParamTransport::Buffer => Block::Buffer(size),
+    };
+    Ok((variant, block))
+}
+
+fn build(
+    shared: &Arc<Shared>,
+    cache: vk::PipelineCache,
+    kernel: &Arc<Kernel>,
+    transport: ParamTransport,
+    fresh: &AtomicBool,
+) -> Result<VulkanPipeline> {
+    shared.checks().kernel(kernel)?;
+    let failed = |message: String| Error::Build {
+        kernel: kernel.name.to_string(),
+        device: shared.properties.name.clone(),
+        message,
+    };
+    let (variant, block) = select(shared, kernel, transport)?;
+    let Code::Spirv(bytes) = &variant.code else {
+        return Err(failed("its SPIR-V variant holds text".to_owned()));
+    };
+    let (chunks, rest) = bytes.as_chunks::<4>();
+    let words: Vec<u32> = chunks.iter().map(|word| u32::from_le_bytes(*word)).collect();
+    if !rest.is_empty() || words.first() != Some(&SPIRV_MAGIC) {
+        return Err(failed("its code is not a SPIR-V module".to_owned()));
+    }
+    let entry = CString::new(kernel.name.as_bytes()).map_err(|error| failed(error.to_string()))?;
+    // Far fewer than 2^32: the device's limit was checked.
+    let key = LayoutKey { storage: kernel.bindings.len() as u32, block };
+    let layout = layout(shared, key)?;
+    let info = vk::ShaderModuleCreateInfo::default().code(&words);
+    // SAFETY: the words are a SPIR-V module, as emitters wrote it.
+    let module = unsafe { shared.device.create_shader_module(&info, None) }.map_err(|error| failed(error.to_string()))?;
+    let result = create(shared, cache, module, &entry, layout, kernel.workgroup_size);
+    // SAFETY: pipelines do not need their modules once they are made.
+    unsafe { shared.device.destroy_shader_module(module, None) };
+    let (handle, served) = result.map_err(|error| failed(error.to_string()))?;
+    CounterCells::add(&shared.counters.pipelines);
+    if served {
+        CounterCells::add(&shared.counters.pipelines_from_cache);
+    } else {
+        fresh.store(true, Ordering::Relaxed);
+    }
+    shared.name_object(handle, &kernel.name);
+    Ok(VulkanPipeline { shared: shared.clone(), kernel: kernel.clone(), transport, key, layout, handle })
+}
+
+/// Makes one pipeline, and tells whether the cache on disk served it.
+fn create(
+    shared: &Shared,
+    cache: vk::PipelineCache,
+    module: vk::ShaderModule,
+    entry: &CString,
+    layout: Layout,
+    workgroup_size: [u32; 3],
+) -> Result<(vk::Pipeline, bool), vk::Result> {
+    let full = shared.traits.full_subgroups.is_some_and(|size| size > 0 && workgroup_size[0].is_multiple_of(size));
+    let flags = if full {
+        vk::PipelineShaderStageCreateFlags::REQUIRE_FULL_SUBGROUPS
+    } else {
+        vk::PipelineShaderStageCreateFlags::empty()
+    };
+    let stage = vk::PipelineShaderStageCreateInfo::default()
+        .flags(flags)
+        .stage(vk::ShaderStageFlags::COMPUTE)
+        .module(module)
+        .name(entry);
+    let mut whole = vk::PipelineCreationFeedback::default();
+    let mut stages = [vk::PipelineCreationFeedback::default()];
+    let mut feedback = vk::PipelineCreationFeedbackCreateInfo::default()
+        .pipeline_creation_feedback(&mut whole)
+        .pipeline_stage_creation_feedbacks(&mut stages);
+    let mut info = vk::ComputePipelineCreateInfo::default().stage(stage).layout(layout.pipeline);
+    if shared.traits.feedback {
+        info = info.push_next(&mut feedback);
+    }
+    // SAFETY: module, layout and cache are this device's, and everything in `info` outlives the call.
+    let made = unsafe { shared.device.create_compute_pipelines(cache, &[info], None) };
+    let handle = match made {
+        Ok(handles) => handles.first().copied().ok_or(vk::Result::ERROR_UNKNOWN)?,
+        Err((_, error)) => return Err(error),
+    };
+    let hit = vk::PipelineCreationFeedbackFlags::VALID
+        | vk::PipelineCreationFeedbackFlags::APPLICATION_PIPELINE_CACHE_HIT;
+    Ok((handle, whole.flags.contains(hit)))
+}
+
+/// The layout for `key`, made once a device.
+fn layout(shared: &Shared, key: LayoutKey) -> Result<Layout> {
+    let mut layouts = lock(&shared.layouts);
+    if let Some(layout) = layouts.get(&key) {
+        return Ok(*layout);
+    }
+    let binding = |binding: u32, kind: vk::DescriptorType| {
+        vk::DescriptorSetLayoutBinding::default()
+            .binding(binding)
+            .descriptor_type(kind)
+            .descriptor_count(1)
+            .stage_flags(vk::ShaderStageFlags::COMPUTE)
+    };
+    let mut bindings: Vec<_> =
+        (0..key.storage).map(|i| binding(i, vk::DescriptorType::STORAGE_BUFFER)).collect();
+    let mut ranges = Vec::new();
+    match key.block {
+        Block::None => {}
+        Block::Push(size) => ranges.push(
+            vk::PushConstantRange::default().stage_flags(vk::ShaderStageFlags::COMPUTE).offset(0).size(size),
+        ),
+        Block::Buffer(_) => bindings.push(binding(key.storage, vk::DescriptorType::STORAGE_BUFFER_DYNAMIC)),
+    }
+    let info = vk::DescriptorSetLayoutCreateInfo::default().bindings(&bindings);
+    // SAFETY: the device is alive, and the number of bindings was checked against its limits.
+    let set = unsafe { shared.device.create_descriptor_set_layout(&info, None) }
+        .map_err(|error| shared.driver("making a descriptor set layout", error))?;
+    let sets = [set];
+    let info = vk::PipelineLayoutCreateInfo::default().set_layouts(&sets).push_constant_ranges(&ranges);
+    // SAFETY: as above; the size of the push constants was checked against the device's limit.
+    match unsafe { shared.device.create_pipeline_layout(&info, None) } {
+        Ok(pipeline) => {
+            let layout = Layout { pipeline, set };
+            layouts.insert(key, layout);
+            Ok(layout)
+        }
+        Err(error) => {
+            // SAFETY: nothing uses the set layout yet.
+            unsafe { shared.device.destroy_descriptor_set_layout(set, None) };
+            Err(shared.driver("making a pipeline layout", error))
+        }
+    }
+}

@@ -1,0 +1,518 @@
+//! Command buffers: how a list of commands becomes one, and recordings, which are made once and submitted many times.
+
+use std::any::Any;
+use std::fmt;
+use std::sync::{Arc, Mutex};
+
+use ash::vk;
+use gpu_allocator::MemoryLocation;
+use trefoil_dsl::device::{Command, DispatchCommand, GroupSource, Memory, ParamSource, Pipeline, Recording};
+use trefoil_dsl::error::{Error, Result};
+use trefoil_dsl::support::check::{PARAMS_ALIGNMENT, padded};
+use trefoil_dsl::support::state::CounterCells;
+
+use crate::device::{Shared, VulkanBackend};
+use crate::memory::{RawBuffer, VulkanMemory};
+use crate::pipeline::{Block, VulkanPipeline};
+
+/// Descriptor sets of one descriptor pool.
+const SETS: u32 = 128;
+/// Storage buffers of one descriptor pool, for each of its sets on average.
+const BUFFERS_PER_SET: u32 = 8;
+
+/// Descriptor pools that grow, and are emptied all at once.
+pub(crate) struct Descriptors {
+    shared: Arc<Shared>,
+    pools: Vec<vk::DescriptorPool>,
+    current: usize,
+}
+
+impl Descriptors {
+    /// None yet.
+    pub(crate) fn new(shared: &Arc<Shared>) -> Self {
+        Self { shared: shared.clone(), pools: Vec::new(), current: 0 }
+    }
+
+    /// Empties all pools; the device must be done with their sets.
+    pub(crate) fn reset(&mut self) -> Result<()> {
+        for pool in &self.pools {
+            // SAFETY: callers ensure that no set of the pool is in use.
+            unsafe { self.shared.device.reset_descriptor_pool(*pool, vk::DescriptorPoolResetFlags::empty()) }
+                .map_err(|error| self.shared.driver("emptying a descriptor pool", error))?;
+        }
+        self.current = 0;
+        Ok(())
+    }
+
+    fn set(&mut self, layout: vk::DescriptorSetLayout, storage: u32) -> Result<vk::DescriptorSet> {
+        loop {
+            let fresh = self.current == self.pools.len();
+            if fresh {
+                self.pools.push(self.pool(storage)?);
+            }
+            let layouts = [layout];
+            let info =
+                vk::DescriptorSetAllocateInfo::default().descriptor_pool(self.pools[self.current]).set_layouts(&layouts);
+            // SAFETY: pool and layout are this device's.
+            match unsafe { self.shared.device.allocate_descriptor_sets(&info) } {
+                Ok(sets) => {
+                    return sets
+                        .first()
+                        .copied()
+                        .ok_or_else(|| self.shared.driver("making a descriptor set", "the driver gave none"));
+                }
+                Err(vk::Result::ERROR_OUT_OF_POOL_MEMORY | vk::Result::ERROR_FRAGMENTED_POOL) if !fresh => {
+                    self.current += 1;
+                }
+                Err(error) => return Err(self.shared.driver("making a descriptor set", error)),
+            }
+        }
+    }
+
+    fn pool(&self, storage: u32) -> Result<vk::DescriptorPool> {
+        let size = |kind, count| vk::DescriptorPoolSize { ty: kind, descriptor_count: count };
+        let sizes = [
+            size(vk::DescriptorType::STORAGE_BUFFER, (SETS * BUFFERS_PER_SET).max(storage)),
+            size(vk::DescriptorType::STORAGE_BUFFER_DYNAMIC, SETS),
+        ];
+        let info = vk::DescriptorPoolCreateInfo::default().max_sets(SETS).pool_sizes(&sizes);
+        // SAFETY: the device is alive.
+        unsafe { self.shared.device.create_descriptor_pool(&info, None) }
+            .map_err(|error| self.shared.driver("making a descriptor pool", error))
+    }
+}
+
+impl Drop for Descriptors {
+    fn drop(&mut self) {
+        for pool in &self.pools {
+            // SAFETY: slots and recordings go only when the device is done with them.
+            unsafe { self.shared.device.destroy_descriptor_pool(*pool, None) };
+        }
+    }
+}
+
+/// A command pool with a few command buffers.
+pub(crate) struct Commands {
+    shared: Arc<Shared>,
+    pool: vk::CommandPool,
+    /// The command buffers.
+    pub(crate) buffers: Vec<vk::CommandBuffer>,
+}
+
+impl Commands {
+    /// Makes `count` command buffers.
+    pub(crate) fn new(shared: &Arc<Shared>, family: u32, count: u32) -> Result<Self> {
+        let info = vk::CommandPoolCreateInfo::default().queue_family_index(family);
+        // SAFETY: the family is the one that the device was opened with.
+        let pool = unsafe { shared.device.create_command_pool(&info, None) }
+            .map_err(|error| shared.driver("making a command pool", error))?;
+        let mut commands = Self { shared: shared.clone(), pool, buffers: Vec::new() };
+        let info = vk::CommandBufferAllocateInfo::default()
+            .command_pool(pool)
+            .level(vk::CommandBufferLevel::PRIMARY)
+            .command_buffer_count(count);
+        // SAFETY: the pool was just made.
+        commands.buffers = unsafe { shared.device.allocate_command_buffers(&info) }
+            .map_err(|error| shared.driver("making command buffers", error))?;
+        Ok(commands)
+    }
+
+    /// Empties the command buffers; the device must be done with them.
+    pub(crate) fn reset(&self) -> Result<()> {
+        // SAFETY: callers ensure that no command buffer of the pool is in use.
+        unsafe { self.shared.device.reset_command_pool(self.pool, vk::CommandPoolResetFlags::empty()) }
+            .map_err(|error| self.shared.driver("emptying a command pool", error))
+    }
+}
+
+impl Drop for Commands {
+    fn drop(&mut self) {
+        // SAFETY: slots and recordings go only when the device is done with them.
+        unsafe { self.shared.device.destroy_command_pool(self.pool, None) };
+    }
+}
+
+/// What must live until the device is done with a list.
+#[derive(Debug, Default)]
+pub(crate) struct Kept {
+    /// Memory.
+    pub(crate) memory: Vec<Arc<dyn Memory>>,
+    /// Pipelines.
+    pub(crate) pipelines: Vec<Arc<dyn Pipeline>>,
+}
+
+impl Kept {
+    /// Everything that `commands` use.
+    pub(crate) fn of(commands: &[Command]) -> Self {
+        let mut kept = Self::default();
+        for command in commands {
+            if let Command::Dispatch(dispatch) = command {
+                kept.pipelines.push(dispatch.pipeline.clone());
+                kept.memory.extend(dispatch.bindings.iter().map(|range| range.memory.clone()));
+            }
+        }
+        kept
+    }
+}
+
+/// The label of the first command, for errors of the whole list.
+pub(crate) fn first_label(commands: &[Command]) -> Arc<str> {
+    commands
+        .iter()
+        .find_map(|command| match command {
+            Command::Dispatch(dispatch) => Some(dispatch.label.clone()),
+            Command::Barrier => None,
+        })
+        .unwrap_or_else(|| Arc::from("an empty list"))
+}
+
+/// Bytes that the parameter blocks of `commands` take which are given by value but are too large for push constants.
+pub(crate) fn spilled_bytes(shared: &Shared, commands: &[Command]) -> Result<u64> {
+    let mut bytes = 0;
+    for command in commands {
+        if let Command::Dispatch(dispatch) = command {
+            let pipeline = VulkanPipeline::of(&dispatch.pipeline, shared)?;
+            if let (Block::Buffer(size), ParamSource::Value(_)) = (pipeline.key.block, &dispatch.params) {
+                bytes += spilled_size(size);
+            }
+        }
+    }
+    Ok(bytes)
+}
+
+fn spilled_size(size: u32) -> u64 {
+    u64::from(size).next_multiple_of(PARAMS_ALIGNMENT.into())
+}
+
+/// Writes commands into a command buffer.
+pub(crate) struct Encoder<'a> {
+    shared: &'a Shared,
+    commands: vk::CommandBuffer,
+    descriptors: &'a mut Descriptors,
+    run_words: Option<&'a RawBuffer>,
+    // Where parameter blocks go that are too large for push constants, and the next free byte.
+    spilled: Option<&'a RawBuffer>,
+    next_spilled: u64,
+    bound: vk::Pipeline,
+}
+
+impl<'a> Encoder<'a> {
+    /// Begins a command buffer, which must be empty, with a barrier against everything submitted before.
+    pub(crate) fn begin(
+        shared: &'a Shared,
+        commands: vk::CommandBuffer,
+        descriptors: &'a mut Descriptors,
+        once: bool,
+    ) -> Result<Self> {
+        let usage = if once {
+            vk::CommandBufferUsageFlags::ONE_TIME_SUBMIT
+        } else {
+            vk::CommandBufferUsageFlags::empty()
+        };
+        let info = vk::CommandBufferBeginInfo::default().flags(usage);
+        // SAFETY: callers hand over a command buffer of this device that is in its initial state.
+        unsafe { shared.device.begin_command_buffer(commands, &info) }
+            .map_err(|error| shared.driver("beginning a command buffer", error))?;
+        let encoder = Self {
+            shared,
+            commands,
+            descriptors,
+            run_words: None,
+            spilled: None,
+            next_spilled: 0,
+            bound: vk::Pipeline::null(),
+        };
+        encoder.full_barrier();
+        Ok(encoder)
+    }
+
+    /// Says where run words and spilled parameter blocks lie.
+    pub(crate) fn with(mut self, run_words: Option<&'a RawBuffer>, spilled: Option<&'a RawBuffer>) -> Self {
+        self.run_words = run_words;
+        self.spilled = spilled;
+        self
+    }
+
+    /// The command buffer.
+    pub(crate) fn raw(&self) -> vk::CommandBuffer {
+        self.commands
+    }
+
+    /// Writes all of `list`, whose rules were checked.
+    pub(crate) fn list(&mut self, list: &[Command]) -> Result<()> {
+        for command in list {
+            match command {
+                Command::Dispatch(dispatch) => self.dispatch(dispatch)?,
+                Command::Barrier => self.memory_barrier(
+                    vk::PipelineStageFlags::COMPUTE_SHADER,
+                    vk::AccessFlags::SHADER_WRITE,
+                    vk::PipelineStageFlags::COMPUTE_SHADER,
+                    vk::AccessFlags::SHADER_READ | vk::AccessFlags::SHADER_WRITE,
+                ),
+            }
+        }
+        Ok(())
+    }
+
+    /// Writes one dispatch.
+    pub(crate) fn dispatch(&mut self, dispatch: &DispatchCommand) -> Result<()> {
+        let shared = self.shared;
+        let pipeline = VulkanPipeline::of(&dispatch.pipeline, shared)?;
+        shared.checks().transport(dispatch, pipeline.transport)?;
+        let commands = self.commands;
+        shared.begin_label(commands, &dispatch.label);
+        if self.bound != pipeline.handle {
+            // SAFETY: the command buffer is being recorded; the pipeline is kept until the device is done.
+            unsafe { shared.device.cmd_bind_pipeline(commands, vk::PipelineBindPoint::COMPUTE, pipeline.handle) };
+            self.bound = pipeline.handle;
+        }
+        self.bind(dispatch, pipeline)?;
+        match dispatch.groups {
+            // SAFETY: as above; the counts are within the device's limits.
+            GroupSource::Value([x, y, z]) => unsafe { shared.device.cmd_dispatch(commands, x, y, z) },
+            GroupSource::RunWords { offset, .. } => {
+                let words = self.run_words(dispatch)?.handle;
+                // SAFETY: as above; the three words lie within the buffer.
+                unsafe { shared.device.cmd_dispatch_indirect(commands, words, offset.into()) };
+            }
+        }
+        shared.end_label(commands, &dispatch.label);
+        Ok(())
+    }
+
+    fn run_words(&self, dispatch: &DispatchCommand) -> Result<&'a RawBuffer> {
+        self.run_words.ok_or_else(|| Error::Command {
+            label: dispatch.label.to_string(),
+            reason: "it uses run words, and there are none".to_owned(),
+        })
+    }
+
+    fn bind(&mut self, dispatch: &DispatchCommand, pipeline: &VulkanPipeline) -> Result<()> {
+        let shared = self.shared;
+        let set = self.descriptors.set(pipeline.layout.set, pipeline.key.storage)?;
+        let mut ranges = Vec::with_capacity(dispatch.bindings.len() + 1);
+        for range in &dispatch.bindings {
+            let memory = VulkanMemory::of(&range.memory, shared)?;
+            ranges.push(vk::DescriptorBufferInfo {
+                buffer: memory.buffer.handle,
+                offset: range.offset,
+                range: range.bytes,
+            });
+        }
+        let mut dynamic = Vec::new();
+        if let Block::Buffer(size) = pipeline.key.block {
+            let (buffer, offset) = match &dispatch.params {
+                ParamSource::RunWords(offset) => (self.run_words(dispatch)?, *offset),
+                ParamSource::Value(bytes) => self.spill(bytes, dispatch)?,
+            };
+            dynamic.push(offset);
+            ranges.push(vk::DescriptorBufferInfo { buffer: buffer.handle, offset: 0, range: size.into() });
+        }
+        let writes: Vec<vk::WriteDescriptorSet<'_>> = ranges
+            .iter()
+            .enumerate()
+            .map(|(i, range)| {
+                let kind = if i < dispatch.bindings.len() {
+                    vk::DescriptorType::STORAGE_BUFFER
+                } else {
+                    vk::DescriptorType::STORAGE_BUFFER_DYNAMIC
+                };
+                vk::WriteDescriptorSet::default()
+                    .dst_set(set)
+                    .dst_binding(i as u32)
+                    .descriptor_type(kind)
+                    .buffer_info(std::slice::from_ref(range))
+            })
+            .collect();
+        // SAFETY: the set is new, so that nothing uses it; ranges are within their buffers and aligned, as the checks ensure;
+        // the command buffer is being recorded; the layout is the pipeline's.
+        unsafe {
+            shared.device.update_descriptor_sets(&writes, &[]);
+            shared.device.cmd_bind_descriptor_sets(
+                self.commands,
+                vk::PipelineBindPoint::COMPUTE,
+                pipeline.layout.pipeline,
+                0,
+                &[set],
+                &dynamic,
+            );
+        }
+        if let (Block::Push(_), ParamSource::Value(bytes)) = (pipeline.key.block, &dispatch.params) {
+            // SAFETY: as above; the length is the range's, as the checks ensure.
+            unsafe {
+                shared.device.cmd_push_constants(
+                    self.commands,
+                    pipeline.layout.pipeline,
+                    vk::ShaderStageFlags::COMPUTE,
+                    0,
+                    bytes,
+                );
+            }
+        }
+        Ok(())
+    }
+
+    fn spill(&mut self, bytes: &[u8], dispatch: &DispatchCommand) -> Result<(&'a RawBuffer, u32)> {
+        let no_room = || Error::Command {
+            label: dispatch.label.to_string(),
+            reason: "its parameter block has no place".to_owned(),
+        };
+        let buffer = self.spilled.ok_or_else(no_room)?;
+        let offset = u32::try_from(self.next_spilled).map_err(|_| no_room())?;
+        buffer.write_host(offset.into(), bytes)?;
+        self.next_spilled += spilled_size(bytes.len() as u32);
+        Ok((buffer, offset))
+    }
+
+    /// Copies bytes from buffer to buffer.
+    pub(crate) fn copy(&self, from: (&RawBuffer, u64), to: (&RawBuffer, u64), bytes: u64) {
+        let region = vk::BufferCopy { src_offset: from.1, dst_offset: to.1, size: bytes };
+        // SAFETY: the command buffer is being recorded; callers checked the ranges and keep the buffers.
+        unsafe { self.shared.device.cmd_copy_buffer(self.commands, from.0.handle, to.0.handle, &[region]) };
+    }
+
+    /// Everything before is finished, and visible to everything after.
+    pub(crate) fn full_barrier(&self) {
+        self.memory_barrier(
+            vk::PipelineStageFlags::COMPUTE_SHADER | vk::PipelineStageFlags::TRANSFER,
+            vk::AccessFlags::SHADER_WRITE | vk::AccessFlags::TRANSFER_WRITE,
+            vk::PipelineStageFlags::COMPUTE_SHADER
+                | vk::PipelineStageFlags::TRANSFER
+                | vk::PipelineStageFlags::DRAW_INDIRECT,
+            vk::AccessFlags::SHADER_READ
+                | vk::AccessFlags::SHADER_WRITE
+                | vk::AccessFlags::TRANSFER_READ
+                | vk::AccessFlags::TRANSFER_WRITE
+                | vk::AccessFlags::INDIRECT_COMMAND_READ,
+        );
+    }
+
+    fn memory_barrier(
+        &self,
+        from: vk::PipelineStageFlags,
+        wrote: vk::AccessFlags,
+        to: vk::PipelineStageFlags,
+        uses: vk::AccessFlags,
+    ) {
+        let barrier = vk::MemoryBarrier::default().src_access_mask(wrote).dst_access_mask(uses);
+        // SAFETY: the command buffer is being recorded, outside of any render pass.
+        unsafe {
+            self.shared.device.cmd_pipeline_barrier(
+                self.commands,
+                from,
+                to,
+                vk::DependencyFlags::empty(),
+                &[barrier],
+                &[],
+                &[],
+            );
+        }
+    }
+
+    /// Ends the command buffer with a barrier towards the host.
+    pub(crate) fn end(self) -> Result<vk::CommandBuffer> {
+        self.memory_barrier(
+            vk::PipelineStageFlags::COMPUTE_SHADER | vk::PipelineStageFlags::TRANSFER,
+            vk::AccessFlags::SHADER_WRITE | vk::AccessFlags::TRANSFER_WRITE,
+            vk::PipelineStageFlags::HOST,
+            vk::AccessFlags::HOST_READ,
+        );
+        // SAFETY: the command buffer is being recorded.
+        unsafe { self.shared.device.end_command_buffer(self.commands) }
+            .map_err(|error| self.shared.driver("ending a command buffer", error))?;
+        Ok(self.commands)
+    }
+}
+
+/// Commands made ready to run many times.
+pub(crate) struct VulkanRecording {
+    shared: Arc<Shared>,
+    /// The one command buffer.
+    pub(crate) commands: Commands,
+    /// Where run words lie, if there are any.
+    pub(crate) run_words: Option<RawBuffer>,
+    /// Their size in bytes.
+    pub(crate) run_words_bytes: usize,
+    /// Names the recording in errors.
+    pub(crate) label: Arc<str>,
+    /// Whether it has run. Held during a run, because a command buffer must not be submitted twice at a time.
+    pub(crate) ran: Mutex<bool>,
+    _descriptors: Descriptors,
+    _spilled: Option<RawBuffer>,
+    _kept: Kept,
+}
+
+impl VulkanRecording {
+    /// Checks that this device made it.
+    pub(crate) fn of<'a>(recording: &'a dyn Recording, shared: &Shared) -> Result<&'a Self> {
+        recording
+            .as_any()
+            .downcast_ref::<Self>()
+            .filter(|recording| recording.shared.id == shared.id)
+            .ok_or_else(|| Error::OtherDevice {
+                what: "a recording".to_owned(),
+                device: shared.properties.name.clone(),
+            })
+    }
+}
+
+impl fmt::Debug for VulkanRecording {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "VulkanRecording(`{}` and what follows)", self.label)
+    }
+}
+
+impl Drop for VulkanRecording {
+    fn drop(&mut self) {
+        if self.shared.failure.check().is_err() {
+            // A run waits for its end, unless the device failed meanwhile.
+            // SAFETY: the device is alive.
+            let _ = unsafe { self.shared.device.device_wait_idle() };
+        }
+    }
+}
+
+impl Recording for VulkanRecording {
+    fn as_any(&self) -> &dyn Any {
+        self
+    }
+}
+
+impl VulkanBackend {
+    /// Records `list`.
+    pub(crate) fn make_recording(&self, list: &[Command], run_words: usize) -> Result<Arc<dyn Recording>> {
+        let shared = &self.shared;
+        shared.checks().commands(list, Some(run_words))?;
+        let words = match run_words {
+            0 => None,
+            bytes => {
+                let size = padded(bytes as u64);
+                shared.checks().allocation(size, "run words")?;
+                Some(RawBuffer::new(shared, size, MemoryLocation::CpuToGpu, "run words")?)
+            }
+        };
+        let spilled = match spilled_bytes(shared, list)? {
+            0 => None,
+            bytes => Some(RawBuffer::new(shared, bytes, MemoryLocation::CpuToGpu, "parameter blocks")?),
+        };
+        let commands = Commands::new(shared, shared.traits.family, 1)?;
+        let mut descriptors = Descriptors::new(shared);
+        let raw = commands.buffers[0];
+        let mut encoder =
+            Encoder::begin(shared, raw, &mut descriptors, false)?.with(words.as_ref(), spilled.as_ref());
+        encoder.list(list)?;
+        encoder.end()?;
+        CounterCells::add(&shared.counters.recordings);
+        Ok(Arc::new(VulkanRecording {
+            shared: shared.clone(),
+            commands,
+            run_words: words,
+            run_words_bytes: run_words,
+            label: first_label(list),
+            ran: Mutex::new(false),
+            _descriptors: descriptors,
+            _spilled: spilled,
+            _kept: Kept::of(list),
+        }))
+    }
+}

@@ -1,0 +1,346 @@
+//! Submissions: the one queue, what it still holds for the device, transfers, lists and runs.
+
+use std::collections::VecDeque;
+use std::sync::Arc;
+
+use ash::vk;
+use trefoil_dsl::device::{Command, MemoryRange, Recording, RunIo};
+use trefoil_dsl::error::Result;
+use trefoil_dsl::support::check::BINDING_MULTIPLE;
+use trefoil_dsl::support::state::CounterCells;
+
+use crate::device::{Shared, VulkanBackend, lock};
+use crate::memory::{Direction, STAGING_CHUNK, Staging, StagingPool, VulkanMemory};
+use crate::record::{Commands, Descriptors, Encoder, Kept, VulkanRecording, first_label, spilled_bytes};
+
+/// Submissions that may be unfinished before the next one waits for the oldest; it bounds what is held for the device.
+const MOST_IN_FLIGHT: usize = 64;
+
+/// What a submission needs of its own: a command buffer for a list or for copies before a recording, one for copies after it, and
+/// descriptors.
+pub(crate) struct Slot {
+    pub(crate) commands: Commands,
+    pub(crate) descriptors: Descriptors,
+}
+
+impl Slot {
+    fn new(shared: &Arc<Shared>) -> Result<Self> {
+        Ok(Self {
+            commands: Commands::new(shared, shared.traits.family, 2)?,
+            descriptors: Descriptors::new(shared),
+        })
+    }
+}
+
+/// A submission that the device may not have finished.
+struct InFlight {
+    value: u64,
+    label: Arc<str>,
+    slot: Slot,
+    staging: Vec<Staging>,
+    _kept: Kept,
+}
+
+/// The queue and what it holds for the device.
+pub(crate) struct Queue {
+    handle: vk::Queue,
+    // The value that the last submission signals.
+    last: u64,
+    in_flight: VecDeque<InFlight>,
+    slots: Vec<Slot>,
+    staging: StagingPool,
+}
+
+impl Queue {
+    /// A queue to which nothing was submitted.
+    pub(crate) fn new(handle: vk::Queue) -> Self {
+        Self { handle, last: 0, in_flight: VecDeque::new(), slots: Vec::new(), staging: StagingPool::default() }
+    }
+
+    /// Takes back what the device is done with.
+    fn retire(&mut self, shared: &Shared) -> Result<()> {
+        let Some(oldest) = self.in_flight.front() else { return Ok(()) };
+        let finished = shared.finished(&oldest.label)?;
+        while self.in_flight.front().is_some_and(|submission| submission.value <= finished) {
+            if let Some(done) = self.in_flight.pop_front() {
+                self.slots.push(done.slot);
+                for staging in done.staging {
+                    self.staging.give(staging);
+                }
+            }
+        }
+        Ok(())
+    }
+
+    /// Waits until nothing is unfinished.
+    fn settle(&mut self, shared: &Shared) -> Result<()> {
+        if let Some(oldest) = self.in_flight.front() {
+            shared.wait_for(self.last, &oldest.label.clone())?;
+        }
+        self.retire(shared)
+    }
+
+    /// An empty slot.
+    pub(crate) fn slot(&mut self, shared: &Arc<Shared>) -> Result<Slot> {
+        self.retire(shared)?;
+        if self.in_flight.len() >= MOST_IN_FLIGHT
+            && let Some(oldest) = self.in_flight.front()
+        {
+            shared.wait_for(oldest.value, &oldest.label)?;
+            self.retire(shared)?;
+        }
+        let Some(mut slot) = self.slots.pop() else { return Slot::new(shared) };
+        slot.commands.reset()?;
+        slot.descriptors.reset()?;
+        Ok(slot)
+    }
+
+    /// A staging buffer, to be handed to [`Queue::submit`].
+    pub(crate) fn take_staging(&mut self, shared: &Arc<Shared>, bytes: u64, direction: Direction) -> Result<Staging> {
+        self.staging.take(shared, bytes, direction)
+    }
+
+    /// Submits command buffers that are complete, and holds what they need until they are done.
+    pub(crate) fn submit(
+        &mut self,
+        shared: &Shared,
+        commands: &[vk::CommandBuffer],
+        slot: Slot,
+        staging: Vec<Staging>,
+        kept: Kept,
+        label: &Arc<str>,
+    ) -> Result<u64> {
+        let value = self.last + 1;
+        let signals = [shared.timeline];
+        let values = [value];
+        let mut timeline = vk::TimelineSemaphoreSubmitInfo::default().signal_semaphore_values(&values);
+        let info = vk::SubmitInfo::default()
+            .command_buffers(commands)
+            .signal_semaphores(&signals)
+            .push_next(&mut timeline);
+        // SAFETY: the queue is ours alone under its lock; the command buffers are complete and not in use; all that they use is
+        // held by the entry below or by a recording that waits for its run.
+        let submitted = unsafe { shared.device.queue_submit(self.handle, &[info], vk::Fence::null()) };
+        // Even after a failure these must not be freed while the device might use them.
+        self.in_flight.push_back(InFlight { value, label: label.clone(), slot, staging, _kept: kept });
+        submitted.map_err(|error| shared.lost(label, error))?;
+        self.last = value;
+        CounterCells::add(&shared.counters.submissions);
+        Ok(value)
+    }
+}
+
+/// Part of a run's transfer: where it lies in the staging buffer.
+struct Piece<'a> {
+    memory: &'a VulkanMemory,
+    offset: u64,
+    staged: u64,
+    bytes: u64,
+}
+
+/// Where the next piece starts in a staging buffer.
+fn next_piece(bytes: u64) -> u64 {
+    bytes.next_multiple_of(BINDING_MULTIPLE)
+}
+
+impl VulkanBackend {
+    /// Copies `data` to memory, after everything submitted before.
+    pub(crate) fn upload(&self, to: &MemoryRange, data: &[u8]) -> Result<()> {
+        let shared = &self.shared;
+        shared.checks().transfer(to, data.len(), "write")?;
+        let memory = VulkanMemory::of(&to.memory, shared)?;
+        let mut queue = lock(&self.queue);
+        queue.retire(shared)?;
+        if memory.buffer.is_writable() && queue.in_flight.is_empty() {
+            return memory.buffer.write_host(to.offset, data);
+        }
+        let label: Arc<str> = Arc::from("write");
+        let mut offset = to.offset;
+        for chunk in data.chunks(STAGING_CHUNK as usize) {
+            let mut slot = queue.slot(shared)?;
+            let staging = queue.take_staging(shared, chunk.len() as u64, Direction::Upload)?;
+            staging.buffer.write_host(0, chunk)?;
+            let commands = slot.commands.buffers[0];
+            let encoder = Encoder::begin(shared, commands, &mut slot.descriptors, true)?;
+            encoder.copy((&staging.buffer, 0), (&memory.buffer, offset), chunk.len() as u64);
+            let commands = encoder.end()?;
+            let kept = Kept { memory: vec![to.memory.clone()], ..Kept::default() };
+            queue.submit(shared, &[commands], slot, vec![staging], kept, &label)?;
+            offset += chunk.len() as u64;
+        }
+        Ok(())
+    }
+
+    /// Copies memory to `data`, after everything submitted before.
+    pub(crate) fn download(&self, from: &MemoryRange, data: &mut [u8]) -> Result<()> {
+        let shared = &self.shared;
+        shared.checks().transfer(from, data.len(), "read")?;
+        let memory = VulkanMemory::of(&from.memory, shared)?;
+        if memory.buffer.is_readable() {
+            lock(&self.queue).settle(shared)?;
+            return memory.buffer.read_host(from.offset, data);
+        }
+        let label: Arc<str> = Arc::from("read");
+        let mut offset = from.offset;
+        for chunk in data.chunks_mut(STAGING_CHUNK as usize) {
+            let bytes = chunk.len() as u64;
+            let mut queue = lock(&self.queue);
+            let mut slot = queue.slot(shared)?;
+            let staging = queue.take_staging(shared, bytes, Direction::Download)?;
+            let commands = slot.commands.buffers[0];
+            let encoder = Encoder::begin(shared, commands, &mut slot.descriptors, true)?;
+            encoder.copy((&memory.buffer, offset), (&staging.buffer, 0), bytes);
+            let commands = encoder.end()?;
+            let kept = Kept { memory: vec![from.memory.clone()], ..Kept::default() };
+            let value = queue.submit(shared, &[commands], slot, Vec::new(), kept, &label)?;
+            drop(queue);
+            shared.wait_for(value, &label)?;
+            staging.buffer.read_host(0, chunk)?;
+            lock(&self.queue).staging.give(staging);
+            offset += bytes;
+        }
+        Ok(())
+    }
+
+    /// Runs a list without waiting for it.
+    pub(crate) fn submit_list(&self, list: &[Command]) -> Result<()> {
+        let shared = &self.shared;
+        shared.checks().commands(list, None)?;
+        let spill = spilled_bytes(shared, list)?;
+        let mut queue = lock(&self.queue);
+        let mut slot = queue.slot(shared)?;
+        let staging = match spill {
+            0 => None,
+            bytes => Some(queue.take_staging(shared, bytes, Direction::Upload)?),
+        };
+        let commands = slot.commands.buffers[0];
+        let mut encoder = Encoder::begin(shared, commands, &mut slot.descriptors, true)?
+            .with(None, staging.as_ref().map(|staging| &staging.buffer));
+        encoder.list(list)?;
+        let commands = encoder.end()?;
+        let staging = staging.into_iter().collect();
+        queue.submit(shared, &[commands], slot, staging, Kept::of(list), &first_label(list))?;
+        Ok(())
+    }
+
+    /// Waits until everything submitted is done.
+    pub(crate) fn wait_all(&self) -> Result<()> {
+        let (last, label) = {
+            let queue = lock(&self.queue);
+            match queue.in_flight.front() {
+                Some(oldest) => (queue.last, oldest.label.clone()),
+                None => return Ok(()),
+            }
+        };
+        self.shared.wait_for(last, &label)?;
+        lock(&self.queue).retire(&self.shared)
+    }
+
+    /// Runs a recording: uploads, commands, downloads; and waits for it.
+    pub(crate) fn run_recording(&self, recording: &dyn Recording, io: RunIo<'_>) -> Result<()> {
+        let shared = &self.shared;
+        let recording = VulkanRecording::of(recording, shared)?;
+        let mut ran = lock(&recording.ran);
+        shared.checks().io(&io, recording.run_words_bytes, *ran)?;
+        let RunIo { run_words, uploads, downloads } = io;
+
+        // What does not fit one staging buffer goes by itself, before and after.
+        let mut small_uploads = Vec::with_capacity(uploads.len());
+        let mut staged = 0;
+        for (range, data) in &uploads {
+            if staged + next_piece(range.bytes) > STAGING_CHUNK {
+                self.upload(range, data)?;
+            } else {
+                staged += next_piece(range.bytes);
+                small_uploads.push((range, *data));
+            }
+        }
+
+        let mut queue = lock(&self.queue);
+        queue.retire(shared)?;
+        let mut slot = queue.slot(shared)?;
+        let mut submitted = Vec::with_capacity(3);
+        if let (Some(words), Some(buffer)) = (run_words, &recording.run_words) {
+            // The last run was waited for, so that the device does not look at them now.
+            buffer.write_host(0, words)?;
+        }
+        let mut pieces = Vec::with_capacity(small_uploads.len());
+        staged = 0;
+        let mut kept = Kept::default();
+        for (range, data) in small_uploads {
+            let memory = VulkanMemory::of(&range.memory, shared)?;
+            if memory.buffer.is_writable() {
+                queue.settle(shared)?;
+                memory.buffer.write_host(range.offset, data)?;
+            } else if !data.is_empty() {
+                pieces.push((Piece { memory, offset: range.offset, staged, bytes: range.bytes }, data));
+                staged += next_piece(range.bytes);
+                kept.memory.push(range.memory.clone());
+            }
+        }
+        let mut held = Vec::new();
+        if !pieces.is_empty() {
+            let staging = queue.take_staging(shared, staged, Direction::Upload)?;
+            let commands = slot.commands.buffers[0];
+            let encoder = Encoder::begin(shared, commands, &mut slot.descriptors, true)?;
+            for (piece, data) in &pieces {
+                staging.buffer.write_host(piece.staged, data)?;
+                encoder.copy((&staging.buffer, piece.staged), (&piece.memory.buffer, piece.offset), piece.bytes);
+            }
+            submitted.push(encoder.end()?);
+            held.push(staging);
+        }
+        submitted.push(recording.commands.buffers[0]);
+
+        let mut taken = Vec::with_capacity(downloads.len());
+        let mut large = Vec::new();
+        let mut direct = Vec::new();
+        staged = 0;
+        for (range, data) in downloads {
+            if data.is_empty() {
+                continue;
+            }
+            if VulkanMemory::of(&range.memory, shared)?.buffer.is_readable() {
+                direct.push((range, data));
+            } else if staged + next_piece(range.bytes) > STAGING_CHUNK {
+                large.push((range, data));
+            } else {
+                let at = staged;
+                staged += next_piece(range.bytes);
+                kept.memory.push(range.memory.clone());
+                taken.push((at, range, data));
+            }
+        }
+        let mut result = None;
+        if !taken.is_empty() {
+            let staging = queue.take_staging(shared, staged, Direction::Download)?;
+            let commands = slot.commands.buffers[1];
+            let encoder = Encoder::begin(shared, commands, &mut slot.descriptors, true)?;
+            for (at, range, _) in &taken {
+                let memory = VulkanMemory::of(&range.memory, shared)?;
+                encoder.copy((&memory.buffer, range.offset), (&staging.buffer, *at), range.bytes);
+            }
+            submitted.push(encoder.end()?);
+            result = Some(staging);
+        }
+        let value = queue.submit(shared, &submitted, slot, held, kept, &recording.label)?;
+        drop(queue);
+        shared.wait_for(value, &recording.label)?;
+        *ran = true;
+        drop(ran);
+
+        if let Some(staging) = result {
+            for (at, _, data) in taken {
+                staging.buffer.read_host(at, data)?;
+            }
+            lock(&self.queue).staging.give(staging);
+        }
+        for (range, data) in direct {
+            VulkanMemory::of(&range.memory, shared)?.buffer.read_host(range.offset, data)?;
+        }
+        for (range, data) in large {
+            self.download(&range, data)?;
+        }
+        Ok(())
+    }
+}
