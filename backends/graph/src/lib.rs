@@ -1,1 +1,3 @@
-//! placeholder
+//! trefoil's tensor graph.
+
+pub mod dim;
