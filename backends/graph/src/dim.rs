@@ -581,10 +581,7 @@ mod tests {
     #[test]
     fn reads_as_people_write() {
         let a = symbol("a", 1, 8);
-        assert_eq!(
-            (a.clone() * a.clone() - a.clone() * 2 + 1).to_string(),
-            "a * a - 2 * a + 1"
-        );
+        assert_eq!((a.clone() * a.clone() - a.clone() * 2 + 1).to_string(), "a * a - 2 * a + 1");
         assert_eq!(Dim::from(0).to_string(), "0");
     }
 }

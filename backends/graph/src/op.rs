@@ -1,0 +1,283 @@
+//! What an op is: one definition, from which everything about it is derived.
+//!
+//! An op is a value of a type that implements [`Op`]; its fields are its attributes. The library's ops and a user's own are alike: the
+//! scheduler knows ops only through this trait. What an op does on a device is the work of its [`Candidate`]s; a *map* (one output element from the input
+//! elements at the same position) has none, but a body in IR, from which fusion builds kernels; a *view* (the same elements, otherwise arranged) has a layout rule
+//! instead and no kernel at all.
+
+use std::any::Any;
+use std::fmt;
+use std::sync::Arc;
+
+use thiserror::Error;
+use trefoil_codegen::artefact::Kernel;
+use trefoil_codegen::ir::builder::FunctionBuilder;
+use trefoil_codegen::ir::{Expression, Handle, Local};
+use trefoil_dsl::device::Properties;
+
+use crate::dim::{Dim, DimError};
+use crate::types::{Layout, TensorType};
+
+/// A tensor's values on the host, for references and tests: every element type as `f64`.
+#[derive(Clone, Debug, PartialEq)]
+pub struct HostTensor {
+    /// Extents, outermost first.
+    pub shape: Vec<usize>,
+    /// Elements, the last axis fastest.
+    pub values: Vec<f64>,
+}
+
+/// The definition of an op.
+pub trait Op: fmt::Debug + Send + Sync + Any {
+    /// Its name in the op table, such as `softmax`.
+    fn name(&self) -> &'static str;
+
+    /// Its attributes as text, in declaration order: equal texts mean equal ops.
+    fn attributes(&self) -> Vec<(&'static str, String)>;
+
+    /// The types of its outputs.
+    ///
+    /// # Errors
+    /// The inputs do not fit; the message names the input and says what was expected.
+    fn infer(&self, inputs: &[TensorType]) -> Result<Vec<TensorType>, OpError>;
+
+    /// Its outputs for given inputs, computed in `f64` by the plainest means, without any kernel's code.
+    fn reference(&self, inputs: &[HostTensor], outputs: &[Vec<usize>]) -> Vec<HostTensor>;
+
+    /// Floating-point operations of one run.
+    fn flops(&self, inputs: &[TensorType], outputs: &[TensorType]) -> Dim;
+
+    /// What the scheduler does with it.
+    fn kind(&self) -> OpKind<'_>;
+
+    /// Pairs (output, input) such that the output may overwrite the input, element by element.
+    fn in_place(&self) -> &'static [(usize, usize)] {
+        &[]
+    }
+
+    /// The gradient's place; `None` until the op is differentiable.
+    fn differentiable(&self) -> bool {
+        false
+    }
+}
+
+/// How the scheduler treats an op.
+#[derive(Clone, Copy)]
+pub enum OpKind<'a> {
+    /// A tensor that somebody gives: an input, a param, a state.
+    Leaf,
+    /// A tensor of one value given by the graph.
+    Fill(f64),
+    /// Element by element.
+    Map(&'a dyn Map),
+    /// The same elements, otherwise arranged.
+    View(&'a dyn View),
+    /// Work of its own, by one of several candidates, best first.
+    Kernels(&'a [Arc<dyn Candidate>]),
+}
+
+/// The body of a map.
+pub trait Map {
+    /// Adds code that computes the output element from the input elements, which are immutable locals of the tensors' element types (halves already converted
+    /// to `f32`, bools as `Bool`). It may use each local any number of times through [`FunctionBuilder::local`]. The value must have the output's element type
+    /// (`f32` for halves).
+    fn body(&self, body: &mut FunctionBuilder<'_>, elements: &[Handle<Local>]) -> Handle<Expression>;
+}
+
+/// The rule of a view.
+pub trait View {
+    /// Where the output's elements lie if the input's lie as `layout` says; `None` if strides cannot say it, so that the elements must be copied first.
+    fn layout(&self, input: &TensorType, layout: &Layout, output: &TensorType) -> Option<Layout>;
+}
+
+/// One way to compute an op.
+pub trait Candidate: fmt::Debug + Send + Sync {
+    /// Names it in `explain`, and for forcing and forbidding.
+    fn name(&self) -> &'static str;
+
+    /// How it would do the work.
+    ///
+    /// # Errors
+    /// It cannot, and why, in words for `explain`.
+    fn implement(&self, request: &Request<'_>) -> Result<Implementation, Ineligible>;
+}
+
+/// What a candidate is asked for.
+#[derive(Clone, Copy, Debug)]
+pub struct Request<'a> {
+    /// The op's inputs.
+    pub inputs: &'a [Operand],
+    /// The op's outputs, contiguous.
+    pub outputs: &'a [TensorType],
+    /// The device.
+    pub device: &'a Properties,
+    /// Whether sums may depend on the order of execution.
+    pub deterministic: bool,
+}
+
+/// A tensor that a candidate reads.
+#[derive(Clone, Debug)]
+pub struct Operand {
+    /// Its type.
+    pub ty: TensorType,
+    /// How it lies in memory. A candidate that needs it contiguous says so in [`Ineligible::NeedsContiguous`], and gets asked again after a copy.
+    pub layout: Layout,
+    /// Whether it is a param: the same in every run, so that packing pays.
+    pub is_param: bool,
+}
+
+/// Why a candidate cannot do it.
+#[derive(Clone, Debug, PartialEq, Eq, Error)]
+pub enum Ineligible {
+    /// These inputs must be contiguous first.
+    #[error("inputs {0:?} must be contiguous")]
+    NeedsContiguous(Vec<usize>),
+    /// Another reason.
+    #[error("{0}")]
+    Other(String),
+}
+
+/// How a candidate does the work.
+#[derive(Clone, Debug)]
+pub struct Implementation {
+    /// One after the other.
+    pub steps: Vec<Step>,
+    /// Bytes of each piece of scratch memory, alive from the first step to the last.
+    pub scratch: Vec<Dim>,
+    /// A guess of its time in microseconds at the upper bounds of the symbols, to compare candidates.
+    pub cost: f64,
+}
+
+/// A piece of work on the device or the host.
+#[derive(Clone, Debug)]
+pub enum Step {
+    /// A kernel.
+    Kernel(KernelStep),
+    /// A function on the host; only on the CPU device.
+    Host(HostStep),
+}
+
+/// A kernel with symbolic arguments.
+#[derive(Clone, Debug)]
+pub struct KernelStep {
+    /// The kernel.
+    pub kernel: Arc<Kernel>,
+    /// One for each of its bindings. What it reads and writes follows from the kernel's signature.
+    pub bindings: Vec<Slot>,
+    /// One for each of the author's parameters; lengths, offsets and the group count are filled in by the scheduler.
+    pub params: Vec<ParamValue>,
+    /// Its grid.
+    pub grid: Grid,
+}
+
+/// A function on the host with symbolic arguments.
+#[derive(Clone)]
+pub struct HostStep {
+    /// Names it.
+    pub name: &'static str,
+    /// Gets the bytes of `reads` and `writes` in order, and the values of `params`.
+    pub function: Arc<HostFunction>,
+    /// What it reads.
+    pub reads: Vec<Slot>,
+    /// What it writes.
+    pub writes: Vec<Slot>,
+    /// Numbers, evaluated for each run.
+    pub params: Vec<Dim>,
+}
+
+/// The code of a host step: bytes read, bytes written, numbers.
+pub type HostFunction = dyn Fn(&[&[u8]], &mut [&mut [u8]], &[i64]) -> Result<(), String> + Send + Sync;
+
+impl fmt::Debug for HostStep {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("HostStep")
+            .field("name", &self.name)
+            .field("reads", &self.reads)
+            .field("writes", &self.writes)
+            .finish_non_exhaustive()
+    }
+}
+
+/// A tensor or scratch memory of an op.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum Slot {
+    /// The memory of that input, from its layout's offset on.
+    Input(usize),
+    /// That output.
+    Output(usize),
+    /// That piece of scratch memory.
+    Scratch(usize),
+}
+
+/// The value of a kernel parameter.
+#[derive(Clone, Debug, PartialEq)]
+pub enum ParamValue {
+    /// An integer that may depend on symbols, for `u32`, `i32` and `usize` parameters.
+    Dim(Dim),
+    /// An array of such integers.
+    Dims(Vec<Dim>),
+    /// A float.
+    F32(f32),
+    /// A bool.
+    Bool(bool),
+    /// An enum's discriminant.
+    Enum(u32),
+}
+
+/// The grid of a kernel step.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum Grid {
+    /// At least this many invocations, in a linear grid.
+    Invocations(Dim),
+    /// This many workgroups, in a linear grid.
+    Workgroups(Dim),
+    /// This many workgroups along x, y, z.
+    Volume([Dim; 3]),
+}
+
+/// What can be wrong when a node is added to a graph.
+#[derive(Clone, Debug, PartialEq, Eq, Error)]
+#[non_exhaustive]
+pub enum OpError {
+    /// The number of inputs.
+    #[error("{given} inputs given, {expected} expected")]
+    InputCount {
+        /// How many were given.
+        given: usize,
+        /// How many are right.
+        expected: usize,
+    },
+    /// An input has the wrong element type.
+    #[error("input `{input}` is {given}, {expected} expected")]
+    ElementType {
+        /// The input's name in the op's definition.
+        input: &'static str,
+        /// What was given.
+        given: crate::types::ElementType,
+        /// What is right, in words; it names the cast that would help.
+        expected: String,
+    },
+    /// An input has the wrong shape.
+    #[error("input `{input}` is {given}, {expected} expected")]
+    Shape {
+        /// The input's name in the op's definition.
+        input: &'static str,
+        /// What was given.
+        given: String,
+        /// What is right.
+        expected: String,
+    },
+    /// An attribute has an impossible value.
+    #[error("attribute `{attribute}` is {given}, {expected} expected")]
+    Attribute {
+        /// The attribute.
+        attribute: &'static str,
+        /// What was given.
+        given: String,
+        /// What is right.
+        expected: String,
+    },
+    /// A dimension makes no sense.
+    #[error(transparent)]
+    Dim(#[from] DimError),
+}
