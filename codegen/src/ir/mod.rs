@@ -66,8 +66,11 @@
 
 mod arena;
 pub mod builder;
+pub mod constant;
 mod expression;
+mod instantiate;
 mod module;
+pub mod rewrite;
 mod span;
 mod statement;
 mod types;
@@ -78,6 +81,7 @@ pub use expression::{
     BinaryOperator, Builtin, CallArgument, Expression, ExpressionKind, Literal, LogicalOperator, MathFunction, Place,
     Projection, Root, UnaryOperator,
 };
+pub use instantiate::instantiate;
 pub use module::{
     Argument, Binding, BindingKind, Bound, Function, Generic, GenericKind, GenericValue, Instance, Local, Module,
     Param, WorkgroupVariable,

@@ -136,14 +136,7 @@ macro_rules! walkers {
 }
 
 walkers!(operands, indices, operands, blocks, iter,);
-walkers!(
-    operands_mut,
-    indices_mut,
-    operands_mut,
-    blocks_mut,
-    iter_mut,
-    mut
-);
+walkers!(operands_mut, indices_mut, operands_mut, blocks_mut, iter_mut, mut);
 
 impl StatementKind {
     /// The local that the statement declares.
@@ -171,9 +164,7 @@ impl Function {
     /// Calls `visit` with an expression and everything that it is made of, operands first.
     pub fn tree(&self, root: Handle<Expression>, visit: &mut dyn FnMut(Handle<Expression>)) {
         let mut operands = Vec::new();
-        self.expressions[root]
-            .kind
-            .operands(&mut |operand| operands.push(*operand));
+        self.expressions[root].kind.operands(&mut |operand| operands.push(*operand));
         for operand in operands {
             self.tree(operand, visit);
         }
@@ -183,9 +174,7 @@ impl Function {
     /// Calls `visit` with every expression that a statement of a block evaluates.
     pub fn live(&self, block: &Block, visit: &mut dyn FnMut(Handle<Expression>)) {
         statements(block, &mut |statement| {
-            statement
-                .kind
-                .operands(&mut |operand| self.tree(*operand, visit));
+            statement.kind.operands(&mut |operand| self.tree(*operand, visit));
         });
     }
 }
