@@ -1,0 +1,176 @@
+//! What the language knows by name: one table from a name to its meaning.
+
+use crate::ir::{AtomicFunction, Builtin, MathFunction, SubgroupFunction};
+
+/// A function of the language.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub(super) enum Intrinsic {
+    /// `global_index()` and so on.
+    Builtin(Builtin),
+    /// `barrier()`
+    Barrier,
+    /// `workgroup_uniform_load(&tile[i])`
+    UniformLoad,
+    /// `workgroup_array::<T>(length)`, in a `let` only.
+    WorkgroupArray,
+    /// `subgroup_add(x)` and so on.
+    Subgroup(SubgroupFunction),
+    /// `exp(x)`, `x.exp()`
+    Math(MathFunction),
+    /// `select(condition, accept, reject)`
+    Select,
+    /// `bitcast::<u32>(x)`
+    Bitcast,
+    /// `unroll(a..b)`, around the range of a `for` only.
+    Unroll,
+    /// `target::has(feature)`, in `if const` only.
+    TargetHas,
+}
+
+const FUNCTIONS: &[(&str, Intrinsic)] = &[
+    ("barrier", Intrinsic::Barrier),
+    ("workgroup_uniform_load", Intrinsic::UniformLoad),
+    ("workgroup_array", Intrinsic::WorkgroupArray),
+    ("subgroup_add", Intrinsic::Subgroup(SubgroupFunction::Add)),
+    ("subgroup_max", Intrinsic::Subgroup(SubgroupFunction::Max)),
+    ("subgroup_min", Intrinsic::Subgroup(SubgroupFunction::Min)),
+    (
+        "subgroup_broadcast",
+        Intrinsic::Subgroup(SubgroupFunction::Broadcast),
+    ),
+    (
+        "subgroup_shuffle",
+        Intrinsic::Subgroup(SubgroupFunction::Shuffle),
+    ),
+    (
+        "subgroup_shuffle_xor",
+        Intrinsic::Subgroup(SubgroupFunction::ShuffleXor),
+    ),
+    ("select", Intrinsic::Select),
+    ("bitcast", Intrinsic::Bitcast),
+    ("unroll", Intrinsic::Unroll),
+];
+
+/// The function of that name.
+pub(super) fn function(name: &str) -> Option<Intrinsic> {
+    FUNCTIONS
+        .iter()
+        .find(|(known, _)| *known == name)
+        .map(|(_, meaning)| *meaning)
+        .or_else(|| {
+            Builtin::ALL
+                .iter()
+                .find(|(_, known)| *known == name)
+                .map(|(builtin, _)| Intrinsic::Builtin(*builtin))
+        })
+        .or_else(|| MathFunction::from_name(name).map(Intrinsic::Math))
+}
+
+/// The function that a path means: by its last segment, if the path has no other or begins in this project's crates.
+pub(super) fn function_of_path(path: &syn::Path) -> Option<Intrinsic> {
+    let last = path.segments.last()?.ident.to_string();
+    if path.segments.len() == 1 {
+        return function(&last);
+    }
+    let before = path.segments.iter().rev().nth(1)?.ident.to_string();
+    if before == "target" && last == "has" {
+        return Some(Intrinsic::TargetHas);
+    }
+    if is_ours(path) { function(&last) } else { None }
+}
+
+/// Whether a path begins in this project's crates.
+pub(super) fn is_ours(path: &syn::Path) -> bool {
+    path.segments
+        .first()
+        .is_some_and(|first| first.ident == "trefoil" || first.ident == "trefoil_dsl")
+}
+
+/// The atomic method of that name, with the number of its arguments.
+pub(super) fn atomic(name: &str) -> Option<(AtomicFunction, usize)> {
+    Some(match name {
+        "load" => (AtomicFunction::Load, 0),
+        "store" => (AtomicFunction::Store, 1),
+        "add" => (AtomicFunction::Add, 1),
+        "sub" => (AtomicFunction::Subtract, 1),
+        "min" => (AtomicFunction::Min, 1),
+        "max" => (AtomicFunction::Max, 1),
+        "and" => (AtomicFunction::And, 1),
+        "or" => (AtomicFunction::Or, 1),
+        "xor" => (AtomicFunction::Xor, 1),
+        "exchange" => (AtomicFunction::Exchange, 1),
+        "compare_exchange" => (AtomicFunction::CompareExchange, 2),
+        _ => return None,
+    })
+}
+
+/// The `f32` constant of that name.
+pub(super) fn constant(name: &str) -> Option<f32> {
+    use std::f32::consts;
+    Some(match name {
+        "PI" => consts::PI,
+        "E" => consts::E,
+        "LN_2" => consts::LN_2,
+        "LN_10" => consts::LN_10,
+        "LOG2_E" => consts::LOG2_E,
+        "LOG10_E" => consts::LOG10_E,
+        "SQRT_2" => consts::SQRT_2,
+        "FRAC_1_SQRT_2" => consts::FRAC_1_SQRT_2,
+        "FRAC_2_SQRT_PI" => consts::FRAC_2_SQRT_PI,
+        "FRAC_PI_2" => consts::FRAC_PI_2,
+        "FRAC_1_PI" => consts::FRAC_1_PI,
+        "TAU" => consts::TAU,
+        _ => return None,
+    })
+}
+
+/// Types of the language, by name; none of them may be a `#[device]` item's name.
+pub(super) fn is_type(name: &str) -> bool {
+    matches!(
+        name,
+        "bool"
+            | "i32"
+            | "u32"
+            | "usize"
+            | "f32"
+            | "f16"
+            | "Vec2"
+            | "Vec3"
+            | "Vec4"
+            | "Atomic"
+            | "View"
+            | "WorkgroupArray"
+            | "Feature"
+    ) || later(name)
+}
+
+/// Types of Rust that the language does not hold yet.
+pub(super) fn later(name: &str) -> bool {
+    matches!(
+        name,
+        "f64"
+            | "bf16"
+            | "i8"
+            | "i16"
+            | "i64"
+            | "i128"
+            | "isize"
+            | "u8"
+            | "u16"
+            | "u64"
+            | "u128"
+            | "char"
+            | "str"
+            | "String"
+            | "Vec"
+            | "Box"
+            | "Option"
+            | "Result"
+            | "Self"
+    )
+}
+
+/// Whether a name belongs to the language, so that no `#[device]` item may have it.
+pub(super) fn is_reserved(name: &str) -> bool {
+    function(name).is_some() || constant(name).is_some() || is_type(name)
+}

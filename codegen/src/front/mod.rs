@@ -1,0 +1,117 @@
+//! The front end: Rust syntax to generic kernel IR, with mistakes reported on the author's tokens.
+//!
+//! It infers types by itself, because a macro cannot ask rustc: unsuffixed literals and untyped `let`s are unification variables, and
+//! what stays open becomes `f32` or `i32`, as rustc has it. Two type checkers that must agree are kept honest by [`Output::checked`]: the
+//! author's body as ordinary Rust, with the inferred types written out, which rustc checks and nobody calls.
+
+mod bundle;
+mod errors;
+mod intrinsics;
+mod named;
+
+use proc_macro2::TokenStream;
+
+pub use bundle::{Bundle, Bundles, Names, path_name};
+pub use errors::{Error, Errors, SpanTable};
+pub use named::{Named, items_named};
+
+use crate::ir;
+
+/// A kernel as a macro sees it.
+#[derive(Clone, Debug)]
+pub struct Input {
+    /// What stands inside of `#[kernel(..)]`.
+    pub attribute: TokenStream,
+    /// The function.
+    pub item: syn::ItemFn,
+    /// Every `#[device]` item that the kernel uses, directly or not, in any order.
+    pub bundles: Vec<Bundle>,
+    /// Which of them each path in the kernel's own text means; the paths are those that [`items_named`] gave.
+    pub names: Names,
+    /// The path to the crate that kernel authors import (`::trefoil_dsl`, `::trefoil::dsl`), for types in [`Output::checked`].
+    pub support: TokenStream,
+    /// The source file, as the compiler names it.
+    pub file: String,
+}
+
+/// A kernel that the front end has understood.
+#[derive(Clone, Debug)]
+pub struct Output {
+    /// The generic IR.
+    pub module: ir::Module,
+    /// The instances that the attribute lists, in order; one without values if the kernel has no generics.
+    pub instances: Vec<ir::Instance>,
+    /// Where each span of the IR is in the author's tokens.
+    pub spans: SpanTable,
+    /// The function as ordinary Rust, without its attributes and visibility: same name, generics, parameters and body, the inferred types written at
+    /// `let`s and literals. For rustc to check; never called.
+    pub checked: TokenStream,
+    /// The signature, for the launch function, in the author's order.
+    pub parameters: Vec<Parameter>,
+}
+
+/// A parameter of the kernel's signature.
+#[derive(Clone, Debug)]
+pub struct Parameter {
+    /// The author's name.
+    pub name: syn::Ident,
+    /// The type as the author wrote it: `&[f32]`, `[u32; 4]`.
+    pub ty: syn::Type,
+    /// What it is.
+    pub kind: ParameterKind,
+}
+
+/// What a parameter of the kernel's signature is.
+#[derive(Clone, Debug)]
+pub enum ParameterKind {
+    /// A buffer.
+    Buffer {
+        /// Its position in `Module::bindings`.
+        binding: u32,
+        /// The type of its elements as the author wrote it; for `&[Atomic<u32>]` it is `u32`.
+        element: syn::Type,
+        /// How it is declared.
+        kind: ir::BindingKind,
+        /// The rank, if it is a view.
+        view: Option<u32>,
+    },
+    /// A value.
+    Value {
+        /// Its position in `Module::params`.
+        param: u32,
+    },
+}
+
+/// A `#[device]` item by itself, where it is defined.
+#[derive(Clone, Debug)]
+pub struct ItemInput {
+    /// The item, without its `#[device]` attribute.
+    pub item: syn::Item,
+    /// Every other `#[device]` item that it uses, directly or not.
+    pub bundles: Vec<Bundle>,
+    /// Which of them each path in its text means.
+    pub names: Names,
+    /// As for [`Input::support`].
+    pub support: TokenStream,
+    /// The source file, as the compiler names it.
+    pub file: String,
+}
+
+/// Checks a `#[device]` item where it is defined, and gives it back as ordinary Rust with the inferred types written out: what its
+/// attribute expands to, beside the bundle.
+///
+/// # Errors
+/// Every mistake that was found. A bundle that is marked `failed` gives none of its own.
+pub fn check_item(input: ItemInput) -> Result<TokenStream, Errors> {
+    let _ = input;
+    Err(Errors::default())
+}
+
+/// The kernel as generic IR.
+///
+/// # Errors
+/// Every mistake that was found.
+pub fn parse(input: Input) -> Result<Output, Errors> {
+    let _ = input;
+    Err(Errors::default())
+}

@@ -1,0 +1,179 @@
+//! Which `#[device]` items an item names: what a macro has to resolve before the item can be understood.
+
+use std::collections::BTreeSet;
+
+use syn::visit::{self, Visit};
+
+use super::bundle::path_name;
+use super::intrinsics;
+
+/// Something whose names can be listed.
+pub trait Named {
+    /// Visits its syntax.
+    fn visit_with(&self, visitor: &mut Visitor);
+    /// Its own name, which it may write without meaning another item.
+    fn own_name(&self) -> Option<&syn::Ident>;
+}
+
+impl Named for syn::ItemFn {
+    fn visit_with(&self, visitor: &mut Visitor) {
+        visitor.visit_item_fn(self);
+    }
+    fn own_name(&self) -> Option<&syn::Ident> {
+        Some(&self.sig.ident)
+    }
+}
+
+impl Named for syn::Item {
+    fn visit_with(&self, visitor: &mut Visitor) {
+        visitor.visit_item(self);
+    }
+    fn own_name(&self) -> Option<&syn::Ident> {
+        match self {
+            Self::Fn(item) => Some(&item.sig.ident),
+            Self::Const(item) => Some(&item.ident),
+            Self::Struct(item) => Some(&item.ident),
+            Self::Enum(item) => Some(&item.ident),
+            _ => None,
+        }
+    }
+}
+
+/// The paths of `#[device]` items that an item names itself, each once, in the order in which they are first written: functions that
+/// it calls, types, constants, and enums (for `Act::Relu` the path is `Act`). What the language knows by name, the item's
+/// generics, locals and its own name are left out.
+///
+/// A constant that has the name of a local of the same item is left out too: rustc's own rules for patterns make such code an error.
+pub fn items_named(item: &impl Named) -> Vec<syn::Path> {
+    let mut visitor = Visitor {
+        stage: Stage::Bind,
+        bound: BTreeSet::new(),
+        seen: BTreeSet::new(),
+        paths: Vec::new(),
+    };
+    item.visit_with(&mut visitor);
+    if let Some(own) = item.own_name() {
+        visitor.bound.insert(own.to_string());
+    }
+    visitor.stage = Stage::Collect;
+    item.visit_with(&mut visitor);
+    visitor.paths
+}
+
+enum Stage {
+    Bind,
+    Collect,
+}
+
+/// Walks an item twice: first for the names that it binds, then for the paths that it uses.
+pub struct Visitor {
+    stage: Stage,
+    bound: BTreeSet<String>,
+    seen: BTreeSet<String>,
+    paths: Vec<syn::Path>,
+}
+
+impl Visitor {
+    fn collect(&mut self, path: &syn::Path) {
+        if matches!(self.stage, Stage::Bind) {
+            return;
+        }
+        let Some(last) = path.segments.last() else {
+            return;
+        };
+        let first_is = |test: &dyn Fn(&str) -> bool| {
+            path.segments
+                .first()
+                .is_some_and(|first| test(&first.ident.to_string()))
+        };
+        if path.segments.len() == 1
+            && intrinsics::is_reserved(&last.ident.to_string())
+        {
+            return;
+        }
+        if first_is(&|first| self.bound.contains(first) || intrinsics::is_type(first)) {
+            return;
+        }
+        if intrinsics::is_ours(path) && intrinsics::is_reserved(&last.ident.to_string()) {
+            return;
+        }
+        if self.seen.insert(path_name(path)) {
+            let mut plain = path.clone();
+            for segment in &mut plain.segments {
+                segment.arguments = syn::PathArguments::None;
+            }
+            self.paths.push(plain);
+        }
+    }
+
+    /// A path to a value: of `Act::Relu` the enum is meant, of `math::scale` the whole.
+    fn collect_value(&mut self, path: &syn::Path) {
+        if intrinsics::function_of_path(path).is_some() {
+            return;
+        }
+        match owner(path) {
+            Some(owner) => self.collect(&owner),
+            None => self.collect(path),
+        }
+    }
+}
+
+/// The type before the last segment, if what stands there begins with a capital letter as types do: `Act` in `crate::Act::Relu`.
+pub(super) fn owner(path: &syn::Path) -> Option<syn::Path> {
+    let before = path.segments.iter().rev().nth(1)?;
+    let name = before.ident.to_string();
+    if !name.starts_with(char::is_uppercase) && !intrinsics::is_type(&name) {
+        return None;
+    }
+    let mut owner = path.clone();
+    owner.segments.pop();
+    // What is left ends in `::`, which a path must not.
+    owner.segments.pop_punct();
+    Some(owner)
+}
+
+impl<'ast> Visit<'ast> for Visitor {
+    fn visit_attribute(&mut self, _: &'ast syn::Attribute) {}
+    fn visit_visibility(&mut self, _: &'ast syn::Visibility) {}
+    fn visit_type_param_bound(&mut self, _: &'ast syn::TypeParamBound) {}
+
+    fn visit_pat_ident(&mut self, pattern: &'ast syn::PatIdent) {
+        // In a `match`, `LIMIT => ..` is a constant and `other => ..` a new name: as everywhere in Rust, capitals tell.
+        let name = pattern.ident.to_string();
+        if name.starts_with(char::is_uppercase) {
+            self.collect(&syn::Path::from(pattern.ident.clone()));
+        } else if matches!(self.stage, Stage::Bind) {
+            self.bound.insert(name);
+        }
+    }
+
+    fn visit_generics(&mut self, generics: &'ast syn::Generics) {
+        if matches!(self.stage, Stage::Bind) {
+            for parameter in &generics.params {
+                match parameter {
+                    syn::GenericParam::Type(ty) => self.bound.insert(ty.ident.to_string()),
+                    syn::GenericParam::Const(constant) => {
+                        self.bound.insert(constant.ident.to_string())
+                    }
+                    syn::GenericParam::Lifetime(_) => false,
+                };
+            }
+        }
+        visit::visit_generics(self, generics);
+    }
+
+    fn visit_expr_path(&mut self, path: &'ast syn::ExprPath) {
+        self.collect_value(&path.path);
+        visit::visit_expr_path(self, path);
+    }
+
+    fn visit_expr_struct(&mut self, expression: &'ast syn::ExprStruct) {
+        self.collect(&expression.path);
+        visit::visit_expr_struct(self, expression);
+    }
+
+    fn visit_type_path(&mut self, ty: &'ast syn::TypePath) {
+        self.collect(&ty.path);
+        visit::visit_type_path(self, ty);
+    }
+}
