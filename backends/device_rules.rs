@@ -238,19 +238,12 @@ pub fn lists_run_at_once(subject: &Subject) {
     }
     device.backend().execute(&[]).unwrap();
     let memory = upload(&device, &[3.0]);
-    let nothing = dispatch(
-        &add,
-        &[&memory, &memory, &memory],
-        ParamSource::Value(params(0, 1.0)),
-        GroupSource::Value([0, 1, 1]),
-    );
+    let nothing =
+        dispatch(&add, &[&memory, &memory, &memory], ParamSource::Value(params(0, 1.0)), GroupSource::Value([0, 1, 1]));
     if device.limits().shares_memory_within_dispatch {
         device.backend().execute(&[Command::Dispatch(nothing)]).unwrap();
     } else {
-        assert!(matches!(
-            device.backend().execute(&[Command::Dispatch(nothing)]),
-            Err(Error::Command { .. })
-        ));
+        assert!(matches!(device.backend().execute(&[Command::Dispatch(nothing)]), Err(Error::Command { .. })));
     }
     assert_eq!(download(&device, &memory), [3.0]);
 }
@@ -371,7 +364,8 @@ pub fn wrong_commands_are_errors(subject: &Subject) {
         backend.execute(&[Command::Dispatch(command)])
     };
     run(&|_| {}).unwrap();
-    let broken = |result: Result<()>, what: &str| assert!(matches!(result, Err(Error::Command { .. })), "{what}: {result:?}");
+    let broken =
+        |result: Result<()>, what: &str| assert!(matches!(result, Err(Error::Command { .. })), "{what}: {result:?}");
     broken(run(&|c| c.bindings.truncate(2)), "a binding is missing");
     broken(run(&|c| c.params = ParamSource::Value(vec![0; 12])), "the block is too short");
     broken(run(&|c| c.params = ParamSource::RunWords(0)), "run words outside of a recording");
@@ -391,13 +385,15 @@ pub fn wrong_commands_are_errors(subject: &Subject) {
     assert!(matches!(run(&|c| c.bindings[0] = bound(&foreign)), Err(Error::OtherDevice { .. })));
     let pipeline = load(&other, &kernel(subject, "add"), ParamTransport::Value);
     assert!(matches!(run(&|c| c.pipeline = pipeline.clone()), Err(Error::OtherDevice { .. })));
-    let record = |params, groups| {
-        backend.record(&[Command::Dispatch(dispatch(&late, &memory, params, groups))], 524).map(drop)
-    };
+    let record =
+        |params, groups| backend.record(&[Command::Dispatch(dispatch(&late, &memory, params, groups))], 524).map(drop);
     record(ParamSource::RunWords(256), GroupSource::RunWords { offset: 512, bound: [1; 3] }).unwrap();
     broken(record(ParamSource::RunWords(512), one), "parameters past the run words");
     broken(record(ParamSource::RunWords(128), one), "parameters misaligned");
-    broken(record(ParamSource::RunWords(0), GroupSource::RunWords { offset: 516, bound: [1; 3] }), "groups past the end");
+    broken(
+        record(ParamSource::RunWords(0), GroupSource::RunWords { offset: 516, bound: [1; 3] }),
+        "groups past the end",
+    );
     broken(record(ParamSource::RunWords(0), GroupSource::RunWords { offset: 2, bound: [1; 3] }), "groups misaligned");
     // The device still works.
     run(&|_| {}).unwrap();

@@ -185,8 +185,7 @@ impl VulkanBackend {
         let instance = Instance::open(options.validate)?;
         let mut adapters = usable(&instance)?;
         let names: Vec<String> = adapters.iter().map(|adapter| adapter.name.clone()).collect();
-        let chosen =
-            choose(DeviceKind::Vulkan, &names, options.adapter.as_deref(), |i| rank(adapters[i].kind))?;
+        let chosen = choose(DeviceKind::Vulkan, &names, options.adapter.as_deref(), |i| rank(adapters[i].kind))?;
         let adapter = adapters.swap_remove(chosen);
         let (shared, queue) = connect(instance, adapter, options, id)?;
         let shared = Arc::new(shared);
@@ -203,12 +202,7 @@ impl Drop for VulkanBackend {
 }
 
 /// Makes the logical device and what every later call needs.
-fn connect(
-    instance: Instance,
-    adapter: Adapter,
-    options: &DeviceOptions,
-    id: u64,
-) -> Result<(Shared, vk::Queue)> {
+fn connect(instance: Instance, adapter: Adapter, options: &DeviceOptions, id: u64) -> Result<(Shared, vk::Queue)> {
     let Adapter { physical, name, properties, traits, .. } = adapter;
     let family = traits.family;
     let failed = |call: &'static str, error: &dyn ToString| Error::Driver {

@@ -79,14 +79,8 @@ impl Instance {
             vk::Result::ERROR_INCOMPATIBLE_DRIVER => unavailable("the Vulkan loader is there, but no driver for it is"),
             other => unavailable(format!("the Vulkan loader makes no instance: {other}")),
         })?;
-        let mut instance = Self {
-            raw,
-            version,
-            validates: validate,
-            messenger: None,
-            messages: Box::default(),
-            _entry: entry,
-        };
+        let mut instance =
+            Self { raw, version, validates: validate, messenger: None, messages: Box::default(), _entry: entry };
         if validate {
             instance.listen()?;
         }

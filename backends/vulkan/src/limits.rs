@@ -179,7 +179,9 @@ fn describe(instance: &Instance, physical: vk::PhysicalDevice) -> Result<Adapter
         | vk::SubgroupFeatureFlags::ARITHMETIC
         | vk::SubgroupFeatureFlags::SHUFFLE
         | vk::SubgroupFeatureFlags::BALLOT;
-    if subgroup.supported_stages.contains(vk::ShaderStageFlags::COMPUTE) && subgroup.supported_operations.contains(wanted) {
+    if subgroup.supported_stages.contains(vk::ShaderStageFlags::COMPUTE)
+        && subgroup.supported_operations.contains(wanted)
+    {
         kernel_features = kernel_features.union(Features::of(&[Feature::Subgroups]));
     }
     if features_11.storage_buffer16_bit_access == vk::TRUE {
@@ -188,9 +190,13 @@ fn describe(instance: &Instance, physical: vk::PhysicalDevice) -> Result<Adapter
 
     let limits = &basic.limits;
     let largest_heap = |flags: vk::MemoryPropertyFlags| {
-        memory.memory_types_as_slice().iter().filter(|t| t.property_flags.contains(flags)).map(|t| {
-            memory.memory_heaps_as_slice().get(t.heap_index as usize).map_or(0, |heap| heap.size)
-        }).max().unwrap_or(0)
+        memory
+            .memory_types_as_slice()
+            .iter()
+            .filter(|t| t.property_flags.contains(flags))
+            .map(|t| memory.memory_heaps_as_slice().get(t.heap_index as usize).map_or(0, |heap| heap.size))
+            .max()
+            .unwrap_or(0)
     };
     let device_heap = largest_heap(vk::MemoryPropertyFlags::DEVICE_LOCAL);
     let mapped_heap = largest_heap(

@@ -60,12 +60,10 @@ impl RawBuffer {
             linear: true,
             allocation_scheme: AllocationScheme::GpuAllocatorManaged,
         };
-        let allocation = shared
-            .allocator(|allocator| allocator.allocate(&wanted))?
-            .map_err(|error| match error {
-                gpu_allocator::AllocationError::OutOfMemory => no_memory(),
-                other => shared.driver("allocating memory", other),
-            })?;
+        let allocation = shared.allocator(|allocator| allocator.allocate(&wanted))?.map_err(|error| match error {
+            gpu_allocator::AllocationError::OutOfMemory => no_memory(),
+            other => shared.driver("allocating memory", other),
+        })?;
         // SAFETY: the allocation fits the buffer's requirements and is bound once; both live until `drop`.
         let bound = unsafe { shared.device.bind_buffer_memory(handle, allocation.memory(), allocation.offset()) };
         buffer.allocation = Some(allocation);

@@ -67,10 +67,10 @@ pub(crate) struct VulkanPipeline {
 impl VulkanPipeline {
     /// The pipeline behind a handle that was checked to be this device's.
     pub(crate) fn of<'a>(pipeline: &'a Arc<dyn Pipeline>, shared: &Shared) -> Result<&'a Self> {
-        pipeline.as_any().downcast_ref::<Self>().ok_or_else(|| Error::OtherDevice {
-            what: "a pipeline".to_owned(),
-            device: shared.properties.name.clone(),
-        })
+        pipeline
+            .as_any()
+            .downcast_ref::<Self>()
+            .ok_or_else(|| Error::OtherDevice { what: "a pipeline".to_owned(), device: shared.properties.name.clone() })
     }
 }
 
@@ -117,8 +117,7 @@ impl PipelineStore {
     /// exactly this driver, so that the driver is never given anything else.
     pub(crate) fn open(shared: &Arc<Shared>, folder: Option<&Path>) -> Result<Self> {
         let disk = folder.map(|folder| DiskCache::open(folder, &shared.properties.name)).transpose()?;
-        let earlier =
-            disk.as_ref().and_then(|disk| disk.load("vulkan", &shared.traits.driver_key)).unwrap_or_default();
+        let earlier = disk.as_ref().and_then(|disk| disk.load("vulkan", &shared.traits.driver_key)).unwrap_or_default();
         let create = |data: &[u8]| {
             let info = vk::PipelineCacheCreateInfo::default().initial_data(data);
             // SAFETY: the data is empty or what this driver wrote.
@@ -150,10 +149,8 @@ impl PipelineStore {
             }
         }
         let fresh = AtomicBool::new(false);
-        let built: Vec<Result<VulkanPipeline>> = missing
-            .par_iter()
-            .map(|kernel| build(shared, self.cache, kernel, transport, &fresh))
-            .collect();
+        let built: Vec<Result<VulkanPipeline>> =
+            missing.par_iter().map(|kernel| build(shared, self.cache, kernel, transport, &fresh)).collect();
         if fresh.load(Ordering::Relaxed) {
             self.save();
         }
@@ -242,7 +239,8 @@ fn build(
     let layout = layout(shared, key)?;
     let info = vk::ShaderModuleCreateInfo::default().code(&words);
     // SAFETY: the words are a SPIR-V module, as emitters wrote it.
-    let module = unsafe { shared.device.create_shader_module(&info, None) }.map_err(|error| failed(error.to_string()))?;
+    let module =
+        unsafe { shared.device.create_shader_module(&info, None) }.map_err(|error| failed(error.to_string()))?;
     let result = create(shared, cache, module, &entry, layout, kernel.workgroup_size);
     // SAFETY: pipelines do not need their modules once they are made.
     unsafe { shared.device.destroy_shader_module(module, None) };
@@ -292,8 +290,8 @@ fn create(
         Ok(handles) => handles.first().copied().ok_or(vk::Result::ERROR_UNKNOWN)?,
         Err((_, error)) => return Err(error),
     };
-    let hit = vk::PipelineCreationFeedbackFlags::VALID
-        | vk::PipelineCreationFeedbackFlags::APPLICATION_PIPELINE_CACHE_HIT;
+    let hit =
+        vk::PipelineCreationFeedbackFlags::VALID | vk::PipelineCreationFeedbackFlags::APPLICATION_PIPELINE_CACHE_HIT;
     Ok((handle, whole.flags.contains(hit)))
 }
 
@@ -310,14 +308,12 @@ fn layout(shared: &Shared, key: LayoutKey) -> Result<Layout> {
             .descriptor_count(1)
             .stage_flags(vk::ShaderStageFlags::COMPUTE)
     };
-    let mut bindings: Vec<_> =
-        (0..key.storage).map(|i| binding(i, vk::DescriptorType::STORAGE_BUFFER)).collect();
+    let mut bindings: Vec<_> = (0..key.storage).map(|i| binding(i, vk::DescriptorType::STORAGE_BUFFER)).collect();
     let mut ranges = Vec::new();
     match key.block {
         Block::None => {}
-        Block::Push(size) => ranges.push(
-            vk::PushConstantRange::default().stage_flags(vk::ShaderStageFlags::COMPUTE).offset(0).size(size),
-        ),
+        Block::Push(size) => ranges
+            .push(vk::PushConstantRange::default().stage_flags(vk::ShaderStageFlags::COMPUTE).offset(0).size(size)),
         Block::Buffer(_) => bindings.push(binding(key.storage, vk::DescriptorType::STORAGE_BUFFER_DYNAMIC)),
     }
     let info = vk::DescriptorSetLayoutCreateInfo::default().bindings(&bindings);

@@ -51,8 +51,9 @@ impl Descriptors {
                 self.pools.push(self.pool(storage)?);
             }
             let layouts = [layout];
-            let info =
-                vk::DescriptorSetAllocateInfo::default().descriptor_pool(self.pools[self.current]).set_layouts(&layouts);
+            let info = vk::DescriptorSetAllocateInfo::default()
+                .descriptor_pool(self.pools[self.current])
+                .set_layouts(&layouts);
             // SAFETY: pool and layout are this device's.
             match unsafe { self.shared.device.allocate_descriptor_sets(&info) } {
                 Ok(sets) => {
@@ -204,11 +205,8 @@ impl<'a> Encoder<'a> {
         descriptors: &'a mut Descriptors,
         once: bool,
     ) -> Result<Self> {
-        let usage = if once {
-            vk::CommandBufferUsageFlags::ONE_TIME_SUBMIT
-        } else {
-            vk::CommandBufferUsageFlags::empty()
-        };
+        let usage =
+            if once { vk::CommandBufferUsageFlags::ONE_TIME_SUBMIT } else { vk::CommandBufferUsageFlags::empty() };
         let info = vk::CommandBufferBeginInfo::default().flags(usage);
         // SAFETY: callers hand over a command buffer of this device that is in its initial state.
         unsafe { shared.device.begin_command_buffer(commands, &info) }
@@ -445,14 +443,9 @@ pub(crate) struct VulkanRecording {
 impl VulkanRecording {
     /// Checks that this device made it.
     pub(crate) fn of<'a>(recording: &'a dyn Recording, shared: &Shared) -> Result<&'a Self> {
-        recording
-            .as_any()
-            .downcast_ref::<Self>()
-            .filter(|recording| recording.shared.id == shared.id)
-            .ok_or_else(|| Error::OtherDevice {
-                what: "a recording".to_owned(),
-                device: shared.properties.name.clone(),
-            })
+        recording.as_any().downcast_ref::<Self>().filter(|recording| recording.shared.id == shared.id).ok_or_else(
+            || Error::OtherDevice { what: "a recording".to_owned(), device: shared.properties.name.clone() },
+        )
     }
 }
 
@@ -498,8 +491,7 @@ impl VulkanBackend {
         let commands = Commands::new(shared, shared.traits.family, 1)?;
         let mut descriptors = Descriptors::new(shared);
         let raw = commands.buffers[0];
-        let mut encoder =
-            Encoder::begin(shared, raw, &mut descriptors, false)?.with(words.as_ref(), spilled.as_ref());
+        let mut encoder = Encoder::begin(shared, raw, &mut descriptors, false)?.with(words.as_ref(), spilled.as_ref());
         encoder.list(list)?;
         encoder.end()?;
         CounterCells::add(&shared.counters.recordings);

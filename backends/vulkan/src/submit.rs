@@ -25,10 +25,7 @@ pub(crate) struct Slot {
 
 impl Slot {
     fn new(shared: &Arc<Shared>) -> Result<Self> {
-        Ok(Self {
-            commands: Commands::new(shared, shared.traits.family, 2)?,
-            descriptors: Descriptors::new(shared),
-        })
+        Ok(Self { commands: Commands::new(shared, shared.traits.family, 2)?, descriptors: Descriptors::new(shared) })
     }
 }
 
@@ -114,10 +111,8 @@ impl Queue {
         let signals = [shared.timeline];
         let values = [value];
         let mut timeline = vk::TimelineSemaphoreSubmitInfo::default().signal_semaphore_values(&values);
-        let info = vk::SubmitInfo::default()
-            .command_buffers(commands)
-            .signal_semaphores(&signals)
-            .push_next(&mut timeline);
+        let info =
+            vk::SubmitInfo::default().command_buffers(commands).signal_semaphores(&signals).push_next(&mut timeline);
         // SAFETY: the queue is ours alone under its lock; the command buffers are complete and not in use; all that they use is
         // held by the entry below or by a recording that waits for its run.
         let submitted = unsafe { shared.device.queue_submit(self.handle, &[info], vk::Fence::null()) };

@@ -104,7 +104,9 @@ const CHILD: &str = "TREFOIL_TEST_WITHOUT_DRIVERS";
 #[test]
 fn a_machine_without_drivers_is_told_so() {
     if std::env::var_os(CHILD).is_some() {
-        for error in [trefoil_vulkan::open(&DeviceOptions::default()).unwrap_err(), trefoil_vulkan::adapters().unwrap_err()] {
+        for error in
+            [trefoil_vulkan::open(&DeviceOptions::default()).unwrap_err(), trefoil_vulkan::adapters().unwrap_err()]
+        {
             assert!(matches!(&error, Error::Unavailable { reason, .. } if reason.contains("no driver")), "{error}");
         }
         return;

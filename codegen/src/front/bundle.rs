@@ -43,12 +43,7 @@ impl Bundle {
             hash.add(name);
             hash.add(target);
         }
-        Self {
-            hash: hash.finish(),
-            item,
-            names,
-            failed,
-        }
+        Self { hash: hash.finish(), item, names, failed }
     }
 
     /// The name in the item's definition.
@@ -88,10 +83,7 @@ impl Parse for Bundle {
         Ok(Self {
             hash: hash.value(),
             item: item.parse()?,
-            names: names
-                .into_iter()
-                .map(|name| (name.0.value(), name.1.value()))
-                .collect(),
+            names: names.into_iter().map(|name| (name.0.value(), name.1.value())).collect(),
             failed: failed.is_some(),
         })
     }

@@ -38,15 +38,9 @@ impl Errors {
     /// Adds a mistake, unless the same one is there.
     pub(super) fn add(&mut self, (first, last): (Span, Span), message: impl Into<String>) {
         let message = message.into();
-        let known = |error: &Error| {
-            error.message == message && format!("{:?}", error.first) == format!("{first:?}")
-        };
+        let known = |error: &Error| error.message == message && format!("{:?}", error.first) == format!("{first:?}");
         if !self.0.iter().any(known) {
-            self.0.push(Error {
-                first,
-                last,
-                message,
-            });
+            self.0.push(Error { first, last, message });
         }
     }
 }
@@ -82,9 +76,7 @@ struct Place(Span);
 
 impl ToTokens for Place {
     fn to_tokens(&self, tokens: &mut TokenStream) {
-        tokens.extend([proc_macro2::TokenTree::from(proc_macro2::Ident::new(
-            "here", self.0,
-        ))]);
+        tokens.extend([proc_macro2::TokenTree::from(proc_macro2::Ident::new("here", self.0))]);
     }
 }
 
@@ -96,11 +88,7 @@ pub struct SpanTable {
 
 impl SpanTable {
     /// Adds a place; the module's locations get the same position at the same time, so that both have the same numbers.
-    pub(super) fn add(
-        &mut self,
-        (first, last): (Span, Span),
-        locations: &mut ir::Locations,
-    ) -> ir::Span {
+    pub(super) fn add(&mut self, (first, last): (Span, Span), locations: &mut ir::Locations) -> ir::Span {
         self.spans.push((first, last));
         let start = first.start();
         locations.add(start.line as u32, start.column as u32 + 1)
@@ -108,18 +96,14 @@ impl SpanTable {
 
     /// The tokens; `None` for code that nobody wrote.
     pub fn get(&self, span: ir::Span) -> Option<(Span, Span)> {
-        self.spans
-            .get((span.0 as usize).checked_sub(1)?)
-            .copied()
+        self.spans.get((span.0 as usize).checked_sub(1)?).copied()
     }
 
     /// What later passes say, on the author's tokens; what is about nobody's code is put at the macro's call.
     pub fn errors(&self, diagnostics: &Diagnostics) -> Errors {
         let mut errors = Errors::default();
         for Diagnostic { span, message } in &diagnostics.0 {
-            let place = self
-                .get(*span)
-                .unwrap_or_else(|| (Span::call_site(), Span::call_site()));
+            let place = self.get(*span).unwrap_or_else(|| (Span::call_site(), Span::call_site()));
             errors.add(place, message.clone());
         }
         errors

@@ -34,18 +34,9 @@ const FUNCTIONS: &[(&str, Intrinsic)] = &[
     ("subgroup_add", Intrinsic::Subgroup(SubgroupFunction::Add)),
     ("subgroup_max", Intrinsic::Subgroup(SubgroupFunction::Max)),
     ("subgroup_min", Intrinsic::Subgroup(SubgroupFunction::Min)),
-    (
-        "subgroup_broadcast",
-        Intrinsic::Subgroup(SubgroupFunction::Broadcast),
-    ),
-    (
-        "subgroup_shuffle",
-        Intrinsic::Subgroup(SubgroupFunction::Shuffle),
-    ),
-    (
-        "subgroup_shuffle_xor",
-        Intrinsic::Subgroup(SubgroupFunction::ShuffleXor),
-    ),
+    ("subgroup_broadcast", Intrinsic::Subgroup(SubgroupFunction::Broadcast)),
+    ("subgroup_shuffle", Intrinsic::Subgroup(SubgroupFunction::Shuffle)),
+    ("subgroup_shuffle_xor", Intrinsic::Subgroup(SubgroupFunction::ShuffleXor)),
     ("select", Intrinsic::Select),
     ("bitcast", Intrinsic::Bitcast),
     ("unroll", Intrinsic::Unroll),
@@ -58,10 +49,7 @@ pub(super) fn function(name: &str) -> Option<Intrinsic> {
         .find(|(known, _)| *known == name)
         .map(|(_, meaning)| *meaning)
         .or_else(|| {
-            Builtin::ALL
-                .iter()
-                .find(|(_, known)| *known == name)
-                .map(|(builtin, _)| Intrinsic::Builtin(*builtin))
+            Builtin::ALL.iter().find(|(_, known)| *known == name).map(|(builtin, _)| Intrinsic::Builtin(*builtin))
         })
         .or_else(|| MathFunction::from_name(name).map(Intrinsic::Math))
 }
@@ -81,9 +69,7 @@ pub(super) fn function_of_path(path: &syn::Path) -> Option<Intrinsic> {
 
 /// Whether a path begins in this project's crates.
 pub(super) fn is_ours(path: &syn::Path) -> bool {
-    path.segments
-        .first()
-        .is_some_and(|first| first.ident == "trefoil" || first.ident == "trefoil_dsl")
+    path.segments.first().is_some_and(|first| first.ident == "trefoil" || first.ident == "trefoil_dsl")
 }
 
 /// The atomic method of that name, with the number of its arguments.

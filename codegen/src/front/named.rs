@@ -45,12 +45,7 @@ impl Named for syn::Item {
 ///
 /// A constant that has the name of a local of the same item is left out too: rustc's own rules for patterns make such code an error.
 pub fn items_named(item: &impl Named) -> Vec<syn::Path> {
-    let mut visitor = Visitor {
-        stage: Stage::Bind,
-        bound: BTreeSet::new(),
-        seen: BTreeSet::new(),
-        paths: Vec::new(),
-    };
+    let mut visitor = Visitor { stage: Stage::Bind, bound: BTreeSet::new(), seen: BTreeSet::new(), paths: Vec::new() };
     item.visit_with(&mut visitor);
     if let Some(own) = item.own_name() {
         visitor.bound.insert(own.to_string());
@@ -81,14 +76,9 @@ impl Visitor {
         let Some(last) = path.segments.last() else {
             return;
         };
-        let first_is = |test: &dyn Fn(&str) -> bool| {
-            path.segments
-                .first()
-                .is_some_and(|first| test(&first.ident.to_string()))
-        };
-        if path.segments.len() == 1
-            && intrinsics::is_reserved(&last.ident.to_string())
-        {
+        let first_is =
+            |test: &dyn Fn(&str) -> bool| path.segments.first().is_some_and(|first| test(&first.ident.to_string()));
+        if path.segments.len() == 1 && intrinsics::is_reserved(&last.ident.to_string()) {
             return;
         }
         if first_is(&|first| self.bound.contains(first) || intrinsics::is_type(first)) {
@@ -152,9 +142,7 @@ impl<'ast> Visit<'ast> for Visitor {
             for parameter in &generics.params {
                 match parameter {
                     syn::GenericParam::Type(ty) => self.bound.insert(ty.ident.to_string()),
-                    syn::GenericParam::Const(constant) => {
-                        self.bound.insert(constant.ident.to_string())
-                    }
+                    syn::GenericParam::Const(constant) => self.bound.insert(constant.ident.to_string()),
                     syn::GenericParam::Lifetime(_) => false,
                 };
             }

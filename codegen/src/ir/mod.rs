@@ -70,6 +70,7 @@ pub mod constant;
 mod expression;
 mod instantiate;
 mod module;
+mod print;
 pub mod rewrite;
 mod span;
 mod statement;

@@ -1,0 +1,392 @@
+//! The IR as text, for `trefoil emit --target ir`, for test failures and for people who read a pass's result.
+//!
+//! The text looks like Rust where Rust has the notion. It says what the verifier found out too: a guarded access reads `x[?i]`.
+
+use std::fmt::{self, Write};
+
+use super::{
+    Block, CallArgument, Expression, ExpressionKind, Function, GenericKind, GenericValue, Handle, Instance, Literal,
+    LogicalOperator, Module, Place, Projection, Root, Size, SizeOperator, StatementKind, Type, UnaryOperator,
+};
+use crate::ir::{BinaryOperator, Builtin};
+
+impl fmt::Display for Module {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let mut printer = Printer { module: self, function: &self.entry, out: String::new(), depth: 0 };
+        printer.module()?;
+        f.write_str(&printer.out)
+    }
+}
+
+impl fmt::Display for Instance {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        for (position, value) in self.values.iter().enumerate() {
+            if position > 0 {
+                f.write_str(", ")?;
+            }
+            match value {
+                GenericValue::Type(scalar) => f.write_str(scalar.rust_name())?,
+                GenericValue::Const(literal) => write!(f, "{literal}")?,
+            }
+        }
+        Ok(())
+    }
+}
+
+impl fmt::Display for Literal {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Self::Bool(value) => write!(f, "{value}"),
+            Self::I32(value) => write!(f, "{value}i32"),
+            Self::U32(value) => write!(f, "{value}u32"),
+            Self::Index(value) => write!(f, "{value}"),
+            Self::F16(bits) => write!(f, "f16({bits:#06x})"),
+            Self::F32(value) => write!(f, "{value:?}"),
+            Self::Generic { value, .. } => write!(f, "lit({value:?})"),
+        }
+    }
+}
+
+struct Printer<'a> {
+    module: &'a Module,
+    function: &'a Function,
+    out: String,
+    depth: usize,
+}
+
+impl Printer<'_> {
+    fn line(&mut self, text: &str) -> fmt::Result {
+        for _ in 0..self.depth {
+            self.out.write_str("    ")?;
+        }
+        writeln!(self.out, "{text}")
+    }
+
+    fn module(&mut self) -> fmt::Result {
+        let module = self.module;
+        for line in module.doc.lines() {
+            self.line(format!("/// {}", line.trim()).trim_end())?;
+        }
+        for (_, item) in module.structs.iter() {
+            let fields: Vec<_> = item.fields.iter().map(|(name, ty)| format!("{name}: {}", self.ty(*ty))).collect();
+            self.line(&format!("struct {} {{ {} }}", item.name, fields.join(", ")))?;
+        }
+        for (_, item) in module.enums.iter() {
+            let variants: Vec<_> = item.variants.iter().map(|(name, value)| format!("{name} = {value}")).collect();
+            self.line(&format!("enum {} {{ {} }}", item.name, variants.join(", ")))?;
+        }
+        for (_, variable) in module.workgroup.iter() {
+            let element = self.ty(variable.element);
+            let element = if variable.atomic { format!("Atomic<{element}>") } else { element };
+            self.line(&format!("workgroup {}: [{element}; {}]", variable.name, self.size(&variable.length)))?;
+        }
+        for (_, function) in module.functions.iter() {
+            self.function = function;
+            let arguments: Vec<_> = function
+                .arguments
+                .iter()
+                .map(|a| format!("{}: {}{}", a.name, if a.by_reference { "&mut " } else { "" }, self.ty(a.ty)))
+                .collect();
+            let result = function.result.map_or_else(String::new, |ty| format!(" -> {}", self.ty(ty)));
+            self.line(&format!("fn {}({}){result} {{", function.name, arguments.join(", ")))?;
+            self.block(&function.body)?;
+            self.line("}")?;
+        }
+        self.function = &module.entry;
+        let size: Vec<_> = module.workgroup_size.iter().map(|size| self.size(size)).collect();
+        let generics: Vec<_> = module
+            .generics
+            .iter()
+            .map(|generic| match generic.kind {
+                GenericKind::Type(bound) => format!("{}: {bound:?}", generic.name),
+                GenericKind::Const(scalar) => format!("const {}: {}", generic.name, scalar.rust_name()),
+            })
+            .collect();
+        let generics = if generics.is_empty() { String::new() } else { format!("<{}>", generics.join(", ")) };
+        self.line(&format!("kernel({}) fn {}{generics}(", size.join(", "), module.name))?;
+        for binding in &module.bindings {
+            let element = self.ty(binding.element);
+            let rank = binding.view.map_or_else(String::new, |rank| format!(" view of rank {rank}"));
+            let text = match binding.kind {
+                super::BindingKind::Shared => format!("{}: &[{element}]{rank},", binding.name),
+                super::BindingKind::Mutable => format!("{}: &mut [{element}]{rank},", binding.name),
+                super::BindingKind::Atomic => format!("{}: &[Atomic<{element}>],", binding.name),
+            };
+            self.line(&format!("    {text}"))?;
+        }
+        for param in &module.params {
+            self.line(&format!("    {}: {},", param.name, self.ty(param.ty)))?;
+        }
+        self.line(") {")?;
+        self.block(&module.entry.body)?;
+        self.line("}")
+    }
+
+    fn size(&self, size: &Size) -> String {
+        match size {
+            Size::Literal(value) => value.to_string(),
+            Size::Generic(index) => self.generic(*index),
+            Size::Binary(operator, left, right) => {
+                let sign = match operator {
+                    SizeOperator::Add => "+",
+                    SizeOperator::Subtract => "-",
+                    SizeOperator::Multiply => "*",
+                    SizeOperator::Divide => "/",
+                    SizeOperator::Remainder => "%",
+                };
+                format!("({} {sign} {})", self.size(left), self.size(right))
+            }
+        }
+    }
+
+    fn generic(&self, index: u32) -> String {
+        self.module
+            .generics
+            .get(index as usize)
+            .map_or_else(|| format!("generic {index}"), |generic| generic.name.clone())
+    }
+
+    fn ty(&self, ty: Handle<Type>) -> String {
+        let scalar = |scalar: super::Scalar| match scalar {
+            super::Scalar::Generic(index) => self.generic(index),
+            plain => plain.rust_name().to_owned(),
+        };
+        match &self.module.types[ty] {
+            Type::Scalar(plain) => scalar(*plain),
+            Type::Vector { lanes, scalar: lane } => format!("Vec{lanes}<{}>", scalar(*lane)),
+            Type::Array { element, length } => format!("[{}; {}]", self.ty(*element), self.size(length)),
+            Type::Struct(handle) => self.module.structs[*handle].name.clone(),
+            Type::Enum(handle) => self.module.enums[*handle].name.clone(),
+        }
+    }
+
+    fn block(&mut self, block: &Block) -> fmt::Result {
+        self.depth += 1;
+        for statement in block {
+            self.statement(&statement.kind)?;
+        }
+        self.depth -= 1;
+        Ok(())
+    }
+
+    fn local(&self, local: Handle<super::Local>) -> String {
+        // The number tells locals of one name apart.
+        format!("{}.{}", self.function.locals[local].name, local.index())
+    }
+
+    fn statement(&mut self, statement: &StatementKind) -> fmt::Result {
+        match statement {
+            StatementKind::Let { local, value } => {
+                let known = &self.function.locals[*local];
+                let mutable = if known.mutable { "mut " } else { "" };
+                let value = value.map_or_else(String::new, |value| format!(" = {}", self.expression(value)));
+                self.line(&format!("let {mutable}{}: {}{value};", self.local(*local), self.ty(known.ty)))
+            }
+            StatementKind::Store { place, value } => {
+                let text = format!("{} = {};", self.place(place), self.expression(*value));
+                self.line(&text)
+            }
+            StatementKind::Evaluate(call) => {
+                let text = format!("{};", self.expression(*call));
+                self.line(&text)
+            }
+            StatementKind::If { condition, accept, reject, constant } => {
+                let keyword = if *constant { "if const" } else { "if" };
+                self.line(&format!("{keyword} {} {{", self.expression(*condition)))?;
+                self.block(accept)?;
+                if !reject.is_empty() {
+                    self.line("} else {")?;
+                    self.block(reject)?;
+                }
+                self.line("}")
+            }
+            StatementKind::Switch { selector, cases, default } => {
+                self.line(&format!("match {} {{", self.expression(*selector)))?;
+                self.depth += 1;
+                for case in cases {
+                    let values: Vec<_> = case.values.iter().map(u32::to_string).collect();
+                    self.line(&format!("{} => {{", values.join(" | ")))?;
+                    self.block(&case.body)?;
+                    self.line("}")?;
+                }
+                self.line("_ => {")?;
+                self.block(default)?;
+                self.line("}")?;
+                self.depth -= 1;
+                self.line("}")
+            }
+            StatementKind::For { local, start, end, step, body, unroll } => {
+                let range = format!("{}..{}", self.expression(*start), self.expression(*end));
+                let range = if *unroll { format!("unroll({range})") } else { range };
+                self.line(&format!("for {} in {range} step {} {{", self.local(*local), self.expression(*step)))?;
+                self.block(body)?;
+                self.line("}")
+            }
+            StatementKind::While { condition, body } => {
+                self.line(&format!("while {} {{", self.expression(*condition)))?;
+                self.block(body)?;
+                self.line("}")
+            }
+            StatementKind::Loop { body } => {
+                self.line("loop {")?;
+                self.block(body)?;
+                self.line("}")
+            }
+            StatementKind::Break => self.line("break;"),
+            StatementKind::Continue => self.line("continue;"),
+            StatementKind::Return(None) => self.line("return;"),
+            StatementKind::Return(Some(value)) => {
+                let text = format!("return {};", self.expression(*value));
+                self.line(&text)
+            }
+            StatementKind::Barrier => self.line("barrier();"),
+            StatementKind::UniformLoad { result, place } => {
+                let text = format!("let {} = workgroup_uniform_load(&{});", self.local(*result), self.place(place));
+                self.line(&text)
+            }
+            StatementKind::Atomic { result, place, function, value, compare } => {
+                let result = result.map_or_else(String::new, |local| format!("let {} = ", self.local(local)));
+                let arguments: Vec<_> = compare.iter().chain(value).map(|value| self.expression(*value)).collect();
+                let text = format!("{result}atomic {function:?} {}({});", self.place(place), arguments.join(", "));
+                self.line(&text)
+            }
+            StatementKind::Subgroup { result, function, value, lane } => {
+                let arguments: Vec<_> =
+                    std::iter::once(value).chain(lane).map(|value| self.expression(*value)).collect();
+                let text = format!("let {} = subgroup {function:?}({});", self.local(*result), arguments.join(", "));
+                self.line(&text)
+            }
+        }
+    }
+
+    fn place(&self, place: &Place) -> String {
+        let mut text = match place.root {
+            Root::Binding(binding) => self
+                .module
+                .bindings
+                .get(binding as usize)
+                .map_or_else(|| format!("binding {binding}"), |known| known.name.clone()),
+            Root::Workgroup(variable) => self.module.workgroup[variable].name.clone(),
+            Root::Local(local) => self.local(local),
+            Root::Argument(argument) => self.argument(argument),
+        };
+        let guard = if place.guarded { "?" } else { "" };
+        for step in &place.path {
+            let step = match step {
+                Projection::Index(index) => format!("[{guard}{}]", self.expression(*index)),
+                Projection::Member(member) => format!(".{member}"),
+                Projection::Vector { index, lanes } => format!(".vec{lanes}({guard}{})", self.expression(*index)),
+            };
+            text.push_str(&step);
+        }
+        text
+    }
+
+    fn argument(&self, argument: u32) -> String {
+        let known = self.function.arguments.get(argument as usize);
+        known.map_or_else(|| format!("argument {argument}"), |known| known.name.clone())
+    }
+
+    fn list(&self, values: &[Handle<Expression>]) -> String {
+        values.iter().map(|value| self.expression(*value)).collect::<Vec<_>>().join(", ")
+    }
+
+    fn binding_name(&self, binding: u32) -> String {
+        self.module
+            .bindings
+            .get(binding as usize)
+            .map_or_else(|| format!("binding {binding}"), |known| known.name.clone())
+    }
+
+    fn expression(&self, handle: Handle<Expression>) -> String {
+        let expression = &self.function.expressions[handle];
+        let ty = || self.ty(expression.ty);
+        match &expression.kind {
+            ExpressionKind::Literal(literal) => literal.to_string(),
+            ExpressionKind::GenericConstant(index) => self.generic(*index),
+            ExpressionKind::Param(param) => {
+                let known = self.module.params.get(*param as usize);
+                known.map_or_else(|| format!("param {param}"), |known| known.name.clone())
+            }
+            ExpressionKind::Length(binding) => format!("{}.len()", self.binding_name(*binding)),
+            ExpressionKind::ViewExtent { binding, axis } => format!("{}.extent({axis})", self.binding_name(*binding)),
+            ExpressionKind::ViewStride { binding, axis } => format!("{}.stride({axis})", self.binding_name(*binding)),
+            ExpressionKind::Builtin(builtin) => {
+                let name =
+                    Builtin::ALL.into_iter().find(|(known, _)| known == builtin).map_or("builtin", |(_, name)| name);
+                format!("{name}()")
+            }
+            ExpressionKind::Argument(argument) => self.argument(*argument),
+            ExpressionKind::Local(local) => self.local(*local),
+            ExpressionKind::Load(place) => self.place(place),
+            ExpressionKind::Member { base, index } => format!("{}.{index}", self.expression(*base)),
+            ExpressionKind::Element { base, index } => {
+                format!("{}[{}]", self.expression(*base), self.expression(*index))
+            }
+            ExpressionKind::Compose(parts) => format!("{}({})", ty(), self.list(parts)),
+            ExpressionKind::Splat(value) => format!("{}::splat({})", ty(), self.expression(*value)),
+            ExpressionKind::Swizzle { base, lanes } => {
+                let names: String = lanes.iter().filter_map(|lane| "xyzw".chars().nth(usize::from(*lane))).collect();
+                format!("{}.{names}", self.expression(*base))
+            }
+            ExpressionKind::Unary { operator, value } => {
+                let sign = match operator {
+                    UnaryOperator::Negate => "-",
+                    UnaryOperator::Not => "!",
+                };
+                format!("{sign}{}", self.expression(*value))
+            }
+            ExpressionKind::Binary { operator, left, right } => {
+                format!("({} {} {})", self.expression(*left), binary_sign(*operator), self.expression(*right))
+            }
+            ExpressionKind::Logical { operator, left, right } => {
+                let sign = match operator {
+                    LogicalOperator::And => "&&",
+                    LogicalOperator::Or => "||",
+                };
+                format!("({} {sign} {})", self.expression(*left), self.expression(*right))
+            }
+            ExpressionKind::Math { function, arguments } => format!("{}({})", function.name(), self.list(arguments)),
+            ExpressionKind::Select { condition, accept, reject } => {
+                format!("select({})", self.list(&[*condition, *accept, *reject]))
+            }
+            ExpressionKind::Convert(value) => format!("({} as {})", self.expression(*value), ty()),
+            ExpressionKind::Bitcast(value) => format!("bitcast::<{}>({})", ty(), self.expression(*value)),
+            ExpressionKind::Call { function, arguments } => {
+                let arguments: Vec<_> = arguments
+                    .iter()
+                    .map(|argument| match argument {
+                        CallArgument::Value(value) => self.expression(*value),
+                        CallArgument::Reference(root) => {
+                            format!("&mut {}", self.place(&Place { root: *root, path: Vec::new(), guarded: false }))
+                        }
+                    })
+                    .collect();
+                format!("{}({})", self.module.functions[*function].name, arguments.join(", "))
+            }
+            ExpressionKind::TargetHas(feature) => format!("target::has({})", feature.variant_name()),
+        }
+    }
+}
+
+/// The sign of an operation in Rust.
+const fn binary_sign(operator: BinaryOperator) -> &'static str {
+    match operator {
+        BinaryOperator::Add => "+",
+        BinaryOperator::Subtract => "-",
+        BinaryOperator::Multiply => "*",
+        BinaryOperator::Divide => "/",
+        BinaryOperator::Remainder => "%",
+        BinaryOperator::And => "&",
+        BinaryOperator::Or => "|",
+        BinaryOperator::Xor => "^",
+        BinaryOperator::ShiftLeft => "<<",
+        BinaryOperator::ShiftRight => ">>",
+        BinaryOperator::Equal => "==",
+        BinaryOperator::NotEqual => "!=",
+        BinaryOperator::Less => "<",
+        BinaryOperator::LessEqual => "<=",
+        BinaryOperator::Greater => ">",
+        BinaryOperator::GreaterEqual => ">=",
+    }
+}
