@@ -1,5 +1,5 @@
 #!/usr/bin/env bash
-# Runs every test that needs no GPU: the README's second command. About twenty minutes on two cores the first time.
+# Runs every test that needs no GPU: the README's second command. Five to ten minutes on two cores the first time.
 #
 # It first installs what is missing (scripts/setup-tools.sh, scripts/fetch-model.sh), so that a fresh Debian 12 with Rust needs
 # nothing else. Vulkan and wgpu run on lavapipe, a Vulkan driver for the CPU, unless VK_ICD_FILENAMES or VK_DRIVER_FILES names
