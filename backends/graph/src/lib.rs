@@ -1,5 +1,6 @@
 //! trefoil's tensor graph.
 
 pub mod dim;
+pub mod graph;
 pub mod op;
 pub mod types;

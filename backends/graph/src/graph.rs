@@ -1,0 +1,302 @@
+//! Graphs as data: nodes, tensors, names.
+//!
+//! A [`Graph`] grows by calls and is never changed by compiling it. Each node is an op with its inputs; a [`Tensor`] names one output of one
+//! node and is checked to belong to the graph that it is used with. Types and shapes are known as soon as a node is added, and whatever
+//! does not fit is an error then.
+
+use std::collections::BTreeMap;
+use std::sync::Arc;
+use std::sync::atomic::{AtomicU32, Ordering};
+
+use thiserror::Error;
+
+use crate::op::{Op, OpError, OpKind};
+use crate::types::{ElementType, Shape, TensorType};
+
+/// A value in a graph: one output of one node.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
+pub struct Tensor {
+    graph: u32,
+    pub(crate) node: u32,
+    pub(crate) port: u32,
+}
+
+/// An op in a graph.
+#[derive(Clone, Debug)]
+pub struct Node {
+    /// What it does.
+    pub op: Arc<dyn Op>,
+    /// What it reads.
+    pub inputs: Vec<Tensor>,
+    /// The types of what it gives.
+    pub outputs: Vec<TensorType>,
+    /// What a leaf is called; what `explain` and errors call any other node.
+    pub name: String,
+}
+
+/// What a leaf stands for.
+#[derive(Clone, Debug, PartialEq)]
+pub enum LeafKind {
+    /// Given anew for each run.
+    Input,
+    /// Given once, by a model.
+    Param,
+    /// Given with the graph, as bytes of its element type.
+    Constant(Arc<[u8]>),
+}
+
+/// A tensor that is given, not computed.
+#[derive(Clone, Debug)]
+pub struct Leaf {
+    /// By whom it is given.
+    pub kind: LeafKind,
+    /// What it is.
+    pub ty: TensorType,
+}
+
+/// Nodes, and the names of what goes in and out.
+#[derive(Clone, Debug)]
+pub struct Graph {
+    id: u32,
+    nodes: Vec<Node>,
+    leaves: BTreeMap<String, Tensor>,
+    outputs: Vec<(String, Tensor)>,
+}
+
+/// What can be wrong with a call that builds a graph.
+#[derive(Clone, Debug, PartialEq, Eq, Error)]
+#[non_exhaustive]
+pub enum GraphError {
+    /// The op does not take these inputs.
+    #[error("{op}: {error}")]
+    Op {
+        /// The op.
+        op: String,
+        /// What is wrong.
+        error: OpError,
+    },
+    /// A tensor of another graph.
+    #[error("{what}: the tensor belongs to another graph")]
+    OtherGraph {
+        /// The op or output.
+        what: String,
+    },
+    /// Two leaves or two outputs of one name.
+    #[error("there is already a {what} called `{name}`")]
+    NameTaken {
+        /// `leaf` or `output`.
+        what: &'static str,
+        /// The name.
+        name: String,
+    },
+    /// A constant whose values do not fill its shape.
+    #[error("constant: {given} values given, the shape {shape} takes {expected}")]
+    ConstantLength {
+        /// How many were given.
+        given: usize,
+        /// The shape.
+        shape: String,
+        /// How many it takes; empty if the shape is not constant.
+        expected: String,
+    },
+}
+
+impl Op for Leaf {
+    fn name(&self) -> &'static str {
+        match self.kind {
+            LeafKind::Input => "input",
+            LeafKind::Param => "param",
+            LeafKind::Constant(_) => "constant",
+        }
+    }
+
+    fn attributes(&self) -> Vec<(&'static str, String)> {
+        vec![("type", self.ty.to_string())]
+    }
+
+    fn infer(&self, inputs: &[TensorType]) -> Result<Vec<TensorType>, OpError> {
+        if !inputs.is_empty() {
+            return Err(OpError::InputCount { given: inputs.len(), expected: 0 });
+        }
+        Ok(vec![self.ty.clone()])
+    }
+
+    fn reference(&self, _: &[crate::op::HostTensor], _: &[Vec<usize>]) -> Vec<crate::op::HostTensor> {
+        Vec::new()
+    }
+
+    fn flops(&self, _: &[TensorType], _: &[TensorType]) -> crate::dim::Dim {
+        crate::dim::Dim::from(0i64)
+    }
+
+    fn kind(&self) -> OpKind<'_> {
+        OpKind::Leaf
+    }
+}
+
+impl Default for Graph {
+    fn default() -> Self {
+        Self::new()
+    }
+}
+
+impl Graph {
+    /// An empty graph.
+    pub fn new() -> Self {
+        static NEXT: AtomicU32 = AtomicU32::new(1);
+        Self {
+            id: NEXT.fetch_add(1, Ordering::Relaxed),
+            nodes: Vec::new(),
+            leaves: BTreeMap::new(),
+            outputs: Vec::new(),
+        }
+    }
+
+    /// A tensor that each run gives.
+    ///
+    /// # Errors
+    /// The name is taken.
+    pub fn input(&mut self, name: &str, element: ElementType, shape: impl Into<Shape>) -> Result<Tensor, GraphError> {
+        self.leaf(name, LeafKind::Input, TensorType { element, shape: shape.into() })
+    }
+
+    /// A tensor that the model gives.
+    ///
+    /// # Errors
+    /// The name is taken.
+    pub fn param(&mut self, name: &str, element: ElementType, shape: impl Into<Shape>) -> Result<Tensor, GraphError> {
+        self.leaf(name, LeafKind::Param, TensorType { element, shape: shape.into() })
+    }
+
+    /// A tensor whose values are part of the graph.
+    ///
+    /// # Errors
+    /// The number of values is not what the shape takes.
+    pub fn constant<T: bytemuck::Pod>(
+        &mut self,
+        element: ElementType,
+        shape: impl Into<Shape>,
+        values: &[T],
+    ) -> Result<Tensor, GraphError> {
+        let ty = TensorType { element, shape: shape.into() };
+        let expected = ty.elements().constant();
+        let bytes: &[u8] = bytemuck::cast_slice(values);
+        let fits = expected.is_some_and(|count| {
+            size_of::<T>() as u64 == element.bytes()
+                && u64::try_from(count).is_ok_and(|count| count == values.len() as u64)
+        });
+        if !fits {
+            return Err(GraphError::ConstantLength {
+                given: values.len(),
+                shape: ty.to_string(),
+                expected: expected.map(|count| count.to_string()).unwrap_or_default(),
+            });
+        }
+        let name = format!("constant {}", self.nodes.len());
+        self.leaf(&name, LeafKind::Constant(bytes.into()), ty)
+    }
+
+    fn leaf(&mut self, name: &str, kind: LeafKind, ty: TensorType) -> Result<Tensor, GraphError> {
+        if self.leaves.contains_key(name) {
+            return Err(GraphError::NameTaken { what: "leaf", name: name.to_owned() });
+        }
+        let op = Leaf { kind, ty: ty.clone() };
+        let tensor = self.push(Node { op: Arc::new(op), inputs: Vec::new(), outputs: vec![ty], name: name.to_owned() });
+        self.leaves.insert(name.to_owned(), tensor);
+        Ok(tensor)
+    }
+
+    /// Adds an op: the library's own methods all come here, and so do users' ops. Gives the op's outputs.
+    ///
+    /// # Errors
+    /// An input is of another graph, or the op does not take inputs of these types.
+    pub fn add(&mut self, op: impl Op, inputs: &[Tensor]) -> Result<Vec<Tensor>, GraphError> {
+        let mut types = Vec::with_capacity(inputs.len());
+        for input in inputs {
+            types.push(self.known(*input, op.name())?.clone());
+        }
+        let outputs = op.infer(&types).map_err(|error| GraphError::Op { op: self.describe(&op, inputs), error })?;
+        let count = outputs.len() as u32;
+        let name = format!("{}.{}", op.name(), self.nodes.len());
+        let first = self.push(Node { op: Arc::new(op), inputs: inputs.to_vec(), outputs, name });
+        Ok((0..count).map(|port| Tensor { port, ..first }).collect())
+    }
+
+    /// Adds an op with one output.
+    ///
+    /// # Errors
+    /// As [`Graph::add`]; and the op has another number of outputs.
+    pub fn add_one(&mut self, op: impl Op, inputs: &[Tensor]) -> Result<Tensor, GraphError> {
+        let name = op.name();
+        match self.add(op, inputs)?.as_slice() {
+            [only] => Ok(*only),
+            outputs => Err(GraphError::Op {
+                op: name.to_owned(),
+                error: OpError::Attribute {
+                    attribute: "outputs",
+                    given: outputs.len().to_string(),
+                    expected: "1".to_owned(),
+                },
+            }),
+        }
+    }
+
+    /// Gives a tensor out under a name.
+    ///
+    /// # Errors
+    /// The name is taken, or the tensor is of another graph.
+    pub fn output(&mut self, name: &str, tensor: Tensor) -> Result<(), GraphError> {
+        self.known(tensor, name)?;
+        if self.outputs.iter().any(|(known, _)| known == name) {
+            return Err(GraphError::NameTaken { what: "output", name: name.to_owned() });
+        }
+        self.outputs.push((name.to_owned(), tensor));
+        Ok(())
+    }
+
+    /// The type of a tensor.
+    ///
+    /// # Errors
+    /// It is of another graph.
+    pub fn type_of(&self, tensor: Tensor) -> Result<&TensorType, GraphError> {
+        self.known(tensor, "type_of")
+    }
+
+    /// Nodes, each after what it reads.
+    pub fn nodes(&self) -> &[Node] {
+        &self.nodes
+    }
+
+    /// Inputs, params and constants by name.
+    pub fn leaves(&self) -> &BTreeMap<String, Tensor> {
+        &self.leaves
+    }
+
+    /// Outputs in the order in which they were named.
+    pub fn outputs(&self) -> &[(String, Tensor)] {
+        &self.outputs
+    }
+
+    fn known(&self, tensor: Tensor, what: &str) -> Result<&TensorType, GraphError> {
+        let node = self.nodes.get(tensor.node as usize).filter(|_| tensor.graph == self.id);
+        node.and_then(|node| node.outputs.get(tensor.port as usize))
+            .ok_or_else(|| GraphError::OtherGraph { what: what.to_owned() })
+    }
+
+    /// The op and the names of its inputs, for errors.
+    fn describe(&self, op: &dyn Op, inputs: &[Tensor]) -> String {
+        let names: Vec<_> = inputs
+            .iter()
+            .map(|input| {
+                let node = self.nodes.get(input.node as usize);
+                node.map_or_else(String::new, |node| format!("{}: {}", node.name, node.outputs[input.port as usize]))
+            })
+            .collect();
+        format!("{}({})", op.name(), names.join(", "))
+    }
+
+    fn push(&mut self, node: Node) -> Tensor {
+        self.nodes.push(node);
+        Tensor { graph: self.id, node: self.nodes.len() as u32 - 1, port: 0 }
+    }
+}
