@@ -154,6 +154,45 @@ pub enum Command {
     Dispatch(DispatchCommand),
     /// Everything before is finished, and its writes are visible to everything after.
     Barrier,
+    /// Runs a function of the host. Only the CPU device can; the others answer [`HostCommand::refused`].
+    Host(HostCommand),
+}
+
+/// A function of the host among the commands of a list. It stands in the list as a dispatch does: barriers order it.
+#[derive(Clone)]
+pub struct HostCommand {
+    /// The code.
+    pub function: Arc<HostFunction>,
+    /// What it reads.
+    pub reads: Vec<MemoryRange>,
+    /// What it writes: ranges that overlap neither each other nor what it reads.
+    pub writes: Vec<MemoryRange>,
+    /// The bytes of the run words that it gets; empty outside recordings.
+    pub run_words: std::ops::Range<u32>,
+    /// Names it in errors, profiles and debuggers.
+    pub label: Arc<str>,
+}
+
+/// The code of a [`HostCommand`]: the bytes of what it reads and of what it writes, in order, and its run words. An `Err` loses the device.
+pub type HostFunction = dyn Fn(&[&[u8]], &mut [&mut [u8]], &[u8]) -> Result<(), String> + Send + Sync;
+
+impl HostCommand {
+    /// What a device answers that runs no functions of the host.
+    pub fn refused(&self, properties: &Properties) -> Error {
+        let reason = format!("functions of the host run on the cpu device alone, not on {}", properties.name);
+        Error::Command { label: self.label.to_string(), reason }
+    }
+}
+
+impl fmt::Debug for HostCommand {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("HostCommand")
+            .field("label", &self.label)
+            .field("reads", &self.reads)
+            .field("writes", &self.writes)
+            .field("run_words", &self.run_words)
+            .finish_non_exhaustive()
+    }
 }
 
 /// A kernel with everything that it needs.

@@ -162,6 +162,7 @@ pub(crate) fn first_label(commands: &[Command]) -> Arc<str> {
         .iter()
         .find_map(|command| match command {
             Command::Dispatch(dispatch) => Some(dispatch.label.clone()),
+            Command::Host(host) => Some(host.label.clone()),
             Command::Barrier => None,
         })
         .unwrap_or_else(|| Arc::from("an empty list"))
@@ -241,6 +242,7 @@ impl<'a> Encoder<'a> {
         for command in list {
             match command {
                 Command::Dispatch(dispatch) => self.dispatch(dispatch)?,
+                Command::Host(host) => return Err(host.refused(&self.shared.properties)),
                 Command::Barrier => self.memory_barrier(
                     vk::PipelineStageFlags::COMPUTE_SHADER,
                     vk::AccessFlags::SHADER_WRITE,

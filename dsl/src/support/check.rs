@@ -6,7 +6,9 @@ use std::sync::Arc;
 
 use trefoil_codegen::artefact::{Kernel, ParamTransport};
 
-use crate::device::{Command, DispatchCommand, GroupSource, Memory, MemoryRange, ParamSource, Properties, RunIo};
+use crate::device::{
+    Command, DeviceKind, DispatchCommand, GroupSource, HostCommand, Memory, MemoryRange, ParamSource, Properties, RunIo,
+};
 use crate::error::{Error, Result};
 
 /// Every binding covers a multiple of this many bytes.
@@ -122,8 +124,43 @@ impl Checks<'_> {
     /// Names the command that breaks a rule.
     pub fn commands(&self, commands: &[Command], run_words: Option<usize>) -> Result<()> {
         for command in commands {
-            if let Command::Dispatch(dispatch) = command {
-                self.dispatch(dispatch, run_words)?;
+            match command {
+                Command::Dispatch(dispatch) => self.dispatch(dispatch, run_words)?,
+                Command::Host(host) => self.host(host, run_words)?,
+                Command::Barrier => {}
+            }
+        }
+        Ok(())
+    }
+
+    fn host(&self, host: &HostCommand, run_words: Option<usize>) -> Result<()> {
+        if self.properties.kind != DeviceKind::Cpu {
+            return Err(host.refused(self.properties));
+        }
+        let broken = |reason: String| Error::Command { label: host.label.to_string(), reason };
+        let words = &host.run_words;
+        if words.start > words.end || words.end as usize > run_words.unwrap_or(0) {
+            return Err(broken(format!("bytes {words:?} are not within its run words")));
+        }
+        for range in host.reads.iter().chain(&host.writes) {
+            self.owner(range.memory.device(), || format!("the memory of `{}`", host.label))?;
+            let end = range.offset.checked_add(range.bytes);
+            if end.is_none_or(|end| end > range.memory.bytes()) {
+                return Err(broken(format!(
+                    "{} bytes from byte {} on are not within the {} bytes of their memory",
+                    range.bytes,
+                    range.offset,
+                    range.memory.bytes()
+                )));
+            }
+        }
+        for (position, write) in host.writes.iter().enumerate() {
+            for other in host.reads.iter().chain(&host.writes[position + 1..]) {
+                let apart =
+                    write.offset + write.bytes <= other.offset || other.offset + other.bytes <= write.offset;
+                if same_memory(&write.memory, &other.memory) && !apart && write.bytes > 0 && other.bytes > 0 {
+                    return Err(broken("a range that it writes overlaps another of its ranges".to_owned()));
+                }
             }
         }
         Ok(())
