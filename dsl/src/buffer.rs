@@ -33,6 +33,30 @@ impl<T: Element> Clone for BufferSlice<'_, T> {
 
 impl<T: Element> Copy for BufferSlice<'_, T> {}
 
+/// Elements `first..first + len` of a buffer, for a kernel that writes them.
+#[derive(Debug)]
+pub struct BufferSliceMut<'a, T: Element> {
+    buffer: &'a Buffer<T>,
+    first: usize,
+    len: usize,
+}
+
+/// Elements of a buffer seen as `R` axes, each with an extent and a stride: what a launch takes for a kernel's `&View<T, R>`.
+#[derive(Clone, Copy, Debug)]
+pub struct BufferView<'a, T: Element, const R: usize> {
+    slice: BufferSlice<'a, T>,
+    extents: [usize; R],
+    strides: [usize; R],
+}
+
+/// A [`BufferView`] that a kernel writes: what a launch takes for `&mut View<T, R>`.
+#[derive(Debug)]
+pub struct BufferViewMut<'a, T: Element, const R: usize> {
+    slice: BufferSliceMut<'a, T>,
+    extents: [usize; R],
+    strides: [usize; R],
+}
+
 impl Device {
     /// A buffer of `len` elements whose contents are unspecified.
     ///
@@ -128,25 +152,17 @@ impl<T: Element> Buffer<T> {
     /// # Errors
     /// The range leaves the buffer.
     pub fn slice(&self, range: impl RangeBounds<usize>) -> Result<BufferSlice<'_, T>> {
-        let first = match range.start_bound() {
-            Bound::Included(&first) => first,
-            Bound::Excluded(&before) => before.saturating_add(1),
-            Bound::Unbounded => 0,
-        };
-        let end = match range.end_bound() {
-            Bound::Included(&last) => last.saturating_add(1),
-            Bound::Excluded(&end) => end,
-            Bound::Unbounded => self.len,
-        };
-        if first > end || end > self.len {
-            return Err(Error::OutOfRange {
-                what: "buffer".to_owned(),
-                first: first as u64,
-                count: end.saturating_sub(first) as u64,
-                length: self.len as u64,
-            });
-        }
-        Ok(BufferSlice { buffer: self, first, len: end - first })
+        let (first, len) = within(self.len, range)?;
+        Ok(BufferSlice { buffer: self, first, len })
+    }
+
+    /// Elements `range` of it, to be written.
+    ///
+    /// # Errors
+    /// The range leaves the buffer.
+    pub fn slice_mut(&mut self, range: impl RangeBounds<usize>) -> Result<BufferSliceMut<'_, T>> {
+        let (first, len) = within(self.len, range)?;
+        Ok(BufferSliceMut { buffer: self, first, len })
     }
 
     fn all(&self) -> MemoryRange {
@@ -179,5 +195,156 @@ impl<'a, T: Element> BufferSlice<'a, T> {
 impl<'a, T: Element> From<&'a Buffer<T>> for BufferSlice<'a, T> {
     fn from(buffer: &'a Buffer<T>) -> Self {
         Self { buffer, first: 0, len: buffer.len }
+    }
+}
+
+/// First element and length of a range of `length` elements.
+fn within(length: usize, range: impl RangeBounds<usize>) -> Result<(usize, usize)> {
+    let first = match range.start_bound() {
+        Bound::Included(&first) => first,
+        Bound::Excluded(&before) => before.saturating_add(1),
+        Bound::Unbounded => 0,
+    };
+    let end = match range.end_bound() {
+        Bound::Included(&last) => last.saturating_add(1),
+        Bound::Excluded(&end) => end,
+        Bound::Unbounded => length,
+    };
+    if first > end || end > length {
+        return Err(Error::OutOfRange {
+            what: "buffer".to_owned(),
+            first: first as u64,
+            count: end.saturating_sub(first) as u64,
+            length: length as u64,
+        });
+    }
+    Ok((first, end - first))
+}
+
+impl<'a, T: Element> BufferSliceMut<'a, T> {
+    /// The first element.
+    pub fn first(&self) -> usize {
+        self.first
+    }
+
+    /// How many elements.
+    pub fn len(&self) -> usize {
+        self.len
+    }
+
+    /// Whether it has none.
+    pub fn is_empty(&self) -> bool {
+        self.len == 0
+    }
+
+    /// The elements before `middle`, and those from there on.
+    ///
+    /// # Errors
+    /// There are fewer than `middle` elements.
+    pub fn split_at(self, middle: usize) -> Result<(Self, Self)> {
+        let (_, len) = within(self.len, ..middle)?;
+        let (buffer, first) = (self.buffer, self.first);
+        Ok((Self { buffer, first, len }, Self { buffer, first: first + len, len: self.len - len }))
+    }
+
+    /// The same elements, to be read.
+    pub fn shared(self) -> BufferSlice<'a, T> {
+        BufferSlice { buffer: self.buffer, first: self.first, len: self.len }
+    }
+}
+
+impl<'a, T: Element> From<&'a mut Buffer<T>> for BufferSliceMut<'a, T> {
+    fn from(buffer: &'a mut Buffer<T>) -> Self {
+        let len = buffer.len;
+        Self { buffer, first: 0, len }
+    }
+}
+
+impl<'a, T: Element, const R: usize> BufferView<'a, T, R> {
+    /// A view of a slice, whose element at the index 0, 0, .. is the slice's first.
+    ///
+    /// # Errors
+    /// An index within the extents leaves the slice.
+    pub fn new(slice: impl Into<BufferSlice<'a, T>>, extents: [usize; R], strides: [usize; R]) -> Result<Self> {
+        let slice = slice.into();
+        reaches(slice.len, extents, strides)?;
+        Ok(Self { slice, extents, strides })
+    }
+
+    /// A view whose last axis is contiguous, and every axis before it follows without a gap.
+    ///
+    /// # Errors
+    /// There are fewer elements than the extents ask for.
+    pub fn contiguous(slice: impl Into<BufferSlice<'a, T>>, extents: [usize; R]) -> Result<Self> {
+        Self::new(slice, extents, contiguous(extents))
+    }
+
+    /// The elements that it is within.
+    pub fn slice(&self) -> BufferSlice<'a, T> {
+        self.slice
+    }
+
+    /// How many elements along each axis.
+    pub fn extents(&self) -> [usize; R] {
+        self.extents
+    }
+
+    /// From one element to the next along each axis.
+    pub fn strides(&self) -> [usize; R] {
+        self.strides
+    }
+}
+
+impl<'a, T: Element, const R: usize> BufferViewMut<'a, T, R> {
+    /// A view of a slice, whose element at the index 0, 0, .. is the slice's first.
+    ///
+    /// # Errors
+    /// An index within the extents leaves the slice.
+    pub fn new(slice: impl Into<BufferSliceMut<'a, T>>, extents: [usize; R], strides: [usize; R]) -> Result<Self> {
+        let slice = slice.into();
+        reaches(slice.len, extents, strides)?;
+        Ok(Self { slice, extents, strides })
+    }
+
+    /// A view whose last axis is contiguous, and every axis before it follows without a gap.
+    ///
+    /// # Errors
+    /// There are fewer elements than the extents ask for.
+    pub fn contiguous(slice: impl Into<BufferSliceMut<'a, T>>, extents: [usize; R]) -> Result<Self> {
+        Self::new(slice, extents, contiguous(extents))
+    }
+
+    /// The same elements, to be read.
+    pub fn shared(self) -> BufferView<'a, T, R> {
+        BufferView { slice: self.slice.shared(), extents: self.extents, strides: self.strides }
+    }
+}
+
+/// Strides of a contiguous view; where they overflow there is no such slice, which [`reaches`] finds.
+fn contiguous<const R: usize>(extents: [usize; R]) -> [usize; R] {
+    let mut strides = [1usize; R];
+    for axis in (1..R).rev() {
+        strides[axis - 1] = strides[axis].saturating_mul(extents[axis]);
+    }
+    strides
+}
+
+/// Checks that every index within `extents` is an element of a slice of `length`.
+fn reaches<const R: usize>(length: usize, extents: [usize; R], strides: [usize; R]) -> Result<()> {
+    if extents.contains(&0) {
+        return Ok(());
+    }
+    let last = extents
+        .iter()
+        .zip(strides)
+        .try_fold(0usize, |sum, (extent, stride)| sum.checked_add((extent - 1).checked_mul(stride)?));
+    match last {
+        Some(last) if last < length => Ok(()),
+        _ => Err(Error::OutOfRange {
+            what: format!("a view of extents {extents:?} and strides {strides:?}"),
+            first: 0,
+            count: last.map_or(u64::MAX, |last| last as u64 + 1),
+            length: length as u64,
+        }),
     }
 }

@@ -59,6 +59,15 @@ impl DeviceKind {
     }
 }
 
+impl DeviceKind {
+    /// Whether kernels get pointers, to which the byte offset of a bound range is added: such a device binds from the exact byte on,
+    /// and the parameter [`trefoil_codegen::artefact::ParamRole::Offset`] is 0. Other devices bind from a multiple of
+    /// [`Limits::binding_alignment`] on, and the parameter makes up for the rest.
+    pub const fn has_pointers(self) -> bool {
+        matches!(self, Self::Cpu | Self::Cuda)
+    }
+}
+
 impl fmt::Display for DeviceKind {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.write_str(self.name())
@@ -200,7 +209,8 @@ impl fmt::Debug for HostCommand {
 pub struct DispatchCommand {
     /// The kernel, loaded for the transport that `params` uses.
     pub pipeline: Arc<dyn Pipeline>,
-    /// The range of each binding: at a multiple of [`Limits::binding_alignment`], its length padded to 16 bytes and within its memory.
+    /// The range of each binding, within its memory padded to 16 bytes: at a multiple of [`Limits::binding_alignment`] and a multiple of
+    /// 16 bytes long, or on a device with pointers ([`DeviceKind::has_pointers`]) from any element to any other.
     pub bindings: Vec<MemoryRange>,
     /// The parameter block.
     pub params: ParamSource,
@@ -332,12 +342,18 @@ pub trait Backend: Send + Sync + fmt::Debug + 'static {
 pub struct Device {
     backend: Arc<dyn Backend>,
     id: u64,
+    pipelines: Arc<crate::launch::Pipelines>,
 }
 
 impl Device {
     /// Wraps what a device crate opened. `id` is from [`next_device_id`], and is what the backend's memory and pipelines answer.
     pub fn new(backend: Arc<dyn Backend>, id: u64) -> Self {
-        Self { backend, id }
+        Self { backend, id, pipelines: Arc::default() }
+    }
+
+    /// The kernels made ready for launches by hand.
+    pub(crate) fn pipelines(&self) -> &crate::launch::Pipelines {
+        &self.pipelines
     }
 
     /// What runs it.

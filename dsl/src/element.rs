@@ -1,9 +1,111 @@
-//! Types that buffers are made of.
+//! Types that buffers are made of, and what generic kernels may do with them.
+
+use crate::vector::Lane;
 
 /// A type that buffers hold: plain data, laid out alike on the host and on every device.
-pub trait Element: bytemuck::Pod + Send + Sync + 'static {}
+///
+/// Scalars and vectors are elements; `#[device]` makes a struct one. As a bound of a kernel's type parameter it stands for a
+/// scalar that is moved about and not computed with.
+pub trait Element: bytemuck::Pod + Lane + Send + Sync + 'static {}
 
 impl Element for f32 {}
 impl Element for i32 {}
 impl Element for u32 {}
 impl Element for half::f16 {}
+
+/// Types of which a kernel that is generic over them can write constants.
+pub trait Literal: Copy {
+    /// The value of this type nearest to `value`: `T::lit(0.5)`. In a kernel, `value` is a literal.
+    fn lit(value: f64) -> Self;
+}
+
+/// Floating-point elements: `f32` and `f16`. A kernel computes in `f32`.
+pub trait Float: Element + Literal {
+    /// The same value as `f32`, exactly.
+    fn to_f32(self) -> f32;
+    /// The nearest value of this type, ties to even; what is too large becomes infinite.
+    fn from_f32(value: f32) -> Self;
+}
+
+impl Literal for f32 {
+    fn lit(value: f64) -> Self {
+        value as f32
+    }
+}
+
+impl Literal for half::f16 {
+    fn lit(value: f64) -> Self {
+        half::f16::from_f64(value)
+    }
+}
+
+impl Float for f32 {
+    fn to_f32(self) -> f32 {
+        self
+    }
+
+    fn from_f32(value: f32) -> Self {
+        value
+    }
+}
+
+impl Float for half::f16 {
+    fn to_f32(self) -> f32 {
+        half::f16::to_f32(self)
+    }
+
+    fn from_f32(value: f32) -> Self {
+        half::f16::from_f32(value)
+    }
+}
+
+/// Elements that kernels do arithmetic on: `f32`, `i32` and `u32`.
+pub trait Number:
+    Element
+    + Literal
+    + PartialOrd
+    + crate::math::Lanes<Scalar = Self>
+    + crate::math::Ordered
+    + std::ops::Add<Output = Self>
+    + std::ops::Sub<Output = Self>
+    + std::ops::Mul<Output = Self>
+    + std::ops::Div<Output = Self>
+    + std::ops::Rem<Output = Self>
+    + std::ops::AddAssign
+    + std::ops::SubAssign
+    + std::ops::MulAssign
+    + std::ops::DivAssign
+    + std::ops::RemAssign
+{
+}
+
+impl Literal for i32 {
+    fn lit(value: f64) -> Self {
+        value as i32
+    }
+}
+
+impl Literal for u32 {
+    fn lit(value: f64) -> Self {
+        value as u32
+    }
+}
+
+impl Number for f32 {}
+impl Number for i32 {}
+impl Number for u32 {}
+
+/// The scalar type of a generic launch, which picks the listed instance; `None` for anything but a scalar.
+#[doc(hidden)]
+pub fn scalar_name<T: 'static>() -> Option<&'static str> {
+    use std::any::TypeId;
+    let id = TypeId::of::<T>();
+    [
+        (TypeId::of::<f32>(), "f32"),
+        (TypeId::of::<i32>(), "i32"),
+        (TypeId::of::<u32>(), "u32"),
+        (TypeId::of::<half::f16>(), "f16"),
+    ]
+    .into_iter()
+    .find_map(|(known, name)| (known == id).then_some(name))
+}

@@ -89,6 +89,16 @@ pub enum Error {
         /// What is wrong with it.
         reason: String,
     },
+    /// A generic kernel was launched with types or constants that its author did not list.
+    #[error("kernel `{kernel}` has no instance <{wanted}>; its instances are {listed}")]
+    Instance {
+        /// The kernel.
+        kernel: String,
+        /// The values asked for.
+        wanted: String,
+        /// Those that there are.
+        listed: String,
+    },
     /// The grid of a launch is not possible.
     #[error("kernel `{kernel}`: a grid of {groups:?} workgroups; {device} allows {limit:?}")]
     Grid {

@@ -1,9 +1,31 @@
 //! What the author of a kernel imports, and the interface that devices implement.
+//!
+//! Kernel code uses [`prelude`]; programs use [`Device`], [`Buffer`] and the launch functions that `#[kernel]` makes; device crates
+//! implement [`device::Backend`].
+
+// The macros' expansions name this crate by its own name, also inside it.
+extern crate self as trefoil_dsl;
 
 pub mod buffer;
 pub mod device;
 pub mod element;
 pub mod error;
+#[doc(hidden)]
+pub mod expansion;
+pub mod intrinsics;
+pub mod launch;
+pub mod math;
+pub mod memory;
+pub mod param;
+pub mod prelude;
 pub mod support;
+pub mod vector;
 
 pub use trefoil_codegen::artefact;
+pub use trefoil_macros::{device, kernel};
+
+pub use buffer::{Buffer, BufferSlice, BufferSliceMut, BufferView, BufferViewMut};
+pub use device::{Device, DeviceKind};
+pub use error::{Error, Result};
+pub use half::f16;
+pub use launch::{Dispatch, Launch};

@@ -253,6 +253,10 @@ impl Checks<'_> {
         let broken = |reason: String| Error::Command { label: label.to_owned(), reason };
         let limits = &self.properties.limits;
         self.owner(range.memory.device(), || format!("`{label}`: the memory of `{name}`"))?;
+        // A kernel with pointers gets the exact byte; one with bindings gets the rest as its element offset.
+        if self.properties.kind.has_pointers() {
+            return self.reach(range, label, name);
+        }
         if range.bytes == 0 || !range.bytes.is_multiple_of(BINDING_MULTIPLE) {
             return Err(broken(format!(
                 "`{name}` binds {} bytes, which is not a multiple of {BINDING_MULTIPLE} above 0",
@@ -265,6 +269,13 @@ impl Checks<'_> {
                 range.offset, limits.binding_alignment
             )));
         }
+        self.reach(range, label, name)
+    }
+
+    /// Checks that a bound range is not too large and within its memory.
+    fn reach(&self, range: &MemoryRange, label: &str, name: &str) -> Result<()> {
+        let broken = |reason: String| Error::Command { label: label.to_owned(), reason };
+        let limits = &self.properties.limits;
         if range.bytes > limits.max_binding_bytes {
             return Err(Error::TooLarge {
                 what: format!("`{label}`: binding `{name}`"),

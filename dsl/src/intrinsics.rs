@@ -1,0 +1,164 @@
+//! What only a kernel can ask or do: who am I in the grid, wait for the others, talk to the subgroup.
+//!
+//! Each has a meaning on the host too, that of one invocation alone, so that `#[device]` functions can be tested as plain Rust: it
+//! is the first and only invocation of the first and only workgroup.
+
+use crate::math::Lanes;
+use crate::vector::Vec3;
+
+macro_rules! builtins {
+    (
+        index { $($(#[$doc:meta])* $variant:ident $name:ident = $value:literal;)* }
+        axes { $($(#[$axes_doc:meta])* $axes_variant:ident $axes_name:ident = $axes_value:literal;)* }
+    ) => {
+        $(
+            $(#[$doc])*
+            #[doc = concat!("\n\nOn the host it is ", stringify!($value), ".")]
+            pub const fn $name() -> usize {
+                $value
+            }
+        )*
+        $(
+            $(#[$axes_doc])*
+            #[doc = concat!("\n\nOn the host every axis is ", stringify!($axes_value), ".")]
+            pub const fn $axes_name() -> Vec3<usize> {
+                Vec3::splat($axes_value)
+            }
+        )*
+
+        #[cfg(test)]
+        const BUILTINS: &[(trefoil_codegen::ir::Builtin, &str)] = &[
+            $((trefoil_codegen::ir::Builtin::$variant, stringify!($name)),)*
+            $((trefoil_codegen::ir::Builtin::$axes_variant, stringify!($axes_name)),)*
+        ];
+    };
+}
+
+builtins! {
+    index {
+        /// This invocation's position among all of the dispatch: `group_index() * invocations of a workgroup + local_index()`.
+        GlobalIndex global_index = 0;
+        /// This invocation's position in its workgroup, x fastest.
+        LocalIndex local_index = 0;
+        /// The workgroup's position in the dispatch, x fastest.
+        GroupIndex group_index = 0;
+        /// How many workgroups the dispatch has.
+        GroupCount group_count = 1;
+        /// Invocations of the device's subgroup; never assume a number.
+        SubgroupSize subgroup_size = 1;
+        /// This invocation's position in its subgroup.
+        SubgroupLane subgroup_lane = 0;
+        /// The subgroup's position in its workgroup.
+        SubgroupIndex subgroup_index = 0;
+    }
+    axes {
+        /// This invocation's position in the dispatch, by axis. A kernel that uses it is launched with a grid of up to three axes.
+        GlobalId global_id = 0;
+        /// This invocation's position in its workgroup, by axis.
+        LocalId local_id = 0;
+        /// The workgroup's position in the grid, by axis. A kernel that uses it is launched with a grid of up to three axes.
+        GroupId group_id = 0;
+        /// The grid, by axis. A kernel that uses it is launched with a grid of up to three axes.
+        GroupCounts group_counts = 1;
+    }
+}
+
+/// Waits until every invocation of the workgroup is here; each then sees what the others wrote to workgroup memory and buffers.
+///
+/// All invocations of the workgroup must get here or none: the compiler refuses a barrier in control flow that may differ among
+/// them. On the host it does nothing.
+pub const fn barrier() {}
+
+/// The value of a place in workgroup memory, the same for all invocations, with a [`barrier`] before and after.
+///
+/// On the host it is the value.
+pub fn workgroup_uniform_load<T: Copy>(place: &T) -> T {
+    *place
+}
+
+macro_rules! subgroup_operations {
+    ($($(#[$doc:meta])* $name:ident($($lane:ident)?);)*) => {
+        $(
+            $(#[$doc])*
+            ///
+            /// All invocations of the workgroup must get here or none. On the host it is `x`.
+            pub fn $name<V: Lanes>(x: V $(, $lane: u32)?) -> V {
+                $(let _ = $lane;)?
+                x
+            }
+        )*
+    };
+}
+
+subgroup_operations! {
+    /// The sum of `x` over the subgroup, in no stated order.
+    subgroup_add();
+    /// The largest `x` of the subgroup.
+    subgroup_max();
+    /// The smallest `x` of the subgroup.
+    subgroup_min();
+    /// The `x` of one lane, which must be the same for all.
+    subgroup_broadcast(lane);
+    /// The `x` of the lane asked for; unspecified for lanes that do not exist.
+    subgroup_shuffle(lane);
+    /// The `x` of the lane whose number is this one's exclusive-or `mask`.
+    subgroup_shuffle_xor(mask);
+}
+
+/// One of two values. Both may be evaluated.
+pub fn select<T>(condition: bool, accept: T, reject: T) -> T {
+    if condition { accept } else { reject }
+}
+
+/// The same bits as another type of equal size: `bitcast::<u32>(1.0f32)`.
+pub fn bitcast<To: bytemuck::Pod>(value: impl bytemuck::Pod) -> To {
+    fn checked<From: bytemuck::Pod, To: bytemuck::Pod>(value: From) -> To {
+        const { assert!(size_of::<From>() == size_of::<To>(), "bitcast between types of different sizes") };
+        bytemuck::cast(value)
+    }
+    checked(value)
+}
+
+/// A loop over this range is written out in the emitted code: `for i in unroll(0..4)`. Its bounds must be constants.
+pub fn unroll<R: IntoIterator>(range: R) -> R {
+    range
+}
+
+/// What the device has for which code is being emitted.
+pub mod target {
+    pub use trefoil_codegen::target::Feature;
+
+    /// Whether the variant being emitted may use `feature`: `if const { target::has(Feature::Subgroups) } { .. } else { .. }`.
+    ///
+    /// On the host it is false.
+    pub const fn has(feature: Feature) -> bool {
+        let _ = feature;
+        false
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use trefoil_codegen::ir::Builtin;
+
+    #[test]
+    fn every_builtin_of_the_ir_is_here_by_its_name() {
+        assert_eq!(BUILTINS.len(), Builtin::ALL.len());
+        for known in Builtin::ALL {
+            assert!(BUILTINS.contains(&known), "{known:?}");
+        }
+    }
+
+    #[test]
+    fn the_host_is_one_invocation_alone() {
+        assert_eq!(global_index() + local_index() + group_index(), 0);
+        assert_eq!(group_count() * subgroup_size(), 1);
+        assert_eq!(group_counts().x, 1);
+        assert_eq!(subgroup_add(3.0), 3.0);
+        assert_eq!(subgroup_shuffle_xor(7u32, 1), 7);
+        assert_eq!(bitcast::<u32>(1.0f32), 0x3f80_0000);
+        assert_eq!(select(false, 1, 2), 2);
+        assert!(!const { target::has(target::Feature::Subgroups) });
+    }
+}

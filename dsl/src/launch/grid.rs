@@ -1,0 +1,51 @@
+//! From the grid asked for to the workgroups that a device launches.
+
+use trefoil_codegen::artefact::{GridKind, Kernel};
+
+use super::Grid;
+use crate::error::{Error, Result};
+
+/// A grid, folded to a device's limits.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) struct Folded {
+    /// Workgroups to launch, by axis.
+    pub groups: [u32; 3],
+    /// Workgroups asked for.
+    pub count: u32,
+}
+
+/// Folds `grid`: the linear workgroups of a kernel that does not look at axes are spread over x and y where x cannot hold them.
+pub(super) fn fold(kernel: &Kernel, grid: Grid, limit: [u32; 3], device: &str) -> Result<Folded> {
+    let size = kernel.workgroup_size.map(u64::from);
+    let invocations = size[0] * size[1] * size[2];
+    let linear = kernel.grid == GridKind::Linear;
+    let asked = match grid {
+        Grid::Invocations(n) if linear => [n.div_ceil(invocations), 1, 1],
+        Grid::Invocations(n) => [n.div_ceil(size[0]), 1, 1],
+        Grid::Count(n) => [n, 1, 1],
+        Grid::Over(n) => [0, 1, 2].map(|axis: usize| n[axis].div_ceil(size[axis])),
+        Grid::Groups(groups) => groups,
+    };
+    let refused = || Error::Grid { kernel: kernel.name.to_string(), groups: asked, limit, device: device.to_owned() };
+    // Indices are 32 bits wide: the last invocation's must fit.
+    let count = asked
+        .iter()
+        .try_fold(1u64, |product, n| product.checked_mul(*n))
+        .filter(|count| count.checked_mul(invocations).is_some_and(|all| all <= 1 << 32))
+        .and_then(|count| u32::try_from(count).ok())
+        .ok_or_else(refused)?;
+    if !linear {
+        let fits = (0..3).all(|axis| asked[axis] <= u64::from(limit[axis]));
+        let groups = asked.map(|n| u32::try_from(n).unwrap_or(u32::MAX));
+        return if fits { Ok(Folded { groups, count }) } else { Err(refused()) };
+    }
+    if limit[0] == 0 {
+        return Err(refused());
+    }
+    // As few rows as possible, and rows as short as possible, so that few workgroups are too many.
+    let rows = count.div_ceil(limit[0]).max(1);
+    if rows > limit[1] {
+        return Err(refused());
+    }
+    Ok(Folded { groups: [count.div_ceil(rows), rows, 1], count })
+}

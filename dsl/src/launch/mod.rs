@@ -1,0 +1,257 @@
+//! Launching kernels by hand: arguments are bound to a kernel ([`Launch`]), a grid is chosen ([`Dispatch`]), and a device runs it
+//! ([`Device::run`]).
+//!
+//! A [`Launch`] keeps its buffers' memory alive and holds no borrow. That is sound because a kernel's own bindings are borrowed
+//! together when the launch function is called, so that what it writes is bound once, and because whatever is submitted to a device
+//! runs in order.
+
+mod grid;
+mod params;
+mod run;
+
+use std::sync::Arc;
+
+use trefoil_codegen::artefact::{Binding, Kernel, ParamRole};
+
+use crate::buffer::{BufferSlice, BufferSliceMut, BufferView, BufferViewMut};
+use crate::device::Memory;
+use crate::element::Element;
+use crate::error::{Error, Result};
+use crate::param::Param;
+
+pub use run::Pipelines;
+
+/// A kernel that is a constant of the program, or one built while it runs.
+#[derive(Clone, Debug)]
+pub enum KernelHandle {
+    /// A listed instance.
+    Static(&'static Kernel),
+    /// A late instance.
+    Shared(Arc<Kernel>),
+}
+
+impl KernelHandle {
+    /// The kernel.
+    pub fn kernel(&self) -> &Kernel {
+        match self {
+            Self::Static(kernel) => kernel,
+            Self::Shared(kernel) => kernel,
+        }
+    }
+}
+
+impl From<&'static Kernel> for KernelHandle {
+    fn from(kernel: &'static Kernel) -> Self {
+        Self::Static(kernel)
+    }
+}
+
+impl From<Arc<Kernel>> for KernelHandle {
+    fn from(kernel: Arc<Kernel>) -> Self {
+        Self::Shared(kernel)
+    }
+}
+
+/// A kernel with its arguments, which a grid makes a [`Dispatch`].
+///
+/// The launch function of each kernel makes one. For a kernel built at run time it is made by hand: [`Launch::of`], then one call
+/// for each parameter in the order of the signature, buffers and values each in their own order.
+#[derive(Clone, Debug)]
+pub struct Launch {
+    kernel: KernelHandle,
+    buffers: Vec<BoundBuffer>,
+    values: Vec<Vec<u32>>,
+}
+
+/// What is bound to one binding.
+#[derive(Clone, Debug)]
+struct BoundBuffer {
+    memory: Arc<dyn Memory>,
+    device: u64,
+    /// In elements.
+    first: u64,
+    length: u64,
+    /// Of a view; empty for a slice.
+    extents: Vec<u64>,
+    strides: Vec<u64>,
+}
+
+/// How many workgroups are asked for.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Grid {
+    /// As many as hold that many invocations, by axis for a kernel that looks at axes.
+    Over([u64; 3]),
+    /// So many.
+    Groups([u64; 3]),
+    /// So many, whatever kind of grid the kernel has.
+    Count(u64),
+    /// As many as hold that many invocations, for a kernel that does not look at axes.
+    Invocations(u64),
+}
+
+/// A kernel with its arguments and its grid: what [`crate::Device::run`] takes.
+#[derive(Clone, Debug)]
+pub struct Dispatch {
+    launch: Launch,
+    grid: Grid,
+}
+
+impl Launch {
+    /// Begins a launch of `kernel`.
+    pub fn of(kernel: impl Into<KernelHandle>) -> Self {
+        Self { kernel: kernel.into(), buffers: Vec::new(), values: Vec::new() }
+    }
+
+    /// The kernel.
+    pub fn kernel(&self) -> &Kernel {
+        self.kernel.kernel()
+    }
+
+    /// Binds the next buffer, which the kernel reads.
+    ///
+    /// # Errors
+    /// The kernel has no further buffer, writes it, wants a view, or has other elements.
+    pub fn read<T: Element>(self, slice: BufferSlice<'_, T>) -> Result<Self> {
+        self.bind(slice, false, None)
+    }
+
+    /// Binds the next buffer, which the kernel may write.
+    ///
+    /// # Errors
+    /// The kernel has no further buffer, wants a view, or has other elements.
+    pub fn write<T: Element>(self, slice: BufferSliceMut<'_, T>) -> Result<Self> {
+        self.bind(slice.shared(), true, None)
+    }
+
+    /// Binds the next buffer, a view that the kernel reads.
+    ///
+    /// # Errors
+    /// The kernel has no further buffer, writes it, wants a slice or another rank, or has other elements.
+    pub fn read_view<T: Element, const R: usize>(self, view: BufferView<'_, T, R>) -> Result<Self> {
+        self.bind(view.slice(), false, Some((&view.extents(), &view.strides())))
+    }
+
+    /// Binds the next buffer, a view that the kernel may write.
+    ///
+    /// # Errors
+    /// The kernel has no further buffer, wants a slice or another rank, or has other elements.
+    pub fn write_view<T: Element, const R: usize>(self, view: BufferViewMut<'_, T, R>) -> Result<Self> {
+        let view = view.shared();
+        self.bind(view.slice(), true, Some((&view.extents(), &view.strides())))
+    }
+
+    /// Gives the next by-value parameter.
+    ///
+    /// # Errors
+    /// The kernel has no further parameter, it has another size, or the value does not fit into 32 bits.
+    pub fn value(mut self, value: impl Param) -> Result<Self> {
+        let index = self.values.len();
+        let kernel = self.kernel();
+        let field = kernel.params.fields.iter().find(|field| field.role == ParamRole::User(index as u32));
+        let Some(field) = field else {
+            return Err(too_many(kernel, "value", index));
+        };
+        let mut words = Vec::new();
+        value.words(&mut words).map_err(|reason| argument(kernel, &field.name, reason))?;
+        if words.len() != field.ty.count as usize {
+            return Err(argument(
+                kernel,
+                &field.name,
+                format!("{} numbers given, {} expected", words.len(), field.ty.count),
+            ));
+        }
+        self.values.push(words);
+        Ok(self)
+    }
+
+    fn bind<T: Element>(
+        mut self,
+        slice: BufferSlice<'_, T>,
+        mutable: bool,
+        view: Option<(&[usize], &[usize])>,
+    ) -> Result<Self> {
+        let index = self.buffers.len();
+        let kernel = self.kernel();
+        let Some(binding) = kernel.bindings.get(index) else {
+            return Err(too_many(kernel, "buffer", index));
+        };
+        check_binding::<T>(binding, mutable, view.map(|(extents, _)| extents.len()))
+            .map_err(|reason| argument(kernel, &binding.name, reason))?;
+        let widen = |numbers: &[usize]| numbers.iter().map(|n| *n as u64).collect::<Vec<_>>();
+        let (extents, strides) = view.unwrap_or_default();
+        self.buffers.push(BoundBuffer {
+            memory: slice.buffer().memory().clone(),
+            device: slice.buffer().device().id(),
+            first: slice.first() as u64,
+            length: slice.len() as u64,
+            extents: widen(extents),
+            strides: widen(strides),
+        });
+        Ok(self)
+    }
+
+    /// With as many workgroups along x as hold `invocations` invocations: one for each element, as a rule.
+    pub fn over(self, invocations: usize) -> Dispatch {
+        self.with(Grid::Invocations(invocations as u64))
+    }
+
+    /// With as many workgroups along each axis as hold so many invocations.
+    pub fn over_axes(self, invocations: [usize; 3]) -> Dispatch {
+        self.with(Grid::Over(invocations.map(|n| n as u64)))
+    }
+
+    /// With `count` workgroups.
+    pub fn groups(self, count: usize) -> Dispatch {
+        self.with(Grid::Count(count as u64))
+    }
+
+    /// With so many workgroups along each axis.
+    pub fn grid(self, groups: [usize; 3]) -> Dispatch {
+        self.with(Grid::Groups(groups.map(|n| n as u64)))
+    }
+
+    fn with(self, grid: Grid) -> Dispatch {
+        Dispatch { launch: self, grid }
+    }
+}
+
+impl Dispatch {
+    /// The kernel.
+    pub fn kernel(&self) -> &Kernel {
+        self.launch.kernel()
+    }
+}
+
+/// Checks what is bound against what the kernel declares.
+fn check_binding<T: Element>(binding: &Binding, mutable: bool, rank: Option<usize>) -> Result<(), String> {
+    if binding.access.writes() && !mutable {
+        return Err("the kernel writes it, so it must be bound as mutable".to_owned());
+    }
+    if size_of::<T>() != binding.element.size as usize {
+        return Err(format!(
+            "elements of {} bytes ({}) given, elements of {} bytes ({}) expected",
+            size_of::<T>(),
+            std::any::type_name::<T>(),
+            binding.element.size,
+            binding.element.name
+        ));
+    }
+    match (binding.view.map(|rank| rank as usize), rank) {
+        (expected, given) if expected == given => Ok(()),
+        (None, Some(_)) => Err("a view given, a slice expected".to_owned()),
+        (Some(expected), None) => Err(format!("a slice given, a view of {expected} axes expected")),
+        (Some(expected), Some(given)) => Err(format!("a view of {given} axes given, {expected} expected")),
+        (None, None) => Ok(()),
+    }
+}
+
+fn argument(kernel: &Kernel, argument: &str, reason: impl Into<String>) -> Error {
+    Error::Argument { kernel: kernel.name.to_string(), argument: argument.to_owned(), reason: reason.into() }
+}
+
+fn too_many(kernel: &Kernel, what: &str, index: usize) -> Error {
+    argument(kernel, &format!("{what} {index}"), format!("the kernel takes only {index} of them"))
+}
+
+#[cfg(test)]
+mod tests;

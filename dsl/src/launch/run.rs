@@ -1,0 +1,141 @@
+//! Running dispatches: pipelines made once a kernel and device, commands submitted in order.
+
+use std::collections::HashMap;
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+
+use trefoil_codegen::artefact::{Kernel, ParamTransport};
+
+use super::{Dispatch, argument, grid, params};
+use crate::device::{Command, Device, DispatchCommand, GroupSource, ParamSource, Pipeline};
+use crate::error::Result;
+
+/// The pipelines that a device has made for launches by hand, by the kernel's hash.
+#[derive(Debug, Default)]
+pub struct Pipelines(Mutex<HashMap<[u8; 16], Arc<dyn Pipeline>>>);
+
+impl Pipelines {
+    /// A thread that panicked while it held the lock has at most left a pipeline out.
+    fn lock(&self) -> MutexGuard<'_, HashMap<[u8; 16], Arc<dyn Pipeline>>> {
+        self.0.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    fn get(&self, kernel: &Kernel) -> Option<Arc<dyn Pipeline>> {
+        self.lock().get(&kernel.hash).cloned()
+    }
+}
+
+impl Device {
+    /// Makes kernels ready ahead of their first run, in parallel.
+    ///
+    /// # Errors
+    /// Names the first kernel that has no code for the device or that the driver refuses.
+    pub fn load(&self, kernels: &[&Kernel]) -> Result<()> {
+        let mut missing: Vec<Arc<Kernel>> = Vec::new();
+        for kernel in kernels {
+            let listed = missing.iter().any(|other| other.hash == kernel.hash);
+            if !listed && self.pipelines().get(kernel).is_none() {
+                missing.push(Arc::new((*kernel).clone()));
+            }
+        }
+        if missing.is_empty() {
+            return Ok(());
+        }
+        let made = self.backend().load(&missing, ParamTransport::Value)?;
+        let mut pipelines = self.pipelines().lock();
+        for (kernel, pipeline) in missing.iter().zip(made) {
+            pipelines.insert(kernel.hash, pipeline);
+        }
+        Ok(())
+    }
+
+    /// Runs a kernel, without waiting for it; what is submitted or read later sees what it wrote. The first run of a kernel on a
+    /// device compiles it, unless [`Device::load`] did; later ones compile nothing.
+    ///
+    /// # Errors
+    /// An argument is missing, belongs to another device, starts where the kernel cannot read it or does not fit into 32 bits; the
+    /// grid is larger than the device's; the kernel has no code for the device; or the device failed.
+    pub fn run(&self, dispatch: Dispatch) -> Result<()> {
+        match self.command(dispatch)? {
+            Some(command) => self.backend().execute(&[command]),
+            None => Ok(()),
+        }
+    }
+
+    /// Runs kernels one after the other, each seeing what those before wrote, in one submission.
+    ///
+    /// # Errors
+    /// As [`Device::run`]; then none of them has run.
+    pub fn run_all(&self, dispatches: impl IntoIterator<Item = Dispatch>) -> Result<()> {
+        let mut commands = Vec::new();
+        for dispatch in dispatches {
+            let Some(command) = self.command(dispatch)? else {
+                continue;
+            };
+            if !commands.is_empty() {
+                commands.push(Command::Barrier);
+            }
+            commands.push(command);
+        }
+        if commands.is_empty() {
+            return Ok(());
+        }
+        self.backend().execute(&commands)
+    }
+
+    /// Waits until everything submitted is done.
+    ///
+    /// # Errors
+    /// The device failed.
+    pub fn wait(&self) -> Result<()> {
+        self.backend().wait()
+    }
+
+    /// The device time that a dispatch takes, in nanoseconds by the device's own clock; it is run once.
+    ///
+    /// # Errors
+    /// As [`Device::run`]; and the device may have no clock.
+    pub fn time(&self, dispatch: Dispatch) -> Result<u64> {
+        match self.command(dispatch)? {
+            Some(command) => Ok(self.backend().time(&[command])?.first().copied().unwrap_or(0)),
+            None => Ok(0),
+        }
+    }
+
+    /// The command of a dispatch; none if it has no workgroups.
+    fn command(&self, dispatch: Dispatch) -> Result<Option<Command>> {
+        let Dispatch { launch, grid } = dispatch;
+        let kernel = launch.kernel();
+        for (binding, buffer) in kernel.bindings.iter().zip(&launch.buffers) {
+            self.check_owner(buffer.device, &format!("argument `{}` of kernel `{}`", binding.name, kernel.name))?;
+        }
+        if let Some(binding) = kernel.bindings.get(launch.buffers.len()) {
+            return Err(argument(kernel, &binding.name, "it is not given"));
+        }
+        let properties = self.properties();
+        let folded = grid::fold(kernel, grid, properties.limits.max_groups, &properties.name)?;
+        let bound = kernel
+            .bindings
+            .iter()
+            .zip(&launch.buffers)
+            .map(|(binding, buffer)| params::bind(kernel, binding, buffer, self))
+            .collect::<Result<Vec<_>>>()?;
+        let block = params::block(&launch, &bound, folded.count)?;
+        if folded.count == 0 {
+            return Ok(None);
+        }
+        let pipeline = match self.pipelines().get(kernel) {
+            Some(pipeline) => pipeline,
+            None => {
+                self.load(&[kernel])?;
+                self.pipelines().get(kernel).ok_or_else(|| argument(kernel, "", "the device made no pipeline"))?
+            }
+        };
+        Ok(Some(Command::Dispatch(DispatchCommand {
+            pipeline,
+            bindings: bound.into_iter().map(|bound| bound.range).collect(),
+            params: ParamSource::Value(block),
+            groups: GroupSource::Value(folded.groups),
+            label: kernel.name.as_ref().into(),
+        })))
+    }
+}

@@ -1,0 +1,426 @@
+//! Mathematical functions, as free functions of scalars and vectors, and as methods.
+//!
+//! On the host they are those of Rust's standard library; on devices they are what the IR's essay says
+//! ([`trefoil_codegen::ir`]). The methods of `f32` and of integers are Rust's own; those that Rust lacks are in [`MathExt`]. Each
+//! function works on vectors lane by lane.
+
+use crate::vector::{Lane, Vec2, Vec3, Vec4};
+
+/// Scalars and vectors, seen as one or more lanes.
+pub trait Lanes: Copy {
+    /// What a lane is.
+    type Scalar: Copy;
+    /// `f` of every lane.
+    #[must_use]
+    fn map(self, f: impl Fn(Self::Scalar) -> Self::Scalar) -> Self;
+    /// `f` of the lanes of two.
+    #[must_use]
+    fn zip(self, b: Self, f: impl Fn(Self::Scalar, Self::Scalar) -> Self::Scalar) -> Self;
+    /// `f` of the lanes of three.
+    #[must_use]
+    fn zip3(self, b: Self, c: Self, f: impl Fn(Self::Scalar, Self::Scalar, Self::Scalar) -> Self::Scalar) -> Self;
+}
+
+/// Scalars with a smaller and a larger one of two.
+pub trait Ordered: Copy {
+    /// The smaller; if one is NaN, the other.
+    #[doc(hidden)]
+    fn smaller(self, other: Self) -> Self;
+    /// The larger; if one is NaN, the other.
+    #[doc(hidden)]
+    fn larger(self, other: Self) -> Self;
+}
+
+/// Scalars with a sign.
+pub trait Signed: Copy {
+    /// Without its sign; integers wrap.
+    #[doc(hidden)]
+    fn without_sign(self) -> Self;
+    /// Its sign as a number.
+    #[doc(hidden)]
+    fn sign(self) -> Self;
+}
+
+/// Integers, as bits.
+pub trait Integer: Copy {
+    /// Its low 32 bits, which are all that kernels know.
+    #[doc(hidden)]
+    fn bits(self) -> u32;
+}
+
+macro_rules! scalars {
+    ($($ty:ty),*) => {
+        $(impl Lanes for $ty {
+            type Scalar = $ty;
+            fn map(self, f: impl Fn($ty) -> $ty) -> $ty {
+                f(self)
+            }
+            fn zip(self, b: $ty, f: impl Fn($ty, $ty) -> $ty) -> $ty {
+                f(self, b)
+            }
+            fn zip3(self, b: $ty, c: $ty, f: impl Fn($ty, $ty, $ty) -> $ty) -> $ty {
+                f(self, b, c)
+            }
+        })*
+    };
+}
+
+scalars!(f32, i32, u32, usize);
+
+macro_rules! ordered {
+    ($($ty:ty),*) => {
+        $(impl Ordered for $ty {
+            fn smaller(self, other: $ty) -> $ty {
+                self.min(other)
+            }
+            fn larger(self, other: $ty) -> $ty {
+                self.max(other)
+            }
+        })*
+    };
+}
+
+ordered!(f32, i32, u32, usize);
+
+impl Signed for f32 {
+    fn without_sign(self) -> f32 {
+        self.abs()
+    }
+    fn sign(self) -> f32 {
+        self.signum()
+    }
+}
+
+impl Signed for i32 {
+    fn without_sign(self) -> i32 {
+        self.wrapping_abs()
+    }
+    fn sign(self) -> i32 {
+        self.signum()
+    }
+}
+
+macro_rules! integers {
+    ($($ty:ty),*) => {
+        $(impl Integer for $ty {
+            fn bits(self) -> u32 {
+                self as u32
+            }
+        })*
+    };
+}
+
+integers!(i32, u32, usize);
+
+/// The table of functions of `f32`: for each a free function, and a method of vectors.
+macro_rules! float_functions {
+    ($($(#[$doc:meta])* $name:ident($($other:ident),*) by $lanes:ident = $body:expr;)*) => {
+        $(
+            $(#[$doc])*
+            pub fn $name<V: Lanes<Scalar = f32>>(x: V, $($other: V),*) -> V {
+                x.$lanes($($other,)* $body)
+            }
+        )*
+
+        float_methods! { Vec2 $($(#[$doc])* $name($($other),*);)* }
+        float_methods! { Vec3 $($(#[$doc])* $name($($other),*);)* }
+        float_methods! { Vec4 $($(#[$doc])* $name($($other),*);)* }
+
+        #[cfg(test)]
+        const FLOAT_FUNCTIONS: &[&str] = &[$(stringify!($name)),*];
+    };
+}
+
+macro_rules! float_methods {
+    ($Vector:ident $($(#[$doc:meta])* $name:ident($($other:ident),*);)*) => {
+        impl $Vector<f32> {
+            $(
+                $(#[$doc])*
+                #[must_use]
+                pub fn $name(self, $($other: Self),*) -> Self {
+                    $name(self, $($other),*)
+                }
+            )*
+        }
+    };
+}
+
+float_functions! {
+    /// The largest integer not above.
+    floor() by map = f32::floor;
+    /// The smallest integer not below.
+    ceil() by map = f32::ceil;
+    /// The nearest integer, ties to even.
+    round_ties_even() by map = f32::round_ties_even;
+    /// The integer part.
+    trunc() by map = f32::trunc;
+    /// Square root; within 3 ulp on GPUs.
+    sqrt() by map = f32::sqrt;
+    /// 1 / square root; within 3 ulp on GPUs.
+    inverse_sqrt() by map = |x: f32| 1.0 / x.sqrt();
+    /// e to the power of x.
+    exp() by map = f32::exp;
+    /// 2 to the power of x.
+    exp2() by map = f32::exp2;
+    /// Natural logarithm.
+    ln() by map = f32::ln;
+    /// Logarithm to base 2.
+    log2() by map = f32::log2;
+    /// x to the power of y.
+    powf(y) by zip = f32::powf;
+    /// Sine of radians.
+    sin() by map = f32::sin;
+    /// Cosine of radians.
+    cos() by map = f32::cos;
+    /// Tangent of radians.
+    tan() by map = f32::tan;
+    /// Hyperbolic tangent.
+    tanh() by map = f32::tanh;
+    /// Arc tangent.
+    atan() by map = f32::atan;
+    /// Arc tangent of the first over the second, in the right quadrant.
+    atan2(y) by zip = f32::atan2;
+    /// The error function.
+    erf() by map = erf_of_scalar;
+    /// `x * y + z`, rounded once where the target does that.
+    mul_add(y, z) by zip3 = f32::mul_add;
+}
+
+/// The smaller; if one is NaN, the other.
+pub fn min<V: Lanes>(x: V, y: V) -> V
+where
+    V::Scalar: Ordered,
+{
+    x.zip(y, Ordered::smaller)
+}
+
+/// The larger; if one is NaN, the other.
+pub fn max<V: Lanes>(x: V, y: V) -> V
+where
+    V::Scalar: Ordered,
+{
+    x.zip(y, Ordered::larger)
+}
+
+/// `min(max(x, low), high)`.
+pub fn clamp<V: Lanes>(x: V, low: V, high: V) -> V
+where
+    V::Scalar: Ordered,
+{
+    min(max(x, low), high)
+}
+
+/// Absolute value, of floats and `i32`; wraps.
+pub fn abs<V: Lanes>(x: V) -> V
+where
+    V::Scalar: Signed,
+{
+    x.map(Signed::without_sign)
+}
+
+/// 1 or -1 with the sign bit of x, NaN for NaN; of `i32` also 0.
+pub fn signum<V: Lanes>(x: V) -> V
+where
+    V::Scalar: Signed,
+{
+    x.map(Signed::sign)
+}
+
+macro_rules! ordered_methods {
+    ($($Vector:ident),*) => {
+        $(
+            impl<T: Lane + Ordered> $Vector<T> {
+                /// The smaller of each lane; if one is NaN, the other.
+                #[must_use]
+                pub fn min(self, other: Self) -> Self {
+                    min(self, other)
+                }
+
+                /// The larger of each lane; if one is NaN, the other.
+                #[must_use]
+                pub fn max(self, other: Self) -> Self {
+                    max(self, other)
+                }
+
+                /// `min(max(x, low), high)` of each lane.
+                #[must_use]
+                pub fn clamp(self, low: Self, high: Self) -> Self {
+                    clamp(self, low, high)
+                }
+            }
+
+            impl<T: Lane + Signed> $Vector<T> {
+                /// Absolute value of each lane.
+                #[must_use]
+                pub fn abs(self) -> Self {
+                    abs(self)
+                }
+
+                /// The sign of each lane.
+                #[must_use]
+                pub fn signum(self) -> Self {
+                    signum(self)
+                }
+            }
+        )*
+    };
+}
+
+ordered_methods!(Vec2, Vec3, Vec4);
+
+/// Vectors, for [`dot`].
+pub trait Vector: Lanes {
+    /// The sum of the products of lanes.
+    #[doc(hidden)]
+    fn product(self, other: Self) -> Self::Scalar;
+}
+
+macro_rules! vectors {
+    ($($Vector:ident),*) => {
+        $(impl<T: Lane + std::ops::Mul<Output = T> + std::ops::Add<Output = T>> Vector for $Vector<T> {
+            fn product(self, other: Self) -> T {
+                self.dot(other)
+            }
+        })*
+    };
+}
+
+vectors!(Vec2, Vec3, Vec4);
+
+/// Scalar product of two vectors.
+pub fn dot<V: Vector>(x: V, y: V) -> V::Scalar {
+    x.product(y)
+}
+
+/// Whether x is a NaN, by its bits.
+pub fn is_nan(x: f32) -> bool {
+    x.is_nan()
+}
+
+/// Whether x is infinite, by its bits.
+pub fn is_infinite(x: f32) -> bool {
+    x.is_infinite()
+}
+
+/// Bits set.
+pub fn count_ones<I: Integer>(x: I) -> u32 {
+    x.bits().count_ones()
+}
+
+/// Zeros above the highest set bit; 32 for 0.
+pub fn leading_zeros<I: Integer>(x: I) -> u32 {
+    x.bits().leading_zeros()
+}
+
+/// Zeros below the lowest set bit; 32 for 0.
+pub fn trailing_zeros<I: Integer>(x: I) -> u32 {
+    x.bits().trailing_zeros()
+}
+
+/// Methods that Rust's `f32` lacks.
+pub trait MathExt {
+    /// 1 / square root.
+    #[must_use]
+    fn inverse_sqrt(self) -> Self;
+    /// The error function.
+    #[must_use]
+    fn erf(self) -> Self;
+}
+
+impl MathExt for f32 {
+    fn inverse_sqrt(self) -> f32 {
+        inverse_sqrt(self)
+    }
+
+    fn erf(self) -> f32 {
+        erf_of_scalar(self)
+    }
+}
+
+/// The error function in `f64`, correctly rounded to `f32` but for rare ties: its series below 3, the continued fraction of its
+/// complement above.
+fn erf_of_scalar(x: f32) -> f32 {
+    if x.is_nan() {
+        return x;
+    }
+    let z = f64::from(x.abs());
+    let magnitude = if z < 3.0 {
+        let mut term = z;
+        let mut sum = z;
+        let mut n = 0.0;
+        while term > sum * 1e-18 {
+            n += 1.0;
+            term *= 2.0 * z * z / (2.0 * n + 1.0);
+            sum += term;
+        }
+        std::f64::consts::FRAC_2_SQRT_PI * (-z * z).exp() * sum
+    } else if z < 6.0 {
+        let fraction = (1..=60).rev().fold(z, |below, n| z + 0.5 * f64::from(n) / below);
+        1.0 - 0.5 * std::f64::consts::FRAC_2_SQRT_PI * (-z * z).exp() / fraction
+    } else {
+        1.0
+    };
+    (magnitude as f32).copysign(x)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use trefoil_codegen::ir::MathFunction;
+
+    /// The functions that are written out by hand above.
+    const OTHERS: &[&str] = &[
+        "min",
+        "max",
+        "clamp",
+        "abs",
+        "signum",
+        "dot",
+        "is_nan",
+        "is_infinite",
+        "count_ones",
+        "leading_zeros",
+        "trailing_zeros",
+    ];
+
+    #[test]
+    fn every_function_of_the_ir_is_here_and_no_other() {
+        let mut here: Vec<&str> = FLOAT_FUNCTIONS.iter().chain(OTHERS).copied().collect();
+        let mut there: Vec<&str> = MathFunction::ALL.iter().map(|f| f.name()).collect();
+        // What lowering alone uses has a name that nobody can write.
+        there.retain(|name| !name.contains(' '));
+        here.sort_unstable();
+        there.sort_unstable();
+        assert_eq!(here, there);
+    }
+
+    #[test]
+    fn erf_has_its_known_values() {
+        // Abramowitz and Stegun, table 7.1.
+        for (x, y) in [
+            (0.0, 0.0),
+            (0.5, 0.520_499_877_8),
+            (1.0, 0.842_700_792_9),
+            (2.0, 0.995_322_265_0),
+            (2.9, 0.999_958_902_1),
+            (3.1, 0.999_988_351_3),
+        ] {
+            assert!((f64::from(erf(x as f32)) - y).abs() < 1e-7, "erf({x})");
+            assert_eq!(erf(-x as f32), -erf(x as f32));
+        }
+        assert_eq!(MathExt::erf(f32::INFINITY), 1.0);
+        assert!(MathExt::erf(f32::NAN).is_nan());
+    }
+
+    #[test]
+    fn scalars_and_vectors_take_the_same_functions() {
+        assert_eq!(max(f32::NAN, 1.0), 1.0);
+        assert_eq!(clamp(5u32, 1, 3), 3);
+        assert_eq!(max(Vec2::new(1, 5), Vec2::new(3, 2)), Vec2::new(3, 5));
+        assert_eq!(abs(i32::MIN), i32::MIN);
+        assert_eq!(sqrt(Vec2::new(4.0, 9.0)), Vec2::new(2.0, 3.0));
+        assert_eq!(Vec2::new(4.0f32, 16.0).inverse_sqrt(), Vec2::new(0.5, 0.25));
+        assert_eq!(dot(Vec2::new(1u32, 2), Vec2::new(3, 4)), 11);
+        assert_eq!(leading_zeros(0usize), 32);
+    }
+}
