@@ -1,16 +1,23 @@
 //! Lowering: from what the author wrote to what a target's language can say, on the IR, before anything is printed.
 //!
 //! After lowering, every operation that is left has the IR's meaning when it is printed in the target's plain form, so emitters hold
-//! no knowledge of differences in meaning.
+//! no knowledge of differences in meaning. The passes, in order: `settle` (decides `if const`, unrolls, folds constants), then guards
+//! are looked at again, since constants prove more; `prune` (drops functions that are no longer called).
+
+mod prune;
+mod settle;
 
 use crate::artefact::{ParamTransport, Params};
+use crate::diagnostic::{Diagnostic, Diagnostics};
 use crate::ir::Module;
-use crate::target::Profile;
-use crate::verify::KernelInfo;
+use crate::layout;
+use crate::target::{Feature, Features, Profile, Target};
+use crate::verify::{KernelInfo, Verified, clear_guards, function_facts, transport_fits, viable};
 
 /// A kernel instance, legal for one profile: what emitters take.
 ///
-/// What no longer occurs: generics and generic literals, `TargetHas`, constant `If`, unrolled loops, mathematical functions that
+/// What no longer occurs: generics and generic literals, `TargetHas`, constant `If`, unrolled loops, statements after a `Return`,
+/// `Break` or `Continue`, functions that are not called, mathematical functions that
 /// the target lacks or means otherwise (they are calls of functions added to the module), integer division by anything but a
 /// nonzero literal where the target means otherwise, views' projections (the front end has made them indices), halves in
 /// bindings where the profile has no [`crate::target::Feature::F16Storage`] (they are `u32` words, [`crate::ir::Binding::packed`] 2).
@@ -18,7 +25,7 @@ use crate::verify::KernelInfo;
 pub struct Lowered {
     /// The instance.
     pub module: Module,
-    /// Facts, kept in step with the module.
+    /// Facts, kept in step with the module. What decides the launch (grid, access, vector) is the same in all variants.
     pub info: KernelInfo,
     /// What it is legal for.
     pub profile: Profile,
@@ -26,4 +33,60 @@ pub struct Lowered {
     pub params: Params,
     /// How parameters reach it.
     pub transport: ParamTransport,
+}
+
+/// Makes an instance legal for `profile`.
+///
+/// # Errors
+/// The kernel needs something that the profile lacks, or holds something that cannot be made legal.
+pub fn lower(verified: &Verified, profile: &Profile, transport: ParamTransport) -> Result<Lowered, Diagnostics> {
+    let mut module = verified.module.clone();
+    let mut info = verified.info.clone();
+    let params = layout::params(&module, info.grid).ok_or_else(|| {
+        Diagnostic::new(module.entry.span, format!("`{}` has a parameter that cannot be one", module.name))
+    })?;
+    settle::settle(&mut module, profile.features)?;
+    clear_guards(&mut module, &info);
+    prune::prune(&mut module);
+    (info.collective, info.effects) = function_facts(&module);
+    Ok(Lowered { module, info, profile: profile.clone(), params, transport })
+}
+
+/// The variants to emit: for each of the kernel's targets the sets of features that make a difference to it, the largest first, in
+/// each way that parameters can travel.
+///
+/// Every CUDA device has all features, so that CUDA has one set. The CPU holds halves natively, and emulates subgroups only where a kernel requires
+/// them.
+pub fn variants(verified: &Verified) -> Vec<(Profile, ParamTransport)> {
+    let Verified { module, info } = verified;
+    let bytes = layout::params(module, info.grid).map_or(0, |params| params.size);
+    let mut found = Vec::new();
+    for target in &module.targets {
+        for features in feature_sets(verified, *target) {
+            for transport in [ParamTransport::Value, ParamTransport::Buffer] {
+                if transport_fits(*target, transport, bytes) {
+                    found.push((Profile::portable(*target).with(features), transport));
+                }
+            }
+        }
+    }
+    found
+}
+
+fn feature_sets(verified: &Verified, target: Target) -> Vec<Features> {
+    let Verified { module, info } = verified;
+    let mut sets: Vec<Features> = (0..1u32 << Feature::ALL.len())
+        .map(Features)
+        .filter(|set| set.contains(info.required) && info.relevant.contains(*set) && viable(module, *set))
+        .collect();
+    sets.sort_by_key(|set| std::cmp::Reverse((set.count(), set.0)));
+    match target {
+        Target::Wgsl | Target::Spirv => sets,
+        Target::Cuda => sets.into_iter().take(1).collect(),
+        Target::Cpu => {
+            let native = info.required.union(info.relevant.intersection(Features::of(&[Feature::F16Storage])));
+            let fits: Vec<Features> = sets.iter().copied().filter(|set| *set == native).collect();
+            if fits.is_empty() { sets.into_iter().rev().take(1).collect() } else { fits }
+        }
+    }
 }

@@ -1,10 +1,28 @@
 //! The verifier: what a kernel must obey on every target, and the facts that emitters rely on.
 //!
-//! It takes an instance (no generics) and gives [`Verified`], the only thing that lowering accepts.
+//! It takes an instance (no generics) and gives [`Verified`], the only thing that lowering accepts. The checks go from the ground up,
+//! each relying on those before it: `signature` (bindings, params, memory), `structure` (handles, scopes, control flow), `types`,
+//! then `access` and `features` (facts), `uniformity`, and `bounds`, which takes away guards that are not needed.
+
+mod access;
+mod bounds;
+mod features;
+mod profile;
+mod signature;
+mod structure;
+mod types;
+mod uniformity;
 
 use crate::artefact::{Access, GridKind};
-use crate::ir::Module;
+use crate::diagnostic::{Diagnostic, Diagnostics};
+use crate::ir::{ExpressionKind, Function, Module};
 use crate::target::Features;
+
+pub(crate) use access::function_facts;
+pub(crate) use bounds::clear_guards;
+pub(crate) use features::{live_features, viable};
+pub use profile::check_profile;
+pub(crate) use profile::transport_fits;
 
 /// An instance that obeys the rules, with the facts found about it. Places whose indices are proved in range have lost their guard.
 #[derive(Clone, Debug)]
@@ -41,4 +59,65 @@ pub struct KernelInfo {
     pub collective: Vec<bool>,
     /// For each function, whether it or a function that it calls writes bindings, workgroup memory or by-reference arguments.
     pub effects: Vec<bool>,
+}
+
+/// Checks an instance, and finds out what there is to know about it.
+///
+/// # Errors
+/// Everything in which the module breaks a rule, in the author's terms; checks that rely on a rule that is broken are left out.
+pub fn verify(mut module: Module) -> Result<Verified, Diagnostics> {
+    let stages: [fn(&Module) -> Vec<Diagnostic>; 4] =
+        [signature::check, structure::check, types::check, uniformity::check];
+    for stage in stages {
+        let found = stage(&module);
+        if !found.is_empty() {
+            return Err(Diagnostics(found));
+        }
+    }
+    let info = info(&module)?;
+    clear_guards(&mut module, &info);
+    Ok(Verified { module, info })
+}
+
+/// The facts about a module that obeys the rules.
+pub(crate) fn info(module: &Module) -> Result<KernelInfo, Diagnostics> {
+    let features = features::find(module)?;
+    let (collective, effects) = function_facts(module);
+    let uses = access::find(module);
+    let mut workgroup_size = [1; 3];
+    for (value, size) in workgroup_size.iter_mut().zip(&module.workgroup_size) {
+        *value = size.literal().unwrap_or(1);
+    }
+    let disjoint = bounds::disjoint(module, &uses.access, workgroup_size);
+    Ok(KernelInfo {
+        grid: grid(module),
+        access: uses.access,
+        vector: uses.vector,
+        workgroup_vector: uses.workgroup_vector,
+        disjoint,
+        workgroup_size,
+        workgroup_bytes: access::workgroup_bytes(module),
+        required: features.required,
+        relevant: features.relevant,
+        collective,
+        effects,
+    })
+}
+
+/// How the grid is understood: by what the builtins that occur look at.
+fn grid(module: &Module) -> GridKind {
+    let mut volume = false;
+    for function in functions(module) {
+        function.live(&function.body, &mut |expression| {
+            if let ExpressionKind::Builtin(builtin) = function.expressions[expression].kind {
+                volume |= builtin.wants_volume();
+            }
+        });
+    }
+    if volume { GridKind::Volume } else { GridKind::Linear }
+}
+
+/// Every function of a module, the kernel's own body last.
+pub(crate) fn functions(module: &Module) -> impl Iterator<Item = &Function> {
+    module.functions.iter().map(|(_, function)| function).chain(std::iter::once(&module.entry))
 }

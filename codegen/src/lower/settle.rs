@@ -1,0 +1,209 @@
+//! Settling what is known: `if const` is decided, loops over `unroll(..)` are written out, constants are computed.
+//!
+//! Constants that the author named stay as they are; those that come from an unrolled loop's counter are put in wherever they are used.
+
+use std::collections::HashMap;
+
+use crate::diagnostic::{Diagnostic, Diagnostics};
+use crate::ir::rewrite::{Copy, Rewrite, rewrite};
+use crate::ir::{
+    Arena, Block, Expression, ExpressionKind, Function, Handle, Literal, Local, Module, Statement, StatementKind, Type,
+    constant,
+};
+use crate::target::Features;
+
+/// The most rounds of one unrolled loop.
+const MAX_ROUNDS: u64 = 1024;
+/// The most statements that a function may grow to.
+const MAX_STATEMENTS: usize = 100_000;
+
+/// Settles every function of the module for a device with exactly `features`.
+pub fn settle(module: &mut Module, features: Features) -> Result<(), Diagnostics> {
+    let functions = std::mem::take(&mut module.functions);
+    let entry = std::mem::take(&mut module.entry);
+    let types = &module.types;
+    let one = |function: &Function| {
+        let mut pass = Settle { types, features, known: HashMap::new(), statements: 0 };
+        rewrite(&mut pass, function)
+    };
+    let mut settled = Arena::new();
+    for (_, function) in functions.iter() {
+        settled.add(one(function)?);
+    }
+    module.entry = one(&entry)?;
+    module.functions = settled;
+    Ok(())
+}
+
+/// What is known of an immutable local.
+#[derive(Clone, Copy)]
+struct Known {
+    literal: Literal,
+    /// Whether it comes from an unrolled loop, so that it is put in where it is used.
+    inline: bool,
+}
+
+struct Settle<'a> {
+    types: &'a Arena<Type>,
+    features: Features,
+    known: HashMap<Handle<Local>, Known>,
+    statements: usize,
+}
+
+impl Settle<'_> {
+    fn literal(&self, function: &Function, handle: Handle<Expression>) -> Option<Known> {
+        let expression = &function.expressions[handle];
+        let of = |handle: Handle<Expression>| self.literal(function, handle);
+        let known = |literal: Option<Literal>, inline: bool| literal.map(|literal| Known { literal, inline });
+        match &expression.kind {
+            // A value of an enum is a number with another type.
+            ExpressionKind::Literal(literal) => matches!(self.types[expression.ty], Type::Scalar(_))
+                .then_some(Known { literal: *literal, inline: false }),
+            ExpressionKind::TargetHas(feature) => {
+                Some(Known { literal: Literal::Bool(self.features.has(*feature)), inline: true })
+            }
+            ExpressionKind::Local(local) => self.known.get(local).copied(),
+            ExpressionKind::Unary { operator, value } => {
+                let value = of(*value)?;
+                known(constant::unary(*operator, value.literal), value.inline)
+            }
+            ExpressionKind::Binary { operator, left, right } => {
+                let (left, right) = (of(*left)?, of(*right)?);
+                known(constant::binary(*operator, left.literal, right.literal), left.inline || right.inline)
+            }
+            ExpressionKind::Logical { operator, left, right } => {
+                let left = of(*left)?;
+                let Literal::Bool(first) = left.literal else { return None };
+                if constant::logical(*operator, first, true) == constant::logical(*operator, first, false) {
+                    let result = constant::logical(*operator, first, true);
+                    return Some(Known { literal: Literal::Bool(result), inline: left.inline });
+                }
+                let right = of(*right)?;
+                Some(Known { literal: right.literal, inline: left.inline || right.inline })
+            }
+            ExpressionKind::Convert(value) => {
+                let value = of(*value)?;
+                let Type::Scalar(scalar) = &self.types[expression.ty] else { return None };
+                known(constant::convert(value.literal, *scalar), value.inline)
+            }
+            _ => None,
+        }
+    }
+
+    /// Writes an unrolled loop out.
+    fn unroll(
+        &mut self,
+        copy: &mut Copy<'_>,
+        local: Handle<Local>,
+        [start, end, step]: [Handle<Expression>; 3],
+        body: &Block,
+        out: &mut Block,
+        span: crate::ir::Span,
+    ) -> Result<(), Diagnostic> {
+        let integer = |pass: &Self, handle| pass.literal(copy.old, handle).and_then(|known| known.literal.as_integer());
+        let (Some(first), Some(end), Some(step)) = (integer(self, start), integer(self, end), integer(self, step))
+        else {
+            return Err(Diagnostic::new(
+                span,
+                "the range of `unroll(..)` is made of constants alone: literals, consts, const generics and counters of outer unrolled loops",
+            ));
+        };
+        let step = step.max(1);
+        let rounds = if end > first { ((end - first) as u64).div_ceil(step as u64) } else { 0 };
+        if rounds > MAX_ROUNDS {
+            return Err(Diagnostic::new(
+                span,
+                format!(
+                    "`unroll(..)` would write the loop's body {rounds} times; {MAX_ROUNDS} is the most: leave `unroll` away"
+                ),
+            ));
+        }
+        let scalar = self.types[copy.old.locals[local].ty].scalar();
+        for round in 0..rounds {
+            let value = first + round as i64 * step;
+            let literal = scalar
+                .and_then(|scalar| Literal::integer(scalar, value as u32))
+                .ok_or_else(|| Diagnostic::new(span, "a loop over `unroll(..)` counts integers"))?;
+            self.known.insert(local, Known { literal, inline: true });
+            for statement in body {
+                self.statement(copy, statement, out)?;
+            }
+        }
+        self.known.remove(&local);
+        Ok(())
+    }
+}
+
+/// Whether control does not get past the statement.
+const fn leaves(statement: &Statement) -> bool {
+    matches!(statement.kind, StatementKind::Return(_) | StatementKind::Break | StatementKind::Continue)
+}
+
+impl Rewrite for Settle<'_> {
+    fn expression(
+        &mut self,
+        copy: &mut Copy<'_>,
+        expression: Handle<Expression>,
+    ) -> Result<Handle<Expression>, Diagnostic> {
+        let old = &copy.old.expressions[expression];
+        match self.literal(copy.old, expression) {
+            Some(Known { literal, inline: true }) => {
+                let (ty, span) = (old.ty, old.span);
+                Ok(copy.add(ExpressionKind::Literal(literal), ty, span))
+            }
+            _ => copy.expression(self, expression),
+        }
+    }
+
+    fn statement(&mut self, copy: &mut Copy<'_>, statement: &Statement, out: &mut Block) -> Result<(), Diagnostic> {
+        if out.last().is_some_and(leaves) {
+            return Ok(());
+        }
+        self.statements += 1;
+        if self.statements > MAX_STATEMENTS {
+            return Err(Diagnostic::new(
+                statement.span,
+                format!("unrolling makes `{}` longer than {MAX_STATEMENTS} statements", copy.old.name),
+            ));
+        }
+        match &statement.kind {
+            StatementKind::If { condition, accept, reject, constant } => {
+                let value = match self.literal(copy.old, *condition) {
+                    Some(Known { literal: Literal::Bool(value), inline }) if inline || *constant => Some(value),
+                    _ => None,
+                };
+                let Some(value) = value else {
+                    if *constant {
+                        return Err(Diagnostic::new(
+                            statement.span,
+                            "the condition of this `if const` is not known while building",
+                        ));
+                    }
+                    return copy.statement(self, statement, out);
+                };
+                for inner in if value { accept } else { reject } {
+                    self.statement(copy, inner, out)?;
+                }
+                Ok(())
+            }
+            StatementKind::For { local, start, end, step, body, unroll: true } => {
+                self.unroll(copy, *local, [*start, *end, *step], body, out, statement.span)
+            }
+            StatementKind::Let { local, value: Some(value) } if !copy.old.locals[*local].mutable => {
+                match self.literal(copy.old, *value) {
+                    Some(known) => {
+                        self.known.insert(*local, known);
+                        if known.inline {
+                            return Ok(());
+                        }
+                    }
+                    None => {
+                        self.known.remove(local);
+                    }
+                }
+                copy.statement(self, statement, out)
+            }
+            _ => copy.statement(self, statement, out),
+        }
+    }
+}

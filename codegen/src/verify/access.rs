@@ -1,0 +1,145 @@
+//! What a kernel does with memory: how each binding is used, how wide, and whether workgroups keep out of each other's way.
+
+use super::KernelInfo;
+use crate::artefact::Access;
+use crate::ir::{
+    BindingKind, CallArgument, ExpressionKind, Function, Handle, Module, Place, Projection, Root, StatementKind,
+    statements,
+};
+use crate::layout;
+
+/// How memory is used.
+pub struct Uses {
+    /// For each binding.
+    pub access: Vec<Access>,
+    /// For each binding, the lanes of the widest access.
+    pub vector: Vec<u32>,
+    /// For each workgroup variable, likewise.
+    pub workgroup_vector: Vec<u32>,
+}
+
+/// What one function does, without what it calls.
+#[derive(Default)]
+struct Counts {
+    read: bool,
+    written: bool,
+}
+
+/// Calls `visit` with every place that a function reads or writes (`true`), in its body.
+pub fn places(function: &Function, visit: &mut dyn FnMut(&Place, bool)) {
+    function.live(&function.body, &mut |expression| {
+        if let ExpressionKind::Load(place) = &function.expressions[expression].kind {
+            visit(place, false);
+        }
+    });
+    statements(&function.body, &mut |statement| match &statement.kind {
+        StatementKind::Store { place, .. } => visit(place, true),
+        StatementKind::UniformLoad { place, .. } => visit(place, false),
+        StatementKind::Atomic { place, .. } => {
+            visit(place, false);
+            visit(place, true);
+        }
+        _ => {}
+    });
+}
+
+pub fn find(module: &Module) -> Uses {
+    let mut counts: Vec<Counts> = module.bindings.iter().map(|_| Counts::default()).collect();
+    let mut vector = vec![1; module.bindings.len()];
+    let mut workgroup_vector = vec![1; module.workgroup.len()];
+    for function in super::functions(module) {
+        places(function, &mut |place, written| {
+            let lanes = match place.path.first() {
+                Some(Projection::Vector { lanes, .. }) => u32::from(*lanes),
+                _ => 1,
+            };
+            match place.root {
+                Root::Binding(binding) => {
+                    let binding = binding as usize;
+                    counts[binding].written |= written;
+                    counts[binding].read |= !written;
+                    vector[binding] = lanes.max(vector[binding]);
+                }
+                Root::Workgroup(variable) => {
+                    let variable = variable.index();
+                    workgroup_vector[variable] = lanes.max(workgroup_vector[variable]);
+                }
+                Root::Local(_) | Root::Argument(_) => {}
+            }
+        });
+    }
+    let access = module
+        .bindings
+        .iter()
+        .zip(&counts)
+        .map(|(binding, counts)| match binding.kind {
+            BindingKind::Shared => Access::Read,
+            BindingKind::Atomic => Access::Atomic,
+            BindingKind::Mutable if counts.read => Access::ReadWrite,
+            BindingKind::Mutable => Access::Write,
+        })
+        .collect();
+    Uses { access, vector, workgroup_vector }
+}
+
+/// Bytes of workgroup memory, each variable aligned to 16 bytes as targets do.
+pub fn workgroup_bytes(module: &Module) -> u32 {
+    module.workgroup.iter().fold(0u32, |total, (_, variable)| {
+        let size = layout::of(module, variable.element).map_or(0, |layout| layout.size);
+        let bytes = size.saturating_mul(variable.length.literal().unwrap_or(0));
+        total.saturating_add(bytes.checked_next_multiple_of(16).unwrap_or(u32::MAX))
+    })
+}
+
+/// For each function, whether it is collective, and whether it has effects, by itself or through what it calls.
+pub(crate) fn function_facts(module: &Module) -> (Vec<bool>, Vec<bool>) {
+    let (mut collective, mut effects) = (Vec::<bool>::new(), Vec::<bool>::new());
+    for (_, function) in module.functions.iter() {
+        let (mut waits, mut writes) = (false, false);
+        statements(&function.body, &mut |statement| match &statement.kind {
+            StatementKind::Barrier | StatementKind::UniformLoad { .. } | StatementKind::Subgroup { .. } => waits = true,
+            StatementKind::Store { place, .. } => writes |= !matches!(place.root, Root::Local(_)),
+            StatementKind::Atomic { function, .. } => writes |= *function != crate::ir::AtomicFunction::Load,
+            _ => {}
+        });
+        function.live(&function.body, &mut |expression| {
+            if let ExpressionKind::Call { function: callee, arguments } = &function.expressions[expression].kind {
+                waits |= collective.get(callee.index()).copied().unwrap_or(true);
+                // A callee that writes its by-reference arguments writes the caller's locals, which is the caller's own affair, unless
+                // the caller hands on an argument of its own.
+                let only_references = writes_only_references(module, *callee);
+                let hands_on =
+                    arguments.iter().any(|argument| matches!(argument, CallArgument::Reference(Root::Argument(_))));
+                let writes_more = effects.get(callee.index()).copied().unwrap_or(true) && !only_references;
+                writes |= writes_more || hands_on;
+            }
+        });
+        collective.push(waits);
+        effects.push(writes);
+    }
+    (collective, effects)
+}
+
+/// Whether all that a function writes are its by-reference arguments.
+fn writes_only_references(module: &Module, function: Handle<Function>) -> bool {
+    let function = &module.functions[function];
+    let mut only = true;
+    statements(&function.body, &mut |statement| match &statement.kind {
+        StatementKind::Store { place, .. } => only &= matches!(place.root, Root::Local(_) | Root::Argument(_)),
+        StatementKind::Atomic { function, .. } => only &= *function == crate::ir::AtomicFunction::Load,
+        _ => {}
+    });
+    function.live(&function.body, &mut |expression| {
+        if let ExpressionKind::Call { function: callee, .. } = function.expressions[expression].kind {
+            only &= writes_only_references(module, callee);
+        }
+    });
+    only
+}
+
+impl KernelInfo {
+    /// Invocations of a workgroup.
+    pub const fn invocations(&self) -> u32 {
+        self.workgroup_size[0] * self.workgroup_size[1] * self.workgroup_size[2]
+    }
+}

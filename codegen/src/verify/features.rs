@@ -1,0 +1,154 @@
+//! Which features a kernel needs, and which make a difference to its code.
+//!
+//! `if const { target::has(..) }` makes a kernel's needs depend on what there is. A set of features is *viable* if it holds what
+//! `requires(..)` names, and the code that is left with it needs nothing outside it. The required set itself must be viable:
+//! an operation that wants more stands inside an `if const`, or its feature is required on the kernel.
+
+use crate::diagnostic::{Diagnostic, Diagnostics};
+use crate::ir::{
+    Block, Builtin, Expression, ExpressionKind, Function, Handle, Literal, Module, Scalar, Span, StatementKind, Type,
+    constant,
+};
+use crate::target::{Feature, Features};
+
+/// What was found out.
+pub struct Found {
+    /// In every viable set.
+    pub required: Features,
+    /// Makes a difference.
+    pub relevant: Features,
+}
+
+pub fn find(module: &Module) -> Result<Found, Diagnostics> {
+    let required = module.requires;
+    let mut found: Vec<Diagnostic> = Vec::new();
+    each_need(module, required, &mut |feature, what, span| {
+        if !required.has(feature) && !found.iter().any(|known| known.span == span) {
+            let name = feature.variant_name();
+            found.push(Diagnostic::new(
+                span,
+                format!("{what} needs `Feature::{name}`, which not every device has: write `requires({name})` on the kernel, or put it into `if const {{ target::has(Feature::{name}) }}`"),
+            ));
+        }
+    });
+    if !found.is_empty() {
+        return Err(Diagnostics(found));
+    }
+    let mut relevant = required;
+    for function in super::functions(module) {
+        // Conditions alone hold `TargetHas`.
+        function.live(&function.body, &mut |expression| {
+            if let ExpressionKind::TargetHas(feature) = function.expressions[expression].kind {
+                relevant = relevant.union(Features::of(&[feature]));
+            }
+        });
+    }
+    if holds_halves(module) {
+        relevant = relevant.union(Features::of(&[Feature::F16Storage]));
+    }
+    Ok(Found { required, relevant })
+}
+
+fn holds_halves(module: &Module) -> bool {
+    let elements = module.bindings.iter().map(|binding| binding.element);
+    let workgroup = module.workgroup.iter().map(|(_, variable)| variable.element);
+    elements.chain(workgroup).any(|element| module.types[element].scalar() == Some(Scalar::F16))
+}
+
+/// Whether code for devices with exactly `features` needs nothing else.
+pub fn viable(module: &Module, features: Features) -> bool {
+    features.contains(module.requires) && features.contains(live_features(module, features))
+}
+
+/// The features that operations need which are left when `if const` is decided for `features`.
+pub fn live_features(module: &Module, features: Features) -> Features {
+    let mut needed = Features::NONE;
+    each_need(module, features, &mut |feature, _, _| needed = needed.union(Features::of(&[feature])));
+    needed
+}
+
+/// Calls `visit` with each feature that an operation needs which is left when `if const` is decided for `features`, the operation
+/// in the author's words, and where it is.
+fn each_need(module: &Module, features: Features, visit: &mut dyn FnMut(Feature, &str, Span)) {
+    for function in super::functions(module) {
+        needs(module, function, &function.body, features, visit);
+    }
+}
+
+fn needs(
+    module: &Module,
+    function: &Function,
+    block: &Block,
+    features: Features,
+    visit: &mut dyn FnMut(Feature, &str, Span),
+) {
+    for statement in block {
+        statement.kind.operands(&mut |operand| {
+            function.tree(*operand, &mut |part| {
+                let expression = &function.expressions[part];
+                if let ExpressionKind::Builtin(
+                    builtin @ (Builtin::SubgroupSize | Builtin::SubgroupLane | Builtin::SubgroupIndex),
+                ) = expression.kind
+                {
+                    let name = Builtin::ALL.iter().find(|(known, _)| *known == builtin).map_or("", |(_, name)| name);
+                    visit(Feature::Subgroups, &format!("`{name}()`"), expression.span);
+                }
+            });
+        });
+        match &statement.kind {
+            StatementKind::If { condition, accept, reject, constant: true } => {
+                let value = evaluate(module, function, *condition, features);
+                if value != Some(false) {
+                    needs(module, function, accept, features, visit);
+                }
+                if value != Some(true) {
+                    needs(module, function, reject, features, visit);
+                }
+            }
+            kind => {
+                if let StatementKind::Subgroup { function, .. } = kind {
+                    let name = super::types::subgroup_name(*function);
+                    visit(Feature::Subgroups, &format!("`{name}`"), statement.span);
+                }
+                for inner in kind.blocks() {
+                    needs(module, function, inner, features, visit);
+                }
+            }
+        }
+    }
+}
+
+/// The value of the condition of an `if const`.
+pub fn evaluate(
+    module: &Module,
+    function: &Function,
+    condition: Handle<Expression>,
+    features: Features,
+) -> Option<bool> {
+    match literal(module, function, condition, features)? {
+        Literal::Bool(value) => Some(value),
+        _ => None,
+    }
+}
+
+fn literal(module: &Module, function: &Function, handle: Handle<Expression>, features: Features) -> Option<Literal> {
+    let expression = &function.expressions[handle];
+    let of = |handle: Handle<Expression>| literal(module, function, handle, features);
+    match &expression.kind {
+        ExpressionKind::Literal(literal) => Some(*literal),
+        ExpressionKind::TargetHas(feature) => Some(Literal::Bool(features.has(*feature))),
+        ExpressionKind::Unary { operator, value } => constant::unary(*operator, of(*value)?),
+        ExpressionKind::Binary { operator, left, right } => constant::binary(*operator, of(*left)?, of(*right)?),
+        ExpressionKind::Logical { operator, left, right } => match (of(*left)?, of(*right)?) {
+            (Literal::Bool(left), Literal::Bool(right)) => {
+                Some(Literal::Bool(constant::logical(*operator, left, right)))
+            }
+            _ => None,
+        },
+        ExpressionKind::Convert(value) => match &module.types[expression.ty] {
+            Type::Scalar(scalar) => constant::convert(of(*value)?, *scalar),
+            _ => None,
+        },
+        _ => None,
+    }
+}

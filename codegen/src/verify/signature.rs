@@ -1,0 +1,151 @@
+//! What stands outside function bodies: generics gone, bindings, parameters, workgroup memory and types that devices can hold.
+
+use crate::diagnostic::Diagnostic;
+use crate::ir::{BindingKind, Enum, Handle, Module, Scalar, Span, Type};
+use crate::layout;
+
+pub fn check(module: &Module) -> Vec<Diagnostic> {
+    let mut found = Vec::new();
+    let at = module.entry.span;
+    if !module.generics.is_empty() {
+        found.push(Diagnostic::new(
+            at,
+            format!("kernel `{}` still has generic parameters; make an instance of it first", module.name),
+        ));
+    }
+    let axes: Option<Vec<u32>> = module.workgroup_size.iter().map(crate::ir::Size::literal).collect();
+    match axes.as_deref() {
+        Some([x, y, z]) if *x > 0 && *y > 0 && *z > 0 => {
+            if x.checked_mul(*y).and_then(|xy| xy.checked_mul(*z)).is_none() {
+                found.push(Diagnostic::new(at, "the workgroup's size does not fit 32 bits"));
+            }
+        }
+        _ => found.push(Diagnostic::new(at, "the workgroup's size is three numbers, each at least 1")),
+    }
+    if module.targets.is_empty() {
+        found.push(Diagnostic::new(at, format!("kernel `{}` lists no target", module.name)));
+    }
+    for (_, ty) in module.types.iter() {
+        check_type(module, ty, &mut found);
+    }
+    if !found.is_empty() {
+        return found;
+    }
+    for (_, item) in module.enums.iter() {
+        check_enum(item, &mut found);
+    }
+    for binding in &module.bindings {
+        check_binding(module, binding, &mut found);
+    }
+    for param in &module.params {
+        if layout::param_type(module, param.ty).is_none() {
+            found.push(Diagnostic::new(
+                param.span,
+                format!(
+                    "`{}` cannot be a parameter by value: those are f32, i32, u32, usize, bool, vectors and arrays of them, and enums without fields",
+                    param.name
+                ),
+            ));
+        }
+    }
+    for (_, variable) in module.workgroup.iter() {
+        let scalar = module.types[variable.element].scalar();
+        if layout::of(module, variable.element).is_none() {
+            found.push(Diagnostic::new(
+                variable.span,
+                format!("workgroup memory cannot hold the elements of `{}`", variable.name),
+            ));
+        }
+        if variable.atomic && !matches!(module.types[variable.element], Type::Scalar(Scalar::I32 | Scalar::U32)) {
+            found.push(Diagnostic::new(
+                variable.span,
+                format!(
+                    "the atomics of `{}` must hold i32 or u32, not {}",
+                    variable.name,
+                    scalar.map_or("this type", Scalar::rust_name)
+                ),
+            ));
+        }
+    }
+    found
+}
+
+fn check_type(module: &Module, ty: &Type, found: &mut Vec<Diagnostic>) {
+    let known = |handle: Handle<Type>| module.types.get(handle).is_some();
+    let mut fail = |message: String| found.push(Diagnostic::new(Span::NONE, message));
+    match ty {
+        Type::Scalar(Scalar::Generic(_)) | Type::Vector { scalar: Scalar::Generic(_), .. } => {
+            fail(format!("a type parameter of `{}` was not replaced by a type", module.name));
+        }
+        Type::Vector { lanes, .. } if !(2..=4).contains(lanes) => {
+            fail(format!("a vector has 2, 3 or 4 lanes, not {lanes}"));
+        }
+        Type::Array { element, length } => {
+            if !known(*element) || length.literal().is_none_or(|length| length == 0) {
+                fail("an array has a known element type and at least one element".to_owned());
+            }
+        }
+        Type::Struct(handle) => match module.structs.get(*handle) {
+            None => fail("a struct type is missing".to_owned()),
+            Some(item) => {
+                if let Some((name, _)) = item.fields.iter().find(|(_, field)| !known(*field)) {
+                    fail(format!("the type of the field `{name}` of `{}` is missing", item.name));
+                }
+                if item.fields.is_empty() {
+                    fail(format!("the struct `{}` has no fields", item.name));
+                }
+            }
+        },
+        Type::Enum(handle) if module.enums.get(*handle).is_none() => {
+            fail("an enum type is missing".to_owned());
+        }
+        Type::Scalar(_) | Type::Vector { .. } | Type::Enum(_) => {}
+    }
+}
+
+fn check_enum(item: &Enum, found: &mut Vec<Diagnostic>) {
+    for (index, (name, value)) in item.variants.iter().enumerate() {
+        if let Some((other, _)) = item.variants[..index].iter().find(|(_, known)| known == value) {
+            found.push(Diagnostic::new(
+                Span::NONE,
+                format!("`{0}::{other}` and `{0}::{name}` have the same discriminant {value}", item.name),
+            ));
+        }
+    }
+}
+
+fn check_binding(module: &Module, binding: &crate::ir::Binding, found: &mut Vec<Diagnostic>) {
+    let mut fail = |message: String| found.push(Diagnostic::new(binding.span, message));
+    let Some(ty) = module.types.get(binding.element) else {
+        return fail(format!("the element type of `{}` is missing", binding.name));
+    };
+    if layout::of(module, binding.element).is_none() || holds(module, ty, Scalar::Bool) {
+        fail(format!("a buffer cannot hold the elements of `{}`: bool has no layout; use u32", binding.name));
+    } else if binding.kind == BindingKind::Atomic && !matches!(ty, Type::Scalar(Scalar::I32 | Scalar::U32)) {
+        fail(format!("the atomics of `{}` must hold i32 or u32", binding.name));
+    } else if matches!(ty, Type::Struct(_) | Type::Array { .. }) && holds(module, ty, Scalar::F16) {
+        fail(format!(
+            "the elements of `{}` have a field of type f16; only slices of f16 and of vectors of f16 are possible so far",
+            binding.name
+        ));
+    }
+    if let Some(rank) = binding.view
+        && !(1..=8).contains(&rank)
+    {
+        fail(format!("the view `{}` has {rank} axes; 1 to 8 are possible", binding.name));
+    }
+    if binding.packed == 0 {
+        fail(format!("the binding `{}` packs no elements", binding.name));
+    }
+}
+
+fn holds(module: &Module, ty: &Type, wanted: Scalar) -> bool {
+    match ty {
+        Type::Scalar(scalar) | Type::Vector { scalar, .. } => *scalar == wanted,
+        Type::Array { element, .. } => holds(module, &module.types[*element], wanted),
+        Type::Struct(item) => {
+            module.structs[*item].fields.iter().any(|(_, field)| holds(module, &module.types[*field], wanted))
+        }
+        Type::Enum(_) => false,
+    }
+}

@@ -1,0 +1,374 @@
+//! The shape of functions: handles that exist, expressions used once, locals declared before use, control flow that goes somewhere.
+//!
+//! The front end makes only well-shaped modules; late modules are made by fusion, and mistakes there must not reach an emitter.
+
+use std::collections::HashSet;
+
+use super::access::function_facts;
+use crate::diagnostic::Diagnostic;
+use crate::ir::{
+    AtomicFunction, Block, CallArgument, Expression, ExpressionKind, Function, Handle, Local, Module, Place,
+    Projection, Root, Span, Statement, StatementKind,
+};
+
+pub fn check(module: &Module) -> Vec<Diagnostic> {
+    let mut found = Vec::new();
+    for (handle, function) in module.functions.iter() {
+        check_function(module, function, handle.index(), &mut found);
+    }
+    check_function(module, &module.entry, module.functions.len(), &mut found);
+    let mut at_entry = |message: &str| found.push(Diagnostic::new(module.entry.span, message));
+    if !module.entry.arguments.is_empty() {
+        at_entry("a kernel's parameters are bindings and params, not arguments of its body");
+    }
+    if module.entry.result.is_some() {
+        at_entry("a kernel gives no value: what it computes is written to `&mut` slices");
+    }
+    if found.is_empty() {
+        check_call_positions(module, &mut found);
+    }
+    found
+}
+
+fn check_function(module: &Module, function: &Function, position: usize, found: &mut Vec<Diagnostic>) {
+    let mut checker = Checker {
+        module,
+        function,
+        position,
+        used: HashSet::new(),
+        declared: HashSet::new(),
+        known: HashSet::new(),
+        loops: Vec::new(),
+        constant: false,
+        found,
+    };
+    let known_types = function.arguments.iter().map(|argument| argument.ty).chain(function.result);
+    let local_types = function.locals.iter().map(|(_, local)| local.ty);
+    let types = function.expressions.iter().map(|(_, expression)| expression.ty);
+    for ty in known_types.chain(local_types).chain(types) {
+        if module.types.get(ty).is_none() {
+            return checker.fail(function.span, "a type is missing");
+        }
+    }
+    checker.block(&function.body);
+    if function.result.is_some() && !always_returns(&function.body) {
+        let message = format!("`{}` gives a value, and does not return one on every path", function.name);
+        checker.found.push(Diagnostic::new(function.span, message));
+    }
+}
+
+/// Whether control never reaches the end of the block.
+fn always_returns(block: &Block) -> bool {
+    block.iter().any(|statement| match &statement.kind {
+        StatementKind::Return(_) => true,
+        StatementKind::If { accept, reject, .. } => always_returns(accept) && always_returns(reject),
+        StatementKind::Switch { cases, default, .. } => {
+            always_returns(default) && cases.iter().all(|case| always_returns(&case.body))
+        }
+        StatementKind::Loop { body } => !breaks(body),
+        _ => false,
+    })
+}
+
+/// Whether a `Break` of the enclosing loop is in the block.
+fn breaks(block: &Block) -> bool {
+    block.iter().any(|statement| match &statement.kind {
+        StatementKind::Break => true,
+        StatementKind::For { .. } | StatementKind::While { .. } | StatementKind::Loop { .. } => false,
+        kind => kind.blocks().into_iter().any(breaks),
+    })
+}
+
+struct Checker<'a> {
+    module: &'a Module,
+    function: &'a Function,
+    /// The function's position in the arena: it may call those before.
+    position: usize,
+    used: HashSet<Handle<Expression>>,
+    declared: HashSet<Handle<Local>>,
+    known: HashSet<Handle<Local>>,
+    /// For each enclosing loop, whether it is to be unrolled.
+    loops: Vec<bool>,
+    /// Whether the condition of an `if const` is being looked at.
+    constant: bool,
+    found: &'a mut Vec<Diagnostic>,
+}
+
+impl Checker<'_> {
+    fn fail(&mut self, span: Span, message: impl Into<String>) {
+        let message = format!("{} (in `{}`)", message.into(), self.function.name);
+        self.found.push(Diagnostic::new(span, message));
+    }
+
+    fn block(&mut self, block: &Block) {
+        let outer = self.known.clone();
+        for statement in block {
+            self.statement(statement);
+        }
+        self.known = outer;
+    }
+
+    fn statement(&mut self, statement: &Statement) {
+        let span = statement.span;
+        self.constant = matches!(statement.kind, StatementKind::If { constant: true, .. });
+        let before = self.found.len();
+        statement.kind.operands(&mut |operand| self.expression(*operand, None, span));
+        if self.found.len() > before {
+            // What follows looks into the operands.
+            return;
+        }
+        match &statement.kind {
+            StatementKind::Let { local, value } => {
+                let mutable = self.function.locals.get(*local).is_some_and(|local| local.mutable);
+                if value.is_none() && !mutable {
+                    self.fail(span, "an immutable local is declared without a value");
+                }
+                self.declare(*local, mutable, span);
+            }
+            StatementKind::Store { place, .. } => self.place(place, span),
+            StatementKind::Evaluate(value) => {
+                let kind = self.function.expressions.get(*value).map(|expression| &expression.kind);
+                if !matches!(kind, Some(ExpressionKind::Call { .. })) {
+                    self.fail(span, "only a call is a statement of its own");
+                }
+            }
+            StatementKind::If { condition, constant: true, .. } => self.constant(*condition, span),
+            StatementKind::Switch { cases, .. } => {
+                let mut seen = HashSet::new();
+                for case in cases {
+                    if case.values.is_empty() || !case.values.iter().all(|value| seen.insert(*value)) {
+                        self.fail(span, "each case of a match has values of its own");
+                    }
+                }
+            }
+            StatementKind::Break | StatementKind::Continue => match self.loops.last() {
+                None => self.fail(span, "`break` and `continue` stand inside a loop"),
+                Some(true) => {
+                    self.fail(span, "a loop over `unroll(..)` can neither `break` nor `continue`: put the code that may be left out into an `if`");
+                }
+                Some(false) => {}
+            },
+            StatementKind::Return(value) => match (value, self.function.result) {
+                (None, Some(_)) => self.fail(span, "the function gives a value; `return` it"),
+                (Some(_), None) => self.fail(span, "the function gives no value"),
+                _ => {}
+            },
+            StatementKind::UniformLoad { result, place } => {
+                self.place(place, span);
+                self.declare(*result, false, span);
+            }
+            StatementKind::Atomic { result, place, function, value, compare } => {
+                self.place(place, span);
+                let fits = result.is_some() != (*function == AtomicFunction::Store)
+                    || !matches!(function, AtomicFunction::Load | AtomicFunction::Store);
+                if !fits
+                    || value.is_some() == (*function == AtomicFunction::Load)
+                    || compare.is_some() != (*function == AtomicFunction::CompareExchange)
+                {
+                    self.fail(span, "an atomic operation has the wrong operands");
+                }
+                if let Some(result) = result {
+                    self.declare(*result, false, span);
+                }
+            }
+            StatementKind::Subgroup { result, function, lane, .. } => {
+                if lane.is_some() != function.takes_lane() {
+                    self.fail(span, "a subgroup operation has the wrong operands");
+                }
+                self.declare(*result, false, span);
+            }
+            StatementKind::If { .. }
+            | StatementKind::For { .. }
+            | StatementKind::While { .. }
+            | StatementKind::Loop { .. }
+            | StatementKind::Barrier => {}
+        }
+        match &statement.kind {
+            StatementKind::For { local, body, unroll, .. } => {
+                let outer = self.known.clone();
+                self.declare(*local, false, span);
+                self.in_loop(body, *unroll);
+                self.known = outer;
+            }
+            StatementKind::While { body, .. } | StatementKind::Loop { body } => self.in_loop(body, false),
+            kind => {
+                for block in kind.blocks() {
+                    self.block(block);
+                }
+            }
+        }
+    }
+
+    fn in_loop(&mut self, body: &Block, unroll: bool) {
+        self.loops.push(unroll);
+        self.block(body);
+        self.loops.pop();
+    }
+
+    fn declare(&mut self, local: Handle<Local>, mutable: bool, span: Span) {
+        match self.function.locals.get(local) {
+            None => self.fail(span, "a local is missing"),
+            Some(item) => {
+                if item.mutable != mutable {
+                    self.fail(span, format!("`{}` gets its value once, and is declared as mutable", item.name));
+                }
+                if !self.declared.insert(local) {
+                    self.fail(span, format!("`{}` is declared twice", item.name));
+                }
+                self.known.insert(local);
+            }
+        }
+    }
+
+    fn expression(&mut self, handle: Handle<Expression>, user: Option<Handle<Expression>>, span: Span) {
+        let Some(expression) = self.function.expressions.get(handle) else {
+            return self.fail(span, "an expression is missing");
+        };
+        let span = expression.span;
+        if user.is_some_and(|user| user <= handle) {
+            return self.fail(span, "an expression comes before its operands");
+        }
+        if !self.used.insert(handle) {
+            return self.fail(span, "an expression is used twice; a value that is wanted twice is a local");
+        }
+        expression.kind.operands(&mut |operand| self.expression(*operand, Some(handle), span));
+        let module = self.module;
+        match &expression.kind {
+            ExpressionKind::Local(local) => self.use_local(*local, false, span),
+            ExpressionKind::Load(place) => self.place(place, span),
+            ExpressionKind::Param(param) if *param as usize >= module.params.len() => {
+                self.fail(span, "a parameter is missing");
+            }
+            ExpressionKind::Length(binding) if *binding as usize >= module.bindings.len() => {
+                self.fail(span, "a binding is missing");
+            }
+            ExpressionKind::ViewExtent { binding, axis } | ExpressionKind::ViewStride { binding, axis } => {
+                match module.bindings.get(*binding as usize) {
+                    Some(known) if known.view.is_some_and(|rank| *axis < rank) => {}
+                    Some(known) => {
+                        let message = format!("`{}` has no axis {axis}", known.name);
+                        self.fail(span, message);
+                    }
+                    None => self.fail(span, "a binding is missing"),
+                }
+            }
+            ExpressionKind::Argument(argument) => match self.function.arguments.get(*argument as usize) {
+                Some(argument) if !argument.by_reference => {}
+                _ => self.fail(span, "an argument is missing or passed by reference"),
+            },
+            ExpressionKind::Call { function, arguments } => {
+                if function.index() >= self.position {
+                    self.fail(span, "a function calls itself or one after it; recursion is not part of the language");
+                }
+                for argument in arguments {
+                    if let CallArgument::Reference(root) = argument {
+                        self.root(*root, span);
+                        if !matches!(root, Root::Local(_) | Root::Argument(_)) {
+                            self.fail(span, "`&mut` of a part of memory cannot be passed to a function");
+                        }
+                    }
+                }
+            }
+            ExpressionKind::TargetHas(_) if !self.constant => {
+                self.fail(span, "`target::has` stands in the condition of an `if const` alone");
+            }
+            _ => {}
+        }
+    }
+
+    /// A condition of `if const`: literals, `TargetHas` and operators alone.
+    fn constant(&mut self, handle: Handle<Expression>, span: Span) {
+        let mut allowed = true;
+        self.function.tree(handle, &mut |part| {
+            allowed &= matches!(
+                self.function.expressions[part].kind,
+                ExpressionKind::Literal(_)
+                    | ExpressionKind::TargetHas(_)
+                    | ExpressionKind::Unary { .. }
+                    | ExpressionKind::Binary { .. }
+                    | ExpressionKind::Logical { .. }
+                    | ExpressionKind::Convert(_)
+            );
+        });
+        if !allowed {
+            self.fail(
+                span,
+                "the condition of an `if const` is made of `target::has(..)`, constants and operators alone",
+            );
+        }
+    }
+
+    fn place(&mut self, place: &Place, span: Span) {
+        self.root(place.root, span);
+        let elements = matches!(place.root, Root::Binding(_) | Root::Workgroup(_));
+        if elements && !matches!(place.path.first(), Some(Projection::Index(_) | Projection::Vector { .. })) {
+            self.fail(span, "a buffer or workgroup array is read and written element by element");
+        }
+        let inner = place.path.len().saturating_sub(1);
+        if place.path[..inner].iter().any(|step| matches!(step, Projection::Vector { .. })) {
+            self.fail(span, "a vector of elements is accessed as a whole");
+        }
+    }
+
+    fn root(&mut self, root: Root, span: Span) {
+        match root {
+            Root::Binding(binding) if binding as usize >= self.module.bindings.len() => {
+                self.fail(span, "a binding is missing");
+            }
+            Root::Workgroup(variable) if self.module.workgroup.get(variable).is_none() => {
+                self.fail(span, "a workgroup variable is missing");
+            }
+            Root::Local(local) => self.use_local(local, true, span),
+            Root::Argument(argument) => match self.function.arguments.get(argument as usize) {
+                Some(argument) if argument.by_reference => {}
+                _ => self.fail(span, "an argument is missing or passed by value"),
+            },
+            Root::Binding(_) | Root::Workgroup(_) => {}
+        }
+    }
+
+    fn use_local(&mut self, local: Handle<Local>, mutable: bool, span: Span) {
+        match self.function.locals.get(local) {
+            None => self.fail(span, "a local is missing"),
+            Some(item) if !self.known.contains(&local) => {
+                self.fail(span, format!("`{}` is used where it is not declared", item.name));
+            }
+            Some(item) if item.mutable != mutable => {
+                let how =
+                    if mutable { "assigned, and declared as immutable" } else { "a value, and declared as mutable" };
+                self.fail(span, format!("`{}` is {how}", item.name));
+            }
+            Some(_) => {}
+        }
+    }
+}
+
+/// A call that writes or is collective is the root of a `Let` or `Evaluate`.
+fn check_call_positions(module: &Module, found: &mut Vec<Diagnostic>) {
+    let (collective, effects) = function_facts(module);
+    for function in super::functions(module) {
+        crate::ir::statements(&function.body, &mut |statement| {
+            let allowed = match &statement.kind {
+                StatementKind::Let { value, .. } => *value,
+                StatementKind::Evaluate(value) => Some(*value),
+                _ => None,
+            };
+            statement.kind.operands(&mut |operand| {
+                function.tree(*operand, &mut |part| {
+                    let ExpressionKind::Call { function: callee, .. } = function.expressions[part].kind else {
+                        return;
+                    };
+                    if Some(part) != allowed && (collective[callee.index()] || effects[callee.index()]) {
+                        found.push(Diagnostic::new(
+                            function.expressions[part].span,
+                            format!(
+                                "the call of `{}`, which writes memory or waits for others, is a part of a larger expression; give its result a name with `let` first",
+                                module.functions[callee].name
+                            ),
+                        ));
+                    }
+                });
+            });
+        });
+    }
+}
