@@ -8,7 +8,7 @@ mod rules;
 use naga::back::spv;
 use naga::valid::{Capabilities, ValidationFlags, Validator};
 use trefoil_codegen::artefact::{Code, Features, ParamTransport, Target, Variant};
-use trefoil_dsl::device::DeviceOptions;
+use trefoil_dsl::device::{DeviceKind, DeviceOptions};
 use trefoil_dsl::error::Error;
 
 /// WGSL of a kernel, up to the parameter block.
@@ -79,10 +79,15 @@ fn variants(name: &str) -> Vec<Variant> {
         .collect()
 }
 
-device_rules!(rules::Subject { open: trefoil_vulkan::open, variants, reports_cache: false });
+device_rules!(rules::Subject { kind: DeviceKind::Vulkan, open: trefoil_vulkan::open, variants, reports_cache: false });
 
 #[test]
 fn messages_of_the_validation_layer_are_errors() {
+    let subject =
+        rules::Subject { kind: DeviceKind::Vulkan, open: trefoil_vulkan::open, variants, reports_cache: false };
+    if !rules::is_present(&subject) {
+        return;
+    }
     let device = match trefoil_vulkan::open(&DeviceOptions { validate: true, ..DeviceOptions::default() }) {
         Ok(device) => device,
         Err(error) => {
@@ -90,7 +95,6 @@ fn messages_of_the_validation_layer_are_errors() {
             return;
         }
     };
-    let subject = rules::Subject { open: trefoil_vulkan::open, variants, reports_cache: false };
     // The shader has a parameter block that the kernel does not declare.
     let mut kernel = (*rules::kernel(&subject, "table")).clone();
     kernel.params.size = 0;
@@ -123,7 +127,7 @@ fn a_machine_without_drivers_is_told_so() {
 
 #[test]
 fn adapters_are_listed_and_chosen_by_name() {
-    let names = trefoil_vulkan::adapters().unwrap();
+    let Ok(names) = trefoil_vulkan::adapters() else { return };
     assert!(!names.is_empty());
     for (position, name) in names.iter().enumerate() {
         for adapter in [position.to_string(), name.to_uppercase()] {

@@ -1,0 +1,181 @@
+//! Memory on the GPU, and pinned memory of the host through which small transfers go.
+
+use std::any::Any;
+use std::ffi::c_void;
+use std::fmt;
+use std::sync::Arc;
+
+use cudarc::driver::{result, sys};
+use trefoil_dsl::device::Memory;
+use trefoil_dsl::error::{Error, Result};
+use trefoil_dsl::support::check::padded;
+
+use crate::device::Shared;
+use crate::driver::message;
+
+/// Pinned buffers are at least this large.
+const PINNED_MINIMUM: usize = 64 * 1024;
+/// The largest transfers of a run that go through pinned memory, all together, in each direction.
+pub(crate) const PINNED_MOST: usize = 8 * 1024 * 1024;
+
+/// A piece of memory on the GPU.
+pub(crate) struct RawMemory {
+    shared: Arc<Shared>,
+    /// Its address there.
+    pub(crate) address: sys::CUdeviceptr,
+}
+
+impl RawMemory {
+    /// Makes `bytes` bytes, which must not be 0, in the order of the stream.
+    pub(crate) fn new(shared: &Arc<Shared>, bytes: u64, label: &str) -> Result<Self> {
+        let size = usize::try_from(bytes).unwrap_or(usize::MAX);
+        let mut address = 0;
+        // SAFETY: the context is current, as in every call of a backend; pool and stream are the device's.
+        let made = unsafe {
+            match shared.handles.pool {
+                Some(pool) => sys::cuMemAllocFromPoolAsync(&mut address, size, pool, shared.handles.stream),
+                None => sys::cuMemAlloc_v2(&mut address, size),
+            }
+        };
+        made.result().map_err(|error| match error.0 {
+            sys::CUresult::CUDA_ERROR_OUT_OF_MEMORY => {
+                Error::OutOfMemory { what: format!("`{label}`"), bytes, device: shared.properties.name.clone() }
+            }
+            _ => shared.lost(label, message(error)),
+        })?;
+        Ok(Self { shared: shared.clone(), address })
+    }
+}
+
+impl Drop for RawMemory {
+    fn drop(&mut self) {
+        // Memory may go on any thread. If the device is lost, its memory goes with the context.
+        if self.shared.enter().is_err() {
+            return;
+        }
+        // SAFETY: the memory was made by this device and is freed once. In the order of the stream, it goes after everything
+        // submitted before; recordings hold what they use.
+        unsafe {
+            if self.shared.handles.pool.is_some() {
+                let _ = result::free_async(self.address, self.shared.handles.stream);
+            } else {
+                let _ = result::stream::synchronize(self.shared.handles.stream);
+                let _ = result::free_sync(self.address);
+            }
+        }
+    }
+}
+
+impl fmt::Debug for RawMemory {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "RawMemory({:#x})", self.address)
+    }
+}
+
+/// Memory that callers hold.
+#[derive(Debug)]
+pub(crate) struct CudaMemory {
+    raw: RawMemory,
+    bytes: u64,
+}
+
+impl CudaMemory {
+    /// Makes memory of `bytes` bytes, whose size was checked.
+    pub(crate) fn new(shared: &Arc<Shared>, bytes: u64, label: &str) -> Result<Self> {
+        let raw = RawMemory::new(shared, padded(bytes), label)?;
+        shared.counters.allocated(bytes);
+        Ok(Self { raw, bytes })
+    }
+
+    /// Its address on the GPU.
+    pub(crate) fn address(&self) -> sys::CUdeviceptr {
+        self.raw.address
+    }
+
+    /// The memory behind a handle that was checked to be this device's.
+    pub(crate) fn of<'a>(memory: &'a Arc<dyn Memory>, shared: &Shared) -> Result<&'a Self> {
+        memory.as_any().downcast_ref::<Self>().ok_or_else(|| Error::OtherDevice {
+            what: "a piece of memory".to_owned(),
+            device: shared.properties.name.clone(),
+        })
+    }
+}
+
+impl Drop for CudaMemory {
+    fn drop(&mut self) {
+        self.raw.shared.counters.freed(self.bytes);
+    }
+}
+
+impl Memory for CudaMemory {
+    fn bytes(&self) -> u64 {
+        self.bytes
+    }
+
+    fn as_any(&self) -> &dyn Any {
+        self
+    }
+
+    fn device(&self) -> u64 {
+        self.raw.shared.id
+    }
+}
+
+/// Memory of the host that the GPU reaches by itself, so that copies run beside the host.
+pub(crate) struct Pinned {
+    shared: Arc<Shared>,
+    pointer: *mut u8,
+    bytes: usize,
+}
+
+// SAFETY: the memory is plain bytes that one owner at a time uses; the driver lets any thread free it.
+unsafe impl Send for Pinned {}
+
+impl Pinned {
+    fn new(shared: &Arc<Shared>, bytes: usize) -> Result<Self> {
+        // SAFETY: the context is current, as in every call of a backend.
+        let pointer = unsafe { result::malloc_host(bytes, 0) }
+            .map_err(|error| shared.driver("making pinned memory", message(error)))?;
+        // SAFETY: the driver gave that many bytes, whose contents are unspecified; slices of them must be initialised.
+        unsafe { std::ptr::write_bytes(pointer.cast::<u8>(), 0, bytes) };
+        Ok(Self { shared: shared.clone(), pointer: pointer.cast(), bytes })
+    }
+
+    /// Its bytes. The GPU must be done with them.
+    pub(crate) fn bytes(&mut self) -> &mut [u8] {
+        // SAFETY: the memory is valid and initialised for that many bytes, and `self` is borrowed for as long as the slice.
+        unsafe { std::slice::from_raw_parts_mut(self.pointer, self.bytes) }
+    }
+}
+
+impl Drop for Pinned {
+    fn drop(&mut self) {
+        if self.shared.enter().is_ok() {
+            // SAFETY: the driver gave the memory, and it is freed once.
+            let _ = unsafe { result::free_host(self.pointer.cast::<c_void>()) };
+        }
+    }
+}
+
+/// Pinned buffers that are free for use.
+#[derive(Default)]
+pub(crate) struct PinnedPool(Vec<Pinned>);
+
+impl PinnedPool {
+    /// A buffer of at least `bytes` bytes.
+    pub(crate) fn take(&mut self, shared: &Arc<Shared>, bytes: usize) -> Result<Pinned> {
+        let best = self.0.iter().enumerate().filter(|(_, p)| p.bytes >= bytes).min_by_key(|(_, p)| p.bytes);
+        match best {
+            Some((at, _)) => Ok(self.0.swap_remove(at)),
+            None => Pinned::new(shared, bytes.max(PINNED_MINIMUM).next_power_of_two()),
+        }
+    }
+
+    /// Takes a buffer back that the GPU is done with.
+    pub(crate) fn give(&mut self, pinned: Pinned) {
+        // Runs of many threads at a time may leave more behind than is worth keeping.
+        if self.0.len() < 16 {
+            self.0.push(pinned);
+        }
+    }
+}

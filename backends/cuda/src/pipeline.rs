@@ -1,0 +1,287 @@
+//! Kernels made ready: compiled in parallel, kept in memory and on disk.
+
+use std::any::Any;
+use std::collections::{HashMap, HashSet};
+use std::ffi::{CString, c_void};
+use std::fmt;
+use std::path::Path;
+use std::sync::{Arc, Mutex};
+
+use cudarc::driver::{result, sys};
+use rayon::prelude::*;
+use trefoil_codegen::artefact::{Code, Kernel, ParamTransport, Target};
+use trefoil_dsl::device::Pipeline;
+use trefoil_dsl::error::{Error, Result};
+use trefoil_dsl::support::cache::DiskCache;
+use trefoil_dsl::support::state::CounterCells;
+
+use crate::device::{Shared, lock};
+use crate::driver::message;
+use crate::limits::{ARGUMENT_BYTES, STATIC_WORKGROUP_BYTES};
+use crate::nvrtc;
+
+/// A kernel made ready.
+pub(crate) struct CudaPipeline {
+    shared: Arc<Shared>,
+    kernel: Arc<Kernel>,
+    /// The transport that it was loaded for.
+    pub(crate) transport: ParamTransport,
+    /// Bytes of workgroup memory that each launch provides.
+    pub(crate) dynamic_bytes: u32,
+    /// The function in the module.
+    pub(crate) function: sys::CUfunction,
+    module: sys::CUmodule,
+}
+
+// SAFETY: the driver's handles may be used from any thread in which the context is current.
+unsafe impl Send for CudaPipeline {}
+// SAFETY: as above; nothing changes them after they are made.
+unsafe impl Sync for CudaPipeline {}
+
+impl CudaPipeline {
+    /// The pipeline behind a handle that was checked to be this device's.
+    pub(crate) fn of<'a>(pipeline: &'a Arc<dyn Pipeline>, shared: &Shared) -> Result<&'a Self> {
+        pipeline
+            .as_any()
+            .downcast_ref::<Self>()
+            .ok_or_else(|| Error::OtherDevice { what: "a pipeline".to_owned(), device: shared.properties.name.clone() })
+    }
+}
+
+impl fmt::Debug for CudaPipeline {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "CudaPipeline({}, {:?})", self.kernel.name, self.transport)
+    }
+}
+
+impl Drop for CudaPipeline {
+    fn drop(&mut self) {
+        if self.shared.enter().is_ok() {
+            // SAFETY: the module is unloaded once. Work that uses it may be under way when the last handle goes, so it is waited
+            // for; recordings hold their pipelines.
+            unsafe {
+                let _ = result::stream::synchronize(self.shared.handles.stream);
+                let _ = result::module::unload(self.module);
+            }
+        }
+    }
+}
+
+impl Pipeline for CudaPipeline {
+    fn kernel(&self) -> &Arc<Kernel> {
+        &self.kernel
+    }
+
+    fn as_any(&self) -> &dyn Any {
+        self
+    }
+
+    fn device(&self) -> u64 {
+        self.shared.id
+    }
+}
+
+/// What tells pipelines of one device apart.
+type Key = ([u8; 16], String, ParamTransport);
+
+/// The pipelines of a device and the cache behind them.
+pub(crate) struct PipelineStore {
+    disk: Option<DiskCache>,
+    made: Mutex<HashMap<Key, Arc<CudaPipeline>>>,
+}
+
+impl PipelineStore {
+    /// Opens the cache on disk, if there is to be one.
+    pub(crate) fn open(shared: &Shared, folder: Option<&Path>) -> Result<Self> {
+        let disk = folder.map(|folder| DiskCache::open(folder, &shared.properties.name)).transpose()?;
+        Ok(Self { disk, made: Mutex::default() })
+    }
+
+    /// Makes kernels ready, in parallel.
+    pub(crate) fn load(
+        &self,
+        shared: &Arc<Shared>,
+        kernels: &[Arc<Kernel>],
+        transport: ParamTransport,
+    ) -> Result<Vec<Arc<dyn Pipeline>>> {
+        let key = |kernel: &Kernel| (kernel.hash, kernel.name.to_string(), transport);
+        let mut missing: Vec<&Arc<Kernel>> = Vec::new();
+        {
+            let made = lock(&self.made);
+            let mut seen = HashSet::new();
+            for kernel in kernels {
+                let key = key(kernel);
+                if !made.contains_key(&key) && seen.insert(key) {
+                    missing.push(kernel);
+                }
+            }
+        }
+        let built: Vec<Result<CudaPipeline>> =
+            missing.par_iter().map(|kernel| self.build(shared, kernel, transport)).collect();
+        let mut made = lock(&self.made);
+        let mut failure = None;
+        for (kernel, pipeline) in missing.into_iter().zip(built) {
+            match pipeline {
+                Ok(pipeline) => {
+                    made.entry(key(kernel)).or_insert_with(|| Arc::new(pipeline));
+                }
+                Err(error) => failure = failure.or(Some(error)),
+            }
+        }
+        if let Some(error) = failure {
+            return Err(error);
+        }
+        kernels
+            .iter()
+            .map(|kernel| {
+                let pipeline: Arc<dyn Pipeline> = made
+                    .get(&key(kernel))
+                    .cloned()
+                    .ok_or_else(|| shared.driver("making pipelines", format!("`{}` is missing", kernel.name)))?;
+                Ok(pipeline)
+            })
+            .collect()
+    }
+
+    fn build(&self, shared: &Arc<Shared>, kernel: &Arc<Kernel>, transport: ParamTransport) -> Result<CudaPipeline> {
+        shared.checks().kernel(kernel)?;
+        let failed = |message: String| Error::Build {
+            kernel: kernel.name.to_string(),
+            device: shared.properties.name.clone(),
+            message,
+        };
+        let arguments = arguments(kernel, transport);
+        let wanted: u64 = arguments.iter().map(|size| (*size as u64).next_multiple_of(16)).sum();
+        if wanted > ARGUMENT_BYTES {
+            return Err(Error::Limit {
+                kernel: kernel.name.to_string(),
+                what: "bytes of arguments",
+                wanted,
+                limit: ARGUMENT_BYTES,
+                device: shared.properties.name.clone(),
+            });
+        }
+        let variant = kernel.variant(Target::Cuda, shared.properties.features, transport)?;
+        let Code::Text(source) = &variant.code else {
+            return Err(failed("its CUDA variant holds no text".to_owned()));
+        };
+        let key = nvrtc::key(source, &shared.architecture).map_err(failed)?;
+        let stored = self.disk.as_ref().and_then(|disk| disk.load("cuda", &key));
+        // Threads of the pool have no current context.
+        shared.enter()?;
+        let from_cache = stored.and_then(|cubin| finish(shared, kernel, transport, &arguments, &cubin).ok());
+        let served = from_cache.is_some();
+        let pipeline = match from_cache {
+            Some(pipeline) => pipeline,
+            None => {
+                let cubin = nvrtc::compile(&kernel.name, source, &shared.architecture).map_err(failed)?;
+                let pipeline = finish(shared, kernel, transport, &arguments, &cubin)?;
+                if let Some(disk) = &self.disk {
+                    // A cache that cannot be written costs time in the next process and nothing else.
+                    disk.store("cuda", &key, &cubin);
+                }
+                pipeline
+            }
+        };
+        CounterCells::add(&shared.counters.pipelines);
+        if served {
+            CounterCells::add(&shared.counters.pipelines_from_cache);
+        }
+        Ok(pipeline)
+    }
+}
+
+/// The sizes of a kernel's arguments: a pointer for each binding, then the parameter block or a pointer to it.
+fn arguments(kernel: &Kernel, transport: ParamTransport) -> Vec<usize> {
+    let mut sizes = vec![size_of::<sys::CUdeviceptr>(); kernel.bindings.len()];
+    match (kernel.params.size as usize, transport) {
+        (0, _) => {}
+        (size, ParamTransport::Value) => sizes.push(size),
+        (_, ParamTransport::Buffer) => sizes.push(size_of::<sys::CUdeviceptr>()),
+    }
+    sizes
+}
+
+/// Loads machine code and checks that it is the kernel that its signature describes.
+fn finish(
+    shared: &Arc<Shared>,
+    kernel: &Arc<Kernel>,
+    transport: ParamTransport,
+    arguments: &[usize],
+    cubin: &[u8],
+) -> Result<CudaPipeline> {
+    use sys::CUfunction_attribute as Attribute;
+    let failed = |message: String| Error::Build {
+        kernel: kernel.name.to_string(),
+        device: shared.properties.name.clone(),
+        message,
+    };
+    let refused = |error| failed(message(error));
+    // SAFETY: the context is current; the code is a whole cubin, which carries its own length.
+    let module = unsafe { result::module::load_data(cubin.as_ptr().cast::<c_void>()) }.map_err(refused)?;
+    // From here on, dropping the pipeline unloads the module.
+    let mut pipeline = CudaPipeline {
+        shared: shared.clone(),
+        kernel: kernel.clone(),
+        transport,
+        dynamic_bytes: 0,
+        function: std::ptr::null_mut(),
+        module,
+    };
+    let name = CString::new(kernel.name.as_bytes()).map_err(|error| failed(error.to_string()))?;
+    // SAFETY: the module is loaded.
+    pipeline.function = unsafe { result::module::get_function(module, name) }.map_err(refused)?;
+    check_arguments(pipeline.function, arguments).map_err(failed)?;
+    // SAFETY: the function is the module's.
+    let most = unsafe {
+        result::function::get_function_attribute(pipeline.function, Attribute::CU_FUNC_ATTRIBUTE_MAX_THREADS_PER_BLOCK)
+    }
+    .map_err(refused)?;
+    let wanted: u64 = kernel.workgroup_size.iter().map(|size| u64::from(*size)).product();
+    let limit = u64::try_from(most).unwrap_or(0);
+    if wanted > limit {
+        return Err(Error::Limit {
+            kernel: kernel.name.to_string(),
+            what: "invocations in a workgroup, with the registers that it uses",
+            wanted,
+            limit,
+            device: shared.properties.name.clone(),
+        });
+    }
+    if kernel.workgroup_bytes > STATIC_WORKGROUP_BYTES {
+        pipeline.dynamic_bytes = kernel.workgroup_bytes;
+        // The size was checked against the device's limit, which is far below 2^31.
+        let bytes = kernel.workgroup_bytes as i32;
+        // SAFETY: as above.
+        unsafe {
+            result::function::set_function_attribute(
+                pipeline.function,
+                Attribute::CU_FUNC_ATTRIBUTE_MAX_DYNAMIC_SHARED_SIZE_BYTES,
+                bytes,
+            )
+        }
+        .map_err(refused)?;
+    }
+    Ok(pipeline)
+}
+
+/// Launches read as many bytes of each argument as the machine code declares, so that it must declare what we pass.
+fn check_arguments(function: sys::CUfunction, expected: &[usize]) -> Result<(), String> {
+    let declared = |index: usize| {
+        let (mut offset, mut size) = (0, 0);
+        // SAFETY: the function is loaded; an index past the last argument is an error and nothing else.
+        unsafe { sys::cuFuncGetParamInfo(function, index, &mut offset, &mut size) }.result().ok().map(|()| size)
+    };
+    for (index, size) in expected.iter().enumerate() {
+        let found = declared(index);
+        if found != Some(*size) {
+            return Err(format!(
+                "argument {index} takes {found:?} bytes in the machine code and {size} in the signature"
+            ));
+        }
+    }
+    match declared(expected.len()) {
+        None => Ok(()),
+        Some(_) => Err(format!("the machine code has more arguments than the {} of the signature", expected.len())),
+    }
+}

@@ -1,0 +1,278 @@
+//! Recordings: a list of commands as a CUDA graph, which is launched as a whole.
+
+use std::any::Any;
+use std::ffi::c_void;
+use std::fmt;
+use std::sync::{Arc, Mutex};
+
+use cudarc::driver::{result, sys};
+use trefoil_dsl::device::{Command, DispatchCommand, GroupSource, Memory, ParamSource, Pipeline, Recording};
+use trefoil_dsl::error::{Error, Result};
+use trefoil_dsl::support::check::padded;
+use trefoil_dsl::support::state::CounterCells;
+
+use crate::device::{CudaBackend, Shared};
+use crate::driver::message;
+use crate::memory::{CudaMemory, RawMemory};
+use crate::pipeline::CudaPipeline;
+
+/// Edges between two groups of kernels beyond which a node without work between them takes fewer.
+const MOST_EDGES: usize = 16;
+
+/// The label of the first command, for errors of the whole list.
+pub(crate) fn first_label(commands: &[Command]) -> Arc<str> {
+    commands
+        .iter()
+        .find_map(|command| match command {
+            Command::Dispatch(dispatch) => Some(dispatch.label.clone()),
+            Command::Barrier => None,
+        })
+        .unwrap_or_else(|| Arc::from("an empty list"))
+}
+
+/// Everything that one launch of a kernel takes, in the form that the driver takes it.
+pub(crate) struct Launch<'a> {
+    /// The pipeline.
+    pub(crate) pipeline: &'a CudaPipeline,
+    /// Workgroups; none of them is 0.
+    pub(crate) groups: [u32; 3],
+    /// Invocations of a workgroup.
+    pub(crate) size: [u32; 3],
+    // The values of the pointer arguments.
+    pointers: Vec<sys::CUdeviceptr>,
+    // The parameter block, where it is passed by value; in words, so that it is aligned.
+    block: Vec<u64>,
+}
+
+impl<'a> Launch<'a> {
+    /// Prepares a dispatch whose rules were checked; `None` if it has no workgroups, which the driver does not take.
+    pub(crate) fn of(
+        shared: &Shared,
+        dispatch: &'a DispatchCommand,
+        run_words: Option<sys::CUdeviceptr>,
+    ) -> Result<Option<Self>> {
+        let pipeline = CudaPipeline::of(&dispatch.pipeline, shared)?;
+        shared.checks().transport(dispatch, pipeline.transport)?;
+        let kernel = pipeline.kernel();
+        let mut pointers = Vec::with_capacity(dispatch.bindings.len() + 1);
+        for range in &dispatch.bindings {
+            pointers.push(CudaMemory::of(&range.memory, shared)?.address() + range.offset);
+        }
+        let mut block = Vec::new();
+        match &dispatch.params {
+            _ if kernel.params.size == 0 => {}
+            ParamSource::Value(bytes) => {
+                block.resize(bytes.len().div_ceil(size_of::<u64>()), 0u64);
+                for (word, chunk) in block.iter_mut().zip(bytes.chunks(size_of::<u64>())) {
+                    let mut whole = [0; size_of::<u64>()];
+                    whole[..chunk.len()].copy_from_slice(chunk);
+                    *word = u64::from_ne_bytes(whole);
+                }
+            }
+            ParamSource::RunWords(offset) => {
+                let words = run_words.ok_or_else(|| Error::Command {
+                    label: dispatch.label.to_string(),
+                    reason: "it uses run words, and there are none".to_owned(),
+                })?;
+                pointers.push(words + u64::from(*offset));
+            }
+        }
+        let groups = match dispatch.groups {
+            GroupSource::Value(groups) => groups,
+            // There is no indirect dispatch: workgroups past the end return at once.
+            GroupSource::RunWords { bound, .. } => bound,
+        };
+        if groups.contains(&0) {
+            return Ok(None);
+        }
+        Ok(Some(Self { pipeline, groups, size: kernel.workgroup_size, pointers, block }))
+    }
+
+    /// The addresses of the arguments, which point into `self`.
+    pub(crate) fn arguments(&mut self) -> Vec<*mut c_void> {
+        let mut arguments: Vec<*mut c_void> =
+            self.pointers.iter_mut().map(|pointer| (&raw mut *pointer).cast()).collect();
+        if !self.block.is_empty() {
+            arguments.push(self.block.as_mut_ptr().cast());
+        }
+        arguments
+    }
+}
+
+/// A graph that is being built; it goes with its scope.
+struct Graph(sys::CUgraph);
+
+impl Drop for Graph {
+    fn drop(&mut self) {
+        // SAFETY: the graph was made by the driver and is destroyed once.
+        let _ = unsafe { result::graph::destroy(self.0) };
+    }
+}
+
+impl Graph {
+    fn new() -> Result<Self, result::DriverError> {
+        let mut graph = std::ptr::null_mut();
+        // SAFETY: the context is current.
+        unsafe { sys::cuGraphCreate(&mut graph, 0) }.result()?;
+        Ok(Self(graph))
+    }
+
+    /// A node that launches a kernel after `after`.
+    fn kernel(
+        &self,
+        launch: &mut Launch<'_>,
+        after: &[sys::CUgraphNode],
+    ) -> Result<sys::CUgraphNode, result::DriverError> {
+        let mut arguments = launch.arguments();
+        let parameters = sys::CUDA_KERNEL_NODE_PARAMS_v2_st {
+            func: launch.pipeline.function,
+            gridDimX: launch.groups[0],
+            gridDimY: launch.groups[1],
+            gridDimZ: launch.groups[2],
+            blockDimX: launch.size[0],
+            blockDimY: launch.size[1],
+            blockDimZ: launch.size[2],
+            sharedMemBytes: launch.pipeline.dynamic_bytes,
+            kernelParams: arguments.as_mut_ptr(),
+            extra: std::ptr::null_mut(),
+            kern: std::ptr::null_mut(),
+            ctx: std::ptr::null_mut(),
+        };
+        let mut node = std::ptr::null_mut();
+        // SAFETY: the context is current; the function is loaded and takes these arguments, which `finish` checked; the driver
+        // copies them during the call; `after` are nodes of this graph.
+        unsafe { sys::cuGraphAddKernelNode_v2(&mut node, self.0, after.as_ptr(), after.len(), &parameters) }
+            .result()?;
+        Ok(node)
+    }
+
+    /// A node that does nothing after `after`.
+    fn join(&self, after: &[sys::CUgraphNode]) -> Result<sys::CUgraphNode, result::DriverError> {
+        let mut node = std::ptr::null_mut();
+        // SAFETY: `after` are nodes of this graph.
+        unsafe { sys::cuGraphAddEmptyNode(&mut node, self.0, after.as_ptr(), after.len()) }.result()?;
+        Ok(node)
+    }
+}
+
+/// Commands made ready to run many times.
+pub(crate) struct CudaRecording {
+    shared: Arc<Shared>,
+    /// The graph; `None` if no command has any work.
+    pub(crate) graph: Option<sys::CUgraphExec>,
+    /// Where run words lie, if there are any.
+    pub(crate) run_words: Option<RawMemory>,
+    /// Their size in bytes.
+    pub(crate) run_words_bytes: usize,
+    /// Names the recording in errors.
+    pub(crate) label: Arc<str>,
+    /// Whether it has run; held during a run, so that run words are not changed under it.
+    pub(crate) ran: Mutex<bool>,
+    _memory: Vec<Arc<dyn Memory>>,
+    _pipelines: Vec<Arc<dyn Pipeline>>,
+}
+
+// SAFETY: the driver's handles may be used from any thread in which the context is current.
+unsafe impl Send for CudaRecording {}
+// SAFETY: as above; launches of the graph are ordered by the one stream.
+unsafe impl Sync for CudaRecording {}
+
+impl CudaRecording {
+    /// Checks that this device made it.
+    pub(crate) fn of<'a>(recording: &'a dyn Recording, shared: &Shared) -> Result<&'a Self> {
+        recording.as_any().downcast_ref::<Self>().filter(|recording| recording.shared.id == shared.id).ok_or_else(
+            || Error::OtherDevice { what: "a recording".to_owned(), device: shared.properties.name.clone() },
+        )
+    }
+}
+
+impl fmt::Debug for CudaRecording {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "CudaRecording(`{}` and what follows)", self.label)
+    }
+}
+
+impl Drop for CudaRecording {
+    fn drop(&mut self) {
+        if let (Some(graph), Ok(())) = (self.graph, self.shared.enter()) {
+            // SAFETY: the graph is destroyed once, and every run waited for its end.
+            let _ = unsafe { result::graph::exec_destroy(graph) };
+        }
+    }
+}
+
+impl Recording for CudaRecording {
+    fn as_any(&self) -> &dyn Any {
+        self
+    }
+}
+
+impl CudaBackend {
+    /// Records `list`. Commands between two barriers may overlap; those after a barrier wait for all before it.
+    pub(crate) fn make_recording(&self, list: &[Command], run_words: usize) -> Result<Arc<dyn Recording>> {
+        let shared = &self.shared;
+        shared.checks().commands(list, Some(run_words))?;
+        let words = match run_words {
+            0 => None,
+            bytes => {
+                shared.checks().allocation(bytes as u64, "run words")?;
+                Some(RawMemory::new(shared, padded(bytes as u64), "run words")?)
+            }
+        };
+        let failed = |call: &'static str| move |error| shared.driver(call, message(error));
+        let graph = Graph::new().map_err(failed("making a graph"))?;
+        let mut memory = Vec::new();
+        let mut pipelines = Vec::new();
+        // What the present group waits for, and the present group.
+        let mut before: Vec<sys::CUgraphNode> = Vec::new();
+        let mut group: Vec<Launch<'_>> = Vec::new();
+        let mut close = |group: &mut Vec<Launch<'_>>| -> Result<()> {
+            if group.is_empty() {
+                return Ok(());
+            }
+            if before.len() * group.len() > MOST_EDGES {
+                before = vec![graph.join(&before).map_err(failed("joining commands in a graph"))?];
+            }
+            let mut nodes = Vec::with_capacity(group.len());
+            for mut launch in group.drain(..) {
+                nodes.push(graph.kernel(&mut launch, &before).map_err(failed("adding a kernel to a graph"))?);
+            }
+            before = nodes;
+            Ok(())
+        };
+        for command in list {
+            match command {
+                Command::Barrier => close(&mut group)?,
+                Command::Dispatch(dispatch) => {
+                    pipelines.push(dispatch.pipeline.clone());
+                    memory.extend(dispatch.bindings.iter().map(|range| range.memory.clone()));
+                    group.extend(Launch::of(shared, dispatch, words.as_ref().map(|words| words.address))?);
+                }
+            }
+        }
+        close(&mut group)?;
+        let graph_exec = if before.is_empty() {
+            None
+        } else {
+            // SAFETY: the graph is complete.
+            let ready = unsafe { result::graph::instantiate(graph.0, sys::CUgraphInstantiate_flags(0)) };
+            Some(ready.map_err(failed("instantiating a graph"))?)
+        };
+        let recording = CudaRecording {
+            shared: shared.clone(),
+            graph: graph_exec,
+            run_words: words,
+            run_words_bytes: run_words,
+            label: first_label(list),
+            ran: Mutex::new(false),
+            _memory: memory,
+            _pipelines: pipelines,
+        };
+        if let Some(graph) = recording.graph {
+            // SAFETY: the graph and the stream are the device's. So the first run is as quick as the others.
+            unsafe { result::graph::upload(graph, shared.handles.stream) }.map_err(failed("uploading a graph"))?;
+        }
+        CounterCells::add(&shared.counters.recordings);
+        Ok(Arc::new(recording))
+    }
+}

@@ -1,0 +1,213 @@
+//! Submissions: the one stream, transfers, lists and runs.
+
+use std::sync::Arc;
+
+use cudarc::driver::{result, sys};
+use trefoil_dsl::device::{Command, DispatchCommand, MemoryRange, Recording, RunIo};
+use trefoil_dsl::error::Result;
+use trefoil_dsl::support::check::BINDING_MULTIPLE;
+use trefoil_dsl::support::state::CounterCells;
+
+use crate::device::{CudaBackend, Shared, lock};
+use crate::driver::message;
+use crate::memory::{CudaMemory, PINNED_MOST, Pinned, PinnedPool};
+use crate::record::{CudaRecording, Launch, first_label};
+
+/// What threads that submit share; who holds it submits a list or a run as one.
+#[derive(Default)]
+pub(crate) struct Queue {
+    pinned: PinnedPool,
+    // Names what was submitted last, for errors that the GPU reports later.
+    last: Option<Arc<str>>,
+}
+
+impl Queue {
+    /// Pinned memory for pieces of these sizes; `None` if there are none, or so many bytes that pinning them is not worth it.
+    fn staging(&mut self, shared: &Arc<Shared>, sizes: impl Iterator<Item = usize>) -> Result<Option<Pinned>> {
+        match sizes.map(next_piece).fold(0, usize::saturating_add) {
+            total if total == 0 || total > PINNED_MOST => Ok(None),
+            total => self.pinned.take(shared, total).map(Some),
+        }
+    }
+}
+
+/// Launches one dispatch on the stream.
+pub(crate) fn launch(shared: &Shared, dispatch: &DispatchCommand) -> Result<()> {
+    let Some(mut launch) = Launch::of(shared, dispatch, None)? else { return Ok(()) };
+    let mut arguments = launch.arguments();
+    let [x, y, z] = launch.groups;
+    let [width, height, depth] = launch.size;
+    // SAFETY: the context is current; the function is loaded and takes these arguments, which `finish` checked; the driver copies
+    // them during the call; memory that goes meanwhile is freed in the order of the stream.
+    unsafe {
+        result::launch_kernel(
+            launch.pipeline.function,
+            (x, y, z),
+            (width, height, depth),
+            launch.pipeline.dynamic_bytes,
+            shared.handles.stream,
+            &mut arguments,
+        )
+    }
+    .map_err(|error| shared.lost(&dispatch.label, message(error)))
+}
+
+/// Where the next piece starts in a pinned buffer.
+fn next_piece(bytes: usize) -> usize {
+    bytes.checked_next_multiple_of(BINDING_MULTIPLE as usize).unwrap_or(usize::MAX)
+}
+
+impl CudaBackend {
+    fn address(&self, range: &MemoryRange) -> Result<sys::CUdeviceptr> {
+        Ok(CudaMemory::of(&range.memory, &self.shared)?.address() + range.offset)
+    }
+
+    /// Starts a copy to the GPU. Where `data` is not pinned, the driver has taken a copy of it when the call returns.
+    fn start_upload(&self, to: sys::CUdeviceptr, data: &[u8], label: &str) -> Result<()> {
+        // SAFETY: the context is current; callers checked the range, and keep `data` until the copy is done if it is pinned.
+        unsafe { result::memcpy_htod_async(to, data, self.shared.handles.stream) }
+            .map_err(|error| self.shared.lost(label, message(error)))
+    }
+
+    /// Starts a copy from the GPU. Where `data` is not pinned, the copy is done when the call returns.
+    fn start_download(&self, from: sys::CUdeviceptr, data: &mut [u8], label: &str) -> Result<()> {
+        // SAFETY: as in `start_upload`.
+        unsafe { result::memcpy_dtoh_async(data, from, self.shared.handles.stream) }
+            .map_err(|error| self.shared.lost(label, message(error)))
+    }
+
+    /// Waits for everything on the stream.
+    pub(crate) fn synchronize(&self, label: &str) -> Result<()> {
+        // SAFETY: the context is current, and the stream is the device's.
+        unsafe { result::stream::synchronize(self.shared.handles.stream) }
+            .map_err(|error| self.shared.lost(label, message(error)))
+    }
+
+    /// Copies `data` to memory, after everything submitted before.
+    pub(crate) fn upload(&self, to: &MemoryRange, data: &[u8]) -> Result<()> {
+        self.shared.checks().transfer(to, data.len(), "write")?;
+        if data.is_empty() {
+            return Ok(());
+        }
+        self.start_upload(self.address(to)?, data, "write")
+    }
+
+    /// Copies memory to `data`, after everything submitted before.
+    pub(crate) fn download(&self, from: &MemoryRange, data: &mut [u8]) -> Result<()> {
+        self.shared.checks().transfer(from, data.len(), "read")?;
+        if data.is_empty() {
+            return Ok(());
+        }
+        let label = lock(&self.queue).last.clone().unwrap_or_else(|| Arc::from("read"));
+        self.start_download(self.address(from)?, data, &label)?;
+        self.synchronize(&label)
+    }
+
+    /// Runs a list without waiting for it.
+    pub(crate) fn submit_list(&self, list: &[Command]) -> Result<()> {
+        let shared = &self.shared;
+        shared.checks().commands(list, None)?;
+        for command in list {
+            if let Command::Dispatch(dispatch) = command {
+                // Before anything runs: a list runs as a whole or not at all.
+                Launch::of(shared, dispatch, None)?;
+            }
+        }
+        let mut queue = lock(&self.queue);
+        queue.last = Some(first_label(list));
+        for command in list {
+            // The stream runs one launch after the other, so that a barrier is there anyway.
+            if let Command::Dispatch(dispatch) = command {
+                launch(shared, dispatch)?;
+            }
+        }
+        CounterCells::add(&shared.counters.submissions);
+        Ok(())
+    }
+
+    /// Waits until everything submitted is done.
+    pub(crate) fn wait_all(&self) -> Result<()> {
+        let label = lock(&self.queue).last.clone().unwrap_or_else(|| Arc::from("wait"));
+        self.synchronize(&label)
+    }
+
+    /// Runs a recording: uploads, commands, downloads; and waits for it.
+    pub(crate) fn run_recording(&self, recording: &dyn Recording, io: RunIo<'_>) -> Result<()> {
+        let shared = &self.shared;
+        let recording = CudaRecording::of(recording, shared)?;
+        let label = &*recording.label;
+        let mut ran = lock(&recording.ran);
+        shared.checks().io(&io, recording.run_words_bytes, *ran)?;
+        let RunIo { run_words, uploads, downloads } = io;
+
+        // Everything to bring, by address.
+        let mut bring = Vec::with_capacity(uploads.len() + 1);
+        if let (Some(words), Some(memory)) = (run_words, &recording.run_words) {
+            bring.push((memory.address, words));
+        }
+        for (range, data) in &uploads {
+            bring.push((self.address(range)?, *data));
+        }
+        let mut take = Vec::with_capacity(downloads.len());
+        for (range, data) in downloads {
+            if !data.is_empty() {
+                take.push((self.address(&range)?, data));
+            }
+        }
+
+        let mut queue = lock(&self.queue);
+        queue.last = Some(recording.label.clone());
+        // Both are there before anything starts, so that nothing is given back while the GPU may use it.
+        let mut up = queue.staging(shared, bring.iter().map(|(_, data)| data.len()))?;
+        let mut down = queue.staging(shared, take.iter().map(|(_, data)| data.len()))?;
+        let mut at = 0;
+        for (address, data) in bring {
+            if data.is_empty() {
+                continue;
+            }
+            match &mut up {
+                Some(pinned) => {
+                    let piece = &mut pinned.bytes()[at..at + data.len()];
+                    piece.copy_from_slice(data);
+                    at += next_piece(data.len());
+                    self.start_upload(address, piece, label)?;
+                }
+                None => self.start_upload(address, data, label)?,
+            }
+        }
+        if let Some(graph) = recording.graph {
+            // SAFETY: the context is current; graph and stream are the device's, and the recording outlives the run.
+            unsafe { result::graph::launch(graph, shared.handles.stream) }
+                .map_err(|error| shared.lost(label, message(error)))?;
+        }
+        let mut copies = Vec::new();
+        at = 0;
+        for (address, data) in take {
+            match &mut down {
+                Some(pinned) => {
+                    let piece = &mut pinned.bytes()[at..at + data.len()];
+                    self.start_download(address, piece, label)?;
+                    let next = at + next_piece(data.len());
+                    copies.push((at, data));
+                    at = next;
+                }
+                None => self.start_download(address, data, label)?,
+            }
+        }
+        CounterCells::add(&shared.counters.submissions);
+        drop(queue);
+        self.synchronize(label)?;
+        *ran = true;
+        drop(ran);
+        if let Some(pinned) = &mut down {
+            for (at, data) in copies {
+                data.copy_from_slice(&pinned.bytes()[at..at + data.len()]);
+            }
+        }
+        let mut queue = lock(&self.queue);
+        for pinned in [up, down].into_iter().flatten() {
+            queue.pinned.give(pinned);
+        }
+        Ok(())
+    }
+}

@@ -1,0 +1,2 @@
+#define PARAMETERS(type) const type* parameters
+#define P(field) parameters->field

@@ -1,0 +1,2 @@
+#define PARAMETERS(type) type parameters
+#define P(field) parameters.field
