@@ -17,8 +17,8 @@ use trefoil_codegen::artefact::{
     Variant,
 };
 use trefoil_dsl::device::{
-    Command, Device, DeviceKind, DeviceOptions, DispatchCommand, GroupSource, Limits, Memory, MemoryRange, ParamSource,
-    Pipeline, RunIo,
+    Command, Device, DeviceKind, DeviceOptions, DispatchCommand, GroupSource, HostCommand, Limits, Memory, MemoryRange,
+    ParamSource, Pipeline, RunIo,
 };
 use trefoil_dsl::error::{Error, Result};
 
@@ -325,9 +325,9 @@ pub fn a_recording_serves_every_extent(subject: &Subject) {
         let contents = words(len, scale);
         backend.run(&*recording, RunIo { run_words: Some(&contents), ..RunIo::default() }).unwrap();
         let result = download(&device, &turned);
-        for i in 0..len {
+        for (i, value) in result[..len].iter().enumerate() {
             let from = (i + 1) % len;
-            assert_eq!(result[i], (a[from] + b[from]) * scale, "element {i} of {len}");
+            assert_eq!(*value, (a[from] + b[from]) * scale, "element {i} of {len}");
         }
         assert!(result[len..].iter().all(|rest| *rest == -1.0), "rest after {len}");
     }
@@ -390,11 +390,11 @@ pub fn wrong_commands_are_errors(subject: &Subject) {
     broken(run(&|c| c.params = ParamSource::Value(vec![0; 12])), "the block is too short");
     broken(run(&|c| c.params = ParamSource::RunWords(0)), "run words outside of a recording");
     broken(run(&|c| c.groups = GroupSource::RunWords { offset: 0, bound: [1; 3] }), "groups outside of a recording");
-    if device.limits().binding_alignment > 4 {
+    if !device.kind().has_pointers() {
         broken(run(&|c| c.bindings[0].offset = 4), "misaligned");
+        broken(run(&|c| c.bindings[0].bytes = 250), "length not padded");
+        broken(run(&|c| c.bindings[0].bytes = 0), "nothing bound");
     }
-    broken(run(&|c| c.bindings[0].bytes = 250), "length not padded");
-    broken(run(&|c| c.bindings[0].bytes = 0), "nothing bound");
     broken(run(&|c| c.bindings[1].bytes = 272), "past the end");
     broken(run(&|c| c.pipeline = late.clone()), "other transport");
     let mut limit = device.limits().max_groups;
@@ -402,6 +402,18 @@ pub fn wrong_commands_are_errors(subject: &Subject) {
         limit[0] += 1;
         let result = run(&|c| c.groups = GroupSource::Value([limit[0], 1, 1]));
         assert!(matches!(result, Err(Error::Grid { .. })), "{result:?}");
+    }
+    if device.kind() != DeviceKind::Cpu {
+        let host = HostCommand {
+            function: Arc::new(|_, _, _| Ok(())),
+            reads: Vec::new(),
+            writes: Vec::new(),
+            run_words: 0..0,
+            label: Arc::from("host"),
+        };
+        broken(backend.execute(&[Command::Host(host.clone())]), "a function of the host");
+        broken(backend.time(&[Command::Host(host.clone())]).map(drop), "a function of the host");
+        broken(backend.record(&[Command::Host(host)], 0).map(drop), "a function of the host");
     }
     let foreign = upload(&other, &[1.0; 64]);
     assert!(matches!(run(&|c| c.bindings[0] = bound(&foreign)), Err(Error::OtherDevice { .. })));

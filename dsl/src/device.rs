@@ -98,8 +98,7 @@ pub struct Limits {
     pub max_allocation_bytes: u64,
     /// Bytes of the largest range bound to a kernel.
     pub max_binding_bytes: u64,
-    /// A bound range starts at a multiple of this many bytes; 1 on devices that have pointers, so that what remains of an offset
-    /// for the kernel to add is 0 there.
+    /// A bound range starts at a multiple of this many bytes; 1 on devices that have pointers.
     pub binding_alignment: u64,
     /// Storage buffers that one kernel may bind, the parameter block not counted.
     pub max_storage_buffers: u32,

@@ -25,6 +25,7 @@ pub(crate) fn first_label(commands: &[Command]) -> Arc<str> {
         .iter()
         .find_map(|command| match command {
             Command::Dispatch(dispatch) => Some(dispatch.label.clone()),
+            Command::Host(host) => Some(host.label.clone()),
             Command::Barrier => None,
         })
         .unwrap_or_else(|| Arc::from("an empty list"))
@@ -243,6 +244,7 @@ impl CudaBackend {
         for command in list {
             match command {
                 Command::Barrier => close(&mut group)?,
+                Command::Host(host) => return Err(host.refused(&shared.properties)),
                 Command::Dispatch(dispatch) => {
                     pipelines.push(dispatch.pipeline.clone());
                     memory.extend(dispatch.bindings.iter().map(|range| range.memory.clone()));

@@ -48,6 +48,7 @@ impl CudaBackend {
         for command in list {
             events.push(match command {
                 Command::Barrier => None,
+                Command::Host(host) => return Err(host.refused(&shared.properties)),
                 Command::Dispatch(dispatch) => {
                     let start = Event::record(shared)?;
                     launch(shared, dispatch)?;

@@ -284,10 +284,8 @@ impl Checks<'_> {
                 device: self.device(),
             });
         }
-        // Where ranges start at any byte, the padding of one may leave its memory: such devices have pointers, and nothing reads it.
-        let slack = BINDING_MULTIPLE.saturating_sub(limits.binding_alignment);
         let end = range.offset.checked_add(range.bytes);
-        if end.is_none_or(|end| end > padded(range.memory.bytes()).saturating_add(slack)) {
+        if end.is_none_or(|end| end > padded(range.memory.bytes())) {
             return Err(broken(format!(
                 "`{name}` binds {} bytes from byte {} on, which are not within its {} bytes",
                 range.bytes,
