@@ -1,0 +1,296 @@
+//! The mathematical functions that lowering leaves: those of GLSL.std.450, and those that are made of bits.
+
+use rspirv::dr::{Instruction, Operand};
+use rspirv::spirv::{GLOp, Op, Word};
+
+use super::expr::{Kind, lanes_of};
+use super::function::FunctionWriter;
+use crate::emit::EmitError;
+use crate::ir::{Expression, Handle, MathFunction};
+
+impl FunctionWriter<'_, '_> {
+    /// A function of GLSL.std.450.
+    pub(super) fn glsl(&mut self, function: GLOp, ty: Word, arguments: &[Word]) -> Word {
+        let set = self.writer.glsl();
+        let mut operands = vec![Operand::IdRef(set), Operand::LiteralExtInstInteger(function as u32)];
+        operands.extend(arguments.iter().map(|id| Operand::IdRef(*id)));
+        self.op_with(Op::ExtInst, ty, operands)
+    }
+
+    /// A mathematical function; `ty` is the type of the result.
+    pub(super) fn math(
+        &mut self,
+        function: MathFunction,
+        arguments: &[Handle<Expression>],
+        ty: Word,
+    ) -> Result<Word, EmitError> {
+        use MathFunction as M;
+        let Some(&first) = arguments.first().filter(|_| arguments.len() == function.arguments()) else {
+            return Err(self.writer.fail(format!("`{}` takes {} arguments", function.name(), function.arguments())));
+        };
+        let kind = self.kind(first)?;
+        let lanes = lanes_of(self.type_of(first));
+        let mut values = Vec::new();
+        for argument in arguments {
+            values.push(self.value(*argument)?);
+        }
+        if let Some(native) = native(function, kind) {
+            return Ok(self.glsl(native, ty, &values));
+        }
+        let x = values[0];
+        Ok(match (function, kind) {
+            (M::Clamp, Kind::Float | Kind::Signed | Kind::Unsigned) => {
+                let (least, most) = match kind {
+                    Kind::Float => (GLOp::NMax, GLOp::NMin),
+                    Kind::Signed => (GLOp::SMax, GLOp::SMin),
+                    Kind::Unsigned | Kind::Bool => (GLOp::UMax, GLOp::UMin),
+                };
+                let raised = self.glsl(least, ty, &[x, values[1]]);
+                self.glsl(most, ty, &[raised, values[2]])
+            }
+            (M::Abs, Kind::Unsigned) => x,
+            (M::Signum, Kind::Float) => {
+                let one = self.words(lanes, 1.0f32.to_bits());
+                let sign = self.words(lanes, 0x8000_0000);
+                let word = self.word_type(lanes);
+                let bits = self.op(Op::Bitcast, word, &[x]);
+                let sign = self.op(Op::BitwiseAnd, word, &[bits, sign]);
+                let bits = self.op(Op::BitwiseOr, word, &[sign, one]);
+                let unit = self.op(Op::Bitcast, ty, &[bits]);
+                let nan = self.compare_magnitude(x, lanes, Op::UGreaterThan);
+                self.op(Op::Select, ty, &[nan, x, unit])
+            }
+            (M::IsNan, Kind::Float) => self.compare_magnitude(x, lanes, Op::UGreaterThan),
+            (M::IsInfinite, Kind::Float) => self.compare_magnitude(x, lanes, Op::IEqual),
+            (M::Dot, Kind::Float) => self.op(Op::Dot, ty, &values),
+            (M::Dot, Kind::Signed | Kind::Unsigned) => self.integer_dot(&values, lanes, ty),
+            (M::CountOnes, Kind::Signed | Kind::Unsigned) => {
+                let bits = self.as_words(x, lanes, kind);
+                self.op(Op::BitCount, ty, &[bits])
+            }
+            (M::LeadingZeros, Kind::Signed | Kind::Unsigned) => {
+                // FindUMsb is -1 for 0.
+                let bits = self.as_words(x, lanes, kind);
+                let highest = self.glsl(GLOp::FindUMsb, ty, &[bits]);
+                let top = self.words(lanes, 31);
+                self.op(Op::ISub, ty, &[top, highest])
+            }
+            (M::TrailingZeros, Kind::Signed | Kind::Unsigned) => {
+                let bits = self.as_words(x, lanes, kind);
+                let lowest = self.glsl(GLOp::FindILsb, ty, &[bits]);
+                let all = self.words(lanes, 32);
+                self.glsl(GLOp::UMin, ty, &[lowest, all])
+            }
+            (M::UnpackHalf, Kind::Unsigned) => self.each_lane(&[x], lanes, ty, |this, lane| {
+                let float = this.writer.f32_type();
+                let pair = this.writer.vector_of(float, 2);
+                let both = this.glsl(GLOp::UnpackHalf2x16, pair, &[lane]);
+                this.op_with(Op::CompositeExtract, float, vec![Operand::IdRef(both), Operand::LiteralBit32(0)])
+            }),
+            (M::PackHalf, Kind::Float) => {
+                let rounded = self.round_to_half(x, lanes);
+                self.each_lane(&[rounded], lanes, ty, |this, lane| {
+                    let (float, word) = (this.writer.f32_type(), this.writer.u32_type());
+                    let pair = this.writer.vector_of(float, 2);
+                    let zero = this.writer.constant(float, 0);
+                    let both = this.op(Op::CompositeConstruct, pair, &[lane, zero]);
+                    this.glsl(GLOp::PackHalf2x16, word, &[both])
+                })
+            }
+            _ => {
+                let name = function.name();
+                return Err(self.writer.fail(format!("`{name}` has no native form for its operands")));
+            }
+        })
+    }
+
+    fn word_type(&mut self, lanes: u8) -> Word {
+        let word = self.writer.u32_type();
+        self.writer.vector_of(word, lanes)
+    }
+
+    /// A constant of `lanes` equal words.
+    fn words(&mut self, lanes: u8, value: u32) -> Word {
+        let word = self.writer.u32_type();
+        let value = self.writer.u32(value);
+        self.writer.splat_constant(word, value, lanes)
+    }
+
+    fn as_words(&mut self, value: Word, lanes: u8, kind: Kind) -> Word {
+        if kind == Kind::Unsigned {
+            return value;
+        }
+        let word = self.word_type(lanes);
+        self.op(Op::Bitcast, word, &[value])
+    }
+
+    /// Compares the bits below the sign with those of infinity.
+    fn compare_magnitude(&mut self, value: Word, lanes: u8, op: Op) -> Word {
+        let word = self.word_type(lanes);
+        let mask = self.words(lanes, 0x7fff_ffff);
+        let infinity = self.words(lanes, 0x7f80_0000);
+        let flag = self.writer.bool_type();
+        let flags = self.writer.vector_of(flag, lanes);
+        let bits = self.op(Op::Bitcast, word, &[value]);
+        let magnitude = self.op(Op::BitwiseAnd, word, &[bits, mask]);
+        self.op(op, flags, &[magnitude, infinity])
+    }
+
+    fn integer_dot(&mut self, values: &[Word], lanes: u8, ty: Word) -> Word {
+        let vector = self.writer.vector_of(ty, lanes);
+        let products = self.op(Op::IMul, vector, values);
+        let mut sum = 0;
+        for lane in 0..u32::from(lanes) {
+            let operands = vec![Operand::IdRef(products), Operand::LiteralBit32(lane)];
+            let product = self.op_with(Op::CompositeExtract, ty, operands);
+            sum = if lane == 0 { product } else { self.op(Op::IAdd, ty, &[sum, product]) };
+        }
+        sum
+    }
+
+    /// Applies `scalar` to every lane of a vector of words or floats.
+    fn each_lane(
+        &mut self,
+        values: &[Word; 1],
+        lanes: u8,
+        ty: Word,
+        scalar: impl Fn(&mut Self, Word) -> Word,
+    ) -> Word {
+        let [value] = *values;
+        if lanes == 1 {
+            return scalar(self, value);
+        }
+        let float = self.writer.f32_type();
+        let floats = self.writer.vector_of(float, lanes);
+        let from = if ty == floats { self.writer.u32_type() } else { float };
+        let mut parts = Vec::new();
+        for lane in 0..u32::from(lanes) {
+            let operands = vec![Operand::IdRef(value), Operand::LiteralBit32(lane)];
+            let part = self.op_with(Op::CompositeExtract, from, operands);
+            parts.push(scalar(self, part));
+        }
+        self.op(Op::CompositeConstruct, ty, &parts)
+    }
+
+    /// The `f32` that equals the half nearest to each lane of `value`, ties to even.
+    pub(super) fn round_to_half(&mut self, value: Word, lanes: u8) -> Word {
+        let float = self.writer.f32_type();
+        let floats = self.writer.vector_of(float, lanes);
+        let function = match self.writer.nearest_half {
+            Some(known) => known,
+            None => {
+                let id = self.writer.id();
+                self.writer.name(id, "nearest_half");
+                self.writer.nearest_half = Some(id);
+                id
+            }
+        };
+        if lanes == 1 {
+            return self.op(Op::FunctionCall, float, &[function, value]);
+        }
+        let mut parts = Vec::new();
+        for lane in 0..u32::from(lanes) {
+            let operands = vec![Operand::IdRef(value), Operand::LiteralBit32(lane)];
+            let part = self.op_with(Op::CompositeExtract, float, operands);
+            parts.push(self.op(Op::FunctionCall, float, &[function, part]));
+        }
+        self.op(Op::CompositeConstruct, floats, &parts)
+    }
+
+    /// Writes `nearest_half`, in integers, because SPIR-V leaves the rounding of conversions in registers to the driver.
+    ///
+    /// A half has 10 bits of mantissa, 13 fewer than an `f32`; below 2^-14 it is a multiple of 2^-24.
+    pub(super) fn write_nearest_half(mut self, id: Word) {
+        let float = self.writer.f32_type();
+        let word = self.writer.u32_type();
+        let flag = self.writer.bool_type();
+        let x = self.writer.id();
+        self.writer.name(x, "x");
+        let parameter = Instruction::new(Op::FunctionParameter, Some(float), Some(x), Vec::new());
+        let label = self.writer.id();
+        self.begin(label);
+        let bits = self.op(Op::Bitcast, word, &[x]);
+        let number = |this: &mut Self, value: u32| this.writer.u32(value);
+        let mask = number(&mut self, 0x7fff_ffff);
+        let magnitude = self.op(Op::BitwiseAnd, word, &[bits, mask]);
+        let sign = self.op(Op::BitwiseXor, word, &[bits, magnitude]);
+        // Normal halves: add just under half of the last place kept, one more if that place is odd, and cut.
+        let (thirteen, one, below) = (number(&mut self, 13), number(&mut self, 1), number(&mut self, 0xfff));
+        let last = self.op(Op::ShiftRightLogical, word, &[magnitude, thirteen]);
+        let odd = self.op(Op::BitwiseAnd, word, &[last, one]);
+        let raised = self.op(Op::IAdd, word, &[magnitude, below]);
+        let raised = self.op(Op::IAdd, word, &[raised, odd]);
+        let kept = number(&mut self, !0x1fff);
+        let normal = self.op(Op::BitwiseAnd, word, &[raised, kept]);
+        // Subnormal halves: the same, of the mantissa shifted to units of 2^-24.
+        let (places, top, most) = (number(&mut self, 23), number(&mut self, 126), number(&mut self, 25));
+        let exponent = self.op(Op::ShiftRightLogical, word, &[magnitude, places]);
+        let shift = self.op(Op::ISub, word, &[top, exponent]);
+        // Above 2^-14, where this is not used, the shift is clamped, too.
+        let shift = self.glsl(GLOp::UMin, word, &[shift, most]);
+        let shift = self.glsl(GLOp::UMax, word, &[shift, one]);
+        let (fraction, implicit) = (number(&mut self, 0x7f_ffff), number(&mut self, 0x80_0000));
+        let mantissa = self.op(Op::BitwiseAnd, word, &[magnitude, fraction]);
+        let mantissa = self.op(Op::BitwiseOr, word, &[mantissa, implicit]);
+        let last = self.op(Op::ShiftRightLogical, word, &[mantissa, shift]);
+        let odd = self.op(Op::BitwiseAnd, word, &[last, one]);
+        let before = self.op(Op::ISub, word, &[shift, one]);
+        let half = self.op(Op::ShiftLeftLogical, word, &[one, before]);
+        let below = self.op(Op::ISub, word, &[half, one]);
+        let raised = self.op(Op::IAdd, word, &[mantissa, below]);
+        let raised = self.op(Op::IAdd, word, &[raised, odd]);
+        let units = self.op(Op::ShiftRightLogical, word, &[raised, shift]);
+        let units = self.op(Op::ConvertUToF, float, &[units]);
+        let unit = self.writer.constant(float, (127 - 24) << 23);
+        let small = self.op(Op::FMul, float, &[units, unit]);
+        let small = self.op(Op::Bitcast, word, &[small]);
+        let (least, beyond, infinity) =
+            (number(&mut self, 0x3880_0000), number(&mut self, 0x477f_f000), number(&mut self, 0x7f80_0000));
+        let is_small = self.op(Op::ULessThan, flag, &[magnitude, least]);
+        let is_large = self.op(Op::UGreaterThanEqual, flag, &[magnitude, beyond]);
+        let is_nan = self.op(Op::UGreaterThan, flag, &[magnitude, infinity]);
+        let result = self.op(Op::Select, word, &[is_small, small, normal]);
+        let result = self.op(Op::Select, word, &[is_large, infinity, result]);
+        let result = self.op(Op::Select, word, &[is_nan, magnitude, result]);
+        let result = self.op(Op::BitwiseOr, word, &[result, sign]);
+        let result = self.op(Op::Bitcast, float, &[result]);
+        self.terminate(Op::ReturnValue, vec![Operand::IdRef(result)]);
+        self.finish(id, float, vec![Operand::IdRef(float), Operand::IdRef(float)], vec![parameter]);
+    }
+}
+
+/// The function of GLSL.std.450 that means the same.
+fn native(function: MathFunction, kind: Kind) -> Option<GLOp> {
+    use MathFunction as M;
+    Some(match (function, kind) {
+        (M::Abs, Kind::Float) => GLOp::FAbs,
+        (M::Abs, Kind::Signed) => GLOp::SAbs,
+        // The N forms give the number if one operand is a NaN.
+        (M::Min, Kind::Float) => GLOp::NMin,
+        (M::Min, Kind::Signed) => GLOp::SMin,
+        (M::Min, Kind::Unsigned) => GLOp::UMin,
+        (M::Max, Kind::Float) => GLOp::NMax,
+        (M::Max, Kind::Signed) => GLOp::SMax,
+        (M::Max, Kind::Unsigned) => GLOp::UMax,
+        (M::Signum, Kind::Signed) => GLOp::SSign,
+        (M::Floor, Kind::Float) => GLOp::Floor,
+        (M::Ceil, Kind::Float) => GLOp::Ceil,
+        (M::RoundTiesEven, Kind::Float) => GLOp::RoundEven,
+        (M::Trunc, Kind::Float) => GLOp::Trunc,
+        (M::Sqrt, Kind::Float) => GLOp::Sqrt,
+        (M::InverseSqrt, Kind::Float) => GLOp::InverseSqrt,
+        (M::Exp, Kind::Float) => GLOp::Exp,
+        (M::Exp2, Kind::Float) => GLOp::Exp2,
+        (M::Ln, Kind::Float) => GLOp::Log,
+        (M::Log2, Kind::Float) => GLOp::Log2,
+        (M::Powf, Kind::Float) => GLOp::Pow,
+        (M::Sin, Kind::Float) => GLOp::Sin,
+        (M::Cos, Kind::Float) => GLOp::Cos,
+        (M::Tan, Kind::Float) => GLOp::Tan,
+        (M::Tanh, Kind::Float) => GLOp::Tanh,
+        (M::Atan, Kind::Float) => GLOp::Atan,
+        (M::Atan2, Kind::Float) => GLOp::Atan2,
+        (M::MulAdd, Kind::Float) => GLOp::Fma,
+        _ => return None,
+    })
+}

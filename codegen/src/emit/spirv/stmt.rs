@@ -1,0 +1,439 @@
+//! Statements: structured control flow, barriers, atomics and subgroup operations.
+//!
+//! What follows a jump in a block is dead and is not written. A merge block that no path reaches ends in `OpUnreachable`.
+
+use rspirv::dr::Operand;
+use rspirv::spirv::{Capability, GroupOperation, LoopControl, MemorySemantics, Op, Scope, StorageClass, Word};
+
+use super::expr::{Kind, kind_of};
+use super::function::{FunctionWriter, Loop};
+use crate::emit::EmitError;
+use crate::ir::{
+    AtomicFunction, Block, Case, Expression, ExpressionKind, Handle, Local, Place, Statement, StatementKind,
+    SubgroupFunction,
+};
+
+/// A loop over a range.
+struct Range {
+    local: Handle<Local>,
+    start: Handle<Expression>,
+    end: Handle<Expression>,
+    step: Handle<Expression>,
+}
+
+impl FunctionWriter<'_, '_> {
+    /// Writes statements until the first that leaves the block.
+    pub(super) fn block(&mut self, block: &Block) -> Result<(), EmitError> {
+        for statement in block {
+            if !self.is_open() {
+                break;
+            }
+            self.statement(statement)?;
+        }
+        Ok(())
+    }
+
+    fn statement(&mut self, statement: &Statement) -> Result<(), EmitError> {
+        match &statement.kind {
+            StatementKind::Let { local, value } => self.declare(*local, *value),
+            StatementKind::Store { place, value } => self.store(place, *value),
+            StatementKind::Evaluate(value) => match &self.function.expressions[*value].kind {
+                ExpressionKind::Call { function, arguments } => {
+                    // The type is that of the callee, which may give nothing.
+                    let ty = match self.writer.lowered.module.functions[*function].result {
+                        Some(ty) => self.value_type(ty)?,
+                        None => self.void(),
+                    };
+                    self.call(*function, arguments, ty).map(|_| ())
+                }
+                _ => self.value(*value).map(|_| ()),
+            },
+            StatementKind::If { condition, accept, reject, .. } => self.choose(*condition, accept, reject),
+            StatementKind::Switch { selector, cases, default } => self.switch(*selector, cases, default),
+            StatementKind::For { local, start, end, step, body, .. } => {
+                self.range(&Range { local: *local, start: *start, end: *end, step: *step }, body)
+            }
+            StatementKind::While { condition, body } => self.repeat(Some(*condition), body),
+            StatementKind::Loop { body } => self.repeat(None, body),
+            StatementKind::Break => self.leave("break", |target| target.merge),
+            StatementKind::Continue => self.leave("continue", |target| target.next),
+            StatementKind::Return(value) => {
+                match value {
+                    Some(value) => {
+                        let value = self.value(*value)?;
+                        self.terminate(Op::ReturnValue, vec![Operand::IdRef(value)]);
+                    }
+                    None => self.terminate(Op::Return, Vec::new()),
+                }
+                Ok(())
+            }
+            StatementKind::Barrier => {
+                self.barrier();
+                Ok(())
+            }
+            StatementKind::UniformLoad { result, place } => {
+                self.barrier();
+                let value = self.load(place)?;
+                self.barrier();
+                self.define(*result, value)
+            }
+            StatementKind::Atomic { result, place, function, value, compare } => {
+                let value = self.atomic(*function, place, *value, *compare)?;
+                match result {
+                    Some(result) => self.define(*result, value),
+                    None => Ok(()),
+                }
+            }
+            StatementKind::Subgroup { result, function, value, lane } => {
+                let value = self.subgroup(*function, *value, *lane)?;
+                self.define(*result, value)
+            }
+        }
+    }
+
+    fn declare(&mut self, local: Handle<Local>, value: Option<Handle<Expression>>) -> Result<(), EmitError> {
+        if self.is_variable(local) {
+            self.local_variable(local)?;
+        }
+        match value {
+            Some(value) => {
+                let value = self.value(value)?;
+                self.define(local, value)
+            }
+            None => Ok(()),
+        }
+    }
+
+    /// Gives a local its value.
+    fn define(&mut self, local: Handle<Local>, value: Word) -> Result<(), EmitError> {
+        if self.is_variable(local) {
+            let variable = self.local_variable(local)?;
+            self.effect(Op::Store, vec![Operand::IdRef(variable), Operand::IdRef(value)]);
+        } else {
+            let function = self.function;
+            self.writer.name_value(value, &function.locals[local].name);
+            self.values.insert(local, value);
+        }
+        Ok(())
+    }
+
+    fn leave(&mut self, what: &str, target: impl Fn(&Loop) -> Word) -> Result<(), EmitError> {
+        let Some(target) = self.loops.last().map(target) else {
+            return Err(self.writer.fail(format!("a `{what}` outside of any loop")));
+        };
+        self.branch(target);
+        Ok(())
+    }
+
+    fn choose(&mut self, condition: Handle<Expression>, accept: &Block, reject: &Block) -> Result<(), EmitError> {
+        let condition = self.value(condition)?;
+        let (yes, merge) = (self.writer.id(), self.writer.id());
+        let no = if reject.is_empty() { merge } else { self.writer.id() };
+        self.select_branch(condition, yes, no, merge);
+        self.begin(yes);
+        self.block(accept)?;
+        let mut reached = self.is_open() || reject.is_empty();
+        self.branch_if_open(merge);
+        if !reject.is_empty() {
+            self.begin(no);
+            self.block(reject)?;
+            reached |= self.is_open();
+            self.branch_if_open(merge);
+        }
+        self.merge(merge, reached);
+        Ok(())
+    }
+
+    /// Starts a merge block; one that is not reached ends at once.
+    fn merge(&mut self, label: Word, reached: bool) {
+        self.begin(label);
+        if !reached {
+            self.terminate(Op::Unreachable, Vec::new());
+        }
+    }
+
+    fn switch(&mut self, selector: Handle<Expression>, cases: &[Case], default: &Block) -> Result<(), EmitError> {
+        let selector = self.value(selector)?;
+        let merge = self.writer.id();
+        let otherwise = if default.is_empty() { merge } else { self.writer.id() };
+        let mut operands = vec![Operand::IdRef(selector), Operand::IdRef(otherwise)];
+        let mut labels = Vec::new();
+        for case in cases {
+            let label = self.writer.id();
+            labels.push(label);
+            for value in &case.values {
+                operands.push(Operand::LiteralBit32(*value));
+                operands.push(Operand::IdRef(label));
+            }
+        }
+        self.selection_merge(merge);
+        self.terminate(Op::Switch, operands);
+        let mut reached = default.is_empty();
+        for (case, label) in cases.iter().zip(labels) {
+            self.begin(label);
+            self.block(&case.body)?;
+            reached |= self.is_open();
+            self.branch_if_open(merge);
+        }
+        if !default.is_empty() {
+            self.begin(otherwise);
+            self.block(default)?;
+            reached |= self.is_open();
+            self.branch_if_open(merge);
+        }
+        self.merge(merge, reached);
+        Ok(())
+    }
+
+    fn loop_merge(&mut self, merge: Word, next: Word) {
+        let control = Operand::LoopControl(LoopControl::NONE);
+        self.effect(Op::LoopMerge, vec![Operand::IdRef(merge), Operand::IdRef(next), control]);
+    }
+
+    /// Runs a body inside a loop.
+    fn body(&mut self, merge: Word, next: Word, body: &Block) -> Result<(), EmitError> {
+        self.loops.push(Loop { merge, next });
+        let written = self.block(body);
+        self.loops.pop();
+        written?;
+        self.branch_if_open(next);
+        if self.loops.is_empty() {
+            self.settle_barriers();
+        }
+        Ok(())
+    }
+
+    /// `while` with a condition, `loop` without.
+    fn repeat(&mut self, condition: Option<Handle<Expression>>, body: &Block) -> Result<(), EmitError> {
+        let [header, start, next, merge] = [(); 4].map(|()| self.writer.id());
+        self.branch(header);
+        self.begin(header);
+        self.loop_merge(merge, next);
+        self.branch(start);
+        self.begin(start);
+        if let Some(condition) = condition {
+            let condition = self.value(condition)?;
+            let inside = self.writer.id();
+            self.branch_conditional(condition, inside, merge);
+            self.begin(inside);
+        }
+        self.body(merge, next, body)?;
+        self.begin(next);
+        self.branch(header);
+        self.merge(merge, condition.is_some() || breaks(body));
+        Ok(())
+    }
+
+    fn range(&mut self, range: &Range, body: &Block) -> Result<(), EmitError> {
+        let function = self.function;
+        let kind = self.kind(range.start)?;
+        let ty = self.value_type(function.locals[range.local].ty)?;
+        let flag = self.writer.bool_type();
+        let known_step = self.known_number(range.step);
+        let start = self.value(range.start)?;
+        let end = self.value(range.end)?;
+        let one = self.writer.constant(ty, 1);
+        let step = match known_step {
+            Some(0 | 1) => one,
+            Some(_) => self.value(range.step)?,
+            None => {
+                // A step of 0 is taken as 1; steps are positive, so this is right for signed ones.
+                let step = self.value(range.step)?;
+                self.glsl(rspirv::spirv::GLOp::UMax, ty, &[step, one])
+            }
+        };
+        let before = self.label();
+        let [header, inside, next, merge, advanced] = [(); 5].map(|()| self.writer.id());
+        self.branch(header);
+        self.begin(header);
+        let index = self.phi(ty, [(start, before), (advanced, next)]);
+        let compare = if kind == Kind::Signed { Op::SLessThan } else { Op::ULessThan };
+        let more = self.op(compare, flag, &[index, end]);
+        self.loop_merge(merge, next);
+        self.branch_conditional(more, inside, merge);
+        self.begin(inside);
+        self.define(range.local, index)?;
+        self.body(merge, next, body)?;
+        self.begin(next);
+        if step == one {
+            self.op_as(Op::IAdd, ty, advanced, &[index, one]);
+        } else {
+            // The last step must not wrap around: it goes to the end, where nothing more runs.
+            let left = self.op(Op::ISub, ty, &[end, index]);
+            let fits = self.op(Op::UGreaterThan, flag, &[left, step]);
+            let sum = self.op(Op::IAdd, ty, &[index, step]);
+            self.op_as(Op::Select, ty, advanced, &[fits, sum, end]);
+        }
+        self.branch(header);
+        self.merge(merge, true);
+        Ok(())
+    }
+
+    /// A workgroup barrier.
+    fn barrier(&mut self) {
+        let position = self.position();
+        let orders_buffers = self.touched || !self.is_entry;
+        let semantics = self.semantics(orders_buffers);
+        let scope = self.writer.u32(Scope::Workgroup as u32);
+        self.effect(
+            Op::ControlBarrier,
+            vec![Operand::IdScope(scope), Operand::IdScope(scope), Operand::IdMemorySemantics(semantics)],
+        );
+        if !orders_buffers && !self.loops.is_empty() {
+            self.pending_barriers.push(position);
+        }
+    }
+
+    /// What a barrier orders. Ordering buffers costs caches, so it is left out where no access to a written buffer comes before.
+    fn semantics(&mut self, orders_buffers: bool) -> Word {
+        let mut semantics = MemorySemantics::ACQUIRE_RELEASE
+            | MemorySemantics::WORKGROUP_MEMORY
+            | MemorySemantics::MAKE_AVAILABLE
+            | MemorySemantics::MAKE_VISIBLE;
+        if orders_buffers {
+            semantics |= MemorySemantics::UNIFORM_MEMORY;
+        }
+        self.writer.u32(semantics.bits())
+    }
+
+    /// Once the outermost loop is written, its barriers know what comes before them in the next round.
+    fn settle_barriers(&mut self) {
+        let pending = std::mem::take(&mut self.pending_barriers);
+        if !self.touched {
+            return;
+        }
+        let semantics = self.semantics(true);
+        for position in pending {
+            if let Some(operand) = self.instruction_at(position).and_then(|barrier| barrier.operands.last_mut()) {
+                *operand = Operand::IdMemorySemantics(semantics);
+            }
+        }
+    }
+
+    fn atomic(
+        &mut self,
+        function: AtomicFunction,
+        place: &Place,
+        value: Option<Handle<Expression>>,
+        compare: Option<Handle<Expression>>,
+    ) -> Result<Word, EmitError> {
+        use AtomicFunction as A;
+        let given = match value {
+            Some(value) => Some((self.value(value)?, self.kind(value)?)),
+            None => None,
+        };
+        let compare = match compare {
+            Some(compare) => Some(self.value(compare)?),
+            None => None,
+        };
+        let signed = given.is_some_and(|(_, kind)| kind == Kind::Signed);
+        let op = match function {
+            A::Load => Op::AtomicLoad,
+            A::Store => Op::AtomicStore,
+            A::Add => Op::AtomicIAdd,
+            A::Subtract => Op::AtomicISub,
+            A::Min if signed => Op::AtomicSMin,
+            A::Min => Op::AtomicUMin,
+            A::Max if signed => Op::AtomicSMax,
+            A::Max => Op::AtomicUMax,
+            A::And => Op::AtomicAnd,
+            A::Or => Op::AtomicOr,
+            A::Xor => Op::AtomicXor,
+            A::Exchange => Op::AtomicExchange,
+            A::CompareExchange => Op::AtomicCompareExchange,
+        };
+        if given.is_none() != (function == A::Load) || compare.is_some() != (function == A::CompareExchange) {
+            return Err(self.writer.fail(format!("an atomic {function:?} with the wrong operands")));
+        }
+        self.with_pointer(place, |this, pointer, class, ty| {
+            let scope = if class == StorageClass::Workgroup { Scope::Workgroup } else { Scope::QueueFamily };
+            let scope = this.writer.u32(scope as u32);
+            let relaxed = this.writer.u32(MemorySemantics::RELAXED.bits());
+            let mut operands =
+                vec![Operand::IdRef(pointer), Operand::IdScope(scope), Operand::IdMemorySemantics(relaxed)];
+            if compare.is_some() {
+                operands.push(Operand::IdMemorySemantics(relaxed));
+            }
+            operands.extend(given.map(|(value, _)| Operand::IdRef(value)));
+            operands.extend(compare.map(Operand::IdRef));
+            if op == Op::AtomicStore {
+                this.effect(op, operands);
+                return 0;
+            }
+            this.op_with(op, ty, operands)
+        })
+    }
+
+    fn subgroup(
+        &mut self,
+        function: SubgroupFunction,
+        value: Handle<Expression>,
+        lane: Option<Handle<Expression>>,
+    ) -> Result<Word, EmitError> {
+        use SubgroupFunction as S;
+        let ty = self.value_type(self.function.expressions[value].ty)?;
+        let kind = kind_of(self.type_of(value)).ok_or_else(|| self.writer.fail("a subgroup operation on no number"))?;
+        let value = self.value(value)?;
+        let known_lane = lane.and_then(|lane| self.known_number(lane));
+        let lane = match lane {
+            Some(lane) => Some(self.value(lane)?),
+            None => None,
+        };
+        let op = match (function, kind) {
+            (S::Add, Kind::Float) => Op::GroupNonUniformFAdd,
+            (S::Add, Kind::Signed | Kind::Unsigned) => Op::GroupNonUniformIAdd,
+            (S::Max, Kind::Float) => Op::GroupNonUniformFMax,
+            (S::Max, Kind::Signed) => Op::GroupNonUniformSMax,
+            (S::Max, Kind::Unsigned) => Op::GroupNonUniformUMax,
+            (S::Min, Kind::Float) => Op::GroupNonUniformFMin,
+            (S::Min, Kind::Signed) => Op::GroupNonUniformSMin,
+            (S::Min, Kind::Unsigned) => Op::GroupNonUniformUMin,
+            // A lane that is not a constant would need the feature subgroupBroadcastDynamicId.
+            (S::Broadcast, _) if known_lane.is_some() => Op::GroupNonUniformBroadcast,
+            (S::Broadcast | S::Shuffle, _) => Op::GroupNonUniformShuffle,
+            (S::ShuffleXor, _) => Op::GroupNonUniformShuffleXor,
+            (S::Add | S::Max | S::Min, Kind::Bool) => {
+                return Err(self.writer.fail(format!("a subgroup {function:?} of `bool`")));
+            }
+        };
+        self.writer.capability(Capability::GroupNonUniform);
+        self.writer.capability(match op {
+            Op::GroupNonUniformBroadcast => Capability::GroupNonUniformBallot,
+            Op::GroupNonUniformShuffle | Op::GroupNonUniformShuffleXor => Capability::GroupNonUniformShuffle,
+            _ => Capability::GroupNonUniformArithmetic,
+        });
+        let scope = self.writer.u32(Scope::Subgroup as u32);
+        let mut operands = vec![Operand::IdScope(scope)];
+        if !function.takes_lane() {
+            operands.push(Operand::GroupOperation(GroupOperation::Reduce));
+        }
+        operands.push(Operand::IdRef(value));
+        if function.takes_lane() {
+            let Some(lane) = lane else {
+                return Err(self.writer.fail(format!("a subgroup {function:?} without a lane")));
+            };
+            operands.push(Operand::IdRef(lane));
+        }
+        Ok(self.op_with(op, ty, operands))
+    }
+}
+
+/// Whether a `break` of this loop stands in its body.
+fn breaks(body: &Block) -> bool {
+    body.iter().any(|statement| match &statement.kind {
+        StatementKind::Break => true,
+        StatementKind::If { accept, reject, .. } => breaks(accept) || breaks(reject),
+        StatementKind::Switch { cases, default, .. } => breaks(default) || cases.iter().any(|case| breaks(&case.body)),
+        // A break in there leaves that loop.
+        StatementKind::For { .. } | StatementKind::While { .. } | StatementKind::Loop { .. } => false,
+        StatementKind::Let { .. }
+        | StatementKind::Store { .. }
+        | StatementKind::Evaluate(_)
+        | StatementKind::Continue
+        | StatementKind::Return(_)
+        | StatementKind::Barrier
+        | StatementKind::UniformLoad { .. }
+        | StatementKind::Atomic { .. }
+        | StatementKind::Subgroup { .. } => false,
+    })
+}

@@ -1,0 +1,252 @@
+//! Types and constants: the form that values have, and the form that they have in storage buffers.
+
+use rspirv::dr::Operand;
+use rspirv::spirv::{Decoration, Op, StorageClass, Word};
+
+use super::module::Writer;
+use crate::emit::EmitError;
+use crate::ir::{Handle, Literal, Scalar, Struct, Type};
+use crate::layout;
+
+impl Writer<'_> {
+    /// `OpTypeBool`
+    pub(super) fn bool_type(&mut self) -> Word {
+        self.global(Op::TypeBool, None, Vec::new())
+    }
+
+    /// A 32-bit unsigned integer: `u32`, `usize`, enums, and what holds a `bool` in the parameter block.
+    pub(super) fn u32_type(&mut self) -> Word {
+        self.global(Op::TypeInt, None, vec![Operand::LiteralBit32(32), Operand::LiteralBit32(0)])
+    }
+
+    /// A 32-bit signed integer.
+    pub(super) fn i32_type(&mut self) -> Word {
+        self.global(Op::TypeInt, None, vec![Operand::LiteralBit32(32), Operand::LiteralBit32(1)])
+    }
+
+    /// A 32-bit float.
+    pub(super) fn f32_type(&mut self) -> Word {
+        self.global(Op::TypeFloat, None, vec![Operand::LiteralBit32(32)])
+    }
+
+    /// The scalar as a value: halves are held as `f32`, which represents each of them.
+    pub(super) fn scalar_type(&mut self, scalar: Scalar) -> Result<Word, EmitError> {
+        match scalar {
+            Scalar::Bool => Ok(self.bool_type()),
+            Scalar::I32 => Ok(self.i32_type()),
+            Scalar::U32 | Scalar::Index => Ok(self.u32_type()),
+            Scalar::F16 | Scalar::F32 => Ok(self.f32_type()),
+            Scalar::Generic(_) => Err(self.fail("a type parameter is left in an instance")),
+        }
+    }
+
+    /// A vector of `lanes` lanes of that type, or the type itself for one lane.
+    pub(super) fn vector_of(&mut self, scalar: Word, lanes: u8) -> Word {
+        if lanes == 1 {
+            return scalar;
+        }
+        self.global(Op::TypeVector, None, vec![Operand::IdRef(scalar), Operand::LiteralBit32(lanes.into())])
+    }
+
+    /// The type that values have, in registers, locals and workgroup memory.
+    pub(super) fn value_type(&mut self, ty: &Type) -> Result<Word, EmitError> {
+        if let Some(known) = self.value_types.get(ty) {
+            return Ok(*known);
+        }
+        let id = match ty {
+            Type::Scalar(scalar) => self.scalar_type(*scalar)?,
+            Type::Enum(_) => self.u32_type(),
+            Type::Vector { lanes, scalar } => {
+                let scalar = self.scalar_type(*scalar)?;
+                self.vector_of(scalar, *lanes)
+            }
+            Type::Array { element, length } => {
+                let element = self.ir(*element);
+                let element = self.value_type(element)?;
+                self.array_of(element, length.literal().unwrap_or(0))?
+            }
+            Type::Struct(handle) => {
+                let mut fields = Vec::new();
+                for (_, field) in &self.lowered.module.structs[*handle].fields {
+                    let field = self.ir(*field);
+                    fields.push(Operand::IdRef(self.value_type(field)?));
+                }
+                self.named_struct(*handle, fields)
+            }
+        };
+        self.value_types.insert(ty.clone(), id);
+        Ok(id)
+    }
+
+    /// An array without a stride.
+    pub(super) fn array_of(&mut self, element: Word, length: u32) -> Result<Word, EmitError> {
+        let operands = self.array_operands(element, length)?;
+        Ok(self.global(Op::TypeArray, None, operands))
+    }
+
+    fn array_operands(&mut self, element: Word, length: u32) -> Result<Vec<Operand>, EmitError> {
+        if length == 0 {
+            return Err(self.fail("an array has no elements or no known length"));
+        }
+        let length = self.u32(length);
+        Ok(vec![Operand::IdRef(element), Operand::IdRef(length)])
+    }
+
+    fn named_struct(&mut self, handle: Handle<Struct>, fields: Vec<Operand>) -> Word {
+        let id = self.unique(Op::TypeStruct, None, fields);
+        let structure = &self.lowered.module.structs[handle];
+        self.name(id, &structure.name);
+        for (index, (name, _)) in structure.fields.iter().enumerate() {
+            self.name_member(id, index as u32, name);
+        }
+        id
+    }
+
+    /// The type as it lies in a storage buffer, with offsets and strides.
+    pub(super) fn memory_type(&mut self, ty: &Type) -> Result<Word, EmitError> {
+        if let Some(known) = self.memory_types.get(ty) {
+            return Ok(*known);
+        }
+        let id = match ty {
+            Type::Scalar(Scalar::Bool) => return Err(self.fail("a buffer holds `bool`")),
+            Type::Scalar(Scalar::F16) => self.half_type(),
+            Type::Scalar(_) | Type::Enum(_) => self.value_type(ty)?,
+            Type::Vector { lanes: 3, scalar } => {
+                let element = self.memory_type(&Type::Scalar(*scalar))?;
+                self.strided_array(element, 3, scalar.bytes().unwrap_or(4))?
+            }
+            Type::Vector { lanes, scalar } => {
+                let scalar = self.memory_type(&Type::Scalar(*scalar))?;
+                self.vector_of(scalar, *lanes)
+            }
+            Type::Array { element, length } => {
+                let stride = self.size_of(self.ir(*element))?;
+                let element = self.ir(*element);
+                let element = self.memory_type(element)?;
+                self.strided_array(element, length.literal().unwrap_or(0), stride)?
+            }
+            Type::Struct(handle) => {
+                let offsets = layout::field_offsets(&self.lowered.module, *handle)
+                    .ok_or_else(|| self.fail("a buffer holds a struct without a memory layout"))?;
+                let mut fields = Vec::new();
+                for (_, field) in &self.lowered.module.structs[*handle].fields {
+                    let field = self.ir(*field);
+                    fields.push(Operand::IdRef(self.memory_type(field)?));
+                }
+                let id = self.named_struct(*handle, fields);
+                for (index, offset) in offsets.into_iter().enumerate() {
+                    self.decorate_offset(id, index as u32, offset);
+                }
+                id
+            }
+        };
+        self.memory_types.insert(ty.clone(), id);
+        Ok(id)
+    }
+
+    /// An array with a stride in bytes, for memory with an explicit layout.
+    pub(super) fn strided_array(&mut self, element: Word, length: u32, stride: u32) -> Result<Word, EmitError> {
+        if let Some(known) = self.strided.get(&(element, length, stride)) {
+            return Ok(*known);
+        }
+        let operands = self.array_operands(element, length)?;
+        let id = self.unique(Op::TypeArray, None, operands);
+        self.decorate(id, Decoration::ArrayStride, &[Operand::LiteralBit32(stride)]);
+        self.strided.insert((element, length, stride), id);
+        Ok(id)
+    }
+
+    /// Bytes from one element of that type to the next.
+    pub(super) fn size_of(&self, ty: &Type) -> Result<u32, EmitError> {
+        let module = &self.lowered.module;
+        let known = module.types.iter().find(|(_, known)| *known == ty);
+        let layout = match (known, ty) {
+            (Some((handle, _)), _) => layout::of(module, handle).map(|layout| layout.size),
+            (None, Type::Scalar(scalar)) => scalar.bytes(),
+            (None, Type::Vector { lanes, scalar }) => scalar.bytes().map(|bytes| bytes * u32::from(*lanes)),
+            (None, _) => None,
+        };
+        layout.ok_or_else(|| self.fail("a buffer holds a type without a memory layout"))
+    }
+
+    /// A pointer type.
+    pub(super) fn pointer(&mut self, class: StorageClass, to: Word) -> Word {
+        self.global(Op::TypePointer, None, vec![Operand::StorageClass(class), Operand::IdRef(to)])
+    }
+
+    /// A `u32` constant.
+    pub(super) fn u32(&mut self, value: u32) -> Word {
+        let ty = self.u32_type();
+        self.global(Op::Constant, Some(ty), vec![Operand::LiteralBit32(value)])
+    }
+
+    /// A constant of a 32-bit type, by its bits.
+    pub(super) fn constant(&mut self, ty: Word, bits: u32) -> Word {
+        self.global(Op::Constant, Some(ty), vec![Operand::LiteralBit32(bits)])
+    }
+
+    /// Zero bits of any value type.
+    pub(super) fn zero(&mut self, ty: Word) -> Word {
+        self.global(Op::ConstantNull, Some(ty), Vec::new())
+    }
+
+    /// A constant of the IR.
+    pub(super) fn literal(&mut self, literal: Literal) -> Result<Word, EmitError> {
+        match literal {
+            Literal::Bool(value) => {
+                let ty = self.bool_type();
+                let op = if value { Op::ConstantTrue } else { Op::ConstantFalse };
+                Ok(self.global(op, Some(ty), Vec::new()))
+            }
+            Literal::I32(value) => {
+                let ty = self.i32_type();
+                Ok(self.constant(ty, value.cast_unsigned()))
+            }
+            Literal::U32(value) | Literal::Index(value) => Ok(self.u32(value)),
+            Literal::F16(bits) => {
+                let ty = self.f32_type();
+                Ok(self.constant(ty, half_as_f32(bits).to_bits()))
+            }
+            Literal::F32(value) => {
+                let ty = self.f32_type();
+                Ok(self.constant(ty, value.to_bits()))
+            }
+            Literal::Generic { .. } => Err(self.fail("a generic literal is left in an instance")),
+        }
+    }
+
+    /// A vector constant whose lanes are all `value`, or `value` for one lane.
+    pub(super) fn splat_constant(&mut self, scalar_type: Word, value: Word, lanes: u8) -> Word {
+        if lanes == 1 {
+            return value;
+        }
+        let ty = self.vector_of(scalar_type, lanes);
+        self.global(Op::ConstantComposite, Some(ty), vec![Operand::IdRef(value); lanes.into()])
+    }
+}
+
+/// The `f32` that equals a half, given by its bits.
+fn half_as_f32(bits: u16) -> f32 {
+    let sign = u32::from(bits & 0x8000) << 16;
+    let magnitude = u32::from(bits & 0x7fff);
+    let widened = match magnitude {
+        0x7c00.. => 0x7f80_0000 | (magnitude & 0x3ff) << 13,
+        0x0400.. => (magnitude << 13) + ((127 - 15) << 23),
+        // Subnormal: a multiple of 2^-24, exact in f32.
+        _ => (magnitude as f32 * f32::from_bits((127 - 24) << 23)).to_bits(),
+    };
+    f32::from_bits(sign | widened)
+}
+
+#[cfg(test)]
+mod tests {
+    #[test]
+    fn halves_widen_exactly() {
+        let cases = [(0u16, 0.0f32), (0x3c00, 1.0), (0xc000, -2.0), (0x7bff, 65504.0), (0x0001, 5.960_464_5e-8)];
+        for (bits, value) in cases {
+            assert_eq!(super::half_as_f32(bits).to_bits(), value.to_bits(), "{bits:#x}");
+        }
+        assert_eq!(super::half_as_f32(0xfc00), f32::NEG_INFINITY);
+        assert!(super::half_as_f32(0x7e00).is_nan());
+    }
+}
