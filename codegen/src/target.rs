@@ -11,7 +11,7 @@ use serde::{Deserialize, Serialize};
 pub enum Target {
     /// WebGPU shading language, run by wgpu and browsers.
     Wgsl,
-    /// SPIR-V 1.3 with the Vulkan memory model, run by Vulkan.
+    /// SPIR-V 1.5 (Vulkan 1.2 and later) with the Vulkan memory model, which that version contains.
     Spirv,
     /// CUDA C without headers, compiled by NVRTC.
     Cuda,

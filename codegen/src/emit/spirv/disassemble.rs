@@ -9,7 +9,7 @@ use std::fmt::Write;
 
 use rspirv::binary::Disassemble;
 use rspirv::dr::{Function, Instruction, Module, Operand, load_words};
-use rspirv::spirv::{Decoration, GLOp, MemorySemantics, Op, Word};
+use rspirv::spirv::{Decoration, GlslStd450Op, MemorySemantics, Op, Word};
 
 /// The text of a module; a comment that says why, if the words are no module.
 pub fn disassemble(words: &[u32]) -> String {
@@ -281,7 +281,7 @@ impl<'m> Text<'m> {
             Operand::LiteralBit32(value) => value.to_string(),
             Operand::LiteralString(value) => format!("\"{}\"", value.replace('\\', "\\\\").replace('"', "\\\"")),
             Operand::LiteralExtInstInteger(number) => {
-                GLOp::from_u32(*number).map_or_else(|| number.to_string(), |function| format!("{function:?}"))
+                GlslStd450Op::from_u32(*number).map_or_else(|| number.to_string(), |function| format!("{function:?}"))
             }
             Operand::Decoration(decoration) => {
                 let decoration: &Decoration = decoration;

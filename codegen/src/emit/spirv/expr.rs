@@ -372,14 +372,14 @@ impl<'a> FunctionWriter<'_, 'a> {
             (true, true) => return Ok(value_id),
             (true, false) if *from == pair && lanes_of(to) == 1 => {
                 let word = self.writer.u32_type();
-                let packed = self.glsl(rspirv::spirv::GLOp::PackHalf2x16, word, &[value_id]);
+                let packed = self.glsl(rspirv::spirv::GlslStd450Op::PackHalf2x16, word, &[value_id]);
                 return Ok(if word == ty { packed } else { self.op(Op::Bitcast, ty, &[packed]) });
             }
             (false, true) if *to == pair && lanes_of(from) == 1 => {
                 let word = self.writer.u32_type();
                 let from = self.writer.value_type(from)?;
                 let bits = if from == word { value_id } else { self.op(Op::Bitcast, word, &[value_id]) };
-                return Ok(self.glsl(rspirv::spirv::GLOp::UnpackHalf2x16, ty, &[bits]));
+                return Ok(self.glsl(rspirv::spirv::GlslStd450Op::UnpackHalf2x16, ty, &[bits]));
             }
             (false, false) => {}
             (true, false) | (false, true) => {

@@ -391,7 +391,7 @@ impl<'w, 'a> FunctionWriter<'w, 'a> {
             let rest = self.prologue_op(Op::UMod, word, &[limit, packed]);
             let one = self.writer.u32(1);
             let extra = self.writer.glsl();
-            let min = rspirv::spirv::GLOp::UMin as u32;
+            let min = rspirv::spirv::GlslStd450Op::UMin as u32;
             let operands = vec![
                 Operand::IdRef(extra),
                 Operand::LiteralExtInstInteger(min),

@@ -1,7 +1,7 @@
 //! The mathematical functions that lowering leaves: those of GLSL.std.450, and those that are made of bits.
 
 use rspirv::dr::{Instruction, Operand};
-use rspirv::spirv::{GLOp, Op, Word};
+use rspirv::spirv::{GlslStd450Op as Glsl, Op, Word};
 
 use super::expr::{Kind, lanes_of};
 use super::function::FunctionWriter;
@@ -10,7 +10,7 @@ use crate::ir::{Expression, Handle, MathFunction};
 
 impl FunctionWriter<'_, '_> {
     /// A function of GLSL.std.450.
-    pub(super) fn glsl(&mut self, function: GLOp, ty: Word, arguments: &[Word]) -> Word {
+    pub(super) fn glsl(&mut self, function: Glsl, ty: Word, arguments: &[Word]) -> Word {
         let set = self.writer.glsl();
         let mut operands = vec![Operand::IdRef(set), Operand::LiteralExtInstInteger(function as u32)];
         operands.extend(arguments.iter().map(|id| Operand::IdRef(*id)));
@@ -41,9 +41,9 @@ impl FunctionWriter<'_, '_> {
         Ok(match (function, kind) {
             (M::Clamp, Kind::Float | Kind::Signed | Kind::Unsigned) => {
                 let (least, most) = match kind {
-                    Kind::Float => (GLOp::NMax, GLOp::NMin),
-                    Kind::Signed => (GLOp::SMax, GLOp::SMin),
-                    Kind::Unsigned | Kind::Bool => (GLOp::UMax, GLOp::UMin),
+                    Kind::Float => (Glsl::NMax, Glsl::NMin),
+                    Kind::Signed => (Glsl::SMax, Glsl::SMin),
+                    Kind::Unsigned | Kind::Bool => (Glsl::UMax, Glsl::UMin),
                 };
                 let raised = self.glsl(least, ty, &[x, values[1]]);
                 self.glsl(most, ty, &[raised, values[2]])
@@ -71,20 +71,20 @@ impl FunctionWriter<'_, '_> {
             (M::LeadingZeros, Kind::Signed | Kind::Unsigned) => {
                 // FindUMsb is -1 for 0.
                 let bits = self.as_words(x, lanes, kind);
-                let highest = self.glsl(GLOp::FindUMsb, ty, &[bits]);
+                let highest = self.glsl(Glsl::FindUMsb, ty, &[bits]);
                 let top = self.words(lanes, 31);
                 self.op(Op::ISub, ty, &[top, highest])
             }
             (M::TrailingZeros, Kind::Signed | Kind::Unsigned) => {
                 let bits = self.as_words(x, lanes, kind);
-                let lowest = self.glsl(GLOp::FindILsb, ty, &[bits]);
+                let lowest = self.glsl(Glsl::FindILsb, ty, &[bits]);
                 let all = self.words(lanes, 32);
-                self.glsl(GLOp::UMin, ty, &[lowest, all])
+                self.glsl(Glsl::UMin, ty, &[lowest, all])
             }
             (M::UnpackHalf, Kind::Unsigned) => self.each_lane(&[x], lanes, ty, |this, lane| {
                 let float = this.writer.f32_type();
                 let pair = this.writer.vector_of(float, 2);
-                let both = this.glsl(GLOp::UnpackHalf2x16, pair, &[lane]);
+                let both = this.glsl(Glsl::UnpackHalf2x16, pair, &[lane]);
                 this.op_with(Op::CompositeExtract, float, vec![Operand::IdRef(both), Operand::LiteralBit32(0)])
             }),
             (M::PackHalf, Kind::Float) => {
@@ -94,7 +94,7 @@ impl FunctionWriter<'_, '_> {
                     let pair = this.writer.vector_of(float, 2);
                     let zero = this.writer.constant(float, 0);
                     let both = this.op(Op::CompositeConstruct, pair, &[lane, zero]);
-                    this.glsl(GLOp::PackHalf2x16, word, &[both])
+                    this.glsl(Glsl::PackHalf2x16, word, &[both])
                 })
             }
             _ => {
@@ -227,8 +227,8 @@ impl FunctionWriter<'_, '_> {
         let exponent = self.op(Op::ShiftRightLogical, word, &[magnitude, places]);
         let shift = self.op(Op::ISub, word, &[top, exponent]);
         // Above 2^-14, where this is not used, the shift is clamped, too.
-        let shift = self.glsl(GLOp::UMin, word, &[shift, most]);
-        let shift = self.glsl(GLOp::UMax, word, &[shift, one]);
+        let shift = self.glsl(Glsl::UMin, word, &[shift, most]);
+        let shift = self.glsl(Glsl::UMax, word, &[shift, one]);
         let (fraction, implicit) = (number(&mut self, 0x7f_ffff), number(&mut self, 0x80_0000));
         let mantissa = self.op(Op::BitwiseAnd, word, &[magnitude, fraction]);
         let mantissa = self.op(Op::BitwiseOr, word, &[mantissa, implicit]);
@@ -260,37 +260,37 @@ impl FunctionWriter<'_, '_> {
 }
 
 /// The function of GLSL.std.450 that means the same.
-fn native(function: MathFunction, kind: Kind) -> Option<GLOp> {
+fn native(function: MathFunction, kind: Kind) -> Option<Glsl> {
     use MathFunction as M;
     Some(match (function, kind) {
-        (M::Abs, Kind::Float) => GLOp::FAbs,
-        (M::Abs, Kind::Signed) => GLOp::SAbs,
+        (M::Abs, Kind::Float) => Glsl::FAbs,
+        (M::Abs, Kind::Signed) => Glsl::SAbs,
         // The N forms give the number if one operand is a NaN.
-        (M::Min, Kind::Float) => GLOp::NMin,
-        (M::Min, Kind::Signed) => GLOp::SMin,
-        (M::Min, Kind::Unsigned) => GLOp::UMin,
-        (M::Max, Kind::Float) => GLOp::NMax,
-        (M::Max, Kind::Signed) => GLOp::SMax,
-        (M::Max, Kind::Unsigned) => GLOp::UMax,
-        (M::Signum, Kind::Signed) => GLOp::SSign,
-        (M::Floor, Kind::Float) => GLOp::Floor,
-        (M::Ceil, Kind::Float) => GLOp::Ceil,
-        (M::RoundTiesEven, Kind::Float) => GLOp::RoundEven,
-        (M::Trunc, Kind::Float) => GLOp::Trunc,
-        (M::Sqrt, Kind::Float) => GLOp::Sqrt,
-        (M::InverseSqrt, Kind::Float) => GLOp::InverseSqrt,
-        (M::Exp, Kind::Float) => GLOp::Exp,
-        (M::Exp2, Kind::Float) => GLOp::Exp2,
-        (M::Ln, Kind::Float) => GLOp::Log,
-        (M::Log2, Kind::Float) => GLOp::Log2,
-        (M::Powf, Kind::Float) => GLOp::Pow,
-        (M::Sin, Kind::Float) => GLOp::Sin,
-        (M::Cos, Kind::Float) => GLOp::Cos,
-        (M::Tan, Kind::Float) => GLOp::Tan,
-        (M::Tanh, Kind::Float) => GLOp::Tanh,
-        (M::Atan, Kind::Float) => GLOp::Atan,
-        (M::Atan2, Kind::Float) => GLOp::Atan2,
-        (M::MulAdd, Kind::Float) => GLOp::Fma,
+        (M::Min, Kind::Float) => Glsl::NMin,
+        (M::Min, Kind::Signed) => Glsl::SMin,
+        (M::Min, Kind::Unsigned) => Glsl::UMin,
+        (M::Max, Kind::Float) => Glsl::NMax,
+        (M::Max, Kind::Signed) => Glsl::SMax,
+        (M::Max, Kind::Unsigned) => Glsl::UMax,
+        (M::Signum, Kind::Signed) => Glsl::SSign,
+        (M::Floor, Kind::Float) => Glsl::Floor,
+        (M::Ceil, Kind::Float) => Glsl::Ceil,
+        (M::RoundTiesEven, Kind::Float) => Glsl::RoundEven,
+        (M::Trunc, Kind::Float) => Glsl::Trunc,
+        (M::Sqrt, Kind::Float) => Glsl::Sqrt,
+        (M::InverseSqrt, Kind::Float) => Glsl::InverseSqrt,
+        (M::Exp, Kind::Float) => Glsl::Exp,
+        (M::Exp2, Kind::Float) => Glsl::Exp2,
+        (M::Ln, Kind::Float) => Glsl::Log,
+        (M::Log2, Kind::Float) => Glsl::Log2,
+        (M::Powf, Kind::Float) => Glsl::Pow,
+        (M::Sin, Kind::Float) => Glsl::Sin,
+        (M::Cos, Kind::Float) => Glsl::Cos,
+        (M::Tan, Kind::Float) => Glsl::Tan,
+        (M::Tanh, Kind::Float) => Glsl::Tanh,
+        (M::Atan, Kind::Float) => Glsl::Atan,
+        (M::Atan2, Kind::Float) => Glsl::Atan2,
+        (M::MulAdd, Kind::Float) => Glsl::Fma,
         _ => return None,
     })
 }

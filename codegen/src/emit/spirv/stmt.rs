@@ -239,7 +239,7 @@ impl FunctionWriter<'_, '_> {
             None => {
                 // A step of 0 is taken as 1; steps are positive, so this is right for signed ones.
                 let step = self.value(range.step)?;
-                self.glsl(rspirv::spirv::GLOp::UMax, ty, &[step, one])
+                self.glsl(rspirv::spirv::GlslStd450Op::UMax, ty, &[step, one])
             }
         };
         let before = self.label();
