@@ -207,6 +207,8 @@ pub enum Slot {
     Output(usize),
     /// That piece of scratch memory.
     Scratch(usize),
+    /// An empty slice, for an optional operand that is not there.
+    Empty,
 }
 
 /// The value of a kernel parameter.
