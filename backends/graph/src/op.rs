@@ -62,7 +62,6 @@ pub trait Op: fmt::Debug + Send + Sync + Any {
 }
 
 /// How the scheduler treats an op.
-#[derive(Clone, Copy)]
 pub enum OpKind<'a> {
     /// A tensor that somebody gives: an input, a param, a state.
     Leaf,
@@ -73,7 +72,7 @@ pub enum OpKind<'a> {
     /// The same elements, otherwise arranged.
     View(&'a dyn View),
     /// Work of its own, by one of several candidates, best first.
-    Kernels(&'a [Arc<dyn Candidate>]),
+    Kernels(Vec<Box<dyn Candidate + 'a>>),
 }
 
 /// The body of a map.
