@@ -1,0 +1,570 @@
+//! The whole text: helpers, the parameter block, functions, the body, its copies for each instruction set, and the entry.
+
+use std::collections::BTreeSet;
+use std::fmt::Write;
+
+use super::expr::{Class, Kernel, Scope};
+use super::plan::Plan;
+use super::regions::{Regions, uses};
+use super::stmt::{Leave, Out};
+use super::{inline, types};
+use crate::artefact::{GridKind, ParamScalar};
+use crate::emit::EmitError;
+use crate::ir::{Builtin, CallArgument, ExpressionKind, Function, Module, Root};
+use crate::layout;
+use crate::lower::Lowered;
+use crate::target::Target;
+
+/// What functions are called and what they need.
+pub(super) struct FunctionNames {
+    pub(super) name: String,
+    /// Whether it takes the context: it uses bindings, parameters, workgroup memory or builtins.
+    pub(super) context: bool,
+    /// Whether it gives the workgroup's invocations the same for the same arguments.
+    pub(super) uniform: bool,
+}
+
+/// Every name that is shared by the functions of a kernel.
+pub(super) struct Names {
+    pub(super) bindings: Vec<String>,
+    pub(super) workgroup: Vec<String>,
+    pub(super) params: Vec<String>,
+    pub(super) functions: Vec<FunctionNames>,
+    /// Whether invocations are one loop; otherwise they are three, because the kernel asks for positions along several axes.
+    pub(super) flat: bool,
+    used: BTreeSet<String>,
+    local_id: bool,
+    global_id: bool,
+    global: bool,
+    size: [u32; 3],
+}
+
+/// Names that the printed code uses for itself.
+const OWN: [&str; 38] = [
+    "lane", "global", "global_id", "local_id", "group", "group_id", "groups", "group_count", "base", "base_x", "limit",
+    "p", "first", "end", "last", "alive", "lane_x", "lane_y", "lane_z", "v", "a", "b", "c", "j", "i0", "i1", "i2", "i3",
+    "value", "old", "at", "compare", "context", "all", "other", "given", "asked", "from",
+];
+
+/// A name like `wanted` that is free and no keyword, and taken from here on.
+fn fresh(used: &mut BTreeSet<String>, wanted: &str) -> String {
+    let clean: String =
+        wanted.chars().map(|c| if c.is_ascii_alphanumeric() || c == '_' { c } else { '_' }).collect();
+    let mut base = if clean.starts_with(|c: char| c.is_ascii_alphabetic() || c == '_') && clean.trim_matches('_') != "" {
+        clean
+    } else {
+        format!("value{clean}")
+    };
+    if syn::parse_str::<syn::Ident>(&base).is_err() {
+        base.push('_');
+    }
+    let mut name = base.clone();
+    let mut count = 0;
+    while !used.insert(name.clone()) {
+        count += 1;
+        name = format!("{base}_{count}");
+    }
+    name
+}
+
+impl Names {
+    fn new(module: &Module, lowered: &Lowered, entry: &Function) -> Self {
+        let mut used: BTreeSet<String> = OWN.iter().map(|name| (*name).to_owned()).collect();
+        let bindings = module.bindings.iter().map(|binding| fresh(&mut used, &binding.name)).collect();
+        let workgroup = module.workgroup.iter().map(|(_, variable)| fresh(&mut used, &variable.name)).collect();
+        let mut fields = BTreeSet::new();
+        let params = lowered.params.fields.iter().map(|field| fresh(&mut fields, &field.name)).collect();
+        let size = lowered.info.workgroup_size;
+        let axes = uses(module, entry, &|builtin| matches!(builtin, Builtin::LocalId | Builtin::GlobalId));
+        let mut names = Self {
+            bindings,
+            workgroup,
+            params,
+            functions: Vec::new(),
+            flat: !axes || (size[1] == 1 && size[2] == 1),
+            used,
+            local_id: uses(module, entry, &|builtin| builtin == Builtin::LocalId),
+            global_id: uses(module, entry, &|builtin| builtin == Builtin::GlobalId),
+            global: uses(module, entry, &|builtin| builtin == Builtin::GlobalIndex),
+            size,
+        };
+        for (_, function) in module.functions.iter() {
+            let (context, uniform) = names.needs(function, lowered);
+            let name = fresh(&mut names.used, &function.name);
+            names.functions.push(FunctionNames { name, context, uniform });
+        }
+        names
+    }
+
+    /// Whether a function takes the context, and whether it is uniform; functions before it are known.
+    fn needs(&self, function: &Function, lowered: &Lowered) -> (bool, bool) {
+        let (mut context, mut uniform) = (false, true);
+        let mut root = |root: Root| match root {
+            Root::Binding(binding) => {
+                context = true;
+                let read = lowered.info.access.get(binding as usize) == Some(&crate::artefact::Access::Read);
+                uniform &= read;
+            }
+            Root::Workgroup(_) => {
+                context = true;
+                uniform = false;
+            }
+            Root::Local(_) | Root::Argument(_) => {}
+        };
+        let mut roots = Vec::new();
+        crate::ir::statements(&function.body, &mut |statement| {
+            use crate::ir::StatementKind as S;
+            match &statement.kind {
+                S::Store { place, .. } | S::UniformLoad { place, .. } => roots.push(place.root),
+                S::Atomic { place, .. } => {
+                    roots.push(place.root);
+                    if let Root::Binding(_) = place.root {
+                        roots.push(place.root);
+                    }
+                }
+                _ => {}
+            }
+        });
+        let mut calls = Vec::new();
+        let mut varying = false;
+        let mut asks = false;
+        function.live(&function.body, &mut |expression| match &function.expressions[expression].kind {
+            ExpressionKind::Load(place) => roots.push(place.root),
+            ExpressionKind::Call { function, arguments } => {
+                calls.push(*function);
+                for argument in arguments {
+                    if let CallArgument::Reference(given) = argument {
+                        roots.push(*given);
+                    }
+                }
+            }
+            ExpressionKind::Builtin(builtin) => {
+                asks = true;
+                varying |= builtin.varies_in_workgroup();
+            }
+            ExpressionKind::Param(_)
+            | ExpressionKind::Length(_)
+            | ExpressionKind::ViewExtent { .. }
+            | ExpressionKind::ViewStride { .. } => asks = true,
+            _ => {}
+        });
+        roots.into_iter().for_each(&mut root);
+        context |= asks;
+        uniform &= !varying;
+        for call in calls {
+            if let Some(callee) = self.functions.get(call.index()) {
+                context |= callee.context;
+                uniform &= callee.uniform;
+            }
+        }
+        (context, uniform)
+    }
+
+    /// The names of a function's locals, which may not hide anything that the function names otherwise.
+    fn locals(&self, function: &Function) -> (Vec<String>, Vec<String>) {
+        let mut used = self.used.clone();
+        let arguments = function.arguments.iter().map(|argument| fresh(&mut used, &argument.name)).collect();
+        let locals = function.locals.iter().map(|(_, local)| fresh(&mut used, &local.name)).collect();
+        (arguments, locals)
+    }
+
+    fn shared(&self) -> Vec<&str> {
+        let mut names = vec!["p", "lane", "group", "group_id", "groups", "group_count"];
+        if self.global {
+            names.push("global");
+        }
+        if self.local_id {
+            names.push("local_id");
+        }
+        if self.global_id {
+            names.push("global_id");
+        }
+        names.extend(self.bindings.iter().chain(&self.workgroup).map(String::as_str));
+        names
+    }
+
+    /// The expression that hands the context on.
+    pub(super) fn context(&self) -> String {
+        format!("Context {{ {} }}", self.shared().join(", "))
+    }
+
+    /// The lines that compute an invocation's builtins from `lane`; in a loop over invocations `lane_x` and so on are known, else
+    /// it is the first.
+    pub(super) fn invocation(&self, in_loop: bool) -> Vec<String> {
+        let mut lines = Vec::new();
+        let [x, y, z] = self.size;
+        if self.global {
+            // The sum does not wrap: workgroups that reach so far were left out.
+            lines.push("let global: u32 = base.unchecked_add(lane);".to_owned());
+        }
+        let position = match (self.flat, in_loop) {
+            (true, _) => "[lane, 0u32, 0u32]",
+            (false, true) => "[lane_x, lane_y, lane_z]",
+            (false, false) => "[0u32; 3]",
+        };
+        if self.local_id {
+            lines.push(format!("let local_id: [u32; 3] = {position};"));
+        }
+        if self.global_id {
+            let x = if self.flat {
+                "base_x.wrapping_add(lane)".to_owned()
+            } else {
+                format!("group_id[0].wrapping_mul({x}u32).wrapping_add({position}[0])")
+            };
+            lines.push(format!(
+                "let global_id: [u32; 3] = [{x}, group_id[1].wrapping_mul({y}u32).wrapping_add({position}[1]), \
+                 group_id[2].wrapping_mul({z}u32).wrapping_add({position}[2])];"
+            ));
+        }
+        lines
+    }
+}
+
+/// Prints a kernel as the contents of a Rust module whose function `entry` runs it; `path` is the path of
+/// [`crate::artefact`] as the printed code sees it.
+pub(super) fn text(lowered: &Lowered, path: &str) -> Result<String, EmitError> {
+    let error = |message: &str| EmitError {
+        kernel: lowered.module.name.clone(),
+        target: Target::Cpu,
+        message: message.to_owned(),
+    };
+    if lowered.profile.target != Target::Cpu {
+        return Err(error("it was lowered for another target"));
+    }
+    let entry = inline::entry(&lowered.module, &lowered.info.collective, &error)?;
+    let names = Names::new(&lowered.module, lowered, &entry);
+    let kernel = Kernel { lowered, module: &lowered.module, names, helpers: std::cell::RefCell::default() };
+
+    let mut out = Out::default();
+    out.line(&types::structs(kernel.module));
+    let params = params(&kernel, &mut out);
+    context(&kernel, &mut out)?;
+    for (handle, function) in kernel.module.functions.iter() {
+        if !lowered.info.collective.get(handle.index()).copied().unwrap_or(false) {
+            print_function(&kernel, handle.index(), function, &mut out)?;
+        }
+    }
+    body(&kernel, &entry, &mut out)?;
+    copies(&kernel, path, &params, &mut out)?;
+    let mut whole = String::new();
+    for (name, code) in HELPERS {
+        let wanted = kernel.helpers.borrow();
+        // A helper may use those that stand before it in the list.
+        if wanted.contains(name) {
+            whole.push_str(code);
+            whole.push('\n');
+        }
+    }
+    whole.push_str(&out.into_text());
+    Ok(whole)
+}
+
+/// Prints `Params`, and gives the expression that reads it from the bytes `words`.
+fn params(kernel: &Kernel<'_>, out: &mut Out) -> String {
+    let mut read = String::from("Params { ");
+    let mut fields = String::new();
+    for (field, name) in kernel.lowered.params.fields.iter().zip(&kernel.names.params) {
+        let ty = match field.ty.scalar {
+            ParamScalar::F32 => "f32",
+            ParamScalar::I32 => "i32",
+            ParamScalar::U32 | ParamScalar::Index => "u32",
+            ParamScalar::Bool => "bool",
+        };
+        let word = |i: u32| {
+            let at = field.offset + 4 * i;
+            match field.ty.scalar {
+                ParamScalar::F32 => format!("f32::from_bits(word({at}))"),
+                ParamScalar::I32 => format!("word({at}) as i32"),
+                ParamScalar::U32 | ParamScalar::Index => format!("word({at})"),
+                ParamScalar::Bool => format!("word({at}) != 0"),
+            }
+        };
+        if field.ty.count == 1 && !field.ty.array {
+            let _ = write!(fields, "{name}: {ty}, ");
+            let _ = write!(read, "{name}: {}, ", word(0));
+        } else {
+            let _ = write!(fields, "{name}: [{ty}; {}], ", field.ty.count);
+            let words: Vec<String> = (0..field.ty.count).map(word).collect();
+            let _ = write!(read, "{name}: [{}], ", words.join(", "));
+        }
+    }
+    out.line(&format!("struct Params {{ {fields}}}"));
+    read.push('}');
+    read
+}
+
+/// The types of the bindings' pointers or slices.
+fn binding_types(kernel: &Kernel<'_>, lifetime: &str) -> Vec<(String, String)> {
+    let module = kernel.module;
+    module
+        .bindings
+        .iter()
+        .zip(&kernel.names.bindings)
+        .enumerate()
+        .map(|(index, (binding, name))| {
+            let element = types::rust(module, binding.element);
+            let ty = match kernel.class(index as u32) {
+                Class::Shared => format!("&{lifetime}[{element}]"),
+                Class::Plain | Class::Relaxed => format!("*mut {element}"),
+            };
+            (name.clone(), ty)
+        })
+        .collect()
+}
+
+fn context(kernel: &Kernel<'_>, out: &mut Out) -> Result<(), EmitError> {
+    if !kernel.names.functions.iter().any(|function| function.context) {
+        return Ok(());
+    }
+    let names = &kernel.names;
+    let mut fields = vec!["p: &'k Params".to_owned()];
+    for name in ["lane", "group", "group_count"] {
+        fields.push(format!("{name}: u32"));
+    }
+    for name in ["group_id", "groups"] {
+        fields.push(format!("{name}: [u32; 3]"));
+    }
+    if names.global {
+        fields.push("global: u32".to_owned());
+    }
+    if names.local_id {
+        fields.push("local_id: [u32; 3]".to_owned());
+    }
+    if names.global_id {
+        fields.push("global_id: [u32; 3]".to_owned());
+    }
+    for (name, ty) in binding_types(kernel, "'k ") {
+        fields.push(format!("{name}: {ty}"));
+    }
+    for ((_, variable), name) in kernel.module.workgroup.iter().zip(&names.workgroup) {
+        fields.push(format!("{name}: *mut {}", types::rust(kernel.module, variable.element)));
+    }
+    out.line(&format!("#[derive(Clone, Copy)] struct Context<'k> {{ {} }}", fields.join(", ")));
+    Ok(())
+}
+
+fn print_function(kernel: &Kernel<'_>, index: usize, function: &Function, out: &mut Out) -> Result<(), EmitError> {
+    let (arguments, locals) = kernel.names.locals(function);
+    let info = &kernel.names.functions[index];
+    let mut given = Vec::new();
+    if info.context {
+        given.push("context: Context<'_>".to_owned());
+    }
+    for (argument, name) in function.arguments.iter().zip(&arguments) {
+        let ty = types::rust(kernel.module, argument.ty);
+        given.push(if argument.by_reference { format!("{name}: &mut {ty}") } else { format!("{name}: {ty}") });
+    }
+    let result = function.result.map_or_else(String::new, |ty| format!(" -> {}", types::rust(kernel.module, ty)));
+    out.line("#[inline(always)]");
+    out.open(&format!("unsafe fn {}<const FMA: bool>({}){result} {{", info.name, given.join(", ")));
+    if info.context {
+        out.line(&format!("let {} = context;", kernel.names.context()));
+    }
+    let scope = Scope { kernel, function, locals, arguments };
+    scope.block(&function.body, Leave::Function, out)?;
+    if function.result.is_some() && !ends_in_return(function) {
+        // Every path returns, by the IR's rules; Rust does not see it through a loop or a switch.
+        out.line("#[allow(unreachable_code)] { core::hint::unreachable_unchecked() }");
+    }
+    out.close("}");
+    Ok(())
+}
+
+fn ends_in_return(function: &Function) -> bool {
+    matches!(function.body.last().map(|s| &s.kind), Some(crate::ir::StatementKind::Return(_)))
+}
+
+fn body(kernel: &Kernel<'_>, entry: &Function, out: &mut Out) -> Result<(), EmitError> {
+    let names = &kernel.names;
+    let (arguments, locals) = names.locals(entry);
+    let scope = Scope { kernel, function: entry, locals, arguments };
+    let plan = Plan::new(kernel, entry);
+    let regions = Regions::new(&scope, &plan);
+    let given: Vec<String> =
+        binding_types(kernel, "").into_iter().map(|(name, ty)| format!("{name}: {ty}")).collect();
+    out.line("#[inline(always)]");
+    out.open(&format!(
+        "unsafe fn body<const FMA: bool>(p: &Params, groups: [u32; 3], first: u64, end: u64, {}) {{",
+        given.join(", ")
+    ));
+    for ((_, variable), name) in kernel.module.workgroup.iter().zip(&names.workgroup) {
+        let zero = types::zero(kernel.module, variable.element);
+        let length = variable.length.literal().unwrap_or(0);
+        out.line(&format!("let mut memory_{name} = [{zero}; {length}];"));
+        out.line(&format!("let {name} = memory_{name}.as_mut_ptr();"));
+    }
+    regions.arrays(out);
+    let [x, y, z] = kernel.lowered.info.workgroup_size;
+    let size = x * y * z;
+    match kernel.lowered.info.grid {
+        GridKind::Linear => {
+            let count = kernel.field(crate::artefact::ParamRole::GroupCount)?;
+            out.line(&format!("let group_count: u32 = {count};"));
+            out.line("let end = end.min(u64::from(group_count));");
+        }
+        GridKind::Volume => {
+            out.line("let group_count: u32 = groups[0].wrapping_mul(groups[1]).wrapping_mul(groups[2]);");
+        }
+    }
+    out.open("'group: for group in first..end {");
+    out.line(
+        "let group_id: [u32; 3] = [(group % u64::from(groups[0])) as u32, (group / u64::from(groups[0]) % \
+         u64::from(groups[1])) as u32, (group / u64::from(groups[0]) / u64::from(groups[1])) as u32];",
+    );
+    out.line("let group = group as u32;");
+    if names.global {
+        out.line(&format!("let Some(base) = group.checked_mul({size}u32) else {{ break }};"));
+        out.line(&format!("if base > u32::MAX - {size}u32 {{ break; }}"));
+    }
+    if names.global_id && names.flat {
+        out.line(&format!("let base_x: u32 = group_id[0].wrapping_mul({x}u32);"));
+    }
+    regions.body(out)?;
+    out.close("}");
+    out.close("}");
+    Ok(())
+}
+
+/// The copies of the body for each instruction set, and the entry that chooses among them.
+fn copies(kernel: &Kernel<'_>, path: &str, params: &str, out: &mut Out) -> Result<(), EmitError> {
+    let bindings = binding_types(kernel, "");
+    let given: Vec<String> = bindings.iter().map(|(name, ty)| format!("{name}: {ty}")).collect();
+    let passed: Vec<&str> = bindings.iter().map(|(name, _)| name.as_str()).collect();
+    let (given, passed) = (given.join(", "), passed.join(", "));
+    let x86 = "#[cfg(target_arch = \"x86_64\")]";
+    for (name, attribute, fma) in [
+        ("avx512", format!("{x86} #[target_feature(enable = \"avx512f,avx512vl,avx512bw,avx512dq,fma\")]"), true),
+        ("avx2", format!("{x86} #[target_feature(enable = \"avx2,fma\")]"), true),
+        ("neon", "#[cfg(target_arch = \"aarch64\")] #[target_feature(enable = \"neon\")]".to_owned(), true),
+        ("baseline", String::new(), false),
+    ] {
+        if !attribute.is_empty() {
+            out.line(&attribute);
+        }
+        // Not inlined, so that what is known of the arguments' aliasing is kept.
+        out.line("#[inline(never)]");
+        out.open(&format!("unsafe fn {name}(p: &Params, groups: [u32; 3], first: u64, end: u64, {given}) {{"));
+        out.line(&format!("body::<{fma}>(p, groups, first, end, {passed})"));
+        out.close("}");
+    }
+    out.open(&format!("pub unsafe fn entry(arguments: &{path}::CpuArguments<'_>, first: u64, end: u64) {{"));
+    out.line(
+        "let word = |at: usize| { let b = &arguments.params[at..at + 4]; u32::from_le_bytes([b[0], b[1], b[2], b[3]]) };",
+    );
+    out.line(&format!("let p = {params};"));
+    for (index, binding) in kernel.module.bindings.iter().enumerate() {
+        let name = &kernel.names.bindings[index];
+        let element = types::rust(kernel.module, binding.element);
+        let pointer = format!("arguments.buffers[{index}].pointer.cast::<{element}>()");
+        if kernel.class(index as u32) == Class::Shared {
+            let reach = kernel.reach(index as u32)?;
+            out.line(&format!("let {name} = core::slice::from_raw_parts({pointer}.cast_const(), {reach} as usize);"));
+        } else {
+            out.line(&format!("let {name} = {pointer};"));
+        }
+    }
+    let call = |name: &str| format!("{name}(&p, arguments.groups, first, end, {passed})");
+    out.line(x86);
+    out.open("{");
+    out.line("static LEVEL: core::sync::atomic::AtomicU8 = core::sync::atomic::AtomicU8::new(0);");
+    out.line("let mut level = LEVEL.load(core::sync::atomic::Ordering::Relaxed);");
+    out.open("if level == 0 {");
+    let has = |features: &[&str]| {
+        let tests: Vec<String> =
+            features.iter().map(|feature| format!("::std::arch::is_x86_feature_detected!(\"{feature}\")")).collect();
+        tests.join(" && ")
+    };
+    out.line(&format!(
+        "level = if {} {{ 3 }} else if {} {{ 2 }} else {{ 1 }};",
+        has(&["avx512f", "avx512vl", "avx512bw", "avx512dq", "fma"]),
+        has(&["avx2", "fma"])
+    ));
+    out.line("LEVEL.store(level, core::sync::atomic::Ordering::Relaxed);");
+    out.close("}");
+    out.line(&format!("if level == 3 {{ return {}; }}", call("avx512")));
+    out.line(&format!("if level == 2 {{ return {}; }}", call("avx2")));
+    out.close("}");
+    out.line(&format!("#[cfg(target_arch = \"aarch64\")] {{ return {}; }}", call("neon")));
+    out.line(&format!("#[cfg(not(target_arch = \"aarch64\"))] {{ {}; }}", call("baseline")));
+    out.close("}");
+    let _ = layout::of;
+    Ok(())
+}
+
+/// Helper functions, each printed if it is used.
+const HELPERS: [(&str, &str); 13] = [
+    ("divide_u32", "#[inline(always)] fn divide_u32(x: u32, y: u32) -> u32 { if y == 0 { 0 } else { x / y } }"),
+    ("divide_i32", "#[inline(always)] fn divide_i32(x: i32, y: i32) -> i32 { if y == 0 { 0 } else { x.wrapping_div(y) } }"),
+    ("remainder_u32", "#[inline(always)] fn remainder_u32(x: u32, y: u32) -> u32 { if y == 0 { 0 } else { x % y } }"),
+    (
+        "remainder_i32",
+        "#[inline(always)] fn remainder_i32(x: i32, y: i32) -> i32 { if y == 0 { 0 } else { x.wrapping_rem(y) } }",
+    ),
+    (
+        "mul_add",
+        "#[inline(always)] fn mul_add<const FMA: bool>(x: f32, y: f32, z: f32) -> f32 {\n    \
+         if FMA { x.mul_add(y, z) } else { x * y + z }\n}",
+    ),
+    (
+        "half_to_f32",
+        // Without branches: normal numbers by shifting and adding to the exponent, others by one exact float operation.
+        "#[inline(always)] fn half_to_f32(bits: u16) -> f32 {\n    \
+         let sign = (bits as u32 & 0x8000) << 16;\n    \
+         let rest = (bits as u32 & 0x7fff) << 13;\n    \
+         let normal = f32::from_bits(rest) * f32::from_bits(0x7780_0000);\n    \
+         let special = f32::from_bits(rest | 0x7f80_0000);\n    \
+         let value = if rest >= 0x0f80_0000 { special } else { normal };\n    \
+         f32::from_bits(value.to_bits() | sign)\n}",
+    ),
+    (
+        "f32_to_half",
+        // Rounding to even is done by float additions, whose unit in the last place is that of the half.
+        "#[inline(always)] fn f32_to_half(value: f32) -> u16 {\n    \
+         let bits = value.to_bits();\n    \
+         let sign = (bits >> 16) & 0x8000;\n    \
+         let magnitude = bits & 0x7fff_ffff;\n    \
+         let odd = (magnitude >> 13) & 1;\n    \
+         let normal = magnitude.wrapping_sub(0x3800_0000).wrapping_add(0xfff + odd) >> 13;\n    \
+         let small = (f32::from_bits(magnitude) + 0.5f32).to_bits().wrapping_sub(0x3f00_0000);\n    \
+         let finite = if magnitude < 0x3880_0000 { small } else { normal };\n    \
+         let large = if magnitude >= 0x477f_f000 { 0x7c00 } else { finite };\n    \
+         let all = if magnitude > 0x7f80_0000 { 0x7e00 } else { large };\n    \
+         (sign | all) as u16\n}",
+    ),
+    (
+        "read_word",
+        "#[inline(always)] unsafe fn read_word(at: *mut u32) -> u32 {\n    \
+         core::sync::atomic::AtomicU32::from_ptr(at).load(core::sync::atomic::Ordering::Relaxed)\n}",
+    ),
+    (
+        "write_word",
+        "#[inline(always)] unsafe fn write_word(at: *mut u32, value: u32) {\n    \
+         core::sync::atomic::AtomicU32::from_ptr(at).store(value, core::sync::atomic::Ordering::Relaxed)\n}",
+    ),
+    (
+        "read_half",
+        "#[inline(always)] unsafe fn read_half(at: *mut u16) -> u16 {\n    \
+         core::sync::atomic::AtomicU16::from_ptr(at).load(core::sync::atomic::Ordering::Relaxed)\n}",
+    ),
+    (
+        "write_half",
+        "#[inline(always)] unsafe fn write_half(at: *mut u16, value: u16) {\n    \
+         core::sync::atomic::AtomicU16::from_ptr(at).store(value, core::sync::atomic::Ordering::Relaxed)\n}",
+    ),
+    (
+        "read_words",
+        // Structs in buffers hold words and halves without padding.
+        "#[inline(always)] unsafe fn read_words<T: Copy>(at: *mut T) -> T {\n    \
+         let mut value = core::mem::MaybeUninit::<T>::uninit();\n    \
+         for i in 0..core::mem::size_of::<T>() / 2 {\n        \
+         let half = core::sync::atomic::AtomicU16::from_ptr(at.cast::<u16>().add(i)).load(core::sync::atomic::Ordering::Relaxed);\n        \
+         value.as_mut_ptr().cast::<u16>().add(i).write(half);\n    }\n    value.assume_init()\n}",
+    ),
+    (
+        "write_words",
+        "#[inline(always)] unsafe fn write_words<T: Copy>(at: *mut T, value: T) {\n    \
+         let from = (&raw const value).cast::<u16>();\n    \
+         for i in 0..core::mem::size_of::<T>() / 2 {\n        \
+         core::sync::atomic::AtomicU16::from_ptr(at.cast::<u16>().add(i)).store(from.add(i).read(), core::sync::atomic::Ordering::Relaxed);\n    }\n}",
+    ),
+];
