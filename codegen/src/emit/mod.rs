@@ -3,6 +3,7 @@
 
 use crate::target::Target;
 
+pub mod cpu;
 pub mod spirv;
 
 /// Why a kernel cannot be written in a target's language. The verifier and lowering let such kernels pass only where the target lacks

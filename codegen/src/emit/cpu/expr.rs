@@ -827,6 +827,12 @@ fn math(kernel: &Kernel<'_>, function: MathFunction, scalar: Scalar, operands: &
         MathFunction::CountOnes => call("count_ones"),
         MathFunction::LeadingZeros => call("leading_zeros"),
         MathFunction::TrailingZeros => call("trailing_zeros"),
+        MathFunction::UnpackHalf => {
+            Code::atom(format!("{}({x} as u16)", kernel.helper("half_to_f32")))
+        }
+        MathFunction::PackHalf => {
+            Code::loose(format!("{}({}) as u32", kernel.helper("f32_to_half"), operands[0].text()))
+        }
     })
 }
 

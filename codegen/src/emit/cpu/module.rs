@@ -11,7 +11,6 @@ use super::{inline, types};
 use crate::artefact::{GridKind, ParamScalar};
 use crate::emit::EmitError;
 use crate::ir::{Builtin, CallArgument, ExpressionKind, Function, Module, Root};
-use crate::layout;
 use crate::lower::Lowered;
 use crate::target::Target;
 
@@ -487,7 +486,6 @@ fn copies(kernel: &Kernel<'_>, path: &str, params: &str, out: &mut Out) -> Resul
     out.line(&format!("#[cfg(target_arch = \"aarch64\")] {{ return {}; }}", call("neon")));
     out.line(&format!("#[cfg(not(target_arch = \"aarch64\"))] {{ {}; }}", call("baseline")));
     out.close("}");
-    let _ = layout::of;
     Ok(())
 }
 
