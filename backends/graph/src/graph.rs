@@ -210,7 +210,7 @@ impl Graph {
     ///
     /// # Errors
     /// An input is of another graph, or the op does not take inputs of these types.
-    pub fn add(&mut self, op: impl Op, inputs: &[Tensor]) -> Result<Vec<Tensor>, GraphError> {
+    pub fn add_op(&mut self, op: impl Op, inputs: &[Tensor]) -> Result<Vec<Tensor>, GraphError> {
         let mut types = Vec::with_capacity(inputs.len());
         for input in inputs {
             types.push(self.known(*input, op.name())?.clone());
@@ -225,10 +225,10 @@ impl Graph {
     /// Adds an op with one output.
     ///
     /// # Errors
-    /// As [`Graph::add`]; and the op has another number of outputs.
+    /// As [`Graph::add_op`]; and the op has another number of outputs.
     pub fn add_one(&mut self, op: impl Op, inputs: &[Tensor]) -> Result<Tensor, GraphError> {
         let name = op.name();
-        match self.add(op, inputs)?.as_slice() {
+        match self.add_op(op, inputs)?.as_slice() {
             [only] => Ok(*only),
             outputs => Err(GraphError::Op {
                 op: name.to_owned(),

@@ -3,4 +3,5 @@
 pub mod dim;
 pub mod graph;
 pub mod op;
+pub mod ops;
 pub mod types;

@@ -81,6 +81,12 @@ pub trait Map {
     /// to `f32`, bools as `Bool`). It may use each local any number of times through [`FunctionBuilder::local`]. The value must have the output's element type
     /// (`f32` for halves).
     fn body(&self, body: &mut FunctionBuilder<'_>, elements: &[Handle<Local>]) -> Handle<Expression>;
+
+    /// Whether [`Map::body`] also works when the elements are vectors of such elements, lane by lane, and then gives a vector. Generated code
+    /// is shorter so; otherwise the body is repeated for each lane.
+    fn lanewise(&self) -> bool {
+        false
+    }
 }
 
 /// The rule of a view.

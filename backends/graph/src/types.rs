@@ -125,14 +125,25 @@ impl Layout {
     /// Whether the elements lie one after the other from the memory's start, the last axis fastest. Strides of axes of extent 1 do not
     /// matter.
     pub fn is_contiguous(&self, shape: &[Dim]) -> bool {
+        self.offset.is(0) && self.has_contiguous_strides(shape)
+    }
+
+    /// As [`Layout::is_contiguous`], wherever the first element lies.
+    pub fn has_contiguous_strides(&self, shape: &[Dim]) -> bool {
         let plain = Self::contiguous(shape);
-        self.offset.is(0)
-            && self
-                .strides
-                .iter()
-                .zip(&plain.strides)
-                .zip(shape)
-                .all(|((mine, plain), extent)| extent.is(1) || mine == plain)
+        self.strides.iter().zip(&plain.strides).zip(shape).all(|((mine, plain), extent)| extent.is(1) || mine == plain)
+    }
+
+    /// The layout of a tensor of extents `from`, read as if it had extents `to`, to which `from` broadcasts: repeated axes have stride 0.
+    pub fn broadcast(&self, from: &[Dim], to: &[Dim]) -> Self {
+        let added = to.len().saturating_sub(from.len());
+        let strides = (0..to.len())
+            .map(|axis| match axis.checked_sub(added) {
+                Some(old) if from[old] == to[axis] => self.strides[old].clone(),
+                _ => Dim::from(0i64),
+            })
+            .collect();
+        Self { offset: self.offset.clone(), strides }
     }
 }
 
