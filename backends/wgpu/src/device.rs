@@ -1,0 +1,220 @@
+//! The opened device, and its side of the device interface.
+
+use std::fmt;
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+
+use trefoil_codegen::artefact::{Kernel, ParamTransport};
+use trefoil_dsl::device::{
+    Backend, Command, Counters, DeviceKind, DeviceOptions, Memory, MemoryRange, Pipeline, Properties, Recording, RunIo,
+};
+use trefoil_dsl::error::{Error, Result};
+use trefoil_dsl::support::adapter::{choose, restrict};
+use trefoil_dsl::support::check::Checks;
+use trefoil_dsl::support::state::{CounterCells, Failure};
+
+use crate::limits::{describe, features, instance, rank, unavailable, usable};
+use crate::memory::WgpuMemory;
+use crate::pipeline::PipelineStore;
+use crate::record::ParamBuffer;
+
+/// Locks a mutex; a thread that panicked while it held the lock left nothing half done that matters, because every change under
+/// our locks is a single step.
+pub(crate) fn lock<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
+    mutex.lock().unwrap_or_else(PoisonError::into_inner)
+}
+
+/// What everything that a device made holds.
+pub(crate) struct Shared {
+    /// The device's id.
+    pub(crate) id: u64,
+    /// What callers may know.
+    pub(crate) properties: Properties,
+    /// wgpu's device.
+    pub(crate) device: wgpu::Device,
+    /// wgpu's queue.
+    pub(crate) queue: wgpu::Queue,
+    /// Identifies adapter and driver, for the pipeline cache.
+    pub(crate) driver_key: String,
+    /// The first failure.
+    pub(crate) failure: Arc<Failure>,
+    /// What was done so far.
+    pub(crate) counters: CounterCells,
+    // Errors that no scope caught.
+    stray: Arc<Mutex<Vec<String>>>,
+}
+
+impl fmt::Debug for Shared {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "wgpu device {} ({})", self.id, self.properties.name)
+    }
+}
+
+impl Shared {
+    /// A call failed.
+    pub(crate) fn driver(&self, call: &'static str, message: impl ToString) -> Error {
+        Error::Driver { device: self.properties.name.clone(), call, message: message.to_string() }
+    }
+
+    /// The device failed in what `label` names, and answers nothing from now on.
+    pub(crate) fn lost(&self, label: &str, message: impl ToString) -> Error {
+        self.failure.lost(&self.properties.name, label, message)
+    }
+
+    /// The rules of the interface, for this device.
+    pub(crate) fn checks(&self) -> Checks<'_> {
+        Checks { id: self.id, properties: &self.properties }
+    }
+
+    /// Does something and catches what wgpu says against it. Scopes are a matter of one thread.
+    pub(crate) fn scoped<T>(&self, act: impl FnOnce() -> T) -> Result<T, wgpu::Error> {
+        let scopes = [wgpu::ErrorFilter::Internal, wgpu::ErrorFilter::OutOfMemory, wgpu::ErrorFilter::Validation]
+            .map(|filter| self.device.push_error_scope(filter));
+        let result = act();
+        let mut first = None;
+        // Scopes are popped from the innermost on.
+        for scope in scopes.into_iter().rev() {
+            first = first.or(pollster::block_on(scope.pop()));
+        }
+        first.map_or(Ok(result), Err)
+    }
+
+    /// Makes a buffer.
+    pub(crate) fn buffer(&self, bytes: u64, usage: wgpu::BufferUsages, label: &str) -> Result<wgpu::Buffer> {
+        let descriptor = wgpu::BufferDescriptor { label: Some(label), size: bytes, usage, mapped_at_creation: false };
+        self.scoped(|| self.device.create_buffer(&descriptor)).map_err(|error| match error {
+            wgpu::Error::OutOfMemory { .. } => {
+                Error::OutOfMemory { what: format!("`{label}`"), bytes, device: self.properties.name.clone() }
+            }
+            other => self.driver("making a buffer", other),
+        })
+    }
+
+    /// Waits for a submission, or for all of them.
+    pub(crate) fn wait_for(&self, submission: Option<wgpu::SubmissionIndex>, label: &str) -> Result<()> {
+        self.device
+            .poll(wgpu::PollType::Wait { submission_index: submission, timeout: None })
+            .map_err(|error| self.lost(label, error))?;
+        self.failure.check()
+    }
+
+    /// Does something unless the device failed before; what wgpu reports outside of any scope is a failure.
+    fn guarded<T>(&self, act: impl FnOnce() -> Result<T>) -> Result<T> {
+        self.failure.check()?;
+        let result = act();
+        let stray = std::mem::take(&mut *lock(&self.stray));
+        if !stray.is_empty() {
+            return Err(self.lost("an earlier command", stray.join("\n")));
+        }
+        result
+    }
+}
+
+/// The device interface on wgpu.
+pub(crate) struct WgpuBackend {
+    pub(crate) shared: Arc<Shared>,
+    pub(crate) pipelines: PipelineStore,
+    /// Where blocks given by value go; who holds it submits a list.
+    pub(crate) params: Mutex<Option<ParamBuffer>>,
+}
+
+impl fmt::Debug for WgpuBackend {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        self.shared.fmt(f)
+    }
+}
+
+impl WgpuBackend {
+    /// Opens the device that `options` ask for.
+    pub(crate) fn open(options: &DeviceOptions, id: u64) -> Result<Self> {
+        let instance = instance(options.validate);
+        let mut adapters = usable(&instance)?;
+        let names: Vec<String> = adapters.iter().map(|adapter| adapter.get_info().name).collect();
+        let chosen = choose(DeviceKind::Wgpu, &names, options.adapter.as_deref(), |i| rank(&adapters[i]))?;
+        let adapter = adapters.swap_remove(chosen);
+        let properties = describe(&adapter);
+        let descriptor = wgpu::DeviceDescriptor {
+            label: Some("trefoil"),
+            required_features: features(&adapter),
+            required_limits: adapter.limits(),
+            ..wgpu::DeviceDescriptor::default()
+        };
+        let (device, queue) = pollster::block_on(adapter.request_device(&descriptor))
+            .map_err(|error| unavailable(format!("{} does not open: {error}", properties.name)))?;
+        let stray: Arc<Mutex<Vec<String>>> = Arc::default();
+        let failure = Arc::new(Failure::default());
+        let (errors, lost, name) = (stray.clone(), failure.clone(), properties.name.clone());
+        device.on_uncaptured_error(Arc::new(move |error: wgpu::Error| lock(&errors).push(error.to_string())));
+        device.set_device_lost_callback(move |reason, message| {
+            // wgpu calls this also when the last handle goes, which is no failure.
+            if reason != wgpu::DeviceLostReason::Destroyed {
+                lost.lost(&name, "an earlier command", message);
+            }
+        });
+        let info = adapter.get_info();
+        let shared = Arc::new(Shared {
+            id,
+            properties: restrict(properties, options),
+            device,
+            queue,
+            driver_key: format!(
+                "wgpu 30\n{}\n{}\n{}\n{} {}\n{}",
+                info.name, info.driver, info.driver_info, info.vendor, info.device, info.backend
+            ),
+            failure,
+            counters: CounterCells::default(),
+            stray,
+        });
+        let pipelines = PipelineStore::open(&shared, options.cache.as_deref())?;
+        Ok(Self { shared, pipelines, params: Mutex::default() })
+    }
+}
+
+impl Backend for WgpuBackend {
+    fn properties(&self) -> &Properties {
+        &self.shared.properties
+    }
+
+    fn allocate(&self, bytes: u64, label: &str) -> Result<Arc<dyn Memory>> {
+        self.shared.guarded(|| {
+            self.shared.checks().allocation(bytes, label)?;
+            let memory: Arc<dyn Memory> = Arc::new(WgpuMemory::new(&self.shared, bytes, label)?);
+            Ok(memory)
+        })
+    }
+
+    fn write(&self, to: &MemoryRange, data: &[u8]) -> Result<()> {
+        self.shared.guarded(|| self.upload(to, data, "write"))
+    }
+
+    fn read(&self, from: &MemoryRange, data: &mut [u8]) -> Result<()> {
+        self.shared.guarded(|| self.download(from, data))
+    }
+
+    fn load(&self, kernels: &[Arc<Kernel>], transport: ParamTransport) -> Result<Vec<Arc<dyn Pipeline>>> {
+        self.shared.guarded(|| self.pipelines.load(&self.shared, kernels, transport))
+    }
+
+    fn execute(&self, commands: &[Command]) -> Result<()> {
+        self.shared.guarded(|| self.submit_list(commands))
+    }
+
+    fn wait(&self) -> Result<()> {
+        self.shared.guarded(|| self.wait_all())
+    }
+
+    fn record(&self, commands: &[Command], run_words: usize) -> Result<Arc<dyn Recording>> {
+        self.shared.guarded(|| self.make_recording(commands, run_words))
+    }
+
+    fn run(&self, recording: &dyn Recording, io: RunIo<'_>) -> Result<()> {
+        self.shared.guarded(|| self.run_recording(recording, io))
+    }
+
+    fn time(&self, commands: &[Command]) -> Result<Vec<u64>> {
+        self.shared.guarded(|| self.time_list(commands))
+    }
+
+    fn counters(&self) -> Counters {
+        self.shared.counters.read()
+    }
+}

@@ -1,0 +1,89 @@
+//! What an adapter is and allows, as data.
+
+use trefoil_codegen::artefact::{Feature, Features};
+use trefoil_dsl::device::{DeviceKind, Limits, Properties};
+use trefoil_dsl::error::{Error, Result};
+use trefoil_dsl::support::check::BINDING_MULTIPLE;
+
+/// Something that this machine lacks.
+pub(crate) fn unavailable(reason: impl Into<String>) -> Error {
+    Error::Unavailable { kind: DeviceKind::Wgpu.name(), reason: reason.into() }
+}
+
+/// wgpu's entry. Without `validate` it checks neither the driver's use nor the numbers of indirect dispatches, which are ours.
+pub(crate) fn instance(validate: bool) -> wgpu::Instance {
+    let mut descriptor = wgpu::InstanceDescriptor::new_without_display_handle();
+    descriptor.backends = wgpu::Backends::PRIMARY;
+    descriptor.flags = if validate { wgpu::InstanceFlags::debugging() } else { wgpu::InstanceFlags::empty() };
+    wgpu::Instance::new(descriptor)
+}
+
+/// The adapters, in wgpu's order.
+pub(crate) fn usable(instance: &wgpu::Instance) -> Result<Vec<wgpu::Adapter>> {
+    let adapters = pollster::block_on(instance.enumerate_adapters(wgpu::Backends::PRIMARY));
+    if adapters.is_empty() {
+        return Err(unavailable(
+            "wgpu finds no adapter: a GPU driver (on Linux, Vulkan's loader and a driver) is missing",
+        ));
+    }
+    Ok(adapters)
+}
+
+/// How much an adapter is to be preferred.
+pub(crate) fn rank(adapter: &wgpu::Adapter) -> u32 {
+    match adapter.get_info().device_type {
+        wgpu::DeviceType::DiscreteGpu => 4,
+        wgpu::DeviceType::IntegratedGpu => 3,
+        wgpu::DeviceType::VirtualGpu => 2,
+        wgpu::DeviceType::Other => 1,
+        wgpu::DeviceType::Cpu => 0,
+    }
+}
+
+/// The optional features of wgpu that this crate uses, as far as the adapter has them.
+pub(crate) fn features(adapter: &wgpu::Adapter) -> wgpu::Features {
+    let wanted = wgpu::Features::SUBGROUP
+        | wgpu::Features::SHADER_F16
+        | wgpu::Features::TIMESTAMP_QUERY
+        | wgpu::Features::PIPELINE_CACHE;
+    adapter.features() & wanted
+}
+
+/// What callers may know of an adapter.
+pub(crate) fn describe(adapter: &wgpu::Adapter) -> Properties {
+    let info = adapter.get_info();
+    let limits = adapter.limits();
+    let has = features(adapter);
+    let mut kernel_features = Features::NONE;
+    for (wanted, feature) in
+        [(wgpu::Features::SUBGROUP, Feature::Subgroups), (wgpu::Features::SHADER_F16, Feature::F16Storage)]
+    {
+        if has.contains(wanted) {
+            kernel_features = kernel_features.union(Features::of(&[feature]));
+        }
+    }
+    Properties {
+        kind: DeviceKind::Wgpu,
+        name: info.name,
+        driver: format!("{} {} (wgpu on {})", info.driver, info.driver_info, info.backend),
+        software: info.device_type == wgpu::DeviceType::Cpu,
+        features: kernel_features,
+        limits: Limits {
+            max_allocation_bytes: limits.max_buffer_size,
+            max_binding_bytes: limits.max_storage_buffer_binding_size / BINDING_MULTIPLE * BINDING_MULTIPLE,
+            binding_alignment: u64::from(limits.min_storage_buffer_offset_alignment).max(BINDING_MULTIPLE),
+            max_storage_buffers: limits.max_storage_buffers_per_shader_stage,
+            max_workgroup_bytes: limits.max_compute_workgroup_storage_size,
+            max_invocations: limits.max_compute_invocations_per_workgroup,
+            max_workgroup_size: [
+                limits.max_compute_workgroup_size_x,
+                limits.max_compute_workgroup_size_y,
+                limits.max_compute_workgroup_size_z,
+            ],
+            max_groups: [limits.max_compute_workgroups_per_dimension; 3],
+            min_subgroup: info.subgroup_min_size,
+            max_subgroup: info.subgroup_max_size,
+            shares_memory_within_dispatch: false,
+        },
+    }
+}

@@ -1,0 +1,95 @@
+//! Buffers on the device, and copies between them and the host.
+//!
+//! wgpu copies whole words at multiples of 4 bytes. Buffers are padded, so that the word around any byte is within them.
+
+use std::any::Any;
+use std::ops::Range;
+use std::sync::Arc;
+
+use trefoil_dsl::device::Memory;
+use trefoil_dsl::error::{Error, Result};
+use trefoil_dsl::support::check::padded;
+
+use crate::device::Shared;
+
+/// The bytes of a word.
+const WORD: u64 = wgpu::COPY_BUFFER_ALIGNMENT;
+
+/// The whole words around `bytes` bytes from `offset` on.
+pub(crate) fn words_around(offset: u64, bytes: u64) -> Range<u64> {
+    offset / WORD * WORD..(offset + bytes).next_multiple_of(WORD)
+}
+
+/// Memory that callers hold.
+#[derive(Debug)]
+pub(crate) struct WgpuMemory {
+    shared: Arc<Shared>,
+    /// The buffer, padded as bindings need it.
+    pub(crate) buffer: wgpu::Buffer,
+    bytes: u64,
+}
+
+impl WgpuMemory {
+    /// Makes memory of `bytes` bytes, whose size was checked.
+    pub(crate) fn new(shared: &Arc<Shared>, bytes: u64, label: &str) -> Result<Self> {
+        let usage = wgpu::BufferUsages::STORAGE | wgpu::BufferUsages::COPY_SRC | wgpu::BufferUsages::COPY_DST;
+        let buffer = shared.buffer(padded(bytes), usage, label)?;
+        shared.counters.allocated(bytes);
+        Ok(Self { shared: shared.clone(), buffer, bytes })
+    }
+
+    /// The memory behind a handle that was checked to be this device's.
+    pub(crate) fn of<'a>(memory: &'a Arc<dyn Memory>, shared: &Shared) -> Result<&'a Self> {
+        memory.as_any().downcast_ref::<Self>().ok_or_else(|| Error::OtherDevice {
+            what: "a piece of memory".to_owned(),
+            device: shared.properties.name.clone(),
+        })
+    }
+}
+
+impl Drop for WgpuMemory {
+    fn drop(&mut self) {
+        self.shared.counters.freed(self.bytes);
+    }
+}
+
+impl Memory for WgpuMemory {
+    fn bytes(&self) -> u64 {
+        self.bytes
+    }
+
+    fn as_any(&self) -> &dyn Any {
+        self
+    }
+
+    fn device(&self) -> u64 {
+        self.shared.id
+    }
+}
+
+/// Waits for a submission, maps a buffer that it filled, and hands its bytes to `take`.
+pub(crate) fn take_mapped<T>(
+    shared: &Shared,
+    buffer: &wgpu::Buffer,
+    bytes: u64,
+    submission: wgpu::SubmissionIndex,
+    label: &str,
+    take: impl FnOnce(&[u8]) -> T,
+) -> Result<T> {
+    let (sender, receiver) = std::sync::mpsc::channel();
+    buffer.map_async(wgpu::MapMode::Read, 0..bytes, move |mapped| {
+        // The receiver may be gone if waiting failed.
+        let _ = sender.send(mapped);
+    });
+    shared.wait_for(Some(submission), label)?;
+    match receiver.try_recv() {
+        Ok(Ok(())) => {}
+        Ok(Err(error)) => return Err(shared.lost(label, error)),
+        Err(_) => return Err(shared.lost(label, "the device did not answer")),
+    }
+    let view = buffer.get_mapped_range(0..bytes).map_err(|error| shared.lost(label, error))?;
+    let taken = take(&view);
+    drop(view);
+    buffer.unmap();
+    Ok(taken)
+}

@@ -1,0 +1,226 @@
+//! Compute pipelines: made in parallel, kept in memory, and served from the driver's pipeline cache on disk.
+
+use std::any::Any;
+use std::collections::{HashMap, HashSet};
+use std::fmt;
+use std::num::NonZeroU64;
+use std::path::Path;
+use std::sync::{Arc, Mutex};
+
+use rayon::prelude::*;
+use trefoil_codegen::artefact::{Code, Kernel, ParamTransport, Target};
+use trefoil_dsl::device::Pipeline;
+use trefoil_dsl::error::{Error, Result};
+use trefoil_dsl::support::cache::DiskCache;
+use trefoil_dsl::support::state::CounterCells;
+
+use crate::device::{Shared, lock};
+
+/// A kernel made ready.
+pub(crate) struct WgpuPipeline {
+    shared: Arc<Shared>,
+    kernel: Arc<Kernel>,
+    /// The transport that it was asked for.
+    pub(crate) transport: ParamTransport,
+    /// wgpu's pipeline.
+    pub(crate) handle: wgpu::ComputePipeline,
+    /// The layout of its one bind group.
+    pub(crate) layout: wgpu::BindGroupLayout,
+}
+
+impl WgpuPipeline {
+    /// The pipeline behind a handle that was checked to be this device's.
+    pub(crate) fn of<'a>(pipeline: &'a Arc<dyn Pipeline>, shared: &Shared) -> Result<&'a Self> {
+        pipeline
+            .as_any()
+            .downcast_ref::<Self>()
+            .ok_or_else(|| Error::OtherDevice { what: "a pipeline".to_owned(), device: shared.properties.name.clone() })
+    }
+}
+
+impl fmt::Debug for WgpuPipeline {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "WgpuPipeline({}, {:?})", self.kernel.name, self.transport)
+    }
+}
+
+impl Pipeline for WgpuPipeline {
+    fn kernel(&self) -> &Arc<Kernel> {
+        &self.kernel
+    }
+
+    fn as_any(&self) -> &dyn Any {
+        self
+    }
+
+    fn device(&self) -> u64 {
+        self.shared.id
+    }
+}
+
+/// What tells pipelines of one device apart.
+type Key = ([u8; 16], String, ParamTransport);
+
+/// The pipelines of a device and the caches behind them.
+pub(crate) struct PipelineStore {
+    cache: Option<wgpu::PipelineCache>,
+    disk: Option<DiskCache>,
+    made: Mutex<HashMap<Key, Arc<WgpuPipeline>>>,
+}
+
+impl PipelineStore {
+    /// Opens the pipeline cache with what an earlier process left. [`DiskCache`] checks that the data is whole and was stored for
+    /// exactly this driver.
+    pub(crate) fn open(shared: &Shared, folder: Option<&Path>) -> Result<Self> {
+        let disk = folder.map(|folder| DiskCache::open(folder, &shared.properties.name)).transpose()?;
+        let cached = shared.device.features().contains(wgpu::Features::PIPELINE_CACHE);
+        let cache = match &disk {
+            Some(disk) if cached => {
+                let earlier = disk.load("wgpu", shared.driver_key.as_bytes());
+                let descriptor =
+                    wgpu::PipelineCacheDescriptor { label: Some("trefoil"), data: earlier.as_deref(), fallback: true };
+                // SAFETY: the data is absent or what wgpu gave for this driver.
+                let made = shared.scoped(|| unsafe { shared.device.create_pipeline_cache(&descriptor) });
+                Some(made.map_err(|error| shared.driver("making the pipeline cache", error))?)
+            }
+            _ => None,
+        };
+        Ok(Self { cache, disk, made: Mutex::default() })
+    }
+
+    /// Makes kernels ready, in parallel.
+    pub(crate) fn load(
+        &self,
+        shared: &Arc<Shared>,
+        kernels: &[Arc<Kernel>],
+        transport: ParamTransport,
+    ) -> Result<Vec<Arc<dyn Pipeline>>> {
+        let key = |kernel: &Kernel| (kernel.hash, kernel.name.to_string(), transport);
+        let mut missing: Vec<&Arc<Kernel>> = Vec::new();
+        {
+            let made = lock(&self.made);
+            let mut seen = HashSet::new();
+            for kernel in kernels {
+                let key = key(kernel);
+                if !made.contains_key(&key) && seen.insert(key) {
+                    missing.push(kernel);
+                }
+            }
+        }
+        let built: Vec<Result<WgpuPipeline>> =
+            missing.par_iter().map(|kernel| self.build(shared, kernel, transport)).collect();
+        if !missing.is_empty()
+            && let (Some(disk), Some(cache)) = (&self.disk, &self.cache)
+            && let Some(data) = cache.get_data()
+        {
+            // A cache that cannot be written costs time in the next process and nothing else.
+            disk.store("wgpu", shared.driver_key.as_bytes(), &data);
+        }
+        let mut made = lock(&self.made);
+        let mut failure = None;
+        for (kernel, pipeline) in missing.into_iter().zip(built) {
+            match pipeline {
+                Ok(pipeline) => {
+                    made.entry(key(kernel)).or_insert_with(|| Arc::new(pipeline));
+                }
+                Err(error) => failure = failure.or(Some(error)),
+            }
+        }
+        if let Some(error) = failure {
+            return Err(error);
+        }
+        kernels
+            .iter()
+            .map(|kernel| {
+                let pipeline: Arc<dyn Pipeline> = made
+                    .get(&key(kernel))
+                    .cloned()
+                    .ok_or_else(|| shared.driver("making pipelines", format!("`{}` is missing", kernel.name)))?;
+                Ok(pipeline)
+            })
+            .collect()
+    }
+
+    fn build(&self, shared: &Arc<Shared>, kernel: &Arc<Kernel>, transport: ParamTransport) -> Result<WgpuPipeline> {
+        shared.checks().kernel(kernel)?;
+        let largest = shared.device.limits().max_uniform_buffer_binding_size;
+        if u64::from(kernel.params.size) > largest {
+            return Err(Error::Limit {
+                kernel: kernel.name.to_string(),
+                what: "bytes of parameters",
+                wanted: kernel.params.size.into(),
+                limit: largest,
+                device: shared.properties.name.clone(),
+            });
+        }
+        let failed = |message: String| Error::Build {
+            kernel: kernel.name.to_string(),
+            device: shared.properties.name.clone(),
+            message,
+        };
+        // The one form of parameters in WGSL serves both transports.
+        let variant = kernel.variant(Target::Wgsl, shared.properties.features, ParamTransport::Buffer)?;
+        let Code::Text(source) = &variant.code else {
+            return Err(failed("its WGSL variant holds SPIR-V".to_owned()));
+        };
+        let entry =
+            |binding: usize, ty: wgpu::BufferBindingType, dynamic: bool, size: u64| wgpu::BindGroupLayoutEntry {
+                // The number of bindings was checked against the device's limit.
+                binding: binding as u32,
+                visibility: wgpu::ShaderStages::COMPUTE,
+                ty: wgpu::BindingType::Buffer {
+                    ty,
+                    has_dynamic_offset: dynamic,
+                    min_binding_size: NonZeroU64::new(size),
+                },
+                count: None,
+            };
+        let mut entries: Vec<_> = kernel
+            .bindings
+            .iter()
+            .enumerate()
+            .map(|(i, binding)| {
+                let ty = wgpu::BufferBindingType::Storage { read_only: !binding.access.writes() };
+                entry(i, ty, false, 0)
+            })
+            .collect();
+        if kernel.params.size > 0 {
+            entries.push(entry(entries.len(), wgpu::BufferBindingType::Uniform, true, kernel.params.size.into()));
+        }
+        let (handle, layout) = shared
+            .scoped(|| {
+                let module = wgpu::ShaderModuleDescriptor {
+                    label: Some(&kernel.name),
+                    source: wgpu::ShaderSource::Wgsl(source.as_ref().into()),
+                };
+                // SAFETY: the code generator guards every access that it cannot prove within bounds, and loops end.
+                let module = unsafe {
+                    shared.device.create_shader_module_trusted(module, wgpu::ShaderRuntimeChecks::unchecked())
+                };
+                let layout = shared.device.create_bind_group_layout(&wgpu::BindGroupLayoutDescriptor {
+                    label: Some(&kernel.name),
+                    entries: &entries,
+                });
+                let pipeline_layout = shared.device.create_pipeline_layout(&wgpu::PipelineLayoutDescriptor {
+                    label: Some(&kernel.name),
+                    bind_group_layouts: &[Some(&layout)],
+                    immediate_size: 0,
+                });
+                let handle = shared.device.create_compute_pipeline(&wgpu::ComputePipelineDescriptor {
+                    label: Some(&kernel.name),
+                    layout: Some(&pipeline_layout),
+                    module: &module,
+                    entry_point: Some(&kernel.name),
+                    compilation_options: wgpu::PipelineCompilationOptions {
+                        zero_initialize_workgroup_memory: false,
+                        ..wgpu::PipelineCompilationOptions::default()
+                    },
+                    cache: self.cache.as_ref(),
+                });
+                (handle, layout)
+            })
+            .map_err(|error| failed(error.to_string()))?;
+        CounterCells::add(&shared.counters.pipelines);
+        Ok(WgpuPipeline { shared: shared.clone(), kernel: kernel.clone(), transport, handle, layout })
+    }
+}

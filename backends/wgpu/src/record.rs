@@ -1,0 +1,239 @@
+//! Lists of commands in wgpu's terms, and recordings, which keep them.
+
+use std::any::Any;
+use std::fmt;
+use std::num::NonZeroU64;
+use std::sync::{Arc, Mutex};
+
+use trefoil_dsl::device::{Command, DispatchCommand, GroupSource, ParamSource, Pipeline, Recording};
+use trefoil_dsl::error::{Error, Result};
+use trefoil_dsl::support::check::{PARAMS_ALIGNMENT, padded};
+use trefoil_dsl::support::state::CounterCells;
+
+use crate::device::{Shared, WgpuBackend};
+use crate::memory::WgpuMemory;
+use crate::pipeline::WgpuPipeline;
+
+/// The label of the first command, for errors of the whole list.
+pub(crate) fn first_label(commands: &[Command]) -> Arc<str> {
+    commands
+        .iter()
+        .find_map(|command| match command {
+            Command::Dispatch(dispatch) => Some(dispatch.label.clone()),
+            Command::Host(host) => Some(host.label.clone()),
+            Command::Barrier => None,
+        })
+        .unwrap_or_else(|| Arc::from("an empty list"))
+}
+
+/// A uniform buffer for parameter blocks given by value.
+pub(crate) struct ParamBuffer {
+    /// The buffer.
+    pub(crate) buffer: wgpu::Buffer,
+}
+
+impl ParamBuffer {
+    /// A buffer of at least `bytes` bytes.
+    pub(crate) fn new(shared: &Shared, bytes: u64) -> Result<Self> {
+        let size = bytes.max(64 * 1024).checked_next_power_of_two().unwrap_or(bytes);
+        shared.checks().allocation(size, "parameter blocks")?;
+        let usage = wgpu::BufferUsages::UNIFORM | wgpu::BufferUsages::COPY_DST;
+        Ok(Self { buffer: shared.buffer(size, usage, "parameter blocks")? })
+    }
+}
+
+/// The parameter blocks of a list that are given by value, each at a multiple of [`PARAMS_ALIGNMENT`], which is at least what any
+/// adapter asks of dynamic offsets.
+pub(crate) fn blocks(commands: &[Command]) -> Vec<u8> {
+    let mut blocks = Vec::new();
+    for command in commands {
+        if let Command::Dispatch(DispatchCommand { params: ParamSource::Value(bytes), .. }) = command {
+            blocks.extend_from_slice(bytes);
+            blocks.resize(blocks.len().next_multiple_of(PARAMS_ALIGNMENT as usize), 0);
+        }
+    }
+    blocks
+}
+
+/// A dispatch in wgpu's terms.
+pub(crate) struct Step {
+    /// The pipeline, which also keeps what it needs alive.
+    pipeline: Arc<dyn Pipeline>,
+    bindings: wgpu::BindGroup,
+    dynamic: Option<u32>,
+    groups: GroupSource,
+    label: Arc<str>,
+}
+
+/// Makes ready the dispatches of a list whose rules were checked; `None` stands for barriers, which wgpu places itself.
+pub(crate) fn steps(
+    shared: &Shared,
+    commands: &[Command],
+    run_words: Option<&wgpu::Buffer>,
+    params: Option<&wgpu::Buffer>,
+) -> Result<Vec<Option<Step>>> {
+    let mut next = 0usize;
+    let mut steps = Vec::with_capacity(commands.len());
+    for command in commands {
+        let dispatch = match command {
+            Command::Dispatch(dispatch) => dispatch,
+            Command::Host(host) => return Err(host.refused(&shared.properties)),
+            Command::Barrier => {
+                steps.push(None);
+                continue;
+            }
+        };
+        let broken = |reason: &str| Error::Command { label: dispatch.label.to_string(), reason: reason.to_owned() };
+        let pipeline = WgpuPipeline::of(&dispatch.pipeline, shared)?;
+        shared.checks().transport(dispatch, pipeline.transport)?;
+        let size = pipeline.kernel().params.size;
+        let (buffer, offset) = match &dispatch.params {
+            ParamSource::RunWords(offset) => (run_words, *offset),
+            ParamSource::Value(bytes) => {
+                let offset = u32::try_from(next).map_err(|_| broken("the list has too many parameters"))?;
+                next = (next + bytes.len()).next_multiple_of(PARAMS_ALIGNMENT as usize);
+                (params, offset)
+            }
+        };
+        let mut memory = Vec::with_capacity(dispatch.bindings.len());
+        for range in &dispatch.bindings {
+            memory.push((&WgpuMemory::of(&range.memory, shared)?.buffer, range.offset, range.bytes));
+        }
+        if size > 0 {
+            let buffer = buffer.ok_or_else(|| broken("its parameters have no place"))?;
+            memory.push((buffer, 0, u64::from(size)));
+        }
+        let entries: Vec<wgpu::BindGroupEntry<'_>> = memory
+            .iter()
+            .enumerate()
+            .map(|(i, (buffer, offset, bytes))| wgpu::BindGroupEntry {
+                binding: i as u32,
+                resource: wgpu::BindingResource::Buffer(wgpu::BufferBinding {
+                    buffer,
+                    offset: *offset,
+                    size: NonZeroU64::new(*bytes),
+                }),
+            })
+            .collect();
+        let descriptor =
+            wgpu::BindGroupDescriptor { label: Some(&dispatch.label), layout: &pipeline.layout, entries: &entries };
+        let bindings = shared
+            .scoped(|| shared.device.create_bind_group(&descriptor))
+            .map_err(|error| broken(&error.to_string()))?;
+        steps.push(Some(Step {
+            pipeline: dispatch.pipeline.clone(),
+            bindings,
+            dynamic: (size > 0).then_some(offset),
+            groups: dispatch.groups,
+            label: dispatch.label.clone(),
+        }));
+    }
+    Ok(steps)
+}
+
+impl Step {
+    /// Encodes the dispatch.
+    pub(crate) fn encode(
+        &self,
+        shared: &Shared,
+        pass: &mut wgpu::ComputePass<'_>,
+        run_words: Option<&wgpu::Buffer>,
+    ) -> Result<()> {
+        pass.set_pipeline(&WgpuPipeline::of(&self.pipeline, shared)?.handle);
+        pass.set_bind_group(0, &self.bindings, self.dynamic.as_slice());
+        match self.groups {
+            GroupSource::Value([x, y, z]) => pass.dispatch_workgroups(x, y, z),
+            GroupSource::RunWords { offset, .. } => {
+                let words = run_words.ok_or_else(|| Error::Command {
+                    label: self.label.to_string(),
+                    reason: "it uses run words, and there are none".to_owned(),
+                })?;
+                pass.dispatch_workgroups_indirect(words, offset.into());
+            }
+        }
+        Ok(())
+    }
+}
+
+/// Commands made ready to run many times.
+pub(crate) struct WgpuRecording {
+    shared: Arc<Shared>,
+    /// The dispatches.
+    pub(crate) steps: Vec<Option<Step>>,
+    /// Where run words lie, if there are any.
+    pub(crate) run_words: Option<wgpu::Buffer>,
+    /// Their size in bytes.
+    pub(crate) run_words_bytes: usize,
+    /// Names the recording in errors.
+    pub(crate) label: Arc<str>,
+    /// What runs keep; held during a run, so that run words are not changed under it.
+    pub(crate) state: Mutex<RunState>,
+}
+
+/// What runs of a recording keep.
+#[derive(Default)]
+pub(crate) struct RunState {
+    /// Whether it has run.
+    pub(crate) ran: bool,
+    /// A mappable buffer for downloads, and its size.
+    pub(crate) downloads: Option<wgpu::Buffer>,
+}
+
+impl WgpuRecording {
+    /// Checks that this device made it.
+    pub(crate) fn of<'a>(recording: &'a dyn Recording, shared: &Shared) -> Result<&'a Self> {
+        recording.as_any().downcast_ref::<Self>().filter(|recording| recording.shared.id == shared.id).ok_or_else(
+            || Error::OtherDevice { what: "a recording".to_owned(), device: shared.properties.name.clone() },
+        )
+    }
+}
+
+impl fmt::Debug for WgpuRecording {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "WgpuRecording(`{}` and what follows)", self.label)
+    }
+}
+
+impl Recording for WgpuRecording {
+    fn as_any(&self) -> &dyn Any {
+        self
+    }
+}
+
+impl WgpuBackend {
+    /// Records `list`.
+    pub(crate) fn make_recording(&self, list: &[Command], run_words: usize) -> Result<Arc<dyn Recording>> {
+        let shared = &self.shared;
+        shared.checks().commands(list, Some(run_words))?;
+        let words = match run_words {
+            0 => None,
+            bytes => {
+                let size = padded(bytes as u64);
+                shared.checks().allocation(size, "run words")?;
+                let usage = wgpu::BufferUsages::UNIFORM | wgpu::BufferUsages::INDIRECT | wgpu::BufferUsages::COPY_DST;
+                Some(shared.buffer(size, usage, "run words")?)
+            }
+        };
+        let blocks = blocks(list);
+        let params = match blocks.len() {
+            0 => None,
+            bytes => {
+                let params = ParamBuffer::new(shared, bytes as u64)?;
+                shared
+                    .scoped(|| shared.queue.write_buffer(&params.buffer, 0, &blocks))
+                    .map_err(|error| shared.driver("writing parameter blocks", error))?;
+                Some(params)
+            }
+        };
+        let steps = steps(shared, list, words.as_ref(), params.as_ref().map(|params| &params.buffer))?;
+        CounterCells::add(&shared.counters.recordings);
+        Ok(Arc::new(WgpuRecording {
+            shared: shared.clone(),
+            steps,
+            run_words: words,
+            run_words_bytes: run_words,
+            label: first_label(list),
+            state: Mutex::default(),
+        }))
+    }
+}

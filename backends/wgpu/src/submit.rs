@@ -1,0 +1,220 @@
+//! Submissions: transfers, lists and runs.
+
+use trefoil_dsl::device::{Command, MemoryRange, Recording, RunIo};
+use trefoil_dsl::error::Result;
+use trefoil_dsl::support::state::CounterCells;
+
+use crate::device::{Shared, WgpuBackend, lock};
+use crate::memory::{WgpuMemory, take_mapped, words_around};
+use crate::record::{ParamBuffer, Step, WgpuRecording, blocks, first_label, steps};
+
+/// The most bytes that one transfer moves at a time, a multiple of 4.
+const CHUNK: u64 = 64 * 1024 * 1024;
+
+/// Encodes all steps as one pass.
+fn encode(
+    shared: &Shared,
+    encoder: &mut wgpu::CommandEncoder,
+    steps: &[Option<Step>],
+    run_words: Option<&wgpu::Buffer>,
+    label: &str,
+) -> Result<()> {
+    let descriptor = wgpu::ComputePassDescriptor { label: Some(label), timestamp_writes: None };
+    let mut pass = encoder.begin_compute_pass(&descriptor);
+    steps.iter().flatten().try_for_each(|step| step.encode(shared, &mut pass, run_words))
+}
+
+impl WgpuBackend {
+    /// Encodes and submits; what wgpu says against it loses the device, because the checks let nothing wrong through.
+    pub(crate) fn submit(
+        &self,
+        label: &str,
+        fill: impl FnOnce(&mut wgpu::CommandEncoder) -> Result<()>,
+    ) -> Result<wgpu::SubmissionIndex> {
+        let shared = &self.shared;
+        let descriptor = wgpu::CommandEncoderDescriptor { label: Some(label) };
+        let submitted = shared.scoped(|| {
+            let mut encoder = shared.device.create_command_encoder(&descriptor);
+            fill(&mut encoder)?;
+            Ok(shared.queue.submit([encoder.finish()]))
+        });
+        submitted.map_err(|error| shared.lost(label, error))?
+    }
+
+    /// Copies `data` to memory, after everything submitted before.
+    pub(crate) fn upload(&self, to: &MemoryRange, data: &[u8], what: &str) -> Result<()> {
+        let shared = &self.shared;
+        shared.checks().transfer(to, data.len(), what)?;
+        if data.is_empty() {
+            return Ok(());
+        }
+        let memory = WgpuMemory::of(&to.memory, shared)?;
+        let words = words_around(to.offset, to.bytes);
+        let whole = words.start == to.offset && words.end == to.offset + to.bytes;
+        let mut patched;
+        let data = if whole {
+            data
+        } else {
+            // Bytes beside the range, within its first and last words, must stay as they are.
+            patched = vec![0; (words.end - words.start) as usize];
+            let last = patched.len() - 4;
+            self.download_words(&memory.buffer, words.start, &mut patched[..4], what)?;
+            if last > 0 {
+                self.download_words(&memory.buffer, words.end - 4, &mut patched[last..], what)?;
+            }
+            let first = (to.offset - words.start) as usize;
+            patched[first..first + data.len()].copy_from_slice(data);
+            &patched[..]
+        };
+        let mut offset = words.start;
+        for chunk in data.chunks(CHUNK as usize) {
+            shared
+                .scoped(|| {
+                    shared.queue.write_buffer(&memory.buffer, offset, chunk);
+                    if chunk.len() as u64 == CHUNK {
+                        // Lets wgpu free its copy of the chunk before all of them are there.
+                        shared.queue.submit([]);
+                    }
+                })
+                .map_err(|error| shared.lost(what, error))?;
+            offset += chunk.len() as u64;
+        }
+        Ok(())
+    }
+
+    /// Copies whole words from a buffer, after everything submitted before.
+    fn download_words(&self, from: &wgpu::Buffer, offset: u64, data: &mut [u8], what: &str) -> Result<()> {
+        let shared = &self.shared;
+        let bytes = data.len() as u64;
+        let usage = wgpu::BufferUsages::MAP_READ | wgpu::BufferUsages::COPY_DST;
+        let staging = shared.buffer(bytes, usage, "staging for downloads")?;
+        let submission = self.submit(what, |encoder| {
+            encoder.copy_buffer_to_buffer(from, offset, &staging, 0, bytes);
+            Ok(())
+        })?;
+        take_mapped(shared, &staging, bytes, submission, what, |view| data.copy_from_slice(view))
+    }
+
+    /// Copies memory to `data`, after everything submitted before.
+    pub(crate) fn download(&self, from: &MemoryRange, data: &mut [u8]) -> Result<()> {
+        let shared = &self.shared;
+        shared.checks().transfer(from, data.len(), "read")?;
+        let memory = WgpuMemory::of(&from.memory, shared)?;
+        let mut offset = from.offset;
+        for chunk in data.chunks_mut(CHUNK as usize) {
+            let words = words_around(offset, chunk.len() as u64);
+            let mut around = vec![0; (words.end - words.start) as usize];
+            self.download_words(&memory.buffer, words.start, &mut around, "read")?;
+            let first = (offset - words.start) as usize;
+            chunk.copy_from_slice(&around[first..first + chunk.len()]);
+            offset += chunk.len() as u64;
+        }
+        Ok(())
+    }
+
+    /// Makes a list ready: its parameter blocks are written, in the order of the queue, to the device's buffer for them, which `held`
+    /// guards until the list is submitted.
+    pub(crate) fn prepare(&self, list: &[Command], held: &mut Option<ParamBuffer>) -> Result<Vec<Option<Step>>> {
+        let shared = &self.shared;
+        let blocks = blocks(list);
+        if !blocks.is_empty() {
+            if held.as_ref().is_none_or(|params| params.buffer.size() < blocks.len() as u64) {
+                *held = Some(ParamBuffer::new(shared, blocks.len() as u64)?);
+            }
+            if let Some(params) = held {
+                shared
+                    .scoped(|| shared.queue.write_buffer(&params.buffer, 0, &blocks))
+                    .map_err(|error| shared.driver("writing parameter blocks", error))?;
+            }
+        }
+        steps(shared, list, None, held.as_ref().map(|params| &params.buffer))
+    }
+
+    /// Runs a list without waiting for it.
+    pub(crate) fn submit_list(&self, list: &[Command]) -> Result<()> {
+        let shared = &self.shared;
+        shared.checks().commands(list, None)?;
+        let label = first_label(list);
+        let mut params = lock(&self.params);
+        let steps = self.prepare(list, &mut params)?;
+        self.submit(&label, |encoder| encode(shared, encoder, &steps, None, &label))?;
+        CounterCells::add(&shared.counters.submissions);
+        Ok(())
+    }
+
+    /// Waits until everything submitted is done.
+    pub(crate) fn wait_all(&self) -> Result<()> {
+        // Writes that no list followed are only begun by a submission.
+        let submission = self.submit("wait", |_| Ok(()))?;
+        self.shared.wait_for(Some(submission), "wait")
+    }
+
+    /// Runs a recording: uploads, commands, downloads; and waits for it.
+    pub(crate) fn run_recording(&self, recording: &dyn Recording, io: RunIo<'_>) -> Result<()> {
+        let shared = &self.shared;
+        let recording = WgpuRecording::of(recording, shared)?;
+        let label = &*recording.label;
+        let mut state = lock(&recording.state);
+        shared.checks().io(&io, recording.run_words_bytes, state.ran)?;
+        let RunIo { run_words, uploads, downloads } = io;
+        for (range, data) in &uploads {
+            self.upload(range, data, "upload")?;
+        }
+        if let (Some(words), Some(buffer)) = (run_words, &recording.run_words) {
+            // The buffer is padded, so that the last word may be filled up.
+            let mut whole = words.to_vec();
+            whole.resize(whole.len().next_multiple_of(4), 0);
+            shared
+                .scoped(|| shared.queue.write_buffer(buffer, 0, &whole))
+                .map_err(|error| shared.lost(label, error))?;
+        }
+
+        // Small downloads share a buffer that the recording keeps; large ones follow by themselves.
+        let mut staged = Vec::with_capacity(downloads.len());
+        let mut large = Vec::new();
+        let mut total = 0;
+        for (range, data) in downloads {
+            let words = words_around(range.offset, range.bytes);
+            let bytes = words.end - words.start;
+            if data.is_empty() {
+                continue;
+            }
+            if total + bytes > CHUNK {
+                large.push((range, data));
+            } else {
+                staged.push((total, words, range, data));
+                total += bytes;
+            }
+        }
+        if total > 0 && state.downloads.as_ref().is_none_or(|buffer| buffer.size() < total) {
+            let usage = wgpu::BufferUsages::MAP_READ | wgpu::BufferUsages::COPY_DST;
+            state.downloads = Some(shared.buffer(total, usage, "staging for downloads")?);
+        }
+        let submission = self.submit(label, |encoder| {
+            encode(shared, encoder, &recording.steps, recording.run_words.as_ref(), label)?;
+            if let Some(staging) = &state.downloads {
+                for (at, words, range, _) in &staged {
+                    let from = &WgpuMemory::of(&range.memory, shared)?.buffer;
+                    encoder.copy_buffer_to_buffer(from, words.start, staging, *at, words.end - words.start);
+                }
+            }
+            Ok(())
+        })?;
+        CounterCells::add(&shared.counters.submissions);
+        match &state.downloads {
+            Some(staging) if total > 0 => take_mapped(shared, staging, total, submission, label, |view| {
+                for (at, words, range, data) in staged {
+                    let first = (at + range.offset - words.start) as usize;
+                    data.copy_from_slice(&view[first..first + data.len()]);
+                }
+            })?,
+            _ => shared.wait_for(Some(submission), label)?,
+        }
+        state.ran = true;
+        drop(state);
+        for (range, data) in large {
+            self.download(&range, data)?;
+        }
+        Ok(())
+    }
+}

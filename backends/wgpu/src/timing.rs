@@ -1,0 +1,76 @@
+//! Device times of commands, by timestamps around one pass for each.
+
+use trefoil_dsl::device::Command;
+use trefoil_dsl::error::Result;
+
+use crate::device::{WgpuBackend, lock};
+use crate::memory::take_mapped;
+use crate::record::first_label;
+
+/// Bytes of a timestamp.
+const STAMP: u64 = wgpu::QUERY_SIZE as u64;
+/// The commands whose timestamps fit one query set.
+const MOST_COMMANDS: usize = wgpu::QUERY_SET_MAX_QUERIES as usize / 2;
+
+impl WgpuBackend {
+    /// Runs commands one at a time and gives the time of each in nanoseconds.
+    pub(crate) fn time_list(&self, list: &[Command]) -> Result<Vec<u64>> {
+        let shared = &self.shared;
+        shared.checks().commands(list, None)?;
+        if !shared.device.features().contains(wgpu::Features::TIMESTAMP_QUERY) {
+            return Err(shared.driver("timing", "the adapter has no timestamps"));
+        }
+        let mut times = Vec::with_capacity(list.len());
+        for part in list.chunks(MOST_COMMANDS) {
+            self.time_part(part, &mut times)?;
+        }
+        Ok(times)
+    }
+
+    fn time_part(&self, list: &[Command], times: &mut Vec<u64>) -> Result<()> {
+        let shared = &self.shared;
+        let label = first_label(list);
+        let count = list.len() as u32 * 2;
+        let bytes = u64::from(count) * STAMP;
+        let descriptor = wgpu::QuerySetDescriptor { label: Some("timing"), ty: wgpu::QueryType::Timestamp, count };
+        let queries = shared
+            .scoped(|| shared.device.create_query_set(&descriptor))
+            .map_err(|error| shared.driver("making a query set", error))?;
+        let usage = wgpu::BufferUsages::QUERY_RESOLVE | wgpu::BufferUsages::COPY_SRC;
+        let resolved = shared.buffer(bytes, usage, "timestamps")?;
+        let usage = wgpu::BufferUsages::MAP_READ | wgpu::BufferUsages::COPY_DST;
+        let staging = shared.buffer(bytes, usage, "staging for timestamps")?;
+        let mut params = lock(&self.params);
+        let steps = self.prepare(list, &mut params)?;
+        let submission = self.submit(&label, |encoder| {
+            for (step, query) in steps.iter().zip((0..count).step_by(2)) {
+                let mut pass = encoder.begin_compute_pass(&wgpu::ComputePassDescriptor {
+                    label: Some(&label),
+                    timestamp_writes: Some(wgpu::ComputePassTimestampWrites {
+                        query_set: &queries,
+                        beginning_of_pass_write_index: Some(query),
+                        end_of_pass_write_index: Some(query + 1),
+                    }),
+                });
+                if let Some(step) = step {
+                    step.encode(shared, &mut pass, None)?;
+                }
+            }
+            encoder.resolve_query_set(&queries, 0..count, &resolved, 0);
+            encoder.copy_buffer_to_buffer(&resolved, 0, &staging, 0, bytes);
+            Ok(())
+        })?;
+        drop(params);
+        let ticks: Vec<u64> = take_mapped(shared, &staging, bytes, submission, &label, |view| {
+            let (stamps, _) = view.as_chunks::<{ STAMP as usize }>();
+            stamps.iter().map(|stamp| u64::from_le_bytes(*stamp)).collect()
+        })?;
+        let period = f64::from(shared.queue.get_timestamp_period());
+        let (pairs, _) = ticks.as_chunks::<2>();
+        times.extend(list.iter().zip(pairs).map(|(command, pair)| match command {
+            Command::Dispatch(_) => (pair[1].saturating_sub(pair[0]) as f64 * period) as u64,
+            Command::Barrier | Command::Host(_) => 0,
+        }));
+        Ok(())
+    }
+}
