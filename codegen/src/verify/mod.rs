@@ -6,7 +6,9 @@
 
 mod access;
 mod bounds;
+mod disjoint;
 mod features;
+mod linear;
 mod profile;
 mod signature;
 mod structure;
@@ -88,7 +90,7 @@ pub(crate) fn info(module: &Module) -> Result<KernelInfo, Diagnostics> {
     for (value, size) in workgroup_size.iter_mut().zip(&module.workgroup_size) {
         *value = size.literal().unwrap_or(1);
     }
-    let disjoint = bounds::disjoint(module, &uses.access, workgroup_size);
+    let disjoint = disjoint::find(module, &uses.access, workgroup_size);
     Ok(KernelInfo {
         grid: grid(module),
         access: uses.access,

@@ -71,7 +71,7 @@ fn always_returns(block: &Block) -> bool {
 }
 
 /// Whether a `Break` of the enclosing loop is in the block.
-fn breaks(block: &Block) -> bool {
+pub fn breaks(block: &Block) -> bool {
     block.iter().any(|statement| match &statement.kind {
         StatementKind::Break => true,
         StatementKind::For { .. } | StatementKind::While { .. } | StatementKind::Loop { .. } => false,

@@ -1,0 +1,116 @@
+//! Whether workgroups keep out of each other's way: for each binding that is written, whether no two workgroups touch one element.
+//!
+//! Proved for kernels whose accesses all lie in a block of the workgroup's own: `block * group_index() + rest` with
+//! `0 <= rest < block`, where the block is a number, or a value that all workgroups agree on times a number of rows
+//! (`(rows * group_index() + k) * n + rest`). A product with the group index is taken not to wrap: an index that did would lie beyond
+//! any buffer.
+
+use super::bounds::{Touch, touches};
+use super::linear::{Form, Key, Knowledge};
+use crate::artefact::Access;
+use crate::ir::{BinaryOperator, Builtin, Module, Root};
+
+/// How a binding is divided among workgroups.
+#[derive(Clone, PartialEq)]
+enum Division {
+    /// Blocks of so many elements.
+    Elements(i128),
+    /// Blocks of so many rows, of as many elements as the form says.
+    Rows(i128, Form),
+}
+
+pub fn find(module: &Module, access: &[Access], workgroup_size: [u32; 3]) -> Vec<bool> {
+    let mut disjoint: Vec<bool> = access.iter().map(|access| *access != Access::Atomic).collect();
+    for (_, function) in module.functions.iter() {
+        super::access::places(function, &mut |place, _| {
+            if let Root::Binding(binding) = place.root {
+                disjoint[binding as usize] &= !access[binding as usize].writes();
+            }
+        });
+    }
+    let invocations = workgroup_size.iter().map(|size| i128::from(*size)).product();
+    let mut divisions: Vec<Option<Division>> = vec![None; access.len()];
+    touches(module, workgroup_size, &mut |touch| {
+        let binding = touch.binding as usize;
+        if !access[binding].writes() || !disjoint[binding] {
+            return;
+        }
+        match (division(touch, invocations), &divisions[binding]) {
+            (Some(found), None) => divisions[binding] = Some(found),
+            (Some(found), Some(known)) if found == *known => {}
+            _ => disjoint[binding] = false,
+        }
+    });
+    disjoint
+}
+
+/// The block of the workgroup's own that an access is proved to lie in.
+fn division(touch: Touch<'_>, invocations: i128) -> Option<Division> {
+    let Touch { index, lanes, knowledge, .. } = touch;
+    let lanes = i128::from(lanes);
+    let index = expand(knowledge, &index, invocations);
+    let group = group(knowledge);
+    if let Some(block) = index.terms.get(&group).copied() {
+        let mut rest = index;
+        rest.terms.remove(&group);
+        return knowledge.within(&rest, 0, block - 1).then_some(Division::Elements(block * lanes));
+    }
+    // A product of the row and the length of a row.
+    let products: Vec<_> = index.terms.iter().filter(|(_, factor)| **factor == 1).map(|(atom, _)| *atom).collect();
+    for product in products {
+        let Key::Operation(BinaryOperator::Multiply, left, right) = knowledge.key(product).clone() else { continue };
+        for (row, length) in [(&left, &right), (&right, &left)] {
+            let mut row = expand(knowledge, row, invocations);
+            let Some(rows) = row.terms.remove(&group) else { continue };
+            let mut rest = index.clone();
+            rest.terms.remove(&product);
+            if is_common(knowledge, length)
+                && knowledge.within(&row, 0, rows - 1)
+                && knowledge.proves(&rest)
+                && knowledge.proves(&length.add(&rest, -1).plus(-1))
+            {
+                return Some(Division::Rows(rows * lanes, length.clone()));
+            }
+        }
+    }
+    None
+}
+
+fn group(knowledge: &mut Knowledge) -> usize {
+    let group = knowledge.atom(Key::Builtin(Builtin::GroupIndex), 0, u32::MAX.into());
+    group.terms.keys().next().copied().unwrap_or_default()
+}
+
+/// The form with computed values in place of their remainders modulo 2^32, and the global index in its parts.
+fn expand(knowledge: &mut Knowledge, form: &Form, invocations: i128) -> Form {
+    let mut out = Form::constant(form.constant);
+    for (atom, factor) in &form.terms {
+        let part = match knowledge.key(*atom).clone() {
+            Key::Wrapped(inner, _) => expand(knowledge, &inner, invocations),
+            Key::Builtin(Builtin::GlobalIndex) => {
+                let group = knowledge.atom(Key::Builtin(Builtin::GroupIndex), 0, u32::MAX.into());
+                let local = knowledge.atom(Key::Builtin(Builtin::LocalIndex), 0, invocations - 1);
+                group.times(invocations).add(&local, 1)
+            }
+            _ => Form::atom(*atom),
+        };
+        out = out.add(&part, *factor);
+    }
+    out
+}
+
+/// Whether all workgroups agree on the value.
+fn is_common(knowledge: &Knowledge, form: &Form) -> bool {
+    form.terms.keys().all(|atom| common_key(knowledge, knowledge.key(*atom)))
+}
+
+fn common_key(knowledge: &Knowledge, key: &Key) -> bool {
+    match key {
+        Key::Param(_) | Key::Length(_) | Key::Extent(..) | Key::Stride(..) => true,
+        Key::Part(base, _) => common_key(knowledge, base),
+        Key::Wrapped(form, _) => is_common(knowledge, form),
+        Key::Operation(_, left, right) => is_common(knowledge, left) && is_common(knowledge, right),
+        Key::Math(_, forms) => forms.iter().all(|form| is_common(knowledge, form)),
+        Key::Builtin(_) | Key::Argument(_) | Key::Local(_) | Key::Variable(..) | Key::Fresh(_) => false,
+    }
+}
