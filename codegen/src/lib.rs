@@ -6,6 +6,7 @@
 pub mod artefact;
 pub mod diagnostic;
 pub mod emit;
+pub mod fingerprint;
 pub mod front;
 pub mod interp;
 pub mod ir;

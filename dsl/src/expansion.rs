@@ -1,12 +1,13 @@
 //! What the macros' expansions name. Not for use by hand: it changes without notice.
 
-pub use trefoil_codegen::artefact;
+pub use trefoil_codegen::{artefact, fingerprint};
 pub use trefoil_macros::{device_finish, kernel_finish};
 
 pub use crate::buffer::{Buffer, BufferSlice, BufferSliceMut, BufferView, BufferViewMut};
 pub use crate::element::{Element, scalar_name};
 pub use crate::error::{Error, Result};
 pub use crate::launch::Launch;
+pub use crate::layout::Layout;
 pub use crate::param::Param;
 pub use crate::vector::{Align1, Lane};
 pub use bytemuck;
@@ -67,3 +68,8 @@ pub fn instance(
         }
     })
 }
+
+/// Bytes aligned as words are.
+#[derive(Debug)]
+#[repr(C, align(4))]
+pub struct Words<const N: usize>(pub [u8; N]);

@@ -14,6 +14,8 @@ pub mod error;
 pub mod expansion;
 pub mod intrinsics;
 pub mod launch;
+#[doc(hidden)]
+pub mod layout;
 pub mod math;
 pub mod memory;
 pub mod param;

@@ -1,22 +1,68 @@
-//! trefoil's proc macros.
+//! trefoil's proc macros: `#[kernel]` and `#[device]`.
+//!
+//! They are thin: what a kernel means, and the code for each target, is made by [`trefoil_codegen`]. What is here is what only a macro
+//! can do: gather the `#[device]` items that a kernel names ([`chain`]), report mistakes on the author's tokens, and expand to
+//! the author's function for rustc to check, the artefact, and the launch function.
+
+mod artefact;
+mod chain;
+mod device;
+mod kernel;
+mod launch;
+mod layout;
+mod support;
+
 use proc_macro::TokenStream;
-/// kernel
+
+/// Makes a function a kernel: compiled for every target while the program is built, launched by a function of the same name.
+///
+/// ```ignore
+/// #[kernel(workgroup(256))]
+/// pub fn scale(x: &[f32], y: &mut [f32], factor: f32) {
+///     let i = global_index();
+///     if i < y.len() {
+///         y[i] = x[i] * factor;
+///     }
+/// }
+///
+/// device.run(scale(&x, &mut y, 2.0)?.over(y.len()))?;
+/// ```
+///
+/// # Arguments
+/// * `workgroup(X)`, `workgroup(X, Y)`, `workgroup(X, Y, Z)`: invocations of a workgroup; literals, const generics, or products.
+/// * `instances(T = [f32, f16], TILE = [16, 32])`: for each generic parameter the values with which the kernel is compiled, in all
+///   combinations.
+/// * `targets(wgsl, spirv, cuda, cpu)`: the targets to compile for; all of them otherwise.
+/// * `requires(Subgroups)`: features without which the kernel does not run.
+///
+/// # What it makes
+/// * A function of the same name that takes a buffer (`&buffer`, `&mut buffer` or a slice of one) for each slice, and each value as it
+///   is, and gives a launch. A generic kernel's is called as `name::<f32, 16>(..)`.
+/// * A module of the same name with `KERNELS`, the compiled instances, and for a kernel without generics `KERNEL`.
 #[proc_macro_attribute]
-pub fn kernel(_a: TokenStream, item: TokenStream) -> TokenStream {
-    item
+pub fn kernel(attribute: TokenStream, item: TokenStream) -> TokenStream {
+    kernel::begin(attribute.into(), item.into()).into()
 }
-/// device
+
+/// Makes a function, constant, struct or field-less enum known to kernels, in this crate and others.
+///
+/// The item stays what it is in Rust: functions can be called and tested on the host. A struct becomes `repr(C)`, an element of
+/// buffers, and must have no padding; an enum becomes `repr(u32)` and a parameter of kernels.
 #[proc_macro_attribute]
-pub fn device(_a: TokenStream, item: TokenStream) -> TokenStream {
-    item
+pub fn device(attribute: TokenStream, item: TokenStream) -> TokenStream {
+    device::begin(attribute.into(), item.into()).into()
 }
-/// finish
+
+/// The end of a chain that `#[kernel]` began.
+#[doc(hidden)]
 #[proc_macro]
-pub fn kernel_finish(item: TokenStream) -> TokenStream {
-    item
+pub fn kernel_finish(input: TokenStream) -> TokenStream {
+    kernel::finish(input.into()).into()
 }
-/// finish
+
+/// The end of a chain that `#[device]` began.
+#[doc(hidden)]
 #[proc_macro]
-pub fn device_finish(item: TokenStream) -> TokenStream {
-    item
+pub fn device_finish(input: TokenStream) -> TokenStream {
+    device::finish(input.into()).into()
 }

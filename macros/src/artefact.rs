@@ -1,0 +1,223 @@
+//! The artefact as constants of the author's program.
+
+use proc_macro2::{Literal, TokenStream};
+use quote::{format_ident, quote};
+use trefoil_codegen::artefact::{Access, Code, GridKind, Kernel, ParamRole, ParamScalar, Params, Variant};
+use trefoil_codegen::diagnostic::Diagnostics;
+use trefoil_codegen::front::Output;
+use trefoil_codegen::ir;
+use trefoil_codegen::target::{ParamTransport, Target};
+
+/// A compiled instance.
+pub struct Made {
+    kernel: Kernel,
+    /// The compiled CPU function: items, and an expression of type `CpuFunction`.
+    cpu: Option<TokenStream>,
+    values: Vec<ir::GenericValue>,
+}
+
+/// Compiles an instance for every target.
+pub fn instance(module: &ir::Module, instance: &ir::Instance, support: &TokenStream) -> Result<Made, Diagnostics> {
+    let _ = (module, instance, support);
+    Err(trefoil_codegen::diagnostic::Diagnostic::new(ir::Span::NONE, "this version does not compile kernels yet")
+        .into())
+}
+
+/// What the kernel's module holds.
+pub fn module(output: &Output, instances: &[Made], support: &TokenStream) -> TokenStream {
+    let expansion = quote!(#support::expansion);
+    let generic = !output.module.generics.is_empty();
+    let mut items = TokenStream::new();
+    let mut kernels = Vec::new();
+    let mut listed = Vec::new();
+    let ir = &instances.first().map(|made| Literal::byte_string(&made.kernel.ir));
+    items.extend(quote!(static IR: &[u8] = #ir;));
+    for (number, made) in instances.iter().enumerate() {
+        let name = if generic { format_ident!("{}", made.kernel.name.to_uppercase()) } else { format_ident!("KERNEL") };
+        let doc = format!("`{}`.", made.kernel.name);
+        let kernel = kernel(&made.kernel, number, made.cpu.is_some(), &expansion, &mut items);
+        if let Some(cpu) = &made.cpu {
+            let function = format_ident!("CPU_{number}");
+            items.extend(quote! {
+                static #function: #expansion::artefact::CpuFunction = { #cpu };
+            });
+        }
+        items.extend(quote! {
+            #[doc = #doc]
+            pub static #name: #expansion::artefact::Kernel = #kernel;
+        });
+        let values = made.values.iter().map(|value| match value {
+            ir::GenericValue::Type(scalar) => {
+                let scalar = scalar.rust_name();
+                quote!(#expansion::GenericValue::Type(#scalar))
+            }
+            ir::GenericValue::Const(literal) => {
+                let value = match literal {
+                    ir::Literal::I32(value) => i64::from(*value),
+                    other => i64::from(other.bits() as u32),
+                };
+                quote!(#expansion::GenericValue::Const(#value))
+            }
+        });
+        listed.push(quote!(#expansion::Instance { values: &[#(#values),*], kernel: &#name }));
+        kernels.push(name);
+    }
+    if generic {
+        items.extend(quote! {
+            #[doc(hidden)]
+            pub static INSTANCES: &[#expansion::Instance] = &[#(#listed),*];
+        });
+    }
+    quote! {
+        /// Every compiled instance.
+        pub static KERNELS: &[&#expansion::artefact::Kernel] = &[#(&#kernels),*];
+        #items
+    }
+}
+
+fn text(text: &str) -> TokenStream {
+    quote!(::std::borrow::Cow::Borrowed(#text))
+}
+
+fn kernel(kernel: &Kernel, number: usize, cpu: bool, expansion: &TokenStream, items: &mut TokenStream) -> TokenStream {
+    let artefact = quote!(#expansion::artefact);
+    let (name, doc) = (text(&kernel.name), text(&kernel.doc));
+    let bindings = kernel.bindings.iter().map(|binding| {
+        let (name, element) = (text(&binding.name), text(&binding.element.name));
+        let (size, align, vector) = (binding.element.size, binding.element.align, binding.vector);
+        let access = match binding.access {
+            Access::Read => quote!(Read),
+            Access::Write => quote!(Write),
+            Access::ReadWrite => quote!(ReadWrite),
+            Access::Atomic => quote!(Atomic),
+        };
+        let view = option(binding.view);
+        quote! {
+            #artefact::Binding {
+                name: #name,
+                element: #artefact::Element { name: #element, size: #size, align: #align },
+                access: #artefact::Access::#access,
+                vector: #vector,
+                view: #view,
+            }
+        }
+    });
+    let params = params(&kernel.params, &artefact);
+    let [x, y, z] = kernel.workgroup_size;
+    let workgroup_bytes = kernel.workgroup_bytes;
+    let grid = match kernel.grid {
+        GridKind::Linear => quote!(Linear),
+        GridKind::Volume => quote!(Volume),
+    };
+    let variants: Vec<_> = kernel
+        .variants
+        .iter()
+        .enumerate()
+        .map(|(position, variant)| self::variant(variant, (number, position), expansion, items))
+        .collect();
+    let function = format_ident!("CPU_{number}");
+    let cpu = if cpu { quote!(::core::option::Option::Some(#function)) } else { quote!(::core::option::Option::None) };
+    let instance = Literal::byte_string(&kernel.instance);
+    let hash = Literal::byte_string(&kernel.hash);
+    quote! {
+        #artefact::Kernel {
+            name: #name,
+            doc: #doc,
+            bindings: ::std::borrow::Cow::Borrowed(&[#(#bindings),*]),
+            params: #params,
+            workgroup_size: [#x, #y, #z],
+            workgroup_bytes: #workgroup_bytes,
+            grid: #artefact::GridKind::#grid,
+            variants: ::std::borrow::Cow::Borrowed(&[#(#variants),*]),
+            cpu: #cpu,
+            ir: ::std::borrow::Cow::Borrowed(IR),
+            instance: ::std::borrow::Cow::Borrowed(#instance),
+            hash: *#hash,
+        }
+    }
+}
+
+fn option(value: Option<u32>) -> TokenStream {
+    match value {
+        Some(value) => quote!(::core::option::Option::Some(#value)),
+        None => quote!(::core::option::Option::None),
+    }
+}
+
+fn params(params: &Params, artefact: &TokenStream) -> TokenStream {
+    let size = params.size;
+    let fields = params.fields.iter().map(|field| {
+        let (name, offset) = (text(&field.name), field.offset);
+        let role = match field.role {
+            ParamRole::User(index) => quote!(User(#index)),
+            ParamRole::Length(binding) => quote!(Length(#binding)),
+            ParamRole::Offset(binding) => quote!(Offset(#binding)),
+            ParamRole::Extents(binding) => quote!(Extents(#binding)),
+            ParamRole::Strides(binding) => quote!(Strides(#binding)),
+            ParamRole::GroupCount => quote!(GroupCount),
+        };
+        let scalar = match field.ty.scalar {
+            ParamScalar::F32 => quote!(F32),
+            ParamScalar::I32 => quote!(I32),
+            ParamScalar::U32 => quote!(U32),
+            ParamScalar::Index => quote!(Index),
+            ParamScalar::Bool => quote!(Bool),
+        };
+        let (count, array) = (field.ty.count, field.ty.array);
+        quote! {
+            #artefact::ParamField {
+                name: #name,
+                role: #artefact::ParamRole::#role,
+                ty: #artefact::ParamType {
+                    scalar: #artefact::ParamScalar::#scalar,
+                    count: #count,
+                    array: #array,
+                },
+                offset: #offset,
+            }
+        }
+    });
+    quote!(#artefact::Params { size: #size, fields: ::std::borrow::Cow::Borrowed(&[#(#fields),*]) })
+}
+
+fn variant(
+    variant: &Variant,
+    (number, position): (usize, usize),
+    expansion: &TokenStream,
+    items: &mut TokenStream,
+) -> TokenStream {
+    let artefact = quote!(#expansion::artefact);
+    let target = match variant.target {
+        Target::Wgsl => quote!(Wgsl),
+        Target::Spirv => quote!(Spirv),
+        Target::Cuda => quote!(Cuda),
+        Target::Cpu => quote!(Cpu),
+    };
+    let transport = match variant.transport {
+        ParamTransport::Value => quote!(Value),
+        ParamTransport::Buffer => quote!(Buffer),
+    };
+    let (profile, features) = (text(&variant.profile), variant.features.0);
+    let code = match &variant.code {
+        Code::Text(code) => {
+            let code = text(code);
+            quote!(Text(#code))
+        }
+        Code::Spirv(words) => {
+            // Byte strings cost rustc a sixth of what lists of numbers do.
+            let (length, bytes) = (words.len(), Literal::byte_string(words));
+            let name = format_ident!("SPIRV_{number}_{position}");
+            items.extend(quote!(static #name: #expansion::Words<#length> = #expansion::Words(*#bytes);));
+            quote!(Spirv(::std::borrow::Cow::Borrowed(&#name.0)))
+        }
+    };
+    quote! {
+        #artefact::Variant {
+            target: #artefact::Target::#target,
+            profile: #profile,
+            features: #artefact::Features(#features),
+            transport: #artefact::ParamTransport::#transport,
+            code: #artefact::Code::#code,
+        }
+    }
+}

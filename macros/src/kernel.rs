@@ -1,0 +1,151 @@
+//! `#[kernel]`.
+
+use proc_macro2::{Span, TokenStream};
+use quote::{ToTokens, quote};
+use trefoil_codegen::front::{self, Errors, Input, Output};
+
+use crate::chain::{self, Header, Resolved};
+use crate::{artefact, launch, layout, support};
+
+/// What the attribute expands to: the chain that finds what the kernel names.
+pub fn begin(attribute: TokenStream, tokens: TokenStream) -> TokenStream {
+    let item: syn::ItemFn = match syn::parse2(tokens.clone()) {
+        Ok(item) => item,
+        Err(error) => {
+            let error = match syn::parse2::<syn::Item>(tokens.clone()) {
+                Ok(other) => syn::Error::new_spanned(other, "`#[kernel]` is for functions"),
+                Err(_) => error,
+            };
+            let error = error.to_compile_error();
+            return quote!(#error #tokens);
+        }
+    };
+    let support = support::path();
+    let paths = front::items_named(&item);
+    let header = Header { attribute, item };
+    chain::call(&paths, &quote!(#support::expansion::kernel_finish), &header.to_token_stream())
+}
+
+/// What the end of the chain expands to: the function for rustc to check, the artefact, and the launch function.
+pub fn finish(input: TokenStream) -> TokenStream {
+    let resolved: Resolved<Header<syn::ItemFn>> = match syn::parse2(input) {
+        Ok(resolved) => resolved,
+        Err(error) => return error.to_compile_error(),
+    };
+    let Header { attribute, item } = &resolved.header;
+    let support = support::path();
+    let (names, bundles) = resolved.union(&front::items_named(item));
+    let input = Input {
+        attribute: attribute.clone(),
+        item: item.clone(),
+        bundles: bundles.0,
+        names,
+        support: support.clone(),
+        file: file(),
+    };
+    match front::parse(input) {
+        Ok(output) => understood(item, &output, &support),
+        Err(errors) => mistaken(item, &errors, &support),
+    }
+}
+
+fn understood(item: &syn::ItemFn, output: &Output, support: &TokenStream) -> TokenStream {
+    let checked = &output.checked;
+    let checked = quote! {
+        const _: () = {
+            #[allow(
+                dead_code,
+                unused,
+                unused_parens,
+                unstable_name_collisions,
+                clippy::all,
+                reason = "the author's function with inferred types written in, for the compiler to check; it is never called"
+            )]
+            #checked
+        };
+    };
+    let mut instances = Vec::new();
+    let mut errors = Errors::default();
+    for instance in &output.instances {
+        match artefact::instance(&output.module, instance, support) {
+            Ok(made) => instances.push(made),
+            Err(diagnostics) => errors.0.extend(output.spans.errors(&diagnostics).0),
+        }
+    }
+    if !errors.0.is_empty() {
+        let mistaken = mistaken(item, &unique(errors), support);
+        return quote!(#checked #mistaken);
+    }
+
+    let (visibility, name) = (&item.vis, &item.sig.ident);
+    let expansion = quote!(#support::expansion);
+    let module = artefact::module(output, &instances, support);
+    let generics: Vec<_> = item
+        .sig
+        .generics
+        .params
+        .iter()
+        .filter_map(|parameter| match parameter {
+            syn::GenericParam::Type(ty) => {
+                let name = &ty.ident;
+                Some(quote! {
+                    ::core::option::Option::map(#expansion::scalar_name::<#name>(), #expansion::GenericValue::Type)
+                })
+            }
+            syn::GenericParam::Const(constant) => {
+                let name = &constant.ident;
+                Some(quote!(::core::option::Option::Some(#expansion::GenericValue::Const(#name as i64))))
+            }
+            syn::GenericParam::Lifetime(_) => None,
+        })
+        .collect();
+    let kernel = if generics.is_empty() {
+        quote!(&#name::KERNEL)
+    } else {
+        let text = name.to_string();
+        quote!(#expansion::instance(#text, #name::INSTANCES, &[#(#generics),*])?)
+    };
+    let launch = launch::function(item, &output.parameters, &kernel, support);
+    let assertions = layout::assertions(output, support);
+    let doc = format!("The compiled kernel [`{name}`](fn@{name}).");
+    quote! {
+        #checked
+        #assertions
+        #[doc = #doc]
+        #visibility mod #name { #module }
+        #launch
+    }
+}
+
+/// The errors, each once: instances of one kernel make the same mistakes.
+fn unique(errors: Errors) -> Errors {
+    let mut unique = Errors::default();
+    for error in errors.0 {
+        let place = format!("{:?}", error.first);
+        let known = |other: &front::Error| other.message == error.message && format!("{:?}", other.first) == place;
+        if !unique.0.iter().any(known) {
+            unique.0.push(error);
+        }
+    }
+    unique
+}
+
+/// The errors, and names for whoever uses the kernel, so that one mistake gives one message.
+fn mistaken(item: &syn::ItemFn, errors: &Errors, support: &TokenStream) -> TokenStream {
+    let errors = errors.to_compile_error();
+    let (visibility, name) = (&item.vis, &item.sig.ident);
+    let launch = launch::stand_in(item, support);
+    quote! {
+        #errors
+        #[doc(hidden)]
+        #visibility mod #name {
+            pub static KERNELS: &[&#support::artefact::Kernel] = &[];
+        }
+        #launch
+    }
+}
+
+/// The file in which the macro is called.
+pub fn file() -> String {
+    Span::call_site().file()
+}

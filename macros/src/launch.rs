@@ -1,0 +1,89 @@
+//! The launch function: the author's signature with buffers for slices.
+
+use proc_macro2::TokenStream;
+use quote::{format_ident, quote};
+use trefoil_codegen::front::{Parameter, ParameterKind};
+use trefoil_codegen::ir::BindingKind;
+
+/// The launch function of a kernel that was understood; `kernel` is an expression of type `&'static Kernel` in its body.
+pub fn function(
+    item: &syn::ItemFn,
+    parameters: &[Parameter],
+    kernel: &TokenStream,
+    support: &TokenStream,
+) -> TokenStream {
+    let (visibility, name) = (&item.vis, &item.sig.ident);
+    let docs = item.attrs.iter().filter(|attribute| attribute.path().is_ident("doc"));
+    let mut arguments = Vec::new();
+    let mut binds = TokenStream::new();
+    let mut values = TokenStream::new();
+    let mut borrows = false;
+    for Parameter { name, ty, kind } in parameters {
+        let ParameterKind::Buffer { element, kind, view, .. } = kind else {
+            arguments.push(quote!(#name: #ty));
+            values.extend(quote!(.value(#name)?));
+            continue;
+        };
+        borrows = true;
+        let (method, wrapper) = match (view.is_some(), *kind) {
+            (false, BindingKind::Shared) => ("read", "BufferSlice"),
+            (false, BindingKind::Mutable | BindingKind::Atomic) => ("write", "BufferSliceMut"),
+            (true, BindingKind::Shared) => ("read_view", "BufferView"),
+            (true, BindingKind::Mutable | BindingKind::Atomic) => ("write_view", "BufferViewMut"),
+        };
+        let (method, wrapper) = (format_ident!("{method}"), format_ident!("{wrapper}"));
+        let rank = view.map(|rank| {
+            let rank = rank as usize;
+            quote!(, #rank)
+        });
+        arguments.push(quote!(
+            #name: impl ::core::convert::Into<#support::expansion::#wrapper<'buffers, #element #rank>>
+        ));
+        binds.extend(quote!(.#method(::core::convert::Into::into(#name))?));
+    }
+    let lifetime = borrows.then(|| quote!('buffers,));
+    let generics = item.sig.generics.params.iter();
+    let bounds = &item.sig.generics.where_clause;
+    quote! {
+        #(#docs)*
+        ///
+        /// # Errors
+        /// An argument does not fit into 32 bits, or its elements are not the kernel's.
+        #[allow(clippy::too_many_arguments, reason = "it takes what the kernel takes")]
+        #visibility fn #name<#lifetime #(#generics),*>(
+            #(#arguments),*
+        ) -> #support::expansion::Result<#support::expansion::Launch> #bounds {
+            ::core::result::Result::Ok(#support::expansion::Launch::of(#kernel) #binds #values)
+        }
+    }
+}
+
+/// The launch function of a kernel with a mistake, which takes anything, so that programs that launch it show no second mistake. It
+/// never runs, since the program does not compile.
+pub fn stand_in(item: &syn::ItemFn, support: &TokenStream) -> TokenStream {
+    let (visibility, name) = (&item.vis, &item.sig.ident);
+    let arguments = (0..item.sig.inputs.len()).map(|position| {
+        let argument = format_ident!("_{position}");
+        quote!(#argument: impl ::core::marker::Sized)
+    });
+    let generics = item.sig.generics.params.iter().filter_map(|parameter| match parameter {
+        syn::GenericParam::Type(ty) => {
+            let name = &ty.ident;
+            Some(quote!(#name))
+        }
+        syn::GenericParam::Const(constant) => {
+            let (name, ty) = (&constant.ident, &constant.ty);
+            Some(quote!(const #name: #ty))
+        }
+        syn::GenericParam::Lifetime(_) => None,
+    });
+    quote! {
+        #[doc(hidden)]
+        #[allow(dead_code, clippy::all, reason = "a kernel with a mistake has no launch")]
+        #visibility fn #name<#(#generics),*>(
+            #(#arguments),*
+        ) -> #support::expansion::Result<#support::expansion::Launch> {
+            loop {}
+        }
+    }
+}

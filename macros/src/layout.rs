@@ -1,0 +1,35 @@
+//! Assertions, in the author's scope, that the host lays out elements as devices do.
+
+use proc_macro2::TokenStream;
+use quote::quote;
+use trefoil_codegen::fingerprint;
+use trefoil_codegen::front::{Output, ParameterKind};
+use trefoil_codegen::ir::{Scalar, Type};
+
+/// One assertion for each buffer whose elements are no scalars or type parameters.
+pub fn assertions(output: &Output, support: &TokenStream) -> TokenStream {
+    let mut assertions = TokenStream::new();
+    for parameter in &output.parameters {
+        let ParameterKind::Buffer { element, binding, .. } = &parameter.kind else {
+            continue;
+        };
+        let Some(declared) = output.module.bindings.get(*binding as usize) else {
+            continue;
+        };
+        let generic = matches!(output.module.types[declared.element].scalar(), Some(Scalar::Generic(_)));
+        let known = fingerprint::of(&output.module, declared.element);
+        let (false, Some(expected)) = (generic, known) else {
+            continue;
+        };
+        let message = match &output.module.types[declared.element] {
+            Type::Struct(handle) => {
+                format!("`{}` is not laid out on the host as it is on devices", output.module.structs[*handle].name)
+            }
+            _ => format!("the elements of `{}` are not laid out on the host as they are on devices", parameter.name),
+        };
+        assertions.extend(quote! {
+            ::core::assert!(<#element as #support::expansion::Layout>::LAYOUT == #expected, #message);
+        });
+    }
+    quote!(const _: () = { #assertions };)
+}
