@@ -239,16 +239,17 @@ impl<'a> Writer<'a> {
         self.lowered.info.access.get(binding as usize).is_none_or(|access| access.writes())
     }
 
-    /// How many scalars one element of a buffer's declared array holds.
+    /// How many scalars one element of a buffer's declared array holds. The facts count elements of the author's slice.
     pub(super) fn binding_width(&self, binding: u32) -> u32 {
-        let element = self.ir(self.lowered.module.bindings[binding as usize].element);
-        width(element, self.lowered.info.vector.get(binding as usize))
+        let declared = &self.lowered.module.bindings[binding as usize];
+        let widest = self.lowered.info.vector.get(binding as usize).copied().unwrap_or(1);
+        width(self.ir(declared.element), widest / declared.packed.max(1))
     }
 
     /// How many scalars one element of a workgroup variable's declared array holds.
     pub(super) fn workgroup_width(&self, variable: usize) -> u32 {
         let element = self.ir(self.lowered.module.workgroup[Handle::from_index(variable)].element);
-        width(element, self.lowered.info.workgroup_vector.get(variable))
+        width(element, self.lowered.info.workgroup_vector.get(variable).copied().unwrap_or(1))
     }
 
     fn declare_binding(&mut self, index: usize) -> Result<(), EmitError> {
@@ -404,9 +405,9 @@ impl<'a> Writer<'a> {
 }
 
 /// The width of a declared array: that of the widest access if the elements are scalars.
-fn width(element: &Type, widest: Option<&u32>) -> u32 {
+fn width(element: &Type, widest: u32) -> u32 {
     match (element, widest) {
-        (Type::Scalar(scalar), Some(2 | 4)) if *scalar != Scalar::Bool => widest.copied().unwrap_or(1),
+        (Type::Scalar(scalar), 2 | 4) if *scalar != Scalar::Bool => widest,
         _ => 1,
     }
 }
