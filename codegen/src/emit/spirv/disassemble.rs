@@ -69,8 +69,7 @@ impl<'m> Text<'m> {
             if let (Op::Name, [Operand::IdRef(id), Operand::LiteralString(name)]) =
                 (instruction.class.opcode, instruction.operands.as_slice())
             {
-                let mut name: String =
-                    name.chars().map(|c| if c.is_ascii_alphanumeric() { c } else { '_' }).collect();
+                let mut name: String = name.chars().map(|c| if c.is_ascii_alphanumeric() { c } else { '_' }).collect();
                 if name.is_empty() || name.starts_with(|c: char| c.is_ascii_digit()) {
                     name.insert(0, '_');
                 }

@@ -47,7 +47,8 @@ impl<'a> FunctionWriter<'_, 'a> {
 
     /// The kind of an expression's scalars.
     pub(super) fn kind(&self, handle: Handle<Expression>) -> Result<Kind, EmitError> {
-        kind_of(self.type_of(handle)).ok_or_else(|| self.writer.fail("arithmetic on a struct, an array or a type parameter"))
+        kind_of(self.type_of(handle))
+            .ok_or_else(|| self.writer.fail("arithmetic on a struct, an array or a type parameter"))
     }
 
     /// The number that an expression is, if it is an integer constant.
@@ -146,19 +147,13 @@ impl<'a> FunctionWriter<'_, 'a> {
     }
 
     /// A composite value; a constant if its parts are literals.
-    fn composite(
-        &mut self,
-        ty: Word,
-        operands: Vec<Operand>,
-        parts: &[Handle<Expression>],
-    ) -> Result<Word, EmitError> {
+    fn composite(&mut self, ty: Word, operands: Vec<Operand>, parts: &[Handle<Expression>]) -> Result<Word, EmitError> {
         // An instruction holds 65,535 words.
         if operands.len() > 65_000 {
             return Err(self.writer.fail(format!("a value of {} parts is too large", operands.len())));
         }
-        let is_literal = |part: &Handle<Expression>| {
-            matches!(self.function.expressions[*part].kind, ExpressionKind::Literal(_))
-        };
+        let is_literal =
+            |part: &Handle<Expression>| matches!(self.function.expressions[*part].kind, ExpressionKind::Literal(_));
         if parts.iter().all(is_literal) {
             return Ok(self.writer.global(Op::ConstantComposite, Some(ty), operands));
         }
@@ -203,12 +198,7 @@ impl<'a> FunctionWriter<'_, 'a> {
         Ok(self.op_with(Op::CompositeExtract, ty, vec![Operand::IdRef(base), Operand::LiteralBit32(index)]))
     }
 
-    fn element(
-        &mut self,
-        base: Handle<Expression>,
-        index: Handle<Expression>,
-        ty: Word,
-    ) -> Result<Word, EmitError> {
+    fn element(&mut self, base: Handle<Expression>, index: Handle<Expression>, ty: Word) -> Result<Word, EmitError> {
         let base_type = self.type_of(base);
         let length = match base_type {
             Type::Array { length, .. } => length.literal().unwrap_or(0),
@@ -316,12 +306,7 @@ impl<'a> FunctionWriter<'_, 'a> {
         }
     }
 
-    fn convert(
-        &mut self,
-        value: Handle<Expression>,
-        to: Handle<Type>,
-        ty: Word,
-    ) -> Result<Word, EmitError> {
+    fn convert(&mut self, value: Handle<Expression>, to: Handle<Type>, ty: Word) -> Result<Word, EmitError> {
         let from_type = self.type_of(value);
         let to_type = self.writer.ir(to);
         let to_kind = kind_of(to_type).ok_or_else(|| self.writer.fail("a conversion to no scalar or vector"))?;
@@ -358,12 +343,7 @@ impl<'a> FunctionWriter<'_, 'a> {
         Ok(converted)
     }
 
-    fn bitcast(
-        &mut self,
-        value: Handle<Expression>,
-        to: Handle<Type>,
-        ty: Word,
-    ) -> Result<Word, EmitError> {
+    fn bitcast(&mut self, value: Handle<Expression>, to: Handle<Type>, ty: Word) -> Result<Word, EmitError> {
         let from = self.type_of(value);
         let to = self.writer.ir(to);
         let pair = Type::vector(2, Scalar::F16);

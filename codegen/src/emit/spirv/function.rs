@@ -9,6 +9,7 @@ use super::module::{Writer, builtin_name};
 use crate::artefact::{ParamRole, ParamScalar};
 use crate::emit::EmitError;
 use crate::ir::{Builtin, Function, Handle, Local, Type};
+use crate::target::Feature;
 
 /// Where `break` and `continue` of a loop go.
 pub(super) struct Loop {
@@ -125,13 +126,7 @@ impl<'w, 'a> FunctionWriter<'w, 'a> {
     }
 
     /// Adds the function to the module: variables and prologue go to the top of its first block.
-    pub(super) fn finish(
-        mut self,
-        id: Word,
-        result: Word,
-        signature: Vec<Operand>,
-        parameters: Vec<Instruction>,
-    ) {
+    pub(super) fn finish(mut self, id: Word, result: Word, signature: Vec<Operand>, parameters: Vec<Instruction>) {
         let ty = self.writer.global(Op::TypeFunction, None, signature);
         if let Some(first) = self.blocks.first_mut() {
             let body = std::mem::take(&mut first.instructions);
@@ -439,11 +434,7 @@ impl<'w, 'a> FunctionWriter<'w, 'a> {
 
     fn axis(&mut self, vector: Word, axis: u32) -> Word {
         let word = self.writer.u32_type();
-        self.prologue(
-            Op::CompositeExtract,
-            word,
-            vec![Operand::IdRef(vector), Operand::LiteralBit32(axis)],
-        )
+        self.prologue(Op::CompositeExtract, word, vec![Operand::IdRef(vector), Operand::LiteralBit32(axis)])
     }
 
     /// A builtin of the IR, computed in the prologue.
@@ -455,9 +446,9 @@ impl<'w, 'a> FunctionWriter<'w, 'a> {
             Builtin::LocalId => self.input(BuiltIn::LocalInvocationId),
             Builtin::GroupId => self.input(BuiltIn::WorkgroupId),
             Builtin::GroupCounts => self.input(BuiltIn::NumWorkgroups),
-            Builtin::SubgroupSize => self.subgroup_input(BuiltIn::SubgroupSize),
-            Builtin::SubgroupLane => self.subgroup_input(BuiltIn::SubgroupLocalInvocationId),
-            Builtin::SubgroupIndex => self.subgroup_input(BuiltIn::SubgroupId),
+            Builtin::SubgroupSize => self.subgroup_input(BuiltIn::SubgroupSize)?,
+            Builtin::SubgroupLane => self.subgroup_input(BuiltIn::SubgroupLocalInvocationId)?,
+            Builtin::SubgroupIndex => self.subgroup_input(BuiltIn::SubgroupId)?,
             Builtin::GroupCount if self.writer.is_linear() => return self.param_scalar(ParamRole::GroupCount),
             Builtin::GroupCount => {
                 let counts = self.input(BuiltIn::NumWorkgroups);
@@ -500,17 +491,14 @@ impl<'w, 'a> FunctionWriter<'w, 'a> {
         Ok(value)
     }
 
-    fn subgroup_input(&mut self, builtin: BuiltIn) -> Word {
+    fn subgroup_input(&mut self, builtin: BuiltIn) -> Result<Word, EmitError> {
+        self.writer.require(Feature::Subgroups, "a builtin of subgroups is used")?;
         self.writer.capability(rspirv::spirv::Capability::GroupNonUniform);
-        self.input(builtin)
+        Ok(self.input(builtin))
     }
 
     /// The memory operand of an access: non-private where barriers must order it.
     pub(super) fn memory_access(&self, non_private: bool) -> Vec<Operand> {
-        if non_private {
-            vec![Operand::MemoryAccess(MemoryAccess::NON_PRIVATE_POINTER)]
-        } else {
-            Vec::new()
-        }
+        if non_private { vec![Operand::MemoryAccess(MemoryAccess::NON_PRIVATE_POINTER)] } else { Vec::new() }
     }
 }

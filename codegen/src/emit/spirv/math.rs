@@ -149,13 +149,7 @@ impl FunctionWriter<'_, '_> {
     }
 
     /// Applies `scalar` to every lane of a vector of words or floats.
-    fn each_lane(
-        &mut self,
-        values: &[Word; 1],
-        lanes: u8,
-        ty: Word,
-        scalar: impl Fn(&mut Self, Word) -> Word,
-    ) -> Word {
+    fn each_lane(&mut self, values: &[Word; 1], lanes: u8, ty: Word, scalar: impl Fn(&mut Self, Word) -> Word) -> Word {
         let [value] = *values;
         if lanes == 1 {
             return scalar(self, value);

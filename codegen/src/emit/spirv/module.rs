@@ -13,7 +13,7 @@ use crate::artefact::{Access, GridKind, ParamField, ParamRole, ParamScalar, Para
 use crate::emit::EmitError;
 use crate::ir::{Builtin, Handle, Scalar, Statement, StatementKind, Type};
 use crate::lower::Lowered;
-use crate::target::Target;
+use crate::target::{Feature, Target};
 
 /// A module being written.
 pub(super) struct Writer<'a> {
@@ -176,8 +176,7 @@ impl<'a> Writer<'a> {
 
     /// Names a member of a struct.
     pub(super) fn name_member(&mut self, id: Word, member: u32, name: &str) {
-        let operands =
-            vec![Operand::IdRef(id), Operand::LiteralBit32(member), Operand::LiteralString(name.to_owned())];
+        let operands = vec![Operand::IdRef(id), Operand::LiteralBit32(member), Operand::LiteralString(name.to_owned())];
         self.module.debug_names.push(Instruction::new(Op::MemberName, None, None, operands));
     }
 
@@ -189,8 +188,7 @@ impl<'a> Writer<'a> {
     }
 
     fn decorate_member(&mut self, id: Word, member: u32, decoration: Decoration, rest: &[Operand]) {
-        let mut operands =
-            vec![Operand::IdRef(id), Operand::LiteralBit32(member), Operand::Decoration(decoration)];
+        let mut operands = vec![Operand::IdRef(id), Operand::LiteralBit32(member), Operand::Decoration(decoration)];
         operands.extend_from_slice(rest);
         self.module.annotations.push(Instruction::new(Op::MemberDecorate, None, None, operands));
     }
@@ -209,9 +207,18 @@ impl<'a> Writer<'a> {
     }
 
     /// The 16-bit float type, which only loads and stores of buffers use.
-    pub(super) fn half_type(&mut self) -> Word {
+    pub(super) fn half_type(&mut self) -> Result<Word, EmitError> {
+        self.require(Feature::F16Storage, "a buffer holds halves")?;
         self.capability(Capability::StorageBuffer16BitAccess);
-        self.global(Op::TypeFloat, None, vec![Operand::LiteralBit32(16)])
+        Ok(self.global(Op::TypeFloat, None, vec![Operand::LiteralBit32(16)]))
+    }
+
+    /// Fails unless the profile has a feature.
+    pub(super) fn require(&self, feature: Feature, why: &str) -> Result<(), EmitError> {
+        if self.lowered.profile.features.has(feature) {
+            return Ok(());
+        }
+        Err(self.fail(format!("{why}, and the profile lacks the feature {}", feature.name())))
     }
 
     /// The extended instruction set GLSL.std.450.

@@ -256,12 +256,7 @@ impl FunctionWriter<'_, '_> {
         });
     }
 
-    fn project(
-        &mut self,
-        reached: &mut Reached,
-        projection: &Projection,
-        guarded: bool,
-    ) -> Result<(), EmitError> {
+    fn project(&mut self, reached: &mut Reached, projection: &Projection, guarded: bool) -> Result<(), EmitError> {
         let lowered = self.writer.lowered;
         let (part, length) = match &reached.ty {
             Type::Vector { lanes, scalar } => (Type::Scalar(*scalar), u32::from(*lanes)),

@@ -12,6 +12,7 @@ use crate::ir::{
     AtomicFunction, Block, Case, Expression, ExpressionKind, Handle, Local, Place, Statement, StatementKind,
     SubgroupFunction,
 };
+use crate::target::Feature;
 
 /// A loop over a range.
 struct Range {
@@ -396,6 +397,7 @@ impl FunctionWriter<'_, '_> {
                 return Err(self.writer.fail(format!("a subgroup {function:?} of `bool`")));
             }
         };
+        self.writer.require(Feature::Subgroups, "a subgroup operation is used")?;
         self.writer.capability(Capability::GroupNonUniform);
         self.writer.capability(match op {
             Op::GroupNonUniformBroadcast => Capability::GroupNonUniformBallot,

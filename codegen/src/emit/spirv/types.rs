@@ -109,7 +109,7 @@ impl Writer<'_> {
         }
         let id = match ty {
             Type::Scalar(Scalar::Bool) => return Err(self.fail("a buffer holds `bool`")),
-            Type::Scalar(Scalar::F16) => self.half_type(),
+            Type::Scalar(Scalar::F16) => self.half_type()?,
             Type::Scalar(_) | Type::Enum(_) => self.value_type(ty)?,
             Type::Vector { lanes: 3, scalar } => {
                 let element = self.memory_type(&Type::Scalar(*scalar))?;
