@@ -4,6 +4,7 @@
 //! The way of a kernel: [`front`] → [`ir`] → [`verify`] → [`lower`] → [`emit`] → [`artefact`].
 
 pub mod artefact;
+pub mod compile;
 pub mod diagnostic;
 pub mod emit;
 pub mod fingerprint;

@@ -1,7 +1,6 @@
 //! The compiled CPU function against independent references: kernels are built by hand, emitted, compiled with rustc as one program, and run
 //! by it.
 
-
 use quote::quote;
 use trefoil_codegen::artefact::ParamTransport;
 use trefoil_codegen::emit::cpu;

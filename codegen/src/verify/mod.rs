@@ -25,6 +25,7 @@ pub(crate) use bounds::clear_guards;
 pub(crate) use features::{live_features, viable};
 pub use profile::check_profile;
 pub(crate) use profile::transport_fits;
+pub(crate) use types::name as type_name;
 
 /// An instance that obeys the rules, with the facts found about it. Places whose indices are proved in range have lost their guard.
 #[derive(Clone, Debug)]

@@ -9,12 +9,12 @@ use std::fmt::Write;
 
 use super::module::Names;
 use super::{SUBGROUP_SIZE, types};
+use crate::artefact::{Access, ParamRole};
 use crate::emit::EmitError;
 use crate::ir::{
     BinaryOperator, BindingKind, Builtin, CallArgument, Expression, ExpressionKind, Function, Handle, Literal,
     LogicalOperator, MathFunction, Module, Place, Projection, Root, Scalar, Type, UnaryOperator,
 };
-use crate::artefact::{Access, ParamRole};
 use crate::lower::Lowered;
 use crate::target::Target;
 
@@ -242,10 +242,8 @@ impl Scope<'_> {
                 self.lanewise(expression, arguments, &|kernel, operands| math(kernel, *function, scalar, operands))?
             }
             ExpressionKind::Select { condition, accept, reject } => {
-                let scalar_condition = matches!(
-                    module.types[self.function.expressions[*condition].ty],
-                    Type::Scalar(_)
-                );
+                let scalar_condition =
+                    matches!(module.types[self.function.expressions[*condition].ty], Type::Scalar(_));
                 let print = |operands: &[Code]| {
                     Code::loose(format!(
                         "if {} {{ {} }} else {{ {} }}",
@@ -270,11 +268,7 @@ impl Scope<'_> {
         })
     }
 
-    pub(super) fn call(
-        &self,
-        function: Handle<Function>,
-        arguments: &[CallArgument],
-    ) -> Printed {
+    pub(super) fn call(&self, function: Handle<Function>, arguments: &[CallArgument]) -> Printed {
         let callee = &self.kernel.names.functions[function.index()];
         let mut values = Vec::new();
         if callee.context {
@@ -312,10 +306,7 @@ impl Scope<'_> {
         for lane in 0..lanes {
             let mut of_lane = Vec::new();
             for (name, operand) in names.iter().zip(operands) {
-                let vector = matches!(
-                    self.module().types[self.function.expressions[*operand].ty],
-                    Type::Vector { .. }
-                );
+                let vector = matches!(self.module().types[self.function.expressions[*operand].ty], Type::Vector { .. });
                 of_lane.push(Code::atom(if vector { format!("{name}[{lane}]") } else { (*name).to_owned() }));
             }
             parts.push(print(self.kernel, &of_lane)?.text);
@@ -336,10 +327,8 @@ impl Scope<'_> {
         let code = self.expression(value)?;
         Ok(match (from, to) {
             (from, to) if pair(from) && !pair(to) => {
-                let bits = Code::loose(format!(
-                    "{{ let v = {}; u32::from(v[0]) | (u32::from(v[1]) << 16) }}",
-                    code.text()
-                ));
+                let bits =
+                    Code::loose(format!("{{ let v = {}; u32::from(v[0]) | (u32::from(v[1]) << 16) }}", code.text()));
                 bits_to(&bits, to.scalar().unwrap_or(Scalar::U32))
             }
             (from, to) if pair(to) && !pair(from) => Code::loose(format!(
@@ -487,9 +476,7 @@ impl Scope<'_> {
                 (Projection::Member(_) | Projection::Index(_), known @ (Type::Vector { .. } | Type::Array { .. })) => {
                     let (length, ty) = match known {
                         Type::Vector { lanes, scalar } => (u32::from(lanes), PlaceType::Lane(scalar)),
-                        Type::Array { element, length } => {
-                            (length.literal().unwrap_or(0), PlaceType::Known(element))
-                        }
+                        Type::Array { element, length } => (length.literal().unwrap_or(0), PlaceType::Known(element)),
                         Type::Scalar(_) | Type::Struct(_) | Type::Enum(_) => {
                             return Err(self.kernel.error("an unexpected path"));
                         }
@@ -523,10 +510,9 @@ impl Scope<'_> {
                     }
                     let vector = format!("[{}; {lanes}]", types::scalar(scalar));
                     found.place = match found.memory {
-                        Memory::Local => format!(
-                            "(*(&raw mut {}).cast::<{vector}>().add({index} as usize))",
-                            found.place
-                        ),
+                        Memory::Local => {
+                            format!("(*(&raw mut {}).cast::<{vector}>().add({index} as usize))", found.place)
+                        }
                         Memory::Pointer | Memory::Relaxed => {
                             format!("{}.cast::<{vector}>().add({index} as usize)", found.place)
                         }
@@ -646,11 +632,7 @@ impl Scope<'_> {
                 bits_to(&Code::atom(format!("{}({at}.cast())", self.kernel.helper("read_word"))), scalar).text
             }
         };
-        Ok(if vector {
-            format!("[{}]", (0..count).map(read).collect::<Vec<_>>().join(", "))
-        } else {
-            read(0)
-        })
+        Ok(if vector { format!("[{}]", (0..count).map(read).collect::<Vec<_>>().join(", ")) } else { read(0) })
     }
 
     fn relaxed_write(&self, pointer: &str, ty: PlaceType, value: &str) -> Result<String, EmitError> {
@@ -793,9 +775,7 @@ fn math(kernel: &Kernel<'_>, function: MathFunction, scalar: Scalar, operands: &
         MathFunction::Abs => operands[0].clone(),
         MathFunction::Min => call("min"),
         MathFunction::Max => call("max"),
-        MathFunction::Clamp => {
-            Code::atom(format!("{x}.max({}).min({})", operands[1].text(), operands[2].text()))
-        }
+        MathFunction::Clamp => Code::atom(format!("{x}.max({}).min({})", operands[1].text(), operands[2].text())),
         MathFunction::Signum => call("signum"),
         MathFunction::Floor => call("floor"),
         MathFunction::Ceil => call("ceil"),
@@ -827,9 +807,7 @@ fn math(kernel: &Kernel<'_>, function: MathFunction, scalar: Scalar, operands: &
         MathFunction::CountOnes => call("count_ones"),
         MathFunction::LeadingZeros => call("leading_zeros"),
         MathFunction::TrailingZeros => call("trailing_zeros"),
-        MathFunction::UnpackHalf => {
-            Code::atom(format!("{}({x} as u16)", kernel.helper("half_to_f32")))
-        }
+        MathFunction::UnpackHalf => Code::atom(format!("{}({x} as u16)", kernel.helper("half_to_f32"))),
         MathFunction::PackHalf => {
             Code::loose(format!("{}({}) as u32", kernel.helper("f32_to_half"), operands[0].text()))
         }
@@ -844,15 +822,10 @@ fn convert(kernel: &Kernel<'_>, from: Scalar, to: Scalar, value: &Code) -> Code 
         (Scalar::F16, Scalar::F16) | (Scalar::Bool, Scalar::Bool) => value.clone(),
         (Scalar::F16, Scalar::F32) => Code::atom(format!("{}({})", kernel.helper("half_to_f32"), value.text())),
         (Scalar::F32, Scalar::F16) => Code::atom(format!("{}({})", kernel.helper("f32_to_half"), value.text())),
-        (Scalar::F16, to) => Code::loose(format!(
-            "{}({}) as {}",
-            kernel.helper("half_to_f32"),
-            value.text(),
-            types::scalar(to)
-        )),
-        (_, Scalar::F16) => {
-            Code::atom(format!("{}({x} as f32)", kernel.helper("f32_to_half")))
+        (Scalar::F16, to) => {
+            Code::loose(format!("{}({}) as {}", kernel.helper("half_to_f32"), value.text(), types::scalar(to)))
         }
+        (_, Scalar::F16) => Code::atom(format!("{}({x} as f32)", kernel.helper("f32_to_half"))),
         (_, Scalar::Bool) => Code::loose(format!("{x} != {}", types::zero_scalar(from))),
         (_, to) => as_type(types::scalar(to)),
     }

@@ -40,16 +40,51 @@ pub(super) struct Names {
 
 /// Names that the printed code uses for itself.
 const OWN: [&str; 38] = [
-    "lane", "global", "global_id", "local_id", "group", "group_id", "groups", "group_count", "base", "base_x", "limit",
-    "p", "first", "end", "last", "alive", "lane_x", "lane_y", "lane_z", "v", "a", "b", "c", "j", "i0", "i1", "i2", "i3",
-    "value", "old", "at", "compare", "context", "all", "other", "given", "asked", "from",
+    "lane",
+    "global",
+    "global_id",
+    "local_id",
+    "group",
+    "group_id",
+    "groups",
+    "group_count",
+    "base",
+    "base_x",
+    "limit",
+    "p",
+    "first",
+    "end",
+    "last",
+    "alive",
+    "lane_x",
+    "lane_y",
+    "lane_z",
+    "v",
+    "a",
+    "b",
+    "c",
+    "j",
+    "i0",
+    "i1",
+    "i2",
+    "i3",
+    "value",
+    "old",
+    "at",
+    "compare",
+    "context",
+    "all",
+    "other",
+    "given",
+    "asked",
+    "from",
 ];
 
 /// A name like `wanted` that is free and no keyword, and taken from here on.
 fn fresh(used: &mut BTreeSet<String>, wanted: &str) -> String {
-    let clean: String =
-        wanted.chars().map(|c| if c.is_ascii_alphanumeric() || c == '_' { c } else { '_' }).collect();
-    let mut base = if clean.starts_with(|c: char| c.is_ascii_alphabetic() || c == '_') && clean.trim_matches('_') != "" {
+    let clean: String = wanted.chars().map(|c| if c.is_ascii_alphanumeric() || c == '_' { c } else { '_' }).collect();
+    let mut base = if clean.starts_with(|c: char| c.is_ascii_alphabetic() || c == '_') && clean.trim_matches('_') != ""
+    {
         clean
     } else {
         format!("value{clean}")
@@ -379,8 +414,7 @@ fn body(kernel: &Kernel<'_>, entry: &Function, out: &mut Out) -> Result<(), Emit
     let scope = Scope { kernel, function: entry, locals, arguments };
     let plan = Plan::new(kernel, entry);
     let regions = Regions::new(&scope, &plan);
-    let given: Vec<String> =
-        binding_types(kernel, "").into_iter().map(|(name, ty)| format!("{name}: {ty}")).collect();
+    let given: Vec<String> = binding_types(kernel, "").into_iter().map(|(name, ty)| format!("{name}: {ty}")).collect();
     out.line("#[inline(always)]");
     out.open(&format!(
         "unsafe fn body<const FMA: bool>(p: &Params, groups: [u32; 3], first: u64, end: u64, {}) {{",
@@ -492,7 +526,10 @@ fn copies(kernel: &Kernel<'_>, path: &str, params: &str, out: &mut Out) -> Resul
 /// Helper functions, each printed if it is used.
 const HELPERS: [(&str, &str); 13] = [
     ("divide_u32", "#[inline(always)] fn divide_u32(x: u32, y: u32) -> u32 { if y == 0 { 0 } else { x / y } }"),
-    ("divide_i32", "#[inline(always)] fn divide_i32(x: i32, y: i32) -> i32 { if y == 0 { 0 } else { x.wrapping_div(y) } }"),
+    (
+        "divide_i32",
+        "#[inline(always)] fn divide_i32(x: i32, y: i32) -> i32 { if y == 0 { 0 } else { x.wrapping_div(y) } }",
+    ),
     ("remainder_u32", "#[inline(always)] fn remainder_u32(x: u32, y: u32) -> u32 { if y == 0 { 0 } else { x % y } }"),
     (
         "remainder_i32",

@@ -209,7 +209,9 @@ impl<'a> Regions<'a> {
         }
         for (handle, local) in self.plan.function.locals.iter() {
             let here = declared.contains(&handle);
-            if self.plan.storage[handle.index()] == Storage::Lanes && (here || (local.mutable && used.contains(&handle))) {
+            if self.plan.storage[handle.index()] == Storage::Lanes
+                && (here || (local.mutable && used.contains(&handle)))
+            {
                 written.push(handle);
             }
         }
@@ -323,11 +325,7 @@ impl<'a> Regions<'a> {
     }
 
     /// For `index < end`, with the index that of the invocation: how many invocations pass.
-    fn bound(
-        &self,
-        index: Handle<Expression>,
-        end: Handle<Expression>,
-    ) -> Result<Option<String>, EmitError> {
+    fn bound(&self, index: Handle<Expression>, end: Handle<Expression>) -> Result<Option<String>, EmitError> {
         let Some(base) = self.plan.from_lane(index) else { return Ok(None) };
         if !self.plan.is_uniform(end) || self.plan.reads_memory(end) {
             return Ok(None);
@@ -396,9 +394,9 @@ impl<'a> Regions<'a> {
                 let ty = function.locals[*result].ty;
                 let mut used = Vec::new();
                 place.indices(&mut |index| expression_locals(function, *index, &mut used));
-                let read = self.scope.with_pointer(place, &types::zero(module, ty), &|pointer, _| {
-                    format!("({pointer}).read()")
-                })?;
+                let read = self
+                    .scope
+                    .with_pointer(place, &types::zero(module, ty), &|pointer, _| format!("({pointer}).read()"))?;
                 let value = self.first_with(&used, read.text())?;
                 let name = &self.scope.locals[result.index()];
                 out.line(&format!("let {name}: {} = {value};", types::rust(module, ty)));
@@ -417,8 +415,7 @@ impl<'a> Regions<'a> {
                 }
             }
             StatementKind::Switch { selector, cases, default } => {
-                let signed =
-                    matches!(module.types[function.expressions[*selector].ty], Type::Scalar(Scalar::I32));
+                let signed = matches!(module.types[function.expressions[*selector].ty], Type::Scalar(Scalar::I32));
                 let value = self.first(*selector)?;
                 out.open(&if signed { format!("match ({value}) as u32 {{") } else { format!("match {value} {{") });
                 for case in cases {
@@ -442,9 +439,7 @@ impl<'a> Regions<'a> {
                 if self.plan.is_strided(*local) && !collective(body) {
                     // Each round is for neighbouring elements; the last may be short.
                     out.line(&format!("let end_{name}: u32 = {end};"));
-                    out.open(&format!(
-                        "for first_{name} in ({start}..end_{name}).step_by(({step}) as usize) {{"
-                    ));
+                    out.open(&format!("for first_{name} in ({start}..end_{name}).step_by(({step}) as usize) {{"));
                     out.line(&format!("let limit_{name}: u32 = (end_{name} - first_{name}).min({limit});"));
                     self.block(body, &format!("limit_{name}"), out)?;
                 } else {
@@ -503,11 +498,7 @@ impl<'a> Regions<'a> {
         }
         self.loop_over(&size.to_string(), out, |out| {
             self.wanted(&used, out)?;
-            out.line(&format!(
-                "let value: {} = {};",
-                types::rust(module, ty),
-                self.scope.expression(value)?.text()
-            ));
+            out.line(&format!("let value: {} = {};", types::rust(module, ty), self.scope.expression(value)?.text()));
             out.line(&self.scatter("given", "value", ty));
             if let Some(lane) = lane {
                 out.line(&format!(
@@ -517,7 +508,8 @@ impl<'a> Regions<'a> {
             }
             Ok(())
         })?;
-        let scalar = module.types[ty].scalar().ok_or_else(|| self.kernel().error("a subgroup operation on a struct"))?;
+        let scalar =
+            module.types[ty].scalar().ok_or_else(|| self.kernel().error("a subgroup operation on a struct"))?;
         let parts: Vec<String> = match module.types[ty] {
             Type::Vector { lanes, .. } => (0..lanes).map(|i| format!("[{i}]")).collect(),
             _ => vec![String::new()],
@@ -536,9 +528,7 @@ impl<'a> Regions<'a> {
             match combine {
                 Some(combine) => {
                     out.line(&format!("let mut all = given{part}[first];"));
-                    out.line(&format!(
-                        "for at in first + 1..last {{ let other = given{part}[at]; all = {combine}; }}"
-                    ));
+                    out.line(&format!("for at in first + 1..last {{ let other = given{part}[at]; all = {combine}; }}"));
                     out.line(&format!("for at in first..last {{ {target}{part}[at] = all; }}"));
                 }
                 None => {

@@ -132,7 +132,10 @@ impl Scope<'_> {
                     Some(0 | 1) => format!("for {name} in {range} {{"),
                     Some(step) => format!("for {name} in ({range}).step_by({step}usize) {{"),
                     None => {
-                        format!("for {name} in ({range}).step_by(({} as usize).max(1)) {{", self.expression(*step)?.operand())
+                        format!(
+                            "for {name} in ({range}).step_by(({} as usize).max(1)) {{",
+                            self.expression(*step)?.operand()
+                        )
                     }
                 });
                 self.nested(body, leave, out)?;
