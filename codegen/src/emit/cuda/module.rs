@@ -1,0 +1,230 @@
+//! The file around the functions: declarations and the kernel.
+
+use std::fmt::Write as _;
+
+use crate::artefact::{Access, GridKind, ParamField, ParamScalar, ParamTransport};
+use crate::emit::EmitError;
+use crate::emit::text::{Code, Dialect, Printer, Resources, Writer, infix};
+use crate::ir::{BinaryOperator, Builtin, Handle, Scalar, Type};
+use crate::layout;
+
+use super::Cuda;
+use super::types::{array_prelude, scalar_name, structure, type_name};
+
+type Result<T> = std::result::Result<T, EmitError>;
+type P<'a> = Printer<'a, Cuda>;
+
+/// More workgroup memory than this must be asked for when the kernel is launched.
+const STATIC_LIMIT: u32 = 48 * 1024;
+
+/// The whole text.
+pub fn module(p: &mut P<'_>) -> Result<String> {
+    let functions = p.device_functions()?;
+    let body = p.entry_body()?;
+    let entry = entry(p, &body)?;
+    let mut structs = String::new();
+    for handle in p.used_structs() {
+        structs.push_str(&structure(p, handle)?);
+        structs.push('\n');
+    }
+    let params = params(p)?;
+
+    let mut out = Writer::default();
+    out.comment(&p.lowered.module.doc);
+    if !p.lowered.module.doc.is_empty() {
+        out.line("");
+    }
+    out.line("typedef unsigned int uint;");
+    out.line("");
+    let mut text = out.finish();
+    let (prelude, helpers) = p.take_helpers();
+    for piece in prelude {
+        text.push_str(&piece);
+        text.push('\n');
+    }
+    text.push_str(&structs);
+    text.push_str(&params);
+    for piece in helpers.into_iter().chain(functions) {
+        text.push_str(&piece);
+        text.push('\n');
+    }
+    text.push_str(&entry);
+    Ok(text)
+}
+
+/// A bool parameter is a word.
+pub fn from_word(field: &ParamField, word: Code) -> Code {
+    if field.ty.scalar == ParamScalar::Bool { infix(BinaryOperator::NotEqual, word, Code::atom("0u")) } else { word }
+}
+
+/// The struct of the block at its exact offsets.
+fn params(p: &mut P<'_>) -> Result<String> {
+    let params = &p.lowered.params;
+    if params.fields.is_empty() {
+        return Ok(String::new());
+    }
+    let mut text = "struct Params {\n".to_owned();
+    let (mut end, mut pads) = (0u32, 0u32);
+    let mut pad = |text: &mut String, end: &mut u32, to: u32| {
+        while *end < to {
+            let _ = writeln!(text, "    uint pad_{pads};");
+            pads += 1;
+            *end += 4;
+        }
+    };
+    for field in params.fields.iter() {
+        let scalar = match field.ty.scalar {
+            ParamScalar::Bool => Scalar::U32,
+            other => Cuda::param_scalar(other),
+        };
+        let ty = match (field.ty.array, field.ty.count) {
+            (true, count) => {
+                array_prelude(p);
+                format!("Array<{}, {count}>", scalar_name(scalar))
+            }
+            (false, 1) => scalar_name(scalar).to_owned(),
+            (false, count) => type_name(p, &Type::vector(count as u8, scalar))?,
+        };
+        pad(&mut text, &mut end, field.offset);
+        let _ = writeln!(text, "    {ty} {};", p.param_name(field));
+        end = field.offset + 4 * field.ty.count;
+    }
+    pad(&mut text, &mut end, params.size);
+    let size = params.size;
+    let _ = write!(text, "}};\nstatic_assert(sizeof(Params) == {size}, \"the block that the host writes\");\n\n");
+    Ok(text)
+}
+
+/// A buffer as a parameter of the kernel or of a function.
+fn buffer(p: &mut P<'_>, binding: u32) -> Result<String> {
+    let access = p.lowered.info.access[binding as usize];
+    let element = p.ty(p.lowered.module.bindings[binding as usize].element);
+    let element = type_name(p, element)?;
+    let constant = if access == Access::Read { "const " } else { "" };
+    // A launch never gives one range to two bindings of which one is written.
+    Ok(format!("{constant}{element}* __restrict__ {}", p.bindings[binding as usize]))
+}
+
+/// What a function needs of the kernel's surroundings, as parameters; [`Dialect::pass`] passes them in the same order.
+pub fn surroundings(p: &mut P<'_>, resources: &Resources) -> Result<Vec<String>> {
+    let mut parameters = Vec::new();
+    for binding in &resources.bindings {
+        parameters.push(buffer(p, *binding)?);
+    }
+    for variable in &resources.workgroup {
+        let element = p.ty(p.lowered.module.workgroup[Handle::from_index(*variable)].element);
+        let element = type_name(p, element)?;
+        parameters.push(format!("{element}* {}", p.workgroup[*variable]));
+    }
+    if resources.params {
+        parameters.push("const Params& params".to_owned());
+    }
+    for (builtin, name) in resources.builtins() {
+        parameters.push(format!("{} {name}", if builtin.is_vector() { "uint3" } else { "uint" }));
+    }
+    Ok(parameters)
+}
+
+/// The declarations of workgroup memory in the kernel.
+fn workgroup(p: &mut P<'_>, out: &mut Writer) -> Result<()> {
+    let lowered = p.lowered;
+    let dynamic = lowered.info.workgroup_bytes > STATIC_LIMIT;
+    if dynamic {
+        out.line("extern __shared__ __align__(16) unsigned char workgroup_memory[];");
+    }
+    let mut end = 0u32;
+    for (handle, variable) in lowered.module.workgroup.iter() {
+        let size = layout::of(&lowered.module, variable.element)
+            .ok_or_else(|| p.error(format!("`{}` holds what memory cannot", variable.name)))?;
+        let element = type_name(p, p.ty(variable.element))?;
+        let (name, length) = (p.workgroup[handle.index()].clone(), p.size(&variable.length)?);
+        let lanes = lowered.info.workgroup_vector[handle.index()].max(1);
+        let align = size.align.max(size.size.min(4) * lanes).next_power_of_two().min(16);
+        if dynamic {
+            end = end.next_multiple_of(align);
+            out.line(format!("{element}* const {name} = reinterpret_cast<{element}*>(workgroup_memory + {end});"));
+            end += size.size * length;
+        } else if p.entry_resources.workgroup.contains(&handle.index()) {
+            let align = if lanes > 1 { format!("__align__({align}) ") } else { String::new() };
+            out.line(format!("__shared__ {align}{element} {name}[{length}];"));
+        }
+    }
+    if dynamic && end > lowered.info.workgroup_bytes {
+        let bytes = lowered.info.workgroup_bytes;
+        return Err(p.error(format!("its workgroup variables take {end} bytes, {bytes} are launched")));
+    }
+    Ok(())
+}
+
+/// The kernel.
+fn entry(p: &mut P<'_>, body: &str) -> Result<String> {
+    let lowered = p.lowered;
+    let info = &lowered.info;
+    let resources = p.entry_resources.clone();
+    let [x, y, z] = info.workgroup_size;
+    let mut parameters = Vec::new();
+    for binding in 0..lowered.module.bindings.len() as u32 {
+        parameters.push(buffer(p, binding)?);
+    }
+    let by_value = lowered.transport == ParamTransport::Value;
+    if !lowered.params.fields.is_empty() {
+        parameters.push(
+            if by_value { "const __grid_constant__ Params params" } else { "const Params* __restrict__ params_buffer" }.to_owned(),
+        );
+    }
+    let mut out = Writer::default();
+    out.line(format!("extern \"C\" __global__ void __launch_bounds__({}) {}(", x * y * z, lowered.module.name));
+    let last = parameters.len();
+    for (position, parameter) in parameters.iter().enumerate() {
+        out.line(format!("    {parameter}{}", if position + 1 == last { "" } else { "," }));
+    }
+    out.open(") {");
+    if !by_value && !lowered.params.fields.is_empty() {
+        out.line("const Params& params = *params_buffer;");
+    }
+    let uses = |builtin| resources.uses(builtin);
+    let group_index = uses(Builtin::GroupIndex) || uses(Builtin::GlobalIndex);
+    if info.grid == GridKind::Linear {
+        out.line("const uint group_index = blockIdx.x + blockIdx.y * gridDim.x;");
+        out.open("if (group_index >= params.group_count) {");
+        out.line("return;");
+        out.close("}");
+    } else {
+        if group_index {
+            out.line("const uint group_index = blockIdx.x + gridDim.x * (blockIdx.y + gridDim.y * blockIdx.z);");
+        }
+        if uses(Builtin::GroupCount) {
+            out.line("const uint group_count = gridDim.x * gridDim.y * gridDim.z;");
+        }
+    }
+    let subgroup = uses(Builtin::SubgroupLane) || uses(Builtin::SubgroupIndex);
+    if uses(Builtin::LocalIndex) || uses(Builtin::GlobalIndex) || subgroup {
+        let index = match (y, z) {
+            (1, 1) => "threadIdx.x".to_owned(),
+            (_, 1) => format!("threadIdx.x + {x}u * threadIdx.y"),
+            _ => format!("threadIdx.x + {x}u * (threadIdx.y + {y}u * threadIdx.z)"),
+        };
+        out.line(format!("const uint local_index = {index};"));
+    }
+    if uses(Builtin::GlobalIndex) {
+        out.line(format!("const uint global_index = group_index * {}u + local_index;", x * y * z));
+    }
+    if uses(Builtin::GlobalId) {
+        let axes = [("x", x), ("y", y), ("z", z)].map(|(axis, size)| format!("blockIdx.{axis} * {size}u + threadIdx.{axis}"));
+        out.line(format!("const uint3 global_id = make_uint3({});", axes.join(", ")));
+    }
+    for (builtin, line) in [
+        (Builtin::LocalId, "const uint3 local_id = make_uint3(threadIdx.x, threadIdx.y, threadIdx.z);"),
+        (Builtin::GroupId, "const uint3 group_id = make_uint3(blockIdx.x, blockIdx.y, blockIdx.z);"),
+        (Builtin::GroupCounts, "const uint3 group_counts = make_uint3(gridDim.x, gridDim.y, gridDim.z);"),
+        (Builtin::SubgroupSize, "const uint subgroup_size = 32u;"),
+        (Builtin::SubgroupLane, "const uint subgroup_lane = local_index % 32u;"),
+        (Builtin::SubgroupIndex, "const uint subgroup_index = local_index / 32u;"),
+    ] {
+        if uses(builtin) {
+            out.line(line);
+        }
+    }
+    workgroup(p, &mut out)?;
+    Ok(format!("{}{body}}}\n", out.finish()))
+}

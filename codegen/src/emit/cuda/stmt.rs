@@ -1,0 +1,343 @@
+//! Statements and places: the dialect's part of the shared printer.
+
+use crate::artefact::ParamField;
+use crate::emit::EmitError;
+use crate::emit::text::{AtomicForm, Code, Dialect, Lvalue, Position, Printer, Resources};
+use crate::ir::{
+    AtomicFunction, BinaryOperator, Literal, MathFunction, Root, Scalar, SubgroupFunction, Type, UnaryOperator,
+};
+use crate::target::Target;
+
+use super::{Cuda, expr, module, types};
+
+type Result<T> = std::result::Result<T, EmitError>;
+type P<'a> = Printer<'a, Cuda>;
+
+/// The lanes of a warp that exist.
+const FULL: &str = "0xffffffffu";
+
+impl Dialect for Cuda {
+    const TARGET: Target = Target::Cuda;
+    const LOOP: &'static str = "while (true) {";
+    const COMPOUND_I32: bool = false;
+
+    fn reserved(name: &str, position: Position) -> bool {
+        match position {
+            Position::Global => types::reserved(name, true),
+            // A local hides what the text calls; a field hides nothing, but is no keyword either.
+            Position::Local | Position::Field => types::reserved(name, false),
+        }
+    }
+
+    fn type_name(p: &mut P<'_>, ty: &Type) -> Result<String> {
+        types::type_name(p, ty)
+    }
+
+    fn literal(p: &mut P<'_>, literal: Literal, _: bool) -> Result<Code> {
+        types::literal(p, literal)
+    }
+
+    fn zero(p: &mut P<'_>, ty: &Type) -> Result<Code> {
+        expr::zero(p, ty)
+    }
+
+    fn compose(p: &mut P<'_>, ty: &Type, parts: Vec<Code>) -> Result<Code> {
+        expr::construct(p, ty, parts)
+    }
+
+    fn splat(p: &mut P<'_>, ty: &Type, value: Code) -> Result<Code> {
+        expr::splat(p, ty, value)
+    }
+
+    fn unary(p: &mut P<'_>, operator: UnaryOperator, ty: &Type, value: Code) -> Result<Code> {
+        expr::unary(p, operator, ty, value)
+    }
+
+    fn binary(p: &mut P<'_>, operator: BinaryOperator, ty: &Type, left: Code, right: Code) -> Result<Code> {
+        expr::binary(p, operator, ty, left, right)
+    }
+
+    fn math(p: &mut P<'_>, function: MathFunction, ty: &Type, arguments: Vec<Code>) -> Result<Code> {
+        expr::math(p, function, ty, arguments)
+    }
+
+    fn select(
+        p: &mut P<'_>,
+        ty: &Type,
+        condition_ty: &Type,
+        condition: Code,
+        accept: Code,
+        reject: Code,
+    ) -> Result<Code> {
+        expr::select(p, ty, condition_ty, condition, accept, reject)
+    }
+
+    fn convert(p: &mut P<'_>, from: &Type, to: &Type, value: Code) -> Result<Code> {
+        expr::convert(p, from, to, value)
+    }
+
+    fn bitcast(p: &mut P<'_>, _: &Type, to: &Type, value: Code) -> Result<Code> {
+        expr::bitcast(p, to, value)
+    }
+
+    fn part(p: &mut P<'_>, ty: &Type, base: Code, index: Code) -> Result<Code> {
+        expr::part(p, ty, base, index)
+    }
+
+    fn swizzle(p: &mut P<'_>, from: &Type, to: &Type, base: Code, lanes: &[u8]) -> Result<Code> {
+        expr::swizzle(p, from, to, base, lanes)
+    }
+
+    fn param_array(p: &mut P<'_>, field: &ParamField) -> Result<Code> {
+        if field.ty.scalar == crate::artefact::ParamScalar::Bool {
+            let parts = (0..field.ty.count).map(|part| Self::param_part(p, field, part)).collect::<Result<Vec<_>>>()?;
+            types::array_prelude(p);
+            let parts: Vec<String> = parts.into_iter().map(Code::argument).collect();
+            return Ok(Code::atom(format!("Array<bool, {}>{{{}}}", field.ty.count, parts.join(", "))));
+        }
+        Ok(Code::atom(format!("params.{}", p.param_name(field))))
+    }
+
+    fn param_part(p: &mut P<'_>, field: &ParamField, part: u32) -> Result<Code> {
+        let word = Code::atom(format!("params.{}[{part}]", p.param_name(field)));
+        Ok(module::from_word(field, word))
+    }
+
+    fn param_element(p: &mut P<'_>, field: &ParamField, index: Code) -> Result<Code> {
+        expr::array_at(p);
+        let array = Code::atom(format!("params.{}", p.param_name(field)));
+        Ok(module::from_word(field, Code::call("array_at", [array, index])))
+    }
+
+    fn dereference(name: &str) -> Code {
+        Code::atom(name)
+    }
+
+    fn reference(name: &str, _: bool) -> Code {
+        Code::atom(name)
+    }
+
+    fn declared_lanes(_: &P<'_>, _: Root) -> u32 {
+        // Vectors are read through a cast of the pointer, whatever their width.
+        0
+    }
+
+    fn element(p: &mut P<'_>, root: Root, index: Code) -> Result<Code> {
+        Ok(Code::atom(name(p, root)?).index(index))
+    }
+
+    fn vector_element(p: &mut P<'_>, root: Root, scalar: Scalar, lanes: u8, index: Code) -> Result<Lvalue> {
+        let vector = types::type_name(p, &Type::vector(lanes, scalar))?;
+        let constant = match root {
+            Root::Binding(binding) if !p.lowered.info.access[binding as usize].writes() => "const ",
+            _ => "",
+        };
+        let pointer = format!("reinterpret_cast<{constant}{vector}*>({})", name(p, root)?);
+        Ok(Lvalue::Plain(Code::atom(pointer).index(index)))
+    }
+
+    fn lane_place(p: &mut P<'_>, vector: &Type, base: Code, index: Code) -> Result<Lvalue> {
+        expr::lane_write(p, vector)?;
+        let read = expr::lane_read(p, vector, base.clone(), index.clone())?;
+        let write = format!("set_lane({}, {}, ", base.text, index.argument());
+        Ok(Lvalue::Calls { read, write })
+    }
+
+    fn atomic_load(place: Code, scalar: Scalar) -> Code {
+        Code {
+            text: format!("*(volatile const {}*)&{}", types::scalar_name(scalar), place.text),
+            level: crate::emit::text::Level::Unary,
+        }
+    }
+
+    fn atomic_store(place: Code, scalar: Scalar, value: Code) -> String {
+        format!("*(volatile {}*)&{} = {};", types::scalar_name(scalar), place.text, value.text)
+    }
+
+    fn atomic(
+        p: &mut P<'_>,
+        function: AtomicFunction,
+        place: Code,
+        scalar: Scalar,
+        value: Option<Code>,
+        compare: Option<Code>,
+    ) -> Result<AtomicForm> {
+        let pointer = Code::atom(format!("&{}", place.text));
+        let name = match function {
+            AtomicFunction::Load => return Ok(AtomicForm::Value(Self::atomic_load(place, scalar))),
+            AtomicFunction::Store => {
+                let value = value.ok_or_else(|| p.error("an atomic store has no value"))?;
+                let line = Self::atomic_store(place, scalar, value);
+                return Ok(AtomicForm::Statement(line.trim_end_matches(';').to_owned()));
+            }
+            AtomicFunction::Add => "atomicAdd",
+            AtomicFunction::Subtract => "atomicSub",
+            AtomicFunction::Min => "atomicMin",
+            AtomicFunction::Max => "atomicMax",
+            AtomicFunction::And => "atomicAnd",
+            AtomicFunction::Or => "atomicOr",
+            AtomicFunction::Xor => "atomicXor",
+            AtomicFunction::Exchange => "atomicExch",
+            AtomicFunction::CompareExchange => "atomicCAS",
+        };
+        let value = value.ok_or_else(|| p.error(format!("`{name}` has no value")))?;
+        let operands = [pointer].into_iter().chain(compare).chain([value]);
+        Ok(AtomicForm::Value(Code::call(name, operands)))
+    }
+
+    fn declare_value(p: &mut P<'_>, name: &str, ty: &Type, value: Code) -> Result<String> {
+        Ok(format!("const {} {name} = {}", types::type_name(p, ty)?, value.text))
+    }
+
+    fn declare_variable(p: &mut P<'_>, name: &str, ty: &Type, value: Option<Code>) -> Result<String> {
+        let ty = types::type_name(p, ty)?;
+        Ok(match value {
+            Some(value) => format!("{ty} {name} = {}", value.text),
+            None => format!("{ty} {name}"),
+        })
+    }
+
+    fn case(values: &[String]) -> String {
+        let labels: Vec<String> = values.iter().map(|value| format!("case {value}:")).collect();
+        format!("{} {{", labels.join(" "))
+    }
+
+    fn default_case() -> &'static str {
+        "default: {"
+    }
+
+    fn end_of_case() -> Option<&'static str> {
+        Some("break;")
+    }
+
+    fn barrier(_: &mut P<'_>) -> Result<Vec<String>> {
+        Ok(vec!["__syncthreads();".to_owned()])
+    }
+
+    fn uniform_load(_: &mut P<'_>, _: Code) -> Option<Code> {
+        None
+    }
+
+    fn subgroup(
+        p: &mut P<'_>,
+        function: SubgroupFunction,
+        ty: &Type,
+        value: Code,
+        lane: Option<Code>,
+        literal_lane: bool,
+    ) -> Result<Code> {
+        if function.takes_lane() != lane.is_some() {
+            return Err(p.error("a subgroup operation has the wrong number of operands"));
+        }
+        let name = match function {
+            SubgroupFunction::Add => "subgroup_add",
+            SubgroupFunction::Max => "subgroup_max",
+            SubgroupFunction::Min => "subgroup_min",
+            SubgroupFunction::Broadcast | SubgroupFunction::Shuffle => "subgroup_shuffle",
+            SubgroupFunction::ShuffleXor => "subgroup_shuffle_xor",
+        };
+        if let Type::Vector { scalar, .. } = ty {
+            let part = Type::Scalar(*scalar);
+            let index = Type::Scalar(Scalar::U32);
+            let types: Vec<&Type> = if lane.is_some() { vec![ty, &index] } else { vec![ty] };
+            expr::lanewise(p, name, &types, ty, |p, mut operands| {
+                let lane = if function.takes_lane() { operands.pop() } else { None };
+                Self::subgroup(p, function, &part, operands.remove(0), lane, literal_lane)
+            })?;
+            return Ok(Code::call(name, [value].into_iter().chain(lane)));
+        }
+        if function.takes_lane() {
+            let shuffle = if function == SubgroupFunction::ShuffleXor { "__shfl_xor_sync" } else { "__shfl_sync" };
+            p.prelude(name, || {
+                let mask = mask(p_invocations(p.lowered.info.workgroup_size));
+                format!(
+                    "template <typename T> __device__ __forceinline__ T {name}(T x, uint lane) {{\n    \
+                     return {shuffle}({mask}, x, int(lane));\n}}\n"
+                )
+            });
+            return Ok(Code::call(name, [value].into_iter().chain(lane)));
+        }
+        let part = types::type_name(p, ty)?;
+        let lane_type = ty.clone();
+        let (left, right) = (Code::atom("x"), Code::atom("other"));
+        let sum = match function {
+            SubgroupFunction::Add => expr::binary(p, BinaryOperator::Add, &lane_type, left, right)?,
+            SubgroupFunction::Max => expr::math(p, MathFunction::Max, &lane_type, vec![left, right])?,
+            _ => expr::math(p, MathFunction::Min, &lane_type, vec![left, right])?,
+        };
+        let invocations = p_invocations(p.lowered.info.workgroup_size);
+        let word = if ty.scalar() == Some(Scalar::F32) { None } else { Some(name.replace("subgroup", "__reduce")) };
+        p.prelude(&format!("{name} {part}"), || reduction(name, &part, &sum.text, word, invocations));
+        Ok(Code::call(name, [value]))
+    }
+
+    fn function(
+        p: &mut P<'_>,
+        name: &str,
+        arguments: &[(String, Type, bool)],
+        resources: &Resources,
+        result: Option<&Type>,
+    ) -> Result<String> {
+        let mut parameters = module::surroundings(p, resources)?;
+        for (name, ty, by_reference) in arguments {
+            let ty = types::type_name(p, ty)?;
+            parameters.push(format!("{ty}{} {name}", if *by_reference { "&" } else { "" }));
+        }
+        let result = match result {
+            Some(ty) => types::type_name(p, ty)?,
+            None => "void".to_owned(),
+        };
+        Ok(format!("static __device__ __forceinline__ {result} {name}({}) {{", parameters.join(", ")))
+    }
+
+    fn pass(p: &P<'_>, resources: &Resources) -> Vec<Code> {
+        let buffers = resources.bindings.iter().map(|binding| Code::atom(p.bindings[*binding as usize].clone()));
+        let workgroup = resources.workgroup.iter().map(|variable| Code::atom(p.workgroup[*variable].clone()));
+        let params = resources.params.then(|| Code::atom("params"));
+        let builtins = resources.builtins().map(|(_, name)| Code::atom(name));
+        buffers.chain(workgroup).chain(params).chain(builtins).collect()
+    }
+}
+
+/// The name of a buffer or workgroup variable.
+fn name(p: &P<'_>, root: Root) -> Result<String> {
+    match root {
+        Root::Binding(binding) => Ok(p.bindings[binding as usize].clone()),
+        Root::Workgroup(variable) => Ok(p.workgroup[variable.index()].clone()),
+        Root::Local(_) | Root::Argument(_) => Err(p.error("a local is taken for a buffer")),
+    }
+}
+
+/// Invocations of a workgroup.
+const fn p_invocations(size: [u32; 3]) -> u32 {
+    size[0] * size[1] * size[2]
+}
+
+/// The lanes that take part: all, or in a workgroup's last warp those that exist.
+fn mask(invocations: u32) -> String {
+    if invocations % 32 == 0 {
+        return FULL.to_owned();
+    }
+    "__activemask()".to_owned()
+}
+
+/// A reduction over the warp. The compiler's own serve integers; in a warp that is not full, lanes that do not exist are left out.
+fn reduction(name: &str, part: &str, sum: &str, word: Option<String>, invocations: u32) -> String {
+    let mask = mask(invocations);
+    let body = match word {
+        Some(word) => format!("    return {}_sync({mask}, x);\n", word),
+        None if invocations % 32 == 0 => format!(
+            "    for (int offset = 16; offset > 0; offset /= 2) {{\n        \
+             const {part} other = __shfl_xor_sync({mask}, x, offset);\n        x = {sum};\n    }}\n    return x;\n"
+        ),
+        None => format!(
+            "    const uint mask = {mask};\n    \
+             uint here;\n    asm(\"mov.u32 %0, %%laneid;\" : \"=r\"(here));\n    \
+             for (uint offset = 16u; offset > 0u; offset /= 2u) {{\n        \
+             const {part} other = __shfl_down_sync(mask, x, offset);\n        \
+             if (here + offset < uint(__popc(mask))) {{\n            x = {sum};\n        }}\n    }}\n    \
+             return __shfl_sync(mask, x, 0);\n"
+        ),
+    };
+    format!("__device__ __forceinline__ {part} {name}({part} x) {{\n{body}}}\n")
+}

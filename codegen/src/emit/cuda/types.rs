@@ -1,0 +1,169 @@
+//! Types and constants.
+
+use std::fmt::Write as _;
+
+use crate::emit::EmitError;
+use crate::emit::text::{Code, Dialect, Level, Printer};
+use crate::ir::{Handle, Literal, Scalar, Struct, Type};
+
+use super::Cuda;
+
+type Result<T> = std::result::Result<T, EmitError>;
+
+/// Words of C++ and of CUDA, and names that NVRTC or the emitter itself gives a meaning.
+const RESERVED: &[&str] = &[
+    "alignas", "alignof", "and", "and_eq", "asm", "auto", "bitand", "bitor", "bool", "break", "case", "catch", "char",
+    "char8_t", "char16_t", "char32_t", "class", "compl", "concept", "const", "consteval", "constexpr", "constinit",
+    "const_cast", "continue", "co_await", "co_return", "co_yield", "decltype", "default", "delete", "do", "double",
+    "dynamic_cast", "else", "enum", "explicit", "export", "extern", "false", "float", "for", "friend", "goto", "if",
+    "inline", "int", "long", "mutable", "namespace", "new", "noexcept", "not", "not_eq", "nullptr", "operator", "or",
+    "or_eq", "private", "protected", "public", "register", "reinterpret_cast", "requires", "return", "short", "signed",
+    "sizeof", "static", "static_assert", "static_cast", "struct", "switch", "template", "this", "thread_local", "throw",
+    "true", "try", "typedef", "typeid", "typename", "union", "unsigned", "using", "virtual", "void", "volatile",
+    "wchar_t", "while", "xor", "xor_eq", "main", "NULL", "threadIdx", "blockIdx", "blockDim", "gridDim", "warpSize",
+    // Types of the emitted text.
+    "uint", "ushort", "uchar", "ulong", "half", "half2", "half3", "half4", "bool2", "bool3", "bool4", "float2", "float3",
+    "float4", "int2", "int3", "int4", "uint2", "uint3", "uint4", "ushort2", "ushort3", "ushort4", "dim3", "Array",
+    "make_float2", "make_float3", "make_float4", "make_int2", "make_int3", "make_int4", "make_uint2", "make_uint3",
+    "make_uint4", "make_half2", "make_half3", "make_half4", "make_bool2", "make_bool3", "make_bool4",
+    // Functions that it calls.
+    "min", "max", "abs", "fabsf", "fminf", "fmaxf", "floorf", "ceilf", "rintf", "truncf", "sqrtf", "rsqrtf", "expf",
+    "exp2f", "logf", "log2f", "powf", "sinf", "cosf", "tanf", "tanhf", "atanf", "atan2f", "erff", "fmaf", "fmodf",
+    "memcpy", "atomicAdd", "atomicSub", "atomicMin", "atomicMax", "atomicAnd", "atomicOr", "atomicXor", "atomicExch",
+    "atomicCAS", "bitcast", "lane", "set_lane", "array_at", "splat", "choose", "dot", "signum", "is_nan", "is_infinite",
+    "count_ones", "leading_zeros", "trailing_zeros", "to_half", "to_float", "to_int", "to_uint", "wrapping_add",
+    "wrapping_subtract", "wrapping_multiply", "wrapping_negate", "wrapping_abs", "shift_left", "subgroup_add",
+    "subgroup_max", "subgroup_min", "subgroup_shuffle", "subgroup_shuffle_xor", "clamp", "unpack_half", "pack_half",
+    "workgroup_memory", "params_buffer",
+    // Functions of the mathematical library, which NVRTC declares at global scope.
+    "exp", "exp2", "exp10", "log", "log2", "log10", "pow", "sin", "cos", "tan", "tanh", "sinh", "cosh", "atan", "atan2", "asin",
+    "acos", "erf", "erfc", "fma", "floor", "ceil", "round", "rint", "trunc", "sqrt", "rsqrt", "fmin", "fmax", "fabs",
+    "fmod", "signbit", "isnan", "isinf", "isfinite", "norm", "y0", "y1", "yn", "j0", "j1", "jn", "gamma", "printf",
+    "malloc", "free", "clock", "abort", "exit", "index",
+];
+
+/// Whether a name has a meaning of its own. Locals may hide the library's functions that the text does not call.
+pub fn reserved(name: &str, global: bool) -> bool {
+    let library = RESERVED.iter().position(|known| *known == "exp").unwrap_or(RESERVED.len());
+    let words = if global { RESERVED } else { &RESERVED[..library] };
+    words.contains(&name)
+}
+
+/// A scalar's name.
+pub const fn scalar_name(scalar: Scalar) -> &'static str {
+    match scalar {
+        Scalar::Bool => "bool",
+        Scalar::I32 => "int",
+        Scalar::U32 | Scalar::Index => "uint",
+        Scalar::F16 => "half",
+        Scalar::F32 => "float",
+        Scalar::Generic(_) => "a type parameter",
+    }
+}
+
+/// A type's name; what it needs is added to the prelude.
+pub fn type_name(p: &mut Printer<'_, Cuda>, ty: &Type) -> Result<String> {
+    match ty {
+        Type::Scalar(Scalar::Generic(_)) => Err(p.error("a type parameter is left")),
+        Type::Scalar(scalar) => {
+            scalar_prelude(p, *scalar);
+            Ok(scalar_name(*scalar).to_owned())
+        }
+        Type::Vector { lanes, scalar } => {
+            let name = format!("{}{lanes}", scalar_name(*scalar));
+            scalar_prelude(p, *scalar);
+            match scalar {
+                Scalar::F16 => p.prelude(&name, || {
+                    let fields = ["x", "y", "z", "w"][..usize::from(*lanes)].join(", ");
+                    let typed = ["half x", "half y", "half z", "half w"][..usize::from(*lanes)].join(", ");
+                    format!(
+                        "typedef ushort{lanes} half{lanes};\n__device__ __forceinline__ half{lanes} make_half{lanes}({typed}) {{\n    \
+                         return make_ushort{lanes}({fields});\n}}\n"
+                    )
+                }),
+                Scalar::Bool => p.prelude(&name, || {
+                    let fields = ["x", "y", "z", "w"][..usize::from(*lanes)].join(", ");
+                    let typed = ["bool x", "bool y", "bool z", "bool w"][..usize::from(*lanes)].join(", ");
+                    format!(
+                        "struct bool{lanes} {{\n    bool {fields};\n}};\n__device__ __forceinline__ bool{lanes} make_bool{lanes}({typed}) {{\n    \
+                         return bool{lanes}{{{fields}}};\n}}\n"
+                    )
+                }),
+                _ => {}
+            }
+            Ok(name)
+        }
+        Type::Array { element, length } => {
+            let (element, length) = (p.ty(*element), p.size(length)?);
+            array_prelude(p);
+            Ok(format!("Array<{}, {length}>", type_name(p, element)?))
+        }
+        Type::Struct(handle) => Ok(p.structs[handle.index()].clone()),
+        Type::Enum(_) => Ok("uint".to_owned()),
+    }
+}
+
+fn scalar_prelude(p: &mut Printer<'_, Cuda>, scalar: Scalar) {
+    if scalar == Scalar::F16 {
+        p.prelude("half", || "typedef unsigned short half;\n".to_owned());
+    }
+}
+
+/// Arrays that can be copied, passed and returned.
+pub fn array_prelude(p: &mut Printer<'_, Cuda>) {
+    p.prelude("Array", || {
+        "// An array that can be copied, passed and returned.\n\
+         template <typename T, uint N> struct Array {\n    T parts[N];\n    \
+         __device__ __forceinline__ T& operator[](uint i) { return parts[i]; }\n    \
+         __device__ __forceinline__ const T& operator[](uint i) const { return parts[i]; }\n};\n"
+            .to_owned()
+    });
+}
+
+/// The same bits as another type.
+pub fn bitcast_prelude(p: &mut Printer<'_, Cuda>) {
+    p.prelude("bitcast", || {
+        "template <typename To, typename From> __device__ __forceinline__ To bitcast(const From& from) {\n    \
+         static_assert(sizeof(To) == sizeof(From), \"a bitcast keeps the size\");\n    \
+         To to;\n    memcpy(&to, &from, sizeof(To));\n    return to;\n}\n"
+            .to_owned()
+    });
+}
+
+/// A constant.
+pub fn literal(p: &mut Printer<'_, Cuda>, literal: Literal) -> Result<Code> {
+    Ok(match literal {
+        Literal::Bool(value) => Code::atom(value.to_string()),
+        Literal::I32(i32::MIN) => Code { text: "-2147483647 - 1".to_owned(), level: Level::Sum },
+        Literal::I32(value) => number(value.to_string()),
+        Literal::U32(value) | Literal::Index(value) => Code::atom(format!("{value}u")),
+        Literal::F32(value) if value.is_finite() => number(format!("{value:?}f")),
+        Literal::F32(value) => {
+            bitcast_prelude(p);
+            Code::atom(format!("bitcast<float>({:#x}u)", value.to_bits()))
+        }
+        Literal::F16(bits) => {
+            scalar_prelude(p, Scalar::F16);
+            Code::atom(format!("half({bits:#x})"))
+        }
+        Literal::Generic { .. } => return Err(p.error("a generic literal is left")),
+    })
+}
+
+/// A number, which a sign makes an operation.
+fn number(text: String) -> Code {
+    let level = if text.starts_with('-') { Level::Unary } else { Level::Atom };
+    Code { text, level }
+}
+
+/// The declaration of a struct, laid out as the host does it.
+pub fn structure(p: &mut Printer<'_, Cuda>, handle: Handle<Struct>) -> Result<String> {
+    let mut text = format!("struct {} {{\n", p.structs[handle.index()]);
+    for index in 0..p.lowered.module.structs[handle].fields.len() as u32 {
+        let ty = Cuda::field_type(p, handle, index)?;
+        let (name, ty) = (p.field_name(handle, index)?, type_name(p, &ty)?);
+        let _ = writeln!(text, "    {ty} {name};");
+    }
+    text.push_str("};\n");
+    Ok(text)
+}

@@ -1,0 +1,165 @@
+//! What a language says about itself.
+
+use crate::artefact::{ParamField, ParamScalar};
+use crate::emit::EmitError;
+use crate::ir::{
+    AtomicFunction, BinaryOperator, Handle, Literal, MathFunction, Root, Scalar, SubgroupFunction, Type, UnaryOperator,
+};
+use crate::target::Target;
+
+use super::{AtomicForm, Code, Lvalue, Printer, Resources};
+
+type Result<T> = std::result::Result<T, EmitError>;
+
+/// Where a name stands: shadowing is harmless for some.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Position {
+    /// A function, buffer, struct or workgroup variable.
+    Global,
+    /// A variable or argument of a function.
+    Local,
+    /// A field of a struct.
+    Field,
+}
+
+/// A C-like language. Its functions get the printer, through which they ask for helper functions.
+pub trait Dialect: Sized {
+    /// The target that it serves.
+    const TARGET: Target;
+    /// What an endless loop begins with.
+    const LOOP: &'static str;
+    /// Whether `x += y` exists for scalars of every number type.
+    const COMPOUND_I32: bool;
+
+    /// Whether the language gives a name another meaning at that position.
+    fn reserved(name: &str, position: Position) -> bool;
+
+    /// A type's name.
+    fn type_name(p: &mut Printer<'_, Self>, ty: &Type) -> Result<String>;
+    /// A constant; `opaque` asks for a form that the language's compiler does not evaluate.
+    fn literal(p: &mut Printer<'_, Self>, literal: Literal, opaque: bool) -> Result<Code>;
+    /// Zero bits.
+    fn zero(p: &mut Printer<'_, Self>, ty: &Type) -> Result<Code>;
+    /// A vector, array or struct from its parts.
+    fn compose(p: &mut Printer<'_, Self>, ty: &Type, parts: Vec<Code>) -> Result<Code>;
+    /// A vector or array of equal parts.
+    fn splat(p: &mut Printer<'_, Self>, ty: &Type, value: Code) -> Result<Code>;
+    /// An operation on one value of type `ty`.
+    fn unary(p: &mut Printer<'_, Self>, operator: UnaryOperator, ty: &Type, value: Code) -> Result<Code>;
+    /// An operation on two values of type `ty`.
+    fn binary(
+        p: &mut Printer<'_, Self>,
+        operator: BinaryOperator,
+        ty: &Type,
+        left: Code,
+        right: Code,
+    ) -> Result<Code>;
+    /// A function of the library, of arguments of type `ty`.
+    fn math(p: &mut Printer<'_, Self>, function: MathFunction, ty: &Type, arguments: Vec<Code>) -> Result<Code>;
+    /// One of two values of type `ty`.
+    fn select(
+        p: &mut Printer<'_, Self>,
+        ty: &Type,
+        condition_ty: &Type,
+        condition: Code,
+        accept: Code,
+        reject: Code,
+    ) -> Result<Code>;
+    /// A conversion, lane by lane.
+    fn convert(p: &mut Printer<'_, Self>, from: &Type, to: &Type, value: Code) -> Result<Code>;
+    /// The same bits as another type.
+    fn bitcast(p: &mut Printer<'_, Self>, from: &Type, to: &Type, value: Code) -> Result<Code>;
+    /// A part of a vector or array value at an index that may be out of range.
+    fn part(p: &mut Printer<'_, Self>, ty: &Type, base: Code, index: Code) -> Result<Code>;
+    /// Other lanes of a vector of type `from`.
+    fn swizzle(p: &mut Printer<'_, Self>, from: &Type, to: &Type, base: Code, lanes: &[u8]) -> Result<Code>;
+
+    /// All of an array parameter as a value.
+    fn param_array(p: &mut Printer<'_, Self>, field: &ParamField) -> Result<Code>;
+    /// A part of an array parameter known by number.
+    fn param_part(p: &mut Printer<'_, Self>, field: &ParamField, part: u32) -> Result<Code>;
+    /// A part of an array parameter at an index that may be out of range.
+    fn param_element(p: &mut Printer<'_, Self>, field: &ParamField, index: Code) -> Result<Code>;
+
+    /// A variable that is behind a by-reference argument.
+    fn dereference(name: &str) -> Code;
+    /// What is passed for a by-reference argument; `forwarded` if it is one of the caller's own.
+    fn reference(name: &str, forwarded: bool) -> Code;
+    /// How the widest access makes a buffer or workgroup variable declared, if that is not scalar by scalar: in lanes.
+    fn declared_lanes(p: &Printer<'_, Self>, root: Root) -> u32;
+    /// Element `index` of a buffer or workgroup variable, in the elements in which it is declared.
+    fn element(p: &mut Printer<'_, Self>, root: Root, index: Code) -> Result<Code>;
+    /// `lanes` scalars of a buffer or workgroup variable from `lanes * index` on.
+    fn vector_element(p: &mut Printer<'_, Self>, root: Root, scalar: Scalar, lanes: u8, index: Code)
+    -> Result<Lvalue>;
+    /// A lane of a vector place, by an index known at run time.
+    fn lane_place(p: &mut Printer<'_, Self>, vector: &Type, base: Code, index: Code) -> Result<Lvalue>;
+    /// Reads a place that is declared as an atomic.
+    fn atomic_load(place: Code, scalar: Scalar) -> Code;
+    /// A statement that writes a place that is declared as an atomic.
+    fn atomic_store(place: Code, scalar: Scalar, value: Code) -> String;
+    /// An atomic operation.
+    fn atomic(
+        p: &mut Printer<'_, Self>,
+        function: AtomicFunction,
+        place: Code,
+        scalar: Scalar,
+        value: Option<Code>,
+        compare: Option<Code>,
+    ) -> Result<AtomicForm>;
+
+    /// Declares a variable that never changes.
+    fn declare_value(p: &mut Printer<'_, Self>, name: &str, ty: &Type, value: Code) -> Result<String>;
+    /// Declares a variable that may change, with or without a value, without a semicolon.
+    fn declare_variable(p: &mut Printer<'_, Self>, name: &str, ty: &Type, value: Option<Code>) -> Result<String>;
+    /// The line that opens a case with these values.
+    fn case(values: &[String]) -> String;
+    /// The line that opens the default case.
+    fn default_case() -> &'static str;
+    /// The last line inside a case, if the language wants one.
+    fn end_of_case() -> Option<&'static str>;
+    /// A barrier of the workgroup.
+    fn barrier(p: &mut Printer<'_, Self>) -> Result<Vec<String>>;
+    /// A load of one place by all invocations between barriers, if the language has it; the place is not guarded.
+    fn uniform_load(p: &mut Printer<'_, Self>, place: Code) -> Option<Code>;
+    /// An operation over the subgroup.
+    fn subgroup(
+        p: &mut Printer<'_, Self>,
+        function: SubgroupFunction,
+        ty: &Type,
+        value: Code,
+        lane: Option<Code>,
+        literal_lane: bool,
+    ) -> Result<Code>;
+
+    /// The line that opens a function. Arguments are by value, or by reference where the last part is true.
+    fn function(
+        p: &mut Printer<'_, Self>,
+        name: &str,
+        arguments: &[(String, Type, bool)],
+        resources: &Resources,
+        result: Option<&Type>,
+    ) -> Result<String>;
+    /// What calls pass for a function's surroundings.
+    fn pass(p: &Printer<'_, Self>, resources: &Resources) -> Vec<Code>;
+
+    /// The IR type of a parameter's scalar.
+    fn param_scalar(scalar: ParamScalar) -> Scalar {
+        match scalar {
+            ParamScalar::F32 => Scalar::F32,
+            ParamScalar::I32 => Scalar::I32,
+            ParamScalar::U32 => Scalar::U32,
+            ParamScalar::Index => Scalar::Index,
+            ParamScalar::Bool => Scalar::Bool,
+        }
+    }
+
+    /// The type of a struct's field.
+    fn field_type(p: &Printer<'_, Self>, handle: Handle<crate::ir::Struct>, field: u32) -> Result<Type> {
+        let structure = &p.lowered.module.structs[handle];
+        match structure.fields.get(field as usize) {
+            Some((_, ty)) => Ok(p.lowered.module.types[*ty].clone()),
+            None => Err(p.error(format!("struct `{}` has no field {field}", structure.name))),
+        }
+    }
+}

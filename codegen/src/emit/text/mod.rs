@@ -1,0 +1,23 @@
+//! What the emitters of C-like languages share: expressions with only the parentheses that they need, statements, accessors of memory,
+//! and the bookkeeping of names and helper functions. A language is a [`Dialect`]: types, literals, and the few forms that differ.
+//!
+//! # Accessors
+//! A place that needs no guard and that the language can name is printed in place: `x[i]`. Any other goes through a small function
+//! that is made for it and named after its variable: `x_at(i)` reads, `x_set(i, value)` writes, `x_add(i, value)` is an atomic.
+
+mod code;
+mod dialect;
+mod expr;
+mod function;
+mod place;
+mod printer;
+mod stmt;
+mod usage;
+mod writer;
+
+pub use code::{Code, Level, infix, prefix};
+pub use dialect::{Dialect, Position};
+pub use place::{AtomicForm, Lvalue};
+pub use printer::{Printer, Scope};
+pub use usage::Resources;
+pub use writer::Writer;

@@ -1,0 +1,317 @@
+//! What is known while a kernel is printed: names, surroundings, and the helper functions asked for so far.
+
+use std::collections::BTreeMap;
+use std::marker::PhantomData;
+
+use crate::artefact::{ParamField, ParamRole};
+use crate::emit::EmitError;
+use crate::emit::names::{Names, identifier};
+use crate::ir::{Expression, ExpressionKind, Function, Handle, Root, Scalar, Struct, Type};
+use crate::lower::Lowered;
+
+use super::usage::{self, Resources};
+use super::{Dialect, Position};
+
+type Result<T> = std::result::Result<T, EmitError>;
+
+/// What accessors and atomics of a variable add to its name; no local takes such a name.
+const SUFFIXES: [&str; 17] = [
+    "at",
+    "set",
+    "vec2",
+    "vec3",
+    "vec4",
+    "splat",
+    "load",
+    "store",
+    "add",
+    "subtract",
+    "min",
+    "max",
+    "and",
+    "or",
+    "xor",
+    "exchange",
+    "compare_exchange",
+];
+
+/// Prints one kernel.
+#[derive(Debug)]
+pub struct Printer<'a, D> {
+    /// The kernel.
+    pub lowered: &'a Lowered,
+    /// Names of buffers.
+    pub bindings: Vec<String>,
+    /// Names of workgroup variables.
+    pub workgroup: Vec<String>,
+    /// Names of functions.
+    pub functions: Vec<String>,
+    /// Names of structs.
+    pub structs: Vec<String>,
+    /// Surroundings of each function.
+    pub resources: Vec<Resources>,
+    /// Surroundings of the entry.
+    pub entry_resources: Resources,
+    /// Names of whole modules, to which helpers add theirs.
+    names: Names,
+    prelude: Vec<String>,
+    helpers: Vec<String>,
+    known: BTreeMap<String, String>,
+    dialect: PhantomData<D>,
+}
+
+/// A function that is being printed.
+#[derive(Clone, Debug)]
+pub struct Scope<'a> {
+    /// It.
+    pub function: &'a Function,
+    /// Names of its locals.
+    pub locals: Vec<String>,
+    /// Names of its arguments.
+    pub arguments: Vec<String>,
+    /// Names taken in it.
+    pub names: Names,
+}
+
+impl<'a> Scope<'a> {
+    /// An expression of the function.
+    pub fn expression(&self, handle: Handle<Expression>) -> &'a Expression {
+        &self.function.expressions[handle]
+    }
+
+    /// The kind of an expression.
+    pub fn kind(&self, handle: Handle<Expression>) -> &'a ExpressionKind {
+        &self.function.expressions[handle].kind
+    }
+}
+
+impl<'a, D: Dialect> Printer<'a, D> {
+    /// A printer that has given names to everything that is global.
+    ///
+    /// # Errors
+    /// The kernel's own name, which must stay as it is, means something else in the language.
+    pub fn new(lowered: &'a Lowered) -> Result<Self> {
+        let module = &lowered.module;
+        let (resources, entry_resources) = usage::of_module(lowered);
+        let mut printer = Self {
+            lowered,
+            bindings: Vec::new(),
+            workgroup: Vec::new(),
+            functions: Vec::new(),
+            structs: Vec::new(),
+            resources,
+            entry_resources,
+            names: Names::default(),
+            prelude: Vec::new(),
+            helpers: Vec::new(),
+            known: BTreeMap::new(),
+            dialect: PhantomData,
+        };
+        let entry = printer.global(&module.name);
+        if entry != module.name {
+            return Err(printer.error(format!("`{}` has another meaning there; rename the kernel", module.name)));
+        }
+        printer.names.reserve("params");
+        printer.names.reserve("Params");
+        let globals = |printer: &mut Self, names: Vec<&str>| names.into_iter().map(|name| printer.global(name)).collect();
+        printer.bindings = globals(&mut printer, module.bindings.iter().map(|b| b.name.as_str()).collect());
+        printer.workgroup = globals(&mut printer, module.workgroup.iter().map(|(_, w)| w.name.as_str()).collect());
+        printer.structs = globals(&mut printer, module.structs.iter().map(|(_, s)| s.name.as_str()).collect());
+        printer.functions = globals(&mut printer, module.functions.iter().map(|(_, f)| f.name.as_str()).collect());
+        Ok(printer)
+    }
+
+    /// An error about this kernel.
+    pub fn error(&self, message: impl Into<String>) -> EmitError {
+        EmitError { kernel: self.lowered.module.name.clone(), target: D::TARGET, message: message.into() }
+    }
+
+    fn global(&mut self, wanted: &str) -> String {
+        self.names.claim(wanted, |name| D::reserved(name, Position::Global))
+    }
+
+    /// The type that a handle names.
+    pub fn ty(&self, handle: Handle<Type>) -> &'a Type {
+        &self.lowered.module.types[handle]
+    }
+
+    /// The type of an expression.
+    pub fn type_of(&self, scope: &Scope<'a>, expression: Handle<Expression>) -> &'a Type {
+        self.ty(scope.expression(expression).ty)
+    }
+
+    /// The name of a struct's field in the text.
+    pub fn field_name(&self, handle: Handle<Struct>, field: u32) -> Result<String> {
+        let structure = &self.lowered.module.structs[handle];
+        match structure.fields.get(field as usize) {
+            Some((name, _)) => Ok(plain(name, |name| D::reserved(name, Position::Field))),
+            None => Err(self.error(format!("struct `{}` has no field {field}", structure.name))),
+        }
+    }
+
+    /// The name of a parameter in the text.
+    pub fn param_name(&self, field: &ParamField) -> String {
+        plain(&field.name, |name| D::reserved(name, Position::Field))
+    }
+
+    /// The field of the parameter block with that role.
+    pub fn param_field(&self, role: ParamRole) -> Result<&'a ParamField> {
+        match self.lowered.params.fields.iter().find(|field| field.role == role) {
+            Some(field) => Ok(field),
+            None => Err(self.error(format!("the parameter block has no {role:?}"))),
+        }
+    }
+
+    /// A parameter of the block as it lies there: `params.name`.
+    pub fn param_word(&self, role: ParamRole) -> Result<super::Code> {
+        let field = self.param_field(role)?;
+        Ok(super::Code::atom(format!("params.{}", self.param_name(field))))
+    }
+
+    /// The scope of a function, with names for its arguments and locals.
+    pub fn scope(&self, function: &'a Function, resources: &Resources) -> Scope<'a> {
+        let mut names = self.names.clone();
+        for (_, name) in resources.builtins() {
+            names.reserve(name);
+        }
+        let refused = |name: &str| D::reserved(name, Position::Local) || self.is_accessor_name(function, name);
+        let arguments = function.arguments.iter().map(|argument| names.claim(&argument.name, refused)).collect();
+        let locals = function.locals.iter().map(|(_, local)| names.claim(&local.name, refused)).collect();
+        Scope { function, locals, arguments, names }
+    }
+
+    /// Whether an accessor might be given that name.
+    fn is_accessor_name(&self, function: &Function, name: &str) -> bool {
+        let name = name.trim_end_matches(|c: char| c.is_ascii_digit()).trim_end_matches('_');
+        let places = function.locals.iter().filter(|(_, local)| local.mutable).map(|(_, local)| local.name.as_str());
+        let fields = self.lowered.params.fields.iter().filter(|field| field.ty.array).map(|field| &*field.name);
+        self.bindings
+            .iter()
+            .chain(&self.workgroup)
+            .map(String::as_str)
+            .chain(places)
+            .chain(fields)
+            .chain(function.arguments.iter().map(|argument| argument.name.as_str()))
+            .any(|root| {
+                name.strip_prefix(root)
+                    .and_then(|rest| rest.strip_prefix('_'))
+                    .is_some_and(|rest| SUFFIXES.iter().any(|suffix| rest == *suffix || rest.ends_with(&format!("_{suffix}"))))
+            })
+    }
+
+    /// The name of a root variable.
+    pub fn root_name(&self, scope: &Scope<'a>, root: Root) -> String {
+        match root {
+            Root::Binding(binding) => self.bindings[binding as usize].clone(),
+            Root::Workgroup(variable) => self.workgroup[variable.index()].clone(),
+            Root::Local(local) => scope.locals[local.index()].clone(),
+            Root::Argument(argument) => scope.arguments[argument as usize].clone(),
+        }
+    }
+
+    /// A helper function: `key` says what it does, `make` prints it under the name that it gets. It is made once.
+    ///
+    /// # Errors
+    /// Those of `make`.
+    pub fn helper(
+        &mut self,
+        key: &str,
+        wanted: &str,
+        make: impl FnOnce(&mut Self, &str) -> Result<String>,
+    ) -> Result<String> {
+        if let Some(name) = self.known.get(key) {
+            return Ok(name.clone());
+        }
+        let name = self.global(wanted);
+        self.known.insert(key.to_owned(), name.clone());
+        let text = make(self, &name)?;
+        self.helpers.push(text);
+        Ok(name)
+    }
+
+    /// A piece of text that stands before everything else; it depends on no type of the kernel, and its names are reserved words of
+    /// the dialect. It is printed once.
+    pub fn prelude(&mut self, key: &str, make: impl FnOnce() -> String) {
+        if !self.known.contains_key(key) {
+            self.known.insert(key.to_owned(), String::new());
+            self.prelude.push(make());
+        }
+    }
+
+    /// Whether a piece of the prelude was asked for.
+    pub fn has_prelude(&self, key: &str) -> bool {
+        self.known.contains_key(key)
+    }
+
+    /// The prelude and the helpers, each once, in an order in which each stands after what it uses.
+    pub fn take_helpers(&mut self) -> (Vec<String>, Vec<String>) {
+        (std::mem::take(&mut self.prelude), std::mem::take(&mut self.helpers))
+    }
+
+    /// The type of a binding's or workgroup variable's elements.
+    pub fn element_type(&self, root: Root) -> Option<&'a Type> {
+        match root {
+            Root::Binding(binding) => Some(self.ty(self.lowered.module.bindings[binding as usize].element)),
+            Root::Workgroup(variable) => Some(self.ty(self.lowered.module.workgroup[variable].element)),
+            Root::Local(_) | Root::Argument(_) => None,
+        }
+    }
+
+    /// Whether the elements of a root are declared as atomics.
+    pub fn is_atomic(&self, root: Root) -> bool {
+        match root {
+            Root::Binding(binding) => self.lowered.info.access[binding as usize] == crate::artefact::Access::Atomic,
+            Root::Workgroup(variable) => self.lowered.module.workgroup[variable].atomic,
+            Root::Local(_) | Root::Argument(_) => false,
+        }
+    }
+
+    /// The number of a size that must be one by now.
+    pub fn size(&self, size: &crate::ir::Size) -> Result<u32> {
+        size.literal().ok_or_else(|| self.error("a size depends on a generic parameter"))
+    }
+
+    /// The number of parts of a vector or array type.
+    pub fn parts(&self, ty: &Type) -> Result<u32> {
+        match ty {
+            Type::Vector { lanes, .. } => Ok(u32::from(*lanes)),
+            Type::Array { length, .. } => self.size(length),
+            Type::Scalar(_) | Type::Struct(_) | Type::Enum(_) => Err(self.error("a value without parts is indexed")),
+        }
+    }
+
+    /// The type of the parts of a vector or array type.
+    pub fn part_type(&self, ty: &Type) -> Result<Type> {
+        match ty {
+            Type::Vector { scalar, .. } => Ok(Type::Scalar(*scalar)),
+            Type::Array { element, .. } => Ok(self.ty(*element).clone()),
+            Type::Scalar(_) | Type::Struct(_) | Type::Enum(_) => Err(self.error("a value without parts is indexed")),
+        }
+    }
+
+    /// A type as a part of a helper's name: `f32`, `vec4_f32`, `array_8_f32`.
+    pub fn type_tag(&self, ty: &Type) -> Result<String> {
+        let scalar_tag = |scalar: &Scalar| match scalar {
+            Scalar::Index => "u32",
+            other => other.rust_name(),
+        };
+        Ok(match ty {
+            Type::Scalar(scalar) => scalar_tag(scalar).to_owned(),
+            Type::Vector { lanes, scalar } => format!("vec{lanes}_{}", scalar_tag(scalar)),
+            Type::Array { element, length } => {
+                format!("array_{}_{}", self.size(length)?, self.type_tag(self.ty(*element))?)
+            }
+            Type::Struct(handle) => self.structs[handle.index()].clone(),
+            Type::Enum(_) => "u32".to_owned(),
+        })
+    }
+}
+
+/// A field's name, with a number after it where the language means something else by it.
+fn plain(name: &str, reserved: impl Fn(&str) -> bool) -> String {
+    let name = identifier(name);
+    if reserved(&name) { format!("{name}_1") } else { name }
+}
+
+/// The names of lanes.
+pub const LANES: [&str; 4] = ["x", "y", "z", "w"];

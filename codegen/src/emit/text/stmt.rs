@@ -1,0 +1,402 @@
+//! Statements.
+
+use crate::emit::EmitError;
+use crate::ir::{
+    BinaryOperator, Block, Case, Expression, ExpressionKind, Handle, Local, LogicalOperator, Place, Root, Scalar,
+    StatementKind, Type,
+};
+
+use super::code::{infix, logical, sign};
+use super::printer::Scope;
+use super::{Code, Dialect, Level, Position, Printer, Writer};
+
+type Result<T> = std::result::Result<T, EmitError>;
+
+impl<'a, D: Dialect> Printer<'a, D> {
+    /// Prints the statements of a block, up to the first after which nothing runs.
+    ///
+    /// # Errors
+    /// The language cannot say one of them.
+    pub fn block(&mut self, scope: &mut Scope<'a>, out: &mut Writer, block: &'a Block) -> Result<()> {
+        for statement in block {
+            self.statement(scope, out, &statement.kind)?;
+            if leaves(&statement.kind) {
+                break;
+            }
+        }
+        Ok(())
+    }
+
+    fn statement(&mut self, scope: &mut Scope<'a>, out: &mut Writer, kind: &'a StatementKind) -> Result<()> {
+        match kind {
+            StatementKind::Let { local, value } => self.declaration(scope, out, *local, *value),
+            StatementKind::Store { place, value } => self.store(scope, out, place, *value),
+            StatementKind::Evaluate(value) => {
+                let code = self.expression(scope, *value)?;
+                out.line(format!("{};", code.text));
+                Ok(())
+            }
+            StatementKind::If { constant: true, .. } => Err(self.error("an `if const` is left")),
+            StatementKind::If { condition, accept, reject, constant: false } => {
+                let condition = self.expression(scope, *condition)?;
+                out.open(format!("if ({}) {{", condition.text));
+                self.block(scope, out, accept)?;
+                self.otherwise(scope, out, reject)
+            }
+            StatementKind::Switch { selector, cases, default } => self.switch(scope, out, *selector, cases, default),
+            StatementKind::For { unroll: true, .. } => Err(self.error("an unrolled loop is left")),
+            StatementKind::For { local, start, end, step, body, unroll: false } => {
+                self.for_loop(scope, out, *local, [*start, *end, *step], body)
+            }
+            StatementKind::While { condition, body } => {
+                let condition = self.expression(scope, *condition)?;
+                out.open(format!("while ({}) {{", condition.text));
+                self.block(scope, out, body)?;
+                out.close("}");
+                Ok(())
+            }
+            StatementKind::Loop { body } => {
+                out.open(D::LOOP);
+                self.block(scope, out, body)?;
+                out.close("}");
+                Ok(())
+            }
+            StatementKind::Break => {
+                out.line("break;");
+                Ok(())
+            }
+            StatementKind::Continue => {
+                out.line("continue;");
+                Ok(())
+            }
+            StatementKind::Return(None) => {
+                out.line("return;");
+                Ok(())
+            }
+            StatementKind::Return(Some(value)) => {
+                let value = self.expression(scope, *value)?;
+                out.line(format!("return {};", value.text));
+                Ok(())
+            }
+            StatementKind::Barrier => self.barrier(out),
+            StatementKind::UniformLoad { result, place } => self.uniform_load(scope, out, *result, place),
+            StatementKind::Atomic { result, place, function, value, compare } => {
+                let value = self.optional(scope, *value)?;
+                let compare = self.optional(scope, *compare)?;
+                let code = self.atomic(scope, place, *function, value, compare)?;
+                match result {
+                    Some(result) => self.declare(scope, out, *result, code),
+                    None => {
+                        out.line(format!("{};", code.text));
+                        Ok(())
+                    }
+                }
+            }
+            StatementKind::Subgroup { result, function, value, lane } => {
+                let ty = self.type_of(scope, *value);
+                let literal = lane.is_some_and(|lane| matches!(scope.kind(lane), ExpressionKind::Literal(_)));
+                let value = self.expression(scope, *value)?;
+                let lane = self.optional(scope, *lane)?;
+                let code = D::subgroup(self, *function, ty, value, lane, literal)?;
+                self.declare(scope, out, *result, code)
+            }
+        }
+    }
+
+    fn optional(&mut self, scope: &Scope<'a>, value: Option<Handle<Expression>>) -> Result<Option<Code>> {
+        value.map(|value| self.expression(scope, value)).transpose()
+    }
+
+    fn declare(&mut self, scope: &Scope<'a>, out: &mut Writer, local: Handle<Local>, value: Code) -> Result<()> {
+        let ty = self.ty(scope.function.locals[local].ty);
+        let name = &scope.locals[local.index()];
+        let line = if scope.function.locals[local].mutable {
+            D::declare_variable(self, name, ty, Some(value))?
+        } else {
+            D::declare_value(self, name, ty, value)?
+        };
+        out.line(format!("{line};"));
+        Ok(())
+    }
+
+    fn declaration(
+        &mut self,
+        scope: &Scope<'a>,
+        out: &mut Writer,
+        local: Handle<Local>,
+        value: Option<Handle<Expression>>,
+    ) -> Result<()> {
+        let ty = self.ty(scope.function.locals[local].ty);
+        match value {
+            Some(value) => {
+                let code = self.expression(scope, value)?;
+                self.declare(scope, out, local, code)
+            }
+            None => {
+                let line = D::declare_variable(self, &scope.locals[local.index()], ty, None)?;
+                out.line(format!("{line};"));
+                Ok(())
+            }
+        }
+    }
+
+    fn store(&mut self, scope: &Scope<'a>, out: &mut Writer, place: &Place, value: Handle<Expression>) -> Result<()> {
+        if let Some(line) = self.compound(scope, place, value)? {
+            out.line(line);
+            return Ok(());
+        }
+        let value = self.expression(scope, value)?;
+        for line in self.write(scope, place, value)? {
+            out.line(line);
+        }
+        Ok(())
+    }
+
+    /// `place += value`, if the value is the place's own and something else, and both languages mean the same by it.
+    fn compound(&mut self, scope: &Scope<'a>, place: &Place, value: Handle<Expression>) -> Result<Option<String>> {
+        let ExpressionKind::Binary { operator, left, right } = scope.kind(value) else {
+            return Ok(None);
+        };
+        let ExpressionKind::Load(from) = scope.kind(*left) else {
+            return Ok(None);
+        };
+        let simple = match self.type_of(scope, *left) {
+            Type::Scalar(Scalar::I32) => D::COMPOUND_I32,
+            Type::Scalar(Scalar::F32) => *operator != BinaryOperator::Remainder,
+            Type::Scalar(Scalar::U32 | Scalar::Index) => true,
+            _ => false,
+        };
+        if !simple || operator.is_comparison() || from.root != place.root {
+            return Ok(None);
+        }
+        let (Some(from), Some(to)) = (self.plain_place(scope, from)?, self.plain_place(scope, place)?) else {
+            return Ok(None);
+        };
+        if from != to {
+            return Ok(None);
+        }
+        let right = self.expression(scope, *right)?;
+        Ok(Some(format!("{} {}= {};", to.text, sign(*operator).0, right.text)))
+    }
+
+    /// Closes an `if`, with the `else` that follows.
+    fn otherwise(&mut self, scope: &mut Scope<'a>, out: &mut Writer, reject: &'a Block) -> Result<()> {
+        match reject.as_slice() {
+            [] => {
+                out.close("}");
+                Ok(())
+            }
+            [only] => match &only.kind {
+                StatementKind::If { condition, accept, reject, constant: false } => {
+                    let condition = self.expression(scope, *condition)?;
+                    out.reopen(format!("}} else if ({}) {{", condition.text));
+                    self.block(scope, out, accept)?;
+                    self.otherwise(scope, out, reject)
+                }
+                _ => self.last_else(scope, out, reject),
+            },
+            _ => self.last_else(scope, out, reject),
+        }
+    }
+
+    fn last_else(&mut self, scope: &mut Scope<'a>, out: &mut Writer, reject: &'a Block) -> Result<()> {
+        out.reopen("} else {");
+        self.block(scope, out, reject)?;
+        out.close("}");
+        Ok(())
+    }
+
+    fn switch(
+        &mut self,
+        scope: &mut Scope<'a>,
+        out: &mut Writer,
+        selector: Handle<Expression>,
+        cases: &'a [Case],
+        default: &'a Block,
+    ) -> Result<()> {
+        let ty = self.type_of(scope, selector);
+        let stable = matches!(scope.kind(selector), ExpressionKind::Local(_) | ExpressionKind::Argument(_));
+        let code = self.expression(scope, selector)?;
+        let value = |bits: u32| match ty {
+            Type::Scalar(Scalar::I32) => crate::ir::Literal::I32(bits.cast_signed()),
+            _ => crate::ir::Literal::U32(bits),
+        };
+        let labels = |p: &mut Self, case: &Case| -> Result<Vec<String>> {
+            case.values.iter().map(|bits| Ok(D::literal(p, value(*bits), false)?.text)).collect()
+        };
+        // The target's `break` would leave its switch, not the loop around it: such a choice is a chain of ifs.
+        if cases.iter().map(|case| &case.body).chain([default]).any(breaks_outward) {
+            let code = if stable { code } else { self.keep(scope, out, "selector", ty, code)? };
+            for (position, case) in cases.iter().enumerate() {
+                let tests = labels(self, case)?
+                    .into_iter()
+                    .map(|label| infix(BinaryOperator::Equal, code.clone(), Code::atom(label)))
+                    .reduce(|all, next| logical(LogicalOperator::Or, all, next));
+                let test = tests.map_or_else(|| "false".to_owned(), |code| code.text);
+                if position == 0 {
+                    out.open(format!("if ({test}) {{"));
+                } else {
+                    out.reopen(format!("}} else if ({test}) {{"));
+                }
+                self.block(scope, out, &case.body)?;
+            }
+            if cases.is_empty() {
+                out.open("{");
+                self.block(scope, out, default)?;
+                out.close("}");
+                return Ok(());
+            }
+            return if default.is_empty() {
+                out.close("}");
+                Ok(())
+            } else {
+                self.last_else(scope, out, default)
+            };
+        }
+        out.open(format!("switch ({}) {{", code.text));
+        for case in cases {
+            let labels = labels(self, case)?;
+            let meaning = self.variants(ty, &case.values);
+            out.open(format!("{}{meaning}", D::case(&labels)));
+            self.case_body(scope, out, &case.body)?;
+        }
+        out.open(D::default_case());
+        self.case_body(scope, out, default)?;
+        out.close("}");
+        Ok(())
+    }
+
+    fn case_body(&mut self, scope: &mut Scope<'a>, out: &mut Writer, body: &'a Block) -> Result<()> {
+        self.block(scope, out, body)?;
+        if let (Some(line), false) = (D::end_of_case(), body.last().is_some_and(|last| leaves(&last.kind))) {
+            out.line(line);
+        }
+        out.close("}");
+        Ok(())
+    }
+
+    /// The names of an enum's variants as a comment after a case.
+    fn variants(&self, ty: &Type, values: &[u32]) -> String {
+        let Type::Enum(handle) = ty else {
+            return String::new();
+        };
+        let variants = &self.lowered.module.enums[*handle].variants;
+        let names: Vec<&str> = values
+            .iter()
+            .filter_map(|value| variants.iter().find(|(_, known)| known == value))
+            .map(|(name, _)| name.as_str())
+            .collect();
+        format!(" // {}", names.join(", "))
+    }
+
+    /// Keeps a value in a new variable, and gives its name.
+    fn keep(&mut self, scope: &mut Scope<'a>, out: &mut Writer, name: &str, ty: &Type, value: Code) -> Result<Code> {
+        let name = scope.names.claim(name, |name| D::reserved(name, Position::Local));
+        let line = D::declare_value(self, &name, ty, value)?;
+        out.line(format!("{line};"));
+        Ok(Code::atom(name))
+    }
+
+    fn for_loop(
+        &mut self,
+        scope: &mut Scope<'a>,
+        out: &mut Writer,
+        local: Handle<Local>,
+        [start, end, step]: [Handle<Expression>; 3],
+        body: &'a Block,
+    ) -> Result<()> {
+        let ty = self.ty(scope.function.locals[local].ty);
+        let name = scope.locals[local.index()].clone();
+        let literal_step = match scope.kind(step) {
+            ExpressionKind::Literal(literal) => Some((literal.bits() as u32).max(1)),
+            _ => None,
+        };
+        let start = self.expression(scope, start)?;
+        let stable = self.is_stable(scope, end);
+        let mut end_code = self.expression(scope, end)?;
+        if !stable {
+            end_code = self.keep(scope, out, &format!("{name}_end"), ty, end_code)?;
+        }
+        let update = match literal_step {
+            Some(1) => format!("{name}++"),
+            Some(step) => format!("{name} += {}", self.number(ty, step)?.text),
+            None => {
+                // A step of 0 counts as 1, and the counter must not wrap round past the end.
+                let step = self.expression(scope, step)?;
+                let one = self.number(ty, 1)?;
+                let step = D::math(self, crate::ir::MathFunction::Max, ty, vec![step, one])?;
+                let step = self.keep(scope, out, &format!("{name}_step"), ty, step)?;
+                if matches!(ty, Type::Scalar(Scalar::I32)) {
+                    format!("{name} += {}", step.text)
+                } else {
+                    let rest = infix(BinaryOperator::Subtract, end_code.clone(), Code::atom(name.clone()));
+                    let step = D::math(self, crate::ir::MathFunction::Min, ty, vec![step, rest])?;
+                    format!("{name} += {}", step.text)
+                }
+            }
+        };
+        let first = D::declare_variable(self, &name, ty, Some(start))?;
+        let condition = format!("{name} < {}", end_code.at(Level::Sum));
+        out.open(format!("for ({first}; {condition}; {update}) {{"));
+        self.block(scope, out, body)?;
+        out.close("}");
+        Ok(())
+    }
+
+    fn number(&mut self, ty: &Type, value: u32) -> Result<Code> {
+        let literal = match ty {
+            Type::Scalar(Scalar::I32) => crate::ir::Literal::I32(value.cast_signed()),
+            _ => crate::ir::Literal::U32(value),
+        };
+        D::literal(self, literal, false)
+    }
+
+    fn barrier(&mut self, out: &mut Writer) -> Result<()> {
+        for line in D::barrier(self)? {
+            out.line(line);
+        }
+        Ok(())
+    }
+
+    fn uniform_load(&mut self, scope: &Scope<'a>, out: &mut Writer, result: Handle<Local>, place: &Place) -> Result<()> {
+        if matches!(place.root, Root::Workgroup(_)) {
+            if let Some(plain) = self.plain_place(scope, place)? {
+                if let Some(code) = D::uniform_load(self, plain) {
+                    return self.declare(scope, out, result, code);
+                }
+            }
+        }
+        self.barrier(out)?;
+        let code = self.read(scope, place)?;
+        self.declare(scope, out, result, code)?;
+        self.barrier(out)
+    }
+}
+
+/// Whether nothing after the statement in its block runs.
+pub fn leaves(kind: &StatementKind) -> bool {
+    match kind {
+        StatementKind::Break | StatementKind::Continue | StatementKind::Return(_) => true,
+        StatementKind::If { accept, reject, .. } => block_leaves(accept) && block_leaves(reject),
+        StatementKind::Switch { cases, default, .. } => {
+            cases.iter().all(|case| block_leaves(&case.body)) && block_leaves(default)
+        }
+        _ => false,
+    }
+}
+
+fn block_leaves(block: &Block) -> bool {
+    block.iter().any(|statement| leaves(&statement.kind))
+}
+
+/// Whether a block breaks out of a loop that is around it.
+fn breaks_outward(block: &Block) -> bool {
+    block.iter().any(|statement| match &statement.kind {
+        StatementKind::Break => true,
+        StatementKind::If { accept, reject, .. } => breaks_outward(accept) || breaks_outward(reject),
+        StatementKind::Switch { cases, default, .. } => {
+            cases.iter().any(|case| breaks_outward(&case.body)) || breaks_outward(default)
+        }
+        _ => false,
+    })
+}

@@ -1,0 +1,240 @@
+//! Expressions: where WGSL's words and forms are its own.
+
+use crate::artefact::ParamField;
+use crate::emit::EmitError;
+use crate::emit::text::{Code, Printer, Writer, infix, prefix};
+use crate::ir::{BinaryOperator, MathFunction, Scalar, Type, UnaryOperator};
+
+use super::Wgsl;
+use super::types::type_name;
+
+type Result<T> = std::result::Result<T, EmitError>;
+type P<'a> = Printer<'a, Wgsl>;
+
+const LANES: [&str; 4] = ["x", "y", "z", "w"];
+
+/// A constructor call.
+pub fn construct(p: &mut P<'_>, ty: &Type, parts: Vec<Code>) -> Result<Code> {
+    Ok(Code::call(&type_name(p, ty)?, parts))
+}
+
+/// Zero bits.
+pub fn zero(p: &mut P<'_>, ty: &Type) -> Result<Code> {
+    Ok(match ty {
+        Type::Scalar(Scalar::Bool) => Code::atom("false"),
+        Type::Scalar(Scalar::I32) => Code::atom("0i"),
+        Type::Scalar(Scalar::U32 | Scalar::Index) | Type::Enum(_) => Code::atom("0u"),
+        Type::Scalar(Scalar::F32) => Code::atom("0.0f"),
+        Type::Scalar(Scalar::F16) => Code::atom("0.0h"),
+        other => Code::atom(format!("{}()", type_name(p, other)?)),
+    })
+}
+
+/// Equal parts.
+pub fn splat(p: &mut P<'_>, ty: &Type, value: Code) -> Result<Code> {
+    let Type::Array { .. } = ty else {
+        return construct(p, ty, vec![value]);
+    };
+    let (count, part, name) = (p.parts(ty)?, p.part_type(ty)?, type_name(p, ty)?);
+    let (part, tag) = (type_name(p, &part)?, p.type_tag(ty)?);
+    let helper = p.helper(&format!("splat {name}"), &format!("{tag}_splat"), |_, helper| {
+        let mut out = Writer::default();
+        out.open(format!("fn {helper}(value: {part}) -> {name} {{"));
+        if count <= 32 {
+            out.line(format!("return {name}({});", vec!["value"; count as usize].join(", ")));
+        } else {
+            out.line(format!("var parts: {name};"));
+            out.open(format!("for (var i = 0u; i < {count}u; i++) {{"));
+            out.line("parts[i] = value;");
+            out.close("}");
+            out.line("return parts;");
+        }
+        out.close("}");
+        Ok(out.finish())
+    })?;
+    Ok(Code::call(&helper, [value]))
+}
+
+/// `-x`, `!x` and `~x`.
+pub fn unary(operator: UnaryOperator, ty: &Type, value: Code) -> Code {
+    match operator {
+        UnaryOperator::Negate => prefix("-", value),
+        UnaryOperator::Not if ty.scalar() == Some(Scalar::Bool) => prefix("!", value),
+        UnaryOperator::Not => prefix("~", value),
+    }
+}
+
+/// Infix operators; bools have no `^`.
+pub fn binary(operator: BinaryOperator, ty: &Type, left: Code, right: Code) -> Code {
+    match operator {
+        BinaryOperator::Xor if ty.scalar() == Some(Scalar::Bool) => infix(BinaryOperator::NotEqual, left, right),
+        _ => infix(operator, left, right),
+    }
+}
+
+/// Functions of the library.
+pub fn math(p: &mut P<'_>, function: MathFunction, ty: &Type, mut arguments: Vec<Code>) -> Result<Code> {
+    let name = match function {
+        MathFunction::Abs => "abs",
+        MathFunction::Min => "min",
+        MathFunction::Max => "max",
+        MathFunction::Clamp => "clamp",
+        MathFunction::Signum if ty.scalar() == Some(Scalar::F32) => return bits(p, function, ty, arguments),
+        MathFunction::Signum => "sign",
+        MathFunction::Floor => "floor",
+        MathFunction::Ceil => "ceil",
+        MathFunction::RoundTiesEven => "round",
+        MathFunction::Trunc => "trunc",
+        MathFunction::Sqrt => "sqrt",
+        MathFunction::InverseSqrt => "inverseSqrt",
+        MathFunction::Exp => "exp",
+        MathFunction::Exp2 => "exp2",
+        MathFunction::Ln => "log",
+        MathFunction::Log2 => "log2",
+        MathFunction::Powf => "pow",
+        MathFunction::Sin => "sin",
+        MathFunction::Cos => "cos",
+        MathFunction::Tan => "tan",
+        MathFunction::Tanh => "tanh",
+        MathFunction::Atan => "atan",
+        MathFunction::Atan2 => "atan2",
+        MathFunction::MulAdd => "fma",
+        MathFunction::Dot => "dot",
+        MathFunction::Erf => return Err(p.error("WGSL has no `erf`, and lowering has left one")),
+        MathFunction::IsNan | MathFunction::IsInfinite => return bits(p, function, ty, arguments),
+        MathFunction::CountOnes | MathFunction::LeadingZeros | MathFunction::TrailingZeros => {
+            let name = match function {
+                MathFunction::CountOnes => "countOneBits",
+                MathFunction::LeadingZeros => "countLeadingZeros",
+                _ => "countTrailingZeros",
+            };
+            let count = Code::call(name, arguments);
+            // WGSL gives the argument's type, the IR always `u32`.
+            return if ty.scalar() == Some(Scalar::I32) { construct(p, &with_scalar(ty, Scalar::U32), vec![count]) } else { Ok(count) };
+        }
+        MathFunction::UnpackHalf if ty.lanes() == Some(1) => {
+            return Ok(Code::call("unpack2x16float", arguments).member("x"));
+        }
+        MathFunction::PackHalf if ty.lanes() == Some(1) => {
+            arguments.push(Code::atom("0.0f"));
+            return Ok(Code::call("pack2x16float", [Code::call("vec2<f32>", arguments)]));
+        }
+        MathFunction::UnpackHalf | MathFunction::PackHalf => {
+            return Err(p.error("halves are packed and unpacked one by one"));
+        }
+    };
+    Ok(Code::call(name, arguments))
+}
+
+/// The same type with another scalar.
+fn with_scalar(ty: &Type, scalar: Scalar) -> Type {
+    match ty {
+        Type::Vector { lanes, .. } => Type::vector(*lanes, scalar),
+        _ => Type::Scalar(scalar),
+    }
+}
+
+/// Functions that look at a float's bits.
+fn bits(p: &mut P<'_>, function: MathFunction, ty: &Type, arguments: Vec<Code>) -> Result<Code> {
+    let float = type_name(p, ty)?;
+    let word = type_name(p, &with_scalar(ty, Scalar::U32))?;
+    let result = type_name(p, &with_scalar(ty, if function == MathFunction::Signum { Scalar::F32 } else { Scalar::Bool }))?;
+    let tag = p.type_tag(ty)?;
+    let wanted = if tag == "f32" { function.name().to_owned() } else { format!("{}_{tag}", function.name()) };
+    let helper = p.helper(&format!("{} {tag}", function.name()), &wanted, |_, name| {
+        let magnitude = format!("(bitcast<{word}>(x) & {word}(0x7fffffffu))");
+        let body = match function {
+            MathFunction::IsNan => format!("{magnitude} > {word}(0x7f800000u)"),
+            MathFunction::IsInfinite => format!("{magnitude} == {word}(0x7f800000u)"),
+            _ => format!(
+                "select(bitcast<{float}>((bitcast<{word}>(x) & {word}(0x80000000u)) | {word}(0x3f800000u)), x, \
+                 {magnitude} > {word}(0x7f800000u))"
+            ),
+        };
+        Ok(format!("fn {name}(x: {float}) -> {result} {{\n    return {body};\n}}\n"))
+    })?;
+    Ok(Code::call(&helper, arguments))
+}
+
+/// One of two values; WGSL's `select` takes scalars and vectors.
+pub fn select(p: &mut P<'_>, ty: &Type, condition: Code, accept: Code, reject: Code) -> Result<Code> {
+    if matches!(ty, Type::Scalar(_) | Type::Vector { .. } | Type::Enum(_)) {
+        return Ok(Code::call("select", [reject, accept, condition]));
+    }
+    let (name, tag) = (type_name(p, ty)?, p.type_tag(ty)?);
+    let helper = p.helper(&format!("choose {name}"), &format!("choose_{tag}"), |_, helper| {
+        let mut out = Writer::default();
+        out.open(format!("fn {helper}(condition: bool, accept: {name}, reject: {name}) -> {name} {{"));
+        out.open("if (condition) {");
+        out.line("return accept;");
+        out.close("}");
+        out.line("return reject;");
+        out.close("}");
+        Ok(out.finish())
+    })?;
+    Ok(Code::call(&helper, [condition, accept, reject]))
+}
+
+/// A part of a value at an index that may be out of range.
+pub fn part(p: &mut P<'_>, ty: &Type, base: Code, index: Code) -> Result<Code> {
+    let (count, part) = (p.parts(ty)?, p.part_type(ty)?);
+    let (name, tag, result, zero) = (type_name(p, ty)?, p.type_tag(ty)?, type_name(p, &part)?, zero(p, &part)?.text);
+    let helper = p.helper(&format!("part {name}"), &format!("{tag}_at"), |_, helper| {
+        let mut out = Writer::default();
+        out.open(format!("fn {helper}(value: {name}, i: u32) -> {result} {{"));
+        out.line("var parts = value;");
+        out.open(format!("if (i < {count}u) {{"));
+        out.line("return parts[i];");
+        out.close("}");
+        out.line(format!("return {zero};"));
+        out.close("}");
+        Ok(out.finish())
+    })?;
+    Ok(Code::call(&helper, [base, index]))
+}
+
+/// Other lanes of a vector.
+pub fn swizzle(base: Code, lanes: &[u8]) -> Code {
+    let names: String = lanes.iter().filter_map(|lane| LANES.get(usize::from(*lane))).copied().collect();
+    base.member(&names)
+}
+
+/// A word of the block that an array parameter's element lies in; four share a `vec4`.
+fn array_word(p: &P<'_>, field: &ParamField, index: &str) -> String {
+    format!("params.{}[{index}]", p.param_name(field))
+}
+
+/// A part of an array parameter known by number.
+pub fn param_part(p: &mut P<'_>, field: &ParamField, part: u32) -> Code {
+    let lane = LANES[part as usize % 4];
+    let word = Code::atom(array_word(p, field, &(part / 4).to_string())).member(lane);
+    from_word(field, word)
+}
+
+/// A bool parameter is a word.
+fn from_word(field: &ParamField, word: Code) -> Code {
+    if field.ty.scalar == crate::artefact::ParamScalar::Bool {
+        infix(BinaryOperator::NotEqual, word, Code::atom("0u"))
+    } else {
+        word
+    }
+}
+
+/// A part of an array parameter at an index that may be out of range.
+pub fn param_element(p: &mut P<'_>, field: &ParamField, scalar: Scalar, index: Code) -> Result<Code> {
+    let ty = Type::Scalar(scalar);
+    let (name, zero) = (type_name(p, &ty)?, zero(p, &ty)?.text);
+    let field = field.clone();
+    let helper = p.helper(&format!("param {}", field.name), &format!("{}_at", field.name), |p, helper| {
+        let word = Code::atom(format!("{}[i % 4u]", array_word(p, &field, "i / 4u")));
+        let mut out = Writer::default();
+        out.open(format!("fn {helper}(i: u32) -> {name} {{"));
+        out.open(format!("if (i < {}u) {{", field.ty.count));
+        out.line(format!("return {};", from_word(&field, word).text));
+        out.close("}");
+        out.line(format!("return {zero};"));
+        out.close("}");
+        Ok(out.finish())
+    })?;
+    Ok(Code::call(&helper, [index]))
+}

@@ -1,0 +1,312 @@
+//! Statements and places: the dialect's part of the shared printer.
+
+use crate::artefact::{ParamField, ParamRole};
+use crate::emit::EmitError;
+use crate::emit::text::{AtomicForm, Code, Dialect, Lvalue, Position, Printer, Resources, infix};
+use crate::ir::{
+    AtomicFunction, BinaryOperator, Literal, MathFunction, Root, Scalar, SubgroupFunction, Type, UnaryOperator,
+};
+use crate::target::Target;
+
+use super::{Wgsl, expr, types};
+
+type Result<T> = std::result::Result<T, EmitError>;
+type P<'a> = Printer<'a, Wgsl>;
+
+/// An index with the start of the bound range added, in units of `unit` elements.
+fn from_offset(p: &P<'_>, root: Root, unit: u32, index: Code) -> Result<Code> {
+    let Root::Binding(binding) = root else {
+        return Ok(index);
+    };
+    let unit = unit * p.lowered.module.bindings[binding as usize].packed;
+    let mut offset = p.param_word(ParamRole::Offset(binding))?;
+    if unit > 1 {
+        offset = infix(BinaryOperator::Divide, offset, Code::atom(format!("{unit}u")));
+    }
+    Ok(infix(BinaryOperator::Add, offset, index))
+}
+
+fn number(value: u32) -> Code {
+    Code::atom(format!("{value}u"))
+}
+
+impl Dialect for Wgsl {
+    const TARGET: Target = Target::Wgsl;
+    const LOOP: &'static str = "loop {";
+    const COMPOUND_I32: bool = true;
+
+    fn reserved(name: &str, position: Position) -> bool {
+        match position {
+            Position::Global => types::hides_anything(name),
+            Position::Local => types::hides(name),
+            Position::Field => types::is_keyword(name),
+        }
+    }
+
+    fn type_name(p: &mut P<'_>, ty: &Type) -> Result<String> {
+        types::type_name(p, ty)
+    }
+
+    fn literal(p: &mut P<'_>, literal: Literal, opaque: bool) -> Result<Code> {
+        types::literal(p, literal, opaque)
+    }
+
+    fn zero(p: &mut P<'_>, ty: &Type) -> Result<Code> {
+        expr::zero(p, ty)
+    }
+
+    fn compose(p: &mut P<'_>, ty: &Type, parts: Vec<Code>) -> Result<Code> {
+        expr::construct(p, ty, parts)
+    }
+
+    fn splat(p: &mut P<'_>, ty: &Type, value: Code) -> Result<Code> {
+        expr::splat(p, ty, value)
+    }
+
+    fn unary(_: &mut P<'_>, operator: UnaryOperator, ty: &Type, value: Code) -> Result<Code> {
+        Ok(expr::unary(operator, ty, value))
+    }
+
+    fn binary(_: &mut P<'_>, operator: BinaryOperator, ty: &Type, left: Code, right: Code) -> Result<Code> {
+        Ok(expr::binary(operator, ty, left, right))
+    }
+
+    fn math(p: &mut P<'_>, function: MathFunction, ty: &Type, arguments: Vec<Code>) -> Result<Code> {
+        expr::math(p, function, ty, arguments)
+    }
+
+    fn select(
+        p: &mut P<'_>,
+        ty: &Type,
+        _: &Type,
+        condition: Code,
+        accept: Code,
+        reject: Code,
+    ) -> Result<Code> {
+        expr::select(p, ty, condition, accept, reject)
+    }
+
+    fn convert(p: &mut P<'_>, _: &Type, to: &Type, value: Code) -> Result<Code> {
+        expr::construct(p, to, vec![value])
+    }
+
+    fn bitcast(p: &mut P<'_>, _: &Type, to: &Type, value: Code) -> Result<Code> {
+        Ok(Code::call(&format!("bitcast<{}>", types::type_name(p, to)?), [value]))
+    }
+
+    fn part(p: &mut P<'_>, ty: &Type, base: Code, index: Code) -> Result<Code> {
+        expr::part(p, ty, base, index)
+    }
+
+    fn swizzle(_: &mut P<'_>, _: &Type, _: &Type, base: Code, lanes: &[u8]) -> Result<Code> {
+        Ok(expr::swizzle(base, lanes))
+    }
+
+    fn param_array(p: &mut P<'_>, field: &ParamField) -> Result<Code> {
+        let parts: Vec<Code> = (0..field.ty.count).map(|part| expr::param_part(p, field, part)).collect();
+        let scalar = types::scalar_name(Self::param_scalar(field.ty.scalar));
+        Ok(Code::call(&format!("array<{scalar}, {}>", field.ty.count), parts))
+    }
+
+    fn param_part(p: &mut P<'_>, field: &ParamField, part: u32) -> Result<Code> {
+        Ok(expr::param_part(p, field, part))
+    }
+
+    fn param_element(p: &mut P<'_>, field: &ParamField, index: Code) -> Result<Code> {
+        expr::param_element(p, field, Self::param_scalar(field.ty.scalar), index)
+    }
+
+    fn dereference(name: &str) -> Code {
+        Code { text: format!("*{name}"), level: crate::emit::text::Level::Unary }
+    }
+
+    fn reference(name: &str, forwarded: bool) -> Code {
+        Code::atom(if forwarded { name.to_owned() } else { format!("&{name}") })
+    }
+
+    fn declared_lanes(p: &P<'_>, root: Root) -> u32 {
+        let scalar = matches!(p.element_type(root), Some(Type::Scalar(_)));
+        match root {
+            _ if !scalar || p.is_atomic(root) => 1,
+            Root::Binding(binding) => p.lowered.info.vector[binding as usize].max(1),
+            Root::Workgroup(variable) => p.lowered.info.workgroup_vector[variable.index()].max(1),
+            Root::Local(_) | Root::Argument(_) => 1,
+        }
+    }
+
+    fn element(p: &mut P<'_>, root: Root, index: Code) -> Result<Code> {
+        let lanes = Self::declared_lanes(p, root);
+        let name = match root {
+            Root::Binding(binding) => p.bindings[binding as usize].clone(),
+            Root::Workgroup(variable) => p.workgroup[variable.index()].clone(),
+            Root::Local(_) | Root::Argument(_) => return Err(p.error("a local is taken for a buffer")),
+        };
+        let at = from_offset(p, root, 1, index.clone())?;
+        if lanes == 1 {
+            return Ok(Code::atom(name).index(at));
+        }
+        // The offset is a multiple of the lanes, so the lane depends on the index alone.
+        let vector = infix(BinaryOperator::Divide, at, number(lanes));
+        Ok(Code::atom(name).index(vector).index(infix(BinaryOperator::Remainder, index, number(lanes))))
+    }
+
+    fn vector_element(p: &mut P<'_>, root: Root, scalar: Scalar, lanes: u8, index: Code) -> Result<Lvalue> {
+        let declared = Self::declared_lanes(p, root);
+        let lanes = u32::from(lanes);
+        if declared == lanes {
+            let name = match root {
+                Root::Binding(binding) => p.bindings[binding as usize].clone(),
+                Root::Workgroup(variable) => p.workgroup[variable.index()].clone(),
+                Root::Local(_) | Root::Argument(_) => return Err(p.error("a local is taken for a buffer")),
+            };
+            return Ok(Lvalue::Plain(Code::atom(name).index(from_offset(p, root, lanes, index)?)));
+        }
+        let mut parts = Vec::new();
+        for lane in 0..lanes {
+            let first = infix(BinaryOperator::Multiply, index.clone(), number(lanes));
+            let at = if lane == 0 { first } else { infix(BinaryOperator::Add, first, number(lane)) };
+            parts.push(Self::element(p, root, at)?);
+        }
+        Ok(Lvalue::Parts(parts, Type::vector(lanes as u8, scalar)))
+    }
+
+    fn lane_place(_: &mut P<'_>, _: &Type, base: Code, index: Code) -> Result<Lvalue> {
+        Ok(Lvalue::Plain(base.index(index)))
+    }
+
+    fn atomic_load(place: Code, _: Scalar) -> Code {
+        Code::atom(format!("atomicLoad(&{})", place.text))
+    }
+
+    fn atomic_store(place: Code, _: Scalar, value: Code) -> String {
+        format!("atomicStore(&{}, {});", place.text, value.argument())
+    }
+
+    fn atomic(
+        p: &mut P<'_>,
+        function: AtomicFunction,
+        place: Code,
+        scalar: Scalar,
+        value: Option<Code>,
+        compare: Option<Code>,
+    ) -> Result<AtomicForm> {
+        let pointer = format!("&{}", place.text);
+        let name = match function {
+            AtomicFunction::Load => return Ok(AtomicForm::Value(Self::atomic_load(place, scalar))),
+            AtomicFunction::Store => {
+                let value = value.ok_or_else(|| p.error("an atomic store has no value"))?;
+                return Ok(AtomicForm::Statement(format!("atomicStore({pointer}, {})", value.argument())));
+            }
+            AtomicFunction::Add => "atomicAdd",
+            AtomicFunction::Subtract => "atomicSub",
+            AtomicFunction::Min => "atomicMin",
+            AtomicFunction::Max => "atomicMax",
+            AtomicFunction::And => "atomicAnd",
+            AtomicFunction::Or => "atomicOr",
+            AtomicFunction::Xor => "atomicXor",
+            AtomicFunction::Exchange => "atomicExchange",
+            AtomicFunction::CompareExchange => {
+                let (Some(value), Some(compare)) = (value, compare) else {
+                    return Err(p.error("an atomic comparison has no operands"));
+                };
+                // WGSL's own may fail although the values are equal.
+                return Ok(AtomicForm::Body(vec![
+                    "loop {".to_owned(),
+                    format!("    let result = atomicCompareExchangeWeak({pointer}, {}, {});", compare.text, value.text),
+                    format!("    if (result.exchanged || result.old_value != {}) {{", compare.text),
+                    "        return result.old_value;".to_owned(),
+                    "    }".to_owned(),
+                    "}".to_owned(),
+                ]));
+            }
+        };
+        let value = value.ok_or_else(|| p.error(format!("`{name}` has no value")))?;
+        Ok(AtomicForm::Value(Code::atom(format!("{name}({pointer}, {})", value.argument()))))
+    }
+
+    fn declare_value(_: &mut P<'_>, name: &str, _: &Type, value: Code) -> Result<String> {
+        Ok(format!("let {name} = {}", value.text))
+    }
+
+    fn declare_variable(p: &mut P<'_>, name: &str, ty: &Type, value: Option<Code>) -> Result<String> {
+        Ok(match value {
+            Some(value) => format!("var {name} = {}", value.text),
+            None => format!("var {name}: {}", types::type_name(p, ty)?),
+        })
+    }
+
+    fn case(values: &[String]) -> String {
+        format!("case {}: {{", values.join(", "))
+    }
+
+    fn default_case() -> &'static str {
+        "default: {"
+    }
+
+    fn end_of_case() -> Option<&'static str> {
+        None
+    }
+
+    fn barrier(p: &mut P<'_>) -> Result<Vec<String>> {
+        let mut lines = vec!["workgroupBarrier();".to_owned()];
+        if p.lowered.info.access.iter().any(|access| access.writes() && access.reads()) {
+            lines.push("storageBarrier();".to_owned());
+        }
+        Ok(lines)
+    }
+
+    fn uniform_load(_: &mut P<'_>, place: Code) -> Option<Code> {
+        // A lane of a vector has no address.
+        let lane = place.text.ends_with(']') && place.text.contains("][");
+        (!lane).then(|| Code::atom(format!("workgroupUniformLoad(&{})", place.text)))
+    }
+
+    fn subgroup(
+        p: &mut P<'_>,
+        function: SubgroupFunction,
+        _: &Type,
+        value: Code,
+        lane: Option<Code>,
+        literal_lane: bool,
+    ) -> Result<Code> {
+        let name = match function {
+            SubgroupFunction::Add => "subgroupAdd",
+            SubgroupFunction::Max => "subgroupMax",
+            SubgroupFunction::Min => "subgroupMin",
+            // The lane of a broadcast must be a constant in WGSL.
+            SubgroupFunction::Broadcast if literal_lane => "subgroupBroadcast",
+            SubgroupFunction::Broadcast | SubgroupFunction::Shuffle => "subgroupShuffle",
+            SubgroupFunction::ShuffleXor => "subgroupShuffleXor",
+        };
+        if function.takes_lane() != lane.is_some() {
+            return Err(p.error(format!("`{name}` has the wrong number of operands")));
+        }
+        Ok(Code::call(name, [value].into_iter().chain(lane)))
+    }
+
+    fn function(
+        p: &mut P<'_>,
+        name: &str,
+        arguments: &[(String, Type, bool)],
+        resources: &Resources,
+        result: Option<&Type>,
+    ) -> Result<String> {
+        let mut parameters: Vec<String> = resources
+            .builtins()
+            .map(|(builtin, name)| format!("{name}: {}", if builtin.is_vector() { "vec3<u32>" } else { "u32" }))
+            .collect();
+        for (name, ty, by_reference) in arguments {
+            let ty = types::type_name(p, ty)?;
+            parameters.push(if *by_reference { format!("{name}: ptr<function, {ty}>") } else { format!("{name}: {ty}") });
+        }
+        let result = match result {
+            Some(ty) => format!(" -> {}", types::type_name(p, ty)?),
+            None => String::new(),
+        };
+        Ok(format!("fn {name}({}){result} {{", parameters.join(", ")))
+    }
+
+    fn pass(_: &P<'_>, resources: &Resources) -> Vec<Code> {
+        resources.builtins().map(|(_, name)| Code::atom(name)).collect()
+    }
+}

@@ -1,0 +1,203 @@
+//! Types, constants, and which structs WGSL lays out as the host does.
+
+use std::fmt::Write as _;
+
+use crate::emit::EmitError;
+use crate::emit::text::{Code, Dialect, Printer};
+use crate::ir::{Handle, Literal, Scalar, Struct, Type};
+use crate::layout;
+
+use super::Wgsl;
+
+type Result<T> = std::result::Result<T, EmitError>;
+
+/// Names that the emitter itself uses beside the language's own.
+const HELPERS: [&str; 4] = ["float_from_bits", "runtime_f32", "runtime_i32", "runtime_u32"];
+
+/// Builtin functions that kernels' expressions are printed with, which locals must not hide.
+const FUNCTIONS: [&str; 35] = [
+    "abs", "atan", "atan2", "atomicLoad", "bitcast", "ceil", "clamp", "cos", "countLeadingZeros", "countOneBits",
+    "countTrailingZeros", "dot", "exp", "exp2", "floor", "fma", "inverseSqrt", "log", "log2", "max", "min",
+    "pack2x16float", "pow", "round", "select", "sign", "sin", "sqrt", "tan", "tanh", "trunc", "unpack2x16float",
+    "array", "ptr", "atomic",
+];
+
+const TYPES: [&str; 8] = ["bool", "i32", "u32", "f32", "f16", "vec2", "vec3", "vec4"];
+
+/// Whether a name is a word of the language.
+pub fn is_keyword(name: &str) -> bool {
+    naga::keywords::wgsl::RESERVED.contains(&name)
+}
+
+/// Whether a local of that name would hide something that the emitted text needs.
+pub fn hides(name: &str) -> bool {
+    is_keyword(name) || HELPERS.contains(&name) || FUNCTIONS.contains(&name) || TYPES.contains(&name)
+}
+
+/// Whether a global of that name would hide anything that the language declares.
+pub fn hides_anything(name: &str) -> bool {
+    hides(name) || naga::keywords::wgsl::BUILTIN_IDENTIFIERS.contains(&name)
+}
+
+/// A scalar's name.
+pub const fn scalar_name(scalar: Scalar) -> &'static str {
+    match scalar {
+        Scalar::Bool => "bool",
+        Scalar::I32 => "i32",
+        Scalar::U32 | Scalar::Index => "u32",
+        Scalar::F16 => "f16",
+        Scalar::F32 => "f32",
+        Scalar::Generic(_) => "a type parameter",
+    }
+}
+
+/// A type's name.
+pub fn type_name(p: &Printer<'_, Wgsl>, ty: &Type) -> Result<String> {
+    match ty {
+        Type::Scalar(Scalar::Generic(_)) => Err(p.error("a type parameter is left")),
+        Type::Scalar(scalar) => Ok(scalar_name(*scalar).to_owned()),
+        Type::Vector { lanes, scalar } => Ok(format!("vec{lanes}<{}>", scalar_name(*scalar))),
+        Type::Array { element, length } => {
+            Ok(format!("array<{}, {}>", type_name(p, p.ty(*element))?, p.size(length)?))
+        }
+        Type::Struct(handle) => Ok(p.structs[handle.index()].clone()),
+        Type::Enum(_) => Ok("u32".to_owned()),
+    }
+}
+
+/// A constant.
+pub fn literal(p: &mut Printer<'_, Wgsl>, literal: Literal, opaque: bool) -> Result<Code> {
+    Ok(match literal {
+        Literal::Bool(value) => Code::atom(value.to_string()),
+        Literal::I32(i32::MIN) => Code::atom("i32(-2147483648)"),
+        Literal::I32(value) if opaque => hidden(p, "i32", &format!("{value}i"))?,
+        Literal::I32(value) => number(format!("{value}i")),
+        Literal::U32(value) | Literal::Index(value) if opaque => hidden(p, "u32", &format!("{value}u"))?,
+        Literal::U32(value) | Literal::Index(value) => Code::atom(format!("{value}u")),
+        Literal::F32(value) if !value.is_finite() => from_bits(p, value.to_bits())?,
+        Literal::F32(value) if opaque => hidden(p, "f32", &format!("{value:?}f"))?,
+        Literal::F32(value) => number(format!("{value:?}f")),
+        Literal::F16(bits) => {
+            let value = half_value(bits);
+            if value.is_finite() {
+                number(format!("{value:?}h"))
+            } else {
+                Code::call("f16", [from_bits(p, value.to_bits())?])
+            }
+        }
+        Literal::Generic { .. } => return Err(p.error("a generic literal is left")),
+    })
+}
+
+/// A number, which a sign makes an operation.
+fn number(text: String) -> Code {
+    let level = if text.starts_with('-') { crate::emit::text::Level::Unary } else { crate::emit::text::Level::Atom };
+    Code { text, level }
+}
+
+/// A constant that naga and browsers do not compute with.
+fn hidden(p: &mut Printer<'_, Wgsl>, ty: &'static str, text: &str) -> Result<Code> {
+    p.prelude(&format!("runtime_{ty}"), || {
+        format!(
+            "// A constant that is not computed with before the kernel runs, where an overflow would be an error.\n\
+             fn runtime_{ty}(value: {ty}) -> {ty} {{\n    return value;\n}}\n"
+        )
+    });
+    Ok(Code::atom(format!("runtime_{ty}({text})")))
+}
+
+/// Infinities and NaN, which the language has no constants for.
+fn from_bits(p: &mut Printer<'_, Wgsl>, bits: u32) -> Result<Code> {
+    p.prelude("float_from_bits", || {
+        "// Infinities and NaN, which WGSL cannot write as constants.\n\
+         fn float_from_bits(bits: u32) -> f32 {\n    return bitcast<f32>(bits);\n}\n"
+            .to_owned()
+    });
+    Ok(Code::atom(format!("float_from_bits({bits:#x}u)")))
+}
+
+/// The value of a half.
+pub fn half_value(bits: u16) -> f32 {
+    let sign = u32::from(bits >> 15) << 31;
+    let (exponent, mantissa) = (u32::from(bits >> 10) & 31, u32::from(bits) & 1023);
+    let magnitude = match (exponent, mantissa) {
+        (0, _) => (mantissa as f32 * (-24f32).exp2()).to_bits(),
+        (31, 0) => f32::INFINITY.to_bits(),
+        (31, _) => f32::NAN.to_bits(),
+        _ => ((exponent + 127 - 15) << 23) | (mantissa << 13),
+    };
+    f32::from_bits(sign | magnitude)
+}
+
+/// Size and alignment that WGSL gives a type in a buffer.
+fn wgsl_layout(p: &Printer<'_, Wgsl>, ty: &Type) -> Option<(u32, u32)> {
+    match ty {
+        Type::Scalar(scalar) => scalar.bytes().map(|bytes| (bytes, bytes)),
+        Type::Vector { lanes, scalar } => {
+            let bytes = scalar.bytes()?;
+            Some((bytes * u32::from(*lanes), bytes * u32::from(if *lanes == 3 { 4 } else { *lanes })))
+        }
+        Type::Array { element, length } => {
+            let (size, align) = wgsl_layout(p, p.ty(*element))?;
+            Some((size.next_multiple_of(align) * length.literal()?, align))
+        }
+        Type::Struct(handle) => {
+            let (mut size, mut align) = (0u32, 1);
+            for (_, field) in &p.lowered.module.structs[*handle].fields {
+                let (field_size, field_align) = wgsl_layout(p, p.ty(*field))?;
+                size = size.next_multiple_of(field_align) + field_size;
+                align = align.max(field_align);
+            }
+            Some((size.next_multiple_of(align), align))
+        }
+        Type::Enum(_) => Some((4, 4)),
+    }
+}
+
+/// Whether WGSL lays out the elements of a buffer as the host does.
+pub fn same_layout(p: &Printer<'_, Wgsl>, ty: Handle<Type>) -> bool {
+    let module = &p.lowered.module;
+    let strides = match (layout::of(module, ty), wgsl_layout(p, p.ty(ty))) {
+        (Some(host), Some((size, align))) => host.size == size.next_multiple_of(align),
+        _ => false,
+    };
+    strides
+        && match p.ty(ty) {
+            Type::Struct(handle) => same_offsets(p, *handle),
+            Type::Array { element, .. } => same_layout(p, *element),
+            Type::Scalar(_) | Type::Vector { .. } | Type::Enum(_) => true,
+        }
+}
+
+fn same_offsets(p: &Printer<'_, Wgsl>, handle: Handle<Struct>) -> bool {
+    let module = &p.lowered.module;
+    let Some(offsets) = layout::field_offsets(module, handle) else {
+        return false;
+    };
+    let mut end = 0u32;
+    module.structs[handle].fields.iter().zip(offsets).all(|((_, field), offset)| {
+        let Some((size, align)) = wgsl_layout(p, p.ty(*field)) else {
+            return false;
+        };
+        let here = end.next_multiple_of(align);
+        end = here + size;
+        here == offset
+            && match p.ty(*field) {
+                Type::Struct(inner) => same_offsets(p, *inner),
+                Type::Array { element, .. } => same_layout(p, *element),
+                _ => true,
+            }
+    })
+}
+
+/// The declaration of a struct.
+pub fn structure(p: &mut Printer<'_, Wgsl>, handle: Handle<Struct>) -> Result<String> {
+    let mut text = format!("struct {} {{\n", p.structs[handle.index()]);
+    for index in 0..p.lowered.module.structs[handle].fields.len() as u32 {
+        let ty = Wgsl::field_type(p, handle, index)?;
+        let (name, ty) = (p.field_name(handle, index)?, type_name(p, &ty)?);
+        let _ = writeln!(text, "    {name}: {ty},");
+    }
+    text.push_str("}\n");
+    Ok(text)
+}
