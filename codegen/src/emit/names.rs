@@ -18,6 +18,11 @@ impl Names {
         self.taken.insert(name.to_owned());
     }
 
+    /// Gives a name back.
+    pub fn release(&mut self, name: &str) {
+        self.taken.remove(name);
+    }
+
     /// Takes the author's name, or where it is taken or `refused` the first of `name_1`, `name_2` and so on that is not.
     pub fn claim(&mut self, wanted: &str, refused: impl Fn(&str) -> bool) -> String {
         let base = identifier(wanted);
@@ -72,7 +77,7 @@ mod tests {
         assert_eq!(identifier("r#type"), "type");
         assert_eq!(identifier("_unused"), "unused");
         assert_eq!(identifier("__a__b"), "a_b");
-        assert_eq!(identifier("größe"), "grufudfe");
+        assert_eq!(identifier("größe"), "gruf6udfe");
         assert_eq!(identifier("_"), "v");
     }
 }

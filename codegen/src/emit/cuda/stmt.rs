@@ -23,7 +23,7 @@ impl Dialect for Cuda {
 
     fn reserved(name: &str, position: Position) -> bool {
         match position {
-            Position::Global => types::reserved(name, true),
+            Position::Entry | Position::Global => types::reserved(name, true),
             // A local hides what the text calls; a field hides nothing, but is no keyword either.
             Position::Local | Position::Field => types::reserved(name, false),
         }
@@ -33,8 +33,8 @@ impl Dialect for Cuda {
         types::type_name(p, ty)
     }
 
-    fn literal(p: &mut P<'_>, literal: Literal, _: bool) -> Result<Code> {
-        types::literal(p, literal)
+    fn literal(p: &mut P<'_>, literal: Literal, opaque: bool) -> Result<Code> {
+        types::literal(p, literal, opaque)
     }
 
     fn zero(p: &mut P<'_>, ty: &Type) -> Result<Code> {

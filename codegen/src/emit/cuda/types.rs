@@ -130,14 +130,14 @@ pub fn bitcast_prelude(p: &mut Printer<'_, Cuda>) {
     });
 }
 
-/// A constant.
-pub fn literal(p: &mut Printer<'_, Cuda>, literal: Literal) -> Result<Code> {
+/// A constant. Infinities and NaN have no literals, and an opaque one must not be computed with in the compiler, which would warn.
+pub fn literal(p: &mut Printer<'_, Cuda>, literal: Literal, opaque: bool) -> Result<Code> {
     Ok(match literal {
         Literal::Bool(value) => Code::atom(value.to_string()),
         Literal::I32(i32::MIN) => Code { text: "-2147483647 - 1".to_owned(), level: Level::Sum },
         Literal::I32(value) => number(value.to_string()),
         Literal::U32(value) | Literal::Index(value) => Code::atom(format!("{value}u")),
-        Literal::F32(value) if value.is_finite() => number(format!("{value:?}f")),
+        Literal::F32(value) if value.is_finite() && !opaque => number(format!("{value:?}f")),
         Literal::F32(value) => {
             bitcast_prelude(p);
             Code::atom(format!("bitcast<float>({:#x}u)", value.to_bits()))

@@ -1,8 +1,8 @@
 //! Printed expressions, and when they need parentheses.
 //!
 //! The rules are those of C, made stricter where WGSL's grammar or a reader asks for it: operands of shifts and of `&`, `|`, `^` are
-//! in parentheses unless they are atoms or a chain of the same operator, and so are `&&` inside `||` and comparisons inside arguments
-//! (where WGSL might take `<` and `>` for a list of template arguments).
+//! in parentheses unless they are atoms or a chain of the same operator, and so are `&&` inside `||` and comparisons among other
+//! arguments (where WGSL might take `<` and `>` for a list of template arguments).
 
 use crate::ir::{BinaryOperator, LogicalOperator};
 
@@ -52,7 +52,11 @@ impl Code {
 
     /// A call.
     pub fn call(function: &str, arguments: impl IntoIterator<Item = Self>) -> Self {
-        let arguments: Vec<String> = arguments.into_iter().map(Self::argument).collect();
+        let arguments: Vec<Self> = arguments.into_iter().collect();
+        // One comparison among atoms cannot be taken for a list of template arguments.
+        let plain = arguments.iter().filter(|argument| argument.level != Level::Atom).count() <= 1;
+        let arguments: Vec<String> =
+            arguments.into_iter().map(|argument| if plain { argument.text } else { argument.argument() }).collect();
         Self::atom(format!("{function}({})", arguments.join(", ")))
     }
 
@@ -161,6 +165,8 @@ mod tests {
         let both = logical(LogicalOperator::And, less.clone(), atom("c"));
         assert_eq!(both.text, "a < b && c");
         assert_eq!(logical(LogicalOperator::Or, both, atom("d")).text, "(a < b && c) || d");
-        assert_eq!(Code::call("f", [less, atom("c")]).text, "f((a < b), c)");
+        assert_eq!(Code::call("f", [less.clone(), atom("c")]).text, "f(a < b, c)");
+        let shifted = infix(B::ShiftRight, atom("c"), atom("d"));
+        assert_eq!(Code::call("f", [less, shifted]).text, "f((a < b), c >> d)");
     }
 }

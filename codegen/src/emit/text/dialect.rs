@@ -14,6 +14,8 @@ type Result<T> = std::result::Result<T, EmitError>;
 /// Where a name stands: shadowing is harmless for some.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Position {
+    /// The kernel itself, whose name cannot change.
+    Entry,
     /// A function, buffer, struct or workgroup variable.
     Global,
     /// A variable or argument of a function.

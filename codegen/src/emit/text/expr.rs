@@ -72,7 +72,7 @@ impl<'a, D: Dialect> Printer<'a, D> {
                 let risky = is_constant(scope.function, handle) && constant(scope.function, handle).is_none();
                 let operand_type = self.type_of(scope, *left);
                 let left = self.expression_as(scope, *left, opaque || risky)?;
-                let right = self.expression(scope, *right)?;
+                let right = self.expression_as(scope, *right, risky)?;
                 D::binary(self, *operator, operand_type, left, right)
             }
             ExpressionKind::Logical { operator, left, right } => {

@@ -35,6 +35,9 @@ const SUFFIXES: [&str; 17] = [
     "compare_exchange",
 ];
 
+/// What an entry point may compute before the author's statements.
+const ENTRY: [&str; 6] = ["group_index", "group_id", "group_counts", "group_count", "local_index", "global_index"];
+
 /// Prints one kernel.
 #[derive(Debug)]
 pub struct Printer<'a, D> {
@@ -107,7 +110,7 @@ impl<'a, D: Dialect> Printer<'a, D> {
             known: BTreeMap::new(),
             dialect: PhantomData,
         };
-        let entry = printer.global(&module.name);
+        let entry = printer.names.claim(&module.name, |name| D::reserved(name, Position::Entry));
         if entry != module.name {
             return Err(printer.error(format!("`{}` has another meaning there; rename the kernel", module.name)));
         }
@@ -171,8 +174,25 @@ impl<'a, D: Dialect> Printer<'a, D> {
     /// The scope of a function, with names for its arguments and locals.
     pub fn scope(&self, function: &'a Function, resources: &Resources) -> Scope<'a> {
         let mut names = self.names.clone();
+        // A local may hide a buffer that its function does not touch.
+        for (index, name) in self.bindings.iter().enumerate() {
+            if !resources.bindings.contains(&(index as u32)) {
+                names.release(name);
+            }
+        }
+        for (index, name) in self.workgroup.iter().enumerate() {
+            if !resources.workgroup.contains(&index) {
+                names.release(name);
+            }
+        }
+        names.release(&self.lowered.module.name);
         for (_, name) in resources.builtins() {
             names.reserve(name);
+        }
+        if std::ptr::eq(function, &self.lowered.module.entry) {
+            for name in ENTRY {
+                names.reserve(name);
+            }
         }
         let refused = |name: &str| D::reserved(name, Position::Local) || self.is_accessor_name(function, name);
         let arguments = function.arguments.iter().map(|argument| names.claim(&argument.name, refused)).collect();

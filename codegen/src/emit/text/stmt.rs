@@ -18,8 +18,14 @@ impl<'a, D: Dialect> Printer<'a, D> {
     /// # Errors
     /// The language cannot say one of them.
     pub fn block(&mut self, scope: &mut Scope<'a>, out: &mut Writer, block: &'a Block) -> Result<()> {
+        let mut waited = false;
         for statement in block {
-            self.statement(scope, out, &statement.kind)?;
+            if let StatementKind::UniformLoad { result, place } = &statement.kind {
+                self.uniform_load(scope, out, *result, place, waited)?;
+            } else {
+                self.statement(scope, out, &statement.kind)?;
+            }
+            waited = matches!(statement.kind, StatementKind::Barrier | StatementKind::UniformLoad { .. });
             if leaves(&statement.kind) {
                 break;
             }
@@ -79,7 +85,7 @@ impl<'a, D: Dialect> Printer<'a, D> {
                 Ok(())
             }
             StatementKind::Barrier => self.barrier(out),
-            StatementKind::UniformLoad { result, place } => self.uniform_load(scope, out, *result, place),
+            StatementKind::UniformLoad { result, place } => self.uniform_load(scope, out, *result, place, false),
             StatementKind::Atomic { result, place, function, value, compare } => {
                 let value = self.optional(scope, *value)?;
                 let compare = self.optional(scope, *compare)?;
@@ -358,7 +364,15 @@ impl<'a, D: Dialect> Printer<'a, D> {
         Ok(())
     }
 
-    fn uniform_load(&mut self, scope: &Scope<'a>, out: &mut Writer, result: Handle<Local>, place: &Place) -> Result<()> {
+    /// Loads a place between two barriers; `waited` says that the first has just been.
+    fn uniform_load(
+        &mut self,
+        scope: &Scope<'a>,
+        out: &mut Writer,
+        result: Handle<Local>,
+        place: &Place,
+        waited: bool,
+    ) -> Result<()> {
         if matches!(place.root, Root::Workgroup(_)) {
             if let Some(plain) = self.plain_place(scope, place)? {
                 if let Some(code) = D::uniform_load(self, plain) {
@@ -366,7 +380,9 @@ impl<'a, D: Dialect> Printer<'a, D> {
                 }
             }
         }
-        self.barrier(out)?;
+        if !waited {
+            self.barrier(out)?;
+        }
         let code = self.read(scope, place)?;
         self.declare(scope, out, result, code)?;
         self.barrier(out)

@@ -37,6 +37,10 @@ pub fn module(p: &mut P<'_>) -> Result<String> {
     }
     text.push_str(&params(p)?);
     text.push_str(&bindings(p)?);
+    if !p.lowered.params.fields.is_empty() {
+        let binding = p.lowered.module.bindings.len();
+        let _ = write!(text, "@group(0) @binding({binding}) var<uniform> params: Params;\n\n");
+    }
     text.push_str(&workgroup(p)?);
     let (prelude, helpers) = p.take_helpers();
     for piece in prelude.into_iter().chain(helpers).chain(functions) {
@@ -62,7 +66,7 @@ fn field_type(field: &ParamField) -> String {
     }
 }
 
-/// The struct of the block at its exact offsets, and its declaration.
+/// The struct of the block at its exact offsets.
 fn params(p: &P<'_>) -> Result<String> {
     let params = &p.lowered.params;
     if params.fields.is_empty() {
@@ -86,8 +90,7 @@ fn params(p: &P<'_>) -> Result<String> {
         let _ = writeln!(text, "    {}: {},", p.param_name(field), field_type(field));
         end = field.offset + size;
     }
-    let binding = p.lowered.module.bindings.len();
-    let _ = write!(text, "}}\n\n@group(0) @binding({binding}) var<uniform> params: Params;\n");
+    text.push_str("}\n\n");
     Ok(text)
 }
 
@@ -109,7 +112,6 @@ fn bindings(p: &mut P<'_>) -> Result<String> {
         let name = &p.bindings[index];
         let _ = writeln!(text, "@group(0) @binding({index}) var<storage, {mode}> {name}: array<{element}>;");
     }
-    text.push('\n');
     Ok(text)
 }
 

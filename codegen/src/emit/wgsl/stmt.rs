@@ -38,7 +38,7 @@ impl Dialect for Wgsl {
     fn reserved(name: &str, position: Position) -> bool {
         match position {
             Position::Global => types::hides_anything(name),
-            Position::Local => types::hides(name),
+            Position::Entry | Position::Local => types::hides(name),
             Position::Field => types::is_keyword(name),
         }
     }
