@@ -1,7 +1,7 @@
 //! The Vulkan loader, an instance, and the messages of the validation layer.
 
 use std::ffi::{CStr, c_void};
-use std::sync::Mutex;
+use std::sync::{Mutex, OnceLock};
 
 use ash::vk;
 use trefoil_dsl::device::DeviceKind;
@@ -12,6 +12,19 @@ const VALIDATION_LAYER: &CStr = c"VK_LAYER_KHRONOS_validation";
 /// Something that this machine lacks.
 pub(crate) fn unavailable(reason: impl Into<String>) -> Error {
     Error::Unavailable { kind: DeviceKind::Vulkan.name(), reason: reason.into() }
+}
+
+/// Keeps the driver's library in the process with an instance that is never destroyed. A loader drops a driver with its last instance, and
+/// NVIDIA's cannot be loaded again more than about ten times: each time it takes thread-local storage that does not come back.
+fn keep_driver_loaded(entry: &ash::Entry, version: u32) {
+    static KEPT: OnceLock<(ash::Entry, Option<ash::Instance>)> = OnceLock::new();
+    KEPT.get_or_init(|| {
+        let application = vk::ApplicationInfo::default().api_version(version);
+        let info = vk::InstanceCreateInfo::default().application_info(&application);
+        // SAFETY: the entry is loaded, and is kept with the instance; no layer or extension is named. Failing here takes nothing away.
+        let instance = unsafe { entry.create_instance(&info, None) }.ok();
+        (entry.clone(), instance)
+    });
 }
 
 /// The loader and an instance, with a messenger if validation was asked for.
@@ -79,6 +92,7 @@ impl Instance {
             vk::Result::ERROR_INCOMPATIBLE_DRIVER => unavailable("the Vulkan loader is there, but no driver for it is"),
             other => unavailable(format!("the Vulkan loader makes no instance: {other}")),
         })?;
+        keep_driver_loaded(&entry, version);
         let mut instance =
             Self { raw, version, validates: validate, messenger: None, messages: Box::default(), _entry: entry };
         if validate {

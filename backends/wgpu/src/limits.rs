@@ -1,5 +1,7 @@
 //! What an adapter is and allows, as data.
 
+use std::sync::OnceLock;
+
 use trefoil_codegen::artefact::{Feature, Features};
 use trefoil_dsl::device::{DeviceKind, Limits, Properties};
 use trefoil_dsl::error::{Error, Result};
@@ -11,11 +13,19 @@ pub(crate) fn unavailable(reason: impl Into<String>) -> Error {
 }
 
 /// wgpu's entry. Without `validate` it checks neither the driver's use nor the numbers of indirect dispatches, which are ours.
+///
+/// One instance stays for the life of the process: with the last one the driver's library goes, and NVIDIA's cannot be loaded again
+/// more than about ten times.
 pub(crate) fn instance(validate: bool) -> wgpu::Instance {
-    let mut descriptor = wgpu::InstanceDescriptor::new_without_display_handle();
-    descriptor.backends = wgpu::Backends::PRIMARY;
-    descriptor.flags = if validate { wgpu::InstanceFlags::debugging() } else { wgpu::InstanceFlags::empty() };
-    wgpu::Instance::new(descriptor)
+    static KEPT: OnceLock<wgpu::Instance> = OnceLock::new();
+    let make = || {
+        let mut descriptor = wgpu::InstanceDescriptor::new_without_display_handle();
+        descriptor.backends = wgpu::Backends::PRIMARY;
+        descriptor.flags = if validate { wgpu::InstanceFlags::debugging() } else { wgpu::InstanceFlags::empty() };
+        wgpu::Instance::new(descriptor)
+    };
+    KEPT.get_or_init(make);
+    make()
 }
 
 /// The adapters, in wgpu's order.

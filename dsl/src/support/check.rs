@@ -156,8 +156,7 @@ impl Checks<'_> {
         }
         for (position, write) in host.writes.iter().enumerate() {
             for other in host.reads.iter().chain(&host.writes[position + 1..]) {
-                let apart =
-                    write.offset + write.bytes <= other.offset || other.offset + other.bytes <= write.offset;
+                let apart = write.offset + write.bytes <= other.offset || other.offset + other.bytes <= write.offset;
                 if same_memory(&write.memory, &other.memory) && !apart && write.bytes > 0 && other.bytes > 0 {
                     return Err(broken("a range that it writes overlaps another of its ranges".to_owned()));
                 }

@@ -59,11 +59,7 @@ pub mod deep {
     #[device]
     pub fn moved(body: super::Body, time: f32) -> super::Body {
         let step = body.velocity * time;
-        super::Body {
-            place: body.place + Vec4::new(step.x, step.y, step.z, 0.0),
-            velocity: body.velocity,
-            id: body.id,
-        }
+        super::Body { place: body.place + Vec4::new(step.x, step.y, step.z, 0.0), velocity: body.velocity, id: body.id }
     }
 }
 
