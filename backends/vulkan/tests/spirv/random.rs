@@ -32,7 +32,6 @@ impl Random {
     fn step(&mut self, depth: u32, in_loop: bool) -> Step {
         let kind = self.below(if depth == 0 { 4 } else { 9 });
         match kind {
-            0 => Step::Mix(self.below(1000) + 1),
             1 if in_loop => Step::Break,
             2 if in_loop => Step::Continue,
             3 if self.below(3) == 0 => Step::Return,

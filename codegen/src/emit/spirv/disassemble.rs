@@ -303,3 +303,106 @@ fn ids(instruction: &Instruction) -> impl Iterator<Item = Word> {
 fn identifier(number: &str) -> String {
     number.replace('-', "minus_").replace('.', "_").replace(['!', '+'], "")
 }
+
+#[cfg(test)]
+mod tests {
+    use rspirv::binary::Assemble;
+    use rspirv::dr::{Instruction, Operand, load_words};
+
+    use crate::artefact::ParamTransport;
+    use crate::emit::{EmitError, spirv};
+    use crate::ir::builder::{ModuleBuilder, element};
+    use crate::ir::{BinaryOperator, Builtin, Module, Root, Scalar};
+    use crate::lower::lower;
+    use crate::target::{Feature, Features, Profile, Target};
+    use crate::verify::verify;
+
+    /// `y[i] = x[i] * 2`, for `i < y.len()`.
+    fn double(of: Scalar) -> Module {
+        let mut module = ModuleBuilder::new("double", [64, 1, 1]);
+        let (given, float) = (module.scalar(of), module.scalar(Scalar::F32));
+        let (x, y) = (module.shared("x", given), module.mutable("y", float));
+        let mut body = module.entry();
+        let i = body.builtin(Builtin::GlobalIndex);
+        let i = body.bind("i", i);
+        let (index, length) = (body.local(i), body.length(y));
+        let inside = body.binary(BinaryOperator::Less, index, length);
+        body.if_then(inside, |body| {
+            let index = body.local(i);
+            let value = body.load(element(Root::Binding(x), index));
+            let value = body.convert(value, Scalar::F32);
+            let two = body.f32(2.0);
+            let value = body.binary(BinaryOperator::Multiply, value, two);
+            let value = body.bind("twice", value);
+            let (index, value) = (body.local(i), body.local(value));
+            body.store(element(Root::Binding(y), index), value);
+        });
+        body.finish_entry();
+        module.build()
+    }
+
+    fn emit(module: Module, features: Features) -> Result<Vec<u32>, EmitError> {
+        let verified = verify(module).unwrap();
+        let mut lowered =
+            lower(&verified, &Profile::portable(Target::Spirv).with(features), ParamTransport::Value).unwrap();
+        lowered.profile.features = features;
+        // Only the emitter is asked here what a profile without native halves means.
+        lowered.module = verified.module;
+        spirv::emit(&lowered)
+    }
+
+    #[test]
+    fn the_author_finds_the_names_and_the_structure() {
+        let text = super::disassemble(&emit(double(Scalar::F32), Features::NONE).unwrap());
+        for line in [
+            "OpEntryPoint GLCompute %double \"double\" ",
+            "OpExecutionMode %double LocalSize 64 1 1",
+            "OpMemberName %Params 2 \"y_len\"",
+            "%x = OpVariable %ptr_StorageBuffer_x_block StorageBuffer",
+            "%f32_2_0 = OpConstant %f32 2.0",
+            "  %y_len = OpLoad %u32 ",
+            " %if_2_true %if_2_end",
+            "%if_2_true = OpLabel",
+            "  %twice = OpFMul %f32 %",
+        ] {
+            assert!(text.contains(line), "no `{line}` in\n{text}");
+        }
+    }
+
+    #[test]
+    fn ids_make_no_difference() {
+        let words = emit(double(Scalar::F32), Features::NONE).unwrap();
+        let mut module = load_words(&words).unwrap();
+        let moved = |id: u32| 1000 - id;
+        let shift = |instruction: &mut Instruction| {
+            instruction.result_id = instruction.result_id.map(moved);
+            instruction.result_type = instruction.result_type.map(moved);
+            for operand in &mut instruction.operands {
+                if let Operand::IdRef(id) | Operand::IdScope(id) | Operand::IdMemorySemantics(id) = operand {
+                    *id = moved(*id);
+                }
+            }
+        };
+        module.all_inst_iter_mut().for_each(shift);
+        if let Some(header) = &mut module.header {
+            header.bound = 1000;
+        }
+        let moved = module.assemble();
+        assert_ne!(moved, words);
+        assert_eq!(super::disassemble(&moved), super::disassemble(&words));
+    }
+
+    #[test]
+    fn halves_need_their_feature() {
+        let error = emit(double(Scalar::F16), Features::NONE).unwrap_err().to_string();
+        assert!(error.contains("double") && error.contains("halves") && error.contains("f16"), "{error}");
+        let text = super::disassemble(&emit(double(Scalar::F16), Features::of(&[Feature::F16Storage])).unwrap());
+        assert!(text.contains("OpCapability StorageBuffer16BitAccess"), "{text}");
+        assert!(!text.contains("Float16"), "{text}");
+    }
+
+    #[test]
+    fn other_words_are_no_module() {
+        assert!(super::disassemble(&[1, 2, 3]).starts_with("; no SPIR-V module"));
+    }
+}
