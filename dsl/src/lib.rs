@@ -31,3 +31,4 @@ pub use device::{Device, DeviceKind};
 pub use error::{Error, Result};
 pub use half::f16;
 pub use launch::{Dispatch, Launch};
+pub use vector::{Vec2, Vec3, Vec4};

@@ -3,10 +3,10 @@
 use proc_macro2::{Literal, TokenStream};
 use quote::{format_ident, quote};
 use trefoil_codegen::artefact::{Access, Code, GridKind, Kernel, ParamRole, ParamScalar, Params, Variant};
-use trefoil_codegen::diagnostic::Diagnostics;
+use trefoil_codegen::diagnostic::{Diagnostic, Diagnostics};
 use trefoil_codegen::front::Output;
-use trefoil_codegen::ir;
 use trefoil_codegen::target::{ParamTransport, Target};
+use trefoil_codegen::{compile, emit, ir};
 
 /// A compiled instance.
 pub struct Made {
@@ -18,9 +18,14 @@ pub struct Made {
 
 /// Compiles an instance for every target.
 pub fn instance(module: &ir::Module, instance: &ir::Instance, support: &TokenStream) -> Result<Made, Diagnostics> {
-    let _ = (module, instance, support);
-    Err(trefoil_codegen::diagnostic::Diagnostic::new(ir::Span::NONE, "this version does not compile kernels yet")
-        .into())
+    let compiled = compile::build(module, instance, &module.targets)?;
+    let path = quote!(#support::expansion::artefact);
+    let cpu = compiled
+        .cpu
+        .map(|lowered| emit::cpu::emit(&lowered, &path))
+        .transpose()
+        .map_err(|error| Diagnostic::new(module.entry.span, error.to_string()))?;
+    Ok(Made { kernel: compiled.kernel, cpu, values: instance.values.clone() })
 }
 
 /// What the kernel's module holds.
@@ -39,7 +44,7 @@ pub fn module(output: &Output, instances: &[Made], support: &TokenStream) -> Tok
         if let Some(cpu) = &made.cpu {
             let function = format_ident!("CPU_{number}");
             items.extend(quote! {
-                static #function: #expansion::artefact::CpuFunction = { #cpu };
+                const #function: #expansion::artefact::CpuFunction = #cpu;
             });
         }
         items.extend(quote! {
