@@ -105,13 +105,12 @@ fn variant(verified: &Verified, profile: &Profile, transport: ParamTransport) ->
     let lowered = lower::lower(verified, profile, transport)?;
     let failed = |error: EmitError| Diagnostics::from(Diagnostic::new(verified.module.entry.span, error.to_string()));
     let code = match profile.target {
-        Target::Wgsl | Target::Cuda => {
-            return Err(failed(EmitError {
-                kernel: lowered.module.name.clone(),
-                target: profile.target,
-                message: "this version has no emitter for it yet".to_owned(),
-            }));
+        Target::Wgsl => {
+            let text = emit::wgsl::emit(&lowered).map_err(failed)?;
+            emit::wgsl::validate(&text).map_err(failed)?;
+            Code::Text(Cow::Owned(text))
         }
+        Target::Cuda => Code::Text(Cow::Owned(emit::cuda::emit(&lowered).map_err(failed)?)),
         Target::Spirv => {
             let words = emit::spirv::emit(&lowered).map_err(failed)?;
             Code::Spirv(Cow::Owned(words.into_iter().flat_map(u32::to_le_bytes).collect()))
