@@ -277,6 +277,11 @@ impl Graph {
         &self.outputs
     }
 
+    /// The name of an output of a node.
+    pub(crate) fn tensor(&self, node: u32, port: u32) -> Tensor {
+        Tensor { graph: self.id, node, port }
+    }
+
     fn known(&self, tensor: Tensor, what: &str) -> Result<&TensorType, GraphError> {
         let node = self.nodes.get(tensor.node as usize).filter(|_| tensor.graph == self.id);
         node.and_then(|node| node.outputs.get(tensor.port as usize))

@@ -1,7 +1,32 @@
-//! trefoil's tensor graph.
+//! trefoil's tensor graph: ops as data, compiled for a device into one recording that serves every run.
+//!
+//! # The life of a graph
+//! 1. **Building.** A [`graph::Graph`] has one method for each op. Types and shapes are known at once; a dimension is an expression over bounded symbols ([`dim`]).
+//! 2. **Params.** A [`model::Model`] holds them, from mapped files or slices, and shares them among executables, one copy a device.
+//! 3. **Compiling** ([`compile`]): views become layouts; each op gets the cheapest kernel that the device can run; maps are fused into generated kernels; every value
+//!    gets a place; barriers stand where byte ranges need them; a proof that shares no code with any of this is run; the commands are recorded.
+//! 4. **Running.** An [`executable::Executable`] takes inputs by name and the symbols' values. Whatever may change from run to run lies in run words, which the kernels read: nothing is
+//!    compiled or recorded again.
+//!
+//! An op is a value of a type that implements [`op::Op`]; a user's own is as good as the library's.
 
+pub mod compile;
+pub mod data;
 pub mod dim;
+pub mod error;
+pub mod executable;
+pub mod explain;
 pub mod graph;
+pub mod model;
 pub mod op;
 pub mod ops;
 pub mod types;
+
+pub use compile::Options;
+pub use data::Data;
+pub use dim::{Dim, Extents, Symbol};
+pub use error::{Error, Result};
+pub use executable::{Executable, Outputs};
+pub use graph::{Graph, Tensor};
+pub use model::Model;
+pub use types::ElementType;

@@ -32,7 +32,7 @@ pub(super) fn round_ties_even(x: f64) -> f64 {
     match x - down {
         rest if rest < 0.5 => down,
         rest if rest > 0.5 => down + 1.0,
-        rest if rest == 0.5 => down + down.rem_euclid(2.0),
+        0.5 => down + down.rem_euclid(2.0),
         _ => x,
     }
 }

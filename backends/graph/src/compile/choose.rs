@@ -1,0 +1,317 @@
+//! The candidate of each op: the cheapest that can do it on this device. Operands that it wants contiguous are copied first, at a price.
+
+use std::collections::BTreeSet;
+use std::fmt::Write as _;
+use std::sync::Arc;
+
+use trefoil_codegen::artefact::{Kernel, ParamTransport};
+use trefoil_dsl::device::{DeviceKind, Properties};
+
+use super::program::{Chosen, KernelsWork, Located, Meaning, Origin, Program, Value, Work};
+use super::{Options, checked};
+use crate::dim::Dim;
+use crate::error::{Error, Result, names};
+use crate::graph::Graph;
+use crate::op::{Candidate, Implementation, Ineligible, OpKind, Operand, Request, Slot, Step};
+
+/// Bytes that a copy moves in a microsecond, for comparing candidates: what a slow GPU does.
+const COPY_BYTES_PER_MICROSECOND: f64 = 100_000.0;
+
+/// What was decided for a node, for `explain`.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Decision {
+    /// The node.
+    pub node: String,
+    /// The candidate that computes it.
+    pub candidate: String,
+    /// Its cost in microseconds, copies included.
+    pub cost: f64,
+    /// The positions of the inputs that are copied for it.
+    pub copied: Vec<usize>,
+    /// The others, and why not.
+    pub others: Vec<(String, String)>,
+}
+
+/// Decides for every op with kernels.
+///
+/// # Errors
+/// No candidate can do an op, an option names one that does not exist, or a candidate answers nonsense.
+pub fn choose(graph: &Graph, program: &mut Program, device: &Properties, options: &Options) -> Result<Vec<Decision>> {
+    known_names(graph, options)?;
+    let mut decisions = Vec::new();
+    for work in std::mem::take(&mut program.works) {
+        match work {
+            Work::Kernels(kernels) => decisions.push(decide(graph, program, kernels, device, options)?),
+            Work::Map(_) | Work::Fill(_) => program.works.push(work),
+        }
+    }
+    checked("choose", || program.check())?;
+    Ok(decisions)
+}
+
+/// Checks that the options name what there is.
+fn known_names(graph: &Graph, options: &Options) -> Result<()> {
+    let mut all: Vec<(&str, &str, &'static str)> = Vec::new();
+    for node in graph.nodes() {
+        if let OpKind::Kernels(candidates) = node.op.kind() {
+            all.extend(candidates.iter().map(|known| (node.name.as_str(), node.op.name(), known.name())));
+        }
+    }
+    let unknown = |what, name: &str| {
+        let distinct: BTreeSet<&str> = all.iter().map(|(_, _, candidate)| *candidate).collect();
+        Err(Error::UnknownCandidate { what, name: name.to_owned(), known: names(distinct) })
+    };
+    for (target, name) in &options.force {
+        if !all.iter().any(|(node, op, known)| (node == target || op == target) && known == name) {
+            return unknown("force", &format!("{name} for {target}"));
+        }
+    }
+    for name in &options.forbid {
+        if !all.iter().any(|(_, _, known)| known == name) {
+            return unknown("forbid", name);
+        }
+    }
+    Ok(())
+}
+
+/// A candidate that can do it.
+struct Offer<'a> {
+    candidate: &'a dyn Candidate,
+    implementation: Implementation,
+    copied: Vec<usize>,
+    cost: f64,
+}
+
+fn decide(
+    graph: &Graph,
+    program: &mut Program,
+    mut work: KernelsWork,
+    device: &Properties,
+    options: &Options,
+) -> Result<Decision> {
+    let node = &graph.nodes()[work.node as usize];
+    let op = work.op.clone();
+    let OpKind::Kernels(candidates) = op.kind() else {
+        return Err(Error::Stage { stage: "choose", defect: format!("`{}` has no candidates", node.name) });
+    };
+    let forced = options.force.get(&node.name).or_else(|| options.force.get(op.name()));
+    let operands: Vec<Operand> = work.inputs.iter().map(|input| operand(program, input)).collect();
+    let (mut best, mut others): (Option<Offer<'_>>, Vec<(String, String)>) = (None, Vec::new());
+    for candidate in &candidates {
+        let name = candidate.name();
+        if forced.is_some_and(|forced| forced != name) {
+            others.push((name.to_owned(), "another one is forced".to_owned()));
+            continue;
+        }
+        if options.forbid.contains(name) {
+            others.push((name.to_owned(), "forbidden".to_owned()));
+            continue;
+        }
+        match offer(&**candidate, &operands, &node.outputs, device, options.deterministic) {
+            Err(reason) => others.push((name.to_owned(), reason)),
+            Ok(offer) => match &best {
+                Some(known) if known.cost <= offer.cost => others.push((name.to_owned(), costlier(&offer))),
+                _ => {
+                    if let Some(beaten) = best.replace(offer) {
+                        others.push((beaten.candidate.name().to_owned(), costlier(&beaten)));
+                    }
+                }
+            },
+        }
+    }
+    let Some(best) = best else {
+        let mut reasons = String::new();
+        for (name, reason) in &others {
+            // Writing to a string does not fail.
+            let _ = write!(reasons, "\n  {name}: {reason}");
+        }
+        return Err(Error::NoCandidate { node: node.name.clone(), reasons });
+    };
+    for input in &best.copied {
+        let (copy, located) = program.copy(work.node, &work.inputs[*input]);
+        program.works.push(Work::Map(copy));
+        work.inputs[*input] = located;
+    }
+    let scratch = best.implementation.scratch.iter().enumerate().map(|(piece, bytes)| {
+        program.values.push(Value {
+            name: format!("scratch {piece} of {}", node.name),
+            bytes: bytes.clone(),
+            ty: None,
+            origin: Origin::Computed,
+            meaning: Meaning::Scratch { node: work.node, piece },
+        });
+        program.values.len() - 1
+    });
+    let scratch: Vec<_> = scratch.collect();
+    if program.nothing.is_none() && binds_nothing(&best.implementation) {
+        program.nothing = Some(program.values.len());
+        program.values.push(Value {
+            name: "an operand that is not there".to_owned(),
+            bytes: Dim::from(0i64),
+            ty: None,
+            origin: Origin::Constant(Arc::from([])),
+            meaning: Meaning::Scratch { node: work.node, piece: usize::MAX },
+        });
+    }
+    let decision = Decision {
+        node: node.name.clone(),
+        candidate: best.candidate.name().to_owned(),
+        cost: best.cost,
+        copied: best.copied,
+        others,
+    };
+    work.chosen = Some(Chosen { candidate: best.candidate.name(), implementation: best.implementation, scratch });
+    program.works.push(Work::Kernels(work));
+    Ok(decision)
+}
+
+fn binds_nothing(implementation: &Implementation) -> bool {
+    implementation.steps.iter().any(|step| match step {
+        Step::Kernel(step) => step.bindings.contains(&Slot::Empty),
+        Step::Host(host) => host.reads.contains(&Slot::Empty),
+    })
+}
+
+fn costlier(offer: &Offer<'_>) -> String {
+    let copies = if offer.copied.is_empty() { "" } else { ", copies included" };
+    format!("it would take {:.1} us{copies}", offer.cost)
+}
+
+fn operand(program: &Program, input: &Located) -> Operand {
+    let is_param = program.values[input.value].origin == Origin::Param;
+    Operand { ty: input.ty.clone(), layout: input.layout.clone(), is_param }
+}
+
+/// What a candidate offers; asked again with copies where it wants operands contiguous.
+fn offer<'a>(
+    candidate: &'a dyn Candidate,
+    operands: &[Operand],
+    outputs: &[crate::types::TensorType],
+    device: &Properties,
+    deterministic: bool,
+) -> Result<Offer<'a>, String> {
+    let (mut operands, mut copied, mut copying) = (operands.to_vec(), Vec::new(), 0.0);
+    // Each round makes at least one operand contiguous.
+    for _ in 0..=operands.len() {
+        let request = Request { inputs: &operands, outputs, device, deterministic };
+        let wanted = match candidate.implement(&request) {
+            Err(Ineligible::NeedsContiguous(wanted)) => wanted,
+            Err(Ineligible::Other(reason)) => return Err(reason),
+            Ok(implementation) => {
+                fits(&implementation, operands.len(), outputs.len(), device)?;
+                let wanted = unbindable(&implementation, &operands, device);
+                if wanted.is_empty() {
+                    let cost = implementation.cost + copying;
+                    return Ok(Offer { candidate, implementation, copied, cost });
+                }
+                wanted
+            }
+        };
+        for input in wanted {
+            let Some(operand) = operands.get_mut(input) else {
+                return Err(format!("it wants input {input} contiguous, but there are {}", operands.len()));
+            };
+            if copied.contains(&input) {
+                return Err(format!("it does not take input {input} contiguous either"));
+            }
+            operand.layout = crate::types::Layout::contiguous(&operand.ty.shape);
+            operand.is_param = false;
+            copying += 2.0 * operand.ty.bytes().bounds().1 as f64 / COPY_BYTES_PER_MICROSECOND;
+            copied.push(input);
+        }
+    }
+    Err("it wants ever more operands contiguous".to_owned())
+}
+
+/// Checks an implementation against its kernels' signatures and the device.
+fn fits(implementation: &Implementation, inputs: usize, outputs: usize, device: &Properties) -> Result<(), String> {
+    let known = |slot: &Slot, writes: bool| match slot {
+        Slot::Input(input) if *input >= inputs => Err(format!("it binds input {input}, but there are {inputs}")),
+        Slot::Input(input) if writes => Err(format!("it writes input {input}")),
+        Slot::Output(output) if *output >= outputs => Err(format!("it binds output {output}, but there are {outputs}")),
+        Slot::Empty if writes => Err("it writes an operand that is not there".to_owned()),
+        Slot::Scratch(piece) if *piece >= implementation.scratch.len() => {
+            Err(format!("it binds scratch {piece}, but asks for {}", implementation.scratch.len()))
+        }
+        _ => Ok(()),
+    };
+    for step in &implementation.steps {
+        match step {
+            Step::Kernel(step) => {
+                let kernel = &step.kernel;
+                if step.bindings.len() != kernel.bindings.len() {
+                    let (given, expected) = (step.bindings.len(), kernel.bindings.len());
+                    return Err(format!("kernel `{}`: {given} bindings given, {expected} expected", kernel.name));
+                }
+                for (slot, binding) in step.bindings.iter().zip(&*kernel.bindings) {
+                    known(slot, binding.access.writes())?;
+                }
+                runs_on(kernel, device)?;
+            }
+            Step::Host(host) => {
+                if device.kind != DeviceKind::Cpu {
+                    return Err(format!("`{}` runs on the host, and this is not the cpu device", host.name));
+                }
+                host.reads.iter().try_for_each(|slot| known(slot, false))?;
+                host.writes.iter().try_for_each(|slot| known(slot, true))?;
+            }
+        }
+    }
+    Ok(())
+}
+
+fn runs_on(kernel: &Kernel, device: &Properties) -> Result<(), String> {
+    let limits = &device.limits;
+    let invocations: u32 = kernel.workgroup_size.iter().product();
+    if kernel.bindings.len() as u64 > u64::from(limits.max_storage_buffers) {
+        return Err(format!(
+            "kernel `{}` binds {} buffers, the device allows {}",
+            kernel.name,
+            kernel.bindings.len(),
+            limits.max_storage_buffers
+        ));
+    }
+    if kernel.workgroup_bytes > limits.max_workgroup_bytes || invocations > limits.max_invocations {
+        return Err(format!(
+            "kernel `{}` wants {} bytes of workgroup memory and {invocations} invocations, the device allows {} and {}",
+            kernel.name, kernel.workgroup_bytes, limits.max_workgroup_bytes, limits.max_invocations
+        ));
+    }
+    // The CPU runs compiled functions and IR, which are no variants.
+    if device.kind == DeviceKind::Cpu {
+        return Ok(());
+    }
+    kernel
+        .variant(device.kind.target(), device.features, ParamTransport::Buffer)
+        .map(drop)
+        .map_err(|error| error.to_string())
+}
+
+/// The inputs that cannot be bound where their layout starts: a binding starts at a multiple of what the device and the kernel's widest access want, and a
+/// device with pointers knows no start that depends on symbols.
+fn unbindable(implementation: &Implementation, operands: &[Operand], device: &Properties) -> Vec<usize> {
+    let mut wanted = Vec::new();
+    for step in &implementation.steps {
+        let (slots, vectors): (&[Slot], Vec<i64>) = match step {
+            Step::Kernel(step) => {
+                (&step.bindings, step.kernel.bindings.iter().map(|binding| i64::from(binding.vector.max(1))).collect())
+            }
+            Step::Host(host) => (&host.reads, vec![1; host.reads.len()]),
+        };
+        for (slot, vector) in slots.iter().zip(vectors) {
+            let Slot::Input(input) = slot else { continue };
+            let operand = &operands[*input];
+            let packed = if operand.ty.element.bytes() < 4 { 2 } else { 1 };
+            let fixed = operand.layout.offset.constant().is_some() || !has_pointers(device.kind);
+            if (!fixed || !operand.layout.offset.divides_evenly(vector.max(packed))) && !wanted.contains(input) {
+                wanted.push(*input);
+            }
+        }
+    }
+    wanted
+}
+
+/// Whether a device adds offsets to pointers itself, so that kernels do not.
+pub(crate) const fn has_pointers(kind: DeviceKind) -> bool {
+    matches!(kind, DeviceKind::Cpu | DeviceKind::Cuda)
+}

@@ -1,0 +1,515 @@
+//! The kernel of a region, made in IR.
+//!
+//! What depends on shapes travels in parameters, so that regions of equal [`Structure`] share one kernel: for each set of extents by which elements are read, those of all
+//! axes but the outermost; for each strided read, its offset and its strides.
+
+use std::collections::BTreeMap;
+use std::fmt::Write as _;
+
+use trefoil_codegen::ir::builder::{FunctionBuilder, ModuleBuilder, element, vector};
+use trefoil_codegen::ir::{
+    BinaryOperator, Builtin, Expression, ExpressionKind, Handle, Literal, Local, Module, Place, Root, Scalar, Type,
+};
+
+use super::read::{Pattern, Wide};
+use super::{Fills, Region, is_flat};
+use crate::compile::program::{MapWork, Program, ValueId};
+use crate::dim::Dim;
+use crate::op::{OpKind, ParamValue};
+use crate::types::ElementType;
+
+/// Invocations in a workgroup of a generated kernel.
+const WORKGROUP: u32 = 256;
+/// Elements that an invocation of a wide kernel computes.
+const LANES: u8 = 4;
+
+type Value = Handle<Expression>;
+
+/// Everything that decides the code of a region's kernel, and nothing else.
+#[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
+pub struct Structure(String);
+
+/// A region ready to become a step.
+#[derive(Debug)]
+pub struct Generated {
+    /// Equal structures have one kernel.
+    pub structure: Structure,
+    /// The kernel's name.
+    pub name: String,
+    /// The values that its bindings read, then those that they write.
+    pub reads: Vec<ValueId>,
+    /// What its parameters are.
+    pub params: Vec<ParamValue>,
+    /// Invocations.
+    pub invocations: Dim,
+    /// Whether an invocation computes four elements.
+    pub wide: bool,
+    plan: Plan,
+}
+
+/// Where a map's operand comes from.
+#[derive(Clone, Debug, PartialEq)]
+enum Source {
+    /// An earlier map of the region.
+    Map(usize),
+    /// A literal of that element type.
+    Fill(f64, ElementType),
+    /// A read of memory.
+    Read(usize),
+}
+
+/// A read of memory: the binding, how it lies, and where its parameters are.
+#[derive(Clone, Debug, PartialEq)]
+struct Read {
+    binding: usize,
+    pattern: Pattern,
+    /// The position among the sets of extents, for a strided read.
+    extents: usize,
+}
+
+#[derive(Clone, Debug, Default)]
+struct Plan {
+    /// Element types of what is bound for reading.
+    bound: Vec<ElementType>,
+    reads: Vec<Read>,
+    /// Sets of extents by which strided reads count.
+    extents: Vec<Vec<Dim>>,
+    /// For each map, its operands.
+    operands: Vec<Vec<Source>>,
+    /// The element types of the maps' outputs.
+    types: Vec<ElementType>,
+    /// The maps that are written, in binding order.
+    written: Vec<usize>,
+    wide: bool,
+    /// Whether elements are left over when all are taken by fours.
+    tail: bool,
+}
+
+/// Works out the kernel of a region, without making it.
+pub fn generate(program: &Program, region: &Region, fills: &Fills) -> Generated {
+    let (plan, reads) = Plan::new(program, region, fills);
+    let mut text = format!("wide {} tail {} bound {:?}", plan.wide, plan.tail, plan.bound);
+    for read in &plan.reads {
+        let kind = match &read.pattern {
+            Pattern::Flat => "flat".to_owned(),
+            Pattern::One { offset } => format!("one {}", offset.is(0)),
+            Pattern::Strided(strided) => format!("strided {:?} by {}", strided.wide, read.extents),
+        };
+        // Writing to a string does not fail.
+        let _ = write!(text, "; {} {kind}", read.binding);
+    }
+    let ranks: Vec<_> = plan.extents.iter().map(Vec::len).collect();
+    let _ = write!(text, "; ranks {ranks:?} written {:?}", plan.written);
+    for (map, operands) in region.maps.iter().zip(&plan.operands) {
+        let _ = write!(text, "; {} {:?} of {operands:?}", map.op.name(), map.op.attributes());
+    }
+    let _ = write!(text, "; types {:?}", plan.types);
+    let name = name(&region.maps, &text);
+    let invocations = if plan.wide { region.elements.quotient_up(i64::from(LANES)) } else { region.elements.clone() };
+    let params = plan.params();
+    Generated { structure: Structure(text), name, reads, params, invocations, wide: plan.wide, plan }
+}
+
+/// The maps' names, and a few digits that tell kernels of equal names apart.
+fn name(maps: &[MapWork], structure: &str) -> String {
+    const NAMED: usize = 3;
+    let mut name = String::from("map");
+    for map in maps.iter().take(NAMED) {
+        name.push('_');
+        name.extend(map.op.name().chars().map(|c| if c.is_ascii_alphanumeric() { c } else { '_' }));
+    }
+    if maps.len() > NAMED {
+        let _ = write!(name, "_and_{}", maps.len() - NAMED);
+    }
+    // FNV-1a.
+    let hash = structure
+        .bytes()
+        .fold(0xcbf2_9ce4_8422_2325u64, |hash, byte| (hash ^ u64::from(byte)).wrapping_mul(0x0100_0000_01b3));
+    let _ = write!(name, "_{:08x}", hash >> 32);
+    name
+}
+
+impl Plan {
+    fn new(program: &Program, region: &Region, fills: &Fills) -> (Self, Vec<ValueId>) {
+        let mut plan = Self::default();
+        let mut values: Vec<ValueId> = Vec::new();
+        let inside: BTreeMap<ValueId, usize> =
+            region.maps.iter().enumerate().map(|(index, map)| (map.output, index)).collect();
+        let element = |value: ValueId| program.values[value].ty.as_ref().map_or(ElementType::U32, |ty| ty.element);
+        for map in &region.maps {
+            let operands = map.inputs.iter().map(|input| {
+                if let Some(value) = fills.get(&input.value) {
+                    return Source::Fill(*value, input.ty.element);
+                }
+                if let Some(producer) = inside.get(&input.value).filter(|_| is_flat(input)) {
+                    return Source::Map(*producer);
+                }
+                let binding = values.iter().position(|known| *known == input.value).unwrap_or_else(|| {
+                    values.push(input.value);
+                    plan.bound.push(element(input.value));
+                    values.len() - 1
+                });
+                let read = Read { binding, pattern: Pattern::of(&input.ty.shape, &input.layout), extents: 0 };
+                Source::Read(plan.reads.iter().position(|known| *known == read).unwrap_or_else(|| {
+                    plan.reads.push(read);
+                    plan.reads.len() - 1
+                }))
+            });
+            let operands = operands.collect();
+            plan.operands.push(operands);
+            plan.types.push(element(map.output));
+        }
+        plan.written = region.outputs.iter().filter_map(|value| inside.get(value).copied()).collect();
+        let wide: Option<Vec<Pattern>> = plan.reads.iter().map(|read| read.pattern.widened()).collect();
+        // Fewer elements than that are not worth another kernel.
+        if let Some(wide) = wide.filter(|_| region.elements.bounds().1 >= 4) {
+            plan.wide = true;
+            plan.tail = !region.elements.divides_evenly(i64::from(LANES));
+            for (read, pattern) in plan.reads.iter_mut().zip(wide) {
+                read.pattern = pattern;
+            }
+        }
+        for read in &mut plan.reads {
+            if let Pattern::Strided(strided) = &read.pattern {
+                let known = plan.extents.iter().position(|known| *known == strided.extents);
+                read.extents = known.unwrap_or_else(|| {
+                    plan.extents.push(strided.extents.clone());
+                    plan.extents.len() - 1
+                });
+            }
+        }
+        (plan, values)
+    }
+
+    /// The values of the parameters, in the order in which [`Names`] declares them.
+    fn params(&self) -> Vec<ParamValue> {
+        let inner = self.extents.iter().filter(|extents| extents.len() > 1);
+        let mut params: Vec<_> = inner.map(|extents| ParamValue::Dims(extents[1..].to_vec())).collect();
+        for read in &self.reads {
+            match &read.pattern {
+                Pattern::Flat => {}
+                Pattern::One { offset } if offset.is(0) => {}
+                Pattern::One { offset } => params.push(ParamValue::Dim(offset.clone())),
+                Pattern::Strided(strided) => {
+                    let mut numbers = vec![strided.offset.clone()];
+                    numbers.extend(strided.strides.iter().cloned());
+                    params.push(ParamValue::Dims(numbers));
+                }
+            }
+        }
+        params
+    }
+}
+
+/// The module's bindings and parameters.
+struct Names {
+    inputs: Vec<u32>,
+    outputs: Vec<u32>,
+    extents: Vec<Option<u32>>,
+    reads: Vec<Option<u32>>,
+}
+
+/// How an element lies in memory.
+fn stored(element: ElementType) -> Scalar {
+    match element {
+        ElementType::F32 => Scalar::F32,
+        ElementType::F16 => Scalar::F16,
+        ElementType::I32 => Scalar::I32,
+        ElementType::U32 | ElementType::Bool => Scalar::U32,
+    }
+}
+
+/// Makes the kernel of a region.
+pub fn module(region: &Region, generated: &Generated) -> Module {
+    let plan = &generated.plan;
+    let mut module = ModuleBuilder::new(&generated.name, [WORKGROUP, 1, 1]);
+    let names = declare(&mut module, plan);
+    let mut builder = module.entry();
+    let mut body = Body { builder: &mut builder, plan, names: &names, maps: &region.maps };
+    body.all();
+    builder.finish_entry();
+    module.module().doc = format!("Generated by fusion: {}.", describe(&region.maps));
+    module.build()
+}
+
+/// The maps of a region, for people.
+pub fn describe(maps: &[MapWork]) -> String {
+    let names: Vec<_> = maps.iter().map(|map| map.op.name()).collect();
+    names.join(", ")
+}
+
+fn declare(module: &mut ModuleBuilder, plan: &Plan) -> Names {
+    let inputs = plan
+        .bound
+        .iter()
+        .enumerate()
+        .map(|(index, element)| {
+            let ty = module.scalar(stored(*element));
+            module.shared(&format!("x{index}"), ty)
+        })
+        .collect();
+    let outputs = plan
+        .written
+        .iter()
+        .enumerate()
+        .map(|(index, map)| {
+            let ty = module.scalar(stored(plan.types[*map]));
+            module.mutable(&format!("y{index}"), ty)
+        })
+        .collect();
+    let index = module.scalar(Scalar::Index);
+    let extents = plan
+        .extents
+        .iter()
+        .enumerate()
+        .map(|(position, extents)| {
+            (extents.len() > 1).then(|| {
+                let ty = module.array(index, extents.len() as u32 - 1);
+                module.param(&format!("inner{position}"), ty)
+            })
+        })
+        .collect();
+    let reads = plan
+        .reads
+        .iter()
+        .enumerate()
+        .map(|(position, read)| match &read.pattern {
+            Pattern::Flat => None,
+            Pattern::One { offset } if offset.is(0) => None,
+            Pattern::One { .. } => Some(module.param(&format!("at{position}"), index)),
+            Pattern::Strided(strided) => {
+                let ty = module.array(index, strided.strides.len() as u32 + 1);
+                Some(module.param(&format!("way{position}"), ty))
+            }
+        })
+        .collect();
+    Names { inputs, outputs, extents, reads }
+}
+
+struct Body<'a, 'm> {
+    builder: &'a mut FunctionBuilder<'m>,
+    plan: &'a Plan,
+    names: &'a Names,
+    maps: &'a [MapWork],
+}
+
+impl Body<'_, '_> {
+    fn op(&mut self, operator: BinaryOperator, left: Value, right: Value) -> Value {
+        self.builder.binary(operator, left, right)
+    }
+
+    fn bound(&mut self, name: &str, value: Value) -> Handle<Local> {
+        self.builder.bind(name, value)
+    }
+
+    /// An element of an array parameter.
+    fn number(&mut self, param: u32, index: u32) -> Value {
+        let base = self.builder.param(param);
+        self.builder.expression(ExpressionKind::Member { base, index }, Type::Scalar(Scalar::Index))
+    }
+
+    /// The whole body: each invocation has one element, or four and the last one what is left over.
+    fn all(&mut self) {
+        let index = self.builder.builtin(Builtin::GlobalIndex);
+        let i = self.bound("i", index);
+        let length = self.builder.length(self.names.outputs[0]);
+        if !self.plan.wide {
+            let index = self.builder.local(i);
+            let inside = self.op(BinaryOperator::Less, index, length);
+            self.nested_if(inside, |body| body.elements(i, 1));
+            return;
+        }
+        let four = self.builder.index(u32::from(LANES));
+        let groups = self.op(BinaryOperator::Divide, length, four);
+        let groups = self.bound("groups", groups);
+        let (index, end) = (self.builder.local(i), self.builder.local(groups));
+        let inside = self.op(BinaryOperator::Less, index, end);
+        if !self.plan.tail {
+            self.nested_if(inside, |body| body.elements(i, LANES));
+            return;
+        }
+        let (plan, names, maps) = (self.plan, self.names, self.maps);
+        self.builder.if_else(
+            inside,
+            |builder| Body { builder, plan, names, maps }.elements(i, LANES),
+            |builder| {
+                let mut body = Body { builder, plan, names, maps };
+                let (index, four) = (body.builder.local(i), body.builder.index(u32::from(LANES)));
+                let start = body.op(BinaryOperator::Multiply, index, four);
+                let end = body.builder.length(names.outputs[0]);
+                body.builder
+                    .for_range("j", start, end, |builder, j| Body { builder, plan, names, maps }.elements(j, 1));
+            },
+        );
+    }
+
+    fn nested_if(&mut self, condition: Value, inner: impl FnOnce(&mut Body<'_, '_>)) {
+        let (plan, names, maps) = (self.plan, self.names, self.maps);
+        self.builder.if_then(condition, |builder| inner(&mut Body { builder, plan, names, maps }));
+    }
+
+    /// Computes and writes element `i`, or the four elements from `4 i` on.
+    fn elements(&mut self, i: Handle<Local>, lanes: u8) {
+        let coordinates: Vec<_> = (0..self.plan.extents.len()).map(|set| self.coordinates(set, i)).collect();
+        let read: Vec<_> = (0..self.plan.reads.len()).map(|read| self.read(read, i, &coordinates, lanes)).collect();
+        let mut made: Vec<Handle<Local>> = Vec::new();
+        for (index, map) in self.maps.iter().enumerate() {
+            let operands: Vec<_> = self.plan.operands[index]
+                .iter()
+                .map(|source| match source {
+                    Source::Map(producer) => made[*producer],
+                    Source::Read(position) => read[*position],
+                    Source::Fill(value, element) => self.fill(*value, *element, lanes),
+                })
+                .collect();
+            let result = self.map(map, &operands, lanes);
+            let is_half = self.plan.types[index] == ElementType::F16;
+            let mut result = self.bound(map.op.name(), result);
+            let output = self.plan.written.iter().position(|written| *written == index);
+            if is_half {
+                // A half is rounded whether or not it goes through memory, so that fusion changes no result.
+                let value = self.builder.local(result);
+                let half = self.builder.convert(value, Scalar::F16);
+                let half = self.bound("half", half);
+                if let Some(output) = output {
+                    let value = self.builder.local(half);
+                    self.store(output, i, value, lanes);
+                }
+                let value = self.builder.local(half);
+                let rounded = self.builder.convert(value, Scalar::F32);
+                result = self.bound("rounded", rounded);
+            } else if let Some(output) = output {
+                let value = self.builder.local(result);
+                let is_bool = self.plan.types[index] == ElementType::Bool;
+                let value = if is_bool { self.builder.convert(value, Scalar::U32) } else { value };
+                self.store(output, i, value, lanes);
+            }
+            made.push(result);
+        }
+    }
+
+    /// What a map computes, as one expression of one element or of four.
+    fn map(&mut self, map: &MapWork, operands: &[Handle<Local>], lanes: u8) -> Value {
+        let OpKind::Map(body) = map.op.kind() else {
+            // Regions hold maps alone; this is a place that cannot be reached.
+            return self.builder.f32(f32::NAN);
+        };
+        if lanes == 1 || body.lanewise() {
+            return body.body(self.builder, operands);
+        }
+        let parts = (0..u32::from(lanes))
+            .map(|lane| {
+                let scalars: Vec<_> = operands
+                    .iter()
+                    .map(|operand| {
+                        let whole = self.builder.local(*operand);
+                        let part = self.builder.lane(whole, lane);
+                        self.bound("lane", part)
+                    })
+                    .collect();
+                let part = body.body(self.builder, &scalars);
+                let part = self.bound("part", part);
+                self.builder.local(part)
+            })
+            .collect();
+        self.builder.compose(parts)
+    }
+
+    fn fill(&mut self, value: f64, element: ElementType, lanes: u8) -> Handle<Local> {
+        let literal = match element {
+            ElementType::F32 => Literal::F32(value as f32),
+            ElementType::F16 => Literal::F32(half::f16::from_f64(value).to_f32()),
+            ElementType::I32 => Literal::I32(value as i32),
+            ElementType::U32 => Literal::U32(value as u32),
+            ElementType::Bool => Literal::Bool(value != 0.0),
+        };
+        let literal = self.builder.literal(literal);
+        let value = if lanes > 1 { self.builder.splat(literal, lanes) } else { literal };
+        self.bound("fill", value)
+    }
+
+    /// The coordinates of element `i` in a set of extents.
+    fn coordinates(&mut self, set: usize, i: Handle<Local>) -> Vec<Handle<Local>> {
+        let rank = self.plan.extents[set].len();
+        let (mut rest, mut coordinates) = (i, Vec::new());
+        if let Some(param) = self.names.extents[set] {
+            for axis in (1..rank).rev() {
+                let extent = self.number(param, axis as u32 - 1);
+                let value = self.builder.local(rest);
+                let coordinate = self.op(BinaryOperator::Remainder, value, extent);
+                coordinates.push(self.bound("c", coordinate));
+                let extent = self.number(param, axis as u32 - 1);
+                let value = self.builder.local(rest);
+                let outer = self.op(BinaryOperator::Divide, value, extent);
+                rest = self.bound("rest", outer);
+            }
+        }
+        coordinates.push(rest);
+        coordinates.reverse();
+        coordinates
+    }
+
+    /// Reads memory, and converts what it holds to what maps compute with.
+    fn read(&mut self, position: usize, i: Handle<Local>, sets: &[Vec<Handle<Local>>], lanes: u8) -> Handle<Local> {
+        let read = &self.plan.reads[position];
+        let (index, wide) = match &read.pattern {
+            Pattern::Flat => (self.builder.local(i), Wide::Vector),
+            Pattern::One { .. } => {
+                let param = self.names.reads[position];
+                let index = match param {
+                    Some(param) => self.builder.param(param),
+                    None => self.builder.index(0),
+                };
+                (index, Wide::Splat)
+            }
+            Pattern::Strided(strided) => {
+                let index = match self.names.reads[position] {
+                    Some(param) => self.strided(param, &sets[read.extents]),
+                    None => self.builder.index(0),
+                };
+                (index, strided.wide)
+            }
+        };
+        let root = Root::Binding(self.names.inputs[read.binding]);
+        // The layout was checked against the memory when the graph was legalised.
+        let inside = |place: Place| Place { guarded: false, ..place };
+        let value = match (lanes, wide) {
+            (2.., Wide::Vector) => self.builder.load(inside(vector(root, index, lanes))),
+            (2.., _) => {
+                let one = self.builder.load(inside(element(root, index)));
+                self.builder.splat(one, lanes)
+            }
+            _ => self.builder.load(inside(element(root, index))),
+        };
+        let value = match self.plan.bound[read.binding] {
+            ElementType::F16 => self.builder.convert(value, Scalar::F32),
+            ElementType::Bool => {
+                let zero = self.builder.u32(0);
+                let zero = if lanes > 1 { self.builder.splat(zero, lanes) } else { zero };
+                self.op(BinaryOperator::NotEqual, value, zero)
+            }
+            ElementType::F32 | ElementType::I32 | ElementType::U32 => value,
+        };
+        self.bound("x", value)
+    }
+
+    /// offset + sum of coordinate * stride
+    fn strided(&mut self, param: u32, coordinates: &[Handle<Local>]) -> Value {
+        let mut sum = self.number(param, 0);
+        for (axis, coordinate) in coordinates.iter().enumerate() {
+            let coordinate = self.builder.local(*coordinate);
+            let stride = self.number(param, axis as u32 + 1);
+            let distance = self.op(BinaryOperator::Multiply, coordinate, stride);
+            sum = self.op(BinaryOperator::Add, sum, distance);
+        }
+        sum
+    }
+
+    fn store(&mut self, output: usize, i: Handle<Local>, value: Value, lanes: u8) {
+        let root = Root::Binding(self.names.outputs[output]);
+        let index = self.builder.local(i);
+        // All outputs have as many elements as the first, which the index was held against.
+        let place = if lanes > 1 { vector(root, index, lanes) } else { element(root, index) };
+        self.builder.store(Place { guarded: false, ..place }, value);
+    }
+}

@@ -1,0 +1,321 @@
+//! Maps become regions; each region is one generated kernel.
+//!
+//! A region is a set of maps with equally many elements that read each other element by element, so that an invocation computes all of
+//! them for its position. What is read otherwise (through a view that moves elements, or broadcast) comes from memory, by strides. Fills are literals. A
+//! value that only its own region reads never exists in memory.
+
+pub mod kernel;
+mod read;
+
+use std::collections::{BTreeMap, BTreeSet};
+
+use super::program::{FillWork, Located, MapWork, Program, ValueId, Work};
+use super::{Options, checked};
+use crate::dim::Dim;
+use crate::error::{Error, Result};
+use crate::ops::map::Contiguous;
+
+/// Maps that one kernel computes.
+#[derive(Clone, Debug)]
+pub struct Region {
+    /// In an order in which they can be computed.
+    pub maps: Vec<MapWork>,
+    /// The values that others read, in the order of the maps.
+    pub outputs: Vec<ValueId>,
+    /// How many elements each map has.
+    pub elements: Dim,
+}
+
+/// What is left after fusion: work that is done by kernels, in an order in which it can be done.
+#[derive(Clone, Debug)]
+pub enum Group {
+    /// A generated kernel.
+    Region(Region),
+    /// The chosen candidate of the op at that position of [`Program::works`].
+    Kernels(usize),
+}
+
+/// The fills of a program, by their values.
+pub type Fills = BTreeMap<ValueId, f64>;
+
+/// Puts the maps of a program together.
+///
+/// # Errors
+/// The checker finds a fault of this stage.
+pub fn fuse(program: &Program, options: &Options, max_buffers: usize) -> Result<(Vec<Group>, Fills)> {
+    let fills: Fills = program
+        .works
+        .iter()
+        .filter_map(|work| match work {
+            Work::Fill(fill) => Some((fill.output, fill.value)),
+            Work::Map(_) | Work::Kernels(_) => None,
+        })
+        .collect();
+    let mut stage = Stage::new(program, &fills, max_buffers);
+    if options.fuse {
+        stage.merge_all();
+    }
+    let groups = stage.groups()?;
+    checked("fuse", || check(program, &groups, &fills))?;
+    Ok((groups, fills))
+}
+
+/// Whether element `i` of what is read is element `i` of the memory.
+pub(super) fn is_flat(read: &Located) -> bool {
+    read.layout.is_contiguous(&read.ty.shape)
+}
+
+struct Stage<'p> {
+    program: &'p Program,
+    fills: &'p Fills,
+    max_buffers: usize,
+    /// For each work, the group that it is in, named by its first member; `None` for a fill that nothing needs in memory.
+    group: Vec<Option<usize>>,
+    members: BTreeMap<usize, Vec<usize>>,
+    producer: BTreeMap<ValueId, usize>,
+    /// For each value, the works that read it.
+    readers: BTreeMap<ValueId, Vec<usize>>,
+    given_out: BTreeSet<ValueId>,
+}
+
+impl<'p> Stage<'p> {
+    fn new(program: &'p Program, fills: &'p Fills, max_buffers: usize) -> Self {
+        let mut stage = Self {
+            program,
+            fills,
+            max_buffers,
+            group: Vec::new(),
+            members: BTreeMap::new(),
+            producer: BTreeMap::new(),
+            readers: BTreeMap::new(),
+            given_out: program.outputs.iter().map(|(_, output)| output.value).collect(),
+        };
+        for (index, work) in program.works.iter().enumerate() {
+            for read in work.reads() {
+                stage.readers.entry(read.value).or_default().push(index);
+            }
+            for value in work.writes() {
+                stage.producer.insert(*value, index);
+            }
+        }
+        for (index, work) in program.works.iter().enumerate() {
+            let needed = match work {
+                Work::Fill(fill) => stage.fill_in_memory(fill),
+                Work::Map(_) | Work::Kernels(_) => true,
+            };
+            stage.group.push(needed.then_some(index));
+            if needed {
+                stage.members.insert(index, vec![index]);
+            }
+        }
+        stage
+    }
+
+    /// Maps read fills as literals; everybody else reads memory.
+    fn fill_in_memory(&self, fill: &FillWork) -> bool {
+        self.given_out.contains(&fill.output)
+            || self.readers.get(&fill.output).is_some_and(|readers| {
+                readers.iter().any(|reader| !matches!(self.program.works[*reader], Work::Map(_)))
+            })
+    }
+
+    fn merge_all(&mut self) {
+        for (index, work) in self.program.works.iter().enumerate() {
+            let Work::Map(map) = work else { continue };
+            for input in &map.inputs {
+                let producer = self.producer.get(&input.value).copied();
+                let Some(producer) = producer.filter(|producer| matches!(self.program.works[*producer], Work::Map(_)))
+                else {
+                    continue;
+                };
+                if let (Some(first), Some(second)) = (self.group[producer], self.group[index])
+                    && first != second
+                    && self.may_merge(first, second)
+                {
+                    self.merge(first, second);
+                }
+            }
+        }
+    }
+
+    fn elements(&self, map: &MapWork) -> Dim {
+        self.program.values[map.output].ty.as_ref().map_or(Dim::from(0i64), |ty| ty.elements())
+    }
+
+    fn maps(&self, group: usize) -> impl Iterator<Item = &'p MapWork> + '_ {
+        self.members[&group].iter().filter_map(|member| match &self.program.works[*member] {
+            Work::Map(map) => Some(map),
+            Work::Fill(_) | Work::Kernels(_) => None,
+        })
+    }
+
+    /// Whether `first`, of which `second` reads something, can be computed in one kernel with it.
+    fn may_merge(&self, first: usize, second: usize) -> bool {
+        let (Some(a), Some(b)) = (self.maps(first).next(), self.maps(second).next()) else {
+            return false;
+        };
+        if self.elements(a) != self.elements(b) {
+            return false;
+        }
+        let made: BTreeSet<ValueId> = self.maps(first).map(|map| map.output).collect();
+        let all_flat =
+            self.maps(second).flat_map(|map| &map.inputs).filter(|read| made.contains(&read.value)).all(is_flat);
+        all_flat && self.buffers(&[first, second]) <= self.max_buffers && !self.roundabout(first, second)
+    }
+
+    /// Buffers that a kernel for these groups together would bind.
+    fn buffers(&self, groups: &[usize]) -> usize {
+        let maps = || groups.iter().flat_map(|group| self.maps(*group));
+        let made: BTreeSet<ValueId> = maps().map(|map| map.output).collect();
+        let read: BTreeSet<ValueId> = maps()
+            .flat_map(|map| &map.inputs)
+            .map(|read| read.value)
+            .filter(|value| !made.contains(value) && !self.fills.contains_key(value))
+            .collect();
+        let written = made.iter().filter(|value| self.leaves(**value, groups)).count();
+        read.len() + written
+    }
+
+    /// Whether a value is read outside these groups.
+    fn leaves(&self, value: ValueId, groups: &[usize]) -> bool {
+        self.given_out.contains(&value)
+            || self.readers.get(&value).is_some_and(|readers| {
+                readers.iter().any(|reader| self.group[*reader].is_none_or(|group| !groups.contains(&group)))
+            })
+    }
+
+    /// Whether `second` also needs `first` by way of a third group: then they cannot be one.
+    fn roundabout(&self, first: usize, second: usize) -> bool {
+        let mut seen = BTreeSet::new();
+        let mut open: Vec<usize> = self.successors(first).into_iter().filter(|next| *next != second).collect();
+        while let Some(group) = open.pop() {
+            if group == second {
+                return true;
+            }
+            if seen.insert(group) {
+                open.extend(self.successors(group));
+            }
+        }
+        false
+    }
+
+    fn successors(&self, group: usize) -> BTreeSet<usize> {
+        let mut next = BTreeSet::new();
+        for member in &self.members[&group] {
+            for value in self.program.works[*member].writes() {
+                let readers = self.readers.get(value).map_or(&[][..], Vec::as_slice);
+                next.extend(readers.iter().filter_map(|reader| self.group[*reader]).filter(|reader| *reader != group));
+            }
+        }
+        next
+    }
+
+    fn merge(&mut self, first: usize, second: usize) {
+        let moved = self.members.remove(&second).unwrap_or_default();
+        for member in &moved {
+            self.group[*member] = Some(first);
+        }
+        let members = self.members.entry(first).or_default();
+        members.extend(moved);
+        members.sort_unstable();
+    }
+
+    /// The groups, each after those that it reads; otherwise in the order of their last members.
+    fn groups(&self) -> Result<Vec<Group>> {
+        let mut waiting: BTreeMap<usize, usize> = self.members.keys().map(|group| (*group, 0)).collect();
+        for group in self.members.keys() {
+            for next in self.successors(*group) {
+                *waiting.entry(next).or_default() += 1;
+            }
+        }
+        let key = |group: usize| (self.members[&group].last().copied().unwrap_or(group), group);
+        let mut ready: BTreeSet<(usize, usize)> =
+            waiting.iter().filter(|(_, count)| **count == 0).map(|(group, _)| key(*group)).collect();
+        let mut groups = Vec::new();
+        while let Some((_, group)) = ready.pop_first() {
+            groups.push(self.group_of(group));
+            for next in self.successors(group) {
+                let count = waiting.entry(next).or_default();
+                *count -= 1;
+                if *count == 0 {
+                    ready.insert(key(next));
+                }
+            }
+        }
+        if groups.len() != self.members.len() {
+            return Err(Error::Stage { stage: "fuse", defect: "groups read each other in a circle".to_owned() });
+        }
+        Ok(groups)
+    }
+
+    fn group_of(&self, group: usize) -> Group {
+        let members = &self.members[&group];
+        let maps: Vec<MapWork> = match &self.program.works[members[0]] {
+            Work::Kernels(_) => return Group::Kernels(members[0]),
+            // A fill in memory is a copy of itself: the copy's read is a literal.
+            Work::Fill(fill) => vec![self.materialised(fill)],
+            Work::Map(_) => self.maps(group).cloned().collect(),
+        };
+        let elements = maps.first().map_or(Dim::from(0i64), |map| self.elements(map));
+        let outputs = maps.iter().map(|map| map.output).filter(|value| self.leaves(*value, &[group])).collect();
+        Group::Region(Region { maps, outputs, elements })
+    }
+
+    fn materialised(&self, fill: &FillWork) -> MapWork {
+        let value = &self.program.values[fill.output];
+        let inputs = value.ty.iter().map(|ty| Located {
+            tensor: match value.meaning {
+                super::program::Meaning::Tensor(tensor) | super::program::Meaning::Copy(tensor) => tensor,
+                super::program::Meaning::Scratch { .. } => self.program.outputs[0].1.tensor,
+            },
+            value: fill.output,
+            ty: ty.clone(),
+            layout: crate::types::Layout::contiguous(&ty.shape),
+        });
+        MapWork { node: fill.node, op: std::sync::Arc::new(Contiguous), inputs: inputs.collect(), output: fill.output }
+    }
+}
+
+/// What this stage leaves: groups read only what earlier groups give out, and every work that is needed is in one group.
+fn check(program: &Program, groups: &[Group], fills: &Fills) -> Result<(), String> {
+    let mut there: BTreeSet<ValueId> = (0..program.values.len())
+        .filter(|value| program.values[*value].origin != super::program::Origin::Computed || fills.contains_key(value))
+        .collect();
+    let name = |value: ValueId| &program.values[value].name;
+    for group in groups {
+        match group {
+            Group::Kernels(index) => {
+                let work = &program.works[*index];
+                if let Some(read) = work.reads().find(|read| !there.contains(&read.value)) {
+                    return Err(format!("`{}` is read before it is made", name(read.value)));
+                }
+                there.extend(work.writes());
+            }
+            Group::Region(region) => {
+                let mut inside = BTreeSet::new();
+                for map in &region.maps {
+                    for read in &map.inputs {
+                        let known = inside.contains(&read.value) && is_flat(read) || there.contains(&read.value);
+                        if !known {
+                            return Err(format!("`{}` is read before it is made", name(read.value)));
+                        }
+                    }
+                    if program.values[map.output].ty.as_ref().map(|ty| ty.elements()) != Some(region.elements.clone()) {
+                        return Err(format!("`{}` has another number of elements than its region", name(map.output)));
+                    }
+                    inside.insert(map.output);
+                }
+                if region.outputs.is_empty() {
+                    return Err(format!("a region of {} maps gives nothing out", region.maps.len()));
+                }
+                there.extend(&region.outputs);
+            }
+        }
+    }
+    for (output, located) in &program.outputs {
+        if !there.contains(&located.value) {
+            return Err(format!("output `{output}` is never made"));
+        }
+    }
+    Ok(())
+}

@@ -1,0 +1,142 @@
+//! From nodes to work on values: views become layouts, what strides cannot say is copied, and only what an output needs is kept.
+
+use std::any::Any;
+use std::collections::BTreeMap;
+
+use super::program::{FillWork, KernelsWork, Located, MapWork, Meaning, Origin, Program, Work};
+use super::{checked, program::ValueId};
+use crate::error::{Error, Result};
+use crate::graph::{Graph, Leaf, LeafKind, Node, Tensor};
+use crate::op::OpKind;
+use crate::types::{Layout, TensorType};
+
+/// Makes the program of a graph.
+///
+/// # Errors
+/// A view has no layout, or a param or constant has no fixed shape.
+pub fn legalise(graph: &Graph) -> Result<Program> {
+    let mut stage = Stage { graph, program: Program::default(), located: BTreeMap::new() };
+    let live = live_nodes(graph);
+    for (index, node) in graph.nodes().iter().enumerate().filter(|(index, _)| live[*index]) {
+        stage.node(index as u32, node)?;
+    }
+    for (name, tensor) in graph.outputs() {
+        stage.output(name, *tensor)?;
+    }
+    let program = stage.program;
+    checked("legalise", || program.check())?;
+    Ok(program)
+}
+
+/// For each node, whether an output needs it.
+fn live_nodes(graph: &Graph) -> Vec<bool> {
+    let mut live = vec![false; graph.nodes().len()];
+    for (_, tensor) in graph.outputs() {
+        live[tensor.node as usize] = true;
+    }
+    // Nodes come after what they read, so one pass from the last is enough.
+    for index in (0..live.len()).rev() {
+        if live[index] {
+            for input in &graph.nodes()[index].inputs {
+                live[input.node as usize] = true;
+            }
+        }
+    }
+    live
+}
+
+struct Stage<'g> {
+    graph: &'g Graph,
+    program: Program,
+    located: BTreeMap<Tensor, Located>,
+}
+
+impl Stage<'_> {
+    fn node(&mut self, index: u32, node: &Node) -> Result<()> {
+        let inputs: Vec<Located> = node.inputs.iter().filter_map(|input| self.located.get(input).cloned()).collect();
+        match node.op.kind() {
+            OpKind::Leaf => {
+                let leaf: &dyn Any = &*node.op;
+                let origin = match leaf.downcast_ref::<Leaf>().map(|leaf| &leaf.kind) {
+                    Some(LeafKind::Param) => Origin::Param,
+                    Some(LeafKind::Constant(bytes)) => Origin::Constant(bytes.clone()),
+                    Some(LeafKind::Input) | None => Origin::Input,
+                };
+                let what = if origin == Origin::Param { "param" } else { "constant" };
+                if origin != Origin::Input && node.outputs[0].elements().constant().is_none() {
+                    let ty = node.outputs[0].to_string();
+                    return Err(Error::Symbolic { what, name: node.name.clone(), ty });
+                }
+                self.value(index, node, 0, origin);
+            }
+            OpKind::Fill(value) => {
+                let output = self.value(index, node, 0, Origin::Computed);
+                self.program.works.push(Work::Fill(FillWork { node: index, value, output }));
+            }
+            OpKind::View(view) => {
+                let (mut source, ty) = (inputs[0].clone(), &node.outputs[0]);
+                let mut layout = view.layout(&source.ty, &source.layout, ty);
+                if layout.is_none() {
+                    source = self.copy(index, &source);
+                    layout = view.layout(&source.ty, &source.layout, ty);
+                }
+                let layout = layout.ok_or_else(|| Error::View { node: node.name.clone() })?;
+                let tensor = self.tensor(index, 0);
+                self.located.insert(tensor, Located { tensor, value: source.value, ty: ty.clone(), layout });
+            }
+            OpKind::Map(_) => {
+                let output = self.value(index, node, 0, Origin::Computed);
+                let shape = &node.outputs[0].shape;
+                let inputs = inputs
+                    .into_iter()
+                    .map(|input| Located {
+                        layout: input.layout.broadcast(&input.ty.shape, shape),
+                        ty: TensorType { element: input.ty.element, shape: shape.clone() },
+                        ..input
+                    })
+                    .collect();
+                self.program.works.push(Work::Map(MapWork { node: index, op: node.op.clone(), inputs, output }));
+            }
+            OpKind::Kernels(_) => {
+                let outputs =
+                    (0..node.outputs.len()).map(|port| self.value(index, node, port, Origin::Computed)).collect();
+                let op = node.op.clone();
+                self.program.works.push(Work::Kernels(KernelsWork { node: index, op, inputs, outputs, chosen: None }));
+            }
+        }
+        Ok(())
+    }
+
+    fn output(&mut self, name: &str, tensor: Tensor) -> Result<()> {
+        let Some(mut located) = self.located.get(&tensor).cloned() else {
+            return Err(Error::Stage { stage: "legalise", defect: format!("output `{name}` has no node") });
+        };
+        let layout = &located.layout;
+        if !layout.has_contiguous_strides(&located.ty.shape) || layout.offset.constant().is_none() {
+            located = self.copy(tensor.node, &located);
+        }
+        self.program.outputs.push((name.to_owned(), located));
+        Ok(())
+    }
+
+    fn copy(&mut self, node: u32, source: &Located) -> Located {
+        let (work, copy) = self.program.copy(node, source);
+        self.program.works.push(Work::Map(work));
+        copy
+    }
+
+    /// The value of a node's output, and its place in memory of its own.
+    fn value(&mut self, index: u32, node: &Node, port: usize, origin: Origin) -> ValueId {
+        let tensor = self.tensor(index, port);
+        let ty = node.outputs[port].clone();
+        let name = if port == 0 { node.name.clone() } else { format!("{}:{port}", node.name) };
+        let value = self.program.tensor(name, ty.clone(), origin, Meaning::Tensor(tensor));
+        let layout = Layout::contiguous(&ty.shape);
+        self.located.insert(tensor, Located { tensor, value, ty, layout });
+        value
+    }
+
+    fn tensor(&self, node: u32, port: usize) -> Tensor {
+        self.graph.tensor(node, port as u32)
+    }
+}

@@ -1,0 +1,57 @@
+//! From a graph to commands, stage by stage. Each stage is one file and leaves something that its checker accepts; the checkers run in debug builds
+//! and in tests.
+//!
+//! | stage | what it does |
+//! |---|---|
+//! | [`legalise`] | views become layouts of the memory that they read; elements that strides cannot arrange are copied |
+//! | [`choose`] | each op with kernels gets the cheapest candidate that can do it; operands that it wants contiguous are copied |
+//! | [`fuse`] | maps, copies among them, become regions, each one generated kernel |
+//! | [`steps`] | regions and candidates become one list of steps, with what each reads and writes |
+//! | [`plan`] | every tensor that lives in activation memory gets a place |
+//! | [`schedule`] | barriers stand where byte ranges need them |
+//! | [`prove`] | an independent simulation: every step reads the values that the graph means |
+//! | [`record`] | parameter blocks and grids get places in the run words, and the commands are recorded |
+//!
+//! Candidates are chosen before maps are fused, so that the copies which a candidate wants are maps like any other.
+
+pub mod cache;
+pub mod choose;
+pub mod fuse;
+pub mod legalise;
+pub mod plan;
+pub mod program;
+pub mod prove;
+pub mod record;
+pub mod schedule;
+pub mod steps;
+
+use std::collections::{BTreeMap, BTreeSet};
+
+use crate::error::{Error, Result};
+
+/// How to compile a graph.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Options {
+    /// Whether sums may not depend on the order of execution.
+    pub deterministic: bool,
+    /// Whether maps are fused; without it each map is a kernel of its own.
+    pub fuse: bool,
+    /// For an op or a node, by name, the candidate that must compute it.
+    pub force: BTreeMap<String, String>,
+    /// Candidates, by name, that must not be used.
+    pub forbid: BTreeSet<String>,
+}
+
+impl Default for Options {
+    fn default() -> Self {
+        Self { deterministic: false, fuse: true, force: BTreeMap::new(), forbid: BTreeSet::new() }
+    }
+}
+
+/// Runs a stage's checker, in debug builds.
+pub(crate) fn checked(stage: &'static str, check: impl FnOnce() -> Result<(), String>) -> Result<()> {
+    if cfg!(debug_assertions) {
+        check().map_err(|defect| Error::Stage { stage, defect })?;
+    }
+    Ok(())
+}

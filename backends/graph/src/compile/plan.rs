@@ -1,0 +1,284 @@
+//! Places in memory: each value that lives in activation memory gets a buffer and a byte offset, from its lifetime, after fusion, at the upper bounds of
+//! the symbols.
+//!
+//! Values whose lifetimes overlap never share bytes. Where a dispatch may not bind one piece of memory both for reading and for writing, values
+//! are coloured first: what a step reads and what it writes get different colours, and no buffer holds two colours.
+
+use std::collections::BTreeMap;
+
+use trefoil_dsl::device::Limits;
+
+use super::program::{Origin, Program, ValueId};
+use super::steps::Step;
+use crate::error::{Error, Result};
+
+/// Places start at multiples of this many bytes, and take multiples of it.
+pub const ALIGNMENT: u64 = 256;
+
+/// Where a value lies.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Place {
+    /// The buffer, by position in [`Plan::buffers`].
+    pub buffer: usize,
+    /// Its first byte.
+    pub offset: u64,
+    /// Bytes that are kept for it.
+    pub bytes: u64,
+}
+
+/// A piece of memory that an executable needs.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum Buffer {
+    /// Memory of the executable's own, of that many bytes.
+    Activations(u64),
+    /// The model's copy of the param that is this value.
+    Param(ValueId),
+    /// Memory for the constant that is this value.
+    Constant(ValueId),
+}
+
+/// Where everything lies.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct Plan {
+    /// For each value its place; `None` for one that exists in no memory.
+    pub places: Vec<Option<Place>>,
+    /// The memory.
+    pub buffers: Vec<Buffer>,
+}
+
+/// A value to place.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Lifetime {
+    /// Bytes that it takes.
+    pub bytes: u64,
+    /// The step that makes it; 0 for what is there before the first one.
+    pub born: usize,
+    /// The last step that touches it.
+    pub dies: usize,
+}
+
+/// What the places must respect.
+#[derive(Clone, Copy, Debug)]
+pub struct Rules<'a> {
+    /// Bytes of the largest buffer.
+    pub max_buffer: u64,
+    /// Pairs that must lie in different buffers.
+    pub apart: &'a [(usize, usize)],
+}
+
+/// Plans the memory of a program.
+///
+/// # Errors
+/// A value is larger than the device allows in one allocation or binding.
+pub fn plan(program: &Program, steps: &[Step], limits: &Limits, device: &str) -> Result<Plan> {
+    let mut lifetimes: BTreeMap<ValueId, Lifetime> = BTreeMap::new();
+    let mut planned = Plan { places: vec![None; program.values.len()], buffers: Vec::new() };
+    for (value, info) in program.values.iter().enumerate() {
+        let bytes = u64::try_from(info.bytes.bounds().1).unwrap_or(0);
+        let too_large =
+            |limit, what| Error::TooLarge { tensor: info.name.clone(), bytes, limit, what, device: device.to_owned() };
+        if bytes > limits.max_binding_bytes {
+            return Err(too_large(limits.max_binding_bytes, "binding"));
+        }
+        if bytes.next_multiple_of(ALIGNMENT) > limits.max_allocation_bytes {
+            return Err(too_large(limits.max_allocation_bytes, "allocation"));
+        }
+        let own = match info.origin {
+            Origin::Param => Buffer::Param(value),
+            Origin::Constant(_) => Buffer::Constant(value),
+            Origin::Input => {
+                lifetimes.insert(value, Lifetime { bytes, born: 0, dies: 0 });
+                continue;
+            }
+            Origin::Computed => continue,
+        };
+        planned.places[value] = Some(Place { buffer: planned.buffers.len(), offset: 0, bytes });
+        planned.buffers.push(own);
+    }
+    // Step `i` is the moment `i + 1`.
+    for (index, step) in steps.iter().enumerate() {
+        for used in step.uses.iter().filter(|used| planned.places[used.value].is_none()) {
+            let bytes = u64::try_from(program.values[used.value].bytes.bounds().1).unwrap_or(0);
+            let lifetime = lifetimes.entry(used.value).or_insert(Lifetime { bytes, born: index + 1, dies: index + 1 });
+            lifetime.dies = index + 1;
+        }
+    }
+    for (_, output) in &program.outputs {
+        if let Some(lifetime) = lifetimes.get_mut(&output.value) {
+            lifetime.dies = steps.len() + 1;
+        }
+    }
+    let values: Vec<ValueId> = lifetimes.keys().copied().collect();
+    let lifetimes: Vec<Lifetime> = lifetimes.into_values().collect();
+    let apart = if limits.shares_memory_within_dispatch { Vec::new() } else { read_and_written(steps, &values) };
+    let rules = Rules { max_buffer: limits.max_allocation_bytes, apart: &apart };
+    let (places, sizes) = place(&lifetimes, rules);
+    let first = planned.buffers.len();
+    planned.buffers.extend(sizes.into_iter().map(Buffer::Activations));
+    for (value, place) in values.iter().zip(places) {
+        planned.places[*value] = Some(Place { buffer: place.buffer + first, ..place });
+    }
+    super::checked("plan", || check(&lifetimes, &planned, &values, &apart))?;
+    Ok(planned)
+}
+
+/// Pairs of positions in `values` of which a step reads one and writes the other.
+fn read_and_written(steps: &[Step], values: &[ValueId]) -> Vec<(usize, usize)> {
+    let position = |value: ValueId| values.binary_search(&value).ok();
+    let mut apart = Vec::new();
+    for step in steps {
+        for read in step.uses.iter().filter(|used| !used.access.writes()) {
+            for written in step.uses.iter().filter(|used| used.access.writes()) {
+                if let (Some(a), Some(b)) = (position(read.value), position(written.value)) {
+                    apart.push((a, b));
+                }
+            }
+        }
+    }
+    apart
+}
+
+/// Free bytes of a buffer, as ranges by their starts, none touching the next.
+#[derive(Debug, Default)]
+struct Free {
+    ranges: BTreeMap<u64, u64>,
+    end: u64,
+}
+
+impl Free {
+    /// The smallest range that holds `bytes`, as its start and size.
+    fn best(&self, bytes: u64) -> Option<(u64, u64)> {
+        self.ranges
+            .iter()
+            .filter(|(_, size)| **size >= bytes)
+            .min_by_key(|(start, size)| (**size, **start))
+            .map(|(start, size)| (*start, *size))
+    }
+
+    fn take(&mut self, start: u64, size: u64, bytes: u64) {
+        self.ranges.remove(&start);
+        if size > bytes {
+            self.ranges.insert(start + bytes, size - bytes);
+        }
+    }
+
+    /// Where the buffer would grow from: its end, or the free range that reaches it.
+    fn tail(&self) -> u64 {
+        match self.ranges.last_key_value() {
+            Some((start, size)) if start + size == self.end => *start,
+            _ => self.end,
+        }
+    }
+
+    fn grow(&mut self, bytes: u64) -> u64 {
+        let start = self.tail();
+        self.ranges.remove(&start);
+        self.end = start + bytes;
+        start
+    }
+
+    fn give(&mut self, mut start: u64, mut bytes: u64) {
+        if let Some((before, size)) = self.ranges.range(..start).next_back().map(|(start, size)| (*start, *size))
+            && before + size == start
+        {
+            self.ranges.remove(&before);
+            (start, bytes) = (before, bytes + size);
+        }
+        if let Some(size) = self.ranges.remove(&(start + bytes)) {
+            bytes += size;
+        }
+        self.ranges.insert(start, bytes);
+    }
+}
+
+/// Places values by best fit: at its birth each gets the smallest free range that holds it, and ranges that become free grow together. Gives the places and the
+/// sizes of the buffers.
+pub fn place(lifetimes: &[Lifetime], rules: Rules<'_>) -> (Vec<Place>, Vec<u64>) {
+    let colours = colours(lifetimes.len(), rules.apart);
+    let mut buffers: Vec<(usize, Free)> = Vec::new();
+    let mut places = vec![Place { buffer: 0, offset: 0, bytes: 0 }; lifetimes.len()];
+    let mut births: Vec<usize> = (0..lifetimes.len()).collect();
+    births.sort_by_key(|value| (lifetimes[*value].born, std::cmp::Reverse(lifetimes[*value].bytes), *value));
+    let mut alive: Vec<usize> = Vec::new();
+    for value in births {
+        let lifetime = &lifetimes[value];
+        alive.retain(|other| {
+            let over = lifetimes[*other].dies < lifetime.born;
+            if over {
+                let Place { buffer, offset, bytes } = places[*other];
+                buffers[buffer].1.give(offset, bytes);
+            }
+            !over
+        });
+        let bytes = lifetime.bytes.max(1).next_multiple_of(ALIGNMENT);
+        let fit = buffers
+            .iter()
+            .enumerate()
+            .filter(|(_, (colour, _))| *colour == colours[value])
+            .filter_map(|(buffer, (_, free))| free.best(bytes).map(|(start, size)| (size, buffer, start)))
+            .min();
+        let (buffer, offset) = if let Some((size, buffer, start)) = fit {
+            buffers[buffer].1.take(start, size, bytes);
+            (buffer, start)
+        } else {
+            let room =
+                |(colour, free): &(usize, Free)| *colour == colours[value] && free.tail() + bytes <= rules.max_buffer;
+            let buffer = buffers.iter().position(room).unwrap_or_else(|| {
+                buffers.push((colours[value], Free::default()));
+                buffers.len() - 1
+            });
+            (buffer, buffers[buffer].1.grow(bytes))
+        };
+        places[value] = Place { buffer, offset, bytes };
+        alive.push(value);
+    }
+    (places, buffers.into_iter().map(|(_, free)| free.end).collect())
+}
+
+/// The smallest colour for each that none of those has from which it must be apart.
+fn colours(count: usize, apart: &[(usize, usize)]) -> Vec<usize> {
+    let mut neighbours: Vec<Vec<usize>> = vec![Vec::new(); count];
+    for (a, b) in apart {
+        neighbours[*a].push(*b);
+        neighbours[*b].push(*a);
+    }
+    let mut colours: Vec<Option<usize>> = vec![None; count];
+    for value in 0..count {
+        let mut colour = 0;
+        while neighbours[value].iter().any(|other| *other != value && colours[*other] == Some(colour)) {
+            colour += 1;
+        }
+        colours[value] = Some(colour);
+    }
+    colours.into_iter().map(|colour| colour.unwrap_or(0)).collect()
+}
+
+/// What this stage leaves: no two values that are alive together share bytes, and pairs that must be apart are.
+fn check(lifetimes: &[Lifetime], plan: &Plan, values: &[ValueId], apart: &[(usize, usize)]) -> Result<(), String> {
+    let place = |position: usize| plan.places[values[position]].ok_or_else(|| format!("value {position} has no place"));
+    for a in 0..values.len() {
+        let here = place(a)?;
+        let Some(Buffer::Activations(size)) = plan.buffers.get(here.buffer) else {
+            return Err(format!("value {a} is not in activation memory"));
+        };
+        if here.offset % ALIGNMENT != 0 || here.offset + here.bytes > *size || here.bytes < lifetimes[a].bytes {
+            return Err(format!("value {a} is not within its buffer"));
+        }
+        for b in 0..a {
+            let there = place(b)?;
+            let together = lifetimes[a].born <= lifetimes[b].dies && lifetimes[b].born <= lifetimes[a].dies;
+            let touching = here.buffer == there.buffer
+                && here.offset < there.offset + there.bytes
+                && there.offset < here.offset + here.bytes;
+            if together && touching {
+                return Err(format!("values {a} and {b} are alive together and share bytes"));
+            }
+        }
+    }
+    for (a, b) in apart {
+        if a != b && place(*a)?.buffer == place(*b)?.buffer {
+            return Err(format!("values {a} and {b} are read and written by one step and share a buffer"));
+        }
+    }
+    Ok(())
+}

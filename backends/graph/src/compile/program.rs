@@ -1,0 +1,241 @@
+//! What the stages work on: values in memory, and the work that makes them.
+
+use std::sync::Arc;
+
+use crate::dim::Dim;
+use crate::graph::Tensor;
+use crate::op::{Implementation, Op};
+use crate::types::{Layout, TensorType};
+
+/// A value, by position in [`Program::values`].
+pub type ValueId = usize;
+
+/// Elements that lie in memory of their own, one after the other.
+#[derive(Clone, Debug)]
+pub struct Value {
+    /// Names it in errors and in `explain`.
+    pub name: String,
+    /// Its bytes, without padding.
+    pub bytes: Dim,
+    /// Element type and shape; `None` for scratch memory.
+    pub ty: Option<TensorType>,
+    /// Where it comes from.
+    pub origin: Origin,
+    /// What it is to the graph.
+    pub meaning: Meaning,
+}
+
+/// Where a value comes from.
+#[derive(Clone, Debug, PartialEq)]
+pub enum Origin {
+    /// Each run brings it.
+    Input,
+    /// The model has it; it lies in a buffer of its own, which nothing writes.
+    Param,
+    /// The graph has it; it lies in a buffer of its own, which nothing writes.
+    Constant(Arc<[u8]>),
+    /// A step writes it.
+    Computed,
+}
+
+/// What a value is to the graph.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
+pub enum Meaning {
+    /// A tensor that is no view.
+    Tensor(Tensor),
+    /// The elements of a tensor, copied so that they lie one after the other.
+    Copy(Tensor),
+    /// Scratch memory of a node's candidate.
+    Scratch {
+        /// The node.
+        node: u32,
+        /// Which piece.
+        piece: usize,
+    },
+}
+
+/// A tensor as somebody reads it: elements of a value.
+#[derive(Clone, Debug)]
+pub struct Located {
+    /// The graph's name for what is read.
+    pub tensor: Tensor,
+    /// The memory.
+    pub value: ValueId,
+    /// Element type and shape as the reader sees them.
+    pub ty: TensorType,
+    /// Where the elements lie.
+    pub layout: Layout,
+}
+
+/// A piece of work.
+#[derive(Clone, Debug)]
+pub enum Work {
+    /// A map, to be fused with others.
+    Map(MapWork),
+    /// A value of equal elements, which maps read without memory.
+    Fill(FillWork),
+    /// An op with kernels.
+    Kernels(KernelsWork),
+}
+
+/// A map.
+#[derive(Clone, Debug)]
+pub struct MapWork {
+    /// The node; for a copy, which no node asked for, the one that needs it.
+    pub node: u32,
+    /// The op.
+    pub op: Arc<dyn Op>,
+    /// What it reads, broadcast to the output's shape.
+    pub inputs: Vec<Located>,
+    /// What it writes.
+    pub output: ValueId,
+}
+
+/// A fill.
+#[derive(Clone, Debug)]
+pub struct FillWork {
+    /// The node.
+    pub node: u32,
+    /// The value of every element.
+    pub value: f64,
+    /// What it writes, if anything needs it in memory.
+    pub output: ValueId,
+}
+
+/// An op with kernels.
+#[derive(Clone, Debug)]
+pub struct KernelsWork {
+    /// The node.
+    pub node: u32,
+    /// The op.
+    pub op: Arc<dyn Op>,
+    /// What it reads.
+    pub inputs: Vec<Located>,
+    /// What it writes.
+    pub outputs: Vec<ValueId>,
+    /// How; `None` before candidates are chosen.
+    pub chosen: Option<Chosen>,
+}
+
+/// The candidate of an op.
+#[derive(Clone, Debug)]
+pub struct Chosen {
+    /// Its name.
+    pub candidate: &'static str,
+    /// What it does.
+    pub implementation: Implementation,
+    /// Its scratch memory.
+    pub scratch: Vec<ValueId>,
+}
+
+/// Values and the work that makes them, in an order in which it can be done.
+#[derive(Clone, Debug, Default)]
+pub struct Program {
+    /// Everything that lies in memory.
+    pub values: Vec<Value>,
+    /// What is done.
+    pub works: Vec<Work>,
+    /// What is given out, contiguous.
+    pub outputs: Vec<(String, Located)>,
+    /// An empty value, bound where an optional operand is not there, if any is.
+    pub nothing: Option<ValueId>,
+}
+
+impl Work {
+    /// The values that it reads.
+    pub fn reads(&self) -> impl Iterator<Item = &Located> {
+        match self {
+            Self::Map(map) => map.inputs.as_slice(),
+            Self::Fill(_) => &[],
+            Self::Kernels(kernels) => kernels.inputs.as_slice(),
+        }
+        .iter()
+    }
+
+    /// The values that it makes.
+    pub fn writes(&self) -> &[ValueId] {
+        match self {
+            Self::Map(map) => std::slice::from_ref(&map.output),
+            Self::Fill(fill) => std::slice::from_ref(&fill.output),
+            Self::Kernels(kernels) => &kernels.outputs,
+        }
+    }
+}
+
+impl Program {
+    /// Adds a value with a type.
+    pub fn tensor(&mut self, name: String, ty: TensorType, origin: Origin, meaning: Meaning) -> ValueId {
+        self.values.push(Value { name, bytes: ty.bytes(), ty: Some(ty), origin, meaning });
+        self.values.len() - 1
+    }
+
+    /// Adds a copy of `source` whose elements lie one after the other, and the map that makes it. Gives the copy.
+    pub fn copy(&mut self, node: u32, source: &Located) -> (MapWork, Located) {
+        let name = format!("copy of {}", self.values[source.value].name);
+        let output = self.tensor(name, source.ty.clone(), Origin::Computed, Meaning::Copy(source.tensor));
+        let layout = Layout::contiguous(&source.ty.shape);
+        let located = Located { tensor: source.tensor, value: output, ty: source.ty.clone(), layout };
+        let op = Arc::new(crate::ops::map::Contiguous);
+        (MapWork { node, op, inputs: vec![source.clone()], output }, located)
+    }
+
+    /// What every stage keeps: work reads values that are there before it, each computed value is made once, and every layout stays within its memory
+    /// at the symbols' upper bounds.
+    ///
+    /// # Errors
+    /// Says what is broken.
+    pub fn check(&self) -> Result<(), String> {
+        let mut there: Vec<bool> = self.values.iter().map(|value| value.origin != Origin::Computed).collect();
+        for work in &self.works {
+            for read in work.reads() {
+                if !there.get(read.value).copied().unwrap_or(false) {
+                    return Err(format!("value {} is read before it is made", read.value));
+                }
+                self.within(read)?;
+            }
+            for write in work.writes() {
+                match there.get_mut(*write) {
+                    Some(made) if !*made => *made = true,
+                    _ => return Err(format!("value {write} is made twice, or given and made")),
+                }
+            }
+        }
+        for (name, output) in &self.outputs {
+            if !there[output.value] {
+                return Err(format!("output `{name}` is never made"));
+            }
+            if !output.layout.has_contiguous_strides(&output.ty.shape) || output.layout.offset.constant().is_none() {
+                return Err(format!("output `{name}` is not contiguous"));
+            }
+            self.within(output)?;
+        }
+        Ok(())
+    }
+
+    fn within(&self, read: &Located) -> Result<(), String> {
+        let value = &self.values[read.value];
+        let Some(ty) = &value.ty else {
+            return Err(format!("`{}` is scratch memory, read as a tensor", value.name));
+        };
+        let (shape, layout) = (&read.ty.shape, &read.layout);
+        if layout.strides.len() != shape.len() {
+            return Err(format!(
+                "`{}` is read with {} strides for {} axes",
+                value.name,
+                layout.strides.len(),
+                shape.len()
+            ));
+        }
+        let last = shape
+            .iter()
+            .zip(&layout.strides)
+            .fold(layout.offset.clone(), |last, (extent, stride)| last + (extent.clone() - 1i64) * stride.clone());
+        let room = ty.elements() - 1i64 - last.clone();
+        let empty = shape.iter().any(|extent| extent.is(0));
+        // Bounds of an expression may be wider than what it reaches; only a surely negative room is a defect.
+        if !empty && room.bounds().1 < 0 {
+            return Err(format!("`{}` ({ty}) is read up to element {last}", value.name));
+        }
+        Ok(())
+    }
+}

@@ -1,0 +1,608 @@
+//! Commands, recorded once; and the run words, in which everything lies that may change from run to run.
+//!
+//! Each step's parameter block lies at a multiple of 256 bytes; after the blocks come the grids that depend on symbols. Words that depend on no symbol are written
+//! once, the others anew when the symbols' values change.
+
+use std::sync::Arc;
+
+use trefoil_codegen::artefact::{GridKind, Kernel, ParamField, ParamRole, ParamScalar, ParamTransport};
+use trefoil_dsl::device::{
+    Command, Device, DispatchCommand, GroupSource, HostCommand, HostFunction, Memory, MemoryRange, ParamSource,
+    Pipeline,
+};
+use trefoil_dsl::support::check::{BINDING_MULTIPLE, PARAMS_ALIGNMENT, padded};
+
+use super::choose::has_pointers;
+use super::plan::{Place, Plan};
+use super::program::{Origin, Program};
+use super::prove::{Access, Event, Trace};
+use super::schedule::{Reason, Touch};
+use super::steps::{Step, StepWork, Use};
+use crate::dim::{Dim, Extents};
+use crate::error::{Error, Result};
+use crate::op::{Grid, ParamValue};
+
+/// Words of the run words that are computed from the symbols' values.
+#[derive(Clone, Debug, Default)]
+pub struct RunWords {
+    /// What never changes, and zeros elsewhere.
+    template: Vec<u8>,
+    numbers: Vec<Number>,
+    grids: Vec<GridWords>,
+}
+
+#[derive(Clone, Debug)]
+struct Number {
+    at: usize,
+    value: Dim,
+    /// What the value is divided by: bytes become elements.
+    divisor: i64,
+    format: Format,
+    step: Arc<str>,
+    param: String,
+}
+
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Format {
+    U32,
+    I32,
+    /// For functions of the host.
+    I64,
+}
+
+#[derive(Clone, Debug)]
+struct GridWords {
+    /// Where the number of workgroups asked for is written, for a linear grid.
+    count_at: Option<usize>,
+    /// Where the folded grid is written, if it depends on symbols.
+    groups_at: Option<usize>,
+    shape: GridShape,
+    bound: [u32; 3],
+    step: Arc<str>,
+}
+
+/// A grid of a kernel, in workgroups.
+#[derive(Clone, Debug)]
+enum GridShape {
+    Linear { invocations: i64, asked: Dim },
+    Volume([Dim; 3]),
+}
+
+/// A step's binding as a range of bytes.
+#[derive(Clone, Debug)]
+struct Bound {
+    range: MemoryRange,
+    /// The byte of the range at which the kernel's slice starts, where it depends on nothing.
+    rest: u64,
+    /// The byte at which the slice starts, where symbols decide: the whole value is bound.
+    moving: Option<Dim>,
+}
+
+/// Commands with everything that a run needs to know.
+#[derive(Debug)]
+pub struct Recorded {
+    /// The commands.
+    pub commands: Vec<Command>,
+    /// The run words.
+    pub words: RunWords,
+}
+
+/// What a step touches, at the upper bounds, for the scheduler.
+pub fn touches(program: &Program, plan: &Plan, step: &Step) -> Vec<Touch> {
+    step.uses
+        .iter()
+        .filter_map(|used| {
+            let place = plan.places[used.value]?;
+            Some(Touch {
+                buffer: place.buffer,
+                start: place.offset,
+                end: place.offset + place.bytes,
+                reads: used.access.reads(),
+                writes: used.access.writes(),
+                name: program.values[used.value].name.clone(),
+            })
+        })
+        .collect()
+}
+
+/// Makes the commands.
+///
+/// # Errors
+/// A parameter does not fit its kernel, a grid is larger than the device allows, or the device does not load a kernel.
+pub fn commands(
+    device: &Device,
+    program: &Program,
+    plan: &Plan,
+    memory: &[Arc<dyn Memory>],
+    steps: &[Step],
+    barriers: &[Vec<Reason>],
+) -> Result<Recorded> {
+    let kernels: Vec<Arc<Kernel>> = steps
+        .iter()
+        .filter_map(|step| match &step.work {
+            StepWork::Kernel { kernel, .. } => Some(kernel.clone()),
+            StepWork::Host(_) => None,
+        })
+        .collect();
+    let mut pipelines = load(device, &kernels)?.into_iter();
+    let mut recorder = Recorder { device, program, plan, memory, words: RunWords::default(), block: Vec::new() };
+    let mut commands = Vec::new();
+    let mut grids = Vec::new();
+    for (step, reasons) in steps.iter().zip(barriers) {
+        if !reasons.is_empty() {
+            commands.push(Command::Barrier);
+        }
+        match &step.work {
+            StepWork::Kernel { kernel, params, grid } => {
+                let pipeline = pipelines.next().ok_or_else(|| Error::Stage {
+                    stage: "record",
+                    defect: "the device gave fewer pipelines than kernels".to_owned(),
+                })?;
+                let (dispatch, words) = recorder.dispatch(step, kernel, params, grid, pipeline)?;
+                grids.push((commands.len(), words));
+                commands.push(Command::Dispatch(dispatch));
+            }
+            StepWork::Host(host) => commands.push(Command::Host(recorder.host(step, host)?)),
+        }
+    }
+    // Grids that depend on symbols lie after all blocks.
+    for (command, mut words) in grids {
+        if words.groups_at.is_some() {
+            let at = recorder.words.template.len();
+            recorder.words.template.extend([0; 12]);
+            words.groups_at = Some(at);
+            if let Some(Command::Dispatch(dispatch)) = commands.get_mut(command) {
+                dispatch.groups = GroupSource::RunWords { offset: at as u32, bound: words.bound };
+            }
+        }
+        recorder.words.grids.push(words);
+    }
+    Ok(Recorded { commands, words: recorder.words })
+}
+
+/// A pipeline for each kernel; the same kernel is loaded once.
+fn load(device: &Device, kernels: &[Arc<Kernel>]) -> Result<Vec<Arc<dyn Pipeline>>> {
+    let mut distinct: Vec<Arc<Kernel>> = Vec::new();
+    let mut which = Vec::with_capacity(kernels.len());
+    for kernel in kernels {
+        which.push(distinct.iter().position(|known| known.hash == kernel.hash).unwrap_or_else(|| {
+            distinct.push(kernel.clone());
+            distinct.len() - 1
+        }));
+    }
+    let pipelines = device.backend().load(&distinct, ParamTransport::Buffer)?;
+    which
+        .into_iter()
+        .map(|index| {
+            pipelines.get(index).cloned().ok_or_else(|| Error::Stage {
+                stage: "record",
+                defect: "the device gave fewer pipelines than kernels".to_owned(),
+            })
+        })
+        .collect()
+}
+
+struct Recorder<'a> {
+    device: &'a Device,
+    program: &'a Program,
+    plan: &'a Plan,
+    memory: &'a [Arc<dyn Memory>],
+    words: RunWords,
+    block: Vec<Bound>,
+}
+
+impl Recorder<'_> {
+    fn place(&self, step: &Step, used: &Use) -> Result<(Place, Arc<dyn Memory>)> {
+        let place = self.plan.places[used.value];
+        let found = place.and_then(|place| self.memory.get(place.buffer).map(|memory| (place, memory.clone())));
+        found.ok_or_else(|| Error::Stage {
+            stage: "record",
+            defect: format!("`{}` binds `{}`, which has no place", step.label, self.program.values[used.value].name),
+        })
+    }
+
+    /// The range of a binding: from the multiple of the device's alignment below its first byte.
+    fn bound(&self, step: &Step, used: &Use) -> Result<Bound> {
+        let (place, memory) = self.place(step, used)?;
+        let value_bytes = u64::try_from(self.program.values[used.value].bytes.bounds().1).unwrap_or(0);
+        let all = padded(value_bytes);
+        let Some(offset) = used.offset.constant().and_then(|offset| u64::try_from(offset).ok()) else {
+            let range = MemoryRange { memory, offset: place.offset, bytes: all };
+            let moving = Some(used.offset.clone());
+            return Ok(Bound { range, rest: 0, moving });
+        };
+        let kind = self.device.kind();
+        // A device with pointers takes any start, a multiple of its alignment; the others count from a rounded one.
+        let alignment =
+            if has_pointers(kind) { 1 } else { self.device.limits().binding_alignment.max(BINDING_MULTIPLE) };
+        let start = offset / alignment * alignment;
+        let end = padded(memory.bytes());
+        let first = place.offset + start;
+        // Bindings are padded to 16 bytes from wherever they start, as far as the memory goes.
+        let wanted = padded(all.saturating_sub(start));
+        let bytes = wanted.min(end.saturating_sub(first) / BINDING_MULTIPLE * BINDING_MULTIPLE).max(BINDING_MULTIPLE);
+        let range = MemoryRange { memory, offset: first, bytes };
+        Ok(Bound { range, rest: offset - start, moving: None })
+    }
+
+    fn dispatch(
+        &mut self,
+        step: &Step,
+        kernel: &Arc<Kernel>,
+        params: &[ParamValue],
+        grid: &Grid,
+        pipeline: Arc<dyn Pipeline>,
+    ) -> Result<(DispatchCommand, GridWords)> {
+        self.block = step.uses.iter().map(|used| self.bound(step, used)).collect::<Result<_>>()?;
+        let base = self.words.template.len().next_multiple_of(PARAMS_ALIGNMENT as usize);
+        self.words.template.resize(base + kernel.params.size as usize, 0);
+        let mut words = self.grid(step, kernel, grid)?;
+        let given = kernel.params.fields.iter().filter(|field| matches!(field.role, ParamRole::User(_))).count();
+        if given != params.len() {
+            return Err(self.wrong(step, &format!("{} parameters given, {given} expected", params.len())));
+        }
+        for field in &*kernel.params.fields {
+            let at = base + field.offset as usize;
+            match field.role {
+                ParamRole::GroupCount => words.count_at = Some(at),
+                ParamRole::User(index) => self.user(step, field, at, &params[index as usize])?,
+                ParamRole::Length(index) => {
+                    let (used, size) = self.used(step, kernel, index)?;
+                    let value = used.bytes.clone();
+                    self.number(step, field, at, value, size)?;
+                }
+                ParamRole::Offset(index) => {
+                    let (_, size) = self.used(step, kernel, index)?;
+                    let bound = &self.block[index as usize];
+                    let value = match &bound.moving {
+                        Some(moving) => moving.clone(),
+                        None => Dim::from(i64::try_from(bound.rest).unwrap_or(i64::MAX)),
+                    };
+                    self.number(step, field, at, value, size)?;
+                }
+                ParamRole::Extents(index) => {
+                    let extents = self.used(step, kernel, index)?.0.extents.clone();
+                    self.list(step, field, at, &extents)?;
+                }
+                ParamRole::Strides(index) => {
+                    let strides = self.used(step, kernel, index)?.0.strides.clone();
+                    self.list(step, field, at, &strides)?;
+                }
+            }
+        }
+        let dispatch = DispatchCommand {
+            pipeline,
+            bindings: self.block.iter().map(|bound| bound.range.clone()).collect(),
+            params: ParamSource::RunWords(base as u32),
+            groups: GroupSource::Value(words.bound),
+            label: step.label.clone(),
+        };
+        Ok((dispatch, words))
+    }
+
+    fn used<'s>(&self, step: &'s Step, kernel: &Kernel, index: u32) -> Result<(&'s Use, i64)> {
+        match (step.uses.get(index as usize), kernel.bindings.get(index as usize)) {
+            (Some(used), Some(binding)) => Ok((used, i64::from(binding.element.size.max(1)))),
+            _ => {
+                Err(self
+                    .wrong(step, &format!("its kernel has a parameter for binding {index}, which it does not have")))
+            }
+        }
+    }
+
+    fn wrong(&self, step: &Step, reason: &str) -> Error {
+        Error::Candidate { node: step.label.to_string(), candidate: step.story.clone(), reason: reason.to_owned() }
+    }
+
+    fn user(&mut self, step: &Step, field: &ParamField, at: usize, value: &ParamValue) -> Result<()> {
+        let count = field.ty.count as usize;
+        let fits = match (value, field.ty.scalar) {
+            (ParamValue::Dim(_), ParamScalar::U32 | ParamScalar::I32 | ParamScalar::Index)
+            | (ParamValue::Enum(_), ParamScalar::U32)
+            | (ParamValue::F32(_), ParamScalar::F32)
+            | (ParamValue::Bool(_), ParamScalar::Bool) => count == 1,
+            (ParamValue::Dims(dims), ParamScalar::U32 | ParamScalar::I32 | ParamScalar::Index) => dims.len() == count,
+            _ => false,
+        };
+        if !fits {
+            let ty = format!("{count} of {:?}", field.ty.scalar);
+            return Err(self.wrong(step, &format!("parameter `{}`: {value:?} given, {ty} expected", field.name)));
+        }
+        let word = match value {
+            ParamValue::Dim(dim) => return self.number(step, field, at, dim.clone(), 1),
+            ParamValue::Dims(dims) => return self.list(step, field, at, dims),
+            ParamValue::F32(value) => value.to_bits(),
+            ParamValue::Bool(value) => u32::from(*value),
+            ParamValue::Enum(value) => *value,
+        };
+        self.words.template[at..at + 4].copy_from_slice(&word.to_le_bytes());
+        Ok(())
+    }
+
+    fn list(&mut self, step: &Step, field: &ParamField, at: usize, dims: &[Dim]) -> Result<()> {
+        if dims.len() != field.ty.count as usize {
+            let expected = field.ty.count;
+            return Err(self.wrong(
+                step,
+                &format!("parameter `{}`: {} numbers given, {expected} expected", field.name, dims.len()),
+            ));
+        }
+        for (index, dim) in dims.iter().enumerate() {
+            self.number(step, field, at + 4 * index, dim.clone(), 1)?;
+        }
+        Ok(())
+    }
+
+    fn number(&mut self, step: &Step, field: &ParamField, at: usize, value: Dim, divisor: i64) -> Result<()> {
+        let format = if field.ty.scalar == ParamScalar::I32 { Format::I32 } else { Format::U32 };
+        self.add(Number { at, value, divisor, format, step: step.label.clone(), param: field.name.to_string() })
+    }
+
+    fn add(&mut self, number: Number) -> Result<()> {
+        if number.value.constant().is_some() {
+            return number.write(&Extents::new(), &mut self.words.template);
+        }
+        self.words.numbers.push(number);
+        Ok(())
+    }
+
+    fn grid(&self, step: &Step, kernel: &Kernel, grid: &Grid) -> Result<GridWords> {
+        let invocations = kernel.workgroup_size.iter().map(|n| i64::from(*n)).product::<i64>().max(1);
+        let shape = match (grid, kernel.grid) {
+            (Grid::Invocations(count), GridKind::Linear) => {
+                GridShape::Linear { invocations, asked: count.quotient_up(invocations) }
+            }
+            (Grid::Workgroups(count), GridKind::Linear) => GridShape::Linear { invocations, asked: count.clone() },
+            (Grid::Invocations(count), GridKind::Volume) => GridShape::Volume([
+                count.quotient_up(i64::from(kernel.workgroup_size[0].max(1))),
+                Dim::from(1i64),
+                Dim::from(1i64),
+            ]),
+            (Grid::Workgroups(count), GridKind::Volume) => {
+                GridShape::Volume([count.clone(), Dim::from(1i64), Dim::from(1i64)])
+            }
+            (Grid::Volume(axes), GridKind::Volume) => GridShape::Volume(axes.clone()),
+            (Grid::Volume(axes), GridKind::Linear) => {
+                GridShape::Linear { invocations, asked: axes.iter().cloned().product() }
+            }
+        };
+        let limit = self.device.limits().max_groups;
+        let refused = |groups: [i64; 3]| {
+            Error::Device(trefoil_dsl::error::Error::Grid {
+                kernel: format!("{}` of `{}", kernel.name, step.label),
+                groups: groups.map(|n| u64::try_from(n).unwrap_or(0)),
+                limit,
+                device: self.device.properties().name.clone(),
+            })
+        };
+        let bound = match &shape {
+            GridShape::Linear { asked, invocations } => {
+                let most = asked.bounds().1.max(0);
+                let count = u32::try_from(most).ok().filter(|_| most.saturating_mul(*invocations) <= 1 << 32);
+                let count = count.ok_or_else(|| refused([most, 1, 1]))?;
+                // Rows of equal length, as few as there can be: smaller grids are folded to rows of that length too.
+                let rows = count.div_ceil(limit[0].max(1)).max(1);
+                if rows > limit[1] {
+                    return Err(refused([most, 1, 1]));
+                }
+                [count.div_ceil(rows), rows, 1]
+            }
+            GridShape::Volume(axes) => {
+                let most = [0, 1, 2].map(|axis: usize| axes[axis].bounds().1.max(0));
+                let mut bound = [0u32; 3];
+                for axis in 0..3 {
+                    let fits = u32::try_from(most[axis]).ok().filter(|n| *n <= limit[axis]);
+                    bound[axis] = fits.ok_or_else(|| refused(most))?;
+                }
+                bound
+            }
+        };
+        let fixed = match &shape {
+            GridShape::Linear { asked, .. } => asked.constant().is_some(),
+            GridShape::Volume(axes) => axes.iter().all(|axis| axis.constant().is_some()),
+        };
+        // The place is given when all blocks are laid out.
+        let groups_at = (!fixed).then_some(0);
+        Ok(GridWords { count_at: None, groups_at, shape, bound, step: step.label.clone() })
+    }
+
+    fn host(&mut self, step: &Step, host: &crate::op::HostStep) -> Result<HostCommand> {
+        let start = self.words.template.len().next_multiple_of(8);
+        self.words.template.resize(start + 8 * host.params.len(), 0);
+        for (index, value) in host.params.iter().enumerate() {
+            self.add(Number {
+                at: start + 8 * index,
+                value: value.clone(),
+                divisor: 1,
+                format: Format::I64,
+                step: step.label.clone(),
+                param: index.to_string(),
+            })?;
+        }
+        let function = host.function.clone();
+        let function: Arc<HostFunction> = Arc::new(move |reads, writes, words| {
+            let numbers: Vec<i64> = words
+                .chunks_exact(8)
+                .map(|word| word.iter().rev().fold(0u64, |number, byte| number << 8 | u64::from(*byte)).cast_signed())
+                .collect();
+            function(reads, writes, &numbers)
+        });
+        let ranges = step.uses.iter().map(|used| {
+            let (place, memory) = self.place(step, used)?;
+            let all = u64::try_from(self.program.values[used.value].bytes.bounds().1).unwrap_or(0);
+            let offset = used.offset.constant().and_then(|offset| u64::try_from(offset).ok()).unwrap_or(0);
+            Ok(MemoryRange { memory, offset: place.offset + offset, bytes: all.saturating_sub(offset) })
+        });
+        let mut ranges = ranges.collect::<Result<Vec<_>>>()?;
+        let writes = ranges.split_off(host.reads.len());
+        let end = self.words.template.len() as u32;
+        Ok(HostCommand { function, reads: ranges, writes, run_words: start as u32..end, label: step.label.clone() })
+    }
+}
+
+impl Number {
+    fn write(&self, extents: &Extents, words: &mut [u8]) -> Result<()> {
+        let value = self.value.eval(extents)? / self.divisor.max(1);
+        let misfit = |bits| Error::Param { step: self.step.to_string(), param: self.param.clone(), value, bits };
+        match self.format {
+            Format::U32 => {
+                let word = u32::try_from(value).map_err(|_| misfit("32 bits without sign"))?;
+                words[self.at..self.at + 4].copy_from_slice(&word.to_le_bytes());
+            }
+            Format::I32 => {
+                let word = i32::try_from(value).map_err(|_| misfit("32 bits with sign"))?;
+                words[self.at..self.at + 4].copy_from_slice(&word.to_le_bytes());
+            }
+            Format::I64 => words[self.at..self.at + 8].copy_from_slice(&value.to_le_bytes()),
+        }
+        Ok(())
+    }
+}
+
+impl GridWords {
+    fn write(&self, extents: &Extents, words: &mut [u8]) -> Result<()> {
+        let narrow = |value: i64| {
+            u32::try_from(value).map_err(|_| Error::Param {
+                step: self.step.to_string(),
+                param: "workgroups".to_owned(),
+                value,
+                bits: "32 bits without sign",
+            })
+        };
+        let (groups, count) = match &self.shape {
+            GridShape::Linear { asked, .. } => {
+                let count = narrow(asked.eval(extents)?)?;
+                let row = self.bound[0].max(1);
+                (if count <= row { [count, 1, 1] } else { [row, count.div_ceil(row), 1] }, Some(count))
+            }
+            GridShape::Volume(axes) => {
+                let mut groups = [0; 3];
+                for (axis, extent) in axes.iter().enumerate() {
+                    groups[axis] = narrow(extent.eval(extents)?)?;
+                }
+                (groups, None)
+            }
+        };
+        if let (Some(at), Some(count)) = (self.count_at, count) {
+            words[at..at + 4].copy_from_slice(&count.to_le_bytes());
+        }
+        if let Some(at) = self.groups_at {
+            for (axis, number) in groups.iter().enumerate() {
+                words[at + 4 * axis..at + 4 * axis + 4].copy_from_slice(&number.to_le_bytes());
+            }
+        }
+        Ok(())
+    }
+}
+
+impl RunWords {
+    /// How many bytes.
+    pub fn len(&self) -> usize {
+        self.template.len()
+    }
+
+    /// Whether there are none.
+    pub fn is_empty(&self) -> bool {
+        self.template.is_empty()
+    }
+
+    /// The words for given values of the symbols.
+    ///
+    /// # Errors
+    /// A symbol has no value, or a number does not fit its parameter.
+    pub fn fill(&self, extents: &Extents) -> Result<Vec<u8>> {
+        let mut words = self.template.clone();
+        for number in &self.numbers {
+            number.write(extents, &mut words)?;
+        }
+        for grid in &self.grids {
+            grid.write(extents, &mut words)?;
+        }
+        Ok(words)
+    }
+}
+
+/// What was recorded, for the proof: ranges and accesses are those of the commands, not of the plan.
+///
+/// # Errors
+/// A command binds memory that the plan does not know.
+pub fn trace(
+    program: &Program,
+    plan: &Plan,
+    memory: &[Arc<dyn Memory>],
+    steps: &[Step],
+    commands: &[Command],
+) -> Result<Trace, String> {
+    let buffer = |range: &MemoryRange| {
+        memory
+            .iter()
+            .position(|known| trefoil_dsl::support::check::same_memory(known, &range.memory))
+            .ok_or_else(|| "a command binds memory that is not in the plan".to_owned())
+    };
+    let bytes = |value: usize| u64::try_from(program.values[value].bytes.bounds().1).unwrap_or(0);
+    let access = |range: &MemoryRange, used: &Use, reads: bool, writes: bool| {
+        // The padding behind a value belongs to the binding, not to the value.
+        let place = plan.places[used.value].ok_or("a step binds a value without a place")?;
+        let end = (range.offset + range.bytes).min(place.offset.max(range.offset) + bytes(used.value));
+        let meaning = program.values[used.value].meaning;
+        let bytes =
+            end.saturating_sub(range.offset).min((place.offset + bytes(used.value)).saturating_sub(range.offset));
+        Ok::<_, String>(Access { buffer: buffer(range)?, offset: range.offset, bytes, reads, writes, meaning })
+    };
+    let mut trace = Trace::default();
+    for (value, info) in program.values.iter().enumerate() {
+        if let (Some(place), false) = (plan.places[value], info.origin == Origin::Computed) {
+            trace.given.push(Access {
+                buffer: place.buffer,
+                offset: place.offset,
+                bytes: bytes(value),
+                reads: false,
+                writes: true,
+                meaning: info.meaning,
+            });
+        }
+    }
+    let mut next = steps.iter();
+    for command in commands {
+        let mut accesses = Vec::new();
+        let step = match command {
+            Command::Barrier => {
+                trace.events.push(Event::Barrier);
+                continue;
+            }
+            Command::Dispatch(dispatch) => {
+                let step = next.next().ok_or("there are more commands than steps")?;
+                let kernel = dispatch.pipeline.kernel();
+                for ((range, used), binding) in dispatch.bindings.iter().zip(&step.uses).zip(&*kernel.bindings) {
+                    accesses.push(access(range, used, binding.access.reads(), binding.access.writes())?);
+                }
+                step
+            }
+            Command::Host(host) => {
+                let step = next.next().ok_or("there are more commands than steps")?;
+                let reads = host.reads.iter().map(|range| (range, true));
+                let ranges = reads.chain(host.writes.iter().map(|range| (range, false)));
+                for ((range, reads), used) in ranges.zip(&step.uses) {
+                    accesses.push(access(range, used, reads, !reads)?);
+                }
+                step
+            }
+        };
+        trace.events.push(Event::Step { label: step.label.to_string(), claims: step.claims.clone(), accesses });
+    }
+    for (_, output) in &program.outputs {
+        let place = plan.places[output.value].ok_or("an output has no place")?;
+        trace.taken.push((
+            output.tensor,
+            Access {
+                buffer: place.buffer,
+                offset: place.offset,
+                bytes: bytes(output.value),
+                reads: true,
+                writes: false,
+                meaning: program.values[output.value].meaning,
+            },
+        ));
+    }
+    Ok(trace)
+}

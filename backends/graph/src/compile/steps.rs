@@ -1,0 +1,221 @@
+//! One list of steps from regions and candidates, with what each step reads and writes by its kernel's signature.
+
+use std::sync::Arc;
+
+use trefoil_codegen::artefact::{Access, Kernel};
+use trefoil_dsl::device::Properties;
+
+use super::cache::KernelCache;
+use super::fuse::{Fills, Group, Region, kernel};
+use super::program::{Chosen, KernelsWork, Located, Meaning, Program, ValueId, Work};
+use crate::dim::Dim;
+use crate::error::{Error, Result};
+use crate::graph::{Graph, Tensor};
+use crate::op::{Grid, HostStep, KernelStep, ParamValue, Slot, Step as OpStep};
+use crate::types::Layout;
+
+/// Something that the device or the host does, as a whole.
+#[derive(Clone, Debug)]
+pub struct Step {
+    /// Names it in errors, profiles and `explain`.
+    pub label: Arc<str>,
+    /// What is done.
+    pub work: StepWork,
+    /// What each binding is; for host steps what they read, then what they write.
+    pub uses: Vec<Use>,
+    /// What it computes of the graph.
+    pub claims: Vec<Claim>,
+    /// What it is, for `explain`.
+    pub story: String,
+}
+
+/// The work of a step.
+#[derive(Clone, Debug)]
+pub enum StepWork {
+    /// A kernel.
+    Kernel {
+        /// The kernel.
+        kernel: Arc<Kernel>,
+        /// The author's parameters.
+        params: Vec<ParamValue>,
+        /// The grid.
+        grid: Grid,
+    },
+    /// A function of the host.
+    Host(HostStep),
+}
+
+/// A value that a step binds.
+#[derive(Clone, Debug)]
+pub struct Use {
+    /// The value.
+    pub value: ValueId,
+    /// What the kernel does with it.
+    pub access: Access,
+    /// The first byte, from the value's start on.
+    pub offset: Dim,
+    /// Bytes of what the kernel may touch, from there on.
+    pub bytes: Dim,
+    /// Extents as the reader sees them, for a view.
+    pub extents: Vec<Dim>,
+    /// Strides in elements, for a view.
+    pub strides: Vec<Dim>,
+}
+
+/// What a step says that it computes.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
+pub enum Claim {
+    /// A node's outputs, or a part of the work for them.
+    Node(u32),
+    /// The elements of a tensor, one after the other.
+    Copy(Tensor),
+}
+
+/// Makes the steps.
+///
+/// # Errors
+/// A generated kernel does not compile, or a candidate gives steps that do not fit.
+pub fn steps(
+    graph: &Graph,
+    program: &Program,
+    groups: &[Group],
+    fills: &Fills,
+    cache: &KernelCache,
+    device: &Properties,
+) -> Result<Vec<Step>> {
+    let mut steps = Vec::new();
+    for group in groups {
+        match group {
+            Group::Region(region) => steps.push(of_region(program, region, fills, cache, device)?),
+            Group::Kernels(index) => {
+                if let Work::Kernels(work) = &program.works[*index] {
+                    of_candidate(graph, program, work, &mut steps)?;
+                }
+            }
+        }
+    }
+    Ok(steps)
+}
+
+/// All of a value.
+fn whole(program: &Program, value: ValueId, access: Access) -> Use {
+    let bytes = program.values[value].bytes.clone();
+    Use { value, access, offset: Dim::from(0i64), bytes, extents: Vec::new(), strides: Vec::new() }
+}
+
+fn of_region(
+    program: &Program,
+    region: &Region,
+    fills: &Fills,
+    cache: &KernelCache,
+    device: &Properties,
+) -> Result<Step> {
+    let generated = kernel::generate(program, region, fills);
+    let kernel = cache.get(&generated.structure, device.kind.target(), || kernel::module(region, &generated))?;
+    let values = generated.reads.iter().chain(&region.outputs);
+    let uses: Vec<_> =
+        values.zip(&*kernel.bindings).map(|(value, binding)| whole(program, *value, binding.access)).collect();
+    let claims = region.maps.iter().map(|map| match program.values[map.output].meaning {
+        Meaning::Copy(tensor) => Claim::Copy(tensor),
+        Meaning::Tensor(_) | Meaning::Scratch { .. } => Claim::Node(map.node),
+    });
+    let (last, more) = match region.maps.as_slice() {
+        [] => (String::new(), 0),
+        [.., last] => (program.values[last.output].name.clone(), region.maps.len() - 1),
+    };
+    let label = if more == 0 { last } else { format!("{last} and {more} more") };
+    let ways = if generated.wide { ", four elements at once" } else { "" };
+    Ok(Step {
+        label: label.into(),
+        work: StepWork::Kernel { kernel, params: generated.params, grid: Grid::Invocations(generated.invocations) },
+        uses,
+        claims: claims.collect(),
+        story: format!("one kernel for {}{ways}", kernel::describe(&region.maps)),
+    })
+}
+
+fn of_candidate(graph: &Graph, program: &Program, op: &KernelsWork, steps: &mut Vec<Step>) -> Result<()> {
+    let node = &graph.nodes()[op.node as usize];
+    let Some(chosen) = &op.chosen else {
+        return Err(Error::Stage { stage: "steps", defect: format!("`{}` has no candidate", node.name) });
+    };
+    let count = chosen.implementation.steps.len();
+    for (index, step) in chosen.implementation.steps.iter().enumerate() {
+        let label = if count == 1 { node.name.clone() } else { format!("{} step {index}", node.name) };
+        let wrong = |reason: String| Error::Candidate {
+            node: node.name.clone(),
+            candidate: chosen.candidate.to_owned(),
+            reason,
+        };
+        let slots: Vec<(&Slot, Access, Option<u32>)> = match step {
+            OpStep::Kernel(step) => {
+                let bindings = step.kernel.bindings.iter();
+                step.bindings.iter().zip(bindings).map(|(slot, binding)| (slot, binding.access, binding.view)).collect()
+            }
+            OpStep::Host(host) => {
+                let reads = host.reads.iter().map(|slot| (slot, Access::Read, None));
+                reads.chain(host.writes.iter().map(|slot| (slot, Access::Write, None))).collect()
+            }
+        };
+        let uses = slots
+            .into_iter()
+            .map(|(slot, access, view)| used(program, op, chosen, slot, access, view).map_err(wrong))
+            .collect::<Result<Vec<_>>>()?;
+        let work = match step {
+            OpStep::Kernel(KernelStep { kernel, params, grid, .. }) => {
+                StepWork::Kernel { kernel: kernel.clone(), params: params.clone(), grid: grid.clone() }
+            }
+            OpStep::Host(host) => StepWork::Host(host.clone()),
+        };
+        let story = format!("{} by {}", node.op.name(), chosen.candidate);
+        steps.push(Step { label: label.into(), work, uses, claims: vec![Claim::Node(op.node)], story });
+    }
+    Ok(())
+}
+
+/// What a slot of a candidate means.
+fn used(
+    program: &Program,
+    op: &KernelsWork,
+    chosen: &Chosen,
+    slot: &Slot,
+    access: Access,
+    view: Option<u32>,
+) -> Result<Use, String> {
+    let located = match slot {
+        Slot::Input(input) => op.inputs.get(*input),
+        Slot::Output(_) | Slot::Scratch(_) | Slot::Empty => None,
+    };
+    let value = match slot {
+        Slot::Input(_) => located.map(|located| located.value),
+        Slot::Output(output) => op.outputs.get(*output).copied(),
+        Slot::Empty => program.nothing,
+        Slot::Scratch(piece) => chosen.scratch.get(*piece).copied(),
+    };
+    let value = value.ok_or_else(|| format!("{slot:?} does not exist"))?;
+    let mut used = whole(program, value, access);
+    if let Some(read) = located {
+        used.offset = read.layout.offset.clone() * size(read);
+        used.bytes = if read.layout.has_contiguous_strides(&read.ty.shape) {
+            read.ty.bytes()
+        } else {
+            used.bytes - used.offset.clone()
+        };
+    }
+    if let Some(rank) = view {
+        let (shape, strides) = match (located, &program.values[value].ty) {
+            (Some(read), _) => (read.ty.shape.clone(), read.layout.strides.clone()),
+            (None, Some(ty)) => (ty.shape.clone(), Layout::contiguous(&ty.shape).strides),
+            (None, None) => return Err("it binds scratch memory as a view".to_owned()),
+        };
+        if shape.len() != rank as usize {
+            return Err(format!("{slot:?} has {} axes, its kernel takes a view of {rank}", shape.len()));
+        }
+        (used.extents, used.strides) = (shape, strides);
+    }
+    Ok(used)
+}
+
+fn size(read: &Located) -> Dim {
+    Dim::from(i64::try_from(read.ty.element.bytes()).unwrap_or(i64::MAX))
+}

@@ -1,0 +1,192 @@
+//! What can go wrong between a graph and its results; each message names the thing, what was given and what was expected.
+
+use thiserror::Error;
+
+use crate::dim::DimError;
+use crate::graph::GraphError;
+use crate::types::ElementType;
+
+/// A result whose error is [`Error`].
+pub type Result<T, E = Error> = std::result::Result<T, E>;
+
+/// What went wrong with a model, a compilation or a run.
+#[derive(Clone, Debug, Error)]
+#[non_exhaustive]
+pub enum Error {
+    /// A graph could not be built.
+    #[error(transparent)]
+    Graph(#[from] GraphError),
+    /// A dimension has no value.
+    #[error(transparent)]
+    Dim(#[from] DimError),
+    /// A device refused something.
+    #[error(transparent)]
+    Device(#[from] trefoil_dsl::error::Error),
+    /// No way to compute an op on this device.
+    #[error("`{node}`: no candidate can compute it: {reasons}")]
+    NoCandidate {
+        /// The node.
+        node: String,
+        /// Every candidate with its reason.
+        reasons: String,
+    },
+    /// A candidate or an op that was named in the options and does not exist.
+    #[error("the options {what} `{name}`, but no node of the graph has such a candidate; there are: {known}")]
+    UnknownCandidate {
+        /// `force` or `forbid`.
+        what: &'static str,
+        /// The name.
+        name: String,
+        /// The names that there are.
+        known: String,
+    },
+    /// A candidate's steps do not fit its kernels or the graph.
+    #[error("`{node}`, candidate `{candidate}`: {reason}")]
+    Candidate {
+        /// The node.
+        node: String,
+        /// The candidate.
+        candidate: String,
+        /// What does not fit.
+        reason: String,
+    },
+    /// A generated kernel does not compile.
+    #[error("generated kernel `{kernel}`: {message}")]
+    Kernel {
+        /// The kernel.
+        kernel: String,
+        /// What the compiler said.
+        message: String,
+    },
+    /// A number that a kernel needs does not fit into its parameter.
+    #[error("`{step}`, parameter `{param}`: {value} does not fit into {bits}")]
+    Param {
+        /// The step.
+        step: String,
+        /// The parameter.
+        param: String,
+        /// The number.
+        value: i64,
+        /// What it should fit into.
+        bits: &'static str,
+    },
+    /// A view of another kind than strides.
+    #[error("`{node}`: a view without a layout even of contiguous elements")]
+    View {
+        /// The node.
+        node: String,
+    },
+    /// A tensor that must have a shape of numbers.
+    #[error("{what} `{name}` is {ty}: its extents must be numbers")]
+    Symbolic {
+        /// `param` or `constant`.
+        what: &'static str,
+        /// Its name.
+        name: String,
+        /// Its type.
+        ty: String,
+    },
+    /// A tensor is larger than the device allows.
+    #[error("tensor `{tensor}` takes {bytes} bytes; {device} allows {limit} in one {what}")]
+    TooLarge {
+        /// The tensor.
+        tensor: String,
+        /// Its size at the upper bounds of its symbols.
+        bytes: u64,
+        /// What the device allows.
+        limit: u64,
+        /// `allocation` or `binding`.
+        what: &'static str,
+        /// The device.
+        device: String,
+    },
+    /// A stage of the compiler left something that its checker refuses. It is a fault of this crate.
+    #[error("after `{stage}`: {defect}")]
+    Stage {
+        /// The stage.
+        stage: &'static str,
+        /// What is wrong.
+        defect: String,
+    },
+    /// A name that the graph or model does not have.
+    #[error("there is no {what} `{name}`; there are: {known}")]
+    Unknown {
+        /// `input`, `output` or `param`.
+        what: &'static str,
+        /// The name.
+        name: String,
+        /// The names that there are.
+        known: String,
+    },
+    /// Something that must be given and is not.
+    #[error("{what} `{name}` ({ty}) is not given")]
+    Missing {
+        /// `input` or `param`.
+        what: &'static str,
+        /// Its name.
+        name: String,
+        /// Its type.
+        ty: String,
+    },
+    /// Given twice.
+    #[error("{what} `{name}` is given twice")]
+    Twice {
+        /// `input`.
+        what: &'static str,
+        /// Its name.
+        name: String,
+    },
+    /// Elements of another type.
+    #[error("{what} `{name}`: elements of type {given} given, {expected} expected")]
+    ElementType {
+        /// `input`, `output` or `param`.
+        what: &'static str,
+        /// Its name.
+        name: String,
+        /// What was given.
+        given: String,
+        /// What is right.
+        expected: ElementType,
+    },
+    /// Another number of elements.
+    #[error("{what} `{name}`: {given} elements given, {expected} expected for {ty}")]
+    Length {
+        /// `input` or `param`.
+        what: &'static str,
+        /// Its name.
+        name: String,
+        /// How many were given.
+        given: u64,
+        /// How many are right.
+        expected: u64,
+        /// Its type.
+        ty: String,
+    },
+    /// Another shape.
+    #[error("param `{name}` is {given}, {expected} expected")]
+    Shape {
+        /// The param.
+        name: String,
+        /// What was given.
+        given: String,
+        /// What is right.
+        expected: String,
+    },
+    /// A file that cannot be used.
+    #[error("{path}: {reason}")]
+    File {
+        /// The file.
+        path: String,
+        /// What is wrong.
+        reason: String,
+    },
+    /// Another thread failed while it held the executable.
+    #[error("an earlier run of this executable was cut short by a panic")]
+    Poisoned,
+}
+
+/// Names in a list, for messages.
+pub(crate) fn names<'a>(names: impl IntoIterator<Item = &'a str>) -> String {
+    let all: Vec<_> = names.into_iter().collect();
+    if all.is_empty() { "none".to_owned() } else { all.join(", ") }
+}

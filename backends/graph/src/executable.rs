@@ -1,0 +1,398 @@
+//! Executables: graphs compiled for a device, to be run any number of times.
+
+use std::collections::BTreeMap;
+use std::sync::{Arc, Mutex};
+
+use trefoil_dsl::device::{Command, Device, Memory, MemoryRange, Recording, RunIo};
+
+use crate::compile::choose::{Decision, choose};
+use crate::compile::fuse::fuse;
+use crate::compile::legalise::legalise;
+use crate::compile::plan::{Buffer, Plan, plan};
+use crate::compile::program::{Origin, Program};
+use crate::compile::prove::prove;
+use crate::compile::record::{RunWords, commands, touches, trace};
+use crate::compile::schedule::{Reason, barriers};
+use crate::compile::steps::{Step, StepWork, steps};
+use crate::compile::{Options, checked};
+use crate::data::{Data, HostElement, to_f64};
+use crate::dim::{Dim, Extents};
+use crate::error::{Error, Result, names};
+use crate::explain::{ExplainedStep, ExplainedUse, Explanation};
+use crate::graph::{Graph, LeafKind};
+use crate::model::Model;
+use crate::op::HostTensor;
+use crate::types::{ElementType, TensorType};
+
+/// A graph compiled for a device. Everything is compiled, planned and recorded once; a run only fills in what it is given.
+#[derive(Debug)]
+pub struct Executable {
+    device: Device,
+    model: Model,
+    recording: Arc<dyn Recording>,
+    commands: Vec<Command>,
+    words: RunWords,
+    inputs: Vec<Slot>,
+    /// Inputs that no output needs: runs may give them.
+    unused: BTreeMap<String, TensorType>,
+    outputs: Vec<Slot>,
+    /// Params whose values may not be there yet.
+    params: Vec<(String, TensorType)>,
+    state: Mutex<RunState>,
+    parts: Parts,
+}
+
+/// What `explain` tells about.
+#[derive(Debug)]
+struct Parts {
+    program: Program,
+    plan: Plan,
+    steps: Vec<Step>,
+    barriers: Vec<Vec<Reason>>,
+    decisions: Vec<Decision>,
+}
+
+/// Where an input or output lies.
+#[derive(Clone, Debug)]
+struct Slot {
+    name: String,
+    ty: TensorType,
+    memory: Arc<dyn Memory>,
+    offset: u64,
+}
+
+#[derive(Debug, Default)]
+struct RunState {
+    /// The values of the symbols in the run words that the device has.
+    extents: Option<Extents>,
+    /// Whether every param was there once.
+    params_filled: bool,
+}
+
+/// What a run gives.
+#[derive(Clone, Debug, Default)]
+pub struct Outputs {
+    tensors: BTreeMap<String, Output>,
+}
+
+/// An output of a run.
+#[derive(Clone, Debug)]
+struct Output {
+    element: ElementType,
+    shape: Vec<usize>,
+    /// Aligned for every element type; the last word may be half used.
+    words: Vec<u32>,
+    bytes: usize,
+}
+
+impl Executable {
+    /// Compiles a graph.
+    ///
+    /// # Errors
+    /// An op has no candidate on the device, a tensor is too large for it, a param does not fit the model's, or a kernel does not compile.
+    pub fn compile(graph: &Graph, model: &Model, device: &Device, options: &Options) -> Result<Self> {
+        let properties = device.properties();
+        let limits = &properties.limits;
+        let mut program = legalise(graph)?;
+        let decisions = choose(graph, &mut program, properties, options)?;
+        let (groups, fills) = fuse(&program, options, limits.max_storage_buffers as usize)?;
+        let steps = steps(graph, &program, &groups, &fills, model.kernels(), properties)?;
+        let plan = plan(&program, &steps, limits, &properties.name)?;
+        let touched: Vec<_> = steps.iter().map(|step| touches(&program, &plan, step)).collect();
+        let barriers = barriers(&touched);
+
+        let (memory, params) = memory(&program, &plan, model, device)?;
+        let recorded = commands(device, &program, &plan, &memory, &steps, &barriers)?;
+        checked("record", || prove(graph, &trace(&program, &plan, &memory, &steps, &recorded.commands)?))?;
+        let recording = device.backend().record(&recorded.commands, recorded.words.len())?;
+
+        let slot = |name: &str, value: usize, offset: u64, ty: &TensorType| {
+            let place = plan.places[value]?;
+            let memory = memory.get(place.buffer)?.clone();
+            Some(Slot { name: name.to_owned(), ty: ty.clone(), memory, offset: place.offset + offset })
+        };
+        let mut inputs = Vec::new();
+        for (value, info) in program.values.iter().enumerate() {
+            if let (Origin::Input, Some(ty)) = (&info.origin, &info.ty) {
+                inputs.extend(slot(&info.name, value, 0, ty));
+            }
+        }
+        let mut outputs = Vec::new();
+        for (name, output) in &program.outputs {
+            let size = output.ty.element.bytes();
+            let offset = output.layout.offset.constant().and_then(|offset| u64::try_from(offset).ok()).unwrap_or(0);
+            outputs.extend(slot(name, output.value, offset * size, &output.ty));
+        }
+        let unused = graph
+            .leaves()
+            .iter()
+            .filter_map(|(name, tensor)| {
+                let node = &graph.nodes()[tensor.node as usize];
+                let leaf: &dyn std::any::Any = &*node.op;
+                let is_input =
+                    leaf.downcast_ref::<crate::graph::Leaf>().is_some_and(|leaf| leaf.kind == LeafKind::Input);
+                let used = inputs.iter().any(|slot| slot.name == *name);
+                (is_input && !used).then(|| (name.clone(), node.outputs[0].clone()))
+            })
+            .collect();
+        Ok(Self {
+            device: device.clone(),
+            model: model.clone(),
+            recording,
+            commands: recorded.commands,
+            words: recorded.words,
+            inputs,
+            unused,
+            outputs,
+            params,
+            state: Mutex::default(),
+            parts: Parts { program, plan, steps, barriers, decisions },
+        })
+    }
+
+    /// Runs the graph: every input by name, and the values of the symbols. It waits until the outputs are there.
+    ///
+    /// # Errors
+    /// An input is missing, unknown, given twice, of another element type or length; a symbol has no value; a param was never given; or the device failed.
+    pub fn run(&self, inputs: &[(&str, Data<'_>)], extents: &Extents) -> Result<Outputs> {
+        self.check_names(inputs)?;
+        let mut uploads = Vec::new();
+        for slot in &self.inputs {
+            let given = inputs.iter().find(|(name, _)| *name == slot.name);
+            let Some((_, data)) = given else {
+                return Err(Error::Missing { what: "input", name: slot.name.clone(), ty: slot.ty.to_string() });
+            };
+            check_data(&slot.name, &slot.ty, data, extents)?;
+            if !data.is_empty() {
+                uploads.push((slot.range(data.bytes.len()), &*data.bytes));
+            }
+        }
+        let mut outputs = Vec::new();
+        for slot in &self.outputs {
+            let shape: Vec<usize> = slot
+                .ty
+                .shape
+                .iter()
+                .map(|extent| Ok(usize::try_from(extent.eval(extents)?).unwrap_or(0)))
+                .collect::<Result<_>>()?;
+            let element = slot.ty.element;
+            let bytes = shape.iter().product::<usize>() * element.bytes() as usize;
+            outputs.push(Output { element, shape, words: vec![0; bytes.div_ceil(4)], bytes });
+        }
+        // One run at a time: all runs use the same memory.
+        let mut state = self.state.lock().map_err(|_| Error::Poisoned)?;
+        if !state.params_filled {
+            for (name, ty) in &self.params {
+                if !self.model.is_filled(&self.device, name)? {
+                    return Err(Error::Missing { what: "param", name: name.clone(), ty: ty.to_string() });
+                }
+            }
+            state.params_filled = true;
+        }
+        let words = match &state.extents {
+            Some(known) if known == extents => None,
+            _ => Some(self.words.fill(extents)?),
+        };
+        let downloads = self
+            .outputs
+            .iter()
+            .zip(&mut outputs)
+            .filter(|(_, output)| output.bytes > 0)
+            .map(|(slot, output)| {
+                let bytes = output.bytes;
+                (slot.range(bytes), &mut bytemuck::cast_slice_mut(&mut output.words)[..bytes])
+            })
+            .collect();
+        // If the run fails, nobody knows what the device has.
+        state.extents = None;
+        let run_words = words.as_deref().filter(|words| !words.is_empty());
+        self.device.backend().run(&*self.recording, RunIo { run_words, uploads, downloads })?;
+        state.extents = Some(extents.clone());
+        let tensors = self.outputs.iter().map(|slot| slot.name.clone()).zip(outputs).collect();
+        Ok(Outputs { tensors })
+    }
+
+    fn check_names(&self, inputs: &[(&str, Data<'_>)]) -> Result<()> {
+        for (index, (name, data)) in inputs.iter().enumerate() {
+            if inputs[..index].iter().any(|(other, _)| other == name) {
+                return Err(Error::Twice { what: "input", name: (*name).to_owned() });
+            }
+            if let Some(ty) = self.unused.get(*name) {
+                check_element("input", name, ty.element, data.element)?;
+            } else if !self.inputs.iter().any(|slot| slot.name == *name) {
+                let all = self.inputs.iter().map(|slot| slot.name.as_str());
+                let known = names(all.chain(self.unused.keys().map(String::as_str)));
+                return Err(Error::Unknown { what: "input", name: (*name).to_owned(), known });
+            }
+        }
+        Ok(())
+    }
+
+    /// The device.
+    pub fn device(&self) -> &Device {
+        &self.device
+    }
+
+    /// The commands of a run, for devices that time them one by one.
+    pub fn commands(&self) -> &[Command] {
+        &self.commands
+    }
+
+    /// What it does and why.
+    pub fn explain(&self) -> Explanation {
+        let Parts { program, plan, steps, barriers, decisions } = &self.parts;
+        let bytes = |value: usize| u64::try_from(program.values[value].bytes.bounds().1).unwrap_or(0);
+        let explained = steps.iter().zip(barriers).map(|(step, barrier)| ExplainedStep {
+            label: step.label.to_string(),
+            kernel: match &step.work {
+                StepWork::Kernel { kernel, .. } => kernel.name.to_string(),
+                StepWork::Host(host) => host.name.to_owned(),
+            },
+            story: step.story.clone(),
+            barrier: barrier.clone(),
+            uses: step
+                .uses
+                .iter()
+                .filter_map(|used| {
+                    let place = plan.places[used.value]?;
+                    Some(ExplainedUse {
+                        tensor: program.values[used.value].name.clone(),
+                        written: used.access.writes(),
+                        buffer: place.buffer,
+                        offset: place.offset,
+                        bytes: bytes(used.value),
+                    })
+                })
+                .collect(),
+        });
+        let activations = plan.buffers.iter().filter_map(|buffer| match buffer {
+            Buffer::Activations(bytes) => Some(*bytes),
+            Buffer::Param(_) | Buffer::Constant(_) => None,
+        });
+        let params = plan.buffers.iter().filter_map(|buffer| match buffer {
+            Buffer::Activations(_) => None,
+            Buffer::Param(value) | Buffer::Constant(value) => Some(bytes(*value)),
+        });
+        let fused_away =
+            plan.places.iter().zip(&program.values).filter(|(place, _)| place.is_none()).map(|(_, value)| &value.name);
+        Explanation {
+            device: self.device.properties().name.clone(),
+            steps: explained.collect(),
+            activations: activations.collect(),
+            params: params.sum(),
+            run_words: self.words.len(),
+            decisions: decisions.clone(),
+            fused_away: fused_away.cloned().collect(),
+        }
+    }
+}
+
+impl Slot {
+    fn range(&self, bytes: usize) -> MemoryRange {
+        MemoryRange { memory: self.memory.clone(), offset: self.offset, bytes: bytes as u64 }
+    }
+}
+
+/// The memory of a plan, and the params in it.
+type Memories = (Vec<Arc<dyn Memory>>, Vec<(String, TensorType)>);
+
+fn memory(program: &Program, plan: &Plan, model: &Model, device: &Device) -> Result<Memories> {
+    let (mut memory, mut params) = (Vec::new(), Vec::new());
+    for buffer in &plan.buffers {
+        memory.push(match buffer {
+            Buffer::Activations(bytes) => device.backend().allocate(*bytes, "activations")?,
+            Buffer::Param(value) => {
+                let info = &program.values[*value];
+                let ty = info.ty.clone().unwrap_or(TensorType { element: ElementType::U32, shape: Vec::new() });
+                let (memory, _) = model.on_device(device, &info.name, &ty)?;
+                params.push((info.name.clone(), ty));
+                memory
+            }
+            Buffer::Constant(value) => {
+                let info = &program.values[*value];
+                let bytes: &[u8] = match &info.origin {
+                    Origin::Constant(bytes) => bytes,
+                    Origin::Input | Origin::Param | Origin::Computed => &[],
+                };
+                let memory = device.backend().allocate(bytes.len() as u64, &info.name)?;
+                let range = MemoryRange { memory: memory.clone(), offset: 0, bytes: bytes.len() as u64 };
+                if !bytes.is_empty() {
+                    device.backend().write(&range, bytes)?;
+                }
+                memory
+            }
+        });
+    }
+    Ok((memory, params))
+}
+
+fn check_element(what: &'static str, name: &str, expected: ElementType, given: ElementType) -> Result<()> {
+    if expected == given {
+        return Ok(());
+    }
+    Err(Error::ElementType { what, name: name.to_owned(), given: given.to_string(), expected })
+}
+
+fn check_data(name: &str, ty: &TensorType, data: &Data<'_>, extents: &Extents) -> Result<()> {
+    check_element("input", name, ty.element, data.element)?;
+    let expected = u64::try_from(ty.elements().eval(extents)?).unwrap_or(0);
+    if data.len() == expected {
+        return Ok(());
+    }
+    let values: Vec<_> = ty.shape.iter().map(|extent: &Dim| extent.eval(extents)).collect::<Result<_, _>>()?;
+    Err(Error::Length {
+        what: "input",
+        name: name.to_owned(),
+        given: data.len(),
+        expected,
+        ty: format!("{ty}, here {values:?}"),
+    })
+}
+
+impl Outputs {
+    fn find(&self, name: &str) -> Result<&Output> {
+        self.tensors.get(name).ok_or_else(|| Error::Unknown {
+            what: "output",
+            name: name.to_owned(),
+            known: names(self.tensors.keys().map(String::as_str)),
+        })
+    }
+
+    /// The elements of an output.
+    ///
+    /// # Errors
+    /// There is no such output, or its elements are of another type.
+    pub fn get<T: HostElement>(&self, name: &str) -> Result<&[T]> {
+        let output = self.find(name)?;
+        check_element("output", name, output.element, T::ELEMENT)?;
+        Ok(bytemuck::cast_slice(&bytemuck::cast_slice::<u32, u8>(&output.words)[..output.bytes]))
+    }
+
+    /// The elements of an output of bools.
+    ///
+    /// # Errors
+    /// There is no such output, or its elements are of another type.
+    pub fn get_bools(&self, name: &str) -> Result<Vec<bool>> {
+        let output = self.find(name)?;
+        check_element("output", name, output.element, ElementType::Bool)?;
+        Ok(output.words.iter().map(|word| *word != 0).collect())
+    }
+
+    /// An output as a host tensor, whatever its elements.
+    ///
+    /// # Errors
+    /// There is no such output.
+    pub fn host(&self, name: &str) -> Result<HostTensor> {
+        let output = self.find(name)?;
+        let bytes = &bytemuck::cast_slice::<u32, u8>(&output.words)[..output.bytes];
+        Ok(HostTensor { shape: output.shape.clone(), values: to_f64(output.element, bytes) })
+    }
+
+    /// The extents of an output in this run.
+    ///
+    /// # Errors
+    /// There is no such output.
+    pub fn shape(&self, name: &str) -> Result<&[usize]> {
+        Ok(&self.find(name)?.shape)
+    }
+}

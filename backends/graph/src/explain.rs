@@ -1,0 +1,104 @@
+//! What an executable does, for people.
+
+use std::fmt;
+
+use crate::compile::choose::Decision;
+use crate::compile::schedule::Reason;
+
+/// What an executable does: its steps, memory, barriers and why, candidates and why not the others.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Explanation {
+    /// The device.
+    pub device: String,
+    /// The steps, in order.
+    pub steps: Vec<ExplainedStep>,
+    /// Bytes of each buffer of activations.
+    pub activations: Vec<u64>,
+    /// Bytes of the params and constants that it reads.
+    pub params: u64,
+    /// Bytes of the run words.
+    pub run_words: usize,
+    /// The candidates of ops with kernels.
+    pub decisions: Vec<Decision>,
+    /// Values that exist in no memory, because one kernel makes and reads them.
+    pub fused_away: Vec<String>,
+}
+
+/// A step.
+#[derive(Clone, Debug, PartialEq)]
+pub struct ExplainedStep {
+    /// Its label.
+    pub label: String,
+    /// The kernel, or the function of the host.
+    pub kernel: String,
+    /// What it is.
+    pub story: String,
+    /// Why a barrier stands before it; none does if this is empty.
+    pub barrier: Vec<Reason>,
+    /// What it reads and writes.
+    pub uses: Vec<ExplainedUse>,
+}
+
+/// A value that a step binds.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct ExplainedUse {
+    /// The value.
+    pub tensor: String,
+    /// Whether the step may change it.
+    pub written: bool,
+    /// The buffer.
+    pub buffer: usize,
+    /// The first byte.
+    pub offset: u64,
+    /// Its bytes at the upper bounds of the symbols.
+    pub bytes: u64,
+}
+
+impl Explanation {
+    /// How many barriers there are.
+    pub fn barriers(&self) -> usize {
+        self.steps.iter().filter(|step| !step.barrier.is_empty()).count()
+    }
+}
+
+impl fmt::Display for Explanation {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        writeln!(
+            f,
+            "{}: {} steps, {} barriers, {} bytes of activations in {} buffers, {} bytes of params, {} bytes of run words",
+            self.device,
+            self.steps.len(),
+            self.barriers(),
+            self.activations.iter().sum::<u64>(),
+            self.activations.len(),
+            self.params,
+            self.run_words
+        )?;
+        for (index, step) in self.steps.iter().enumerate() {
+            for (position, reason) in step.barrier.iter().enumerate() {
+                writeln!(f, "    {} {reason}", if position == 0 { "-- barrier:" } else { "           and" })?;
+            }
+            writeln!(f, "{index:4} {}: {} ({})", step.label, step.kernel, step.story)?;
+            for used in &step.uses {
+                let arrow = if used.written { "->" } else { "<-" };
+                let ExplainedUse { tensor, buffer, offset, bytes, .. } = used;
+                writeln!(f, "       {arrow} {tensor}: {bytes} bytes at {offset} of buffer {buffer}")?;
+            }
+        }
+        for decision in &self.decisions {
+            let Decision { node, candidate, cost, copied, .. } = decision;
+            write!(f, "{node}: {candidate}, about {cost:.1} us")?;
+            if !copied.is_empty() {
+                write!(f, ", inputs {copied:?} copied")?;
+            }
+            writeln!(f)?;
+            for (name, reason) in &decision.others {
+                writeln!(f, "    not {name}: {reason}")?;
+            }
+        }
+        if !self.fused_away.is_empty() {
+            writeln!(f, "in no memory: {}", self.fused_away.join(", "))?;
+        }
+        Ok(())
+    }
+}

@@ -1,0 +1,277 @@
+//! Models: params held once, shared by every executable and thread.
+//!
+//! A [`Model`] is a handle; clones are the same model. Its params come from safetensors files, which are mapped and never read as a whole, or from
+//! slices. The first executable on a device that reads a param makes the device's copy, which all others share. Params may be set
+//! before or after compiling.
+
+use std::collections::BTreeMap;
+use std::fs::File;
+use std::ops::Range;
+use std::path::Path;
+use std::sync::{Arc, Mutex, MutexGuard};
+
+use memmap2::Mmap;
+use safetensors::{Dtype, SafeTensors};
+use trefoil_dsl::device::{Device, Memory, MemoryRange};
+
+use crate::compile::cache::KernelCache;
+use crate::data::{Data, to_f64};
+use crate::error::{Error, Result, names};
+use crate::op::HostTensor;
+use crate::types::{ElementType, TensorType};
+
+/// Params by name, and what executables share beside them.
+#[derive(Clone, Debug, Default)]
+pub struct Model {
+    shared: Arc<Shared>,
+}
+
+#[derive(Debug, Default)]
+struct Shared {
+    state: Mutex<State>,
+    kernels: KernelCache,
+}
+
+#[derive(Debug, Default)]
+struct State {
+    params: BTreeMap<String, Param>,
+    /// By device and param.
+    copies: BTreeMap<(u64, String), DeviceCopy>,
+}
+
+#[derive(Clone, Debug)]
+struct Param {
+    /// An element type, or the name of one that graphs do not know.
+    element: Result<ElementType, String>,
+    shape: Vec<usize>,
+    bytes: Bytes,
+}
+
+#[derive(Clone, Debug)]
+enum Bytes {
+    Mapped(Arc<Mmap>, Range<usize>),
+    Owned(Arc<[u8]>),
+}
+
+#[derive(Clone, Debug)]
+struct DeviceCopy {
+    device: Device,
+    memory: Arc<dyn Memory>,
+    ty: TensorType,
+    filled: bool,
+}
+
+impl Bytes {
+    fn as_slice(&self) -> &[u8] {
+        match self {
+            // Ranges were checked against the file when it was opened.
+            Self::Mapped(map, range) => map.get(range.clone()).unwrap_or(&[]),
+            Self::Owned(bytes) => bytes,
+        }
+    }
+}
+
+impl Param {
+    fn describe(&self) -> String {
+        let element = match &self.element {
+            Ok(element) => element.name(),
+            Err(name) => name,
+        };
+        format!("{element}{:?}", self.shape)
+    }
+
+    /// Checks that this is what a graph declares.
+    fn check(&self, name: &str, ty: &TensorType) -> Result<()> {
+        if self.element.as_ref() != Ok(&ty.element) {
+            return Err(Error::ElementType {
+                what: "param",
+                name: name.to_owned(),
+                given: self.element.as_ref().map_or_else(Clone::clone, |element| element.to_string()),
+                expected: ty.element,
+            });
+        }
+        let same = self.shape.len() == ty.rank()
+            && self
+                .shape
+                .iter()
+                .zip(&ty.shape)
+                .all(|(given, expected)| i64::try_from(*given).is_ok_and(|n| expected.is(n)));
+        if same {
+            return Ok(());
+        }
+        Err(Error::Shape { name: name.to_owned(), given: self.describe(), expected: ty.to_string() })
+    }
+}
+
+/// Maps a file into memory.
+fn map(path: &Path) -> std::io::Result<Mmap> {
+    let file = File::open(path)?;
+    // SAFETY: the map is read-only. Rust cannot keep another program from changing the file meanwhile; then the params are what the file says, which is
+    // the same as if it had been read later, since bytes of any value are valid elements.
+    unsafe { Mmap::map(&file) }
+}
+
+fn element_type(dtype: Dtype) -> Result<ElementType, String> {
+    match dtype {
+        Dtype::F32 => Ok(ElementType::F32),
+        Dtype::F16 => Ok(ElementType::F16),
+        Dtype::I32 => Ok(ElementType::I32),
+        Dtype::U32 => Ok(ElementType::U32),
+        other => Err(format!("{other:?}").to_lowercase()),
+    }
+}
+
+impl Model {
+    /// A model without params.
+    pub fn new() -> Self {
+        Self::default()
+    }
+
+    /// A model of the params of one or more safetensors files. The files are mapped: nothing is read until a device wants it.
+    ///
+    /// # Errors
+    /// A file cannot be opened, is truncated, or is not safetensors; or a name stands in two files.
+    pub fn from_safetensors<P: AsRef<Path>>(paths: &[P]) -> Result<Self> {
+        let model = Self::new();
+        for path in paths {
+            model.add_safetensors(path.as_ref())?;
+        }
+        Ok(model)
+    }
+
+    fn add_safetensors(&self, path: &Path) -> Result<()> {
+        let wrong = |reason: String| Error::File { path: path.display().to_string(), reason };
+        let map = Arc::new(map(path).map_err(|error| wrong(error.to_string()))?);
+        let (header, metadata) = SafeTensors::read_metadata(&map).map_err(|error| wrong(error.to_string()))?;
+        let data = header + size_of::<u64>();
+        let mut state = self.lock()?;
+        for (name, info) in metadata.tensors() {
+            let range = data + info.data_offsets.0..data + info.data_offsets.1;
+            if range.end > map.len() {
+                return Err(wrong(format!(
+                    "tensor `{name}` ends at byte {}, but the file has {}: it is truncated",
+                    range.end,
+                    map.len()
+                )));
+            }
+            let bytes = Bytes::Mapped(map.clone(), range);
+            let param = Param { element: element_type(info.dtype), shape: info.shape.clone(), bytes };
+            if state.params.insert(name.clone(), param).is_some() {
+                return Err(wrong(format!("tensor `{name}` is in another file too")));
+            }
+        }
+        Ok(())
+    }
+
+    /// Gives a param, or gives it anew: then devices that hold it get the new values before their next run.
+    ///
+    /// # Errors
+    /// The number of values is not what the shape takes; a graph that was compiled declares the param otherwise; or a device failed.
+    pub fn set<'a>(&self, name: &str, shape: &[usize], values: impl Into<Data<'a>>) -> Result<()> {
+        let data = values.into();
+        let expected = shape.iter().try_fold(1u64, |product, extent| product.checked_mul(*extent as u64));
+        let param =
+            Param { element: Ok(data.element), shape: shape.to_vec(), bytes: Bytes::Owned(data.bytes[..].into()) };
+        if expected != Some(data.len()) {
+            return Err(Error::Length {
+                what: "param",
+                name: name.to_owned(),
+                given: data.len(),
+                expected: expected.unwrap_or(u64::MAX),
+                ty: param.describe(),
+            });
+        }
+        let mut state = self.lock()?;
+        for ((_, known), copy) in &mut state.copies {
+            if known == name {
+                param.check(name, &copy.ty)?;
+                fill(copy, &param)?;
+            }
+        }
+        state.params.insert(name.to_owned(), param);
+        Ok(())
+    }
+
+    /// The names of its params, with types and shapes as text.
+    ///
+    /// # Errors
+    /// Another thread panicked while it changed the model.
+    pub fn params(&self) -> Result<Vec<(String, String)>> {
+        let state = self.lock()?;
+        Ok(state.params.iter().map(|(name, param)| (name.clone(), param.describe())).collect())
+    }
+
+    /// The values of a param, for references.
+    ///
+    /// # Errors
+    /// There is no such param, or graphs do not know its element type.
+    pub fn values(&self, name: &str) -> Result<HostTensor> {
+        let state = self.lock()?;
+        let Some(param) = state.params.get(name) else {
+            let known = names(state.params.keys().map(String::as_str));
+            return Err(Error::Unknown { what: "param", name: name.to_owned(), known });
+        };
+        match &param.element {
+            Ok(element) => {
+                Ok(HostTensor { shape: param.shape.clone(), values: to_f64(*element, param.bytes.as_slice()) })
+            }
+            Err(given) => Err(Error::ElementType {
+                what: "param",
+                name: name.to_owned(),
+                given: given.clone(),
+                expected: ElementType::F32,
+            }),
+        }
+    }
+
+    /// The device's copy of a param, made if it is the first, and whether its values are there.
+    pub(crate) fn on_device(&self, device: &Device, name: &str, ty: &TensorType) -> Result<(Arc<dyn Memory>, bool)> {
+        let Some(bytes) = ty.bytes().constant().and_then(|bytes| u64::try_from(bytes).ok()) else {
+            return Err(Error::Symbolic { what: "param", name: name.to_owned(), ty: ty.to_string() });
+        };
+        let mut state = self.lock()?;
+        let param = state.params.get(name).cloned();
+        if let Some(param) = &param {
+            param.check(name, ty)?;
+        }
+        let key = (device.id(), name.to_owned());
+        if let Some(copy) = state.copies.get(&key) {
+            if copy.ty != *ty {
+                let (given, expected) = (ty.to_string(), copy.ty.to_string());
+                return Err(Error::Shape { name: name.to_owned(), given, expected });
+            }
+            return Ok((copy.memory.clone(), copy.filled));
+        }
+        let memory = device.backend().allocate(bytes, name)?;
+        let mut copy = DeviceCopy { device: device.clone(), memory, ty: ty.clone(), filled: false };
+        if let Some(param) = &param {
+            fill(&mut copy, param)?;
+        }
+        let answer = (copy.memory.clone(), copy.filled);
+        state.copies.insert(key, copy);
+        Ok(answer)
+    }
+
+    /// Whether a param's values are on a device.
+    pub(crate) fn is_filled(&self, device: &Device, name: &str) -> Result<bool> {
+        let state = self.lock()?;
+        Ok(state.copies.get(&(device.id(), name.to_owned())).is_some_and(|copy| copy.filled))
+    }
+
+    /// Kernels that graphs generated, by structure.
+    pub fn kernels(&self) -> &KernelCache {
+        &self.shared.kernels
+    }
+
+    fn lock(&self) -> Result<MutexGuard<'_, State>> {
+        self.shared.state.lock().map_err(|_| Error::Poisoned)
+    }
+}
+
+fn fill(copy: &mut DeviceCopy, param: &Param) -> Result<()> {
+    let data = param.bytes.as_slice();
+    let range = MemoryRange { memory: copy.memory.clone(), offset: 0, bytes: data.len() as u64 };
+    copy.device.backend().write(&range, data)?;
+    copy.filled = true;
+    Ok(())
+}
