@@ -35,6 +35,13 @@ impl Errors {
             .collect()
     }
 
+    /// Adds the mistakes of another list.
+    pub(super) fn extend(&mut self, other: Self) {
+        for error in other.0 {
+            self.add((error.first, error.last), error.message);
+        }
+    }
+
     /// Adds a mistake, unless the same one is there.
     pub(super) fn add(&mut self, (first, last): (Span, Span), message: impl Into<String>) {
         let message = message.into();

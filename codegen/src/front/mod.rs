@@ -3,17 +3,43 @@
 //! It infers types by itself, because a macro cannot ask rustc: unsuffixed literals and untyped `let`s are unification variables, and
 //! what stays open becomes `f32` or `i32`, as rustc has it. Two type checkers that must agree are kept honest by [`Output::checked`]: the
 //! author's body as ordinary Rust, with the inferred types written out, which rustc checks and nobody calls.
+//!
+//! The way of a body: syntax → (`expressions`, `statements`, `calls`, `methods`, `operators`, `places`) → `tree`, resolved, with types
+//! that may be open → (`build`, `effects`, `matches`, `fold`) → IR. A function that is called is made in the second step, once for each
+//! set of types, constants and variables behind its slices.
 
+mod attributes;
+mod build;
 mod bundle;
+mod calls;
+mod checked;
+mod effects;
 mod errors;
+mod expressions;
+mod fold;
+mod functions;
+mod infer;
 mod intrinsics;
+mod items;
+mod kernel;
+mod matches;
+mod methods;
 mod named;
+mod operators;
+mod places;
+mod scope;
+mod session;
+mod signature;
+mod source;
+mod statements;
+mod tree;
 
 use proc_macro2::TokenStream;
 
 pub use bundle::{Bundle, Bundles, Names, path_name};
 pub use errors::{Error, Errors, SpanTable};
 pub use named::{Named, items_named};
+pub use source::{library, parse_source};
 
 use crate::ir;
 
@@ -103,8 +129,7 @@ pub struct ItemInput {
 /// # Errors
 /// Every mistake that was found. A bundle that is marked `failed` gives none of its own.
 pub fn check_item(input: ItemInput) -> Result<TokenStream, Errors> {
-    let _ = input;
-    Err(Errors::default())
+    kernel::check_item(input)
 }
 
 /// The kernel as generic IR.
@@ -112,6 +137,5 @@ pub fn check_item(input: ItemInput) -> Result<TokenStream, Errors> {
 /// # Errors
 /// Every mistake that was found.
 pub fn parse(input: Input) -> Result<Output, Errors> {
-    let _ = input;
-    Err(Errors::default())
+    kernel::parse(input)
 }

@@ -1,0 +1,281 @@
+//! What stands inside of `#[kernel(..)]`: `workgroup`, `instances`, `targets`, `requires`.
+
+use proc_macro2::TokenStream;
+use syn::parse::{Parse, ParseStream, Parser};
+use syn::punctuated::Punctuated;
+
+use super::infer::{Length, Ty};
+use super::items;
+use super::session::{Scope, Session};
+use crate::ir::{Bound, GenericKind, GenericValue, Instance, Literal, Scalar, Size};
+use crate::target::{Feature, Features, Target};
+
+/// One `name(..)`.
+struct Part {
+    name: syn::Ident,
+    content: TokenStream,
+}
+
+impl Parse for Part {
+    fn parse(input: ParseStream<'_>) -> syn::Result<Self> {
+        let name: syn::Ident = input.parse()?;
+        let content;
+        syn::parenthesized!(content in input);
+        Ok(Self { name, content: content.parse()? })
+    }
+}
+
+/// `T = [f32, f16]`
+struct Values {
+    name: syn::Ident,
+    values: Punctuated<syn::Expr, syn::Token![,]>,
+}
+
+impl Parse for Values {
+    fn parse(input: ParseStream<'_>) -> syn::Result<Self> {
+        let name = input.parse()?;
+        input.parse::<syn::Token![=]>()?;
+        let content;
+        syn::bracketed!(content in input);
+        Ok(Self { name, values: Punctuated::parse_terminated(&content)? })
+    }
+}
+
+impl Session {
+    /// Reads the attribute into the module, whose generics are set. Gives the instances.
+    pub(super) fn attribute(&mut self, attribute: TokenStream, scope: &Scope, item: &syn::ItemFn) -> Vec<Instance> {
+        let parts = match Punctuated::<Part, syn::Token![,]>::parse_terminated.parse2(attribute) {
+            Ok(parts) => parts,
+            Err(error) => {
+                self.error_of(&error, "write `#[kernel(workgroup(256))]`, and if need be `instances(..)`, `targets(..)` and `requires(..)` after it");
+                return Vec::new();
+            }
+        };
+        let mut seen: Vec<String> = Vec::new();
+        let mut instances = None;
+        self.module.targets = Target::ALL.to_vec();
+        for part in parts {
+            let name = part.name.to_string();
+            if seen.contains(&name) {
+                self.error(&part.name, format!("`{name}(..)` is given twice"));
+                continue;
+            }
+            match name.as_str() {
+                "workgroup" => self.workgroup(&part, scope),
+                "instances" => instances = Some(self.instances(&part)),
+                "targets" => self.targets(&part),
+                "requires" => self.requires(&part),
+                _ => self.error(
+                    &part.name,
+                    format!(
+                        "`{name}` is unknown: a kernel has workgroup(..), instances(..), targets(..) and requires(..)"
+                    ),
+                ),
+            }
+            seen.push(name);
+        }
+        if !seen.iter().any(|name| name == "workgroup") {
+            self.error(
+                &item.sig.ident,
+                "the size of a workgroup is missing: `#[kernel(workgroup(256))]`, or up to three sizes",
+            );
+        }
+        if self.module.generics.is_empty() {
+            return vec![Instance::default()];
+        }
+        match instances {
+            Some(instances) => instances,
+            None => {
+                let names: Vec<String> = self
+                    .module
+                    .generics
+                    .iter()
+                    .map(|generic| match generic.kind {
+                        GenericKind::Type(_) => format!("{} = [f32]", generic.name),
+                        GenericKind::Const(_) => format!("{} = [16]", generic.name),
+                    })
+                    .collect();
+                self.error(
+                    &item.sig.generics,
+                    format!("the values of the generics are missing: `instances({})`", names.join(", ")),
+                );
+                Vec::new()
+            }
+        }
+    }
+
+    fn error_of(&mut self, error: &syn::Error, advice: &str) {
+        let span = error.span();
+        self.errors.add((span, span), format!("{error}: {advice}"));
+    }
+
+    fn list<T: Parse>(&mut self, part: &Part, advice: &str) -> Vec<T> {
+        match Punctuated::<T, syn::Token![,]>::parse_terminated.parse2(part.content.clone()) {
+            Ok(list) => {
+                if list.is_empty() {
+                    self.error(&part.name, advice);
+                }
+                list.into_iter().collect()
+            }
+            Err(error) => {
+                self.error_of(&error, advice);
+                Vec::new()
+            }
+        }
+    }
+
+    fn workgroup(&mut self, part: &Part, scope: &Scope) {
+        let sizes: Vec<syn::Expr> =
+            self.list(part, "the size of a workgroup is one to three sizes: `workgroup(16, 16)`");
+        if sizes.len() > 3 {
+            self.error(&sizes[3], "a workgroup has three axes");
+        }
+        let mut result = Vec::new();
+        for size in sizes.iter().take(3) {
+            if let Some(Length::Known(value)) = self.size(size, scope) {
+                if value.literal() == Some(0) {
+                    self.error(size, "a workgroup has at least one invocation");
+                }
+                result.push(value);
+            }
+        }
+        result.resize(3, Size::Literal(1));
+        self.module.workgroup_size = result;
+    }
+
+    fn targets(&mut self, part: &Part) {
+        let names: Vec<syn::Ident> = self.list(part, "targets are wgsl, spirv, cuda and cpu: `targets(wgsl, cpu)`");
+        let mut targets = Vec::new();
+        for name in names {
+            match Target::from_name(&name.to_string()) {
+                Some(target) if targets.contains(&target) => self.error(&name, "this target is listed twice"),
+                Some(target) => targets.push(target),
+                None => self.error(&name, format!("`{name}` is no target: there are wgsl, spirv, cuda and cpu")),
+            }
+        }
+        // The order of people's lists is that of the targets everywhere.
+        self.module.targets = Target::ALL.into_iter().filter(|target| targets.contains(target)).collect();
+    }
+
+    fn requires(&mut self, part: &Part) {
+        let known: Vec<&str> = Feature::ALL.into_iter().map(Feature::variant_name).collect();
+        let advice = format!("features are {}: `requires(Subgroups)`", known.join(", "));
+        let names: Vec<syn::Path> = self.list(part, &advice);
+        let mut features = Vec::new();
+        for path in names {
+            let name = path.segments.last().map(|segment| segment.ident.to_string()).unwrap_or_default();
+            match Feature::from_variant_name(&name) {
+                Some(feature) => features.push(feature),
+                None => self.error(&path, format!("`{name}` is no feature: {advice}")),
+            }
+        }
+        self.module.requires = Features::of(&features);
+    }
+
+    /// Every combination of the values, the first generic's changing slowest.
+    fn instances(&mut self, part: &Part) -> Vec<Instance> {
+        let lists: Vec<Values> =
+            self.list(part, "instances list the values of each generic: `instances(T = [f32, f16], N = [16, 32])`");
+        let generics = self.module.generics.clone();
+        for list in &lists {
+            if !generics.iter().any(|generic| list.name == generic.name) {
+                self.error(&list.name, format!("the kernel has no generic parameter `{}`", list.name));
+            }
+        }
+        let mut combinations = vec![Vec::new()];
+        for generic in &generics {
+            let mut of_generic = lists.iter().filter(|list| list.name == generic.name);
+            let Some(list) = of_generic.next() else {
+                self.error(&part.name, format!("the values of `{}` are missing", generic.name));
+                return Vec::new();
+            };
+            if let Some(again) = of_generic.next() {
+                self.error(&again.name, format!("the values of `{}` are given twice", generic.name));
+            }
+            if list.values.is_empty() {
+                self.error(&list.name, format!("`{}` has no values", generic.name));
+            }
+            let mut values: Vec<GenericValue> = Vec::new();
+            for value in &list.values {
+                match self.instance_value(value, generic.kind) {
+                    Some(value) if values.contains(&value) => {
+                        self.error(&list.name, format!("`{}` has a value twice", generic.name));
+                    }
+                    Some(value) => values.push(value),
+                    None => {}
+                }
+            }
+            combinations = combinations
+                .into_iter()
+                .flat_map(|before: Vec<GenericValue>| {
+                    values.iter().map(move |value| {
+                        let mut all = before.clone();
+                        all.push(*value);
+                        all
+                    })
+                })
+                .collect();
+        }
+        combinations.into_iter().map(|values| Instance { values }).collect()
+    }
+
+    fn instance_value(&mut self, value: &syn::Expr, kind: GenericKind) -> Option<GenericValue> {
+        match kind {
+            GenericKind::Type(bound) => {
+                let scalar = match value {
+                    syn::Expr::Path(path) => {
+                        path.path.segments.last().and_then(|last| items::scalar(&last.ident.to_string()))
+                    }
+                    _ => None,
+                };
+                let known = match bound {
+                    Bound::Element => "f32, i32, u32 and f16",
+                    Bound::Float => "f32 and f16",
+                    Bound::Number => "f32, i32 and u32",
+                };
+                match scalar {
+                    Some(scalar)
+                        if self.satisfies(&Ty::Scalar(scalar), bound)
+                            && !matches!(scalar, Scalar::Bool | Scalar::Index) =>
+                    {
+                        Some(GenericValue::Type(scalar))
+                    }
+                    _ => {
+                        self.error(value, format!("a `{bound:?}` is one of {known}"));
+                        None
+                    }
+                }
+            }
+            GenericKind::Const(scalar) => {
+                let (negative, literal) = match value {
+                    syn::Expr::Unary(syn::ExprUnary { op: syn::UnOp::Neg(_), expr, .. }) => (true, &**expr),
+                    other => (false, other),
+                };
+                let literal = match literal {
+                    syn::Expr::Lit(literal) => &literal.lit,
+                    _ => {
+                        self.error(value, "the values of a const parameter are literals");
+                        return None;
+                    }
+                };
+                let number = match literal {
+                    syn::Lit::Int(number) => {
+                        number.base10_parse::<i64>().ok().map(|number| if negative { -number } else { number })
+                    }
+                    _ => None,
+                };
+                let constant = match (scalar, literal, number) {
+                    (Scalar::Bool, syn::Lit::Bool(value), _) => Some(Literal::Bool(value.value)),
+                    (Scalar::I32, _, Some(number)) => i32::try_from(number).ok().map(Literal::I32),
+                    (Scalar::U32, _, Some(number)) => u32::try_from(number).ok().map(Literal::U32),
+                    (Scalar::Index, _, Some(number)) => u32::try_from(number).ok().map(Literal::Index),
+                    _ => None,
+                };
+                if constant.is_none() {
+                    self.error(value, format!("this is no {} of 32 bits", scalar.rust_name()));
+                }
+                constant.map(GenericValue::Const)
+            }
+        }
+    }
+}

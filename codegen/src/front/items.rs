@@ -1,0 +1,408 @@
+//! Types, sizes and constants as they are written: paths resolved to `#[device]` items, structs and enums made once.
+
+use std::rc::Rc;
+
+use quote::ToTokens;
+
+use super::bundle::Bundle;
+use super::infer::{Length, Ty, size_binary};
+use super::intrinsics;
+use super::session::{GenericArgument, Scope, Session, unique};
+use crate::ir::{Enum, Handle, Scalar, Size, SizeOperator, Struct};
+
+/// An item that a path in a type or a literal means.
+pub(super) enum Item {
+    Struct(Handle<Struct>),
+    Enum(Handle<Enum>),
+    /// Something wrong, which was reported here or where it is defined.
+    Failed,
+}
+
+impl Session {
+    /// The type that is written; what is wrong is reported.
+    pub(super) fn resolve_type(&mut self, ty: &syn::Type, scope: &Scope) -> Ty {
+        match ty {
+            syn::Type::Group(group) => self.resolve_type(&group.elem, scope),
+            syn::Type::Paren(paren) => self.resolve_type(&paren.elem, scope),
+            syn::Type::Array(array) => {
+                let element = self.resolve_type(&array.elem, scope);
+                match self.size(&array.len, scope) {
+                    Some(length) => Ty::Array(Box::new(element), length),
+                    None => Ty::Error,
+                }
+            }
+            syn::Type::Tuple(tuple) if tuple.elems.is_empty() => Ty::Unit,
+            syn::Type::Path(path) if path.qself.is_none() => self.resolve_type_path(&path.path, scope),
+            syn::Type::Reference(_) => {
+                self.error(ty, "a reference cannot be a value here: slices and `&mut` are for parameters of kernels and #[device] functions");
+                Ty::Error
+            }
+            syn::Type::Slice(_) => {
+                self.error(ty, "a slice is used by reference: write `&[T]` or `&mut [T]` as the type of a parameter");
+                Ty::Error
+            }
+            syn::Type::Tuple(_) => {
+                self.error(
+                    ty,
+                    "tuples are not part of the kernel language: use a #[device] struct, a vector or an array",
+                );
+                Ty::Error
+            }
+            _ => {
+                self.error(ty, "this type is not part of the kernel language, which has bool, i32, u32, usize, f32, f16, Vec2 to Vec4, arrays, and #[device] structs and enums");
+                Ty::Error
+            }
+        }
+    }
+
+    /// The type that a path means.
+    pub(super) fn resolve_type_path(&mut self, path: &syn::Path, scope: &Scope) -> Ty {
+        let Some(last) = path.segments.last() else {
+            return Ty::Error;
+        };
+        let name = last.ident.to_string();
+        let single = path.segments.len() == 1;
+        if single {
+            match scope.generics.get(&name) {
+                Some(GenericArgument::Type(ty)) => return ty.clone(),
+                Some(GenericArgument::Const(..)) => {
+                    self.error(path, format!("`{name}` is a constant, not a type"));
+                    return Ty::Error;
+                }
+                None => {}
+            }
+        }
+        if self.bundle(scope, path).is_some() {
+            return match self.resolve_item(path, scope) {
+                Item::Struct(handle) => Ty::Struct(handle),
+                Item::Enum(handle) => Ty::Enum(handle),
+                Item::Failed => Ty::Error,
+            };
+        }
+        if single || intrinsics::is_ours(path) {
+            if let Some(scalar) = scalar(&name) {
+                self.no_arguments(last);
+                return Ty::Scalar(scalar);
+            }
+            if let Some(lanes) = lanes(&name) {
+                return match self.vector_scalar(last, scope) {
+                    Some(Some(scalar)) => Ty::vector(lanes, scalar),
+                    Some(None) => {
+                        self.error(path, format!("write the type of its lanes: `{name}<f32>`"));
+                        Ty::Error
+                    }
+                    None => Ty::Error,
+                };
+            }
+        }
+        let message = match name.as_str() {
+            "Atomic" => {
+                "atomics stand in slices alone: `&[Atomic<u32>]`, or `workgroup_array::<Atomic<u32>>(n)`".to_owned()
+            }
+            "View" => "a view is used by reference, as a parameter: `&View<f32, 2>`".to_owned(),
+            "WorkgroupArray" => {
+                "a workgroup array is a variable, not a value: pass it on as `&[T]` or `&mut [T]`".to_owned()
+            }
+            _ if intrinsics::later(&name) => format!(
+                "`{name}` is not part of the kernel language (yet): it has bool, i32, u32, usize, f32, and f16 in memory"
+            ),
+            _ => format!(
+                "no type of the name `{name}` is known here: kernels know the types of the prelude, and structs and enums that carry #[device]"
+            ),
+        };
+        self.error(path, message);
+        Ty::Error
+    }
+
+    fn no_arguments(&mut self, segment: &syn::PathSegment) {
+        if !segment.arguments.is_none() {
+            self.error(&segment.arguments, format!("`{}` takes no type arguments", segment.ident));
+        }
+    }
+
+    /// The `f32` of `Vec4<f32>` or `Vec4::<f32>`: `Some(None)` if it is not written, `None` if it is wrong.
+    pub(super) fn vector_scalar(&mut self, segment: &syn::PathSegment, scope: &Scope) -> Option<Option<Ty>> {
+        let arguments = match &segment.arguments {
+            syn::PathArguments::None => return Some(None),
+            syn::PathArguments::AngleBracketed(arguments) => arguments,
+            syn::PathArguments::Parenthesized(_) => {
+                self.error(segment, "expected the type of the lanes, as in `Vec4<f32>`");
+                return None;
+            }
+        };
+        match arguments.args.iter().collect::<Vec<_>>().as_slice() {
+            [syn::GenericArgument::Type(syn::Type::Infer(_))] => Some(None),
+            [syn::GenericArgument::Type(ty)] => match self.resolve_type(ty, scope) {
+                Ty::Scalar(Scalar::Bool) => {
+                    self.error(ty, "vectors hold numbers: f32, i32, u32, usize or f16");
+                    None
+                }
+                Ty::Error => None,
+                scalar @ (Ty::Scalar(_) | Ty::Var(_)) => Some(Some(scalar)),
+                _ => {
+                    self.error(ty, "vectors hold scalars: f32, i32, u32, usize or f16");
+                    None
+                }
+            },
+            _ => {
+                self.error(segment, "expected the type of the lanes, as in `Vec4<f32>`");
+                None
+            }
+        }
+    }
+
+    /// The struct or enum that a path means.
+    pub(super) fn resolve_item(&mut self, path: &syn::Path, scope: &Scope) -> Item {
+        let Some(bundle) = self.bundle(scope, path) else {
+            let name = path.to_token_stream();
+            self.error(
+                path,
+                format!("no struct or enum `{name}` is known here: put #[device] on it where it is defined"),
+            );
+            return Item::Failed;
+        };
+        if bundle.failed {
+            return Item::Failed;
+        }
+        match &bundle.item {
+            syn::Item::Struct(item) => self.struct_of(&bundle, item).map_or(Item::Failed, Item::Struct),
+            syn::Item::Enum(item) => self.enum_of(&bundle, item).map_or(Item::Failed, Item::Enum),
+            _ => {
+                self.error(path, "this is not a type");
+                Item::Failed
+            }
+        }
+    }
+
+    /// The struct of an item, made when it is first wanted.
+    pub(super) fn struct_of(&mut self, bundle: &Rc<Bundle>, item: &syn::ItemStruct) -> Option<Handle<Struct>> {
+        if let Some(known) = self.structs.get(&bundle.hash) {
+            return *known;
+        }
+        // A struct that contains itself finds this, and rustc says what is wrong.
+        self.structs.insert(bundle.hash.clone(), None);
+        if !item.generics.params.is_empty() {
+            self.error(&item.generics, "structs with generics are not part of the kernel language");
+            return None;
+        }
+        let syn::Fields::Named(fields) = &item.fields else {
+            self.error(item, "a #[device] struct has named fields: `struct Particle { position: Vec4<f32> }`");
+            return None;
+        };
+        if fields.named.is_empty() {
+            self.error(item, "a #[device] struct has at least one field");
+            return None;
+        }
+        let scope = Scope { names: Rc::new(bundle.names.clone()), own: item.ident.to_string(), ..Scope::default() };
+        let mut all = Vec::new();
+        let mut wrong = false;
+        for field in &fields.named {
+            let ty = self.resolve_type(&field.ty, &scope);
+            if !self.in_struct(&ty) && ty != Ty::Error {
+                let found = self.describe(&ty);
+                self.error(&field.ty, format!("a field of a #[device] struct is f32, i32, u32, a vector, an array or a struct of those; `{found}` is none"));
+                wrong = true;
+            }
+            match (self.ir_type(&ty), &field.ident) {
+                (Some(ty), Some(name)) => all.push((name.to_string(), ty)),
+                _ => wrong = true,
+            }
+        }
+        if wrong {
+            return None;
+        }
+        let taken: Vec<String> = self.module.structs.iter().map(|(_, s)| s.name.clone()).collect();
+        let handle = self
+            .module
+            .structs
+            .add(Struct { name: unique(&item.ident.to_string(), taken.iter().map(String::as_str)), fields: all });
+        self.structs.insert(bundle.hash.clone(), Some(handle));
+        Some(handle)
+    }
+
+    fn in_struct(&self, ty: &Ty) -> bool {
+        match ty {
+            Ty::Scalar(scalar) => matches!(scalar, Scalar::F32 | Scalar::I32 | Scalar::U32),
+            Ty::Vector(_, inner) | Ty::Array(inner, _) => self.in_struct(inner),
+            Ty::Struct(_) => true,
+            _ => false,
+        }
+    }
+
+    /// The enum of an item, made when it is first wanted.
+    pub(super) fn enum_of(&mut self, bundle: &Rc<Bundle>, item: &syn::ItemEnum) -> Option<Handle<Enum>> {
+        if let Some(known) = self.enums.get(&bundle.hash) {
+            return *known;
+        }
+        self.enums.insert(bundle.hash.clone(), None);
+        if !item.generics.params.is_empty() {
+            self.error(&item.generics, "enums with generics are not part of the kernel language");
+            return None;
+        }
+        let mut variants: Vec<(String, u32)> = Vec::new();
+        let mut next = Some(0u32);
+        for variant in &item.variants {
+            if !matches!(variant.fields, syn::Fields::Unit) {
+                self.error(variant, "a #[device] enum has variants without fields: on the device it is a u32");
+                return None;
+            }
+            let value = match &variant.discriminant {
+                None => next,
+                Some((_, expression)) => match expression {
+                    syn::Expr::Lit(syn::ExprLit { lit: syn::Lit::Int(value), .. }) => value.base10_parse::<u32>().ok(),
+                    _ => None,
+                },
+            };
+            let Some(value) = value else {
+                self.error(variant, "the value of a variant is a u32 literal");
+                return None;
+            };
+            next = value.checked_add(1);
+            variants.push((variant.ident.to_string(), value));
+        }
+        if variants.is_empty() {
+            self.error(item, "a #[device] enum has at least one variant");
+            return None;
+        }
+        let taken: Vec<String> = self.module.enums.iter().map(|(_, e)| e.name.clone()).collect();
+        let handle = self
+            .module
+            .enums
+            .add(Enum { name: unique(&item.ident.to_string(), taken.iter().map(String::as_str)), variants });
+        self.enums.insert(bundle.hash.clone(), Some(handle));
+        Some(handle)
+    }
+
+    /// A size: literals, const generics, #[device] constants and `+ - * / %` on them. What is wrong is reported.
+    pub(super) fn size(&mut self, expression: &syn::Expr, scope: &Scope) -> Option<Length> {
+        match expression {
+            syn::Expr::Paren(paren) => self.size(&paren.expr, scope),
+            syn::Expr::Group(group) => self.size(&group.expr, scope),
+            syn::Expr::Cast(cast) => self.size(&cast.expr, scope),
+            syn::Expr::Block(block) if block.label.is_none() => match block.block.stmts.as_slice() {
+                [syn::Stmt::Expr(inner, None)] => self.size(inner, scope),
+                _ => self.no_size(expression),
+            },
+            syn::Expr::Lit(syn::ExprLit { lit: syn::Lit::Int(value), .. }) => match value.base10_parse::<u32>() {
+                Ok(value) => Some(Length::Known(Size::Literal(value))),
+                Err(_) => {
+                    self.error(value, "too large: sizes are 32 bits wide on every device");
+                    None
+                }
+            },
+            syn::Expr::Path(path) if path.qself.is_none() => self.size_path(&path.path, scope),
+            syn::Expr::Binary(binary) => {
+                let operator = match &binary.op {
+                    syn::BinOp::Add(_) => SizeOperator::Add,
+                    syn::BinOp::Sub(_) => SizeOperator::Subtract,
+                    syn::BinOp::Mul(_) => SizeOperator::Multiply,
+                    syn::BinOp::Div(_) => SizeOperator::Divide,
+                    syn::BinOp::Rem(_) => SizeOperator::Remainder,
+                    _ => return self.no_size(expression),
+                };
+                let left = self.size(&binary.left, scope)?;
+                let right = self.size(&binary.right, scope)?;
+                let (Length::Known(left), Length::Known(right)) = (left, right) else {
+                    return self.no_size(expression);
+                };
+                let size = size_binary(operator, left, right);
+                if size.is_none() {
+                    self.error(expression, "this size does not fit 32 bits, is below zero or divides by zero");
+                }
+                size.map(Length::Known)
+            }
+            _ => self.no_size(expression),
+        }
+    }
+
+    fn no_size(&mut self, expression: &syn::Expr) -> Option<Length> {
+        self.error(expression, "a size must be known when the kernel is compiled: literals, const generics, #[device] constants, and + - * / % on them");
+        None
+    }
+
+    fn size_path(&mut self, path: &syn::Path, scope: &Scope) -> Option<Length> {
+        if let Some(name) = path.get_ident()
+            && let Some(GenericArgument::Const(_, length)) = scope.generics.get(&name.to_string())
+        {
+            return Some(length.clone());
+        }
+        let Some(bundle) = self.bundle(scope, path) else {
+            self.error(path, format!("no constant `{}` is known here: a size is made of literals, const generics and constants that carry #[device]", path.to_token_stream()));
+            return None;
+        };
+        if bundle.failed {
+            return None;
+        }
+        let syn::Item::Const(item) = &bundle.item else {
+            self.error(path, "this is not a constant");
+            return None;
+        };
+        if self.stack.contains(&bundle.hash) {
+            self.error(path, "this constant is defined by itself");
+            return None;
+        }
+        let inner = Scope { names: Rc::new(bundle.names.clone()), own: item.ident.to_string(), ..Scope::default() };
+        self.stack.push(bundle.hash.clone());
+        let size = self.size(&item.expr, &inner);
+        self.stack.pop();
+        size
+    }
+}
+
+/// The scalar type of that name.
+pub(super) fn scalar(name: &str) -> Option<Scalar> {
+    Some(match name {
+        "bool" => Scalar::Bool,
+        "i32" => Scalar::I32,
+        "u32" => Scalar::U32,
+        "usize" => Scalar::Index,
+        "f32" => Scalar::F32,
+        "f16" => Scalar::F16,
+        _ => return None,
+    })
+}
+
+/// The lanes of the vector type of that name.
+pub(super) fn lanes(name: &str) -> Option<u8> {
+    Some(match name {
+        "Vec2" => 2,
+        "Vec3" => 3,
+        "Vec4" => 4,
+        _ => return None,
+    })
+}
+
+/// The lines of an item's documentation.
+pub(super) fn doc(attributes: &[syn::Attribute]) -> String {
+    let mut lines = Vec::new();
+    for attribute in attributes {
+        if let syn::Meta::NameValue(meta) = &attribute.meta
+            && meta.path.is_ident("doc")
+            && let syn::Expr::Lit(syn::ExprLit { lit: syn::Lit::Str(text), .. }) = &meta.value
+        {
+            lines.push(text.value().trim().to_owned());
+        }
+    }
+    lines.join("\n")
+}
+
+/// Reports attributes that would be without effect.
+pub(super) fn check_attributes(session: &mut Session, attributes: &[syn::Attribute]) {
+    for attribute in attributes {
+        let known = ["doc", "allow", "expect", "warn", "deny", "inline", "must_use", "rustfmt", "clippy", "cold"];
+        let first = attribute.path().segments.first().map(|segment| segment.ident.to_string());
+        if !first.is_some_and(|first| known.contains(&first.as_str())) {
+            session.error(attribute, "this attribute means nothing in a kernel: remove it");
+        }
+    }
+}
+
+/// Whether memory can hold values of the type as elements of a buffer.
+pub(super) fn is_element(session: &Session, ty: &Ty) -> bool {
+    match ty {
+        Ty::Error | Ty::Struct(_) => true,
+        Ty::Scalar(scalar) => !matches!(scalar, Scalar::Bool | Scalar::Index),
+        Ty::Vector(_, inner) => is_element(session, inner),
+        _ => false,
+    }
+}

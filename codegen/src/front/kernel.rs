@@ -1,0 +1,269 @@
+//! A kernel from its attribute and signature on, and a `#[device]` item by itself.
+
+use std::rc::Rc;
+
+use proc_macro2::TokenStream;
+use quote::{ToTokens, quote};
+use syn::visit_mut::VisitMut;
+
+use super::bundle::{Bundle, Names};
+use super::checked::{self, Ascribe};
+use super::errors::Errors;
+use super::functions::{Entry, Head};
+use super::infer::Ty;
+use super::intrinsics;
+use super::items::{self, check_attributes};
+use super::scope::{Entity, Infer};
+use super::session::{Scope, Session};
+use super::signature::{ParameterType, own_generics, parameter_name};
+use super::tree::{Kind, Origin, Slice};
+use super::{Input, ItemInput, Output, Parameter, ParameterKind};
+use crate::ir::{Binding, BindingKind, Generic, Module, Param, Scalar};
+use crate::layout;
+
+pub(super) fn parse(input: Input) -> Result<Output, Errors> {
+    let Input { attribute, mut item, bundles, names, support, file } = input;
+    let mut module = Module { name: item.sig.ident.to_string(), doc: items::doc(&item.attrs), ..Module::default() };
+    module.locations.file = file;
+    let mut session = Session::new(module, bundles, support);
+    check_attributes(&mut session, &item.attrs);
+    session.check_signature(&item.sig);
+    if let Some(constness) = &item.sig.constness {
+        session.error(constness, "a kernel is no `const fn`");
+    }
+    if let syn::ReturnType::Type(_, ty) = &item.sig.output
+        && !matches!(&**ty, syn::Type::Tuple(tuple) if tuple.elems.is_empty())
+    {
+        session.error(ty, "a kernel gives no value: write results to a `&mut [T]`");
+    }
+    let kinds = session.generic_kinds(&item.sig.generics);
+    session.module.generics = kinds.iter().map(|(name, kind)| Generic { name: name.clone(), kind: *kind }).collect();
+    let scope =
+        Scope { names: Rc::new(names), generics: Rc::new(own_generics(&kinds)), own: item.sig.ident.to_string() };
+    let instances = session.attribute(attribute, &scope, &item);
+    let (entries, parameters) = session.kernel_parameters(&item, &scope);
+    let head = Head {
+        name: item.sig.ident.to_string(),
+        doc: String::new(),
+        arguments: Vec::new(),
+        result: Ty::Unit,
+        scope,
+        entries,
+        record: true,
+    };
+    let made = session.body(head, &item);
+    match made {
+        Some((entry, _, texts)) if session.errors.0.is_empty() => {
+            session.module.entry = entry;
+            let checked = checked::function(&mut item, &texts);
+            Ok(Output {
+                module: session.module,
+                instances,
+                spans: session.spans.unwrap_or_default(),
+                checked,
+                parameters,
+            })
+        }
+        _ => Err(session.into_errors(&item.sig.ident)),
+    }
+}
+
+impl Session {
+    /// The mistakes; if all there is are uses of items that have mistakes, that is said.
+    pub(super) fn into_errors(mut self, at: &impl ToTokens) -> Errors {
+        if self.errors.0.is_empty() {
+            self.error(at, "this uses a #[device] item that has a mistake");
+        }
+        self.errors
+    }
+
+    fn kernel_parameters(&mut self, item: &syn::ItemFn, scope: &Scope) -> (Vec<Entry>, Vec<Parameter>) {
+        let (mut entries, mut parameters) = (Vec::new(), Vec::new());
+        for input in &item.sig.inputs {
+            let syn::FnArg::Typed(input) = input else {
+                self.error(input, "a kernel is a function, not a method");
+                continue;
+            };
+            check_attributes(self, &input.attrs);
+            let Some((name, mutable)) = parameter_name(self, input) else {
+                continue;
+            };
+            let (entity, kind) = match self.parameter_type(&input.ty, scope) {
+                ParameterType::Value(ty) => match self.kernel_value(name, ty, &input.ty) {
+                    Some((entity, kind)) => (entity, Some(kind)),
+                    None => (Entity::Failed, None),
+                },
+                ParameterType::Slice { element, written, mutable, atomic, view } => {
+                    match self.kernel_slice(name, element, &written, mutable, atomic, view) {
+                        Some((entity, kind)) => (entity, Some(kind)),
+                        None => (Entity::Failed, None),
+                    }
+                }
+                ParameterType::Reference(_) | ParameterType::Shared(_) => {
+                    self.error(&input.ty, "a kernel takes values, slices (`&[T]`, `&mut [T]`) and views: pass one value as it is, without `&`, and results by `&mut [T]`");
+                    (Entity::Failed, None)
+                }
+                ParameterType::Failed => (Entity::Failed, None),
+            };
+            if let Some(kind) = kind {
+                parameters.push(Parameter { name: name.clone(), ty: (*input.ty).clone(), kind });
+            }
+            entries.push(Entry { name: name.clone(), mutable: mutable && matches!(entity, Entity::Value(..)), entity });
+        }
+        (entries, parameters)
+    }
+
+    fn kernel_value(&mut self, name: &syn::Ident, ty: Ty, at: &syn::Type) -> Option<(Entity, ParameterKind)> {
+        let handle = self.ir_type(&ty)?;
+        let generic = matches!(&ty, Ty::Array(element, _) if matches!(**element, Ty::Scalar(Scalar::F32 | Scalar::I32 | Scalar::U32 | Scalar::Index)));
+        let boolean = |ty: &Ty| matches!(ty, Ty::Vector(_, scalar) | Ty::Array(scalar, _) if **scalar == Ty::BOOL);
+        if (layout::param_type(&self.module, handle).is_none() && !generic) || boolean(&ty) {
+            let found = self.describe(&ty);
+            self.error(at, format!("a parameter by value is f32, i32, u32, usize, bool, a vector or an array of numbers of these, or a #[device] enum; `{found}` is none: pass it in a slice"));
+            return None;
+        }
+        let span = self.span(name);
+        let param = self.module.params.len() as u32;
+        self.module.params.push(Param { name: name.to_string(), ty: handle, span });
+        Some((Entity::Value(Kind::Param(param), ty), ParameterKind::Value { param }))
+    }
+
+    fn kernel_slice(
+        &mut self,
+        name: &syn::Ident,
+        element: Ty,
+        written: &syn::Type,
+        mutable: bool,
+        atomic: bool,
+        view: Option<u32>,
+    ) -> Option<(Entity, ParameterKind)> {
+        if !items::is_element(self, &element) {
+            let found = self.describe(&element);
+            let advice = match element {
+                Ty::BOOL => ": keep a bool as a u32",
+                Ty::INDEX => ": a usize has another size on the host, keep it as a u32",
+                _ => "",
+            };
+            self.error(
+                written,
+                format!(
+                    "buffers hold f32, i32, u32, f16, vectors of these and #[device] structs, not `{found}`{advice}"
+                ),
+            );
+            return None;
+        }
+        let handle = self.ir_type(&element)?;
+        let kind = match (atomic, mutable) {
+            (true, _) => BindingKind::Atomic,
+            (false, true) => BindingKind::Mutable,
+            (false, false) => BindingKind::Shared,
+        };
+        let span = self.span(name);
+        let binding = self.module.bindings.len() as u32;
+        self.module.bindings.push(Binding { name: name.to_string(), element: handle, kind, view, packed: 1, span });
+        Some((
+            Entity::Slice(Slice::of_binding(binding, element, kind, view)),
+            ParameterKind::Buffer { binding, element: written.clone(), kind, view },
+        ))
+    }
+}
+
+pub(super) fn check_item(input: ItemInput) -> Result<TokenStream, Errors> {
+    let ItemInput { mut item, bundles, names, support, file } = input;
+    let mut module = Module::default();
+    module.locations.file = file;
+    let mut session = Session::new(module, bundles, support);
+    // Its own mistakes, then: the empty hash is nobody else's.
+    let bundle = Bundle {
+        hash: String::new(),
+        item: syn::Item::Verbatim(TokenStream::new()),
+        names: names.clone(),
+        failed: false,
+    };
+    let name = super::Named::own_name(&item).cloned();
+    if let Some(name) = &name
+        && intrinsics::is_reserved(&name.to_string())
+    {
+        session.error(name, format!("`{name}` belongs to the kernel language: give this item another name"));
+    }
+    match &mut item {
+        syn::Item::Fn(function) => {
+            let texts = session.device_function(function, names);
+            if let Some(texts) = texts {
+                Ascribe { texts: &texts }.visit_block_mut(&mut function.block);
+            }
+        }
+        syn::Item::Const(constant) => {
+            let texts = session.device_constant(constant, &bundle);
+            Ascribe { texts: &texts }.visit_expr_mut(&mut constant.expr);
+        }
+        syn::Item::Struct(structure) => {
+            let _ = session.struct_of(&Rc::new(bundle), structure);
+        }
+        syn::Item::Enum(enumeration) => {
+            let _ = session.enum_of(&Rc::new(bundle), enumeration);
+        }
+        other => session.error(
+            other,
+            "#[device] stands on functions, constants, structs with named fields, and enums without fields",
+        ),
+    }
+    if session.errors.0.is_empty() { Ok(quote!(#item)) } else { Err(session.errors) }
+}
+
+impl Session {
+    /// Checks a function by itself: its generics stand for themselves, its slices for buffers.
+    fn device_function(&mut self, item: &syn::ItemFn, names: Names) -> Option<super::functions::Texts> {
+        check_attributes(self, &item.attrs);
+        self.check_signature(&item.sig);
+        let kinds = self.generic_kinds(&item.sig.generics);
+        self.module.generics = kinds.iter().map(|(name, kind)| Generic { name: name.clone(), kind: *kind }).collect();
+        let scope =
+            Scope { names: Rc::new(names), generics: Rc::new(own_generics(&kinds)), own: item.sig.ident.to_string() };
+        self.alone = true;
+        let mut origins = Vec::new();
+        for input in &item.sig.inputs {
+            if let syn::FnArg::Typed(input) = input
+                && let ParameterType::Slice { element, mutable, atomic, view, .. } =
+                    self.parameter_type(&input.ty, &scope)
+            {
+                let origin = Origin::Binding(origins.len() as u32);
+                origins.push(origin);
+                if let Some(element) = self.ir_type(&element) {
+                    let kind = match (atomic, mutable) {
+                        (true, _) => BindingKind::Atomic,
+                        (false, true) => BindingKind::Mutable,
+                        (false, false) => BindingKind::Shared,
+                    };
+                    self.module.bindings.push(Binding {
+                        name: String::new(),
+                        element,
+                        kind,
+                        view,
+                        packed: 1,
+                        span: crate::ir::Span::NONE,
+                    });
+                }
+            }
+        }
+        let head = self.head(item, scope, &origins, true)?;
+        self.body(head, item).map(|(_, _, texts)| texts)
+    }
+
+    fn device_constant(&mut self, item: &syn::ItemConst, bundle: &Bundle) -> super::functions::Texts {
+        check_attributes(self, &item.attrs);
+        let mut infer = Infer::new(self, Scope::default(), Ty::Unit, true);
+        let node = infer.constant_value(item, bundle);
+        let (table, ascriptions) = (std::mem::take(&mut infer.table), std::mem::take(&mut infer.ascriptions));
+        let mut build = super::build::Build::new(self, table.clone(), Vec::new(), Default::default());
+        build.folding = true;
+        let _ = build.value(&node);
+        if !build.block.is_empty() {
+            self.error(
+                &item.expr,
+                "a constant is made of literals, constants, operators and calls of functions that only compute",
+            );
+        }
+        checked::texts(self, &table, &[], ascriptions)
+    }
+}

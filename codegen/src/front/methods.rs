@@ -1,0 +1,346 @@
+//! Methods: of slices, views and atomics, of vectors and scalars.
+
+use super::infer::{Ty, VarKind};
+use super::intrinsics;
+use super::places::{Operand, peel};
+use super::scope::Infer;
+use super::tree::{Kind, Node, Origin, Place, Projection, Root, Slice};
+use crate::ir::{AtomicFunction, BinaryOperator, Bound, MathFunction, Scalar, UnaryOperator};
+
+impl Infer<'_> {
+    pub(super) fn method(&mut self, e: &syn::ExprMethodCall, hint: Option<&Ty>) -> Node {
+        let name = e.method.to_string();
+        if let Some(turbofish) = &e.turbofish {
+            self.error(turbofish, "methods of the kernel language take no type arguments");
+        }
+        match self.receiver(e, hint) {
+            Operand::Slice(slice) if slice.view.is_some() => self.view_method(&slice, &name, e),
+            Operand::Slice(slice) => self.slice_method(&slice, &name, e),
+            Operand::Place(place) if place.atomic => self.atomic_method(place, &name, e),
+            operand => {
+                let receiver = self.value_of(operand, &e.receiver);
+                self.value_method(receiver, &name, e)
+            }
+        }
+    }
+
+    fn receiver(&mut self, e: &syn::ExprMethodCall, hint: Option<&Ty>) -> Operand {
+        match peel(&e.receiver) {
+            // `1.0.max(x)`: the literal's type is that of the result.
+            syn::Expr::Lit(_) | syn::Expr::Unary(_)
+                if !matches!(peel(&e.receiver), syn::Expr::Unary(syn::ExprUnary { op: syn::UnOp::Deref(_), .. })) =>
+            {
+                Operand::Value(self.expr(&e.receiver, hint))
+            }
+            _ => self.operand(&e.receiver),
+        }
+    }
+
+    fn count(&mut self, e: &syn::ExprMethodCall, wanted: usize) -> bool {
+        if e.args.len() == wanted {
+            return true;
+        }
+        let name = e.method.to_string();
+        self.wrong_count(&name, wanted, e.args.len(), e);
+        false
+    }
+
+    fn slice_length(&mut self, slice: &Slice, e: &syn::ExprMethodCall) -> Node {
+        match slice.origin {
+            Origin::Binding(_) => self.node(Kind::Length(slice.origin), Ty::INDEX, e),
+            Origin::Workgroup(variable) => {
+                let length = self.session.module.workgroup[variable].length.clone();
+                self.node(Kind::Constant(length), Ty::INDEX, e)
+            }
+        }
+    }
+
+    fn slice_method(&mut self, slice: &Slice, name: &str, e: &syn::ExprMethodCall) -> Node {
+        let (lanes, sets) = match name {
+            "len" | "is_empty" => {
+                if !self.count(e, 0) {
+                    return self.failed(e);
+                }
+                let length = self.slice_length(slice, e);
+                if name == "len" {
+                    return length;
+                }
+                let zero = self.node(Kind::Integer(0), Ty::INDEX, e);
+                return self.node(Kind::Binary(BinaryOperator::Equal, Box::new(length), Box::new(zero)), Ty::BOOL, e);
+            }
+            "vec2" => (2, false),
+            "vec4" => (4, false),
+            "set_vec2" => (2, true),
+            "set_vec4" => (4, true),
+            "iter" | "iter_mut" | "chunks" | "first" | "last" | "get" | "swap" | "fill" => {
+                return self.wrong(&e.method, format!("`.{name}()` is not part of the kernel language: index the slice, in a `for i in 0..x.len()` if need be"));
+            }
+            _ => {
+                return self.wrong(&e.method, format!("slices have no `.{name}()` in kernels: they have len, is_empty, vec2, vec4, set_vec2 and set_vec4"));
+            }
+        };
+        if !self.count(e, if sets { 2 } else { 1 }) {
+            return self.failed(e);
+        }
+        let index = self.expr(&e.args[0], Some(&Ty::INDEX));
+        let index = self.index_type(index, &e.args[0]);
+        let scalar = match self.table.shallow(&slice.element) {
+            Ty::Scalar(scalar) if scalar != Scalar::Bool && !slice.atomic => Ty::Scalar(scalar),
+            other => {
+                let found = self.describe(&other);
+                return self.wrong(
+                    &e.method,
+                    format!("`.{name}()` moves several scalars at once; the elements of this slice are `{found}`"),
+                );
+            }
+        };
+        let ty = Ty::vector(lanes, scalar);
+        let place = Place {
+            root: Root::Memory(slice.origin),
+            path: vec![Projection::Vector(index, lanes)],
+            ty: ty.clone(),
+            atomic: false,
+            writable: slice.writable,
+        };
+        if !sets {
+            return self.node(Kind::Load(place), ty, e);
+        }
+        let value = self.expect(&e.args[1], &ty);
+        if !slice.writable {
+            return self.wrong(&e.receiver, "this slice is read only: declare it `&mut [T]` to write to it");
+        }
+        self.node(Kind::Assign(place, None, Box::new(value)), Ty::Unit, e)
+    }
+
+    fn view_method(&mut self, slice: &Slice, name: &str, e: &syn::ExprMethodCall) -> Node {
+        let Origin::Binding(binding) = slice.origin else {
+            return self.failed(e);
+        };
+        let rank = slice.view.unwrap_or(1);
+        match name {
+            "extent" | "stride" => {
+                if !self.count(e, 1) {
+                    return self.failed(e);
+                }
+                let axis = match peel(&e.args[0]) {
+                    syn::Expr::Lit(syn::ExprLit { lit: syn::Lit::Int(axis), .. }) => axis.base10_parse::<u32>().ok(),
+                    _ => None,
+                };
+                match axis {
+                    Some(axis) if axis < rank => {
+                        let kind = if name == "extent" {
+                            Kind::ViewExtent(binding, axis)
+                        } else {
+                            Kind::ViewStride(binding, axis)
+                        };
+                        self.node(kind, Ty::INDEX, e)
+                    }
+                    Some(_) => self.wrong(&e.args[0], format!("this view has {rank} axes, counted from 0")),
+                    None => self.wrong(&e.args[0], "the axis is a literal, as in `v.extent(0)`"),
+                }
+            }
+            "at" | "set" => {
+                if !self.count(e, if name == "at" { 1 } else { 2 }) {
+                    return self.failed(e);
+                }
+                let Some(index) = self.view_index(binding, rank, &e.args[0]) else {
+                    return self.failed(e);
+                };
+                let place = Place {
+                    root: Root::Memory(slice.origin),
+                    path: vec![Projection::Index(index)],
+                    ty: slice.element.clone(),
+                    atomic: false,
+                    writable: slice.writable,
+                };
+                if name == "at" {
+                    return self.node(Kind::Load(place), slice.element.clone(), e);
+                }
+                let value = self.expect(&e.args[1], &slice.element);
+                if !slice.writable {
+                    return self
+                        .wrong(&e.receiver, "this view is read only: declare it `&mut View<T, R>` to write to it");
+                }
+                self.node(Kind::Assign(place, None, Box::new(value)), Ty::Unit, e)
+            }
+            _ => self.wrong(
+                &e.method,
+                format!("views have no `.{name}()` in kernels: they have at, set, extent and stride"),
+            ),
+        }
+    }
+
+    /// `i * stride(0) + j * stride(1) + ..`
+    fn view_index(&mut self, binding: u32, rank: u32, e: &syn::Expr) -> Option<Node> {
+        let syn::Expr::Array(array) = peel(e) else {
+            self.error(e, "write the index axis by axis: `v.at([i, j])`");
+            return None;
+        };
+        if array.elems.len() != rank as usize {
+            self.error(e, format!("this view has {rank} axes, {} indices given", array.elems.len()));
+            return None;
+        }
+        let mut sum: Option<Node> = None;
+        for (axis, index) in array.elems.iter().enumerate() {
+            let node = self.expr(index, Some(&Ty::INDEX));
+            let node = self.index_type(node, index);
+            let stride = self.node(Kind::ViewStride(binding, axis as u32), Ty::INDEX, index);
+            let product =
+                self.node(Kind::Binary(BinaryOperator::Multiply, Box::new(node), Box::new(stride)), Ty::INDEX, index);
+            sum = Some(match sum {
+                None => product,
+                Some(sum) => {
+                    self.node(Kind::Binary(BinaryOperator::Add, Box::new(sum), Box::new(product)), Ty::INDEX, e)
+                }
+            });
+        }
+        sum
+    }
+
+    fn atomic_method(&mut self, place: Place, name: &str, e: &syn::ExprMethodCall) -> Node {
+        let Some((function, arguments)) = intrinsics::atomic(name) else {
+            let advice = match name {
+                "fetch_add" | "fetch_sub" | "fetch_min" | "fetch_max" | "fetch_and" | "fetch_or" | "fetch_xor" => {
+                    format!(": it is `.{}(v)`", name.trim_start_matches("fetch_"))
+                }
+                "swap" => ": it is `.exchange(v)`".to_owned(),
+                _ => ": they have load, store, add, sub, min, max, and, or, xor, exchange and compare_exchange"
+                    .to_owned(),
+            };
+            return self.wrong(&e.method, format!("atomics have no `.{name}()` in kernels{advice}"));
+        };
+        if !self.count(e, arguments) {
+            return self.failed(e);
+        }
+        let ty = place.ty.clone();
+        let mut nodes = Vec::new();
+        for argument in &e.args {
+            nodes.push(Box::new(self.expect(argument, &ty)));
+        }
+        let mut nodes = nodes.into_iter();
+        let (value, compare) = if function == AtomicFunction::CompareExchange {
+            let compare = nodes.next();
+            (nodes.next(), compare)
+        } else {
+            (nodes.next(), None)
+        };
+        let result = if function == AtomicFunction::Store { Ty::Unit } else { ty };
+        self.node(Kind::Atomic(function, place, value, compare), result, e)
+    }
+
+    fn value_method(&mut self, receiver: Node, name: &str, e: &syn::ExprMethodCall) -> Node {
+        let ty = self.known(&receiver.ty, &e.receiver);
+        if matches!(ty, Ty::Error | Ty::Never) {
+            for argument in &e.args {
+                let _ = self.expr(argument, None);
+            }
+            return self.failed(e);
+        }
+        if let Ty::Array(_, length) = &ty {
+            return match name {
+                "len" if self.count(e, 0) => self.length_node(length, e),
+                "len" => self.failed(e),
+                _ => self.wrong(
+                    &e.method,
+                    format!("arrays have no `.{name}()` in kernels: index them, in a `for i in 0..x.len()` if need be"),
+                ),
+            };
+        }
+        let scalar = ty.scalar().clone();
+        let integer =
+            matches!(scalar, Ty::Scalar(s) if s.is_integer()) || self.table.kind(&scalar) == Some(VarKind::Integer);
+        if let Some(function) = MathFunction::from_name(name) {
+            let mut nodes = vec![receiver];
+            let mut at = vec![&*e.receiver];
+            for argument in &e.args {
+                nodes.push(self.expr(argument, Some(&ty)));
+                at.push(argument);
+            }
+            if nodes.len() != function.arguments() {
+                self.wrong_count(name, function.arguments() - 1, e.args.len(), e);
+                return self.failed(e);
+            }
+            return self.math(function, nodes, &at, e);
+        }
+        let wrapping = match name {
+            "wrapping_add" => Some(BinaryOperator::Add),
+            "wrapping_sub" => Some(BinaryOperator::Subtract),
+            "wrapping_mul" => Some(BinaryOperator::Multiply),
+            _ => None,
+        };
+        match name {
+            _ if wrapping.is_some() && integer && !matches!(ty, Ty::Vector(..)) => {
+                if !self.count(e, 1) {
+                    return self.failed(e);
+                }
+                let right = self.expect(&e.args[0], &ty);
+                let operator = wrapping.unwrap_or(BinaryOperator::Add);
+                self.node(Kind::Binary(operator, Box::new(receiver), Box::new(right)), ty, e)
+            }
+            "wrapping_neg" if ty == Ty::Scalar(Scalar::I32) => {
+                if !self.count(e, 0) {
+                    return self.failed(e);
+                }
+                self.node(Kind::Unary(UnaryOperator::Negate, Box::new(receiver)), ty, e)
+            }
+            "div_ceil" => {
+                if !self.count(e, 1) {
+                    return self.failed(e);
+                }
+                if !matches!(ty, Ty::Scalar(Scalar::U32 | Scalar::Index)) {
+                    let found = self.describe(&ty);
+                    return self.wrong(&e.receiver, format!("`div_ceil` belongs to u32 and usize, this is `{found}`"));
+                }
+                let right = self.expect(&e.args[0], &ty);
+                self.node(Kind::DivideUp(Box::new(receiver), Box::new(right)), ty, e)
+            }
+            "to_bits" => {
+                if !self.count(e, 0) {
+                    return self.failed(e);
+                }
+                if ty != Ty::F32 && self.table.kind(&ty) != Some(VarKind::Float) {
+                    let found = self.describe(&ty);
+                    return self.wrong(&e.receiver, format!("`to_bits` belongs to f32, this is `{found}`"));
+                }
+                let target = Ty::U32;
+                self.bitcast(receiver, target, e)
+            }
+            "to_f32" => {
+                if !self.count(e, 0) {
+                    return self.failed(e);
+                }
+                let fits = match &scalar {
+                    Ty::Scalar(Scalar::Generic(index)) => self.session.bound(*index) == Some(Bound::Float),
+                    ty => matches!(ty, Ty::Scalar(Scalar::F16 | Scalar::F32)),
+                };
+                if !fits {
+                    let found = self.describe(&ty);
+                    return self.wrong(
+                        &e.receiver,
+                        format!("`to_f32` belongs to f16, f32 and `Float` types, this is `{found}`: use `as f32`"),
+                    );
+                }
+                let target = ty.with_scalar(Ty::F32);
+                self.convert(receiver, target, e)
+            }
+            _ => {
+                for argument in &e.args {
+                    let _ = self.expr(argument, None);
+                }
+                let found = self.describe(&ty);
+                let advice = match name {
+                    "round" => ": rounding is `round_ties_even`",
+                    "powi" => ": powers are `powf(y)`, small ones are written as products",
+                    "log" | "log10" => ": there are `ln` and `log2`",
+                    "recip" => ": write `1.0 / x`",
+                    "rsqrt" => ": it is `inverse_sqrt`",
+                    "fma" => ": it is `mul_add`",
+                    "clone" => ": values are copied by their name alone",
+                    "pow" => ": write a product, or shift",
+                    _ => "",
+                };
+                self.wrong(&e.method, format!("`{found}` has no `.{name}()` in kernels{advice}"))
+            }
+        }
+    }
+}

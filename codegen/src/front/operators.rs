@@ -1,0 +1,301 @@
+//! Operators: on scalars, on vectors lane by lane, and between a vector and a scalar.
+
+use quote::ToTokens;
+
+use super::infer::{Ty, VarKind};
+use super::scope::Infer;
+use super::tree::{Kind, Node, Place};
+use crate::ir::{BinaryOperator, Bound, LogicalOperator, Scalar, UnaryOperator};
+
+impl Infer<'_> {
+    pub(super) fn unary(&mut self, e: &syn::ExprUnary, hint: Option<&Ty>) -> Node {
+        let value = self.expr(&e.expr, hint);
+        let ty = self.known(&value.ty, &e.expr);
+        let (operator, fits) = match e.op {
+            syn::UnOp::Neg(_) => (
+                UnaryOperator::Negate,
+                match ty.scalar() {
+                    Ty::Scalar(Scalar::F32 | Scalar::I32) | Ty::Var(_) => true,
+                    Ty::Scalar(Scalar::Generic(index)) => {
+                        // An unsigned type would have no such operation.
+                        let _ = index;
+                        false
+                    }
+                    _ => false,
+                },
+            ),
+            syn::UnOp::Not(_) => (
+                UnaryOperator::Not,
+                match ty.scalar() {
+                    Ty::Scalar(scalar) => *scalar == Scalar::Bool || scalar.is_integer(),
+                    Ty::Var(_) => self.table.kind(ty.scalar()) == Some(VarKind::Integer),
+                    _ => false,
+                },
+            ),
+            _ => return self.wrong(e, "this operator is not part of the kernel language"),
+        };
+        if ty == Ty::Error {
+            return self.failed(e);
+        }
+        if !fits {
+            let found = self.describe(&ty);
+            let message = match (operator, ty.scalar()) {
+                (UnaryOperator::Negate, Ty::Scalar(Scalar::U32 | Scalar::Index)) => {
+                    format!("`{found}` has no sign: convert with `as i32` first")
+                }
+                _ => self.no_operation(&ty, e.op.to_token_stream().to_string().as_str()),
+            };
+            return self.wrong(e, message);
+        }
+        self.node(Kind::Unary(operator, Box::new(value)), ty, e)
+    }
+
+    pub(super) fn binary(&mut self, e: &syn::ExprBinary, hint: Option<&Ty>) -> Node {
+        let logical = match e.op {
+            syn::BinOp::And(_) => Some(LogicalOperator::And),
+            syn::BinOp::Or(_) => Some(LogicalOperator::Or),
+            _ => None,
+        };
+        if let Some(operator) = logical {
+            let left = self.expect(&e.left, &Ty::BOOL);
+            let right = self.expect(&e.right, &Ty::BOOL);
+            return self.node(Kind::Logical(operator, Box::new(left), Box::new(right)), Ty::BOOL, e);
+        }
+        let (operator, assigns) = operator(&e.op);
+        let Some(operator) = operator else {
+            return self.wrong(&e.op, "this operator is not part of the kernel language");
+        };
+        if assigns {
+            return self.compound(e, operator);
+        }
+        let hint = if operator.is_comparison() { None } else { hint };
+        let left = self.expr(&e.left, hint);
+        let right_hint = if is_shift(operator) { None } else { Some(left.ty.clone()) };
+        let right = self.expr(&e.right, right_hint.as_ref());
+        match self.operate(operator, left, right, e, &e.op) {
+            Some((left, right, ty)) => self.node(Kind::Binary(operator, Box::new(left), Box::new(right)), ty, e),
+            None => self.failed(e),
+        }
+    }
+
+    /// Checks an operation and makes both sides alike. Gives both sides and the type of the result.
+    fn operate(
+        &mut self,
+        operator: BinaryOperator,
+        left: Node,
+        right: Node,
+        e: &syn::ExprBinary,
+        at: &impl ToTokens,
+    ) -> Option<(Node, Node, Ty)> {
+        let a = self.known(&left.ty, &e.left);
+        let b = self.known(&right.ty, &e.right);
+        if matches!(a, Ty::Error | Ty::Never) || matches!(b, Ty::Error | Ty::Never) {
+            return None;
+        }
+        if is_shift(operator) {
+            return self.shift(left, right, &a, &b, at);
+        }
+        let (left, right, ty) = match (&a, &b) {
+            (Ty::Vector(..), Ty::Vector(..)) => {
+                let right = self.coerce(right, &a, &e.right);
+                (left, right, a)
+            }
+            (Ty::Vector(_, scalar), Ty::Scalar(_) | Ty::Var(_)) => {
+                let right = self.coerce(right, scalar, &e.right);
+                let right = Node { span: right.span, ty: a.clone(), kind: Kind::Splat(Box::new(right)) };
+                (left, right, a)
+            }
+            (Ty::Scalar(_) | Ty::Var(_), Ty::Vector(_, scalar)) => {
+                let left = self.coerce(left, scalar, &e.left);
+                let left = Node { span: left.span, ty: b.clone(), kind: Kind::Splat(Box::new(left)) };
+                (left, right, b)
+            }
+            // A literal takes the type of the other side, and a mistake is then shown on it.
+            (Ty::Var(_), Ty::Scalar(_)) => {
+                let left = self.coerce(left, &b, &e.left);
+                (left, right, b)
+            }
+            _ => {
+                let right = self.coerce(right, &a, &e.right);
+                (left, right, a)
+            }
+        };
+        let ty = self.table.shallow(&ty);
+        if !self.has_operation(operator, &ty) {
+            let message = self.no_operation(&ty, &at.to_token_stream().to_string());
+            self.error(at, message);
+            return None;
+        }
+        let enumeration = matches!(ty, Ty::Enum(_));
+        let as_number = |node: Node| Node { span: node.span, ty: Ty::U32, kind: Kind::Convert(Box::new(node)) };
+        let (left, right) = if enumeration { (as_number(left), as_number(right)) } else { (left, right) };
+        let result = if operator.is_comparison() { Ty::BOOL } else { ty };
+        Some((left, right, result))
+    }
+
+    fn shift(&mut self, left: Node, right: Node, a: &Ty, b: &Ty, at: &impl ToTokens) -> Option<(Node, Node, Ty)> {
+        let integer = |this: &Self, ty: &Ty| match ty.scalar() {
+            Ty::Scalar(scalar) => scalar.is_integer(),
+            other => this.table.kind(other) == Some(VarKind::Integer),
+        };
+        if !integer(self, a) || !integer(self, b) || (matches!(b, Ty::Vector(..)) && !matches!(a, Ty::Vector(..))) {
+            let wrong = if integer(self, a) { b } else { a };
+            let message = self.no_operation(wrong, &at.to_token_stream().to_string());
+            self.error(at, message);
+            return None;
+        }
+        let span = right.span;
+        let target = b.with_scalar(Ty::U32);
+        let mut right = match right.kind {
+            Kind::Integer(_) => Node { ty: Ty::U32, ..right },
+            _ if *b == target => right,
+            _ => Node { span, ty: target.clone(), kind: Kind::Convert(Box::new(right)) },
+        };
+        if let (Ty::Vector(lanes, _), Ty::Scalar(_) | Ty::Var(_)) = (a, b) {
+            right = Node { span, ty: Ty::vector(*lanes, Ty::U32), kind: Kind::Splat(Box::new(right)) };
+        }
+        Some((left, right, a.clone()))
+    }
+
+    fn has_operation(&self, operator: BinaryOperator, ty: &Ty) -> bool {
+        use BinaryOperator as Op;
+        let vector = matches!(ty, Ty::Vector(..));
+        let integer_var = self.table.kind(ty.scalar()) == Some(VarKind::Integer);
+        match operator {
+            Op::Add | Op::Subtract | Op::Multiply | Op::Divide | Op::Remainder => match ty.scalar() {
+                Ty::Scalar(Scalar::Generic(index)) => self.session.bound(*index) == Some(Bound::Number),
+                Ty::Scalar(scalar) => super::scope::numeric(*scalar),
+                other => matches!(other, Ty::Var(_)),
+            },
+            Op::And | Op::Or | Op::Xor => match ty.scalar() {
+                Ty::Scalar(scalar) => *scalar == Scalar::Bool || scalar.is_integer(),
+                _ => integer_var,
+            },
+            Op::ShiftLeft | Op::ShiftRight => integer_var,
+            Op::Equal | Op::NotEqual if !vector => match ty {
+                Ty::Scalar(Scalar::Generic(index)) => self.session.bound(*index) == Some(Bound::Number),
+                Ty::Scalar(scalar) => *scalar != Scalar::F16,
+                Ty::Var(_) | Ty::Enum(_) => true,
+                _ => false,
+            },
+            Op::Less | Op::LessEqual | Op::Greater | Op::GreaterEqual if !vector => match ty {
+                Ty::Scalar(Scalar::Generic(index)) => self.session.bound(*index) == Some(Bound::Number),
+                Ty::Scalar(scalar) => super::scope::numeric(*scalar),
+                Ty::Var(_) => true,
+                _ => false,
+            },
+            _ => false,
+        }
+    }
+
+    /// Why a type lacks an operator, and what to write instead.
+    pub(super) fn no_operation(&self, ty: &Ty, operator: &str) -> String {
+        let found = self.describe(ty);
+        let instead = match ty.scalar() {
+            Ty::Scalar(Scalar::F16) => {
+                ": a half is held in memory; convert with `.to_f32()`, compute, and store `f16::from_f32(..)`"
+            }
+            Ty::Scalar(Scalar::Generic(index)) => match self.session.bound(*index) {
+                Some(Bound::Float) => ": convert with `.to_f32()`, compute, and convert back with `T::from_f32(..)`",
+                Some(Bound::Element) => {
+                    ": `Element` is only moved about; bound it by `Number` for arithmetic, or by `Float` for `.to_f32()`"
+                }
+                _ => "",
+            },
+            Ty::Scalar(Scalar::Bool) => ": bools know `&&`, `||`, `!`, `&`, `|`, `^`, `==` and `!=`",
+            _ if matches!(ty, Ty::Vector(..)) => ": vectors are compared lane by lane, as in `a.x < b.x`",
+            Ty::Struct(_) => ": work on its fields",
+            Ty::Array(..) => ": work on its elements",
+            _ => "",
+        };
+        format!("`{found}` has no `{operator}` in kernels{instead}")
+    }
+
+    fn compound(&mut self, e: &syn::ExprBinary, operator: BinaryOperator) -> Node {
+        let place = self.writable(&e.left);
+        let hint = place.as_ref().filter(|_| !is_shift(operator)).map(|place| place.ty.clone());
+        let value = self.expr(&e.right, hint.as_ref());
+        let Some(place) = place else {
+            return self.failed(e);
+        };
+        let left = Node { kind: Kind::Unit, ty: place.ty.clone(), span: value.span };
+        let at = (*e.left).clone();
+        let Some((_, value, ty)) = self.operate(operator, left, value, e, &e.op) else {
+            return self.failed(e);
+        };
+        if !self.table.unify(&ty, &place.ty) {
+            let (wanted, found) = (self.describe(&place.ty), self.describe(&ty));
+            return self.wrong(&at, format!("this gives `{found}`, which a `{wanted}` cannot hold"));
+        }
+        self.assignment(place, Some(operator), value, e)
+    }
+
+    pub(super) fn assign(&mut self, e: &syn::ExprAssign) -> Node {
+        if let syn::Expr::Infer(_) = &*e.left {
+            let value = self.expr(&e.right, None);
+            let ty = value.ty.clone();
+            let block = super::tree::Block {
+                statements: vec![super::tree::Statement::Evaluate(value)],
+                tail: None,
+                ty: if ty == Ty::Never { Ty::Never } else { Ty::Unit },
+            };
+            let ty = block.ty.clone();
+            return self.node(Kind::Block(Box::new(block)), ty, e);
+        }
+        let place = self.writable(&e.left);
+        let value = match &place {
+            Some(place) => {
+                let ty = place.ty.clone();
+                self.expect(&e.right, &ty)
+            }
+            None => self.expr(&e.right, None),
+        };
+        match place {
+            Some(place) => self.assignment(place, None, value, e),
+            None => self.failed(e),
+        }
+    }
+
+    fn assignment(&mut self, place: Place, operator: Option<BinaryOperator>, value: Node, e: &impl ToTokens) -> Node {
+        self.node(Kind::Assign(place, operator, Box::new(value)), Ty::Unit, e)
+    }
+}
+
+fn is_shift(operator: BinaryOperator) -> bool {
+    matches!(operator, BinaryOperator::ShiftLeft | BinaryOperator::ShiftRight)
+}
+
+/// The operation, and whether it assigns.
+fn operator(op: &syn::BinOp) -> (Option<BinaryOperator>, bool) {
+    use BinaryOperator as Op;
+    let (operator, assigns) = match op {
+        syn::BinOp::Add(_) => (Op::Add, false),
+        syn::BinOp::Sub(_) => (Op::Subtract, false),
+        syn::BinOp::Mul(_) => (Op::Multiply, false),
+        syn::BinOp::Div(_) => (Op::Divide, false),
+        syn::BinOp::Rem(_) => (Op::Remainder, false),
+        syn::BinOp::BitAnd(_) => (Op::And, false),
+        syn::BinOp::BitOr(_) => (Op::Or, false),
+        syn::BinOp::BitXor(_) => (Op::Xor, false),
+        syn::BinOp::Shl(_) => (Op::ShiftLeft, false),
+        syn::BinOp::Shr(_) => (Op::ShiftRight, false),
+        syn::BinOp::Eq(_) => (Op::Equal, false),
+        syn::BinOp::Ne(_) => (Op::NotEqual, false),
+        syn::BinOp::Lt(_) => (Op::Less, false),
+        syn::BinOp::Le(_) => (Op::LessEqual, false),
+        syn::BinOp::Gt(_) => (Op::Greater, false),
+        syn::BinOp::Ge(_) => (Op::GreaterEqual, false),
+        syn::BinOp::AddAssign(_) => (Op::Add, true),
+        syn::BinOp::SubAssign(_) => (Op::Subtract, true),
+        syn::BinOp::MulAssign(_) => (Op::Multiply, true),
+        syn::BinOp::DivAssign(_) => (Op::Divide, true),
+        syn::BinOp::RemAssign(_) => (Op::Remainder, true),
+        syn::BinOp::BitAndAssign(_) => (Op::And, true),
+        syn::BinOp::BitOrAssign(_) => (Op::Or, true),
+        syn::BinOp::BitXorAssign(_) => (Op::Xor, true),
+        syn::BinOp::ShlAssign(_) => (Op::ShiftLeft, true),
+        syn::BinOp::ShrAssign(_) => (Op::ShiftRight, true),
+        _ => return (None, false),
+    };
+    (Some(operator), assigns)
+}

@@ -1,0 +1,204 @@
+//! The inference of one body: what names mean at a point of it, and the state that expressions and statements share.
+
+use std::collections::HashMap;
+
+use quote::ToTokens;
+
+use super::infer::{Table, Ty, VarKind};
+use super::session::{Scope, Session};
+use super::tree::{Kind, Local, Node, Place, Root, Slice, Statement};
+use crate::ir::{Bound, Scalar};
+
+/// What a name in a body means.
+#[derive(Clone, Debug)]
+pub(super) enum Entity {
+    Local(usize),
+    Slice(Slice),
+    /// A parameter that is passed by value.
+    Value(Kind, Ty),
+    /// A parameter that is passed by `&mut`.
+    Reference(u32, Ty),
+    /// Something wrong, which was reported.
+    Failed,
+}
+
+/// A loop around the point at which inference is.
+pub(super) struct Loop {
+    pub unroll: bool,
+    pub breaks: bool,
+}
+
+/// Types to be written into the author's text, by the address of the syntax that they belong to.
+#[derive(Default)]
+pub(super) struct Ascriptions {
+    pub literals: HashMap<usize, Ty>,
+    pub lets: HashMap<usize, usize>,
+}
+
+/// The inference of one body.
+pub(super) struct Infer<'s> {
+    pub session: &'s mut Session,
+    pub scope: Scope,
+    pub scopes: Vec<HashMap<String, Entity>>,
+    pub locals: Vec<Local>,
+    pub table: Table,
+    pub result: Ty,
+    pub loops: Vec<Loop>,
+    /// Whether the condition of an `if const` is being read.
+    pub constant: bool,
+    /// Whether types are wanted for the author's text: for the body itself, not for constants that it uses.
+    pub record: bool,
+    pub ascriptions: Ascriptions,
+    /// Locals for parameters that are declared `mut`.
+    pub prologue: Vec<Statement>,
+    /// For the message on workgroup arrays in constants.
+    pub in_constant: bool,
+}
+
+impl<'s> Infer<'s> {
+    pub(super) fn new(session: &'s mut Session, scope: Scope, result: Ty, record: bool) -> Self {
+        Self {
+            session,
+            scope,
+            scopes: vec![HashMap::new()],
+            locals: Vec::new(),
+            table: Table::default(),
+            result,
+            loops: Vec::new(),
+            constant: false,
+            record,
+            ascriptions: Ascriptions::default(),
+            prologue: Vec::new(),
+            in_constant: false,
+        }
+    }
+
+    pub(super) fn error(&mut self, at: &impl ToTokens, message: impl Into<String>) {
+        self.session.error(at, message);
+    }
+
+    /// Reports a mistake and gives what stands for it.
+    pub(super) fn wrong(&mut self, at: &impl ToTokens, message: impl Into<String>) -> Node {
+        self.session.error(at, message);
+        self.failed(at)
+    }
+
+    /// What stands for something wrong that was reported.
+    pub(super) fn failed(&mut self, at: &impl ToTokens) -> Node {
+        self.node(Kind::Error, Ty::Error, at)
+    }
+
+    pub(super) fn node(&mut self, kind: Kind, ty: Ty, at: &impl ToTokens) -> Node {
+        let span = self.session.span(at);
+        Node { kind, ty, span }
+    }
+
+    pub(super) fn lookup(&self, name: &str) -> Option<&Entity> {
+        self.scopes.iter().rev().find_map(|scope| scope.get(name))
+    }
+
+    pub(super) fn declare(&mut self, name: &str, entity: Entity) {
+        if let Some(scope) = self.scopes.last_mut() {
+            scope.insert(name.to_owned(), entity);
+        }
+    }
+
+    /// A new local, known by its name from here on.
+    pub(super) fn local(&mut self, name: &str, ty: Ty, at: &impl ToTokens) -> usize {
+        let span = self.session.span(at);
+        self.locals.push(Local { name: name.to_owned(), ty, span, assigned: false });
+        let local = self.locals.len() - 1;
+        self.declare(name, Entity::Local(local));
+        local
+    }
+
+    /// A type as the author would write it, with what is known by now.
+    pub(super) fn describe(&self, ty: &Ty) -> String {
+        let ty = self.table.shallow(ty);
+        match &ty {
+            Ty::Var(_) => match self.table.kind(&ty) {
+                Some(VarKind::Integer) => "{integer}".to_owned(),
+                Some(VarKind::Float) => "{float}".to_owned(),
+                _ => "_".to_owned(),
+            },
+            Ty::Vector(lanes, scalar) => format!("Vec{lanes}<{}>", self.describe(scalar)),
+            Ty::Array(element, length) => {
+                let length = match self.table.length(length) {
+                    Some(length) => super::infer::Length::Known(length),
+                    None => length.clone(),
+                };
+                let known = self.session.describe(&Ty::Array(Box::new(Ty::Error), length));
+                known.replacen('_', &self.describe(element), 1)
+            }
+            other => self.session.describe(other),
+        }
+    }
+
+    /// Makes the node's type the expected one, or reports that it is another.
+    pub(super) fn coerce(&mut self, mut node: Node, expected: &Ty, at: &impl ToTokens) -> Node {
+        if self.table.unify(&node.ty, expected) {
+            if self.table.shallow(&node.ty) == Ty::Never {
+                node.ty = expected.clone();
+            }
+            return node;
+        }
+        let (found, wanted) = (self.table.shallow(&node.ty), self.table.shallow(expected));
+        let advice = self.advice(&found, &wanted);
+        let message = format!("expected `{}`, found `{}`{advice}", self.describe(&wanted), self.describe(&found));
+        self.wrong(at, message)
+    }
+
+    /// What to write to get from one type to another.
+    fn advice(&self, found: &Ty, wanted: &Ty) -> String {
+        match (found, wanted) {
+            (Ty::Var(_), Ty::Scalar(scalar)) => match (self.table.kind(found), scalar) {
+                (Some(VarKind::Integer), Scalar::F32) => ": a float literal has a point, as in `2.0`".to_owned(),
+                (Some(VarKind::Integer | VarKind::Float), Scalar::Generic(_)) => {
+                    format!(": a literal of a generic type is written `{}::lit(0.5)`", self.session.describe(wanted))
+                }
+                (Some(VarKind::Float), Scalar::F16) => ": write `f16::from_f32(0.5)`".to_owned(),
+                _ => String::new(),
+            },
+            (Ty::Scalar(Scalar::F16), Ty::Scalar(Scalar::F32)) => ": convert with `.to_f32()`".to_owned(),
+            (Ty::Scalar(Scalar::F32), Ty::Scalar(Scalar::F16)) => ": convert with `f16::from_f32(..)`".to_owned(),
+            (Ty::Scalar(Scalar::Generic(index)), Ty::Scalar(Scalar::F32))
+                if self.session.bound(*index) == Some(Bound::Float) =>
+            {
+                ": convert with `.to_f32()`".to_owned()
+            }
+            (Ty::Scalar(Scalar::F32), Ty::Scalar(Scalar::Generic(index)))
+                if self.session.bound(*index) == Some(Bound::Float) =>
+            {
+                format!(": convert with `{}::from_f32(..)`", self.session.describe(wanted))
+            }
+            (Ty::Scalar(a), Ty::Scalar(b)) if numeric(*a) && numeric(*b) => {
+                format!(": convert with `as {}`", b.rust_name())
+            }
+            (Ty::Unit, _) => ": a block gives the value of its last expression if no `;` follows it".to_owned(),
+            _ => String::new(),
+        }
+    }
+
+    /// The type as far as it is known; reports if nothing is known, since what is asked next depends on it.
+    pub(super) fn known(&mut self, ty: &Ty, at: &impl ToTokens) -> Ty {
+        let ty = self.table.shallow(ty);
+        if self.table.kind(&ty) == Some(VarKind::Any) {
+            self.error(at, "the type must be known here: write it where the variable is declared, as in `let x: f32`");
+            return Ty::Error;
+        }
+        ty
+    }
+
+    /// Remembers that the variable that holds the place is written after its declaration.
+    pub(super) fn written(&mut self, place: &Place) {
+        if let Root::Local(local) = place.root
+            && let Some(local) = self.locals.get_mut(local)
+        {
+            local.assigned = true;
+        }
+    }
+}
+
+pub(super) fn numeric(scalar: Scalar) -> bool {
+    matches!(scalar, Scalar::F32 | Scalar::I32 | Scalar::U32 | Scalar::Index)
+}

@@ -1,0 +1,212 @@
+//! What all bodies of a kernel share: the module being made, the items known by hash, mistakes.
+
+use std::collections::HashMap;
+use std::rc::Rc;
+
+use proc_macro2::{Span, TokenStream, TokenTree};
+use quote::ToTokens;
+
+use super::bundle::{Bundle, Names};
+use super::errors::{Errors, SpanTable};
+use super::infer::{Length, Ty};
+use super::tree::Origin;
+use crate::ir::{self, Bound, Enum, Function, GenericKind, Handle, Module, Scalar, Size, Struct};
+
+/// The state of the front end for one kernel.
+pub(super) struct Session {
+    pub module: Module,
+    /// `None` for library code, which nobody wrote.
+    pub spans: Option<SpanTable>,
+    pub errors: Errors,
+    pub bundles: HashMap<String, Rc<Bundle>>,
+    pub structs: HashMap<String, Option<Handle<Struct>>>,
+    pub enums: HashMap<String, Option<Handle<Enum>>>,
+    pub functions: Vec<(FunctionKey, Option<Handle<Function>>)>,
+    /// By function: whether it writes anything but its own locals, or is collective.
+    pub effects: HashMap<Handle<Function>, bool>,
+    /// The hashes of the items that are being worked on, outermost first.
+    pub stack: Vec<String>,
+    /// The path to the crate that kernel authors import.
+    pub support: TokenStream,
+    /// Whether a `#[device]` function is checked by itself: buffers then stand for its slices, which may be workgroup arrays.
+    pub alone: bool,
+}
+
+/// What makes a copy of a function.
+#[derive(Clone, Debug, PartialEq)]
+pub(super) struct FunctionKey {
+    pub hash: String,
+    pub types: Vec<Ty>,
+    pub constants: Vec<Size>,
+    pub origins: Vec<Origin>,
+}
+
+/// What a name among an item's generics stands for.
+#[derive(Clone, Debug)]
+pub(super) enum GenericArgument {
+    Type(Ty),
+    Const(Scalar, Length),
+}
+
+/// The generics of an item.
+pub(super) type Generics = HashMap<String, GenericArgument>;
+
+/// What the paths in an item mean.
+#[derive(Clone, Debug, Default)]
+pub(super) struct Scope {
+    pub names: Rc<Names>,
+    pub generics: Rc<Generics>,
+    /// The item's own name.
+    pub own: String,
+}
+
+impl Session {
+    pub(super) fn new(module: Module, bundles: Vec<Bundle>, support: TokenStream) -> Self {
+        Self {
+            module,
+            spans: Some(SpanTable::default()),
+            errors: Errors::default(),
+            bundles: bundles.into_iter().map(|bundle| (bundle.hash.clone(), Rc::new(bundle))).collect(),
+            structs: HashMap::new(),
+            enums: HashMap::new(),
+            functions: Vec::new(),
+            effects: HashMap::new(),
+            stack: Vec::new(),
+            support,
+            alone: false,
+        }
+    }
+
+    /// Reports a mistake on the tokens of `at`.
+    pub(super) fn error(&mut self, at: &impl ToTokens, message: impl Into<String>) {
+        self.errors.add(ends(at), message);
+    }
+
+    /// Reports a mistake at a span of the IR.
+    pub(super) fn error_at(&mut self, span: ir::Span, message: impl Into<String>) {
+        let place = self
+            .spans
+            .as_ref()
+            .and_then(|spans| spans.get(span))
+            .unwrap_or_else(|| (Span::call_site(), Span::call_site()));
+        self.errors.add(place, message);
+    }
+
+    /// The IR's span for the tokens of `at`.
+    pub(super) fn span(&mut self, at: &impl ToTokens) -> ir::Span {
+        match &mut self.spans {
+            Some(spans) => spans.add(ends(at), &mut self.module.locations),
+            None => ir::Span::NONE,
+        }
+    }
+
+    /// The item that a path means in an item's text.
+    pub(super) fn bundle(&self, scope: &Scope, path: &syn::Path) -> Option<Rc<Bundle>> {
+        let hash = scope.names.get(&super::path_name(path))?;
+        self.bundles.get(hash).cloned()
+    }
+
+    /// What a type parameter of the kernel may be.
+    pub(super) fn bound(&self, generic: u32) -> Option<Bound> {
+        match self.module.generics.get(generic as usize)?.kind {
+            GenericKind::Type(bound) => Some(bound),
+            GenericKind::Const(_) => None,
+        }
+    }
+
+    /// A type as Rust writes it.
+    pub(super) fn describe(&self, ty: &Ty) -> String {
+        match ty {
+            Ty::Error => "_".to_owned(),
+            Ty::Unit => "()".to_owned(),
+            Ty::Never => "!".to_owned(),
+            Ty::Var(_) => "_".to_owned(),
+            Ty::Scalar(Scalar::Generic(index)) => {
+                self.module.generics.get(*index as usize).map_or_else(|| "_".to_owned(), |generic| generic.name.clone())
+            }
+            Ty::Scalar(scalar) => scalar.rust_name().to_owned(),
+            Ty::Vector(lanes, scalar) => format!("Vec{lanes}<{}>", self.describe(scalar)),
+            Ty::Array(element, length) => {
+                format!("[{}; {}]", self.describe(element), self.describe_length(length))
+            }
+            Ty::Struct(handle) => self.module.structs[*handle].name.clone(),
+            Ty::Enum(handle) => self.module.enums[*handle].name.clone(),
+        }
+    }
+
+    fn describe_length(&self, length: &Length) -> String {
+        match length {
+            Length::Known(Size::Literal(value)) => value.to_string(),
+            Length::Known(Size::Generic(index)) => {
+                self.module.generics.get(*index as usize).map_or_else(|| "_".to_owned(), |generic| generic.name.clone())
+            }
+            Length::Known(Size::Binary(..)) => "..".to_owned(),
+            Length::Var(_) => "_".to_owned(),
+        }
+    }
+
+    /// The IR's type. `None` for what is no value (and was reported, or is `()`).
+    pub(super) fn ir_type(&mut self, ty: &Ty) -> Option<Handle<ir::Type>> {
+        let ty = match ty {
+            Ty::Scalar(scalar) => ir::Type::Scalar(*scalar),
+            Ty::Vector(lanes, scalar) => match **scalar {
+                Ty::Scalar(scalar) => ir::Type::vector(*lanes, scalar),
+                _ => return None,
+            },
+            Ty::Array(element, Length::Known(length)) => {
+                ir::Type::Array { element: self.ir_type(element)?, length: length.clone() }
+            }
+            Ty::Struct(handle) => ir::Type::Struct(*handle),
+            Ty::Enum(handle) => ir::Type::Enum(*handle),
+            Ty::Array(_, Length::Var(_)) | Ty::Error | Ty::Unit | Ty::Never | Ty::Var(_) => {
+                return None;
+            }
+        };
+        Some(self.module.intern(ty))
+    }
+
+    /// The type of a field or element, from the IR's.
+    pub(super) fn ty(&self, handle: Handle<ir::Type>) -> Ty {
+        match &self.module.types[handle] {
+            ir::Type::Scalar(scalar) => Ty::Scalar(*scalar),
+            ir::Type::Vector { lanes, scalar } => Ty::vector(*lanes, Ty::Scalar(*scalar)),
+            ir::Type::Array { element, length } => {
+                Ty::Array(Box::new(self.ty(*element)), Length::Known(length.clone()))
+            }
+            ir::Type::Struct(handle) => Ty::Struct(*handle),
+            ir::Type::Enum(handle) => Ty::Enum(*handle),
+        }
+    }
+}
+
+/// The spans of the first and the last token.
+pub(super) fn ends(at: &impl ToTokens) -> (Span, Span) {
+    let mut tokens = at.to_token_stream().into_iter();
+    let Some(first) = tokens.next() else {
+        return (Span::call_site(), Span::call_site());
+    };
+    let last = tokens.last();
+    let first_span = match &first {
+        TokenTree::Group(group) if group.delimiter() != proc_macro2::Delimiter::None => group.span_open(),
+        // An invisible group stands where a macro put a fragment: its content is what the author wrote.
+        TokenTree::Group(group) => ends(&group.stream()).0,
+        other => other.span(),
+    };
+    let last_span = match last.as_ref().unwrap_or(&first) {
+        TokenTree::Group(group) if group.delimiter() != proc_macro2::Delimiter::None => group.span_close(),
+        TokenTree::Group(group) => ends(&group.stream()).1,
+        other => other.span(),
+    };
+    (first_span, last_span)
+}
+
+/// `name`, or `name_1` and so on if it is taken.
+pub(super) fn unique<'a>(name: &str, taken: impl Iterator<Item = &'a str> + Clone) -> String {
+    let mut candidate = name.to_owned();
+    let mut number = 0;
+    while taken.clone().any(|other| other == candidate) {
+        number += 1;
+        candidate = format!("{name}_{number}");
+    }
+    candidate
+}

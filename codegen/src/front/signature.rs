@@ -1,0 +1,275 @@
+//! Signatures: of kernels, whose slices are bindings, and of `#[device]` functions, whose slices are their callers'.
+
+use super::infer::{Length, Ty};
+use super::items;
+use super::session::{GenericArgument, Generics, Scope, Session};
+use crate::ir::{Bound, GenericKind, Scalar};
+
+/// What a parameter is, by its type.
+pub(super) enum ParameterType {
+    Value(Ty),
+    /// `&[T]`, `&mut [T]`, `&[Atomic<T>]`, `&View<T, R>`, `&mut View<T, R>`.
+    Slice {
+        element: Ty,
+        /// The element's type as it is written.
+        written: syn::Type,
+        mutable: bool,
+        atomic: bool,
+        view: Option<u32>,
+    },
+    /// `&mut T` of a value, in functions alone.
+    Reference(Ty),
+    /// `&T` of a value, in functions alone: passed by value.
+    Shared(Ty),
+    Failed,
+}
+
+/// The `T` of `Atomic<T>`.
+pub(super) fn atomic_inner(ty: &syn::Type) -> Option<&syn::Type> {
+    match ty {
+        syn::Type::Group(group) => atomic_inner(&group.elem),
+        syn::Type::Paren(paren) => atomic_inner(&paren.elem),
+        syn::Type::Path(path) => {
+            let last = path.path.segments.last()?;
+            if last.ident != "Atomic" {
+                return None;
+            }
+            match &last.arguments {
+                syn::PathArguments::AngleBracketed(arguments) => match arguments.args.first()? {
+                    syn::GenericArgument::Type(ty) if arguments.args.len() == 1 => Some(ty),
+                    _ => None,
+                },
+                _ => None,
+            }
+        }
+        _ => None,
+    }
+}
+
+fn peel(ty: &syn::Type) -> &syn::Type {
+    match ty {
+        syn::Type::Group(group) => peel(&group.elem),
+        syn::Type::Paren(paren) => peel(&paren.elem),
+        other => other,
+    }
+}
+
+impl Session {
+    /// What a parameter of that type is.
+    pub(super) fn parameter_type(&mut self, ty: &syn::Type, scope: &Scope) -> ParameterType {
+        let syn::Type::Reference(reference) = peel(ty) else {
+            if let syn::Type::ImplTrait(_) = peel(ty) {
+                self.error(
+                    ty,
+                    "`impl Trait` is not part of the kernel language: functions are generic as `fn f<T: Number>(x: T)`",
+                );
+                return ParameterType::Failed;
+            }
+            return match self.resolve_type(ty, scope) {
+                Ty::Error => ParameterType::Failed,
+                Ty::Unit => {
+                    self.error(ty, "a parameter has a value");
+                    ParameterType::Failed
+                }
+                ty => ParameterType::Value(ty),
+            };
+        };
+        let mutable = reference.mutability.is_some();
+        match peel(&reference.elem) {
+            syn::Type::Slice(slice) => self.slice_type(ty, &slice.elem, mutable, scope),
+            syn::Type::Path(path)
+                if path.path.segments.last().is_some_and(|last| last.ident == "View")
+                    && self.bundle(scope, &path.path).is_none() =>
+            {
+                self.view_type(ty, path, mutable, scope)
+            }
+            inner => match (self.resolve_type(inner, scope), mutable) {
+                (Ty::Error, _) => ParameterType::Failed,
+                (ty, true) => ParameterType::Reference(ty),
+                (ty, false) => ParameterType::Shared(ty),
+            },
+        }
+    }
+
+    fn slice_type(&mut self, at: &syn::Type, element: &syn::Type, mutable: bool, scope: &Scope) -> ParameterType {
+        if let Some(inner) = atomic_inner(element) {
+            let ty = self.resolve_type(inner, scope);
+            if !matches!(ty, Ty::Scalar(Scalar::U32 | Scalar::I32) | Ty::Error) {
+                self.error(inner, "atomics are `Atomic<u32>` or `Atomic<i32>`");
+                return ParameterType::Failed;
+            }
+            if mutable {
+                self.error(at, "atomics are shared: write `&[Atomic<u32>]`");
+                return ParameterType::Failed;
+            }
+            return ParameterType::Slice {
+                element: ty,
+                written: inner.clone(),
+                mutable: false,
+                atomic: true,
+                view: None,
+            };
+        }
+        if let syn::Type::Slice(_) | syn::Type::Reference(_) = peel(element) {
+            self.error(
+                element,
+                "slices of slices are not part of the kernel language: use one slice, and compute the index",
+            );
+            return ParameterType::Failed;
+        }
+        let ty = self.resolve_type(element, scope);
+        if ty == Ty::Error {
+            return ParameterType::Failed;
+        }
+        ParameterType::Slice { element: ty, written: element.clone(), mutable, atomic: false, view: None }
+    }
+
+    fn view_type(&mut self, at: &syn::Type, path: &syn::TypePath, mutable: bool, scope: &Scope) -> ParameterType {
+        let arguments = path.path.segments.last().map(|segment| &segment.arguments);
+        let parts = match arguments {
+            Some(syn::PathArguments::AngleBracketed(arguments)) => arguments.args.iter().collect::<Vec<_>>(),
+            _ => Vec::new(),
+        };
+        let [syn::GenericArgument::Type(element), rank] = parts.as_slice() else {
+            self.error(at, "a view has an element type and a rank: `&View<f32, 2>`");
+            return ParameterType::Failed;
+        };
+        let rank = match rank {
+            syn::GenericArgument::Const(syn::Expr::Lit(syn::ExprLit { lit: syn::Lit::Int(rank), .. })) => {
+                rank.base10_parse::<u32>().ok()
+            }
+            _ => None,
+        };
+        let Some(rank @ 1..=8) = rank else {
+            self.error(at, "the rank of a view is a literal from 1 to 8");
+            return ParameterType::Failed;
+        };
+        let ty = self.resolve_type(element, scope);
+        if ty == Ty::Error {
+            return ParameterType::Failed;
+        }
+        ParameterType::Slice { element: ty, written: element.clone(), mutable, atomic: false, view: Some(rank) }
+    }
+
+    /// Reports what a function's signature has beside parameters and a result.
+    pub(super) fn check_signature(&mut self, signature: &syn::Signature) {
+        let word = "not part of the kernel language: remove it";
+        if let Some(token) = &signature.asyncness {
+            self.error(token, format!("`async` is {word}"));
+        }
+        if let Some(abi) = &signature.abi {
+            self.error(abi, format!("an ABI is {word}"));
+        }
+        if !matches!(signature.safety, syn::Safety::Default) {
+            self.error(&signature.safety, format!("`unsafe` is {word}; accesses out of bounds are harmless"));
+        }
+        if let Some(variadic) = &signature.variadic {
+            self.error(variadic, format!("a variable number of parameters is {word}"));
+        }
+        if let Some(clause) = &signature.generics.where_clause {
+            self.error(
+                clause,
+                "`where` is not part of the kernel language: write the bound at the parameter, as in `<T: Number>`",
+            );
+        }
+    }
+
+    /// The name and kind of each generic, in order; lifetimes are none.
+    pub(super) fn generic_kinds(&mut self, generics: &syn::Generics) -> Vec<(String, GenericKind)> {
+        let mut kinds = Vec::new();
+        for parameter in &generics.params {
+            match parameter {
+                syn::GenericParam::Lifetime(_) => {}
+                syn::GenericParam::Type(ty) => {
+                    if let Some((_, default)) = &ty.default {
+                        self.error(default, "a type parameter of a kernel has no default");
+                    }
+                    let bounds: Vec<String> = ty
+                        .bounds
+                        .iter()
+                        .map(|bound| match bound {
+                            syn::TypeParamBound::Trait(bound) => {
+                                bound.path.segments.last().map(|segment| segment.ident.to_string()).unwrap_or_default()
+                            }
+                            _ => String::new(),
+                        })
+                        .collect();
+                    let bound = match bounds.iter().map(String::as_str).collect::<Vec<_>>().as_slice() {
+                        ["Element"] => Bound::Element,
+                        ["Float"] => Bound::Float,
+                        ["Number"] => Bound::Number,
+                        _ => {
+                            self.error(ty, format!("a type parameter has one of the bounds `Element` (moved about), `Float` (f32 and f16, converted to f32) or `Number` (f32, i32, u32, with arithmetic): `{}: Number`", ty.ident));
+                            Bound::Element
+                        }
+                    };
+                    kinds.push((ty.ident.to_string(), GenericKind::Type(bound)));
+                }
+                syn::GenericParam::Const(constant) => {
+                    if let Some((_, default)) = &constant.default {
+                        self.error(default, "a const parameter of a kernel has no default");
+                    }
+                    let scope = Scope::default();
+                    let scalar = match self.resolve_type(&constant.ty, &scope) {
+                        Ty::Scalar(scalar @ (Scalar::Index | Scalar::U32 | Scalar::I32 | Scalar::Bool)) => scalar,
+                        Ty::Error => Scalar::Index,
+                        _ => {
+                            self.error(&constant.ty, "a const parameter is a usize, u32, i32 or bool");
+                            Scalar::Index
+                        }
+                    };
+                    kinds.push((constant.ident.to_string(), GenericKind::Const(scalar)));
+                }
+            }
+        }
+        kinds
+    }
+
+    /// Whether a type may stand for a type parameter of that bound.
+    pub(super) fn satisfies(&self, ty: &Ty, bound: Bound) -> bool {
+        match (ty, bound) {
+            (Ty::Error, _) => true,
+            (Ty::Scalar(Scalar::Generic(index)), _) => {
+                let has = self.bound(*index);
+                bound == Bound::Element || has == Some(bound)
+            }
+            (ty, Bound::Element) => items::is_element(self, ty),
+            (Ty::Scalar(scalar), Bound::Float) => matches!(scalar, Scalar::F32 | Scalar::F16),
+            (Ty::Scalar(scalar), Bound::Number) => {
+                matches!(scalar, Scalar::F32 | Scalar::I32 | Scalar::U32)
+            }
+            _ => false,
+        }
+    }
+}
+
+/// The generics as a kernel's own: each stands for itself.
+pub(super) fn own_generics(kinds: &[(String, GenericKind)]) -> Generics {
+    kinds
+        .iter()
+        .enumerate()
+        .map(|(index, (name, kind))| {
+            let index = index as u32;
+            let argument = match kind {
+                GenericKind::Type(_) => GenericArgument::Type(Ty::Scalar(Scalar::Generic(index))),
+                GenericKind::Const(scalar) => {
+                    GenericArgument::Const(*scalar, Length::Known(crate::ir::Size::Generic(index)))
+                }
+            };
+            (name.clone(), argument)
+        })
+        .collect()
+}
+
+/// The name of a parameter and whether it is declared `mut`.
+pub(super) fn parameter_name<'a>(session: &mut Session, parameter: &'a syn::PatType) -> Option<(&'a syn::Ident, bool)> {
+    match &*parameter.pat {
+        syn::Pat::Ident(name) if name.by_ref.is_none() && name.subpat.is_none() => {
+            Some((&name.ident, name.mutability.is_some()))
+        }
+        other => {
+            session.error(other, "a parameter is one name");
+            None
+        }
+    }
+}
