@@ -41,12 +41,12 @@ fn tokens(session: &Session, ty: &Ty) -> Option<TokenStream> {
     };
     Some(match ty {
         Ty::Scalar(Scalar::Generic(index)) => generic(*index)?,
-        Ty::Scalar(Scalar::F16) => quote!(#support::f16),
+        Ty::Scalar(Scalar::F16) => quote!(#support::prelude::f16),
         Ty::Scalar(scalar) => Ident::new(scalar.rust_name(), Span::call_site()).to_token_stream(),
         Ty::Vector(lanes, scalar) => {
             let name = Ident::new(&format!("Vec{lanes}"), Span::call_site());
             let scalar = tokens(session, scalar)?;
-            quote!(#support::#name<#scalar>)
+            quote!(#support::prelude::#name<#scalar>)
         }
         Ty::Array(element, Length::Known(length)) => {
             let element = tokens(session, element)?;
