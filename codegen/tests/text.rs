@@ -27,7 +27,9 @@ fn lowered(module: Module, target: Target, transport: ParamTransport) -> Lowered
 fn to_spirv(text: &str) -> Result<usize, String> {
     let (module, info) = wgsl::parse(text).map_err(|error| error.to_string())?;
     let options = naga::back::spv::Options { lang_version: (1, 3), ..Default::default() };
-    naga::back::spv::write_vec(&module, &info, &options, None).map(|words| words.len()).map_err(|error| error.to_string())
+    naga::back::spv::write_vec(&module, &info, &options, None)
+        .map(|words| words.len())
+        .map_err(|error| error.to_string())
 }
 
 fn snapshot(name: &str, made_by: &str, text: &str) {
@@ -98,4 +100,57 @@ fn renaming_a_local_changes_its_name_alone() {
         wgsl::emit(&lowered).unwrap()
     };
     assert_eq!(emit("position").replace("position", "where_to"), emit("where_to"));
+}
+
+#[test]
+fn parameters_lie_where_the_host_writes_them() {
+    let nvrtc = nvrtc::load();
+    for module in kernels::all() {
+        let name = module.name.clone();
+        let for_wgsl = lowered(module.clone(), Target::Wgsl, ParamTransport::Buffer);
+        let (parsed, _) = wgsl::parse(&wgsl::emit(&for_wgsl).unwrap()).unwrap();
+        let (_, block) = parsed.types.iter().find(|(_, ty)| ty.name.as_deref() == Some("Params")).unwrap();
+        let naga::TypeInner::Struct { members, .. } = &block.inner else { panic!("{name}: Params is no struct") };
+        for field in for_wgsl.params.fields.iter() {
+            let member = members.iter().find(|member| member.name.as_deref() == Some(&*field.name));
+            assert_eq!(member.map(|member| member.offset), Some(field.offset), "{name}: {}", field.name);
+        }
+        let for_cuda = lowered(module, Target::Cuda, ParamTransport::Value);
+        let mut text = cuda::emit(&for_cuda).unwrap();
+        // NVRTC has no `offsetof`, but what its front end makes of one.
+        for field in for_cuda.params.fields.iter() {
+            let (member, offset) = (&field.name, field.offset);
+            text.push_str(&format!("static_assert(__INTADDR__(&((Params*)0)->{member}) == {offset}, \"{member}\");\n"));
+        }
+        if let Some(Err(log)) = nvrtc.as_ref().map(|nvrtc| nvrtc.compile(&text, "sm_80")) {
+            panic!("{name}: {log}");
+        }
+    }
+}
+
+#[test]
+fn much_workgroup_memory_is_asked_for_at_launch() {
+    let nvrtc = nvrtc::load();
+    let text = cuda::emit(&lowered(kernels::large_tile(), Target::Cuda, ParamTransport::Value)).unwrap();
+    assert!(text.contains("extern __shared__ __align__(16) unsigned char workgroup_memory[];"), "{text}");
+    if let Some(Err(log)) = nvrtc.map(|nvrtc| nvrtc.compile(&text, "sm_90a")) {
+        panic!("{log}\n{text}");
+    }
+}
+
+#[test]
+fn a_kernel_named_like_a_word_of_the_language_is_refused_by_name() {
+    for (name, target) in
+        [("filter", Target::Wgsl), ("exp", Target::Wgsl), ("template", Target::Cuda), ("exp", Target::Cuda)]
+    {
+        let mut module = kernels::scaled_gelu("i");
+        module.name = name.to_owned();
+        let lowered = lowered(
+            module,
+            target,
+            if target == Target::Wgsl { ParamTransport::Buffer } else { ParamTransport::Value },
+        );
+        let result = if target == Target::Wgsl { wgsl::emit(&lowered) } else { cuda::emit(&lowered) };
+        assert!(result.unwrap_err().to_string().contains("rename the kernel"), "{name}");
+    }
 }

@@ -2,8 +2,8 @@
 
 use trefoil_codegen::ir::builder::{FunctionBuilder, ModuleBuilder, element, variable, vector};
 use trefoil_codegen::ir::{
-    AtomicFunction, BinaryOperator as B, Builtin, CallArgument, Case, Enum, Expression, ExpressionKind, Handle, Literal,
-    Local, LogicalOperator, MathFunction as M, Module, Place, Projection, Root, Scalar, StatementKind, Struct,
+    AtomicFunction, BinaryOperator as B, Builtin, CallArgument, Case, Enum, Expression, ExpressionKind, Handle,
+    Literal, Local, LogicalOperator, MathFunction as M, Module, Place, Projection, Root, Scalar, StatementKind, Struct,
     SubgroupFunction, Type, UnaryOperator,
 };
 
@@ -29,6 +29,8 @@ pub fn all() -> Vec<Module> {
         private_arrays(),
         words(),
         views(),
+        triples(),
+        odd_subgroups(),
     ]
 }
 
@@ -39,7 +41,12 @@ fn proved(mut place: Place) -> Place {
 }
 
 /// `let i = global_index(); if i < y.len() { body }`
-fn for_each(body: &mut FunctionBuilder<'_>, y: u32, name: &str, inside: impl FnOnce(&mut FunctionBuilder<'_>, Handle<Local>)) {
+fn for_each(
+    body: &mut FunctionBuilder<'_>,
+    y: u32,
+    name: &str,
+    inside: impl FnOnce(&mut FunctionBuilder<'_>, Handle<Local>),
+) {
     let index = body.builtin(Builtin::GlobalIndex);
     let i = body.bind(name, index);
     let (index, length) = (body.local(i), body.length(y));
@@ -149,7 +156,10 @@ fn row_sum() -> Module {
     body.barrier();
     let zero = body.index(0);
     let total = body.new_local("total", float, false);
-    body.statement(StatementKind::UniformLoad { result: total, place: proved(element(Root::Workgroup(partial), zero)) });
+    body.statement(StatementKind::UniformLoad {
+        result: total,
+        place: proved(element(Root::Workgroup(partial), zero)),
+    });
     let local = body.builtin(Builtin::LocalIndex);
     let zero = body.index(0);
     let is_first = body.binary(B::Equal, local, zero);
@@ -477,7 +487,10 @@ fn particles() -> Module {
         let zero = body.f32(0.0);
         let scale = body.splat(zero, 2);
         let one = body.f32(1.0);
-        let values = body.expression(ExpressionKind::Splat(one), Type::Array { element: float, length: trefoil_codegen::ir::Size::Literal(6) });
+        let values = body.expression(
+            ExpressionKind::Splat(one),
+            Type::Array { element: float, length: trefoil_codegen::ir::Size::Literal(6) },
+        );
         let inner = body.expression(ExpressionKind::Compose(vec![scale, values]), inner_kind);
         let one = body.f32(1.0);
         let position = body.splat(one, 4);
@@ -627,7 +640,8 @@ fn lanes() -> Module {
         }
         let negative = value(body);
         let negative = body.unary(UnaryOperator::Negate, negative);
-        for function in [M::Abs, M::Floor, M::Exp, M::Sqrt, M::InverseSqrt, M::Ln, M::Tanh, M::Trunc, M::RoundTiesEven] {
+        for function in [M::Abs, M::Floor, M::Exp, M::Sqrt, M::InverseSqrt, M::Ln, M::Tanh, M::Trunc, M::RoundTiesEven]
+        {
             let argument = value(body);
             let result = body.math(function, vec![argument]);
             sum = body.binary(B::Add, sum, result);
@@ -750,7 +764,16 @@ fn constants() -> Module {
     let z = module.mutable("z", word);
     let mut body = module.entry();
     let values = [
-        f32::INFINITY, f32::NEG_INFINITY, f32::NAN, f32::MAX, f32::MIN_POSITIVE, 1e-45, -0.0, 0.1, 16_777_216.0, 1e20,
+        f32::INFINITY,
+        f32::NEG_INFINITY,
+        f32::NAN,
+        f32::MAX,
+        f32::MIN_POSITIVE,
+        1e-45,
+        -0.0,
+        0.1,
+        16_777_216.0,
+        1e20,
         -1.0,
     ];
     let constant = |position: usize| move |body: &mut FunctionBuilder<'_>| body.index(position as u32);
@@ -903,9 +926,8 @@ fn views() -> Module {
     module.module().bindings[x as usize].view = Some(5);
     let mut body = module.entry();
     for_each(&mut body, y, "i", |body, i| {
-        let index = |body: &mut FunctionBuilder<'_>, kind: ExpressionKind| {
-            body.expression(kind, Type::Scalar(Scalar::Index))
-        };
+        let index =
+            |body: &mut FunctionBuilder<'_>, kind: ExpressionKind| body.expression(kind, Type::Scalar(Scalar::Index));
         let stride = index(body, ExpressionKind::ViewStride { binding: x, axis: 4 });
         let extent = index(body, ExpressionKind::ViewExtent { binding: x, axis: 0 });
         let at = body.local(i);
@@ -914,6 +936,113 @@ fn views() -> Module {
         let value = body.load(element(Root::Binding(x), at));
         store(body, y, i, value);
     });
+    body.finish_entry();
+    module.build()
+}
+
+/// Three lanes, which WGSL would give the room of four: alone, and in structs.
+fn triples() -> Module {
+    let mut module = ModuleBuilder::new("triples", [64, 1, 1]);
+    let float = module.scalar(Scalar::F32);
+    let signed = module.scalar(Scalar::I32);
+    let three = module.vector(3, Scalar::F32);
+    let pair = module.array(three, 2);
+    let body_kind = module.module().structs.add(Struct {
+        name: "Body".to_owned(),
+        fields: vec![("ends".to_owned(), pair), ("mass".to_owned(), float), ("kind".to_owned(), signed)],
+    });
+    let body_type = module.module().intern(Type::Struct(body_kind));
+    let x = module.shared("x", three);
+    let bodies = module.mutable("bodies", body_type);
+    let mut body = module.entry();
+    for_each(&mut body, bodies, "i", |body, i| {
+        let value = load(body, x, i);
+        let (at, end) = (body.local(i), body.local(i));
+        let path = vec![Projection::Index(at), Projection::Member(0), Projection::Index(end)];
+        body.store(Place { root: Root::Binding(bodies), path, guarded: true }, value);
+        let at = body.local(i);
+        let path = vec![Projection::Index(at), Projection::Member(2)];
+        let kind = body.i32(-3);
+        body.store(Place { root: Root::Binding(bodies), path, guarded: false }, kind);
+        let at = body.local(i);
+        let whole = body.load(proved(element(Root::Binding(bodies), at)));
+        let (at, one) = (body.local(i), body.index(1));
+        let next = body.binary(B::Add, at, one);
+        body.store(element(Root::Binding(bodies), next), whole);
+        let (at, lane) = (body.local(i), body.local(i));
+        let path = vec![Projection::Index(at), Projection::Index(lane)];
+        let lane = body.load(Place { root: Root::Binding(x), path, guarded: true });
+        let at = body.local(i);
+        let path = vec![Projection::Index(at), Projection::Member(1)];
+        body.store(Place { root: Root::Binding(bodies), path, guarded: false }, lane);
+    });
+    body.finish_entry();
+    module.build()
+}
+
+/// Subgroup operations on every type, in a workgroup whose last subgroup is not full.
+fn odd_subgroups() -> Module {
+    let mut module = ModuleBuilder::new("odd_subgroups", [40, 1, 1]);
+    module.module().requires = Features::of(&[Feature::Subgroups]);
+    let float = module.scalar(Scalar::F32);
+    let four = module.vector(4, Scalar::F32);
+    let x = module.shared("x", four);
+    let y = module.mutable("y", float);
+    let mut body = module.entry();
+    let at = body.builtin(Builtin::GlobalIndex);
+    let value = body.load(element(Root::Binding(x), at));
+    let value = body.bind("value", value);
+    let mut sum = body.f32(0.0);
+    for function in [SubgroupFunction::Add, SubgroupFunction::Max, SubgroupFunction::Min] {
+        let wide = body.local(value);
+        let wide = body.subgroup("wide", function, wide, None);
+        let wide = body.local(wide);
+        let first = body.lane(wide, 0);
+        sum = body.binary(B::Add, sum, first);
+        for scalar in [Scalar::I32, Scalar::U32] {
+            let whole = body.local(value);
+            let whole = body.lane(whole, 1);
+            let whole = body.convert(whole, scalar);
+            let whole = body.subgroup("whole", function, whole, None);
+            let whole = body.local(whole);
+            let whole = body.convert(whole, Scalar::F32);
+            sum = body.binary(B::Add, sum, whole);
+        }
+    }
+    let (wide, lane) = (body.local(value), body.builtin(Builtin::SubgroupSize));
+    let lane = body.convert(lane, Scalar::U32);
+    let turned = body.subgroup("turned", SubgroupFunction::Shuffle, wide, Some(lane));
+    let turned = body.local(turned);
+    let last = body.lane(turned, 3);
+    sum = body.binary(B::Add, sum, last);
+    let at = body.builtin(Builtin::GlobalIndex);
+    body.store(element(Root::Binding(y), at), sum);
+    body.finish_entry();
+    module.build()
+}
+
+/// More workgroup memory than a CUDA kernel may declare.
+pub fn large_tile() -> Module {
+    let mut module = ModuleBuilder::new("large_tile", [256, 1, 1]);
+    let float = module.scalar(Scalar::F32);
+    let x = module.shared("x", float);
+    let y = module.mutable("y", float);
+    let odd = module.workgroup("odd", float, 33, false);
+    let tile = module.workgroup("tile", float, 16 * 1024, false);
+    let mut body = module.entry();
+    let index = body.builtin(Builtin::LocalIndex);
+    let i = body.bind("i", index);
+    let at = body.local(i);
+    let four = body.load(vector(Root::Binding(x), at, 4));
+    let at = body.local(i);
+    body.store(vector(Root::Workgroup(tile), at, 4), four);
+    let (at, one) = (body.local(i), body.f32(1.0));
+    body.store(element(Root::Workgroup(odd), at), one);
+    body.barrier();
+    let at = body.index(7);
+    let value = body.load(element(Root::Workgroup(tile), at));
+    let at = body.local(i);
+    body.store(element(Root::Binding(y), at), value);
     body.finish_entry();
     module.build()
 }

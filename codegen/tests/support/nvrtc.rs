@@ -47,21 +47,40 @@ impl Nvrtc {
         let pointers: Vec<*const c_char> = options.iter().map(|option| option.as_ptr()).collect();
         // SAFETY: the signatures are those of nvrtc.h; every pointer is valid for the call that gets it.
         unsafe {
-            let create = self.library.get::<unsafe extern "C" fn(
-                *mut Program, *const c_char, *const c_char, c_int, *const *const c_char, *const *const c_char,
-            ) -> c_int>(b"nvrtcCreateProgram").map_err(|cause| cause.to_string())?;
-            let compile = self.library.get::<unsafe extern "C" fn(Program, c_int, *const *const c_char) -> c_int>(b"nvrtcCompileProgram")
+            let create = self
+                .library
+                .get::<unsafe extern "C" fn(
+                    *mut Program,
+                    *const c_char,
+                    *const c_char,
+                    c_int,
+                    *const *const c_char,
+                    *const *const c_char,
+                ) -> c_int>(b"nvrtcCreateProgram")
                 .map_err(|cause| cause.to_string())?;
-            let log_size = self.library.get::<unsafe extern "C" fn(Program, *mut usize) -> c_int>(b"nvrtcGetProgramLogSize")
+            let compile = self
+                .library
+                .get::<unsafe extern "C" fn(Program, c_int, *const *const c_char) -> c_int>(b"nvrtcCompileProgram")
                 .map_err(|cause| cause.to_string())?;
-            let log = self.library.get::<unsafe extern "C" fn(Program, *mut c_char) -> c_int>(b"nvrtcGetProgramLog")
+            let log_size = self
+                .library
+                .get::<unsafe extern "C" fn(Program, *mut usize) -> c_int>(b"nvrtcGetProgramLogSize")
                 .map_err(|cause| cause.to_string())?;
-            let cubin_size = self.library.get::<unsafe extern "C" fn(Program, *mut usize) -> c_int>(b"nvrtcGetCUBINSize")
+            let log = self
+                .library
+                .get::<unsafe extern "C" fn(Program, *mut c_char) -> c_int>(b"nvrtcGetProgramLog")
                 .map_err(|cause| cause.to_string())?;
-            let destroy = self.library.get::<unsafe extern "C" fn(*mut Program) -> c_int>(b"nvrtcDestroyProgram")
+            let cubin_size = self
+                .library
+                .get::<unsafe extern "C" fn(Program, *mut usize) -> c_int>(b"nvrtcGetCUBINSize")
+                .map_err(|cause| cause.to_string())?;
+            let destroy = self
+                .library
+                .get::<unsafe extern "C" fn(*mut Program) -> c_int>(b"nvrtcDestroyProgram")
                 .map_err(|cause| cause.to_string())?;
             let mut program: Program = std::ptr::null_mut();
-            let made = create(&mut program, source.as_ptr(), c"kernel.cu".as_ptr(), 0, std::ptr::null(), std::ptr::null());
+            let made =
+                create(&mut program, source.as_ptr(), c"kernel.cu".as_ptr(), 0, std::ptr::null(), std::ptr::null());
             if made != 0 {
                 return Err(format!("nvrtcCreateProgram gave {made}"));
             }

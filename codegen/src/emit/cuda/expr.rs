@@ -166,7 +166,8 @@ pub fn binary(p: &mut P<'_>, operator: BinaryOperator, ty: &Type, left: Code, ri
         (Some(Scalar::I32), BinaryOperator::Multiply) => wrapping(p, "multiply", vec![left, right]),
         (Some(Scalar::I32), BinaryOperator::ShiftLeft) => {
             p.prelude("shift_left", || {
-                "__device__ __forceinline__ int shift_left(int a, uint n) {\n    return int(uint(a) << n);\n}\n".to_owned()
+                "__device__ __forceinline__ int shift_left(int a, uint n) {\n    return int(uint(a) << n);\n}\n"
+                    .to_owned()
             });
             Code::call("shift_left", [left, right])
         }
@@ -189,9 +190,10 @@ pub fn math(p: &mut P<'_>, function: MathFunction, ty: &Type, arguments: Vec<Cod
         let types = vec![ty; arguments.len()];
         let result = match function {
             MathFunction::IsNan | MathFunction::IsInfinite => with_scalar(ty, Scalar::Bool),
-            MathFunction::CountOnes | MathFunction::LeadingZeros | MathFunction::TrailingZeros | MathFunction::PackHalf => {
-                with_scalar(ty, Scalar::U32)
-            }
+            MathFunction::CountOnes
+            | MathFunction::LeadingZeros
+            | MathFunction::TrailingZeros
+            | MathFunction::PackHalf => with_scalar(ty, Scalar::U32),
             MathFunction::UnpackHalf => with_scalar(ty, Scalar::F32),
             _ => ty.clone(),
         };
@@ -402,8 +404,12 @@ pub fn lane_read(p: &mut P<'_>, ty: &Type, base: Code, index: Code) -> Result<Co
     };
     let vector = type_name(p, ty)?;
     let zero = zero(p, &Type::Scalar(*scalar))?.text;
-    let choice: String =
-        LANES.iter().take(usize::from(*lanes)).enumerate().map(|(lane, name)| format!("i == {lane}u ? v.{name} : ")).collect();
+    let choice: String = LANES
+        .iter()
+        .take(usize::from(*lanes))
+        .enumerate()
+        .map(|(lane, name)| format!("i == {lane}u ? v.{name} : "))
+        .collect();
     let signature = format!("{} lane(const {vector}& v, uint i)", scalar_name(*scalar));
     Ok(helper(p, "lane", &signature, &format!("{choice}{zero}"), vec![base, index]))
 }

@@ -53,7 +53,7 @@ pub fn module(p: &mut P<'_>) -> Result<String> {
 }
 
 /// A bool parameter is a word.
-pub fn from_word(field: &ParamField, word: Code) -> Code {
+pub fn word_value(field: &ParamField, word: Code) -> Code {
     if field.ty.scalar == ParamScalar::Bool { infix(BinaryOperator::NotEqual, word, Code::atom("0u")) } else { word }
 }
 
@@ -169,7 +169,8 @@ fn entry(p: &mut P<'_>, body: &str) -> Result<String> {
     let by_value = lowered.transport == ParamTransport::Value;
     if !lowered.params.fields.is_empty() {
         parameters.push(
-            if by_value { "const __grid_constant__ Params params" } else { "const Params* __restrict__ params_buffer" }.to_owned(),
+            if by_value { "const __grid_constant__ Params params" } else { "const Params* __restrict__ params_buffer" }
+                .to_owned(),
         );
     }
     let mut out = Writer::default();
@@ -210,7 +211,8 @@ fn entry(p: &mut P<'_>, body: &str) -> Result<String> {
         out.line(format!("const uint global_index = group_index * {}u + local_index;", x * y * z));
     }
     if uses(Builtin::GlobalId) {
-        let axes = [("x", x), ("y", y), ("z", z)].map(|(axis, size)| format!("blockIdx.{axis} * {size}u + threadIdx.{axis}"));
+        let axes =
+            [("x", x), ("y", y), ("z", z)].map(|(axis, size)| format!("blockIdx.{axis} * {size}u + threadIdx.{axis}"));
         out.line(format!("const uint3 global_id = make_uint3({});", axes.join(", ")));
     }
     for (builtin, line) in [

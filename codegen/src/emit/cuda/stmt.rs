@@ -100,13 +100,13 @@ impl Dialect for Cuda {
 
     fn param_part(p: &mut P<'_>, field: &ParamField, part: u32) -> Result<Code> {
         let word = Code::atom(format!("params.{}[{part}]", p.param_name(field)));
-        Ok(module::from_word(field, word))
+        Ok(module::word_value(field, word))
     }
 
     fn param_element(p: &mut P<'_>, field: &ParamField, index: Code) -> Result<Code> {
         expr::array_at(p);
         let array = Code::atom(format!("params.{}", p.param_name(field)));
-        Ok(module::from_word(field, Code::call("array_at", [array, index])))
+        Ok(module::word_value(field, Code::call("array_at", [array, index])))
     }
 
     fn dereference(name: &str) -> Code {
@@ -224,7 +224,7 @@ impl Dialect for Cuda {
         ty: &Type,
         value: Code,
         lane: Option<Code>,
-        literal_lane: bool,
+        _: bool,
     ) -> Result<Code> {
         if function.takes_lane() != lane.is_some() {
             return Err(p.error("a subgroup operation has the wrong number of operands"));
@@ -242,14 +242,14 @@ impl Dialect for Cuda {
             let types: Vec<&Type> = if lane.is_some() { vec![ty, &index] } else { vec![ty] };
             expr::lanewise(p, name, &types, ty, |p, mut operands| {
                 let lane = if function.takes_lane() { operands.pop() } else { None };
-                Self::subgroup(p, function, &part, operands.remove(0), lane, literal_lane)
+                Self::subgroup(p, function, &part, operands.remove(0), lane, false)
             })?;
             return Ok(Code::call(name, [value].into_iter().chain(lane)));
         }
         if function.takes_lane() {
             let shuffle = if function == SubgroupFunction::ShuffleXor { "__shfl_xor_sync" } else { "__shfl_sync" };
+            let mask = mask(p);
             p.prelude(name, || {
-                let mask = mask(p_invocations(p.lowered.info.workgroup_size));
                 format!(
                     "template <typename T> __device__ __forceinline__ T {name}(T x, uint lane) {{\n    \
                      return {shuffle}({mask}, x, int(lane));\n}}\n"
@@ -260,14 +260,16 @@ impl Dialect for Cuda {
         let part = types::type_name(p, ty)?;
         let lane_type = ty.clone();
         let (left, right) = (Code::atom("x"), Code::atom("other"));
+        let word = ty.scalar() != Some(Scalar::F32);
         let sum = match function {
+            _ if word => Code::atom(""),
             SubgroupFunction::Add => expr::binary(p, BinaryOperator::Add, &lane_type, left, right)?,
             SubgroupFunction::Max => expr::math(p, MathFunction::Max, &lane_type, vec![left, right])?,
             _ => expr::math(p, MathFunction::Min, &lane_type, vec![left, right])?,
         };
-        let invocations = p_invocations(p.lowered.info.workgroup_size);
-        let word = if ty.scalar() == Some(Scalar::F32) { None } else { Some(name.replace("subgroup", "__reduce")) };
-        p.prelude(&format!("{name} {part}"), || reduction(name, &part, &sum.text, word, invocations));
+        let mask = mask(p);
+        let word = word.then(|| name.replace("subgroup", "__reduce"));
+        p.prelude(&format!("{name} {part}"), || reduction(name, &part, &sum.text, word, &mask));
         Ok(Code::call(name, [value]))
     }
 
@@ -308,25 +310,30 @@ fn name(p: &P<'_>, root: Root) -> Result<String> {
     }
 }
 
-/// Invocations of a workgroup.
-const fn p_invocations(size: [u32; 3]) -> u32 {
-    size[0] * size[1] * size[2]
-}
-
-/// The lanes that take part: all, or in a workgroup's last warp those that exist.
-fn mask(invocations: u32) -> String {
-    if invocations % 32 == 0 {
+/// The expression for the lanes of the warp that exist: all, but in a last warp that is not full.
+fn mask(p: &mut P<'_>) -> String {
+    let [x, y, z] = p.lowered.info.workgroup_size;
+    let invocations = x * y * z;
+    if invocations.is_multiple_of(32) {
         return FULL.to_owned();
     }
-    "__activemask()".to_owned()
+    p.prelude("subgroup_mask", || {
+        let (full, rest) = (invocations / 32, invocations % 32);
+        let index = format!("(threadIdx.x + {x}u * (threadIdx.y + {y}u * threadIdx.z))");
+        format!(
+            "// The lanes of the subgroup that exist.\n__device__ __forceinline__ uint subgroup_mask() {{\n    \
+             return {index} / 32u == {full}u ? {:#x}u : {FULL};\n}}\n",
+            (1u32 << rest) - 1
+        )
+    });
+    "subgroup_mask()".to_owned()
 }
 
 /// A reduction over the warp. The compiler's own serve integers; in a warp that is not full, lanes that do not exist are left out.
-fn reduction(name: &str, part: &str, sum: &str, word: Option<String>, invocations: u32) -> String {
-    let mask = mask(invocations);
+fn reduction(name: &str, part: &str, sum: &str, word: Option<String>, mask: &str) -> String {
     let body = match word {
-        Some(word) => format!("    return {}_sync({mask}, x);\n", word),
-        None if invocations % 32 == 0 => format!(
+        Some(word) => format!("    return {word}_sync({mask}, x);\n"),
+        None if mask == FULL => format!(
             "    for (int offset = 16; offset > 0; offset /= 2) {{\n        \
              const {part} other = __shfl_xor_sync({mask}, x, offset);\n        x = {sum};\n    }}\n    return x;\n"
         ),

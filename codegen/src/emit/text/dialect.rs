@@ -49,13 +49,7 @@ pub trait Dialect: Sized {
     /// An operation on one value of type `ty`.
     fn unary(p: &mut Printer<'_, Self>, operator: UnaryOperator, ty: &Type, value: Code) -> Result<Code>;
     /// An operation on two values of type `ty`.
-    fn binary(
-        p: &mut Printer<'_, Self>,
-        operator: BinaryOperator,
-        ty: &Type,
-        left: Code,
-        right: Code,
-    ) -> Result<Code>;
+    fn binary(p: &mut Printer<'_, Self>, operator: BinaryOperator, ty: &Type, left: Code, right: Code) -> Result<Code>;
     /// A function of the library, of arguments of type `ty`.
     fn math(p: &mut Printer<'_, Self>, function: MathFunction, ty: &Type, arguments: Vec<Code>) -> Result<Code>;
     /// One of two values of type `ty`.
@@ -89,11 +83,18 @@ pub trait Dialect: Sized {
     fn reference(name: &str, forwarded: bool) -> Code;
     /// How the widest access makes a buffer or workgroup variable declared, if that is not scalar by scalar: in lanes.
     fn declared_lanes(p: &Printer<'_, Self>, root: Root) -> u32;
+    /// Whether a buffer is declared as words, because the language would lay out its elements otherwise than the host.
+    fn declared_words(_: &Printer<'_, Self>, _: Root) -> bool {
+        false
+    }
+    /// The index of an element of a buffer, counted from the start of what is bound.
+    fn bound_index(_: &Printer<'_, Self>, _: Root, index: Code) -> Result<Code> {
+        Ok(index)
+    }
     /// Element `index` of a buffer or workgroup variable, in the elements in which it is declared.
     fn element(p: &mut Printer<'_, Self>, root: Root, index: Code) -> Result<Code>;
     /// `lanes` scalars of a buffer or workgroup variable from `lanes * index` on.
-    fn vector_element(p: &mut Printer<'_, Self>, root: Root, scalar: Scalar, lanes: u8, index: Code)
-    -> Result<Lvalue>;
+    fn vector_element(p: &mut Printer<'_, Self>, root: Root, scalar: Scalar, lanes: u8, index: Code) -> Result<Lvalue>;
     /// A lane of a vector place, by an index known at run time.
     fn lane_place(p: &mut Printer<'_, Self>, vector: &Type, base: Code, index: Code) -> Result<Lvalue>;
     /// Reads a place that is declared as an atomic.

@@ -164,7 +164,11 @@ impl<'a, D: Dialect> Printer<'a, D> {
     }
 
     /// The field of an array parameter, if the expression is one.
-    fn array_param(&self, scope: &Scope<'a>, base: Handle<Expression>) -> Result<Option<&'a crate::artefact::ParamField>> {
+    fn array_param(
+        &self,
+        scope: &Scope<'a>,
+        base: Handle<Expression>,
+    ) -> Result<Option<&'a crate::artefact::ParamField>> {
         match scope.kind(base) {
             ExpressionKind::Param(param) => {
                 let field = self.param_field(ParamRole::User(*param))?;
@@ -219,9 +223,7 @@ impl<'a, D: Dialect> Printer<'a, D> {
             | ExpressionKind::Argument(_)
             | ExpressionKind::Local(_) => true,
             ExpressionKind::Convert(value) => self.is_stable(scope, *value),
-            ExpressionKind::Binary { left, right, .. } => {
-                self.is_stable(scope, *left) && self.is_stable(scope, *right)
-            }
+            ExpressionKind::Binary { left, right, .. } => self.is_stable(scope, *left) && self.is_stable(scope, *right),
             _ => false,
         }
     }

@@ -13,6 +13,7 @@ mod place;
 mod printer;
 mod stmt;
 mod usage;
+mod words;
 mod writer;
 
 pub use code::{Code, Level, infix, prefix};

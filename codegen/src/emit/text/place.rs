@@ -3,7 +3,9 @@
 use crate::artefact::ParamRole;
 use crate::emit::EmitError;
 use crate::emit::names::Names;
-use crate::ir::{AtomicFunction, BinaryOperator, Expression, ExpressionKind, Handle, Place, Projection, Root, Scalar, Type};
+use crate::ir::{
+    AtomicFunction, BinaryOperator, Expression, ExpressionKind, Handle, Place, Projection, Root, Scalar, Type,
+};
 
 use super::code::{infix, logical};
 use super::printer::{LANES, Scope};
@@ -40,14 +42,14 @@ pub enum AtomicForm {
 
 /// One step into a variable, with its index printed.
 #[derive(Clone, Debug)]
-struct Step {
-    kind: StepKind,
+pub(super) struct Step {
+    pub(super) kind: StepKind,
     /// What the step is taken from; `None` for the elements of a buffer or workgroup variable.
-    from: Option<Type>,
+    pub(super) from: Option<Type>,
 }
 
 #[derive(Clone, Debug)]
-enum StepKind {
+pub(super) enum StepKind {
     Index { code: Code, literal: Option<u32> },
     Member(u32),
     Vector { code: Code, lanes: u8, literal: Option<u32> },
@@ -55,13 +57,13 @@ enum StepKind {
 
 /// A place with its indices printed.
 #[derive(Clone, Debug)]
-struct Way {
-    root: Root,
-    root_name: String,
+pub(super) struct Way {
+    pub(super) root: Root,
+    pub(super) root_name: String,
     /// The type of the whole variable, if it is a local or an argument.
     root_type: Option<Type>,
-    steps: Vec<Step>,
-    ty: Type,
+    pub(super) steps: Vec<Step>,
+    pub(super) ty: Type,
     guarded: bool,
 }
 
@@ -182,7 +184,8 @@ impl<'a, D: Dialect> Printer<'a, D> {
                         None => element()?,
                         Some(ty) => self.part_type(ty)?,
                     };
-                    let scalar = part.scalar().ok_or_else(|| self.error("a vector is loaded of what holds no scalars"))?;
+                    let scalar =
+                        part.scalar().ok_or_else(|| self.error("a vector is loaded of what holds no scalars"))?;
                     let (code, literal) = (self.expression(scope, *index)?, literal_index(scope, *index));
                     (StepKind::Vector { code, lanes: *lanes, literal }, Type::vector(*lanes, scalar))
                 }
@@ -197,7 +200,7 @@ impl<'a, D: Dialect> Printer<'a, D> {
 
     /// Whether a way must go through an accessor: it is guarded, or its pieces are not what the language sees in memory.
     fn wants_accessor(&mut self, way: &Way) -> Result<bool> {
-        if way.guarded && !self.guards(way)?.is_empty() {
+        if D::declared_words(self, way.root) || (way.guarded && !self.guards(way)?.is_empty()) {
             return Ok(true);
         }
         for step in &way.steps {
@@ -273,7 +276,8 @@ impl<'a, D: Dialect> Printer<'a, D> {
                     return D::vector_element(self, way.root, scalar, *lanes, code.clone());
                 }
                 (StepKind::Vector { code, lanes, .. }, Some(_)) => {
-                    let parts = (0..u32::from(*lanes)).map(|lane| at.clone().index(lane_index(code, u32::from(*lanes), lane)));
+                    let parts =
+                        (0..u32::from(*lanes)).map(|lane| at.clone().index(lane_index(code, u32::from(*lanes), lane)));
                     return Ok(Lvalue::Parts(parts.collect(), way.ty.clone()));
                 }
                 (StepKind::Index { literal: Some(index), .. }, Some(Type::Vector { lanes, .. }))
@@ -289,7 +293,9 @@ impl<'a, D: Dialect> Printer<'a, D> {
                     }
                 }
                 (StepKind::Index { code, .. }, Some(_)) => at.index(code.clone()),
-                (StepKind::Member(member), Some(Type::Struct(handle))) => at.member(&self.field_name(*handle, *member)?),
+                (StepKind::Member(member), Some(Type::Struct(handle))) => {
+                    at.member(&self.field_name(*handle, *member)?)
+                }
                 (StepKind::Member(member), Some(Type::Vector { .. })) => match LANES.get(*member as usize) {
                     Some(lane) => at.member(lane),
                     None => return Err(self.error(format!("a vector has no lane {member}"))),
@@ -387,15 +393,14 @@ impl<'a, D: Dialect> Printer<'a, D> {
                 let name = self.helper(&format!("read {key}"), &wanted, |p, name| {
                     let mut out = Writer::default();
                     out.open(D::function(p, name, &parameters, &resources, Some(&ty))?);
-                    let value = p.read_way(&inner)?;
-                    match p.guard(&inner)? {
-                        Some(condition) => {
-                            out.open(format!("if ({condition}) {{"));
-                            out.line(format!("return {};", value.text));
-                            out.close("}");
-                            out.line(format!("return {};", D::zero(p, &ty)?.text));
-                        }
-                        None => out.line(format!("return {};", value.text)),
+                    let lines = if D::declared_words(p, inner.root) {
+                        let value = p.read_words(&inner)?;
+                        vec![p.first_word(&inner)?, format!("return {};", value.text)]
+                    } else {
+                        vec![format!("return {};", p.read_way(&inner)?.text)]
+                    };
+                    if p.guarded_lines(&mut out, &inner, lines)? {
+                        out.line(format!("return {};", D::zero(p, &ty)?.text));
                     }
                     out.close("}");
                     Ok(out.finish())
@@ -409,7 +414,14 @@ impl<'a, D: Dialect> Printer<'a, D> {
                 let name = self.helper(&format!("write {key}"), &format!("{base}_set{suffix}"), |p, name| {
                     let mut out = Writer::default();
                     out.open(D::function(p, name, &parameters, &resources, None)?);
-                    let lines = p.write_way(&inner, Code::atom(argument))?;
+                    let value = Code::atom(argument);
+                    let lines = if D::declared_words(p, inner.root) {
+                        let mut lines = vec![p.first_word(&inner)?];
+                        p.write_words(&inner, value, &mut lines)?;
+                        lines
+                    } else {
+                        p.write_way(&inner, value)?
+                    };
                     p.guarded_lines(&mut out, &inner, lines)?;
                     out.close("}");
                     Ok(out.finish())
@@ -434,13 +446,14 @@ impl<'a, D: Dialect> Printer<'a, D> {
                     out.open(D::function(p, name, &parameters, &resources, result.as_ref())?);
                     let place = p.atomic_place(&inner)?;
                     let scalar = p.scalar_of(&inner)?;
-                    let lines = match D::atomic(p, function, place, scalar, value, compare)? {
-                        AtomicForm::Value(code) => vec![format!("return {};", code.text)],
-                        AtomicForm::Statement(text) => vec![format!("{text};")],
-                        AtomicForm::Body(lines) => lines,
+                    // What follows an endless loop is never reached, but languages want it.
+                    let (lines, open) = match D::atomic(p, function, place, scalar, value, compare)? {
+                        AtomicForm::Value(code) => (vec![format!("return {};", code.text)], false),
+                        AtomicForm::Statement(text) => (vec![format!("{text};")], false),
+                        AtomicForm::Body(lines) => (lines, true),
                     };
                     let guarded = p.guarded_lines(&mut out, &inner, lines)?;
-                    if let (true, Some(ty)) = (guarded, &result) {
+                    if let (true, Some(ty)) = (guarded || open, &result) {
                         out.line(format!("return {};", D::zero(p, ty)?.text));
                     }
                     out.close("}");
@@ -457,7 +470,10 @@ impl<'a, D: Dialect> Printer<'a, D> {
             return Ok(None);
         }
         let guards = self.guards(way)?;
-        Ok(guards.into_iter().reduce(|all, next| logical(crate::ir::LogicalOperator::And, all, next)).map(|code| code.text))
+        Ok(guards
+            .into_iter()
+            .reduce(|all, next| logical(crate::ir::LogicalOperator::And, all, next))
+            .map(|code| code.text))
     }
 
     /// Writes lines, inside the guard if there is one, and says whether there is.

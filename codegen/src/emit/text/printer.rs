@@ -116,7 +116,8 @@ impl<'a, D: Dialect> Printer<'a, D> {
         }
         printer.names.reserve("params");
         printer.names.reserve("Params");
-        let globals = |printer: &mut Self, names: Vec<&str>| names.into_iter().map(|name| printer.global(name)).collect();
+        let globals =
+            |printer: &mut Self, names: Vec<&str>| names.into_iter().map(|name| printer.global(name)).collect();
         printer.bindings = globals(&mut printer, module.bindings.iter().map(|b| b.name.as_str()).collect());
         printer.workgroup = globals(&mut printer, module.workgroup.iter().map(|(_, w)| w.name.as_str()).collect());
         printer.structs = globals(&mut printer, module.structs.iter().map(|(_, s)| s.name.as_str()).collect());
@@ -213,9 +214,9 @@ impl<'a, D: Dialect> Printer<'a, D> {
             .chain(fields)
             .chain(function.arguments.iter().map(|argument| argument.name.as_str()))
             .any(|root| {
-                name.strip_prefix(root)
-                    .and_then(|rest| rest.strip_prefix('_'))
-                    .is_some_and(|rest| SUFFIXES.iter().any(|suffix| rest == *suffix || rest.ends_with(&format!("_{suffix}"))))
+                name.strip_prefix(root).and_then(|rest| rest.strip_prefix('_')).is_some_and(|rest| {
+                    SUFFIXES.iter().any(|suffix| rest == *suffix || rest.ends_with(&format!("_{suffix}")))
+                })
             })
     }
 

@@ -373,12 +373,11 @@ impl<'a, D: Dialect> Printer<'a, D> {
         place: &Place,
         waited: bool,
     ) -> Result<()> {
-        if matches!(place.root, Root::Workgroup(_)) {
-            if let Some(plain) = self.plain_place(scope, place)? {
-                if let Some(code) = D::uniform_load(self, plain) {
-                    return self.declare(scope, out, result, code);
-                }
-            }
+        if matches!(place.root, Root::Workgroup(_))
+            && let Some(plain) = self.plain_place(scope, place)?
+            && let Some(code) = D::uniform_load(self, plain)
+        {
+            return self.declare(scope, out, result, code);
         }
         if !waited {
             self.barrier(out)?;

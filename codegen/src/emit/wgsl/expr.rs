@@ -110,7 +110,11 @@ pub fn math(p: &mut P<'_>, function: MathFunction, ty: &Type, mut arguments: Vec
             };
             let count = Code::call(name, arguments);
             // WGSL gives the argument's type, the IR always `u32`.
-            return if ty.scalar() == Some(Scalar::I32) { construct(p, &with_scalar(ty, Scalar::U32), vec![count]) } else { Ok(count) };
+            return if ty.scalar() == Some(Scalar::I32) {
+                construct(p, &with_scalar(ty, Scalar::U32), vec![count])
+            } else {
+                Ok(count)
+            };
         }
         MathFunction::UnpackHalf if ty.lanes() == Some(1) => {
             return Ok(Code::call("unpack2x16float", arguments).member("x"));
@@ -138,7 +142,8 @@ fn with_scalar(ty: &Type, scalar: Scalar) -> Type {
 fn bits(p: &mut P<'_>, function: MathFunction, ty: &Type, arguments: Vec<Code>) -> Result<Code> {
     let float = type_name(p, ty)?;
     let word = type_name(p, &with_scalar(ty, Scalar::U32))?;
-    let result = type_name(p, &with_scalar(ty, if function == MathFunction::Signum { Scalar::F32 } else { Scalar::Bool }))?;
+    let result =
+        type_name(p, &with_scalar(ty, if function == MathFunction::Signum { Scalar::F32 } else { Scalar::Bool }))?;
     let tag = p.type_tag(ty)?;
     let wanted = if tag == "f32" { function.name().to_owned() } else { format!("{}_{tag}", function.name()) };
     let helper = p.helper(&format!("{} {tag}", function.name()), &wanted, |_, name| {
@@ -208,11 +213,11 @@ fn array_word(p: &P<'_>, field: &ParamField, index: &str) -> String {
 pub fn param_part(p: &mut P<'_>, field: &ParamField, part: u32) -> Code {
     let lane = LANES[part as usize % 4];
     let word = Code::atom(array_word(p, field, &(part / 4).to_string())).member(lane);
-    from_word(field, word)
+    word_value(field, word)
 }
 
 /// A bool parameter is a word.
-fn from_word(field: &ParamField, word: Code) -> Code {
+fn word_value(field: &ParamField, word: Code) -> Code {
     if field.ty.scalar == crate::artefact::ParamScalar::Bool {
         infix(BinaryOperator::NotEqual, word, Code::atom("0u"))
     } else {
@@ -230,7 +235,7 @@ pub fn param_element(p: &mut P<'_>, field: &ParamField, scalar: Scalar, index: C
         let mut out = Writer::default();
         out.open(format!("fn {helper}(i: u32) -> {name} {{"));
         out.open(format!("if (i < {}u) {{", field.ty.count));
-        out.line(format!("return {};", from_word(&field, word).text));
+        out.line(format!("return {};", word_value(&field, word).text));
         out.close("}");
         out.line(format!("return {zero};"));
         out.close("}");

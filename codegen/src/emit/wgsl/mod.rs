@@ -1,7 +1,8 @@
 //! WGSL, in the dialect that naga reads (browsers also want `enable subgroups;`).
 //!
 //! Buffers are runtime-sized arrays of group 0, in the order of the author's signature; the parameter block is a uniform buffer after
-//! them. A binding that is read or written several elements at a time is declared as an array of vectors.
+//! them. A binding that is read or written several elements at a time is declared as an array of vectors; one whose elements WGSL would lay out otherwise
+//! than the host (it gives three lanes the room of four) as an array of words.
 
 mod expr;
 mod module;

@@ -11,7 +11,7 @@ use crate::ir::{Builtin, Root, Scalar, Type};
 use crate::target::{Feature, Target};
 
 use super::Wgsl;
-use super::types::{same_layout, scalar_name, structure, type_name};
+use super::types::{scalar_name, structure, type_name};
 
 type Result<T> = std::result::Result<T, EmitError>;
 type P<'a> = Printer<'a, Wgsl>;
@@ -98,17 +98,14 @@ fn params(p: &P<'_>) -> Result<String> {
 fn bindings(p: &mut P<'_>) -> Result<String> {
     let mut text = String::new();
     for (index, binding) in p.lowered.module.bindings.iter().enumerate() {
-        if !same_layout(p, binding.element) {
-            let message = format!(
-                "the elements of `{}` are laid out otherwise in WGSL than on the host (a vector of three lanes takes 16 bytes \
-                 there); use vectors of 2 or 4 lanes, or scalars",
-                binding.name
-            );
-            return Err(p.error(message));
-        }
         let access = p.lowered.info.access[index];
         let mode = if access.writes() { "read_write" } else { "read" };
-        let element = element_type(p, Root::Binding(index as u32), access == Access::Atomic, p.ty(binding.element))?;
+        let root = Root::Binding(index as u32);
+        let element = if Wgsl::declared_words(p, root) {
+            "u32".to_owned()
+        } else {
+            element_type(p, root, access == Access::Atomic, p.ty(binding.element))?
+        };
         let name = &p.bindings[index];
         let _ = writeln!(text, "@group(0) @binding({index}) var<storage, {mode}> {name}: array<{element}>;");
     }
@@ -155,10 +152,7 @@ fn entry(p: &P<'_>, body: &str) -> Result<String> {
     let wants = [
         (uses(Builtin::GlobalId), "@builtin(global_invocation_id) global_id: vec3<u32>"),
         (uses(Builtin::LocalId), "@builtin(local_invocation_id) local_id: vec3<u32>"),
-        (
-            uses(Builtin::LocalIndex) || uses(Builtin::GlobalIndex),
-            "@builtin(local_invocation_index) local_index: u32",
-        ),
+        (uses(Builtin::LocalIndex) || uses(Builtin::GlobalIndex), "@builtin(local_invocation_index) local_index: u32"),
         (linear || group_index || uses(Builtin::GroupId), "@builtin(workgroup_id) group_id: vec3<u32>"),
         (
             linear || group_index || uses(Builtin::GroupCounts) || uses(Builtin::GroupCount),
@@ -202,23 +196,24 @@ fn entry(p: &P<'_>, body: &str) -> Result<String> {
 /// # Errors
 /// What naga says, with the place in the text.
 pub fn parse(text: &str) -> Result<(naga::Module, ModuleInfo)> {
-    let entry = |module: Option<&naga::Module>| {
-        module.and_then(|module| module.entry_points.first()).map_or_else(String::new, |entry| entry.name.clone())
-    };
-    let error = |module: Option<&naga::Module>, message: String| EmitError {
-        kernel: entry(module),
-        target: Target::Wgsl,
-        message,
-    };
+    let error = |message: String| EmitError { kernel: entry_name(text), target: Target::Wgsl, message };
     let module = naga::front::wgsl::Frontend::new()
         .parse(text)
-        .map_err(|cause| error(None, format!("naga cannot read it: {}", cause.emit_to_string(text))))?;
+        .map_err(|cause| error(format!("naga cannot read it: {}", cause.emit_to_string(text))))?;
     let capabilities = Capabilities::SUBGROUP | Capabilities::SHADER_FLOAT16 | Capabilities::SHADER_FLOAT16_IN_FLOAT32;
     let mut validator = Validator::new(ValidationFlags::all(), capabilities);
     // All subgroup operations, in compute entry points.
-    validator.subgroup_stages(naga::valid::ShaderStages::COMPUTE).subgroup_operations(naga::valid::SubgroupOperationSet::all());
+    validator
+        .subgroup_stages(naga::valid::ShaderStages::COMPUTE)
+        .subgroup_operations(naga::valid::SubgroupOperationSet::all());
     let info = validator
         .validate(&module)
-        .map_err(|cause| error(Some(&module), format!("naga refuses it: {}", cause.emit_to_string(text))))?;
+        .map_err(|cause| error(format!("naga refuses it: {}", cause.emit_to_string(text))))?;
     Ok((module, info))
+}
+
+/// The name of a text's entry point, also of a text that cannot be read.
+fn entry_name(text: &str) -> String {
+    let after = text.split("@compute").nth(1).and_then(|rest| rest.split("fn ").nth(1)).unwrap_or_default();
+    after.split('(').next().unwrap_or_default().trim().to_owned()
 }

@@ -14,7 +14,7 @@ type Result<T> = std::result::Result<T, EmitError>;
 type P<'a> = Printer<'a, Wgsl>;
 
 /// An index with the start of the bound range added, in units of `unit` elements.
-fn from_offset(p: &P<'_>, root: Root, unit: u32, index: Code) -> Result<Code> {
+fn with_offset(p: &P<'_>, root: Root, unit: u32, index: Code) -> Result<Code> {
     let Root::Binding(binding) = root else {
         return Ok(index);
     };
@@ -75,14 +75,7 @@ impl Dialect for Wgsl {
         expr::math(p, function, ty, arguments)
     }
 
-    fn select(
-        p: &mut P<'_>,
-        ty: &Type,
-        _: &Type,
-        condition: Code,
-        accept: Code,
-        reject: Code,
-    ) -> Result<Code> {
+    fn select(p: &mut P<'_>, ty: &Type, _: &Type, condition: Code, accept: Code, reject: Code) -> Result<Code> {
         expr::select(p, ty, condition, accept, reject)
     }
 
@@ -134,6 +127,17 @@ impl Dialect for Wgsl {
         }
     }
 
+    fn declared_words(p: &P<'_>, root: Root) -> bool {
+        match root {
+            Root::Binding(binding) => !types::same_layout(p, p.lowered.module.bindings[binding as usize].element),
+            Root::Workgroup(_) | Root::Local(_) | Root::Argument(_) => false,
+        }
+    }
+
+    fn bound_index(p: &P<'_>, root: Root, index: Code) -> Result<Code> {
+        with_offset(p, root, 1, index)
+    }
+
     fn element(p: &mut P<'_>, root: Root, index: Code) -> Result<Code> {
         let lanes = Self::declared_lanes(p, root);
         let name = match root {
@@ -141,7 +145,7 @@ impl Dialect for Wgsl {
             Root::Workgroup(variable) => p.workgroup[variable.index()].clone(),
             Root::Local(_) | Root::Argument(_) => return Err(p.error("a local is taken for a buffer")),
         };
-        let at = from_offset(p, root, 1, index.clone())?;
+        let at = with_offset(p, root, 1, index.clone())?;
         if lanes == 1 {
             return Ok(Code::atom(name).index(at));
         }
@@ -159,7 +163,7 @@ impl Dialect for Wgsl {
                 Root::Workgroup(variable) => p.workgroup[variable.index()].clone(),
                 Root::Local(_) | Root::Argument(_) => return Err(p.error("a local is taken for a buffer")),
             };
-            return Ok(Lvalue::Plain(Code::atom(name).index(from_offset(p, root, lanes, index)?)));
+            return Ok(Lvalue::Plain(Code::atom(name).index(with_offset(p, root, lanes, index)?)));
         }
         let mut parts = Vec::new();
         for lane in 0..lanes {
@@ -297,7 +301,11 @@ impl Dialect for Wgsl {
             .collect();
         for (name, ty, by_reference) in arguments {
             let ty = types::type_name(p, ty)?;
-            parameters.push(if *by_reference { format!("{name}: ptr<function, {ty}>") } else { format!("{name}: {ty}") });
+            parameters.push(if *by_reference {
+                format!("{name}: ptr<function, {ty}>")
+            } else {
+                format!("{name}: {ty}")
+            });
         }
         let result = match result {
             Some(ty) => format!(" -> {}", types::type_name(p, ty)?),

@@ -16,10 +16,41 @@ const HELPERS: [&str; 4] = ["float_from_bits", "runtime_f32", "runtime_i32", "ru
 
 /// Builtin functions that kernels' expressions are printed with, which locals must not hide.
 const FUNCTIONS: [&str; 35] = [
-    "abs", "atan", "atan2", "atomicLoad", "bitcast", "ceil", "clamp", "cos", "countLeadingZeros", "countOneBits",
-    "countTrailingZeros", "dot", "exp", "exp2", "floor", "fma", "inverseSqrt", "log", "log2", "max", "min",
-    "pack2x16float", "pow", "round", "select", "sign", "sin", "sqrt", "tan", "tanh", "trunc", "unpack2x16float",
-    "array", "ptr", "atomic",
+    "abs",
+    "atan",
+    "atan2",
+    "atomicLoad",
+    "bitcast",
+    "ceil",
+    "clamp",
+    "cos",
+    "countLeadingZeros",
+    "countOneBits",
+    "countTrailingZeros",
+    "dot",
+    "exp",
+    "exp2",
+    "floor",
+    "fma",
+    "inverseSqrt",
+    "log",
+    "log2",
+    "max",
+    "min",
+    "pack2x16float",
+    "pow",
+    "round",
+    "select",
+    "sign",
+    "sin",
+    "sqrt",
+    "tan",
+    "tanh",
+    "trunc",
+    "unpack2x16float",
+    "array",
+    "ptr",
+    "atomic",
 ];
 
 const TYPES: [&str; 8] = ["bool", "i32", "u32", "f32", "f16", "vec2", "vec3", "vec4"];
@@ -57,9 +88,7 @@ pub fn type_name(p: &Printer<'_, Wgsl>, ty: &Type) -> Result<String> {
         Type::Scalar(Scalar::Generic(_)) => Err(p.error("a type parameter is left")),
         Type::Scalar(scalar) => Ok(scalar_name(*scalar).to_owned()),
         Type::Vector { lanes, scalar } => Ok(format!("vec{lanes}<{}>", scalar_name(*scalar))),
-        Type::Array { element, length } => {
-            Ok(format!("array<{}, {}>", type_name(p, p.ty(*element))?, p.size(length)?))
-        }
+        Type::Array { element, length } => Ok(format!("array<{}, {}>", type_name(p, p.ty(*element))?, p.size(length)?)),
         Type::Struct(handle) => Ok(p.structs[handle.index()].clone()),
         Type::Enum(_) => Ok("u32".to_owned()),
     }
@@ -74,7 +103,7 @@ pub fn literal(p: &mut Printer<'_, Wgsl>, literal: Literal, opaque: bool) -> Res
         Literal::I32(value) => number(format!("{value}i")),
         Literal::U32(value) | Literal::Index(value) if opaque => hidden(p, "u32", &format!("{value}u"))?,
         Literal::U32(value) | Literal::Index(value) => Code::atom(format!("{value}u")),
-        Literal::F32(value) if !value.is_finite() => from_bits(p, value.to_bits())?,
+        Literal::F32(value) if !value.is_finite() => bits_literal(p, value.to_bits())?,
         Literal::F32(value) if opaque => hidden(p, "f32", &format!("{value:?}f"))?,
         Literal::F32(value) => number(format!("{value:?}f")),
         Literal::F16(bits) => {
@@ -82,7 +111,7 @@ pub fn literal(p: &mut Printer<'_, Wgsl>, literal: Literal, opaque: bool) -> Res
             if value.is_finite() {
                 number(format!("{value:?}h"))
             } else {
-                Code::call("f16", [from_bits(p, value.to_bits())?])
+                Code::call("f16", [bits_literal(p, value.to_bits())?])
             }
         }
         Literal::Generic { .. } => return Err(p.error("a generic literal is left")),
@@ -107,7 +136,7 @@ fn hidden(p: &mut Printer<'_, Wgsl>, ty: &'static str, text: &str) -> Result<Cod
 }
 
 /// Infinities and NaN, which the language has no constants for.
-fn from_bits(p: &mut Printer<'_, Wgsl>, bits: u32) -> Result<Code> {
+fn bits_literal(p: &mut Printer<'_, Wgsl>, bits: u32) -> Result<Code> {
     p.prelude("float_from_bits", || {
         "// Infinities and NaN, which WGSL cannot write as constants.\n\
          fn float_from_bits(bits: u32) -> f32 {\n    return bitcast<f32>(bits);\n}\n"
