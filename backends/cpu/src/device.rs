@@ -1,0 +1,151 @@
+//! The opened device, and its side of the device interface.
+
+use std::fmt;
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+
+use trefoil_codegen::artefact::{Kernel, ParamTransport};
+use trefoil_dsl::device::{
+    Backend, Command, Counters, DeviceKind, DeviceOptions, Memory, MemoryRange, Pipeline, Properties, Recording, RunIo,
+};
+use trefoil_dsl::error::{Error, Result};
+use trefoil_dsl::support::adapter::{choose, restrict};
+use trefoil_dsl::support::check::Checks;
+use trefoil_dsl::support::state::{CounterCells, Failure};
+
+use crate::limits::{STACK_BYTES, processor, properties};
+use crate::memory::CpuMemory;
+use crate::pipeline::PipelineStore;
+
+/// Locks a mutex; a thread that panicked while it held the lock left nothing half done that matters, because every change under
+/// our locks is a single step.
+pub(crate) fn lock<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
+    mutex.lock().unwrap_or_else(PoisonError::into_inner)
+}
+
+/// What everything that a device made holds.
+pub(crate) struct Shared {
+    /// The device's id.
+    pub(crate) id: u64,
+    /// What callers may know.
+    pub(crate) properties: Properties,
+    /// The threads that run kernels.
+    pub(crate) pool: rayon::ThreadPool,
+    /// Held while something reads or writes device memory, so that lists and copies come one after the other.
+    pub(crate) turn: Mutex<()>,
+    /// The first failure.
+    pub(crate) failure: Failure,
+    /// What was done so far.
+    pub(crate) counters: CounterCells,
+}
+
+impl Shared {
+    /// The rules of the interface, for this device.
+    pub(crate) fn checks(&self) -> Checks<'_> {
+        Checks { id: self.id, properties: &self.properties }
+    }
+}
+
+impl fmt::Debug for Shared {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "CPU device {} ({})", self.id, self.properties.name)
+    }
+}
+
+/// The device interface on the CPU.
+pub(crate) struct CpuBackend {
+    pub(crate) shared: Arc<Shared>,
+    pipelines: PipelineStore,
+}
+
+impl fmt::Debug for CpuBackend {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        self.shared.fmt(f)
+    }
+}
+
+impl CpuBackend {
+    /// Opens the device with one thread for each processor that the process may use.
+    pub(crate) fn open(options: &DeviceOptions, id: u64) -> Result<Self> {
+        choose(DeviceKind::Cpu, &[processor()], options.adapter.as_deref(), |_| 0)?;
+        let pool = rayon::ThreadPoolBuilder::new()
+            .stack_size(STACK_BYTES)
+            .thread_name(|index| format!("trefoil-cpu-{index}"))
+            .build()
+            .map_err(|error| Error::Unavailable {
+                kind: DeviceKind::Cpu.name(),
+                reason: format!("its threads do not start: {error}"),
+            })?;
+        let properties = restrict(properties(pool.current_num_threads()), options);
+        let shared = Arc::new(Shared {
+            id,
+            properties,
+            pool,
+            turn: Mutex::default(),
+            failure: Failure::default(),
+            counters: CounterCells::default(),
+        });
+        Ok(Self { shared, pipelines: PipelineStore::default() })
+    }
+}
+
+impl Backend for CpuBackend {
+    fn properties(&self) -> &Properties {
+        &self.shared.properties
+    }
+
+    fn allocate(&self, bytes: u64, label: &str) -> Result<Arc<dyn Memory>> {
+        self.shared.failure.check()?;
+        self.shared.checks().allocation(bytes, label)?;
+        let memory: Arc<dyn Memory> = Arc::new(CpuMemory::new(&self.shared, bytes, label)?);
+        Ok(memory)
+    }
+
+    fn write(&self, to: &MemoryRange, data: &[u8]) -> Result<()> {
+        self.shared.failure.check()?;
+        self.shared.checks().transfer(to, data.len(), "write")?;
+        let _turn = lock(&self.shared.turn);
+        self.shared.upload(to, data)
+    }
+
+    fn read(&self, from: &MemoryRange, data: &mut [u8]) -> Result<()> {
+        self.shared.failure.check()?;
+        self.shared.checks().transfer(from, data.len(), "read")?;
+        let _turn = lock(&self.shared.turn);
+        self.shared.download(from, data)
+    }
+
+    fn load(&self, kernels: &[Arc<Kernel>], transport: ParamTransport) -> Result<Vec<Arc<dyn Pipeline>>> {
+        self.shared.failure.check()?;
+        self.pipelines.load(&self.shared, kernels, transport)
+    }
+
+    fn execute(&self, commands: &[Command]) -> Result<()> {
+        self.shared.failure.check()?;
+        self.submit_list(commands)
+    }
+
+    fn wait(&self) -> Result<()> {
+        // Everything submitted is done when its call returns; a call under way on another thread is waited for.
+        drop(lock(&self.shared.turn));
+        self.shared.failure.check()
+    }
+
+    fn record(&self, commands: &[Command], run_words: usize) -> Result<Arc<dyn Recording>> {
+        self.shared.failure.check()?;
+        self.make_recording(commands, run_words)
+    }
+
+    fn run(&self, recording: &dyn Recording, io: RunIo<'_>) -> Result<()> {
+        self.shared.failure.check()?;
+        self.run_recording(recording, io)
+    }
+
+    fn time(&self, commands: &[Command]) -> Result<Vec<u64>> {
+        self.shared.failure.check()?;
+        self.time_list(commands)
+    }
+
+    fn counters(&self) -> Counters {
+        self.shared.counters.read()
+    }
+}

@@ -1,0 +1,258 @@
+//! Running commands.
+
+use std::sync::atomic::{AtomicU64, Ordering};
+
+use trefoil_codegen::artefact::{CpuArguments, CpuBuffer, GridKind, ParamRole};
+use trefoil_dsl::device::{
+    Command, DispatchCommand, GroupSource, HostCommand, MemoryRange, ParamSource, Recording, RunIo,
+};
+use trefoil_dsl::error::{Error, Result};
+use trefoil_dsl::support::state::CounterCells;
+
+use crate::device::{CpuBackend, Shared, lock};
+use crate::memory::CpuMemory;
+use crate::pipeline::CpuPipeline;
+use crate::record::{Aligned, CpuRecording};
+
+/// A dispatch of no more invocations than this runs on one thread: waking the others would take longer.
+const ALONE: u64 = 4096;
+/// Runs of workgroups for each thread, so that threads that are done early take more.
+const RUNS_PER_THREAD: u64 = 8;
+
+/// A command whose arguments are wrong.
+fn broken(label: &str, reason: String) -> Error {
+    Error::Command { label: label.to_owned(), reason }
+}
+
+impl CpuBackend {
+    /// Checks a list before any of it runs.
+    pub(crate) fn check(&self, commands: &[Command], run_words: Option<usize>) -> Result<()> {
+        let shared = &self.shared;
+        shared.checks().commands(commands, run_words)?;
+        for command in commands {
+            if let Command::Dispatch(dispatch) = command {
+                let pipeline = CpuPipeline::of(&dispatch.pipeline, shared)?;
+                shared.checks().transport(dispatch, pipeline.transport)?;
+                for (range, binding) in dispatch.bindings.iter().zip(&*dispatch.pipeline.kernel().bindings) {
+                    // Loads and stores are by scalars, which are at most four bytes.
+                    let align = u64::from(binding.element.align.min(4)).max(1);
+                    if !range.offset.is_multiple_of(align) {
+                        return Err(broken(
+                            &dispatch.label,
+                            format!(
+                                "`{}` is bound from byte {} on, not from a multiple of {align}",
+                                binding.name, range.offset
+                            ),
+                        ));
+                    }
+                }
+                if let (ParamSource::Value(bytes), GroupSource::Value(groups)) = (&dispatch.params, dispatch.groups) {
+                    shared.block(dispatch, bytes, groups)?;
+                }
+            }
+        }
+        Ok(())
+    }
+
+    /// Runs a list; it is done when the call returns.
+    pub(crate) fn submit_list(&self, commands: &[Command]) -> Result<()> {
+        self.check(commands, None)?;
+        let shared = &self.shared;
+        let _turn = lock(&shared.turn);
+        shared.pool.install(|| commands.iter().try_for_each(|command| shared.command(command, &[])))?;
+        CounterCells::add(&shared.counters.submissions);
+        Ok(())
+    }
+
+    /// Runs a recording: uploads, commands, downloads.
+    pub(crate) fn run_recording(&self, recording: &dyn Recording, io: RunIo<'_>) -> Result<()> {
+        let shared = &self.shared;
+        let recording = CpuRecording::of(recording, shared)?;
+        let mut state = lock(&recording.state);
+        shared.checks().io(&io, recording.run_words, state.ran)?;
+        let RunIo { run_words, uploads, downloads } = io;
+        if let Some(words) = run_words {
+            state.words.set(words);
+        }
+        let _turn = lock(&shared.turn);
+        for (range, data) in &uploads {
+            shared.upload(range, data)?;
+        }
+        let words = state.words.bytes();
+        shared.pool.install(|| recording.commands.iter().try_for_each(|command| shared.command(command, words)))?;
+        for (range, data) in downloads {
+            shared.download(&range, data)?;
+        }
+        state.ran = true;
+        CounterCells::add(&shared.counters.submissions);
+        Ok(())
+    }
+}
+
+impl Shared {
+    /// Copies to memory; the range was checked, and the caller holds the turn.
+    pub(crate) fn upload(&self, to: &MemoryRange, data: &[u8]) -> Result<()> {
+        let at = CpuMemory::at(to, self)?;
+        // SAFETY: the range is within its memory and as long as the data; nobody else uses device memory during our turn.
+        unsafe { std::ptr::copy_nonoverlapping(data.as_ptr(), at, data.len()) };
+        Ok(())
+    }
+
+    /// Copies from memory; the range was checked, and the caller holds the turn.
+    pub(crate) fn download(&self, from: &MemoryRange, data: &mut [u8]) -> Result<()> {
+        let at = CpuMemory::at(from, self)?;
+        // SAFETY: as in `upload`.
+        unsafe { std::ptr::copy_nonoverlapping(at.cast_const(), data.as_mut_ptr(), data.len()) };
+        Ok(())
+    }
+
+    /// Runs a command that was checked, on a thread of the pool; the caller holds the turn.
+    pub(crate) fn command(&self, command: &Command, words: &[u8]) -> Result<()> {
+        match command {
+            Command::Barrier => Ok(()),
+            Command::Host(host) => self.host(host, words),
+            Command::Dispatch(dispatch) => self.dispatch(dispatch, words),
+        }
+    }
+
+    fn host(&self, host: &HostCommand, words: &[u8]) -> Result<()> {
+        let mut reads = Vec::with_capacity(host.reads.len());
+        for range in &host.reads {
+            let at = CpuMemory::at(range, self)?;
+            // SAFETY: the range is within its memory, which is initialised; nothing writes it during the call, because writes
+            // were checked not to overlap reads.
+            reads.push(unsafe { std::slice::from_raw_parts(at.cast_const(), range.bytes as usize) });
+        }
+        let mut writes = Vec::with_capacity(host.writes.len());
+        for range in &host.writes {
+            let at = CpuMemory::at(range, self)?;
+            // SAFETY: as above; the ranges written overlap no other.
+            writes.push(unsafe { std::slice::from_raw_parts_mut(at, range.bytes as usize) });
+        }
+        let mine = words
+            .get(host.run_words.start as usize..host.run_words.end as usize)
+            .ok_or_else(|| broken(&host.label, "its run words are missing".to_owned()))?;
+        (host.function)(&reads, &mut writes, mine)
+            .map_err(|message| self.failure.lost(&self.properties.name, &host.label, message))
+    }
+
+    /// Checks that the lengths in a parameter block are within the memory bound, and that the grid's invocations can be counted: what
+    /// a compiled kernel relies on.
+    fn block(&self, dispatch: &DispatchCommand, block: &[u8], groups: [u32; 3]) -> Result<()> {
+        let kernel = dispatch.pipeline.kernel();
+        for field in &*kernel.params.fields {
+            let ParamRole::Length(binding) = field.role else { continue };
+            let at = field.offset as usize;
+            let word: Option<[u8; 4]> = block.get(at..at + 4).and_then(|word| word.try_into().ok());
+            let (Some(word), Some(range), Some(binding)) = (
+                word,
+                dispatch.bindings.get(binding as usize),
+                kernel.bindings.get(binding as usize),
+            ) else {
+                return Err(broken(&dispatch.label, format!("`{}` is not in its parameter block", field.name)));
+            };
+            let length = u64::from(u32::from_le_bytes(word));
+            if length * u64::from(binding.element.size) > range.bytes {
+                return Err(broken(
+                    &dispatch.label,
+                    format!(
+                        "its parameters say that `{}` has {length} elements, and {} bytes are bound",
+                        binding.name, range.bytes
+                    ),
+                ));
+            }
+        }
+        if kernel.grid == GridKind::Linear && (groups[1] > 1 || groups[2] > 1) {
+            let total = groups.iter().map(|count| u64::from(*count)).product::<u64>();
+            if total > u64::from(u32::MAX) {
+                return Err(broken(&dispatch.label, format!("a grid of {groups:?} workgroups is too large")));
+            }
+        }
+        Ok(())
+    }
+
+    fn dispatch(&self, dispatch: &DispatchCommand, words: &[u8]) -> Result<()> {
+        let pipeline = CpuPipeline::of(&dispatch.pipeline, self)?;
+        let kernel = dispatch.pipeline.kernel();
+        let size = kernel.params.size as usize;
+        let mut own = Aligned::default();
+        let missing = || broken(&dispatch.label, "its run words are missing".to_owned());
+        let params: &[u8] = match &dispatch.params {
+            ParamSource::Value(bytes) => {
+                own = Aligned::new(bytes.len());
+                own.set(bytes);
+                own.bytes().get(..size).ok_or_else(missing)?
+            }
+            ParamSource::RunWords(first) => {
+                words.get(*first as usize..*first as usize + size).ok_or_else(missing)?
+            }
+        };
+        let groups = match dispatch.groups {
+            GroupSource::Value(groups) => groups,
+            GroupSource::RunWords { offset, bound } => {
+                let mut groups = [0; 3];
+                for (axis, group) in groups.iter_mut().enumerate() {
+                    let at = offset as usize + 4 * axis;
+                    let word: [u8; 4] =
+                        words.get(at..at + 4).and_then(|word| word.try_into().ok()).ok_or_else(missing)?;
+                    *group = u32::from_le_bytes(word).min(bound[axis]);
+                }
+                groups
+            }
+        };
+        if groups.contains(&0) {
+            return Ok(());
+        }
+        self.block(dispatch, params, groups)?;
+        let buffers = dispatch
+            .bindings
+            .iter()
+            .map(|range| Ok(CpuBuffer { pointer: CpuMemory::at(range, self)?, bytes: range.bytes as usize }))
+            .collect::<Result<Vec<_>>>()?;
+        let total: u64 = groups.iter().map(|count| u64::from(*count)).product();
+        // A linear kernel's workgroups all lie along x, however the launch folded them.
+        let groups = match (kernel.grid, u32::try_from(total)) {
+            (GridKind::Linear, Ok(total)) => [total, 1, 1],
+            _ => groups,
+        };
+        let invocations: u64 = kernel.workgroup_size.iter().map(|size| u64::from(*size)).product();
+        let threads = self.pool.current_num_threads() as u64;
+        let arguments = Arguments(CpuArguments { buffers: &buffers, params, groups });
+        if total == 1 || threads == 1 || total.saturating_mul(invocations) <= ALONE {
+            // SAFETY: see `Arguments`.
+            unsafe { pipeline.run(&arguments.0, 0, total) };
+            return Ok(());
+        }
+        let step = total.div_ceil(threads * RUNS_PER_THREAD).max(ALONE / 4 / invocations.max(1)).max(1);
+        let next = AtomicU64::new(0);
+        let arguments = &arguments;
+        let work = || {
+            loop {
+                let first = next.fetch_add(step, Ordering::Relaxed);
+                if first >= total {
+                    break;
+                }
+                // SAFETY: see `Arguments`.
+                unsafe { pipeline.run(&arguments.0, first, total.min(first + step)) };
+            }
+        };
+        rayon::scope(|scope| {
+            for _ in 1..threads.min(total.div_ceil(step)) {
+                scope.spawn(|_| work());
+            }
+            work();
+        });
+        drop(own);
+        Ok(())
+    }
+}
+
+/// Arguments of a dispatch on all its threads.
+///
+/// The safety of the calls: every binding is within memory that the command holds, aligned to its scalars, initialised, and long
+/// enough for the lengths in the parameter block, all of which was checked; nobody outside the dispatch uses device memory during
+/// our turn; workgroups follow the IR's rules among themselves.
+struct Arguments<'a>(CpuArguments<'a>);
+
+// SAFETY: the pointers inside are to memory that kernels on several threads may use, as said above.
+unsafe impl Sync for Arguments<'_> {}
