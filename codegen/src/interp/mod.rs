@@ -1,2 +1,230 @@
 //! The evaluator: runs the IR as the essay in [`crate::ir`] says. It is the living definition of the IR and the CPU's engine for kernels
 //! that were built at run time.
+//!
+//! A [`Program`] is made from a [`Verified`] instance, not from a lowered one: `if const` is decided while it is built, functions are inlined,
+//! and the mathematical functions are its own ([`math`]), a loop over lanes for each, which is much faster than the same formula
+//! spelled out operation by operation.
+//!
+//! # How it runs
+//! Every instruction is run over a *batch* of invocations at once, with one word for each in every register ([`program`]). Invocations that
+//! do not take part are masked out. If the kernel has barriers, subgroup operations or workgroup memory, a batch is one workgroup, so that all
+//! of it advances in step and a barrier is nothing; else a batch is as many whole workgroups as make instructions worth their
+//! overhead and leave the registers in the cache. Consecutive indices make loads and stores copies of slices, so that kernels bound by memory run
+//! near its speed.
+
+mod build;
+mod lanes;
+mod math;
+mod program;
+mod run;
+
+use std::cell::RefCell;
+use std::ops::Range;
+
+use self::build::{ACTIVE, Built, build};
+use self::program::{Constant, Given, Register};
+use self::run::Batch;
+use crate::artefact::{CpuArguments, GridKind, ParamRole, Params};
+use crate::emit::EmitError;
+use crate::emit::cpu::SUBGROUP_SIZE;
+use crate::layout;
+use crate::target::Target;
+use crate::verify::Verified;
+
+/// Registers of a batch are to fit in so many words of cache.
+const CACHE_WORDS: usize = 48 * 1024;
+/// The fewest and most lanes of a batch of several workgroups.
+const LANES: (usize, usize) = (128, 1024);
+
+/// A kernel instance, ready to be evaluated by any number of threads.
+pub struct Program {
+    built: Built,
+    params: Params,
+    grid: GridKind,
+    size: [u32; 3],
+    /// The parameter that holds the length of each binding.
+    lengths: Vec<u32>,
+    group_count: Option<u32>,
+    groups_per_batch: u32,
+    /// Lanes of a register.
+    stride: usize,
+}
+
+impl std::fmt::Debug for Program {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        write!(f, "Program({} registers of {} lanes)", self.built.registers, self.stride)
+    }
+}
+
+thread_local! {
+    /// Registers and workgroup memory of the last program that the thread ran, kept to be used again.
+    static SCRATCH: RefCell<Vec<u32>> = const { RefCell::new(Vec::new()) };
+}
+
+impl Program {
+    /// Makes the program of an instance.
+    ///
+    /// # Errors
+    /// The instance holds something that cannot be evaluated, which the message names.
+    pub fn new(verified: &Verified) -> Result<Self, EmitError> {
+        let module = &verified.module;
+        let info = &verified.info;
+        let error =
+            |message: &str| EmitError { kernel: module.name.clone(), target: Target::Cpu, message: message.to_owned() };
+        let params =
+            layout::params(module, info.grid).ok_or_else(|| error("it has a parameter that cannot be one"))?;
+        let built = build(verified, &params)?;
+        let offset = |role: ParamRole| params.fields.iter().find(|field| field.role == role).map(|field| field.offset);
+        let lengths = (0..module.bindings.len() as u32)
+            .map(|binding| offset(ParamRole::Length(binding)))
+            .collect::<Option<Vec<_>>>()
+            .ok_or_else(|| error("the parameter block lacks the length of a buffer"))?;
+        let group_count = offset(ParamRole::GroupCount);
+        if info.grid == GridKind::Linear && group_count.is_none() {
+            return Err(error("the parameter block lacks the number of workgroups"));
+        }
+        let workgroup = info.workgroup_size.iter().product::<u32>().max(1);
+        let groups_per_batch = if built.together {
+            1
+        } else {
+            let lanes = (CACHE_WORDS / built.registers as usize).clamp(LANES.0, LANES.1) as u32;
+            (lanes / workgroup).max(1)
+        };
+        let stride = ((groups_per_batch * workgroup) as usize).next_multiple_of(16);
+        Ok(Self {
+            built,
+            params,
+            grid: info.grid,
+            size: info.workgroup_size,
+            lengths,
+            group_count,
+            groups_per_batch,
+            stride,
+        })
+    }
+
+    /// Runs the workgroups `range` (linear, x fastest) of the grid in `arguments` on this thread.
+    ///
+    /// # Safety
+    /// As [`crate::artefact::CpuFunction::entry`].
+    pub unsafe fn run(&self, arguments: &CpuArguments<'_>, range: Range<u64>) {
+        // A kernel does not start another on its thread, so nobody else holds the scratch; if somebody did, we would take our own.
+        SCRATCH.with(|scratch| match scratch.try_borrow_mut() {
+            // SAFETY: the caller's contract.
+            Ok(mut scratch) => unsafe { self.run_in(&mut scratch, arguments, range) },
+            // SAFETY: the caller's contract.
+            Err(_) => unsafe { self.run_in(&mut Vec::new(), arguments, range) },
+        });
+    }
+
+    unsafe fn run_in(&self, scratch: &mut Vec<u32>, arguments: &CpuArguments<'_>, range: Range<u64>) {
+        let registers = self.built.registers as usize * self.stride;
+        let memory = self.built.workgroup_bytes.div_ceil(4) as usize;
+        if scratch.len() < registers + memory {
+            scratch.resize(registers + memory, 0);
+        }
+        let word = |offset: u32| {
+            let at = offset as usize;
+            arguments
+                .params
+                .get(at..at + 4)
+                .map_or(0, |bytes| u32::from_le_bytes([bytes[0], bytes[1], bytes[2], bytes[3]]))
+        };
+        debug_assert!(arguments.params.len() >= self.params.size as usize, "a parameter block that is too short");
+        let lengths: Vec<u32> = self.lengths.iter().map(|offset| word(*offset)).collect();
+        let (count, end) = match (self.grid, self.group_count) {
+            (GridKind::Linear, Some(offset)) => (word(offset), range.end.min(u64::from(word(offset)))),
+            _ => (arguments.groups.iter().fold(1u32, |all, one| all.wrapping_mul(*one)), range.end),
+        };
+        let pointer = scratch.as_mut_ptr();
+        let mut batch = Batch {
+            arguments,
+            lengths: &lengths,
+            registers: pointer,
+            stride: self.stride,
+            lanes: self.stride,
+            // SAFETY: the scratch holds the registers and then the workgroup memory.
+            workgroup: unsafe { pointer.add(registers) }.cast(),
+            any: true,
+            all: true,
+            saved: Vec::new(),
+        };
+        for (constant, register) in &self.built.constants {
+            let value = match *constant {
+                Constant::Literal(bits) => bits,
+                Constant::Param { offset, bool } if bool => lanes::mask(word(offset) != 0),
+                Constant::Param { offset, .. } => word(offset),
+                Constant::GroupCount => count,
+                Constant::Groups(axis) => arguments.groups[usize::from(axis)],
+            };
+            self.fill(&batch, *register, |_| value);
+        }
+        let workgroup = self.size.iter().product::<u32>();
+        let mut first = range.start;
+        let mut full_batch_is_laid_out = false;
+        while first < end {
+            let groups = u64::from(self.groups_per_batch).min(end - first) as u32;
+            batch.lanes = (groups * workgroup) as usize;
+            for (given, register) in &self.built.given {
+                let local = matches!(given, Given::LocalIndex | Given::LocalId(_) | Given::SubgroupLane | Given::SubgroupIndex);
+                if !(local && full_batch_is_laid_out) {
+                    self.give(&batch, *given, *register, first);
+                }
+            }
+            full_batch_is_laid_out = true;
+            self.fill(&batch, ACTIVE, |_| u32::MAX);
+            (batch.any, batch.all) = (true, true);
+            // SAFETY: the registers are there, and the rest is the caller's contract.
+            unsafe { run::run(&mut batch, &self.built.code) };
+            first += u64::from(groups);
+        }
+    }
+
+    /// Fills all lanes of a register.
+    fn fill(&self, batch: &Batch<'_>, register: Register, value: impl Fn(u32) -> u32) {
+        let start = register as usize * self.stride;
+        for lane in 0..self.stride {
+            // SAFETY: the register is one of the program's, and has that many lanes.
+            unsafe { batch.registers.add(start + lane).write(value(lane as u32)) };
+        }
+    }
+
+    /// Fills a register whose lanes follow from the invocations' places in the grid; `first` is the batch's first workgroup.
+    fn give(&self, batch: &Batch<'_>, given: Given, register: Register, first: u64) {
+        let [x, y, _] = self.size;
+        let workgroup = self.size.iter().product::<u32>();
+        let groups = batch.arguments.groups.map(|count| u64::from(count).max(1));
+        let group_id = |lane: u32, axis: u8| {
+            let group = first + u64::from(lane / workgroup);
+            let id = match axis {
+                0 => group % groups[0],
+                1 => group / groups[0] % groups[1],
+                _ => group / groups[0] / groups[1],
+            };
+            id as u32
+        };
+        let local_id = |lane: u32, axis: u8| {
+            let local = lane % workgroup;
+            match axis {
+                0 => local % x,
+                1 => local / x % y,
+                _ => local / x / y,
+            }
+        };
+        match given {
+            Given::GlobalIndex => {
+                let base = (first as u32).wrapping_mul(workgroup);
+                self.fill(batch, register, |lane| base.wrapping_add(lane));
+            }
+            Given::LocalIndex => self.fill(batch, register, |lane| lane % workgroup),
+            Given::GroupIndex => self.fill(batch, register, |lane| (first as u32).wrapping_add(lane / workgroup)),
+            Given::GroupId(axis) => self.fill(batch, register, |lane| group_id(lane, axis)),
+            Given::LocalId(axis) => self.fill(batch, register, |lane| local_id(lane, axis)),
+            Given::GlobalId(axis) => self.fill(batch, register, |lane| {
+                group_id(lane, axis).wrapping_mul(self.size[usize::from(axis)]).wrapping_add(local_id(lane, axis))
+            }),
+            Given::SubgroupLane => self.fill(batch, register, |lane| lane % workgroup % SUBGROUP_SIZE),
+            Given::SubgroupIndex => self.fill(batch, register, |lane| lane % workgroup / SUBGROUP_SIZE),
+        }
+    }
+}

@@ -1,0 +1,228 @@
+//! What the evaluator runs: instructions over registers, each of which holds one word for every invocation of a batch.
+//!
+//! Values are spread over registers word by word: a vector of four lanes is four registers, a struct one for each scalar in it. An
+//! `f32` is its bits, a bool all ones or all zeros, a half its bits in the low half of a word. Control flow is structured: an
+//! instruction holds the blocks that it runs, and what differs between invocations is a mask of those that are active.
+
+/// A register's number.
+pub(super) type Register = u32;
+
+/// Operations on one word.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum One {
+    Not,
+    NegateFloat,
+    NegateInteger,
+    AbsFloat,
+    AbsInteger,
+    SignumFloat,
+    SignumInteger,
+    Floor,
+    Ceil,
+    RoundTiesEven,
+    Trunc,
+    Sqrt,
+    InverseSqrt,
+    Exp,
+    Exp2,
+    Ln,
+    Log2,
+    Sin,
+    Cos,
+    Tan,
+    Tanh,
+    Atan,
+    Erf,
+    IsNan,
+    IsInfinite,
+    CountOnes,
+    LeadingZeros,
+    TrailingZeros,
+    FloatToUnsigned,
+    FloatToSigned,
+    UnsignedToFloat,
+    SignedToFloat,
+    HalfToFloat,
+    FloatToHalf,
+    BoolToInteger,
+    BoolToFloat,
+    NotZero,
+    NotZeroFloat,
+    LowHalf,
+    HighHalf,
+}
+
+/// Operations on two words.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Two {
+    AddFloat,
+    SubtractFloat,
+    MultiplyFloat,
+    DivideFloat,
+    RemainderFloat,
+    MinFloat,
+    MaxFloat,
+    Powf,
+    Atan2,
+    Add,
+    Subtract,
+    Multiply,
+    DivideUnsigned,
+    DivideSigned,
+    RemainderUnsigned,
+    RemainderSigned,
+    MinUnsigned,
+    MinSigned,
+    MaxUnsigned,
+    MaxSigned,
+    And,
+    Or,
+    Xor,
+    ShiftLeft,
+    ShiftRightUnsigned,
+    ShiftRightSigned,
+    Equal,
+    NotEqual,
+    LessUnsigned,
+    LessEqualUnsigned,
+    LessSigned,
+    LessEqualSigned,
+    EqualFloat,
+    NotEqualFloat,
+    LessFloat,
+    LessEqualFloat,
+    /// Two halves as one word.
+    Pair,
+}
+
+/// What limits an index.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Bound {
+    /// Nothing: it was proved in range.
+    None,
+    /// This many.
+    Count(u32),
+    /// The length of a binding, in groups of so many.
+    Length { binding: u32, divisor: u32 },
+}
+
+/// One index on the way to a place: its register, the bytes (words, in registers) from one to the next, and its limit.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct Term {
+    pub(super) index: Register,
+    pub(super) stride: u32,
+    pub(super) bound: Bound,
+}
+
+/// Which memory.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Where {
+    /// A binding; its words are accessed by relaxed atomics if workgroups may meet there.
+    Binding { binding: u32, relaxed: bool },
+    /// Workgroup memory, from this byte on.
+    Workgroup(u32),
+}
+
+/// A scalar of a value in memory: its register, its offset in bytes from the value's start, and whether it is a half.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct Part {
+    pub(super) register: Register,
+    pub(super) offset: u32,
+    pub(super) half: bool,
+}
+
+/// A place in memory, for each invocation.
+#[derive(Clone, Debug)]
+pub(super) struct Address {
+    pub(super) memory: Where,
+    pub(super) terms: Vec<Term>,
+    pub(super) constant: u32,
+}
+
+/// How subgroups combine values.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Combine {
+    With(Two),
+    Lane,
+    Xor,
+}
+
+/// Atomic operations on words.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum AtomicOperation {
+    Load,
+    Store,
+    Add,
+    Subtract,
+    MinUnsigned,
+    MinSigned,
+    MaxUnsigned,
+    MaxSigned,
+    And,
+    Or,
+    Xor,
+    Exchange,
+    CompareExchange,
+}
+
+/// An instruction. Those that compute write every lane of their target, active or not, and targets are never operands.
+#[derive(Clone, Debug)]
+pub(super) enum Instruction {
+    One { operation: One, to: Register, a: Register },
+    Two { operation: Two, to: Register, a: Register, b: Register },
+    MulAdd { to: Register, a: Register, b: Register, c: Register },
+    Select { to: Register, condition: Register, accept: Register, reject: Register },
+    /// All lanes.
+    Copy { to: Register, from: Register },
+    /// Active lanes only: writes to what outlives the instruction.
+    Assign { to: Register, from: Register },
+    /// Reads registers `base + constant + sum of index * stride`, one for each of `to`; zero past a bound.
+    Pick { to: Vec<Register>, base: Register, terms: Vec<Term> },
+    /// Writes them, in active lanes.
+    Put { from: Vec<Register>, base: Register, terms: Vec<Term> },
+    Load { address: Address, parts: Vec<Part> },
+    Store { address: Address, parts: Vec<Part> },
+    /// In active lanes, one after the other; the old value, or zero past the end, goes to `to`.
+    Atomic { operation: AtomicOperation, address: Address, to: Option<Register>, value: Register, compare: Register },
+    /// The first active lane's value, to all.
+    Uniform { to: Register, from: Register },
+    Subgroup { combine: Combine, to: Register, value: Register, lane: Register },
+    If { condition: Register, accept: Vec<Instruction>, reject: Vec<Instruction> },
+    /// Runs `test`, stops in lanes where `condition` is false, runs `body`, lets lanes in `continued` go on, runs `step`; until no lane is left.
+    /// Lanes that leave are collected in `left`.
+    Loop {
+        test: Vec<Instruction>,
+        condition: Option<Register>,
+        body: Vec<Instruction>,
+        step: Vec<Instruction>,
+        left: Register,
+        continued: Register,
+    },
+    /// Runs the body; lanes in `returned` go on behind it.
+    Function { body: Vec<Instruction>, returned: Register },
+    /// Active lanes are noted in `into`, if anywhere, and stop being active.
+    Leave { into: Option<Register> },
+}
+
+/// A register that holds the same in all lanes, filled before anything runs.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+pub(super) enum Constant {
+    Literal(u32),
+    /// The word at that byte of the parameter block; a bool becomes a mask.
+    Param { offset: u32, bool: bool },
+    GroupCount,
+    Groups(u8),
+}
+
+/// A register that the batch decides.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+pub(super) enum Given {
+    GlobalIndex,
+    LocalIndex,
+    GroupIndex,
+    GlobalId(u8),
+    LocalId(u8),
+    GroupId(u8),
+    SubgroupLane,
+    SubgroupIndex,
+}
