@@ -17,8 +17,8 @@ use trefoil_codegen::artefact::{
     Variant,
 };
 use trefoil_dsl::device::{
-    Command, Device, DeviceKind, DeviceOptions, DispatchCommand, GroupSource, HostCommand, Limits, Memory, MemoryRange,
-    ParamSource, Pipeline, RunIo,
+    Command, CopyCommand, Device, DeviceKind, DeviceOptions, DispatchCommand, GroupSource, HostCommand, Limits, Memory,
+    MemoryRange, ParamSource, Pipeline, RunIo,
 };
 use trefoil_dsl::error::{Error, Result};
 
@@ -46,7 +46,7 @@ macro_rules! device_rules {
         device_rules!($subject;
             memory_of_any_size_keeps_what_is_written, wrong_ranges_are_errors, lists_run_at_once, dependent_commands_see_each_other,
             a_recording_serves_every_extent, groups_come_from_run_words, wrong_commands_are_errors, runs_carry_uploads_and_downloads,
-            device_times_are_told, poorer_devices_refuse, large_parameter_blocks_arrive, kernels_are_made_once, many_threads_may_work,
+            copies_move_bytes_within_the_device, device_times_are_told, poorer_devices_refuse, large_parameter_blocks_arrive, kernels_are_made_once, many_threads_may_work,
             memory_may_go_while_it_is_used, pipelines_come_from_the_cache_on_disk);
     };
 }
@@ -476,6 +476,90 @@ pub fn runs_carry_uploads_and_downloads(subject: &Subject) {
         let downloads = vec![(MemoryRange { memory: y.clone(), offset: bytes_of - 3, bytes: 4 }, &mut short[..])];
         let result = backend.run(&*recording, RunIo { downloads, ..RunIo::default() });
         assert!(matches!(result, Err(Error::OutOfRange { .. })));
+    }
+}
+
+fn copy(from: (&Arc<dyn Memory>, u64), to: (&Arc<dyn Memory>, u64), bytes: u64) -> Command {
+    let range = |(memory, offset): (&Arc<dyn Memory>, u64)| MemoryRange { memory: memory.clone(), offset, bytes };
+    Command::Copy(CopyCommand { from: range(from), to: range(to), label: Arc::from("copy") })
+}
+
+pub fn copies_move_bytes_within_the_device(subject: &Subject) {
+    let device = open(subject);
+    let backend = device.backend();
+    let rotate = load(&device, &kernel(subject, "rotate"), ParamTransport::Value);
+    let len = 10_001;
+    let start = numbers(len, 3);
+    let x = upload(&device, &start);
+    let fresh = || upload(&device, &vec![-1.0; len]);
+    let (y, z) = (fresh(), fresh());
+    // Between kernels: rotated by one, moved by three elements, rotated once more.
+    let moved = |z: &Arc<dyn Memory>| {
+        vec![
+            by_value(&rotate, &[&x, &y], len, 1.0),
+            Command::Barrier,
+            copy((&y, 12), (z, 0), (len as u64 - 3) * 4),
+            copy((&y, 8), (z, 16), 0),
+            Command::Barrier,
+            by_value(&rotate, &[z, &y], len - 3, 1.0),
+        ]
+    };
+    let check = |what: &str| {
+        let result = download(&device, &y);
+        for i in 0..len - 3 {
+            let before = (i + 1) % (len - 3) + 3;
+            assert_eq!(result[i], start[(before + 1) % len], "{what}, element {i}");
+        }
+        backend.write(&whole(&y), &bytes(&vec![-1.0; len])).unwrap();
+        backend.write(&whole(&z), &bytes(&vec![-1.0; len])).unwrap();
+    };
+    backend.execute(&moved(&z)).unwrap();
+    assert_eq!(download(&device, &z)[len - 3..], [-1.0; 3], "what a copy does not reach");
+    check("executed");
+    let recording = backend.record(&moved(&z), 0).unwrap();
+    for _ in 0..2 {
+        backend.run(&*recording, RunIo::default()).unwrap();
+        check("recorded");
+    }
+    let times = backend.time(&moved(&z)).unwrap();
+    assert!(times[0] > 0 && times[2] > 0 && times[5] > 0 && times[2] < 10_000_000_000, "{times:?}");
+    check("timed");
+    // The padding after the last byte may be copied too.
+    let (odd, other_odd) = (backend.allocate(5, "odd").unwrap(), backend.allocate(5, "odd").unwrap());
+    backend.write(&whole(&odd), &[1, 2, 3, 4, 5]).unwrap();
+    backend.execute(&[copy((&odd, 0), (&other_odd, 0), 8)]).unwrap();
+    let mut back = [0; 5];
+    backend.read(&whole(&other_odd), &mut back).unwrap();
+    assert_eq!(back, [1, 2, 3, 4, 5]);
+
+    let broken = |command: Command, what: &str| {
+        let list = [command];
+        for result in [backend.execute(&list), backend.time(&list).map(drop), backend.record(&list, 0).map(drop)] {
+            assert!(matches!(result, Err(Error::Command { .. })), "{what}: {result:?}");
+        }
+    };
+    broken(copy((&x, 2), (&y, 0), 8), "the source is at half a word");
+    broken(copy((&x, 0), (&y, 2), 8), "the destination is at half a word");
+    broken(copy((&x, 0), (&y, 0), 6), "half a word is copied");
+    broken(copy((&x, 0), (&y, 0), len as u64 * 4 + 16), "past the end");
+    broken(copy((&x, u64::MAX - 3), (&y, 0), 8), "far past the end");
+    broken(copy((&x, 0), (&x, 4), 8), "overlap");
+    let mut lengths = copy((&x, 0), (&y, 0), 8);
+    if let Command::Copy(lengths) = &mut lengths {
+        lengths.to.bytes = 12;
+    }
+    broken(lengths, "two lengths");
+    let within = backend.execute(&[copy((&x, 0), (&x, 16), 16)]);
+    if device.limits().shares_memory_within_dispatch {
+        within.unwrap();
+        assert_eq!(download(&device, &x)[4..8], start[..4]);
+    } else {
+        assert!(matches!(within, Err(Error::Command { .. })), "{within:?}");
+    }
+    let other = open(subject);
+    let foreign = upload(&other, &[1.0; 64]);
+    for command in [copy((&foreign, 0), (&x, 0), 16), copy((&x, 0), (&foreign, 0), 16)] {
+        assert!(matches!(backend.execute(&[command]), Err(Error::OtherDevice { .. })));
     }
 }
 

@@ -165,6 +165,37 @@ pub enum Command {
     Barrier,
     /// Runs a function of the host. Only the CPU device can; the others answer [`HostCommand::refused`].
     Host(HostCommand),
+    /// Copies within the device. It stands in the list as a dispatch does: barriers order it.
+    Copy(CopyCommand),
+}
+
+impl Command {
+    /// What names it in errors, profiles and debuggers; barriers have no name.
+    pub const fn label(&self) -> Option<&Arc<str>> {
+        match self {
+            Self::Dispatch(dispatch) => Some(&dispatch.label),
+            Self::Host(host) => Some(&host.label),
+            Self::Copy(copy) => Some(&copy.label),
+            Self::Barrier => None,
+        }
+    }
+
+    /// The label of the first command that has one, for errors of a whole list.
+    pub fn first_label(commands: &[Self]) -> Arc<str> {
+        commands.iter().find_map(Self::label).cloned().unwrap_or_else(|| Arc::from("an empty list"))
+    }
+}
+
+/// A copy from one range to another of equal length. Offsets and lengths are multiples of 4 bytes, both ranges lie within their memory padded to 16
+/// bytes, and they do not overlap; where [`Limits::shares_memory_within_dispatch`] is false, they are in different pieces of memory.
+#[derive(Clone, Debug)]
+pub struct CopyCommand {
+    /// What it reads.
+    pub from: MemoryRange,
+    /// What it writes.
+    pub to: MemoryRange,
+    /// Names it in errors, profiles and debuggers.
+    pub label: Arc<str>,
 }
 
 /// A function of the host among the commands of a list. It stands in the list as a dispatch does: barriers order it.

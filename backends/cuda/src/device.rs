@@ -31,7 +31,8 @@ pub(crate) fn lock<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
 /// The driver's objects of an open device.
 pub(crate) struct Handles {
     device: sys::CUdevice,
-    context: sys::CUcontext,
+    /// The device's primary context.
+    pub(crate) context: sys::CUcontext,
     /// The one stream; never the default stream, which other users of the context share.
     pub(crate) stream: sys::CUstream,
     /// Where memory comes from, if the device has pools.

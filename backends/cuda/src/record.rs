@@ -6,7 +6,9 @@ use std::fmt;
 use std::sync::{Arc, Mutex};
 
 use cudarc::driver::{result, sys};
-use trefoil_dsl::device::{Command, DispatchCommand, GroupSource, Memory, ParamSource, Pipeline, Recording};
+use trefoil_dsl::device::{
+    Command, CopyCommand, DispatchCommand, GroupSource, Memory, MemoryRange, ParamSource, Pipeline, Recording,
+};
 use trefoil_dsl::error::{Error, Result};
 use trefoil_dsl::support::check::padded;
 use trefoil_dsl::support::state::CounterCells;
@@ -18,18 +20,6 @@ use crate::pipeline::CudaPipeline;
 
 /// Edges between two groups of kernels beyond which a node without work between them takes fewer.
 const MOST_EDGES: usize = 16;
-
-/// The label of the first command, for errors of the whole list.
-pub(crate) fn first_label(commands: &[Command]) -> Arc<str> {
-    commands
-        .iter()
-        .find_map(|command| match command {
-            Command::Dispatch(dispatch) => Some(dispatch.label.clone()),
-            Command::Host(host) => Some(host.label.clone()),
-            Command::Barrier => None,
-        })
-        .unwrap_or_else(|| Arc::from("an empty list"))
-}
 
 /// Everything that one launch of a kernel takes, in the form that the driver takes it.
 pub(crate) struct Launch<'a> {
@@ -100,6 +90,32 @@ impl<'a> Launch<'a> {
     }
 }
 
+/// A copy within the GPU, by address.
+pub(crate) struct Copy {
+    /// What is read.
+    pub(crate) from: sys::CUdeviceptr,
+    /// What is written.
+    pub(crate) to: sys::CUdeviceptr,
+    /// How many bytes; not 0.
+    pub(crate) bytes: usize,
+}
+
+impl Copy {
+    /// Prepares a copy whose rules were checked; `None` if it has nothing to copy.
+    pub(crate) fn of(shared: &Shared, copy: &CopyCommand) -> Result<Option<Self>> {
+        let at =
+            |range: &MemoryRange| -> Result<_> { Ok(CudaMemory::of(&range.memory, shared)?.address() + range.offset) };
+        let bytes = usize::try_from(copy.from.bytes).unwrap_or(usize::MAX);
+        Ok((bytes > 0).then_some(Self { from: at(&copy.from)?, to: at(&copy.to)?, bytes }))
+    }
+}
+
+/// What one command does.
+enum Work<'a> {
+    Launch(Launch<'a>),
+    Copy(Copy),
+}
+
 /// A graph that is being built; it goes with its scope.
 struct Graph(sys::CUgraph);
 
@@ -143,6 +159,47 @@ impl Graph {
         // SAFETY: the context is current; the function is loaded and takes these arguments, which `finish` checked; the driver
         // copies them during the call; `after` are nodes of this graph.
         unsafe { sys::cuGraphAddKernelNode_v2(&mut node, self.0, after.as_ptr(), after.len(), &parameters) }
+            .result()?;
+        Ok(node)
+    }
+
+    /// A node that copies after `after`.
+    fn copy(
+        &self,
+        copy: &Copy,
+        context: sys::CUcontext,
+        after: &[sys::CUgraphNode],
+    ) -> Result<sys::CUgraphNode, result::DriverError> {
+        let parameters = sys::CUDA_MEMCPY3D_st {
+            srcXInBytes: 0,
+            srcY: 0,
+            srcZ: 0,
+            srcLOD: 0,
+            srcMemoryType: sys::CUmemorytype::CU_MEMORYTYPE_DEVICE,
+            srcHost: std::ptr::null(),
+            srcDevice: copy.from,
+            srcArray: std::ptr::null_mut(),
+            reserved0: std::ptr::null_mut(),
+            srcPitch: copy.bytes,
+            srcHeight: 1,
+            dstXInBytes: 0,
+            dstY: 0,
+            dstZ: 0,
+            dstLOD: 0,
+            dstMemoryType: sys::CUmemorytype::CU_MEMORYTYPE_DEVICE,
+            dstHost: std::ptr::null_mut(),
+            dstDevice: copy.to,
+            dstArray: std::ptr::null_mut(),
+            reserved1: std::ptr::null_mut(),
+            dstPitch: copy.bytes,
+            dstHeight: 1,
+            WidthInBytes: copy.bytes,
+            Height: 1,
+            Depth: 1,
+        };
+        let mut node = std::ptr::null_mut();
+        // SAFETY: the context is current; both ranges lie within memory that the recording holds; `after` are nodes of this graph.
+        unsafe { sys::cuGraphAddMemcpyNode(&mut node, self.0, after.as_ptr(), after.len(), &parameters, context) }
             .result()?;
         Ok(node)
     }
@@ -226,8 +283,8 @@ impl CudaBackend {
         let mut pipelines = Vec::new();
         // What the present group waits for, and the present group.
         let mut before: Vec<sys::CUgraphNode> = Vec::new();
-        let mut group: Vec<Launch<'_>> = Vec::new();
-        let mut close = |group: &mut Vec<Launch<'_>>| -> Result<()> {
+        let mut group: Vec<Work<'_>> = Vec::new();
+        let mut close = |group: &mut Vec<Work<'_>>| -> Result<()> {
             if group.is_empty() {
                 return Ok(());
             }
@@ -235,8 +292,12 @@ impl CudaBackend {
                 before = vec![graph.join(&before).map_err(failed("joining commands in a graph"))?];
             }
             let mut nodes = Vec::with_capacity(group.len());
-            for mut launch in group.drain(..) {
-                nodes.push(graph.kernel(&mut launch, &before).map_err(failed("adding a kernel to a graph"))?);
+            for work in group.drain(..) {
+                let node = match work {
+                    Work::Launch(mut launch) => graph.kernel(&mut launch, &before),
+                    Work::Copy(copy) => graph.copy(&copy, shared.handles.context, &before),
+                };
+                nodes.push(node.map_err(failed("adding a command to a graph"))?);
             }
             before = nodes;
             Ok(())
@@ -248,7 +309,12 @@ impl CudaBackend {
                 Command::Dispatch(dispatch) => {
                     pipelines.push(dispatch.pipeline.clone());
                     memory.extend(dispatch.bindings.iter().map(|range| range.memory.clone()));
-                    group.extend(Launch::of(shared, dispatch, words.as_ref().map(|words| words.address))?);
+                    let launch = Launch::of(shared, dispatch, words.as_ref().map(|words| words.address))?;
+                    group.extend(launch.map(Work::Launch));
+                }
+                Command::Copy(copy) => {
+                    memory.extend([copy.from.memory.clone(), copy.to.memory.clone()]);
+                    group.extend(Copy::of(shared, copy)?.map(Work::Copy));
                 }
             }
         }
@@ -265,7 +331,7 @@ impl CudaBackend {
             graph: graph_exec,
             run_words: words,
             run_words_bytes: run_words,
-            label: first_label(list),
+            label: Command::first_label(list),
             ran: Mutex::new(false),
             _memory: memory,
             _pipelines: pipelines,

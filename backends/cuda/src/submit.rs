@@ -3,7 +3,7 @@
 use std::sync::Arc;
 
 use cudarc::driver::{result, sys};
-use trefoil_dsl::device::{Command, DispatchCommand, MemoryRange, Recording, RunIo};
+use trefoil_dsl::device::{Command, CopyCommand, DispatchCommand, MemoryRange, Recording, RunIo};
 use trefoil_dsl::error::Result;
 use trefoil_dsl::support::check::BINDING_MULTIPLE;
 use trefoil_dsl::support::state::CounterCells;
@@ -11,7 +11,7 @@ use trefoil_dsl::support::state::CounterCells;
 use crate::device::{CudaBackend, Shared, lock};
 use crate::driver::message;
 use crate::memory::{CudaMemory, PINNED_MOST, Pinned, PinnedPool};
-use crate::record::{CudaRecording, Launch, first_label};
+use crate::record::{Copy, CudaRecording, Launch};
 
 /// What threads that submit share; who holds it submits a list or a run as one.
 #[derive(Default)]
@@ -50,6 +50,14 @@ pub(crate) fn launch(shared: &Shared, dispatch: &DispatchCommand) -> Result<()> 
         )
     }
     .map_err(|error| shared.lost(&dispatch.label, message(error)))
+}
+
+/// Starts one copy within the GPU on the stream.
+pub(crate) fn copy(shared: &Shared, command: &CopyCommand) -> Result<()> {
+    let Some(copy) = Copy::of(shared, command)? else { return Ok(()) };
+    // SAFETY: the context is current; the checks put both ranges within their memory, which is freed in the order of the stream.
+    unsafe { result::memcpy_dtod_async(copy.to, copy.from, copy.bytes, shared.handles.stream) }
+        .map_err(|error| shared.lost(&command.label, message(error)))
 }
 
 /// Where the next piece starts in a pinned buffer.
@@ -114,11 +122,14 @@ impl CudaBackend {
             }
         }
         let mut queue = lock(&self.queue);
-        queue.last = Some(first_label(list));
+        queue.last = Some(Command::first_label(list));
         for command in list {
             // The stream runs one launch after the other, so that a barrier is there anyway.
-            if let Command::Dispatch(dispatch) = command {
-                launch(shared, dispatch)?;
+            match command {
+                Command::Dispatch(dispatch) => launch(shared, dispatch)?,
+                Command::Copy(command) => copy(shared, command)?,
+                Command::Host(host) => return Err(host.refused(&shared.properties)),
+                Command::Barrier => {}
             }
         }
         CounterCells::add(&shared.counters.submissions);

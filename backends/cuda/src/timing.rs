@@ -6,8 +6,8 @@ use trefoil_dsl::error::Result;
 
 use crate::device::{CudaBackend, Shared, lock};
 use crate::driver::message;
-use crate::record::{Launch, first_label};
-use crate::submit::launch;
+use crate::record::Launch;
+use crate::submit::{copy, launch};
 
 /// An event that goes with its scope.
 struct Event(sys::CUevent);
@@ -42,7 +42,7 @@ impl CudaBackend {
                 Launch::of(shared, dispatch, None)?;
             }
         }
-        let label = first_label(list);
+        let label = Command::first_label(list);
         let queue = lock(&self.queue);
         let mut events = Vec::with_capacity(list.len());
         for command in list {
@@ -52,6 +52,11 @@ impl CudaBackend {
                 Command::Dispatch(dispatch) => {
                     let start = Event::record(shared)?;
                     launch(shared, dispatch)?;
+                    Some((start, Event::record(shared)?))
+                }
+                Command::Copy(command) => {
+                    let start = Event::record(shared)?;
+                    copy(shared, command)?;
                     Some((start, Event::record(shared)?))
                 }
             });

@@ -6,7 +6,9 @@ use std::sync::{Arc, Mutex};
 
 use ash::vk;
 use gpu_allocator::MemoryLocation;
-use trefoil_dsl::device::{Command, DispatchCommand, GroupSource, Memory, ParamSource, Pipeline, Recording};
+use trefoil_dsl::device::{
+    Command, CopyCommand, DispatchCommand, GroupSource, Memory, ParamSource, Pipeline, Recording,
+};
 use trefoil_dsl::error::{Error, Result};
 use trefoil_dsl::support::check::{PARAMS_ALIGNMENT, padded};
 use trefoil_dsl::support::state::CounterCells;
@@ -147,25 +149,17 @@ impl Kept {
     pub(crate) fn of(commands: &[Command]) -> Self {
         let mut kept = Self::default();
         for command in commands {
-            if let Command::Dispatch(dispatch) = command {
-                kept.pipelines.push(dispatch.pipeline.clone());
-                kept.memory.extend(dispatch.bindings.iter().map(|range| range.memory.clone()));
+            match command {
+                Command::Dispatch(dispatch) => {
+                    kept.pipelines.push(dispatch.pipeline.clone());
+                    kept.memory.extend(dispatch.bindings.iter().map(|range| range.memory.clone()));
+                }
+                Command::Copy(copy) => kept.memory.extend([copy.from.memory.clone(), copy.to.memory.clone()]),
+                Command::Barrier | Command::Host(_) => {}
             }
         }
         kept
     }
-}
-
-/// The label of the first command, for errors of the whole list.
-pub(crate) fn first_label(commands: &[Command]) -> Arc<str> {
-    commands
-        .iter()
-        .find_map(|command| match command {
-            Command::Dispatch(dispatch) => Some(dispatch.label.clone()),
-            Command::Host(host) => Some(host.label.clone()),
-            Command::Barrier => None,
-        })
-        .unwrap_or_else(|| Arc::from("an empty list"))
 }
 
 /// Bytes that the parameter blocks of `commands` take which are given by value but are too large for push constants.
@@ -239,10 +233,13 @@ impl<'a> Encoder<'a> {
 
     /// Writes all of `list`, whose rules were checked.
     pub(crate) fn list(&mut self, list: &[Command]) -> Result<()> {
+        let copies = list.iter().any(|command| matches!(command, Command::Copy(_)));
         for command in list {
             match command {
                 Command::Dispatch(dispatch) => self.dispatch(dispatch)?,
                 Command::Host(host) => return Err(host.refused(&self.shared.properties)),
+                Command::Copy(copy) => self.copy_command(copy)?,
+                Command::Barrier if copies => self.full_barrier(),
                 Command::Barrier => self.memory_barrier(
                     vk::PipelineStageFlags::COMPUTE_SHADER,
                     vk::AccessFlags::SHADER_WRITE,
@@ -362,6 +359,18 @@ impl<'a> Encoder<'a> {
         buffer.write_host(offset.into(), bytes)?;
         self.next_spilled += spilled_size(bytes.len() as u32);
         Ok((buffer, offset))
+    }
+
+    /// Writes one copy.
+    pub(crate) fn copy_command(&self, copy: &CopyCommand) -> Result<()> {
+        let shared = self.shared;
+        let (from, to) = (VulkanMemory::of(&copy.from.memory, shared)?, VulkanMemory::of(&copy.to.memory, shared)?);
+        if copy.from.bytes > 0 {
+            shared.begin_label(self.commands, &copy.label);
+            self.copy((&from.buffer, copy.from.offset), (&to.buffer, copy.to.offset), copy.from.bytes);
+            shared.end_label(self.commands, &copy.label);
+        }
+        Ok(())
     }
 
     /// Copies bytes from buffer to buffer.
@@ -502,7 +511,7 @@ impl VulkanBackend {
             commands,
             run_words: words,
             run_words_bytes: run_words,
-            label: first_label(list),
+            label: Command::first_label(list),
             ran: Mutex::new(false),
             _descriptors: descriptors,
             _spilled: spilled,

@@ -11,7 +11,7 @@ use trefoil_dsl::support::state::CounterCells;
 
 use crate::device::{Shared, VulkanBackend, lock};
 use crate::memory::{Direction, STAGING_CHUNK, Staging, StagingPool, VulkanMemory};
-use crate::record::{Commands, Descriptors, Encoder, Kept, VulkanRecording, first_label, spilled_bytes};
+use crate::record::{Commands, Descriptors, Encoder, Kept, VulkanRecording, spilled_bytes};
 
 /// Submissions that may be unfinished before the next one waits for the oldest; it bounds what is held for the device.
 const MOST_IN_FLIGHT: usize = 64;
@@ -214,7 +214,7 @@ impl VulkanBackend {
         encoder.list(list)?;
         let commands = encoder.end()?;
         let staging = staging.into_iter().collect();
-        queue.submit(shared, &[commands], slot, staging, Kept::of(list), &first_label(list))?;
+        queue.submit(shared, &[commands], slot, staging, Kept::of(list), &Command::first_label(list))?;
         Ok(())
     }
 

@@ -6,7 +6,7 @@ use trefoil_dsl::error::Result;
 
 use crate::device::{Shared, VulkanBackend, lock};
 use crate::memory::Direction;
-use crate::record::{Encoder, Kept, first_label, spilled_bytes};
+use crate::record::{Encoder, Kept, spilled_bytes};
 
 /// A query pool that goes with its scope.
 struct Queries<'a> {
@@ -44,7 +44,7 @@ impl VulkanBackend {
             .map_err(|error| shared.driver("making a query pool", error))?;
         let queries = Queries { shared, handle };
         let spill = spilled_bytes(shared, list)?;
-        let label = first_label(list);
+        let label = Command::first_label(list);
 
         let mut queue = lock(&self.queue);
         let mut slot = queue.slot(shared)?;
@@ -67,8 +67,11 @@ impl VulkanBackend {
         for (command, query) in list.iter().zip((0..count).step_by(2)) {
             encoder.full_barrier();
             stamp(&encoder, query);
-            if let Command::Dispatch(dispatch) = command {
-                encoder.dispatch(dispatch)?;
+            match command {
+                Command::Dispatch(dispatch) => encoder.dispatch(dispatch)?,
+                Command::Copy(copy) => encoder.copy_command(copy)?,
+                Command::Host(host) => return Err(host.refused(&shared.properties)),
+                Command::Barrier => {}
             }
             encoder.full_barrier();
             stamp(&encoder, query + 1);

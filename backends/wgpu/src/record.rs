@@ -5,7 +5,7 @@ use std::fmt;
 use std::num::NonZeroU64;
 use std::sync::{Arc, Mutex};
 
-use trefoil_dsl::device::{Command, DispatchCommand, GroupSource, ParamSource, Pipeline, Recording};
+use trefoil_dsl::device::{Command, CopyCommand, DispatchCommand, GroupSource, ParamSource, Pipeline, Recording};
 use trefoil_dsl::error::{Error, Result};
 use trefoil_dsl::support::check::{PARAMS_ALIGNMENT, padded};
 use trefoil_dsl::support::state::CounterCells;
@@ -13,18 +13,6 @@ use trefoil_dsl::support::state::CounterCells;
 use crate::device::{Shared, WgpuBackend};
 use crate::memory::WgpuMemory;
 use crate::pipeline::WgpuPipeline;
-
-/// The label of the first command, for errors of the whole list.
-pub(crate) fn first_label(commands: &[Command]) -> Arc<str> {
-    commands
-        .iter()
-        .find_map(|command| match command {
-            Command::Dispatch(dispatch) => Some(dispatch.label.clone()),
-            Command::Host(host) => Some(host.label.clone()),
-            Command::Barrier => None,
-        })
-        .unwrap_or_else(|| Arc::from("an empty list"))
-}
 
 /// A uniform buffer for parameter blocks given by value.
 pub(crate) struct ParamBuffer {
@@ -55,8 +43,27 @@ pub(crate) fn blocks(commands: &[Command]) -> Vec<u8> {
     blocks
 }
 
+/// A command in wgpu's terms.
+pub(crate) enum Step {
+    /// Within a pass.
+    Dispatch(DispatchStep),
+    /// Between passes.
+    Copy(CopyCommand),
+    /// Nothing: wgpu places barriers itself.
+    Barrier,
+}
+
+impl Step {
+    /// Encodes a copy.
+    pub(crate) fn encode_copy(copy: &CopyCommand, shared: &Shared, encoder: &mut wgpu::CommandEncoder) -> Result<()> {
+        let (from, to) = (WgpuMemory::of(&copy.from.memory, shared)?, WgpuMemory::of(&copy.to.memory, shared)?);
+        encoder.copy_buffer_to_buffer(&from.buffer, copy.from.offset, &to.buffer, copy.to.offset, copy.from.bytes);
+        Ok(())
+    }
+}
+
 /// A dispatch in wgpu's terms.
-pub(crate) struct Step {
+pub(crate) struct DispatchStep {
     /// The pipeline, which also keeps what it needs alive.
     pipeline: Arc<dyn Pipeline>,
     bindings: wgpu::BindGroup,
@@ -65,21 +72,25 @@ pub(crate) struct Step {
     label: Arc<str>,
 }
 
-/// Makes ready the dispatches of a list whose rules were checked; `None` stands for barriers, which wgpu places itself.
+/// Makes ready the commands of a list whose rules were checked.
 pub(crate) fn steps(
     shared: &Shared,
     commands: &[Command],
     run_words: Option<&wgpu::Buffer>,
     params: Option<&wgpu::Buffer>,
-) -> Result<Vec<Option<Step>>> {
+) -> Result<Vec<Step>> {
     let mut next = 0usize;
     let mut steps = Vec::with_capacity(commands.len());
     for command in commands {
         let dispatch = match command {
             Command::Dispatch(dispatch) => dispatch,
             Command::Host(host) => return Err(host.refused(&shared.properties)),
+            Command::Copy(copy) => {
+                steps.push(Step::Copy(copy.clone()));
+                continue;
+            }
             Command::Barrier => {
-                steps.push(None);
+                steps.push(Step::Barrier);
                 continue;
             }
         };
@@ -120,7 +131,7 @@ pub(crate) fn steps(
         let bindings = shared
             .scoped(|| shared.device.create_bind_group(&descriptor))
             .map_err(|error| broken(&error.to_string()))?;
-        steps.push(Some(Step {
+        steps.push(Step::Dispatch(DispatchStep {
             pipeline: dispatch.pipeline.clone(),
             bindings,
             dynamic: (size > 0).then_some(offset),
@@ -131,7 +142,7 @@ pub(crate) fn steps(
     Ok(steps)
 }
 
-impl Step {
+impl DispatchStep {
     /// Encodes the dispatch.
     pub(crate) fn encode(
         &self,
@@ -158,8 +169,8 @@ impl Step {
 /// Commands made ready to run many times.
 pub(crate) struct WgpuRecording {
     shared: Arc<Shared>,
-    /// The dispatches.
-    pub(crate) steps: Vec<Option<Step>>,
+    /// The commands.
+    pub(crate) steps: Vec<Step>,
     /// Where run words lie, if there are any.
     pub(crate) run_words: Option<wgpu::Buffer>,
     /// Their size in bytes.
@@ -232,7 +243,7 @@ impl WgpuBackend {
             steps,
             run_words: words,
             run_words_bytes: run_words,
-            label: first_label(list),
+            label: Command::first_label(list),
             state: Mutex::default(),
         }))
     }

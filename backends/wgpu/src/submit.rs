@@ -6,22 +6,36 @@ use trefoil_dsl::support::state::CounterCells;
 
 use crate::device::{Shared, WgpuBackend, lock};
 use crate::memory::{WgpuMemory, take_mapped, words_around};
-use crate::record::{ParamBuffer, Step, WgpuRecording, blocks, first_label, steps};
+use crate::record::{ParamBuffer, Step, WgpuRecording, blocks, steps};
 
 /// The most bytes that one transfer moves at a time, a multiple of 4.
 const CHUNK: u64 = 64 * 1024 * 1024;
 
-/// Encodes all steps as one pass.
+/// Encodes all steps: as one pass, but that copies stand between passes.
 fn encode(
     shared: &Shared,
     encoder: &mut wgpu::CommandEncoder,
-    steps: &[Option<Step>],
+    steps: &[Step],
     run_words: Option<&wgpu::Buffer>,
     label: &str,
 ) -> Result<()> {
     let descriptor = wgpu::ComputePassDescriptor { label: Some(label), timestamp_writes: None };
-    let mut pass = encoder.begin_compute_pass(&descriptor);
-    steps.iter().flatten().try_for_each(|step| step.encode(shared, &mut pass, run_words))
+    let is_copy = |step: &Step| matches!(step, Step::Copy(_));
+    for part in steps.chunk_by(|a, b| is_copy(a) == is_copy(b)) {
+        let mut pass = None;
+        for step in part {
+            match step {
+                Step::Dispatch(dispatch) => {
+                    let pass = pass.get_or_insert_with(|| encoder.begin_compute_pass(&descriptor).forget_lifetime());
+                    dispatch.encode(shared, pass, run_words)?;
+                }
+                // A part with a copy has no pass.
+                Step::Copy(copy) => Step::encode_copy(copy, shared, encoder)?,
+                Step::Barrier => {}
+            }
+        }
+    }
+    Ok(())
 }
 
 impl WgpuBackend {
@@ -114,7 +128,7 @@ impl WgpuBackend {
 
     /// Makes a list ready: its parameter blocks are written, in the order of the queue, to the device's buffer for them, which `held`
     /// guards until the list is submitted.
-    pub(crate) fn prepare(&self, list: &[Command], held: &mut Option<ParamBuffer>) -> Result<Vec<Option<Step>>> {
+    pub(crate) fn prepare(&self, list: &[Command], held: &mut Option<ParamBuffer>) -> Result<Vec<Step>> {
         let shared = &self.shared;
         let blocks = blocks(list);
         if !blocks.is_empty() {
@@ -134,7 +148,7 @@ impl WgpuBackend {
     pub(crate) fn submit_list(&self, list: &[Command]) -> Result<()> {
         let shared = &self.shared;
         shared.checks().commands(list, None)?;
-        let label = first_label(list);
+        let label = Command::first_label(list);
         let mut params = lock(&self.params);
         let steps = self.prepare(list, &mut params)?;
         self.submit(&label, |encoder| encode(shared, encoder, &steps, None, &label))?;

@@ -5,7 +5,7 @@ use trefoil_dsl::error::Result;
 
 use crate::device::{WgpuBackend, lock};
 use crate::memory::take_mapped;
-use crate::record::first_label;
+use crate::record::Step;
 
 /// Bytes of a timestamp.
 const STAMP: u64 = wgpu::QUERY_SIZE as u64;
@@ -29,7 +29,7 @@ impl WgpuBackend {
 
     fn time_part(&self, list: &[Command], times: &mut Vec<u64>) -> Result<()> {
         let shared = &self.shared;
-        let label = first_label(list);
+        let label = Command::first_label(list);
         let count = list.len() as u32 * 2;
         let bytes = u64::from(count) * STAMP;
         let descriptor = wgpu::QuerySetDescriptor { label: Some("timing"), ty: wgpu::QueryType::Timestamp, count };
@@ -43,17 +43,25 @@ impl WgpuBackend {
         let mut params = lock(&self.params);
         let steps = self.prepare(list, &mut params)?;
         let submission = self.submit(&label, |encoder| {
+            let descriptor = |first, last| wgpu::ComputePassDescriptor {
+                label: Some(&*label),
+                timestamp_writes: Some(wgpu::ComputePassTimestampWrites {
+                    query_set: &queries,
+                    beginning_of_pass_write_index: first,
+                    end_of_pass_write_index: last,
+                }),
+            };
             for (step, query) in steps.iter().zip((0..count).step_by(2)) {
-                let mut pass = encoder.begin_compute_pass(&wgpu::ComputePassDescriptor {
-                    label: Some(&label),
-                    timestamp_writes: Some(wgpu::ComputePassTimestampWrites {
-                        query_set: &queries,
-                        beginning_of_pass_write_index: Some(query),
-                        end_of_pass_write_index: Some(query + 1),
-                    }),
-                });
-                if let Some(step) = step {
-                    step.encode(shared, &mut pass, None)?;
+                if let Step::Copy(copy) = step {
+                    // Copies stand outside of passes: two empty ones tell the time around it.
+                    drop(encoder.begin_compute_pass(&descriptor(None, Some(query))));
+                    Step::encode_copy(copy, shared, encoder)?;
+                    drop(encoder.begin_compute_pass(&descriptor(None, Some(query + 1))));
+                    continue;
+                }
+                let mut pass = encoder.begin_compute_pass(&descriptor(Some(query), Some(query + 1)));
+                if let Step::Dispatch(dispatch) = step {
+                    dispatch.encode(shared, &mut pass, None)?;
                 }
             }
             encoder.resolve_query_set(&queries, 0..count, &resolved, 0);
@@ -68,7 +76,7 @@ impl WgpuBackend {
         let period = f64::from(shared.queue.get_timestamp_period());
         let (pairs, _) = ticks.as_chunks::<2>();
         times.extend(list.iter().zip(pairs).map(|(command, pair)| match command {
-            Command::Dispatch(_) => (pair[1].saturating_sub(pair[0]) as f64 * period) as u64,
+            Command::Dispatch(_) | Command::Copy(_) => (pair[1].saturating_sub(pair[0]) as f64 * period) as u64,
             Command::Barrier | Command::Host(_) => 0,
         }));
         Ok(())

@@ -7,18 +7,27 @@ use std::sync::Arc;
 use trefoil_codegen::artefact::{Kernel, ParamTransport};
 
 use crate::device::{
-    Command, DeviceKind, DispatchCommand, GroupSource, HostCommand, Memory, MemoryRange, ParamSource, Properties, RunIo,
+    Command, CopyCommand, DeviceKind, DispatchCommand, GroupSource, HostCommand, Memory, MemoryRange, ParamSource,
+    Properties, RunIo,
 };
 use crate::error::{Error, Result};
 
 /// Every binding covers a multiple of this many bytes.
 pub const BINDING_MULTIPLE: u64 = 16;
+/// Copies within a device start at a multiple of this many bytes and are as long.
+pub const COPY_MULTIPLE: u64 = 4;
 /// A parameter block starts at a multiple of this many bytes of the run words.
 pub const PARAMS_ALIGNMENT: u32 = 256;
 
 /// What a piece of memory of `bytes` bytes takes: at least one, and a whole number of [`BINDING_MULTIPLE`]s.
 pub const fn padded(bytes: u64) -> u64 {
     if bytes == 0 { BINDING_MULTIPLE } else { bytes.div_ceil(BINDING_MULTIPLE).saturating_mul(BINDING_MULTIPLE) }
+}
+
+/// Whether two ranges of one piece of memory, both within it, share a byte.
+const fn overlap(a: &MemoryRange, b: &MemoryRange) -> bool {
+    let apart = a.offset + a.bytes <= b.offset || b.offset + b.bytes <= a.offset;
+    !apart && a.bytes > 0 && b.bytes > 0
 }
 
 /// Whether both are the same piece of memory.
@@ -127,7 +136,46 @@ impl Checks<'_> {
             match command {
                 Command::Dispatch(dispatch) => self.dispatch(dispatch, run_words)?,
                 Command::Host(host) => self.host(host, run_words)?,
+                Command::Copy(copy) => self.copy(copy)?,
                 Command::Barrier => {}
+            }
+        }
+        Ok(())
+    }
+
+    fn copy(&self, copy: &CopyCommand) -> Result<()> {
+        let broken = |reason: String| Error::Command { label: copy.label.to_string(), reason };
+        let (from, to) = (&copy.from, &copy.to);
+        if from.bytes != to.bytes {
+            return Err(broken(format!("it copies {} bytes to {}", from.bytes, to.bytes)));
+        }
+        for (what, range) in [("source", from), ("destination", to)] {
+            self.owner(range.memory.device(), || format!("the {what} of `{}`", copy.label))?;
+            let size = padded(range.memory.bytes());
+            if range.offset.checked_add(range.bytes).is_none_or(|end| end > size) {
+                return Err(broken(format!(
+                    "its {what}, {} bytes from byte {} on, is not within its memory of {} bytes",
+                    range.bytes,
+                    range.offset,
+                    range.memory.bytes()
+                )));
+            }
+            if !range.offset.is_multiple_of(COPY_MULTIPLE) || !range.bytes.is_multiple_of(COPY_MULTIPLE) {
+                return Err(broken(format!(
+                    "its {what}, {} bytes from byte {} on, is not in multiples of {COPY_MULTIPLE} bytes",
+                    range.bytes, range.offset
+                )));
+            }
+        }
+        if same_memory(&from.memory, &to.memory) {
+            if !self.properties.limits.shares_memory_within_dispatch {
+                return Err(broken(format!(
+                    "its source and destination are one piece of memory, which {} does not allow",
+                    self.device()
+                )));
+            }
+            if overlap(from, to) {
+                return Err(broken("its source and destination overlap".to_owned()));
             }
         }
         Ok(())
@@ -156,8 +204,7 @@ impl Checks<'_> {
         }
         for (position, write) in host.writes.iter().enumerate() {
             for other in host.reads.iter().chain(&host.writes[position + 1..]) {
-                let apart = write.offset + write.bytes <= other.offset || other.offset + other.bytes <= write.offset;
-                if same_memory(&write.memory, &other.memory) && !apart && write.bytes > 0 && other.bytes > 0 {
+                if same_memory(&write.memory, &other.memory) && overlap(write, other) {
                     return Err(broken("a range that it writes overlaps another of its ranges".to_owned()));
                 }
             }

@@ -587,6 +587,7 @@ pub fn trace(
                 }
                 step
             }
+            Command::Copy(copy) => return Err(format!("`{}`: no stage makes copies", copy.label)),
         };
         trace.events.push(Event::Step { label: step.label.to_string(), claims: step.claims.clone(), accesses });
     }
