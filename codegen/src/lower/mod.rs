@@ -4,6 +4,8 @@
 //! no knowledge of differences in meaning. The passes, in order: `settle` (decides `if const`, unrolls, folds constants), then guards
 //! are looked at again, since constants prove more; `prune` (drops functions that are no longer called).
 
+mod half;
+mod names;
 mod prune;
 mod settle;
 
@@ -12,7 +14,7 @@ use crate::diagnostic::{Diagnostic, Diagnostics};
 use crate::ir::Module;
 use crate::layout;
 use crate::target::{Feature, Features, Profile, Target};
-use crate::verify::{KernelInfo, Verified, clear_guards, function_facts, transport_fits, viable};
+use crate::verify::{KernelInfo, Verified, clear_guards, function_facts, transport_fits, viable, workgroup_bytes};
 
 /// A kernel instance, legal for one profile: what emitters take.
 ///
@@ -48,6 +50,21 @@ pub fn lower(verified: &Verified, profile: &Profile, transport: ParamTransport) 
     settle::settle(&mut module, profile.features)?;
     clear_guards(&mut module, &info);
     prune::prune(&mut module);
+    half::lower(&mut module, &mut info, profile)?;
+    info.workgroup_bytes = workgroup_bytes(&module);
+    if info.workgroup_bytes > profile.max_workgroup_bytes {
+        return Err(Diagnostic::new(
+            module.entry.span,
+            format!(
+                "`{}` uses {} bytes of workgroup memory where halves take four bytes; {} has {} on every device",
+                module.name,
+                info.workgroup_bytes,
+                profile.target.name(),
+                profile.max_workgroup_bytes
+            ),
+        )
+        .into());
+    }
     (info.collective, info.effects) = function_facts(&module);
     Ok(Lowered { module, info, profile: profile.clone(), params, transport })
 }

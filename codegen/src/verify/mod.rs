@@ -20,7 +20,7 @@ use crate::diagnostic::{Diagnostic, Diagnostics};
 use crate::ir::{ExpressionKind, Function, Module};
 use crate::target::Features;
 
-pub(crate) use access::function_facts;
+pub(crate) use access::{function_facts, workgroup_bytes};
 pub(crate) use bounds::clear_guards;
 pub(crate) use features::{live_features, viable};
 pub use profile::check_profile;
