@@ -366,8 +366,15 @@ impl<'m> FunctionBuilder<'m> {
                 let ty = self.with_scalar(first, Scalar::Bool);
                 self.expression(kind, ty)
             }
-            MathFunction::CountOnes | MathFunction::LeadingZeros | MathFunction::TrailingZeros => {
+            MathFunction::CountOnes
+            | MathFunction::LeadingZeros
+            | MathFunction::TrailingZeros
+            | MathFunction::PackHalf => {
                 let ty = self.with_scalar(first, Scalar::U32);
+                self.expression(kind, ty)
+            }
+            MathFunction::UnpackHalf => {
+                let ty = self.with_scalar(first, Scalar::F32);
                 self.expression(kind, ty)
             }
             _ => self.same_type(kind, first),

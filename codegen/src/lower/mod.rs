@@ -2,12 +2,18 @@
 //!
 //! After lowering, every operation that is left has the IR's meaning when it is printed in the target's plain form, so emitters hold
 //! no knowledge of differences in meaning. The passes, in order: `settle` (decides `if const`, unrolls, folds constants), then guards
-//! are looked at again, since constants prove more; `prune` (drops functions that are no longer called).
+//! are looked at again, since constants prove more; `prune` (drops functions that are no longer called); `half` (halves where the target
+//! cannot hold them); `meaning` (operations that the target lacks or means otherwise, by the one `table`, become calls of functions of
+//! the `library`).
 
 mod half;
+mod library;
+mod meaning;
 mod names;
 mod prune;
 mod settle;
+mod source;
+mod table;
 
 use crate::artefact::{ParamTransport, Params};
 use crate::diagnostic::{Diagnostic, Diagnostics};
@@ -65,6 +71,7 @@ pub fn lower(verified: &Verified, profile: &Profile, transport: ParamTransport) 
         )
         .into());
     }
+    meaning::legalise(&mut module, profile.target)?;
     (info.collective, info.effects) = function_facts(&module);
     Ok(Lowered { module, info, profile: profile.clone(), params, transport })
 }

@@ -1,0 +1,258 @@
+//! Functions that stand in where a target lacks an operation or means something else by it, as text.
+//!
+//! The text is a small part of Rust, translated by [`super::source`]: immutable `let`s, operators, `as`, calls of mathematical functions by
+//! their names (which are looked up in the [`super::table`] again), of other functions here, and of `select`, `to_bits`, `from_bits` and
+//! `native_powf`. Each works on scalars and, lane by lane, on vectors. They are free of branches, so that the CPU makes vectors of them.
+//! `f32` to the accuracy that the tests of lowering measure; polynomials were fitted at Chebyshev nodes.
+
+/// Name and text of every function.
+pub const SOURCES: &[(&str, &str)] = &[
+    (
+        "exp",
+        // x = k ln 2 + r with ln 2 in two parts, of which the first times k is exact.
+        "fn exp(x: f32) -> f32 {
+            let inside = min(max(x, -104.0), 89.0);
+            let k = round_ties_even(inside * 1.442695041);
+            let r = mul_add(k, 2.12194440055e-4, mul_add(k, -0.693359375, inside));
+            select(is_nan(x), x, scaled(exp_near_zero(r), k as i32))
+        }",
+    ),
+    (
+        "exp2",
+        "fn exp2(x: f32) -> f32 {
+            let inside = min(max(x, -151.0), 129.0);
+            let k = round_ties_even(inside);
+            select(is_nan(x), x, scaled(exp_near_zero((inside - k) * 0.693147181), k as i32))
+        }",
+    ),
+    (
+        "exp_near_zero",
+        "fn exp_near_zero(r: f32) -> f32 {
+            let p = mul_add(r, 1.989198063e-4, 1.393454149e-3);
+            let p = mul_add(r, p, 8.333310485e-3);
+            let p = mul_add(r, p, 4.166645557e-2);
+            let p = mul_add(r, p, 1.666666716e-1);
+            let p = mul_add(r, p, 0.5);
+            mul_add(r * r, p, r) + 1.0
+        }",
+    ),
+    (
+        "scaled",
+        // x * 2^k in two steps, since 2^k alone may be out of range.
+        "fn scaled(x: f32, k: i32) -> f32 {
+            let half = k >> 1u32;
+            let rest = k - half;
+            x * from_bits(((half + 127) << 23u32) as u32) * from_bits(((rest + 127) << 23u32) as u32)
+        }",
+    ),
+    (
+        "ln",
+        // x = 2^e (1 + f) with 1 + f between the roots of 1/2 and 2.
+        "fn ln(x: f32) -> f32 {
+            let tiny = x < 1.17549435e-38;
+            let offset = to_bits(select(tiny, x * 8388608.0, x)) - 0x3f3504f3u32;
+            let e = ((offset as i32) >> 23u32) as f32 - select(tiny, 23.0, 0.0);
+            let f = from_bits((offset & 0x7fffffu32) + 0x3f3504f3u32) - 1.0;
+            let low = mul_add(e, -2.12194440055e-4, ln_rest(f));
+            let value = mul_add(e, 0.693359375, f + low);
+            let outside = select(x == 0.0, from_bits(0xff800000u32), from_bits(0x7fc00000u32));
+            select(x > 0.0, select(is_infinite(x), x, value), outside)
+        }",
+    ),
+    (
+        "log2",
+        "fn log2(x: f32) -> f32 {
+            let tiny = x < 1.17549435e-38;
+            let offset = to_bits(select(tiny, x * 8388608.0, x)) - 0x3f3504f3u32;
+            let e = ((offset as i32) >> 23u32) as f32 - select(tiny, 23.0, 0.0);
+            let f = from_bits((offset & 0x7fffffu32) + 0x3f3504f3u32) - 1.0;
+            let value = mul_add(f + ln_rest(f), 1.442695041, e);
+            let outside = select(x == 0.0, from_bits(0xff800000u32), from_bits(0x7fc00000u32));
+            select(x > 0.0, select(is_infinite(x), x, value), outside)
+        }",
+    ),
+    (
+        "ln_rest",
+        // ln(1 + f) - f
+        "fn ln_rest(f: f32) -> f32 {
+            let p = mul_add(f, 6.971611828e-2, -1.147973388e-1);
+            let p = mul_add(f, p, 1.168541983e-1);
+            let p = mul_add(f, p, -1.242568716e-1);
+            let p = mul_add(f, p, 1.424905807e-1);
+            let p = mul_add(f, p, -1.666780263e-1);
+            let p = mul_add(f, p, 2.000071555e-1);
+            let p = mul_add(f, p, -2.499999702e-1);
+            let p = mul_add(f, p, 3.333333135e-1);
+            let square = f * f;
+            mul_add(-0.5, square, f * square * p)
+        }",
+    ),
+    (
+        "sin",
+        "fn sin(x: f32) -> f32 {
+            let k = round_ties_even(x * 0.636619772);
+            turned(quarter_rest(x, k), k as i32)
+        }",
+    ),
+    (
+        "cos",
+        "fn cos(x: f32) -> f32 {
+            let k = round_ties_even(x * 0.636619772);
+            turned(quarter_rest(x, k), k as i32 + 1)
+        }",
+    ),
+    (
+        "tan",
+        "fn tan(x: f32) -> f32 {
+            let k = round_ties_even(x * 0.636619772);
+            let r = quarter_rest(x, k);
+            turned(r, k as i32) / turned(r, k as i32 + 1)
+        }",
+    ),
+    (
+        "quarter_rest",
+        // x - k pi / 2 with pi / 2 in three parts, of which the first two times k are exact while k is less than 8192.
+        "fn quarter_rest(x: f32, k: f32) -> f32 {
+            mul_add(k, -7.54978995489e-8, mul_add(k, -4.837512969970703125e-4, mul_add(k, -1.5703125, x)))
+        }",
+    ),
+    (
+        "turned",
+        // sin(r + quarters pi / 2), r within pi / 4 of 0.
+        "fn turned(r: f32, quarters: i32) -> f32 {
+            let z = r * r;
+            let p = mul_add(z, 2.724378191e-6, -1.984003902e-4);
+            let p = mul_add(z, p, 8.333331905e-3);
+            let p = mul_add(z, p, -1.666666716e-1);
+            let sine = mul_add(r * z, p, r);
+            let q = mul_add(z, 2.454287096e-5, -1.388827921e-3);
+            let q = mul_add(z, q, 4.166666418e-2);
+            let cosine = mul_add(z * z, q, mul_add(-0.5, z, 1.0));
+            let value = select((quarters & 1) == 0, sine, cosine);
+            select((quarters & 2) == 0, value, -value)
+        }",
+    ),
+    (
+        "tanh",
+        "fn tanh(x: f32) -> f32 {
+            let t = min(abs(x), 10.0);
+            let z = t * t;
+            let p = mul_add(z, -6.096714176e-3, 2.099717967e-2);
+            let p = mul_add(z, p, -5.385090783e-2);
+            let p = mul_add(z, p, 1.333276927e-1);
+            let p = mul_add(z, p, -3.333332837e-1);
+            let near = mul_add(t * z, p, t);
+            let far = 1.0 - 2.0 / (exp(2.0 * t) + 1.0);
+            select(is_nan(x), x, with_sign(select(t < 0.625, near, far), x))
+        }",
+    ),
+    (
+        "erf",
+        "fn erf(x: f32) -> f32 {
+            let t = min(abs(x), 4.0);
+            let z = t * t;
+            let p = mul_add(z, 8.269511454e-5, -8.118998376e-4);
+            let p = mul_add(z, p, 5.198960193e-3);
+            let p = mul_add(z, p, -2.685857564e-2);
+            let p = mul_add(z, p, 1.128368080e-1);
+            let p = mul_add(z, p, -3.761263192e-1);
+            let p = mul_add(z, p, 1.283791661e-1);
+            let near = mul_add(t, p, t);
+            let q = mul_add(t, -1.046065677e-6, 3.438850763e-5);
+            let q = mul_add(t, q, -4.988249857e-4);
+            let q = mul_add(t, q, 4.303789232e-3);
+            let q = mul_add(t, q, -2.513954975e-2);
+            let q = mul_add(t, q, 1.078556553e-1);
+            let q = mul_add(t, q, 6.341481805e-1);
+            let q = mul_add(t, q, 1.289027929e-1);
+            let far = 1.0 - exp(-mul_add(t, q, t));
+            select(is_nan(x), x, with_sign(select(t < 0.93, near, far), x))
+        }",
+    ),
+    (
+        "with_sign",
+        "fn with_sign(value: f32, sign: f32) -> f32 {
+            from_bits(to_bits(value) | (to_bits(sign) & 0x80000000u32))
+        }",
+    ),
+    (
+        "powf",
+        // Targets compute 2^(y log2 x), which has no value for negative x.
+        "fn powf(x: f32, y: f32) -> f32 {
+            let size = native_powf(abs(x), y);
+            let odd = abs(y - 2.0 * trunc(y * 0.5)) == 1.0;
+            let signed = select(odd, -size, size);
+            let negative = select(trunc(y) == y, signed, from_bits(to_bits(x) | 0x7fc00000u32));
+            let value = select(x < 0.0, negative, size);
+            select((y == 0.0) | (x == 1.0), 1.0, value)
+        }",
+    ),
+    (
+        "min",
+        "fn min(a: f32, b: f32) -> f32 {
+            select(a < b, a, select(is_nan(b), a, b))
+        }",
+    ),
+    (
+        "max",
+        "fn max(a: f32, b: f32) -> f32 {
+            select(a > b, a, select(is_nan(b), a, b))
+        }",
+    ),
+    (
+        "clamp",
+        "fn clamp(x: f32, low: f32, high: f32) -> f32 {
+            min(max(x, low), high)
+        }",
+    ),
+    (
+        "to_i32",
+        // The largest float below 2^31 is 2147483520.
+        "fn to_i32(x: f32) -> i32 {
+            let number = select(is_nan(x), 0.0, x);
+            let inside = select(number < -2147483648.0, -2147483648.0, select(number < 2147483648.0, number, 0.0));
+            select(number >= 2147483648.0, 2147483647, inside as i32)
+        }",
+    ),
+    (
+        "to_u32",
+        "fn to_u32(x: f32) -> u32 {
+            let number = select(is_nan(x), 0.0, x);
+            let inside = select((number > 0.0) & (number < 4294967296.0), number, 0.0);
+            select(number >= 4294967296.0, 4294967295, inside as u32)
+        }",
+    ),
+    (
+        "div_u32",
+        "fn div_u32(a: u32, b: u32) -> u32 {
+            select(b == 0, 0, a / max(b, 1))
+        }",
+    ),
+    (
+        "rem_u32",
+        "fn rem_u32(a: u32, b: u32) -> u32 {
+            select(b == 0, 0, a % max(b, 1))
+        }",
+    ),
+    (
+        "div_i32",
+        // MIN / 1 is what MIN / -1 wraps to.
+        "fn div_i32(a: i32, b: i32) -> i32 {
+            let apart = (b == 0) | ((a == -2147483648) & (b == -1));
+            select(b == 0, 0, a / select(apart, 1, b))
+        }",
+    ),
+    (
+        "rem_i32",
+        // What is apart leaves 0, as a remainder by 1 does.
+        "fn rem_i32(a: i32, b: i32) -> i32 {
+            let apart = (b == 0) | ((a == -2147483648) & (b == -1));
+            a % select(apart, 1, b)
+        }",
+    ),
+];
+
+/// The text of a function.
+pub fn source(name: &str) -> Option<&'static str> {
+    SOURCES.iter().find(|(known, _)| *known == name).map(|(_, text)| *text)
+}

@@ -1,0 +1,184 @@
+//! Replacing operations that the target lacks or means otherwise, as the [`super::table`] says.
+
+use super::names::FunctionNames;
+use super::source::{Library, Wanted, call};
+use super::table;
+use crate::diagnostic::{Diagnostic, Diagnostics};
+use crate::ir::rewrite::{Copy, Rewrite, rewrite};
+use crate::ir::{
+    BinaryOperator, Expression, ExpressionKind, Function, Handle, Literal, MathFunction, Module, Scalar, Span, Type,
+};
+use crate::target::Target;
+
+/// Replaces what is not native on `target`.
+pub fn legalise(module: &mut Module, target: Target) -> Result<(), Diagnostics> {
+    let functions = std::mem::take(&mut module.functions);
+    let entry = std::mem::take(&mut module.entry);
+    let names = FunctionNames::new(functions.iter().map(|(_, function)| function));
+    let mut pass = Meaning { module, target, library: Library::new(target, names), functions: Vec::new() };
+    for (_, function) in functions.iter() {
+        let new = rewrite(&mut pass, function)?;
+        let new = pass.module.functions.add(new);
+        pass.functions.push(new);
+    }
+    let entry = rewrite(&mut pass, &entry)?;
+    module.entry = entry;
+    Ok(())
+}
+
+struct Meaning<'a> {
+    module: &'a mut Module,
+    target: Target,
+    library: Library,
+    functions: Vec<Handle<Function>>,
+}
+
+impl Meaning<'_> {
+    fn shape(&self, ty: Handle<Type>) -> Option<(Scalar, u8)> {
+        let ty = &self.module.types[ty];
+        Some((ty.scalar()?, ty.lanes()?))
+    }
+
+    /// A call of a library function on copies of the operands.
+    fn replace(
+        &mut self,
+        copy: &mut Copy<'_>,
+        handle: Handle<Expression>,
+        wanted: Wanted,
+        operands: &[Handle<Expression>],
+    ) -> Result<Handle<Expression>, Diagnostic> {
+        let Expression { ty, span, .. } = copy.old.expressions[handle];
+        let mut arguments = Vec::with_capacity(operands.len());
+        for operand in operands {
+            arguments.push(self.expression(copy, *operand)?);
+        }
+        let function = self.library.function(self.module, wanted).map_err(|message| Diagnostic::new(span, message))?;
+        Ok(copy.add(call(function, arguments), ty, span))
+    }
+
+    /// The literals that a value is made of, if it is made of such alone.
+    fn literals(function: &Function, value: Handle<Expression>) -> Option<Vec<Literal>> {
+        match &function.expressions[value].kind {
+            ExpressionKind::Literal(literal) => Some(vec![*literal]),
+            ExpressionKind::Splat(value) => Self::literals(function, *value),
+            ExpressionKind::Compose(parts) => {
+                let mut all = Vec::new();
+                for part in parts {
+                    all.extend(Self::literals(function, *part)?);
+                }
+                Some(all)
+            }
+            _ => None,
+        }
+    }
+
+    /// Whether a division by the value has the same meaning everywhere.
+    fn divides_plainly(function: &Function, value: Handle<Expression>) -> bool {
+        Self::literals(function, value).is_some_and(|literals| {
+            literals.iter().all(|literal| literal.as_integer().is_some_and(|value| value != 0 && value != -1))
+        })
+    }
+
+    /// Whether a shift by the value has the same meaning everywhere: a small literal, or something masked by one.
+    fn shifts_plainly(function: &Function, value: Handle<Expression>) -> bool {
+        let small = |value| {
+            Self::literals(function, value).is_some_and(|literals| {
+                literals.iter().all(|literal| literal.as_integer().is_some_and(|value| (0..32).contains(&value)))
+            })
+        };
+        match function.expressions[value].kind {
+            ExpressionKind::Binary { operator: BinaryOperator::And, left, right } => small(left) || small(right),
+            _ => small(value),
+        }
+    }
+
+    /// The amount modulo 32.
+    fn masked(
+        &mut self,
+        copy: &mut Copy<'_>,
+        amount: Handle<Expression>,
+        span: Span,
+    ) -> Result<Handle<Expression>, Diagnostic> {
+        let ty = copy.old.expressions[amount].ty;
+        let literal = match copy.old.expressions[amount].kind {
+            ExpressionKind::Literal(literal) => literal.as_integer(),
+            _ => None,
+        };
+        if let Some(value) = literal {
+            return Ok(copy.add(ExpressionKind::Literal(Literal::U32(value as u32 & 31)), ty, span));
+        }
+        let left = self.expression(copy, amount)?;
+        let word = self.module.intern(Type::Scalar(Scalar::U32));
+        let mut right = copy.add(ExpressionKind::Literal(Literal::U32(31)), word, span);
+        if self.shape(ty).is_some_and(|(_, lanes)| lanes > 1) {
+            right = copy.add(ExpressionKind::Splat(right), ty, span);
+        }
+        Ok(copy.add(ExpressionKind::Binary { operator: BinaryOperator::And, left, right }, ty, span))
+    }
+}
+
+impl Rewrite for Meaning<'_> {
+    fn function(&mut self, function: Handle<Function>) -> Handle<Function> {
+        self.functions.get(function.index()).copied().unwrap_or(function)
+    }
+
+    fn expression(
+        &mut self,
+        copy: &mut Copy<'_>,
+        handle: Handle<Expression>,
+    ) -> Result<Handle<Expression>, Diagnostic> {
+        let old: &Function = copy.old;
+        let Expression { kind, ty, span } = &old.expressions[handle];
+        match kind {
+            ExpressionKind::Math { function, arguments } => {
+                let shape = arguments.first().and_then(|first| self.shape(old.expressions[*first].ty));
+                if let Some((scalar, lanes)) = shape
+                    && !table::math(self.target, *function, scalar)
+                {
+                    let wanted = Wanted { name: MathFunction::name(*function), lanes, index: false };
+                    return self.replace(copy, handle, wanted, arguments);
+                }
+            }
+            ExpressionKind::Binary { operator, left, right } => {
+                let Some((scalar, lanes)) = self.shape(*ty) else { return copy.expression(self, handle) };
+                match operator {
+                    BinaryOperator::Divide | BinaryOperator::Remainder
+                        if scalar.is_integer()
+                            && !table::division(self.target)
+                            && !Self::divides_plainly(old, *right) =>
+                    {
+                        let name = match (operator, scalar) {
+                            (BinaryOperator::Divide, Scalar::I32) => "div_i32",
+                            (BinaryOperator::Divide, _) => "div_u32",
+                            (_, Scalar::I32) => "rem_i32",
+                            _ => "rem_u32",
+                        };
+                        let wanted = Wanted { name, lanes, index: scalar == Scalar::Index };
+                        return self.replace(copy, handle, wanted, &[*left, *right]);
+                    }
+                    BinaryOperator::ShiftLeft | BinaryOperator::ShiftRight
+                        if !table::shift(self.target) && !Self::shifts_plainly(old, *right) =>
+                    {
+                        let left = self.expression(copy, *left)?;
+                        let right = self.masked(copy, *right, *span)?;
+                        return Ok(copy.add(ExpressionKind::Binary { operator: *operator, left, right }, *ty, *span));
+                    }
+                    _ => {}
+                }
+            }
+            ExpressionKind::Convert(value) => {
+                let from = self.shape(old.expressions[*value].ty);
+                if let (Some((Scalar::F32, _)), Some((to, lanes))) = (from, self.shape(*ty))
+                    && to.is_integer()
+                    && !table::float_to_integer(self.target)
+                {
+                    let name = if to == Scalar::I32 { "to_i32" } else { "to_u32" };
+                    let wanted = Wanted { name, lanes, index: to == Scalar::Index };
+                    return self.replace(copy, handle, wanted, &[*value]);
+                }
+            }
+            _ => {}
+        }
+        copy.expression(self, handle)
+    }
+}

@@ -1,0 +1,299 @@
+//! From the text of a library function to IR, for one scalar width and one target.
+
+use std::collections::HashMap;
+
+use super::library;
+use super::names::FunctionNames;
+use super::table;
+use crate::ir::builder::FunctionBuilder;
+use crate::ir::{
+    BinaryOperator as B, Expression, ExpressionKind, Function, Handle, Literal, Local, MathFunction, Module, Scalar,
+    Type, UnaryOperator,
+};
+use crate::target::Target;
+
+/// A library function for values of so many lanes.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+pub struct Wanted {
+    pub name: &'static str,
+    pub lanes: u8,
+    /// Whether `u32` in the text stands for `usize`.
+    pub index: bool,
+}
+
+/// Library functions of a module, each made when first wanted.
+pub struct Library {
+    target: Target,
+    known: HashMap<Wanted, Handle<Function>>,
+    names: FunctionNames,
+}
+
+type Value = Handle<Expression>;
+type Scope = HashMap<String, Name>;
+
+#[derive(Clone, Copy)]
+enum Name {
+    Argument(u32, Scalar),
+    Local(Handle<Local>, Scalar),
+}
+
+impl Library {
+    pub fn new(target: Target, names: FunctionNames) -> Self {
+        Self { target, known: HashMap::new(), names }
+    }
+
+    /// The function, which is added to the module if it is not there yet.
+    ///
+    /// # Errors
+    /// The library's text is wrong, which its tests rule out.
+    pub fn function(&mut self, module: &mut Module, wanted: Wanted) -> Result<Handle<Function>, String> {
+        if let Some(known) = self.known.get(&wanted) {
+            return Ok(*known);
+        }
+        let function = self
+            .translate(module, wanted)
+            .map_err(|error| format!("the library function `{}` cannot be made: {error}", wanted.name))?;
+        self.known.insert(wanted, function);
+        Ok(function)
+    }
+
+    fn translate(&mut self, module: &mut Module, wanted: Wanted) -> Result<Handle<Function>, String> {
+        let text = library::source(wanted.name).ok_or("there is no such function")?;
+        let item: syn::ItemFn = syn::parse_str(text).map_err(|error| error.to_string())?;
+        let mut name = wanted.name.to_owned();
+        if wanted.index {
+            name = name.replace("u32", "usize");
+        }
+        if wanted.lanes > 1 {
+            name = format!("{name}_vec{}", wanted.lanes);
+        }
+        let name = self.names.fresh(&name);
+        let mut body = FunctionBuilder::new(module, &name);
+        let mut scope = Scope::new();
+        for (position, input) in item.sig.inputs.iter().enumerate() {
+            let syn::FnArg::Typed(typed) = input else { return Err("it takes self".to_owned()) };
+            let scalar = scalar_named(&typed.ty, wanted)?;
+            let ty = body.module().intern(of(scalar, wanted));
+            let name = pattern(&typed.pat)?;
+            body.argument(&name, ty);
+            scope.insert(name, Name::Argument(position as u32, scalar));
+        }
+        let syn::ReturnType::Type(_, result) = &item.sig.output else { return Err("it gives nothing".to_owned()) };
+        let result = scalar_named(result, wanted)?;
+        let ty = body.module().intern(of(result, wanted));
+        body.result(ty);
+        let mut context = Context { library: self, wanted, scope };
+        for statement in &item.block.stmts {
+            match statement {
+                syn::Stmt::Local(local) => {
+                    let init = local.init.as_ref().ok_or("a `let` without a value")?;
+                    let (value, scalar) = context.value(&mut body, &init.expr, None)?;
+                    let name = pattern(&local.pat)?;
+                    let local = body.bind(&name, value);
+                    context.scope.insert(name, Name::Local(local, scalar));
+                }
+                syn::Stmt::Expr(expression, None) => {
+                    let (value, scalar) = context.value(&mut body, expression, Some(result))?;
+                    if scalar != result {
+                        return Err(format!("it gives {}", scalar.rust_name()));
+                    }
+                    body.return_value(Some(value));
+                }
+                _ => return Err("a statement that is no `let`".to_owned()),
+            }
+        }
+        Ok(body.finish())
+    }
+}
+
+fn of(scalar: Scalar, wanted: Wanted) -> Type {
+    if wanted.lanes == 1 { Type::Scalar(scalar) } else { Type::vector(wanted.lanes, scalar) }
+}
+
+fn pattern(pattern: &syn::Pat) -> Result<String, String> {
+    match pattern {
+        syn::Pat::Ident(ident) => Ok(ident.ident.to_string()),
+        _ => Err("a pattern that is no name".to_owned()),
+    }
+}
+
+fn scalar_named(ty: &syn::Type, wanted: Wanted) -> Result<Scalar, String> {
+    let syn::Type::Path(path) = ty else { return Err("a type that is no name".to_owned()) };
+    match path.path.get_ident().map(ToString::to_string).as_deref() {
+        Some("f32") => Ok(Scalar::F32),
+        Some("i32") => Ok(Scalar::I32),
+        Some("u32") => Ok(if wanted.index { Scalar::Index } else { Scalar::U32 }),
+        _ => Err("an unknown type".to_owned()),
+    }
+}
+
+struct Context<'l> {
+    library: &'l mut Library,
+    wanted: Wanted,
+    scope: Scope,
+}
+
+type Translated = Result<(Value, Scalar), String>;
+
+impl Context<'_> {
+    /// Translates an expression; a literal without a suffix takes the type that is hoped for.
+    fn value(&mut self, body: &mut FunctionBuilder<'_>, expression: &syn::Expr, hoped: Option<Scalar>) -> Translated {
+        match expression {
+            syn::Expr::Paren(inner) => self.value(body, &inner.expr, hoped),
+            syn::Expr::Lit(literal) => self.literal(body, &literal.lit, false, hoped),
+            syn::Expr::Path(path) => {
+                let name = path.path.get_ident().ok_or("a path")?.to_string();
+                match self.scope.get(&name) {
+                    Some(Name::Argument(position, scalar)) => Ok((body.get_argument(*position), *scalar)),
+                    Some(Name::Local(local, scalar)) => Ok((body.local(*local), *scalar)),
+                    None => Err(format!("`{name}` is unknown")),
+                }
+            }
+            syn::Expr::Unary(unary) => {
+                if let (syn::UnOp::Neg(_), syn::Expr::Lit(literal)) = (&unary.op, &*unary.expr) {
+                    return self.literal(body, &literal.lit, true, hoped);
+                }
+                let (value, scalar) = self.value(body, &unary.expr, hoped)?;
+                match unary.op {
+                    syn::UnOp::Neg(_) => Ok((body.unary(UnaryOperator::Negate, value), scalar)),
+                    syn::UnOp::Not(_) => Ok((body.unary(UnaryOperator::Not, value), scalar)),
+                    _ => Err("an unknown operator".to_owned()),
+                }
+            }
+            syn::Expr::Binary(binary) => self.binary(body, binary, hoped),
+            syn::Expr::Cast(cast) => {
+                let to = scalar_named(&cast.ty, self.wanted)?;
+                let (value, _) = self.value(body, &cast.expr, None)?;
+                Ok((body.convert(value, to), to))
+            }
+            syn::Expr::Call(call) => self.call(body, call),
+            _ => Err("an unknown expression".to_owned()),
+        }
+    }
+
+    fn literal(
+        &self,
+        body: &mut FunctionBuilder<'_>,
+        literal: &syn::Lit,
+        negative: bool,
+        hoped: Option<Scalar>,
+    ) -> Translated {
+        let sign = if negative { -1 } else { 1 };
+        let literal = match literal {
+            syn::Lit::Float(float) => {
+                let value: f64 = float.base10_parse().map_err(|error| error.to_string())?;
+                Literal::F32((value * f64::from(sign)) as f32)
+            }
+            syn::Lit::Int(int) => {
+                let value: i64 = int.base10_parse().map_err(|error| error.to_string())?;
+                let value = value * i64::from(sign);
+                let scalar = match (int.suffix(), hoped) {
+                    ("u32", _) => Scalar::U32,
+                    ("i32", _) => Scalar::I32,
+                    (_, Some(scalar)) if scalar.is_integer() => scalar,
+                    _ => Scalar::I32,
+                };
+                Literal::integer(scalar, value as u32).ok_or("an integer of an unknown type")?
+            }
+            _ => return Err("an unknown literal".to_owned()),
+        };
+        let value = body.literal(literal);
+        let value = if self.wanted.lanes > 1 { body.splat(value, self.wanted.lanes) } else { value };
+        Ok((value, literal.scalar()))
+    }
+
+    fn binary(
+        &mut self,
+        body: &mut FunctionBuilder<'_>,
+        binary: &syn::ExprBinary,
+        hoped: Option<Scalar>,
+    ) -> Translated {
+        let operator = match binary.op {
+            syn::BinOp::Add(_) => B::Add,
+            syn::BinOp::Sub(_) => B::Subtract,
+            syn::BinOp::Mul(_) => B::Multiply,
+            syn::BinOp::Div(_) => B::Divide,
+            syn::BinOp::Rem(_) => B::Remainder,
+            syn::BinOp::BitAnd(_) => B::And,
+            syn::BinOp::BitOr(_) => B::Or,
+            syn::BinOp::Shl(_) => B::ShiftLeft,
+            syn::BinOp::Shr(_) => B::ShiftRight,
+            syn::BinOp::Eq(_) => B::Equal,
+            syn::BinOp::Lt(_) => B::Less,
+            syn::BinOp::Gt(_) => B::Greater,
+            syn::BinOp::Ge(_) => B::GreaterEqual,
+            _ => return Err("an unknown operator".to_owned()),
+        };
+        let hoped = if operator.is_comparison() { None } else { hoped };
+        let (left, scalar) = self.value(body, &binary.left, hoped)?;
+        let wanted = if matches!(operator, B::ShiftLeft | B::ShiftRight) { Scalar::U32 } else { scalar };
+        let (right, other) = self.value(body, &binary.right, Some(wanted))?;
+        if other != wanted {
+            return Err(format!("{} beside {}", other.rust_name(), wanted.rust_name()));
+        }
+        let result = if operator.is_comparison() { Scalar::Bool } else { scalar };
+        Ok((body.binary(operator, left, right), result))
+    }
+
+    fn call(&mut self, body: &mut FunctionBuilder<'_>, call: &syn::ExprCall) -> Translated {
+        let syn::Expr::Path(path) = &*call.func else { return Err("a call of no name".to_owned()) };
+        let name = path.path.get_ident().ok_or("a path")?.to_string();
+        let arguments: Vec<&syn::Expr> = call.args.iter().collect();
+        match (name.as_str(), arguments.as_slice()) {
+            ("to_bits", [value]) => {
+                let (value, _) = self.value(body, value, None)?;
+                return Ok((body.bitcast(value, Scalar::U32), Scalar::U32));
+            }
+            ("from_bits", [value]) => {
+                let (value, _) = self.value(body, value, Some(Scalar::U32))?;
+                return Ok((body.bitcast(value, Scalar::F32), Scalar::F32));
+            }
+            ("select", [condition, accept, reject]) => {
+                let (condition, _) = self.value(body, condition, None)?;
+                // A literal takes the type of the other side.
+                let is_literal = matches!(accept, syn::Expr::Lit(_));
+                let (accept, reject, scalar) = if is_literal {
+                    let (reject, scalar) = self.value(body, reject, None)?;
+                    (self.value(body, accept, Some(scalar))?.0, reject, scalar)
+                } else {
+                    let (accept, scalar) = self.value(body, accept, None)?;
+                    (accept, self.value(body, reject, Some(scalar))?.0, scalar)
+                };
+                return Ok((body.select(condition, accept, reject), scalar));
+            }
+            _ => {}
+        }
+        let mut values = Vec::new();
+        let mut scalar = None;
+        for argument in arguments {
+            let (value, found) = self.value(body, argument, scalar)?;
+            scalar.get_or_insert(found);
+            values.push(value);
+        }
+        let scalar = scalar.ok_or("a call without arguments")?;
+        let (function, native) = match name.strip_prefix("native_") {
+            Some(native) => (MathFunction::from_name(native), true),
+            None => (MathFunction::from_name(&name), false),
+        };
+        if let Some(function) = function
+            && (native || table::math(self.library.target, function, scalar))
+        {
+            let result =
+                if matches!(function, MathFunction::IsNan | MathFunction::IsInfinite) { Scalar::Bool } else { scalar };
+            return Ok((body.math(function, values), result));
+        }
+        let (known, _) =
+            library::SOURCES.iter().find(|(known, _)| *known == name).ok_or(format!("`{name}` is unknown"))?;
+        let function = self.library.function(body.module(), Wanted { name: known, ..self.wanted })?;
+        let result = body.module().functions[function].result.ok_or("it gives nothing")?;
+        let ty = body.module().types[result].clone();
+        let scalar = ty.scalar().ok_or("it gives no number")?;
+        Ok((body.call(function, values, ty), scalar))
+    }
+}
+
+/// The kind of a call of a library function.
+pub fn call(function: Handle<Function>, arguments: Vec<Value>) -> ExpressionKind {
+    let arguments = arguments.into_iter().map(crate::ir::CallArgument::Value).collect();
+    ExpressionKind::Call { function, arguments }
+}

@@ -1,0 +1,40 @@
+//! Which operations mean on each target what the IR's essay says when they are printed in the target's plain form: the one table.
+//!
+//! What is not native is replaced: mathematical functions, integer division and conversions by calls of functions of the
+//! [`super::library`], shifts by ones whose amount is masked.
+
+use crate::ir::{MathFunction, Scalar};
+use crate::target::Target;
+
+/// Whether a function of the mathematical library, applied to values of that scalar, is native.
+pub const fn math(target: Target, function: MathFunction, scalar: Scalar) -> bool {
+    use MathFunction as M;
+    match function {
+        // Of the GPU languages CUDA C alone has one.
+        M::Erf => matches!(target, Target::Cuda),
+        // WGSL's and GLSL's may overflow where the result is 1.
+        M::Tanh => matches!(target, Target::Cuda),
+        // WGSL's and GLSL's is undefined for negative x.
+        M::Powf => matches!(target, Target::Cuda | Target::Cpu),
+        // Rust's call the system's library, which cannot become vectors.
+        M::Exp | M::Exp2 | M::Ln | M::Log2 | M::Sin | M::Cos | M::Tan => !matches!(target, Target::Cpu),
+        // WGSL's may give either with a NaN; SPIR-V has NMin and NMax, CUDA C fminf and fmaxf.
+        M::Min | M::Max | M::Clamp => !matches!((target, scalar), (Target::Wgsl, Scalar::F32)),
+        _ => true,
+    }
+}
+
+/// Whether integer division and remainder by any number are native: the divisor 0 and `MIN / -1` included. The CPU emitter prints helpers.
+pub const fn division(target: Target) -> bool {
+    matches!(target, Target::Cpu)
+}
+
+/// Whether a shift by any amount is native.
+pub const fn shift(target: Target) -> bool {
+    matches!(target, Target::Cpu)
+}
+
+/// Whether conversion of floats to integers is native: toward zero, saturating, NaN to 0. PTX's `cvt.rzi` is.
+pub const fn float_to_integer(target: Target) -> bool {
+    matches!(target, Target::Cpu | Target::Cuda)
+}
