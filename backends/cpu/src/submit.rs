@@ -4,7 +4,7 @@ use std::sync::atomic::{AtomicU64, Ordering};
 
 use trefoil_codegen::artefact::{CpuArguments, CpuBuffer, GridKind, ParamRole};
 use trefoil_dsl::device::{
-    Command, DispatchCommand, GroupSource, HostCommand, MemoryRange, ParamSource, Recording, RunIo,
+    Command, CopyCommand, DispatchCommand, GroupSource, HostCommand, MemoryRange, ParamSource, Recording, RunIo,
 };
 use trefoil_dsl::error::{Error, Result};
 use trefoil_dsl::support::state::CounterCells;
@@ -18,6 +18,9 @@ use crate::record::{Aligned, CpuRecording};
 const ALONE: u64 = 4096;
 /// Runs of workgroups for each thread, so that threads that are done early take more.
 const RUNS_PER_THREAD: u64 = 8;
+
+/// The least bytes of a copy that are worth a thread.
+const COPY_PIECE: usize = 1 << 20;
 
 /// A command whose arguments are wrong.
 fn broken(label: &str, reason: String) -> Error {
@@ -111,8 +114,27 @@ impl Shared {
         match command {
             Command::Barrier => Ok(()),
             Command::Host(host) => self.host(host, words),
+            Command::Copy(copy) => self.copy(copy),
             Command::Dispatch(dispatch) => self.dispatch(dispatch, words),
         }
+    }
+
+    fn copy(&self, copy: &CopyCommand) -> Result<()> {
+        let bytes = copy.from.bytes as usize;
+        let ends = Ends { from: CpuMemory::at(&copy.from, self)?.cast_const(), to: CpuMemory::at(&copy.to, self)? };
+        let piece = bytes.div_ceil(self.pool.current_num_threads()).next_multiple_of(64).max(COPY_PIECE);
+        rayon::scope(|scope| {
+            for first in (0..bytes).step_by(piece) {
+                let ends = &ends;
+                scope.spawn(move |_| {
+                    let count = piece.min(bytes - first);
+                    // SAFETY: both ranges are within their memory and were checked not to overlap; the pieces are disjoint; nobody else uses
+                    // device memory during our turn.
+                    unsafe { std::ptr::copy_nonoverlapping(ends.from.add(first), ends.to.add(first), count) };
+                });
+            }
+        });
+        Ok(())
     }
 
     fn host(&self, host: &HostCommand, words: &[u8]) -> Result<()> {
@@ -246,6 +268,15 @@ impl Shared {
         Ok(())
     }
 }
+
+/// The ends of a copy on all its threads, which take disjoint pieces.
+struct Ends {
+    from: *const u8,
+    to: *mut u8,
+}
+
+// SAFETY: the pointers are to memory that the copy's command holds; threads use disjoint pieces of it.
+unsafe impl Sync for Ends {}
 
 /// Arguments of a dispatch on all its threads.
 ///
