@@ -5,6 +5,8 @@
 //! `native_powf`. Each works on scalars and, lane by lane, on vectors. They are free of branches, so that the CPU makes vectors of them.
 //! `f32` to the accuracy that the tests of lowering measure; polynomials were fitted at Chebyshev nodes.
 
+use crate::ir::MathFunction;
+
 /// Name and text of every function.
 pub const SOURCES: &[(&str, &str)] = &[
     (
@@ -200,6 +202,19 @@ pub const SOURCES: &[(&str, &str)] = &[
         }",
     ),
     (
+        // b is no NaN.
+        "min_number",
+        "fn min_number(a: f32, b: f32) -> f32 {
+            select(a < b, a, b)
+        }",
+    ),
+    (
+        "max_number",
+        "fn max_number(a: f32, b: f32) -> f32 {
+            select(a > b, a, b)
+        }",
+    ),
+    (
         "clamp",
         "fn clamp(x: f32, low: f32, high: f32) -> f32 {
             min(max(x, low), high)
@@ -251,6 +266,15 @@ pub const SOURCES: &[(&str, &str)] = &[
         }",
     ),
 ];
+
+/// The function that does the same where the last argument is a number, not a NaN.
+pub fn with_number(function: MathFunction) -> &'static str {
+    match function {
+        MathFunction::Min => "min_number",
+        MathFunction::Max => "max_number",
+        other => other.name(),
+    }
+}
 
 /// The text of a function.
 pub fn source(name: &str) -> Option<&'static str> {

@@ -1,13 +1,12 @@
 //! Replacing operations that the target lacks or means otherwise, as the [`super::table`] says.
 
+use super::library::with_number;
 use super::names::FunctionNames;
 use super::source::{Library, Wanted, call};
 use super::table;
 use crate::diagnostic::{Diagnostic, Diagnostics};
 use crate::ir::rewrite::{Copy, Rewrite, rewrite};
-use crate::ir::{
-    BinaryOperator, Expression, ExpressionKind, Function, Handle, Literal, MathFunction, Module, Scalar, Span, Type,
-};
+use crate::ir::{BinaryOperator, Expression, ExpressionKind, Function, Handle, Literal, Module, Scalar, Span, Type};
 use crate::target::Target;
 
 /// Replaces what is not native on `target`.
@@ -70,6 +69,13 @@ impl Meaning<'_> {
             }
             _ => None,
         }
+    }
+
+    /// Whether the value is made of literals that are no NaN.
+    fn is_number(function: &Function, value: Handle<Expression>) -> bool {
+        Self::literals(function, value).is_some_and(|literals| {
+            literals.iter().all(|literal| matches!(literal, Literal::F32(value) if !value.is_nan()))
+        })
     }
 
     /// Whether a division by the value has the same meaning everywhere.
@@ -135,7 +141,9 @@ impl Rewrite for Meaning<'_> {
                 if let Some((scalar, lanes)) = shape
                     && !table::math(self.target, *function, scalar)
                 {
-                    let wanted = Wanted { name: MathFunction::name(*function), lanes, index: false };
+                    let number = arguments.last().is_some_and(|last| Self::is_number(old, *last));
+                    let name = if number { with_number(*function) } else { function.name() };
+                    let wanted = Wanted { name, lanes, index: false };
                     return self.replace(copy, handle, wanted, arguments);
                 }
             }

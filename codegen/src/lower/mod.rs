@@ -58,7 +58,8 @@ pub fn lower(verified: &Verified, profile: &Profile, transport: ParamTransport) 
     prune::prune(&mut module);
     half::lower(&mut module, &mut info, profile)?;
     info.workgroup_bytes = workgroup_bytes(&module);
-    if info.workgroup_bytes > profile.max_workgroup_bytes {
+    // Whether it fits as written is for `check_profile` to say.
+    if info.workgroup_bytes > profile.max_workgroup_bytes.max(verified.info.workgroup_bytes) {
         return Err(Diagnostic::new(
             module.entry.span,
             format!(

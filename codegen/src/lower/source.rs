@@ -66,6 +66,9 @@ impl Library {
         }
         if wanted.lanes > 1 {
             name = format!("{name}_vec{}", wanted.lanes);
+        } else if MathFunction::from_name(&name).is_some() {
+            // The target's own function of that name means something else.
+            name = format!("{name}_f32");
         }
         let name = self.names.fresh(&name);
         let mut body = FunctionBuilder::new(module, &name);
@@ -239,6 +242,7 @@ impl Context<'_> {
         let syn::Expr::Path(path) = &*call.func else { return Err("a call of no name".to_owned()) };
         let name = path.path.get_ident().ok_or("a path")?.to_string();
         let arguments: Vec<&syn::Expr> = call.args.iter().collect();
+        let is_number = matches!(arguments.last(), Some(syn::Expr::Lit(_)));
         match (name.as_str(), arguments.as_slice()) {
             ("to_bits", [value]) => {
                 let (value, _) = self.value(body, value, None)?;
@@ -282,6 +286,10 @@ impl Context<'_> {
                 if matches!(function, MathFunction::IsNan | MathFunction::IsInfinite) { Scalar::Bool } else { scalar };
             return Ok((body.math(function, values), result));
         }
+        let name = match function {
+            Some(function) if is_number => library::with_number(function).to_owned(),
+            _ => name,
+        };
         let (known, _) =
             library::SOURCES.iter().find(|(known, _)| *known == name).ok_or(format!("`{name}` is unknown"))?;
         let function = self.library.function(body.module(), Wanted { name: known, ..self.wanted })?;

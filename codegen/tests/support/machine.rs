@@ -366,6 +366,7 @@ fn math(function: M, scalar: Scalar, arguments: &[u32]) -> u32 {
         return match function {
             M::Min => arguments[0].min(arguments[1]),
             M::Max => arguments[0].max(arguments[1]),
+            M::UnpackHalf => half::f16::from_bits(arguments[0] as u16).to_f32().to_bits(),
             other => panic!("{other:?} of integers is not evaluated"),
         };
     }
@@ -383,7 +384,6 @@ fn math(function: M, scalar: Scalar, arguments: &[u32]) -> u32 {
         M::IsNan => return u32::from(float(0).is_nan()),
         M::IsInfinite => return u32::from(float(0).is_infinite()),
         M::PackHalf => return u32::from(half::f16::from_f32(float(0)).to_bits()),
-        M::UnpackHalf => half::f16::from_bits(arguments[0] as u16).to_f32(),
         other => panic!("{other:?} is not evaluated"),
     }
     .to_bits()
