@@ -17,7 +17,7 @@ pub struct Error {
     pub message: String,
 }
 
-/// All mistakes that were found; never empty when it is returned as an error.
+/// All mistakes that were found, each once.
 #[derive(Clone, Debug, Default)]
 pub struct Errors(pub Vec<Error>);
 

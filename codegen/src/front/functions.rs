@@ -76,6 +76,7 @@ impl Session {
         self.stack.push(key.hash.clone());
         let made = self.head(item, scope, &key.origins, false).and_then(|head| self.body(head, item));
         self.stack.pop();
+        self.poisoned |= made.is_none();
         let handle = made.map(|(function, effects, _)| self.add_function(function, effects));
         self.functions.push((key.clone(), handle));
         handle
@@ -146,6 +147,9 @@ impl Session {
     /// The function with its body; whether it has effects; the types for the author's text.
     pub(super) fn body(&mut self, head: Head, item: &syn::ItemFn) -> Option<(Function, bool, Texts)> {
         let before = self.errors.0.len();
+        if head.record {
+            items::check_attributes_within(self, &item.block);
+        }
         let span = self.span(&item.sig.ident);
         let mut infer = Infer::new(self, head.scope, head.result.clone(), head.record);
         for Entry { name, entity, mutable } in head.entries {
@@ -166,7 +170,7 @@ impl Session {
                 _ => return None,
             };
             block.tail = Some(infer.coerce(tail, &head.result, at));
-        } else if infer.table.shallow(&block.ty) != Ty::Never && head.result != Ty::Unit {
+        } else if infer.table.shallow(&block.ty) != Ty::Never && !matches!(head.result, Ty::Unit | Ty::Error) {
             let wanted = infer.describe(&head.result);
             infer.error(&item.sig.output, format!("this function gives `{wanted}`, its body ends without a value: end it with an expression without `;`, or with `return`"));
         }

@@ -156,7 +156,7 @@ pub(super) fn later(name: &str) -> bool {
     )
 }
 
-/// Whether a name belongs to the language, so that no `#[device]` item may have it.
-pub(super) fn is_reserved(name: &str) -> bool {
-    function(name).is_some() || constant(name).is_some() || is_type(name)
+/// Whether a function or constant of that name belongs to the language, so that no `#[device]` item may have it.
+pub(super) fn is_value(name: &str) -> bool {
+    function(name).is_some() || constant(name).is_some()
 }

@@ -162,6 +162,7 @@ impl Session {
             return Item::Failed;
         };
         if bundle.failed {
+            self.poisoned = true;
             return Item::Failed;
         }
         match &bundle.item {
@@ -331,6 +332,7 @@ impl Session {
             return None;
         };
         if bundle.failed {
+            self.poisoned = true;
             return None;
         }
         let syn::Item::Const(item) = &bundle.item else {
@@ -395,6 +397,19 @@ pub(super) fn check_attributes(session: &mut Session, attributes: &[syn::Attribu
             session.error(attribute, "this attribute means nothing in a kernel: remove it");
         }
     }
+}
+
+/// Reports attributes inside of a body that would be without effect; `#[cfg]` is one, since macros see a body before rustc looks at it.
+pub(super) fn check_attributes_within(session: &mut Session, block: &syn::Block) {
+    struct Attributes(Vec<syn::Attribute>);
+    impl<'ast> syn::visit::Visit<'ast> for Attributes {
+        fn visit_attribute(&mut self, attribute: &'ast syn::Attribute) {
+            self.0.push(attribute.clone());
+        }
+    }
+    let mut attributes = Attributes(Vec::new());
+    syn::visit::Visit::visit_block(&mut attributes, block);
+    check_attributes(session, &attributes.0);
 }
 
 /// Whether memory can hold values of the type as elements of a buffer.

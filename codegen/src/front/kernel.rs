@@ -31,10 +31,12 @@ pub(super) fn parse(input: Input) -> Result<Output, Errors> {
     if let Some(constness) = &item.sig.constness {
         session.error(constness, "a kernel is no `const fn`");
     }
+    let mut result = Ty::Unit;
     if let syn::ReturnType::Type(_, ty) = &item.sig.output
         && !matches!(&**ty, syn::Type::Tuple(tuple) if tuple.elems.is_empty())
     {
         session.error(ty, "a kernel gives no value: write results to a `&mut [T]`");
+        result = Ty::Error;
     }
     let kinds = session.generic_kinds(&item.sig.generics);
     session.module.generics = kinds.iter().map(|(name, kind)| Generic { name: name.clone(), kind: *kind }).collect();
@@ -46,14 +48,14 @@ pub(super) fn parse(input: Input) -> Result<Output, Errors> {
         name: item.sig.ident.to_string(),
         doc: String::new(),
         arguments: Vec::new(),
-        result: Ty::Unit,
+        result,
         scope,
         entries,
         record: true,
     };
     let made = session.body(head, &item);
     match made {
-        Some((entry, _, texts)) if session.errors.0.is_empty() => {
+        Some((entry, _, texts)) if session.errors.0.is_empty() && !session.poisoned => {
             session.module.entry = entry;
             let checked = checked::function(&mut item, &texts);
             Ok(Output {
@@ -69,10 +71,10 @@ pub(super) fn parse(input: Input) -> Result<Output, Errors> {
 }
 
 impl Session {
-    /// The mistakes; if all there is are uses of items that have mistakes, that is said.
+    /// The mistakes. There is none to be told if an item that is used has one, which was told where it is defined.
     pub(super) fn into_errors(mut self, at: &impl ToTokens) -> Errors {
-        if self.errors.0.is_empty() {
-            self.error(at, "this uses a #[device] item that has a mistake");
+        if self.errors.0.is_empty() && !self.bundles.values().any(|bundle| bundle.failed) {
+            self.error(at, "this was not understood, which is a mistake of the compiler: please report it");
         }
         self.errors
     }
@@ -181,14 +183,19 @@ pub(super) fn check_item(input: ItemInput) -> Result<TokenStream, Errors> {
         failed: false,
     };
     let name = super::Named::own_name(&item).cloned();
+    let reserved = |name: &str| match &item {
+        syn::Item::Struct(_) | syn::Item::Enum(_) => intrinsics::is_type(name),
+        _ => intrinsics::is_value(name),
+    };
     if let Some(name) = &name
-        && intrinsics::is_reserved(&name.to_string())
+        && reserved(&name.to_string())
     {
         session.error(name, format!("`{name}` belongs to the kernel language: give this item another name"));
     }
     match &mut item {
         syn::Item::Fn(function) => {
             let texts = session.device_function(function, names);
+            session.poisoned |= texts.is_none();
             if let Some(texts) = texts {
                 Ascribe { texts: &texts }.visit_block_mut(&mut function.block);
             }
@@ -208,7 +215,11 @@ pub(super) fn check_item(input: ItemInput) -> Result<TokenStream, Errors> {
             "#[device] stands on functions, constants, structs with named fields, and enums without fields",
         ),
     }
-    if session.errors.0.is_empty() { Ok(quote!(#item)) } else { Err(session.errors) }
+    if session.errors.0.is_empty() && !session.poisoned {
+        Ok(quote!(#item))
+    } else {
+        Err(session.into_errors(&name.map_or_else(TokenStream::new, ToTokens::into_token_stream)))
+    }
 }
 
 impl Session {

@@ -127,7 +127,7 @@ pub struct ItemInput {
 /// attribute expands to, beside the bundle.
 ///
 /// # Errors
-/// Every mistake that was found. A bundle that is marked `failed` gives none of its own.
+/// Every mistake that was found; none if all that is wrong is an item that is marked `failed`, which was told where it is defined.
 pub fn check_item(input: ItemInput) -> Result<TokenStream, Errors> {
     kernel::check_item(input)
 }
@@ -135,7 +135,7 @@ pub fn check_item(input: ItemInput) -> Result<TokenStream, Errors> {
 /// The kernel as generic IR.
 ///
 /// # Errors
-/// Every mistake that was found.
+/// Every mistake that was found; none if all that is wrong is an item that is marked `failed`, which was told where it is defined.
 pub fn parse(input: Input) -> Result<Output, Errors> {
     kernel::parse(input)
 }

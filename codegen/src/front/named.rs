@@ -69,7 +69,7 @@ pub struct Visitor {
 }
 
 impl Visitor {
-    fn collect(&mut self, path: &syn::Path) {
+    fn collect(&mut self, path: &syn::Path, reserved: fn(&str) -> bool) {
         if matches!(self.stage, Stage::Bind) {
             return;
         }
@@ -78,13 +78,13 @@ impl Visitor {
         };
         let first_is =
             |test: &dyn Fn(&str) -> bool| path.segments.first().is_some_and(|first| test(&first.ident.to_string()));
-        if path.segments.len() == 1 && intrinsics::is_reserved(&last.ident.to_string()) {
+        if path.segments.len() == 1 && reserved(&last.ident.to_string()) {
             return;
         }
         if first_is(&|first| self.bound.contains(first) || intrinsics::is_type(first)) {
             return;
         }
-        if intrinsics::is_ours(path) && intrinsics::is_reserved(&last.ident.to_string()) {
+        if intrinsics::is_ours(path) && reserved(&last.ident.to_string()) {
             return;
         }
         if self.seen.insert(path_name(path)) {
@@ -102,8 +102,8 @@ impl Visitor {
             return;
         }
         match owner(path) {
-            Some(owner) => self.collect(&owner),
-            None => self.collect(path),
+            Some(owner) => self.collect(&owner, intrinsics::is_type),
+            None => self.collect(path, intrinsics::is_value),
         }
     }
 }
@@ -131,7 +131,7 @@ impl<'ast> Visit<'ast> for Visitor {
         // In a `match`, `LIMIT => ..` is a constant and `other => ..` a new name: as everywhere in Rust, capitals tell.
         let name = pattern.ident.to_string();
         if name.starts_with(char::is_uppercase) {
-            self.collect(&syn::Path::from(pattern.ident.clone()));
+            self.collect(&syn::Path::from(pattern.ident.clone()), intrinsics::is_value);
         } else if matches!(self.stage, Stage::Bind) {
             self.bound.insert(name);
         }
@@ -156,12 +156,12 @@ impl<'ast> Visit<'ast> for Visitor {
     }
 
     fn visit_expr_struct(&mut self, expression: &'ast syn::ExprStruct) {
-        self.collect(&expression.path);
+        self.collect(&expression.path, intrinsics::is_type);
         visit::visit_expr_struct(self, expression);
     }
 
     fn visit_type_path(&mut self, ty: &'ast syn::TypePath) {
-        self.collect(&ty.path);
+        self.collect(&ty.path, intrinsics::is_type);
         visit::visit_type_path(self, ty);
     }
 }

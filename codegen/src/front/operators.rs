@@ -120,6 +120,9 @@ impl Infer<'_> {
                 (left, right, a)
             }
         };
+        if matches!(left.kind, Kind::Error) || matches!(right.kind, Kind::Error) {
+            return None;
+        }
         let ty = self.table.shallow(&ty);
         if !self.has_operation(operator, &ty) {
             let message = self.no_operation(&ty, &at.to_token_stream().to_string());
@@ -248,7 +251,10 @@ impl Infer<'_> {
                 let ty = place.ty.clone();
                 self.expect(&e.right, &ty)
             }
-            None => self.expr(&e.right, None),
+            None => {
+                let _ = self.operand(&e.right);
+                return self.failed(e);
+            }
         };
         match place {
             Some(place) => self.assignment(place, None, value, e),

@@ -85,6 +85,7 @@ impl<'s> Infer<'s> {
 
     /// What stands for something wrong that was reported.
     pub(super) fn failed(&mut self, at: &impl ToTokens) -> Node {
+        self.session.poisoned = true;
         self.node(Kind::Error, Ty::Error, at)
     }
 

@@ -30,6 +30,8 @@ pub(super) struct Session {
     pub support: TokenStream,
     /// Whether a `#[device]` function is checked by itself: buffers then stand for its slices, which may be workgroup arrays.
     pub alone: bool,
+    /// Whether something wrong was met, even if nothing is to be said about it here.
+    pub poisoned: bool,
 }
 
 /// What makes a copy of a function.
@@ -74,6 +76,7 @@ impl Session {
             stack: Vec::new(),
             support,
             alone: false,
+            poisoned: false,
         }
     }
 

@@ -672,6 +672,7 @@ impl Infer<'_> {
     pub(super) fn break_loop(&mut self, e: &syn::ExprBreak) -> Node {
         if let Some(value) = &e.expr {
             self.error(value, "`break` with a value is not part of the kernel language: assign a variable before it");
+            return self.failed(e);
         }
         if self.leave(e.label.as_ref(), "break", e) { self.node(Kind::Break, Ty::Never, e) } else { self.failed(e) }
     }
@@ -736,7 +737,19 @@ fn constant_number(node: &Node) -> Option<i64> {
             _ => i64::try_from(literal.bits()).ok(),
         },
         Kind::Constant(size) => size.literal().map(i64::from),
-        Kind::Fixed(value) => constant_number(value),
+        Kind::Fixed(value) | Kind::Convert(value) => constant_number(value),
+        Kind::Binary(operator, left, right) => {
+            use crate::ir::BinaryOperator as Op;
+            let (left, right) = (constant_number(left)?, constant_number(right)?);
+            match operator {
+                Op::Add => left.checked_add(right),
+                Op::Subtract => left.checked_sub(right),
+                Op::Multiply => left.checked_mul(right),
+                Op::Divide => left.checked_div(right),
+                Op::Remainder => left.checked_rem(right),
+                _ => None,
+            }
+        }
         Kind::Unary(crate::ir::UnaryOperator::Negate, value) => constant_number(value).map(|value| -value),
         _ => None,
     }

@@ -1,0 +1,204 @@
+//! Mistakes: what is said, on which token, and that one mistake gives one message.
+
+use super::{mistakes, refused};
+
+#[test]
+fn types_must_agree() {
+    refused("let t = a * n;", "3:13", &["expected `f32`, found `u32`", "as f32"]);
+    refused("y[0] = 1;", "3:8", &["expected `f32`, found `{integer}`", "2.0"]);
+    refused("let t: u32 = k;", "3:14", &["expected `u32`, found `i32`", "as u32"]);
+    refused("y[n] = a;", "3:3", &["an index is a `usize`, this is `u32`", "as usize"]);
+    refused("if n { }", "3:4", &["expected `bool`, found `u32`"]);
+    refused("while k { }", "3:7", &["expected `bool`"]);
+    refused("let t = if c { 1.0 } else { n };", "3:27", &["both branches must give one type"]);
+    refused("let t = if c { 1.0 };", "3:14", &["`else`"]);
+    refused("let t = match n { 0 => 1.0, _ => c };", "3:34", &["expected `{float}`, found `bool`"]);
+    refused("let t = [1.0, n];", "3:15", &["expected `{float}`, found `u32`"]);
+    refused("let t = -n;", "3:9", &["`u32` has no sign"]);
+    refused("let t = c + c;", "3:11", &["`bool` has no `+`"]);
+    refused("let t = a << 2;", "3:11", &["`f32` has no `<<`"]);
+    refused("let t = exp(n);", "3:13", &["`exp` works on f32", "as f32"]);
+    refused("let t = n.sqrt();", "3:9", &["`sqrt` works on f32", "as f32"]);
+    refused("let t = a as bool;", "3:9", &["compare instead"]);
+    refused("let t = c as f32;", "3:9", &["as u32 as f32"]);
+    refused("let t = 5000000000;", "3:9", &["too large"]);
+    refused("let t = 3000000000;", "3:9", &["too large for i32", "u32"]);
+    refused("let t = Vec2::splat(a) == Vec2::splat(a);", "3:24", &["vectors are compared lane by lane"]);
+    refused("let t = Vec2::splat(a).z;", "3:24", &["a Vec2 has no lane `z`"]);
+    refused("let t = Vec3::new(a, a);", "3:9", &["`Vec3::new` takes 3 arguments, 2 given"]);
+    refused("let t; ", "3:5", &["the type of this is not known"]);
+    refused("let t = {};", "3:5", &["would hold `()`"]);
+    refused("1.0", "3:1", &["expected `()`"]);
+}
+
+#[test]
+fn memory_is_used_as_it_is_declared() {
+    refused("x[0] = a;", "3:1", &["this slice is read only", "&mut [T]"]);
+    refused("x[0] += a;", "3:1", &["this slice is read only"]);
+    refused("x.set_vec4(0, Vec4::splat(a));", "3:1", &["read only"]);
+    refused("a = 1.0;", "3:1", &["declare it `mut`"]);
+    refused("let t = x;", "3:9", &["a slice is no value"]);
+    refused("y = x;", "3:1", &["a slice cannot be assigned as a whole"]);
+    refused("let t = y.iter();", "3:11", &["`.iter()` is not part"]);
+    refused("for v in y { }", "3:10", &["0..x.len()"]);
+    refused("let t = x[0..2];", "3:11", &["parts of slices"]);
+    refused("let t = &a;", "3:9", &["cannot hold a reference"]);
+    refused("let t = workgroup_array::<f32>(n);", "3:32", &["no constant `n` is known"]);
+    refused("let t = workgroup_array::<bool>(4);", "3:27", &["workgroup memory cannot hold `bool`"]);
+    refused("let t = 1.0 + workgroup_array::<f32>(4);", "3:15", &["a `let` of its own"]);
+    refused("let t = workgroup_uniform_load(&x[0]);", "3:32", &["an element of a workgroup array"]);
+}
+
+#[test]
+fn control_flow() {
+    refused("break;", "3:1", &["outside of a loop"]);
+    refused("'o: loop { break; }", "3:1", &["labels are not part"]);
+    refused("for i in unroll(0..4) { if c { break; } }", "3:32", &["unrolled loop"]);
+    refused("match n { 0 => {}, 1..=9 => {} }", "3:7", &["no arm for `10..=4294967295`"]);
+    refused("match c { true => {} }", "3:7", &["no arm for `false`"]);
+    refused("match n { 0 if c => {}, _ => {} }", "3:16", &["guards are not part"]);
+    refused("match a { _ => {} }", "3:7", &["integers, bools and enums"]);
+    refused("match n { -1 => {}, _ => {} }", "3:11", &["`u32` has no negative values"]);
+    refused("let t = loop { break 1.0; };", "3:22", &["`break` with a value"]);
+    refused("return a;", "3:8", &["expected `()`, found `f32`"]);
+    refused("if let 0 = n { }", "3:4", &["`if let`"]);
+    refused("for i in 0..a { }", "3:10", &["expected `f32`"]);
+    refused("for i in 0.. { }", "3:10", &["a start and an end"]);
+    refused("for i in (0..4).step_by(0) { }", "3:25", &["never ends"]);
+    refused("if const { n > 2 } { }", "3:4", &["the condition of an `if const`"]);
+    refused("if target::has(Feature::Subgroups) { }", "3:4", &["if const"]);
+    refused("if const { target::has(Feature::Tensors) } { }", "3:24", &["Feature::Subgroups"]);
+}
+
+#[test]
+fn what_the_language_lacks() {
+    refused("let t = |v: f32| v;", "3:9", &["closures are not part"]);
+    refused("assert!(n > 2);", "3:1", &["`assert!` is not part", "(yet)"]);
+    refused("let t = format!(\"{n}\");", "3:9", &["macros are not part"]);
+    refused("let (p, q) = 1.0;", "3:5", &["names one variable"]);
+    refused("let t: f64 = 1.0;", "3:8", &["`f64` is not part of the kernel language (yet)"]);
+    refused("let t = 1u8;", "3:9", &["`u8` is not part"]);
+    refused("fn inner() {}", "3:1", &["items inside of a kernel"]);
+    refused("let t = unsafe { 1.0 };", "3:9", &["`unsafe` is not part"]);
+    refused("#[cfg(test)] let t = 1.0;", "3:1", &["attribute"]);
+    refused("let t = \"text\";", "3:9", &["text"]);
+    refused("let t = a.round();", "3:11", &["round_ties_even"]);
+    refused("let t = log(a);", "3:9", &["no function `log`", "`ln`"]);
+    refused("let t = nothing(a);", "3:9", &["no function `nothing` is known", "#[device]"]);
+    refused("let t = NOTHING;", "3:9", &["no variable or constant `NOTHING`", "#[device]"]);
+    refused("let t: Nothing = a;", "3:8", &["no type of the name `Nothing`"]);
+}
+
+#[test]
+fn one_mistake_gives_one_message_and_several_give_several() {
+    let said = mistakes(
+        "#[kernel(workgroup(64))]\npub fn f(y: &mut [f32], n: u32) {\nlet p = nothing(1);\nlet q = p + 1.0;\ny[0] = q * p;\ny[n] = 1.0;\nlet r = n + 1.0;\n}",
+    );
+    let lines: Vec<&str> = said.lines().collect();
+    assert_eq!(lines.len(), 3, "{said}");
+    assert!(lines[0].starts_with("3:9: ") && lines[1].starts_with("6:3: ") && lines[2].starts_with("7:13: "), "{said}");
+}
+
+fn whole(source: &str, position: &str, words: &[&str]) {
+    let said = mistakes(source);
+    assert_eq!(said.lines().count(), 1, "{said}");
+    assert!(said.starts_with(&format!("{position}: ")), "expected it at {position}:\n{said}\n{source}");
+    for word in words {
+        assert!(said.contains(word), "expected `{word}` in:\n{said}");
+    }
+}
+
+#[test]
+fn attributes() {
+    whole("#[kernel] fn f(y: &mut [f32]) {}", "1:14", &["the size of a workgroup is missing"]);
+    whole("#[kernel(workgroup(0))] fn f(y: &mut [f32]) {}", "1:20", &["at least one invocation"]);
+    whole("#[kernel(workgroup(1, 2, 3, 4))] fn f(y: &mut [f32]) {}", "1:29", &["three axes"]);
+    whole("#[kernel(workgroup(64), shape(2))] fn f(y: &mut [f32]) {}", "1:25", &["`shape` is unknown"]);
+    whole("#[kernel(workgroup(64), targets(metal))] fn f(y: &mut [f32]) {}", "1:33", &["`metal` is no target"]);
+    whole("#[kernel(workgroup(64), requires(Tensors))] fn f(y: &mut [f32]) {}", "1:34", &["`Tensors` is no feature"]);
+    whole("#[kernel(workgroup(64))] fn f<T: Number>(y: &mut [T]) {}", "1:30", &["instances(T = [f32])"]);
+    whole(
+        "#[kernel(workgroup(64), instances(T = [f16]))] fn f<T: Number>(y: &mut [T]) {}",
+        "1:40",
+        &["a `Number` is one of f32, i32 and u32"],
+    );
+    whole(
+        "#[kernel(workgroup(64), instances(T = [f32], N = [1]))] fn f<T: Number>(y: &mut [T]) {}",
+        "1:46",
+        &["no generic parameter `N`"],
+    );
+    whole(
+        "#[kernel(workgroup(64), instances(N = [-1]))] fn f<const N: usize>(y: &mut [f32]) {}",
+        "1:40",
+        &["no usize"],
+    );
+    whole("#[kernel(workgroup(64), instances(T = [f32]))] fn f<T: Copy>(y: &mut [T]) {}", "1:53", &["`Element`"]);
+}
+
+#[test]
+fn signatures() {
+    whole("#[kernel(workgroup(64))] fn f(y: &mut f32) {}", "1:34", &["a kernel takes values, slices"]);
+    whole("#[kernel(workgroup(64))] fn f(y: &[bool]) {}", "1:36", &["keep a bool as a u32"]);
+    whole("#[kernel(workgroup(64))] fn f(y: &[usize]) {}", "1:36", &["keep it as a u32"]);
+    whole("#[kernel(workgroup(64))] fn f(y: &[f64]) {}", "1:36", &["`f64` is not part"]);
+    whole("#[kernel(workgroup(64))] fn f(y: &mut [Atomic<u32>]) {}", "1:34", &["&[Atomic<u32>]"]);
+    whole("#[kernel(workgroup(64))] fn f(y: &[Atomic<f32>]) {}", "1:43", &["`Atomic<u32>` or `Atomic<i32>`"]);
+    whole("#[kernel(workgroup(64))] fn f(y: &View<f32>) {}", "1:34", &["`&View<f32, 2>`"]);
+    whole("#[kernel(workgroup(64))] fn f(y: &[f32]) -> f32 { 1.0 }", "1:45", &["a kernel gives no value"]);
+    whole("#[kernel(workgroup(64))] fn f(h: f16) {}", "1:34", &["`f16` is none"]);
+    whole("#[device] struct P { a: f32 } #[kernel(workgroup(64))] fn f(p: P) {}", "1:64", &["pass it in a slice"]);
+    whole("#[device] struct P(f32);", "1:11", &["named fields"]);
+    whole("#[device] struct P { a: bool }", "1:25", &["`bool` is none"]);
+    whole("#[device] enum E { A(f32) }", "1:20", &["without fields"]);
+    whole("#[device] fn exp(x: f32) -> f32 { x }", "1:14", &["belongs to the kernel language"]);
+    whole("#[device] fn f(x: f32) -> f32 { let y = x; }", "1:24", &["this function gives `f32`"]);
+    whole("#[device] fn f(x: &[f32]) { x[0] = 1.0; }", "1:29", &["read only"]);
+}
+
+#[test]
+fn calls() {
+    let with = |call: &str| {
+        format!(
+            "#[device] fn s(v: &mut [f32], t: &mut f32, n: u32) {{ v[0] = *t; }}\n#[kernel(workgroup(64))] fn f(x: &[f32], y: &mut [f32], b: &[Atomic<u32>]) {{ let mut t = 1.0;\n{call}\n}}"
+        )
+    };
+    whole(&with("s(x, &mut t, 1);"), "3:3", &["read only here"]);
+    whole(&with("s(b, &mut t, 1);"), "3:3", &["atomics"]);
+    whole(&with("s(y, t, 1);"), "3:6", &["pass `&mut x`"]);
+    whole(&with("s(y, &mut t);"), "3:1", &["`s` takes 3 arguments, 2 given"]);
+    whole(&with("s(y, &mut t, 1.0);"), "3:14", &["expected `u32`"]);
+    whole(&with("s(t, &mut t, 1);"), "3:3", &["a buffer or a workgroup array"]);
+    whole(&with("let v = b[0];"), "3:9", &["`.load()`"]);
+    whole(&with("b[0] = 1;"), "3:1", &["`.store(..)`"]);
+    whole(&with("b[0].fetch_add(1);"), "3:6", &["`.add(v)`"]);
+    whole(&with("let v = t + s(y, &mut t, 1);"), "3:13", &["expected `f32`, found `()`"]);
+}
+
+#[test]
+fn halves_and_generic_types_are_converted() {
+    let with = |line: &str| {
+        format!(
+            "#[kernel(workgroup(64), instances(T = [f16]))] fn f<T: Float>(x: &[T], h: &mut [f16], y: &mut [f32]) {{\n{line}\n}}"
+        )
+    };
+    whole(&with("y[0] = x[0] * 2.0;"), "2:15", &["`T::lit(0.5)`"]);
+    whole(&with("y[0] = x[0].to_f32() + x[1];"), "2:24", &["`.to_f32()`"]);
+    whole(&with("h[0] = h[1] + h[2];"), "2:13", &["`f16` has no `+`", "`.to_f32()`"]);
+    whole(&with("h[0] = y[1];"), "2:8", &["f16::from_f32"]);
+    whole(&with("h[0] = y[1] as f16;"), "2:8", &["f16::from_f32"]);
+    whole(&with("y[0] = exp(h[0]);"), "2:12", &["`.to_f32()`"]);
+}
+
+#[test]
+fn matches_on_enums_take_every_variant() {
+    whole(
+        "#[device] enum E { A, B, C }\n#[kernel(workgroup(64))] fn f(e: E, y: &mut [f32]) {\ny[0] = match e { E::A => 1.0, E::C => 2.0 };\n}",
+        "3:14",
+        &["no arm for `E::B`"],
+    );
+    whole(
+        "#[device] enum E { A, B }\n#[kernel(workgroup(64))] fn f(e: E, y: &mut [f32]) {\nif e == E::D { y[0] = 1.0; }\n}",
+        "3:9",
+        &["no variant `D`"],
+    );
+}
