@@ -1,5 +1,7 @@
 //! The whole way from a kernel's text to an artefact.
 
+#![allow(clippy::unwrap_used, reason = "a failed test may stop anywhere")]
+
 use proc_macro2::TokenStream;
 use quote::quote;
 use trefoil_codegen::artefact::{Access, Code, Kernel};
