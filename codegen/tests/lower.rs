@@ -1,7 +1,5 @@
 //! What lowering makes of kernels: constants settled, halves packed, operations replaced, and what the replacements compute.
 
-#![allow(clippy::unwrap_used, reason = "a failed test may stop anywhere")]
-
 #[path = "support/machine.rs"]
 mod machine;
 

@@ -1,7 +1,7 @@
 //! `#[device]`.
 
 use proc_macro2::TokenStream;
-use quote::{ToTokens, format_ident, quote};
+use quote::{ToTokens, format_ident, quote, quote_spanned};
 use syn::spanned::Spanned;
 use trefoil_codegen::front::{self, Bundle, ItemInput};
 
@@ -159,15 +159,19 @@ fn struct_item(item: syn::ItemStruct, failed: bool, support: &TokenStream) -> To
         "`{name}` has padding between or after its fields, which buffers must not have: order the fields from the largest alignment \
          to the smallest, or add fields"
     );
+    let assertion = quote_spanned!(name.span()=>
+        const _: () = ::core::assert!(::core::mem::size_of::<#name>() == 0 #(#sizes)*, #padded);
+    );
     quote! {
         #repr
         #derives
         #item
 
+        #assertion
         const _: () = {
             // SAFETY: every field is plain data (its layout, below, is known for plain data only), for which zeros are a value.
             unsafe impl #expansion::bytemuck::Zeroable for #name {}
-            // SAFETY: every field is plain data, the representation is C's, and the assertion below finds padding.
+            // SAFETY: every field is plain data, the representation is C's, and the assertion above finds padding.
             unsafe impl #expansion::bytemuck::Pod for #name {}
             impl #expansion::Lane for #name {
                 type Pair = #expansion::Align1;
@@ -181,7 +185,6 @@ fn struct_item(item: syn::ItemStruct, failed: bool, support: &TokenStream) -> To
                     &[#(#layouts),*],
                 );
             }
-            ::core::assert!(::core::mem::size_of::<#name>() == 0 #(#sizes)*, #padded);
         };
     }
 }

@@ -35,6 +35,7 @@ pub fn finish(input: TokenStream) -> TokenStream {
     let Header { attribute, item } = &resolved.header;
     let support = support::path();
     let (names, bundles) = resolved.union(&front::items_named(item));
+    let uses_mistaken = bundles.0.iter().any(|bundle| bundle.failed);
     let input = Input {
         attribute: attribute.clone(),
         item: item.clone(),
@@ -44,6 +45,8 @@ pub fn finish(input: TokenStream) -> TokenStream {
         file: file(),
     };
     match front::parse(input) {
+        // An item with a mistake has said so where it is defined; what follows from it is no second mistake.
+        Ok(_) if uses_mistaken => mistaken(item, &Errors::default(), &support),
         Ok(output) => understood(item, &output, &support),
         Err(errors) => mistaken(item, &errors, &support),
     }

@@ -1,7 +1,8 @@
 //! The launch function: the author's signature with buffers for slices.
 
 use proc_macro2::TokenStream;
-use quote::{format_ident, quote};
+use quote::{format_ident, quote, quote_spanned};
+use syn::spanned::Spanned;
 use trefoil_codegen::front::{Parameter, ParameterKind};
 use trefoil_codegen::ir::BindingKind;
 
@@ -25,21 +26,22 @@ pub fn function(
             continue;
         };
         borrows = true;
-        let (method, wrapper) = match (view.is_some(), *kind) {
-            (false, BindingKind::Shared) => ("read", "BufferSlice"),
-            (false, BindingKind::Mutable | BindingKind::Atomic) => ("write", "BufferSliceMut"),
-            (true, BindingKind::Shared) => ("read_view", "BufferView"),
-            (true, BindingKind::Mutable | BindingKind::Atomic) => ("write_view", "BufferViewMut"),
+        let (method, accepted) = match (view.is_some(), *kind) {
+            (false, BindingKind::Shared) => ("read", "ReadBuffer"),
+            (false, BindingKind::Mutable | BindingKind::Atomic) => ("write", "WriteBuffer"),
+            (true, BindingKind::Shared) => ("read_view", "ReadView"),
+            (true, BindingKind::Mutable | BindingKind::Atomic) => ("write_view", "WriteView"),
         };
-        let (method, wrapper) = (format_ident!("{method}"), format_ident!("{wrapper}"));
+        let (method, accepted) = (format_ident!("{method}"), format_ident!("{accepted}"));
         let rank = view.map(|rank| {
             let rank = rank as usize;
             quote!(, #rank)
         });
-        arguments.push(quote!(
-            #name: impl ::core::convert::Into<#support::expansion::#wrapper<'buffers, #element #rank>>
+        // What does not fit is shown beside the author's type.
+        arguments.push(quote_spanned!(ty.span()=>
+            #name: impl #support::launch::#accepted<'buffers, #element #rank>
         ));
-        binds.extend(quote!(.#method(::core::convert::Into::into(#name))?));
+        binds.extend(quote!(.#method(#name)?));
     }
     let lifetime = borrows.then(|| quote!('buffers,));
     let generics = item.sig.generics.params.iter();

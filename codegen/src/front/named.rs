@@ -150,8 +150,19 @@ impl<'ast> Visit<'ast> for Visitor {
         visit::visit_generics(self, generics);
     }
 
+    fn visit_expr_call(&mut self, call: &'ast syn::ExprCall) {
+        if let syn::Expr::Path(path) = &*call.func {
+            self.collect_value(&path.path);
+        }
+        visit::visit_expr_call(self, call);
+    }
+
     fn visit_expr_path(&mut self, path: &'ast syn::ExprPath) {
-        self.collect_value(&path.path);
+        // A small name that is not called is a variable; if there is none of that name, the front end says so better than rustc.
+        let variable = path.path.get_ident().is_some_and(|name| name.to_string().starts_with(char::is_lowercase));
+        if !variable {
+            self.collect_value(&path.path);
+        }
         visit::visit_expr_path(self, path);
     }
 

@@ -6,10 +6,7 @@ use super::source::{Library, Wanted, call};
 use super::table;
 use crate::diagnostic::{Diagnostic, Diagnostics};
 use crate::ir::rewrite::{Copy, Rewrite, rewrite};
-use crate::ir::{
-    BinaryOperator, Expression, ExpressionKind, Function, Handle, Literal, Module, Scalar, Span, StatementKind, Type,
-    statements,
-};
+use crate::ir::{BinaryOperator, Expression, ExpressionKind, Function, Handle, Literal, Module, Scalar, Span, Type};
 use crate::target::Target;
 
 /// Replaces what is not native on `target`.
@@ -97,14 +94,6 @@ impl Meaning<'_> {
         };
         match function.expressions[value].kind {
             ExpressionKind::Binary { operator: BinaryOperator::And, left, right } => small(left) || small(right),
-            ExpressionKind::Local(local) => {
-                let mut declared = None;
-                statements(&function.body, &mut |statement| match statement.kind {
-                    StatementKind::Let { local: known, value } if known == local => declared = value,
-                    _ => {}
-                });
-                declared.is_some_and(|value| Self::shifts_plainly(function, value))
-            }
             _ => small(value),
         }
     }

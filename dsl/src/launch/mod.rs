@@ -5,6 +5,7 @@
 //! together when the launch function is called, so that what it writes is bound once, and because whatever is submitted to a device
 //! runs in order.
 
+mod argument;
 mod grid;
 mod params;
 mod run;
@@ -13,12 +14,13 @@ use std::sync::Arc;
 
 use trefoil_codegen::artefact::{Binding, Kernel, ParamRole};
 
-use crate::buffer::{BufferSlice, BufferSliceMut, BufferView, BufferViewMut};
+use crate::buffer::BufferSlice;
 use crate::device::Memory;
 use crate::element::Element;
 use crate::error::{Error, Result};
 use crate::param::Param;
 
+pub use argument::{ReadBuffer, ReadView, WriteBuffer, WriteView};
 pub use run::Pipelines;
 
 /// A kernel that is a constant of the program, or one built while it runs.
@@ -111,23 +113,24 @@ impl Launch {
     ///
     /// # Errors
     /// The kernel has no further buffer, writes it, wants a view, or has other elements.
-    pub fn read<T: Element>(self, slice: BufferSlice<'_, T>) -> Result<Self> {
-        self.bind(slice, false, None)
+    pub fn read<'a, T: Element>(self, slice: impl ReadBuffer<'a, T>) -> Result<Self> {
+        self.bind(slice.slice(), false, None)
     }
 
     /// Binds the next buffer, which the kernel may write.
     ///
     /// # Errors
     /// The kernel has no further buffer, wants a view, or has other elements.
-    pub fn write<T: Element>(self, slice: BufferSliceMut<'_, T>) -> Result<Self> {
-        self.bind(slice.shared(), true, None)
+    pub fn write<'a, T: Element>(self, slice: impl WriteBuffer<'a, T>) -> Result<Self> {
+        self.bind(slice.slice_mut().shared(), true, None)
     }
 
     /// Binds the next buffer, a view that the kernel reads.
     ///
     /// # Errors
     /// The kernel has no further buffer, writes it, wants a slice or another rank, or has other elements.
-    pub fn read_view<T: Element, const R: usize>(self, view: BufferView<'_, T, R>) -> Result<Self> {
+    pub fn read_view<'a, T: Element, const R: usize>(self, view: impl ReadView<'a, T, R>) -> Result<Self> {
+        let view = view.view();
         self.bind(view.slice(), false, Some((&view.extents(), &view.strides())))
     }
 
@@ -135,8 +138,8 @@ impl Launch {
     ///
     /// # Errors
     /// The kernel has no further buffer, wants a slice or another rank, or has other elements.
-    pub fn write_view<T: Element, const R: usize>(self, view: BufferViewMut<'_, T, R>) -> Result<Self> {
-        let view = view.shared();
+    pub fn write_view<'a, T: Element, const R: usize>(self, view: impl WriteView<'a, T, R>) -> Result<Self> {
+        let view = view.view_mut().shared();
         self.bind(view.slice(), true, Some((&view.extents(), &view.strides())))
     }
 

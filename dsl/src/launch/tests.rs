@@ -211,7 +211,7 @@ fn hidden_parameters_are_filled_and_the_rest_of_an_aligned_start_is_the_offset()
     let launch = Launch::of(copy_kernel(4, 4))
         .read(x.slice(72..171).unwrap())
         .unwrap()
-        .write((&mut y).into())
+        .write(&mut y)
         .unwrap()
         .value(99usize)
         .unwrap();
@@ -251,7 +251,7 @@ fn elements_that_do_not_divide_the_alignment_start_on_a_common_multiple() {
     let launch = Launch::of(copy_kernel(1, 12))
         .read(x.slice(70..).unwrap())
         .unwrap()
-        .write((&mut y).into())
+        .write(&mut y)
         .unwrap()
         .value(0usize)
         .unwrap();
@@ -351,19 +351,19 @@ fn wrong_arguments_are_named() {
     let message = |result: Result<Launch>| result.unwrap_err().to_string();
 
     assert_eq!(
-        message(begin().read((&halves).into())),
+        message(begin().read(&halves)),
         "kernel `subject`, argument `x`: elements of 2 bytes (half::binary16::f16) given, elements of 4 bytes (f32) expected"
     );
-    let bound = begin().read((&x).into()).unwrap();
+    let bound = begin().read(&x).unwrap();
     assert_eq!(
-        message(bound.clone().read((&x).into())),
+        message(bound.clone().read(&x)),
         "kernel `subject`, argument `y`: the kernel writes it, so it must be bound as mutable"
     );
-    let error = device.run(bound.clone().write((&mut far).into()).unwrap().groups(1)).unwrap_err();
+    let error = device.run(bound.clone().write(&mut far).unwrap().groups(1)).unwrap_err();
     assert_eq!(error.to_string(), "argument `y` of kernel `subject` belongs to another device than fake");
     let error = device.run(bound.clone().groups(1)).unwrap_err();
     assert_eq!(error.to_string(), "kernel `subject`, argument `y`: it is not given");
-    let full = bound.write((&mut y).into()).unwrap();
+    let full = bound.write(&mut y).unwrap();
     let error = device.run(full.clone().groups(1)).unwrap_err();
     assert_eq!(error.to_string(), "kernel `subject`, argument `n`: it is not given");
     assert_eq!(
@@ -375,7 +375,7 @@ fn wrong_arguments_are_named() {
         message(full.value(1u32).unwrap().value(2u32)),
         "kernel `subject`, argument `value 1`: the kernel takes only 1 of them"
     );
-    let askew = begin().read(x.slice(2..).unwrap()).unwrap().write((&mut y).into()).unwrap().value(0usize).unwrap();
+    let askew = begin().read(x.slice(2..).unwrap()).unwrap().write(&mut y).unwrap().value(0usize).unwrap();
     assert_eq!(
         device.run(askew.groups(1)).unwrap_err().to_string(),
         "kernel `subject`, argument `x`: it starts at element 2; the kernel moves 4 elements at once, so it must start at a multiple of 4"

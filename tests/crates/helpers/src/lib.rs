@@ -65,3 +65,15 @@ pub mod deep {
 
 #[device]
 const TWO: f32 = 2.0;
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn device_functions_run_on_the_host() {
+        assert_eq!(weigh(2.0), 6.0);
+        let body = Body { place: Vec4::splat(1.0), velocity: Vec3::new(1.0, 2.0, 3.0), id: 7 };
+        assert_eq!(deep::moved(body, 2.0).place, Vec4::new(3.0, 5.0, 7.0, 1.0));
+    }
+}

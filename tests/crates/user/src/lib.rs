@@ -32,19 +32,22 @@ pub fn advance(bodies: &mut [Body], time: f32) {
 /// Items that a glob brings in.
 pub mod glob {
     use gpu::prelude::*;
-    use inner::*;
+    pub use inner::*;
 
     mod inner {
         use gpu::prelude::*;
 
+        /// How [`super::bent`] goes.
         #[device]
         pub enum Shape {
+            /// As it is.
             Straight,
+            /// Not below zero.
             Bent = 4,
         }
 
         #[device]
-        pub(super) fn bend(x: f32, shape: Shape) -> f32 {
+        pub(crate) fn bend(x: f32, shape: Shape) -> f32 {
             match shape {
                 Shape::Straight => x,
                 Shape::Bent => select(x < 0.0, 0.0, x),
@@ -64,6 +67,20 @@ pub mod glob {
     #[test]
     fn visible_as_the_author_says() {
         let _ = bent::KERNELS;
+    }
+}
+
+/// `y = bend(x) * affine[0] + affine[1]`, by the glob's items; for elements of two types, in workgroups of two sizes.
+#[kernel(workgroup(LANES_WANTED), instances(T = [f32, f16], LANES_WANTED = [32, 64]))]
+pub fn bend_rows<T: Float, const LANES_WANTED: usize>(
+    x: &[T],
+    y: &mut [f32],
+    shape: glob::Shape,
+    affine: [f32; 2],
+) {
+    let i = global_index();
+    if i < y.len() {
+        y[i] = glob::bend(x[i].to_f32(), shape) * affine[0] + affine[1];
     }
 }
 
