@@ -4,12 +4,14 @@
 //! gives one name to several variables: then a number follows (`x`, `x_1`). A name depends on the equal names before it and on nothing
 //! else, so that renaming one variable changes that variable alone.
 
-use std::collections::BTreeSet;
+use std::collections::{BTreeMap, BTreeSet};
 
 /// The names that are taken in a scope.
 #[derive(Clone, Debug, Default)]
 pub struct Names {
     taken: BTreeSet<String>,
+    /// For each name that was wanted more than once, the number that its last claim got.
+    last: BTreeMap<String, u32>,
 }
 
 impl Names {
@@ -27,10 +29,12 @@ impl Names {
     pub fn claim(&mut self, wanted: &str, refused: impl Fn(&str) -> bool) -> String {
         let base = identifier(wanted);
         let mut name = base.clone();
-        let mut number = 0u32;
-        while self.taken.contains(&name) || refused(&name) {
-            number += 1;
-            name = format!("{base}_{number}");
+        if self.taken.contains(&name) || refused(&name) {
+            let last = self.last.entry(base.clone()).or_default();
+            while self.taken.contains(&name) || refused(&name) {
+                *last += 1;
+                name = format!("{base}_{last}");
+            }
         }
         self.taken.insert(name.clone());
         name

@@ -195,9 +195,14 @@ impl<'a, D: Dialect> Printer<'a, D> {
                 names.reserve(name);
             }
         }
-        let refused = |name: &str| D::reserved(name, Position::Local) || self.is_accessor_name(function, name);
-        let arguments = function.arguments.iter().map(|argument| names.claim(&argument.name, refused)).collect();
-        let locals = function.locals.iter().map(|(_, local)| names.claim(&local.name, refused)).collect();
+        let refused = |name: &str| D::reserved(name, Position::Local);
+        // A number after it would not tell it from an accessor, which may be numbered too.
+        let mut claim = |name: &str| match self.is_accessor_name(function, name) {
+            true => names.claim(&format!("{name}_local"), refused),
+            false => names.claim(name, refused),
+        };
+        let arguments = function.arguments.iter().map(|argument| claim(&argument.name)).collect();
+        let locals = function.locals.iter().map(|(_, local)| claim(&local.name)).collect();
         Scope { function, locals, arguments, names }
     }
 
