@@ -583,6 +583,9 @@ impl<'a> Walk<'a> {
         let quotient = self.knowledge.atom(key, 0, MAX / divisor);
         self.knowledge.learn(a.add(&quotient, -divisor));
         self.knowledge.learn(quotient.times(divisor).plus(divisor - 1).add(a, -1));
+        // Said of whole numbers, which the two lines above are not: 255 / 16 is at most 15, not 15.9.
+        let (_, most) = self.knowledge.range(a);
+        self.knowledge.learn(quotient.times(-1).plus(most.max(0) / divisor));
         quotient
     }
 
