@@ -1,0 +1,69 @@
+//! A whole graph by its ops' references, in `f64`: what every device is held against.
+
+use std::any::Any;
+use std::collections::BTreeMap;
+
+use crate::data::to_f64;
+use crate::dim::{Dim, Extents};
+use crate::error::{Error, Result};
+use crate::graph::{Graph, Leaf, LeafKind, Tensor};
+use crate::op::HostTensor;
+
+/// Every output of a graph for given inputs and params, by name.
+///
+/// # Errors
+/// A leaf is missing or has another number of elements, a symbol has no value, or an op has no reference for these.
+pub fn evaluate(
+    graph: &Graph,
+    leaves: &BTreeMap<String, HostTensor>,
+    extents: &Extents,
+) -> Result<BTreeMap<String, HostTensor>> {
+    let mut values: BTreeMap<Tensor, HostTensor> = BTreeMap::new();
+    for (index, node) in graph.nodes().iter().enumerate() {
+        let shapes: Vec<Vec<usize>> = node
+            .outputs
+            .iter()
+            .map(|ty| ty.shape.iter().map(|extent| size(extent, extents)).collect())
+            .collect::<Result<_>>()?;
+        let op: &dyn Any = &*node.op;
+        let made = match op.downcast_ref::<Leaf>() {
+            Some(Leaf { kind: LeafKind::Constant(bytes), ty }) => {
+                vec![HostTensor { shape: shapes[0].clone(), values: to_f64(ty.element, bytes) }]
+            }
+            Some(leaf) => {
+                let missing = || Error::Missing { what: "leaf", name: node.name.clone(), ty: leaf.ty.to_string() };
+                let given = leaves.get(&node.name).ok_or_else(missing)?;
+                let expected = shapes[0].iter().product::<usize>() as u64;
+                if given.values.len() as u64 != expected {
+                    return Err(Error::Length {
+                        what: "leaf",
+                        name: node.name.clone(),
+                        given: given.values.len() as u64,
+                        expected,
+                        ty: leaf.ty.to_string(),
+                    });
+                }
+                vec![HostTensor { shape: shapes[0].clone(), values: given.values.clone() }]
+            }
+            None => {
+                let inputs: Vec<_> = node.inputs.iter().filter_map(|input| values.get(input).cloned()).collect();
+                node.op.reference(&inputs, &shapes)
+            }
+        };
+        if made.len() != shapes.len() {
+            return Err(Error::Missing { what: "reference of", name: node.name.clone(), ty: node.op.name().to_owned() });
+        }
+        for (port, tensor) in made.into_iter().enumerate() {
+            values.insert(graph.tensor(index as u32, port as u32), tensor);
+        }
+    }
+    Ok(graph
+        .outputs()
+        .iter()
+        .filter_map(|(name, tensor)| values.get(tensor).map(|value| (name.clone(), value.clone())))
+        .collect())
+}
+
+fn size(extent: &Dim, extents: &Extents) -> Result<usize> {
+    Ok(usize::try_from(extent.eval(extents)?).unwrap_or(0))
+}
