@@ -8,10 +8,12 @@ use trefoil_dsl::device::{Device, DeviceOptions};
 use trefoil_graph::op::HostTensor;
 use trefoil_graph::{Data, ElementType, Executable, Extents, Graph, Model, Options, reference};
 
-/// Every device that can be opened here.
+/// The CPU device, and every other that can be opened here.
 pub fn devices() -> Vec<Device> {
     let options = DeviceOptions::default();
-    [trefoil_vulkan::open(&options)].into_iter().flatten().collect()
+    let mut devices = vec![trefoil_cpu::open(&options).unwrap()];
+    devices.extend([trefoil_vulkan::open(&options), trefoil_wgpu::open(&options)].into_iter().flatten());
+    devices
 }
 
 /// Numbers without a pattern, between -range and range.
