@@ -413,11 +413,11 @@ pub(super) fn check_attributes_within(session: &mut Session, block: &syn::Block)
 }
 
 /// Whether memory can hold values of the type as elements of a buffer.
-pub(super) fn is_element(session: &Session, ty: &Ty) -> bool {
+pub(super) fn is_element(ty: &Ty) -> bool {
     match ty {
         Ty::Error | Ty::Struct(_) => true,
         Ty::Scalar(scalar) => !matches!(scalar, Scalar::Bool | Scalar::Index),
-        Ty::Vector(_, inner) => is_element(session, inner),
+        Ty::Vector(_, inner) => is_element(inner),
         _ => false,
     }
 }

@@ -139,7 +139,7 @@ impl Session {
         atomic: bool,
         view: Option<u32>,
     ) -> Option<(Entity, ParameterKind)> {
-        if !items::is_element(self, &element) {
+        if !items::is_element(&element) {
             let found = self.describe(&element);
             let advice = match element {
                 Ty::BOOL => ": keep a bool as a u32",
@@ -165,7 +165,7 @@ impl Session {
         self.module.bindings.push(Binding { name: name.to_string(), element: handle, kind, view, packed: 1, span });
         Some((
             Entity::Slice(Slice::of_binding(binding, element, kind, view)),
-            ParameterKind::Buffer { binding, element: written.clone(), kind, view },
+            ParameterKind::Buffer { binding, element: Box::new(written.clone()), kind, view },
         ))
     }
 }

@@ -4,8 +4,8 @@
 //! what stays open becomes `f32` or `i32`, as rustc has it. Two type checkers that must agree are kept honest by [`Output::checked`]: the
 //! author's body as ordinary Rust, with the inferred types written out, which rustc checks and nobody calls.
 //!
-//! The way of a body: syntax → (`expressions`, `statements`, `calls`, `methods`, `operators`, `places`) → `tree`, resolved, with types
-//! that may be open → (`build`, `effects`, `matches`, `fold`) → IR. A function that is called is made in the second step, once for each
+//! The way of a body: syntax → (`statements`, `loops`, `patterns`, `expressions`, `operators`, `places`, `calls`, `methods`) → `tree`, resolved, with types
+//! that may be open → (`build`, `values`, `memory`, `effects`, `matches`, `fold`) → IR. A function that is called is made in the second step, once for each
 //! set of types, constants and variables behind its slices.
 
 mod attributes;
@@ -13,6 +13,8 @@ mod build;
 mod bundle;
 mod calls;
 mod checked;
+mod constructors;
+mod device_calls;
 mod effects;
 mod errors;
 mod expressions;
@@ -22,10 +24,13 @@ mod infer;
 mod intrinsics;
 mod items;
 mod kernel;
+mod loops;
 mod matches;
+mod memory;
 mod methods;
 mod named;
 mod operators;
+mod patterns;
 mod places;
 mod scope;
 mod session;
@@ -33,6 +38,7 @@ mod signature;
 mod source;
 mod statements;
 mod tree;
+mod values;
 
 use proc_macro2::TokenStream;
 
@@ -95,7 +101,7 @@ pub enum ParameterKind {
         /// Its position in `Module::bindings`.
         binding: u32,
         /// The type of its elements as the author wrote it; for `&[Atomic<u32>]` it is `u32`.
-        element: syn::Type,
+        element: Box<syn::Type>,
         /// How it is declared.
         kind: ir::BindingKind,
         /// The rank, if it is a view.

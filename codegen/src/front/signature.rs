@@ -12,7 +12,7 @@ pub(super) enum ParameterType {
     Slice {
         element: Ty,
         /// The element's type as it is written.
-        written: syn::Type,
+        written: Box<syn::Type>,
         mutable: bool,
         atomic: bool,
         view: Option<u32>,
@@ -104,7 +104,7 @@ impl Session {
             }
             return ParameterType::Slice {
                 element: ty,
-                written: inner.clone(),
+                written: Box::new(inner.clone()),
                 mutable: false,
                 atomic: true,
                 view: None,
@@ -121,7 +121,7 @@ impl Session {
         if ty == Ty::Error {
             return ParameterType::Failed;
         }
-        ParameterType::Slice { element: ty, written: element.clone(), mutable, atomic: false, view: None }
+        ParameterType::Slice { element: ty, written: Box::new(element.clone()), mutable, atomic: false, view: None }
     }
 
     fn view_type(&mut self, at: &syn::Type, path: &syn::TypePath, mutable: bool, scope: &Scope) -> ParameterType {
@@ -148,7 +148,13 @@ impl Session {
         if ty == Ty::Error {
             return ParameterType::Failed;
         }
-        ParameterType::Slice { element: ty, written: element.clone(), mutable, atomic: false, view: Some(rank) }
+        ParameterType::Slice {
+            element: ty,
+            written: Box::new(element.clone()),
+            mutable,
+            atomic: false,
+            view: Some(rank),
+        }
     }
 
     /// Reports what a function's signature has beside parameters and a result.
@@ -233,7 +239,7 @@ impl Session {
                 let has = self.bound(*index);
                 bound == Bound::Element || has == Some(bound)
             }
-            (ty, Bound::Element) => items::is_element(self, ty),
+            (ty, Bound::Element) => items::is_element(ty),
             (Ty::Scalar(scalar), Bound::Float) => matches!(scalar, Scalar::F32 | Scalar::F16),
             (Ty::Scalar(scalar), Bound::Number) => {
                 matches!(scalar, Scalar::F32 | Scalar::I32 | Scalar::U32)

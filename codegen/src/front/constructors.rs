@@ -1,0 +1,190 @@
+//! Functions of types: `Vec4::new`, `T::lit`, `f32::from_bits`.
+
+use super::infer::{Ty, VarKind};
+use super::items;
+use super::places::peel;
+use super::scope::Infer;
+use super::session::GenericArgument;
+use super::tree::{Kind, Node};
+use crate::ir::{Bound, MathFunction, Scalar};
+
+impl Infer<'_> {
+    /// `T::lit(0.5)`, `Vec4::new(..)`, `f32::from_bits(u)`.
+    pub(super) fn owned_call(&mut self, owner: &syn::Path, name: &str, e: &syn::ExprCall, hint: Option<&Ty>) -> Node {
+        let Some(last) = owner.segments.last() else {
+            return self.failed(e);
+        };
+        let owner_name = last.ident.to_string();
+        let full = format!("{owner_name}::{name}");
+        if let Some(lanes) = items::lanes(&owner_name) {
+            return self.vector_call(lanes, last, name, &full, e, hint);
+        }
+        let generic = match self.scope.generics.get(&owner_name) {
+            Some(GenericArgument::Type(ty)) if owner.segments.len() == 1 => Some(ty.clone()),
+            _ => None,
+        };
+        let ty = match generic.or_else(|| items::scalar(&owner_name).map(Ty::Scalar)) {
+            Some(ty) => ty,
+            None => {
+                let scope = self.scope.clone();
+                if self.session.resolve_type_path(owner, &scope) == Ty::Error {
+                    return self.failed(e);
+                }
+                return self
+                    .wrong(&e.func, format!("there is no function `{full}` in kernels: write a #[device] function"));
+            }
+        };
+        match name {
+            "lit" => {
+                let Some([value]) = self.arguments(e, &full) else {
+                    return self.failed(e);
+                };
+                self.generic_literal(value, ty, e)
+            }
+            "from_f32" => {
+                let Some([value]) = self.arguments(e, &full) else {
+                    return self.failed(e);
+                };
+                let value = self.expect(value, &Ty::F32);
+                let fits = match &ty {
+                    Ty::Scalar(Scalar::Generic(index)) => self.session.bound(*index) == Some(Bound::Float),
+                    ty => matches!(ty, Ty::Scalar(Scalar::F32 | Scalar::F16) | Ty::Error),
+                };
+                if !fits {
+                    let shown = self.describe(&ty);
+                    return self.wrong(e, format!("`from_f32` belongs to `Float` types, `{shown}` is none: use `as`"));
+                }
+                self.convert(value, ty, e)
+            }
+            "from_bits" if ty == Ty::F32 => {
+                let Some([value]) = self.arguments(e, &full) else {
+                    return self.failed(e);
+                };
+                let value = self.expect(value, &Ty::U32);
+                self.bitcast(value, Ty::F32, e)
+            }
+            _ => match MathFunction::from_name(name) {
+                Some(function) => {
+                    let mut nodes = Vec::new();
+                    for argument in &e.args {
+                        nodes.push(self.expect(argument, &ty));
+                    }
+                    let at: Vec<&syn::Expr> = e.args.iter().collect();
+                    self.math(function, nodes, &at, e)
+                }
+                None => self.wrong(
+                    &e.func,
+                    format!("there is no function `{full}` in kernels; conversions are written `x as f32`"),
+                ),
+            },
+        }
+    }
+
+    /// A conversion, left out if it changes nothing.
+    pub(super) fn convert(&mut self, value: Node, ty: Ty, e: &impl quote::ToTokens) -> Node {
+        if self.table.shallow(&value.ty) == ty {
+            return value;
+        }
+        self.node(Kind::Convert(Box::new(value)), ty, e)
+    }
+
+    /// `T::lit(0.5)`; the literal is an `f64` in the author's text and is left as it is written.
+    pub(super) fn generic_literal(&mut self, value: &syn::Expr, ty: Ty, e: &syn::ExprCall) -> Node {
+        let fits = match &ty {
+            Ty::Scalar(Scalar::Generic(index)) => self.session.bound(*index) != Some(Bound::Element),
+            Ty::Scalar(scalar) => matches!(scalar, Scalar::F32 | Scalar::F16 | Scalar::I32 | Scalar::U32),
+            _ => false,
+        };
+        if !fits {
+            let shown = self.describe(&ty);
+            return self.wrong(e, format!("`lit` belongs to `Float` and `Number` types, `{shown}` is none"));
+        }
+        let (sign, literal) = match peel(value) {
+            syn::Expr::Unary(syn::ExprUnary { op: syn::UnOp::Neg(_), expr, .. }) => (-1.0, peel(expr)),
+            other => (1.0, other),
+        };
+        let number = match literal {
+            syn::Expr::Lit(syn::ExprLit { lit: syn::Lit::Float(value), .. }) => {
+                value.base10_digits().parse::<f64>().ok()
+            }
+            _ => None,
+        };
+        match number {
+            Some(number) => self.node(Kind::Float((sign * number) as f32, sign * number), ty, e),
+            None => self.wrong(value, "`lit` takes a float literal, as in `T::lit(2.0)`"),
+        }
+    }
+
+    pub(super) fn vector_call(
+        &mut self,
+        lanes: u8,
+        segment: &syn::PathSegment,
+        name: &str,
+        full: &str,
+        e: &syn::ExprCall,
+        hint: Option<&Ty>,
+    ) -> Node {
+        let scope = self.scope.clone();
+        let Some(written) = self.session.vector_scalar(segment, &scope) else {
+            return self.failed(e);
+        };
+        let wanted = match hint.map(|hint| self.table.shallow(hint)) {
+            Some(Ty::Vector(count, scalar)) if count == lanes => Some(*scalar),
+            _ => None,
+        };
+        match name {
+            "new" | "splat" => {
+                let count = if name == "new" { usize::from(lanes) } else { 1 };
+                if e.args.len() != count {
+                    self.wrong_count(full, count, e.args.len(), e);
+                    return self.failed(e);
+                }
+                let scalar = match written.or(wanted) {
+                    Some(scalar) => scalar,
+                    None => self.table.fresh(VarKind::Any),
+                };
+                let mut nodes = Vec::new();
+                for argument in &e.args {
+                    nodes.push(self.expect(argument, &scalar));
+                }
+                let found = self.known(&scalar, e);
+                if !matches!(&found, Ty::Var(_) | Ty::Error)
+                    && !matches!(&found, Ty::Scalar(scalar) if *scalar != Scalar::Bool)
+                {
+                    let shown = self.describe(&found);
+                    return self.wrong(e, format!("the lanes of a vector are numbers, this is `{shown}`"));
+                }
+                let ty = Ty::vector(lanes, scalar);
+                match (name, nodes.pop()) {
+                    ("splat", Some(value)) => self.node(Kind::Splat(Box::new(value)), ty, e),
+                    (_, Some(value)) => {
+                        nodes.push(value);
+                        self.node(Kind::Compose(nodes), ty, e)
+                    }
+                    (_, None) => self.failed(e),
+                }
+            }
+            "from_f32" => {
+                let Some([value]) = self.arguments(e, full) else {
+                    return self.failed(e);
+                };
+                let value = self.expect(value, &Ty::vector(lanes, Ty::F32));
+                let Some(scalar) = written.or(wanted) else {
+                    return self.wrong(e, format!("write the type to convert to: `Vec{lanes}::<f16>::from_f32(v)`"));
+                };
+                let fits = match self.table.shallow(&scalar) {
+                    Ty::Scalar(Scalar::Generic(index)) => self.session.bound(index) == Some(Bound::Float),
+                    ty => matches!(ty, Ty::Scalar(Scalar::F32 | Scalar::F16)),
+                };
+                if !fits {
+                    return self.wrong(e, "`from_f32` gives vectors of f16, of f32 and of `Float` types");
+                }
+                self.convert(value, Ty::vector(lanes, scalar), e)
+            }
+            _ => self.wrong(
+                &e.func,
+                format!("there is no function `{full}` in kernels: vectors are made by `new`, `splat` and `from_f32`"),
+            ),
+        }
+    }
+}

@@ -1,0 +1,224 @@
+//! Calls of `#[device]` functions: their generics, and what becomes of slices and references.
+
+use std::collections::HashMap;
+use std::rc::Rc;
+
+use super::bundle::Bundle;
+use super::infer::{Length, Ty, VarKind};
+use super::places::{Operand, peel, peel_reference};
+use super::scope::{Entity, Infer};
+use super::session::{GenericArgument, Scope};
+use super::signature::ParameterType;
+use super::tree::{Argument, Callee, Kind, Node, Place, Slice};
+use crate::ir::{GenericKind, Scalar};
+
+impl Infer<'_> {
+    /// A call of a `#[device]` function.
+    pub(super) fn device_call(&mut self, bundle: &Rc<Bundle>, path: &syn::Path, e: &syn::ExprCall) -> Node {
+        let syn::Item::Fn(item) = &bundle.item else {
+            return self.wrong(path, "this is not a function");
+        };
+        if bundle.failed {
+            for argument in &e.args {
+                let _ = self.operand(peel_reference(argument));
+            }
+            return self.failed(e);
+        }
+        let name = item.sig.ident.to_string();
+        if self.session.stack.contains(&bundle.hash) {
+            return self.wrong(path, format!("`{name}` calls itself by way of other functions: recursion is not part of the kernel language; use a loop"));
+        }
+        if e.args.len() != item.sig.inputs.len() {
+            self.wrong_count(&name, item.sig.inputs.len(), e.args.len(), e);
+            return self.failed(e);
+        }
+        let (generics, types, constants) = self.call_generics(item, path);
+        let scope = Scope { names: Rc::new(bundle.names.clone()), generics: Rc::new(generics), own: name.clone() };
+        let mut arguments = Vec::new();
+        let mut origins = Vec::new();
+        let mut wrong = false;
+        for (parameter, argument) in item.sig.inputs.iter().zip(&e.args) {
+            let syn::FnArg::Typed(parameter) = parameter else {
+                return self.failed(e);
+            };
+            match self.session.parameter_type(&parameter.ty, &scope) {
+                ParameterType::Value(ty) => {
+                    let node = self.expect(argument, &ty);
+                    arguments.push(Argument::Value(node));
+                }
+                ParameterType::Shared(ty) => {
+                    let node = self.expect(peel_reference(argument), &ty);
+                    arguments.push(Argument::Value(node));
+                }
+                ParameterType::Reference(ty) => match self.reference_argument(argument, &ty) {
+                    Some(place) => arguments.push(Argument::Reference(place)),
+                    None => wrong = true,
+                },
+                ParameterType::Slice { element, mutable, atomic, view, .. } => {
+                    match self.slice_argument(argument, &element, mutable, atomic, view) {
+                        Some(slice) => origins.push(slice.origin),
+                        None => wrong = true,
+                    }
+                }
+                ParameterType::Failed => wrong = true,
+            }
+        }
+        let result = match &item.sig.output {
+            syn::ReturnType::Default => Ty::Unit,
+            syn::ReturnType::Type(_, ty) => self.session.resolve_type(ty, &scope),
+        };
+        if wrong {
+            let mut node = self.failed(e);
+            if result == Ty::Unit {
+                node.ty = Ty::Unit;
+            }
+            return node;
+        }
+        let span = self.session.span(path);
+        let callee = Callee { hash: bundle.hash.clone(), types, constants, origins, span };
+        self.node(Kind::Call(Rc::new(callee), arguments), result, e)
+    }
+
+    /// Variables, or what is written, for the generics of a function that is called.
+    pub(super) fn call_generics(
+        &mut self,
+        item: &syn::ItemFn,
+        path: &syn::Path,
+    ) -> (HashMap<String, GenericArgument>, Vec<Ty>, Vec<Length>) {
+        let written: Vec<&syn::GenericArgument> = match path.segments.last().map(|segment| &segment.arguments) {
+            Some(syn::PathArguments::AngleBracketed(arguments)) => arguments.args.iter().collect(),
+            _ => Vec::new(),
+        };
+        let kinds = self.session.generic_kinds(&item.sig.generics);
+        if !written.is_empty() && written.len() != kinds.len() {
+            let (wanted, given) = (kinds.len(), written.len());
+            self.error(path, format!("`{}` has {wanted} generic parameters, {given} given", item.sig.ident));
+        }
+        let (mut generics, mut types, mut constants) = (HashMap::new(), Vec::new(), Vec::new());
+        let own = self.scope.clone();
+        for (index, (name, kind)) in kinds.into_iter().enumerate() {
+            let argument = written.get(index).copied();
+            match kind {
+                GenericKind::Type(_) => {
+                    let ty = match argument {
+                        Some(syn::GenericArgument::Type(ty)) if !matches!(ty, syn::Type::Infer(_)) => {
+                            self.session.resolve_type(ty, &own)
+                        }
+                        _ => self.table.fresh(VarKind::Any),
+                    };
+                    types.push(ty.clone());
+                    generics.insert(name, GenericArgument::Type(ty));
+                }
+                GenericKind::Const(scalar) => {
+                    let length = match argument {
+                        Some(syn::GenericArgument::Const(value)) => self.constant_argument(value, scalar),
+                        // A constant's name looks like a type's.
+                        Some(syn::GenericArgument::Type(syn::Type::Path(path))) => {
+                            let value = syn::Expr::Path(syn::ExprPath {
+                                attrs: Vec::new(),
+                                qself: None,
+                                path: path.path.clone(),
+                            });
+                            self.session.size(&value, &own)
+                        }
+                        _ => Some(self.table.fresh_length()),
+                    };
+                    let length = length.unwrap_or(Length::Known(crate::ir::Size::Literal(1)));
+                    constants.push(length.clone());
+                    generics.insert(name, GenericArgument::Const(scalar, length));
+                }
+            }
+        }
+        (generics, types, constants)
+    }
+
+    pub(super) fn constant_argument(&mut self, value: &syn::Expr, scalar: Scalar) -> Option<Length> {
+        let own = self.scope.clone();
+        match peel(value) {
+            syn::Expr::Lit(syn::ExprLit { lit: syn::Lit::Bool(value), .. }) if scalar == Scalar::Bool => {
+                Some(Length::Known(crate::ir::Size::Literal(u32::from(value.value))))
+            }
+            syn::Expr::Unary(syn::ExprUnary { op: syn::UnOp::Neg(_), expr, .. }) if scalar == Scalar::I32 => {
+                match self.session.size(expr, &own)? {
+                    Length::Known(crate::ir::Size::Literal(value)) => {
+                        Some(Length::Known(crate::ir::Size::Literal(value.wrapping_neg())))
+                    }
+                    _ => None,
+                }
+            }
+            value => self.session.size(value, &own),
+        }
+    }
+
+    pub(super) fn slice_argument(
+        &mut self,
+        e: &syn::Expr,
+        element: &Ty,
+        mutable: bool,
+        atomic: bool,
+        view: Option<u32>,
+    ) -> Option<Slice> {
+        let slice = match self.operand(peel_reference(e)) {
+            Operand::Slice(slice) => slice,
+            Operand::Value(Node { kind: Kind::Error, .. }) => return None,
+            Operand::Place(_) | Operand::Value(_) => {
+                self.error(e, "a slice argument is a buffer or a workgroup array of the kernel, as a whole; a private array is passed as `&mut [T; N]` or by value");
+                return None;
+            }
+        };
+        if slice.view.is_some() != view.is_some() || (view.is_some() && slice.view != view) {
+            self.error(
+                e,
+                if view.is_some() { "expected a view of that rank" } else { "expected a slice, this is a view" },
+            );
+            return None;
+        }
+        if slice.atomic != atomic {
+            self.error(
+                e,
+                if atomic {
+                    "expected a slice of atomics"
+                } else {
+                    "this slice holds atomics: the parameter would have to be `&[Atomic<T>]`"
+                },
+            );
+            return None;
+        }
+        if mutable && !slice.writable {
+            self.error(e, "the function writes to this slice, which is read only here: declare it `&mut [T]`");
+            return None;
+        }
+        if !self.table.unify(&slice.element, element) {
+            let (wanted, found) = (self.describe(element), self.describe(&slice.element));
+            self.error(e, format!("expected a slice of `{wanted}`, found a slice of `{found}`"));
+            return None;
+        }
+        Some(slice)
+    }
+
+    pub(super) fn reference_argument(&mut self, e: &syn::Expr, ty: &Ty) -> Option<Place> {
+        let inner = match peel(e) {
+            syn::Expr::Reference(reference) if reference.mutability.is_some() => &*reference.expr,
+            // A `&mut` parameter is handed on by its name.
+            syn::Expr::Path(path)
+                if path
+                    .path
+                    .get_ident()
+                    .is_some_and(|name| matches!(self.lookup(&name.to_string()), Some(Entity::Reference(..)))) =>
+            {
+                e
+            }
+            other => {
+                self.error(other, "this parameter is changed by the function: pass `&mut x`");
+                return None;
+            }
+        };
+        let place = self.writable(inner)?;
+        if !self.table.unify(&place.ty, ty) {
+            let (wanted, found) = (self.describe(ty), self.describe(&place.ty));
+            self.error(e, format!("expected `&mut {wanted}`, found `&mut {found}`"));
+            return None;
+        }
+        Some(place)
+    }
+}

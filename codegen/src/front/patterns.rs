@@ -1,0 +1,195 @@
+//! `match` and its patterns.
+
+use super::infer::{Ty, VarKind};
+use super::items::check_attributes;
+use super::scope::Infer;
+use super::tree::{Arm, Kind, Node, Pattern};
+use crate::ir::Scalar;
+
+impl Infer<'_> {
+    pub(super) fn match_expression(&mut self, e: &syn::ExprMatch, hint: Option<&Ty>) -> Node {
+        let selector = self.expr(&e.expr, None);
+        let ty = self.known(&selector.ty, &e.expr);
+        let fits = match &ty {
+            Ty::Scalar(scalar) => *scalar == Scalar::Bool || scalar.is_integer(),
+            Ty::Var(_) => self.table.kind(&ty) == Some(VarKind::Integer),
+            Ty::Enum(_) | Ty::Error | Ty::Never => true,
+            _ => false,
+        };
+        if !fits {
+            let found = self.describe(&ty);
+            self.error(&e.expr, format!("a `match` looks at integers, bools and enums, this is `{found}`: use `if`"));
+        }
+        if e.arms.is_empty() {
+            return self.wrong(e, "a `match` has at least one arm");
+        }
+        let mut result = Ty::Never;
+        let mut arms = Vec::new();
+        let mut wrong = !fits;
+        for arm in &e.arms {
+            check_attributes(self.session, &arm.attrs);
+            self.scopes.push(Default::default());
+            let pattern = self.pattern(&arm.pat, &ty);
+            wrong |= matches!(pattern, Pattern::Error);
+            let expression = &*arm.body;
+            let mut body = self.expr(expression, hint);
+            self.scopes.pop();
+            match self.table.shallow(&body.ty) {
+                Ty::Never => {}
+                found if self.table.shallow(&result) == Ty::Never => result = found,
+                _ => {
+                    let expected = result.clone();
+                    body = self.coerce(body, &expected, expression);
+                }
+            }
+            let span = self.session.span(&arm.pat);
+            arms.push(Arm { pattern, body, span });
+        }
+        if wrong || ty == Ty::Error {
+            let mut node = self.failed(e);
+            if result == Ty::Unit {
+                node.ty = Ty::Unit;
+            }
+            return node;
+        }
+        self.node(Kind::Match(Box::new(selector), arms), result, e)
+    }
+
+    pub(super) fn pattern(&mut self, pattern: &syn::Pat, ty: &Ty) -> Pattern {
+        match pattern {
+            syn::Pat::Wild(_) => Pattern::Any(None),
+            syn::Pat::Paren(inner) => self.pattern(&inner.pat, ty),
+            syn::Pat::Or(or) => {
+                let mut values = Vec::new();
+                let mut any = false;
+                for case in &or.cases {
+                    match self.pattern(case, ty) {
+                        Pattern::Values(more) => values.extend(more),
+                        Pattern::Any(None) => any = true,
+                        Pattern::Any(Some(_)) => {
+                            self.error(case, "a name stands alone in its arm, not among others");
+                            return Pattern::Error;
+                        }
+                        Pattern::Error => return Pattern::Error,
+                    }
+                }
+                if any { Pattern::Any(None) } else { Pattern::Values(values) }
+            }
+            syn::Pat::Guard(guard) => {
+                self.error(
+                    &guard.guard,
+                    "guards are not part of the kernel language (yet): write the `if` inside of the arm",
+                );
+                let _ = self.pattern(&guard.pat, ty);
+                Pattern::Error
+            }
+            syn::Pat::Ident(name) if name.by_ref.is_none() && name.subpat.is_none() => {
+                let path = syn::Path::from(name.ident.clone());
+                if self.session.bundle(&self.scope, &path).is_some() {
+                    let path = syn::ExprPath { attrs: Vec::new(), qself: None, path };
+                    return self.pattern_value(&syn::Expr::Path(path), ty);
+                }
+                let local = self.local(&name.ident.to_string(), ty.clone(), &name.ident);
+                Pattern::Any(Some(local))
+            }
+            syn::Pat::Lit(literal) => self.pattern_value(&syn::Expr::Lit(literal.clone()), ty),
+            syn::Pat::Path(path) => self.pattern_value(&syn::Expr::Path(path.clone()), ty),
+            syn::Pat::Range(range) => {
+                if !matches!(self.table.shallow(ty), Ty::Scalar(scalar) if scalar.is_integer())
+                    && self.table.kind(ty) != Some(VarKind::Integer)
+                {
+                    self.error(pattern, "a range fits integers alone");
+                    return Pattern::Error;
+                }
+                let start = match &range.start {
+                    Some(start) => match self.pattern_number(start, ty) {
+                        Some(value) => Some(value),
+                        None => return Pattern::Error,
+                    },
+                    None => None,
+                };
+                let end = match &range.end {
+                    Some(end) => match self.pattern_number(end, ty) {
+                        Some(value) => match range.limits {
+                            syn::RangeLimits::HalfOpen(_) => Some(value - 1),
+                            syn::RangeLimits::Closed(_) => Some(value),
+                        },
+                        None => return Pattern::Error,
+                    },
+                    None => None,
+                };
+                if let (Some(start), Some(end)) = (start, end)
+                    && start > end
+                {
+                    self.error(pattern, "this range is empty");
+                    return Pattern::Error;
+                }
+                Pattern::Values(vec![(start, end)])
+            }
+            other => {
+                self.error(other, "a pattern is a literal, a constant, an `Enum::Variant`, a range, `_`, or some of these with `|` between");
+                self.declare_failed(other);
+                Pattern::Error
+            }
+        }
+    }
+
+    pub(super) fn pattern_value(&mut self, e: &syn::Expr, ty: &Ty) -> Pattern {
+        match self.pattern_number(e, ty) {
+            Some(value) => Pattern::Values(vec![(Some(value), Some(value))]),
+            None => Pattern::Error,
+        }
+    }
+
+    /// The number that a pattern means: of bools 0 and 1, of enums the discriminant.
+    pub(super) fn pattern_number(&mut self, e: &syn::Expr, ty: &Ty) -> Option<i64> {
+        // A negative literal is one token here, which no expression has.
+        if let syn::Expr::Lit(syn::ExprLit { lit: syn::Lit::Int(value), .. }) = e
+            && value.base10_digits().starts_with('-')
+        {
+            let number = value.base10_digits().parse::<i64>().ok();
+            if !self.table.unify(ty, &Ty::Scalar(Scalar::I32)) {
+                let found = self.describe(ty);
+                self.error(e, format!("`{found}` has no negative values"));
+                return None;
+            }
+            return number;
+        }
+        let record = std::mem::replace(&mut self.record, false);
+        let node = self.expect(e, ty);
+        self.record = record;
+        let value = constant_number(&node);
+        if value.is_none() && !matches!(node.kind, Kind::Error) {
+            self.error(e, "a pattern is a literal, a constant or an enum's variant");
+        }
+        value
+    }
+}
+
+/// The number that a constant is, as far as patterns need it.
+pub(super) fn constant_number(node: &Node) -> Option<i64> {
+    match &node.kind {
+        Kind::Integer(value) => i64::try_from(*value).ok(),
+        Kind::Literal(crate::ir::Literal::I32(value)) => Some(i64::from(*value)),
+        Kind::Literal(literal) => match literal.scalar() {
+            Scalar::F32 | Scalar::F16 | Scalar::Generic(_) => None,
+            _ => i64::try_from(literal.bits()).ok(),
+        },
+        Kind::Constant(size) => size.literal().map(i64::from),
+        Kind::Fixed(value) | Kind::Convert(value) => constant_number(value),
+        Kind::Binary(operator, left, right) => {
+            use crate::ir::BinaryOperator as Op;
+            let (left, right) = (constant_number(left)?, constant_number(right)?);
+            match operator {
+                Op::Add => left.checked_add(right),
+                Op::Subtract => left.checked_sub(right),
+                Op::Multiply => left.checked_mul(right),
+                Op::Divide => left.checked_div(right),
+                Op::Remainder => left.checked_rem(right),
+                _ => None,
+            }
+        }
+        Kind::Unary(crate::ir::UnaryOperator::Negate, value) => constant_number(value).map(|value| -value),
+        _ => None,
+    }
+}

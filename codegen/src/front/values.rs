@@ -1,0 +1,330 @@
+//! The building of values.
+
+use super::build::{Build, indices};
+use super::infer::Ty;
+use super::tree::{Kind, Node, Origin};
+use crate::ir::{
+    self, BinaryOperator, Expression, ExpressionKind, Handle, Literal, Scalar, Size, SizeOperator, Span, StatementKind,
+    UnaryOperator,
+};
+
+impl Build<'_> {
+    /// The value of an expression; statements that it needs are written.
+    pub(super) fn value(&mut self, node: &Node) -> Handle<Expression> {
+        let span = node.span;
+        match &node.kind {
+            Kind::Error | Kind::Unit => self.zero(&node.ty, span),
+            Kind::Literal(literal) => {
+                let ty = self.ir_type(&node.ty, span);
+                self.add(ExpressionKind::Literal(*literal), ty, span)
+            }
+            Kind::Integer(number) => self.integer(*number, false, &node.ty, span),
+            Kind::Float(single, double) => self.float(*single, *double, &node.ty, span),
+            Kind::Constant(size) => {
+                let scalar = match self.full(&node.ty, span) {
+                    Ty::Scalar(scalar) => scalar,
+                    _ => Scalar::Index,
+                };
+                self.size(size, scalar, span)
+            }
+            Kind::Fixed(value) => {
+                let was = std::mem::replace(&mut self.folding, true);
+                let handle = self.value(value);
+                self.folding = was;
+                self.function.expressions[handle].span = span;
+                handle
+            }
+            Kind::Param(index) => self.leaf(ExpressionKind::Param(*index), node),
+            Kind::Argument(index) => self.leaf(ExpressionKind::Argument(*index), node),
+            Kind::Builtin(builtin) => self.leaf(ExpressionKind::Builtin(*builtin), node),
+            Kind::Length(Origin::Binding(binding)) => self.leaf(ExpressionKind::Length(*binding), node),
+            Kind::Length(Origin::Workgroup(variable)) => {
+                let size = self.session.module.workgroup[*variable].length.clone();
+                self.size(&size, Scalar::Index, span)
+            }
+            Kind::ViewExtent(binding, axis) => {
+                self.leaf(ExpressionKind::ViewExtent { binding: *binding, axis: *axis }, node)
+            }
+            Kind::ViewStride(binding, axis) => {
+                self.leaf(ExpressionKind::ViewStride { binding: *binding, axis: *axis }, node)
+            }
+            Kind::TargetHas(feature) => self.leaf(ExpressionKind::TargetHas(*feature), node),
+            Kind::Load(place) => {
+                let values = self.ordered(&indices(place));
+                self.load(place, values, span)
+            }
+            Kind::Member(base, index) => {
+                let base = self.value(base);
+                self.leaf(ExpressionKind::Member { base, index: *index }, node)
+            }
+            Kind::Element(base, index) => match self.ordered(&[base, index])[..] {
+                [base, index] => self.leaf(ExpressionKind::Element { base, index }, node),
+                _ => self.zero(&node.ty, span),
+            },
+            Kind::Compose(parts) => {
+                let parts = self.ordered(&parts.iter().collect::<Vec<_>>());
+                self.leaf(ExpressionKind::Compose(parts), node)
+            }
+            Kind::Struct(parts) => {
+                let values = self.ordered(&parts.iter().map(|(_, part)| part).collect::<Vec<_>>());
+                let mut fields: Vec<_> = parts.iter().map(|(index, _)| *index).zip(values).collect();
+                fields.sort_by_key(|(index, _)| *index);
+                let parts = fields.into_iter().map(|(_, value)| value).collect();
+                self.leaf(ExpressionKind::Compose(parts), node)
+            }
+            Kind::Splat(value) => {
+                let value = self.value(value);
+                self.leaf(ExpressionKind::Splat(value), node)
+            }
+            Kind::Unary(operator, value) => {
+                if *operator == UnaryOperator::Negate {
+                    match value.kind {
+                        Kind::Integer(number) => return self.integer(number, true, &value.ty, span),
+                        Kind::Float(single, double) => return self.float(-single, -double, &value.ty, span),
+                        _ => {}
+                    }
+                }
+                let value = self.value(value);
+                let folded = self.folding.then(|| self.fold_unary(*operator, value)).flatten();
+                match folded {
+                    Some(literal) => self.literal(literal, span),
+                    None => self.leaf(ExpressionKind::Unary { operator: *operator, value }, node),
+                }
+            }
+            Kind::Binary(operator, left, right) => match self.ordered(&[left, right])[..] {
+                [left, right] => {
+                    let folded = self.folding.then(|| self.fold_binary(*operator, left, right)).flatten();
+                    match folded {
+                        Some(literal) => self.literal(literal, span),
+                        None => self.leaf(ExpressionKind::Binary { operator: *operator, left, right }, node),
+                    }
+                }
+                _ => self.zero(&node.ty, span),
+            },
+            Kind::Logical(operator, left, right) => self.logical(*operator, left, right, node),
+            Kind::Math(function, arguments) => {
+                let arguments = self.ordered(&arguments.iter().collect::<Vec<_>>());
+                self.leaf(ExpressionKind::Math { function: *function, arguments }, node)
+            }
+            Kind::DivideUp(left, right) => self.divide_up(left, right, span),
+            Kind::Select(parts) => match self.ordered(&parts.iter().collect::<Vec<_>>())[..] {
+                [condition, accept, reject] => self.leaf(ExpressionKind::Select { condition, accept, reject }, node),
+                _ => self.zero(&node.ty, span),
+            },
+            Kind::Convert(value) => {
+                let inner = self.value(value);
+                let target = self.ir_type(&node.ty, span);
+                if self.function.expressions[inner].ty == target {
+                    return inner;
+                }
+                let folded = self.fold_convert(inner, target);
+                match folded {
+                    Some(literal) => self.literal(literal, span),
+                    None => self.add(ExpressionKind::Convert(inner), target, span),
+                }
+            }
+            Kind::Bitcast(value) => {
+                let value = self.value(value);
+                let target = self.ir_type(&node.ty, span);
+                if self.function.expressions[value].ty == target {
+                    return value;
+                }
+                self.add(ExpressionKind::Bitcast(value), target, span)
+            }
+            Kind::Call(callee, arguments) => {
+                let (call, stores, effects) = self.call(callee, arguments, node);
+                if !effects {
+                    return call;
+                }
+                let local = self.spill(call, "value");
+                self.block.extend(stores);
+                self.read(local, span)
+            }
+            Kind::Block(block) => {
+                self.statements(block);
+                match &block.tail {
+                    Some(tail) => self.value(tail),
+                    None => self.zero(&node.ty, span),
+                }
+            }
+            Kind::If(..) | Kind::Match(..) => {
+                if matches!(self.table.shallow(&node.ty), Ty::Never | Ty::Unit) {
+                    self.effect(node);
+                    return self.zero(&node.ty, span);
+                }
+                let ty = self.ir_type(&node.ty, span);
+                let local = self.new_local("value", ty, true, span);
+                self.push(StatementKind::Let { local, value: None }, span);
+                self.into(node, local);
+                self.read(local, span)
+            }
+            Kind::UniformLoad(_) | Kind::Atomic(..) | Kind::Subgroup(..) => {
+                let ty = self.ir_type(&node.ty, span);
+                let local = self.new_local("value", ty, false, span);
+                self.collective(node, Some(local));
+                self.read(local, span)
+            }
+            Kind::For(_)
+            | Kind::While(..)
+            | Kind::Loop(_)
+            | Kind::Break
+            | Kind::Continue
+            | Kind::Return(_)
+            | Kind::Assign(..)
+            | Kind::Barrier => {
+                self.effect(node);
+                self.zero(&node.ty, span)
+            }
+        }
+    }
+
+    pub(super) fn leaf(&mut self, kind: ExpressionKind, node: &Node) -> Handle<Expression> {
+        let ty = self.ir_type(&node.ty, node.span);
+        self.add(kind, ty, node.span)
+    }
+
+    /// A value that is never used: of code that is not reached, or wrong.
+    pub(super) fn zero(&mut self, ty: &Ty, span: Span) -> Handle<Expression> {
+        let ty = match self.table.shallow(ty) {
+            Ty::Unit | Ty::Never | Ty::Error => Ty::U32,
+            ty => ty,
+        };
+        let ty = self.ir_type(&ty, span);
+        self.zero_of(ty, span)
+    }
+
+    pub(super) fn zero_of(&mut self, ty: Handle<ir::Type>, span: Span) -> Handle<Expression> {
+        let kind = match self.session.module.types[ty].clone() {
+            ir::Type::Scalar(scalar) => ExpressionKind::Literal(match scalar {
+                Scalar::Bool => Literal::Bool(false),
+                Scalar::I32 => Literal::I32(0),
+                Scalar::U32 => Literal::U32(0),
+                Scalar::Index => Literal::Index(0),
+                Scalar::F16 => Literal::F16(0),
+                Scalar::F32 => Literal::F32(0.0),
+                Scalar::Generic(_) => Literal::Generic { scalar, value: 0.0 },
+            }),
+            ir::Type::Enum(_) => ExpressionKind::Literal(Literal::U32(0)),
+            ir::Type::Vector { scalar, .. } => {
+                let scalar = self.scalar_type(scalar);
+                ExpressionKind::Splat(self.zero_of(scalar, span))
+            }
+            ir::Type::Array { element, .. } => ExpressionKind::Splat(self.zero_of(element, span)),
+            ir::Type::Struct(handle) => {
+                let fields = self.session.module.structs[handle].fields.clone();
+                ExpressionKind::Compose(fields.into_iter().map(|(_, ty)| self.zero_of(ty, span)).collect())
+            }
+        };
+        self.add(kind, ty, span)
+    }
+
+    pub(super) fn integer(&mut self, number: u64, negative: bool, ty: &Ty, span: Span) -> Handle<Expression> {
+        let literal = match self.full(ty, span) {
+            Ty::Scalar(Scalar::U32) => u32::try_from(number).ok().filter(|_| !negative).map(Literal::U32),
+            Ty::Scalar(Scalar::Index) => u32::try_from(number).ok().filter(|_| !negative).map(Literal::Index),
+            Ty::Error => Some(Literal::U32(0)),
+            _ => {
+                let value = i64::try_from(number).ok().map(|value| if negative { -value } else { value });
+                value.and_then(|value| i32::try_from(value).ok()).map(Literal::I32)
+            }
+        };
+        match literal {
+            Some(literal) => self.literal(literal, span),
+            None => {
+                self.session.error_at(
+                    span,
+                    "too large for i32, the type of this literal: write `u32` behind it if that is meant",
+                );
+                self.literal(Literal::I32(0), span)
+            }
+        }
+    }
+
+    pub(super) fn float(&mut self, single: f32, double: f64, ty: &Ty, span: Span) -> Handle<Expression> {
+        match self.full(ty, span) {
+            Ty::Scalar(scalar @ Scalar::Generic(_)) => self.literal(Literal::Generic { scalar, value: double }, span),
+            Ty::Scalar(Scalar::I32) => self.literal(Literal::I32(double as i32), span),
+            Ty::Scalar(Scalar::U32) => self.literal(Literal::U32(double as u32), span),
+            Ty::Scalar(Scalar::F16) => {
+                let value = self.literal(Literal::F32(single), span);
+                let ty = self.scalar_type(Scalar::F16);
+                self.add(ExpressionKind::Convert(value), ty, span)
+            }
+            _ => self.literal(Literal::F32(single), span),
+        }
+    }
+
+    pub(super) fn size(&mut self, size: &Size, scalar: Scalar, span: Span) -> Handle<Expression> {
+        match size {
+            Size::Literal(value) => self.literal(
+                match scalar {
+                    Scalar::Bool => Literal::Bool(*value != 0),
+                    Scalar::I32 => Literal::I32(value.cast_signed()),
+                    Scalar::U32 => Literal::U32(*value),
+                    _ => Literal::Index(*value),
+                },
+                span,
+            ),
+            Size::Generic(index) => {
+                let ty = self.scalar_type(scalar);
+                self.add(ExpressionKind::GenericConstant(*index), ty, span)
+            }
+            Size::Binary(operator, left, right) => {
+                let left = self.size(left, scalar, span);
+                let right = self.size(right, scalar, span);
+                let operator = match operator {
+                    SizeOperator::Add => BinaryOperator::Add,
+                    SizeOperator::Subtract => BinaryOperator::Subtract,
+                    SizeOperator::Multiply => BinaryOperator::Multiply,
+                    SizeOperator::Divide => BinaryOperator::Divide,
+                    SizeOperator::Remainder => BinaryOperator::Remainder,
+                };
+                self.binary(operator, left, right, span)
+            }
+        }
+    }
+
+    /// `a && b`: if the right side has effects, they must happen only if it decides.
+    pub(super) fn logical(
+        &mut self,
+        operator: ir::LogicalOperator,
+        left: &Node,
+        right: &Node,
+        node: &Node,
+    ) -> Handle<Expression> {
+        let span = node.span;
+        if !self.complex(right) {
+            let left = self.value(left);
+            let right = self.value(right);
+            return self.leaf(ExpressionKind::Logical { operator, left, right }, node);
+        }
+        let value = self.value(left);
+        let ty = self.scalar_type(Scalar::Bool);
+        let local = self.new_local("value", ty, true, span);
+        self.push(StatementKind::Let { local, value: Some(value) }, span);
+        let mut condition = self.read(local, left.span);
+        if operator == ir::LogicalOperator::Or {
+            let kind = ExpressionKind::Unary { operator: UnaryOperator::Not, value: condition };
+            condition = self.add(kind, ty, left.span);
+        }
+        let accept = self.nested(|this| this.into(right, local));
+        self.push(StatementKind::If { condition, accept, reject: Vec::new(), constant: false }, span);
+        self.read(local, span)
+    }
+
+    /// `a / b + (a % b != 0) as T`
+    pub(super) fn divide_up(&mut self, left: &Node, right: &Node, span: Span) -> Handle<Expression> {
+        let [left, right] = self.ordered(&[left, right])[..] else {
+            return self.zero(&Ty::U32, span);
+        };
+        let (left, left_again) = self.twice(left, "dividend");
+        let (right, right_again) = self.twice(right, "divisor");
+        let ty = self.function.expressions[left].ty;
+        let quotient = self.binary(BinaryOperator::Divide, left, right, span);
+        let rest = self.binary(BinaryOperator::Remainder, left_again, right_again, span);
+        let zero = self.zero_of(ty, span);
+        let more = self.binary(BinaryOperator::NotEqual, rest, zero, span);
+        let more = self.add(ExpressionKind::Convert(more), ty, span);
+        self.binary(BinaryOperator::Add, quotient, more, span)
+    }
+}
