@@ -528,6 +528,8 @@ impl<'a> Walk<'a> {
             walk.knowledge.atom(Key::Operation(operator, a.clone(), b.clone()), low, high)
         };
         match (operator, a.as_constant(), b.as_constant()) {
+            (B::Divide, Some(number), Some(divisor)) if unsigned && divisor > 0 => Form::constant(number / divisor),
+            (B::Remainder, Some(number), Some(divisor)) if unsigned && divisor > 0 => Form::constant(number % divisor),
             (B::Multiply, Some(factor), _) => b.times(factor),
             (B::Multiply, _, Some(factor)) => a.times(factor),
             (B::ShiftLeft, _, Some(amount)) => a.times(1 << (amount & 31)),
