@@ -1,1 +1,36 @@
-//! placeholder
+//! trefoil's kernel library, written in the DSL. A file holds a family.
+//!
+//! Kernels take plain slices and numbers; what an op means, which kernel serves it and when is said in the graph crate.
+
+pub mod activation;
+pub mod attention;
+pub mod gather;
+pub mod layer_norm;
+pub mod matmul;
+pub mod reduce;
+pub mod softmax;
+pub mod workgroup;
+
+use trefoil_dsl::artefact::Kernel;
+
+/// Every instance of every kernel of the library.
+pub fn library() -> Vec<&'static Kernel> {
+    [
+        attention::attention::KERNELS,
+        gather::gather_rows::KERNELS,
+        layer_norm::layer_norm_any::KERNELS,
+        layer_norm::layer_norm_held::KERNELS,
+        matmul::matmul_large::KERNELS,
+        matmul::matmul_middle::KERNELS,
+        matmul::matmul_small::KERNELS,
+        matmul::matmul_strided::KERNELS,
+        matmul::matmul_sum_parts::KERNELS,
+        reduce::max_columns::KERNELS,
+        reduce::max_rows::KERNELS,
+        reduce::sum_columns::KERNELS,
+        reduce::sum_rows::KERNELS,
+        softmax::softmax_any::KERNELS,
+        softmax::softmax_held::KERNELS,
+    ]
+    .concat()
+}

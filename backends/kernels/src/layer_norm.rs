@@ -1,0 +1,112 @@
+//! Layer normalisation along rows, with an optional residual that is added first.
+//!
+//! One workgroup takes one row. Mean and variance are computed one after the other from values held in registers (or read again), so that nothing
+//! cancels. An empty `residual`, `gamma` or `beta` stands for none.
+
+use trefoil_dsl::prelude::*;
+
+use crate::workgroup::workgroup_sum;
+
+/// y = (v - mean(v)) / sqrt(variance(v) + epsilon) * gamma + beta for each row v = x + residual of `columns` elements; at most `1024 * HELD` of
+/// them, a multiple of 4.
+#[kernel(workgroup(256), instances(HELD = [1, 2, 4, 8]))]
+pub fn layer_norm_held<const HELD: usize>(
+    x: &[f32],
+    residual: &[f32],
+    gamma: &[f32],
+    beta: &[f32],
+    y: &mut [f32],
+    columns: usize,
+    epsilon: f32,
+) {
+    let mut scratch = workgroup_array::<f32>(256);
+    let quads = columns / 4;
+    let first = group_index() * quads;
+    let mut held = [Vec4::splat(0.0); HELD];
+    let mut sum = 0.0;
+    for k in unroll(0..HELD) {
+        let quad = local_index() + k * 256;
+        if quad < quads {
+            let mut value = x.vec4(first + quad);
+            if residual.len() > 0 {
+                value = value + residual.vec4(first + quad);
+            }
+            held[k] = value;
+            sum += (value.x + value.y) + (value.z + value.w);
+        }
+    }
+    let scale = 1.0 / (columns as f32);
+    let mean = workgroup_sum::<256>(sum, &mut scratch) * scale;
+    let mut squares = 0.0;
+    for k in unroll(0..HELD) {
+        let quad = local_index() + k * 256;
+        if quad < quads {
+            let centred = held[k] - Vec4::splat(mean);
+            squares += centred.dot(centred);
+        }
+    }
+    let variance = workgroup_sum::<256>(squares, &mut scratch) * scale;
+    let factor = inverse_sqrt(variance + epsilon);
+    for k in unroll(0..HELD) {
+        let quad = local_index() + k * 256;
+        if quad < quads {
+            let mut value = (held[k] - Vec4::splat(mean)) * factor;
+            if gamma.len() > 0 {
+                value = value * gamma.vec4(quad);
+            }
+            if beta.len() > 0 {
+                value = value + beta.vec4(quad);
+            }
+            y.set_vec4(first + quad, value);
+        }
+    }
+}
+
+/// As [`layer_norm_held`], for any number of columns.
+#[kernel(workgroup(256))]
+pub fn layer_norm_any(
+    x: &[f32],
+    residual: &[f32],
+    gamma: &[f32],
+    beta: &[f32],
+    y: &mut [f32],
+    columns: usize,
+    epsilon: f32,
+) {
+    let mut scratch = workgroup_array::<f32>(256);
+    let first = group_index() * columns;
+    let mut sum = 0.0;
+    for column in (local_index()..columns).step_by(256) {
+        let mut value = x[first + column];
+        if residual.len() > 0 {
+            value += residual[first + column];
+        }
+        sum += value;
+    }
+    let scale = 1.0 / (columns as f32);
+    let mean = workgroup_sum::<256>(sum, &mut scratch) * scale;
+    let mut squares = 0.0;
+    for column in (local_index()..columns).step_by(256) {
+        let mut value = x[first + column];
+        if residual.len() > 0 {
+            value += residual[first + column];
+        }
+        squares += (value - mean) * (value - mean);
+    }
+    let variance = workgroup_sum::<256>(squares, &mut scratch) * scale;
+    let factor = inverse_sqrt(variance + epsilon);
+    for column in (local_index()..columns).step_by(256) {
+        let mut value = x[first + column];
+        if residual.len() > 0 {
+            value += residual[first + column];
+        }
+        value = (value - mean) * factor;
+        if gamma.len() > 0 {
+            value *= gamma[column];
+        }
+        if beta.len() > 0 {
+            value += beta[column];
+        }
+        y[first + column] = value;
+    }
+}
