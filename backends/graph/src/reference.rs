@@ -51,7 +51,11 @@ pub fn evaluate(
             }
         };
         if made.len() != shapes.len() {
-            return Err(Error::Missing { what: "reference of", name: node.name.clone(), ty: node.op.name().to_owned() });
+            return Err(Error::Missing {
+                what: "reference of",
+                name: node.name.clone(),
+                ty: node.op.name().to_owned(),
+            });
         }
         for (port, tensor) in made.into_iter().enumerate() {
             values.insert(graph.tensor(index as u32, port as u32), tensor);

@@ -30,10 +30,18 @@ fn every_unary_function() {
                 let Ok(y) = graph.add_one(Unary { function: *function }, &[x]) else { continue };
                 graph.output("y", y).unwrap();
                 let mut values = Values::of(element, count, 7, 4.0);
-                if let (Values::F32(values), UnaryFunction::Log | UnaryFunction::Log2 | UnaryFunction::Sqrt | UnaryFunction::Rsqrt) = (&mut values, function) {
+                if let (
+                    Values::F32(values),
+                    UnaryFunction::Log | UnaryFunction::Log2 | UnaryFunction::Sqrt | UnaryFunction::Rsqrt,
+                ) = (&mut values, function)
+                {
                     values.iter_mut().for_each(|x| *x = x.abs() + 0.01);
                 }
-                if let (Values::F16(values), UnaryFunction::Log | UnaryFunction::Log2 | UnaryFunction::Sqrt | UnaryFunction::Rsqrt) = (&mut values, function) {
+                if let (
+                    Values::F16(values),
+                    UnaryFunction::Log | UnaryFunction::Log2 | UnaryFunction::Sqrt | UnaryFunction::Rsqrt,
+                ) = (&mut values, function)
+                {
                     values.iter_mut().for_each(|x| *x = half::f16::from_f32(x.to_f32().abs() + 0.01));
                 }
                 check(&graph, &device, &[("x", values)], &Extents::new(), tolerance(element));
@@ -96,7 +104,8 @@ fn sizes_around_four_and_the_workgroup() {
                 let y = graph.mul(x, two).unwrap();
                 let y = graph.add(y, x).unwrap();
                 graph.output("y", y).unwrap();
-                let executable = check(&graph, &device, &[("x", Values::of(element, count, 1, 8.0))], &Extents::new(), 1e-3);
+                let executable =
+                    check(&graph, &device, &[("x", Values::of(element, count, 1, 8.0))], &Extents::new(), 1e-3);
                 assert_eq!(executable.explain().steps.len(), 1);
             }
         }
@@ -174,7 +183,9 @@ fn a_region_may_give_several_values_out_and_mix_types() {
             let smaller = graph.tanh(sum).unwrap();
             let chosen = graph.where_(positive, sum, smaller).unwrap();
             let back = graph.cast(half, ElementType::F32).unwrap();
-            for (name, tensor) in [("sum", sum), ("half", half), ("positive", positive), ("chosen", chosen), ("back", back)] {
+            for (name, tensor) in
+                [("sum", sum), ("half", half), ("positive", positive), ("chosen", chosen), ("back", back)]
+            {
                 graph.output(name, tensor).unwrap();
             }
             let inputs = [
@@ -186,10 +197,12 @@ fn a_region_may_give_several_values_out_and_mix_types() {
             assert_eq!(executable.explain().steps.len(), 1, "{}", executable.explain());
             // A half is a half, fused or not.
             let options = trefoil_graph::Options { fuse: false, ..Default::default() };
-            let plain = trefoil_graph::Executable::compile(&graph, &trefoil_graph::Model::new(), &device, &options).unwrap();
+            let plain =
+                trefoil_graph::Executable::compile(&graph, &trefoil_graph::Model::new(), &device, &options).unwrap();
             assert!(plain.explain().steps.len() >= 5);
             let data: Vec<_> = inputs.iter().map(|(name, values)| (*name, values.data())).collect();
-            let (one, other) = (executable.run(&data, &Extents::new()).unwrap(), plain.run(&data, &Extents::new()).unwrap());
+            let (one, other) =
+                (executable.run(&data, &Extents::new()).unwrap(), plain.run(&data, &Extents::new()).unwrap());
             assert_eq!(one.get::<f32>("back").unwrap(), other.get::<f32>("back").unwrap());
         }
     }

@@ -1,6 +1,14 @@
 //! The op library: each op is one struct that implements [`crate::op::Op`], and one method of [`crate::graph::Graph`] that adds it.
 
+pub mod attention;
+mod axes;
 pub mod fill;
+pub mod gather;
+pub mod layer_norm;
 pub mod map;
+pub mod matmul;
 mod real;
+pub mod reduce;
+pub mod softmax;
+mod support;
 pub mod view;

@@ -75,7 +75,13 @@ impl Values {
 }
 
 /// Compiles and runs a graph and compares every output with the reference.
-pub fn check(graph: &Graph, device: &Device, inputs: &[(&str, Values)], extents: &Extents, tolerance: f64) -> Executable {
+pub fn check(
+    graph: &Graph,
+    device: &Device,
+    inputs: &[(&str, Values)],
+    extents: &Extents,
+    tolerance: f64,
+) -> Executable {
     let executable = Executable::compile(graph, &Model::new(), device, &Options::default()).unwrap();
     compare(graph, &executable, inputs, extents, tolerance);
     executable

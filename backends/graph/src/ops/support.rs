@@ -1,0 +1,105 @@
+//! What op definitions share: checks of inputs, and choosing kernels.
+
+use std::sync::Arc;
+
+use trefoil_dsl::artefact::Kernel;
+
+use crate::dim::Dim;
+use crate::op::{Grid, Implementation, Ineligible, KernelStep, OpError, Operand, ParamValue, Slot, Step};
+use crate::types::{ElementType, TensorType};
+
+/// Checks how many inputs there are.
+///
+/// # Errors
+/// There is another number of them.
+pub fn expect_inputs(inputs: &[TensorType], expected: std::ops::RangeInclusive<usize>) -> Result<(), OpError> {
+    if expected.contains(&inputs.len()) {
+        return Ok(());
+    }
+    Err(OpError::InputCount { given: inputs.len(), expected: *expected.end() })
+}
+
+/// Checks that an input is of an element type.
+///
+/// # Errors
+/// It is not; the message names the cast.
+pub fn expect_element(input: &'static str, ty: &TensorType, expected: ElementType) -> Result<(), OpError> {
+    if ty.element == expected {
+        return Ok(());
+    }
+    Err(OpError::ElementType {
+        input,
+        given: ty.element,
+        expected: format!("{expected} (cast it with `g.cast(tensor, ElementType::{expected:?})`)"),
+    })
+}
+
+/// Checks an input's shape.
+///
+/// # Errors
+/// It is another.
+pub fn expect_shape(input: &'static str, ty: &TensorType, expected: &[Dim]) -> Result<(), OpError> {
+    if ty.shape == expected {
+        return Ok(());
+    }
+    let expected = TensorType { element: ty.element, shape: expected.to_vec() };
+    Err(OpError::Shape { input, given: ty.to_string(), expected: expected.to_string() })
+}
+
+/// The instance of a kernel by its name.
+///
+/// # Errors
+/// The library lists no such instance.
+pub fn instance(kernels: &[&'static Kernel], name: &str) -> Result<Arc<Kernel>, Ineligible> {
+    kernels
+        .iter()
+        .find(|kernel| kernel.name == name)
+        .map(|kernel| Arc::new((*kernel).clone()))
+        .ok_or_else(|| Ineligible::Other(format!("the kernel library lists no instance `{name}`")))
+}
+
+/// Demands that inputs are contiguous.
+///
+/// # Errors
+/// Names those that are not.
+pub fn contiguous(inputs: &[Operand]) -> Result<(), Ineligible> {
+    let strided: Vec<_> = inputs
+        .iter()
+        .enumerate()
+        .filter(|(_, operand)| !operand.layout.is_contiguous(&operand.ty.shape))
+        .map(|(position, _)| position)
+        .collect();
+    if strided.is_empty() { Ok(()) } else { Err(Ineligible::NeedsContiguous(strided)) }
+}
+
+/// An implementation that is one kernel.
+pub fn one_kernel(
+    kernel: Arc<Kernel>,
+    bindings: Vec<Slot>,
+    params: Vec<ParamValue>,
+    grid: Grid,
+    cost: f64,
+) -> Implementation {
+    Implementation {
+        steps: vec![Step::Kernel(KernelStep { kernel, bindings, params, grid })],
+        scratch: Vec::new(),
+        cost,
+    }
+}
+
+/// The upper bound of a dimension, as a float for cost guesses.
+#[expect(clippy::cast_precision_loss, reason = "a cost is a guess")]
+pub fn upper(dim: &Dim) -> f64 {
+    dim.bounds().1 as f64
+}
+
+/// The smallest of `sizes` that holds `extent` elements when each unit holds `unit`, if any does.
+pub fn holding(extent: &Dim, unit: i64, sizes: &[i64]) -> Option<i64> {
+    let most = extent.bounds().1;
+    sizes.iter().copied().find(|size| size.saturating_mul(unit) >= most)
+}
+
+/// Microseconds to move that many bytes, to compare candidates.
+pub fn transfer_time(bytes: f64) -> f64 {
+    2.0 + bytes / 1.0e6
+}
