@@ -1,6 +1,6 @@
 //! The launch function: the author's signature with buffers for slices.
 
-use proc_macro2::TokenStream;
+use proc_macro2::{Span, TokenStream, TokenTree};
 use quote::{format_ident, quote, quote_spanned};
 use syn::spanned::Spanned;
 use trefoil_codegen::front::{Parameter, ParameterKind};
@@ -38,6 +38,7 @@ pub fn function(
             quote!(, #rank)
         });
         // What does not fit is shown beside the author's type.
+        let support = at(support, ty.span());
         arguments.push(quote_spanned!(ty.span()=>
             #name: impl #support::launch::#accepted<'buffers, #element #rank>
         ));
@@ -58,6 +59,15 @@ pub fn function(
             ::core::result::Result::Ok(#support::expansion::Launch::of(#kernel) #binds #values)
         }
     }
+}
+
+/// The tokens as if they were written at that place.
+fn at(tokens: &TokenStream, place: Span) -> TokenStream {
+    let put = |mut token: TokenTree| {
+        token.set_span(place);
+        token
+    };
+    tokens.clone().into_iter().map(put).collect()
 }
 
 /// The launch function of a kernel with a mistake, which takes anything, so that programs that launch it show no second mistake. It

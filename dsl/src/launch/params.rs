@@ -99,5 +99,5 @@ fn least_common_multiple(a: u64, b: u64) -> u64 {
     while y != 0 {
         (x, y) = (y, x % y);
     }
-    if x == 0 { a.max(1) } else { a / x * b }
+    a.checked_div(x).map_or(1, |times| times * b)
 }

@@ -8,6 +8,7 @@ use trefoil_codegen::artefact::{
 };
 
 use super::*;
+use crate::buffer::BufferView;
 use crate::device::{
     Backend, Command, Counters, Device, DeviceKind, DispatchCommand, GroupSource, Limits, MemoryRange, ParamSource,
     Pipeline, Properties, Recording, RunIo, next_device_id,
