@@ -1,50 +1,447 @@
-//! The compiled CPU function against independent references: kernels are built by hand, emitted, compiled with rustc as one program, and run
-//! by it.
+//! Kernels on the CPU against references of their own: in the evaluator, and as compiled Rust. The latter is emitted for all kernels, compiled with
+//! rustc as one program, and run by it.
+
+#![allow(clippy::unwrap_used, reason = "a test that fails may panic")]
+
+use std::io::{Read, Write};
+use std::path::PathBuf;
+use std::process::{Command, Stdio};
 
 use quote::quote;
-use trefoil_codegen::artefact::ParamTransport;
+use trefoil_codegen::artefact::{CpuArguments, CpuBuffer, ParamRole, ParamTransport};
 use trefoil_codegen::emit::cpu;
-use trefoil_codegen::ir::builder::{ModuleBuilder, element};
-use trefoil_codegen::ir::{BinaryOperator, Builtin, Module, Root, Scalar};
-use trefoil_codegen::lower::{Lowered, lower, variants};
+use trefoil_codegen::front::parse_source;
+use trefoil_codegen::interp::Program;
+use trefoil_codegen::ir::instantiate;
+use trefoil_codegen::layout;
+use trefoil_codegen::lower::{lower, variants};
 use trefoil_codegen::target::Target;
-use trefoil_codegen::verify::verify;
+use trefoil_codegen::verify::{Verified, verify};
 
-fn lowered(mut module: Module) -> Lowered {
-    module.targets = vec![Target::Cpu];
-    let verified = verify(module).expect("verifies");
-    let (profile, _) = variants(&verified).remove(0);
-    lower(&verified, &profile, ParamTransport::Value).expect("lowers")
+/// A launch, and what it should leave in its buffers.
+struct Case {
+    kernel: &'static str,
+    /// Words of each buffer, and its elements.
+    buffers: Vec<(Vec<u32>, u32)>,
+    params: Vec<u32>,
+    groups: [u32; 3],
+    expected: Vec<(usize, Vec<u32>)>,
+    /// Relative error allowed; words are compared as bits if it is 0.
+    tolerance: f64,
 }
 
-fn saxpy() -> Module {
-    let mut m = ModuleBuilder::new("saxpy", [256, 1, 1]);
-    let f = m.scalar(Scalar::F32);
-    let x = m.shared("x", f);
-    let y = m.mutable("y", f);
-    let s = m.param("s", f);
-    let mut b = m.entry();
-    let i = b.builtin(Builtin::GlobalIndex);
-    let i = b.bind("i", i);
-    let (l, n) = (b.local(i), b.length(y));
-    let inside = b.binary(BinaryOperator::Less, l, n);
-    b.if_then(inside, |b| {
-        let at = b.local(i);
-        let v = b.load(element(Root::Binding(x), at));
-        let s = b.param(s);
-        let v = b.binary(BinaryOperator::Multiply, v, s);
-        let one = b.f32(1.0);
-        let v = b.binary(BinaryOperator::Add, v, one);
-        let at = b.local(i);
-        b.store(element(Root::Binding(y), at), v);
+fn kernels(source: &str) -> Vec<Verified> {
+    let outputs = parse_source(source).unwrap_or_else(|errors| {
+        panic!("{:?}", errors.0.iter().map(|error| &error.message).collect::<Vec<_>>())
     });
-    b.finish_entry();
-    m.build()
+    let mut all = Vec::new();
+    for output in outputs {
+        for instance in &output.instances {
+            let mut module = instantiate(&output.module, instance).unwrap();
+            module.targets = vec![Target::Cpu];
+            all.push(verify(module).unwrap());
+        }
+    }
+    all
+}
+
+fn block(verified: &Verified, case: &Case) -> Vec<u8> {
+    let params = layout::params(&verified.module, verified.info.grid).unwrap();
+    let mut bytes = vec![0; params.size as usize];
+    let mut user = case.params.iter();
+    for field in params.fields.iter() {
+        let word = match field.role {
+            ParamRole::User(_) => *user.next().unwrap(),
+            ParamRole::Length(binding) => case.buffers[binding as usize].1,
+            ParamRole::GroupCount => case.groups.iter().product(),
+            _ => 0,
+        };
+        bytes[field.offset as usize..field.offset as usize + 4].copy_from_slice(&word.to_le_bytes());
+    }
+    bytes
+}
+
+/// Buffers with room behind that must stay as it is.
+const GUARD: u32 = 0xdead_beef;
+
+fn guarded(case: &Case) -> Vec<Vec<u32>> {
+    case.buffers
+        .iter()
+        .map(|(words, _)| words.iter().copied().chain([GUARD; 8]).collect())
+        .collect()
+}
+
+fn check(engine: &str, case: &Case, found: &[Vec<u32>]) {
+    for (buffer, words) in found.iter().enumerate() {
+        let (body, guard) = words.split_at(words.len() - 8);
+        assert!(guard.iter().all(|word| *word == GUARD), "{engine}: `{}` wrote past buffer {buffer}", case.kernel);
+        let Some((_, expected)) = case.expected.iter().find(|(index, _)| *index == buffer) else {
+            assert_eq!(body, case.buffers[buffer].0, "{engine}: `{}` changed buffer {buffer}", case.kernel);
+            continue;
+        };
+        for (i, (found, expected)) in body.iter().zip(expected).enumerate() {
+            let (f, e) = (f64::from(f32::from_bits(*found)), f64::from(f32::from_bits(*expected)));
+            let close = found == expected
+                || (case.tolerance > 0.0 && (f - e).abs() <= case.tolerance * e.abs().max(1.0e-3));
+            assert!(
+                close,
+                "{engine}: `{}` buffer {buffer} element {i}: {found:#x} ({f}), expected {expected:#x} ({e})",
+                case.kernel
+            );
+        }
+    }
+}
+
+fn evaluate(verified: &Verified, case: &Case) -> Vec<Vec<u32>> {
+    let program = Program::new(verified).unwrap();
+    let params = block(verified, case);
+    let mut memory = guarded(case);
+    let buffers: Vec<CpuBuffer> = memory
+        .iter_mut()
+        .map(|words| CpuBuffer { pointer: words.as_mut_ptr().cast(), bytes: words.len() * 4 - 32 })
+        .collect();
+    let arguments = CpuArguments { buffers: &buffers, params: &params, groups: case.groups };
+    let total: u64 = case.groups.iter().map(|count| u64::from(*count)).product();
+    // SAFETY: buffers are as long as the lengths say, and the block is the kernel's.
+    unsafe {
+        // In two pieces, as threads would.
+        program.run(&arguments, 0..total / 2);
+        program.run(&arguments, total / 2..total);
+    }
+    memory
+}
+
+/// The program that runs compiled kernels: it reads launches from standard input and writes buffers to standard output.
+const RUNNER: &str = r"
+mod artefact {
+    pub struct CpuFunction { pub entry: unsafe fn(&CpuArguments<'_>, u64, u64) }
+    pub struct CpuArguments<'a> { pub buffers: &'a [CpuBuffer], pub params: &'a [u8], pub groups: [u32; 3] }
+    #[allow(dead_code)] pub struct CpuBuffer { pub pointer: *mut u8, pub bytes: usize }
+}
+fn main() {
+    use std::io::{Read, Write};
+    let mut input = Vec::new();
+    std::io::stdin().read_to_end(&mut input).unwrap();
+    let words: Vec<u32> = input.chunks(4).map(|b| u32::from_le_bytes(b.try_into().unwrap())).collect();
+    let mut at = 0;
+    let mut next = || { at += 1; words[at - 1] };
+    let mut out = std::io::stdout().lock();
+    let cases = next();
+    for _ in 0..cases {
+        let kernel = &KERNELS[next() as usize];
+        let groups = [next(), next(), next()];
+        let count = next();
+        let params: Vec<u8> = (0..count).flat_map(|_| next().to_le_bytes()).collect();
+        let mut memory: Vec<Vec<u32>> = (0..next()).map(|_| (0..next()).map(|_| next()).collect()).collect();
+        let buffers: Vec<artefact::CpuBuffer> = memory.iter_mut().map(|m| artefact::CpuBuffer { pointer: m.as_mut_ptr().cast(), bytes: m.len() * 4 - 32 }).collect();
+        let arguments = artefact::CpuArguments { buffers: &buffers, params: &params, groups };
+        let total: u64 = groups.iter().map(|g| *g as u64).product();
+        unsafe { (kernel.entry)(&arguments, 0, total / 2); (kernel.entry)(&arguments, total / 2, total); }
+        for m in memory { for w in m { out.write_all(&w.to_le_bytes()).unwrap(); } }
+    }
+}
+";
+
+fn compile(name: &str, verified: &[Verified]) -> PathBuf {
+    let mut source = RUNNER.to_owned();
+    let mut list = String::new();
+    for kernel in verified {
+        let (profile, _) = variants(kernel).remove(0);
+        let lowered = lower(kernel, &profile, ParamTransport::Value).unwrap();
+        let tokens = cpu::emit(&lowered, &quote!(crate::artefact)).unwrap();
+        list.push_str(&format!("{tokens},\n"));
+        if std::env::var_os("TREFOIL_PRINT").is_some() {
+            println!("// {}\n{}", lowered.module.name, cpu::text(&lowered).unwrap());
+        }
+    }
+    source.push_str(&format!("static KERNELS: [artefact::CpuFunction; {}] = [{list}];\n", verified.len()));
+    let folder = PathBuf::from(env!("CARGO_TARGET_TMPDIR"));
+    let file = folder.join(format!("{name}.rs"));
+    let program = folder.join(name);
+    std::fs::write(&file, source).unwrap();
+    let rustc = std::env::var_os("RUSTC").unwrap_or_else(|| "rustc".into());
+    let output = Command::new(rustc)
+        .args(["--edition", "2024", "-C", "opt-level=3", "-D", "warnings", "-o"])
+        .arg(&program)
+        .arg(&file)
+        .output()
+        .unwrap();
+    assert!(output.status.success(), "{}", String::from_utf8_lossy(&output.stderr));
+    program
+}
+
+fn run_compiled(program: &PathBuf, verified: &[Verified], cases: &[Case]) -> Vec<Vec<Vec<u32>>> {
+    let mut input: Vec<u32> = vec![cases.len() as u32];
+    for case in cases {
+        let index = verified.iter().position(|kernel| kernel.module.name == case.kernel).unwrap();
+        input.push(index as u32);
+        input.extend(case.groups);
+        let params = block(&verified[index], case);
+        input.push(params.len() as u32 / 4);
+        input.extend(params.chunks(4).map(|bytes| u32::from_le_bytes(bytes.try_into().unwrap())));
+        let memory = guarded(case);
+        input.push(memory.len() as u32);
+        for words in memory {
+            input.push(words.len() as u32);
+            input.extend(words);
+        }
+    }
+    let mut child = Command::new(program).stdin(Stdio::piped()).stdout(Stdio::piped()).spawn().unwrap();
+    let bytes: Vec<u8> = input.iter().flat_map(|word| word.to_le_bytes()).collect();
+    let mut stdin = child.stdin.take().unwrap();
+    let writer = std::thread::spawn(move || stdin.write_all(&bytes).unwrap());
+    let mut bytes = Vec::new();
+    child.stdout.take().unwrap().read_to_end(&mut bytes).unwrap();
+    writer.join().unwrap();
+    assert!(child.wait().unwrap().success());
+    let mut words = bytes.chunks(4).map(|bytes| u32::from_le_bytes(bytes.try_into().unwrap()));
+    cases
+        .iter()
+        .map(|case| guarded(case).iter().map(|buffer| words.by_ref().take(buffer.len()).collect()).collect())
+        .collect()
+}
+
+fn bits(values: impl IntoIterator<Item = f32>) -> Vec<u32> {
+    values.into_iter().map(f32::to_bits).collect()
+}
+
+fn numbers(count: usize, seed: u32) -> Vec<f32> {
+    (0..count as u32)
+        .map(|i| ((i.wrapping_mul(2_654_435_761).wrapping_add(seed.wrapping_mul(40_503)) >> 8) as f32 / 8_388_608.0) - 1.0)
+        .collect()
+}
+
+fn buffer(values: &[f32]) -> (Vec<u32>, u32) {
+    (bits(values.iter().copied()), values.len() as u32)
+}
+
+fn empty(count: usize) -> (Vec<u32>, u32) {
+    (vec![0x7fc0_1234; count], count as u32)
+}
+
+fn cases() -> Vec<Case> {
+    let mut cases = Vec::new();
+    for n in [1usize, 255, 256, 1000, 4099] {
+        let x = numbers(n, 1);
+        cases.push(Case {
+            kernel: "scaled",
+            buffers: vec![buffer(&x), empty(n)],
+            params: vec![2.5f32.to_bits()],
+            groups: [n.div_ceil(256) as u32 + 1, 1, 1],
+            expected: vec![(1, bits(x.iter().map(|x| x * 2.5 + 1.0)))],
+            tolerance: 0.0,
+        });
+    }
+    // A source that is shorter than the destination reads as zero.
+    let x = numbers(100, 2);
+    cases.push(Case {
+        kernel: "scaled",
+        buffers: vec![buffer(&x), empty(300)],
+        params: vec![1.0f32.to_bits()],
+        groups: [2, 1, 1],
+        expected: vec![(1, bits((0..300).map(|i| x.get(i).copied().unwrap_or(0.0) + 1.0)))],
+        tolerance: 0.0,
+    });
+    let x: Vec<f32> = (0..5000u32).map(|i| (i % 17) as f32).collect();
+    let groups = 3;
+    let sums: Vec<f32> = (0..groups)
+        .map(|group| x.iter().enumerate().filter(|(i, _)| i / 64 % groups == group).map(|(_, x)| x).sum())
+        .collect();
+    cases.push(Case {
+        kernel: "sum",
+        buffers: vec![buffer(&x), empty(groups)],
+        params: vec![],
+        groups: [groups as u32, 1, 1],
+        expected: vec![(1, bits(sums))],
+        tolerance: 0.0,
+    });
+    for (m, n, k) in [(8, 8, 8), (17, 23, 31), (40, 9, 64)] {
+        let (a, b) = (numbers(m * k, 3), numbers(k * n, 4));
+        let mut c = vec![0f32; m * n];
+        for i in 0..m {
+            for j in 0..n {
+                c[i * n + j] = (0..k).map(|l| f64::from(a[i * k + l]) * f64::from(b[l * n + j])).sum::<f64>() as f32;
+            }
+        }
+        cases.push(Case {
+            kernel: "tiled",
+            buffers: vec![buffer(&a), buffer(&b), empty(m * n)],
+            params: vec![m as u32, n as u32, k as u32],
+            groups: [n.div_ceil(8) as u32, m.div_ceil(8) as u32, 1],
+            expected: vec![(2, bits(c))],
+            tolerance: 1e-3,
+        });
+    }
+    let x: Vec<u32> = (0..1001u32).map(|i| i.wrapping_mul(2_654_435_761) >> 7).collect();
+    let mut bins = vec![0u32; 16];
+    x.iter().for_each(|x| bins[(x % 16) as usize] += 1);
+    cases.push(Case {
+        kernel: "histogram",
+        buffers: vec![(x, 1001), (vec![0; 16], 16)],
+        params: vec![],
+        groups: [16, 1, 1],
+        expected: vec![(1, bins)],
+        tolerance: 0.0,
+    });
+    let x: Vec<u32> = (0..333).collect();
+    let wound = x
+        .iter()
+        .map(|x| {
+            let (mut n, mut steps) = (*x, 0);
+            if n == 0 {
+                return 4_000_000_000;
+            }
+            while n != 1 && steps <= 100 {
+                let odd = n % 2 == 1;
+                n = if odd { n * 3 + 1 } else { n / 2 };
+                steps += 1;
+                if !odd && steps > 100 && n != 1 {
+                    // The kernel looks at the count after odd steps alone.
+                    while n % 2 == 0 && n != 1 {
+                        n /= 2;
+                        steps += 1;
+                    }
+                    if n != 1 {
+                        steps += 1;
+                    }
+                    break;
+                }
+            }
+            match steps {
+                0 => 1000,
+                1 | 2 => 2000 + steps,
+                steps => steps,
+            }
+        })
+        .collect();
+    cases.push(Case {
+        kernel: "winding",
+        buffers: vec![(x, 333), (vec![9; 333], 333)],
+        params: vec![],
+        groups: [12, 1, 1],
+        expected: vec![(1, wound)],
+        tolerance: 0.0,
+    });
+    let x: Vec<f32> = (0..96u32).map(|i| (i * 7 % 32) as f32).collect();
+    let y = (0..96)
+        .map(|i| {
+            let group = &x[i / 8 * 8..i / 8 * 8 + 8];
+            let most = group.iter().copied().fold(0.0, f32::max);
+            group.iter().sum::<f32>() + most * 2.0 + group[0] * 4.0 + x[i ^ 1] * 8.0 + (i % 8) as f32
+        })
+        .collect::<Vec<f32>>();
+    cases.push(Case {
+        kernel: "lanes",
+        buffers: vec![buffer(&x), empty(96)],
+        params: vec![],
+        groups: [3, 1, 1],
+        expected: vec![(1, bits(y))],
+        tolerance: 0.0,
+    });
+    for n in [1usize, 63, 64, 200] {
+        let rows = 5;
+        let x: Vec<f32> = numbers(rows * n, 9).iter().map(|x| x * 6.0).collect();
+        let mut y = Vec::new();
+        for row in x.chunks(n) {
+            let most = row.iter().copied().fold(f32::NEG_INFINITY, f32::max);
+            let total: f64 = row.iter().map(|x| f64::from(x - most).exp()).sum();
+            y.extend(row.iter().map(|x| (f64::from(x - most).exp() / total) as f32));
+        }
+        cases.push(Case {
+            kernel: "softmax",
+            buffers: vec![buffer(&x), empty(rows * n)],
+            params: vec![n as u32],
+            groups: [rows as u32, 1, 1],
+            expected: vec![(1, bits(y))],
+            tolerance: 1e-5,
+        });
+    }
+    let pairs: Vec<(f32, u32)> = (0..77u32).map(|i| (i as f32 * 0.5, i)).collect();
+    let (mut y, mut z) = (Vec::new(), Vec::new());
+    for (mut a, mut b) in pairs.iter().copied() {
+        let by = b % 6;
+        let mut result = if by == 0 { Some(-1.0) } else { None };
+        for i in 0..by {
+            if i == 3 {
+                result = Some(a);
+                break;
+            }
+            a += 1.0;
+            b += i;
+        }
+        z.push(result.unwrap_or(a * 2.0));
+        y.extend([a.to_bits(), b]);
+    }
+    cases.push(Case {
+        kernel: "pairs",
+        buffers: vec![
+            (pairs.iter().flat_map(|(a, b)| [a.to_bits(), *b]).collect(), 77),
+            (vec![1; 154], 77),
+            empty(77),
+        ],
+        params: vec![],
+        groups: [3, 1, 1],
+        expected: vec![(1, y), (2, bits(z))],
+        tolerance: 0.0,
+    });
+    // Halves: 1, 2, 3 .. as bits, times three; an odd count, so that the last word is half the kernel's.
+    let half = |value: u32| {
+        let exponent = 31 - value.leading_zeros();
+        ((15 + exponent) << 10 | (value << 10 >> exponent & 0x3ff)) & 0xffff
+    };
+    let words = |values: Vec<u32>| values.chunks(2).map(|two| two[0] | two.get(1).unwrap_or(&0xabcd) << 16).collect::<Vec<u32>>();
+    let z = numbers(22, 12);
+    let mut doubled = z.clone();
+    for four in doubled.chunks_exact_mut(4) {
+        let dot: f32 = four[0] * four[0] + four[1] * four[1] + four[2] * four[2] + four[3] * four[3];
+        four.iter_mut().for_each(|x| *x = *x * 2.0 + dot);
+    }
+    cases.push(Case {
+        kernel: "halves",
+        buffers: vec![
+            (words((1..52).map(half).collect()), 51),
+            (vec![0xabcd_abcd; 26], 51),
+            buffer(&z),
+        ],
+        params: vec![],
+        groups: [2, 1, 1],
+        expected: vec![(1, words((1..52).map(|i| half(i * 3)).collect())), (2, bits(doubled))],
+        tolerance: 1e-6,
+    });
+    let x: Vec<u32> = (0..40u32).map(|i| i % 11).collect();
+    let y = x
+        .iter()
+        .map(|j| {
+            let at = |k: u32| if k < 8 { if k == *j { 7 } else { k * 10 } } else { 0 };
+            at(*j) + at(*j + 1) + x[*j as usize]
+        })
+        .collect();
+    cases.push(Case {
+        kernel: "tables",
+        buffers: vec![(x, 40), (vec![5; 40], 40)],
+        params: vec![],
+        groups: [2, 1, 1],
+        expected: vec![(1, y)],
+        tolerance: 0.0,
+    });
+    cases
 }
 
 #[test]
-fn prints() {
-    let lowered = lowered(saxpy());
-    println!("{}", cpu::text(&lowered).expect("prints"));
-    cpu::emit(&lowered, &quote!(::trefoil::artefact)).expect("tokens");
+fn the_evaluator_gives_what_references_give() {
+    let kernels = kernels(include_str!("kernels/cpu.rs"));
+    for case in cases() {
+        let kernel = kernels.iter().find(|kernel| kernel.module.name == case.kernel).unwrap();
+        check("evaluator", &case, &evaluate(kernel, &case));
+    }
+}
+
+#[test]
+fn compiled_kernels_give_what_references_give() {
+    let kernels = kernels(include_str!("kernels/cpu.rs"));
+    let program = compile("cpu_kernels", &kernels);
+    let cases = cases();
+    for (case, found) in cases.iter().zip(run_compiled(&program, &kernels, &cases)) {
+        check("compiled", case, &found);
+    }
 }
