@@ -112,7 +112,7 @@ fn evaluate(verified: &Verified, case: &Case) -> Vec<Vec<u32>> {
 }
 
 /// The program that runs compiled kernels: it reads launches from standard input and writes buffers to standard output.
-const RUNNER: &str = r"
+const RUNNER: &str = r#"
 mod artefact {
     pub struct CpuFunction { pub entry: unsafe fn(&CpuArguments<'_>, u64, u64) }
     pub struct CpuArguments<'a> { pub buffers: &'a [CpuBuffer], pub params: &'a [u8], pub groups: [u32; 3] }
@@ -137,10 +137,15 @@ fn main() {
         let arguments = artefact::CpuArguments { buffers: &buffers, params: &params, groups };
         let total: u64 = groups.iter().map(|g| *g as u64).product();
         unsafe { (kernel.entry)(&arguments, 0, total / 2); (kernel.entry)(&arguments, total / 2, total); }
+        if std::env::var_os("TREFOIL_TIME").is_some() {
+            let start = std::time::Instant::now();
+            for _ in 0..5 { unsafe { (kernel.entry)(&arguments, 0, total) }; }
+            eprintln!("compiled: {:?} a run", start.elapsed() / 5);
+        }
         for m in memory { for w in m { out.write_all(&w.to_le_bytes()).unwrap(); } }
     }
 }
-";
+"#;
 
 fn compile(name: &str, verified: &[Verified]) -> PathBuf {
     let mut source = RUNNER.to_owned();
@@ -263,6 +268,14 @@ fn cases() -> Vec<Case> {
                 c[i * n + j] = (0..k).map(|l| f64::from(a[i * k + l]) * f64::from(b[l * n + j])).sum::<f64>() as f32;
             }
         }
+        cases.push(Case {
+            kernel: "blocked",
+            buffers: vec![buffer(&a), buffer(&b), empty(m * n)],
+            params: vec![m as u32, n as u32, k as u32],
+            groups: [(m.div_ceil(32) * n.div_ceil(64)) as u32, 1, 1],
+            expected: vec![(2, bits(c.iter().copied()))],
+            tolerance: 1e-3,
+        });
         cases.push(Case {
             kernel: "tiled",
             buffers: vec![buffer(&a), buffer(&b), empty(m * n)],
@@ -443,5 +456,67 @@ fn compiled_kernels_give_what_references_give() {
     let cases = cases();
     for (case, found) in cases.iter().zip(run_compiled(&program, &kernels, &cases)) {
         check("compiled", case, &found);
+    }
+}
+
+/// Times kernels that matter: run it with `--ignored --nocapture` and optimisation.
+#[test]
+#[ignore = "measures, and proves nothing"]
+fn speed() {
+    let kernels = kernels(include_str!("kernels/cpu.rs"));
+    let program = compile("cpu_speed", &kernels);
+    let n = 16 << 20;
+    let x = numbers(n, 1);
+    let start = std::time::Instant::now();
+    let mut y = vec![0f32; n];
+    y.copy_from_slice(&x);
+    let first = start.elapsed();
+    let start = std::time::Instant::now();
+    y.copy_from_slice(&x);
+    println!("copy of 64 MiB: {:?}, then {:?}", first, start.elapsed());
+    let size = 512;
+    let cases = [
+        Case {
+            kernel: "scaled",
+            buffers: vec![buffer(&x), empty(n)],
+            params: vec![2.0f32.to_bits()],
+            groups: [(n / 256) as u32, 1, 1],
+            expected: vec![],
+            tolerance: 0.0,
+        },
+        Case {
+            kernel: "softmax",
+            buffers: vec![buffer(&x), empty(n)],
+            params: vec![4096],
+            groups: [4096, 1, 1],
+            expected: vec![],
+            tolerance: 0.0,
+        },
+        Case {
+            kernel: "blocked",
+            buffers: vec![buffer(&x[..size * size]), buffer(&x[..size * size]), empty(size * size)],
+            params: vec![size as u32; 3],
+            groups: [(size / 32 * size / 64) as u32, 1, 1],
+            expected: vec![],
+            tolerance: 0.0,
+        },
+    ];
+    for case in &cases {
+        let info = kernels.iter().find(|kernel| kernel.module.name == case.kernel).map(|kernel| &kernel.info);
+        println!("{} disjoint {:?}", case.kernel, info.map(|info| &info.disjoint));
+        run_compiled(&program, &kernels, std::slice::from_ref(case));
+        let kernel = kernels.iter().find(|kernel| kernel.module.name == case.kernel).unwrap();
+        let program = Program::new(kernel).unwrap();
+        let params = block(kernel, case);
+        let mut memory = guarded(case);
+        let buffers: Vec<CpuBuffer> = memory
+            .iter_mut()
+            .map(|words| CpuBuffer { pointer: words.as_mut_ptr().cast(), bytes: words.len() * 4 - 32 })
+            .collect();
+        let arguments = CpuArguments { buffers: &buffers, params: &params, groups: case.groups };
+        let start = std::time::Instant::now();
+        // SAFETY: as in `evaluate`.
+        unsafe { program.run(&arguments, 0..u64::from(case.groups[0])) };
+        println!("evaluated: {:?}, {program:?}", start.elapsed());
     }
 }

@@ -231,3 +231,47 @@ fn tables(x: &[u32], y: &mut [u32]) {
         y[i] = t[j] + t[j + 1] + x[j];
     }
 }
+
+#[kernel(workgroup(64))]
+fn blocked(a: &[f32], b: &[f32], c: &mut [f32], m: usize, n: usize, k: usize) {
+    let mut left = workgroup_array::<f32>(512);
+    let mut right = workgroup_array::<f32>(1024);
+    let l = local_index();
+    let tall = (m + 31) / 32;
+    let row = group_index() % tall * 32;
+    let column = group_index() / tall * 64;
+    let my_row = l / 8 * 4;
+    let my_column = l % 8 * 8;
+    let mut sums = [0.0; 32];
+    for t in (0..k).step_by(16) {
+        for e in (l..512).step_by(64) {
+            let r = row + e / 16;
+            let d = t + e % 16;
+            left[e % 16 * 32 + e / 16] = if r < m && d < k { a[r * k + d] } else { 0.0 };
+        }
+        for e in (l..1024).step_by(64) {
+            let d = t + e / 64;
+            let j = column + e % 64;
+            right[e] = if j < n && d < k { b[d * n + j] } else { 0.0 };
+        }
+        barrier();
+        for d in 0..16 {
+            for i in unroll(0..4) {
+                let x = left[d * 32 + my_row + i];
+                for j in unroll(0..8) {
+                    sums[i * 8 + j] = mul_add(x, right[d * 64 + my_column + j], sums[i * 8 + j]);
+                }
+            }
+        }
+        barrier();
+    }
+    for i in 0..4 {
+        for j in 0..8 {
+            let r = row + my_row + i;
+            let q = column + my_column + j;
+            if r < m && q < n {
+                c[r * n + q] = sums[i * 8 + j];
+            }
+        }
+    }
+}
