@@ -137,7 +137,7 @@ fn main() {
         let arguments = artefact::CpuArguments { buffers: &buffers, params: &params, groups };
         let total: u64 = groups.iter().map(|g| *g as u64).product();
         unsafe { (kernel.entry)(&arguments, 0, total / 2); (kernel.entry)(&arguments, total / 2, total); }
-        if std::env::var_os("TREFOIL_TIME").is_some() {
+        if std::env::args().len() > 1 {
             let start = std::time::Instant::now();
             for _ in 0..5 { unsafe { (kernel.entry)(&arguments, 0, total) }; }
             eprintln!("compiled: {:?} a run", start.elapsed() / 5);
@@ -175,7 +175,7 @@ fn compile(name: &str, verified: &[Verified]) -> PathBuf {
     program
 }
 
-fn run_compiled(program: &PathBuf, verified: &[Verified], cases: &[Case]) -> Vec<Vec<Vec<u32>>> {
+fn run_compiled(program: &PathBuf, verified: &[Verified], cases: &[Case], timed: bool) -> Vec<Vec<Vec<u32>>> {
     let mut input: Vec<u32> = vec![cases.len() as u32];
     for case in cases {
         let index = verified.iter().position(|kernel| kernel.module.name == case.kernel).unwrap();
@@ -191,7 +191,11 @@ fn run_compiled(program: &PathBuf, verified: &[Verified], cases: &[Case]) -> Vec
             input.extend(words);
         }
     }
-    let mut child = Command::new(program).stdin(Stdio::piped()).stdout(Stdio::piped()).spawn().unwrap();
+    let mut command = Command::new(program);
+    if timed {
+        command.arg("time");
+    }
+    let mut child = command.stdin(Stdio::piped()).stdout(Stdio::piped()).spawn().unwrap();
     let bytes: Vec<u8> = input.iter().flat_map(|word| word.to_le_bytes()).collect();
     let mut stdin = child.stdin.take().unwrap();
     let writer = std::thread::spawn(move || stdin.write_all(&bytes).unwrap());
@@ -454,7 +458,7 @@ fn compiled_kernels_give_what_references_give() {
     let kernels = kernels(include_str!("kernels/cpu.rs"));
     let program = compile("cpu_kernels", &kernels);
     let cases = cases();
-    for (case, found) in cases.iter().zip(run_compiled(&program, &kernels, &cases)) {
+    for (case, found) in cases.iter().zip(run_compiled(&program, &kernels, &cases, false)) {
         check("compiled", case, &found);
     }
 }
@@ -504,7 +508,7 @@ fn speed() {
     for case in &cases {
         let info = kernels.iter().find(|kernel| kernel.module.name == case.kernel).map(|kernel| &kernel.info);
         println!("{} disjoint {:?}", case.kernel, info.map(|info| &info.disjoint));
-        run_compiled(&program, &kernels, std::slice::from_ref(case));
+        run_compiled(&program, &kernels, std::slice::from_ref(case), true);
         let kernel = kernels.iter().find(|kernel| kernel.module.name == case.kernel).unwrap();
         let program = Program::new(kernel).unwrap();
         let params = block(kernel, case);

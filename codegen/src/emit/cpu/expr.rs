@@ -117,6 +117,32 @@ pub(super) struct Address<'k> {
     kernel: std::marker::PhantomData<&'k ()>,
 }
 
+/// An index on the way to a place.
+struct Index {
+    text: String,
+    /// Whether it is a `usize`, not a `u32`.
+    wide: bool,
+    /// The largest that it can be, if that is known.
+    largest: Option<u64>,
+}
+
+impl Index {
+    /// Adds the guard that keeps the index below `reach`, unless it is below by itself.
+    fn guard(&self, reach: &str, guards: &mut Vec<String>) {
+        let known = reach.strip_suffix("u32").and_then(|number| number.parse::<u64>().ok());
+        if let (Some(largest), Some(known)) = (self.largest, known)
+            && largest < known
+        {
+            return;
+        }
+        guards.push(if self.wide {
+            format!("{} < ({reach}) as usize", self.text)
+        } else {
+            format!("{} < {reach}", self.text)
+        });
+    }
+}
+
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Memory {
     Local,
@@ -140,6 +166,8 @@ pub(super) struct Scope<'a> {
     pub(super) locals: Vec<String>,
     /// The name of each argument.
     pub(super) arguments: Vec<String>,
+    /// The largest value of each local, where it is known.
+    pub(super) ranges: Vec<Option<u64>>,
 }
 
 type Printed = Result<Code, EmitError>;
@@ -379,19 +407,24 @@ impl Scope<'_> {
         };
         let mut path = place.path.iter();
         let mut count = 0;
-        let mut index_of = |found: &mut Address<'_>, index: Handle<Expression>| -> Result<String, EmitError> {
-            let code = self.expression(index)?;
+        // An index is a `usize` if it is computed without wrapping, else a `u32`; either may be cast to `usize`.
+        let mut index_of = |found: &mut Address<'_>, index: Handle<Expression>| -> Result<Index, EmitError> {
+            let largest = self.largest(index);
+            let code = match self.wide(index) {
+                Some(wide) => Code::atom(wide),
+                None => self.expression(index)?,
+            };
             let simple = matches!(
                 self.function.expressions[index].kind,
                 ExpressionKind::Literal(_) | ExpressionKind::Local(_) | ExpressionKind::Argument(_)
             );
             if simple {
-                return Ok(code.text);
+                return Ok(Index { text: self.expression(index)?.text, wide: false, largest });
             }
             let name = format!("i{count}");
             count += 1;
             let _ = write!(found.prelude, "let {name} = {}; ", code.text());
-            Ok(name)
+            Ok(Index { text: name, wide: largest.is_some(), largest })
         };
         match place.root {
             Root::Local(local) => {
@@ -431,21 +464,21 @@ impl Scope<'_> {
                     Some(Projection::Index(index)) => {
                         let index = index_of(&mut found, *index)?;
                         if place.guarded {
-                            found.guards.push(format!("{index} < {reach}"));
+                            index.guard(&reach, &mut found.guards);
                         }
-                        found.place = format!("{pointer}.add({index} as usize)");
+                        found.place = format!("{pointer}.add({} as usize)", index.text);
                         found.ty = PlaceType::Known(element);
                     }
                     Some(Projection::Vector { index, lanes }) => {
                         let index = index_of(&mut found, *index)?;
                         if place.guarded {
-                            found.guards.push(format!("{index} < {reach} / {lanes}"));
+                            index.guard(&format!("{reach} / {lanes}"), &mut found.guards);
                         }
                         let scalar = module.types[element]
                             .scalar()
                             .ok_or_else(|| self.kernel.error("a vector access to a buffer of structs"))?;
                         found.place =
-                            format!("{pointer}.cast::<[{}; {lanes}]>().add({index} as usize)", types::scalar(scalar));
+                            format!("{pointer}.cast::<[{}; {lanes}]>().add({} as usize)", types::scalar(scalar), index.text);
                         found.ty = PlaceType::Vector(*lanes, scalar);
                     }
                     Some(Projection::Member(_)) | None => {
@@ -481,15 +514,17 @@ impl Scope<'_> {
                             return Err(self.kernel.error("an unexpected path"));
                         }
                     };
-                    let (index, constant) = match projection {
-                        Projection::Index(index) => (index_of(&mut found, *index)?, false),
-                        Projection::Member(member) => (member.to_string(), true),
+                    let index = match projection {
+                        Projection::Index(index) => {
+                            let index = index_of(&mut found, *index)?;
+                            if place.guarded {
+                                index.guard(&format!("{length}u32"), &mut found.guards);
+                            }
+                            format!("{} as usize", index.text)
+                        }
+                        Projection::Member(member) => member.to_string(),
                         Projection::Vector { .. } => return Err(self.kernel.error("an unexpected path")),
                     };
-                    if place.guarded && !constant {
-                        found.guards.push(format!("{index} < {length}u32"));
-                    }
-                    let index = if constant { index } else { format!("{index} as usize") };
                     found.place = match found.memory {
                         Memory::Local => format!("{}[{index}]", found.place),
                         Memory::Pointer | Memory::Relaxed => {
@@ -506,8 +541,9 @@ impl Scope<'_> {
                     let index = index_of(&mut found, *index)?;
                     if place.guarded {
                         let groups = length.literal().unwrap_or(0) / u32::from(*lanes);
-                        found.guards.push(format!("{index} < {groups}u32"));
+                        index.guard(&format!("{groups}u32"), &mut found.guards);
                     }
+                    let index = index.text;
                     let vector = format!("[{}; {lanes}]", types::scalar(scalar));
                     found.place = match found.memory {
                         Memory::Local => {

@@ -19,6 +19,7 @@ mod expr;
 mod inline;
 mod module;
 mod plan;
+mod range;
 mod regions;
 mod stmt;
 mod types;

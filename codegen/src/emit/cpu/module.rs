@@ -7,7 +7,7 @@ use super::expr::{Class, Kernel, Scope};
 use super::plan::Plan;
 use super::regions::{Regions, uses};
 use super::stmt::{Leave, Out};
-use super::{inline, types};
+use super::{inline, range, types};
 use crate::artefact::{GridKind, ParamScalar};
 use crate::emit::EmitError;
 use crate::ir::{Builtin, CallArgument, ExpressionKind, Function, Module, Root};
@@ -394,7 +394,8 @@ fn print_function(kernel: &Kernel<'_>, index: usize, function: &Function, out: &
     if info.context {
         out.line(&format!("let {} = context;", kernel.names.context()));
     }
-    let scope = Scope { kernel, function, locals, arguments };
+    let ranges = range::of_locals(kernel, function);
+    let scope = Scope { kernel, function, locals, arguments, ranges };
     scope.block(&function.body, Leave::Function, out)?;
     if function.result.is_some() && !ends_in_return(function) {
         // Every path returns, by the IR's rules; Rust does not see it through a loop or a switch.
@@ -411,7 +412,8 @@ fn ends_in_return(function: &Function) -> bool {
 fn body(kernel: &Kernel<'_>, entry: &Function, out: &mut Out) -> Result<(), EmitError> {
     let names = &kernel.names;
     let (arguments, locals) = names.locals(entry);
-    let scope = Scope { kernel, function: entry, locals, arguments };
+    let ranges = range::of_locals(kernel, entry);
+    let scope = Scope { kernel, function: entry, locals, arguments, ranges };
     let plan = Plan::new(kernel, entry);
     let regions = Regions::new(&scope, &plan);
     let given: Vec<String> = binding_types(kernel, "").into_iter().map(|(name, ty)| format!("{name}: {ty}")).collect();

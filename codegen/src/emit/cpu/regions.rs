@@ -22,12 +22,20 @@ pub(super) struct Regions<'a> {
     /// Whether invocations may leave in one region and others go on in the next.
     masked: bool,
     size: u32,
+    /// Locals whose array holds each invocation's value as a whole, not spread over one array for each scalar: see [`accumulators`].
+    whole: Vec<bool>,
 }
 
 impl<'a> Regions<'a> {
     pub(super) fn new(scope: &'a Scope<'a>, plan: &'a Plan<'a>) -> Self {
-        let mut regions =
-            Self { scope, plan, masked: false, size: scope.kernel.lowered.info.workgroup_size.iter().product() };
+        let mut regions = Self {
+            scope,
+            plan,
+            masked: false,
+            size: scope.kernel.lowered.info.workgroup_size.iter().product(),
+            whole: vec![false; plan.function.locals.len()],
+        };
+        accumulators(plan, &plan.function.body, &mut Vec::new(), &mut regions.whole);
         regions.masked = plan.splits() && regions.leaves_alone(&plan.function.body);
         regions
     }
@@ -57,15 +65,20 @@ impl<'a> Regions<'a> {
             if self.plan.storage[handle.index()] != Storage::Lanes {
                 continue;
             }
-            let (ty, zero) = self.array_of(local.ty);
+            let (ty, zero) = self.array_of(local.ty, self.whole[handle.index()]);
             out.line(&format!("let mut {}: {ty} = {zero};", self.array(handle)));
         }
     }
 
-    fn array_of(&self, ty: Handle<Type>) -> (String, String) {
+    /// The lengths of the nested arrays over which a value is spread.
+    fn spread(&self, ty: Handle<Type>, whole: bool) -> Option<(Vec<u32>, &'static str, &'static str)> {
+        if whole { None } else { types::spread(self.kernel().module, ty) }
+    }
+
+    fn array_of(&self, ty: Handle<Type>, whole: bool) -> (String, String) {
         let module = self.kernel().module;
         let size = self.size;
-        match types::spread(module, ty) {
+        match self.spread(ty, whole) {
             Some((lengths, name, zero)) => {
                 let mut text = (format!("[{name}; {size}]"), format!("[{zero}; {size}]"));
                 for length in lengths.iter().rev() {
@@ -84,8 +97,8 @@ impl<'a> Regions<'a> {
     }
 
     /// The value that this invocation has in an array over invocations.
-    fn gather(&self, array: &str, ty: Handle<Type>) -> String {
-        let depth = types::spread(self.kernel().module, ty).map_or(0, |(lengths, ..)| lengths.len());
+    fn gather(&self, array: &str, ty: Handle<Type>, whole: bool) -> String {
+        let depth = self.spread(ty, whole).map_or(0, |(lengths, ..)| lengths.len());
         let path: String = (0..depth).map(|i| format!("[k{i}]")).collect();
         let mut text = format!("*{array}{path}.get_unchecked(lane as usize)");
         for i in (0..depth).rev() {
@@ -94,8 +107,8 @@ impl<'a> Regions<'a> {
         text
     }
 
-    fn scatter(&self, array: &str, value: &str, ty: Handle<Type>) -> String {
-        let lengths = types::spread(self.kernel().module, ty).map_or_else(Vec::new, |(lengths, ..)| lengths);
+    fn scatter(&self, array: &str, value: &str, ty: Handle<Type>, whole: bool) -> String {
+        let lengths = self.spread(ty, whole).map_or_else(Vec::new, |(lengths, ..)| lengths);
         let path: String = (0..lengths.len()).map(|i| format!("[k{i}]")).collect();
         let mut text = format!("*{array}{path}.get_unchecked_mut(lane as usize) = {value}{path};");
         for (i, length) in lengths.iter().enumerate().rev() {
@@ -169,7 +182,7 @@ impl<'a> Regions<'a> {
             let mutable = if declared.mutable { "mut " } else { "" };
             match self.plan.storage[local.index()] {
                 Storage::Lanes => {
-                    let value = self.gather(&self.array(local), declared.ty);
+                    let value = self.gather(&self.array(local), declared.ty, self.whole[local.index()]);
                     out.line(&format!("let {mutable}{name}: {ty} = {value};"));
                 }
                 Storage::Again => {
@@ -226,7 +239,8 @@ impl<'a> Regions<'a> {
             self.scope.block(statements, Leave::Lane(leave), out)?;
             for local in &written {
                 let name = &self.scope.locals[local.index()];
-                out.line(&self.scatter(&self.array(*local), name, self.plan.function.locals[*local].ty));
+                let ty = self.plan.function.locals[*local].ty;
+                out.line(&self.scatter(&self.array(*local), name, ty, self.whole[local.index()]));
             }
             Ok(())
         })?;
@@ -484,7 +498,7 @@ impl<'a> Regions<'a> {
         let function = self.plan.function;
         let module = self.kernel().module;
         let ty = function.expressions[value].ty;
-        let (array_type, zero) = self.array_of(ty);
+        let (array_type, zero) = self.array_of(ty, false);
         let size = self.size;
         out.open("{");
         out.line(&format!("let mut given: {array_type} = {zero};"));
@@ -499,7 +513,7 @@ impl<'a> Regions<'a> {
         self.loop_over(&size.to_string(), out, |out| {
             self.wanted(&used, out)?;
             out.line(&format!("let value: {} = {};", types::rust(module, ty), self.scope.expression(value)?.text()));
-            out.line(&self.scatter("given", "value", ty));
+            out.line(&self.scatter("given", "value", ty, false));
             if let Some(lane) = lane {
                 out.line(&format!(
                     "*asked.get_unchecked_mut(lane as usize) = {};",
@@ -561,5 +575,70 @@ pub(super) fn uses(kernel: &crate::ir::Module, entry: &crate::ir::Function, want
             }
         });
     }
+    found
+}
+
+/// Marks the locals over invocations that a loop inside a region uses other than by its own counter.
+///
+/// Such a loop keeps the loop over invocations from becoming vectors; what can still become vectors are neighbouring parts of one
+/// invocation's value, such as a tile of sums, so these lie together in memory. Otherwise the same part of neighbouring
+/// invocations does.
+fn accumulators(plan: &Plan<'_>, block: &[Statement], counters: &mut Vec<Option<Handle<Local>>>, whole: &mut [bool]) {
+    let function = plan.function;
+    let mut places: Vec<(Handle<Local>, bool)> = Vec::new();
+    for statement in block {
+        let kind = &statement.kind;
+        if !counters.is_empty() {
+            let by_counter = |place: &crate::ir::Place| {
+                let mut used = Vec::new();
+                place.indices(&mut |index| expression_locals(function, *index, &mut used));
+                used.iter().any(|local| counters.contains(&Some(*local)))
+            };
+            if let StatementKind::Store { place, .. } = kind
+                && let crate::ir::Root::Local(local) = place.root
+            {
+                places.push((local, by_counter(place)));
+            }
+            kind.operands(&mut |operand| {
+                function.tree(*operand, &mut |part| match &function.expressions[part].kind {
+                    ExpressionKind::Load(place) => {
+                        if let crate::ir::Root::Local(local) = place.root {
+                            places.push((local, by_counter(place)));
+                        }
+                    }
+                    ExpressionKind::Local(local) => places.push((*local, false)),
+                    _ => {}
+                });
+            });
+        }
+        let loops = matches!(kind, StatementKind::For { .. } | StatementKind::While { .. } | StatementKind::Loop { .. });
+        let inside = loops && (!counters.is_empty() || !plan.together(kind));
+        if inside {
+            counters.push(kind.declares());
+        }
+        for inner in kind.blocks() {
+            accumulators(plan, inner, counters, whole);
+        }
+        if inside {
+            counters.pop();
+        }
+    }
+    for (local, by_counter) in places {
+        let several = matches!(
+            plan.kernel.module.types[function.locals[local].ty],
+            Type::Array { .. } | Type::Vector { .. }
+        );
+        if several && !by_counter && plan.storage[local.index()] == Storage::Lanes && !from_subgroup(plan, local) {
+            whole[local.index()] = true;
+        }
+    }
+}
+
+/// Whether a subgroup operation fills the local's array, which it does part by part.
+fn from_subgroup(plan: &Plan<'_>, local: Handle<Local>) -> bool {
+    let mut found = false;
+    crate::ir::statements(&plan.function.body, &mut |statement| {
+        found |= matches!(statement.kind, StatementKind::Subgroup { result, .. } if result == local);
+    });
     found
 }
