@@ -13,7 +13,7 @@ use std::borrow::Cow;
 use std::sync::Arc;
 
 use trefoil_codegen::artefact::{
-    Access, Binding, Element, GridKind, Kernel, ParamField, ParamRole, ParamScalar, ParamTransport, ParamType, Params,
+    Access, Binding, CpuFunction, Element, GridKind, Kernel, ParamField, ParamRole, ParamScalar, ParamTransport, ParamType, Params,
     Variant,
 };
 use trefoil_dsl::device::{
@@ -32,6 +32,8 @@ pub struct Subject {
     pub variants: fn(&str) -> Vec<Variant>,
     /// Whether the device always tells that a cache on disk served a pipeline; some drivers do not.
     pub reports_cache: bool,
+    /// The function that runs a kernel on the CPU; the CPU device needs it.
+    pub cpu: fn(&str) -> Option<CpuFunction>,
 }
 
 /// Every test, for a static `Subject`.
@@ -113,7 +115,7 @@ pub fn kernel(subject: &Subject, name: &'static str) -> Arc<Kernel> {
         workgroup_bytes: 0,
         grid: GridKind::Linear,
         variants: (subject.variants)(name).into(),
-        cpu: None,
+        cpu: (subject.cpu)(name),
         ir: Cow::Borrowed(&[]),
         instance: Cow::Borrowed(&[]),
         hash,
@@ -598,6 +600,7 @@ pub fn poorer_devices_refuse(subject: &Subject) {
     assert!(matches!(device.backend().execute(&[by_value(&rotate, &[&x, &y], 192, 1.0)]), Err(Error::Grid { .. })));
     let mut bare = (*kernel(subject, "rotate")).clone();
     bare.variants = Cow::Borrowed(&[]);
+    bare.cpu = None;
     bare.hash = [9; 16];
     let missing = device.backend().load(&[Arc::new(bare)], ParamTransport::Value);
     assert!(matches!(missing, Err(Error::Variant(_))), "{missing:?}");

@@ -463,6 +463,117 @@ fn compiled_kernels_give_what_references_give() {
     }
 }
 
+/// A row of the table of arithmetic: the types of operands and result, the expression of `a` and `b`, and operands (as bits) with what
+/// comes out.
+type Row = (&'static str, &'static str, &'static str, &'static [(u32, u32, u32)]);
+
+const NAN: u32 = 0x7fc0_0000;
+const MIN: u32 = 0x8000_0000;
+const INFINITY: u32 = 0x7f80_0000;
+const fn f(value: f32) -> u32 {
+    value.to_bits()
+}
+const fn i(value: i32) -> u32 {
+    value.cast_unsigned()
+}
+
+/// What the essay of the IR says, row by row; a result of [`NAN`] stands for any NaN.
+const TABLE: &[Row] = &[
+    ("u32", "u32", "a + b", &[(u32::MAX, 1, 0), (3, 4, 7)]),
+    ("u32", "u32", "a - b", &[(0, 1, u32::MAX)]),
+    ("u32", "u32", "a * b", &[(0x8000_0001, 2, 2)]),
+    ("i32", "i32", "a + b", &[(0x7fff_ffff, 1, MIN)]),
+    ("i32", "i32", "-a", &[(MIN, 0, MIN), (5, 0, i(-5))]),
+    ("i32", "i32", "a.abs()", &[(MIN, 0, MIN), (i(-5), 0, 5)]),
+    ("i32", "i32", "a / b", &[(i(-7), 2, i(-3)), (7, 0, 0), (MIN, i(-1), MIN), (MIN, 1, MIN), (i(-1), MIN, 0)]),
+    ("i32", "i32", "a % b", &[(i(-7), 2, i(-1)), (7, i(-2), 1), (7, 0, 0), (MIN, i(-1), 0)]),
+    ("u32", "u32", "a / b", &[(7, 2, 3), (7, 0, 0), (u32::MAX, 1, u32::MAX), (u32::MAX, u32::MAX, 1), (u32::MAX - 1, u32::MAX, 0)]),
+    ("u32", "u32", "a % b", &[(7, 4, 3), (7, 0, 0), (u32::MAX, 10, 5)]),
+    ("u32", "u32", "a << b", &[(1, 31, MIN), (1, 32, 1), (1, 33, 2)]),
+    ("u32", "u32", "a >> b", &[(MIN, 31, 1), (MIN, 32, MIN)]),
+    ("i32", "i32", "a >> (b as u32)", &[(i(-8), 1, i(-4)), (i(-8), 33, i(-4))]),
+    ("u32", "u32", "(a & b) | ((a ^ b) << 4)", &[(0b1100, 0b1010, 0b110_1000)]),
+    ("u32", "u32", "!a", &[(0, 0, u32::MAX)]),
+    ("f32", "f32", "a / b", &[(f(1.0), f(0.0), INFINITY), (f(0.0), f(0.0), NAN), (f(1.0), f(3.0), f(1.0 / 3.0))]),
+    ("f32", "f32", "a % b", &[(f(-7.5), f(2.0), f(-1.5)), (f(7.5), f(-2.0), f(1.5)), (f(1.0), f(0.0), NAN)]),
+    ("f32", "u32", "(a < b) as u32", &[(f(1.0), f(2.0), 1), (NAN, f(1.0), 0), (f(1.0), NAN, 0)]),
+    ("f32", "u32", "(a >= b) as u32", &[(f(2.0), f(2.0), 1), (NAN, f(1.0), 0)]),
+    ("f32", "u32", "(a == b) as u32", &[(f(0.0), f(-0.0), 1), (NAN, NAN, 0)]),
+    ("f32", "u32", "(a != b) as u32", &[(f(0.0), f(-0.0), 0), (NAN, NAN, 1)]),
+    ("f32", "f32", "min(a, b)", &[(NAN, f(1.0), f(1.0)), (f(1.0), NAN, f(1.0)), (f(1.0), f(-2.0), f(-2.0)), (NAN, NAN, NAN)]),
+    ("f32", "f32", "max(a, b)", &[(NAN, f(1.0), f(1.0)), (f(1.0), NAN, f(1.0)), (f(1.0), f(-2.0), f(1.0))]),
+    ("f32", "f32", "clamp(a, b, 2.0)", &[(f(-3.0), f(-1.0), f(-1.0)), (f(5.0), f(-1.0), f(2.0)), (NAN, f(-1.0), f(-1.0)), (f(0.0), f(3.0), f(2.0))]),
+    ("i32", "i32", "max(a, b)", &[(i(-1), 1, 1), (i(-1), i(-2), i(-1))]),
+    ("u32", "u32", "min(a, b)", &[(u32::MAX, 1, 1)]),
+    ("f32", "f32", "a.signum()", &[(f(-0.0), 0, f(-1.0)), (f(0.0), 0, f(1.0)), (f(3.0), 0, f(1.0)), (NAN, 0, NAN)]),
+    ("i32", "i32", "a.signum()", &[(i(-9), 0, i(-1)), (0, 0, 0)]),
+    ("f32", "f32", "floor(a)", &[(f(-1.5), 0, f(-2.0)), (f(1.0e20), 0, f(1.0e20))]),
+    ("f32", "f32", "ceil(a)", &[(f(1.2), 0, f(2.0))]),
+    ("f32", "f32", "trunc(a)", &[(f(-1.7), 0, f(-1.0))]),
+    ("f32", "f32", "round_ties_even(a)", &[(f(0.5), 0, f(0.0)), (f(1.5), 0, f(2.0)), (f(-2.5), 0, f(-2.0)), (f(2.6), 0, f(3.0))]),
+    ("f32", "f32", "sqrt(a)", &[(f(2.0), 0, f(std::f32::consts::SQRT_2)), (f(-1.0), 0, NAN)]),
+    ("f32", "i32", "a as i32", &[(f(-1.9), 0, i(-1)), (f(3.0e9), 0, 0x7fff_ffff), (f(-3.0e9), 0, MIN), (NAN, 0, 0)]),
+    ("f32", "u32", "a as u32", &[(f(-1.0), 0, 0), (f(5.0e9), 0, u32::MAX), (f(3.0e9), 0, 3_000_000_000), (NAN, 0, 0)]),
+    ("i32", "f32", "a as f32", &[(i(-3), 0, f(-3.0)), (16_777_217, 0, f(16_777_216.0)), (16_777_219, 0, f(16_777_220.0))]),
+    ("u32", "f32", "a as f32", &[(u32::MAX, 0, f(4_294_967_296.0))]),
+    ("i32", "u32", "a as u32", &[(i(-1), 0, u32::MAX)]),
+    ("u32", "f32", "(a < b) as u32 as f32", &[(1, 2, f(1.0)), (2, 1, f(0.0))]),
+    ("f32", "f32", "f16::from_f32(a).to_f32()", &[
+        (f(1.0), 0, f(1.0)), (f(65504.0), 0, f(65504.0)), (f(65519.9), 0, f(65504.0)), (f(65520.0), 0, INFINITY),
+        (f(2049.0), 0, f(2048.0)), (f(2051.0), 0, f(2052.0)), (0x3380_0000, 0, 0x3380_0000), (0x3300_0000, 0, 0),
+        (0x3300_0001, 0, 0x3380_0000), (f(-0.0), 0, f(-0.0)), (f(6.1e-5), 0, f(6.097_555e-5)), (f(-2.0e9), 0, 0xff80_0000), (NAN, 0, NAN),
+    ]),
+    ("f32", "u32", "a.is_nan() as u32 + (a.is_infinite() as u32) * 2", &[(NAN, 0, 1), (INFINITY, 0, 2), (f(1.0), 0, 0), (0xffc0_0000, 0, 1)]),
+    ("u32", "u32", "a.count_ones() + a.leading_zeros() * 100 + a.trailing_zeros() * 10000", &[(0, 0, 323_200), (0b1100, 0, 22_802)]),
+    ("u32", "f32", "f32::from_bits(a)", &[(0x4000_0000, 0, f(2.0))]),
+    ("f32", "f32", "if a > 0.0 && 1.0 / a > b { a } else { b }", &[(f(0.0), f(5.0), f(5.0)), (f(0.1), f(5.0), f(0.1))]),
+];
+
+#[test]
+fn every_row_of_the_table_of_arithmetic() {
+    let mut source = String::new();
+    let names: Vec<&'static str> = (0..TABLE.len()).map(|row| &*format!("row{row}").leak()).collect();
+    for (name, (from, to, expression, _)) in names.iter().zip(TABLE) {
+        source.push_str(&format!(
+            "#[kernel(workgroup(16))] fn {name}(x: &[{from}], y: &[{from}], out: &mut [{to}]) {{ let i = global_index(); \
+             if i < out.len() {{ let a = x[i]; let b = y[i]; let _unused = b; out[i] = {expression}; }} }}\n"
+        ));
+    }
+    let kernels = kernels(&source);
+    let cases: Vec<Case> = names
+        .iter()
+        .zip(TABLE)
+        .map(|(name, (_, _, _, rows))| {
+            let column = |part: &dyn Fn(&(u32, u32, u32)) -> u32| {
+                (rows.iter().map(part).collect::<Vec<u32>>(), rows.len() as u32)
+            };
+            Case {
+                kernel: name,
+                buffers: vec![column(&|row| row.0), column(&|row| row.1), (vec![0; rows.len()], rows.len() as u32)],
+                params: vec![],
+                groups: [1, 1, 1],
+                expected: vec![(2, rows.iter().map(|row| row.2).collect())],
+                tolerance: 0.0,
+            }
+        })
+        .collect();
+    let program = compile("cpu_table", &kernels);
+    let compiled = run_compiled(&program, &kernels, &cases, false);
+    for (index, case) in cases.iter().enumerate() {
+        let evaluated = evaluate(kernels.iter().find(|kernel| kernel.module.name == case.kernel).unwrap(), case);
+        for (engine, found) in [("evaluator", &evaluated), ("compiled", &compiled[index])] {
+            for (row, found) in TABLE[index].3.iter().zip(&found[2]) {
+                let nan = row.2 == NAN && f32::from_bits(*found).is_nan();
+                assert!(
+                    nan || *found == row.2,
+                    "{engine}: `{}` of {:#x} and {:#x} is {found:#x}, not {:#x}",
+                    TABLE[index].2, row.0, row.1, row.2
+                );
+            }
+        }
+    }
+}
+
 /// Times kernels that matter: run it with `--ignored --nocapture` and optimisation.
 #[test]
 #[ignore = "measures, and proves nothing"]

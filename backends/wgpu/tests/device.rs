@@ -56,7 +56,7 @@ fn variants(name: &str) -> Vec<Variant> {
 }
 
 const SUBJECT: rules::Subject =
-    rules::Subject { kind: DeviceKind::Wgpu, open: trefoil_wgpu::open, variants, reports_cache: false };
+    rules::Subject { kind: DeviceKind::Wgpu, open: trefoil_wgpu::open, variants, reports_cache: false, cpu: |_| None };
 
 device_rules!(SUBJECT);
 

@@ -1,0 +1,178 @@
+//! The device interface's rules on the CPU, with kernels written by hand; and late instances in the evaluator.
+
+#![allow(clippy::unwrap_used, reason = "a test that fails may panic")]
+
+#[path = "../../device_rules.rs"]
+#[allow(dead_code, reason = "the rules of a cache on disk do not concern a device that has none")]
+mod rules;
+
+use std::borrow::Cow;
+use std::sync::Arc;
+
+use trefoil_codegen::artefact::{CpuArguments, CpuFunction, Kernel, ParamRole, ParamTransport, Target};
+use trefoil_codegen::compile;
+use trefoil_codegen::front::parse_source;
+use trefoil_dsl::device::{
+    Command, DeviceKind, DeviceOptions, DispatchCommand, GroupSource, HostCommand, MemoryRange, ParamSource,
+};
+use trefoil_dsl::error::Error;
+
+/// The element `i` of a binding, in words.
+unsafe fn at(arguments: &CpuArguments<'_>, binding: usize, i: usize) -> *mut f32 {
+    assert!((i + 1) * 4 <= arguments.buffers[binding].bytes);
+    // SAFETY: just checked.
+    unsafe { arguments.buffers[binding].pointer.cast::<f32>().add(i) }
+}
+
+fn word(arguments: &CpuArguments<'_>, i: usize) -> u32 {
+    u32::from_le_bytes(arguments.params[4 * i..4 * i + 4].try_into().unwrap())
+}
+
+fn range(arguments: &CpuArguments<'_>, first: u64, end: u64) -> std::ops::Range<usize> {
+    let len = word(arguments, 0) as usize;
+    (first as usize * 64).min(len)..(end as usize * 64).min(len)
+}
+
+unsafe fn add(arguments: &CpuArguments<'_>, first: u64, end: u64) {
+    let scale = f32::from_bits(word(arguments, 1));
+    for i in range(arguments, first, end) {
+        // SAFETY: `at` checks.
+        unsafe { *at(arguments, 2, i) = (*at(arguments, 0, i) + *at(arguments, 1, i)) * scale };
+    }
+}
+
+unsafe fn rotate(arguments: &CpuArguments<'_>, first: u64, end: u64) {
+    let (len, scale) = (word(arguments, 0) as usize, f32::from_bits(word(arguments, 1)));
+    for i in range(arguments, first, end) {
+        // SAFETY: `at` checks.
+        unsafe { *at(arguments, 1, i) = *at(arguments, 0, (i + 1) % len) * scale };
+    }
+}
+
+unsafe fn table(arguments: &CpuArguments<'_>, first: u64, end: u64) {
+    for i in range(arguments, first, end) {
+        // SAFETY: `at` checks.
+        unsafe { *at(arguments, 0, i).cast::<u32>() = word(arguments, 4 + i % 31 * 4) };
+    }
+}
+
+fn function(name: &str) -> Option<CpuFunction> {
+    match name {
+        "add" => Some(CpuFunction { entry: add }),
+        "rotate" => Some(CpuFunction { entry: rotate }),
+        "table" => Some(CpuFunction { entry: table }),
+        _ => None,
+    }
+}
+
+// There is no cache on disk: nothing is compiled when a program runs.
+device_rules!(rules::Subject { kind: DeviceKind::Cpu, open: trefoil_cpu::open, variants: |_| Vec::new(), reports_cache: false, cpu: function };
+    memory_of_any_size_keeps_what_is_written, wrong_ranges_are_errors, lists_run_at_once, dependent_commands_see_each_other,
+    a_recording_serves_every_extent, groups_come_from_run_words, wrong_commands_are_errors, runs_carry_uploads_and_downloads,
+    device_times_are_told, poorer_devices_refuse, large_parameter_blocks_arrive, kernels_are_made_once, many_threads_may_work,
+    memory_may_go_while_it_is_used, copies_move_bytes_within_the_device);
+
+const SOURCE: &str = "
+    #[kernel(workgroup(64))]
+    fn scaled(x: &[f32], y: &mut [f32], s: f32) {
+        let i = global_index();
+        if i < y.len() {
+            y[i] = x[i] * s + 1.0;
+        }
+    }
+";
+
+/// A kernel without a compiled function.
+fn late(targets: &[Target]) -> Arc<Kernel> {
+    let mut output = parse_source(SOURCE).map_err(|errors| errors.0.len()).unwrap().remove(0);
+    output.module.targets = targets.to_vec();
+    let instance = output.instances.remove(0);
+    Arc::new(compile::compile(&output.module, &instance).unwrap())
+}
+
+#[test]
+fn late_instances_run_in_the_evaluator() {
+    let device = trefoil_cpu::open(&DeviceOptions::default()).unwrap();
+    let backend = device.backend();
+    let kernel = late(&[Target::Cpu]);
+    let pipeline = backend.load(std::slice::from_ref(&kernel), ParamTransport::Value).unwrap().remove(0);
+    for n in [1usize, 63, 5000, 300_001] {
+        let x: Vec<f32> = (0..n).map(|i| i as f32 * 0.25).collect();
+        let bytes = n as u64 * 4;
+        let memory = [backend.allocate(bytes, "x").unwrap(), backend.allocate(bytes, "y").unwrap()];
+        let whole = |i: usize| MemoryRange { memory: memory[i].clone(), offset: 0, bytes };
+        let data: Vec<u8> = x.iter().flat_map(|x| x.to_le_bytes()).collect();
+        backend.write(&whole(0), &data).unwrap();
+        let groups = n.div_ceil(64) as u32;
+        let block = |length: u32| {
+            let mut block = vec![0u8; kernel.params.size as usize];
+            for field in kernel.params.fields.iter() {
+                let value = match field.role {
+                    ParamRole::User(_) => 2.0f32.to_bits(),
+                    ParamRole::Length(_) => length,
+                    ParamRole::GroupCount => groups,
+                    _ => 0,
+                };
+                block[field.offset as usize..field.offset as usize + 4].copy_from_slice(&value.to_le_bytes());
+            }
+            block
+        };
+        let dispatch = |length: u32| {
+            Command::Dispatch(DispatchCommand {
+                pipeline: pipeline.clone(),
+                bindings: vec![whole(0), whole(1)],
+                params: ParamSource::Value(block(length)),
+                // Folded, as a device with small grids would be asked to.
+                groups: GroupSource::Value([groups.min(100), groups.div_ceil(100), 1]),
+                label: Arc::from("scaled"),
+            })
+        };
+        backend.execute(&[dispatch(n as u32)]).unwrap();
+        let mut found = vec![0; n * 4];
+        backend.read(&whole(1), &mut found).unwrap();
+        let found: Vec<f32> = found.chunks(4).map(|b| f32::from_le_bytes(b.try_into().unwrap())).collect();
+        let expected: Vec<f32> = x.iter().map(|x| x * 2.0 + 1.0).collect();
+        assert_eq!(found, expected);
+        // A length that the memory does not have would make kernels reach outside.
+        let wrong = backend.execute(&[dispatch(n as u32 + 1)]);
+        assert!(matches!(&wrong, Err(Error::Command { reason, .. }) if reason.contains("elements")), "{wrong:?}");
+    }
+}
+
+#[test]
+fn kernels_without_code_for_the_cpu_are_refused() {
+    let device = trefoil_cpu::open(&DeviceOptions::default()).unwrap();
+    let mut kernel = (*late(&[Target::Cuda])).clone();
+    let refused = device.backend().load(&[Arc::new(kernel.clone())], ParamTransport::Value);
+    assert!(matches!(refused, Err(Error::Variant(_))), "{refused:?}");
+    kernel.ir = Cow::Borrowed(&[1, 2, 3]);
+    let refused = device.backend().load(&[Arc::new(kernel)], ParamTransport::Value);
+    assert!(matches!(refused, Err(Error::Build { .. } | Error::Variant(_))), "{refused:?}");
+}
+
+#[test]
+fn a_function_of_the_host_runs_and_its_failure_loses_the_device() {
+    let device = trefoil_cpu::open(&DeviceOptions::default()).unwrap();
+    let backend = device.backend();
+    let memory = backend.allocate(8, "m").unwrap();
+    let range = |offset| MemoryRange { memory: memory.clone(), offset, bytes: 4 };
+    backend.write(&range(0), &[1, 2, 3, 4]).unwrap();
+    let host = |fails: bool| {
+        Command::Host(HostCommand {
+            function: Arc::new(move |reads, writes, _| {
+                writes[0].copy_from_slice(reads[0]);
+                if fails { Err("on purpose".to_owned()) } else { Ok(()) }
+            }),
+            reads: vec![range(0)],
+            writes: vec![range(4)],
+            run_words: 0..0,
+            label: Arc::from("host"),
+        })
+    };
+    backend.execute(&[host(false)]).unwrap();
+    let mut found = [0; 4];
+    backend.read(&range(4), &mut found).unwrap();
+    assert_eq!(found, [1, 2, 3, 4]);
+    assert!(matches!(backend.execute(&[host(true)]), Err(Error::Lost { .. })));
+    assert!(matches!(backend.wait(), Err(Error::Lost { label, .. }) if label == "host"));
+}
