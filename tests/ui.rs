@@ -8,7 +8,17 @@ fn mistakes_are_reported_on_the_authors_tokens() {
 }
 
 /// Names that mean nothing to an author.
-const INTERNAL: &[&str] = &["Handle", "Diagnostic", "ExpressionKind", "Scalar::", "Root::", "__trefoil", "codegen", "kernel_finish", "device_finish"];
+const INTERNAL: &[&str] = &[
+    "Handle",
+    "Diagnostic",
+    "ExpressionKind",
+    "Scalar::",
+    "Root::",
+    "__trefoil",
+    "codegen",
+    "kernel_finish",
+    "device_finish",
+];
 
 #[test]
 fn messages_name_nothing_internal() -> std::io::Result<()> {

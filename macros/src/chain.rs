@@ -50,6 +50,7 @@ pub fn export(bundle: &Bundle, used: &Bundles, visibility: &syn::Visibility) -> 
         #[doc(hidden)]
         #[allow(unused_macros, reason = "an item that no kernel uses is no mistake")]
         #[allow(non_local_definitions, reason = "an item of a function body is exported like any other")]
+        #[allow(clippy::crate_in_macro_def, reason = "the item's text is only read; its paths were resolved where it stands")]
         #exported
         macro_rules! #unique {
             ([ ($($next:tt)*) $($rest:tt)* ] { $($state:tt)* }) => {

@@ -59,7 +59,10 @@ pub fn finish(input: TokenStream) -> TokenStream {
         Ok(checked) if errors.is_empty() => Some(checked),
         Ok(_) => None,
         Err(found) => {
+            let explained = !found.0.is_empty() || !errors.is_empty() || used.0.iter().any(|bundle| bundle.failed);
+            let name = Bundle::new(item.clone(), names.clone(), true).ident().cloned();
             errors.extend(found.to_compile_error());
+            errors.extend(name.filter(|_| !explained).map(|name| crate::kernel::unexplained(&name)));
             None
         }
     };

@@ -48,8 +48,19 @@ pub fn finish(input: TokenStream) -> TokenStream {
         // An item with a mistake has said so where it is defined; what follows from it is no second mistake.
         Ok(_) if uses_mistaken => mistaken(item, &Errors::default(), &support),
         Ok(output) => understood(item, &output, &support),
+        Err(errors) if errors.0.is_empty() && !uses_mistaken => {
+            let unexplained = unexplained(&item.sig.ident);
+            let stand_in = mistaken(item, &errors, &support);
+            quote!(#unexplained #stand_in)
+        }
         Err(errors) => mistaken(item, &errors, &support),
     }
+}
+
+/// An error for an item that was refused without one: a fault of this project, which must not pass in silence.
+pub fn unexplained(name: &syn::Ident) -> TokenStream {
+    let message = format!("`{name}` was not understood, and no reason was found; please report this");
+    syn::Error::new(name.span(), message).to_compile_error()
 }
 
 fn understood(item: &syn::ItemFn, output: &Output, support: &TokenStream) -> TokenStream {

@@ -16,13 +16,13 @@ pub fn function(
     let (visibility, name) = (&item.vis, &item.sig.ident);
     let docs = item.attrs.iter().filter(|attribute| attribute.path().is_ident("doc"));
     let mut arguments = Vec::new();
-    let mut binds = TokenStream::new();
-    let mut values = TokenStream::new();
+    let mut binds = Vec::new();
+    let mut values = Vec::new();
     let mut borrows = false;
     for Parameter { name, ty, kind } in parameters {
         let ParameterKind::Buffer { element, kind, view, .. } = kind else {
             arguments.push(quote!(#name: #ty));
-            values.extend(quote!(.value(#name)?));
+            values.push(quote!(.value(#name)));
             continue;
         };
         borrows = true;
@@ -42,8 +42,13 @@ pub fn function(
         arguments.push(quote_spanned!(ty.span()=>
             #name: impl #support::launch::#accepted<'buffers, #element #rank>
         ));
-        binds.extend(quote!(.#method(#name)?));
+        binds.push(quote!(.#method(#name)));
     }
+    binds.extend(values);
+    let launch = match binds.split_last() {
+        Some((last, before)) => quote!(#support::expansion::Launch::of(#kernel) #(#before?)* #last),
+        None => quote!(::core::result::Result::Ok(#support::expansion::Launch::of(#kernel))),
+    };
     let lifetime = borrows.then(|| quote!('buffers,));
     let generics = item.sig.generics.params.iter();
     let bounds = &item.sig.generics.where_clause;
@@ -56,7 +61,7 @@ pub fn function(
         #visibility fn #name<#lifetime #(#generics),*>(
             #(#arguments),*
         ) -> #support::expansion::Result<#support::expansion::Launch> #bounds {
-            ::core::result::Result::Ok(#support::expansion::Launch::of(#kernel) #binds #values)
+            #launch
         }
     }
 }

@@ -72,12 +72,7 @@ pub mod glob {
 
 /// `y = bend(x) * affine[0] + affine[1]`, by the glob's items; for elements of two types, in workgroups of two sizes.
 #[kernel(workgroup(LANES_WANTED), instances(T = [f32, f16], LANES_WANTED = [32, 64]))]
-pub fn bend_rows<T: Float, const LANES_WANTED: usize>(
-    x: &[T],
-    y: &mut [f32],
-    shape: glob::Shape,
-    affine: [f32; 2],
-) {
+pub fn bend_rows<T: Float, const LANES_WANTED: usize>(x: &[T], y: &mut [f32], shape: glob::Shape, affine: [f32; 2]) {
     let i = global_index();
     if i < y.len() {
         y[i] = glob::bend(x[i].to_f32(), shape) * affine[0] + affine[1];

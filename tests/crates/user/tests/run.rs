@@ -30,11 +30,8 @@ fn a_device_function_of_another_crate_sums_through_workgroup_memory() -> Result<
 #[test]
 fn structs_of_another_crate_travel_in_buffers() -> Result<()> {
     let device = cpu()?;
-    let body = |i: u32| Body {
-        place: Vec4::new(i as f32, 1.0, 2.0, 9.0),
-        velocity: Vec3::new(1.0, 0.5, -(i as f32)),
-        id: i,
-    };
+    let body =
+        |i: u32| Body { place: Vec4::new(i as f32, 1.0, 2.0, 9.0), velocity: Vec3::new(1.0, 0.5, -(i as f32)), id: i };
     let bodies: Vec<Body> = (0..LANES as u32 + 7).map(body).collect();
     let mut buffer = device.buffer(&bodies)?;
     device.run(motion(&mut buffer, 2.0)?.over(buffer.len()))?;
