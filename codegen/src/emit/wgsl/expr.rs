@@ -123,9 +123,7 @@ pub fn math(p: &mut P<'_>, function: MathFunction, ty: &Type, mut arguments: Vec
             arguments.push(Code::atom("0.0f"));
             return Ok(Code::call("pack2x16float", [Code::call("vec2<f32>", arguments)]));
         }
-        MathFunction::UnpackHalf | MathFunction::PackHalf => {
-            return Err(p.error("halves are packed and unpacked one by one"));
-        }
+        MathFunction::UnpackHalf | MathFunction::PackHalf => return halves(p, function, ty, arguments),
     };
     Ok(Code::call(name, arguments))
 }
@@ -157,6 +155,26 @@ fn bits(p: &mut P<'_>, function: MathFunction, ty: &Type, arguments: Vec<Code>) 
             ),
         };
         Ok(format!("fn {name}(x: {float}) -> {result} {{\n    return {body};\n}}\n"))
+    })?;
+    Ok(Code::call(&helper, arguments))
+}
+
+/// Halves of a vector, packed or unpacked lane by lane: the builtin functions take two at most.
+fn halves(p: &mut P<'_>, function: MathFunction, ty: &Type, arguments: Vec<Code>) -> Result<Code> {
+    let unpacks = function == MathFunction::UnpackHalf;
+    let result = with_scalar(ty, if unpacks { Scalar::F32 } else { Scalar::U32 });
+    let (from, to, tag) = (type_name(p, ty)?, type_name(p, &result)?, p.type_tag(ty)?);
+    let lanes = usize::from(ty.lanes().unwrap_or(1));
+    let wanted = format!("{}_{tag}", function.name().replace(' ', "_"));
+    let helper = p.helper(&format!("{} {tag}", function.name()), &wanted, |_, name| {
+        let parts: Vec<_> = ["x", "y", "z", "w"][..lanes.min(4)]
+            .iter()
+            .map(|lane| match unpacks {
+                true => format!("unpack2x16float(h.{lane}).x"),
+                false => format!("pack2x16float(vec2<f32>(h.{lane}, 0.0f))"),
+            })
+            .collect();
+        Ok(format!("fn {name}(h: {from}) -> {to} {{\n    return {to}({});\n}}\n", parts.join(", ")))
     })?;
     Ok(Code::call(&helper, arguments))
 }
