@@ -10,7 +10,7 @@ use crate::compile::fuse::fuse;
 use crate::compile::legalise::legalise;
 use crate::compile::plan::{Buffer, Plan, plan};
 use crate::compile::program::{Origin, Program};
-use crate::compile::prove::prove;
+use crate::compile::prove::{Trace, prove};
 use crate::compile::record::{RunWords, commands, touches, trace};
 use crate::compile::schedule::{Reason, barriers};
 use crate::compile::steps::{Step, StepWork, steps};
@@ -45,6 +45,7 @@ pub struct Executable {
 /// What `explain` tells about.
 #[derive(Debug)]
 struct Parts {
+    memory: Vec<Arc<dyn Memory>>,
     program: Program,
     plan: Plan,
     steps: Vec<Step>,
@@ -146,7 +147,7 @@ impl Executable {
             outputs,
             params,
             state: Mutex::default(),
-            parts: Parts { program, plan, steps, barriers, decisions },
+            parts: Parts { memory, program, plan, steps, barriers, decisions },
         })
     }
 
@@ -238,9 +239,18 @@ impl Executable {
         &self.commands
     }
 
+    /// What was recorded, for [`prove`].
+    ///
+    /// # Errors
+    /// The commands do not fit the plan, which is a fault of this crate.
+    pub fn trace(&self) -> Result<Trace> {
+        let Parts { memory, program, plan, steps, .. } = &self.parts;
+        trace(program, plan, memory, steps, &self.commands).map_err(|defect| Error::Stage { stage: "record", defect })
+    }
+
     /// What it does and why.
     pub fn explain(&self) -> Explanation {
-        let Parts { program, plan, steps, barriers, decisions } = &self.parts;
+        let Parts { program, plan, steps, barriers, decisions, .. } = &self.parts;
         let bytes = |value: usize| u64::try_from(program.values[value].bytes.bounds().1).unwrap_or(0);
         let explained = steps.iter().zip(barriers).map(|(step, barrier)| ExplainedStep {
             label: step.label.to_string(),

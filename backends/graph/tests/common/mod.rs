@@ -1,6 +1,8 @@
 //! What the tests share: devices, numbers, and the comparison with the references.
 #![allow(dead_code, reason = "each test binary uses a part of this")]
 
+pub mod ops;
+
 use std::collections::BTreeMap;
 
 use half::f16;

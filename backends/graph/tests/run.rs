@@ -1,0 +1,336 @@
+//! Whole graphs on every device: candidates, copies, extents, params, host steps, and every error.
+
+mod common;
+
+use common::ops::RowSum;
+use common::{Values, check, compare, devices, numbers};
+use trefoil_dsl::device::{Device, DeviceKind, DeviceOptions, Limits};
+use trefoil_graph::compile::prove::prove;
+use trefoil_graph::{Dim, ElementType, Error, Executable, Extents, Graph, Model, Options, Symbol};
+
+const FLOAT: ElementType = ElementType::F32;
+
+fn shape(extents: &[usize]) -> Vec<Dim> {
+    extents.iter().map(|extent| Dim::from(*extent)).collect()
+}
+
+fn compile(graph: &Graph, device: &Device) -> Executable {
+    Executable::compile(graph, &Model::new(), device, &Options::default()).unwrap()
+}
+
+/// gelu(rows of x + b), summed by row, scaled: maps, a view, a kernel, maps.
+fn mixed(rows: impl Into<Dim>, columns: usize) -> Graph {
+    let rows = rows.into();
+    let mut graph = Graph::new();
+    let x = graph.input("x", FLOAT, vec![Dim::from(columns), rows.clone()]).unwrap();
+    let b = graph.input("b", FLOAT, shape(&[columns])).unwrap();
+    let turned = graph.transpose(x, &[1, 0]).unwrap();
+    let y = graph.add(turned, b).unwrap();
+    let y = graph.gelu(y).unwrap();
+    let sums = graph.add_one(RowSum, &[y]).unwrap();
+    let turned_sums = graph.add_one(RowSum, &[turned]).unwrap();
+    let z = graph.mul(sums, sums).unwrap();
+    let z = graph.sub(z, turned_sums).unwrap();
+    graph.output("sums", sums).unwrap();
+    graph.output("z", z).unwrap();
+    graph
+}
+
+fn mixed_inputs(rows: usize, columns: usize) -> [(&'static str, Values); 2] {
+    [("x", Values::F32(numbers(rows * columns, 3, 1.0))), ("b", Values::F32(numbers(columns, 4, 1.0)))]
+}
+
+#[test]
+fn maps_views_and_kernels_together() {
+    for device in devices() {
+        for (rows, columns) in [(1, 2), (5, 6), (130, 10)] {
+            let graph = mixed(rows, columns);
+            let executable = check(&graph, &device, &mixed_inputs(rows, columns), &Extents::new(), 1e-4);
+            let explanation = executable.explain();
+            assert!(explanation.decisions.iter().all(|decision| decision.candidate == "two passes"), "{explanation}");
+            // A single row lies one element after the other whichever way it is turned.
+            let copied: &[usize] = if rows > 1 { &[0] } else { &[] };
+            assert_eq!(explanation.decisions[1].copied, copied, "{explanation}");
+            assert!(explanation.barriers() >= 2, "{explanation}");
+        }
+    }
+}
+
+#[test]
+fn candidates_are_forced_and_forbidden_by_name() {
+    for device in devices() {
+        let graph = mixed(7, 6);
+        let force =
+            |name: &str| Options { force: [("row_sum".to_owned(), name.to_owned())].into(), ..Options::default() };
+        for name in ["one pass", "two passes", "host"] {
+            let compiled = Executable::compile(&graph, &Model::new(), &device, &force(name));
+            if name == "host" && device.kind() != DeviceKind::Cpu {
+                let error = compiled.unwrap_err().to_string();
+                assert!(error.contains("not the cpu device") && error.contains("another one is forced"), "{error}");
+                continue;
+            }
+            let executable = compiled.unwrap();
+            assert!(executable.explain().decisions.iter().all(|decision| decision.candidate == name));
+            compare(&graph, &executable, &mixed_inputs(7, 6), &Extents::new(), 1e-4);
+        }
+        let forbid = Options { forbid: ["two passes".to_owned()].into(), ..Options::default() };
+        let executable = Executable::compile(&graph, &Model::new(), &device, &forbid).unwrap();
+        assert!(executable.explain().decisions.iter().all(|decision| decision.candidate == "one pass"));
+        let error = Executable::compile(&graph, &Model::new(), &device, &force("magic")).unwrap_err();
+        assert!(
+            matches!(&error, Error::UnknownCandidate { known, .. } if known == "host, one pass, two passes"),
+            "{error}"
+        );
+    }
+}
+
+#[test]
+fn one_recording_serves_every_extent() {
+    for device in devices() {
+        let rows = Symbol::new("rows", 0, 70_000).unwrap();
+        let graph = mixed(&rows, 4);
+        let executable = compile(&graph, &device);
+        let before = device.backend().counters();
+        for count in [1usize, 70_000, 0, 63, 64, 65, 4099, 1] {
+            let mut extents = Extents::new();
+            extents.set(&rows, count as i64).unwrap();
+            for _ in 0..2 {
+                compare(&graph, &executable, &mixed_inputs(count, 4), &extents, 1e-4);
+            }
+        }
+        let after = device.backend().counters();
+        assert_eq!((after.pipelines, after.recordings), (before.pipelines, before.recordings));
+        assert_eq!(after.allocations, before.allocations);
+        let inputs = mixed_inputs(1, 4);
+        let data: Vec<_> = inputs.iter().map(|(name, values)| (*name, values.data())).collect();
+        assert!(matches!(executable.run(&data, &Extents::new()), Err(Error::Dim(_))));
+    }
+}
+
+#[test]
+fn grids_are_folded_where_an_axis_is_short() {
+    for device in devices() {
+        let at_most = Limits { max_groups: [3, 100, 100], ..*device.limits() };
+        let options = DeviceOptions { at_most: Some(at_most), ..DeviceOptions::default() };
+        let poor = match device.kind() {
+            DeviceKind::Cpu => trefoil_cpu::open(&options),
+            DeviceKind::Vulkan => trefoil_vulkan::open(&options),
+            _ => trefoil_wgpu::open(&options),
+        };
+        let rows = Symbol::new("rows", 1, 3000).unwrap();
+        let graph = mixed(&rows, 4);
+        let executable = compile(&graph, &poor.unwrap());
+        for count in [1, 64 * 3, 64 * 3 + 1, 64 * 16, 3000, 2999] {
+            let mut extents = Extents::new();
+            extents.set(&rows, count).unwrap();
+            compare(&graph, &executable, &mixed_inputs(count as usize, 4), &extents, 1e-4);
+        }
+    }
+}
+
+#[test]
+fn what_a_step_reads_and_writes_lies_apart_where_it_must() {
+    let cpu = trefoil_cpu::open(&DeviceOptions::default()).unwrap();
+    let at_most = Limits { shares_memory_within_dispatch: false, ..*cpu.limits() };
+    let cpu = trefoil_cpu::open(&DeviceOptions { at_most: Some(at_most), ..DeviceOptions::default() }).unwrap();
+    let graph = mixed(33, 6);
+    let executable = check(&graph, &cpu, &mixed_inputs(33, 6), &Extents::new(), 1e-4);
+    for step in executable.explain().steps {
+        for read in step.uses.iter().filter(|used| !used.written) {
+            assert!(
+                step.uses.iter().all(|used| !used.written || used.buffer != read.buffer),
+                "{}",
+                executable.explain()
+            );
+        }
+    }
+}
+
+#[test]
+fn equal_structures_share_a_kernel() {
+    for device in devices() {
+        let model = Model::new();
+        let mut graph = Graph::new();
+        for (index, count) in [8usize, 12, 400].into_iter().enumerate() {
+            let x = graph.input(&format!("x{index}"), FLOAT, shape(&[count])).unwrap();
+            let y = graph.exp(x).unwrap();
+            let y = graph.add(y, x).unwrap();
+            graph.output(&format!("y{index}"), y).unwrap();
+        }
+        let before = device.backend().counters().pipelines;
+        let executable = Executable::compile(&graph, &model, &device, &Options::default()).unwrap();
+        assert_eq!(executable.explain().steps.len(), 3);
+        assert_eq!(model.kernels().count().unwrap(), 1);
+        assert!(device.backend().counters().pipelines - before <= 1);
+        Executable::compile(&graph, &model, &device, &Options::default()).unwrap();
+        assert_eq!(model.kernels().count().unwrap(), 1);
+    }
+}
+
+#[test]
+fn params_are_held_once_and_may_come_late() {
+    for device in devices() {
+        let mut graph = Graph::new();
+        let x = graph.input("x", FLOAT, shape(&[6])).unwrap();
+        let w = graph.param("w", FLOAT, shape(&[6])).unwrap();
+        let c = graph.constant(FLOAT, shape(&[6]), &[1f32, 2.0, 3.0, 4.0, 5.0, 6.0]).unwrap();
+        let y = graph.mul(x, w).unwrap();
+        let y = graph.add(y, c).unwrap();
+        graph.output("y", y).unwrap();
+        let model = Model::new();
+        let at_first = device.backend().counters().allocations;
+        let executable = Executable::compile(&graph, &model, &device, &Options::default()).unwrap();
+        let x = [1f32; 6];
+        let run = || executable.run(&[("x", (&x).into())], &Extents::new());
+        assert!(matches!(run(), Err(Error::Missing { what: "param", name, .. }) if name == "w"));
+        model.set("w", &[6], &[2f32; 6]).unwrap();
+        assert_eq!(run().unwrap().get::<f32>("y").unwrap(), [3.0, 4.0, 5.0, 6.0, 7.0, 8.0]);
+        // A second executable shares the copy; new values reach both.
+        let before = device.backend().counters().allocations;
+        let second = Executable::compile(&graph, &model, &device, &Options::default()).unwrap();
+        let made = device.backend().counters().allocations - before;
+        assert_eq!(made + 1, before - at_first, "all but the param's copy");
+        model.set("w", &[6], &[0f32; 6]).unwrap();
+        for executable in [&executable, &second] {
+            let outputs = executable.run(&[("x", (&x).into())], &Extents::new()).unwrap();
+            assert_eq!(outputs.get::<f32>("y").unwrap(), [1.0, 2.0, 3.0, 4.0, 5.0, 6.0]);
+        }
+        assert!(matches!(model.set("w", &[3, 2], &[0f32; 6]), Err(Error::Shape { .. })));
+        assert!(matches!(model.set("w", &[6], &[0i32; 6]), Err(Error::ElementType { .. })));
+        assert!(matches!(model.set("w", &[7], &[0f32; 6]), Err(Error::Length { given: 6, expected: 7, .. })));
+    }
+}
+
+#[test]
+fn safetensors_are_mapped_and_checked() {
+    use safetensors::tensor::{Dtype, TensorView};
+    let directory = std::env::temp_dir().join(format!("trefoil-graph-{}", std::process::id()));
+    std::fs::create_dir_all(&directory).unwrap();
+    let path = directory.join("model.safetensors");
+    let values: Vec<u8> = numbers(6, 1, 1.0).iter().flat_map(|x| x.to_le_bytes()).collect();
+    let view = |dtype, shape: Vec<usize>, data| TensorView::new(dtype, shape, data).unwrap();
+    let tensors = [
+        ("w", view(Dtype::F32, vec![2, 3], &values)),
+        ("doubles", view(Dtype::F64, vec![3], &values)),
+        ("bytes", view(Dtype::U8, vec![5], &values[..5])),
+    ];
+    let bytes = safetensors::serialize(tensors, None).unwrap();
+    std::fs::write(&path, &bytes).unwrap();
+    let model = Model::from_safetensors(&[&path]).unwrap();
+    assert_eq!(model.params().unwrap().len(), 3);
+    for device in devices() {
+        let mut graph = Graph::new();
+        let w = graph.param("w", FLOAT, shape(&[2, 3])).unwrap();
+        let y = graph.neg(w).unwrap();
+        graph.output("y", y).unwrap();
+        let executable = Executable::compile(&graph, &model, &device, &Options::default()).unwrap();
+        let expected: Vec<f32> = numbers(6, 1, 1.0).iter().map(|x| -x).collect();
+        assert_eq!(executable.run(&[], &Extents::new()).unwrap().get::<f32>("y").unwrap(), expected);
+        let with = |name: &str, element, extents: &[usize]| {
+            let mut graph = Graph::new();
+            let w = graph.param(name, element, shape(extents)).unwrap();
+            let y = graph.contiguous(w).unwrap();
+            graph.output("y", y).unwrap();
+            Executable::compile(&graph, &model, &device, &Options::default()).unwrap_err().to_string()
+        };
+        assert_eq!(with("w", FLOAT, &[3, 2]), "param `w` is f32[2, 3], f32[3, 2] expected");
+        assert_eq!(with("w", ElementType::F16, &[2, 3]), "param `w`: elements of type f32 given, f16 expected");
+        assert_eq!(with("doubles", FLOAT, &[3]), "param `doubles`: elements of type f64 given, f32 expected");
+    }
+    std::fs::write(&path, &bytes[..bytes.len() - 3]).unwrap();
+    let error = Model::from_safetensors(&[&path]).unwrap_err().to_string();
+    assert!(error.contains("model.safetensors"), "{error}");
+    assert!(Model::from_safetensors(&[directory.join("missing")]).is_err());
+    std::fs::remove_dir_all(&directory).unwrap();
+}
+
+#[test]
+fn wrong_runs_are_errors_that_say_what_is_wrong() {
+    for device in devices() {
+        let rows = Symbol::new("rows", 1, 8).unwrap();
+        let mut graph = Graph::new();
+        let x = graph.input("x", FLOAT, vec![Dim::from(&rows), Dim::from(2i64)]).unwrap();
+        graph.input("spare", ElementType::I32, shape(&[1])).unwrap();
+        let y = graph.exp(x).unwrap();
+        graph.output("y", y).unwrap();
+        let executable = compile(&graph, &device);
+        let mut extents = Extents::new();
+        extents.set(&rows, 3).unwrap();
+        let (good, short, whole) = ([0f32; 6], [0f32; 5], [0i32; 6]);
+        let error =
+            |inputs: &[(&str, trefoil_graph::Data<'_>)]| executable.run(inputs, &extents).unwrap_err().to_string();
+        assert_eq!(error(&[]), "input `x` (f32[rows, 2]) is not given");
+        assert_eq!(
+            error(&[("x", (&short).into())]),
+            "input `x`: 5 elements given, 6 expected for f32[rows, 2], here [3, 2]"
+        );
+        assert_eq!(error(&[("x", (&whole).into())]), "input `x`: elements of type i32 given, f32 expected");
+        assert_eq!(
+            error(&[("x", (&good).into()), ("z", (&good).into())]),
+            "there is no input `z`; there are: x, spare"
+        );
+        assert_eq!(error(&[("x", (&good).into()), ("x", (&good).into())]), "input `x` is given twice");
+        assert_eq!(
+            error(&[("x", (&good).into()), ("spare", (&good).into())]),
+            "input `spare`: elements of type f32 given, i32 expected"
+        );
+        let outputs = executable.run(&[("x", (&good).into())], &extents).unwrap();
+        assert_eq!(outputs.shape("y").unwrap(), [3, 2]);
+        assert!(outputs.get::<u32>("y").is_err() && outputs.get::<f32>("w").is_err());
+    }
+}
+
+#[test]
+fn what_is_too_large_is_named() {
+    let cpu = trefoil_cpu::open(&DeviceOptions::default()).unwrap();
+    for (allocation, binding, what) in [(1 << 12, 1 << 30, "allocation"), (1 << 30, 1 << 12, "binding")] {
+        let at_most = Limits { max_allocation_bytes: allocation, max_binding_bytes: binding, ..*cpu.limits() };
+        let poor = trefoil_cpu::open(&DeviceOptions { at_most: Some(at_most), ..DeviceOptions::default() }).unwrap();
+        let mut graph = Graph::new();
+        let x = graph.input("the large one", FLOAT, shape(&[1025])).unwrap();
+        let y = graph.exp(x).unwrap();
+        graph.output("y", y).unwrap();
+        let error = Executable::compile(&graph, &Model::new(), &poor, &Options::default()).unwrap_err();
+        assert!(
+            matches!(&error, Error::TooLarge { tensor, bytes: 4100, limit: 4096, what: given, .. } if tensor == "the large one" && *given == what),
+            "{error}"
+        );
+    }
+    // Several buffers hold what one does not.
+    let at_most = Limits { max_allocation_bytes: 1 << 12, ..*cpu.limits() };
+    let poor = trefoil_cpu::open(&DeviceOptions { at_most: Some(at_most), ..DeviceOptions::default() }).unwrap();
+    let executable = check(&mixed(16, 32), &poor, &mixed_inputs(16, 32), &Extents::new(), 1e-4);
+    assert!(executable.explain().activations.len() > 1, "{}", executable.explain());
+}
+
+#[test]
+fn no_region_binds_more_buffers_than_the_device_has() {
+    let cpu = trefoil_cpu::open(&DeviceOptions::default()).unwrap();
+    let at_most = Limits { max_storage_buffers: 4, ..*cpu.limits() };
+    let poor = trefoil_cpu::open(&DeviceOptions { at_most: Some(at_most), ..DeviceOptions::default() }).unwrap();
+    let mut graph = Graph::new();
+    let names: Vec<String> = (0..9).map(|index| format!("x{index}")).collect();
+    let mut sum = graph.input(&names[0], FLOAT, shape(&[10])).unwrap();
+    for name in &names[1..] {
+        let x = graph.input(name, FLOAT, shape(&[10])).unwrap();
+        sum = graph.add(sum, x).unwrap();
+    }
+    graph.output("sum", sum).unwrap();
+    let inputs: Vec<_> = names
+        .iter()
+        .enumerate()
+        .map(|(seed, name)| (name.as_str(), Values::F32(numbers(10, seed as u32, 1.0))))
+        .collect();
+    let executable = check(&graph, &poor, &inputs, &Extents::new(), 1e-5);
+    assert!(executable.explain().steps.iter().all(|step| step.uses.len() <= 4));
+    assert!(executable.explain().steps.len() < 8);
+}
+
+#[test]
+fn the_proof_accepts_what_was_recorded() {
+    for device in devices() {
+        let graph = mixed(9, 6);
+        let executable = compile(&graph, &device);
+        prove(&graph, &executable.trace().unwrap()).unwrap();
+    }
+}
