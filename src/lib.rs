@@ -1,12 +1,49 @@
-//! GPU kernels written once in Rust, and a tensor graph that schedules them.
+//! GPU kernels written once in Rust, for WGSL, SPIR-V, CUDA C and the CPU, and a tensor graph that schedules them.
+//!
+//! * [`prelude`]: what a kernel is written with.
+//! * [`devices`]: what this machine has, and opening it.
+//! * [`graph`]: tensors, ops, models, executables.
+//! * [`kernels`]: the kernel library.
+//! * [`codegen`]: the compiler behind `#[kernel]`, for programs that emit or inspect kernels themselves.
+//!
+//! Each kind of device is a feature: `cpu` (default), `wgpu`, `vulkan`, `cuda`. Drivers are loaded at run time: a machine without one gets an
+//! [`Error`] that says what is missing.
+//!
+//! ```
+//! use trefoil::devices;
+//! use trefoil::device::DeviceOptions;
+//! use trefoil::prelude::*;
+//!
+//! /// y = a * x + y
+//! #[kernel(workgroup(256))]
+//! fn axpy(x: &[f32], y: &mut [f32], a: f32) {
+//!     let i = global_index();
+//!     if i < y.len() {
+//!         y[i] = a * x[i] + y[i];
+//!     }
+//! }
+//!
+//! # fn main() -> trefoil::Result<()> {
+//! let device = devices::open_by_name("auto", &DeviceOptions::default())?;
+//! let x = device.buffer(&[1.0f32, 2.0, 3.0])?;
+//! let mut y = device.buffer(&[10.0f32, 20.0, 30.0])?;
+//! device.run(axpy(&x, &mut y, 2.0)?.over(3))?;
+//! assert_eq!(y.read()?, [12.0, 24.0, 36.0]);
+//! # Ok(())
+//! # }
+//! ```
 
 // The macros' expansions name this crate by its own name, also inside it.
 extern crate self as trefoil;
 
+pub mod devices;
+
+pub use trefoil_codegen as codegen;
 pub use trefoil_dsl as dsl;
-
-pub use trefoil_dsl::*;
-
+pub use trefoil_dsl::{
+    Buffer, BufferSlice, BufferSliceMut, BufferView, BufferViewMut, Device, DeviceKind, Dispatch, Error, Launch,
+    Result, Vec2, Vec3, Vec4, artefact, buffer, device, error, f16, kernel, launch, prelude,
+};
 pub use trefoil_graph as graph;
 pub use trefoil_kernels as kernels;
 
