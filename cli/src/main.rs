@@ -1,1 +1,65 @@
-fn main() {}
+//! The trefoil command: what this machine can run kernels on, the kernel library, and its emitted code.
+
+mod describe;
+mod devices;
+mod emit;
+mod kernels;
+
+use std::path::PathBuf;
+use std::process::ExitCode;
+
+use clap::{Parser, Subcommand};
+
+/// GPU kernels written once in Rust.
+#[derive(Debug, Parser)]
+#[command(name = "trefoil", version)]
+struct Arguments {
+    #[command(subcommand)]
+    command: Command,
+}
+
+#[derive(Debug, Subcommand)]
+enum Command {
+    /// Lists the devices that are usable here and, for each kind that is not, why.
+    Devices,
+    /// Lists the kernels of the library with their signatures.
+    Kernels,
+    /// Prints the emitted code of a kernel, or writes that of all of them.
+    Emit {
+        /// The kernel, by its name or by the name of one instance.
+        #[arg(required_unless_present = "all")]
+        kernel: Option<String>,
+        /// What to print.
+        #[arg(long, value_enum, required_unless_present = "all")]
+        target: Option<emit::Form>,
+        /// Writes every instance and variant of every kernel, and a description of each instance as JSON.
+        #[arg(long, requires = "out", conflicts_with_all = ["kernel", "target"])]
+        all: bool,
+        /// The folder to write to; it is made if it is missing.
+        #[arg(long)]
+        out: Option<PathBuf>,
+    },
+}
+
+/// What a command can fail with: it is shown to the user as it is.
+type Outcome<T = ()> = Result<T, Box<dyn std::error::Error>>;
+
+fn main() -> ExitCode {
+    match run(Arguments::parse().command) {
+        Ok(()) => ExitCode::SUCCESS,
+        Err(error) => {
+            eprintln!("trefoil: {error}");
+            ExitCode::FAILURE
+        }
+    }
+}
+
+fn run(command: Command) -> Outcome {
+    match command {
+        Command::Devices => devices::list(),
+        Command::Kernels => kernels::list(),
+        Command::Emit { out: Some(out), all: true, .. } => emit::all(&out),
+        Command::Emit { kernel: Some(kernel), target: Some(form), .. } => emit::one(&kernel, form),
+        Command::Emit { .. } => Err("emit wants a kernel and --target, or --all and --out".into()),
+    }
+}

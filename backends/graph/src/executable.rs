@@ -1,5 +1,7 @@
 //! Executables: graphs compiled for a device, to be run any number of times.
 
+mod profile;
+
 use std::collections::BTreeMap;
 use std::sync::{Arc, Mutex};
 
@@ -23,6 +25,8 @@ use crate::graph::{Graph, LeafKind};
 use crate::model::Model;
 use crate::op::HostTensor;
 use crate::types::{ElementType, TensorType};
+
+pub use profile::StepTime;
 
 /// A graph compiled for a device. Everything is compiled, planned and recorded once; a run only fills in what it is given.
 #[derive(Debug)]

@@ -1,0 +1,94 @@
+//! Device times of an executable's steps.
+
+use std::sync::Arc;
+
+use trefoil_dsl::artefact::ParamTransport;
+use trefoil_dsl::device::{Command, DispatchCommand, GroupSource, HostCommand, ParamSource};
+
+use super::Executable;
+use crate::dim::Extents;
+use crate::error::{Error, Result};
+
+/// What a step took.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct StepTime {
+    /// Its label, as in [`Executable::explain`].
+    pub label: Arc<str>,
+    /// Nanoseconds by the device's own clock.
+    pub nanoseconds: u64,
+}
+
+impl Executable {
+    /// Runs the steps one at a time, each waiting for the one before, and gives the device time of each. Inputs are what the last run left in
+    /// their places, and no outputs are taken. The first call loads the kernels once more, since recordings take their parameters another way.
+    ///
+    /// # Errors
+    /// A symbol has no value, or the device has no clock or failed.
+    pub fn profile(&self, extents: &Extents) -> Result<Vec<StepTime>> {
+        let backend = self.device.backend();
+        let words = self.words.fill(extents)?;
+        let kernels: Vec<_> = self
+            .commands
+            .iter()
+            .filter_map(|command| match command {
+                Command::Dispatch(dispatch) => Some(dispatch.pipeline.kernel().clone()),
+                _ => None,
+            })
+            .collect();
+        let mut pipelines = backend.load(&kernels, ParamTransport::Value)?.into_iter();
+        let mut commands = Vec::with_capacity(self.commands.len());
+        for command in &self.commands {
+            commands.push(match command {
+                Command::Dispatch(dispatch) => {
+                    let pipeline = pipelines.next().unwrap_or_else(|| dispatch.pipeline.clone());
+                    Command::Dispatch(by_value(&DispatchCommand { pipeline, ..dispatch.clone() }, &words)?)
+                }
+                Command::Host(host) => Command::Host(with_words(host, &words)?),
+                other => other.clone(),
+            });
+        }
+        // Steps use the memory that runs use.
+        let _turn = self.state.lock().map_err(|_| Error::Poisoned)?;
+        let times = backend.time(&commands)?;
+        let labelled = commands.iter().zip(times).filter_map(|(command, nanoseconds)| {
+            Some(StepTime { label: command.label()?.clone(), nanoseconds })
+        });
+        Ok(labelled.collect())
+    }
+}
+
+/// Bytes of the run words.
+fn part<'a>(words: &'a [u8], first: u32, count: usize, label: &str) -> Result<&'a [u8]> {
+    let first = first as usize;
+    words.get(first..first + count).ok_or_else(|| Error::Stage {
+        stage: "record",
+        defect: format!("`{label}` reads {count} bytes from byte {first} of {} bytes of run words", words.len()),
+    })
+}
+
+/// A dispatch whose parameters and groups are written into it.
+fn by_value(dispatch: &DispatchCommand, words: &[u8]) -> Result<DispatchCommand> {
+    let mut command = dispatch.clone();
+    if let ParamSource::RunWords(first) = dispatch.params {
+        let size = dispatch.pipeline.kernel().params.size as usize;
+        command.params = ParamSource::Value(part(words, first, size, &dispatch.label)?.to_vec());
+    }
+    if let GroupSource::RunWords { offset, .. } = dispatch.groups {
+        let (counts, _) = part(words, offset, 12, &dispatch.label)?.as_chunks::<4>();
+        let mut groups = [0; 3];
+        groups.iter_mut().zip(counts).for_each(|(group, count)| *group = u32::from_le_bytes(*count));
+        command.groups = GroupSource::Value(groups);
+    }
+    Ok(command)
+}
+
+/// A function of the host that brings its run words.
+fn with_words(host: &HostCommand, words: &[u8]) -> Result<HostCommand> {
+    let mine: Arc<[u8]> = part(words, host.run_words.start, host.run_words.len(), &host.label)?.into();
+    let function = host.function.clone();
+    Ok(HostCommand {
+        function: Arc::new(move |reads, writes, _| function(reads, writes, &mine)),
+        run_words: 0..0,
+        ..host.clone()
+    })
+}

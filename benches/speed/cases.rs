@@ -1,0 +1,86 @@
+//! What is measured.
+
+use trefoil::graph::graph::GraphError;
+use trefoil::graph::ops::layer_norm::LayerNormOperands;
+use trefoil::graph::{ElementType, Graph};
+
+use crate::measure::Scale;
+
+/// A graph of one op or one fused map, with inputs that are all `f32`.
+pub struct Case {
+    /// Its name with its sizes.
+    pub name: String,
+    /// The shapes of its inputs.
+    pub inputs: Vec<(&'static str, Vec<i64>)>,
+    /// Adds the ops and the output.
+    pub build: fn(&mut Graph, &[trefoil::graph::Tensor]) -> Result<(), GraphError>,
+    /// Bytes that must be read and written at least.
+    pub bytes: u64,
+    /// Floating-point operations, for cases that are bound by them.
+    pub flops: Option<u64>,
+}
+
+/// Batches of the model: name, texts, tokens.
+pub const MINILM: [(&str, usize, usize); 2] = [("minilm 1x128", 1, 128), ("minilm 32x128", 32, 128)];
+
+/// The cases in sizes that a device can do in reasonable time.
+pub fn all(scale: Scale) -> Vec<Case> {
+    let (map, rows, columns, large, small) = match scale {
+        Scale::Gpu => (64 << 20, 8192, 4096, 4096, 1024),
+        Scale::Cpu => (16 << 20, 2048, 4096, 1024, 512),
+        Scale::Software => (1 << 20, 256, 4096, 256, 128),
+    };
+    let size = |elements: i64| elements.unsigned_abs() * 4;
+    let mut cases = vec![
+        Case {
+            name: format!("gelu(x*y+1) {} Mi", map >> 20),
+            inputs: vec![("x", vec![map]), ("y", vec![map])],
+            build: |g, inputs| {
+                let product = g.mul(inputs[0], inputs[1])?;
+                let one = g.scalar(1.0, ELEMENT)?;
+                let sum = g.add(product, one)?;
+                let result = g.gelu(sum)?;
+                g.output("result", result)
+            },
+            bytes: 3 * size(map),
+            flops: None,
+        },
+        Case {
+            name: format!("softmax {rows}x{columns}"),
+            inputs: vec![("x", vec![rows, columns])],
+            build: |g, inputs| {
+                let result = g.softmax(inputs[0], -1)?;
+                g.output("result", result)
+            },
+            bytes: 2 * size(rows * columns),
+            flops: None,
+        },
+        Case {
+            name: format!("layer_norm {rows}x{columns}"),
+            inputs: vec![("x", vec![rows, columns]), ("gamma", vec![columns]), ("beta", vec![columns])],
+            build: |g, inputs| {
+                let operands = LayerNormOperands { residual: None, gamma: Some(inputs[1]), beta: Some(inputs[2]) };
+                let result = g.layer_norm(inputs[0], 1e-5, operands)?;
+                g.output("result", result)
+            },
+            bytes: 2 * size(rows * columns) + 2 * size(columns),
+            flops: None,
+        },
+    ];
+    for n in [large, small] {
+        cases.push(Case {
+            name: format!("matmul f32 {n}^3"),
+            inputs: vec![("a", vec![n, n]), ("b", vec![n, n])],
+            build: |g, inputs| {
+                let result = g.matmul(inputs[0], inputs[1])?;
+                g.output("result", result)
+            },
+            bytes: 3 * size(n * n),
+            flops: Some(2 * (n * n * n).unsigned_abs()),
+        });
+    }
+    cases
+}
+
+/// The element type of every input.
+pub const ELEMENT: ElementType = ElementType::F32;

@@ -1,0 +1,236 @@
+//! Times, medians and ceilings.
+
+use std::sync::Arc;
+
+use trefoil::device::{Command, CopyCommand, MemoryRange};
+use trefoil::graph::{Data, Executable, Extents, Graph, Model, Options};
+use trefoil::prelude::*;
+use trefoil::{Buffer, Device, DeviceKind};
+
+use crate::Outcome;
+use crate::cases::{Case, ELEMENT};
+
+/// Working sets rotate until they are as many bytes together as no cache holds.
+const BEYOND_CACHES: u64 = 512 << 20;
+/// The most copies of a working set.
+const MOST_SETS: u64 = 24;
+
+/// How much a device is asked to do.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Scale {
+    /// A real GPU.
+    Gpu,
+    /// The processor.
+    Cpu,
+    /// A processor that plays a GPU.
+    Software,
+}
+
+impl Scale {
+    /// That of a device.
+    pub fn of(device: &Device) -> Self {
+        match device.properties() {
+            properties if properties.kind == DeviceKind::Cpu => Self::Cpu,
+            properties if properties.software => Self::Software,
+            _ => Self::Gpu,
+        }
+    }
+
+    /// Timed rounds.
+    pub const fn rounds(self) -> usize {
+        match self {
+            Self::Gpu => 50,
+            Self::Cpu => 12,
+            Self::Software => 4,
+        }
+    }
+
+    /// Bytes that the ceiling copies.
+    const fn copied(self) -> u64 {
+        match self {
+            Self::Gpu => 1 << 30,
+            Self::Cpu => 256 << 20,
+            Self::Software => 16 << 20,
+        }
+    }
+
+    /// Copies of a working set of so many bytes.
+    const fn sets(self, bytes: u64) -> u64 {
+        match self {
+            // Its time is not memory's.
+            Self::Software => 1,
+            Self::Gpu | Self::Cpu => {
+                let sets = BEYOND_CACHES.div_ceil(bytes);
+                if sets > MOST_SETS { MOST_SETS } else { sets }
+            }
+        }
+    }
+}
+
+/// A measured case.
+pub struct Figure {
+    /// What was measured.
+    pub name: String,
+    /// Nanoseconds, the median.
+    pub nanoseconds: u64,
+    /// Bytes that had to be moved, where they are the bound.
+    pub bytes: Option<u64>,
+    /// Floating-point operations, where they are the bound.
+    pub flops: Option<u64>,
+}
+
+impl Figure {
+    fn bytes_per_second(&self) -> Option<f64> {
+        self.bytes.map(|bytes| bytes as f64 / (self.nanoseconds.max(1) as f64 / 1e9))
+    }
+
+    /// A line of the table, or a JSON object.
+    pub fn print(&self, device: &Device, ceiling: f64, json: bool) {
+        let rate = self.bytes_per_second();
+        let share = rate.map(|rate| rate / ceiling);
+        let flops = self.flops.map(|flops| flops as f64 / (self.nanoseconds.max(1) as f64 / 1e9));
+        if json {
+            let properties = device.properties();
+            println!(
+                "{}",
+                serde_json::json!({
+                    "device": properties.kind.name(),
+                    "adapter": properties.name,
+                    "case": self.name,
+                    "median_ns": self.nanoseconds,
+                    "bytes_per_second": rate,
+                    "share_of_ceiling": share,
+                    "flops_per_second": flops,
+                })
+            );
+            return;
+        }
+        let or_blank = |value: Option<String>| value.unwrap_or_default();
+        println!(
+            "  {:<34} {:>8.3} ms {:>10} {:>9} {:>10}",
+            self.name,
+            self.nanoseconds as f64 / 1e6,
+            or_blank(rate.map(|rate| format!("{:.1}", rate / 1e9))),
+            or_blank(share.map(|share| format!("{:.1} %", share * 100.0))),
+            or_blank(flops.map(|flops| format!("{:.3}", flops / 1e12))),
+        );
+    }
+}
+
+/// The middle one.
+pub fn median(mut times: Vec<u64>) -> u64 {
+    times.sort_unstable();
+    times.get(times.len() / 2).copied().unwrap_or(0)
+}
+
+/// Numbers between -1 and 1 that look random.
+pub fn numbers(count: usize, seed: u32) -> Vec<f32> {
+    let mut state = seed.wrapping_mul(2_654_435_761) | 1;
+    let mut next = || {
+        state ^= state << 13;
+        state ^= state >> 17;
+        state ^= state << 5;
+        (state >> 8) as f32 / (1 << 23) as f32 - 1.0
+    };
+    (0..count).map(|_| next()).collect()
+}
+
+/// Copies four numbers an invocation.
+#[kernel(workgroup(256))]
+fn copy_quads(x: &[f32], y: &mut [f32]) {
+    let quad = global_index();
+    if quad < y.len() / 4 {
+        y.set_vec4(quad, x.vec4(quad));
+    }
+}
+
+/// How fast a device copies.
+pub struct Ceiling {
+    /// The driver's copy and ours.
+    pub figures: Vec<Figure>,
+    /// The better of them: bytes read and written.
+    pub bytes_per_second: f64,
+}
+
+fn whole(buffer: &Buffer<f32>, bytes: u64) -> MemoryRange {
+    MemoryRange { memory: buffer.memory().clone(), offset: 0, bytes }
+}
+
+/// Measures it.
+pub fn ceiling(device: &Device, scale: Scale) -> Outcome<Ceiling> {
+    let limits = device.limits();
+    // A whole number of workgroups.
+    let most = scale.copied().min(limits.max_binding_bytes).min(limits.max_allocation_bytes);
+    let bytes = most / 4096 * 4096;
+    let count = usize::try_from(bytes / 4)?;
+    let sets = scale.sets(2 * bytes).max(2);
+    let mut buffers = Vec::new();
+    for set in 0..sets {
+        let from = device.buffer(&numbers(count, set as u32))?;
+        buffers.push((from, device.uninit::<f32>(count)?));
+    }
+    let (mut driver, mut ours) = (Vec::new(), Vec::new());
+    for round in 0..scale.rounds() + 2 {
+        let set = round % buffers.len();
+        let (from, to) = &mut buffers[set];
+        let copy =
+            CopyCommand { from: whole(from, bytes), to: whole(to, bytes), label: Arc::from("the driver's copy") };
+        let time = device.backend().time(&[Command::Copy(copy)])?;
+        let own = device.time(copy_quads(&*from, &mut *to)?.over(count / 4))?;
+        // The first rounds warm up.
+        if round >= 2 {
+            driver.extend(time);
+            ours.push(own);
+        }
+    }
+    let mebibytes = bytes >> 20;
+    let figure = |name: &str, times| Figure {
+        name: format!("{name} {mebibytes} MiB"),
+        nanoseconds: median(times),
+        bytes: Some(2 * bytes),
+        flops: None,
+    };
+    let figures = vec![figure("copy by the driver", driver), figure("copy by a kernel", ours)];
+    let bytes_per_second = figures.iter().filter_map(Figure::bytes_per_second).fold(0.0, f64::max);
+    Ok(Ceiling { figures, bytes_per_second })
+}
+
+/// Measures a graph: device time of all its steps.
+pub fn graph(device: &Device, case: &Case, scale: Scale) -> Outcome<Figure> {
+    let model = Model::new();
+    let mut g = Graph::new();
+    let mut tensors = Vec::new();
+    for (name, shape) in &case.inputs {
+        let shape: Vec<_> = shape.iter().map(|extent| (*extent).into()).collect();
+        tensors.push(g.input(name, ELEMENT, shape)?);
+    }
+    (case.build)(&mut g, &tensors)?;
+    let extents = Extents::new();
+    let mut sets = Vec::new();
+    for seed in 0..scale.sets(case.bytes) {
+        let executable = Executable::compile(&g, &model, device, &Options::default())?;
+        let values: Vec<_> = case
+            .inputs
+            .iter()
+            .zip(1..)
+            .map(|((name, shape), input)| {
+                let count = shape.iter().product::<i64>() as usize;
+                (*name, numbers(count, seed as u32 * 16 + input))
+            })
+            .collect();
+        let inputs: Vec<(&str, Data<'_>)> = values.iter().map(|(name, values)| (*name, values.into())).collect();
+        // Puts the inputs in their places.
+        executable.run(&inputs, &extents)?;
+        sets.push(executable);
+    }
+    let mut times = Vec::new();
+    for round in 0..scale.rounds() + sets.len().max(2) {
+        let steps = sets[round % sets.len()].profile(&extents)?;
+        // Each set's first round loads its kernels.
+        if round >= sets.len().max(2) {
+            times.push(steps.iter().map(|step| step.nanoseconds).sum());
+        }
+    }
+    let bytes = case.flops.is_none().then_some(case.bytes);
+    Ok(Figure { name: case.name.clone(), nanoseconds: median(times), bytes, flops: case.flops })
+}

@@ -1,0 +1,59 @@
+//! The sentence encoder: wall clock of whole runs, and device time.
+
+use std::path::Path;
+use std::time::Instant;
+
+use trefoil::Device;
+
+use crate::Outcome;
+use crate::encoder::Encoder;
+use crate::measure::{Figure, Scale, median};
+use crate::tokens::Batch;
+
+/// Opens the model.
+pub fn encoder(device: &Device) -> Outcome<Encoder> {
+    Encoder::open(&Path::new(env!("CARGO_MANIFEST_DIR")).join(".model/all-MiniLM-L6-v2"), device)
+}
+
+/// Words that are one token each.
+const WORDS: [&str; 8] = ["river", "house", "green", "light", "seven", "under", "music", "stone"];
+
+/// A batch of full rows.
+fn batch(encoder: &Encoder, texts: usize, tokens: usize) -> Outcome<Batch> {
+    let row = |text: usize| {
+        // Two tokens mark a text's ends.
+        let words: Vec<_> = (0..tokens - 2).map(|i| WORDS[(i * i + text * 3 + i / 5) % WORDS.len()]).collect();
+        words.join(" ")
+    };
+    let rows: Vec<_> = (0..texts).map(row).collect();
+    let batch = encoder.tokens.encode(&rows)?;
+    if batch.longest != tokens || batch.mask.contains(&0.0) {
+        return Err(format!("the texts have {} tokens instead of {tokens}", batch.longest).into());
+    }
+    Ok(batch)
+}
+
+/// Measures a batch: from the call to the embeddings in the host's memory, and the device's part of it, step by step.
+pub fn measure(encoder: &Encoder, name: &str, texts: usize, tokens: usize, scale: Scale) -> Outcome<[Figure; 2]> {
+    let batch = batch(encoder, texts, tokens)?;
+    let rounds = if scale == Scale::Software { 1 } else { scale.rounds() };
+    encoder.run(&batch)?;
+    let mut wall = Vec::new();
+    for _ in 0..rounds {
+        let start = Instant::now();
+        encoder.run(&batch)?;
+        wall.push(u64::try_from(start.elapsed().as_nanos())?);
+    }
+    let extents = encoder.extents(&batch)?;
+    let mut device = Vec::new();
+    for _ in 0..rounds {
+        device.push(encoder.executable.profile(&extents)?.iter().map(|step| step.nanoseconds).sum());
+    }
+    let figure = |what: &str, times| Figure {
+        name: format!("{name}, {what}"),
+        nanoseconds: median(times),
+        bytes: None,
+        flops: None,
+    };
+    Ok([figure("wall clock", wall), figure("sum of its steps", device)])
+}

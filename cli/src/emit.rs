@@ -1,0 +1,134 @@
+//! `trefoil emit`
+
+use std::fs;
+use std::path::Path;
+
+use clap::ValueEnum;
+use quote::{format_ident, quote};
+use trefoil::artefact::{Code, Kernel, ParamTransport, Target, Variant};
+use trefoil::codegen::compile;
+use trefoil::codegen::emit::{cpu, spirv};
+use trefoil::codegen::ir::{Instance, Module};
+
+use crate::{Outcome, describe};
+
+/// What can be printed of a kernel.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
+pub enum Form {
+    /// WebGPU shading language.
+    Wgsl,
+    /// SPIR-V, disassembled.
+    Spirv,
+    /// CUDA C.
+    Cuda,
+    /// The Rust that runs on the CPU.
+    Cpu,
+    /// The compiler's own representation, after verification.
+    Ir,
+}
+
+/// Prints the code of the instances that go by a name, variant after variant.
+pub fn one(name: &str, form: Form) -> Outcome {
+    let library = trefoil::kernels::library();
+    let instances: Vec<_> = library
+        .iter()
+        .filter(|kernel| kernel.name == name || generic_name(kernel).is_ok_and(|generic| generic == name))
+        .collect();
+    if instances.is_empty() {
+        return Err(format!("no kernel is called `{name}`; `trefoil kernels` lists them").into());
+    }
+    for kernel in instances {
+        let target = match form {
+            Form::Wgsl => Target::Wgsl,
+            Form::Spirv => Target::Spirv,
+            Form::Cuda => Target::Cuda,
+            Form::Cpu => {
+                println!("{}", cpu_text(kernel)?);
+                continue;
+            }
+            Form::Ir => {
+                println!("{}", compiled(kernel, Target::Cpu)?.verified.module);
+                continue;
+            }
+        };
+        for variant in kernel.variants.iter().filter(|variant| variant.target == target) {
+            println!("// {}", file_stem(kernel, variant));
+            match &variant.code {
+                Code::Text(text) => println!("{text}"),
+                Code::Spirv(bytes) => println!("{}", spirv::disassemble(&words(bytes))),
+            }
+        }
+    }
+    Ok(())
+}
+
+/// Writes everything about every kernel.
+pub fn all(out: &Path) -> Outcome {
+    fs::create_dir_all(out).map_err(|error| format!("{}: {error}", out.display()))?;
+    let mut files = 0usize;
+    let mut write = |name: String, bytes: &[u8]| -> Outcome {
+        let path = out.join(name);
+        files += 1;
+        fs::write(&path, bytes).map_err(|error| format!("{}: {error}", path.display()).into())
+    };
+    for kernel in trefoil::kernels::library() {
+        for variant in kernel.variants.iter() {
+            let stem = file_stem(kernel, variant);
+            let name = format!("{stem}.{}", extension(variant.target));
+            match &variant.code {
+                Code::Text(text) => write(name, text.as_bytes())?,
+                Code::Spirv(bytes) => {
+                    write(name, bytes)?;
+                    write(format!("{stem}.spvasm"), spirv::disassemble(&words(bytes)).as_bytes())?;
+                }
+            }
+        }
+        let description = serde_json::to_string_pretty(&describe::kernel(kernel))?;
+        write(format!("{}.json", kernel.name), description.as_bytes())?;
+    }
+    println!("{files} files in {}", out.display());
+    Ok(())
+}
+
+/// `NAME.PROFILE`, and `NAME.PROFILE.buffer` for the variant that reads its parameters from a buffer where another takes them by value.
+pub fn file_stem(kernel: &Kernel, variant: &Variant) -> String {
+    let by_value = |other: &Variant| other.target == variant.target && other.transport == ParamTransport::Value;
+    let buffer = variant.transport == ParamTransport::Buffer && kernel.variants.iter().any(by_value);
+    format!("{}.{}{}", kernel.name, variant.profile, if buffer { ".buffer" } else { "" })
+}
+
+/// How the files of a target end.
+pub const fn extension(target: Target) -> &'static str {
+    match target {
+        Target::Wgsl => "wgsl",
+        Target::Spirv => "spv",
+        Target::Cuda => "cu",
+        Target::Cpu => "rs",
+    }
+}
+
+fn generic_name(kernel: &Kernel) -> Outcome<String> {
+    Ok(Module::from_bytes(&kernel.ir)?.name)
+}
+
+/// The kernel once more through the compiler, for a target.
+fn compiled(kernel: &Kernel, target: Target) -> Outcome<compile::Compiled> {
+    let module = Module::from_bytes(&kernel.ir)?;
+    let instance = Instance::from_bytes(&kernel.instance)?;
+    Ok(compile::build(&module, &instance, &[target])?)
+}
+
+fn cpu_text(kernel: &Kernel) -> Outcome<String> {
+    let Some(lowered) = compiled(kernel, Target::Cpu)?.cpu else {
+        return Err(format!("kernel `{}` is not compiled for the CPU", kernel.name).into());
+    };
+    let function = cpu::emit(&lowered, &quote!(trefoil::artefact))?;
+    let name = format_ident!("{}", kernel.name.to_uppercase());
+    let file = syn::parse2(quote!(pub const #name: trefoil::artefact::CpuFunction = #function;))?;
+    Ok(prettyplease::unparse(&file))
+}
+
+fn words(bytes: &[u8]) -> Vec<u32> {
+    let (words, _) = bytes.as_chunks::<4>();
+    words.iter().map(|word| u32::from_le_bytes(*word)).collect()
+}

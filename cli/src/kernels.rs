@@ -1,0 +1,51 @@
+//! `trefoil kernels`
+
+use trefoil::artefact::{Access, Kernel, ParamRole, ParamScalar, ParamType};
+
+use crate::Outcome;
+
+/// Prints each instance of each kernel of the library with its signature.
+pub fn list() -> Outcome {
+    for kernel in trefoil::kernels::library() {
+        println!("{}", signature(kernel));
+    }
+    Ok(())
+}
+
+/// The signature of a kernel, as its author wrote it.
+pub fn signature(kernel: &Kernel) -> String {
+    let slices = kernel.bindings.iter().map(|binding| {
+        let element = &binding.element.name;
+        let ty = match (binding.access, binding.view) {
+            (Access::Atomic, _) => format!("&[Atomic<{element}>]"),
+            (Access::Read, None) => format!("&[{element}]"),
+            (Access::Read, Some(rank)) => format!("&View<{element}, {rank}>"),
+            (Access::Write | Access::ReadWrite, None) => format!("&mut [{element}]"),
+            (Access::Write | Access::ReadWrite, Some(rank)) => format!("&mut View<{element}, {rank}>"),
+        };
+        format!("{}: {ty}", binding.name)
+    });
+    let params = kernel
+        .params
+        .fields
+        .iter()
+        .filter(|field| matches!(field.role, ParamRole::User(_)))
+        .map(|field| format!("{}: {}", field.name, param_type(field.ty)));
+    format!("{}({})", kernel.name, slices.chain(params).collect::<Vec<_>>().join(", "))
+}
+
+/// A parameter's type in Rust.
+pub fn param_type(ty: ParamType) -> String {
+    let scalar = match ty.scalar {
+        ParamScalar::F32 => "f32",
+        ParamScalar::I32 => "i32",
+        ParamScalar::U32 => "u32",
+        ParamScalar::Index => "usize",
+        ParamScalar::Bool => "bool",
+    };
+    match (ty.array, ty.count) {
+        (true, count) => format!("[{scalar}; {count}]"),
+        (false, 1) => scalar.to_owned(),
+        (false, lanes) => format!("Vec{lanes}<{scalar}>"),
+    }
+}

@@ -1,0 +1,148 @@
+//! A BERT encoder with mean pooling, as a graph.
+//!
+//! Names of params are those of the checkpoint, so that the model's file is used as it is.
+
+use trefoil::graph::dim::{Dim, Symbol};
+use trefoil::graph::graph::{Graph, GraphError, Tensor};
+use trefoil::graph::ops::attention::{Attention, AttentionLayout};
+use trefoil::graph::ops::layer_norm::LayerNormOperands;
+use trefoil::graph::types::ElementType;
+use trefoil::kernels::activation::Activation;
+
+/// The sizes of an encoder.
+#[derive(Clone, Copy, Debug)]
+pub struct BertConfig {
+    /// Rows of the word table.
+    pub vocabulary: i64,
+    /// Rows of the position table.
+    pub positions: i64,
+    /// Elements of a token's vector.
+    pub hidden: i64,
+    /// Heads of the attention.
+    pub heads: i64,
+    /// Elements between the two products of a layer's second half.
+    pub intermediate: i64,
+    /// Layers.
+    pub layers: usize,
+    /// Added to variances.
+    pub epsilon: f32,
+}
+
+impl BertConfig {
+    /// all-MiniLM-L6-v2.
+    pub const MINILM_L6: Self = Self {
+        vocabulary: 30522,
+        positions: 512,
+        hidden: 384,
+        heads: 12,
+        intermediate: 1536,
+        layers: 6,
+        epsilon: 1e-12,
+    };
+}
+
+/// Builds the encoder: inputs `ids` (`u32[batch, tokens]`) and `mask` (`f32[batch, tokens]`, 1 for tokens and 0 for padding), output `embeddings`
+/// (`f32[batch, hidden]`, of length 1).
+///
+/// # Errors
+/// None for a sensible configuration.
+pub fn encoder(config: &BertConfig, batch: &Symbol, tokens: &Symbol) -> Result<Graph, GraphError> {
+    let mut g = Graph::new();
+    let (b, s, hidden) = (Dim::from(batch), Dim::from(tokens), Dim::from(config.hidden));
+    let ids = g.input("ids", ElementType::U32, vec![b.clone(), s.clone()])?;
+    let mask = g.input("mask", ElementType::F32, vec![b.clone(), s.clone()])?;
+
+    let words = param(&mut g, "embeddings.word_embeddings.weight", &[config.vocabulary, config.hidden])?;
+    let positions = param(&mut g, "embeddings.position_embeddings.weight", &[config.positions, config.hidden])?;
+    let types = param(&mut g, "embeddings.token_type_embeddings.weight", &[2, config.hidden])?;
+    let words = g.embedding(words, ids)?;
+    let positions = g.narrow(positions, 0, 0, s.clone())?;
+    let types = g.narrow(types, 0, 0, 1)?;
+    let places = g.add(positions, types)?;
+    let sum = g.add(words, places)?;
+    let mut x = layer_norm(&mut g, config, "embeddings.LayerNorm", sum, None)?;
+
+    // A hidden key's score sinks so far that its weight is exactly zero.
+    let (one, sink) = (g.scalar(1.0, ElementType::F32)?, g.scalar(1.0e9, ElementType::F32)?);
+    let hidden_key = g.sub(mask, one)?;
+    let penalty = g.mul(hidden_key, sink)?;
+    let penalty = g.reshape(penalty, vec![b.clone(), 1.into(), 1.into(), s.clone()])?;
+
+    for layer in 0..config.layers {
+        x = encoder_layer(&mut g, config, &format!("encoder.layer.{layer}"), x, penalty, &b, &s)?;
+    }
+
+    let weights = g.reshape(mask, vec![b.clone(), s.clone(), 1.into()])?;
+    let weighted = g.mul(x, weights)?;
+    let total = g.sum(weighted, &[1], false)?;
+    let count = g.sum(mask, &[1], true)?;
+    let mean = g.div(total, count)?;
+    let squares = g.mul(mean, mean)?;
+    let square = g.sum(squares, &[1], true)?;
+    let length = g.sqrt(square)?;
+    let embeddings = g.div(mean, length)?;
+    debug_assert_eq!(g.type_of(embeddings)?.shape, [b, hidden]);
+    g.output("embeddings", embeddings)?;
+    Ok(g)
+}
+
+fn param(g: &mut Graph, name: &str, shape: &[i64]) -> Result<Tensor, GraphError> {
+    g.param(name, ElementType::F32, shape.iter().map(|extent| Dim::from(*extent)).collect::<Vec<_>>())
+}
+
+fn layer_norm(
+    g: &mut Graph,
+    config: &BertConfig,
+    name: &str,
+    x: Tensor,
+    residual: Option<Tensor>,
+) -> Result<Tensor, GraphError> {
+    let gamma = Some(param(g, &format!("{name}.weight"), &[config.hidden])?);
+    let beta = Some(param(g, &format!("{name}.bias"), &[config.hidden])?);
+    g.layer_norm(x, config.epsilon, LayerNormOperands { residual, gamma, beta })
+}
+
+/// activation(x weight^T + bias)
+fn dense(
+    g: &mut Graph,
+    name: &str,
+    x: Tensor,
+    (from, to): (i64, i64),
+    activation: Activation,
+) -> Result<Tensor, GraphError> {
+    let weight = param(g, &format!("{name}.weight"), &[to, from])?;
+    let bias = param(g, &format!("{name}.bias"), &[to])?;
+    g.linear(x, weight, Some(bias), activation)
+}
+
+fn encoder_layer(
+    g: &mut Graph,
+    config: &BertConfig,
+    name: &str,
+    x: Tensor,
+    penalty: Tensor,
+    b: &Dim,
+    s: &Dim,
+) -> Result<Tensor, GraphError> {
+    let (hidden, heads) = (config.hidden, config.heads);
+    let per_head = hidden / heads;
+    let square = (hidden, hidden);
+    let mut parts = Vec::with_capacity(3);
+    for part in ["query", "key", "value"] {
+        let flat = dense(g, &format!("{name}.attention.self.{part}"), x, square, Activation::Identity)?;
+        parts.push(g.reshape(flat, vec![b.clone(), s.clone(), heads.into(), per_head.into()])?);
+    }
+    #[expect(clippy::cast_precision_loss, reason = "head sizes are small")]
+    let scale = 1.0 / (per_head as f32).sqrt();
+    let op = Attention { layout: AttentionLayout::Bshd, scale, causal: false, mask: true };
+    let attended = g.attention(parts[0], parts[1], parts[2], Some(penalty), op)?;
+    let attended = g.reshape(attended, vec![b.clone(), s.clone(), hidden.into()])?;
+    let projected = dense(g, &format!("{name}.attention.output.dense"), attended, square, Activation::Identity)?;
+    let x = layer_norm(g, config, &format!("{name}.attention.output.LayerNorm"), projected, Some(x))?;
+
+    let wide = (hidden, config.intermediate);
+    let inner = dense(g, &format!("{name}.intermediate.dense"), x, wide, Activation::Gelu)?;
+    let narrow = (config.intermediate, hidden);
+    let outer = dense(g, &format!("{name}.output.dense"), inner, narrow, Activation::Identity)?;
+    layer_norm(g, config, &format!("{name}.output.LayerNorm"), outer, Some(x))
+}

@@ -1,0 +1,73 @@
+//! The sentence encoder: tokenizer, weights, and one executable that serves every batch.
+
+use std::error::Error;
+use std::path::Path;
+
+use trefoil::Device;
+use trefoil::graph::{Executable, Extents, Model, Options, Symbol};
+
+use super::bert::{self, BertConfig};
+use super::tokens::{Batch, LONGEST, Tokens};
+
+/// What the example can fail with: it is shown to the user as it is.
+pub type Outcome<T> = Result<T, Box<dyn Error + Send + Sync>>;
+
+/// The most texts of one run.
+pub const MOST_TEXTS: usize = 32;
+
+/// all-MiniLM-L6-v2 on a device.
+pub struct Encoder {
+    /// Texts to tokens.
+    pub tokens: Tokens,
+    /// The graph, compiled once for every number of texts and tokens.
+    pub executable: Executable,
+    batch: Symbol,
+    length: Symbol,
+}
+
+impl Encoder {
+    /// Opens the model in `folder` and compiles it for `device`.
+    ///
+    /// # Errors
+    /// The folder lacks a file or has a wrong one, or the device cannot hold the model.
+    pub fn open(folder: &Path, device: &Device) -> Outcome<Self> {
+        for file in ["model.safetensors", "tokenizer.json"] {
+            if !folder.join(file).is_file() {
+                return Err(format!(
+                    "{} has no {file}: fetch the model with scripts/fetch-model.sh, or name the folder that has it",
+                    folder.display()
+                )
+                .into());
+            }
+        }
+        let tokens = Tokens::open(&folder.join("tokenizer.json"))?;
+        let model = Model::from_safetensors(&[folder.join("model.safetensors")])?;
+        let batch = Symbol::new("batch", 1, MOST_TEXTS as i64)?;
+        let length = Symbol::new("tokens", 1, LONGEST as i64)?;
+        let graph = bert::encoder(&BertConfig::MINILM_L6, &batch, &length)?;
+        let executable = Executable::compile(&graph, &model, device, &Options::default())?;
+        Ok(Self { tokens, executable, batch, length })
+    }
+
+    /// The values of the graph's symbols for a batch.
+    ///
+    /// # Errors
+    /// The batch has no texts, or more than [`MOST_TEXTS`].
+    pub fn extents(&self, batch: &Batch) -> Outcome<Extents> {
+        let mut extents = Extents::new();
+        extents.set(&self.batch, batch.texts as i64)?;
+        extents.set(&self.length, batch.longest as i64)?;
+        Ok(extents)
+    }
+
+    /// The embeddings of a batch, one after the other.
+    ///
+    /// # Errors
+    /// As [`Encoder::extents`], or the device failed.
+    pub fn run(&self, batch: &Batch) -> Outcome<Vec<Vec<f32>>> {
+        let inputs = [("ids", (&batch.ids).into()), ("mask", (&batch.mask).into())];
+        let outputs = self.executable.run(&inputs, &self.extents(batch)?)?;
+        let embeddings = outputs.get::<f32>("embeddings")?;
+        Ok(embeddings.chunks(embeddings.len() / batch.texts).map(<[f32]>::to_vec).collect())
+    }
+}

@@ -1,0 +1,67 @@
+//! The devices that tests run on.
+
+use trefoil::device::{DeviceOptions, Limits};
+use trefoil::{Device, DeviceKind, devices};
+
+/// A device to test on.
+pub struct Subject {
+    /// Names it in failures.
+    pub name: String,
+    /// The device.
+    pub device: Device,
+}
+
+/// The kinds that `TREFOIL_REQUIRE_DEVICES` (names with commas between) says must be there.
+fn required() -> Vec<String> {
+    let names = std::env::var("TREFOIL_REQUIRE_DEVICES").unwrap_or_default();
+    names.split(',').map(|name| name.trim().to_owned()).filter(|name| !name.is_empty()).collect()
+}
+
+/// Every device that opens, and wgpu once more as poor as WebGPU's default limits allow. A required device that does not open fails the test; others that
+/// do not are passed over with a notice.
+pub fn devices() -> Vec<Subject> {
+    let required = required();
+    let mut subjects = Vec::new();
+    for kind in DeviceKind::ALL {
+        // The driver's validation finds our mistakes; where there is none, tests run without.
+        let validated = DeviceOptions { validate: true, ..DeviceOptions::default() };
+        match devices::open(kind, &validated).or_else(|_| devices::open(kind, &DeviceOptions::default())) {
+            Ok(device) => {
+                if kind == DeviceKind::Wgpu {
+                    subjects.push(at_webgpu_defaults(&device));
+                }
+                subjects.push(Subject { name: kind.name().to_owned(), device });
+            }
+            Err(error) => {
+                assert!(!required.iter().any(|name| name == kind.name()), "{kind} is required: {error}");
+                eprintln!("not tested on {kind}: {error}");
+            }
+        }
+    }
+    for name in &required {
+        assert!(DeviceKind::ALL.iter().any(|kind| kind.name() == name), "TREFOIL_REQUIRE_DEVICES names `{name}`");
+    }
+    assert!(!subjects.is_empty(), "no device opens");
+    subjects
+}
+
+/// wgpu with what every browser has, and no more.
+fn at_webgpu_defaults(rich: &Device) -> Subject {
+    let limits = Limits {
+        max_allocation_bytes: 256 << 20,
+        max_binding_bytes: 128 << 20,
+        binding_alignment: 256,
+        max_storage_buffers: 8,
+        max_workgroup_bytes: 16 << 10,
+        max_invocations: 256,
+        max_workgroup_size: [256, 256, 64],
+        max_groups: [65535; 3],
+        ..*rich.limits()
+    };
+    let options =
+        DeviceOptions { at_most: Some(limits), without: rich.properties().features, ..DeviceOptions::default() };
+    let device = devices::open(DeviceKind::Wgpu, &options)
+        .unwrap_or_else(|error| panic!("wgpu opens, but not at WebGPU's default limits: {error}"));
+    assert_eq!(device.limits().max_storage_buffers, 8);
+    Subject { name: "wgpu at WebGPU's default limits".to_owned(), device }
+}
