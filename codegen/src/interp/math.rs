@@ -231,3 +231,67 @@ pub(super) fn divide_i32(x: i32, y: i32) -> i32 {
     let quotient = (f64::from(x) / f64::from(y)) as i64 as i32;
     if y == 0 { 0 } else { quotient }
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// The largest error in units in the last place over numbers spread between two bounds.
+    fn worst(low: f32, high: f32, found: fn(f32) -> f32, exact: fn(f64) -> f64) -> (f64, f32) {
+        let mut worst = (0.0, 0.0);
+        for i in 0..100_000u32 {
+            let x = low + (high - low) * (i as f32 / 99_999.0);
+            let (found, exact) = (f64::from(found(x)), exact(f64::from(x)));
+            let unit = f64::from(f32::EPSILON) * exact.abs().max(f64::from(f32::MIN_POSITIVE));
+            let error = (found - exact).abs() / unit;
+            if error > worst.0 {
+                worst = (error, x);
+            }
+        }
+        worst
+    }
+
+    /// The error function by its series, which converges everywhere; good to more digits than `f32` has up to 3.
+    fn erf_series(x: f64) -> f64 {
+        let (mut term, mut sum) = (x, x);
+        for n in 1..80 {
+            term *= 2.0 * x * x / f64::from(2 * n + 1);
+            sum += term;
+        }
+        sum * (-x * x).exp() * std::f64::consts::FRAC_2_SQRT_PI
+    }
+
+    #[test]
+    fn functions_are_within_a_unit_of_the_exact_ones() {
+        type Row = (&'static str, f32, f32, fn(f32) -> f32, fn(f64) -> f64);
+        let rows: [Row; 10] = [
+            ("exp", -87.0, 88.0, exp, f64::exp),
+            ("exp2", -125.0, 127.0, exp2, f64::exp2),
+            ("ln", 1.0e-3, 10.0, ln, f64::ln),
+            ("ln", 1.0e-30, 1.0e30, ln, f64::ln),
+            ("log2", 1.0e-3, 10.0, log2, f64::log2),
+            ("sin", -100.0, 100.0, sin, f64::sin),
+            ("cos", -100_000.0, 100_000.0, cos, f64::cos),
+            ("tanh", -10.0, 10.0, tanh, f64::tanh),
+            ("tanh", -2.0e-3, 2.0e-3, tanh, f64::tanh),
+            ("erf", -3.0, 3.0, erf, erf_series),
+        ];
+        for (name, low, high, found, exact) in rows {
+            let (error, x) = worst(low, high, found, exact);
+            assert!(error <= 1.0, "{name}({x}) is off by {error} units in the last place");
+        }
+    }
+
+    #[test]
+    fn limits_are_right() {
+        assert_eq!([exp(f32::INFINITY), exp(f32::NEG_INFINITY), exp(0.0), exp(200.0)], [f32::INFINITY, 0.0, 1.0, f32::INFINITY]);
+        assert_eq!(exp2(-149.0), f32::from_bits(1), "denormals are results");
+        assert_eq!([ln(0.0), ln(1.0), ln(f32::INFINITY)], [f32::NEG_INFINITY, 0.0, f32::INFINITY]);
+        assert!(ln(-1.0).is_nan() && ln(f32::NAN).is_nan() && exp(f32::NAN).is_nan() && tanh(f32::NAN).is_nan());
+        assert!((ln(f32::from_bits(1)) + 103.278_93).abs() < 1.0e-4, "denormals are arguments");
+        assert_eq!([tanh(100.0), tanh(-100.0), tanh(0.0)], [1.0, -1.0, 0.0]);
+        assert_eq!([erf(10.0), erf(f32::NEG_INFINITY), erf(0.0)], [1.0, -1.0, 0.0]);
+        assert!(erf(f32::NAN).is_nan());
+        assert!(sin(-0.0).is_sign_negative());
+    }
+}

@@ -511,7 +511,7 @@ macro_rules! engines {
                                 if !reject.is_empty() {
                                     // The others' turn; those that came through wait.
                                     for lane in 0..lanes {
-                                        std::mem::swap(&mut batch.saved[start + lane], &mut *active.add(lane));
+                                        std::ptr::swap(&raw mut batch.saved[start + lane], active.add(lane));
                                     }
                                     (batch.any, batch.all) = (true, false);
                                     $name(batch, reject);

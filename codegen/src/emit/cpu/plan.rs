@@ -253,11 +253,11 @@ impl<'a> Plan<'a> {
     }
 
     /// The text of what the workgroup's first invocation has, if the value is that plus the invocation's index.
-    pub(super) fn from_lane(&self, expression: Handle<Expression>) -> Option<&'static str> {
+    pub(super) fn lane_offset(&self, expression: Handle<Expression>) -> Option<&'static str> {
         match &self.function.expressions[expression].kind {
             ExpressionKind::Builtin(Builtin::GlobalIndex) => Some("base"),
             ExpressionKind::Builtin(Builtin::LocalIndex) => Some("0u32"),
-            ExpressionKind::Local(local) => self.from_lane(self.values[local.index()]?),
+            ExpressionKind::Local(local) => self.lane_offset(self.values[local.index()]?),
             ExpressionKind::Member { base, index: 0 } if self.kernel.names.flat => {
                 let base = match &self.function.expressions[*base].kind {
                     ExpressionKind::Local(local) => self.values[local.index()]?,
@@ -275,7 +275,7 @@ impl<'a> Plan<'a> {
 
     /// Whether the value is the invocation's index plus something uniform.
     fn affine(&self, expression: Handle<Expression>) -> bool {
-        if self.from_lane(expression).is_some() {
+        if self.lane_offset(expression).is_some() {
             return true;
         }
         match &self.function.expressions[expression].kind {

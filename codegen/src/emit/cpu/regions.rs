@@ -340,7 +340,7 @@ impl<'a> Regions<'a> {
 
     /// For `index < end`, with the index that of the invocation: how many invocations pass.
     fn bound(&self, index: Handle<Expression>, end: Handle<Expression>) -> Result<Option<String>, EmitError> {
-        let Some(base) = self.plan.from_lane(index) else { return Ok(None) };
+        let Some(base) = self.plan.lane_offset(index) else { return Ok(None) };
         if !self.plan.is_uniform(end) || self.plan.reads_memory(end) {
             return Ok(None);
         }
