@@ -91,6 +91,7 @@ fn device_item(item: syn::Item, failed: bool, support: &TokenStream) -> TokenStr
             let item = mistaken.unwrap_or(item);
             quote! {
                 #[allow(unstable_name_collisions, reason = "`x.erf()` is this crate's, whatever Rust will have one day")]
+                #[allow(clippy::needless_range_loop, reason = "kernels have ranges and no iterators")]
                 #item
             }
         }
