@@ -6,7 +6,7 @@ use crate::dim::DimError;
 use crate::graph::GraphError;
 use crate::types::ElementType;
 
-/// A result whose error is [`Error`].
+/// A result whose error is [`enum@Error`].
 pub type Result<T, E = Error> = std::result::Result<T, E>;
 
 /// What went wrong with a model, a compilation or a run.

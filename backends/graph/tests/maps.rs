@@ -1,5 +1,7 @@
 //! Every map against its reference, at awkward sizes, alone and fused.
 
+#![allow(clippy::unwrap_used, reason = "helpers of tests unwrap too")]
+
 mod common;
 
 use common::{Values, check, devices};

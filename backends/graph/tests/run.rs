@@ -1,5 +1,7 @@
 //! Whole graphs on every device: candidates, copies, extents, params, host steps, and every error.
 
+#![allow(clippy::unwrap_used, reason = "helpers of tests unwrap too")]
+
 mod common;
 
 use common::ops::RowSum;
@@ -332,5 +334,86 @@ fn the_proof_accepts_what_was_recorded() {
         let graph = mixed(9, 6);
         let executable = compile(&graph, &device);
         prove(&graph, &executable.trace().unwrap()).unwrap();
+    }
+}
+
+#[test]
+fn operands_may_start_anywhere_in_memory() {
+    for device in devices() {
+        // Starts that are, and are not, multiples of what devices align bindings to; and one that each run decides.
+        let split = Symbol::new("split", 0, 9).unwrap();
+        for start in [Dim::from(0i64), Dim::from(1i64), Dim::from(64i64), Dim::from(&split)] {
+            let mut graph = Graph::new();
+            let x = graph.input("x", FLOAT, shape(&[100, 2])).unwrap();
+            let part = graph.narrow(x, 0, start.clone(), 33).unwrap();
+            let sums = graph.add_one(RowSum, &[part]).unwrap();
+            graph.output("sums", sums).unwrap();
+            let executable = compile(&graph, &device);
+            let moving = start.constant().is_none();
+            let copied = !executable.explain().decisions[0].copied.is_empty();
+            assert_eq!(copied, moving && device.kind().has_pointers(), "{}", executable.explain());
+            let values = numbers(200, 6, 1.0);
+            for split_at in if moving { vec![0, 5, 9] } else { vec![0] } {
+                let mut extents = Extents::new();
+                extents.set(&split, split_at).unwrap();
+                let outputs = executable.run(&[("x", (&values).into())], &extents).unwrap();
+                let first = start.eval(&extents).unwrap() as usize;
+                let expected: Vec<f32> = (first..first + 33).map(|row| values[2 * row] + values[2 * row + 1]).collect();
+                assert_eq!(outputs.get::<f32>("sums").unwrap(), expected);
+            }
+        }
+    }
+}
+
+#[test]
+fn maps_of_users_need_not_know_vectors() {
+    use trefoil_codegen::ir::builder::FunctionBuilder;
+    use trefoil_codegen::ir::{BinaryOperator, Expression, Handle, Local};
+    use trefoil_graph::op::{HostTensor, Map, Op, OpError, OpKind};
+    use trefoil_graph::types::TensorType;
+
+    /// x * 3 + 1, with scalar constants.
+    #[derive(Debug)]
+    struct Affine;
+    impl Map for Affine {
+        fn body(&self, body: &mut FunctionBuilder<'_>, elements: &[Handle<Local>]) -> Handle<Expression> {
+            let (x, three, one) = (body.local(elements[0]), body.f32(3.0), body.f32(1.0));
+            let product = body.binary(BinaryOperator::Multiply, x, three);
+            body.binary(BinaryOperator::Add, product, one)
+        }
+    }
+    impl Op for Affine {
+        fn name(&self) -> &'static str {
+            "affine"
+        }
+        fn attributes(&self) -> Vec<(&'static str, String)> {
+            Vec::new()
+        }
+        fn infer(&self, inputs: &[TensorType]) -> Result<Vec<TensorType>, OpError> {
+            Ok(inputs.to_vec())
+        }
+        fn reference(&self, inputs: &[HostTensor], _: &[Vec<usize>]) -> Vec<HostTensor> {
+            let values = inputs[0].values.iter().map(|x| x * 3.0 + 1.0).collect();
+            vec![HostTensor { shape: inputs[0].shape.clone(), values }]
+        }
+        fn flops(&self, inputs: &[TensorType], _: &[TensorType]) -> Dim {
+            inputs[0].elements() * 2i64
+        }
+        fn kind(&self) -> OpKind<'_> {
+            OpKind::Map(self)
+        }
+    }
+
+    for device in devices() {
+        for count in [3usize, 4, 11] {
+            let mut graph = Graph::new();
+            let x = graph.input("x", FLOAT, shape(&[count])).unwrap();
+            let y = graph.add_one(Affine, &[x]).unwrap();
+            let y = graph.tanh(y).unwrap();
+            graph.output("y", y).unwrap();
+            let values = Values::F32(numbers(count, 1, 1.0));
+            let executable = check(&graph, &device, &[("x", values)], &Extents::new(), 3e-5);
+            assert_eq!(executable.explain().steps.len(), 1);
+        }
     }
 }

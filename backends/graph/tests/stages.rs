@@ -1,5 +1,7 @@
 //! The stages by themselves: places never overlap, barriers stand where they must, and the proof finds planted defects.
 
+#![allow(clippy::unwrap_used, reason = "helpers of tests unwrap too")]
+
 mod common;
 
 use common::ops::RowSum;

@@ -302,16 +302,11 @@ fn unbindable(implementation: &Implementation, operands: &[Operand], device: &Pr
             let Slot::Input(input) = slot else { continue };
             let operand = &operands[*input];
             let packed = if operand.ty.element.bytes() < 4 { 2 } else { 1 };
-            let fixed = operand.layout.offset.constant().is_some() || !has_pointers(device.kind);
+            let fixed = operand.layout.offset.constant().is_some() || !device.kind.has_pointers();
             if (!fixed || !operand.layout.offset.divides_evenly(vector.max(packed))) && !wanted.contains(input) {
                 wanted.push(*input);
             }
         }
     }
     wanted
-}
-
-/// Whether a device adds offsets to pointers itself, so that kernels do not.
-pub(crate) const fn has_pointers(kind: DeviceKind) -> bool {
-    matches!(kind, DeviceKind::Cpu | DeviceKind::Cuda)
 }

@@ -24,6 +24,7 @@ pub mod prove;
 pub mod record;
 pub mod schedule;
 pub mod steps;
+pub mod words;
 
 use std::collections::{BTreeMap, BTreeSet};
 

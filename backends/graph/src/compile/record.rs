@@ -12,61 +12,15 @@ use trefoil_dsl::device::{
 };
 use trefoil_dsl::support::check::{BINDING_MULTIPLE, PARAMS_ALIGNMENT, padded};
 
-use super::choose::has_pointers;
 use super::plan::{Place, Plan};
 use super::program::{Origin, Program};
 use super::prove::{Access, Event, Trace};
 use super::schedule::{Reason, Touch};
 use super::steps::{Step, StepWork, Use};
+use super::words::{Format, GridShape, GridWords, Number, RunWords};
 use crate::dim::{Dim, Extents};
 use crate::error::{Error, Result};
 use crate::op::{Grid, ParamValue};
-
-/// Words of the run words that are computed from the symbols' values.
-#[derive(Clone, Debug, Default)]
-pub struct RunWords {
-    /// What never changes, and zeros elsewhere.
-    template: Vec<u8>,
-    numbers: Vec<Number>,
-    grids: Vec<GridWords>,
-}
-
-#[derive(Clone, Debug)]
-struct Number {
-    at: usize,
-    value: Dim,
-    /// What the value is divided by: bytes become elements.
-    divisor: i64,
-    format: Format,
-    step: Arc<str>,
-    param: String,
-}
-
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-enum Format {
-    U32,
-    I32,
-    /// For functions of the host.
-    I64,
-}
-
-#[derive(Clone, Debug)]
-struct GridWords {
-    /// Where the number of workgroups asked for is written, for a linear grid.
-    count_at: Option<usize>,
-    /// Where the folded grid is written, if it depends on symbols.
-    groups_at: Option<usize>,
-    shape: GridShape,
-    bound: [u32; 3],
-    step: Arc<str>,
-}
-
-/// A grid of a kernel, in workgroups.
-#[derive(Clone, Debug)]
-enum GridShape {
-    Linear { invocations: i64, asked: Dim },
-    Volume([Dim; 3]),
-}
 
 /// A step's binding as a range of bytes.
 #[derive(Clone, Debug)]
@@ -211,16 +165,13 @@ impl Recorder<'_> {
             let moving = Some(used.offset.clone());
             return Ok(Bound { range, rest: 0, moving });
         };
-        let kind = self.device.kind();
-        // A device with pointers takes any start, a multiple of its alignment; the others count from a rounded one.
-        let alignment =
-            if has_pointers(kind) { 1 } else { self.device.limits().binding_alignment.max(BINDING_MULTIPLE) };
+        // A device with pointers takes any start; the others count from one that their alignment allows.
+        let pointers = self.device.kind().has_pointers();
+        let alignment = if pointers { 1 } else { self.device.limits().binding_alignment.max(BINDING_MULTIPLE) };
         let start = offset / alignment * alignment;
-        let end = padded(memory.bytes());
         let first = place.offset + start;
-        // Bindings are padded to 16 bytes from wherever they start, as far as the memory goes.
         let wanted = padded(all.saturating_sub(start));
-        let bytes = wanted.min(end.saturating_sub(first) / BINDING_MULTIPLE * BINDING_MULTIPLE).max(BINDING_MULTIPLE);
+        let bytes = if pointers { wanted.min(padded(memory.bytes()).saturating_sub(first)) } else { wanted };
         let range = MemoryRange { memory, offset: first, bytes };
         Ok(Bound { range, rest: offset - start, moving: None })
     }
@@ -437,88 +388,6 @@ impl Recorder<'_> {
         let writes = ranges.split_off(host.reads.len());
         let end = self.words.template.len() as u32;
         Ok(HostCommand { function, reads: ranges, writes, run_words: start as u32..end, label: step.label.clone() })
-    }
-}
-
-impl Number {
-    fn write(&self, extents: &Extents, words: &mut [u8]) -> Result<()> {
-        let value = self.value.eval(extents)? / self.divisor.max(1);
-        let misfit = |bits| Error::Param { step: self.step.to_string(), param: self.param.clone(), value, bits };
-        match self.format {
-            Format::U32 => {
-                let word = u32::try_from(value).map_err(|_| misfit("32 bits without sign"))?;
-                words[self.at..self.at + 4].copy_from_slice(&word.to_le_bytes());
-            }
-            Format::I32 => {
-                let word = i32::try_from(value).map_err(|_| misfit("32 bits with sign"))?;
-                words[self.at..self.at + 4].copy_from_slice(&word.to_le_bytes());
-            }
-            Format::I64 => words[self.at..self.at + 8].copy_from_slice(&value.to_le_bytes()),
-        }
-        Ok(())
-    }
-}
-
-impl GridWords {
-    fn write(&self, extents: &Extents, words: &mut [u8]) -> Result<()> {
-        let narrow = |value: i64| {
-            u32::try_from(value).map_err(|_| Error::Param {
-                step: self.step.to_string(),
-                param: "workgroups".to_owned(),
-                value,
-                bits: "32 bits without sign",
-            })
-        };
-        let (groups, count) = match &self.shape {
-            GridShape::Linear { asked, .. } => {
-                let count = narrow(asked.eval(extents)?)?;
-                let row = self.bound[0].max(1);
-                (if count <= row { [count, 1, 1] } else { [row, count.div_ceil(row), 1] }, Some(count))
-            }
-            GridShape::Volume(axes) => {
-                let mut groups = [0; 3];
-                for (axis, extent) in axes.iter().enumerate() {
-                    groups[axis] = narrow(extent.eval(extents)?)?;
-                }
-                (groups, None)
-            }
-        };
-        if let (Some(at), Some(count)) = (self.count_at, count) {
-            words[at..at + 4].copy_from_slice(&count.to_le_bytes());
-        }
-        if let Some(at) = self.groups_at {
-            for (axis, number) in groups.iter().enumerate() {
-                words[at + 4 * axis..at + 4 * axis + 4].copy_from_slice(&number.to_le_bytes());
-            }
-        }
-        Ok(())
-    }
-}
-
-impl RunWords {
-    /// How many bytes.
-    pub fn len(&self) -> usize {
-        self.template.len()
-    }
-
-    /// Whether there are none.
-    pub fn is_empty(&self) -> bool {
-        self.template.is_empty()
-    }
-
-    /// The words for given values of the symbols.
-    ///
-    /// # Errors
-    /// A symbol has no value, or a number does not fit its parameter.
-    pub fn fill(&self, extents: &Extents) -> Result<Vec<u8>> {
-        let mut words = self.template.clone();
-        for number in &self.numbers {
-            number.write(extents, &mut words)?;
-        }
-        for grid in &self.grids {
-            grid.write(extents, &mut words)?;
-        }
-        Ok(words)
     }
 }
 

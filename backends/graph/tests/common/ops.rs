@@ -69,7 +69,7 @@ impl Candidate for Way {
 
     fn implement(&self, request: &Request<'_>) -> Result<Implementation, Ineligible> {
         let [x] = request.inputs else { return Err(Ineligible::Other("one input".to_owned())) };
-        if !x.layout.is_contiguous(&x.ty.shape) {
+        if !x.layout.has_contiguous_strides(&x.ty.shape) {
             return Err(Ineligible::NeedsContiguous(vec![0]));
         }
         let (rows, columns) = (x.ty.shape[0].clone(), x.ty.shape[1].clone());

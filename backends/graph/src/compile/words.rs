@@ -1,0 +1,134 @@
+//! Run words: parameter blocks and grids, computed from the symbols' values.
+
+use std::sync::Arc;
+
+use crate::dim::{Dim, Extents};
+use crate::error::{Error, Result};
+
+/// Words of the run words that are computed from the symbols' values.
+#[derive(Clone, Debug, Default)]
+pub struct RunWords {
+    /// What never changes, and zeros elsewhere.
+    pub(super) template: Vec<u8>,
+    pub(super) numbers: Vec<Number>,
+    pub(super) grids: Vec<GridWords>,
+}
+
+#[derive(Clone, Debug)]
+pub(super) struct Number {
+    pub(super) at: usize,
+    pub(super) value: Dim,
+    /// What the value is divided by: bytes become elements.
+    pub(super) divisor: i64,
+    pub(super) format: Format,
+    pub(super) step: Arc<str>,
+    pub(super) param: String,
+}
+
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Format {
+    U32,
+    I32,
+    /// For functions of the host.
+    I64,
+}
+
+#[derive(Clone, Debug)]
+pub(super) struct GridWords {
+    /// Where the number of workgroups asked for is written, for a linear grid.
+    pub(super) count_at: Option<usize>,
+    /// Where the folded grid is written, if it depends on symbols.
+    pub(super) groups_at: Option<usize>,
+    pub(super) shape: GridShape,
+    pub(super) bound: [u32; 3],
+    pub(super) step: Arc<str>,
+}
+
+/// A grid of a kernel, in workgroups.
+#[derive(Clone, Debug)]
+pub(super) enum GridShape {
+    Linear { invocations: i64, asked: Dim },
+    Volume([Dim; 3]),
+}
+
+impl Number {
+    pub(super) fn write(&self, extents: &Extents, words: &mut [u8]) -> Result<()> {
+        let value = self.value.eval(extents)? / self.divisor.max(1);
+        let misfit = |bits| Error::Param { step: self.step.to_string(), param: self.param.clone(), value, bits };
+        match self.format {
+            Format::U32 => {
+                let word = u32::try_from(value).map_err(|_| misfit("32 bits without sign"))?;
+                words[self.at..self.at + 4].copy_from_slice(&word.to_le_bytes());
+            }
+            Format::I32 => {
+                let word = i32::try_from(value).map_err(|_| misfit("32 bits with sign"))?;
+                words[self.at..self.at + 4].copy_from_slice(&word.to_le_bytes());
+            }
+            Format::I64 => words[self.at..self.at + 8].copy_from_slice(&value.to_le_bytes()),
+        }
+        Ok(())
+    }
+}
+
+impl GridWords {
+    pub(super) fn write(&self, extents: &Extents, words: &mut [u8]) -> Result<()> {
+        let narrow = |value: i64| {
+            u32::try_from(value).map_err(|_| Error::Param {
+                step: self.step.to_string(),
+                param: "workgroups".to_owned(),
+                value,
+                bits: "32 bits without sign",
+            })
+        };
+        let (groups, count) = match &self.shape {
+            GridShape::Linear { asked, .. } => {
+                let count = narrow(asked.eval(extents)?)?;
+                let row = self.bound[0].max(1);
+                (if count <= row { [count, 1, 1] } else { [row, count.div_ceil(row), 1] }, Some(count))
+            }
+            GridShape::Volume(axes) => {
+                let mut groups = [0; 3];
+                for (axis, extent) in axes.iter().enumerate() {
+                    groups[axis] = narrow(extent.eval(extents)?)?;
+                }
+                (groups, None)
+            }
+        };
+        if let (Some(at), Some(count)) = (self.count_at, count) {
+            words[at..at + 4].copy_from_slice(&count.to_le_bytes());
+        }
+        if let Some(at) = self.groups_at {
+            for (axis, number) in groups.iter().enumerate() {
+                words[at + 4 * axis..at + 4 * axis + 4].copy_from_slice(&number.to_le_bytes());
+            }
+        }
+        Ok(())
+    }
+}
+
+impl RunWords {
+    /// How many bytes.
+    pub fn len(&self) -> usize {
+        self.template.len()
+    }
+
+    /// Whether there are none.
+    pub fn is_empty(&self) -> bool {
+        self.template.is_empty()
+    }
+
+    /// The words for given values of the symbols.
+    ///
+    /// # Errors
+    /// A symbol has no value, or a number does not fit its parameter.
+    pub fn fill(&self, extents: &Extents) -> Result<Vec<u8>> {
+        let mut words = self.template.clone();
+        for number in &self.numbers {
+            number.write(extents, &mut words)?;
+        }
+        for grid in &self.grids {
+            grid.write(extents, &mut words)?;
+        }
+        Ok(words)
+    }
+}
