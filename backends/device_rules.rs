@@ -13,8 +13,8 @@ use std::borrow::Cow;
 use std::sync::Arc;
 
 use trefoil_codegen::artefact::{
-    Access, Binding, CpuFunction, Element, GridKind, Kernel, ParamField, ParamRole, ParamScalar, ParamTransport, ParamType, Params,
-    Variant,
+    Access, Binding, CpuFunction, Element, GridKind, Kernel, ParamField, ParamRole, ParamScalar, ParamTransport,
+    ParamType, Params, Variant,
 };
 use trefoil_dsl::device::{
     Command, CopyCommand, Device, DeviceKind, DeviceOptions, DispatchCommand, GroupSource, HostCommand, Limits, Memory,

@@ -31,9 +31,8 @@ struct Case {
 }
 
 fn kernels(source: &str) -> Vec<Verified> {
-    let outputs = parse_source(source).unwrap_or_else(|errors| {
-        panic!("{:?}", errors.0.iter().map(|error| &error.message).collect::<Vec<_>>())
-    });
+    let outputs = parse_source(source)
+        .unwrap_or_else(|errors| panic!("{:?}", errors.0.iter().map(|error| &error.message).collect::<Vec<_>>()));
     let mut all = Vec::new();
     for output in outputs {
         for instance in &output.instances {
@@ -65,10 +64,7 @@ fn block(verified: &Verified, case: &Case) -> Vec<u8> {
 const GUARD: u32 = 0xdead_beef;
 
 fn guarded(case: &Case) -> Vec<Vec<u32>> {
-    case.buffers
-        .iter()
-        .map(|(words, _)| words.iter().copied().chain([GUARD; 8]).collect())
-        .collect()
+    case.buffers.iter().map(|(words, _)| words.iter().copied().chain([GUARD; 8]).collect()).collect()
 }
 
 fn check(engine: &str, case: &Case, found: &[Vec<u32>]) {
@@ -81,8 +77,8 @@ fn check(engine: &str, case: &Case, found: &[Vec<u32>]) {
         };
         for (i, (found, expected)) in body.iter().zip(expected).enumerate() {
             let (f, e) = (f64::from(f32::from_bits(*found)), f64::from(f32::from_bits(*expected)));
-            let close = found == expected
-                || (case.tolerance > 0.0 && (f - e).abs() <= case.tolerance * e.abs().max(1.0e-3));
+            let close =
+                found == expected || (case.tolerance > 0.0 && (f - e).abs() <= case.tolerance * e.abs().max(1.0e-3));
             assert!(
                 close,
                 "{engine}: `{}` buffer {buffer} element {i}: {found:#x} ({f}), expected {expected:#x} ({e})",
@@ -216,7 +212,9 @@ fn bits(values: impl IntoIterator<Item = f32>) -> Vec<u32> {
 
 fn numbers(count: usize, seed: u32) -> Vec<f32> {
     (0..count as u32)
-        .map(|i| ((i.wrapping_mul(2_654_435_761).wrapping_add(seed.wrapping_mul(40_503)) >> 8) as f32 / 8_388_608.0) - 1.0)
+        .map(|i| {
+            ((i.wrapping_mul(2_654_435_761).wrapping_add(seed.wrapping_mul(40_503)) >> 8) as f32 / 8_388_608.0) - 1.0
+        })
         .collect()
 }
 
@@ -391,11 +389,7 @@ fn cases() -> Vec<Case> {
     }
     cases.push(Case {
         kernel: "pairs",
-        buffers: vec![
-            (pairs.iter().flat_map(|(a, b)| [a.to_bits(), *b]).collect(), 77),
-            (vec![1; 154], 77),
-            empty(77),
-        ],
+        buffers: vec![(pairs.iter().flat_map(|(a, b)| [a.to_bits(), *b]).collect(), 77), (vec![1; 154], 77), empty(77)],
         params: vec![],
         groups: [3, 1, 1],
         expected: vec![(1, y), (2, bits(z))],
@@ -406,7 +400,9 @@ fn cases() -> Vec<Case> {
         let exponent = 31 - value.leading_zeros();
         ((15 + exponent) << 10 | (value << 10 >> exponent & 0x3ff)) & 0xffff
     };
-    let words = |values: Vec<u32>| values.chunks(2).map(|two| two[0] | two.get(1).unwrap_or(&0xabcd) << 16).collect::<Vec<u32>>();
+    let words = |values: Vec<u32>| {
+        values.chunks(2).map(|two| two[0] | two.get(1).unwrap_or(&0xabcd) << 16).collect::<Vec<u32>>()
+    };
     let z = numbers(22, 12);
     let mut doubled = z.clone();
     for four in doubled.chunks_exact_mut(4) {
@@ -415,11 +411,7 @@ fn cases() -> Vec<Case> {
     }
     cases.push(Case {
         kernel: "halves",
-        buffers: vec![
-            (words((1..52).map(half).collect()), 51),
-            (vec![0xabcd_abcd; 26], 51),
-            buffer(&z),
-        ],
+        buffers: vec![(words((1..52).map(half).collect()), 51), (vec![0xabcd_abcd; 26], 51), buffer(&z)],
         params: vec![],
         groups: [2, 1, 1],
         expected: vec![(1, words((1..52).map(|i| half(i * 3)).collect())), (2, bits(doubled))],
@@ -487,7 +479,12 @@ const TABLE: &[Row] = &[
     ("i32", "i32", "a.abs()", &[(MIN, 0, MIN), (i(-5), 0, 5)]),
     ("i32", "i32", "a / b", &[(i(-7), 2, i(-3)), (7, 0, 0), (MIN, i(-1), MIN), (MIN, 1, MIN), (i(-1), MIN, 0)]),
     ("i32", "i32", "a % b", &[(i(-7), 2, i(-1)), (7, i(-2), 1), (7, 0, 0), (MIN, i(-1), 0)]),
-    ("u32", "u32", "a / b", &[(7, 2, 3), (7, 0, 0), (u32::MAX, 1, u32::MAX), (u32::MAX, u32::MAX, 1), (u32::MAX - 1, u32::MAX, 0)]),
+    (
+        "u32",
+        "u32",
+        "a / b",
+        &[(7, 2, 3), (7, 0, 0), (u32::MAX, 1, u32::MAX), (u32::MAX, u32::MAX, 1), (u32::MAX - 1, u32::MAX, 0)],
+    ),
     ("u32", "u32", "a % b", &[(7, 4, 3), (7, 0, 0), (u32::MAX, 10, 5)]),
     ("u32", "u32", "a << b", &[(1, 31, MIN), (1, 32, 1), (1, 33, 2)]),
     ("u32", "u32", "a >> b", &[(MIN, 31, 1), (MIN, 32, MIN)]),
@@ -500,9 +497,19 @@ const TABLE: &[Row] = &[
     ("f32", "u32", "(a >= b) as u32", &[(f(2.0), f(2.0), 1), (NAN, f(1.0), 0)]),
     ("f32", "u32", "(a == b) as u32", &[(f(0.0), f(-0.0), 1), (NAN, NAN, 0)]),
     ("f32", "u32", "(a != b) as u32", &[(f(0.0), f(-0.0), 0), (NAN, NAN, 1)]),
-    ("f32", "f32", "min(a, b)", &[(NAN, f(1.0), f(1.0)), (f(1.0), NAN, f(1.0)), (f(1.0), f(-2.0), f(-2.0)), (NAN, NAN, NAN)]),
+    (
+        "f32",
+        "f32",
+        "min(a, b)",
+        &[(NAN, f(1.0), f(1.0)), (f(1.0), NAN, f(1.0)), (f(1.0), f(-2.0), f(-2.0)), (NAN, NAN, NAN)],
+    ),
     ("f32", "f32", "max(a, b)", &[(NAN, f(1.0), f(1.0)), (f(1.0), NAN, f(1.0)), (f(1.0), f(-2.0), f(1.0))]),
-    ("f32", "f32", "clamp(a, b, 2.0)", &[(f(-3.0), f(-1.0), f(-1.0)), (f(5.0), f(-1.0), f(2.0)), (NAN, f(-1.0), f(-1.0)), (f(0.0), f(3.0), f(2.0))]),
+    (
+        "f32",
+        "f32",
+        "clamp(a, b, 2.0)",
+        &[(f(-3.0), f(-1.0), f(-1.0)), (f(5.0), f(-1.0), f(2.0)), (NAN, f(-1.0), f(-1.0)), (f(0.0), f(3.0), f(2.0))],
+    ),
     ("i32", "i32", "max(a, b)", &[(i(-1), 1, 1), (i(-1), i(-2), i(-1))]),
     ("u32", "u32", "min(a, b)", &[(u32::MAX, 1, 1)]),
     ("f32", "f32", "a.signum()", &[(f(-0.0), 0, f(-1.0)), (f(0.0), 0, f(1.0)), (f(3.0), 0, f(1.0)), (NAN, 0, NAN)]),
@@ -510,21 +517,56 @@ const TABLE: &[Row] = &[
     ("f32", "f32", "floor(a)", &[(f(-1.5), 0, f(-2.0)), (f(1.0e20), 0, f(1.0e20))]),
     ("f32", "f32", "ceil(a)", &[(f(1.2), 0, f(2.0))]),
     ("f32", "f32", "trunc(a)", &[(f(-1.7), 0, f(-1.0))]),
-    ("f32", "f32", "round_ties_even(a)", &[(f(0.5), 0, f(0.0)), (f(1.5), 0, f(2.0)), (f(-2.5), 0, f(-2.0)), (f(2.6), 0, f(3.0))]),
+    (
+        "f32",
+        "f32",
+        "round_ties_even(a)",
+        &[(f(0.5), 0, f(0.0)), (f(1.5), 0, f(2.0)), (f(-2.5), 0, f(-2.0)), (f(2.6), 0, f(3.0))],
+    ),
     ("f32", "f32", "sqrt(a)", &[(f(2.0), 0, f(std::f32::consts::SQRT_2)), (f(-1.0), 0, NAN)]),
     ("f32", "i32", "a as i32", &[(f(-1.9), 0, i(-1)), (f(3.0e9), 0, 0x7fff_ffff), (f(-3.0e9), 0, MIN), (NAN, 0, 0)]),
     ("f32", "u32", "a as u32", &[(f(-1.0), 0, 0), (f(5.0e9), 0, u32::MAX), (f(3.0e9), 0, 3_000_000_000), (NAN, 0, 0)]),
-    ("i32", "f32", "a as f32", &[(i(-3), 0, f(-3.0)), (16_777_217, 0, f(16_777_216.0)), (16_777_219, 0, f(16_777_220.0))]),
+    (
+        "i32",
+        "f32",
+        "a as f32",
+        &[(i(-3), 0, f(-3.0)), (16_777_217, 0, f(16_777_216.0)), (16_777_219, 0, f(16_777_220.0))],
+    ),
     ("u32", "f32", "a as f32", &[(u32::MAX, 0, f(4_294_967_296.0))]),
     ("i32", "u32", "a as u32", &[(i(-1), 0, u32::MAX)]),
     ("u32", "f32", "(a < b) as u32 as f32", &[(1, 2, f(1.0)), (2, 1, f(0.0))]),
-    ("f32", "f32", "f16::from_f32(a).to_f32()", &[
-        (f(1.0), 0, f(1.0)), (f(65504.0), 0, f(65504.0)), (f(65519.9), 0, f(65504.0)), (f(65520.0), 0, INFINITY),
-        (f(2049.0), 0, f(2048.0)), (f(2051.0), 0, f(2052.0)), (0x3380_0000, 0, 0x3380_0000), (0x3300_0000, 0, 0),
-        (0x3300_0001, 0, 0x3380_0000), (f(-0.0), 0, f(-0.0)), (f(6.1e-5), 0, f(6.097_555e-5)), (f(-2.0e9), 0, 0xff80_0000), (NAN, 0, NAN),
-    ]),
-    ("f32", "u32", "a.is_nan() as u32 + (a.is_infinite() as u32) * 2", &[(NAN, 0, 1), (INFINITY, 0, 2), (f(1.0), 0, 0), (0xffc0_0000, 0, 1)]),
-    ("u32", "u32", "a.count_ones() + a.leading_zeros() * 100 + a.trailing_zeros() * 10000", &[(0, 0, 323_200), (0b1100, 0, 22_802)]),
+    (
+        "f32",
+        "f32",
+        "f16::from_f32(a).to_f32()",
+        &[
+            (f(1.0), 0, f(1.0)),
+            (f(65504.0), 0, f(65504.0)),
+            (f(65519.9), 0, f(65504.0)),
+            (f(65520.0), 0, INFINITY),
+            (f(2049.0), 0, f(2048.0)),
+            (f(2051.0), 0, f(2052.0)),
+            (0x3380_0000, 0, 0x3380_0000),
+            (0x3300_0000, 0, 0),
+            (0x3300_0001, 0, 0x3380_0000),
+            (f(-0.0), 0, f(-0.0)),
+            (f(6.1e-5), 0, f(6.097_555e-5)),
+            (f(-2.0e9), 0, 0xff80_0000),
+            (NAN, 0, NAN),
+        ],
+    ),
+    (
+        "f32",
+        "u32",
+        "a.is_nan() as u32 + (a.is_infinite() as u32) * 2",
+        &[(NAN, 0, 1), (INFINITY, 0, 2), (f(1.0), 0, 0), (0xffc0_0000, 0, 1)],
+    ),
+    (
+        "u32",
+        "u32",
+        "a.count_ones() + a.leading_zeros() * 100 + a.trailing_zeros() * 10000",
+        &[(0, 0, 323_200), (0b1100, 0, 22_802)],
+    ),
     ("u32", "f32", "f32::from_bits(a)", &[(0x4000_0000, 0, f(2.0))]),
     ("f32", "f32", "if a > 0.0 && 1.0 / a > b { a } else { b }", &[(f(0.0), f(5.0), f(5.0)), (f(0.1), f(5.0), f(0.1))]),
 ];
@@ -567,7 +609,10 @@ fn every_row_of_the_table_of_arithmetic() {
                 assert!(
                     nan || *found == row.2,
                     "{engine}: `{}` of {:#x} and {:#x} is {found:#x}, not {:#x}",
-                    TABLE[index].2, row.0, row.1, row.2
+                    TABLE[index].2,
+                    row.0,
+                    row.1,
+                    row.2
                 );
             }
         }

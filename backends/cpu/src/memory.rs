@@ -30,11 +30,8 @@ unsafe impl Sync for CpuMemory {}
 impl CpuMemory {
     /// Makes `bytes` bytes.
     pub(crate) fn new(shared: &Arc<Shared>, bytes: u64, label: &str) -> Result<Self> {
-        let failed = || Error::OutOfMemory {
-            what: format!("`{label}`"),
-            bytes,
-            device: shared.properties.name.clone(),
-        };
+        let failed =
+            || Error::OutOfMemory { what: format!("`{label}`"), bytes, device: shared.properties.name.clone() };
         let size = usize::try_from(padded(bytes)).map_err(|_| failed())?;
         let layout = Layout::from_size_align(size, MEMORY_ALIGNMENT).map_err(|_| failed())?;
         // SAFETY: the size is not 0, since padding makes it at least 16.

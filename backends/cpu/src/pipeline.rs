@@ -109,9 +109,8 @@ impl PipelineStore {
                 }
             }
         }
-        let built: Vec<Result<CpuPipeline>> = shared
-            .pool
-            .install(|| missing.par_iter().map(|kernel| build(shared, kernel, transport)).collect());
+        let built: Vec<Result<CpuPipeline>> =
+            shared.pool.install(|| missing.par_iter().map(|kernel| build(shared, kernel, transport)).collect());
         let mut made = lock(&self.made);
         let mut failure = None;
         for (kernel, pipeline) in missing.into_iter().zip(built) {
@@ -156,9 +155,7 @@ fn evaluate(shared: &Shared, kernel: &Kernel) -> Result<Program> {
         device: shared.properties.name.clone(),
         message,
     };
-    let none = || {
-        Error::Variant(VariantError::NoTarget { kernel: kernel.name.to_string(), target: Target::Cpu })
-    };
+    let none = || Error::Variant(VariantError::NoTarget { kernel: kernel.name.to_string(), target: Target::Cpu });
     if kernel.ir.is_empty() {
         return Err(none());
     }

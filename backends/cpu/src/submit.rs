@@ -166,11 +166,9 @@ impl Shared {
             let ParamRole::Length(binding) = field.role else { continue };
             let at = field.offset as usize;
             let word: Option<[u8; 4]> = block.get(at..at + 4).and_then(|word| word.try_into().ok());
-            let (Some(word), Some(range), Some(binding)) = (
-                word,
-                dispatch.bindings.get(binding as usize),
-                kernel.bindings.get(binding as usize),
-            ) else {
+            let (Some(word), Some(range), Some(binding)) =
+                (word, dispatch.bindings.get(binding as usize), kernel.bindings.get(binding as usize))
+            else {
                 return Err(broken(&dispatch.label, format!("`{}` is not in its parameter block", field.name)));
             };
             let length = u64::from(u32::from_le_bytes(word));
@@ -205,9 +203,7 @@ impl Shared {
                 own.set(bytes);
                 own.bytes().get(..size).ok_or_else(missing)?
             }
-            ParamSource::RunWords(first) => {
-                words.get(*first as usize..*first as usize + size).ok_or_else(missing)?
-            }
+            ParamSource::RunWords(first) => words.get(*first as usize..*first as usize + size).ok_or_else(missing)?,
         };
         let groups = match dispatch.groups {
             GroupSource::Value(groups) => groups,

@@ -26,7 +26,13 @@ fn variants(_name: &str) -> Vec<Variant> {
         .collect()
 }
 
-device_rules!(rules::Subject { kind: DeviceKind::Cuda, open: trefoil_cuda::open, variants, reports_cache: true, cpu: |_| None });
+device_rules!(rules::Subject {
+    kind: DeviceKind::Cuda,
+    open: trefoil_cuda::open,
+    variants,
+    reports_cache: true,
+    cpu: |_| None
+});
 
 #[test]
 fn a_machine_without_a_gpu_is_told_what_is_missing() {

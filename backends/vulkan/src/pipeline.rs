@@ -197,10 +197,12 @@ impl Drop for PipelineStore {
     }
 }
 
-/// The variant that a device runs, and how it gets its parameters: by push constants where they fit, otherwise from a buffer.
+/// The variant that a device runs, and how it gets its parameters: by push constants where they fit and the kernel has such a variant,
+/// otherwise from a buffer.
 fn select<'a>(shared: &Shared, kernel: &'a Kernel, transport: ParamTransport) -> Result<(&'a Variant, Block)> {
     let size = kernel.params.size;
-    let fits = size <= shared.traits.push_constant_bytes;
+    let takes = |variant: &Variant| variant.target == Target::Spirv && variant.transport == transport;
+    let fits = size <= shared.traits.push_constant_bytes && kernel.variants.iter().any(takes);
     let actual = if fits { transport } else { ParamTransport::Buffer };
     let variant = kernel.variant(Target::Spirv, shared.properties.features, actual)?;
     let block = match actual {

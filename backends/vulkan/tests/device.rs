@@ -79,12 +79,23 @@ fn variants(name: &str) -> Vec<Variant> {
         .collect()
 }
 
-device_rules!(rules::Subject { kind: DeviceKind::Vulkan, open: trefoil_vulkan::open, variants, reports_cache: false, cpu: |_| None });
+device_rules!(rules::Subject {
+    kind: DeviceKind::Vulkan,
+    open: trefoil_vulkan::open,
+    variants,
+    reports_cache: false,
+    cpu: |_| None
+});
 
 #[test]
 fn messages_of_the_validation_layer_are_errors() {
-    let subject =
-        rules::Subject { kind: DeviceKind::Vulkan, open: trefoil_vulkan::open, variants, reports_cache: false, cpu: |_| None };
+    let subject = rules::Subject {
+        kind: DeviceKind::Vulkan,
+        open: trefoil_vulkan::open,
+        variants,
+        reports_cache: false,
+        cpu: |_| None,
+    };
     if !rules::is_present(&subject) {
         return;
     }

@@ -620,7 +620,13 @@ impl<'a> Builder<'a> {
         match &expression.kind {
             ExpressionKind::Literal(literal) => {
                 let bits = match literal {
-                    Literal::Bool(value) => if *value { u32::MAX } else { 0 },
+                    Literal::Bool(value) => {
+                        if *value {
+                            u32::MAX
+                        } else {
+                            0
+                        }
+                    }
                     Literal::Generic { .. } => return Err(self.error("a generic literal in an instance")),
                     other => other.bits() as u32,
                 };
@@ -799,8 +805,7 @@ impl<'a> Builder<'a> {
                 let function = frame.function;
                 let from = &self.module.types[function.expressions[*value].ty];
                 let pair = |ty: &Type| matches!(ty, Type::Vector { lanes: 2, scalar: Scalar::F16 });
-                let (packs, unpacks) =
-                    (pair(from), pair(&self.module.types[expression.ty]));
+                let (packs, unpacks) = (pair(from), pair(&self.module.types[expression.ty]));
                 let value = self.expression(frame, *value, None, out)?;
                 if packs == unpacks {
                     return Ok(value);
@@ -1149,8 +1154,7 @@ impl<'a> Builder<'a> {
                     let scalar = scalar.ok_or_else(|| self.error("a vector access to an array of structs"))?;
                     let lanes = u32::from(*lanes);
                     let index = self.expression(frame, *index, None, out)?.registers[0];
-                    let bound =
-                        if place.guarded { Bound::Count(registers.len() as u32 / lanes) } else { Bound::None };
+                    let bound = if place.guarded { Bound::Count(registers.len() as u32 / lanes) } else { Bound::None };
                     terms.push(Term { index, stride: lanes, bound });
                     (0, lanes, Walked::Lanes(lanes, scalar))
                 }
@@ -1335,8 +1339,6 @@ fn binary(operator: BinaryOperator, scalar: Scalar) -> (Two, bool) {
         BinaryOperator::Less => (pick(Two::LessFloat, Two::LessSigned, Two::LessUnsigned), false),
         BinaryOperator::LessEqual => (pick(Two::LessEqualFloat, Two::LessEqualSigned, Two::LessEqualUnsigned), false),
         BinaryOperator::Greater => (pick(Two::LessFloat, Two::LessSigned, Two::LessUnsigned), true),
-        BinaryOperator::GreaterEqual => {
-            (pick(Two::LessEqualFloat, Two::LessEqualSigned, Two::LessEqualUnsigned), true)
-        }
+        BinaryOperator::GreaterEqual => (pick(Two::LessEqualFloat, Two::LessEqualSigned, Two::LessEqualUnsigned), true),
     }
 }

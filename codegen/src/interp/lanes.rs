@@ -47,22 +47,14 @@ fn compare(f: impl Fn(f32, f32) -> bool) -> impl Fn(u32, u32) -> u32 {
 
 /// Sine or cosine: quickly if all angles are moderate.
 #[inline(always)]
-unsafe fn angle(
-    to: *mut u32,
-    a: *const u32,
-    lanes: usize,
-    quick: impl Fn(f32) -> f32,
-    any: impl Fn(f32) -> f32,
-) {
+unsafe fn angle(to: *mut u32, a: *const u32, lanes: usize, quick: impl Fn(f32) -> f32, any: impl Fn(f32) -> f32) {
     let mut moderate = true;
     for i in 0..lanes {
         // SAFETY: as in `map`.
         moderate &= f32::from_bits(unsafe { a.add(i).read() }).abs() <= math::MODERATE_ANGLE;
     }
     // SAFETY: as in `map`.
-    unsafe {
-        if moderate { map(to, a, lanes, float(quick)) } else { map(to, a, lanes, float(any)) }
-    }
+    unsafe { if moderate { map(to, a, lanes, float(quick)) } else { map(to, a, lanes, float(any)) } }
 }
 
 /// Runs an operation on one register.

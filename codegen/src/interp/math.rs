@@ -284,7 +284,10 @@ mod tests {
 
     #[test]
     fn limits_are_right() {
-        assert_eq!([exp(f32::INFINITY), exp(f32::NEG_INFINITY), exp(0.0), exp(200.0)], [f32::INFINITY, 0.0, 1.0, f32::INFINITY]);
+        assert_eq!(
+            [exp(f32::INFINITY), exp(f32::NEG_INFINITY), exp(0.0), exp(200.0)],
+            [f32::INFINITY, 0.0, 1.0, f32::INFINITY]
+        );
         assert_eq!(exp2(-149.0), f32::from_bits(1), "denormals are results");
         assert_eq!([ln(0.0), ln(1.0), ln(f32::INFINITY)], [f32::NEG_INFINITY, 0.0, f32::INFINITY]);
         assert!(ln(-1.0).is_nan() && ln(f32::NAN).is_nan() && exp(f32::NAN).is_nan() && tanh(f32::NAN).is_nan());

@@ -71,8 +71,7 @@ impl Program {
         let info = &verified.info;
         let error =
             |message: &str| EmitError { kernel: module.name.clone(), target: Target::Cpu, message: message.to_owned() };
-        let params =
-            layout::params(module, info.grid).ok_or_else(|| error("it has a parameter that cannot be one"))?;
+        let params = layout::params(module, info.grid).ok_or_else(|| error("it has a parameter that cannot be one"))?;
         let built = build(verified, &params)?;
         let offset = |role: ParamRole| params.fields.iter().find(|field| field.role == role).map(|field| field.offset);
         let lengths = (0..module.bindings.len() as u32)
@@ -166,7 +165,8 @@ impl Program {
             let groups = u64::from(self.groups_per_batch).min(end - first) as u32;
             batch.lanes = (groups * workgroup) as usize;
             for (given, register) in &self.built.given {
-                let local = matches!(given, Given::LocalIndex | Given::LocalId(_) | Given::SubgroupLane | Given::SubgroupIndex);
+                let local =
+                    matches!(given, Given::LocalIndex | Given::LocalId(_) | Given::SubgroupLane | Given::SubgroupIndex);
                 if !(local && full_batch_is_laid_out) {
                     self.give(&batch, *given, *register, first);
                 }

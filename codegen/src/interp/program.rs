@@ -168,26 +168,83 @@ pub(super) enum AtomicOperation {
 /// An instruction. Those that compute write every lane of their target, active or not, and targets are never operands.
 #[derive(Clone, Debug)]
 pub(super) enum Instruction {
-    One { operation: One, to: Register, a: Register },
-    Two { operation: Two, to: Register, a: Register, b: Register },
-    MulAdd { to: Register, a: Register, b: Register, c: Register },
-    Select { to: Register, condition: Register, accept: Register, reject: Register },
+    One {
+        operation: One,
+        to: Register,
+        a: Register,
+    },
+    Two {
+        operation: Two,
+        to: Register,
+        a: Register,
+        b: Register,
+    },
+    MulAdd {
+        to: Register,
+        a: Register,
+        b: Register,
+        c: Register,
+    },
+    Select {
+        to: Register,
+        condition: Register,
+        accept: Register,
+        reject: Register,
+    },
     /// All lanes.
-    Copy { to: Register, from: Register },
+    Copy {
+        to: Register,
+        from: Register,
+    },
     /// Active lanes only: writes to what outlives the instruction.
-    Assign { to: Register, from: Register },
+    Assign {
+        to: Register,
+        from: Register,
+    },
     /// Reads registers `base + constant + sum of index * stride`, one for each of `to`; zero past a bound.
-    Pick { to: Vec<Register>, base: Register, terms: Vec<Term> },
+    Pick {
+        to: Vec<Register>,
+        base: Register,
+        terms: Vec<Term>,
+    },
     /// Writes them, in active lanes.
-    Put { from: Vec<Register>, base: Register, terms: Vec<Term> },
-    Load { address: Address, parts: Vec<Part> },
-    Store { address: Address, parts: Vec<Part> },
+    Put {
+        from: Vec<Register>,
+        base: Register,
+        terms: Vec<Term>,
+    },
+    Load {
+        address: Address,
+        parts: Vec<Part>,
+    },
+    Store {
+        address: Address,
+        parts: Vec<Part>,
+    },
     /// In active lanes, one after the other; the old value, or zero past the end, goes to `to`.
-    Atomic { operation: AtomicOperation, address: Address, to: Option<Register>, value: Register, compare: Register },
+    Atomic {
+        operation: AtomicOperation,
+        address: Address,
+        to: Option<Register>,
+        value: Register,
+        compare: Register,
+    },
     /// The first active lane's value, to all.
-    Uniform { to: Register, from: Register },
-    Subgroup { combine: Combine, to: Register, value: Register, lane: Register },
-    If { condition: Register, accept: Vec<Instruction>, reject: Vec<Instruction> },
+    Uniform {
+        to: Register,
+        from: Register,
+    },
+    Subgroup {
+        combine: Combine,
+        to: Register,
+        value: Register,
+        lane: Register,
+    },
+    If {
+        condition: Register,
+        accept: Vec<Instruction>,
+        reject: Vec<Instruction>,
+    },
     /// Runs `test`, stops in lanes where `condition` is false, runs `body`, lets lanes in `continued` go on, runs `step`; until no lane is left.
     /// Lanes that leave are collected in `left`.
     Loop {
@@ -199,9 +256,14 @@ pub(super) enum Instruction {
         continued: Register,
     },
     /// Runs the body; lanes in `returned` go on behind it.
-    Function { body: Vec<Instruction>, returned: Register },
+    Function {
+        body: Vec<Instruction>,
+        returned: Register,
+    },
     /// Active lanes are noted in `into`, if anywhere, and stop being active.
-    Leave { into: Option<Register> },
+    Leave {
+        into: Option<Register>,
+    },
 }
 
 /// A register that holds the same in all lanes, filled before anything runs.
@@ -209,7 +271,10 @@ pub(super) enum Instruction {
 pub(super) enum Constant {
     Literal(u32),
     /// The word at that byte of the parameter block; a bool becomes a mask.
-    Param { offset: u32, bool: bool },
+    Param {
+        offset: u32,
+        bool: bool,
+    },
     GroupCount,
     Groups(u8),
 }

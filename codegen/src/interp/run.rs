@@ -7,9 +7,7 @@ use std::sync::atomic::{AtomicU16, AtomicU32, Ordering};
 
 use super::build::ACTIVE;
 use super::lanes;
-use super::program::{
-    Address, AtomicOperation, Bound, Combine, Instruction, Part, Register, Term, Where,
-};
+use super::program::{Address, AtomicOperation, Bound, Combine, Instruction, Part, Register, Term, Where};
 use crate::artefact::CpuArguments;
 use crate::emit::cpu::SUBGROUP_SIZE;
 

@@ -259,10 +259,12 @@ pub const SOURCES: &[(&str, &str)] = &[
     ),
     (
         "rem_i32",
-        // What is apart leaves 0, as a remainder by 1 does.
+        // What is apart leaves 0, as a remainder by 1 does. Vulkan leaves a remainder open where a side is negative, so it is made of a
+        // quotient.
         "fn rem_i32(a: i32, b: i32) -> i32 {
             let apart = (b == 0) | ((a == -2147483648) & (b == -1));
-            a % select(apart, 1, b)
+            let divisor = select(apart, 1, b);
+            a - a / divisor * divisor
         }",
     ),
 ];

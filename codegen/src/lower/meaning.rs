@@ -153,7 +153,10 @@ impl Rewrite for Meaning<'_> {
                     BinaryOperator::Divide | BinaryOperator::Remainder
                         if scalar.is_integer()
                             && !table::division(self.target)
-                            && !Self::divides_plainly(old, *right) =>
+                            && !(Self::divides_plainly(old, *right)
+                                && (*operator == BinaryOperator::Divide
+                                    || scalar != Scalar::I32
+                                    || table::signed_remainder(self.target))) =>
                     {
                         let name = match (operator, scalar) {
                             (BinaryOperator::Divide, Scalar::I32) => "div_i32",

@@ -29,6 +29,11 @@ pub const fn division(target: Target) -> bool {
     matches!(target, Target::Cpu)
 }
 
+/// Whether the remainder of a negative number is native. Vulkan leaves OpSRem open there, which is also what WGSL becomes.
+pub const fn signed_remainder(target: Target) -> bool {
+    matches!(target, Target::Cpu | Target::Cuda)
+}
+
 /// Whether a shift by any amount is native.
 pub const fn shift(target: Target) -> bool {
     matches!(target, Target::Cpu)

@@ -50,9 +50,10 @@ impl Executable {
         // Steps use the memory that runs use.
         let _turn = self.state.lock().map_err(|_| Error::Poisoned)?;
         let times = backend.time(&commands)?;
-        let labelled = commands.iter().zip(times).filter_map(|(command, nanoseconds)| {
-            Some(StepTime { label: command.label()?.clone(), nanoseconds })
-        });
+        let labelled = commands
+            .iter()
+            .zip(times)
+            .filter_map(|(command, nanoseconds)| Some(StepTime { label: command.label()?.clone(), nanoseconds }));
         Ok(labelled.collect())
     }
 }

@@ -477,8 +477,11 @@ impl Scope<'_> {
                         let scalar = module.types[element]
                             .scalar()
                             .ok_or_else(|| self.kernel.error("a vector access to a buffer of structs"))?;
-                        found.place =
-                            format!("{pointer}.cast::<[{}; {lanes}]>().add({} as usize)", types::scalar(scalar), index.text);
+                        found.place = format!(
+                            "{pointer}.cast::<[{}; {lanes}]>().add({} as usize)",
+                            types::scalar(scalar),
+                            index.text
+                        );
                         found.ty = PlaceType::Vector(*lanes, scalar);
                     }
                     Some(Projection::Member(_)) | None => {

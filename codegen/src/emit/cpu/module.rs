@@ -83,12 +83,12 @@ const OWN: [&str; 38] = [
 /// A name like `wanted` that is free and no keyword, and taken from here on.
 fn fresh(used: &mut BTreeSet<String>, wanted: &str) -> String {
     let clean: String = wanted.chars().map(|c| if c.is_ascii_alphanumeric() || c == '_' { c } else { '_' }).collect();
-    let mut base = if clean.starts_with(|c: char| c.is_ascii_alphabetic() || c == '_') && !clean.trim_matches('_').is_empty()
-    {
-        clean
-    } else {
-        format!("value{clean}")
-    };
+    let mut base =
+        if clean.starts_with(|c: char| c.is_ascii_alphabetic() || c == '_') && !clean.trim_matches('_').is_empty() {
+            clean
+        } else {
+            format!("value{clean}")
+        };
     if syn::parse_str::<syn::Ident>(&base).is_err() {
         base.push('_');
     }

@@ -33,10 +33,7 @@ fn largest(
     expression: Handle<Expression>,
 ) -> Option<u64> {
     let unsigned = |handle: Handle<Expression>| {
-        matches!(
-            kernel.module.types[function.expressions[handle].ty],
-            Type::Scalar(Scalar::U32 | Scalar::Index)
-        )
+        matches!(kernel.module.types[function.expressions[handle].ty], Type::Scalar(Scalar::U32 | Scalar::Index))
     };
     if !unsigned(expression) {
         return None;
@@ -52,9 +49,7 @@ fn largest(
         }
         ExpressionKind::Builtin(Builtin::SubgroupLane) => Some(u64::from(super::SUBGROUP_SIZE) - 1),
         ExpressionKind::Member { base, index } => match function.expressions[*base].kind {
-            ExpressionKind::Builtin(Builtin::LocalId) => {
-                Some(u64::from(*size.get(*index as usize)?).saturating_sub(1))
-            }
+            ExpressionKind::Builtin(Builtin::LocalId) => Some(u64::from(*size.get(*index as usize)?).saturating_sub(1)),
             _ => None,
         },
         ExpressionKind::Convert(value) if unsigned(*value) => of(*value),
@@ -71,9 +66,7 @@ fn largest(
                 BinaryOperator::Add => fits(of(*left)? + of(*right)?),
                 BinaryOperator::Multiply => fits(of(*left)?.checked_mul(of(*right)?)?),
                 BinaryOperator::Divide => Some(of(*left).unwrap_or(MOST) / literal.filter(|by| *by > 0)?),
-                BinaryOperator::Remainder => {
-                    Some(of(*left).unwrap_or(MOST).min(literal.filter(|by| *by > 0)? - 1))
-                }
+                BinaryOperator::Remainder => Some(of(*left).unwrap_or(MOST).min(literal.filter(|by| *by > 0)? - 1)),
                 BinaryOperator::And => Some(of(*left).unwrap_or(MOST).min(of(*right).unwrap_or(MOST))),
                 BinaryOperator::ShiftRight => Some(of(*left).unwrap_or(MOST) >> (literal? % 32)),
                 BinaryOperator::ShiftLeft => fits(of(*left)? << (literal? % 32)),
@@ -95,9 +88,7 @@ impl Scope<'_> {
         self.largest(index)?;
         let (operation, left, right) = match &self.function.expressions[index].kind {
             ExpressionKind::Binary { operator: BinaryOperator::Add, left, right } => ("wrapping_add", left, right),
-            ExpressionKind::Binary { operator: BinaryOperator::Multiply, left, right } => {
-                ("wrapping_mul", left, right)
-            }
+            ExpressionKind::Binary { operator: BinaryOperator::Multiply, left, right } => ("wrapping_mul", left, right),
             ExpressionKind::Literal(Literal::U32(value) | Literal::Index(value)) => {
                 return Some(format!("{value}usize"));
             }

@@ -611,7 +611,8 @@ fn accumulators(plan: &Plan<'_>, block: &[Statement], counters: &mut Vec<Option<
                 });
             });
         }
-        let loops = matches!(kind, StatementKind::For { .. } | StatementKind::While { .. } | StatementKind::Loop { .. });
+        let loops =
+            matches!(kind, StatementKind::For { .. } | StatementKind::While { .. } | StatementKind::Loop { .. });
         let inside = loops && (!counters.is_empty() || !plan.together(kind));
         if inside {
             counters.push(kind.declares());
@@ -624,10 +625,8 @@ fn accumulators(plan: &Plan<'_>, block: &[Statement], counters: &mut Vec<Option<
         }
     }
     for (local, by_counter) in places {
-        let several = matches!(
-            plan.kernel.module.types[function.locals[local].ty],
-            Type::Array { .. } | Type::Vector { .. }
-        );
+        let several =
+            matches!(plan.kernel.module.types[function.locals[local].ty], Type::Array { .. } | Type::Vector { .. });
         if several && !by_counter && plan.storage[local.index()] == Storage::Lanes && !from_subgroup(plan, local) {
             whole[local.index()] = true;
         }
