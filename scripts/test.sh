@@ -30,5 +30,10 @@ step cargo clippy --quiet --workspace --all-targets "${features[@]}" -- -D warni
 step cargo test --workspace "${features[@]}"
 # The command line has no interface to document, and its program would overwrite the page of the library of the same name.
 RUSTDOCFLAGS="-D warnings" step cargo doc --quiet --workspace --exclude trefoil-cli --no-deps "${features[@]}"
+# What the command line writes, judged by the newest spirv-val and by NVRTC.
+rm -rf target/emitted
+step cargo run --quiet --bin trefoil -- emit --all --out target/emitted
+step scripts/check-spirv.sh target/emitted
+step scripts/check-cuda.py target/emitted
 echo
 echo "== all passed (devices: $TREFOIL_REQUIRE_DEVICES)"

@@ -64,10 +64,13 @@ pub fn unary(operator: UnaryOperator, ty: &Type, value: Code) -> Code {
     }
 }
 
-/// Infix operators; bools have no `^`.
+/// Infix operators; bools have no `^`. Of two floats, one of them NaN, naga's SPIR-V says that `!=` is false; it is right about `==`.
 pub fn binary(operator: BinaryOperator, ty: &Type, left: Code, right: Code) -> Code {
     match operator {
         BinaryOperator::Xor if ty.scalar() == Some(Scalar::Bool) => infix(BinaryOperator::NotEqual, left, right),
+        BinaryOperator::NotEqual if ty.scalar() == Some(Scalar::F32) => {
+            prefix("!", infix(BinaryOperator::Equal, left, right))
+        }
         _ => infix(operator, left, right),
     }
 }
