@@ -508,9 +508,9 @@ pub fn copies_move_bytes_within_the_device(subject: &Subject) {
     };
     let check = |what: &str| {
         let result = download(&device, &y);
-        for i in 0..len - 3 {
+        for (i, value) in result.iter().enumerate().take(len - 3) {
             let before = (i + 1) % (len - 3) + 3;
-            assert_eq!(result[i], start[(before + 1) % len], "{what}, element {i}");
+            assert_eq!(*value, start[(before + 1) % len], "{what}, element {i}");
         }
         backend.write(&whole(&y), &bytes(&vec![-1.0; len])).unwrap();
         backend.write(&whole(&z), &bytes(&vec![-1.0; len])).unwrap();

@@ -2,7 +2,6 @@
 //!
 //! ```text
 //! cargo run --release --example quickstart
-//! cargo run --release --example quickstart --features wgpu,vulkan,cuda
 //! ```
 
 use std::error::Error;
@@ -39,7 +38,7 @@ fn block_sums(x: &[f32], sums: &mut [f32]) {
     let mut half = 128;
     while half > 0 {
         if local < half {
-            partial[local] = partial[local] + partial[local + half];
+            partial[local] += partial[local + half];
         }
         barrier();
         half /= 2;
