@@ -98,12 +98,13 @@ fn on(device: &Device, arguments: &Arguments) -> Outcome {
             report(&case.name, measure::graph(device, &case, scale));
         }
     }
-    if cases::MINILM.iter().any(|(name, ..)| wanted(name)) {
+    let batches = cases::minilm(scale);
+    if batches.iter().any(|(name, ..)| wanted(name)) {
         match minilm::encoder(device) {
             Ok(encoder) => {
-                for (name, texts, tokens) in cases::MINILM {
+                for &(name, texts, tokens) in batches {
                     if wanted(name) {
-                        for figure in minilm::measure(&encoder, name, texts, tokens, scale)? {
+                        for figure in minilm::measure(&encoder, name, texts, tokens)? {
                             figure.print(device, ceiling.bytes_per_second, arguments.json);
                         }
                     }

@@ -1,6 +1,7 @@
 //! Times, medians and ceilings.
 
 use std::sync::Arc;
+use std::time::{Duration, Instant};
 
 use trefoil::device::{Command, CopyCommand, MemoryRange};
 use trefoil::graph::{Data, Executable, Extents, Graph, Model, Options};
@@ -14,6 +15,32 @@ use crate::cases::{Case, ELEMENT};
 const BEYOND_CACHES: u64 = 512 << 20;
 /// The most copies of a working set.
 const MOST_SETS: u64 = 24;
+
+/// Rounds that warm up: the first of each working set loads its kernels.
+const WARM_UP: usize = 2;
+/// The most timed rounds of a case, and the fewest.
+const ROUNDS: std::ops::RangeInclusive<usize> = 3..=50;
+/// A case is over after this time, if it had its fewest rounds.
+const BUDGET: Duration = Duration::from_secs(5);
+
+/// Calls `round` with numbers from 0 on, first to warm up `sets` working sets, and gives the medians of its times.
+pub fn medians<const N: usize>(sets: usize, mut round: impl FnMut(usize) -> Outcome<[u64; N]>) -> Outcome<[u64; N]> {
+    let warm_up = sets.max(WARM_UP);
+    for number in 0..warm_up {
+        round(number)?;
+    }
+    let mut times = [const { Vec::new() }; N];
+    let start = Instant::now();
+    for number in 0..*ROUNDS.end() {
+        if number >= *ROUNDS.start() && start.elapsed() > BUDGET {
+            break;
+        }
+        for (times, time) in times.iter_mut().zip(round(warm_up + number)?) {
+            times.push(time);
+        }
+    }
+    Ok(times.map(median))
+}
 
 /// How much a device is asked to do.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -33,15 +60,6 @@ impl Scale {
             properties if properties.kind == DeviceKind::Cpu => Self::Cpu,
             properties if properties.software => Self::Software,
             _ => Self::Gpu,
-        }
-    }
-
-    /// Timed rounds.
-    pub const fn rounds(self) -> usize {
-        match self {
-            Self::Gpu => 50,
-            Self::Cpu => 12,
-            Self::Software => 4,
         }
     }
 
@@ -118,7 +136,7 @@ impl Figure {
 }
 
 /// The middle one.
-pub fn median(mut times: Vec<u64>) -> u64 {
+fn median(mut times: Vec<u64>) -> u64 {
     times.sort_unstable();
     times.get(times.len() / 2).copied().unwrap_or(0)
 }
@@ -169,24 +187,19 @@ pub fn ceiling(device: &Device, scale: Scale) -> Outcome<Ceiling> {
         let from = device.buffer(&numbers(count, set as u32))?;
         buffers.push((from, device.uninit::<f32>(count)?));
     }
-    let (mut driver, mut ours) = (Vec::new(), Vec::new());
-    for round in 0..scale.rounds() + 2 {
+    let [driver, ours] = medians(buffers.len(), |round| {
         let set = round % buffers.len();
         let (from, to) = &mut buffers[set];
         let copy =
             CopyCommand { from: whole(from, bytes), to: whole(to, bytes), label: Arc::from("the driver's copy") };
         let time = device.backend().time(&[Command::Copy(copy)])?;
         let own = device.time(copy_quads(&*from, &mut *to)?.over(count / 4))?;
-        // The first rounds warm up.
-        if round >= 2 {
-            driver.extend(time);
-            ours.push(own);
-        }
-    }
+        Ok([time.iter().sum(), own])
+    })?;
     let mebibytes = bytes >> 20;
-    let figure = |name: &str, times| Figure {
+    let figure = |name: &str, nanoseconds| Figure {
         name: format!("{name} {mebibytes} MiB"),
-        nanoseconds: median(times),
+        nanoseconds,
         bytes: Some(2 * bytes),
         flops: None,
     };
@@ -223,14 +236,10 @@ pub fn graph(device: &Device, case: &Case, scale: Scale) -> Outcome<Figure> {
         executable.run(&inputs, &extents)?;
         sets.push(executable);
     }
-    let mut times = Vec::new();
-    for round in 0..scale.rounds() + sets.len().max(2) {
+    let [nanoseconds] = medians(sets.len(), |round| {
         let steps = sets[round % sets.len()].profile(&extents)?;
-        // Each set's first round loads its kernels.
-        if round >= sets.len().max(2) {
-            times.push(steps.iter().map(|step| step.nanoseconds).sum());
-        }
-    }
+        Ok([steps.iter().map(|step| step.nanoseconds).sum()])
+    })?;
     let bytes = case.flops.is_none().then_some(case.bytes);
-    Ok(Figure { name: case.name.clone(), nanoseconds: median(times), bytes, flops: case.flops })
+    Ok(Figure { name: case.name.clone(), nanoseconds, bytes, flops: case.flops })
 }

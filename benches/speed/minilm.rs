@@ -7,7 +7,7 @@ use trefoil::Device;
 
 use crate::Outcome;
 use crate::encoder::Encoder;
-use crate::measure::{Figure, Scale, median};
+use crate::measure::{Figure, medians};
 use crate::tokens::Batch;
 
 /// Opens the model.
@@ -34,26 +34,17 @@ fn batch(encoder: &Encoder, texts: usize, tokens: usize) -> Outcome<Batch> {
 }
 
 /// Measures a batch: from the call to the embeddings in the host's memory, and the device's part of it, step by step.
-pub fn measure(encoder: &Encoder, name: &str, texts: usize, tokens: usize, scale: Scale) -> Outcome<[Figure; 2]> {
+pub fn measure(encoder: &Encoder, name: &str, texts: usize, tokens: usize) -> Outcome<[Figure; 2]> {
     let batch = batch(encoder, texts, tokens)?;
-    let rounds = if scale == Scale::Software { 1 } else { scale.rounds() };
-    encoder.run(&batch)?;
-    let mut wall = Vec::new();
-    for _ in 0..rounds {
+    let extents = encoder.extents(&batch)?;
+    let [wall] = medians(1, |_| {
         let start = Instant::now();
         encoder.run(&batch)?;
-        wall.push(u64::try_from(start.elapsed().as_nanos())?);
-    }
-    let extents = encoder.extents(&batch)?;
-    let mut device = Vec::new();
-    for _ in 0..rounds {
-        device.push(encoder.executable.profile(&extents)?.iter().map(|step| step.nanoseconds).sum());
-    }
-    let figure = |what: &str, times| Figure {
-        name: format!("{name}, {what}"),
-        nanoseconds: median(times),
-        bytes: None,
-        flops: None,
-    };
+        Ok([u64::try_from(start.elapsed().as_nanos())?])
+    })?;
+    let [device] =
+        medians(1, |_| Ok([encoder.executable.profile(&extents)?.iter().map(|step| step.nanoseconds).sum()]))?;
+    let figure =
+        |what: &str, nanoseconds| Figure { name: format!("{name}, {what}"), nanoseconds, bytes: None, flops: None };
     Ok([figure("wall clock", wall), figure("sum of its steps", device)])
 }
