@@ -91,7 +91,7 @@ pub fn attention<const QUADS: usize>(
             }
             if seen {
                 let mut total = (score.x + score.y) + (score.z + score.w);
-                if mask.len() > 0 {
+                if !mask.is_empty() {
                     total += mask[mask_first + key * mask_strides[3]] * LOG2_E;
                 }
                 scores[i] = total;

@@ -28,7 +28,7 @@ pub fn layer_norm_held<const HELD: usize>(
         let quad = local_index() + k * 256;
         if quad < quads {
             let mut value = x.vec4(first + quad);
-            if residual.len() > 0 {
+            if !residual.is_empty() {
                 value = value + residual.vec4(first + quad);
             }
             held[k] = value;
@@ -51,10 +51,10 @@ pub fn layer_norm_held<const HELD: usize>(
         let quad = local_index() + k * 256;
         if quad < quads {
             let mut value = (held[k] - Vec4::splat(mean)) * factor;
-            if gamma.len() > 0 {
+            if !gamma.is_empty() {
                 value = value * gamma.vec4(quad);
             }
-            if beta.len() > 0 {
+            if !beta.is_empty() {
                 value = value + beta.vec4(quad);
             }
             y.set_vec4(first + quad, value);
@@ -78,7 +78,7 @@ pub fn layer_norm_any(
     let mut sum = 0.0;
     for column in (local_index()..columns).step_by(256) {
         let mut value = x[first + column];
-        if residual.len() > 0 {
+        if !residual.is_empty() {
             value += residual[first + column];
         }
         sum += value;
@@ -88,7 +88,7 @@ pub fn layer_norm_any(
     let mut squares = 0.0;
     for column in (local_index()..columns).step_by(256) {
         let mut value = x[first + column];
-        if residual.len() > 0 {
+        if !residual.is_empty() {
             value += residual[first + column];
         }
         squares += (value - mean) * (value - mean);
@@ -97,14 +97,14 @@ pub fn layer_norm_any(
     let factor = inverse_sqrt(variance + epsilon);
     for column in (local_index()..columns).step_by(256) {
         let mut value = x[first + column];
-        if residual.len() > 0 {
+        if !residual.is_empty() {
             value += residual[first + column];
         }
         value = (value - mean) * factor;
-        if gamma.len() > 0 {
+        if !gamma.is_empty() {
             value *= gamma[column];
         }
-        if beta.len() > 0 {
+        if !beta.is_empty() {
             value += beta[column];
         }
         y[first + column] = value;

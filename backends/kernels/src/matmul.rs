@@ -10,6 +10,8 @@
 //! The vector kernels want K contiguous in A (element strides 1), K or N contiguous in B, extents and strides that are multiples of 4. The strided kernel takes
 //! everything else.
 
+#![expect(clippy::too_many_arguments, reason = "a tile is told where it lies in three matrices")]
+
 use trefoil_dsl::prelude::*;
 
 use crate::activation::{Activation, activate};
@@ -132,7 +134,7 @@ fn tile_product<const EDGE: usize, const PER: usize, const B_ROWS_ARE_N: bool>(
         let quad = column_tile * (EDGE / 4) + local_column + column_half * (EDGE / PER);
         if quad * 4 < n {
             let mut offset = Vec4::splat(0.0);
-            if bias.len() > 0 {
+            if !bias.is_empty() {
                 offset = bias.vec4(quad);
             }
             for row_half in unroll(0..PER / 4) {
@@ -321,7 +323,7 @@ pub fn matmul_sum_parts(
         for part in 0..count {
             sum = sum + parts.vec4((batch * count + part) * (size / 4) + within);
         }
-        if bias.len() > 0 {
+        if !bias.is_empty() {
             sum = sum + bias.vec4(quad % (n / 4));
         }
         c.set_vec4(
@@ -383,7 +385,7 @@ pub fn matmul_strided(
         barrier();
     }
     if row < m && column < n {
-        if bias.len() > 0 {
+        if !bias.is_empty() {
             sum += bias[column];
         }
         c[(batch * m + row) * n + column] = activate(sum, activation);

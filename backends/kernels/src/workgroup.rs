@@ -18,21 +18,21 @@ pub fn workgroup_sum<const SIZE: usize>(value: f32, scratch: &mut [f32]) -> f32 
             total += scratch[subgroup];
         }
         barrier();
-        return total;
+        total
     } else {
         scratch[local] = value;
         barrier();
         let mut half = SIZE / 2;
         while half > 0 {
             if local < half {
-                scratch[local] = scratch[local] + scratch[local + half];
+                scratch[local] += scratch[local + half];
             }
             barrier();
             half /= 2;
         }
         let total = scratch[0];
         barrier();
-        return total;
+        total
     }
 }
 
@@ -51,7 +51,7 @@ pub fn workgroup_max<const SIZE: usize>(value: f32, scratch: &mut [f32]) -> f32 
             largest = max(largest, scratch[subgroup]);
         }
         barrier();
-        return largest;
+        largest
     } else {
         scratch[local] = value;
         barrier();
@@ -65,6 +65,6 @@ pub fn workgroup_max<const SIZE: usize>(value: f32, scratch: &mut [f32]) -> f32 
         }
         let largest = scratch[0];
         barrier();
-        return largest;
+        largest
     }
 }
