@@ -269,20 +269,16 @@ impl Candidate for Tiled {
     fn implement(&self, request: &Request<'_>) -> Result<Implementation, Ineligible> {
         let product = Product::new(request)?;
         let by_four = |dim: &Dim| dim.divides_evenly(4);
-        let offsets = request.inputs.iter().all(|operand| by_four(&operand.layout.offset));
-        if !(offsets
-            && by_four(&product.k)
-            && by_four(&product.n)
-            && by_four(&product.a_batch)
-            && by_four(&product.b_batch))
-        {
+        let offsets = request.inputs.iter().map(|operand| &operand.layout.offset);
+        let mut all = offsets.chain([&product.k, &product.n, &product.a_batch, &product.b_batch]);
+        if !all.all(by_four) {
             return Err(Ineligible::Other("extents or strides that are not multiples of 4".to_owned()));
         }
-        if !(product.a[1].is(1) && by_four(&product.a[0])) {
+        if !product.a[1].is(1) || !by_four(&product.a[0]) {
             return Err(Ineligible::Other("K is not contiguous in a".to_owned()));
         }
         let rows_are_n = product.b[0].is(1) && by_four(&product.b[1]);
-        if !rows_are_n && !(product.b[1].is(1) && by_four(&product.b[0])) {
+        if !rows_are_n && (!product.b[1].is(1) || !by_four(&product.b[0])) {
             return Err(Ineligible::Other("neither K nor N is contiguous in b".to_owned()));
         }
         if let Some(bias) = request.inputs.get(2).filter(|bias| !bias.layout.is_contiguous(&bias.ty.shape)) {
