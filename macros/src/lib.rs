@@ -1,7 +1,7 @@
 //! trefoil's proc macros: `#[kernel]` and `#[device]`.
 //!
 //! They are thin: what a kernel means, and the code for each target, is made by [`trefoil_codegen`]. What is here is what only a macro
-//! can do: gather the `#[device]` items that a kernel names ([`chain`]), report mistakes on the author's tokens, and expand to
+//! can do: gather the `#[device]` items that a kernel names (`chain`), report mistakes on the author's tokens, and expand to
 //! the author's function for rustc to check, the artefact, and the launch function.
 
 mod artefact;

@@ -1,5 +1,5 @@
 //! Launching kernels by hand: arguments are bound to a kernel ([`Launch`]), a grid is chosen ([`Dispatch`]), and a device runs it
-//! ([`Device::run`]).
+//! ([`Device::run`](crate::Device::run)).
 //!
 //! A [`Launch`] keeps its buffers' memory alive and holds no borrow. That is sound because a kernel's own bindings are borrowed
 //! together when the launch function is called, so that what it writes is bound once, and because whatever is submitted to a device
