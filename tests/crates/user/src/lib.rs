@@ -37,7 +37,7 @@ pub mod glob {
     mod inner {
         use gpu::prelude::*;
 
-        /// How [`super::bent`] goes.
+        /// How `bent` goes.
         #[device]
         pub enum Shape {
             /// As it is.
