@@ -18,7 +18,7 @@ pub struct Body {
     pub id: u32,
 }
 
-/// The sum over a workgroup of what [`weigh`] makes of the elements of `x`, through `scratch`; the workgroup has [`LANES`] invocations.
+/// The sum over a workgroup of what `weigh` makes of the elements of `x`, through `scratch`; the workgroup has [`LANES`] invocations.
 #[device]
 pub fn group_sum(x: &[f32], scratch: &mut [f32]) -> f32 {
     let lane = local_index();
