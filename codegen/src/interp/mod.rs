@@ -2,11 +2,11 @@
 //! that were built at run time.
 //!
 //! A [`Program`] is made from a [`Verified`] instance, not from a lowered one: `if const` is decided while it is built, functions are inlined,
-//! and the mathematical functions are its own ([`math`]), a loop over lanes for each, which is much faster than the same formula
+//! and the mathematical functions are its own (`math`), a loop over lanes for each, which is much faster than the same formula
 //! spelled out operation by operation.
 //!
 //! # How it runs
-//! Every instruction is run over a *batch* of invocations at once, with one word for each in every register ([`program`]). Invocations that
+//! Every instruction is run over a *batch* of invocations at once, with one word for each in every register (`program`). Invocations that
 //! do not take part are masked out. If the kernel has barriers, subgroup operations or workgroup memory, a batch is one workgroup, so that all
 //! of it advances in step and a barrier is nothing; else a batch is as many whole workgroups as make instructions worth their
 //! overhead and leave the registers in the cache. Consecutive indices make loads and stores copies of slices, so that kernels bound by memory run

@@ -3,7 +3,7 @@
 //! # Shape
 //! One always-inlined body, generic only in whether a multiply-add is one instruction, inside copies for AVX-512, AVX2 with FMA, NEON and the
 //! baseline, one of which is chosen once at run time. The body runs workgroups one after the other on the calling thread. Within
-//! a workgroup, the code between barriers and subgroup operations is a loop over invocations ([`regions`]); see [`plan`] for how the body is
+//! a workgroup, the code between barriers and subgroup operations is a loop over invocations (`regions`); see `plan` for how the body is
 //! cut and where locals live.
 //!
 //! # Aliasing
