@@ -38,6 +38,9 @@ struct Arguments {
     /// Runs on this device alone: cpu, wgpu, vulkan, cuda or auto.
     #[arg(long)]
     device: Option<String>,
+    /// Prints the time of each step of the model too.
+    #[arg(long)]
+    steps: bool,
     /// Prints one JSON object a line instead of the table.
     #[arg(long)]
     json: bool,
@@ -104,7 +107,7 @@ fn on(device: &Device, arguments: &Arguments) -> Outcome {
             Ok(encoder) => {
                 for &(name, texts, tokens) in batches {
                     if wanted(name) {
-                        for figure in minilm::measure(&encoder, name, texts, tokens)? {
+                        for figure in minilm::measure(&encoder, name, texts, tokens, arguments.steps)? {
                             figure.print(device, ceiling.bytes_per_second, arguments.json);
                         }
                     }

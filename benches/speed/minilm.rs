@@ -33,8 +33,8 @@ fn batch(encoder: &Encoder, texts: usize, tokens: usize) -> Outcome<Batch> {
     Ok(batch)
 }
 
-/// Measures a batch: from the call to the embeddings in the host's memory, and the device's part of it, step by step.
-pub fn measure(encoder: &Encoder, name: &str, texts: usize, tokens: usize) -> Outcome<[Figure; 2]> {
+/// Measures a batch: from the call to the embeddings in the host's memory, and the device's part of it, as a sum and, if asked, step by step.
+pub fn measure(encoder: &Encoder, name: &str, texts: usize, tokens: usize, by_step: bool) -> Outcome<Vec<Figure>> {
     let batch = batch(encoder, texts, tokens)?;
     let extents = encoder.extents(&batch)?;
     let [wall] = medians(1, |_| {
@@ -44,7 +44,12 @@ pub fn measure(encoder: &Encoder, name: &str, texts: usize, tokens: usize) -> Ou
     })?;
     let [device] =
         medians(1, |_| Ok([encoder.executable.profile(&extents)?.iter().map(|step| step.nanoseconds).sum()]))?;
-    let figure =
-        |what: &str, nanoseconds| Figure { name: format!("{name}, {what}"), nanoseconds, bytes: None, flops: None };
-    Ok([figure("wall clock", wall), figure("sum of its steps", device)])
+    let figure = |name: String, nanoseconds| Figure { name, nanoseconds, bytes: None, flops: None };
+    let mut figures =
+        vec![figure(format!("{name}, wall clock"), wall), figure(format!("{name}, sum of its steps"), device)];
+    if by_step {
+        let steps = encoder.executable.profile(&extents)?;
+        figures.extend(steps.iter().map(|step| figure(format!("  {}", step.label), step.nanoseconds)));
+    }
+    Ok(figures)
 }

@@ -195,8 +195,12 @@ fn used(
     let value = value.ok_or_else(|| format!("{slot:?} does not exist"))?;
     let mut used = whole(program, value, access);
     if let Some(read) = located {
-        used.offset = read.layout.offset.clone() * size(read);
-        used.bytes = if read.layout.has_contiguous_strides(&read.ty.shape) {
+        // No elements lie nowhere: their layout may start behind the memory's end.
+        let there = !read.ty.elements().is(0);
+        used.offset = if there { read.layout.offset.clone() * size(read) } else { Dim::from(0i64) };
+        used.bytes = if !there {
+            Dim::from(0i64)
+        } else if read.layout.has_contiguous_strides(&read.ty.shape) {
             read.ty.bytes()
         } else {
             used.bytes - used.offset.clone()

@@ -1,5 +1,8 @@
 //! `attention(q, k, v, mask?, scale, causal)`: softmax(q k^T * scale + mask) v, head by head.
 
+#[cfg(feature = "cpu")]
+mod host;
+
 use trefoil_kernels::attention::attention;
 
 use super::support::{contiguous, expect_element, expect_inputs, holding, instance, one_kernel, upper};
@@ -165,7 +168,11 @@ impl Op for Attention {
     }
 
     fn kind(&self) -> OpKind<'_> {
-        OpKind::Kernels(vec![Box::new(Online(*self))])
+        OpKind::Kernels(vec![
+            Box::new(Online(*self)),
+            #[cfg(feature = "cpu")]
+            Box::new(host::Rows(*self)),
+        ])
     }
 }
 
@@ -178,6 +185,17 @@ fn broadcast_value(tensor: &HostTensor, index: [usize; 4]) -> f64 {
         .zip(&index[offset..])
         .fold(0, |sum, (extent, index)| sum * extent + if *extent == 1 { 0 } else { *index });
     tensor.values[place]
+}
+
+/// The mask's strides along batch, head, query and key, 0 where it is broadcast or there is none.
+fn mask_strides(request: &Request<'_>) -> [Dim; 4] {
+    [0usize, 1, 2, 3].map(|axis| {
+        let own = request.inputs.get(3).and_then(|mask| {
+            let axis = axis.checked_sub(4 - mask.ty.rank())?;
+            (!mask.ty.shape[axis].is(1)).then(|| mask.layout.strides[axis].clone())
+        });
+        own.unwrap_or_else(|| Dim::from(0i64))
+    })
 }
 
 /// Keys step by step, with a softmax that is corrected as it goes.
@@ -212,17 +230,6 @@ impl Candidate for Online {
             ParamValue::Dims([b, h, s].map(|axis| layout.strides[axis].clone()).to_vec())
         };
         let out = Layout::contiguous(&request.outputs[0].shape);
-        let mask_strides = match request.inputs.get(3) {
-            Some(mask) => {
-                let offset = 4 - mask.ty.rank();
-                let stride = |axis: usize| match axis.checked_sub(offset) {
-                    Some(axis) if !mask.ty.shape[axis].is(1) => mask.layout.strides[axis].clone(),
-                    _ => Dim::from(0i64),
-                };
-                (0..4).map(stride).collect()
-            }
-            None => vec![Dim::from(0i64); 4],
-        };
         let per_key_head = heads.quotient(&key_heads);
         let cost = 3.0 + upper(&request.outputs[0].elements()) * upper(&keys) * 4.0e-7;
         Ok(one_kernel(
@@ -244,7 +251,7 @@ impl Candidate for Online {
                 strides(&request.inputs[1].layout),
                 strides(&request.inputs[2].layout),
                 strides(&out),
-                ParamValue::Dims(mask_strides),
+                ParamValue::Dims(mask_strides(request).to_vec()),
                 ParamValue::F32(op.scale),
                 ParamValue::Bool(op.causal),
             ],

@@ -1,5 +1,8 @@
 //! `layer_norm(x, residual?, gamma?, beta?, eps)`: (v - mean(v)) / sqrt(variance(v) + eps) * gamma + beta for v = x + residual, along the last axis.
 
+#[cfg(feature = "cpu")]
+mod host;
+
 use trefoil_kernels::layer_norm::{layer_norm_any, layer_norm_held};
 
 use super::softmax::rows_and_columns;
@@ -143,7 +146,12 @@ impl Op for LayerNorm {
     }
 
     fn kind(&self) -> OpKind<'_> {
-        OpKind::Kernels(vec![Box::new(Held(*self)), Box::new(Any(*self))])
+        OpKind::Kernels(vec![
+            Box::new(Held(*self)),
+            Box::new(Any(*self)),
+            #[cfg(feature = "cpu")]
+            Box::new(host::Rows(*self)),
+        ])
     }
 }
 

@@ -1,5 +1,8 @@
 //! `matmul(a, b, bias?, activation)`: activation(a b + bias), with batch broadcasting and operands in any strides.
 
+#[cfg(feature = "cpu")]
+mod host;
+
 use trefoil_kernels::activation::Activation;
 use trefoil_kernels::matmul::{matmul_large, matmul_middle, matmul_small, matmul_strided, matmul_sum_parts};
 
@@ -122,6 +125,8 @@ impl Op for MatMul {
         let mut candidates: Vec<Box<dyn Candidate>> = Vec::new();
         candidates.extend(tiled.into_iter().map(|tiled| Box::new(tiled) as Box<dyn Candidate>));
         candidates.push(Box::new(Strided(*self)));
+        #[cfg(feature = "cpu")]
+        candidates.push(Box::new(host::Panels(*self)));
         OpKind::Kernels(candidates)
     }
 }

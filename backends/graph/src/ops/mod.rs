@@ -4,6 +4,8 @@ pub mod attention;
 mod axes;
 pub mod fill;
 pub mod gather;
+#[cfg(feature = "cpu")]
+mod host;
 pub mod layer_norm;
 pub mod map;
 pub mod matmul;

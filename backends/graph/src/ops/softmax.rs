@@ -1,5 +1,8 @@
 //! `softmax(x, axis)`: exp(x - max(x)) / sum(exp(x - max(x))) along an axis.
 
+#[cfg(feature = "cpu")]
+mod host;
+
 use trefoil_kernels::softmax::{softmax_any, softmax_held};
 
 use super::support::{contiguous, expect_element, expect_inputs, holding, instance, one_kernel, transfer_time, upper};
@@ -58,7 +61,12 @@ impl Op for Softmax {
     }
 
     fn kind(&self) -> OpKind<'_> {
-        OpKind::Kernels(vec![Box::new(Held), Box::new(Any)])
+        OpKind::Kernels(vec![
+            Box::new(Held),
+            Box::new(Any),
+            #[cfg(feature = "cpu")]
+            Box::new(host::Rows),
+        ])
     }
 }
 

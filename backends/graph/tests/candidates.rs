@@ -1,0 +1,227 @@
+//! Every candidate of products, attention and normalisation, on every device, against the ops' references; each run finds the results of a run on NaN where
+//! it writes its own.
+
+#![allow(clippy::unwrap_used, reason = "a test that fails may panic")]
+
+mod common;
+
+use std::collections::BTreeSet;
+
+use common::{Values, compare, devices, numbers};
+use trefoil_dsl::device::{Device, DeviceKind};
+use trefoil_graph::graph::Tensor;
+use trefoil_graph::ops::attention::{Attention, AttentionLayout};
+use trefoil_graph::ops::layer_norm::LayerNormOperands;
+use trefoil_graph::{Dim, ElementType, Error, Executable, Extents, Graph, Model, Options};
+use trefoil_kernels::activation::Activation;
+
+/// A graph with inputs of random numbers.
+#[derive(Default)]
+struct Case {
+    graph: Graph,
+    inputs: Vec<(String, Vec<f32>)>,
+}
+
+impl Case {
+    fn input(&mut self, shape: &[usize]) -> Tensor {
+        self.input_of(numbers(shape.iter().product(), 7 + self.inputs.len() as u32, 1.0), shape)
+    }
+
+    fn input_of(&mut self, values: Vec<f32>, shape: &[usize]) -> Tensor {
+        let name = format!("x{}", self.inputs.len());
+        let shape: Vec<Dim> = shape.iter().map(|extent| Dim::from(*extent as i64)).collect();
+        let tensor = self.graph.input(&name, ElementType::F32, shape).unwrap();
+        self.inputs.push((name, values));
+        tensor
+    }
+
+    /// Runs the only op with candidates by each of them, and adds the names of those that could to `ran`.
+    fn check(mut self, result: Tensor, op: &str, device: &Device, ran: &mut BTreeSet<String>) {
+        self.graph.output("result", result).unwrap();
+        let (extents, model) = (Extents::new(), Model::new());
+        let compile = |options: &Options| Executable::compile(&self.graph, &model, device, options);
+        let decision = compile(&Options::default()).unwrap().explain().decisions[0].clone();
+        let others = decision.others.iter().map(|(name, _)| name);
+        for candidate in others.chain([&decision.candidate]) {
+            let force = [(op.to_owned(), candidate.clone())].into();
+            let executable = match compile(&Options { force, ..Options::default() }) {
+                Err(Error::NoCandidate { .. }) => continue,
+                other => other.unwrap(),
+            };
+            let poison: Vec<_> = self.inputs.iter().map(|(_, values)| vec![f32::NAN; values.len()]).collect();
+            let poison: Vec<_> =
+                self.inputs.iter().zip(&poison).map(|((name, _), values)| (name.as_str(), values.into())).collect();
+            executable.run(&poison, &extents).unwrap();
+            let inputs: Vec<_> =
+                self.inputs.iter().map(|(name, values)| (name.as_str(), Values::F32(values.clone()))).collect();
+            compare(&self.graph, &executable, &inputs, &extents, 2e-5);
+            ran.insert(candidate.clone());
+        }
+    }
+}
+
+/// Fails unless every candidate of an op ran on the device; functions of the host run on the CPU alone.
+fn all_ran(device: &Device, ran: &BTreeSet<String>, kernels: &[&str], host: &str) {
+    let host = (device.kind() == DeviceKind::Cpu).then_some(host);
+    let expected: BTreeSet<String> = kernels.iter().copied().chain(host).map(str::to_owned).collect();
+    assert_eq!(*ran, expected, "on {}", device.kind());
+}
+
+#[test]
+fn products_of_any_shape_and_stride() {
+    use Activation::{Gelu, Identity, Relu, Sigmoid, Silu, Tanh};
+    // Shapes of a and b, whether each is given transposed, whether there is a bias, the activation.
+    type Row<'a> = (&'a [usize], &'a [usize], bool, bool, bool, Activation);
+    let rows: [Row<'_>; 18] = [
+        (&[0, 3], &[3, 5], false, false, true, Gelu),
+        (&[3, 5], &[5, 0], false, false, false, Identity),
+        (&[3, 0], &[0, 5], false, false, true, Tanh),
+        (&[1, 1], &[1, 1], false, false, true, Identity),
+        (&[1, 300], &[300, 67], false, true, true, Relu),
+        (&[7, 13], &[13, 17], false, false, false, Silu),
+        (&[7, 13], &[13, 17], true, false, true, Identity),
+        (&[7, 13], &[13, 17], false, true, true, Sigmoid),
+        (&[7, 13], &[13, 17], true, true, false, Gelu),
+        (&[8, 64], &[64, 48], false, true, true, Gelu),
+        (&[9, 64], &[64, 52], false, false, true, Tanh),
+        (&[131, 67], &[67, 149], false, true, true, Identity),
+        (&[200, 24], &[24, 300], false, false, true, Gelu),
+        (&[32, 768], &[768, 32], false, true, true, Silu),
+        (&[2, 3, 5, 8], &[2, 3, 8, 12], false, false, true, Identity),
+        (&[1, 5, 8], &[3, 8, 7], true, true, false, Identity),
+        (&[5, 8], &[4, 8, 7], false, true, true, Relu),
+        (&[2, 3, 5, 12], &[12, 8], false, true, true, Gelu),
+    ];
+    for device in devices() {
+        let mut ran = BTreeSet::new();
+        for (a_shape, b_shape, a_transposed, b_transposed, bias, activation) in rows {
+            for cut in [false, true] {
+                let mut case = Case::default();
+                let mut operand = |shape: &[usize], transposed: bool| {
+                    let mut shape = shape.to_vec();
+                    let rank = shape.len();
+                    if transposed {
+                        shape.swap(rank - 2, rank - 1);
+                    }
+                    // Four columns more than are wanted, so that rows do not follow each other.
+                    let wanted = shape[rank - 1] as i64;
+                    shape[rank - 1] += if cut { 4 } else { 0 };
+                    let mut tensor = case.input(&shape);
+                    if cut {
+                        tensor = case.graph.narrow(tensor, rank as isize - 1, 4, wanted).unwrap();
+                    }
+                    let mut axes: Vec<usize> = (0..rank).collect();
+                    axes.swap(rank - 2, rank - 1);
+                    if transposed { case.graph.transpose(tensor, &axes).unwrap() } else { tensor }
+                };
+                let (a, b) = (operand(a_shape, a_transposed), operand(b_shape, b_transposed));
+                let n = b_shape[b_shape.len() - 1];
+                let bias = bias.then(|| case.input(&[n]));
+                let op = trefoil_graph::ops::matmul::MatMul { bias: bias.is_some(), activation };
+                let inputs: Vec<Tensor> = [a, b].into_iter().chain(bias).collect();
+                let result = case.graph.add_one(op, &inputs).unwrap();
+                case.check(result, "matmul", &device, &mut ran);
+            }
+        }
+        let kernels = [
+            "matmul in tiles of 128",
+            "matmul in tiles of 64",
+            "matmul in tiles of 32, K in parts",
+            "matmul of any strides",
+        ];
+        all_ran(&device, &ran, &kernels, "matmul on the host");
+    }
+}
+
+#[test]
+fn attention_of_any_shape_mask_and_arrangement() {
+    // Batch, heads of queries, heads of keys, queries, keys, elements, the mask's shape, causal.
+    type Row<'a> = (usize, usize, usize, usize, usize, usize, &'a [usize], bool);
+    let rows: [Row<'_>; 15] = [
+        (1, 1, 1, 1, 1, 1, &[], false),
+        (0, 2, 2, 3, 4, 8, &[], false),
+        (2, 1, 1, 0, 5, 4, &[], false),
+        (1, 2, 1, 3, 0, 4, &[], false),
+        (2, 3, 3, 7, 11, 32, &[2, 1, 1, 11], false),
+        (2, 3, 3, 7, 11, 32, &[11], true),
+        (1, 4, 2, 13, 13, 64, &[1, 4, 13, 13], false),
+        (1, 4, 1, 13, 13, 64, &[4, 13, 1], true),
+        (2, 2, 2, 9, 4, 32, &[], true),
+        (2, 2, 2, 4, 9, 32, &[2, 2, 4, 9], true),
+        (1, 1, 1, 70, 67, 128, &[], false),
+        (1, 2, 2, 131, 50, 32, &[1, 1, 1], false),
+        (1, 2, 1, 5, 3, 5, &[5, 3], false),
+        (1, 1, 1, 3, 130, 132, &[], true),
+        (3, 5, 5, 16, 48, 48, &[3, 1, 16, 48], false),
+    ];
+    for device in devices() {
+        let mut ran = BTreeSet::new();
+        for (batch, heads, key_heads, queries, keys, elements, mask, causal) in rows {
+            for layout in [AttentionLayout::Bhsd, AttentionLayout::Bshd] {
+                let mut case = Case::default();
+                let shape = |heads, positions| match layout {
+                    AttentionLayout::Bhsd => [batch, heads, positions, elements],
+                    AttentionLayout::Bshd => [batch, positions, heads, elements],
+                };
+                let q = case.input(&shape(heads, queries));
+                let k = case.input(&shape(key_heads, keys));
+                let v = case.input(&shape(key_heads, keys));
+                let mask = (!mask.is_empty()).then(|| {
+                    // Some keys are hidden; where queries have rows of their own, the first sees none.
+                    let own_rows = mask.len() > 1 && mask[mask.len() - 2] > 1;
+                    let columns = mask[mask.len() - 1];
+                    let mut values = numbers(mask.iter().product(), 3, 2.0);
+                    for (index, value) in values.iter_mut().enumerate() {
+                        if index % 5 == 4 || own_rows && index < columns {
+                            *value = f32::NEG_INFINITY;
+                        }
+                    }
+                    case.input_of(values, mask)
+                });
+                let scale = 1.0 / (elements as f32).sqrt();
+                let op = Attention { layout, scale, causal, mask: mask.is_some() };
+                let result = case.graph.attention(q, k, v, mask, op).unwrap();
+                case.check(result, "attention", &device, &mut ran);
+            }
+        }
+        all_ran(&device, &ran, &["attention with online softmax"], "attention on the host");
+    }
+}
+
+#[test]
+fn layer_norm_of_any_rows_and_operands() {
+    for device in devices() {
+        let mut ran = BTreeSet::new();
+        for (rows, columns) in [(0, 8), (1, 1), (3, 5), (7, 384), (2, 1021), (1, 4100), (67, 600)] {
+            for operands in 0..8 {
+                let mut case = Case::default();
+                let x = case.input(&[rows, columns]);
+                let residual = (operands & 1 > 0).then(|| case.input(&[rows, columns]));
+                let gamma = (operands & 2 > 0).then(|| case.input(&[columns]));
+                let beta = (operands & 4 > 0).then(|| case.input(&[columns]));
+                let operands = LayerNormOperands { residual, gamma, beta };
+                let result = case.graph.layer_norm(x, 1e-5, operands).unwrap();
+                case.check(result, "layer_norm", &device, &mut ran);
+            }
+        }
+        all_ran(&device, &ran, &["layer_norm held in registers", "layer_norm of any rows"], "layer_norm on the host");
+    }
+}
+
+#[test]
+fn softmax_of_any_rows() {
+    for device in devices() {
+        let mut ran = BTreeSet::new();
+        for (rows, columns) in [(0, 8), (1, 1), (3, 5), (7, 384), (2, 1021), (1, 4100), (67, 600)] {
+            for range in [1.0, 80.0] {
+                let mut case = Case::default();
+                let mut values = numbers(rows * columns, 5, range);
+                values.iter_mut().skip(2).step_by(7).for_each(|value| *value = f32::NEG_INFINITY);
+                let x = case.input_of(values, &[rows, columns]);
+                let result = case.graph.softmax(x, -1).unwrap();
+                case.check(result, "softmax", &device, &mut ran);
+            }
+        }
+        all_ran(&device, &ran, &["softmax held in registers", "softmax of any rows"], "softmax on the host");
+    }
+}

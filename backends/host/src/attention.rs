@@ -1,0 +1,236 @@
+//! Attention: softmax(q k^T * scale + mask) v, head by head.
+//!
+//! A thread takes some queries of a head. It rearranges the head's keys and values into panels, and then computes whole rows of scores, as many as a tile has rows:
+//! scores never leave the thread's cache.
+
+use rayon::prelude::*;
+
+use crate::isa::{self, Work};
+use crate::math::{exponentials, largest};
+use crate::tile::{Tile, pack, steps, write};
+
+/// Blocks for each thread, so that threads that are done early take more.
+const BLOCKS_PER_THREAD: usize = 4;
+/// The fewest queries of a block, unless there are fewer: each block rearranges the head's keys and values.
+const QUERIES: usize = 64;
+
+/// Queries, keys or values: the elements of a head lie together.
+#[derive(Clone, Copy, Debug)]
+pub struct Heads<'a> {
+    /// The elements, and maybe others.
+    pub values: &'a [f32],
+    /// From one batch, head and position to the next, in elements.
+    pub strides: [usize; 3],
+}
+
+/// What is added to scores.
+#[derive(Clone, Copy, Debug)]
+pub struct Mask<'a> {
+    /// The elements, and maybe others.
+    pub values: &'a [f32],
+    /// From one batch, head, query and key to the next, in elements; 0 where it is broadcast.
+    pub strides: [usize; 4],
+}
+
+/// The operands of an attention and its result's arrangement.
+#[derive(Clone, Copy, Debug)]
+pub struct Attention<'a> {
+    /// How many batches.
+    pub batch: usize,
+    /// Heads of queries.
+    pub heads: usize,
+    /// Heads of keys and values, which divide those of queries.
+    pub key_heads: usize,
+    /// Queries of a head.
+    pub queries: usize,
+    /// Keys of a head.
+    pub keys: usize,
+    /// Elements of a head.
+    pub elements: usize,
+    /// The queries.
+    pub q: Heads<'a>,
+    /// The keys.
+    pub k: Heads<'a>,
+    /// The values.
+    pub v: Heads<'a>,
+    /// The mask, if there is one.
+    pub mask: Option<Mask<'a>>,
+    /// Multiplies the scores.
+    pub scale: f32,
+    /// Whether query i sees only keys up to `i + keys - queries`.
+    pub causal: bool,
+    /// Whether the result is `[batch, queries, heads, elements]`, not `[batch, heads, queries, elements]`.
+    pub heads_inside: bool,
+}
+
+/// Checks that elements of such extents lie within so many.
+fn check<const N: usize>(name: &str, extents: [usize; N], strides: [usize; N], count: usize) -> Result<(), String> {
+    let last = extents
+        .iter()
+        .zip(strides)
+        .try_fold(0usize, |sum, (extent, stride)| sum.checked_add(extent.saturating_sub(1).checked_mul(stride)?));
+    if extents.contains(&0) || last.is_some_and(|last| last < count) {
+        return Ok(());
+    }
+    Err(format!("`{name}`: {extents:?} elements by strides of {strides:?} do not fit {count}"))
+}
+
+/// Computes an attention into `out`. A query that sees no key gives zeros.
+///
+/// # Errors
+/// An operand or the result is too short, or the heads of keys do not divide those of queries.
+pub fn attention(attention: &Attention<'_>, out: &mut [f32]) -> Result<(), String> {
+    let Attention { batch, heads, key_heads, queries, keys, elements, q, k, v, .. } = *attention;
+    let of_keys = [batch, key_heads, keys, elements];
+    for (name, operand, extents) in [("q", q, [batch, heads, queries, elements]), ("k", k, of_keys), ("v", v, of_keys)]
+    {
+        let [batch, head, position] = operand.strides;
+        check(name, extents, [batch, head, position, 1], operand.values.len())?;
+    }
+    if let Some(mask) = attention.mask {
+        check("mask", [batch, heads, queries, keys], mask.strides, mask.values.len())?;
+    }
+    let given = out.len();
+    let wanted = [heads, queries, elements].iter().try_fold(batch, |count, extent| count.checked_mul(*extent));
+    let out = wanted.and_then(|count| out.get_mut(..count)).ok_or_else(|| {
+        format!("the result: {given} elements given, {batch} x {heads} x {queries} x {elements} expected")
+    })?;
+    if out.is_empty() {
+        return Ok(());
+    }
+    if key_heads == 0 || !heads.is_multiple_of(key_heads) {
+        return Err(format!("{heads} heads of queries and {key_heads} heads of keys"));
+    }
+    let wanted = (rayon::current_num_threads() * BLOCKS_PER_THREAD).div_ceil(batch * heads);
+    let rows = queries.div_ceil(wanted).max(QUERIES);
+    let per_head = queries.div_ceil(rows);
+    let mut blocks: Vec<_> = (0..batch * heads * per_head)
+        .map(|block| Block {
+            attention,
+            batch: block / per_head / heads,
+            head: block / per_head % heads,
+            first: block % per_head * rows,
+            out: Vec::with_capacity(rows.min(queries)),
+        })
+        .collect();
+    for (index, row) in out.chunks_mut(elements).enumerate() {
+        let (outer, inner) =
+            if attention.heads_inside { (index / heads, index % heads) } else { (index / queries, index % queries) };
+        let (batch_and_head, query) =
+            if attention.heads_inside { (outer / queries * heads + inner, outer % queries) } else { (outer, inner) };
+        blocks[batch_and_head * per_head + query / rows].out.push(row);
+    }
+    blocks.into_par_iter().with_max_len(1).for_each(isa::run);
+    Ok(())
+}
+
+/// Some queries of a head.
+struct Block<'t, 'a> {
+    attention: &'t Attention<'a>,
+    batch: usize,
+    head: usize,
+    /// The first query.
+    first: usize,
+    /// The result of each.
+    out: Vec<&'t mut [f32]>,
+}
+
+/// All panels of a matrix; `strides` are those of K and of columns.
+#[inline(always)]
+fn panels<const VECTORS: usize, const LANES: usize>(
+    values: &[f32],
+    strides: [usize; 2],
+    k: usize,
+    columns: usize,
+) -> Vec<f32> {
+    let width = VECTORS * LANES;
+    let mut panels = vec![0.0; k * columns.next_multiple_of(width)];
+    if k > 0 {
+        for (index, panel) in panels.chunks_mut(k * width).enumerate() {
+            let first = index * width;
+            pack::<VECTORS, LANES>(panel, &values[first * strides[1]..], strides, width.min(columns - first));
+        }
+    }
+    panels
+}
+
+impl Work for Block<'_, '_> {
+    type Output = ();
+
+    #[inline(always)]
+    fn run<const FMA: bool, const ROWS: usize, const VECTORS: usize, const LANES: usize>(mut self) {
+        let Attention { heads, key_heads, keys, elements, q, k, v, .. } = *self.attention;
+        if keys == 0 {
+            self.out.iter_mut().for_each(|row| row.fill(0.0));
+            return;
+        }
+        let width = VECTORS * LANES;
+        let key_head = self.head / (heads / key_heads);
+        let of_head = |from: Heads<'_>, head: usize| self.batch * from.strides[0] + head * from.strides[1];
+        let key_panels = panels::<VECTORS, LANES>(&k.values[of_head(k, key_head)..], [1, k.strides[2]], elements, keys);
+        let value_panels =
+            panels::<VECTORS, LANES>(&v.values[of_head(v, key_head)..], [v.strides[2], 1], keys, elements);
+        let zero = [[[0.0; LANES]; VECTORS]; ROWS];
+        let row_length = keys.next_multiple_of(width);
+        let mut scores = vec![0.0; ROWS * row_length];
+        for group in 0..self.out.len().div_ceil(ROWS) {
+            let first = self.first + group * ROWS;
+            let count = ROWS.min(self.out.len() - group * ROWS);
+            // Rows that there are not are the last one again.
+            let query = |i: usize| &q.values[of_head(q, self.head) + (first + i.min(count - 1)) * q.strides[2]..];
+            let rows: [&[f32]; ROWS] = std::array::from_fn(|i| &query(i)[..elements]);
+            for (index, panel) in key_panels.chunks_exact(elements * width).enumerate() {
+                let mut sums = zero;
+                isa::run(Tile { rows, panel: steps(panel), sums: &mut sums });
+                for (row, sums) in scores.chunks_exact_mut(row_length).zip(&sums) {
+                    write(&mut row[index * width..][..width], sums);
+                }
+            }
+            let mut factors = [0.0; ROWS];
+            for (i, row) in scores.chunks_exact_mut(row_length).take(count).enumerate() {
+                let total = self.weights::<FMA, LANES>(first + i, &mut row[..keys]);
+                factors[i] = if total > 0.0 || total.is_nan() { 1.0 / total } else { 0.0 };
+            }
+            let rows: [&[f32]; ROWS] = std::array::from_fn(|i| &scores[i * row_length..][..keys]);
+            for (index, panel) in value_panels.chunks_exact(keys * width).enumerate() {
+                let mut sums = zero;
+                isa::run(Tile { rows, panel: steps(panel), sums: &mut sums });
+                for (i, out) in self.out[group * ROWS..][..count].iter_mut().enumerate() {
+                    sums[i].as_flattened_mut().iter_mut().for_each(|sum| *sum *= factors[i]);
+                    let used = width.min(elements - index * width);
+                    write(&mut out[index * width..][..used], &sums[i]);
+                }
+            }
+        }
+    }
+}
+
+impl Block<'_, '_> {
+    /// Makes weights of a query's products with the keys, and gives their sum. If the query sees no key, all are 0.
+    #[inline(always)]
+    fn weights<const FMA: bool, const LANES: usize>(&self, query: usize, row: &mut [f32]) -> f32 {
+        let Attention { queries, keys, scale, causal, mask, .. } = *self.attention;
+        let visible = if causal { (query + keys + 1).saturating_sub(queries).min(keys) } else { keys };
+        let (row, hidden) = row.split_at_mut(visible);
+        hidden.fill(0.0);
+        match mask {
+            Some(Mask { values, strides: [of_batch, of_head, of_query, of_key] }) => {
+                let first = self.batch * of_batch + self.head * of_head + query * of_query;
+                if of_key == 1 {
+                    let added = &values[first..][..row.len()];
+                    row.iter_mut().zip(added).for_each(|(score, added)| *score = *score * scale + added);
+                } else {
+                    let added = |key: usize| values[first + key * of_key];
+                    row.iter_mut().enumerate().for_each(|(key, score)| *score = *score * scale + added(key));
+                }
+            }
+            None => row.iter_mut().for_each(|score| *score *= scale),
+        }
+        let most = largest::<LANES>(row);
+        if most == f32::NEG_INFINITY {
+            row.fill(0.0);
+            return 0.0;
+        }
+        exponentials::<FMA, LANES>(row, most)
+    }
+}

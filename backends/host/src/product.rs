@@ -1,0 +1,187 @@
+//! Matrix products: activation(a b + bias), for batches of matrices in any strides.
+//!
+//! The result is cut into blocks of rows and columns, which threads take. For each panel of its columns of B a thread rearranges that panel, which then lies in its own cache,
+//! and walks down its rows of A, which are read as they lie. K is not cut: a tile's sums stay in registers from the bias to the activation.
+
+use rayon::prelude::*;
+use trefoil_kernels::activation::Activation;
+
+use crate::isa::{self, Work};
+use crate::math::activate;
+use crate::tile::{Tile, pack, steps, write};
+
+/// Multiply-adds that are not worth a second thread.
+const ALONE: usize = 1 << 16;
+/// Blocks for each thread, so that threads that are done early take more.
+const BLOCKS_PER_THREAD: usize = 4;
+/// Rows of a block: rearranging a panel costs as much as multiplying it with some ten rows, so blocks have many more of them, where there are enough blocks.
+const ROWS: std::ops::RangeInclusive<usize> = 64..=1024;
+/// Columns of the narrowest block; the widest panel has as many.
+const COLUMNS: usize = 48;
+
+/// A batch of matrices in memory.
+#[derive(Clone, Copy, Debug)]
+pub struct Matrices<'a> {
+    /// Their elements, and maybe others.
+    pub values: &'a [f32],
+    /// From one matrix, row and column to the next, in elements.
+    pub strides: [usize; 3],
+}
+
+/// activation(a b + bias)
+#[derive(Clone, Copy, Debug)]
+pub struct Product<'a> {
+    /// How many products there are.
+    pub batch: usize,
+    /// Rows of A and of the result.
+    pub m: usize,
+    /// Columns of B and of the result.
+    pub n: usize,
+    /// Columns of A and rows of B.
+    pub k: usize,
+    /// A.
+    pub a: Matrices<'a>,
+    /// B.
+    pub b: Matrices<'a>,
+    /// Added to every row of the result.
+    pub bias: Option<&'a [f32]>,
+    /// Applied last.
+    pub activation: Activation,
+}
+
+impl Matrices<'_> {
+    /// Checks that matrices of such extents lie within the values.
+    fn check(&self, name: &str, extents: [usize; 3]) -> Result<(), String> {
+        if extents.contains(&0) {
+            return Ok(());
+        }
+        let last = extents
+            .iter()
+            .zip(self.strides)
+            .try_fold(0usize, |sum, (extent, stride)| sum.checked_add((extent - 1).checked_mul(stride)?));
+        if last.is_some_and(|last| last < self.values.len()) {
+            return Ok(());
+        }
+        let (strides, count) = (self.strides, self.values.len());
+        Err(format!("`{name}`: {extents:?} elements by strides of {strides:?} do not fit {count}"))
+    }
+}
+
+/// Computes a product into `out`, which is `[batch, m, n]`.
+///
+/// # Errors
+/// An operand or the result is too short.
+pub fn multiply(product: &Product<'_>, out: &mut [f32]) -> Result<(), String> {
+    let Product { batch, m, n, k, .. } = *product;
+    product.a.check("a", [batch, m, k])?;
+    product.b.check("b", [batch, k, n])?;
+    if let Some(bias) = product.bias.filter(|bias| bias.len() < n) {
+        return Err(format!("`bias`: {} elements given, {n} expected", bias.len()));
+    }
+    let elements = batch.checked_mul(m).and_then(|rows| rows.checked_mul(n));
+    let given = out.len();
+    let out = elements
+        .and_then(|elements| out.get_mut(..elements))
+        .ok_or_else(|| format!("the result: {given} elements given, {batch} x {m} x {n} expected"))?;
+    if out.is_empty() {
+        return Ok(());
+    }
+    let alone = out.len().saturating_mul(k) <= ALONE;
+    let wanted = if alone { 1 } else { rayon::current_num_threads() * BLOCKS_PER_THREAD };
+    let (rows, columns) = block_size(product, wanted);
+    let mut blocks = Vec::new();
+    for (matrix, out) in out.chunks_mut(m * n).enumerate() {
+        for (block, out) in out.chunks_mut(rows * n).enumerate() {
+            let mut row_of_blocks: Vec<_> = (0..n)
+                .step_by(columns)
+                .map(|first_column| Block {
+                    product,
+                    matrix,
+                    first_row: block * rows,
+                    first_column,
+                    out: Vec::with_capacity(rows.min(m)),
+                })
+                .collect();
+            for row in out.chunks_mut(n) {
+                for (block, part) in row_of_blocks.iter_mut().zip(row.chunks_mut(columns)) {
+                    block.out.push(part);
+                }
+            }
+            blocks.append(&mut row_of_blocks);
+        }
+    }
+    if alone {
+        blocks.into_iter().for_each(isa::run);
+    } else {
+        blocks.into_par_iter().with_max_len(1).for_each(isa::run);
+    }
+    Ok(())
+}
+
+/// Rows and columns of a block, so that there are some `wanted` blocks.
+fn block_size(product: &Product<'_>, wanted: usize) -> (usize, usize) {
+    let (m, n) = (product.m, product.n);
+    // Blocks of the fewest columns first, since those share no rearranged panel; then fewer rows, as long as that pays.
+    let panels = n.div_ceil(COLUMNS);
+    let rows = m.div_ceil(wanted.div_ceil(product.batch * panels)).clamp(*ROWS.start(), *ROWS.end());
+    let others = product.batch * m.div_ceil(rows);
+    let columns = panels.div_ceil(wanted.div_ceil(others)) * COLUMNS;
+    (rows, columns)
+}
+
+/// A part of a result.
+struct Block<'t, 'a> {
+    product: &'t Product<'a>,
+    matrix: usize,
+    first_row: usize,
+    first_column: usize,
+    /// The block's part of each of its rows.
+    out: Vec<&'t mut [f32]>,
+}
+
+impl Work for Block<'_, '_> {
+    type Output = ();
+
+    #[inline(always)]
+    fn run<const FMA: bool, const ROWS: usize, const VECTORS: usize, const LANES: usize>(mut self) {
+        let Product { k, a, b, bias, activation, .. } = *self.product;
+        let (count, columns) = (self.out.len(), self.out.first().map_or(0, |row| row.len()));
+        let width = VECTORS * LANES;
+        let [a_matrix, mut a_row, a_column] = a.strides;
+        let mut a_values = if k == 0 { &[] } else { &a.values[self.matrix * a_matrix + self.first_row * a_row..] };
+        let mut gathered = Vec::new();
+        if a_column != 1 && k > 1 {
+            gathered.reserve_exact(count * k);
+            for row in 0..count {
+                gathered.extend((0..k).map(|i| a_values[row * a_row + i * a_column]));
+            }
+            (a_values, a_row) = (&gathered, k);
+        }
+        let mut panel = vec![0.0; k * width];
+        for first in (0..columns).step_by(width) {
+            let used = width.min(columns - first);
+            let column = self.first_column + first;
+            let [b_matrix, b_row, b_column] = b.strides;
+            if k > 0 {
+                let b = &b.values[self.matrix * b_matrix + column * b_column..];
+                pack::<VECTORS, LANES>(&mut panel, b, [b_row, b_column], used);
+            }
+            let mut start = [[0.0; LANES]; VECTORS];
+            if let Some(bias) = bias {
+                start.as_flattened_mut()[..used].copy_from_slice(&bias[column..][..used]);
+            }
+            for (group, out) in self.out.chunks_mut(ROWS).enumerate() {
+                // Rows that the block does not have are its last one again.
+                let row =
+                    |i: usize| &a_values[if k == 0 { 0 } else { (group * ROWS + i.min(out.len() - 1)) * a_row }..];
+                let rows: [&[f32]; ROWS] = std::array::from_fn(|i| &row(i)[..k]);
+                let mut sums = [start; ROWS];
+                isa::run(Tile { rows, panel: steps(&panel), sums: &mut sums });
+                activate::<FMA>(sums.as_flattened_mut().as_flattened_mut(), activation);
+                for (out, sums) in out.iter_mut().zip(&sums) {
+                    write(&mut out[first..first + used], sums);
+                }
+            }
+        }
+    }
+}

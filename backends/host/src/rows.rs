@@ -1,0 +1,151 @@
+//! Normalisation of rows.
+
+use rayon::prelude::*;
+
+use crate::isa::{self, Work};
+use crate::math::{exponentials, largest, sum};
+
+/// Elements of a block of rows, which a thread takes: enough to be worth the thread, few enough to stay in its cache.
+const BLOCK: usize = 1 << 14;
+
+/// Cuts the rows of `out` into blocks and gives each with its first element's position to `work`.
+fn blocks(out: &mut [f32], columns: usize, work: impl Fn(usize, &mut [f32]) + Sync) {
+    let length = (BLOCK / columns).max(1) * columns;
+    if out.len() <= length {
+        work(0, out);
+    } else {
+        out.par_chunks_mut(length).enumerate().for_each(|(index, block)| work(index * length, block));
+    }
+}
+
+/// The operands of a layer normalisation.
+#[derive(Clone, Copy, Debug)]
+pub struct LayerNorm<'a> {
+    /// Rows, one after the other.
+    pub x: &'a [f32],
+    /// Added to them first.
+    pub residual: Option<&'a [f32]>,
+    /// Scales each column.
+    pub gamma: Option<&'a [f32]>,
+    /// Shifts each column.
+    pub beta: Option<&'a [f32]>,
+    /// Columns of a row.
+    pub columns: usize,
+    /// Added to the variance.
+    pub epsilon: f32,
+}
+
+/// (v - mean(v)) / sqrt(variance(v) + epsilon) * gamma + beta for each row v of x + residual.
+///
+/// # Errors
+/// An operand is too short, or `out` is not made of rows.
+pub fn layer_norm(norm: &LayerNorm<'_>, out: &mut [f32]) -> Result<(), String> {
+    if out.is_empty() {
+        return Ok(());
+    }
+    let columns = norm.columns;
+    if columns == 0 || !out.len().is_multiple_of(columns) {
+        return Err(format!("{} elements are no rows of {columns}", out.len()));
+    }
+    for (name, operand, count) in [
+        ("x", Some(norm.x), out.len()),
+        ("residual", norm.residual, out.len()),
+        ("gamma", norm.gamma, columns),
+        ("beta", norm.beta, columns),
+    ] {
+        if let Some(operand) = operand.filter(|operand| operand.len() < count) {
+            return Err(format!("`{name}`: {} elements given, {count} expected", operand.len()));
+        }
+    }
+    blocks(out, columns, |first, out| isa::run(NormBlock { norm, first, out }));
+    Ok(())
+}
+
+struct NormBlock<'t, 'a> {
+    norm: &'t LayerNorm<'a>,
+    first: usize,
+    out: &'t mut [f32],
+}
+
+impl Work for NormBlock<'_, '_> {
+    type Output = ();
+
+    #[inline(always)]
+    fn run<const FMA: bool, const ROWS: usize, const VECTORS: usize, const LANES: usize>(self) {
+        let LayerNorm { x, residual, gamma, beta, columns, epsilon } = *self.norm;
+        let share = 1.0 / columns as f32;
+        for (index, row) in self.out.chunks_exact_mut(columns).enumerate() {
+            let first = self.first + index * columns;
+            let x = &x[first..][..columns];
+            match residual {
+                Some(residual) => {
+                    let residual = &residual[first..][..columns];
+                    row.iter_mut().zip(x).zip(residual).for_each(|((row, x), residual)| *row = x + residual);
+                }
+                None => row.copy_from_slice(x),
+            }
+            let mean = sum::<LANES>(row) * share;
+            row.iter_mut().for_each(|x| *x -= mean);
+            let variance = squares::<LANES>(row) * share;
+            let factor = 1.0 / (variance + epsilon).sqrt();
+            match gamma {
+                Some(gamma) => row.iter_mut().zip(gamma).for_each(|(x, gamma)| *x = *x * factor * gamma),
+                None => row.iter_mut().for_each(|x| *x *= factor),
+            }
+            if let Some(beta) = beta {
+                row.iter_mut().zip(beta).for_each(|(x, beta)| *x += beta);
+            }
+        }
+    }
+}
+
+/// The sum of squares, in as many partial sums as a vector has lanes.
+#[inline(always)]
+fn squares<const LANES: usize>(values: &[f32]) -> f32 {
+    let (vectors, rest) = values.as_chunks::<LANES>();
+    let mut sums = [0.0; LANES];
+    for vector in vectors {
+        for lane in 0..LANES {
+            sums[lane] += vector[lane] * vector[lane];
+        }
+    }
+    sums.iter().sum::<f32>() + rest.iter().map(|x| x * x).sum::<f32>()
+}
+
+/// exp(x - max(x)) / sum(exp(x - max(x))) for each row of `columns` elements.
+///
+/// # Errors
+/// `x` is too short, or `out` is not made of rows.
+pub fn softmax(x: &[f32], columns: usize, out: &mut [f32]) -> Result<(), String> {
+    if out.is_empty() {
+        return Ok(());
+    }
+    if columns == 0 || !out.len().is_multiple_of(columns) {
+        return Err(format!("{} elements are no rows of {columns}", out.len()));
+    }
+    if x.len() < out.len() {
+        return Err(format!("`x`: {} elements given, {} expected", x.len(), out.len()));
+    }
+    blocks(out, columns, |first, out| isa::run(SoftmaxBlock { x: &x[first..][..out.len()], columns, out }));
+    Ok(())
+}
+
+struct SoftmaxBlock<'t> {
+    x: &'t [f32],
+    columns: usize,
+    out: &'t mut [f32],
+}
+
+impl Work for SoftmaxBlock<'_> {
+    type Output = ();
+
+    #[inline(always)]
+    fn run<const FMA: bool, const ROWS: usize, const VECTORS: usize, const LANES: usize>(self) {
+        for (row, x) in self.out.chunks_exact_mut(self.columns).zip(self.x.chunks_exact(self.columns)) {
+            let most = largest::<LANES>(x);
+            row.copy_from_slice(x);
+            let factor = 1.0 / exponentials::<FMA, LANES>(row, most);
+            row.iter_mut().for_each(|x| *x *= factor);
+        }
+    }
+}
