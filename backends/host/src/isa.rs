@@ -12,6 +12,16 @@ pub(crate) trait Work {
     fn run<const FMA: bool, const ROWS: usize, const VECTORS: usize, const LANES: usize>(self) -> Self::Output;
 }
 
+/// An instruction set, better than those before it.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
+enum Level {
+    Baseline,
+    #[cfg(target_arch = "x86_64")]
+    Avx2,
+    #[cfg(target_arch = "x86_64")]
+    Avx512,
+}
+
 #[cfg(target_arch = "x86_64")]
 #[inline(never)]
 #[target_feature(enable = "avx512f,avx512vl,avx512bw,avx512dq,avx2,fma")]
@@ -26,27 +36,73 @@ fn avx2<W: Work>(work: W) -> W::Output {
     work.run::<true, 6, 2, 8>()
 }
 
-/// Does the work with the best instructions that the processor has.
-pub(crate) fn run<W: Work>(work: W) -> W::Output {
+#[inline(never)]
+fn baseline<W: Work>(work: W) -> W::Output {
+    if cfg!(target_arch = "aarch64") {
+        // Every such processor multiplies and adds vectors of four in one instruction.
+        work.run::<true, 8, 3, 4>()
+    } else {
+        work.run::<false, 6, 2, 4>()
+    }
+}
+
+/// The best that the processor has.
+fn best() -> Level {
     #[cfg(target_arch = "x86_64")]
-    {
-        let avx2_and_fma = is_x86_feature_detected!("avx2") && is_x86_feature_detected!("fma");
-        let avx512_too = is_x86_feature_detected!("avx512f")
+    if is_x86_feature_detected!("avx2") && is_x86_feature_detected!("fma") {
+        let wide = is_x86_feature_detected!("avx512f")
             && is_x86_feature_detected!("avx512vl")
             && is_x86_feature_detected!("avx512bw")
             && is_x86_feature_detected!("avx512dq");
-        if avx2_and_fma && avx512_too {
-            // SAFETY: the processor has every feature that the function enables.
-            return unsafe { avx512(work) };
-        }
-        if avx2_and_fma {
-            // SAFETY: as above.
-            return unsafe { avx2(work) };
-        }
+        return if wide { Level::Avx512 } else { Level::Avx2 };
     }
-    if cfg!(target_arch = "aarch64") {
-        // Every such processor multiplies and adds vectors of four in one instruction.
-        return work.run::<true, 8, 3, 4>();
+    Level::Baseline
+}
+
+/// Does the work with the best instructions that the processor has.
+pub(crate) fn run<W: Work>(work: W) -> W::Output {
+    #[cfg(test)]
+    let level = tests::level();
+    #[cfg(not(test))]
+    let level = best();
+    match level {
+        // SAFETY: `best` found every feature that the function enables, and a test asks for no better level.
+        #[cfg(target_arch = "x86_64")]
+        Level::Avx512 => unsafe { avx512(work) },
+        // SAFETY: as above.
+        #[cfg(target_arch = "x86_64")]
+        Level::Avx2 => unsafe { avx2(work) },
+        Level::Baseline => baseline(work),
     }
-    work.run::<false, 6, 2, 4>()
+}
+
+#[cfg(test)]
+pub(crate) mod tests {
+    use std::sync::atomic::{AtomicU8, Ordering};
+
+    use super::{Level, best};
+
+    /// How many levels below the best tests use; any number is right for every test.
+    static BELOW: AtomicU8 = AtomicU8::new(0);
+
+    pub(super) fn level() -> Level {
+        let below = BELOW.load(Ordering::Relaxed);
+        #[cfg(target_arch = "x86_64")]
+        match (best(), below) {
+            (best, 0) => return best,
+            (Level::Avx512, 1) => return Level::Avx2,
+            _ => {}
+        }
+        let _ = below;
+        Level::Baseline
+    }
+
+    /// Runs a test with each instruction set that the processor has.
+    pub(crate) fn at_every_level(test: impl Fn()) {
+        for below in 0..3 {
+            BELOW.store(below, Ordering::Relaxed);
+            test();
+        }
+        BELOW.store(0, Ordering::Relaxed);
+    }
 }

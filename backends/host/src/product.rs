@@ -185,3 +185,65 @@ impl Work for Block<'_, '_> {
         }
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::isa::tests::at_every_level;
+
+    #[test]
+    fn every_instruction_set_gives_the_product() {
+        let numbers = |count: usize, step: usize| -> Vec<f32> {
+            (0..count).map(|i| (i * step % 37) as f32 / 18.0 - 1.0).collect()
+        };
+        at_every_level(|| {
+            for (m, n, k) in [(1, 1, 1), (7, 13, 5), (8, 48, 16), (17, 51, 33), (67, 149, 64), (200, 40, 24)] {
+                for transposed in [false, true] {
+                    let (a, b, bias) = (numbers(m * k, 11), numbers(k * n, 7), numbers(n, 5));
+                    let strides = if transposed { [0, 1, k] } else { [0, n, 1] };
+                    let product = Product {
+                        batch: 1,
+                        m,
+                        n,
+                        k,
+                        a: Matrices { values: &a, strides: [0, k, 1] },
+                        b: Matrices { values: &b, strides },
+                        bias: Some(&bias),
+                        activation: Activation::Relu,
+                    };
+                    let mut out = vec![f32::NAN; m * n];
+                    multiply(&product, &mut out).unwrap();
+                    for (index, found) in out.iter().enumerate() {
+                        let (row, column) = (index / n, index % n);
+                        let term =
+                            |i: usize| f64::from(a[row * k + i]) * f64::from(b[i * strides[1] + column * strides[2]]);
+                        let wanted = ((0..k).map(term).sum::<f64>() + f64::from(bias[column])).max(0.0);
+                        assert!((f64::from(*found) - wanted).abs() < 1e-5, "{m} {n} {k}: {found}, not {wanted}");
+                    }
+                }
+            }
+        });
+    }
+
+    #[test]
+    fn operands_that_are_too_short_are_errors() {
+        let (a, b) = ([0.0; 6], [0.0; 5]);
+        let product = Product {
+            batch: 1,
+            m: 2,
+            n: 2,
+            k: 3,
+            a: Matrices { values: &a, strides: [0, 3, 1] },
+            b: Matrices { values: &b, strides: [0, 2, 1] },
+            bias: None,
+            activation: Activation::Identity,
+        };
+        let error = multiply(&product, &mut [0.0; 4]).unwrap_err();
+        assert_eq!(error, "`b`: [1, 3, 2] elements by strides of [0, 2, 1] do not fit 5");
+        let whole = Product { b: Matrices { values: &a, ..product.b }, ..product };
+        assert_eq!(multiply(&whole, &mut [0.0; 3]).unwrap_err(), "the result: 3 elements given, 1 x 2 x 2 expected");
+        assert!(multiply(&Product { bias: Some(&a[..1]), ..whole }, &mut [0.0; 4]).is_err());
+        let far = Matrices { values: &a, strides: [usize::MAX, usize::MAX, 2] };
+        assert!(multiply(&Product { a: far, ..whole }, &mut [0.0; 4]).is_err());
+    }
+}
