@@ -17,8 +17,8 @@ use crate::op::{Candidate, Implementation, Ineligible, OpKind, Operand, Request,
 /// Bytes that a copy moves in a microsecond, for comparing candidates: what a slow GPU does.
 const COPY_BYTES_PER_MICROSECOND: f64 = 100_000.0;
 
-/// Candidates guess the time of their kernels on a GPU; the CPU device takes some hundred times as long.
-const KERNELS_ON_CPU: f64 = 500.0;
+/// Candidates guess the time of their kernels on a large GPU, which multiplies matrices some ten thousand times as fast as the same kernels on two cores.
+const KERNELS_ON_CPU: f64 = 1.0e4;
 
 /// What was decided for a node, for `explain`.
 #[derive(Clone, Debug, PartialEq)]
