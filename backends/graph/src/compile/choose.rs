@@ -17,9 +17,6 @@ use crate::op::{Candidate, Implementation, Ineligible, OpKind, Operand, Request,
 /// Bytes that a copy moves in a microsecond, for comparing candidates: what a slow GPU does.
 const COPY_BYTES_PER_MICROSECOND: f64 = 100_000.0;
 
-/// Candidates guess the time of their kernels on a large GPU, which multiplies matrices some ten thousand times as fast as the same kernels on two cores.
-const KERNELS_ON_CPU: f64 = 1.0e4;
-
 /// What was decided for a node, for `explain`.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Decision {
@@ -204,7 +201,7 @@ fn offer<'a>(
                 fits(&implementation, operands.len(), outputs.len(), device)?;
                 let wanted = unbindable(&implementation, &operands, device);
                 if wanted.is_empty() {
-                    let cost = cost_on(device, &implementation) + copying;
+                    let cost = implementation.cost + copying;
                     return Ok(Offer { candidate, implementation, copied, cost });
                 }
                 wanted
@@ -224,12 +221,6 @@ fn offer<'a>(
         }
     }
     Err("it wants ever more operands contiguous".to_owned())
-}
-
-/// An implementation's cost on a device, in microseconds.
-fn cost_on(device: &Properties, implementation: &Implementation) -> f64 {
-    let kernels = implementation.steps.iter().any(|step| matches!(step, Step::Kernel(_)));
-    implementation.cost * if kernels && device.kind == DeviceKind::Cpu { KERNELS_ON_CPU } else { 1.0 }
 }
 
 /// Checks an implementation against its kernels' signatures and the device.

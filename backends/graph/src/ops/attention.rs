@@ -5,7 +5,7 @@ mod host;
 
 use trefoil_kernels::attention::attention;
 
-use super::support::{contiguous, expect_element, expect_inputs, holding, instance, one_kernel, upper};
+use super::support::{contiguous, expect_element, expect_inputs, holding, instance, kernel_time, one_kernel, upper};
 use crate::dim::Dim;
 use crate::graph::{Graph, GraphError, Tensor};
 use crate::op::{
@@ -231,7 +231,8 @@ impl Candidate for Online {
         };
         let out = Layout::contiguous(&request.outputs[0].shape);
         let per_key_head = heads.quotient(&key_heads);
-        let cost = 3.0 + upper(&request.outputs[0].elements()) * upper(&keys) * 4.0e-7;
+        let guess = 3.0 + upper(&request.outputs[0].elements()) * upper(&keys) * 4.0e-7;
+        let cost = kernel_time(request.device, guess);
         Ok(one_kernel(
             instance(attention::KERNELS, &format!("attention_{}", held / 4))?,
             vec![

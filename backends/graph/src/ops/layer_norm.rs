@@ -7,7 +7,8 @@ use trefoil_kernels::layer_norm::{layer_norm_any, layer_norm_held};
 
 use super::softmax::rows_and_columns;
 use super::support::{
-    contiguous, expect_element, expect_inputs, expect_shape, holding, instance, one_kernel, transfer_time, upper,
+    contiguous, expect_element, expect_inputs, expect_shape, holding, instance, kernel_time, one_kernel, transfer_time,
+    upper,
 };
 use crate::dim::Dim;
 use crate::graph::{Graph, GraphError, Tensor};
@@ -186,7 +187,7 @@ impl Candidate for Held {
             bindings(&self.0),
             vec![ParamValue::Dim(columns), ParamValue::F32(self.0.epsilon)],
             Grid::Workgroups(rows),
-            transfer_time(8.0 * upper(&request.outputs[0].elements())),
+            kernel_time(request.device, transfer_time(8.0 * upper(&request.outputs[0].elements()))),
         ))
     }
 }
@@ -204,7 +205,7 @@ impl Candidate for Any {
             bindings(&self.0),
             vec![ParamValue::Dim(columns), ParamValue::F32(self.0.epsilon)],
             Grid::Workgroups(rows),
-            transfer_time(24.0 * upper(&request.outputs[0].elements())),
+            kernel_time(request.device, transfer_time(24.0 * upper(&request.outputs[0].elements()))),
         ))
     }
 }

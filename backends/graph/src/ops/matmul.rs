@@ -6,7 +6,7 @@ mod host;
 use trefoil_kernels::activation::Activation;
 use trefoil_kernels::matmul::{matmul_large, matmul_middle, matmul_small, matmul_strided, matmul_sum_parts};
 
-use super::support::{expect_element, expect_inputs, expect_shape, instance, upper};
+use super::support::{expect_element, expect_inputs, expect_shape, instance, kernel_time, upper};
 use crate::dim::Dim;
 use crate::graph::{Graph, GraphError, Tensor};
 use crate::op::{
@@ -345,7 +345,8 @@ impl Candidate for Tiled {
         };
         let depth = upper(&product.k) / upper(&Dim::from(parts));
         let launches = if whole { 0.0 } else { 2.0 };
-        Ok(Implementation { steps, scratch, cost: 2.0 + launches + rounds * per_round * depth * 0.07 })
+        let cost = kernel_time(request.device, 2.0 + launches + rounds * per_round * depth * 0.07);
+        Ok(Implementation { steps, scratch, cost })
     }
 }
 
@@ -370,7 +371,7 @@ impl Candidate for Strided {
             return Err(Ineligible::Other(format!("a bias of strides {:?}", bias.layout.strides)));
         }
         let tiles = product.m.quotient_up(16) * product.n.quotient_up(16) * product.batch.clone();
-        let cost = 2.0 + upper(&tiles) * upper(&product.k) * 0.002;
+        let cost = kernel_time(request.device, 2.0 + upper(&tiles) * upper(&product.k) * 0.002);
         let step = KernelStep {
             kernel: instance(matmul_strided::KERNELS, "matmul_strided")?,
             bindings: vec![

@@ -5,7 +5,9 @@ mod host;
 
 use trefoil_kernels::softmax::{softmax_any, softmax_held};
 
-use super::support::{contiguous, expect_element, expect_inputs, holding, instance, one_kernel, transfer_time, upper};
+use super::support::{
+    contiguous, expect_element, expect_inputs, holding, instance, kernel_time, one_kernel, transfer_time, upper,
+};
 use crate::dim::Dim;
 use crate::graph::{Graph, GraphError, Tensor};
 use crate::op::{
@@ -104,7 +106,7 @@ impl Candidate for Held {
             vec![Slot::Input(0), Slot::Output(0)],
             vec![ParamValue::Dim(columns)],
             Grid::Workgroups(rows),
-            transfer_time(8.0 * upper(&request.outputs[0].elements())),
+            kernel_time(request.device, transfer_time(8.0 * upper(&request.outputs[0].elements()))),
         ))
     }
 }
@@ -122,7 +124,7 @@ impl Candidate for Any {
             vec![Slot::Input(0), Slot::Output(0)],
             vec![ParamValue::Dim(columns)],
             Grid::Workgroups(rows),
-            transfer_time(16.0 * upper(&request.outputs[0].elements())),
+            kernel_time(request.device, transfer_time(16.0 * upper(&request.outputs[0].elements()))),
         ))
     }
 }

@@ -3,6 +3,7 @@
 use std::sync::Arc;
 
 use trefoil_dsl::artefact::Kernel;
+use trefoil_dsl::device::{DeviceKind, Properties};
 
 use crate::dim::Dim;
 use crate::op::{Grid, Implementation, Ineligible, KernelStep, OpError, Operand, ParamValue, Slot, Step};
@@ -97,6 +98,12 @@ pub fn upper(dim: &Dim) -> f64 {
 pub fn holding(extent: &Dim, unit: i64, sizes: &[i64]) -> Option<i64> {
     let most = extent.bounds().1;
     sizes.iter().copied().find(|size| size.saturating_mul(unit) >= most)
+}
+
+/// What a kernel costs on a device that would take so many microseconds on a large GPU.
+pub fn kernel_time(device: &Properties, microseconds: f64) -> f64 {
+    // Two cores take some ten thousand times as long for a product.
+    microseconds * if device.kind == DeviceKind::Cpu { 1.0e4 } else { 1.0 }
 }
 
 /// Microseconds to move that many bytes, to compare candidates.
