@@ -34,7 +34,7 @@ pub(crate) fn exp<const FMA: bool>(x: f32) -> f32 {
     let k = shifted - ROUND;
     // ln 2 in two parts, of which the first times k is exact.
     let r = mul_add::<FMA>(k, 2.121_944_4e-4, mul_add::<FMA>(k, -0.693_359_4, x));
-    let p = polynomial::<FMA, 6>(r, [1.989_198_1e-4, 1.393_454_1e-3, 8.333_31e-3, 4.166_645_6e-2, 1.666_666_7e-1, 0.5]);
+    let p = polynomial::<FMA, 6>(r, [1.989_198e-4, 1.393_454_1e-3, 8.333_31e-3, 4.166_645_6e-2, 1.666_666_7e-1, 0.5]);
     let near = mul_add::<FMA>(r * r, p, r) + 1.0;
     // Times 2^k in two steps, since 2^k alone may be out of range.
     let k = shifted.to_bits().wrapping_sub(ROUND.to_bits()).cast_signed();
@@ -50,7 +50,7 @@ fn erf<const FMA: bool>(x: f32) -> f32 {
     let t = if size > 4.0 { 4.0 } else { size };
     let near = polynomial::<FMA, 7>(
         t * t,
-        [8.269_511e-5, -8.118_998e-4, 5.198_960_4e-3, -2.685_857_6e-2, 1.128_368e-1, -3.761_263_3e-1, 1.283_791_7e-1],
+        [8.269_511e-5, -8.118_998e-4, 5.198_96e-3, -2.685_857_6e-2, 1.128_368e-1, -3.761_263_3e-1, 1.283_791_7e-1],
     );
     let near = mul_add::<FMA>(t, near, t);
     let far = polynomial::<FMA, 8>(
@@ -60,7 +60,7 @@ fn erf<const FMA: bool>(x: f32) -> f32 {
             3.438_850_6e-5,
             -4.988_25e-4,
             4.303_789e-3,
-            -2.513_954_9e-2,
+            -2.513_955e-2,
             1.078_556_6e-1,
             6.341_482e-1,
             1.289_028e-1,
