@@ -12,7 +12,7 @@ use trefoil_dsl::support::adapter::{choose, restrict};
 use trefoil_dsl::support::check::Checks;
 use trefoil_dsl::support::state::{CounterCells, Failure};
 
-use crate::limits::{describe, features, instance, rank, unavailable, usable};
+use crate::limits::{describe, instance, rank, required_features, required_limits, unavailable, usable};
 use crate::memory::WgpuMemory;
 use crate::pipeline::PipelineStore;
 use crate::record::ParamBuffer;
@@ -131,11 +131,11 @@ impl WgpuBackend {
         let names: Vec<String> = adapters.iter().map(|adapter| adapter.get_info().name).collect();
         let chosen = choose(DeviceKind::Wgpu, &names, options.adapter.as_deref(), |i| rank(&adapters[i]))?;
         let adapter = adapters.swap_remove(chosen);
-        let properties = describe(&adapter);
+        let properties = restrict(describe(&adapter), options);
         let descriptor = wgpu::DeviceDescriptor {
             label: Some("trefoil"),
-            required_features: features(&adapter),
-            required_limits: adapter.limits(),
+            required_features: required_features(&adapter, properties.features),
+            required_limits: required_limits(&adapter, &properties.limits),
             ..wgpu::DeviceDescriptor::default()
         };
         let (device, queue) = pollster::block_on(adapter.request_device(&descriptor))
@@ -153,7 +153,7 @@ impl WgpuBackend {
         let info = adapter.get_info();
         let shared = Arc::new(Shared {
             id,
-            properties: restrict(properties, options),
+            properties,
             device,
             queue,
             driver_key: format!(

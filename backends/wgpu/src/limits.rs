@@ -51,12 +51,38 @@ pub(crate) fn rank(adapter: &wgpu::Adapter) -> u32 {
 }
 
 /// The optional features of wgpu that this crate uses, as far as the adapter has them.
-pub(crate) fn features(adapter: &wgpu::Adapter) -> wgpu::Features {
+fn features(adapter: &wgpu::Adapter) -> wgpu::Features {
     let wanted = wgpu::Features::SUBGROUP
         | wgpu::Features::SHADER_F16
         | wgpu::Features::TIMESTAMP_QUERY
         | wgpu::Features::PIPELINE_CACHE;
     adapter.features() & wanted
+}
+
+/// What kernels may use of an adapter, by wgpu's names.
+const KERNEL_FEATURES: [(wgpu::Features, Feature); 2] =
+    [(wgpu::Features::SUBGROUP, Feature::Subgroups), (wgpu::Features::SHADER_F16, Feature::F16Storage)];
+
+/// The features to open a device with: what the adapter has, without what kernels must not use.
+pub(crate) fn required_features(adapter: &wgpu::Adapter, allowed: Features) -> wgpu::Features {
+    let refused = KERNEL_FEATURES.into_iter().filter(|(_, feature)| !allowed.contains(Features::of(&[*feature])));
+    refused.fold(features(adapter), |all, (refused, _)| all - refused)
+}
+
+/// The limits to open a device with. Of what a dispatch may use they allow no more than `allowed`, so that wgpu itself refuses the rest, as a browser does.
+pub(crate) fn required_limits(adapter: &wgpu::Adapter, allowed: &Limits) -> wgpu::Limits {
+    let [x, y, z] = allowed.max_workgroup_size;
+    wgpu::Limits {
+        max_storage_buffer_binding_size: allowed.max_binding_bytes,
+        max_storage_buffers_per_shader_stage: allowed.max_storage_buffers,
+        max_compute_workgroup_storage_size: allowed.max_workgroup_bytes,
+        max_compute_invocations_per_workgroup: allowed.max_invocations,
+        max_compute_workgroup_size_x: x,
+        max_compute_workgroup_size_y: y,
+        max_compute_workgroup_size_z: z,
+        max_compute_workgroups_per_dimension: allowed.max_groups.into_iter().fold(0, u32::max),
+        ..adapter.limits()
+    }
 }
 
 /// What callers may know of an adapter.
@@ -65,9 +91,7 @@ pub(crate) fn describe(adapter: &wgpu::Adapter) -> Properties {
     let limits = adapter.limits();
     let has = features(adapter);
     let mut kernel_features = Features::NONE;
-    for (wanted, feature) in
-        [(wgpu::Features::SUBGROUP, Feature::Subgroups), (wgpu::Features::SHADER_F16, Feature::F16Storage)]
-    {
+    for (wanted, feature) in KERNEL_FEATURES {
         if has.contains(wanted) {
             kernel_features = kernel_features.union(Features::of(&[feature]));
         }
