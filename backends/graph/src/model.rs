@@ -11,6 +11,7 @@ use std::path::Path;
 use std::sync::{Arc, Mutex, MutexGuard};
 
 use memmap2::Mmap;
+use safetensors::tensor::{Metadata, SafeTensorError};
 use safetensors::{Dtype, SafeTensors};
 use trefoil_dsl::device::{Device, Memory, MemoryRange};
 
@@ -111,6 +112,36 @@ fn map(path: &Path) -> std::io::Result<Mmap> {
     unsafe { Mmap::map(&file) }
 }
 
+/// The length of a safetensors file's header, and what it says; else what is wrong with the file, with the tensor at which it breaks off.
+fn header(file: &[u8]) -> Result<(usize, Metadata), String> {
+    match SafeTensors::read_metadata(file) {
+        Ok(header) => Ok(header),
+        Err(SafeTensorError::HeaderTooSmall | SafeTensorError::InvalidHeaderLength) => {
+            Err(format!("its {} bytes end within the header: it is truncated", file.len()))
+        }
+        Err(error @ SafeTensorError::MetadataIncompleteBuffer) => {
+            Err(broken_off(file).unwrap_or_else(|| error.to_string()))
+        }
+        Err(error) => Err(error.to_string()),
+    }
+}
+
+/// What is wrong with a file whose header is whole and whose tensors are not what it holds.
+fn broken_off(file: &[u8]) -> Option<String> {
+    let (length, rest) = file.split_first_chunk()?;
+    let (header, data) = rest.split_at_checked(u64::from_le_bytes(*length).try_into().ok()?)?;
+    let metadata: Metadata = serde_json::from_slice(header).ok()?;
+    let tensors = metadata.tensors();
+    let cut = tensors.iter().filter(|(_, info)| info.data_offsets.1 > data.len());
+    Some(match cut.min_by_key(|(_, info)| info.data_offsets) {
+        Some((name, info)) => {
+            let end = file.len() - data.len() + info.data_offsets.1;
+            format!("tensor `{name}` ends at byte {end}, but the file has {}: it is truncated", file.len())
+        }
+        None => "it goes on after its last tensor".to_owned(),
+    })
+}
+
 fn element_type(dtype: Dtype) -> Result<ElementType, String> {
     match dtype {
         Dtype::F32 => Ok(ElementType::F32),
@@ -142,18 +173,11 @@ impl Model {
     fn add_safetensors(&self, path: &Path) -> Result<()> {
         let wrong = |reason: String| Error::File { path: path.display().to_string(), reason };
         let map = Arc::new(map(path).map_err(|error| wrong(error.to_string()))?);
-        let (header, metadata) = SafeTensors::read_metadata(&map).map_err(|error| wrong(error.to_string()))?;
+        let (header, metadata) = header(&map).map_err(wrong)?;
         let data = header + size_of::<u64>();
         let mut state = self.lock()?;
         for (name, info) in metadata.tensors() {
             let range = data + info.data_offsets.0..data + info.data_offsets.1;
-            if range.end > map.len() {
-                return Err(wrong(format!(
-                    "tensor `{name}` ends at byte {}, but the file has {}: it is truncated",
-                    range.end,
-                    map.len()
-                )));
-            }
             let bytes = Bytes::Mapped(map.clone(), range);
             let param = Param { element: element_type(info.dtype), shape: info.shape.clone(), bytes };
             if state.params.insert(name.clone(), param).is_some() {

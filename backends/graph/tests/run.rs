@@ -114,11 +114,7 @@ fn grids_are_folded_where_an_axis_is_short() {
     for device in devices() {
         let at_most = Limits { max_groups: [3, 100, 100], ..*device.limits() };
         let options = DeviceOptions { at_most: Some(at_most), ..DeviceOptions::default() };
-        let poor = match device.kind() {
-            DeviceKind::Cpu => trefoil_cpu::open(&options),
-            DeviceKind::Vulkan => trefoil_vulkan::open(&options),
-            _ => trefoil_wgpu::open(&options),
-        };
+        let poor = trefoil::devices::open(device.kind(), &options);
         let rows = Symbol::new("rows", 1, 3000).unwrap();
         let graph = mixed(&rows, 4);
         let executable = compile(&graph, &poor.unwrap());
@@ -239,10 +235,46 @@ fn safetensors_are_mapped_and_checked() {
         assert_eq!(with("w", ElementType::F16, &[2, 3]), "param `w`: elements of type f32 given, f16 expected");
         assert_eq!(with("doubles", FLOAT, &[3]), "param `doubles`: elements of type f64 given, f32 expected");
     }
-    std::fs::write(&path, &bytes[..bytes.len() - 3]).unwrap();
-    let error = Model::from_safetensors(&[&path]).unwrap_err().to_string();
-    assert!(error.contains("model.safetensors"), "{error}");
-    assert!(Model::from_safetensors(&[directory.join("missing")]).is_err());
+    let read = |bytes: &[u8]| {
+        std::fs::write(&path, bytes).unwrap();
+        Model::from_safetensors(&[&path]).map(|_| ()).unwrap_err().to_string()
+    };
+    let (file, whole) = (path.display(), bytes.len());
+    let header = 8 + usize::try_from(u64::from_le_bytes(bytes[..8].try_into().unwrap())).unwrap();
+    // Cut within the last tensor, at its start, within the first, and after the header; the larger elements come first.
+    for (kept, tensor, end) in [
+        (whole - 3, "bytes", whole),
+        (whole - 5, "bytes", whole),
+        (whole - 6, "w", whole - 5),
+        (header + 24, "w", whole - 5),
+        (header + 7, "doubles", header + 24),
+        (header, "doubles", header + 24),
+    ] {
+        let expected =
+            format!("{file}: tensor `{tensor}` ends at byte {end}, but the file has {kept}: it is truncated");
+        assert_eq!(read(&bytes[..kept]), expected);
+    }
+    for kept in [header - 1, whole / 2, 9, 8, 7, 1].into_iter().filter(|kept| *kept < header) {
+        let expected = format!("{file}: its {kept} bytes end within the header: it is truncated");
+        assert_eq!(read(&bytes[..kept]), expected);
+    }
+    assert!(read(&[]).starts_with(&format!("{file}: ")));
+    assert_eq!(read(&[&bytes[..], &[0; 4]].concat()), format!("{file}: it goes on after its last tensor"));
+    let mut garbled = bytes.clone();
+    garbled[9] = b'{';
+    let error = read(&garbled);
+    assert!(error.starts_with(&format!("{file}: invalid JSON in header")), "{error}");
+    let missing = directory.join("missing");
+    let error = Model::from_safetensors(&[&missing]).map(|_| ()).unwrap_err().to_string();
+    assert!(error.starts_with(&format!("{}: ", missing.display())), "{error}");
+    let twice = directory.join("again.safetensors");
+    std::fs::write(&path, &bytes).unwrap();
+    std::fs::write(&twice, &bytes).unwrap();
+    let error = Model::from_safetensors(&[&path, &twice]).map(|_| ()).unwrap_err().to_string();
+    assert!(
+        error.starts_with(&format!("{}: tensor `", twice.display())) && error.ends_with("` is in another file too")
+    );
+    assert_eq!(model.values("q").unwrap_err().to_string(), "there is no param `q`; there are: bytes, doubles, w");
     std::fs::remove_dir_all(&directory).unwrap();
 }
 
@@ -278,7 +310,11 @@ fn wrong_runs_are_errors_that_say_what_is_wrong() {
         );
         let outputs = executable.run(&[("x", (&good).into())], &extents).unwrap();
         assert_eq!(outputs.shape("y").unwrap(), [3, 2]);
-        assert!(outputs.get::<u32>("y").is_err() && outputs.get::<f32>("w").is_err());
+        assert_eq!(
+            outputs.get::<u32>("y").unwrap_err().to_string(),
+            "output `y`: elements of type u32 given, f32 expected"
+        );
+        assert_eq!(outputs.get::<f32>("w").unwrap_err().to_string(), "there is no output `w`; there are: y");
     }
 }
 

@@ -1,34 +1,23 @@
 //! What the tests share: devices, numbers, and the comparison with the references.
 #![allow(dead_code, reason = "each test binary uses a part of this")]
 
+#[path = "../../../../tests/common/numbers.rs"]
+mod numbers;
 pub mod ops;
+#[path = "../../../../tests/common/mod.rs"]
+mod subjects;
 
 use std::collections::BTreeMap;
 
 use half::f16;
-use trefoil_dsl::device::{Device, DeviceOptions};
+pub use numbers::numbers;
+use trefoil_dsl::device::Device;
 use trefoil_graph::op::HostTensor;
 use trefoil_graph::{Data, ElementType, Executable, Extents, Graph, Model, Options, reference};
 
-/// The CPU device, and every other that can be opened here.
+/// Every device that opens here, as for the tests of the whole system.
 pub fn devices() -> Vec<Device> {
-    let options = DeviceOptions::default();
-    let mut devices = vec![trefoil_cpu::open(&options).unwrap()];
-    devices.extend([trefoil_vulkan::open(&options), trefoil_wgpu::open(&options)].into_iter().flatten());
-    devices
-}
-
-/// Numbers without a pattern, between -range and range.
-pub fn numbers(count: usize, seed: u32, range: f32) -> Vec<f32> {
-    let mut state = seed.wrapping_mul(2_654_435_761).wrapping_add(12_345);
-    (0..count)
-        .map(|_| {
-            state ^= state << 13;
-            state ^= state >> 17;
-            state ^= state << 5;
-            (state >> 8) as f32 / (1u32 << 23) as f32 * range - range
-        })
-        .collect()
+    subjects::devices().into_iter().map(|subject| subject.device).collect()
 }
 
 /// Host values of some element type.
