@@ -203,7 +203,8 @@ fn used(
         } else if read.layout.has_contiguous_strides(&read.ty.shape) {
             read.ty.bytes()
         } else {
-            used.bytes - used.offset.clone()
+            // A part of nothing may start past its end.
+            (used.bytes - used.offset.clone()).maximum(&Dim::from(0i64))
         };
     }
     if let Some(rank) = view {

@@ -31,7 +31,7 @@ impl Graph {
     /// # Errors
     /// An operand is not `f32`, has fewer than two axes, or the extents do not fit.
     pub fn matmul(&mut self, a: Tensor, b: Tensor) -> Result<Tensor, GraphError> {
-        self.add_one(MatMul { bias: false, activation: Activation::Identity }, &[a, b])
+        self.product(a, b, None, Activation::Identity)
     }
 
     /// `activation(x weight^T + bias)` with a weight of `[N, K]`, as models store it.
@@ -46,9 +46,40 @@ impl Graph {
         activation: Activation,
     ) -> Result<Tensor, GraphError> {
         let weight = self.transpose(weight, &[1, 0])?;
-        let op = MatMul { bias: bias.is_some(), activation };
-        let inputs: Vec<_> = [Some(x), Some(weight), bias].into_iter().flatten().collect();
-        self.add_one(op, &inputs)
+        self.product(x, weight, bias, activation)
+    }
+
+    fn product(
+        &mut self,
+        a: Tensor,
+        b: Tensor,
+        bias: Option<Tensor>,
+        activation: Activation,
+    ) -> Result<Tensor, GraphError> {
+        let (a, b) = (self.repeated(a, b)?, self.repeated(b, a)?);
+        let inputs: Vec<_> = [Some(a), Some(b), bias].into_iter().flatten().collect();
+        self.add_one(MatMul { bias: bias.is_some(), activation }, &inputs)
+    }
+
+    /// `operand` with its leading axes as those of its product with `other`, if some of them are repeated and some are not: kernels step through batches by one stride.
+    fn repeated(&mut self, operand: Tensor, other: Tensor) -> Result<Tensor, GraphError> {
+        let leading = |ty: &TensorType| ty.shape[..ty.rank().saturating_sub(2)].to_vec();
+        let (ty, other) = (self.type_of(operand)?.clone(), leading(self.type_of(other)?));
+        let own = leading(&ty);
+        // What does not broadcast is for the op to refuse.
+        let Ok(mut shape) = broadcast([own.as_slice(), &other]) else { return Ok(operand) };
+        let added = shape.len() - own.len();
+        let is_own = |axis: usize| axis >= added && own[axis - added] == shape[axis];
+        let (mut repeats, mut steps) = (false, false);
+        for axis in (0..shape.len()).filter(|axis| !shape[*axis].is(1)) {
+            if is_own(axis) { steps = true } else { repeats = true }
+        }
+        if !(repeats && steps) {
+            return Ok(operand);
+        }
+        shape.extend_from_slice(&ty.shape[ty.rank() - 2..]);
+        let spread = self.expand(operand, shape)?;
+        self.contiguous(spread)
     }
 }
 
@@ -252,6 +283,14 @@ enum Tile {
     Small,
 }
 
+/// Demands that the bias, if there is one, is contiguous.
+fn contiguous_bias(request: &Request<'_>) -> Result<(), Ineligible> {
+    match request.inputs.get(2) {
+        Some(bias) if !bias.layout.is_contiguous(&bias.ty.shape) => Err(Ineligible::NeedsContiguous(vec![2])),
+        _ => Ok(()),
+    }
+}
+
 /// The tiled kernels, four elements at a time.
 #[derive(Debug)]
 struct Tiled {
@@ -286,9 +325,7 @@ impl Candidate for Tiled {
         if !rows_are_n && (!product.b[1].is(1) || !by_four(&product.b[0])) {
             return Err(Ineligible::Other("neither K nor N is contiguous in b".to_owned()));
         }
-        if let Some(bias) = request.inputs.get(2).filter(|bias| !bias.layout.is_contiguous(&bias.ty.shape)) {
-            return Err(Ineligible::Other(format!("a bias of strides {:?}", bias.layout.strides)));
-        }
+        contiguous_bias(request)?;
         let (edge, name, kernels) = match self.tile {
             Tile::Large => (128, "matmul_large", matmul_large::KERNELS),
             Tile::Middle => (64, "matmul_middle", matmul_middle::KERNELS),
@@ -367,9 +404,7 @@ impl Candidate for Strided {
 
     fn implement(&self, request: &Request<'_>) -> Result<Implementation, Ineligible> {
         let product = Product::new(request)?;
-        if let Some(bias) = request.inputs.get(2).filter(|bias| !bias.layout.is_contiguous(&bias.ty.shape)) {
-            return Err(Ineligible::Other(format!("a bias of strides {:?}", bias.layout.strides)));
-        }
+        contiguous_bias(request)?;
         let tiles = product.m.quotient_up(16) * product.n.quotient_up(16) * product.batch.clone();
         let cost = kernel_time(request.device, 2.0 + upper(&tiles) * upper(&product.k) * 0.002);
         let step = KernelStep {

@@ -1,0 +1,364 @@
+//! Every op with kernels against its reference: its attributes, awkward and strided operands, and each of its candidates that can do it.
+
+#![allow(clippy::unwrap_used, reason = "helpers of tests unwrap too")]
+
+mod common;
+
+use std::collections::BTreeSet;
+
+use common::{Values, compare, devices, numbers};
+use trefoil_graph::op::OpKind;
+use trefoil_graph::ops::attention::{Attention, AttentionLayout};
+use trefoil_graph::ops::layer_norm::LayerNormOperands;
+use trefoil_graph::ops::matmul::MatMul;
+use trefoil_graph::{Dim, ElementType, Error, Executable, Extents, Graph, Model, Options, Symbol, Tensor};
+use trefoil_kernels::activation::Activation;
+
+const FLOAT: ElementType = ElementType::F32;
+
+/// A graph of an op, with its inputs.
+struct Case {
+    about: String,
+    graph: Graph,
+    inputs: Vec<(&'static str, Values)>,
+    extents: Extents,
+    /// What rounding may make of the result.
+    tolerance: f64,
+    /// Whether a processor that plays a GPU takes minutes to compile its kernel; then such devices are left out.
+    slow_to_compile: bool,
+}
+
+impl Case {
+    fn new(about: impl Into<String>, tolerance: f64) -> Self {
+        Self {
+            about: about.into(),
+            graph: Graph::new(),
+            inputs: Vec::new(),
+            extents: Extents::new(),
+            tolerance,
+            slow_to_compile: false,
+        }
+    }
+
+    /// An input with numbers between -1 and 1.
+    fn input(&mut self, name: &'static str, extents: &[usize]) -> Tensor {
+        self.given(name, extents, numbers(extents.iter().product(), self.inputs.len() as u32 + 1, 1.0))
+    }
+
+    fn given(&mut self, name: &'static str, extents: &[usize], values: Vec<f32>) -> Tensor {
+        self.inputs.push((name, Values::F32(values)));
+        self.graph.input(name, FLOAT, shape(extents)).unwrap()
+    }
+
+    /// A matrix of the last two axes that lies in memory the other way.
+    fn turned(&mut self, name: &'static str, extents: &[usize]) -> Tensor {
+        let rank = extents.len();
+        let mut order: Vec<usize> = (0..rank).collect();
+        order.swap(rank - 2, rank - 1);
+        let there: Vec<usize> = order.iter().map(|axis| extents[*axis]).collect();
+        let x = self.input(name, &there);
+        self.graph.transpose(x, &order).unwrap()
+    }
+
+    fn output(mut self, tensor: Tensor) -> Self {
+        self.graph.output("y", tensor).unwrap();
+        self
+    }
+}
+
+fn shape(extents: &[usize]) -> Vec<Dim> {
+    extents.iter().map(|extent| Dim::from(*extent)).collect()
+}
+
+/// The bound on what a sum of so many terms, each at most `largest`, loses in `f32` by rounding each product and addition.
+fn sum_tolerance(terms: usize, largest: f64) -> f64 {
+    (terms * (terms + 2)) as f64 * f64::from(f32::EPSILON) * largest
+}
+
+/// Runs each case on every device, as chosen and with each candidate forced. Every device must take each case, and each of `candidates` must have been taken somewhere.
+fn check(cases: &[Case], candidates: &[&str]) {
+    let mut taken = BTreeSet::new();
+    for device in devices() {
+        for case in cases.iter().filter(|case| !(case.slow_to_compile && device.properties().software)) {
+            let compile = |force: Option<(&str, &str)>| {
+                let force = force.into_iter().map(|(op, name)| (op.to_owned(), name.to_owned())).collect();
+                let options = Options { force, ..Options::default() };
+                Executable::compile(&case.graph, &Model::new(), &device, &options)
+            };
+            let place = format!("{} on {}", case.about, device.properties().name);
+            println!("{place}");
+            let run = |executable: &Executable| {
+                compare(&case.graph, executable, &case.inputs, &case.extents, case.tolerance);
+            };
+            run(&compile(None).unwrap_or_else(|error| panic!("{place}: {error}")));
+            for (op, name) in known(&case.graph) {
+                match compile(Some((op, name))) {
+                    Ok(executable) => {
+                        println!("{place}, {name}");
+                        run(&executable);
+                        taken.insert(name);
+                    }
+                    Err(Error::NoCandidate { reasons, .. }) => assert!(reasons.contains(name), "{place}: {reasons}"),
+                    Err(error) => panic!("{place}, {name}: {error}"),
+                }
+            }
+        }
+    }
+    for name in candidates {
+        assert!(taken.contains(name), "no device took a case by `{name}`; taken: {taken:?}");
+    }
+}
+
+/// The candidates of a graph's ops, each with its op.
+fn known(graph: &Graph) -> BTreeSet<(&'static str, &'static str)> {
+    let of_node = |node: &trefoil_graph::graph::Node| match node.op.kind() {
+        OpKind::Kernels(candidates) => {
+            candidates.iter().map(|candidate| (node.op.name(), candidate.name())).collect::<Vec<_>>()
+        }
+        _ => Vec::new(),
+    };
+    graph.nodes().iter().flat_map(of_node).collect()
+}
+
+const ACTIVATIONS: [Activation; 6] =
+    [Activation::Identity, Activation::Relu, Activation::Gelu, Activation::Silu, Activation::Tanh, Activation::Sigmoid];
+
+#[test]
+fn matmul() {
+    let mut cases = Vec::new();
+    // Activations are off by a few ulp of numbers of the size of the sum.
+    let tolerance = |k: usize| 1.2 * sum_tolerance(k + 1, 1.0) + 2e-6;
+    for (index, [m, n, k]) in
+        [[1, 1, 1], [0, 4, 8], [5, 0, 3], [7, 12, 0], [13, 17, 19], [33, 36, 20], [1, 128, 64], [67, 4, 260]]
+            .into_iter()
+            .enumerate()
+    {
+        let activation = ACTIVATIONS[index % 6];
+        let mut case = Case::new(format!("{m} x {n} x {k}, bias, {activation:?}"), tolerance(k));
+        let (x, bias) = (case.input("x", &[m, k]), case.input("bias", &[n]));
+        let w = case.input("w", &[n, k]);
+        let y = case.graph.linear(x, w, Some(bias), activation).unwrap();
+        cases.push(case.output(y));
+        let mut case = Case::new(format!("{m} x {n} x {k}, A turned, {activation:?}"), tolerance(k));
+        let (a, b) = (case.turned("a", &[m, k]), case.input("b", &[k, n]));
+        let y = case.graph.add_one(MatMul { bias: false, activation }, &[a, b]).unwrap();
+        cases.push(case.output(y));
+    }
+    // Batches that broadcast: over both, over either, into the rows of A.
+    for (a_extents, b_extents) in [
+        (&[3, 1, 5, 8][..], &[2, 8, 12][..]),
+        (&[2, 3, 5, 8], &[8, 12]),
+        (&[5, 8], &[2, 3, 8, 12]),
+        (&[2, 3, 7, 5], &[2, 1, 5, 3]),
+        (&[0, 4, 4], &[0, 4, 4]),
+    ] {
+        let mut case = Case::new(format!("{a_extents:?} x {b_extents:?}"), tolerance(8));
+        let (a, b) = (case.input("a", a_extents), case.turned("b", b_extents));
+        let y = case.graph.matmul(a, b).unwrap();
+        cases.push(case.output(y));
+    }
+    // Operands that start within their memory and whose rows lie apart; a bias that is one number.
+    let mut case = Case::new("parts of operands", tolerance(8));
+    let (a, b, one) = (case.input("a", &[9, 16]), case.input("b", &[24, 12]), case.input("one", &[1]));
+    let a = case.graph.narrow(a, 1, 4, 8).unwrap();
+    let b = case.graph.narrow(b, 0, 3, 8).unwrap();
+    let bias = case.graph.expand(one, shape(&[12])).unwrap();
+    let y = case.graph.add_one(MatMul { bias: true, activation: Activation::Gelu }, &[a, b, bias]).unwrap();
+    cases.push(case.output(y));
+    // An extent that each run decides.
+    for rows in [0usize, 1, 31, 70] {
+        let symbol = Symbol::new("rows", 0, 70).unwrap();
+        let mut case = Case::new(format!("{rows} of at most 70 rows"), tolerance(12));
+        case.extents.set(&symbol, rows as i64).unwrap();
+        let x = case.graph.input("x", FLOAT, vec![Dim::from(&symbol), Dim::from(12usize)]).unwrap();
+        case.inputs.push(("x", Values::F32(numbers(rows * 12, 4, 1.0))));
+        let w = case.input("w", &[8, 12]);
+        let y = case.graph.linear(x, w, None, Activation::Silu).unwrap();
+        cases.push(case.output(y));
+    }
+    check(
+        &cases,
+        &[
+            "matmul in tiles of 128",
+            "matmul in tiles of 64",
+            "matmul in tiles of 32, K in parts",
+            "matmul of any strides",
+        ],
+    );
+}
+
+/// Batch, heads, heads of keys, queries, keys, elements of a head.
+type Heads = [usize; 6];
+
+#[test]
+fn attention() {
+    let sizes: [Heads; 8] = [
+        [1, 1, 1, 1, 1, 4],
+        [2, 4, 2, 5, 7, 32],
+        [1, 3, 1, 33, 17, 36],
+        [2, 2, 2, 3, 40, 64],
+        [1, 2, 1, 40, 3, 100],
+        [1, 1, 1, 2, 5, 128],
+        [1, 2, 2, 0, 3, 8],
+        [1, 2, 2, 3, 0, 8],
+    ];
+    let mut cases = Vec::new();
+    for (index, heads) in sizes.into_iter().enumerate() {
+        for layout in [AttentionLayout::Bhsd, AttentionLayout::Bshd] {
+            let causal = (index + usize::from(layout == AttentionLayout::Bshd)) % 2 == 0;
+            cases.push(attention_case(heads, layout, causal, index % 5));
+        }
+    }
+    check(&cases, &["attention with online softmax"]);
+}
+
+/// `mask` picks the mask: none, whole, by key, by query and key, or whole and turned.
+fn attention_case(heads: Heads, layout: AttentionLayout, causal: bool, mask: usize) -> Case {
+    let [batch, query_heads, key_heads, queries, keys, elements] = heads;
+    // Scores are sums of `elements` products times the scale; the result is an average of values of at most 1, over `keys` keys.
+    let scale = 0.3;
+    let tolerance = 2.0 * sum_tolerance(elements, f64::from(scale)) + sum_tolerance(keys, 1.0) + 1e-6;
+    let mut case = Case::new(format!("{heads:?}, {layout:?}, causal {causal}, mask {mask}"), tolerance);
+    case.slow_to_compile = elements > 32;
+    let arranged = |heads, positions| match layout {
+        AttentionLayout::Bhsd => [batch, heads, positions, elements],
+        AttentionLayout::Bshd => [batch, positions, heads, elements],
+    };
+    let q = case.input("q", &arranged(query_heads, queries));
+    // Keys and values as halves of one tensor, as a fused projection leaves them.
+    let both = arranged(key_heads, keys);
+    let kv = case.input("kv", &[both[0], both[1], both[2], 2 * elements]);
+    let k = case.graph.narrow(kv, 3, 0, elements as i64).unwrap();
+    let v = case.graph.narrow(kv, 3, elements as i64, elements as i64).unwrap();
+    let mask = match mask {
+        0 => None,
+        1 => Some(case.input("mask", &[batch, query_heads, queries, keys])),
+        2 => {
+            // The last key is hidden, and with it everything where there is no other.
+            let mut values = vec![0.0; batch * keys];
+            values.chunks_mut(keys.max(1)).for_each(|row| row[keys - 1] = f32::NEG_INFINITY);
+            Some(case.given("mask", &[batch, 1, 1, keys], values))
+        }
+        3 => Some(case.input("mask", &[queries, keys])),
+        _ => Some(case.turned("mask", &[1, query_heads, queries, keys])),
+    };
+    let op = Attention { layout, scale, causal, mask: mask.is_some() };
+    let y = case.graph.attention(q, k, v, mask, op).unwrap();
+    case.output(y)
+}
+
+#[test]
+fn layer_norm() {
+    let mut cases = Vec::new();
+    for (index, extents) in
+        [&[1usize, 1][..], &[0, 4], &[3, 5, 7], &[2, 4], &[3, 1, 1032], &[2, 257], &[1, 4100]].into_iter().enumerate()
+    {
+        let columns = extents[extents.len() - 1];
+        for choice in [7, index] {
+            let present = [choice & 1 != 0, choice & 2 != 0, choice & 4 != 0];
+            // Sums of `columns` terms, made relative by the deviation, which is about a half.
+            let tolerance = 4.0 * (columns.div_ceil(256) + 16) as f64 * f64::from(f32::EPSILON) + 4e-6;
+            let mut case = Case::new(format!("{extents:?}, residual, gamma, beta {present:?}"), tolerance);
+            let x = case.input("x", extents);
+            let operands = LayerNormOperands {
+                residual: present[0].then(|| case.turned("residual", extents)),
+                gamma: present[1].then(|| case.input("gamma", &[columns])),
+                beta: present[2].then(|| case.input("beta", &[columns])),
+            };
+            let y = case.graph.layer_norm(x, 1e-3, operands).unwrap();
+            cases.push(case.output(y));
+        }
+    }
+    check(&cases, &["layer_norm held in registers", "layer_norm of any rows"]);
+}
+
+#[test]
+fn softmax() {
+    let mut cases = Vec::new();
+    for extents in [&[1usize, 1][..], &[0, 4], &[4, 0], &[3, 5, 7], &[2, 6, 4], &[2, 1028], &[2, 257], &[1, 4100]] {
+        for axis in [-1, 0] {
+            let mut case = Case::new(format!("{extents:?} along {axis}"), 2e-6);
+            let x = case.turned("x", extents);
+            let y = case.graph.softmax(x, axis).unwrap();
+            cases.push(case.output(y));
+        }
+    }
+    check(&cases, &["softmax held in registers", "softmax of any rows"]);
+}
+
+#[test]
+fn reductions() {
+    let mut cases = Vec::new();
+    for (extents, axes) in [
+        (&[1usize][..], &[0isize][..]),
+        (&[3, 5, 7], &[0]),
+        (&[3, 5, 7], &[1]),
+        (&[3, 5, 7], &[-1]),
+        (&[3, 5, 7], &[0, 2]),
+        (&[3, 5, 7], &[2, 1, 0]),
+        (&[2, 257], &[1]),
+        (&[257, 3], &[0]),
+        (&[0, 4], &[1]),
+        (&[3, 4], &[]),
+    ] {
+        for keep in [false, true] {
+            for largest in [false, true] {
+                let terms = axes.iter().map(|axis| extents[axis.rem_euclid(extents.len() as isize) as usize]).product();
+                let tolerance = if largest { 0.0 } else { sum_tolerance(terms, 1.0) };
+                let about =
+                    format!("{} of {extents:?} over {axes:?}, keep {keep}", if largest { "max" } else { "sum" });
+                let mut case = Case::new(about, tolerance);
+                let x = if keep && extents.len() > 1 { case.turned("x", extents) } else { case.input("x", extents) };
+                let y = if largest { case.graph.max_over(x, axes, keep) } else { case.graph.sum(x, axes, keep) };
+                let y = y.unwrap();
+                cases.push(case.output(y));
+            }
+        }
+    }
+    let mut case = Case::new("the sum of nothing", 0.0);
+    let x = case.input("x", &[3, 0, 2]);
+    let y = case.graph.sum(x, &[1], false).unwrap();
+    cases.push(case.output(y));
+    check(&cases, &["reduction of one axis"]);
+}
+
+#[test]
+fn embedding() {
+    let mut cases = Vec::new();
+    for table in [FLOAT, ElementType::F16] {
+        for [rows, columns, count] in [[1usize, 1, 1], [0, 3, 2], [7, 5, 0], [7, 5, 11], [131, 64, 7]] {
+            for signed in [false, true] {
+                let mut case = Case::new(format!("{count} of {rows} rows of {columns}, {table}, signed {signed}"), 0.0);
+                case.inputs.push(("table", Values::of(table, rows * columns, 1, 4.0)));
+                let t = case.graph.input("table", table, shape(&[columns, rows])).unwrap();
+                let t = case.graph.transpose(t, &[1, 0]).unwrap();
+                // Some that the table has, one after the last, and one far out.
+                let mut indices: Vec<i32> = (0..count as i32).map(|i| i * 5 % (rows as i32 + 1)).collect();
+                indices.iter_mut().skip(1).step_by(4).for_each(|index| *index = -1);
+                let (element, values) = if signed {
+                    (ElementType::I32, Values::I32(indices))
+                } else {
+                    (ElementType::U32, Values::U32(indices.into_iter().map(i32::cast_unsigned).collect()))
+                };
+                case.inputs.push(("indices", values));
+                let i = case.graph.input("indices", element, shape(&[1, count])).unwrap();
+                let y = case.graph.embedding(t, i).unwrap();
+                cases.push(case.output(y));
+            }
+        }
+    }
+    check(&cases, &["gather of rows"]);
+}
+
+#[test]
+fn fills() {
+    let mut cases = Vec::new();
+    for (index, extents) in [&[][..], &[0usize, 3], &[1], &[263], &[5, 8]].into_iter().enumerate() {
+        for element in ElementType::ALL {
+            let mut case = Case::new(format!("fill of {extents:?} with {element}"), 0.0);
+            let y = case.graph.fill((index % 2) as f64, element, shape(extents)).unwrap();
+            cases.push(case.output(y));
+        }
+    }
+    check(&cases, &[]);
+}

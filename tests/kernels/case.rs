@@ -1,0 +1,157 @@
+//! A launch of a kernel with what it must give, and running it on every device.
+
+use trefoil::artefact::{Binding, Kernel};
+use trefoil::{Buffer, Device, DeviceKind, Launch, Result, f16};
+
+use crate::common::{Subject, devices};
+
+/// One unit in the last place of a number near 1.
+pub const EPSILON: f64 = f32::EPSILON as f64;
+/// What GPUs may flush to zero lies below.
+pub const FLUSHED: f64 = f32::MIN_POSITIVE as f64;
+
+/// At least this many elements before and after a slice belong to nobody.
+const GUARD: usize = 67;
+/// A NaN that no arithmetic gives.
+const POISON: u32 = 0x7fc0_dead;
+
+/// What a kernel reads through one binding.
+#[derive(Clone)]
+pub enum Operand {
+    F32(Vec<f32>),
+    F16(Vec<f16>),
+    U32(Vec<u32>),
+}
+
+/// What an element of the output must be.
+#[derive(Clone, Copy, Debug)]
+pub struct Expected {
+    pub value: f64,
+    /// How far from that it may be.
+    pub tolerance: f64,
+}
+
+/// A launch with what it must give.
+pub struct Case {
+    pub kernel: &'static Kernel,
+    /// Names it in failures.
+    pub about: String,
+    /// One for each binding that the kernel reads, in order.
+    pub operands: Vec<Operand>,
+    /// Gives the launch the author's by-value parameters.
+    pub values: Box<dyn Fn(Launch) -> Result<Launch>>,
+    /// Workgroups.
+    pub groups: usize,
+    /// One for each element of the slice that it writes; `None` must stay as it was.
+    pub expected: Vec<Option<Expected>>,
+}
+
+/// The kernel of the library with that name.
+pub fn kernel(name: &str) -> &'static Kernel {
+    let library = trefoil::kernels::library();
+    library.into_iter().find(|kernel| kernel.name == name).unwrap_or_else(|| panic!("the library has no `{name}`"))
+}
+
+/// An element that must be exact.
+pub fn exactly(value: f32) -> Option<Expected> {
+    Some(Expected { value: value.into(), tolerance: 0.0 })
+}
+
+/// How deep the additions are that sum `count` elements in a workgroup of 256: an invocation's own, those of the tree, and those within groups of four.
+pub fn depth_of_sum(count: usize) -> f64 {
+    (count.div_ceil(256) + 8 + 2) as f64
+}
+
+/// lavapipe takes a minute of a processor's time to compile each of these. GPUs run them through every device; of processors that play a GPU, Vulkan alone does.
+const SLOW_TO_COMPILE: [&str; 2] = ["attention_16", "attention_32"];
+
+/// Runs cases on every device.
+pub fn check(cases: &[Case]) {
+    for subject in devices() {
+        let properties = subject.device.properties();
+        let slow = properties.software && properties.kind == DeviceKind::Wgpu;
+        let runs = |case: &&Case| !(slow && SLOW_TO_COMPILE.contains(&&*case.kernel.name));
+        let cases: Vec<_> = cases.iter().filter(runs).collect();
+        let kernels: Vec<_> = cases.iter().map(|case| case.kernel).collect();
+        subject.device.load(&kernels).unwrap();
+        for case in cases {
+            case.check(&subject);
+        }
+    }
+}
+
+/// A bound operand on a device.
+enum Held {
+    F32(Buffer<f32>),
+    F16(Buffer<f16>),
+    U32(Buffer<u32>),
+}
+
+/// Where the slice of a binding starts: after the guard, at an odd element unless the kernel moves several at once.
+fn first(binding: &Binding) -> usize {
+    GUARD.next_multiple_of(binding.vector as usize)
+}
+
+/// `values` as the slice of a binding, between `guard`s.
+fn guarded<T: trefoil::dsl::element::Element>(
+    device: &Device,
+    binding: &Binding,
+    values: &[T],
+    guard: T,
+) -> Result<Buffer<T>> {
+    let mut whole = vec![guard; first(binding)];
+    whole.extend_from_slice(values);
+    whole.extend([guard; GUARD]);
+    device.buffer(&whole)
+}
+
+impl Case {
+    fn check(&self, subject: &Subject) {
+        let place = format!("{}, {}, on {}", self.kernel.name, self.about, subject.name);
+        let words = self.run(&subject.device).unwrap_or_else(|error| panic!("{place}: {error}"));
+        let output = self.kernel.bindings.iter().find(|binding| binding.access.writes()).unwrap();
+        let (before, rest) = words.split_at(first(output));
+        let (written, after) = rest.split_at(self.expected.len());
+        assert!(before.iter().chain(after).all(|word| *word == POISON), "{place}: a guard was overwritten");
+        for (index, (word, expected)) in written.iter().zip(&self.expected).enumerate() {
+            let given = f32::from_bits(*word);
+            match expected {
+                None => assert_eq!(*word, POISON, "{place}: element {index} is {given}, and must not be written"),
+                Some(Expected { value, tolerance }) => {
+                    let close = (f64::from(given) - value).abs() <= *tolerance || f64::from(given) == *value;
+                    assert!(close, "{place}: element {index} is {given}, {value} within {tolerance:e} expected");
+                }
+            }
+        }
+    }
+
+    /// Runs it and gives the words of the output with its guards.
+    fn run(&self, device: &Device) -> Result<Vec<u32>> {
+        let mut operands = self.operands.iter();
+        let mut launch = Launch::of(self.kernel);
+        let mut output = None;
+        for binding in self.kernel.bindings.iter() {
+            if binding.access.writes() {
+                let mut held = guarded(device, binding, &vec![POISON; self.expected.len()], POISON)?;
+                let start = first(binding);
+                launch = launch.write(held.slice_mut(start..start + self.expected.len())?)?;
+                output = Some(held);
+                continue;
+            }
+            let held = match operands.next().unwrap() {
+                Operand::F32(values) => Held::F32(guarded(device, binding, values, f32::NAN)?),
+                Operand::F16(values) => Held::F16(guarded(device, binding, values, f16::NAN)?),
+                Operand::U32(values) => Held::U32(guarded(device, binding, values, u32::MAX)?),
+            };
+            let start = first(binding);
+            launch = match &held {
+                Held::F32(buffer) => launch.read(buffer.slice(start..buffer.len() - GUARD)?)?,
+                Held::F16(buffer) => launch.read(buffer.slice(start..buffer.len() - GUARD)?)?,
+                Held::U32(buffer) => launch.read(buffer.slice(start..buffer.len() - GUARD)?)?,
+            };
+        }
+        assert!(operands.next().is_none(), "{}: more operands than bindings", self.about);
+        device.run((self.values)(launch)?.groups(self.groups))?;
+        output.unwrap().read()
+    }
+}

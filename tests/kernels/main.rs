@@ -1,0 +1,67 @@
+//! Every kernel of the library against an `f64` reference that shares no code with it, on every device and once more within WebGPU's default limits.
+//!
+//! What a kernel writes is poisoned before, and lies between guards that must stay as they were; what it reads lies between NaNs. Sizes are awkward: none, one, primes, one more and
+//! one less than a workgroup or a tile, and more workgroups than a grid axis holds. Tolerances are bounds on the rounding of the kernel's own sum, operation by operation, from
+//! [`f32::EPSILON`] and the accuracy that WGSL and Vulkan promise for `exp`, division and square roots; none was found by trying.
+//!
+//! A kernel of the library without a case fails [`every_kernel_has_cases`].
+
+#![allow(clippy::unwrap_used, reason = "a test that fails may panic")]
+
+mod attention;
+mod case;
+#[path = "../common/mod.rs"]
+mod common;
+mod gather;
+mod layer_norm;
+mod matmul;
+#[path = "../common/numbers.rs"]
+mod numbers;
+mod reduce;
+mod softmax;
+
+use std::collections::BTreeSet;
+
+use case::{Case, check};
+
+/// The cases of every family.
+const FAMILIES: [fn() -> Vec<Case>; 6] =
+    [attention::cases, gather::cases, layer_norm::cases, matmul::cases, reduce::cases, softmax::cases];
+
+#[test]
+fn every_kernel_has_cases() {
+    let cases: Vec<Case> = FAMILIES.iter().flat_map(|family| family()).collect();
+    let tested: BTreeSet<_> = cases.iter().filter(|case| case.groups > 0).map(|case| &*case.kernel.name).collect();
+    let listed: BTreeSet<_> = trefoil::kernels::library().into_iter().map(|kernel| &*kernel.name).collect();
+    assert_eq!(tested, listed, "kernels with cases, and kernels of the library");
+}
+
+#[test]
+fn attention() {
+    check(&attention::cases());
+}
+
+#[test]
+fn gather() {
+    check(&gather::cases());
+}
+
+#[test]
+fn layer_norm() {
+    check(&layer_norm::cases());
+}
+
+#[test]
+fn matmul() {
+    check(&matmul::cases());
+}
+
+#[test]
+fn reductions() {
+    check(&reduce::cases());
+}
+
+#[test]
+fn softmax() {
+    check(&softmax::cases());
+}
