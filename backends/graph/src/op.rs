@@ -221,10 +221,12 @@ pub enum Slot {
 pub enum ParamValue {
     /// An integer that may depend on symbols, for `u32`, `i32` and `usize` parameters.
     Dim(Dim),
-    /// An array of such integers.
+    /// A vector or an array of such integers.
     Dims(Vec<Dim>),
     /// A float.
     F32(f32),
+    /// A vector or an array of floats.
+    F32s(Vec<f32>),
     /// A bool.
     Bool(bool),
     /// An enum's discriminant.

@@ -165,6 +165,8 @@ impl Recorder<'_> {
             let moving = Some(used.offset.clone());
             return Ok(Bound { range, rest: 0, moving });
         };
+        // A part of nothing may start past its end, and is nowhere then.
+        let offset = if offset < value_bytes { offset } else { 0 };
         // A device with pointers takes any start; the others count from one that their alignment allows.
         let pointers = self.device.kind().has_pointers();
         let alignment = if pointers { 1 } else { self.device.limits().binding_alignment.max(BINDING_MULTIPLE) };
@@ -253,20 +255,23 @@ impl Recorder<'_> {
             | (ParamValue::F32(_), ParamScalar::F32)
             | (ParamValue::Bool(_), ParamScalar::Bool) => count == 1,
             (ParamValue::Dims(dims), ParamScalar::U32 | ParamScalar::I32 | ParamScalar::Index) => dims.len() == count,
+            (ParamValue::F32s(values), ParamScalar::F32) => values.len() == count,
             _ => false,
         };
         if !fits {
             let ty = format!("{count} of {:?}", field.ty.scalar);
             return Err(self.wrong(step, &format!("parameter `{}`: {value:?} given, {ty} expected", field.name)));
         }
-        let word = match value {
+        let words = match value {
             ParamValue::Dim(dim) => return self.number(step, field, at, dim.clone(), 1),
             ParamValue::Dims(dims) => return self.list(step, field, at, dims),
-            ParamValue::F32(value) => value.to_bits(),
-            ParamValue::Bool(value) => u32::from(*value),
-            ParamValue::Enum(value) => *value,
+            ParamValue::F32(value) => vec![value.to_bits()],
+            ParamValue::F32s(values) => values.iter().map(|value| value.to_bits()).collect(),
+            ParamValue::Bool(value) => vec![u32::from(*value)],
+            ParamValue::Enum(value) => vec![*value],
         };
-        self.words.template[at..at + 4].copy_from_slice(&word.to_le_bytes());
+        let bytes: Vec<u8> = words.into_iter().flat_map(u32::to_le_bytes).collect();
+        self.words.template[at..at + bytes.len()].copy_from_slice(&bytes);
         Ok(())
     }
 

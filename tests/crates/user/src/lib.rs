@@ -39,6 +39,7 @@ pub mod glob {
 
         /// How `bent` goes.
         #[device]
+        #[derive(Debug)]
         pub enum Shape {
             /// As it is.
             Straight,
