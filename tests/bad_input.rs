@@ -1,0 +1,101 @@
+//! Bad input is an error that names the thing, on every device. What a graph says of it is tested beside the graph.
+
+#![allow(clippy::unwrap_used, reason = "a test that fails may panic")]
+
+mod common;
+
+use common::{Subject, devices};
+use trefoil::device::{DeviceOptions, Limits};
+use trefoil::prelude::*;
+use trefoil::{Device, DeviceKind};
+
+/// y = 2 x
+#[kernel(workgroup(64))]
+fn doubled(x: &[f32], y: &mut [f32]) {
+    let i = global_index();
+    if i < y.len() {
+        y[i] = 2.0 * x[i];
+    }
+}
+
+/// The same device, with no more than `limits` says.
+fn poorer(device: &Device, limits: impl FnOnce(Limits) -> Limits) -> Device {
+    let options = DeviceOptions { at_most: Some(limits(*device.limits())), ..DeviceOptions::default() };
+    trefoil::devices::open(device.kind(), &options).unwrap()
+}
+
+#[test]
+fn a_device_that_is_not_there() {
+    for kind in DeviceKind::ALL {
+        let options = DeviceOptions { adapter: Some("abacus".to_owned()), ..DeviceOptions::default() };
+        let error = trefoil::devices::open(kind, &options).unwrap_err().to_string();
+        match trefoil::devices::open(kind, &DeviceOptions::default()) {
+            Ok(device) => {
+                let expected = format!("no {kind} device is called `abacus`; there are: ");
+                assert!(error.starts_with(&expected) && error.contains(&device.properties().name), "{error}");
+            }
+            // The reason is the driver's to give.
+            Err(_) => assert!(error.starts_with(&format!("no {kind} device: ")) && error.len() > 40, "{error}"),
+        }
+    }
+    let error = trefoil::devices::open_by_name("abacus", &DeviceOptions::default()).unwrap_err().to_string();
+    assert_eq!(error, "no such device: `abacus` is none of auto, cpu, wgpu, vulkan, cuda");
+}
+
+#[test]
+fn a_buffer_too_large_for_the_device() {
+    for Subject { device, .. } in devices() {
+        let poor =
+            poorer(&device, |limits| Limits { max_allocation_bytes: 1 << 20, max_binding_bytes: 2048, ..limits });
+        let name = &poor.properties().name;
+        let error = poor.uninit::<f32>((1 << 18) + 1).unwrap_err().to_string();
+        assert_eq!(error, format!("`buffer of 262145 f32` takes 1048580 bytes; {name} allows at most 1048576"));
+        let error = poor.uninit::<Vec4<f32>>(usize::MAX).unwrap_err().to_string();
+        assert!(error.starts_with("buffer of 18446744073709551615 Vec4<f32> takes "), "{error}");
+        // It may be allocated, and not be bound whole.
+        let (x, mut y) = (poor.zeros::<f32>(600).unwrap(), poor.zeros::<f32>(8).unwrap());
+        let error = poor.run(doubled(&x, &mut y).unwrap().over(8)).unwrap_err().to_string();
+        assert_eq!(error, format!("`doubled`: binding `x` takes 2400 bytes; {name} allows at most 2048"));
+        // The device goes on.
+        poor.run(doubled(x.slice(..8).unwrap(), &mut y).unwrap().over(8)).unwrap();
+        assert_eq!(y.read().unwrap(), [0.0; 8]);
+    }
+}
+
+#[test]
+fn a_buffer_of_another_device() {
+    for Subject { device, name } in devices() {
+        let other = poorer(&device, |limits| limits);
+        let (near, mut y) = (device.zeros::<f32>(8).unwrap(), device.zeros::<f32>(8).unwrap());
+        let (far, mut far_y) = (other.zeros::<f32>(8).unwrap(), other.zeros::<f32>(8).unwrap());
+        let own = &device.properties().name;
+        let error = device.run(doubled(&far, &mut y).unwrap().over(8)).unwrap_err().to_string();
+        assert_eq!(error, format!("argument `x` of kernel `doubled` belongs to another device than {own}"), "{name}");
+        let error = device.run(doubled(&near, &mut far_y).unwrap().over(8)).unwrap_err().to_string();
+        assert_eq!(error, format!("argument `y` of kernel `doubled` belongs to another device than {own}"), "{name}");
+        device.run(doubled(&near, &mut y).unwrap().over(8)).unwrap();
+    }
+}
+
+#[test]
+fn data_of_another_length() {
+    for Subject { device, .. } in devices() {
+        let mut x = device.zeros::<f32>(8).unwrap();
+        let error = x.write(&[0.0; 9]).unwrap_err().to_string();
+        assert_eq!(error, "buffer: 9 elements given, 8 expected");
+        let error = x.slice(4..9).unwrap_err().to_string();
+        assert_eq!(error, "buffer: 5 elements from 4 on are not within its 8 elements");
+        assert!(x.slice_mut(9..).is_err());
+    }
+}
+
+#[test]
+fn a_grid_larger_than_the_device_allows() {
+    for Subject { device, .. } in devices() {
+        let poor = poorer(&device, |limits| Limits { max_groups: [2, 2, 1], ..limits });
+        let name = &poor.properties().name;
+        let (x, mut y) = (poor.zeros::<f32>(8).unwrap(), poor.zeros::<f32>(8).unwrap());
+        let error = poor.run(doubled(&x, &mut y).unwrap().groups(5)).unwrap_err().to_string();
+        assert_eq!(error, format!("kernel `doubled`: a grid of [5, 1, 1] workgroups; {name} allows [2, 2, 1]"));
+    }
+}
