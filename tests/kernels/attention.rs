@@ -89,8 +89,8 @@ fn mask(shape: &Shape, mask: Mask) -> (Vec<f32>, [usize; 4]) {
             (numbers(batches * heads * queries * keys, 18, 3.0), strides)
         }
         Mask::Padding => {
-            let hidden = |i: usize| if i % 2 == 0 { f32::NEG_INFINITY } else { -10_000.0 };
-            let of = |i: usize| if i / keys + 1 == batches && i % keys > 0 { hidden(i) } else { 0.0 };
+            let hidden = |i: usize| if i.is_multiple_of(2) { f32::NEG_INFINITY } else { -10_000.0 };
+            let of = |i: usize| if i / keys + 1 == batches && !i.is_multiple_of(keys) { hidden(i) } else { 0.0 };
             ((0..batches * keys).map(of).collect(), [keys, 0, 0, 1])
         }
         Mask::All => (vec![f32::NEG_INFINITY; keys], [0, 0, 0, 1]),
