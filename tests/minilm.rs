@@ -13,7 +13,7 @@ mod tokens;
 
 use std::path::{Path, PathBuf};
 
-use encoder::Encoder;
+use encoder::{Bounds, Encoder};
 use tokens::LONGEST;
 
 /// How far a component may lie from the reference's.
@@ -74,7 +74,7 @@ fn one_executable_gives_the_references_embeddings_for_every_text_and_batch() {
     let texts: Vec<&str> = goldens.iter().map(|golden| golden.text.as_str()).collect();
     for subject in common::devices() {
         let what = &subject.name;
-        let encoder = Encoder::open(&folder, &subject.device).unwrap();
+        let encoder = Encoder::open(&folder, &subject.device, Bounds { texts: 32, tokens: LONGEST }).unwrap();
         let counters = || subject.device.backend().counters();
         let before = counters();
         assert_eq!(before.recordings, 1, "{what}");

@@ -4,6 +4,7 @@ use trefoil::graph::graph::GraphError;
 use trefoil::graph::ops::layer_norm::LayerNormOperands;
 use trefoil::graph::{ElementType, Graph};
 
+use crate::encoder::Bounds;
 use crate::measure::Scale;
 
 /// A graph of one op or one fused map, with inputs that are all `f32`.
@@ -20,9 +21,10 @@ pub struct Case {
     pub flops: Option<u64>,
 }
 
-/// Batches of the model: name, texts, tokens.
-pub fn minilm(scale: Scale) -> &'static [(&'static str, usize, usize)] {
-    const BATCHES: [(&str, usize, usize); 2] = [("minilm 1x128", 1, 128), ("minilm 32x128", 32, 128)];
+/// Batches of the model.
+pub fn minilm(scale: Scale) -> &'static [(&'static str, Bounds)] {
+    const BATCHES: [(&str, Bounds); 2] =
+        [("minilm 1x128", Bounds { texts: 1, tokens: 128 }), ("minilm 32x128", Bounds { texts: 32, tokens: 128 })];
     // A processor that plays a GPU takes minutes for the second.
     if scale == Scale::Software { &BATCHES[..1] } else { &BATCHES }
 }

@@ -1,7 +1,7 @@
 //! Device speed against a ceiling measured in the same run.
 //!
 //! ```text
-//! cargo bench --bench speed --features wgpu,vulkan,cuda -- [FILTER] [--device NAME] [--json]
+//! cargo bench --bench speed --features wgpu,vulkan,cuda -- [FILTER] [--device NAME] [--steps] [--json]
 //! ```
 //!
 //! The ceiling is the better of the driver's copy and our own vectorised copy. Working sets rotate among several copies, so that nothing is read from a
@@ -38,7 +38,7 @@ struct Arguments {
     /// Runs on this device alone: cpu, wgpu, vulkan, cuda or auto.
     #[arg(long)]
     device: Option<String>,
-    /// Prints the time of each step of the model too.
+    /// Also prints the time of each step of the model.
     #[arg(long)]
     steps: bool,
     /// Prints one JSON object a line instead of the table.
@@ -101,19 +101,16 @@ fn on(device: &Device, arguments: &Arguments) -> Outcome {
             report(&case.name, measure::graph(device, &case, scale));
         }
     }
-    let batches = cases::minilm(scale);
-    if batches.iter().any(|(name, ..)| wanted(name)) {
-        match minilm::encoder(device) {
-            Ok(encoder) => {
-                for &(name, texts, tokens) in batches {
-                    if wanted(name) {
-                        for figure in minilm::measure(&encoder, name, texts, tokens, arguments.steps)? {
-                            figure.print(device, ceiling.bytes_per_second, arguments.json);
-                        }
+    for &(name, bounds) in cases::minilm(scale) {
+        if wanted(name) {
+            match minilm::measure(device, name, bounds, arguments.steps) {
+                Ok(figures) => {
+                    for figure in figures {
+                        figure.print(device, ceiling.bytes_per_second, arguments.json);
                     }
                 }
+                Err(error) => eprintln!("speed: {name} on {}: {error}", properties.kind),
             }
-            Err(error) => eprintln!("speed: minilm on {}: {error}", properties.kind),
         }
     }
     Ok(())

@@ -136,7 +136,7 @@ impl Figure {
 }
 
 /// The middle one.
-fn median(mut times: Vec<u64>) -> u64 {
+pub fn median(mut times: Vec<u64>) -> u64 {
     times.sort_unstable();
     times.get(times.len() / 2).copied().unwrap_or(0)
 }

@@ -6,20 +6,15 @@ use std::time::Instant;
 use trefoil::Device;
 
 use crate::Outcome;
-use crate::encoder::Encoder;
-use crate::measure::{Figure, medians};
+use crate::encoder::{Bounds, Encoder};
+use crate::measure::{Figure, median, medians};
 use crate::tokens::Batch;
-
-/// Opens the model.
-pub fn encoder(device: &Device) -> Outcome<Encoder> {
-    Encoder::open(&Path::new(env!("CARGO_MANIFEST_DIR")).join(".model/all-MiniLM-L6-v2"), device)
-}
 
 /// Words that are one token each.
 const WORDS: [&str; 8] = ["river", "house", "green", "light", "seven", "under", "music", "stone"];
 
 /// A batch of full rows.
-fn batch(encoder: &Encoder, texts: usize, tokens: usize) -> Outcome<Batch> {
+fn batch(encoder: &Encoder, Bounds { texts, tokens }: Bounds) -> Outcome<Batch> {
     let row = |text: usize| {
         // Two tokens mark a text's ends.
         let words: Vec<_> = (0..tokens - 2).map(|i| WORDS[(i * i + text * 3 + i / 5) % WORDS.len()]).collect();
@@ -33,23 +28,31 @@ fn batch(encoder: &Encoder, texts: usize, tokens: usize) -> Outcome<Batch> {
     Ok(batch)
 }
 
-/// Measures a batch: from the call to the embeddings in the host's memory, and the device's part of it, as a sum and, if asked, step by step.
-pub fn measure(encoder: &Encoder, name: &str, texts: usize, tokens: usize, by_step: bool) -> Outcome<Vec<Figure>> {
-    let batch = batch(encoder, texts, tokens)?;
+/// Measures a batch with an encoder compiled for it: from the call to the embeddings in the host's memory, and the device's part of it, step by step.
+pub fn measure(device: &Device, name: &str, bounds: Bounds, steps: bool) -> Outcome<[Figure; 2]> {
+    let folder = Path::new(env!("CARGO_MANIFEST_DIR")).join(".model/all-MiniLM-L6-v2");
+    let encoder = Encoder::open(&folder, device, bounds)?;
+    let batch = batch(&encoder, bounds)?;
     let extents = encoder.extents(&batch)?;
     let [wall] = medians(1, |_| {
         let start = Instant::now();
         encoder.run(&batch)?;
         Ok([u64::try_from(start.elapsed().as_nanos())?])
     })?;
-    let [device] =
-        medians(1, |_| Ok([encoder.executable.profile(&extents)?.iter().map(|step| step.nanoseconds).sum()]))?;
-    let figure = |name: String, nanoseconds| Figure { name, nanoseconds, bytes: None, flops: None };
-    let mut figures =
-        vec![figure(format!("{name}, wall clock"), wall), figure(format!("{name}, sum of its steps"), device)];
-    if by_step {
-        let steps = encoder.executable.profile(&extents)?;
-        figures.extend(steps.iter().map(|step| figure(format!("  {}", step.label), step.nanoseconds)));
+    let mut profiles = Vec::new();
+    let [device] = medians(1, |_| {
+        let profile = encoder.executable.profile(&extents)?;
+        let sum = profile.iter().map(|step| step.nanoseconds).sum();
+        profiles.push(profile);
+        Ok([sum])
+    })?;
+    if steps {
+        for (index, step) in profiles.first().into_iter().flatten().enumerate() {
+            let times = profiles.iter().filter_map(|profile| profile.get(index)).map(|step| step.nanoseconds);
+            eprintln!("    {:>9.3} us  {}", median(times.collect()) as f64 / 1e3, step.label);
+        }
     }
-    Ok(figures)
+    let figure =
+        |what: &str, nanoseconds| Figure { name: format!("{name}, {what}"), nanoseconds, bytes: None, flops: None };
+    Ok([figure("wall clock", wall), figure("sum of its steps", device)])
 }

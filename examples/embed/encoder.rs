@@ -1,4 +1,4 @@
-//! The sentence encoder: tokenizer, weights, and one executable that serves every batch.
+//! The sentence encoder: tokenizer, weights, and one executable that serves every batch up to its bounds.
 
 use std::error::Error;
 use std::path::Path;
@@ -7,30 +7,36 @@ use trefoil::Device;
 use trefoil::graph::{Executable, Extents, Model, Options, Symbol};
 
 use super::bert::{self, BertConfig};
-use super::tokens::{Batch, LONGEST, Tokens};
+use super::tokens::{Batch, Tokens};
 
 /// What the example can fail with: it is shown to the user as it is.
 pub type Outcome<T> = Result<T, Box<dyn Error + Send + Sync>>;
 
-/// The most texts of one run.
-pub const MOST_TEXTS: usize = 32;
+/// What an encoder is compiled for: memory is planned and kernels are chosen for the largest batch.
+#[derive(Clone, Copy, Debug)]
+pub struct Bounds {
+    /// The most texts of one run.
+    pub texts: usize,
+    /// The most tokens of a text.
+    pub tokens: usize,
+}
 
 /// all-MiniLM-L6-v2 on a device.
 pub struct Encoder {
     /// Texts to tokens.
     pub tokens: Tokens,
-    /// The graph, compiled once for every number of texts and tokens.
+    /// The graph, compiled once for every number of texts and tokens within the bounds.
     pub executable: Executable,
     batch: Symbol,
     length: Symbol,
 }
 
 impl Encoder {
-    /// Opens the model in `folder` and compiles it for `device`.
+    /// Opens the model in `folder` and compiles it for `device` and every batch within `bounds`.
     ///
     /// # Errors
     /// The folder lacks a file or has a wrong one, or the device cannot hold the model.
-    pub fn open(folder: &Path, device: &Device) -> Outcome<Self> {
+    pub fn open(folder: &Path, device: &Device, bounds: Bounds) -> Outcome<Self> {
         for file in ["model.safetensors", "tokenizer.json"] {
             if !folder.join(file).is_file() {
                 return Err(format!(
@@ -42,8 +48,8 @@ impl Encoder {
         }
         let tokens = Tokens::open(&folder.join("tokenizer.json"))?;
         let model = Model::from_safetensors(&[folder.join("model.safetensors")])?;
-        let batch = Symbol::new("batch", 1, MOST_TEXTS as i64)?;
-        let length = Symbol::new("tokens", 1, LONGEST as i64)?;
+        let batch = Symbol::new("batch", 1, bounds.texts as i64)?;
+        let length = Symbol::new("tokens", 1, bounds.tokens as i64)?;
         let graph = bert::encoder(&BertConfig::MINILM_L6, &batch, &length)?;
         let executable = Executable::compile(&graph, &model, device, &Options::default())?;
         Ok(Self { tokens, executable, batch, length })
@@ -52,7 +58,7 @@ impl Encoder {
     /// The values of the graph's symbols for a batch.
     ///
     /// # Errors
-    /// The batch has no texts, or more than [`MOST_TEXTS`].
+    /// The batch has no texts, or is beyond the bounds.
     pub fn extents(&self, batch: &Batch) -> Outcome<Extents> {
         let mut extents = Extents::new();
         extents.set(&self.batch, batch.texts as i64)?;

@@ -18,7 +18,10 @@ use clap::Parser;
 use trefoil::device::DeviceOptions;
 use trefoil::devices;
 
-use encoder::{Encoder, MOST_TEXTS, Outcome};
+use encoder::{Bounds, Encoder, Outcome};
+
+/// The most texts of one run.
+const MOST_TEXTS: usize = 32;
 
 /// Embeds texts with all-MiniLM-L6-v2 and shows how similar they are.
 #[derive(Debug, Parser)]
@@ -60,7 +63,8 @@ fn run(arguments: Arguments) -> Outcome<()> {
         }
     }
     let device = devices::open_by_name(&arguments.device, &DeviceOptions::default())?;
-    let encoder = Encoder::open(&arguments.model, &device)?;
+    let bounds = Bounds { texts: texts.len().min(MOST_TEXTS), tokens: tokens::LONGEST };
+    let encoder = Encoder::open(&arguments.model, &device, bounds)?;
     let mut embeddings = Vec::with_capacity(texts.len());
     for part in texts.chunks(MOST_TEXTS) {
         embeddings.extend(encoder.run(&encoder.tokens.encode(part)?)?);

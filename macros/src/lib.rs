@@ -16,7 +16,7 @@ use proc_macro::TokenStream;
 
 /// Makes a function a kernel: compiled for every target while the program is built, launched by a function of the same name.
 ///
-/// ```ignore
+/// ```text
 /// #[kernel(workgroup(256))]
 /// pub fn scale(x: &[f32], y: &mut [f32], factor: f32) {
 ///     let i = global_index();

@@ -3,7 +3,7 @@
 #[cfg(feature = "cpu")]
 mod host;
 
-use trefoil_kernels::attention::attention;
+use trefoil_kernels::attention::{QUERIES, attention};
 
 use super::support::{contiguous, expect_element, expect_inputs, holding, instance, kernel_time, one_kernel, upper};
 use crate::dim::Dim;
@@ -256,7 +256,7 @@ impl Candidate for Online {
                 ParamValue::F32(op.scale),
                 ParamValue::Bool(op.causal),
             ],
-            Grid::Workgroups(queries.quotient_up(32) * heads * batch),
+            Grid::Workgroups(queries.quotient_up(QUERIES as i64) * heads * batch),
             cost,
         ))
     }

@@ -4,7 +4,9 @@
 mod host;
 
 use trefoil_kernels::activation::Activation;
-use trefoil_kernels::matmul::{matmul_large, matmul_middle, matmul_small, matmul_strided, matmul_sum_parts};
+use trefoil_kernels::matmul::narrow::{self, matmul_narrow, matmul_sum_parts};
+use trefoil_kernels::matmul::strided::matmul_strided;
+use trefoil_kernels::matmul::tiled::{matmul_large, matmul_middle};
 
 use super::support::{expect_element, expect_inputs, expect_shape, instance, kernel_time, upper};
 use crate::dim::Dim;
@@ -152,7 +154,7 @@ impl Op for MatMul {
     }
 
     fn kind(&self) -> OpKind<'_> {
-        let tiled = [Tile::Large, Tile::Middle, Tile::Small].map(|tile| Tiled { op: *self, tile });
+        let tiled = [Tile::Large, Tile::Middle, Tile::Narrow].map(|tile| Tiled { op: *self, tile });
         let mut candidates: Vec<Box<dyn Candidate>> = Vec::new();
         candidates.extend(tiled.into_iter().map(|tiled| Box::new(tiled) as Box<dyn Candidate>));
         candidates.push(Box::new(Strided(*self)));
@@ -280,7 +282,27 @@ fn merge(extents: &[Dim], strides: &[Dim]) -> Option<(Dim, Dim)> {
 enum Tile {
     Large,
     Middle,
-    Small,
+    Narrow,
+}
+
+impl Tile {
+    /// Rows and columns.
+    const fn extents(self) -> [i64; 2] {
+        match self {
+            Self::Large => [128, 128],
+            Self::Middle => [64, 64],
+            Self::Narrow => [narrow::ROWS as i64, narrow::COLUMNS as i64],
+        }
+    }
+
+    /// Microseconds that a busy multiprocessor takes for one tile and one step along K, measured on a large GPU.
+    const fn time(self) -> f64 {
+        match self {
+            Self::Large => 0.07,
+            Self::Middle => 0.025,
+            Self::Narrow => 0.006,
+        }
+    }
 }
 
 /// Demands that the bias, if there is one, is contiguous.
@@ -306,7 +328,7 @@ impl Candidate for Tiled {
         match self.tile {
             Tile::Large => "matmul in tiles of 128",
             Tile::Middle => "matmul in tiles of 64",
-            Tile::Small => "matmul in tiles of 32, K in parts",
+            Tile::Narrow => "matmul in tiles of 16 by 32, K shared",
         }
     }
 
@@ -326,14 +348,15 @@ impl Candidate for Tiled {
             return Err(Ineligible::Other("neither K nor N is contiguous in b".to_owned()));
         }
         contiguous_bias(request)?;
-        let (edge, name, kernels) = match self.tile {
-            Tile::Large => (128, "matmul_large", matmul_large::KERNELS),
-            Tile::Middle => (64, "matmul_middle", matmul_middle::KERNELS),
-            Tile::Small => (32, "matmul_small", matmul_small::KERNELS),
-        };
-        let kernel = instance(kernels, &format!("{name}_{rows_are_n}"))?;
-        let tiles = product.m.quotient_up(edge) * product.n.quotient_up(edge) * product.batch.clone();
-        let parts = if self.tile == Tile::Small { parts_of(&product, &tiles) } else { 1 };
+        let kernel = match self.tile {
+            Tile::Large => instance(matmul_large::KERNELS, &format!("matmul_large_{rows_are_n}")),
+            Tile::Middle => instance(matmul_middle::KERNELS, &format!("matmul_middle_{rows_are_n}")),
+            Tile::Narrow => instance(matmul_narrow::KERNELS, &format!("matmul_narrow_{rows_are_n}")),
+        }?;
+        let [rows, columns] = self.tile.extents();
+        let tiles = product.m.quotient_up(rows) * product.n.quotient_up(columns) * product.batch.clone();
+        let is_narrow = self.tile == Tile::Narrow;
+        let parts = if is_narrow { parts_of(&product, &tiles) } else { 1 };
         let b_stride = if rows_are_n { product.b[1].clone() } else { product.b[0].clone() };
         let bias = if self.op.bias { Slot::Input(2) } else { Slot::Empty };
         let whole = parts == 1;
@@ -341,7 +364,7 @@ impl Candidate for Tiled {
             [&product.m, &product.n, &product.k, &product.a[0], &b_stride, &product.a_batch, &product.b_batch]
                 .map(|dim| ParamValue::Dim(dim.clone()))
                 .to_vec();
-        if self.tile == Tile::Small {
+        if is_narrow {
             params.push(ParamValue::Dim(Dim::from(parts)));
         }
         params.push(ParamValue::Enum(if whole { self.op.activation } else { Activation::Identity } as u32));
@@ -374,23 +397,18 @@ impl Candidate for Tiled {
             }));
         }
         // What counts is how many rounds of workgroups there are, and how long one takes.
-        let rounds = (upper(&tiles) * upper(&Dim::from(parts)) / upper(&Dim::from(BUSY_WORKGROUPS))).max(1.0);
-        let per_round = match self.tile {
-            Tile::Large => 1.0,
-            Tile::Middle => 0.35,
-            Tile::Small => 0.12,
-        };
+        let rounds = (upper(&tiles) * upper(&Dim::from(parts)) / BUSY_WORKGROUPS as f64).max(1.0);
         let depth = upper(&product.k) / upper(&Dim::from(parts));
-        let launches = if whole { 0.0 } else { 2.0 };
-        let cost = kernel_time(request.device, 2.0 + launches + rounds * per_round * depth * 0.07);
+        let second = if whole { 0.0 } else { 3.0 };
+        let cost = kernel_time(request.device, 3.0 + second + rounds * depth * self.tile.time());
         Ok(Implementation { steps, scratch, cost })
     }
 }
 
-/// In how many parts K is summed so that there are workgroups enough; a part is at least 128 long.
+/// In how many parts K is summed so that there are workgroups enough; a part is long enough to pay for the second dispatch.
 fn parts_of(product: &Product, tiles: &Dim) -> i64 {
-    let wanted = BUSY_WORKGROUPS * 2 / tiles.bounds().1.max(1);
-    wanted.min(product.k.bounds().1 / 128).clamp(1, 16)
+    let wanted = BUSY_WORKGROUPS / tiles.bounds().1.max(1);
+    wanted.min(product.k.bounds().1 / 1024).clamp(1, 16)
 }
 
 /// Any strides and extents.

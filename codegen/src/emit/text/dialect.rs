@@ -52,6 +52,18 @@ pub trait Dialect: Sized {
     fn binary(p: &mut Printer<'_, Self>, operator: BinaryOperator, ty: &Type, left: Code, right: Code) -> Result<Code>;
     /// A function of the library, of arguments of type `ty`.
     fn math(p: &mut Printer<'_, Self>, function: MathFunction, ty: &Type, arguments: Vec<Code>) -> Result<Code>;
+    /// The body of a function that reads elements of a buffer, or gives zero unless a condition holds (with a name for it), without a branch: for languages whose compilers wait for a load in
+    /// a branch before they go on. It may read the first group instead, since something is always bound. `None` where a branch does no harm, or
+    /// where the buffer is not declared in such groups.
+    fn clamped_read(
+        _p: &mut Printer<'_, Self>,
+        _root: Root,
+        _ty: &Type,
+        _index: &Code,
+        _inside: (&str, &str),
+    ) -> Result<Option<Vec<String>>> {
+        Ok(None)
+    }
     /// One of two values of type `ty`.
     fn select(
         p: &mut Printer<'_, Self>,

@@ -389,10 +389,16 @@ impl<'a, D: Dialect> Printer<'a, D> {
         let ty = way.ty.clone();
         match usage {
             Use::Read => {
+                let inside = claim("inside");
                 let wanted = if suffix.is_empty() { format!("{base}_at") } else { format!("{base}{suffix}") };
                 let name = self.helper(&format!("read {key}"), &wanted, |p, name| {
                     let mut out = Writer::default();
                     out.open(D::function(p, name, &parameters, &resources, Some(&ty))?);
+                    if let Some(lines) = p.clamped_read(&inner, &inside)? {
+                        lines.into_iter().for_each(|line| out.line(line));
+                        out.close("}");
+                        return Ok(out.finish());
+                    }
                     let lines = if D::declared_words(p, inner.root) {
                         let value = p.read_words(&inner)?;
                         vec![p.first_word(&inner)?, format!("return {};", value.text)]
@@ -461,6 +467,21 @@ impl<'a, D: Dialect> Printer<'a, D> {
                 })?;
                 Ok(Code::call(&name, arguments))
             }
+        }
+    }
+
+    /// The lines that read a guarded element of a buffer without a branch, where the language wants it so.
+    fn clamped_read(&mut self, way: &Way, inside: &str) -> Result<Option<Vec<String>>> {
+        let [Step { kind: StepKind::Index { code, .. } | StepKind::Vector { code, .. }, from: None }] = &way.steps[..]
+        else {
+            return Ok(None);
+        };
+        if !matches!(way.root, Root::Binding(_)) || self.is_atomic(way.root) || D::declared_words(self, way.root) {
+            return Ok(None);
+        }
+        match self.guard(way)? {
+            Some(condition) => D::clamped_read(self, way.root, &way.ty, code, (inside, &condition)),
+            None => Ok(None),
         }
     }
 

@@ -134,6 +134,26 @@ impl Dialect for Wgsl {
         }
     }
 
+    fn clamped_read(
+        p: &mut P<'_>,
+        root: Root,
+        ty: &Type,
+        index: &Code,
+        (inside, condition): (&str, &str),
+    ) -> Result<Option<Vec<String>>> {
+        let Root::Binding(binding) = root else { return Ok(None) };
+        let lanes = u32::from(ty.lanes().unwrap_or(0));
+        if lanes != Self::declared_lanes(p, root) {
+            return Ok(None);
+        }
+        let at = with_offset(p, root, lanes, index.clone())?;
+        let at = Code::call("select", [number(0), at, Code::atom(inside)]);
+        let value = Code::atom(p.bindings[binding as usize].clone()).index(at);
+        let zero = expr::zero(p, ty)?;
+        let value = expr::select(p, ty, Code::atom(inside), value, zero)?;
+        Ok(Some(vec![format!("let {inside} = {condition};"), format!("return {};", value.text)]))
+    }
+
     fn bound_index(p: &P<'_>, root: Root, index: Code) -> Result<Code> {
         with_offset(p, root, 1, index)
     }
