@@ -13,7 +13,7 @@ pub fn sum_rows(x: &[f32], y: &mut [f32], n: usize, scale: f32) {
     for i in (local_index()..n).step_by(256) {
         sum += x[first + i];
     }
-    let total = workgroup_sum::<256>(sum, &mut scratch);
+    let total = workgroup_sum::<256>(sum, 0, &mut scratch);
     if local_index() == 0 {
         y[group_index()] = total * scale;
     }
@@ -28,7 +28,7 @@ pub fn max_rows(x: &[f32], y: &mut [f32], n: usize) {
     for i in (local_index()..n).step_by(256) {
         largest = max(largest, x[first + i]);
     }
-    let total = workgroup_max::<256>(largest, &mut scratch);
+    let total = workgroup_max::<256>(largest, 0, &mut scratch);
     if local_index() == 0 {
         y[group_index()] = total;
     }

@@ -1,41 +1,39 @@
 //! Softmax along rows.
 //!
-//! One workgroup takes one row. Short rows are held in registers, so that memory is read once and written once; long rows are read twice. Each
-//! invocation takes exponentials relative to the largest element of its own, and the workgroup settles on one reference and one sum together: one
-//! barrier where subgroups are there. The vector kernels need a row length that is a multiple of 4.
+//! One workgroup takes one row. Short rows are held in registers, so that memory is read once and written once; long rows are read three times. The vector kernels need a row length that is a multiple of 4.
 
 use trefoil_dsl::prelude::*;
 
-use crate::workgroup::workgroup_exponentials;
+use crate::workgroup::{row_quad, workgroup_max, workgroup_sum};
 
-/// y = softmax of each row of `columns` elements; at most `512 * HELD` of them, a multiple of 4.
-#[kernel(workgroup(128), instances(HELD = [1, 2, 4, 8, 16]))]
+/// y = softmax of each row of `columns` elements; at most `1024 * HELD` of them, a multiple of 4.
+#[kernel(workgroup(256), instances(HELD = [1, 2, 4, 8]))]
 pub fn softmax_held<const HELD: usize>(x: &[f32], y: &mut [f32], columns: usize) {
-    let mut scratch = workgroup_array::<f32>(2 * 128);
+    let mut scratch = workgroup_array::<f32>(2 * 256);
     let quads = columns / 4;
-    let first = group_index() * quads;
-    let mut held = [Vec4::splat(f32::NEG_INFINITY); HELD];
-    // The smallest finite number, so that an invocation without elements adds zeros and no NaN.
-    let mut own = f32::MIN;
+    let mut held = [Vec4::splat(0.0); HELD];
     for k in unroll(0..HELD) {
-        let quad = local_index() + k * 128;
-        if quad < quads {
-            let value = x.vec4(first + quad);
-            held[k] = value;
-            own = max(own, max(max(value.x, value.y), max(value.z, value.w)));
-        }
+        held[k] = row_quad(x, group_index(), local_index() + k * 256, quads);
     }
+    let mut largest = f32::NEG_INFINITY;
+    for k in unroll(0..HELD) {
+        let inside = local_index() + k * 256 < quads;
+        let value = select(inside, held[k], Vec4::splat(f32::NEG_INFINITY));
+        held[k] = value;
+        largest = max(largest, max(max(value.x, value.y), max(value.z, value.w)));
+    }
+    largest = workgroup_max::<256>(largest, 0, &mut scratch);
     let mut sum = 0.0;
     for k in unroll(0..HELD) {
-        let value = exp(held[k] - Vec4::splat(own));
+        let value = exp(held[k] - Vec4::splat(largest));
         held[k] = value;
         sum += (value.x + value.y) + (value.z + value.w);
     }
-    let scale = workgroup_exponentials::<128>(own, sum, &mut scratch);
+    let scale = 1.0 / workgroup_sum::<256>(sum, 1, &mut scratch);
     for k in unroll(0..HELD) {
-        let quad = local_index() + k * 128;
+        let quad = local_index() + k * 256;
         if quad < quads {
-            y.set_vec4(first + quad, held[k] * scale);
+            y.set_vec4(group_index() * quads + quad, held[k] * scale);
         }
     }
 }
@@ -45,17 +43,17 @@ pub fn softmax_held<const HELD: usize>(x: &[f32], y: &mut [f32], columns: usize)
 pub fn softmax_any(x: &[f32], y: &mut [f32], columns: usize) {
     let mut scratch = workgroup_array::<f32>(2 * 256);
     let first = group_index() * columns;
-    // The smallest finite number, so that an invocation without elements adds zeros and no NaN.
-    let mut own = f32::MIN;
+    let mut largest = f32::NEG_INFINITY;
+    for column in (local_index()..columns).step_by(256) {
+        largest = max(largest, x[first + column]);
+    }
+    largest = workgroup_max::<256>(largest, 0, &mut scratch);
     let mut sum = 0.0;
     for column in (local_index()..columns).step_by(256) {
-        let value = x[first + column];
-        let larger = max(own, value);
-        sum = sum * exp(own - larger) + exp(value - larger);
-        own = larger;
+        sum += exp(x[first + column] - largest);
     }
-    let scale = workgroup_exponentials::<256>(own, sum, &mut scratch);
+    let scale = 1.0 / workgroup_sum::<256>(sum, 1, &mut scratch);
     for column in (local_index()..columns).step_by(256) {
-        y[first + column] = exp(x[first + column] - own) * scale;
+        y[first + column] = exp(x[first + column] - largest) * scale;
     }
 }

@@ -179,11 +179,11 @@ impl Candidate for Held {
         if !columns.divides_evenly(4) {
             return Err(Ineligible::Other(format!("rows of {columns} elements, not a multiple of 4")));
         }
-        let held = holding(&columns, 512, &[1, 2, 4, 8, 16])
+        let held = holding(&columns, 1024, &[1, 2, 4, 8])
             .ok_or_else(|| Ineligible::Other(format!("rows of {columns} elements, more than 8192")))?;
         contiguous(request.inputs)?;
         Ok(one_kernel(
-            instance(layer_norm_held::KERNELS, &format!("layer_norm_held_{held}"))?,
+            instance(layer_norm_held::KERNELS, &format!("layer_norm_held_{held}_{}", self.0.residual))?,
             bindings(&self.0),
             vec![ParamValue::Dim(columns), ParamValue::F32(self.0.epsilon)],
             Grid::Workgroups(rows),

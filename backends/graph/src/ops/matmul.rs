@@ -407,8 +407,8 @@ impl Candidate for Tiled {
 
 /// In how many parts K is summed so that there are workgroups enough; a part is long enough to pay for the second dispatch.
 fn parts_of(product: &Product, tiles: &Dim) -> i64 {
-    let wanted = BUSY_WORKGROUPS / tiles.bounds().1.max(1);
-    wanted.min(product.k.bounds().1 / 1024).clamp(1, 16)
+    let wanted = 2 * BUSY_WORKGROUPS / tiles.bounds().1.max(1);
+    wanted.min(product.k.bounds().1 / 512).clamp(1, 16)
 }
 
 /// Any strides and extents.

@@ -98,7 +98,7 @@ impl Candidate for Held {
         if !columns.divides_evenly(4) {
             return Err(Ineligible::Other(format!("rows of {columns} elements, not a multiple of 4")));
         }
-        let held = holding(&columns, 512, &[1, 2, 4, 8, 16])
+        let held = holding(&columns, 1024, &[1, 2, 4, 8])
             .ok_or_else(|| Ineligible::Other(format!("rows of {columns} elements, more than 8192")))?;
         contiguous(request.inputs)?;
         Ok(one_kernel(

@@ -16,7 +16,8 @@ use trefoil_dsl::prelude::*;
 
 use crate::activation::{Activation, activate};
 
-/// Four elements of a row of a matrix whose rows are `stride` apart and `columns` long, from group `quad` on; zero outside.
+/// Four elements of a row of a matrix whose rows are `stride` apart and `columns` long, from group `quad` on; zero outside. Outside it reads past the end, which
+/// gives zero without a branch: compilers wait for a load in a branch before they go on.
 #[device]
 pub fn row_quad(
     matrix: &[f32],
@@ -27,11 +28,8 @@ pub fn row_quad(
     columns: usize,
     stride: usize,
 ) -> Vec4<f32> {
-    let mut value = Vec4::splat(0.0);
-    if row < rows && quad * 4 < columns {
-        value = matrix.vec4((first + row * stride) / 4 + quad);
-    }
-    value
+    let inside = row < rows && quad * 4 < columns;
+    matrix.vec4(select(inside, (first + row * stride) / 4 + quad, matrix.len()))
 }
 
 /// Which tile of which batch a workgroup computes: tiles of a band of 8 tile rows follow each other column by column, so that what they read is still in cache.

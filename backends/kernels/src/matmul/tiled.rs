@@ -2,7 +2,7 @@
 //!
 //! A workgroup walks along K in steps; the pieces of A and B for a step lie in workgroup memory, k by k, and two steps fit at once: while one is multiplied, the
 //! next is read from the buffers into registers and then written to the other half, so that there is one barrier a step. An invocation keeps
-//! `PER * PER` elements of C in registers, as vectors of four along N.
+//! `PER * PER` elements of C in registers, as `SUMS` vectors of four along N.
 //!
 //! A tile of edge E takes steps of 1024 / E along K, which fills 16 KiB of workgroup memory for every E: as much as every device has. The 4-element groups that an
 //! invocation of the large tile owns along an axis lie half a tile apart, so that neighbouring invocations read neighbouring words.
@@ -16,7 +16,7 @@ use crate::activation::Activation;
 
 /// One tile of `EDGE` by `EDGE` elements of C, computed by `(EDGE / PER)^2` invocations.
 #[device]
-fn tile_product<const EDGE: usize, const PER: usize, const B_ROWS_ARE_N: bool>(
+fn tile_product<const EDGE: usize, const PER: usize, const SUMS: usize, const B_ROWS_ARE_N: bool>(
     a: &[f32],
     b: &[f32],
     bias: &[f32],
@@ -41,7 +41,7 @@ fn tile_product<const EDGE: usize, const PER: usize, const B_ROWS_ARE_N: bool>(
     // Groups of four that an invocation moves for each operand and step: 1024 elements among all invocations.
     let mut a_next = [Vec4::splat(0.0); 4];
     let mut b_next = [Vec4::splat(0.0); 4];
-    let mut sums = [[Vec4::splat(0.0); PER]; 2];
+    let mut sums = [Vec4::splat(0.0); SUMS];
     let steps = k_end.div_ceil(1024 / EDGE);
 
     for step in 0..steps + 1 {
@@ -74,10 +74,14 @@ fn tile_product<const EDGE: usize, const PER: usize, const B_ROWS_ARE_N: bool>(
                     let right = b_steps.vec4(b_row + local_column + column_half * (EDGE / PER));
                     for row_half in unroll(0..PER / 4) {
                         let left = a_steps.vec4(a_row + local_row + row_half * (EDGE / PER));
-                        sums[column_half][row_half * 4] = right * left.x + sums[column_half][row_half * 4];
-                        sums[column_half][row_half * 4 + 1] = right * left.y + sums[column_half][row_half * 4 + 1];
-                        sums[column_half][row_half * 4 + 2] = right * left.z + sums[column_half][row_half * 4 + 2];
-                        sums[column_half][row_half * 4 + 3] = right * left.w + sums[column_half][row_half * 4 + 3];
+                        sums[column_half * PER + row_half * 4] =
+                            right * left.x + sums[column_half * PER + row_half * 4];
+                        sums[column_half * PER + row_half * 4 + 1] =
+                            right * left.y + sums[column_half * PER + row_half * 4 + 1];
+                        sums[column_half * PER + row_half * 4 + 2] =
+                            right * left.z + sums[column_half * PER + row_half * 4 + 2];
+                        sums[column_half * PER + row_half * 4 + 3] =
+                            right * left.w + sums[column_half * PER + row_half * 4 + 3];
                     }
                 }
             }
@@ -118,7 +122,7 @@ fn tile_product<const EDGE: usize, const PER: usize, const B_ROWS_ARE_N: bool>(
                 for r in unroll(0..4) {
                     let row = row_tile * EDGE + (local_row + row_half * (EDGE / PER)) * 4 + r;
                     if row < m {
-                        let sum = sums[column_half][row_half * 4 + r] + offset;
+                        let sum = sums[column_half * PER + row_half * 4 + r] + offset;
                         c.set_vec4((c_first + row * n) / 4 + quad, activate_quad(sum, activation));
                     }
                 }
@@ -148,7 +152,7 @@ pub fn matmul_large<const B_ROWS_ARE_N: bool>(
     let tiles = m.div_ceil(128) * n.div_ceil(128);
     let batch = group_index() / tiles;
     let tile = tile_of(group_index() % tiles, m.div_ceil(128), n.div_ceil(128));
-    tile_product::<128, 8, B_ROWS_ARE_N>(
+    tile_product::<128, 8, 16, B_ROWS_ARE_N>(
         a,
         b,
         bias,
@@ -190,7 +194,7 @@ pub fn matmul_middle<const B_ROWS_ARE_N: bool>(
     let tiles = m.div_ceil(64) * n.div_ceil(64);
     let batch = group_index() / tiles;
     let tile = tile_of(group_index() % tiles, m.div_ceil(64), n.div_ceil(64));
-    tile_product::<64, 4, B_ROWS_ARE_N>(
+    tile_product::<64, 4, 4, B_ROWS_ARE_N>(
         a,
         b,
         bias,
