@@ -1,7 +1,7 @@
 //! A launch of a kernel with what it must give, and running it on every device.
 
 use trefoil::artefact::{Binding, Kernel};
-use trefoil::{Buffer, Device, DeviceKind, Launch, Result, f16};
+use trefoil::{Buffer, Device, Launch, Result, f16};
 
 use crate::common::{Subject, devices};
 
@@ -62,16 +62,9 @@ pub fn depth_of_sum(count: usize) -> f64 {
     (count.div_ceil(256) + 8 + 2) as f64
 }
 
-/// lavapipe takes a minute of a processor's time to compile each of these. GPUs run them through every device; of processors that play a GPU, Vulkan alone does.
-const SLOW_TO_COMPILE: [&str; 2] = ["attention_16", "attention_32"];
-
 /// Runs cases on every device.
 pub fn check(cases: &[Case]) {
     for subject in devices() {
-        let properties = subject.device.properties();
-        let slow = properties.software && properties.kind == DeviceKind::Wgpu;
-        let runs = |case: &&Case| !(slow && SLOW_TO_COMPILE.contains(&&*case.kernel.name));
-        let cases: Vec<_> = cases.iter().filter(runs).collect();
         let kernels: Vec<_> = cases.iter().map(|case| case.kernel).collect();
         subject.device.load(&kernels).unwrap();
         for case in cases {

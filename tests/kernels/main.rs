@@ -4,7 +4,7 @@
 //! one less than a workgroup or a tile, and more workgroups than a grid axis holds. Tolerances are bounds on the rounding of the kernel's own sum, operation by operation, from
 //! [`f32::EPSILON`] and the accuracy that WGSL and Vulkan promise for `exp`, division and square roots; none was found by trying.
 //!
-//! One exception is made, for wgpu on processors that play a GPU (`case::SLOW_TO_COMPILE`). A kernel of the library without a case fails [`every_kernel_has_cases`].
+//! A kernel of the library without a case fails [`every_kernel_has_cases`].
 
 #![allow(clippy::unwrap_used, reason = "a test that fails may panic")]
 

@@ -1,6 +1,7 @@
 //! Matrix products: tiles, parts of K, and any strides, with bias and every activation.
 
 use trefoil::kernels::activation::Activation;
+use trefoil::kernels::matmul::narrow;
 
 use crate::case::{Case, EPSILON, Expected, Operand, kernel};
 use crate::numbers::numbers;
@@ -27,11 +28,28 @@ struct Product {
     b: Layout,
 }
 
+/// What a workgroup of a tiled kernel does.
+#[derive(Clone, Copy)]
+struct Tile {
+    name: &'static str,
+    rows: usize,
+    columns: usize,
+    /// How far it goes along K at a time.
+    step: usize,
+    /// Whether K may be cut into parts.
+    takes_parts: bool,
+}
+
+const LARGE: Tile = Tile { name: "matmul_large", rows: 128, columns: 128, step: 8, takes_parts: false };
+const MIDDLE: Tile = Tile { name: "matmul_middle", rows: 64, columns: 64, step: 16, takes_parts: false };
+const NARROW: Tile =
+    Tile { name: "matmul_narrow", rows: narrow::ROWS, columns: narrow::COLUMNS, step: 64, takes_parts: true };
+
 pub fn cases() -> Vec<Case> {
     let mut cases = Vec::new();
-    for (name, edge) in [("matmul_large", 128), ("matmul_middle", 64), ("matmul_small", 32)] {
+    for tile in [LARGE, MIDDLE, NARROW] {
         for rows_are_n in [false, true] {
-            tiled(&mut cases, &format!("{name}_{rows_are_n}"), edge, rows_are_n);
+            tiled(&mut cases, tile, rows_are_n);
         }
     }
     for [size, n, count, batches] in [[4, 4, 1, 1], [20, 20, 3, 2], [36, 12, 16, 1], [1028, 4, 2, 3], [8, 8, 2, 0]] {
@@ -42,18 +60,18 @@ pub fn cases() -> Vec<Case> {
 }
 
 /// Batches, and extents around the edge of a tile; N and K are multiples of 4, as the tiled kernels want.
-fn tiled(cases: &mut Vec<Case>, name: &str, edge: usize, rows_are_n: bool) {
-    let step = 1024 / edge;
+fn tiled(cases: &mut Vec<Case>, tile: Tile, rows_are_n: bool) {
+    let Tile { name, rows, columns, step, takes_parts } = tile;
     let extents = [
         [1, 0, 4, 4],
         [1, 1, 4, 4],
         [1, 3, 8, 0],
         [2, 5, 12, step + 4],
-        [1, edge + 1, edge - 4, 4],
-        [3, edge - 1, edge + 4, 2 * step],
-        [1, edge, edge, 3 * step - 4],
+        [1, rows + 1, columns - 4, 4],
+        [3, rows - 1, columns + 4, 2 * step],
+        [1, rows, columns, 3 * step - 4],
         // More rows of tiles than a band has.
-        [1, 8 * edge + 1, edge + 4, 4],
+        [1, 8 * rows + 1, columns + 4, 4],
     ];
     for (index, [batches, m, n, k]) in extents.into_iter().enumerate() {
         // Every other case with rows that lie apart, and with one matrix B for all batches.
@@ -66,15 +84,14 @@ fn tiled(cases: &mut Vec<Case>, name: &str, edge: usize, rows_are_n: bool) {
             batch: if gap == 0 { b_rows * b_stride } else { 0 },
         };
         let product = Product { batches, m, n, k, a: Layout { strides: [a_stride, 1], batch: m * a_stride }, b };
-        let tiles = batches * m.div_ceil(edge) * n.div_ceil(edge);
-        for parts in if edge == 32 { vec![1, 2, 3] } else { vec![1] } {
+        let tiles = batches * m.div_ceil(rows) * n.div_ceil(columns);
+        for parts in if takes_parts { vec![1, 2, 3] } else { vec![1] } {
             let activation = if parts == 1 { ACTIVATIONS[index % 6] } else { Activation::Identity };
             let bias = if parts == 1 && index % 3 != 1 { numbers(n, 11, 1.0) } else { Vec::new() };
             let (a, b) = product.operands();
             let expected = product.expected(&a, &b, &bias, activation, parts);
-            let takes_parts = edge == 32;
             cases.push(Case {
-                kernel: kernel(name),
+                kernel: kernel(&format!("{name}_{rows_are_n}")),
                 about: format!("{batches} times {m} x {n} x {k}, {parts} parts, {activation:?}"),
                 operands: [a, b, bias].map(Operand::F32).to_vec(),
                 values: Box::new(move |launch| {
@@ -123,7 +140,7 @@ fn strided(cases: &mut Vec<Case>) {
     }
 }
 
-/// What the small tile leaves behind when K is in `count` parts.
+/// What the narrow tile leaves behind when K is in `count` parts.
 fn sum_of_parts(size: usize, n: usize, count: usize, batches: usize, activation: Activation) -> Case {
     let parts = numbers(batches * count * size, 13, 2.0);
     let bias = if count == 2 { Vec::new() } else { numbers(n, 14, 1.0) };
@@ -177,7 +194,7 @@ impl Product {
         (self.a.values(self.batches, [self.m, self.k], 9), self.b.values(self.batches, [self.k, self.n], 10))
     }
 
-    /// The result, or one for each part of K, of which each ends at a multiple of 32.
+    /// The result, or one for each part of K, of which each ends at a step of the narrow tile.
     fn expected(
         &self,
         a: &[f32],
@@ -186,7 +203,7 @@ impl Product {
         activation: Activation,
         parts: usize,
     ) -> Vec<Option<Expected>> {
-        let length = self.k.div_ceil(32 * parts) * 32;
+        let length = self.k.div_ceil(NARROW.step * parts) * NARROW.step;
         let mut expected = Vec::new();
         for batch in 0..self.batches {
             for part in 0..parts {
