@@ -6,8 +6,6 @@
 //!
 //! Rows of a group's pieces are padded by four elements: invocations that write four rows side by side hit different banks.
 
-#![expect(clippy::too_many_arguments, reason = "a tile is told where it lies in three matrices")]
-
 use trefoil_dsl::prelude::*;
 
 use super::{activate_quad, row_quad, tile_of};

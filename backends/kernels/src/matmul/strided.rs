@@ -1,7 +1,5 @@
 //! Any strides and any extents.
 
-#![expect(clippy::too_many_arguments, reason = "a product is told where three matrices lie")]
-
 use trefoil_dsl::prelude::*;
 
 use crate::activation::{Activation, activate};
