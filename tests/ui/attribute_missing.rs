@@ -1,8 +1,0 @@
-use trefoil::prelude::*;
-
-#[kernel]
-fn attribute_missing(y: &mut [f32]) {
-    y[global_index()] = 1.0;
-}
-
-fn main() {}

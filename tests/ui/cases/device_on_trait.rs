@@ -1,0 +1,8 @@
+use trefoil_dsl::prelude::*;
+
+#[device]
+trait Shape {
+    fn area(self) -> f32;
+}
+
+fn main() {}

@@ -1,0 +1,8 @@
+use trefoil_dsl::prelude::*;
+
+#[device(inline)]
+fn twice(x: f32) -> f32 {
+    x * 2.0
+}
+
+fn main() {}

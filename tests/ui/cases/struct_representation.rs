@@ -1,0 +1,9 @@
+use trefoil_dsl::prelude::*;
+
+#[device]
+#[repr(packed)]
+struct Packed {
+    id: u32,
+}
+
+fn main() {}

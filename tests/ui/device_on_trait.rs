@@ -1,8 +1,0 @@
-use trefoil::prelude::*;
-
-#[device]
-trait Shape {
-    fn area(self) -> f32;
-}
-
-fn main() {}

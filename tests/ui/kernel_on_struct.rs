@@ -1,8 +1,0 @@
-use trefoil::prelude::*;
-
-#[kernel(workgroup(64))]
-struct Shape {
-    area: f32,
-}
-
-fn main() {}

@@ -1,8 +1,0 @@
-use trefoil::prelude::*;
-
-#[kernel(workgroup(64))]
-fn kernel_with_result(x: &[f32]) -> f32 {
-    x[0]
-}
-
-fn main() {}

@@ -1,9 +1,0 @@
-use trefoil::prelude::*;
-
-#[device]
-#[repr(packed)]
-struct Packed {
-    id: u32,
-}
-
-fn main() {}
