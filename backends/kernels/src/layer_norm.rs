@@ -44,16 +44,12 @@ pub fn layer_norm_held<const HELD: usize, const RESIDUAL: bool>(
     }
     let variance = workgroup_sum::<256>(squares, 1, &mut scratch) * scale;
     let factor = inverse_sqrt(variance + epsilon);
-    // What is read is read before anything is written, so that no read waits for a write.
     for k in unroll(0..HELD) {
         let quad = local_index() + k * 256;
         let stretch = select(gamma.is_empty(), Vec4::splat(1.0), gamma.vec4(quad));
-        held[k] = held[k] * factor * stretch + beta.vec4(quad);
-    }
-    for k in unroll(0..HELD) {
-        let quad = local_index() + k * 256;
+        let value = held[k] * factor * stretch + beta.vec4(quad);
         if quad < quads {
-            y.set_vec4(group_index() * quads + quad, held[k]);
+            y.set_vec4(group_index() * quads + quad, value);
         }
     }
 }
