@@ -168,8 +168,6 @@ pub struct Ceiling {
     pub figures: Vec<Figure>,
     /// The better of them: bytes read and written.
     pub bytes_per_second: f64,
-    /// What was copied, kept: memory that a driver maps after it took back this much may lie in small pages, where products are two to three times slower.
-    _copied: Vec<(Buffer<f32>, Buffer<f32>)>,
 }
 
 fn whole(buffer: &Buffer<f32>, bytes: u64) -> MemoryRange {
@@ -207,7 +205,7 @@ pub fn ceiling(device: &Device, scale: Scale) -> Outcome<Ceiling> {
     };
     let figures = vec![figure("copy by the driver", driver), figure("copy by a kernel", ours)];
     let bytes_per_second = figures.iter().filter_map(Figure::bytes_per_second).fold(0.0, f64::max);
-    Ok(Ceiling { figures, bytes_per_second, _copied: buffers })
+    Ok(Ceiling { figures, bytes_per_second })
 }
 
 /// Measures a graph: device time of all its steps.

@@ -3,9 +3,9 @@
 mod profile;
 
 use std::collections::BTreeMap;
-use std::sync::{Arc, Mutex};
+use std::sync::{Arc, Mutex, OnceLock};
 
-use trefoil_dsl::device::{Command, Device, Memory, MemoryRange, Recording, RunIo};
+use trefoil_dsl::device::{Command, Device, Memory, MemoryRange, Pipeline, Recording, RunIo};
 
 use crate::compile::choose::{Decision, choose};
 use crate::compile::fuse::fuse;
@@ -44,6 +44,8 @@ pub struct Executable {
     /// Params whose values may not be there yet.
     params: Vec<(String, TensorType)>,
     state: Mutex<RunState>,
+    /// For [`Executable::profile`], once it was called.
+    timed: OnceLock<Vec<Arc<dyn Pipeline>>>,
     parts: Parts,
 }
 
@@ -152,6 +154,7 @@ impl Executable {
             outputs,
             params,
             state: Mutex::default(),
+            timed: OnceLock::new(),
             parts: Parts { memory, program, plan, steps, barriers, decisions },
         })
     }

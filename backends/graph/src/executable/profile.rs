@@ -3,7 +3,7 @@
 use std::sync::Arc;
 
 use trefoil_dsl::artefact::ParamTransport;
-use trefoil_dsl::device::{Command, DispatchCommand, GroupSource, HostCommand, ParamSource};
+use trefoil_dsl::device::{Command, DispatchCommand, GroupSource, HostCommand, ParamSource, Pipeline};
 
 use super::Executable;
 use crate::dim::Extents;
@@ -27,20 +27,12 @@ impl Executable {
     pub fn profile(&self, extents: &Extents) -> Result<Vec<StepTime>> {
         let backend = self.device.backend();
         let words = self.words.fill(extents)?;
-        let kernels: Vec<_> = self
-            .commands
-            .iter()
-            .filter_map(|command| match command {
-                Command::Dispatch(dispatch) => Some(dispatch.pipeline.kernel().clone()),
-                _ => None,
-            })
-            .collect();
-        let mut pipelines = backend.load(&kernels, ParamTransport::Value)?.into_iter();
+        let mut pipelines = self.timed_pipelines()?.iter();
         let mut commands = Vec::with_capacity(self.commands.len());
         for command in &self.commands {
             commands.push(match command {
                 Command::Dispatch(dispatch) => {
-                    let pipeline = pipelines.next().unwrap_or_else(|| dispatch.pipeline.clone());
+                    let pipeline = pipelines.next().unwrap_or(&dispatch.pipeline).clone();
                     Command::Dispatch(by_value(&DispatchCommand { pipeline, ..dispatch.clone() }, &words)?)
                 }
                 Command::Host(host) => Command::Host(with_words(host, &words)?),
@@ -55,6 +47,19 @@ impl Executable {
             .zip(times)
             .filter_map(|(command, nanoseconds)| Some(StepTime { label: command.label()?.clone(), nanoseconds }));
         Ok(labelled.collect())
+    }
+
+    /// The pipelines of the dispatches, made to take their parameters by value. They are kept: a device that waits for them in every call slows its clock down.
+    fn timed_pipelines(&self) -> Result<&[Arc<dyn Pipeline>]> {
+        if let Some(pipelines) = self.timed.get() {
+            return Ok(pipelines);
+        }
+        let dispatches = self.commands.iter().filter_map(|command| match command {
+            Command::Dispatch(dispatch) => Some(dispatch.pipeline.kernel().clone()),
+            _ => None,
+        });
+        let pipelines = self.device.backend().load(&dispatches.collect::<Vec<_>>(), ParamTransport::Value)?;
+        Ok(self.timed.get_or_init(|| pipelines))
     }
 }
 
