@@ -18,6 +18,8 @@ const MOST_SETS: u64 = 24;
 
 /// Rounds that warm up: the first of each working set loads its kernels.
 const WARM_UP: usize = 2;
+/// How long a case warms up at least, so that a device that slept has its full clock.
+const WARM_UP_TIME: Duration = Duration::from_millis(500);
 /// The most timed rounds of a case, and the fewest.
 const ROUNDS: std::ops::RangeInclusive<usize> = 3..=50;
 /// A case is over after this time, if it had its fewest rounds.
@@ -25,9 +27,11 @@ const BUDGET: Duration = Duration::from_secs(5);
 
 /// Calls `round` with numbers from 0 on, first to warm up `sets` working sets, and gives the medians of its times.
 pub fn medians<const N: usize>(sets: usize, mut round: impl FnMut(usize) -> Outcome<[u64; N]>) -> Outcome<[u64; N]> {
-    let warm_up = sets.max(WARM_UP);
-    for number in 0..warm_up {
-        round(number)?;
+    let start = Instant::now();
+    let mut warm_up = 0;
+    while warm_up < sets.max(WARM_UP) || start.elapsed() < WARM_UP_TIME {
+        round(warm_up)?;
+        warm_up += 1;
     }
     let mut times = [const { Vec::new() }; N];
     let start = Instant::now();

@@ -73,7 +73,7 @@ impl VulkanBackend {
                 Command::Host(host) => return Err(host.refused(&shared.properties)),
                 Command::Barrier => {}
             }
-            encoder.full_barrier();
+            // It waits for the end of all commands before it.
             stamp(&encoder, query + 1);
         }
         let commands = encoder.end()?;

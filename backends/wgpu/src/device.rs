@@ -115,6 +115,7 @@ pub(crate) struct WgpuBackend {
     pub(crate) pipelines: PipelineStore,
     /// Where blocks given by value go; who holds it submits a list.
     pub(crate) params: Mutex<Option<ParamBuffer>>,
+    _anchors: [wgpu::Buffer; 2],
 }
 
 impl fmt::Debug for WgpuBackend {
@@ -165,8 +166,17 @@ impl WgpuBackend {
             stray,
         });
         let pipelines = PipelineStore::open(&shared, options.cache.as_deref())?;
-        Ok(Self { shared, pipelines, params: Mutex::default() })
+        let anchors = anchors(&shared)?;
+        Ok(Self { shared, pipelines, params: Mutex::default(), _anchors: anchors })
     }
+}
+
+/// A small buffer in each kind of memory that transfers use. wgpu takes memory in blocks and gives empty ones back: each run that stages something would wait up to
+/// 20 ms for a block, and the GPU lowers its clock meanwhile.
+fn anchors(shared: &Shared) -> Result<[wgpu::Buffer; 2]> {
+    use wgpu::BufferUsages as Usage;
+    let anchor = |usage| shared.buffer(4, usage, "anchor of a block of memory");
+    Ok([anchor(Usage::MAP_READ | Usage::COPY_DST)?, anchor(Usage::MAP_WRITE | Usage::COPY_SRC)?])
 }
 
 impl Backend for WgpuBackend {
