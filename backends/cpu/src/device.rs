@@ -1,7 +1,7 @@
 //! The opened device, and its side of the device interface.
 
 use std::fmt;
-use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::sync::{Arc, Mutex};
 
 use trefoil_codegen::artefact::{Kernel, ParamTransport};
 use trefoil_dsl::device::{
@@ -9,45 +9,25 @@ use trefoil_dsl::device::{
 };
 use trefoil_dsl::error::{Error, Result};
 use trefoil_dsl::support::adapter::{choose, restrict};
-use trefoil_dsl::support::check::Checks;
-use trefoil_dsl::support::state::{CounterCells, Failure};
+use trefoil_dsl::support::state::{DeviceState, lock};
 
 use crate::limits::{STACK_BYTES, processor, properties};
 use crate::memory::CpuMemory;
 use crate::pipeline::PipelineStore;
 
-/// Locks a mutex; a thread that panicked while it held the lock left nothing half done that matters, because every change under
-/// our locks is a single step.
-pub(crate) fn lock<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
-    mutex.lock().unwrap_or_else(PoisonError::into_inner)
-}
-
 /// What everything that a device made holds.
 pub(crate) struct Shared {
-    /// The device's id.
-    pub(crate) id: u64,
-    /// What callers may know.
-    pub(crate) properties: Properties,
+    /// What all devices have.
+    pub(crate) state: DeviceState,
     /// The threads that run kernels.
     pub(crate) pool: rayon::ThreadPool,
     /// Held while something reads or writes device memory, so that lists and copies come one after the other.
     pub(crate) turn: Mutex<()>,
-    /// The first failure.
-    pub(crate) failure: Failure,
-    /// What was done so far.
-    pub(crate) counters: CounterCells,
-}
-
-impl Shared {
-    /// The rules of the interface, for this device.
-    pub(crate) fn checks(&self) -> Checks<'_> {
-        Checks { id: self.id, properties: &self.properties }
-    }
 }
 
 impl fmt::Debug for Shared {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        write!(f, "CPU device {} ({})", self.id, self.properties.name)
+        write!(f, "CPU device {} ({})", self.state.id, self.state.properties.name)
     }
 }
 
@@ -76,76 +56,69 @@ impl CpuBackend {
                 reason: format!("its threads do not start: {error}"),
             })?;
         let properties = restrict(properties(pool.current_num_threads()), options);
-        let shared = Arc::new(Shared {
-            id,
-            properties,
-            pool,
-            turn: Mutex::default(),
-            failure: Failure::default(),
-            counters: CounterCells::default(),
-        });
+        let shared = Arc::new(Shared { state: DeviceState::new(id, properties), pool, turn: Mutex::default() });
         Ok(Self { shared, pipelines: PipelineStore::default() })
     }
 }
 
 impl Backend for CpuBackend {
     fn properties(&self) -> &Properties {
-        &self.shared.properties
+        &self.shared.state.properties
     }
 
     fn allocate(&self, bytes: u64, label: &str) -> Result<Arc<dyn Memory>> {
-        self.shared.failure.check()?;
-        self.shared.checks().allocation(bytes, label)?;
+        self.shared.state.failure.check()?;
+        self.shared.state.checks().allocation(bytes, label)?;
         let memory: Arc<dyn Memory> = Arc::new(CpuMemory::new(&self.shared, bytes, label)?);
         Ok(memory)
     }
 
     fn write(&self, to: &MemoryRange, data: &[u8]) -> Result<()> {
-        self.shared.failure.check()?;
-        self.shared.checks().transfer(to, data.len(), "write")?;
+        self.shared.state.failure.check()?;
+        self.shared.state.checks().transfer(to, data.len(), "write")?;
         let _turn = lock(&self.shared.turn);
         self.shared.upload(to, data)
     }
 
     fn read(&self, from: &MemoryRange, data: &mut [u8]) -> Result<()> {
-        self.shared.failure.check()?;
-        self.shared.checks().transfer(from, data.len(), "read")?;
+        self.shared.state.failure.check()?;
+        self.shared.state.checks().transfer(from, data.len(), "read")?;
         let _turn = lock(&self.shared.turn);
         self.shared.download(from, data)
     }
 
     fn load(&self, kernels: &[Arc<Kernel>], transport: ParamTransport) -> Result<Vec<Arc<dyn Pipeline>>> {
-        self.shared.failure.check()?;
+        self.shared.state.failure.check()?;
         self.pipelines.load(&self.shared, kernels, transport)
     }
 
     fn execute(&self, commands: &[Command]) -> Result<()> {
-        self.shared.failure.check()?;
+        self.shared.state.failure.check()?;
         self.submit_list(commands)
     }
 
     fn wait(&self) -> Result<()> {
         // Everything submitted is done when its call returns; a call under way on another thread is waited for.
         drop(lock(&self.shared.turn));
-        self.shared.failure.check()
+        self.shared.state.failure.check()
     }
 
     fn record(&self, commands: &[Command], run_words: usize) -> Result<Arc<dyn Recording>> {
-        self.shared.failure.check()?;
+        self.shared.state.failure.check()?;
         self.make_recording(commands, run_words)
     }
 
     fn run(&self, recording: &dyn Recording, io: RunIo<'_>) -> Result<()> {
-        self.shared.failure.check()?;
+        self.shared.state.failure.check()?;
         self.run_recording(recording, io)
     }
 
     fn time(&self, commands: &[Command]) -> Result<Vec<u64>> {
-        self.shared.failure.check()?;
+        self.shared.state.failure.check()?;
         self.time_list(commands)
     }
 
     fn counters(&self) -> Counters {
-        self.shared.counters.read()
+        self.shared.state.counters.read()
     }
 }

@@ -7,7 +7,7 @@ use std::ptr::NonNull;
 use std::sync::Arc;
 
 use trefoil_dsl::device::{Memory, MemoryRange};
-use trefoil_dsl::error::{Error, Result};
+use trefoil_dsl::error::Result;
 use trefoil_dsl::support::check::padded;
 
 use crate::device::Shared;
@@ -30,23 +30,20 @@ unsafe impl Sync for CpuMemory {}
 impl CpuMemory {
     /// Makes `bytes` bytes.
     pub(crate) fn new(shared: &Arc<Shared>, bytes: u64, label: &str) -> Result<Self> {
-        let failed =
-            || Error::OutOfMemory { what: format!("`{label}`"), bytes, device: shared.properties.name.clone() };
+        let failed = || shared.state.out_of_memory(label, bytes);
         let size = usize::try_from(padded(bytes)).map_err(|_| failed())?;
         let layout = Layout::from_size_align(size, MEMORY_ALIGNMENT).map_err(|_| failed())?;
         // SAFETY: the size is not 0, since padding makes it at least 16.
         let pointer = NonNull::new(unsafe { alloc_zeroed(layout) }).ok_or_else(failed)?;
-        shared.counters.allocated(bytes);
+        shared.state.counters.allocated(bytes);
         Ok(Self { shared: shared.clone(), pointer, layout, bytes })
     }
 
     /// The memory behind a handle.
     pub(crate) fn of<'a>(memory: &'a Arc<dyn Memory>, shared: &Shared) -> Result<&'a Self> {
-        memory
-            .as_any()
-            .downcast_ref::<Self>()
-            .filter(|memory| memory.shared.id == shared.id)
-            .ok_or_else(|| Error::OtherDevice { what: "memory".to_owned(), device: shared.properties.name.clone() })
+        let own: &Self = shared.state.own(memory.as_any(), "memory")?;
+        shared.state.made(own.shared.state.id, "memory")?;
+        Ok(own)
     }
 
     /// The first byte of a range that was checked to be within its memory.
@@ -62,7 +59,7 @@ impl Drop for CpuMemory {
         // SAFETY: it was allocated with this layout and is freed once; lists are done when their call returns, and recordings
         // hold their memory.
         unsafe { dealloc(self.pointer.as_ptr(), self.layout) };
-        self.shared.counters.freed(self.bytes);
+        self.shared.state.counters.freed(self.bytes);
     }
 }
 
@@ -82,6 +79,6 @@ impl Memory for CpuMemory {
     }
 
     fn device(&self) -> u64 {
-        self.shared.id
+        self.shared.state.id
     }
 }

@@ -1,20 +1,19 @@
 //! Kernels made ready: compiled functions as they are, late instances as programs of the evaluator.
 
 use std::any::Any;
-use std::collections::{HashMap, HashSet};
 use std::fmt;
-use std::sync::{Arc, Mutex};
+use std::sync::Arc;
 
-use rayon::prelude::*;
 use trefoil_codegen::artefact::{CpuArguments, CpuFunction, Kernel, ParamTransport, Target, VariantError};
 use trefoil_codegen::interp::Program;
 use trefoil_codegen::ir::{self, Instance, Module};
 use trefoil_codegen::verify::verify;
 use trefoil_dsl::device::Pipeline;
 use trefoil_dsl::error::{Error, Result};
+use trefoil_dsl::support::pipelines::{Key, PipelineCache, key};
 use trefoil_dsl::support::state::CounterCells;
 
-use crate::device::{Shared, lock};
+use crate::device::Shared;
 
 /// What runs a kernel.
 pub(crate) enum Engine {
@@ -36,10 +35,7 @@ pub(crate) struct CpuPipeline {
 impl CpuPipeline {
     /// The pipeline behind a handle that was checked to be this device's.
     pub(crate) fn of<'a>(pipeline: &'a Arc<dyn Pipeline>, shared: &Shared) -> Result<&'a Self> {
-        pipeline
-            .as_any()
-            .downcast_ref::<Self>()
-            .ok_or_else(|| Error::OtherDevice { what: "a pipeline".to_owned(), device: shared.properties.name.clone() })
+        shared.state.own(pipeline.as_any(), "a pipeline")
     }
 
     /// Runs the workgroups `first..end`.
@@ -80,13 +76,10 @@ impl Pipeline for CpuPipeline {
     }
 }
 
-/// What tells pipelines of one device apart. Kernels with and without a compiled function may have equal hashes.
-type Key = ([u8; 16], String, bool, ParamTransport);
-
 /// The pipelines of a device.
 #[derive(Default)]
 pub(crate) struct PipelineStore {
-    made: Mutex<HashMap<Key, Arc<CpuPipeline>>>,
+    made: PipelineCache<CpuPipeline, (Key, bool)>,
 }
 
 impl PipelineStore {
@@ -97,62 +90,27 @@ impl PipelineStore {
         kernels: &[Arc<Kernel>],
         transport: ParamTransport,
     ) -> Result<Vec<Arc<dyn Pipeline>>> {
-        let key = |kernel: &Kernel| (kernel.hash, kernel.name.to_string(), kernel.cpu.is_some(), transport);
-        let mut missing: Vec<&Arc<Kernel>> = Vec::new();
-        {
-            let made = lock(&self.made);
-            let mut seen = HashSet::new();
-            for kernel in kernels {
-                let key = key(kernel);
-                if !made.contains_key(&key) && seen.insert(key) {
-                    missing.push(kernel);
-                }
-            }
-        }
-        let built: Vec<Result<CpuPipeline>> =
-            shared.pool.install(|| missing.par_iter().map(|kernel| build(shared, kernel, transport)).collect());
-        let mut made = lock(&self.made);
-        let mut failure = None;
-        for (kernel, pipeline) in missing.into_iter().zip(built) {
-            match pipeline {
-                Ok(pipeline) => {
-                    made.entry(key(kernel)).or_insert_with(|| Arc::new(pipeline));
-                }
-                Err(error) => failure = failure.or(Some(error)),
-            }
-        }
-        if let Some(error) = failure {
-            return Err(error);
-        }
-        kernels
-            .iter()
-            .map(|kernel| {
-                let pipeline: Arc<dyn Pipeline> = made.get(&key(kernel)).cloned().ok_or_else(|| Error::Driver {
-                    device: shared.properties.name.clone(),
-                    call: "making pipelines",
-                    message: format!("`{}` is missing", kernel.name),
-                })?;
-                Ok(pipeline)
-            })
-            .collect()
+        // Kernels with and without a compiled function may have equal hashes.
+        let key = |kernel: &Kernel| (key(kernel, transport), kernel.cpu.is_some());
+        shared.pool.install(|| self.made.load(kernels, key, |kernel| build(shared, kernel, transport)))
     }
 }
 
 fn build(shared: &Arc<Shared>, kernel: &Arc<Kernel>, transport: ParamTransport) -> Result<CpuPipeline> {
-    shared.checks().kernel(kernel)?;
+    shared.state.checks().kernel(kernel)?;
     let engine = match kernel.cpu {
         Some(function) => Engine::Compiled(function),
         None => Engine::Evaluated(evaluate(shared, kernel)?),
     };
-    CounterCells::add(&shared.counters.pipelines);
-    Ok(CpuPipeline { id: shared.id, kernel: kernel.clone(), transport, engine })
+    CounterCells::add(&shared.state.counters.pipelines);
+    Ok(CpuPipeline { id: shared.state.id, kernel: kernel.clone(), transport, engine })
 }
 
 /// Makes the evaluator's program from the IR that a kernel carries.
 fn evaluate(shared: &Shared, kernel: &Kernel) -> Result<Program> {
     let failed = |message: String| Error::Build {
         kernel: kernel.name.to_string(),
-        device: shared.properties.name.clone(),
+        device: shared.state.properties.name.clone(),
         message,
     };
     let none = || Error::Variant(VariantError::NoTarget { kernel: kernel.name.to_string(), target: Target::Cpu });

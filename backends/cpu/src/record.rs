@@ -5,7 +5,7 @@ use std::fmt;
 use std::sync::{Arc, Mutex};
 
 use trefoil_dsl::device::{Command, Recording};
-use trefoil_dsl::error::{Error, Result};
+use trefoil_dsl::error::Result;
 use trefoil_dsl::support::state::CounterCells;
 
 use crate::device::{CpuBackend, Shared};
@@ -58,9 +58,9 @@ pub(crate) struct CpuRecording {
 impl CpuRecording {
     /// Checks that this device made it.
     pub(crate) fn of<'a>(recording: &'a dyn Recording, shared: &Shared) -> Result<&'a Self> {
-        recording.as_any().downcast_ref::<Self>().filter(|recording| recording.shared.id == shared.id).ok_or_else(
-            || Error::OtherDevice { what: "a recording".to_owned(), device: shared.properties.name.clone() },
-        )
+        let own: &Self = shared.state.own(recording.as_any(), "a recording")?;
+        shared.state.made(own.shared.state.id, "a recording")?;
+        Ok(own)
     }
 }
 
@@ -81,9 +81,9 @@ impl CpuBackend {
         let shared = &self.shared;
         self.check(commands, Some(run_words))?;
         if run_words > 0 {
-            shared.checks().allocation(run_words as u64, "run words")?;
+            shared.state.checks().allocation(run_words as u64, "run words")?;
         }
-        CounterCells::add(&shared.counters.recordings);
+        CounterCells::add(&shared.state.counters.recordings);
         Ok(Arc::new(CpuRecording {
             shared: shared.clone(),
             commands: commands.to_vec(),

@@ -7,9 +7,9 @@ use trefoil_dsl::device::{
     Command, CopyCommand, DispatchCommand, GroupSource, HostCommand, MemoryRange, ParamSource, Recording, RunIo,
 };
 use trefoil_dsl::error::{Error, Result};
-use trefoil_dsl::support::state::CounterCells;
+use trefoil_dsl::support::state::{CounterCells, lock};
 
-use crate::device::{CpuBackend, Shared, lock};
+use crate::device::{CpuBackend, Shared};
 use crate::memory::CpuMemory;
 use crate::pipeline::CpuPipeline;
 use crate::record::{Aligned, CpuRecording};
@@ -31,11 +31,11 @@ impl CpuBackend {
     /// Checks a list before any of it runs.
     pub(crate) fn check(&self, commands: &[Command], run_words: Option<usize>) -> Result<()> {
         let shared = &self.shared;
-        shared.checks().commands(commands, run_words)?;
+        shared.state.checks().commands(commands, run_words)?;
         for command in commands {
             if let Command::Dispatch(dispatch) = command {
                 let pipeline = CpuPipeline::of(&dispatch.pipeline, shared)?;
-                shared.checks().transport(dispatch, pipeline.transport)?;
+                shared.state.checks().transport(dispatch, pipeline.transport)?;
                 for (range, binding) in dispatch.bindings.iter().zip(&*dispatch.pipeline.kernel().bindings) {
                     // Loads and stores are by scalars, which are at most four bytes.
                     let align = u64::from(binding.element.align.min(4)).max(1);
@@ -63,7 +63,7 @@ impl CpuBackend {
         let shared = &self.shared;
         let _turn = lock(&shared.turn);
         shared.pool.install(|| commands.iter().try_for_each(|command| shared.command(command, &[])))?;
-        CounterCells::add(&shared.counters.submissions);
+        CounterCells::add(&shared.state.counters.submissions);
         Ok(())
     }
 
@@ -72,7 +72,7 @@ impl CpuBackend {
         let shared = &self.shared;
         let recording = CpuRecording::of(recording, shared)?;
         let mut state = lock(&recording.state);
-        shared.checks().io(&io, recording.run_words, state.ran)?;
+        shared.state.checks().io(&io, recording.run_words, state.ran)?;
         let RunIo { run_words, uploads, downloads } = io;
         if let Some(words) = run_words {
             state.words.set(words);
@@ -87,7 +87,7 @@ impl CpuBackend {
             shared.download(&range, data)?;
         }
         state.ran = true;
-        CounterCells::add(&shared.counters.submissions);
+        CounterCells::add(&shared.state.counters.submissions);
         Ok(())
     }
 }
@@ -154,8 +154,7 @@ impl Shared {
         let mine = words
             .get(host.run_words.start as usize..host.run_words.end as usize)
             .ok_or_else(|| broken(&host.label, "its run words are missing".to_owned()))?;
-        (host.function)(&reads, &mut writes, mine)
-            .map_err(|message| self.failure.lost(&self.properties.name, &host.label, message))
+        (host.function)(&reads, &mut writes, mine).map_err(|message| self.state.lost(&host.label, message))
     }
 
     /// Checks that the lengths in a parameter block are within the memory bound, and that the grid's invocations can be counted: what

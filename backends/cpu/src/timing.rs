@@ -4,8 +4,9 @@ use std::time::Instant;
 
 use trefoil_dsl::device::Command;
 use trefoil_dsl::error::Result;
+use trefoil_dsl::support::state::lock;
 
-use crate::device::{CpuBackend, lock};
+use crate::device::CpuBackend;
 
 impl CpuBackend {
     /// Runs commands one at a time and gives the time of each in nanoseconds, from the first workgroup to the last.

@@ -1,7 +1,7 @@
 //! The opened device, and its side of the device interface.
 
 use std::fmt;
-use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::sync::{Arc, Mutex};
 
 use cudarc::driver::{result, sys};
 use trefoil_codegen::artefact::{Kernel, ParamTransport};
@@ -10,8 +10,7 @@ use trefoil_dsl::device::{
 };
 use trefoil_dsl::error::{Error, Result};
 use trefoil_dsl::support::adapter::{choose, restrict};
-use trefoil_dsl::support::check::Checks;
-use trefoil_dsl::support::state::{CounterCells, Failure};
+use trefoil_dsl::support::state::DeviceState;
 
 use crate::driver::{message, start, unavailable};
 use crate::limits::{Adapter, usable};
@@ -21,12 +20,6 @@ use crate::submit::Queue;
 
 /// Bytes of freed memory that the pool keeps for later.
 const POOL_KEEPS: u64 = 1 << 30;
-
-/// Locks a mutex; a thread that panicked while it held the lock left nothing half done that matters, because every change under
-/// our locks is a single step.
-pub(crate) fn lock<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
-    mutex.lock().unwrap_or_else(PoisonError::into_inner)
-}
 
 /// The driver's objects of an open device.
 pub(crate) struct Handles {
@@ -67,46 +60,25 @@ impl Drop for Handles {
 
 /// What everything that a device made holds, and what goes last.
 pub(crate) struct Shared {
-    /// The device's id.
-    pub(crate) id: u64,
-    /// What callers may know.
-    pub(crate) properties: Properties,
+    /// What all devices have.
+    pub(crate) state: DeviceState,
     /// What NVRTC compiles for.
     pub(crate) architecture: String,
     /// The driver's objects.
     pub(crate) handles: Handles,
-    /// The first failure.
-    pub(crate) failure: Failure,
-    /// What was done so far.
-    pub(crate) counters: CounterCells,
 }
 
 impl Shared {
-    /// A driver call failed.
-    pub(crate) fn driver(&self, call: &'static str, message: impl ToString) -> Error {
-        Error::Driver { device: self.properties.name.clone(), call, message: message.to_string() }
-    }
-
-    /// The device failed in what `label` names, and answers nothing from now on.
-    pub(crate) fn lost(&self, label: &str, message: impl ToString) -> Error {
-        self.failure.lost(&self.properties.name, label, message)
-    }
-
-    /// The rules of the interface, for this device.
-    pub(crate) fn checks(&self) -> Checks<'_> {
-        Checks { id: self.id, properties: &self.properties }
-    }
-
     /// Makes the device's context current in this thread, as every driver call needs it.
     pub(crate) fn enter(&self) -> Result<()> {
         // SAFETY: the context is retained until `Handles` goes.
         unsafe { result::ctx::set_current(self.handles.context) }
-            .map_err(|error| self.lost("entering the context", message(error)))
+            .map_err(|error| self.state.lost("entering the context", message(error)))
     }
 
     /// Does something in the device's context unless the device failed before.
     fn guarded<T>(&self, act: impl FnOnce() -> Result<T>) -> Result<T> {
-        self.failure.check()?;
+        self.state.failure.check()?;
         self.enter()?;
         act()
     }
@@ -114,7 +86,7 @@ impl Shared {
 
 impl fmt::Debug for Shared {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        write!(f, "CUDA device {} ({})", self.id, self.properties.name)
+        write!(f, "CUDA device {} ({})", self.state.id, self.state.properties.name)
     }
 }
 
@@ -141,12 +113,9 @@ impl CudaBackend {
         let adapter = adapters.swap_remove(chosen);
         let handles = connect(&adapter)?;
         let shared = Arc::new(Shared {
-            id,
-            properties: restrict(adapter.properties, options),
+            state: DeviceState::new(id, restrict(adapter.properties, options)),
             architecture: adapter.architecture,
             handles,
-            failure: Failure::default(),
-            counters: CounterCells::default(),
         });
         let pipelines = PipelineStore::open(&shared, options.cache.as_deref())?;
         Ok(Self { queue: Mutex::default(), pipelines, shared })
@@ -198,12 +167,12 @@ fn connect(adapter: &Adapter) -> Result<Handles> {
 
 impl Backend for CudaBackend {
     fn properties(&self) -> &Properties {
-        &self.shared.properties
+        &self.shared.state.properties
     }
 
     fn allocate(&self, bytes: u64, label: &str) -> Result<Arc<dyn Memory>> {
         self.shared.guarded(|| {
-            self.shared.checks().allocation(bytes, label)?;
+            self.shared.state.checks().allocation(bytes, label)?;
             let memory: Arc<dyn Memory> = Arc::new(CudaMemory::new(&self.shared, bytes, label)?);
             Ok(memory)
         })
@@ -242,6 +211,6 @@ impl Backend for CudaBackend {
     }
 
     fn counters(&self) -> Counters {
-        self.shared.counters.read()
+        self.shared.state.counters.read()
     }
 }

@@ -7,7 +7,7 @@ use std::sync::Arc;
 
 use cudarc::driver::{result, sys};
 use trefoil_dsl::device::Memory;
-use trefoil_dsl::error::{Error, Result};
+use trefoil_dsl::error::Result;
 use trefoil_dsl::support::check::padded;
 
 use crate::device::Shared;
@@ -38,10 +38,8 @@ impl RawMemory {
             }
         };
         made.result().map_err(|error| match error.0 {
-            sys::CUresult::CUDA_ERROR_OUT_OF_MEMORY => {
-                Error::OutOfMemory { what: format!("`{label}`"), bytes, device: shared.properties.name.clone() }
-            }
-            _ => shared.lost(label, message(error)),
+            sys::CUresult::CUDA_ERROR_OUT_OF_MEMORY => shared.state.out_of_memory(label, bytes),
+            _ => shared.state.lost(label, message(error)),
         })?;
         Ok(Self { shared: shared.clone(), address })
     }
@@ -83,7 +81,7 @@ impl CudaMemory {
     /// Makes memory of `bytes` bytes, whose size was checked.
     pub(crate) fn new(shared: &Arc<Shared>, bytes: u64, label: &str) -> Result<Self> {
         let raw = RawMemory::new(shared, padded(bytes), label)?;
-        shared.counters.allocated(bytes);
+        shared.state.counters.allocated(bytes);
         Ok(Self { raw, bytes })
     }
 
@@ -94,16 +92,13 @@ impl CudaMemory {
 
     /// The memory behind a handle that was checked to be this device's.
     pub(crate) fn of<'a>(memory: &'a Arc<dyn Memory>, shared: &Shared) -> Result<&'a Self> {
-        memory.as_any().downcast_ref::<Self>().ok_or_else(|| Error::OtherDevice {
-            what: "a piece of memory".to_owned(),
-            device: shared.properties.name.clone(),
-        })
+        shared.state.own(memory.as_any(), "a piece of memory")
     }
 }
 
 impl Drop for CudaMemory {
     fn drop(&mut self) {
-        self.raw.shared.counters.freed(self.bytes);
+        self.raw.shared.state.counters.freed(self.bytes);
     }
 }
 
@@ -117,7 +112,7 @@ impl Memory for CudaMemory {
     }
 
     fn device(&self) -> u64 {
-        self.raw.shared.id
+        self.raw.shared.state.id
     }
 }
 
@@ -135,7 +130,7 @@ impl Pinned {
     fn new(shared: &Arc<Shared>, bytes: usize) -> Result<Self> {
         // SAFETY: the context is current, as in every call of a backend.
         let pointer = unsafe { result::malloc_host(bytes, 0) }
-            .map_err(|error| shared.driver("making pinned memory", message(error)))?;
+            .map_err(|error| shared.state.driver("making pinned memory", message(error)))?;
         // SAFETY: the driver gave that many bytes, whose contents are unspecified; slices of them must be initialised.
         unsafe { std::ptr::write_bytes(pointer.cast::<u8>(), 0, bytes) };
         Ok(Self { shared: shared.clone(), pointer: pointer.cast(), bytes })

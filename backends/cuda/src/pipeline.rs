@@ -1,21 +1,20 @@
 //! Kernels made ready: compiled in parallel, kept in memory and on disk.
 
 use std::any::Any;
-use std::collections::{HashMap, HashSet};
 use std::ffi::{CString, c_void};
 use std::fmt;
 use std::path::Path;
-use std::sync::{Arc, Mutex};
+use std::sync::Arc;
 
 use cudarc::driver::{result, sys};
-use rayon::prelude::*;
 use trefoil_codegen::artefact::{Code, Kernel, ParamTransport, Target};
 use trefoil_dsl::device::Pipeline;
 use trefoil_dsl::error::{Error, Result};
 use trefoil_dsl::support::cache::DiskCache;
+use trefoil_dsl::support::pipelines::{PipelineCache, key};
 use trefoil_dsl::support::state::CounterCells;
 
-use crate::device::{Shared, lock};
+use crate::device::Shared;
 use crate::driver::message;
 use crate::limits::{ARGUMENT_BYTES, STATIC_WORKGROUP_BYTES};
 use crate::nvrtc;
@@ -41,10 +40,7 @@ unsafe impl Sync for CudaPipeline {}
 impl CudaPipeline {
     /// The pipeline behind a handle that was checked to be this device's.
     pub(crate) fn of<'a>(pipeline: &'a Arc<dyn Pipeline>, shared: &Shared) -> Result<&'a Self> {
-        pipeline
-            .as_any()
-            .downcast_ref::<Self>()
-            .ok_or_else(|| Error::OtherDevice { what: "a pipeline".to_owned(), device: shared.properties.name.clone() })
+        shared.state.own(pipeline.as_any(), "a pipeline")
     }
 }
 
@@ -77,24 +73,21 @@ impl Pipeline for CudaPipeline {
     }
 
     fn device(&self) -> u64 {
-        self.shared.id
+        self.shared.state.id
     }
 }
-
-/// What tells pipelines of one device apart.
-type Key = ([u8; 16], String, ParamTransport);
 
 /// The pipelines of a device and the cache behind them.
 pub(crate) struct PipelineStore {
     disk: Option<DiskCache>,
-    made: Mutex<HashMap<Key, Arc<CudaPipeline>>>,
+    made: PipelineCache<CudaPipeline>,
 }
 
 impl PipelineStore {
     /// Opens the cache on disk, if there is to be one.
     pub(crate) fn open(shared: &Shared, folder: Option<&Path>) -> Result<Self> {
-        let disk = folder.map(|folder| DiskCache::open(folder, &shared.properties.name)).transpose()?;
-        Ok(Self { disk, made: Mutex::default() })
+        let disk = folder.map(|folder| DiskCache::open(folder, &shared.state.properties.name)).transpose()?;
+        Ok(Self { disk, made: PipelineCache::default() })
     }
 
     /// Makes kernels ready, in parallel.
@@ -104,50 +97,14 @@ impl PipelineStore {
         kernels: &[Arc<Kernel>],
         transport: ParamTransport,
     ) -> Result<Vec<Arc<dyn Pipeline>>> {
-        let key = |kernel: &Kernel| (kernel.hash, kernel.name.to_string(), transport);
-        let mut missing: Vec<&Arc<Kernel>> = Vec::new();
-        {
-            let made = lock(&self.made);
-            let mut seen = HashSet::new();
-            for kernel in kernels {
-                let key = key(kernel);
-                if !made.contains_key(&key) && seen.insert(key) {
-                    missing.push(kernel);
-                }
-            }
-        }
-        let built: Vec<Result<CudaPipeline>> =
-            missing.par_iter().map(|kernel| self.build(shared, kernel, transport)).collect();
-        let mut made = lock(&self.made);
-        let mut failure = None;
-        for (kernel, pipeline) in missing.into_iter().zip(built) {
-            match pipeline {
-                Ok(pipeline) => {
-                    made.entry(key(kernel)).or_insert_with(|| Arc::new(pipeline));
-                }
-                Err(error) => failure = failure.or(Some(error)),
-            }
-        }
-        if let Some(error) = failure {
-            return Err(error);
-        }
-        kernels
-            .iter()
-            .map(|kernel| {
-                let pipeline: Arc<dyn Pipeline> = made
-                    .get(&key(kernel))
-                    .cloned()
-                    .ok_or_else(|| shared.driver("making pipelines", format!("`{}` is missing", kernel.name)))?;
-                Ok(pipeline)
-            })
-            .collect()
+        self.made.load(kernels, |kernel| key(kernel, transport), |kernel| self.build(shared, kernel, transport))
     }
 
     fn build(&self, shared: &Arc<Shared>, kernel: &Arc<Kernel>, transport: ParamTransport) -> Result<CudaPipeline> {
-        shared.checks().kernel(kernel)?;
+        shared.state.checks().kernel(kernel)?;
         let failed = |message: String| Error::Build {
             kernel: kernel.name.to_string(),
-            device: shared.properties.name.clone(),
+            device: shared.state.properties.name.clone(),
             message,
         };
         let arguments = arguments(kernel, transport);
@@ -158,10 +115,10 @@ impl PipelineStore {
                 what: "bytes of arguments",
                 wanted,
                 limit: ARGUMENT_BYTES,
-                device: shared.properties.name.clone(),
+                device: shared.state.properties.name.clone(),
             });
         }
-        let variant = kernel.variant(Target::Cuda, shared.properties.features, transport)?;
+        let variant = kernel.variant(Target::Cuda, shared.state.properties.features, transport)?;
         let Code::Text(source) = &variant.code else {
             return Err(failed("its CUDA variant holds no text".to_owned()));
         };
@@ -183,9 +140,9 @@ impl PipelineStore {
                 pipeline
             }
         };
-        CounterCells::add(&shared.counters.pipelines);
+        CounterCells::add(&shared.state.counters.pipelines);
         if served {
-            CounterCells::add(&shared.counters.pipelines_from_cache);
+            CounterCells::add(&shared.state.counters.pipelines_from_cache);
         }
         Ok(pipeline)
     }
@@ -213,7 +170,7 @@ fn finish(
     use sys::CUfunction_attribute as Attribute;
     let failed = |message: String| Error::Build {
         kernel: kernel.name.to_string(),
-        device: shared.properties.name.clone(),
+        device: shared.state.properties.name.clone(),
         message,
     };
     let refused = |error| failed(message(error));
@@ -245,7 +202,7 @@ fn finish(
             what: "invocations in a workgroup, with the registers that it uses",
             wanted,
             limit,
-            device: shared.properties.name.clone(),
+            device: shared.state.properties.name.clone(),
         });
     }
     if kernel.workgroup_bytes > STATIC_WORKGROUP_BYTES {

@@ -43,7 +43,7 @@ impl<'a> Launch<'a> {
         run_words: Option<sys::CUdeviceptr>,
     ) -> Result<Option<Self>> {
         let pipeline = CudaPipeline::of(&dispatch.pipeline, shared)?;
-        shared.checks().transport(dispatch, pipeline.transport)?;
+        shared.state.checks().transport(dispatch, pipeline.transport)?;
         let kernel = pipeline.kernel();
         let mut pointers = Vec::with_capacity(dispatch.bindings.len() + 1);
         for range in &dispatch.bindings {
@@ -238,9 +238,9 @@ unsafe impl Sync for CudaRecording {}
 impl CudaRecording {
     /// Checks that this device made it.
     pub(crate) fn of<'a>(recording: &'a dyn Recording, shared: &Shared) -> Result<&'a Self> {
-        recording.as_any().downcast_ref::<Self>().filter(|recording| recording.shared.id == shared.id).ok_or_else(
-            || Error::OtherDevice { what: "a recording".to_owned(), device: shared.properties.name.clone() },
-        )
+        let own: &Self = shared.state.own(recording.as_any(), "a recording")?;
+        shared.state.made(own.shared.state.id, "a recording")?;
+        Ok(own)
     }
 }
 
@@ -269,15 +269,15 @@ impl CudaBackend {
     /// Records `list`. Commands between two barriers may overlap; those after a barrier wait for all before it.
     pub(crate) fn make_recording(&self, list: &[Command], run_words: usize) -> Result<Arc<dyn Recording>> {
         let shared = &self.shared;
-        shared.checks().commands(list, Some(run_words))?;
+        shared.state.checks().commands(list, Some(run_words))?;
         let words = match run_words {
             0 => None,
             bytes => {
-                shared.checks().allocation(bytes as u64, "run words")?;
+                shared.state.checks().allocation(bytes as u64, "run words")?;
                 Some(RawMemory::new(shared, padded(bytes as u64), "run words")?)
             }
         };
-        let failed = |call: &'static str| move |error| shared.driver(call, message(error));
+        let failed = |call: &'static str| move |error| shared.state.driver(call, message(error));
         let graph = Graph::new().map_err(failed("making a graph"))?;
         let mut memory = Vec::new();
         let mut pipelines = Vec::new();
@@ -305,7 +305,7 @@ impl CudaBackend {
         for command in list {
             match command {
                 Command::Barrier => close(&mut group)?,
-                Command::Host(host) => return Err(host.refused(&shared.properties)),
+                Command::Host(host) => return Err(host.refused(&shared.state.properties)),
                 Command::Dispatch(dispatch) => {
                     pipelines.push(dispatch.pipeline.clone());
                     memory.extend(dispatch.bindings.iter().map(|range| range.memory.clone()));
@@ -340,7 +340,7 @@ impl CudaBackend {
             // SAFETY: the graph and the stream are the device's. So the first run is as quick as the others.
             unsafe { result::graph::upload(graph, shared.handles.stream) }.map_err(failed("uploading a graph"))?;
         }
-        CounterCells::add(&shared.counters.recordings);
+        CounterCells::add(&shared.state.counters.recordings);
         Ok(Arc::new(recording))
     }
 }

@@ -6,9 +6,9 @@ use cudarc::driver::{result, sys};
 use trefoil_dsl::device::{Command, CopyCommand, DispatchCommand, MemoryRange, Recording, RunIo};
 use trefoil_dsl::error::Result;
 use trefoil_dsl::support::check::BINDING_MULTIPLE;
-use trefoil_dsl::support::state::CounterCells;
+use trefoil_dsl::support::state::{CounterCells, lock};
 
-use crate::device::{CudaBackend, Shared, lock};
+use crate::device::{CudaBackend, Shared};
 use crate::driver::message;
 use crate::memory::{CudaMemory, PINNED_MOST, Pinned, PinnedPool};
 use crate::record::{Copy, CudaRecording, Launch};
@@ -49,7 +49,7 @@ pub(crate) fn launch(shared: &Shared, dispatch: &DispatchCommand) -> Result<()> 
             &mut arguments,
         )
     }
-    .map_err(|error| shared.lost(&dispatch.label, message(error)))
+    .map_err(|error| shared.state.lost(&dispatch.label, message(error)))
 }
 
 /// Starts one copy within the GPU on the stream.
@@ -57,7 +57,7 @@ pub(crate) fn copy(shared: &Shared, command: &CopyCommand) -> Result<()> {
     let Some(copy) = Copy::of(shared, command)? else { return Ok(()) };
     // SAFETY: the context is current; the checks put both ranges within their memory, which is freed in the order of the stream.
     unsafe { result::memcpy_dtod_async(copy.to, copy.from, copy.bytes, shared.handles.stream) }
-        .map_err(|error| shared.lost(&command.label, message(error)))
+        .map_err(|error| shared.state.lost(&command.label, message(error)))
 }
 
 /// Where the next piece starts in a pinned buffer.
@@ -74,26 +74,26 @@ impl CudaBackend {
     fn start_upload(&self, to: sys::CUdeviceptr, data: &[u8], label: &str) -> Result<()> {
         // SAFETY: the context is current; callers checked the range, and keep `data` until the copy is done if it is pinned.
         unsafe { result::memcpy_htod_async(to, data, self.shared.handles.stream) }
-            .map_err(|error| self.shared.lost(label, message(error)))
+            .map_err(|error| self.shared.state.lost(label, message(error)))
     }
 
     /// Starts a copy from the GPU. Where `data` is not pinned, the copy is done when the call returns.
     fn start_download(&self, from: sys::CUdeviceptr, data: &mut [u8], label: &str) -> Result<()> {
         // SAFETY: as in `start_upload`.
         unsafe { result::memcpy_dtoh_async(data, from, self.shared.handles.stream) }
-            .map_err(|error| self.shared.lost(label, message(error)))
+            .map_err(|error| self.shared.state.lost(label, message(error)))
     }
 
     /// Waits for everything on the stream.
     pub(crate) fn synchronize(&self, label: &str) -> Result<()> {
         // SAFETY: the context is current, and the stream is the device's.
         unsafe { result::stream::synchronize(self.shared.handles.stream) }
-            .map_err(|error| self.shared.lost(label, message(error)))
+            .map_err(|error| self.shared.state.lost(label, message(error)))
     }
 
     /// Copies `data` to memory, after everything submitted before.
     pub(crate) fn upload(&self, to: &MemoryRange, data: &[u8]) -> Result<()> {
-        self.shared.checks().transfer(to, data.len(), "write")?;
+        self.shared.state.checks().transfer(to, data.len(), "write")?;
         if data.is_empty() {
             return Ok(());
         }
@@ -102,7 +102,7 @@ impl CudaBackend {
 
     /// Copies memory to `data`, after everything submitted before.
     pub(crate) fn download(&self, from: &MemoryRange, data: &mut [u8]) -> Result<()> {
-        self.shared.checks().transfer(from, data.len(), "read")?;
+        self.shared.state.checks().transfer(from, data.len(), "read")?;
         if data.is_empty() {
             return Ok(());
         }
@@ -114,7 +114,7 @@ impl CudaBackend {
     /// Runs a list without waiting for it.
     pub(crate) fn submit_list(&self, list: &[Command]) -> Result<()> {
         let shared = &self.shared;
-        shared.checks().commands(list, None)?;
+        shared.state.checks().commands(list, None)?;
         for command in list {
             if let Command::Dispatch(dispatch) = command {
                 // Before anything runs: a list runs as a whole or not at all.
@@ -128,11 +128,11 @@ impl CudaBackend {
             match command {
                 Command::Dispatch(dispatch) => launch(shared, dispatch)?,
                 Command::Copy(command) => copy(shared, command)?,
-                Command::Host(host) => return Err(host.refused(&shared.properties)),
+                Command::Host(host) => return Err(host.refused(&shared.state.properties)),
                 Command::Barrier => {}
             }
         }
-        CounterCells::add(&shared.counters.submissions);
+        CounterCells::add(&shared.state.counters.submissions);
         Ok(())
     }
 
@@ -148,7 +148,7 @@ impl CudaBackend {
         let recording = CudaRecording::of(recording, shared)?;
         let label = &*recording.label;
         let mut ran = lock(&recording.ran);
-        shared.checks().io(&io, recording.run_words_bytes, *ran)?;
+        shared.state.checks().io(&io, recording.run_words_bytes, *ran)?;
         let RunIo { run_words, uploads, downloads } = io;
 
         // Everything to bring, by address.
@@ -189,7 +189,7 @@ impl CudaBackend {
         if let Some(graph) = recording.graph {
             // SAFETY: the context is current; graph and stream are the device's, and the recording outlives the run.
             unsafe { result::graph::launch(graph, shared.handles.stream) }
-                .map_err(|error| shared.lost(label, message(error)))?;
+                .map_err(|error| shared.state.lost(label, message(error)))?;
         }
         let mut copies = Vec::new();
         at = 0;
@@ -205,7 +205,7 @@ impl CudaBackend {
                 None => self.start_download(address, data, label)?,
             }
         }
-        CounterCells::add(&shared.counters.submissions);
+        CounterCells::add(&shared.state.counters.submissions);
         drop(queue);
         self.synchronize(label)?;
         *ran = true;

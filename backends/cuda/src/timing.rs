@@ -3,8 +3,9 @@
 use cudarc::driver::{result, sys};
 use trefoil_dsl::device::Command;
 use trefoil_dsl::error::Result;
+use trefoil_dsl::support::state::lock;
 
-use crate::device::{CudaBackend, Shared, lock};
+use crate::device::{CudaBackend, Shared};
 use crate::driver::message;
 use crate::record::Launch;
 use crate::submit::{copy, launch};
@@ -15,11 +16,11 @@ struct Event(sys::CUevent);
 impl Event {
     fn record(shared: &Shared) -> Result<Self> {
         let event = result::event::create(sys::CUevent_flags::CU_EVENT_DEFAULT)
-            .map_err(|error| shared.driver("making an event", message(error)))?;
+            .map_err(|error| shared.state.driver("making an event", message(error)))?;
         let event = Self(event);
         // SAFETY: event and stream are the device's, and the context is current.
         unsafe { result::event::record(event.0, shared.handles.stream) }
-            .map_err(|error| shared.driver("recording an event", message(error)))?;
+            .map_err(|error| shared.state.driver("recording an event", message(error)))?;
         Ok(event)
     }
 }
@@ -36,7 +37,7 @@ impl CudaBackend {
     /// the time of a very short kernel includes part of its launch.
     pub(crate) fn time_list(&self, list: &[Command]) -> Result<Vec<u64>> {
         let shared = &self.shared;
-        shared.checks().commands(list, None)?;
+        shared.state.checks().commands(list, None)?;
         for command in list {
             if let Command::Dispatch(dispatch) = command {
                 Launch::of(shared, dispatch, None)?;
@@ -48,7 +49,7 @@ impl CudaBackend {
         for command in list {
             events.push(match command {
                 Command::Barrier => None,
-                Command::Host(host) => return Err(host.refused(&shared.properties)),
+                Command::Host(host) => return Err(host.refused(&shared.state.properties)),
                 Command::Dispatch(dispatch) => {
                     let start = Event::record(shared)?;
                     launch(shared, dispatch)?;
@@ -70,7 +71,7 @@ impl CudaBackend {
                 Some((start, end)) => {
                     // SAFETY: both events were recorded on the one stream and are reached.
                     let milliseconds = unsafe { result::event::elapsed(start.0, end.0) }
-                        .map_err(|error| shared.lost(&label, message(error)))?;
+                        .map_err(|error| shared.state.lost(&label, message(error)))?;
                     Ok((f64::from(milliseconds) * 1e6) as u64)
                 }
             })

@@ -2,7 +2,7 @@
 
 use std::collections::HashMap;
 use std::fmt;
-use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::sync::{Arc, Mutex};
 use std::time::{Duration, Instant};
 
 use ash::vk;
@@ -13,8 +13,7 @@ use trefoil_dsl::device::{
 };
 use trefoil_dsl::error::{Error, Result};
 use trefoil_dsl::support::adapter::{choose, restrict};
-use trefoil_dsl::support::check::Checks;
-use trefoil_dsl::support::state::{CounterCells, Failure};
+use trefoil_dsl::support::state::{DeviceState, lock};
 
 use crate::instance::{Instance, unavailable};
 use crate::limits::{Adapter, Traits, rank, usable};
@@ -25,28 +24,16 @@ use crate::submit::Queue;
 /// A short wait spins this long before it sleeps, which saves the time that the system takes to wake a thread.
 const SPIN: Duration = Duration::from_micros(50);
 
-/// Locks a mutex; a thread that panicked while it held the lock left nothing half done that matters, because every change under
-/// our locks is a single step.
-pub(crate) fn lock<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
-    mutex.lock().unwrap_or_else(PoisonError::into_inner)
-}
-
 /// What everything that a device made holds, and what goes last.
 pub(crate) struct Shared {
-    /// The device's id.
-    pub(crate) id: u64,
-    /// What callers may know.
-    pub(crate) properties: Properties,
+    /// What all devices have.
+    pub(crate) state: DeviceState,
     /// What only this crate needs.
     pub(crate) traits: Traits,
     /// The device's functions.
     pub(crate) device: ash::Device,
     /// The semaphore whose value is the last finished submission.
     pub(crate) timeline: vk::Semaphore,
-    /// The first failure.
-    pub(crate) failure: Failure,
-    /// What was done so far.
-    pub(crate) counters: CounterCells,
     /// Pipeline layouts by what they depend on.
     pub(crate) layouts: Mutex<HashMap<LayoutKey, Layout>>,
     debug: Option<ash::ext::debug_utils::Device>,
@@ -55,32 +42,17 @@ pub(crate) struct Shared {
 }
 
 impl Shared {
-    /// A driver call failed.
-    pub(crate) fn driver(&self, call: &'static str, message: impl ToString) -> Error {
-        Error::Driver { device: self.properties.name.clone(), call, message: message.to_string() }
-    }
-
-    /// The device failed in what `label` names, and answers nothing from now on.
-    pub(crate) fn lost(&self, label: &str, message: impl ToString) -> Error {
-        self.failure.lost(&self.properties.name, label, message)
-    }
-
-    /// The rules of the interface, for this device.
-    pub(crate) fn checks(&self) -> Checks<'_> {
-        Checks { id: self.id, properties: &self.properties }
-    }
-
     /// Uses the allocator.
     pub(crate) fn allocator<T>(&self, use_it: impl FnOnce(&mut Allocator) -> T) -> Result<T> {
         let mut allocator = lock(&self.allocator);
-        let allocator = allocator.as_mut().ok_or_else(|| self.driver("reaching the allocator", "it is gone"))?;
+        let allocator = allocator.as_mut().ok_or_else(|| self.state.driver("reaching the allocator", "it is gone"))?;
         Ok(use_it(allocator))
     }
 
     /// The last finished submission.
     pub(crate) fn finished(&self, label: &str) -> Result<u64> {
         // SAFETY: the semaphore is this device's timeline semaphore.
-        unsafe { self.device.get_semaphore_counter_value(self.timeline) }.map_err(|error| self.lost(label, error))
+        unsafe { self.device.get_semaphore_counter_value(self.timeline) }.map_err(|error| self.state.lost(label, error))
     }
 
     /// Waits until the submission that signals `value` is finished; `label` names what is waited for.
@@ -101,7 +73,7 @@ impl Shared {
         let values = [value];
         let info = vk::SemaphoreWaitInfo::default().semaphores(&semaphores).values(&values);
         // SAFETY: as above; the value was submitted, so that it will be signalled or the device is lost.
-        unsafe { self.device.wait_semaphores(&info, u64::MAX) }.map_err(|error| self.lost(label, error))
+        unsafe { self.device.wait_semaphores(&info, u64::MAX) }.map_err(|error| self.state.lost(label, error))
     }
 
     /// Gives an object a name in the validation layer's messages and in debuggers.
@@ -132,12 +104,12 @@ impl Shared {
 
     /// Does something unless the device failed before; what the validation layer says about it is an error.
     pub(crate) fn guarded<T>(&self, act: impl FnOnce() -> Result<T>) -> Result<T> {
-        self.failure.check()?;
+        self.state.failure.check()?;
         let result = act();
         if self.instance.validates {
             let messages = self.instance.take_messages();
             if !messages.is_empty() {
-                return Err(self.driver("validation", messages.join("\n")));
+                return Err(self.state.driver("validation", messages.join("\n")));
             }
         }
         result
@@ -146,7 +118,7 @@ impl Shared {
 
 impl fmt::Debug for Shared {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        write!(f, "Vulkan device {} ({})", self.id, self.properties.name)
+        write!(f, "Vulkan device {} ({})", self.state.id, self.state.properties.name)
     }
 }
 
@@ -270,13 +242,10 @@ fn connect(instance: Instance, adapter: Adapter, options: &DeviceOptions, id: u6
     };
     let debug = instance.validates.then(|| ash::ext::debug_utils::Device::new(&instance.raw, &device));
     let shared = Shared {
-        id,
-        properties: restrict(properties, options),
+        state: DeviceState::new(id, restrict(properties, options)),
         traits,
         device,
         timeline,
-        failure: Failure::default(),
-        counters: CounterCells::default(),
         layouts: Mutex::default(),
         debug,
         allocator: Mutex::new(Some(allocator)),
@@ -287,12 +256,12 @@ fn connect(instance: Instance, adapter: Adapter, options: &DeviceOptions, id: u6
 
 impl Backend for VulkanBackend {
     fn properties(&self) -> &Properties {
-        &self.shared.properties
+        &self.shared.state.properties
     }
 
     fn allocate(&self, bytes: u64, label: &str) -> Result<Arc<dyn Memory>> {
         self.shared.guarded(|| {
-            self.shared.checks().allocation(bytes, label)?;
+            self.shared.state.checks().allocation(bytes, label)?;
             let memory: Arc<dyn Memory> = Arc::new(VulkanMemory::new(&self.shared, bytes, label)?);
             Ok(memory)
         })
@@ -331,6 +300,6 @@ impl Backend for VulkanBackend {
     }
 
     fn counters(&self) -> Counters {
-        self.shared.counters.read()
+        self.shared.state.counters.read()
     }
 }

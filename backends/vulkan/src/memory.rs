@@ -8,7 +8,7 @@ use ash::vk;
 use gpu_allocator::MemoryLocation;
 use gpu_allocator::vulkan::{Allocation, AllocationCreateDesc, AllocationScheme};
 use trefoil_dsl::device::Memory;
-use trefoil_dsl::error::{Error, Result};
+use trefoil_dsl::error::Result;
 use trefoil_dsl::support::check::padded;
 
 use crate::device::Shared;
@@ -39,8 +39,7 @@ impl fmt::Debug for RawBuffer {
 impl RawBuffer {
     /// Makes a buffer of `bytes` bytes, which must not be 0.
     pub(crate) fn new(shared: &Arc<Shared>, bytes: u64, location: MemoryLocation, label: &str) -> Result<Self> {
-        let no_memory =
-            || Error::OutOfMemory { what: format!("`{label}`"), bytes, device: shared.properties.name.clone() };
+        let no_memory = || shared.state.out_of_memory(label, bytes);
         let info = vk::BufferCreateInfo::default().size(bytes).sharing_mode(vk::SharingMode::EXCLUSIVE).usage(
             vk::BufferUsageFlags::STORAGE_BUFFER
                 | vk::BufferUsageFlags::INDIRECT_BUFFER
@@ -62,12 +61,12 @@ impl RawBuffer {
         };
         let allocation = shared.allocator(|allocator| allocator.allocate(&wanted))?.map_err(|error| match error {
             gpu_allocator::AllocationError::OutOfMemory => no_memory(),
-            other => shared.driver("allocating memory", other),
+            other => shared.state.driver("allocating memory", other),
         })?;
         // SAFETY: the allocation fits the buffer's requirements and is bound once; both live until `drop`.
         let bound = unsafe { shared.device.bind_buffer_memory(handle, allocation.memory(), allocation.offset()) };
         buffer.allocation = Some(allocation);
-        bound.map_err(|error| shared.driver("binding memory to a buffer", error))?;
+        bound.map_err(|error| shared.state.driver("binding memory to a buffer", error))?;
         shared.name_object(handle, label);
         Ok(buffer)
     }
@@ -96,7 +95,7 @@ impl RawBuffer {
         match self.mapped() {
             // The end is within the mapping, hence the offset fits the address space.
             Some(base) if end.is_some_and(|end| end <= self.bytes) => Ok(base.wrapping_add(offset as usize)),
-            _ => Err(self.shared.driver("reaching a buffer from the host", "the range is not mapped")),
+            _ => Err(self.shared.state.driver("reaching a buffer from the host", "the range is not mapped")),
         }
     }
 
@@ -147,22 +146,19 @@ impl VulkanMemory {
             MemoryLocation::GpuOnly
         };
         let buffer = RawBuffer::new(shared, size, location, label)?;
-        shared.counters.allocated(bytes);
+        shared.state.counters.allocated(bytes);
         Ok(Self { buffer, bytes })
     }
 
     /// The memory behind a handle that was checked to be this device's.
     pub(crate) fn of<'a>(memory: &'a Arc<dyn Memory>, shared: &Shared) -> Result<&'a Self> {
-        memory.as_any().downcast_ref::<Self>().ok_or_else(|| Error::OtherDevice {
-            what: "a piece of memory".to_owned(),
-            device: shared.properties.name.clone(),
-        })
+        shared.state.own(memory.as_any(), "a piece of memory")
     }
 }
 
 impl Drop for VulkanMemory {
     fn drop(&mut self) {
-        self.buffer.shared.counters.freed(self.bytes);
+        self.buffer.shared.state.counters.freed(self.bytes);
     }
 }
 
@@ -176,7 +172,7 @@ impl Memory for VulkanMemory {
     }
 
     fn device(&self) -> u64 {
-        self.buffer.shared.id
+        self.buffer.shared.state.id
     }
 }
 

@@ -1,22 +1,21 @@
 //! Compute pipelines: made in parallel, kept in memory, and served from the driver's pipeline cache on disk.
 
 use std::any::Any;
-use std::collections::HashMap;
 use std::ffi::CString;
 use std::fmt;
 use std::path::Path;
+use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
-use std::sync::{Arc, Mutex};
 
 use ash::vk;
-use rayon::prelude::*;
 use trefoil_codegen::artefact::{Code, Kernel, ParamTransport, Target, Variant};
 use trefoil_dsl::device::Pipeline;
 use trefoil_dsl::error::{Error, Result};
 use trefoil_dsl::support::cache::DiskCache;
-use trefoil_dsl::support::state::CounterCells;
+use trefoil_dsl::support::pipelines::{PipelineCache, key};
+use trefoil_dsl::support::state::{CounterCells, lock};
 
-use crate::device::{Shared, lock};
+use crate::device::Shared;
 
 /// The first word of every SPIR-V module.
 const SPIRV_MAGIC: u32 = 0x0723_0203;
@@ -67,10 +66,7 @@ pub(crate) struct VulkanPipeline {
 impl VulkanPipeline {
     /// The pipeline behind a handle that was checked to be this device's.
     pub(crate) fn of<'a>(pipeline: &'a Arc<dyn Pipeline>, shared: &Shared) -> Result<&'a Self> {
-        pipeline
-            .as_any()
-            .downcast_ref::<Self>()
-            .ok_or_else(|| Error::OtherDevice { what: "a pipeline".to_owned(), device: shared.properties.name.clone() })
+        shared.state.own(pipeline.as_any(), "a pipeline")
     }
 }
 
@@ -97,26 +93,23 @@ impl Pipeline for VulkanPipeline {
     }
 
     fn device(&self) -> u64 {
-        self.shared.id
+        self.shared.state.id
     }
 }
-
-/// What tells pipelines of one device apart.
-type Key = ([u8; 16], String, ParamTransport);
 
 /// The pipelines of a device and the caches behind them.
 pub(crate) struct PipelineStore {
     shared: Arc<Shared>,
     cache: vk::PipelineCache,
     disk: Option<DiskCache>,
-    made: Mutex<HashMap<Key, Arc<VulkanPipeline>>>,
+    made: PipelineCache<VulkanPipeline>,
 }
 
 impl PipelineStore {
     /// Opens the pipeline cache with what an earlier process left. [`DiskCache`] checks that the data is whole and was stored for
     /// exactly this driver, so that the driver is never given anything else.
     pub(crate) fn open(shared: &Arc<Shared>, folder: Option<&Path>) -> Result<Self> {
-        let disk = folder.map(|folder| DiskCache::open(folder, &shared.properties.name)).transpose()?;
+        let disk = folder.map(|folder| DiskCache::open(folder, &shared.state.properties.name)).transpose()?;
         let earlier = disk.as_ref().and_then(|disk| disk.load("vulkan", &shared.traits.driver_key)).unwrap_or_default();
         let create = |data: &[u8]| {
             let info = vk::PipelineCacheCreateInfo::default().initial_data(data);
@@ -125,8 +118,8 @@ impl PipelineStore {
         };
         let cache = create(&earlier)
             .or_else(|_| create(&[]))
-            .map_err(|error| shared.driver("making the pipeline cache", error))?;
-        Ok(Self { shared: shared.clone(), cache, disk, made: Mutex::default() })
+            .map_err(|error| shared.state.driver("making the pipeline cache", error))?;
+        Ok(Self { shared: shared.clone(), cache, disk, made: PipelineCache::default() })
     }
 
     /// Makes kernels ready, in parallel.
@@ -136,47 +129,13 @@ impl PipelineStore {
         kernels: &[Arc<Kernel>],
         transport: ParamTransport,
     ) -> Result<Vec<Arc<dyn Pipeline>>> {
-        let key = |kernel: &Kernel| (kernel.hash, kernel.name.to_string(), transport);
-        let mut missing: Vec<&Arc<Kernel>> = Vec::new();
-        {
-            let made = lock(&self.made);
-            let mut seen = std::collections::HashSet::new();
-            for kernel in kernels {
-                let key = key(kernel);
-                if !made.contains_key(&key) && seen.insert(key) {
-                    missing.push(kernel);
-                }
-            }
-        }
         let fresh = AtomicBool::new(false);
-        let built: Vec<Result<VulkanPipeline>> =
-            missing.par_iter().map(|kernel| build(shared, self.cache, kernel, transport, &fresh)).collect();
+        let build = |kernel: &Arc<Kernel>| build(shared, self.cache, kernel, transport, &fresh);
+        let pipelines = self.made.load(kernels, |kernel| key(kernel, transport), build);
         if fresh.load(Ordering::Relaxed) {
             self.save();
         }
-        let mut made = lock(&self.made);
-        let mut failure = None;
-        for (kernel, pipeline) in missing.into_iter().zip(built) {
-            match pipeline {
-                Ok(pipeline) => {
-                    made.entry(key(kernel)).or_insert_with(|| Arc::new(pipeline));
-                }
-                Err(error) => failure = failure.or(Some(error)),
-            }
-        }
-        if let Some(error) = failure {
-            return Err(error);
-        }
-        kernels
-            .iter()
-            .map(|kernel| {
-                let pipeline: Arc<dyn Pipeline> = made
-                    .get(&key(kernel))
-                    .cloned()
-                    .ok_or_else(|| shared.driver("making pipelines", format!("`{}` is missing", kernel.name)))?;
-                Ok(pipeline)
-            })
-            .collect()
+        pipelines
     }
 
     /// Leaves the driver's cache to later processes.
@@ -204,7 +163,7 @@ fn select<'a>(shared: &Shared, kernel: &'a Kernel, transport: ParamTransport) ->
     let takes = |variant: &Variant| variant.target == Target::Spirv && variant.transport == transport;
     let fits = size <= shared.traits.push_constant_bytes && kernel.variants.iter().any(takes);
     let actual = if fits { transport } else { ParamTransport::Buffer };
-    let variant = kernel.variant(Target::Spirv, shared.properties.features, actual)?;
+    let variant = kernel.variant(Target::Spirv, shared.state.properties.features, actual)?;
     let block = match actual {
         _ if size == 0 => Block::None,
         ParamTransport::Value => Block::Push(size),
@@ -220,10 +179,10 @@ fn build(
     transport: ParamTransport,
     fresh: &AtomicBool,
 ) -> Result<VulkanPipeline> {
-    shared.checks().kernel(kernel)?;
+    shared.state.checks().kernel(kernel)?;
     let failed = |message: String| Error::Build {
         kernel: kernel.name.to_string(),
-        device: shared.properties.name.clone(),
+        device: shared.state.properties.name.clone(),
         message,
     };
     let (variant, block) = select(shared, kernel, transport)?;
@@ -247,9 +206,9 @@ fn build(
     // SAFETY: pipelines do not need their modules once they are made.
     unsafe { shared.device.destroy_shader_module(module, None) };
     let (handle, served) = result.map_err(|error| failed(error.to_string()))?;
-    CounterCells::add(&shared.counters.pipelines);
+    CounterCells::add(&shared.state.counters.pipelines);
     if served {
-        CounterCells::add(&shared.counters.pipelines_from_cache);
+        CounterCells::add(&shared.state.counters.pipelines_from_cache);
     } else {
         fresh.store(true, Ordering::Relaxed);
     }
@@ -321,7 +280,7 @@ fn layout(shared: &Shared, key: LayoutKey) -> Result<Layout> {
     let info = vk::DescriptorSetLayoutCreateInfo::default().bindings(&bindings);
     // SAFETY: the device is alive, and the number of bindings was checked against its limits.
     let set = unsafe { shared.device.create_descriptor_set_layout(&info, None) }
-        .map_err(|error| shared.driver("making a descriptor set layout", error))?;
+        .map_err(|error| shared.state.driver("making a descriptor set layout", error))?;
     let sets = [set];
     let info = vk::PipelineLayoutCreateInfo::default().set_layouts(&sets).push_constant_ranges(&ranges);
     // SAFETY: as above; the size of the push constants was checked against the device's limit.
@@ -334,7 +293,7 @@ fn layout(shared: &Shared, key: LayoutKey) -> Result<Layout> {
         Err(error) => {
             // SAFETY: nothing uses the set layout yet.
             unsafe { shared.device.destroy_descriptor_set_layout(set, None) };
-            Err(shared.driver("making a pipeline layout", error))
+            Err(shared.state.driver("making a pipeline layout", error))
         }
     }
 }

@@ -40,7 +40,7 @@ impl Descriptors {
         for pool in &self.pools {
             // SAFETY: callers ensure that no set of the pool is in use.
             unsafe { self.shared.device.reset_descriptor_pool(*pool, vk::DescriptorPoolResetFlags::empty()) }
-                .map_err(|error| self.shared.driver("emptying a descriptor pool", error))?;
+                .map_err(|error| self.shared.state.driver("emptying a descriptor pool", error))?;
         }
         self.current = 0;
         Ok(())
@@ -62,12 +62,12 @@ impl Descriptors {
                     return sets
                         .first()
                         .copied()
-                        .ok_or_else(|| self.shared.driver("making a descriptor set", "the driver gave none"));
+                        .ok_or_else(|| self.shared.state.driver("making a descriptor set", "the driver gave none"));
                 }
                 Err(vk::Result::ERROR_OUT_OF_POOL_MEMORY | vk::Result::ERROR_FRAGMENTED_POOL) if !fresh => {
                     self.current += 1;
                 }
-                Err(error) => return Err(self.shared.driver("making a descriptor set", error)),
+                Err(error) => return Err(self.shared.state.driver("making a descriptor set", error)),
             }
         }
     }
@@ -81,7 +81,7 @@ impl Descriptors {
         let info = vk::DescriptorPoolCreateInfo::default().max_sets(SETS).pool_sizes(&sizes);
         // SAFETY: the device is alive.
         unsafe { self.shared.device.create_descriptor_pool(&info, None) }
-            .map_err(|error| self.shared.driver("making a descriptor pool", error))
+            .map_err(|error| self.shared.state.driver("making a descriptor pool", error))
     }
 }
 
@@ -108,7 +108,7 @@ impl Commands {
         let info = vk::CommandPoolCreateInfo::default().queue_family_index(family);
         // SAFETY: the family is the one that the device was opened with.
         let pool = unsafe { shared.device.create_command_pool(&info, None) }
-            .map_err(|error| shared.driver("making a command pool", error))?;
+            .map_err(|error| shared.state.driver("making a command pool", error))?;
         let mut commands = Self { shared: shared.clone(), pool, buffers: Vec::new() };
         let info = vk::CommandBufferAllocateInfo::default()
             .command_pool(pool)
@@ -116,7 +116,7 @@ impl Commands {
             .command_buffer_count(count);
         // SAFETY: the pool was just made.
         commands.buffers = unsafe { shared.device.allocate_command_buffers(&info) }
-            .map_err(|error| shared.driver("making command buffers", error))?;
+            .map_err(|error| shared.state.driver("making command buffers", error))?;
         Ok(commands)
     }
 
@@ -124,7 +124,7 @@ impl Commands {
     pub(crate) fn reset(&self) -> Result<()> {
         // SAFETY: callers ensure that no command buffer of the pool is in use.
         unsafe { self.shared.device.reset_command_pool(self.pool, vk::CommandPoolResetFlags::empty()) }
-            .map_err(|error| self.shared.driver("emptying a command pool", error))
+            .map_err(|error| self.shared.state.driver("emptying a command pool", error))
     }
 }
 
@@ -205,7 +205,7 @@ impl<'a> Encoder<'a> {
         let info = vk::CommandBufferBeginInfo::default().flags(usage);
         // SAFETY: callers hand over a command buffer of this device that is in its initial state.
         unsafe { shared.device.begin_command_buffer(commands, &info) }
-            .map_err(|error| shared.driver("beginning a command buffer", error))?;
+            .map_err(|error| shared.state.driver("beginning a command buffer", error))?;
         let encoder = Self {
             shared,
             commands,
@@ -237,7 +237,7 @@ impl<'a> Encoder<'a> {
         for command in list {
             match command {
                 Command::Dispatch(dispatch) => self.dispatch(dispatch)?,
-                Command::Host(host) => return Err(host.refused(&self.shared.properties)),
+                Command::Host(host) => return Err(host.refused(&self.shared.state.properties)),
                 Command::Copy(copy) => self.copy_command(copy)?,
                 Command::Barrier if copies => self.full_barrier(),
                 Command::Barrier => self.memory_barrier(
@@ -255,7 +255,7 @@ impl<'a> Encoder<'a> {
     pub(crate) fn dispatch(&mut self, dispatch: &DispatchCommand) -> Result<()> {
         let shared = self.shared;
         let pipeline = VulkanPipeline::of(&dispatch.pipeline, shared)?;
-        shared.checks().transport(dispatch, pipeline.transport)?;
+        shared.state.checks().transport(dispatch, pipeline.transport)?;
         let commands = self.commands;
         shared.begin_label(commands, &dispatch.label);
         if self.bound != pipeline.handle {
@@ -428,7 +428,7 @@ impl<'a> Encoder<'a> {
         );
         // SAFETY: the command buffer is being recorded.
         unsafe { self.shared.device.end_command_buffer(self.commands) }
-            .map_err(|error| self.shared.driver("ending a command buffer", error))?;
+            .map_err(|error| self.shared.state.driver("ending a command buffer", error))?;
         Ok(self.commands)
     }
 }
@@ -454,9 +454,9 @@ pub(crate) struct VulkanRecording {
 impl VulkanRecording {
     /// Checks that this device made it.
     pub(crate) fn of<'a>(recording: &'a dyn Recording, shared: &Shared) -> Result<&'a Self> {
-        recording.as_any().downcast_ref::<Self>().filter(|recording| recording.shared.id == shared.id).ok_or_else(
-            || Error::OtherDevice { what: "a recording".to_owned(), device: shared.properties.name.clone() },
-        )
+        let own: &Self = shared.state.own(recording.as_any(), "a recording")?;
+        shared.state.made(own.shared.state.id, "a recording")?;
+        Ok(own)
     }
 }
 
@@ -468,7 +468,7 @@ impl fmt::Debug for VulkanRecording {
 
 impl Drop for VulkanRecording {
     fn drop(&mut self) {
-        if self.shared.failure.check().is_err() {
+        if self.shared.state.failure.check().is_err() {
             // A run waits for its end, unless the device failed meanwhile.
             // SAFETY: the device is alive.
             let _ = unsafe { self.shared.device.device_wait_idle() };
@@ -486,12 +486,12 @@ impl VulkanBackend {
     /// Records `list`.
     pub(crate) fn make_recording(&self, list: &[Command], run_words: usize) -> Result<Arc<dyn Recording>> {
         let shared = &self.shared;
-        shared.checks().commands(list, Some(run_words))?;
+        shared.state.checks().commands(list, Some(run_words))?;
         let words = match run_words {
             0 => None,
             bytes => {
                 let size = padded(bytes as u64);
-                shared.checks().allocation(size, "run words")?;
+                shared.state.checks().allocation(size, "run words")?;
                 Some(RawBuffer::new(shared, size, MemoryLocation::CpuToGpu, "run words")?)
             }
         };
@@ -505,7 +505,7 @@ impl VulkanBackend {
         let mut encoder = Encoder::begin(shared, raw, &mut descriptors, false)?.with(words.as_ref(), spilled.as_ref());
         encoder.list(list)?;
         encoder.end()?;
-        CounterCells::add(&shared.counters.recordings);
+        CounterCells::add(&shared.state.counters.recordings);
         Ok(Arc::new(VulkanRecording {
             shared: shared.clone(),
             commands,

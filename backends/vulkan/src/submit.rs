@@ -7,9 +7,9 @@ use ash::vk;
 use trefoil_dsl::device::{Command, MemoryRange, Recording, RunIo};
 use trefoil_dsl::error::Result;
 use trefoil_dsl::support::check::BINDING_MULTIPLE;
-use trefoil_dsl::support::state::CounterCells;
+use trefoil_dsl::support::state::{CounterCells, lock};
 
-use crate::device::{Shared, VulkanBackend, lock};
+use crate::device::{Shared, VulkanBackend};
 use crate::memory::{Direction, STAGING_CHUNK, Staging, StagingPool, VulkanMemory};
 use crate::record::{Commands, Descriptors, Encoder, Kept, VulkanRecording, spilled_bytes};
 
@@ -118,9 +118,9 @@ impl Queue {
         let submitted = unsafe { shared.device.queue_submit(self.handle, &[info], vk::Fence::null()) };
         // Even after a failure these must not be freed while the device might use them.
         self.in_flight.push_back(InFlight { value, label: label.clone(), slot, staging, _kept: kept });
-        submitted.map_err(|error| shared.lost(label, error))?;
+        submitted.map_err(|error| shared.state.lost(label, error))?;
         self.last = value;
-        CounterCells::add(&shared.counters.submissions);
+        CounterCells::add(&shared.state.counters.submissions);
         Ok(value)
     }
 }
@@ -142,7 +142,7 @@ impl VulkanBackend {
     /// Copies `data` to memory, after everything submitted before.
     pub(crate) fn upload(&self, to: &MemoryRange, data: &[u8]) -> Result<()> {
         let shared = &self.shared;
-        shared.checks().transfer(to, data.len(), "write")?;
+        shared.state.checks().transfer(to, data.len(), "write")?;
         let memory = VulkanMemory::of(&to.memory, shared)?;
         let mut queue = lock(&self.queue);
         queue.retire(shared)?;
@@ -169,7 +169,7 @@ impl VulkanBackend {
     /// Copies memory to `data`, after everything submitted before.
     pub(crate) fn download(&self, from: &MemoryRange, data: &mut [u8]) -> Result<()> {
         let shared = &self.shared;
-        shared.checks().transfer(from, data.len(), "read")?;
+        shared.state.checks().transfer(from, data.len(), "read")?;
         let memory = VulkanMemory::of(&from.memory, shared)?;
         if memory.buffer.is_readable() {
             lock(&self.queue).settle(shared)?;
@@ -200,7 +200,7 @@ impl VulkanBackend {
     /// Runs a list without waiting for it.
     pub(crate) fn submit_list(&self, list: &[Command]) -> Result<()> {
         let shared = &self.shared;
-        shared.checks().commands(list, None)?;
+        shared.state.checks().commands(list, None)?;
         let spill = spilled_bytes(shared, list)?;
         let mut queue = lock(&self.queue);
         let mut slot = queue.slot(shared)?;
@@ -236,7 +236,7 @@ impl VulkanBackend {
         let shared = &self.shared;
         let recording = VulkanRecording::of(recording, shared)?;
         let mut ran = lock(&recording.ran);
-        shared.checks().io(&io, recording.run_words_bytes, *ran)?;
+        shared.state.checks().io(&io, recording.run_words_bytes, *ran)?;
         let RunIo { run_words, uploads, downloads } = io;
 
         // What does not fit one staging buffer goes by itself, before and after.

@@ -3,8 +3,9 @@
 use ash::vk;
 use trefoil_dsl::device::Command;
 use trefoil_dsl::error::Result;
+use trefoil_dsl::support::state::lock;
 
-use crate::device::{Shared, VulkanBackend, lock};
+use crate::device::{Shared, VulkanBackend};
 use crate::memory::Direction;
 use crate::record::{Encoder, Kept, spilled_bytes};
 
@@ -18,7 +19,7 @@ impl Drop for Queries<'_> {
     fn drop(&mut self) {
         // SAFETY: the list that used it was waited for, or the device is lost and idle.
         unsafe {
-            if self.shared.failure.check().is_err() {
+            if self.shared.state.failure.check().is_err() {
                 let _ = self.shared.device.device_wait_idle();
             }
             self.shared.device.destroy_query_pool(self.handle, None);
@@ -30,18 +31,18 @@ impl VulkanBackend {
     /// Runs commands one at a time and gives the time of each in nanoseconds.
     pub(crate) fn time_list(&self, list: &[Command]) -> Result<Vec<u64>> {
         let shared = &self.shared;
-        shared.checks().commands(list, None)?;
+        shared.state.checks().commands(list, None)?;
         if shared.traits.tick == 0.0 {
-            return Err(shared.driver("timing", "the queue has no clock"));
+            return Err(shared.state.driver("timing", "the queue has no clock"));
         }
         if list.is_empty() {
             return Ok(Vec::new());
         }
-        let count = u32::try_from(list.len() * 2).map_err(|_| shared.driver("timing", "the list is too long"))?;
+        let count = u32::try_from(list.len() * 2).map_err(|_| shared.state.driver("timing", "the list is too long"))?;
         let info = vk::QueryPoolCreateInfo::default().query_type(vk::QueryType::TIMESTAMP).query_count(count);
         // SAFETY: the device is alive, and the queue has timestamps.
         let handle = unsafe { shared.device.create_query_pool(&info, None) }
-            .map_err(|error| shared.driver("making a query pool", error))?;
+            .map_err(|error| shared.state.driver("making a query pool", error))?;
         let queries = Queries { shared, handle };
         let spill = spilled_bytes(shared, list)?;
         let label = Command::first_label(list);
@@ -70,7 +71,7 @@ impl VulkanBackend {
             match command {
                 Command::Dispatch(dispatch) => encoder.dispatch(dispatch)?,
                 Command::Copy(copy) => encoder.copy_command(copy)?,
-                Command::Host(host) => return Err(host.refused(&shared.properties)),
+                Command::Host(host) => return Err(host.refused(&shared.state.properties)),
                 Command::Barrier => {}
             }
             // It waits for the end of all commands before it.
@@ -86,7 +87,7 @@ impl VulkanBackend {
         let flags = vk::QueryResultFlags::TYPE_64 | vk::QueryResultFlags::WAIT;
         // SAFETY: the list is finished; the results fit the slice.
         unsafe { shared.device.get_query_pool_results(queries.handle, 0, &mut ticks, flags) }
-            .map_err(|error| shared.lost(&label, error))?;
+            .map_err(|error| shared.state.lost(&label, error))?;
         let nanoseconds = |pair: &[u64; 2]| {
             let ticks = pair[1].wrapping_sub(pair[0]) & shared.traits.timestamp_mask;
             (ticks as f64 * shared.traits.tick) as u64

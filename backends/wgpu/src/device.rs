@@ -1,70 +1,42 @@
 //! The opened device, and its side of the device interface.
 
 use std::fmt;
-use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::sync::{Arc, Mutex};
 
 use trefoil_codegen::artefact::{Kernel, ParamTransport};
 use trefoil_dsl::device::{
     Backend, Command, Counters, DeviceKind, DeviceOptions, Memory, MemoryRange, Pipeline, Properties, Recording, RunIo,
 };
-use trefoil_dsl::error::{Error, Result};
+use trefoil_dsl::error::Result;
 use trefoil_dsl::support::adapter::{choose, restrict};
-use trefoil_dsl::support::check::Checks;
-use trefoil_dsl::support::state::{CounterCells, Failure};
+use trefoil_dsl::support::state::{DeviceState, lock};
 
 use crate::limits::{describe, instance, rank, required_features, required_limits, unavailable, usable};
 use crate::memory::WgpuMemory;
 use crate::pipeline::PipelineStore;
 use crate::record::ParamBuffer;
 
-/// Locks a mutex; a thread that panicked while it held the lock left nothing half done that matters, because every change under
-/// our locks is a single step.
-pub(crate) fn lock<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
-    mutex.lock().unwrap_or_else(PoisonError::into_inner)
-}
-
 /// What everything that a device made holds.
 pub(crate) struct Shared {
-    /// The device's id.
-    pub(crate) id: u64,
-    /// What callers may know.
-    pub(crate) properties: Properties,
+    /// What all devices have.
+    pub(crate) state: DeviceState,
     /// wgpu's device.
     pub(crate) device: wgpu::Device,
     /// wgpu's queue.
     pub(crate) queue: wgpu::Queue,
     /// Identifies adapter and driver, for the pipeline cache.
     pub(crate) driver_key: String,
-    /// The first failure.
-    pub(crate) failure: Arc<Failure>,
-    /// What was done so far.
-    pub(crate) counters: CounterCells,
     // Errors that no scope caught.
     stray: Arc<Mutex<Vec<String>>>,
 }
 
 impl fmt::Debug for Shared {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        write!(f, "wgpu device {} ({})", self.id, self.properties.name)
+        write!(f, "wgpu device {} ({})", self.state.id, self.state.properties.name)
     }
 }
 
 impl Shared {
-    /// A call failed.
-    pub(crate) fn driver(&self, call: &'static str, message: impl ToString) -> Error {
-        Error::Driver { device: self.properties.name.clone(), call, message: message.to_string() }
-    }
-
-    /// The device failed in what `label` names, and answers nothing from now on.
-    pub(crate) fn lost(&self, label: &str, message: impl ToString) -> Error {
-        self.failure.lost(&self.properties.name, label, message)
-    }
-
-    /// The rules of the interface, for this device.
-    pub(crate) fn checks(&self) -> Checks<'_> {
-        Checks { id: self.id, properties: &self.properties }
-    }
-
     /// Does something and catches what wgpu says against it. Scopes are a matter of one thread.
     pub(crate) fn scoped<T>(&self, act: impl FnOnce() -> T) -> Result<T, wgpu::Error> {
         let scopes = [wgpu::ErrorFilter::Internal, wgpu::ErrorFilter::OutOfMemory, wgpu::ErrorFilter::Validation]
@@ -82,10 +54,8 @@ impl Shared {
     pub(crate) fn buffer(&self, bytes: u64, usage: wgpu::BufferUsages, label: &str) -> Result<wgpu::Buffer> {
         let descriptor = wgpu::BufferDescriptor { label: Some(label), size: bytes, usage, mapped_at_creation: false };
         self.scoped(|| self.device.create_buffer(&descriptor)).map_err(|error| match error {
-            wgpu::Error::OutOfMemory { .. } => {
-                Error::OutOfMemory { what: format!("`{label}`"), bytes, device: self.properties.name.clone() }
-            }
-            other => self.driver("making a buffer", other),
+            wgpu::Error::OutOfMemory { .. } => self.state.out_of_memory(label, bytes),
+            other => self.state.driver("making a buffer", other),
         })
     }
 
@@ -93,17 +63,17 @@ impl Shared {
     pub(crate) fn wait_for(&self, submission: Option<wgpu::SubmissionIndex>, label: &str) -> Result<()> {
         self.device
             .poll(wgpu::PollType::Wait { submission_index: submission, timeout: None })
-            .map_err(|error| self.lost(label, error))?;
-        self.failure.check()
+            .map_err(|error| self.state.lost(label, error))?;
+        self.state.failure.check()
     }
 
     /// Does something unless the device failed before; what wgpu reports outside of any scope is a failure.
     fn guarded<T>(&self, act: impl FnOnce() -> Result<T>) -> Result<T> {
-        self.failure.check()?;
+        self.state.failure.check()?;
         let result = act();
         let stray = std::mem::take(&mut *lock(&self.stray));
         if !stray.is_empty() {
-            return Err(self.lost("an earlier command", stray.join("\n")));
+            return Err(self.state.lost("an earlier command", stray.join("\n")));
         }
         result
     }
@@ -142,27 +112,24 @@ impl WgpuBackend {
         let (device, queue) = pollster::block_on(adapter.request_device(&descriptor))
             .map_err(|error| unavailable(format!("{} does not open: {error}", properties.name)))?;
         let stray: Arc<Mutex<Vec<String>>> = Arc::default();
-        let failure = Arc::new(Failure::default());
-        let (errors, lost, name) = (stray.clone(), failure.clone(), properties.name.clone());
+        let state = DeviceState::new(id, properties);
+        let (errors, failure, name) = (stray.clone(), state.failure.clone(), state.properties.name.clone());
         device.on_uncaptured_error(Arc::new(move |error: wgpu::Error| lock(&errors).push(error.to_string())));
         device.set_device_lost_callback(move |reason, message| {
             // wgpu calls this also when the last handle goes, which is no failure.
             if reason != wgpu::DeviceLostReason::Destroyed {
-                lost.lost(&name, "an earlier command", message);
+                failure.lost(&name, "an earlier command", message);
             }
         });
         let info = adapter.get_info();
         let shared = Arc::new(Shared {
-            id,
-            properties,
+            state,
             device,
             queue,
             driver_key: format!(
                 "wgpu 30\n{}\n{}\n{}\n{} {}\n{}",
                 info.name, info.driver, info.driver_info, info.vendor, info.device, info.backend
             ),
-            failure,
-            counters: CounterCells::default(),
             stray,
         });
         let pipelines = PipelineStore::open(&shared, options.cache.as_deref())?;
@@ -181,12 +148,12 @@ fn anchors(shared: &Shared) -> Result<[wgpu::Buffer; 2]> {
 
 impl Backend for WgpuBackend {
     fn properties(&self) -> &Properties {
-        &self.shared.properties
+        &self.shared.state.properties
     }
 
     fn allocate(&self, bytes: u64, label: &str) -> Result<Arc<dyn Memory>> {
         self.shared.guarded(|| {
-            self.shared.checks().allocation(bytes, label)?;
+            self.shared.state.checks().allocation(bytes, label)?;
             let memory: Arc<dyn Memory> = Arc::new(WgpuMemory::new(&self.shared, bytes, label)?);
             Ok(memory)
         })
@@ -225,6 +192,6 @@ impl Backend for WgpuBackend {
     }
 
     fn counters(&self) -> Counters {
-        self.shared.counters.read()
+        self.shared.state.counters.read()
     }
 }

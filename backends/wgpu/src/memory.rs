@@ -7,7 +7,7 @@ use std::ops::Range;
 use std::sync::Arc;
 
 use trefoil_dsl::device::Memory;
-use trefoil_dsl::error::{Error, Result};
+use trefoil_dsl::error::Result;
 use trefoil_dsl::support::check::padded;
 
 use crate::device::Shared;
@@ -34,22 +34,19 @@ impl WgpuMemory {
     pub(crate) fn new(shared: &Arc<Shared>, bytes: u64, label: &str) -> Result<Self> {
         let usage = wgpu::BufferUsages::STORAGE | wgpu::BufferUsages::COPY_SRC | wgpu::BufferUsages::COPY_DST;
         let buffer = shared.buffer(padded(bytes), usage, label)?;
-        shared.counters.allocated(bytes);
+        shared.state.counters.allocated(bytes);
         Ok(Self { shared: shared.clone(), buffer, bytes })
     }
 
     /// The memory behind a handle that was checked to be this device's.
     pub(crate) fn of<'a>(memory: &'a Arc<dyn Memory>, shared: &Shared) -> Result<&'a Self> {
-        memory.as_any().downcast_ref::<Self>().ok_or_else(|| Error::OtherDevice {
-            what: "a piece of memory".to_owned(),
-            device: shared.properties.name.clone(),
-        })
+        shared.state.own(memory.as_any(), "a piece of memory")
     }
 }
 
 impl Drop for WgpuMemory {
     fn drop(&mut self) {
-        self.shared.counters.freed(self.bytes);
+        self.shared.state.counters.freed(self.bytes);
     }
 }
 
@@ -63,7 +60,7 @@ impl Memory for WgpuMemory {
     }
 
     fn device(&self) -> u64 {
-        self.shared.id
+        self.shared.state.id
     }
 }
 
@@ -84,10 +81,10 @@ pub(crate) fn take_mapped<T>(
     shared.wait_for(Some(submission), label)?;
     match receiver.try_recv() {
         Ok(Ok(())) => {}
-        Ok(Err(error)) => return Err(shared.lost(label, error)),
-        Err(_) => return Err(shared.lost(label, "the device did not answer")),
+        Ok(Err(error)) => return Err(shared.state.lost(label, error)),
+        Err(_) => return Err(shared.state.lost(label, "the device did not answer")),
     }
-    let view = buffer.get_mapped_range(0..bytes).map_err(|error| shared.lost(label, error))?;
+    let view = buffer.get_mapped_range(0..bytes).map_err(|error| shared.state.lost(label, error))?;
     let taken = take(&view);
     drop(view);
     buffer.unmap();

@@ -1,20 +1,20 @@
 //! Compute pipelines: made in parallel, kept in memory, and served from the driver's pipeline cache on disk.
 
 use std::any::Any;
-use std::collections::{HashMap, HashSet};
 use std::fmt;
 use std::num::NonZeroU64;
 use std::path::Path;
-use std::sync::{Arc, Mutex};
+use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering};
 
-use rayon::prelude::*;
 use trefoil_codegen::artefact::{Code, Kernel, ParamTransport, Target};
 use trefoil_dsl::device::Pipeline;
 use trefoil_dsl::error::{Error, Result};
 use trefoil_dsl::support::cache::DiskCache;
+use trefoil_dsl::support::pipelines::{PipelineCache, key};
 use trefoil_dsl::support::state::CounterCells;
 
-use crate::device::{Shared, lock};
+use crate::device::Shared;
 
 /// A kernel made ready.
 pub(crate) struct WgpuPipeline {
@@ -31,10 +31,7 @@ pub(crate) struct WgpuPipeline {
 impl WgpuPipeline {
     /// The pipeline behind a handle that was checked to be this device's.
     pub(crate) fn of<'a>(pipeline: &'a Arc<dyn Pipeline>, shared: &Shared) -> Result<&'a Self> {
-        pipeline
-            .as_any()
-            .downcast_ref::<Self>()
-            .ok_or_else(|| Error::OtherDevice { what: "a pipeline".to_owned(), device: shared.properties.name.clone() })
+        shared.state.own(pipeline.as_any(), "a pipeline")
     }
 }
 
@@ -54,25 +51,22 @@ impl Pipeline for WgpuPipeline {
     }
 
     fn device(&self) -> u64 {
-        self.shared.id
+        self.shared.state.id
     }
 }
-
-/// What tells pipelines of one device apart.
-type Key = ([u8; 16], String, ParamTransport);
 
 /// The pipelines of a device and the caches behind them.
 pub(crate) struct PipelineStore {
     cache: Option<wgpu::PipelineCache>,
     disk: Option<DiskCache>,
-    made: Mutex<HashMap<Key, Arc<WgpuPipeline>>>,
+    made: PipelineCache<WgpuPipeline>,
 }
 
 impl PipelineStore {
     /// Opens the pipeline cache with what an earlier process left. [`DiskCache`] checks that the data is whole and was stored for
     /// exactly this driver.
     pub(crate) fn open(shared: &Shared, folder: Option<&Path>) -> Result<Self> {
-        let disk = folder.map(|folder| DiskCache::open(folder, &shared.properties.name)).transpose()?;
+        let disk = folder.map(|folder| DiskCache::open(folder, &shared.state.properties.name)).transpose()?;
         let cached = shared.device.features().contains(wgpu::Features::PIPELINE_CACHE);
         let cache = match &disk {
             Some(disk) if cached => {
@@ -81,11 +75,11 @@ impl PipelineStore {
                     wgpu::PipelineCacheDescriptor { label: Some("trefoil"), data: earlier.as_deref(), fallback: true };
                 // SAFETY: the data is absent or what wgpu gave for this driver.
                 let made = shared.scoped(|| unsafe { shared.device.create_pipeline_cache(&descriptor) });
-                Some(made.map_err(|error| shared.driver("making the pipeline cache", error))?)
+                Some(made.map_err(|error| shared.state.driver("making the pipeline cache", error))?)
             }
             _ => None,
         };
-        Ok(Self { cache, disk, made: Mutex::default() })
+        Ok(Self { cache, disk, made: PipelineCache::default() })
     }
 
     /// Makes kernels ready, in parallel.
@@ -95,54 +89,27 @@ impl PipelineStore {
         kernels: &[Arc<Kernel>],
         transport: ParamTransport,
     ) -> Result<Vec<Arc<dyn Pipeline>>> {
-        let key = |kernel: &Kernel| (kernel.hash, kernel.name.to_string(), transport);
-        let mut missing: Vec<&Arc<Kernel>> = Vec::new();
-        {
-            let made = lock(&self.made);
-            let mut seen = HashSet::new();
-            for kernel in kernels {
-                let key = key(kernel);
-                if !made.contains_key(&key) && seen.insert(key) {
-                    missing.push(kernel);
-                }
-            }
-        }
-        let built: Vec<Result<WgpuPipeline>> =
-            missing.par_iter().map(|kernel| self.build(shared, kernel, transport)).collect();
-        if !missing.is_empty()
+        let fresh = AtomicBool::new(false);
+        let pipelines = self.made.load(
+            kernels,
+            |kernel| key(kernel, transport),
+            |kernel| {
+                fresh.store(true, Ordering::Relaxed);
+                self.build(shared, kernel, transport)
+            },
+        );
+        if fresh.load(Ordering::Relaxed)
             && let (Some(disk), Some(cache)) = (&self.disk, &self.cache)
             && let Some(data) = cache.get_data()
         {
             // A cache that cannot be written costs time in the next process and nothing else.
             disk.store("wgpu", shared.driver_key.as_bytes(), &data);
         }
-        let mut made = lock(&self.made);
-        let mut failure = None;
-        for (kernel, pipeline) in missing.into_iter().zip(built) {
-            match pipeline {
-                Ok(pipeline) => {
-                    made.entry(key(kernel)).or_insert_with(|| Arc::new(pipeline));
-                }
-                Err(error) => failure = failure.or(Some(error)),
-            }
-        }
-        if let Some(error) = failure {
-            return Err(error);
-        }
-        kernels
-            .iter()
-            .map(|kernel| {
-                let pipeline: Arc<dyn Pipeline> = made
-                    .get(&key(kernel))
-                    .cloned()
-                    .ok_or_else(|| shared.driver("making pipelines", format!("`{}` is missing", kernel.name)))?;
-                Ok(pipeline)
-            })
-            .collect()
+        pipelines
     }
 
     fn build(&self, shared: &Arc<Shared>, kernel: &Arc<Kernel>, transport: ParamTransport) -> Result<WgpuPipeline> {
-        shared.checks().kernel(kernel)?;
+        shared.state.checks().kernel(kernel)?;
         let largest = shared.device.limits().max_uniform_buffer_binding_size;
         if u64::from(kernel.params.size) > largest {
             return Err(Error::Limit {
@@ -150,16 +117,16 @@ impl PipelineStore {
                 what: "bytes of parameters",
                 wanted: kernel.params.size.into(),
                 limit: largest,
-                device: shared.properties.name.clone(),
+                device: shared.state.properties.name.clone(),
             });
         }
         let failed = |message: String| Error::Build {
             kernel: kernel.name.to_string(),
-            device: shared.properties.name.clone(),
+            device: shared.state.properties.name.clone(),
             message,
         };
         // The one form of parameters in WGSL serves both transports.
-        let variant = kernel.variant(Target::Wgsl, shared.properties.features, ParamTransport::Buffer)?;
+        let variant = kernel.variant(Target::Wgsl, shared.state.properties.features, ParamTransport::Buffer)?;
         let Code::Text(source) = &variant.code else {
             return Err(failed("its WGSL variant holds SPIR-V".to_owned()));
         };
@@ -220,7 +187,7 @@ impl PipelineStore {
                 (handle, layout)
             })
             .map_err(|error| failed(error.to_string()))?;
-        CounterCells::add(&shared.counters.pipelines);
+        CounterCells::add(&shared.state.counters.pipelines);
         Ok(WgpuPipeline { shared: shared.clone(), kernel: kernel.clone(), transport, handle, layout })
     }
 }

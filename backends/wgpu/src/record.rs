@@ -24,7 +24,7 @@ impl ParamBuffer {
     /// A buffer of at least `bytes` bytes.
     pub(crate) fn new(shared: &Shared, bytes: u64) -> Result<Self> {
         let size = bytes.max(64 * 1024).checked_next_power_of_two().unwrap_or(bytes);
-        shared.checks().allocation(size, "parameter blocks")?;
+        shared.state.checks().allocation(size, "parameter blocks")?;
         let usage = wgpu::BufferUsages::UNIFORM | wgpu::BufferUsages::COPY_DST;
         Ok(Self { buffer: shared.buffer(size, usage, "parameter blocks")? })
     }
@@ -84,7 +84,7 @@ pub(crate) fn steps(
     for command in commands {
         let dispatch = match command {
             Command::Dispatch(dispatch) => dispatch,
-            Command::Host(host) => return Err(host.refused(&shared.properties)),
+            Command::Host(host) => return Err(host.refused(&shared.state.properties)),
             Command::Copy(copy) => {
                 steps.push(Step::Copy(copy.clone()));
                 continue;
@@ -96,7 +96,7 @@ pub(crate) fn steps(
         };
         let broken = |reason: &str| Error::Command { label: dispatch.label.to_string(), reason: reason.to_owned() };
         let pipeline = WgpuPipeline::of(&dispatch.pipeline, shared)?;
-        shared.checks().transport(dispatch, pipeline.transport)?;
+        shared.state.checks().transport(dispatch, pipeline.transport)?;
         let size = pipeline.kernel().params.size;
         let (buffer, offset) = match &dispatch.params {
             ParamSource::RunWords(offset) => (run_words, *offset),
@@ -193,9 +193,9 @@ pub(crate) struct RunState {
 impl WgpuRecording {
     /// Checks that this device made it.
     pub(crate) fn of<'a>(recording: &'a dyn Recording, shared: &Shared) -> Result<&'a Self> {
-        recording.as_any().downcast_ref::<Self>().filter(|recording| recording.shared.id == shared.id).ok_or_else(
-            || Error::OtherDevice { what: "a recording".to_owned(), device: shared.properties.name.clone() },
-        )
+        let own: &Self = shared.state.own(recording.as_any(), "a recording")?;
+        shared.state.made(own.shared.state.id, "a recording")?;
+        Ok(own)
     }
 }
 
@@ -215,12 +215,12 @@ impl WgpuBackend {
     /// Records `list`.
     pub(crate) fn make_recording(&self, list: &[Command], run_words: usize) -> Result<Arc<dyn Recording>> {
         let shared = &self.shared;
-        shared.checks().commands(list, Some(run_words))?;
+        shared.state.checks().commands(list, Some(run_words))?;
         let words = match run_words {
             0 => None,
             bytes => {
                 let size = padded(bytes as u64);
-                shared.checks().allocation(size, "run words")?;
+                shared.state.checks().allocation(size, "run words")?;
                 let usage = wgpu::BufferUsages::UNIFORM | wgpu::BufferUsages::INDIRECT | wgpu::BufferUsages::COPY_DST;
                 Some(shared.buffer(size, usage, "run words")?)
             }
@@ -232,12 +232,12 @@ impl WgpuBackend {
                 let params = ParamBuffer::new(shared, bytes as u64)?;
                 shared
                     .scoped(|| shared.queue.write_buffer(&params.buffer, 0, &blocks))
-                    .map_err(|error| shared.driver("writing parameter blocks", error))?;
+                    .map_err(|error| shared.state.driver("writing parameter blocks", error))?;
                 Some(params)
             }
         };
         let steps = steps(shared, list, words.as_ref(), params.as_ref().map(|params| &params.buffer))?;
-        CounterCells::add(&shared.counters.recordings);
+        CounterCells::add(&shared.state.counters.recordings);
         Ok(Arc::new(WgpuRecording {
             shared: shared.clone(),
             steps,

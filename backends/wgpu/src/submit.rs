@@ -2,9 +2,9 @@
 
 use trefoil_dsl::device::{Command, MemoryRange, Recording, RunIo};
 use trefoil_dsl::error::Result;
-use trefoil_dsl::support::state::CounterCells;
+use trefoil_dsl::support::state::{CounterCells, lock};
 
-use crate::device::{Shared, WgpuBackend, lock};
+use crate::device::{Shared, WgpuBackend};
 use crate::memory::{WgpuMemory, take_mapped, words_around};
 use crate::record::{ParamBuffer, Step, WgpuRecording, blocks, steps};
 
@@ -52,13 +52,13 @@ impl WgpuBackend {
             fill(&mut encoder)?;
             Ok(shared.queue.submit([encoder.finish()]))
         });
-        submitted.map_err(|error| shared.lost(label, error))?
+        submitted.map_err(|error| shared.state.lost(label, error))?
     }
 
     /// Copies `data` to memory, after everything submitted before.
     pub(crate) fn upload(&self, to: &MemoryRange, data: &[u8], what: &str) -> Result<()> {
         let shared = &self.shared;
-        shared.checks().transfer(to, data.len(), what)?;
+        shared.state.checks().transfer(to, data.len(), what)?;
         if data.is_empty() {
             return Ok(());
         }
@@ -90,7 +90,7 @@ impl WgpuBackend {
                         shared.queue.submit([]);
                     }
                 })
-                .map_err(|error| shared.lost(what, error))?;
+                .map_err(|error| shared.state.lost(what, error))?;
             offset += chunk.len() as u64;
         }
         Ok(())
@@ -112,7 +112,7 @@ impl WgpuBackend {
     /// Copies memory to `data`, after everything submitted before.
     pub(crate) fn download(&self, from: &MemoryRange, data: &mut [u8]) -> Result<()> {
         let shared = &self.shared;
-        shared.checks().transfer(from, data.len(), "read")?;
+        shared.state.checks().transfer(from, data.len(), "read")?;
         let memory = WgpuMemory::of(&from.memory, shared)?;
         let mut offset = from.offset;
         for chunk in data.chunks_mut(CHUNK as usize) {
@@ -138,7 +138,7 @@ impl WgpuBackend {
             if let Some(params) = held {
                 shared
                     .scoped(|| shared.queue.write_buffer(&params.buffer, 0, &blocks))
-                    .map_err(|error| shared.driver("writing parameter blocks", error))?;
+                    .map_err(|error| shared.state.driver("writing parameter blocks", error))?;
             }
         }
         steps(shared, list, None, held.as_ref().map(|params| &params.buffer))
@@ -147,12 +147,12 @@ impl WgpuBackend {
     /// Runs a list without waiting for it.
     pub(crate) fn submit_list(&self, list: &[Command]) -> Result<()> {
         let shared = &self.shared;
-        shared.checks().commands(list, None)?;
+        shared.state.checks().commands(list, None)?;
         let label = Command::first_label(list);
         let mut params = lock(&self.params);
         let steps = self.prepare(list, &mut params)?;
         self.submit(&label, |encoder| encode(shared, encoder, &steps, None, &label))?;
-        CounterCells::add(&shared.counters.submissions);
+        CounterCells::add(&shared.state.counters.submissions);
         Ok(())
     }
 
@@ -169,7 +169,7 @@ impl WgpuBackend {
         let recording = WgpuRecording::of(recording, shared)?;
         let label = &*recording.label;
         let mut state = lock(&recording.state);
-        shared.checks().io(&io, recording.run_words_bytes, state.ran)?;
+        shared.state.checks().io(&io, recording.run_words_bytes, state.ran)?;
         let RunIo { run_words, uploads, downloads } = io;
         for (range, data) in &uploads {
             self.upload(range, data, "upload")?;
@@ -180,7 +180,7 @@ impl WgpuBackend {
             whole.resize(whole.len().next_multiple_of(4), 0);
             shared
                 .scoped(|| shared.queue.write_buffer(buffer, 0, &whole))
-                .map_err(|error| shared.lost(label, error))?;
+                .map_err(|error| shared.state.lost(label, error))?;
         }
 
         // Small downloads share a buffer that the recording keeps; large ones follow by themselves.
@@ -214,7 +214,7 @@ impl WgpuBackend {
             }
             Ok(())
         })?;
-        CounterCells::add(&shared.counters.submissions);
+        CounterCells::add(&shared.state.counters.submissions);
         match &state.downloads {
             Some(staging) if total > 0 => take_mapped(shared, staging, total, submission, label, |view| {
                 for (at, words, range, data) in staged {

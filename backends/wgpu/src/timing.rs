@@ -2,8 +2,9 @@
 
 use trefoil_dsl::device::Command;
 use trefoil_dsl::error::Result;
+use trefoil_dsl::support::state::lock;
 
-use crate::device::{WgpuBackend, lock};
+use crate::device::WgpuBackend;
 use crate::memory::take_mapped;
 use crate::record::Step;
 
@@ -16,9 +17,9 @@ impl WgpuBackend {
     /// Runs commands one at a time and gives the time of each in nanoseconds.
     pub(crate) fn time_list(&self, list: &[Command]) -> Result<Vec<u64>> {
         let shared = &self.shared;
-        shared.checks().commands(list, None)?;
+        shared.state.checks().commands(list, None)?;
         if !shared.device.features().contains(wgpu::Features::TIMESTAMP_QUERY) {
-            return Err(shared.driver("timing", "the adapter has no timestamps"));
+            return Err(shared.state.driver("timing", "the adapter has no timestamps"));
         }
         let mut times = Vec::with_capacity(list.len());
         for part in list.chunks(MOST_COMMANDS) {
@@ -35,7 +36,7 @@ impl WgpuBackend {
         let descriptor = wgpu::QuerySetDescriptor { label: Some("timing"), ty: wgpu::QueryType::Timestamp, count };
         let queries = shared
             .scoped(|| shared.device.create_query_set(&descriptor))
-            .map_err(|error| shared.driver("making a query set", error))?;
+            .map_err(|error| shared.state.driver("making a query set", error))?;
         let usage = wgpu::BufferUsages::QUERY_RESOLVE | wgpu::BufferUsages::COPY_SRC;
         let resolved = shared.buffer(bytes, usage, "timestamps")?;
         let usage = wgpu::BufferUsages::MAP_READ | wgpu::BufferUsages::COPY_DST;

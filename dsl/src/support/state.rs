@@ -1,14 +1,82 @@
-//! State that all devices keep alike: the first failure, and the counters.
+//! State that all devices keep alike: who they are, the first failure, and the counters.
 
-use std::sync::OnceLock;
+use std::any::Any;
 use std::sync::atomic::{AtomicU64, Ordering};
+use std::sync::{Arc, Mutex, MutexGuard, OnceLock, PoisonError};
 
-use crate::device::Counters;
+use super::check::Checks;
+use crate::device::{Counters, Properties};
 use crate::error::{Error, Result};
 
-/// The first failure of a device, after which every call answers with it.
-#[derive(Debug, Default)]
-pub struct Failure(OnceLock<Error>);
+/// Locks a mutex; a thread that panicked while it held the lock left nothing half done that matters, because every change under
+/// a device's locks is a single step.
+pub fn lock<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
+    mutex.lock().unwrap_or_else(PoisonError::into_inner)
+}
+
+/// What every open device has, and the errors that name it.
+#[derive(Debug)]
+pub struct DeviceState {
+    /// The device's id.
+    pub id: u64,
+    /// What callers may know.
+    pub properties: Properties,
+    /// The first failure.
+    pub failure: Failure,
+    /// What was done so far.
+    pub counters: CounterCells,
+}
+
+impl DeviceState {
+    /// A device that has done nothing yet.
+    pub fn new(id: u64, properties: Properties) -> Self {
+        Self { id, properties, failure: Failure::default(), counters: CounterCells::default() }
+    }
+
+    /// A driver call failed.
+    pub fn driver(&self, call: &'static str, message: impl ToString) -> Error {
+        Error::Driver { device: self.properties.name.clone(), call, message: message.to_string() }
+    }
+
+    /// The device failed in what `label` names, and answers nothing from now on.
+    pub fn lost(&self, label: &str, message: impl ToString) -> Error {
+        self.failure.lost(&self.properties.name, label, message)
+    }
+
+    /// The rules of the interface, for this device.
+    pub fn checks(&self) -> Checks<'_> {
+        Checks { id: self.id, properties: &self.properties }
+    }
+
+    /// There is no memory left for the `bytes` bytes that `label` names.
+    pub fn out_of_memory(&self, label: &str, bytes: u64) -> Error {
+        Error::OutOfMemory { what: format!("`{label}`"), bytes, device: self.properties.name.clone() }
+    }
+
+    /// The backend's own type behind a handle of the interface.
+    ///
+    /// # Errors
+    /// [`Error::OtherDevice`], which names `what`, if another kind of device made it.
+    pub fn own<'a, T: Any>(&self, handle: &'a dyn Any, what: &str) -> Result<&'a T> {
+        handle.downcast_ref().ok_or_else(|| self.foreign(what))
+    }
+
+    /// Goes on if it was this device that made something.
+    ///
+    /// # Errors
+    /// [`Error::OtherDevice`], which names `what`.
+    pub fn made(&self, owner: u64, what: &str) -> Result<()> {
+        if owner == self.id { Ok(()) } else { Err(self.foreign(what)) }
+    }
+
+    fn foreign(&self, what: &str) -> Error {
+        Error::OtherDevice { what: what.to_owned(), device: self.properties.name.clone() }
+    }
+}
+
+/// The first failure of a device, after which every call answers with it. Clones share it, for callbacks of a driver.
+#[derive(Clone, Debug, Default)]
+pub struct Failure(Arc<OnceLock<Error>>);
 
 impl Failure {
     /// Goes on if nothing failed yet.

@@ -1,0 +1,173 @@
+//! Kernels made ready, in memory: each is built once a device, in parallel with the others of the same call.
+//!
+//! All kernels of a call are tried, also after a failure, so that what could be built is there for the next call. Nothing is locked while a kernel
+//! is built: two threads that want the same kernel at once may both build it, and the first to finish is kept.
+
+use std::collections::HashMap;
+use std::hash::Hash;
+use std::sync::{Arc, Mutex};
+
+use rayon::prelude::*;
+use trefoil_codegen::artefact::{Kernel, ParamTransport};
+
+use super::state::lock;
+use crate::device::Pipeline;
+use crate::error::Result;
+
+/// What tells the pipelines of most devices apart.
+pub type Key = ([u8; 16], String, ParamTransport);
+
+/// The [`Key`] of a kernel.
+pub fn key(kernel: &Kernel, transport: ParamTransport) -> Key {
+    (kernel.hash, kernel.name.to_string(), transport)
+}
+
+/// The pipelines of type `P` that a device has made, by what tells them apart.
+#[derive(Debug)]
+pub struct PipelineCache<P, K = Key>(Mutex<HashMap<K, Arc<P>>>);
+
+impl<P, K> Default for PipelineCache<P, K> {
+    fn default() -> Self {
+        Self(Mutex::default())
+    }
+}
+
+impl<P: Pipeline, K: Clone + Eq + Hash + Send> PipelineCache<P, K> {
+    /// A pipeline for each kernel, in their order; those that are not there yet are made by `build`.
+    ///
+    /// # Errors
+    /// That of the first kernel that could not be built.
+    pub fn load(
+        &self,
+        kernels: &[Arc<Kernel>],
+        key: impl Fn(&Kernel) -> K,
+        build: impl Fn(&Arc<Kernel>) -> Result<P> + Sync,
+    ) -> Result<Vec<Arc<dyn Pipeline>>> {
+        let mut positions = HashMap::new();
+        let mut distinct = Vec::new();
+        let which: Vec<usize> = kernels
+            .iter()
+            .map(|kernel| {
+                let key = key(kernel);
+                *positions.entry(key.clone()).or_insert_with(|| {
+                    distinct.push((key, kernel));
+                    distinct.len() - 1
+                })
+            })
+            .collect();
+        let made: Vec<Result<Arc<P>>> = distinct
+            .into_par_iter()
+            .map(|(key, kernel)| {
+                let known = lock(&self.0).get(&key).cloned();
+                if let Some(known) = known {
+                    return Ok(known);
+                }
+                let built = Arc::new(build(kernel)?);
+                Ok(lock(&self.0).entry(key).or_insert(built).clone())
+            })
+            .collect();
+        let made: Vec<Arc<P>> = made.into_iter().collect::<Result<_>>()?;
+        Ok(which.into_iter().map(|position| made[position].clone() as Arc<dyn Pipeline>).collect())
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use std::any::Any;
+    use std::sync::atomic::{AtomicUsize, Ordering};
+
+    use trefoil_codegen::artefact::{GridKind, Params};
+
+    use super::*;
+    use crate::error::Error;
+
+    #[derive(Debug)]
+    struct Made(Arc<Kernel>);
+
+    impl Pipeline for Made {
+        fn kernel(&self) -> &Arc<Kernel> {
+            &self.0
+        }
+        fn as_any(&self) -> &dyn Any {
+            self
+        }
+        fn device(&self) -> u64 {
+            1
+        }
+    }
+
+    fn kernel(name: &str, hash: u8) -> Arc<Kernel> {
+        Arc::new(Kernel {
+            name: name.to_owned().into(),
+            doc: "".into(),
+            bindings: Vec::new().into(),
+            params: Params { size: 0, fields: Vec::new().into() },
+            workgroup_size: [1, 1, 1],
+            workgroup_bytes: 0,
+            grid: GridKind::Linear,
+            variants: Vec::new().into(),
+            cpu: None,
+            ir: Vec::new().into(),
+            instance: Vec::new().into(),
+            hash: [hash; 16],
+        })
+    }
+
+    /// Builds all but kernels called `broken...`, and counts what it is asked for.
+    #[derive(Default)]
+    struct Device {
+        cache: PipelineCache<Made>,
+        asked: AtomicUsize,
+    }
+
+    impl Device {
+        fn load(&self, kernels: &[Arc<Kernel>], transport: ParamTransport) -> Result<Vec<Arc<dyn Pipeline>>> {
+            let build = |kernel: &Arc<Kernel>| {
+                self.asked.fetch_add(1, Ordering::Relaxed);
+                if kernel.name.starts_with("broken") {
+                    let (kernel, device) = (kernel.name.to_string(), "test".to_owned());
+                    return Err(Error::Build { kernel, device, message: String::new() });
+                }
+                Ok(Made(kernel.clone()))
+            };
+            self.cache.load(kernels, |kernel| key(kernel, transport), build)
+        }
+
+        fn asked(&self) -> usize {
+            self.asked.swap(0, Ordering::Relaxed)
+        }
+    }
+
+    #[test]
+    fn pipelines_come_in_the_order_of_the_kernels_and_are_built_once() {
+        let device = Device::default();
+        // Two kernels of one hash differ by name, and two of one name by hash.
+        let kernels = [kernel("b", 1), kernel("a", 1), kernel("b", 1), kernel("a", 2)];
+        let made = device.load(&kernels, ParamTransport::Value).unwrap();
+        let found: Vec<_> = made.iter().map(|made| (made.kernel().name.to_string(), made.kernel().hash[0])).collect();
+        assert_eq!(found, [("b".to_owned(), 1), ("a".to_owned(), 1), ("b".to_owned(), 1), ("a".to_owned(), 2)]);
+        assert!(Arc::ptr_eq(&made[0], &made[2]));
+        assert_eq!(device.asked(), 3);
+        let again = device.load(&kernels[1..2], ParamTransport::Value).unwrap();
+        assert!(Arc::ptr_eq(&again[0], &made[1]));
+        assert_eq!(device.asked(), 0);
+        let other = device.load(&kernels[1..2], ParamTransport::Buffer).unwrap();
+        assert!(!Arc::ptr_eq(&other[0], &made[1]), "a transport has its own pipeline");
+        assert!(device.load(&[], ParamTransport::Value).unwrap().is_empty());
+    }
+
+    #[test]
+    fn the_first_failure_is_told_and_the_rest_is_kept() {
+        let device = Device::default();
+        let kernels = [kernel("a", 1), kernel("broken 1", 2), kernel("b", 3), kernel("broken 2", 4)];
+        match device.load(&kernels, ParamTransport::Value) {
+            Err(Error::Build { kernel, .. }) => assert_eq!(kernel, "broken 1"),
+            other => panic!("{other:?}"),
+        }
+        assert_eq!(device.asked(), 4);
+        device.load(&[kernels[0].clone(), kernels[2].clone()], ParamTransport::Value).unwrap();
+        assert_eq!(device.asked(), 0, "what could be built was kept");
+        assert!(device.load(&kernels[1..2], ParamTransport::Value).is_err());
+        assert_eq!(device.asked(), 1, "a failure is tried again");
+    }
+}
