@@ -3,11 +3,11 @@
 //! The interpreter is compiled once for each instruction set ([`engines`]), so that the loops over lanes use the widest vectors of the
 //! machine. Loads and stores look at their indices: consecutive ones become copies of whole slices, equal ones a single read.
 
-use std::sync::atomic::{AtomicU16, AtomicU32, Ordering};
+mod memory;
 
 use super::build::ACTIVE;
 use super::lanes;
-use super::program::{Address, AtomicOperation, Bound, Combine, Instruction, Part, Register, Term, Where};
+use super::program::{Combine, Instruction, Register, Term};
 use crate::artefact::CpuArguments;
 use crate::emit::cpu::SUBGROUP_SIZE;
 
@@ -30,12 +30,6 @@ pub(super) struct Batch<'a> {
     pub(super) all: bool,
     /// Masks put aside by branches that some lanes take and others do not.
     pub(super) saved: Vec<u32>,
-}
-
-/// Where a part of a value lies, once a place's fixed parts are known.
-struct Spot {
-    pointer: *mut u8,
-    relaxed: bool,
 }
 
 impl Batch<'_> {
@@ -111,206 +105,6 @@ impl Batch<'_> {
         self.all || unsafe { self.at(ACTIVE).add(lane).read() } != 0
     }
 
-    fn spot(&self, address: &Address) -> Spot {
-        match address.memory {
-            Where::Binding { binding, relaxed } => Spot {
-                pointer: self.arguments.buffers[binding as usize].pointer.wrapping_add(address.constant as usize),
-                relaxed,
-            },
-            Where::Workgroup(at) => {
-                Spot { pointer: self.workgroup.wrapping_add((at + address.constant) as usize), relaxed: false }
-            }
-        }
-    }
-
-    /// The first index that is past the end; `u64::MAX` if none is guarded.
-    #[inline(always)]
-    fn limit(&self, bound: Bound) -> u64 {
-        match bound {
-            Bound::None => u64::MAX,
-            Bound::Count(count) => u64::from(count),
-            Bound::Length { binding, divisor } => u64::from(self.lengths[binding as usize] / divisor),
-        }
-    }
-
-    /// The offset of a lane's place, in the terms' unit; `None` past the end.
-    #[inline(always)]
-    unsafe fn offset(&self, terms: &[Term], lane: usize) -> Option<usize> {
-        let mut offset = 0;
-        for term in terms {
-            // SAFETY: as in `at`.
-            let index = unsafe { self.at(term.index).add(lane).read() };
-            if u64::from(index) >= self.limit(term.bound) {
-                return None;
-            }
-            offset += index as usize * term.stride as usize;
-        }
-        Some(offset)
-    }
-
-    /// If all lanes are active and access consecutive elements that are all there: the first element and the stride.
-    #[inline(always)]
-    unsafe fn run_of_elements(&self, terms: &[Term]) -> Option<(usize, usize)> {
-        let [term] = terms else { return None };
-        if !self.all {
-            return None;
-        }
-        // SAFETY: as in `at`; a batch has lanes.
-        unsafe {
-            let index = self.at(term.index);
-            if !lanes::ascending(index, self.lanes) {
-                return None;
-            }
-            let first = index.read();
-            let inside = u64::from(first) + self.lanes as u64 <= self.limit(term.bound);
-            inside.then_some((first as usize * term.stride as usize, term.stride as usize))
-        }
-    }
-
-    /// Whether all lanes are active and access the same place.
-    #[inline(always)]
-    unsafe fn one_place(&self, terms: &[Term]) -> bool {
-        // SAFETY: as in `run_of_elements`.
-        self.all && terms.iter().all(|term| unsafe { lanes::constant(self.at(term.index), self.lanes) })
-    }
-
-    #[inline(always)]
-    unsafe fn load(&self, address: &Address, parts: &[Part]) {
-        let spot = self.spot(address);
-        // SAFETY: guards keep indices inside; those without were proved. Words are aligned to 4 bytes, halves to 2.
-        unsafe {
-            if !spot.relaxed
-                && let Some((first, stride)) = self.run_of_elements(&address.terms)
-            {
-                let from = spot.pointer.add(first);
-                for part in parts {
-                    let (to, from) = (self.at(part.register), from.add(part.offset as usize));
-                    if part.half {
-                        let (from, step) = (from.cast::<u16>(), stride / 2);
-                        if step == 1 {
-                            for lane in 0..self.lanes {
-                                to.add(lane).write(u32::from(from.add(lane).read()));
-                            }
-                        } else {
-                            for lane in 0..self.lanes {
-                                to.add(lane).write(u32::from(from.add(lane * step).read()));
-                            }
-                        }
-                    } else {
-                        let (from, step) = (from.cast::<u32>(), stride / 4);
-                        match step {
-                            1 => std::ptr::copy_nonoverlapping(from, to, self.lanes),
-                            2 => (0..self.lanes).for_each(|lane| to.add(lane).write(from.add(lane * 2).read())),
-                            4 => (0..self.lanes).for_each(|lane| to.add(lane).write(from.add(lane * 4).read())),
-                            _ => (0..self.lanes).for_each(|lane| to.add(lane).write(from.add(lane * step).read())),
-                        }
-                    }
-                }
-                return;
-            }
-            if self.one_place(&address.terms) {
-                let offset = self.offset(&address.terms, 0);
-                for part in parts {
-                    let word = match offset {
-                        Some(offset) => read(&spot, offset, part),
-                        None => 0,
-                    };
-                    self.fill(part.register, word);
-                }
-                return;
-            }
-            for lane in 0..self.lanes {
-                if !self.is_active(lane) {
-                    continue;
-                }
-                let offset = self.offset(&address.terms, lane);
-                for part in parts {
-                    let word = match offset {
-                        Some(offset) => read(&spot, offset, part),
-                        None => 0,
-                    };
-                    self.at(part.register).add(lane).write(word);
-                }
-            }
-        }
-    }
-
-    #[inline(always)]
-    unsafe fn store(&self, address: &Address, parts: &[Part]) {
-        let spot = self.spot(address);
-        // SAFETY: as in `load`.
-        unsafe {
-            if !spot.relaxed
-                && let Some((first, stride)) = self.run_of_elements(&address.terms)
-            {
-                let to = spot.pointer.add(first);
-                for part in parts {
-                    let (from, to) = (self.at(part.register).cast_const(), to.add(part.offset as usize));
-                    if part.half {
-                        let (to, step) = (to.cast::<u16>(), stride / 2);
-                        if step == 1 {
-                            for lane in 0..self.lanes {
-                                to.add(lane).write(from.add(lane).read() as u16);
-                            }
-                        } else {
-                            for lane in 0..self.lanes {
-                                to.add(lane * step).write(from.add(lane).read() as u16);
-                            }
-                        }
-                    } else {
-                        let (to, step) = (to.cast::<u32>(), stride / 4);
-                        match step {
-                            1 => std::ptr::copy_nonoverlapping(from, to, self.lanes),
-                            2 => (0..self.lanes).for_each(|lane| to.add(lane * 2).write(from.add(lane).read())),
-                            4 => (0..self.lanes).for_each(|lane| to.add(lane * 4).write(from.add(lane).read())),
-                            _ => (0..self.lanes).for_each(|lane| to.add(lane * step).write(from.add(lane).read())),
-                        }
-                    }
-                }
-                return;
-            }
-            for lane in 0..self.lanes {
-                if !self.is_active(lane) {
-                    continue;
-                }
-                let Some(offset) = self.offset(&address.terms, lane) else { continue };
-                for part in parts {
-                    write(&spot, offset, part, self.at(part.register).add(lane).read());
-                }
-            }
-        }
-    }
-
-    unsafe fn atomic(
-        &self,
-        operation: AtomicOperation,
-        address: &Address,
-        to: Option<Register>,
-        value: Register,
-        compare: Register,
-    ) {
-        let spot = self.spot(address);
-        for lane in 0..self.lanes {
-            // SAFETY: as in `load`; atomics are words.
-            unsafe {
-                if !self.is_active(lane) {
-                    continue;
-                }
-                let (value, compare) = (self.at(value).add(lane).read(), self.at(compare).add(lane).read());
-                let old = match self.offset(&address.terms, lane) {
-                    None => 0,
-                    Some(offset) => {
-                        let word = AtomicU32::from_ptr(spot.pointer.add(offset).cast());
-                        update(word, operation, value, compare)
-                    }
-                };
-                if let Some(to) = to {
-                    self.at(to).add(lane).write(old);
-                }
-            }
-        }
-    }
-
     /// Reads or writes registers chosen by indices.
     #[inline(always)]
     unsafe fn chosen(&self, base: Register, terms: &[Term], list: &[Register], write: bool) {
@@ -367,62 +161,6 @@ impl Batch<'_> {
                     }
                 }
             }
-        }
-    }
-}
-
-#[inline(always)]
-unsafe fn read(spot: &Spot, offset: usize, part: &Part) -> u32 {
-    // SAFETY: the caller has checked the offset; see `Batch::load`.
-    unsafe {
-        let from = spot.pointer.add(offset + part.offset as usize);
-        match (part.half, spot.relaxed) {
-            (true, false) => u32::from(from.cast::<u16>().read()),
-            (true, true) => u32::from(AtomicU16::from_ptr(from.cast()).load(Ordering::Relaxed)),
-            (false, false) => from.cast::<u32>().read(),
-            (false, true) => AtomicU32::from_ptr(from.cast()).load(Ordering::Relaxed),
-        }
-    }
-}
-
-#[inline(always)]
-unsafe fn write(spot: &Spot, offset: usize, part: &Part, word: u32) {
-    // SAFETY: the caller has checked the offset; see `Batch::load`.
-    unsafe {
-        let to = spot.pointer.add(offset + part.offset as usize);
-        match (part.half, spot.relaxed) {
-            (true, false) => to.cast::<u16>().write(word as u16),
-            (true, true) => AtomicU16::from_ptr(to.cast()).store(word as u16, Ordering::Relaxed),
-            (false, false) => to.cast::<u32>().write(word),
-            (false, true) => AtomicU32::from_ptr(to.cast()).store(word, Ordering::Relaxed),
-        }
-    }
-}
-
-fn update(word: &AtomicU32, operation: AtomicOperation, value: u32, compare: u32) -> u32 {
-    const RELAXED: Ordering = Ordering::Relaxed;
-    let with = |f: &dyn Fn(i32, i32) -> i32| {
-        word.fetch_update(RELAXED, RELAXED, |old| Some(f(old.cast_signed(), value.cast_signed()).cast_unsigned()))
-            .unwrap_or_else(|old| old)
-    };
-    match operation {
-        AtomicOperation::Load => word.load(RELAXED),
-        AtomicOperation::Store => {
-            word.store(value, RELAXED);
-            0
-        }
-        AtomicOperation::Add => word.fetch_add(value, RELAXED),
-        AtomicOperation::Subtract => word.fetch_sub(value, RELAXED),
-        AtomicOperation::MinUnsigned => word.fetch_min(value, RELAXED),
-        AtomicOperation::MaxUnsigned => word.fetch_max(value, RELAXED),
-        AtomicOperation::MinSigned => with(&i32::min),
-        AtomicOperation::MaxSigned => with(&i32::max),
-        AtomicOperation::And => word.fetch_and(value, RELAXED),
-        AtomicOperation::Or => word.fetch_or(value, RELAXED),
-        AtomicOperation::Xor => word.fetch_xor(value, RELAXED),
-        AtomicOperation::Exchange => word.swap(value, RELAXED),
-        AtomicOperation::CompareExchange => {
-            word.compare_exchange(compare, value, RELAXED, RELAXED).unwrap_or_else(|old| old)
         }
     }
 }

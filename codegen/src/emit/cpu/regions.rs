@@ -4,7 +4,10 @@
 //! A region's inner loop is counted and simple, so that LLVM turns it into vectors: the guard `if i < n` around a kernel's body, with `i` the
 //! invocation's own index, becomes the loop's bound.
 
-use super::SUBGROUP_SIZE;
+mod arrays;
+mod subgroup;
+
+use self::arrays::accumulators;
 use super::expr::{Code, Kernel, Scope};
 use super::plan::{Plan, Storage, collective, expression_locals, own_locals};
 use super::stmt::{Leave, Out};
@@ -12,7 +15,7 @@ use super::types;
 use crate::emit::EmitError;
 use crate::ir::{
     BinaryOperator, Block, Builtin, Expression, ExpressionKind, Handle, Local, LogicalOperator, Scalar, Statement,
-    StatementKind, SubgroupFunction, Type,
+    StatementKind, Type,
 };
 
 /// Prints bodies of workgroups.
@@ -59,64 +62,6 @@ impl<'a> Regions<'a> {
         })
     }
 
-    /// The arrays over invocations, to be declared once before the first workgroup.
-    pub(super) fn arrays(&self, out: &mut Out) {
-        for (handle, local) in self.plan.function.locals.iter() {
-            if self.plan.storage[handle.index()] != Storage::Lanes {
-                continue;
-            }
-            let (ty, zero) = self.array_of(local.ty, self.whole[handle.index()]);
-            out.line(&format!("let mut {}: {ty} = {zero};", self.array(handle)));
-        }
-    }
-
-    /// The lengths of the nested arrays over which a value is spread.
-    fn spread(&self, ty: Handle<Type>, whole: bool) -> Option<(Vec<u32>, &'static str, &'static str)> {
-        if whole { None } else { types::spread(self.kernel().module, ty) }
-    }
-
-    fn array_of(&self, ty: Handle<Type>, whole: bool) -> (String, String) {
-        let module = self.kernel().module;
-        let size = self.size;
-        match self.spread(ty, whole) {
-            Some((lengths, name, zero)) => {
-                let mut text = (format!("[{name}; {size}]"), format!("[{zero}; {size}]"));
-                for length in lengths.iter().rev() {
-                    text = (format!("[{}; {length}]", text.0), format!("[{}; {length}]", text.1));
-                }
-                text
-            }
-            None => {
-                (format!("[{}; {size}]", types::rust(module, ty)), format!("[{}; {size}]", types::zero(module, ty)))
-            }
-        }
-    }
-
-    fn array(&self, local: Handle<Local>) -> String {
-        format!("lanes_{}", self.scope.locals[local.index()])
-    }
-
-    /// The value that this invocation has in an array over invocations.
-    fn gather(&self, array: &str, ty: Handle<Type>, whole: bool) -> String {
-        let depth = self.spread(ty, whole).map_or(0, |(lengths, ..)| lengths.len());
-        let path: String = (0..depth).map(|i| format!("[k{i}]")).collect();
-        let mut text = format!("*{array}{path}.get_unchecked(lane as usize)");
-        for i in (0..depth).rev() {
-            text = format!("core::array::from_fn(|k{i}| {text})");
-        }
-        text
-    }
-
-    fn scatter(&self, array: &str, value: &str, ty: Handle<Type>, whole: bool) -> String {
-        let lengths = self.spread(ty, whole).map_or_else(Vec::new, |(lengths, ..)| lengths);
-        let path: String = (0..lengths.len()).map(|i| format!("[k{i}]")).collect();
-        let mut text = format!("*{array}{path}.get_unchecked_mut(lane as usize) = {value}{path};");
-        for (i, length) in lengths.iter().enumerate().rev() {
-            text = format!("for k{i} in 0..{length} {{ {text} }}");
-        }
-        text
-    }
-
     /// Prints the body of one workgroup.
     pub(super) fn body(&self, out: &mut Out) -> Result<(), EmitError> {
         if self.masked {
@@ -146,55 +91,6 @@ impl<'a> Regions<'a> {
             }
         }
         self.region(&region, limit, out)
-    }
-
-    /// What the first invocation would compute, for code of the workgroup.
-    fn first(&self, expression: Handle<Expression>) -> Result<String, EmitError> {
-        let mut used = Vec::new();
-        expression_locals(self.plan.function, expression, &mut used);
-        self.first_with(&used, self.scope.expression(expression)?.text())
-    }
-
-    fn first_with(&self, used: &[Handle<Local>], text: &str) -> Result<String, EmitError> {
-        let plain = used.iter().all(|local| self.plan.storage[local.index()] == Storage::Workgroup);
-        let varying = ["lane", "global", "local_id"].iter().any(|word| text.contains(word));
-        if plain && !varying {
-            return Ok(text.to_owned());
-        }
-        let mut out = Out::default();
-        out.open("{");
-        out.line("let lane = 0u32;");
-        for line in self.kernel().names.invocation(false) {
-            out.line(&line);
-        }
-        self.wanted(used, &mut out)?;
-        out.line(text);
-        out.close("}");
-        Ok(out.into_text().trim_end().to_owned())
-    }
-
-    /// Declares, for one invocation, the locals that it wants from outside its region.
-    fn wanted(&self, used: &[Handle<Local>], out: &mut Out) -> Result<(), EmitError> {
-        for local in self.plan.wanted(used) {
-            let name = &self.scope.locals[local.index()];
-            let declared = &self.plan.function.locals[local];
-            let ty = types::rust(self.kernel().module, declared.ty);
-            let mutable = if declared.mutable { "mut " } else { "" };
-            match self.plan.storage[local.index()] {
-                Storage::Lanes => {
-                    let value = self.gather(&self.array(local), declared.ty, self.whole[local.index()]);
-                    out.line(&format!("let {mutable}{name}: {ty} = {value};"));
-                }
-                Storage::Again => {
-                    if let Some(value) = self.plan.values[local.index()] {
-                        out.line(&format!("let {name}: {ty} = {};", self.scope.expression(value)?.text()));
-                    }
-                }
-                Storage::Strided => out.line(&format!("let {name}: u32 = first_{name}.wrapping_add(lane);")),
-                Storage::Region | Storage::Workgroup => {}
-            }
-        }
-        Ok(())
     }
 
     /// Prints a loop over invocations.
@@ -485,83 +381,6 @@ impl<'a> Regions<'a> {
         }
         Ok(())
     }
-
-    /// The values of all invocations go to an array; the operation fills the result's array.
-    fn subgroup(
-        &self,
-        result: Handle<Local>,
-        operation: SubgroupFunction,
-        value: Handle<Expression>,
-        lane: Option<Handle<Expression>>,
-        out: &mut Out,
-    ) -> Result<(), EmitError> {
-        let function = self.plan.function;
-        let module = self.kernel().module;
-        let ty = function.expressions[value].ty;
-        let (array_type, zero) = self.array_of(ty, false);
-        let size = self.size;
-        out.open("{");
-        out.line(&format!("let mut given: {array_type} = {zero};"));
-        if lane.is_some() {
-            out.line(&format!("let mut asked: [u32; {size}] = [0u32; {size}];"));
-        }
-        let mut used = Vec::new();
-        expression_locals(function, value, &mut used);
-        if let Some(lane) = lane {
-            expression_locals(function, lane, &mut used);
-        }
-        self.loop_over(&size.to_string(), out, |out| {
-            self.wanted(&used, out)?;
-            out.line(&format!("let value: {} = {};", types::rust(module, ty), self.scope.expression(value)?.text()));
-            out.line(&self.scatter("given", "value", ty, false));
-            if let Some(lane) = lane {
-                out.line(&format!(
-                    "*asked.get_unchecked_mut(lane as usize) = {};",
-                    self.scope.expression(lane)?.text()
-                ));
-            }
-            Ok(())
-        })?;
-        let scalar =
-            module.types[ty].scalar().ok_or_else(|| self.kernel().error("a subgroup operation on a struct"))?;
-        let parts: Vec<String> = match module.types[ty] {
-            Type::Vector { lanes, .. } => (0..lanes).map(|i| format!("[{i}]")).collect(),
-            _ => vec![String::new()],
-        };
-        let target = self.array(result);
-        out.open(&format!("for first in (0usize..{size}).step_by({SUBGROUP_SIZE}) {{"));
-        out.line(&format!("let last = (first + {SUBGROUP_SIZE}).min({size});"));
-        for part in parts {
-            let combine = match (operation, scalar) {
-                (SubgroupFunction::Add, Scalar::F32) => Some("all + other"),
-                (SubgroupFunction::Add, _) => Some("all.wrapping_add(other)"),
-                (SubgroupFunction::Max, _) => Some("all.max(other)"),
-                (SubgroupFunction::Min, _) => Some("all.min(other)"),
-                (SubgroupFunction::Broadcast | SubgroupFunction::Shuffle | SubgroupFunction::ShuffleXor, _) => None,
-            };
-            match combine {
-                Some(combine) => {
-                    out.line(&format!("let mut all = given{part}[first];"));
-                    out.line(&format!("for at in first + 1..last {{ let other = given{part}[at]; all = {combine}; }}"));
-                    out.line(&format!("for at in first..last {{ {target}{part}[at] = all; }}"));
-                }
-                None => {
-                    let from = match operation {
-                        SubgroupFunction::ShuffleXor => "((at - first) as u32 ^ asked[at]) as usize",
-                        _ => "asked[at] as usize",
-                    };
-                    out.line(&format!(
-                        "for at in first..last {{ let from = {from}; {target}{part}[at] = if from < last - first {{ \
-                         given{part}[first + from] }} else {{ {} }}; }}",
-                        types::zero_scalar(scalar)
-                    ));
-                }
-            }
-        }
-        out.close("}");
-        out.close("}");
-        Ok(())
-    }
 }
 
 /// Whether an expression or any function uses a builtin.
@@ -575,69 +394,5 @@ pub(super) fn uses(kernel: &crate::ir::Module, entry: &crate::ir::Function, want
             }
         });
     }
-    found
-}
-
-/// Marks the locals over invocations that a loop inside a region uses other than by its own counter.
-///
-/// Such a loop keeps the loop over invocations from becoming vectors; what can still become vectors are neighbouring parts of one
-/// invocation's value, such as a tile of sums, so these lie together in memory. Otherwise the same part of neighbouring
-/// invocations does.
-fn accumulators(plan: &Plan<'_>, block: &[Statement], counters: &mut Vec<Option<Handle<Local>>>, whole: &mut [bool]) {
-    let function = plan.function;
-    let mut places: Vec<(Handle<Local>, bool)> = Vec::new();
-    for statement in block {
-        let kind = &statement.kind;
-        if !counters.is_empty() {
-            let by_counter = |place: &crate::ir::Place| {
-                let mut used = Vec::new();
-                place.indices(&mut |index| expression_locals(function, *index, &mut used));
-                used.iter().any(|local| counters.contains(&Some(*local)))
-            };
-            if let StatementKind::Store { place, .. } = kind
-                && let crate::ir::Root::Local(local) = place.root
-            {
-                places.push((local, by_counter(place)));
-            }
-            kind.operands(&mut |operand| {
-                function.tree(*operand, &mut |part| match &function.expressions[part].kind {
-                    ExpressionKind::Load(place) => {
-                        if let crate::ir::Root::Local(local) = place.root {
-                            places.push((local, by_counter(place)));
-                        }
-                    }
-                    ExpressionKind::Local(local) => places.push((*local, false)),
-                    _ => {}
-                });
-            });
-        }
-        let loops =
-            matches!(kind, StatementKind::For { .. } | StatementKind::While { .. } | StatementKind::Loop { .. });
-        let inside = loops && (!counters.is_empty() || !plan.together(kind));
-        if inside {
-            counters.push(kind.declares());
-        }
-        for inner in kind.blocks() {
-            accumulators(plan, inner, counters, whole);
-        }
-        if inside {
-            counters.pop();
-        }
-    }
-    for (local, by_counter) in places {
-        let several =
-            matches!(plan.kernel.module.types[function.locals[local].ty], Type::Array { .. } | Type::Vector { .. });
-        if several && !by_counter && plan.storage[local.index()] == Storage::Lanes && !from_subgroup(plan, local) {
-            whole[local.index()] = true;
-        }
-    }
-}
-
-/// Whether a subgroup operation fills the local's array, which it does part by part.
-fn from_subgroup(plan: &Plan<'_>, local: Handle<Local>) -> bool {
-    let mut found = false;
-    crate::ir::statements(&plan.function.body, &mut |statement| {
-        found |= matches!(statement.kind, StatementKind::Subgroup { result, .. } if result == local);
-    });
     found
 }

@@ -1,0 +1,300 @@
+//! Statements: control flow becomes instructions with bodies, under the mask of active lanes.
+
+use super::place::Walked;
+use super::{Builder, FIXED, Frame, Result};
+use crate::interp::program::{AtomicOperation, Combine, Constant, Instruction, Two};
+use crate::ir::{
+    AtomicFunction, Expression, ExpressionKind, Function, Handle, Literal, LogicalOperator, Scalar, Statement,
+    StatementKind, SubgroupFunction, UnaryOperator,
+};
+
+impl<'a> Builder<'a> {
+    pub(super) fn block(
+        &mut self,
+        frame: &mut Frame<'_>,
+        block: &[Statement],
+        out: &mut Vec<Instruction>,
+    ) -> Result<()> {
+        let top = self.top;
+        for statement in block {
+            self.statement(frame, &statement.kind, out)?;
+            if matches!(statement.kind, StatementKind::Break | StatementKind::Continue | StatementKind::Return(_)) {
+                break;
+            }
+        }
+        self.top = top;
+        Ok(())
+    }
+
+    pub(super) fn statement(
+        &mut self,
+        frame: &mut Frame<'_>,
+        kind: &StatementKind,
+        out: &mut Vec<Instruction>,
+    ) -> Result<()> {
+        // Locals stay after the statement, what it computes on the way does not.
+        let mut keep = self.top;
+        match kind {
+            StatementKind::Let { local, value } => {
+                let declared = &frame.function.locals[*local];
+                let words = self.words(declared.ty)?;
+                match value {
+                    Some(value) if !declared.mutable => {
+                        // Computed in place, so that it stays; or nothing to compute, if it is a constant or another value.
+                        let registers = self.take(words);
+                        keep = self.top;
+                        let found = self.expression(frame, *value, Some(&registers), out)?;
+                        // What lies above is given to the next statement.
+                        let stays = found.registers.iter().all(|register| *register < keep || *register >= FIXED);
+                        frame.locals[local.index()] = if found.stable && stays {
+                            found.registers
+                        } else {
+                            self.copy(&found.registers, &registers, out);
+                            registers
+                        };
+                    }
+                    Some(value) => {
+                        let registers = self.take(words);
+                        keep = self.top;
+                        let found = self.expression(frame, *value, None, out)?;
+                        for (to, from) in registers.iter().zip(&found.registers) {
+                            out.push(Instruction::Assign { to: *to, from: *from });
+                        }
+                        frame.locals[local.index()] = registers;
+                    }
+                    None => {
+                        let registers = self.take(words);
+                        keep = self.top;
+                        // Unspecified until written; in range and without surprises all the same.
+                        frame.locals[local.index()] = registers;
+                    }
+                }
+            }
+            StatementKind::Store { place, value } => {
+                let value = self.expression(frame, *value, None, out)?;
+                self.store(frame, place, &value.registers, out)?;
+            }
+            StatementKind::Evaluate(value) => {
+                self.expression(frame, *value, None, out)?;
+            }
+            StatementKind::If { condition, accept, reject, constant } => {
+                if let (true, Some(known)) = (*constant, self.known(frame.function, *condition)) {
+                    self.block(frame, if known { accept } else { reject }, out)?;
+                } else {
+                    let condition = self.expression(frame, *condition, None, out)?.registers[0];
+                    let (mut yes, mut no) = (Vec::new(), Vec::new());
+                    self.block(frame, accept, &mut yes)?;
+                    self.block(frame, reject, &mut no)?;
+                    out.push(Instruction::If { condition, accept: yes, reject: no });
+                }
+            }
+            StatementKind::Switch { selector, cases, default } => {
+                let selector = self.expression(frame, *selector, None, out)?;
+                let selector = self.keep_value(selector, out).registers[0];
+                // Which lanes no case has taken; each lane runs one body.
+                let mut tests = Vec::new();
+                for case in cases {
+                    let mut any = None;
+                    for value in &case.values {
+                        let literal = self.constant(Constant::Literal(*value));
+                        let mut test = self.two(Two::Equal, selector, literal, out);
+                        if let Some(before) = any {
+                            test = self.two(Two::Or, before, test, out);
+                        }
+                        any = Some(test);
+                    }
+                    if let Some(test) = any {
+                        tests.push((test, &case.body));
+                    }
+                }
+                let mut rest = Vec::new();
+                self.block(frame, default, &mut rest)?;
+                for (condition, body) in tests.into_iter().rev() {
+                    let mut accept = Vec::new();
+                    self.block(frame, body, &mut accept)?;
+                    rest = vec![Instruction::If { condition, accept, reject: rest }];
+                }
+                out.extend(rest);
+            }
+            StatementKind::For { local, start, end, step, body, .. } => {
+                let signed = self.scalar_of(frame.function, *start)? == Scalar::I32;
+                let counter = self.one();
+                frame.locals[local.index()] = vec![counter];
+                let (left, continued, condition) = (self.one(), self.one(), self.one());
+                let start = self.expression(frame, *start, None, out)?.registers[0];
+                out.push(Instruction::Assign { to: counter, from: start });
+                let end = self.expression(frame, *end, None, out)?;
+                let end = self.keep_value(end, out).registers[0];
+                let step = self.expression(frame, *step, None, out)?.registers[0];
+                let one = self.constant(Constant::Literal(1));
+                // A step of 0 is taken as 1.
+                let step = self.two(Two::MaxUnsigned, step, one, out);
+                let less = if signed { Two::LessSigned } else { Two::LessUnsigned };
+                let test = vec![Instruction::Two { operation: less, to: condition, a: counter, b: end }];
+                frame.loops.push((left, continued));
+                let mut inner = Vec::new();
+                self.block(frame, body, &mut inner)?;
+                frame.loops.pop();
+                // If the step passes the largest number, the loop is at its end.
+                let mut advance = Vec::new();
+                let next = self.two(Two::Add, counter, step, &mut advance);
+                let wrapped = self.two(less, next, counter, &mut advance);
+                advance.push(Instruction::If {
+                    condition: wrapped,
+                    accept: vec![Instruction::Leave { into: Some(left) }],
+                    reject: Vec::new(),
+                });
+                advance.push(Instruction::Assign { to: counter, from: next });
+                out.push(Instruction::Loop {
+                    test,
+                    condition: Some(condition),
+                    body: inner,
+                    step: advance,
+                    left,
+                    continued,
+                });
+            }
+            StatementKind::While { condition, body } => {
+                let (left, continued) = (self.one(), self.one());
+                let mut test = Vec::new();
+                let condition = self.expression(frame, *condition, None, &mut test)?.registers[0];
+                frame.loops.push((left, continued));
+                let mut inner = Vec::new();
+                self.block(frame, body, &mut inner)?;
+                frame.loops.pop();
+                out.push(Instruction::Loop {
+                    test,
+                    condition: Some(condition),
+                    body: inner,
+                    step: Vec::new(),
+                    left,
+                    continued,
+                });
+            }
+            StatementKind::Loop { body } => {
+                let (left, continued) = (self.one(), self.one());
+                frame.loops.push((left, continued));
+                let mut inner = Vec::new();
+                self.block(frame, body, &mut inner)?;
+                frame.loops.pop();
+                out.push(Instruction::Loop {
+                    test: Vec::new(),
+                    condition: None,
+                    body: inner,
+                    step: Vec::new(),
+                    left,
+                    continued,
+                });
+            }
+            StatementKind::Break | StatementKind::Continue => {
+                let (left, continued) =
+                    *frame.loops.last().ok_or_else(|| self.error("`break` or `continue` outside of a loop"))?;
+                let into = if matches!(kind, StatementKind::Break) { left } else { continued };
+                out.push(Instruction::Leave { into: Some(into) });
+            }
+            StatementKind::Return(value) => {
+                if let Some(value) = value {
+                    let value = self.expression(frame, *value, None, out)?;
+                    for (to, from) in frame.result.iter().zip(&value.registers) {
+                        out.push(Instruction::Assign { to: *to, from: *from });
+                    }
+                }
+                out.push(Instruction::Leave { into: frame.returned });
+            }
+            // A batch is one workgroup, which runs in step.
+            StatementKind::Barrier => self.together = true,
+            StatementKind::UniformLoad { result, place } => {
+                self.together = true;
+                let registers = self.take(self.words(frame.function.locals[*result].ty)?);
+                keep = self.top;
+                let loaded = self.load(frame, place, None, out)?;
+                for (to, from) in registers.iter().zip(&loaded.registers) {
+                    out.push(Instruction::Uniform { to: *to, from: *from });
+                }
+                frame.locals[result.index()] = registers;
+            }
+            StatementKind::Atomic { result, place, function, value, compare } => {
+                let to = match result {
+                    Some(result) => {
+                        let register = self.one();
+                        keep = self.top;
+                        frame.locals[result.index()] = vec![register];
+                        Some(register)
+                    }
+                    None => None,
+                };
+                let mut operand = |builder: &mut Self, value: &Option<Handle<Expression>>| match value {
+                    Some(value) => Ok(builder.expression(frame, *value, None, out)?.registers[0]),
+                    None => Ok(builder.constant(Constant::Literal(0))),
+                };
+                let compare = operand(self, compare)?;
+                let value = operand(self, value)?;
+                let (address, ty) = self.address(frame, place, out)?;
+                let signed = matches!(ty, Walked::Known(ty) if self.module.types[ty].scalar() == Some(Scalar::I32));
+                let operation = match function {
+                    AtomicFunction::Load => AtomicOperation::Load,
+                    AtomicFunction::Store => AtomicOperation::Store,
+                    AtomicFunction::Add => AtomicOperation::Add,
+                    AtomicFunction::Subtract => AtomicOperation::Subtract,
+                    AtomicFunction::Min if signed => AtomicOperation::MinSigned,
+                    AtomicFunction::Min => AtomicOperation::MinUnsigned,
+                    AtomicFunction::Max if signed => AtomicOperation::MaxSigned,
+                    AtomicFunction::Max => AtomicOperation::MaxUnsigned,
+                    AtomicFunction::And => AtomicOperation::And,
+                    AtomicFunction::Or => AtomicOperation::Or,
+                    AtomicFunction::Xor => AtomicOperation::Xor,
+                    AtomicFunction::Exchange => AtomicOperation::Exchange,
+                    AtomicFunction::CompareExchange => AtomicOperation::CompareExchange,
+                };
+                out.push(Instruction::Atomic { operation, address, to, value, compare });
+            }
+            StatementKind::Subgroup { result, function, value, lane } => {
+                self.together = true;
+                let scalar = self.scalar_of(frame.function, *value)?;
+                let registers = self.take(self.words(frame.function.locals[*result].ty)?);
+                keep = self.top;
+                let value = self.expression(frame, *value, None, out)?;
+                let lane = match lane {
+                    Some(lane) => self.expression(frame, *lane, None, out)?.registers[0],
+                    None => self.constant(Constant::Literal(0)),
+                };
+                let operator = |float, signed, unsigned| match scalar {
+                    Scalar::F32 => Combine::With(float),
+                    Scalar::I32 => Combine::With(signed),
+                    _ => Combine::With(unsigned),
+                };
+                let combine = match function {
+                    SubgroupFunction::Add => operator(Two::AddFloat, Two::Add, Two::Add),
+                    SubgroupFunction::Max => operator(Two::MaxFloat, Two::MaxSigned, Two::MaxUnsigned),
+                    SubgroupFunction::Min => operator(Two::MinFloat, Two::MinSigned, Two::MinUnsigned),
+                    SubgroupFunction::Broadcast | SubgroupFunction::Shuffle => Combine::Lane,
+                    SubgroupFunction::ShuffleXor => Combine::Xor,
+                };
+                for (to, value) in registers.iter().zip(&value.registers) {
+                    out.push(Instruction::Subgroup { combine, to: *to, value: *value, lane });
+                }
+                frame.locals[result.index()] = registers;
+            }
+        }
+        self.top = keep;
+        Ok(())
+    }
+
+    /// The value of a condition made of constants.
+    pub(super) fn known(&self, function: &Function, condition: Handle<Expression>) -> Option<bool> {
+        match &function.expressions[condition].kind {
+            ExpressionKind::TargetHas(feature) => Some(self.features.has(*feature)),
+            ExpressionKind::Literal(Literal::Bool(value)) => Some(*value),
+            ExpressionKind::Unary { operator: UnaryOperator::Not, value } => Some(!self.known(function, *value)?),
+            ExpressionKind::Logical { operator, left, right } => {
+                let (left, right) = (self.known(function, *left)?, self.known(function, *right)?);
+                Some(match operator {
+                    LogicalOperator::And => left && right,
+                    LogicalOperator::Or => left || right,
+                })
+            }
+            // Comparisons of constants are computed as any others.
+            _ => None,
+        }
+    }
+}
