@@ -2,7 +2,7 @@
 
 #![allow(clippy::unwrap_used, reason = "a test that fails may panic")]
 
-#[path = "../../device_rules.rs"]
+#[path = "../../device_rules/mod.rs"]
 #[allow(dead_code, reason = "the rules of a cache on disk do not concern a device that has none")]
 mod rules;
 

@@ -2,7 +2,7 @@
 
 #![allow(clippy::unwrap_used, reason = "a test that fails may panic")]
 
-#[path = "../../device_rules.rs"]
+#[path = "../../device_rules/mod.rs"]
 mod rules;
 
 use trefoil_codegen::artefact::{Code, Features, ParamTransport, Target, Variant};
