@@ -1,6 +1,6 @@
 //! The WGSL and CUDA C emitters: what a dozen small kernels become, judged by naga, by naga's SPIR-V writer and by NVRTC.
 
-#[path = "support/kernels.rs"]
+#[path = "support/kernels/mod.rs"]
 mod kernels;
 #[path = "support/nvrtc.rs"]
 mod nvrtc;
@@ -37,7 +37,7 @@ fn snapshot(name: &str, made_by: &str, text: &str) {
         snapshot_path => "snapshots/text",
         prepend_module_to_snapshot => false,
         omit_expression => true,
-        description => format!("made by {made_by} from the kernel `{name}` of codegen/tests/support/kernels.rs"),
+        description => format!("made by {made_by} from the kernel `{name}` of codegen/tests/support/kernels"),
     }, {
         insta::assert_snapshot!(format!("{name}.{made_by}"), text);
     });
