@@ -40,8 +40,8 @@ struct Tile {
     takes_parts: bool,
 }
 
-const LARGE: Tile = Tile { name: "matmul_large", rows: 128, columns: 128, step: 8, takes_parts: false };
-const MIDDLE: Tile = Tile { name: "matmul_middle", rows: 64, columns: 64, step: 16, takes_parts: false };
+const LARGE: Tile = Tile { name: "matmul_tiled_128", rows: 128, columns: 128, step: 8, takes_parts: false };
+const MIDDLE: Tile = Tile { name: "matmul_tiled_64", rows: 64, columns: 64, step: 16, takes_parts: false };
 const NARROW: Tile =
     Tile { name: "matmul_narrow", rows: narrow::ROWS, columns: narrow::COLUMNS, step: 64, takes_parts: true };
 

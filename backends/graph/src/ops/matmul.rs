@@ -6,7 +6,7 @@ mod host;
 use trefoil_kernels::activation::Activation;
 use trefoil_kernels::matmul::narrow::{self, matmul_narrow, matmul_sum_parts};
 use trefoil_kernels::matmul::strided::matmul_strided;
-use trefoil_kernels::matmul::tiled::{matmul_large, matmul_middle};
+use trefoil_kernels::matmul::tiled::matmul_tiled;
 
 use super::support::{expect_element, expect_inputs, expect_shape, instance, kernel_time, upper};
 use crate::dim::Dim;
@@ -349,8 +349,8 @@ impl Candidate for Tiled {
         }
         contiguous_bias(request)?;
         let kernel = match self.tile {
-            Tile::Large => instance(matmul_large::KERNELS, &format!("matmul_large_{rows_are_n}")),
-            Tile::Middle => instance(matmul_middle::KERNELS, &format!("matmul_middle_{rows_are_n}")),
+            Tile::Large => instance(matmul_tiled::KERNELS, &format!("matmul_tiled_128_{rows_are_n}")),
+            Tile::Middle => instance(matmul_tiled::KERNELS, &format!("matmul_tiled_64_{rows_are_n}")),
             Tile::Narrow => instance(matmul_narrow::KERNELS, &format!("matmul_narrow_{rows_are_n}")),
         }?;
         let [rows, columns] = self.tile.extents();
