@@ -23,7 +23,7 @@ case "${1:-}" in
     *) echo "usage: scripts/build-gpu-tests.sh [--without-model]" >&2; exit 2 ;;
 esac
 # Their tests call cargo or rustc, or compare text that is the same on every machine and that scripts/test.sh compares already.
-needs_compiler=(ui emitted)
+needs_compiler=(ui emitted cpu)
 
 say() { echo "build-gpu-tests: $*"; }
 

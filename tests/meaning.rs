@@ -293,7 +293,7 @@ fn float_arithmetic() {
 }
 
 #[kernel(workgroup(64))]
-fn remainder(a: &[f32], b: &[f32], y: &mut [u32]) {
+fn float_remainders(a: &[f32], b: &[f32], y: &mut [u32]) {
     let i = global_index();
     if i < a.len() {
         y[i] = (a[i] % b[i]).to_bits();
@@ -308,7 +308,7 @@ fn float_remainders_have_the_sign_of_the_left_side() {
     let (a, b) = unzip(&inputs);
     for subject in common::devices() {
         let (a, b) = (subject.device.buffer(&a).unwrap(), subject.device.buffer(&b).unwrap());
-        check(&subject, &inputs, &TABLE, |y| remainder(&a, &b, y));
+        check(&subject, &inputs, &TABLE, |y| float_remainders(&a, &b, y));
     }
 }
 

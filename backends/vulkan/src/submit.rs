@@ -191,7 +191,10 @@ impl VulkanBackend {
             drop(queue);
             shared.wait_for(value, &label)?;
             staging.buffer.read_host(0, chunk)?;
-            lock(&self.queue).staging.give(staging);
+            let mut queue = lock(&self.queue);
+            // The copy holds the memory until it is taken back.
+            queue.retire(shared)?;
+            queue.staging.give(staging);
             offset += bytes;
         }
         Ok(())

@@ -64,6 +64,9 @@ impl Memory for WgpuMemory {
     }
 }
 
+/// How long an answer that the device has given may take from another thread to this one.
+const ANSWER: std::time::Duration = std::time::Duration::from_secs(10);
+
 /// Waits for a submission, maps a buffer that it filled, and hands its bytes to `take`.
 pub(crate) fn take_mapped<T>(
     shared: &Shared,
@@ -79,7 +82,8 @@ pub(crate) fn take_mapped<T>(
         let _ = sender.send(mapped);
     });
     shared.wait_for(Some(submission), label)?;
-    match receiver.try_recv() {
+    // Another thread that waits may have taken the answer from the device, and be about to send it.
+    match receiver.recv_timeout(ANSWER) {
         Ok(Ok(())) => {}
         Ok(Err(error)) => return Err(shared.state.lost(label, error)),
         Err(_) => return Err(shared.state.lost(label, "the device did not answer")),

@@ -274,13 +274,67 @@ const RESERVED: &[&str] = &[
     "abort",
     "exit",
     "index",
+    "remainder",
+    "remquo",
+    "fdim",
+    "hypot",
+    "rhypot",
+    "ldexp",
+    "frexp",
+    "modf",
+    "logb",
+    "ilogb",
+    "log1p",
+    "expm1",
+    "asinh",
+    "acosh",
+    "atanh",
+    "cbrt",
+    "rcbrt",
+    "erfinv",
+    "erfcinv",
+    "erfcx",
+    "lgamma",
+    "tgamma",
+    "nearbyint",
+    "lrint",
+    "llrint",
+    "lround",
+    "llround",
+    "nextafter",
+    "nan",
+    "copysign",
+    "scalbn",
+    "scalbln",
+    "sincos",
+    "sinpi",
+    "cospi",
+    "sincospi",
+    "normcdf",
+    "normcdfinv",
+    "rnorm",
+    "norm3d",
+    "norm4d",
+    "rnorm3d",
+    "rnorm4d",
+    "abs",
+    "labs",
+    "llabs",
+    "min",
+    "max",
+    "memcpy",
+    "memset",
+    "clock64",
+    "fdivide",
+    "fdividef",
 ];
 
-/// Whether a name has a meaning of its own. Locals may hide the library's functions that the text does not call.
+/// Whether a name has a meaning of its own. Locals may hide the library's functions that the text does not call; those exist with an `f` after their names too.
 pub fn reserved(name: &str, global: bool) -> bool {
     let library = RESERVED.iter().position(|known| *known == "exp").unwrap_or(RESERVED.len());
-    let words = if global { RESERVED } else { &RESERVED[..library] };
-    words.contains(&name)
+    let (words, functions) = RESERVED.split_at(library);
+    let is_function = |name: &str| functions.contains(&name);
+    words.contains(&name) || global && (is_function(name) || name.strip_suffix('f').is_some_and(is_function))
 }
 
 /// A scalar's name.
