@@ -210,10 +210,11 @@ fn connect(instance: Instance, adapter: Adapter, options: &DeviceOptions, id: u6
     if enable.version_1_3 {
         info = info.push_next(&mut features_13);
     }
-    let door = lock(&DOOR);
     // SAFETY: the physical device is this instance's, and every feature and extension named was found present.
-    let opened = unsafe { instance.raw.create_device(physical, &info, None) };
-    drop(door);
+    let opened = {
+        let _door = lock(&DOOR);
+        unsafe { instance.raw.create_device(physical, &info, None) }
+    };
     let device = opened.map_err(|error| unavailable(format!("the driver does not open {name}: {error}")))?;
     // From here on a failure must give the device back.
     let made = (|| {
