@@ -133,14 +133,10 @@ impl Drop for Shared {
             }
             *lock(&self.allocator) = None;
             self.device.destroy_semaphore(self.timeline, None);
-            let _door = lock(&DOOR);
             self.device.destroy_device(None);
         }
     }
 }
-
-/// Held while a device is opened or closed: a driver was seen to hang when several threads did so at once.
-static DOOR: Mutex<()> = Mutex::new(());
 
 /// The device interface on Vulkan.
 pub(crate) struct VulkanBackend {
@@ -211,11 +207,8 @@ fn connect(instance: Instance, adapter: Adapter, options: &DeviceOptions, id: u6
         info = info.push_next(&mut features_13);
     }
     // SAFETY: the physical device is this instance's, and every feature and extension named was found present.
-    let opened = {
-        let _door = lock(&DOOR);
-        unsafe { instance.raw.create_device(physical, &info, None) }
-    };
-    let device = opened.map_err(|error| unavailable(format!("the driver does not open {name}: {error}")))?;
+    let device = unsafe { instance.raw.create_device(physical, &info, None) }
+        .map_err(|error| unavailable(format!("the driver does not open {name}: {error}")))?;
     // From here on a failure must give the device back.
     let made = (|| {
         // SAFETY: one queue of that family was asked for.
