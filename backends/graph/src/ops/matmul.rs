@@ -348,12 +348,11 @@ impl Candidate for Tiled {
             return Err(Ineligible::Other("neither K nor N is contiguous in b".to_owned()));
         }
         contiguous_bias(request)?;
+        let [rows, columns] = self.tile.extents();
         let kernel = match self.tile {
-            Tile::Large => instance(matmul_tiled::KERNELS, &format!("matmul_tiled_128_{rows_are_n}")),
-            Tile::Middle => instance(matmul_tiled::KERNELS, &format!("matmul_tiled_64_{rows_are_n}")),
+            Tile::Large | Tile::Middle => instance(matmul_tiled::KERNELS, &format!("matmul_tiled_{rows}_{rows_are_n}")),
             Tile::Narrow => instance(matmul_narrow::KERNELS, &format!("matmul_narrow_{rows_are_n}")),
         }?;
-        let [rows, columns] = self.tile.extents();
         let tiles = product.m.quotient_up(rows) * product.n.quotient_up(columns) * product.batch.clone();
         let is_narrow = self.tile == Tile::Narrow;
         let parts = if is_narrow { parts_of(&product, &tiles) } else { 1 };
