@@ -2,12 +2,14 @@
 //!
 //! ```text
 //! cargo run --release --example quickstart
+//! cargo run --release --example quickstart --features wgpu,vulkan,cuda
 //! ```
+//!
+//! The first runs them on the CPU, the second on GPUs too.
 
 use std::error::Error;
 
 use trefoil::artefact::{Code, Kernel, Target};
-use trefoil::codegen::emit::spirv::disassemble;
 use trefoil::device::DeviceOptions;
 use trefoil::prelude::*;
 use trefoil::{Device, Dispatch, devices};
@@ -121,14 +123,24 @@ fn print_code(kernel: &Kernel) {
             println!("---- {}: {language} ({})", kernel.name, variant.profile);
             match &variant.code {
                 Code::Text(text) => println!("{text}"),
-                Code::Spirv(bytes) => {
-                    let (words, _) = bytes.as_chunks::<4>();
-                    let words: Vec<u32> = words.iter().map(|word| u32::from_le_bytes(*word)).collect();
-                    println!("{}", disassemble(&words));
-                }
+                Code::Spirv(bytes) => println!("{}", assembly(bytes)),
             }
         }
     }
+}
+
+/// SPIR-V as text.
+#[cfg(feature = "vulkan")]
+fn assembly(bytes: &[u8]) -> String {
+    let (words, _) = bytes.as_chunks::<4>();
+    let words: Vec<u32> = words.iter().map(|word| u32::from_le_bytes(*word)).collect();
+    trefoil::codegen::emit::spirv::disassemble(&words)
+}
+
+/// What is said of SPIR-V where the disassembler, a part of the SPIR-V emitter, is not there.
+#[cfg(not(feature = "vulkan"))]
+fn assembly(bytes: &[u8]) -> String {
+    format!("{} words (the feature vulkan brings a disassembler)\n", bytes.len() / 4)
 }
 
 /// Runs a kernel a few times and gives the shortest time; `None` if the device has no clock.

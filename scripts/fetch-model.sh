@@ -4,7 +4,7 @@
 # usage: scripts/fetch-model.sh [DIR]        (default: .model/all-MiniLM-L6-v2)
 #
 # DIR then holds model.safetensors, tokenizer.json and config.json; nothing is done if it does already. Whoever has the model
-# elsewhere needs no copy: `cargo run --release --example embed -- --model THAT_DIR TEXT...` reads it there.
+# elsewhere needs no copy: `cargo run --release -p trefoil-embed -- --model THAT_DIR TEXT...` reads it there.
 set -euo pipefail
 root=$(cd "$(dirname "$0")/.." && pwd)
 dir=${1:-$root/.model/all-MiniLM-L6-v2}
@@ -12,7 +12,7 @@ files=(model.safetensors tokenizer.json config.json)
 checksum=53aa51172d142c89d9012cce15ae4d6cc0ca6895895114379cacb4fab128d9db
 
 hint() {
-    echo "fetch-model: run it with: cargo run --release --example embed -- --model $dir 'A sentence' 'Another one'"
+    echo "fetch-model: run it with: cargo run --release -p trefoil-embed -- --model $dir 'A sentence' 'Another one'"
 }
 
 missing=()

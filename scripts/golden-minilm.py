@@ -1,5 +1,5 @@
 #!/usr/bin/env python3
-"""Computes tests/golden/minilm.json: what all-MiniLM-L6-v2 gives for the texts in tests/golden/texts.json.
+"""Computes examples/embed/tests/golden/minilm.json: what all-MiniLM-L6-v2 gives for the texts in texts.json beside it.
 
 usage: scripts/golden-minilm.py [--check] [MODEL_DIR]       (default: .model/all-MiniLM-L6-v2)
 needs: numpy, tokenizers (python3 -m venv DIR && DIR/bin/pip install numpy tokenizers)
@@ -19,7 +19,7 @@ import numpy
 from tokenizers import Tokenizer
 
 ROOT = pathlib.Path(__file__).resolve().parent.parent
-GOLDEN = ROOT / "tests" / "golden"
+GOLDEN = ROOT / "examples" / "embed" / "tests" / "golden"
 LONGEST = 256
 # What the printed digits lose, and how far two BLAS libraries' float64 sums may lie apart.
 TOLERANCE = 1e-8

@@ -32,7 +32,7 @@ step cargo test --workspace "${features[@]}"
 RUSTDOCFLAGS="-D warnings" step cargo doc --quiet --workspace --exclude trefoil-cli --no-deps "${features[@]}"
 # What the command line writes, judged by the newest spirv-val and by NVRTC.
 rm -rf target/emitted
-step cargo run --quiet --bin trefoil -- emit --all --out target/emitted
+step cargo run --quiet -p trefoil-cli -- emit --all --out target/emitted
 step scripts/check-spirv.sh target/emitted
 step scripts/check-cuda.py target/emitted
 echo

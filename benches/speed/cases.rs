@@ -3,8 +3,8 @@
 use trefoil::graph::graph::GraphError;
 use trefoil::graph::ops::layer_norm::LayerNormOperands;
 use trefoil::graph::{ElementType, Graph};
+use trefoil_embed::encoder::Bounds;
 
-use crate::encoder::Bounds;
 use crate::measure::Scale;
 
 /// A graph of one op or one fused map, with inputs that are all `f32`.

@@ -1,7 +1,7 @@
 //! Device speed against a ceiling measured in the same run.
 //!
 //! ```text
-//! cargo bench --bench speed --features wgpu,vulkan,cuda -- [FILTER] [--device NAME] [--steps] [--json]
+//! cargo bench -p trefoil-benches -- [FILTER] [--device NAME] [--steps] [--json]
 //! ```
 //!
 //! The ceiling is the better of the driver's copy and our own vectorised copy. Working sets rotate among several copies, so that nothing is read from a
@@ -10,13 +10,6 @@
 mod cases;
 mod measure;
 mod minilm;
-
-#[path = "../../examples/embed/bert.rs"]
-mod bert;
-#[path = "../../examples/embed/encoder.rs"]
-mod encoder;
-#[path = "../../examples/embed/tokens.rs"]
-mod tokens;
 
 use std::error::Error;
 use std::process::ExitCode;

@@ -4,11 +4,11 @@ use std::path::Path;
 use std::time::Instant;
 
 use trefoil::Device;
+use trefoil_embed::encoder::{Bounds, Encoder};
+use trefoil_embed::tokens::Batch;
 
 use crate::Outcome;
-use crate::encoder::{Bounds, Encoder};
 use crate::measure::{Figure, median, medians};
-use crate::tokens::Batch;
 
 /// Words that are one token each.
 const WORDS: [&str; 8] = ["river", "house", "green", "light", "seven", "under", "music", "stone"];
@@ -30,7 +30,7 @@ fn batch(encoder: &Encoder, Bounds { texts, tokens }: Bounds) -> Outcome<Batch> 
 
 /// Measures a batch with an encoder compiled for it: from the call to the embeddings in the host's memory, and the device's part of it, step by step.
 pub fn measure(device: &Device, name: &str, bounds: Bounds, steps: bool) -> Outcome<[Figure; 2]> {
-    let folder = Path::new(env!("CARGO_MANIFEST_DIR")).join(".model/all-MiniLM-L6-v2");
+    let folder = Path::new(env!("CARGO_MANIFEST_DIR")).join("../.model/all-MiniLM-L6-v2");
     let encoder = Encoder::open(&folder, device, bounds)?;
     let batch = batch(&encoder, bounds)?;
     let extents = encoder.extents(&batch)?;

@@ -119,9 +119,7 @@ fn compiled(kernel: &Kernel, target: Target) -> Outcome<compile::Compiled> {
 }
 
 fn cpu_text(kernel: &Kernel) -> Outcome<String> {
-    let Some(lowered) = compiled(kernel, Target::Cpu)?.cpu else {
-        return Err(format!("kernel `{}` is not compiled for the CPU", kernel.name).into());
-    };
+    let lowered = compile::lower_for_cpu(&compiled(kernel, Target::Cpu)?.verified)?;
     let function = cpu::emit(&lowered, &quote!(trefoil::artefact))?;
     let name = format_ident!("{}", kernel.name.to_uppercase());
     let file = syn::parse2(quote!(pub const #name: trefoil::artefact::CpuFunction = #function;))?;

@@ -6,20 +6,20 @@ use std::borrow::Cow;
 
 use crate::artefact::{Binding, Code, Element, Kernel, Variant};
 use crate::diagnostic::{Diagnostic, Diagnostics};
-use crate::emit::{self, EmitError};
+use crate::emit;
 use crate::ir::{Instance, Module, Scalar, Type, instantiate};
 use crate::layout;
-use crate::lower::{self, Lowered};
-use crate::target::{ParamTransport, Profile, Target};
+#[cfg(feature = "cpu")]
+use crate::lower::{Lowered, lower};
+use crate::target::{ParamTransport, Target};
+use crate::variants::variants;
 use crate::verify::{Verified, check_profile, type_name, verify};
 
 /// A compiled instance.
 #[derive(Clone, Debug)]
 pub struct Compiled {
-    /// The artefact; its `cpu` is empty, since that is code of the author's crate.
+    /// The artefact; its `cpu` is empty, since that is code of the author's crate, printed from [`lower_for_cpu`].
     pub kernel: Kernel,
-    /// What the CPU function is printed from ([`emit::cpu::emit`]), if the CPU is among the targets.
-    pub cpu: Option<Lowered>,
     /// The instance with the facts about it.
     pub verified: Verified,
 }
@@ -48,22 +48,32 @@ pub fn build(module: &Module, instance: &Instance, targets: &[Target]) -> Result
     let verified = verify(instantiate(module, instance)?)?;
     let name = &verified.module.name;
     let at = verified.module.entry.span;
-    let (mut variants, mut found, mut cpu) = (Vec::new(), Vec::new(), None);
-    for (profile, transport) in lower::variants(&verified) {
+    let (mut made, mut found, mut served) = (Vec::new(), Vec::new(), Vec::new());
+    for (profile, transport) in variants(&verified) {
         if !targets.contains(&profile.target) {
             continue;
         }
-        match variant(&verified, &profile, transport) {
-            Ok(Emitted::Variant(variant)) => variants.push(*variant),
-            Ok(Emitted::Cpu(lowered)) => cpu = Some(*lowered),
+        let code = check_profile(&verified, &profile).and_then(|()| match profile.target {
+            Target::Cpu => Ok(None),
+            _ => emit::code(&verified, &profile, transport).map(Some),
+        });
+        served.push(profile.target);
+        match code {
+            Ok(Some(code)) => made.push(Variant {
+                target: profile.target,
+                profile: Cow::Owned(profile.name()),
+                features: profile.features,
+                transport,
+                code,
+            }),
+            Ok(None) => {}
             Err(Diagnostics(more)) => {
                 found.extend(more.into_iter().filter(|new| !found.contains(new)).collect::<Vec<_>>())
             }
         }
     }
     for target in targets.iter().filter(|target| verified.module.targets.contains(target)) {
-        let emitted = if *target == Target::Cpu { cpu.is_some() } else { variants.iter().any(|v| v.target == *target) };
-        if !emitted && found.is_empty() {
+        if !served.contains(target) && found.is_empty() {
             found.push(Diagnostic::new(at, format!("`{name}` has no code for {}", target.name())));
         }
     }
@@ -85,45 +95,28 @@ pub fn build(module: &Module, instance: &Instance, targets: &[Target]) -> Result
         workgroup_size: verified.info.workgroup_size,
         workgroup_bytes: verified.info.workgroup_bytes,
         grid: verified.info.grid,
-        variants: Cow::Owned(variants),
+        variants: Cow::Owned(made),
         cpu: None,
         ir: Cow::Owned(bytes(module.to_bytes(), "the IR")?),
         instance: Cow::Owned(bytes(instance.to_bytes(), "the instance")?),
         hash: [0; 16],
     };
     kernel.hash = hash(&kernel);
-    Ok(Compiled { kernel, cpu, verified })
+    Ok(Compiled { kernel, verified })
 }
 
-enum Emitted {
-    Variant(Box<Variant>),
-    Cpu(Box<Lowered>),
-}
-
-fn variant(verified: &Verified, profile: &Profile, transport: ParamTransport) -> Result<Emitted, Diagnostics> {
-    check_profile(verified, profile)?;
-    let lowered = lower::lower(verified, profile, transport)?;
-    let failed = |error: EmitError| Diagnostics::from(Diagnostic::new(verified.module.entry.span, error.to_string()));
-    let code = match profile.target {
-        Target::Wgsl => {
-            let text = emit::wgsl::emit(&lowered).map_err(failed)?;
-            emit::wgsl::validate(&text).map_err(failed)?;
-            Code::Text(Cow::Owned(text))
-        }
-        Target::Cuda => Code::Text(Cow::Owned(emit::cuda::emit(&lowered).map_err(failed)?)),
-        Target::Spirv => {
-            let words = emit::spirv::emit(&lowered).map_err(failed)?;
-            Code::Spirv(Cow::Owned(words.into_iter().flat_map(u32::to_le_bytes).collect()))
-        }
-        Target::Cpu => return Ok(Emitted::Cpu(Box::new(lowered))),
+/// What the CPU function of an instance is printed from by [`emit::cpu::emit`].
+///
+/// # Errors
+/// The kernel lists no CPU, or holds something that cannot be made legal for it.
+#[cfg(feature = "cpu")]
+pub fn lower_for_cpu(verified: &Verified) -> Result<Lowered, Diagnostics> {
+    let Some((profile, transport)) = variants(verified).into_iter().find(|(profile, _)| profile.target == Target::Cpu)
+    else {
+        let module = &verified.module;
+        return Err(Diagnostic::new(module.entry.span, format!("`{}` has no code for the CPU", module.name)).into());
     };
-    Ok(Emitted::Variant(Box::new(Variant {
-        target: profile.target,
-        profile: Cow::Owned(profile.name()),
-        features: profile.features,
-        transport,
-        code,
-    })))
+    lower(verified, &profile, transport)
 }
 
 /// The bindings as the host sees them.

@@ -1,17 +1,21 @@
 //! trefoil's compiler, a plain library with no GPU dependency: Rust syntax to kernel IR, the verifier, lowering, and one emitter
 //! for each target.
 //!
-//! The way of a kernel: [`front`] → [`ir`] → [`verify`] → [`lower`] → [`emit`] → [`artefact`].
+//! The way of a kernel: `front` → [`ir`] → [`verify`] → `lower` → [`emit`] → [`artefact`]. The front end, lowering and each emitter are features
+//! of this crate: the macros have them all, a program has those of its devices, for instances made late.
 
 pub mod artefact;
 pub mod compile;
 pub mod diagnostic;
 pub mod emit;
 pub mod fingerprint;
+#[cfg(feature = "front")]
 pub mod front;
 pub mod interp;
 pub mod ir;
 pub mod layout;
+#[cfg(feature = "lower")]
 pub mod lower;
 pub mod target;
+pub mod variants;
 pub mod verify;

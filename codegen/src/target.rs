@@ -39,6 +39,9 @@ impl Target {
     }
 }
 
+/// Invocations of a subgroup on the CPU, in compiled code and in the evaluator.
+pub const CPU_SUBGROUP_SIZE: u32 = 8;
+
 /// An optional capability of a device.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord, Serialize, Deserialize)]
 #[repr(u8)]

@@ -14,8 +14,9 @@ use trefoil_codegen::front::parse_source;
 use trefoil_codegen::interp::Program;
 use trefoil_codegen::ir::instantiate;
 use trefoil_codegen::layout;
-use trefoil_codegen::lower::{lower, variants};
+use trefoil_codegen::lower::lower;
 use trefoil_codegen::target::Target;
+use trefoil_codegen::variants::variants;
 use trefoil_codegen::verify::{Verified, verify};
 
 /// A launch, and what it should leave in its buffers.

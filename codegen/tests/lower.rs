@@ -10,8 +10,9 @@ use trefoil_codegen::ir::{
     BinaryOperator as B, Builtin, Expression, ExpressionKind, Handle, Literal, MathFunction as M, Module, Projection,
     Root, Scalar, StatementKind, Type, statements,
 };
-use trefoil_codegen::lower::{Lowered, lower, variants};
+use trefoil_codegen::lower::{Lowered, lower};
 use trefoil_codegen::target::{Feature, Features, Profile, Target};
+use trefoil_codegen::variants::variants;
 use trefoil_codegen::verify::{Verified, verify};
 
 type Value = Handle<Expression>;

@@ -20,11 +20,13 @@ pub struct Made {
 pub fn instance(module: &ir::Module, instance: &ir::Instance, support: &TokenStream) -> Result<Made, Diagnostics> {
     let compiled = compile::build(module, instance, &module.targets)?;
     let path = quote!(#support::expansion::artefact);
-    let cpu = compiled
-        .cpu
-        .map(|lowered| emit::cpu::emit(&lowered, &path))
-        .transpose()
-        .map_err(|error| Diagnostic::new(module.entry.span, error.to_string()))?;
+    let cpu = if module.targets.contains(&Target::Cpu) {
+        let lowered = compile::lower_for_cpu(&compiled.verified)?;
+        let function = emit::cpu::emit(&lowered, &path);
+        Some(function.map_err(|error| Diagnostic::new(module.entry.span, error.to_string()))?)
+    } else {
+        None
+    };
     Ok(Made { kernel: compiled.kernel, cpu, values: instance.values.clone() })
 }
 

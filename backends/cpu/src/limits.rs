@@ -1,7 +1,7 @@
 //! What the processor is, and what the device allows.
 
 use trefoil_codegen::artefact::{Feature, Features};
-use trefoil_codegen::emit::cpu::SUBGROUP_SIZE;
+use trefoil_codegen::target::CPU_SUBGROUP_SIZE;
 use trefoil_dsl::device::{DeviceKind, Limits, Properties};
 
 /// Workgroup memory lies on the stack of a thread, as do locals that live across barriers.
@@ -47,8 +47,8 @@ pub(crate) fn properties(threads: usize) -> Properties {
             max_invocations: 1024,
             max_workgroup_size: [1024, 1024, 1024],
             max_groups: [u32::MAX, 65535, 65535],
-            min_subgroup: SUBGROUP_SIZE,
-            max_subgroup: SUBGROUP_SIZE,
+            min_subgroup: CPU_SUBGROUP_SIZE,
+            max_subgroup: CPU_SUBGROUP_SIZE,
             shares_memory_within_dispatch: true,
         },
     }

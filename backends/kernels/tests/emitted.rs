@@ -12,7 +12,7 @@ use std::fmt::Write as _;
 use std::path::Path;
 
 use trefoil_codegen::artefact::{Code, Kernel, ParamTransport, Target, Variant};
-use trefoil_codegen::compile::build;
+use trefoil_codegen::compile::{build, lower_for_cpu};
 use trefoil_codegen::emit::{cpu, spirv};
 use trefoil_codegen::ir::{Instance, Module};
 
@@ -54,7 +54,7 @@ fn code(variant: &Variant) -> String {
 fn rust(kernel: &Kernel, module: &Module) -> String {
     let instance = Instance::from_bytes(&kernel.instance).unwrap();
     let compiled = build(module, &instance, &[Target::Cpu]).unwrap();
-    cpu::text(&compiled.cpu.unwrap()).unwrap()
+    cpu::text(&lower_for_cpu(&compiled.verified).unwrap()).unwrap()
 }
 
 #[test]

@@ -1,13 +1,27 @@
-//! Emitters: from [`Lowered`](crate::lower::Lowered) kernels to the text of a target. Every target's folder has the same files: `types`, `expr`, `stmt` and
+//! Emitters: from lowered kernels to the text of a target. Every target's folder has the same files: `types`, `expr`, `stmt` and
 //! `module`. The languages that look like C share a printer, [`text`].
 
-use crate::target::Target;
+#[cfg(feature = "lower")]
+use std::borrow::Cow;
 
+use crate::artefact::Code;
+use crate::diagnostic::{Diagnostic, Diagnostics};
+#[cfg(feature = "lower")]
+use crate::lower::lower;
+use crate::target::{ParamTransport, Profile, Target};
+use crate::verify::Verified;
+
+#[cfg(feature = "cpu")]
 pub mod cpu;
+#[cfg(feature = "cuda")]
 pub mod cuda;
+#[cfg(feature = "lower")]
 pub mod names;
+#[cfg(feature = "spirv")]
 pub mod spirv;
+#[cfg(any(feature = "wgsl", feature = "cuda"))]
 pub mod text;
+#[cfg(feature = "wgsl")]
 pub mod wgsl;
 
 /// Why a kernel cannot be written in a target's language. The verifier and lowering let such kernels pass only where the target lacks
@@ -21,4 +35,44 @@ pub struct EmitError {
     pub target: Target,
     /// What is wrong.
     pub message: String,
+}
+
+/// The code of a kernel for one profile of a target that is a text or SPIR-V; WGSL is validated.
+///
+/// # Errors
+/// The kernel cannot be made legal for the profile or cannot be written, or the target's emitter is not in this build.
+#[cfg(feature = "lower")]
+pub fn code(verified: &Verified, profile: &Profile, transport: ParamTransport) -> Result<Code, Diagnostics> {
+    let lowered = lower(verified, profile, transport)?;
+    let emitted = match profile.target {
+        #[cfg(feature = "wgsl")]
+        Target::Wgsl => {
+            wgsl::emit(&lowered).and_then(|text| wgsl::validate(&text).map(|()| Code::Text(Cow::Owned(text))))
+        }
+        #[cfg(feature = "cuda")]
+        Target::Cuda => cuda::emit(&lowered).map(|text| Code::Text(Cow::Owned(text))),
+        #[cfg(feature = "spirv")]
+        Target::Spirv => spirv::emit(&lowered)
+            .map(|words| Code::Spirv(Cow::Owned(words.into_iter().flat_map(u32::to_le_bytes).collect()))),
+        _ => return Err(absent(verified, profile)),
+    };
+    emitted.map_err(|error| Diagnostic::new(verified.module.entry.span, error.to_string()).into())
+}
+
+/// The code of a kernel for one profile: this build has no emitter.
+///
+/// # Errors
+/// Always.
+#[cfg(not(feature = "lower"))]
+pub fn code(verified: &Verified, profile: &Profile, _transport: ParamTransport) -> Result<Code, Diagnostics> {
+    Err(absent(verified, profile))
+}
+
+fn absent(verified: &Verified, profile: &Profile) -> Diagnostics {
+    let error = EmitError {
+        kernel: verified.module.name.clone(),
+        target: profile.target,
+        message: format!("this program was built without the feature `{}` of trefoil-codegen", profile.target.name()),
+    };
+    Diagnostic::new(verified.module.entry.span, error.to_string()).into()
 }

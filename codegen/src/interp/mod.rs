@@ -26,8 +26,8 @@ use self::program::{Constant, Given, Register};
 use self::run::Batch;
 use crate::artefact::{CpuArguments, GridKind, ParamRole, Params};
 use crate::emit::EmitError;
-use crate::emit::cpu::SUBGROUP_SIZE;
 use crate::layout;
+use crate::target::CPU_SUBGROUP_SIZE;
 use crate::target::Target;
 use crate::verify::Verified;
 
@@ -223,8 +223,8 @@ impl Program {
             Given::GlobalId(axis) => self.fill(batch, register, |lane| {
                 group_id(lane, axis).wrapping_mul(self.size[usize::from(axis)]).wrapping_add(local_id(lane, axis))
             }),
-            Given::SubgroupLane => self.fill(batch, register, |lane| lane % workgroup % SUBGROUP_SIZE),
-            Given::SubgroupIndex => self.fill(batch, register, |lane| lane % workgroup / SUBGROUP_SIZE),
+            Given::SubgroupLane => self.fill(batch, register, |lane| lane % workgroup % CPU_SUBGROUP_SIZE),
+            Given::SubgroupIndex => self.fill(batch, register, |lane| lane % workgroup / CPU_SUBGROUP_SIZE),
         }
     }
 }

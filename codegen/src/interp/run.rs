@@ -9,7 +9,7 @@ use super::build::ACTIVE;
 use super::lanes;
 use super::program::{Combine, Instruction, Register, Term};
 use crate::artefact::CpuArguments;
-use crate::emit::cpu::SUBGROUP_SIZE;
+use crate::target::CPU_SUBGROUP_SIZE;
 
 /// The state of a batch.
 pub(super) struct Batch<'a> {
@@ -135,7 +135,7 @@ impl Batch<'_> {
     }
 
     unsafe fn subgroup(&self, combine: Combine, to: Register, value: Register, lane: Register) {
-        let size = SUBGROUP_SIZE as usize;
+        let size = CPU_SUBGROUP_SIZE as usize;
         for first in (0..self.lanes).step_by(size) {
             let last = (first + size).min(self.lanes);
             // SAFETY: as in `at`.

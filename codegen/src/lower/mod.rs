@@ -19,8 +19,8 @@ use crate::artefact::{ParamTransport, Params};
 use crate::diagnostic::{Diagnostic, Diagnostics};
 use crate::ir::Module;
 use crate::layout;
-use crate::target::{Feature, Features, Profile, Target};
-use crate::verify::{KernelInfo, Verified, clear_guards, function_facts, transport_fits, viable, workgroup_bytes};
+use crate::target::Profile;
+use crate::verify::{KernelInfo, Verified, clear_guards, function_facts, workgroup_bytes};
 
 /// A kernel instance, legal for one profile: what emitters take.
 ///
@@ -75,43 +75,4 @@ pub fn lower(verified: &Verified, profile: &Profile, transport: ParamTransport) 
     meaning::legalise(&mut module, profile.target)?;
     (info.collective, info.effects) = function_facts(&module);
     Ok(Lowered { module, info, profile: profile.clone(), params, transport })
-}
-
-/// The variants to emit: for each of the kernel's targets the sets of features that make a difference to it, the largest first, in
-/// each way that parameters can travel.
-///
-/// Every CUDA device has all features, so that CUDA has one set. The CPU holds halves natively, and emulates subgroups only where a kernel requires
-/// them.
-pub fn variants(verified: &Verified) -> Vec<(Profile, ParamTransport)> {
-    let Verified { module, info } = verified;
-    let bytes = layout::params(module, info.grid).map_or(0, |params| params.size);
-    let mut found = Vec::new();
-    for target in &module.targets {
-        for features in feature_sets(verified, *target) {
-            for transport in [ParamTransport::Value, ParamTransport::Buffer] {
-                if transport_fits(*target, transport, bytes) {
-                    found.push((Profile::portable(*target).with(features), transport));
-                }
-            }
-        }
-    }
-    found
-}
-
-fn feature_sets(verified: &Verified, target: Target) -> Vec<Features> {
-    let Verified { module, info } = verified;
-    let mut sets: Vec<Features> = (0..1u32 << Feature::ALL.len())
-        .map(Features)
-        .filter(|set| set.contains(info.required) && info.relevant.contains(*set) && viable(module, *set))
-        .collect();
-    sets.sort_by_key(|set| std::cmp::Reverse((set.count(), set.0)));
-    match target {
-        Target::Wgsl | Target::Spirv => sets,
-        Target::Cuda => sets.into_iter().take(1).collect(),
-        Target::Cpu => {
-            let native = info.required.union(info.relevant.intersection(Features::of(&[Feature::F16Storage])));
-            let fits: Vec<Features> = sets.iter().copied().filter(|set| *set == native).collect();
-            if fits.is_empty() { sets.into_iter().rev().take(1).collect() } else { fits }
-        }
-    }
 }

@@ -20,7 +20,9 @@ use crate::diagnostic::{Diagnostic, Diagnostics};
 use crate::ir::{ExpressionKind, Function, Module};
 use crate::target::Features;
 
-pub(crate) use access::{function_facts, workgroup_bytes};
+pub(crate) use access::function_facts;
+#[cfg(feature = "lower")]
+pub(crate) use access::workgroup_bytes;
 pub(crate) use bounds::clear_guards;
 pub(crate) use features::{live_features, viable};
 pub use profile::check_profile;

@@ -33,9 +33,6 @@ use super::EmitError;
 use crate::lower::Lowered;
 use crate::target::Target;
 
-/// Invocations of a subgroup on the CPU, in compiled code and in the evaluator.
-pub const SUBGROUP_SIZE: u32 = 8;
-
 /// The kernel as a block expression of type [`crate::artefact::CpuFunction`], which may initialise a constant; `path` is the path of
 /// [`crate::artefact`] in the author's crate, absolute or from `crate`.
 ///

@@ -3,12 +3,12 @@
 use super::arithmetic::binary;
 use super::{Builder, FIXED, Frame, Result, Value};
 use crate::artefact::ParamRole;
-use crate::emit::cpu::SUBGROUP_SIZE;
 use crate::interp::program::{Bound, Constant, Given, Instruction, One, Register, Term, Two};
 use crate::ir::{
     Builtin, CallArgument, Expression, ExpressionKind, Function, Handle, Literal, LogicalOperator, MathFunction, Root,
     Scalar, Statement, StatementKind, Type, UnaryOperator,
 };
+use crate::target::CPU_SUBGROUP_SIZE;
 
 impl<'a> Builder<'a> {
     pub(super) fn two(&mut self, operation: Two, a: Register, b: Register, out: &mut Vec<Instruction>) -> Register {
@@ -280,7 +280,7 @@ impl<'a> Builder<'a> {
             Builtin::LocalId => axes(self, &Given::LocalId),
             Builtin::GroupId => axes(self, &Given::GroupId),
             Builtin::GroupCounts => (0..3).map(|axis| self.constant(Constant::Groups(axis))).collect(),
-            Builtin::SubgroupSize => vec![self.constant(Constant::Literal(SUBGROUP_SIZE))],
+            Builtin::SubgroupSize => vec![self.constant(Constant::Literal(CPU_SUBGROUP_SIZE))],
             Builtin::SubgroupLane => vec![self.given(Given::SubgroupLane)],
             Builtin::SubgroupIndex => vec![self.given(Given::SubgroupIndex)],
         }

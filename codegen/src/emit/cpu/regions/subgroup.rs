@@ -4,8 +4,9 @@ use super::Regions;
 use crate::emit::EmitError;
 use crate::emit::cpu::plan::{Plan, expression_locals};
 use crate::emit::cpu::stmt::Out;
-use crate::emit::cpu::{SUBGROUP_SIZE, types};
+use crate::emit::cpu::types;
 use crate::ir::{Expression, Handle, Local, Scalar, StatementKind, SubgroupFunction, Type};
+use crate::target::CPU_SUBGROUP_SIZE;
 
 impl<'a> Regions<'a> {
     /// The values of all invocations go to an array; the operation fills the result's array.
@@ -51,8 +52,8 @@ impl<'a> Regions<'a> {
             _ => vec![String::new()],
         };
         let target = self.array(result);
-        out.open(&format!("for first in (0usize..{size}).step_by({SUBGROUP_SIZE}) {{"));
-        out.line(&format!("let last = (first + {SUBGROUP_SIZE}).min({size});"));
+        out.open(&format!("for first in (0usize..{size}).step_by({CPU_SUBGROUP_SIZE}) {{"));
+        out.line(&format!("let last = (first + {CPU_SUBGROUP_SIZE}).min({size});"));
         for part in parts {
             let combine = match (operation, scalar) {
                 (SubgroupFunction::Add, Scalar::F32) => Some("all + other"),

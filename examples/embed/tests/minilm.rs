@@ -2,19 +2,13 @@
 
 #![allow(clippy::unwrap_used, reason = "a test that fails may panic")]
 
+#[path = "../../../tests/common/mod.rs"]
 mod common;
-
-#[path = "../examples/embed/bert.rs"]
-mod bert;
-#[path = "../examples/embed/encoder.rs"]
-mod encoder;
-#[path = "../examples/embed/tokens.rs"]
-mod tokens;
 
 use std::path::{Path, PathBuf};
 
-use encoder::{Bounds, Encoder};
-use tokens::LONGEST;
+use trefoil_embed::encoder::{Bounds, Encoder};
+use trefoil_embed::tokens::LONGEST;
 
 /// How far a component may lie from the reference's.
 const TOLERANCE: f64 = 2e-5;
@@ -40,7 +34,7 @@ fn goldens() -> Vec<Golden> {
 
 /// The folder of the model, if it was fetched. Where devices are required, it is too.
 fn model() -> Option<PathBuf> {
-    let folder = Path::new(env!("CARGO_MANIFEST_DIR")).join(".model/all-MiniLM-L6-v2");
+    let folder = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../.model/all-MiniLM-L6-v2");
     if folder.join("model.safetensors").is_file() {
         return Some(folder);
     }

@@ -4,7 +4,7 @@ use std::path::Path;
 
 use tokenizers::{Tokenizer, TruncationParams};
 
-use super::encoder::Outcome;
+use crate::encoder::Outcome;
 
 /// The most tokens of a text; the rest of it is cut off, as the model's authors do.
 pub const LONGEST: usize = 256;

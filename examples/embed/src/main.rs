@@ -2,13 +2,10 @@
 //!
 //! ```text
 //! scripts/fetch-model.sh
-//! cargo run --release --example embed -- --model .model/all-MiniLM-L6-v2 'A cat sits.' 'A kitten rests.'
+//! cargo run --release -p trefoil-embed -- --model .model/all-MiniLM-L6-v2 'A cat sits.' 'A kitten rests.'
 //! ```
 
-mod bert;
-mod encoder;
 mod report;
-mod tokens;
 
 use std::io::BufRead;
 use std::path::PathBuf;
@@ -17,8 +14,8 @@ use std::process::ExitCode;
 use clap::Parser;
 use trefoil::device::DeviceOptions;
 use trefoil::devices;
-
-use encoder::{Bounds, Encoder, Outcome};
+use trefoil_embed::encoder::{Bounds, Encoder, Outcome};
+use trefoil_embed::tokens;
 
 /// The most texts of one run.
 const MOST_TEXTS: usize = 32;

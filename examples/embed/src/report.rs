@@ -1,6 +1,6 @@
 //! What the example prints.
 
-use super::encoder::Outcome;
+use trefoil_embed::encoder::Outcome;
 
 /// Characters of a text that the table shows.
 const SHOWN: usize = 36;

@@ -6,8 +6,8 @@ use std::path::Path;
 use trefoil::Device;
 use trefoil::graph::{Executable, Extents, Model, Options, Symbol};
 
-use super::bert::{self, BertConfig};
-use super::tokens::{Batch, Tokens};
+use crate::bert::{self, BertConfig};
+use crate::tokens::{Batch, Tokens};
 
 /// What the example can fail with: it is shown to the user as it is.
 pub type Outcome<T> = Result<T, Box<dyn Error + Send + Sync>>;

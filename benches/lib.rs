@@ -1,0 +1,1 @@
+//! Nothing: this package holds benches (`cargo bench -p trefoil-benches`).
