@@ -388,7 +388,9 @@ fn halves_stay_halves_where_the_target_has_them() {
     let native = Features::of(&[Feature::F16Storage]);
     for (target, features) in [(Target::Wgsl, native), (Target::Cuda, native), (Target::Cpu, native)] {
         let lowered = lowered(&halves(1), target, features);
-        assert_eq!(lowered.module.functions.len(), 0, "{}", target.name());
+        // What narrows is rounded before where the target might round otherwise.
+        let functions: Vec<&str> = lowered.module.functions.iter().map(|(_, made)| made.name.as_str()).collect();
+        assert_eq!(functions, if target == Target::Wgsl { vec!["nearest_half"] } else { vec![] }, "{}", target.name());
         assert_eq!(lowered.module.bindings[1].packed, 1);
     }
     // SPIR-V with 16-bit storage holds them in buffers alone.

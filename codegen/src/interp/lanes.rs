@@ -101,6 +101,7 @@ pub(super) unsafe fn one(operation: One, to: *mut u32, a: *const u32, n: usize) 
             One::SignedToFloat => map(to, a, n, |x| (x.cast_signed() as f32).to_bits()),
             One::HalfToFloat => map(to, a, n, |x| math::half_to_f32(x).to_bits()),
             One::FloatToHalf => map(to, a, n, |x| math::f32_to_half(f32::from_bits(x))),
+            One::NearestHalf => map(to, a, n, |x| math::half_to_f32(math::f32_to_half(f32::from_bits(x))).to_bits()),
             One::BoolToInteger => map(to, a, n, |x| x & 1),
             One::BoolToFloat => map(to, a, n, |x| x & 1.0f32.to_bits()),
             One::NotZero => map(to, a, n, |x| mask(x != 0)),

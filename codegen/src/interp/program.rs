@@ -44,6 +44,7 @@ pub(super) enum One {
     SignedToFloat,
     HalfToFloat,
     FloatToHalf,
+    NearestHalf,
     BoolToInteger,
     BoolToFloat,
     NotZero,

@@ -461,6 +461,8 @@ math_functions! {
     TrailingZeros = "trailing_zeros", 1;
     /// The `f32` of the half whose bits are the low 16 of a `U32`. Made by lowering alone: its name is no identifier.
     UnpackHalf = "unpack half", 1;
+    /// The `f32` that equals the half nearest to x, ties to even. Made by lowering alone.
+    NearestHalf = "nearest half", 1;
     /// A `U32` whose low 16 bits are those of the half nearest to x, and whose high 16 bits are 0. Made by lowering alone.
     PackHalf = "pack half", 1;
 }

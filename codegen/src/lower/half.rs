@@ -1,7 +1,7 @@
 //! Halves where the target cannot hold them: values are `f32` everywhere outside bindings, and bindings without 16-bit access are words.
 //!
 //! Every `f16` is an `f32` exactly, so a half that is moved about keeps its value; `f32` to `f16` rounds where it is written to a binding, or
-//! by packing and unpacking where it is not written at once. SPIR-V with 16-bit storage reads and writes halves in bindings and nowhere else.
+//! by rounding to the nearest half where it is not written at once. SPIR-V with 16-bit storage reads and writes halves in bindings and nowhere else.
 //!
 //! Without 16-bit access a slice of halves is a slice of words, two halves in each (`packed` is 2), and each access is a call of a small
 //! function with a guard of its own where one is needed, since the guard on words cannot see an odd length. A single half is
@@ -464,8 +464,7 @@ impl Rewrite for Halves<'_> {
             ExpressionKind::Convert(value) if self.is_half(old.expressions[*value].ty) => self.expression(copy, *value),
             ExpressionKind::Convert(value) if self.is_half(*ty) => {
                 let value = self.expression(copy, *value)?;
-                let bits = self.math(copy, MathFunction::PackHalf, value, Scalar::U32, *span);
-                Ok(self.math(copy, MathFunction::UnpackHalf, bits, Scalar::F32, *span))
+                Ok(self.math(copy, MathFunction::NearestHalf, value, Scalar::F32, *span))
             }
             _ => copy.expression(self, handle),
         }

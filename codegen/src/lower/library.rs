@@ -238,6 +238,26 @@ pub const SOURCES: &[(&str, &str)] = &[
         }",
     ),
     (
+        "nearest half",
+        // In integers. A half has 13 bits of mantissa fewer; below 2^-14 it is a multiple of 2^-24.
+        "fn nearest_half(x: f32) -> f32 {
+            let bits = to_bits(x);
+            let magnitude = bits & 0x7fffffffu32;
+            let normal = (magnitude + 0xfffu32 + ((magnitude >> 13u32) & 1u32)) & 0xffffe000u32;
+            let small = to_bits(round_ties_even(from_bits(magnitude) * 16777216.0) * 5.9604644775390625e-8);
+            let inside = select(magnitude < 0x38800000u32, small, normal);
+            let finite = select(magnitude < 0x477ff000u32, inside, 0x7f800000u32);
+            from_bits(select(magnitude > 0x7f800000u32, magnitude, finite) | (bits & 0x80000000u32))
+        }",
+    ),
+    (
+        "pack half",
+        // Narrowing is exact of what is a half already.
+        "fn pack_half(x: f32) -> u32 {
+            native_pack_half(nearest_half(x))
+        }",
+    ),
+    (
         "div_u32",
         "fn div_u32(a: u32, b: u32) -> u32 {
             select(b == 0, 0, a / max(b, 1))

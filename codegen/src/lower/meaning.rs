@@ -6,7 +6,9 @@ use super::source::{Library, Wanted, call};
 use super::table;
 use crate::diagnostic::{Diagnostic, Diagnostics};
 use crate::ir::rewrite::{Copy, Rewrite, rewrite};
-use crate::ir::{BinaryOperator, Expression, ExpressionKind, Function, Handle, Literal, Module, Scalar, Span, Type};
+use crate::ir::{
+    BinaryOperator, Expression, ExpressionKind, Function, Handle, Literal, MathFunction, Module, Scalar, Span, Type,
+};
 use crate::target::Target;
 
 /// Replaces what is not native on `target`.
@@ -179,6 +181,13 @@ impl Rewrite for Meaning<'_> {
             }
             ExpressionKind::Convert(value) => {
                 let from = self.shape(old.expressions[*value].ty);
+                if let (Some((Scalar::F32, lanes)), Some((Scalar::F16, _))) = (from, self.shape(*ty))
+                    && !table::narrowing(self.target)
+                {
+                    let wanted = Wanted { name: MathFunction::NearestHalf.name(), lanes, index: false };
+                    let half = self.replace(copy, *value, wanted, &[*value])?;
+                    return Ok(copy.add(ExpressionKind::Convert(half), *ty, *span));
+                }
                 if let (Some((Scalar::F32, _)), Some((to, lanes))) = (from, self.shape(*ty))
                     && to.is_integer()
                     && !table::float_to_integer(self.target)

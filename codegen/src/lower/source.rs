@@ -60,7 +60,7 @@ impl Library {
     fn translate(&mut self, module: &mut Module, wanted: Wanted) -> Result<Handle<Function>, String> {
         let text = library::source(wanted.name).ok_or("there is no such function")?;
         let item: syn::ItemFn = syn::parse_str(text).map_err(|error| error.to_string())?;
-        let mut name = wanted.name.to_owned();
+        let mut name = item.sig.ident.to_string();
         if wanted.index {
             name = name.replace("u32", "usize");
         }
@@ -276,19 +276,23 @@ impl Context<'_> {
         }
         let scalar = scalar.ok_or("a call without arguments")?;
         let (function, native) = match name.strip_prefix("native_") {
-            Some(native) => (MathFunction::from_name(native), true),
-            None => (MathFunction::from_name(&name), false),
+            Some(native) => (function_named(native), true),
+            None => (function_named(&name), false),
         };
         if let Some(function) = function
             && (native || table::math(self.library.target, function, scalar))
         {
-            let result =
-                if matches!(function, MathFunction::IsNan | MathFunction::IsInfinite) { Scalar::Bool } else { scalar };
+            let result = match function {
+                MathFunction::IsNan | MathFunction::IsInfinite => Scalar::Bool,
+                MathFunction::PackHalf => Scalar::U32,
+                _ => scalar,
+            };
             return Ok((body.math(function, values), result));
         }
         let name = match function {
             Some(function) if is_number => library::with_number(function).to_owned(),
-            _ => name,
+            Some(function) => function.name().to_owned(),
+            None => name,
         };
         let (known, _) =
             library::SOURCES.iter().find(|(known, _)| *known == name).ok_or(format!("`{name}` is unknown"))?;
@@ -298,6 +302,11 @@ impl Context<'_> {
         let scalar = ty.scalar().ok_or("it gives no number")?;
         Ok((body.call(function, values, ty), scalar))
     }
+}
+
+/// The mathematical function that a text names; those that lowering alone makes have names of several words.
+fn function_named(name: &str) -> Option<MathFunction> {
+    MathFunction::from_name(name).or_else(|| MathFunction::from_name(&name.replace('_', " ")))
 }
 
 /// The kind of a call of a library function.

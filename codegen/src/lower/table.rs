@@ -20,8 +20,16 @@ pub const fn math(target: Target, function: MathFunction, scalar: Scalar) -> boo
         M::Exp | M::Exp2 | M::Ln | M::Log2 | M::Sin | M::Cos | M::Tan => !matches!(target, Target::Cpu),
         // WGSL's may give either with a NaN; SPIR-V has NMin and NMax, CUDA C fminf and fmaxf.
         M::Min | M::Max | M::Clamp => !matches!((target, scalar), (Target::Wgsl, Scalar::F32)),
+        // A driver that sees a value narrowed and widened again may take the value itself, and may narrow toward zero.
+        M::NearestHalf => false,
+        M::PackHalf => narrowing(target),
         _ => true,
     }
+}
+
+/// Whether narrowing to a half rounds to the nearest, ties to even.
+pub const fn narrowing(target: Target) -> bool {
+    matches!(target, Target::Cpu | Target::Cuda)
 }
 
 /// Whether integer division and remainder by any number are native: the divisor 0 and `MIN / -1` included. The CPU emitter prints helpers.

@@ -307,13 +307,13 @@ impl<'a> FunctionWriter<'_, 'a> {
     }
 
     fn convert(&mut self, value: Handle<Expression>, to: Handle<Type>, ty: Word) -> Result<Word, EmitError> {
-        let from_type = self.type_of(value);
         let to_type = self.writer.ir(to);
         let to_kind = kind_of(to_type).ok_or_else(|| self.writer.fail("a conversion to no scalar or vector"))?;
         let from = self.kind(value)?;
         let value = self.value(value)?;
         let lanes = lanes_of(to_type);
-        let converted = match (from, to_kind) {
+        // A half is held as the f32 that equals it; lowering has rounded it.
+        Ok(match (from, to_kind) {
             (Kind::Bool, Kind::Bool) => value,
             (Kind::Bool, _) => {
                 let scalar_type = match to_kind {
@@ -335,12 +335,7 @@ impl<'a> FunctionWriter<'_, 'a> {
             (Kind::Unsigned, Kind::Float) => self.op(Op::ConvertUToF, ty, &[value]),
             (Kind::Signed, Kind::Signed) | (Kind::Unsigned, Kind::Unsigned) => value,
             (Kind::Signed, Kind::Unsigned) | (Kind::Unsigned, Kind::Signed) => self.op(Op::Bitcast, ty, &[value]),
-        };
-        // A half is held as the f32 that equals it, so whatever becomes a half is rounded here.
-        if to_type.scalar() == Some(Scalar::F16) && from_type.scalar() != Some(Scalar::F16) && from != Kind::Bool {
-            return Ok(self.round_to_half(converted, lanes));
-        }
-        Ok(converted)
+        })
     }
 
     fn bitcast(&mut self, value: Handle<Expression>, to: Handle<Type>, ty: Word) -> Result<Word, EmitError> {

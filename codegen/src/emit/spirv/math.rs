@@ -1,6 +1,6 @@
 //! The mathematical functions that lowering leaves: those of GLSL.std.450, and those that are made of bits.
 
-use rspirv::dr::{Instruction, Operand};
+use rspirv::dr::Operand;
 use rspirv::spirv::{GlslStd450Op as Glsl, Op, Word};
 
 use super::expr::{Kind, lanes_of};
@@ -87,16 +87,13 @@ impl FunctionWriter<'_, '_> {
                 let both = this.glsl(Glsl::UnpackHalf2x16, pair, &[lane]);
                 this.op_with(Op::CompositeExtract, float, vec![Operand::IdRef(both), Operand::LiteralBit32(0)])
             }),
-            (M::PackHalf, Kind::Float) => {
-                let rounded = self.round_to_half(x, lanes);
-                self.each_lane(&[rounded], lanes, ty, |this, lane| {
-                    let (float, word) = (this.writer.f32_type(), this.writer.u32_type());
-                    let pair = this.writer.vector_of(float, 2);
-                    let zero = this.writer.constant(float, 0);
-                    let both = this.op(Op::CompositeConstruct, pair, &[lane, zero]);
-                    this.glsl(Glsl::PackHalf2x16, word, &[both])
-                })
-            }
+            (M::PackHalf, Kind::Float) => self.each_lane(&[x], lanes, ty, |this, lane| {
+                let (float, word) = (this.writer.f32_type(), this.writer.u32_type());
+                let pair = this.writer.vector_of(float, 2);
+                let zero = this.writer.constant(float, 0);
+                let both = this.op(Op::CompositeConstruct, pair, &[lane, zero]);
+                this.glsl(Glsl::PackHalf2x16, word, &[both])
+            }),
             _ => {
                 let name = function.name();
                 return Err(self.writer.fail(format!("`{name}` has no native form for its operands")));
@@ -164,92 +161,6 @@ impl FunctionWriter<'_, '_> {
             parts.push(scalar(self, part));
         }
         self.op(Op::CompositeConstruct, ty, &parts)
-    }
-
-    /// The `f32` that equals the half nearest to each lane of `value`, ties to even.
-    pub(super) fn round_to_half(&mut self, value: Word, lanes: u8) -> Word {
-        let float = self.writer.f32_type();
-        let floats = self.writer.vector_of(float, lanes);
-        let function = match self.writer.nearest_half {
-            Some(known) => known,
-            None => {
-                let id = self.writer.id();
-                self.writer.name(id, "nearest_half");
-                self.writer.nearest_half = Some(id);
-                id
-            }
-        };
-        if lanes == 1 {
-            return self.op(Op::FunctionCall, float, &[function, value]);
-        }
-        let mut parts = Vec::new();
-        for lane in 0..u32::from(lanes) {
-            let operands = vec![Operand::IdRef(value), Operand::LiteralBit32(lane)];
-            let part = self.op_with(Op::CompositeExtract, float, operands);
-            parts.push(self.op(Op::FunctionCall, float, &[function, part]));
-        }
-        self.op(Op::CompositeConstruct, floats, &parts)
-    }
-
-    /// Writes `nearest_half`, in integers, because SPIR-V leaves the rounding of conversions in registers to the driver.
-    ///
-    /// A half has 10 bits of mantissa, 13 fewer than an `f32`; below 2^-14 it is a multiple of 2^-24.
-    pub(super) fn write_nearest_half(mut self, id: Word) {
-        let float = self.writer.f32_type();
-        let word = self.writer.u32_type();
-        let flag = self.writer.bool_type();
-        let x = self.writer.id();
-        self.writer.name(x, "x");
-        let parameter = Instruction::new(Op::FunctionParameter, Some(float), Some(x), Vec::new());
-        let label = self.writer.id();
-        self.begin(label);
-        let bits = self.op(Op::Bitcast, word, &[x]);
-        let number = |this: &mut Self, value: u32| this.writer.u32(value);
-        let mask = number(&mut self, 0x7fff_ffff);
-        let magnitude = self.op(Op::BitwiseAnd, word, &[bits, mask]);
-        let sign = self.op(Op::BitwiseXor, word, &[bits, magnitude]);
-        // Normal halves: add just under half of the last place kept, one more if that place is odd, and cut.
-        let (thirteen, one, below) = (number(&mut self, 13), number(&mut self, 1), number(&mut self, 0xfff));
-        let last = self.op(Op::ShiftRightLogical, word, &[magnitude, thirteen]);
-        let odd = self.op(Op::BitwiseAnd, word, &[last, one]);
-        let raised = self.op(Op::IAdd, word, &[magnitude, below]);
-        let raised = self.op(Op::IAdd, word, &[raised, odd]);
-        let kept = number(&mut self, !0x1fff);
-        let normal = self.op(Op::BitwiseAnd, word, &[raised, kept]);
-        // Subnormal halves: the same, of the mantissa shifted to units of 2^-24.
-        let (places, top, most) = (number(&mut self, 23), number(&mut self, 126), number(&mut self, 25));
-        let exponent = self.op(Op::ShiftRightLogical, word, &[magnitude, places]);
-        let shift = self.op(Op::ISub, word, &[top, exponent]);
-        // Above 2^-14, where this is not used, the shift is clamped, too.
-        let shift = self.glsl(Glsl::UMin, word, &[shift, most]);
-        let shift = self.glsl(Glsl::UMax, word, &[shift, one]);
-        let (fraction, implicit) = (number(&mut self, 0x7f_ffff), number(&mut self, 0x80_0000));
-        let mantissa = self.op(Op::BitwiseAnd, word, &[magnitude, fraction]);
-        let mantissa = self.op(Op::BitwiseOr, word, &[mantissa, implicit]);
-        let last = self.op(Op::ShiftRightLogical, word, &[mantissa, shift]);
-        let odd = self.op(Op::BitwiseAnd, word, &[last, one]);
-        let before = self.op(Op::ISub, word, &[shift, one]);
-        let half = self.op(Op::ShiftLeftLogical, word, &[one, before]);
-        let below = self.op(Op::ISub, word, &[half, one]);
-        let raised = self.op(Op::IAdd, word, &[mantissa, below]);
-        let raised = self.op(Op::IAdd, word, &[raised, odd]);
-        let units = self.op(Op::ShiftRightLogical, word, &[raised, shift]);
-        let units = self.op(Op::ConvertUToF, float, &[units]);
-        let unit = self.writer.constant(float, (127 - 24) << 23);
-        let small = self.op(Op::FMul, float, &[units, unit]);
-        let small = self.op(Op::Bitcast, word, &[small]);
-        let (least, beyond, infinity) =
-            (number(&mut self, 0x3880_0000), number(&mut self, 0x477f_f000), number(&mut self, 0x7f80_0000));
-        let is_small = self.op(Op::ULessThan, flag, &[magnitude, least]);
-        let is_large = self.op(Op::UGreaterThanEqual, flag, &[magnitude, beyond]);
-        let is_nan = self.op(Op::UGreaterThan, flag, &[magnitude, infinity]);
-        let result = self.op(Op::Select, word, &[is_small, small, normal]);
-        let result = self.op(Op::Select, word, &[is_large, infinity, result]);
-        let result = self.op(Op::Select, word, &[is_nan, magnitude, result]);
-        let result = self.op(Op::BitwiseOr, word, &[result, sign]);
-        let result = self.op(Op::Bitcast, float, &[result]);
-        self.terminate(Op::ReturnValue, vec![Operand::IdRef(result)]);
-        self.finish(id, float, vec![Operand::IdRef(float), Operand::IdRef(float)], vec![parameter]);
     }
 }
 

@@ -39,8 +39,6 @@ pub(super) struct Writer<'a> {
     pub(super) functions: Vec<Word>,
     /// For each function written so far, whether it accesses a buffer that the kernel writes.
     pub(super) touches: Vec<bool>,
-    /// The function that rounds an `f32` to the nearest half, once it is wanted.
-    pub(super) nearest_half: Option<Word>,
     glsl: Option<Word>,
     /// Whether the kernel has a barrier, so that accesses to written buffers must be non-private.
     pub(super) has_barrier: bool,
@@ -68,7 +66,6 @@ pub(super) fn write(lowered: &Lowered) -> Result<Module, EmitError> {
         interface: Vec::new(),
         functions: Vec::new(),
         touches: Vec::new(),
-        nearest_half: None,
         glsl: None,
         has_barrier,
     };
@@ -94,9 +91,6 @@ pub(super) fn write(lowered: &Lowered) -> Result<Module, EmitError> {
     let entry = writer.id();
     writer.name(entry, &module.name);
     FunctionWriter::new(&mut writer, &module.entry).write_entry(entry)?;
-    if let Some(id) = writer.nearest_half {
-        FunctionWriter::new(&mut writer, &module.entry).write_nearest_half(id);
-    }
     writer.finish(entry)
 }
 

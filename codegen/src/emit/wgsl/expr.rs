@@ -127,6 +127,7 @@ pub fn math(p: &mut P<'_>, function: MathFunction, ty: &Type, mut arguments: Vec
             return Ok(Code::call("pack2x16float", [Code::call("vec2<f32>", arguments)]));
         }
         MathFunction::UnpackHalf | MathFunction::PackHalf => return halves(p, function, ty, arguments),
+        MathFunction::NearestHalf => return Err(p.error("a half is rounded after lowering".to_owned())),
     };
     Ok(Code::call(name, arguments))
 }
@@ -180,34 +181,6 @@ fn halves(p: &mut P<'_>, function: MathFunction, ty: &Type, arguments: Vec<Code>
         Ok(format!("fn {name}(h: {from}) -> {to} {{\n    return {to}({});\n}}\n", parts.join(", ")))
     })?;
     Ok(Code::call(&helper, arguments))
-}
-
-/// The `f32` that equals the half nearest to a value, ties to even, in integers: a driver that sees a value narrowed and widened again takes the value itself. A half has
-/// 13 bits of mantissa fewer; below 2^-14 it is a multiple of 2^-24.
-pub fn nearest_half(p: &mut P<'_>, ty: &Type, value: Code) -> Result<Code> {
-    let float = type_name(p, ty)?;
-    let word = type_name(p, &with_scalar(ty, Scalar::U32))?;
-    let tag = p.type_tag(ty)?;
-    let helper = p.helper(&format!("nearest half {tag}"), &format!("nearest_half_{tag}"), |_, name| {
-        let number = |bits: &str| format!("{word}({bits}u)");
-        let (odd, below, kept) = (number("1"), number("0xfff"), number("0xffffe000"));
-        let (least, most, infinity) = (number("0x38800000"), number("0x477ff000"), number("0x7f800000"));
-        let mut out = Writer::default();
-        out.open(format!("fn {name}(x: {float}) -> {float} {{"));
-        out.line(format!("let bits = bitcast<{word}>(x);"));
-        out.line(format!("let magnitude = bits & {};", number("0x7fffffff")));
-        out.line(format!("let normal = (magnitude + {below} + ((magnitude >> {}) & {odd})) & {kept};", number("13")));
-        out.line("let units = round(abs(x) * 16777216.0f);");
-        out.line(format!("let small = bitcast<{word}>(units * 5.9604644775390625e-8f);"));
-        out.line(format!(
-            "let finite = select(select(normal, small, magnitude < {least}), {infinity}, magnitude >= {most});"
-        ));
-        out.line(format!("let rounded = select(finite, magnitude, magnitude > {infinity});"));
-        out.line(format!("return bitcast<{float}>(rounded | (bits & {}));", number("0x80000000")));
-        out.close("}");
-        Ok(out.finish())
-    })?;
-    Ok(Code::call(&helper, [value]))
 }
 
 /// One of two values; WGSL's `select` takes scalars and vectors.

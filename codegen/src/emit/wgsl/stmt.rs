@@ -79,9 +79,7 @@ impl Dialect for Wgsl {
         expr::select(p, ty, condition, accept, reject)
     }
 
-    fn convert(p: &mut P<'_>, from: &Type, to: &Type, value: Code) -> Result<Code> {
-        let narrows = to.scalar() == Some(Scalar::F16) && from.scalar() == Some(Scalar::F32);
-        let value = if narrows { expr::nearest_half(p, from, value)? } else { value };
+    fn convert(p: &mut P<'_>, _: &Type, to: &Type, value: Code) -> Result<Code> {
         expr::construct(p, to, vec![value])
     }
 

@@ -77,6 +77,7 @@ impl<'a> Builder<'a> {
             MathFunction::LeadingZeros => One::LeadingZeros,
             MathFunction::TrailingZeros => One::TrailingZeros,
             MathFunction::UnpackHalf => One::HalfToFloat,
+            MathFunction::NearestHalf => One::NearestHalf,
             MathFunction::PackHalf => One::FloatToHalf,
         };
         out.push(Instruction::One { operation: one, to, a: values[0] });

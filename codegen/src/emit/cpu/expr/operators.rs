@@ -141,6 +141,7 @@ pub(super) fn math(kernel: &Kernel<'_>, function: MathFunction, scalar: Scalar, 
         MathFunction::CountOnes => call("count_ones"),
         MathFunction::LeadingZeros => call("leading_zeros"),
         MathFunction::TrailingZeros => call("trailing_zeros"),
+        MathFunction::NearestHalf => return Err(kernel.error("a half is rounded after lowering")),
         MathFunction::UnpackHalf => Code::atom(format!("{}({x} as u16)", kernel.helper("half_to_f32"))),
         MathFunction::PackHalf => {
             Code::loose(format!("{}({}) as u32", kernel.helper("f32_to_half"), operands[0].text()))
