@@ -6,12 +6,13 @@ use std::borrow::Cow;
 
 use crate::artefact::{Binding, Code, Element, Kernel, Variant};
 use crate::diagnostic::{Diagnostic, Diagnostics};
-use crate::emit;
+use crate::emit::Emitter;
 use crate::ir::{Instance, Module, Scalar, Type, instantiate};
 use crate::layout;
 #[cfg(feature = "cpu")]
 use crate::lower::{Lowered, lower};
 use crate::target::{ParamTransport, Target};
+use crate::timings::{Stage, stage};
 use crate::variants::variants;
 use crate::verify::{Verified, check_profile, type_name, verify};
 
@@ -45,17 +46,18 @@ pub fn compile_for(module: &Module, instance: &Instance, targets: &[Target]) -> 
 /// # Errors
 /// As [`compile`].
 pub fn build(module: &Module, instance: &Instance, targets: &[Target]) -> Result<Compiled, Diagnostics> {
-    let verified = verify(instantiate(module, instance)?)?;
+    let verified = stage(Stage::Verify, || verify(instantiate(module, instance)?))?;
     let name = &verified.module.name;
     let at = verified.module.entry.span;
     let (mut made, mut found, mut served) = (Vec::new(), Vec::new(), Vec::new());
+    let mut emitter = Emitter::new(&verified);
     for (profile, transport) in variants(&verified) {
         if !targets.contains(&profile.target) {
             continue;
         }
         let code = check_profile(&verified, &profile).and_then(|()| match profile.target {
             Target::Cpu => Ok(None),
-            _ => emit::code(&verified, &profile, transport).map(Some),
+            _ => emitter.code(&profile, transport).map(Some),
         });
         served.push(profile.target);
         match code {
@@ -116,7 +118,7 @@ pub fn lower_for_cpu(verified: &Verified) -> Result<Lowered, Diagnostics> {
         let module = &verified.module;
         return Err(Diagnostic::new(module.entry.span, format!("`{}` has no code for the CPU", module.name)).into());
     };
-    lower(verified, &profile, transport)
+    stage(Stage::Lower, || lower(verified, &profile, transport))
 }
 
 /// The bindings as the host sees them.

@@ -17,5 +17,6 @@ pub mod layout;
 #[cfg(feature = "lower")]
 pub mod lower;
 pub mod target;
+pub mod timings;
 pub mod variants;
 pub mod verify;

@@ -6,6 +6,7 @@ use trefoil_codegen::artefact::{Access, Code, GridKind, Kernel, ParamRole, Param
 use trefoil_codegen::diagnostic::{Diagnostic, Diagnostics};
 use trefoil_codegen::front::Output;
 use trefoil_codegen::target::{ParamTransport, Target};
+use trefoil_codegen::timings::{Stage, stage};
 use trefoil_codegen::{compile, emit, ir};
 
 /// A compiled instance.
@@ -16,13 +17,20 @@ pub struct Made {
     values: Vec<ir::GenericValue>,
 }
 
+impl Made {
+    /// How many texts it has: variants and the CPU function.
+    pub fn variants(&self) -> usize {
+        self.kernel.variants.len() + usize::from(self.cpu.is_some())
+    }
+}
+
 /// Compiles an instance for every target.
 pub fn instance(module: &ir::Module, instance: &ir::Instance, support: &TokenStream) -> Result<Made, Diagnostics> {
     let compiled = compile::build(module, instance, &module.targets)?;
     let path = quote!(#support::expansion::artefact);
     let cpu = if module.targets.contains(&Target::Cpu) {
         let lowered = compile::lower_for_cpu(&compiled.verified)?;
-        let function = emit::cpu::emit(&lowered, &path);
+        let function = stage(Stage::Cpu, || emit::cpu::emit(&lowered, &path));
         Some(function.map_err(|error| Diagnostic::new(module.entry.span, error.to_string()))?)
     } else {
         None

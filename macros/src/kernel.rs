@@ -3,9 +3,10 @@
 use proc_macro2::{Span, TokenStream};
 use quote::{ToTokens, quote};
 use trefoil_codegen::front::{self, Errors, Input, Output};
+use trefoil_codegen::timings::{Stage, stage};
 
 use crate::chain::{self, Header, Resolved};
-use crate::{artefact, launch, layout, support};
+use crate::{artefact, launch, layout, support, timings};
 
 /// What the attribute expands to: the chain that finds what the kernel names.
 pub fn begin(attribute: TokenStream, tokens: TokenStream) -> TokenStream {
@@ -32,6 +33,10 @@ pub fn finish(input: TokenStream) -> TokenStream {
         Ok(resolved) => resolved,
         Err(error) => return error.to_compile_error(),
     };
+    timings::printed(&resolved.header.item.sig.ident, || compiled(&resolved))
+}
+
+fn compiled(resolved: &Resolved<Header<syn::ItemFn>>) -> TokenStream {
     let Header { attribute, item } = &resolved.header;
     let support = support::path();
     let (names, bundles) = resolved.union(&front::items_named(item));
@@ -44,7 +49,7 @@ pub fn finish(input: TokenStream) -> TokenStream {
         support: support.clone(),
         file: file(),
     };
-    match front::parse(input) {
+    match stage(Stage::Front, || front::parse(input)) {
         // An item with a mistake has said so where it is defined; what follows from it is no second mistake.
         Ok(_) if uses_mistaken => mistaken(item, &Errors::default(), &support),
         Ok(output) => understood(item, &output, &support),
@@ -82,7 +87,10 @@ fn understood(item: &syn::ItemFn, output: &Output, support: &TokenStream) -> Tok
     let mut errors = Errors::default();
     for instance in &output.instances {
         match artefact::instance(&output.module, instance, support) {
-            Ok(made) => instances.push(made),
+            Ok(made) => {
+                timings::count(made.variants());
+                instances.push(made);
+            }
             Err(diagnostics) => errors.0.extend(output.spans.errors(&diagnostics).0),
         }
     }

@@ -11,6 +11,7 @@ mod kernel;
 mod launch;
 mod layout;
 mod support;
+mod timings;
 
 use proc_macro::TokenStream;
 

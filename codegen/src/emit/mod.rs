@@ -7,8 +7,10 @@ use std::borrow::Cow;
 use crate::artefact::Code;
 use crate::diagnostic::{Diagnostic, Diagnostics};
 #[cfg(feature = "lower")]
-use crate::lower::lower;
+use crate::lower::Lowering;
 use crate::target::{ParamTransport, Profile, Target};
+#[cfg(feature = "lower")]
+use crate::timings::{Stage, stage};
 use crate::verify::Verified;
 
 #[cfg(feature = "cpu")]
@@ -37,35 +39,56 @@ pub struct EmitError {
     pub message: String,
 }
 
-/// The code of a kernel for one profile of a target that is a text or SPIR-V; WGSL is validated.
-///
-/// # Errors
-/// The kernel cannot be made legal for the profile or cannot be written, or the target's emitter is not in this build.
-#[cfg(feature = "lower")]
-pub fn code(verified: &Verified, profile: &Profile, transport: ParamTransport) -> Result<Code, Diagnostics> {
-    let lowered = lower(verified, profile, transport)?;
-    let emitted = match profile.target {
-        #[cfg(feature = "wgsl")]
-        Target::Wgsl => {
-            wgsl::emit(&lowered).and_then(|text| wgsl::validate(&text).map(|()| Code::Text(Cow::Owned(text))))
-        }
-        #[cfg(feature = "cuda")]
-        Target::Cuda => cuda::emit(&lowered).map(|text| Code::Text(Cow::Owned(text))),
-        #[cfg(feature = "spirv")]
-        Target::Spirv => spirv::emit(&lowered)
-            .map(|words| Code::Spirv(Cow::Owned(words.into_iter().flat_map(u32::to_le_bytes).collect()))),
-        _ => return Err(absent(verified, profile)),
-    };
-    emitted.map_err(|error| Diagnostic::new(verified.module.entry.span, error.to_string()).into())
+/// Emits an instance for one profile after the other.
+pub struct Emitter<'v> {
+    verified: &'v Verified,
+    #[cfg(feature = "lower")]
+    lowering: Lowering<'v>,
 }
 
-/// The code of a kernel for one profile: this build has no emitter.
-///
-/// # Errors
-/// Always.
-#[cfg(not(feature = "lower"))]
-pub fn code(verified: &Verified, profile: &Profile, _transport: ParamTransport) -> Result<Code, Diagnostics> {
-    Err(absent(verified, profile))
+impl<'v> Emitter<'v> {
+    /// Of an instance.
+    pub const fn new(verified: &'v Verified) -> Self {
+        Self {
+            verified,
+            #[cfg(feature = "lower")]
+            lowering: Lowering::new(verified),
+        }
+    }
+
+    /// The code for one profile of a target that is a text or SPIR-V; WGSL is validated.
+    ///
+    /// # Errors
+    /// The kernel cannot be made legal for the profile or cannot be written, or the target's emitter is not in this build.
+    #[cfg(feature = "lower")]
+    pub fn code(&mut self, profile: &Profile, transport: ParamTransport) -> Result<Code, Diagnostics> {
+        let lowered = stage(Stage::Lower, || self.lowering.lower(profile, transport))?;
+        let emitted = match profile.target {
+            #[cfg(feature = "wgsl")]
+            Target::Wgsl => {
+                let text = stage(Stage::Wgsl, || wgsl::emit(lowered));
+                text.and_then(|text| {
+                    stage(Stage::Naga, || wgsl::validate(&text)).map(|()| Code::Text(Cow::Owned(text)))
+                })
+            }
+            #[cfg(feature = "cuda")]
+            Target::Cuda => stage(Stage::Cuda, || cuda::emit(lowered)).map(|text| Code::Text(Cow::Owned(text))),
+            #[cfg(feature = "spirv")]
+            Target::Spirv => stage(Stage::Spirv, || spirv::emit(lowered))
+                .map(|words| Code::Spirv(Cow::Owned(words.into_iter().flat_map(u32::to_le_bytes).collect()))),
+            _ => return Err(absent(self.verified, profile)),
+        };
+        emitted.map_err(|error| Diagnostic::new(self.verified.module.entry.span, error.to_string()).into())
+    }
+
+    /// The code for one profile: this build has no emitter.
+    ///
+    /// # Errors
+    /// Always.
+    #[cfg(not(feature = "lower"))]
+    pub fn code(&mut self, profile: &Profile, _transport: ParamTransport) -> Result<Code, Diagnostics> {
+        Err(absent(self.verified, profile))
+    }
 }
 
 fn absent(verified: &Verified, profile: &Profile) -> Diagnostics {

@@ -19,7 +19,7 @@ use crate::artefact::{ParamTransport, Params};
 use crate::diagnostic::{Diagnostic, Diagnostics};
 use crate::ir::Module;
 use crate::layout;
-use crate::target::Profile;
+use crate::target::{Features, Profile};
 use crate::verify::{KernelInfo, Verified, clear_guards, function_facts, workgroup_bytes};
 
 /// A kernel instance, legal for one profile: what emitters take.
@@ -43,36 +43,77 @@ pub struct Lowered {
     pub transport: ParamTransport,
 }
 
+/// Lowers an instance for one profile after the other; what depends on features alone is done once for each set.
+pub struct Lowering<'v> {
+    verified: &'v Verified,
+    /// By the features for which it is settled.
+    settled: Vec<(Features, Module)>,
+    /// Transports differ in nothing that lowering does.
+    last: Option<Lowered>,
+}
+
+impl<'v> Lowering<'v> {
+    /// Of an instance.
+    pub const fn new(verified: &'v Verified) -> Self {
+        Self { verified, settled: Vec::new(), last: None }
+    }
+
+    /// Makes the instance legal for `profile`.
+    ///
+    /// # Errors
+    /// The kernel needs something that the profile lacks, or holds something that cannot be made legal.
+    pub fn lower(&mut self, profile: &Profile, transport: ParamTransport) -> Result<&Lowered, Diagnostics> {
+        let lowered = match self.last.take() {
+            Some(last) if last.profile == *profile => Lowered { transport, ..last },
+            _ => self.legalise(profile, transport)?,
+        };
+        Ok(self.last.insert(lowered))
+    }
+
+    fn settled(&mut self, features: Features) -> Result<Module, Diagnostics> {
+        if let Some((_, known)) = self.settled.iter().find(|(settled, _)| *settled == features) {
+            return Ok(known.clone());
+        }
+        let mut module = self.verified.module.clone();
+        settle::settle(&mut module, features)?;
+        clear_guards(&mut module, &self.verified.info);
+        prune::prune(&mut module);
+        self.settled.push((features, module.clone()));
+        Ok(module)
+    }
+
+    fn legalise(&mut self, profile: &Profile, transport: ParamTransport) -> Result<Lowered, Diagnostics> {
+        let mut module = self.settled(profile.features)?;
+        let mut info = self.verified.info.clone();
+        let params = layout::params(&module, info.grid).ok_or_else(|| {
+            Diagnostic::new(module.entry.span, format!("`{}` has a parameter that cannot be one", module.name))
+        })?;
+        half::lower(&mut module, &mut info, profile)?;
+        info.workgroup_bytes = workgroup_bytes(&module);
+        // Whether it fits as written is for `check_profile` to say.
+        if info.workgroup_bytes > profile.max_workgroup_bytes.max(self.verified.info.workgroup_bytes) {
+            return Err(Diagnostic::new(
+                module.entry.span,
+                format!(
+                    "`{}` uses {} bytes of workgroup memory where halves take four bytes; {} has {} on every device",
+                    module.name,
+                    info.workgroup_bytes,
+                    profile.target.name(),
+                    profile.max_workgroup_bytes
+                ),
+            )
+            .into());
+        }
+        meaning::legalise(&mut module, profile.target)?;
+        (info.collective, info.effects) = function_facts(&module);
+        Ok(Lowered { module, info, profile: profile.clone(), params, transport })
+    }
+}
+
 /// Makes an instance legal for `profile`.
 ///
 /// # Errors
-/// The kernel needs something that the profile lacks, or holds something that cannot be made legal.
+/// As [`Lowering::lower`].
 pub fn lower(verified: &Verified, profile: &Profile, transport: ParamTransport) -> Result<Lowered, Diagnostics> {
-    let mut module = verified.module.clone();
-    let mut info = verified.info.clone();
-    let params = layout::params(&module, info.grid).ok_or_else(|| {
-        Diagnostic::new(module.entry.span, format!("`{}` has a parameter that cannot be one", module.name))
-    })?;
-    settle::settle(&mut module, profile.features)?;
-    clear_guards(&mut module, &info);
-    prune::prune(&mut module);
-    half::lower(&mut module, &mut info, profile)?;
-    info.workgroup_bytes = workgroup_bytes(&module);
-    // Whether it fits as written is for `check_profile` to say.
-    if info.workgroup_bytes > profile.max_workgroup_bytes.max(verified.info.workgroup_bytes) {
-        return Err(Diagnostic::new(
-            module.entry.span,
-            format!(
-                "`{}` uses {} bytes of workgroup memory where halves take four bytes; {} has {} on every device",
-                module.name,
-                info.workgroup_bytes,
-                profile.target.name(),
-                profile.max_workgroup_bytes
-            ),
-        )
-        .into());
-    }
-    meaning::legalise(&mut module, profile.target)?;
-    (info.collective, info.effects) = function_facts(&module);
-    Ok(Lowered { module, info, profile: profile.clone(), params, transport })
+    Lowering::new(verified).legalise(profile, transport)
 }

@@ -50,20 +50,18 @@ fn division(touch: Touch<'_>, invocations: i128) -> Option<Division> {
     let lanes = i128::from(lanes);
     let index = expand(knowledge, &index, invocations);
     let group = group(knowledge);
-    if let Some(block) = index.terms.get(&group).copied() {
-        let mut rest = index;
-        rest.terms.remove(&group);
+    if let Some(block) = index.coefficient(group) {
+        let rest = index.without(group);
         return knowledge.within(&rest, 0, block - 1).then_some(Division::Elements(block * lanes));
     }
     // A product of the row and the length of a row.
-    let products: Vec<_> = index.terms.iter().filter(|(_, factor)| **factor == 1).map(|(atom, _)| *atom).collect();
+    let products: Vec<_> = index.terms().iter().filter(|(_, factor)| *factor == 1).map(|(atom, _)| *atom).collect();
     for product in products {
         let Key::Operation(BinaryOperator::Multiply, left, right) = knowledge.key(product).clone() else { continue };
         for (row, length) in [(&left, &right), (&right, &left)] {
-            let mut row = expand(knowledge, row, invocations);
-            let Some(rows) = row.terms.remove(&group) else { continue };
-            let mut rest = index.clone();
-            rest.terms.remove(&product);
+            let row = expand(knowledge, row, invocations);
+            let Some(rows) = row.coefficient(group) else { continue };
+            let (row, rest) = (row.without(group), index.clone().without(product));
             if is_common(knowledge, length)
                 && knowledge.within(&row, 0, rows - 1)
                 && knowledge.proves(&rest)
@@ -78,13 +76,13 @@ fn division(touch: Touch<'_>, invocations: i128) -> Option<Division> {
 
 fn group(knowledge: &mut Knowledge) -> usize {
     let group = knowledge.atom(Key::Builtin(Builtin::GroupIndex), 0, u32::MAX.into());
-    group.terms.keys().next().copied().unwrap_or_default()
+    group.terms().first().map_or(0, |(atom, _)| *atom)
 }
 
 /// The form with computed values in place of their remainders modulo 2^32, and the global index in its parts.
 fn expand(knowledge: &mut Knowledge, form: &Form, invocations: i128) -> Form {
     let mut out = Form::constant(form.constant);
-    for (atom, factor) in &form.terms {
+    for (atom, factor) in form.terms() {
         let part = match knowledge.key(*atom).clone() {
             Key::Wrapped(inner, _) => expand(knowledge, &inner, invocations),
             Key::Builtin(Builtin::GlobalIndex) => {
@@ -101,7 +99,7 @@ fn expand(knowledge: &mut Knowledge, form: &Form, invocations: i128) -> Form {
 
 /// Whether all workgroups agree on the value.
 fn is_common(knowledge: &Knowledge, form: &Form) -> bool {
-    form.terms.keys().all(|atom| common_key(knowledge, knowledge.key(*atom)))
+    form.terms().iter().all(|(atom, _)| common_key(knowledge, knowledge.key(*atom)))
 }
 
 fn common_key(knowledge: &Knowledge, key: &Key) -> bool {

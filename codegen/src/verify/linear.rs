@@ -4,7 +4,7 @@
 //! between two of its stores, or the result of an operation on such. Its range holds always. A *form* is a sum of atoms with
 //! coefficients and a constant, computed without wrapping. A *fact* is a form that is known not to be negative.
 
-use std::collections::{BTreeMap, HashMap};
+use std::collections::HashMap;
 
 use crate::ir::{BinaryOperator, Builtin, Handle, Local, MathFunction, Root};
 
@@ -38,7 +38,8 @@ pub type Atom = usize;
 /// A sum of atoms with coefficients, and a constant.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Hash)]
 pub struct Form {
-    pub terms: BTreeMap<Atom, i128>,
+    /// In the order of the atoms, none with the coefficient 0.
+    terms: Vec<(Atom, i128)>,
     pub constant: i128,
 }
 
@@ -46,12 +47,12 @@ pub struct Form {
 const LARGE: i128 = 1 << 80;
 
 impl Form {
-    pub fn constant(value: i128) -> Self {
-        Self { terms: BTreeMap::new(), constant: value }
+    pub const fn constant(value: i128) -> Self {
+        Self { terms: Vec::new(), constant: value }
     }
 
     pub fn atom(atom: Atom) -> Self {
-        Self { terms: BTreeMap::from([(atom, 1)]), constant: 0 }
+        Self { terms: vec![(atom, 1)], constant: 0 }
     }
 
     /// The number, if it is one.
@@ -59,18 +60,46 @@ impl Form {
         self.terms.is_empty().then_some(self.constant)
     }
 
+    /// The atoms with their coefficients, none of them 0.
+    pub fn terms(&self) -> &[(Atom, i128)] {
+        &self.terms
+    }
+
+    /// The coefficient of an atom that occurs.
+    pub fn coefficient(&self, atom: Atom) -> Option<i128> {
+        let place = self.terms.binary_search_by_key(&atom, |term| term.0).ok()?;
+        Some(self.terms[place].1)
+    }
+
+    /// The form without an atom.
+    #[must_use]
+    pub fn without(mut self, atom: Atom) -> Self {
+        self.terms.retain(|term| term.0 != atom);
+        self
+    }
+
     /// `self + other * factor`
     pub fn add(&self, other: &Self, factor: i128) -> Self {
-        let mut sum = self.clone();
-        for (atom, coefficient) in &other.terms {
-            let value = sum.terms.entry(*atom).or_insert(0);
-            *value += coefficient * factor;
-            if *value == 0 {
-                sum.terms.remove(atom);
+        self.combined(1, other, factor)
+    }
+
+    /// `self * own + other * factor`
+    fn combined(&self, own: i128, other: &Self, factor: i128) -> Self {
+        let mut terms = Vec::with_capacity(self.terms.len() + other.terms.len());
+        let (mut left, mut right) = (self.terms.iter().peekable(), other.terms.iter().peekable());
+        loop {
+            let next = match (left.peek(), right.peek()) {
+                (Some((a, _)), Some((b, _))) => (*a).min(*b),
+                (Some((atom, _)), None) | (None, Some((atom, _))) => *atom,
+                (None, None) => break,
+            };
+            let mine = left.next_if(|term| term.0 == next).map_or(0, |term| term.1 * own);
+            let theirs = right.next_if(|term| term.0 == next).map_or(0, |term| term.1 * factor);
+            if mine + theirs != 0 {
+                terms.push((next, mine + theirs));
             }
         }
-        sum.constant += other.constant * factor;
-        sum
+        Self { terms, constant: self.constant * own + other.constant * factor }
     }
 
     pub fn plus(&self, constant: i128) -> Self {
@@ -85,7 +114,7 @@ impl Form {
 
     /// Whether its numbers are small enough to go on with.
     fn is_small(&self) -> bool {
-        self.constant.abs() < LARGE && self.terms.len() <= 12 && self.terms.values().all(|value| value.abs() < LARGE)
+        self.constant.abs() < LARGE && self.terms.len() <= 12 && self.terms.iter().all(|(_, value)| value.abs() < LARGE)
     }
 }
 
@@ -93,18 +122,27 @@ impl Form {
 #[derive(Default)]
 pub struct Knowledge {
     keys: HashMap<Key, Atom>,
-    atoms: Vec<(Key, i128, i128)>,
+    atoms: Vec<Unknown>,
     facts: Vec<Form>,
+}
+
+/// An atom: what it stands for, its range, and the facts that speak of it, in the order in which they were learned.
+struct Unknown {
+    key: Key,
+    low: i128,
+    high: i128,
+    facts: Vec<usize>,
 }
 
 impl Knowledge {
     /// The atom of that key; its range, which must hold always, is set when it is first seen.
     pub fn atom(&mut self, key: Key, low: i128, high: i128) -> Form {
-        let next = self.atoms.len();
-        let atom = *self.keys.entry(key.clone()).or_insert(next);
-        if atom == next {
-            self.atoms.push((key, low, high));
+        if let Some(known) = self.keys.get(&key) {
+            return Form::atom(*known);
         }
+        let atom = self.atoms.len();
+        self.keys.insert(key.clone(), atom);
+        self.atoms.push(Unknown { key, low, high, facts: Vec::new() });
         Form::atom(atom)
     }
 
@@ -115,7 +153,7 @@ impl Knowledge {
 
     /// What an atom stands for.
     pub fn key(&self, atom: Atom) -> &Key {
-        &self.atoms[atom].0
+        &self.atoms[atom].key
     }
 
     /// How many facts there are, for [`Knowledge::forget`].
@@ -125,21 +163,31 @@ impl Knowledge {
 
     /// Forgets the facts learned since `mark`.
     pub fn forget(&mut self, mark: usize) {
-        self.facts.truncate(mark);
+        for fact in self.facts.drain(mark..) {
+            for (atom, _) in fact.terms {
+                let facts = &mut self.atoms[atom].facts;
+                facts.truncate(facts.partition_point(|fact| *fact < mark));
+            }
+        }
     }
 
     /// Learns that a form is not negative.
     pub fn learn(&mut self, fact: Form) {
-        if !fact.terms.is_empty() && fact.is_small() && !self.facts.contains(&fact) {
-            self.facts.push(fact);
+        let Some((first, _)) = fact.terms.first() else { return };
+        if !fact.is_small() || self.atoms[*first].facts.iter().any(|known| self.facts[*known] == fact) {
+            return;
         }
+        for (atom, _) in &fact.terms {
+            self.atoms[*atom].facts.push(self.facts.len());
+        }
+        self.facts.push(fact);
     }
 
     /// The least and the greatest value that ranges allow.
     pub fn range(&self, form: &Form) -> (i128, i128) {
         let (mut low, mut high) = (form.constant, form.constant);
         for (atom, coefficient) in &form.terms {
-            let (_, least, most) = &self.atoms[*atom];
+            let Unknown { low: least, high: most, .. } = &self.atoms[*atom];
             let (a, b) = (least * coefficient, most * coefficient);
             low += a.min(b);
             high += a.max(b);
@@ -171,12 +219,12 @@ impl Knowledge {
             return false;
         }
         for (atom, coefficient) in &form.terms {
-            for fact in self.facts.iter().rev() {
-                let Some(other) = fact.terms.get(atom) else { continue };
+            for fact in self.atoms[*atom].facts.iter().rev().map(|fact| &self.facts[*fact]) {
+                let Some(other) = fact.coefficient(*atom) else { continue };
                 if other.signum() != coefficient.signum() {
                     continue;
                 }
-                let left = form.times(other.abs()).add(fact, -coefficient.abs());
+                let left = form.combined(other.abs(), fact, -coefficient.abs());
                 if self.search(&left, depth - 1, budget) {
                     return true;
                 }

@@ -1,0 +1,56 @@
+//! `TREFOIL_TIMINGS=1`: a line for each kernel on the compiler's standard error, with the time of each stage and the sum so far in the crate.
+
+use std::cell::RefCell;
+
+use proc_macro2::{Ident, TokenStream};
+use trefoil_codegen::timings::{Timings, collect};
+
+/// What was compiled.
+#[derive(Clone, Copy)]
+struct Work {
+    kernels: usize,
+    instances: usize,
+    variants: usize,
+    timings: Timings,
+}
+
+impl Work {
+    const NONE: Self = Self { kernels: 0, instances: 0, variants: 0, timings: Timings::NONE };
+}
+
+thread_local! {
+    /// Of the kernel at hand.
+    static KERNEL: RefCell<Work> = const { RefCell::new(Work::NONE) };
+    /// Of the crate: a compiler process expands all macros of one crate, on one thread.
+    static CRATE: RefCell<Work> = const { RefCell::new(Work::NONE) };
+}
+
+/// Counts an instance with so many variants.
+pub fn count(variants: usize) {
+    KERNEL.with_borrow_mut(|work| {
+        work.instances += 1;
+        work.variants += variants;
+    });
+}
+
+/// Expands a kernel, and says how long that took if asked to.
+pub fn printed(kernel: &Ident, expand: impl FnOnce() -> TokenStream) -> TokenStream {
+    if std::env::var_os("TREFOIL_TIMINGS").is_none_or(|value| value.is_empty() || value == "0") {
+        return expand();
+    }
+    let (tokens, timings) = collect(expand);
+    let Work { instances, variants, .. } = KERNEL.replace(Work::NONE);
+    let sum = CRATE.with_borrow_mut(|sum| {
+        sum.kernels += 1;
+        sum.instances += instances;
+        sum.variants += variants;
+        sum.timings = sum.timings.plus(&timings);
+        *sum
+    });
+    eprintln!("trefoil: {kernel}: {instances} instances, {variants} variants: {timings}");
+    eprintln!(
+        "trefoil: so far {} kernels, {} instances, {} variants: {}",
+        sum.kernels, sum.instances, sum.variants, sum.timings
+    );
+    tokens
+}
