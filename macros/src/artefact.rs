@@ -9,6 +9,8 @@ use trefoil_codegen::target::{ParamTransport, Target};
 use trefoil_codegen::timings::{Stage, stage};
 use trefoil_codegen::{compile, emit, ir};
 
+use crate::params;
+
 /// A compiled instance.
 pub struct Made {
     kernel: Kernel,
@@ -77,6 +79,7 @@ pub fn module(output: &Output, instances: &[Made], support: &TokenStream) -> Tok
         listed.push(quote!(#expansion::Instance { values: &[#(#values),*], kernel: &#name }));
         kernels.push(name);
     }
+    items.extend(params::structs(&instances.iter().map(|made| &made.kernel).collect::<Vec<_>>(), &expansion));
     if generic {
         items.extend(quote! {
             #[doc(hidden)]

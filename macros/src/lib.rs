@@ -10,6 +10,7 @@ mod device;
 mod kernel;
 mod launch;
 mod layout;
+mod params;
 mod support;
 mod timings;
 
@@ -39,7 +40,8 @@ use proc_macro::TokenStream;
 /// # What it makes
 /// * A function of the same name that takes a buffer (`&buffer`, `&mut buffer` or a slice of one) for each slice, and each value as it
 ///   is, and gives a launch. A generic kernel's is called as `name::<f32, 16>(..)`.
-/// * A module of the same name with `KERNELS`, the compiled instances, and for a kernel without generics `KERNEL`.
+/// * A module of the same name with `KERNELS`, the compiled instances, for a kernel without generics `KERNEL`, and
+///   `Params`, the parameter block as a struct, for programs that bring a device of their own.
 #[proc_macro_attribute]
 pub fn kernel(attribute: TokenStream, item: TokenStream) -> TokenStream {
     kernel::begin(attribute.into(), item.into()).into()

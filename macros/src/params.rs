@@ -1,0 +1,97 @@
+//! The parameter block as a struct of the author's program: what a launch fills by itself, for programs that bring a device of their own.
+
+use proc_macro2::{Ident, TokenStream};
+use quote::{format_ident, quote};
+use trefoil_codegen::artefact::{Kernel, ParamRole, ParamScalar, Params};
+
+/// One struct for all instances if their blocks are alike, `Params`; otherwise one for each, `ParamsScaleF16`.
+pub fn structs(kernels: &[&Kernel], expansion: &TokenStream) -> TokenStream {
+    let Some(first) = kernels.first() else { return TokenStream::new() };
+    if kernels.iter().all(|kernel| kernel.params == first.params) {
+        return block(&first.params, &format_ident!("Params"), kernels, expansion);
+    }
+    let one =
+        |kernel: &&Kernel| block(&kernel.params, &format_ident!("Params{}", camel(&kernel.name)), &[kernel], expansion);
+    kernels.iter().map(one).collect()
+}
+
+fn block(params: &Params, struct_name: &Ident, kernels: &[&Kernel], expansion: &TokenStream) -> TokenStream {
+    let Some(kernel) = kernels.first() else { return TokenStream::new() };
+    let size = params.size as usize;
+    let (mut fields, mut checks, mut end) = (Vec::new(), Vec::new(), 0);
+    let pad = |fields: &mut Vec<TokenStream>, from: u32, to: u32| {
+        if to > from {
+            let (name, bytes) = (format_ident!("padding_{from}"), (to - from) as usize);
+            fields.push(quote! {
+                #[doc = "Nothing."]
+                pub #name: [u8; #bytes]
+            });
+        }
+    };
+    for field in &*params.fields {
+        pad(&mut fields, end, field.offset);
+        let scalar = match field.ty.scalar {
+            ParamScalar::F32 => quote!(f32),
+            ParamScalar::I32 => quote!(i32),
+            ParamScalar::U32 | ParamScalar::Index | ParamScalar::Bool => quote!(u32),
+        };
+        let count = field.ty.count as usize;
+        let ty = if count == 1 && !field.ty.array { scalar } else { quote!([#scalar; #count]) };
+        let of = |binding: u32| kernel.bindings.get(binding as usize).map_or("", |binding| &*binding.name).to_owned();
+        let doc = match field.role {
+            ParamRole::User(_) if field.ty.scalar == ParamScalar::Bool => {
+                format!("`{}`: 1 for true, 0 for false.", field.name)
+            }
+            ParamRole::User(_) => format!("`{}`.", field.name),
+            ParamRole::Length(binding) => format!("Elements of `{}`.", of(binding)),
+            ParamRole::Offset(binding) => format!("The element of the bound range at which `{}` starts.", of(binding)),
+            ParamRole::Extents(binding) => format!("The extents of `{}`.", of(binding)),
+            ParamRole::Strides(binding) => format!("The strides of `{}`, in elements.", of(binding)),
+            ParamRole::GroupCount => "Workgroups asked for; those beyond return at once.".to_owned(),
+        };
+        let (name, offset) = (format_ident!("{}", &*field.name), field.offset as usize);
+        fields.push(quote! {
+            #[doc = #doc]
+            pub #name: #ty
+        });
+        checks.push(quote!(::core::mem::offset_of!(#struct_name, #name) == #offset));
+        end = field.offset + 4 * field.ty.count;
+    }
+    pad(&mut fields, end, params.size);
+    let doc = format!(
+        "The parameter block of `{}`, byte for byte, for programs that bind it themselves; a launch fills it on its own.",
+        kernel.name
+    );
+    quote! {
+        #[doc = #doc]
+        #[repr(C)]
+        #[derive(Clone, Copy, Debug, PartialEq)]
+        pub struct #struct_name { #(#fields),* }
+
+        // SAFETY: every field is plain data, and the assertion below leaves no room for padding that is not a field.
+        #[allow(unsafe_code)]
+        unsafe impl #expansion::bytemuck::Zeroable for #struct_name {}
+        // SAFETY: as above.
+        #[allow(unsafe_code)]
+        unsafe impl #expansion::bytemuck::Pod for #struct_name {}
+
+        const _: () = ::core::assert!(::core::mem::size_of::<#struct_name>() == #size #(&& #checks)*);
+
+        impl ::core::default::Default for #struct_name {
+            fn default() -> Self {
+                #expansion::bytemuck::Zeroable::zeroed()
+            }
+        }
+    }
+}
+
+/// `softmax_held_1024` as `SoftmaxHeld1024`.
+fn camel(name: &str) -> String {
+    let mut camel = String::new();
+    for word in name.split('_') {
+        let mut letters = word.chars();
+        camel.extend(letters.next().into_iter().flat_map(char::to_uppercase));
+        camel.extend(letters);
+    }
+    camel
+}
