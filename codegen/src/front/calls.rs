@@ -4,7 +4,7 @@ use super::infer::{Ty, VarKind};
 use super::intrinsics::{self, Intrinsic};
 use super::named;
 use super::places::{Operand, peel, peel_reference};
-use super::scope::{Infer, numeric};
+use super::scope::{Entity, Infer, numeric};
 use super::tree::{Kind, Node, Origin, Root};
 use crate::ir::{Bound, MathFunction, Scalar, SubgroupFunction};
 use crate::target::Feature;
@@ -16,11 +16,21 @@ impl Infer<'_> {
         };
         let path = &function.path;
         let name = path.segments.last().map(|segment| segment.ident.to_string()).unwrap_or_default();
-        if path.segments.len() == 1 && self.lookup(&name).is_some() {
-            return self.wrong(path, format!("`{name}` is a variable, not a function"));
+        if path.segments.len() == 1 {
+            match self.lookup(&name).cloned() {
+                Some(Entity::Function(given)) => return self.parameter_call(&given, e),
+                Some(Entity::Failed) => return self.failed(e),
+                Some(_) => return self.wrong(path, format!("`{name}` is a variable, not a function")),
+                None if self.is_captured(&name) => {
+                    self.captured(&name, path);
+                    return self.failed(e);
+                }
+                None => {}
+            }
         }
         if let Some(bundle) = self.session.bundle(&self.scope, path) {
-            return self.device_call(&bundle, path, e);
+            let own = self.scope.clone();
+            return self.device_call(&bundle, path, &own, &e.args, e);
         }
         if path.segments.len() == 1 && name == self.scope.own {
             return self.wrong(

@@ -109,6 +109,11 @@ impl VisitMut for Ascribe<'_> {
     }
 }
 
+/// Syntax as one would write it, for messages.
+pub(super) fn text(syntax: &impl ToTokens) -> String {
+    syntax.to_token_stream().to_string().replace(' ', "")
+}
+
 fn is_plain(ty: &str) -> bool {
     matches!(ty, "i32" | "u32" | "usize")
 }

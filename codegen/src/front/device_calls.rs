@@ -1,25 +1,35 @@
 //! Calls of `#[device]` functions: their generics, and what becomes of slices and references.
 
-use std::collections::HashMap;
 use std::rc::Rc;
 
+use quote::ToTokens;
+use syn::punctuated::Punctuated;
+
 use super::bundle::Bundle;
-use super::infer::{Length, Ty, VarKind};
+use super::infer::Ty;
 use super::places::{Operand, peel, peel_reference};
 use super::scope::{Entity, Infer};
-use super::session::{GenericArgument, Scope};
+use super::session::Scope;
 use super::signature::ParameterType;
 use super::tree::{Argument, Callee, Kind, Node, Place, Slice};
-use crate::ir::{GenericKind, Scalar};
 
 impl Infer<'_> {
     /// A call of a `#[device]` function.
-    pub(super) fn device_call(&mut self, bundle: &Rc<Bundle>, path: &syn::Path, e: &syn::ExprCall) -> Node {
+    ///
+    /// `own` says what the generic arguments in `path` mean, which may have been written elsewhere.
+    pub(super) fn device_call(
+        &mut self,
+        bundle: &Rc<Bundle>,
+        path: &syn::Path,
+        own: &Scope,
+        given: &Punctuated<syn::Expr, syn::Token![,]>,
+        e: &impl ToTokens,
+    ) -> Node {
         let syn::Item::Fn(item) = &bundle.item else {
             return self.wrong(path, "this is not a function");
         };
         if bundle.failed {
-            for argument in &e.args {
+            for argument in given {
                 let _ = self.operand(peel_reference(argument));
             }
             return self.failed(e);
@@ -28,16 +38,17 @@ impl Infer<'_> {
         if self.session.stack.contains(&bundle.hash) {
             return self.wrong(path, format!("`{name}` calls itself by way of other functions: recursion is not part of the kernel language; use a loop"));
         }
-        if e.args.len() != item.sig.inputs.len() {
-            self.wrong_count(&name, item.sig.inputs.len(), e.args.len(), e);
+        if given.len() != item.sig.inputs.len() {
+            self.wrong_count(&name, item.sig.inputs.len(), given.len(), e);
             return self.failed(e);
         }
-        let (generics, types, constants) = self.call_generics(item, path);
+        let (generics, types, constants) = self.call_generics(item, path, own);
         let scope = Scope { names: Rc::new(bundle.names.clone()), generics: Rc::new(generics), own: name.clone() };
         let mut arguments = Vec::new();
         let mut origins = Vec::new();
+        let mut later = Vec::new();
         let mut wrong = false;
-        for (parameter, argument) in item.sig.inputs.iter().zip(&e.args) {
+        for (parameter, argument) in item.sig.inputs.iter().zip(given) {
             let syn::FnArg::Typed(parameter) = parameter else {
                 return self.failed(e);
             };
@@ -60,7 +71,16 @@ impl Infer<'_> {
                         None => wrong = true,
                     }
                 }
+                // As in rustc, the other arguments say what the types of a closure are.
+                ParameterType::Function(ty) => later.push((ty, argument)),
                 ParameterType::Failed => wrong = true,
+            }
+        }
+        let mut functions = Vec::new();
+        for (ty, argument) in later {
+            match self.function_argument(argument, &ty, &scope) {
+                Some(function) => functions.push(function),
+                None => wrong = true,
             }
         }
         let result = match &item.sig.output {
@@ -75,79 +95,8 @@ impl Infer<'_> {
             return node;
         }
         let span = self.session.span(path);
-        let callee = Callee { hash: bundle.hash.clone(), types, constants, origins, span };
+        let callee = Callee { hash: bundle.hash.clone(), types, constants, origins, functions, span };
         self.node(Kind::Call(Rc::new(callee), arguments), result, e)
-    }
-
-    /// Variables, or what is written, for the generics of a function that is called.
-    pub(super) fn call_generics(
-        &mut self,
-        item: &syn::ItemFn,
-        path: &syn::Path,
-    ) -> (HashMap<String, GenericArgument>, Vec<Ty>, Vec<Length>) {
-        let written: Vec<&syn::GenericArgument> = match path.segments.last().map(|segment| &segment.arguments) {
-            Some(syn::PathArguments::AngleBracketed(arguments)) => arguments.args.iter().collect(),
-            _ => Vec::new(),
-        };
-        let kinds = self.session.generic_kinds(&item.sig.generics);
-        if !written.is_empty() && written.len() != kinds.len() {
-            let (wanted, given) = (kinds.len(), written.len());
-            self.error(path, format!("`{}` has {wanted} generic parameters, {given} given", item.sig.ident));
-        }
-        let (mut generics, mut types, mut constants) = (HashMap::new(), Vec::new(), Vec::new());
-        let own = self.scope.clone();
-        for (index, (name, kind)) in kinds.into_iter().enumerate() {
-            let argument = written.get(index).copied();
-            match kind {
-                GenericKind::Type(_) => {
-                    let ty = match argument {
-                        Some(syn::GenericArgument::Type(ty)) if !matches!(ty, syn::Type::Infer(_)) => {
-                            self.session.resolve_type(ty, &own)
-                        }
-                        _ => self.table.fresh(VarKind::Any),
-                    };
-                    types.push(ty.clone());
-                    generics.insert(name, GenericArgument::Type(ty));
-                }
-                GenericKind::Const(scalar) => {
-                    let length = match argument {
-                        Some(syn::GenericArgument::Const(value)) => self.constant_argument(value, scalar),
-                        // A constant's name looks like a type's.
-                        Some(syn::GenericArgument::Type(syn::Type::Path(path))) => {
-                            let value = syn::Expr::Path(syn::ExprPath {
-                                attrs: Vec::new(),
-                                qself: None,
-                                path: path.path.clone(),
-                            });
-                            self.session.size(&value, &own)
-                        }
-                        _ => Some(self.table.fresh_length()),
-                    };
-                    let length = length.unwrap_or(Length::Known(crate::ir::Size::Literal(1)));
-                    constants.push(length.clone());
-                    generics.insert(name, GenericArgument::Const(scalar, length));
-                }
-            }
-        }
-        (generics, types, constants)
-    }
-
-    pub(super) fn constant_argument(&mut self, value: &syn::Expr, scalar: Scalar) -> Option<Length> {
-        let own = self.scope.clone();
-        match peel(value) {
-            syn::Expr::Lit(syn::ExprLit { lit: syn::Lit::Bool(value), .. }) if scalar == Scalar::Bool => {
-                Some(Length::Known(crate::ir::Size::Literal(u32::from(value.value))))
-            }
-            syn::Expr::Unary(syn::ExprUnary { op: syn::UnOp::Neg(_), expr, .. }) if scalar == Scalar::I32 => {
-                match self.session.size(expr, &own)? {
-                    Length::Known(crate::ir::Size::Literal(value)) => {
-                        Some(Length::Known(crate::ir::Size::Literal(value.wrapping_neg())))
-                    }
-                    _ => None,
-                }
-            }
-            value => self.session.size(value, &own),
-        }
     }
 
     pub(super) fn slice_argument(

@@ -218,7 +218,8 @@ impl Build<'_> {
         if types.contains(&Ty::Error) {
             return None;
         }
-        let key = FunctionKey { hash: callee.hash.clone(), types, constants, origins: callee.origins.clone() };
+        let Callee { hash, origins, functions, .. } = callee.clone();
+        let key = FunctionKey { hash, types, constants, origins, functions };
         self.session.function(&key, callee.span)
     }
 

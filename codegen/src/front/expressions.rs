@@ -439,7 +439,10 @@ fn limit(scalar: Scalar, name: &str) -> Option<Literal> {
 /// Why a kind of expression is refused, and what to write instead.
 fn not_in_the_language(e: &syn::Expr) -> String {
     let (what, instead) = match e {
-        syn::Expr::Closure(_) => ("closures are", "write a #[device] function"),
+        syn::Expr::Closure(_) => {
+            return "a closure stands as an argument of a #[device] function alone, as in `reduce(x, |a, b| a + b)`"
+                .to_owned();
+        }
         syn::Expr::Macro(call) => {
             let name = call.mac.path.to_token_stream().to_string();
             return macro_message(&name);

@@ -6,7 +6,9 @@ use std::rc::Rc;
 use proc_macro2::TokenStream;
 
 use super::build::Build;
+use super::callables::{Callable, FunctionParameter};
 use super::checked;
+use super::generics::function_generics;
 use super::infer::{Length, Ty};
 use super::items;
 use super::scope::{Entity, Infer};
@@ -68,13 +70,14 @@ impl Session {
             };
             generics.insert(name, argument);
         }
+        generics.extend(function_generics(&item.sig.generics));
         let scope = Scope {
             names: Rc::new(bundle.names.clone()),
             generics: Rc::new(generics),
             own: item.sig.ident.to_string(),
         };
         self.stack.push(key.hash.clone());
-        let made = self.head(item, scope, &key.origins, false).and_then(|head| self.body(head, item));
+        let made = self.head(item, scope, &key.origins, &key.functions, false).and_then(|head| self.body(head, item));
         self.stack.pop();
         self.poisoned |= made.is_none();
         let handle = made.map(|(function, effects, _)| self.add_function(function, effects));
@@ -96,8 +99,8 @@ impl Session {
     }
 
     /// What a `#[device]` function's signature says, its slices being these variables.
-    pub(super) fn head(&mut self, item: &syn::ItemFn, scope: Scope, origins: &[Origin], record: bool) -> Option<Head> {
-        let mut origins = origins.iter();
+    pub(super) fn head(&mut self, item: &syn::ItemFn, scope: Scope, origins: &[Origin], functions: &[Callable], record: bool) -> Option<Head> {
+        let (mut origins, mut functions) = (origins.iter(), functions.iter());
         let (mut arguments, mut entries) = (Vec::new(), Vec::new());
         for parameter in &item.sig.inputs {
             let syn::FnArg::Typed(parameter) = parameter else {
@@ -121,6 +124,10 @@ impl Session {
                 }
                 ParameterType::Slice { element, mutable, atomic, view, .. } => {
                     Entity::Slice(Slice { origin: *origins.next()?, element, atomic, writable: mutable, view })
+                }
+                ParameterType::Function(ty) => {
+                    let callable = functions.next()?.clone();
+                    Entity::Function(Rc::new(FunctionParameter { ty, scope: scope.clone(), callable }))
                 }
                 ParameterType::Failed => return None,
             };

@@ -69,6 +69,10 @@ impl Session {
                     self.error(path, format!("`{name}` is a constant, not a type"));
                     return Ty::Error;
                 }
+                Some(GenericArgument::Function(_)) => {
+                    self.error(path, format!("`{name}` is a function's type: it stands for a parameter alone"));
+                    return Ty::Error;
+                }
                 None => {}
             }
         }

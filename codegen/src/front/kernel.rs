@@ -7,6 +7,7 @@ use quote::{ToTokens, quote};
 use syn::visit_mut::VisitMut;
 
 use super::bundle::{Bundle, Names};
+use super::callables::Callable;
 use super::checked::{self, Ascribe};
 use super::errors::Errors;
 use super::functions::{Entry, Head};
@@ -15,7 +16,8 @@ use super::intrinsics;
 use super::items::{self, check_attributes};
 use super::scope::{Entity, Infer};
 use super::session::{Scope, Session};
-use super::signature::{ParameterType, own_generics, parameter_name};
+use super::generics::{function_generics, own_generics};
+use super::signature::{ParameterType, parameter_name};
 use super::tree::{Kind, Origin, Slice};
 use super::{Input, ItemInput, Output, Parameter, ParameterKind};
 use crate::ir::{Binding, BindingKind, Generic, Module, Param, Scalar};
@@ -39,6 +41,11 @@ pub(super) fn parse(input: Input) -> Result<Output, Errors> {
         result = Ty::Error;
     }
     let kinds = session.generic_kinds(&item.sig.generics);
+    for parameter in item.sig.generics.type_params() {
+        if function_generics(&item.sig.generics).contains_key(&parameter.ident.to_string()) {
+            session.error(parameter, "a kernel takes no functions: call them in the kernel, or make one kernel for each");
+        }
+    }
     session.module.generics = kinds.iter().map(|(name, kind)| Generic { name: name.clone(), kind: *kind }).collect();
     let scope =
         Scope { names: Rc::new(names), generics: Rc::new(own_generics(&kinds)), own: item.sig.ident.to_string() };
@@ -103,6 +110,10 @@ impl Session {
                 }
                 ParameterType::Reference(_) | ParameterType::Shared(_) => {
                     self.error(&input.ty, "a kernel takes values, slices (`&[T]`, `&mut [T]`) and views: pass one value as it is, without `&`, and results by `&mut [T]`");
+                    (Entity::Failed, None)
+                }
+                ParameterType::Function(_) => {
+                    self.error(&input.ty, "a kernel takes no functions: call them in the kernel, or make one kernel for each");
                     (Entity::Failed, None)
                 }
                 ParameterType::Failed => (Entity::Failed, None),
@@ -229,15 +240,20 @@ impl Session {
         self.check_signature(&item.sig);
         let kinds = self.generic_kinds(&item.sig.generics);
         self.module.generics = kinds.iter().map(|(name, kind)| Generic { name: name.clone(), kind: *kind }).collect();
-        let scope =
-            Scope { names: Rc::new(names), generics: Rc::new(own_generics(&kinds)), own: item.sig.ident.to_string() };
+        let mut generics = own_generics(&kinds);
+        generics.extend(function_generics(&item.sig.generics));
+        let scope = Scope { names: Rc::new(names), generics: Rc::new(generics), own: item.sig.ident.to_string() };
         self.alone = true;
-        let mut origins = Vec::new();
+        let (mut origins, mut functions) = (Vec::new(), Vec::new());
         for input in &item.sig.inputs {
-            if let syn::FnArg::Typed(input) = input
-                && let ParameterType::Slice { element, mutable, atomic, view, .. } =
-                    self.parameter_type(&input.ty, &scope)
-            {
+            let syn::FnArg::Typed(input) = input else {
+                continue;
+            };
+            let ty = self.parameter_type(&input.ty, &scope);
+            if let ParameterType::Function(_) = ty {
+                functions.push(Callable::Any);
+            }
+            if let ParameterType::Slice { element, mutable, atomic, view, .. } = ty {
                 let origin = Origin::Binding(origins.len() as u32);
                 origins.push(origin);
                 if let Some(element) = self.ir_type(&element) {
@@ -257,7 +273,7 @@ impl Session {
                 }
             }
         }
-        let head = self.head(item, scope, &origins, true)?;
+        let head = self.head(item, scope, &origins, &functions, true)?;
         self.body(head, item).map(|(_, _, texts)| texts)
     }
 

@@ -11,6 +11,7 @@
 mod attributes;
 mod build;
 mod bundle;
+mod callables;
 mod calls;
 mod checked;
 mod constructors;
@@ -20,6 +21,7 @@ mod errors;
 mod expressions;
 mod fold;
 mod functions;
+mod generics;
 mod infer;
 mod intrinsics;
 mod items;

@@ -6,6 +6,7 @@ use syn::visit::{self, Visit};
 
 use super::bundle::path_name;
 use super::intrinsics;
+use super::places::peel_reference;
 
 /// Something whose names can be listed.
 pub trait Named {
@@ -96,6 +97,15 @@ impl Visitor {
         }
     }
 
+    /// An argument that is no variable of the item is the name of a function.
+    fn collect_argument(&mut self, argument: &syn::Expr) {
+        if let syn::Expr::Path(path) = peel_reference(argument)
+            && path.path.get_ident().is_some_and(|name| name != "self")
+        {
+            self.collect_value(&path.path);
+        }
+    }
+
     /// A path to a value: of `Act::Relu` the enum is meant, of `math::scale` the whole.
     fn collect_value(&mut self, path: &syn::Path) {
         if intrinsics::function_of_path(path).is_some() {
@@ -152,6 +162,10 @@ impl<'ast> Visit<'ast> for Visitor {
 
     fn visit_expr_call(&mut self, call: &'ast syn::ExprCall) {
         if let syn::Expr::Path(path) = &*call.func {
+            // An argument may be a function; what the language knows by name takes none.
+            if intrinsics::function_of_path(&path.path).is_none() && owner(&path.path).is_none() {
+                call.args.iter().for_each(|argument| self.collect_argument(argument));
+            }
             self.collect_value(&path.path);
         }
         visit::visit_expr_call(self, call);

@@ -49,8 +49,17 @@ impl Infer<'_> {
                 atomic: false,
                 writable: true,
             }),
+            Some(Entity::Function(_)) => Operand::Value(
+                self.wrong(e, "a function is no value: call it, or hand it on to another function"),
+            ),
             Some(Entity::Failed) => Operand::Value(self.failed(e)),
-            None => Operand::Value(self.path_value(e)),
+            None => match e.path.get_ident().map(ToString::to_string).filter(|name| self.is_captured(name)) {
+                Some(name) => {
+                    self.captured(&name, e);
+                    Operand::Value(self.failed(e))
+                }
+                None => Operand::Value(self.path_value(e)),
+            },
         }
     }
 

@@ -1,9 +1,11 @@
 //! The inference of one body: what names mean at a point of it, and the state that expressions and statements share.
 
 use std::collections::HashMap;
+use std::rc::Rc;
 
 use quote::ToTokens;
 
+use super::callables::FunctionParameter;
 use super::infer::{Table, Ty, VarKind};
 use super::session::{Scope, Session};
 use super::tree::{Kind, Local, Node, Place, Root, Slice, Statement};
@@ -18,6 +20,8 @@ pub(super) enum Entity {
     Value(Kind, Ty),
     /// A parameter that is passed by `&mut`.
     Reference(u32, Ty),
+    /// A parameter that is a function.
+    Function(Rc<FunctionParameter>),
     /// Something wrong, which was reported.
     Failed,
 }
@@ -53,6 +57,8 @@ pub(super) struct Infer<'s> {
     pub prologue: Vec<Statement>,
     /// For the message on workgroup arrays in constants.
     pub in_constant: bool,
+    /// In a closure: what the names around it mean, none of which it may use.
+    pub around: Option<HashMap<String, Entity>>,
 }
 
 impl<'s> Infer<'s> {
@@ -70,6 +76,7 @@ impl<'s> Infer<'s> {
             ascriptions: Ascriptions::default(),
             prologue: Vec::new(),
             in_constant: false,
+            around: None,
         }
     }
 

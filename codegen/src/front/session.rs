@@ -7,8 +7,10 @@ use proc_macro2::{Span, TokenStream, TokenTree};
 use quote::ToTokens;
 
 use super::bundle::{Bundle, Names};
+use super::callables::Callable;
 use super::errors::{Errors, SpanTable};
 use super::infer::{Length, Ty};
+use super::signature::FunctionType;
 use super::tree::Origin;
 use crate::ir::{self, Bound, Enum, Function, GenericKind, Handle, Module, Scalar, Size, Struct};
 
@@ -35,26 +37,30 @@ pub(super) struct Session {
 }
 
 /// What makes a copy of a function.
-#[derive(Clone, Debug, PartialEq)]
+#[derive(Clone, Debug, Default, PartialEq)]
 pub(super) struct FunctionKey {
     pub hash: String,
     pub types: Vec<Ty>,
     pub constants: Vec<Size>,
     pub origins: Vec<Origin>,
+    /// What its function parameters are.
+    pub functions: Vec<Callable>,
 }
 
 /// What a name among an item's generics stands for.
-#[derive(Clone, Debug)]
+#[derive(Clone, Debug, PartialEq)]
 pub(super) enum GenericArgument {
     Type(Ty),
     Const(Scalar, Length),
+    /// The type of a function parameter.
+    Function(Rc<FunctionType>),
 }
 
 /// The generics of an item.
 pub(super) type Generics = HashMap<String, GenericArgument>;
 
 /// What the paths in an item mean.
-#[derive(Clone, Debug, Default)]
+#[derive(Clone, Debug, Default, PartialEq)]
 pub(super) struct Scope {
     pub names: Rc<Names>,
     pub generics: Rc<Generics>,

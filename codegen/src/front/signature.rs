@@ -1,9 +1,12 @@
 //! Signatures: of kernels, whose slices are bindings, and of `#[device]` functions, whose slices are their callers'.
 
-use super::infer::{Length, Ty};
-use super::items;
-use super::session::{GenericArgument, Generics, Scope, Session};
-use crate::ir::{Bound, GenericKind, Scalar};
+use std::rc::Rc;
+
+use super::callables;
+use super::generics::bound_function;
+use super::infer::Ty;
+use super::session::{Scope, Session};
+use crate::ir::Scalar;
 
 /// What a parameter is, by its type.
 pub(super) enum ParameterType {
@@ -21,7 +24,16 @@ pub(super) enum ParameterType {
     Reference(Ty),
     /// `&T` of a value, in functions alone: passed by value.
     Shared(Ty),
+    /// A function, in functions alone.
+    Function(Rc<FunctionType>),
     Failed,
+}
+
+/// The type of a function parameter, as it is written: `Fn(f32, f32) -> f32`.
+#[derive(Clone, Debug, PartialEq)]
+pub(super) struct FunctionType {
+    pub inputs: Vec<syn::Type>,
+    pub output: Option<syn::Type>,
 }
 
 /// The `T` of `Atomic<T>`.
@@ -58,12 +70,20 @@ impl Session {
     /// What a parameter of that type is.
     pub(super) fn parameter_type(&mut self, ty: &syn::Type, scope: &Scope) -> ParameterType {
         let syn::Type::Reference(reference) = peel(ty) else {
-            if let syn::Type::ImplTrait(_) = peel(ty) {
-                self.error(
-                    ty,
-                    "`impl Trait` is not part of the kernel language: functions are generic as `fn f<T: Number>(x: T)`",
-                );
-                return ParameterType::Failed;
+            if let syn::Type::ImplTrait(written) = peel(ty) {
+                return match bound_function(written.bounds.iter()) {
+                    Some(function) => ParameterType::Function(Rc::new(function)),
+                    None => {
+                        self.error(
+                            ty,
+                            "`impl Trait` is for functions alone, as in `impl Fn(f32) -> f32`: others are generic as `fn f<T: Number>(x: T)`",
+                        );
+                        ParameterType::Failed
+                    }
+                };
+            }
+            if let Some(function) = callables::function_type(scope, peel(ty)) {
+                return ParameterType::Function(function);
             }
             return match self.resolve_type(ty, scope) {
                 Ty::Error => ParameterType::Failed,
@@ -75,6 +95,15 @@ impl Session {
             };
         };
         let mutable = reference.mutability.is_some();
+        if !mutable {
+            let function = match peel(&reference.elem) {
+                inner @ syn::Type::ImplTrait(_) => Some(self.parameter_type(inner, scope)),
+                inner => callables::function_type(scope, inner).map(ParameterType::Function),
+            };
+            if let Some(function) = function {
+                return function;
+            }
+        }
         match peel(&reference.elem) {
             syn::Type::Slice(slice) => self.slice_type(ty, &slice.elem, mutable, scope),
             syn::Type::Path(path)
@@ -172,99 +201,8 @@ impl Session {
         if let Some(variadic) = &signature.variadic {
             self.error(variadic, format!("a variable number of parameters is {word}"));
         }
-        if let Some(clause) = &signature.generics.where_clause {
-            self.error(
-                clause,
-                "`where` is not part of the kernel language: write the bound at the parameter, as in `<T: Number>`",
-            );
-        }
+        self.check_where(&signature.generics);
     }
-
-    /// The name and kind of each generic, in order; lifetimes are none.
-    pub(super) fn generic_kinds(&mut self, generics: &syn::Generics) -> Vec<(String, GenericKind)> {
-        let mut kinds = Vec::new();
-        for parameter in &generics.params {
-            match parameter {
-                syn::GenericParam::Lifetime(_) => {}
-                syn::GenericParam::Type(ty) => {
-                    if let Some((_, default)) = &ty.default {
-                        self.error(default, "a type parameter of a kernel has no default");
-                    }
-                    let bounds: Vec<String> = ty
-                        .bounds
-                        .iter()
-                        .map(|bound| match bound {
-                            syn::TypeParamBound::Trait(bound) => {
-                                bound.path.segments.last().map(|segment| segment.ident.to_string()).unwrap_or_default()
-                            }
-                            _ => String::new(),
-                        })
-                        .collect();
-                    let bound = match bounds.iter().map(String::as_str).collect::<Vec<_>>().as_slice() {
-                        ["Element"] => Bound::Element,
-                        ["Float"] => Bound::Float,
-                        ["Number"] => Bound::Number,
-                        _ => {
-                            self.error(ty, format!("a type parameter has one of the bounds `Element` (moved about), `Float` (f32 and f16, converted to f32) or `Number` (f32, i32, u32, with arithmetic): `{}: Number`", ty.ident));
-                            Bound::Element
-                        }
-                    };
-                    kinds.push((ty.ident.to_string(), GenericKind::Type(bound)));
-                }
-                syn::GenericParam::Const(constant) => {
-                    if let Some((_, default)) = &constant.default {
-                        self.error(default, "a const parameter of a kernel has no default");
-                    }
-                    let scope = Scope::default();
-                    let scalar = match self.resolve_type(&constant.ty, &scope) {
-                        Ty::Scalar(scalar @ (Scalar::Index | Scalar::U32 | Scalar::I32 | Scalar::Bool)) => scalar,
-                        Ty::Error => Scalar::Index,
-                        _ => {
-                            self.error(&constant.ty, "a const parameter is a usize, u32, i32 or bool");
-                            Scalar::Index
-                        }
-                    };
-                    kinds.push((constant.ident.to_string(), GenericKind::Const(scalar)));
-                }
-            }
-        }
-        kinds
-    }
-
-    /// Whether a type may stand for a type parameter of that bound.
-    pub(super) fn satisfies(&self, ty: &Ty, bound: Bound) -> bool {
-        match (ty, bound) {
-            (Ty::Error, _) => true,
-            (Ty::Scalar(Scalar::Generic(index)), _) => {
-                let has = self.bound(*index);
-                bound == Bound::Element || has == Some(bound)
-            }
-            (ty, Bound::Element) => items::is_element(ty),
-            (Ty::Scalar(scalar), Bound::Float) => matches!(scalar, Scalar::F32 | Scalar::F16),
-            (Ty::Scalar(scalar), Bound::Number) => {
-                matches!(scalar, Scalar::F32 | Scalar::I32 | Scalar::U32)
-            }
-            _ => false,
-        }
-    }
-}
-
-/// The generics as a kernel's own: each stands for itself.
-pub(super) fn own_generics(kinds: &[(String, GenericKind)]) -> Generics {
-    kinds
-        .iter()
-        .enumerate()
-        .map(|(index, (name, kind))| {
-            let index = index as u32;
-            let argument = match kind {
-                GenericKind::Type(_) => GenericArgument::Type(Ty::Scalar(Scalar::Generic(index))),
-                GenericKind::Const(scalar) => {
-                    GenericArgument::Const(*scalar, Length::Known(crate::ir::Size::Generic(index)))
-                }
-            };
-            (name.clone(), argument)
-        })
-        .collect()
 }
 
 /// The name of a parameter and whether it is declared `mut`.

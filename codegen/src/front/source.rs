@@ -142,7 +142,7 @@ pub fn library(source: &str, name: &str, into: &mut Module) -> Result<Handle<Fun
     let file = File::read(source)?;
     let mut session = Session::new(std::mem::take(into), file.bundles, TokenStream::new());
     session.spans = None;
-    let key = FunctionKey { hash: name.to_owned(), types: Vec::new(), constants: Vec::new(), origins: Vec::new() };
+    let key = FunctionKey { hash: name.to_owned(), ..FunctionKey::default() };
     let made = session.function(&key, ir::Span::NONE);
     *into = std::mem::take(&mut session.module);
     match made {

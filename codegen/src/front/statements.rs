@@ -287,6 +287,10 @@ impl Infer<'_> {
         if self.loops.iter().any(|around| around.unroll) {
             return self.wrong(e, "`return` cannot leave an unrolled loop: use a plain `for`");
         }
+        if self.around.is_some() {
+            let node = self.wrong(e, "a closure ends with its value: `return` is not part of closures in kernels");
+            return Node { ty: Ty::Never, ..node };
+        }
         let result = self.result.clone();
         let value = match &e.expr {
             Some(value) => {

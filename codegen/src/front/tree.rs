@@ -4,6 +4,7 @@
 
 use std::rc::Rc;
 
+use super::callables::Callable;
 use super::infer::{Length, Ty};
 use crate::ir::{
     AtomicFunction, BinaryOperator, BindingKind, Builtin, Handle, Literal, LogicalOperator, MathFunction, Size, Span,
@@ -201,6 +202,7 @@ pub(super) struct Callee {
     pub types: Vec<Ty>,
     pub constants: Vec<Length>,
     pub origins: Vec<Origin>,
+    pub functions: Vec<Callable>,
     pub span: Span,
 }
 

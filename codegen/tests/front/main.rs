@@ -1,5 +1,6 @@
 //! The front end: what it makes of kernels, in which order, and what it says about mistakes and where.
 
+mod abstractions;
 mod accepted;
 mod items;
 mod order;

@@ -72,7 +72,7 @@ fn control_flow() {
 
 #[test]
 fn what_the_language_lacks() {
-    refused("let t = |v: f32| v;", "3:9", &["closures are not part"]);
+    refused("let t = |v: f32| v;", "3:9", &["a closure stands as an argument"]);
     refused("assert!(n > 2);", "3:1", &["`assert!` is not part", "(yet)"]);
     refused("let t = format!(\"{n}\");", "3:9", &["macros are not part"]);
     refused("let (p, q) = 1.0;", "3:5", &["names one variable"]);

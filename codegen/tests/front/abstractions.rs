@@ -1,0 +1,115 @@
+//! Function parameters, closures, methods and operators of structs: what becomes of them, and what is said about mistakes.
+
+use super::{ir, mistakes};
+
+const REDUCE: &str = "
+#[device] fn reduce<F: Fn(f32, f32) -> f32>(x: &[f32], first: f32, combine: F) -> f32 {
+    let mut result = first;
+    for i in 0..x.len() { result = combine(result, x[i]); }
+    result
+}
+#[device] fn product(a: f32, b: f32) -> f32 { a * b }
+#[device] fn twice<T: Number>(a: T, b: T) -> T { a + b + b }
+";
+
+fn with(prelude: &str, statements: &str) -> String {
+    format!("{prelude}#[kernel(workgroup(64))] pub fn f(x: &[f32], z: &[f32], y: &mut [f32], u: &[u32], a: f32) {{\n{statements}\n}}")
+}
+
+/// What is said about a kernel with this body, which begins in the line after `prelude`'s last.
+fn refused(prelude: &str, statements: &str, position: &str, words: &[&str]) {
+    let said = mistakes(&with(prelude, statements));
+    assert_eq!(said.lines().count(), 1, "one mistake, one message:\n{said}");
+    assert!(said.starts_with(&format!("{position}: ")), "expected it at {position}:\n{said}\n{statements}");
+    for word in words {
+        assert!(said.contains(word), "expected `{word}` in:\n{said}");
+    }
+}
+
+#[test]
+fn a_helper_has_one_copy_for_each_function_that_it_is_given() {
+    let text = ir(&with(
+        REDUCE,
+        "y[0] = reduce(x, 0.0, |a, b| a.max(b)) + reduce(x, 1.0, |a, b| a.max(b));
+         y[1] = reduce(x, 1.0, product);
+         y[2] = reduce(x, 1.0, twice) + reduce(x, 1.0, twice::<f32>);
+         y[3] = reduce(x, 1.0, max) + reduce(x, 1.0, f32::max);
+         y[4] = reduce(z, 1.0, f32::min);",
+    ));
+    // Two ways to write `twice` are two functions; of the mathematical library there is one.
+    assert_eq!(text.matches("fn reduce").count(), 6, "{text}");
+    for line in [
+        "let a.2: f32 = result.0;",
+        "result.0 = max(a.2, b.3);",
+        "result.0 = product(result.0, x[",
+        "result.0 = max(result.0, x[",
+        "result.0 = twice(result.0, x[",
+    ] {
+        assert!(text.contains(line), "expected `{line}` in\n{text}");
+    }
+}
+
+#[test]
+fn functions_are_handed_on() {
+    let text = ir("
+        #[device] fn apply<T: Number, F>(x: T, f: &F) -> T where F: Fn(T) -> T { f(x) }
+        #[device] fn rows<T: Number, F: Fn(T) -> T + Copy>(x: &[T], f: F) -> T { apply(x[0], &f) + apply(x[1], &f) }
+        #[device] fn both(x: f32, f: impl Fn(f32) -> f32, g: impl Fn(f32) -> f32) -> f32 { f(g(x)) }
+        #[kernel(workgroup(64))] pub fn k(x: &[f32], u: &[u32], y: &mut [f32]) {
+            y[0] = rows(x, |v| v * 2.0);
+            y[1] = rows(u, |v| v * 2) as f32;
+            y[2] = both(x[0], |v: f32| -> f32 { let w = v + 1.0; if w > 2.0 { w } else { 0.5 } }, |v| apply(v, sqrt));
+        }");
+    assert_eq!(text.matches("fn apply").count(), 3, "{text}");
+    assert!(text.contains("fn apply(x: f32) -> f32") && text.contains("fn apply_1(x: u32) -> u32"), "{text}");
+    assert!(text.contains("sqrt(x)"), "{text}");
+}
+
+#[test]
+fn functions_of_slices_and_without_a_result() {
+    let text = ir("
+        #[device] fn each(count: usize, f: impl Fn(usize)) { for i in 0..count { f(i); } }
+        #[device] fn read(x: &[f32], f: impl Fn(&[f32], usize) -> f32) -> f32 { f(x, 1) + f(x, 2) }
+        #[device] fn at(x: &[f32], i: usize) -> f32 { x[i] }
+        #[kernel(workgroup(64))] pub fn k(x: &[f32], y: &mut [f32]) {
+            y[0] = read(x, at) + read(x, |v, i| v[i] * 2.0);
+            each(4, |_| barrier());
+        }");
+    assert!(text.contains("barrier") && text.contains("* 2.0"), "{text}");
+}
+
+#[test]
+fn a_closure_captures_nothing() {
+    refused(REDUCE, "y[0] = reduce(x, 0.0, |p, q| p + q * a);", "10:38", &["would capture `a`", "pass it to the function as an argument"]);
+    refused(REDUCE, "let w = 2.0; y[0] = reduce(x, w, |p, q| p + q * w);", "10:49", &["would capture `w`"]);
+    refused(REDUCE, "y[0] = reduce(x, 0.0, |p, q| p + z[0]);", "10:34", &["would capture `z`"]);
+}
+
+#[test]
+fn functions_that_do_not_fit() {
+    refused(REDUCE, "y[0] = reduce(x, 0.0, |p| p);", "10:23", &["a function of 2 parameters is wanted here, this closure has 1"]);
+    refused(REDUCE, "y[0] = reduce(x, 0.0, |p, q| 1);", "10:30", &["expected `f32`", "2.0"]);
+    refused(REDUCE, "y[0] = reduce(x, 0.0, |p: u32, q| 1.0);", "10:24", &["this parameter is a `f32`"]);
+    refused(REDUCE, "y[0] = reduce(x, 0.0, a);", "10:23", &["`a` is a variable"]);
+    refused(REDUCE, "y[0] = reduce(x, 0.0, exp);", "10:23", &["`exp` takes 1 argument, 2 given"]);
+    refused(REDUCE, "y[0] = reduce(x, 0.0, 1.0);", "10:23", &["expected a function"]);
+    refused(REDUCE, "y[0] = reduce(x, 0.0, nothing);", "10:23", &["no function `nothing` is known"]);
+    refused(REDUCE, "y[0] = reduce(x, 0.0, twice::<u32>);", "10:23", &["`twice` takes `u32`"]);
+    refused(REDUCE, "y[0] = reduce(x, 0.0, |p, q| { return p; });", "10:32", &["`return`"]);
+    refused(REDUCE, "let t = |v: f32| v;", "10:9", &["a closure stands as an argument"]);
+}
+
+#[test]
+fn function_types_that_are_none() {
+    let whole = |source: &str, position: &str, word: &str| {
+        let said = mistakes(source);
+        assert!(said.starts_with(&format!("{position}: ")) && said.contains(word), "{said}\n{source}");
+    };
+    whole("#[device] fn f<F: FnMut(f32) -> f32>(x: f32, g: F) -> f32 { x }", "1:16", "bounded by `Fn`");
+    whole("#[device] fn f(x: impl Copy) -> f32 { 1.0 }", "1:19", "`impl Trait` is for functions alone");
+    whole("#[device] fn f<F: Fn(f32) -> f32>(g: F) -> f32 { let h = g; 1.0 }", "1:58", "a function is no value");
+    whole("#[device] fn f<F: Fn(f32) -> f32>(g: F) -> f32 { g(1.0, 2.0) }", "1:50", "`g` takes 1 argument, 2 given");
+    whole("#[device] fn f<F: Fn(f32) -> f32>(g: F) -> u32 { g(1.0) }", "1:50", "expected `u32`, found `f32`");
+    whole("#[kernel(workgroup(64))] fn k(y: &mut [f32], g: impl Fn(f32) -> f32) { y[0] = g(1.0); }", "1:49", "a kernel takes no functions");
+    whole("#[device] fn f<T: Number>(x: T) -> T where f32: Copy { x }", "1:44", "bounds type parameters of this function");
+}
