@@ -1,7 +1,7 @@
 //! What the macros' expansions name. Not for use by hand: it changes without notice.
 
 pub use trefoil_codegen::{artefact, fingerprint};
-pub use trefoil_macros::{device_finish, kernel_finish};
+pub use trefoil_macros::{device_finish, device_type_finish, kernel_finish};
 
 pub use crate::buffer::{Buffer, BufferSlice, BufferSliceMut, BufferView, BufferViewMut};
 pub use crate::element::{Element, scalar_name};

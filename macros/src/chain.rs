@@ -25,9 +25,9 @@ pub fn call(paths: &[syn::Path], finish: &TokenStream, header: &TokenStream) -> 
     quote!(#first! { [ #((#rest))* (#finish) ] { { #header } } })
 }
 
-/// The macro that exports a closed bundle under the name of its item.
-pub fn export(bundle: &Bundle, used: &Bundles, visibility: &syn::Visibility) -> TokenStream {
-    let Some(name) = bundle.ident() else {
+/// The macro that exports a closed bundle under each of `names`: that of its item, and those of `blocks`.
+pub fn export(bundle: &Bundle, used: &Bundles, visibility: &syn::Visibility, names: &[Ident]) -> TokenStream {
+    let Some(name) = names.first() else {
         return TokenStream::new();
     };
     // Equal items may stand in two modules of one crate, whose exported macros share one scope: the place tells them apart.
@@ -57,9 +57,11 @@ pub fn export(bundle: &Bundle, used: &Bundles, visibility: &syn::Visibility) -> 
                 $($next)* ! { [ $($rest)* ] { $($state)* { #hash #closed } } }
             };
         }
-        #[doc(hidden)]
-        #[allow(unused_imports, reason = "an item that no kernel uses is no mistake")]
-        #visibility use #unique as #name;
+        #(
+            #[doc(hidden)]
+            #[allow(unused_imports, reason = "an item that no kernel uses is no mistake")]
+            #visibility use #unique as #names;
+        )*
     }
 }
 

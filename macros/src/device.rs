@@ -2,11 +2,13 @@
 
 use proc_macro2::TokenStream;
 use quote::{ToTokens, format_ident, quote, quote_spanned};
+use syn::parse::{Parse, ParseStream};
+use syn::punctuated::Punctuated;
 use syn::spanned::Spanned;
-use trefoil_codegen::front::{self, Bundle, ItemInput};
+use trefoil_codegen::front::{self, Bundle, Bundles, ItemInput};
 
 use crate::chain::{self, Header, Resolved};
-use crate::support;
+use crate::{blocks, support};
 
 /// What the attribute expands to: the chain that finds what the item names.
 pub fn begin(attribute: TokenStream, tokens: TokenStream) -> TokenStream {
@@ -20,13 +22,17 @@ pub fn begin(attribute: TokenStream, tokens: TokenStream) -> TokenStream {
     if visibility(&item).is_none() {
         let error = syn::Error::new(
             kind_span(&item),
-            "`#[device]` is for functions, constants, structs and enums without fields",
+            "`#[device]` is for functions, constants, structs, enums without fields, and their `impl` blocks",
         )
         .to_compile_error();
         return quote!(#error #item);
     }
     let support = support::path();
-    let paths = front::items_named(&item);
+    let mut paths = blocks::macros(&item, &front::items_named(&item));
+    if let syn::Item::Impl(_) = item {
+        // What is wrong in the list is told at the end of the chain.
+        paths.extend(blocks::listed(&attribute, &item).unwrap_or_default());
+    }
     let header = Header { attribute, item };
     chain::call(&paths, &quote!(#support::expansion::device_finish), &header.to_token_stream())
 }
@@ -42,12 +48,18 @@ pub fn finish(input: TokenStream) -> TokenStream {
         return item.to_token_stream();
     };
     let support = support::path();
-    let (names, used) = resolved.union(&front::items_named(item));
-
     let mut errors = TokenStream::new();
-    if !attribute.is_empty() {
-        errors.extend(syn::Error::new(attribute.span(), "`#[device]` takes no arguments").to_compile_error());
+    let listed = blocks::listed(attribute, item).unwrap_or_else(|error| {
+        errors.extend(error.to_compile_error());
+        Vec::new()
+    });
+    let of_block = matches!(item, syn::Item::Impl(_));
+    let mut named = front::items_named(item);
+    if of_block {
+        named.extend(listed.iter().cloned());
     }
+    let (names, used) = resolved.union(&named);
+
     let checked = front::check_item(ItemInput {
         item: item.clone(),
         bundles: used.0.clone(),
@@ -60,7 +72,7 @@ pub fn finish(input: TokenStream) -> TokenStream {
         Ok(_) => None,
         Err(found) => {
             let explained = !found.0.is_empty() || !errors.is_empty() || used.0.iter().any(|bundle| bundle.failed);
-            let name = Bundle::new(item.clone(), names.clone(), true).ident().cloned();
+            let name = names_of(item).into_iter().next();
             errors.extend(found.to_compile_error());
             errors.extend(name.filter(|_| !explained).map(|name| crate::kernel::unexplained(&name)));
             None
@@ -73,8 +85,78 @@ pub fn finish(input: TokenStream) -> TokenStream {
         Err(error) => error.to_compile_error(),
     };
     let bundle = Bundle::new(item.clone(), names, failed);
-    let export = chain::export(&bundle, &used, visibility);
+    let own = names_of(item);
+    let export = match (own.as_slice(), listed.is_empty() || of_block) {
+        // The blocks are found by a chain of their own, and the type is exported with them at its end.
+        ([name, fields], false) => {
+            let export = chain::export(&bundle, &used, visibility, std::slice::from_ref(fields));
+            let header = TypeHeader { visibility: visibility.clone(), name: name.clone(), paths: listed.clone() };
+            let mut closed = Bundles::default();
+            closed.add(bundle);
+            used.0.into_iter().for_each(|bundle| closed.add(bundle));
+            let header = Header { attribute: closed.to_token_stream(), item: header };
+            let find =
+                chain::call(&listed, &quote!(#support::expansion::device_type_finish), &header.to_token_stream());
+            quote!(#export #find)
+        }
+        _ => chain::export(&bundle, &used, visibility, &own),
+    };
     quote!(#errors #rust #export)
+}
+
+/// What the end of the chain of a type's blocks expands to: the type's bundle with theirs.
+pub fn finish_type(input: TokenStream) -> TokenStream {
+    let resolved: Resolved<Header<TypeHeader>> = match syn::parse2(input) {
+        Ok(resolved) => resolved,
+        Err(error) => return error.to_compile_error(),
+    };
+    let Header { attribute, item: TypeHeader { visibility, name, paths } } = &resolved.header;
+    let own: Bundles = match syn::parse2(attribute.clone()) {
+        Ok(own) => own,
+        Err(error) => return error.to_compile_error(),
+    };
+    let (_, blocks) = resolved.union(paths);
+    let Some((bundle, others)) = own.0.split_first() else {
+        return TokenStream::new();
+    };
+    let mut used = Bundles::default();
+    others.iter().chain(&blocks.0).for_each(|bundle| used.add(bundle.clone()));
+    chain::export(bundle, &used, visibility, std::slice::from_ref(name))
+}
+
+/// A type that waits for its blocks.
+struct TypeHeader {
+    visibility: syn::Visibility,
+    name: syn::Ident,
+    /// The paths of the blocks' macros.
+    paths: Vec<syn::Path>,
+}
+
+impl ToTokens for TypeHeader {
+    fn to_tokens(&self, tokens: &mut TokenStream) {
+        let Self { visibility, name, paths } = self;
+        tokens.extend(quote!(#visibility #name #(#paths),*));
+    }
+}
+
+impl Parse for TypeHeader {
+    fn parse(input: ParseStream<'_>) -> syn::Result<Self> {
+        let (visibility, name) = (input.parse()?, input.parse()?);
+        let paths = Punctuated::<syn::Path, syn::Token![,]>::parse_terminated(input)?;
+        Ok(Self { visibility, name, paths: paths.into_iter().collect() })
+    }
+}
+
+/// The names under which an item's bundle is exported.
+fn names_of(item: &syn::Item) -> Vec<syn::Ident> {
+    match item {
+        syn::Item::Fn(item) => vec![item.sig.ident.clone()],
+        syn::Item::Const(item) => vec![item.ident.clone()],
+        syn::Item::Struct(item) => vec![item.ident.clone(), blocks::fields(&item.ident)],
+        syn::Item::Enum(item) => vec![item.ident.clone(), blocks::fields(&item.ident)],
+        syn::Item::Impl(block) => blocks::of_block(block).into_iter().collect(),
+        _ => Vec::new(),
+    }
 }
 
 /// The item as Rust has it, with what makes it an element or a parameter.
@@ -89,6 +171,23 @@ fn device_item(item: syn::Item, failed: bool, support: &TokenStream) -> TokenStr
                 mistaken = Some(without_body(&item));
             }
             let item = mistaken.unwrap_or(item);
+            quote! {
+                #[allow(unstable_name_collisions, reason = "`x.erf()` is this crate's, whatever Rust will have one day")]
+                #[allow(clippy::needless_range_loop, reason = "kernels have ranges and no iterators")]
+                #item
+            }
+        }
+        syn::Item::Impl(mut item) => {
+            if failed {
+                for part in &mut item.items {
+                    if let syn::ImplItem::Fn(function) = part {
+                        function.block = syn::parse_quote!({ loop {} });
+                    }
+                }
+                item.attrs.push(
+                    syn::parse_quote!(#[allow(unused_variables, reason = "a function with a mistake has no body")]),
+                );
+            }
             quote! {
                 #[allow(unstable_name_collisions, reason = "`x.erf()` is this crate's, whatever Rust will have one day")]
                 #[allow(clippy::needless_range_loop, reason = "kernels have ranges and no iterators")]
@@ -238,6 +337,8 @@ fn visibility(item: &syn::Item) -> Option<&syn::Visibility> {
         syn::Item::Const(item) => Some(&item.vis),
         syn::Item::Struct(item) => Some(&item.vis),
         syn::Item::Enum(item) => Some(&item.vis),
+        // Only the type looks for its blocks, and its bundle takes them along.
+        syn::Item::Impl(_) => Some(&syn::Visibility::Inherited),
         _ => None,
     }
 }

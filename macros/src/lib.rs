@@ -5,6 +5,7 @@
 //! the author's function for rustc to check, the artefact, and the launch function.
 
 mod artefact;
+mod blocks;
 mod chain;
 mod device;
 mod kernel;
@@ -47,10 +48,37 @@ pub fn kernel(attribute: TokenStream, item: TokenStream) -> TokenStream {
     kernel::begin(attribute.into(), item.into()).into()
 }
 
-/// Makes a function, constant, struct or field-less enum known to kernels, in this crate and others.
+/// Makes a function, constant, struct, field-less enum or `impl` block known to kernels, in this crate and others.
 ///
 /// The item stays what it is in Rust: functions can be called and tested on the host. A struct becomes `repr(C)`, an element of
 /// buffers, and must have no padding; an enum becomes `repr(u32)` and a parameter of kernels.
+///
+/// # Functions of functions
+/// A function may take functions: `fn reduce<F: Fn(f32, f32) -> f32>(x: &[f32], combine: F) -> f32`, or `combine: impl Fn(f32, f32) -> f32`. It is
+/// called with the path of a `#[device]` function, with a mathematical function (`max`, `f32::max`) or with a closure that captures nothing
+/// (`|a, b| a.max(b)`), and there is one copy of it for each function that it is given. A function that hands its parameter on needs `F: Copy` too, or
+/// takes `&F`.
+///
+/// # Methods
+/// Methods, associated functions, associated constants and operators stand in `impl` blocks with `#[device]`, in the module of the type, which lists them:
+///
+/// ```text
+/// #[device(methods, operators(Add, Mul<f32>))]
+/// struct Complex { re: f32, im: f32 }
+///
+/// #[device]
+/// impl Complex {
+///     const ONE: Self = Self { re: 1.0, im: 0.0 };
+///     fn norm(self) -> f32 { self.re * self.re + self.im * self.im }
+/// }
+///
+/// #[device(uses(methods))]
+/// impl Add for Complex { .. }
+/// ```
+///
+/// `methods` is the block without a trait, of which there is one. A block uses its own functions; for those of other blocks of its type it lists these:
+/// `uses(methods, Add)`. A function outside that takes the type cannot be called by its methods, since a type is known with its methods or not at all:
+/// make it a method.
 #[proc_macro_attribute]
 pub fn device(attribute: TokenStream, item: TokenStream) -> TokenStream {
     device::begin(attribute.into(), item.into()).into()
@@ -61,6 +89,13 @@ pub fn device(attribute: TokenStream, item: TokenStream) -> TokenStream {
 #[proc_macro]
 pub fn kernel_finish(input: TokenStream) -> TokenStream {
     kernel::finish(input.into()).into()
+}
+
+/// The end of a chain that a type's blocks are found by.
+#[doc(hidden)]
+#[proc_macro]
+pub fn device_type_finish(input: TokenStream) -> TokenStream {
+    device::finish_type(input.into()).into()
 }
 
 /// The end of a chain that `#[device]` began.

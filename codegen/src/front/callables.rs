@@ -7,6 +7,7 @@
 use std::collections::HashMap;
 use std::rc::Rc;
 
+use super::device_calls::Given;
 use super::infer::Ty;
 use super::intrinsics::{self, Intrinsic};
 use super::named;
@@ -67,7 +68,10 @@ impl Infer<'_> {
             syn::Expr::Closure(closure) => self.closure_argument(closure, wanted, scope),
             syn::Expr::Path(path) if path.qself.is_none() => self.path_argument(&path.path, wanted, scope),
             other => {
-                self.error(other, "expected a function: the path of a #[device] function, or a closure such as `|a, b| a + b`");
+                self.error(
+                    other,
+                    "expected a function: the path of a #[device] function, or a closure such as `|a, b| a + b`",
+                );
                 None
             }
         }
@@ -269,7 +273,10 @@ impl Infer<'_> {
                     Entity::Slice(super::tree::Slice { origin, element, atomic, writable: mutable, view })
                 }
                 ParameterType::Reference(_) | ParameterType::Function(_) => {
-                    self.error(closure, "a closure takes values and slices: write a #[device] function for a parameter that is `&mut`");
+                    self.error(
+                        closure,
+                        "a closure takes values and slices: write a #[device] function for a parameter that is `&mut`",
+                    );
                     return None;
                 }
                 ParameterType::Failed => return None,
@@ -310,7 +317,10 @@ impl Infer<'_> {
                 };
                 if !self.table.unify(&written, ty) {
                     let (wanted, found) = (self.describe(ty), self.describe(&written));
-                    self.error(pattern, format!("this parameter is a `{wanted}` where the closure is called, not a `{found}`"));
+                    self.error(
+                        pattern,
+                        format!("this parameter is a `{wanted}` where the closure is called, not a `{found}`"),
+                    );
                 }
             }
             let name = match pattern {
@@ -361,7 +371,7 @@ impl Infer<'_> {
         }
         match &given.callable {
             Callable::Item { hash, path, scope } => match self.session.bundles.get(hash).cloned() {
-                Some(bundle) => self.device_call(&bundle, path, scope, &e.args, e),
+                Some(bundle) => self.device_call(&bundle, path, scope, e.args.iter().map(Given::Written).collect(), e),
                 None => self.failed(e),
             },
             Callable::Math(function) => {

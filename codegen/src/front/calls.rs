@@ -1,5 +1,6 @@
 //! Calls: of the language's functions, of types' functions, and of `#[device]` functions.
 
+use super::device_calls::Given;
 use super::infer::{Ty, VarKind};
 use super::intrinsics::{self, Intrinsic};
 use super::named;
@@ -30,7 +31,7 @@ impl Infer<'_> {
         }
         if let Some(bundle) = self.session.bundle(&self.scope, path) {
             let own = self.scope.clone();
-            return self.device_call(&bundle, path, &own, &e.args, e);
+            return self.device_call(&bundle, path, &own, e.args.iter().map(Given::Written).collect(), e);
         }
         if path.segments.len() == 1 && name == self.scope.own {
             return self.wrong(

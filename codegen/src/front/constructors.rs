@@ -1,5 +1,6 @@
 //! Functions of types: `Vec4::new`, `T::lit`, `f32::from_bits`.
 
+use super::device_calls::Given;
 use super::infer::{Ty, VarKind};
 use super::items;
 use super::places::peel;
@@ -27,11 +28,15 @@ impl Infer<'_> {
             Some(ty) => ty,
             None => {
                 let scope = self.scope.clone();
-                if self.session.resolve_type_path(owner, &scope) == Ty::Error {
+                let ty = self.session.resolve_type_path(owner, &scope);
+                if ty == Ty::Error {
                     return self.failed(e);
                 }
-                return self
-                    .wrong(&e.func, format!("there is no function `{full}` in kernels: write a #[device] function"));
+                let (Some(function), syn::Expr::Path(path)) = (self.session.member(&ty, name), peel(&e.func)) else {
+                    let message = self.session.no_member(&ty, name);
+                    return self.wrong(&e.func, message);
+                };
+                return self.device_call(&function, &path.path, &scope, e.args.iter().map(Given::Written).collect(), e);
             }
         };
         match name {

@@ -3,7 +3,6 @@
 use std::rc::Rc;
 
 use quote::ToTokens;
-use syn::punctuated::Punctuated;
 
 use super::bundle::Bundle;
 use super::infer::Ty;
@@ -12,6 +11,14 @@ use super::scope::{Entity, Infer};
 use super::session::Scope;
 use super::signature::ParameterType;
 use super::tree::{Argument, Callee, Kind, Node, Place, Slice};
+
+/// An argument of a call.
+pub(super) enum Given<'e> {
+    /// As it is written.
+    Written(&'e syn::Expr),
+    /// What stands before the point of a method or beside an operator, which has been read.
+    Operand(Operand, &'e syn::Expr),
+}
 
 impl Infer<'_> {
     /// A call of a `#[device]` function.
@@ -22,7 +29,7 @@ impl Infer<'_> {
         bundle: &Rc<Bundle>,
         path: &syn::Path,
         own: &Scope,
-        given: &Punctuated<syn::Expr, syn::Token![,]>,
+        given: Vec<Given<'_>>,
         e: &impl ToTokens,
     ) -> Node {
         let syn::Item::Fn(item) = &bundle.item else {
@@ -30,7 +37,9 @@ impl Infer<'_> {
         };
         if bundle.failed {
             for argument in given {
-                let _ = self.operand(peel_reference(argument));
+                if let Given::Written(argument) = argument {
+                    let _ = self.operand(peel_reference(argument));
+                }
             }
             return self.failed(e);
         }
@@ -39,7 +48,9 @@ impl Infer<'_> {
             return self.wrong(path, format!("`{name}` calls itself by way of other functions: recursion is not part of the kernel language; use a loop"));
         }
         if given.len() != item.sig.inputs.len() {
-            self.wrong_count(&name, item.sig.inputs.len(), given.len(), e);
+            // What stands before the point of a method is not counted.
+            let before = given.iter().filter(|given| matches!(given, Given::Operand(..))).count();
+            self.wrong_count(&name, item.sig.inputs.len().saturating_sub(before), given.len() - before, e);
             return self.failed(e);
         }
         let (generics, types, constants) = self.call_generics(item, path, own);
@@ -52,7 +63,27 @@ impl Infer<'_> {
             let syn::FnArg::Typed(parameter) = parameter else {
                 return self.failed(e);
             };
-            match self.session.parameter_type(&parameter.ty, &scope) {
+            let ty = self.session.parameter_type(&parameter.ty, &scope);
+            let argument = match (argument, &ty) {
+                (Given::Written(argument), _) => argument,
+                (Given::Operand(operand, at), ParameterType::Value(ty) | ParameterType::Shared(ty)) => {
+                    let node = self.value_of(operand, at);
+                    arguments.push(Argument::Value(self.coerce(node, ty, at)));
+                    continue;
+                }
+                (Given::Operand(operand, at), ParameterType::Reference(_)) => {
+                    match self.writable_operand(operand, at) {
+                        Some(place) => arguments.push(Argument::Reference(place)),
+                        None => wrong = true,
+                    }
+                    continue;
+                }
+                (Given::Operand(..), _) => {
+                    wrong = true;
+                    continue;
+                }
+            };
+            match ty {
                 ParameterType::Value(ty) => {
                     let node = self.expect(argument, &ty);
                     arguments.push(Argument::Value(node));

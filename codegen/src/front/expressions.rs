@@ -206,16 +206,22 @@ impl Infer<'_> {
                     .map(|(_, value)| *value);
                 match found {
                     Some(value) => self.node(Kind::Literal(Literal::U32(value)), Ty::Enum(handle), e),
-                    None => {
-                        let message = format!("`{owner_name}` has no variant `{name}`");
-                        self.wrong(e, message)
-                    }
+                    None => match self.session.member(&Ty::Enum(handle), name) {
+                        Some(bundle) => self.constant_item(&bundle, e),
+                        None => {
+                            let message = format!("`{owner_name}` has no variant `{name}`");
+                            self.wrong(e, message)
+                        }
+                    },
                 }
             }
-            Item::Struct(_) => {
-                let message = format!("`{owner_name}` is a struct: it has no `{name}` in kernels");
-                self.wrong(e, message)
-            }
+            Item::Struct(handle) => match self.session.member(&Ty::Struct(handle), name) {
+                Some(bundle) => self.constant_item(&bundle, e),
+                None => {
+                    let message = self.session.no_member(&Ty::Struct(handle), name);
+                    self.wrong(e, message)
+                }
+            },
             Item::Failed => self.failed(e),
         }
     }

@@ -99,18 +99,25 @@ impl Session {
     }
 
     /// What a `#[device]` function's signature says, its slices being these variables.
-    pub(super) fn head(&mut self, item: &syn::ItemFn, scope: Scope, origins: &[Origin], functions: &[Callable], record: bool) -> Option<Head> {
+    pub(super) fn head(
+        &mut self,
+        item: &syn::ItemFn,
+        scope: Scope,
+        origins: &[Origin],
+        functions: &[Callable],
+        record: bool,
+    ) -> Option<Head> {
         let (mut origins, mut functions) = (origins.iter(), functions.iter());
         let (mut arguments, mut entries) = (Vec::new(), Vec::new());
         for parameter in &item.sig.inputs {
             let syn::FnArg::Typed(parameter) = parameter else {
-                self.error(parameter, "methods are not part of the kernel language: write a function");
+                self.error(parameter, "`self` stands in a #[device] `impl` alone");
                 return None;
             };
             let (name, mutable) = parameter_name(self, parameter)?;
             let mut by_value = |session: &mut Self, ty: &Ty, by_reference: bool| {
                 let handle = session.ir_type(ty)?;
-                arguments.push(ir::Argument { name: name.to_string(), ty: handle, by_reference });
+                arguments.push(ir::Argument { name: emitted(name), ty: handle, by_reference });
                 Some(arguments.len() as u32 - 1)
             };
             let entity = match self.parameter_type(&parameter.ty, &scope) {
@@ -141,7 +148,7 @@ impl Session {
             return None;
         }
         Some(Head {
-            name: item.sig.ident.to_string(),
+            name: self.emitted_name(&scope.names, &item.sig.ident),
             doc: items::doc(&item.attrs),
             arguments,
             result,
@@ -162,7 +169,8 @@ impl Session {
         for Entry { name, entity, mutable } in head.entries {
             match entity {
                 Entity::Value(kind, ty) if mutable => {
-                    let local = infer.local(&name.to_string(), ty.clone(), &name);
+                    let local = infer.local(&emitted(&name), ty.clone(), &name);
+                    infer.declare(&name.to_string(), Entity::Local(local));
                     let value = infer.node(kind, ty, &name);
                     let span = value.span;
                     infer.prologue.push(Statement::Let { local, value: Some(value), span });
@@ -214,6 +222,11 @@ impl Session {
         let effects = build.effects;
         (self.errors.0.len() == before).then_some((function, effects, texts))
     }
+}
+
+/// The name of a parameter in the emitted code: `self` is a reserved word in every target.
+fn emitted(name: &syn::Ident) -> String {
+    if name == "self" { "this".to_owned() } else { name.to_string() }
 }
 
 fn is_diverging(node: &Node) -> bool {

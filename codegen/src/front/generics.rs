@@ -196,7 +196,6 @@ pub(super) fn own_generics(kinds: &[(String, GenericKind)]) -> Generics {
         .collect()
 }
 
-
 impl Infer<'_> {
     /// Variables, or what is written, for the generics of a function that is called.
     pub(super) fn call_generics(

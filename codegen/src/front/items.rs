@@ -7,6 +7,7 @@ use quote::ToTokens;
 use super::bundle::Bundle;
 use super::infer::{Length, Ty, size_binary};
 use super::intrinsics;
+use super::named;
 use super::session::{GenericArgument, Scope, Session, unique};
 use crate::ir::{Enum, Handle, Scalar, Size, SizeOperator, Struct};
 
@@ -331,8 +332,18 @@ impl Session {
         {
             return Some(length.clone());
         }
-        let Some(bundle) = self.bundle(scope, path) else {
-            self.error(path, format!("no constant `{}` is known here: a size is made of literals, const generics and constants that carry #[device]", path.to_token_stream()));
+        let found = match (self.bundle(scope, path), named::owner(path), path.segments.last()) {
+            (None, Some(owner), Some(last)) if self.bundle(scope, &owner).is_some() => {
+                let ty = self.resolve_type_path(&owner, scope);
+                if ty == Ty::Error {
+                    return None;
+                }
+                self.member(&ty, &last.ident.to_string())
+            }
+            (found, ..) => found,
+        };
+        let Some(bundle) = found else {
+            self.error(path, format!("no constant `{}` is known here: a size is made of literals, const generics and constants that carry #[device]", super::checked::text(path)));
             return None;
         };
         if bundle.failed {

@@ -11,12 +11,13 @@ use super::callables::Callable;
 use super::checked::{self, Ascribe};
 use super::errors::Errors;
 use super::functions::{Entry, Head};
+use super::generics::{function_generics, own_generics};
+use super::impls;
 use super::infer::Ty;
 use super::intrinsics;
 use super::items::{self, check_attributes};
 use super::scope::{Entity, Infer};
 use super::session::{Scope, Session};
-use super::generics::{function_generics, own_generics};
 use super::signature::{ParameterType, parameter_name};
 use super::tree::{Kind, Origin, Slice};
 use super::{Input, ItemInput, Output, Parameter, ParameterKind};
@@ -43,7 +44,8 @@ pub(super) fn parse(input: Input) -> Result<Output, Errors> {
     let kinds = session.generic_kinds(&item.sig.generics);
     for parameter in item.sig.generics.type_params() {
         if function_generics(&item.sig.generics).contains_key(&parameter.ident.to_string()) {
-            session.error(parameter, "a kernel takes no functions: call them in the kernel, or make one kernel for each");
+            session
+                .error(parameter, "a kernel takes no functions: call them in the kernel, or make one kernel for each");
         }
     }
     session.module.generics = kinds.iter().map(|(name, kind)| Generic { name: name.clone(), kind: *kind }).collect();
@@ -113,7 +115,10 @@ impl Session {
                     (Entity::Failed, None)
                 }
                 ParameterType::Function(_) => {
-                    self.error(&input.ty, "a kernel takes no functions: call them in the kernel, or make one kernel for each");
+                    self.error(
+                        &input.ty,
+                        "a kernel takes no functions: call them in the kernel, or make one kernel for each",
+                    );
                     (Entity::Failed, None)
                 }
                 ParameterType::Failed => (Entity::Failed, None),
@@ -182,7 +187,11 @@ impl Session {
 }
 
 pub(super) fn check_item(input: ItemInput) -> Result<TokenStream, Errors> {
-    let ItemInput { mut item, bundles, names, support, file } = input;
+    let ItemInput { mut item, mut bundles, names, support, file } = input;
+    if let syn::Item::Impl(_) = &item {
+        // Its functions call each other: found before those of the same block in a file.
+        bundles.insert(0, Bundle { hash: String::new(), item: item.clone(), names: names.clone(), failed: false });
+    }
     let mut module = Module::default();
     module.locations.file = file;
     let mut session = Session::new(module, bundles, support);
@@ -221,9 +230,10 @@ pub(super) fn check_item(input: ItemInput) -> Result<TokenStream, Errors> {
         syn::Item::Enum(enumeration) => {
             let _ = session.enum_of(&Rc::new(bundle), enumeration);
         }
+        syn::Item::Impl(block) => session.device_impl(block, &names),
         other => session.error(
             other,
-            "#[device] stands on functions, constants, structs with named fields, and enums without fields",
+            "#[device] stands on functions, constants, structs with named fields, enums without fields, and their `impl` blocks",
         ),
     }
     if session.errors.0.is_empty() && !session.poisoned {
@@ -275,6 +285,49 @@ impl Session {
         }
         let head = self.head(item, scope, &origins, &functions, true)?;
         self.body(head, item).map(|(_, _, texts)| texts)
+    }
+
+    /// Checks a block by itself and writes the types into its text.
+    fn device_impl(&mut self, block: &mut syn::ItemImpl, names: &Names) {
+        check_attributes(self, &block.attrs);
+        self.check_impl(block);
+        let owner = impls::owner_path(&block.self_ty).and_then(|path| names.get(&super::path_name(path)));
+        let Some(bundle) = owner.and_then(|owner| self.bundles.get(owner)).cloned() else {
+            return self.error(&block.self_ty, "a #[device] `impl` is of a struct or enum that carries #[device]");
+        };
+        self.poisoned |= bundle.failed;
+        let mut names = names.clone();
+        names.insert(impls::SELF.to_owned(), bundle.hash.clone());
+        let output = impls::output_of(block);
+        for item in &mut block.items {
+            match item {
+                syn::ImplItem::Fn(function) => {
+                    let name = function.sig.ident.to_string();
+                    // The body moves to and fro, so that its syntax keeps its addresses.
+                    let body = std::mem::replace(&mut function.block, syn::parse_quote!({}));
+                    let mut made =
+                        impls::function_of(syn::ImplItemFn { block: body, ..function.clone() }, output.as_ref());
+                    self.module.bindings.clear();
+                    self.stack.push(format!("::{name}"));
+                    let texts = self.device_function(&made, names.clone());
+                    self.stack.pop();
+                    self.poisoned |= texts.is_none();
+                    if let Some(texts) = texts {
+                        Ascribe { texts: &texts }.visit_block_mut(&mut made.block);
+                    }
+                    function.block = *made.block;
+                }
+                syn::ImplItem::Const(constant) => {
+                    let mut made = impls::constant_of(constant);
+                    let item = syn::Item::Verbatim(TokenStream::new());
+                    let own = Bundle { hash: String::new(), item, names: names.clone(), failed: false };
+                    let texts = self.device_constant(&made, &own);
+                    Ascribe { texts: &texts }.visit_expr_mut(&mut made.expr);
+                    constant.expr = *made.expr;
+                }
+                _ => {}
+            }
+        }
     }
 
     fn device_constant(&mut self, item: &syn::ItemConst, bundle: &Bundle) -> super::functions::Texts {

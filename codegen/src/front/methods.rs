@@ -10,10 +10,14 @@ use crate::ir::{AtomicFunction, BinaryOperator, Bound, MathFunction, Scalar, Una
 impl Infer<'_> {
     pub(super) fn method(&mut self, e: &syn::ExprMethodCall, hint: Option<&Ty>) -> Node {
         let name = e.method.to_string();
+        let receiver = self.receiver(e, hint);
+        if self.has_members(&receiver) {
+            return self.member_call(receiver, e);
+        }
         if let Some(turbofish) = &e.turbofish {
             self.error(turbofish, "methods of the kernel language take no type arguments");
         }
-        match self.receiver(e, hint) {
+        match receiver {
             Operand::Slice(slice) if slice.view.is_some() => self.view_method(&slice, &name, e),
             Operand::Slice(slice) => self.slice_method(&slice, &name, e),
             Operand::Place(place) if place.atomic => self.atomic_method(place, &name, e),

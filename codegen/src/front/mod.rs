@@ -22,6 +22,7 @@ mod expressions;
 mod fold;
 mod functions;
 mod generics;
+mod impls;
 mod infer;
 mod intrinsics;
 mod items;
@@ -119,7 +120,7 @@ pub enum ParameterKind {
 /// A `#[device]` item by itself, where it is defined.
 #[derive(Clone, Debug)]
 pub struct ItemInput {
-    /// The item, without its `#[device]` attribute.
+    /// The item, without its `#[device]` attribute: for an `impl`, too.
     pub item: syn::Item,
     /// Every other `#[device]` item that it uses, directly or not.
     pub bundles: Vec<Bundle>,

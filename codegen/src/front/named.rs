@@ -35,6 +35,7 @@ impl Named for syn::Item {
             Self::Const(item) => Some(&item.ident),
             Self::Struct(item) => Some(&item.ident),
             Self::Enum(item) => Some(&item.ident),
+            // A block has no name; its type is an item that it uses.
             _ => None,
         }
     }

@@ -3,6 +3,7 @@
 use quote::ToTokens;
 
 use super::infer::{Ty, VarKind};
+use super::places::Operand;
 use super::scope::Infer;
 use super::tree::{Kind, Node, Place};
 use crate::ir::{BinaryOperator, Bound, LogicalOperator, Scalar, UnaryOperator};
@@ -37,6 +38,15 @@ impl Infer<'_> {
         if ty == Ty::Error {
             return self.failed(e);
         }
+        if let Ty::Struct(_) | Ty::Enum(_) = ty {
+            match self.unary_call(operator, value, e) {
+                Some(node) => return node,
+                None => {
+                    let message = self.no_operation(&ty, e.op.to_token_stream().to_string().as_str());
+                    return self.wrong(e, message);
+                }
+            }
+        }
         if !fits {
             let found = self.describe(&ty);
             let message = match (operator, ty.scalar()) {
@@ -70,6 +80,11 @@ impl Infer<'_> {
         }
         let hint = if operator.is_comparison() { None } else { hint };
         let left = self.expr(&e.left, hint);
+        if let Ty::Struct(_) | Ty::Enum(_) = self.table.shallow(&left.ty)
+            && let Some(node) = self.operator_call(operator, Operand::Value(left.clone()), e, false)
+        {
+            return node;
+        }
         let right_hint = if is_shift(operator) { None } else { Some(left.ty.clone()) };
         let right = self.expr(&e.right, right_hint.as_ref());
         match self.operate(operator, left, right, e, &e.op) {
@@ -207,7 +222,9 @@ impl Infer<'_> {
             },
             Ty::Scalar(Scalar::Bool) => ": bools know `&&`, `||`, `!`, `&`, `|`, `^`, `==` and `!=`",
             _ if matches!(ty, Ty::Vector(..)) => ": vectors are compared lane by lane, as in `a.x < b.x`",
-            Ty::Struct(_) => ": work on its fields",
+            Ty::Struct(_) => {
+                ": work on its fields, or write a `#[device] impl` of the operator's trait and name the trait in `#[device(operators(..))]` on the type"
+            }
             Ty::Array(..) => ": work on its elements",
             _ => "",
         };
@@ -216,6 +233,12 @@ impl Infer<'_> {
 
     fn compound(&mut self, e: &syn::ExprBinary, operator: BinaryOperator) -> Node {
         let place = self.writable(&e.left);
+        if let Some(place) = &place
+            && let Ty::Struct(_) = self.table.shallow(&place.ty)
+            && let Some(node) = self.operator_call(operator, Operand::Place(place.clone()), e, true)
+        {
+            return node;
+        }
         let hint = place.as_ref().filter(|_| !is_shift(operator)).map(|place| place.ty.clone());
         let value = self.expr(&e.right, hint.as_ref());
         let Some(place) = place else {

@@ -49,9 +49,9 @@ impl Infer<'_> {
                 atomic: false,
                 writable: true,
             }),
-            Some(Entity::Function(_)) => Operand::Value(
-                self.wrong(e, "a function is no value: call it, or hand it on to another function"),
-            ),
+            Some(Entity::Function(_)) => {
+                Operand::Value(self.wrong(e, "a function is no value: call it, or hand it on to another function"))
+            }
             Some(Entity::Failed) => Operand::Value(self.failed(e)),
             None => match e.path.get_ident().map(ToString::to_string).filter(|name| self.is_captured(name)) {
                 Some(name) => {
@@ -208,7 +208,13 @@ impl Infer<'_> {
 
     /// A place that may be written; reports what may not.
     pub(super) fn writable(&mut self, e: &syn::Expr) -> Option<Place> {
-        match self.operand(e) {
+        let operand = self.operand(e);
+        self.writable_operand(operand, e)
+    }
+
+    /// The same of an operand that has been read.
+    pub(super) fn writable_operand(&mut self, operand: Operand, e: &syn::Expr) -> Option<Place> {
+        match operand {
             Operand::Place(place) => {
                 if place.atomic {
                     self.error(e, "an atomic is written with `.store(..)`");
@@ -229,7 +235,7 @@ impl Infer<'_> {
                 match node.kind {
                     Kind::Error => {}
                     Kind::Param(_) | Kind::Argument(_) => self.error(e, "this parameter cannot be assigned: declare it `mut` (the change stays in this invocation), or copy it with `let mut`"),
-                    Kind::Member(..) | Kind::Element(..) => self.error(e, "a part of a value that is no variable cannot be assigned: store the value with `let mut` first; a parameter is declared `mut`"),
+                    Kind::Member(..) | Kind::Element(..) => self.error(e, "a part of a value that is no variable cannot be assigned: store the value with `let mut` first; a parameter is declared `mut`, and `self` as `&mut self`"),
                     _ => self.error(e, "only variables, fields, lanes and elements can be assigned"),
                 }
                 None

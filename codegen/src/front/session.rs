@@ -9,6 +9,7 @@ use quote::ToTokens;
 use super::bundle::{Bundle, Names};
 use super::callables::Callable;
 use super::errors::{Errors, SpanTable};
+use super::impls::{self, Member};
 use super::infer::{Length, Ty};
 use super::signature::FunctionType;
 use super::tree::Origin;
@@ -21,6 +22,8 @@ pub(super) struct Session {
     pub spans: Option<SpanTable>,
     pub errors: Errors,
     pub bundles: HashMap<String, Rc<Bundle>>,
+    /// By the hash of a type: the functions and constants of its `impl` blocks.
+    pub members: HashMap<String, Vec<Member>>,
     pub structs: HashMap<String, Option<Handle<Struct>>>,
     pub enums: HashMap<String, Option<Handle<Enum>>>,
     pub functions: Vec<(FunctionKey, Option<Handle<Function>>)>,
@@ -70,11 +73,16 @@ pub(super) struct Scope {
 
 impl Session {
     pub(super) fn new(module: Module, bundles: Vec<Bundle>, support: TokenStream) -> Self {
+        let (blocks, items): (Vec<_>, Vec<_>) =
+            bundles.into_iter().partition(|bundle| matches!(bundle.item, syn::Item::Impl(_)));
+        let mut bundles = items.into_iter().map(|bundle| (bundle.hash.clone(), Rc::new(bundle))).collect();
+        let members = impls::members(&mut bundles, &blocks);
         Self {
             module,
             spans: Some(SpanTable::default()),
             errors: Errors::default(),
-            bundles: bundles.into_iter().map(|bundle| (bundle.hash.clone(), Rc::new(bundle))).collect(),
+            bundles,
+            members,
             structs: HashMap::new(),
             enums: HashMap::new(),
             functions: Vec::new(),

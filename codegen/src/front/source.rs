@@ -32,7 +32,7 @@ impl File {
             let Some(attributes) = attributes(&mut item) else {
                 errors.add(
                     super::session::ends(&item),
-                    "a file of kernels holds functions, constants, structs and enums",
+                    "a file of kernels holds functions, constants, structs, enums and `impl` blocks",
                 );
                 continue;
             };
@@ -53,10 +53,11 @@ impl File {
                 }
                 (true, other) => errors.add(super::session::ends(&other), "#[kernel] stands on a function"),
                 (false, item) => {
-                    if let Some(name) = super::Named::own_name(&item).map(ToString::to_string) {
-                        order.push(name.clone());
-                        devices.insert(name, item);
-                    }
+                    // Blocks have no name, and nobody names them.
+                    let name = super::Named::own_name(&item)
+                        .map_or_else(|| format!("impl {}", order.len()), ToString::to_string);
+                    order.push(name.clone());
+                    devices.insert(name, item);
                 }
             }
         }
@@ -89,6 +90,7 @@ fn attributes(item: &mut syn::Item) -> Option<&mut Vec<syn::Attribute>> {
         syn::Item::Const(item) => Some(&mut item.attrs),
         syn::Item::Struct(item) => Some(&mut item.attrs),
         syn::Item::Enum(item) => Some(&mut item.attrs),
+        syn::Item::Impl(item) => Some(&mut item.attrs),
         _ => None,
     }
 }

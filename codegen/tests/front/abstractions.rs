@@ -13,7 +13,9 @@ const REDUCE: &str = "
 ";
 
 fn with(prelude: &str, statements: &str) -> String {
-    format!("{prelude}#[kernel(workgroup(64))] pub fn f(x: &[f32], z: &[f32], y: &mut [f32], u: &[u32], a: f32) {{\n{statements}\n}}")
+    format!(
+        "{prelude}#[kernel(workgroup(64))] pub fn f(x: &[f32], z: &[f32], y: &mut [f32], u: &[u32], a: f32) {{\n{statements}\n}}"
+    )
 }
 
 /// What is said about a kernel with this body, which begins in the line after `prelude`'s last.
@@ -80,14 +82,24 @@ fn functions_of_slices_and_without_a_result() {
 
 #[test]
 fn a_closure_captures_nothing() {
-    refused(REDUCE, "y[0] = reduce(x, 0.0, |p, q| p + q * a);", "10:38", &["would capture `a`", "pass it to the function as an argument"]);
+    refused(
+        REDUCE,
+        "y[0] = reduce(x, 0.0, |p, q| p + q * a);",
+        "10:38",
+        &["would capture `a`", "pass it to the function as an argument"],
+    );
     refused(REDUCE, "let w = 2.0; y[0] = reduce(x, w, |p, q| p + q * w);", "10:49", &["would capture `w`"]);
     refused(REDUCE, "y[0] = reduce(x, 0.0, |p, q| p + z[0]);", "10:34", &["would capture `z`"]);
 }
 
 #[test]
 fn functions_that_do_not_fit() {
-    refused(REDUCE, "y[0] = reduce(x, 0.0, |p| p);", "10:23", &["a function of 2 parameters is wanted here, this closure has 1"]);
+    refused(
+        REDUCE,
+        "y[0] = reduce(x, 0.0, |p| p);",
+        "10:23",
+        &["a function of 2 parameters is wanted here, this closure has 1"],
+    );
     refused(REDUCE, "y[0] = reduce(x, 0.0, |p, q| 1);", "10:30", &["expected `f32`", "2.0"]);
     refused(REDUCE, "y[0] = reduce(x, 0.0, |p: u32, q| 1.0);", "10:24", &["this parameter is a `f32`"]);
     refused(REDUCE, "y[0] = reduce(x, 0.0, a);", "10:23", &["`a` is a variable"]);
@@ -110,6 +122,137 @@ fn function_types_that_are_none() {
     whole("#[device] fn f<F: Fn(f32) -> f32>(g: F) -> f32 { let h = g; 1.0 }", "1:58", "a function is no value");
     whole("#[device] fn f<F: Fn(f32) -> f32>(g: F) -> f32 { g(1.0, 2.0) }", "1:50", "`g` takes 1 argument, 2 given");
     whole("#[device] fn f<F: Fn(f32) -> f32>(g: F) -> u32 { g(1.0) }", "1:50", "expected `u32`, found `f32`");
-    whole("#[kernel(workgroup(64))] fn k(y: &mut [f32], g: impl Fn(f32) -> f32) { y[0] = g(1.0); }", "1:49", "a kernel takes no functions");
-    whole("#[device] fn f<T: Number>(x: T) -> T where f32: Copy { x }", "1:44", "bounds type parameters of this function");
+    whole(
+        "#[kernel(workgroup(64))] fn k(y: &mut [f32], g: impl Fn(f32) -> f32) { y[0] = g(1.0); }",
+        "1:49",
+        "a kernel takes no functions",
+    );
+    whole(
+        "#[device] fn f<T: Number>(x: T) -> T where f32: Copy { x }",
+        "1:44",
+        "bounds type parameters of this function",
+    );
+}
+
+const COMPLEX: &str = "
+#[device] struct Complex { re: f32, im: f32 }
+#[device] impl Complex {
+    const ONE: Complex = Complex { re: 1.0, im: 0.0 };
+    const SIDES: usize = 2;
+    fn new(re: f32, im: f32) -> Self { Self { re, im } }
+    fn norm(&self) -> f32 { self.re * self.re + self.im * self.im }
+    fn scaled(mut self, by: f32) -> Self { self.re *= by; self.im *= by; self }
+    fn unit(self) -> Complex { if self.norm() == 0.0 { return Self::ONE; } self.scaled(1.0 / self.norm()) }
+    fn turn(&mut self) { let re = self.re; self.re = -self.im; self.im = re; }
+    fn turn_twice(&mut self) { self.turn(); Self::turn(self); }
+    fn map<F: Fn(f32) -> f32 + Copy>(self, f: F) -> Self { Self::new(f(self.re), f(self.im)) }
+}
+#[device] impl Add for Complex { type Output = Complex; fn add(self, other: Self) -> Self::Output { Self::new(self.re + other.re, self.im + other.im) } }
+#[device] impl Mul for Complex { type Output = Self; fn mul(self, o: Complex) -> Self { Complex::new(self.re * o.re - self.im * o.im, self.re * o.im + self.im * o.re) } }
+#[device] impl Mul<f32> for Complex { type Output = Self; fn mul(self, by: f32) -> Self { self.scaled(by) } }
+#[device] impl Neg for Complex { type Output = Self; fn neg(self) -> Self { Complex::new(-self.re, -self.im) } }
+#[device] impl AddAssign for Complex { fn add_assign(&mut self, other: Self) { self.re += other.re; self.im += other.im; } }
+#[device] impl PartialEq for Complex { fn eq(&self, other: &Self) -> bool { self.re == other.re && self.im == other.im } }
+#[device] enum Act { Relu, Gelu, Keep }
+#[device] impl Act {
+    const FIRST: Act = Act::Relu;
+    fn apply(self, x: f32) -> f32 { match self { Self::Relu => x.max(0.0), Act::Gelu | Act::Keep => x } }
+    fn next(self) -> Self { match self { Act::Relu => Act::Gelu, _ => Act::Keep } }
+}
+";
+
+#[test]
+fn methods_of_structs_and_enums() {
+    let text = ir(&format!(
+        "{COMPLEX}
+        #[kernel(workgroup(64))] pub fn k(z: &mut [Complex], y: &mut [f32], act: Act) {{
+            let mut c = z[0];
+            c.turn_twice();
+            z[1].turn();
+            z[2] = c.unit().scaled(2.0).map(|v| v + 1.0);
+            z[3] = Complex::new(1.0, c.norm());
+            let sides = [0.0; Complex::SIDES];
+            y[0] = act.next().apply(Complex::ONE.re) + Act::FIRST.apply(c.re) + sides[1] + z[4].norm();
+        }}"
+    ));
+    for line in [
+        "fn Complex_new(re: f32, im: f32) -> Complex",
+        "fn Complex_norm(this: Complex) -> f32",
+        "fn Complex_scaled(this: Complex, by: f32) -> Complex",
+        "fn Complex_turn(this: &mut Complex)",
+        "Complex_turn_twice(&mut c.0);",
+        "[f32; 2]::splat(0.0)",
+        "fn Act_next(this: Act) -> Act",
+        "let mut this.0: Complex = this;",
+    ] {
+        assert!(text.contains(line), "expected `{line}` in\n{text}");
+    }
+}
+
+#[test]
+fn operators_of_structs() {
+    let text = ir(&format!(
+        "{COMPLEX}
+        #[kernel(workgroup(64))] pub fn k(z: &mut [Complex], y: &mut [f32]) {{
+            z[0] = (z[1] + z[2]) * z[3] * 2.0 + -z[4];
+            z[5] += z[0];
+            if z[0] == z[1] && z[2] != z[3] {{ y[0] = 1.0; }}
+        }}"
+    ));
+    for line in [
+        "Complex_add(Complex_mul_1(Complex_mul(Complex_add(z[?1], z[?2]), z[?3]), 2.0), Complex_neg(z[?4]))",
+        "Complex_add_assign(&mut part",
+        "!Complex_eq(z[?2], z[?3])",
+    ] {
+        assert!(text.contains(line), "expected `{line}` in\n{text}");
+    }
+}
+
+#[test]
+fn members_that_are_none() {
+    let lines = COMPLEX.lines().count() + 2;
+    let said = |statements: &str, column: usize, words: &[&str]| {
+        let said = mistakes(&format!(
+            "{COMPLEX}#[kernel(workgroup(64))] pub fn k(z: &mut [Complex], c: &[Complex], y: &mut [f32], act: Act) {{\n{statements}\n}}"
+        ));
+        assert_eq!(said.lines().count(), 1, "one mistake, one message:\n{said}");
+        assert!(
+            said.starts_with(&format!("{lines}:{column}: ")),
+            "expected it at {lines}:{column}:\n{said}\n{statements}"
+        );
+        for word in words {
+            assert!(said.contains(word), "expected `{word}` in:\n{said}");
+        }
+    };
+    said("y[0] = z[0].length();", 13, &["`Complex` has no `length`", "it has ONE, SIDES, new, norm"]);
+    said("z[0] = Complex::zero();", 8, &["`Complex` has no `zero`"]);
+    said("z[0] = Complex::ZERO;", 8, &["`Complex` has no `ZERO`"]);
+    said("y[0] = z[0].norm(1.0);", 8, &["`norm` takes 0 arguments, 1 given"]);
+    said("y[0] = z[0].new(1.0, 2.0).re;", 13, &["takes no `self`", "Complex::new"]);
+    said("c[0].turn();", 1, &["read only"]);
+    said("z[0] = z[0] / z[1];", 13, &["`Complex` has no `/`", "operators(..)"]);
+    said("z[0] -= z[1];", 6, &["`Complex` has no `-`"]);
+    said("y[0] = act.length();", 12, &["`Act` has no `length`"]);
+    said("z[0] = z[0] * act;", 15, &["expected `Complex`, found `Act`"]);
+}
+
+#[test]
+fn blocks_that_are_wrong() {
+    let whole = |source: &str, word: &str| {
+        let said = mistakes(source);
+        assert_eq!(said.lines().count(), 1, "{said}");
+        assert!(said.contains(word), "{said}\n{source}");
+    };
+    let c = "#[device] struct C { x: f32 }\n";
+    whole(&format!("{c}#[device] impl<T> C {{ fn f(self) -> f32 {{ 1.0 }} }}"), "`impl` blocks with generics");
+    whole(
+        &format!("{c}#[device] impl Default for C {{ fn default() -> Self {{ C {{ x: 1.0 }} }} }}"),
+        "of an operator's trait",
+    );
+    whole("#[device] impl f32 { fn f(self) -> f32 { 1.0 } }", "a struct or enum that carries #[device]");
+    whole(&format!("{c}#[device] impl C {{ fn f(self) -> f32 {{ self.f() }} }}"), "`f` calls itself");
+    whole(&format!("{c}#[device] impl C {{ fn f(&self) {{ self.x = 1.0; }} }}"), "and `self` as `&mut self`");
+    whole(&format!("{c}#[device] impl C {{ fn f(self) -> f32 {{ self.y }} }}"), "`C` has no field `y`");
+    whole(&format!("{c}#[device] impl C {{ const X: u32 = 1.0; }}"), "expected `u32`");
+    whole("#[device] fn f(self) -> f32 { 1.0 }", "`self` stands in a #[device] `impl` alone");
 }

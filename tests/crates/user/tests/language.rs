@@ -122,3 +122,29 @@ pub mod constructs {
         y[4] = late + array[n as usize] + x.is_empty() as u32 as f32;
     }
 }
+
+/// Functions of functions, methods and operators of another crate.
+pub mod abstractions {
+    use gpu::prelude::*;
+    use trefoil_test_helpers::{self as helpers, Act, Complex};
+
+    #[device]
+    fn product(a: f32, b: f32) -> f32 {
+        a * b
+    }
+
+    /// Also the helper's private functions are found from here.
+    #[kernel(workgroup(64))]
+    pub fn foreign(x: &[f32], z: &mut [Complex], y: &mut [f32], act: Act) {
+        y[0] = helpers::reduce(x, 1.0, product) + helpers::reduce(x, 0.0, |a, b| a.max(b));
+        let mut c = z[0] * 2.0 + Complex::I * z[1];
+        c += Complex::new(1.0, -1.0);
+        c.turn();
+        z[2].turn();
+        if c == -z[3] {
+            z[3] = c.map(|v| v + 1.0);
+        }
+        let parts = [0.5; Complex::PARTS];
+        y[1] = act.harder().apply(c.norm()) + parts[1];
+    }
+}

@@ -1,0 +1,114 @@
+//! How a type and its `impl` blocks find each other.
+//!
+//! A block has no name, and what a kernel names is its type. So the type's attribute lists its blocks (`#[device(methods, operators(Add))]`), each block
+//! exports its bundle under a name made from its type's (`Complex_methods`, `Complex_Add`), and the type's own bundle holds those of its blocks.
+//! A block names its type in turn, which would be a circle: it means the type without blocks, which is exported as `Complex_fields`. For the same reason a
+//! block knows no other block of its type, unless its attribute lists that: `#[device(uses(methods))]`.
+
+use proc_macro2::{Ident, TokenStream};
+use quote::{ToTokens, format_ident};
+use syn::parse::{Parse, ParseStream, Parser};
+use syn::punctuated::Punctuated;
+use trefoil_codegen::front::path_name;
+
+/// One entry of an attribute: `methods`, `operators(Add, Mul<f32>)`, `uses(..)`.
+struct Entry {
+    name: Ident,
+    list: Option<Punctuated<syn::Path, syn::Token![,]>>,
+}
+
+impl Parse for Entry {
+    fn parse(input: ParseStream<'_>) -> syn::Result<Self> {
+        let name = input.parse()?;
+        if !input.peek(syn::token::Paren) {
+            return Ok(Self { name, list: None });
+        }
+        let content;
+        syn::parenthesized!(content in input);
+        Ok(Self { name, list: Some(Punctuated::parse_terminated(&content)?) })
+    }
+}
+
+const ADVICE: &str = "on a type write `#[device(methods)]`, `#[device(operators(Add, Mul))]` or both, for the `impl` blocks that kernels may use; on \
+                      an `impl`, `#[device(uses(methods, Add))]` for other blocks of the type that it uses";
+
+/// The blocks that an attribute lists, as paths to their macros from where the type `owner` is known.
+pub fn listed(attribute: &TokenStream, item: &syn::Item) -> syn::Result<Vec<syn::Path>> {
+    let entries = Punctuated::<Entry, syn::Token![,]>::parse_terminated
+        .parse2(attribute.clone())
+        .map_err(|error| syn::Error::new(error.span(), format!("{error}: {ADVICE}")))?;
+    if entries.is_empty() {
+        return Ok(Vec::new());
+    }
+    let owner = match item {
+        syn::Item::Struct(item) => syn::Path::from(item.ident.clone()),
+        syn::Item::Enum(item) => syn::Path::from(item.ident.clone()),
+        syn::Item::Impl(item) => match owner(item) {
+            Some(owner) => owner.clone(),
+            None => return Ok(Vec::new()),
+        },
+        _ => return Err(syn::Error::new_spanned(attribute, "`#[device]` takes no arguments")),
+    };
+    let of_block = matches!(item, syn::Item::Impl(_));
+    let mut paths = Vec::new();
+    for Entry { name, list } in &entries {
+        match (name.to_string().as_str(), list, of_block) {
+            ("methods", None, false) => paths.push(renamed(&owner, "methods")),
+            ("operators", Some(list), false) => paths.extend(list.iter().map(|path| renamed(&owner, &suffix(path)))),
+            ("uses", Some(list), true) => paths.extend(list.iter().map(|path| renamed(&owner, &suffix(path)))),
+            _ => return Err(syn::Error::new(name.span(), format!("`{name}` is unknown here: {ADVICE}"))),
+        }
+    }
+    Ok(paths)
+}
+
+/// The type that a block is of.
+pub fn owner(block: &syn::ItemImpl) -> Option<&syn::Path> {
+    match &*block.self_ty {
+        syn::Type::Path(path) if path.qself.is_none() => Some(&path.path),
+        _ => None,
+    }
+}
+
+/// The name under which a type is exported without its blocks.
+pub fn fields(name: &Ident) -> Ident {
+    format_ident!("{name}_fields")
+}
+
+/// The name under which a block is exported.
+pub fn of_block(block: &syn::ItemImpl) -> Option<Ident> {
+    let suffix = match &block.trait_ {
+        Some((path, _)) => suffix(path),
+        None => "methods".to_owned(),
+    };
+    renamed(owner(block)?, &suffix).segments.last().map(|last| last.ident.clone())
+}
+
+/// The paths of macros for the paths that an item names: for a block's own type, the type without blocks.
+pub fn macros(item: &syn::Item, paths: &[syn::Path]) -> Vec<syn::Path> {
+    let owner = match item {
+        syn::Item::Impl(block) => owner(block).map(path_name),
+        _ => None,
+    };
+    let of = |path: &syn::Path| {
+        if owner.as_ref() == Some(&path_name(path)) { renamed(path, "fields") } else { path.clone() }
+    };
+    paths.iter().map(of).collect()
+}
+
+fn renamed(path: &syn::Path, suffix: &str) -> syn::Path {
+    let mut path = path.clone();
+    if let Some(last) = path.segments.last_mut() {
+        last.ident = Ident::new(&format!("{}_{suffix}", last.ident), last.ident.span());
+        last.arguments = syn::PathArguments::None;
+    }
+    path
+}
+
+/// `Mul<f32>` as `Mul_f32`: a type may have an operator for several types.
+fn suffix(path: &syn::Path) -> String {
+    let text = path.segments.last().map(|last| last.to_token_stream().to_string()).unwrap_or_default();
+    let words: Vec<&str> =
+        text.split(|c: char| !c.is_alphanumeric() && c != '_').filter(|word| !word.is_empty()).collect();
+    words.join("_")
+}

@@ -1,0 +1,319 @@
+//! What the language offers to structure kernels, on every device: functions of functions, methods and operators, enums.
+//!
+//! Expected values are computed by plain Rust, most of it the very functions that the kernels call.
+
+#![allow(clippy::unwrap_used, reason = "a test that fails may panic")]
+
+mod common;
+
+use std::ops::{Add, Mul, Sub};
+
+use trefoil::prelude::*;
+
+#[device]
+fn reduce_row<F: Fn(f32, f32) -> f32>(x: &[f32], start: usize, length: usize, combine: F) -> f32 {
+    let mut result = x[start];
+    for i in 1..length {
+        result = combine(result, x[start + i]);
+    }
+    result
+}
+
+#[device]
+fn twice<T: Number, F>(x: T, f: F) -> T
+where
+    F: Fn(T) -> T + Copy,
+{
+    once(once(x, f), &f)
+}
+
+#[device]
+fn once<T: Number>(x: T, f: impl Fn(T) -> T) -> T {
+    f(x)
+}
+
+#[device]
+fn larger_size(a: f32, b: f32) -> f32 {
+    if abs(a) < abs(b) { b } else { a }
+}
+
+#[device]
+fn each_lane(tile: &mut [f32], f: impl Fn(f32) -> f32) {
+    let lane = local_index();
+    barrier();
+    let other = f(tile[63 - lane]);
+    barrier();
+    tile[lane] = other;
+}
+
+/// Each invocation reduces a row of `width` in six ways.
+#[kernel(workgroup(64))]
+fn rows(x: &[f32], u: &[u32], y: &mut [f32], width: usize) {
+    let row = global_index();
+    if (row + 1) * width <= x.len() {
+        let at = row * 6;
+        let start = row * width;
+        y[at] = reduce_row(x, start, width, |a, b| a + b);
+        y[at + 1] = reduce_row(x, start, width, |a, b| a.max(b));
+        y[at + 2] = reduce_row(x, start, width, larger_size);
+        y[at + 3] = reduce_row(x, start, width, min);
+        y[at + 4] = twice(x[start], |v| v * 3.0 + 1.0);
+        y[at + 5] = twice(u[row], |v: u32| -> u32 {
+            let next = v + 7;
+            if next > 20 { next / 2 } else { next }
+        }) as f32;
+    }
+}
+
+#[test]
+fn functions_of_functions() {
+    let (count, width) = (70, 5);
+    let x: Vec<f32> = (0..count * width).map(|i| ((i * 37) % 101) as f32 - 50.0).collect();
+    let u: Vec<u32> = (0..count as u32).collect();
+    let mut expected = Vec::new();
+    for (row, u) in x.chunks(width).zip(&u) {
+        expected.push(row.iter().sum());
+        expected.push(row.iter().copied().fold(f32::MIN, f32::max));
+        expected.push(row[1..].iter().fold(row[0], |a, b| if a.abs() < b.abs() { *b } else { a }));
+        expected.push(row.iter().copied().fold(f32::MAX, f32::min));
+        expected.push((row[0] * 3.0 + 1.0) * 3.0 + 1.0);
+        let step = |v: u32| if v + 7 > 20 { (v + 7) / 2 } else { v + 7 };
+        expected.push(step(step(*u)) as f32);
+    }
+    for subject in common::devices() {
+        let device = &subject.device;
+        let (x, u) = (device.buffer(&x).unwrap(), device.buffer(&u).unwrap());
+        let mut y = device.buffer(&vec![f32::NAN; count * 6]).unwrap();
+        device.run(rows(&x, &u, &mut y, width).unwrap().over(count)).unwrap();
+        assert_eq!(y.read().unwrap(), expected, "on {}", subject.name);
+    }
+}
+
+/// A helper with barriers, given a closure.
+#[kernel(workgroup(64))]
+fn mirrored(x: &[f32], y: &mut [f32]) {
+    let mut tile = workgroup_array::<f32>(64);
+    tile[local_index()] = x[global_index()];
+    each_lane(&mut tile, |v| v * 2.0);
+    y[global_index()] = tile[local_index()];
+}
+
+#[test]
+fn collective_functions_of_functions() {
+    let x: Vec<f32> = (0..128).map(|i| i as f32).collect();
+    let expected: Vec<f32> = (0..128).map(|i| 2.0 * (i / 64 * 64 + 63 - i % 64) as f32).collect();
+    for subject in common::devices() {
+        let device = &subject.device;
+        let x = device.buffer(&x).unwrap();
+        let mut y = device.buffer(&[0.0; 128]).unwrap();
+        device.run(mirrored(&x, &mut y).unwrap().over(128)).unwrap();
+        assert_eq!(y.read().unwrap(), expected, "on {}", subject.name);
+    }
+}
+
+/// A quaternion.
+#[device(methods, operators(Add, Sub, Mul, Mul<f32>, Neg, SubAssign, PartialEq))]
+#[derive(Debug)]
+struct Quaternion {
+    real: f32,
+    i: f32,
+    j: f32,
+    k: f32,
+}
+
+#[device(uses(Mul, Mul<f32>))]
+impl Quaternion {
+    const ONE: Self = Self { real: 1.0, i: 0.0, j: 0.0, k: 0.0 };
+    const PARTS: usize = 4;
+
+    fn new(real: f32, i: f32, j: f32, k: f32) -> Self {
+        Self { real, i, j, k }
+    }
+
+    fn conjugate(self) -> Self {
+        Self::new(self.real, -self.i, -self.j, -self.k)
+    }
+
+    fn norm(&self) -> f32 {
+        (*self * self.conjugate()).real
+    }
+
+    fn halve(&mut self) {
+        *self = *self * 0.5;
+    }
+
+    fn halve_twice(&mut self) {
+        self.halve();
+        Self::halve(self);
+    }
+
+    fn sum(self) -> f32 {
+        let parts = [self.real, self.i, self.j, self.k];
+        let mut sum = 0.0;
+        for part in 0..Self::PARTS {
+            sum += parts[part];
+        }
+        sum
+    }
+}
+
+#[device]
+impl Add for Quaternion {
+    type Output = Self;
+    fn add(self, other: Self) -> Self::Output {
+        Self { real: self.real + other.real, i: self.i + other.i, j: self.j + other.j, k: self.k + other.k }
+    }
+}
+
+#[device(uses(Add, Neg))]
+impl Sub for Quaternion {
+    type Output = Quaternion;
+    fn sub(self, other: Self) -> Quaternion {
+        self + -other
+    }
+}
+
+#[device]
+impl Mul for Quaternion {
+    type Output = Self;
+    fn mul(self, o: Self) -> Self {
+        Self {
+            real: self.real * o.real - self.i * o.i - self.j * o.j - self.k * o.k,
+            i: self.real * o.i + self.i * o.real + self.j * o.k - self.k * o.j,
+            j: self.real * o.j - self.i * o.k + self.j * o.real + self.k * o.i,
+            k: self.real * o.k + self.i * o.j - self.j * o.i + self.k * o.real,
+        }
+    }
+}
+
+#[device]
+impl Mul<f32> for Quaternion {
+    type Output = Self;
+    fn mul(self, by: f32) -> Self {
+        Self { real: self.real * by, i: self.i * by, j: self.j * by, k: self.k * by }
+    }
+}
+
+#[device(uses(Mul_f32))]
+impl std::ops::Neg for Quaternion {
+    type Output = Self;
+    fn neg(self) -> Self {
+        self * -1.0
+    }
+}
+
+#[device(uses(Sub))]
+impl std::ops::SubAssign for Quaternion {
+    fn sub_assign(&mut self, other: Self) {
+        *self = *self - other;
+    }
+}
+
+#[device]
+impl PartialEq for Quaternion {
+    fn eq(&self, other: &Self) -> bool {
+        self.real == other.real && self.i == other.i && self.j == other.j && self.k == other.k
+    }
+}
+
+/// What a kernel makes of two quaternions; the host calls the same function.
+#[device]
+fn mixed(a: Quaternion, b: Quaternion) -> Quaternion {
+    let mut result = (a * b - b * a) * 2.0 + Quaternion::ONE;
+    result -= a.conjugate();
+    result.halve_twice();
+    if a == b || a * b != b * a {
+        result = -result + Quaternion::new(a.norm(), 0.0, 0.0, b.sum());
+    }
+    result
+}
+
+#[kernel(workgroup(64))]
+fn turned(a: &[Quaternion], b: &mut [Quaternion]) {
+    let i = global_index();
+    if i < a.len() {
+        b[i] = mixed(a[i], b[i]);
+        b[i].halve();
+    }
+}
+
+#[test]
+fn methods_and_operators() {
+    let of = |i: usize, by: usize| {
+        let part = |n: usize| ((i * by + n * 5) % 9) as f32 - 4.0;
+        Quaternion::new(part(0), part(1), part(2), part(3))
+    };
+    let a: Vec<Quaternion> = (0..100).map(|i| of(i, 7)).collect();
+    let b: Vec<Quaternion> = (0..100).map(|i| if i % 5 == 0 { of(i, 7) } else { of(i, 4) }).collect();
+    let expected: Vec<Quaternion> = a.iter().zip(&b).map(|(a, b)| mixed(*a, *b) * 0.5).collect();
+    for subject in common::devices() {
+        let device = &subject.device;
+        let a = device.buffer(&a).unwrap();
+        let mut b = device.buffer(&b).unwrap();
+        device.run(turned(&a, &mut b).unwrap().over(100)).unwrap();
+        assert!(b.read().unwrap() == expected, "on {}", subject.name);
+    }
+}
+
+/// A mode that host and kernel share.
+#[device(methods)]
+#[derive(Debug)]
+enum Act {
+    Keep,
+    Relu = 4,
+    Square,
+    Leaky = 40,
+}
+
+#[device]
+impl Act {
+    const FIRST: Act = Act::Keep;
+
+    fn apply(self, x: f32) -> f32 {
+        match self {
+            Self::Keep => x,
+            Act::Relu => x.max(0.0),
+            Act::Square => x * x,
+            Act::Leaky => select(x < 0.0, 0.25 * x, x),
+        }
+    }
+
+    fn next(self) -> Self {
+        match self {
+            Act::Keep => Act::Relu,
+            Act::Relu | Act::Square => Act::Leaky,
+            _ => Self::FIRST,
+        }
+    }
+}
+
+#[kernel(workgroup(64))]
+fn acted(x: &[f32], y: &mut [f32], act: Act) {
+    let i = global_index();
+    if i < y.len() {
+        let mut then = act;
+        let mut steps = 0;
+        while then != Act::Keep && steps < 3 {
+            then = then.next();
+            steps += 1;
+        }
+        let bent = act.next().apply(x[i]);
+        y[i] = act.apply(x[i]) + 1000.0 * bent + 100000.0 * (steps as f32) + (then as u32) as f32;
+    }
+}
+
+#[test]
+fn enums() {
+    let x: Vec<f32> = (0..100).map(|i| i as f32 - 50.0).collect();
+    for subject in common::devices() {
+        let device = &subject.device;
+        let x_there = device.buffer(&x).unwrap();
+        for (act, steps) in [(Act::Keep, 0.0), (Act::Relu, 2.0), (Act::Square, 2.0), (Act::Leaky, 1.0)] {
+            let mut y = device.buffer(&[0.0; 100]).unwrap();
+            device.run(acted(&x_there, &mut y, act).unwrap().over(100)).unwrap();
+            let expected: Vec<f32> =
+                x.iter().map(|x| act.apply(*x) + 1000.0 * act.next().apply(*x) + 100_000.0 * steps).collect();
+            assert_eq!(y.read().unwrap(), expected, "{act:?} on {}", subject.name);
+        }
+    }
+}
