@@ -24,7 +24,7 @@ fn twice<T: Number, F>(x: T, f: F) -> T
 where
     F: Fn(T) -> T + Copy,
 {
-    once(once(x, f), &f)
+    once(once(x, f), f)
 }
 
 #[device]
