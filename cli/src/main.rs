@@ -1,9 +1,10 @@
-//! The trefoil command: what this machine can run kernels on, the kernel library, and its emitted code.
+//! The trefoil command: what this machine can run kernels on, the kernel library, its emitted code, and what the language holds.
 
 mod describe;
 mod devices;
 mod emit;
 mod kernels;
+mod language;
 
 use std::path::PathBuf;
 use std::process::ExitCode;
@@ -22,6 +23,15 @@ struct Arguments {
 enum Command {
     /// Lists the devices that are usable here and, for each kind that is not, why.
     Devices,
+    /// Prints what the language holds and what each target makes of it: yes, emulated or a compile error.
+    Language {
+        /// Prints an array of objects instead of the table.
+        #[arg(long)]
+        json: bool,
+        /// Writes the guide's chapters, one for each row, into this folder instead.
+        #[arg(long, value_name = "DIR", conflicts_with = "json")]
+        book: Option<PathBuf>,
+    },
     /// Lists the kernels of the library with their signatures.
     Kernels,
     /// Prints the emitted code of a kernel, or writes that of all of them.
@@ -58,6 +68,8 @@ fn run(command: Command) -> Outcome {
     match command {
         Command::Devices => devices::list(),
         Command::Kernels => kernels::list(),
+        Command::Language { book: Some(folder), .. } => language::book(&folder),
+        Command::Language { json, book: None } => language::table(json),
         Command::Emit { out: Some(out), all: true, .. } => emit::all(&out),
         Command::Emit { kernel: Some(kernel), target: Some(form), .. } => emit::one(&kernel, form),
         Command::Emit { .. } => Err("emit wants a kernel and --target, or --all and --out".into()),

@@ -30,6 +30,15 @@ pub(super) fn texts(session: &Session, table: &Table, locals: &[Local], ascripti
             add(*address, &local.ty);
         }
     }
+    for (address, parts) in &ascriptions.tuples {
+        let part = |part: &Option<usize>| {
+            let local = part.and_then(|local| locals.get(local))?;
+            tokens(session, &table.full(&local.ty)?)
+        };
+        // What has no name here rustc finds by itself.
+        let parts = parts.iter().map(|local| part(local).unwrap_or_else(|| quote!(_)));
+        texts.insert(*address, quote!((#(#parts),*)));
+    }
     texts
 }
 
@@ -73,10 +82,11 @@ impl VisitMut for Ascribe<'_> {
         let Some(ty) = self.texts.get(&address) else {
             return;
         };
-        let syn::Pat::Ident(name) = &local.pat else {
-            return;
+        let span = match &local.pat {
+            syn::Pat::Ident(name) => name.ident.span(),
+            syn::Pat::Tuple(parts) => parts.paren_token.span.join(),
+            _ => return,
         };
-        let span = name.ident.span();
         let Ok(ty) = syn::parse2::<syn::Type>(respan(ty.clone(), span)) else {
             return;
         };

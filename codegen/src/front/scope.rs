@@ -37,6 +37,8 @@ pub(super) struct Loop {
 pub(super) struct Ascriptions {
     pub literals: HashMap<usize, Ty>,
     pub lets: HashMap<usize, usize>,
+    /// Of `let (a, b) = ..`: a local for each part, none for `_`.
+    pub tuples: HashMap<usize, Vec<Option<usize>>>,
 }
 
 /// The inference of one body.

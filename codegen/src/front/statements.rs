@@ -12,6 +12,14 @@ use super::session::unique;
 use super::tree::{Block, Kind, Node, Origin, Slice, Statement};
 use crate::ir::{Scalar, WorkgroupVariable};
 
+/// The parts of `let (a, b) = (x, y);`.
+fn tuples(local: &syn::Local) -> Option<Vec<(&syn::Pat, &syn::Expr)>> {
+    let syn::Pat::Tuple(pattern) = &local.pat else { return None };
+    let syn::Expr::Tuple(value) = peel(&local.init.as_ref()?.expr) else { return None };
+    let plain = local.attrs.is_empty() && pattern.elems.len() == value.elems.len();
+    plain.then(|| pattern.elems.iter().zip(&value.elems).collect())
+}
+
 impl Infer<'_> {
     /// A block in a scope of its own.
     pub(super) fn block(&mut self, block: &syn::Block, hint: Option<&Ty>) -> Block {
@@ -22,6 +30,9 @@ impl Infer<'_> {
         for (position, statement) in block.stmts.iter().enumerate() {
             let last = position + 1 == block.stmts.len();
             match statement {
+                syn::Stmt::Local(local) if let Some(pairs) = tuples(local) => {
+                    statements.extend(self.let_tuple(&local.pat, &pairs));
+                }
                 syn::Stmt::Local(local) => {
                     if let Some(statement) = self.let_statement(local) {
                         if let Statement::Let { value: Some(node), .. } | Statement::Evaluate(node) = &statement {
@@ -65,6 +76,49 @@ impl Infer<'_> {
         Block { statements, tail, ty }
     }
 
+    /// `let (a, b) = (x, y);`: all values are computed before the first name is there.
+    fn let_tuple(&mut self, pattern: &syn::Pat, pairs: &[(&syn::Pat, &syn::Expr)]) -> Vec<Statement> {
+        let values: Vec<Node> = pairs.iter().map(|(_, value)| self.expr(value, None)).collect();
+        let (mut statements, mut locals) = (Vec::new(), Vec::new());
+        for ((pattern, _), value) in pairs.iter().zip(values) {
+            let name = match pattern {
+                syn::Pat::Ident(name) if name.by_ref.is_none() && name.subpat.is_none() => &name.ident,
+                syn::Pat::Wild(_) => {
+                    locals.push(None);
+                    statements.push(Statement::Evaluate(value));
+                    continue;
+                }
+                other => {
+                    self.error(other, "in a `let` of several values, each part is a variable or `_`");
+                    self.declare_failed(other);
+                    continue;
+                }
+            };
+            let ty = self.held(&value, name);
+            let local = self.local(&name.to_string(), ty, name);
+            locals.push(Some(local));
+            let span = self.session.span(pattern);
+            statements.push(Statement::Let { local, value: Some(value), span });
+        }
+        if self.record {
+            self.ascriptions.tuples.insert(std::ptr::from_ref(pattern) as usize, locals);
+        }
+        statements
+    }
+
+    /// The type of a variable that is to hold a value.
+    fn held(&mut self, value: &Node, name: &impl ToTokens) -> Ty {
+        match self.table.shallow(&value.ty) {
+            Ty::Unit => {
+                self.error(name, "this variable would hold `()`: the expression gives no value");
+                Ty::Error
+            }
+            // `let x = return;` is never reached.
+            Ty::Never => Ty::Error,
+            ty => ty,
+        }
+    }
+
     fn let_statement(&mut self, e: &syn::Local) -> Option<Statement> {
         check_attributes(self.session, &e.attrs);
         if let Some((else_token, _)) = e.init.as_ref().and_then(|init| init.diverge.as_ref()) {
@@ -80,7 +134,7 @@ impl Infer<'_> {
             other => {
                 self.error(
                     other,
-                    "a `let` names one variable, or `_`: tuples and other patterns are not part of the kernel language",
+                    "a `let` names one variable, `_`, or as many variables as there are values, as in `let (a, b) = (x, y)`; other patterns are not part of the kernel language",
                 );
                 if let Some(init) = &e.init {
                     let _ = self.expr(&init.expr, None);
@@ -120,15 +174,7 @@ impl Infer<'_> {
         };
         let ty = match (&value, ascribed) {
             (_, Some(ty)) => ty,
-            (Some(node), None) => match self.table.shallow(&node.ty) {
-                Ty::Unit => {
-                    self.error(&name, "this variable would hold `()`: the expression gives no value");
-                    Ty::Error
-                }
-                // `let x = return;` is never reached.
-                Ty::Never => Ty::Error,
-                ty => ty,
-            },
+            (Some(node), None) => self.held(node, &name),
             (None, None) => self.table.fresh(VarKind::Any),
         };
         let local = self.local(&name.to_string(), ty, name);

@@ -33,11 +33,11 @@ fn is_native(profile: &Profile) -> bool {
     }
 }
 
-/// Replaces what the profile does not have.
-pub fn lower(module: &mut Module, info: &mut KernelInfo, profile: &Profile) -> Result<(), Diagnostics> {
+/// Replaces what the profile does not have, and names the forms that stand for it.
+pub fn lower(module: &mut Module, info: &mut KernelInfo, profile: &Profile) -> Result<Vec<&'static str>, Diagnostics> {
     let any = module.types.iter().any(|(_, ty)| ty.scalar() == Some(Scalar::F16));
     if !any || is_native(profile) {
-        return Ok(());
+        return Ok(Vec::new());
     }
     let storage = profile.features.has(Feature::F16Storage);
     let old_types = module.types.clone();
@@ -102,8 +102,9 @@ pub fn lower(module: &mut Module, info: &mut KernelInfo, profile: &Profile) -> R
         pass.functions.push(new);
     }
     let entry = rewrite(&mut pass, &entry)?;
+    let packed = pass.bindings.iter().any(|form| matches!(form, Form::Packed { .. } | Form::Words { .. }));
     module.entry = entry;
-    Ok(())
+    Ok(if packed { vec!["halves packed in words"] } else { Vec::new() })
 }
 
 /// The type with `f32` for halves.

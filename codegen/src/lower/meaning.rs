@@ -11,8 +11,8 @@ use crate::ir::{
 };
 use crate::target::Target;
 
-/// Replaces what is not native on `target`.
-pub fn legalise(module: &mut Module, target: Target) -> Result<(), Diagnostics> {
+/// Replaces what is not native on `target`, and names the functions that stand in.
+pub fn legalise(module: &mut Module, target: Target) -> Result<Vec<&'static str>, Diagnostics> {
     let functions = std::mem::take(&mut module.functions);
     let entry = std::mem::take(&mut module.entry);
     let names = FunctionNames::new(functions.iter().map(|(_, function)| function));
@@ -23,8 +23,9 @@ pub fn legalise(module: &mut Module, target: Target) -> Result<(), Diagnostics> 
         pass.functions.push(new);
     }
     let entry = rewrite(&mut pass, &entry)?;
+    let stand_ins = pass.library.names();
     module.entry = entry;
-    Ok(())
+    Ok(stand_ins)
 }
 
 struct Meaning<'a> {

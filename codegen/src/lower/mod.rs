@@ -41,6 +41,8 @@ pub struct Lowered {
     pub params: Params,
     /// How parameters reach it.
     pub transport: ParamTransport,
+    /// What stands for something that the target lacks or means otherwise: functions of the library, and forms of memory.
+    pub emulated: Vec<&'static str>,
 }
 
 /// Lowers an instance for one profile after the other; what depends on features alone is done once for each set.
@@ -88,7 +90,7 @@ impl<'v> Lowering<'v> {
         let params = layout::params(&module, info.grid).ok_or_else(|| {
             Diagnostic::new(module.entry.span, format!("`{}` has a parameter that cannot be one", module.name))
         })?;
-        half::lower(&mut module, &mut info, profile)?;
+        let mut emulated = half::lower(&mut module, &mut info, profile)?;
         info.workgroup_bytes = workgroup_bytes(&module);
         // Whether it fits as written is for `check_profile` to say.
         if info.workgroup_bytes > profile.max_workgroup_bytes.max(self.verified.info.workgroup_bytes) {
@@ -104,9 +106,9 @@ impl<'v> Lowering<'v> {
             )
             .into());
         }
-        meaning::legalise(&mut module, profile.target)?;
+        emulated.extend(meaning::legalise(&mut module, profile.target)?);
         (info.collective, info.effects) = function_facts(&module);
-        Ok(Lowered { module, info, profile: profile.clone(), params, transport })
+        Ok(Lowered { module, info, profile: profile.clone(), params, transport, emulated })
     }
 }
 

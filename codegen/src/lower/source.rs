@@ -42,6 +42,14 @@ impl Library {
         Self { target, known: HashMap::new(), names }
     }
 
+    /// The names of the functions made so far, each once.
+    pub fn names(&self) -> Vec<&'static str> {
+        let mut names: Vec<_> = self.known.keys().map(|wanted| wanted.name).collect();
+        names.sort_unstable();
+        names.dedup();
+        names
+    }
+
     /// The function, which is added to the module if it is not there yet.
     ///
     /// # Errors

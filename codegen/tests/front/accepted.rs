@@ -58,6 +58,20 @@ fn what_is_never_assigned_is_a_value() {
 }
 
 #[test]
+fn several_values_are_computed_before_the_first_has_a_name() {
+    is(
+        "let (p, mut q) = (a, 1.0); let (p, _) = (q, p); q += p; y[0] = q;",
+        "
+        let p.0: f32 = a;
+        let mut q.1: f32 = 1.0;
+        let p.2: f32 = q.1;
+        q.1 = (q.1 + p.2);
+        y[?0] = q.1;
+        ",
+    );
+}
+
+#[test]
 fn arrays_are_places_only_if_they_are_written() {
     is(
         "let w = [1.0, 2.0]; let mut v = [0.0; 4]; let i = global_index(); v[i] = w[i] + w[1]; y[i] = v[i];",

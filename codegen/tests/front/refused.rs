@@ -75,7 +75,8 @@ fn what_the_language_lacks() {
     refused("let t = |v: f32| v;", "3:9", &["a closure stands as an argument"]);
     refused("assert!(n > 2);", "3:1", &["`assert!` is not part", "(yet)"]);
     refused("let t = format!(\"{n}\");", "3:9", &["macros are not part"]);
-    refused("let (p, q) = 1.0;", "3:5", &["names one variable"]);
+    refused("let (p, q) = 1.0;", "3:5", &["let (a, b) = (x, y)"]);
+    refused("let ((p, q), r) = (1.0, 2.0);", "3:6", &["each part is a variable"]);
     refused("let t: f64 = 1.0;", "3:8", &["`f64` is not part of the kernel language (yet)"]);
     refused("let t = 1u8;", "3:9", &["`u8` is not part"]);
     refused("fn inner() {}", "3:1", &["items inside of a kernel"]);

@@ -1,0 +1,61 @@
+//! The rows, in the order of the table: one file each.
+
+use crate::Row;
+
+/// Calls a macro with every row: its name, and its kernels.
+#[macro_export]
+macro_rules! with_rows {
+    ($callback:ident) => {
+        $callback! {
+            floats: [arithmetic];
+            integers: [wrapping];
+            booleans: [between];
+            halves: [halved];
+            bit_casts: [flipped];
+            bit_counts: [counts];
+            functions_of_floats: [elementary];
+            error_function: [erfs];
+            vectors: [rotated];
+            vector_access: [doubled];
+            structs: [moved];
+            views: [transposed];
+            parameters: [affine];
+            enums: [activated];
+            control_flow: [collatz];
+            unrolling: [dots];
+            device_functions: [softened];
+            functions_on_slices: [windows];
+            mutable_arguments: [swapped];
+            constants: [scaled];
+            generic_types: [squares];
+            generic_constants: [tiles];
+            target_choice: [sums];
+            private_arrays: [sorted];
+            workgroup_arrays: [reversed];
+            uniform_loads: [shared_first];
+            atomics: [histogram];
+            workgroup_atomics: [counted];
+            subgroup_reductions: [reduced];
+            subgroup_shuffles: [exchanged];
+            grids: [positions];
+        }
+    };
+}
+
+macro_rules! define {
+    ($($name:ident: [$($kernel:ident),*];)*) => {
+        $(pub mod $name;)*
+
+        /// Every row.
+        pub static ROWS: &[Row] = &[$(
+            Row {
+                name: stringify!($name),
+                source: include_str!(concat!(stringify!($name), ".rs")),
+                kernels: &[$($name::$kernel::KERNELS),*],
+                check: $name::check,
+            },
+        )*];
+    };
+}
+
+with_rows!(define);
