@@ -27,17 +27,19 @@ pub enum Form {
     Ir,
 }
 
-/// Prints the code of the instances that go by a name, variant after variant.
-pub fn one(name: &str, form: Form) -> Outcome {
-    let library = trefoil::kernels::library();
-    let instances: Vec<_> = library
-        .iter()
-        .filter(|kernel| kernel.name == name || generic_name(kernel).is_ok_and(|generic| generic == name))
-        .collect();
-    if instances.is_empty() {
+/// The library's instances that go by a name: an instance's own, or that of its generic kernel.
+pub fn instances(name: &str) -> Outcome<Vec<&'static Kernel>> {
+    let named = |kernel: &Kernel| kernel.name == name || generic_name(kernel).is_ok_and(|generic| generic == name);
+    let found: Vec<&'static Kernel> = trefoil::kernels::library().into_iter().filter(|kernel| named(kernel)).collect();
+    if found.is_empty() {
         return Err(format!("no kernel is called `{name}`; `trefoil kernels` lists them").into());
     }
-    for kernel in instances {
+    Ok(found)
+}
+
+/// Prints the code of the instances that go by a name, variant after variant.
+pub fn one(name: &str, form: Form) -> Outcome {
+    for kernel in instances(name)? {
         let target = match form {
             Form::Wgsl => Target::Wgsl,
             Form::Spirv => Target::Spirv,

@@ -3,6 +3,7 @@
 mod describe;
 mod devices;
 mod emit;
+mod guards;
 mod kernels;
 mod language;
 
@@ -23,6 +24,11 @@ struct Arguments {
 enum Command {
     /// Lists the devices that are usable here and, for each kind that is not, why.
     Devices,
+    /// Lists the accesses of a kernel: which are checked at run time, and why the others need not be.
+    Guards {
+        /// The kernel, by its name or by the name of one instance.
+        kernel: String,
+    },
     /// Prints what the language holds and what each target makes of it: yes, emulated or a compile error.
     Language {
         /// Prints an array of objects instead of the table.
@@ -68,6 +74,7 @@ fn run(command: Command) -> Outcome {
     match command {
         Command::Devices => devices::list(),
         Command::Kernels => kernels::list(),
+        Command::Guards { kernel } => guards::print(&kernel),
         Command::Language { book: Some(folder), .. } => language::book(&folder),
         Command::Language { json, book: None } => language::table(json),
         Command::Emit { out: Some(out), all: true, .. } => emit::all(&out),

@@ -70,7 +70,7 @@ pub mod constant;
 mod expression;
 mod instantiate;
 mod module;
-mod print;
+pub(crate) mod print;
 pub mod rewrite;
 mod span;
 mod statement;

@@ -12,7 +12,7 @@ use crate::ir::{BinaryOperator, Builtin};
 
 impl fmt::Display for Module {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        let mut printer = Printer { module: self, function: &self.entry, out: String::new(), depth: 0 };
+        let mut printer = Printer { module: self, function: &self.entry, out: String::new(), depth: 0, plain: false };
         printer.module()?;
         f.write_str(&printer.out)
     }
@@ -47,11 +47,18 @@ impl fmt::Display for Literal {
     }
 }
 
+/// A place in the author's names, as they were written: `x[i + 1]`.
+pub(crate) fn place_text(module: &Module, function: &Function, place: &Place) -> String {
+    Printer { module, function, out: String::new(), depth: 0, plain: true }.place(place)
+}
+
 struct Printer<'a> {
     module: &'a Module,
     function: &'a Function,
     out: String,
     depth: usize,
+    /// Whether names and places are as the author wrote them, without the numbers of locals and the marks of guards.
+    plain: bool,
 }
 
 impl Printer<'_> {
@@ -170,6 +177,9 @@ impl Printer<'_> {
     }
 
     fn local(&self, local: Handle<super::Local>) -> String {
+        if self.plain {
+            return self.function.locals[local].name.clone();
+        }
         // The number tells locals of one name apart.
         format!("{}.{}", self.function.locals[local].name, local.index())
     }
@@ -270,12 +280,22 @@ impl Printer<'_> {
             Root::Local(local) => self.local(local),
             Root::Argument(argument) => self.argument(argument),
         };
-        let guard = if place.guarded { "?" } else { "" };
+        let guard = if place.guarded && !self.plain { "?" } else { "" };
+        let index = |index: &Handle<Expression>| {
+            let text = self.expression(*index);
+            // An operation's own parentheses say nothing inside of brackets.
+            let bare = matches!(self.function.expressions[*index].kind, ExpressionKind::Binary { .. }) && self.plain;
+            let inner = text.strip_prefix('(').and_then(|text| text.strip_suffix(')'));
+            match inner {
+                Some(inner) if bare => inner.to_owned(),
+                _ => text,
+            }
+        };
         for step in &place.path {
             let step = match step {
-                Projection::Index(index) => format!("[{guard}{}]", self.expression(*index)),
+                Projection::Index(at) => format!("[{guard}{}]", index(at)),
                 Projection::Member(member) => format!(".{member}"),
-                Projection::Vector { index, lanes } => format!(".vec{lanes}({guard}{})", self.expression(*index)),
+                Projection::Vector { index: at, lanes } => format!(".vec{lanes}({guard}{})", index(at)),
             };
             text.push_str(&step);
         }

@@ -20,7 +20,7 @@ use crate::diagnostic::{Diagnostic, Diagnostics};
 use crate::ir::Module;
 use crate::layout;
 use crate::target::{Features, Profile};
-use crate::verify::{KernelInfo, Verified, clear_guards, function_facts, workgroup_bytes};
+use crate::verify::{AccessReport, KernelInfo, Verified, clear_guards, function_facts, workgroup_bytes};
 
 /// A kernel instance, legal for one profile: what emitters take.
 ///
@@ -110,6 +110,15 @@ impl<'v> Lowering<'v> {
         (info.collective, info.effects) = function_facts(&module);
         Ok(Lowered { module, info, profile: profile.clone(), params, transport, emulated })
     }
+}
+
+/// Every access by an index that is left for a device with these features, with whether it is guarded and why it need not be.
+///
+/// # Errors
+/// The instance cannot be settled.
+pub fn accesses(verified: &Verified, features: Features) -> Result<Vec<AccessReport>, Diagnostics> {
+    let module = Lowering::new(verified).settled(features)?;
+    Ok(crate::verify::accesses(&module, verified.info.workgroup_size))
 }
 
 /// Makes an instance legal for `profile`.

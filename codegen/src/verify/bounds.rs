@@ -5,6 +5,7 @@
 //! proved to be in the range of the type, and stands for itself alone otherwise.
 
 mod forms;
+mod report;
 
 use std::collections::{HashMap, HashSet};
 
@@ -12,7 +13,7 @@ use super::KernelInfo;
 use super::linear::{Form, Key, Knowledge};
 use crate::ir::{
     Block, CallArgument, Expression, ExpressionKind, Function, Handle, Local, LogicalOperator, Module, Place,
-    Projection, Root, Scalar, Statement, StatementKind, Type, statements,
+    Projection, Root, Scalar, Span, Statement, StatementKind, Type, statements,
 };
 
 /// Takes the guard away from every place that is proved to be in range.
@@ -57,6 +58,8 @@ pub fn touches(module: &Module, workgroup_size: [u32; 3], visit: &mut dyn FnMut(
     walk.block(&mut body);
 }
 
+pub use report::{AccessReport, accesses};
+
 struct Walk<'a> {
     module: &'a Module,
     function: &'a Function,
@@ -74,6 +77,10 @@ struct Walk<'a> {
     /// Loads that need no guard.
     proved: HashSet<Handle<Expression>>,
     visit: Option<&'a mut dyn FnMut(Touch<'_>)>,
+    /// What was found of each access, if somebody asks.
+    reports: Option<Vec<AccessReport>>,
+    /// Of the access at hand, why it is in range.
+    because: Vec<String>,
 }
 
 const MAX: i128 = u32::MAX as i128;
@@ -101,6 +108,8 @@ impl<'a> Walk<'a> {
             stores: 0,
             proved: HashSet::new(),
             visit: None,
+            reports: None,
+            because: Vec::new(),
         }
     }
 
@@ -141,7 +150,7 @@ impl<'a> Walk<'a> {
         match &mut statement.kind {
             StatementKind::Let { local, value } => self.declare(*local, *value),
             StatementKind::Store { place, value } => {
-                self.place(place);
+                self.place(place, statement.span);
                 let (root, whole, value) = (place.root, place.path.is_empty(), *value);
                 self.assign(root, whole.then_some(value));
             }
@@ -192,7 +201,9 @@ impl<'a> Walk<'a> {
                 self.block(body);
                 self.touch_all([&*body]);
             }
-            StatementKind::UniformLoad { place, .. } | StatementKind::Atomic { place, .. } => self.place(place),
+            StatementKind::UniformLoad { place, .. } | StatementKind::Atomic { place, .. } => {
+                self.place(place, statement.span);
+            }
             StatementKind::Evaluate(_)
             | StatementKind::Return(_)
             | StatementKind::Break
@@ -331,7 +342,7 @@ impl<'a> Walk<'a> {
             }
             ExpressionKind::Load(place) => {
                 place.indices(&mut |index| self.accesses(*index));
-                if self.in_range(place) {
+                if self.in_range(place, function.expressions[handle].span) {
                     self.proved.insert(handle);
                 }
             }
@@ -339,16 +350,19 @@ impl<'a> Walk<'a> {
         }
     }
 
-    fn place(&mut self, place: &mut Place) {
-        if self.in_range(place) {
+    fn place(&mut self, place: &mut Place, span: Span) {
+        if self.in_range(place, span) {
             place.guarded = false;
         }
     }
 
-    fn in_range(&mut self, place: &Place) -> bool {
+    fn in_range(&mut self, place: &Place, span: Span) -> bool {
         let mark = self.knowledge.mark();
         let proved = self.check_place(place);
         self.knowledge.forget(mark);
+        if self.reports.is_some() {
+            self.report_access(place, span, proved);
+        }
         proved
     }
 
@@ -408,9 +422,18 @@ impl<'a> Walk<'a> {
     fn below(&mut self, index: Handle<Expression>, lanes: i128, length: &Form) -> bool {
         let exact = self.exact(index);
         let congruent = self.congruent(index);
-        [exact, congruent]
-            .into_iter()
-            .any(|form| self.knowledge.proves(&length.add(&form, -lanes).plus(-lanes)) && self.knowledge.proves(&form))
+        for form in [exact, congruent] {
+            let below = length.add(&form, -lanes).plus(-lanes);
+            if self.reports.is_none() {
+                if self.knowledge.proves(&below) && self.knowledge.proves(&form) {
+                    return true;
+                }
+            } else if let (Some(below), Some(above)) = (self.knowledge.proof(&below), self.knowledge.proof(&form)) {
+                self.explain([below, above]);
+                return true;
+            }
+        }
+        false
     }
 
     fn report(&mut self, binding: u32, projection: &Projection) {

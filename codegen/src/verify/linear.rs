@@ -198,7 +198,19 @@ impl Knowledge {
     /// Whether the form is proved not to be negative.
     pub fn proves(&self, form: &Form) -> bool {
         let mut budget = 600;
-        self.search(form, 5, &mut budget)
+        self.search(form, 5, &mut budget, &mut Vec::new()).is_some()
+    }
+
+    /// Why the form is not negative, if that is proved.
+    pub fn proof(&self, form: &Form) -> Option<Proof> {
+        let (mut budget, mut used) = (600, Vec::new());
+        let rest = self.search(form, 5, &mut budget, &mut used)?;
+        Some(Proof { facts: used.into_iter().map(|fact| self.facts[fact].clone()).collect(), rest })
+    }
+
+    /// The range of an atom, which holds always.
+    pub fn range_of(&self, atom: Atom) -> (i128, i128) {
+        (self.atoms[atom].low, self.atoms[atom].high)
     }
 
     /// Whether the form is proved to be in a range.
@@ -206,30 +218,43 @@ impl Knowledge {
         self.proves(&form.plus(-low)) && self.proves(&form.times(-1).plus(high))
     }
 
-    /// Takes facts away from the form so that an atom vanishes: if what is left is not negative, neither is the form.
-    fn search(&self, form: &Form, depth: u32, budget: &mut u32) -> bool {
+    /// Takes facts away from the form so that an atom vanishes: if what is left is not negative by its range, neither is the form. Gives
+    /// what is left, and adds the facts to `used`.
+    fn search(&self, form: &Form, depth: u32, budget: &mut u32, used: &mut Vec<usize>) -> Option<Form> {
         if !form.is_small() || *budget == 0 {
-            return false;
+            return None;
         }
         *budget -= 1;
         if self.range(form).0 >= 0 {
-            return true;
+            return Some(form.clone());
         }
         if depth == 0 {
-            return false;
+            return None;
         }
         for (atom, coefficient) in &form.terms {
-            for fact in self.atoms[*atom].facts.iter().rev().map(|fact| &self.facts[*fact]) {
+            for number in self.atoms[*atom].facts.iter().rev() {
+                let fact = &self.facts[*number];
                 let Some(other) = fact.coefficient(*atom) else { continue };
                 if other.signum() != coefficient.signum() {
                     continue;
                 }
                 let left = form.combined(other.abs(), fact, -coefficient.abs());
-                if self.search(&left, depth - 1, budget) {
-                    return true;
+                used.push(*number);
+                let rest = self.search(&left, depth - 1, budget, used);
+                if rest.is_some() {
+                    return rest;
                 }
+                used.pop();
             }
         }
-        false
+        None
     }
+}
+
+/// Why a form is not negative.
+pub struct Proof {
+    /// Facts of which it is a sum, with what is left.
+    pub facts: Vec<Form>,
+    /// What is left, which is not negative whatever its atoms are within their ranges.
+    pub rest: Form,
 }

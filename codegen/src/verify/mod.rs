@@ -23,6 +23,9 @@ use crate::target::Features;
 pub(crate) use access::function_facts;
 #[cfg(feature = "lower")]
 pub(crate) use access::workgroup_bytes;
+pub use bounds::AccessReport;
+#[cfg(feature = "lower")]
+pub(crate) use bounds::accesses;
 pub(crate) use bounds::clear_guards;
 pub(crate) use features::{live_features, viable};
 pub use profile::check_profile;

@@ -1,0 +1,61 @@
+//! What is said of accesses: which keep their guard, and why the others need none.
+
+#![allow(clippy::unwrap_used, reason = "a test that fails may panic")]
+
+use trefoil_codegen::front::parse_source;
+use trefoil_codegen::ir::{Instance, instantiate};
+use trefoil_codegen::lower::accesses;
+use trefoil_codegen::target::Features;
+use trefoil_codegen::verify::verify;
+
+/// `place: reason` of each access of a kernel of 64 invocations, in the order of the text.
+fn said(signature: &str, body: &str) -> Vec<String> {
+    let source = format!("#[kernel(workgroup(64))]\nfn k({signature}) {{\n{body}\n}}");
+    let output = parse_source(&source).unwrap_or_else(|errors| panic!("{errors}\n{source}")).remove(0);
+    let verified = verify(instantiate(&output.module, &Instance::default()).unwrap()).unwrap();
+    accesses(&verified, Features::NONE)
+        .unwrap()
+        .into_iter()
+        .map(|access| {
+            let why = if access.guarded { "guarded".to_owned() } else { access.because.join(", ") };
+            format!("{}: {why}", access.place)
+        })
+        .collect()
+}
+
+#[test]
+fn a_comparison_with_the_length_puts_an_index_in_range() {
+    assert_eq!(
+        said("x: &[f32], y: &mut [f32]", "let i = global_index();\nif i < y.len() {\ny[i] = x[i];\n}"),
+        ["x[i]: guarded", "y[i]: global_index() < y.len()"]
+    );
+}
+
+#[test]
+fn ranges_of_loops_and_builtins_do() {
+    assert_eq!(
+        said(
+            "y: &mut [f32]",
+            "let mut t = workgroup_array::<f32>(128);\nt[local_index()] = 1.0;\nt[local_index() * 2 + 1] = 1.0;\n\
+             t[local_index() * 2 + 2] = 1.0;\nbarrier();\nfor k in 0..y.len() {\ny[k] = t[5];\n}"
+        ),
+        [
+            "t[local_index()]: local_index() is at most 63",
+            "t[(local_index() * 2) + 1]: local_index() is at most 63",
+            "t[(local_index() * 2) + 2]: guarded",
+            "t[5]: ",
+            "y[k]: k < y.len()",
+        ]
+    );
+}
+
+#[test]
+fn loops_that_are_written_out_are_said_of_once_for_each_reason() {
+    assert_eq!(
+        said(
+            "y: &mut [f32], n: u32",
+            "let mut v = [0.0; 4];\nfor k in unroll(0..4) {\nv[k] = 1.0;\n}\nlet j = (n % 4) as usize;\ny[0] = v[j];"
+        ),
+        ["v[0]: ", "v[1]: ", "v[2]: ", "v[3]: ", "v[j]: (n % 4) is at most 3", "y[0]: guarded"]
+    );
+}
