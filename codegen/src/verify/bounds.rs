@@ -58,7 +58,9 @@ pub fn touches(module: &Module, workgroup_size: [u32; 3], visit: &mut dyn FnMut(
     walk.block(&mut body);
 }
 
-pub use report::{AccessReport, accesses};
+pub use report::AccessReport;
+#[cfg(feature = "lower")]
+pub use report::accesses;
 
 struct Walk<'a> {
     module: &'a Module,

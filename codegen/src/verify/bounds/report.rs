@@ -20,6 +20,7 @@ pub struct AccessReport {
 
 /// Every access by an index in a module, in the order of the text; an access that was written out several times is listed once for each
 /// way in which it is in range.
+#[cfg(feature = "lower")]
 pub fn accesses(module: &Module, workgroup_size: [u32; 3]) -> Vec<AccessReport> {
     let mut found = Vec::new();
     for function in module.functions.iter().map(|(_, function)| function).chain([&module.entry]) {
