@@ -1,4 +1,4 @@
-//! What the language offers to structure kernels, on every device: functions of functions, methods and operators, enums.
+//! What the language offers to structure kernels, on every device: functions of functions, methods and operators, enums, specialisation constants.
 //!
 //! Expected values are computed by plain Rust, most of it the very functions that the kernels call.
 
@@ -7,8 +7,11 @@
 mod common;
 
 use std::ops::{Add, Mul, Sub};
+use std::sync::Arc;
 
+use trefoil::artefact::Kernel;
 use trefoil::prelude::*;
+use trefoil::{DeviceKind, Launch};
 
 #[device]
 fn reduce_row<F: Fn(f32, f32) -> f32>(x: &[f32], start: usize, length: usize, combine: F) -> f32 {
@@ -315,5 +318,92 @@ fn enums() {
                 x.iter().map(|x| act.apply(*x) + 1000.0 * act.next().apply(*x) + 100_000.0 * steps).collect();
             assert_eq!(y.read().unwrap(), expected, "{act:?} on {}", subject.name);
         }
+    }
+}
+
+/// Each workgroup sums tiles of `TILE` elements, through an array of exactly so many.
+#[kernel(workgroup(64), specialise(TILE: usize = 16, in 4..=64, multiple_of 4; SCALE: i32 = -2, in -8..=8; HALF: bool = false))]
+fn tiled(x: &[f32], y: &mut [f32]) {
+    let mut tile = workgroup_array::<f32>(TILE);
+    let mut edge = workgroup_array::<u32>(TILE * 2 + 1);
+    let lane = local_index();
+    let group = group_index();
+    tile[lane] = x[group * TILE + lane];
+    edge[TILE * 2 - lane] = lane as u32;
+    edge[TILE * 2] = TILE as u32;
+    barrier();
+    if lane == 0 {
+        let mut sum = 0.0;
+        for i in 0..TILE {
+            sum += tile[i];
+        }
+        let four = tile.vec4(TILE / 4 - 1);
+        // Past the end of the array as it is, within what it may be.
+        sum += tile[TILE] + tile.vec4(TILE / 4).x + tile[TILE + 7];
+        let scaled = (sum + four.w) * (SCALE as f32);
+        y[group * 3] = if HALF { scaled * 0.5 } else { scaled };
+        y[group * 3 + 1] = (edge.len() + tile.len()) as f32;
+        y[group * 3 + 2] = edge[TILE * 2] as f32;
+    }
+}
+
+#[test]
+fn specialisation_constants() {
+    let usual = tiled::Constants::default();
+    assert_eq!(usual, tiled::Constants { tile: 16, scale: -2, half: false });
+    let cases = [
+        usual,
+        tiled::Constants { tile: 4, scale: 8, half: true },
+        tiled::Constants { tile: 64, ..usual },
+        tiled::Constants { tile: 28, scale: -8, half: true },
+    ];
+    let x: Vec<f32> = (0..64 * 5).map(|i| ((i * 7) % 13) as f32).collect();
+    for subject in common::devices() {
+        let device = &subject.device;
+        let there = device.buffer(&x).unwrap();
+        for constants in cases {
+            let groups = 5;
+            let mut y = device.buffer(&vec![f32::NAN; groups * 3]).unwrap();
+            let launch = tiled(&there, &mut y).unwrap();
+            // The usual values need not be said.
+            let launch = if constants == usual { launch } else { launch.specialise(constants).unwrap() };
+            device.run(launch.groups(groups)).unwrap();
+            let tiled::Constants { tile, scale, half } = constants;
+            let mut expected = Vec::new();
+            for group in x.chunks(tile).take(groups) {
+                let sum = group.iter().sum::<f32>() + group[tile - 1];
+                expected.push(sum * scale as f32 * if half { 0.5 } else { 1.0 });
+                expected.push((3 * tile + 1) as f32);
+                expected.push(tile as f32);
+            }
+            assert_eq!(y.read().unwrap(), expected, "{constants:?} on {}", subject.name);
+            if device.kind() == DeviceKind::Cpu {
+                // The evaluator, which runs what has no compiled function.
+                let late = Arc::new(Kernel { cpu: None, ..tiled::KERNEL.clone() });
+                let mut y = device.buffer(&vec![f32::NAN; groups * 3]).unwrap();
+                let launch = Launch::of(late).read(&there).unwrap().write(&mut y).unwrap();
+                device.run(launch.specialise(constants).unwrap().groups(groups)).unwrap();
+                assert_eq!(y.read().unwrap(), expected, "{constants:?} in the evaluator");
+            }
+        }
+    }
+}
+
+#[test]
+fn constants_out_of_range() {
+    let subject = common::devices().remove(0);
+    let x = subject.device.buffer(&[0.0; 64]).unwrap();
+    let mut y = subject.device.buffer(&[0.0; 3]).unwrap();
+    let mut refused = |constants| {
+        let launch = tiled(&x, &mut y).unwrap();
+        launch.specialise(constants).unwrap_err().to_string()
+    };
+    for (constants, name, words) in [
+        (tiled::Constants { tile: 68, ..Default::default() }, "TILE", "68 is not in 4..=64, a multiple of 4"),
+        (tiled::Constants { tile: 18, ..Default::default() }, "TILE", "18 is not in 4..=64, a multiple of 4"),
+        (tiled::Constants { scale: 9, ..Default::default() }, "SCALE", "9 is not in -8..=8"),
+    ] {
+        let said = refused(constants);
+        assert!(said.contains("tiled") && said.contains(name) && said.contains(words), "{said}");
     }
 }

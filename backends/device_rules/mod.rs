@@ -117,6 +117,7 @@ pub fn kernel(subject: &Subject, name: &'static str) -> Arc<Kernel> {
             size: words * 4,
             fields: vec![field("len", ParamScalar::U32, 0), field("scale", ParamScalar::F32, 4)].into(),
         },
+        constants: Vec::new().into(),
         workgroup_size: [64, 1, 1],
         workgroup_bytes: 0,
         grid: GridKind::Linear,

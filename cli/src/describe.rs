@@ -85,6 +85,7 @@ fn meaning(kernel: &Kernel, role: ParamRole) -> String {
     };
     match role {
         ParamRole::User(_) => "the author's".to_owned(),
+        ParamRole::Constant(_) => "a specialisation constant's value".to_owned(),
         ParamRole::Length(binding) => of(binding, "elements"),
         ParamRole::Offset(binding) => of(binding, "first element within the bound range"),
         ParamRole::Extents(binding) => of(binding, "extents"),

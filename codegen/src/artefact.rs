@@ -38,6 +38,8 @@ pub struct Kernel {
     pub bindings: List<Binding>,
     /// The parameter block.
     pub params: Params,
+    /// Specialisation constants, with the values that a pipeline is made with.
+    pub constants: List<Constant>,
     /// Invocations of a workgroup along x, y, z.
     pub workgroup_size: [u32; 3],
     /// Bytes of workgroup memory.
@@ -87,10 +89,55 @@ impl Kernel {
         })
     }
 
+    /// The kernel with other values of its specialisation constants, given by name, as which it has pipelines of its own.
+    ///
+    /// # Errors
+    /// A name that it lacks, or a value that its constant does not accept; the reason names the values that it does.
+    pub fn specialise(&self, values: &[(&str, i64)]) -> Result<Self, ConstantError> {
+        let mut kernel = self.clone();
+        for (name, value) in values {
+            let Some(constant) = kernel.constants.to_mut().iter_mut().find(|constant| constant.name == *name) else {
+                return Err(ConstantError {
+                    kernel: self.name.to_string(),
+                    constant: (*name).to_owned(),
+                    reason: "the kernel has no such constant".to_owned(),
+                });
+            };
+            if !constant.accepts(*value) {
+                let multiple = if constant.multiple > 1 {
+                    format!(", a multiple of {}", constant.multiple)
+                } else {
+                    String::new()
+                };
+                let reason = format!("{value} is not in {}..={}{multiple}", constant.low, constant.high);
+                return Err(ConstantError { kernel: self.name.to_string(), constant: (*name).to_owned(), reason });
+            }
+            constant.value = *value;
+        }
+        let mut bytes = self.hash.to_vec();
+        for constant in &*kernel.constants {
+            bytes.extend(constant.value.to_le_bytes());
+        }
+        kernel.hash = xxhash_rust::xxh3::xxh3_128(&bytes).to_le_bytes();
+        Ok(kernel)
+    }
+
     /// The position of the binding of that name.
     pub fn binding(&self, name: &str) -> Option<usize> {
         self.bindings.iter().position(|binding| binding.name == name)
     }
+}
+
+/// Why a specialisation constant cannot have a value.
+#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
+#[error("constant `{constant}` of kernel `{kernel}`: {reason}")]
+pub struct ConstantError {
+    /// The kernel.
+    pub kernel: String,
+    /// The constant.
+    pub constant: String,
+    /// What is wrong.
+    pub reason: String,
 }
 
 /// Why a kernel has no code for a device.
@@ -114,6 +161,35 @@ pub enum VariantError {
         /// The names of what is missing.
         missing: String,
     },
+}
+
+/// A specialisation constant: `@id(position)` in WGSL, `SpecId` in SPIR-V, the name `SPECIALISE_NAME` to be defined before CUDA C.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Constant {
+    /// The author's name for it.
+    pub name: Text,
+    /// What it is: `I32`, `U32`, `Index` or `Bool`.
+    pub scalar: ParamScalar,
+    /// Its value, for a `bool` 0 or 1.
+    pub value: i64,
+    /// The smallest value.
+    pub low: i64,
+    /// The largest value.
+    pub high: i64,
+    /// Every value is a multiple of it.
+    pub multiple: u32,
+}
+
+/// The name that CUDA C knows the value of a specialisation constant by.
+pub fn defined_name(constant: &str) -> String {
+    format!("SPECIALISE_{constant}")
+}
+
+impl Constant {
+    /// Whether a value is one of those that the kernel declares.
+    pub const fn accepts(&self, value: i64) -> bool {
+        value >= self.low && value <= self.high && value % self.multiple as i64 == 0
+    }
 }
 
 /// One storage buffer of a kernel.
@@ -194,6 +270,8 @@ pub struct ParamField {
 pub enum ParamRole {
     /// One of the author's, by position among them.
     User(u32),
+    /// The value of a specialisation constant, by position among [`Kernel::constants`].
+    Constant(u32),
     /// Elements of the buffer at that binding.
     Length(u32),
     /// The element of the bound range at which the buffer at that binding starts.

@@ -4,7 +4,7 @@
 
 use std::borrow::Cow;
 
-use crate::artefact::{Binding, Code, Element, Kernel, Variant};
+use crate::artefact::{Binding, Code, Constant, Element, Kernel, Variant};
 use crate::diagnostic::{Diagnostic, Diagnostics};
 use crate::emit::Emitter;
 use crate::ir::{Instance, Module, Scalar, Type, instantiate};
@@ -94,6 +94,7 @@ pub fn build(module: &Module, instance: &Instance, targets: &[Target]) -> Result
         doc: Cow::Owned(verified.module.doc.clone()),
         bindings: Cow::Owned(bindings(&verified)?),
         params,
+        constants: Cow::Owned(constants(&verified)),
         workgroup_size: verified.info.workgroup_size,
         workgroup_bytes: verified.info.workgroup_bytes,
         grid: verified.info.grid,
@@ -119,6 +120,23 @@ pub fn lower_for_cpu(verified: &Verified) -> Result<Lowered, Diagnostics> {
         return Err(Diagnostic::new(module.entry.span, format!("`{}` has no code for the CPU", module.name)).into());
     };
     stage(Stage::Lower, || lower(verified, &profile, transport))
+}
+
+/// The specialisation constants at their first values.
+fn constants(verified: &Verified) -> Vec<Constant> {
+    let constants = verified.module.constants();
+    constants
+        .filter_map(|(_, param, range)| {
+            Some(Constant {
+                name: Cow::Owned(param.name.clone()),
+                scalar: layout::param_type(&verified.module, param.ty)?.scalar,
+                value: range.default,
+                low: range.low,
+                high: range.high,
+                multiple: range.multiple,
+            })
+        })
+        .collect()
 }
 
 /// The bindings as the host sees them.

@@ -58,7 +58,13 @@ pub fn field_offsets(module: &Module, handle: Handle<crate::ir::Struct>) -> Opti
 pub fn params(module: &Module, grid: GridKind) -> Option<Params> {
     let mut block = Block::default();
     for (index, param) in module.params.iter().enumerate() {
-        block.add(param.name.clone(), ParamRole::User(index as u32), param_type(module, param.ty)?);
+        let role = param_role(module, index as u32);
+        let name = match role {
+            // Constants have names of their own in the texts.
+            ParamRole::Constant(_) => format!("{}_constant", param.name.to_lowercase()),
+            _ => param.name.clone(),
+        };
+        block.add(name, role, param_type(module, param.ty)?);
     }
     let word = ParamType { scalar: ParamScalar::Index, count: 1, array: false };
     for (index, binding) in module.bindings.iter().enumerate() {
@@ -75,6 +81,14 @@ pub fn params(module: &Module, grid: GridKind) -> Option<Params> {
         block.add("group_count".to_owned(), ParamRole::GroupCount, word);
     }
     Some(Params { size: block.end.next_multiple_of(16), fields: block.fields.into() })
+}
+
+/// The role of one of the module's params.
+pub fn param_role(module: &Module, param: u32) -> ParamRole {
+    match module.constants().position(|(index, ..)| index == param) {
+        Some(position) => ParamRole::Constant(position as u32),
+        None => ParamRole::User(param),
+    }
 }
 
 /// The type of a parameter in the block.

@@ -6,7 +6,7 @@ pub use trefoil_macros::{device_finish, device_type_finish, kernel_finish};
 pub use crate::buffer::{Buffer, BufferSlice, BufferSliceMut, BufferView, BufferViewMut};
 pub use crate::element::{Element, scalar_name};
 pub use crate::error::{Error, Result};
-pub use crate::launch::Launch;
+pub use crate::launch::{Constants, Launch};
 pub use crate::layout::Layout;
 pub use crate::param::Param;
 pub use crate::vector::{Align1, Lane};

@@ -1,8 +1,8 @@
 //! The artefact as constants of the author's program.
 
 use proc_macro2::{Literal, TokenStream};
-use quote::{format_ident, quote};
-use trefoil_codegen::artefact::{Access, Code, GridKind, Kernel, ParamRole, ParamScalar, Params, Variant};
+use quote::{ToTokens, format_ident, quote};
+use trefoil_codegen::artefact::{Access, Code, Constant, GridKind, Kernel, ParamRole, ParamScalar, Params, Variant};
 use trefoil_codegen::diagnostic::{Diagnostic, Diagnostics};
 use trefoil_codegen::front::Output;
 use trefoil_codegen::target::{ParamTransport, Target};
@@ -86,10 +86,58 @@ pub fn module(output: &Output, instances: &[Made], support: &TokenStream) -> Tok
             pub static INSTANCES: &[#expansion::Instance] = &[#(#listed),*];
         });
     }
+    let constants = constants(instances, &expansion);
     quote! {
+        #constants
         /// Every compiled instance.
         pub static KERNELS: &[&#expansion::artefact::Kernel] = &[#(&#kernels),*];
         #items
+    }
+}
+
+/// The struct that a launch is specialised with.
+fn constants(instances: &[Made], expansion: &TokenStream) -> TokenStream {
+    let Some(first) = instances.first().filter(|made| !made.kernel.constants.is_empty()) else {
+        return TokenStream::new();
+    };
+    let constants = &first.kernel.constants;
+    let fields: Vec<_> = constants.iter().map(|constant| format_ident!("{}", constant.name.to_lowercase())).collect();
+    let names = constants.iter().map(|constant| constant.name.as_ref());
+    let docs = constants.iter().map(|constant| {
+        let multiple =
+            if constant.multiple > 1 { format!(", a multiple of {}", constant.multiple) } else { String::new() };
+        format!("`{}`: from {} to {}{multiple}.", constant.name, constant.low, constant.high)
+    });
+    let types = constants.iter().map(|constant| match constant.scalar {
+        ParamScalar::Bool => quote!(bool),
+        ParamScalar::I32 => quote!(i32),
+        ParamScalar::Index => quote!(usize),
+        ParamScalar::U32 | ParamScalar::F32 => quote!(u32),
+    });
+    let defaults = constants.iter().map(|constant| match constant.scalar {
+        ParamScalar::Bool => {
+            let value = constant.value != 0;
+            quote!(#value)
+        }
+        _ => Literal::i64_unsuffixed(constant.value).into_token_stream(),
+    });
+    quote! {
+        /// The values of the kernel's specialisation constants, for `Launch::specialise`; their usual values by default.
+        #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+        pub struct Constants {
+            #(#[doc = #docs] pub #fields: #types,)*
+        }
+        impl ::core::default::Default for Constants {
+            fn default() -> Self {
+                Self { #(#fields: #defaults),* }
+            }
+        }
+        impl #expansion::Constants for Constants {
+            fn values(&self) -> ::std::vec::Vec<(&'static str, i64)> {
+                // What fits no `i64` is in no range.
+                ::std::vec![#((#names, ::core::convert::TryFrom::try_from(self.#fields).unwrap_or(i64::MAX))),*]
+            }
+        }
     }
 }
 
@@ -121,6 +169,20 @@ fn kernel(kernel: &Kernel, number: usize, cpu: bool, expansion: &TokenStream, it
         }
     });
     let params = params(&kernel.params, &artefact);
+    let constants = kernel.constants.iter().map(|constant| {
+        let (name, scalar) = (text(&constant.name), scalar(constant.scalar));
+        let Constant { value, low, high, multiple, .. } = *constant;
+        quote! {
+            #artefact::Constant {
+                name: #name,
+                scalar: #artefact::ParamScalar::#scalar,
+                value: #value,
+                low: #low,
+                high: #high,
+                multiple: #multiple,
+            }
+        }
+    });
     let [x, y, z] = kernel.workgroup_size;
     let workgroup_bytes = kernel.workgroup_bytes;
     let grid = match kernel.grid {
@@ -143,6 +205,7 @@ fn kernel(kernel: &Kernel, number: usize, cpu: bool, expansion: &TokenStream, it
             doc: #doc,
             bindings: ::std::borrow::Cow::Borrowed(&[#(#bindings),*]),
             params: #params,
+            constants: ::std::borrow::Cow::Borrowed(&[#(#constants),*]),
             workgroup_size: [#x, #y, #z],
             workgroup_bytes: #workgroup_bytes,
             grid: #artefact::GridKind::#grid,
@@ -162,25 +225,30 @@ fn option(value: Option<u32>) -> TokenStream {
     }
 }
 
+fn scalar(scalar: ParamScalar) -> TokenStream {
+    match scalar {
+        ParamScalar::F32 => quote!(F32),
+        ParamScalar::I32 => quote!(I32),
+        ParamScalar::U32 => quote!(U32),
+        ParamScalar::Index => quote!(Index),
+        ParamScalar::Bool => quote!(Bool),
+    }
+}
+
 fn params(params: &Params, artefact: &TokenStream) -> TokenStream {
     let size = params.size;
     let fields = params.fields.iter().map(|field| {
         let (name, offset) = (text(&field.name), field.offset);
         let role = match field.role {
             ParamRole::User(index) => quote!(User(#index)),
+            ParamRole::Constant(index) => quote!(Constant(#index)),
             ParamRole::Length(binding) => quote!(Length(#binding)),
             ParamRole::Offset(binding) => quote!(Offset(#binding)),
             ParamRole::Extents(binding) => quote!(Extents(#binding)),
             ParamRole::Strides(binding) => quote!(Strides(#binding)),
             ParamRole::GroupCount => quote!(GroupCount),
         };
-        let scalar = match field.ty.scalar {
-            ParamScalar::F32 => quote!(F32),
-            ParamScalar::I32 => quote!(I32),
-            ParamScalar::U32 => quote!(U32),
-            ParamScalar::Index => quote!(Index),
-            ParamScalar::Bool => quote!(Bool),
-        };
+        let scalar = scalar(field.ty.scalar);
         let (count, array) = (field.ty.count, field.ty.array);
         quote! {
             #artefact::ParamField {

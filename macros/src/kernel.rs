@@ -22,7 +22,7 @@ pub fn begin(attribute: TokenStream, tokens: TokenStream) -> TokenStream {
         }
     };
     let support = support::path();
-    let paths = front::items_named(&item);
+    let paths = front::kernel_items_named(&attribute, &item);
     let header = Header { attribute, item };
     chain::call(&paths, &quote!(#support::expansion::kernel_finish), &header.to_token_stream())
 }
@@ -39,7 +39,7 @@ pub fn finish(input: TokenStream) -> TokenStream {
 fn compiled(resolved: &Resolved<Header<syn::ItemFn>>) -> TokenStream {
     let Header { attribute, item } = &resolved.header;
     let support = support::path();
-    let (names, bundles) = resolved.union(&front::items_named(item));
+    let (names, bundles) = resolved.union(&front::kernel_items_named(attribute, item));
     let uses_mistaken = bundles.0.iter().any(|bundle| bundle.failed);
     let input = Input {
         attribute: attribute.clone(),
@@ -77,6 +77,8 @@ fn understood(item: &syn::ItemFn, output: &Output, support: &TokenStream) -> Tok
                 unused,
                 unused_parens,
                 unstable_name_collisions,
+                arithmetic_overflow,
+                unconditional_panic,
                 clippy::all,
                 reason = "the author's function with inferred types written in, for the compiler to check; it is never called"
             )]

@@ -35,6 +35,10 @@ use proc_macro::TokenStream;
 /// * `workgroup(X)`, `workgroup(X, Y)`, `workgroup(X, Y, Z)`: invocations of a workgroup; literals, const generics, or products.
 /// * `instances(T = [f32, f16], TILE = [16, 32])`: for each generic parameter the values with which the kernel is compiled, in all
 ///   combinations.
+/// * `specialise(TILE: usize = 16, in 1..=64, multiple_of 4; FAST: bool = false)`: constants that are fixed when a pipeline is made. Each has a type
+///   (`usize`, `u32`, `i32`, `bool`), its usual value and the values that are possible, with which limits are checked. In the kernel's body
+///   `TILE` is a value like another, and the length of workgroup arrays; functions are given it as an argument. A launch sets them with
+///   `scale(&x, &mut y)?.specialise(scale::Constants { tile: 32, ..Default::default() })?`, and each set of values has a pipeline of its own.
 /// * `targets(wgsl, spirv, cuda, cpu)`: the targets to compile for; all of them otherwise.
 /// * `requires(Subgroups)`: features without which the kernel does not run.
 ///

@@ -43,6 +43,10 @@ fn block(params: &Params, struct_name: &Ident, kernels: &[&Kernel], expansion: &
                 format!("`{}`: 1 for true, 0 for false.", field.name)
             }
             ParamRole::User(_) => format!("`{}`.", field.name),
+            ParamRole::Constant(constant) => {
+                let name = kernel.constants.get(constant as usize).map_or("", |constant| &*constant.name);
+                format!("The value of the specialisation constant `{name}`, which the pipeline has too.")
+            }
             ParamRole::Length(binding) => format!("Elements of `{}`.", of(binding)),
             ParamRole::Offset(binding) => format!("The element of the bound range at which `{}` starts.", of(binding)),
             ParamRole::Extents(binding) => format!("The extents of `{}`.", of(binding)),

@@ -123,7 +123,9 @@ fn evaluate(shared: &Shared, kernel: &Kernel) -> Result<Program> {
     }
     let instance =
         Instance::from_bytes(&kernel.instance).map_err(|error| failed(format!("its instance is damaged: {error}")))?;
-    let module = ir::instantiate(&module, &instance).map_err(|error| failed(error.to_string()))?;
+    let mut module = ir::instantiate(&module, &instance).map_err(|error| failed(error.to_string()))?;
+    let values: Vec<i64> = kernel.constants.iter().map(|constant| constant.value).collect();
+    ir::specialise(&mut module, &values);
     let verified = verify(module).map_err(|error| failed(error.to_string()))?;
     Program::new(&verified).map_err(|error| failed(error.to_string()))
 }

@@ -3,11 +3,12 @@
 use std::any::Any;
 use std::ffi::{CString, c_void};
 use std::fmt;
+use std::fmt::Write as _;
 use std::path::Path;
 use std::sync::Arc;
 
 use cudarc::driver::{result, sys};
-use trefoil_codegen::artefact::{Code, Kernel, ParamTransport, Target};
+use trefoil_codegen::artefact::{Code, Kernel, ParamTransport, Target, defined_name};
 use trefoil_dsl::device::Pipeline;
 use trefoil_dsl::error::{Error, Result};
 use trefoil_dsl::support::cache::DiskCache;
@@ -122,6 +123,11 @@ impl PipelineStore {
         let Code::Text(source) = &variant.code else {
             return Err(failed("its CUDA variant holds no text".to_owned()));
         };
+        let mut defined = String::new();
+        for constant in &*kernel.constants {
+            let _ = writeln!(defined, "#define {} {}", defined_name(&constant.name), constant.value);
+        }
+        let source = &format!("{defined}{source}");
         let key = nvrtc::key(source, &shared.architecture).map_err(failed)?;
         let stored = self.disk.as_ref().and_then(|disk| disk.load("cuda", &key));
         // Threads of the pool have no current context.

@@ -202,7 +202,7 @@ fn build(
     // SAFETY: the words are a SPIR-V module, as emitters wrote it.
     let module =
         unsafe { shared.device.create_shader_module(&info, None) }.map_err(|error| failed(error.to_string()))?;
-    let result = create(shared, cache, module, &entry, layout, kernel.workgroup_size);
+    let result = create(shared, cache, module, &entry, layout, kernel);
     // SAFETY: pipelines do not need their modules once they are made.
     unsafe { shared.device.destroy_shader_module(module, None) };
     let (handle, served) = result.map_err(|error| failed(error.to_string()))?;
@@ -223,8 +223,9 @@ fn create(
     module: vk::ShaderModule,
     entry: &CString,
     layout: Layout,
-    workgroup_size: [u32; 3],
+    kernel: &Kernel,
 ) -> Result<(vk::Pipeline, bool), vk::Result> {
+    let workgroup_size = kernel.workgroup_size;
     let full = shared.traits.full_subgroups.is_some_and(|size| size > 0 && workgroup_size[0].is_multiple_of(size));
     let flags = if full {
         vk::PipelineShaderStageCreateFlags::REQUIRE_FULL_SUBGROUPS
@@ -236,6 +237,13 @@ fn create(
         .stage(vk::ShaderStageFlags::COMPUTE)
         .module(module)
         .name(entry);
+    // Each constant is a word, in order: of an `i32` its two's complement, of a `bool` a `VkBool32`.
+    let values: Vec<u8> = kernel.constants.iter().flat_map(|constant| (constant.value as u32).to_ne_bytes()).collect();
+    let entries: Vec<_> = (0..kernel.constants.len() as u32)
+        .map(|id| vk::SpecializationMapEntry::default().constant_id(id).offset(4 * id).size(4))
+        .collect();
+    let specialisation = vk::SpecializationInfo::default().map_entries(&entries).data(&values);
+    let stage = if entries.is_empty() { stage } else { stage.specialization_info(&specialisation) };
     let mut whole = vk::PipelineCreationFeedback::default();
     let mut stages = [vk::PipelineCreationFeedback::default()];
     let mut feedback = vk::PipelineCreationFeedbackCreateInfo::default()

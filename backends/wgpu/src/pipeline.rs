@@ -173,12 +173,18 @@ impl PipelineStore {
                     bind_group_layouts: &[Some(&layout)],
                     immediate_size: 0,
                 });
+                // An override with an id is known by that.
+                let values = kernel.constants.iter().enumerate();
+                let values: Vec<(String, f64)> =
+                    values.map(|(position, constant)| (position.to_string(), constant.value as f64)).collect();
+                let overrides: Vec<(&str, f64)> = values.iter().map(|(id, value)| (id.as_str(), *value)).collect();
                 let handle = shared.device.create_compute_pipeline(&wgpu::ComputePipelineDescriptor {
                     label: Some(&kernel.name),
                     layout: Some(&pipeline_layout),
                     module: &module,
                     entry_point: Some(&kernel.name),
                     compilation_options: wgpu::PipelineCompilationOptions {
+                        constants: &overrides,
                         zero_initialize_workgroup_memory: false,
                         ..wgpu::PipelineCompilationOptions::default()
                     },

@@ -1,4 +1,4 @@
-//! What stands inside of `#[kernel(..)]`: `workgroup`, `instances`, `targets`, `requires`.
+//! What stands inside of `#[kernel(..)]`: `workgroup`, `instances`, `targets`, `requires`; for `specialise` see there.
 
 use proc_macro2::TokenStream;
 use syn::parse::{Parse, ParseStream, Parser};
@@ -11,9 +11,9 @@ use crate::ir::{Bound, GenericKind, GenericValue, Instance, Literal, Scalar, Siz
 use crate::target::{Feature, Features, Target};
 
 /// One `name(..)`.
-struct Part {
-    name: syn::Ident,
-    content: TokenStream,
+pub(super) struct Part {
+    pub name: syn::Ident,
+    pub content: TokenStream,
 }
 
 impl Parse for Part {
@@ -47,7 +47,7 @@ impl Session {
         let parts = match Punctuated::<Part, syn::Token![,]>::parse_terminated.parse2(attribute) {
             Ok(parts) => parts,
             Err(error) => {
-                self.error_of(&error, "write `#[kernel(workgroup(256))]`, and if need be `instances(..)`, `targets(..)` and `requires(..)` after it");
+                self.error_of(&error, "write `#[kernel(workgroup(256))]`, and if need be `instances(..)`, `specialise(..)`, `targets(..)` and `requires(..)` after it");
                 return Vec::new();
             }
         };
@@ -65,10 +65,12 @@ impl Session {
                 "instances" => instances = Some(self.instances(&part)),
                 "targets" => self.targets(&part),
                 "requires" => self.requires(&part),
+                // Read before, since the kernel's own names depend on it.
+                "specialise" => {}
                 _ => self.error(
                     &part.name,
                     format!(
-                        "`{name}` is unknown: a kernel has workgroup(..), instances(..), targets(..) and requires(..)"
+                        "`{name}` is unknown: a kernel has workgroup(..), instances(..), specialise(..), targets(..) and requires(..)"
                     ),
                 ),
             }

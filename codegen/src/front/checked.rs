@@ -62,7 +62,7 @@ fn tokens(session: &Session, ty: &Ty) -> Option<TokenStream> {
             let length = match length {
                 Size::Literal(value) => proc_macro2::Literal::usize_unsuffixed(*value as usize).to_token_stream(),
                 Size::Generic(index) => generic(*index)?,
-                Size::Binary(..) => return None,
+                Size::Param(_) | Size::Binary(..) => return None,
             };
             quote!([#element; #length])
         }

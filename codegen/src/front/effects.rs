@@ -439,7 +439,8 @@ impl Build<'_> {
 /// Whether a value is a constant of the instance.
 fn is_fixed(node: &Node) -> bool {
     match &node.kind {
-        Kind::Integer(_) | Kind::Literal(_) | Kind::Constant(_) => true,
+        Kind::Integer(_) | Kind::Literal(_) => true,
+        Kind::Constant(size) => !size.is_specialised(),
         Kind::Fixed(value) | Kind::Convert(value) => is_fixed(value),
         Kind::Binary(_, left, right) => is_fixed(left) && is_fixed(right),
         _ => false,

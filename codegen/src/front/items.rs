@@ -281,12 +281,22 @@ impl Session {
 
     /// A size: literals, const generics, #[device] constants and `+ - * / %` on them. What is wrong is reported.
     pub(super) fn size(&mut self, expression: &syn::Expr, scope: &Scope) -> Option<Length> {
+        let length = self.workgroup_size(expression, scope)?;
+        if matches!(&length, Length::Known(size) if size.is_specialised()) {
+            self.error(expression, "a specialisation constant is known when a pipeline is made, and this size while building: it is a value, and the length of workgroup arrays");
+            return None;
+        }
+        Some(length)
+    }
+
+    /// A size that may depend on specialisation constants: the length of a workgroup array.
+    pub(super) fn workgroup_size(&mut self, expression: &syn::Expr, scope: &Scope) -> Option<Length> {
         match expression {
-            syn::Expr::Paren(paren) => self.size(&paren.expr, scope),
-            syn::Expr::Group(group) => self.size(&group.expr, scope),
-            syn::Expr::Cast(cast) => self.size(&cast.expr, scope),
+            syn::Expr::Paren(paren) => self.workgroup_size(&paren.expr, scope),
+            syn::Expr::Group(group) => self.workgroup_size(&group.expr, scope),
+            syn::Expr::Cast(cast) => self.workgroup_size(&cast.expr, scope),
             syn::Expr::Block(block) if block.label.is_none() => match block.block.stmts.as_slice() {
-                [syn::Stmt::Expr(inner, None)] => self.size(inner, scope),
+                [syn::Stmt::Expr(inner, None)] => self.workgroup_size(inner, scope),
                 _ => self.no_size(expression),
             },
             syn::Expr::Lit(syn::ExprLit { lit: syn::Lit::Int(value), .. }) => match value.base10_parse::<u32>() {
@@ -306,8 +316,8 @@ impl Session {
                     syn::BinOp::Rem(_) => SizeOperator::Remainder,
                     _ => return self.no_size(expression),
                 };
-                let left = self.size(&binary.left, scope)?;
-                let right = self.size(&binary.right, scope)?;
+                let left = self.workgroup_size(&binary.left, scope)?;
+                let right = self.workgroup_size(&binary.right, scope)?;
                 let (Length::Known(left), Length::Known(right)) = (left, right) else {
                     return self.no_size(expression);
                 };

@@ -19,6 +19,7 @@ use super::items::{self, check_attributes};
 use super::scope::{Entity, Infer};
 use super::session::{Scope, Session};
 use super::signature::{ParameterType, parameter_name};
+use super::specialise;
 use super::tree::{Kind, Origin, Slice};
 use super::{Input, ItemInput, Output, Parameter, ParameterKind};
 use crate::ir::{Binding, BindingKind, Generic, Module, Param, Scalar};
@@ -49,10 +50,13 @@ pub(super) fn parse(input: Input) -> Result<Output, Errors> {
         }
     }
     session.module.generics = kinds.iter().map(|(name, kind)| Generic { name: name.clone(), kind: *kind }).collect();
-    let scope =
-        Scope { names: Rc::new(names), generics: Rc::new(own_generics(&kinds)), own: item.sig.ident.to_string() };
+    let constants = session.specialised(&attribute);
+    let mut generics = own_generics(&kinds);
+    generics.extend(specialise::scope(&constants, &item.sig));
+    let scope = Scope { names: Rc::new(names), generics: Rc::new(generics), own: item.sig.ident.to_string() };
     let instances = session.attribute(attribute, &scope, &item);
     let (entries, parameters) = session.kernel_parameters(&item, &scope);
+    session.add_constants(&constants);
     let head = Head {
         name: item.sig.ident.to_string(),
         doc: String::new(),
@@ -66,7 +70,8 @@ pub(super) fn parse(input: Input) -> Result<Output, Errors> {
     match made {
         Some((entry, _, texts)) if session.errors.0.is_empty() && !session.poisoned => {
             session.module.entry = entry;
-            let checked = checked::function(&mut item, &texts);
+            let (checked, constants) = (checked::function(&mut item, &texts), specialise::items(&constants));
+            let checked = quote!(#checked #constants);
             Ok(Output {
                 module: session.module,
                 instances,
@@ -142,7 +147,7 @@ impl Session {
         }
         let span = self.span(name);
         let param = self.module.params.len() as u32;
-        self.module.params.push(Param { name: name.to_string(), ty: handle, span });
+        self.module.params.push(Param { name: name.to_string(), ty: handle, specialise: None, span });
         Some((Entity::Value(Kind::Param(param), ty), ParameterKind::Value { param }))
     }
 

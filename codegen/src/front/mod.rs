@@ -39,6 +39,7 @@ mod scope;
 mod session;
 mod signature;
 mod source;
+mod specialise;
 mod statements;
 mod tree;
 mod values;
@@ -47,7 +48,7 @@ use proc_macro2::TokenStream;
 
 pub use bundle::{Bundle, Bundles, Names, path_name};
 pub use errors::{Error, Errors, SpanTable};
-pub use named::{Named, items_named};
+pub use named::{Named, items_named, kernel_items_named};
 pub use source::{library, parse_source};
 
 use crate::ir;

@@ -57,6 +57,14 @@ pub fn items_named(item: &impl Named) -> Vec<syn::Path> {
     visitor.paths
 }
 
+/// The same of a kernel, whose attribute may declare specialisation constants: these are no items.
+pub fn kernel_items_named(attribute: &proc_macro2::TokenStream, item: &syn::ItemFn) -> Vec<syn::Path> {
+    let constants = super::specialise::names(attribute);
+    let mut paths = items_named(item);
+    paths.retain(|path| !path.get_ident().is_some_and(|name| constants.contains(&name.to_string())));
+    paths
+}
+
 enum Stage {
     Bind,
     Collect,

@@ -3,6 +3,7 @@
 use super::infer::{Ty, VarKind};
 use super::items::check_attributes;
 use super::scope::Infer;
+use super::session::GenericArgument;
 use super::tree::{Arm, Kind, Node, Pattern};
 use crate::ir::Scalar;
 
@@ -84,6 +85,13 @@ impl Infer<'_> {
                 Pattern::Error
             }
             syn::Pat::Ident(name) if name.by_ref.is_none() && name.subpat.is_none() => {
+                if let Some(GenericArgument::Const(..)) = self.scope.generics.get(&name.ident.to_string()) {
+                    self.error(
+                        name,
+                        "a pattern is a literal, a constant of an item or an enum's variant: compare with `==`",
+                    );
+                    return Pattern::Error;
+                }
                 let path = syn::Path::from(name.ident.clone());
                 if self.session.bundle(&self.scope, &path).is_some() {
                     let path = syn::ExprPath { attrs: Vec::new(), qself: None, path };

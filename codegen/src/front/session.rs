@@ -157,7 +157,7 @@ impl Session {
             Length::Known(Size::Generic(index)) => {
                 self.module.generics.get(*index as usize).map_or_else(|| "_".to_owned(), |generic| generic.name.clone())
             }
-            Length::Known(Size::Binary(..)) => "..".to_owned(),
+            Length::Known(Size::Param(_) | Size::Binary(..)) => "..".to_owned(),
             Length::Var(_) => "_".to_owned(),
         }
     }

@@ -251,7 +251,7 @@ impl Infer<'_> {
             return None;
         }
         let length = match call.args.iter().collect::<Vec<_>>().as_slice() {
-            [length] => self.session.size(length, &scope)?,
+            [length] => self.session.workgroup_size(length, &scope)?,
             _ => {
                 self.error(call, "`workgroup_array` takes the number of elements");
                 return None;
@@ -269,6 +269,7 @@ impl Infer<'_> {
             name: unique(&name.to_string(), taken.iter().map(String::as_str)),
             element: handle,
             length,
+            exact: None,
             atomic,
             span,
         });
@@ -358,7 +359,8 @@ impl Infer<'_> {
 /// Whether the value is known when a variant of an instance is made.
 fn is_constant(node: &Node) -> bool {
     match &node.kind {
-        Kind::Error | Kind::Literal(_) | Kind::Integer(_) | Kind::Constant(_) | Kind::TargetHas(_) => true,
+        Kind::Error | Kind::Literal(_) | Kind::Integer(_) | Kind::TargetHas(_) => true,
+        Kind::Constant(size) => !size.is_specialised(),
         Kind::Fixed(value) | Kind::Unary(_, value) => is_constant(value),
         Kind::Binary(_, left, right) | Kind::Logical(_, left, right) => is_constant(left) && is_constant(right),
         _ => false,

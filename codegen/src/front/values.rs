@@ -265,6 +265,15 @@ impl Build<'_> {
                 },
                 span,
             ),
+            Size::Param(index) => {
+                let ty = match self.session.module.params.get(*index as usize) {
+                    Some(param) => param.ty,
+                    None => self.scalar_type(scalar),
+                };
+                let value = self.add(ExpressionKind::Param(*index), ty, span);
+                let wanted = self.scalar_type(scalar);
+                if ty == wanted { value } else { self.add(ExpressionKind::Convert(value), wanted, span) }
+            }
             Size::Generic(index) => {
                 let ty = self.scalar_type(scalar);
                 self.add(ExpressionKind::GenericConstant(*index), ty, span)

@@ -108,7 +108,7 @@ impl ModuleBuilder {
 
     /// A by-value parameter.
     pub fn param(&mut self, name: &str, ty: Handle<Type>) -> u32 {
-        self.module.params.push(Param { name: name.to_owned(), ty, span: Span::NONE });
+        self.module.params.push(Param { name: name.to_owned(), ty, specialise: None, span: Span::NONE });
         self.module.params.len() as u32 - 1
     }
 
@@ -124,6 +124,7 @@ impl ModuleBuilder {
             name: name.to_owned(),
             element,
             length: Size::Literal(length),
+            exact: None,
             atomic,
             span: Span::NONE,
         })

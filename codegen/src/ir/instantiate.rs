@@ -61,8 +61,14 @@ pub fn instantiate(module: &Module, instance: &Instance) -> Result<Module, Diagn
     for (_, variable) in out.workgroup.iter_mut() {
         variable.element = pass.ty(variable.element)?;
         let what = format!("the length of `{}`", variable.name);
-        let length = pass.size(&variable.length, variable.span, &what)?;
-        if length == 0 {
+        let exact = pass.exact(&variable.length, variable.span, &what)?;
+        let (least, length) = super::largest(&exact, &module.params).ok_or_else(|| {
+            Diagnostic::new(
+                variable.span,
+                format!("{what} is no number from 1 to 2^32 - 1 for every value of its specialisation constants"),
+            )
+        })?;
+        if least == 0 {
             return Err(Diagnostic::new(
                 variable.span,
                 format!("{what} is 0; workgroup memory needs at least one element"),
@@ -70,6 +76,7 @@ pub fn instantiate(module: &Module, instance: &Instance) -> Result<Module, Diagn
             .into());
         }
         variable.length = Size::Literal(length);
+        variable.exact = exact.is_specialised().then_some(exact);
     }
     for (_, function) in module.functions.iter() {
         out.functions.add(rewrite(&mut pass, function)?);
@@ -173,9 +180,27 @@ impl Instantiate<'_> {
             .map_err(|_| Diagnostic::new(span, format!("{what} is {value}, which is not a number from 0 to 2^32 - 1")))
     }
 
+    /// The size with everything computed but what depends on specialisation constants.
+    fn exact(&self, size: &Size, span: Span, what: &str) -> Result<Size, Diagnostic> {
+        Ok(match size {
+            Size::Param(index) => Size::Param(*index),
+            Size::Binary(operator, left, right) if size.is_specialised() => {
+                let (left, right) = (self.exact(left, span, what)?, self.exact(right, span, what)?);
+                Size::Binary(*operator, Box::new(left), Box::new(right))
+            }
+            size => Size::Literal(self.size(size, span, what)?),
+        })
+    }
+
     fn wide_size(&self, size: &Size, span: Span, what: &str) -> Result<i64, Diagnostic> {
         match size {
             Size::Literal(value) => Ok(i64::from(*value)),
+            Size::Param(_) => Err(Diagnostic::new(
+                span,
+                format!(
+                    "{what} is wanted while building, and a specialisation constant is known when a pipeline is made"
+                ),
+            )),
             Size::Generic(index) => self
                 .constant(*index, span)?
                 .as_integer()
@@ -190,13 +215,7 @@ impl Instantiate<'_> {
                     SizeOperator::Divide => left.checked_div(right),
                     SizeOperator::Remainder => left.checked_rem(right),
                 };
-                let sign = match operator {
-                    SizeOperator::Add => '+',
-                    SizeOperator::Subtract => '-',
-                    SizeOperator::Multiply => '*',
-                    SizeOperator::Divide => '/',
-                    SizeOperator::Remainder => '%',
-                };
+                let sign = operator.sign();
                 value.map(i64::from).ok_or_else(|| {
                     Diagnostic::new(
                         span,

@@ -4,6 +4,12 @@
 //! body. Everything lives in arenas and is named by [`Handle`]s. Expressions compute and read; statements write and steer. Each carries
 //! the [`Span`] at which the author wrote it.
 //!
+//! # Specialisation constants
+//! A param with [`Param::specialise`] is fixed when a pipeline is made: an override in WGSL, a specialisation constant in SPIR-V, a defined name in CUDA C.
+//! On the CPU it is a param like the others, and the launch puts its value into the block on every target. It is uniform, it may be the length of a
+//! workgroup variable, and nothing is decided by it while building: no `if const`, no unrolling, no size of a private array. Limits are checked at the
+//! largest length that the declared range allows.
+//!
 //! # Evaluation
 //! An expression is evaluated when the statement that holds it runs, operands before operation, each time anew: it is a tree, no
 //! expression is the operand of two others or of two statements, and reads see what earlier statements wrote. No expression changes
@@ -73,6 +79,7 @@ mod module;
 pub(crate) mod print;
 pub mod rewrite;
 mod span;
+mod specialise;
 mod statement;
 mod types;
 mod walk;
@@ -85,9 +92,10 @@ pub use expression::{
 pub use instantiate::instantiate;
 pub use module::{
     Argument, Binding, BindingKind, Bound, Function, Generic, GenericKind, GenericValue, Instance, Local, Module,
-    Param, WorkgroupVariable,
+    Param, Specialise, WorkgroupVariable,
 };
 pub use span::{Locations, Span};
+pub use specialise::{largest, specialise};
 pub use statement::{AtomicFunction, Block, Case, Statement, StatementKind, SubgroupFunction};
 pub use types::{Enum, Scalar, Size, SizeOperator, Struct, Type};
 pub use walk::statements;

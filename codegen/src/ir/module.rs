@@ -125,8 +125,23 @@ pub struct Param {
     pub name: String,
     /// A scalar, a vector, an array of scalars, or an enum.
     pub ty: Handle<Type>,
+    /// The values that it may have, if it is a specialisation constant; constants stand after the others.
+    pub specialise: Option<Specialise>,
     /// Where it was written.
     pub span: Span,
+}
+
+/// The values of a specialisation constant: an `I32`, `U32`, `Index` or `Bool` param whose value is fixed when a pipeline is made.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Specialise {
+    /// The value where the launch gives none.
+    pub default: i64,
+    /// The smallest value.
+    pub low: i64,
+    /// The largest value.
+    pub high: i64,
+    /// Every value is a multiple of it.
+    pub multiple: u32,
 }
 
 /// A variable in workgroup memory. Its contents are unspecified until written.
@@ -136,8 +151,10 @@ pub struct WorkgroupVariable {
     pub name: String,
     /// The type of its elements.
     pub element: Handle<Type>,
-    /// How many.
+    /// How many. Of an instance, the most that there may be.
     pub length: Size,
+    /// Of an instance: how many there are, if a specialisation constant decides that. Guards compare with it.
+    pub exact: Option<Size>,
     /// Whether its elements are atomics.
     pub atomic: bool,
     /// Where it was written.
@@ -190,6 +207,12 @@ pub struct Local {
 }
 
 impl Module {
+    /// The specialisation constants, with their positions among the params.
+    pub fn constants(&self) -> impl Iterator<Item = (u32, &Param, Specialise)> {
+        let params = self.params.iter().enumerate();
+        params.filter_map(|(index, param)| Some((index as u32, param, param.specialise?)))
+    }
+
     /// The handle of a type, which is added if it is new.
     pub fn intern(&mut self, ty: Type) -> Handle<Type> {
         self.types.intern(ty)

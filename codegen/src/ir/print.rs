@@ -6,7 +6,7 @@ use std::fmt::{self, Write};
 
 use super::{
     Block, CallArgument, Expression, ExpressionKind, Function, GenericKind, GenericValue, Handle, Instance, Literal,
-    LogicalOperator, Module, Place, Projection, Root, Size, SizeOperator, StatementKind, Type, UnaryOperator,
+    LogicalOperator, Module, Place, Projection, Root, Size, StatementKind, Type, UnaryOperator,
 };
 use crate::ir::{BinaryOperator, Builtin};
 
@@ -133,14 +133,12 @@ impl Printer<'_> {
         match size {
             Size::Literal(value) => value.to_string(),
             Size::Generic(index) => self.generic(*index),
+            Size::Param(index) => match self.module.params.get(*index as usize) {
+                Some(param) => param.name.clone(),
+                None => format!("param {index}"),
+            },
             Size::Binary(operator, left, right) => {
-                let sign = match operator {
-                    SizeOperator::Add => "+",
-                    SizeOperator::Subtract => "-",
-                    SizeOperator::Multiply => "*",
-                    SizeOperator::Divide => "/",
-                    SizeOperator::Remainder => "%",
-                };
+                let sign = operator.sign();
                 format!("({} {sign} {})", self.size(left), self.size(right))
             }
         }

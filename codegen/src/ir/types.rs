@@ -127,10 +127,12 @@ pub struct Enum {
 /// A number that must be known when an instance is made: the length of an array, an axis of the workgroup.
 #[derive(Clone, Debug, PartialEq, Eq, Hash, Serialize, Deserialize)]
 pub enum Size {
-    /// This number. After instantiation, every size is.
+    /// This number. After instantiation, every size is, but for [`super::WorkgroupVariable::exact`].
     Literal(u32),
     /// A const parameter of the kernel, by position among its generics.
     Generic(u32),
+    /// A specialisation constant of the kernel, by position among its params: in the length of workgroup memory alone.
+    Param(u32),
     /// A computation on sizes; overflow and division by zero are errors of the instantiation.
     Binary(SizeOperator, Box<Size>, Box<Size>),
 }
@@ -150,12 +152,34 @@ pub enum SizeOperator {
     Remainder,
 }
 
+impl SizeOperator {
+    /// The operator as Rust and every target write it.
+    pub const fn sign(self) -> char {
+        match self {
+            Self::Add => '+',
+            Self::Subtract => '-',
+            Self::Multiply => '*',
+            Self::Divide => '/',
+            Self::Remainder => '%',
+        }
+    }
+}
+
 impl Size {
     /// The number, if it is one.
     pub const fn literal(&self) -> Option<u32> {
         match self {
             Self::Literal(value) => Some(*value),
-            Self::Generic(_) | Self::Binary(..) => None,
+            Self::Generic(_) | Self::Param(_) | Self::Binary(..) => None,
+        }
+    }
+
+    /// Whether it is known only when a pipeline is made.
+    pub fn is_specialised(&self) -> bool {
+        match self {
+            Self::Param(_) => true,
+            Self::Literal(_) | Self::Generic(_) => false,
+            Self::Binary(_, left, right) => left.is_specialised() || right.is_specialised(),
         }
     }
 }

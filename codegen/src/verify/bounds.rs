@@ -13,7 +13,7 @@ use super::KernelInfo;
 use super::linear::{Form, Key, Knowledge};
 use crate::ir::{
     Block, CallArgument, Expression, ExpressionKind, Function, Handle, Local, LogicalOperator, Module, Place,
-    Projection, Root, Scalar, Span, Statement, StatementKind, Type, statements,
+    Projection, Root, Scalar, Size, SizeOperator, Span, Statement, StatementKind, Type, statements,
 };
 
 /// Takes the guard away from every place that is proved to be in range.
@@ -368,6 +368,28 @@ impl<'a> Walk<'a> {
         proved
     }
 
+    /// The length of workgroup memory: a number, or a sum of specialisation constants; products of them are not spoken of.
+    fn length(&mut self, size: &Size) -> Option<Form> {
+        match size {
+            Size::Literal(value) => Some(Form::constant((*value).into())),
+            Size::Generic(_) => None,
+            Size::Param(index) => {
+                let range = self.module.params.get(*index as usize)?.specialise?;
+                Some(self.knowledge.atom(Key::Param(*index), range.low.into(), range.high.into()))
+            }
+            Size::Binary(operator, left, right) => {
+                let (left, right) = (self.length(left)?, self.length(right)?);
+                match (operator, left.as_constant(), right.as_constant()) {
+                    (SizeOperator::Add, ..) => Some(left.add(&right, 1)),
+                    (SizeOperator::Subtract, ..) => Some(left.add(&right, -1)),
+                    (SizeOperator::Multiply, Some(factor), _) => Some(Form::constant(0).add(&right, factor)),
+                    (SizeOperator::Multiply, _, Some(factor)) => Some(Form::constant(0).add(&left, factor)),
+                    _ => None,
+                }
+            }
+        }
+    }
+
     fn check_place(&mut self, place: &Place) -> bool {
         let module = self.module;
         let (root, mut length) = match place.root {
@@ -378,7 +400,8 @@ impl<'a> Walk<'a> {
             }
             Root::Workgroup(variable) => {
                 let variable = &module.workgroup[variable];
-                (variable.element, variable.length.literal().map(|length| Form::constant(length.into())))
+                let exact = variable.exact.as_ref().unwrap_or(&variable.length);
+                (variable.element, self.length(exact))
             }
             Root::Local(local) => (self.function.locals[local].ty, None),
             Root::Argument(argument) => (self.function.arguments[argument as usize].ty, None),

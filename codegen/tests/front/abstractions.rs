@@ -231,7 +231,7 @@ fn members_that_are_none() {
     said("y[0] = z[0].new(1.0, 2.0).re;", 13, &["takes no `self`", "Complex::new"]);
     said("c[0].turn();", 1, &["read only"]);
     said("z[0] = z[0] / z[1];", 13, &["`Complex` has no `/`", "operators(..)"]);
-    said("z[0] -= z[1];", 6, &["`Complex` has no `-`"]);
+    said("z[0] -= z[1];", 6, &["`Complex` has no `-=`"]);
     said("y[0] = act.length();", 12, &["`Act` has no `length`"]);
     said("z[0] = z[0] * act;", 15, &["expected `Complex`, found `Act`"]);
 }

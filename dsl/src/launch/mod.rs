@@ -54,6 +54,12 @@ impl From<Arc<Kernel>> for KernelHandle {
     }
 }
 
+/// Values of a kernel's specialisation constants: `#[kernel]` makes a struct of these for each kernel that has some.
+pub trait Constants {
+    /// Names and values; of a `bool` 0 or 1.
+    fn values(&self) -> Vec<(&'static str, i64)>;
+}
+
 /// A kernel with its arguments, which a grid makes a [`Dispatch`].
 ///
 /// The launch function of each kernel makes one. For a kernel built at run time it is made by hand: [`Launch::of`], then one call
@@ -107,6 +113,18 @@ impl Launch {
     /// The kernel.
     pub fn kernel(&self) -> &Kernel {
         self.kernel.kernel()
+    }
+
+    /// With other values of the kernel's specialisation constants: the struct `Constants` in the kernel's module. A device makes a pipeline for each
+    /// set of values when it first runs it.
+    ///
+    /// # Errors
+    /// A value that its constant's declaration does not allow, or constants of another kernel.
+    pub fn specialise(self, constants: impl Constants) -> Result<Self> {
+        let kernel = self.kernel();
+        let made =
+            kernel.specialise(&constants.values()).map_err(|error| argument(kernel, &error.constant, error.reason))?;
+        Ok(Self { kernel: KernelHandle::Shared(Arc::new(made)), ..self })
     }
 
     /// Binds the next buffer, which the kernel reads.

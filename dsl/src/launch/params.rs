@@ -83,6 +83,8 @@ fn words(launch: &Launch, bound: &[Bound], group_count: u32, field: &ParamField)
     let buffer = |index: u32| launch.buffers.get(index as usize).ok_or_else(missing);
     match field.role {
         ParamRole::User(index) => launch.values.get(index as usize).cloned().ok_or_else(missing),
+        // Two's complement for an `i32`.
+        ParamRole::Constant(index) => Ok(vec![kernel.constants.get(index as usize).ok_or_else(missing)?.value as u32]),
         ParamRole::Length(index) => Ok(vec![narrow("length", buffer(index)?.length)?]),
         ParamRole::Offset(index) => {
             let bound = bound.get(index as usize).ok_or_else(missing)?;

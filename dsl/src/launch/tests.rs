@@ -163,6 +163,7 @@ fn kernel(grid: GridKind, bindings: Vec<Binding>, mut fields: Vec<ParamField>) -
         doc: "".into(),
         bindings: bindings.into(),
         params: Params { size: (end + 4).next_multiple_of(16), fields: fields.into() },
+        constants: Vec::new().into(),
         workgroup_size: [4, 2, 1],
         workgroup_bytes: 0,
         grid,

@@ -102,6 +102,7 @@ mod tests {
             doc: "".into(),
             bindings: Vec::new().into(),
             params: Params { size: 0, fields: Vec::new().into() },
+            constants: Vec::new().into(),
             workgroup_size: [1, 1, 1],
             workgroup_bytes: 0,
             grid: GridKind::Linear,

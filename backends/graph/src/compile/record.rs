@@ -199,6 +199,10 @@ impl Recorder<'_> {
             match field.role {
                 ParamRole::GroupCount => words.count_at = Some(at),
                 ParamRole::User(index) => self.user(step, field, at, &params[index as usize])?,
+                ParamRole::Constant(index) => {
+                    let value = kernel.constants.get(index as usize).map_or(0, |constant| constant.value as u32);
+                    self.words.template[at..at + 4].copy_from_slice(&value.to_le_bytes());
+                }
                 ParamRole::Length(index) => {
                     let (used, size) = self.used(step, kernel, index)?;
                     let value = used.bytes.clone();

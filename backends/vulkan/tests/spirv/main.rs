@@ -121,6 +121,7 @@ fn kernel(module: &Module, features: Features) -> Arc<Kernel> {
         doc: "".into(),
         bindings: module.bindings.iter().enumerate().map(|(index, known)| binding(index, known)).collect(),
         params: facts.params,
+        constants: Vec::new().into(),
         workgroup_size: facts.info.workgroup_size,
         workgroup_bytes: facts.info.workgroup_bytes,
         grid: facts.info.grid,
@@ -186,6 +187,7 @@ fn run_once(
     for field in kernel.params.fields.iter() {
         let words = match field.role {
             ParamRole::User(index) => run.params[index as usize].clone(),
+            ParamRole::Constant(index) => vec![kernel.constants[index as usize].value as u32],
             ParamRole::Length(index) => {
                 vec![run.buffers[index as usize].len() as u32 / kernel.bindings[index as usize].element.size]
             }

@@ -17,8 +17,9 @@ use crate::artefact::{Access, ParamRole};
 use crate::emit::EmitError;
 use crate::ir::{
     BindingKind, CallArgument, Expression, ExpressionKind, Function, Handle, LogicalOperator, MathFunction, Module,
-    Root, Scalar, Type,
+    Root, Scalar, Size, Type, WorkgroupVariable,
 };
+use crate::layout;
 use crate::lower::Lowered;
 use crate::target::Target;
 
@@ -89,6 +90,23 @@ impl Kernel<'_> {
             .ok_or_else(|| self.error(format!("the parameter block has no field for {role:?}")))
     }
 
+    /// The length of workgroup memory.
+    pub(super) fn length(&self, variable: &WorkgroupVariable) -> Result<String, EmitError> {
+        let exact = variable.exact.as_ref().unwrap_or(&variable.length);
+        self.size(exact)
+    }
+
+    fn size(&self, size: &Size) -> Result<String, EmitError> {
+        Ok(match size {
+            Size::Literal(value) => format!("{value}u32"),
+            Size::Generic(_) => return Err(self.error("workgroup memory whose length is not known")),
+            Size::Param(index) => format!("({} as u32)", self.field(layout::param_role(self.module, *index))?),
+            Size::Binary(operator, left, right) => {
+                format!("({} {} {})", self.size(left)?, operator.sign(), self.size(right)?)
+            }
+        })
+    }
+
     /// The number of elements that an index into a binding may reach.
     pub(super) fn reach(&self, binding: u32) -> Result<String, EmitError> {
         let length = self.field(ParamRole::Length(binding))?;
@@ -125,7 +143,9 @@ impl Scope<'_> {
             ExpressionKind::GenericConstant(_) | ExpressionKind::TargetHas(_) => {
                 return Err(self.kernel.error("a generic constant or target::has is left after lowering"));
             }
-            ExpressionKind::Param(index) => Code::atom(self.kernel.field(ParamRole::User(*index))?),
+            ExpressionKind::Param(index) => {
+                Code::atom(self.kernel.field(layout::param_role(self.kernel.module, *index))?)
+            }
             ExpressionKind::Length(binding) => Code::atom(self.kernel.field(ParamRole::Length(*binding))?),
             ExpressionKind::ViewExtent { binding, axis } => {
                 Code::atom(format!("{}[{axis}]", self.kernel.field(ParamRole::Extents(*binding))?))

@@ -2,7 +2,7 @@
 
 use std::fmt::Write as _;
 
-use crate::artefact::{Access, GridKind, ParamField, ParamScalar, ParamTransport};
+use crate::artefact::{Access, GridKind, ParamField, ParamScalar, ParamTransport, defined_name};
 use crate::emit::EmitError;
 use crate::emit::text::{Code, Dialect, Printer, Resources, Writer, infix};
 use crate::ir::{BinaryOperator, Builtin, Handle, Scalar, Type};
@@ -44,6 +44,7 @@ pub fn module(p: &mut P<'_>) -> Result<String> {
     }
     text.push_str(&structs);
     text.push_str(&params);
+    text.push_str(&constants(p)?);
     for piece in helpers.into_iter().chain(functions) {
         text.push_str(&piece);
         text.push('\n');
@@ -92,6 +93,23 @@ fn params(p: &mut P<'_>) -> Result<String> {
     pad(&mut text, &mut end, params.size);
     let size = params.size;
     let _ = write!(text, "}};\nstatic_assert(sizeof(Params) == {size}, \"the block that the host writes\");\n\n");
+    Ok(text)
+}
+
+/// Specialisation constants: names that are defined before the text, or have their first values.
+fn constants(p: &P<'_>) -> Result<String> {
+    let mut text = String::new();
+    for (position, (_, param, range)) in p.lowered.module.constants().enumerate() {
+        let Type::Scalar(scalar) = p.ty(param.ty) else {
+            return Err(p.error(format!("constant `{}` is no scalar", param.name)));
+        };
+        let (ty, name) = (scalar_name(*scalar), &p.constants[position]);
+        let (defined, value) = (defined_name(&param.name), range.default);
+        let _ = write!(
+            text,
+            "#ifndef {defined}\n#define {defined} {value}\n#endif\nstatic constexpr {ty} {name} = {ty}({defined});\n\n"
+        );
+    }
     Ok(text)
 }
 
@@ -145,6 +163,7 @@ fn workgroup(p: &mut P<'_>, out: &mut Writer) -> Result<()> {
             out.line(format!("{element}* const {name} = reinterpret_cast<{element}*>(workgroup_memory + {end});"));
             end += size.size * length;
         } else if p.entry_resources.workgroup.contains(&handle.index()) {
+            let length = p.declared_length(handle, 1)?;
             let align = if lanes > 1 { format!("__align__({align}) ") } else { String::new() };
             out.line(format!("__shared__ {align}{element} {name}[{length}];"));
         }

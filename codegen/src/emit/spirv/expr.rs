@@ -161,6 +161,9 @@ impl<'a> FunctionWriter<'_, 'a> {
     }
 
     fn param(&mut self, index: u32, ty: Handle<Type>) -> Result<Word, EmitError> {
+        if let Some(value) = self.writer.constant_value(index)? {
+            return Ok(value);
+        }
         let role = ParamRole::User(index);
         let Type::Array { length, .. } = self.writer.ir(ty) else {
             return self.param_scalar(role);

@@ -13,6 +13,7 @@
 //! * **Control flow** (`stmt`) is structured; every merge block exists, an unreachable one says so.
 //! * What does not change within an invocation (parameters, builtins) is read once at the top of each function.
 
+mod constants;
 mod disassemble;
 mod expr;
 mod function;

@@ -35,6 +35,8 @@ pub(super) struct Writer<'a> {
     pub(super) params: (Word, StorageClass),
     builtins: Vec<(BuiltIn, Word)>,
     interface: Vec<Word>,
+    /// The specialisation constants declared so far, by param.
+    pub(super) constants: Vec<(u32, Word)>,
     /// The ids of functions, in arena order.
     pub(super) functions: Vec<Word>,
     /// For each function written so far, whether it accesses a buffer that the kernel writes.
@@ -62,6 +64,7 @@ pub(super) fn write(lowered: &Lowered) -> Result<Module, EmitError> {
         bindings: Vec::new(),
         workgroup: Vec::new(),
         params: (0, StorageClass::PushConstant),
+        constants: Vec::new(),
         builtins: Vec::new(),
         interface: Vec::new(),
         functions: Vec::new(),
@@ -348,8 +351,13 @@ impl<'a> Writer<'a> {
         let width = self.workgroup_width(index);
         let element = self.value_type(self.ir(variable.element))?;
         let element = self.vector_of(element, width as u8);
-        let length = variable.length.literal().unwrap_or(0).div_ceil(width);
-        let array = self.array_of(element, length)?;
+        let array = match &variable.exact {
+            None => self.array_of(element, variable.length.literal().unwrap_or(0).div_ceil(width))?,
+            Some(exact) => {
+                let length = self.declared_length(exact, width)?;
+                self.global(Op::TypeArray, None, vec![Operand::IdRef(element), Operand::IdRef(length)])
+            }
+        };
         let id = self.variable(StorageClass::Workgroup, array);
         self.name(id, &variable.name);
         self.workgroup.push(id);

@@ -216,7 +216,10 @@ impl FunctionWriter<'_, '_> {
                 };
                 let known = self.known_number(index);
                 let index = self.value(index)?;
-                if place.guarded && known.is_none_or(|known| known >= length / lanes) {
+                if let (Some(exact), true) = (&declared.exact, place.guarded) {
+                    let limit = self.writer.exact_length(exact, lanes)?;
+                    self.require(&mut reached, index, limit);
+                } else if place.guarded && known.is_none_or(|known| known >= length / lanes) {
                     let limit = self.writer.u32(length / lanes);
                     self.require(&mut reached, index, limit);
                 }

@@ -6,6 +6,7 @@ use crate::ir::{
     BinaryOperator, Builtin, CallArgument, Expression, ExpressionKind, Function, Handle, Literal, MathFunction, Root,
     Scalar, Type, UnaryOperator,
 };
+use crate::layout;
 
 use super::code::{Level, infix, logical};
 use super::printer::{LANES, Scope};
@@ -139,6 +140,9 @@ impl<'a, D: Dialect> Printer<'a, D> {
 
     /// One of the author's parameters.
     fn param(&mut self, param: u32) -> Result<Code> {
+        if let Some(position) = self.lowered.module.constants().position(|(index, ..)| index == param) {
+            return Ok(Code::atom(self.constants[position].clone()));
+        }
         let field = self.param_field(ParamRole::User(param))?;
         if field.ty.array {
             return D::param_array(self, field);
@@ -171,7 +175,7 @@ impl<'a, D: Dialect> Printer<'a, D> {
     ) -> Result<Option<&'a crate::artefact::ParamField>> {
         match scope.kind(base) {
             ExpressionKind::Param(param) => {
-                let field = self.param_field(ParamRole::User(*param))?;
+                let field = self.param_field(layout::param_role(&self.lowered.module, *param))?;
                 Ok(field.ty.array.then_some(field))
             }
             _ => Ok(None),

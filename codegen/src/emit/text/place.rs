@@ -5,6 +5,7 @@ use crate::emit::EmitError;
 use crate::emit::names::Names;
 use crate::ir::{
     AtomicFunction, BinaryOperator, Expression, ExpressionKind, Handle, Place, Projection, Root, Scalar, Type,
+    WorkgroupVariable,
 };
 
 use super::code::{infix, logical};
@@ -231,7 +232,10 @@ impl<'a, D: Dialect> Printer<'a, D> {
             };
             let known = match (&step.from, way.root) {
                 (Some(ty), _) => Some(self.parts(ty)?),
-                (None, Root::Workgroup(variable)) => Some(self.size(&self.lowered.module.workgroup[variable].length)?),
+                (None, Root::Workgroup(variable)) => match &self.lowered.module.workgroup[variable] {
+                    WorkgroupVariable { exact: None, length, .. } => Some(self.size(length)?),
+                    _ => None,
+                },
                 (None, _) => None,
             };
             let end = match known {
@@ -246,8 +250,10 @@ impl<'a, D: Dialect> Printer<'a, D> {
 
     /// How many elements, or groups of lanes, a binding has.
     fn length_guard(&mut self, root: Root, lanes: u32) -> Result<Code> {
-        let Root::Binding(binding) = root else {
-            return Err(self.error("a length is unknown"));
+        let binding = match root {
+            Root::Binding(binding) => binding,
+            Root::Workgroup(variable) => return self.workgroup_length(variable, lanes),
+            Root::Local(_) | Root::Argument(_) => return Err(self.error("a length is unknown")),
         };
         let packed = self.lowered.module.bindings[binding as usize].packed;
         let mut end = self.param_word(ParamRole::Length(binding))?;

@@ -6,11 +6,14 @@ use std::marker::PhantomData;
 use crate::artefact::{ParamField, ParamRole};
 use crate::emit::EmitError;
 use crate::emit::names::{Names, identifier};
-use crate::ir::{Expression, ExpressionKind, Function, Handle, Root, Scalar, Struct, Type};
+use crate::ir::{
+    BinaryOperator, Expression, ExpressionKind, Function, Handle, Root, Scalar, Size, SizeOperator, Struct, Type,
+    WorkgroupVariable,
+};
 use crate::lower::Lowered;
 
 use super::usage::{self, Resources};
-use super::{Dialect, Position};
+use super::{Code, Dialect, Position, infix};
 
 type Result<T> = std::result::Result<T, EmitError>;
 
@@ -47,6 +50,8 @@ pub struct Printer<'a, D> {
     pub bindings: Vec<String>,
     /// Names of workgroup variables.
     pub workgroup: Vec<String>,
+    /// Names of specialisation constants.
+    pub constants: Vec<String>,
     /// Names of functions.
     pub functions: Vec<String>,
     /// Names of structs.
@@ -100,6 +105,7 @@ impl<'a, D: Dialect> Printer<'a, D> {
             lowered,
             bindings: Vec::new(),
             workgroup: Vec::new(),
+            constants: Vec::new(),
             functions: Vec::new(),
             structs: Vec::new(),
             resources,
@@ -120,6 +126,8 @@ impl<'a, D: Dialect> Printer<'a, D> {
             |printer: &mut Self, names: Vec<&str>| names.into_iter().map(|name| printer.global(name)).collect();
         printer.bindings = globals(&mut printer, module.bindings.iter().map(|b| b.name.as_str()).collect());
         printer.workgroup = globals(&mut printer, module.workgroup.iter().map(|(_, w)| w.name.as_str()).collect());
+        printer.constants =
+            globals(&mut printer, module.constants().map(|(_, param, _)| param.name.as_str()).collect());
         printer.structs = globals(&mut printer, module.structs.iter().map(|(_, s)| s.name.as_str()).collect());
         printer.functions = globals(&mut printer, module.functions.iter().map(|(_, f)| f.name.as_str()).collect());
         Ok(printer)
@@ -289,6 +297,60 @@ impl<'a, D: Dialect> Printer<'a, D> {
             Root::Binding(binding) => self.lowered.info.access[binding as usize] == crate::artefact::Access::Atomic,
             Root::Workgroup(variable) => self.lowered.module.workgroup[variable].atomic,
             Root::Local(_) | Root::Argument(_) => false,
+        }
+    }
+
+    /// The length of workgroup memory in whole groups of `lanes`, as text.
+    ///
+    /// # Errors
+    /// It depends on what should be known.
+    pub fn workgroup_length(&self, variable: Handle<WorkgroupVariable>, lanes: u32) -> Result<Code> {
+        let variable = &self.lowered.module.workgroup[variable];
+        let Some(exact) = &variable.exact else {
+            return Ok(Code::atom(format!("{}u", self.size(&variable.length)? / lanes.max(1))));
+        };
+        let length = self.exact_size(exact)?;
+        Ok(if lanes > 1 { infix(BinaryOperator::Divide, length, Code::atom(format!("{lanes}u"))) } else { length })
+    }
+
+    /// The same, a last group that is not whole included, if a specialisation constant decides it.
+    ///
+    /// # Errors
+    /// As [`Printer::workgroup_length`].
+    pub fn declared_length(&self, variable: Handle<WorkgroupVariable>, lanes: u32) -> Result<String> {
+        let variable = &self.lowered.module.workgroup[variable];
+        let Some(exact) = &variable.exact else {
+            return Ok(self.size(&variable.length)?.div_ceil(lanes.max(1)).to_string());
+        };
+        let length = self.exact_size(exact)?;
+        if lanes <= 1 {
+            return Ok(length.text);
+        }
+        let rounded = infix(BinaryOperator::Add, length, Code::atom(format!("{}u", lanes - 1)));
+        Ok(infix(BinaryOperator::Divide, rounded, Code::atom(format!("{lanes}u"))).text)
+    }
+
+    fn exact_size(&self, size: &Size) -> Result<Code> {
+        match size {
+            Size::Literal(value) => Ok(Code::atom(format!("{value}u"))),
+            Size::Generic(_) => Err(self.error("a size depends on a generic parameter")),
+            Size::Param(param) => {
+                let position = self.lowered.module.constants().position(|(index, ..)| index == *param);
+                match position.and_then(|position| self.constants.get(position)) {
+                    Some(name) => Ok(Code::atom(name.clone())),
+                    None => Err(self.error("a size depends on a parameter")),
+                }
+            }
+            Size::Binary(operator, left, right) => {
+                let operator = match operator {
+                    SizeOperator::Add => BinaryOperator::Add,
+                    SizeOperator::Subtract => BinaryOperator::Subtract,
+                    SizeOperator::Multiply => BinaryOperator::Multiply,
+                    SizeOperator::Divide => BinaryOperator::Divide,
+                    SizeOperator::Remainder => BinaryOperator::Remainder,
+                };
+                Ok(infix(operator, self.exact_size(left)?, self.exact_size(right)?))
+            }
         }
     }
 

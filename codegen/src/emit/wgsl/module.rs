@@ -41,6 +41,7 @@ pub fn module(p: &mut P<'_>) -> Result<String> {
         let binding = p.lowered.module.bindings.len();
         let _ = write!(text, "@group(0) @binding({binding}) var<uniform> params: Params;\n\n");
     }
+    text.push_str(&constants(p)?);
     text.push_str(&workgroup(p)?);
     let (prelude, helpers) = p.take_helpers();
     for piece in prelude.into_iter().chain(helpers).chain(functions) {
@@ -112,6 +113,24 @@ fn bindings(p: &mut P<'_>) -> Result<String> {
     Ok(text)
 }
 
+/// Specialisation constants: overrides, by position.
+fn constants(p: &P<'_>) -> Result<String> {
+    let mut text = String::new();
+    for (position, (_, param, range)) in p.lowered.module.constants().enumerate() {
+        let (ty, name) = (type_name(p, p.ty(param.ty))?, &p.constants[position]);
+        let value = match p.ty(param.ty) {
+            Type::Scalar(Scalar::Bool) => (range.default != 0).to_string(),
+            Type::Scalar(Scalar::I32) => format!("i32({})", range.default),
+            _ => format!("{}u", range.default),
+        };
+        let _ = writeln!(text, "@id({position}) override {name}: {ty} = {value};");
+    }
+    if !text.is_empty() {
+        text.push('\n');
+    }
+    Ok(text)
+}
+
 /// Variables shared by a workgroup.
 fn workgroup(p: &mut P<'_>) -> Result<String> {
     let mut text = String::new();
@@ -122,7 +141,7 @@ fn workgroup(p: &mut P<'_>) -> Result<String> {
         let root = Root::Workgroup(handle);
         let lanes = Wgsl::declared_lanes(p, root);
         let element = element_type(p, root, variable.atomic, p.ty(variable.element))?;
-        let length = p.size(&variable.length)?.div_ceil(lanes);
+        let length = p.declared_length(handle, lanes)?;
         let name = &p.workgroup[handle.index()];
         let _ = writeln!(text, "var<workgroup> {name}: array<{element}, {length}>;");
     }

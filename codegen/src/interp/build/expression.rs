@@ -8,6 +8,7 @@ use crate::ir::{
     Builtin, CallArgument, Expression, ExpressionKind, Function, Handle, Literal, LogicalOperator, MathFunction, Root,
     Scalar, Statement, StatementKind, Type, UnaryOperator,
 };
+use crate::layout;
 use crate::target::CPU_SUBGROUP_SIZE;
 
 impl<'a> Builder<'a> {
@@ -74,7 +75,7 @@ impl<'a> Builder<'a> {
             }
             ExpressionKind::GenericConstant(_) => Err(self.error("a generic constant in an instance")),
             ExpressionKind::Param(index) => {
-                let offset = self.field(ParamRole::User(*index))?;
+                let offset = self.field(layout::param_role(self.module, *index))?;
                 let bool = self.module.types[expression.ty].scalar() == Some(Scalar::Bool);
                 fixed((0..words).map(|i| self.constant(Constant::Param { offset: offset + 4 * i, bool })).collect())
             }

@@ -129,13 +129,11 @@ impl Scope<'_> {
                         (pointer, module.bindings[binding as usize].element, self.kernel.reach(binding)?)
                     }
                     Root::Workgroup(variable) => {
-                        let length = module.workgroup[variable].length.literal();
-                        let length =
-                            length.ok_or_else(|| self.kernel.error("workgroup memory whose length is not known"))?;
+                        let length = self.kernel.length(&module.workgroup[variable])?;
                         (
                             self.kernel.names.workgroup[variable.index()].clone(),
                             module.workgroup[variable].element,
-                            format!("{length}u32"),
+                            length,
                         )
                     }
                     Root::Local(_) | Root::Argument(_) => return Err(self.kernel.error("an unexpected place")),
