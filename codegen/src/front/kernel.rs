@@ -54,9 +54,15 @@ pub(super) fn parse(input: Input) -> Result<Output, Errors> {
     let mut generics = own_generics(&kinds);
     generics.extend(specialise::scope(&constants, &item.sig));
     let scope = Scope { names: Rc::new(names), generics: Rc::new(generics), own: item.sig.ident.to_string() };
+    let mistaken: Vec<String> =
+        specialise::names(&attribute).into_iter().filter(|name| !scope.generics.contains_key(name)).collect();
     let instances = session.attribute(attribute, &scope, &item);
-    let (entries, parameters) = session.kernel_parameters(&item, &scope);
+    let (mut entries, parameters) = session.kernel_parameters(&item, &scope);
     session.add_constants(&constants);
+    for name in mistaken {
+        let name = syn::Ident::new(&name, proc_macro2::Span::call_site());
+        entries.push(Entry { name, entity: Entity::Failed, mutable: false });
+    }
     let head = Head {
         name: item.sig.ident.to_string(),
         doc: String::new(),
