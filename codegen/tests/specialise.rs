@@ -1,5 +1,7 @@
 //! Specialisation constants: what they become for each target, and what the evaluator makes of their values.
 
+#![allow(clippy::unwrap_used, reason = "a test that fails may panic")]
+
 #[path = "support/nvrtc.rs"]
 mod nvrtc;
 

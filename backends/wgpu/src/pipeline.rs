@@ -186,7 +186,6 @@ impl PipelineStore {
                     compilation_options: wgpu::PipelineCompilationOptions {
                         constants: &overrides,
                         zero_initialize_workgroup_memory: false,
-                        ..wgpu::PipelineCompilationOptions::default()
                     },
                     cache: self.cache.as_ref(),
                 });
