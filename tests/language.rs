@@ -407,3 +407,73 @@ fn constants_out_of_range() {
         assert!(said.contains("tiled") && said.contains(name) && said.contains(words), "{said}");
     }
 }
+
+/// Bits that `low` of `x` leaves, as a sum over several types.
+#[device]
+fn folded<T: Int, U, const N: usize>(x: T, weights: [U; N], bits: u32) -> T
+where
+    U: Number,
+{
+    let mut low = x & !(!T::lit(0.0) << bits);
+    for i in 0..N {
+        if weights[i] > U::lit(1.0) {
+            low ^= x >> (i as u32);
+        } else {
+            low += doubled(x);
+        }
+    }
+    low % T::lit(1000.0)
+}
+
+#[device]
+fn doubled<T: Number>(x: T) -> T {
+    x + x
+}
+
+/// Generic over two types, with bounds in both places, and a constant.
+#[kernel(workgroup(64), instances(T = [i32, u32], U = [f32, i32], N = [1, 3]))]
+fn generic<T, U: Number, const N: usize>(x: &[T], v: &[U], y: &mut [T])
+where
+    T: Int,
+{
+    let i = global_index();
+    if i < y.len() {
+        let mut weights = [v[i]; N];
+        weights[N - 1] = U::lit(2.0);
+        y[i] = folded(x[i], weights, count_ones(x[i]));
+    }
+}
+
+fn generic_instance<T: Int, U: Number, const N: usize>(x: &[T], v: &[U])
+where
+    T: std::fmt::Debug,
+{
+    let expected: Vec<T> = x
+        .iter()
+        .zip(v)
+        .map(|(x, v)| {
+            let mut weights = [*v; N];
+            weights[N - 1] = U::lit(2.0);
+            folded(*x, weights, count_ones(*x))
+        })
+        .collect();
+    for subject in common::devices() {
+        let device = &subject.device;
+        let (x, v) = (device.buffer(x).unwrap(), device.buffer(v).unwrap());
+        let mut y = device.buffer(&vec![T::lit(-1.0); expected.len()]).unwrap();
+        device.run(generic::<T, U, N>(&x, &v, &mut y).unwrap().over(expected.len())).unwrap();
+        assert_eq!(y.read().unwrap(), expected, "on {}", subject.name);
+    }
+}
+
+#[test]
+fn several_generics() {
+    let unsigned: Vec<u32> = (0..80).map(|i| i * 77_777 % 65_521).collect();
+    let signed: Vec<i32> = unsigned.iter().map(|x| *x as i32 - 30_000).collect();
+    let floats: Vec<f32> = (0..80).map(|i| (i % 3) as f32).collect();
+    let integers: Vec<i32> = (0..80).map(|i| i % 3).collect();
+    generic_instance::<u32, f32, 1>(&unsigned, &floats);
+    generic_instance::<u32, i32, 3>(&unsigned, &integers);
+    generic_instance::<i32, f32, 3>(&signed, &floats);
+    generic_instance::<i32, i32, 1>(&signed, &integers);
+}

@@ -95,6 +95,42 @@ impl Number for f32 {}
 impl Number for i32 {}
 impl Number for u32 {}
 
+/// Integer elements: `i32` and `u32`, with what a [`Number`] has, and bits.
+///
+/// ```
+/// use trefoil_dsl::prelude::*;
+///
+/// /// The bits of `x` from `first` on, `count` of them.
+/// #[device]
+/// fn bits<T: Int>(x: T, first: u32, count: u32) -> T {
+///     (x >> first) & !(!T::lit(0.0) << count)
+/// }
+///
+/// assert_eq!(bits(0b1011_0110u32, 2, 4), 0b1101);
+/// assert_eq!(bits(-1i32, 0, 3), 7);
+/// ```
+pub trait Int:
+    Number
+    + crate::math::Integer
+    + Eq
+    + Ord
+    + std::ops::BitAnd<Output = Self>
+    + std::ops::BitOr<Output = Self>
+    + std::ops::BitXor<Output = Self>
+    + std::ops::Not<Output = Self>
+    + std::ops::Shl<u32, Output = Self>
+    + std::ops::Shr<u32, Output = Self>
+    + std::ops::BitAndAssign
+    + std::ops::BitOrAssign
+    + std::ops::BitXorAssign
+    + std::ops::ShlAssign<u32>
+    + std::ops::ShrAssign<u32>
+{
+}
+
+impl Int for i32 {}
+impl Int for u32 {}
+
 /// The scalar type of a generic launch, which picks the listed instance; `None` for anything but a scalar.
 #[doc(hidden)]
 pub fn scalar_name<T: 'static>() -> Option<&'static str> {

@@ -7,7 +7,7 @@ pub use std::f32::consts::{
 pub use half::f16;
 pub use trefoil_macros::{device, kernel};
 
-pub use crate::element::{Element, Float, Literal, Number};
+pub use crate::element::{Element, Float, Int, Literal, Number};
 pub use crate::intrinsics::target::{self, Feature};
 pub use crate::intrinsics::{
     barrier, bitcast, global_id, global_index, group_count, group_counts, group_id, group_index, local_id, local_index,

@@ -7,7 +7,7 @@ use syn::punctuated::Punctuated;
 use super::infer::{Length, Ty};
 use super::items;
 use super::session::{Scope, Session};
-use crate::ir::{Bound, GenericKind, GenericValue, Instance, Literal, Scalar, Size};
+use crate::ir::{GenericKind, GenericValue, Instance, Literal, Scalar, Size};
 use crate::target::{Feature, Features, Target};
 
 /// One `name(..)`.
@@ -230,10 +230,10 @@ impl Session {
                     }
                     _ => None,
                 };
-                let known = match bound {
-                    Bound::Element => "f32, i32, u32 and f16",
-                    Bound::Float => "f32 and f16",
-                    Bound::Number => "f32, i32 and u32",
+                let known: Vec<&str> = bound.scalars().iter().map(|scalar| scalar.rust_name()).collect();
+                let known = match known.split_last() {
+                    Some((last, before)) => format!("{} and {last}", before.join(", ")),
+                    None => String::new(),
                 };
                 match scalar {
                     Some(scalar)
@@ -243,7 +243,7 @@ impl Session {
                         Some(GenericValue::Type(scalar))
                     }
                     _ => {
-                        self.error(value, format!("a `{bound:?}` is one of {known}"));
+                        self.error(value, format!("a `{}` is one of {known}", bound.name()));
                         None
                     }
                 }

@@ -259,7 +259,7 @@ impl Infer<'_> {
         let lane = lane.map(|lane| Box::new(self.expect(lane, &Ty::U32)));
         let ty = self.known(&node.ty, value);
         let fits = match ty.scalar() {
-            Ty::Scalar(Scalar::Generic(index)) => self.session.bound(*index) == Some(Bound::Number),
+            Ty::Scalar(Scalar::Generic(index)) => self.session.has_bound(*index, Bound::Number),
             Ty::Scalar(scalar) => matches!(scalar, Scalar::F32 | Scalar::I32 | Scalar::U32),
             Ty::Var(_) | Ty::Error => true,
             _ => false,
@@ -306,11 +306,12 @@ impl Infer<'_> {
         use MathFunction as M;
         let scalar = ty.scalar().clone();
         let float = scalar == Ty::F32 || self.table.kind(&scalar) == Some(VarKind::Float);
-        let integer =
-            matches!(scalar, Ty::Scalar(s) if s.is_integer()) || self.table.kind(&scalar) == Some(VarKind::Integer);
+        let integer = matches!(scalar, Ty::Scalar(s) if s.is_integer())
+            || self.table.kind(&scalar) == Some(VarKind::Integer)
+            || matches!(scalar, Ty::Scalar(Scalar::Generic(index)) if self.session.has_bound(index, Bound::Int));
         let signed = scalar == Ty::Scalar(Scalar::I32) || self.table.kind(&scalar) == Some(VarKind::Integer);
         let number =
-            matches!(scalar, Ty::Scalar(Scalar::Generic(index)) if self.session.bound(index) == Some(Bound::Number));
+            matches!(scalar, Ty::Scalar(Scalar::Generic(index)) if self.session.has_bound(index, Bound::Number));
         let (fits, wants) = match function {
             M::Abs | M::Signum => (float || signed, "f32 and i32"),
             M::Min | M::Max | M::Clamp => (float || integer || number, "numbers"),

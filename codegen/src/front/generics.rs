@@ -114,15 +114,13 @@ impl Session {
                     }
                     let bounds: Vec<String> = bounds.into_iter().map(bound_name).collect();
                     let bound = match bounds.iter().map(String::as_str).collect::<Vec<_>>().as_slice() {
-                        ["Element"] => Bound::Element,
-                        ["Float"] => Bound::Float,
-                        ["Number"] => Bound::Number,
+                        [name] if known_bound(name).is_some() => known_bound(name).unwrap_or(Bound::Element),
                         names if names.contains(&"Fn") => {
                             self.error(ty, format!("a function parameter is bounded by `Fn`, and by `Copy` if it is handed on: `{}: Fn(f32, f32) -> f32`", ty.ident));
                             Bound::Element
                         }
                         _ => {
-                            self.error(ty, format!("a type parameter has one of the bounds `Element` (moved about), `Float` (f32 and f16, converted to f32) or `Number` (f32, i32, u32, with arithmetic): `{}: Number`", ty.ident));
+                            self.error(ty, format!("a type parameter has one of the bounds `Element` (moved about), `Float` (f32 and f16, converted to f32), `Number` (f32, i32, u32, with arithmetic) or `Int` (i32 and u32, with bits): `{}: Number`", ty.ident));
                             Bound::Element
                         }
                     };
@@ -154,16 +152,17 @@ impl Session {
             (Ty::Error, _) => true,
             (Ty::Scalar(Scalar::Generic(index)), _) => {
                 let has = self.bound(*index);
-                bound == Bound::Element || has == Some(bound)
+                has.is_some_and(|has| has.implies(bound))
             }
             (ty, Bound::Element) => items::is_element(ty),
-            (Ty::Scalar(scalar), Bound::Float) => matches!(scalar, Scalar::F32 | Scalar::F16),
-            (Ty::Scalar(scalar), Bound::Number) => {
-                matches!(scalar, Scalar::F32 | Scalar::I32 | Scalar::U32)
-            }
+            (Ty::Scalar(scalar), bound) => bound.scalars().contains(scalar),
             _ => false,
         }
     }
+}
+
+fn known_bound(name: &str) -> Option<Bound> {
+    Bound::ALL.into_iter().find(|bound| bound.name() == name)
 }
 
 /// The last name of a bound.

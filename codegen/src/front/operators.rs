@@ -28,6 +28,7 @@ impl Infer<'_> {
             syn::UnOp::Not(_) => (
                 UnaryOperator::Not,
                 match ty.scalar() {
+                    Ty::Scalar(Scalar::Generic(index)) => self.session.has_bound(*index, Bound::Int),
                     Ty::Scalar(scalar) => *scalar == Scalar::Bool || scalar.is_integer(),
                     Ty::Var(_) => self.table.kind(ty.scalar()) == Some(VarKind::Integer),
                     _ => false,
@@ -153,6 +154,7 @@ impl Infer<'_> {
 
     fn shift(&mut self, left: Node, right: Node, a: &Ty, b: &Ty, at: &impl ToTokens) -> Option<(Node, Node, Ty)> {
         let integer = |this: &Self, ty: &Ty| match ty.scalar() {
+            Ty::Scalar(Scalar::Generic(index)) => this.session.has_bound(*index, Bound::Int),
             Ty::Scalar(scalar) => scalar.is_integer(),
             other => this.table.kind(other) == Some(VarKind::Integer),
         };
@@ -181,23 +183,24 @@ impl Infer<'_> {
         let integer_var = self.table.kind(ty.scalar()) == Some(VarKind::Integer);
         match operator {
             Op::Add | Op::Subtract | Op::Multiply | Op::Divide | Op::Remainder => match ty.scalar() {
-                Ty::Scalar(Scalar::Generic(index)) => self.session.bound(*index) == Some(Bound::Number),
+                Ty::Scalar(Scalar::Generic(index)) => self.session.has_bound(*index, Bound::Number),
                 Ty::Scalar(scalar) => super::scope::numeric(*scalar),
                 other => matches!(other, Ty::Var(_)),
             },
             Op::And | Op::Or | Op::Xor => match ty.scalar() {
+                Ty::Scalar(Scalar::Generic(index)) => self.session.has_bound(*index, Bound::Int),
                 Ty::Scalar(scalar) => *scalar == Scalar::Bool || scalar.is_integer(),
                 _ => integer_var,
             },
             Op::ShiftLeft | Op::ShiftRight => integer_var,
             Op::Equal | Op::NotEqual if !vector => match ty {
-                Ty::Scalar(Scalar::Generic(index)) => self.session.bound(*index) == Some(Bound::Number),
+                Ty::Scalar(Scalar::Generic(index)) => self.session.has_bound(*index, Bound::Number),
                 Ty::Scalar(scalar) => *scalar != Scalar::F16,
                 Ty::Var(_) | Ty::Enum(_) => true,
                 _ => false,
             },
             Op::Less | Op::LessEqual | Op::Greater | Op::GreaterEqual if !vector => match ty {
-                Ty::Scalar(Scalar::Generic(index)) => self.session.bound(*index) == Some(Bound::Number),
+                Ty::Scalar(Scalar::Generic(index)) => self.session.has_bound(*index, Bound::Number),
                 Ty::Scalar(scalar) => super::scope::numeric(*scalar),
                 Ty::Var(_) => true,
                 _ => false,
@@ -215,6 +218,7 @@ impl Infer<'_> {
             }
             Ty::Scalar(Scalar::Generic(index)) => match self.session.bound(*index) {
                 Some(Bound::Float) => ": convert with `.to_f32()`, compute, and convert back with `T::from_f32(..)`",
+                Some(Bound::Number) => ": bound it by `Int` for bits",
                 Some(Bound::Element) => {
                     ": `Element` is only moved about; bound it by `Number` for arithmetic, or by `Float` for `.to_f32()`"
                 }

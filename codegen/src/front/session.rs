@@ -131,6 +131,11 @@ impl Session {
         }
     }
 
+    /// Whether a type parameter of the kernel has that bound, or one above which it stands.
+    pub(super) fn has_bound(&self, generic: u32, bound: Bound) -> bool {
+        self.bound(generic).is_some_and(|has| has.implies(bound))
+    }
+
     /// A type as Rust writes it.
     pub(super) fn describe(&self, ty: &Ty) -> String {
         match ty {

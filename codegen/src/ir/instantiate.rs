@@ -4,7 +4,7 @@ use std::collections::HashMap;
 
 use super::arena::{Arena, Handle};
 use super::expression::{Expression, ExpressionKind, Literal};
-use super::module::{Bound, Function, Generic, GenericKind, GenericValue, Instance, Module};
+use super::module::{Function, Generic, GenericKind, GenericValue, Instance, Module};
 use super::rewrite::{Copy, Rewrite, rewrite};
 use super::span::Span;
 use super::types::{Scalar, Size, SizeOperator, Type};
@@ -132,9 +132,7 @@ fn mismatch(generic: &Generic, value: GenericValue) -> Option<String> {
             let fits = matches!(value, GenericValue::Const(literal) if literal.scalar() == scalar);
             return (!fits).then(|| format!("a constant of type {}", scalar.rust_name()));
         }
-        GenericKind::Type(Bound::Element) => &[Scalar::F32, Scalar::I32, Scalar::U32, Scalar::F16],
-        GenericKind::Type(Bound::Float) => &[Scalar::F32, Scalar::F16],
-        GenericKind::Type(Bound::Number) => &[Scalar::F32, Scalar::I32, Scalar::U32],
+        GenericKind::Type(bound) => bound.scalars(),
     };
     if matches!(value, GenericValue::Type(scalar) if allowed.contains(&scalar)) {
         return None;

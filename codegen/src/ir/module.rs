@@ -71,6 +71,39 @@ pub enum Bound {
     Float,
     /// `T: Number` (f32, i32, u32): arithmetic and comparison, and `T::lit`.
     Number,
+    /// `T: Int` (i32, u32): what a `Number` has, and bits.
+    Int,
+}
+
+impl Bound {
+    /// Every bound.
+    pub const ALL: [Self; 4] = [Self::Element, Self::Float, Self::Number, Self::Int];
+
+    /// The trait's name.
+    pub const fn name(self) -> &'static str {
+        match self {
+            Self::Element => "Element",
+            Self::Float => "Float",
+            Self::Number => "Number",
+            Self::Int => "Int",
+        }
+    }
+
+    /// The scalars that may stand for a type parameter of this bound.
+    pub const fn scalars(self) -> &'static [Scalar] {
+        match self {
+            Self::Element => &[Scalar::F32, Scalar::I32, Scalar::U32, Scalar::F16],
+            Self::Float => &[Scalar::F32, Scalar::F16],
+            Self::Number => &[Scalar::F32, Scalar::I32, Scalar::U32],
+            Self::Int => &[Scalar::I32, Scalar::U32],
+        }
+    }
+
+    /// Whether a type of this bound is of the other too: the trait has the other above it.
+    pub const fn implies(self, other: Self) -> bool {
+        matches!((self, other), (_, Self::Element) | (Self::Int | Self::Number, Self::Number))
+            || matches!((self, other), (Self::Float, Self::Float) | (Self::Int, Self::Int))
+    }
 }
 
 /// The values of a module's generics.

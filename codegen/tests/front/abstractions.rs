@@ -256,3 +256,22 @@ fn blocks_that_are_wrong() {
     whole(&format!("{c}#[device] impl C {{ const X: u32 = 1.0; }}"), "expected `u32`");
     whole("#[device] fn f(self) -> f32 { 1.0 }", "`self` stands in a #[device] `impl` alone");
 }
+
+#[test]
+fn bounds_of_type_parameters() {
+    let text = ir("
+        #[device] fn pick<T: Int, U>(x: T, y: U, bits: u32) -> T where U: Number { let low = x & !(!T::lit(0.0) << bits); if y > U::lit(1.0) { low } else { doubled(low ^ x) } }
+        #[device] fn doubled<T: Number>(x: T) -> T { x + x }
+        #[kernel(workgroup(64), instances(T = [i32, u32], U = [f32, u32], N = [2, 3]))]
+        pub fn k<T, U: Number, const N: usize>(x: &[T], v: &[U], y: &mut [T]) where T: Int {
+            let parts = [v[0]; N];
+            y[0] = pick(x[0], parts[N - 1], count_ones(x[1])) % x[2];
+        }");
+    assert!(text.contains("fn pick(x: T, y: U, bits: u32) -> T") && text.contains("fn doubled(x: T) -> T"), "{text}");
+    let said = |bound: &str, body: &str| mistakes(&format!("#[device] fn f<T: {bound}>(x: T) -> T {{ {body} }}"));
+    assert!(said("Number", "x & x").contains("bound it by `Int` for bits"));
+    assert!(said("Element", "x + x").contains("`Element` is only moved about"));
+    assert!(said("Int", "x.sqrt()").contains("`sqrt` works on f32"));
+    let said = mistakes("#[kernel(workgroup(64), instances(T = [f32]))] fn f<T: Int>(y: &mut [T]) {}");
+    assert!(said.contains("a `Int` is one of i32 and u32"), "{said}");
+}
