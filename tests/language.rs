@@ -444,10 +444,7 @@ where
     }
 }
 
-fn generic_instance<T: Int, U: Number, const N: usize>(x: &[T], v: &[U])
-where
-    T: std::fmt::Debug,
-{
+fn generic_instance<T: Int + std::fmt::Debug, U: Number, const N: usize>(x: &[T], v: &[U]) {
     let expected: Vec<T> = x
         .iter()
         .zip(v)
