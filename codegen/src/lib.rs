@@ -16,6 +16,8 @@ pub mod ir;
 pub mod layout;
 #[cfg(feature = "lower")]
 pub mod lower;
+#[doc(hidden)]
+pub mod meaning;
 pub mod target;
 pub mod timings;
 pub mod variants;

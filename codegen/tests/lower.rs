@@ -2,71 +2,19 @@
 
 #[path = "support/machine.rs"]
 mod machine;
+#[path = "support/pointwise.rs"]
+mod pointwise;
 
 use machine::Machine;
+use pointwise::{lowered, pointwise, run, verified};
 use trefoil_codegen::artefact::{Access, ParamTransport};
 use trefoil_codegen::ir::builder::{FunctionBuilder, ModuleBuilder, element, variable, vector};
 use trefoil_codegen::ir::{
-    BinaryOperator as B, Builtin, Expression, ExpressionKind, Handle, Literal, MathFunction as M, Module, Projection,
-    Root, Scalar, StatementKind, Type, statements,
+    BinaryOperator as B, Builtin, ExpressionKind, Literal, MathFunction as M, Module, Projection, Root, Scalar,
+    StatementKind, Type, statements,
 };
-use trefoil_codegen::lower::{Lowered, lower};
-use trefoil_codegen::target::{Feature, Features, Profile, Target};
+use trefoil_codegen::target::{Feature, Features, Target};
 use trefoil_codegen::variants::variants;
-use trefoil_codegen::verify::{Verified, verify};
-
-type Value = Handle<Expression>;
-
-fn verified(module: Module) -> Verified {
-    verify(module).unwrap_or_else(|found| panic!("{found}"))
-}
-
-fn lowered(module: &Module, target: Target, features: Features) -> Lowered {
-    let verified = verified(module.clone());
-    let transport = if target == Target::Cpu { ParamTransport::Value } else { ParamTransport::Buffer };
-    let lowered = lower(&verified, &Profile::portable(target).with(features), transport)
-        .unwrap_or_else(|found| panic!("{found}"));
-    // What is left obeys the rules as well; halves in bindings of atomics excepted, nothing is special.
-    let mut again = lowered.module.clone();
-    again.requires = Features(u32::MAX);
-    verify(again).unwrap_or_else(|found| panic!("lowered for {}: {found}", target.name()));
-    lowered
-}
-
-/// `y[i] = f(x[i], z[i])` for three bindings of these scalars.
-fn pointwise(from: Scalar, to: Scalar, f: impl Fn(&mut FunctionBuilder<'_>, Value, Value) -> Value) -> Module {
-    let mut module = ModuleBuilder::new("pointwise", [64, 1, 1]);
-    let (from, to) = (module.scalar(from), module.scalar(to));
-    let (x, z) = (module.shared("x", from), module.shared("z", from));
-    let y = module.mutable("y", to);
-    let mut body = module.entry();
-    let load = |body: &mut FunctionBuilder<'_>, binding: u32| {
-        let i = body.builtin(Builtin::GlobalIndex);
-        body.load(element(Root::Binding(binding), i))
-    };
-    let (a, b) = (load(&mut body, x), load(&mut body, z));
-    let value = f(&mut body, a, b);
-    let i = body.builtin(Builtin::GlobalIndex);
-    body.store(element(Root::Binding(y), i), value);
-    body.finish_entry();
-    module.build()
-}
-
-/// Runs a pointwise kernel.
-fn run(lowered: &Lowered, x: &[u32], z: &[u32]) -> Vec<u32> {
-    let count = x.len();
-    let mut machine = Machine {
-        module: &lowered.module,
-        bindings: vec![x.to_vec(), z.to_vec(), vec![0; count]],
-        lengths: vec![count as u32; 3],
-        params: Vec::new(),
-        global_index: 0,
-    };
-    for i in 0..count {
-        machine.run(i as u32);
-    }
-    machine.bindings.swap_remove(2)
-}
 
 const INTEGERS: [u32; 14] =
     [0, 1, 2, 3, 7, 31, 32, 33, 100, 0x7fff_ffff, 0x8000_0000, 0x8000_0001, 0xffff_fffe, 0xffff_ffff];
@@ -164,154 +112,6 @@ fn the_lesser_and_the_greater_ignore_nan() {
                 "{function:?} of {a} and {b}: {result}"
             );
         }
-    }
-}
-
-// Accuracy.
-
-/// Distance in units of the last place of the nearer float, given the exact value.
-fn ulps(result: f32, exact: f64) -> f64 {
-    let nearest = exact as f32;
-    if result.is_nan() || nearest.is_nan() {
-        return if result.is_nan() && nearest.is_nan() { 0.0 } else { f64::INFINITY };
-    }
-    if result == nearest {
-        return 0.0;
-    }
-    if result.is_infinite() || nearest.is_infinite() {
-        return f64::INFINITY;
-    }
-    let size = nearest.abs().max(f32::MIN_POSITIVE);
-    let unit = f64::from(f32::from_bits(size.to_bits() + 1)) - f64::from(size);
-    (f64::from(result) - exact).abs() / unit
-}
-
-/// The error function in f64: its series near 0, the continued fraction of its complement further out.
-fn erf(x: f64) -> f64 {
-    let t = x.abs();
-    let value = if t < 3.0 {
-        let (mut term, mut sum, mut n) = (t, t, 0.0);
-        while term.abs() > 1e-18 * sum.abs() && n < 200.0 {
-            n += 1.0;
-            term *= -t * t / n;
-            sum += term / (2.0 * n + 1.0);
-        }
-        sum * std::f64::consts::FRAC_2_SQRT_PI
-    } else {
-        let mut fraction = 0.0;
-        for n in (1..=60).rev() {
-            fraction = f64::from(n) / 2.0 / (t + fraction);
-        }
-        1.0 - (-t * t).exp() / (t + fraction) / std::f64::consts::PI.sqrt()
-    };
-    value.copysign(x)
-}
-
-/// The largest error of a function as lowered for a target, over some values.
-fn worst(function: M, target: Target, values: impl Iterator<Item = f32>, exact: impl Fn(f64) -> f64) -> (f64, f32) {
-    let module = pointwise(Scalar::F32, Scalar::F32, |body, a, _| body.math(function, vec![a]));
-    let lowered = lowered(&module, target, Features::NONE);
-    let bits: Vec<u32> = values.map(f32::to_bits).collect();
-    let mut worst = (0.0, 0.0);
-    for (x, result) in bits.iter().zip(run(&lowered, &bits, &bits)) {
-        let x = f32::from_bits(*x);
-        let error = ulps(f32::from_bits(result), exact(f64::from(x)));
-        if error > worst.0 {
-            worst = (error, x);
-        }
-    }
-    worst
-}
-
-fn between(low: f32, high: f32) -> impl Iterator<Item = f32> {
-    (0..20_001).map(move |step| low + (high - low) * (step as f32 / 20_000.0))
-}
-
-/// Floats of all sizes, positive.
-fn all_sizes() -> impl Iterator<Item = f32> {
-    (0..20_000u32).map(|step| f32::from_bits(1 + step * (0x7f7f_ffff / 20_000)))
-}
-
-fn odd_ones() -> impl Iterator<Item = f32> {
-    [0.0, -0.0, 1.0, -1.0, f32::INFINITY, f32::NEG_INFINITY, f32::NAN, f32::MAX, f32::MIN, 1e-40, -1e-40].into_iter()
-}
-
-#[test]
-fn functions_for_the_cpu_are_accurate() {
-    let check = |function: M, values: Box<dyn Iterator<Item = f32>>, exact: fn(f64) -> f64, most: f64| {
-        let (error, at) = worst(function, Target::Cpu, values, exact);
-        println!("{:8} {error:.2} ulp at {at:e}", function.name());
-        assert!(error <= most, "{} is off by {error} ulp at {at:e}", function.name());
-    };
-    check(M::Exp, Box::new(between(-87.0, 88.7).chain(between(-1.0, 1.0)).chain(odd_ones())), f64::exp, 2.0);
-    check(M::Exp2, Box::new(between(-126.0, 127.9).chain(odd_ones())), f64::exp2, 2.0);
-    check(M::Ln, Box::new(all_sizes().chain(between(0.5, 2.0)).chain(odd_ones())), f64::ln, 2.0);
-    check(M::Log2, Box::new(all_sizes().chain(between(0.5, 2.0)).chain(odd_ones())), f64::log2, 4.0);
-    check(M::Tanh, Box::new(between(-12.0, 12.0).chain(between(-0.7, 0.7)).chain(odd_ones())), f64::tanh, 3.0);
-    check(M::Erf, Box::new(between(-6.0, 6.0).chain(between(-1.0, 1.0)).chain(odd_ones())), erf, 4.0);
-    check(M::Sin, Box::new(between(-0.78, 0.78)), f64::sin, 2.0);
-    check(M::Tan, Box::new(between(-0.78, 0.78)), f64::tan, 4.0);
-}
-
-/// Near a multiple of pi a sine is small, and its error is measured in units of 1.
-#[test]
-fn sines_of_large_angles_are_accurate() {
-    for (function, exact) in [(M::Sin, f64::sin as fn(f64) -> f64), (M::Cos, f64::cos)] {
-        let module = pointwise(Scalar::F32, Scalar::F32, |body, a, _| body.math(function, vec![a]));
-        let lowered = lowered(&module, Target::Cpu, Features::NONE);
-        let bits: Vec<u32> = between(-12_000.0, 12_000.0).map(f32::to_bits).collect();
-        for (x, result) in bits.iter().zip(run(&lowered, &bits, &bits)) {
-            let x = f32::from_bits(*x);
-            let error = (f64::from(f32::from_bits(result)) - exact(f64::from(x))).abs();
-            assert!(error < 2.0 * f64::from(f32::EPSILON), "{} of {x} is off by {error:e}", function.name());
-        }
-    }
-}
-
-#[test]
-fn functions_that_gpus_lack_are_accurate() {
-    for target in [Target::Wgsl, Target::Spirv] {
-        let (error, at) = worst(M::Erf, target, between(-6.0, 6.0).chain(odd_ones()), erf);
-        assert!(error <= 4.0, "erf is off by {error} ulp at {at:e}");
-        let (error, at) = worst(M::Tanh, target, between(-100.0, 100.0).chain(odd_ones()), f64::tanh);
-        assert!(error <= 3.0, "tanh is off by {error} ulp at {at:e}");
-        let module = pointwise(Scalar::F32, Scalar::F32, |body, a, b| body.math(M::Powf, vec![a, b]));
-        let lowered = lowered(&module, target, Features::NONE);
-        let values = [-2.0f32, -1.0, -0.5, 0.0, 0.5, 1.0, 1.5, 2.0, 3.0, 10.0];
-        let (x, z): (Vec<u32>, Vec<u32>) =
-            values.iter().flat_map(|a| values.iter().map(move |b| (a.to_bits(), b.to_bits()))).unzip();
-        for ((a, b), result) in x.iter().zip(&z).zip(run(&lowered, &x, &z)) {
-            let (a, b) = (f32::from_bits(*a), f32::from_bits(*b));
-            let error = ulps(f32::from_bits(result), f64::from(a.powf(b)));
-            assert!(error <= 1.0, "{a}.powf({b}) is {}", f32::from_bits(result));
-        }
-    }
-}
-
-#[test]
-fn vectors_are_computed_lane_by_lane() {
-    let mut module = ModuleBuilder::new("lanes", [64, 1, 1]);
-    let four = module.vector(4, Scalar::F32);
-    let (x, y) = (module.shared("x", four), module.mutable("y", four));
-    let mut body = module.entry();
-    let i = body.builtin(Builtin::GlobalIndex);
-    let value = body.load(element(Root::Binding(x), i));
-    let value = body.math(M::Erf, vec![value]);
-    let i = body.builtin(Builtin::GlobalIndex);
-    body.store(element(Root::Binding(y), i), value);
-    body.finish_entry();
-    let lowered = lowered(&module.build(), Target::Spirv, Features::NONE);
-    let input = [-2.0f32, -0.5, 0.25, 1.5].map(f32::to_bits).to_vec();
-    let mut machine = Machine {
-        module: &lowered.module,
-        bindings: vec![input.clone(), vec![0; 4]],
-        lengths: vec![1; 2],
-        params: Vec::new(),
-        global_index: 0,
-    };
-    machine.run(0);
-    for (x, result) in input.iter().zip(&machine.bindings[1]) {
-        assert!(ulps(f32::from_bits(*result), erf(f64::from(f32::from_bits(*x)))) <= 4.0);
     }
 }
 

@@ -7,7 +7,7 @@ use super::named;
 use super::places::{Operand, peel, peel_reference};
 use super::scope::{Entity, Infer, numeric};
 use super::tree::{Kind, Node, Origin, Root};
-use crate::ir::{Bound, MathFunction, Scalar, SubgroupFunction};
+use crate::ir::{Bound, Domain, MathFunction, OperandType, Scalar, SubgroupFunction};
 use crate::target::Feature;
 
 impl Infer<'_> {
@@ -117,11 +117,15 @@ impl Infer<'_> {
             Intrinsic::Math(function) => {
                 let nodes: Vec<Node> = {
                     let mut nodes = Vec::new();
-                    let mut hint = if function == MathFunction::Dot { None } else { hint.cloned() };
-                    for argument in &e.args {
-                        let node = self.expr(argument, hint.as_ref());
-                        hint = Some(node.ty.clone());
-                        nodes.push(node);
+                    let like = function.gives() == OperandType::Same;
+                    for (index, argument) in e.args.iter().enumerate() {
+                        let hint = match (index.checked_sub(1), nodes.first()) {
+                            (Some(rest), Some(Node { ty, .. })) => {
+                                function.operands().get(rest).map(|operand| operand_type(*operand, ty))
+                            }
+                            _ => hint.filter(|_| like).cloned(),
+                        };
+                        nodes.push(self.expr(argument, hint.as_ref()));
                     }
                     nodes
                 };
@@ -291,63 +295,92 @@ impl Infer<'_> {
         let Some(first) = at.first() else {
             return self.failed(e);
         };
-        // A literal before a typed argument takes the other's type.
         let mut ty = self.known(&nodes[0].ty.clone(), first);
         let rest = nodes.split_off(1);
-        for (index, node) in rest.into_iter().enumerate() {
+        for (index, (node, operand)) in rest.into_iter().zip(function.operands()).enumerate() {
             let place = at.get(index + 1).copied().unwrap_or(first);
-            let node = self.coerce(node, &ty, place);
+            let wanted = operand_type(*operand, &ty);
+            // A literal before a typed argument takes the other's type.
+            let node = self.coerce(node, &wanted, place);
             nodes.push(node);
         }
         ty = self.table.shallow(&ty);
         if ty == Ty::Error {
             return self.failed(e);
         }
-        use MathFunction as M;
+        let domain = function.domain();
+        if let Domain::Only(lanes, scalar) = domain {
+            // A literal becomes what is wanted.
+            let wanted = operand_type(
+                if lanes == 1 { OperandType::One(scalar) } else { OperandType::Vector(lanes, scalar) },
+                &ty,
+            );
+            let node = nodes.remove(0);
+            nodes.insert(0, self.coerce(node, &wanted, first));
+            let result = operand_type(function.gives(), &wanted);
+            return self.node(Kind::Math(function, nodes), result, e);
+        }
         let scalar = ty.scalar().clone();
+        let lanes = if let Ty::Vector(lanes, _) = &ty { *lanes } else { 1 };
         let float = scalar == Ty::F32 || self.table.kind(&scalar) == Some(VarKind::Float);
-        let integer = matches!(scalar, Ty::Scalar(s) if s.is_integer())
-            || self.table.kind(&scalar) == Some(VarKind::Integer)
+        let literal = self.table.kind(&scalar) == Some(VarKind::Integer);
+        let integer = literal
+            || matches!(scalar, Ty::Scalar(s) if s.is_integer())
             || matches!(scalar, Ty::Scalar(Scalar::Generic(index)) if self.session.has_bound(index, Bound::Int));
-        let signed = scalar == Ty::Scalar(Scalar::I32) || self.table.kind(&scalar) == Some(VarKind::Integer);
         let number =
             matches!(scalar, Ty::Scalar(Scalar::Generic(index)) if self.session.has_bound(index, Bound::Number));
-        let (fits, wants) = match function {
-            M::Abs | M::Signum => (float || signed, "f32 and i32"),
-            M::Min | M::Max | M::Clamp => (float || integer || number, "numbers"),
-            M::CountOnes | M::LeadingZeros | M::TrailingZeros => (integer, "integers"),
-            M::Dot => (float && matches!(ty, Ty::Vector(..)), "two vectors of f32"),
-            _ => (float, "f32"),
+        let fits = match domain {
+            Domain::Float => float,
+            Domain::Signed => float || literal || scalar == Ty::Scalar(Scalar::I32),
+            // What a `Number` has of Rust's traits.
+            Domain::Number => float || integer || number && function != MathFunction::RemEuclid,
+            Domain::Integer => integer,
+            Domain::Word => literal || matches!(scalar, Ty::Scalar(Scalar::I32 | Scalar::U32)),
+            Domain::Vector => float && lanes > 1,
+            Domain::Vector3 => float && lanes == 3,
+            Domain::Only(..) => true,
         };
         if !fits {
             let found = self.describe(&ty);
+            let of_integers = matches!(domain, Domain::Integer | Domain::Word);
             let advice = match &scalar {
                 Ty::Scalar(Scalar::F16) => ": convert with `.to_f32()`".to_owned(),
                 Ty::Scalar(Scalar::Generic(index)) if self.session.bound(*index) == Some(Bound::Float) => {
                     ": convert with `.to_f32()`".to_owned()
                 }
-                Ty::Scalar(scalar) if numeric(*scalar) && !integer_only(function) => {
+                Ty::Scalar(Scalar::Index) if domain == Domain::Word => ": convert with `as u32`".to_owned(),
+                Ty::Scalar(scalar) if numeric(*scalar) && !of_integers && lanes_fit(domain, lanes) => {
                     ": convert with `as f32`".to_owned()
                 }
-                Ty::Var(_) if !integer_only(function) => ": a float literal has a point, as in `2.0`".to_owned(),
+                Ty::Var(_) if !of_integers => ": a float literal has a point, as in `2.0`".to_owned(),
                 _ => String::new(),
             };
-            let vectors = if function == M::Dot { "" } else { " (and vectors of them, lane by lane)" };
-            return self
-                .wrong(first, format!("`{}` works on {wants}{vectors}, this is `{found}`{advice}", function.name()));
+            let name = function.name();
+            return self.wrong(first, format!("`{name}` works on {}, this is `{found}`{advice}", domain.words()));
         }
-        let result = match function {
-            M::Dot => scalar,
-            M::IsNan | M::IsInfinite => ty.with_scalar(Ty::BOOL),
-            M::CountOnes | M::LeadingZeros | M::TrailingZeros => ty.with_scalar(Ty::U32),
-            _ => ty,
-        };
+        let result = operand_type(function.gives(), &ty);
         self.node(Kind::Math(function, nodes), result, e)
     }
 }
 
-fn integer_only(function: MathFunction) -> bool {
-    matches!(function, MathFunction::CountOnes | MathFunction::LeadingZeros | MathFunction::TrailingZeros)
+/// The type of an operand of a function whose first argument has type `first`.
+pub(super) fn operand_type(operand: OperandType, first: &Ty) -> Ty {
+    match operand {
+        OperandType::Same => first.clone(),
+        OperandType::Lane => first.scalar().clone(),
+        OperandType::Lanes(scalar) => first.with_scalar(Ty::Scalar(scalar)),
+        OperandType::One(scalar) => Ty::Scalar(scalar),
+        OperandType::Vector(lanes, scalar) => Ty::vector(lanes, Ty::Scalar(scalar)),
+    }
+}
+
+/// Whether it is not the number of lanes that is wrong.
+fn lanes_fit(domain: Domain, lanes: u8) -> bool {
+    match domain {
+        Domain::Vector => lanes > 1,
+        Domain::Vector3 => lanes == 3,
+        _ => true,
+    }
 }
 
 /// What to write for names that other languages use.
@@ -355,7 +388,6 @@ fn nearest(name: &str) -> &'static str {
     match name {
         "log" => " (the natural logarithm is `ln`)",
         "pow" => " (powers are `powf(x, y)`)",
-        "round" => " (rounding is `round_ties_even`)",
         "rsqrt" | "inversesqrt" => " (it is `inverse_sqrt`)",
         "fma" => " (it is `mul_add`)",
         "__syncthreads" | "workgroup_barrier" | "sync_threads" => " (it is `barrier()`)",

@@ -1,11 +1,12 @@
 //! Methods: of slices, views and atomics, of vectors and scalars.
 
+use super::calls::operand_type;
 use super::infer::{Ty, VarKind};
 use super::intrinsics;
 use super::places::{Operand, peel};
 use super::scope::Infer;
 use super::tree::{Kind, Node, Origin, Place, Projection, Root, Slice};
-use crate::ir::{AtomicFunction, BinaryOperator, Bound, MathFunction, Scalar, UnaryOperator};
+use crate::ir::{AtomicFunction, BinaryOperator, Bound, Domain, MathFunction, Scalar, UnaryOperator};
 
 impl Infer<'_> {
     pub(super) fn method(&mut self, e: &syn::ExprMethodCall, hint: Option<&Ty>) -> Node {
@@ -254,10 +255,14 @@ impl Infer<'_> {
         let integer =
             matches!(scalar, Ty::Scalar(s) if s.is_integer()) || self.table.kind(&scalar) == Some(VarKind::Integer);
         if let Some(function) = MathFunction::from_name(name) {
+            if let Domain::Only(..) = function.domain() {
+                return self.wrong(&e.method, format!("`{name}` is a function: `{name}(..)`"));
+            }
             let mut nodes = vec![receiver];
             let mut at = vec![&*e.receiver];
-            for argument in &e.args {
-                nodes.push(self.expr(argument, Some(&ty)));
+            for (index, argument) in e.args.iter().enumerate() {
+                let hint = function.operands().get(index).map(|operand| operand_type(*operand, &ty));
+                nodes.push(self.expr(argument, hint.as_ref()));
                 at.push(argument);
             }
             if nodes.len() != function.arguments() {
@@ -333,9 +338,8 @@ impl Infer<'_> {
                 }
                 let found = self.describe(&ty);
                 let advice = match name {
-                    "round" => ": rounding is `round_ties_even`",
                     "powi" => ": powers are `powf(y)`, small ones are written as products",
-                    "log" | "log10" => ": there are `ln` and `log2`",
+                    "log" => ": there are `ln`, `log2` and `log10`",
                     "recip" => ": write `1.0 / x`",
                     "rsqrt" => ": it is `inverse_sqrt`",
                     "fma" => ": it is `mul_add`",

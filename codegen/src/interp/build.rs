@@ -134,6 +134,7 @@ fn relocate(code: &mut [Instruction], base: u32) {
             Instruction::One { to, a, .. } => [to, a].into_iter().for_each(fix),
             Instruction::Two { to, a, b, .. } => [to, a, b].into_iter().for_each(fix),
             Instruction::MulAdd { to, a, b, c } => [to, a, b, c].into_iter().for_each(fix),
+            Instruction::Math { to, given, .. } => to.iter_mut().chain(given.iter_mut().flatten()).for_each(fix),
             Instruction::Select { to, condition, accept, reject } => {
                 [to, condition, accept, reject].into_iter().for_each(fix);
             }

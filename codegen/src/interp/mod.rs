@@ -13,6 +13,7 @@
 //! near its speed.
 
 mod build;
+mod functions;
 mod lanes;
 mod math;
 mod program;

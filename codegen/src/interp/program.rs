@@ -4,6 +4,8 @@
 //! `f32` is its bits, a bool all ones or all zeros, a half its bits in the low half of a word. Control flow is structured: an
 //! instruction holds the blocks that it runs, and what differs between invocations is a mask of those that are active.
 
+use crate::ir::{MathFunction, Scalar};
+
 /// A register's number.
 pub(super) type Register = u32;
 
@@ -185,6 +187,13 @@ pub(super) enum Instruction {
         a: Register,
         b: Register,
         c: Register,
+    },
+    /// A function of [`super::functions`], lane by lane: the registers of the result and of each argument.
+    Math {
+        function: MathFunction,
+        scalar: Scalar,
+        to: Vec<Register>,
+        given: Vec<Vec<Register>>,
     },
     Select {
         to: Register,

@@ -6,9 +6,11 @@
 mod memory;
 
 use super::build::ACTIVE;
+use super::functions;
 use super::lanes;
 use super::program::{Combine, Instruction, Register, Term};
 use crate::artefact::CpuArguments;
+use crate::ir::{MathFunction, Scalar};
 use crate::target::CPU_SUBGROUP_SIZE;
 
 /// The state of a batch.
@@ -134,6 +136,25 @@ impl Batch<'_> {
         }
     }
 
+    unsafe fn math(&self, function: MathFunction, scalar: Scalar, to: &[Register], given: &[Vec<Register>]) {
+        let count = given.first().map_or(1, Vec::len);
+        for lane in 0..self.lanes {
+            let mut words = [[0; functions::MOST]; functions::ARGUMENTS];
+            // SAFETY: as in `at`.
+            unsafe {
+                for (words, registers) in words.iter_mut().zip(given) {
+                    for (word, register) in words.iter_mut().zip(registers) {
+                        *word = self.at(*register).add(lane).read();
+                    }
+                }
+                let result = functions::evaluate(function, scalar, count, &words);
+                for (to, word) in to.iter().zip(result) {
+                    self.at(*to).add(lane).write(word);
+                }
+            }
+        }
+    }
+
     unsafe fn subgroup(&self, combine: Combine, to: Register, value: Register, lane: Register) {
         let size = CPU_SUBGROUP_SIZE as usize;
         for first in (0..self.lanes).step_by(size) {
@@ -193,6 +214,7 @@ macro_rules! engines {
                             let operands = (batch.at(*a), batch.at(*b), batch.at(*c));
                             lanes::multiply_add($fused, batch.at(*to), operands.0, operands.1, operands.2, lanes);
                         }
+                        Instruction::Math { function, scalar, to, given } => batch.math(*function, *scalar, to, given),
                         Instruction::Select { to, condition, accept, reject } => {
                             let operands = (batch.at(*condition), batch.at(*accept), batch.at(*reject));
                             lanes::select(batch.at(*to), operands.0, operands.1, operands.2, lanes);

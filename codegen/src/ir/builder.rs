@@ -318,6 +318,13 @@ impl<'m> FunctionBuilder<'m> {
         self.expression(ExpressionKind::Member { base, index }, ty)
     }
 
+    /// Lanes of a vector in another order.
+    pub fn swizzle(&mut self, base: Value, lanes: Vec<u8>) -> Value {
+        let scalar = self.type_of(base).scalar().unwrap_or(Scalar::U32);
+        let ty = Type::vector(lanes.len() as u8, scalar);
+        self.expression(ExpressionKind::Swizzle { base, lanes }, ty)
+    }
+
     /// A vector from its lanes.
     pub fn compose(&mut self, parts: Vec<Value>) -> Value {
         let scalar = parts.first().and_then(|first| self.type_of(*first).scalar()).unwrap_or(Scalar::U32);
@@ -357,29 +364,8 @@ impl<'m> FunctionBuilder<'m> {
         let Some(&first) = arguments.first() else {
             return self.expression(ExpressionKind::Math { function, arguments }, Type::Scalar(Scalar::F32));
         };
-        let kind = ExpressionKind::Math { function, arguments };
-        match function {
-            MathFunction::Dot => {
-                let ty = Type::Scalar(self.type_of(first).scalar().unwrap_or(Scalar::F32));
-                self.expression(kind, ty)
-            }
-            MathFunction::IsNan | MathFunction::IsInfinite => {
-                let ty = self.with_scalar(first, Scalar::Bool);
-                self.expression(kind, ty)
-            }
-            MathFunction::CountOnes
-            | MathFunction::LeadingZeros
-            | MathFunction::TrailingZeros
-            | MathFunction::PackHalf => {
-                let ty = self.with_scalar(first, Scalar::U32);
-                self.expression(kind, ty)
-            }
-            MathFunction::UnpackHalf => {
-                let ty = self.with_scalar(first, Scalar::F32);
-                self.expression(kind, ty)
-            }
-            _ => self.same_type(kind, first),
-        }
+        let ty = function.gives().of(self.type_of(first));
+        self.expression(ExpressionKind::Math { function, arguments }, ty)
     }
 
     /// One of two values.

@@ -3,6 +3,7 @@
 use serde::{Deserialize, Serialize};
 
 use super::arena::Handle;
+use super::math::MathFunction;
 use super::module::{Function, Local, WorkgroupVariable};
 use super::span::Span;
 use super::types::{Scalar, Type};
@@ -366,103 +367,4 @@ pub enum LogicalOperator {
     And,
     /// `||`
     Or,
-}
-
-macro_rules! math_functions {
-    ($($(#[$doc:meta])* $variant:ident = $name:literal, $arguments:literal;)*) => {
-        /// Functions of the mathematical library. They take and give `f32`, lane by lane, unless they say otherwise.
-        #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, Serialize, Deserialize)]
-        pub enum MathFunction {
-            $($(#[$doc])* $variant,)*
-        }
-
-        impl MathFunction {
-            /// Every function.
-            pub const ALL: &'static [Self] = &[$(Self::$variant,)*];
-
-            /// The name by which kernels call it, as a function or as a method of its first argument.
-            pub const fn name(self) -> &'static str {
-                match self { $(Self::$variant => $name,)* }
-            }
-
-            /// How many arguments it takes.
-            pub const fn arguments(self) -> usize {
-                match self { $(Self::$variant => $arguments,)* }
-            }
-
-            /// The function of that name.
-            pub fn from_name(name: &str) -> Option<Self> {
-                match name { $($name => Some(Self::$variant),)* _ => None }
-            }
-        }
-    };
-}
-
-math_functions! {
-    /// Absolute value; also of `i32`, wrapping.
-    Abs = "abs", 1;
-    /// The smaller; if one is NaN, the other. Also of integers.
-    Min = "min", 2;
-    /// The larger; if one is NaN, the other. Also of integers.
-    Max = "max", 2;
-    /// `min(max(x, low), high)`. Also of integers.
-    Clamp = "clamp", 3;
-    /// 1 or -1 with the sign bit of x, NaN for NaN (Rust's `signum`); of `i32` also 0.
-    Signum = "signum", 1;
-    /// The largest integer not above.
-    Floor = "floor", 1;
-    /// The smallest integer not below.
-    Ceil = "ceil", 1;
-    /// The nearest integer, ties to even.
-    RoundTiesEven = "round_ties_even", 1;
-    /// The integer part.
-    Trunc = "trunc", 1;
-    /// Square root.
-    Sqrt = "sqrt", 1;
-    /// 1 / square root.
-    InverseSqrt = "inverse_sqrt", 1;
-    /// e to the power of x.
-    Exp = "exp", 1;
-    /// 2 to the power of x.
-    Exp2 = "exp2", 1;
-    /// Natural logarithm.
-    Ln = "ln", 1;
-    /// Logarithm to base 2.
-    Log2 = "log2", 1;
-    /// x to the power of y.
-    Powf = "powf", 2;
-    /// Sine of radians.
-    Sin = "sin", 1;
-    /// Cosine of radians.
-    Cos = "cos", 1;
-    /// Tangent of radians.
-    Tan = "tan", 1;
-    /// Hyperbolic tangent.
-    Tanh = "tanh", 1;
-    /// Arc tangent.
-    Atan = "atan", 1;
-    /// Arc tangent of y / x in the right quadrant; the first argument is y.
-    Atan2 = "atan2", 2;
-    /// The error function.
-    Erf = "erf", 1;
-    /// `x * y + z`, rounded once where the target does that.
-    MulAdd = "mul_add", 3;
-    /// Scalar product of two vectors; gives a scalar.
-    Dot = "dot", 2;
-    /// Whether x is a NaN; gives a `Bool`, by bits.
-    IsNan = "is_nan", 1;
-    /// Whether x is infinite; gives a `Bool`, by bits.
-    IsInfinite = "is_infinite", 1;
-    /// Bits set, of integers; gives a `U32`.
-    CountOnes = "count_ones", 1;
-    /// Zeros above the highest set bit, of integers; 32 for 0; gives a `U32`.
-    LeadingZeros = "leading_zeros", 1;
-    /// Zeros below the lowest set bit, of integers; 32 for 0; gives a `U32`.
-    TrailingZeros = "trailing_zeros", 1;
-    /// The `f32` of the half whose bits are the low 16 of a `U32`. Made by lowering alone: its name is no identifier.
-    UnpackHalf = "unpack half", 1;
-    /// The `f32` that equals the half nearest to x, ties to even. Made by lowering alone.
-    NearestHalf = "nearest half", 1;
-    /// A `U32` whose low 16 bits are those of the half nearest to x, and whose high 16 bits are 0. Made by lowering alone.
-    PackHalf = "pack half", 1;
 }

@@ -43,6 +43,11 @@
 //! | float compare | false with a NaN, except `!=` |
 //! | `min` `max` `clamp` | if one is NaN, the other; `clamp(x, low, high) = min(max(x, low), high)` |
 //! | `round_ties_even` | to the nearest, ties to even |
+//! | `round`, `fract`, `rem_euclid` | as Rust's: ties away from zero; `x - trunc(x)`; not negative, and of integers by 0 it is 0 |
+//! | `normalize`, `length`, `distance` | by the sum of the squares, which may overflow; the zero vector normalised is NaN |
+//! | rotations | by the amount modulo 32 |
+//! | `extract_bits`, `insert_bits` | offset as `min(offset, 32)`, count as `min(count, 32 - offset)`; no bits are 0 |
+//! | packing to integers | clamped, then to the nearest, ties to even; a NaN is the lowest |
 //! | float to integer | toward zero, saturating; NaN is 0 |
 //! | integer to float | nearest, ties to even |
 //! | integer to integer | the same bits |
@@ -75,6 +80,7 @@ pub mod builder;
 pub mod constant;
 mod expression;
 mod instantiate;
+mod math;
 mod module;
 pub(crate) mod print;
 pub mod rewrite;
@@ -86,10 +92,11 @@ mod walk;
 
 pub use arena::{Arena, Handle};
 pub use expression::{
-    BinaryOperator, Builtin, CallArgument, Expression, ExpressionKind, Literal, LogicalOperator, MathFunction, Place,
-    Projection, Root, UnaryOperator,
+    BinaryOperator, Builtin, CallArgument, Expression, ExpressionKind, Literal, LogicalOperator, Place, Projection,
+    Root, UnaryOperator,
 };
 pub use instantiate::instantiate;
+pub use math::{Domain, MathFunction, OperandType};
 pub use module::{
     Argument, Binding, BindingKind, Bound, Function, Generic, GenericKind, GenericValue, Instance, Local, Module,
     Param, Specialise, WorkgroupVariable,

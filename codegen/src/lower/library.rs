@@ -1,14 +1,20 @@
 //! Functions that stand in where a target lacks an operation or means something else by it, as text.
 //!
 //! The text is a small part of Rust, translated by [`super::source`]: immutable `let`s, operators, `as`, calls of mathematical functions by
-//! their names (which are looked up in the [`super::table`] again), of other functions here, and of `select`, `to_bits`, `from_bits` and
-//! `native_powf`. Each works on scalars and, lane by lane, on vectors. They are free of branches, so that the CPU makes vectors of them.
+//! their names (which are looked up in the [`super::table`] again; `native_` before a name is the target's own, `own_` the one here), of other
+//! functions here, and of `select`, `to_bits` and `from_bits`. Each works on scalars and, lane by lane, on vectors. They are free of branches, so that
+//! the CPU makes vectors of them. What is one number beside vectors has a type like `one_f32`, and is computed within `one(..)`; `spread`
+//! makes a vector of it, `vector` one of several; `lane0` to `lane3`, `yzx` and `zxy` take lanes.
 //! `f32` to the accuracy that the tests of lowering measure; polynomials were fitted at Chebyshev nodes.
 
-use crate::ir::MathFunction;
+mod bits;
+mod elementary;
+mod vectors;
 
-/// Name and text of every function.
-pub const SOURCES: &[(&str, &str)] = &[
+use crate::ir::{MathFunction, Scalar};
+
+/// Name and text of the functions here.
+const SOURCES: &[(&str, &str)] = &[
     (
         "exp",
         // x = k ln 2 + r with ln 2 in two parts, of which the first times k is exact.
@@ -298,7 +304,18 @@ pub fn with_number(function: MathFunction) -> &'static str {
     }
 }
 
-/// The text of a function.
-pub fn source(name: &str) -> Option<&'static str> {
-    SOURCES.iter().find(|(known, _)| *known == name).map(|(_, text)| *text)
+/// The function that does the work of a mathematical one for values of a scalar: integers have texts of their own, by their names.
+pub fn name_for(function: MathFunction, scalar: Scalar) -> &'static str {
+    let of_scalar = match scalar {
+        Scalar::I32 => format!("{}_i32", function.name()),
+        scalar if scalar.is_integer() => format!("{}_u32", function.name()),
+        _ => return function.name(),
+    };
+    entry(&of_scalar).map_or(function.name(), |(known, _)| known)
+}
+
+/// Name and text of a function.
+pub fn entry(name: &str) -> Option<(&'static str, &'static str)> {
+    let all = [SOURCES, bits::SOURCES, elementary::SOURCES, vectors::SOURCES];
+    all.into_iter().flatten().find(|(known, _)| *known == name).copied()
 }

@@ -1,6 +1,6 @@
 //! Replacing operations that the target lacks or means otherwise, as the [`super::table`] says.
 
-use super::library::with_number;
+use super::library::{name_for, with_number};
 use super::names::FunctionNames;
 use super::source::{Library, Wanted, call};
 use super::table;
@@ -145,8 +145,10 @@ impl Rewrite for Meaning<'_> {
                     && !table::math(self.target, *function, scalar)
                 {
                     let number = arguments.last().is_some_and(|last| Self::is_number(old, *last));
-                    let name = if number { with_number(*function) } else { function.name() };
-                    let wanted = Wanted { name, lanes, index: false };
+                    let name = if number { with_number(*function) } else { name_for(*function, scalar) };
+                    // What takes a scalar may give a vector.
+                    let lanes = self.shape(*ty).map_or(lanes, |(_, given)| lanes.max(given));
+                    let wanted = Wanted { name, lanes, index: scalar == Scalar::Index };
                     return self.replace(copy, handle, wanted, arguments);
                 }
             }

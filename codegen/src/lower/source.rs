@@ -66,7 +66,7 @@ impl Library {
     }
 
     fn translate(&mut self, module: &mut Module, wanted: Wanted) -> Result<Handle<Function>, String> {
-        let text = library::source(wanted.name).ok_or("there is no such function")?;
+        let text = library::entry(wanted.name).ok_or("there is no such function")?.1;
         let item: syn::ItemFn = syn::parse_str(text).map_err(|error| error.to_string())?;
         let mut name = item.sig.ident.to_string();
         if wanted.index {
@@ -76,24 +76,27 @@ impl Library {
             name = format!("{name}_vec{}", wanted.lanes);
         } else if MathFunction::from_name(&name).is_some() {
             // The target's own function of that name means something else.
-            name = format!("{name}_f32");
+            let Some(syn::FnArg::Typed(first)) = item.sig.inputs.first() else {
+                return Err("it takes nothing".to_owned());
+            };
+            name = format!("{name}_{}", type_named(&first.ty, wanted)?.0.rust_name());
         }
         let name = self.names.fresh(&name);
         let mut body = FunctionBuilder::new(module, &name);
         let mut scope = Scope::new();
         for (position, input) in item.sig.inputs.iter().enumerate() {
             let syn::FnArg::Typed(typed) = input else { return Err("it takes self".to_owned()) };
-            let scalar = scalar_named(&typed.ty, wanted)?;
-            let ty = body.module().intern(of(scalar, wanted));
+            let (scalar, lanes) = type_named(&typed.ty, wanted)?;
+            let ty = body.module().intern(of(scalar, lanes));
             let name = pattern(&typed.pat)?;
             body.argument(&name, ty);
             scope.insert(name, Name::Argument(position as u32, scalar));
         }
         let syn::ReturnType::Type(_, result) = &item.sig.output else { return Err("it gives nothing".to_owned()) };
-        let result = scalar_named(result, wanted)?;
-        let ty = body.module().intern(of(result, wanted));
+        let (result, lanes) = type_named(result, wanted)?;
+        let ty = body.module().intern(of(result, lanes));
         body.result(ty);
-        let mut context = Context { library: self, wanted, scope };
+        let mut context = Context { library: self, wanted, scope, lanes: wanted.lanes };
         for statement in &item.block.stmts {
             match statement {
                 syn::Stmt::Local(local) => {
@@ -117,8 +120,8 @@ impl Library {
     }
 }
 
-fn of(scalar: Scalar, wanted: Wanted) -> Type {
-    if wanted.lanes == 1 { Type::Scalar(scalar) } else { Type::vector(wanted.lanes, scalar) }
+fn of(scalar: Scalar, lanes: u8) -> Type {
+    if lanes == 1 { Type::Scalar(scalar) } else { Type::vector(lanes, scalar) }
 }
 
 fn pattern(pattern: &syn::Pat) -> Result<String, String> {
@@ -128,12 +131,18 @@ fn pattern(pattern: &syn::Pat) -> Result<String, String> {
     }
 }
 
-fn scalar_named(ty: &syn::Type, wanted: Wanted) -> Result<Scalar, String> {
+/// A type by its name: as many lanes as are wanted, or one if it is called `one_f32` and so on.
+fn type_named(ty: &syn::Type, wanted: Wanted) -> Result<(Scalar, u8), String> {
     let syn::Type::Path(path) = ty else { return Err("a type that is no name".to_owned()) };
-    match path.path.get_ident().map(ToString::to_string).as_deref() {
-        Some("f32") => Ok(Scalar::F32),
-        Some("i32") => Ok(Scalar::I32),
-        Some("u32") => Ok(if wanted.index { Scalar::Index } else { Scalar::U32 }),
+    let name = path.path.get_ident().map(ToString::to_string).unwrap_or_default();
+    let (name, lanes) = match name.strip_prefix("one_") {
+        Some(name) => (name, 1),
+        None => (name.as_str(), wanted.lanes),
+    };
+    match name {
+        "f32" => Ok((Scalar::F32, lanes)),
+        "i32" => Ok((Scalar::I32, lanes)),
+        "u32" => Ok((if wanted.index { Scalar::Index } else { Scalar::U32 }, lanes)),
         _ => Err("an unknown type".to_owned()),
     }
 }
@@ -142,6 +151,8 @@ struct Context<'l> {
     library: &'l mut Library,
     wanted: Wanted,
     scope: Scope,
+    /// The lanes that a literal gets.
+    lanes: u8,
 }
 
 type Translated = Result<(Value, Scalar), String>;
@@ -173,7 +184,7 @@ impl Context<'_> {
             }
             syn::Expr::Binary(binary) => self.binary(body, binary, hoped),
             syn::Expr::Cast(cast) => {
-                let to = scalar_named(&cast.ty, self.wanted)?;
+                let (to, _) = type_named(&cast.ty, self.wanted)?;
                 let (value, _) = self.value(body, &cast.expr, None)?;
                 Ok((body.convert(value, to), to))
             }
@@ -209,7 +220,7 @@ impl Context<'_> {
             _ => return Err("an unknown literal".to_owned()),
         };
         let value = body.literal(literal);
-        let value = if self.wanted.lanes > 1 { body.splat(value, self.wanted.lanes) } else { value };
+        let value = if self.lanes > 1 { body.splat(value, self.lanes) } else { value };
         Ok((value, literal.scalar()))
     }
 
@@ -227,10 +238,12 @@ impl Context<'_> {
             syn::BinOp::Rem(_) => B::Remainder,
             syn::BinOp::BitAnd(_) => B::And,
             syn::BinOp::BitOr(_) => B::Or,
+            syn::BinOp::BitXor(_) => B::Xor,
             syn::BinOp::Shl(_) => B::ShiftLeft,
             syn::BinOp::Shr(_) => B::ShiftRight,
             syn::BinOp::Eq(_) => B::Equal,
             syn::BinOp::Lt(_) => B::Less,
+            syn::BinOp::Le(_) => B::LessEqual,
             syn::BinOp::Gt(_) => B::Greater,
             syn::BinOp::Ge(_) => B::GreaterEqual,
             _ => return Err("an unknown operator".to_owned()),
@@ -238,12 +251,37 @@ impl Context<'_> {
         let hoped = if operator.is_comparison() { None } else { hoped };
         let (left, scalar) = self.value(body, &binary.left, hoped)?;
         let wanted = if matches!(operator, B::ShiftLeft | B::ShiftRight) { Scalar::U32 } else { scalar };
-        let (right, other) = self.value(body, &binary.right, Some(wanted))?;
+        let (right, other) = self.beside(body, left, &binary.right, Some(wanted))?;
         if other != wanted {
             return Err(format!("{} beside {}", other.rust_name(), wanted.rust_name()));
         }
         let result = if operator.is_comparison() { Scalar::Bool } else { scalar };
         Ok((body.binary(operator, left, right), result))
+    }
+
+    /// An operand beside another: literals in it have as many lanes.
+    fn beside(
+        &mut self,
+        body: &mut FunctionBuilder<'_>,
+        other: Value,
+        expression: &syn::Expr,
+        hoped: Option<Scalar>,
+    ) -> Translated {
+        let lanes = body.type_of(other).lanes().unwrap_or(1);
+        let outside = std::mem::replace(&mut self.lanes, lanes);
+        let value = self.value(body, expression, hoped);
+        self.lanes = outside;
+        value
+    }
+
+    /// Scalars, all of one type.
+    fn scalars(&mut self, body: &mut FunctionBuilder<'_>, list: &[&syn::Expr]) -> Result<(Vec<Value>, Scalar), String> {
+        let outside = std::mem::replace(&mut self.lanes, 1);
+        let values = list.iter().map(|expression| self.value(body, expression, None)).collect::<Result<Vec<_>, _>>();
+        self.lanes = outside;
+        let values = values?;
+        let (_, scalar) = *values.first().ok_or("no scalars")?;
+        Ok((values.into_iter().map(|(value, _)| value).collect(), scalar))
     }
 
     fn call(&mut self, body: &mut FunctionBuilder<'_>, call: &syn::ExprCall) -> Translated {
@@ -262,6 +300,7 @@ impl Context<'_> {
             }
             ("select", [condition, accept, reject]) => {
                 let (condition, _) = self.value(body, condition, None)?;
+                let outside = std::mem::replace(&mut self.lanes, body.type_of(condition).lanes().unwrap_or(1));
                 // A literal takes the type of the other side.
                 let is_literal = matches!(accept, syn::Expr::Lit(_));
                 let (accept, reject, scalar) = if is_literal {
@@ -271,40 +310,71 @@ impl Context<'_> {
                     let (accept, scalar) = self.value(body, accept, None)?;
                     (accept, self.value(body, reject, Some(scalar))?.0, scalar)
                 };
+                self.lanes = outside;
                 return Ok((body.select(condition, accept, reject), scalar));
+            }
+            ("one", [value]) => {
+                let (values, scalar) = self.scalars(body, &[value])?;
+                return Ok((values[0], scalar));
+            }
+            ("spread", [value]) => {
+                let (values, scalar) = self.scalars(body, &[value])?;
+                let value = if self.wanted.lanes > 1 { body.splat(values[0], self.wanted.lanes) } else { values[0] };
+                return Ok((value, scalar));
+            }
+            ("vector", parts) => {
+                let (values, scalar) = self.scalars(body, parts)?;
+                return Ok((body.compose(values), scalar));
+            }
+            ("lane0" | "lane1" | "lane2" | "lane3", [value]) => {
+                let lane = name.as_bytes().last().map_or(0, |digit| u32::from(digit - b'0'));
+                let (value, scalar) = self.value(body, value, None)?;
+                return Ok((body.lane(value, lane), scalar));
+            }
+            ("yzx" | "zxy", [value]) => {
+                let (value, scalar) = self.value(body, value, None)?;
+                let lanes = if name == "yzx" { vec![1, 2, 0] } else { vec![2, 0, 1] };
+                return Ok((body.swizzle(value, lanes), scalar));
             }
             _ => {}
         }
-        let mut values = Vec::new();
+        let mut values: Vec<Value> = Vec::new();
         let mut scalar = None;
         for argument in arguments {
-            let (value, found) = self.value(body, argument, scalar)?;
+            let (value, found) = match values.first() {
+                Some(first) => self.beside(body, *first, argument, scalar)?,
+                None => self.value(body, argument, scalar)?,
+            };
             scalar.get_or_insert(found);
             values.push(value);
         }
         let scalar = scalar.ok_or("a call without arguments")?;
-        let (function, native) = match name.strip_prefix("native_") {
-            Some(native) => (function_named(native), true),
-            None => (function_named(&name), false),
+        // The target's own, or ours, whatever the table says.
+        let (name, native, own) = match (name.strip_prefix("native_"), name.strip_prefix("own_")) {
+            (Some(name), _) => (name, true, false),
+            (_, Some(name)) => (name, false, true),
+            _ => (name.as_str(), false, false),
         };
+        let function = function_named(name);
         if let Some(function) = function
+            && !own
             && (native || table::math(self.library.target, function, scalar))
         {
-            let result = match function {
-                MathFunction::IsNan | MathFunction::IsInfinite => Scalar::Bool,
-                MathFunction::PackHalf => Scalar::U32,
-                _ => scalar,
-            };
-            return Ok((body.math(function, values), result));
+            let value = body.math(function, values);
+            let scalar = body.type_of(value).scalar().ok_or("it gives no number")?;
+            return Ok((value, scalar));
         }
-        let name = match function {
-            Some(function) if is_number => library::with_number(function).to_owned(),
-            Some(function) => function.name().to_owned(),
-            None => name,
+        let known = match function {
+            Some(function) if is_number => library::with_number(function),
+            Some(function) => library::name_for(function, scalar),
+            None => library::entry(name).ok_or(format!("`{name}` is unknown"))?.0,
         };
-        let (known, _) =
-            library::SOURCES.iter().find(|(known, _)| *known == name).ok_or(format!("`{name}` is unknown"))?;
-        let function = self.library.function(body.module(), Wanted { name: known, ..self.wanted })?;
+        let mut lanes = values.iter().filter_map(|value| body.type_of(*value).lanes()).max().unwrap_or(1);
+        if let (Some(function), Some(first)) = (function, values.first()) {
+            // What takes one number may give several.
+            lanes = lanes.max(function.gives().of(body.type_of(*first)).lanes().unwrap_or(1));
+        }
+        let function = self.library.function(body.module(), Wanted { name: known, lanes, ..self.wanted })?;
         let result = body.module().functions[function].result.ok_or("it gives nothing")?;
         let ty = body.module().types[result].clone();
         let scalar = ty.scalar().ok_or("it gives no number")?;

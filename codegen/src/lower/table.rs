@@ -18,6 +18,51 @@ pub const fn math(target: Target, function: MathFunction, scalar: Scalar) -> boo
         M::Powf => matches!(target, Target::Cuda | Target::Cpu),
         // Rust's call the system's library, which cannot become vectors.
         M::Exp | M::Exp2 | M::Ln | M::Log2 | M::Sin | M::Cos | M::Tan => !matches!(target, Target::Cpu),
+        // CUDA has good ones; WGSL's and GLSL's overflow, or err by more than ours.
+        M::Round
+        | M::Copysign
+        | M::Asin
+        | M::Acos
+        | M::Sinh
+        | M::Cosh
+        | M::Asinh
+        | M::Acosh
+        | M::Atanh
+        | M::ExpM1
+        | M::Ln1p
+        | M::Log10
+        | M::Cbrt
+        | M::Hypot => matches!(target, Target::Cuda),
+        M::RotateLeft | M::RotateRight => matches!(target, Target::Cpu),
+        M::MulHigh => matches!(target, Target::Cuda | Target::Cpu),
+        M::Dot4I8 | M::Dot4U8 => matches!(target, Target::Wgsl | Target::Cuda),
+        // Made of others everywhere, so that every target gives the same.
+        M::Fract
+        | M::RemEuclid
+        | M::Mix
+        | M::Step
+        | M::Smoothstep
+        | M::Length
+        | M::Distance
+        | M::Normalize
+        | M::Cross
+        | M::Reflect
+        | M::ExtractBits
+        | M::InsertBits
+        | M::Pack4x8Snorm
+        | M::Pack4x8Unorm
+        | M::Pack4xI8
+        | M::Pack4xU8
+        | M::Pack2x16Float
+        | M::Pack2x16Snorm
+        | M::Pack2x16Unorm
+        | M::Unpack4x8Snorm
+        | M::Unpack4x8Unorm
+        | M::Unpack4xI8
+        | M::Unpack4xU8
+        | M::Unpack2x16Float
+        | M::Unpack2x16Snorm
+        | M::Unpack2x16Unorm => false,
         // WGSL's may give either with a NaN; SPIR-V has NMin and NMax, CUDA C fminf and fmaxf.
         M::Min | M::Max | M::Clamp => !matches!((target, scalar), (Target::Wgsl, Scalar::F32)),
         // A driver that sees a value narrowed and widened again may take the value itself, and may narrow toward zero.

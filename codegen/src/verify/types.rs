@@ -5,8 +5,8 @@
 use crate::diagnostic::Diagnostic;
 use crate::ir::{
     AtomicFunction, BinaryOperator, BindingKind, CallArgument, Expression, ExpressionKind, Function, Handle, Literal,
-    MathFunction, Module, Place, Projection, Root, Scalar, Span, Statement, StatementKind, SubgroupFunction, Type,
-    UnaryOperator, statements,
+    MathFunction, Module, OperandType, Place, Projection, Root, Scalar, Span, Statement, StatementKind,
+    SubgroupFunction, Type, UnaryOperator, statements,
 };
 
 pub fn check(module: &Module) -> Vec<Diagnostic> {
@@ -359,38 +359,26 @@ impl Checker<'_> {
     }
 
     fn math(&self, function: MathFunction, arguments: &[Handle<Expression>]) -> Result<Type, String> {
-        use MathFunction as M;
         let called = function.name();
         if arguments.len() != function.arguments() {
             return Err(format!("`{called}` takes {} values; {} are given", function.arguments(), arguments.len()));
         }
         let ty = self.of(arguments[0]);
-        for other in &arguments[1..] {
-            if self.of(*other) != ty {
-                return Err(format!(
-                    "`{called}` takes values of one type, not {} and {}",
-                    self.name(ty),
-                    self.name(self.of(*other))
-                ));
-            }
+        if !function.domain().holds(ty) {
+            return Err(self.no_operation(called, ty));
         }
-        let with = |scalar| match ty {
-            Type::Vector { lanes, .. } => Type::vector(*lanes, scalar),
-            _ => Type::Scalar(scalar),
-        };
-        let integer = ty.scalar().is_some_and(Scalar::is_integer);
-        let float = ty.scalar() == Some(Scalar::F32);
-        let (allowed, result) = match function {
-            M::Abs | M::Signum => (float || ty.scalar() == Some(Scalar::I32), ty.clone()),
-            M::Min | M::Max | M::Clamp => (float || integer, ty.clone()),
-            M::Dot => (float && ty.lanes() != Some(1), Type::Scalar(Scalar::F32)),
-            M::IsNan | M::IsInfinite => (float, with(Scalar::Bool)),
-            M::CountOnes | M::LeadingZeros | M::TrailingZeros => (integer, with(Scalar::U32)),
-            M::UnpackHalf => (ty.scalar() == Some(Scalar::U32), with(Scalar::F32)),
-            M::PackHalf => (float, with(Scalar::U32)),
-            _ => (float, ty.clone()),
-        };
-        if allowed { Ok(result) } else { Err(self.no_operation(called, ty)) }
+        for (other, operand) in arguments[1..].iter().zip(function.operands()) {
+            let (wanted, given) = (operand.of(ty), self.of(*other));
+            if *given == wanted {
+                continue;
+            }
+            return Err(if *operand == OperandType::Same {
+                format!("`{called}` takes values of one type, not {} and {}", self.name(ty), self.name(given))
+            } else {
+                format!("`{called}` takes {} there, not {}", self.name(&wanted), self.name(given))
+            });
+        }
+        Ok(function.gives().of(ty))
     }
 
     fn call(&self, function: Handle<Function>, arguments: &[CallArgument]) -> Result<Option<Type>, String> {

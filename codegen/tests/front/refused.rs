@@ -83,7 +83,12 @@ fn what_the_language_lacks() {
     refused("let t = unsafe { 1.0 };", "3:9", &["`unsafe` is not part"]);
     refused("#[cfg(test)] let t = 1.0;", "3:1", &["attribute"]);
     refused("let t = \"text\";", "3:9", &["text"]);
-    refused("let t = a.round();", "3:11", &["round_ties_even"]);
+    refused("let t = a.powi(2);", "3:11", &["powf"]);
+    refused("let t = rotate_left(x.len(), 1);", "3:21", &["`rotate_left` works on u32 and i32", "as u32"]);
+    refused("let t = length(a);", "3:16", &["`length` works on vectors of f32"]);
+    refused("let t = pack4x8snorm(a);", "3:22", &["Vec4<f32>"]);
+    refused("let t = cross(Vec2::splat(a), Vec2::splat(a));", "3:15", &["`cross` works on Vec3<f32>"]);
+    refused("let t = 5u32.dot4_u8(6, 7);", "3:14", &["`dot4_u8` is a function: `dot4_u8(..)`"]);
     refused("let t = log(a);", "3:9", &["no function `log`", "`ln`"]);
     refused("let t = nothing(a);", "3:9", &["no function `nothing` is known", "#[device]"]);
     refused("let t = NOTHING;", "3:9", &["no variable or constant `NOTHING`", "#[device]"]);

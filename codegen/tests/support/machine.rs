@@ -224,6 +224,10 @@ impl<'a> Machine<'a> {
                 }
                 all
             }
+            ExpressionKind::Swizzle { base, lanes } => {
+                let base = self.value(frame, *base);
+                lanes.iter().map(|lane| base[usize::from(*lane)]).collect()
+            }
             ExpressionKind::Splat(value) => {
                 let value = self.value(frame, *value);
                 value.repeat(words(module, ty) / value.len())
@@ -244,6 +248,11 @@ impl<'a> Machine<'a> {
             ExpressionKind::Math { function, arguments } => {
                 let scalar = scalar_of(arguments[0]).unwrap();
                 let arguments: Vec<Bits> = arguments.iter().map(|argument| self.value(frame, *argument)).collect();
+                if *function == M::Dot {
+                    let numbers = |at: usize| arguments[at].iter().map(|bits| f32::from_bits(*bits));
+                    let sum: f32 = numbers(0).zip(numbers(1)).map(|(a, b)| a * b).sum();
+                    return Some(vec![sum.to_bits()]);
+                }
                 (0..arguments[0].len())
                     .map(|lane| math(*function, scalar, &arguments.iter().map(|a| a[lane]).collect::<Vec<_>>()))
                     .collect()
@@ -368,6 +377,7 @@ fn math(function: M, scalar: Scalar, arguments: &[u32]) -> u32 {
         return match function {
             M::Min => arguments[0].min(arguments[1]),
             M::Max => arguments[0].max(arguments[1]),
+            M::Abs => arguments[0].cast_signed().wrapping_abs().cast_unsigned(),
             M::UnpackHalf => half::f16::from_bits(arguments[0] as u16).to_f32().to_bits(),
             other => panic!("{other:?} of integers is not evaluated"),
         };
@@ -376,9 +386,12 @@ fn math(function: M, scalar: Scalar, arguments: &[u32]) -> u32 {
         M::Abs => float(0).abs(),
         M::Min => float(0).min(float(1)),
         M::Max => float(0).max(float(1)),
+        M::Clamp => float(0).max(float(1)).min(float(2)),
         M::Trunc => float(0).trunc(),
         M::RoundTiesEven => float(0).round_ties_even(),
         M::Exp => float(0).exp(),
+        M::Sqrt => float(0).sqrt(),
+        M::InverseSqrt => 1.0 / float(0).sqrt(),
         // Targets give NaN for negative x.
         M::Powf => (f64::from(float(1)) * f64::from(float(0)).log2()).exp2() as f32,
         // Two roundings, which is the worse case.

@@ -183,20 +183,13 @@ pub fn math(p: &mut P<'_>, function: MathFunction, ty: &Type, arguments: Vec<Cod
     }
     let scalar = ty.scalar().ok_or_else(|| p.error(format!("`{}` of something that is no number", function.name())))?;
     let float = scalar == Scalar::F32;
+    let signed = scalar == Scalar::I32;
     if let Type::Vector { .. } = ty {
         let name = function.name().replace(' ', "_");
         // The overload has the scalar's name where that is a plain function, so that the text reads alike.
         let name = plain_name(function, float).map_or(name, str::to_owned);
         let types = vec![ty; arguments.len()];
-        let result = match function {
-            MathFunction::IsNan | MathFunction::IsInfinite => with_scalar(ty, Scalar::Bool),
-            MathFunction::CountOnes
-            | MathFunction::LeadingZeros
-            | MathFunction::TrailingZeros
-            | MathFunction::PackHalf => with_scalar(ty, Scalar::U32),
-            MathFunction::UnpackHalf => with_scalar(ty, Scalar::F32),
-            _ => ty.clone(),
-        };
+        let result = function.gives().of(ty);
         let lane = lane_type(ty);
         lanewise(p, &name, &types, &result, |p, operands| math(p, function, &lane, operands))?;
         return Ok(Code::call(&name, arguments));
@@ -241,6 +234,23 @@ pub fn math(p: &mut P<'_>, function: MathFunction, ty: &Type, arguments: Vec<Cod
             half_prelude(p, "to_half");
             Code::call("uint", [Code::call("to_half", arguments)])
         }
+        MathFunction::ReverseBits if signed => {
+            helper(p, "reverse_bits", "int reverse_bits(int x)", "int(__brev(uint(x)))", arguments)
+        }
+        MathFunction::ReverseBits => Code::call("__brev", arguments),
+        MathFunction::MulHigh => Code::call(if signed { "__mulhi" } else { "__umulhi" }, arguments),
+        MathFunction::Dot4I8 | MathFunction::Dot4U8 => {
+            let name = function.name();
+            p.prelude(name, || {
+                let (part, sum) = if function == MathFunction::Dot4I8 { ("s32", "int") } else { ("u32", "uint") };
+                format!(
+                    "__device__ __forceinline__ {sum} {name}(uint a, uint b, {sum} c) {{\n    {sum} d;\n    \
+                     asm(\"dp4a.{part}.{part} %0, %1, %2, %3;\" : \"=r\"(d) : \"r\"(a), \"r\"(b), \"r\"(c));\n    \
+                     return d;\n}}\n"
+                )
+            });
+            Code::call(name, arguments)
+        }
         other => return Err(p.error(format!("CUDA C has no `{}` for this type", other.name()))),
     })
 }
@@ -278,6 +288,20 @@ const fn plain_name(function: MathFunction, float: bool) -> Option<&'static str>
         MathFunction::Atan2 => "atan2f",
         MathFunction::Erf => "erff",
         MathFunction::MulAdd => "fmaf",
+        MathFunction::Round => "roundf",
+        MathFunction::Copysign => "copysignf",
+        MathFunction::Asin => "asinf",
+        MathFunction::Acos => "acosf",
+        MathFunction::Sinh => "sinhf",
+        MathFunction::Cosh => "coshf",
+        MathFunction::Asinh => "asinhf",
+        MathFunction::Acosh => "acoshf",
+        MathFunction::Atanh => "atanhf",
+        MathFunction::ExpM1 => "expm1f",
+        MathFunction::Ln1p => "log1pf",
+        MathFunction::Log10 => "log10f",
+        MathFunction::Cbrt => "cbrtf",
+        MathFunction::Hypot => "hypotf",
         _ => return None,
     })
 }

@@ -81,6 +81,7 @@ impl FunctionWriter<'_, '_> {
                 let all = self.words(lanes, 32);
                 self.glsl(Glsl::UMin, ty, &[lowest, all])
             }
+            (M::ReverseBits, Kind::Signed | Kind::Unsigned) => self.op(Op::BitReverse, ty, &[x]),
             (M::UnpackHalf, Kind::Unsigned) => self.each_lane(&[x], lanes, ty, |this, lane| {
                 let float = this.writer.f32_type();
                 let pair = this.writer.vector_of(float, 2);

@@ -103,7 +103,6 @@ pub fn math(p: &mut P<'_>, function: MathFunction, ty: &Type, mut arguments: Vec
         MathFunction::Atan2 => "atan2",
         MathFunction::MulAdd => "fma",
         MathFunction::Dot => "dot",
-        MathFunction::Erf => return Err(p.error("WGSL has no `erf`, and lowering has left one")),
         MathFunction::IsNan | MathFunction::IsInfinite => return bits(p, function, ty, arguments),
         MathFunction::CountOnes | MathFunction::LeadingZeros | MathFunction::TrailingZeros => {
             let name = match function {
@@ -127,7 +126,18 @@ pub fn math(p: &mut P<'_>, function: MathFunction, ty: &Type, mut arguments: Vec
             return Ok(Code::call("pack2x16float", [Code::call("vec2<f32>", arguments)]));
         }
         MathFunction::UnpackHalf | MathFunction::PackHalf => return halves(p, function, ty, arguments),
-        MathFunction::NearestHalf => return Err(p.error("a half is rounded after lowering".to_owned())),
+        MathFunction::ReverseBits => "reverseBits",
+        MathFunction::Dot4I8 | MathFunction::Dot4U8 => {
+            let name = function.name();
+            // In a function, so that a sum of constants that wraps is no error.
+            p.prelude(name, || {
+                let (native, sum) =
+                    if function == MathFunction::Dot4I8 { ("dot4I8Packed", "i32") } else { ("dot4U8Packed", "u32") };
+                format!("fn {name}(a: u32, b: u32, c: {sum}) -> {sum} {{\n    return {native}(a, b) + c;\n}}\n")
+            });
+            name
+        }
+        other => return Err(p.error(format!("lowering has left `{}`", other.name()))),
     };
     Ok(Code::call(name, arguments))
 }

@@ -79,6 +79,11 @@ impl<'a> Builder<'a> {
             MathFunction::UnpackHalf => One::HalfToFloat,
             MathFunction::NearestHalf => One::NearestHalf,
             MathFunction::PackHalf => One::FloatToHalf,
+            _ => {
+                let given = values.iter().map(|value| vec![*value]).collect();
+                out.push(Instruction::Math { function, scalar, to: vec![to], given });
+                return Ok(());
+            }
         };
         out.push(Instruction::One { operation: one, to, a: values[0] });
         Ok(())

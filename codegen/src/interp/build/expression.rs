@@ -177,6 +177,7 @@ impl<'a> Builder<'a> {
                         Instruction::One { .. }
                             | Instruction::Two { .. }
                             | Instruction::MulAdd { .. }
+                            | Instruction::Math { .. }
                             | Instruction::Select { .. }
                             | Instruction::Copy { .. }
                     )
@@ -213,9 +214,13 @@ impl<'a> Builder<'a> {
                         sum = self.two(Two::AddFloat, sum, product, out);
                     }
                     out.push(Instruction::Copy { to: to[0], from: sum });
+                } else if !function.is_lanewise() {
+                    out.push(Instruction::Math { function, scalar, to: to.clone(), given: values });
                 } else {
                     for (i, to) in to.iter().enumerate() {
-                        let lane: Vec<Register> = values.iter().map(|value| value[i]).collect();
+                        // An amount is one for all lanes.
+                        let lane: Vec<Register> =
+                            values.iter().map(|value| value[if value.len() == 1 { 0 } else { i }]).collect();
                         self.math(function, scalar, *to, &lane, out)?;
                     }
                 }

@@ -1,9 +1,10 @@
-//! Small kernels, made by hand, which together use every expression and statement of the IR.
+//! Small kernels, made by hand or of text, which together use every expression and statement of the IR.
 
 mod memory;
 mod values;
 mod workgroups;
 
+use trefoil_codegen::front::parse_source;
 use trefoil_codegen::ir::builder::{FunctionBuilder, element};
 use trefoil_codegen::ir::{BinaryOperator as B, Builtin, Expression, Handle, Local, Module, Place, Root};
 
@@ -17,7 +18,7 @@ type Value = Handle<Expression>;
 
 /// Every kernel.
 pub fn all() -> Vec<Module> {
-    vec![
+    let by_hand = vec![
         scaled_gelu("i"),
         row_sum(),
         transpose(),
@@ -35,7 +36,14 @@ pub fn all() -> Vec<Module> {
         views(),
         triples(),
         odd_subgroups(),
-    ]
+    ];
+    by_hand.into_iter().chain(of_text(include_str!("functions.txt"))).collect()
+}
+
+/// Kernels in the language of authors.
+fn of_text(source: &str) -> Vec<Module> {
+    let outputs = parse_source(source).unwrap_or_else(|errors| panic!("{errors}"));
+    outputs.into_iter().map(|output| output.module).collect()
 }
 
 /// The place without its guard, where the test's author has proved it.

@@ -128,9 +128,6 @@ pub(super) fn math(kernel: &Kernel<'_>, function: MathFunction, scalar: Scalar, 
         MathFunction::Tanh => call("tanh"),
         MathFunction::Atan => call("atan"),
         MathFunction::Atan2 => call("atan2"),
-        MathFunction::Erf => {
-            return Err(kernel.error("`erf` is left after lowering; Rust has no such function"));
-        }
         MathFunction::MulAdd => {
             let texts: Vec<&str> = operands.iter().map(Code::text).collect();
             Code::atom(format!("{}::<FMA>({})", kernel.helper("mul_add"), texts.join(", ")))
@@ -141,11 +138,20 @@ pub(super) fn math(kernel: &Kernel<'_>, function: MathFunction, scalar: Scalar, 
         MathFunction::CountOnes => call("count_ones"),
         MathFunction::LeadingZeros => call("leading_zeros"),
         MathFunction::TrailingZeros => call("trailing_zeros"),
-        MathFunction::NearestHalf => return Err(kernel.error("a half is rounded after lowering")),
         MathFunction::UnpackHalf => Code::atom(format!("{}({x} as u16)", kernel.helper("half_to_f32"))),
         MathFunction::PackHalf => {
             Code::loose(format!("{}({}) as u32", kernel.helper("f32_to_half"), operands[0].text()))
         }
+        MathFunction::ReverseBits => call("reverse_bits"),
+        MathFunction::RotateLeft | MathFunction::RotateRight => {
+            Code::atom(format!("{x}.{}({} % 32)", function.name(), operands[1].operand()))
+        }
+        MathFunction::MulHigh => {
+            let (wide, narrow) = if scalar == Scalar::I32 { ("i64", "i32") } else { ("u64", "u32") };
+            let y = operands[1].operand();
+            Code::loose(format!("(({x} as {wide} * {y} as {wide}) >> 32) as {narrow}"))
+        }
+        other => return Err(kernel.error(format!("lowering has left `{}`", other.name()))),
     })
 }
 

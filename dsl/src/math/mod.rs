@@ -4,7 +4,19 @@
 //! ([`trefoil_codegen::ir`]). The methods of `f32` and of integers are Rust's own; those that Rust lacks are in [`MathExt`]. Each
 //! function works on vectors lane by lane.
 
+mod bits;
+mod vectors;
+
+pub use bits::{
+    BitsExt, count_ones, dot4_i8, dot4_u8, extract_bits, insert_bits, leading_zeros, mul_high, pack2x16float,
+    pack2x16snorm, pack2x16unorm, pack4x8snorm, pack4x8unorm, pack4xi8, pack4xu8, reverse_bits, rotate_left,
+    rotate_right, trailing_zeros, unpack2x16float, unpack2x16snorm, unpack2x16unorm, unpack4x8snorm, unpack4x8unorm,
+    unpack4xi8, unpack4xu8,
+};
+pub use vectors::{Vector, cross, distance, dot, length, normalize, reflect};
+
 use crate::vector::{Lane, Vec2, Vec3, Vec4};
+use trefoil_codegen::meaning;
 
 /// Scalars and vectors, seen as one or more lanes.
 pub trait Lanes: Copy {
@@ -182,6 +194,42 @@ float_functions! {
     atan2(y) by zip = f32::atan2;
     /// The error function.
     erf() by map = erf_of_scalar;
+    /// The nearest integer, ties away from zero.
+    round() by map = f32::round;
+    /// `x - trunc(x)`, with the sign of x: Rust's `fract`, not WGSL's.
+    fract() by map = f32::fract;
+    /// The size of x with the sign of y.
+    copysign(y) by zip = f32::copysign;
+    /// Arc sine; within 4 ulp.
+    asin() by map = f32::asin;
+    /// Arc cosine; within 4 ulp.
+    acos() by map = f32::acos;
+    /// Hyperbolic sine; within 5 ulp.
+    sinh() by map = f32::sinh;
+    /// Hyperbolic cosine; within 5 ulp.
+    cosh() by map = f32::cosh;
+    /// Inverse hyperbolic sine; within 5 ulp.
+    asinh() by map = f32::asinh;
+    /// Inverse hyperbolic cosine, NaN below 1; within 5 ulp.
+    acosh() by map = f32::acosh;
+    /// Inverse hyperbolic tangent, infinite at 1 and -1, NaN beyond; within 5 ulp.
+    atanh() by map = f32::atanh;
+    /// `exp(x) - 1`, also where x is small; within 4 ulp.
+    exp_m1() by map = f32::exp_m1;
+    /// `ln(1 + x)`, also where x is small; within 4 ulp.
+    ln_1p() by map = f32::ln_1p;
+    /// Logarithm to base 10; within 4 ulp.
+    log10() by map = f32::log10;
+    /// Cube root; within 3 ulp.
+    cbrt() by map = f32::cbrt;
+    /// `sqrt(x * x + y * y)`, which does not overflow on the way; infinite if one is. Within 8 ulp on GPUs.
+    hypot(y) by zip = f32::hypot;
+    /// From a to b as t goes from 0 to 1: `a * (1 - t) + b * t`.
+    mix(b, t) by zip3 = meaning::mix;
+    /// 1 where `edge <= x`, else 0; the edge comes first.
+    step(x) by zip = meaning::step;
+    /// From 0 below `low` to 1 above `high`, smoothly: `t * t * (3 - 2 * t)` with `t = clamp((x - low) / (high - low), 0, 1)`.
+    smoothstep(high, x) by zip3 = meaning::smoothstep;
     /// `x * y + z`, rounded once where the target does that.
     mul_add(y, z) by zip3 = f32::mul_add;
 }
@@ -226,6 +274,39 @@ where
     x.map(Signed::sign)
 }
 
+/// Numbers that divide with a remainder.
+pub trait Euclid: Copy {
+    /// The remainder that is not negative.
+    #[doc(hidden)]
+    fn remainder(self, other: Self) -> Self;
+}
+
+impl Euclid for f32 {
+    fn remainder(self, other: f32) -> f32 {
+        self.rem_euclid(other)
+    }
+}
+
+macro_rules! euclid {
+    ($($ty:ty),*) => {
+        $(impl Euclid for $ty {
+            fn remainder(self, other: $ty) -> $ty {
+                if other == 0 { 0 } else { self.wrapping_rem_euclid(other) }
+            }
+        })*
+    };
+}
+
+euclid!(i32, u32, usize);
+
+/// The remainder that is not negative, as Rust's `rem_euclid`; of integers, by 0 it is 0.
+pub fn rem_euclid<V: Lanes>(x: V, y: V) -> V
+where
+    V::Scalar: Euclid,
+{
+    x.zip(y, Euclid::remainder)
+}
+
 macro_rules! ordered_methods {
     ($($Vector:ident),*) => {
         $(
@@ -249,6 +330,14 @@ macro_rules! ordered_methods {
                 }
             }
 
+            impl<T: Lane + Euclid> $Vector<T> {
+                /// The remainder that is not negative, of each lane.
+                #[must_use]
+                pub fn rem_euclid(self, other: Self) -> Self {
+                    rem_euclid(self, other)
+                }
+            }
+
             impl<T: Lane + Signed> $Vector<T> {
                 /// Absolute value of each lane.
                 #[must_use]
@@ -268,30 +357,6 @@ macro_rules! ordered_methods {
 
 ordered_methods!(Vec2, Vec3, Vec4);
 
-/// Vectors, for [`dot`].
-pub trait Vector: Lanes {
-    /// The sum of the products of lanes.
-    #[doc(hidden)]
-    fn product(self, other: Self) -> Self::Scalar;
-}
-
-macro_rules! vectors {
-    ($($Vector:ident),*) => {
-        $(impl<T: Lane + std::ops::Mul<Output = T> + std::ops::Add<Output = T>> Vector for $Vector<T> {
-            fn product(self, other: Self) -> T {
-                self.dot(other)
-            }
-        })*
-    };
-}
-
-vectors!(Vec2, Vec3, Vec4);
-
-/// Scalar product of two vectors.
-pub fn dot<V: Vector>(x: V, y: V) -> V::Scalar {
-    x.product(y)
-}
-
 /// Whether x is a NaN, by its bits.
 pub fn is_nan(x: f32) -> bool {
     x.is_nan()
@@ -302,21 +367,6 @@ pub fn is_infinite(x: f32) -> bool {
     x.is_infinite()
 }
 
-/// Bits set.
-pub fn count_ones<I: Integer>(x: I) -> u32 {
-    x.bits().count_ones()
-}
-
-/// Zeros above the highest set bit; 32 for 0.
-pub fn leading_zeros<I: Integer>(x: I) -> u32 {
-    x.bits().leading_zeros()
-}
-
-/// Zeros below the lowest set bit; 32 for 0.
-pub fn trailing_zeros<I: Integer>(x: I) -> u32 {
-    x.bits().trailing_zeros()
-}
-
 /// Methods that Rust's `f32` lacks.
 pub trait MathExt {
     /// 1 / square root.
@@ -325,6 +375,15 @@ pub trait MathExt {
     /// The error function.
     #[must_use]
     fn erf(self) -> Self;
+    /// [`mix`]
+    #[must_use]
+    fn mix(self, b: Self, t: Self) -> Self;
+    /// [`step`] at this edge.
+    #[must_use]
+    fn step(self, x: Self) -> Self;
+    /// [`smoothstep`] from this number on.
+    #[must_use]
+    fn smoothstep(self, high: Self, x: Self) -> Self;
 }
 
 impl MathExt for f32 {
@@ -334,6 +393,18 @@ impl MathExt for f32 {
 
     fn erf(self) -> f32 {
         erf_of_scalar(self)
+    }
+
+    fn mix(self, b: f32, t: f32) -> f32 {
+        meaning::mix(self, b, t)
+    }
+
+    fn step(self, x: f32) -> f32 {
+        meaning::step(self, x)
+    }
+
+    fn smoothstep(self, high: f32, x: f32) -> f32 {
+        meaning::smoothstep(self, high, x)
     }
 }
 
@@ -381,11 +452,25 @@ mod tests {
         "count_ones",
         "leading_zeros",
         "trailing_zeros",
+        "rem_euclid",
+        "length",
+        "distance",
+        "normalize",
+        "cross",
+        "reflect",
+        "reverse_bits",
+        "rotate_left",
+        "rotate_right",
+        "extract_bits",
+        "insert_bits",
+        "mul_high",
+        "dot4_i8",
+        "dot4_u8",
     ];
 
     #[test]
     fn every_function_of_the_ir_is_here_and_no_other() {
-        let mut here: Vec<&str> = FLOAT_FUNCTIONS.iter().chain(OTHERS).copied().collect();
+        let mut here: Vec<&str> = FLOAT_FUNCTIONS.iter().chain(OTHERS).chain(bits::PACKS).copied().collect();
         let mut there: Vec<&str> = MathFunction::ALL.iter().map(|f| f.name()).collect();
         // What lowering alone uses has a name that nobody can write.
         there.retain(|name| !name.contains(' '));
