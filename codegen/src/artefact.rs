@@ -371,6 +371,8 @@ pub struct CpuArguments<'a> {
     pub params: &'a [u8],
     /// Workgroups along x, y, z; for [`GridKind::Linear`] all of them lie along x.
     pub groups: [u32; 3],
+    /// Invocations of a subgroup: a power of two up to [`crate::target::MOST_SUBGROUP`].
+    pub subgroup_size: u32,
 }
 
 /// Memory of one binding on the CPU.

@@ -39,14 +39,17 @@ impl Target {
     }
 }
 
-/// Invocations of a subgroup on the CPU, in compiled code and in the evaluator.
+/// Invocations of a subgroup on the CPU, unless a device is opened with another number.
 pub const CPU_SUBGROUP_SIZE: u32 = 8;
+
+/// The most invocations that a subgroup has on any device; a power of two, as every size is.
+pub const MOST_SUBGROUP: u32 = 128;
 
 /// An optional capability of a device.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord, Serialize, Deserialize)]
 #[repr(u8)]
 pub enum Feature {
-    /// Subgroup add, max, min, broadcast and shuffle.
+    /// Operations over subgroups.
     Subgroups = 0,
     /// 16-bit floats loaded from and stored to storage buffers directly; without it they travel packed in 32-bit words.
     F16Storage = 1,

@@ -97,7 +97,7 @@ fn evaluate(verified: &Verified, case: &Case) -> Vec<Vec<u32>> {
         .iter_mut()
         .map(|words| CpuBuffer { pointer: words.as_mut_ptr().cast(), bytes: words.len() * 4 - 32 })
         .collect();
-    let arguments = CpuArguments { buffers: &buffers, params: &params, groups: case.groups };
+    let arguments = CpuArguments { buffers: &buffers, params: &params, groups: case.groups, subgroup_size: 8 };
     let total: u64 = case.groups.iter().map(|count| u64::from(*count)).product();
     // SAFETY: buffers are as long as the lengths say, and the block is the kernel's.
     unsafe {
@@ -112,7 +112,7 @@ fn evaluate(verified: &Verified, case: &Case) -> Vec<Vec<u32>> {
 const RUNNER: &str = r#"
 mod artefact {
     pub struct CpuFunction { pub entry: unsafe fn(&CpuArguments<'_>, u64, u64) }
-    pub struct CpuArguments<'a> { pub buffers: &'a [CpuBuffer], pub params: &'a [u8], pub groups: [u32; 3] }
+    #[allow(dead_code)] pub struct CpuArguments<'a> { pub buffers: &'a [CpuBuffer], pub params: &'a [u8], pub groups: [u32; 3], pub subgroup_size: u32 }
     #[allow(dead_code)] pub struct CpuBuffer { pub pointer: *mut u8, pub bytes: usize }
 }
 fn main() {
@@ -131,7 +131,7 @@ fn main() {
         let params: Vec<u8> = (0..count).flat_map(|_| next().to_le_bytes()).collect();
         let mut memory: Vec<Vec<u32>> = (0..next()).map(|_| (0..next()).map(|_| next()).collect()).collect();
         let buffers: Vec<artefact::CpuBuffer> = memory.iter_mut().map(|m| artefact::CpuBuffer { pointer: m.as_mut_ptr().cast(), bytes: m.len() * 4 - 32 }).collect();
-        let arguments = artefact::CpuArguments { buffers: &buffers, params: &params, groups };
+        let arguments = artefact::CpuArguments { buffers: &buffers, params: &params, groups, subgroup_size: 8 };
         let total: u64 = groups.iter().map(|g| *g as u64).product();
         unsafe { (kernel.entry)(&arguments, 0, total / 2); (kernel.entry)(&arguments, total / 2, total); }
         if std::env::args().len() > 1 {

@@ -4,7 +4,7 @@ use trefoil_codegen::artefact::{Access, GridKind};
 use trefoil_codegen::ir::builder::{FunctionBuilder, ModuleBuilder, element, variable, vector};
 use trefoil_codegen::ir::{
     AtomicFunction, BinaryOperator as B, Builtin, Expression, ExpressionKind, Handle, Literal, LogicalOperator,
-    MathFunction, Module, Place, Root, Scalar, StatementKind, SubgroupFunction, Type, statements,
+    MathFunction, Module, Place, Root, Scalar, StatementKind, SubgroupFunction, SubgroupOperator, Type, statements,
 };
 use trefoil_codegen::target::{Feature, Features, Profile, Target};
 use trefoil_codegen::verify::{Verified, check_profile, verify};
@@ -350,7 +350,7 @@ fn subgroup_operations_are_required_or_asked_for() {
         let mut module = kernel([64, 1, 1], |body| {
             let sum = |body: &mut FunctionBuilder<'_>| {
                 let one = body.f32(1.0);
-                body.subgroup("sum", SubgroupFunction::Add, one, None);
+                body.subgroup("sum", SubgroupFunction::Reduce(SubgroupOperator::Add), one, None);
             };
             if guarded {
                 let has = body.expression(ExpressionKind::TargetHas(Feature::Subgroups), Type::Scalar(Scalar::Bool));

@@ -444,4 +444,7 @@ pub struct DeviceOptions {
     pub at_most: Option<Limits>,
     /// Features not to use, for tests of what poorer devices do.
     pub without: Features,
+    /// Invocations of a subgroup, a power of two among those that the device offers: the CPU offers all up to 128, Vulkan those of its driver; the device's own
+    /// choice otherwise. A device that does not offer it does not open.
+    pub subgroup_size: Option<u32>,
 }

@@ -4,7 +4,8 @@
 //! is the first and only invocation of the first and only workgroup.
 
 use crate::math::Lanes;
-use crate::vector::Vec3;
+use crate::vector::{Vec3, Vec4};
+use trefoil_codegen::ir::{Literal, Scalar, SubgroupOperator};
 
 macro_rules! builtins {
     (
@@ -93,16 +94,153 @@ macro_rules! subgroup_operations {
 subgroup_operations! {
     /// The sum of `x` over the subgroup, in no stated order.
     subgroup_add();
-    /// The largest `x` of the subgroup.
-    subgroup_max();
+    /// The product of `x` over the subgroup, in no stated order.
+    subgroup_mul();
     /// The smallest `x` of the subgroup.
     subgroup_min();
-    /// The `x` of one lane, which must be the same for all.
+    /// The largest `x` of the subgroup.
+    subgroup_max();
+    /// The bitwise and of the integers of the subgroup.
+    subgroup_and();
+    /// The bitwise or of the integers of the subgroup.
+    subgroup_or();
+    /// The bitwise exclusive or of the integers of the subgroup.
+    subgroup_xor();
+    /// The `x` of one lane, which must be the same for all; zero if that lane does not exist.
     subgroup_broadcast(lane);
-    /// The `x` of the lane asked for; unspecified for lanes that do not exist.
+    /// The `x` of lane 0.
+    subgroup_broadcast_first();
+    /// The `x` of the lane asked for; one's own where that does not exist.
     subgroup_shuffle(lane);
-    /// The `x` of the lane whose number is this one's exclusive-or `mask`.
+    /// The `x` of the lane whose number is this one's exclusive-or `mask`; one's own where that does not exist.
     subgroup_shuffle_xor(mask);
+    /// The `x` of the lane `distance` before this one; one's own where that does not exist.
+    subgroup_shuffle_up(distance);
+    /// The `x` of the lane `distance` behind this one; one's own where that does not exist.
+    subgroup_shuffle_down(distance);
+}
+
+/// Values whose lanes are combined on the host, where the neutral element of an exclusive scan is needed.
+pub trait Scanned: Lanes {
+    #[doc(hidden)]
+    #[must_use]
+    fn neutral(self, operator: SubgroupOperator) -> Self;
+}
+
+impl<V: Lanes> Scanned for V
+where
+    V::Scalar: Combined,
+{
+    fn neutral(self, operator: SubgroupOperator) -> Self {
+        self.map(|_| V::Scalar::neutral(operator))
+    }
+}
+
+/// Scalars with neutral elements.
+pub trait Combined: Copy {
+    #[doc(hidden)]
+    fn neutral(operator: SubgroupOperator) -> Self;
+}
+
+macro_rules! combined {
+    ($($ty:ty: $scalar:ident;)*) => {
+        $(impl Combined for $ty {
+            fn neutral(operator: SubgroupOperator) -> $ty {
+                match operator.neutral(Scalar::$scalar) {
+                    Some(Literal::$scalar(value)) => value,
+                    _ => Default::default(),
+                }
+            }
+        })*
+    };
+}
+
+combined! {
+    f32: F32;
+    i32: I32;
+    u32: U32;
+}
+
+macro_rules! subgroup_scans {
+    ($($(#[$doc:meta])* $inclusive:ident $(#[$before:meta])* $exclusive:ident $operator:ident;)*) => {
+        $(
+            $(#[$doc])*
+            ///
+            /// All invocations of the workgroup must get here or none. On the host it is `x`.
+            pub fn $inclusive<V: Lanes>(x: V) -> V {
+                x
+            }
+
+            $(#[$before])*
+            ///
+            /// All invocations of the workgroup must get here or none. On the host, where nothing is before it, it is that neutral value.
+            pub fn $exclusive<V: Scanned>(x: V) -> V {
+                x.neutral(SubgroupOperator::$operator)
+            }
+        )*
+    };
+}
+
+subgroup_scans! {
+    /// The sum of the `x` of the lanes up to this one.
+    subgroup_inclusive_add
+    /// The sum of the `x` of the lanes before this one; 0 in lane 0.
+    subgroup_exclusive_add Add;
+    /// The product of the `x` of the lanes up to this one.
+    subgroup_inclusive_mul
+    /// The product of the `x` of the lanes before this one; 1 in lane 0.
+    subgroup_exclusive_mul Multiply;
+    /// The smallest of the `x` of the lanes up to this one.
+    subgroup_inclusive_min
+    /// The smallest of the `x` of the lanes before this one; the largest value (infinity of `f32`) in lane 0.
+    subgroup_exclusive_min Min;
+    /// The largest of the `x` of the lanes up to this one.
+    subgroup_inclusive_max
+    /// The largest of the `x` of the lanes before this one; the smallest value (minus infinity of `f32`) in lane 0.
+    subgroup_exclusive_max Max;
+    /// The bitwise and of the `x` of the lanes up to this one.
+    subgroup_inclusive_and
+    /// The bitwise and of the `x` of the lanes before this one; all ones in lane 0.
+    subgroup_exclusive_and And;
+    /// The bitwise or of the `x` of the lanes up to this one.
+    subgroup_inclusive_or
+    /// The bitwise or of the `x` of the lanes before this one; 0 in lane 0.
+    subgroup_exclusive_or Or;
+    /// The bitwise exclusive or of the `x` of the lanes up to this one.
+    subgroup_inclusive_xor
+    /// The bitwise exclusive or of the `x` of the lanes before this one; 0 in lane 0.
+    subgroup_exclusive_xor Xor;
+}
+
+/// A bit for each lane of the subgroup: whether its `x` is true. Lane 0 is the lowest bit of the first word; lanes that do not exist are 0.
+///
+/// All invocations of the workgroup must get here or none. On the host there is one lane.
+///
+/// ```
+/// use trefoil_dsl::prelude::*;
+/// assert_eq!(subgroup_ballot(true).x, 1);
+/// ```
+pub fn subgroup_ballot(x: bool) -> Vec4<u32> {
+    Vec4::new(x.into(), 0, 0, 0)
+}
+
+/// Whether `x` is true in any lane of the subgroup.
+///
+/// All invocations of the workgroup must get here or none. On the host it is `x`.
+pub fn subgroup_any(x: bool) -> bool {
+    x
+}
+
+/// Whether `x` is true in all lanes of the subgroup.
+///
+/// All invocations of the workgroup must get here or none. On the host it is `x`.
+pub fn subgroup_all(x: bool) -> bool {
+    x
+}
+
+/// True in one lane of the subgroup, the first.
+pub fn subgroup_elect() -> bool {
+    subgroup_lane() == 0
 }
 
 /// One of two values. Both may be evaluated.
@@ -157,6 +295,9 @@ mod tests {
         assert_eq!(group_counts().x, 1);
         assert_eq!(subgroup_add(3.0), 3.0);
         assert_eq!(subgroup_shuffle_xor(7u32, 1), 7);
+        assert_eq!((subgroup_inclusive_add(3), subgroup_exclusive_add(3), subgroup_exclusive_min(3)), (3, 0, i32::MAX));
+        assert_eq!(subgroup_exclusive_mul(Vec3::splat(2.0)), Vec3::splat(1.0));
+        assert!(subgroup_elect() && subgroup_any(true) && !subgroup_all(false));
         assert_eq!(bitcast::<u32>(1.0f32), 0x3f80_0000);
         assert_eq!(select(false, 1, 2), 2);
         assert!(!const { target::has(target::Feature::Subgroups) });

@@ -11,8 +11,13 @@ pub use crate::element::{Element, Float, Int, Literal, Number};
 pub use crate::intrinsics::target::{self, Feature};
 pub use crate::intrinsics::{
     barrier, bitcast, global_id, global_index, group_count, group_counts, group_id, group_index, local_id, local_index,
-    select, subgroup_add, subgroup_broadcast, subgroup_index, subgroup_lane, subgroup_max, subgroup_min,
-    subgroup_shuffle, subgroup_shuffle_xor, subgroup_size, unroll, workgroup_uniform_load,
+    select, subgroup_add, subgroup_all, subgroup_and, subgroup_any, subgroup_ballot, subgroup_broadcast,
+    subgroup_broadcast_first, subgroup_elect, subgroup_exclusive_add, subgroup_exclusive_and, subgroup_exclusive_max,
+    subgroup_exclusive_min, subgroup_exclusive_mul, subgroup_exclusive_or, subgroup_exclusive_xor,
+    subgroup_inclusive_add, subgroup_inclusive_and, subgroup_inclusive_max, subgroup_inclusive_min,
+    subgroup_inclusive_mul, subgroup_inclusive_or, subgroup_inclusive_xor, subgroup_index, subgroup_lane, subgroup_max,
+    subgroup_min, subgroup_mul, subgroup_or, subgroup_shuffle, subgroup_shuffle_down, subgroup_shuffle_up,
+    subgroup_shuffle_xor, subgroup_size, subgroup_xor, unroll, workgroup_uniform_load,
 };
 pub use crate::math::{
     BitsExt, MathExt, abs, acos, acosh, asin, asinh, atan, atan2, atanh, cbrt, ceil, clamp, copysign, cos, cosh,

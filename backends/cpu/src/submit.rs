@@ -234,7 +234,8 @@ impl Shared {
         };
         let invocations: u64 = kernel.workgroup_size.iter().map(|size| u64::from(*size)).product();
         let threads = self.pool.current_num_threads() as u64;
-        let arguments = Arguments(CpuArguments { buffers: &buffers, params, groups });
+        let subgroup_size = self.state.properties.limits.max_subgroup;
+        let arguments = Arguments(CpuArguments { buffers: &buffers, params, groups, subgroup_size });
         if total == 1 || threads == 1 || total.saturating_mul(invocations) <= ALONE {
             // SAFETY: see `Arguments`.
             unsafe { pipeline.run(&arguments.0, 0, total) };

@@ -175,7 +175,11 @@ impl Drop for VulkanBackend {
 
 /// Makes the logical device and what every later call needs.
 fn connect(instance: Instance, adapter: Adapter, options: &DeviceOptions, id: u64) -> Result<(Shared, vk::Queue)> {
-    let Adapter { physical, name, properties, traits, .. } = adapter;
+    let Adapter { physical, name, properties, mut traits, .. } = adapter;
+    let properties = restrict(properties, options, Some(traits.subgroup_sizes.clone()))?;
+    if options.subgroup_size.is_some() {
+        traits.required_subgroup = options.subgroup_size;
+    }
     let family = traits.family;
     let failed = |call: &'static str, error: &dyn ToString| Error::Driver {
         device: name.clone(),
@@ -242,7 +246,7 @@ fn connect(instance: Instance, adapter: Adapter, options: &DeviceOptions, id: u6
     };
     let debug = instance.validates.then(|| ash::ext::debug_utils::Device::new(&instance.raw, &device));
     let shared = Shared {
-        state: DeviceState::new(id, restrict(properties, options)),
+        state: DeviceState::new(id, properties),
         traits,
         device,
         timeline,

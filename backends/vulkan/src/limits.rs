@@ -38,8 +38,12 @@ pub(crate) struct Traits {
     pub(crate) tick: f64,
     /// The bits of a timestamp that count.
     pub(crate) timestamp_mask: u64,
-    /// The subgroup size, if full subgroups can be required.
-    pub(crate) full_subgroups: Option<u32>,
+    /// Whether pipelines may require full subgroups.
+    pub(crate) full_subgroups: bool,
+    /// The sizes that pipelines may require.
+    pub(crate) subgroup_sizes: std::ops::RangeInclusive<u32>,
+    /// The size that every pipeline requires, if one was asked for.
+    pub(crate) required_subgroup: Option<u32>,
     /// Whether pipelines report whether a cache served them.
     pub(crate) feedback: bool,
     /// Memory up to this size is made host-visible on the device.
@@ -140,13 +144,14 @@ fn describe(instance: &Instance, physical: vk::PhysicalDevice) -> Result<Adapter
     let mut subgroup = vk::PhysicalDeviceSubgroupProperties::default();
     let mut maintenance_3 = vk::PhysicalDeviceMaintenance3Properties::default();
     let mut maintenance_4 = vk::PhysicalDeviceMaintenance4Properties::default();
+    let mut sizes = vk::PhysicalDeviceSubgroupSizeControlProperties::default();
     let mut properties = vk::PhysicalDeviceProperties2::default()
         .push_next(&mut driver)
         .push_next(&mut identity)
         .push_next(&mut subgroup)
         .push_next(&mut maintenance_3);
     if is_1_3 {
-        properties = properties.push_next(&mut maintenance_4);
+        properties = properties.push_next(&mut maintenance_4).push_next(&mut sizes);
     }
     // SAFETY: as above.
     unsafe { instance.raw.get_physical_device_properties2(physical, &mut properties) };
@@ -177,7 +182,9 @@ fn describe(instance: &Instance, physical: vk::PhysicalDevice) -> Result<Adapter
     let mut kernel_features = Features::NONE;
     let wanted = vk::SubgroupFeatureFlags::BASIC
         | vk::SubgroupFeatureFlags::ARITHMETIC
+        | vk::SubgroupFeatureFlags::VOTE
         | vk::SubgroupFeatureFlags::SHUFFLE
+        | vk::SubgroupFeatureFlags::SHUFFLE_RELATIVE
         | vk::SubgroupFeatureFlags::BALLOT;
     if subgroup.supported_stages.contains(vk::ShaderStageFlags::COMPUTE)
         && subgroup.supported_operations.contains(wanted)
@@ -262,8 +269,15 @@ fn describe(instance: &Instance, physical: vk::PhysicalDevice) -> Result<Adapter
             push_constant_bytes: limits.max_push_constants_size,
             tick: if timestamp_bits == 0 { 0.0 } else { f64::from(limits.timestamp_period) },
             timestamp_mask: 1u64.checked_shl(timestamp_bits).map_or(u64::MAX, |bit| bit - 1),
-            full_subgroups: (enable.subgroup_size_control && enable.compute_full_subgroups)
-                .then_some(subgroup.subgroup_size),
+            full_subgroups: enable.subgroup_size_control && enable.compute_full_subgroups,
+            subgroup_sizes: if enable.subgroup_size_control
+                && sizes.required_subgroup_size_stages.contains(vk::ShaderStageFlags::COMPUTE)
+            {
+                sizes.min_subgroup_size..=sizes.max_subgroup_size
+            } else {
+                subgroup.subgroup_size..=subgroup.subgroup_size
+            },
+            required_subgroup: None,
             feedback: is_1_3,
             direct_bytes: if mapped_heap >= device_heap { DIRECT_BYTES } else { 0 },
             spins: !software,

@@ -226,13 +226,16 @@ fn create(
     kernel: &Kernel,
 ) -> Result<(vk::Pipeline, bool), vk::Result> {
     let workgroup_size = kernel.workgroup_size;
-    let full = shared.traits.full_subgroups.is_some_and(|size| size > 0 && workgroup_size[0].is_multiple_of(size));
+    let limits = &shared.state.properties.limits;
+    let full = shared.traits.full_subgroups && workgroup_size[0].is_multiple_of(limits.max_subgroup.max(1));
     let flags = if full {
         vk::PipelineShaderStageCreateFlags::REQUIRE_FULL_SUBGROUPS
     } else {
         vk::PipelineShaderStageCreateFlags::empty()
     };
-    let stage = vk::PipelineShaderStageCreateInfo::default()
+    let mut size = vk::PipelineShaderStageRequiredSubgroupSizeCreateInfo::default()
+        .required_subgroup_size(shared.traits.required_subgroup.unwrap_or_default());
+    let mut stage = vk::PipelineShaderStageCreateInfo::default()
         .flags(flags)
         .stage(vk::ShaderStageFlags::COMPUTE)
         .module(module)
@@ -243,7 +246,12 @@ fn create(
         .map(|id| vk::SpecializationMapEntry::default().constant_id(id).offset(4 * id).size(4))
         .collect();
     let specialisation = vk::SpecializationInfo::default().map_entries(&entries).data(&values);
-    let stage = if entries.is_empty() { stage } else { stage.specialization_info(&specialisation) };
+    if !entries.is_empty() {
+        stage = stage.specialization_info(&specialisation);
+    }
+    if shared.traits.required_subgroup.is_some() && shared.traits.enable.subgroup_size_control {
+        stage = stage.push_next(&mut size);
+    }
     let mut whole = vk::PipelineCreationFeedback::default();
     let mut stages = [vk::PipelineCreationFeedback::default()];
     let mut feedback = vk::PipelineCreationFeedbackCreateInfo::default()

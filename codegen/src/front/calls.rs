@@ -7,7 +7,7 @@ use super::named;
 use super::places::{Operand, peel, peel_reference};
 use super::scope::{Entity, Infer, numeric};
 use super::tree::{Kind, Node, Origin, Root};
-use crate::ir::{Bound, Domain, MathFunction, OperandType, Scalar, SubgroupFunction};
+use crate::ir::{BinaryOperator, Bound, Builtin, Domain, MathFunction, OperandType, Scalar, SubgroupFunction};
 use crate::target::Feature;
 
 impl Infer<'_> {
@@ -114,6 +114,23 @@ impl Infer<'_> {
             Intrinsic::Unroll => self.wrong(e, "`unroll(a..b)` stands after `in` alone: `for i in unroll(0..4)`"),
             Intrinsic::TargetHas => self.target_has(e, name),
             Intrinsic::Subgroup(function) => self.subgroup(function, name, e, hint),
+            // Lane 0 exists in every subgroup, and all that exist take part.
+            Intrinsic::BroadcastFirst => {
+                let Some([value]) = self.arguments(e, name) else {
+                    return self.failed(e);
+                };
+                let node = self.expr(value, hint);
+                let first = self.node(Kind::Integer(0), Ty::U32, e);
+                self.subgroup_of(SubgroupFunction::Broadcast, name, node, value, Some(Box::new(first)), e)
+            }
+            Intrinsic::Elect => {
+                let Some([]) = self.arguments(e, name) else {
+                    return self.failed(e);
+                };
+                let lane = self.node(Kind::Builtin(Builtin::SubgroupLane), Ty::INDEX, e);
+                let zero = self.node(Kind::Integer(0), Ty::INDEX, e);
+                self.node(Kind::Binary(BinaryOperator::Equal, Box::new(lane), Box::new(zero)), Ty::BOOL, e)
+            }
             Intrinsic::Math(function) => {
                 let nodes: Vec<Node> = {
                     let mut nodes = Vec::new();
@@ -259,23 +276,38 @@ impl Infer<'_> {
             };
             (value, None)
         };
+        if function.takes_bool() {
+            let node = self.expect(value, &Ty::BOOL);
+            let result = if function == SubgroupFunction::Ballot { Ty::vector(4, Ty::U32) } else { Ty::BOOL };
+            return self.node(Kind::Subgroup(function, Box::new(node), None), result, e);
+        }
         let node = self.expr(value, hint);
         let lane = lane.map(|lane| Box::new(self.expect(lane, &Ty::U32)));
+        self.subgroup_of(function, name, node, value, lane, e)
+    }
+
+    /// A subgroup operation on a number or vector of numbers.
+    fn subgroup_of(
+        &mut self,
+        function: SubgroupFunction,
+        name: &str,
+        node: Node,
+        value: &syn::Expr,
+        lane: Option<Box<Node>>,
+        e: &syn::ExprCall,
+    ) -> Node {
         let ty = self.known(&node.ty, value);
         let fits = match ty.scalar() {
-            Ty::Scalar(Scalar::Generic(index)) => self.session.has_bound(*index, Bound::Number),
-            Ty::Scalar(scalar) => matches!(scalar, Scalar::F32 | Scalar::I32 | Scalar::U32),
+            Ty::Scalar(Scalar::Generic(index)) => {
+                self.session.has_bound(*index, Bound::Number) && function.takes(Scalar::F32)
+            }
+            Ty::Scalar(scalar) => function.takes(*scalar),
             Ty::Var(_) | Ty::Error => true,
             _ => false,
         };
         if !fits {
-            let found = self.describe(&ty);
-            return self.wrong(
-                value,
-                format!(
-                    "`{name}` works on f32, i32, u32 and vectors of these, this is `{found}`: convert with `as u32`"
-                ),
-            );
+            let (takes, found) = (function.words(), self.describe(&ty));
+            return self.wrong(value, format!("`{name}` works on {takes}, this is `{found}`: convert with `as u32`"));
         }
         self.node(Kind::Subgroup(function, Box::new(node), lane), ty, e)
     }

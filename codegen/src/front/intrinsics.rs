@@ -15,6 +15,10 @@ pub(super) enum Intrinsic {
     WorkgroupArray,
     /// `subgroup_add(x)` and so on.
     Subgroup(SubgroupFunction),
+    /// `subgroup_broadcast_first(x)`
+    BroadcastFirst,
+    /// `subgroup_elect()`
+    Elect,
     /// `exp(x)`, `x.exp()`
     Math(MathFunction),
     /// `select(condition, accept, reject)`
@@ -31,12 +35,8 @@ const FUNCTIONS: &[(&str, Intrinsic)] = &[
     ("barrier", Intrinsic::Barrier),
     ("workgroup_uniform_load", Intrinsic::UniformLoad),
     ("workgroup_array", Intrinsic::WorkgroupArray),
-    ("subgroup_add", Intrinsic::Subgroup(SubgroupFunction::Add)),
-    ("subgroup_max", Intrinsic::Subgroup(SubgroupFunction::Max)),
-    ("subgroup_min", Intrinsic::Subgroup(SubgroupFunction::Min)),
-    ("subgroup_broadcast", Intrinsic::Subgroup(SubgroupFunction::Broadcast)),
-    ("subgroup_shuffle", Intrinsic::Subgroup(SubgroupFunction::Shuffle)),
-    ("subgroup_shuffle_xor", Intrinsic::Subgroup(SubgroupFunction::ShuffleXor)),
+    ("subgroup_broadcast_first", Intrinsic::BroadcastFirst),
+    ("subgroup_elect", Intrinsic::Elect),
     ("select", Intrinsic::Select),
     ("bitcast", Intrinsic::Bitcast),
     ("unroll", Intrinsic::Unroll),
@@ -50,6 +50,12 @@ pub(super) fn function(name: &str) -> Option<Intrinsic> {
         .map(|(_, meaning)| *meaning)
         .or_else(|| {
             Builtin::ALL.iter().find(|(_, known)| *known == name).map(|(builtin, _)| Intrinsic::Builtin(*builtin))
+        })
+        .or_else(|| {
+            SubgroupFunction::ALL
+                .iter()
+                .find(|(_, known)| *known == name)
+                .map(|(function, _)| Intrinsic::Subgroup(*function))
         })
         .or_else(|| MathFunction::from_name(name).map(Intrinsic::Math))
 }

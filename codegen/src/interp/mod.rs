@@ -28,7 +28,6 @@ use self::run::Batch;
 use crate::artefact::{CpuArguments, GridKind, ParamRole, Params};
 use crate::emit::EmitError;
 use crate::layout;
-use crate::target::CPU_SUBGROUP_SIZE;
 use crate::target::Target;
 use crate::verify::Verified;
 
@@ -156,6 +155,7 @@ impl Program {
                 Constant::Param { offset, .. } => word(offset),
                 Constant::GroupCount => count,
                 Constant::Groups(axis) => arguments.groups[usize::from(axis)],
+                Constant::SubgroupSize => arguments.subgroup_size,
             };
             self.fill(&batch, *register, |_| value);
         }
@@ -195,6 +195,7 @@ impl Program {
         let [x, y, _] = self.size;
         let workgroup = self.size.iter().product::<u32>();
         let groups = batch.arguments.groups.map(|count| u64::from(count).max(1));
+        let subgroup = batch.arguments.subgroup_size;
         let group_id = |lane: u32, axis: u8| {
             let group = first + u64::from(lane / workgroup);
             let id = match axis {
@@ -224,8 +225,8 @@ impl Program {
             Given::GlobalId(axis) => self.fill(batch, register, |lane| {
                 group_id(lane, axis).wrapping_mul(self.size[usize::from(axis)]).wrapping_add(local_id(lane, axis))
             }),
-            Given::SubgroupLane => self.fill(batch, register, |lane| lane % workgroup % CPU_SUBGROUP_SIZE),
-            Given::SubgroupIndex => self.fill(batch, register, |lane| lane % workgroup / CPU_SUBGROUP_SIZE),
+            Given::SubgroupLane => self.fill(batch, register, |lane| lane % workgroup % subgroup),
+            Given::SubgroupIndex => self.fill(batch, register, |lane| lane % workgroup / subgroup),
         }
     }
 }

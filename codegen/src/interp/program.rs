@@ -145,9 +145,23 @@ pub(super) struct Address {
 /// How subgroups combine values.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Combine {
-    With(Two),
+    /// All, with the same result in every lane.
+    Reduce(Two),
+    /// Those up to each.
+    Inclusive(Two),
+    /// Those before each, from a neutral word on.
+    Exclusive(Two, u32),
+    /// Another lane's, or zero.
+    Broadcast,
+    /// Another lane's, or one's own.
     Lane,
     Xor,
+    Up,
+    Down,
+    Any,
+    All,
+    /// A word of the lanes' truths, by number.
+    Ballot(u32),
 }
 
 /// Atomic operations on words.
@@ -287,6 +301,7 @@ pub(super) enum Constant {
     },
     GroupCount,
     Groups(u8),
+    SubgroupSize,
 }
 
 /// A register that the batch decides.

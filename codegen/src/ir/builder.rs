@@ -498,7 +498,8 @@ impl<'m> FunctionBuilder<'m> {
         value: Value,
         lane: Option<Value>,
     ) -> Handle<Local> {
-        let ty = self.function.expressions[value].ty;
+        let ty = function.result(self.type_of(value));
+        let ty = self.module.intern(ty);
         let result = self.new_local(name, ty, false);
         self.statement(StatementKind::Subgroup { result, function, value, lane });
         result

@@ -87,6 +87,7 @@ pub mod rewrite;
 mod span;
 mod specialise;
 mod statement;
+mod subgroup;
 mod types;
 mod walk;
 
@@ -103,6 +104,7 @@ pub use module::{
 };
 pub use span::{Locations, Span};
 pub use specialise::{largest, specialise};
-pub use statement::{AtomicFunction, Block, Case, Statement, StatementKind, SubgroupFunction};
+pub use statement::{AtomicFunction, Block, Case, Statement, StatementKind};
+pub use subgroup::{SubgroupFunction, SubgroupOperator};
 pub use types::{Enum, Scalar, Size, SizeOperator, Struct, Type};
 pub use walk::statements;

@@ -261,7 +261,7 @@ impl Printer<'_> {
             StatementKind::Subgroup { result, function, value, lane } => {
                 let arguments: Vec<_> =
                     std::iter::once(value).chain(lane).map(|value| self.expression(*value)).collect();
-                let text = format!("let {} = subgroup {function:?}({});", self.local(*result), arguments.join(", "));
+                let text = format!("let {} = {}({});", self.local(*result), function.name(), arguments.join(", "));
                 self.line(&text)
             }
         }

@@ -6,6 +6,7 @@ use super::arena::Handle;
 use super::expression::{Expression, Place};
 use super::module::Local;
 use super::span::Span;
+use super::subgroup::SubgroupFunction;
 
 /// A list of statements, run one after the other; locals that it declares are known until its end.
 pub type Block = Vec<Statement>;
@@ -122,9 +123,9 @@ pub enum StatementKind {
         result: Handle<Local>,
         /// What to do.
         function: SubgroupFunction,
-        /// A number (f32, i32, u32) or vector of numbers, one from each invocation.
+        /// A number (f32, i32, u32), vector of numbers or `Bool`, as the function takes, one from each invocation.
         value: Handle<Expression>,
-        /// The lane or mask, for those that take one: a `U32`, uniform for `Broadcast`.
+        /// The lane, mask or distance, for those that take one: a `U32`, uniform for `Broadcast`.
         lane: Option<Handle<Expression>>,
     },
 }
@@ -163,33 +164,4 @@ pub enum AtomicFunction {
     Exchange,
     /// Writes if what is there equals `compare`; gives what was there.
     CompareExchange,
-}
-
-/// Subgroup operations. The order of a sum is not stated.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, Serialize, Deserialize)]
-pub enum SubgroupFunction {
-    /// The sum of all.
-    Add,
-    /// The largest.
-    Max,
-    /// The smallest.
-    Min,
-    /// The value of one lane, the same for all.
-    Broadcast,
-    /// The value of the lane asked for; unspecified for lanes that do not exist.
-    Shuffle,
-    /// The value of the lane whose number is this one's exclusive-or the mask.
-    ShuffleXor,
-}
-
-impl SubgroupFunction {
-    /// Whether the result is the same for all invocations of the subgroup.
-    pub const fn is_uniform_in_subgroup(self) -> bool {
-        matches!(self, Self::Add | Self::Max | Self::Min | Self::Broadcast)
-    }
-
-    /// Whether it takes a lane or mask.
-    pub const fn takes_lane(self) -> bool {
-        matches!(self, Self::Broadcast | Self::Shuffle | Self::ShuffleXor)
-    }
 }

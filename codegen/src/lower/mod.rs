@@ -3,9 +3,11 @@
 //! After lowering, every operation that is left has the IR's meaning when it is printed in the target's plain form, so emitters hold
 //! no knowledge of differences in meaning. The passes, in order: `settle` (decides `if const`, unrolls, folds constants), then guards
 //! are looked at again, since constants prove more; `prune` (drops functions that are no longer called); `half` (halves where the target
-//! cannot hold them); `meaning` (operations that the target lacks or means otherwise, by the one `table`, become calls of functions of
+//! cannot hold them); `groups` (subgroup operations that the
+//! target lacks, or leaves open); `meaning` (operations that the target lacks or means otherwise, by the one `table`, become calls of functions of
 //! the `library`).
 
+mod groups;
 mod half;
 mod library;
 mod meaning;
@@ -91,6 +93,7 @@ impl<'v> Lowering<'v> {
             Diagnostic::new(module.entry.span, format!("`{}` has a parameter that cannot be one", module.name))
         })?;
         let mut emulated = half::lower(&mut module, &mut info, profile)?;
+        emulated.extend(groups::lower(&mut module, info.workgroup_size, profile.target)?);
         info.workgroup_bytes = workgroup_bytes(&module);
         // Whether it fits as written is for `check_profile` to say.
         if info.workgroup_bytes > profile.max_workgroup_bytes.max(self.verified.info.workgroup_bytes) {

@@ -3,7 +3,7 @@
 //! What is not native is replaced: mathematical functions, integer division and conversions by calls of functions of the
 //! [`super::library`], shifts by ones whose amount is masked.
 
-use crate::ir::{MathFunction, Scalar};
+use crate::ir::{MathFunction, Scalar, SubgroupOperator};
 use crate::target::Target;
 
 /// Whether a function of the mathematical library, applied to values of that scalar, is native.
@@ -75,6 +75,16 @@ pub const fn math(target: Target, function: MathFunction, scalar: Scalar) -> boo
 /// Whether narrowing to a half rounds to the nearest, ties to even.
 pub const fn narrowing(target: Target) -> bool {
     matches!(target, Target::Cpu | Target::Cuda)
+}
+
+/// Whether both scans of a subgroup with an operator are native.
+pub const fn scan(target: Target, operator: SubgroupOperator) -> bool {
+    match target {
+        Target::Spirv | Target::Cpu => true,
+        Target::Wgsl => matches!(operator, SubgroupOperator::Add | SubgroupOperator::Multiply),
+        // A warp has shuffles alone.
+        Target::Cuda => false,
+    }
 }
 
 /// Whether integer division and remainder by any number are native: the divisor 0 and `MIN / -1` included. The CPU emitter prints helpers.

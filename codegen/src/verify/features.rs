@@ -107,7 +107,7 @@ fn needs(
             }
             kind => {
                 if let StatementKind::Subgroup { function, .. } = kind {
-                    let name = super::types::subgroup_name(*function);
+                    let name = function.name();
                     visit(Feature::Subgroups, &format!("`{name}`"), statement.span);
                 }
                 for inner in kind.blocks() {

@@ -5,8 +5,8 @@
 use crate::diagnostic::Diagnostic;
 use crate::ir::{
     AtomicFunction, BinaryOperator, BindingKind, CallArgument, Expression, ExpressionKind, Function, Handle, Literal,
-    MathFunction, Module, OperandType, Place, Projection, Root, Scalar, Span, Statement, StatementKind,
-    SubgroupFunction, Type, UnaryOperator, statements,
+    MathFunction, Module, OperandType, Place, Projection, Root, Scalar, Span, Statement, StatementKind, Type,
+    UnaryOperator, statements,
 };
 
 pub fn check(module: &Module) -> Vec<Diagnostic> {
@@ -503,20 +503,15 @@ impl Checker<'_> {
             }
             StatementKind::Subgroup { result, function, value, lane } => {
                 let ty = self.of(*value);
-                if !matches!(ty.scalar(), Some(Scalar::F32 | Scalar::I32 | Scalar::U32)) {
-                    return Err((
-                        span_of(*value),
-                        format!(
-                            "`{}` takes f32, i32, u32 or vectors of them, not {}",
-                            subgroup_name(*function),
-                            self.name(ty)
-                        ),
-                    ));
+                let fits = ty.scalar().is_some_and(|scalar| function.takes(scalar));
+                if !fits || (function.takes_bool() && ty.lanes() != Some(1)) {
+                    let (name, takes, found) = (function.name(), function.words(), self.name(ty));
+                    return Err((span_of(*value), format!("`{name}` takes {takes}, not {found}")));
                 }
                 if let Some(lane) = lane {
                     expect(*lane, &Type::Scalar(Scalar::U32))?;
                 }
-                self.result(*result, ty, at)
+                self.result(*result, &function.result(ty), at)
             }
             StatementKind::Evaluate(_)
             | StatementKind::Loop { .. }
@@ -577,17 +572,5 @@ const fn atomic_name(function: AtomicFunction) -> &'static str {
         AtomicFunction::Xor => "xor",
         AtomicFunction::Exchange => "exchange",
         AtomicFunction::CompareExchange => "compare_exchange",
-    }
-}
-
-/// The function as kernels call it.
-pub const fn subgroup_name(function: SubgroupFunction) -> &'static str {
-    match function {
-        SubgroupFunction::Add => "subgroup_add",
-        SubgroupFunction::Max => "subgroup_max",
-        SubgroupFunction::Min => "subgroup_min",
-        SubgroupFunction::Broadcast => "subgroup_broadcast",
-        SubgroupFunction::Shuffle => "subgroup_shuffle",
-        SubgroupFunction::ShuffleXor => "subgroup_shuffle_xor",
     }
 }

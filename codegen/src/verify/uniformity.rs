@@ -219,7 +219,7 @@ impl Walk<'_, '_> {
                 }
             }
             StatementKind::Subgroup { result, function, lane, .. } => {
-                let name = super::types::subgroup_name(*function);
+                let name = function.name();
                 self.collective(&format!("{name}()"), control, span);
                 if let (SubgroupFunction::Broadcast, Some(lane)) = (function, lane)
                     && let Some(reason) = self.value(*lane)

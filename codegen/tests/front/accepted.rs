@@ -315,7 +315,7 @@ fn features_are_asked_for_while_compiling() {
         "if const { target::has(Feature::Subgroups) && !target::has(Feature::F16Storage) } { y[0] = subgroup_add(a); } else { y[0] = a; }",
         "
         if const (target::has(Subgroups) && !target::has(F16Storage)) {
-        let value.0 = subgroup Add(a);
+        let value.0 = subgroup_add(a);
         y[?0] = value.0;
         } else {
         y[?0] = a;

@@ -23,7 +23,7 @@ pub fn evaluated(module: &Module, mut bindings: Vec<(Vec<u32>, u32)>) -> Vec<Vec
         .iter_mut()
         .map(|(words, _)| CpuBuffer { pointer: words.as_mut_ptr().cast(), bytes: words.len() * 4 })
         .collect();
-    let arguments = CpuArguments { buffers: &buffers, params: &block, groups: [1; 3] };
+    let arguments = CpuArguments { buffers: &buffers, params: &block, groups: [1; 3], subgroup_size: 8 };
     // SAFETY: buffers are as long as the lengths say, and the block is the kernel's.
     unsafe { program.run(&arguments, 0..1) };
     bindings.into_iter().map(|(words, _)| words).collect()

@@ -36,14 +36,41 @@ pub fn choose(kind: DeviceKind, names: &[String], asked: Option<&str>, rank: imp
         })
 }
 
-/// `properties` with no more than the options allow.
-#[must_use]
-pub fn restrict(mut properties: Properties, options: &DeviceOptions) -> Properties {
+/// `properties` with no more than the options allow, on a device whose subgroups may have the sizes `offered`.
+///
+/// # Errors
+/// [`Error::Unavailable`] if the device has no subgroups of the size that is asked for.
+pub fn restrict(
+    mut properties: Properties,
+    options: &DeviceOptions,
+    offered: Option<std::ops::RangeInclusive<u32>>,
+) -> Result<Properties> {
+    if let Some(size) = options.subgroup_size {
+        if !size.is_power_of_two() || !offered.as_ref().is_some_and(|offered| offered.contains(&size)) {
+            let sizes = match offered.map(std::ops::RangeInclusive::into_inner) {
+                None => "lets nobody choose".to_owned(),
+                Some((least, most)) if least == most => format!("offers {least} alone"),
+                Some((least, most)) => format!("offers {least} to {most}"),
+            };
+            return Err(Error::Unavailable {
+                kind: properties.kind.name(),
+                reason: format!("{} has no subgroups of {size}: it {sizes}", properties.name),
+            });
+        }
+        properties.limits.min_subgroup = size;
+        properties.limits.max_subgroup = size;
+    }
     properties.features = Features(properties.features.0 & !options.without.0);
     if let Some(most) = options.at_most {
         properties.limits = at_most(properties.limits, most);
     }
-    properties
+    Ok(properties)
+}
+
+/// What a device without a choice of sizes offers: the one that it has, or none if they vary.
+#[must_use]
+pub fn without_choice(limits: &Limits) -> Option<std::ops::RangeInclusive<u32>> {
+    (limits.min_subgroup == limits.max_subgroup).then_some(limits.min_subgroup..=limits.max_subgroup)
 }
 
 /// The poorer of both, number by number.

@@ -255,9 +255,11 @@ fn subgroup_operations() {
     let place = body.binary(Op::Add, start, lane);
     let place = body.bind("place", place);
     let mut results = Vec::new();
-    for (name, function) in
-        [("sum", SubgroupFunction::Add), ("most", SubgroupFunction::Max), ("least", SubgroupFunction::Min)]
-    {
+    for (name, function) in [
+        ("sum", SubgroupFunction::Reduce(SubgroupOperator::Add)),
+        ("most", SubgroupFunction::Reduce(SubgroupOperator::Max)),
+        ("least", SubgroupFunction::Reduce(SubgroupOperator::Min)),
+    ] {
         let value = own(&mut body);
         results.push(body.subgroup(name, function, value, None));
     }

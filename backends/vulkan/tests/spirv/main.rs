@@ -24,7 +24,7 @@ use trefoil_codegen::ir::builder::{FunctionBuilder, ModuleBuilder, element, vari
 use trefoil_codegen::ir::{
     Argument, AtomicFunction as Atomic, BinaryOperator as Op, Builtin, CallArgument, Case, Expression, ExpressionKind,
     Handle, LogicalOperator, MathFunction as Math, Module, Place, Projection, Root, Scalar, Struct, SubgroupFunction,
-    Type, UnaryOperator,
+    SubgroupOperator, Type, UnaryOperator,
 };
 use trefoil_codegen::lower::{Lowered, lower};
 use trefoil_codegen::target::{Feature, Profile};

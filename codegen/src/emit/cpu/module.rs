@@ -59,6 +59,10 @@ pub(super) fn text(lowered: &Lowered, path: &str) -> Result<String, EmitError> {
 fn params(kernel: &Kernel<'_>, out: &mut Out) -> String {
     let mut read = String::from("Params { ");
     let mut fields = String::new();
+    if kernel.lowered.profile.features.has(crate::target::Feature::Subgroups) {
+        fields.push_str("subgroup_size: u32, ");
+        read.push_str("subgroup_size: arguments.subgroup_size, ");
+    }
     for (field, name) in kernel.lowered.params.fields.iter().zip(&kernel.names.params) {
         let ty = match field.ty.scalar {
             ParamScalar::F32 => "f32",

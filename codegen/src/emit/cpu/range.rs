@@ -47,7 +47,7 @@ fn largest(
         ExpressionKind::Builtin(Builtin::LocalIndex) => {
             Some(size.iter().map(|axis| u64::from(*axis)).product::<u64>().saturating_sub(1))
         }
-        ExpressionKind::Builtin(Builtin::SubgroupLane) => Some(u64::from(crate::target::CPU_SUBGROUP_SIZE) - 1),
+        ExpressionKind::Builtin(Builtin::SubgroupLane) => Some(u64::from(crate::target::MOST_SUBGROUP) - 1),
         ExpressionKind::Member { base, index } => match function.expressions[*base].kind {
             ExpressionKind::Builtin(Builtin::LocalId) => Some(u64::from(*size.get(*index as usize)?).saturating_sub(1)),
             _ => None,

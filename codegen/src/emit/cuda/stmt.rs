@@ -2,9 +2,10 @@
 
 use crate::artefact::ParamField;
 use crate::emit::EmitError;
-use crate::emit::text::{AtomicForm, Code, Dialect, Lvalue, Position, Printer, Resources};
+use crate::emit::text::{AtomicForm, Code, Dialect, Level, Lvalue, Position, Printer, Resources};
 use crate::ir::{
-    AtomicFunction, BinaryOperator, Literal, MathFunction, Root, Scalar, SubgroupFunction, Type, UnaryOperator,
+    AtomicFunction, BinaryOperator, Literal, MathFunction, Root, Scalar, SubgroupFunction, SubgroupOperator, Type,
+    UnaryOperator,
 };
 use crate::target::Target;
 
@@ -144,10 +145,7 @@ impl Dialect for Cuda {
     }
 
     fn atomic_load(place: Code, scalar: Scalar) -> Code {
-        Code {
-            text: format!("*(volatile const {}*)&{}", types::scalar_name(scalar), place.text),
-            level: crate::emit::text::Level::Unary,
-        }
+        Code { text: format!("*(volatile const {}*)&{}", types::scalar_name(scalar), place.text), level: Level::Unary }
     }
 
     fn atomic_store(place: Code, scalar: Scalar, value: Code) -> String {
@@ -230,12 +228,30 @@ impl Dialect for Cuda {
             return Err(p.error("a subgroup operation has the wrong number of operands"));
         }
         let name = match function {
-            SubgroupFunction::Add => "subgroup_add",
-            SubgroupFunction::Max => "subgroup_max",
-            SubgroupFunction::Min => "subgroup_min",
-            SubgroupFunction::Broadcast | SubgroupFunction::Shuffle => "subgroup_shuffle",
-            SubgroupFunction::ShuffleXor => "subgroup_shuffle_xor",
+            SubgroupFunction::Broadcast => SubgroupFunction::Shuffle.name(),
+            function => function.name(),
         };
+        if function.takes_bool() {
+            let mask = mask(p);
+            return Ok(match function {
+                SubgroupFunction::Any => {
+                    Code { text: format!("__any_sync({mask}, {}) != 0", value.argument()), level: Level::Compare }
+                }
+                SubgroupFunction::All => {
+                    Code { text: format!("__all_sync({mask}, {}) != 0", value.argument()), level: Level::Compare }
+                }
+                _ => {
+                    let words = types::type_name(p, &Type::vector(4, Scalar::U32))?;
+                    p.prelude(name, || {
+                        format!(
+                            "__device__ __forceinline__ {words} {name}(bool x) {{\n    \
+                             return {words}{{__ballot_sync({mask}, x), 0u, 0u, 0u}};\n}}\n"
+                        )
+                    });
+                    Code::call(name, [value])
+                }
+            });
+        }
         if let Type::Vector { scalar, .. } = ty {
             let part = Type::Scalar(*scalar);
             let index = Type::Scalar(Scalar::U32);
@@ -247,7 +263,12 @@ impl Dialect for Cuda {
             return Ok(Code::call(name, [value].into_iter().chain(lane)));
         }
         if function.takes_lane() {
-            let shuffle = if function == SubgroupFunction::ShuffleXor { "__shfl_xor_sync" } else { "__shfl_sync" };
+            let shuffle = match function {
+                SubgroupFunction::ShuffleXor => "__shfl_xor_sync",
+                SubgroupFunction::ShuffleUp => "__shfl_up_sync",
+                SubgroupFunction::ShuffleDown => "__shfl_down_sync",
+                _ => "__shfl_sync",
+            };
             let mask = mask(p);
             p.prelude(name, || {
                 format!(
@@ -257,19 +278,22 @@ impl Dialect for Cuda {
             });
             return Ok(Code::call(name, [value].into_iter().chain(lane)));
         }
+        let SubgroupFunction::Reduce(operator) = function else {
+            return Err(p.error(format!("lowering has left `{name}`")));
+        };
         let part = types::type_name(p, ty)?;
         let lane_type = ty.clone();
         let (left, right) = (Code::atom("x"), Code::atom("other"));
-        let word = ty.scalar() != Some(Scalar::F32);
-        let sum = match function {
-            _ if word => Code::atom(""),
-            SubgroupFunction::Add => expr::binary(p, BinaryOperator::Add, &lane_type, left, right)?,
-            SubgroupFunction::Max => expr::math(p, MathFunction::Max, &lane_type, vec![left, right])?,
-            _ => expr::math(p, MathFunction::Min, &lane_type, vec![left, right])?,
+        // The compiler's own, of integers; there is none for products.
+        let native = ty.scalar() != Some(Scalar::F32) && operator != SubgroupOperator::Multiply;
+        let sum = match operator.of_two() {
+            _ if native => Code::atom(""),
+            Ok(operator) => expr::binary(p, operator, &lane_type, left, right)?,
+            Err(function) => expr::math(p, function, &lane_type, vec![left, right])?,
         };
         let mask = mask(p);
-        let word = word.then(|| name.replace("subgroup", "__reduce"));
-        p.prelude(&format!("{name} {part}"), || reduction(name, &part, &sum.text, word, &mask));
+        let native = native.then(|| name.replace("subgroup", "__reduce"));
+        p.prelude(&format!("{name} {part}"), || reduction(name, &part, &sum.text, native, &mask));
         Ok(Code::call(name, [value]))
     }
 

@@ -4,7 +4,7 @@ use std::fmt::Write as _;
 
 use crate::emit::EmitError;
 use crate::emit::text::{Code, Dialect, Level, Printer};
-use crate::ir::{Handle, Literal, Scalar, Struct, Type};
+use crate::ir::{Handle, Literal, Scalar, Struct, SubgroupFunction, Type};
 
 use super::Cuda;
 
@@ -212,12 +212,10 @@ const RESERVED: &[&str] = &[
     "wrapping_negate",
     "wrapping_abs",
     "shift_left",
-    "subgroup_add",
-    "subgroup_max",
-    "subgroup_min",
-    "subgroup_shuffle",
-    "subgroup_shuffle_xor",
     "subgroup_mask",
+    "reverse_bits",
+    "dot4_i8",
+    "dot4_u8",
     "clamp",
     "unpack_half",
     "pack_half",
@@ -334,7 +332,9 @@ pub fn reserved(name: &str, global: bool) -> bool {
     let library = RESERVED.iter().position(|known| *known == "exp").unwrap_or(RESERVED.len());
     let (words, functions) = RESERVED.split_at(library);
     let is_function = |name: &str| functions.contains(&name);
-    words.contains(&name) || global && (is_function(name) || name.strip_suffix('f').is_some_and(is_function))
+    let is_subgroup = SubgroupFunction::ALL.iter().any(|(_, known)| *known == name);
+    words.contains(&name)
+        || global && (is_subgroup || is_function(name) || name.strip_suffix('f').is_some_and(is_function))
 }
 
 /// A scalar's name.

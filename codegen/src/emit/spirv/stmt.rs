@@ -10,7 +10,7 @@ use super::function::{FunctionWriter, Loop};
 use crate::emit::EmitError;
 use crate::ir::{
     AtomicFunction, Block, Case, Expression, ExpressionKind, Handle, Local, Place, Statement, StatementKind,
-    SubgroupFunction,
+    SubgroupFunction, SubgroupOperator,
 };
 use crate::target::Feature;
 
@@ -380,44 +380,69 @@ impl FunctionWriter<'_, '_> {
             Some(lane) => Some(self.value(lane)?),
             None => None,
         };
-        let op = match (function, kind) {
-            (S::Add, Kind::Float) => Op::GroupNonUniformFAdd,
-            (S::Add, Kind::Signed | Kind::Unsigned) => Op::GroupNonUniformIAdd,
-            (S::Max, Kind::Float) => Op::GroupNonUniformFMax,
-            (S::Max, Kind::Signed) => Op::GroupNonUniformSMax,
-            (S::Max, Kind::Unsigned) => Op::GroupNonUniformUMax,
-            (S::Min, Kind::Float) => Op::GroupNonUniformFMin,
-            (S::Min, Kind::Signed) => Op::GroupNonUniformSMin,
-            (S::Min, Kind::Unsigned) => Op::GroupNonUniformUMin,
-            // A lane that is not a constant would need the feature subgroupBroadcastDynamicId.
-            (S::Broadcast, _) if known_lane.is_some() => Op::GroupNonUniformBroadcast,
-            (S::Broadcast | S::Shuffle, _) => Op::GroupNonUniformShuffle,
-            (S::ShuffleXor, _) => Op::GroupNonUniformShuffleXor,
-            (S::Add | S::Max | S::Min, Kind::Bool) => {
-                return Err(self.writer.fail(format!("a subgroup {function:?} of `bool`")));
-            }
-        };
         self.writer.require(Feature::Subgroups, "a subgroup operation is used")?;
         self.writer.capability(Capability::GroupNonUniform);
-        self.writer.capability(match op {
-            Op::GroupNonUniformBroadcast => Capability::GroupNonUniformBallot,
-            Op::GroupNonUniformShuffle | Op::GroupNonUniformShuffleXor => Capability::GroupNonUniformShuffle,
-            _ => Capability::GroupNonUniformArithmetic,
-        });
+        let (op, capability) = match function {
+            S::Reduce(operator) | S::InclusiveScan(operator) | S::ExclusiveScan(operator) => {
+                let op = combination(operator, kind)
+                    .ok_or_else(|| self.writer.fail(format!("`{}` of this scalar", function.name())))?;
+                (op, Capability::GroupNonUniformArithmetic)
+            }
+            // A lane that is not a constant would need the feature subgroupBroadcastDynamicId.
+            S::Broadcast if known_lane.is_some() => (Op::GroupNonUniformBroadcast, Capability::GroupNonUniformBallot),
+            S::Broadcast | S::Shuffle => (Op::GroupNonUniformShuffle, Capability::GroupNonUniformShuffle),
+            S::ShuffleXor => (Op::GroupNonUniformShuffleXor, Capability::GroupNonUniformShuffle),
+            S::ShuffleUp => (Op::GroupNonUniformShuffleUp, Capability::GroupNonUniformShuffleRelative),
+            S::ShuffleDown => (Op::GroupNonUniformShuffleDown, Capability::GroupNonUniformShuffleRelative),
+            S::Ballot => (Op::GroupNonUniformBallot, Capability::GroupNonUniformBallot),
+            S::Any => (Op::GroupNonUniformAny, Capability::GroupNonUniformVote),
+            S::All => (Op::GroupNonUniformAll, Capability::GroupNonUniformVote),
+        };
+        self.writer.capability(capability);
+        let ty = if function == S::Ballot {
+            let word = self.writer.u32_type();
+            self.writer.vector_of(word, 4)
+        } else {
+            ty
+        };
         let scope = self.writer.u32(Scope::Subgroup as u32);
         let mut operands = vec![Operand::IdScope(scope)];
-        if !function.takes_lane() {
-            operands.push(Operand::GroupOperation(GroupOperation::Reduce));
+        match function {
+            S::Reduce(_) => operands.push(Operand::GroupOperation(GroupOperation::Reduce)),
+            S::InclusiveScan(_) => operands.push(Operand::GroupOperation(GroupOperation::InclusiveScan)),
+            S::ExclusiveScan(_) => operands.push(Operand::GroupOperation(GroupOperation::ExclusiveScan)),
+            _ => {}
         }
         operands.push(Operand::IdRef(value));
         if function.takes_lane() {
             let Some(lane) = lane else {
-                return Err(self.writer.fail(format!("a subgroup {function:?} without a lane")));
+                return Err(self.writer.fail(format!("`{}` without a lane", function.name())));
             };
             operands.push(Operand::IdRef(lane));
         }
         Ok(self.op_with(op, ty, operands))
     }
+}
+
+/// The instruction that combines the values of a subgroup.
+fn combination(operator: SubgroupOperator, kind: Kind) -> Option<Op> {
+    use SubgroupOperator as O;
+    Some(match (operator, kind) {
+        (O::Add, Kind::Float) => Op::GroupNonUniformFAdd,
+        (O::Add, Kind::Signed | Kind::Unsigned) => Op::GroupNonUniformIAdd,
+        (O::Multiply, Kind::Float) => Op::GroupNonUniformFMul,
+        (O::Multiply, Kind::Signed | Kind::Unsigned) => Op::GroupNonUniformIMul,
+        (O::Max, Kind::Float) => Op::GroupNonUniformFMax,
+        (O::Max, Kind::Signed) => Op::GroupNonUniformSMax,
+        (O::Max, Kind::Unsigned) => Op::GroupNonUniformUMax,
+        (O::Min, Kind::Float) => Op::GroupNonUniformFMin,
+        (O::Min, Kind::Signed) => Op::GroupNonUniformSMin,
+        (O::Min, Kind::Unsigned) => Op::GroupNonUniformUMin,
+        (O::And, Kind::Signed | Kind::Unsigned) => Op::GroupNonUniformBitwiseAnd,
+        (O::Or, Kind::Signed | Kind::Unsigned) => Op::GroupNonUniformBitwiseOr,
+        (O::Xor, Kind::Signed | Kind::Unsigned) => Op::GroupNonUniformBitwiseXor,
+        _ => return None,
+    })
 }
 
 /// Whether a `break` of this loop stands in its body.

@@ -4,7 +4,8 @@ use crate::artefact::{ParamField, ParamRole};
 use crate::emit::EmitError;
 use crate::emit::text::{AtomicForm, Code, Dialect, Lvalue, Position, Printer, Resources, infix};
 use crate::ir::{
-    AtomicFunction, BinaryOperator, Literal, MathFunction, Root, Scalar, SubgroupFunction, Type, UnaryOperator,
+    AtomicFunction, BinaryOperator, Literal, MathFunction, Root, Scalar, SubgroupFunction, SubgroupOperator, Type,
+    UnaryOperator,
 };
 use crate::target::Target;
 
@@ -294,13 +295,31 @@ impl Dialect for Wgsl {
         literal_lane: bool,
     ) -> Result<Code> {
         let name = match function {
-            SubgroupFunction::Add => "subgroupAdd",
-            SubgroupFunction::Max => "subgroupMax",
-            SubgroupFunction::Min => "subgroupMin",
+            SubgroupFunction::Reduce(operator) => match operator {
+                SubgroupOperator::Add => "subgroupAdd",
+                SubgroupOperator::Multiply => "subgroupMul",
+                SubgroupOperator::Min => "subgroupMin",
+                SubgroupOperator::Max => "subgroupMax",
+                SubgroupOperator::And => "subgroupAnd",
+                SubgroupOperator::Or => "subgroupOr",
+                SubgroupOperator::Xor => "subgroupXor",
+            },
+            SubgroupFunction::InclusiveScan(SubgroupOperator::Add) => "subgroupInclusiveAdd",
+            SubgroupFunction::InclusiveScan(SubgroupOperator::Multiply) => "subgroupInclusiveMul",
+            SubgroupFunction::ExclusiveScan(SubgroupOperator::Add) => "subgroupExclusiveAdd",
+            SubgroupFunction::ExclusiveScan(SubgroupOperator::Multiply) => "subgroupExclusiveMul",
+            SubgroupFunction::InclusiveScan(_) | SubgroupFunction::ExclusiveScan(_) => {
+                return Err(p.error(format!("lowering has left `{}`", function.name())));
+            }
             // The lane of a broadcast must be a constant in WGSL.
             SubgroupFunction::Broadcast if literal_lane => "subgroupBroadcast",
             SubgroupFunction::Broadcast | SubgroupFunction::Shuffle => "subgroupShuffle",
             SubgroupFunction::ShuffleXor => "subgroupShuffleXor",
+            SubgroupFunction::ShuffleUp => "subgroupShuffleUp",
+            SubgroupFunction::ShuffleDown => "subgroupShuffleDown",
+            SubgroupFunction::Ballot => "subgroupBallot",
+            SubgroupFunction::Any => "subgroupAny",
+            SubgroupFunction::All => "subgroupAll",
         };
         if function.takes_lane() != lane.is_some() {
             return Err(p.error(format!("`{name}` has the wrong number of operands")));

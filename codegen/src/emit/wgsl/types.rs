@@ -12,7 +12,7 @@ use super::Wgsl;
 type Result<T> = std::result::Result<T, EmitError>;
 
 /// Names that the emitter itself uses beside the language's own.
-const HELPERS: [&str; 4] = ["float_from_bits", "runtime_f32", "runtime_i32", "runtime_u32"];
+const HELPERS: [&str; 6] = ["float_from_bits", "runtime_f32", "runtime_i32", "runtime_u32", "dot4_i8", "dot4_u8"];
 
 /// Builtin functions that kernels' expressions are printed with, which locals must not hide.
 const FUNCTIONS: [&str; 35] = [

@@ -4,6 +4,18 @@ use super::{Builder, Result, Value};
 use crate::interp::program::{Instruction, One, Register, Two};
 use crate::ir::{BinaryOperator, MathFunction, Scalar};
 
+/// The instruction of `min` or `max`.
+pub(super) const fn extreme(function: MathFunction, scalar: Scalar) -> Two {
+    match (function, scalar) {
+        (MathFunction::Min, Scalar::F32) => Two::MinFloat,
+        (MathFunction::Min, Scalar::I32) => Two::MinSigned,
+        (MathFunction::Min, _) => Two::MinUnsigned,
+        (_, Scalar::F32) => Two::MaxFloat,
+        (_, Scalar::I32) => Two::MaxSigned,
+        _ => Two::MaxUnsigned,
+    }
+}
+
 impl<'a> Builder<'a> {
     pub(super) fn math(
         &mut self,
@@ -15,17 +27,7 @@ impl<'a> Builder<'a> {
     ) -> Result<()> {
         let float = scalar == Scalar::F32;
         let signed = scalar == Scalar::I32;
-        let pick = |of_float, of_signed, of_unsigned| {
-            if float {
-                of_float
-            } else if signed {
-                of_signed
-            } else {
-                of_unsigned
-            }
-        };
-        let min = pick(Two::MinFloat, Two::MinSigned, Two::MinUnsigned);
-        let max = pick(Two::MaxFloat, Two::MaxSigned, Two::MaxUnsigned);
+        let (min, max) = (extreme(MathFunction::Min, scalar), extreme(MathFunction::Max, scalar));
         let one = match function {
             MathFunction::Abs if float => One::AbsFloat,
             MathFunction::Abs if signed => One::AbsInteger,

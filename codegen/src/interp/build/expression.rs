@@ -9,7 +9,6 @@ use crate::ir::{
     Scalar, Statement, StatementKind, Type, UnaryOperator,
 };
 use crate::layout;
-use crate::target::CPU_SUBGROUP_SIZE;
 
 impl<'a> Builder<'a> {
     pub(super) fn two(&mut self, operation: Two, a: Register, b: Register, out: &mut Vec<Instruction>) -> Register {
@@ -286,7 +285,7 @@ impl<'a> Builder<'a> {
             Builtin::LocalId => axes(self, &Given::LocalId),
             Builtin::GroupId => axes(self, &Given::GroupId),
             Builtin::GroupCounts => (0..3).map(|axis| self.constant(Constant::Groups(axis))).collect(),
-            Builtin::SubgroupSize => vec![self.constant(Constant::Literal(CPU_SUBGROUP_SIZE))],
+            Builtin::SubgroupSize => vec![self.constant(Constant::SubgroupSize)],
             Builtin::SubgroupLane => vec![self.given(Given::SubgroupLane)],
             Builtin::SubgroupIndex => vec![self.given(Given::SubgroupIndex)],
         }

@@ -1,11 +1,12 @@
 //! Statements: control flow becomes instructions with bodies, under the mask of active lanes.
 
+use super::arithmetic::{binary, extreme};
 use super::place::Walked;
 use super::{Builder, FIXED, Frame, Result};
 use crate::interp::program::{AtomicOperation, Combine, Constant, Instruction, Two};
 use crate::ir::{
     AtomicFunction, Expression, ExpressionKind, Function, Handle, Literal, LogicalOperator, Scalar, Statement,
-    StatementKind, SubgroupFunction, UnaryOperator,
+    StatementKind, SubgroupFunction, SubgroupOperator, UnaryOperator,
 };
 
 impl<'a> Builder<'a> {
@@ -258,20 +259,33 @@ impl<'a> Builder<'a> {
                     Some(lane) => self.expression(frame, *lane, None, out)?.registers[0],
                     None => self.constant(Constant::Literal(0)),
                 };
-                let operator = |float, signed, unsigned| match scalar {
-                    Scalar::F32 => Combine::With(float),
-                    Scalar::I32 => Combine::With(signed),
-                    _ => Combine::With(unsigned),
+                let with = |operator: SubgroupOperator| match operator.of_two() {
+                    Ok(operator) => binary(operator, scalar).0,
+                    Err(function) => extreme(function, scalar),
                 };
                 let combine = match function {
-                    SubgroupFunction::Add => operator(Two::AddFloat, Two::Add, Two::Add),
-                    SubgroupFunction::Max => operator(Two::MaxFloat, Two::MaxSigned, Two::MaxUnsigned),
-                    SubgroupFunction::Min => operator(Two::MinFloat, Two::MinSigned, Two::MinUnsigned),
-                    SubgroupFunction::Broadcast | SubgroupFunction::Shuffle => Combine::Lane,
+                    SubgroupFunction::Reduce(operator) => Combine::Reduce(with(*operator)),
+                    SubgroupFunction::InclusiveScan(operator) => Combine::Inclusive(with(*operator)),
+                    SubgroupFunction::ExclusiveScan(operator) => {
+                        let neutral = operator.neutral(scalar).ok_or_else(|| self.error("a scan of no number"))?;
+                        Combine::Exclusive(with(*operator), neutral.bits() as u32)
+                    }
+                    SubgroupFunction::Broadcast => Combine::Broadcast,
+                    SubgroupFunction::Shuffle => Combine::Lane,
                     SubgroupFunction::ShuffleXor => Combine::Xor,
+                    SubgroupFunction::ShuffleUp => Combine::Up,
+                    SubgroupFunction::ShuffleDown => Combine::Down,
+                    SubgroupFunction::Any => Combine::Any,
+                    SubgroupFunction::All => Combine::All,
+                    SubgroupFunction::Ballot => Combine::Ballot(0),
                 };
-                for (to, value) in registers.iter().zip(&value.registers) {
-                    out.push(Instruction::Subgroup { combine, to: *to, value: *value, lane });
+                for (index, to) in registers.iter().enumerate() {
+                    // The words of a ballot come from one truth.
+                    let (combine, from) = match combine {
+                        Combine::Ballot(_) => (Combine::Ballot(index as u32), value.registers[0]),
+                        combine => (combine, value.registers[index]),
+                    };
+                    out.push(Instruction::Subgroup { combine, to: *to, value: from, lane });
                 }
                 frame.locals[result.index()] = registers;
             }

@@ -3,7 +3,7 @@
 use trefoil_codegen::ir::builder::{FunctionBuilder, ModuleBuilder, element, variable, vector};
 use trefoil_codegen::ir::{
     AtomicFunction, BinaryOperator as B, Builtin, ExpressionKind, Handle, Local, MathFunction as M, Module, Place,
-    Projection, Root, Scalar, StatementKind, SubgroupFunction, Type, UnaryOperator,
+    Projection, Root, Scalar, StatementKind, SubgroupFunction, SubgroupOperator, Type, UnaryOperator,
 };
 use trefoil_codegen::target::{Feature, Features};
 
@@ -47,9 +47,9 @@ pub(super) fn row_sum() -> Module {
     });
     body.statement(StatementKind::For { local: k, start, end, step, body: inner, unroll: false });
     let value = body.load(variable(sum));
-    let summed = body.subgroup("summed", SubgroupFunction::Add, value, None);
+    let summed = body.subgroup("summed", SubgroupFunction::Reduce(SubgroupOperator::Add), value, None);
     let value = body.load(variable(best));
-    let highest = body.subgroup("highest", SubgroupFunction::Max, value, None);
+    let highest = body.subgroup("highest", SubgroupFunction::Reduce(SubgroupOperator::Max), value, None);
     let lane = body.u32(0);
     let value = body.local(highest);
     let first = body.subgroup("first", SubgroupFunction::Broadcast, value, Some(lane));
@@ -280,7 +280,8 @@ pub(super) fn odd_subgroups() -> Module {
     let value = body.load(element(Root::Binding(x), at));
     let value = body.bind("value", value);
     let mut sum = body.f32(0.0);
-    for function in [SubgroupFunction::Add, SubgroupFunction::Max, SubgroupFunction::Min] {
+    for function in [SubgroupOperator::Add, SubgroupOperator::Max, SubgroupOperator::Min].map(SubgroupFunction::Reduce)
+    {
         let wide = body.local(value);
         let wide = body.subgroup("wide", function, wide, None);
         let wide = body.local(wide);

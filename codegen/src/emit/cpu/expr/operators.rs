@@ -3,7 +3,6 @@
 use super::{Code, Kernel, Printed};
 use crate::emit::cpu::types;
 use crate::ir::{BinaryOperator, Builtin, Literal, MathFunction, Scalar, UnaryOperator};
-use crate::target::CPU_SUBGROUP_SIZE;
 
 /// A constant.
 pub(in crate::emit::cpu) fn literal(value: Literal) -> Code {
@@ -37,9 +36,9 @@ pub(super) fn builtin(which: Builtin) -> Code {
         Builtin::LocalId => Code::atom("local_id"),
         Builtin::GroupId => Code::atom("group_id"),
         Builtin::GroupCounts => Code::atom("groups"),
-        Builtin::SubgroupSize => Code::atom(format!("{CPU_SUBGROUP_SIZE}u32")),
-        Builtin::SubgroupLane => Code::loose(format!("lane % {CPU_SUBGROUP_SIZE}u32")),
-        Builtin::SubgroupIndex => Code::loose(format!("lane / {CPU_SUBGROUP_SIZE}u32")),
+        Builtin::SubgroupSize => Code::atom("p.subgroup_size"),
+        Builtin::SubgroupLane => Code::loose("lane % p.subgroup_size".to_owned()),
+        Builtin::SubgroupIndex => Code::loose("lane / p.subgroup_size".to_owned()),
     }
 }
 

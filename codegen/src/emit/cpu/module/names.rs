@@ -98,7 +98,7 @@ impl Names {
         let mut used: BTreeSet<String> = OWN.iter().map(|name| (*name).to_owned()).collect();
         let bindings = module.bindings.iter().map(|binding| fresh(&mut used, &binding.name)).collect();
         let workgroup = module.workgroup.iter().map(|(_, variable)| fresh(&mut used, &variable.name)).collect();
-        let mut fields = BTreeSet::new();
+        let mut fields = BTreeSet::from(["subgroup_size".to_owned()]);
         let params = lowered.params.fields.iter().map(|field| fresh(&mut fields, &field.name)).collect();
         let size = lowered.info.workgroup_size;
         let axes = uses(module, entry, &|builtin| matches!(builtin, Builtin::LocalId | Builtin::GlobalId));

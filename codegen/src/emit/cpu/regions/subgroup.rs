@@ -5,8 +5,7 @@ use crate::emit::EmitError;
 use crate::emit::cpu::plan::{Plan, expression_locals};
 use crate::emit::cpu::stmt::Out;
 use crate::emit::cpu::types;
-use crate::ir::{Expression, Handle, Local, Scalar, StatementKind, SubgroupFunction, Type};
-use crate::target::CPU_SUBGROUP_SIZE;
+use crate::ir::{Expression, Handle, Literal, Local, Scalar, StatementKind, SubgroupFunction, SubgroupOperator, Type};
 
 impl<'a> Regions<'a> {
     /// The values of all invocations go to an array; the operation fills the result's array.
@@ -52,38 +51,114 @@ impl<'a> Regions<'a> {
             _ => vec![String::new()],
         };
         let target = self.array(result);
-        out.open(&format!("for first in (0usize..{size}).step_by({CPU_SUBGROUP_SIZE}) {{"));
-        out.line(&format!("let last = (first + {CPU_SUBGROUP_SIZE}).min({size});"));
+        out.open(&format!("for first in (0usize..{size}).step_by(p.subgroup_size as usize) {{"));
+        out.line(&format!("let last = (first + p.subgroup_size as usize).min({size});"));
         for part in parts {
-            let combine = match (operation, scalar) {
-                (SubgroupFunction::Add, Scalar::F32) => Some("all + other"),
-                (SubgroupFunction::Add, _) => Some("all.wrapping_add(other)"),
-                (SubgroupFunction::Max, _) => Some("all.max(other)"),
-                (SubgroupFunction::Min, _) => Some("all.min(other)"),
-                (SubgroupFunction::Broadcast | SubgroupFunction::Shuffle | SubgroupFunction::ShuffleXor, _) => None,
-            };
-            match combine {
-                Some(combine) => {
-                    out.line(&format!("let mut all = given{part}[first];"));
-                    out.line(&format!("for at in first + 1..last {{ let other = given{part}[at]; all = {combine}; }}"));
-                    out.line(&format!("for at in first..last {{ {target}{part}[at] = all; }}"));
-                }
-                None => {
-                    let from = match operation {
-                        SubgroupFunction::ShuffleXor => "((at - first) as u32 ^ asked[at]) as usize",
-                        _ => "asked[at] as usize",
-                    };
-                    out.line(&format!(
-                        "for at in first..last {{ let from = {from}; {target}{part}[at] = if from < last - first {{ \
-                         given{part}[first + from] }} else {{ {} }}; }}",
-                        types::zero_scalar(scalar)
-                    ));
-                }
+            let given = format!("given{part}");
+            let filled = format!("{target}{part}");
+            for line in lines(operation, scalar, &given, &filled)
+                .ok_or_else(|| self.kernel().error(format!("`{}` of {}", operation.name(), scalar.rust_name())))?
+            {
+                out.line(&line);
             }
         }
         out.close("}");
         out.close("}");
         Ok(())
+    }
+}
+
+/// The code that fills the lanes `first..last` of an array from those of another.
+fn lines(operation: SubgroupFunction, scalar: Scalar, given: &str, filled: &str) -> Option<Vec<String>> {
+    let fill = |value: &str| format!("for at in first..last {{ {filled}[at] = {value}; }}");
+    Some(match operation {
+        SubgroupFunction::Reduce(operator) => {
+            let combined = combined(operator, scalar);
+            vec![
+                format!("let mut all = {given}[first];"),
+                format!("for at in first + 1..last {{ let other = {given}[at]; all = {combined}; }}"),
+                fill("all"),
+            ]
+        }
+        SubgroupFunction::InclusiveScan(operator) => {
+            let combined = combined(operator, scalar);
+            vec![
+                format!("let mut all = {given}[first];"),
+                format!("{filled}[first] = all;"),
+                format!(
+                    "for at in first + 1..last {{ let other = {given}[at]; all = {combined}; {filled}[at] = all; }}"
+                ),
+            ]
+        }
+        SubgroupFunction::ExclusiveScan(operator) => {
+            let neutral = match operator.neutral(scalar)? {
+                Literal::F32(value) => format!("f32::from_bits({:#x}u32)", value.to_bits()),
+                Literal::I32(value) => format!("({value}i32)"),
+                other => format!("{}u32", other.bits()),
+            };
+            let combined = combined(operator, scalar);
+            vec![
+                format!("let mut all = {neutral};"),
+                format!("for at in first..last {{ let other = {given}[at]; {filled}[at] = all; all = {combined}; }}"),
+            ]
+        }
+        SubgroupFunction::Any => {
+            vec![
+                "let mut all = false;".to_owned(),
+                format!("for at in first..last {{ all |= {given}[at]; }}"),
+                fill("all"),
+            ]
+        }
+        SubgroupFunction::All => {
+            vec![
+                "let mut all = true;".to_owned(),
+                format!("for at in first..last {{ all &= {given}[at]; }}"),
+                fill("all"),
+            ]
+        }
+        SubgroupFunction::Ballot => vec![
+            "let mut all = [0u32; 4];".to_owned(),
+            format!(
+                "for at in first..last {{ all[(at - first) / 32] |= u32::from({given}[at]) << ((at - first) % 32); }}"
+            ),
+            format!("for at in first..last {{ for j in 0..4 {{ {filled}[j][at] = all[j]; }} }}"),
+        ],
+        SubgroupFunction::Broadcast
+        | SubgroupFunction::Shuffle
+        | SubgroupFunction::ShuffleXor
+        | SubgroupFunction::ShuffleUp
+        | SubgroupFunction::ShuffleDown => {
+            let from = match operation {
+                SubgroupFunction::ShuffleXor => "(at - first) as u32 ^ asked[at]",
+                SubgroupFunction::ShuffleUp => "((at - first) as u32).wrapping_sub(asked[at])",
+                SubgroupFunction::ShuffleDown => "((at - first) as u32).wrapping_add(asked[at])",
+                _ => "asked[at]",
+            };
+            let own = match operation {
+                SubgroupFunction::Broadcast => types::zero_scalar(scalar).to_owned(),
+                _ => format!("{given}[at]"),
+            };
+            vec![format!(
+                "for at in first..last {{ let from = ({from}) as usize; {filled}[at] = if from < last - first {{ \
+                 {given}[first + from] }} else {{ {own} }}; }}"
+            )]
+        }
+    })
+}
+
+/// What two values, `all` and `other`, are together.
+fn combined(operator: SubgroupOperator, scalar: Scalar) -> &'static str {
+    let float = scalar == Scalar::F32;
+    match operator {
+        SubgroupOperator::Add if float => "all + other",
+        SubgroupOperator::Add => "all.wrapping_add(other)",
+        SubgroupOperator::Multiply if float => "all * other",
+        SubgroupOperator::Multiply => "all.wrapping_mul(other)",
+        SubgroupOperator::Min => "all.min(other)",
+        SubgroupOperator::Max => "all.max(other)",
+        SubgroupOperator::And => "all & other",
+        SubgroupOperator::Or => "all | other",
+        SubgroupOperator::Xor => "all ^ other",
     }
 }
 
