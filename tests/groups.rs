@@ -1,4 +1,4 @@
-//! Operations over subgroups, on every device that has them, on the CPU at several sizes; whole subgroups and parts of them.
+//! Operations over subgroups, on every device that has them, on the CPU at several sizes, whole subgroups and parts of them; and atomics of floats.
 
 #![allow(clippy::unwrap_used, reason = "a test that fails may panic")]
 
@@ -343,5 +343,45 @@ fn a_size_that_a_device_does_not_offer_is_refused() {
                 assert!(kind != DeviceKind::Cpu || said.contains(&format!("no subgroups of {size}")), "{said}");
             }
         }
+    }
+}
+
+/// Sums by four atomics of each workgroup, and then of all.
+#[kernel(workgroup(64))]
+fn float_sums(x: &[f32], sums: &[Atomic<f32>], old: &mut [f32]) {
+    let part = workgroup_array::<Atomic<f32>>(4);
+    let i = global_index();
+    if local_index() < 4 {
+        part[local_index()].store(0.0);
+    }
+    barrier();
+    part[i % 4].add(x[i]);
+    barrier();
+    if local_index() < 4 {
+        let all = part[local_index()].load();
+        sums[local_index()].add(all);
+    }
+    if i == 0 {
+        old[0] = sums[4].exchange(7.5);
+        old[1] = sums[5].load();
+        old[2] = sums[100].add(1.0);
+        sums[6].store(-0.25);
+    }
+}
+
+#[test]
+fn floats_are_added_by_atomics() {
+    // Sums of multiples of 1/4 are exact in any order.
+    let x: Vec<f32> = (0..640).map(|i| (i % 37) as f32 * 0.25 - 3.0).collect();
+    for subject in common::devices() {
+        let device = &subject.device;
+        let x_there = device.buffer(&x).unwrap();
+        let mut sums = device.buffer(&[0.5f32, 0.0, 0.0, 0.0, 2.5, -4.0, 9.0]).unwrap();
+        let mut old = device.buffer(&[9.0f32; 3]).unwrap();
+        device.run(float_sums(&x_there, &mut sums, &mut old).unwrap().groups(10)).unwrap();
+        let of = |k: usize| x.iter().skip(k).step_by(4).sum::<f32>();
+        let expected = [0.5 + of(0), of(1), of(2), of(3), 7.5, -4.0, -0.25];
+        assert_eq!(sums.read().unwrap(), expected, "on {}", subject.name);
+        assert_eq!(old.read().unwrap(), [2.5, -4.0, 0.0], "what was there on {}", subject.name);
     }
 }

@@ -6,15 +6,22 @@ use std::sync::atomic::{AtomicU32, Ordering};
 use crate::element::Element;
 use crate::vector::{Vec2, Vec4};
 
-/// The types that atomics hold: `u32` and `i32`.
-pub trait AtomicScalar: Element + Ord {
+/// The types that atomics hold: `u32`, `i32` and `f32`.
+pub trait AtomicScalar: Element {
     /// As bits.
     #[doc(hidden)]
     fn to_word(self) -> u32;
     /// From bits.
     #[doc(hidden)]
     fn from_word(word: u32) -> Self;
+    /// The sum; integers wrap.
+    #[doc(hidden)]
+    #[must_use]
+    fn sum(self, other: Self) -> Self;
 }
+
+/// The atomics that have an order and bits: of `u32` and `i32`.
+pub trait AtomicInteger: AtomicScalar + Ord {}
 
 impl AtomicScalar for u32 {
     fn to_word(self) -> u32 {
@@ -23,6 +30,10 @@ impl AtomicScalar for u32 {
 
     fn from_word(word: u32) -> Self {
         word
+    }
+
+    fn sum(self, other: Self) -> Self {
+        self.wrapping_add(other)
     }
 }
 
@@ -34,7 +45,28 @@ impl AtomicScalar for i32 {
     fn from_word(word: u32) -> Self {
         word.cast_signed()
     }
+
+    fn sum(self, other: Self) -> Self {
+        self.wrapping_add(other)
+    }
 }
+
+impl AtomicScalar for f32 {
+    fn to_word(self) -> u32 {
+        self.to_bits()
+    }
+
+    fn from_word(word: u32) -> Self {
+        Self::from_bits(word)
+    }
+
+    fn sum(self, other: Self) -> Self {
+        self + other
+    }
+}
+
+impl AtomicInteger for u32 {}
+impl AtomicInteger for i32 {}
 
 /// A number that invocations change together. Every operation is relaxed; each but [`Atomic::store`] gives the value from before.
 ///
@@ -66,10 +98,6 @@ impl<T: AtomicScalar> Atomic<T> {
         }
     }
 
-    fn change_word(&self, value: T, f: impl Fn(u32, u32) -> u32) -> T {
-        self.change(|old| T::from_word(f(old.to_word(), value.to_word())))
-    }
-
     /// The value.
     pub fn load(&self) -> T {
         T::from_word(self.word.load(Ordering::Relaxed))
@@ -80,10 +108,21 @@ impl<T: AtomicScalar> Atomic<T> {
         self.word.store(value.to_word(), Ordering::Relaxed);
     }
 
-    /// Adds, wrapping.
+    /// Adds; integers wrap. The order of the sums of a float is that in which invocations come, and is not stated.
     // Named as in every target; it is no operator, since it takes `&self`.
     pub fn add(&self, value: T) -> T {
-        self.change_word(value, u32::wrapping_add)
+        self.change(|old| old.sum(value))
+    }
+
+    /// Writes a value.
+    pub fn exchange(&self, value: T) -> T {
+        T::from_word(self.word.swap(value.to_word(), Ordering::Relaxed))
+    }
+}
+
+impl<T: AtomicInteger> Atomic<T> {
+    fn change_word(&self, value: T, f: impl Fn(u32, u32) -> u32) -> T {
+        self.change(|old| T::from_word(f(old.to_word(), value.to_word())))
     }
 
     /// Subtracts, wrapping.
@@ -114,11 +153,6 @@ impl<T: AtomicScalar> Atomic<T> {
     /// Bitwise exclusive or.
     pub fn xor(&self, value: T) -> T {
         self.change_word(value, |a, b| a ^ b)
-    }
-
-    /// Writes a value.
-    pub fn exchange(&self, value: T) -> T {
-        T::from_word(self.word.swap(value.to_word(), Ordering::Relaxed))
     }
 
     /// Writes `new` if the value is `expected`.
@@ -243,6 +277,8 @@ mod tests {
         assert_eq!(a.compare_exchange(i32::MIN, 7), i32::MIN);
         assert_eq!((a.xor(1), a.or(8), a.and(12), a.sub(1)), (7, 6, 14, 12));
         assert_eq!(a.load(), 11);
+        let sum = Atomic::new(1.5f32);
+        assert_eq!((sum.add(2.0), sum.exchange(-1.0), sum.load()), (1.5, 3.5, -1.0));
     }
 
     #[test]

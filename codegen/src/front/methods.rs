@@ -218,6 +218,17 @@ impl Infer<'_> {
             return self.failed(e);
         }
         let ty = place.ty.clone();
+        if let Ty::Scalar(scalar) = &ty
+            && !function.takes(*scalar)
+        {
+            let found = self.describe(&ty);
+            return self.wrong(
+                &e.method,
+                format!(
+                    "`.{name}()` belongs to atomics of u32 and i32; those of {found} have load, store, add and exchange"
+                ),
+            );
+        }
         let mut nodes = Vec::new();
         for argument in &e.args {
             nodes.push(Box::new(self.expect(argument, &ty)));

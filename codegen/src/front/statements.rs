@@ -240,8 +240,8 @@ impl Infer<'_> {
             None => (self.session.resolve_type(written, &scope), false),
         };
         let element = self.table.full(&element).unwrap_or(Ty::Error);
-        if atomic && !matches!(element, Ty::Scalar(Scalar::U32 | Scalar::I32) | Ty::Error) {
-            self.error(written, "atomics are `Atomic<u32>` or `Atomic<i32>`");
+        if atomic && !matches!(element, Ty::Scalar(Scalar::U32 | Scalar::I32 | Scalar::F32) | Ty::Error) {
+            self.error(written, "atomics are `Atomic<u32>`, `Atomic<i32>` or `Atomic<f32>`");
             return None;
         }
         let held = matches!(element, Ty::Scalar(Scalar::Index) | Ty::Array(..)) || super::items::is_element(&element);

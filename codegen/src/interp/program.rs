@@ -170,6 +170,7 @@ pub(super) enum AtomicOperation {
     Load,
     Store,
     Add,
+    AddFloat,
     Subtract,
     MinUnsigned,
     MinSigned,

@@ -30,7 +30,8 @@
 //!   [`Projection::Vector`] is past the end if any of its lanes is: it then reads as zero in every lane, and writes none.
 //! * Plain accesses of two invocations to the same scalar, one of them a write, without a barrier (same workgroup) or an end of the
 //!   dispatch (otherwise) between them, are a race: the value read is unspecified. `f16` neighbours that share a word do not race.
-//! * A barrier makes writes to workgroup variables and to buffers visible to the workgroup. Atomics are relaxed.
+//! * A barrier makes writes to workgroup variables and to buffers visible to the workgroup. Atomics are relaxed; a float that is
+//!   added to gets every addend once, in no stated order.
 //!
 //! # Arithmetic
 //! | operation | meaning |

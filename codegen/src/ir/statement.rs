@@ -7,6 +7,7 @@ use super::expression::{Expression, Place};
 use super::module::Local;
 use super::span::Span;
 use super::subgroup::SubgroupFunction;
+use super::types::Scalar;
 
 /// A list of statements, run one after the other; locals that it declares are known until its end.
 pub type Block = Vec<Statement>;
@@ -108,7 +109,7 @@ pub enum StatementKind {
     Atomic {
         /// Gets the value from before; immutable, declared here. Always there for `Load`, never for `Store`.
         result: Option<Handle<Local>>,
-        /// An `i32` or `u32` in a binding with atomic access or in a workgroup variable of atomics.
+        /// A scalar that the function takes, in a binding with atomic access or in a workgroup variable of atomics.
         place: Place,
         /// What to do.
         function: AtomicFunction,
@@ -146,7 +147,7 @@ pub enum AtomicFunction {
     Load,
     /// Writes.
     Store,
-    /// Adds, wrapping.
+    /// Adds; integers wrap.
     Add,
     /// Subtracts, wrapping.
     Subtract,
@@ -164,4 +165,15 @@ pub enum AtomicFunction {
     Exchange,
     /// Writes if what is there equals `compare`; gives what was there.
     CompareExchange,
+}
+
+impl AtomicFunction {
+    /// Whether it works on atomics of that scalar: of `i32` and `u32` all do, of `f32` those that need no order among numbers.
+    pub const fn takes(self, scalar: Scalar) -> bool {
+        match scalar {
+            Scalar::I32 | Scalar::U32 => true,
+            Scalar::F32 => matches!(self, Self::Load | Self::Store | Self::Add | Self::Exchange),
+            _ => false,
+        }
+    }
 }

@@ -3,10 +3,11 @@
 //! After lowering, every operation that is left has the IR's meaning when it is printed in the target's plain form, so emitters hold
 //! no knowledge of differences in meaning. The passes, in order: `settle` (decides `if const`, unrolls, folds constants), then guards
 //! are looked at again, since constants prove more; `prune` (drops functions that are no longer called); `half` (halves where the target
-//! cannot hold them); `groups` (subgroup operations that the
+//! cannot hold them); `atomics` (of floats); `groups` (subgroup operations that the
 //! target lacks, or leaves open); `meaning` (operations that the target lacks or means otherwise, by the one `table`, become calls of functions of
 //! the `library`).
 
+mod atomics;
 mod groups;
 mod half;
 mod library;
@@ -93,6 +94,7 @@ impl<'v> Lowering<'v> {
             Diagnostic::new(module.entry.span, format!("`{}` has a parameter that cannot be one", module.name))
         })?;
         let mut emulated = half::lower(&mut module, &mut info, profile)?;
+        emulated.extend(atomics::lower(&mut module, profile.target)?);
         emulated.extend(groups::lower(&mut module, info.workgroup_size, profile.target)?);
         info.workgroup_bytes = workgroup_bytes(&module);
         // Whether it fits as written is for `check_profile` to say.

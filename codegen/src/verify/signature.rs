@@ -56,11 +56,13 @@ pub fn check(module: &Module) -> Vec<Diagnostic> {
                 format!("workgroup memory cannot hold the elements of `{}`", variable.name),
             ));
         }
-        if variable.atomic && !matches!(module.types[variable.element], Type::Scalar(Scalar::I32 | Scalar::U32)) {
+        if variable.atomic
+            && !matches!(module.types[variable.element], Type::Scalar(Scalar::I32 | Scalar::U32 | Scalar::F32))
+        {
             found.push(Diagnostic::new(
                 variable.span,
                 format!(
-                    "the atomics of `{}` must hold i32 or u32, not {}",
+                    "the atomics of `{}` must hold i32, u32 or f32, not {}",
                     variable.name,
                     scalar.map_or("this type", Scalar::rust_name)
                 ),
@@ -121,8 +123,10 @@ fn check_binding(module: &Module, binding: &crate::ir::Binding, found: &mut Vec<
     };
     if layout::of(module, binding.element).is_none() || holds(module, ty, Scalar::Bool) {
         fail(format!("a buffer cannot hold the elements of `{}`: bool has no layout; use u32", binding.name));
-    } else if binding.kind == BindingKind::Atomic && !matches!(ty, Type::Scalar(Scalar::I32 | Scalar::U32)) {
-        fail(format!("the atomics of `{}` must hold i32 or u32", binding.name));
+    } else if binding.kind == BindingKind::Atomic
+        && !matches!(ty, Type::Scalar(Scalar::I32 | Scalar::U32 | Scalar::F32))
+    {
+        fail(format!("the atomics of `{}` must hold i32, u32 or f32", binding.name));
     } else if matches!(ty, Type::Struct(_) | Type::Array { .. }) && holds(module, ty, Scalar::F16) {
         fail(format!(
             "the elements of `{}` have a field of type f16; only slices of f16 and of vectors of f16 are possible so far",

@@ -88,6 +88,13 @@ fn what_the_language_lacks() {
     refused("let t = length(a);", "3:16", &["`length` works on vectors of f32"]);
     refused("let t = pack4x8snorm(a);", "3:22", &["Vec4<f32>"]);
     refused("let t = cross(Vec2::splat(a), Vec2::splat(a));", "3:15", &["`cross` works on Vec3<f32>"]);
+    refused(
+        "let w = workgroup_array::<Atomic<f32>>(4); w[0].max(a);",
+        "3:49",
+        &["`.max()` belongs to atomics of u32 and i32"],
+    );
+    refused("let t = subgroup_xor(a);", "3:22", &["`subgroup_xor` works on i32, u32"]);
+    refused("let t = subgroup_ballot(a);", "3:25", &["bool"]);
     refused("let t = 5u32.dot4_u8(6, 7);", "3:14", &["`dot4_u8` is a function: `dot4_u8(..)`"]);
     refused("let t = log(a);", "3:9", &["no function `log`", "`ln`"]);
     refused("let t = nothing(a);", "3:9", &["no function `nothing` is known", "#[device]"]);
@@ -148,7 +155,7 @@ fn signatures() {
     whole("#[kernel(workgroup(64))] fn f(y: &[usize]) {}", "1:36", &["keep it as a u32"]);
     whole("#[kernel(workgroup(64))] fn f(y: &[f64]) {}", "1:36", &["`f64` is not part"]);
     whole("#[kernel(workgroup(64))] fn f(y: &mut [Atomic<u32>]) {}", "1:34", &["&[Atomic<u32>]"]);
-    whole("#[kernel(workgroup(64))] fn f(y: &[Atomic<f32>]) {}", "1:43", &["`Atomic<u32>` or `Atomic<i32>`"]);
+    whole("#[kernel(workgroup(64))] fn f(y: &[Atomic<f16>]) {}", "1:43", &["`Atomic<i32>` or `Atomic<f32>`"]);
     whole("#[kernel(workgroup(64))] fn f(y: &View<f32>) {}", "1:34", &["`&View<f32, 2>`"]);
     whole("#[kernel(workgroup(64))] fn f(y: &[f32]) -> f32 { 1.0 }", "1:45", &["a kernel gives no value"]);
     whole("#[kernel(workgroup(64))] fn f(h: f16) {}", "1:34", &["`f16` is none"]);

@@ -198,9 +198,11 @@ impl Scope<'_> {
         let name = types::rust(self.kernel.module, ty);
         let atomic = match self.kernel.module.types[ty].scalar() {
             Some(Scalar::I32) => "core::sync::atomic::AtomicI32",
-            Some(Scalar::U32 | Scalar::Index) => "core::sync::atomic::AtomicU32",
-            _ => return Err(self.kernel.error("an atomic that is neither i32 nor u32")),
+            // Floats by their bits.
+            Some(Scalar::U32 | Scalar::Index | Scalar::F32) => "core::sync::atomic::AtomicU32",
+            _ => return Err(self.kernel.error("an atomic of this type")),
         };
+        let float = self.kernel.module.types[ty].scalar() == Some(Scalar::F32);
         // Operands are evaluated before the guard, as the IR says.
         let mut before = String::new();
         for (name, operand) in [("compare", compare), ("value", value)] {
@@ -215,6 +217,7 @@ impl Scope<'_> {
                 let new = match function {
                     AtomicFunction::Load => return format!("({pointer}).read()"),
                     AtomicFunction::Store => return format!("({pointer}).write(value)"),
+                    AtomicFunction::Add if float => "old + value",
                     AtomicFunction::Add => "old.wrapping_add(value)",
                     AtomicFunction::Subtract => "old.wrapping_sub(value)",
                     AtomicFunction::Min => "old.min(value)",
@@ -228,6 +231,20 @@ impl Scope<'_> {
                 return format!("let at = {pointer}; let old = at.read(); at.write({new}); old");
             }
             const RELAXED: &str = "core::sync::atomic::Ordering::Relaxed";
+            let word = format!("{atomic}::from_ptr(({pointer}).cast())");
+            if float {
+                let bits = match function {
+                    AtomicFunction::Store => return format!("{word}.store(value.to_bits(), {RELAXED})"),
+                    AtomicFunction::Exchange => format!("swap(value.to_bits(), {RELAXED})"),
+                    AtomicFunction::Add => format!(
+                        "fetch_update({RELAXED}, {RELAXED}, |old| Some((f32::from_bits(old) + value).to_bits()))\
+                         .unwrap_or_else(|old| old)"
+                    ),
+                    // The verifier lets no other through.
+                    _ => format!("load({RELAXED})"),
+                };
+                return format!("f32::from_bits({word}.{bits})");
+            }
             let call = match function {
                 AtomicFunction::Load => format!("load({RELAXED})"),
                 AtomicFunction::Store => format!("store(value, {RELAXED})"),
@@ -243,7 +260,7 @@ impl Scope<'_> {
                     format!("compare_exchange(compare, value, {RELAXED}, {RELAXED}).unwrap_or_else(|old| old)")
                 }
             };
-            format!("{atomic}::from_ptr(({pointer}).cast()).{call}")
+            format!("{word}.{call}")
         })?;
         Ok(if before.is_empty() { code } else { Code::loose(format!("{{ {before}{} }}", code.text())) })
     }

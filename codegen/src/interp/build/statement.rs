@@ -231,10 +231,12 @@ impl<'a> Builder<'a> {
                 let compare = operand(self, compare)?;
                 let value = operand(self, value)?;
                 let (address, ty) = self.address(frame, place, out)?;
-                let signed = matches!(ty, Walked::Known(ty) if self.module.types[ty].scalar() == Some(Scalar::I32));
+                let is = |scalar| matches!(ty, Walked::Known(ty) if self.module.types[ty].scalar() == Some(scalar));
+                let (signed, float) = (is(Scalar::I32), is(Scalar::F32));
                 let operation = match function {
                     AtomicFunction::Load => AtomicOperation::Load,
                     AtomicFunction::Store => AtomicOperation::Store,
+                    AtomicFunction::Add if float => AtomicOperation::AddFloat,
                     AtomicFunction::Add => AtomicOperation::Add,
                     AtomicFunction::Subtract => AtomicOperation::Subtract,
                     AtomicFunction::Min if signed => AtomicOperation::MinSigned,

@@ -53,6 +53,10 @@ fn update(word: &AtomicU32, operation: AtomicOperation, value: u32, compare: u32
             0
         }
         AtomicOperation::Add => word.fetch_add(value, RELAXED),
+        AtomicOperation::AddFloat => {
+            let add = |old| Some((f32::from_bits(old) + f32::from_bits(value)).to_bits());
+            word.fetch_update(RELAXED, RELAXED, add).unwrap_or_else(|old| old)
+        }
         AtomicOperation::Subtract => word.fetch_sub(value, RELAXED),
         AtomicOperation::MinUnsigned => word.fetch_min(value, RELAXED),
         AtomicOperation::MaxUnsigned => word.fetch_max(value, RELAXED),
