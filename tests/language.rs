@@ -305,6 +305,73 @@ fn acted(x: &[f32], y: &mut [f32], act: Act) {
     }
 }
 
+/// What a layer does; not for buffers, since it holds an enum.
+#[device]
+#[derive(Debug)]
+struct Layer {
+    scale: f32,
+    act: Act,
+}
+
+#[device]
+fn layered(layer: Layer, x: f32) -> f32 {
+    layer.act.apply(layer.scale * x)
+}
+
+#[device]
+fn harder(layer: Layer) -> Layer {
+    Layer { scale: layer.scale + 1.0, act: layer.act.next() }
+}
+
+#[kernel(workgroup(64))]
+fn layers(x: &[f32], y: &mut [f32], act: Act) {
+    let i = global_index();
+    if i < y.len() {
+        let mut stack = [Layer { scale: 2.0, act }; 3];
+        for depth in 1..3 {
+            stack[depth] = harder(stack[depth - 1]);
+            if stack[depth].act == Act::Leaky && i % 2 == 0 {
+                stack[depth].act = Act::Square;
+            }
+        }
+        let mut value = x[i];
+        for depth in 0..3 {
+            value = layered(stack[depth], value);
+        }
+        y[i] = value;
+    }
+}
+
+#[test]
+fn structs_with_enums() {
+    let x: Vec<f32> = (0..100).map(|i| (i as f32 - 50.0) / 8.0).collect();
+    for subject in common::devices() {
+        let device = &subject.device;
+        let x_there = device.buffer(&x).unwrap();
+        for act in [Act::Keep, Act::Relu, Act::Square, Act::Leaky] {
+            let mut y = device.buffer(&[0.0; 100]).unwrap();
+            device.run(layers(&x_there, &mut y, act).unwrap().over(100)).unwrap();
+            let expected: Vec<f32> = x
+                .iter()
+                .enumerate()
+                .map(|(i, x)| {
+                    let mut layer = Layer { scale: 2.0, act };
+                    let mut value = layered(layer, *x);
+                    for _ in 1..3 {
+                        layer = harder(layer);
+                        if layer.act == Act::Leaky && i % 2 == 0 {
+                            layer.act = Act::Square;
+                        }
+                        value = layered(layer, value);
+                    }
+                    value
+                })
+                .collect();
+            assert_eq!(y.read().unwrap(), expected, "{act:?} on {}", subject.name);
+        }
+    }
+}
+
 #[test]
 fn enums() {
     let x: Vec<f32> = (0..100).map(|i| i as f32 - 50.0).collect();

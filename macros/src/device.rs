@@ -5,7 +5,7 @@ use quote::{ToTokens, format_ident, quote, quote_spanned};
 use syn::parse::{Parse, ParseStream};
 use syn::punctuated::Punctuated;
 use syn::spanned::Spanned;
-use trefoil_codegen::front::{self, Bundle, Bundles, ItemInput};
+use trefoil_codegen::front::{self, Bundle, Bundles, ItemInput, Names};
 
 use crate::chain::{self, Header, Resolved};
 use crate::{blocks, support};
@@ -81,7 +81,7 @@ pub fn finish(input: TokenStream) -> TokenStream {
     let failed = checked.is_none();
     let rust = checked.unwrap_or_else(|| item.to_token_stream());
     let rust = match syn::parse2::<syn::Item>(rust) {
-        Ok(rust) => device_item(rust, failed, &support),
+        Ok(rust) => device_item(rust, failed, plain_data(item, &names, &used), &support),
         Err(error) => error.to_compile_error(),
     };
     let bundle = Bundle::new(item.clone(), names, failed);
@@ -160,9 +160,11 @@ fn names_of(item: &syn::Item) -> Vec<syn::Ident> {
 }
 
 /// The item as Rust has it, with what makes it an element or a parameter.
-fn device_item(item: syn::Item, failed: bool, support: &TokenStream) -> TokenStream {
+fn device_item(item: syn::Item, failed: bool, plain: bool, support: &TokenStream) -> TokenStream {
     match item {
-        syn::Item::Struct(item) => struct_item(item, failed, support),
+        syn::Item::Struct(item) if plain => struct_item(item, failed, support),
+        // Not for buffers: the host could read an enum there that is none of its variants.
+        syn::Item::Struct(item) => value_item(&item),
         syn::Item::Enum(item) => enum_item(item, failed, support),
         syn::Item::Fn(item) => {
             let mut mistaken = None;
@@ -196,6 +198,35 @@ fn device_item(item: syn::Item, failed: bool, support: &TokenStream) -> TokenStr
         }
         item => item.to_token_stream(),
     }
+}
+
+/// Whether a struct holds no enum, also not in structs that it holds.
+fn plain_data(item: &syn::Item, names: &Names, used: &Bundles) -> bool {
+    let syn::Item::Struct(item) = item else {
+        return true;
+    };
+    fn named(ty: &syn::Type) -> Option<&syn::Path> {
+        match ty {
+            syn::Type::Array(array) => named(&array.elem),
+            syn::Type::Group(group) => named(&group.elem),
+            syn::Type::Paren(paren) => named(&paren.elem),
+            syn::Type::Path(path) => Some(&path.path),
+            _ => None,
+        }
+    }
+    let held = item.fields.iter().filter_map(|field| names.get(&front::path_name(named(&field.ty)?)));
+    let mut held = held.filter_map(|hash| used.0.iter().find(|bundle| bundle.hash == *hash));
+    held.all(|bundle| !matches!(bundle.item, syn::Item::Enum(_)) && plain_data(&bundle.item, &bundle.names, used))
+}
+
+/// A struct that only kernels' values are of.
+fn value_item(item: &syn::ItemStruct) -> TokenStream {
+    let repr = match representation(&item.attrs, "C") {
+        Ok(repr) => repr,
+        Err(error) => return quote!(#error #item),
+    };
+    let derives = missing_derives(&item.attrs, &["Clone", "Copy"]);
+    quote!(#repr #derives #item)
 }
 
 /// The function with a body that fits any signature.

@@ -206,7 +206,7 @@ impl Session {
             let ty = self.resolve_type(&field.ty, &scope);
             if !self.in_struct(&ty) && ty != Ty::Error {
                 let found = self.describe(&ty);
-                self.error(&field.ty, format!("a field of a #[device] struct is f32, i32, u32, a vector, an array or a struct of those; `{found}` is none"));
+                self.error(&field.ty, format!("a field of a #[device] struct is f32, i32, u32, a vector, an array or a struct of those, or an enum; `{found}` is none"));
                 wrong = true;
             }
             match (self.ir_type(&ty), &field.ident) {
@@ -230,7 +230,7 @@ impl Session {
         match ty {
             Ty::Scalar(scalar) => matches!(scalar, Scalar::F32 | Scalar::I32 | Scalar::U32),
             Ty::Vector(_, inner) | Ty::Array(inner, _) => self.in_struct(inner),
-            Ty::Struct(_) => true,
+            Ty::Struct(_) | Ty::Enum(_) => true,
             _ => false,
         }
     }

@@ -157,6 +157,18 @@ impl Session {
         Some((Entity::Value(Kind::Param(param), ty), ParameterKind::Value { param }))
     }
 
+    /// The name of an enum that is somewhere in a type.
+    fn enum_in(&self, ty: &Ty) -> Option<String> {
+        match ty {
+            Ty::Enum(handle) => Some(self.module.enums[*handle].name.clone()),
+            Ty::Array(element, _) => self.enum_in(element),
+            Ty::Struct(handle) => {
+                self.module.structs[*handle].fields.iter().find_map(|(_, field)| self.enum_in(&self.ty(*field)))
+            }
+            _ => None,
+        }
+    }
+
     fn kernel_slice(
         &mut self,
         name: &syn::Ident,
@@ -178,6 +190,14 @@ impl Session {
                 format!(
                     "buffers hold f32, i32, u32, f16, vectors of these and #[device] structs, not `{found}`{advice}"
                 ),
+            );
+            return None;
+        }
+        if let Some(name) = self.enum_in(&element) {
+            let found = self.describe(&element);
+            self.error(
+                written,
+                format!("`{found}` holds the enum `{name}`, and the elements of a buffer are plain data, valid whatever their bits: keep it as a u32 there"),
             );
             return None;
         }

@@ -275,3 +275,26 @@ fn bounds_of_type_parameters() {
     let said = mistakes("#[kernel(workgroup(64), instances(T = [f32]))] fn f<T: Int>(y: &mut [T]) {}");
     assert!(said.contains("a `Int` is one of i32 and u32"), "{said}");
 }
+
+#[test]
+fn structs_hold_enums_outside_of_buffers() {
+    let source = |parameter: &str| {
+        format!(
+            "#[device] enum Act {{ Keep, Relu }}
+            #[device] struct Layer {{ scale: f32, act: Act }}
+            #[device] struct Two {{ layers: [Layer; 2] }}
+            #[device] fn apply(l: Layer, x: f32) -> f32 {{ match l.act {{ Act::Keep => x, Act::Relu => l.scale * x }} }}
+            #[kernel(workgroup(64))] pub fn k({parameter} y: &mut [f32], act: Act) {{
+                let mut layers = Two {{ layers: [Layer {{ scale: 2.0, act }}, Layer {{ scale: 3.0, act: Act::Keep }}] }};
+                if layers.layers[0].act == Act::Keep {{ layers.layers[1].act = Act::Relu; }}
+                y[0] = apply(layers.layers[1], apply(layers.layers[0], y[0]));
+            }}"
+        )
+    };
+    assert!(ir(&source("")).contains("struct Layer { scale: f32, act: Act }"));
+    let said = mistakes(&source("x: &[Two],"));
+    assert!(
+        said.starts_with("5:52: ") && said.contains("`Two` holds the enum `Act`") && said.contains("as a u32"),
+        "{said}"
+    );
+}
