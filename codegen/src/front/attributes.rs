@@ -239,7 +239,7 @@ impl Session {
                         Some(GenericValue::Type(scalar))
                     }
                     _ => {
-                        self.error(value, format!("a `{}` is one of {known}", bound.name()));
+                        self.error(value, format!("{} `{}` is one of {known}", bound.article(), bound.name()));
                         None
                     }
                 }

@@ -89,6 +89,11 @@ impl Bound {
         }
     }
 
+    /// What stands before the name.
+    pub const fn article(self) -> &'static str {
+        if matches!(self, Self::Element | Self::Int) { "an" } else { "a" }
+    }
+
     /// Whether a type of this bound is of the other too: the trait has the other above it.
     pub const fn implies(self, other: Self) -> bool {
         matches!((self, other), (_, Self::Element) | (Self::Int | Self::Number, Self::Number))
