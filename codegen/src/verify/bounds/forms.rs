@@ -37,9 +37,6 @@ impl<'a> Walk<'a> {
                 match from {
                     Some(scalar) if limits(scalar).is_some() => self.congruent(*value),
                     Some(Scalar::Bool) => self.knowledge.fresh(0, 1),
-                    Some(scalar) if scalar.is_narrow() && scalar.is_integer() && !scalar.is_signed() => {
-                        self.knowledge.fresh(0, scalar.limits()[1])
-                    }
                     _ => self.knowledge.fresh(low, high),
                 }
             }
