@@ -108,7 +108,7 @@ pub fn build(module: &Module, instance: &Instance, targets: &[Target]) -> Result
     Ok(Compiled { kernel, verified })
 }
 
-/// What the CPU function of an instance is printed from by [`emit::cpu::emit`].
+/// What the CPU function of an instance is printed from by [`crate::emit::cpu::emit`].
 ///
 /// # Errors
 /// The kernel lists no CPU, or holds something that cannot be made legal for it.
