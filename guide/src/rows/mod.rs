@@ -18,6 +18,7 @@ macro_rules! with_rows {
             vectors: [rotated];
             vector_access: [doubled];
             structs: [moved];
+            methods: [turned];
             views: [transposed];
             parameters: [affine];
             enums: [activated];
@@ -25,10 +26,12 @@ macro_rules! with_rows {
             unrolling: [dots];
             device_functions: [softened];
             functions_on_slices: [windows];
+            functions_of_functions: [reductions];
             mutable_arguments: [swapped];
             constants: [scaled];
             generic_types: [squares];
             generic_constants: [tiles];
+            specialisation: [reversed];
             target_choice: [sums];
             private_arrays: [sorted];
             workgroup_arrays: [reversed];
