@@ -94,10 +94,10 @@ impl Backend for Fake {
         Ok(())
     }
     fn record(&self, _: &[Command], _: usize) -> Result<Arc<dyn Recording>> {
-        unimplemented!("no launch records")
+        Err(Error::Unavailable { kind: "fake", reason: "no launch records".to_owned() })
     }
     fn run(&self, _: &dyn Recording, _: RunIo<'_>) -> Result<()> {
-        unimplemented!("no launch runs recordings")
+        Err(Error::Unavailable { kind: "fake", reason: "no launch runs recordings".to_owned() })
     }
     fn time(&self, _: &[Command]) -> Result<Vec<u64>> {
         Ok(vec![0])

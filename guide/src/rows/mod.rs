@@ -13,6 +13,9 @@ macro_rules! with_rows {
             halves: [halved];
             bit_casts: [flipped];
             bit_counts: [counts];
+            bit_fields: [shuffled];
+            packing: [dimmed];
+            integer_dot_products: [products];
             functions_of_floats: [elementary];
             error_function: [erfs];
             vectors: [rotated];
@@ -39,7 +42,9 @@ macro_rules! with_rows {
             atomics: [histogram];
             workgroup_atomics: [counted];
             subgroup_reductions: [reduced];
+            subgroup_scans: [scanned];
             subgroup_shuffles: [exchanged];
+            subgroup_votes: [voted];
             grids: [positions];
         }
     };
