@@ -4,8 +4,7 @@ use super::build::{Build, indices};
 use super::infer::Ty;
 use super::tree::{Kind, Node, Origin};
 use crate::ir::{
-    self, BinaryOperator, Expression, ExpressionKind, Handle, Literal, Scalar, Size, SizeOperator, Span, StatementKind,
-    UnaryOperator,
+    self, BinaryOperator, Expression, ExpressionKind, Handle, Literal, Scalar, Size, Span, StatementKind, UnaryOperator,
 };
 
 impl Build<'_> {
@@ -281,14 +280,7 @@ impl Build<'_> {
             Size::Binary(operator, left, right) => {
                 let left = self.size(left, scalar, span);
                 let right = self.size(right, scalar, span);
-                let operator = match operator {
-                    SizeOperator::Add => BinaryOperator::Add,
-                    SizeOperator::Subtract => BinaryOperator::Subtract,
-                    SizeOperator::Multiply => BinaryOperator::Multiply,
-                    SizeOperator::Divide => BinaryOperator::Divide,
-                    SizeOperator::Remainder => BinaryOperator::Remainder,
-                };
-                self.binary(operator, left, right, span)
+                self.binary(operator.binary(), left, right, span)
             }
         }
     }

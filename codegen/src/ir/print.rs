@@ -8,7 +8,7 @@ use super::{
     Block, CallArgument, Expression, ExpressionKind, Function, GenericKind, GenericValue, Handle, Instance, Literal,
     LogicalOperator, Module, Place, Projection, Root, Size, StatementKind, Type, UnaryOperator,
 };
-use crate::ir::{BinaryOperator, Builtin};
+use crate::ir::Builtin;
 
 impl fmt::Display for Module {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
@@ -355,7 +355,7 @@ impl Printer<'_> {
                 format!("{sign}{}", self.expression(*value))
             }
             ExpressionKind::Binary { operator, left, right } => {
-                format!("({} {} {})", self.expression(*left), binary_sign(*operator), self.expression(*right))
+                format!("({} {} {})", self.expression(*left), operator.sign(), self.expression(*right))
             }
             ExpressionKind::Logical { operator, left, right } => {
                 let sign = match operator {
@@ -384,27 +384,5 @@ impl Printer<'_> {
             }
             ExpressionKind::TargetHas(feature) => format!("target::has({})", feature.variant_name()),
         }
-    }
-}
-
-/// The sign of an operation in Rust.
-const fn binary_sign(operator: BinaryOperator) -> &'static str {
-    match operator {
-        BinaryOperator::Add => "+",
-        BinaryOperator::Subtract => "-",
-        BinaryOperator::Multiply => "*",
-        BinaryOperator::Divide => "/",
-        BinaryOperator::Remainder => "%",
-        BinaryOperator::And => "&",
-        BinaryOperator::Or => "|",
-        BinaryOperator::Xor => "^",
-        BinaryOperator::ShiftLeft => "<<",
-        BinaryOperator::ShiftRight => ">>",
-        BinaryOperator::Equal => "==",
-        BinaryOperator::NotEqual => "!=",
-        BinaryOperator::Less => "<",
-        BinaryOperator::LessEqual => "<=",
-        BinaryOperator::Greater => ">",
-        BinaryOperator::GreaterEqual => ">=",
     }
 }

@@ -3,6 +3,7 @@
 use serde::{Deserialize, Serialize};
 
 use super::arena::Handle;
+use super::expression::BinaryOperator;
 
 /// A scalar type.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, Serialize, Deserialize)]
@@ -153,15 +154,20 @@ pub enum SizeOperator {
 }
 
 impl SizeOperator {
-    /// The operator as Rust and every target write it.
-    pub const fn sign(self) -> char {
+    /// The same operation on values.
+    pub const fn binary(self) -> BinaryOperator {
         match self {
-            Self::Add => '+',
-            Self::Subtract => '-',
-            Self::Multiply => '*',
-            Self::Divide => '/',
-            Self::Remainder => '%',
+            Self::Add => BinaryOperator::Add,
+            Self::Subtract => BinaryOperator::Subtract,
+            Self::Multiply => BinaryOperator::Multiply,
+            Self::Divide => BinaryOperator::Divide,
+            Self::Remainder => BinaryOperator::Remainder,
         }
+    }
+
+    /// The operator as Rust and every target write it.
+    pub const fn sign(self) -> &'static str {
+        self.binary().sign()
     }
 }
 

@@ -297,7 +297,7 @@ impl Checker<'_> {
     ) -> Result<Type, String> {
         use BinaryOperator as B;
         let (a, b) = (self.of(left), self.of(right));
-        let sign = sign(operator);
+        let sign = operator.sign();
         let with = |scalar| match a {
             Type::Vector { lanes, .. } => Type::vector(*lanes, scalar),
             _ => Type::Scalar(scalar),
@@ -538,28 +538,6 @@ impl Checker<'_> {
 
 const fn is_index(ty: &Type) -> bool {
     matches!(ty, Type::Scalar(Scalar::Index | Scalar::U32))
-}
-
-/// The operator as Rust writes it.
-const fn sign(operator: BinaryOperator) -> &'static str {
-    match operator {
-        BinaryOperator::Add => "+",
-        BinaryOperator::Subtract => "-",
-        BinaryOperator::Multiply => "*",
-        BinaryOperator::Divide => "/",
-        BinaryOperator::Remainder => "%",
-        BinaryOperator::And => "&",
-        BinaryOperator::Or => "|",
-        BinaryOperator::Xor => "^",
-        BinaryOperator::ShiftLeft => "<<",
-        BinaryOperator::ShiftRight => ">>",
-        BinaryOperator::Equal => "==",
-        BinaryOperator::NotEqual => "!=",
-        BinaryOperator::Less => "<",
-        BinaryOperator::LessEqual => "<=",
-        BinaryOperator::Greater => ">",
-        BinaryOperator::GreaterEqual => ">=",
-    }
 }
 
 /// The method of atomics.

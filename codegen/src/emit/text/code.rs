@@ -88,31 +88,27 @@ pub fn prefix(operator: &str, value: Code) -> Code {
     Code { text: format!("{operator}{}", value.at(Level::Atom)), level: Level::Unary }
 }
 
-/// The sign of an operator and how tightly it holds.
-pub fn sign(operator: BinaryOperator) -> (&'static str, Level) {
+/// How tightly an operator holds.
+const fn level(operator: BinaryOperator) -> Level {
     match operator {
-        BinaryOperator::Add => ("+", Level::Sum),
-        BinaryOperator::Subtract => ("-", Level::Sum),
-        BinaryOperator::Multiply => ("*", Level::Product),
-        BinaryOperator::Divide => ("/", Level::Product),
-        BinaryOperator::Remainder => ("%", Level::Product),
-        BinaryOperator::And => ("&", Level::BitAnd),
-        BinaryOperator::Or => ("|", Level::BitOr),
-        BinaryOperator::Xor => ("^", Level::BitXor),
-        BinaryOperator::ShiftLeft => ("<<", Level::Shift),
-        BinaryOperator::ShiftRight => (">>", Level::Shift),
-        BinaryOperator::Equal => ("==", Level::Compare),
-        BinaryOperator::NotEqual => ("!=", Level::Compare),
-        BinaryOperator::Less => ("<", Level::Compare),
-        BinaryOperator::LessEqual => ("<=", Level::Compare),
-        BinaryOperator::Greater => (">", Level::Compare),
-        BinaryOperator::GreaterEqual => (">=", Level::Compare),
+        BinaryOperator::Add | BinaryOperator::Subtract => Level::Sum,
+        BinaryOperator::Multiply | BinaryOperator::Divide | BinaryOperator::Remainder => Level::Product,
+        BinaryOperator::And => Level::BitAnd,
+        BinaryOperator::Or => Level::BitOr,
+        BinaryOperator::Xor => Level::BitXor,
+        BinaryOperator::ShiftLeft | BinaryOperator::ShiftRight => Level::Shift,
+        BinaryOperator::Equal
+        | BinaryOperator::NotEqual
+        | BinaryOperator::Less
+        | BinaryOperator::LessEqual
+        | BinaryOperator::Greater
+        | BinaryOperator::GreaterEqual => Level::Compare,
     }
 }
 
 /// Two operands and the operator between them.
 pub fn infix(operator: BinaryOperator, left: Code, right: Code) -> Code {
-    let (sign, level) = sign(operator);
+    let (sign, level) = (operator.sign(), level(operator));
     let (left_level, right_level) = match level {
         Level::Sum => (Level::Sum, Level::Product),
         Level::Product => (Level::Product, Level::Unary),

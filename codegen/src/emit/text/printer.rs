@@ -7,8 +7,7 @@ use crate::artefact::{ParamField, ParamRole};
 use crate::emit::EmitError;
 use crate::emit::names::{Names, identifier};
 use crate::ir::{
-    BinaryOperator, Expression, ExpressionKind, Function, Handle, Root, Scalar, Size, SizeOperator, Struct, Type,
-    WorkgroupVariable,
+    BinaryOperator, Expression, ExpressionKind, Function, Handle, Root, Scalar, Size, Struct, Type, WorkgroupVariable,
 };
 use crate::lower::Lowered;
 
@@ -342,14 +341,7 @@ impl<'a, D: Dialect> Printer<'a, D> {
                 }
             }
             Size::Binary(operator, left, right) => {
-                let operator = match operator {
-                    SizeOperator::Add => BinaryOperator::Add,
-                    SizeOperator::Subtract => BinaryOperator::Subtract,
-                    SizeOperator::Multiply => BinaryOperator::Multiply,
-                    SizeOperator::Divide => BinaryOperator::Divide,
-                    SizeOperator::Remainder => BinaryOperator::Remainder,
-                };
-                Ok(infix(operator, self.exact_size(left)?, self.exact_size(right)?))
+                Ok(infix(operator.binary(), self.exact_size(left)?, self.exact_size(right)?))
             }
         }
     }

@@ -6,7 +6,7 @@ use crate::ir::{
     StatementKind, Type,
 };
 
-use super::code::{infix, logical, sign};
+use super::code::{infix, logical};
 use super::printer::Scope;
 use super::{Code, Dialect, Level, Position, Printer, Writer};
 
@@ -182,7 +182,7 @@ impl<'a, D: Dialect> Printer<'a, D> {
             return Ok(None);
         }
         let right = self.expression(scope, *right)?;
-        Ok(Some(format!("{} {}= {};", to.text, sign(*operator).0, right.text)))
+        Ok(Some(format!("{} {}= {};", to.text, operator.sign(), right.text)))
     }
 
     /// Closes an `if`, with the `else` that follows.

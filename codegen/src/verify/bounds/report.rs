@@ -2,7 +2,7 @@
 
 use super::{MAX, Walk};
 use crate::ir::print::place_text;
-use crate::ir::{BinaryOperator, Builtin, Function, Module, Place, Projection, Root, Span};
+use crate::ir::{Builtin, Function, Module, Place, Projection, Root, Span};
 use crate::verify::linear::{Atom, Form, Key, Proof};
 
 /// What was found of an access.
@@ -148,18 +148,7 @@ impl Walk<'_> {
             }
             Key::Wrapped(form, _) => format!("({})", self.form_text(form)),
             Key::Operation(operator, left, right) => {
-                let sign = match operator {
-                    BinaryOperator::Multiply => "*",
-                    BinaryOperator::Divide => "/",
-                    BinaryOperator::Remainder => "%",
-                    BinaryOperator::And => "&",
-                    BinaryOperator::Or => "|",
-                    BinaryOperator::Xor => "^",
-                    BinaryOperator::ShiftLeft => "<<",
-                    BinaryOperator::ShiftRight => ">>",
-                    _ => return None,
-                };
-                format!("({} {sign} {})", self.form_text(left), self.form_text(right))
+                format!("({} {} {})", self.form_text(left), operator.sign(), self.form_text(right))
             }
             Key::Math(function, forms) => {
                 let forms: Vec<String> = forms.iter().map(|form| self.form_text(form)).collect();
