@@ -42,6 +42,9 @@ pub fn param_type(ty: ParamType) -> String {
         ParamScalar::U32 => "u32",
         ParamScalar::Index => "usize",
         ParamScalar::Bool => "bool",
+        ParamScalar::I64 => "i64",
+        ParamScalar::U64 => "u64",
+        ParamScalar::F64 => "f64",
     };
     match (ty.array, ty.count) {
         (true, count) => format!("[{scalar}; {count}]"),

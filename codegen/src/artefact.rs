@@ -246,7 +246,7 @@ impl Access {
 /// The parameter block.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Params {
-    /// Bytes of the block, a multiple of 16.
+    /// Bytes of the block, a multiple of 16 and of its fields' alignments.
     pub size: u32,
     /// Its fields, by ascending offset.
     pub fields: List<ParamField>,
@@ -268,7 +268,7 @@ pub struct ParamField {
 /// What a parameter means.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, Serialize, Deserialize)]
 pub enum ParamRole {
-    /// One of the author's, by position among them.
+    /// One of the author's, by position among them; a struct counts as the scalars, vectors and arrays of scalars in it.
     User(u32),
     /// The value of a specialisation constant, by position among [`Kernel::constants`].
     Constant(u32),
@@ -287,7 +287,7 @@ pub enum ParamRole {
 /// The type of a parameter: `count` values of `scalar`, an array if `array`.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, Serialize, Deserialize)]
 pub struct ParamType {
-    /// The scalar, as it lies in the block: every one takes 4 bytes; `bool` is 0 or 1, `usize` and enums are `u32`.
+    /// The scalar, as it lies in the block: `bool` is 0 or 1, `usize` and enums are `u32`.
     pub scalar: ParamScalar,
     /// 1 for a scalar, 2 to 4 for a vector, the length of an array.
     pub count: u32,
@@ -308,6 +308,22 @@ pub enum ParamScalar {
     Index,
     /// 0 or 1 in 32 bits.
     Bool,
+    /// 64-bit signed integer.
+    I64,
+    /// 64-bit unsigned integer.
+    U64,
+    /// 64-bit float.
+    F64,
+}
+
+impl ParamScalar {
+    /// Bytes that it takes in the block.
+    pub const fn bytes(self) -> u32 {
+        match self {
+            Self::F32 | Self::I32 | Self::U32 | Self::Index | Self::Bool => 4,
+            Self::I64 | Self::U64 | Self::F64 => 8,
+        }
+    }
 }
 
 /// How a grid is understood.

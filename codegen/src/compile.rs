@@ -7,7 +7,7 @@ use std::borrow::Cow;
 use crate::artefact::{Binding, Code, Constant, Element, Kernel, Variant};
 use crate::diagnostic::{Diagnostic, Diagnostics};
 use crate::emit::Emitter;
-use crate::ir::{Instance, Module, Scalar, Type, instantiate};
+use crate::ir::{Instance, Module, instantiate};
 use crate::layout;
 #[cfg(feature = "cpu")]
 use crate::lower::{Lowered, lower};
@@ -148,8 +148,8 @@ fn bindings(verified: &Verified) -> Result<Vec<Binding>, Diagnostics> {
         let layout = layout::of(module, binding.element).ok_or_else(|| {
             Diagnostic::new(binding.span, format!("a buffer cannot hold the elements of `{}`", binding.name))
         })?;
-        // Two halves share a word where a device has no 16-bit access, and a slice starts at a whole word.
-        let packed = if *ty == Type::Scalar(Scalar::F16) { 2 } else { 1 };
+        // Narrow elements share a word where a device has no such access, and a slice starts at a whole word.
+        let packed = 4 / layout.size.clamp(1, 4);
         bindings.push(Binding {
             name: Cow::Owned(binding.name.clone()),
             element: Element { name: Cow::Owned(type_name(module, ty)), size: layout.size, align: layout.align },

@@ -55,6 +55,22 @@ pub mod kind {
     pub const F16: u64 = 4;
     /// `f32`
     pub const F32: u64 = 5;
+    /// `i8`
+    pub const I8: u64 = 9;
+    /// `u8`
+    pub const U8: u64 = 10;
+    /// `i16`
+    pub const I16: u64 = 11;
+    /// `u16`
+    pub const U16: u64 = 12;
+    /// `bf16`
+    pub const BF16: u64 = 13;
+    /// `i64`
+    pub const I64: u64 = 6;
+    /// `u64`
+    pub const U64: u64 = 7;
+    /// `f64`
+    pub const F64: u64 = 8;
 }
 
 /// Of a type of an instance; `None` for what host memory does not hold.
@@ -88,6 +104,14 @@ const fn scalar_kind(scalar: Scalar) -> Option<u64> {
         Scalar::U32 => Some(kind::U32),
         Scalar::F16 => Some(kind::F16),
         Scalar::F32 => Some(kind::F32),
+        Scalar::I8 => Some(kind::I8),
+        Scalar::U8 => Some(kind::U8),
+        Scalar::I16 => Some(kind::I16),
+        Scalar::U16 => Some(kind::U16),
+        Scalar::BF16 => Some(kind::BF16),
+        Scalar::I64 => Some(kind::I64),
+        Scalar::U64 => Some(kind::U64),
+        Scalar::F64 => Some(kind::F64),
         Scalar::Bool | Scalar::Index | Scalar::Generic(_) => None,
     }
 }

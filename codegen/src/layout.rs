@@ -1,6 +1,7 @@
 //! Sizes and offsets, the same on the host and on every target, stated once.
 
 use crate::artefact::{GridKind, ParamField, ParamRole, ParamScalar, ParamType, Params};
+use crate::flat;
 use crate::ir::{Handle, Module, Scalar, Type};
 
 /// Size and alignment of a type in memory, in bytes.
@@ -57,14 +58,19 @@ pub fn field_offsets(module: &Module, handle: Handle<crate::ir::Struct>) -> Opti
 /// cannot be one, which the verifier rejects.
 pub fn params(module: &Module, grid: GridKind) -> Option<Params> {
     let mut block = Block::default();
+    let mut leaf = 0;
     for (index, param) in module.params.iter().enumerate() {
-        let role = param_role(module, index as u32);
-        let name = match role {
+        if let role @ ParamRole::Constant(_) = param_role(module, index as u32) {
             // Constants have names of their own in the texts.
-            ParamRole::Constant(_) => format!("{}_constant", param.name.to_lowercase()),
-            _ => param.name.clone(),
-        };
-        block.add(name, role, param_type(module, param.ty)?);
+            block.add(format!("{}_constant", param.name.to_lowercase()), role, param_type(module, param.ty)?);
+            continue;
+        }
+        for found in flat::leaves(module, param.ty)? {
+            let name =
+                if found.name.is_empty() { param.name.clone() } else { format!("{}_{}", param.name, found.name) };
+            block.add(name, ParamRole::User(leaf), found.ty);
+            leaf += 1;
+        }
     }
     let word = ParamType { scalar: ParamScalar::Index, count: 1, array: false };
     for (index, binding) in module.bindings.iter().enumerate() {
@@ -80,10 +86,10 @@ pub fn params(module: &Module, grid: GridKind) -> Option<Params> {
     if grid == GridKind::Linear {
         block.add("group_count".to_owned(), ParamRole::GroupCount, word);
     }
-    Some(Params { size: block.end.next_multiple_of(16), fields: block.fields.into() })
+    Some(Params { size: block.end.next_multiple_of(block.align.max(16)), fields: block.fields.into() })
 }
 
-/// The role of one of the module's params.
+/// The role of one of the params of a module whose params are leaves.
 pub fn param_role(module: &Module, param: u32) -> ParamRole {
     match module.constants().position(|(index, ..)| index == param) {
         Some(position) => ParamRole::Constant(position as u32),
@@ -91,29 +97,32 @@ pub fn param_role(module: &Module, param: u32) -> ParamRole {
     }
 }
 
-/// The type of a parameter in the block.
-pub fn param_type(module: &Module, ty: Handle<Type>) -> Option<ParamType> {
-    let of_scalar = |scalar| match scalar {
+/// Whether values of the type can be a parameter.
+pub fn is_param(module: &Module, ty: Handle<Type>) -> bool {
+    flat::leaves(module, ty).is_some()
+}
+
+/// The type of a parameter in the block, if it is one leaf.
+pub(crate) fn param_type(module: &Module, ty: Handle<Type>) -> Option<ParamType> {
+    // Narrow ones travel in the word that holds them.
+    let of_scalar = |scalar: Scalar| match scalar.widened() {
         Scalar::F32 => Some(ParamScalar::F32),
         Scalar::I32 => Some(ParamScalar::I32),
         Scalar::U32 => Some(ParamScalar::U32),
         Scalar::Index => Some(ParamScalar::Index),
         Scalar::Bool => Some(ParamScalar::Bool),
-        Scalar::F16 | Scalar::Generic(_) => None,
+        Scalar::I64 => Some(ParamScalar::I64),
+        Scalar::U64 => Some(ParamScalar::U64),
+        Scalar::F64 => Some(ParamScalar::F64),
+        Scalar::I8 | Scalar::U8 | Scalar::I16 | Scalar::U16 | Scalar::F16 | Scalar::BF16 | Scalar::Generic(_) => None,
     };
     match &module.types[ty] {
         Type::Scalar(scalar) => Some(ParamType { scalar: of_scalar(*scalar)?, count: 1, array: false }),
         Type::Vector { lanes, scalar } => {
             Some(ParamType { scalar: of_scalar(*scalar)?, count: u32::from(*lanes), array: false })
         }
-        Type::Array { element, length } => match &module.types[*element] {
-            Type::Scalar(scalar) => {
-                Some(ParamType { scalar: of_scalar(*scalar)?, count: length.literal()?, array: true })
-            }
-            Type::Vector { .. } | Type::Array { .. } | Type::Struct(_) | Type::Enum(_) => None,
-        },
         Type::Enum(_) => Some(ParamType { scalar: ParamScalar::U32, count: 1, array: false }),
-        Type::Struct(_) => None,
+        Type::Array { .. } | Type::Struct(_) => None,
     }
 }
 
@@ -121,18 +130,23 @@ pub fn param_type(module: &Module, ty: Handle<Type>) -> Option<ParamType> {
 struct Block {
     fields: Vec<ParamField>,
     end: u32,
+    align: u32,
 }
 
 impl Block {
-    /// Scalars are aligned to 4 bytes, two lanes to 8, three and four to 16; arrays start at a multiple of 16 and fill one.
+    /// Scalars are aligned to their size, two lanes to twice, three and four to four times that; arrays start at a multiple of 16 and
+    /// fill one.
     fn add(&mut self, name: String, role: ParamRole, ty: ParamType) {
+        let scalar = ty.scalar.bytes();
         let align = match (ty.array, ty.count) {
-            (false, 1) => 4,
-            (false, 2) => 8,
-            (false, _) | (true, _) => 16,
+            (false, 1) => scalar,
+            (false, 2) => 2 * scalar,
+            (false, _) => 4 * scalar,
+            (true, _) => 16,
         };
+        self.align = self.align.max(align);
         let offset = self.end.next_multiple_of(align);
-        let bytes = 4 * ty.count;
+        let bytes = scalar * ty.count;
         self.end = offset + if ty.array { bytes.next_multiple_of(16) } else { bytes };
         self.fields.push(ParamField { name: name.into(), role, ty, offset });
     }

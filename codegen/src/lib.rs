@@ -9,6 +9,7 @@ pub mod compile;
 pub mod diagnostic;
 pub mod emit;
 pub mod fingerprint;
+pub(crate) mod flat;
 #[cfg(feature = "front")]
 pub mod front;
 pub mod interp;
@@ -18,6 +19,7 @@ pub mod layout;
 pub mod lower;
 #[doc(hidden)]
 pub mod meaning;
+pub(crate) mod narrow;
 pub mod target;
 pub mod timings;
 pub mod variants;

@@ -53,17 +53,31 @@ pub enum Feature {
     Subgroups = 0,
     /// 16-bit floats loaded from and stored to storage buffers directly; without it they travel packed in 32-bit words.
     F16Storage = 1,
+    /// Arithmetic of `i64` and `u64`, which CUDA and the CPU always have; without it they are moved, converted and compared for equality.
+    Int64 = 2,
+    /// Arithmetic of `f64`, which CUDA and the CPU always have; without it they are moved.
+    Float64 = 3,
 }
 
 impl Feature {
     /// Every feature.
-    pub const ALL: [Self; 2] = [Self::Subgroups, Self::F16Storage];
+    pub const ALL: [Self; 4] = [Self::Subgroups, Self::F16Storage, Self::Int64, Self::Float64];
+
+    /// Whether every device of a target has it, so that kernels need not ask.
+    pub const fn always(self, target: Target) -> bool {
+        match self {
+            Self::Subgroups => false,
+            Self::F16Storage | Self::Int64 | Self::Float64 => matches!(target, Target::Cuda | Target::Cpu),
+        }
+    }
 
     /// The name used in profiles and in `requires(..)`.
     pub const fn name(self) -> &'static str {
         match self {
             Self::Subgroups => "subgroups",
             Self::F16Storage => "f16",
+            Self::Int64 => "int64",
+            Self::Float64 => "float64",
         }
     }
 
@@ -72,6 +86,8 @@ impl Feature {
         match self {
             Self::Subgroups => "Subgroups",
             Self::F16Storage => "F16Storage",
+            Self::Int64 => "Int64",
+            Self::Float64 => "Float64",
         }
     }
 

@@ -8,7 +8,7 @@ use crate::verify::{Verified, transport_fits, viable};
 /// The variants to emit: for each of the kernel's targets the sets of features that make a difference to it, the largest first, in
 /// each way that parameters can travel.
 ///
-/// Every CUDA device has all features, so that CUDA has one set. The CPU holds halves natively, and emulates subgroups only where a kernel requires
+/// Every CUDA device has all features, so that CUDA has one set. The CPU has what every CPU device has, and emulates subgroups only where a kernel requires
 /// them.
 pub fn variants(verified: &Verified) -> Vec<(Profile, ParamTransport)> {
     let Verified { module, info } = verified;
@@ -37,7 +37,8 @@ fn feature_sets(verified: &Verified, target: Target) -> Vec<Features> {
         Target::Wgsl | Target::Spirv => sets,
         Target::Cuda => sets.into_iter().take(1).collect(),
         Target::Cpu => {
-            let native = info.required.union(info.relevant.intersection(Features::of(&[Feature::F16Storage])));
+            let always: Vec<Feature> = Feature::ALL.into_iter().filter(|feature| feature.always(target)).collect();
+            let native = info.required.union(info.relevant.intersection(Features::of(&always)));
             let fits: Vec<Features> = sets.iter().copied().filter(|set| *set == native).collect();
             if fits.is_empty() { sets.into_iter().rev().take(1).collect() } else { fits }
         }

@@ -18,7 +18,7 @@ fn lowered(module: Module, target: Target, transport: ParamTransport) -> Lowered
     let mut lowered = lower(&verified, &Profile::portable(target).with(features), transport)
         .unwrap_or_else(|errors| panic!("{name} is not lowered: {errors}"));
     if !lowered.info.relevant.has(Feature::F16Storage) {
-        lowered.profile.features = Features::of(&[Feature::Subgroups]);
+        lowered.profile.features = Features::of(&[Feature::Subgroups]).union(lowered.module.requires);
     }
     lowered
 }

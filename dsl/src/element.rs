@@ -12,16 +12,24 @@ impl Element for f32 {}
 impl Element for i32 {}
 impl Element for u32 {}
 impl Element for half::f16 {}
+impl Element for half::bf16 {}
+impl Element for i8 {}
+impl Element for u8 {}
+impl Element for i16 {}
+impl Element for u16 {}
+impl Element for i64 {}
+impl Element for u64 {}
+impl Element for f64 {}
 
 /// Types of which a kernel that is generic over them can write constants.
-pub trait Literal: Copy {
+pub trait Literal: Copy + crate::param::Param {
     /// The value of this type nearest to `value`: `T::lit(0.5)`. In a kernel, `value` is a literal.
     fn lit(value: f64) -> Self;
 }
 
-/// Floating-point elements: `f32` and `f16`. A kernel computes in `f32`.
+/// Floating-point elements: `f32`, `f16`, `bf16` and `f64`. A kernel that is generic over them computes in `f32`.
 pub trait Float: Element + Literal {
-    /// The same value as `f32`, exactly.
+    /// The same value as `f32`: exactly, but for `f64`, of which it is the nearest.
     fn to_f32(self) -> f32;
     /// The nearest value of this type, ties to even; what is too large becomes infinite.
     fn from_f32(value: f32) -> Self;
@@ -39,6 +47,22 @@ impl Literal for half::f16 {
     }
 }
 
+impl Literal for f64 {
+    fn lit(value: f64) -> Self {
+        value
+    }
+}
+
+impl Float for f64 {
+    fn to_f32(self) -> f32 {
+        self as f32
+    }
+
+    fn from_f32(value: f32) -> Self {
+        value.into()
+    }
+}
+
 impl Float for f32 {
     fn to_f32(self) -> f32 {
         self
@@ -46,6 +70,22 @@ impl Float for f32 {
 
     fn from_f32(value: f32) -> Self {
         value
+    }
+}
+
+impl Literal for half::bf16 {
+    fn lit(value: f64) -> Self {
+        half::bf16::from_f64(value)
+    }
+}
+
+impl Float for half::bf16 {
+    fn to_f32(self) -> f32 {
+        half::bf16::to_f32(self)
+    }
+
+    fn from_f32(value: f32) -> Self {
+        half::bf16::from_f32(value)
     }
 }
 
@@ -59,7 +99,7 @@ impl Float for half::f16 {
     }
 }
 
-/// Elements that kernels do arithmetic on: `f32`, `i32` and `u32`.
+/// Elements that kernels do arithmetic on: floats and integers of all widths, those of 64 bits where the device has them.
 pub trait Number:
     Element
     + Literal
@@ -79,23 +119,32 @@ pub trait Number:
 {
 }
 
-impl Literal for i32 {
-    fn lit(value: f64) -> Self {
-        value as i32
-    }
+macro_rules! integer_literals {
+    ($($ty:ty),*) => {
+        $(impl Literal for $ty {
+            fn lit(value: f64) -> Self {
+                value as $ty
+            }
+        })*
+    };
 }
 
-impl Literal for u32 {
-    fn lit(value: f64) -> Self {
-        value as u32
-    }
-}
+integer_literals!(i8, u8, i16, u16, i32, u32, i64, u64);
 
 impl Number for f32 {}
 impl Number for i32 {}
 impl Number for u32 {}
+impl Number for half::f16 {}
+impl Number for half::bf16 {}
+impl Number for i8 {}
+impl Number for u8 {}
+impl Number for i16 {}
+impl Number for u16 {}
+impl Number for f64 {}
+impl Number for i64 {}
+impl Number for u64 {}
 
-/// Integer elements: `i32` and `u32`, with what a [`Number`] has, and bits.
+/// Integer elements, with what a [`Number`] has, and bits.
 ///
 /// ```
 /// use trefoil_dsl::prelude::*;
@@ -128,8 +177,14 @@ pub trait Int:
 {
 }
 
+impl Int for i8 {}
+impl Int for u8 {}
+impl Int for i16 {}
+impl Int for u16 {}
 impl Int for i32 {}
 impl Int for u32 {}
+impl Int for i64 {}
+impl Int for u64 {}
 
 /// The scalar type of a generic launch, which picks the listed instance; `None` for anything but a scalar.
 #[doc(hidden)]
@@ -141,6 +196,14 @@ pub fn scalar_name<T: 'static>() -> Option<&'static str> {
         (TypeId::of::<i32>(), "i32"),
         (TypeId::of::<u32>(), "u32"),
         (TypeId::of::<half::f16>(), "f16"),
+        (TypeId::of::<half::bf16>(), "bf16"),
+        (TypeId::of::<i8>(), "i8"),
+        (TypeId::of::<u8>(), "u8"),
+        (TypeId::of::<i16>(), "i16"),
+        (TypeId::of::<u16>(), "u16"),
+        (TypeId::of::<f64>(), "f64"),
+        (TypeId::of::<i64>(), "i64"),
+        (TypeId::of::<u64>(), "u64"),
     ]
     .into_iter()
     .find_map(|(known, name)| (known == id).then_some(name))

@@ -12,6 +12,11 @@ pub use crate::param::Param;
 pub use crate::vector::{Align1, Lane};
 pub use bytemuck;
 
+/// The leaves of the next field of a struct that is a parameter, and the others.
+pub fn leaves_of<P: Param>(leaves: &mut [Vec<u32>]) -> (&mut [Vec<u32>], &mut [Vec<u32>]) {
+    leaves.split_at_mut(P::LEAVES.min(leaves.len()))
+}
+
 /// The value of one generic of a listed instance.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum GenericValue {

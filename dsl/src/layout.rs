@@ -1,6 +1,6 @@
 //! The fingerprints of host types, which expansions hold against the compiler's ([`trefoil_codegen::fingerprint`]).
 
-use half::f16;
+use half::{bf16, f16};
 use trefoil_codegen::fingerprint::{kind, of_scalar, of_vector};
 
 use crate::vector::{Lane, Vec2, Vec3, Vec4};
@@ -24,6 +24,14 @@ scalars! {
     i32 = I32;
     u32 = U32;
     f16 = F16;
+    bf16 = BF16;
+    i8 = I8;
+    u8 = U8;
+    i16 = I16;
+    u16 = U16;
+    i64 = I64;
+    u64 = U64;
+    f64 = F64;
 }
 
 macro_rules! vectors {

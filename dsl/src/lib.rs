@@ -29,6 +29,6 @@ pub use trefoil_macros::{device, kernel};
 pub use buffer::{Buffer, BufferSlice, BufferSliceMut, BufferView, BufferViewMut};
 pub use device::{Device, DeviceKind};
 pub use error::{Error, Result};
-pub use half::f16;
+pub use half::{bf16, f16};
 pub use launch::{Dispatch, Launch};
 pub use vector::{Vec2, Vec3, Vec4};

@@ -4,7 +4,7 @@ pub use std::f32::consts::{
     E, FRAC_1_PI, FRAC_1_SQRT_2, FRAC_2_SQRT_PI, FRAC_PI_2, LN_2, LN_10, LOG2_E, LOG10_E, PI, SQRT_2, TAU,
 };
 
-pub use half::f16;
+pub use half::{bf16, f16};
 pub use trefoil_macros::{device, kernel};
 
 pub use crate::element::{Element, Float, Int, Literal, Number};

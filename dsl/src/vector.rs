@@ -8,7 +8,7 @@ use std::ops::{
     Mul, MulAssign, Neg, Not, Rem, RemAssign, Shl, ShlAssign, Shr, ShrAssign, Sub, SubAssign,
 };
 
-use half::f16;
+use half::{bf16, f16};
 
 use crate::element::{Element, Float};
 use crate::math::Lanes;
@@ -41,6 +41,7 @@ macro_rules! alignments {
 
 alignments! {
     Align1 = 1;
+    Align2 = 2;
     Align4 = 4;
     Align8 = 8;
     Align16 = 16;
@@ -61,6 +62,14 @@ lanes! {
     i32: Align8, Align16;
     u32: Align8, Align16;
     f16: Align4, Align8;
+    bf16: Align4, Align8;
+    i16: Align4, Align8;
+    u16: Align4, Align8;
+    i8: Align2, Align4;
+    u8: Align2, Align4;
+    f64: Align16, Align32;
+    i64: Align16, Align32;
+    u64: Align16, Align32;
     usize: Align16, Align32;
 }
 
@@ -231,6 +240,15 @@ macro_rules! vector {
         scalar_on_the_left! { $Vector i32: Add add, Sub sub, Mul mul, Div div, Rem rem, }
         scalar_on_the_left! { $Vector u32: Add add, Sub sub, Mul mul, Div div, Rem rem, }
         scalar_on_the_left! { $Vector usize: Add add, Sub sub, Mul mul, Div div, Rem rem, }
+        scalar_on_the_left! { $Vector f16: Add add, Sub sub, Mul mul, Div div, Rem rem, }
+        scalar_on_the_left! { $Vector bf16: Add add, Sub sub, Mul mul, Div div, Rem rem, }
+        scalar_on_the_left! { $Vector i8: Add add, Sub sub, Mul mul, Div div, Rem rem, }
+        scalar_on_the_left! { $Vector u8: Add add, Sub sub, Mul mul, Div div, Rem rem, }
+        scalar_on_the_left! { $Vector i16: Add add, Sub sub, Mul mul, Div div, Rem rem, }
+        scalar_on_the_left! { $Vector u16: Add add, Sub sub, Mul mul, Div div, Rem rem, }
+        scalar_on_the_left! { $Vector f64: Add add, Sub sub, Mul mul, Div div, Rem rem, }
+        scalar_on_the_left! { $Vector i64: Add add, Sub sub, Mul mul, Div div, Rem rem, }
+        scalar_on_the_left! { $Vector u64: Add add, Sub sub, Mul mul, Div div, Rem rem, }
 
         impl<T: Lane + Shl<u32, Output = T>> Shl<u32> for $Vector<T> {
             type Output = Self;
@@ -334,7 +352,7 @@ macro_rules! elements {
     };
 }
 
-elements!(f32, i32, u32, f16);
+elements!(f32, i32, u32, f16, bf16, i8, u8, i16, u16, f64, i64, u64);
 
 #[cfg(test)]
 mod tests {

@@ -112,7 +112,8 @@ fn constants(instances: &[Made], expansion: &TokenStream) -> TokenStream {
         ParamScalar::Bool => quote!(bool),
         ParamScalar::I32 => quote!(i32),
         ParamScalar::Index => quote!(usize),
-        ParamScalar::U32 | ParamScalar::F32 => quote!(u32),
+        // The others are none.
+        ParamScalar::U32 | ParamScalar::F32 | ParamScalar::I64 | ParamScalar::U64 | ParamScalar::F64 => quote!(u32),
     });
     let defaults = constants.iter().map(|constant| match constant.scalar {
         ParamScalar::Bool => {
@@ -232,6 +233,9 @@ fn scalar(scalar: ParamScalar) -> TokenStream {
         ParamScalar::U32 => quote!(U32),
         ParamScalar::Index => quote!(Index),
         ParamScalar::Bool => quote!(Bool),
+        ParamScalar::I64 => quote!(I64),
+        ParamScalar::U64 => quote!(U64),
+        ParamScalar::F64 => quote!(F64),
     }
 }
 

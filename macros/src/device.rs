@@ -285,6 +285,8 @@ fn struct_item(item: syn::ItemStruct, failed: bool, support: &TokenStream) -> To
             Some(quote!((::core::mem::offset_of!(#name, #ident), #layout)))
         })
         .collect();
+    let types: Vec<_> = item.fields.iter().map(|field| &field.ty).collect();
+    let fields: Vec<_> = item.fields.iter().filter_map(|field| field.ident.as_ref()).collect();
     let sizes = item.fields.iter().map(|field| {
         let ty = &field.ty;
         quote!(+ ::core::mem::size_of::<#ty>())
@@ -312,6 +314,21 @@ fn struct_item(item: syn::ItemStruct, failed: bool, support: &TokenStream) -> To
                 type Quad = #expansion::Align1;
             }
             impl #expansion::Element for #name {}
+            impl #expansion::Param for #name {
+                const LEAVES: usize = 0 #(+ <#types as #expansion::Param>::LEAVES)*;
+
+                fn words(
+                    self,
+                    leaves: &mut [::std::vec::Vec<u32>],
+                ) -> ::core::result::Result<(), ::std::string::String> {
+                    #(
+                        let (own, leaves) = #expansion::leaves_of::<#types>(leaves);
+                        #expansion::Param::words(self.#fields, own)?;
+                    )*
+                    let _ = leaves;
+                    ::core::result::Result::Ok(())
+                }
+            }
             impl #expansion::Layout for #name {
                 const LAYOUT: u64 = #expansion::fingerprint::of_struct(
                     ::core::mem::size_of::<#name>(),
@@ -352,10 +369,9 @@ fn enum_item(item: syn::ItemEnum, failed: bool, support: &TokenStream) -> TokenS
         impl #support::expansion::Param for #name {
             fn words(
                 self,
-                words: &mut ::std::vec::Vec<u32>,
+                leaves: &mut [::std::vec::Vec<u32>],
             ) -> ::core::result::Result<(), ::std::string::String> {
-                words.push(self as u32);
-                ::core::result::Result::Ok(())
+                #support::expansion::Param::words(self as u32, leaves)
             }
         }
     }

@@ -34,6 +34,9 @@ fn block(params: &Params, struct_name: &Ident, kernels: &[&Kernel], expansion: &
             ParamScalar::F32 => quote!(f32),
             ParamScalar::I32 => quote!(i32),
             ParamScalar::U32 | ParamScalar::Index | ParamScalar::Bool => quote!(u32),
+            ParamScalar::I64 => quote!(i64),
+            ParamScalar::U64 => quote!(u64),
+            ParamScalar::F64 => quote!(f64),
         };
         let count = field.ty.count as usize;
         let ty = if count == 1 && !field.ty.array { scalar } else { quote!([#scalar; #count]) };
@@ -59,7 +62,7 @@ fn block(params: &Params, struct_name: &Ident, kernels: &[&Kernel], expansion: &
             pub #name: #ty
         });
         checks.push(quote!(::core::mem::offset_of!(#struct_name, #name) == #offset));
-        end = field.offset + 4 * field.ty.count;
+        end = field.offset + field.ty.scalar.bytes() * field.ty.count;
     }
     pad(&mut fields, end, params.size);
     let doc = format!(

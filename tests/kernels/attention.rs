@@ -105,7 +105,7 @@ fn case(name: &str, shape: Shape, options: Options) -> Case {
     let k = operand(&shape, options, k_count, 16);
     let v = operand(&shape, options, k_count, 17);
     let (mask, mask_strides) = mask(&shape, options.mask);
-    let scale = 0.4;
+    let scale = 0.4_f32;
     let mut expected = vec![None; q_count];
     for (batch, head_index) in (0..batches).flat_map(|batch| (0..heads).map(move |head| (batch, head))) {
         let key_head = head_index / (heads / key_heads);

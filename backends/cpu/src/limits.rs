@@ -36,7 +36,7 @@ pub(crate) fn properties(threads: usize) -> Properties {
         name: processor(),
         driver: format!("{threads} threads, {}", std::env::consts::ARCH),
         software: false,
-        features: Features::of(&[Feature::Subgroups, Feature::F16Storage]),
+        features: Features::of(&Feature::ALL),
         limits: Limits {
             max_allocation_bytes: most,
             max_binding_bytes: most,

@@ -94,7 +94,7 @@ fn describe(ordinal: i32) -> Result<Result<Adapter, String>, result::DriverError
                 capability.1
             ),
             software: false,
-            features: Features::of(&[Feature::Subgroups, Feature::F16Storage]),
+            features: Features::of(&Feature::ALL),
             limits: Limits {
                 max_allocation_bytes: memory,
                 max_binding_bytes: memory / BINDING_MULTIPLE * BINDING_MULTIPLE,

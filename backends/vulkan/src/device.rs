@@ -197,6 +197,7 @@ fn connect(instance: Instance, adapter: Adapter, options: &DeviceOptions, id: u6
     let mut features_13 = vk::PhysicalDeviceVulkan13Features::default()
         .subgroup_size_control(enable.subgroup_size_control)
         .compute_full_subgroups(enable.compute_full_subgroups);
+    let core = vk::PhysicalDeviceFeatures::default().shader_int64(enable.int64).shader_float64(enable.float64);
     let mut extensions = Vec::new();
     if enable.portability_subset {
         extensions.push(ash::khr::portability_subset::NAME.as_ptr());
@@ -205,6 +206,7 @@ fn connect(instance: Instance, adapter: Adapter, options: &DeviceOptions, id: u6
     let mut info = vk::DeviceCreateInfo::default()
         .queue_create_infos(&queues)
         .enabled_extension_names(&extensions)
+        .enabled_features(&core)
         .push_next(&mut features_11)
         .push_next(&mut features_12);
     if enable.version_1_3 {

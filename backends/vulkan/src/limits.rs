@@ -60,6 +60,8 @@ pub(crate) struct Traits {
 #[derive(Clone, Copy, Debug, Default)]
 pub(crate) struct Enable {
     pub(crate) storage_16bit: bool,
+    pub(crate) int64: bool,
+    pub(crate) float64: bool,
     pub(crate) memory_model_device_scope: bool,
     pub(crate) subgroup_extended_types: bool,
     pub(crate) subgroup_size_control: bool,
@@ -138,6 +140,7 @@ fn describe(instance: &Instance, physical: vk::PhysicalDevice) -> Result<Adapter
     }
     // SAFETY: every structure of the chain belongs to a version that the device has.
     unsafe { instance.raw.get_physical_device_features2(physical, &mut features) };
+    let (int64, float64) = (features.features.shader_int64 == vk::TRUE, features.features.shader_float64 == vk::TRUE);
 
     let mut driver = vk::PhysicalDeviceDriverProperties::default();
     let mut identity = vk::PhysicalDeviceIDProperties::default();
@@ -195,6 +198,12 @@ fn describe(instance: &Instance, physical: vk::PhysicalDevice) -> Result<Adapter
         kernel_features = kernel_features.union(Features::of(&[Feature::F16Storage]));
     }
 
+    for (has, feature) in [(int64, Feature::Int64), (float64, Feature::Float64)] {
+        if has {
+            kernel_features = kernel_features.union(Features::of(&[feature]));
+        }
+    }
+
     let limits = &basic.limits;
     let largest_heap = |flags: vk::MemoryPropertyFlags| {
         memory
@@ -219,6 +228,8 @@ fn describe(instance: &Instance, physical: vk::PhysicalDevice) -> Result<Adapter
     let timestamp_bits = families[family].timestamp_valid_bits;
     let enable = Enable {
         storage_16bit: features_11.storage_buffer16_bit_access == vk::TRUE,
+        int64,
+        float64,
         memory_model_device_scope: features_12.vulkan_memory_model_device_scope == vk::TRUE,
         subgroup_extended_types: features_12.shader_subgroup_extended_types == vk::TRUE,
         subgroup_size_control: features_13.subgroup_size_control == vk::TRUE,

@@ -54,14 +54,20 @@ pub(crate) fn rank(adapter: &wgpu::Adapter) -> u32 {
 fn features(adapter: &wgpu::Adapter) -> wgpu::Features {
     let wanted = wgpu::Features::SUBGROUP
         | wgpu::Features::SHADER_F16
+        | wgpu::Features::SHADER_INT64
+        | wgpu::Features::SHADER_F64
         | wgpu::Features::TIMESTAMP_QUERY
         | wgpu::Features::PIPELINE_CACHE;
     adapter.features() & wanted
 }
 
 /// What kernels may use of an adapter, by wgpu's names.
-const KERNEL_FEATURES: [(wgpu::Features, Feature); 2] =
-    [(wgpu::Features::SUBGROUP, Feature::Subgroups), (wgpu::Features::SHADER_F16, Feature::F16Storage)];
+const KERNEL_FEATURES: [(wgpu::Features, Feature); 4] = [
+    (wgpu::Features::SUBGROUP, Feature::Subgroups),
+    (wgpu::Features::SHADER_F16, Feature::F16Storage),
+    (wgpu::Features::SHADER_INT64, Feature::Int64),
+    (wgpu::Features::SHADER_F64, Feature::Float64),
+];
 
 /// The features to open a device with: what the adapter has, without what kernels must not use.
 pub(crate) fn required_features(adapter: &wgpu::Adapter, allowed: Features) -> wgpu::Features {

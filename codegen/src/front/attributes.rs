@@ -230,11 +230,7 @@ impl Session {
                     }
                     _ => None,
                 };
-                let known: Vec<&str> = bound.scalars().iter().map(|scalar| scalar.rust_name()).collect();
-                let known = match known.split_last() {
-                    Some((last, before)) => format!("{} and {last}", before.join(", ")),
-                    None => String::new(),
-                };
+                let known = bound.names();
                 match scalar {
                     Some(scalar)
                         if self.satisfies(&Ty::Scalar(scalar), bound)
@@ -243,7 +239,7 @@ impl Session {
                         Some(GenericValue::Type(scalar))
                     }
                     _ => {
-                        self.error(value, format!("a `{}` is one of {known}", bound.name()));
+                        self.error(value, format!("{} `{}` is one of {known}", bound.article(), bound.name()));
                         None
                     }
                 }

@@ -190,10 +190,10 @@ impl Infer<'_> {
     pub(super) fn bitcast(&mut self, value: Node, target: Ty, e: &impl quote::ToTokens) -> Node {
         let source = self.table.shallow(&value.ty);
         let target = self.table.shallow(&target);
-        let word = |ty: &Ty| match ty.scalar() {
-            Ty::Scalar(scalar) => matches!(scalar, Scalar::F32 | Scalar::I32 | Scalar::U32),
-            Ty::Var(_) => true,
-            _ => false,
+        let bytes = |ty: &Ty| match ty.scalar() {
+            Ty::Scalar(scalar) if scalar.is_number() && *scalar != Scalar::Index => scalar.bytes(),
+            Ty::Var(_) => Some(4),
+            _ => None,
         };
         let lanes = |ty: &Ty| match ty {
             Ty::Vector(lanes, _) => *lanes,
@@ -202,9 +202,9 @@ impl Infer<'_> {
         if source == Ty::Error || target == Ty::Error {
             return self.failed(e);
         }
-        if !word(&source) || !word(&target) || lanes(&source) != lanes(&target) {
+        if bytes(&source).is_none() || bytes(&source) != bytes(&target) || lanes(&source) != lanes(&target) {
             let (from, to) = (self.describe(&source), self.describe(&target));
-            return self.wrong(e, format!("the bits of `{from}` cannot be read as `{to}`: both are f32, i32 or u32, or vectors of these with as many lanes"));
+            return self.wrong(e, format!("the bits of `{from}` cannot be read as `{to}`: both are f32, i32 or u32, or f64, i64 or u64, or vectors of these with as many lanes"));
         }
         self.node(Kind::Bitcast(Box::new(value)), target, e)
     }
@@ -354,19 +354,23 @@ impl Infer<'_> {
         }
         let scalar = ty.scalar().clone();
         let lanes = if let Ty::Vector(lanes, _) = &ty { *lanes } else { 1 };
-        let float = scalar == Ty::F32 || self.table.kind(&scalar) == Some(VarKind::Float);
+        // What the host has for all floats.
+        let real = matches!(scalar, Ty::Scalar(s) if s.is_float()) && function.is_exact();
+        let float = scalar == Ty::F32 || real || self.table.kind(&scalar) == Some(VarKind::Float);
         let literal = self.table.kind(&scalar) == Some(VarKind::Integer);
         let integer = literal
             || matches!(scalar, Ty::Scalar(s) if s.is_integer())
             || matches!(scalar, Ty::Scalar(Scalar::Generic(index)) if self.session.has_bound(index, Bound::Int));
+        let single = !matches!(scalar, Ty::Scalar(s) if s.bits() != 32);
         let number =
             matches!(scalar, Ty::Scalar(Scalar::Generic(index)) if self.session.has_bound(index, Bound::Number));
         let fits = match domain {
             Domain::Float => float,
-            Domain::Signed => float || literal || scalar == Ty::Scalar(Scalar::I32),
+            Domain::Signed => float || literal || matches!(scalar, Ty::Scalar(s) if s.is_signed()),
+            Domain::Number if function == MathFunction::RemEuclid => float || integer && single,
             // What a `Number` has of Rust's traits.
-            Domain::Number => float || integer || number && function != MathFunction::RemEuclid,
-            Domain::Integer => integer,
+            Domain::Number => float || integer || number,
+            Domain::Integer => integer && single,
             Domain::Word => literal || matches!(scalar, Ty::Scalar(Scalar::I32 | Scalar::U32)),
             Domain::Vector => float && lanes > 1,
             Domain::Vector3 => float && lanes == 3,
@@ -376,11 +380,15 @@ impl Infer<'_> {
             let found = self.describe(&ty);
             let of_integers = matches!(domain, Domain::Integer | Domain::Word);
             let advice = match &scalar {
-                Ty::Scalar(Scalar::F16) => ": convert with `.to_f32()`".to_owned(),
+                Ty::Scalar(Scalar::F16 | Scalar::BF16) => ": convert with `.to_f32()`".to_owned(),
                 Ty::Scalar(Scalar::Generic(index)) if self.session.bound(*index) == Some(Bound::Float) => {
                     ": convert with `.to_f32()`".to_owned()
                 }
                 Ty::Scalar(Scalar::Index) if domain == Domain::Word => ": convert with `as u32`".to_owned(),
+                Ty::Scalar(Scalar::F64) => {
+                    ": not every target that has f64 has it: convert with `as f32`, or compute it from +, -, *, / and sqrt"
+                        .to_owned()
+                }
                 Ty::Scalar(scalar) if numeric(*scalar) && !of_integers && lanes_fit(domain, lanes) => {
                     ": convert with `as f32`".to_owned()
                 }

@@ -50,7 +50,10 @@ fn tokens(session: &Session, ty: &Ty) -> Option<TokenStream> {
     };
     Some(match ty {
         Ty::Scalar(Scalar::Generic(index)) => generic(*index)?,
-        Ty::Scalar(Scalar::F16) => quote!(#support::prelude::f16),
+        Ty::Scalar(scalar @ (Scalar::F16 | Scalar::BF16)) => {
+            let name = Ident::new(scalar.rust_name(), Span::call_site());
+            quote!(#support::prelude::#name)
+        }
         Ty::Scalar(scalar) => Ident::new(scalar.rust_name(), Span::call_site()).to_token_stream(),
         Ty::Vector(lanes, scalar) => {
             let name = Ident::new(&format!("Vec{lanes}"), Span::call_site());
@@ -110,9 +113,9 @@ impl VisitMut for Ascribe<'_> {
                 let text = value.to_string();
                 *literal = syn::Lit::Int(syn::LitInt::new(&format!("{text}{ty}"), span));
             }
-            syn::Lit::Float(value) if value.suffix().is_empty() && ty == "f32" => {
+            syn::Lit::Float(value) if value.suffix().is_empty() && matches!(ty.as_str(), "f32" | "f64") => {
                 let digits = value.base10_digits().trim_end_matches('.').to_owned();
-                *literal = syn::Lit::Float(syn::LitFloat::new(&format!("{digits}f32"), span));
+                *literal = syn::Lit::Float(syn::LitFloat::new(&format!("{digits}{ty}"), span));
             }
             _ => {}
         }
@@ -125,7 +128,7 @@ pub(super) fn text(syntax: &impl ToTokens) -> String {
 }
 
 fn is_plain(ty: &str) -> bool {
-    matches!(ty, "i32" | "u32" | "usize")
+    Scalar::from_rust_name(ty).is_some_and(Scalar::is_integer)
 }
 
 /// The tokens at a place of the author's, so that rustc shows a disagreement there.

@@ -9,6 +9,15 @@ use super::session::GenericArgument;
 use super::tree::{Kind, Node};
 use crate::ir::{Bound, MathFunction, Scalar};
 
+/// The unsigned integer as wide as a float.
+pub(super) const fn bits_of(float: Scalar) -> Scalar {
+    match float.bits() {
+        16 => Scalar::U16,
+        64 => Scalar::U64,
+        _ => Scalar::U32,
+    }
+}
+
 impl Infer<'_> {
     /// `T::lit(0.5)`, `Vec4::new(..)`, `f32::from_bits(u)`.
     pub(super) fn owned_call(&mut self, owner: &syn::Path, name: &str, e: &syn::ExprCall, hint: Option<&Ty>) -> Node {
@@ -53,7 +62,8 @@ impl Infer<'_> {
                 let value = self.expect(value, &Ty::F32);
                 let fits = match &ty {
                     Ty::Scalar(Scalar::Generic(index)) => self.session.bound(*index) == Some(Bound::Float),
-                    ty => matches!(ty, Ty::Scalar(Scalar::F32 | Scalar::F16) | Ty::Error),
+                    Ty::Scalar(scalar) => scalar.is_float(),
+                    ty => *ty == Ty::Error,
                 };
                 if !fits {
                     let shown = self.describe(&ty);
@@ -61,12 +71,16 @@ impl Infer<'_> {
                 }
                 self.convert(value, ty, e)
             }
-            "from_bits" if ty == Ty::F32 => {
+            "from_bits" if matches!(ty, Ty::Scalar(scalar) if scalar.is_float()) => {
                 let Some([value]) = self.arguments(e, &full) else {
                     return self.failed(e);
                 };
-                let value = self.expect(value, &Ty::U32);
-                self.bitcast(value, Ty::F32, e)
+                let bits = match ty {
+                    Ty::Scalar(scalar) => bits_of(scalar),
+                    _ => Scalar::U32,
+                };
+                let value = self.expect(value, &Ty::Scalar(bits));
+                self.bitcast(value, ty, e)
             }
             _ => match MathFunction::from_name(name) {
                 Some(function) => {
@@ -97,7 +111,7 @@ impl Infer<'_> {
     pub(super) fn generic_literal(&mut self, value: &syn::Expr, ty: Ty, e: &syn::ExprCall) -> Node {
         let fits = match &ty {
             Ty::Scalar(Scalar::Generic(index)) => self.session.bound(*index) != Some(Bound::Element),
-            Ty::Scalar(scalar) => matches!(scalar, Scalar::F32 | Scalar::F16 | Scalar::I32 | Scalar::U32),
+            Ty::Scalar(scalar) => (scalar.is_number() || scalar.is_float()) && *scalar != Scalar::Index,
             _ => false,
         };
         if !fits {
@@ -179,7 +193,7 @@ impl Infer<'_> {
                 };
                 let fits = match self.table.shallow(&scalar) {
                     Ty::Scalar(Scalar::Generic(index)) => self.session.bound(index) == Some(Bound::Float),
-                    ty => matches!(ty, Ty::Scalar(Scalar::F32 | Scalar::F16)),
+                    ty => matches!(ty, Ty::Scalar(scalar) if scalar.is_float()),
                 };
                 if !fits {
                     return self.wrong(e, "`from_f32` gives vectors of f16, of f32 and of `Float` types");

@@ -409,9 +409,9 @@ impl Build<'_> {
     fn after(&mut self, end: Handle<Expression>, ty: Handle<ir::Type>) -> Handle<Expression> {
         let Expression { kind, span, .. } = self.function.expressions[end].clone();
         let next = match kind {
-            ExpressionKind::Literal(Literal::I32(value)) => value.checked_add(1).map(Literal::I32),
-            ExpressionKind::Literal(Literal::U32(value)) => value.checked_add(1).map(Literal::U32),
-            ExpressionKind::Literal(Literal::Index(value)) => value.checked_add(1).map(Literal::Index),
+            ExpressionKind::Literal(literal) if literal.as_integer().is_some() => {
+                literal.as_integer().and_then(|value| Literal::exact_integer(literal.scalar(), value + 1))
+            }
             _ => {
                 let one = self.number(1, ty, span);
                 return self.binary(BinaryOperator::Add, end, one, span);
@@ -427,11 +427,8 @@ impl Build<'_> {
     }
 
     pub(super) fn number(&mut self, value: u32, ty: Handle<ir::Type>, span: ir::Span) -> Handle<Expression> {
-        let literal = match self.session.module.types[ty].scalar() {
-            Some(Scalar::I32) => Literal::I32(value.cast_signed()),
-            Some(Scalar::Index) => Literal::Index(value),
-            _ => Literal::U32(value),
-        };
+        let scalar = self.session.module.types[ty].scalar().unwrap_or(Scalar::U32);
+        let literal = Literal::integer(scalar, value.into()).unwrap_or(Literal::U32(value));
         self.literal(literal, span)
     }
 }

@@ -91,26 +91,25 @@ impl Infer<'_> {
                         Some(Ty::Scalar(scalar)) if scalar.is_integer() => Ty::Scalar(scalar),
                         _ => self.table.fresh(VarKind::Integer),
                     },
-                    "i32" => Ty::Scalar(Scalar::I32),
-                    "u32" => Ty::U32,
-                    "usize" => Ty::INDEX,
-                    "f32" => Ty::F32,
-                    suffix => {
-                        let message = format!(
-                            "`{suffix}` is not part of the kernel language: its integers are i32, u32 and usize"
-                        );
-                        return self.wrong(e, message);
-                    }
+                    suffix => match Scalar::from_rust_name(suffix).filter(|scalar| is_primitive(*scalar)) {
+                        Some(scalar) => Ty::Scalar(scalar),
+                        None => {
+                            let message = format!(
+                                "`{suffix}` is not part of the kernel language: its integers are i8 to i64, u8 to u64 and usize"
+                            );
+                            return self.wrong(e, message);
+                        }
+                    },
                 };
-                if ty == Ty::F32 {
+                if matches!(ty, Ty::Scalar(scalar) if scalar.is_float()) {
                     match value.base10_digits().parse::<f64>() {
                         Ok(number) => (Kind::Float(number as f32, number), ty),
                         Err(_) => return self.wrong(e, "this is not a number"),
                     }
                 } else {
                     match value.base10_parse::<u64>() {
-                        Ok(number) if number <= u64::from(u32::MAX) => (Kind::Integer(number), ty),
-                        _ => return self.wrong(e, "too large: the integers of kernels are 32 bits wide"),
+                        Ok(number) => (Kind::Integer(number), ty),
+                        Err(_) => return self.wrong(e, "too large: the integers of kernels are 64 bits wide"),
                     }
                 }
             }
@@ -118,6 +117,7 @@ impl Infer<'_> {
                 let ty = match value.suffix() {
                     "" => self.table.fresh(VarKind::Float),
                     "f32" => Ty::F32,
+                    "f64" => Ty::Scalar(Scalar::F64),
                     suffix => {
                         let message = format!(
                             "`{suffix}` literals are not part of the kernel language: write an f32, and `f16::from_f32(..)` for halves"
@@ -126,7 +126,7 @@ impl Infer<'_> {
                     }
                 };
                 match (value.base10_digits().parse::<f32>(), value.base10_digits().parse::<f64>()) {
-                    (Ok(single), Ok(_)) if single.is_infinite() => return self.wrong(e, "too large for f32"),
+                    (Ok(_), Ok(double)) if double.is_infinite() => return self.wrong(e, "too large for f64"),
                     (Ok(single), Ok(double)) => (Kind::Float(single, double), ty),
                     _ => return self.wrong(e, "this is not a number"),
                 }
@@ -370,20 +370,23 @@ impl Infer<'_> {
             _ => None,
         };
         let node = self.expr(&e.expr, hint);
-        if target == Ty::F32 && self.table.kind(&node.ty) == Some(VarKind::Float) {
+        if matches!(target, Ty::Scalar(Scalar::F32 | Scalar::F64)) && self.table.kind(&node.ty) == Some(VarKind::Float)
+        {
             self.table.unify(&node.ty, &target);
         }
         let source = self.known(&node.ty, &e.expr);
         let wrong = match (&source, &target) {
             (Ty::Error, _) | (_, Ty::Error) => return self.failed(e),
+            (Ty::Scalar(Scalar::F16 | Scalar::BF16), _) => Some("a half is converted with `.to_f32()`".to_owned()),
+            (_, Ty::Scalar(half @ (Scalar::F16 | Scalar::BF16))) => {
+                Some(format!("a half is made with `{}::from_f32(..)`", half.rust_name()))
+            }
             (Ty::Scalar(from), Ty::Scalar(to)) if numeric(*from) && numeric(*to) => None,
             (Ty::Var(_), Ty::Scalar(to)) if numeric(*to) => None,
             (Ty::Scalar(Scalar::Bool) | Ty::Enum(_), Ty::Scalar(to)) if to.is_integer() => None,
-            (Ty::Scalar(Scalar::Bool), Ty::Scalar(Scalar::F32)) => Some(
+            (Ty::Scalar(Scalar::Bool), Ty::Scalar(Scalar::F32 | Scalar::F64)) => Some(
                 "a bool becomes a float by way of an integer: `x as u32 as f32`, or `select(x, 1.0, 0.0)`".to_owned(),
             ),
-            (Ty::Scalar(Scalar::F16), _) => Some("a half is converted with `.to_f32()`".to_owned()),
-            (_, Ty::Scalar(Scalar::F16)) => Some("a half is made with `f16::from_f32(..)`".to_owned()),
             (Ty::Scalar(Scalar::Generic(_)), _) | (_, Ty::Scalar(Scalar::Generic(_))) => {
                 Some("`as` does not know generic types: use `.to_f32()` and `T::from_f32(..)`".to_owned())
             }
@@ -424,6 +427,11 @@ impl Infer<'_> {
     }
 }
 
+/// Whether Rust has literals of the type.
+const fn is_primitive(scalar: Scalar) -> bool {
+    scalar.is_number() && !matches!(scalar, Scalar::F16 | Scalar::BF16)
+}
+
 /// `f32::MAX` and the like.
 fn limit(scalar: Scalar, name: &str) -> Option<Literal> {
     Some(match (scalar, name) {
@@ -434,10 +442,19 @@ fn limit(scalar: Scalar, name: &str) -> Option<Literal> {
         (Scalar::F32, "EPSILON") => Literal::F32(f32::EPSILON),
         (Scalar::F32, "MIN_POSITIVE") => Literal::F32(f32::MIN_POSITIVE),
         (Scalar::F32, "NAN") => Literal::F32(f32::NAN),
-        (Scalar::U32, "MAX") => Literal::U32(u32::MAX),
-        (Scalar::U32, "MIN") => Literal::U32(0),
-        (Scalar::I32, "MAX") => Literal::I32(i32::MAX),
-        (Scalar::I32, "MIN") => Literal::I32(i32::MIN),
+        (Scalar::F64, "MAX") => Literal::F64(f64::MAX),
+        (Scalar::F64, "MIN") => Literal::F64(f64::MIN),
+        (Scalar::F64, "INFINITY") => Literal::F64(f64::INFINITY),
+        (Scalar::F64, "NEG_INFINITY") => Literal::F64(f64::NEG_INFINITY),
+        (Scalar::F64, "EPSILON") => Literal::F64(f64::EPSILON),
+        (Scalar::F64, "MIN_POSITIVE") => Literal::F64(f64::MIN_POSITIVE),
+        (Scalar::F64, "NAN") => Literal::F64(f64::NAN),
+        // The host's `usize` is wider than the device's.
+        (Scalar::Index, _) => return None,
+        (scalar, "MAX" | "MIN") if scalar.is_integer() => {
+            let [least, most] = scalar.limits();
+            return Literal::exact_integer(scalar, if name == "MAX" { most } else { least });
+        }
         _ => return None,
     })
 }

@@ -1,7 +1,7 @@
 //! Constants computed while compiling, with Rust's meaning: the values of `#[device]` constants must not depend on a device's arithmetic.
 
 use super::build::Build;
-use crate::ir::{self, BinaryOperator, Expression, ExpressionKind, Handle, Literal, Scalar, UnaryOperator};
+use crate::ir::{self, BinaryOperator, Expression, ExpressionKind, Handle, Literal, Scalar, UnaryOperator, constant};
 
 impl Build<'_> {
     fn known(&self, value: Handle<Expression>) -> Option<Literal> {
@@ -18,14 +18,11 @@ impl Build<'_> {
     }
 
     pub(super) fn fold_unary(&self, operator: UnaryOperator, value: Handle<Expression>) -> Option<Literal> {
-        Some(match (operator, self.known(value)?) {
-            (UnaryOperator::Negate, Literal::F32(value)) => Literal::F32(-value),
-            (UnaryOperator::Negate, Literal::I32(value)) => Literal::I32(value.wrapping_neg()),
-            (UnaryOperator::Not, Literal::Bool(value)) => Literal::Bool(!value),
-            (UnaryOperator::Not, Literal::I32(value)) => Literal::I32(!value),
-            (UnaryOperator::Not, Literal::U32(value)) => Literal::U32(!value),
-            _ => return None,
-        })
+        let value = self.known(value)?;
+        match (operator, value.as_float()) {
+            (UnaryOperator::Negate, Some(float)) => Literal::float(value.scalar(), -float),
+            _ => constant::unary(operator, value),
+        }
     }
 
     pub(super) fn fold_binary(
@@ -42,27 +39,32 @@ impl Build<'_> {
                 Op::Multiply => Literal::F32(a * b),
                 Op::Divide => Literal::F32(a / b),
                 Op::Remainder => Literal::F32(a % b),
-                Op::Equal => Literal::Bool(a == b),
-                Op::NotEqual => Literal::Bool(a != b),
-                Op::Less => Literal::Bool(a < b),
-                Op::LessEqual => Literal::Bool(a <= b),
-                Op::Greater => Literal::Bool(a > b),
-                Op::GreaterEqual => Literal::Bool(a >= b),
-                _ => return None,
+                _ => return compare(operator, f64::from(a), f64::from(b)),
             }),
-            (Literal::I32(a), Literal::I32(b)) => match operator {
-                Op::Add => a.checked_add(b).map(Literal::I32),
-                Op::Subtract => a.checked_sub(b).map(Literal::I32),
-                Op::Multiply => a.checked_mul(b).map(Literal::I32),
-                Op::Divide => a.checked_div(b).map(Literal::I32),
-                Op::Remainder => a.checked_rem(b).map(Literal::I32),
-                _ => {
-                    bitwise(operator, a.cast_unsigned(), b.cast_unsigned()).map(|bits| Literal::I32(bits.cast_signed()))
-                }
-            },
-            (Literal::U32(a), Literal::U32(b)) => unsigned(operator, a, b).map(Literal::U32),
-            (Literal::Index(a), Literal::Index(b)) => unsigned(operator, a, b).map(Literal::Index),
-            _ => None,
+            (Literal::F64(a), Literal::F64(b)) => Some(match operator {
+                Op::Add => Literal::F64(a + b),
+                Op::Subtract => Literal::F64(a - b),
+                Op::Multiply => Literal::F64(a * b),
+                Op::Divide => Literal::F64(a / b),
+                Op::Remainder => Literal::F64(a % b),
+                _ => return compare(operator, a, b),
+            }),
+            (left, right) => {
+                let (a, b) = (left.as_integer()?, right.as_integer()?);
+                // What overflows is left to be said by rustc.
+                let exact = match operator {
+                    Op::Add => a + b,
+                    Op::Subtract => a - b,
+                    Op::Multiply => a.checked_mul(b)?,
+                    Op::Divide => a.checked_div(b)?,
+                    Op::Remainder => a.checked_rem(b)?,
+                    Op::And => a & b,
+                    Op::Or => a | b,
+                    Op::Xor => a ^ b,
+                    _ => return None,
+                };
+                Literal::exact_integer(left.scalar(), exact).filter(|_| left.scalar() == right.scalar())
+            }
         }
     }
 
@@ -71,45 +73,28 @@ impl Build<'_> {
         let ir::Type::Scalar(target) = self.session.module.types[target] else {
             return None;
         };
-        let number = match self.known(value)? {
-            Literal::I32(value) => f64::from(value),
-            Literal::U32(value) | Literal::Index(value) => f64::from(value),
-            Literal::F32(value) => f64::from(value),
-            Literal::Bool(_) | Literal::F16(_) | Literal::Generic { .. } => return None,
-        };
-        let bits = match self.known(value)? {
-            Literal::I32(value) => value.cast_unsigned(),
-            Literal::U32(value) | Literal::Index(value) => value,
-            // From floats `as` saturates, also to the integer of the other sign.
-            Literal::F32(value) if target == Scalar::I32 => (value as i32).cast_unsigned(),
-            _ => number as u32,
-        };
-        Some(match target {
-            Scalar::I32 => Literal::I32(bits.cast_signed()),
-            Scalar::U32 => Literal::U32(bits),
-            Scalar::Index => Literal::Index(bits),
-            Scalar::F32 => Literal::F32(number as f32),
-            Scalar::Bool | Scalar::F16 | Scalar::Generic(_) => return None,
-        })
+        let known = self.known(value)?;
+        if let Literal::Bool(_) | Literal::F16(_) | Literal::BF16(_) = known {
+            return None;
+        }
+        match known.as_float() {
+            // A half is rounded where it is stored.
+            Some(_) if matches!(target, Scalar::F16 | Scalar::BF16) => None,
+            Some(number) => Literal::float(target, number).or_else(|| constant::convert_float(number, target)),
+            None => constant::convert(known, target),
+        }
     }
 }
 
-fn unsigned(operator: BinaryOperator, a: u32, b: u32) -> Option<u32> {
-    match operator {
-        BinaryOperator::Add => a.checked_add(b),
-        BinaryOperator::Subtract => a.checked_sub(b),
-        BinaryOperator::Multiply => a.checked_mul(b),
-        BinaryOperator::Divide => a.checked_div(b),
-        BinaryOperator::Remainder => a.checked_rem(b),
-        _ => bitwise(operator, a, b),
-    }
-}
-
-fn bitwise(operator: BinaryOperator, a: u32, b: u32) -> Option<u32> {
-    match operator {
-        BinaryOperator::And => Some(a & b),
-        BinaryOperator::Or => Some(a | b),
-        BinaryOperator::Xor => Some(a ^ b),
-        _ => None,
-    }
+/// The result of a comparison.
+fn compare(operator: BinaryOperator, a: f64, b: f64) -> Option<Literal> {
+    Some(Literal::Bool(match operator {
+        BinaryOperator::Equal => a == b,
+        BinaryOperator::NotEqual => a != b,
+        BinaryOperator::Less => a < b,
+        BinaryOperator::LessEqual => a <= b,
+        BinaryOperator::Greater => a > b,
+        BinaryOperator::GreaterEqual => a >= b,
+        _ => return None,
+    }))
 }

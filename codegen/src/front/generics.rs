@@ -120,7 +120,7 @@ impl Session {
                             Bound::Element
                         }
                         _ => {
-                            self.error(ty, format!("a type parameter has one of the bounds `Element` (moved about), `Float` (f32 and f16, converted to f32), `Number` (f32, i32, u32, with arithmetic) or `Int` (i32 and u32, with bits): `{}: Number`", ty.ident));
+                            self.error(ty, format!("a type parameter has one of the bounds `Element` (moved about), `Float` ({}, converted to f32), `Number` (with arithmetic) or `Int` (integers, with bits): `{}: Number`", Bound::Float.names(), ty.ident));
                             Bound::Element
                         }
                     };

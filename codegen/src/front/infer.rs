@@ -66,9 +66,9 @@ pub(super) enum Length {
 pub(super) enum VarKind {
     /// Anything.
     Any,
-    /// `i32`, `u32` or `usize`.
+    /// An integer.
     Integer,
-    /// `f32`.
+    /// `f32` or `f64`.
     Float,
 }
 
@@ -122,7 +122,8 @@ impl Table {
         }
     }
 
-    /// The type with all variables replaced; open ones become what rustc makes of them. `None` if rustc would ask for a type.
+    /// The type with all variables replaced; open ones become `i32` and `f32`, which is written out for rustc. `None` if it would ask for
+    /// a type.
     pub(super) fn full(&self, ty: &Ty) -> Option<Ty> {
         Some(match self.shallow(ty) {
             Ty::Var(_) => match self.kind(ty)? {
@@ -177,7 +178,7 @@ impl Table {
                     Some(VarKind::Integer) => {
                         matches!(other, Ty::Scalar(scalar) if scalar.is_integer())
                     }
-                    Some(VarKind::Float) => *other == Ty::F32,
+                    Some(VarKind::Float) => matches!(other, Ty::Scalar(Scalar::F32 | Scalar::F64)),
                     None => false,
                 };
                 if fits {

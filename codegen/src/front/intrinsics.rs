@@ -1,6 +1,6 @@
 //! What the language knows by name: one table from a name to its meaning.
 
-use crate::ir::{AtomicFunction, Builtin, MathFunction, SubgroupFunction};
+use crate::ir::{AtomicFunction, Builtin, MathFunction, Scalar, SubgroupFunction};
 
 /// A function of the language.
 #[derive(Clone, Copy, Debug, PartialEq)]
@@ -118,48 +118,14 @@ pub(super) fn constant(name: &str) -> Option<f32> {
 
 /// Types of the language, by name; none of them may be a `#[device]` item's name.
 pub(super) fn is_type(name: &str) -> bool {
-    matches!(
-        name,
-        "bool"
-            | "i32"
-            | "u32"
-            | "usize"
-            | "f32"
-            | "f16"
-            | "Vec2"
-            | "Vec3"
-            | "Vec4"
-            | "Atomic"
-            | "View"
-            | "WorkgroupArray"
-            | "Feature"
-    ) || later(name)
+    matches!(name, "Vec2" | "Vec3" | "Vec4" | "Atomic" | "View" | "WorkgroupArray" | "Feature")
+        || Scalar::from_rust_name(name).is_some()
+        || later(name)
 }
 
 /// Types of Rust that the language does not hold yet.
 pub(super) fn later(name: &str) -> bool {
-    matches!(
-        name,
-        "f64"
-            | "bf16"
-            | "i8"
-            | "i16"
-            | "i64"
-            | "i128"
-            | "isize"
-            | "u8"
-            | "u16"
-            | "u64"
-            | "u128"
-            | "char"
-            | "str"
-            | "String"
-            | "Vec"
-            | "Box"
-            | "Option"
-            | "Result"
-            | "Self"
-    )
+    matches!(name, "i128" | "isize" | "u128" | "char" | "str" | "String" | "Vec" | "Box" | "Option" | "Result" | "Self")
 }
 
 /// Whether a function or constant of that name belongs to the language, so that no `#[device]` item may have it.

@@ -50,7 +50,7 @@ impl Session {
                 Ty::Error
             }
             _ => {
-                self.error(ty, "this type is not part of the kernel language, which has bool, i32, u32, usize, f32, f16, Vec2 to Vec4, arrays, and #[device] structs and enums");
+                self.error(ty, format!("this type is not part of the kernel language, which has {SCALARS}, Vec2 to Vec4, arrays, and #[device] structs and enums"));
                 Ty::Error
             }
         }
@@ -108,9 +108,9 @@ impl Session {
             "WorkgroupArray" => {
                 "a workgroup array is a variable, not a value: pass it on as `&[T]` or `&mut [T]`".to_owned()
             }
-            _ if intrinsics::later(&name) => format!(
-                "`{name}` is not part of the kernel language (yet): it has bool, i32, u32, usize, f32, and f16 in memory"
-            ),
+            _ if intrinsics::later(&name) => {
+                format!("`{name}` is not part of the kernel language (yet): it has {SCALARS}")
+            }
             _ => format!(
                 "no type of the name `{name}` is known here: kernels know the types of the prelude, and structs and enums that carry #[device]"
             ),
@@ -139,13 +139,13 @@ impl Session {
             [syn::GenericArgument::Type(syn::Type::Infer(_))] => Some(None),
             [syn::GenericArgument::Type(ty)] => match self.resolve_type(ty, scope) {
                 Ty::Scalar(Scalar::Bool) => {
-                    self.error(ty, "vectors hold numbers: f32, i32, u32, usize or f16");
+                    self.error(ty, "vectors hold numbers, as in `Vec4<f32>`");
                     None
                 }
                 Ty::Error => None,
                 scalar @ (Ty::Scalar(_) | Ty::Var(_)) => Some(Some(scalar)),
                 _ => {
-                    self.error(ty, "vectors hold scalars: f32, i32, u32, usize or f16");
+                    self.error(ty, "vectors hold scalars, as in `Vec4<f32>`");
                     None
                 }
             },
@@ -206,7 +206,7 @@ impl Session {
             let ty = self.resolve_type(&field.ty, &scope);
             if !self.in_struct(&ty) && ty != Ty::Error {
                 let found = self.describe(&ty);
-                self.error(&field.ty, format!("a field of a #[device] struct is f32, i32, u32, a vector, an array or a struct of those, or an enum; `{found}` is none"));
+                self.error(&field.ty, format!("a field of a #[device] struct is f32, i32, u32, f64, i64, u64, a vector, an array or a struct of those, or an enum; `{found}` is none"));
                 wrong = true;
             }
             match (self.ir_type(&ty), &field.ident) {
@@ -228,7 +228,7 @@ impl Session {
 
     fn in_struct(&self, ty: &Ty) -> bool {
         match ty {
-            Ty::Scalar(scalar) => matches!(scalar, Scalar::F32 | Scalar::I32 | Scalar::U32),
+            Ty::Scalar(scalar) => scalar.is_number() && !scalar.is_narrow() && *scalar != Scalar::Index,
             Ty::Vector(_, inner) | Ty::Array(inner, _) => self.in_struct(inner),
             Ty::Struct(_) | Ty::Enum(_) => true,
             _ => false,
@@ -378,16 +378,11 @@ impl Session {
 
 /// The scalar type of that name.
 pub(super) fn scalar(name: &str) -> Option<Scalar> {
-    Some(match name {
-        "bool" => Scalar::Bool,
-        "i32" => Scalar::I32,
-        "u32" => Scalar::U32,
-        "usize" => Scalar::Index,
-        "f32" => Scalar::F32,
-        "f16" => Scalar::F16,
-        _ => return None,
-    })
+    Scalar::from_rust_name(name)
 }
+
+/// The scalar types that values have, for people.
+pub(super) const SCALARS: &str = "bool, i8 to i64, u8 to u64, usize, f16, bf16, f32 and f64";
 
 /// The lanes of the vector type of that name.
 pub(super) fn lanes(name: &str) -> Option<u8> {

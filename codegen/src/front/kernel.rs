@@ -22,7 +22,7 @@ use super::signature::{ParameterType, parameter_name};
 use super::specialise;
 use super::tree::{Kind, Origin, Slice};
 use super::{Input, ItemInput, Output, Parameter, ParameterKind};
-use crate::ir::{Binding, BindingKind, Generic, Module, Param, Scalar};
+use crate::ir::{Binding, BindingKind, Bound, Generic, Module, Param, Scalar};
 use crate::layout;
 
 pub(super) fn parse(input: Input) -> Result<Output, Errors> {
@@ -144,11 +144,12 @@ impl Session {
 
     fn kernel_value(&mut self, name: &syn::Ident, ty: Ty, at: &syn::Type) -> Option<(Entity, ParameterKind)> {
         let handle = self.ir_type(&ty)?;
-        let generic = matches!(&ty, Ty::Array(element, _) if matches!(**element, Ty::Scalar(Scalar::F32 | Scalar::I32 | Scalar::U32 | Scalar::Index)));
+        let generic = matches!(&ty, Ty::Scalar(Scalar::Generic(index)) if self.bound(*index) != Some(Bound::Element))
+            || matches!(&ty, Ty::Array(element, _) if matches!(**element, Ty::Scalar(scalar) if scalar.is_number()));
         let boolean = |ty: &Ty| matches!(ty, Ty::Vector(_, scalar) | Ty::Array(scalar, _) if **scalar == Ty::BOOL);
-        if (layout::param_type(&self.module, handle).is_none() && !generic) || boolean(&ty) {
+        if (!layout::is_param(&self.module, handle) && !generic) || boolean(&ty) {
             let found = self.describe(&ty);
-            self.error(at, format!("a parameter by value is f32, i32, u32, usize, bool, a vector or an array of numbers of these, or a #[device] enum; `{found}` is none: pass it in a slice"));
+            self.error(at, format!("a parameter by value is a number, a bool, a vector, an array or a #[device] struct of numbers, or a #[device] enum; `{found}` is none: pass it in a slice"));
             return None;
         }
         let span = self.span(name);
@@ -187,9 +188,7 @@ impl Session {
             };
             self.error(
                 written,
-                format!(
-                    "buffers hold f32, i32, u32, f16, vectors of these and #[device] structs, not `{found}`{advice}"
-                ),
+                format!("buffers hold numbers, vectors of these and #[device] structs, not `{found}`{advice}"),
             );
             return None;
         }

@@ -113,14 +113,14 @@ impl Infer<'_> {
                 };
                 let ty = self.known(&first.ty, start);
                 let fits = match &ty {
-                    Ty::Scalar(scalar) => scalar.is_integer(),
+                    Ty::Scalar(scalar) => scalar.is_integer() && scalar.bits() == 32,
                     Ty::Var(_) => self.table.kind(&ty) == Some(VarKind::Integer),
                     _ => false,
                 };
                 if !fits {
                     if ty != Ty::Error {
                         let found = self.describe(&ty);
-                        self.error(range, format!("a range counts integers, this is `{found}`"));
+                        self.error(range, format!("a range counts integers of 32 bits, this is `{found}`"));
                     }
                     return None;
                 }

@@ -297,7 +297,7 @@ impl Infer<'_> {
                 let operator = wrapping.unwrap_or(BinaryOperator::Add);
                 self.node(Kind::Binary(operator, Box::new(receiver), Box::new(right)), ty, e)
             }
-            "wrapping_neg" if ty == Ty::Scalar(Scalar::I32) => {
+            "wrapping_neg" if matches!(ty, Ty::Scalar(scalar) if scalar.is_signed()) => {
                 if !self.count(e, 0) {
                     return self.failed(e);
                 }
@@ -307,9 +307,10 @@ impl Infer<'_> {
                 if !self.count(e, 1) {
                     return self.failed(e);
                 }
-                if !matches!(ty, Ty::Scalar(Scalar::U32 | Scalar::Index)) {
+                if !matches!(ty, Ty::Scalar(scalar) if scalar.is_integer() && !scalar.is_signed()) {
                     let found = self.describe(&ty);
-                    return self.wrong(&e.receiver, format!("`div_ceil` belongs to u32 and usize, this is `{found}`"));
+                    return self
+                        .wrong(&e.receiver, format!("`div_ceil` belongs to unsigned integers, this is `{found}`"));
                 }
                 let right = self.expect(&e.args[0], &ty);
                 self.node(Kind::DivideUp(Box::new(receiver), Box::new(right)), ty, e)
@@ -318,11 +319,14 @@ impl Infer<'_> {
                 if !self.count(e, 0) {
                     return self.failed(e);
                 }
-                if ty != Ty::F32 && self.table.kind(&ty) != Some(VarKind::Float) {
-                    let found = self.describe(&ty);
-                    return self.wrong(&e.receiver, format!("`to_bits` belongs to f32, this is `{found}`"));
-                }
-                let target = Ty::U32;
+                let target = match &ty {
+                    Ty::Scalar(scalar) if scalar.is_float() => Ty::Scalar(super::constructors::bits_of(*scalar)),
+                    _ if self.table.kind(&ty) == Some(VarKind::Float) => Ty::U32,
+                    _ => {
+                        let found = self.describe(&ty);
+                        return self.wrong(&e.receiver, format!("`to_bits` belongs to floats, this is `{found}`"));
+                    }
+                };
                 self.bitcast(receiver, target, e)
             }
             "to_f32" => {
@@ -331,13 +335,13 @@ impl Infer<'_> {
                 }
                 let fits = match &scalar {
                     Ty::Scalar(Scalar::Generic(index)) => self.session.bound(*index) == Some(Bound::Float),
-                    ty => matches!(ty, Ty::Scalar(Scalar::F16 | Scalar::F32)),
+                    ty => matches!(ty, Ty::Scalar(scalar) if scalar.is_float()),
                 };
                 if !fits {
                     let found = self.describe(&ty);
                     return self.wrong(
                         &e.receiver,
-                        format!("`to_f32` belongs to f16, f32 and `Float` types, this is `{found}`: use `as f32`"),
+                        format!("`to_f32` belongs to floats and `Float` types, this is `{found}`: use `as f32`"),
                     );
                 }
                 let target = ty.with_scalar(Ty::F32);

@@ -16,12 +16,9 @@ impl Infer<'_> {
             syn::UnOp::Neg(_) => (
                 UnaryOperator::Negate,
                 match ty.scalar() {
-                    Ty::Scalar(Scalar::F32 | Scalar::I32) | Ty::Var(_) => true,
-                    Ty::Scalar(Scalar::Generic(index)) => {
-                        // An unsigned type would have no such operation.
-                        let _ = index;
-                        false
-                    }
+                    // An unsigned type that stands for a type parameter would have no such operation.
+                    Ty::Scalar(scalar) => scalar.is_signed() || (scalar.is_float() && scalar.is_number()),
+                    Ty::Var(_) => true,
                     _ => false,
                 },
             ),
@@ -51,8 +48,9 @@ impl Infer<'_> {
         if !fits {
             let found = self.describe(&ty);
             let message = match (operator, ty.scalar()) {
-                (UnaryOperator::Negate, Ty::Scalar(Scalar::U32 | Scalar::Index)) => {
-                    format!("`{found}` has no sign: convert with `as i32` first")
+                (UnaryOperator::Negate, Ty::Scalar(scalar)) if scalar.is_integer() => {
+                    let signed = if scalar.bits() == 64 { "i64" } else { "i32" };
+                    format!("`{found}` has no sign: convert with `as {signed}` first")
                 }
                 _ => self.no_operation(&ty, e.op.to_token_stream().to_string().as_str()),
             };
@@ -164,6 +162,17 @@ impl Infer<'_> {
             self.error(at, message);
             return None;
         }
+        if let Ty::Scalar(Scalar::Generic(_)) = a.scalar() {
+            // `T: Int` shifts by a u32 and by nothing else.
+            if !self.table.unify(b.scalar(), &Ty::U32) {
+                let (shifted, found) = (self.describe(a), self.describe(b));
+                self.error(
+                    at,
+                    format!("a shift of a `{shifted}` is by a `u32`, this is by a `{found}`: convert with `as u32`"),
+                );
+                return None;
+            }
+        }
         let span = right.span;
         let target = b.with_scalar(Ty::U32);
         let mut right = match right.kind {
@@ -195,7 +204,7 @@ impl Infer<'_> {
             Op::ShiftLeft | Op::ShiftRight => integer_var,
             Op::Equal | Op::NotEqual if !vector => match ty {
                 Ty::Scalar(Scalar::Generic(index)) => self.session.has_bound(*index, Bound::Number),
-                Ty::Scalar(scalar) => *scalar != Scalar::F16,
+                Ty::Scalar(_) => true,
                 Ty::Var(_) | Ty::Enum(_) => true,
                 _ => false,
             },
@@ -213,14 +222,11 @@ impl Infer<'_> {
     pub(super) fn no_operation(&self, ty: &Ty, operator: &str) -> String {
         let found = self.describe(ty);
         let instead = match ty.scalar() {
-            Ty::Scalar(Scalar::F16) => {
-                ": a half is held in memory; convert with `.to_f32()`, compute, and store `f16::from_f32(..)`"
-            }
             Ty::Scalar(Scalar::Generic(index)) => match self.session.bound(*index) {
                 Some(Bound::Float) => ": convert with `.to_f32()`, compute, and convert back with `T::from_f32(..)`",
                 Some(Bound::Number) => ": bound it by `Int` for bits",
                 Some(Bound::Element) => {
-                    ": `Element` is only moved about; bound it by `Number` for arithmetic, or by `Float` for `.to_f32()`"
+                    ": `Element` is only moved about; bound it by `Number` for arithmetic, by `Int` for bits, or by `Float` for `.to_f32()`"
                 }
                 _ => "",
             },

@@ -12,14 +12,17 @@ impl Infer<'_> {
         let selector = self.expr(&e.expr, None);
         let ty = self.known(&selector.ty, &e.expr);
         let fits = match &ty {
-            Ty::Scalar(scalar) => *scalar == Scalar::Bool || scalar.is_integer(),
+            Ty::Scalar(scalar) => *scalar == Scalar::Bool || (scalar.is_integer() && scalar.bits() == 32),
             Ty::Var(_) => self.table.kind(&ty) == Some(VarKind::Integer),
             Ty::Enum(_) | Ty::Error | Ty::Never => true,
             _ => false,
         };
         if !fits {
             let found = self.describe(&ty);
-            self.error(&e.expr, format!("a `match` looks at integers, bools and enums, this is `{found}`: use `if`"));
+            self.error(
+                &e.expr,
+                format!("a `match` looks at integers of 32 bits, bools and enums, this is `{found}`: use `if`"),
+            );
         }
         if e.arms.is_empty() {
             return self.wrong(e, "a `match` has at least one arm");
@@ -178,11 +181,8 @@ impl Infer<'_> {
 pub(super) fn constant_number(node: &Node) -> Option<i64> {
     match &node.kind {
         Kind::Integer(value) => i64::try_from(*value).ok(),
-        Kind::Literal(crate::ir::Literal::I32(value)) => Some(i64::from(*value)),
-        Kind::Literal(literal) => match literal.scalar() {
-            Scalar::F32 | Scalar::F16 | Scalar::Generic(_) => None,
-            _ => i64::try_from(literal.bits()).ok(),
-        },
+        Kind::Literal(crate::ir::Literal::Bool(value)) => Some(i64::from(*value)),
+        Kind::Literal(literal) => i64::try_from(literal.as_integer()?).ok(),
         Kind::Constant(size) => size.literal().map(i64::from),
         Kind::Fixed(value) | Kind::Convert(value) => constant_number(value),
         Kind::Binary(operator, left, right) => {

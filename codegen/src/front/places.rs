@@ -119,7 +119,7 @@ impl Infer<'_> {
     /// An index must be a `usize`, as rustc wants it.
     pub(super) fn index_type(&mut self, node: Node, at: &impl ToTokens) -> Node {
         match self.table.shallow(&node.ty) {
-            Ty::Scalar(scalar @ (Scalar::I32 | Scalar::U32)) => {
+            Ty::Scalar(scalar) if scalar.is_integer() && scalar != Scalar::Index => {
                 let message =
                     format!("an index is a `usize`, this is `{}`: convert with `as usize`", scalar.rust_name());
                 self.wrong(at, message)

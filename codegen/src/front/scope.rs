@@ -162,15 +162,21 @@ impl<'s> Infer<'s> {
     fn advice(&self, found: &Ty, wanted: &Ty) -> String {
         match (found, wanted) {
             (Ty::Var(_), Ty::Scalar(scalar)) => match (self.table.kind(found), scalar) {
-                (Some(VarKind::Integer), Scalar::F32) => ": a float literal has a point, as in `2.0`".to_owned(),
+                (Some(VarKind::Integer), Scalar::F32 | Scalar::F64) => {
+                    ": a float literal has a point, as in `2.0`".to_owned()
+                }
                 (Some(VarKind::Integer | VarKind::Float), Scalar::Generic(_)) => {
                     format!(": a literal of a generic type is written `{}::lit(0.5)`", self.session.describe(wanted))
                 }
-                (Some(VarKind::Float), Scalar::F16) => ": write `f16::from_f32(0.5)`".to_owned(),
+                (Some(_), Scalar::F16 | Scalar::BF16) => {
+                    format!(": write `{}::from_f32(0.5)`", self.session.describe(wanted))
+                }
                 _ => String::new(),
             },
-            (Ty::Scalar(Scalar::F16), Ty::Scalar(Scalar::F32)) => ": convert with `.to_f32()`".to_owned(),
-            (Ty::Scalar(Scalar::F32), Ty::Scalar(Scalar::F16)) => ": convert with `f16::from_f32(..)`".to_owned(),
+            (Ty::Scalar(Scalar::F16 | Scalar::BF16), Ty::Scalar(_)) => ": convert with `.to_f32()`".to_owned(),
+            (Ty::Scalar(_), Ty::Scalar(half @ (Scalar::F16 | Scalar::BF16))) => {
+                format!(": convert with `{}::from_f32(..)`", half.rust_name())
+            }
             (Ty::Scalar(Scalar::Generic(index)), Ty::Scalar(Scalar::F32))
                 if self.session.bound(*index) == Some(Bound::Float) =>
             {
@@ -210,5 +216,5 @@ impl<'s> Infer<'s> {
 }
 
 pub(super) fn numeric(scalar: Scalar) -> bool {
-    matches!(scalar, Scalar::F32 | Scalar::I32 | Scalar::U32 | Scalar::Index)
+    scalar.is_number()
 }

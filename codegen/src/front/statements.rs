@@ -247,7 +247,7 @@ impl Infer<'_> {
         let held = matches!(element, Ty::Scalar(Scalar::Index) | Ty::Array(..)) || super::items::is_element(&element);
         if !held {
             let found = self.describe(&element);
-            self.error(written, format!("workgroup memory cannot hold `{found}`: it holds f32, i32, u32, f16, vectors and structs of them; a bool is kept as a u32"));
+            self.error(written, format!("workgroup memory cannot hold `{found}`: it holds numbers, vectors and structs of them; a bool is kept as a u32"));
             return None;
         }
         let length = match call.args.iter().collect::<Vec<_>>().as_slice() {

@@ -4,7 +4,8 @@ use super::build::{Build, indices};
 use super::infer::Ty;
 use super::tree::{Kind, Node, Origin};
 use crate::ir::{
-    self, BinaryOperator, Expression, ExpressionKind, Handle, Literal, Scalar, Size, Span, StatementKind, UnaryOperator,
+    self, BinaryOperator, Expression, ExpressionKind, Handle, Literal, Scalar, Size, Span, StatementKind,
+    UnaryOperator, constant,
 };
 
 impl Build<'_> {
@@ -194,15 +195,7 @@ impl Build<'_> {
 
     pub(super) fn zero_of(&mut self, ty: Handle<ir::Type>, span: Span) -> Handle<Expression> {
         let kind = match self.session.module.types[ty].clone() {
-            ir::Type::Scalar(scalar) => ExpressionKind::Literal(match scalar {
-                Scalar::Bool => Literal::Bool(false),
-                Scalar::I32 => Literal::I32(0),
-                Scalar::U32 => Literal::U32(0),
-                Scalar::Index => Literal::Index(0),
-                Scalar::F16 => Literal::F16(0),
-                Scalar::F32 => Literal::F32(0.0),
-                Scalar::Generic(_) => Literal::Generic { scalar, value: 0.0 },
-            }),
+            ir::Type::Scalar(scalar) => ExpressionKind::Literal(Literal::zero(scalar).unwrap_or(Literal::U32(0))),
             ir::Type::Enum(_) => ExpressionKind::Literal(Literal::U32(0)),
             ir::Type::Vector { scalar, .. } => {
                 let scalar = self.scalar_type(scalar);
@@ -218,22 +211,22 @@ impl Build<'_> {
     }
 
     pub(super) fn integer(&mut self, number: u64, negative: bool, ty: &Ty, span: Span) -> Handle<Expression> {
-        let literal = match self.full(ty, span) {
-            Ty::Scalar(Scalar::U32) => u32::try_from(number).ok().filter(|_| !negative).map(Literal::U32),
-            Ty::Scalar(Scalar::Index) => u32::try_from(number).ok().filter(|_| !negative).map(Literal::Index),
-            Ty::Error => Some(Literal::U32(0)),
-            _ => {
-                let value = i64::try_from(number).ok().map(|value| if negative { -value } else { value });
-                value.and_then(|value| i32::try_from(value).ok()).map(Literal::I32)
-            }
+        let scalar = match self.full(ty, span) {
+            Ty::Error => return self.literal(Literal::U32(0), span),
+            Ty::Scalar(scalar) if scalar.is_integer() => scalar,
+            _ => Scalar::I32,
         };
-        match literal {
+        let value = i128::from(number);
+        match Literal::exact_integer(scalar, if negative { -value } else { value }) {
             Some(literal) => self.literal(literal, span),
             None => {
-                self.session.error_at(
-                    span,
-                    "too large for i32, the type of this literal: write `u32` behind it if that is meant",
-                );
+                let name = scalar.rust_name();
+                let instead = match scalar {
+                    Scalar::Index => ", which is 32 bits wide in kernels".to_owned(),
+                    Scalar::I32 => ", the type of this literal: write `u32` behind it if that is meant".to_owned(),
+                    _ => ", the type of this literal".to_owned(),
+                };
+                self.session.error_at(span, format!("too large for {name}{instead}"));
                 self.literal(Literal::I32(0), span)
             }
         }
@@ -242,12 +235,20 @@ impl Build<'_> {
     pub(super) fn float(&mut self, single: f32, double: f64, ty: &Ty, span: Span) -> Handle<Expression> {
         match self.full(ty, span) {
             Ty::Scalar(scalar @ Scalar::Generic(_)) => self.literal(Literal::Generic { scalar, value: double }, span),
-            Ty::Scalar(Scalar::I32) => self.literal(Literal::I32(double as i32), span),
-            Ty::Scalar(Scalar::U32) => self.literal(Literal::U32(double as u32), span),
-            Ty::Scalar(Scalar::F16) => {
+            Ty::Scalar(half @ (Scalar::F16 | Scalar::BF16)) => {
                 let value = self.literal(Literal::F32(single), span);
-                let ty = self.scalar_type(Scalar::F16);
+                let ty = self.scalar_type(half);
                 self.add(ExpressionKind::Convert(value), ty, span)
+            }
+            Ty::Scalar(Scalar::F64) => self.literal(Literal::F64(double), span),
+            // `T::lit(2.0)` of an integer saturates.
+            Ty::Scalar(scalar) if scalar.is_integer() => {
+                let literal = constant::convert_float(double, scalar).unwrap_or(Literal::I32(0));
+                self.literal(literal, span)
+            }
+            _ if single.is_infinite() && double.is_finite() => {
+                self.session.error_at(span, "too large for f32");
+                self.literal(Literal::F32(0.0), span)
             }
             _ => self.literal(Literal::F32(single), span),
         }

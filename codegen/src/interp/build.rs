@@ -9,10 +9,11 @@ mod arithmetic;
 mod expression;
 mod place;
 mod statement;
+mod wide;
 
 use std::collections::HashMap;
 
-use super::program::{Constant, Given, Instruction, Register, Term};
+use super::program::{Constant, Given, Held, Instruction, Register, Term};
 use crate::artefact::{ParamRole, Params};
 use crate::emit::EmitError;
 use crate::ir::{Expression, Function, Handle, Module, Scalar, Type};
@@ -73,14 +74,17 @@ const FIXED: u32 = 1 << 31;
 
 type Result<T> = std::result::Result<T, EmitError>;
 
-pub(super) fn build(verified: &Verified, params: &Params) -> Result<Built> {
-    let module = &verified.module;
+/// Builds a module whose arithmetic of narrow types is done in 32 bits already; `verified` is what is known of it.
+pub(super) fn build(module: &Module, verified: &Verified, params: &Params) -> Result<Built> {
     let mut builder = Builder {
         module,
         verified,
         params,
-        // Halves are held as such; subgroups are emulated where a kernel requires them.
-        features: verified.info.required.union(Features::of(&[Feature::F16Storage])),
+        // It has what every CPU device has; subgroups are emulated where a kernel requires them.
+        features: Feature::ALL
+            .into_iter()
+            .filter(|feature| feature.always(Target::Cpu))
+            .fold(verified.info.required, |all, feature| all.union(Features::of(&[feature]))),
         constants: HashMap::new(),
         given: HashMap::new(),
         fixed: 0,
@@ -121,6 +125,25 @@ pub(super) fn build(verified: &Verified, params: &Params) -> Result<Built> {
     })
 }
 
+/// How many words a scalar has.
+const fn words_of(scalar: Scalar) -> u32 {
+    if scalar.is_wide() { 2 } else { 1 }
+}
+
+/// The offsets of the words of consecutive scalars in memory, and how they are held.
+fn parts_of(scalar: Scalar, count: u32, base: u32) -> impl Iterator<Item = (u32, Held)> {
+    let held = match scalar {
+        Scalar::F16 | Scalar::U16 => Held::Half,
+        Scalar::I16 => Held::SignedHalf,
+        Scalar::BF16 => Held::Upper,
+        Scalar::U8 => Held::Byte,
+        Scalar::I8 => Held::SignedByte,
+        _ => Held::Word,
+    };
+    let step = scalar.bytes().unwrap_or(4).min(4);
+    (0..count * words_of(scalar)).map(move |word| (base + word * step, held))
+}
+
 /// Moves fixed registers behind the others.
 fn relocate(code: &mut [Instruction], base: u32) {
     let fix = |register: &mut Register| {
@@ -135,6 +158,7 @@ fn relocate(code: &mut [Instruction], base: u32) {
             Instruction::Two { to, a, b, .. } => [to, a, b].into_iter().for_each(fix),
             Instruction::MulAdd { to, a, b, c } => [to, a, b, c].into_iter().for_each(fix),
             Instruction::Math { to, given, .. } => to.iter_mut().chain(given.iter_mut().flatten()).for_each(fix),
+            Instruction::Wide { to, from, .. } => to.iter_mut().chain(from).for_each(fix),
             Instruction::Select { to, condition, accept, reject } => {
                 [to, condition, accept, reject].into_iter().for_each(fix);
             }
@@ -234,8 +258,9 @@ impl<'a> Builder<'a> {
     /// How many words a value of that type has.
     fn words(&self, ty: Handle<Type>) -> Result<u32> {
         Ok(match &self.module.types[ty] {
-            Type::Scalar(_) | Type::Enum(_) => 1,
-            Type::Vector { lanes, .. } => u32::from(*lanes),
+            Type::Scalar(scalar) => words_of(*scalar),
+            Type::Enum(_) => 1,
+            Type::Vector { lanes, scalar } => u32::from(*lanes) * words_of(*scalar),
             Type::Array { element, length } => {
                 let length = length.literal().ok_or_else(|| self.error("an array whose length is not known"))?;
                 self.words(*element)? * length
@@ -250,17 +275,13 @@ impl<'a> Builder<'a> {
         })
     }
 
-    /// The offsets in memory of a value's scalars, and which are halves.
-    fn scalars(&self, ty: Handle<Type>, base: u32, out: &mut Vec<(u32, bool)>) -> Result<()> {
+    /// The offsets in memory of a value's words, and how they are held.
+    fn scalars(&self, ty: Handle<Type>, base: u32, out: &mut Vec<(u32, Held)>) -> Result<()> {
         let size = |ty| layout::of(self.module, ty).ok_or_else(|| self.error("a type that memory does not hold"));
         match &self.module.types[ty] {
-            Type::Scalar(scalar) => out.push((base, *scalar == Scalar::F16)),
-            Type::Enum(_) => out.push((base, false)),
-            Type::Vector { lanes, scalar } => {
-                let half = *scalar == Scalar::F16;
-                let step = if half { 2 } else { 4 };
-                out.extend((0..u32::from(*lanes)).map(|lane| (base + lane * step, half)));
-            }
+            Type::Scalar(scalar) => out.extend(parts_of(*scalar, 1, base)),
+            Type::Enum(_) => out.push((base, Held::Word)),
+            Type::Vector { lanes, scalar } => out.extend(parts_of(*scalar, u32::from(*lanes), base)),
             Type::Array { element, length } => {
                 let step = size(*element)?.size;
                 for i in 0..length.literal().unwrap_or(0) {

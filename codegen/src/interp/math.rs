@@ -216,6 +216,14 @@ pub(super) fn f32_to_half(value: f32) -> u32 {
     sign | all
 }
 
+/// The bits of the `bf16` nearest to a number, ties to even; a NaN stays one.
+#[inline(always)]
+pub(super) fn f32_to_brain(value: f32) -> u32 {
+    let bits = value.to_bits();
+    let rounded = bits.wrapping_add(0x7fff + ((bits >> 16) & 1)) >> 16;
+    if bits & 0x7fff_ffff > 0x7f80_0000 { (bits >> 16) | 0x40 } else { rounded }
+}
+
 /// The quotient of integers, by division of `f64`: the rounded quotient of two 32-bit integers never reaches the next integer, and vectors
 /// have no integer division.
 #[inline(always)]

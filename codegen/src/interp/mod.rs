@@ -18,6 +18,7 @@ mod lanes;
 mod math;
 mod program;
 mod run;
+mod wide;
 
 use std::cell::RefCell;
 use std::ops::Range;
@@ -27,9 +28,9 @@ use self::program::{Constant, Given, Register};
 use self::run::Batch;
 use crate::artefact::{CpuArguments, GridKind, ParamRole, Params};
 use crate::emit::EmitError;
-use crate::layout;
 use crate::target::Target;
 use crate::verify::Verified;
+use crate::{flat, layout, narrow};
 
 /// Registers of a batch are to fit in so many words of cache.
 const CACHE_WORDS: usize = 48 * 1024;
@@ -72,7 +73,11 @@ impl Program {
         let error =
             |message: &str| EmitError { kernel: module.name.clone(), target: Target::Cpu, message: message.to_owned() };
         let params = layout::params(module, info.grid).ok_or_else(|| error("it has a parameter that cannot be one"))?;
-        let built = build(verified, &params)?;
+        let mut legal = module.clone();
+        flat::legalise(&mut legal)
+            .and_then(|()| narrow::legalise(&mut legal))
+            .map_err(|diagnostics| error(&diagnostics.to_string()))?;
+        let built = build(&legal, verified, &params)?;
         let offset = |role: ParamRole| params.fields.iter().find(|field| field.role == role).map(|field| field.offset);
         let lengths = (0..module.bindings.len() as u32)
             .map(|binding| offset(ParamRole::Length(binding)))

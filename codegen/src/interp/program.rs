@@ -1,7 +1,8 @@
 //! What the evaluator runs: instructions over registers, each of which holds one word for every invocation of a batch.
 //!
 //! Values are spread over registers word by word: a vector of four lanes is four registers, a struct one for each scalar in it. An
-//! `f32` is its bits, a bool all ones or all zeros, a half its bits in the low half of a word. Control flow is structured: an
+//! `f32` is its bits, a bool all ones or all zeros, a half its bits in the low half of a word; other narrow scalars are as the 32-bit type that
+//! holds them; a 64-bit scalar is two registers, the lower word first. Control flow is structured: an
 //! instruction holds the blocks that it runs, and what differs between invocations is a mask of those that are active.
 
 use crate::ir::{MathFunction, Scalar};
@@ -47,6 +48,13 @@ pub(super) enum One {
     HalfToFloat,
     FloatToHalf,
     NearestHalf,
+    NearestBrain,
+    WrapI8,
+    WrapU8,
+    WrapI16,
+    WrapU16,
+    Upper,
+    FromUpper,
     BoolToInteger,
     BoolToFloat,
     NotZero,
@@ -98,6 +106,79 @@ pub(super) enum Two {
     Pair,
 }
 
+/// Operations that take or give 64-bit scalars; those named after one type take and give it.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Wide {
+    Not,
+    NegateInteger,
+    NegateFloat,
+    AbsInteger,
+    AbsFloat,
+    SignumInteger,
+    Floor,
+    Ceil,
+    RoundTiesEven,
+    Trunc,
+    Sqrt,
+    IsNan,
+    IsInfinite,
+    Add,
+    Subtract,
+    Multiply,
+    DivideUnsigned,
+    DivideSigned,
+    RemainderUnsigned,
+    RemainderSigned,
+    MinUnsigned,
+    MinSigned,
+    MaxUnsigned,
+    MaxSigned,
+    And,
+    Or,
+    Xor,
+    /// By one word.
+    ShiftLeft,
+    ShiftRightUnsigned,
+    ShiftRightSigned,
+    AddFloat,
+    SubtractFloat,
+    MultiplyFloat,
+    DivideFloat,
+    RemainderFloat,
+    MinFloat,
+    MaxFloat,
+    MulAdd,
+    Equal,
+    NotEqual,
+    LessUnsigned,
+    LessEqualUnsigned,
+    LessSigned,
+    LessEqualSigned,
+    EqualFloat,
+    NotEqualFloat,
+    LessFloat,
+    LessEqualFloat,
+    /// From 32 bits.
+    ExtendUnsigned,
+    ExtendSigned,
+    SingleToDouble,
+    UnsignedToDouble,
+    SignedToDouble,
+    SingleToUnsigned,
+    SingleToSigned,
+    /// Between 64-bit types.
+    LongUnsignedToDouble,
+    LongSignedToDouble,
+    DoubleToLongUnsigned,
+    DoubleToLongSigned,
+    /// To 32 bits.
+    DoubleToSingle,
+    DoubleToUnsigned,
+    DoubleToSigned,
+    LongUnsignedToSingle,
+    LongSignedToSingle,
+}
+
 /// What limits an index.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Bound {
@@ -126,12 +207,29 @@ pub(super) enum Where {
     Workgroup(u32),
 }
 
-/// A scalar of a value in memory: its register, its offset in bytes from the value's start, and whether it is a half.
+/// How a word of a register lies in memory.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Held {
+    /// As it is.
+    Word,
+    /// In 16 bits, the others zero.
+    Half,
+    /// In 16 bits, extended by their sign.
+    SignedHalf,
+    /// In 16 bits, the upper ones of the word.
+    Upper,
+    /// In 8 bits, the others zero.
+    Byte,
+    /// In 8 bits, extended by their sign.
+    SignedByte,
+}
+
+/// A word of a value in memory: its register, its offset in bytes from the value's start, and how it is held.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Part {
     pub(super) register: Register,
     pub(super) offset: u32,
-    pub(super) half: bool,
+    pub(super) held: Held,
 }
 
 /// A place in memory, for each invocation.
@@ -209,6 +307,12 @@ pub(super) enum Instruction {
         scalar: Scalar,
         to: Vec<Register>,
         given: Vec<Vec<Register>>,
+    },
+    /// An operation on 64-bit scalars, or to or from one: the words of its operands one after the other.
+    Wide {
+        operation: Wide,
+        to: Vec<Register>,
+        from: Vec<Register>,
     },
     Select {
         to: Register,

@@ -9,6 +9,7 @@ use super::build::ACTIVE;
 use super::functions;
 use super::lanes;
 use super::program::{Combine, Instruction, Register, Term};
+use super::wide;
 use crate::artefact::CpuArguments;
 use crate::ir::{MathFunction, Scalar};
 
@@ -246,6 +247,13 @@ macro_rules! engines {
                             lanes::multiply_add($fused, batch.at(*to), operands.0, operands.1, operands.2, lanes);
                         }
                         Instruction::Math { function, scalar, to, given } => batch.math(*function, *scalar, to, given),
+                        Instruction::Wide { operation, to, from } => {
+                            // Missing words are never read.
+                            let at = |list: &[Register], word: usize| batch.at(*list.get(word).unwrap_or(&list[0]));
+                            let to = [at(to, 0), at(to, 1)];
+                            let from = [0, 1, 2, 3, 4, 5].map(|word| at(from, word).cast_const());
+                            wide::run($fused, *operation, to, from, lanes);
+                        }
                         Instruction::Select { to, condition, accept, reject } => {
                             let operands = (batch.at(*condition), batch.at(*accept), batch.at(*reject));
                             lanes::select(batch.at(*to), operands.0, operands.1, operands.2, lanes);

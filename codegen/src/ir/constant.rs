@@ -4,37 +4,86 @@ use super::expression::{BinaryOperator, Literal, LogicalOperator, UnaryOperator}
 use super::types::Scalar;
 
 impl Literal {
-    /// An integer of a type from its bits; `None` if it is no integer type.
-    pub const fn integer(scalar: Scalar, bits: u32) -> Option<Self> {
+    /// An integer of a type from the low bits of a number; `None` if it is no integer type.
+    pub const fn integer(scalar: Scalar, bits: u64) -> Option<Self> {
         match scalar {
-            Scalar::I32 => Some(Self::I32(bits.cast_signed())),
-            Scalar::U32 => Some(Self::U32(bits)),
-            Scalar::Index => Some(Self::Index(bits)),
+            Scalar::I32 => Some(Self::I32((bits as u32).cast_signed())),
+            Scalar::U32 => Some(Self::U32(bits as u32)),
+            Scalar::Index => Some(Self::Index(bits as u32)),
+            Scalar::I8 => Some(Self::I8((bits as u8).cast_signed())),
+            Scalar::U8 => Some(Self::U8(bits as u8)),
+            Scalar::I16 => Some(Self::I16((bits as u16).cast_signed())),
+            Scalar::U16 => Some(Self::U16(bits as u16)),
+            Scalar::I64 => Some(Self::I64(bits.cast_signed())),
+            Scalar::U64 => Some(Self::U64(bits)),
             _ => None,
         }
     }
 
+    /// The integer of a type; `None` if it is no integer type, or has no such value.
+    pub fn exact_integer(scalar: Scalar, value: i128) -> Option<Self> {
+        Self::integer(scalar, value as u64).filter(|literal| literal.as_integer() == Some(value))
+    }
+
     /// The value of an integer; `None` for others.
-    pub const fn as_integer(self) -> Option<i64> {
+    pub const fn as_integer(self) -> Option<i128> {
         match self {
-            Self::I32(value) => Some(value as i64),
-            Self::U32(value) | Self::Index(value) => Some(value as i64),
+            Self::I32(value) => Some(value as i128),
+            Self::U32(value) | Self::Index(value) => Some(value as i128),
+            Self::I8(value) => Some(value as i128),
+            Self::U8(value) => Some(value as i128),
+            Self::I16(value) => Some(value as i128),
+            Self::U16(value) => Some(value as i128),
+            Self::I64(value) => Some(value as i128),
+            Self::U64(value) => Some(value as i128),
             _ => None,
+        }
+    }
+
+    /// The value of a float, exactly; `None` for others.
+    pub fn as_float(self) -> Option<f64> {
+        match self {
+            Self::F16(bits) => Some(half::f16::from_bits(bits).to_f64()),
+            Self::BF16(bits) => Some(half::bf16::from_bits(bits).to_f64()),
+            Self::F32(value) => Some(f64::from(value)),
+            Self::F64(value) => Some(value),
+            _ => None,
+        }
+    }
+
+    /// The float of a type nearest to `value`; `None` if it is no float type.
+    pub fn float(scalar: Scalar, value: f64) -> Option<Self> {
+        match scalar {
+            Scalar::F16 => Some(Self::F16(half::f16::from_f64(value).to_bits())),
+            Scalar::BF16 => Some(Self::BF16(half::bf16::from_f64(value).to_bits())),
+            Scalar::F32 => Some(Self::F32(value as f32)),
+            Scalar::F64 => Some(Self::F64(value)),
+            _ => None,
+        }
+    }
+
+    /// Zero bits of a type; `None` for what a literal cannot be.
+    pub fn zero(scalar: Scalar) -> Option<Self> {
+        match scalar {
+            Scalar::Bool => Some(Self::Bool(false)),
+            Scalar::Generic(_) => Some(Self::Generic { scalar, value: 0.0 }),
+            scalar => Self::integer(scalar, 0).or_else(|| Self::float(scalar, 0.0)),
         }
     }
 }
 
 /// The result of an operation on a constant; `None` if it is not one that is computed here.
 pub fn unary(operator: UnaryOperator, value: Literal) -> Option<Literal> {
-    Some(match (operator, value) {
-        (UnaryOperator::Not, Literal::Bool(value)) => Literal::Bool(!value),
-        (UnaryOperator::Not, Literal::I32(value)) => Literal::I32(!value),
-        (UnaryOperator::Not, Literal::U32(value)) => Literal::U32(!value),
-        (UnaryOperator::Not, Literal::Index(value)) => Literal::Index(!value),
-        (UnaryOperator::Negate, Literal::I32(value)) => Literal::I32(value.wrapping_neg()),
-        (UnaryOperator::Negate, Literal::F32(value)) => Literal::F32(-value),
-        _ => return None,
-    })
+    match (operator, value) {
+        (UnaryOperator::Not, Literal::Bool(value)) => Some(Literal::Bool(!value)),
+        (UnaryOperator::Not, value) => Literal::integer(value.scalar(), !value.as_integer()? as u64),
+        (UnaryOperator::Negate, Literal::F32(value)) => Some(Literal::F32(-value)),
+        (UnaryOperator::Negate, Literal::F64(value)) => Some(Literal::F64(-value)),
+        (UnaryOperator::Negate, value) if value.scalar().is_signed() => {
+            Literal::integer(value.scalar(), value.as_integer()?.wrapping_neg() as u64)
+        }
+        _ => None,
+    }
 }
 
 /// The result of an operation on two integer or `bool` constants; floats are left to the device.
@@ -60,7 +109,8 @@ pub fn binary(operator: BinaryOperator, left: Literal, right: Literal) -> Option
             _ => a >= b,
         }));
     }
-    // Both fit 33 bits, so that no operation but a multiplication of large numbers leaves an i64, and that wraps alike.
+    let amount = b & i128::from(left.scalar().bits() - 1);
+    // Both fit 65 bits, so that no operation but a multiplication of large numbers leaves an i128, and that wraps alike.
     let wide = match operator {
         B::Add => a + b,
         B::Subtract => a - b,
@@ -70,11 +120,11 @@ pub fn binary(operator: BinaryOperator, left: Literal, right: Literal) -> Option
         B::And => a & b,
         B::Or => a | b,
         B::Xor => a ^ b,
-        B::ShiftLeft => a << (b & 31),
-        B::ShiftRight => a >> (b & 31),
+        B::ShiftLeft => a << amount,
+        B::ShiftRight => a >> amount,
         _ => return None,
     };
-    Literal::integer(left.scalar(), wide as u32)
+    Literal::integer(left.scalar(), wide as u64)
 }
 
 /// The result of `&&` or `||` on constants.
@@ -85,14 +135,26 @@ pub const fn logical(operator: LogicalOperator, left: bool, right: bool) -> bool
     }
 }
 
+/// `value as scalar` of a float: toward zero, saturating; `None` if it is no integer type.
+pub fn convert_float(value: f64, scalar: Scalar) -> Option<Literal> {
+    if !scalar.is_integer() {
+        return None;
+    }
+    let [least, most] = scalar.limits();
+    Literal::exact_integer(scalar, (value as i128).clamp(least, most))
+}
+
 /// `value as scalar` of an integer or `bool` constant.
 pub fn convert(value: Literal, scalar: Scalar) -> Option<Literal> {
     let integer = match value {
-        Literal::Bool(value) => i64::from(value),
+        Literal::Bool(value) => i128::from(value),
         value => value.as_integer()?,
     };
     match scalar {
+        // Halves are made of `f32` by the author, and rounded once.
+        Scalar::F16 | Scalar::BF16 => None,
         Scalar::F32 => Some(Literal::F32(integer as f32)),
-        scalar => Literal::integer(scalar, integer as u32),
+        Scalar::F64 => Some(Literal::F64(integer as f64)),
+        scalar => Literal::integer(scalar, integer as u64),
     }
 }

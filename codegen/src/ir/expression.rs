@@ -145,10 +145,26 @@ pub enum Literal {
     U32(u32),
     /// `usize`
     Index(u32),
+    /// `i8`
+    I8(i8),
+    /// `u8`
+    U8(u8),
+    /// `i16`
+    I16(i16),
+    /// `u16`
+    U16(u16),
     /// `f16`, as bits
     F16(u16),
+    /// `bf16`, as bits
+    BF16(u16),
     /// `f32`
     F32(f32),
+    /// `i64`
+    I64(i64),
+    /// `u64`
+    U64(u64),
+    /// `f64`
+    F64(f64),
     /// `T::lit(value)`: the nearest value of a generic type; gone after instantiation.
     Generic {
         /// The type parameter.
@@ -166,8 +182,16 @@ impl Literal {
             Self::I32(_) => Scalar::I32,
             Self::U32(_) => Scalar::U32,
             Self::Index(_) => Scalar::Index,
+            Self::I8(_) => Scalar::I8,
+            Self::U8(_) => Scalar::U8,
+            Self::I16(_) => Scalar::I16,
+            Self::U16(_) => Scalar::U16,
             Self::F16(_) => Scalar::F16,
+            Self::BF16(_) => Scalar::BF16,
             Self::F32(_) => Scalar::F32,
+            Self::I64(_) => Scalar::I64,
+            Self::U64(_) => Scalar::U64,
+            Self::F64(_) => Scalar::F64,
             Self::Generic { scalar, .. } => scalar,
         }
     }
@@ -178,8 +202,14 @@ impl Literal {
             Self::Bool(value) => u64::from(value),
             Self::I32(value) => u64::from(value.cast_unsigned()),
             Self::U32(value) | Self::Index(value) => u64::from(value),
-            Self::F16(value) => u64::from(value),
+            Self::I8(value) => u64::from(value.cast_unsigned()),
+            Self::U8(value) => u64::from(value),
+            Self::I16(value) => u64::from(value.cast_unsigned()),
+            Self::U16(value) | Self::F16(value) | Self::BF16(value) => u64::from(value),
             Self::F32(value) => u64::from(value.to_bits()),
+            Self::I64(value) => value.cast_unsigned(),
+            Self::U64(value) => value,
+            Self::F64(value) => value.to_bits(),
             Self::Generic { value, .. } => value.to_bits(),
         }
     }
@@ -310,7 +340,7 @@ impl Builtin {
 /// Operations on one value.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, Serialize, Deserialize)]
 pub enum UnaryOperator {
-    /// `-x`, of floats and `i32`; wraps.
+    /// `-x`, of floats and signed integers; wraps.
     Negate,
     /// `!x`: of bools logical, of integers bitwise.
     Not,
@@ -335,9 +365,9 @@ pub enum BinaryOperator {
     Or,
     /// `^`, of integers and bools.
     Xor,
-    /// `<<`; the amount counts modulo 32.
+    /// `<<`; the amount counts modulo the integer's bits.
     ShiftLeft,
-    /// `>>`; the amount counts modulo 32; arithmetic for `i32`.
+    /// `>>`; the amount counts modulo the integer's bits; arithmetic for signed ones.
     ShiftRight,
     /// `==`
     Equal,

@@ -202,6 +202,7 @@ impl Instantiate<'_> {
             Size::Generic(index) => self
                 .constant(*index, span)?
                 .as_integer()
+                .and_then(|value| i64::try_from(value).ok())
                 .ok_or_else(|| Diagnostic::new(span, format!("{what} uses a constant that is no integer"))),
             Size::Binary(operator, left, right) => {
                 let left = self.size(left, span, what)?;
@@ -291,13 +292,9 @@ impl Rewrite for Instantiate<'_> {
 
 /// The literal of a type nearest to `value`; `None` for integers if it is none of the type's values.
 fn nearest(scalar: Scalar, value: f64) -> Option<Literal> {
-    let whole = |low: f64, high: f64| (value.fract() == 0.0 && value >= low && value <= high).then_some(value);
-    match scalar {
-        Scalar::F32 => Some(Literal::F32(value as f32)),
-        Scalar::F16 => Some(Literal::F16(half::f16::from_f64(value).to_bits())),
-        Scalar::I32 => whole(f64::from(i32::MIN), f64::from(i32::MAX)).map(|v| Literal::I32(v as i32)),
-        Scalar::U32 => whole(0.0, f64::from(u32::MAX)).map(|v| Literal::U32(v as u32)),
-        Scalar::Index => whole(0.0, f64::from(u32::MAX)).map(|v| Literal::Index(v as u32)),
-        Scalar::Bool | Scalar::Generic(_) => None,
+    if scalar.is_integer() {
+        // An integer that is no number of the type becomes another one here.
+        return Literal::exact_integer(scalar, value as i128).filter(|_| value.fract() == 0.0);
     }
+    Literal::float(scalar, value)
 }

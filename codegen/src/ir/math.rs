@@ -12,11 +12,11 @@ use super::types::{Scalar, Type};
 pub enum Domain {
     /// `f32`, or a vector of it.
     Float,
-    /// `f32` or `i32`, or a vector.
+    /// `f32` or a signed integer, or a vector.
     Signed,
     /// A number, or a vector of numbers.
     Number,
-    /// An integer, or a vector of integers.
+    /// An integer of 32 bits, or a vector of them.
     Integer,
     /// `u32` or `i32`, or a vector: integers that are 32 bits wide on the host too.
     Word,
@@ -29,8 +29,8 @@ pub enum Domain {
 }
 
 impl Domain {
-    /// Whether a type belongs to it.
-    pub fn holds(self, ty: &Type) -> bool {
+    /// Whether a type of 32-bit lanes belongs to it.
+    fn holds(self, ty: &Type) -> bool {
         let (Some(scalar), Some(lanes)) = (ty.scalar(), ty.lanes()) else { return false };
         match self {
             Self::Float => scalar == Scalar::F32,
@@ -49,9 +49,9 @@ impl Domain {
         let lane_by_lane = |what: &str| format!("{what} (and vectors of them, lane by lane)");
         match self {
             Self::Float => lane_by_lane("f32"),
-            Self::Signed => lane_by_lane("f32 and i32"),
+            Self::Signed => lane_by_lane("f32 and signed integers"),
             Self::Number => lane_by_lane("numbers"),
-            Self::Integer => lane_by_lane("integers"),
+            Self::Integer => lane_by_lane("integers of 32 bits"),
             Self::Word => lane_by_lane("u32 and i32"),
             Self::Vector => "vectors of f32".to_owned(),
             Self::Vector3 => "Vec3<f32>".to_owned(),
@@ -197,6 +197,8 @@ math_functions! {
     TrailingZeros = "trailing_zeros", Integer, [] => Lanes(Scalar::U32);
     /// The `f32` of the half whose bits are the low 16 of a `U32`. Made by lowering alone: its name is no identifier.
     UnpackHalf = "unpack half", Word, [] => Lanes(Scalar::F32);
+    /// The `f32` that equals the `bf16` nearest to x, ties to even; a NaN stays one. Made by lowering alone.
+    NearestBrain = "nearest brain", Float, [] => Same;
     /// The `f32` that equals the half nearest to x, ties to even. Made by lowering alone.
     NearestHalf = "nearest half", Float, [] => Same;
     /// A `U32` whose low 16 bits are those of the half nearest to x, and whose high 16 bits are 0. Made by lowering alone.
@@ -299,6 +301,40 @@ math_functions! {
 }
 
 impl MathFunction {
+    /// Whether its first argument may have that type: one of its domain, or one of another width where the function's result is exact for it.
+    pub fn takes(self, ty: &Type) -> bool {
+        let (Some(scalar), Some(lanes)) = (ty.scalar(), ty.lanes()) else { return false };
+        let integers = matches!(self.domain(), Domain::Signed | Domain::Number) && self != Self::RemEuclid;
+        let like = match scalar {
+            Scalar::F16 | Scalar::BF16 | Scalar::F64 if self.is_exact() => Scalar::F32,
+            Scalar::I8 | Scalar::I16 | Scalar::I64 if integers => Scalar::I32,
+            Scalar::U8 | Scalar::U16 | Scalar::U64 if integers => Scalar::U32,
+            scalar if scalar.bits() != 32 => return false,
+            scalar => scalar,
+        };
+        self.domain().holds(&if lanes == 1 { Type::Scalar(like) } else { Type::vector(lanes, like) })
+    }
+
+    /// Whether its result is exact or correctly rounded on every target that has `f64`, so that it is there for `f64` too, and for halves.
+    pub const fn is_exact(self) -> bool {
+        matches!(
+            self,
+            Self::Abs
+                | Self::Min
+                | Self::Max
+                | Self::Clamp
+                | Self::Floor
+                | Self::Ceil
+                | Self::RoundTiesEven
+                | Self::Trunc
+                | Self::Sqrt
+                | Self::MulAdd
+                | Self::Dot
+                | Self::IsNan
+                | Self::IsInfinite
+        )
+    }
+
     /// How many arguments it takes.
     pub const fn arguments(self) -> usize {
         1 + self.operands().len()

@@ -29,16 +29,16 @@
 //!   says whether an index on its way may be out of range (`guarded`); emitters guard those and only those. A
 //!   [`Projection::Vector`] is past the end if any of its lanes is: it then reads as zero in every lane, and writes none.
 //! * Plain accesses of two invocations to the same scalar, one of them a write, without a barrier (same workgroup) or an end of the
-//!   dispatch (otherwise) between them, are a race: the value read is unspecified. `f16` neighbours that share a word do not race.
+//!   dispatch (otherwise) between them, are a race: the value read is unspecified. Narrow neighbours that share a word do not race.
 //! * A barrier makes writes to workgroup variables and to buffers visible to the workgroup. Atomics are relaxed; a float that is
 //!   added to gets every addend once, in no stated order.
 //!
 //! # Arithmetic
 //! | operation | meaning |
 //! |---|---|
-//! | integer `+ - *`, negate, `abs` | wraps modulo 2^32 |
+//! | integer `+ - *`, negate, `abs` | wraps modulo 2 to the power of its bits |
 //! | integer `/` `%` | toward zero; by 0 gives 0; `MIN / -1` is `MIN`, `MIN % -1` is 0 |
-//! | shifts | by the amount modulo 32; `>>` of `i32` keeps the sign |
+//! | shifts | by the amount modulo the integer's bits; `>>` of signed ones keeps the sign |
 //! | float `+ - * /`, `sqrt` | nearest (`/` and `sqrt` within 3 ulp on GPUs); a product and a sum may be contracted to one rounding; denormals may be flushed |
 //! | float `%` | the sign of the left side; `x - y * trunc(x / y)` on GPUs |
 //! | float compare | false with a NaN, except `!=` |
@@ -51,16 +51,29 @@
 //! | packing to integers | clamped, then to the nearest, ties to even; a NaN is the lowest |
 //! | float to integer | toward zero, saturating; NaN is 0 |
 //! | integer to float | nearest, ties to even |
-//! | integer to integer | the same bits |
+//! | integer to integer | extended by the source's sign, or cut off |
 //! | bool to integer or float | 0 or 1 |
-//! | `f32` to `f16` | nearest, ties to even; too large is infinity |
-//! | `f16` to `f32` | exact |
+//! | `f32` to `f16` or `bf16` | nearest, ties to even; too large is infinity; a NaN stays one |
+//! | `f16` or `bf16` to `f32` | exact |
+//! | `f64` to `f32` | nearest |
 //! | enum to integer | its discriminant |
 //! | a switch on an enum | exhaustive; the front end checks, and makes the last case the default |
 //! | `exp`, `sin` and so on | within the accuracy stated in the DSL for each |
 //! | `is_nan`, `is_infinite` | by bits, also where the target assumes that there are none |
 //!
 //! Vectors work lane by lane. `Bool` is not held in buffers or params as such: a `bool` parameter is a word, 0 or 1.
+//!
+//! # Element types
+//! * `i8`, `u8`, `i16`, `u16` wrap as Rust's do; targets may compute in 32 bits and wrap after every operation.
+//! * `f16` and `bf16` are computed in `f32` and rounded after every operation. `f32` has more than twice their digits and two, so that this is the
+//!   correctly rounded result of `+ - * /` and `sqrt`, as far as the one in `f32` is. A `bf16` is the upper 16 bits of an `f32`.
+//! * `i64` and `u64` are moved, converted from and to other integers, and compared for equality on every device, in two words where need be.
+//!   Everything else done with them, and vectors of them, is [`crate::target::Feature::Int64`].
+//! * `f64` is moved on every device. Everything else, and vectors of it, is [`crate::target::Feature::Float64`]; there are the mathematical functions that
+//!   all of its targets have exactly ([`MathFunction::is_exact`]) and no others.
+//! * A narrow parameter travels as the 32-bit type that holds it, a struct as the scalars and vectors in it; what lies within its arrays is an array
+//!   of its own for each.
+//! * Loops count, and a [`StatementKind::Switch`] looks at, integers of 32 bits; atomics and subgroup operations are of 32 bits.
 //!
 //! # Control flow
 //! Structured. `Break`, `Continue` and `Return` may stand anywhere in a block; what follows them there is dead. The bounds of `For`

@@ -67,11 +67,11 @@ pub enum GenericKind {
 pub enum Bound {
     /// `T: Element`: held in memory, moved about.
     Element,
-    /// `T: Float` (f32, f16): also converted to and from `f32`, and `T::lit`.
+    /// `T: Float`: also converted to and from `f32`, and `T::lit`.
     Float,
-    /// `T: Number` (f32, i32, u32): arithmetic and comparison, and `T::lit`.
+    /// `T: Number`: arithmetic and comparison, and `T::lit`.
     Number,
-    /// `T: Int` (i32, u32): what a `Number` has, and bits.
+    /// `T: Int`: what a `Number` of integers has, and bits.
     Int,
 }
 
@@ -89,20 +89,36 @@ impl Bound {
         }
     }
 
-    /// The scalars that may stand for a type parameter of this bound.
-    pub const fn scalars(self) -> &'static [Scalar] {
-        match self {
-            Self::Element => &[Scalar::F32, Scalar::I32, Scalar::U32, Scalar::F16],
-            Self::Float => &[Scalar::F32, Scalar::F16],
-            Self::Number => &[Scalar::F32, Scalar::I32, Scalar::U32],
-            Self::Int => &[Scalar::I32, Scalar::U32],
-        }
+    /// What stands before the name.
+    pub const fn article(self) -> &'static str {
+        if matches!(self, Self::Element | Self::Int) { "an" } else { "a" }
     }
 
     /// Whether a type of this bound is of the other too: the trait has the other above it.
     pub const fn implies(self, other: Self) -> bool {
         matches!((self, other), (_, Self::Element) | (Self::Int | Self::Number, Self::Number))
             || matches!((self, other), (Self::Float, Self::Float) | (Self::Int, Self::Int))
+    }
+
+    /// The scalars that may stand for a type parameter of this bound.
+    pub const fn scalars(self) -> &'static [Scalar] {
+        use Scalar as S;
+        match self {
+            Self::Element | Self::Number => {
+                &[S::F32, S::I32, S::U32, S::F16, S::BF16, S::I8, S::U8, S::I16, S::U16, S::I64, S::U64, S::F64]
+            }
+            Self::Float => &[S::F32, S::F16, S::BF16, S::F64],
+            Self::Int => &[S::I32, S::U32, S::I8, S::U8, S::I16, S::U16, S::I64, S::U64],
+        }
+    }
+
+    /// Their names, for people.
+    pub fn names(self) -> String {
+        let mut names: Vec<_> = self.scalars().iter().map(|scalar| scalar.rust_name()).collect();
+        match names.pop() {
+            Some(last) if !names.is_empty() => format!("{} and {last}", names.join(", ")),
+            last => last.unwrap_or_default().to_owned(),
+        }
     }
 }
 
@@ -133,7 +149,7 @@ pub struct Binding {
     pub kind: BindingKind,
     /// The rank, if it is a view.
     pub view: Option<u32>,
-    /// How many of the slice's elements lie in one element of this binding: 1, or 2 where lowering has packed halves into words. A
+    /// How many of the slice's elements lie in one element of this binding: 1, or 2 or 4 where lowering has packed narrow scalars into words. A
     /// guard compares an index with the slice's length divided by this, rounded up.
     pub packed: u32,
     /// Where it was written.

@@ -40,8 +40,16 @@ impl fmt::Display for Literal {
             Self::I32(value) => write!(f, "{value}i32"),
             Self::U32(value) => write!(f, "{value}u32"),
             Self::Index(value) => write!(f, "{value}"),
+            Self::I8(value) => write!(f, "{value}i8"),
+            Self::U8(value) => write!(f, "{value}u8"),
+            Self::I16(value) => write!(f, "{value}i16"),
+            Self::U16(value) => write!(f, "{value}u16"),
+            Self::BF16(bits) => write!(f, "bf16({bits:#06x})"),
             Self::F16(bits) => write!(f, "f16({bits:#06x})"),
             Self::F32(value) => write!(f, "{value:?}"),
+            Self::I64(value) => write!(f, "{value}i64"),
+            Self::U64(value) => write!(f, "{value}u64"),
+            Self::F64(value) => write!(f, "{value:?}f64"),
             Self::Generic { value, .. } => write!(f, "lit({value:?})"),
         }
     }

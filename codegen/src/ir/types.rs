@@ -16,32 +16,122 @@ pub enum Scalar {
     U32,
     /// Rust's `usize`: 32 bits, unsigned, on every device. A type of its own, because Rust does not mix it with `u32`.
     Index,
-    /// IEEE half: held in memory, converted to and from `f32`; no arithmetic.
+    /// 8-bit signed integer.
+    I8,
+    /// 8-bit unsigned integer.
+    U8,
+    /// 16-bit signed integer.
+    I16,
+    /// 16-bit unsigned integer.
+    U16,
+    /// IEEE half.
     F16,
+    /// The upper half of an IEEE single.
+    BF16,
     /// IEEE single.
     F32,
+    /// 64-bit signed integer.
+    I64,
+    /// 64-bit unsigned integer.
+    U64,
+    /// IEEE double.
+    F64,
     /// A type parameter of the kernel, by position among its generics; gone after instantiation.
     Generic(u32),
 }
 
 impl Scalar {
+    /// Every type but the generic ones.
+    pub const ALL: [Self; 14] = [
+        Self::Bool,
+        Self::I32,
+        Self::U32,
+        Self::Index,
+        Self::I8,
+        Self::U8,
+        Self::I16,
+        Self::U16,
+        Self::F16,
+        Self::BF16,
+        Self::F32,
+        Self::I64,
+        Self::U64,
+        Self::F64,
+    ];
+
     /// Bytes in memory; `None` for `Bool` and generic types.
     pub const fn bytes(self) -> Option<u32> {
         match self {
-            Self::F16 => Some(2),
+            Self::I8 | Self::U8 => Some(1),
+            Self::I16 | Self::U16 | Self::F16 | Self::BF16 => Some(2),
             Self::I32 | Self::U32 | Self::Index | Self::F32 => Some(4),
+            Self::I64 | Self::U64 | Self::F64 => Some(8),
             Self::Bool | Self::Generic(_) => None,
         }
     }
 
-    /// `i32`, `u32` or `usize`.
-    pub const fn is_integer(self) -> bool {
-        matches!(self, Self::I32 | Self::U32 | Self::Index)
+    /// Bits of its values in memory, which are what shifts of integers count modulo; 32 for those that memory does not hold.
+    pub const fn bits(self) -> u32 {
+        match self.bytes() {
+            Some(bytes) => 8 * bytes,
+            None => 32,
+        }
     }
 
-    /// `f16` or `f32`.
+    /// Whether it has 8 or 16 bits, so that its arithmetic is done in 32.
+    pub const fn is_narrow(self) -> bool {
+        self.bits() < 32
+    }
+
+    /// The 32-bit type that holds each of its values, for narrow types; itself for others.
+    #[must_use]
+    pub const fn widened(self) -> Self {
+        match self {
+            Self::I8 | Self::I16 => Self::I32,
+            Self::U8 | Self::U16 => Self::U32,
+            Self::F16 | Self::BF16 => Self::F32,
+            other => other,
+        }
+    }
+
+    /// The least and the greatest value of an integer; zeros for others.
+    pub const fn limits(self) -> [i128; 2] {
+        if !self.is_integer() {
+            return [0, 0];
+        }
+        if self.is_signed() {
+            let most = (1i128 << (self.bits() - 1)) - 1;
+            return [-most - 1, most];
+        }
+        [0, (1i128 << self.bits()) - 1]
+    }
+
+    /// Whether a value of it fills two words.
+    pub const fn is_wide(self) -> bool {
+        matches!(self, Self::I64 | Self::U64 | Self::F64)
+    }
+
+    /// Whether `+`, `&` and the like are those of integers.
+    pub const fn is_integer(self) -> bool {
+        matches!(
+            self,
+            Self::I8 | Self::U8 | Self::I16 | Self::U16 | Self::I32 | Self::U32 | Self::Index | Self::I64 | Self::U64
+        )
+    }
+
+    /// Whether it is an integer with a sign.
+    pub const fn is_signed(self) -> bool {
+        matches!(self, Self::I8 | Self::I16 | Self::I32 | Self::I64)
+    }
+
+    /// Whether it is a floating-point type.
     pub const fn is_float(self) -> bool {
-        matches!(self, Self::F16 | Self::F32)
+        matches!(self, Self::F16 | Self::BF16 | Self::F32 | Self::F64)
+    }
+
+    /// Whether there is arithmetic of it.
+    pub const fn is_number(self) -> bool {
+        self.is_integer() || self.is_float()
     }
 
     /// Its name in Rust; type parameters have the name that the kernel gives them.
@@ -51,10 +141,23 @@ impl Scalar {
             Self::I32 => "i32",
             Self::U32 => "u32",
             Self::Index => "usize",
+            Self::I8 => "i8",
+            Self::U8 => "u8",
+            Self::I16 => "i16",
+            Self::U16 => "u16",
             Self::F16 => "f16",
+            Self::BF16 => "bf16",
             Self::F32 => "f32",
+            Self::I64 => "i64",
+            Self::U64 => "u64",
+            Self::F64 => "f64",
             Self::Generic(_) => "a type parameter",
         }
+    }
+
+    /// The type of that name in Rust.
+    pub fn from_rust_name(name: &str) -> Option<Self> {
+        Self::ALL.into_iter().find(|scalar| scalar.rust_name() == name)
     }
 }
 
@@ -84,6 +187,15 @@ pub enum Type {
 }
 
 impl Type {
+    /// The same shape with another scalar; a scalar for what is no vector.
+    #[must_use]
+    pub const fn with_scalar(&self, scalar: Scalar) -> Self {
+        match self {
+            Self::Vector { lanes, .. } => Self::vector(*lanes, scalar),
+            _ => Self::Scalar(scalar),
+        }
+    }
+
     /// A vector type.
     pub const fn vector(lanes: u8, scalar: Scalar) -> Self {
         Self::Vector { lanes, scalar }
@@ -186,6 +298,18 @@ impl Size {
             Self::Param(_) => true,
             Self::Literal(_) | Self::Generic(_) => false,
             Self::Binary(_, left, right) => left.is_specialised() || right.is_specialised(),
+        }
+    }
+
+    /// The same size where the params stand at these positions.
+    pub(crate) fn renumber(&mut self, params: &[u32]) {
+        match self {
+            Self::Param(index) => *index = params[*index as usize],
+            Self::Literal(_) | Self::Generic(_) => {}
+            Self::Binary(_, left, right) => {
+                left.renumber(params);
+                right.renumber(params);
+            }
         }
     }
 }

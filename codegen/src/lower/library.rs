@@ -257,10 +257,65 @@ const SOURCES: &[(&str, &str)] = &[
         }",
     ),
     (
+        "nearest brain",
+        // The upper half of the bits, rounded by the lower; a NaN stays one.
+        "fn nearest_brain(x: f32) -> f32 {
+            let bits = to_bits(x);
+            let rounded = bits + 0x7fffu32 + ((bits >> 16u32) & 1u32);
+            let kept = select((bits & 0x7fffffffu32) > 0x7f800000u32, bits | 0x400000u32, rounded);
+            from_bits(kept & 0xffff0000u32)
+        }",
+    ),
+    (
         "pack half",
         // Narrowing is exact of what is a half already.
         "fn pack_half(x: f32) -> u32 {
             native_pack_half(nearest_half(x))
+        }",
+    ),
+    (
+        "to_i64",
+        // The largest floats below 2^63 are far from it.
+        "fn to_i64(x: f32) -> i64 {
+            let number = select(is_nan(x), 0.0, x);
+            let above = select(number < -9223372036854775808.0, -9223372036854775808.0, number);
+            let inside = select(number < 9223372036854775808.0, above, 0.0);
+            select(number >= 9223372036854775808.0, 9223372036854775807, inside as i64)
+        }",
+    ),
+    (
+        "to_u64",
+        "fn to_u64(x: f32) -> u64 {
+            let number = select(is_nan(x), 0.0, x);
+            let inside = select((number > 0.0) & (number < 18446744073709551616.0), number, 0.0);
+            select(number >= 18446744073709551616.0, 18446744073709551615, inside as u64)
+        }",
+    ),
+    (
+        "div_u64",
+        "fn div_u64(a: u64, b: u64) -> u64 {
+            select(b == 0, 0, a / max(b, 1))
+        }",
+    ),
+    (
+        "rem_u64",
+        "fn rem_u64(a: u64, b: u64) -> u64 {
+            select(b == 0, 0, a % max(b, 1))
+        }",
+    ),
+    (
+        "div_i64",
+        "fn div_i64(a: i64, b: i64) -> i64 {
+            let apart = (b == 0) | ((a == -9223372036854775808) & (b == -1));
+            select(b == 0, 0, a / select(apart, 1, b))
+        }",
+    ),
+    (
+        "rem_i64",
+        "fn rem_i64(a: i64, b: i64) -> i64 {
+            let apart = (b == 0) | ((a == -9223372036854775808) & (b == -1));
+            let divisor = select(apart, 1, b);
+            a - a / divisor * divisor
         }",
     ),
     (

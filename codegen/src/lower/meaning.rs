@@ -77,7 +77,7 @@ impl Meaning<'_> {
     /// Whether the value is made of literals that are no NaN.
     fn is_number(function: &Function, value: Handle<Expression>) -> bool {
         Self::literals(function, value).is_some_and(|literals| {
-            literals.iter().all(|literal| matches!(literal, Literal::F32(value) if !value.is_nan()))
+            literals.iter().all(|literal| literal.as_float().is_some_and(|value| !value.is_nan()))
         })
     }
 
@@ -89,10 +89,12 @@ impl Meaning<'_> {
     }
 
     /// Whether a shift by the value has the same meaning everywhere: a small literal, or something masked by one.
-    fn shifts_plainly(function: &Function, value: Handle<Expression>) -> bool {
+    fn shifts_plainly(function: &Function, value: Handle<Expression>, bits: u32) -> bool {
         let small = |value| {
             Self::literals(function, value).is_some_and(|literals| {
-                literals.iter().all(|literal| literal.as_integer().is_some_and(|value| (0..32).contains(&value)))
+                literals
+                    .iter()
+                    .all(|literal| literal.as_integer().is_some_and(|value| (0..i128::from(bits)).contains(&value)))
             })
         };
         match function.expressions[value].kind {
@@ -101,11 +103,12 @@ impl Meaning<'_> {
         }
     }
 
-    /// The amount modulo 32.
+    /// The amount modulo the bits of what is shifted.
     fn masked(
         &mut self,
         copy: &mut Copy<'_>,
         amount: Handle<Expression>,
+        bits: u32,
         span: Span,
     ) -> Result<Handle<Expression>, Diagnostic> {
         let ty = copy.old.expressions[amount].ty;
@@ -114,11 +117,11 @@ impl Meaning<'_> {
             _ => None,
         };
         if let Some(value) = literal {
-            return Ok(copy.add(ExpressionKind::Literal(Literal::U32(value as u32 & 31)), ty, span));
+            return Ok(copy.add(ExpressionKind::Literal(Literal::U32(value as u32 & (bits - 1))), ty, span));
         }
         let left = self.expression(copy, amount)?;
         let word = self.module.intern(Type::Scalar(Scalar::U32));
-        let mut right = copy.add(ExpressionKind::Literal(Literal::U32(31)), word, span);
+        let mut right = copy.add(ExpressionKind::Literal(Literal::U32(bits - 1)), word, span);
         if self.shape(ty).is_some_and(|(_, lanes)| lanes > 1) {
             right = copy.add(ExpressionKind::Splat(right), ty, span);
         }
@@ -148,7 +151,8 @@ impl Rewrite for Meaning<'_> {
                     let name = if number { with_number(*function) } else { name_for(*function, scalar) };
                     // What takes a scalar may give a vector.
                     let lanes = self.shape(*ty).map_or(lanes, |(_, given)| lanes.max(given));
-                    let wanted = Wanted { name, lanes, index: scalar == Scalar::Index };
+                    let (index, double) = (scalar == Scalar::Index, scalar == Scalar::F64);
+                    let wanted = Wanted { name, lanes, index, double };
                     return self.replace(copy, handle, wanted, arguments);
                 }
             }
@@ -160,23 +164,27 @@ impl Rewrite for Meaning<'_> {
                             && !table::division(self.target)
                             && !(Self::divides_plainly(old, *right)
                                 && (*operator == BinaryOperator::Divide
-                                    || scalar != Scalar::I32
+                                    || !scalar.is_signed()
                                     || table::signed_remainder(self.target))) =>
                     {
                         let name = match (operator, scalar) {
                             (BinaryOperator::Divide, Scalar::I32) => "div_i32",
+                            (BinaryOperator::Divide, Scalar::I64) => "div_i64",
+                            (BinaryOperator::Divide, Scalar::U64) => "div_u64",
                             (BinaryOperator::Divide, _) => "div_u32",
                             (_, Scalar::I32) => "rem_i32",
+                            (_, Scalar::I64) => "rem_i64",
+                            (_, Scalar::U64) => "rem_u64",
                             _ => "rem_u32",
                         };
-                        let wanted = Wanted { name, lanes, index: scalar == Scalar::Index };
+                        let wanted = Wanted { name, lanes, index: scalar == Scalar::Index, double: false };
                         return self.replace(copy, handle, wanted, &[*left, *right]);
                     }
                     BinaryOperator::ShiftLeft | BinaryOperator::ShiftRight
-                        if !table::shift(self.target) && !Self::shifts_plainly(old, *right) =>
+                        if !table::shift(self.target) && !Self::shifts_plainly(old, *right, scalar.bits()) =>
                     {
                         let left = self.expression(copy, *left)?;
-                        let right = self.masked(copy, *right, *span)?;
+                        let right = self.masked(copy, *right, scalar.bits(), *span)?;
                         return Ok(copy.add(ExpressionKind::Binary { operator: *operator, left, right }, *ty, *span));
                     }
                     _ => {}
@@ -187,16 +195,21 @@ impl Rewrite for Meaning<'_> {
                 if let (Some((Scalar::F32, lanes)), Some((Scalar::F16, _))) = (from, self.shape(*ty))
                     && !table::narrowing(self.target)
                 {
-                    let wanted = Wanted { name: MathFunction::NearestHalf.name(), lanes, index: false };
+                    let wanted = Wanted { name: MathFunction::NearestHalf.name(), lanes, index: false, double: false };
                     let half = self.replace(copy, *value, wanted, &[*value])?;
                     return Ok(copy.add(ExpressionKind::Convert(half), *ty, *span));
                 }
-                if let (Some((Scalar::F32, _)), Some((to, lanes))) = (from, self.shape(*ty))
+                if let (Some((from @ (Scalar::F32 | Scalar::F64), _)), Some((to, lanes))) = (from, self.shape(*ty))
                     && to.is_integer()
-                    && !table::float_to_integer(self.target)
+                    && !table::float_to_integer(self.target, from, to)
                 {
-                    let name = if to == Scalar::I32 { "to_i32" } else { "to_u32" };
-                    let wanted = Wanted { name, lanes, index: to == Scalar::Index };
+                    let name = match to {
+                        Scalar::I32 => "to_i32",
+                        Scalar::I64 => "to_i64",
+                        Scalar::U64 => "to_u64",
+                        _ => "to_u32",
+                    };
+                    let wanted = Wanted { name, lanes, index: to == Scalar::Index, double: from == Scalar::F64 };
                     return self.replace(copy, handle, wanted, &[*value]);
                 }
             }

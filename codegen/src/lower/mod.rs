@@ -2,36 +2,38 @@
 //!
 //! After lowering, every operation that is left has the IR's meaning when it is printed in the target's plain form, so emitters hold
 //! no knowledge of differences in meaning. The passes, in order: `settle` (decides `if const`, unrolls, folds constants), then guards
-//! are looked at again, since constants prove more; `prune` (drops functions that are no longer called); `half` (halves where the target
-//! cannot hold them); `atomics` (of floats); `groups` (subgroup operations that the
-//! target lacks, or leaves open); `meaning` (operations that the target lacks or means otherwise, by the one `table`, become calls of functions of
-//! the `library`).
+//! are looked at again, since constants prove more; `prune` (drops functions that are no longer called); `flat` (parameters of structs as what they are made of); `narrow`
+//! (arithmetic of 8- and 16-bit types in 32 bits); `wide` (64-bit types as two words where a device has no more); `storage` (narrow types where the
+//! target cannot hold them); `atomics` (of floats); `groups` (subgroup operations that the target lacks, or leaves open); `meaning` (operations that the
+//! target lacks or means otherwise, by the one `table`, become calls of functions of the `library`).
 
 mod atomics;
 mod groups;
-mod half;
 mod library;
 mod meaning;
 mod names;
 mod prune;
 mod settle;
 mod source;
+mod storage;
 mod table;
+mod wide;
 
 use crate::artefact::{ParamTransport, Params};
 use crate::diagnostic::{Diagnostic, Diagnostics};
 use crate::ir::Module;
-use crate::layout;
 use crate::target::{Features, Profile};
 use crate::verify::{AccessReport, KernelInfo, Verified, clear_guards, function_facts, workgroup_bytes};
+use crate::{flat, layout, narrow};
 
 /// A kernel instance, legal for one profile: what emitters take.
 ///
 /// What no longer occurs: generics and generic literals, `TargetHas`, constant `If`, unrolled loops, statements after a `Return`,
 /// `Break` or `Continue`, functions that are not called, mathematical functions that
 /// the target lacks or means otherwise (they are calls of functions added to the module), integer division by anything but a
-/// nonzero literal where the target means otherwise, views' projections (the front end has made them indices), halves in
-/// bindings where the profile has no [`crate::target::Feature::F16Storage`] (they are `u32` words, [`crate::ir::Binding::packed`] 2).
+/// nonzero literal where the target means otherwise, views' projections (the front end has made them indices), narrow types
+/// where the target does not hold them (in bindings they are `u32` words, [`crate::ir::Binding::packed`] 2 or 4; elsewhere 32-bit types), 64-bit
+/// types where it has no [`crate::target::Feature::Int64`] or [`crate::target::Feature::Float64`] (they are vectors of two words).
 #[derive(Clone, Debug)]
 pub struct Lowered {
     /// The instance.
@@ -90,10 +92,15 @@ impl<'v> Lowering<'v> {
     fn legalise(&mut self, profile: &Profile, transport: ParamTransport) -> Result<Lowered, Diagnostics> {
         let mut module = self.settled(profile.features)?;
         let mut info = self.verified.info.clone();
+        flat::legalise(&mut module)?;
+        let mut emulated = Vec::new();
+        emulated.extend(narrow::legalise(&mut module)?);
+        emulated.extend(wide::lower(&mut module, profile)?);
+        // Words stand where the wide parameters stood.
         let params = layout::params(&module, info.grid).ok_or_else(|| {
             Diagnostic::new(module.entry.span, format!("`{}` has a parameter that cannot be one", module.name))
         })?;
-        let mut emulated = half::lower(&mut module, &mut info, profile)?;
+        emulated.extend(storage::lower(&mut module, &mut info, profile)?);
         emulated.extend(atomics::lower(&mut module, profile.target)?);
         emulated.extend(groups::lower(&mut module, info.workgroup_size, profile.target)?);
         info.workgroup_bytes = workgroup_bytes(&module);
@@ -102,7 +109,7 @@ impl<'v> Lowering<'v> {
             return Err(Diagnostic::new(
                 module.entry.span,
                 format!(
-                    "`{}` uses {} bytes of workgroup memory where halves take four bytes; {} has {} on every device",
+                    "`{}` uses {} bytes of workgroup memory where narrow types take four bytes; {} has {} on every device",
                     module.name,
                     info.workgroup_bytes,
                     profile.target.name(),

@@ -120,9 +120,9 @@ impl Settle<'_> {
         }
         let scalar = self.types[copy.old.locals[local].ty].scalar();
         for round in 0..rounds {
-            let value = first + round as i64 * step;
+            let value = first + i128::from(round) * step;
             let literal = scalar
-                .and_then(|scalar| Literal::integer(scalar, value as u32))
+                .and_then(|scalar| Literal::integer(scalar, value as u64))
                 .ok_or_else(|| Diagnostic::new(span, "a loop over `unroll(..)` counts integers"))?;
             self.known.insert(local, Known { literal, inline: true });
             for statement in body {

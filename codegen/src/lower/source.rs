@@ -19,6 +19,8 @@ pub struct Wanted {
     pub lanes: u8,
     /// Whether `u32` in the text stands for `usize`.
     pub index: bool,
+    /// Whether `f32` in the text stands for `f64`.
+    pub double: bool,
 }
 
 /// Library functions of a module, each made when first wanted.
@@ -71,6 +73,9 @@ impl Library {
         let mut name = item.sig.ident.to_string();
         if wanted.index {
             name = name.replace("u32", "usize");
+        }
+        if wanted.double {
+            name = format!("{name}_f64");
         }
         if wanted.lanes > 1 {
             name = format!("{name}_vec{}", wanted.lanes);
@@ -140,10 +145,12 @@ fn type_named(ty: &syn::Type, wanted: Wanted) -> Result<(Scalar, u8), String> {
         None => (name.as_str(), wanted.lanes),
     };
     match name {
-        "f32" => Ok((Scalar::F32, lanes)),
-        "i32" => Ok((Scalar::I32, lanes)),
-        "u32" => Ok((if wanted.index { Scalar::Index } else { Scalar::U32 }, lanes)),
-        _ => Err("an unknown type".to_owned()),
+        "f32" if wanted.double => Ok((Scalar::F64, lanes)),
+        "u32" if wanted.index => Ok((Scalar::Index, lanes)),
+        name => match Scalar::from_rust_name(name) {
+            Some(scalar) => Ok((scalar, lanes)),
+            None => Err("an unknown type".to_owned()),
+        },
     }
 }
 
@@ -200,22 +207,22 @@ impl Context<'_> {
         negative: bool,
         hoped: Option<Scalar>,
     ) -> Translated {
-        let sign = if negative { -1 } else { 1 };
         let literal = match literal {
             syn::Lit::Float(float) => {
                 let value: f64 = float.base10_parse().map_err(|error| error.to_string())?;
-                Literal::F32((value * f64::from(sign)) as f32)
+                let value = if negative { -value } else { value };
+                if self.wanted.double { Literal::F64(value) } else { Literal::F32(value as f32) }
             }
             syn::Lit::Int(int) => {
-                let value: i64 = int.base10_parse().map_err(|error| error.to_string())?;
-                let value = value * i64::from(sign);
+                let value: u64 = int.base10_parse().map_err(|error| error.to_string())?;
+                let value = if negative { value.wrapping_neg() } else { value };
                 let scalar = match (int.suffix(), hoped) {
                     ("u32", _) => Scalar::U32,
                     ("i32", _) => Scalar::I32,
                     (_, Some(scalar)) if scalar.is_integer() => scalar,
                     _ => Scalar::I32,
                 };
-                Literal::integer(scalar, value as u32).ok_or("an integer of an unknown type")?
+                Literal::integer(scalar, value).ok_or("an integer of an unknown type")?
             }
             _ => return Err("an unknown literal".to_owned()),
         };

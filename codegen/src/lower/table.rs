@@ -64,9 +64,9 @@ pub const fn math(target: Target, function: MathFunction, scalar: Scalar) -> boo
         | M::Unpack2x16Snorm
         | M::Unpack2x16Unorm => false,
         // WGSL's may give either with a NaN; SPIR-V has NMin and NMax, CUDA C fminf and fmaxf.
-        M::Min | M::Max | M::Clamp => !matches!((target, scalar), (Target::Wgsl, Scalar::F32)),
+        M::Min | M::Max | M::Clamp => !matches!((target, scalar), (Target::Wgsl, Scalar::F32 | Scalar::F64)),
         // A driver that sees a value narrowed and widened again may take the value itself, and may narrow toward zero.
-        M::NearestHalf => false,
+        M::NearestHalf | M::NearestBrain => false,
         M::PackHalf => narrowing(target),
         _ => true,
     }
@@ -102,7 +102,11 @@ pub const fn shift(target: Target) -> bool {
     matches!(target, Target::Cpu)
 }
 
-/// Whether conversion of floats to integers is native: toward zero, saturating, NaN to 0. PTX's `cvt.rzi` is.
-pub const fn float_to_integer(target: Target) -> bool {
-    matches!(target, Target::Cpu | Target::Cuda)
+/// Whether conversion of floats to integers is native: toward zero, saturating, NaN to 0. PTX's `cvt.rzi` is, between 32 bits.
+pub const fn float_to_integer(target: Target, from: Scalar, to: Scalar) -> bool {
+    match target {
+        Target::Cpu => true,
+        Target::Cuda => !from.is_wide() && !to.is_wide(),
+        Target::Wgsl | Target::Spirv => false,
+    }
 }

@@ -87,12 +87,13 @@ struct Walk<'a> {
 
 const MAX: i128 = u32::MAX as i128;
 
-/// The least and the greatest value of an integer type.
+/// The least and the greatest value of an integer type of 32 bits.
 const fn limits(scalar: Scalar) -> Option<(i128, i128)> {
     match scalar {
         Scalar::I32 => Some((i32::MIN as i128, i32::MAX as i128)),
         Scalar::U32 | Scalar::Index => Some((0, MAX)),
-        Scalar::Bool | Scalar::F16 | Scalar::F32 | Scalar::Generic(_) => None,
+        // Indices have 32 bits; what is computed in others, which wrap elsewhere, is not followed.
+        _ => None,
     }
 }
 

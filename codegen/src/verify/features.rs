@@ -4,12 +4,14 @@
 //! `requires(..)` names, and the code that is left with it needs nothing outside it. The required set itself must be viable:
 //! an operation that wants more stands inside an `if const`, or its feature is required on the kernel.
 
+mod wide;
+
 use crate::diagnostic::{Diagnostic, Diagnostics};
 use crate::ir::{
     Block, Builtin, Expression, ExpressionKind, Function, Handle, Literal, Module, Scalar, Span, StatementKind, Type,
     constant,
 };
-use crate::target::{Feature, Features};
+use crate::target::{Feature, Features, Target};
 
 /// What was found out.
 pub struct Found {
@@ -22,19 +24,34 @@ pub struct Found {
 pub fn find(module: &Module) -> Result<Found, Diagnostics> {
     let required = module.requires;
     let mut found: Vec<Diagnostic> = Vec::new();
+    let mut needed = Features::NONE;
     each_need(module, required, &mut |feature, what, span| {
-        if !required.has(feature) && !found.iter().any(|known| known.span == span) {
+        needed = needed.union(Features::of(&[feature]));
+        let lacking: Vec<&str> =
+            module.targets.iter().filter(|target| !feature.always(**target)).map(|target| target.name()).collect();
+        if !required.has(feature) && !lacking.is_empty() && !found.iter().any(|known: &Diagnostic| known.span == span) {
             let name = feature.variant_name();
+            // Where some targets always have it, leaving out the others helps too.
+            let (which, instead) = if Target::ALL.into_iter().any(|target| feature.always(target)) {
+                let have: Vec<&str> =
+                    Target::ALL.into_iter().filter(|target| feature.always(*target)).map(Target::name).collect();
+                (
+                    format!("which not every device of {} has", lacking.join(" and ")),
+                    format!("list `targets({})` alone, ", have.join(", ")),
+                )
+            } else {
+                ("which not every device has".to_owned(), String::new())
+            };
             found.push(Diagnostic::new(
                 span,
-                format!("{what} needs `Feature::{name}`, which not every device has: write `requires({name})` on the kernel, or put it into `if const {{ target::has(Feature::{name}) }}`"),
+                format!("{what} needs `Feature::{name}`, {which}: write `requires({name})` on the kernel, {instead}or put it into `if const {{ target::has(Feature::{name}) }}`"),
             ));
         }
     });
     if !found.is_empty() {
         return Err(Diagnostics(found));
     }
-    let mut relevant = required;
+    let mut relevant = required.union(needed);
     for function in super::functions(module) {
         // Conditions alone hold `TargetHas`.
         function.live(&function.body, &mut |expression| {
@@ -70,6 +87,16 @@ pub fn live_features(module: &Module, features: Features) -> Features {
 /// Calls `visit` with each feature that an operation needs which is left when `if const` is decided for `features`, the operation
 /// in the author's words, and where it is.
 fn each_need(module: &Module, features: Features, visit: &mut dyn FnMut(Feature, &str, Span)) {
+    for binding in &module.bindings {
+        if let Some(feature) = wide::of_memory(module, binding.element) {
+            visit(feature, &format!("the element type of `{}`", binding.name), binding.span);
+        }
+    }
+    for (_, variable) in module.workgroup.iter() {
+        if let Some(feature) = wide::of_memory(module, variable.element) {
+            visit(feature, &format!("the element type of `{}`", variable.name), variable.span);
+        }
+    }
     for function in super::functions(module) {
         needs(module, function, &function.body, features, visit);
     }
@@ -92,6 +119,9 @@ fn needs(
                 {
                     let name = Builtin::ALL.iter().find(|(known, _)| *known == builtin).map_or("", |(_, name)| name);
                     visit(Feature::Subgroups, &format!("`{name}()`"), expression.span);
+                }
+                if let Some((features, what)) = wide::of_expression(module, function, part) {
+                    features.iter().for_each(|feature| visit(feature, &what, expression.span));
                 }
             });
         });

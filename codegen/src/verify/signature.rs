@@ -38,11 +38,11 @@ pub fn check(module: &Module) -> Vec<Diagnostic> {
         check_binding(module, binding, &mut found);
     }
     for param in &module.params {
-        if layout::param_type(module, param.ty).is_none() {
+        if !layout::is_param(module, param.ty) {
             found.push(Diagnostic::new(
                 param.span,
                 format!(
-                    "`{}` cannot be a parameter by value: those are f32, i32, u32, usize, bool, vectors and arrays of them, and enums without fields",
+                    "`{}` cannot be a parameter by value: those are numbers, bool, enums without fields, and vectors, arrays and structs of numbers",
                     param.name
                 ),
             ));
@@ -127,9 +127,12 @@ fn check_binding(module: &Module, binding: &crate::ir::Binding, found: &mut Vec<
         && !matches!(ty, Type::Scalar(Scalar::I32 | Scalar::U32 | Scalar::F32))
     {
         fail(format!("the atomics of `{}` must hold i32, u32 or f32", binding.name));
-    } else if matches!(ty, Type::Struct(_) | Type::Array { .. }) && holds(module, ty, Scalar::F16) {
+    } else if matches!(ty, Type::Struct(_) | Type::Array { .. })
+        && let Some(narrow) = Scalar::ALL.into_iter().find(|scalar| scalar.is_narrow() && holds(module, ty, *scalar))
+    {
+        let narrow = narrow.rust_name();
         fail(format!(
-            "the elements of `{}` have a field of type f16; only slices of f16 and of vectors of f16 are possible so far",
+            "the elements of `{}` have a field of type {narrow}; only slices of {narrow} and of vectors of {narrow} are possible so far",
             binding.name
         ));
     }

@@ -1,6 +1,6 @@
 //! Every expression's type is what its operands imply, and every statement's operands have the types that it asks for.
 //!
-//! Halves are moved, and converted to and from `f32`; nothing else is done with them.
+//! Halves are converted to and from `f32` alone: what else becomes one is rounded on the way, and the author says where.
 
 use crate::diagnostic::Diagnostic;
 use crate::ir::{
@@ -207,7 +207,9 @@ impl Checker<'_> {
             ExpressionKind::Unary { operator, value } => {
                 let ty = self.of(*value);
                 let allowed = match operator {
-                    UnaryOperator::Negate => matches!(ty.scalar(), Some(Scalar::F32 | Scalar::I32)),
+                    UnaryOperator::Negate => {
+                        ty.scalar().is_some_and(|s| s.is_number() && (s.is_float() || s.is_signed()))
+                    }
                     UnaryOperator::Not => ty.scalar().is_some_and(|s| s == Scalar::Bool || s.is_integer()),
                 };
                 if !allowed {
@@ -244,9 +246,8 @@ impl Checker<'_> {
             }
             ExpressionKind::Bitcast(value) => {
                 let from = self.of(*value);
-                let word =
-                    |ty: &Type| matches!(ty.scalar(), Some(Scalar::F32 | Scalar::I32 | Scalar::U32 | Scalar::Index));
-                if !word(from) || !word(stated) || from.lanes() != stated.lanes() {
+                let bytes = |ty: &Type| ty.scalar().filter(|s| s.is_number()).and_then(Scalar::bytes);
+                if bytes(from).is_none() || bytes(from) != bytes(stated) || from.lanes() != stated.lanes() {
                     return Err(format!("the bits of {} cannot be those of {}", self.name(from), self.name(stated)));
                 }
                 stated.clone()
@@ -257,12 +258,15 @@ impl Checker<'_> {
     }
 
     fn no_operation(&self, sign: &str, ty: &Type) -> String {
-        if ty.scalar() == Some(Scalar::F16) {
-            return format!(
-                "there is no `{sign}` for f16, which is a storage type: convert with `.to_f32()`, compute, and convert back with `f16::from_f32`"
-            );
-        }
-        format!("there is no `{sign}` for {}", self.name(ty))
+        let instead = match ty.scalar() {
+            Some(Scalar::F64) if MathFunction::from_name(sign).is_some() => {
+                ": not every target that has f64 has it; convert with `as f32`"
+            }
+            Some(scalar) if scalar.is_narrow() && scalar.is_integer() => ": convert it with `as u32` or `as i32`",
+            Some(scalar) if scalar.bits() == 64 => ": it is there for 32 bits; take a word with `as u32`",
+            _ => "",
+        };
+        format!("there is no `{sign}` for {}{instead}", self.name(ty))
     }
 
     fn compose(&self, stated: &Type, parts: &[Handle<Expression>]) -> Result<(), String> {
@@ -321,11 +325,10 @@ impl Checker<'_> {
                 _ => Err(self.no_operation(sign, a)),
             };
         };
+        let bits = matches!(operator, B::And | B::Or | B::Xor);
         let allowed = match scalar {
-            Scalar::F16 | Scalar::Generic(_) => false,
-            Scalar::Bool => equality || matches!(operator, B::And | B::Or | B::Xor),
-            Scalar::F32 => !matches!(operator, B::And | B::Or | B::Xor),
-            Scalar::I32 | Scalar::U32 | Scalar::Index => true,
+            Scalar::Bool => equality || bits,
+            scalar => scalar.is_integer() || (scalar.is_number() && !bits),
         };
         if !allowed {
             return Err(self.no_operation(sign, a));
@@ -345,8 +348,9 @@ impl Checker<'_> {
         if from.lanes() != to.lanes() {
             return fail();
         }
-        let number = |scalar: Scalar| scalar.is_integer() || scalar == Scalar::F32;
-        let half = |a, b| a == Scalar::F16 && matches!(b, Scalar::F16 | Scalar::F32);
+        let is_half = |scalar| matches!(scalar, Scalar::F16 | Scalar::BF16);
+        let number = |scalar: Scalar| scalar.is_number() && !is_half(scalar);
+        let half = |a, b| is_half(a) && (a == b || b == Scalar::F32);
         if half(a, b)
             || half(b, a)
             || (number(b) && (number(a) || a == Scalar::Bool))
@@ -364,7 +368,7 @@ impl Checker<'_> {
             return Err(format!("`{called}` takes {} values; {} are given", function.arguments(), arguments.len()));
         }
         let ty = self.of(arguments[0]);
-        if !function.domain().holds(ty) {
+        if !function.takes(ty) {
             return Err(self.no_operation(called, ty));
         }
         for (other, operand) in arguments[1..].iter().zip(function.operands()) {
@@ -460,13 +464,13 @@ impl Checker<'_> {
             StatementKind::If { condition, .. } | StatementKind::While { condition, .. } => expect(*condition, &BOOL),
             StatementKind::Switch { selector, .. } => match self.of(*selector) {
                 Type::Enum(_) => Ok(()),
-                Type::Scalar(scalar) if scalar.is_integer() => Ok(()),
+                Type::Scalar(scalar) if scalar.is_integer() && scalar.bits() <= 32 => Ok(()),
                 ty => Err((span_of(*selector), format!("a match on {} is not part of the language", self.name(ty)))),
             },
             StatementKind::For { local, start, end, step, .. } => {
                 let ty = &self.module.types[self.function.locals[*local].ty];
-                if !matches!(ty, Type::Scalar(scalar) if scalar.is_integer()) {
-                    return Err((at, format!("a loop counts integers, not {}", self.name(ty))));
+                if !matches!(ty, Type::Scalar(scalar) if scalar.is_integer() && scalar.bits() == 32) {
+                    return Err((at, format!("a loop counts integers of 32 bits, not {}", self.name(ty))));
                 }
                 expect(*start, ty)?;
                 expect(*end, ty)?;

@@ -273,7 +273,7 @@ fn bounds_of_type_parameters() {
     assert!(said("Element", "x + x").contains("`Element` is only moved about"));
     assert!(said("Int", "x.sqrt()").contains("`sqrt` works on f32"));
     let said = mistakes("#[kernel(workgroup(64), instances(T = [f32]))] fn f<T: Int>(y: &mut [T]) {}");
-    assert!(said.contains("a `Int` is one of i32 and u32"), "{said}");
+    assert!(said.contains("an `Int` is one of i32, u32, i8, u8, i16, u16, i64 and u64"), "{said}");
 }
 
 #[test]

@@ -57,7 +57,7 @@ fn control_flow() {
     refused("match n { 0 => {}, 1..=9 => {} }", "3:7", &["no arm for `10..=4294967295`"]);
     refused("match c { true => {} }", "3:7", &["no arm for `false`"]);
     refused("match n { 0 if c => {}, _ => {} }", "3:16", &["guards are not part"]);
-    refused("match a { _ => {} }", "3:7", &["integers, bools and enums"]);
+    refused("match a { _ => {} }", "3:7", &["integers of 32 bits, bools and enums"]);
     refused("match n { -1 => {}, _ => {} }", "3:11", &["`u32` has no negative values"]);
     refused("let t = loop { break 1.0; };", "3:22", &["`break` with a value"]);
     refused("return a;", "3:8", &["expected `()`, found `f32`"]);
@@ -77,8 +77,19 @@ fn what_the_language_lacks() {
     refused("let t = format!(\"{n}\");", "3:9", &["macros are not part"]);
     refused("let (p, q) = 1.0;", "3:5", &["let (a, b) = (x, y)"]);
     refused("let ((p, q), r) = (1.0, 2.0);", "3:6", &["each part is a variable"]);
-    refused("let t: f64 = 1.0;", "3:8", &["`f64` is not part of the kernel language (yet)"]);
-    refused("let t = 1u8;", "3:9", &["`u8` is not part"]);
+    refused("let t: i128 = 1;", "3:8", &["`i128` is not part of the kernel language (yet)"]);
+    refused("let t = 300u8;", "3:9", &["too large for u8"]);
+    refused("let t = f16::from_f32(a) * 0.5;", "3:28", &["write `f16::from_f32(0.5)`"]);
+    refused("let t = exp(bf16::from_f32(a));", "3:13", &["`exp` works on f32", "`.to_f32()`"]);
+    refused("let t = a as f16;", "3:9", &["`f16::from_f32(..)`"]);
+    refused("let t = exp(2.0f64);", "3:13", &["`exp` works on f32", "not every target that has f64 has it"]);
+    refused("for i in 0..3u64 {}", "3:10", &["a range counts integers of 32 bits"]);
+    refused("let t = 5_000_000_000;", "3:9", &["too large for i32"]);
+    refused("let t: f32 = 1e39;", "3:14", &["too large for f32"]);
+    refused("let t = -(2u64);", "3:9", &["`u64` has no sign: convert with `as i64` first"]);
+    refused("let t = y[n as u64];", "3:11", &["an index is a `usize`, this is `u64`"]);
+    refused("let t = count_ones(1u64);", "3:20", &["integers of 32 bits"]);
+    refused("let t = 1u128;", "3:9", &["`u128` is not part"]);
     refused("fn inner() {}", "3:1", &["items inside of a kernel"]);
     refused("let t = unsafe { 1.0 };", "3:9", &["`unsafe` is not part"]);
     refused("#[cfg(test)] let t = 1.0;", "3:1", &["attribute"]);
@@ -131,9 +142,9 @@ fn attributes() {
     whole("#[kernel(workgroup(64), requires(Tensors))] fn f(y: &mut [f32]) {}", "1:34", &["`Tensors` is no feature"]);
     whole("#[kernel(workgroup(64))] fn f<T: Number>(y: &mut [T]) {}", "1:30", &["instances(T = [f32])"]);
     whole(
-        "#[kernel(workgroup(64), instances(T = [f16]))] fn f<T: Number>(y: &mut [T]) {}",
+        "#[kernel(workgroup(64), instances(T = [f16]))] fn f<T: Int>(y: &mut [T]) {}",
         "1:40",
-        &["a `Number` is one of f32, i32 and u32"],
+        &["an `Int` is one of i32, u32, i8, u8, i16, u16, i64 and u64"],
     );
     whole(
         "#[kernel(workgroup(64), instances(T = [f32], N = [1]))] fn f<T: Number>(y: &mut [T]) {}",
@@ -153,13 +164,13 @@ fn signatures() {
     whole("#[kernel(workgroup(64))] fn f(y: &mut f32) {}", "1:34", &["a kernel takes values, slices"]);
     whole("#[kernel(workgroup(64))] fn f(y: &[bool]) {}", "1:36", &["keep a bool as a u32"]);
     whole("#[kernel(workgroup(64))] fn f(y: &[usize]) {}", "1:36", &["keep it as a u32"]);
-    whole("#[kernel(workgroup(64))] fn f(y: &[f64]) {}", "1:36", &["`f64` is not part"]);
+    whole("#[kernel(workgroup(64))] fn f(y: &[i128]) {}", "1:36", &["`i128` is not part"]);
     whole("#[kernel(workgroup(64))] fn f(y: &mut [Atomic<u32>]) {}", "1:34", &["&[Atomic<u32>]"]);
     whole("#[kernel(workgroup(64))] fn f(y: &[Atomic<f16>]) {}", "1:43", &["`Atomic<i32>` or `Atomic<f32>`"]);
     whole("#[kernel(workgroup(64))] fn f(y: &View<f32>) {}", "1:34", &["`&View<f32, 2>`"]);
     whole("#[kernel(workgroup(64))] fn f(y: &[f32]) -> f32 { 1.0 }", "1:45", &["a kernel gives no value"]);
-    whole("#[kernel(workgroup(64))] fn f(h: f16) {}", "1:34", &["`f16` is none"]);
-    whole("#[device] struct P { a: f32 } #[kernel(workgroup(64))] fn f(p: P) {}", "1:64", &["pass it in a slice"]);
+    whole("#[kernel(workgroup(64))] fn f(p: [bool; 2]) {}", "1:34", &["pass it in a slice"]);
+    whole("#[kernel(workgroup(64), instances(T = [f16]))] fn f<T: Element>(p: T) {}", "1:68", &["pass it in a slice"]);
     whole("#[device] struct P(f32);", "1:11", &["named fields"]);
     whole("#[device] struct P { a: bool }", "1:25", &["`bool` is none"]);
     whole("#[device] enum E { A(f32) }", "1:20", &["without fields"]);
@@ -196,7 +207,9 @@ fn halves_and_generic_types_are_converted() {
     };
     whole(&with("y[0] = x[0] * 2.0;"), "2:15", &["`T::lit(0.5)`"]);
     whole(&with("y[0] = x[0].to_f32() + x[1];"), "2:24", &["`.to_f32()`"]);
-    whole(&with("h[0] = h[1] + h[2];"), "2:13", &["`f16` has no `+`", "`.to_f32()`"]);
+    whole(&with("h[0] = h[1] & h[2];"), "2:13", &["`f16` has no `&`"]);
+    whole(&with("h[0] = h[1] * 2.0;"), "2:15", &["`f16::from_f32(0.5)`"]);
+    whole(&with("h[0] = h[1] + y[2];"), "2:15", &["`f16::from_f32(..)`"]);
     whole(&with("h[0] = y[1];"), "2:8", &["f16::from_f32"]);
     whole(&with("h[0] = y[1] as f16;"), "2:8", &["f16::from_f32"]);
     whole(&with("y[0] = exp(h[0]);"), "2:12", &["`.to_f32()`"]);

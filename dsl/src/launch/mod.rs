@@ -165,23 +165,29 @@ impl Launch {
     ///
     /// # Errors
     /// The kernel has no further parameter, it has another size, or the value does not fit into 32 bits.
-    pub fn value(mut self, value: impl Param) -> Result<Self> {
-        let index = self.values.len();
+    pub fn value<P: Param>(mut self, value: P) -> Result<Self> {
+        let first = self.values.len();
         let kernel = self.kernel();
-        let field = kernel.params.fields.iter().find(|field| field.role == ParamRole::User(index as u32));
-        let Some(field) = field else {
-            return Err(too_many(kernel, "value", index));
+        let mut leaves = vec![Vec::new(); P::LEAVES];
+        let of = |leaf: usize| kernel.params.fields.iter().find(|field| field.role == ParamRole::User(leaf as u32));
+        let Some(named) = of(first) else {
+            return Err(too_many(kernel, "value", first));
         };
-        let mut words = Vec::new();
-        value.words(&mut words).map_err(|reason| argument(kernel, &field.name, reason))?;
-        if words.len() != field.ty.count as usize {
-            return Err(argument(
-                kernel,
-                &field.name,
-                format!("{} numbers given, {} expected", words.len(), field.ty.count),
-            ));
+        value.words(&mut leaves).map_err(|reason| argument(kernel, &named.name, reason))?;
+        for (leaf, words) in leaves.iter().enumerate() {
+            let Some(field) = of(first + leaf) else {
+                return Err(too_many(kernel, "value", first + leaf));
+            };
+            let each = field.ty.scalar.bytes() as usize / 4;
+            if words.len() != field.ty.count as usize * each {
+                return Err(argument(
+                    kernel,
+                    &field.name,
+                    format!("{} numbers given, {} expected", words.len() / each, field.ty.count),
+                ));
+            }
         }
-        self.values.push(words);
+        self.values.extend(leaves);
         Ok(self)
     }
 

@@ -6,17 +6,17 @@ use trefoil_codegen::meaning::{self, Word};
 
 /// Bits set.
 pub fn count_ones<I: Integer>(x: I) -> u32 {
-    x.bits().count_ones()
+    x.bits()[0]
 }
 
 /// Zeros above the highest set bit; 32 for 0.
 pub fn leading_zeros<I: Integer>(x: I) -> u32 {
-    x.bits().leading_zeros()
+    x.bits()[1]
 }
 
 /// Zeros below the lowest set bit; 32 for 0.
 pub fn trailing_zeros<I: Integer>(x: I) -> u32 {
-    x.bits().trailing_zeros()
+    x.bits()[2]
 }
 
 macro_rules! word_functions {

@@ -5,8 +5,10 @@
 //! function works on vectors lane by lane.
 
 mod bits;
+mod scalar;
 mod vectors;
 
+pub use self::scalar::{Integer, Lanes, Ordered, Real, Signed};
 pub use bits::{
     BitsExt, count_ones, dot4_i8, dot4_u8, extract_bits, insert_bits, leading_zeros, mul_high, pack2x16float,
     pack2x16snorm, pack2x16unorm, pack4x8snorm, pack4x8unorm, pack4xi8, pack4xu8, reverse_bits, rotate_left,
@@ -17,112 +19,6 @@ pub use vectors::{Vector, cross, distance, dot, length, normalize, reflect};
 
 use crate::vector::{Lane, Vec2, Vec3, Vec4};
 use trefoil_codegen::meaning;
-
-/// Scalars and vectors, seen as one or more lanes.
-pub trait Lanes: Copy {
-    /// What a lane is.
-    type Scalar: Copy;
-    /// `f` of every lane.
-    #[must_use]
-    fn map(self, f: impl Fn(Self::Scalar) -> Self::Scalar) -> Self;
-    /// `f` of the lanes of two.
-    #[must_use]
-    fn zip(self, b: Self, f: impl Fn(Self::Scalar, Self::Scalar) -> Self::Scalar) -> Self;
-    /// `f` of the lanes of three.
-    #[must_use]
-    fn zip3(self, b: Self, c: Self, f: impl Fn(Self::Scalar, Self::Scalar, Self::Scalar) -> Self::Scalar) -> Self;
-}
-
-/// Scalars with a smaller and a larger one of two.
-pub trait Ordered: Copy {
-    /// The smaller; if one is NaN, the other.
-    #[doc(hidden)]
-    fn smaller(self, other: Self) -> Self;
-    /// The larger; if one is NaN, the other.
-    #[doc(hidden)]
-    fn larger(self, other: Self) -> Self;
-}
-
-/// Scalars with a sign.
-pub trait Signed: Copy {
-    /// Without its sign; integers wrap.
-    #[doc(hidden)]
-    fn without_sign(self) -> Self;
-    /// Its sign as a number.
-    #[doc(hidden)]
-    fn sign(self) -> Self;
-}
-
-/// Integers, as bits.
-pub trait Integer: Copy {
-    /// Its low 32 bits, which are all that kernels know.
-    #[doc(hidden)]
-    fn bits(self) -> u32;
-}
-
-macro_rules! scalars {
-    ($($ty:ty),*) => {
-        $(impl Lanes for $ty {
-            type Scalar = $ty;
-            fn map(self, f: impl Fn($ty) -> $ty) -> $ty {
-                f(self)
-            }
-            fn zip(self, b: $ty, f: impl Fn($ty, $ty) -> $ty) -> $ty {
-                f(self, b)
-            }
-            fn zip3(self, b: $ty, c: $ty, f: impl Fn($ty, $ty, $ty) -> $ty) -> $ty {
-                f(self, b, c)
-            }
-        })*
-    };
-}
-
-scalars!(f32, i32, u32, usize);
-
-macro_rules! ordered {
-    ($($ty:ty),*) => {
-        $(impl Ordered for $ty {
-            fn smaller(self, other: $ty) -> $ty {
-                self.min(other)
-            }
-            fn larger(self, other: $ty) -> $ty {
-                self.max(other)
-            }
-        })*
-    };
-}
-
-ordered!(f32, i32, u32, usize);
-
-impl Signed for f32 {
-    fn without_sign(self) -> f32 {
-        self.abs()
-    }
-    fn sign(self) -> f32 {
-        self.signum()
-    }
-}
-
-impl Signed for i32 {
-    fn without_sign(self) -> i32 {
-        self.wrapping_abs()
-    }
-    fn sign(self) -> i32 {
-        self.signum()
-    }
-}
-
-macro_rules! integers {
-    ($($ty:ty),*) => {
-        $(impl Integer for $ty {
-            fn bits(self) -> u32 {
-                self as u32
-            }
-        })*
-    };
-}
-
-integers!(i32, u32, usize);
 
 /// The table of functions of `f32`: for each a free function, and a method of vectors.
 macro_rules! float_functions {
@@ -158,16 +54,6 @@ macro_rules! float_methods {
 }
 
 float_functions! {
-    /// The largest integer not above.
-    floor() by map = f32::floor;
-    /// The smallest integer not below.
-    ceil() by map = f32::ceil;
-    /// The nearest integer, ties to even.
-    round_ties_even() by map = f32::round_ties_even;
-    /// The integer part.
-    trunc() by map = f32::trunc;
-    /// Square root; within 3 ulp on GPUs.
-    sqrt() by map = f32::sqrt;
     /// 1 / square root; within 3 ulp on GPUs.
     inverse_sqrt() by map = |x: f32| 1.0 / x.sqrt();
     /// e to the power of x.
@@ -230,8 +116,57 @@ float_functions! {
     step(x) by zip = meaning::step;
     /// From 0 below `low` to 1 above `high`, smoothly: `t * t * (3 - 2 * t)` with `t = clamp((x - low) / (high - low), 0, 1)`.
     smoothstep(high, x) by zip3 = meaning::smoothstep;
+}
+
+/// The table of functions that `f64` has too: for each a free function, and a method of vectors.
+macro_rules! real_functions {
+    ($($(#[$doc:meta])* $name:ident($($other:ident),*) by $lanes:ident = $body:expr;)*) => {
+        $(
+            $(#[$doc])*
+            pub fn $name<V: Lanes>(x: V, $($other: V),*) -> V
+            where
+                V::Scalar: Real,
+            {
+                x.$lanes($($other,)* $body)
+            }
+        )*
+
+        real_methods! { Vec2 $($(#[$doc])* $name($($other),*);)* }
+        real_methods! { Vec3 $($(#[$doc])* $name($($other),*);)* }
+        real_methods! { Vec4 $($(#[$doc])* $name($($other),*);)* }
+
+        #[cfg(test)]
+        const REAL_FUNCTIONS: &[&str] = &[$(stringify!($name)),*];
+    };
+}
+
+macro_rules! real_methods {
+    ($Vector:ident $($(#[$doc:meta])* $name:ident($($other:ident),*);)*) => {
+        impl<T: Lane + Real> $Vector<T> {
+            $(
+                $(#[$doc])*
+                #[must_use]
+                pub fn $name(self, $($other: Self),*) -> Self {
+                    $name(self, $($other),*)
+                }
+            )*
+        }
+    };
+}
+
+real_functions! {
+    /// The largest integer not above.
+    floor() by map = Real::whole_below;
+    /// The smallest integer not below.
+    ceil() by map = Real::whole_above;
+    /// The nearest integer, ties to even.
+    round_ties_even() by map = Real::nearest_whole;
+    /// The integer part.
+    trunc() by map = Real::whole_part;
+    /// Square root; of `f32` within 3 ulp on GPUs.
+    sqrt() by map = Real::square_root;
     /// `x * y + z`, rounded once where the target does that.
-    mul_add(y, z) by zip3 = f32::mul_add;
+    mul_add(y, z) by zip3 = Real::times_plus;
 }
 
 /// The smaller; if one is NaN, the other.
@@ -258,7 +193,7 @@ where
     min(max(x, low), high)
 }
 
-/// Absolute value, of floats and `i32`; wraps.
+/// Absolute value, of floats and signed integers; wraps.
 pub fn abs<V: Lanes>(x: V) -> V
 where
     V::Scalar: Signed,
@@ -266,7 +201,7 @@ where
     x.map(Signed::without_sign)
 }
 
-/// 1 or -1 with the sign bit of x, NaN for NaN; of `i32` also 0.
+/// 1 or -1 with the sign bit of x, NaN for NaN; of signed integers also 0. Kernels have it for `f32` and integers.
 pub fn signum<V: Lanes>(x: V) -> V
 where
     V::Scalar: Signed,
@@ -358,13 +293,13 @@ macro_rules! ordered_methods {
 ordered_methods!(Vec2, Vec3, Vec4);
 
 /// Whether x is a NaN, by its bits.
-pub fn is_nan(x: f32) -> bool {
-    x.is_nan()
+pub fn is_nan<T: Real>(x: T) -> bool {
+    x.nan()
 }
 
 /// Whether x is infinite, by its bits.
-pub fn is_infinite(x: f32) -> bool {
-    x.is_infinite()
+pub fn is_infinite<T: Real>(x: T) -> bool {
+    x.infinite()
 }
 
 /// Methods that Rust's `f32` lacks.
@@ -470,7 +405,8 @@ mod tests {
 
     #[test]
     fn every_function_of_the_ir_is_here_and_no_other() {
-        let mut here: Vec<&str> = FLOAT_FUNCTIONS.iter().chain(OTHERS).chain(bits::PACKS).copied().collect();
+        let mut here: Vec<&str> =
+            FLOAT_FUNCTIONS.iter().chain(REAL_FUNCTIONS).chain(OTHERS).chain(bits::PACKS).copied().collect();
         let mut there: Vec<&str> = MathFunction::ALL.iter().map(|f| f.name()).collect();
         // What lowering alone uses has a name that nobody can write.
         there.retain(|name| !name.contains(' '));

@@ -69,14 +69,21 @@ fn params(kernel: &Kernel<'_>, out: &mut Out) -> String {
             ParamScalar::I32 => "i32",
             ParamScalar::U32 | ParamScalar::Index => "u32",
             ParamScalar::Bool => "bool",
+            ParamScalar::I64 => "i64",
+            ParamScalar::U64 => "u64",
+            ParamScalar::F64 => "f64",
         };
         let word = |i: u32| {
-            let at = field.offset + 4 * i;
+            let at = field.offset + field.ty.scalar.bytes() * i;
+            let long = format!("(u64::from(word({at})) | u64::from(word({})) << 32)", at + 4);
             match field.ty.scalar {
                 ParamScalar::F32 => format!("f32::from_bits(word({at}))"),
                 ParamScalar::I32 => format!("word({at}) as i32"),
                 ParamScalar::U32 | ParamScalar::Index => format!("word({at})"),
                 ParamScalar::Bool => format!("word({at}) != 0"),
+                ParamScalar::I64 => format!("{long} as i64"),
+                ParamScalar::U64 => long,
+                ParamScalar::F64 => format!("f64::from_bits({long})"),
             }
         };
         if field.ty.count == 1 && !field.ty.array {
@@ -292,7 +299,7 @@ fn copies(kernel: &Kernel<'_>, path: &str, params: &str, out: &mut Out) -> Resul
 }
 
 /// Helper functions, each printed if it is used.
-const HELPERS: [(&str, &str); 13] = [
+const HELPERS: [(&str, &str); 22] = [
     ("divide_u32", "#[inline(always)] fn divide_u32(x: u32, y: u32) -> u32 { if y == 0 { 0 } else { x / y } }"),
     (
         "divide_i32",
@@ -302,6 +309,21 @@ const HELPERS: [(&str, &str); 13] = [
     (
         "remainder_i32",
         "#[inline(always)] fn remainder_i32(x: i32, y: i32) -> i32 { if y == 0 { 0 } else { x.wrapping_rem(y) } }",
+    ),
+    ("divide_u64", "#[inline(always)] fn divide_u64(x: u64, y: u64) -> u64 { if y == 0 { 0 } else { x / y } }"),
+    (
+        "divide_i64",
+        "#[inline(always)] fn divide_i64(x: i64, y: i64) -> i64 { if y == 0 { 0 } else { x.wrapping_div(y) } }",
+    ),
+    ("remainder_u64", "#[inline(always)] fn remainder_u64(x: u64, y: u64) -> u64 { if y == 0 { 0 } else { x % y } }"),
+    (
+        "remainder_i64",
+        "#[inline(always)] fn remainder_i64(x: i64, y: i64) -> i64 { if y == 0 { 0 } else { x.wrapping_rem(y) } }",
+    ),
+    (
+        "mul_add_f64",
+        "#[inline(always)] fn mul_add_f64<const FMA: bool>(x: f64, y: f64, z: f64) -> f64 {\n    \
+         if FMA { x.mul_add(y, z) } else { x * y + z }\n}",
     ),
     (
         "mul_add",
@@ -343,6 +365,26 @@ const HELPERS: [(&str, &str); 13] = [
         "write_word",
         "#[inline(always)] unsafe fn write_word(at: *mut u32, value: u32) {\n    \
          core::sync::atomic::AtomicU32::from_ptr(at).store(value, core::sync::atomic::Ordering::Relaxed)\n}",
+    ),
+    (
+        "read_long",
+        "#[inline(always)] unsafe fn read_long(at: *mut u64) -> u64 {\n    \
+         core::sync::atomic::AtomicU64::from_ptr(at).load(core::sync::atomic::Ordering::Relaxed)\n}",
+    ),
+    (
+        "write_long",
+        "#[inline(always)] unsafe fn write_long(at: *mut u64, value: u64) {\n    \
+         core::sync::atomic::AtomicU64::from_ptr(at).store(value, core::sync::atomic::Ordering::Relaxed)\n}",
+    ),
+    (
+        "read_byte",
+        "#[inline(always)] unsafe fn read_byte(at: *mut u8) -> u8 {\n    \
+         core::sync::atomic::AtomicU8::from_ptr(at).load(core::sync::atomic::Ordering::Relaxed)\n}",
+    ),
+    (
+        "write_byte",
+        "#[inline(always)] unsafe fn write_byte(at: *mut u8, value: u8) {\n    \
+         core::sync::atomic::AtomicU8::from_ptr(at).store(value, core::sync::atomic::Ordering::Relaxed)\n}",
     ),
     (
         "read_half",

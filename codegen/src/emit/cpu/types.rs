@@ -13,8 +13,14 @@ pub(super) const fn scalar(scalar: Scalar) -> &'static str {
         Scalar::Bool => "bool",
         Scalar::I32 => "i32",
         Scalar::U32 | Scalar::Index | Scalar::Generic(_) => "u32",
-        Scalar::F16 => "u16",
+        Scalar::I8 => "i8",
+        Scalar::U8 => "u8",
+        Scalar::I16 => "i16",
+        Scalar::U16 | Scalar::F16 | Scalar::BF16 => "u16",
         Scalar::F32 => "f32",
+        Scalar::I64 => "i64",
+        Scalar::U64 => "u64",
+        Scalar::F64 => "f64",
     }
 }
 
@@ -37,8 +43,14 @@ pub(super) const fn zero_scalar(scalar: Scalar) -> &'static str {
         Scalar::Bool => "false",
         Scalar::I32 => "0i32",
         Scalar::U32 | Scalar::Index | Scalar::Generic(_) => "0u32",
-        Scalar::F16 => "0u16",
+        Scalar::I8 => "0i8",
+        Scalar::U8 => "0u8",
+        Scalar::I16 => "0i16",
+        Scalar::U16 | Scalar::F16 | Scalar::BF16 => "0u16",
         Scalar::F32 => "0f32",
+        Scalar::I64 => "0i64",
+        Scalar::U64 => "0u64",
+        Scalar::F64 => "0f64",
     }
 }
 

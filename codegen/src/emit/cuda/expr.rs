@@ -81,6 +81,9 @@ pub fn zero(p: &mut P<'_>, ty: &Type) -> Result<Code> {
         Type::Scalar(Scalar::I32) => Code::atom("0"),
         Type::Scalar(Scalar::U32 | Scalar::Index) | Type::Enum(_) => Code::atom("0u"),
         Type::Scalar(Scalar::F32) => Code::atom("0.0f"),
+        Type::Scalar(Scalar::I64) => Code::atom("0ll"),
+        Type::Scalar(Scalar::U64) => Code::atom("0ull"),
+        Type::Scalar(Scalar::F64) => Code::atom("0.0"),
         other => Code::atom(format!("{}{{}}", type_name(p, other)?)),
     })
 }
@@ -120,26 +123,34 @@ pub fn unary(p: &mut P<'_>, operator: UnaryOperator, ty: &Type, value: Code) -> 
         lanewise(p, &format!("operator{sign}"), &[ty], ty, |p, mut operands| {
             unary(p, operator, &lane_type(ty), operands.remove(0))
         })?;
-    } else if operator == UnaryOperator::Negate && ty.scalar() == Some(Scalar::I32) {
-        return Ok(wrapping(p, "negate", vec![value]));
+    } else if let (UnaryOperator::Negate, Some(scalar)) = (operator, ty.scalar().filter(|s| s.is_signed())) {
+        return wrapping(p, "negate", scalar, vec![value]);
     }
     Ok(prefix(sign, value))
 }
 
 /// Signed arithmetic that wraps, which C++ leaves undefined.
-fn wrapping(p: &mut P<'_>, name: &'static str, operands: Vec<Code>) -> Code {
+fn wrapping(p: &mut P<'_>, name: &'static str, scalar: Scalar, operands: Vec<Code>) -> Result<Code> {
     let function = format!("wrapping_{name}");
-    p.prelude(&function, || {
+    let (int, uint) = signs(p, scalar)?;
+    p.prelude(&format!("{function} {int}"), || {
+        let zero = if scalar.is_wide() { "0ull" } else { "0u" };
         let (parameters, value) = match name {
-            "negate" => ("int a", "int(0u - uint(a))"),
-            "abs" => ("int a", "a < 0 ? int(0u - uint(a)) : a"),
-            "add" => ("int a, int b", "int(uint(a) + uint(b))"),
-            "subtract" => ("int a, int b", "int(uint(a) - uint(b))"),
-            _ => ("int a, int b", "int(uint(a) * uint(b))"),
+            "negate" => (format!("{int} a"), format!("{int}({zero} - {uint}(a))")),
+            "abs" => (format!("{int} a"), format!("a < 0 ? {int}({zero} - {uint}(a)) : a")),
+            "add" => (format!("{int} a, {int} b"), format!("{int}({uint}(a) + {uint}(b))")),
+            "subtract" => (format!("{int} a, {int} b"), format!("{int}({uint}(a) - {uint}(b))")),
+            _ => (format!("{int} a, {int} b"), format!("{int}({uint}(a) * {uint}(b))")),
         };
-        format!("__device__ __forceinline__ int {function}({parameters}) {{\n    return {value};\n}}\n")
+        format!("__device__ __forceinline__ {int} {function}({parameters}) {{\n    return {value};\n}}\n")
     });
-    Code::call(&function, operands)
+    Ok(Code::call(&function, operands))
+}
+
+/// The names of a signed integer and of the unsigned one as wide.
+fn signs(p: &mut P<'_>, scalar: Scalar) -> Result<(String, String)> {
+    let unsigned = if scalar.is_wide() { Scalar::U64 } else { Scalar::U32 };
+    Ok((type_name(p, &Type::Scalar(scalar))?, type_name(p, &Type::Scalar(unsigned))?))
 }
 
 /// Binary operators.
@@ -161,13 +172,20 @@ pub fn binary(p: &mut P<'_>, operator: BinaryOperator, ty: &Type, left: Code, ri
     }
     Ok(match (ty.scalar(), operator) {
         (Some(Scalar::F32), BinaryOperator::Remainder) => Code::call("fmodf", [left, right]),
-        (Some(Scalar::I32), BinaryOperator::Add) => wrapping(p, "add", vec![left, right]),
-        (Some(Scalar::I32), BinaryOperator::Subtract) => wrapping(p, "subtract", vec![left, right]),
-        (Some(Scalar::I32), BinaryOperator::Multiply) => wrapping(p, "multiply", vec![left, right]),
-        (Some(Scalar::I32), BinaryOperator::ShiftLeft) => {
-            p.prelude("shift_left", || {
-                "__device__ __forceinline__ int shift_left(int a, uint n) {\n    return int(uint(a) << n);\n}\n"
-                    .to_owned()
+        (Some(Scalar::F64), BinaryOperator::Remainder) => Code::call("fmod", [left, right]),
+        (Some(scalar), BinaryOperator::Add) if scalar.is_signed() => wrapping(p, "add", scalar, vec![left, right])?,
+        (Some(scalar), BinaryOperator::Subtract) if scalar.is_signed() => {
+            wrapping(p, "subtract", scalar, vec![left, right])?
+        }
+        (Some(scalar), BinaryOperator::Multiply) if scalar.is_signed() => {
+            wrapping(p, "multiply", scalar, vec![left, right])?
+        }
+        (Some(scalar), BinaryOperator::ShiftLeft) if scalar.is_signed() => {
+            let (int, uint) = signs(p, scalar)?;
+            p.prelude(&format!("shift_left {int}"), || {
+                format!(
+                    "__device__ __forceinline__ {int} shift_left({int} a, uint n) {{\n    return {int}({uint}(a) << n);\n}}\n"
+                )
             });
             Code::call("shift_left", [left, right])
         }
@@ -182,32 +200,48 @@ pub fn math(p: &mut P<'_>, function: MathFunction, ty: &Type, arguments: Vec<Cod
         return dot(p, ty, arguments);
     }
     let scalar = ty.scalar().ok_or_else(|| p.error(format!("`{}` of something that is no number", function.name())))?;
-    let float = scalar == Scalar::F32;
+    let float = scalar.is_float();
     let signed = scalar == Scalar::I32;
     if let Type::Vector { .. } = ty {
         let name = function.name().replace(' ', "_");
         // The overload has the scalar's name where that is a plain function, so that the text reads alike.
-        let name = plain_name(function, float).map_or(name, str::to_owned);
+        let name = plain_name(function, scalar).map_or(name, str::to_owned);
         let types = vec![ty; arguments.len()];
         let result = function.gives().of(ty);
         let lane = lane_type(ty);
         lanewise(p, &name, &types, &result, |p, operands| math(p, function, &lane, operands))?;
         return Ok(Code::call(&name, arguments));
     }
-    if let Some(name) = plain_name(function, float) {
+    if let Some(name) = plain_name(function, scalar) {
         return Ok(Code::call(name, arguments));
     }
     let operand = |index: usize| arguments.get(index).cloned().unwrap_or_else(|| Code::atom(""));
     Ok(match function {
-        MathFunction::Abs => wrapping(p, "abs", arguments),
+        MathFunction::Abs => wrapping(p, "abs", scalar, arguments)?,
         MathFunction::Clamp => {
-            let (low, high) = if float { ("fmaxf", "fminf") } else { ("max", "min") };
+            let name = |function| plain_name(function, scalar).unwrap_or_default();
+            let (low, high) = (name(MathFunction::Max), name(MathFunction::Min));
             Code::call(high, [Code::call(low, [operand(0), operand(1)]), operand(2)])
         }
         MathFunction::Signum if float => {
             helper(p, "signum", "float signum(float x)", "x != x ? x : copysignf(1.0f, x)", arguments)
         }
-        MathFunction::Signum => helper(p, "signum", "int signum(int x)", "int(x > 0) - int(x < 0)", arguments),
+        MathFunction::Signum => {
+            let int = type_name(p, ty)?;
+            helper(p, "signum", &format!("{int} signum({int} x)"), &format!("{int}(x > 0) - {int}(x < 0)"), arguments)
+        }
+        MathFunction::IsNan if scalar == Scalar::F64 => {
+            bitcast_prelude(p);
+            let word = type_name(p, &Type::Scalar(Scalar::U64))?;
+            let body = format!("(bitcast<{word}>(x) & 0x7fffffffffffffffull) > 0x7ff0000000000000ull");
+            helper(p, "is_nan", "bool is_nan(double x)", &body, arguments)
+        }
+        MathFunction::IsInfinite if scalar == Scalar::F64 => {
+            bitcast_prelude(p);
+            let word = type_name(p, &Type::Scalar(Scalar::U64))?;
+            let body = format!("(bitcast<{word}>(x) & 0x7fffffffffffffffull) == 0x7ff0000000000000ull");
+            helper(p, "is_infinite", "bool is_infinite(double x)", &body, arguments)
+        }
         MathFunction::IsNan => {
             bitcast_prelude(p);
             let body = "(bitcast<uint>(x) & 0x7fffffffu) > 0x7f800000u";
@@ -262,7 +296,22 @@ fn helper(p: &mut P<'_>, name: &str, signature: &str, body: &str, arguments: Vec
 }
 
 /// The function of CUDA that is exactly the IR's, for scalars.
-const fn plain_name(function: MathFunction, float: bool) -> Option<&'static str> {
+const fn plain_name(function: MathFunction, scalar: Scalar) -> Option<&'static str> {
+    let float = matches!(scalar, Scalar::F32);
+    if matches!(scalar, Scalar::F64) {
+        return Some(match function {
+            MathFunction::Abs => "fabs",
+            MathFunction::Min => "fmin",
+            MathFunction::Max => "fmax",
+            MathFunction::Floor => "floor",
+            MathFunction::Ceil => "ceil",
+            MathFunction::RoundTiesEven => "rint",
+            MathFunction::Trunc => "trunc",
+            MathFunction::Sqrt => "sqrt",
+            MathFunction::MulAdd => "fma",
+            _ => return None,
+        });
+    }
     Some(match function {
         MathFunction::Abs if float => "fabsf",
         MathFunction::Min if float => "fminf",

@@ -88,7 +88,7 @@ fn params(p: &mut P<'_>) -> Result<String> {
         };
         pad(&mut text, &mut end, field.offset);
         let _ = writeln!(text, "    {ty} {};", p.param_name(field));
-        end = field.offset + 4 * field.ty.count;
+        end = field.offset + field.ty.scalar.bytes() * field.ty.count;
     }
     pad(&mut text, &mut end, params.size);
     let size = params.size;

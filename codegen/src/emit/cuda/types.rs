@@ -115,6 +115,7 @@ const RESERVED: &[&str] = &[
     "uint",
     "ushort",
     "uchar",
+    "schar",
     "ulong",
     "half",
     "half2",
@@ -216,6 +217,17 @@ const RESERVED: &[&str] = &[
     "reverse_bits",
     "dot4_i8",
     "dot4_u8",
+    "i64",
+    "u64",
+    "i64x2",
+    "i64x3",
+    "i64x4",
+    "u64x2",
+    "u64x3",
+    "u64x4",
+    "f64x2",
+    "f64x3",
+    "f64x4",
     "clamp",
     "unpack_half",
     "pack_half",
@@ -345,6 +357,13 @@ pub const fn scalar_name(scalar: Scalar) -> &'static str {
         Scalar::U32 | Scalar::Index => "uint",
         Scalar::F16 => "half",
         Scalar::F32 => "float",
+        Scalar::I64 => "i64",
+        Scalar::U64 => "u64",
+        Scalar::F64 => "double",
+        Scalar::I8 => "schar",
+        Scalar::U8 => "uchar",
+        Scalar::I16 => "short",
+        Scalar::U16 | Scalar::BF16 => "ushort",
         Scalar::Generic(_) => "a type parameter",
     }
 }
@@ -358,9 +377,10 @@ pub fn type_name(p: &mut Printer<'_, Cuda>, ty: &Type) -> Result<String> {
             Ok(scalar_name(*scalar).to_owned())
         }
         Type::Vector { lanes, scalar } => {
-            let name = format!("{}{lanes}", scalar_name(*scalar));
+            let name = vector_name(*lanes, *scalar);
             scalar_prelude(p, *scalar);
             match scalar {
+                Scalar::I64 | Scalar::U64 | Scalar::F64 => wide_vector(p, *lanes, *scalar),
                 Scalar::F16 => p.prelude(&name, || {
                     let fields = ["x", "y", "z", "w"][..usize::from(*lanes)].join(", ");
                     let typed = ["half x", "half y", "half z", "half w"][..usize::from(*lanes)].join(", ");
@@ -392,9 +412,41 @@ pub fn type_name(p: &mut Printer<'_, Cuda>, ty: &Type) -> Result<String> {
 }
 
 fn scalar_prelude(p: &mut Printer<'_, Cuda>, scalar: Scalar) {
-    if scalar == Scalar::F16 {
-        p.prelude("half", || "typedef unsigned short half;\n".to_owned());
+    match scalar {
+        Scalar::F16 => p.prelude("half", || "typedef unsigned short half;\n".to_owned()),
+        Scalar::I64 => p.prelude("i64", || "typedef long long i64;\n".to_owned()),
+        Scalar::U64 => p.prelude("u64", || "typedef unsigned long long u64;\n".to_owned()),
+        Scalar::I8 => p.prelude("schar", || "typedef signed char schar;\n".to_owned()),
+        Scalar::U8 => p.prelude("uchar", || "typedef unsigned char uchar;\n".to_owned()),
+        Scalar::U16 => p.prelude("ushort", || "typedef unsigned short ushort;\n".to_owned()),
+        _ => {}
     }
+}
+
+/// A vector's name: those of 64-bit scalars are the text's own, since CUDA aligns its four lanes otherwise than the host.
+pub fn vector_name(lanes: u8, scalar: Scalar) -> String {
+    match scalar {
+        scalar if scalar.is_wide() => format!("{}x{lanes}", scalar.rust_name()),
+        Scalar::I8 => format!("char{lanes}"),
+        scalar => format!("{}{lanes}", scalar_name(scalar)),
+    }
+}
+
+/// The struct that a vector of 64-bit scalars is.
+fn wide_vector(p: &mut Printer<'_, Cuda>, lanes: u8, scalar: Scalar) {
+    let name = vector_name(lanes, scalar);
+    p.prelude(&name, || {
+        let part = scalar_name(scalar);
+        let fields = ["x", "y", "z", "w"][..usize::from(lanes)].join(", ");
+        let typed: Vec<String> =
+            ["x", "y", "z", "w"][..usize::from(lanes)].iter().map(|lane| format!("{part} {lane}")).collect();
+        let align = if lanes == 3 { 8 } else { 8 * u32::from(lanes) };
+        format!(
+            "struct __align__({align}) {name} {{\n    {part} {fields};\n}};\n__device__ __forceinline__ {name} make_{name}({}) {{\n    \
+             return {name}{{{fields}}};\n}}\n",
+            typed.join(", ")
+        )
+    });
 }
 
 /// Arrays that can be copied, passed and returned.
@@ -430,9 +482,20 @@ pub fn literal(p: &mut Printer<'_, Cuda>, literal: Literal, opaque: bool) -> Res
             bitcast_prelude(p);
             Code::atom(format!("bitcast<float>({:#x}u)", value.to_bits()))
         }
+        Literal::I8(_) | Literal::U8(_) | Literal::I16(_) | Literal::U16(_) | Literal::BF16(_) => {
+            return Err(p.error(format!("a constant of type {} is left", literal.scalar().rust_name())));
+        }
         Literal::F16(bits) => {
             scalar_prelude(p, Scalar::F16);
             Code::atom(format!("half({bits:#x})"))
+        }
+        Literal::I64(i64::MIN) => Code { text: "-9223372036854775807ll - 1ll".to_owned(), level: Level::Sum },
+        Literal::I64(value) => number(format!("{value}ll")),
+        Literal::U64(value) => Code::atom(format!("{value}ull")),
+        Literal::F64(value) if value.is_finite() && !opaque => number(format!("{value:?}")),
+        Literal::F64(value) => {
+            bitcast_prelude(p);
+            Code::atom(format!("bitcast<double>({:#x}ull)", value.to_bits()))
         }
         Literal::Generic { .. } => return Err(p.error("a generic literal is left")),
     })

@@ -135,10 +135,24 @@ impl<'m> Text<'m> {
         self.give(instruction.result_id, name);
     }
 
+    /// The value of a 64-bit constant as `spirv-as` reads it.
+    fn wide_text(&self, instruction: &Instruction, bits: u64) -> String {
+        match instruction.result_type {
+            Some(ty) if self.floats.contains(&ty) => {
+                let value = f64::from_bits(bits);
+                if value.is_finite() { format!("{value:?}") } else { format!("!{bits:#018x}") }
+            }
+            Some(ty) if self.names.get(&ty).is_some_and(|name| name == "i64") => bits.cast_signed().to_string(),
+            _ => bits.to_string(),
+        }
+    }
+
     /// The value of a constant as `spirv-as` reads it.
     fn constant_text(&self, instruction: &Instruction) -> String {
-        let Some(Operand::LiteralBit32(bits)) = instruction.operands.first() else {
-            return String::new();
+        let bits = match instruction.operands.first() {
+            Some(Operand::LiteralBit32(bits)) => bits,
+            Some(Operand::LiteralBit64(bits)) => return self.wide_text(instruction, *bits),
+            _ => return String::new(),
         };
         match instruction.result_type {
             Some(ty) if self.floats.contains(&ty) => {
@@ -278,6 +292,7 @@ impl<'m> Text<'m> {
                 format!("%{}", self.called(*id))
             }
             Operand::LiteralBit32(value) => value.to_string(),
+            Operand::LiteralBit64(value) => value.to_string(),
             Operand::LiteralString(value) => format!("\"{}\"", value.replace('\\', "\\\\").replace('"', "\\\"")),
             Operand::LiteralExtInstInteger(number) => {
                 GlslStd450Op::from_u32(*number).map_or_else(|| number.to_string(), |function| format!("{function:?}"))

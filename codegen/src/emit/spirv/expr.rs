@@ -26,10 +26,10 @@ pub(super) fn kind_of(ty: &Type) -> Option<Kind> {
         Type::Enum(_) => Some(Kind::Unsigned),
         _ => match ty.scalar()? {
             Scalar::Bool => Some(Kind::Bool),
-            Scalar::I32 => Some(Kind::Signed),
-            Scalar::U32 | Scalar::Index => Some(Kind::Unsigned),
-            Scalar::F16 | Scalar::F32 => Some(Kind::Float),
             Scalar::Generic(_) => None,
+            scalar if scalar.is_float() => Some(Kind::Float),
+            scalar if scalar.is_signed() => Some(Kind::Signed),
+            _ => Some(Kind::Unsigned),
         },
     }
 }
@@ -310,7 +310,7 @@ impl<'a> FunctionWriter<'_, 'a> {
     }
 
     fn convert(&mut self, value: Handle<Expression>, to: Handle<Type>, ty: Word) -> Result<Word, EmitError> {
-        let to_type = self.writer.ir(to);
+        let (from_type, to_type) = (self.type_of(value), self.writer.ir(to));
         let to_kind = kind_of(to_type).ok_or_else(|| self.writer.fail("a conversion to no scalar or vector"))?;
         let from = self.kind(value)?;
         let value = self.value(value)?;
@@ -319,23 +319,42 @@ impl<'a> FunctionWriter<'_, 'a> {
         Ok(match (from, to_kind) {
             (Kind::Bool, Kind::Bool) => value,
             (Kind::Bool, _) => {
-                let scalar_type = match to_kind {
-                    Kind::Float => self.writer.f32_type(),
-                    Kind::Signed => self.writer.i32_type(),
-                    Kind::Bool | Kind::Unsigned => self.writer.u32_type(),
+                let scalar = match to_type.scalar() {
+                    Some(Scalar::F16) => Scalar::F32,
+                    scalar => scalar.unwrap_or(Scalar::U32),
                 };
-                let bits = if to_kind == Kind::Float { 1.0f32.to_bits() } else { 1 };
-                let (one, zero) = (self.writer.constant(scalar_type, bits), self.writer.constant(scalar_type, 0));
+                let scalar_type = self.writer.scalar_type(scalar)?;
+                let literal = |number: u32| {
+                    Literal::float(scalar, f64::from(number)).or_else(|| Literal::integer(scalar, number.into()))
+                };
+                let [Some(one), Some(zero)] = [1, 0].map(literal) else {
+                    return Err(self.writer.fail("a bool becomes something that is no number"));
+                };
+                let (one, zero) = (self.writer.literal(one)?, self.writer.literal(zero)?);
                 let one = self.writer.splat_constant(scalar_type, one, lanes);
                 let zero = self.writer.splat_constant(scalar_type, zero, lanes);
                 self.op(Op::Select, ty, &[value, one, zero])
             }
             (_, Kind::Bool) => return Err(self.writer.fail("a number is converted to `bool`")),
+            (Kind::Float, Kind::Float) if is_wide(from_type) != is_wide(to_type) => self.op(Op::FConvert, ty, &[value]),
             (Kind::Float, Kind::Float) => value,
             (Kind::Float, Kind::Signed) => self.op(Op::ConvertFToS, ty, &[value]),
             (Kind::Float, Kind::Unsigned) => self.op(Op::ConvertFToU, ty, &[value]),
             (Kind::Signed, Kind::Float) => self.op(Op::ConvertSToF, ty, &[value]),
             (Kind::Unsigned, Kind::Float) => self.op(Op::ConvertUToF, ty, &[value]),
+            // Extended by its own sign, then the same bits.
+            (Kind::Signed | Kind::Unsigned, _) if is_wide(from_type) != is_wide(to_type) => {
+                let signed = from == Kind::Signed;
+                let same = match (is_wide(to_type), signed) {
+                    (true, true) => Scalar::I64,
+                    (true, false) => Scalar::U64,
+                    (false, true) => Scalar::I32,
+                    (false, false) => Scalar::U32,
+                };
+                let own = self.writer.value_type(&to_type.with_scalar(same))?;
+                let converted = self.op(if signed { Op::SConvert } else { Op::UConvert }, own, &[value]);
+                if own == ty { converted } else { self.op(Op::Bitcast, ty, &[converted]) }
+            }
             (Kind::Signed, Kind::Signed) | (Kind::Unsigned, Kind::Unsigned) => value,
             (Kind::Signed, Kind::Unsigned) | (Kind::Unsigned, Kind::Signed) => self.op(Op::Bitcast, ty, &[value]),
         })
@@ -400,6 +419,11 @@ impl<'a> FunctionWriter<'_, 'a> {
         };
         Ok(self.op(Op::FunctionCall, result, &operands))
     }
+}
+
+/// Whether a type's scalars fill two words.
+fn is_wide(ty: &Type) -> bool {
+    ty.scalar().is_some_and(Scalar::is_wide)
 }
 
 /// Whether a place is several elements as one vector, which has no parts as a place.

@@ -317,7 +317,7 @@ impl<'w, 'a> FunctionWriter<'w, 'a> {
         if field.ty.array {
             return Err(self.writer.fail(format!("the array `{}` is read as one value", field.name)));
         }
-        let scalar = self.writer.param_scalar(field.ty.scalar);
+        let scalar = self.writer.param_scalar(field.ty.scalar)?;
         let lanes = field.ty.count as u8;
         let ty = self.writer.vector_of(scalar, lanes);
         let pointer = self.param_pointer(member, None, ty);
@@ -338,7 +338,7 @@ impl<'w, 'a> FunctionWriter<'w, 'a> {
         if !field.ty.array || element >= field.ty.count {
             return Err(self.writer.fail(format!("`{}` has no element {element}", field.name)));
         }
-        let ty = self.writer.param_scalar(field.ty.scalar);
+        let ty = self.writer.param_scalar(field.ty.scalar)?;
         let pointer = self.param_pointer(member, Some(element), ty);
         let mut value = self.prologue_op(Op::Load, ty, &[pointer]);
         if field.ty.scalar == ParamScalar::Bool {
@@ -360,7 +360,7 @@ impl<'w, 'a> FunctionWriter<'w, 'a> {
         let (count, nought) = (self.writer.u32(field.ty.count), self.writer.u32(0));
         let inside = self.op(Op::ULessThan, flag, &[index, count]);
         let clamped = self.op(Op::Select, word, &[inside, index, nought]);
-        let ty = self.writer.param_scalar(field.ty.scalar);
+        let ty = self.writer.param_scalar(field.ty.scalar)?;
         let (params, class) = self.writer.params;
         let pointer = self.writer.pointer(class, ty);
         let member = self.writer.u32(member);

@@ -6,7 +6,7 @@ use rspirv::spirv::{GlslStd450Op as Glsl, Op, Word};
 use super::expr::{Kind, lanes_of};
 use super::function::FunctionWriter;
 use crate::emit::EmitError;
-use crate::ir::{Expression, Handle, MathFunction};
+use crate::ir::{Expression, Handle, MathFunction, Scalar};
 
 impl FunctionWriter<'_, '_> {
     /// A function of GLSL.std.450.
@@ -59,6 +59,10 @@ impl FunctionWriter<'_, '_> {
                 let unit = self.op(Op::Bitcast, ty, &[bits]);
                 let nan = self.compare_magnitude(x, lanes, Op::UGreaterThan);
                 self.op(Op::Select, ty, &[nan, x, unit])
+            }
+            (M::IsNan | M::IsInfinite, Kind::Float) if self.type_of(first).scalar() == Some(Scalar::F64) => {
+                let [x] = values[..] else { return Err(self.writer.fail("a class of no number")) };
+                self.double_class(function, x, lanes, ty)?
             }
             (M::IsNan, Kind::Float) => self.compare_magnitude(x, lanes, Op::UGreaterThan),
             (M::IsInfinite, Kind::Float) => self.compare_magnitude(x, lanes, Op::IEqual),
@@ -132,6 +136,43 @@ impl FunctionWriter<'_, '_> {
         let bits = self.op(Op::Bitcast, word, &[value]);
         let magnitude = self.op(Op::BitwiseAnd, word, &[bits, mask]);
         self.op(op, flags, &[magnitude, infinity])
+    }
+
+    /// Whether doubles are NaN or infinite, by their words, lane by lane.
+    fn double_class(&mut self, function: MathFunction, value: Word, lanes: u8, ty: Word) -> Result<Word, EmitError> {
+        let (flag, word) = (self.writer.bool_type(), self.writer.u32_type());
+        let double = self.writer.scalar_type(Scalar::F64)?;
+        let pair = self.writer.vector_of(word, 2);
+        let (mask, infinity, none) = (self.writer.u32(0x7fff_ffff), self.writer.u32(0x7ff0_0000), self.writer.u32(0));
+        let mut flags = Vec::new();
+        for lane in 0..u32::from(lanes) {
+            let part = match lanes {
+                1 => value,
+                _ => {
+                    self.op_with(Op::CompositeExtract, double, vec![Operand::IdRef(value), Operand::LiteralBit32(lane)])
+                }
+            };
+            let words = self.op(Op::Bitcast, pair, &[part]);
+            let extract = |this: &mut Self, at: u32| {
+                this.op_with(Op::CompositeExtract, word, vec![Operand::IdRef(words), Operand::LiteralBit32(at)])
+            };
+            let (low, high) = (extract(self, 0), extract(self, 1));
+            let high = self.op(Op::BitwiseAnd, word, &[high, mask]);
+            let top = self.op(Op::IEqual, flag, &[high, infinity]);
+            flags.push(if function == MathFunction::IsNan {
+                let more = self.op(Op::UGreaterThan, flag, &[high, infinity]);
+                let rest = self.op(Op::INotEqual, flag, &[low, none]);
+                let also = self.op(Op::LogicalAnd, flag, &[top, rest]);
+                self.op(Op::LogicalOr, flag, &[more, also])
+            } else {
+                let rest = self.op(Op::IEqual, flag, &[low, none]);
+                self.op(Op::LogicalAnd, flag, &[top, rest])
+            });
+        }
+        Ok(match flags[..] {
+            [only] => only,
+            _ => self.op(Op::CompositeConstruct, ty, &flags),
+        })
     }
 
     fn integer_dot(&mut self, values: &[Word], lanes: u8, ty: Word) -> Word {

@@ -286,7 +286,7 @@ impl<'a> Writer<'a> {
         self.decorate(variable, Decoration::Binding, &[Operand::LiteralBit32(binding)]);
     }
 
-    /// The parameter block: every scalar takes 4 bytes, elements of arrays are tight.
+    /// The parameter block: elements of arrays are tight.
     fn declare_params(&mut self) -> Result<(), EmitError> {
         let lowered = self.lowered;
         if lowered.params.fields.is_empty() {
@@ -294,9 +294,9 @@ impl<'a> Writer<'a> {
         }
         let mut members = Vec::new();
         for field in lowered.params.fields.iter() {
-            let scalar = self.param_scalar(field.ty.scalar);
+            let scalar = self.param_scalar(field.ty.scalar)?;
             members.push(Operand::IdRef(if field.ty.array {
-                self.strided_array(scalar, field.ty.count, 4)?
+                self.strided_array(scalar, field.ty.count, field.ty.scalar.bytes())?
             } else {
                 self.vector_of(scalar, field.ty.count as u8)
             }));
@@ -326,12 +326,15 @@ impl<'a> Writer<'a> {
     }
 
     /// The type of a parameter's scalars in the block.
-    pub(super) fn param_scalar(&mut self, scalar: ParamScalar) -> Word {
-        match scalar {
-            ParamScalar::F32 => self.f32_type(),
-            ParamScalar::I32 => self.i32_type(),
-            ParamScalar::U32 | ParamScalar::Index | ParamScalar::Bool => self.u32_type(),
-        }
+    pub(super) fn param_scalar(&mut self, scalar: ParamScalar) -> Result<Word, EmitError> {
+        self.scalar_type(match scalar {
+            ParamScalar::F32 => Scalar::F32,
+            ParamScalar::I32 => Scalar::I32,
+            ParamScalar::U32 | ParamScalar::Index | ParamScalar::Bool => Scalar::U32,
+            ParamScalar::I64 => Scalar::I64,
+            ParamScalar::U64 => Scalar::U64,
+            ParamScalar::F64 => Scalar::F64,
+        })
     }
 
     /// The position and description of the parameter with that role.

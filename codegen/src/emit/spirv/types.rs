@@ -1,12 +1,13 @@
 //! Types and constants: the form that values have, and the form that they have in storage buffers.
 
 use rspirv::dr::Operand;
-use rspirv::spirv::{Decoration, Op, StorageClass, Word};
+use rspirv::spirv::{Capability, Decoration, Op, StorageClass, Word};
 
 use super::module::Writer;
 use crate::emit::EmitError;
 use crate::ir::{Handle, Literal, Scalar, Struct, Type};
 use crate::layout;
+use crate::target::Feature;
 
 impl Writer<'_> {
     /// `OpTypeBool`
@@ -29,6 +30,20 @@ impl Writer<'_> {
         self.global(Op::TypeFloat, None, vec![Operand::LiteralBit32(32)])
     }
 
+    /// A 64-bit integer.
+    fn wide_integer(&mut self, signed: bool) -> Result<Word, EmitError> {
+        self.require(Feature::Int64, "a value is a 64-bit integer")?;
+        self.capability(Capability::Int64);
+        Ok(self.global(Op::TypeInt, None, vec![Operand::LiteralBit32(64), Operand::LiteralBit32(signed.into())]))
+    }
+
+    /// A 64-bit float.
+    fn f64_type(&mut self) -> Result<Word, EmitError> {
+        self.require(Feature::Float64, "a value is a 64-bit float")?;
+        self.capability(Capability::Float64);
+        Ok(self.global(Op::TypeFloat, None, vec![Operand::LiteralBit32(64)]))
+    }
+
     /// The scalar as a value: halves are held as `f32`, which represents each of them.
     pub(super) fn scalar_type(&mut self, scalar: Scalar) -> Result<Word, EmitError> {
         match scalar {
@@ -36,6 +51,12 @@ impl Writer<'_> {
             Scalar::I32 => Ok(self.i32_type()),
             Scalar::U32 | Scalar::Index => Ok(self.u32_type()),
             Scalar::F16 | Scalar::F32 => Ok(self.f32_type()),
+            Scalar::I64 => self.wide_integer(true),
+            Scalar::U64 => self.wide_integer(false),
+            Scalar::F64 => self.f64_type(),
+            Scalar::I8 | Scalar::U8 | Scalar::I16 | Scalar::U16 | Scalar::BF16 => {
+                Err(self.fail(format!("a value of type {} is left", scalar.rust_name())))
+            }
             Scalar::Generic(_) => Err(self.fail("a type parameter is left in an instance")),
         }
     }
@@ -203,6 +224,9 @@ impl Writer<'_> {
                 Ok(self.constant(ty, value.cast_unsigned()))
             }
             Literal::U32(value) | Literal::Index(value) => Ok(self.u32(value)),
+            Literal::I8(_) | Literal::U8(_) | Literal::I16(_) | Literal::U16(_) | Literal::BF16(_) => {
+                Err(self.fail(format!("a constant of type {} is left", literal.scalar().rust_name())))
+            }
             Literal::F16(bits) => {
                 let ty = self.f32_type();
                 Ok(self.constant(ty, half_as_f32(bits).to_bits()))
@@ -210,6 +234,10 @@ impl Writer<'_> {
             Literal::F32(value) => {
                 let ty = self.f32_type();
                 Ok(self.constant(ty, value.to_bits()))
+            }
+            Literal::I64(_) | Literal::U64(_) | Literal::F64(_) => {
+                let ty = self.scalar_type(literal.scalar())?;
+                Ok(self.global(Op::Constant, Some(ty), vec![Operand::LiteralBit64(literal.bits())]))
             }
             Literal::Generic { .. } => Err(self.fail("a generic literal is left in an instance")),
         }

@@ -99,6 +99,14 @@ pub trait Dialect: Sized {
     fn declared_words(_: &Printer<'_, Self>, _: Root) -> bool {
         false
     }
+    /// A 64-bit scalar from its two words, for languages that declare buffers as words.
+    fn from_words(p: &mut Printer<'_, Self>, scalar: Scalar, _low: Code, _high: Code) -> Result<Code> {
+        Err(p.error(format!("a {} is put together from words", scalar.rust_name())))
+    }
+    /// The two words of a 64-bit scalar.
+    fn to_words(p: &mut Printer<'_, Self>, scalar: Scalar, _value: Code) -> Result<[Code; 2]> {
+        Err(p.error(format!("a {} is taken apart into words", scalar.rust_name())))
+    }
     /// The index of an element of a buffer, counted from the start of what is bound.
     fn bound_index(_: &Printer<'_, Self>, _: Root, index: Code) -> Result<Code> {
         Ok(index)
@@ -166,6 +174,9 @@ pub trait Dialect: Sized {
             ParamScalar::U32 => Scalar::U32,
             ParamScalar::Index => Scalar::Index,
             ParamScalar::Bool => Scalar::Bool,
+            ParamScalar::I64 => Scalar::I64,
+            ParamScalar::U64 => Scalar::U64,
+            ParamScalar::F64 => Scalar::F64,
         }
     }
 

@@ -287,8 +287,8 @@ fn constant(function: &Function, handle: Handle<Expression>) -> Option<Literal> 
         ExpressionKind::Literal(literal) => Some(*literal),
         ExpressionKind::Unary { operator: UnaryOperator::Negate, value } => match constant(function, *value)? {
             Literal::F32(value) => Some(Literal::F32(-value)),
-            Literal::I32(value) => Some(Literal::I32(value.checked_neg()?)),
-            _ => None,
+            Literal::F64(value) => Some(Literal::F64(-value)),
+            value => Literal::exact_integer(value.scalar(), -value.as_integer()?),
         },
         ExpressionKind::Binary { operator, left, right } => {
             match (constant(function, *left)?, constant(function, *right)?) {
@@ -301,6 +301,16 @@ fn constant(function: &Function, handle: Handle<Expression>) -> Option<Literal> 
                         _ => return None,
                     };
                     value.is_finite().then_some(Literal::F32(value))
+                }
+                (Literal::F64(left), Literal::F64(right)) => {
+                    let value = match operator {
+                        BinaryOperator::Add => left + right,
+                        BinaryOperator::Subtract => left - right,
+                        BinaryOperator::Multiply => left * right,
+                        BinaryOperator::Divide => left / right,
+                        _ => return None,
+                    };
+                    value.is_finite().then_some(Literal::F64(value))
                 }
                 (Literal::I32(left), Literal::I32(right)) => match operator {
                     BinaryOperator::Add => left.checked_add(right),

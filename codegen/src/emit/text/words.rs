@@ -81,6 +81,9 @@ impl<D: Dialect> Printer<'_, D> {
     fn read_part(&mut self, way: &Way, ty: &Type, offset: u32) -> Result<Code> {
         if let Type::Scalar(_) | Type::Enum(_) = ty {
             let word = Self::word(way, offset);
+            if let Some(scalar) = ty.scalar().filter(|scalar| scalar.is_wide()) {
+                return D::from_words(self, scalar, word, Self::word(way, offset + 1));
+            }
             let target = super::expr::word(ty);
             return if target == WORD { Ok(word) } else { D::bitcast(self, &WORD, &target, word) };
         }
@@ -98,6 +101,12 @@ impl<D: Dialect> Printer<'_, D> {
 
     fn write_part(&mut self, way: &Way, ty: &Type, offset: u32, value: Code, lines: &mut Vec<String>) -> Result<()> {
         if let Type::Scalar(_) | Type::Enum(_) = ty {
+            if let Some(scalar) = ty.scalar().filter(|scalar| scalar.is_wide()) {
+                for (at, word) in (offset..).zip(D::to_words(self, scalar, value)?) {
+                    lines.push(format!("{} = {};", Self::word(way, at).text, word.text));
+                }
+                return Ok(());
+            }
             let source = super::expr::word(ty);
             let value = if source == WORD { value } else { D::bitcast(self, &source, &WORD, value)? };
             lines.push(format!("{} = {};", Self::word(way, offset).text, value.text));

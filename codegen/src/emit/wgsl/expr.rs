@@ -26,6 +26,9 @@ pub fn zero(p: &mut P<'_>, ty: &Type) -> Result<Code> {
         Type::Scalar(Scalar::U32 | Scalar::Index) | Type::Enum(_) => Code::atom("0u"),
         Type::Scalar(Scalar::F32) => Code::atom("0.0f"),
         Type::Scalar(Scalar::F16) => Code::atom("0.0h"),
+        Type::Scalar(Scalar::I64) => Code::atom("0li"),
+        Type::Scalar(Scalar::U64) => Code::atom("0lu"),
+        Type::Scalar(Scalar::F64) => Code::atom("0.0lf"),
         other => Code::atom(format!("{}()", type_name(p, other)?)),
     })
 }
@@ -68,7 +71,7 @@ pub fn unary(operator: UnaryOperator, ty: &Type, value: Code) -> Code {
 pub fn binary(operator: BinaryOperator, ty: &Type, left: Code, right: Code) -> Code {
     match operator {
         BinaryOperator::Xor if ty.scalar() == Some(Scalar::Bool) => infix(BinaryOperator::NotEqual, left, right),
-        BinaryOperator::NotEqual if ty.scalar() == Some(Scalar::F32) => {
+        BinaryOperator::NotEqual if ty.scalar().is_some_and(Scalar::is_float) => {
             prefix("!", infix(BinaryOperator::Equal, left, right))
         }
         _ => infix(operator, left, right),
@@ -103,6 +106,9 @@ pub fn math(p: &mut P<'_>, function: MathFunction, ty: &Type, mut arguments: Vec
         MathFunction::Atan2 => "atan2",
         MathFunction::MulAdd => "fma",
         MathFunction::Dot => "dot",
+        MathFunction::IsNan | MathFunction::IsInfinite if ty.scalar() == Some(Scalar::F64) => {
+            return double_class(p, function, ty, arguments);
+        }
         MathFunction::IsNan | MathFunction::IsInfinite => return bits(p, function, ty, arguments),
         MathFunction::CountOnes | MathFunction::LeadingZeros | MathFunction::TrailingZeros => {
             let name = match function {
@@ -173,6 +179,21 @@ fn bits(p: &mut P<'_>, function: MathFunction, ty: &Type, arguments: Vec<Code>) 
     Ok(Code::call(&helper, arguments))
 }
 
+/// Whether an `f64` is of a class, by comparisons: its bits are an integer that a device may not have.
+fn double_class(p: &mut P<'_>, function: MathFunction, ty: &Type, arguments: Vec<Code>) -> Result<Code> {
+    let (double, tag) = (type_name(p, ty)?, p.type_tag(ty)?);
+    let result = type_name(p, &ty.with_scalar(Scalar::Bool))?;
+    let helper =
+        p.helper(&format!("{} {tag}", function.name()), &format!("{}_{tag}", function.name()), |_, name| {
+            let body = match function {
+                MathFunction::IsNan => "!(x == x)".to_owned(),
+                _ => format!("abs(x) > {double}({:?}lf)", f64::MAX),
+            };
+            Ok(format!("fn {name}(x: {double}) -> {result} {{\n    return {body};\n}}\n"))
+        })?;
+    Ok(Code::call(&helper, arguments))
+}
+
 /// Halves of a vector, packed or unpacked lane by lane: the builtin functions take two at most.
 fn halves(p: &mut P<'_>, function: MathFunction, ty: &Type, arguments: Vec<Code>) -> Result<Code> {
     let unpacks = function == MathFunction::UnpackHalf;
@@ -236,15 +257,21 @@ pub fn swizzle(base: Code, lanes: &[u8]) -> Code {
     base.member(&names)
 }
 
-/// A word of the block that an array parameter's element lies in; four share a `vec4`.
+/// How many elements of an array parameter share a vector of 16 bytes.
+pub const fn elements_per_vector(field: &ParamField) -> u32 {
+    16 / field.ty.scalar.bytes()
+}
+
+/// The vector of the block that an array parameter's element lies in.
 fn array_word(p: &P<'_>, field: &ParamField, index: &str) -> String {
     format!("params.{}[{index}]", p.param_name(field))
 }
 
 /// A part of an array parameter known by number.
 pub fn param_part(p: &mut P<'_>, field: &ParamField, part: u32) -> Code {
-    let lane = LANES[part as usize % 4];
-    let word = Code::atom(array_word(p, field, &(part / 4).to_string())).member(lane);
+    let per = elements_per_vector(field);
+    let lane = LANES[(part % per) as usize];
+    let word = Code::atom(array_word(p, field, &(part / per).to_string())).member(lane);
     word_value(field, word)
 }
 
@@ -263,7 +290,8 @@ pub fn param_element(p: &mut P<'_>, field: &ParamField, scalar: Scalar, index: C
     let (name, zero) = (type_name(p, &ty)?, zero(p, &ty)?.text);
     let field = field.clone();
     let helper = p.helper(&format!("param {}", field.name), &format!("{}_at", field.name), |p, helper| {
-        let word = Code::atom(format!("{}[i % 4u]", array_word(p, &field, "i / 4u")));
+        let per = elements_per_vector(&field);
+        let word = Code::atom(format!("{}[i % {per}u]", array_word(p, &field, &format!("i / {per}u"))));
         let mut out = Writer::default();
         out.open(format!("fn {helper}(i: u32) -> {name} {{"));
         out.open(format!("if (i < {}u) {{", field.ty.count));

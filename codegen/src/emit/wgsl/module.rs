@@ -11,6 +11,7 @@ use crate::ir::{Builtin, Root, Scalar, Type};
 use crate::target::{Feature, Target};
 
 use super::Wgsl;
+use super::expr::elements_per_vector;
 use super::types::{scalar_name, structure, type_name};
 
 type Result<T> = std::result::Result<T, EmitError>;
@@ -52,7 +53,7 @@ pub fn module(p: &mut P<'_>) -> Result<String> {
     Ok(text)
 }
 
-/// The type of a field of the block; arrays are packed in `vec4`s.
+/// The type of a field of the block; arrays are packed in vectors of 16 bytes.
 fn field_type(field: &ParamField) -> String {
     let scalar = match field.ty.scalar {
         // A uniform buffer holds no bools.
@@ -61,7 +62,10 @@ fn field_type(field: &ParamField) -> String {
     };
     let scalar = scalar_name(scalar);
     match (field.ty.array, field.ty.count) {
-        (true, count) => format!("array<vec4<{scalar}>, {}>", count.div_ceil(4).max(1)),
+        (true, count) => {
+            let per = elements_per_vector(field);
+            format!("array<vec{per}<{scalar}>, {}>", count.div_ceil(per).max(1))
+        }
         (false, 1) => scalar.to_owned(),
         (false, count) => format!("vec{count}<{scalar}>"),
     }
@@ -77,9 +81,9 @@ fn params(p: &P<'_>) -> Result<String> {
     let (mut end, mut pads) = (0u32, 0u32);
     for field in params.fields.iter() {
         let (size, align) = match (field.ty.array, field.ty.count) {
-            (true, count) => (16 * count.div_ceil(4).max(1), 16),
-            (false, 3) => (12, 16),
-            (false, count) => (4 * count, 4 * count),
+            (true, count) => (16 * count.div_ceil(elements_per_vector(field)).max(1), 16),
+            (false, 3) => (3 * field.ty.scalar.bytes(), 4 * field.ty.scalar.bytes()),
+            (false, count) => (field.ty.scalar.bytes() * count, field.ty.scalar.bytes() * count),
         };
         if field.offset % align != 0 || field.offset < end {
             return Err(p.error(format!("parameter `{}` lies at an offset that WGSL does not allow", field.name)));
@@ -219,7 +223,11 @@ pub fn parse(text: &str) -> Result<(naga::Module, ModuleInfo)> {
     let module = naga::front::wgsl::Frontend::new()
         .parse(text)
         .map_err(|cause| error(format!("naga cannot read it: {}", cause.emit_to_string(text))))?;
-    let capabilities = Capabilities::SUBGROUP | Capabilities::SHADER_FLOAT16 | Capabilities::SHADER_FLOAT16_IN_FLOAT32;
+    let capabilities = Capabilities::SUBGROUP
+        | Capabilities::SHADER_FLOAT16
+        | Capabilities::SHADER_FLOAT16_IN_FLOAT32
+        | Capabilities::SHADER_INT64
+        | Capabilities::FLOAT64;
     let mut validator = Validator::new(ValidationFlags::all(), capabilities);
     // All subgroup operations, in compute entry points.
     validator

@@ -7,7 +7,7 @@ use crate::ir::{
     AtomicFunction, BinaryOperator, Literal, MathFunction, Root, Scalar, SubgroupFunction, SubgroupOperator, Type,
     UnaryOperator,
 };
-use crate::target::Target;
+use crate::target::{Feature, Target};
 
 use super::{Wgsl, expr, types};
 
@@ -29,6 +29,14 @@ fn with_offset(p: &P<'_>, root: Root, unit: u32, index: Code) -> Result<Code> {
 
 fn number(value: u32) -> Code {
     Code::atom(format!("{value}u"))
+}
+
+/// Words become an `f64` by way of an integer.
+fn wants_integers(p: &P<'_>, scalar: Scalar) -> Result<()> {
+    if scalar != Scalar::F64 || p.lowered.profile.features.has(Feature::Int64) {
+        return Ok(());
+    }
+    Err(p.error("WGSL lays out Vec3<f64>, and what holds one, otherwise than the host, and puts it together from words, which wants `Feature::Int64` too: write `requires(Float64, Int64)`, or use Vec2, Vec4 or f64"))
 }
 
 impl Dialect for Wgsl {
@@ -80,7 +88,17 @@ impl Dialect for Wgsl {
         expr::select(p, ty, condition, accept, reject)
     }
 
-    fn convert(p: &mut P<'_>, _: &Type, to: &Type, value: Code) -> Result<Code> {
+    fn convert(p: &mut P<'_>, from: &Type, to: &Type, value: Code) -> Result<Code> {
+        // naga extends by the target's sign, the language by the source's.
+        let value = match (from.scalar(), to.scalar()) {
+            (Some(source), Some(target))
+                if source.is_integer() && target.is_integer() && source.bits() < target.bits() =>
+            {
+                let own = if source.is_signed() { Scalar::I64 } else { Scalar::U64 };
+                if own == target { value } else { expr::construct(p, &to.with_scalar(own), vec![value])? }
+            }
+            _ => value,
+        };
         expr::construct(p, to, vec![value])
     }
 
@@ -144,7 +162,9 @@ impl Dialect for Wgsl {
     ) -> Result<Option<Vec<String>>> {
         let Root::Binding(binding) = root else { return Ok(None) };
         let lanes = u32::from(ty.lanes().unwrap_or(0));
-        if lanes != Self::declared_lanes(p, root) {
+        // What is bound may be as small as 16 bytes.
+        let bytes = lanes * ty.scalar().and_then(Scalar::bytes).unwrap_or(4);
+        if lanes != Self::declared_lanes(p, root) || bytes > 16 {
             return Ok(None);
         }
         let at = with_offset(p, root, lanes, index.clone())?;
@@ -153,6 +173,18 @@ impl Dialect for Wgsl {
         let zero = expr::zero(p, ty)?;
         let value = expr::select(p, ty, Code::atom(inside), value, zero)?;
         Ok(Some(vec![format!("let {inside} = {condition};"), format!("return {};", value.text)]))
+    }
+
+    fn from_words(p: &mut P<'_>, scalar: Scalar, low: Code, high: Code) -> Result<Code> {
+        wants_integers(p, scalar)?;
+        let word = format!("(u64({}) | (u64({}) << 32u))", low.text, high.text);
+        Ok(Code::atom(if scalar == Scalar::U64 { word } else { format!("bitcast<{}>{word}", scalar.rust_name()) }))
+    }
+
+    fn to_words(p: &mut P<'_>, scalar: Scalar, value: Code) -> Result<[Code; 2]> {
+        wants_integers(p, scalar)?;
+        let word = if scalar == Scalar::U64 { value.argument() } else { format!("bitcast<u64>({})", value.argument()) };
+        Ok([Code::atom(format!("u32({word})")), Code::atom(format!("u32({word} >> 32u)"))])
     }
 
     fn bound_index(p: &P<'_>, root: Root, index: Code) -> Result<Code> {

@@ -12,7 +12,17 @@ use super::Wgsl;
 type Result<T> = std::result::Result<T, EmitError>;
 
 /// Names that the emitter itself uses beside the language's own.
-const HELPERS: [&str; 6] = ["float_from_bits", "runtime_f32", "runtime_i32", "runtime_u32", "dot4_i8", "dot4_u8"];
+const HELPERS: [&str; 9] = [
+    "float_from_bits",
+    "runtime_f32",
+    "runtime_i32",
+    "runtime_u32",
+    "runtime_i64",
+    "runtime_u64",
+    "runtime_f64",
+    "dot4_i8",
+    "dot4_u8",
+];
 
 /// Builtin functions that kernels' expressions are printed with, which locals must not hide.
 const FUNCTIONS: [&str; 35] = [
@@ -53,7 +63,7 @@ const FUNCTIONS: [&str; 35] = [
     "atomic",
 ];
 
-const TYPES: [&str; 8] = ["bool", "i32", "u32", "f32", "f16", "vec2", "vec3", "vec4"];
+const TYPES: [&str; 11] = ["bool", "i32", "u32", "f32", "f16", "i64", "u64", "f64", "vec2", "vec3", "vec4"];
 
 /// Whether a name is a word of the language.
 pub fn is_keyword(name: &str) -> bool {
@@ -78,6 +88,15 @@ pub const fn scalar_name(scalar: Scalar) -> &'static str {
         Scalar::U32 | Scalar::Index => "u32",
         Scalar::F16 => "f16",
         Scalar::F32 => "f32",
+        Scalar::I64 => "i64",
+        Scalar::U64 => "u64",
+        Scalar::F64 => "f64",
+        // Lowering leaves none.
+        Scalar::I8 => "i8",
+        Scalar::U8 => "u8",
+        Scalar::I16 => "i16",
+        Scalar::U16 => "u16",
+        Scalar::BF16 => "bf16",
         Scalar::Generic(_) => "a type parameter",
     }
 }
@@ -106,6 +125,9 @@ pub fn literal(p: &mut Printer<'_, Wgsl>, literal: Literal, opaque: bool) -> Res
         Literal::F32(value) if !value.is_finite() => bits_literal(p, value.to_bits())?,
         Literal::F32(value) if opaque => hidden(p, "f32", &format!("{value:?}f"))?,
         Literal::F32(value) => number(format!("{value:?}f")),
+        Literal::I8(_) | Literal::U8(_) | Literal::I16(_) | Literal::U16(_) | Literal::BF16(_) => {
+            return Err(p.error(format!("a constant of type {} is left", literal.scalar().rust_name())));
+        }
         Literal::F16(bits) => {
             let value = half_value(bits);
             if value.is_finite() {
@@ -114,6 +136,20 @@ pub fn literal(p: &mut Printer<'_, Wgsl>, literal: Literal, opaque: bool) -> Res
                 Code::call("f16", [bits_literal(p, value.to_bits())?])
             }
         }
+        // No literal has this magnitude.
+        Literal::I64(i64::MIN) => Code::atom(format!("({} - 1li)", hidden(p, "i64", "-9223372036854775807li")?.text)),
+        Literal::I64(value) if opaque => hidden(p, "i64", &format!("{value}li"))?,
+        Literal::I64(value) => number(format!("{value}li")),
+        Literal::U64(value) if opaque => hidden(p, "u64", &format!("{value}lu"))?,
+        Literal::U64(value) => Code::atom(format!("{value}lu")),
+        Literal::F64(value) if !value.is_finite() => {
+            let top = if value.is_nan() { "0.0lf" } else { "1.0lf" };
+            let bottom = if value.is_sign_negative() { "-0.0lf" } else { "0.0lf" };
+            let (top, bottom) = (hidden(p, "f64", top)?, hidden(p, "f64", bottom)?);
+            Code::atom(format!("({} / {})", top.text, bottom.text))
+        }
+        Literal::F64(value) if opaque => hidden(p, "f64", &format!("{value:?}lf"))?,
+        Literal::F64(value) => number(format!("{value:?}lf")),
         Literal::Generic { .. } => return Err(p.error("a generic literal is left")),
     })
 }

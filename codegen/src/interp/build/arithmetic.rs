@@ -1,8 +1,8 @@
 //! Which instructions do the work of operators, mathematical functions and conversions.
 
-use super::{Builder, Result, Value};
+use super::{Builder, Frame, Result, Value};
 use crate::interp::program::{Instruction, One, Register, Two};
-use crate::ir::{BinaryOperator, MathFunction, Scalar};
+use crate::ir::{BinaryOperator, Expression, Handle, MathFunction, Scalar};
 
 /// The instruction of `min` or `max`.
 pub(super) const fn extreme(function: MathFunction, scalar: Scalar) -> Two {
@@ -80,6 +80,7 @@ impl<'a> Builder<'a> {
             MathFunction::TrailingZeros => One::TrailingZeros,
             MathFunction::UnpackHalf => One::HalfToFloat,
             MathFunction::NearestHalf => One::NearestHalf,
+            MathFunction::NearestBrain => One::NearestBrain,
             MathFunction::PackHalf => One::FloatToHalf,
             _ => {
                 let given = values.iter().map(|value| vec![*value]).collect();
@@ -100,7 +101,15 @@ impl<'a> Builder<'a> {
         out: &mut Vec<Instruction>,
     ) -> Result<Value> {
         let words = value.registers.len() as u32;
+        if from.is_wide() || to.is_wide() {
+            return self.wide_convert(from, to, value, want, out);
+        }
         let operation = match (from, to) {
+            (Scalar::BF16, Scalar::F32) => None,
+            (Scalar::F32, Scalar::BF16) => Some(One::NearestBrain),
+            (from, to) if from.is_narrow() && to == from.widened() && from.is_integer() => None,
+            (from, to) if to.is_narrow() && from == to.widened() && to.is_integer() => Some(wrap(to)),
+            (from, to) if from == to => None,
             (Scalar::F16, Scalar::F16) | (Scalar::Bool, Scalar::Bool) | (Scalar::F32, Scalar::F32) => None,
             (from, to) if from.is_integer() && to.is_integer() => None,
             (Scalar::Bool, Scalar::F32) => Some(One::BoolToFloat),
@@ -128,6 +137,49 @@ impl<'a> Builder<'a> {
         let to = self.target(want, words);
         self.each(operation, &to, &value.registers, out);
         Ok(Value { registers: to, stable: true })
+    }
+}
+
+impl Builder<'_> {
+    /// The same bits as another scalar of 8 or 16 bits.
+    pub(super) fn narrow_bitcast(
+        &mut self,
+        frame: &mut Frame<'_>,
+        value: Handle<Expression>,
+        (from, to): (Scalar, Scalar),
+        want: Option<&[Register]>,
+        out: &mut Vec<Instruction>,
+    ) -> Result<Value> {
+        let mut value = self.expression(frame, value, None, out)?;
+        // To the low bits, and from there.
+        let steps = [
+            (from == Scalar::BF16).then_some(One::Upper),
+            match to {
+                Scalar::BF16 => Some(One::FromUpper),
+                Scalar::F16 => Some(One::WrapU16),
+                to => Some(wrap(to)),
+            },
+        ];
+        for operation in steps.into_iter().flatten() {
+            let registers = self.take(value.registers.len() as u32);
+            self.each(operation, &registers, &value.registers, out);
+            value = Value { registers, stable: true };
+        }
+        if let Some(want) = want {
+            self.copy(&value.registers, want, out);
+            value = Value { registers: want.to_vec(), stable: true };
+        }
+        Ok(value)
+    }
+}
+
+/// The operation that wraps a word to a narrow integer.
+const fn wrap(to: Scalar) -> One {
+    match to {
+        Scalar::I8 => One::WrapI8,
+        Scalar::U8 => One::WrapU8,
+        Scalar::I16 => One::WrapI16,
+        _ => One::WrapU16,
     }
 }
 

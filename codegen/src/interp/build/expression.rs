@@ -1,7 +1,7 @@
 //! Expressions: each leaves its value in registers, its own or those that the caller wants it in. Calls are inlined.
 
 use super::arithmetic::binary;
-use super::{Builder, FIXED, Frame, Result, Value};
+use super::{Builder, FIXED, Frame, Result, Value, words_of};
 use crate::artefact::ParamRole;
 use crate::interp::program::{Bound, Constant, Given, Instruction, One, Register, Term, Two};
 use crate::ir::{
@@ -64,9 +64,17 @@ impl<'a> Builder<'a> {
                         }
                     }
                     Literal::Generic { .. } => return Err(self.error("a generic literal in an instance")),
+                    Literal::I8(value) => i32::from(*value).cast_unsigned(),
+                    Literal::I16(value) => i32::from(*value).cast_unsigned(),
+                    Literal::BF16(bits) => u32::from(*bits) << 16,
                     other => other.bits() as u32,
                 };
-                fixed(vec![self.constant(Constant::Literal(bits))])
+                let low = self.constant(Constant::Literal(bits));
+                if words == 1 {
+                    return fixed(vec![low]);
+                }
+                let high = self.constant(Constant::Literal((literal.bits() >> 32) as u32));
+                fixed(vec![low, high])
             }
             ExpressionKind::TargetHas(feature) => {
                 let bits = if self.features.has(*feature) { u32::MAX } else { 0 };
@@ -136,11 +144,20 @@ impl<'a> Builder<'a> {
             }
             ExpressionKind::Swizzle { base, lanes } => {
                 let base = self.expression(frame, *base, None, out)?;
-                let registers = lanes.iter().map(|lane| base.registers[usize::from(*lane)]).collect();
+                let each = words as usize / lanes.len().max(1);
+                let registers = lanes
+                    .iter()
+                    .flat_map(|lane| &base.registers[usize::from(*lane) * each..(usize::from(*lane) + 1) * each])
+                    .copied()
+                    .collect();
                 Ok(Value { registers, stable: base.stable })
             }
             ExpressionKind::Unary { operator, value } => {
                 let scalar = self.scalar_of(frame.function, *value)?;
+                if scalar.is_wide() {
+                    let operation = super::wide::unary(*operator, scalar);
+                    return self.wide(frame, operation, &[*value], words, want, out);
+                }
                 let operation = match (operator, scalar) {
                     (UnaryOperator::Not, _) => One::Not,
                     (UnaryOperator::Negate, Scalar::F32) => One::NegateFloat,
@@ -153,6 +170,11 @@ impl<'a> Builder<'a> {
             }
             ExpressionKind::Binary { operator, left, right } => {
                 let scalar = self.scalar_of(frame.function, *left)?;
+                if scalar.is_wide() {
+                    let (operation, swapped) = super::wide::binary(*operator, scalar);
+                    let operands = if swapped { [*right, *left] } else { [*left, *right] };
+                    return self.wide(frame, operation, &operands, words, want, out);
+                }
                 let left = self.expression(frame, *left, None, out)?;
                 let right = self.expression(frame, *right, None, out)?;
                 let (operation, swapped) = binary(*operator, scalar);
@@ -177,6 +199,7 @@ impl<'a> Builder<'a> {
                             | Instruction::Two { .. }
                             | Instruction::MulAdd { .. }
                             | Instruction::Math { .. }
+                            | Instruction::Wide { .. }
                             | Instruction::Select { .. }
                             | Instruction::Copy { .. }
                     )
@@ -201,6 +224,9 @@ impl<'a> Builder<'a> {
             ExpressionKind::Math { function, arguments } => {
                 let scalar = self.scalar_of(frame.function, arguments[0])?;
                 let function = *function;
+                if scalar.is_wide() {
+                    return self.wide_math(frame, function, scalar, arguments, words, want, out);
+                }
                 let mut values = Vec::new();
                 for argument in arguments {
                     values.push(self.expression(frame, *argument, None, out)?.registers);
@@ -231,7 +257,8 @@ impl<'a> Builder<'a> {
                 let reject = self.expression(frame, *reject, None, out)?.registers;
                 let to = self.target(want, words);
                 for (i, to) in to.iter().enumerate() {
-                    let condition = if condition.len() == 1 { condition[0] } else { condition[i] };
+                    // As many words for each condition.
+                    let condition = condition[i * condition.len() / accept.len().max(1)];
                     out.push(Instruction::Select { to: *to, condition, accept: accept[i], reject: reject[i] });
                 }
                 Ok(Value { registers: to, stable: true })
@@ -247,6 +274,12 @@ impl<'a> Builder<'a> {
                 let from = &self.module.types[function.expressions[*value].ty];
                 let pair = |ty: &Type| matches!(ty, Type::Vector { lanes: 2, scalar: Scalar::F16 });
                 let (packs, unpacks) = (pair(from), pair(&self.module.types[expression.ty]));
+                if let Some(narrow) = from.scalar().filter(|scalar| scalar.is_narrow())
+                    && !packs
+                {
+                    let to = self.scalar_of(function, handle)?;
+                    return self.narrow_bitcast(frame, *value, (narrow, to), want, out);
+                }
                 let value = self.expression(frame, *value, None, out)?;
                 if packs == unpacks {
                     return Ok(value);
@@ -294,7 +327,7 @@ impl<'a> Builder<'a> {
     /// Where a part of a value known by number lies in its registers: the first, and how many.
     pub(super) fn part(&self, ty: Handle<Type>, index: u32) -> Result<(u32, u32)> {
         match &self.module.types[ty] {
-            Type::Vector { .. } => Ok((index, 1)),
+            Type::Vector { scalar, .. } => Ok((index * words_of(*scalar), words_of(*scalar))),
             Type::Array { element, .. } => {
                 let count = self.words(*element)?;
                 Ok((index * count, count))

@@ -1,8 +1,8 @@
 //! Places: loads and stores of registers, of private memory, and of addresses in buffers and workgroup memory.
 
-use super::{Builder, Frame, Result, Value};
+use super::{Builder, Frame, Result, Value, parts_of, words_of};
 use crate::artefact::{Access, ParamRole};
-use crate::interp::program::{Address, Bound, Instruction, Part, Register, Term, Where};
+use crate::interp::program::{Address, Bound, Held, Instruction, Part, Register, Term, Where};
 use crate::ir::{BindingKind, Handle, Place, Projection, Root, Scalar, Type};
 use crate::layout;
 
@@ -13,11 +13,11 @@ pub(super) enum Walked {
     Lanes(u32, Scalar),
 }
 
-pub(super) fn parts(registers: &[Register], scalars: &[(u32, bool)]) -> Vec<Part> {
+pub(super) fn parts(registers: &[Register], scalars: &[(u32, Held)]) -> Vec<Part> {
     registers
         .iter()
         .zip(scalars)
-        .map(|(register, (offset, half))| Part { register: *register, offset: *offset, half: *half })
+        .map(|(register, (offset, held))| Part { register: *register, offset: *offset, held: *held })
         .collect()
 }
 
@@ -79,15 +79,11 @@ impl<'a> Builder<'a> {
         Ok(())
     }
 
-    fn scalars_of(&self, ty: Walked) -> Result<Vec<(u32, bool)>> {
+    fn scalars_of(&self, ty: Walked) -> Result<Vec<(u32, Held)>> {
         let mut scalars = Vec::new();
         match ty {
             Walked::Known(ty) => self.scalars(ty, 0, &mut scalars)?,
-            Walked::Lanes(lanes, scalar) => {
-                let half = scalar == Scalar::F16;
-                let step = if half { 2 } else { 4 };
-                scalars.extend((0..lanes).map(|lane| (lane * step, half)));
-            }
+            Walked::Lanes(lanes, scalar) => scalars.extend(parts_of(scalar, lanes, 0)),
         }
         Ok(scalars)
     }
@@ -127,10 +123,11 @@ impl<'a> Builder<'a> {
                     };
                     let scalar = scalar.ok_or_else(|| self.error("a vector access to an array of structs"))?;
                     let lanes = u32::from(*lanes);
+                    let words = lanes * words_of(scalar);
                     let index = self.expression(frame, *index, None, out)?.registers[0];
-                    let bound = if place.guarded { Bound::Count(registers.len() as u32 / lanes) } else { Bound::None };
-                    terms.push(Term { index, stride: lanes, bound });
-                    (0, lanes, Walked::Lanes(lanes, scalar))
+                    let bound = if place.guarded { Bound::Count(registers.len() as u32 / words) } else { Bound::None };
+                    terms.push(Term { index, stride: words, bound });
+                    (0, words, Walked::Lanes(lanes, scalar))
                 }
             };
             registers = registers[first as usize..(first + count) as usize].to_vec();
@@ -143,7 +140,8 @@ impl<'a> Builder<'a> {
     pub(super) fn step(&self, ty: Walked, index: u32) -> Result<(u32, u32, Walked)> {
         let Walked::Known(ty) = ty else {
             let Walked::Lanes(_, scalar) = ty else { return Err(self.error("an unexpected path")) };
-            return Ok((index, 1, Walked::Lanes(1, scalar)));
+            let words = words_of(scalar);
+            return Ok((index * words, words, Walked::Lanes(1, scalar)));
         };
         let (first, count) = self.part(ty, index)?;
         let next = match &self.module.types[ty] {
@@ -194,7 +192,7 @@ impl<'a> Builder<'a> {
                 .map(|layout| layout.size)
                 .ok_or_else(|| builder.error("a type that memory does not hold"))
         };
-        let scalar_bytes = |scalar: Scalar| if scalar == Scalar::F16 { 2 } else { 4 };
+        let scalar_bytes = |scalar: Scalar| scalar.bytes().unwrap_or(4);
         let mut address = Address { memory, terms: Vec::new(), constant: 0 };
         let mut path = place.path.iter();
         let mut ty = match path.next() {

@@ -1,10 +1,10 @@
 //! Memory as a batch of lanes reads and writes it: addresses, guards, runs of neighbours, and atomics.
 
-use std::sync::atomic::{AtomicU16, AtomicU32, Ordering};
+use std::sync::atomic::{AtomicU8, AtomicU16, AtomicU32, Ordering};
 
 use super::Batch;
 use crate::interp::lanes;
-use crate::interp::program::{Address, AtomicOperation, Bound, Part, Register, Term, Where};
+use crate::interp::program::{Address, AtomicOperation, Bound, Held, Part, Register, Term, Where};
 
 /// Where a part of a value lies, once a place's fixed parts are known.
 struct Spot {
@@ -17,11 +17,15 @@ unsafe fn read(spot: &Spot, offset: usize, part: &Part) -> u32 {
     // SAFETY: the caller has checked the offset; see `Batch::load`.
     unsafe {
         let from = spot.pointer.add(offset + part.offset as usize);
-        match (part.half, spot.relaxed) {
-            (true, false) => u32::from(from.cast::<u16>().read()),
-            (true, true) => u32::from(AtomicU16::from_ptr(from.cast()).load(Ordering::Relaxed)),
-            (false, false) => from.cast::<u32>().read(),
-            (false, true) => AtomicU32::from_ptr(from.cast()).load(Ordering::Relaxed),
+        match (part.held, spot.relaxed) {
+            (Held::Word, false) => from.cast::<u32>().read(),
+            (Held::Word, true) => AtomicU32::from_ptr(from.cast()).load(Ordering::Relaxed),
+            (Held::Byte | Held::SignedByte, false) => part.held.extend(u16::from(from.read())),
+            (Held::Byte | Held::SignedByte, true) => {
+                part.held.extend(u16::from(AtomicU8::from_ptr(from).load(Ordering::Relaxed)))
+            }
+            (_, false) => part.held.extend(from.cast::<u16>().read()),
+            (_, true) => part.held.extend(AtomicU16::from_ptr(from.cast()).load(Ordering::Relaxed)),
         }
     }
 }
@@ -31,11 +35,36 @@ unsafe fn write(spot: &Spot, offset: usize, part: &Part, word: u32) {
     // SAFETY: the caller has checked the offset; see `Batch::load`.
     unsafe {
         let to = spot.pointer.add(offset + part.offset as usize);
-        match (part.half, spot.relaxed) {
-            (true, false) => to.cast::<u16>().write(word as u16),
-            (true, true) => AtomicU16::from_ptr(to.cast()).store(word as u16, Ordering::Relaxed),
-            (false, false) => to.cast::<u32>().write(word),
-            (false, true) => AtomicU32::from_ptr(to.cast()).store(word, Ordering::Relaxed),
+        let narrow = part.held.cut(word);
+        match (part.held, spot.relaxed) {
+            (Held::Word, false) => to.cast::<u32>().write(word),
+            (Held::Word, true) => AtomicU32::from_ptr(to.cast()).store(word, Ordering::Relaxed),
+            (Held::Byte | Held::SignedByte, false) => to.write(narrow as u8),
+            (Held::Byte | Held::SignedByte, true) => AtomicU8::from_ptr(to).store(narrow as u8, Ordering::Relaxed),
+            (_, false) => to.cast::<u16>().write(narrow),
+            (_, true) => AtomicU16::from_ptr(to.cast()).store(narrow, Ordering::Relaxed),
+        }
+    }
+}
+
+impl Held {
+    /// The word for what memory holds.
+    #[inline(always)]
+    fn extend(self, bits: u16) -> u32 {
+        match self {
+            Self::SignedByte => i32::from((bits as u8).cast_signed()).cast_unsigned(),
+            Self::SignedHalf => i32::from(bits.cast_signed()).cast_unsigned(),
+            Self::Upper => u32::from(bits) << 16,
+            Self::Word | Self::Half | Self::Byte => bits.into(),
+        }
+    }
+
+    /// What memory holds for a word.
+    #[inline(always)]
+    const fn cut(self, word: u32) -> u16 {
+        match self {
+            Self::Upper => (word >> 16) as u16,
+            _ => word as u16,
         }
     }
 }
@@ -147,16 +176,14 @@ impl Batch<'_> {
                 let from = spot.pointer.add(first);
                 for part in parts {
                     let (to, from) = (self.at(part.register), from.add(part.offset as usize));
-                    if part.half {
-                        let (from, step) = (from.cast::<u16>(), stride / 2);
-                        if step == 1 {
-                            for lane in 0..self.lanes {
-                                to.add(lane).write(u32::from(from.add(lane).read()));
-                            }
-                        } else {
-                            for lane in 0..self.lanes {
-                                to.add(lane).write(u32::from(from.add(lane * step).read()));
-                            }
+                    if part.held == Held::Half && stride == 2 {
+                        let from = from.cast::<u16>();
+                        for lane in 0..self.lanes {
+                            to.add(lane).write(u32::from(from.add(lane).read()));
+                        }
+                    } else if part.held != Held::Word {
+                        for lane in 0..self.lanes {
+                            to.add(lane).write(read(&spot, first + lane * stride, part));
                         }
                     } else {
                         let (from, step) = (from.cast::<u32>(), stride / 4);
@@ -208,16 +235,14 @@ impl Batch<'_> {
                 let to = spot.pointer.add(first);
                 for part in parts {
                     let (from, to) = (self.at(part.register).cast_const(), to.add(part.offset as usize));
-                    if part.half {
-                        let (to, step) = (to.cast::<u16>(), stride / 2);
-                        if step == 1 {
-                            for lane in 0..self.lanes {
-                                to.add(lane).write(from.add(lane).read() as u16);
-                            }
-                        } else {
-                            for lane in 0..self.lanes {
-                                to.add(lane * step).write(from.add(lane).read() as u16);
-                            }
+                    if part.held == Held::Half && stride == 2 {
+                        let to = to.cast::<u16>();
+                        for lane in 0..self.lanes {
+                            to.add(lane).write(from.add(lane).read() as u16);
+                        }
+                    } else if part.held != Held::Word {
+                        for lane in 0..self.lanes {
+                            write(&spot, first + lane * stride, part, from.add(lane).read());
                         }
                     } else {
                         let (to, step) = (to.cast::<u32>(), stride / 4);

@@ -23,7 +23,7 @@ impl<'a> Walk<'a> {
         let Some((low, high)) = self.limits_of(handle) else { return self.knowledge.fresh(0, MAX) };
         match &function.expressions[handle].kind {
             ExpressionKind::Literal(literal) => match literal.as_integer() {
-                Some(value) => Form::constant(value.into()),
+                Some(value) => Form::constant(value),
                 None => self.knowledge.fresh(low, high),
             },
             ExpressionKind::Local(local) if self.locals.contains_key(local) => self.locals[local].clone(),
@@ -37,6 +37,9 @@ impl<'a> Walk<'a> {
                 match from {
                     Some(scalar) if limits(scalar).is_some() => self.congruent(*value),
                     Some(Scalar::Bool) => self.knowledge.fresh(0, 1),
+                    Some(scalar) if scalar.is_narrow() && scalar.is_integer() && !scalar.is_signed() => {
+                        self.knowledge.fresh(0, scalar.limits()[1])
+                    }
                     _ => self.knowledge.fresh(low, high),
                 }
             }

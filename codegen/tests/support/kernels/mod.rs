@@ -1,6 +1,7 @@
 //! Small kernels, made by hand or of text, which together use every expression and statement of the IR.
 
 mod memory;
+mod scalars;
 mod values;
 mod workgroups;
 
@@ -9,6 +10,7 @@ use trefoil_codegen::ir::builder::{FunctionBuilder, element};
 use trefoil_codegen::ir::{BinaryOperator as B, Builtin, Expression, Handle, Local, Module, Place, Root};
 
 use self::memory::{halves, particles, private_arrays, triples, views, wide_copy, words};
+use self::scalars::{longs, narrow};
 pub use self::values::scaled_gelu;
 use self::values::{constants, control, integers, parameters};
 pub use self::workgroups::large_tile;
@@ -36,6 +38,8 @@ pub fn all() -> Vec<Module> {
         views(),
         triples(),
         odd_subgroups(),
+        longs(),
+        narrow(),
     ];
     by_hand.into_iter().chain(of_text(include_str!("functions.txt"))).collect()
 }

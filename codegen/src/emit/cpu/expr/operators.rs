@@ -11,19 +11,23 @@ pub(in crate::emit::cpu) fn literal(value: Literal) -> Code {
         Literal::I32(value) if value < 0 => Code::loose(format!("{value}i32")),
         Literal::I32(value) => Code::atom(format!("{value}i32")),
         Literal::U32(value) | Literal::Index(value) => Code::atom(format!("{value}u32")),
-        Literal::F16(bits) => Code::atom(format!("{bits}u16")),
-        Literal::F32(value) => float(value),
-        Literal::Generic { value, .. } => float(value as f32),
+        Literal::I8(value) => number(format!("{value}i8")),
+        Literal::U8(value) => Code::atom(format!("{value}u8")),
+        Literal::I16(value) => number(format!("{value}i16")),
+        Literal::U16(bits) | Literal::F16(bits) | Literal::BF16(bits) => Code::atom(format!("{bits}u16")),
+        Literal::F32(value) if !value.is_finite() => Code::atom(format!("f32::from_bits({:#x}u32)", value.to_bits())),
+        Literal::F32(value) => number(format!("{value:?}f32")),
+        Literal::I64(value) => number(format!("{value}i64")),
+        Literal::U64(value) => Code::atom(format!("{value}u64")),
+        Literal::F64(value) if !value.is_finite() => Code::atom(format!("f64::from_bits({:#x}u64)", value.to_bits())),
+        Literal::F64(value) => number(format!("{value:?}f64")),
+        Literal::Generic { value, .. } => number(format!("{:?}f32", value as f32)),
     }
 }
 
-fn float(value: f32) -> Code {
-    if value.is_finite() {
-        let text = format!("{value:?}f32");
-        if value.is_sign_negative() { Code::loose(text) } else { Code::atom(text) }
-    } else {
-        Code::atom(format!("f32::from_bits({:#x}u32)", value.to_bits()))
-    }
+/// A number, which a sign makes an operation.
+fn number(text: String) -> Code {
+    if text.starts_with('-') { Code::loose(text) } else { Code::atom(text) }
 }
 
 pub(super) fn builtin(which: Builtin) -> Code {
@@ -44,7 +48,7 @@ pub(super) fn builtin(which: Builtin) -> Code {
 
 pub(super) fn unary(operator: UnaryOperator, scalar: Scalar, value: &Code) -> Printed {
     Ok(match (operator, scalar) {
-        (UnaryOperator::Negate, Scalar::F32) => Code::loose(format!("-{}", value.operand())),
+        (UnaryOperator::Negate, Scalar::F32 | Scalar::F64) => Code::loose(format!("-{}", value.operand())),
         (UnaryOperator::Negate, _) => Code::atom(format!("{}.wrapping_neg()", value.operand())),
         (UnaryOperator::Not, _) => Code::loose(format!("!{}", value.operand())),
     })
@@ -60,9 +64,9 @@ pub(super) fn binary(
 ) -> Printed {
     let (l, r) = (left.operand(), right.operand());
     let plain = |sign: &str| Code::loose(format!("{l} {sign} {r}"));
-    let float = scalar == Scalar::F32;
+    let float = scalar.is_float();
     // A divisor of 0 or -1 needs care; any other literal does not.
-    let careless = divisor.is_some_and(|d| d.bits() != 0 && d != Literal::I32(-1));
+    let careless = divisor.and_then(Literal::as_integer).is_some_and(|d| d != 0 && d != -1);
     Ok(match operator {
         BinaryOperator::Add if float => plain("+"),
         BinaryOperator::Subtract if float => plain("-"),
@@ -75,8 +79,12 @@ pub(super) fn binary(
         BinaryOperator::Divide | BinaryOperator::Remainder => {
             let name = match (operator, scalar) {
                 (BinaryOperator::Divide, Scalar::I32) => "divide_i32",
+                (BinaryOperator::Divide, Scalar::I64) => "divide_i64",
+                (BinaryOperator::Divide, Scalar::U64) => "divide_u64",
                 (BinaryOperator::Divide, _) => "divide_u32",
                 (_, Scalar::I32) => "remainder_i32",
+                (_, Scalar::I64) => "remainder_i64",
+                (_, Scalar::U64) => "remainder_u64",
                 _ => "remainder_u32",
             };
             Code::atom(format!("{}({}, {})", kernel.helper(name), left.text(), right.text()))
@@ -103,8 +111,8 @@ pub(super) fn math(kernel: &Kernel<'_>, function: MathFunction, scalar: Scalar, 
         Code::atom(format!("{x}.{name}({})", rest.join(", ")))
     };
     Ok(match function {
-        MathFunction::Abs if scalar == Scalar::I32 => call("wrapping_abs"),
-        MathFunction::Abs if scalar == Scalar::F32 => call("abs"),
+        MathFunction::Abs if scalar.is_signed() => call("wrapping_abs"),
+        MathFunction::Abs if scalar.is_float() => call("abs"),
         MathFunction::Abs => operands[0].clone(),
         MathFunction::Min => call("min"),
         MathFunction::Max => call("max"),
@@ -129,7 +137,8 @@ pub(super) fn math(kernel: &Kernel<'_>, function: MathFunction, scalar: Scalar, 
         MathFunction::Atan2 => call("atan2"),
         MathFunction::MulAdd => {
             let texts: Vec<&str> = operands.iter().map(Code::text).collect();
-            Code::atom(format!("{}::<FMA>({})", kernel.helper("mul_add"), texts.join(", ")))
+            let name = if scalar == Scalar::F64 { "mul_add_f64" } else { "mul_add" };
+            Code::atom(format!("{}::<FMA>({})", kernel.helper(name), texts.join(", ")))
         }
         MathFunction::Dot => return Err(kernel.error("`dot` of scalars")),
         MathFunction::IsNan => call("is_nan"),
@@ -137,6 +146,9 @@ pub(super) fn math(kernel: &Kernel<'_>, function: MathFunction, scalar: Scalar, 
         MathFunction::CountOnes => call("count_ones"),
         MathFunction::LeadingZeros => call("leading_zeros"),
         MathFunction::TrailingZeros => call("trailing_zeros"),
+        MathFunction::NearestBrain => {
+            return Err(kernel.error("a half is rounded after lowering"));
+        }
         MathFunction::UnpackHalf => Code::atom(format!("{}({x} as u16)", kernel.helper("half_to_f32"))),
         MathFunction::PackHalf => {
             Code::loose(format!("{}({}) as u32", kernel.helper("f32_to_half"), operands[0].text()))
@@ -158,7 +170,7 @@ pub(super) fn convert(kernel: &Kernel<'_>, from: Scalar, to: Scalar, value: &Cod
     let x = value.operand();
     let as_type = |ty: &str| Code::loose(format!("{x} as {ty}"));
     match (from, to) {
-        (Scalar::Bool, Scalar::F32) => Code::loose(format!("{x} as u32 as f32")),
+        (Scalar::Bool, Scalar::F32 | Scalar::F64) => Code::loose(format!("{x} as u32 as {}", types::scalar(to))),
         (Scalar::F16, Scalar::F16) | (Scalar::Bool, Scalar::Bool) => value.clone(),
         (Scalar::F16, Scalar::F32) => Code::atom(format!("{}({})", kernel.helper("half_to_f32"), value.text())),
         (Scalar::F32, Scalar::F16) => Code::atom(format!("{}({})", kernel.helper("f32_to_half"), value.text())),
@@ -171,11 +183,21 @@ pub(super) fn convert(kernel: &Kernel<'_>, from: Scalar, to: Scalar, value: &Cod
     }
 }
 
-/// A scalar's bits as a `u32`.
+/// The unsigned type as wide as a narrow scalar.
+const fn unsigned(scalar: Scalar) -> &'static str {
+    if scalar.bits() == 8 { "u8" } else { "u16" }
+}
+
+/// A scalar's bits as a `u32`, or a `u64` if it is wide.
 pub(in crate::emit::cpu) fn to_bits(value: &Code, scalar: Scalar) -> Code {
     match scalar {
-        Scalar::F32 => Code::atom(format!("{}.to_bits()", value.operand())),
-        Scalar::I32 | Scalar::Bool | Scalar::F16 => Code::loose(format!("{} as u32", value.operand())),
+        Scalar::F32 | Scalar::F64 => Code::atom(format!("{}.to_bits()", value.operand())),
+        Scalar::I64 => Code::loose(format!("{} as u64", value.operand())),
+        Scalar::U64 => value.clone(),
+        Scalar::I8 | Scalar::I16 => Code::loose(format!("{} as {} as u32", value.operand(), unsigned(scalar))),
+        Scalar::I32 | Scalar::Bool | Scalar::U8 | Scalar::U16 | Scalar::F16 | Scalar::BF16 => {
+            Code::loose(format!("{} as u32", value.operand()))
+        }
         Scalar::U32 | Scalar::Index | Scalar::Generic(_) => value.clone(),
     }
 }
@@ -184,8 +206,13 @@ pub(in crate::emit::cpu) fn to_bits(value: &Code, scalar: Scalar) -> Code {
 pub(in crate::emit::cpu) fn bits_to(bits: &Code, scalar: Scalar) -> Code {
     match scalar {
         Scalar::F32 => Code::atom(format!("f32::from_bits({})", bits.text())),
+        Scalar::F64 => Code::atom(format!("f64::from_bits({})", bits.text())),
+        Scalar::I64 => Code::loose(format!("{} as i64", bits.operand())),
+        Scalar::U64 => bits.clone(),
         Scalar::I32 => Code::loose(format!("{} as i32", bits.operand())),
-        Scalar::F16 => Code::loose(format!("{} as u16", bits.operand())),
+        Scalar::I8 | Scalar::U8 | Scalar::I16 | Scalar::U16 | Scalar::F16 | Scalar::BF16 => {
+            Code::loose(format!("{} as {}", bits.operand(), types::scalar(scalar)))
+        }
         Scalar::Bool => Code::loose(format!("{} != 0", bits.operand())),
         Scalar::U32 | Scalar::Index | Scalar::Generic(_) => bits.clone(),
     }

@@ -73,6 +73,11 @@ pub(in crate::emit::cpu) enum PlaceType {
     Lane(Scalar),
 }
 
+/// What makes a pointer to a narrow scalar one to its bits.
+const fn cast(scalar: Scalar) -> &'static str {
+    if scalar.is_signed() { ".cast()" } else { "" }
+}
+
 impl Scope<'_> {
     /// Finds out where a place is.
     pub(in crate::emit::cpu) fn target(&self, place: &Place) -> Result<Address<'_>, EmitError> {
@@ -343,10 +348,13 @@ impl Scope<'_> {
             } else {
                 pointer.to_owned()
             };
-            if scalar == Scalar::F16 {
-                format!("{}({at})", self.kernel.helper("read_half"))
+            if scalar.is_narrow() {
+                let name = if scalar.bits() == 8 { "read_byte" } else { "read_half" };
+                let signed = if scalar.is_signed() { format!(" as {}", types::scalar(scalar)) } else { String::new() };
+                format!("{}({at}{}){signed}", self.kernel.helper(name), cast(scalar))
             } else {
-                bits_to(&Code::atom(format!("{}({at}.cast())", self.kernel.helper("read_word"))), scalar).text
+                let name = if scalar.is_wide() { "read_long" } else { "read_word" };
+                bits_to(&Code::atom(format!("{}({at}.cast())", self.kernel.helper(name))), scalar).text
             }
         };
         Ok(if vector { format!("[{}]", (0..count).map(read).collect::<Vec<_>>().join(", ")) } else { read(0) })
@@ -365,11 +373,18 @@ impl Scope<'_> {
             } else {
                 (pointer.to_owned(), format!("({value})"))
             };
-            if scalar == Scalar::F16 {
-                format!("{}({at}, {part});", self.kernel.helper("write_half"))
+            if scalar.is_narrow() {
+                let name = if scalar.bits() == 8 { "write_byte" } else { "write_half" };
+                let unsigned = match scalar {
+                    Scalar::I8 => " as u8",
+                    Scalar::I16 => " as u16",
+                    _ => "",
+                };
+                format!("{}({at}{}, {part}{unsigned});", self.kernel.helper(name), cast(scalar))
             } else {
                 let bits = to_bits(&Code::atom(part), scalar);
-                format!("{}({at}.cast(), {});", self.kernel.helper("write_word"), bits.text())
+                let name = if scalar.is_wide() { "write_long" } else { "write_word" };
+                format!("{}({at}.cast(), {});", self.kernel.helper(name), bits.text())
             }
         };
         Ok(if vector {

@@ -1,0 +1,907 @@
+//! What the element types mean beside `f32` and 32-bit integers, on every device: held, moved and converted where a device lacks their
+//! arithmetic, computed with where it has it.
+
+#![allow(clippy::unwrap_used, reason = "a test that fails may panic")]
+
+mod common;
+
+use common::Subject;
+use trefoil::artefact::{Feature, Features};
+use trefoil::prelude::*;
+
+/// Whether the device has the features; where it lacks one, the launch must be refused with its name.
+fn has(subject: &Subject, features: &[Feature], launch: trefoil::Launch) -> bool {
+    let known = subject.device.properties().features;
+    let missing: Vec<_> = features.iter().filter(|feature| !known.has(**feature)).collect();
+    let given = subject.device.run(launch.over(1));
+    match missing.first() {
+        None => {
+            given.unwrap();
+            true
+        }
+        Some(feature) => {
+            let error = given.unwrap_err().to_string();
+            assert!(error.contains(feature.name()), "{error} on {}", subject.name);
+            false
+        }
+    }
+}
+
+#[device]
+#[derive(Clone, Copy, Debug, PartialEq)]
+struct Mixed {
+    long: i64,
+    double: f64,
+    pair: [u64; 2],
+    x: f32,
+    n: u32,
+}
+
+/// What is there without any feature: moves, conversions between integers, equality.
+#[kernel(workgroup(64))]
+fn moved(
+    a: &[i64],
+    b: &[u64],
+    c: &[f64],
+    m: &[Mixed],
+    y: &mut [i64],
+    z: &mut [u64],
+    d: &mut [f64],
+    o: &mut [Mixed],
+    one: i64,
+    list: [u64; 3],
+    half: f64,
+    doubles: [f64; 2],
+) {
+    let mut kept = workgroup_array::<u64>(64);
+    kept[local_index()] = b[global_index()];
+    barrier();
+    let i = global_index();
+    if i < a.len() {
+        let x = a[i];
+        let word = x as i32;
+        let low = b[i] as u32;
+        let same = x == one;
+        y[5 * i] = x;
+        y[5 * i + 1] = word as i64;
+        y[5 * i + 2] = if same { -1 } else { b[i] as i64 };
+        y[5 * i + 3] = select(i == 1, one, i64::MIN);
+        z[4 * i] = kept[local_index()];
+        z[4 * i + 1] = word as u64;
+        z[4 * i + 2] = list[low as usize % 5];
+        z[4 * i + 3] = low as usize as u64;
+        d[2 * i] = if low == 3 { half } else { c[i] };
+        d[2 * i + 1] = doubles[i % 3];
+        o[i] = m[i];
+        o[i].long = x;
+        o[i].pair[1] = b[i];
+        y[5 * i + 4] = (same as u32 + 2 * (b[i] != list[0]) as u32 + 4 * (m[i].long == x) as u32) as i64;
+    }
+}
+
+const LONGS: [i64; 12] =
+    [0, 1, -1, 3, -7, 64, 0x7fff_ffff, -0x8000_0000, 0x1_0000_0003, -0x1234_5678_9abc_def0, i64::MAX, i64::MIN];
+
+#[test]
+fn wide_types_are_moved_converted_and_compared_everywhere() {
+    let a = LONGS;
+    let b = LONGS.map(i64::cast_unsigned);
+    let c: Vec<f64> = (0..12).map(|i| 0.1 * f64::from(i) - 0.3).chain([f64::NAN]).take(12).collect();
+    let m: Vec<Mixed> = (0..12u32)
+        .map(|i| Mixed { long: a[11 - i as usize], double: c[i as usize], pair: [b[i as usize], 5], x: 0.5, n: i })
+        .collect();
+    let (one, list, half, doubles) = (1i64, [7u64, u64::MAX, 1 << 40], 0.5f64, [1e300, -0.0]);
+    for subject in common::devices() {
+        let device = &subject.device;
+        let there = (device.buffer(&a).unwrap(), device.buffer(&b).unwrap(), device.buffer(&c).unwrap());
+        let m_there = device.buffer(&m).unwrap();
+        let mut y = device.buffer(&[-7i64; 60]).unwrap();
+        let mut z = device.buffer(&[7u64; 48]).unwrap();
+        let mut d = device.buffer(&[7f64; 24]).unwrap();
+        let mut o = device.buffer(&[m[0]; 12]).unwrap();
+        let launch =
+            moved(&there.0, &there.1, &there.2, &m_there, &mut y, &mut z, &mut d, &mut o, one, list, half, doubles);
+        device.run(launch.unwrap().over(12)).unwrap();
+        let (y, z, d) = (y.read().unwrap(), z.read().unwrap(), d.read().unwrap());
+        let o = o.read().unwrap();
+        for i in 0..12 {
+            let (x, low) = (a[i], b[i] as u32);
+            let word = x as i32;
+            let other = if i == 1 { one } else { i64::MIN };
+            assert_eq!(
+                y[5 * i..5 * i + 5],
+                [
+                    x,
+                    word.into(),
+                    if x == one { -1 } else { b[i].cast_signed() },
+                    other,
+                    i64::from(x == one) + 2 * i64::from(b[i] != list[0]) + 4 * i64::from(m[i].long == x)
+                ],
+                "{i} on {}",
+                subject.name
+            );
+            let listed = list.get(low as usize % 5).copied().unwrap_or(0);
+            assert_eq!(z[4 * i..4 * i + 4], [b[i], word as u64, listed, low.into()], "{i} on {}", subject.name);
+            let expected = [if low == 3 { half } else { c[i] }, doubles.get(i % 3).copied().unwrap_or(0.0)];
+            let bits = |values: &[f64]| values.iter().map(|value| value.to_bits()).collect::<Vec<_>>();
+            assert_eq!(bits(&d[2 * i..2 * i + 2]), bits(&expected), "{i} on {}", subject.name);
+            let expected = Mixed { long: x, pair: [m[i].pair[0], b[i]], ..m[i] };
+            assert_eq!(format!("{:?}", o[i]), format!("{expected:?}"), "{i} on {}", subject.name);
+        }
+    }
+}
+
+#[kernel(workgroup(64), requires(Int64))]
+fn long_arithmetic(a: &[i64], b: &[i64], y: &mut [i64], flags: &mut [u32]) {
+    let i = global_index();
+    if i < a.len() {
+        let x = a[i];
+        let z = b[i];
+        let at = i * 17;
+        y[at] = x + z;
+        y[at + 1] = x - z;
+        y[at + 2] = x * z;
+        y[at + 3] = -x;
+        y[at + 4] = abs(x);
+        y[at + 5] = x / z;
+        y[at + 6] = x % z;
+        y[at + 7] = x << (z as u32);
+        y[at + 8] = x >> (z as u32);
+        y[at + 9] = min(x, z);
+        y[at + 10] = max(x, z);
+        y[at + 11] = clamp(x, -3, z);
+        y[at + 12] = (x & z) ^ (x | !z);
+        y[at + 13] = signum(x);
+        y[at + 14] = x / 10 + i64::MIN;
+        y[at + 15] = (x as f32) as i64;
+        let both = Vec2::new(x, z) * Vec2::splat(3);
+        y[at + 16] = both.x + both.y;
+        flags[3 * i] = (x < z) as u32;
+        flags[3 * i + 1] = (x >= z) as u32;
+        flags[3 * i + 2] = (x as f32).to_bits();
+    }
+}
+
+#[kernel(workgroup(64), requires(Int64))]
+fn unsigned_arithmetic(a: &[u64], b: &[u64], y: &mut [u64], flags: &mut [u32]) {
+    let i = global_index();
+    if i < a.len() {
+        let x = a[i];
+        let z = b[i];
+        let at = i * 13;
+        y[at] = x + z;
+        y[at + 1] = x - z;
+        y[at + 2] = x * z;
+        y[at + 3] = x / z;
+        y[at + 4] = x % z;
+        y[at + 5] = x << (z as u32);
+        y[at + 6] = x >> (z as u32);
+        y[at + 7] = min(x, z);
+        y[at + 8] = max(x, z);
+        y[at + 9] = !x;
+        y[at + 10] = (x as f32) as u64;
+        y[at + 11] = x.div_ceil(7);
+        y[at + 12] = (x as i32) as u64 + 1;
+        flags[2 * i] = (x < z) as u32;
+        flags[2 * i + 1] = (x <= z) as u32;
+    }
+}
+
+fn pairs<T: Copy>(values: &[T]) -> (Vec<T>, Vec<T>) {
+    values.iter().flat_map(|a| values.iter().map(|b| (*a, *b))).unzip()
+}
+
+#[test]
+fn long_integers_mean_what_rust_means() {
+    let (a, b) = pairs(&LONGS);
+    let (ua, ub): (Vec<u64>, Vec<u64>) =
+        (a.iter().map(|x| x.cast_unsigned()).collect(), b.iter().map(|x| x.cast_unsigned()).collect());
+    let mut ran = 0;
+    for subject in common::devices() {
+        let device = &subject.device;
+        let (at, bt) = (device.buffer(&a).unwrap(), device.buffer(&b).unwrap());
+        let mut y = device.buffer(&vec![7i64; a.len() * 17]).unwrap();
+        let mut flags = device.buffer(&vec![7u32; a.len() * 3]).unwrap();
+        if !has(&subject, &[Feature::Int64], long_arithmetic(&at, &bt, &mut y, &mut flags).unwrap()) {
+            continue;
+        }
+        ran += 1;
+        device.run(long_arithmetic(&at, &bt, &mut y, &mut flags).unwrap().over(a.len())).unwrap();
+        let (y, flags) = (y.read().unwrap(), flags.read().unwrap());
+        for (i, (x, z)) in a.iter().copied().zip(b.iter().copied()).enumerate() {
+            let by = z as u32;
+            let expected = [
+                x.wrapping_add(z),
+                x.wrapping_sub(z),
+                x.wrapping_mul(z),
+                x.wrapping_neg(),
+                x.wrapping_abs(),
+                if z == 0 { 0 } else { x.wrapping_div(z) },
+                if z == 0 { 0 } else { x.wrapping_rem(z) },
+                x.wrapping_shl(by),
+                x.wrapping_shr(by),
+                x.min(z),
+                x.max(z),
+                x.max(-3).min(z),
+                (x & z) ^ (x | !z),
+                x.signum(),
+                (x / 10).wrapping_add(i64::MIN),
+                (x as f32) as i64,
+                x.wrapping_mul(3).wrapping_add(z.wrapping_mul(3)),
+            ];
+            assert_eq!(y[17 * i..17 * i + 17], expected, "{x} and {z} on {}", subject.name);
+            let expected = [u32::from(x < z), u32::from(x >= z), (x as f32).to_bits()];
+            assert_eq!(flags[3 * i..3 * i + 3], expected, "{x} and {z} on {}", subject.name);
+        }
+        let (at, bt) = (device.buffer(&ua).unwrap(), device.buffer(&ub).unwrap());
+        let mut y = device.buffer(&vec![7u64; a.len() * 13]).unwrap();
+        let mut flags = device.buffer(&vec![7u32; a.len() * 2]).unwrap();
+        device.run(unsigned_arithmetic(&at, &bt, &mut y, &mut flags).unwrap().over(a.len())).unwrap();
+        let (y, flags) = (y.read().unwrap(), flags.read().unwrap());
+        for (i, (x, z)) in ua.iter().copied().zip(ub.iter().copied()).enumerate() {
+            let by = z as u32;
+            let expected = [
+                x.wrapping_add(z),
+                x.wrapping_sub(z),
+                x.wrapping_mul(z),
+                x.checked_div(z).unwrap_or(0),
+                x.checked_rem(z).unwrap_or(0),
+                x.wrapping_shl(by),
+                x.wrapping_shr(by),
+                x.min(z),
+                x.max(z),
+                !x,
+                (x as f32) as u64,
+                x.div_ceil(7),
+                ((x as i32) as u64).wrapping_add(1),
+            ];
+            assert_eq!(y[13 * i..13 * i + 13], expected, "{x} and {z} on {}", subject.name);
+            assert_eq!(flags[2 * i..2 * i + 2], [u32::from(x < z), u32::from(x <= z)], "{x}, {z} on {}", subject.name);
+        }
+    }
+    assert!(ran > 0, "the CPU computes with 64 bits");
+}
+
+#[kernel(workgroup(64), requires(Float64))]
+fn double_arithmetic(a: &[f64], b: &[f64], y: &mut [f64], flags: &mut [u32]) {
+    let i = global_index();
+    if i < a.len() {
+        let x = a[i];
+        let z = b[i];
+        let at = i * 15;
+        y[at] = x + z;
+        y[at + 1] = x - z;
+        y[at + 2] = x * z;
+        y[at + 3] = x / z;
+        y[at + 4] = -x;
+        y[at + 5] = abs(x);
+        y[at + 6] = min(x, z);
+        y[at + 7] = max(x, z);
+        y[at + 8] = floor(x);
+        y[at + 9] = x.ceil();
+        y[at + 10] = trunc(x);
+        y[at + 11] = round_ties_even(x);
+        y[at + 12] = sqrt(abs(x));
+        y[at + 13] = clamp(x, -2.5, 1e300);
+        y[at + 14] = (x as f32) as f64 + 0.1;
+        flags[8 * i] = (x < z) as u32;
+        flags[8 * i + 1] = (x == z) as u32;
+        flags[8 * i + 2] = (x != z) as u32;
+        flags[8 * i + 3] = is_nan(x) as u32;
+        flags[8 * i + 4] = is_infinite(x) as u32;
+        flags[8 * i + 5] = (x as i32) as u32;
+        flags[8 * i + 6] = x as u32;
+        flags[8 * i + 7] = (x as f32).to_bits();
+    }
+}
+
+#[kernel(workgroup(64), requires(Int64, Float64))]
+fn wide_conversions(a: &[f64], b: &[i64], y: &mut [i64], z: &mut [u64], d: &mut [f64]) {
+    let i = global_index();
+    if i < a.len() {
+        y[i] = a[i] as i64;
+        z[2 * i] = a[i] as u64;
+        z[2 * i + 1] = a[i].to_bits();
+    }
+    if i < b.len() {
+        d[3 * i] = b[i] as f64;
+        d[3 * i + 1] = (b[i] as u64) as f64;
+        d[3 * i + 2] = f64::from_bits(b[i] as u64);
+    }
+}
+
+const DOUBLES: [f64; 21] = [
+    0.0,
+    -0.0,
+    0.5,
+    1.5,
+    2.5,
+    -2.5,
+    0.1,
+    -0.3,
+    4_503_599_627_370_497.5,
+    2_147_483_647.9,
+    -2_147_483_649.5,
+    4_294_967_295.9,
+    9_223_372_036_854_775_808.0,
+    -9_223_372_036_854_777_856.0,
+    1e19,
+    1e20,
+    -1e300,
+    1e-300,
+    f64::INFINITY,
+    f64::NEG_INFINITY,
+    f64::NAN,
+];
+
+fn same(a: f64, b: f64) -> bool {
+    a.to_bits() == b.to_bits() || (a.is_nan() && b.is_nan()) || (a == 0.0 && b == 0.0)
+}
+
+#[test]
+#[expect(clippy::manual_clamp, reason = "Rust's clamp keeps a NaN")]
+fn doubles_are_computed_to_their_last_bit() {
+    let (a, b) = pairs(&DOUBLES);
+    for subject in common::devices() {
+        let device = &subject.device;
+        let (at, bt) = (device.buffer(&a).unwrap(), device.buffer(&b).unwrap());
+        let mut y = device.buffer(&vec![7f64; a.len() * 15]).unwrap();
+        let mut flags = device.buffer(&vec![7u32; a.len() * 8]).unwrap();
+        if !has(&subject, &[Feature::Float64], double_arithmetic(&at, &bt, &mut y, &mut flags).unwrap()) {
+            continue;
+        }
+        device.run(double_arithmetic(&at, &bt, &mut y, &mut flags).unwrap().over(a.len())).unwrap();
+        let (y, flags) = (y.read().unwrap(), flags.read().unwrap());
+        for (i, (x, z)) in a.iter().copied().zip(b.iter().copied()).enumerate() {
+            let expected = [
+                x + z,
+                x - z,
+                x * z,
+                x / z,
+                -x,
+                x.abs(),
+                x.min(z),
+                x.max(z),
+                x.floor(),
+                x.ceil(),
+                x.trunc(),
+                x.round_ties_even(),
+                x.abs().sqrt(),
+                x.max(-2.5).min(1e300),
+                f64::from(x as f32) + 0.1,
+            ];
+            for (row, (given, expected)) in y[15 * i..].iter().zip(expected).enumerate() {
+                assert!(
+                    same(*given, expected),
+                    "row {row} of {x:e} and {z:e} is {given:e} on {}, {expected:e} expected",
+                    subject.name
+                );
+            }
+            let expected = [
+                u32::from(x < z),
+                u32::from(x == z),
+                u32::from(x != z),
+                x.is_nan().into(),
+                x.is_infinite().into(),
+                (x as i32).cast_unsigned(),
+                x as u32,
+            ];
+            assert_eq!(flags[8 * i..8 * i + 7], expected, "{x:e} and {z:e} on {}", subject.name);
+            let single = f32::from_bits(flags[8 * i + 7]);
+            assert!(same(single.into(), (x as f32).into()), "{x:e} as f32 is {single:e} on {}", subject.name);
+        }
+        let (at, bt) = (device.buffer(&DOUBLES).unwrap(), device.buffer(&LONGS).unwrap());
+        let mut y = device.buffer(&[7i64; 21]).unwrap();
+        let mut z = device.buffer(&[7u64; 42]).unwrap();
+        let mut d = device.buffer(&[7f64; 36]).unwrap();
+        let launch = wide_conversions(&at, &bt, &mut y, &mut z, &mut d).unwrap();
+        if !has(&subject, &[Feature::Int64, Feature::Float64], launch) {
+            continue;
+        }
+        device.run(wide_conversions(&at, &bt, &mut y, &mut z, &mut d).unwrap().over(21)).unwrap();
+        let (y, z, d) = (y.read().unwrap(), z.read().unwrap(), d.read().unwrap());
+        for (i, x) in DOUBLES.into_iter().enumerate() {
+            assert_eq!((y[i], z[2 * i]), (x as i64, x as u64), "{x:e} on {}", subject.name);
+            assert!(same(f64::from_bits(z[2 * i + 1]), x), "the bits of {x:e} on {}", subject.name);
+        }
+        for (i, x) in LONGS.into_iter().enumerate() {
+            let bits = x.cast_unsigned();
+            let given = [d[3 * i], d[3 * i + 1], d[3 * i + 2]];
+            for (given, expected) in given.into_iter().zip([x as f64, bits as f64, f64::from_bits(bits)]) {
+                assert!(same(given, expected), "{x} gives {given:e} on {}, {expected:e} expected", subject.name);
+            }
+        }
+    }
+}
+
+/// Vectors, workgroup memory and parameters of doubles; three lanes lie otherwise in WGSL.
+#[kernel(workgroup(64), requires(Int64, Float64))]
+fn double_vectors(a: &[Vec3<f64>], b: &[Vec4<i64>], y: &mut [f64], by: Vec2<f64>, list: [f64; 3]) {
+    let mut kept = workgroup_array::<f64>(64);
+    let i = global_index();
+    kept[local_index()] = a[i].x + a[i].z;
+    barrier();
+    if i < a.len() {
+        y.set_vec2(2 * i, Vec2::new(kept[local_index()], dot(a[i], a[i])) * by);
+        let own = [1.5, 2.5, list[i % 4]];
+        y.set_vec2(2 * i + 1, Vec2::new(own[i % 5], (b[i].x + b[i].w) as f64));
+    }
+}
+
+#[test]
+fn vectors_of_doubles_lie_where_the_host_puts_them() {
+    let a: Vec<Vec3<f64>> = (0..9).map(|i| Vec3::new(f64::from(i), 0.25, -1.5)).collect();
+    let b: Vec<Vec4<i64>> = (0..9).map(|i| Vec4::new(i, 7, 8, 1 << 40)).collect();
+    let list = [10.0, 20.0, 30.0];
+    for subject in common::devices() {
+        let device = &subject.device;
+        let (at, bt) = (device.buffer(&a).unwrap(), device.buffer(&b).unwrap());
+        let mut y = device.buffer(&[7f64; 36]).unwrap();
+        let by = Vec2::new(2.0, 0.5);
+        if !has(&subject, &[Feature::Int64, Feature::Float64], double_vectors(&at, &bt, &mut y, by, list).unwrap()) {
+            continue;
+        }
+        device.run(double_vectors(&at, &bt, &mut y, by, list).unwrap().over(9)).unwrap();
+        for (i, given) in y.read().unwrap().chunks(4).enumerate() {
+            let x = i as f64;
+            let own = [1.5, 2.5, list.get(i % 4).copied().unwrap_or(0.0)];
+            let expected = [
+                (x - 1.5) * 2.0,
+                (x * x + 0.0625 + 2.25) * 0.5,
+                own.get(i % 5).copied().unwrap_or(0.0),
+                (i as i64 + (1 << 40)) as f64,
+            ];
+            assert_eq!(given, expected, "{i} on {}", subject.name);
+        }
+    }
+}
+
+/// Exact where there is `f64`, and something else where there is none: the author says which.
+#[kernel(workgroup(64))]
+fn exact_sum(x: &[f32], y: &mut [f32]) {
+    if const { target::has(Feature::Float64) } {
+        let mut sum = 0.0f64;
+        for i in 0..x.len() {
+            sum += x[i] as f64;
+        }
+        y[0] = sum as f32;
+    } else {
+        y[0] = -1.0;
+    }
+}
+
+/// Without `requires`: every device of these targets has it.
+#[kernel(workgroup(64), targets(cpu, cuda))]
+fn everywhere_here(x: &[f64], y: &mut [f64]) {
+    let i = global_index();
+    y[i] = x[i] * 2.0;
+}
+
+#[test]
+fn a_kernel_chooses_by_what_the_device_has() {
+    let x = [1e8f32, 1.0, -1e8, 1.0];
+    for subject in common::devices() {
+        let device = &subject.device;
+        let there = device.buffer(&x).unwrap();
+        let mut y = device.buffer(&[0f32]).unwrap();
+        device.run(exact_sum(&there, &mut y).unwrap().over(1)).unwrap();
+        let exact = device.properties().features.contains(Features::of(&[Feature::Float64]));
+        assert_eq!(y.read().unwrap(), [if exact { 2.0 } else { -1.0 }], "on {}", subject.name);
+        let there = device.buffer(&[1.5f64, 3.0]).unwrap();
+        let mut y = device.buffer(&[0f64; 2]).unwrap();
+        let ran = device.run(everywhere_here(&there, &mut y).unwrap().over(2));
+        match device.kind() {
+            trefoil::DeviceKind::Cpu | trefoil::DeviceKind::Cuda => {
+                ran.unwrap();
+                assert_eq!(y.read().unwrap(), [3.0, 6.0], "on {}", subject.name);
+            }
+            _ => assert!(ran.is_err(), "it has no code for {}", subject.name),
+        }
+    }
+}
+
+macro_rules! narrow_integers {
+    ($($test:ident $kernel:ident $ty:ty, $wide:ty, [$($value:expr),*];)*) => { $(
+        #[kernel(workgroup(64))]
+        fn $kernel(a: &[$ty], b: &[$ty], y: &mut [$ty], words: &mut [u32], by: $ty, list: [$ty; 3]) {
+            let mut kept = workgroup_array::<$ty>(64);
+            let i = global_index();
+            kept[local_index()] = a[i] * by;
+            barrier();
+            if i < a.len() {
+                let x = a[i];
+                let z = b[i];
+                let at = i * 15;
+                y[at] = x + z;
+                y[at + 1] = x - z;
+                y[at + 2] = x * z;
+                y[at + 3] = x / z;
+                y[at + 4] = x % z;
+                y[at + 5] = x << (z as u32);
+                y[at + 6] = x >> (z as u32);
+                y[at + 7] = min(x, z);
+                y[at + 8] = clamp(x, 3, z);
+                y[at + 9] = !x ^ (x & z) | by;
+                y[at + 10] = kept[local_index()];
+                y[at + 11] = (x as f32 * 1000.5) as $ty;
+                y[at + 12] = (x as i32 * 77 + 1) as $ty;
+                let own = [x, z, list[i % 5]];
+                y[at + 13] = own[i % 4];
+                let mut sum = Vec2::new(x, z) + Vec2::splat(by);
+                sum.y += x;
+                y[at + 14] = sum.x * sum.y;
+                words[6 * i] = (x < z) as u32;
+                words[6 * i + 1] = (x == z) as u32;
+                words[6 * i + 2] = x as u32;
+                words[6 * i + 3] = (x as f32).to_bits();
+                words[6 * i + 4] = (x + z) as i32 as u32;
+                words[6 * i + 5] = if x + z > 100 { 1 } else { 0 };
+            }
+        }
+
+        #[test]
+        fn $test() {
+            let values: Vec<$ty> = vec![$($value),*];
+            let (a, b) = pairs(&values);
+            let (by, list): ($ty, [$ty; 3]) = (5, [1, 100, <$ty>::MAX]);
+            // Odd lengths: the last word is shared with what is not the kernel's.
+            let (a, b) = (&a[..a.len() / 2 * 2 - 1], &b[..b.len() / 2 * 2 - 1]);
+            for subject in common::devices() {
+                let device = &subject.device;
+                let (at, bt) = (device.buffer(a).unwrap(), device.buffer(b).unwrap());
+                let mut y = device.buffer(&vec![99 as $ty; a.len() * 15]).unwrap();
+                let mut words = device.buffer(&vec![99u32; a.len() * 6]).unwrap();
+                device.run($kernel(&at, &bt, &mut y, &mut words, by, list).unwrap().over(a.len())).unwrap();
+                let (y, words) = (y.read().unwrap(), words.read().unwrap());
+                for (i, (x, z)) in a.iter().copied().zip(b.iter().copied()).enumerate() {
+                    let own = [x, z, list.get(i % 5).copied().unwrap_or(0)];
+                    let expected: [$ty; 15] = [
+                        x.wrapping_add(z),
+                        x.wrapping_sub(z),
+                        x.wrapping_mul(z),
+                        if z == 0 { 0 } else { x.wrapping_div(z) },
+                        if z == 0 { 0 } else { x.wrapping_rem(z) },
+                        x.wrapping_shl(z as u32),
+                        x.wrapping_shr(z as u32),
+                        x.min(z),
+                        x.max(3).min(z),
+                        !x ^ (x & z) | by,
+                        x.wrapping_mul(by),
+                        (x as f32 * 1000.5) as $ty,
+                        (x as i32).wrapping_mul(77).wrapping_add(1) as $ty,
+                        own.get(i % 4).copied().unwrap_or(0),
+                        x.wrapping_add(by).wrapping_mul(z.wrapping_add(by).wrapping_add(x)),
+                    ];
+                    assert_eq!(y[15 * i..15 * i + 15], expected, "{x} and {z} on {}", subject.name);
+                    let sum = x.wrapping_add(z);
+                    let expected = [
+                        u32::from(x < z),
+                        u32::from(x == z),
+                        x as u32,
+                        (x as f32).to_bits(),
+                        sum as i32 as u32,
+                        u32::from(sum > 100),
+                    ];
+                    assert_eq!(words[6 * i..6 * i + 6], expected, "{x} and {z} on {}", subject.name);
+                }
+            }
+        }
+    )* };
+}
+
+narrow_integers! {
+    bytes_wrap_as_in_rust u8_words u8, u32, [0, 1, 2, 3, 7, 8, 9, 100, 127, 128, 200, 254, 255];
+    signed_bytes_wrap_as_in_rust i8_words i8, i32, [0, 1, -1, 2, 7, 8, 9, -9, 100, 126, 127, -127, -128];
+    short_integers_wrap_as_in_rust u16_words u16, u32, [0, 1, 3, 15, 16, 17, 255, 256, 32_767, 32_768, 65_534, 65_535];
+    signed_short_integers_wrap_as_in_rust i16_words i16, i32, [0, 1, -1, 3, 15, 16, 17, -300, 32_766, 32_767, -32_767, -32_768];
+}
+
+macro_rules! short_floats {
+    ($($test:ident $kernel:ident $ty:ident;)*) => { $(
+        #[kernel(workgroup(64))]
+        fn $kernel(a: &[$ty], b: &[$ty], y: &mut [$ty], words: &mut [u32], by: $ty, bits: &mut [u16]) {
+            let i = global_index();
+            if i < a.len() {
+                let x = a[i];
+                let z = b[i];
+                let at = i * 12;
+                y[at] = x + z;
+                y[at + 1] = x - z;
+                y[at + 2] = x * z;
+                y[at + 3] = x / z;
+                y[at + 4] = -x * by;
+                y[at + 5] = sqrt(abs(x));
+                y[at + 6] = min(x, z);
+                y[at + 7] = max(x, z);
+                y[at + 8] = floor(x);
+                y[at + 9] = (x + z) + (x * z);
+                y[at + 10] = $ty::from_bits(x.to_bits() ^ 1);
+                let mut sum = $ty::from_f32(0.0);
+                for k in 1..5 {
+                    sum += x * $ty::from_f32(k as f32);
+                }
+                y[at + 11] = sum;
+                words[4 * i] = (x < z) as u32;
+                words[4 * i + 1] = (x != z) as u32;
+                words[4 * i + 2] = is_nan(x) as u32;
+                words[4 * i + 3] = (x + z).to_f32().to_bits();
+                bits[i] = (x * z).to_bits();
+            }
+        }
+
+        #[test]
+        fn $test() {
+            type T = $ty;
+            let values = [
+                0.0, -0.0, 1.0, -1.5, 0.1, 3.0, 1.001, 2049.0, 0.333, 1e-3, 300.7, -65000.0, 6e-5, 1e-7,
+                f32::INFINITY, f32::NAN,
+            ];
+            let values: Vec<T> = values.into_iter().map(T::from_f32).collect();
+            let (a, b) = pairs(&values);
+            let by = T::from_f32(0.7);
+            for subject in common::devices() {
+                let device = &subject.device;
+                let (at, bt) = (device.buffer(&a).unwrap(), device.buffer(&b).unwrap());
+                let mut y = device.buffer(&vec![by; a.len() * 12]).unwrap();
+                let mut words = device.buffer(&vec![99u32; a.len() * 4]).unwrap();
+                let mut bits = device.buffer(&vec![99u16; a.len()]).unwrap();
+                let launch = $kernel(&at, &bt, &mut y, &mut words, by, &mut bits);
+                device.run(launch.unwrap().over(a.len())).unwrap();
+                let (y, words, bits) = (y.read().unwrap(), words.read().unwrap(), bits.read().unwrap());
+                // One rounding after each operation, done here in f64.
+                let op = |f: f64| T::from_f64(f);
+                let f = |x: T| x.to_f64();
+                for (i, (x, z)) in a.iter().copied().zip(b.iter().copied()).enumerate() {
+                    let product = op(f(x) * f(z));
+                    let total = op(f(x) + f(z));
+                    let sum = (1..5).fold(T::from_f32(0.0), |sum, k| op(f(sum) + f(op(f(x) * f64::from(k)))));
+                    let expected = [
+                        total,
+                        op(f(x) - f(z)),
+                        product,
+                        op(f(x) / f(z)),
+                        op(-f(x) * f(by)),
+                        op(f(x).abs().sqrt()),
+                        op(f(x).min(f(z))),
+                        op(f(x).max(f(z))),
+                        op(f(x).floor()),
+                        op(f(total) + f(product)),
+                        T::from_bits(x.to_bits() ^ 1),
+                        sum,
+                    ];
+                    for (row, (given, expected)) in y[12 * i..].iter().zip(expected).enumerate() {
+                        assert!(
+                            same(f(*given), f(expected))
+                                || tiny(f(expected), f(*given))
+                                // Division and roots are within 3 ulp of `f32`, which may be on the other side of a tie.
+                                || ([3, 5].contains(&row) && given.to_bits().abs_diff(expected.to_bits()) <= 1),
+                            "row {row} of {x:e} and {z:e} is {given:e} on {}, {expected:e} expected",
+                            subject.name
+                        );
+                    }
+                    let expected = [u32::from(x < z), u32::from(x != z), u32::from(x.is_nan())];
+                    assert_eq!(words[4 * i..4 * i + 3], expected, "{x:e} and {z:e} on {}", subject.name);
+                    let given = f32::from_bits(words[4 * i + 3]);
+                    assert!(same(given.into(), f(total)), "{x:e} + {z:e} is {given:e} on {}", subject.name);
+                    let given = T::from_bits(bits[i]);
+                    assert!(same(f(given), f(product)) || tiny(f(product), f(given)), "the bits of {x:e} * {z:e}");
+                }
+            }
+        }
+    )* };
+}
+
+/// Whether an `f32` that small may have been flushed to zero.
+fn tiny(expected: f64, given: f64) -> bool {
+    expected.abs() < f64::from(f32::MIN_POSITIVE) && given == 0.0
+}
+
+short_floats! {
+    halves_are_rounded_after_every_operation f16_words f16;
+    brain_floats_are_rounded_after_every_operation bf16_words bf16;
+}
+
+/// Neighbours in a word are written by different invocations, and by different workgroups; vectors are moved beside them.
+#[kernel(workgroup(64))]
+fn neighbours(
+    x: &[u8],
+    y: &mut [u8],
+    quads: &mut [u8],
+    pairs: &mut [i8],
+    shorts: &mut [i16],
+    vectors: &mut [Vec4<u8>],
+) {
+    let i = global_index();
+    if i < x.len() {
+        y[x.len() - 1 - i] = x[i];
+        let quad = x.vec4(i);
+        quads.set_vec4(i, quad + Vec4::splat(1));
+        let pair = x.vec2(i);
+        pairs.set_vec2(i, Vec2::new(pair.x as i8, -(pair.y as i8)));
+        shorts[i] = -(x[i] as i16);
+        vectors[i] = Vec4::new(x[i], 1, 2, quad.w);
+    }
+}
+
+#[test]
+fn neighbours_in_a_word_are_not_lost() {
+    for count in [1usize, 2, 3, 5, 63, 257, 1000] {
+        let x: Vec<u8> = (0..count).map(|i| (i * 7 % 251) as u8).collect();
+        for subject in common::devices() {
+            let device = &subject.device;
+            let at = device.buffer(&x).unwrap();
+            // A part of larger buffers, whose other elements must stay.
+            let mut y = device.buffer(&vec![0xa5u8; count + 24]).unwrap();
+            let mut quads = device.buffer(&vec![0xa5u8; count + 24]).unwrap();
+            let mut pairs = device.buffer(&vec![0x5ai8; count + 24]).unwrap();
+            let mut shorts = device.buffer(&vec![77i16; count + 24]).unwrap();
+            let mut vectors = device.buffer(&vec![Vec4::splat(3u8); count]).unwrap();
+            let range = 16..16 + count;
+            let launch = neighbours(
+                &at,
+                y.slice_mut(range.clone()).unwrap(),
+                quads.slice_mut(range.clone()).unwrap(),
+                pairs.slice_mut(range.clone()).unwrap(),
+                shorts.slice_mut(range.clone()).unwrap(),
+                &mut vectors,
+            );
+            device.run(launch.unwrap().over(count)).unwrap();
+            let (mut ey, mut equads) = (vec![0xa5u8; count + 24], vec![0xa5u8; count + 24]);
+            let (mut epairs, mut eshorts) = (vec![0x5ai8; count + 24], vec![77i16; count + 24]);
+            for i in 0..count {
+                ey[16 + count - 1 - i] = x[i];
+                eshorts[16 + i] = -i16::from(x[i]);
+                if 4 * i + 4 <= count {
+                    for k in 4 * i..4 * i + 4 {
+                        equads[16 + k] = x[k].wrapping_add(1);
+                    }
+                }
+                if 2 * i + 2 <= count {
+                    epairs[16 + 2 * i] = x[2 * i] as i8;
+                    epairs[17 + 2 * i] = (x[2 * i + 1] as i8).wrapping_neg();
+                }
+            }
+            assert_eq!(y.read().unwrap(), ey, "{count} bytes on {}", subject.name);
+            assert_eq!(quads.read().unwrap(), equads, "{count} quads on {}", subject.name);
+            assert_eq!(pairs.read().unwrap(), epairs, "{count} pairs on {}", subject.name);
+            assert_eq!(shorts.read().unwrap(), eshorts, "{count} shorts on {}", subject.name);
+            for (i, vector) in vectors.read().unwrap().into_iter().enumerate() {
+                let last = x.get(4 * i + 3).copied().unwrap_or(0);
+                assert_eq!(vector, Vec4::new(x[i], 1, 2, last), "vector {i} of {count} on {}", subject.name);
+            }
+        }
+    }
+}
+
+/// One source for every number.
+#[kernel(workgroup(64), targets(cpu, wgsl, spirv, cuda), instances(T = [f32, f16, bf16, u8, i16, u32]))]
+fn scaled<T: Number>(x: &[T], y: &mut [T], by: T) {
+    let i = global_index();
+    if i < x.len() {
+        y[i] = x[i] * by + T::lit(1.0);
+    }
+}
+
+#[kernel(workgroup(64), instances(T = [u8, i16, u32]))]
+fn mixed_bits<T: Int>(x: &[T], y: &mut [T]) {
+    let i = global_index();
+    if i < x.len() {
+        let mut value = (x[i] << 3) | (x[i] >> 2);
+        value ^= !x[i] & T::lit(85.0);
+        y[i] = value;
+    }
+}
+
+#[test]
+fn generic_kernels_take_the_narrow_types() {
+    fn run<T: Int + std::fmt::Debug>(subject: &Subject, values: Vec<T>, expected: impl Fn(T) -> T) {
+        let device = &subject.device;
+        let x = device.buffer(&values).unwrap();
+        let mut y = device.buffer(&values).unwrap();
+        device.run(mixed_bits::<T>(&x, &mut y).unwrap().over(values.len())).unwrap();
+        let expected: Vec<T> = values.into_iter().map(expected).collect();
+        assert_eq!(y.read().unwrap(), expected, "on {}", subject.name);
+    }
+    for subject in common::devices() {
+        run(&subject, (0..=255u8).collect(), |x| (x.wrapping_shl(3) | (x >> 2)) ^ (!x & 85));
+        run(&subject, (-300..300i16).collect(), |x| (x.wrapping_shl(3) | (x >> 2)) ^ (!x & 85));
+        run(&subject, (0..300u32).map(|x| x.wrapping_mul(0x0101_0101)).collect(), |x| {
+            (x.wrapping_shl(3) | (x >> 2)) ^ (!x & 85)
+        });
+        let device = &subject.device;
+        let halves: Vec<bf16> = (0..9).map(|i| bf16::from_f32(i as f32 * 0.37)).collect();
+        let x = device.buffer(&halves).unwrap();
+        let mut y = device.buffer(&halves).unwrap();
+        let by = bf16::from_f32(1.3);
+        device.run(scaled::<bf16>(&x, &mut y, by).unwrap().over(9)).unwrap();
+        let expected: Vec<bf16> = halves.iter().map(|x| *x * by + bf16::from_f32(1.0)).collect();
+        assert_eq!(y.read().unwrap(), expected, "on {}", subject.name);
+    }
+}
+
+#[device]
+#[derive(Clone, Copy, Debug, PartialEq)]
+struct Inner {
+    scale: f32,
+    offsets: [i32; 2],
+}
+
+#[device]
+#[derive(Clone, Copy, Debug, PartialEq)]
+struct Outer {
+    big: f64,
+    items: [Inner; 2],
+    pair: Vec2<f32>,
+    inner: Inner,
+    n: u32,
+}
+
+/// Structs by value, nested and in arrays, read by number and by index, also past the end.
+#[kernel(workgroup(64))]
+fn structs_by_value(
+    at: &[u32],
+    y: &mut [f32],
+    z: &mut [f64],
+    o: &mut [Outer],
+    p: Outer,
+    list: [Inner; 3],
+    vectors: [Vec3<f32>; 2],
+    small: [u8; 3],
+    half: f16,
+) {
+    let i = global_index();
+    if i < at.len() {
+        let k = at[i] as usize;
+        let whole = p;
+        y[8 * i] = p.inner.scale + whole.pair.y + p.items[1].scale;
+        y[8 * i + 1] = p.items[k].offsets[k] as f32;
+        y[8 * i + 2] = list[k].offsets[1] as f32 + list[2].scale;
+        y[8 * i + 3] = list[k].offsets[k] as f32;
+        y[8 * i + 4] = vectors[k].z + vectors[1].x;
+        y[8 * i + 5] = (small[k] + small[0]) as f32;
+        y[8 * i + 6] = half.to_f32() + p.n as f32;
+        let chosen = list[k % 3];
+        y[8 * i + 7] = chosen.scale + chosen.offsets[0] as f32;
+        z[i] = p.big;
+        o[i] = whole;
+    }
+}
+
+#[test]
+fn structs_are_parameters() {
+    let inner = |i: i32| Inner { scale: i as f32 + 0.25, offsets: [10 * i, -i] };
+    let p = Outer { big: 1e200, items: [inner(1), inner(2)], pair: Vec2::new(3.0, 4.0), inner: inner(5), n: 77 };
+    let list = [inner(6), inner(7), inner(8)];
+    let vectors = [Vec3::new(1.0, 2.0, 3.0), Vec3::new(4.0, 5.0, 6.0)];
+    let (small, half) = ([200u8, 100, 50], f16::from_f32(0.1));
+    let at: [u32; 7] = [0, 1, 2, 3, 4, 0x4000_0000, u32::MAX];
+    for subject in common::devices() {
+        let device = &subject.device;
+        let there = device.buffer(&at).unwrap();
+        let mut y = device.buffer(&[-7f32; 56]).unwrap();
+        let mut z = device.buffer(&[-7f64; 7]).unwrap();
+        let mut o = device.buffer(&[Outer { n: 0, ..p }; 7]).unwrap();
+        let launch = structs_by_value(&there, &mut y, &mut z, &mut o, p, list, vectors, small, half);
+        device.run(launch.unwrap().over(at.len())).unwrap();
+        assert_eq!(z.read().unwrap(), [1e200; 7], "on {}", subject.name);
+        assert_eq!(o.read().unwrap(), [p; 7], "on {}", subject.name);
+        for (k, given) in at.iter().zip(y.read().unwrap().chunks(8)) {
+            let k = *k as usize;
+            let offset = |inner: Option<&Inner>, k: usize| {
+                inner.and_then(|inner| inner.offsets.get(k)).copied().unwrap_or(0) as f32
+            };
+            let chosen = list[k % 3];
+            let expected = [
+                p.inner.scale + p.pair.y + p.items[1].scale,
+                offset(p.items.get(k), k),
+                offset(list.get(k), 1) + list[2].scale,
+                offset(list.get(k), k),
+                vectors.get(k).map_or(0.0, |vector| vector.z) + 4.0,
+                f32::from(small.get(k).copied().unwrap_or(0).wrapping_add(200)),
+                half.to_f32() + 77.0,
+                chosen.scale + chosen.offsets[0] as f32,
+            ];
+            assert_eq!(given, expected, "index {k} on {}", subject.name);
+        }
+    }
+}
