@@ -9,8 +9,14 @@ macro_rules! with_rows {
         $callback! {
             floats: [arithmetic];
             integers: [wrapping];
+            narrow_integers: [brightened];
+            wide_storage: [kept];
+            wide_integers: [stepped];
             booleans: [between];
             halves: [halved];
+            half_arithmetic: [polynomial];
+            brain_floats: [stepped];
+            doubles: [spread];
             bit_casts: [flipped];
             bit_counts: [counts];
             bit_fields: [shuffled];
@@ -24,6 +30,7 @@ macro_rules! with_rows {
             methods: [turned];
             views: [transposed];
             parameters: [affine];
+            struct_parameters: [weighted];
             enums: [activated];
             control_flow: [collatz];
             unrolling: [dots];
