@@ -541,3 +541,33 @@ fn several_generics() {
     generic_instance::<i32, f32, 3>(&signed, &floats);
     generic_instance::<i32, i32, 1>(&signed, &integers);
 }
+
+/// More than the 16 bytes to which devices pad what they bind.
+#[device]
+#[derive(Debug, PartialEq)]
+struct Wide {
+    parts: [Vec4<u32>; 3],
+}
+
+#[kernel(workgroup(64))]
+fn lengths(x: &[Wide], y: &mut [u32]) {
+    y[0] = x.len() as u32;
+    y[1] = x[0].parts[2].w;
+}
+
+#[test]
+fn empty_slices_of_large_elements() {
+    for subject in common::devices() {
+        let device = &subject.device;
+        let wide = |word| Wide { parts: [Vec4::splat(word); 3] };
+        for held in [vec![], vec![wide(5)], vec![wide(5); 7]] {
+            let x = device.buffer(&held).unwrap();
+            for first in 0..=held.len() {
+                let mut y = device.buffer(&[9u32; 2]).unwrap();
+                let launch = lengths(x.slice(first..first).unwrap(), &mut y).unwrap();
+                device.run(launch.groups(1)).unwrap();
+                assert_eq!(y.read().unwrap(), [0, 0], "{first} of {} on {}", held.len(), subject.name);
+            }
+        }
+    }
+}

@@ -7,6 +7,7 @@ use std::sync::Arc;
 use crate::device::{Device, Memory, MemoryRange};
 use crate::element::Element;
 use crate::error::{Error, Result};
+use crate::support::check::BINDING_MULTIPLE;
 
 /// `len` elements of `T` on a device.
 #[derive(Debug)]
@@ -65,7 +66,9 @@ impl Device {
     pub fn uninit<T: Element>(&self, len: usize) -> Result<Buffer<T>> {
         let name = std::any::type_name::<T>();
         let label = format!("buffer of {len} {}", name.rsplit("::").next().unwrap_or(name));
-        let bytes = (len as u64).checked_mul(size_of::<T>() as u64).ok_or_else(|| Error::TooLarge {
+        // Of a large element there is one even if nobody asks for it, since WGSL binds no less.
+        let count = if size_of::<T>() as u64 > BINDING_MULTIPLE { len.max(1) } else { len };
+        let bytes = (count as u64).checked_mul(size_of::<T>() as u64).ok_or_else(|| Error::TooLarge {
             what: label.clone(),
             bytes: u64::MAX,
             limit: self.limits().max_allocation_bytes,
@@ -245,6 +248,11 @@ impl<'a, T: Element> BufferSliceMut<'a, T> {
         let (_, len) = within(self.len, ..middle)?;
         let (buffer, first) = (self.buffer, self.first);
         Ok((Self { buffer, first, len }, Self { buffer, first: first + len, len: self.len - len }))
+    }
+
+    /// The same elements, for one of several kernels that write them.
+    pub fn reborrow(&mut self) -> BufferSliceMut<'_, T> {
+        BufferSliceMut { buffer: self.buffer, first: self.first, len: self.len }
     }
 
     /// The same elements, to be read.

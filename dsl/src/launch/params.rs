@@ -43,8 +43,10 @@ pub(super) fn bind(kernel: &Kernel, binding: &Binding, buffer: &BoundBuffer, dev
     // From the rest on, the kernel counts in its own elements and vectors, so the start is a multiple of those too.
     let alignment = device.limits().binding_alignment.max(BINDING_MULTIPLE);
     let step = least_common_multiple(alignment, size * vector);
-    // An empty slice binds memory too: before its place where that is the end.
-    let first = if bytes == 0 { first.min(padded(buffer.memory.bytes()) - BINDING_MULTIPLE) } else { first };
+    // An empty slice binds memory too, that of one element, as WGSL wants: before its place where that is the end.
+    let least = size * vector;
+    let last = padded(buffer.memory.bytes()).saturating_sub(padded(least));
+    let (first, bytes) = if bytes == 0 { (first.min(last), least) } else { (first, bytes) };
     let start = first / step * step;
     let rest = first - start;
     Ok(Bound {
