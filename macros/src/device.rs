@@ -176,6 +176,11 @@ fn device_item(item: syn::Item, failed: bool, plain: bool, support: &TokenStream
             quote! {
                 #[allow(unstable_name_collisions, reason = "`x.erf()` is this crate's, whatever Rust will have one day")]
                 #[allow(clippy::needless_range_loop, reason = "kernels have ranges and no iterators")]
+                #[allow(
+                    clippy::unusual_byte_groupings,
+                    clippy::inconsistent_digit_grouping,
+                    reason = "literals have their types written in, which clippy takes for digits"
+                )]
                 #item
             }
         }
@@ -193,9 +198,22 @@ fn device_item(item: syn::Item, failed: bool, plain: bool, support: &TokenStream
             quote! {
                 #[allow(unstable_name_collisions, reason = "`x.erf()` is this crate's, whatever Rust will have one day")]
                 #[allow(clippy::needless_range_loop, reason = "kernels have ranges and no iterators")]
+                #[allow(
+                    clippy::unusual_byte_groupings,
+                    clippy::inconsistent_digit_grouping,
+                    reason = "literals have their types written in, which clippy takes for digits"
+                )]
                 #item
             }
         }
+        syn::Item::Const(item) => quote! {
+            #[allow(
+                clippy::unusual_byte_groupings,
+                clippy::inconsistent_digit_grouping,
+                reason = "literals have their types written in, which clippy takes for digits"
+            )]
+            #item
+        },
         item => item.to_token_stream(),
     }
 }
