@@ -10,6 +10,7 @@ use trefoil::codegen::compile;
 use trefoil::codegen::emit::{cpu, spirv};
 use trefoil::codegen::ir::{Instance, Module};
 
+use crate::kernels::known;
 use crate::{Outcome, describe};
 
 /// What can be printed of a kernel.
@@ -27,10 +28,10 @@ pub enum Form {
     Ir,
 }
 
-/// The library's instances that go by a name: an instance's own, or that of its generic kernel.
+/// The instances that go by a name: an instance's own, or that of its generic kernel.
 pub fn instances(name: &str) -> Outcome<Vec<&'static Kernel>> {
     let named = |kernel: &Kernel| kernel.name == name || generic_name(kernel).is_ok_and(|generic| generic == name);
-    let found: Vec<&'static Kernel> = trefoil::kernels::library().into_iter().filter(|kernel| named(kernel)).collect();
+    let found: Vec<&'static Kernel> = known().filter(|kernel| named(kernel)).collect();
     if found.is_empty() {
         return Err(format!("no kernel is called `{name}`; `trefoil kernels` lists them").into());
     }
@@ -73,7 +74,7 @@ pub fn all(out: &Path) -> Outcome {
         files += 1;
         fs::write(&path, bytes).map_err(|error| format!("{}: {error}", path.display()).into())
     };
-    for kernel in trefoil::kernels::library() {
+    for kernel in known() {
         for variant in kernel.variants.iter() {
             let stem = file_stem(kernel, variant);
             let name = format!("{stem}.{}", extension(variant.target));

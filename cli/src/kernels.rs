@@ -4,9 +4,14 @@ use trefoil::artefact::{Access, Kernel, ParamRole, ParamScalar, ParamType};
 
 use crate::Outcome;
 
-/// Prints each instance of each kernel of the library with its signature.
+/// The kernels that go by their names: those of the library, and of the examples.
+pub fn known() -> impl Iterator<Item = &'static Kernel> {
+    trefoil::kernels::library().into_iter().chain(trefoil_example_kernels::all())
+}
+
+/// Prints each instance of each kernel of the library and of the examples with its signature.
 pub fn list() -> Outcome {
-    for kernel in trefoil::kernels::library() {
+    for kernel in known() {
         println!("{}", signature(kernel));
     }
     Ok(())

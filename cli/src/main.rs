@@ -38,7 +38,7 @@ enum Command {
         #[arg(long, value_name = "DIR", conflicts_with = "json")]
         book: Option<PathBuf>,
     },
-    /// Lists the kernels of the library with their signatures.
+    /// Lists the kernels of the library and of the examples with their signatures.
     Kernels,
     /// Prints the emitted code of a kernel, or writes that of all of them.
     Emit {

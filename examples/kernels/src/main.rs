@@ -1,0 +1,60 @@
+//! Runs a kernel of this package on a device, and says what it did.
+//!
+//! ```text
+//! cargo run --release -p trefoil-example-kernels -- sum --device auto --elements 16777216
+//! ```
+
+use std::error::Error;
+use std::process::ExitCode;
+
+use clap::Parser;
+use clap::builder::PossibleValuesParser;
+use trefoil::device::DeviceOptions;
+use trefoil::devices;
+use trefoil_example_kernels::workload::{self, Workload};
+
+/// Runs a kernel on numbers that look random.
+#[derive(Debug, Parser)]
+#[command(name = "hard-kernels")]
+struct Arguments {
+    /// The kernel; all of them if none is named.
+    #[arg(value_parser = PossibleValuesParser::new(workload::ALL.map(|(name, _)| name)))]
+    kernel: Option<String>,
+    /// auto, cpu, wgpu, vulkan or cuda; auto is the fastest that there is.
+    #[arg(long, default_value = "auto")]
+    device: String,
+    /// How many elements, about.
+    #[arg(long, default_value_t = 1 << 20)]
+    elements: usize,
+}
+
+fn main() -> ExitCode {
+    match run(&Arguments::parse()) {
+        Ok(()) => ExitCode::SUCCESS,
+        Err(error) => {
+            eprintln!("hard-kernels: {error}");
+            ExitCode::FAILURE
+        }
+    }
+}
+
+fn run(arguments: &Arguments) -> Result<(), Box<dyn Error>> {
+    let device = devices::open_by_name(&arguments.device, &DeviceOptions::default())?;
+    println!("{} ({})", device.kind(), device.properties().name);
+    for (name, make) in workload::ALL {
+        if arguments.kernel.as_ref().is_some_and(|wanted| wanted != name) {
+            continue;
+        }
+        let Workload { about, launches, bytes, result } = make(&device, arguments.elements)?;
+        // The first run compiles the kernels.
+        device.run_all(launches.clone())?;
+        let result = result()?;
+        let mut nanoseconds = 0;
+        for launch in &launches {
+            nanoseconds += device.time(launch.clone())?;
+        }
+        let (count, rate) = (launches.len(), bytes as f64 / nanoseconds.max(1) as f64);
+        println!("  {about}: {result}; {count} launches, {:.3} ms, {rate:.1} GB/s", nanoseconds as f64 / 1e6);
+    }
+    Ok(())
+}

@@ -1,0 +1,134 @@
+//! Each kernel on data that looks random, in a size of its caller's choice: what the program runs and the benches measure.
+
+use trefoil::dsl::element::Element;
+use trefoil::prelude::Vec4;
+use trefoil::{Buffer, Device, Dispatch, Result};
+
+use crate::{histogram, philox, q4_k, reduce, stencil};
+
+/// Launches with their data, and what they are good for.
+pub struct Workload {
+    /// What is done to how much.
+    pub about: String,
+    /// The launches, in order.
+    pub launches: Vec<Dispatch>,
+    /// Bytes that must be read and written at least.
+    pub bytes: u64,
+    /// Says what the result is, once the launches have run.
+    pub result: Box<dyn Fn() -> Result<String>>,
+}
+
+/// Makes a workload of about so many elements on a device.
+pub type Maker = fn(&Device, usize) -> Result<Workload>;
+
+/// Every workload, by the name of its kernel.
+pub const ALL: [(&str, Maker); 7] = [
+    ("argmin", argmin),
+    ("histogram", histogram),
+    ("maximum", maximum),
+    ("philox", philox),
+    ("q4_k", q4_k),
+    ("stencil", stencil),
+    ("sum", sum),
+];
+
+/// Words that look random and differ from call to call of one seed.
+pub fn words(count: usize, seed: u32) -> Vec<u32> {
+    let mut state = seed.wrapping_mul(0x9e37_79b9) | 1;
+    let mut next = || {
+        state ^= state << 13;
+        state ^= state >> 17;
+        state ^= state << 5;
+        state.wrapping_mul(0x2c1b_3c6d)
+    };
+    (0..count).map(|_| next()).collect()
+}
+
+/// Numbers from -1 to 1 that look random.
+pub fn numbers(count: usize, seed: u32) -> Vec<f32> {
+    words(count, seed).into_iter().map(|word| (word >> 8) as f32 / (1 << 23) as f32 - 1.0).collect()
+}
+
+/// Says what the first element of a buffer is.
+fn first<T: Element + std::fmt::Debug>(buffer: Buffer<T>) -> Box<dyn Fn() -> Result<String>> {
+    Box::new(move || Ok(format!("{:?}", buffer.read()?.first())))
+}
+
+fn bytes(elements: usize) -> u64 {
+    4 * elements as u64
+}
+
+fn sum(device: &Device, elements: usize) -> Result<Workload> {
+    let x = device.buffer(&numbers(elements, 1))?;
+    let mut total = device.zeros(1)?;
+    let launches = reduce::sum(device, &x, &mut total)?;
+    Ok(Workload { about: format!("sum of {elements}"), launches, bytes: bytes(elements), result: first(total) })
+}
+
+fn maximum(device: &Device, elements: usize) -> Result<Workload> {
+    let x = device.buffer(&numbers(elements, 2))?;
+    let mut largest = device.zeros(1)?;
+    let launches = reduce::maximum(device, &x, &mut largest)?;
+    Ok(Workload { about: format!("maximum of {elements}"), launches, bytes: bytes(elements), result: first(largest) })
+}
+
+fn argmin(device: &Device, elements: usize) -> Result<Workload> {
+    let x = device.buffer(&numbers(elements, 3))?;
+    let mut least = device.zeros::<reduce::Placed>(1)?;
+    let launches = reduce::argmin(device, &x, &mut least)?;
+    Ok(Workload { about: format!("argmin of {elements}"), launches, bytes: bytes(elements), result: first(least) })
+}
+
+fn histogram(device: &Device, elements: usize) -> Result<Workload> {
+    let x = device.buffer(&numbers(elements, 4))?;
+    let mut counts = device.zeros::<u32>(256)?;
+    let launches = histogram::histogram(&x, &mut counts, -1.0, 1.0)?;
+    let result = move || Ok(format!("at most {:?} in a bin", counts.read()?.iter().max()));
+    let about = format!("histogram of {elements}, 256 bins");
+    Ok(Workload { about, launches, bytes: bytes(elements), result: Box::new(result) })
+}
+
+fn stencil(device: &Device, elements: usize) -> Result<Workload> {
+    let size = [elements.isqrt(); 2];
+    let elements = size[0] * size[1];
+    let from = device.buffer(&numbers(elements, 5))?;
+    let mut to = device.uninit(elements)?;
+    let weights = [0.05, 0.1, 0.05, 0.1, 0.4, 0.1, 0.05, 0.1, 0.05];
+    let launches = stencil::stencil(device, &from, &mut to, size, weights, 1)?;
+    Ok(Workload { about: format!("stencil on {size:?}"), launches, bytes: 2 * bytes(elements), result: first(to) })
+}
+
+fn philox(device: &Device, elements: usize) -> Result<Workload> {
+    let mut out = device.uninit(elements)?;
+    let launches = philox::normals(&mut out, 2026, 0)?;
+    let result = move || {
+        let numbers: Vec<f32> = out.read()?;
+        let moment =
+            |power| numbers.iter().map(|x| f64::from(*x).powi(power)).sum::<f64>() / numbers.len().max(1) as f64;
+        Ok(format!("mean {:.5}, variance {:.5}", moment(1), moment(2)))
+    };
+    Ok(Workload { about: format!("{elements} normals"), launches, bytes: bytes(elements), result: Box::new(result) })
+}
+
+/// Rows of 4096 weights, 11008 of them where there are so many elements.
+fn q4_k(device: &Device, elements: usize) -> Result<Workload> {
+    let columns = 4096;
+    let rows = (elements / columns).clamp(1, 11_008);
+    let random = words(rows * columns / q4_k::BLOCK * 36, 6);
+    let quad = |words: &[u32], at: usize| Vec4::from_array([0, 1, 2, 3].map(|lane| words[4 * at + lane]));
+    let blocks: Vec<q4_k::Block> = random
+        .chunks_exact(36)
+        .map(|words| {
+            let mut scales = quad(words, 0);
+            // The halves 2^-8 and 2^-6, lest random bits be no numbers.
+            scales.x = 0x2400_1c00;
+            q4_k::Block { scales, numbers: [1, 2, 3, 4, 5, 6, 7, 8].map(|at| quad(words, at)) }
+        })
+        .collect();
+    let weights = device.buffer(&blocks)?;
+    let x = device.buffer(&numbers(columns, 7))?;
+    let mut y = device.uninit(rows)?;
+    let launches = q4_k::matvec(&weights, &x, &mut y)?;
+    let bytes = (blocks.len() * size_of::<q4_k::Block>()) as u64 + bytes(columns + rows);
+    Ok(Workload { about: format!("Q4_K matvec {rows}x{columns}"), launches, bytes, result: first(y) })
+}
