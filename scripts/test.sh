@@ -30,10 +30,12 @@ step cargo clippy --quiet --workspace --all-targets "${features[@]}" -- -D warni
 step cargo test --workspace "${features[@]}"
 # The command line has no interface to document, and its program would overwrite the page of the library of the same name.
 RUSTDOCFLAGS="-D warnings" step cargo doc --quiet --workspace --exclude trefoil-cli --no-deps "${features[@]}"
-# What the command line writes, judged by the newest spirv-val and by NVRTC.
+# What the command line writes, judged by the newest spirv-val, by NVRTC and by Tint.
 rm -rf target/emitted
 step cargo run --quiet -p trefoil-cli -- emit --all --out target/emitted
 step scripts/check-spirv.sh target/emitted
 step scripts/check-cuda.py target/emitted
+step scripts/check-wgsl.mjs target/emitted
+step scripts/test-browser.sh
 echo
 echo "== all passed (devices: $TREFOIL_REQUIRE_DEVICES)"

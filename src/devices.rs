@@ -21,6 +21,10 @@ pub fn list(options: &DeviceOptions) -> Vec<Listing> {
 ///
 /// # Errors
 /// The kind is not compiled in, its driver is missing, or there is no such device.
+#[cfg_attr(
+    not(any(feature = "cpu", feature = "wgpu", feature = "vulkan", feature = "cuda")),
+    expect(unused_variables, reason = "without any device there is nothing to open")
+)]
 pub fn open(kind: DeviceKind, options: &DeviceOptions) -> Result<Device> {
     match kind {
         #[cfg(feature = "cpu")]

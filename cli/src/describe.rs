@@ -1,7 +1,7 @@
 //! A kernel instance as JSON: everything that a program needs to launch its emitted code without trefoil.
 
 use serde_json::{Value, json};
-use trefoil::artefact::{Access, GridKind, Kernel, ParamRole, ParamTransport};
+use trefoil::artefact::{Access, Dialect, GridKind, Kernel, ParamRole, ParamTransport};
 
 use crate::emit::{extension, file_stem};
 use crate::kernels::param_type;
@@ -44,6 +44,11 @@ pub fn kernel(kernel: &Kernel) -> Value {
             json!({
                 "target": variant.target.name(),
                 "profile": variant.profile,
+                "read_by": match variant.dialect {
+                    None => "all",
+                    Some(Dialect::Naga) => "naga",
+                    Some(Dialect::Browsers) => "browsers",
+                },
                 "features": variant.features.iter().map(|feature| feature.name()).collect::<Vec<_>>(),
                 "params": match variant.transport {
                     ParamTransport::Value => "push constants or by value",

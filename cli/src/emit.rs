@@ -65,16 +65,27 @@ pub fn one(name: &str, form: Form) -> Outcome {
     Ok(())
 }
 
-/// Writes everything about every kernel.
+/// Writes everything about every kernel of the library and the examples, and of the guide in folders of their own: one for each row, whose kernels may go by
+/// the names of others.
 pub fn all(out: &Path) -> Outcome {
+    let mut files = folder(out, &known())?;
+    for row in trefoil_guide::ROWS {
+        files += folder(&out.join("guide").join(row.name), &row.instances().collect::<Vec<_>>())?;
+    }
+    println!("{files} files in {}", out.display());
+    Ok(())
+}
+
+/// Writes everything about some kernels into a folder; how many files that are.
+fn folder(out: &Path, kernels: &[&Kernel]) -> Outcome<usize> {
     fs::create_dir_all(out).map_err(|error| format!("{}: {error}", out.display()))?;
-    let mut files = 0usize;
+    let mut files = 0;
     let mut write = |name: String, bytes: &[u8]| -> Outcome {
         let path = out.join(name);
         files += 1;
         fs::write(&path, bytes).map_err(|error| format!("{}: {error}", path.display()).into())
     };
-    for kernel in known() {
+    for kernel in kernels {
         for variant in kernel.variants.iter() {
             let stem = file_stem(kernel, variant);
             let name = format!("{stem}.{}", extension(variant.target));
@@ -89,8 +100,7 @@ pub fn all(out: &Path) -> Outcome {
         let description = serde_json::to_string_pretty(&describe::kernel(kernel))?;
         write(format!("{}.json", kernel.name), description.as_bytes())?;
     }
-    println!("{files} files in {}", out.display());
-    Ok(())
+    Ok(files)
 }
 
 /// `NAME.PROFILE`, and `NAME.PROFILE.buffer` for the variant that reads its parameters from a buffer where another takes them by value.

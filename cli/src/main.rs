@@ -48,7 +48,7 @@ enum Command {
         /// What to print.
         #[arg(long, value_enum, required_unless_present = "all")]
         target: Option<emit::Form>,
-        /// Writes every instance and variant of every kernel, and a description of each instance as JSON.
+        /// Writes every instance and variant of every kernel of the library and the guide, and a description of each instance as JSON.
         #[arg(long, requires = "out", conflicts_with_all = ["kernel", "target"])]
         all: bool,
         /// The folder to write to; it is made if it is missing.

@@ -19,7 +19,7 @@ use std::borrow::Cow;
 
 use serde::{Deserialize, Serialize};
 
-pub use crate::target::{Feature, Features, ParamTransport, Target};
+pub use crate::target::{Dialect, Feature, Features, Language, ParamTransport, Target};
 
 /// A string that is a constant or owned.
 pub type Text = Cow<'static, str>;
@@ -59,18 +59,20 @@ pub struct Kernel {
 }
 
 impl Kernel {
-    /// The variant for `target` that wants the most features among those that `features` and `transport` allow, and the reason
+    /// The variant in `language` (a [`Target`], or [`Language::BROWSERS`]) that wants the most features among those that `features` and `transport` allow, and the reason
     /// why there is none.
     ///
     /// # Errors
     /// Names the kernel and either the missing target or the features that every variant wants and the device lacks.
     pub fn variant(
         &self,
-        target: Target,
+        language: impl Into<Language>,
         features: Features,
         transport: ParamTransport,
     ) -> Result<&Variant, VariantError> {
-        let mut of_target = self.variants.iter().filter(|v| v.target == target && v.transport == transport).peekable();
+        let Language { target, dialect } = language.into();
+        let read = |variant: &&Variant| variant.target == target && variant.dialect.is_none_or(|own| own == dialect);
+        let mut of_target = self.variants.iter().filter(read).filter(|v| v.transport == transport).peekable();
         if of_target.peek().is_none() {
             return Err(VariantError::NoTarget { kernel: self.name.to_string(), target });
         }
@@ -341,8 +343,10 @@ pub enum GridKind {
 pub struct Variant {
     /// The language.
     pub target: Target,
-    /// Names the profile in file names: `portable`, `subgroups`, `f16`, `subgroups-f16`.
+    /// Names the profile in file names: `portable`, `subgroups`, `f16`, `browsers-subgroups-f16`.
     pub profile: Text,
+    /// Whose dialect it is in; all read it if there is none.
+    pub dialect: Option<Dialect>,
     /// What a device must have.
     pub features: Features,
     /// How parameters reach it.

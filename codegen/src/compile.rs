@@ -64,6 +64,7 @@ pub fn build(module: &Module, instance: &Instance, targets: &[Target]) -> Result
             Ok(Some(code)) => made.push(Variant {
                 target: profile.target,
                 profile: Cow::Owned(profile.name()),
+                dialect: profile.dialect,
                 features: profile.features,
                 transport,
                 code,

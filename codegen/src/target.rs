@@ -39,6 +39,38 @@ impl Target {
     }
 }
 
+/// Who reads a WGSL text. They agree on the language and not on its extensions: browsers want subgroups enabled by a directive that naga
+/// does not know, and have no types of 64 bits.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash, PartialOrd, Ord, Serialize, Deserialize)]
+pub enum Dialect {
+    /// naga, and with it wgpu outside of browsers.
+    #[default]
+    Naga,
+    /// Browsers, as the WebGPU standard has it.
+    Browsers,
+}
+
+/// What a device reads: a target's language, and in WGSL whose dialect.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+pub struct Language {
+    /// The target.
+    pub target: Target,
+    /// Means nothing but in WGSL.
+    pub dialect: Dialect,
+}
+
+impl Language {
+    /// What browsers read.
+    pub const BROWSERS: Self = Self { target: Target::Wgsl, dialect: Dialect::Browsers };
+}
+
+impl From<Target> for Language {
+    /// The target's language; WGSL as naga reads it.
+    fn from(target: Target) -> Self {
+        Self { target, dialect: Dialect::Naga }
+    }
+}
+
 /// Invocations of a subgroup on the CPU, unless a device is opened with another number.
 pub const CPU_SUBGROUP_SIZE: u32 = 8;
 
@@ -78,6 +110,15 @@ impl Feature {
             Self::F16Storage => "f16",
             Self::Int64 => "int64",
             Self::Float64 => "float64",
+        }
+    }
+
+    /// What browsers call it; `None` if they have nothing of the kind.
+    pub const fn in_webgpu(self) -> Option<&'static str> {
+        match self {
+            Self::Subgroups => Some("subgroups"),
+            Self::F16Storage => Some("shader-f16"),
+            Self::Int64 | Self::Float64 => None,
         }
     }
 
@@ -167,6 +208,8 @@ pub enum ParamTransport {
 pub struct Profile {
     /// The language.
     pub target: Target,
+    /// Whose dialect it is, where that makes a difference.
+    pub dialect: Option<Dialect>,
     /// What the text may use.
     pub features: Features,
     /// Bytes of workgroup memory that any device of the profile has.
@@ -185,7 +228,14 @@ impl Profile {
             Target::Cuda => (48 * 1024, 1024, 64),
             Target::Wgsl | Target::Spirv | Target::Cpu => (16 * 1024, 256, 8),
         };
-        Self { target, features: Features::NONE, max_workgroup_bytes, max_storage_buffers, max_invocations }
+        Self {
+            target,
+            dialect: None,
+            features: Features::NONE,
+            max_workgroup_bytes,
+            max_storage_buffers,
+            max_invocations,
+        }
     }
 
     /// The portable profile with optional features.
@@ -195,11 +245,17 @@ impl Profile {
         self
     }
 
-    /// `portable`, or the names of the features joined by `-`; it is a part of file names.
+    /// The same, for the readers of one dialect.
+    #[must_use]
+    pub const fn in_dialect(mut self, dialect: Dialect) -> Self {
+        self.dialect = Some(dialect);
+        self
+    }
+
+    /// `portable`, or the names of the features joined by `-`, after `browsers` where only they read it; it is a part of file names.
     pub fn name(&self) -> String {
-        if self.features == Features::NONE {
-            return "portable".to_owned();
-        }
-        self.features.iter().map(Feature::name).collect::<Vec<_>>().join("-")
+        let reader = (self.dialect == Some(Dialect::Browsers)).then_some("browsers");
+        let names: Vec<_> = reader.into_iter().chain(self.features.iter().map(Feature::name)).collect();
+        if names.is_empty() { "portable".to_owned() } else { names.join("-") }
     }
 }

@@ -2,7 +2,7 @@
 
 use crate::artefact::ParamTransport;
 use crate::layout;
-use crate::target::{Feature, Features, Profile, Target};
+use crate::target::{Dialect, Feature, Features, Profile, Target};
 use crate::verify::{Verified, transport_fits, viable};
 
 /// The variants to emit: for each of the kernel's targets the sets of features that make a difference to it, the largest first, in
@@ -18,12 +18,28 @@ pub fn variants(verified: &Verified) -> Vec<(Profile, ParamTransport)> {
         for features in feature_sets(verified, *target) {
             for transport in [ParamTransport::Value, ParamTransport::Buffer] {
                 if transport_fits(*target, transport, bytes) {
-                    found.push((Profile::portable(*target).with(features), transport));
+                    let profile = Profile::portable(*target).with(features);
+                    found.extend(dialects(profile).into_iter().map(|profile| (profile, transport)));
                 }
             }
         }
     }
     found
+}
+
+/// The profile once for each dialect in which its text is another.
+fn dialects(profile: Profile) -> Vec<Profile> {
+    let has = |feature| profile.features.has(feature);
+    if profile.target != Target::Wgsl {
+        return vec![profile];
+    }
+    if has(Feature::Int64) || has(Feature::Float64) {
+        return vec![profile.in_dialect(Dialect::Naga)];
+    }
+    if has(Feature::Subgroups) {
+        return vec![profile.clone().in_dialect(Dialect::Naga), profile.in_dialect(Dialect::Browsers)];
+    }
+    vec![profile]
 }
 
 fn feature_sets(verified: &Verified, target: Target) -> Vec<Features> {

@@ -5,10 +5,12 @@ mod kernels;
 #[path = "support/nvrtc.rs"]
 mod nvrtc;
 
-use trefoil_codegen::emit::{cuda, wgsl};
+use trefoil_codegen::artefact::Code;
+use trefoil_codegen::emit::{Emitter, cuda, wgsl};
 use trefoil_codegen::ir::Module;
 use trefoil_codegen::lower::{Lowered, lower};
-use trefoil_codegen::target::{Feature, Features, ParamTransport, Profile, Target};
+use trefoil_codegen::target::{Dialect, Feature, Features, ParamTransport, Profile, Target};
+use trefoil_codegen::variants::variants;
 use trefoil_codegen::verify::verify;
 
 fn lowered(module: Module, target: Target, transport: ParamTransport) -> Lowered {
@@ -153,4 +155,32 @@ fn a_kernel_named_like_a_word_of_the_language_is_refused_by_name() {
         let result = if target == Target::Wgsl { wgsl::emit(&lowered) } else { cuda::emit(&lowered) };
         assert!(result.unwrap_err().to_string().contains("rename the kernel"), "{name}");
     }
+}
+
+/// naga judges what it reads; what browsers read differs from that in a directive alone.
+#[test]
+fn the_dialects_of_wgsl_differ_in_their_directives() {
+    let mut seen = 0;
+    for module in kernels::all() {
+        let name = module.name.clone();
+        let verified = verify(module).unwrap();
+        let mut emitter = Emitter::new(&verified);
+        let mut text = |dialect| {
+            let asked = variants(&verified)
+                .into_iter()
+                .find(|(profile, _)| profile.target == Target::Wgsl && profile.dialect == Some(dialect))?;
+            match emitter.code(&asked.0, asked.1).unwrap() {
+                Code::Text(text) => Some(text.into_owned()),
+                Code::Spirv(_) => None,
+            }
+        };
+        if let (Some(naga), Some(browsers)) = (text(Dialect::Naga), text(Dialect::Browsers)) {
+            let without =
+                |text: &str| text.lines().filter(|line| !line.starts_with("enable ")).collect::<Vec<_>>().join("\n");
+            assert_eq!(without(&naga).trim(), without(&browsers).trim(), "{name}");
+            assert!(browsers.contains("subgroups;") && !naga.contains("subgroups;"), "{name}");
+            seen += 1;
+        }
+    }
+    assert!(seen > 0);
 }

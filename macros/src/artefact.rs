@@ -5,7 +5,7 @@ use quote::{ToTokens, format_ident, quote};
 use trefoil_codegen::artefact::{Access, Code, Constant, GridKind, Kernel, ParamRole, ParamScalar, Params, Variant};
 use trefoil_codegen::diagnostic::{Diagnostic, Diagnostics};
 use trefoil_codegen::front::Output;
-use trefoil_codegen::target::{ParamTransport, Target};
+use trefoil_codegen::target::{Dialect, ParamTransport, Target};
 use trefoil_codegen::timings::{Stage, stage};
 use trefoil_codegen::{compile, emit, ir};
 
@@ -287,6 +287,11 @@ fn variant(
         ParamTransport::Value => quote!(Value),
         ParamTransport::Buffer => quote!(Buffer),
     };
+    let dialect = match variant.dialect {
+        None => quote!(::core::option::Option::None),
+        Some(Dialect::Naga) => quote!(::core::option::Option::Some(#artefact::Dialect::Naga)),
+        Some(Dialect::Browsers) => quote!(::core::option::Option::Some(#artefact::Dialect::Browsers)),
+    };
     let (profile, features) = (text(&variant.profile), variant.features.0);
     let code = match &variant.code {
         Code::Text(code) => {
@@ -305,6 +310,7 @@ fn variant(
         #artefact::Variant {
             target: #artefact::Target::#target,
             profile: #profile,
+            dialect: #dialect,
             features: #artefact::Features(#features),
             transport: #artefact::ParamTransport::#transport,
             code: #artefact::Code::#code,

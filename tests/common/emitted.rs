@@ -8,7 +8,7 @@
 use std::collections::{BTreeMap, BTreeSet};
 use std::fmt::Write as _;
 
-use trefoil_codegen::artefact::{Code, Kernel, ParamTransport, Target, Variant};
+use trefoil_codegen::artefact::{Code, Dialect, Kernel, ParamTransport, Target, Variant};
 use trefoil_codegen::compile::{build, lower_for_cpu};
 use trefoil_codegen::emit::{cpu, spirv};
 use trefoil_codegen::ir::{Instance, Module};
@@ -59,10 +59,11 @@ pub fn every_kernel_for_every_target(kernels: Vec<&'static Kernel>, folder: &str
             texts.push((format!("{}.cpu", kernel.name), rust(kernel, &module), false));
         }
         for variant in kernel.variants.iter() {
-            // CUDA and Vulkan have a twin of each variant that takes parameters from a buffer.
-            let twin = variant.transport == ParamTransport::Buffer && variant.target != Target::Wgsl;
+            // CUDA and Vulkan have a twin of each variant that takes parameters from a buffer; WGSL one that asks for subgroups, for browsers.
+            let buffer = variant.transport == ParamTransport::Buffer && variant.target != Target::Wgsl;
+            let twin = buffer || variant.dialect == Some(Dialect::Browsers);
             let name = format!("{}.{}.{}", kernel.name, variant.target.name(), variant.profile);
-            texts.push((if twin { format!("{name}.buffer") } else { name }, code(variant), twin));
+            texts.push((if buffer { format!("{name}.buffer") } else { name }, code(variant), twin));
         }
         for (name, text, twin) in texts {
             let lines = text.lines().count();

@@ -17,6 +17,7 @@ fn variants(_name: &str) -> Vec<Variant> {
     texts
         .into_iter()
         .map(|(transport, text)| Variant {
+            dialect: None,
             target: Target::Cuda,
             profile: "portable".into(),
             features: Features::NONE,

@@ -70,6 +70,7 @@ fn variants(name: &str) -> Vec<Variant> {
     transports
         .iter()
         .map(|&transport| Variant {
+            dialect: None,
             target: Target::Spirv,
             profile: "portable".into(),
             features: Features::NONE,

@@ -3,7 +3,7 @@
 use std::fmt;
 use std::sync::{Arc, Mutex};
 
-use trefoil_codegen::artefact::{Kernel, ParamTransport};
+use trefoil_codegen::artefact::{Kernel, Language, ParamTransport, Target};
 use trefoil_dsl::device::{
     Backend, Command, Counters, DeviceKind, DeviceOptions, Memory, MemoryRange, Pipeline, Properties, Recording, RunIo,
 };
@@ -24,6 +24,8 @@ pub(crate) struct Shared {
     pub(crate) device: wgpu::Device,
     /// wgpu's queue.
     pub(crate) queue: wgpu::Queue,
+    /// What it reads: naga's WGSL, or in a browser the browser's.
+    pub(crate) language: Language,
     /// Identifies adapter and driver, for the pipeline cache.
     pub(crate) driver_key: String,
     // Errors that no scope caught.
@@ -124,10 +126,12 @@ impl WgpuBackend {
             }
         });
         let info = adapter.get_info();
+        let browser = info.backend == wgpu::Backend::BrowserWebGpu;
         let shared = Arc::new(Shared {
             state,
             device,
             queue,
+            language: if browser { Language::BROWSERS } else { Target::Wgsl.into() },
             driver_key: format!(
                 "wgpu 30\n{}\n{}\n{}\n{} {}\n{}",
                 info.name, info.driver, info.driver_info, info.vendor, info.device, info.backend

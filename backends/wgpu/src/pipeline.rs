@@ -7,7 +7,7 @@ use std::path::Path;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 
-use trefoil_codegen::artefact::{Code, Kernel, ParamTransport, Target};
+use trefoil_codegen::artefact::{Code, Kernel, ParamTransport};
 use trefoil_dsl::device::Pipeline;
 use trefoil_dsl::error::{Error, Result};
 use trefoil_dsl::support::cache::DiskCache;
@@ -126,7 +126,7 @@ impl PipelineStore {
             message,
         };
         // The one form of parameters in WGSL serves both transports.
-        let variant = kernel.variant(Target::Wgsl, shared.state.properties.features, ParamTransport::Buffer)?;
+        let variant = kernel.variant(shared.language, shared.state.properties.features, ParamTransport::Buffer)?;
         let Code::Text(source) = &variant.code else {
             return Err(failed("its WGSL variant holds SPIR-V".to_owned()));
         };

@@ -47,6 +47,7 @@ fn wgsl(name: &str) -> &'static str {
 
 fn variants(name: &str) -> Vec<Variant> {
     vec![Variant {
+        dialect: None,
         target: Target::Wgsl,
         profile: "portable".into(),
         features: Features::NONE,

@@ -55,7 +55,7 @@ pub struct Lowering<'v> {
     verified: &'v Verified,
     /// By the features for which it is settled.
     settled: Vec<(Features, Module)>,
-    /// Transports differ in nothing that lowering does.
+    /// Transports and dialects differ in nothing that lowering does.
     last: Option<Lowered>,
 }
 
@@ -71,7 +71,9 @@ impl<'v> Lowering<'v> {
     /// The kernel needs something that the profile lacks, or holds something that cannot be made legal.
     pub fn lower(&mut self, profile: &Profile, transport: ParamTransport) -> Result<&Lowered, Diagnostics> {
         let lowered = match self.last.take() {
-            Some(last) if last.profile == *profile => Lowered { transport, ..last },
+            Some(last) if (last.profile.target, last.profile.features) == (profile.target, profile.features) => {
+                Lowered { profile: profile.clone(), transport, ..last }
+            }
             _ => self.legalise(profile, transport)?,
         };
         Ok(self.last.insert(lowered))

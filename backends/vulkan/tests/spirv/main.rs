@@ -93,6 +93,7 @@ fn kernel(module: &Module, features: Features) -> Arc<Kernel> {
         }
         validate(&format!("{}-{transport:?}", module.name), &words);
         variants.push(Variant {
+            dialect: None,
             target: Target::Spirv,
             profile: lowered.profile.name().into(),
             features,

@@ -1,4 +1,4 @@
-//! WGSL, in the dialect that naga reads (browsers also want `enable subgroups;`).
+//! WGSL, in the dialects of [`crate::target::Dialect`]: their texts differ in the directives at the top and in nothing else.
 //!
 //! Buffers are runtime-sized arrays of group 0, in the order of the author's signature; the parameter block is a uniform buffer after
 //! them. A binding that is read or written several elements at a time is declared as an array of vectors; one whose elements WGSL would lay out otherwise

@@ -8,7 +8,7 @@ use crate::artefact::{Access, GridKind, ParamField, ParamScalar};
 use crate::emit::EmitError;
 use crate::emit::text::{Dialect, Printer, Writer};
 use crate::ir::{Builtin, Root, Scalar, Type};
-use crate::target::{Feature, Target};
+use crate::target::{self, Feature, Profile, Target};
 
 use super::Wgsl;
 use super::expr::elements_per_vector;
@@ -29,9 +29,7 @@ pub fn module(p: &mut P<'_>) -> Result<String> {
         out.line("");
     }
     let mut text = out.finish();
-    if p.lowered.profile.features.has(Feature::F16Storage) {
-        text.push_str("enable f16;\n\n");
-    }
+    text.push_str(&extensions(&p.lowered.profile));
     for handle in p.used_structs() {
         text.push_str(&structure(p, handle)?);
         text.push('\n');
@@ -51,6 +49,15 @@ pub fn module(p: &mut P<'_>) -> Result<String> {
     }
     text.push_str(&entry);
     Ok(text)
+}
+
+/// Directives for what is no part of every WebGPU.
+fn extensions(profile: &Profile) -> String {
+    let half = profile.features.has(Feature::F16Storage).then_some("f16");
+    // naga has subgroups without asking, and refuses the directive.
+    let asks = profile.dialect == Some(target::Dialect::Browsers) && profile.features.has(Feature::Subgroups);
+    let names: Vec<_> = half.into_iter().chain(asks.then_some("subgroups")).collect();
+    if names.is_empty() { String::new() } else { format!("enable {};\n\n", names.join(", ")) }
 }
 
 /// The type of a field of the block; arrays are packed in vectors of 16 bytes.
