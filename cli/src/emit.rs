@@ -68,16 +68,16 @@ pub fn one(name: &str, form: Form) -> Outcome {
 /// Writes everything about every kernel of the library and the examples, and of the guide in folders of their own: one for each row, whose kernels may go by
 /// the names of others.
 pub fn all(out: &Path) -> Outcome {
-    let mut files = folder(out, &known())?;
+    let mut files = folder(out, known())?;
     for row in trefoil_guide::ROWS {
-        files += folder(&out.join("guide").join(row.name), &row.instances().collect::<Vec<_>>())?;
+        files += folder(&out.join("guide").join(row.name), row.instances())?;
     }
     println!("{files} files in {}", out.display());
     Ok(())
 }
 
 /// Writes everything about some kernels into a folder; how many files that are.
-fn folder(out: &Path, kernels: &[&Kernel]) -> Outcome<usize> {
+fn folder(out: &Path, kernels: impl IntoIterator<Item = &'static Kernel>) -> Outcome<usize> {
     fs::create_dir_all(out).map_err(|error| format!("{}: {error}", out.display()))?;
     let mut files = 0;
     let mut write = |name: String, bytes: &[u8]| -> Outcome {
