@@ -89,18 +89,26 @@ pub enum Feature {
     Int64 = 2,
     /// Arithmetic of `f64`, which CUDA and the CPU always have; without it they are moved.
     Float64 = 3,
+    /// Atomics and fences that order other memory, which every target has but WGSL.
+    Ordering = 4,
 }
 
 impl Feature {
     /// Every feature.
-    pub const ALL: [Self; 4] = [Self::Subgroups, Self::F16Storage, Self::Int64, Self::Float64];
+    pub const ALL: [Self; 5] = [Self::Subgroups, Self::F16Storage, Self::Int64, Self::Float64, Self::Ordering];
 
     /// Whether every device of a target has it, so that kernels need not ask.
     pub const fn always(self, target: Target) -> bool {
         match self {
             Self::Subgroups => false,
             Self::F16Storage | Self::Int64 | Self::Float64 => matches!(target, Target::Cuda | Target::Cpu),
+            Self::Ordering => !self.never(target),
         }
+    }
+
+    /// Whether no device of a target has it, because its language cannot say it.
+    pub const fn never(self, target: Target) -> bool {
+        matches!((self, target), (Self::Ordering, Target::Wgsl))
     }
 
     /// The name used in profiles and in `requires(..)`.
@@ -110,6 +118,7 @@ impl Feature {
             Self::F16Storage => "f16",
             Self::Int64 => "int64",
             Self::Float64 => "float64",
+            Self::Ordering => "ordering",
         }
     }
 
@@ -129,6 +138,7 @@ impl Feature {
             Self::F16Storage => "F16Storage",
             Self::Int64 => "Int64",
             Self::Float64 => "Float64",
+            Self::Ordering => "Ordering",
         }
     }
 
@@ -155,6 +165,12 @@ impl Features {
             i += 1;
         }
         Self(bits)
+    }
+
+    /// What a device of that target may have.
+    pub fn of_target(target: Target) -> Self {
+        let may: Vec<Feature> = Feature::ALL.into_iter().filter(|feature| !feature.never(target)).collect();
+        Self::of(&may)
     }
 
     /// Whether `feature` is in the set.

@@ -9,7 +9,7 @@ use crate::verify::{Verified, transport_fits, viable};
 /// each way that parameters can travel.
 ///
 /// Every CUDA device has all features, so that CUDA has one set. The CPU has what every CPU device has, and emulates subgroups only where a kernel requires
-/// them.
+/// them. Elsewhere there is no set with what a target never has, and none without what it always has if there is the same with it.
 pub fn variants(verified: &Verified) -> Vec<(Profile, ParamTransport)> {
     let Verified { module, info } = verified;
     let bytes = layout::params(module, info.grid).map_or(0, |params| params.size);
@@ -50,7 +50,12 @@ fn feature_sets(verified: &Verified, target: Target) -> Vec<Features> {
         .collect();
     sets.sort_by_key(|set| std::cmp::Reverse((set.count(), set.0)));
     match target {
-        Target::Wgsl | Target::Spirv => sets,
+        Target::Wgsl | Target::Spirv => {
+            let always: Vec<Feature> = Feature::ALL.into_iter().filter(|feature| feature.always(target)).collect();
+            let always = Features::of(&always).intersection(info.relevant);
+            let serves = |set: Features| set.contains(always) || !sets.contains(&set.union(always));
+            sets.iter().copied().filter(|set| Features::of_target(target).contains(*set) && serves(*set)).collect()
+        }
         Target::Cuda => sets.into_iter().take(1).collect(),
         Target::Cpu => {
             let always: Vec<Feature> = Feature::ALL.into_iter().filter(|feature| feature.always(target)).collect();

@@ -15,7 +15,7 @@ use trefoil_codegen::verify::verify;
 
 fn lowered(module: Module, target: Target, transport: ParamTransport) -> Lowered {
     let name = module.name.clone();
-    let features = Features::of(&Feature::ALL);
+    let features = Features::of_target(target);
     let verified = verify(module).unwrap_or_else(|errors| panic!("{name} is not verified: {errors}"));
     let mut lowered = lower(&verified, &Profile::portable(target).with(features), transport)
         .unwrap_or_else(|errors| panic!("{name} is not lowered: {errors}"));

@@ -70,6 +70,19 @@ builtins! {
 /// them. On the host it does nothing.
 pub const fn barrier() {}
 
+/// What this invocation did before comes before what it does after, for every invocation of the device that has such a fence, or an atomic that
+/// orders memory ([`crate::atomic::Atomic`]), of its own. It waits for nobody.
+///
+/// A relaxed write behind it releases; a relaxed read before it acquires. It needs [`target::Feature::Ordering`].
+pub fn device_fence() {
+    std::sync::atomic::fence(std::sync::atomic::Ordering::AcqRel);
+}
+
+/// As [`device_fence`], for the invocations of the workgroup.
+pub fn workgroup_fence() {
+    device_fence();
+}
+
 /// The value of a place in workgroup memory, the same for all invocations, with a [`barrier`] before and after.
 ///
 /// On the host it is the value.

@@ -1,168 +1,9 @@
-//! Kernel-side memory: atomics, workgroup arrays, views, and vector access to slices.
+//! Kernel-side memory: workgroup arrays, views, and vector access to slices.
 
 use std::ops::{Deref, DerefMut};
-use std::sync::atomic::{AtomicU32, Ordering};
 
 use crate::element::Element;
 use crate::vector::{Vec2, Vec4};
-
-/// The types that atomics hold: `u32`, `i32` and `f32`.
-pub trait AtomicScalar: Element {
-    /// As bits.
-    #[doc(hidden)]
-    fn to_word(self) -> u32;
-    /// From bits.
-    #[doc(hidden)]
-    fn from_word(word: u32) -> Self;
-    /// The sum; integers wrap.
-    #[doc(hidden)]
-    #[must_use]
-    fn sum(self, other: Self) -> Self;
-}
-
-/// The atomics that have an order and bits: of `u32` and `i32`.
-pub trait AtomicInteger: AtomicScalar + Ord {}
-
-impl AtomicScalar for u32 {
-    fn to_word(self) -> u32 {
-        self
-    }
-
-    fn from_word(word: u32) -> Self {
-        word
-    }
-
-    fn sum(self, other: Self) -> Self {
-        self.wrapping_add(other)
-    }
-}
-
-impl AtomicScalar for i32 {
-    fn to_word(self) -> u32 {
-        self.cast_unsigned()
-    }
-
-    fn from_word(word: u32) -> Self {
-        word.cast_signed()
-    }
-
-    fn sum(self, other: Self) -> Self {
-        self.wrapping_add(other)
-    }
-}
-
-impl AtomicScalar for f32 {
-    fn to_word(self) -> u32 {
-        self.to_bits()
-    }
-
-    fn from_word(word: u32) -> Self {
-        Self::from_bits(word)
-    }
-
-    fn sum(self, other: Self) -> Self {
-        self + other
-    }
-}
-
-impl AtomicInteger for u32 {}
-impl AtomicInteger for i32 {}
-
-/// A number that invocations change together. Every operation is relaxed; each but [`Atomic::store`] gives the value from before.
-///
-/// A parameter `&[Atomic<u32>]` of a kernel takes a `&mut Buffer<u32>` when it is launched.
-#[derive(Debug, Default)]
-#[repr(transparent)]
-pub struct Atomic<T: AtomicScalar> {
-    word: AtomicU32,
-    scalar: std::marker::PhantomData<T>,
-}
-
-// SAFETY: an `AtomicU32` may be all zeros, and the marker has no bytes.
-unsafe impl<T: AtomicScalar> bytemuck::Zeroable for Atomic<T> {}
-
-impl<T: AtomicScalar> Atomic<T> {
-    /// An atomic that holds `value`; for tests on the host.
-    pub fn new(value: T) -> Self {
-        Self { word: AtomicU32::new(value.to_word()), scalar: std::marker::PhantomData }
-    }
-
-    fn change(&self, f: impl Fn(T) -> T) -> T {
-        let mut old = self.word.load(Ordering::Relaxed);
-        loop {
-            let new = f(T::from_word(old)).to_word();
-            match self.word.compare_exchange_weak(old, new, Ordering::Relaxed, Ordering::Relaxed) {
-                Ok(_) => return T::from_word(old),
-                Err(now) => old = now,
-            }
-        }
-    }
-
-    /// The value.
-    pub fn load(&self) -> T {
-        T::from_word(self.word.load(Ordering::Relaxed))
-    }
-
-    /// Writes a value.
-    pub fn store(&self, value: T) {
-        self.word.store(value.to_word(), Ordering::Relaxed);
-    }
-
-    /// Adds; integers wrap. The order of the sums of a float is that in which invocations come, and is not stated.
-    // Named as in every target; it is no operator, since it takes `&self`.
-    pub fn add(&self, value: T) -> T {
-        self.change(|old| old.sum(value))
-    }
-
-    /// Writes a value.
-    pub fn exchange(&self, value: T) -> T {
-        T::from_word(self.word.swap(value.to_word(), Ordering::Relaxed))
-    }
-}
-
-impl<T: AtomicInteger> Atomic<T> {
-    fn change_word(&self, value: T, f: impl Fn(u32, u32) -> u32) -> T {
-        self.change(|old| T::from_word(f(old.to_word(), value.to_word())))
-    }
-
-    /// Subtracts, wrapping.
-    pub fn sub(&self, value: T) -> T {
-        self.change_word(value, u32::wrapping_sub)
-    }
-
-    /// Keeps the smaller.
-    pub fn min(&self, value: T) -> T {
-        self.change(|old| old.min(value))
-    }
-
-    /// Keeps the larger.
-    pub fn max(&self, value: T) -> T {
-        self.change(|old| old.max(value))
-    }
-
-    /// Bitwise and.
-    pub fn and(&self, value: T) -> T {
-        self.change_word(value, |a, b| a & b)
-    }
-
-    /// Bitwise or.
-    pub fn or(&self, value: T) -> T {
-        self.change_word(value, |a, b| a | b)
-    }
-
-    /// Bitwise exclusive or.
-    pub fn xor(&self, value: T) -> T {
-        self.change_word(value, |a, b| a ^ b)
-    }
-
-    /// Writes `new` if the value is `expected`.
-    pub fn compare_exchange(&self, expected: T, new: T) -> T {
-        let (expected, new) = (expected.to_word(), new.to_word());
-        match self.word.compare_exchange(expected, new, Ordering::Relaxed, Ordering::Relaxed) {
-            Ok(old) | Err(old) => T::from_word(old),
-        }
-    }
-}
 
 /// Memory that the invocations of a workgroup share, made by [`workgroup_array`]; used as a slice.
 #[derive(Debug)]
@@ -266,29 +107,13 @@ mod tests {
     use super::*;
 
     #[test]
-    fn atomics_give_the_value_from_before() {
-        let a = Atomic::new(-5i32);
-        assert_eq!(a.add(2), -5);
-        assert_eq!(a.min(-10), -3);
-        assert_eq!(a.max(4), -10);
-        assert_eq!(a.exchange(i32::MAX), 4);
-        assert_eq!(a.add(1), i32::MAX);
-        assert_eq!(a.compare_exchange(0, 7), i32::MIN);
-        assert_eq!(a.compare_exchange(i32::MIN, 7), i32::MIN);
-        assert_eq!((a.xor(1), a.or(8), a.and(12), a.sub(1)), (7, 6, 14, 12));
-        assert_eq!(a.load(), 11);
-        let sum = Atomic::new(1.5f32);
-        assert_eq!((sum.add(2.0), sum.exchange(-1.0), sum.load()), (1.5, 3.5, -1.0));
-    }
-
-    #[test]
     fn slices_move_vectors() {
         let mut tile = workgroup_array::<f32>(8);
         tile.set_vec4(1, Vec4::new(1.0, 2.0, 3.0, 4.0));
         tile.set_vec2(0, Vec2::splat(9.0));
         assert_eq!(tile.vec2(3), Vec2::new(3.0, 4.0));
         assert_eq!(&tile[..], [9.0, 9.0, 0.0, 0.0, 1.0, 2.0, 3.0, 4.0]);
-        assert_eq!(workgroup_array::<Atomic<u32>>(3)[2].add(1), 0);
+        assert_eq!(workgroup_array::<crate::atomic::Atomic<u32>>(3)[2].add(1), 0);
     }
 
     #[test]

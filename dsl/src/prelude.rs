@@ -7,17 +7,19 @@ pub use std::f32::consts::{
 pub use half::{bf16, f16};
 pub use trefoil_macros::{device, kernel};
 
+pub use crate::atomic::Atomic;
 pub use crate::element::{Element, Float, Int, Literal, Number};
 pub use crate::intrinsics::target::{self, Feature};
 pub use crate::intrinsics::{
-    barrier, bitcast, global_id, global_index, group_count, group_counts, group_id, group_index, local_id, local_index,
-    select, subgroup_add, subgroup_all, subgroup_and, subgroup_any, subgroup_ballot, subgroup_broadcast,
-    subgroup_broadcast_first, subgroup_elect, subgroup_exclusive_add, subgroup_exclusive_and, subgroup_exclusive_max,
-    subgroup_exclusive_min, subgroup_exclusive_mul, subgroup_exclusive_or, subgroup_exclusive_xor,
-    subgroup_inclusive_add, subgroup_inclusive_and, subgroup_inclusive_max, subgroup_inclusive_min,
-    subgroup_inclusive_mul, subgroup_inclusive_or, subgroup_inclusive_xor, subgroup_index, subgroup_lane, subgroup_max,
-    subgroup_min, subgroup_mul, subgroup_or, subgroup_shuffle, subgroup_shuffle_down, subgroup_shuffle_up,
-    subgroup_shuffle_xor, subgroup_size, subgroup_xor, unroll, workgroup_uniform_load,
+    barrier, bitcast, device_fence, global_id, global_index, group_count, group_counts, group_id, group_index,
+    local_id, local_index, select, subgroup_add, subgroup_all, subgroup_and, subgroup_any, subgroup_ballot,
+    subgroup_broadcast, subgroup_broadcast_first, subgroup_elect, subgroup_exclusive_add, subgroup_exclusive_and,
+    subgroup_exclusive_max, subgroup_exclusive_min, subgroup_exclusive_mul, subgroup_exclusive_or,
+    subgroup_exclusive_xor, subgroup_inclusive_add, subgroup_inclusive_and, subgroup_inclusive_max,
+    subgroup_inclusive_min, subgroup_inclusive_mul, subgroup_inclusive_or, subgroup_inclusive_xor, subgroup_index,
+    subgroup_lane, subgroup_max, subgroup_min, subgroup_mul, subgroup_or, subgroup_shuffle, subgroup_shuffle_down,
+    subgroup_shuffle_up, subgroup_shuffle_xor, subgroup_size, subgroup_xor, unroll, workgroup_fence,
+    workgroup_uniform_load,
 };
 pub use crate::math::{
     BitsExt, MathExt, abs, acos, acosh, asin, asinh, atan, atan2, atanh, cbrt, ceil, clamp, copysign, cos, cosh,
@@ -28,5 +30,5 @@ pub use crate::math::{
     sinh, smoothstep, sqrt, step, tan, tanh, trailing_zeros, trunc, unpack2x16float, unpack2x16snorm, unpack2x16unorm,
     unpack4x8snorm, unpack4x8unorm, unpack4xi8, unpack4xu8,
 };
-pub use crate::memory::{Atomic, SliceExt, View, WorkgroupArray, workgroup_array};
+pub use crate::memory::{SliceExt, View, WorkgroupArray, workgroup_array};
 pub use crate::vector::{Vec2, Vec3, Vec4};

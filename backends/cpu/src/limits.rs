@@ -1,6 +1,6 @@
 //! What the processor is, and what the device allows.
 
-use trefoil_codegen::artefact::{Feature, Features};
+use trefoil_codegen::artefact::{Features, Target};
 use trefoil_codegen::target::CPU_SUBGROUP_SIZE;
 use trefoil_dsl::device::{DeviceKind, Limits, Properties};
 
@@ -36,7 +36,7 @@ pub(crate) fn properties(threads: usize) -> Properties {
         name: processor(),
         driver: format!("{threads} threads, {}", std::env::consts::ARCH),
         software: false,
-        features: Features::of(&Feature::ALL),
+        features: Features::of_target(Target::Cpu),
         limits: Limits {
             max_allocation_bytes: most,
             max_binding_bytes: most,

@@ -1,7 +1,7 @@
 //! What a GPU is and allows, as data.
 
 use cudarc::driver::{result, sys};
-use trefoil_codegen::artefact::{Feature, Features};
+use trefoil_codegen::artefact::{Features, Target};
 use trefoil_dsl::device::{DeviceKind, Limits, Properties};
 use trefoil_dsl::error::Result;
 use trefoil_dsl::support::check::BINDING_MULTIPLE;
@@ -94,7 +94,7 @@ fn describe(ordinal: i32) -> Result<Result<Adapter, String>, result::DriverError
                 capability.1
             ),
             software: false,
-            features: Features::of(&Feature::ALL),
+            features: Features::of_target(Target::Cuda),
             limits: Limits {
                 max_allocation_bytes: memory,
                 max_binding_bytes: memory / BINDING_MULTIPLE * BINDING_MULTIPLE,

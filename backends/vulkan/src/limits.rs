@@ -182,7 +182,8 @@ fn describe(instance: &Instance, physical: vk::PhysicalDevice) -> Result<Adapter
         return Err(format!("{name} lacks {}", missing.join(" and ")));
     };
 
-    let mut kernel_features = Features::NONE;
+    // The memory model has them.
+    let mut kernel_features = Features::of(&[Feature::Ordering]);
     let wanted = vk::SubgroupFeatureFlags::BASIC
         | vk::SubgroupFeatureFlags::ARITHMETIC
         | vk::SubgroupFeatureFlags::VOTE

@@ -204,6 +204,7 @@ impl<'s> Build<'s> {
             | Kind::Return(_)
             | Kind::Assign(..)
             | Kind::Barrier
+            | Kind::Fence(_)
             | Kind::UniformLoad(_)
             | Kind::Atomic(..)
             | Kind::Subgroup(..) => true,

@@ -106,6 +106,12 @@ impl Infer<'_> {
                 };
                 self.node(Kind::Barrier, Ty::Unit, e)
             }
+            Intrinsic::Fence(scope) => {
+                let Some([]) = self.arguments(e, name) else {
+                    return self.failed(e);
+                };
+                self.node(Kind::Fence(scope), Ty::Unit, e)
+            }
             Intrinsic::UniformLoad => self.uniform_load(e, name),
             Intrinsic::WorkgroupArray => self.wrong(
                 e,

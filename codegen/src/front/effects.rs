@@ -58,6 +58,10 @@ impl Build<'_> {
                 self.effects = true;
                 self.push(StatementKind::Barrier, span);
             }
+            Kind::Fence(scope) => {
+                self.effects = true;
+                self.push(StatementKind::Fence(*scope), span);
+            }
             Kind::UniformLoad(_) | Kind::Subgroup(..) => {
                 let _ = self.value(node);
             }
@@ -171,7 +175,7 @@ impl Build<'_> {
                 let place = self.place(place, values);
                 self.push(StatementKind::UniformLoad { result, place }, span);
             }
-            (Kind::Atomic(function, place, value, compare), result) => {
+            (Kind::Atomic(function, ordering, place, value, compare), result) => {
                 let mut nodes = indices(place);
                 let count = nodes.len();
                 nodes.extend(compare.as_deref());
@@ -181,7 +185,8 @@ impl Build<'_> {
                 let compare = compare.as_ref().and_then(|_| operands.next());
                 let value = value.as_ref().and_then(|_| operands.next());
                 let place = self.place(place, values);
-                self.push(StatementKind::Atomic { result, place, function: *function, value, compare }, span);
+                let (function, ordering) = (*function, *ordering);
+                self.push(StatementKind::Atomic { result, place, function, value, compare, ordering }, span);
             }
             (Kind::Subgroup(function, value, lane), Some(result)) => {
                 let mut nodes = vec![&**value];

@@ -1,6 +1,6 @@
 //! What the language knows by name: one table from a name to its meaning.
 
-use crate::ir::{AtomicFunction, Builtin, MathFunction, Scalar, SubgroupFunction};
+use crate::ir::{AtomicFunction, Builtin, MathFunction, Order, Scalar, Scope, SubgroupFunction};
 
 /// A function of the language.
 #[derive(Clone, Copy, Debug, PartialEq)]
@@ -9,6 +9,8 @@ pub(super) enum Intrinsic {
     Builtin(Builtin),
     /// `barrier()`
     Barrier,
+    /// `device_fence()`, `workgroup_fence()`
+    Fence(Scope),
     /// `workgroup_uniform_load(&tile[i])`
     UniformLoad,
     /// `workgroup_array::<T>(length)`, in a `let` only.
@@ -48,6 +50,7 @@ pub(super) fn function(name: &str) -> Option<Intrinsic> {
         .iter()
         .find(|(known, _)| *known == name)
         .map(|(_, meaning)| *meaning)
+        .or_else(|| Scope::FENCES.iter().find(|(_, known)| *known == name).map(|(scope, _)| Intrinsic::Fence(*scope)))
         .or_else(|| {
             Builtin::ALL.iter().find(|(_, known)| *known == name).map(|(builtin, _)| Intrinsic::Builtin(*builtin))
         })
@@ -78,22 +81,14 @@ pub(super) fn is_ours(path: &syn::Path) -> bool {
     path.segments.first().is_some_and(|first| first.ident == "trefoil" || first.ident == "trefoil_dsl")
 }
 
-/// The atomic method of that name, with the number of its arguments.
-pub(super) fn atomic(name: &str) -> Option<(AtomicFunction, usize)> {
-    Some(match name {
-        "load" => (AtomicFunction::Load, 0),
-        "store" => (AtomicFunction::Store, 1),
-        "add" => (AtomicFunction::Add, 1),
-        "sub" => (AtomicFunction::Subtract, 1),
-        "min" => (AtomicFunction::Min, 1),
-        "max" => (AtomicFunction::Max, 1),
-        "and" => (AtomicFunction::And, 1),
-        "or" => (AtomicFunction::Or, 1),
-        "xor" => (AtomicFunction::Xor, 1),
-        "exchange" => (AtomicFunction::Exchange, 1),
-        "compare_exchange" => (AtomicFunction::CompareExchange, 2),
-        _ => return None,
-    })
+/// The atomic method of that name: what it does, and what it orders.
+pub(super) fn atomic(name: &str) -> Option<(AtomicFunction, Order)> {
+    let orders = |name: &str| {
+        Order::ALL.into_iter().rev().find_map(|(order, suffix)| Some((name.strip_suffix(suffix)?.to_owned(), order)))
+    };
+    let (base, order) = orders(name)?;
+    let (function, _) = AtomicFunction::ALL.into_iter().find(|(_, known)| *known == base)?;
+    Some((function, order))
 }
 
 /// The `f32` constant of that name.

@@ -6,12 +6,16 @@ use super::intrinsics;
 use super::places::{Operand, peel};
 use super::scope::Infer;
 use super::tree::{Kind, Node, Origin, Place, Projection, Root, Slice};
-use crate::ir::{AtomicFunction, BinaryOperator, Bound, Domain, MathFunction, Scalar, UnaryOperator};
+use crate::ir::{AtomicFunction, BinaryOperator, Bound, Domain, MathFunction, Ordering, Scalar, Scope, UnaryOperator};
 
 impl Infer<'_> {
     pub(super) fn method(&mut self, e: &syn::ExprMethodCall, hint: Option<&Ty>) -> Node {
+        let (receiver, scope) = self.scoped_receiver(e, hint);
+        self.method_of(receiver, scope, e)
+    }
+
+    fn method_of(&mut self, receiver: Operand, scope: Scope, e: &syn::ExprMethodCall) -> Node {
         let name = e.method.to_string();
-        let receiver = self.receiver(e, hint);
         if self.has_members(&receiver) {
             return self.member_call(receiver, e);
         }
@@ -21,11 +25,25 @@ impl Infer<'_> {
         match receiver {
             Operand::Slice(slice) if slice.view.is_some() => self.view_method(&slice, &name, e),
             Operand::Slice(slice) => self.slice_method(&slice, &name, e),
-            Operand::Place(place) if place.atomic => self.atomic_method(place, &name, e),
+            Operand::Place(place) if place.atomic => self.atomic_method(place, scope, &name, e),
             operand => {
                 let receiver = self.value_of(operand, &e.receiver);
                 self.value_method(receiver, &name, e)
             }
+        }
+    }
+
+    /// The receiver; that of `x.workgroup().add(1)` is the atomic `x`, narrowed to the workgroup.
+    fn scoped_receiver(&mut self, e: &syn::ExprMethodCall, hint: Option<&Ty>) -> (Operand, Scope) {
+        match peel(&e.receiver) {
+            syn::Expr::MethodCall(inner) if inner.method == "workgroup" && inner.args.is_empty() => {
+                let (receiver, scope) = self.scoped_receiver(inner, None);
+                match receiver {
+                    Operand::Place(place) if place.atomic => (Operand::Place(place), Scope::Workgroup),
+                    other => (Operand::Value(self.method_of(other, scope, inner)), Scope::Device),
+                }
+            }
+            _ => (self.receiver(e, hint), Scope::Device),
         }
     }
 
@@ -202,19 +220,27 @@ impl Infer<'_> {
         sum
     }
 
-    fn atomic_method(&mut self, place: Place, name: &str, e: &syn::ExprMethodCall) -> Node {
-        let Some((function, arguments)) = intrinsics::atomic(name) else {
+    fn atomic_method(&mut self, place: Place, scope: Scope, name: &str, e: &syn::ExprMethodCall) -> Node {
+        if name == "workgroup" {
+            return self.wrong(&e.method, "an operation follows `.workgroup()`, as in `.workgroup().add(1)`");
+        }
+        let known = intrinsics::atomic(name);
+        let Some((function, order)) = known.filter(|(function, order)| function.allows(*order)) else {
             let advice = match name {
+                _ if known.is_some_and(|(function, _)| function == AtomicFunction::Load) => {
+                    ": what only reads acquires: `.load_acquire()`".to_owned()
+                }
+                _ if known.is_some() => ": what only writes releases: `.store_release(v)`".to_owned(),
                 "fetch_add" | "fetch_sub" | "fetch_min" | "fetch_max" | "fetch_and" | "fetch_or" | "fetch_xor" => {
                     format!(": it is `.{}(v)`", name.trim_start_matches("fetch_"))
                 }
                 "swap" => ": it is `.exchange(v)`".to_owned(),
-                _ => ": they have load, store, add, sub, min, max, and, or, xor, exchange and compare_exchange"
+                _ => ": they have load, store, add, sub, min, max, and, or, xor, exchange and compare_exchange, with `_acquire`, `_release` or `_acq_rel` behind if they are to order memory"
                     .to_owned(),
             };
             return self.wrong(&e.method, format!("atomics have no `.{name}()` in kernels{advice}"));
         };
-        if !self.count(e, arguments) {
+        if !self.count(e, function.arguments()) {
             return self.failed(e);
         }
         let ty = place.ty.clone();
@@ -241,7 +267,7 @@ impl Infer<'_> {
             (nodes.next(), None)
         };
         let result = if function == AtomicFunction::Store { Ty::Unit } else { ty };
-        self.node(Kind::Atomic(function, place, value, compare), result, e)
+        self.node(Kind::Atomic(function, Ordering { order, scope }, place, value, compare), result, e)
     }
 
     fn value_method(&mut self, receiver: Node, name: &str, e: &syn::ExprMethodCall) -> Node {

@@ -7,8 +7,8 @@ use std::rc::Rc;
 use super::callables::Callable;
 use super::infer::{Length, Ty};
 use crate::ir::{
-    AtomicFunction, BinaryOperator, BindingKind, Builtin, Handle, Literal, LogicalOperator, MathFunction, Size, Span,
-    SubgroupFunction, UnaryOperator, WorkgroupVariable,
+    AtomicFunction, BinaryOperator, BindingKind, Builtin, Handle, Literal, LogicalOperator, MathFunction, Ordering,
+    Scope, Size, Span, SubgroupFunction, UnaryOperator, WorkgroupVariable,
 };
 use crate::target::Feature;
 
@@ -78,7 +78,9 @@ pub(super) enum Kind {
     Barrier,
     UniformLoad(Place),
     /// `function, place, value, compare`
-    Atomic(AtomicFunction, Place, Option<Box<Node>>, Option<Box<Node>>),
+    Atomic(AtomicFunction, Ordering, Place, Option<Box<Node>>, Option<Box<Node>>),
+    /// `device_fence()`, `workgroup_fence()`
+    Fence(Scope),
     Subgroup(SubgroupFunction, Box<Node>, Option<Box<Node>>),
 }
 

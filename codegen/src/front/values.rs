@@ -171,7 +171,8 @@ impl Build<'_> {
             | Kind::Continue
             | Kind::Return(_)
             | Kind::Assign(..)
-            | Kind::Barrier => {
+            | Kind::Barrier
+            | Kind::Fence(_) => {
                 self.effect(node);
                 self.zero(&node.ty, span)
             }

@@ -195,6 +195,7 @@ fn relocate(code: &mut [Instruction], base: u32) {
                 relocate(body, base);
             }
             Instruction::Leave { into } => into.iter_mut().for_each(fix),
+            Instruction::Fence => {}
         }
     }
 }

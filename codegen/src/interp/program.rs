@@ -5,7 +5,7 @@
 //! holds them; a 64-bit scalar is two registers, the lower word first. Control flow is structured: an
 //! instruction holds the blocks that it runs, and what differs between invocations is a mask of those that are active.
 
-use crate::ir::{MathFunction, Scalar};
+use crate::ir::{MathFunction, Order, Scalar};
 
 /// A register's number.
 pub(super) type Register = u32;
@@ -353,11 +353,14 @@ pub(super) enum Instruction {
     /// In active lanes, one after the other; the old value, or zero past the end, goes to `to`.
     Atomic {
         operation: AtomicOperation,
+        order: Order,
         address: Address,
         to: Option<Register>,
         value: Register,
         compare: Register,
     },
+    /// For the invocations of all lanes.
+    Fence,
     /// The first active lane's value, to all.
     Uniform {
         to: Register,

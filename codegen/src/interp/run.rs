@@ -273,8 +273,9 @@ macro_rules! engines {
                         Instruction::Put { from, base, terms } => batch.chosen(*base, terms, from, true),
                         Instruction::Load { address, parts } => batch.load(address, parts),
                         Instruction::Store { address, parts } => batch.store(address, parts),
-                        Instruction::Atomic { operation, address, to, value, compare } => {
-                            batch.atomic(*operation, address, *to, *value, *compare);
+                        Instruction::Fence => std::sync::atomic::fence(std::sync::atomic::Ordering::AcqRel),
+                        Instruction::Atomic { operation, order, address, to, value, compare } => {
+                            batch.atomic((*operation, *order), address, *to, *value, *compare);
                         }
                         Instruction::Uniform { to, from } => {
                             let first = (0..lanes).find(|lane| batch.is_active(*lane)).unwrap_or(0);

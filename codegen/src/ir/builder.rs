@@ -31,9 +31,9 @@
 
 use super::{
     Arena, Argument, AtomicFunction, BinaryOperator, Binding, BindingKind, Block, Builtin, CallArgument, Case,
-    Expression, ExpressionKind, Function, Handle, Literal, Local, LogicalOperator, MathFunction, Module, Param, Place,
-    Projection, Root, Scalar, Size, Span, Statement, StatementKind, SubgroupFunction, Type, UnaryOperator,
-    WorkgroupVariable,
+    Expression, ExpressionKind, Function, Handle, Literal, Local, LogicalOperator, MathFunction, Module, Ordering,
+    Param, Place, Projection, Root, Scalar, Size, Span, Statement, StatementKind, SubgroupFunction, Type,
+    UnaryOperator, WorkgroupVariable,
 };
 use crate::target::Target;
 
@@ -486,7 +486,14 @@ impl<'m> FunctionBuilder<'m> {
         let ty = self.place_type(&place);
         let ty = self.module.intern(ty);
         let result = self.new_local(name, ty, false);
-        self.statement(StatementKind::Atomic { result: Some(result), place, function, value, compare: None });
+        self.statement(StatementKind::Atomic {
+            result: Some(result),
+            place,
+            function,
+            value,
+            compare: None,
+            ordering: Ordering::RELAXED,
+        });
         result
     }
 

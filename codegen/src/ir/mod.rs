@@ -30,8 +30,20 @@
 //!   [`Projection::Vector`] is past the end if any of its lanes is: it then reads as zero in every lane, and writes none.
 //! * Plain accesses of two invocations to the same scalar, one of them a write, without a barrier (same workgroup) or an end of the
 //!   dispatch (otherwise) between them, are a race: the value read is unspecified. Narrow neighbours that share a word do not race.
-//! * A barrier makes writes to workgroup variables and to buffers visible to the workgroup. Atomics are relaxed; a float that is
-//!   added to gets every addend once, in no stated order.
+//! * A barrier makes writes to workgroup variables and to buffers visible to the workgroup. A float that is added to gets every addend once, in
+//!   no stated order.
+//!
+//! # Orders
+//! An atomic operation and a fence have an [`Ordering`]. What an invocation did *comes before* what it does later, what a workgroup did before a barrier
+//! comes before what it does behind it, and what came before a release comes before what follows an acquire that reads what was written there (or a
+//! value that further operations made of it), if the scope of both holds both invocations. Of accesses of which one comes before the other, the later
+//! sees the earlier: they are no race. A [`StatementKind::Fence`] makes the relaxed writes after it release, and the relaxed reads before it acquire.
+//! A relaxed operation orders nothing beside itself. In workgroup memory the scope is the workgroup, whatever the operation says.
+//!
+//! Orders are [`crate::target::Feature::Ordering`]. A kernel that waits for another workgroup must wait for one that has started: of those it may assume
+//! that they go on, where the device promises it (see the page on memory of the user's documentation). Each wait is a loop around an operation that
+//! acquires, or is followed by a fence: a kernel without either may be run with workgroups in step. No invocation may wait for another of its workgroup but
+//! at a barrier.
 //!
 //! # Arithmetic
 //! | operation | meaning |
@@ -96,6 +108,7 @@ mod expression;
 mod instantiate;
 mod math;
 mod module;
+mod ordering;
 pub(crate) mod print;
 pub mod rewrite;
 mod span;
@@ -116,6 +129,7 @@ pub use module::{
     Argument, Binding, BindingKind, Bound, Function, Generic, GenericKind, GenericValue, Instance, Local, Module,
     Param, Specialise, WorkgroupVariable,
 };
+pub use ordering::{Order, Ordering, Scope};
 pub use span::{Locations, Span};
 pub use specialise::{largest, specialise};
 pub use statement::{AtomicFunction, Block, Case, Statement, StatementKind};

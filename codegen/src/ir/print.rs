@@ -6,7 +6,7 @@ use std::fmt::{self, Write};
 
 use super::{
     Block, CallArgument, Expression, ExpressionKind, Function, GenericKind, GenericValue, Handle, Instance, Literal,
-    LogicalOperator, Module, Place, Projection, Root, Size, StatementKind, Type, UnaryOperator,
+    LogicalOperator, Module, Ordering, Place, Projection, Root, Scope, Size, StatementKind, Type, UnaryOperator,
 };
 use crate::ir::Builtin;
 
@@ -256,14 +256,22 @@ impl Printer<'_> {
                 self.line(&text)
             }
             StatementKind::Barrier => self.line("barrier();"),
+            StatementKind::Fence(scope) => self.line(&format!("{}();", scope.fence())),
             StatementKind::UniformLoad { result, place } => {
                 let text = format!("let {} = workgroup_uniform_load(&{});", self.local(*result), self.place(place));
                 self.line(&text)
             }
-            StatementKind::Atomic { result, place, function, value, compare } => {
+            StatementKind::Atomic { result, place, function, value, compare, ordering } => {
                 let result = result.map_or_else(String::new, |local| format!("let {} = ", self.local(local)));
                 let arguments: Vec<_> = compare.iter().chain(value).map(|value| self.expression(*value)).collect();
-                let text = format!("{result}atomic {function:?} {}({});", self.place(place), arguments.join(", "));
+                let Ordering { order, scope } = ordering;
+                let scope = if *scope == Scope::Workgroup { " workgroup" } else { "" };
+                let text = format!(
+                    "{result}atomic {function:?}{}{scope} {}({});",
+                    order.suffix(),
+                    self.place(place),
+                    arguments.join(", ")
+                );
                 self.line(&text)
             }
             StatementKind::Subgroup { result, function, value, lane } => {

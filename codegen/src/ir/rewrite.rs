@@ -267,12 +267,13 @@ impl Copy<'_> {
             StatementKind::Break => StatementKind::Break,
             StatementKind::Continue => StatementKind::Continue,
             StatementKind::Barrier => StatementKind::Barrier,
+            StatementKind::Fence(scope) => StatementKind::Fence(*scope),
             StatementKind::Return(value) => StatementKind::Return(optional(self, value)?),
             StatementKind::UniformLoad { result, place } => {
                 let place = self.place(rewrite, place, span)?;
                 StatementKind::UniformLoad { result: self.declare(rewrite, *result)?, place }
             }
-            StatementKind::Atomic { result, place, function, value, compare } => {
+            StatementKind::Atomic { result, place, function, value, compare, ordering } => {
                 let compare = optional(self, compare)?;
                 let value = optional(self, value)?;
                 let place = self.place(rewrite, place, span)?;
@@ -282,6 +283,7 @@ impl Copy<'_> {
                     function: *function,
                     value,
                     compare,
+                    ordering: *ordering,
                 }
             }
             StatementKind::Subgroup { result, function, value, lane } => {

@@ -5,6 +5,7 @@ use serde::{Deserialize, Serialize};
 use super::arena::Handle;
 use super::expression::{Expression, Place};
 use super::module::Local;
+use super::ordering::{Ordering, Scope};
 use super::span::Span;
 use super::subgroup::SubgroupFunction;
 use super::types::Scalar;
@@ -105,7 +106,7 @@ pub enum StatementKind {
         /// In workgroup memory.
         place: Place,
     },
-    /// An atomic operation, relaxed.
+    /// An atomic operation.
     Atomic {
         /// Gets the value from before; immutable, declared here. Always there for `Load`, never for `Store`.
         result: Option<Handle<Local>>,
@@ -117,7 +118,12 @@ pub enum StatementKind {
         value: Option<Handle<Expression>>,
         /// For `CompareExchange`, what must be there.
         compare: Option<Handle<Expression>>,
+        /// What it orders beside itself.
+        ordering: Ordering,
     },
+    /// What the invocation did before comes before what it does after, for whom the scope reaches and who has a fence or an ordered atomic of its
+    /// own: acquires and releases.
+    Fence(Scope),
     /// An operation over the invocations of the subgroup.
     Subgroup {
         /// Gets the result; immutable, declared here.
@@ -168,6 +174,35 @@ pub enum AtomicFunction {
 }
 
 impl AtomicFunction {
+    /// Every function, with the name of the atomics' relaxed method.
+    pub const ALL: [(Self, &'static str); 11] = [
+        (Self::Load, "load"),
+        (Self::Store, "store"),
+        (Self::Add, "add"),
+        (Self::Subtract, "sub"),
+        (Self::Min, "min"),
+        (Self::Max, "max"),
+        (Self::And, "and"),
+        (Self::Or, "or"),
+        (Self::Xor, "xor"),
+        (Self::Exchange, "exchange"),
+        (Self::CompareExchange, "compare_exchange"),
+    ];
+
+    /// The name of the atomics' relaxed method.
+    pub fn name(self) -> &'static str {
+        Self::ALL.into_iter().find(|(function, _)| *function == self).map_or("", |(_, name)| name)
+    }
+
+    /// How many values its method takes.
+    pub const fn arguments(self) -> usize {
+        match self {
+            Self::Load => 0,
+            Self::CompareExchange => 2,
+            _ => 1,
+        }
+    }
+
     /// Whether it works on atomics of that scalar: of `i32` and `u32` all do, of `f32` those that need no order among numbers.
     pub const fn takes(self, scalar: Scalar) -> bool {
         match scalar {

@@ -90,7 +90,7 @@ macro_rules! walkers {
                         visit(end);
                         visit(step);
                     }
-                    Self::Loop { .. } | Self::Break | Self::Continue | Self::Barrier => {}
+                    Self::Loop { .. } | Self::Break | Self::Continue | Self::Barrier | Self::Fence(_) => {}
                     Self::UniformLoad { place, .. } => place.$place(visit),
                     Self::Atomic { place, value, compare, .. } => {
                         place.$place(visit);
@@ -126,6 +126,7 @@ macro_rules! walkers {
                     | Self::Continue
                     | Self::Return(_)
                     | Self::Barrier
+                    | Self::Fence(_)
                     | Self::UniformLoad { .. }
                     | Self::Atomic { .. }
                     | Self::Subgroup { .. } => Vec::new(),

@@ -7,8 +7,8 @@ use crate::diagnostic::{Diagnostic, Diagnostics};
 use crate::ir::builder::variable;
 use crate::ir::rewrite::{Copy, Rewrite, rewrite};
 use crate::ir::{
-    AtomicFunction, BinaryOperator, BindingKind, Expression, ExpressionKind, Function, Handle, Local, Module, Place,
-    Projection, Root, Scalar, Span, Statement, StatementKind, Type,
+    AtomicFunction, BinaryOperator, BindingKind, Expression, ExpressionKind, Function, Handle, Local, Module, Order,
+    Ordering, Place, Projection, Root, Scalar, Span, Statement, StatementKind, Type,
 };
 use crate::target::Target;
 
@@ -116,6 +116,7 @@ impl Atomics {
         writer: &mut Writer<'_, '_>,
         place: &Place,
         given: Handle<Local>,
+        ordering: Ordering,
         out: &mut Vec<Statement>,
     ) -> Handle<Local> {
         // Each index is computed once, since memory that it is read from may change meanwhile.
@@ -126,16 +127,17 @@ impl Atomics {
                 indices.push((writer.bind("at", ty, *index, out), ty));
             }
         }
-        let atomic = |place, result, function, value, compare| StatementKind::Atomic {
+        let atomic = |place, result, function, value, compare, order| StatementKind::Atomic {
             result: Some(result),
             place,
             function,
             value,
             compare,
+            ordering: Ordering { order, ..ordering },
         };
         let first = writer.fresh("first", self.word, false);
         let here = writer.again(place, &indices);
-        out.push(writer.statement(atomic(here, first, AtomicFunction::Load, None, None)));
+        out.push(writer.statement(atomic(here, first, AtomicFunction::Load, None, None, Order::Relaxed)));
         let first = writer.add(ExpressionKind::Local(first), self.word);
         let old = writer.fresh("old", self.word, true);
         out.push(writer.statement(StatementKind::Let { local: old, value: Some(first) }));
@@ -151,7 +153,8 @@ impl Atomics {
         let compare = load(writer);
         let seen = writer.fresh("seen", self.word, false);
         let here = writer.again(place, &indices);
-        body.push(writer.statement(atomic(here, seen, AtomicFunction::CompareExchange, Some(sum), Some(compare))));
+        let exchange = AtomicFunction::CompareExchange;
+        body.push(writer.statement(atomic(here, seen, exchange, Some(sum), Some(compare), ordering.order)));
         let (left, right) = (writer.add(ExpressionKind::Local(seen), self.word), load(writer));
         let operator = BinaryOperator::Equal;
         let condition = writer.add(ExpressionKind::Binary { operator, left, right }, self.bool);
@@ -171,7 +174,7 @@ impl Rewrite for Atomics {
         statement: &Statement,
         out: &mut Vec<Statement>,
     ) -> Result<(), Diagnostic> {
-        let StatementKind::Atomic { result, place, function, value, .. } = &statement.kind else {
+        let StatementKind::Atomic { result, place, function, value, ordering, .. } = &statement.kind else {
             return copy.statement(self, statement, out);
         };
         if !self.is_float(place.root) {
@@ -185,14 +188,15 @@ impl Rewrite for Atomics {
         let bits = match (function, value) {
             (AtomicFunction::Add, Some(value)) => {
                 let given = writer.bind("given", self.float, value, out);
-                let old = self.sum(&mut writer, &place, given, out);
+                let old = self.sum(&mut writer, &place, given, *ordering, out);
                 writer.add(ExpressionKind::Load(variable(old)), self.word)
             }
             (AtomicFunction::Load, None) | (AtomicFunction::Store | AtomicFunction::Exchange, Some(_)) => {
                 let value = value.map(|value| writer.add(ExpressionKind::Bitcast(value), self.word));
                 let wanted = *function != AtomicFunction::Store;
                 let word = wanted.then(|| writer.fresh("bits", self.word, false));
-                let kind = StatementKind::Atomic { result: word, place, function: *function, value, compare: None };
+                let (function, ordering) = (*function, *ordering);
+                let kind = StatementKind::Atomic { result: word, place, function, value, compare: None, ordering };
                 out.push(writer.statement(kind));
                 let Some(word) = word else { return Ok(()) };
                 writer.add(ExpressionKind::Local(word), self.word)

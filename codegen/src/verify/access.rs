@@ -99,8 +99,9 @@ pub(crate) fn function_facts(module: &Module) -> (Vec<bool>, Vec<bool>) {
         statements(&function.body, &mut |statement| match &statement.kind {
             StatementKind::Barrier | StatementKind::UniformLoad { .. } | StatementKind::Subgroup { .. } => waits = true,
             StatementKind::Store { place, .. } => writes |= !matches!(place.root, Root::Local(_)),
-            StatementKind::Atomic { function, .. } => writes |= *function != crate::ir::AtomicFunction::Load,
-            _ => {}
+            StatementKind::Atomic { function, .. } if *function != crate::ir::AtomicFunction::Load => writes = true,
+            // Where it stands is what it does.
+            kind => writes |= kind.orders_memory(),
         });
         function.live(&function.body, &mut |expression| {
             if let ExpressionKind::Call { function: callee, arguments } = &function.expressions[expression].kind {
@@ -126,8 +127,8 @@ fn writes_only_references(module: &Module, function: Handle<Function>) -> bool {
     let mut only = true;
     statements(&function.body, &mut |statement| match &statement.kind {
         StatementKind::Store { place, .. } => only &= matches!(place.root, Root::Local(_) | Root::Argument(_)),
-        StatementKind::Atomic { function, .. } => only &= *function == crate::ir::AtomicFunction::Load,
-        _ => {}
+        StatementKind::Atomic { function, .. } if *function != crate::ir::AtomicFunction::Load => only = false,
+        kind => only &= !kind.orders_memory(),
     });
     function.live(&function.body, &mut |expression| {
         if let ExpressionKind::Call { function: callee, .. } = function.expressions[expression].kind {

@@ -212,6 +212,7 @@ impl<'a> Walk<'a> {
             | StatementKind::Break
             | StatementKind::Continue
             | StatementKind::Barrier
+            | StatementKind::Fence(_)
             | StatementKind::Subgroup { .. } => {}
         }
         let mut called = Vec::new();

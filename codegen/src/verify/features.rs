@@ -24,12 +24,40 @@ pub struct Found {
 pub fn find(module: &Module) -> Result<Found, Diagnostics> {
     let required = module.requires;
     let mut found: Vec<Diagnostic> = Vec::new();
+    for feature in required.iter() {
+        let never = names_of(module, |target| feature.never(target));
+        if !never.is_empty() {
+            found.push(Diagnostic::new(
+                module.entry.span,
+                format!(
+                    "`{}` requires `Feature::{}`, which {} never has: list `targets({})`",
+                    module.name,
+                    feature.variant_name(),
+                    never.join(" and "),
+                    able(feature),
+                ),
+            ));
+        }
+    }
     let mut needed = Features::NONE;
     each_need(module, required, &mut |feature, what, span| {
         needed = needed.union(Features::of(&[feature]));
-        let lacking: Vec<&str> =
-            module.targets.iter().filter(|target| !feature.always(**target)).map(|target| target.name()).collect();
-        if !required.has(feature) && !lacking.is_empty() && !found.iter().any(|known: &Diagnostic| known.span == span) {
+        let lacking = names_of(module, |target| !feature.always(target));
+        let never = names_of(module, |target| feature.never(target));
+        if !never.is_empty() && !required.has(feature) {
+            let name = feature.variant_name();
+            found.push(Diagnostic::new(
+                span,
+                format!(
+                    "{what} needs `Feature::{name}`, which {} never has: list `targets({})` alone, or put it into `if const {{ target::has(Feature::{name}) }}`",
+                    never.join(" and "),
+                    able(feature),
+                ),
+            ));
+        } else if !required.has(feature)
+            && !lacking.is_empty()
+            && !found.iter().any(|known: &Diagnostic| known.span == span)
+        {
             let name = feature.variant_name();
             // Where some targets always have it, leaving out the others helps too.
             let (which, instead) = if Target::ALL.into_iter().any(|target| feature.always(target)) {
@@ -64,6 +92,17 @@ pub fn find(module: &Module) -> Result<Found, Diagnostics> {
         relevant = relevant.union(Features::of(&[Feature::F16Storage]));
     }
     Ok(Found { required, relevant })
+}
+
+/// The targets on which there is a feature, as the attribute lists them.
+fn able(feature: Feature) -> String {
+    let able: Vec<&str> = Target::ALL.into_iter().filter(|target| !feature.never(*target)).map(Target::name).collect();
+    able.join(", ")
+}
+
+/// The names of the kernel's targets of which something holds.
+fn names_of(module: &Module, holds: impl Fn(Target) -> bool) -> Vec<&'static str> {
+    module.targets.iter().copied().filter(|target| holds(*target)).map(Target::name).collect()
 }
 
 fn holds_halves(module: &Module) -> bool {
@@ -136,9 +175,18 @@ fn needs(
                 }
             }
             kind => {
-                if let StatementKind::Subgroup { function, .. } = kind {
-                    let name = function.name();
-                    visit(Feature::Subgroups, &format!("`{name}`"), statement.span);
+                match kind {
+                    StatementKind::Subgroup { function, .. } => {
+                        visit(Feature::Subgroups, &format!("`{}`", function.name()), statement.span);
+                    }
+                    StatementKind::Fence(scope) => {
+                        visit(Feature::Ordering, &format!("`{}`", scope.fence()), statement.span);
+                    }
+                    StatementKind::Atomic { function, ordering, .. } if kind.orders_memory() => {
+                        let name = format!("`{}{}`", function.name(), ordering.order.suffix());
+                        visit(Feature::Ordering, &name, statement.span);
+                    }
+                    _ => {}
                 }
                 for inner in kind.blocks() {
                     needs(module, function, inner, features, visit);

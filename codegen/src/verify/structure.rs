@@ -157,7 +157,7 @@ impl Checker<'_> {
                 self.place(place, span);
                 self.declare(*result, false, span);
             }
-            StatementKind::Atomic { result, place, function, value, compare } => {
+            StatementKind::Atomic { result, place, function, value, compare, ordering } => {
                 self.place(place, span);
                 let fits = result.is_some() != (*function == AtomicFunction::Store)
                     || !matches!(function, AtomicFunction::Load | AtomicFunction::Store);
@@ -166,6 +166,13 @@ impl Checker<'_> {
                     || compare.is_some() != (*function == AtomicFunction::CompareExchange)
                 {
                     self.fail(span, "an atomic operation has the wrong operands");
+                }
+                if !function.allows(ordering.order) {
+                    let (name, suffix) = (function.name(), ordering.order.suffix());
+                    self.fail(
+                        span,
+                        format!("there is no `{name}{suffix}`: what reads acquires, and what writes releases"),
+                    );
                 }
                 if let Some(result) = result {
                     self.declare(*result, false, span);
@@ -181,7 +188,8 @@ impl Checker<'_> {
             | StatementKind::For { .. }
             | StatementKind::While { .. }
             | StatementKind::Loop { .. }
-            | StatementKind::Barrier => {}
+            | StatementKind::Barrier
+            | StatementKind::Fence(_) => {}
         }
         match &statement.kind {
             StatementKind::For { local, body, unroll, .. } => {

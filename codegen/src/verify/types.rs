@@ -4,9 +4,9 @@
 
 use crate::diagnostic::Diagnostic;
 use crate::ir::{
-    AtomicFunction, BinaryOperator, BindingKind, CallArgument, Expression, ExpressionKind, Function, Handle, Literal,
-    MathFunction, Module, OperandType, Place, Projection, Root, Scalar, Span, Statement, StatementKind, Type,
-    UnaryOperator, statements,
+    BinaryOperator, BindingKind, CallArgument, Expression, ExpressionKind, Function, Handle, Literal, MathFunction,
+    Module, OperandType, Place, Projection, Root, Scalar, Span, Statement, StatementKind, Type, UnaryOperator,
+    statements,
 };
 
 pub fn check(module: &Module) -> Vec<Diagnostic> {
@@ -489,19 +489,16 @@ impl Checker<'_> {
                 }
                 self.result(*result, &place(source)?, at)
             }
-            StatementKind::Atomic { result, place: target, function, value, compare } => {
+            StatementKind::Atomic { result, place: target, function, value, compare, .. } => {
                 if !self.is_atomic(target.root) {
                     return Err((
                         at,
-                        format!(
-                            "`{}` is there for atomics alone: `&[Atomic<u32>]`, `&[Atomic<i32>]`",
-                            atomic_name(*function)
-                        ),
+                        format!("`{}` is there for atomics alone: `&[Atomic<u32>]`, `&[Atomic<i32>]`", function.name()),
                     ));
                 }
                 let ty = place(target)?;
                 if !ty.scalar().is_some_and(|scalar| function.takes(scalar)) {
-                    let (name, found) = (atomic_name(*function), self.name(&ty));
+                    let (name, found) = (function.name(), self.name(&ty));
                     return Err((at, format!("`{name}` belongs to atomics of u32 and i32, not of {found}")));
                 }
                 for operand in [value, compare].into_iter().flatten() {
@@ -526,7 +523,8 @@ impl Checker<'_> {
             | StatementKind::Break
             | StatementKind::Continue
             | StatementKind::Return(None)
-            | StatementKind::Barrier => Ok(()),
+            | StatementKind::Barrier
+            | StatementKind::Fence(_) => Ok(()),
         }
     }
 
@@ -542,21 +540,4 @@ impl Checker<'_> {
 
 const fn is_index(ty: &Type) -> bool {
     matches!(ty, Type::Scalar(Scalar::Index | Scalar::U32))
-}
-
-/// The method of atomics.
-const fn atomic_name(function: AtomicFunction) -> &'static str {
-    match function {
-        AtomicFunction::Load => "load",
-        AtomicFunction::Store => "store",
-        AtomicFunction::Add => "add",
-        AtomicFunction::Subtract => "sub",
-        AtomicFunction::Min => "min",
-        AtomicFunction::Max => "max",
-        AtomicFunction::And => "and",
-        AtomicFunction::Or => "or",
-        AtomicFunction::Xor => "xor",
-        AtomicFunction::Exchange => "exchange",
-        AtomicFunction::CompareExchange => "compare_exchange",
-    }
 }

@@ -21,7 +21,8 @@ pub fn lowered(module: &Module, target: Target, features: Features) -> Lowered {
         .unwrap_or_else(|found| panic!("{found}"));
     // What is left obeys the rules as well; halves in bindings of atomics excepted, nothing is special.
     let mut again = lowered.module.clone();
-    again.requires = Features(u32::MAX);
+    again.targets = vec![target];
+    again.requires = Features::of_target(target);
     verify(again).unwrap_or_else(|found| panic!("lowered for {}: {found}", target.name()));
     lowered
 }

@@ -48,6 +48,7 @@ macro_rules! with_rows {
             uniform_loads: [shared_first];
             atomics: [histogram];
             workgroup_atomics: [counted];
+            memory_orders: [running_sums];
             subgroup_reductions: [reduced];
             subgroup_scans: [scanned];
             subgroup_shuffles: [exchanged];

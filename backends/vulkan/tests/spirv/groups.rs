@@ -174,6 +174,7 @@ fn atomics_in_buffers_and_workgroup_memory() {
             function: Atomic::Store,
             value: Some(zero),
             compare: None,
+            ordering: trefoil_codegen::ir::Ordering::RELAXED,
         });
     });
     body.barrier();
@@ -201,6 +202,7 @@ fn atomics_in_buffers_and_workgroup_memory() {
         function: Atomic::CompareExchange,
         value: Some(value_now),
         compare: Some(compare),
+        ordering: trefoil_codegen::ir::Ordering::RELAXED,
     });
     let (was, free) = (body.local(claimed), body.i32(-1000));
     let lost = body.binary(Op::NotEqual, was, free);

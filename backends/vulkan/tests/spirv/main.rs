@@ -11,9 +11,9 @@ mod groups;
 mod halves;
 mod memory;
 mod random;
+#[path = "../../../../codegen/tests/support/spirv_val.rs"]
+mod spirv_val;
 
-use std::path::Path;
-use std::process::Command as Process;
 use std::sync::{Arc, OnceLock};
 
 use trefoil_codegen::artefact::{
@@ -56,27 +56,6 @@ fn device() -> Option<&'static Device> {
         .as_ref()
 }
 
-/// Asks `spirv-val`.
-fn validate(name: &str, words: &[u32]) {
-    let folder = std::env::temp_dir().join(format!("trefoil-spirv-{}", std::process::id()));
-    std::fs::create_dir_all(&folder).unwrap();
-    let file = folder.join(format!("{name}.spv"));
-    std::fs::write(&file, words.iter().flat_map(|word| word.to_le_bytes()).collect::<Vec<u8>>()).unwrap();
-    let own = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../.tools/bin/spirv-val");
-    let tool = if own.exists() { own } else { "spirv-val".into() };
-    match Process::new(&tool).args(["--target-env", "vulkan1.3"]).arg(&file).output() {
-        Ok(output) => assert!(
-            output.status.success(),
-            "{name}: {}{}\n{}",
-            String::from_utf8_lossy(&output.stdout),
-            String::from_utf8_lossy(&output.stderr),
-            spirv::disassemble(words)
-        ),
-        Err(error) => eprintln!("not validated: {}: {error}", tool.display()),
-    }
-    let _ = std::fs::remove_file(file);
-}
-
 fn lowered(module: &Module, features: Features, transport: ParamTransport) -> Lowered {
     let verified = verify::verify(module.clone()).unwrap();
     lower(&verified, &Profile::portable(Target::Spirv).with(features), transport).unwrap()
@@ -91,7 +70,7 @@ fn kernel(module: &Module, features: Features) -> Arc<Kernel> {
         if std::env::var_os("TREFOIL_SHOW_SPIRV").is_some() {
             println!("{}", spirv::disassemble(&words));
         }
-        validate(&format!("{}-{transport:?}", module.name), &words);
+        spirv_val::validate(&format!("{}-{transport:?}", module.name), &words);
         variants.push(Variant {
             dialect: None,
             target: Target::Spirv,

@@ -183,9 +183,10 @@ impl<'a> Plan<'a> {
                     self.varies(*result);
                     Jumps::default()
                 }
-                StatementKind::UniformLoad { .. } | StatementKind::Evaluate(_) | StatementKind::Barrier => {
-                    Jumps::default()
-                }
+                StatementKind::UniformLoad { .. }
+                | StatementKind::Evaluate(_)
+                | StatementKind::Barrier
+                | StatementKind::Fence(_) => Jumps::default(),
             };
             varying |= inner.loops || inner.returns;
             jumps.loops |= inner.loops;
@@ -326,7 +327,7 @@ impl<'a> Plan<'a> {
             StatementKind::While { body, .. } | StatementKind::Loop { body } => {
                 collective(body) || self.company_inside(body)
             }
-            StatementKind::Evaluate(_) | StatementKind::Atomic { .. } => false,
+            StatementKind::Evaluate(_) | StatementKind::Atomic { .. } | StatementKind::Fence(_) => false,
         }
     }
 

@@ -7,7 +7,7 @@ use super::expr::{Code, Memory, Scope};
 use super::types;
 use crate::emit::EmitError;
 use crate::ir::{
-    AtomicFunction, Block, Expression, ExpressionKind, Handle, Literal, Local, Place, Root, Scalar, Statement,
+    AtomicFunction, Block, Expression, ExpressionKind, Handle, Literal, Local, Order, Place, Root, Scalar, Statement,
     StatementKind, Type,
 };
 
@@ -160,8 +160,12 @@ impl Scope<'_> {
                 (Leave::Function, None) => out.line("return;"),
                 (Leave::Lane(text), _) => out.line(text),
             },
-            StatementKind::Atomic { result, place, function, value, compare } => {
-                let code = self.atomic(place, *function, *value, *compare)?;
+            StatementKind::Fence(_) => {
+                // One thread runs a workgroup; for other workgroups each scope is the same.
+                out.line("core::sync::atomic::fence(core::sync::atomic::Ordering::AcqRel);");
+            }
+            StatementKind::Atomic { result, place, function, value, compare, ordering } => {
+                let code = self.atomic(place, *function, *value, *compare, ordering.order)?;
                 match result {
                     Some(result) => out.line(&format!("{} = {};", self.ascribed(*result), code.text())),
                     None => out.line(&format!("let _ = {};", code.text())),
@@ -189,6 +193,7 @@ impl Scope<'_> {
         function: AtomicFunction,
         value: Option<Handle<Expression>>,
         compare: Option<Handle<Expression>>,
+        order: Order,
     ) -> Result<Code, EmitError> {
         let ty = match place.root {
             Root::Binding(binding) => self.kernel.module.bindings[binding as usize].element,
@@ -230,34 +235,36 @@ impl Scope<'_> {
                 };
                 return format!("let at = {pointer}; let old = at.read(); at.write({new}); old");
             }
-            const RELAXED: &str = "core::sync::atomic::Ordering::Relaxed";
+            let name = |order: Order| format!("core::sync::atomic::Ordering::{:?}", order.host());
+            // What a failed comparison orders, for operations that look and then write.
+            let (order, seen) = (name(order), name(order.of_load()));
             let word = format!("{atomic}::from_ptr(({pointer}).cast())");
             if float {
                 let bits = match function {
-                    AtomicFunction::Store => return format!("{word}.store(value.to_bits(), {RELAXED})"),
-                    AtomicFunction::Exchange => format!("swap(value.to_bits(), {RELAXED})"),
+                    AtomicFunction::Store => return format!("{word}.store(value.to_bits(), {order})"),
+                    AtomicFunction::Exchange => format!("swap(value.to_bits(), {order})"),
                     AtomicFunction::Add => format!(
-                        "fetch_update({RELAXED}, {RELAXED}, |old| Some((f32::from_bits(old) + value).to_bits()))\
+                        "fetch_update({order}, {seen}, |old| Some((f32::from_bits(old) + value).to_bits()))\
                          .unwrap_or_else(|old| old)"
                     ),
                     // The verifier lets no other through.
-                    _ => format!("load({RELAXED})"),
+                    _ => format!("load({order})"),
                 };
                 return format!("f32::from_bits({word}.{bits})");
             }
             let call = match function {
-                AtomicFunction::Load => format!("load({RELAXED})"),
-                AtomicFunction::Store => format!("store(value, {RELAXED})"),
-                AtomicFunction::Add => format!("fetch_add(value, {RELAXED})"),
-                AtomicFunction::Subtract => format!("fetch_sub(value, {RELAXED})"),
-                AtomicFunction::Min => format!("fetch_min(value, {RELAXED})"),
-                AtomicFunction::Max => format!("fetch_max(value, {RELAXED})"),
-                AtomicFunction::And => format!("fetch_and(value, {RELAXED})"),
-                AtomicFunction::Or => format!("fetch_or(value, {RELAXED})"),
-                AtomicFunction::Xor => format!("fetch_xor(value, {RELAXED})"),
-                AtomicFunction::Exchange => format!("swap(value, {RELAXED})"),
+                AtomicFunction::Load => format!("load({order})"),
+                AtomicFunction::Store => format!("store(value, {order})"),
+                AtomicFunction::Add => format!("fetch_add(value, {order})"),
+                AtomicFunction::Subtract => format!("fetch_sub(value, {order})"),
+                AtomicFunction::Min => format!("fetch_min(value, {order})"),
+                AtomicFunction::Max => format!("fetch_max(value, {order})"),
+                AtomicFunction::And => format!("fetch_and(value, {order})"),
+                AtomicFunction::Or => format!("fetch_or(value, {order})"),
+                AtomicFunction::Xor => format!("fetch_xor(value, {order})"),
+                AtomicFunction::Exchange => format!("swap(value, {order})"),
                 AtomicFunction::CompareExchange => {
-                    format!("compare_exchange(compare, value, {RELAXED}, {RELAXED}).unwrap_or_else(|old| old)")
+                    format!("compare_exchange(compare, value, {order}, {seen}).unwrap_or_else(|old| old)")
                 }
             };
             format!("{word}.{call}")

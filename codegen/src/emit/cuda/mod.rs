@@ -7,6 +7,7 @@
 
 mod expr;
 mod module;
+mod ordered;
 mod stmt;
 mod types;
 

@@ -119,8 +119,10 @@ fn buffer(p: &mut P<'_>, binding: u32) -> Result<String> {
     let element = p.ty(p.lowered.module.bindings[binding as usize].element);
     let element = type_name(p, element)?;
     let constant = if access == Access::Read { "const " } else { "" };
-    // A launch never gives one range to two bindings of which one is written.
-    Ok(format!("{constant}{element}* __restrict__ {}", p.bindings[binding as usize]))
+    // A launch never gives one range to two bindings of which one is written. Where others' writes are waited for, the compiler may not take
+    // what was read before for what is there.
+    let alone = if access.writes() && p.lowered.module.orders_memory() { "" } else { "__restrict__ " };
+    Ok(format!("{constant}{element}* {alone}{}", p.bindings[binding as usize]))
 }
 
 /// What a function needs of the kernel's surroundings, as parameters; [`Dialect::pass`] passes them in the same order.

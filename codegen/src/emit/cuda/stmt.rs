@@ -2,14 +2,14 @@
 
 use crate::artefact::ParamField;
 use crate::emit::EmitError;
-use crate::emit::text::{AtomicForm, Code, Dialect, Level, Lvalue, Position, Printer, Resources};
+use crate::emit::text::{AtomicCall, AtomicForm, Code, Dialect, Level, Lvalue, Position, Printer, Resources};
 use crate::ir::{
-    AtomicFunction, BinaryOperator, Literal, MathFunction, Root, Scalar, SubgroupFunction, SubgroupOperator, Type,
-    UnaryOperator,
+    AtomicFunction, BinaryOperator, Literal, MathFunction, Order, Root, Scalar, Scope, SubgroupFunction,
+    SubgroupOperator, Type, UnaryOperator,
 };
 use crate::target::Target;
 
-use super::{Cuda, expr, module, types};
+use super::{Cuda, expr, module, ordered, types};
 
 type Result<T> = std::result::Result<T, EmitError>;
 type P<'a> = Printer<'a, Cuda>;
@@ -152,14 +152,15 @@ impl Dialect for Cuda {
         format!("*(volatile {}*)&{} = {};", types::scalar_name(scalar), place.text, value.text)
     }
 
-    fn atomic(
-        p: &mut P<'_>,
-        function: AtomicFunction,
-        place: Code,
-        scalar: Scalar,
-        value: Option<Code>,
-        compare: Option<Code>,
-    ) -> Result<AtomicForm> {
+    fn fence(_: &mut P<'_>, scope: Scope) -> Result<String> {
+        Ok(ordered::fence(scope))
+    }
+
+    fn atomic(p: &mut P<'_>, place: Code, scalar: Scalar, call: AtomicCall) -> Result<AtomicForm> {
+        if call.ordering.order != Order::Relaxed {
+            return ordered::atomic(p, &place, scalar, call);
+        }
+        let AtomicCall { function, ordering, value, compare, .. } = call;
         let pointer = Code::atom(format!("&{}", place.text));
         let name = match function {
             AtomicFunction::Load => return Ok(AtomicForm::Value(Self::atomic_load(place, scalar))),
@@ -180,7 +181,8 @@ impl Dialect for Cuda {
         };
         let value = value.ok_or_else(|| p.error(format!("`{name}` has no value")))?;
         let operands = [pointer].into_iter().chain(compare).chain([value]);
-        Ok(AtomicForm::Value(Code::call(name, operands)))
+        let reach = if ordering.scope == Scope::Workgroup { "_block" } else { "" };
+        Ok(AtomicForm::Value(Code::call(&format!("{name}{reach}"), operands)))
     }
 
     fn declare_value(p: &mut P<'_>, name: &str, ty: &Type, value: Code) -> Result<String> {

@@ -42,15 +42,16 @@ pub(super) struct Writer<'a> {
     /// For each function written so far, whether it accesses a buffer that the kernel writes.
     pub(super) touches: Vec<bool>,
     glsl: Option<Word>,
-    /// Whether the kernel has a barrier, so that accesses to written buffers must be non-private.
-    pub(super) has_barrier: bool,
+    /// Whether the kernel has a barrier, or orders memory otherwise, so that accesses to written buffers must be non-private.
+    pub(super) shares: bool,
 }
 
 /// Writes the kernel.
 pub(super) fn write(lowered: &Lowered) -> Result<Module, EmitError> {
     let module = &lowered.module;
     let functions = module.functions.iter().map(|(_, function)| function);
-    let has_barrier = functions.chain([&module.entry]).any(|function| contains_barrier(&function.body));
+    let shares =
+        module.orders_memory() || functions.chain([&module.entry]).any(|function| contains_barrier(&function.body));
     let mut writer = Writer {
         lowered,
         module: Module::new(),
@@ -70,7 +71,7 @@ pub(super) fn write(lowered: &Lowered) -> Result<Module, EmitError> {
         functions: Vec::new(),
         touches: Vec::new(),
         glsl: None,
-        has_barrier,
+        shares,
     };
     writer.capability(Capability::Shader);
     writer.capability(Capability::VulkanMemoryModel);
@@ -114,6 +115,7 @@ fn contains_barrier(block: &[Statement]) -> bool {
         | StatementKind::Break
         | StatementKind::Continue
         | StatementKind::Return(_)
+        | StatementKind::Fence(_)
         | StatementKind::Atomic { .. }
         | StatementKind::Subgroup { .. } => false,
     })

@@ -177,7 +177,7 @@ impl FunctionWriter<'_, '_> {
                 self.touched |= written;
                 reached.base = self.writer.bindings[binding as usize];
                 reached.class = StorageClass::StorageBuffer;
-                reached.non_private = written && self.writer.has_barrier;
+                reached.non_private = written && self.writer.shares;
                 reached.ty = self.writer.ir(declared.element).clone();
                 reached.steps.push(Step::Known(0));
                 let width = self.writer.binding_width(binding);

@@ -9,8 +9,8 @@ use super::expr::{Kind, kind_of};
 use super::function::{FunctionWriter, Loop};
 use crate::emit::EmitError;
 use crate::ir::{
-    AtomicFunction, Block, Case, Expression, ExpressionKind, Handle, Local, Place, Statement, StatementKind,
-    SubgroupFunction, SubgroupOperator,
+    AtomicFunction, Block, Case, Expression, ExpressionKind, Handle, Local, Order, Ordering, Place, Scope as Reach,
+    Statement, StatementKind, SubgroupFunction, SubgroupOperator,
 };
 use crate::target::Feature;
 
@@ -78,8 +78,12 @@ impl FunctionWriter<'_, '_> {
                 self.barrier();
                 self.define(*result, value)
             }
-            StatementKind::Atomic { result, place, function, value, compare } => {
-                let value = self.atomic(*function, place, *value, *compare)?;
+            StatementKind::Fence(reach) => {
+                self.fence(*reach);
+                Ok(())
+            }
+            StatementKind::Atomic { result, place, function, value, compare, ordering } => {
+                let value = self.atomic(*function, place, *value, *compare, *ordering)?;
                 match result {
                     Some(result) => self.define(*result, value),
                     None => Ok(()),
@@ -311,12 +315,37 @@ impl FunctionWriter<'_, '_> {
         }
     }
 
+    /// What an atomic or a fence orders: accesses of buffers and of workgroup memory, which are made available to those who acquire, and
+    /// visible to who does.
+    fn order_semantics(&mut self, order: Order) -> Word {
+        let mut semantics = match order {
+            Order::Relaxed => return self.writer.u32(MemorySemantics::RELAXED.bits()),
+            Order::Acquire => MemorySemantics::ACQUIRE | MemorySemantics::MAKE_VISIBLE,
+            Order::Release => MemorySemantics::RELEASE | MemorySemantics::MAKE_AVAILABLE,
+            Order::AcquireRelease => {
+                MemorySemantics::ACQUIRE_RELEASE | MemorySemantics::MAKE_AVAILABLE | MemorySemantics::MAKE_VISIBLE
+            }
+        };
+        semantics |= MemorySemantics::UNIFORM_MEMORY;
+        if !self.writer.workgroup.is_empty() {
+            semantics |= MemorySemantics::WORKGROUP_MEMORY;
+        }
+        self.writer.u32(semantics.bits())
+    }
+
+    fn fence(&mut self, reach: Reach) {
+        let scope = self.writer.u32(scope_of(reach) as u32);
+        let semantics = self.order_semantics(Order::AcquireRelease);
+        self.effect(Op::MemoryBarrier, vec![Operand::IdScope(scope), Operand::IdMemorySemantics(semantics)]);
+    }
+
     fn atomic(
         &mut self,
         function: AtomicFunction,
         place: &Place,
         value: Option<Handle<Expression>>,
         compare: Option<Handle<Expression>>,
+        ordering: Ordering,
     ) -> Result<Word, EmitError> {
         use AtomicFunction as A;
         let given = match value {
@@ -347,13 +376,13 @@ impl FunctionWriter<'_, '_> {
             return Err(self.writer.fail(format!("an atomic {function:?} with the wrong operands")));
         }
         self.with_pointer(place, |this, pointer, class, ty| {
-            let scope = if class == StorageClass::Workgroup { Scope::Workgroup } else { Scope::QueueFamily };
-            let scope = this.writer.u32(scope as u32);
-            let relaxed = this.writer.u32(MemorySemantics::RELAXED.bits());
+            let reach = if class == StorageClass::Workgroup { Reach::Workgroup } else { ordering.scope };
+            let scope = this.writer.u32(scope_of(reach) as u32);
+            let semantics = this.order_semantics(ordering.order);
             let mut operands =
-                vec![Operand::IdRef(pointer), Operand::IdScope(scope), Operand::IdMemorySemantics(relaxed)];
+                vec![Operand::IdRef(pointer), Operand::IdScope(scope), Operand::IdMemorySemantics(semantics)];
             if compare.is_some() {
-                operands.push(Operand::IdMemorySemantics(relaxed));
+                operands.push(Operand::IdMemorySemantics(this.order_semantics(ordering.order.of_load())));
             }
             operands.extend(given.map(|(value, _)| Operand::IdRef(value)));
             operands.extend(compare.map(Operand::IdRef));
@@ -424,6 +453,14 @@ impl FunctionWriter<'_, '_> {
     }
 }
 
+/// A device's scope would need a feature of its own; a dispatch runs on the queues of one family.
+const fn scope_of(reach: Reach) -> Scope {
+    match reach {
+        Reach::Workgroup => Scope::Workgroup,
+        Reach::Device => Scope::QueueFamily,
+    }
+}
+
 /// The instruction that combines the values of a subgroup.
 fn combination(operator: SubgroupOperator, kind: Kind) -> Option<Op> {
     use SubgroupOperator as O;
@@ -459,6 +496,7 @@ fn breaks(body: &Block) -> bool {
         | StatementKind::Continue
         | StatementKind::Return(_)
         | StatementKind::Barrier
+        | StatementKind::Fence(_)
         | StatementKind::UniformLoad { .. }
         | StatementKind::Atomic { .. }
         | StatementKind::Subgroup { .. } => false,

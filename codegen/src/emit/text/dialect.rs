@@ -3,11 +3,11 @@
 use crate::artefact::{ParamField, ParamScalar};
 use crate::emit::EmitError;
 use crate::ir::{
-    AtomicFunction, BinaryOperator, Handle, Literal, MathFunction, Root, Scalar, SubgroupFunction, Type, UnaryOperator,
+    BinaryOperator, Handle, Literal, MathFunction, Root, Scalar, Scope, SubgroupFunction, Type, UnaryOperator,
 };
 use crate::target::Target;
 
-use super::{AtomicForm, Code, Lvalue, Printer, Resources};
+use super::{AtomicCall, AtomicForm, Code, Lvalue, Printer, Resources};
 
 type Result<T> = std::result::Result<T, EmitError>;
 
@@ -122,14 +122,9 @@ pub trait Dialect: Sized {
     /// A statement that writes a place that is declared as an atomic.
     fn atomic_store(place: Code, scalar: Scalar, value: Code) -> String;
     /// An atomic operation.
-    fn atomic(
-        p: &mut Printer<'_, Self>,
-        function: AtomicFunction,
-        place: Code,
-        scalar: Scalar,
-        value: Option<Code>,
-        compare: Option<Code>,
-    ) -> Result<AtomicForm>;
+    fn atomic(p: &mut Printer<'_, Self>, place: Code, scalar: Scalar, call: AtomicCall) -> Result<AtomicForm>;
+    /// The line that orders what an invocation did before against what it does after.
+    fn fence(p: &mut Printer<'_, Self>, scope: Scope) -> Result<String>;
 
     /// Declares a variable that never changes.
     fn declare_value(p: &mut Printer<'_, Self>, name: &str, ty: &Type, value: Code) -> Result<String>;

@@ -18,7 +18,7 @@ mod writer;
 
 pub use code::{Code, Level, infix, prefix};
 pub use dialect::{Dialect, Position};
-pub use place::{AtomicForm, Lvalue};
+pub use place::{AtomicCall, AtomicForm, Lvalue};
 pub use printer::{Printer, Scope};
 pub use usage::Resources;
 pub use writer::Writer;

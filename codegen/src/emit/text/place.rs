@@ -4,8 +4,8 @@ use crate::artefact::ParamRole;
 use crate::emit::EmitError;
 use crate::emit::names::Names;
 use crate::ir::{
-    AtomicFunction, BinaryOperator, Expression, ExpressionKind, Handle, Place, Projection, Root, Scalar, Type,
-    WorkgroupVariable,
+    AtomicFunction, BinaryOperator, Expression, ExpressionKind, Handle, Ordering, Place, Projection, Root, Scalar,
+    Scope as Reach, Type, WorkgroupVariable,
 };
 
 use super::code::{infix, logical};
@@ -28,6 +28,21 @@ pub enum Lvalue {
         /// The call that writes it, up to the value: `set_lane(v, i, `.
         write: String,
     },
+}
+
+/// An atomic operation with its operands printed.
+#[derive(Clone, Debug)]
+pub struct AtomicCall {
+    /// What it does.
+    pub function: AtomicFunction,
+    /// What it orders, as the author says.
+    pub ordering: Ordering,
+    /// Among whom, where it is done.
+    pub scope: Reach,
+    /// With what.
+    pub value: Option<Code>,
+    /// What must be there.
+    pub compare: Option<Code>,
 }
 
 /// How an atomic operation is said.
@@ -73,7 +88,7 @@ pub(super) struct Way {
 enum Use {
     Read,
     Write(Code),
-    Atomic { function: AtomicFunction, value: Option<Code>, compare: Option<Code> },
+    Atomic(AtomicCall),
 }
 
 impl<'a, D: Dialect> Printer<'a, D> {
@@ -120,24 +135,17 @@ impl<'a, D: Dialect> Printer<'a, D> {
     ///
     /// # Errors
     /// The language cannot say it.
-    pub fn atomic(
-        &mut self,
-        scope: &Scope<'a>,
-        place: &Place,
-        function: AtomicFunction,
-        value: Option<Code>,
-        compare: Option<Code>,
-    ) -> Result<Code> {
+    pub fn atomic(&mut self, scope: &Scope<'a>, place: &Place, call: AtomicCall) -> Result<Code> {
         let way = self.way(scope, place)?;
         if !self.wants_accessor(&way)? {
             let place = self.atomic_place(&way)?;
-            match D::atomic(self, function, place, self.scalar_of(&way)?, value.clone(), compare.clone())? {
+            match D::atomic(self, place, self.scalar_of(&way)?, call.clone())? {
                 AtomicForm::Value(code) => return Ok(code),
                 AtomicForm::Statement(text) => return Ok(Code::atom(text)),
                 AtomicForm::Body(_) => {}
             }
         }
-        self.accessor(&way, Use::Atomic { function, value, compare })
+        self.accessor(&way, Use::Atomic(call))
     }
 
     fn scalar_of(&self, way: &Way) -> Result<Scalar> {
@@ -440,7 +448,7 @@ impl<'a, D: Dialect> Printer<'a, D> {
                 })?;
                 Ok(Code::call(&name, arguments))
             }
-            Use::Atomic { function, value, compare } => {
+            Use::Atomic(AtomicCall { function, ordering, scope, value, compare }) => {
                 let mut operand = |wanted: &str, given: Option<Code>| {
                     given.map(|given| {
                         let name = claim(wanted);
@@ -451,19 +459,20 @@ impl<'a, D: Dialect> Printer<'a, D> {
                 };
                 let compare = operand("expected", compare);
                 let value = operand("value", value);
-                let wanted = format!("{base}_{}", atomic_name(function));
+                let wanted = format!("{base}_{}{}", function.name(), ordering.order.suffix());
                 let result = (function != AtomicFunction::Store).then(|| ty.clone());
-                let name = self.helper(&format!("{function:?} {key}"), &wanted, |p, name| {
+                let name = self.helper(&format!("{function:?} {ordering:?} {key}"), &wanted, |p, name| {
                     let mut out = Writer::default();
                     out.open(D::function(p, name, &parameters, &resources, result.as_ref())?);
                     let place = p.atomic_place(&inner)?;
                     let scalar = p.scalar_of(&inner)?;
                     // What follows an endless loop is never reached, but languages want it.
-                    let (lines, open) = match D::atomic(p, function, place, scalar, value, compare)? {
-                        AtomicForm::Value(code) => (vec![format!("return {};", code.text)], false),
-                        AtomicForm::Statement(text) => (vec![format!("{text};")], false),
-                        AtomicForm::Body(lines) => (lines, true),
-                    };
+                    let (lines, open) =
+                        match D::atomic(p, place, scalar, AtomicCall { function, ordering, scope, value, compare })? {
+                            AtomicForm::Value(code) => (vec![format!("return {};", code.text)], false),
+                            AtomicForm::Statement(text) => (vec![format!("{text};")], false),
+                            AtomicForm::Body(lines) => (lines, true),
+                        };
                     let guarded = p.guarded_lines(&mut out, &inner, lines)?;
                     if let (true, Some(ty)) = (guarded || open, &result) {
                         out.line(format!("return {};", D::zero(p, ty)?.text));
@@ -530,22 +539,5 @@ fn literal_index(scope: &Scope<'_>, index: Handle<Expression>) -> Option<u32> {
     match scope.kind(index) {
         ExpressionKind::Literal(literal) if literal.scalar().is_integer() => u32::try_from(literal.bits()).ok(),
         _ => None,
-    }
-}
-
-/// The name of an atomic operation in accessors.
-const fn atomic_name(function: AtomicFunction) -> &'static str {
-    match function {
-        AtomicFunction::Load => "load",
-        AtomicFunction::Store => "store",
-        AtomicFunction::Add => "add",
-        AtomicFunction::Subtract => "subtract",
-        AtomicFunction::Min => "min",
-        AtomicFunction::Max => "max",
-        AtomicFunction::And => "and",
-        AtomicFunction::Or => "or",
-        AtomicFunction::Xor => "xor",
-        AtomicFunction::Exchange => "exchange",
-        AtomicFunction::CompareExchange => "compare_exchange",
     }
 }

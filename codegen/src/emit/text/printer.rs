@@ -7,7 +7,8 @@ use crate::artefact::{ParamField, ParamRole};
 use crate::emit::EmitError;
 use crate::emit::names::{Names, identifier};
 use crate::ir::{
-    BinaryOperator, Expression, ExpressionKind, Function, Handle, Root, Scalar, Size, Struct, Type, WorkgroupVariable,
+    AtomicFunction, BinaryOperator, Expression, ExpressionKind, Function, Handle, Order, Root, Scalar, Size, Struct,
+    Type, WorkgroupVariable,
 };
 use crate::lower::Lowered;
 
@@ -16,26 +17,8 @@ use super::{Code, Dialect, Position, infix};
 
 type Result<T> = std::result::Result<T, EmitError>;
 
-/// What accessors and atomics of a variable add to its name; no local takes such a name.
-const SUFFIXES: [&str; 17] = [
-    "at",
-    "set",
-    "vec2",
-    "vec3",
-    "vec4",
-    "splat",
-    "load",
-    "store",
-    "add",
-    "subtract",
-    "min",
-    "max",
-    "and",
-    "or",
-    "xor",
-    "exchange",
-    "compare_exchange",
-];
+/// What accessors of a variable add to its name, beside the atomics' own; no local takes such a name.
+const SUFFIXES: [&str; 6] = ["at", "set", "vec2", "vec3", "vec4", "splat"];
 
 /// What an entry point may compute before the author's statements.
 const ENTRY: [&str; 6] = ["group_index", "group_id", "group_counts", "group_count", "local_index", "global_index"];
@@ -227,7 +210,10 @@ impl<'a, D: Dialect> Printer<'a, D> {
             .chain(function.arguments.iter().map(|argument| argument.name.as_str()))
             .any(|root| {
                 name.strip_prefix(root).and_then(|rest| rest.strip_prefix('_')).is_some_and(|rest| {
-                    SUFFIXES.iter().any(|suffix| rest == *suffix || rest.ends_with(&format!("_{suffix}")))
+                    let is = |rest: &str, suffix: &str| rest == suffix || rest.ends_with(&format!("_{suffix}"));
+                    let atomic = |rest: &str| AtomicFunction::ALL.into_iter().any(|(_, suffix)| is(rest, suffix));
+                    SUFFIXES.iter().any(|suffix| is(rest, suffix))
+                        || Order::ALL.into_iter().any(|(_, order)| rest.strip_suffix(order).is_some_and(atomic))
                 })
             })
     }

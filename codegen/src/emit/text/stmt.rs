@@ -8,7 +8,7 @@ use crate::ir::{
 
 use super::code::{infix, logical};
 use super::printer::Scope;
-use super::{Code, Dialect, Level, Position, Printer, Writer};
+use super::{AtomicCall, Code, Dialect, Level, Position, Printer, Writer};
 
 type Result<T> = std::result::Result<T, EmitError>;
 
@@ -86,10 +86,17 @@ impl<'a, D: Dialect> Printer<'a, D> {
             }
             StatementKind::Barrier => self.barrier(out),
             StatementKind::UniformLoad { result, place } => self.uniform_load(scope, out, *result, place, false),
-            StatementKind::Atomic { result, place, function, value, compare } => {
+            StatementKind::Fence(reach) => {
+                let line = D::fence(self, *reach)?;
+                out.line(line);
+                Ok(())
+            }
+            StatementKind::Atomic { result, place, function, value, compare, ordering } => {
                 let value = self.optional(scope, *value)?;
                 let compare = self.optional(scope, *compare)?;
-                let code = self.atomic(scope, place, *function, value, compare)?;
+                let reach = ordering.scope.at(place.root);
+                let call = AtomicCall { function: *function, ordering: *ordering, scope: reach, value, compare };
+                let code = self.atomic(scope, place, call)?;
                 match result {
                     Some(result) => self.declare(scope, out, *result, code),
                     None => {

@@ -2,10 +2,10 @@
 
 use crate::artefact::{ParamField, ParamRole};
 use crate::emit::EmitError;
-use crate::emit::text::{AtomicForm, Code, Dialect, Lvalue, Position, Printer, Resources, infix};
+use crate::emit::text::{AtomicCall, AtomicForm, Code, Dialect, Lvalue, Position, Printer, Resources, infix};
 use crate::ir::{
-    AtomicFunction, BinaryOperator, Literal, MathFunction, Root, Scalar, SubgroupFunction, SubgroupOperator, Type,
-    UnaryOperator,
+    AtomicFunction, BinaryOperator, Literal, MathFunction, Order, Root, Scalar, Scope, SubgroupFunction,
+    SubgroupOperator, Type, UnaryOperator,
 };
 use crate::target::{Feature, Target};
 
@@ -239,14 +239,15 @@ impl Dialect for Wgsl {
         format!("atomicStore(&{}, {});", place.text, value.argument())
     }
 
-    fn atomic(
-        p: &mut P<'_>,
-        function: AtomicFunction,
-        place: Code,
-        scalar: Scalar,
-        value: Option<Code>,
-        compare: Option<Code>,
-    ) -> Result<AtomicForm> {
+    fn fence(p: &mut P<'_>, scope: Scope) -> Result<String> {
+        Err(p.error(format!("WGSL has no `{}`", scope.fence())))
+    }
+
+    fn atomic(p: &mut P<'_>, place: Code, scalar: Scalar, call: AtomicCall) -> Result<AtomicForm> {
+        let AtomicCall { function, ordering, value, compare, .. } = call;
+        if ordering.order != Order::Relaxed {
+            return Err(p.error("WGSL's atomics are relaxed"));
+        }
         let pointer = format!("&{}", place.text);
         let name = match function {
             AtomicFunction::Load => return Ok(AtomicForm::Value(Self::atomic_load(place, scalar))),

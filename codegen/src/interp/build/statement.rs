@@ -214,7 +214,13 @@ impl<'a> Builder<'a> {
                 }
                 frame.locals[result.index()] = registers;
             }
-            StatementKind::Atomic { result, place, function, value, compare } => {
+            StatementKind::Fence(_) => {
+                self.together = true;
+                out.push(Instruction::Fence);
+            }
+            StatementKind::Atomic { result, place, function, value, compare, ordering } => {
+                // Who waits for another workgroup must not be in step with it.
+                self.together |= kind.orders_memory();
                 let to = match result {
                     Some(result) => {
                         let register = self.one();
@@ -249,7 +255,8 @@ impl<'a> Builder<'a> {
                     AtomicFunction::Exchange => AtomicOperation::Exchange,
                     AtomicFunction::CompareExchange => AtomicOperation::CompareExchange,
                 };
-                out.push(Instruction::Atomic { operation, address, to, value, compare });
+                let order = ordering.order;
+                out.push(Instruction::Atomic { operation, order, address, to, value, compare });
             }
             StatementKind::Subgroup { result, function, value, lane } => {
                 self.together = true;

@@ -5,6 +5,7 @@ use std::sync::atomic::{AtomicU8, AtomicU16, AtomicU32, Ordering};
 use super::Batch;
 use crate::interp::lanes;
 use crate::interp::program::{Address, AtomicOperation, Bound, Held, Part, Register, Term, Where};
+use crate::ir::Order;
 
 /// Where a part of a value lies, once a place's fixed parts are known.
 struct Spot {
@@ -69,34 +70,36 @@ impl Held {
     }
 }
 
-fn update(word: &AtomicU32, operation: AtomicOperation, value: u32, compare: u32) -> u32 {
-    const RELAXED: Ordering = Ordering::Relaxed;
+fn update(word: &AtomicU32, operation: (AtomicOperation, Order), value: u32, compare: u32) -> u32 {
+    let (operation, order) = operation;
+    // What a failed comparison orders, for operations that look and then write.
+    let (order, seen) = (order.host(), order.of_load().host());
     let with = |f: &dyn Fn(i32, i32) -> i32| {
-        word.fetch_update(RELAXED, RELAXED, |old| Some(f(old.cast_signed(), value.cast_signed()).cast_unsigned()))
+        word.fetch_update(order, seen, |old| Some(f(old.cast_signed(), value.cast_signed()).cast_unsigned()))
             .unwrap_or_else(|old| old)
     };
     match operation {
-        AtomicOperation::Load => word.load(RELAXED),
+        AtomicOperation::Load => word.load(seen),
         AtomicOperation::Store => {
-            word.store(value, RELAXED);
+            word.store(value, order);
             0
         }
-        AtomicOperation::Add => word.fetch_add(value, RELAXED),
+        AtomicOperation::Add => word.fetch_add(value, order),
         AtomicOperation::AddFloat => {
             let add = |old| Some((f32::from_bits(old) + f32::from_bits(value)).to_bits());
-            word.fetch_update(RELAXED, RELAXED, add).unwrap_or_else(|old| old)
+            word.fetch_update(order, seen, add).unwrap_or_else(|old| old)
         }
-        AtomicOperation::Subtract => word.fetch_sub(value, RELAXED),
-        AtomicOperation::MinUnsigned => word.fetch_min(value, RELAXED),
-        AtomicOperation::MaxUnsigned => word.fetch_max(value, RELAXED),
+        AtomicOperation::Subtract => word.fetch_sub(value, order),
+        AtomicOperation::MinUnsigned => word.fetch_min(value, order),
+        AtomicOperation::MaxUnsigned => word.fetch_max(value, order),
         AtomicOperation::MinSigned => with(&i32::min),
         AtomicOperation::MaxSigned => with(&i32::max),
-        AtomicOperation::And => word.fetch_and(value, RELAXED),
-        AtomicOperation::Or => word.fetch_or(value, RELAXED),
-        AtomicOperation::Xor => word.fetch_xor(value, RELAXED),
-        AtomicOperation::Exchange => word.swap(value, RELAXED),
+        AtomicOperation::And => word.fetch_and(value, order),
+        AtomicOperation::Or => word.fetch_or(value, order),
+        AtomicOperation::Xor => word.fetch_xor(value, order),
+        AtomicOperation::Exchange => word.swap(value, order),
         AtomicOperation::CompareExchange => {
-            word.compare_exchange(compare, value, RELAXED, RELAXED).unwrap_or_else(|old| old)
+            word.compare_exchange(compare, value, order, seen).unwrap_or_else(|old| old)
         }
     }
 }
@@ -270,7 +273,7 @@ impl Batch<'_> {
 
     pub(super) unsafe fn atomic(
         &self,
-        operation: AtomicOperation,
+        operation: (AtomicOperation, Order),
         address: &Address,
         to: Option<Register>,
         value: Register,

@@ -2,7 +2,7 @@
 
 use crate::ir::builder::{FunctionBuilder, element, vector};
 use crate::ir::{
-    AtomicFunction, BinaryOperator as B, Expression, Handle, MathFunction, Place, Root, Scalar, StatementKind,
+    AtomicFunction, BinaryOperator as B, Expression, Handle, MathFunction, Ordering, Place, Root, Scalar, StatementKind,
 };
 
 type Value = Handle<Expression>;
@@ -48,7 +48,14 @@ impl Words {
     }
 
     fn update(&self, body: &mut FunctionBuilder<'_>, function: AtomicFunction, place: Place, word: Value) {
-        body.statement(StatementKind::Atomic { result: None, place, function, value: Some(word), compare: None });
+        body.statement(StatementKind::Atomic {
+            result: None,
+            place,
+            function,
+            value: Some(word),
+            compare: None,
+            ordering: Ordering::RELAXED,
+        });
     }
 
     /// The word that a group smaller than a word lies in: `i >> 1` for halves.

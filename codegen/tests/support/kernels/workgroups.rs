@@ -2,8 +2,8 @@
 
 use trefoil_codegen::ir::builder::{FunctionBuilder, ModuleBuilder, element, variable, vector};
 use trefoil_codegen::ir::{
-    AtomicFunction, BinaryOperator as B, Builtin, ExpressionKind, Handle, Local, MathFunction as M, Module, Place,
-    Projection, Root, Scalar, StatementKind, SubgroupFunction, SubgroupOperator, Type, UnaryOperator,
+    AtomicFunction, BinaryOperator as B, Builtin, ExpressionKind, Handle, Local, MathFunction as M, Module, Ordering,
+    Place, Projection, Root, Scalar, StatementKind, SubgroupFunction, SubgroupOperator, Type, UnaryOperator,
 };
 use trefoil_codegen::target::{Feature, Features};
 
@@ -153,7 +153,14 @@ pub(super) fn histogram() -> Module {
     let (at, zero) = (body.local(i), body.u32(0));
     let place = proved(element(Root::Workgroup(seen), at));
     let function = AtomicFunction::Store;
-    body.statement(StatementKind::Atomic { result: None, place, function, value: Some(zero), compare: None });
+    body.statement(StatementKind::Atomic {
+        result: None,
+        place,
+        function,
+        value: Some(zero),
+        compare: None,
+        ordering: Ordering::RELAXED,
+    });
     body.barrier();
     let value = load(&mut body, x, i);
     let value = body.bind("value", value);
@@ -178,6 +185,7 @@ pub(super) fn histogram() -> Module {
         function: AtomicFunction::CompareExchange,
         value: Some(two),
         compare: Some(one),
+        ordering: Ordering::RELAXED,
     });
     let at = body.local(i);
     let now = body.atomic("now", AtomicFunction::Load, element(Root::Workgroup(seen), at), None);
@@ -185,7 +193,14 @@ pub(super) fn histogram() -> Module {
         let (at, now) = (body.local(i), body.local(now));
         let now = body.convert(now, Scalar::I32);
         let place = element(Root::Binding(extremes), at);
-        body.statement(StatementKind::Atomic { result: None, place, function, value: Some(now), compare: None });
+        body.statement(StatementKind::Atomic {
+            result: None,
+            place,
+            function,
+            value: Some(now),
+            compare: None,
+            ordering: Ordering::RELAXED,
+        });
     }
     body.finish_entry();
     module.build()

@@ -138,9 +138,11 @@ impl Names {
             Root::Local(_) | Root::Argument(_) => {}
         };
         let mut roots = Vec::new();
+        let mut fences = false;
         crate::ir::statements(&function.body, &mut |statement| {
             use crate::ir::StatementKind as S;
             match &statement.kind {
+                S::Fence(_) => fences = true,
                 S::Store { place, .. } | S::UniformLoad { place, .. } => roots.push(place.root),
                 S::Atomic { place, .. } => {
                     roots.push(place.root);
@@ -152,7 +154,8 @@ impl Names {
             }
         });
         let mut calls = Vec::new();
-        let mut varying = false;
+        // Each invocation has fences of its own.
+        let mut varying = fences;
         let mut asks = false;
         function.live(&function.body, &mut |expression| match &function.expressions[expression].kind {
             ExpressionKind::Load(place) => roots.push(place.root),
