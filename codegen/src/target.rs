@@ -127,7 +127,7 @@ impl Feature {
         match self {
             Self::Subgroups => Some("subgroups"),
             Self::F16Storage => Some("shader-f16"),
-            Self::Int64 | Self::Float64 => None,
+            Self::Int64 | Self::Float64 | Self::Ordering => None,
         }
     }
 

@@ -44,8 +44,12 @@ pub fn find(module: &Module) -> Result<Found, Diagnostics> {
         needed = needed.union(Features::of(&[feature]));
         let lacking = names_of(module, |target| !feature.always(target));
         let never = names_of(module, |target| feature.never(target));
-        if !never.is_empty() && !required.has(feature) {
-            let name = feature.variant_name();
+        let name = feature.variant_name();
+        // One operation is told of once, and what the attribute asks for there.
+        if required.has(feature) || found.iter().any(|known: &Diagnostic| known.span == span) {
+            return;
+        }
+        if !never.is_empty() {
             found.push(Diagnostic::new(
                 span,
                 format!(
@@ -54,11 +58,7 @@ pub fn find(module: &Module) -> Result<Found, Diagnostics> {
                     able(feature),
                 ),
             ));
-        } else if !required.has(feature)
-            && !lacking.is_empty()
-            && !found.iter().any(|known: &Diagnostic| known.span == span)
-        {
-            let name = feature.variant_name();
+        } else if !lacking.is_empty() {
             // Where some targets always have it, leaving out the others helps too.
             let (which, instead) = if Target::ALL.into_iter().any(|target| feature.always(target)) {
                 let have: Vec<&str> =
