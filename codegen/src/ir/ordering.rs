@@ -110,7 +110,11 @@ impl Ordering {
 impl AtomicFunction {
     /// Whether there is such an operation with that order: what reads may acquire, what writes may release.
     pub const fn allows(self, order: Order) -> bool {
-        !(order.acquires() && matches!(self, Self::Store)) && !(order.releases() && matches!(self, Self::Load))
+        match self {
+            Self::Load => !order.releases(),
+            Self::Store => !order.acquires(),
+            _ => true,
+        }
     }
 }
 
