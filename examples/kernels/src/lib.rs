@@ -19,8 +19,11 @@
 pub mod histogram;
 pub mod philox;
 pub mod q4_k;
+pub mod radix_sort;
 pub mod reduce;
+pub mod scan;
 pub mod stencil;
+pub mod top_k;
 pub mod workgroup;
 pub mod workload;
 
@@ -34,11 +37,16 @@ pub fn all() -> Vec<&'static Kernel> {
         histogram::histogram_count::KERNELS,
         philox::philox_normals::KERNELS,
         q4_k::q4_k_matvec::KERNELS,
+        radix_sort::radix_count::KERNELS,
+        radix_sort::radix_scatter::KERNELS,
         reduce::reduce_argmin::KERNELS,
         reduce::reduce_argmin_parts::KERNELS,
         reduce::reduce_max::KERNELS,
         reduce::reduce_sum::KERNELS,
+        scan::scan_sums::KERNELS,
+        scan::scan_tiles::KERNELS,
         stencil::stencil_step::KERNELS,
+        top_k::top_k_rows::KERNELS,
     ]
     .concat()
 }

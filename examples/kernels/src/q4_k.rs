@@ -107,7 +107,7 @@ pub fn q4_k_matvec(weights: &[Block], x: &[f32], y: &mut [f32], blocks: usize) {
         }
     }
     for row in unroll(0..ROWS) {
-        let sum = sum_all::<SIZE>(sums[row], row, &mut scratch);
+        let sum = sum_all::<SIZE, f32>(sums[row], row, &mut scratch);
         if local_index() == 0 && first_row + row < y.len() {
             y[first_row + row] = sum;
         }

@@ -1,14 +1,14 @@
-//! What several kernels do over a workgroup: sums and running sums.
+//! What several kernels do over a workgroup: sums, and sums of the invocations before.
 //!
-//! With subgroups, each one makes a sum, and every invocation adds up those of the others through workgroup memory; without, invocations add
-//! over distances that double. Nothing depends on a subgroup's size.
+//! With subgroups, each one makes a sum of its own, and every invocation adds up those of the others through workgroup memory; without, invocations add over
+//! distances that double or halve. Nothing depends on a subgroup's size.
 
 use trefoil::prelude::*;
 
 /// The sum of `value` over a workgroup of `SIZE` invocations, the same for all. It uses `SIZE` elements of `scratch` from `slot * SIZE` on; the next call needs
 /// another slot, or a barrier before it.
 #[device]
-pub fn sum_all<const SIZE: usize>(value: f32, slot: usize, scratch: &mut [f32]) -> f32 {
+pub fn sum_all<const SIZE: usize, T: Number>(value: T, slot: usize, scratch: &mut [T]) -> T {
     let first = slot * SIZE;
     if const { target::has(Feature::Subgroups) } {
         let part = subgroup_add(value);
@@ -16,19 +16,19 @@ pub fn sum_all<const SIZE: usize>(value: f32, slot: usize, scratch: &mut [f32]) 
             scratch[first + subgroup_index()] = part;
         }
         barrier();
-        let mut sum = 0.0;
+        let mut sum = T::lit(0.0);
         for subgroup in 0..SIZE / subgroup_size() {
             sum += scratch[first + subgroup];
         }
         sum
     } else {
-        let local = first + local_index();
-        scratch[local] = value;
+        let own = first + local_index();
+        scratch[own] = value;
         barrier();
         let mut half = SIZE / 2;
         while half > 0 {
             if local_index() < half {
-                scratch[local] += scratch[local + half];
+                scratch[own] += scratch[own + half];
             }
             barrier();
             half /= 2;
@@ -37,40 +37,85 @@ pub fn sum_all<const SIZE: usize>(value: f32, slot: usize, scratch: &mut [f32]) 
     }
 }
 
-/// The sums of `value` over the invocations up to this one, and over all, in a workgroup of `SIZE`. It uses the first `SIZE` elements of `scratch`, and begins and ends with a barrier.
+/// The sum of `value` over the invocations before this one in a workgroup of `SIZE`; `all` becomes that over all. It uses `SIZE` elements of `scratch`, and begins with a
+/// barrier.
 #[device]
-pub fn running_sum<const SIZE: usize, T: Number>(value: T, scratch: &mut [T]) -> Vec2<T> {
+pub fn sum_before<const SIZE: usize, T: Number>(value: T, all: &mut T, scratch: &mut [T]) -> T {
     let lane = local_index();
     barrier();
     if const { target::has(Feature::Subgroups) } {
-        let within = subgroup_inclusive_add(value);
+        let with = subgroup_inclusive_add(value);
+        let below = subgroup_shuffle_up(with, 1);
         if subgroup_lane() + 1 == subgroup_size() {
-            scratch[subgroup_index()] = within;
+            scratch[subgroup_index()] = with;
         }
         barrier();
-        let mut before = T::lit(0.0);
-        let mut all = T::lit(0.0);
+        let mut start = T::lit(0.0);
+        let mut sum = T::lit(0.0);
         for subgroup in 0..SIZE / subgroup_size() {
             if subgroup == subgroup_index() {
-                before = all;
+                start = sum;
             }
-            all += scratch[subgroup];
+            sum += scratch[subgroup];
         }
-        barrier();
-        Vec2::new(before + within, all)
+        *all = sum;
+        select(subgroup_lane() == 0, start, start + below)
     } else {
         scratch[lane] = value;
         barrier();
         let mut distance = 1;
         while distance < SIZE {
-            let below = if lane < distance { T::lit(0.0) } else { scratch[lane - distance] };
+            let mut sum = scratch[lane];
+            if lane >= distance {
+                sum = scratch[lane - distance] + sum;
+            }
             barrier();
-            scratch[lane] += below;
+            scratch[lane] = sum;
             barrier();
             distance *= 2;
         }
-        let sums = Vec2::new(scratch[lane], scratch[SIZE - 1]);
+        *all = scratch[SIZE - 1];
+        select(lane == 0, T::lit(0.0), scratch[lane - 1])
+    }
+}
+
+/// Four times [`sum_before`] at once. It uses `4 * SIZE` elements of `scratch`.
+#[device]
+pub fn four_sums_before<const SIZE: usize, T: Number>(value: Vec4<T>, all: &mut Vec4<T>, scratch: &mut [T]) -> Vec4<T> {
+    let lane = local_index();
+    barrier();
+    if const { target::has(Feature::Subgroups) } {
+        let with = subgroup_inclusive_add(value);
+        let below = subgroup_shuffle_up(with, 1);
+        if subgroup_lane() + 1 == subgroup_size() {
+            scratch.set_vec4(subgroup_index(), with);
+        }
         barrier();
-        sums
+        let mut start = Vec4::splat(T::lit(0.0));
+        let mut sum = Vec4::splat(T::lit(0.0));
+        for subgroup in 0..SIZE / subgroup_size() {
+            if subgroup == subgroup_index() {
+                start = sum;
+            }
+            sum += scratch.vec4(subgroup);
+        }
+        *all = sum;
+        select(subgroup_lane() == 0, start, start + below)
+    } else {
+        scratch.set_vec4(lane, value);
+        barrier();
+        let mut distance = 1;
+        while distance < SIZE {
+            let mut sum = scratch.vec4(lane);
+            if lane >= distance {
+                sum = scratch.vec4(lane - distance) + sum;
+            }
+            barrier();
+            scratch.set_vec4(lane, sum);
+            barrier();
+            distance *= 2;
+        }
+        *all = scratch.vec4(SIZE - 1);
+        select(lane == 0, Vec4::splat(T::lit(0.0)), scratch.vec4(lane - 1))
     }
 }

@@ -4,7 +4,7 @@ use trefoil::dsl::element::Element;
 use trefoil::prelude::Vec4;
 use trefoil::{Buffer, Device, Dispatch, Result};
 
-use crate::{histogram, philox, q4_k, reduce, stencil};
+use crate::{histogram, philox, q4_k, radix_sort, reduce, scan, stencil, top_k};
 
 /// Launches with their data, and what they are good for.
 pub struct Workload {
@@ -12,7 +12,7 @@ pub struct Workload {
     pub about: String,
     /// The launches, in order.
     pub launches: Vec<Dispatch>,
-    /// Bytes that must be read and written at least.
+    /// Bytes that the method must read and write.
     pub bytes: u64,
     /// Says what the result is, once the launches have run.
     pub result: Box<dyn Fn() -> Result<String>>,
@@ -22,14 +22,17 @@ pub struct Workload {
 pub type Maker = fn(&Device, usize) -> Result<Workload>;
 
 /// Every workload, by the name of its kernel.
-pub const ALL: [(&str, Maker); 7] = [
+pub const ALL: [(&str, Maker); 10] = [
     ("argmin", argmin),
     ("histogram", histogram),
     ("maximum", maximum),
     ("philox", philox),
     ("q4_k", q4_k),
+    ("radix_sort", radix_sort),
+    ("scan", scan),
     ("stencil", stencil),
     ("sum", sum),
+    ("top_k", top_k),
 ];
 
 /// Words that look random and differ from call to call of one seed.
@@ -131,4 +134,34 @@ fn q4_k(device: &Device, elements: usize) -> Result<Workload> {
     let launches = q4_k::matvec(&weights, &x, &mut y)?;
     let bytes = (blocks.len() * size_of::<q4_k::Block>()) as u64 + bytes(columns + rows);
     Ok(Workload { about: format!("Q4_K matvec {rows}x{columns}"), launches, bytes, result: first(y) })
+}
+
+/// Pairs of a key and its number; 20 bytes each in each of four passes.
+fn radix_sort(device: &Device, elements: usize) -> Result<Workload> {
+    let keys = device.buffer(&words(elements, 8))?;
+    let values = device.buffer(&(0..elements as u32).collect::<Vec<_>>())?;
+    let (mut keys_out, mut values_out) = (device.uninit(elements)?, device.uninit(elements)?);
+    let launches = radix_sort::sort_pairs(device, &keys, &values, &mut keys_out, &mut values_out)?;
+    let about = format!("radix sort of {elements} pairs");
+    Ok(Workload { about, launches, bytes: 20 * bytes(elements), result: first(keys_out) })
+}
+
+fn scan(device: &Device, elements: usize) -> Result<Workload> {
+    let x = device.buffer(&numbers(elements, 9))?;
+    let mut y = device.uninit::<f32>(elements)?;
+    let launches = scan::inclusive(device, &x, &mut y)?;
+    let result = move || Ok(format!("ends with {:?}", y.read()?.last()));
+    let about = format!("running sums of {elements}");
+    Ok(Workload { about, launches, bytes: 2 * bytes(elements), result: Box::new(result) })
+}
+
+/// The 50 largest of rows of 32000, 4096 of them where there are so many elements.
+fn top_k(device: &Device, elements: usize) -> Result<Workload> {
+    let (columns, k) = (32_000, 50);
+    let rows = (elements / columns).clamp(1, 4096);
+    let x = device.buffer(&numbers(rows * columns, 10))?;
+    let (mut values, mut places) = (device.uninit(rows * k)?, device.uninit(rows * k)?);
+    let launches = top_k::top_k(&x, &mut values, &mut places, [rows, columns], k)?;
+    let about = format!("top {k} of {rows}x{columns}");
+    Ok(Workload { about, launches, bytes: bytes(rows * columns), result: first(values) })
 }

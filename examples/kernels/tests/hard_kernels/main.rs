@@ -14,5 +14,8 @@ mod histogram;
 mod numbers;
 mod philox;
 mod q4_k;
+mod radix_sort;
 mod reduce;
+mod scan;
 mod stencil;
+mod top_k;

@@ -1,0 +1,221 @@
+//! Sorting by digits, the least significant first: pairs of a `u32` key and a `u32` value, stable.
+//!
+//! **Idea.** Four passes, one for each byte of the keys. In a pass a first launch counts the digits of every tile; running sums over all counts, digit by digit and
+//! tile by tile, tell where the keys of each digit of each tile go; and a last launch puts them there. It sorts its tile by the byte first, so that keys that go to neighbouring places
+//! lie together and are written together.
+//!
+//! **Sorting a tile** takes two steps of four bits. An invocation holds twelve keys that follow each other. It counts its own digits, in a column of workgroup
+//! memory that no other invocation touches: eight words, for two digits each. Running sums over the columns, digit by digit, then tell where the keys of each digit of each
+//! invocation go. There is no atomic in it, and nothing depends on subgroups.
+//!
+//! **Invariants.** Keys of equal digits stay in order in every step: within an invocation, among invocations, and among tiles. The last tile is filled up with the largest keys,
+//! which stay behind all others and are not written. A column's counts fit in 16 bits, since a tile has 3072 keys.
+//!
+//! **Cost.** 20 bytes a pair and pass, 80 in all, and a tenth more for the counts. Workgroup memory limits it on GPUs: each tile passes through it seven times a pass.
+
+use trefoil::dsl::launch::{ReadBuffer, WriteBuffer};
+use trefoil::prelude::*;
+use trefoil::{BufferSlice, BufferSliceMut, Device, Dispatch, Result};
+
+use crate::workgroup::sum_before;
+use crate::{expect_length, scan};
+
+/// Invocations of a workgroup, and values of a digit.
+#[device]
+const SIZE: usize = 256;
+/// Groups of four keys of an invocation.
+#[device]
+const QUADS: usize = 3;
+/// Keys of an invocation.
+#[device]
+const EACH: usize = 4 * QUADS;
+/// Keys of a tile.
+#[device]
+pub const TILE: usize = SIZE * EACH;
+
+/// A number for each key of an invocation.
+#[device]
+struct Own {
+    quads: [Vec4<u32>; QUADS],
+}
+
+/// What an invocation holds of the tile in workgroup memory.
+#[device]
+fn take(tile: &[u32]) -> Own {
+    let mut own = Own { quads: [Vec4::splat(0); QUADS] };
+    for quad in unroll(0..QUADS) {
+        own.quads[quad] = tile.vec4(local_index() * QUADS + quad);
+    }
+    own
+}
+
+/// Puts numbers to their places in the tile; begins and ends with a barrier.
+#[device]
+fn put(own: Own, places: Own, tile: &mut [u32]) {
+    barrier();
+    for i in unroll(0..EACH) {
+        tile[places.quads[i / 4][i % 4] as usize] = own.quads[i / 4][i % 4];
+    }
+    barrier();
+}
+
+/// The word of an invocation's column that counts a digit of four bits; digits from 8 on have the upper halves.
+#[device]
+fn counter(digit: u32) -> usize {
+    (digit % 8) as usize * SIZE + local_index()
+}
+
+/// Where keys go in the tile if it is sorted by the four bits from `shift` on. Uses as many words of `counts` as eight for each invocation.
+#[device]
+fn places_of(keys: Own, shift: u32, counts: &mut [u32], scratch: &mut [u32]) -> Own {
+    barrier();
+    for digit in unroll(0..8) {
+        counts[counter(digit)] = 0;
+    }
+    let mut places = Own { quads: [Vec4::splat(0); QUADS] };
+    for i in unroll(0..EACH) {
+        let digit = (keys.quads[i / 4][i % 4] >> shift) % 16;
+        let count = counts[counter(digit)];
+        places.quads[i / 4][i % 4] = (count >> (digit / 8 * 16)) & 0xffff;
+        counts[counter(digit)] = count + (1 << (digit / 8 * 16));
+    }
+    barrier();
+    // Eight words that follow each other, the lower and the upper halves at once: all the lower ones come first.
+    let low = counts.vec4(2 * local_index());
+    let high = counts.vec4(2 * local_index() + 1);
+    let own = low.x + low.y + low.z + low.w + high.x + high.y + high.z + high.w;
+    let mut all = 0;
+    let before = sum_before::<SIZE, u32>(own, &mut all, scratch);
+    let start = before + (all << 16);
+    let low_sums = Vec4::new(start, start + low.x, start + low.x + low.y, start + low.x + low.y + low.z);
+    let middle = low_sums.w + low.w;
+    let high_sums = Vec4::new(middle, middle + high.x, middle + high.x + high.y, middle + high.x + high.y + high.z);
+    counts.set_vec4(2 * local_index(), low_sums);
+    counts.set_vec4(2 * local_index() + 1, high_sums);
+    barrier();
+    for i in unroll(0..EACH) {
+        let digit = (keys.quads[i / 4][i % 4] >> shift) % 16;
+        places.quads[i / 4][i % 4] += (counts[counter(digit)] >> (digit / 8 * 16)) & 0xffff;
+    }
+    places
+}
+
+/// Counts the digits of each tile: `counts[digit * tiles + tile]`.
+#[kernel(workgroup(256))]
+pub fn radix_count(keys: &[u32], counts: &mut [u32], shift: u32) {
+    let own = workgroup_array::<Atomic<u32>>(SIZE);
+    let lane = local_index();
+    own[lane].store(0);
+    barrier();
+    for part in unroll(0..EACH) {
+        let i = group_index() * TILE + part * SIZE + lane;
+        if i < keys.len() {
+            own[((keys[i] >> shift) % 256) as usize].add(1);
+        }
+    }
+    barrier();
+    counts[lane * group_count() + group_index()] = own[lane].load();
+}
+
+/// Puts the pairs of each tile where the running sums of the counts say.
+#[kernel(workgroup(256))]
+pub fn radix_scatter(
+    keys: &[u32],
+    values: &[u32],
+    starts: &[u32],
+    keys_out: &mut [u32],
+    values_out: &mut [u32],
+    shift: u32,
+) {
+    let mut tile = workgroup_array::<u32>(TILE);
+    let mut scratch = workgroup_array::<u32>(SIZE);
+    // For each digit, how far its keys move from their places in the sorted tile.
+    let mut moves = workgroup_array::<u32>(SIZE);
+    let lane = local_index();
+    let first = group_index() * TILE;
+    for part in unroll(0..EACH) {
+        let i = first + part * SIZE + lane;
+        tile[part * SIZE + lane] = select(i < keys.len(), keys[i], u32::MAX);
+    }
+    barrier();
+    let mut own_keys = take(&tile);
+    barrier();
+    for part in unroll(0..EACH) {
+        tile[part * SIZE + lane] = values[first + part * SIZE + lane];
+    }
+    barrier();
+    let mut own_values = take(&tile);
+    let half = places_of(own_keys, shift, &mut tile, &mut scratch);
+    put(own_keys, half, &mut tile);
+    own_keys = take(&tile);
+    put(own_values, half, &mut tile);
+    own_values = take(&tile);
+    let places = places_of(own_keys, shift + 4, &mut tile, &mut scratch);
+    put(own_keys, places, &mut tile);
+    // The tile is sorted. Where a digit begins, its move is known.
+    for part in unroll(0..EACH) {
+        let i = part * SIZE + lane;
+        let digit = (tile[i] >> shift) % 256;
+        if i == 0 || (tile[i - 1] >> shift) % 256 != digit {
+            moves[digit as usize] = starts[digit as usize * group_count() + group_index()] - i as u32;
+        }
+    }
+    barrier();
+    let mut to = [0u32; EACH];
+    for part in unroll(0..EACH) {
+        let i = part * SIZE + lane;
+        let key = tile[i];
+        to[part] = moves[((key >> shift) % 256) as usize] + i as u32;
+        if first + i < keys.len() {
+            keys_out[to[part] as usize] = key;
+        }
+    }
+    put(own_values, places, &mut tile);
+    for part in unroll(0..EACH) {
+        let i = part * SIZE + lane;
+        if first + i < keys.len() {
+            values_out[to[part] as usize] = tile[i];
+        }
+    }
+}
+
+/// `keys_out` = `keys` in order, `values_out` = their values; pairs of equal keys stay in order.
+///
+/// # Errors
+/// The slices have not one length, or a buffer does not fit the device.
+pub fn sort_pairs<'a>(
+    device: &Device,
+    keys: impl ReadBuffer<'a, u32>,
+    values: impl ReadBuffer<'a, u32>,
+    keys_out: impl WriteBuffer<'a, u32>,
+    values_out: impl WriteBuffer<'a, u32>,
+) -> Result<Vec<Dispatch>> {
+    let (keys, values) = (keys.slice(), values.slice());
+    let (mut keys_out, mut values_out) = (keys_out.slice_mut(), values_out.slice_mut());
+    let length = keys.len();
+    expect_length("sort_pairs", "values", values.len(), length)?;
+    expect_length("sort_pairs", "keys_out", keys_out.len(), length)?;
+    expect_length("sort_pairs", "values_out", values_out.len(), length)?;
+    let tiles = length.div_ceil(TILE);
+    let mut counts = device.uninit::<u32>(SIZE * tiles)?;
+    let mut starts = device.uninit::<u32>(SIZE * tiles)?;
+    let (mut other_keys, mut other_values) = (device.uninit::<u32>(length)?, device.uninit::<u32>(length)?);
+    let mut launches = Vec::new();
+    let mut pass = |keys: BufferSlice<'_, u32>,
+                    values: BufferSlice<'_, u32>,
+                    keys_out: BufferSliceMut<'_, u32>,
+                    values_out: BufferSliceMut<'_, u32>,
+                    shift: u32|
+     -> Result<()> {
+        launches.push(radix_count(keys, &mut counts, shift)?.groups(tiles));
+        launches.extend(scan::exclusive(device, &counts, &mut starts)?);
+        launches.push(radix_scatter(keys, values, &starts, keys_out, values_out, shift)?.groups(tiles));
+        Ok(())
+    };
+    pass(keys, values, (&mut other_keys).into(), (&mut other_values).into(), 0)?;
+    pass((&other_keys).into(), (&other_values).into(), keys_out.reborrow(), values_out.reborrow(), 8)?;
+    let (between_keys, between_values) = (keys_out.reborrow().shared(), values_out.reborrow().shared());
+    pass(between_keys, between_values, (&mut other_keys).into(), (&mut other_values).into(), 16)?;
+    pass((&other_keys).into(), (&other_values).into(), keys_out, values_out, 24)?;
+    Ok(launches)
+}

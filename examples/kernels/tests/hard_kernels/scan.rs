@@ -1,0 +1,101 @@
+//! Running sums.
+
+use trefoil_example_kernels::scan::{TILE, exclusive, inclusive};
+use trefoil_example_kernels::workload::words;
+
+use crate::common::{Subject, devices};
+use crate::held::{EPSILON, Held, large, repeat};
+use crate::numbers::numbers;
+
+const LENGTHS: [usize; 15] = [
+    0,
+    1,
+    2,
+    3,
+    5,
+    255,
+    256,
+    257,
+    1021,
+    TILE - 1,
+    TILE,
+    TILE + 1,
+    2 * TILE + 3,
+    30_011,
+    // More than a tile of tiles is left to hardware: see `large`.
+    65_537,
+];
+
+fn check_words(subject: &Subject, x: &[u32]) {
+    let about = format!("{} words on {}", x.len(), subject.name);
+    let device = &subject.device;
+    let there = Held::new(device, x);
+    let mut y = Held::output(device, x.len());
+    let mut sum = 0u32;
+    let with: Vec<u32> = x
+        .iter()
+        .map(|x| {
+            sum = sum.wrapping_add(*x);
+            sum
+        })
+        .collect();
+    device.run_all(inclusive(device, there.slice(), y.slice_mut()).unwrap()).unwrap();
+    assert!(y.read(&about) == with, "inclusive, {about}");
+    let without: Vec<u32> = with.iter().zip(x).map(|(with, x)| with.wrapping_sub(*x)).collect();
+    device.run_all(exclusive(device, there.slice(), y.slice_mut()).unwrap()).unwrap();
+    assert!(y.read(&about) == without, "exclusive, {about}");
+}
+
+/// Additions one after the other, a level: within a group of four and among the four of an invocation, over a subgroup's lanes or by doubling, over up to 128
+/// subgroups, and of the start.
+const DEPTH: f64 = (4 + 4 + 8 + 128 + 2) as f64;
+
+fn check_floats(subject: &Subject, x: &[f32]) {
+    let about = format!("{} floats on {}", x.len(), subject.name);
+    let device = &subject.device;
+    let there = Held::new(device, x);
+    let (mut with, mut without) = (Held::output(device, x.len()), Held::output(device, x.len()));
+    device.run_all(inclusive(device, there.slice(), with.slice_mut()).unwrap()).unwrap();
+    device.run_all(exclusive(device, there.slice(), without.slice_mut()).unwrap()).unwrap();
+    let (mut sum, mut sizes) = (0.0, 0.0);
+    for (i, ((with, without), x)) in with.read(&about).iter().zip(without.read(&about)).zip(x).enumerate() {
+        let near = |given: f32, sum: f64, sizes: f64| (f64::from(given) - sum).abs() <= sizes * EPSILON * 3.0 * DEPTH;
+        assert!(near(without, sum, sizes), "exclusive, {about}: element {i} is {without}, {sum} expected");
+        sum += f64::from(*x);
+        sizes += f64::from(x.abs());
+        assert!(near(*with, sum, sizes), "inclusive, {about}: element {i} is {with}, {sum} expected");
+    }
+}
+
+#[test]
+fn running_sums() {
+    for subject in devices() {
+        for length in LENGTHS {
+            check_words(&subject, &words(length, 11));
+            check_floats(&subject, &numbers(length, 12, 5.0));
+        }
+        let length = large(&subject) + 1;
+        check_words(&subject, &words(length, 11));
+        check_floats(&subject, &numbers(length, 12, 5.0));
+    }
+}
+
+#[test]
+fn running_sums_round_alike_each_time() {
+    for subject in devices() {
+        let device = &subject.device;
+        let x = Held::new(device, &numbers(70_001, 13, 5.0));
+        let mut y = Held::output(device, 70_001);
+        let launches = inclusive(device, x.slice(), y.slice_mut()).unwrap();
+        repeat(device, &launches, &y, &subject.name);
+    }
+}
+
+#[test]
+fn wrong_lengths_are_refused() {
+    for subject in devices() {
+        let (x, mut y) = (Held::new(&subject.device, &[1u32; 3]), Held::output(&subject.device, 2));
+        let error = inclusive(&subject.device, x.slice(), y.slice_mut()).unwrap_err().to_string();
+        assert_eq!(error, "kernel `inclusive`, argument `y`: 2 elements given, 3 expected");
+    }
+}
