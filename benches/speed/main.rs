@@ -4,10 +4,13 @@
 //! cargo bench -p trefoil-benches -- [FILTER] [--device NAME] [--steps] [--json]
 //! ```
 //!
+//! `kernel` as the filter runs the kernels of `examples/kernels` alone.
+//!
 //! The ceiling is the better of the driver's copy and our own vectorised copy. Working sets rotate among several copies, so that nothing is read from a
 //! cache; data is random; times are medians by the device's own clock, one step at a time.
 
 mod cases;
+mod kernels;
 mod measure;
 mod minilm;
 
@@ -17,6 +20,7 @@ use std::process::ExitCode;
 use clap::Parser;
 use trefoil::device::DeviceOptions;
 use trefoil::{Device, devices};
+use trefoil_example_kernels::workload;
 
 use measure::{Figure, Scale, ceiling};
 
@@ -92,6 +96,17 @@ fn on(device: &Device, arguments: &Arguments) -> Outcome {
     for case in cases::all(scale) {
         if wanted(&case.name) {
             report(&case.name, measure::graph(device, &case, scale));
+        }
+    }
+    for (name, make) in workload::ALL {
+        let name = format!("kernel {name}");
+        if wanted(&name) {
+            match kernels::measure(device, &name, make, scale) {
+                Ok(figures) => {
+                    figures.iter().for_each(|figure| figure.print(device, ceiling.bytes_per_second, arguments.json))
+                }
+                Err(error) => eprintln!("speed: {name} on {}: {error}", properties.kind),
+            }
         }
     }
     for &(name, bounds) in cases::minilm(scale) {

@@ -77,7 +77,7 @@ impl Scale {
     }
 
     /// Copies of a working set of so many bytes.
-    const fn sets(self, bytes: u64) -> u64 {
+    pub const fn sets(self, bytes: u64) -> u64 {
         match self {
             // Its time is not memory's.
             Self::Software => 1,

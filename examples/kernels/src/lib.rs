@@ -43,8 +43,10 @@ pub fn all() -> Vec<&'static Kernel> {
         reduce::reduce_argmin_parts::KERNELS,
         reduce::reduce_max::KERNELS,
         reduce::reduce_sum::KERNELS,
-        scan::scan_sums::KERNELS,
-        scan::scan_tiles::KERNELS,
+        scan::levels::scan_sums::KERNELS,
+        scan::levels::scan_tiles::KERNELS,
+        scan::look_back::scan_clear::KERNELS,
+        scan::look_back::scan_one_pass::KERNELS,
         stencil::stencil_step::KERNELS,
         top_k::top_k_rows::KERNELS,
     ]

@@ -1,0 +1,59 @@
+//! The kernels of `examples/kernels`.
+
+use std::time::Instant;
+
+use trefoil::{Device, Dispatch};
+use trefoil_example_kernels::workload::Maker;
+
+use crate::Outcome;
+use crate::measure::{Figure, Scale, median, medians};
+
+/// Below this time, what a clock around a single launch costs counts, so that launches in a row are timed too.
+const SHORT: u64 = 100_000;
+/// Times that all working sets are run in a row, and how often that is measured.
+const IN_A_ROW: usize = 8;
+const ROUNDS: usize = 20;
+
+/// Elements of a workload: models have shapes of their own within them.
+fn elements(name: &str, scale: Scale) -> usize {
+    match (scale, name) {
+        (Scale::Gpu, "kernel radix_sort" | "kernel stencil" | "kernel philox") => 1 << 26,
+        (Scale::Gpu, _) => 1 << 28,
+        (Scale::Cpu, "kernel radix_sort") => 1 << 22,
+        (Scale::Cpu, _) => 1 << 24,
+        (Scale::Software, _) => 1 << 18,
+    }
+}
+
+/// Measures a workload: the sum of its launches' times, and for a short one also the time of many in a row, by the host's clock.
+pub fn measure(device: &Device, name: &str, make: Maker, scale: Scale) -> Outcome<Vec<Figure>> {
+    let elements = elements(name, scale);
+    let first = make(device, elements)?;
+    let (about, bytes) = (first.about.clone(), first.bytes);
+    let mut sets: Vec<Vec<Dispatch>> = vec![first.launches];
+    for _ in 1..scale.sets(bytes) {
+        sets.push(make(device, elements)?.launches);
+    }
+    let [nanoseconds] = medians(sets.len(), |round| {
+        let mut time = 0;
+        for launch in &sets[round % sets.len()] {
+            time += device.time(launch.clone())?;
+        }
+        Ok([time])
+    })?;
+    let figure = |name: String, nanoseconds| Figure { name, nanoseconds, bytes: Some(bytes), flops: None };
+    let mut figures = vec![figure(format!("kernel {about}"), nanoseconds)];
+    if scale == Scale::Gpu && nanoseconds < SHORT {
+        let row = || sets.iter().flatten().cycle().take(IN_A_ROW * sets.iter().flatten().count()).cloned();
+        let mut times = Vec::new();
+        for _ in 0..ROUNDS {
+            device.wait()?;
+            let start = Instant::now();
+            device.run_all(row())?;
+            device.wait()?;
+            times.push(start.elapsed().as_nanos() as u64 / (IN_A_ROW * sets.len()) as u64);
+        }
+        figures.push(figure(format!("  {} in a row", IN_A_ROW * sets.len()), median(times)));
+    }
+    Ok(figures)
+}

@@ -1,0 +1,141 @@
+//! Running sums in one pass, by decoupled look-back (Merrill and Garland, 2016).
+//!
+//! **Idea.** A workgroup publishes the sum of its tile as soon as it has it. Then it looks back: it adds the sums of the tiles before, until it meets one that already knows
+//! the sum of everything up to its end, and publishes the same of its own. So no workgroup waits for more than the reading of tiles before it, and nobody reads the input twice.
+//! All invocations look back at once, each at another tile.
+//!
+//! **Invariants.** A workgroup takes the number of its tile from a counter as it starts, so that it waits for none that has not started. Of each tile there are two numbers
+//! and a flag that says which of them may be read; each is written once, before the flag is released, and read after it is acquired. Tile 0 publishes
+//! the second at once, which ends every search.
+//!
+//! **Cost.** 8 bytes an element, and 12 bytes a tile of 4096 written, and read by the next 256. Memory limits it, as long as a sum is known within the time in which
+//! 256 tiles are read.
+
+use trefoil::prelude::*;
+use trefoil::{BufferSlice, BufferSliceMut, Device, Dispatch, Result};
+
+use super::tile::{QUADS, SIZE, TILE, quad_of, quad_sum, set_quad};
+use crate::workgroup::{four_sums_before, least_all, sum_all};
+
+/// The sum of a tile may be read.
+#[device]
+const SUM: u32 = 1;
+/// The sum of everything up to the end of a tile may be read.
+#[device]
+const UP_TO: u32 = 2;
+
+/// No tile is taken, and none has a sum.
+#[kernel(workgroup(256))]
+pub fn scan_clear(flags: &mut [u32]) {
+    let i = global_index();
+    if i < flags.len() {
+        flags[i] = 0;
+    }
+}
+
+/// The sum of all tiles before one, the same for all invocations.
+#[device]
+fn look_back<T: Number>(
+    tile: usize,
+    flags: &[Atomic<u32>],
+    sums: &[T],
+    sums_up_to: &[T],
+    scratch: &mut [T],
+    agreed: &mut [u32],
+) -> T {
+    let lane = local_index();
+    let mut before = T::lit(0.0);
+    let mut end = tile;
+    let mut nearest = SIZE as u32;
+    while end > 0 && nearest == SIZE as u32 {
+        // Each invocation waits for one tile, the first for the nearest.
+        let mut sum = T::lit(0.0);
+        let mut complete = SIZE as u32;
+        if lane < end {
+            let place = end - 1 - lane;
+            let mut flag = flags[place + 1].load_acquire();
+            while flag == 0 {
+                flag = flags[place + 1].load_acquire();
+            }
+            if flag == UP_TO {
+                sum = sums_up_to[place];
+                complete = lane as u32;
+            } else {
+                sum = sums[place];
+            }
+        }
+        // What lies beyond the nearest complete one is in that already.
+        nearest = least_all::<SIZE>(complete, agreed);
+        let counted = select(lane as u32 <= nearest, sum, T::lit(0.0));
+        before += sum_all::<SIZE, T>(counted, 0, scratch);
+        barrier();
+        end -= min(end, SIZE);
+    }
+    before
+}
+
+/// The running sums of all tiles. `flags` begins with the number of tiles taken.
+#[kernel(workgroup(256), targets(spirv, cuda, cpu), instances(T = [u32, f32], EXCLUSIVE = [false, true]))]
+pub fn scan_one_pass<T: Number, const EXCLUSIVE: bool>(
+    x: &[T],
+    y: &mut [T],
+    flags: &[Atomic<u32>],
+    sums: &mut [T],
+    sums_up_to: &mut [T],
+) {
+    let mut scratch = workgroup_array::<T>(4 * SIZE);
+    let mut agreed = workgroup_array::<u32>(SIZE);
+    if local_index() == 0 {
+        agreed[0] = flags[0].add(1);
+    }
+    let tile = workgroup_uniform_load(&agreed[0]) as usize;
+    let first = tile * SIZE * QUADS + local_index();
+    let mut held = [Vec4::splat(T::lit(0.0)); QUADS];
+    for k in unroll(0..QUADS) {
+        held[k] = quad_of(x, first + k * SIZE);
+    }
+    let own = Vec4::new(quad_sum(held[0]), quad_sum(held[1]), quad_sum(held[2]), quad_sum(held[3]));
+    let mut all = own;
+    let within = four_sums_before::<SIZE, T>(own, &mut all, &mut scratch);
+    let sum = quad_sum(all);
+    if local_index() == 0 && tile > 0 {
+        sums[tile] = sum;
+        flags[tile + 1].store_release(SUM);
+    }
+    barrier();
+    let mut start = look_back(tile, flags, sums, sums_up_to, &mut scratch, &mut agreed);
+    if local_index() == 0 {
+        sums_up_to[tile] = start + sum;
+        flags[tile + 1].store_release(UP_TO);
+    }
+    for k in unroll(0..QUADS) {
+        let a = start + within[k];
+        let b = a + held[k].x;
+        let c = b + held[k].y;
+        let d = c + held[k].z;
+        if EXCLUSIVE {
+            set_quad(y, first + k * SIZE, Vec4::new(a, b, c, d));
+        } else {
+            set_quad(y, first + k * SIZE, Vec4::new(b, c, d, d + held[k].w));
+        }
+        start += all[k];
+    }
+}
+
+/// Adds the launches that write the running sums of `x` to `y`.
+///
+/// # Errors
+/// A buffer does not fit the device, or the device has no ordered atomics.
+pub fn launches<T: Number, const EXCLUSIVE: bool>(
+    device: &Device,
+    x: BufferSlice<'_, T>,
+    y: BufferSliceMut<'_, T>,
+    list: &mut Vec<Dispatch>,
+) -> Result<()> {
+    let tiles = x.len().div_ceil(TILE);
+    let mut flags = device.uninit(tiles + 1)?;
+    let (mut sums, mut sums_up_to) = (device.uninit(tiles)?, device.uninit(tiles)?);
+    list.push(scan_clear(&mut flags)?.over(tiles + 1));
+    list.push(scan_one_pass::<T, EXCLUSIVE>(x, y, &mut flags, &mut sums, &mut sums_up_to)?.groups(tiles));
+    Ok(())
+}
