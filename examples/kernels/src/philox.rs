@@ -6,8 +6,8 @@
 //! **Invariants.** Elements `4 i` to `4 i + 3` of a stream come from the counter `(i, 0, stream)` and the key `seed`. The words are the same on all devices; the
 //! normals are the same as far as `ln`, `sin` and `cos` are.
 //!
-//! **Cost.** 4 bytes written an element; five wide products and about twenty other operations each, and half a logarithm, square root, sine and cosine.
-//! Memory limits it on GPUs, arithmetic on CPUs.
+//! **Cost.** 4 bytes written an element, and about 70 instructions: five wide products and twenty others for the words, half a logarithm and square root, and a sine or cosine. Arithmetic
+//! limits it.
 
 use trefoil::dsl::launch::WriteBuffer;
 use trefoil::prelude::*;

@@ -11,12 +11,14 @@
 //! **Invariants.** Keys of equal digits stay in order in every step: within an invocation, among invocations, and among tiles. The last tile is filled up with the largest keys,
 //! which stay behind all others and are not written. A column's counts fit in 16 bits, since a tile has 3072 keys.
 //!
-//! **Cost.** 20 bytes a pair and pass, 80 in all, and a tenth more for the counts. Workgroup memory limits it on GPUs: each tile passes through it seven times a pass.
+//! **Cost.** 20 bytes a pair and pass, 80 in all, and a tenth more for the counts. Workgroup memory limits it on GPUs: a key passes through it fifteen times a pass. Twelve keys an
+//! invocation, and not eight or sixteen, because groups of four that lie twelve words apart are in different banks.
 
 use trefoil::dsl::launch::{ReadBuffer, WriteBuffer};
 use trefoil::prelude::*;
 use trefoil::{BufferSlice, BufferSliceMut, Device, Dispatch, Result};
 
+use crate::scan::tile::quad_of;
 use crate::workgroup::sum_before;
 use crate::{expect_length, scan};
 
@@ -39,12 +41,22 @@ struct Own {
     quads: [Vec4<u32>; QUADS],
 }
 
-/// What an invocation holds of the tile in workgroup memory.
+/// What an invocation holds of a tile in workgroup memory.
 #[device]
 fn take(tile: &[u32]) -> Own {
     let mut own = Own { quads: [Vec4::splat(0); QUADS] };
     for quad in unroll(0..QUADS) {
         own.quads[quad] = tile.vec4(local_index() * QUADS + quad);
+    }
+    own
+}
+
+/// The same of the workgroup's tile in a buffer; zeros past the end.
+#[device]
+fn read(x: &[u32]) -> Own {
+    let mut own = Own { quads: [Vec4::splat(0); QUADS] };
+    for quad in unroll(0..QUADS) {
+        own.quads[quad] = quad_of(x, (group_index() * SIZE + local_index()) * QUADS + quad);
     }
     own
 }
@@ -133,25 +145,27 @@ pub fn radix_scatter(
     let mut moves = workgroup_array::<u32>(SIZE);
     let lane = local_index();
     let first = group_index() * TILE;
-    for part in unroll(0..EACH) {
-        let i = first + part * SIZE + lane;
-        tile[part * SIZE + lane] = select(i < keys.len(), keys[i], u32::MAX);
+    let mut own = read(keys);
+    for i in unroll(0..EACH) {
+        if first + lane * EACH + i >= keys.len() {
+            own.quads[i / 4][i % 4] = u32::MAX;
+        }
+    }
+    let half = places_of(own, shift, &mut tile, &mut scratch);
+    put(own, half, &mut tile);
+    own = take(&tile);
+    let places = places_of(own, shift + 4, &mut tile, &mut scratch);
+    // The values have not moved yet: they go to the places of both steps at once.
+    barrier();
+    for quad in unroll(0..QUADS) {
+        tile.set_vec4(lane * QUADS + quad, places.quads[quad]);
     }
     barrier();
-    let mut own_keys = take(&tile);
-    barrier();
-    for part in unroll(0..EACH) {
-        tile[part * SIZE + lane] = values[first + part * SIZE + lane];
+    let mut both = Own { quads: [Vec4::splat(0); QUADS] };
+    for i in unroll(0..EACH) {
+        both.quads[i / 4][i % 4] = tile[half.quads[i / 4][i % 4] as usize];
     }
-    barrier();
-    let mut own_values = take(&tile);
-    let half = places_of(own_keys, shift, &mut tile, &mut scratch);
-    put(own_keys, half, &mut tile);
-    own_keys = take(&tile);
-    put(own_values, half, &mut tile);
-    own_values = take(&tile);
-    let places = places_of(own_keys, shift + 4, &mut tile, &mut scratch);
-    put(own_keys, places, &mut tile);
+    put(own, places, &mut tile);
     // The tile is sorted. Where a digit begins, its move is known.
     for part in unroll(0..EACH) {
         let i = part * SIZE + lane;
@@ -170,7 +184,7 @@ pub fn radix_scatter(
             keys_out[to[part] as usize] = key;
         }
     }
-    put(own_values, places, &mut tile);
+    put(read(values), both, &mut tile);
     for part in unroll(0..EACH) {
         let i = part * SIZE + lane;
         if first + i < keys.len() {
