@@ -94,11 +94,17 @@ pub fn top_k_rows(x: &[f32], values: &mut [f32], places: &mut [u32], columns: us
     }
     barrier();
     let mut last = Candidate::NONE;
+    let mut ahead = [0.0; AT_ONCE];
+    for part in unroll(0..AT_ONCE) {
+        ahead[part] = x[first + part * SIZE + lane];
+    }
     for start in (0..columns).step_by(SIZE * AT_ONCE) {
         let mut mine = [Candidate::NONE; AT_ONCE];
         for part in unroll(0..AT_ONCE) {
             let column = start + part * SIZE + lane;
-            let candidate = Candidate::new(x[first + column], column);
+            let candidate = Candidate::new(ahead[part], column);
+            // What the next round looks at is read now, and not waited for.
+            ahead[part] = x[first + column + SIZE * AT_ONCE];
             if column < columns && candidate.before(last) {
                 mine[part] = candidate;
             }

@@ -64,16 +64,20 @@ fn normal(i: usize, seed: u64, stream: u64) -> (f64, f64) {
     let words = reference([(i / 4) as u32, 0, low, high], halves(seed));
     let pair = i % 4 / 2 * 2;
     let uniform = (f64::from(words[pair]) + 0.5) / 4_294_967_296.0;
-    let radius = (-2.0 * uniform.ln()).sqrt();
+    let square = -2.0 * uniform.ln();
+    let radius = square.sqrt();
     let angle = f64::from(words[pair + 1].cast_signed()) * std::f64::consts::PI / 2_147_483_648.0;
     let value = radius * if i.is_multiple_of(2) { angle.cos() } else { angle.sin() };
-    // Near 1 the uniform is rounded by half a step, and so is its logarithm's argument: an error of the square of the radius; sine and cosine are off by their stated 2^-11.
-    let of_radius = (4.0 * EPSILON).min(8.0 * EPSILON / radius.max(1e-9)) + 8.0 * EPSILON * radius;
-    (value, of_radius.max((8.0 * EPSILON).sqrt().min(16.0 * EPSILON / radius.max(1e-9))) + radius * ANGLE)
+    // Twice the error of the logarithm and that of its argument; the root of a small number turns a small error into a large one.
+    let of_square = 2.0 * (LOGARITHM + EPSILON) + 4.0 * EPSILON * square;
+    let of_radius = of_square.sqrt().min(of_square / radius) + 4.0 * EPSILON * radius;
+    (value, of_radius + (radius + of_radius) * ANGLE)
 }
 
-/// What sine and cosine may be off within half a turn, with the rounding of the angle.
-const ANGLE: f64 = 1.0 / 2048.0;
+/// What WGSL lets a logarithm be off near 1.
+const LOGARITHM: f64 = 1.0 / 2_097_152.0;
+/// What it lets sine and cosine be off within half a turn, with room for the rounding of the angle.
+const ANGLE: f64 = 1.0 / 2048.0 + 4.0 * EPSILON;
 
 fn check(subject: &Subject, count: usize, seed: u64, stream: u64) -> Vec<f32> {
     let about = format!("{count} normals on {}", subject.name);
