@@ -155,7 +155,7 @@ fn bindings(verified: &Verified) -> Result<Vec<Binding>, Diagnostics> {
             name: Cow::Owned(binding.name.clone()),
             element: Element { name: Cow::Owned(type_name(module, ty)), size: layout.size, align: layout.align },
             access: info.access[index],
-            vector: info.vector[index].max(packed),
+            vector: info.vector[index].max(packed).max(info.copied[index]),
             view: binding.view,
         });
     }

@@ -6,6 +6,7 @@
 
 pub mod artefact;
 pub mod compile;
+pub(crate) mod copies;
 pub mod diagnostic;
 pub mod emit;
 pub mod fingerprint;

@@ -6,6 +6,7 @@
 // The macros' expansions name this crate by its own name, also inside it.
 extern crate self as trefoil_dsl;
 
+pub mod asynchronous;
 pub mod atomic;
 pub mod buffer;
 pub mod device;

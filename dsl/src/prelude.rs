@@ -7,6 +7,7 @@ pub use std::f32::consts::{
 pub use half::{bf16, f16};
 pub use trefoil_macros::{device, kernel};
 
+pub use crate::asynchronous::{async_commit, async_wait, copy_async};
 pub use crate::atomic::Atomic;
 pub use crate::element::{Element, Float, Int, Literal, Number};
 pub use crate::intrinsics::target::{self, Feature};

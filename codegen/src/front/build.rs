@@ -205,6 +205,7 @@ impl<'s> Build<'s> {
             | Kind::Assign(..)
             | Kind::Barrier
             | Kind::Fence(_)
+            | Kind::Asynchronous(_)
             | Kind::UniformLoad(_)
             | Kind::Atomic(..)
             | Kind::Subgroup(..) => true,

@@ -106,6 +106,7 @@ impl Infer<'_> {
                 };
                 self.node(Kind::Barrier, Ty::Unit, e)
             }
+            Intrinsic::Asynchronous => self.asynchronous(e, name),
             Intrinsic::Fence(scope) => {
                 let Some([]) = self.arguments(e, name) else {
                     return self.failed(e);

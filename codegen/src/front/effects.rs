@@ -58,6 +58,7 @@ impl Build<'_> {
                 self.effects = true;
                 self.push(StatementKind::Barrier, span);
             }
+            Kind::Asynchronous(kind) => self.asynchronous(kind, span),
             Kind::Fence(scope) => {
                 self.effects = true;
                 self.push(StatementKind::Fence(*scope), span);
@@ -439,7 +440,7 @@ impl Build<'_> {
 }
 
 /// Whether a value is a constant of the instance.
-fn is_fixed(node: &Node) -> bool {
+pub(super) fn is_fixed(node: &Node) -> bool {
     match &node.kind {
         Kind::Integer(_) | Kind::Literal(_) => true,
         Kind::Constant(size) => !size.is_specialised(),

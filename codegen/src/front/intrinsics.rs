@@ -11,6 +11,8 @@ pub(super) enum Intrinsic {
     Barrier,
     /// `device_fence()`, `workgroup_fence()`
     Fence(Scope),
+    /// `copy_async(..)`, `async_commit()`, `async_wait(n)`
+    Asynchronous,
     /// `workgroup_uniform_load(&tile[i])`
     UniformLoad,
     /// `workgroup_array::<T>(length)`, in a `let` only.
@@ -35,6 +37,9 @@ pub(super) enum Intrinsic {
 
 const FUNCTIONS: &[(&str, Intrinsic)] = &[
     ("barrier", Intrinsic::Barrier),
+    ("copy_async", Intrinsic::Asynchronous),
+    ("async_commit", Intrinsic::Asynchronous),
+    ("async_wait", Intrinsic::Asynchronous),
     ("workgroup_uniform_load", Intrinsic::UniformLoad),
     ("workgroup_array", Intrinsic::WorkgroupArray),
     ("subgroup_broadcast_first", Intrinsic::BroadcastFirst),

@@ -8,6 +8,7 @@
 //! that may be open → (`build`, `values`, `memory`, `effects`, `matches`, `fold`) → IR. A function that is called is made in the second step, once for each
 //! set of types, constants and variables behind its slices.
 
+mod asynchronous;
 mod attributes;
 mod build;
 mod bundle;

@@ -81,6 +81,8 @@ pub(super) enum Kind {
     Atomic(AtomicFunction, Ordering, Place, Option<Box<Node>>, Option<Box<Node>>),
     /// `device_fence()`, `workgroup_fence()`
     Fence(Scope),
+    /// `copy_async(..)`, `async_commit()`, `async_wait(n)`
+    Asynchronous(Box<Asynchronous>),
     Subgroup(SubgroupFunction, Box<Node>, Option<Box<Node>>),
 }
 
@@ -106,6 +108,14 @@ pub(super) struct Local {
     pub span: Span,
     /// Whether it is written after its declaration.
     pub assigned: bool,
+}
+
+/// What is done with copies that go on by themselves.
+#[derive(Clone, Debug)]
+pub(super) enum Asynchronous {
+    Copy { to: Place, from: Place, count: Node },
+    Commit,
+    Wait(Node),
 }
 
 /// A `for` loop over a range.

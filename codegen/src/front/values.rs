@@ -172,7 +172,8 @@ impl Build<'_> {
             | Kind::Return(_)
             | Kind::Assign(..)
             | Kind::Barrier
-            | Kind::Fence(_) => {
+            | Kind::Fence(_)
+            | Kind::Asynchronous(_) => {
                 self.effect(node);
                 self.zero(&node.ty, span)
             }

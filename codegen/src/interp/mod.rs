@@ -30,7 +30,7 @@ use crate::artefact::{CpuArguments, GridKind, ParamRole, Params};
 use crate::emit::EmitError;
 use crate::target::Target;
 use crate::verify::Verified;
-use crate::{flat, layout, narrow};
+use crate::{copies, flat, layout, narrow};
 
 /// Registers of a batch are to fit in so many words of cache.
 const CACHE_WORDS: usize = 48 * 1024;
@@ -74,7 +74,8 @@ impl Program {
             |message: &str| EmitError { kernel: module.name.clone(), target: Target::Cpu, message: message.to_owned() };
         let params = layout::params(module, info.grid).ok_or_else(|| error("it has a parameter that cannot be one"))?;
         let mut legal = module.clone();
-        flat::legalise(&mut legal)
+        copies::legalise(&mut legal, false)
+            .and_then(|_| flat::legalise(&mut legal))
             .and_then(|()| narrow::legalise(&mut legal))
             .map_err(|diagnostics| error(&diagnostics.to_string()))?;
         let built = build(&legal, verified, &params)?;

@@ -1,7 +1,10 @@
 //! Computing with constants, as the IR's essay says.
 
-use super::expression::{BinaryOperator, Literal, LogicalOperator, UnaryOperator};
-use super::types::Scalar;
+use super::arena::Handle;
+use super::expression::{BinaryOperator, Expression, ExpressionKind, Literal, LogicalOperator, UnaryOperator};
+use super::module::{Function, Module};
+use super::types::{Scalar, Type};
+use crate::target::Feature;
 
 impl Literal {
     /// An integer of a type from the low bits of a number; `None` if it is no integer type.
@@ -156,5 +159,31 @@ pub fn convert(value: Literal, scalar: Scalar) -> Option<Literal> {
         Scalar::F32 => Some(Literal::F32(integer as f32)),
         Scalar::F64 => Some(Literal::F64(integer as f64)),
         scalar => Literal::integer(scalar, integer as u64),
+    }
+}
+
+/// The value of an expression made of literals, what `has` says of features, and operators alone.
+pub fn evaluate(
+    module: &Module,
+    function: &Function,
+    handle: Handle<Expression>,
+    has: &dyn Fn(Feature) -> Option<bool>,
+) -> Option<Literal> {
+    let expression = &function.expressions[handle];
+    let of = |handle: Handle<Expression>| evaluate(module, function, handle, has);
+    match &expression.kind {
+        ExpressionKind::Literal(literal) => Some(*literal),
+        ExpressionKind::TargetHas(feature) => has(*feature).map(Literal::Bool),
+        ExpressionKind::Unary { operator, value } => unary(*operator, of(*value)?),
+        ExpressionKind::Binary { operator, left, right } => binary(*operator, of(*left)?, of(*right)?),
+        ExpressionKind::Logical { operator, left, right } => match (of(*left)?, of(*right)?) {
+            (Literal::Bool(left), Literal::Bool(right)) => Some(Literal::Bool(logical(*operator, left, right))),
+            _ => None,
+        },
+        ExpressionKind::Convert(value) => match &module.types[expression.ty] {
+            Type::Scalar(scalar) => convert(of(*value)?, *scalar),
+            _ => None,
+        },
+        _ => None,
     }
 }

@@ -45,6 +45,13 @@
 //! acquires, or is followed by a fence: a kernel without either may be run with workgroups in step. No invocation may wait for another of its workgroup but
 //! at a barrier.
 //!
+//! # Asynchronous copies
+//! [`Asynchronous::Copy`] moves elements of a buffer to workgroup memory as loads and stores of them would, past an end included: zeros are written for what
+//! is past the end of the buffer, and nothing past the end of the variable. What is copied is not there before the invocation waits for the copy's
+//! group: it is there for the invocation itself behind the wait, and for its workgroup behind the next barrier after that. Until then the copy counts
+//! as an access of both ends: who changes the source or touches the target races with it. A target that has no such copies makes them at once, and
+//! commits and waits are nothing there. A slice of which pieces of several elements are copied starts at a multiple of a piece, as one that is read in vectors does.
+//!
 //! # Arithmetic
 //! | operation | meaning |
 //! |---|---|
@@ -102,6 +109,7 @@
 //! compute the group index as `x + y * groups along x`, and let workgroups from `group_count` on return before anything else.
 
 mod arena;
+mod asynchronous;
 pub mod builder;
 pub mod constant;
 mod expression;
@@ -119,6 +127,7 @@ mod types;
 mod walk;
 
 pub use arena::{Arena, Handle};
+pub use asynchronous::Asynchronous;
 pub use expression::{
     BinaryOperator, Builtin, CallArgument, Expression, ExpressionKind, Literal, LogicalOperator, Place, Projection,
     Root, UnaryOperator,

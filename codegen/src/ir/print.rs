@@ -5,8 +5,9 @@
 use std::fmt::{self, Write};
 
 use super::{
-    Block, CallArgument, Expression, ExpressionKind, Function, GenericKind, GenericValue, Handle, Instance, Literal,
-    LogicalOperator, Module, Ordering, Place, Projection, Root, Scope, Size, StatementKind, Type, UnaryOperator,
+    Asynchronous, Block, CallArgument, Expression, ExpressionKind, Function, GenericKind, GenericValue, Handle,
+    Instance, Literal, LogicalOperator, Module, Ordering, Place, Projection, Root, Scope, Size, StatementKind, Type,
+    UnaryOperator,
 };
 use crate::ir::Builtin;
 
@@ -256,6 +257,16 @@ impl Printer<'_> {
                 self.line(&text)
             }
             StatementKind::Barrier => self.line("barrier();"),
+            StatementKind::Asynchronous(kind) => {
+                let arguments = match kind {
+                    Asynchronous::Copy { to, from, count } => {
+                        format!("{}, {}, {}", self.place(to), self.place(from), self.expression(*count))
+                    }
+                    Asynchronous::Commit => String::new(),
+                    Asynchronous::Wait(pending) => self.expression(*pending),
+                };
+                self.line(&format!("{}({arguments});", kind.name()))
+            }
             StatementKind::Fence(scope) => self.line(&format!("{}();", scope.fence())),
             StatementKind::UniformLoad { result, place } => {
                 let text = format!("let {} = workgroup_uniform_load(&{});", self.local(*result), self.place(place));

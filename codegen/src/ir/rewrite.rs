@@ -5,6 +5,7 @@
 //! so that a block may be copied several times.
 
 use super::arena::{Arena, Handle};
+use super::asynchronous::Asynchronous;
 use super::expression::{CallArgument, Expression, ExpressionKind, Place, Projection, Root};
 use super::module::{Argument, Function, Local};
 use super::span::Span;
@@ -268,6 +269,15 @@ impl Copy<'_> {
             StatementKind::Continue => StatementKind::Continue,
             StatementKind::Barrier => StatementKind::Barrier,
             StatementKind::Fence(scope) => StatementKind::Fence(*scope),
+            StatementKind::Asynchronous(kind) => StatementKind::Asynchronous(match kind {
+                Asynchronous::Copy { to, from, count } => Asynchronous::Copy {
+                    to: self.place(rewrite, to, span)?,
+                    from: self.place(rewrite, from, span)?,
+                    count: rewrite.expression(self, *count)?,
+                },
+                Asynchronous::Commit => Asynchronous::Commit,
+                Asynchronous::Wait(pending) => Asynchronous::Wait(rewrite.expression(self, *pending)?),
+            }),
             StatementKind::Return(value) => StatementKind::Return(optional(self, value)?),
             StatementKind::UniformLoad { result, place } => {
                 let place = self.place(rewrite, place, span)?;

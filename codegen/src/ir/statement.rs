@@ -3,6 +3,7 @@
 use serde::{Deserialize, Serialize};
 
 use super::arena::Handle;
+use super::asynchronous::Asynchronous;
 use super::expression::{Expression, Place};
 use super::module::Local;
 use super::ordering::{Ordering, Scope};
@@ -121,6 +122,8 @@ pub enum StatementKind {
         /// What it orders beside itself.
         ordering: Ordering,
     },
+    /// A copy to workgroup memory that goes on by itself, and the waiting for such.
+    Asynchronous(Asynchronous),
     /// What the invocation did before comes before what it does after, for whom the scope reaches and who has a fence or an ordered atomic of its
     /// own: acquires and releases.
     Fence(Scope),

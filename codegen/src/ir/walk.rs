@@ -1,6 +1,7 @@
 //! Walking: what an expression, a place or a statement is made of, so that passes need not spell out every kind.
 
 use super::arena::Handle;
+use super::asynchronous::Asynchronous;
 use super::expression::{CallArgument, Expression, ExpressionKind, Place, Projection};
 use super::module::{Function, Local};
 use super::statement::{Block, Statement, StatementKind};
@@ -92,6 +93,13 @@ macro_rules! walkers {
                     }
                     Self::Loop { .. } | Self::Break | Self::Continue | Self::Barrier | Self::Fence(_) => {}
                     Self::UniformLoad { place, .. } => place.$place(visit),
+                    Self::Asynchronous(Asynchronous::Copy { to, from, count }) => {
+                        to.$place(visit);
+                        from.$place(visit);
+                        visit(count);
+                    }
+                    Self::Asynchronous(Asynchronous::Wait(pending)) => visit(pending),
+                    Self::Asynchronous(Asynchronous::Commit) => {}
                     Self::Atomic { place, value, compare, .. } => {
                         place.$place(visit);
                         for operand in [compare, value] {
@@ -127,6 +135,7 @@ macro_rules! walkers {
                     | Self::Return(_)
                     | Self::Barrier
                     | Self::Fence(_)
+                    | Self::Asynchronous(_)
                     | Self::UniformLoad { .. }
                     | Self::Atomic { .. }
                     | Self::Subgroup { .. } => Vec::new(),

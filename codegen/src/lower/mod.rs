@@ -2,7 +2,8 @@
 //!
 //! After lowering, every operation that is left has the IR's meaning when it is printed in the target's plain form, so emitters hold
 //! no knowledge of differences in meaning. The passes, in order: `settle` (decides `if const`, unrolls, folds constants), then guards
-//! are looked at again, since constants prove more; `prune` (drops functions that are no longer called); `flat` (parameters of structs as what they are made of); `narrow`
+//! are looked at again, since constants prove more; `prune` (drops functions that are no longer called); `copies` (to workgroup memory, where the target
+//! has none that go on by themselves); `flat` (parameters of structs as what they are made of); `narrow`
 //! (arithmetic of 8- and 16-bit types in 32 bits); `wide` (64-bit types as two words where a device has no more); `storage` (narrow types where the
 //! target cannot hold them); `atomics` (of floats); `groups` (subgroup operations that the target lacks, or leaves open); `meaning` (operations that the
 //! target lacks or means otherwise, by the one `table`, become calls of functions of the `library`).
@@ -22,9 +23,9 @@ mod wide;
 use crate::artefact::{ParamTransport, Params};
 use crate::diagnostic::{Diagnostic, Diagnostics};
 use crate::ir::Module;
-use crate::target::{Features, Profile};
+use crate::target::{Features, Profile, Target};
 use crate::verify::{AccessReport, KernelInfo, Verified, clear_guards, function_facts, workgroup_bytes};
-use crate::{flat, layout, narrow};
+use crate::{copies, flat, layout, narrow};
 
 /// A kernel instance, legal for one profile: what emitters take.
 ///
@@ -94,8 +95,13 @@ impl<'v> Lowering<'v> {
     fn legalise(&mut self, profile: &Profile, transport: ParamTransport) -> Result<Lowered, Diagnostics> {
         let mut module = self.settled(profile.features)?;
         let mut info = self.verified.info.clone();
-        flat::legalise(&mut module)?;
         let mut emulated = Vec::new();
+        let copies_by_itself = profile.target == Target::Cuda;
+        if copies::legalise(&mut module, copies_by_itself)? {
+            clear_guards(&mut module, &info);
+            emulated.extend((!copies_by_itself).then_some("asynchronous copies by loads and stores"));
+        }
+        flat::legalise(&mut module)?;
         emulated.extend(narrow::legalise(&mut module)?);
         emulated.extend(wide::lower(&mut module, profile)?);
         // Words stand where the wide parameters stood.

@@ -3,8 +3,8 @@
 use super::KernelInfo;
 use crate::artefact::Access;
 use crate::ir::{
-    BindingKind, CallArgument, ExpressionKind, Function, Handle, Module, Place, Projection, Root, StatementKind,
-    statements,
+    Asynchronous, BindingKind, CallArgument, ExpressionKind, Function, Handle, Module, Place, Projection, Root,
+    StatementKind, statements,
 };
 use crate::layout;
 
@@ -16,6 +16,10 @@ pub struct Uses {
     pub vector: Vec<u32>,
     /// For each workgroup variable, likewise.
     pub workgroup_vector: Vec<u32>,
+    /// For each binding, the elements of the largest piece that is copied from it asynchronously, 0 if none is.
+    pub copied: Vec<u32>,
+    /// For each workgroup variable, likewise of what is copied to it.
+    pub workgroup_copied: Vec<u32>,
 }
 
 /// What one function does, without what it calls.
@@ -39,6 +43,10 @@ pub fn places(function: &Function, visit: &mut dyn FnMut(&Place, bool)) {
             visit(place, false);
             visit(place, true);
         }
+        StatementKind::Asynchronous(Asynchronous::Copy { to, from, .. }) => {
+            visit(to, true);
+            visit(from, false);
+        }
         _ => {}
     });
 }
@@ -47,7 +55,23 @@ pub fn find(module: &Module) -> Uses {
     let mut counts: Vec<Counts> = module.bindings.iter().map(|_| Counts::default()).collect();
     let mut vector = vec![1; module.bindings.len()];
     let mut workgroup_vector = vec![1; module.workgroup.len()];
+    let mut copied = vec![0; module.bindings.len()];
+    let mut workgroup_copied = vec![0; module.workgroup.len()];
     for function in super::functions(module) {
+        statements(&function.body, &mut |statement| {
+            if let StatementKind::Asynchronous(Asynchronous::Copy { to, from, count }) = &statement.kind {
+                let count = crate::copies::number(module, function, *count).unwrap_or(1);
+                let (Root::Workgroup(variable), Root::Binding(binding)) = (to.root, from.root) else { return };
+                let (variable, binding) = (variable.index(), binding as usize);
+                copied[binding] = count.max(copied[binding]);
+                workgroup_copied[variable] = count.max(workgroup_copied[variable]);
+                // Where it is no copy by itself, it is loads and stores of vectors.
+                if crate::copies::in_vectors(&module.types[module.bindings[binding].element]) {
+                    vector[binding] = count.min(4).max(vector[binding]);
+                    workgroup_vector[variable] = count.min(4).max(workgroup_vector[variable]);
+                }
+            }
+        });
         places(function, &mut |place, written| {
             let lanes = match place.path.first() {
                 Some(Projection::Vector { lanes, .. }) => u32::from(*lanes),
@@ -79,7 +103,7 @@ pub fn find(module: &Module) -> Uses {
             BindingKind::Mutable => Access::Write,
         })
         .collect();
-    Uses { access, vector, workgroup_vector }
+    Uses { access, vector, workgroup_vector, copied, workgroup_copied }
 }
 
 /// Bytes of workgroup memory, each variable aligned to 16 bytes as targets do.
@@ -100,6 +124,7 @@ pub(crate) fn function_facts(module: &Module) -> (Vec<bool>, Vec<bool>) {
             StatementKind::Barrier | StatementKind::UniformLoad { .. } | StatementKind::Subgroup { .. } => waits = true,
             StatementKind::Store { place, .. } => writes |= !matches!(place.root, Root::Local(_)),
             StatementKind::Atomic { function, .. } if *function != crate::ir::AtomicFunction::Load => writes = true,
+            StatementKind::Asynchronous(_) => writes = true,
             // Where it stands is what it does.
             kind => writes |= kind.orders_memory(),
         });
@@ -128,6 +153,7 @@ fn writes_only_references(module: &Module, function: Handle<Function>) -> bool {
     statements(&function.body, &mut |statement| match &statement.kind {
         StatementKind::Store { place, .. } => only &= matches!(place.root, Root::Local(_) | Root::Argument(_)),
         StatementKind::Atomic { function, .. } if *function != crate::ir::AtomicFunction::Load => only = false,
+        StatementKind::Asynchronous(_) => only = false,
         kind => only &= !kind.orders_memory(),
     });
     function.live(&function.body, &mut |expression| {

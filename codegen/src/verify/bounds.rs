@@ -12,8 +12,8 @@ use std::collections::{HashMap, HashSet};
 use super::KernelInfo;
 use super::linear::{Form, Key, Knowledge};
 use crate::ir::{
-    Block, CallArgument, Expression, ExpressionKind, Function, Handle, Local, LogicalOperator, Module, Place,
-    Projection, Root, Scalar, Size, SizeOperator, Span, Statement, StatementKind, Type, statements,
+    Asynchronous, Block, CallArgument, Expression, ExpressionKind, Function, Handle, Local, LogicalOperator, Module,
+    Place, Projection, Root, Scalar, Size, SizeOperator, Span, Statement, StatementKind, Type, statements,
 };
 
 /// Takes the guard away from every place that is proved to be in range.
@@ -81,6 +81,8 @@ struct Walk<'a> {
     visit: Option<&'a mut dyn FnMut(Touch<'_>)>,
     /// What was found of each access, if somebody asks.
     reports: Option<Vec<AccessReport>>,
+    /// How many elements behind its index the access at hand touches too.
+    behind: i128,
     /// Of the access at hand, why it is in range.
     because: Vec<String>,
 }
@@ -112,6 +114,7 @@ impl<'a> Walk<'a> {
             proved: HashSet::new(),
             visit: None,
             reports: None,
+            behind: 0,
             because: Vec::new(),
         }
     }
@@ -207,7 +210,15 @@ impl<'a> Walk<'a> {
             StatementKind::UniformLoad { place, .. } | StatementKind::Atomic { place, .. } => {
                 self.place(place, statement.span);
             }
-            StatementKind::Evaluate(_)
+            StatementKind::Asynchronous(Asynchronous::Copy { to, from, count }) => {
+                let count = crate::copies::number(self.module, self.function, *count).unwrap_or(1);
+                self.behind = i128::from(count) - 1;
+                self.place(to, statement.span);
+                self.place(from, statement.span);
+                self.behind = 0;
+            }
+            StatementKind::Asynchronous(Asynchronous::Commit | Asynchronous::Wait(_))
+            | StatementKind::Evaluate(_)
             | StatementKind::Return(_)
             | StatementKind::Break
             | StatementKind::Continue
@@ -424,7 +435,8 @@ impl<'a> Walk<'a> {
             }
             if let Projection::Index(index) | Projection::Vector { index, .. } = projection {
                 let lanes = if let Projection::Vector { lanes, .. } = projection { i128::from(*lanes) } else { 1 };
-                let fits = length.as_ref().is_some_and(|length| self.below(*index, lanes, length));
+                let end = length.clone().map(|length| length.plus(-self.behind));
+                let fits = end.is_some_and(|end| self.below(*index, lanes, &end));
                 proved &= fits;
             }
             ty = match (projection, ty) {

@@ -8,7 +8,7 @@ mod wide;
 
 use crate::diagnostic::{Diagnostic, Diagnostics};
 use crate::ir::{
-    Block, Builtin, Expression, ExpressionKind, Function, Handle, Literal, Module, Scalar, Span, StatementKind, Type,
+    Block, Builtin, Expression, ExpressionKind, Function, Handle, Literal, Module, Scalar, Span, StatementKind,
     constant,
 };
 use crate::target::{Feature, Features, Target};
@@ -203,30 +203,8 @@ pub fn evaluate(
     condition: Handle<Expression>,
     features: Features,
 ) -> Option<bool> {
-    match literal(module, function, condition, features)? {
+    match constant::evaluate(module, function, condition, &|feature| Some(features.has(feature)))? {
         Literal::Bool(value) => Some(value),
-        _ => None,
-    }
-}
-
-fn literal(module: &Module, function: &Function, handle: Handle<Expression>, features: Features) -> Option<Literal> {
-    let expression = &function.expressions[handle];
-    let of = |handle: Handle<Expression>| literal(module, function, handle, features);
-    match &expression.kind {
-        ExpressionKind::Literal(literal) => Some(*literal),
-        ExpressionKind::TargetHas(feature) => Some(Literal::Bool(features.has(*feature))),
-        ExpressionKind::Unary { operator, value } => constant::unary(*operator, of(*value)?),
-        ExpressionKind::Binary { operator, left, right } => constant::binary(*operator, of(*left)?, of(*right)?),
-        ExpressionKind::Logical { operator, left, right } => match (of(*left)?, of(*right)?) {
-            (Literal::Bool(left), Literal::Bool(right)) => {
-                Some(Literal::Bool(constant::logical(*operator, left, right)))
-            }
-            _ => None,
-        },
-        ExpressionKind::Convert(value) => match &module.types[expression.ty] {
-            Type::Scalar(scalar) => constant::convert(of(*value)?, *scalar),
-            _ => None,
-        },
         _ => None,
     }
 }

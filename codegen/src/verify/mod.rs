@@ -52,6 +52,10 @@ pub struct KernelInfo {
     pub vector: Vec<u32>,
     /// For each workgroup variable, likewise.
     pub workgroup_vector: Vec<u32>,
+    /// For each binding, the elements of the largest piece that is copied from it asynchronously, 0 if none is.
+    pub copied: Vec<u32>,
+    /// For each workgroup variable, likewise of what is copied to it.
+    pub workgroup_copied: Vec<u32>,
     /// For each binding that is written, whether no two workgroups touch the same element, so that plain writes do not race.
     pub disjoint: Vec<bool>,
     /// Invocations of a workgroup along x, y, z.
@@ -96,12 +100,18 @@ pub(crate) fn info(module: &Module) -> Result<KernelInfo, Diagnostics> {
     for (value, size) in workgroup_size.iter_mut().zip(&module.workgroup_size) {
         *value = size.literal().unwrap_or(1);
     }
-    let disjoint = disjoint::find(module, &uses.access, workgroup_size);
+    let mut disjoint = disjoint::find(module, &uses.access, workgroup_size);
+    for ((disjoint, copied), access) in disjoint.iter_mut().zip(&uses.copied).zip(&uses.access) {
+        // What is behind the first element of a piece is not looked at.
+        *disjoint &= *copied <= 1 || !access.writes();
+    }
     Ok(KernelInfo {
         grid: grid(module),
         access: uses.access,
         vector: uses.vector,
         workgroup_vector: uses.workgroup_vector,
+        copied: uses.copied,
+        workgroup_copied: uses.workgroup_copied,
         disjoint,
         workgroup_size,
         workgroup_bytes: access::workgroup_bytes(module),

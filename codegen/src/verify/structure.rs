@@ -7,8 +7,8 @@ use std::collections::HashSet;
 use super::access::function_facts;
 use crate::diagnostic::Diagnostic;
 use crate::ir::{
-    AtomicFunction, Block, CallArgument, Expression, ExpressionKind, Function, Handle, Local, Module, Place,
-    Projection, Root, Span, Statement, StatementKind,
+    Asynchronous, AtomicFunction, Block, CallArgument, Expression, ExpressionKind, Function, Handle, Local, Module,
+    Place, Projection, Root, Span, Statement, StatementKind,
 };
 
 pub fn check(module: &Module) -> Vec<Diagnostic> {
@@ -190,6 +190,12 @@ impl Checker<'_> {
             | StatementKind::Loop { .. }
             | StatementKind::Barrier
             | StatementKind::Fence(_) => {}
+            StatementKind::Asynchronous(kind) => {
+                if let Asynchronous::Copy { to, from, .. } = kind {
+                    self.place(to, span);
+                    self.place(from, span);
+                }
+            }
         }
         match &statement.kind {
             StatementKind::For { local, body, unroll, .. } => {

@@ -4,9 +4,9 @@
 
 use crate::diagnostic::Diagnostic;
 use crate::ir::{
-    BinaryOperator, BindingKind, CallArgument, Expression, ExpressionKind, Function, Handle, Literal, MathFunction,
-    Module, OperandType, Place, Projection, Root, Scalar, Span, Statement, StatementKind, Type, UnaryOperator,
-    statements,
+    Asynchronous, BinaryOperator, BindingKind, CallArgument, Expression, ExpressionKind, Function, Handle, Literal,
+    MathFunction, Module, OperandType, Place, Projection, Root, Scalar, Span, Statement, StatementKind, Type,
+    UnaryOperator, statements,
 };
 
 pub fn check(module: &Module) -> Vec<Diagnostic> {
@@ -506,6 +506,37 @@ impl Checker<'_> {
                 }
                 result.map_or(Ok(()), |result| self.result(result, &ty, at))
             }
+            StatementKind::Asynchronous(Asynchronous::Wait(pending)) => self.constant(*pending).map(|_| ()),
+            StatementKind::Asynchronous(Asynchronous::Copy { to, from, count }) => {
+                if !matches!(to.root, Root::Workgroup(_)) || self.is_atomic(to.root) {
+                    return Err((at, "`copy_async` writes to a workgroup array, which holds no atomics".to_owned()));
+                }
+                if !matches!(from.root, Root::Binding(_)) || self.is_atomic(from.root) {
+                    return Err((at, "`copy_async` reads from a buffer, which holds no atomics".to_owned()));
+                }
+                let (target, source) = (place(to)?, place(from)?);
+                if target != source {
+                    let (target, source) = (self.name(&target), self.name(&source));
+                    return Err((at, format!("`copy_async` copies {source} to {target}")));
+                }
+                let count = self.constant(*count)?;
+                let size = match source {
+                    Type::Scalar(scalar) | Type::Vector { scalar, .. } => {
+                        u64::from(scalar.bytes().unwrap_or(0)) * u64::from(source.lanes().unwrap_or(1))
+                    }
+                    Type::Array { .. } | Type::Struct(_) | Type::Enum(_) => 0,
+                };
+                if !matches!(size * u64::from(count), 4 | 8 | 16) {
+                    let (name, bytes) = (self.name(&source), size * u64::from(count));
+                    let found =
+                        if size == 0 { format!("not {name}") } else { format!("{count} of {name} are {bytes} bytes") };
+                    return Err((
+                        at,
+                        format!("`copy_async` moves 4, 8 or 16 bytes of scalars or vectors at once: {found}"),
+                    ));
+                }
+                Ok(())
+            }
             StatementKind::Subgroup { result, function, value, lane } => {
                 let ty = self.of(*value);
                 let fits = ty.scalar().is_some_and(|scalar| function.takes(scalar));
@@ -524,8 +555,20 @@ impl Checker<'_> {
             | StatementKind::Continue
             | StatementKind::Return(None)
             | StatementKind::Barrier
-            | StatementKind::Fence(_) => Ok(()),
+            | StatementKind::Fence(_)
+            | StatementKind::Asynchronous(Asynchronous::Commit) => Ok(()),
         }
+    }
+
+    /// A number that is an `Index` and known while compiling.
+    fn constant(&self, value: Handle<Expression>) -> Result<u32, (Span, String)> {
+        let known = crate::copies::number(self.module, self.function, value);
+        known.filter(|_| *self.of(value) == Type::Scalar(Scalar::Index)).ok_or_else(|| {
+            (
+                self.function.expressions[value].span,
+                "this number must be known while compiling: a literal or a constant".to_owned(),
+            )
+        })
     }
 
     fn result(&self, local: Handle<crate::ir::Local>, ty: &Type, at: Span) -> Result<(), (Span, String)> {

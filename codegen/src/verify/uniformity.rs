@@ -206,7 +206,7 @@ impl Walk<'_, '_> {
                     });
                 }
             }
-            StatementKind::Fence(_) => {}
+            StatementKind::Fence(_) | StatementKind::Asynchronous(_) => {}
             StatementKind::Barrier => self.collective("barrier()", control, span),
             StatementKind::UniformLoad { place, .. } => {
                 self.collective("workgroup_uniform_load()", control, span);

@@ -45,6 +45,7 @@ macro_rules! with_rows {
             target_choice: [sums];
             private_arrays: [sorted];
             workgroup_arrays: [reversed];
+            asynchronous_copies: [row_sums];
             uniform_loads: [shared_first];
             atomics: [histogram];
             workgroup_atomics: [counted];

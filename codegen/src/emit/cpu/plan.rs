@@ -186,6 +186,7 @@ impl<'a> Plan<'a> {
                 StatementKind::UniformLoad { .. }
                 | StatementKind::Evaluate(_)
                 | StatementKind::Barrier
+                | StatementKind::Asynchronous(_)
                 | StatementKind::Fence(_) => Jumps::default(),
             };
             varying |= inner.loops || inner.returns;
@@ -327,7 +328,10 @@ impl<'a> Plan<'a> {
             StatementKind::While { body, .. } | StatementKind::Loop { body } => {
                 collective(body) || self.company_inside(body)
             }
-            StatementKind::Evaluate(_) | StatementKind::Atomic { .. } | StatementKind::Fence(_) => false,
+            StatementKind::Evaluate(_)
+            | StatementKind::Atomic { .. }
+            | StatementKind::Fence(_)
+            | StatementKind::Asynchronous(_) => false,
         }
     }
 

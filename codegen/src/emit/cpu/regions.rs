@@ -375,7 +375,10 @@ impl<'a> Regions<'a> {
             StatementKind::Subgroup { result, function: operation, value, lane } => {
                 self.subgroup(*result, *operation, *value, *lane, out)?;
             }
-            StatementKind::Evaluate(_) | StatementKind::Atomic { .. } | StatementKind::Fence(_) => {
+            StatementKind::Evaluate(_)
+            | StatementKind::Atomic { .. }
+            | StatementKind::Asynchronous(_)
+            | StatementKind::Fence(_) => {
                 return Err(self.kernel().error("a statement that the workgroup cannot run together"));
             }
         }

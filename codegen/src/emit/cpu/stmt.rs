@@ -160,6 +160,9 @@ impl Scope<'_> {
                 (Leave::Function, None) => out.line("return;"),
                 (Leave::Lane(text), _) => out.line(text),
             },
+            StatementKind::Asynchronous(kind) => {
+                return Err(self.kernel.error(format!("a `{}` is left", kind.name())));
+            }
             StatementKind::Fence(_) => {
                 // One thread runs a workgroup; for other workgroups each scope is the same.
                 out.line("core::sync::atomic::fence(core::sync::atomic::Ordering::AcqRel);");

@@ -5,6 +5,7 @@
 //! own; operators and functions on them are printed, lane by lane, as far as a kernel uses them. Halves are `unsigned short`, converted
 //! by inline PTX.
 
+mod asynchronous;
 mod expr;
 mod module;
 mod ordered;

@@ -159,14 +159,16 @@ fn workgroup(p: &mut P<'_>, out: &mut Writer) -> Result<()> {
         let element = type_name(p, p.ty(variable.element))?;
         let (name, length) = (p.workgroup[handle.index()].clone(), p.size(&variable.length)?);
         let lanes = lowered.info.workgroup_vector[handle.index()].max(1);
-        let align = size.align.max(size.size.min(4) * lanes).next_power_of_two().min(16);
+        let piece = size.size * lowered.info.workgroup_copied[handle.index()];
+        let align = size.align.max(size.size.min(4) * lanes).max(piece).next_power_of_two().min(16);
         if dynamic {
             end = end.next_multiple_of(align);
             out.line(format!("{element}* const {name} = reinterpret_cast<{element}*>(workgroup_memory + {end});"));
             end += size.size * length;
         } else if p.entry_resources.workgroup.contains(&handle.index()) {
             let length = p.declared_length(handle, 1)?;
-            let align = if lanes > 1 { format!("__align__({align}) ") } else { String::new() };
+            let aligned = lanes > 1 || piece > size.align;
+            let align = if aligned { format!("__align__({align}) ") } else { String::new() };
             out.line(format!("__shared__ {align}{element} {name}[{length}];"));
         }
     }

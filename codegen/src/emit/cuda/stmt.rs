@@ -9,7 +9,7 @@ use crate::ir::{
 };
 use crate::target::Target;
 
-use super::{Cuda, expr, module, ordered, types};
+use super::{Cuda, asynchronous, expr, module, ordered, types};
 
 type Result<T> = std::result::Result<T, EmitError>;
 type P<'a> = Printer<'a, Cuda>;
@@ -150,6 +150,24 @@ impl Dialect for Cuda {
 
     fn atomic_store(place: Code, scalar: Scalar, value: Code) -> String {
         format!("*(volatile {}*)&{} = {};", types::scalar_name(scalar), place.text, value.text)
+    }
+
+    fn copy_async(
+        p: &mut P<'_>,
+        to: Code,
+        from: Code,
+        pieces: (u32, u32),
+        left: Option<(Code, Code)>,
+    ) -> Result<String> {
+        Ok(asynchronous::copy(p, &to, &from, pieces, left))
+    }
+
+    fn async_commit(p: &mut P<'_>) -> Result<String> {
+        Ok(asynchronous::commit(p))
+    }
+
+    fn async_wait(p: &mut P<'_>, pending: u32) -> Result<String> {
+        Ok(asynchronous::wait(p, pending))
     }
 
     fn fence(_: &mut P<'_>, scope: Scope) -> Result<String> {

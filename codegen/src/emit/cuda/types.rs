@@ -181,6 +181,10 @@ const RESERVED: &[&str] = &[
     "fmaf",
     "fmodf",
     "memcpy",
+    "copy_async",
+    "bytes_there",
+    "async_commit",
+    "async_wait",
     "atomicAdd",
     "atomicSub",
     "atomicMin",
@@ -345,7 +349,9 @@ pub fn reserved(name: &str, global: bool) -> bool {
     let (words, functions) = RESERVED.split_at(library);
     let is_function = |name: &str| functions.contains(&name);
     let is_subgroup = SubgroupFunction::ALL.iter().any(|(_, known)| *known == name);
+    let is_ordered = name.starts_with("atomic_") && (name.ends_with("_gpu") || name.ends_with("_cta"));
     words.contains(&name)
+        || is_ordered
         || global && (is_subgroup || is_function(name) || name.strip_suffix('f').is_some_and(is_function))
 }
 

@@ -116,6 +116,7 @@ fn contains_barrier(block: &[Statement]) -> bool {
         | StatementKind::Continue
         | StatementKind::Return(_)
         | StatementKind::Fence(_)
+        | StatementKind::Asynchronous(_)
         | StatementKind::Atomic { .. }
         | StatementKind::Subgroup { .. } => false,
     })

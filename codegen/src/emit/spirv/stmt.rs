@@ -78,6 +78,7 @@ impl FunctionWriter<'_, '_> {
                 self.barrier();
                 self.define(*result, value)
             }
+            StatementKind::Asynchronous(kind) => Err(self.writer.fail(format!("a `{}` is left", kind.name()))),
             StatementKind::Fence(reach) => {
                 self.fence(*reach);
                 Ok(())
@@ -497,6 +498,7 @@ fn breaks(body: &Block) -> bool {
         | StatementKind::Return(_)
         | StatementKind::Barrier
         | StatementKind::Fence(_)
+        | StatementKind::Asynchronous(_)
         | StatementKind::UniformLoad { .. }
         | StatementKind::Atomic { .. }
         | StatementKind::Subgroup { .. } => false,

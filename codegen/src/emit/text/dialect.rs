@@ -123,6 +123,24 @@ pub trait Dialect: Sized {
     fn atomic_store(place: Code, scalar: Scalar, value: Code) -> String;
     /// An atomic operation.
     fn atomic(p: &mut Printer<'_, Self>, place: Code, scalar: Scalar, call: AtomicCall) -> Result<AtomicForm>;
+    /// The line that begins to copy `count` elements of `size` bytes; if some may be past the end, the index of the first, and the end.
+    fn copy_async(
+        p: &mut Printer<'_, Self>,
+        _to: Code,
+        _from: Code,
+        _pieces: (u32, u32),
+        _left: Option<(Code, Code)>,
+    ) -> Result<String> {
+        Err(p.error("an asynchronous copy is left"))
+    }
+    /// The line that makes a group of the copies begun so far.
+    fn async_commit(p: &mut Printer<'_, Self>) -> Result<String> {
+        Err(p.error("an asynchronous copy is left"))
+    }
+    /// The line that waits for all groups but the last `pending`.
+    fn async_wait(p: &mut Printer<'_, Self>, _pending: u32) -> Result<String> {
+        Err(p.error("an asynchronous copy is left"))
+    }
     /// The line that orders what an invocation did before against what it does after.
     fn fence(p: &mut Printer<'_, Self>, scope: Scope) -> Result<String>;
 

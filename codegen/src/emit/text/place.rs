@@ -257,7 +257,7 @@ impl<'a, D: Dialect> Printer<'a, D> {
     }
 
     /// How many elements, or groups of lanes, a binding has.
-    fn length_guard(&mut self, root: Root, lanes: u32) -> Result<Code> {
+    pub(super) fn length_guard(&mut self, root: Root, lanes: u32) -> Result<Code> {
         let binding = match root {
             Root::Binding(binding) => binding,
             Root::Workgroup(variable) => return self.workgroup_length(variable, lanes),

@@ -2,8 +2,8 @@
 
 use crate::emit::EmitError;
 use crate::ir::{
-    BinaryOperator, Block, Case, Expression, ExpressionKind, Handle, Local, LogicalOperator, Place, Root, Scalar,
-    StatementKind, Type,
+    Asynchronous, BinaryOperator, Block, Case, Expression, ExpressionKind, Handle, Local, LogicalOperator, Place, Root,
+    Scalar, StatementKind, Type,
 };
 
 use super::code::{infix, logical};
@@ -86,6 +86,7 @@ impl<'a, D: Dialect> Printer<'a, D> {
             }
             StatementKind::Barrier => self.barrier(out),
             StatementKind::UniformLoad { result, place } => self.uniform_load(scope, out, *result, place, false),
+            StatementKind::Asynchronous(kind) => self.asynchronous(scope, out, kind),
             StatementKind::Fence(reach) => {
                 let line = D::fence(self, *reach)?;
                 out.line(line);
@@ -362,6 +363,43 @@ impl<'a, D: Dialect> Printer<'a, D> {
             _ => crate::ir::Literal::U32(value),
         };
         D::literal(self, literal, false)
+    }
+
+    fn asynchronous(&mut self, scope: &Scope<'a>, out: &mut Writer, kind: &'a Asynchronous) -> Result<()> {
+        let number = |value: Handle<Expression>| match scope.kind(value) {
+            ExpressionKind::Literal(literal) => Ok(literal.bits() as u32),
+            _ => crate::copies::number(&self.lowered.module, scope.function, value)
+                .ok_or_else(|| self.error("a number of elements or groups that is no constant")),
+        };
+        let line = match kind {
+            Asynchronous::Commit => D::async_commit(self)?,
+            Asynchronous::Wait(pending) => {
+                let pending = number(*pending)?;
+                D::async_wait(self, pending)?
+            }
+            Asynchronous::Copy { to, from, count } => {
+                let count = number(*count)?;
+                let mut plain = |place: &Place| {
+                    let place = Place { guarded: false, ..place.clone() };
+                    let code = self.plain_place(scope, &place)?;
+                    code.ok_or_else(|| self.error("an asynchronous copy of something that is no place"))
+                };
+                let (target, source) = (plain(to)?, plain(from)?);
+                let element = self.element_type(from.root).ok_or_else(|| self.error("a buffer has no type"))?;
+                let scalar = element.scalar().and_then(Scalar::bytes).unwrap_or(0);
+                let size = scalar * u32::from(element.lanes().unwrap_or(1));
+                let left = match (from.guarded, from.path.first()) {
+                    (true, Some(crate::ir::Projection::Index(index))) => {
+                        let index = self.expression(scope, *index)?;
+                        Some((index, self.length_guard(from.root, 1)?))
+                    }
+                    _ => None,
+                };
+                D::copy_async(self, target, source, (count, size), left)?
+            }
+        };
+        out.line(line);
+        Ok(())
     }
 
     fn barrier(&mut self, out: &mut Writer) -> Result<()> {

@@ -4,7 +4,9 @@
 use std::collections::BTreeSet;
 
 use crate::artefact::GridKind;
-use crate::ir::{Builtin, CallArgument, ExpressionKind, Function, Handle, Place, Root, StatementKind, statements};
+use crate::ir::{
+    Asynchronous, Builtin, CallArgument, ExpressionKind, Function, Handle, Place, Root, StatementKind, statements,
+};
 use crate::lower::Lowered;
 
 /// Surroundings.
@@ -122,6 +124,10 @@ fn of_function(lowered: &Lowered, function: &Function, before: &[Resources]) -> 
         StatementKind::Store { place, .. }
         | StatementKind::UniformLoad { place, .. }
         | StatementKind::Atomic { place, .. } => resources.add_place(place),
+        StatementKind::Asynchronous(Asynchronous::Copy { to, from, .. }) => {
+            resources.add_place(to);
+            resources.add_place(from);
+        }
         _ => {}
     });
     resources

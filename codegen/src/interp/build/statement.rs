@@ -214,6 +214,7 @@ impl<'a> Builder<'a> {
                 }
                 frame.locals[result.index()] = registers;
             }
+            StatementKind::Asynchronous(kind) => return Err(self.error(format!("a `{}` is left", kind.name()))),
             StatementKind::Fence(_) => {
                 self.together = true;
                 out.push(Instruction::Fence);
