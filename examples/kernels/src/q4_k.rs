@@ -30,17 +30,11 @@ const SIZE: usize = 128;
 #[device]
 pub const ROWS: usize = 4;
 
-/// 256 weights, byte for byte as in a GGUF file.
+/// Words of a block.
 #[device]
-#[derive(Debug, PartialEq)]
-pub struct Block {
-    /// `d` and `dmin` in the first word; the scales and mins in the others.
-    pub scales: Vec4<u32>,
-    /// The 4-bit numbers.
-    pub numbers: [Vec4<u32>; 8],
-}
+pub const WORDS: usize = 36;
 
-/// The factors of sub-blocks `2 c` and `2 c + 1`: `d * scale` of each, then `dmin * min` of each.
+/// The factors of sub-blocks `2 c` and `2 c + 1`, from the first words of a block: `d * scale` of each, then `dmin * min` of each.
 #[device]
 fn factors(scales: Vec4<u32>, c: u32) -> Vec4<f32> {
     // Four bytes each: of sub-blocks 0 to 3 the low six bits of a word, of 4 to 7 four bits of the last word and above them the two bits left over.
@@ -69,7 +63,7 @@ fn products(word: u32, x: Vec4<f32>, sum: f32) -> f32 {
 
 /// `y` = weights * x.
 #[kernel(workgroup(128))]
-pub fn q4_k_matvec(weights: &[Block], x: &[f32], y: &mut [f32], blocks: usize) {
+pub fn q4_k_matvec(weights: &[u32], x: &[f32], y: &mut [f32], blocks: usize) {
     let mut scratch = workgroup_array::<f32>(ROWS * SIZE);
     let first_row = group_index() * ROWS;
     let mut sums = [0.0; ROWS];
@@ -79,9 +73,9 @@ pub fn q4_k_matvec(weights: &[Block], x: &[f32], y: &mut [f32], blocks: usize) {
         let mut scales = [Vec4::splat(0u32); ROWS];
         let mut numbers = [Vec4::splat(0u32); ROWS];
         for row in unroll(0..ROWS) {
-            let place = (first_row + row) * blocks + block;
-            scales[row] = weights[place].scales;
-            numbers[row] = weights[place].numbers[group];
+            let place = ((first_row + row) * blocks + block) * (WORDS / 4);
+            scales[row] = weights.vec4(place);
+            numbers[row] = weights.vec4(place + 1 + group);
         }
         // Sixteen elements for the low halves, and sixteen for the high ones, 32 behind.
         let quad = block * 64 + group / 2 * 16 + group % 2 * 4;
@@ -114,12 +108,12 @@ pub fn q4_k_matvec(weights: &[Block], x: &[f32], y: &mut [f32], blocks: usize) {
     }
 }
 
-/// `y` = weights * x, for `y.len()` rows of `x.len()` weights.
+/// `y` = weights * x, for `y.len()` rows of `x.len()` weights; `weights` are the words of a GGUF file.
 ///
 /// # Errors
-/// `x` has no whole number of blocks, `weights` has not as many as the rows, or a buffer does not fit the device.
+/// `x` has no whole number of blocks, `weights` has not as many blocks as the rows, or a buffer does not fit the device.
 pub fn matvec<'a>(
-    weights: impl ReadBuffer<'a, Block>,
+    weights: impl ReadBuffer<'a, u32>,
     x: impl ReadBuffer<'a, f32>,
     y: impl WriteBuffer<'a, f32>,
 ) -> Result<Vec<Dispatch>> {
@@ -128,6 +122,6 @@ pub fn matvec<'a>(
         return Err(refused("matvec", "x", format!("{} elements given, a multiple of {BLOCK} expected", x.len())));
     }
     let (rows, blocks) = (y.len(), x.len() / BLOCK);
-    expect_length("matvec", "weights", weights.len(), rows * blocks)?;
+    expect_length("matvec", "weights", weights.len(), rows * blocks * WORDS)?;
     Ok(vec![q4_k_matvec(weights, x, y, blocks)?.groups(rows.div_ceil(ROWS))])
 }

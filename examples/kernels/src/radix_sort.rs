@@ -18,7 +18,7 @@ use trefoil::dsl::launch::{ReadBuffer, WriteBuffer};
 use trefoil::prelude::*;
 use trefoil::{BufferSlice, BufferSliceMut, Device, Dispatch, Result};
 
-use crate::scan::tile::quad_of;
+use crate::scan::tile::with_end;
 use crate::workgroup::sum_before;
 use crate::{expect_length, scan};
 
@@ -54,9 +54,13 @@ fn take(tile: &[u32]) -> Own {
 /// The same of the workgroup's tile in a buffer; zeros past the end.
 #[device]
 fn read(x: &[u32]) -> Own {
+    let first = (group_index() * SIZE + local_index()) * QUADS;
     let mut own = Own { quads: [Vec4::splat(0); QUADS] };
     for quad in unroll(0..QUADS) {
-        own.quads[quad] = quad_of(x, (group_index() * SIZE + local_index()) * QUADS + quad);
+        own.quads[quad] = x.vec4(first + quad);
+    }
+    for quad in unroll(0..QUADS) {
+        own.quads[quad] = with_end(own.quads[quad], x, first + quad);
     }
     own
 }

@@ -1,7 +1,6 @@
 //! Each kernel on data that looks random, in a size of its caller's choice: what the program runs and the benches measure.
 
 use trefoil::dsl::element::Element;
-use trefoil::prelude::Vec4;
 use trefoil::{Buffer, Device, Dispatch, Result};
 
 use crate::{histogram, philox, q4_k, radix_sort, reduce, scan, stencil, top_k};
@@ -117,22 +116,16 @@ fn philox(device: &Device, elements: usize) -> Result<Workload> {
 fn q4_k(device: &Device, elements: usize) -> Result<Workload> {
     let columns = 4096;
     let rows = (elements / columns).clamp(1, 11_008);
-    let random = words(rows * columns / q4_k::BLOCK * 36, 6);
-    let quad = |words: &[u32], at: usize| Vec4::from_array([0, 1, 2, 3].map(|lane| words[4 * at + lane]));
-    let blocks: Vec<q4_k::Block> = random
-        .chunks_exact(36)
-        .map(|words| {
-            let mut scales = quad(words, 0);
-            // The halves 2^-8 and 2^-6, lest random bits be no numbers.
-            scales.x = 0x2400_1c00;
-            q4_k::Block { scales, numbers: [1, 2, 3, 4, 5, 6, 7, 8].map(|at| quad(words, at)) }
-        })
-        .collect();
+    let mut blocks = words(rows * columns / q4_k::BLOCK * q4_k::WORDS, 6);
+    for block in blocks.chunks_exact_mut(q4_k::WORDS) {
+        // The halves 2^-8 and 2^-6, lest random bits be no numbers.
+        block[0] = 0x2400_1c00;
+    }
     let weights = device.buffer(&blocks)?;
     let x = device.buffer(&numbers(columns, 7))?;
     let mut y = device.uninit(rows)?;
     let launches = q4_k::matvec(&weights, &x, &mut y)?;
-    let bytes = (blocks.len() * size_of::<q4_k::Block>()) as u64 + bytes(columns + rows);
+    let bytes = bytes(blocks.len() + columns + rows);
     Ok(Workload { about: format!("Q4_K matvec {rows}x{columns}"), launches, bytes, result: first(y) })
 }
 

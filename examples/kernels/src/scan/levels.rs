@@ -5,7 +5,7 @@
 use trefoil::prelude::*;
 use trefoil::{BufferSlice, BufferSliceMut, Device, Dispatch, Result};
 
-use super::tile::{QUADS, SIZE, TILE, quad_of, quad_sum, set_quad};
+use super::tile::{QUADS, SIZE, TILE, quad_sum, set_quad, with_end};
 use crate::workgroup::{four_sums_before, sum_all};
 
 /// The sum of each tile.
@@ -15,7 +15,10 @@ pub fn scan_sums<T: Number>(x: &[T], sums: &mut [T]) {
     let first = group_index() * SIZE * QUADS + local_index();
     let mut held = [Vec4::splat(T::lit(0.0)); QUADS];
     for k in unroll(0..QUADS) {
-        held[k] = quad_of(x, first + k * SIZE);
+        held[k] = x.vec4(first + k * SIZE);
+    }
+    for k in unroll(0..QUADS) {
+        held[k] = with_end(held[k], x, first + k * SIZE);
     }
     let mut own = T::lit(0.0);
     for k in unroll(0..QUADS) {
@@ -34,7 +37,10 @@ pub fn scan_tiles<T: Number, const EXCLUSIVE: bool>(x: &[T], before: &[T], y: &m
     let first = group_index() * SIZE * QUADS + local_index();
     let mut held = [Vec4::splat(T::lit(0.0)); QUADS];
     for k in unroll(0..QUADS) {
-        held[k] = quad_of(x, first + k * SIZE);
+        held[k] = x.vec4(first + k * SIZE);
+    }
+    for k in unroll(0..QUADS) {
+        held[k] = with_end(held[k], x, first + k * SIZE);
     }
     // A lane for each quarter of the tile.
     let own = Vec4::new(quad_sum(held[0]), quad_sum(held[1]), quad_sum(held[2]), quad_sum(held[3]));

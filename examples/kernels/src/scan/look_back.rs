@@ -14,7 +14,7 @@
 use trefoil::prelude::*;
 use trefoil::{BufferSlice, BufferSliceMut, Device, Dispatch, Result};
 
-use super::tile::{QUADS, SIZE, TILE, quad_of, quad_sum, set_quad};
+use super::tile::{QUADS, SIZE, TILE, quad_sum, set_quad, with_end};
 use crate::workgroup::{four_sums_before, least_all, sum_all};
 
 /// The sum of a tile may be read.
@@ -92,7 +92,10 @@ pub fn scan_one_pass<T: Number, const EXCLUSIVE: bool>(
     let first = tile * SIZE * QUADS + local_index();
     let mut held = [Vec4::splat(T::lit(0.0)); QUADS];
     for k in unroll(0..QUADS) {
-        held[k] = quad_of(x, first + k * SIZE);
+        held[k] = x.vec4(first + k * SIZE);
+    }
+    for k in unroll(0..QUADS) {
+        held[k] = with_end(held[k], x, first + k * SIZE);
     }
     let own = Vec4::new(quad_sum(held[0]), quad_sum(held[1]), quad_sum(held[2]), quad_sum(held[3]));
     let mut all = own;

@@ -13,15 +13,11 @@ pub const QUADS: usize = 4;
 #[device]
 pub const TILE: usize = 4 * SIZE * QUADS;
 
-/// The elements from `4 * quad` on; zeros past the end.
+/// What `x.vec4(quad)` gave, or at the end of `x`, where the last elements are no whole group and it gave zeros, those elements. This is apart from the read lest a
+/// device wait for one read before it begins the next.
 #[device]
-pub fn quad_of<T: Number>(x: &[T], quad: usize) -> Vec4<T> {
-    let mut held = x.vec4(quad);
-    if quad == x.len() / 4 {
-        // The last elements are no whole group.
-        held = Vec4::new(x[4 * quad], x[4 * quad + 1], x[4 * quad + 2], T::lit(0.0));
-    }
-    held
+pub fn with_end<T: Number>(held: Vec4<T>, x: &[T], quad: usize) -> Vec4<T> {
+    if quad == x.len() / 4 { Vec4::new(x[4 * quad], x[4 * quad + 1], x[4 * quad + 2], T::lit(0.0)) } else { held }
 }
 
 /// Writes four elements, as far as there are so many.

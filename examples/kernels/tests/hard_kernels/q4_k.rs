@@ -2,7 +2,7 @@
 
 use trefoil::DeviceKind;
 use trefoil::f16;
-use trefoil_example_kernels::q4_k::{BLOCK, Block, matvec};
+use trefoil_example_kernels::q4_k::{BLOCK, matvec};
 
 use crate::common::{Subject, devices};
 use crate::held::{EPSILON, Held, repeat};
@@ -48,8 +48,8 @@ fn weights(block: &[u8]) -> Vec<f64> {
         .collect()
 }
 
-fn held(subject: &Subject, bytes: &[u8]) -> Held<Block> {
-    Held::new(&subject.device, &bytemuck::pod_collect_to_vec::<u8, Block>(bytes))
+fn held(subject: &Subject, bytes: &[u8]) -> Held<u32> {
+    Held::new(&subject.device, &bytemuck::pod_collect_to_vec::<u8, u32>(bytes))
 }
 
 fn check(subject: &Subject, rows: usize, columns: usize) {
