@@ -4,7 +4,6 @@ use std::fs;
 use std::path::Path;
 
 use clap::ValueEnum;
-use quote::{format_ident, quote};
 use trefoil::artefact::{Code, Kernel, ParamTransport, Target, Variant};
 use trefoil::codegen::compile;
 use trefoil::codegen::emit::{cpu, spirv};
@@ -133,9 +132,9 @@ fn compiled(kernel: &Kernel, target: Target) -> Outcome<compile::Compiled> {
 
 fn cpu_text(kernel: &Kernel) -> Outcome<String> {
     let lowered = compile::lower_for_cpu(&compiled(kernel, Target::Cpu)?.verified)?;
-    let function = cpu::emit(&lowered, &quote!(trefoil::artefact))?;
-    let name = format_ident!("{}", kernel.name.to_uppercase());
-    let file = syn::parse2(quote!(pub const #name: trefoil::artefact::CpuFunction = #function;))?;
+    let function = cpu::emit(&lowered, "trefoil::artefact")?;
+    let name = kernel.name.to_uppercase();
+    let file = syn::parse_file(&format!("pub const {name}: trefoil::artefact::CpuFunction = {function};"))?;
     Ok(prettyplease::unparse(&file))
 }
 

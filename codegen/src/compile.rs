@@ -6,12 +6,14 @@ use std::borrow::Cow;
 
 use crate::artefact::{Binding, Code, Constant, Element, Kernel, Variant};
 use crate::diagnostic::{Diagnostic, Diagnostics};
-use crate::emit::Emitter;
+use crate::emit::{Emitter, Source};
 use crate::ir::{Instance, Module, instantiate};
 use crate::layout;
 #[cfg(feature = "cpu")]
 use crate::lower::{Lowered, lower};
 use crate::target::{ParamTransport, Target};
+#[cfg(feature = "cpu")]
+use crate::timings;
 use crate::timings::{Stage, stage};
 use crate::variants::variants;
 use crate::verify::{Verified, check_profile, type_name, verify};
@@ -46,22 +48,93 @@ pub fn compile_for(module: &Module, instance: &Instance, targets: &[Target]) -> 
 /// # Errors
 /// As [`compile`].
 pub fn build(module: &Module, instance: &Instance, targets: &[Target]) -> Result<Compiled, Diagnostics> {
-    let verified = stage(Stage::Verify, || verify(instantiate(module, instance)?))?;
-    let name = &verified.module.name;
-    let at = verified.module.entry.span;
-    let (mut made, mut found, mut served) = (Vec::new(), Vec::new(), Vec::new());
-    let mut emitter = Emitter::new(&verified);
-    for (profile, transport) in variants(&verified) {
+    let verified = verified(module, instance)?;
+    let emitted = emit(&Source::new(&verified), targets);
+    assemble(module, instance, targets, verified, emitted)
+}
+
+/// Compiles an instance for every target that its kernel lists, where the CPU's code is for the caller to print: `print` does it on this thread while
+/// others emit the rest, and gives nothing where the kernel does not list the CPU.
+///
+/// # Errors
+/// As [`compile`], and what `print` says.
+#[cfg(feature = "cpu")]
+pub fn build_and_print<T>(
+    module: &Module,
+    instance: &Instance,
+    print: impl FnOnce(&Lowered) -> Result<T, Diagnostics>,
+) -> Result<(Compiled, Option<T>), Diagnostics> {
+    let verified = verified(module, instance)?;
+    let source = Source::new(&verified);
+    let measuring = timings::is_measuring();
+    let part = |targets: &'static [Target]| {
+        let source = &source;
+        move || timings::collect_if(measuring, || emit(source, targets))
+    };
+    let (emitted, printed) = std::thread::scope(|scope| {
+        let parts = [part(&[Target::Wgsl, Target::Cpu]), part(&[Target::Spirv, Target::Cuda])];
+        let parts = parts.map(|part| scope.spawn(part));
+        let cpu = variants(&verified).into_iter().find(|(profile, _)| profile.target == Target::Cpu);
+        let mut emitter = Emitter::new(&source);
+        let printed = cpu.map(|(profile, transport)| print(emitter.lowered(&profile, transport)?)).transpose();
+        let mut emitted = Emitted::default();
+        for part in parts {
+            let (more, times) =
+                stage(Stage::Wait, || part.join()).unwrap_or_else(|panic| std::panic::resume_unwind(panic));
+            timings::add(&times);
+            emitted.append(more);
+        }
+        (emitted, printed)
+    });
+    let compiled = assemble(module, instance, &module.targets, verified, emitted)?;
+    Ok((compiled, printed?))
+}
+
+fn verified(module: &Module, instance: &Instance) -> Result<Verified, Diagnostics> {
+    stage(Stage::Verify, || verify(instantiate(module, instance)?))
+}
+
+/// The code for some targets, or what stands against it.
+#[derive(Default)]
+struct Emitted {
+    variants: Vec<Variant>,
+    served: Vec<Target>,
+    found: Vec<Diagnostic>,
+}
+
+impl Emitted {
+    #[cfg(feature = "cpu")]
+    fn append(&mut self, other: Self) {
+        self.variants.extend(other.variants);
+        self.served.extend(other.served);
+        self.refuse(other.found);
+    }
+
+    fn refuse(&mut self, found: Vec<Diagnostic>) {
+        for new in found {
+            if !self.found.contains(&new) {
+                self.found.push(new);
+            }
+        }
+    }
+}
+
+/// Emits the code for those of `targets` that the kernel lists; the CPU's is checked alone.
+fn emit(source: &Source<'_>, targets: &[Target]) -> Emitted {
+    let verified = source.verified();
+    let mut emitter = Emitter::new(source);
+    let mut emitted = Emitted::default();
+    for (profile, transport) in variants(verified) {
         if !targets.contains(&profile.target) {
             continue;
         }
-        let code = check_profile(&verified, &profile).and_then(|()| match profile.target {
+        let code = check_profile(verified, &profile).and_then(|()| match profile.target {
             Target::Cpu => Ok(None),
             _ => emitter.code(&profile, transport).map(Some),
         });
-        served.push(profile.target);
+        emitted.served.push(profile.target);
         match code {
-            Ok(Some(code)) => made.push(Variant {
+            Ok(Some(code)) => emitted.variants.push(Variant {
                 target: profile.target,
                 profile: Cow::Owned(profile.name()),
                 dialect: profile.dialect,
@@ -70,11 +143,23 @@ pub fn build(module: &Module, instance: &Instance, targets: &[Target]) -> Result
                 code,
             }),
             Ok(None) => {}
-            Err(Diagnostics(more)) => {
-                found.extend(more.into_iter().filter(|new| !found.contains(new)).collect::<Vec<_>>())
-            }
+            Err(Diagnostics(found)) => emitted.refuse(found),
         }
     }
+    emitted
+}
+
+/// The artefact of what was emitted for those of `targets` that the kernel lists.
+fn assemble(
+    module: &Module,
+    instance: &Instance,
+    targets: &[Target],
+    verified: Verified,
+    emitted: Emitted,
+) -> Result<Compiled, Diagnostics> {
+    let Emitted { variants: made, served, mut found } = emitted;
+    let name = &verified.module.name;
+    let at = verified.module.entry.span;
     for target in targets.iter().filter(|target| verified.module.targets.contains(target)) {
         if !served.contains(target) && found.is_empty() {
             found.push(Diagnostic::new(at, format!("`{name}` has no code for {}", target.name())));

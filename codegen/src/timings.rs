@@ -46,6 +46,8 @@ stages! {
     Cpu = "cpu";
     /// What is in no other stage: in a macro, reading and writing tokens.
     Rest = "rest";
+    /// Waiting for other threads, whose own work is in the stages above.
+    Wait = "wait";
 }
 
 /// Times by stage.
@@ -61,9 +63,9 @@ impl Timings {
         self.0[stage as usize]
     }
 
-    /// The time of all stages.
+    /// The work of all stages, on however many threads.
     pub fn total(&self) -> Duration {
-        self.0.iter().sum()
+        self.0.iter().sum::<Duration>() - self.of(Stage::Wait)
     }
 
     /// Both together.
@@ -122,6 +124,25 @@ pub fn collect<R>(work: impl FnOnce() -> R) -> (R, Timings) {
         clock.timings
     });
     (result, timings)
+}
+
+/// Whether a [`collect`] on this thread is measuring.
+pub fn is_measuring() -> bool {
+    CLOCK.with_borrow(Option::is_some)
+}
+
+/// As [`collect`] if asked to, which costs nothing otherwise: for threads that work for a measured one.
+pub fn collect_if<R>(wanted: bool, work: impl FnOnce() -> R) -> (R, Timings) {
+    if wanted { collect(work) } else { (work(), Timings::NONE) }
+}
+
+/// Adds what another thread measured to what [`collect`] measures here, if it does.
+pub fn add(other: &Timings) {
+    CLOCK.with_borrow_mut(|clock| {
+        if let Some(clock) = clock {
+            clock.timings = clock.timings.plus(other);
+        }
+    });
 }
 
 /// Does the work as a stage of what [`collect`] measures, if it does.

@@ -7,7 +7,6 @@ use std::io::{Read, Write};
 use std::path::PathBuf;
 use std::process::{Command, Stdio};
 
-use quote::quote;
 use trefoil_codegen::artefact::{CpuArguments, CpuBuffer, ParamRole, ParamTransport};
 use trefoil_codegen::emit::cpu;
 use trefoil_codegen::front::parse_source;
@@ -150,8 +149,8 @@ fn compile(name: &str, verified: &[Verified]) -> PathBuf {
     for kernel in verified {
         let (profile, _) = variants(kernel).remove(0);
         let lowered = lower(kernel, &profile, ParamTransport::Value).unwrap();
-        let tokens = cpu::emit(&lowered, &quote!(crate::artefact)).unwrap();
-        list.push_str(&format!("{tokens},\n"));
+        let function = cpu::emit(&lowered, "crate::artefact").unwrap();
+        list.push_str(&format!("{function},\n"));
         if std::env::var_os("TREFOIL_PRINT").is_some() {
             println!("// {}\n{}", lowered.module.name, cpu::text(&lowered).unwrap());
         }

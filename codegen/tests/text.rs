@@ -6,7 +6,7 @@ mod kernels;
 mod nvrtc;
 
 use trefoil_codegen::artefact::Code;
-use trefoil_codegen::emit::{Emitter, cuda, wgsl};
+use trefoil_codegen::emit::{Emitter, Source, cuda, wgsl};
 use trefoil_codegen::ir::Module;
 use trefoil_codegen::lower::{Lowered, lower};
 use trefoil_codegen::target::{Dialect, Feature, Features, ParamTransport, Profile, Target};
@@ -164,7 +164,8 @@ fn the_dialects_of_wgsl_differ_in_their_directives() {
     for module in kernels::all() {
         let name = module.name.clone();
         let verified = verify(module).unwrap();
-        let mut emitter = Emitter::new(&verified);
+        let source = Source::new(&verified);
+        let mut emitter = Emitter::new(&source);
         let mut text = |dialect| {
             let asked = variants(&verified)
                 .into_iter()

@@ -1,5 +1,7 @@
 //! The artefact as constants of the author's program.
 
+use std::str::FromStr;
+
 use proc_macro2::{Literal, TokenStream};
 use quote::{ToTokens, format_ident, quote};
 use trefoil_codegen::artefact::{Access, Code, Constant, GridKind, Kernel, ParamRole, ParamScalar, Params, Variant};
@@ -28,15 +30,17 @@ impl Made {
 
 /// Compiles an instance for every target.
 pub fn instance(module: &ir::Module, instance: &ir::Instance, support: &TokenStream) -> Result<Made, Diagnostics> {
-    let compiled = compile::build(module, instance, &module.targets)?;
-    let path = quote!(#support::expansion::artefact);
-    let cpu = if module.targets.contains(&Target::Cpu) {
-        let lowered = compile::lower_for_cpu(&compiled.verified)?;
-        let function = stage(Stage::Cpu, || emit::cpu::emit(&lowered, &path));
-        Some(function.map_err(|error| Diagnostic::new(module.entry.span, error.to_string()))?)
-    } else {
-        None
-    };
+    let path = quote!(#support::expansion::artefact).to_string();
+    let refused = |message: String| Diagnostic::new(module.entry.span, message);
+    let (compiled, cpu) = compile::build_and_print(module, instance, |lowered| {
+        stage(Stage::Cpu, || {
+            let text = emit::cpu::emit(lowered, &path).map_err(|error| refused(error.to_string()))?;
+            // The compiler's own parser: proc-macro2 would read the text twice.
+            let tokens = proc_macro::TokenStream::from_str(&text)
+                .map_err(|error| refused(format!("the printed Rust of `{}` does not parse: {error}", module.name)))?;
+            Ok(tokens.into())
+        })
+    })?;
     Ok(Made { kernel: compiled.kernel, cpu, values: instance.values.clone() })
 }
 

@@ -1,6 +1,7 @@
 //! `TREFOIL_TIMINGS=1`: a line for each kernel on the compiler's standard error, with the time of each stage and the sum so far in the crate.
 
 use std::cell::RefCell;
+use std::time::{Duration, Instant};
 
 use proc_macro2::{Ident, TokenStream};
 use trefoil_codegen::timings::{Timings, collect};
@@ -11,11 +12,14 @@ struct Work {
     kernels: usize,
     instances: usize,
     variants: usize,
+    /// The time that the crate waited for the macro.
+    elapsed: Duration,
+    /// The work in it, on all threads.
     timings: Timings,
 }
 
 impl Work {
-    const NONE: Self = Self { kernels: 0, instances: 0, variants: 0, timings: Timings::NONE };
+    const NONE: Self = Self { kernels: 0, instances: 0, variants: 0, elapsed: Duration::ZERO, timings: Timings::NONE };
 }
 
 thread_local! {
@@ -38,19 +42,22 @@ pub fn printed(kernel: &Ident, expand: impl FnOnce() -> TokenStream) -> TokenStr
     if std::env::var_os("TREFOIL_TIMINGS").is_none_or(|value| value.is_empty() || value == "0") {
         return expand();
     }
+    let begin = Instant::now();
     let (tokens, timings) = collect(expand);
+    let elapsed = begin.elapsed();
     let Work { instances, variants, .. } = KERNEL.replace(Work::NONE);
     let sum = CRATE.with_borrow_mut(|sum| {
         sum.kernels += 1;
         sum.instances += instances;
         sum.variants += variants;
+        sum.elapsed += elapsed;
         sum.timings = sum.timings.plus(&timings);
         *sum
     });
-    eprintln!("trefoil: {kernel}: {instances} instances, {variants} variants: {timings}");
+    eprintln!("trefoil: {kernel}: {instances} instances, {variants} variants in {elapsed:.1?}; work of {timings}");
     eprintln!(
-        "trefoil: so far {} kernels, {} instances, {} variants: {}",
-        sum.kernels, sum.instances, sum.variants, sum.timings
+        "trefoil: so far {} kernels, {} instances, {} variants in {:.1?}; work of {}",
+        sum.kernels, sum.instances, sum.variants, sum.elapsed, sum.timings
     );
     tokens
 }

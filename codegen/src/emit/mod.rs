@@ -1,13 +1,13 @@
 //! Emitters: from lowered kernels to the text of a target. Every target's folder has the same files: `types`, `expr`, `stmt` and
 //! `module`. The languages that look like C share a printer, [`text`].
 
-#[cfg(feature = "lower")]
+#[cfg(any(feature = "wgsl", feature = "spirv", feature = "cuda"))]
 use std::borrow::Cow;
 
 use crate::artefact::Code;
 use crate::diagnostic::{Diagnostic, Diagnostics};
 #[cfg(feature = "lower")]
-use crate::lower::Lowering;
+use crate::lower::{Lowered, Lowering, Settled};
 #[cfg(feature = "wgsl")]
 use crate::target::Dialect;
 use crate::target::{ParamTransport, Profile, Target};
@@ -41,30 +41,63 @@ pub struct EmitError {
     pub message: String,
 }
 
-/// Emits an instance for one profile after the other.
-pub struct Emitter<'v> {
+/// An instance, with what its emitters share, on whatever threads they are.
+pub struct Source<'v> {
     verified: &'v Verified,
     #[cfg(feature = "lower")]
-    lowering: Lowering<'v>,
+    settled: Settled<'v>,
 }
 
-impl<'v> Emitter<'v> {
+impl<'v> Source<'v> {
     /// Of an instance.
     pub const fn new(verified: &'v Verified) -> Self {
         Self {
             verified,
             #[cfg(feature = "lower")]
-            lowering: Lowering::new(verified),
+            settled: Settled::new(verified),
         }
+    }
+
+    /// The instance.
+    pub const fn verified(&self) -> &'v Verified {
+        self.verified
+    }
+}
+
+/// Emits an instance for one profile after the other.
+pub struct Emitter<'s> {
+    source: &'s Source<'s>,
+    #[cfg(feature = "lower")]
+    lowering: Lowering<'s>,
+}
+
+impl<'s> Emitter<'s> {
+    /// Of an instance.
+    pub const fn new(source: &'s Source<'s>) -> Self {
+        Self {
+            source,
+            #[cfg(feature = "lower")]
+            lowering: Lowering::new(&source.settled),
+        }
+    }
+
+    /// What the code for a profile is printed from.
+    ///
+    /// # Errors
+    /// The kernel cannot be made legal for the profile.
+    #[cfg(feature = "lower")]
+    pub fn lowered(&mut self, profile: &Profile, transport: ParamTransport) -> Result<&Lowered, Diagnostics> {
+        stage(Stage::Lower, || self.lowering.lower(profile, transport))
     }
 
     /// The code for one profile of a target that is a text or SPIR-V; WGSL is validated.
     ///
     /// # Errors
     /// The kernel cannot be made legal for the profile or cannot be written, or the target's emitter is not in this build.
-    #[cfg(feature = "lower")]
+    #[cfg(any(feature = "wgsl", feature = "spirv", feature = "cuda"))]
     pub fn code(&mut self, profile: &Profile, transport: ParamTransport) -> Result<Code, Diagnostics> {
-        let lowered = stage(Stage::Lower, || self.lowering.lower(profile, transport))?;
+        let source = self.source;
+        let lowered = self.lowered(profile, transport)?;
         let emitted = match profile.target {
             #[cfg(feature = "wgsl")]
             Target::Wgsl => {
@@ -82,18 +115,18 @@ impl<'v> Emitter<'v> {
             #[cfg(feature = "spirv")]
             Target::Spirv => stage(Stage::Spirv, || spirv::emit(lowered))
                 .map(|words| Code::Spirv(Cow::Owned(words.into_iter().flat_map(u32::to_le_bytes).collect()))),
-            _ => return Err(absent(self.verified, profile)),
+            _ => return Err(absent(source.verified, profile)),
         };
-        emitted.map_err(|error| Diagnostic::new(self.verified.module.entry.span, error.to_string()).into())
+        emitted.map_err(|error| Diagnostic::new(source.verified.module.entry.span, error.to_string()).into())
     }
 
     /// The code for one profile: this build has no emitter.
     ///
     /// # Errors
     /// Always.
-    #[cfg(not(feature = "lower"))]
+    #[cfg(not(any(feature = "wgsl", feature = "spirv", feature = "cuda")))]
     pub fn code(&mut self, profile: &Profile, _transport: ParamTransport) -> Result<Code, Diagnostics> {
-        Err(absent(self.verified, profile))
+        Err(absent(self.source.verified, profile))
     }
 }
 

@@ -12,9 +12,10 @@ use super::table;
 use crate::diagnostic::{Diagnostic, Diagnostics};
 use crate::ir::builder::{FunctionBuilder, variable};
 use crate::ir::rewrite::{Copy, Rewrite, rewrite};
+
 use crate::ir::{
     BinaryOperator as B, Builtin, Expression, ExpressionKind, Function, Handle, Literal, Module, Scalar, Statement,
-    StatementKind, SubgroupFunction as S, SubgroupOperator, Type,
+    StatementKind, SubgroupFunction as S, SubgroupOperator, Type, statements,
 };
 use crate::target::{MOST_SUBGROUP, Target};
 
@@ -25,6 +26,9 @@ use crate::target::{MOST_SUBGROUP, Target};
 pub fn lower(module: &mut Module, workgroup_size: [u32; 3], target: Target) -> Result<Vec<&'static str>, Diagnostics> {
     // Rust's loops over the lanes give every operation its meaning.
     if target == Target::Cpu {
+        return Ok(Vec::new());
+    }
+    if !has_operations(&module.entry) && !module.functions.iter().any(|(_, function)| has_operations(function)) {
         return Ok(Vec::new());
     }
     let largest = if target == Target::Cuda { 32 } else { MOST_SUBGROUP };
@@ -44,6 +48,14 @@ pub fn lower(module: &mut Module, workgroup_size: [u32; 3], target: Target) -> R
     made.dedup();
     module.entry = entry;
     Ok(made)
+}
+
+fn has_operations(function: &Function) -> bool {
+    let mut found = false;
+    statements(&function.body, &mut |statement| {
+        found |= matches!(statement.kind, StatementKind::Subgroup { .. });
+    });
+    found
 }
 
 type Value = Handle<Expression>;

@@ -1,6 +1,6 @@
 //! Functions that stand in where a target lacks an operation or means something else by it, as text.
 //!
-//! The text is a small part of Rust, translated by [`super::source`]: immutable `let`s, operators, `as`, calls of mathematical functions by
+//! The text is a small part of Rust, read by [`super::text`] and translated by [`super::source`]: immutable `let`s, operators, `as`, calls of mathematical functions by
 //! their names (which are looked up in the [`super::table`] again; `native_` before a name is the target's own, `own_` the one here), of other
 //! functions here, and of `select`, `to_bits` and `from_bits`. Each works on scalars and, lane by lane, on vectors. They are free of branches, so that
 //! the CPU makes vectors of them. What is one number beside vectors has a type like `one_f32`, and is computed within `one(..)`; `spread`

@@ -18,7 +18,10 @@ mod settle;
 mod source;
 mod storage;
 mod table;
+mod text;
 mod wide;
+
+use std::sync::{Arc, Mutex, PoisonError};
 
 use crate::artefact::{ParamTransport, Params};
 use crate::diagnostic::{Diagnostic, Diagnostics};
@@ -51,19 +54,45 @@ pub struct Lowered {
     pub emulated: Vec<&'static str>,
 }
 
-/// Lowers an instance for one profile after the other; what depends on features alone is done once for each set.
-pub struct Lowering<'v> {
+/// An instance with what of lowering depends on features alone: done once for each set, for all threads that lower it.
+pub struct Settled<'v> {
     verified: &'v Verified,
-    /// By the features for which it is settled.
-    settled: Vec<(Features, Module)>,
+    modules: Mutex<Vec<(Features, Arc<Module>)>>,
+}
+
+impl<'v> Settled<'v> {
+    /// Of an instance.
+    pub const fn new(verified: &'v Verified) -> Self {
+        Self { verified, modules: Mutex::new(Vec::new()) }
+    }
+
+    fn module(&self, features: Features) -> Result<Arc<Module>, Diagnostics> {
+        // Who comes second waits for the first, whose module it would make again.
+        let mut modules = self.modules.lock().unwrap_or_else(PoisonError::into_inner);
+        if let Some((_, known)) = modules.iter().find(|(settled, _)| *settled == features) {
+            return Ok(known.clone());
+        }
+        let mut module = self.verified.module.clone();
+        settle::settle(&mut module, features)?;
+        clear_guards(&mut module, &self.verified.info);
+        prune::prune(&mut module);
+        let module = Arc::new(module);
+        modules.push((features, module.clone()));
+        Ok(module)
+    }
+}
+
+/// Lowers an instance for one profile after the other.
+pub struct Lowering<'s> {
+    settled: &'s Settled<'s>,
     /// Transports and dialects differ in nothing that lowering does.
     last: Option<Lowered>,
 }
 
-impl<'v> Lowering<'v> {
+impl<'s> Lowering<'s> {
     /// Of an instance.
-    pub const fn new(verified: &'v Verified) -> Self {
-        Self { verified, settled: Vec::new(), last: None }
+    pub const fn new(settled: &'s Settled<'s>) -> Self {
+        Self { settled, last: None }
     }
 
     /// Makes the instance legal for `profile`.
@@ -80,21 +109,10 @@ impl<'v> Lowering<'v> {
         Ok(self.last.insert(lowered))
     }
 
-    fn settled(&mut self, features: Features) -> Result<Module, Diagnostics> {
-        if let Some((_, known)) = self.settled.iter().find(|(settled, _)| *settled == features) {
-            return Ok(known.clone());
-        }
-        let mut module = self.verified.module.clone();
-        settle::settle(&mut module, features)?;
-        clear_guards(&mut module, &self.verified.info);
-        prune::prune(&mut module);
-        self.settled.push((features, module.clone()));
-        Ok(module)
-    }
-
-    fn legalise(&mut self, profile: &Profile, transport: ParamTransport) -> Result<Lowered, Diagnostics> {
-        let mut module = self.settled(profile.features)?;
-        let mut info = self.verified.info.clone();
+    fn legalise(&self, profile: &Profile, transport: ParamTransport) -> Result<Lowered, Diagnostics> {
+        let mut module = Module::clone(&*self.settled.module(profile.features)?);
+        let verified = self.settled.verified;
+        let mut info = verified.info.clone();
         let mut emulated = Vec::new();
         let copies_by_itself = profile.target == Target::Cuda;
         if copies::legalise(&mut module, copies_by_itself)? {
@@ -113,7 +131,7 @@ impl<'v> Lowering<'v> {
         emulated.extend(groups::lower(&mut module, info.workgroup_size, profile.target)?);
         info.workgroup_bytes = workgroup_bytes(&module);
         // Whether it fits as written is for `check_profile` to say.
-        if info.workgroup_bytes > profile.max_workgroup_bytes.max(self.verified.info.workgroup_bytes) {
+        if info.workgroup_bytes > profile.max_workgroup_bytes.max(verified.info.workgroup_bytes) {
             return Err(Diagnostic::new(
                 module.entry.span,
                 format!(
@@ -137,7 +155,7 @@ impl<'v> Lowering<'v> {
 /// # Errors
 /// The instance cannot be settled.
 pub fn accesses(verified: &Verified, features: Features) -> Result<Vec<AccessReport>, Diagnostics> {
-    let module = Lowering::new(verified).settled(features)?;
+    let module = Settled::new(verified).module(features)?;
     Ok(crate::verify::accesses(&module, verified.info.workgroup_size))
 }
 
@@ -146,5 +164,5 @@ pub fn accesses(verified: &Verified, features: Features) -> Result<Vec<AccessRep
 /// # Errors
 /// As [`Lowering::lower`].
 pub fn lower(verified: &Verified, profile: &Profile, transport: ParamTransport) -> Result<Lowered, Diagnostics> {
-    Lowering::new(verified).legalise(profile, transport)
+    Lowering::new(&Settled::new(verified)).legalise(profile, transport)
 }

@@ -5,6 +5,7 @@ use std::collections::HashMap;
 use super::library;
 use super::names::FunctionNames;
 use super::table;
+use super::text::{self, Node};
 use crate::ir::builder::FunctionBuilder;
 use crate::ir::{
     BinaryOperator as B, Expression, ExpressionKind, Function, Handle, Literal, Local, MathFunction, Module, Scalar,
@@ -69,8 +70,8 @@ impl Library {
 
     fn translate(&mut self, module: &mut Module, wanted: Wanted) -> Result<Handle<Function>, String> {
         let text = library::entry(wanted.name).ok_or("there is no such function")?.1;
-        let item: syn::ItemFn = syn::parse_str(text).map_err(|error| error.to_string())?;
-        let mut name = item.sig.ident.to_string();
+        let item = text::read(text)?;
+        let mut name = item.name.to_owned();
         if wanted.index {
             name = name.replace("u32", "usize");
         }
@@ -81,46 +82,32 @@ impl Library {
             name = format!("{name}_vec{}", wanted.lanes);
         } else if MathFunction::from_name(&name).is_some() {
             // The target's own function of that name means something else.
-            let Some(syn::FnArg::Typed(first)) = item.sig.inputs.first() else {
-                return Err("it takes nothing".to_owned());
-            };
-            name = format!("{name}_{}", type_named(&first.ty, wanted)?.0.rust_name());
+            let (_, first) = item.inputs.first().ok_or("it takes nothing")?;
+            name = format!("{name}_{}", type_named(first, wanted)?.0.rust_name());
         }
         let name = self.names.fresh(&name);
         let mut body = FunctionBuilder::new(module, &name);
         let mut scope = Scope::new();
-        for (position, input) in item.sig.inputs.iter().enumerate() {
-            let syn::FnArg::Typed(typed) = input else { return Err("it takes self".to_owned()) };
-            let (scalar, lanes) = type_named(&typed.ty, wanted)?;
+        for (position, (name, ty)) in item.inputs.iter().enumerate() {
+            let (scalar, lanes) = type_named(ty, wanted)?;
             let ty = body.module().intern(of(scalar, lanes));
-            let name = pattern(&typed.pat)?;
-            body.argument(&name, ty);
-            scope.insert(name, Name::Argument(position as u32, scalar));
+            body.argument(name, ty);
+            scope.insert((*name).to_owned(), Name::Argument(position as u32, scalar));
         }
-        let syn::ReturnType::Type(_, result) = &item.sig.output else { return Err("it gives nothing".to_owned()) };
-        let (result, lanes) = type_named(result, wanted)?;
+        let (result, lanes) = type_named(item.result, wanted)?;
         let ty = body.module().intern(of(result, lanes));
         body.result(ty);
         let mut context = Context { library: self, wanted, scope, lanes: wanted.lanes };
-        for statement in &item.block.stmts {
-            match statement {
-                syn::Stmt::Local(local) => {
-                    let init = local.init.as_ref().ok_or("a `let` without a value")?;
-                    let (value, scalar) = context.value(&mut body, &init.expr, None)?;
-                    let name = pattern(&local.pat)?;
-                    let local = body.bind(&name, value);
-                    context.scope.insert(name, Name::Local(local, scalar));
-                }
-                syn::Stmt::Expr(expression, None) => {
-                    let (value, scalar) = context.value(&mut body, expression, Some(result))?;
-                    if scalar != result {
-                        return Err(format!("it gives {}", scalar.rust_name()));
-                    }
-                    body.return_value(Some(value));
-                }
-                _ => return Err("a statement that is no `let`".to_owned()),
-            }
+        for (name, value) in &item.lets {
+            let (value, scalar) = context.value(&mut body, value, None)?;
+            let local = body.bind(name, value);
+            context.scope.insert((*name).to_owned(), Name::Local(local, scalar));
         }
+        let (value, scalar) = context.value(&mut body, &item.value, Some(result))?;
+        if scalar != result {
+            return Err(format!("it gives {}", scalar.rust_name()));
+        }
+        body.return_value(Some(value));
         Ok(body.finish())
     }
 }
@@ -129,20 +116,11 @@ fn of(scalar: Scalar, lanes: u8) -> Type {
     if lanes == 1 { Type::Scalar(scalar) } else { Type::vector(lanes, scalar) }
 }
 
-fn pattern(pattern: &syn::Pat) -> Result<String, String> {
-    match pattern {
-        syn::Pat::Ident(ident) => Ok(ident.ident.to_string()),
-        _ => Err("a pattern that is no name".to_owned()),
-    }
-}
-
 /// A type by its name: as many lanes as are wanted, or one if it is called `one_f32` and so on.
-fn type_named(ty: &syn::Type, wanted: Wanted) -> Result<(Scalar, u8), String> {
-    let syn::Type::Path(path) = ty else { return Err("a type that is no name".to_owned()) };
-    let name = path.path.get_ident().map(ToString::to_string).unwrap_or_default();
+fn type_named(name: &str, wanted: Wanted) -> Result<(Scalar, u8), String> {
     let (name, lanes) = match name.strip_prefix("one_") {
         Some(name) => (name, 1),
-        None => (name.as_str(), wanted.lanes),
+        None => (name, wanted.lanes),
     };
     match name {
         "f32" if wanted.double => Ok((Scalar::F64, lanes)),
@@ -166,65 +144,51 @@ type Translated = Result<(Value, Scalar), String>;
 
 impl Context<'_> {
     /// Translates an expression; a literal without a suffix takes the type that is hoped for.
-    fn value(&mut self, body: &mut FunctionBuilder<'_>, expression: &syn::Expr, hoped: Option<Scalar>) -> Translated {
-        match expression {
-            syn::Expr::Paren(inner) => self.value(body, &inner.expr, hoped),
-            syn::Expr::Lit(literal) => self.literal(body, &literal.lit, false, hoped),
-            syn::Expr::Path(path) => {
-                let name = path.path.get_ident().ok_or("a path")?.to_string();
-                match self.scope.get(&name) {
-                    Some(Name::Argument(position, scalar)) => Ok((body.get_argument(*position), *scalar)),
-                    Some(Name::Local(local, scalar)) => Ok((body.local(*local), *scalar)),
-                    None => Err(format!("`{name}` is unknown")),
-                }
+    fn value(&mut self, body: &mut FunctionBuilder<'_>, node: &Node<'_>, hoped: Option<Scalar>) -> Translated {
+        match node {
+            Node::Float(_) | Node::Integer { .. } => self.literal(body, node, false, hoped),
+            Node::Unary(UnaryOperator::Negate, number) if number.is_number() => self.literal(body, number, true, hoped),
+            Node::Name(name) => match self.scope.get(*name) {
+                Some(Name::Argument(position, scalar)) => Ok((body.get_argument(*position), *scalar)),
+                Some(Name::Local(local, scalar)) => Ok((body.local(*local), *scalar)),
+                None => Err(format!("`{name}` is unknown")),
+            },
+            Node::Unary(operator, value) => {
+                let (value, scalar) = self.value(body, value, hoped)?;
+                Ok((body.unary(*operator, value), scalar))
             }
-            syn::Expr::Unary(unary) => {
-                if let (syn::UnOp::Neg(_), syn::Expr::Lit(literal)) = (&unary.op, &*unary.expr) {
-                    return self.literal(body, &literal.lit, true, hoped);
-                }
-                let (value, scalar) = self.value(body, &unary.expr, hoped)?;
-                match unary.op {
-                    syn::UnOp::Neg(_) => Ok((body.unary(UnaryOperator::Negate, value), scalar)),
-                    syn::UnOp::Not(_) => Ok((body.unary(UnaryOperator::Not, value), scalar)),
-                    _ => Err("an unknown operator".to_owned()),
-                }
-            }
-            syn::Expr::Binary(binary) => self.binary(body, binary, hoped),
-            syn::Expr::Cast(cast) => {
-                let (to, _) = type_named(&cast.ty, self.wanted)?;
-                let (value, _) = self.value(body, &cast.expr, None)?;
+            Node::Binary(operator, left, right) => self.binary(body, *operator, left, right, hoped),
+            Node::Convert(value, ty) => {
+                let (to, _) = type_named(ty, self.wanted)?;
+                let (value, _) = self.value(body, value, None)?;
                 Ok((body.convert(value, to), to))
             }
-            syn::Expr::Call(call) => self.call(body, call),
-            _ => Err("an unknown expression".to_owned()),
+            Node::Call(name, arguments) => self.call(body, name, arguments),
         }
     }
 
     fn literal(
         &self,
         body: &mut FunctionBuilder<'_>,
-        literal: &syn::Lit,
+        number: &Node<'_>,
         negative: bool,
         hoped: Option<Scalar>,
     ) -> Translated {
-        let literal = match literal {
-            syn::Lit::Float(float) => {
-                let value: f64 = float.base10_parse().map_err(|error| error.to_string())?;
+        let literal = match *number {
+            Node::Float(value) => {
                 let value = if negative { -value } else { value };
                 if self.wanted.double { Literal::F64(value) } else { Literal::F32(value as f32) }
             }
-            syn::Lit::Int(int) => {
-                let value: u64 = int.base10_parse().map_err(|error| error.to_string())?;
+            Node::Integer { value, suffix } => {
                 let value = if negative { value.wrapping_neg() } else { value };
-                let scalar = match (int.suffix(), hoped) {
-                    ("u32", _) => Scalar::U32,
-                    ("i32", _) => Scalar::I32,
-                    (_, Some(scalar)) if scalar.is_integer() => scalar,
+                let scalar = match (Scalar::from_rust_name(suffix), hoped) {
+                    (Some(scalar), _) => scalar,
+                    (None, Some(scalar)) if scalar.is_integer() => scalar,
                     _ => Scalar::I32,
                 };
                 Literal::integer(scalar, value).ok_or("an integer of an unknown type")?
             }
-            _ => return Err("an unknown literal".to_owned()),
+            _ => return Err("a literal is a number".to_owned()),
         };
         let value = body.literal(literal);
         let value = if self.lanes > 1 { body.splat(value, self.lanes) } else { value };
@@ -234,31 +198,15 @@ impl Context<'_> {
     fn binary(
         &mut self,
         body: &mut FunctionBuilder<'_>,
-        binary: &syn::ExprBinary,
+        operator: B,
+        left: &Node<'_>,
+        right: &Node<'_>,
         hoped: Option<Scalar>,
     ) -> Translated {
-        let operator = match binary.op {
-            syn::BinOp::Add(_) => B::Add,
-            syn::BinOp::Sub(_) => B::Subtract,
-            syn::BinOp::Mul(_) => B::Multiply,
-            syn::BinOp::Div(_) => B::Divide,
-            syn::BinOp::Rem(_) => B::Remainder,
-            syn::BinOp::BitAnd(_) => B::And,
-            syn::BinOp::BitOr(_) => B::Or,
-            syn::BinOp::BitXor(_) => B::Xor,
-            syn::BinOp::Shl(_) => B::ShiftLeft,
-            syn::BinOp::Shr(_) => B::ShiftRight,
-            syn::BinOp::Eq(_) => B::Equal,
-            syn::BinOp::Lt(_) => B::Less,
-            syn::BinOp::Le(_) => B::LessEqual,
-            syn::BinOp::Gt(_) => B::Greater,
-            syn::BinOp::Ge(_) => B::GreaterEqual,
-            _ => return Err("an unknown operator".to_owned()),
-        };
         let hoped = if operator.is_comparison() { None } else { hoped };
-        let (left, scalar) = self.value(body, &binary.left, hoped)?;
+        let (left, scalar) = self.value(body, left, hoped)?;
         let wanted = if matches!(operator, B::ShiftLeft | B::ShiftRight) { Scalar::U32 } else { scalar };
-        let (right, other) = self.beside(body, left, &binary.right, Some(wanted))?;
+        let (right, other) = self.beside(body, left, right, Some(wanted))?;
         if other != wanted {
             return Err(format!("{} beside {}", other.rust_name(), wanted.rust_name()));
         }
@@ -271,32 +219,29 @@ impl Context<'_> {
         &mut self,
         body: &mut FunctionBuilder<'_>,
         other: Value,
-        expression: &syn::Expr,
+        node: &Node<'_>,
         hoped: Option<Scalar>,
     ) -> Translated {
         let lanes = body.type_of(other).lanes().unwrap_or(1);
         let outside = std::mem::replace(&mut self.lanes, lanes);
-        let value = self.value(body, expression, hoped);
+        let value = self.value(body, node, hoped);
         self.lanes = outside;
         value
     }
 
     /// Scalars, all of one type.
-    fn scalars(&mut self, body: &mut FunctionBuilder<'_>, list: &[&syn::Expr]) -> Result<(Vec<Value>, Scalar), String> {
+    fn scalars(&mut self, body: &mut FunctionBuilder<'_>, list: &[Node<'_>]) -> Result<(Vec<Value>, Scalar), String> {
         let outside = std::mem::replace(&mut self.lanes, 1);
-        let values = list.iter().map(|expression| self.value(body, expression, None)).collect::<Result<Vec<_>, _>>();
+        let values = list.iter().map(|node| self.value(body, node, None)).collect::<Result<Vec<_>, _>>();
         self.lanes = outside;
         let values = values?;
         let (_, scalar) = *values.first().ok_or("no scalars")?;
         Ok((values.into_iter().map(|(value, _)| value).collect(), scalar))
     }
 
-    fn call(&mut self, body: &mut FunctionBuilder<'_>, call: &syn::ExprCall) -> Translated {
-        let syn::Expr::Path(path) = &*call.func else { return Err("a call of no name".to_owned()) };
-        let name = path.path.get_ident().ok_or("a path")?.to_string();
-        let arguments: Vec<&syn::Expr> = call.args.iter().collect();
-        let is_number = matches!(arguments.last(), Some(syn::Expr::Lit(_)));
-        match (name.as_str(), arguments.as_slice()) {
+    fn call(&mut self, body: &mut FunctionBuilder<'_>, name: &str, arguments: &[Node<'_>]) -> Translated {
+        let is_number = arguments.last().is_some_and(Node::is_number);
+        match (name, arguments) {
             ("to_bits", [value]) => {
                 let (value, _) = self.value(body, value, None)?;
                 return Ok((body.bitcast(value, Scalar::U32), Scalar::U32));
@@ -309,8 +254,7 @@ impl Context<'_> {
                 let (condition, _) = self.value(body, condition, None)?;
                 let outside = std::mem::replace(&mut self.lanes, body.type_of(condition).lanes().unwrap_or(1));
                 // A literal takes the type of the other side.
-                let is_literal = matches!(accept, syn::Expr::Lit(_));
-                let (accept, reject, scalar) = if is_literal {
+                let (accept, reject, scalar) = if accept.is_number() {
                     let (reject, scalar) = self.value(body, reject, None)?;
                     (self.value(body, accept, Some(scalar))?.0, reject, scalar)
                 } else {
@@ -320,12 +264,12 @@ impl Context<'_> {
                 self.lanes = outside;
                 return Ok((body.select(condition, accept, reject), scalar));
             }
-            ("one", [value]) => {
-                let (values, scalar) = self.scalars(body, &[value])?;
+            ("one", [_]) => {
+                let (values, scalar) = self.scalars(body, arguments)?;
                 return Ok((values[0], scalar));
             }
-            ("spread", [value]) => {
-                let (values, scalar) = self.scalars(body, &[value])?;
+            ("spread", [_]) => {
+                let (values, scalar) = self.scalars(body, arguments)?;
                 let value = if self.wanted.lanes > 1 { body.splat(values[0], self.wanted.lanes) } else { values[0] };
                 return Ok((value, scalar));
             }
@@ -360,7 +304,7 @@ impl Context<'_> {
         let (name, native, own) = match (name.strip_prefix("native_"), name.strip_prefix("own_")) {
             (Some(name), _) => (name, true, false),
             (_, Some(name)) => (name, false, true),
-            _ => (name.as_str(), false, false),
+            _ => (name, false, false),
         };
         let function = function_named(name);
         if let Some(function) = function

@@ -24,38 +24,29 @@ mod regions;
 mod stmt;
 mod types;
 
-use std::str::FromStr;
-
-use proc_macro2::TokenStream;
-use quote::quote;
-
 use super::EmitError;
 use crate::lower::Lowered;
-use crate::target::Target;
 
 /// The kernel as a block expression of type [`crate::artefact::CpuFunction`], which may initialise a constant; `path` is the path of
 /// [`crate::artefact`] in the author's crate, absolute or from `crate`.
 ///
 /// # Errors
 /// The kernel holds something that cannot be printed, which names it.
-pub fn emit(lowered: &Lowered, path: &TokenStream) -> Result<TokenStream, EmitError> {
-    let text = module::text(lowered, &path.to_string())?;
-    let items = TokenStream::from_str(&text).map_err(|error| EmitError {
-        kernel: lowered.module.name.clone(),
-        target: Target::Cpu,
-        message: format!("the printed Rust does not parse: {error}"),
-    })?;
-    Ok(quote! {{
-        #[allow(
-            unused, unsafe_code, unsafe_op_in_unsafe_fn, missing_docs, non_snake_case, unreachable_code,
-            clippy::all, clippy::pedantic, clippy::nursery, clippy::restriction,
-            reason = "printed from the kernel's IR, whose rules make the accesses sound"
-        )]
-        mod cpu {
-            #items
-        }
-        #path::CpuFunction { entry: cpu::entry }
-    }})
+pub fn emit(lowered: &Lowered, path: &str) -> Result<String, EmitError> {
+    let items = module::text(lowered, path)?;
+    Ok(format!(
+        "{{
+#[allow(
+    unused, unsafe_code, unsafe_op_in_unsafe_fn, missing_docs, non_snake_case, unreachable_code,
+    clippy::all, clippy::pedantic, clippy::nursery, clippy::restriction,
+    reason = \"printed from the kernel's IR, whose rules make the accesses sound\"
+)]
+mod cpu {{
+{items}
+}}
+{path}::CpuFunction {{ entry: cpu::entry }}
+}}"
+    ))
 }
 
 /// The contents of the module that [`emit`] puts around the kernel, as text for people.

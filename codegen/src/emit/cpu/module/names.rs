@@ -72,6 +72,14 @@ const OWN: [&str; 38] = [
     "from",
 ];
 
+/// Rust's keywords, those included that it keeps for later.
+const KEYWORDS: [&str; 53] = [
+    "Self", "abstract", "as", "async", "await", "become", "box", "break", "const", "continue", "crate", "do", "dyn",
+    "else", "enum", "extern", "false", "final", "fn", "for", "gen", "if", "impl", "in", "let", "loop", "macro",
+    "match", "mod", "move", "mut", "override", "priv", "pub", "ref", "return", "self", "static", "struct", "super",
+    "trait", "true", "try", "type", "typeof", "unsafe", "unsized", "use", "virtual", "where", "while", "yield", "_",
+];
+
 /// A name like `wanted` that is free and no keyword, and taken from here on.
 fn fresh(used: &mut BTreeSet<String>, wanted: &str) -> String {
     let clean: String = wanted.chars().map(|c| if c.is_ascii_alphanumeric() || c == '_' { c } else { '_' }).collect();
@@ -81,7 +89,7 @@ fn fresh(used: &mut BTreeSet<String>, wanted: &str) -> String {
         } else {
             format!("value{clean}")
         };
-    if syn::parse_str::<syn::Ident>(&base).is_err() {
+    if KEYWORDS.contains(&base.as_str()) {
         base.push('_');
     }
     let mut name = base.clone();
