@@ -72,8 +72,7 @@ pub fn build_and_print<T>(
         move || timings::collect_if(measuring, || emit(source, targets))
     };
     let (emitted, printed) = std::thread::scope(|scope| {
-        let parts = [part(&[Target::Wgsl, Target::Cpu]), part(&[Target::Spirv, Target::Cuda])];
-        let parts = parts.map(|part| scope.spawn(part));
+        let parts = [part(&[Target::Wgsl]), part(&[Target::Spirv, Target::Cuda])].map(|part| scope.spawn(part));
         let cpu = variants(&verified).into_iter().find(|(profile, _)| profile.target == Target::Cpu);
         let mut emitter = Emitter::new(&source);
         let printed = cpu.map(|(profile, transport)| print(emitter.lowered(&profile, transport)?)).transpose();
@@ -84,6 +83,7 @@ pub fn build_and_print<T>(
             timings::add(&times);
             emitted.append(more);
         }
+        emitted.append(emit(&source, &[Target::Cpu]));
         (emitted, printed)
     });
     let compiled = assemble(module, instance, &module.targets, verified, emitted)?;
