@@ -19,6 +19,7 @@ use std::borrow::Cow;
 
 use serde::{Deserialize, Serialize};
 
+pub use crate::ir::{MatrixNeed, MatrixProduct, MatrixRole, MatrixScalar};
 pub use crate::target::{Dialect, Feature, Features, Language, ParamTransport, Target};
 
 /// A string that is a constant or owned.
@@ -59,15 +60,29 @@ pub struct Kernel {
 }
 
 impl Kernel {
-    /// The variant in `language` (a [`Target`], or [`Language::BROWSERS`]) that wants the most features among those that `features` and `transport` allow, and the reason
-    /// why there is none.
+    /// [`Kernel::variant_with`], of a device that multiplies no matrices.
     ///
     /// # Errors
-    /// Names the kernel and either the missing target or the features that every variant wants and the device lacks.
+    /// As there.
     pub fn variant(
         &self,
         language: impl Into<Language>,
         features: Features,
+        transport: ParamTransport,
+    ) -> Result<&Variant, VariantError> {
+        self.variant_with(language, features, &[], transport)
+    }
+
+    /// The variant in `language` (a [`Target`], or [`Language::BROWSERS`]) that wants the most features among those that `features` and `transport` allow, on a
+    /// device that lists these products of matrices, and the reason why there is none.
+    ///
+    /// # Errors
+    /// Names the kernel and either the missing target, or the features or matrices that every variant wants and the device lacks.
+    pub fn variant_with(
+        &self,
+        language: impl Into<Language>,
+        features: Features,
+        products: &[MatrixProduct],
         transport: ParamTransport,
     ) -> Result<&Variant, VariantError> {
         let Language { target, dialect } = language.into();
@@ -76,12 +91,24 @@ impl Kernel {
         if of_target.peek().is_none() {
             return Err(VariantError::NoTarget { kernel: self.name.to_string(), target });
         }
-        let mut least = None;
+        let (mut least, mut unlisted) = (None, None);
         for variant in of_target {
             if features.contains(variant.features) {
-                return Ok(variant);
+                let Some(missing) = variant.matrices.iter().find(|need| !need.is_met(products)) else {
+                    return Ok(variant);
+                };
+                let listed: Vec<String> = products.iter().map(ToString::to_string).collect();
+                unlisted = Some(VariantError::MissingMatrices {
+                    kernel: self.name.to_string(),
+                    target,
+                    missing: missing.to_string(),
+                    listed: if listed.is_empty() { "none".to_owned() } else { listed.join(", ") },
+                });
             }
             least = Some(variant.features);
+        }
+        if let Some(unlisted) = unlisted {
+            return Err(unlisted);
         }
         let missing = least.map_or(Features::NONE, |f| Features(f.0 & !features.0));
         Err(VariantError::MissingFeatures {
@@ -162,6 +189,18 @@ pub enum VariantError {
         target: Target,
         /// The names of what is missing.
         missing: String,
+    },
+    /// Every variant for which the device has the features wants matrices that it does not list.
+    #[error("kernel `{kernel}` wants {missing} on {}, which this device does not list: it has {listed}", target.name())]
+    MissingMatrices {
+        /// The kernel.
+        kernel: String,
+        /// The target asked for.
+        target: Target,
+        /// What is missing.
+        missing: String,
+        /// The products that the device lists.
+        listed: String,
     },
 }
 
@@ -349,6 +388,8 @@ pub struct Variant {
     pub dialect: Option<Dialect>,
     /// What a device must have.
     pub features: Features,
+    /// The matrices that it multiplies, and others that it holds: a device must list them.
+    pub matrices: List<MatrixNeed>,
     /// How parameters reach it.
     pub transport: ParamTransport,
     /// The code itself.

@@ -16,7 +16,7 @@ use crate::target::{ParamTransport, Target};
 use crate::timings;
 use crate::timings::{Stage, stage};
 use crate::variants::variants;
-use crate::verify::{Verified, check_profile, type_name, verify};
+use crate::verify::{Verified, check_profile, matrix_bindings, type_name, verify};
 
 /// A compiled instance.
 #[derive(Clone, Debug)]
@@ -130,15 +130,19 @@ fn emit(source: &Source<'_>, targets: &[Target]) -> Emitted {
         }
         let code = check_profile(verified, &profile).and_then(|()| match profile.target {
             Target::Cpu => Ok(None),
-            _ => emitter.code(&profile, transport).map(Some),
+            _ => {
+                let code = emitter.code(&profile, transport);
+                code.and_then(|code| Ok(Some((code, emitter.matrices(&profile, transport)?))))
+            }
         });
         emitted.served.push(profile.target);
         match code {
-            Ok(Some(code)) => emitted.variants.push(Variant {
+            Ok(Some((code, matrices))) => emitted.variants.push(Variant {
                 target: profile.target,
                 profile: Cow::Owned(profile.name()),
                 dialect: profile.dialect,
                 features: profile.features,
+                matrices: Cow::Owned(matrices),
                 transport,
                 code,
             }),
@@ -229,13 +233,18 @@ fn constants(verified: &Verified) -> Vec<Constant> {
 fn bindings(verified: &Verified) -> Result<Vec<Binding>, Diagnostics> {
     let Verified { module, info } = verified;
     let mut bindings = Vec::new();
+    let matrices = matrix_bindings(module);
     for (index, binding) in module.bindings.iter().enumerate() {
         let ty = &module.types[binding.element];
         let layout = layout::of(module, binding.element).ok_or_else(|| {
             Diagnostic::new(binding.span, format!("a buffer cannot hold the elements of `{}`", binding.name))
         })?;
         // Narrow elements share a word where a device has no such access, and a slice starts at a whole word.
-        let packed = 4 / layout.size.clamp(1, 4);
+        let mut packed = 4 / layout.size.clamp(1, 4);
+        // Lines of matrices begin at multiples of 16 bytes.
+        if matrices[index] {
+            packed = packed.max(16 / layout.size.clamp(1, 16));
+        }
         bindings.push(Binding {
             name: Cow::Owned(binding.name.clone()),
             element: Element { name: Cow::Owned(type_name(module, ty)), size: layout.size, align: layout.align },

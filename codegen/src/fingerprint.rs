@@ -94,7 +94,7 @@ pub fn of(module: &Module, ty: Handle<Type>) -> Option<u64> {
                 .collect::<Option<Vec<_>>>()?;
             Some(of_struct(size, align, &fields))
         }
-        Type::Enum(_) => None,
+        Type::Enum(_) | Type::Matrix(_) => None,
     }
 }
 

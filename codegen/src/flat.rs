@@ -47,13 +47,14 @@ pub(crate) fn leaves(module: &Module, ty: Handle<Type>) -> Option<Vec<Leaf>> {
             }
             Some(all)
         }
+        Type::Matrix(_) => None,
     }
 }
 
 /// Whether an enum lies in the type.
 fn holds_enum(module: &Module, ty: Handle<Type>) -> bool {
     match &module.types[ty] {
-        Type::Scalar(_) | Type::Vector { .. } => false,
+        Type::Scalar(_) | Type::Vector { .. } | Type::Matrix(_) => false,
         Type::Enum(_) => true,
         Type::Array { element, .. } => holds_enum(module, *element),
         Type::Struct(handle) => module.structs[*handle].fields.iter().any(|(_, field)| holds_enum(module, *field)),
@@ -68,7 +69,7 @@ pub(crate) fn legalise(module: &mut Module) -> Result<(), Diagnostics> {
     let simple = |ty: Handle<Type>| match &module.types[ty] {
         Type::Scalar(_) | Type::Vector { .. } | Type::Enum(_) => true,
         Type::Array { element, .. } => matches!(module.types[*element], Type::Scalar(_)),
-        Type::Struct(_) => false,
+        Type::Struct(_) | Type::Matrix(_) => false,
     };
     if module.params.iter().all(|param| simple(param.ty)) {
         return Ok(());
@@ -194,7 +195,7 @@ impl Flat<'_> {
         match &self.module.types[ty] {
             Type::Struct(handle) => self.module.structs[*handle].fields.iter().map(|(_, ty)| self.count(*ty)).sum(),
             Type::Array { element, .. } => self.count(*element),
-            Type::Scalar(_) | Type::Vector { .. } | Type::Enum(_) => 1,
+            Type::Scalar(_) | Type::Vector { .. } | Type::Enum(_) | Type::Matrix(_) => 1,
         }
     }
 
@@ -289,7 +290,7 @@ impl Flat<'_> {
             Type::Struct(handle) => self.module.structs[handle].fields.len() as u32,
             Type::Array { length, .. } => length.literal().unwrap_or(0),
             _ if part.steps.is_empty() => return Ok(copy.add(ExpressionKind::Param(part.leaf), part.ty, span)),
-            Type::Scalar(_) | Type::Enum(_) => return self.scalar(copy, part, (0, 1), span),
+            Type::Scalar(_) | Type::Enum(_) | Type::Matrix(_) => return self.scalar(copy, part, (0, 1), span),
             Type::Vector { lanes, .. } => {
                 let lanes = u32::from(lanes);
                 let values = (0..lanes).map(|lane| self.scalar(copy, part, (lane, lanes), span));

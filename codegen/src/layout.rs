@@ -36,6 +36,7 @@ pub fn of(module: &Module, ty: Handle<Type>) -> Option<Layout> {
             Some(Layout { size: size.next_multiple_of(align), align })
         }
         Type::Enum(_) => Some(Layout { size: 4, align: 4 }),
+        Type::Matrix(_) => None,
     }
 }
 
@@ -122,7 +123,7 @@ pub(crate) fn param_type(module: &Module, ty: Handle<Type>) -> Option<ParamType>
             Some(ParamType { scalar: of_scalar(*scalar)?, count: u32::from(*lanes), array: false })
         }
         Type::Enum(_) => Some(ParamType { scalar: ParamScalar::U32, count: 1, array: false }),
-        Type::Array { .. } | Type::Struct(_) => None,
+        Type::Array { .. } | Type::Struct(_) | Type::Matrix(_) => None,
     }
 }
 

@@ -18,8 +18,10 @@ pub mod ir;
 pub mod layout;
 #[cfg(feature = "lower")]
 pub mod lower;
+pub(crate) mod matrices;
 #[doc(hidden)]
 pub mod meaning;
+pub(crate) mod names;
 pub(crate) mod narrow;
 pub mod target;
 pub mod timings;

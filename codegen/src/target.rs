@@ -74,6 +74,9 @@ impl From<Target> for Language {
 /// Invocations of a subgroup on the CPU, unless a device is opened with another number.
 pub const CPU_SUBGROUP_SIZE: u32 = 8;
 
+/// Bytes of workgroup memory that a kernel with matrices may ask for.
+pub const MATRIX_WORKGROUP_BYTES: u32 = 48 * 1024;
+
 /// The most invocations that a subgroup has on any device; a power of two, as every size is.
 pub const MOST_SUBGROUP: u32 = 128;
 
@@ -91,16 +94,20 @@ pub enum Feature {
     Float64 = 3,
     /// Atomics and fences that order other memory, which every target has but WGSL.
     Ordering = 4,
+    /// Matrices that a subgroup holds together, with products of them; the shapes are the device's own. A device that has them has subgroups, and
+    /// 16-bit floats in memory.
+    CooperativeMatrices = 5,
 }
 
 impl Feature {
     /// Every feature.
-    pub const ALL: [Self; 5] = [Self::Subgroups, Self::F16Storage, Self::Int64, Self::Float64, Self::Ordering];
+    pub const ALL: [Self; 6] =
+        [Self::Subgroups, Self::F16Storage, Self::Int64, Self::Float64, Self::Ordering, Self::CooperativeMatrices];
 
     /// Whether every device of a target has it, so that kernels need not ask.
     pub const fn always(self, target: Target) -> bool {
         match self {
-            Self::Subgroups => false,
+            Self::Subgroups | Self::CooperativeMatrices => false,
             Self::F16Storage | Self::Int64 | Self::Float64 => matches!(target, Target::Cuda | Target::Cpu),
             Self::Ordering => !self.never(target),
         }
@@ -108,7 +115,7 @@ impl Feature {
 
     /// Whether no device of a target has it, because its language cannot say it.
     pub const fn never(self, target: Target) -> bool {
-        matches!((self, target), (Self::Ordering, Target::Wgsl))
+        matches!((self, target), (Self::Ordering | Self::CooperativeMatrices, Target::Wgsl))
     }
 
     /// The name used in profiles and in `requires(..)`.
@@ -119,6 +126,7 @@ impl Feature {
             Self::Int64 => "int64",
             Self::Float64 => "float64",
             Self::Ordering => "ordering",
+            Self::CooperativeMatrices => "matrices",
         }
     }
 
@@ -127,7 +135,7 @@ impl Feature {
         match self {
             Self::Subgroups => Some("subgroups"),
             Self::F16Storage => Some("shader-f16"),
-            Self::Int64 | Self::Float64 | Self::Ordering => None,
+            Self::Int64 | Self::Float64 | Self::Ordering | Self::CooperativeMatrices => None,
         }
     }
 
@@ -139,6 +147,7 @@ impl Feature {
             Self::Int64 => "Int64",
             Self::Float64 => "Float64",
             Self::Ordering => "Ordering",
+            Self::CooperativeMatrices => "CooperativeMatrices",
         }
     }
 
@@ -193,6 +202,16 @@ impl Features {
     #[must_use]
     pub const fn intersection(self, other: Self) -> Self {
         Self(self.0 & other.0)
+    }
+
+    /// The set with what its features imply: where there are matrices there are subgroups, and halves in memory, if a kernel holds any.
+    #[must_use]
+    pub const fn closed(self, holds_halves: bool) -> Self {
+        if !self.has(Feature::CooperativeMatrices) {
+            return self;
+        }
+        let all = self.union(Self::of(&[Feature::Subgroups]));
+        if holds_halves { all.union(Self::of(&[Feature::F16Storage])) } else { all }
     }
 
     /// How many features the set holds.
@@ -258,6 +277,10 @@ impl Profile {
     #[must_use]
     pub const fn with(mut self, features: Features) -> Self {
         self.features = features;
+        // A device with matrix units has more of the memory that feeds them; what it lacks it says when a kernel is loaded.
+        if features.has(Feature::CooperativeMatrices) && self.max_workgroup_bytes < MATRIX_WORKGROUP_BYTES {
+            self.max_workgroup_bytes = MATRIX_WORKGROUP_BYTES;
+        }
         self
     }
 

@@ -17,7 +17,7 @@ use std::any::Any;
 use std::fmt;
 use std::sync::Arc;
 
-use trefoil_codegen::artefact::{Features, Kernel, ParamTransport, Target};
+use trefoil_codegen::artefact::{Features, Kernel, MatrixProduct, ParamTransport, Target};
 
 use crate::error::{Error, Result};
 
@@ -87,6 +87,9 @@ pub struct Properties {
     pub software: bool,
     /// Optional features that kernels may use.
     pub features: Features,
+    /// The products of matrices that kernels may ask for, if [`Feature::CooperativeMatrices`](trefoil_codegen::artefact::Feature::CooperativeMatrices) is among the features; the CPU has every one,
+    /// and lists none.
+    pub matrices: Vec<MatrixProduct>,
     /// Numbers that launches and plans must respect.
     pub limits: Limits,
 }

@@ -19,6 +19,7 @@ pub mod launch;
 #[doc(hidden)]
 pub mod layout;
 pub mod math;
+pub mod matrix;
 pub mod memory;
 pub mod param;
 pub mod prelude;

@@ -31,5 +31,6 @@ pub use crate::math::{
     sinh, smoothstep, sqrt, step, tan, tanh, trailing_zeros, trunc, unpack2x16float, unpack2x16snorm, unpack2x16unorm,
     unpack4x8snorm, unpack4x8unorm, unpack4xi8, unpack4xu8,
 };
+pub use crate::matrix::{Accumulator, MatrixA, MatrixB, multiply_add};
 pub use crate::memory::{SliceExt, View, WorkgroupArray, workgroup_array};
 pub use crate::vector::{Vec2, Vec3, Vec4};

@@ -4,7 +4,10 @@ use std::str::FromStr;
 
 use proc_macro2::{Literal, TokenStream};
 use quote::{ToTokens, format_ident, quote};
-use trefoil_codegen::artefact::{Access, Code, Constant, GridKind, Kernel, ParamRole, ParamScalar, Params, Variant};
+use trefoil_codegen::artefact::{
+    Access, Code, Constant, GridKind, Kernel, MatrixNeed, MatrixProduct, MatrixRole, MatrixScalar, ParamRole,
+    ParamScalar, Params, Variant,
+};
 use trefoil_codegen::diagnostic::{Diagnostic, Diagnostics};
 use trefoil_codegen::front::Output;
 use trefoil_codegen::target::{Dialect, ParamTransport, Target};
@@ -274,6 +277,40 @@ fn params(params: &Params, artefact: &TokenStream) -> TokenStream {
     quote!(#artefact::Params { size: #size, fields: ::std::borrow::Cow::Borrowed(&[#(#fields),*]) })
 }
 
+fn matrix_need(need: &MatrixNeed, artefact: &TokenStream) -> TokenStream {
+    let scalar = |scalar: MatrixScalar| {
+        let name = match scalar {
+            MatrixScalar::F16 => quote!(F16),
+            MatrixScalar::BF16 => quote!(BF16),
+            MatrixScalar::F32 => quote!(F32),
+        };
+        quote!(#artefact::MatrixScalar::#name)
+    };
+    match *need {
+        MatrixNeed::Product(MatrixProduct { rows, columns, depth, input, accumulator }) => {
+            let (input, accumulator) = (scalar(input), scalar(accumulator));
+            quote! {
+                #artefact::MatrixNeed::Product(#artefact::MatrixProduct {
+                    rows: #rows, columns: #columns, depth: #depth, input: #input, accumulator: #accumulator
+                })
+            }
+        }
+        MatrixNeed::Alone { role, scalar: held, rows, columns } => {
+            let role = match role {
+                MatrixRole::A => quote!(A),
+                MatrixRole::B => quote!(B),
+                MatrixRole::Accumulator => quote!(Accumulator),
+            };
+            let held = scalar(held);
+            quote! {
+                #artefact::MatrixNeed::Alone {
+                    role: #artefact::MatrixRole::#role, scalar: #held, rows: #rows, columns: #columns
+                }
+            }
+        }
+    }
+}
+
 fn variant(
     variant: &Variant,
     (number, position): (usize, usize),
@@ -297,6 +334,7 @@ fn variant(
         Some(Dialect::Browsers) => quote!(::core::option::Option::Some(#artefact::Dialect::Browsers)),
     };
     let (profile, features) = (text(&variant.profile), variant.features.0);
+    let matrices = variant.matrices.iter().map(|need| matrix_need(need, &artefact));
     let code = match &variant.code {
         Code::Text(code) => {
             let code = text(code);
@@ -316,6 +354,7 @@ fn variant(
             profile: #profile,
             dialect: #dialect,
             features: #artefact::Features(#features),
+            matrices: ::std::borrow::Cow::Borrowed(&[#(#matrices),*]),
             transport: #artefact::ParamTransport::#transport,
             code: #artefact::Code::#code,
         }

@@ -37,6 +37,7 @@ pub(crate) fn properties(threads: usize) -> Properties {
         driver: format!("{threads} threads, {}", std::env::consts::ARCH),
         software: false,
         features: Features::of_target(Target::Cpu),
+        matrices: Vec::new(),
         limits: Limits {
             max_allocation_bytes: most,
             max_binding_bytes: most,

@@ -1,7 +1,7 @@
 //! What a GPU is and allows, as data.
 
 use cudarc::driver::{result, sys};
-use trefoil_codegen::artefact::{Features, Target};
+use trefoil_codegen::artefact::{Feature, Features, MatrixProduct, MatrixScalar, Target};
 use trefoil_dsl::device::{DeviceKind, Limits, Properties};
 use trefoil_dsl::error::Result;
 use trefoil_dsl::support::check::BINDING_MULTIPLE;
@@ -10,6 +10,8 @@ use crate::driver::{message, unavailable};
 
 /// The oldest compute capability that current NVRTC compiles for.
 const OLDEST: (i32, i32) = (7, 5);
+/// The oldest compute capability with the products that the emitter knows.
+const MATRICES: (i32, i32) = (8, 0);
 /// Bytes of arguments that any kernel may have.
 pub(crate) const ARGUMENT_BYTES: u64 = 4096;
 /// Workgroup memory up to this size is declared in the source; beyond it the launch provides it.
@@ -52,6 +54,16 @@ pub(crate) fn usable() -> Result<Vec<Adapter>> {
     Ok(adapters)
 }
 
+/// What `mma.sync` of 16 by 8 by 16 multiplies, alone or twice.
+fn products() -> Vec<MatrixProduct> {
+    use MatrixScalar::{BF16, F16, F32};
+    let scalars = [(F16, F32), (F16, F16), (BF16, F32)];
+    let both = |(input, accumulator)| {
+        [16, 8].map(|columns| MatrixProduct { rows: 16, columns, depth: 16, input, accumulator })
+    };
+    scalars.into_iter().flat_map(both).collect()
+}
+
 /// Describes a GPU, or says why it cannot be used.
 fn describe(ordinal: i32) -> Result<Result<Adapter, String>, result::DriverError> {
     use sys::CUdevice_attribute as Attribute;
@@ -77,6 +89,10 @@ fn describe(ordinal: i32) -> Result<Result<Adapter, String>, result::DriverError
     let mut version = 0;
     // SAFETY: the driver was started.
     unsafe { sys::cuDriverGetVersion(&mut version) }.result()?;
+    let all = Features::of_target(Target::Cuda);
+    let without = Features::of(&[Feature::CooperativeMatrices]);
+    let (features, matrices) =
+        if capability >= MATRICES { (all, products()) } else { (Features(all.0 & !without.0), Vec::new()) };
     let warp = number(Attribute::CU_DEVICE_ATTRIBUTE_WARP_SIZE)?;
     Ok(Ok(Adapter {
         device,
@@ -94,7 +110,8 @@ fn describe(ordinal: i32) -> Result<Result<Adapter, String>, result::DriverError
                 capability.1
             ),
             software: false,
-            features: Features::of_target(Target::Cuda),
+            features,
+            matrices,
             limits: Limits {
                 max_allocation_bytes: memory,
                 max_binding_bytes: memory / BINDING_MULTIPLE * BINDING_MULTIPLE,

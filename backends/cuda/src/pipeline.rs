@@ -9,7 +9,7 @@ use std::sync::Arc;
 
 use cudarc::driver::{result, sys};
 use trefoil_codegen::artefact::{Code, Kernel, ParamTransport, Target, defined_name};
-use trefoil_dsl::device::Pipeline;
+use trefoil_dsl::device::{Pipeline, Properties};
 use trefoil_dsl::error::{Error, Result};
 use trefoil_dsl::support::cache::DiskCache;
 use trefoil_dsl::support::pipelines::{PipelineCache, key};
@@ -119,7 +119,9 @@ impl PipelineStore {
                 device: shared.state.properties.name.clone(),
             });
         }
-        let variant = kernel.variant(Target::Cuda, shared.state.properties.features, transport)?;
+        let Properties { features, matrices, .. } = &shared.state.properties;
+        let variant = kernel.variant_with(Target::Cuda, *features, matrices, transport)?;
+        shared.state.checks().matrices(kernel, variant)?;
         let Code::Text(source) = &variant.code else {
             return Err(failed("its CUDA variant holds no text".to_owned()));
         };

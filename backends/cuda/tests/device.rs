@@ -21,6 +21,7 @@ fn variants(_name: &str) -> Vec<Variant> {
             target: Target::Cuda,
             profile: "portable".into(),
             features: Features::NONE,
+            matrices: std::borrow::Cow::Borrowed(&[]),
             transport,
             code: Code::Text(text.into()),
         })

@@ -193,6 +193,7 @@ fn connect(instance: Instance, adapter: Adapter, options: &DeviceOptions, id: u6
         .timeline_semaphore(true)
         .vulkan_memory_model(true)
         .vulkan_memory_model_device_scope(enable.memory_model_device_scope)
+        .shader_float16(enable.matrices)
         .shader_subgroup_extended_types(enable.subgroup_extended_types);
     let mut features_13 = vk::PhysicalDeviceVulkan13Features::default()
         .subgroup_size_control(enable.subgroup_size_control)
@@ -201,6 +202,10 @@ fn connect(instance: Instance, adapter: Adapter, options: &DeviceOptions, id: u6
     let mut extensions = Vec::new();
     if enable.portability_subset {
         extensions.push(ash::khr::portability_subset::NAME.as_ptr());
+    }
+    let mut matrices = vk::PhysicalDeviceCooperativeMatrixFeaturesKHR::default().cooperative_matrix(true);
+    if enable.matrices {
+        extensions.push(ash::khr::cooperative_matrix::NAME.as_ptr());
     }
     let queues = [vk::DeviceQueueCreateInfo::default().queue_family_index(family).queue_priorities(&[1.0])];
     let mut info = vk::DeviceCreateInfo::default()
@@ -211,6 +216,9 @@ fn connect(instance: Instance, adapter: Adapter, options: &DeviceOptions, id: u6
         .push_next(&mut features_12);
     if enable.version_1_3 {
         info = info.push_next(&mut features_13);
+    }
+    if enable.matrices {
+        info = info.push_next(&mut matrices);
     }
     // SAFETY: the physical device is this instance's, and every feature and extension named was found present.
     let device = unsafe { instance.raw.create_device(physical, &info, None) }

@@ -39,7 +39,7 @@ pub(crate) struct Instance {
     // Boxed, because the driver holds its address.
     messages: Box<Mutex<Vec<String>>>,
     // Keeps the loader's library open, and must go last.
-    _entry: ash::Entry,
+    pub(crate) entry: ash::Entry,
 }
 
 impl Instance {
@@ -93,8 +93,7 @@ impl Instance {
             other => unavailable(format!("the Vulkan loader makes no instance: {other}")),
         })?;
         keep_driver_loaded(&entry, version);
-        let mut instance =
-            Self { raw, version, validates: validate, messenger: None, messages: Box::default(), _entry: entry };
+        let mut instance = Self { raw, version, validates: validate, messenger: None, messages: Box::default(), entry };
         if validate {
             instance.listen()?;
         }
@@ -102,7 +101,7 @@ impl Instance {
     }
 
     fn listen(&mut self) -> Result<()> {
-        let functions = ash::ext::debug_utils::Instance::new(&self._entry, &self.raw);
+        let functions = ash::ext::debug_utils::Instance::new(&self.entry, &self.raw);
         let messages: *const Mutex<Vec<String>> = &*self.messages;
         let info = vk::DebugUtilsMessengerCreateInfoEXT::default()
             .message_severity(

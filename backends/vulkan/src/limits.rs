@@ -3,7 +3,7 @@
 use std::ffi::CStr;
 
 use ash::vk;
-use trefoil_codegen::artefact::{Feature, Features};
+use trefoil_codegen::artefact::{Feature, Features, MatrixProduct, MatrixScalar};
 use trefoil_dsl::device::{DeviceKind, Limits, Properties};
 use trefoil_dsl::error::Result;
 use trefoil_dsl::support::check::BINDING_MULTIPLE;
@@ -60,6 +60,8 @@ pub(crate) struct Traits {
 #[derive(Clone, Copy, Debug, Default)]
 pub(crate) struct Enable {
     pub(crate) storage_16bit: bool,
+    /// Matrices, and arithmetic of the halves in them.
+    pub(crate) matrices: bool,
     pub(crate) int64: bool,
     pub(crate) float64: bool,
     pub(crate) memory_model_device_scope: bool,
@@ -205,6 +207,19 @@ fn describe(instance: &Instance, physical: vk::PhysicalDevice) -> Result<Adapter
         }
     }
 
+    let matrices = if has(ash::khr::cooperative_matrix::NAME)
+        && features_11.storage_buffer16_bit_access == vk::TRUE
+        && features_12.shader_float16 == vk::TRUE
+        && kernel_features.has(Feature::Subgroups)
+    {
+        products(instance, physical).map_err(|error| format!("{name} lists no matrices: {error}"))?
+    } else {
+        Vec::new()
+    };
+    if !matrices.is_empty() {
+        kernel_features = kernel_features.union(Features::of(&[Feature::CooperativeMatrices]));
+    }
+
     let limits = &basic.limits;
     let largest_heap = |flags: vk::MemoryPropertyFlags| {
         memory
@@ -228,6 +243,7 @@ fn describe(instance: &Instance, physical: vk::PhysicalDevice) -> Result<Adapter
     let software = basic.device_type == vk::PhysicalDeviceType::CPU;
     let timestamp_bits = families[family].timestamp_valid_bits;
     let enable = Enable {
+        matrices: !matrices.is_empty(),
         storage_16bit: features_11.storage_buffer16_bit_access == vk::TRUE,
         int64,
         float64,
@@ -259,6 +275,7 @@ fn describe(instance: &Instance, physical: vk::PhysicalDevice) -> Result<Adapter
             ),
             software,
             features: kernel_features,
+            matrices,
             limits: Limits {
                 max_allocation_bytes,
                 max_binding_bytes: u64::from(limits.max_storage_buffer_range) / BINDING_MULTIPLE * BINDING_MULTIPLE,
@@ -298,4 +315,30 @@ fn describe(instance: &Instance, physical: vk::PhysicalDevice) -> Result<Adapter
         },
         name,
     })
+}
+
+/// The products of matrices that a subgroup of the device computes, without those of integers.
+fn products(instance: &Instance, physical: vk::PhysicalDevice) -> Result<Vec<MatrixProduct>, vk::Result> {
+    let mut feature = vk::PhysicalDeviceCooperativeMatrixFeaturesKHR::default();
+    let mut features = vk::PhysicalDeviceFeatures2::default().push_next(&mut feature);
+    // SAFETY: the structure belongs to an extension that the device has.
+    unsafe { instance.raw.get_physical_device_features2(physical, &mut features) };
+    if feature.cooperative_matrix == vk::FALSE {
+        return Ok(Vec::new());
+    }
+    let extension = ash::khr::cooperative_matrix::Instance::new(&instance.entry, &instance.raw);
+    // SAFETY: the device has the extension.
+    let all = unsafe { extension.get_physical_device_cooperative_matrix_properties(physical) }?;
+    let scalar = |ty: vk::ComponentTypeKHR| match ty {
+        vk::ComponentTypeKHR::FLOAT16 => Some(MatrixScalar::F16),
+        vk::ComponentTypeKHR::FLOAT32 => Some(MatrixScalar::F32),
+        _ => None,
+    };
+    let product = |one: &vk::CooperativeMatrixPropertiesKHR<'_>| {
+        let same = one.a_type == one.b_type && one.c_type == one.result_type && one.scope == vk::ScopeKHR::SUBGROUP;
+        let (input, accumulator) = (scalar(one.a_type)?, scalar(one.c_type)?);
+        let (rows, columns, depth) = (one.m_size, one.n_size, one.k_size);
+        same.then_some(MatrixProduct { rows, columns, depth, input, accumulator })
+    };
+    Ok(all.iter().filter_map(product).collect())
 }

@@ -9,7 +9,7 @@ use std::sync::atomic::{AtomicBool, Ordering};
 
 use ash::vk;
 use trefoil_codegen::artefact::{Code, Kernel, ParamTransport, Target, Variant};
-use trefoil_dsl::device::Pipeline;
+use trefoil_dsl::device::{Pipeline, Properties};
 use trefoil_dsl::error::{Error, Result};
 use trefoil_dsl::support::cache::DiskCache;
 use trefoil_dsl::support::pipelines::{PipelineCache, key};
@@ -163,7 +163,9 @@ fn select<'a>(shared: &Shared, kernel: &'a Kernel, transport: ParamTransport) ->
     let takes = |variant: &Variant| variant.target == Target::Spirv && variant.transport == transport;
     let fits = size <= shared.traits.push_constant_bytes && kernel.variants.iter().any(takes);
     let actual = if fits { transport } else { ParamTransport::Buffer };
-    let variant = kernel.variant(Target::Spirv, shared.state.properties.features, actual)?;
+    let Properties { features, matrices, .. } = &shared.state.properties;
+    let variant = kernel.variant_with(Target::Spirv, *features, matrices, actual)?;
+    shared.state.checks().matrices(kernel, variant)?;
     let block = match actual {
         _ if size == 0 => Block::None,
         ParamTransport::Value => Block::Push(size),

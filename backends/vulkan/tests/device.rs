@@ -74,6 +74,7 @@ fn variants(name: &str) -> Vec<Variant> {
             target: Target::Spirv,
             profile: "portable".into(),
             features: Features::NONE,
+            matrices: std::borrow::Cow::Borrowed(&[]),
             transport,
             code: Code::Spirv(spirv(name, transport).into()),
         })

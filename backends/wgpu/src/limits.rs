@@ -108,6 +108,7 @@ pub(crate) fn describe(adapter: &wgpu::Adapter) -> Properties {
         driver: format!("{} {} (wgpu on {})", info.driver, info.driver_info, info.backend),
         software: info.device_type == wgpu::DeviceType::Cpu,
         features: kernel_features,
+        matrices: Vec::new(),
         limits: Limits {
             max_allocation_bytes: limits.max_buffer_size,
             max_binding_bytes: limits.max_storage_buffer_binding_size / BINDING_MULTIPLE * BINDING_MULTIPLE,

@@ -51,6 +51,7 @@ fn variants(name: &str) -> Vec<Variant> {
         target: Target::Wgsl,
         profile: "portable".into(),
         features: Features::NONE,
+        matrices: std::borrow::Cow::Borrowed(&[]),
         transport: ParamTransport::Buffer,
         code: Code::Text(wgsl(name).into()),
     }]

@@ -6,6 +6,7 @@ use std::borrow::Cow;
 
 use crate::artefact::Code;
 use crate::diagnostic::{Diagnostic, Diagnostics};
+use crate::ir::MatrixNeed;
 #[cfg(feature = "lower")]
 use crate::lower::{Lowered, Lowering, Settled};
 #[cfg(feature = "wgsl")]
@@ -118,6 +119,24 @@ impl<'s> Emitter<'s> {
             _ => return Err(absent(source.verified, profile)),
         };
         emitted.map_err(|error| Diagnostic::new(source.verified.module.entry.span, error.to_string()).into())
+    }
+
+    /// What the code for one profile wants of a device that has matrices.
+    ///
+    /// # Errors
+    /// As [`Emitter::code`].
+    #[cfg(feature = "lower")]
+    pub fn matrices(&mut self, profile: &Profile, transport: ParamTransport) -> Result<Vec<MatrixNeed>, Diagnostics> {
+        Ok(crate::verify::wanted_matrices(&self.lowering.lower(profile, transport)?.module))
+    }
+
+    /// What the code for one profile wants of a device that has matrices: this build has no emitter.
+    ///
+    /// # Errors
+    /// Always.
+    #[cfg(not(feature = "lower"))]
+    pub fn matrices(&mut self, profile: &Profile, _transport: ParamTransport) -> Result<Vec<MatrixNeed>, Diagnostics> {
+        Err(absent(self.verified, profile))
     }
 
     /// The code for one profile: this build has no emitter.

@@ -171,6 +171,7 @@ impl<'s> Build<'s> {
             | Kind::Length(_)
             | Kind::ViewExtent(..)
             | Kind::ViewStride(..)
+            | Kind::MatrixLength(_)
             | Kind::TargetHas(_) => false,
             Kind::Load(place) => self.complex_place(place),
             Kind::Fixed(value)
@@ -208,7 +209,8 @@ impl<'s> Build<'s> {
             | Kind::Asynchronous(_)
             | Kind::UniformLoad(_)
             | Kind::Atomic(..)
-            | Kind::Subgroup(..) => true,
+            | Kind::Subgroup(..)
+            | Kind::Matrix(_) => true,
         }
     }
 
@@ -284,7 +286,7 @@ impl<'s> Build<'s> {
                 self.push(StatementKind::Let { local: handle, value: None }, span);
                 self.into(value, handle);
             }
-            Kind::UniformLoad(_) | Kind::Atomic(..) | Kind::Subgroup(..) if !assigned => {
+            Kind::UniformLoad(_) | Kind::Atomic(..) | Kind::Subgroup(..) | Kind::Matrix(_) if !assigned => {
                 let handle = self.declare(local, false);
                 self.collective(value, Some(handle));
             }

@@ -293,7 +293,12 @@ impl Infer<'_> {
     }
 
     /// The body of a closure, entered with these parameters; gives the `let`s of parameters and the value.
-    fn in_closure(&mut self, closure: &syn::ExprClosure, inputs: Vec<Entity>, output: &Ty) -> (Vec<Statement>, Node) {
+    pub(super) fn in_closure(
+        &mut self,
+        closure: &syn::ExprClosure,
+        inputs: Vec<Entity>,
+        output: &Ty,
+    ) -> (Vec<Statement>, Node) {
         let outer = self.around.clone();
         let mut around: HashMap<String, Entity> = self.around.take().unwrap_or_default();
         let scopes = std::mem::replace(&mut self.scopes, vec![HashMap::new()]);

@@ -138,6 +138,7 @@ impl Infer<'_> {
                 let zero = self.node(Kind::Integer(0), Ty::INDEX, e);
                 self.node(Kind::Binary(BinaryOperator::Equal, Box::new(lane), Box::new(zero)), Ty::BOOL, e)
             }
+            Intrinsic::MultiplyAdd => self.matrix_product(e, name),
             Intrinsic::Math(function) => {
                 let nodes: Vec<Node> = {
                     let mut nodes = Vec::new();

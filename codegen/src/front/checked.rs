@@ -48,6 +48,11 @@ fn tokens(session: &Session, ty: &Ty) -> Option<TokenStream> {
         let generic = session.module.generics.get(index as usize)?;
         Some(Ident::new(&generic.name, Span::call_site()).to_token_stream())
     };
+    let size = |size: &Size| match size {
+        Size::Literal(value) => Some(proc_macro2::Literal::usize_unsuffixed(*value as usize).to_token_stream()),
+        Size::Generic(index) => generic(*index),
+        Size::Param(_) | Size::Binary(..) => None,
+    };
     Some(match ty {
         Ty::Scalar(Scalar::Generic(index)) => generic(*index)?,
         Ty::Scalar(scalar @ (Scalar::F16 | Scalar::BF16)) => {
@@ -62,12 +67,14 @@ fn tokens(session: &Session, ty: &Ty) -> Option<TokenStream> {
         }
         Ty::Array(element, Length::Known(length)) => {
             let element = tokens(session, element)?;
-            let length = match length {
-                Size::Literal(value) => proc_macro2::Literal::usize_unsuffixed(*value as usize).to_token_stream(),
-                Size::Generic(index) => generic(*index)?,
-                Size::Param(_) | Size::Binary(..) => return None,
-            };
+            let length = size(length)?;
             quote!([#element; #length])
+        }
+        Ty::Matrix(role, scalar, sides) => {
+            let [Length::Known(rows), Length::Known(columns)] = &**sides else { return None };
+            let name = Ident::new(role.name(), Span::call_site());
+            let (scalar, rows, columns) = (tokens(session, scalar)?, size(rows)?, size(columns)?);
+            quote!(#support::prelude::#name<#scalar, #rows, #columns>)
         }
         _ => return None,
     })

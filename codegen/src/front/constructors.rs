@@ -29,6 +29,9 @@ impl Infer<'_> {
         if let Some(lanes) = items::lanes(&owner_name) {
             return self.vector_call(lanes, last, name, &full, e, hint);
         }
+        if let Some(role) = super::matrices::role(&owner_name) {
+            return self.matrix_call(role, last, name, &full, e, hint);
+        }
         let generic = match self.scope.generics.get(&owner_name) {
             Some(GenericArgument::Type(ty)) if owner.segments.len() == 1 => Some(ty.clone()),
             _ => None,

@@ -66,6 +66,9 @@ impl Build<'_> {
             Kind::UniformLoad(_) | Kind::Subgroup(..) => {
                 let _ = self.value(node);
             }
+            Kind::Matrix(operation) if matches!(**operation, tree::MatrixNode::Store(..)) => {
+                self.collective(node, None);
+            }
             Kind::Atomic(function, ..) => {
                 let result = (*function == ir::AtomicFunction::Load).then(|| {
                     let ty = self.ir_type(&node.ty, span);
@@ -196,6 +199,11 @@ impl Build<'_> {
                 if let Some(value) = values.next() {
                     let lane = values.next();
                     self.push(StatementKind::Subgroup { result, function: *function, value, lane }, span);
+                }
+            }
+            (Kind::Matrix(operation), result) => {
+                if let Some(operation) = self.matrix(operation) {
+                    self.push(StatementKind::Matrix { result, operation }, span);
                 }
             }
             _ => {}

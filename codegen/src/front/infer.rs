@@ -1,6 +1,6 @@
 //! Types while they are being found out: unification variables for literals without suffix and for what is not known yet.
 
-use crate::ir::{Enum, Handle, Scalar, Size, SizeOperator, Struct};
+use crate::ir::{Enum, Handle, MatrixRole, Scalar, Size, SizeOperator, Struct};
 
 /// A type, possibly not known yet.
 #[derive(Clone, Debug, PartialEq)]
@@ -23,6 +23,8 @@ pub(super) enum Ty {
     Struct(Handle<Struct>),
     /// An enum.
     Enum(Handle<Enum>),
+    /// A matrix: what it holds, its rows and its columns.
+    Matrix(MatrixRole, Box<Self>, Box<[Length; 2]>),
 }
 
 impl Ty {
@@ -135,6 +137,10 @@ impl Table {
             Ty::Array(element, length) => {
                 Ty::Array(Box::new(self.full(&element)?), Length::Known(self.length(&length)?))
             }
+            Ty::Matrix(role, scalar, sides) => {
+                let sides = [self.length(&sides[0])?, self.length(&sides[1])?].map(Length::Known);
+                Ty::Matrix(role, Box::new(self.full(&scalar)?), Box::new(sides))
+            }
             other => other,
         })
     }
@@ -188,6 +194,9 @@ impl Table {
             }
             (Ty::Vector(a, x), Ty::Vector(b, y)) => a == b && self.unify(x, y),
             (Ty::Array(x, a), Ty::Array(y, b)) => self.unify_length(a, b) && self.unify(x, y),
+            (Ty::Matrix(a, x, i), Ty::Matrix(b, y, j)) => {
+                a == b && self.unify(x, y) && self.unify_length(&i[0], &j[0]) && self.unify_length(&i[1], &j[1])
+            }
             (a, b) => a == b,
         }
     }
@@ -215,7 +224,7 @@ impl Table {
     fn contains(&self, ty: &Ty, var: u32) -> bool {
         match self.shallow(ty) {
             Ty::Var(other) => other == var,
-            Ty::Vector(_, inner) | Ty::Array(inner, _) => self.contains(&inner, var),
+            Ty::Vector(_, inner) | Ty::Array(inner, _) | Ty::Matrix(_, inner, ..) => self.contains(&inner, var),
             _ => false,
         }
     }

@@ -1,6 +1,6 @@
 //! What the language knows by name: one table from a name to its meaning.
 
-use crate::ir::{AtomicFunction, Builtin, MathFunction, Order, Scalar, Scope, SubgroupFunction};
+use crate::ir::{AtomicFunction, Builtin, MathFunction, MatrixRole, Order, Scalar, Scope, SubgroupFunction};
 
 /// A function of the language.
 #[derive(Clone, Copy, Debug, PartialEq)]
@@ -29,6 +29,8 @@ pub(super) enum Intrinsic {
     Select,
     /// `bitcast::<u32>(x)`
     Bitcast,
+    /// `multiply_add(a, b, c)`, of matrices.
+    MultiplyAdd,
     /// `unroll(a..b)`, around the range of a `for` only.
     Unroll,
     /// `target::has(feature)`, in `if const` only.
@@ -46,6 +48,7 @@ const FUNCTIONS: &[(&str, Intrinsic)] = &[
     ("subgroup_elect", Intrinsic::Elect),
     ("select", Intrinsic::Select),
     ("bitcast", Intrinsic::Bitcast),
+    ("multiply_add", Intrinsic::MultiplyAdd),
     ("unroll", Intrinsic::Unroll),
 ];
 
@@ -119,6 +122,7 @@ pub(super) fn constant(name: &str) -> Option<f32> {
 /// Types of the language, by name; none of them may be a `#[device]` item's name.
 pub(super) fn is_type(name: &str) -> bool {
     matches!(name, "Vec2" | "Vec3" | "Vec4" | "Atomic" | "View" | "WorkgroupArray" | "Feature")
+        || MatrixRole::ALL.iter().any(|(_, known)| *known == name)
         || Scalar::from_rust_name(name).is_some()
         || later(name)
 }

@@ -7,6 +7,7 @@ use quote::ToTokens;
 use super::bundle::Bundle;
 use super::infer::{Length, Ty, size_binary};
 use super::intrinsics;
+use super::matrices;
 use super::named;
 use super::session::{GenericArgument, Scope, Session, unique};
 use crate::ir::{Enum, Handle, Scalar, Size, SizeOperator, Struct};
@@ -88,6 +89,9 @@ impl Session {
             if let Some(scalar) = scalar(&name) {
                 self.no_arguments(last);
                 return Ty::Scalar(scalar);
+            }
+            if let Some(role) = matrices::role(&name) {
+                return self.matrix_type(role, path, scope);
             }
             if let Some(lanes) = lanes(&name) {
                 return match self.vector_scalar(last, scope) {

@@ -51,6 +51,7 @@ impl Build<'_> {
                         None => (base_type, None),
                     }
                 }
+                ir::Type::Matrix(matrix) => (self.scalar_type(matrix.scalar), None),
                 ir::Type::Scalar(_) | ir::Type::Enum(_) => (base_type, None),
             };
             let kind = match projection {

@@ -28,6 +28,9 @@ impl Infer<'_> {
             Operand::Place(place) if place.atomic => self.atomic_method(place, scope, &name, e),
             operand => {
                 let receiver = self.value_of(operand, &e.receiver);
+                if let Ty::Matrix(role, ..) = self.table.shallow(&receiver.ty) {
+                    return self.matrix_method(role, receiver, &name, e);
+                }
                 self.value_method(receiver, &name, e)
             }
         }

@@ -30,6 +30,7 @@ mod items;
 mod kernel;
 mod loops;
 mod matches;
+mod matrices;
 mod memory;
 mod methods;
 mod named;

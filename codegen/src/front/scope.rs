@@ -6,7 +6,7 @@ use std::rc::Rc;
 use quote::ToTokens;
 
 use super::callables::FunctionParameter;
-use super::infer::{Table, Ty, VarKind};
+use super::infer::{Length, Table, Ty, VarKind};
 use super::session::{Scope, Session};
 use super::tree::{Kind, Local, Node, Place, Root, Slice, Statement};
 use crate::ir::{Bound, Scalar};
@@ -139,6 +139,15 @@ impl<'s> Infer<'s> {
                 };
                 let known = self.session.describe(&Ty::Array(Box::new(Ty::Error), length));
                 known.replacen('_', &self.describe(element), 1)
+            }
+            Ty::Matrix(role, scalar, sides) => {
+                let known = |length: &Length| match self.table.length(length) {
+                    Some(length) => Length::Known(length),
+                    None => length.clone(),
+                };
+                let scalar = Box::new(self.table.shallow(scalar));
+                let sides = Box::new([known(&sides[0]), known(&sides[1])]);
+                self.session.describe(&Ty::Matrix(*role, scalar, sides))
             }
             other => self.session.describe(other),
         }

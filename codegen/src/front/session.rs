@@ -153,6 +153,10 @@ impl Session {
             }
             Ty::Struct(handle) => self.module.structs[*handle].name.clone(),
             Ty::Enum(handle) => self.module.enums[*handle].name.clone(),
+            Ty::Matrix(role, scalar, sides) => {
+                let [rows, columns] = [&sides[0], &sides[1]].map(|side| self.describe_length(side));
+                format!("{}<{}, {rows}, {columns}>", role.name(), self.describe(scalar))
+            }
         }
     }
 
@@ -180,6 +184,15 @@ impl Session {
             }
             Ty::Struct(handle) => ir::Type::Struct(*handle),
             Ty::Enum(handle) => ir::Type::Enum(*handle),
+            Ty::Matrix(role, scalar, sides) => match (&**scalar, &**sides) {
+                (Ty::Scalar(scalar), [Length::Known(rows), Length::Known(columns)]) => ir::Type::Matrix(ir::Matrix {
+                    role: *role,
+                    scalar: *scalar,
+                    rows: rows.clone(),
+                    columns: columns.clone(),
+                }),
+                _ => return None,
+            },
             Ty::Array(_, Length::Var(_)) | Ty::Error | Ty::Unit | Ty::Never | Ty::Var(_) => {
                 return None;
             }
@@ -197,6 +210,10 @@ impl Session {
             }
             ir::Type::Struct(handle) => Ty::Struct(*handle),
             ir::Type::Enum(handle) => Ty::Enum(*handle),
+            ir::Type::Matrix(matrix) => {
+                let sides = [&matrix.rows, &matrix.columns].map(|side| Length::Known(side.clone()));
+                Ty::Matrix(matrix.role, Box::new(Ty::Scalar(matrix.scalar)), Box::new(sides))
+            }
         }
     }
 }

@@ -7,8 +7,8 @@ use std::rc::Rc;
 use super::callables::Callable;
 use super::infer::{Length, Ty};
 use crate::ir::{
-    AtomicFunction, BinaryOperator, BindingKind, Builtin, Handle, Literal, LogicalOperator, MathFunction, Ordering,
-    Scope, Size, Span, SubgroupFunction, UnaryOperator, WorkgroupVariable,
+    AtomicFunction, BinaryOperator, BindingKind, Builtin, Handle, Literal, LogicalOperator, MathFunction, MatrixOrder,
+    Ordering, Scope, Size, Span, SubgroupFunction, UnaryOperator, WorkgroupVariable,
 };
 use crate::target::Feature;
 
@@ -84,6 +84,17 @@ pub(super) enum Kind {
     /// `copy_async(..)`, `async_commit()`, `async_wait(n)`
     Asynchronous(Box<Asynchronous>),
     Subgroup(SubgroupFunction, Box<Node>, Option<Box<Node>>),
+    /// How many parts of a matrix of that type an invocation holds.
+    MatrixLength(Ty),
+    Matrix(Box<MatrixNode>),
+}
+
+/// An operation on matrices.
+#[derive(Clone, Debug)]
+pub(super) enum MatrixNode {
+    Load(Place, Node, MatrixOrder),
+    Store(Place, Node, MatrixOrder, Node),
+    MultiplyAdd([Node; 3]),
 }
 
 /// Statements and a value.

@@ -48,6 +48,10 @@ impl Build<'_> {
             Kind::ViewStride(binding, axis) => {
                 self.leaf(ExpressionKind::ViewStride { binding: *binding, axis: *axis }, node)
             }
+            Kind::MatrixLength(ty) => {
+                let ty = self.ir_type(ty, span);
+                self.leaf(ExpressionKind::MatrixLength(ty), node)
+            }
             Kind::TargetHas(feature) => self.leaf(ExpressionKind::TargetHas(*feature), node),
             Kind::Load(place) => {
                 let values = self.ordered(&indices(place));
@@ -158,7 +162,7 @@ impl Build<'_> {
                 self.into(node, local);
                 self.read(local, span)
             }
-            Kind::UniformLoad(_) | Kind::Atomic(..) | Kind::Subgroup(..) => {
+            Kind::UniformLoad(_) | Kind::Atomic(..) | Kind::Subgroup(..) | Kind::Matrix(_) => {
                 let ty = self.ir_type(&node.ty, span);
                 let local = self.new_local("value", ty, false, span);
                 self.collective(node, Some(local));
@@ -204,6 +208,10 @@ impl Build<'_> {
                 ExpressionKind::Splat(self.zero_of(scalar, span))
             }
             ir::Type::Array { element, .. } => ExpressionKind::Splat(self.zero_of(element, span)),
+            ir::Type::Matrix(matrix) => {
+                let scalar = self.scalar_type(matrix.scalar);
+                ExpressionKind::Splat(self.zero_of(scalar, span))
+            }
             ir::Type::Struct(handle) => {
                 let fields = self.session.module.structs[handle].fields.clone();
                 ExpressionKind::Compose(fields.into_iter().map(|(_, ty)| self.zero_of(ty, span)).collect())

@@ -273,6 +273,7 @@ impl<'a> Builder<'a> {
                 }
                 words
             }
+            Type::Matrix(_) => return Err(self.error("a matrix is left")),
         })
     }
 
@@ -296,6 +297,7 @@ impl<'a> Builder<'a> {
                     self.scalars(*field, base + offset, out)?;
                 }
             }
+            Type::Matrix(_) => return Err(self.error("a matrix is left")),
         }
         Ok(())
     }
@@ -304,7 +306,9 @@ impl<'a> Builder<'a> {
         match &self.module.types[function.expressions[value].ty] {
             Type::Scalar(scalar) | Type::Vector { scalar, .. } => Ok(*scalar),
             Type::Enum(_) => Ok(Scalar::U32),
-            Type::Array { .. } | Type::Struct(_) => Err(self.error("an operation on an array or struct as a whole")),
+            Type::Array { .. } | Type::Struct(_) | Type::Matrix(_) => {
+                Err(self.error("an operation on an array or struct as a whole"))
+            }
         }
     }
 

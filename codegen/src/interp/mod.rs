@@ -30,7 +30,7 @@ use crate::artefact::{CpuArguments, GridKind, ParamRole, Params};
 use crate::emit::EmitError;
 use crate::target::Target;
 use crate::verify::Verified;
-use crate::{copies, flat, layout, narrow};
+use crate::{copies, flat, layout, matrices, narrow};
 
 /// Registers of a batch are to fit in so many words of cache.
 const CACHE_WORDS: usize = 48 * 1024;
@@ -75,6 +75,7 @@ impl Program {
         let params = layout::params(module, info.grid).ok_or_else(|| error("it has a parameter that cannot be one"))?;
         let mut legal = module.clone();
         copies::legalise(&mut legal, false)
+            .and_then(|_| matrices::spell_out(&mut legal))
             .and_then(|_| flat::legalise(&mut legal))
             .and_then(|()| narrow::legalise(&mut legal))
             .map_err(|diagnostics| error(&diagnostics.to_string()))?;

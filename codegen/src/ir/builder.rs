@@ -206,11 +206,36 @@ impl<'m> FunctionBuilder<'m> {
         self.function.expressions.add(Expression { kind, ty, span: self.span })
     }
 
+    /// Adds an expression of a type that is known by its handle.
+    pub fn expression_of(&mut self, kind: ExpressionKind, ty: Handle<Type>) -> Value {
+        self.function.expressions.add(Expression { kind, ty, span: self.span })
+    }
+
+    /// A size as an index.
+    pub fn size(&mut self, size: &Size) -> Value {
+        match size {
+            Size::Literal(value) => self.index(*value),
+            Size::Generic(index) => {
+                self.expression(ExpressionKind::GenericConstant(*index), Type::Scalar(Scalar::Index))
+            }
+            Size::Param(index) => {
+                let value = self.param(*index);
+                self.convert(value, Scalar::Index)
+            }
+            Size::Binary(operator, left, right) => {
+                let (left, right) = (self.size(left), self.size(right));
+                self.binary(operator.binary(), left, right)
+            }
+        }
+    }
+
     /// `like`'s type with another scalar.
     fn with_scalar(&self, like: Value, scalar: Scalar) -> Type {
         match self.type_of(like) {
             Type::Vector { lanes, .. } => Type::vector(*lanes, scalar),
-            Type::Scalar(_) | Type::Array { .. } | Type::Struct(_) | Type::Enum(_) => Type::Scalar(scalar),
+            Type::Scalar(_) | Type::Array { .. } | Type::Struct(_) | Type::Enum(_) | Type::Matrix(_) => {
+                Type::Scalar(scalar)
+            }
         }
     }
 

@@ -130,6 +130,8 @@ pub enum ExpressionKind {
         /// One for each of its arguments.
         arguments: Vec<CallArgument>,
     },
+    /// How many parts of a matrix of that type the invocation holds.
+    MatrixLength(Handle<Type>),
     /// Whether the variant being made has a feature. Only in conditions of `If` with `constant: true`; gone after lowering.
     TargetHas(Feature),
 }

@@ -4,6 +4,7 @@ use std::collections::HashMap;
 
 use super::arena::{Arena, Handle};
 use super::expression::{Expression, ExpressionKind, Literal};
+use super::matrix::Matrix;
 use super::module::{Function, Generic, GenericKind, GenericValue, Instance, Module};
 use super::rewrite::{Copy, Rewrite, rewrite};
 use super::span::Span;
@@ -246,6 +247,12 @@ impl Rewrite for Instantiate<'_> {
             }
             Type::Struct(item) => Type::Struct(*item),
             Type::Enum(item) => Type::Enum(*item),
+            Type::Matrix(matrix) => Type::Matrix(Matrix {
+                role: matrix.role,
+                scalar: self.scalar(matrix.scalar)?,
+                rows: Size::Literal(self.size(&matrix.rows, Span::NONE, "the rows of a matrix")?),
+                columns: Size::Literal(self.size(&matrix.columns, Span::NONE, "the columns of a matrix")?),
+            }),
         };
         let new = self.types.intern(new);
         self.known.insert(ty, new);

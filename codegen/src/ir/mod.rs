@@ -92,6 +92,7 @@
 //!   all of its targets have exactly ([`MathFunction::is_exact`]) and no others.
 //! * A narrow parameter travels as the 32-bit type that holds it, a struct as the scalars and vectors in it; what lies within its arrays is an array
 //!   of its own for each.
+//! * Matrices that a subgroup holds together ([`Matrix`]) are values of locals, arguments and results; what their operations mean is told there.
 //! * Loops count, and a [`StatementKind::Switch`] looks at, integers of 32 bits; atomics and subgroup operations are of 32 bits.
 //!
 //! # Control flow
@@ -115,6 +116,7 @@ pub mod constant;
 mod expression;
 mod instantiate;
 mod math;
+mod matrix;
 mod module;
 mod ordering;
 pub(crate) mod print;
@@ -134,6 +136,7 @@ pub use expression::{
 };
 pub use instantiate::instantiate;
 pub use math::{Domain, MathFunction, OperandType};
+pub use matrix::{Matrix, MatrixNeed, MatrixOperation, MatrixOrder, MatrixProduct, MatrixRole, MatrixScalar};
 pub use module::{
     Argument, Binding, BindingKind, Bound, Function, Generic, GenericKind, GenericValue, Instance, Local, Module,
     Param, Specialise, WorkgroupVariable,

@@ -6,8 +6,8 @@ use std::fmt::{self, Write};
 
 use super::{
     Asynchronous, Block, CallArgument, Expression, ExpressionKind, Function, GenericKind, GenericValue, Handle,
-    Instance, Literal, LogicalOperator, Module, Ordering, Place, Projection, Root, Scope, Size, StatementKind, Type,
-    UnaryOperator,
+    Instance, Literal, LogicalOperator, MatrixOperation, Module, Ordering, Place, Projection, Root, Scope, Size,
+    StatementKind, Type, UnaryOperator,
 };
 use crate::ir::Builtin;
 
@@ -171,6 +171,10 @@ impl Printer<'_> {
             Type::Array { element, length } => format!("[{}; {}]", self.ty(*element), self.size(length)),
             Type::Struct(handle) => self.module.structs[*handle].name.clone(),
             Type::Enum(handle) => self.module.enums[*handle].name.clone(),
+            Type::Matrix(matrix) => {
+                let (rows, columns) = (self.size(&matrix.rows), self.size(&matrix.columns));
+                format!("{}<{}, {rows}, {columns}>", matrix.role.name(), scalar(matrix.scalar))
+            }
         }
     }
 
@@ -291,6 +295,22 @@ impl Printer<'_> {
                 let text = format!("let {} = {}({});", self.local(*result), function.name(), arguments.join(", "));
                 self.line(&text)
             }
+            StatementKind::Matrix { result, operation } => {
+                let result = result.map_or_else(String::new, |local| format!("let {} = ", self.local(local)));
+                let operands = match operation {
+                    MatrixOperation::Load { place, stride, .. } => {
+                        vec![self.place(place), self.expression(*stride)]
+                    }
+                    MatrixOperation::Store { place, stride, value, .. } => {
+                        vec![self.expression(*value), self.place(place), self.expression(*stride)]
+                    }
+                    MatrixOperation::MultiplyAdd { a, b, c } => {
+                        [a, b, c].into_iter().map(|side| self.expression(*side)).collect()
+                    }
+                };
+                let text = format!("{result}matrix {}({});", operation.name(), operands.join(", "));
+                self.line(&text)
+            }
         }
     }
 
@@ -409,6 +429,7 @@ impl Printer<'_> {
                     .collect();
                 format!("{}({})", self.module.functions[*function].name, arguments.join(", "))
             }
+            ExpressionKind::MatrixLength(ty) => format!("parts of {}", self.ty(*ty)),
             ExpressionKind::TargetHas(feature) => format!("target::has({})", feature.variant_name()),
         }
     }

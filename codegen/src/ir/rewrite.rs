@@ -7,6 +7,7 @@
 use super::arena::{Arena, Handle};
 use super::asynchronous::Asynchronous;
 use super::expression::{CallArgument, Expression, ExpressionKind, Place, Projection, Root};
+use super::matrix::MatrixOperation;
 use super::module::{Argument, Function, Local};
 use super::span::Span;
 use super::statement::{Block, Case, Statement, StatementKind};
@@ -188,6 +189,7 @@ impl Copy<'_> {
                 }
                 ExpressionKind::Call { function: rewrite.function(*function), arguments: copied }
             }
+            ExpressionKind::MatrixLength(ty) => ExpressionKind::MatrixLength(rewrite.ty(*ty)?),
             kind => {
                 let mut kind = kind.clone();
                 let mut failed = None;
@@ -207,6 +209,36 @@ impl Copy<'_> {
         };
         let ty = rewrite.ty(old.ty)?;
         Ok(self.add(kind, ty, span))
+    }
+
+    /// Copies an operation on matrices.
+    ///
+    /// # Errors
+    /// What `rewrite` reports.
+    pub fn matrix<R: Rewrite + ?Sized>(
+        &mut self,
+        rewrite: &mut R,
+        operation: &MatrixOperation,
+        span: Span,
+    ) -> Result<MatrixOperation, Diagnostic> {
+        Ok(match operation {
+            MatrixOperation::Load { place, stride, order } => MatrixOperation::Load {
+                place: self.place(rewrite, place, span)?,
+                stride: rewrite.expression(self, *stride)?,
+                order: *order,
+            },
+            MatrixOperation::Store { place, stride, order, value } => MatrixOperation::Store {
+                place: self.place(rewrite, place, span)?,
+                stride: rewrite.expression(self, *stride)?,
+                order: *order,
+                value: rewrite.expression(self, *value)?,
+            },
+            MatrixOperation::MultiplyAdd { a, b, c } => MatrixOperation::MultiplyAdd {
+                a: rewrite.expression(self, *a)?,
+                b: rewrite.expression(self, *b)?,
+                c: rewrite.expression(self, *c)?,
+            },
+        })
     }
 
     /// Copies a statement, its expressions and blocks as `rewrite` says.
@@ -300,6 +332,13 @@ impl Copy<'_> {
                 let value = rewrite.expression(self, *value)?;
                 let lane = lane.map(|lane| rewrite.expression(self, lane)).transpose()?;
                 StatementKind::Subgroup { result: self.declare(rewrite, *result)?, function: *function, value, lane }
+            }
+            StatementKind::Matrix { result, operation } => {
+                let operation = self.matrix(rewrite, operation, span)?;
+                StatementKind::Matrix {
+                    result: result.map(|result| self.declare(rewrite, result)).transpose()?,
+                    operation,
+                }
             }
         };
         out.push(Statement { kind, span });

@@ -5,6 +5,7 @@ use serde::{Deserialize, Serialize};
 use super::arena::Handle;
 use super::asynchronous::Asynchronous;
 use super::expression::{Expression, Place};
+use super::matrix::MatrixOperation;
 use super::module::Local;
 use super::ordering::{Ordering, Scope};
 use super::span::Span;
@@ -137,6 +138,13 @@ pub enum StatementKind {
         value: Handle<Expression>,
         /// The lane, mask or distance, for those that take one: a `U32`, uniform for `Broadcast`.
         lane: Option<Handle<Expression>>,
+    },
+    /// An operation on matrices.
+    Matrix {
+        /// Gets the result; immutable, declared here. Never there for a store.
+        result: Option<Handle<Local>>,
+        /// What to do.
+        operation: MatrixOperation,
     },
 }
 

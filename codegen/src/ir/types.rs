@@ -4,6 +4,7 @@ use serde::{Deserialize, Serialize};
 
 use super::arena::Handle;
 use super::expression::BinaryOperator;
+use super::matrix::Matrix;
 
 /// A scalar type.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, Serialize, Deserialize)]
@@ -184,6 +185,8 @@ pub enum Type {
     Struct(Handle<Struct>),
     /// An enum without fields: a `u32` that is one of its discriminants.
     Enum(Handle<Enum>),
+    /// A matrix that a subgroup holds together; of locals, arrays of these, arguments and results alone.
+    Matrix(Matrix),
 }
 
 impl Type {
@@ -205,7 +208,7 @@ impl Type {
     pub const fn scalar(&self) -> Option<Scalar> {
         match self {
             Self::Scalar(scalar) | Self::Vector { scalar, .. } => Some(*scalar),
-            Self::Array { .. } | Self::Struct(_) | Self::Enum(_) => None,
+            Self::Array { .. } | Self::Struct(_) | Self::Enum(_) | Self::Matrix(_) => None,
         }
     }
 
@@ -214,7 +217,7 @@ impl Type {
         match self {
             Self::Scalar(_) => Some(1),
             Self::Vector { lanes, .. } => Some(*lanes),
-            Self::Array { .. } | Self::Struct(_) | Self::Enum(_) => None,
+            Self::Array { .. } | Self::Struct(_) | Self::Enum(_) | Self::Matrix(_) => None,
         }
     }
 }

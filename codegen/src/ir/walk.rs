@@ -3,6 +3,7 @@
 use super::arena::Handle;
 use super::asynchronous::Asynchronous;
 use super::expression::{CallArgument, Expression, ExpressionKind, Place, Projection};
+use super::matrix::MatrixOperation;
 use super::module::{Function, Local};
 use super::statement::{Block, Statement, StatementKind};
 
@@ -21,6 +22,7 @@ macro_rules! walkers {
                     | Self::Builtin(_)
                     | Self::Argument(_)
                     | Self::Local(_)
+                    | Self::MatrixLength(_)
                     | Self::TargetHas(_) => {}
                     Self::Load(place) => place.$place(visit),
                     Self::Member { base, .. } | Self::Swizzle { base, .. } => visit(base),
@@ -114,6 +116,22 @@ macro_rules! walkers {
                             visit(lane);
                         }
                     }
+                    Self::Matrix { operation, .. } => match operation {
+                        MatrixOperation::Load { place, stride, .. } => {
+                            place.$place(visit);
+                            visit(stride);
+                        }
+                        MatrixOperation::Store { place, stride, value, .. } => {
+                            place.$place(visit);
+                            visit(stride);
+                            visit(value);
+                        }
+                        MatrixOperation::MultiplyAdd { a, b, c } => {
+                            visit(a);
+                            visit(b);
+                            visit(c);
+                        }
+                    },
                 }
             }
 
@@ -138,7 +156,8 @@ macro_rules! walkers {
                     | Self::Asynchronous(_)
                     | Self::UniformLoad { .. }
                     | Self::Atomic { .. }
-                    | Self::Subgroup { .. } => Vec::new(),
+                    | Self::Subgroup { .. }
+                    | Self::Matrix { .. } => Vec::new(),
                 }
             }
         }
@@ -154,7 +173,7 @@ impl StatementKind {
         match self {
             Self::Let { local, .. } | Self::For { local, .. } => Some(*local),
             Self::UniformLoad { result, .. } | Self::Subgroup { result, .. } => Some(*result),
-            Self::Atomic { result, .. } => *result,
+            Self::Atomic { result, .. } | Self::Matrix { result, .. } => *result,
             _ => None,
         }
     }

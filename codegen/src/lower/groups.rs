@@ -6,7 +6,6 @@
 
 use std::collections::HashMap;
 
-use super::names::FunctionNames;
 use super::source::call;
 use super::table;
 use crate::diagnostic::{Diagnostic, Diagnostics};
@@ -17,6 +16,7 @@ use crate::ir::{
     BinaryOperator as B, Builtin, Expression, ExpressionKind, Function, Handle, Literal, Module, Scalar, Statement,
     StatementKind, SubgroupFunction as S, SubgroupOperator, Type, statements,
 };
+use crate::names::FunctionNames;
 use crate::target::{MOST_SUBGROUP, Target};
 
 /// Replaces what is not native on `target`, and names it.

@@ -1,7 +1,6 @@
 //! Replacing operations that the target lacks or means otherwise, as the [`super::table`] says.
 
 use super::library::{name_for, with_number};
-use super::names::FunctionNames;
 use super::source::{Library, Wanted, call};
 use super::table;
 use crate::diagnostic::{Diagnostic, Diagnostics};
@@ -9,6 +8,7 @@ use crate::ir::rewrite::{Copy, Rewrite, rewrite};
 use crate::ir::{
     BinaryOperator, Expression, ExpressionKind, Function, Handle, Literal, MathFunction, Module, Scalar, Span, Type,
 };
+use crate::names::FunctionNames;
 use crate::target::Target;
 
 /// Replaces what is not native on `target`, and names the functions that stand in.

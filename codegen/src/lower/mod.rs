@@ -11,8 +11,8 @@
 mod atomics;
 mod groups;
 mod library;
+mod matrices;
 mod meaning;
-mod names;
 mod prune;
 mod settle;
 mod source;
@@ -118,6 +118,11 @@ impl<'s> Lowering<'s> {
         if copies::legalise(&mut module, copies_by_itself)? {
             clear_guards(&mut module, &info);
             emulated.extend((!copies_by_itself).then_some("asynchronous copies by loads and stores"));
+        }
+        if profile.target == Target::Cpu {
+            emulated.extend(crate::matrices::spell_out(&mut module)?);
+        } else {
+            matrices::guard(&mut module)?;
         }
         flat::legalise(&mut module)?;
         emulated.extend(narrow::legalise(&mut module)?);

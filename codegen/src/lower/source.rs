@@ -3,7 +3,6 @@
 use std::collections::HashMap;
 
 use super::library;
-use super::names::FunctionNames;
 use super::table;
 use super::text::{self, Node};
 use crate::ir::builder::FunctionBuilder;
@@ -11,6 +10,7 @@ use crate::ir::{
     BinaryOperator as B, Expression, ExpressionKind, Function, Handle, Literal, Local, MathFunction, Module, Scalar,
     Type, UnaryOperator,
 };
+use crate::names::FunctionNames;
 use crate::target::Target;
 
 /// A library function for values of so many lanes.

@@ -18,7 +18,6 @@ mod words;
 use std::collections::HashMap;
 
 use self::words::Words;
-use super::names::FunctionNames;
 use crate::diagnostic::{Diagnostic, Diagnostics};
 use crate::ir::builder::FunctionBuilder;
 use crate::ir::rewrite::{Copy, Rewrite, rewrite};
@@ -26,8 +25,9 @@ use crate::ir::{
     Arena, BinaryOperator as B, BindingKind, Block, Expression, ExpressionKind, Function, Handle, Literal, Module,
     Place, Projection, Root, Scalar, Statement, StatementKind, Type,
 };
+use crate::names::FunctionNames;
 use crate::target::{Feature, Profile, Target};
-use crate::verify::KernelInfo;
+use crate::verify::{KernelInfo, workgroup_of_matrices};
 
 /// Whether code for the profile has values of a narrow type.
 fn is_native(scalar: Scalar, profile: &Profile) -> bool {
@@ -65,8 +65,18 @@ pub fn lower(module: &mut Module, info: &mut KernelInfo, profile: &Profile) -> R
             *field = types[field];
         }
     }
-    for (_, variable) in module.workgroup.iter_mut() {
-        variable.element = types[&variable.element];
+    // Where matrices lie in workgroup memory, their elements do.
+    let held = workgroup_of_matrices(module);
+    let mut workgroup = Vec::new();
+    for handle in module.workgroup.iter().map(|(handle, _)| handle).collect::<Vec<_>>() {
+        let element = module.workgroup[handle].element;
+        let scalar = replaced(&old_types[element]).filter(|_| held[handle.index()]);
+        workgroup.push(if scalar.is_some() { Form::Own } else { Form::Other });
+        module.workgroup[handle].element = match scalar {
+            Some(Scalar::BF16) => module.intern(old_types[element].with_scalar(Scalar::U16)),
+            Some(_) => element,
+            None => types[&element],
+        };
     }
     let mut bindings = Vec::new();
     for (index, ty) in elements.into_iter().enumerate() {
@@ -110,8 +120,17 @@ pub fn lower(module: &mut Module, info: &mut KernelInfo, profile: &Profile) -> R
     let functions = std::mem::take(&mut module.functions);
     let entry = std::mem::take(&mut module.entry);
     let names = FunctionNames::new(functions.iter().map(|(_, function)| function));
-    let mut pass =
-        Storage { module, profile, old_types, types, bindings, names, added: HashMap::new(), functions: Vec::new() };
+    let mut pass = Storage {
+        module,
+        profile,
+        old_types,
+        types,
+        bindings,
+        workgroup,
+        names,
+        added: HashMap::new(),
+        functions: Vec::new(),
+    };
     for (_, function) in functions.iter() {
         let new = rewrite(&mut pass, function)?;
         let new = pass.module.functions.add(new);
@@ -240,6 +259,7 @@ struct Storage<'a> {
     old_types: Arena<Type>,
     types: HashMap<Handle<Type>, Handle<Type>>,
     bindings: Vec<Form>,
+    workgroup: Vec<Form>,
     names: FunctionNames,
     added: HashMap<Accessor, Handle<Function>>,
     functions: Vec<Handle<Function>>,
@@ -254,7 +274,8 @@ impl Storage<'_> {
     fn form(&self, root: Root) -> Form {
         match root {
             Root::Binding(binding) => self.bindings[binding as usize],
-            Root::Workgroup(_) | Root::Local(_) | Root::Argument(_) => Form::Other,
+            Root::Workgroup(variable) => self.workgroup[variable.index()],
+            Root::Local(_) | Root::Argument(_) => Form::Other,
         }
     }
 
@@ -368,6 +389,14 @@ impl Rewrite for Storage<'_> {
 
     fn statement(&mut self, copy: &mut Copy<'_>, statement: &Statement, out: &mut Block) -> Result<(), Diagnostic> {
         match &statement.kind {
+            StatementKind::UniformLoad { place, .. }
+                if !matches!(self.form(place.root), Form::Other) && matches!(place.root, Root::Workgroup(_)) =>
+            {
+                Err(Diagnostic::new(
+                    statement.span,
+                    "`workgroup_uniform_load` does not read what matrices of narrow elements lie in: hand the value on through another workgroup array",
+                ))
+            }
             StatementKind::Store { place, value } if !matches!(self.form(place.root), Form::Other) => {
                 self.store(copy, place, *value, statement.span, out)
             }

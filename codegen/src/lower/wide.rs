@@ -4,7 +4,6 @@
 
 use std::collections::HashMap;
 
-use super::names::FunctionNames;
 use crate::diagnostic::{Diagnostic, Diagnostics};
 use crate::ir::builder::FunctionBuilder;
 use crate::ir::rewrite::{Copy, Rewrite, rewrite};
@@ -12,6 +11,7 @@ use crate::ir::{
     Arena, BinaryOperator as B, CallArgument, Expression, ExpressionKind, Function, Handle, Literal, MathFunction,
     Module, Scalar, Size, Span, Type, UnaryOperator,
 };
+use crate::names::FunctionNames;
 use crate::target::{Feature, Profile};
 
 /// Whether values of the scalar are two words for that profile.

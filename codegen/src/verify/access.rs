@@ -3,8 +3,8 @@
 use super::KernelInfo;
 use crate::artefact::Access;
 use crate::ir::{
-    Asynchronous, BindingKind, CallArgument, ExpressionKind, Function, Handle, Module, Place, Projection, Root,
-    StatementKind, statements,
+    Asynchronous, BindingKind, CallArgument, ExpressionKind, Function, Handle, MatrixOperation, Module, Place,
+    Projection, Root, StatementKind, statements,
 };
 use crate::layout;
 
@@ -39,6 +39,11 @@ pub fn places(function: &Function, visit: &mut dyn FnMut(&Place, bool)) {
     statements(&function.body, &mut |statement| match &statement.kind {
         StatementKind::Store { place, .. } => visit(place, true),
         StatementKind::UniformLoad { place, .. } => visit(place, false),
+        StatementKind::Matrix { operation, .. } => match operation {
+            MatrixOperation::Load { place, .. } => visit(place, false),
+            MatrixOperation::Store { place, .. } => visit(place, true),
+            MatrixOperation::MultiplyAdd { .. } => {}
+        },
         StatementKind::Atomic { place, .. } => {
             visit(place, false);
             visit(place, true);
@@ -122,6 +127,10 @@ pub(crate) fn function_facts(module: &Module) -> (Vec<bool>, Vec<bool>) {
         let (mut waits, mut writes) = (false, false);
         statements(&function.body, &mut |statement| match &statement.kind {
             StatementKind::Barrier | StatementKind::UniformLoad { .. } | StatementKind::Subgroup { .. } => waits = true,
+            StatementKind::Matrix { operation, .. } => {
+                waits = true;
+                writes |= matches!(operation, MatrixOperation::Store { .. });
+            }
             StatementKind::Store { place, .. } => writes |= !matches!(place.root, Root::Local(_)),
             StatementKind::Atomic { function, .. } if *function != crate::ir::AtomicFunction::Load => writes = true,
             StatementKind::Asynchronous(_) => writes = true,
@@ -152,6 +161,7 @@ fn writes_only_references(module: &Module, function: Handle<Function>) -> bool {
     let mut only = true;
     statements(&function.body, &mut |statement| match &statement.kind {
         StatementKind::Store { place, .. } => only &= matches!(place.root, Root::Local(_) | Root::Argument(_)),
+        StatementKind::Matrix { operation: MatrixOperation::Store { .. }, .. } => only = false,
         StatementKind::Atomic { function, .. } if *function != crate::ir::AtomicFunction::Load => only = false,
         StatementKind::Asynchronous(_) => only = false,
         kind => only &= !kind.orders_memory(),

@@ -5,6 +5,7 @@
 //! proved to be in the range of the type, and stands for itself alone otherwise.
 
 mod forms;
+mod matrix;
 mod report;
 
 use std::collections::{HashMap, HashSet};
@@ -12,8 +13,9 @@ use std::collections::{HashMap, HashSet};
 use super::KernelInfo;
 use super::linear::{Form, Key, Knowledge};
 use crate::ir::{
-    Asynchronous, Block, CallArgument, Expression, ExpressionKind, Function, Handle, Local, LogicalOperator, Module,
-    Place, Projection, Root, Scalar, Size, SizeOperator, Span, Statement, StatementKind, Type, statements,
+    Asynchronous, Block, CallArgument, Expression, ExpressionKind, Function, Handle, Local, LogicalOperator,
+    MatrixOperation, Module, Place, Projection, Root, Scalar, Size, SizeOperator, Span, Statement, StatementKind, Type,
+    statements,
 };
 
 /// Takes the guard away from every place that is proved to be in range.
@@ -210,6 +212,10 @@ impl<'a> Walk<'a> {
             StatementKind::UniformLoad { place, .. } | StatementKind::Atomic { place, .. } => {
                 self.place(place, statement.span);
             }
+            StatementKind::Matrix { operation, .. } => match operation {
+                MatrixOperation::Load { .. } | MatrixOperation::Store { .. } => self.matrix(statement),
+                MatrixOperation::MultiplyAdd { .. } => {}
+            },
             StatementKind::Asynchronous(Asynchronous::Copy { to, from, count }) => {
                 let count = crate::copies::number(self.module, self.function, *count).unwrap_or(1);
                 self.behind = i128::from(count) - 1;
@@ -427,6 +433,7 @@ impl<'a> Walk<'a> {
                 length = match &ty {
                     Type::Array { length, .. } => length.literal().map(|length| Form::constant(length.into())),
                     Type::Vector { lanes, .. } => Some(Form::constant((*lanes).into())),
+                    Type::Matrix(matrix) => Some(self.matrix_length(matrix)),
                     _ => None,
                 };
             }
@@ -445,6 +452,7 @@ impl<'a> Walk<'a> {
                     module.types[element].clone()
                 }
                 (Projection::Index(_) | Projection::Member(_), Type::Vector { scalar, .. }) => Type::Scalar(scalar),
+                (Projection::Index(_), Type::Matrix(matrix)) => Type::Scalar(matrix.scalar),
                 (Projection::Member(field), Type::Struct(item)) => {
                     match module.structs[item].fields.get(*field as usize) {
                         Some((_, field)) => module.types[*field].clone(),

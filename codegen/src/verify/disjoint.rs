@@ -109,6 +109,11 @@ fn common_key(knowledge: &Knowledge, key: &Key) -> bool {
         Key::Wrapped(form, _) => is_common(knowledge, form),
         Key::Operation(_, left, right) => is_common(knowledge, left) && is_common(knowledge, right),
         Key::Math(_, forms) => forms.iter().all(|form| is_common(knowledge, form)),
-        Key::Builtin(_) | Key::Argument(_) | Key::Local(_) | Key::Variable(..) | Key::Fresh(_) => false,
+        Key::Builtin(_)
+        | Key::Argument(_)
+        | Key::Local(_)
+        | Key::Variable(..)
+        | Key::MatrixLength(_)
+        | Key::Fresh(_) => false,
     }
 }

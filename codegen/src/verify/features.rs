@@ -8,7 +8,7 @@ mod wide;
 
 use crate::diagnostic::{Diagnostic, Diagnostics};
 use crate::ir::{
-    Block, Builtin, Expression, ExpressionKind, Function, Handle, Literal, Module, Scalar, Span, StatementKind,
+    Block, Builtin, Expression, ExpressionKind, Function, Handle, Literal, Module, Scalar, Span, StatementKind, Type,
     constant,
 };
 use crate::target::{Feature, Features, Target};
@@ -22,7 +22,7 @@ pub struct Found {
 }
 
 pub fn find(module: &Module) -> Result<Found, Diagnostics> {
-    let required = module.requires;
+    let required = module.requires.closed(holds_halves(module));
     let mut found: Vec<Diagnostic> = Vec::new();
     for feature in required.iter() {
         let never = names_of(module, |target| feature.never(target));
@@ -91,6 +91,7 @@ pub fn find(module: &Module) -> Result<Found, Diagnostics> {
     if holds_halves(module) {
         relevant = relevant.union(Features::of(&[Feature::F16Storage]));
     }
+    relevant = relevant.closed(holds_halves(module));
     Ok(Found { required, relevant })
 }
 
@@ -113,7 +114,9 @@ fn holds_halves(module: &Module) -> bool {
 
 /// Whether code for devices with exactly `features` needs nothing else.
 pub fn viable(module: &Module, features: Features) -> bool {
-    features.contains(module.requires) && features.contains(live_features(module, features))
+    features.contains(module.requires)
+        && features.contains(live_features(module, features))
+        && features.closed(holds_halves(module)) == features
 }
 
 /// The features that operations need which are left when `if const` is decided for `features`.
@@ -159,6 +162,9 @@ fn needs(
                     let name = Builtin::ALL.iter().find(|(known, _)| *known == builtin).map_or("", |(_, name)| name);
                     visit(Feature::Subgroups, &format!("`{name}()`"), expression.span);
                 }
+                if let Type::Matrix(matrix) = &module.types[expression.ty] {
+                    visit(Feature::CooperativeMatrices, &format!("`{}`", matrix.role.name()), expression.span);
+                }
                 if let Some((features, what)) = wide::of_expression(module, function, part) {
                     features.iter().for_each(|feature| visit(feature, &what, expression.span));
                 }
@@ -187,6 +193,9 @@ fn needs(
                         visit(Feature::Ordering, &name, statement.span);
                     }
                     _ => {}
+                }
+                if let StatementKind::Matrix { operation, .. } = kind {
+                    visit(Feature::CooperativeMatrices, &format!("`{}` of a matrix", operation.name()), statement.span);
                 }
                 for inner in kind.blocks() {
                     needs(module, function, inner, features, visit);

@@ -6,7 +6,7 @@
 
 use std::collections::HashMap;
 
-use crate::ir::{BinaryOperator, Builtin, Handle, Local, MathFunction, Root};
+use crate::ir::{BinaryOperator, Builtin, Handle, Local, MathFunction, Matrix, Root};
 
 /// What an atom stands for; equal keys are equal values.
 #[derive(Clone, Debug, PartialEq, Eq, Hash)]
@@ -28,6 +28,8 @@ pub enum Key {
     Operation(BinaryOperator, Form, Form),
     /// The result of `min`, `max` or `clamp`.
     Math(MathFunction, Vec<Form>),
+    /// How many parts of a matrix an invocation holds.
+    MatrixLength(Matrix),
     /// Something of which nothing is known but its range.
     Fresh(usize),
 }

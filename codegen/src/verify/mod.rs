@@ -9,6 +9,7 @@ mod bounds;
 mod disjoint;
 mod features;
 mod linear;
+mod matrices;
 mod profile;
 mod signature;
 mod structure;
@@ -28,6 +29,10 @@ pub use bounds::AccessReport;
 pub(crate) use bounds::accesses;
 pub(crate) use bounds::clear_guards;
 pub(crate) use features::{live_features, viable};
+pub(crate) use matrices::{
+    bindings as matrix_bindings, element as matrix_element, offset as matrix_offset, product, scalars_of_element,
+    wanted as wanted_matrices, workgroup as workgroup_of_matrices,
+};
 pub use profile::check_profile;
 pub(crate) use profile::transport_fits;
 pub(crate) use types::name as type_name;

@@ -72,6 +72,9 @@ pub fn check(module: &Module) -> Vec<Diagnostic> {
     found
 }
 
+/// The most rows or columns of a matrix.
+const MOST_SIDE: u32 = 64;
+
 fn check_type(module: &Module, ty: &Type, found: &mut Vec<Diagnostic>) {
     let known = |handle: Handle<Type>| module.types.get(handle).is_some();
     let mut fail = |message: String| found.push(Diagnostic::new(Span::NONE, message));
@@ -100,6 +103,16 @@ fn check_type(module: &Module, ty: &Type, found: &mut Vec<Diagnostic>) {
         },
         Type::Enum(handle) if module.enums.get(*handle).is_none() => {
             fail("an enum type is missing".to_owned());
+        }
+        Type::Matrix(matrix) => {
+            let name = super::type_name(module, ty);
+            if matrix.shape().into_iter().any(|side| !(1..=MOST_SIDE).contains(&side)) {
+                fail(format!("a matrix has 1 to {MOST_SIDE} rows and columns, which `{name}` has not"));
+            }
+            if !matrix.role.scalars().contains(&matrix.scalar) {
+                let holds: Vec<_> = matrix.role.scalars().iter().map(|scalar| scalar.rust_name()).collect();
+                fail(format!("`{name}`: a `{}` holds {}", matrix.role.name(), holds.join(" or ")));
+            }
         }
         Type::Scalar(_) | Type::Vector { .. } | Type::Enum(_) => {}
     }
@@ -154,5 +167,6 @@ fn holds(module: &Module, ty: &Type, wanted: Scalar) -> bool {
             module.structs[*item].fields.iter().any(|(_, field)| holds(module, &module.types[*field], wanted))
         }
         Type::Enum(_) => false,
+        Type::Matrix(matrix) => matrix.scalar == wanted,
     }
 }

@@ -7,8 +7,8 @@ use std::collections::HashSet;
 use super::access::function_facts;
 use crate::diagnostic::Diagnostic;
 use crate::ir::{
-    Asynchronous, AtomicFunction, Block, CallArgument, Expression, ExpressionKind, Function, Handle, Local, Module,
-    Place, Projection, Root, Span, Statement, StatementKind,
+    Asynchronous, AtomicFunction, Block, CallArgument, Expression, ExpressionKind, Function, Handle, Local,
+    MatrixOperation, Module, Place, Projection, Root, Span, Statement, StatementKind,
 };
 
 pub fn check(module: &Module) -> Vec<Diagnostic> {
@@ -183,6 +183,19 @@ impl Checker<'_> {
                     self.fail(span, "a subgroup operation has the wrong operands");
                 }
                 self.declare(*result, false, span);
+            }
+            StatementKind::Matrix { result, operation } => {
+                match operation {
+                    MatrixOperation::Load { place, .. } | MatrixOperation::Store { place, .. } => {
+                        self.place(place, span)
+                    }
+                    MatrixOperation::MultiplyAdd { .. } => {}
+                }
+                match result {
+                    Some(result) => self.declare(*result, false, span),
+                    None if matches!(operation, MatrixOperation::Store { .. }) => {}
+                    None => self.fail(span, "a matrix is made for nothing"),
+                }
             }
             StatementKind::If { .. }
             | StatementKind::For { .. }

@@ -47,6 +47,10 @@ pub fn name(module: &Module, ty: &Type) -> String {
         }
         Type::Struct(item) => module.structs[*item].name.clone(),
         Type::Enum(item) => module.enums[*item].name.clone(),
+        Type::Matrix(matrix) => {
+            let [rows, columns] = matrix.shape();
+            format!("{}<{}, {rows}, {columns}>", matrix.role.name(), matrix.scalar.rust_name())
+        }
     }
 }
 
@@ -82,6 +86,7 @@ pub fn place_type(module: &Module, function: &Function, place: &Place) -> Result
             Projection::Index(_) => match ty {
                 Type::Array { element, .. } => module.types[element].clone(),
                 Type::Vector { scalar, .. } => Type::Scalar(scalar),
+                Type::Matrix(matrix) => Type::Scalar(matrix.scalar),
                 _ => return Err(format!("{} cannot be indexed", name(module, &ty))),
             },
             Projection::Member(index) => part(module, &ty, index)?,
@@ -100,7 +105,7 @@ fn part(module: &Module, ty: &Type, index: u32) -> Result<Type, String> {
         Type::Struct(item) => {
             module.structs[*item].fields.get(index as usize).map(|(_, field)| module.types[*field].clone())
         }
-        Type::Scalar(_) | Type::Enum(_) => None,
+        Type::Scalar(_) | Type::Enum(_) | Type::Matrix(_) => None,
     };
     found.ok_or_else(|| format!("{} has no part {index}", name(module, ty)))
 }
@@ -190,6 +195,13 @@ impl Checker<'_> {
                 self.compose(stated, parts)?;
                 stated.clone()
             }
+            ExpressionKind::MatrixLength(_) => INDEX,
+            ExpressionKind::Splat(value) if let Type::Matrix(matrix) = stated => {
+                if *self.of(*value) != Type::Scalar(matrix.scalar) {
+                    return Err(format!("{} cannot fill {}", self.name(self.of(*value)), self.name(stated)));
+                }
+                stated.clone()
+            }
             ExpressionKind::Splat(value) => {
                 if part(self.module, stated, 0)? != *self.of(*value) || matches!(stated, Type::Struct(_)) {
                     return Err(format!("{} cannot fill {}", self.name(self.of(*value)), self.name(stated)));
@@ -240,6 +252,14 @@ impl Checker<'_> {
                 }
                 accept.clone()
             }
+            ExpressionKind::Convert(value)
+                if let (Type::Matrix(from), Type::Matrix(to)) = (self.of(*value), stated) =>
+            {
+                if from.role != to.role || from.shape() != to.shape() {
+                    return Err(format!("{} does not become {}", self.name(self.of(*value)), self.name(stated)));
+                }
+                stated.clone()
+            }
             ExpressionKind::Convert(value) => {
                 self.convert(self.of(*value), stated)?;
                 stated.clone()
@@ -274,7 +294,7 @@ impl Checker<'_> {
             Type::Vector { lanes, .. } => u32::from(*lanes),
             Type::Array { length, .. } => length.literal().unwrap_or(0),
             Type::Struct(item) => self.module.structs[*item].fields.len() as u32,
-            Type::Scalar(_) | Type::Enum(_) => 0,
+            Type::Scalar(_) | Type::Enum(_) | Type::Matrix(_) => 0,
         };
         if count as usize != parts.len() {
             return Err(format!("{} has {count} parts; {} are given", self.name(stated), parts.len()));
@@ -524,7 +544,7 @@ impl Checker<'_> {
                     Type::Scalar(scalar) | Type::Vector { scalar, .. } => {
                         u64::from(scalar.bytes().unwrap_or(0)) * u64::from(source.lanes().unwrap_or(1))
                     }
-                    Type::Array { .. } | Type::Struct(_) | Type::Enum(_) => 0,
+                    Type::Array { .. } | Type::Struct(_) | Type::Enum(_) | Type::Matrix(_) => 0,
                 };
                 if !matches!(size * u64::from(count), 4 | 8 | 16) {
                     let (name, bytes) = (self.name(&source), size * u64::from(count));
@@ -548,6 +568,12 @@ impl Checker<'_> {
                     expect(*lane, &Type::Scalar(Scalar::U32))?;
                 }
                 self.result(*result, &function.result(ty), at)
+            }
+            StatementKind::Matrix { result, operation } => {
+                match super::matrices::result(self.module, self.function, *result, operation) {
+                    Err(message) => Err((at, message)),
+                    Ok(()) => Ok(()),
+                }
             }
             StatementKind::Evaluate(_)
             | StatementKind::Loop { .. }

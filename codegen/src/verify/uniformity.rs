@@ -1,4 +1,5 @@
-//! Uniformity: barriers and subgroup operations are reached by every invocation of a workgroup or by none.
+//! Uniformity: barriers, subgroup operations and operations on matrices are reached by every invocation of a workgroup or by none; and what a subgroup gives
+//! to an operation on a matrix is the same in all its invocations, which the same walk finds out with the subgroup in place of the workgroup.
 //!
 //! Values and control flow carry the reason why they may differ between the invocations of a workgroup, or nothing if they do not.
 //! A function is gone through once for each combination of such arguments that occurs. Within a function, a mutable local differs
@@ -10,8 +11,8 @@ use std::collections::HashMap;
 
 use crate::diagnostic::Diagnostic;
 use crate::ir::{
-    Block, Builtin, CallArgument, Expression, ExpressionKind, Function, Handle, Local, Module, Place, Root, Span,
-    Statement, StatementKind, SubgroupFunction,
+    Block, Builtin, CallArgument, Expression, ExpressionKind, Function, Handle, Local, MatrixOperation, Module, Place,
+    Root, Span, Statement, StatementKind, SubgroupFunction, Type,
 };
 
 /// Why a value differs, in the author's words; `None` if it does not.
@@ -20,10 +21,18 @@ type Reason = Option<String>;
 pub fn check(module: &Module) -> Vec<Diagnostic> {
     let written = super::access::find(module).access.iter().map(|access| access.writes()).collect();
     let (collective, _) = super::function_facts(module);
-    let mut analysis = Analysis { module, written, collective, results: HashMap::new(), found: Vec::new() };
-    analysis.function(None, &[]);
+    let walk = |within: Within, written: &[bool], collective: &[bool]| {
+        let (written, collective) = (written.to_vec(), collective.to_vec());
+        let mut analysis = Analysis { module, within, written, collective, results: HashMap::new(), found: Vec::new() };
+        analysis.function(None, &[]);
+        analysis.found
+    };
+    let written: Vec<bool> = written;
     // A kernel reaches functions that are not called from it never: they are not looked at, and not emitted.
-    let mut found = analysis.found;
+    let mut found = walk(Within::Workgroup, &written, &collective);
+    if module.types.iter().any(|(_, ty)| matches!(ty, Type::Matrix(_))) {
+        found.extend(walk(Within::Subgroup, &written, &collective));
+    }
     found.sort_by_key(|diagnostic| diagnostic.span);
     found.dedup();
     found
@@ -40,8 +49,16 @@ struct Outcome {
     references: Vec<Reason>,
 }
 
+/// Whose invocations are compared.
+#[derive(Clone, Copy, PartialEq, Eq)]
+enum Within {
+    Workgroup,
+    Subgroup,
+}
+
 struct Analysis<'a> {
     module: &'a Module,
+    within: Within,
     written: Vec<bool>,
     collective: Vec<bool>,
     results: HashMap<Key, Outcome>,
@@ -207,10 +224,11 @@ impl Walk<'_, '_> {
                 }
             }
             StatementKind::Fence(_) | StatementKind::Asynchronous(_) => {}
+            StatementKind::Matrix { result, operation } => self.matrix(*result, operation, control, span),
             StatementKind::Barrier => self.collective("barrier()", control, span),
             StatementKind::UniformLoad { place, .. } => {
                 self.collective("workgroup_uniform_load()", control, span);
-                if let Some(reason) = self.indices(place) {
+                if let (Within::Workgroup, Some(reason)) = (self.analysis.within, self.indices(place)) {
                     self.fail(span, format!("`workgroup_uniform_load` reads one element for the whole workgroup: its index depends on {reason}"));
                 }
             }
@@ -222,12 +240,15 @@ impl Walk<'_, '_> {
             StatementKind::Subgroup { result, function, lane, .. } => {
                 let name = function.name();
                 self.collective(&format!("{name}()"), control, span);
-                if let (SubgroupFunction::Broadcast, Some(lane)) = (function, lane)
+                if let (Within::Workgroup, SubgroupFunction::Broadcast, Some(lane)) =
+                    (self.analysis.within, function, lane)
                     && let Some(reason) = self.value(*lane)
                 {
                     self.fail(span, format!("`{name}` takes the value of one lane for the whole subgroup: its lane depends on {reason}; `subgroup_shuffle` takes a lane of each invocation's own"));
                 }
-                self.assign(*result, Some(format!("the result of {name}()")));
+                if self.analysis.within == Within::Workgroup || !function.is_uniform_in_subgroup() {
+                    self.assign(*result, Some(format!("the result of {name}()")));
+                }
             }
         }
     }
@@ -246,7 +267,27 @@ impl Walk<'_, '_> {
         self.block(body, &inner, &mut LoopExit::default());
     }
 
+    /// An operation on matrices: what it is given besides them is the subgroup's.
+    fn matrix(&mut self, result: Option<Handle<Local>>, operation: &MatrixOperation, control: &Control, span: Span) {
+        let name = operation.name();
+        self.collective(&format!("`{name}` of a matrix"), control, span);
+        if let MatrixOperation::Load { place, stride, .. } | MatrixOperation::Store { place, stride, .. } = operation {
+            let stride = self.value(*stride);
+            for (what, reason) in [("offset", self.indices(place)), ("stride", stride)] {
+                if let (Within::Subgroup, Some(reason)) = (self.analysis.within, reason) {
+                    self.fail(span, format!("a subgroup gives `{name}` of a matrix one {what}: it depends on {reason}; `subgroup_index()` is the same for a subgroup"));
+                }
+            }
+        }
+        if let Some(result) = result {
+            self.assign(result, Some("a matrix".to_owned()));
+        }
+    }
+
     fn collective(&mut self, name: &str, control: &Control, span: Span) {
+        if self.analysis.within == Within::Subgroup {
+            return;
+        }
         if let Some(Apart { place, .. }) = control {
             self.fail(span, format!("{name} must be reached by every invocation of the workgroup: it is {place}"));
         }
@@ -311,7 +352,8 @@ impl Walk<'_, '_> {
     /// The root of a `Let` or `Evaluate`, which may be a call that waits.
     fn root_value(&mut self, handle: Handle<Expression>, control: &Control, span: Span) -> Reason {
         if let ExpressionKind::Call { function, arguments } = &self.function.expressions[handle].kind {
-            if self.analysis.collective[function.index()]
+            if self.analysis.within == Within::Workgroup
+                && self.analysis.collective[function.index()]
                 && let Some(Apart { place, .. }) = control
             {
                 let name = &self.analysis.module.functions[*function].name;
@@ -346,6 +388,18 @@ impl Walk<'_, '_> {
     fn value(&mut self, handle: Handle<Expression>) -> Reason {
         let function = self.function;
         match &function.expressions[handle].kind {
+            ExpressionKind::Builtin(Builtin::SubgroupIndex) if self.analysis.within == Within::Subgroup => None,
+            ExpressionKind::MatrixLength(_) => Some("how many parts of a matrix an invocation holds".to_owned()),
+            ExpressionKind::Splat(value) => {
+                let (ty, span) = (function.expressions[handle].ty, function.expressions[handle].span);
+                let reason = self.value(*value);
+                if let (Type::Matrix(_), Within::Subgroup, Some(reason)) =
+                    (&self.analysis.module.types[ty], self.analysis.within, &reason)
+                {
+                    self.fail(span, format!("a subgroup fills a matrix with one value: it depends on {reason}"));
+                }
+                reason
+            }
             ExpressionKind::Builtin(builtin) => builtin.varies_in_workgroup().then(|| {
                 let name = Builtin::ALL.iter().find(|(known, _)| known == builtin).map_or("", |(_, name)| name);
                 format!("{name}()")

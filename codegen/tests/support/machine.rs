@@ -290,6 +290,7 @@ fn words(module: &Module, ty: &Type) -> usize {
         Type::Vector { lanes, .. } => usize::from(*lanes),
         Type::Array { element, length } => words(module, &module.types[*element]) * length.literal().unwrap() as usize,
         Type::Struct(_) => panic!("structs are not evaluated"),
+        Type::Matrix(_) => panic!("matrices are not evaluated"),
     }
 }
 

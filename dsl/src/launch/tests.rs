@@ -117,6 +117,7 @@ fn device(kind: DeviceKind, max_groups: [u32; 3]) -> (Device, Arc<Fake>) {
             driver: String::new(),
             software: true,
             features: Features::NONE,
+            matrices: Vec::new(),
             limits: Limits {
                 max_allocation_bytes: 1 << 40,
                 max_binding_bytes: 1 << 40,

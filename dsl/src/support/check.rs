@@ -4,7 +4,7 @@
 
 use std::sync::Arc;
 
-use trefoil_codegen::artefact::{Kernel, ParamTransport};
+use trefoil_codegen::artefact::{Kernel, ParamTransport, Variant};
 
 use crate::device::{
     Command, CopyCommand, DeviceKind, DispatchCommand, GroupSource, HostCommand, Memory, MemoryRange, ParamSource,
@@ -125,6 +125,24 @@ impl Checks<'_> {
             }
         }
         Ok(())
+    }
+
+    /// Checks that a workgroup is whole subgroups where its kernel has matrices, which every lane of a subgroup holds.
+    ///
+    /// # Errors
+    /// [`Error::Build`].
+    pub fn matrices(&self, kernel: &Kernel, variant: &Variant) -> Result<()> {
+        let (along, subgroup) = (kernel.workgroup_size[0], self.properties.limits.max_subgroup);
+        if variant.matrices.is_empty() || along.is_multiple_of(subgroup) {
+            return Ok(());
+        }
+        Err(Error::Build {
+            kernel: kernel.name.to_string(),
+            device: self.device(),
+            message: format!(
+                "it has matrices, and its workgroup of {along} invocations along x is not made of whole subgroups of {subgroup}"
+            ),
+        })
     }
 
     /// Checks a list of commands; `run_words` is the size of the recording's run words, `None` where there are none.

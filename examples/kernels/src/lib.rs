@@ -17,6 +17,7 @@
 //! ```
 
 pub mod histogram;
+pub mod matmul_f16;
 pub mod philox;
 pub mod q4_k;
 pub mod radix_sort;
@@ -35,6 +36,7 @@ pub fn all() -> Vec<&'static Kernel> {
     [
         histogram::histogram_clear::KERNELS,
         histogram::histogram_count::KERNELS,
+        matmul_f16::matmul_f16::KERNELS,
         philox::philox_normals::KERNELS,
         q4_k::q4_k_matvec::KERNELS,
         radix_sort::radix_count::KERNELS,

@@ -54,6 +54,7 @@ macro_rules! with_rows {
             subgroup_scans: [scanned];
             subgroup_shuffles: [exchanged];
             subgroup_votes: [voted];
+            cooperative_matrices: [multiplied];
             grids: [positions];
         }
     };

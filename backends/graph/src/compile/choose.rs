@@ -282,7 +282,7 @@ fn runs_on(kernel: &Kernel, device: &Properties) -> Result<(), String> {
         return Ok(());
     }
     kernel
-        .variant(device.kind.target(), device.features, ParamTransport::Buffer)
+        .variant_with(device.kind.target(), device.features, &device.matrices, ParamTransport::Buffer)
         .map(drop)
         .map_err(|error| error.to_string())
 }

@@ -76,6 +76,7 @@ fn kernel(module: &Module, features: Features) -> Arc<Kernel> {
             target: Target::Spirv,
             profile: lowered.profile.name().into(),
             features,
+            matrices: std::borrow::Cow::Borrowed(&[]),
             transport,
             code: Code::Spirv(words.iter().flat_map(|word| word.to_le_bytes()).collect::<Vec<u8>>().into()),
         });

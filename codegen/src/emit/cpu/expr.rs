@@ -140,8 +140,8 @@ impl Scope<'_> {
         let ty = &module.types[expression.ty];
         Ok(match &expression.kind {
             ExpressionKind::Literal(value) => literal(*value),
-            ExpressionKind::GenericConstant(_) | ExpressionKind::TargetHas(_) => {
-                return Err(self.kernel.error("a generic constant or target::has is left after lowering"));
+            ExpressionKind::GenericConstant(_) | ExpressionKind::TargetHas(_) | ExpressionKind::MatrixLength(_) => {
+                return Err(self.kernel.error("a generic constant, target::has or a matrix is left after lowering"));
             }
             ExpressionKind::Param(index) => {
                 Code::atom(self.kernel.field(layout::param_role(self.kernel.module, *index))?)
@@ -335,7 +335,7 @@ impl Scope<'_> {
         match &self.module().types[self.function.expressions[value].ty] {
             Type::Scalar(scalar) | Type::Vector { scalar, .. } => Ok(*scalar),
             Type::Enum(_) => Ok(Scalar::U32),
-            Type::Array { .. } | Type::Struct(_) => {
+            Type::Array { .. } | Type::Struct(_) | Type::Matrix(_) => {
                 Err(self.kernel.error("an operation on an array or struct as a whole"))
             }
         }
@@ -347,7 +347,7 @@ impl Scope<'_> {
             Type::Array { length, .. } => {
                 length.literal().ok_or_else(|| self.kernel.error("an array whose length is not known"))
             }
-            Type::Scalar(_) | Type::Struct(_) | Type::Enum(_) => {
+            Type::Scalar(_) | Type::Struct(_) | Type::Enum(_) | Type::Matrix(_) => {
                 Err(self.kernel.error("an index into something that has no elements"))
             }
         }

@@ -185,6 +185,7 @@ impl<'a> Plan<'a> {
                 }
                 StatementKind::UniformLoad { .. }
                 | StatementKind::Evaluate(_)
+                | StatementKind::Matrix { .. }
                 | StatementKind::Barrier
                 | StatementKind::Asynchronous(_)
                 | StatementKind::Fence(_) => Jumps::default(),
@@ -310,6 +311,7 @@ impl<'a> Plan<'a> {
             StatementKind::Barrier
             | StatementKind::UniformLoad { .. }
             | StatementKind::Subgroup { .. }
+            | StatementKind::Matrix { .. }
             | StatementKind::Break
             | StatementKind::Continue
             | StatementKind::Return(_) => true,

@@ -378,7 +378,8 @@ impl<'a> Regions<'a> {
             StatementKind::Evaluate(_)
             | StatementKind::Atomic { .. }
             | StatementKind::Asynchronous(_)
-            | StatementKind::Fence(_) => {
+            | StatementKind::Fence(_)
+            | StatementKind::Matrix { .. } => {
                 return Err(self.kernel().error("a statement that the workgroup cannot run together"));
             }
         }

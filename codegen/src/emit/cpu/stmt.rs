@@ -174,7 +174,10 @@ impl Scope<'_> {
                     None => out.line(&format!("let _ = {};", code.text())),
                 }
             }
-            StatementKind::Barrier | StatementKind::UniformLoad { .. } | StatementKind::Subgroup { .. } => {
+            StatementKind::Barrier
+            | StatementKind::UniformLoad { .. }
+            | StatementKind::Subgroup { .. }
+            | StatementKind::Matrix { .. } => {
                 return Err(self.kernel.error("a barrier or subgroup operation where the workgroup is not together"));
             }
         }

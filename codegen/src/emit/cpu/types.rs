@@ -34,6 +34,8 @@ pub(super) fn rust(module: &Module, ty: Handle<Type>) -> String {
         }
         Type::Struct(handle) => format!("Struct{}", handle.index()),
         Type::Enum(_) => "u32".to_owned(),
+        // Lowering has made arrays of them.
+        Type::Matrix(_) => "()".to_owned(),
     }
 }
 
@@ -72,6 +74,7 @@ pub(super) fn zero(module: &Module, ty: Handle<Type>) -> String {
             format!("Struct{} {{ {} }}", handle.index(), fields.join(", "))
         }
         Type::Enum(_) => "0u32".to_owned(),
+        Type::Matrix(_) => "()".to_owned(),
     }
 }
 
@@ -108,6 +111,6 @@ pub(super) fn spread(module: &Module, ty: Handle<Type>) -> Option<(Vec<u32>, &'s
             lengths.insert(0, length.literal()?);
             Some((lengths, name, zero))
         }
-        Type::Struct(_) => None,
+        Type::Struct(_) | Type::Matrix(_) => None,
     }
 }

@@ -105,6 +105,9 @@ pub fn splat(p: &mut P<'_>, ty: &Type, value: Code) -> Result<Code> {
                  Array<T, N> parts;\n    for (uint i = 0u; i < N; i++) {\n        parts[i] = value;\n    }\n    return parts;\n}\n"
                     .to_owned()
             });
+            if let Type::Matrix(matrix) = ty {
+                return super::matrix::fill(p, matrix, value);
+            }
             let part = p.part_type(ty)?;
             let function = format!("splat<{}, {}>", type_name(p, &part)?, p.parts(ty)?);
             Ok(Code::call(&function, [value]))
@@ -397,6 +400,9 @@ pub fn select(
 
 /// A conversion, lane by lane.
 pub fn convert(p: &mut P<'_>, from: &Type, to: &Type, value: Code) -> Result<Code> {
+    if let (Type::Matrix(_), Type::Matrix(matrix)) = (from, to) {
+        return super::matrix::convert(p, matrix, value);
+    }
     let (Some(source), Some(target)) = (from.scalar(), to.scalar()) else {
         return Err(p.error("a conversion of something that is no number"));
     };
@@ -431,7 +437,7 @@ pub fn convert(p: &mut P<'_>, from: &Type, to: &Type, value: Code) -> Result<Cod
 }
 
 /// Conversions between halves and floats, in PTX because no header is included.
-fn half_prelude(p: &mut P<'_>, name: &'static str) {
+pub fn half_prelude(p: &mut P<'_>, name: &'static str) {
     p.prelude("half", || "typedef unsigned short half;\n".to_owned());
     p.prelude(name, || {
         if name == "to_float" {

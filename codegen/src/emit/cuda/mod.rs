@@ -7,6 +7,7 @@
 
 mod asynchronous;
 mod expr;
+mod matrix;
 mod module;
 mod ordered;
 mod stmt;

@@ -7,6 +7,7 @@ use crate::emit::EmitError;
 use crate::emit::text::{Code, Dialect, Printer, Resources, Writer, infix};
 use crate::ir::{BinaryOperator, Builtin, Handle, Scalar, Type};
 use crate::layout;
+use crate::verify::workgroup_of_matrices;
 
 use super::Cuda;
 use super::types::{array_prelude, scalar_name, structure, type_name};
@@ -153,6 +154,7 @@ fn workgroup(p: &mut P<'_>, out: &mut Writer) -> Result<()> {
         out.line("extern __shared__ __align__(16) unsigned char workgroup_memory[];");
     }
     let mut end = 0u32;
+    let held = workgroup_of_matrices(&lowered.module);
     for (handle, variable) in lowered.module.workgroup.iter() {
         let size = layout::of(&lowered.module, variable.element)
             .ok_or_else(|| p.error(format!("`{}` holds what memory cannot", variable.name)))?;
@@ -161,13 +163,16 @@ fn workgroup(p: &mut P<'_>, out: &mut Writer) -> Result<()> {
         let lanes = lowered.info.workgroup_vector[handle.index()].max(1);
         let piece = size.size * lowered.info.workgroup_copied[handle.index()];
         let align = size.align.max(size.size.min(4) * lanes).max(piece).next_power_of_two().min(16);
+        // Lines of matrices are read 16 bytes at a time.
+        let matrix = held[handle.index()];
+        let align = if matrix { 16 } else { align };
         if dynamic {
             end = end.next_multiple_of(align);
             out.line(format!("{element}* const {name} = reinterpret_cast<{element}*>(workgroup_memory + {end});"));
             end += size.size * length;
         } else if p.entry_resources.workgroup.contains(&handle.index()) {
             let length = p.declared_length(handle, 1)?;
-            let aligned = lanes > 1 || piece > size.align;
+            let aligned = lanes > 1 || piece > size.align || matrix;
             let align = if aligned { format!("__align__({align}) ") } else { String::new() };
             out.line(format!("__shared__ {align}{element} {name}[{length}];"));
         }

@@ -4,12 +4,12 @@ use crate::artefact::ParamField;
 use crate::emit::EmitError;
 use crate::emit::text::{AtomicCall, AtomicForm, Code, Dialect, Level, Lvalue, Position, Printer, Resources};
 use crate::ir::{
-    AtomicFunction, BinaryOperator, Literal, MathFunction, Order, Root, Scalar, Scope, SubgroupFunction,
-    SubgroupOperator, Type, UnaryOperator,
+    AtomicFunction, BinaryOperator, Literal, MathFunction, Matrix, MatrixOrder, Order, Root, Scalar, Scope,
+    SubgroupFunction, SubgroupOperator, Type, UnaryOperator,
 };
 use crate::target::Target;
 
-use super::{Cuda, asynchronous, expr, module, ordered, types};
+use super::{Cuda, asynchronous, expr, matrix, module, ordered, types};
 
 type Result<T> = std::result::Result<T, EmitError>;
 type P<'a> = Printer<'a, Cuda>;
@@ -108,6 +108,39 @@ impl Dialect for Cuda {
         expr::array_at(p);
         let array = Code::atom(format!("params.{}", p.param_name(field)));
         Ok(module::word_value(field, Code::call("array_at", [array, index])))
+    }
+
+    fn matrix_parts(p: &P<'_>, matrix: &Matrix) -> Result<u32> {
+        matrix::parts(p, matrix)
+    }
+
+    fn matrix_load(
+        p: &mut P<'_>,
+        matrix: &Matrix,
+        root: Root,
+        offset: Code,
+        stride: Code,
+        order: MatrixOrder,
+    ) -> Result<Code> {
+        let memory = Code::atom(name(p, root)?);
+        matrix::load(p, matrix, (root, memory), offset, stride, order)
+    }
+
+    fn matrix_store(
+        p: &mut P<'_>,
+        matrix: &Matrix,
+        root: Root,
+        offset: Code,
+        stride: Code,
+        order: MatrixOrder,
+        value: Code,
+    ) -> Result<String> {
+        let memory = Code::atom(name(p, root)?);
+        matrix::store(p, matrix, (root, memory), [offset, stride, value], order)
+    }
+
+    fn matrix_multiply_add(p: &mut P<'_>, types: [&Matrix; 3], values: [Code; 3]) -> Result<Code> {
+        matrix::multiply_add(p, types, values)
     }
 
     fn dereference(name: &str) -> Code {

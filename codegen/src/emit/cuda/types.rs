@@ -237,6 +237,16 @@ const RESERVED: &[&str] = &[
     "pack_half",
     "workgroup_memory",
     "params_buffer",
+    "matrix_lane",
+    "matrix_a_shared",
+    "matrix_a_global",
+    "matrix_b_shared",
+    "matrix_b_global",
+    "matrix_load",
+    "matrix_store",
+    "matrix_convert",
+    "matrix_product",
+    "matrix_halves",
     // Functions of the mathematical library, which NVRTC declares at global scope.
     "exp",
     "exp2",
@@ -414,10 +424,11 @@ pub fn type_name(p: &mut Printer<'_, Cuda>, ty: &Type) -> Result<String> {
         }
         Type::Struct(handle) => Ok(p.structs[handle.index()].clone()),
         Type::Enum(_) => Ok("uint".to_owned()),
+        Type::Matrix(matrix) => super::matrix::type_name(p, matrix),
     }
 }
 
-fn scalar_prelude(p: &mut Printer<'_, Cuda>, scalar: Scalar) {
+pub fn scalar_prelude(p: &mut Printer<'_, Cuda>, scalar: Scalar) {
     match scalar {
         Scalar::F16 => p.prelude("half", || "typedef unsigned short half;\n".to_owned()),
         Scalar::I64 => p.prelude("i64", || "typedef long long i64;\n".to_owned()),

@@ -94,6 +94,17 @@ impl<'a> FunctionWriter<'_, 'a> {
                 }
                 self.composite(ty, operands, parts)
             }
+            ExpressionKind::MatrixLength(ty) => match self.as_matrix(*ty) {
+                Some(matrix) => self.matrix_length(&matrix),
+                None => Err(self.writer.fail("the parts of what is no matrix")),
+            },
+            ExpressionKind::Splat(part) if let Some(matrix) = self.as_matrix(expression.ty) => {
+                self.matrix_fill(&matrix, *part)
+            }
+            ExpressionKind::Convert(value) if self.as_matrix(expression.ty).is_some() => {
+                let value = self.value(*value)?;
+                Ok(self.op(Op::FConvert, ty, &[value]))
+            }
             ExpressionKind::Splat(part) => {
                 let count = match self.writer.ir(expression.ty) {
                     Type::Array { length, .. } => length.literal().unwrap_or(0),
@@ -305,6 +316,7 @@ impl<'a> FunctionWriter<'_, 'a> {
             | ExpressionKind::Builtin(_)
             | ExpressionKind::Argument(_)
             | ExpressionKind::Local(_)
+            | ExpressionKind::MatrixLength(_)
             | ExpressionKind::TargetHas(_) => true,
         }
     }

@@ -18,6 +18,7 @@ mod disassemble;
 mod expr;
 mod function;
 mod math;
+mod matrix;
 mod module;
 mod place;
 mod stmt;

@@ -118,7 +118,8 @@ fn contains_barrier(block: &[Statement]) -> bool {
         | StatementKind::Fence(_)
         | StatementKind::Asynchronous(_)
         | StatementKind::Atomic { .. }
-        | StatementKind::Subgroup { .. } => false,
+        | StatementKind::Subgroup { .. }
+        | StatementKind::Matrix { .. } => false,
     })
 }
 
@@ -355,7 +356,7 @@ impl<'a> Writer<'a> {
         let lowered = self.lowered;
         let variable = &lowered.module.workgroup[Handle::from_index(index)];
         let width = self.workgroup_width(index);
-        let element = self.value_type(self.ir(variable.element))?;
+        let element = self.workgroup_type(self.ir(variable.element))?;
         let element = self.vector_of(element, width as u8);
         let array = match &variable.exact {
             None => self.array_of(element, variable.length.literal().unwrap_or(0).div_ceil(width))?,

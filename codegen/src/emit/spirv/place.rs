@@ -35,6 +35,8 @@ struct Reached {
     inside: Option<Word>,
     /// Whether a read may be made with indices clamped to 0.
     clampable: bool,
+    /// Whether it is a part of a matrix.
+    in_matrix: bool,
 }
 
 impl FunctionWriter<'_, '_> {
@@ -121,14 +123,16 @@ impl FunctionWriter<'_, '_> {
 
     fn pointer_to(&mut self, reached: &Reached) -> Result<Word, EmitError> {
         let chain = self.chain(reached, 0, None);
-        let ty = self.held_type(&reached.ty, reached.class)?;
+        let ty = self.held_type(&reached.ty, reached)?;
         Ok(self.access_chain(reached, ty, &chain))
     }
 
-    /// The type of a piece of memory of that class.
-    fn held_type(&mut self, ty: &Type, class: StorageClass) -> Result<Word, EmitError> {
-        match class {
-            StorageClass::StorageBuffer => self.writer.memory_type(ty),
+    /// The type of a piece of what was reached.
+    fn held_type(&mut self, ty: &Type, reached: &Reached) -> Result<Word, EmitError> {
+        match (reached.class, ty) {
+            (StorageClass::StorageBuffer, _) => self.writer.memory_type(ty),
+            (StorageClass::Workgroup, _) => self.writer.workgroup_type(ty),
+            (_, Type::Scalar(scalar)) if reached.in_matrix => self.writer.component(*scalar),
             _ => self.writer.value_type(ty),
         }
     }
@@ -155,6 +159,7 @@ impl FunctionWriter<'_, '_> {
             lanes: 1,
             inside: None,
             clampable: true,
+            in_matrix: false,
         };
         let mut path = place.path.iter();
         match place.root {
@@ -277,6 +282,17 @@ impl FunctionWriter<'_, '_> {
                 reached.steps.push(Step::Known(index));
                 return Ok(());
             }
+            Type::Matrix(matrix) => {
+                let (Projection::Index(index), false) = (projection, guarded) else {
+                    return Err(self.writer.fail("a part of a matrix is one that the invocation holds"));
+                };
+                let scalar = matrix.scalar;
+                let index = self.value(*index)?;
+                reached.steps.push(Step::At(index));
+                reached.ty = Type::Scalar(scalar);
+                reached.in_matrix = true;
+                return Ok(());
+            }
             Type::Scalar(_) | Type::Enum(_) => return Err(self.writer.fail("a place goes into a scalar")),
         };
         match projection {
@@ -368,7 +384,7 @@ impl FunctionWriter<'_, '_> {
     /// Loads what lies at the end of a chain. What a buffer holds in another form than values have is loaded part by part.
     fn load_part(&mut self, reached: &Reached, ty: &Type, chain: &mut Vec<Word>) -> Result<Word, EmitError> {
         let value_type = self.writer.value_type(ty)?;
-        let held = self.held_type(ty, reached.class)?;
+        let held = self.held_type(ty, reached)?;
         if let Some(parts) = self.parts(reached, ty) {
             let mut values = Vec::new();
             for (index, part) in parts.iter().enumerate() {
@@ -424,7 +440,7 @@ impl FunctionWriter<'_, '_> {
             return Ok(());
         }
         let value_type = self.writer.value_type(ty)?;
-        let held = self.held_type(ty, reached.class)?;
+        let held = self.held_type(ty, reached)?;
         let pointer = self.access_chain(reached, held, chain);
         let mut stored = value;
         if held != value_type {
@@ -453,7 +469,7 @@ impl FunctionWriter<'_, '_> {
                 let fields = &self.writer.lowered.module.structs[*handle].fields;
                 Some(fields.iter().map(|(_, ty)| self.writer.ir(*ty).clone()).collect())
             }
-            Type::Scalar(_) | Type::Vector { .. } | Type::Enum(_) => None,
+            Type::Scalar(_) | Type::Vector { .. } | Type::Enum(_) | Type::Matrix(_) => None,
         }
     }
 }

@@ -94,6 +94,10 @@ impl FunctionWriter<'_, '_> {
                 let value = self.subgroup(*function, *value, *lane)?;
                 self.define(*result, value)
             }
+            StatementKind::Matrix { result, operation } => match (self.matrix(*result, operation)?, result) {
+                (Some(value), Some(result)) => self.define(*result, value),
+                _ => Ok(()),
+            },
         }
     }
 
@@ -501,6 +505,7 @@ fn breaks(body: &Block) -> bool {
         | StatementKind::Asynchronous(_)
         | StatementKind::UniformLoad { .. }
         | StatementKind::Atomic { .. }
-        | StatementKind::Subgroup { .. } => false,
+        | StatementKind::Subgroup { .. }
+        | StatementKind::Matrix { .. } => false,
     })
 }

@@ -94,6 +94,7 @@ impl Writer<'_> {
                 }
                 self.named_struct(*handle, fields)
             }
+            Type::Matrix(matrix) => self.matrix_type(matrix)?,
         };
         self.value_types.insert(ty.clone(), id);
         Ok(id)
@@ -130,6 +131,7 @@ impl Writer<'_> {
         }
         let id = match ty {
             Type::Scalar(Scalar::Bool) => return Err(self.fail("a buffer holds `bool`")),
+            Type::Matrix(_) => return Err(self.fail("a buffer holds a matrix as such")),
             Type::Scalar(Scalar::F16) => self.half_type()?,
             Type::Scalar(_) | Type::Enum(_) => self.value_type(ty)?,
             Type::Vector { lanes: 3, scalar } => {
@@ -163,6 +165,18 @@ impl Writer<'_> {
         };
         self.memory_types.insert(ty.clone(), id);
         Ok(id)
+    }
+
+    /// The type as it lies in workgroup memory: as values have it, but for halves, which are there where matrices are.
+    pub(super) fn workgroup_type(&mut self, ty: &Type) -> Result<Word, EmitError> {
+        match ty {
+            Type::Scalar(Scalar::F16) => self.component(Scalar::F16),
+            Type::Vector { lanes, scalar: Scalar::F16 } => {
+                let half = self.component(Scalar::F16)?;
+                Ok(self.vector_of(half, *lanes))
+            }
+            _ => self.value_type(ty),
+        }
     }
 
     /// An array with a stride in bytes, for memory with an explicit layout.

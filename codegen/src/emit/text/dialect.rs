@@ -3,7 +3,8 @@
 use crate::artefact::{ParamField, ParamScalar};
 use crate::emit::EmitError;
 use crate::ir::{
-    BinaryOperator, Handle, Literal, MathFunction, Root, Scalar, Scope, SubgroupFunction, Type, UnaryOperator,
+    BinaryOperator, Handle, Literal, MathFunction, Matrix, MatrixOrder, Root, Scalar, Scope, SubgroupFunction, Type,
+    UnaryOperator,
 };
 use crate::target::Target;
 
@@ -168,6 +169,38 @@ pub trait Dialect: Sized {
         literal_lane: bool,
     ) -> Result<Code>;
 
+    /// How many parts of a matrix an invocation holds.
+    fn matrix_parts(p: &Printer<'_, Self>, matrix: &Matrix) -> Result<u32> {
+        Err(no_matrices(p, matrix))
+    }
+    /// A load of a matrix that is there, from elements of a variable on.
+    fn matrix_load(
+        p: &mut Printer<'_, Self>,
+        matrix: &Matrix,
+        _root: Root,
+        _offset: Code,
+        _stride: Code,
+        _order: MatrixOrder,
+    ) -> Result<Code> {
+        Err(no_matrices(p, matrix))
+    }
+    /// The statement that stores a matrix that is there.
+    fn matrix_store(
+        p: &mut Printer<'_, Self>,
+        matrix: &Matrix,
+        _root: Root,
+        _offset: Code,
+        _stride: Code,
+        _order: MatrixOrder,
+        _value: Code,
+    ) -> Result<String> {
+        Err(no_matrices(p, matrix))
+    }
+    /// `a * b + c`, of matrices of these types.
+    fn matrix_multiply_add(p: &mut Printer<'_, Self>, types: [&Matrix; 3], _values: [Code; 3]) -> Result<Code> {
+        Err(no_matrices(p, types[0]))
+    }
+
     /// The line that opens a function. Arguments are by value, or by reference where the last part is true.
     fn function(
         p: &mut Printer<'_, Self>,
@@ -201,4 +234,9 @@ pub trait Dialect: Sized {
             None => Err(p.error(format!("struct `{}` has no field {field}", structure.name))),
         }
     }
+}
+
+/// Why a language without matrices cannot say what is done with one; variants without the feature have none.
+pub fn no_matrices<D: Dialect>(p: &Printer<'_, D>, matrix: &Matrix) -> EmitError {
+    p.error(format!("it has no matrices such as `{}`", matrix.role.name()))
 }

@@ -118,6 +118,10 @@ impl<'a, D: Dialect> Printer<'a, D> {
                 if word(from) == word(ty) { Ok(value) } else { D::bitcast(self, &word(from), &word(ty), value) }
             }
             ExpressionKind::Call { function, arguments } => self.call(scope, *function, arguments),
+            ExpressionKind::MatrixLength(ty) => {
+                let parts = self.parts(self.ty(*ty))?;
+                Ok(Code::atom(format!("{parts}u")))
+            }
             ExpressionKind::GenericConstant(_) => Err(self.error("a generic constant is left")),
             ExpressionKind::TargetHas(_) => Err(self.error("a question about the target is left")),
         }
@@ -195,7 +199,7 @@ impl<'a, D: Dialect> Printer<'a, D> {
                 None => Err(self.error(format!("a vector has no lane {index}"))),
             },
             Type::Array { .. } => Ok(base.index(Code::atom(index.to_string()))),
-            Type::Scalar(_) | Type::Enum(_) => Err(self.error("a part is taken of a scalar")),
+            Type::Scalar(_) | Type::Enum(_) | Type::Matrix(_) => Err(self.error("a part is taken of a scalar")),
         }
     }
 

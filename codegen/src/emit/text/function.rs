@@ -95,7 +95,7 @@ impl<'a, D: Dialect> Printer<'a, D> {
                 }
             }
             Type::Array { element, .. } => self.add_structs(*element, used, order),
-            Type::Scalar(_) | Type::Vector { .. } | Type::Enum(_) => {}
+            Type::Scalar(_) | Type::Vector { .. } | Type::Enum(_) | Type::Matrix(_) => {}
         }
     }
 }

@@ -9,6 +9,7 @@ mod code;
 mod dialect;
 mod expr;
 mod function;
+mod matrix;
 mod place;
 mod printer;
 mod stmt;
@@ -17,7 +18,7 @@ mod words;
 mod writer;
 
 pub use code::{Code, Level, infix, prefix};
-pub use dialect::{Dialect, Position};
+pub use dialect::{Dialect, Position, no_matrices};
 pub use place::{AtomicCall, AtomicForm, Lvalue};
 pub use printer::{Printer, Scope};
 pub use usage::Resources;

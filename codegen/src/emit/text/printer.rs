@@ -342,6 +342,7 @@ impl<'a, D: Dialect> Printer<'a, D> {
         match ty {
             Type::Vector { lanes, .. } => Ok(u32::from(*lanes)),
             Type::Array { length, .. } => self.size(length),
+            Type::Matrix(matrix) => D::matrix_parts(self, matrix),
             Type::Scalar(_) | Type::Struct(_) | Type::Enum(_) => Err(self.error("a value without parts is indexed")),
         }
     }
@@ -351,6 +352,7 @@ impl<'a, D: Dialect> Printer<'a, D> {
         match ty {
             Type::Vector { scalar, .. } => Ok(Type::Scalar(*scalar)),
             Type::Array { element, .. } => Ok(self.ty(*element).clone()),
+            Type::Matrix(matrix) => Ok(Type::Scalar(matrix.scalar)),
             Type::Scalar(_) | Type::Struct(_) | Type::Enum(_) => Err(self.error("a value without parts is indexed")),
         }
     }
@@ -369,6 +371,11 @@ impl<'a, D: Dialect> Printer<'a, D> {
             }
             Type::Struct(handle) => self.structs[handle.index()].clone(),
             Type::Enum(_) => "u32".to_owned(),
+            Type::Matrix(matrix) => {
+                let [rows, columns] = matrix.shape();
+                let role = matrix.role.name().to_lowercase();
+                format!("{role}_{}_{rows}x{columns}", matrix.scalar.rust_name())
+            }
         })
     }
 }

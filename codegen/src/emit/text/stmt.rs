@@ -114,6 +114,7 @@ impl<'a, D: Dialect> Printer<'a, D> {
                 let code = D::subgroup(self, *function, ty, value, lane, literal)?;
                 self.declare(scope, out, *result, code)
             }
+            StatementKind::Matrix { result, operation } => self.matrix(scope, out, *result, operation),
         }
     }
 
@@ -121,7 +122,13 @@ impl<'a, D: Dialect> Printer<'a, D> {
         value.map(|value| self.expression(scope, value)).transpose()
     }
 
-    fn declare(&mut self, scope: &Scope<'a>, out: &mut Writer, local: Handle<Local>, value: Code) -> Result<()> {
+    pub(super) fn declare(
+        &mut self,
+        scope: &Scope<'a>,
+        out: &mut Writer,
+        local: Handle<Local>,
+        value: Code,
+    ) -> Result<()> {
         let ty = self.ty(scope.function.locals[local].ty);
         let name = &scope.locals[local.index()];
         let line = if scope.function.locals[local].mutable {

@@ -5,7 +5,8 @@ use std::collections::BTreeSet;
 
 use crate::artefact::GridKind;
 use crate::ir::{
-    Asynchronous, Builtin, CallArgument, ExpressionKind, Function, Handle, Place, Root, StatementKind, statements,
+    Asynchronous, Builtin, CallArgument, ExpressionKind, Function, Handle, MatrixOperation, Place, Root, StatementKind,
+    statements,
 };
 use crate::lower::Lowered;
 
@@ -123,7 +124,11 @@ fn of_function(lowered: &Lowered, function: &Function, before: &[Resources]) -> 
     statements(&function.body, &mut |statement| match &statement.kind {
         StatementKind::Store { place, .. }
         | StatementKind::UniformLoad { place, .. }
-        | StatementKind::Atomic { place, .. } => resources.add_place(place),
+        | StatementKind::Atomic { place, .. }
+        | StatementKind::Matrix {
+            operation: MatrixOperation::Load { place, .. } | MatrixOperation::Store { place, .. },
+            ..
+        } => resources.add_place(place),
         StatementKind::Asynchronous(Asynchronous::Copy { to, from, .. }) => {
             resources.add_place(to);
             resources.add_place(from);

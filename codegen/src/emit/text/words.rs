@@ -151,7 +151,7 @@ impl<D: Dialect> Printer<'_, D> {
                 }
                 parts
             }
-            Type::Scalar(_) | Type::Enum(_) => Vec::new(),
+            Type::Scalar(_) | Type::Enum(_) | Type::Matrix(_) => Vec::new(),
         })
     }
 

@@ -3,7 +3,7 @@
 use std::fmt::Write as _;
 
 use crate::emit::EmitError;
-use crate::emit::text::{Code, Dialect, Printer};
+use crate::emit::text::{Code, Dialect, Printer, no_matrices};
 use crate::ir::{Handle, Literal, Scalar, Struct, Type};
 use crate::layout;
 
@@ -110,6 +110,7 @@ pub fn type_name(p: &Printer<'_, Wgsl>, ty: &Type) -> Result<String> {
         Type::Array { element, length } => Ok(format!("array<{}, {}>", type_name(p, p.ty(*element))?, p.size(length)?)),
         Type::Struct(handle) => Ok(p.structs[handle.index()].clone()),
         Type::Enum(_) => Ok("u32".to_owned()),
+        Type::Matrix(matrix) => Err(no_matrices(p, matrix)),
     }
 }
 
@@ -216,6 +217,7 @@ fn wgsl_layout(p: &Printer<'_, Wgsl>, ty: &Type) -> Option<(u32, u32)> {
             Some((size.next_multiple_of(align), align))
         }
         Type::Enum(_) => Some((4, 4)),
+        Type::Matrix(_) => None,
     }
 }
 
@@ -230,7 +232,7 @@ pub fn same_layout(p: &Printer<'_, Wgsl>, ty: Handle<Type>) -> bool {
         && match p.ty(ty) {
             Type::Struct(handle) => same_offsets(p, *handle),
             Type::Array { element, .. } => same_layout(p, *element),
-            Type::Scalar(_) | Type::Vector { .. } | Type::Enum(_) => true,
+            Type::Scalar(_) | Type::Vector { .. } | Type::Enum(_) | Type::Matrix(_) => true,
         }
 }
 

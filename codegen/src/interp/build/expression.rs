@@ -296,6 +296,7 @@ impl<'a> Builder<'a> {
                 Ok(Value { registers: to, stable: true })
             }
             ExpressionKind::Call { function, arguments } => self.call(frame, *function, arguments, out),
+            ExpressionKind::MatrixLength(_) => Err(self.error("a matrix is left")),
         }
     }
 
@@ -343,7 +344,7 @@ impl<'a> Builder<'a> {
                 }
                 Err(self.error("a struct has no such field"))
             }
-            Type::Scalar(_) | Type::Enum(_) => Err(self.error("a part of a scalar")),
+            Type::Scalar(_) | Type::Enum(_) | Type::Matrix(_) => Err(self.error("a part of a scalar")),
         }
     }
 

@@ -151,7 +151,7 @@ impl<'a> Builder<'a> {
                 let field = self.module.structs[*handle].fields.get(index as usize);
                 Walked::Known(field.ok_or_else(|| self.error("a struct has no such field"))?.1)
             }
-            Type::Scalar(_) | Type::Enum(_) => return Err(self.error("a part of a scalar")),
+            Type::Scalar(_) | Type::Enum(_) | Type::Matrix(_) => return Err(self.error("a part of a scalar")),
         };
         Ok((first, count, next))
     }
@@ -239,7 +239,9 @@ impl<'a> Builder<'a> {
                         ty = Walked::Known(field.1);
                         continue;
                     }
-                    Type::Scalar(_) | Type::Enum(_) => return Err(self.error("a part of a scalar")),
+                    Type::Scalar(_) | Type::Enum(_) | Type::Matrix(_) => {
+                        return Err(self.error("a part of a scalar"));
+                    }
                 },
             };
             ty = match projection {

@@ -299,6 +299,7 @@ impl<'a> Builder<'a> {
                 }
                 frame.locals[result.index()] = registers;
             }
+            StatementKind::Matrix { .. } => return Err(self.error("a matrix is left")),
         }
         self.top = keep;
         Ok(())

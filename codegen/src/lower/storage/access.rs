@@ -38,7 +38,11 @@ impl Storage<'_> {
     ) -> Result<Handle<Expression>, Diagnostic> {
         let Expression { ty: old, span, .. } = copy.old.expressions[handle];
         let wide = self.types[&old];
-        let Root::Binding(binding) = place.root else { return copy.expression(self, handle) };
+        let binding = match (place.root, self.form(place.root)) {
+            (Root::Binding(binding), _) => binding,
+            (_, Form::Own) => 0,
+            _ => return copy.expression(self, handle),
+        };
         match self.form(place.root) {
             Form::Other => copy.expression(self, handle),
             Form::Own => {
@@ -122,7 +126,7 @@ impl Storage<'_> {
         span: Span,
         out: &mut Block,
     ) -> Result<(), Diagnostic> {
-        let Root::Binding(binding) = place.root else { return Ok(()) };
+        let binding = if let Root::Binding(binding) = place.root { binding } else { 0 };
         let original = value;
         // Rounding and wrapping happen when it is written; `f16::from_f32(x)` need not do it before.
         let value = match copy.old.expressions[value].kind {

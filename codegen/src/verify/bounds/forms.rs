@@ -2,7 +2,8 @@
 
 use super::{MAX, Walk, limits};
 use crate::ir::{
-    BinaryOperator, Builtin, Expression, ExpressionKind, Handle, LogicalOperator, MathFunction, Scalar, UnaryOperator,
+    BinaryOperator, Builtin, Expression, ExpressionKind, Handle, LogicalOperator, MathFunction, Scalar, Type,
+    UnaryOperator,
 };
 use crate::verify::linear::{Form, Key};
 
@@ -43,6 +44,10 @@ impl<'a> Walk<'a> {
                     _ => self.knowledge.fresh(low, high),
                 }
             }
+            ExpressionKind::MatrixLength(ty) => match &self.module.types[*ty] {
+                Type::Matrix(matrix) => self.matrix_length(matrix),
+                _ => self.knowledge.fresh(low, high),
+            },
             ExpressionKind::Select { accept, reject, .. } => {
                 let (accept, reject) = (self.exact(*accept), self.exact(*reject));
                 let ((a, b), (c, d)) = (self.knowledge.range(&accept), self.knowledge.range(&reject));

@@ -154,7 +154,7 @@ impl Walk<'_> {
                 let forms: Vec<String> = forms.iter().map(|form| self.form_text(form)).collect();
                 format!("{}({})", function.name(), forms.join(", "))
             }
-            Key::Fresh(_) => return None,
+            Key::MatrixLength(_) | Key::Fresh(_) => return None,
         })
     }
 }

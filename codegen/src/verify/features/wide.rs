@@ -18,7 +18,7 @@ pub(super) fn of_memory(module: &Module, ty: Handle<Type>) -> Option<Feature> {
         Type::Vector { scalar, .. } => feature(*scalar),
         Type::Array { element, .. } => of_memory(module, *element),
         Type::Struct(item) => module.structs[*item].fields.iter().find_map(|(_, field)| of_memory(module, *field)),
-        Type::Scalar(_) | Type::Enum(_) => None,
+        Type::Scalar(_) | Type::Enum(_) | Type::Matrix(_) => None,
     }
 }
 

@@ -10,6 +10,7 @@
 mod common;
 mod held;
 mod histogram;
+mod matmul_f16;
 #[path = "../../../../tests/common/numbers.rs"]
 mod numbers;
 mod philox;

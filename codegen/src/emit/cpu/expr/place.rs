@@ -196,7 +196,7 @@ impl Scope<'_> {
                     let (length, ty) = match known {
                         Type::Vector { lanes, scalar } => (u32::from(lanes), PlaceType::Lane(scalar)),
                         Type::Array { element, length } => (length.literal().unwrap_or(0), PlaceType::Known(element)),
-                        Type::Scalar(_) | Type::Struct(_) | Type::Enum(_) => {
+                        Type::Scalar(_) | Type::Struct(_) | Type::Enum(_) | Type::Matrix(_) => {
                             return Err(self.kernel.error("an unexpected path"));
                         }
                     };
@@ -329,7 +329,7 @@ impl Scope<'_> {
                 Type::Scalar(scalar) => Ok((1, Some(*scalar))),
                 Type::Vector { lanes, scalar } => Ok((u32::from(*lanes), Some(*scalar))),
                 Type::Enum(_) => Ok((1, Some(Scalar::U32))),
-                Type::Array { .. } | Type::Struct(_) => Ok((0, None)),
+                Type::Array { .. } | Type::Struct(_) | Type::Matrix(_) => Ok((0, None)),
             },
         }
     }
