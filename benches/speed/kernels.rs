@@ -29,7 +29,7 @@ fn elements(name: &str, scale: Scale) -> usize {
 pub fn measure(device: &Device, name: &str, make: Maker, scale: Scale) -> Outcome<Vec<Figure>> {
     let elements = elements(name, scale);
     let first = make(device, elements)?;
-    let (about, bytes) = (first.about.clone(), first.bytes);
+    let (about, bytes, flops) = (first.about.clone(), first.bytes, first.flops);
     let mut sets: Vec<Vec<Dispatch>> = vec![first.launches];
     for _ in 1..scale.sets(bytes) {
         sets.push(make(device, elements)?.launches);
@@ -41,7 +41,7 @@ pub fn measure(device: &Device, name: &str, make: Maker, scale: Scale) -> Outcom
         }
         Ok([time])
     })?;
-    let figure = |name: String, nanoseconds| Figure { name, nanoseconds, bytes: Some(bytes), flops: None };
+    let figure = |name: String, nanoseconds| Figure { name, nanoseconds, bytes: Some(bytes), flops };
     let mut figures = vec![figure(format!("kernel {about}"), nanoseconds)];
     if scale == Scale::Gpu && nanoseconds < SHORT {
         let row = || sets.iter().flatten().cycle().take(IN_A_ROW * sets.iter().flatten().count()).cloned();

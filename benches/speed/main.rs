@@ -98,7 +98,7 @@ fn on(device: &Device, arguments: &Arguments) -> Outcome {
             report(&case.name, measure::graph(device, &case, scale));
         }
     }
-    for (name, make) in workload::ALL {
+    for (name, make) in workload::of(device) {
         let name = format!("kernel {name}");
         if wanted(&name) {
             match kernels::measure(device, &name, make, scale) {

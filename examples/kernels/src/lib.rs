@@ -16,6 +16,7 @@
 //! # Ok::<(), trefoil::Error>(())
 //! ```
 
+pub mod attention;
 pub mod histogram;
 pub mod matmul_f16;
 pub mod philox;
@@ -34,6 +35,7 @@ use trefoil::{Error, Result};
 /// Every instance of every kernel.
 pub fn all() -> Vec<&'static Kernel> {
     [
+        attention::attention_f16::KERNELS,
         histogram::histogram_clear::KERNELS,
         histogram::histogram_count::KERNELS,
         matmul_f16::matmul_f16::KERNELS,

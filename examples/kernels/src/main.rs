@@ -18,7 +18,7 @@ use trefoil_example_kernels::workload::{self, Workload};
 #[command(name = "hard-kernels")]
 struct Arguments {
     /// The kernel; all of them if none is named.
-    #[arg(value_parser = PossibleValuesParser::new(workload::ALL.map(|(name, _)| name)))]
+    #[arg(value_parser = PossibleValuesParser::new(workload::ALL.iter().chain(&workload::ON_MATRICES).map(|(name, _)| *name)))]
     kernel: Option<String>,
     /// auto, cpu, wgpu, vulkan or cuda; auto is the fastest that there is.
     #[arg(long, default_value = "auto")]
@@ -41,11 +41,11 @@ fn main() -> ExitCode {
 fn run(arguments: &Arguments) -> Result<(), Box<dyn Error>> {
     let device = devices::open_by_name(&arguments.device, &DeviceOptions::default())?;
     println!("{} ({})", device.kind(), device.properties().name);
-    for (name, make) in workload::ALL {
+    for (name, make) in workload::of(&device) {
         if arguments.kernel.as_ref().is_some_and(|wanted| wanted != name) {
             continue;
         }
-        let Workload { about, launches, bytes, result } = make(&device, arguments.elements)?;
+        let Workload { about, launches, flops, bytes, result } = make(&device, arguments.elements)?;
         // The first run compiles the kernels.
         device.run_all(launches.clone())?;
         let result = result()?;
@@ -53,8 +53,12 @@ fn run(arguments: &Arguments) -> Result<(), Box<dyn Error>> {
         for launch in &launches {
             nanoseconds += device.time(launch.clone())?;
         }
-        let (count, rate) = (launches.len(), bytes as f64 / nanoseconds.max(1) as f64);
-        println!("  {about}: {result}; {count} launches, {:.3} ms, {rate:.1} GB/s", nanoseconds as f64 / 1e6);
+        let (count, per) = (launches.len(), |amount: u64| amount as f64 / nanoseconds.max(1) as f64);
+        let rate = match flops {
+            Some(flops) => format!("{:.1} TFLOP/s", per(flops) / 1e3),
+            None => format!("{:.1} GB/s", per(bytes)),
+        };
+        println!("  {about}: {result}; {count} launches, {:.3} ms, {rate}", nanoseconds as f64 / 1e6);
     }
     Ok(())
 }

@@ -6,6 +6,7 @@
 
 #![allow(clippy::unwrap_used, reason = "a test that fails may panic")]
 
+mod attention;
 #[path = "../../../../tests/common/mod.rs"]
 mod common;
 mod held;
