@@ -145,10 +145,13 @@ pub fn radix_scatter(
 ) {
     let mut tile = workgroup_array::<u32>(TILE);
     let mut scratch = workgroup_array::<u32>(SIZE);
-    // For each digit, how far its keys move from their places in the sorted tile.
+    // For each digit, where it begins in the sorted tile, and then how far its keys move from there.
     let mut moves = workgroup_array::<u32>(SIZE);
     let lane = local_index();
     let first = group_index() * TILE;
+    // Every invocation has a digit too.
+    let start = starts[lane * group_count() + group_index()];
+    moves[lane] = 0;
     let mut own = read(keys);
     for i in unroll(0..EACH) {
         if first + lane * EACH + i >= keys.len() {
@@ -170,14 +173,16 @@ pub fn radix_scatter(
         both.quads[i / 4][i % 4] = tile[half.quads[i / 4][i % 4] as usize];
     }
     put(own, places, &mut tile);
-    // The tile is sorted. Where a digit begins, its move is known.
+    // The tile is sorted: a digit begins where the key before has another.
     for part in unroll(0..EACH) {
         let i = part * SIZE + lane;
         let digit = (tile[i] >> shift) % 256;
         if i == 0 || (tile[i - 1] >> shift) % 256 != digit {
-            moves[digit as usize] = starts[digit as usize * group_count() + group_index()] - i as u32;
+            moves[digit as usize] = i as u32;
         }
     }
+    barrier();
+    moves[lane] = start - moves[lane];
     barrier();
     let mut to = [0u32; EACH];
     for part in unroll(0..EACH) {
