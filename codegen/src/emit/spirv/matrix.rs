@@ -7,7 +7,8 @@ use super::function::FunctionWriter;
 use super::module::Writer;
 use crate::emit::EmitError;
 use crate::ir::{
-    Expression, Handle, Local, Matrix, MatrixOperation, MatrixOrder, MatrixRole, Place, Projection, Root, Scalar, Type,
+    Expression, ExpressionKind, Handle, Local, Matrix, MatrixOperation, MatrixOrder, MatrixRole, Place, Projection,
+    Root, Scalar, Type,
 };
 use crate::target::Feature;
 
@@ -94,6 +95,42 @@ impl FunctionWriter<'_, '_> {
         let value =
             if component == self.writer.f32_type() { value } else { self.op(Op::FConvert, component, &[value]) };
         Ok(self.op(Op::CompositeConstruct, ty, &[value]))
+    }
+
+    /// Fills an array of equal matrices, one by one: an array of matrices that is a value as a whole does not stay in registers. Says whether the
+    /// value is such an array.
+    pub(super) fn fill_matrices(&mut self, local: Handle<Local>, value: Handle<Expression>) -> Result<bool, EmitError> {
+        let function = self.function;
+        let (mut ty, mut value) = (function.locals[local].ty, value);
+        let mut lengths = Vec::new();
+        while let (Type::Array { element, length }, ExpressionKind::Splat(part)) =
+            (self.writer.ir(ty), &function.expressions[value].kind)
+        {
+            lengths.push(length.literal().unwrap_or(0));
+            (ty, value) = (*element, *part);
+        }
+        let (Some(matrix), ExpressionKind::Splat(part), false) =
+            (self.as_matrix(ty), &function.expressions[value].kind, lengths.is_empty())
+        else {
+            return Ok(false);
+        };
+        let filled = self.matrix_fill(&matrix, *part)?;
+        let held = self.writer.matrix_type(&matrix)?;
+        let pointer = self.writer.pointer(StorageClass::Function, held);
+        let variable = self.local_variable(local)?;
+        for number in 0..lengths.iter().product::<u32>() {
+            let mut rest = number;
+            let mut chain = Vec::new();
+            for length in lengths.iter().rev() {
+                chain.push(self.writer.u32(rest % length));
+                rest /= length;
+            }
+            chain.push(variable);
+            chain.reverse();
+            let place = self.op(Op::AccessChain, pointer, &chain);
+            self.effect(Op::Store, vec![Operand::IdRef(place), Operand::IdRef(filled)]);
+        }
+        Ok(true)
     }
 
     /// How many parts of a matrix of that type the invocation holds.

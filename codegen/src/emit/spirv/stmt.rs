@@ -106,6 +106,7 @@ impl FunctionWriter<'_, '_> {
             self.local_variable(local)?;
         }
         match value {
+            Some(value) if self.fill_matrices(local, value)? => Ok(()),
             Some(value) => {
                 let value = self.value(value)?;
                 self.define(local, value)
