@@ -154,3 +154,71 @@ fn the_last_sees_what_all_wrote() {
         }
     }
 }
+
+/// Every operation on 64 bits, by one invocation, in a buffer and in workgroup memory: what was there before, and at last.
+#[kernel(workgroup(1), targets(spirv, cuda, cpu), requires(Int64Atomics))]
+fn long_operations(buffer: &[Atomic<i64>], words: &[Atomic<u64>], y: &mut [i64]) {
+    let ours = workgroup_array::<Atomic<i64>>(1);
+    ours[0].store(5_000_000_000);
+    y[0] = ours[0].add(-7_000_000_000);
+    y[1] = ours[0].min(-3);
+    y[2] = ours[0].load();
+    y[3] = buffer[0].add(5_000_000_000);
+    y[4] = buffer[0].sub(1);
+    y[5] = buffer[0].min(-9_000_000_000);
+    y[6] = buffer[0].max(3);
+    y[7] = buffer[0].and(6);
+    y[8] = buffer[0].or(0x7000_0000_0000);
+    y[9] = buffer[0].xor(-1);
+    y[10] = buffer[0].exchange(42);
+    y[11] = buffer[0].compare_exchange(41, 1);
+    y[12] = buffer[0].compare_exchange(42, -1);
+    y[13] = buffer[0].load();
+    // Past the end.
+    y[14] = buffer[1].add(9);
+    y[15] = words[0].max(1) as i64;
+    y[16] = words[0].min(8) as i64;
+    y[17] = words[0].load() as i64;
+}
+
+#[test]
+fn atomics_of_64_bits_give_the_value_from_before() {
+    let high = 0x7000_0000_0000i64;
+    let expected = [
+        5_000_000_000,
+        -2_000_000_000,
+        -2_000_000_000,
+        7,
+        5_000_000_007,
+        5_000_000_006,
+        -9_000_000_000,
+        3,
+        2,
+        high | 2,
+        !(high | 2),
+        42,
+        42,
+        -1,
+        0,
+        -2,
+        -2,
+        8,
+    ];
+    let mut ran = 0;
+    for subject in common::devices() {
+        let device = &subject.device;
+        if !device.properties().features.has(Feature::Int64Atomics) {
+            continue;
+        }
+        for kernel in engines(device, &long_operations::KERNEL) {
+            let mut buffer = device.buffer(&[7i64]).unwrap();
+            let mut words = device.buffer(&[u64::MAX - 1]).unwrap();
+            let mut y = device.zeros::<i64>(expected.len()).unwrap();
+            let launch = Launch::of(kernel).write(&mut buffer).unwrap().write(&mut words).unwrap();
+            device.run(launch.write(&mut y).unwrap().groups(1)).unwrap();
+            assert_eq!(y.read().unwrap(), expected, "{}", subject.name);
+            ran += 1;
+        }
+    }
+    assert!(ran >= 2, "the CPU has them, compiled and evaluated");
+}

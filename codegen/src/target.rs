@@ -97,25 +97,36 @@ pub enum Feature {
     /// Matrices that a subgroup holds together, with products of them; the shapes are the device's own. A device that has them has subgroups, and
     /// 16-bit floats in memory.
     CooperativeMatrices = 5,
+    /// Atomics of `i64` and `u64`, which CUDA and the CPU always have and WGSL never; on the kernel it requires [`Feature::Int64`] too.
+    Int64Atomics = 6,
 }
 
 impl Feature {
     /// Every feature.
-    pub const ALL: [Self; 6] =
-        [Self::Subgroups, Self::F16Storage, Self::Int64, Self::Float64, Self::Ordering, Self::CooperativeMatrices];
+    pub const ALL: [Self; 7] = [
+        Self::Subgroups,
+        Self::F16Storage,
+        Self::Int64,
+        Self::Float64,
+        Self::Ordering,
+        Self::CooperativeMatrices,
+        Self::Int64Atomics,
+    ];
 
     /// Whether every device of a target has it, so that kernels need not ask.
     pub const fn always(self, target: Target) -> bool {
         match self {
             Self::Subgroups | Self::CooperativeMatrices => false,
-            Self::F16Storage | Self::Int64 | Self::Float64 => matches!(target, Target::Cuda | Target::Cpu),
+            Self::F16Storage | Self::Int64 | Self::Float64 | Self::Int64Atomics => {
+                matches!(target, Target::Cuda | Target::Cpu)
+            }
             Self::Ordering => !self.never(target),
         }
     }
 
     /// Whether no device of a target has it, because its language cannot say it.
     pub const fn never(self, target: Target) -> bool {
-        matches!((self, target), (Self::Ordering | Self::CooperativeMatrices, Target::Wgsl))
+        matches!((self, target), (Self::Ordering | Self::CooperativeMatrices | Self::Int64Atomics, Target::Wgsl))
     }
 
     /// The name used in profiles and in `requires(..)`.
@@ -127,6 +138,7 @@ impl Feature {
             Self::Float64 => "float64",
             Self::Ordering => "ordering",
             Self::CooperativeMatrices => "matrices",
+            Self::Int64Atomics => "atomic64",
         }
     }
 
@@ -135,7 +147,7 @@ impl Feature {
         match self {
             Self::Subgroups => Some("subgroups"),
             Self::F16Storage => Some("shader-f16"),
-            Self::Int64 | Self::Float64 | Self::Ordering | Self::CooperativeMatrices => None,
+            Self::Int64 | Self::Float64 | Self::Ordering | Self::CooperativeMatrices | Self::Int64Atomics => None,
         }
     }
 
@@ -148,6 +160,7 @@ impl Feature {
             Self::Float64 => "Float64",
             Self::Ordering => "Ordering",
             Self::CooperativeMatrices => "CooperativeMatrices",
+            Self::Int64Atomics => "Int64Atomics",
         }
     }
 

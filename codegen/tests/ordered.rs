@@ -21,11 +21,11 @@ fn kernels(source: &str) -> Vec<Module> {
 }
 
 /// The kernel for a target, in its only profile.
-fn lowered(module: &Module, target: Target) -> Lowered {
+fn lowered(module: &Module, target: Target, features: &[Feature]) -> Lowered {
     let verified = verify(module.clone()).unwrap_or_else(|errors| panic!("{errors}"));
     let of_target: Vec<_> = variants(&verified).into_iter().filter(|(profile, _)| profile.target == target).collect();
     let (profile, transport) = of_target.first().unwrap();
-    assert_eq!(profile.features, Features::of(&[Feature::Ordering]));
+    assert_eq!(profile.features, Features::of(features));
     assert!(of_target.iter().all(|(other, _)| other == profile), "{target:?} has more than one profile");
     assert_eq!(*transport, ParamTransport::Value);
     lower(&verified, profile, *transport).unwrap_or_else(|errors| panic!("{errors}"))
@@ -36,7 +36,7 @@ fn snapshot(name: &str, text: &str) {
         snapshot_path => "snapshots/ordered",
         prepend_module_to_snapshot => false,
         omit_expression => true,
-        description => "made from codegen/tests/support/ordered.txt",
+        description => "made from the kernels of codegen/tests/support",
     }, {
         insta::assert_snapshot!(name, text);
     });
@@ -44,8 +44,19 @@ fn snapshot(name: &str, text: &str) {
 
 #[test]
 fn every_target_says_its_orders() {
+    recorded(include_str!("support/ordered.txt"), &[Feature::Ordering]);
+}
+
+#[test]
+fn every_target_but_wgsl_has_atomics_of_64_bits() {
+    let features = [Feature::Ordering, Feature::Int64, Feature::Int64Atomics];
+    recorded(include_str!("support/long_atomics.txt"), &features);
+}
+
+fn recorded(source: &str, features: &[Feature]) {
     let nvrtc = nvrtc::load();
-    for module in kernels(include_str!("support/ordered.txt")) {
+    let lowered = |module: &Module, target: Target| self::lowered(module, target, features);
+    for module in kernels(source) {
         let name = &module.name;
         let text = cuda::emit(&lowered(&module, Target::Cuda)).unwrap();
         snapshot(&format!("{name}.cuda"), &text);
@@ -65,7 +76,7 @@ fn every_target_says_its_orders() {
 #[test]
 fn buffers_that_others_write_are_not_restricted() {
     let kernels = kernels(include_str!("support/ordered.txt"));
-    let text = cuda::emit(&lowered(&kernels[0], Target::Cuda)).unwrap();
+    let text = cuda::emit(&lowered(&kernels[0], Target::Cuda, &[Feature::Ordering])).unwrap();
     assert!(text.contains("const uint* __restrict__ x"), "{text}");
     assert!(text.contains("uint* sums,") && text.contains("uint* flags,"), "{text}");
 }
@@ -78,7 +89,7 @@ fn accesses_are_not_private_where_memory_is_ordered() {
         flags[0].store_release(1);
     }";
     let module = kernels(source).remove(0);
-    let text = spirv::disassemble(&spirv::emit(&lowered(&module, Target::Spirv)).unwrap());
+    let text = spirv::disassemble(&spirv::emit(&lowered(&module, Target::Spirv, &[Feature::Ordering])).unwrap());
     assert!(text.lines().any(|line| line.contains("OpStore") && line.contains("NonPrivatePointer")), "{text}");
 }
 
@@ -113,6 +124,12 @@ fn wgsl_has_no_orders() {
     refused("", "flags[0].store_release(1);", &["`store_release` needs `Feature::Ordering`", instead[0], instead[1]]);
     refused("", "let x = flags[0].add_acq_rel(1);", &["`add_acq_rel` needs `Feature::Ordering`", instead[0]]);
     refused("", "device_fence();", &["`device_fence` needs `Feature::Ordering`", instead[0]]);
+    let long = "#[kernel(workgroup(1))] fn k(sums: &[Atomic<u64>]) { sums[0].add(1); }";
+    let error = verify(kernels(long).remove(0)).unwrap_err().to_string();
+    assert!(
+        error.contains("the element type of `sums` needs `Feature::Int64Atomics`, which wgsl never has"),
+        "{error}"
+    );
     refused(", targets(wgsl)", "workgroup_fence();", &["`workgroup_fence` needs", instead[1]]);
     refused(
         ", requires(Ordering)",

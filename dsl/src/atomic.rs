@@ -1,55 +1,143 @@
 //! Atomics: numbers that invocations change together, and the orders of memory that they make.
 
-use std::sync::atomic::{AtomicU32, Ordering};
+use std::fmt::Debug;
+use std::sync::atomic::{AtomicU32, AtomicU64, Ordering};
 
 use crate::element::Element;
 
-/// The types that atomics hold: `u32`, `i32` and `f32`.
+/// What holds the bits of an atomic on the host.
+///
+/// # Safety
+/// It may be all zeros.
+#[doc(hidden)]
+pub unsafe trait Cell: Debug + Default {
+    /// An unsigned integer of as many bits.
+    type Word: Copy + Eq;
+    /// Holds these bits.
+    fn new(word: Self::Word) -> Self;
+    /// As of [`AtomicU32`].
+    fn load(&self, order: Ordering) -> Self::Word;
+    /// As of [`AtomicU32`].
+    fn store(&self, word: Self::Word, order: Ordering);
+    /// As of [`AtomicU32`].
+    fn swap(&self, word: Self::Word, order: Ordering) -> Self::Word;
+    /// As of [`AtomicU32`].
+    fn compare_exchange(
+        &self,
+        expected: Self::Word,
+        new: Self::Word,
+        order: Ordering,
+        failed: Ordering,
+    ) -> Result<Self::Word, Self::Word>;
+}
+
+macro_rules! cells {
+    ($($cell:ident: $word:ty;)*) => {
+        $(
+            // SAFETY: it has the representation of its integer.
+            unsafe impl Cell for $cell {
+                type Word = $word;
+
+                fn new(word: $word) -> Self {
+                    Self::new(word)
+                }
+
+                fn load(&self, order: Ordering) -> $word {
+                    Self::load(self, order)
+                }
+
+                fn store(&self, word: $word, order: Ordering) {
+                    Self::store(self, word, order);
+                }
+
+                fn swap(&self, word: $word, order: Ordering) -> $word {
+                    Self::swap(self, word, order)
+                }
+
+                fn compare_exchange(
+                    &self,
+                    expected: $word,
+                    new: $word,
+                    order: Ordering,
+                    failed: Ordering,
+                ) -> Result<$word, $word> {
+                    Self::compare_exchange(self, expected, new, order, failed)
+                }
+            }
+        )*
+    };
+}
+
+cells! {
+    AtomicU32: u32;
+    AtomicU64: u64;
+}
+
+/// The types that atomics hold: `u32`, `i32`, `u64`, `i64` and `f32`. Those of 64 bits need [`crate::intrinsics::target::Feature::Int64Atomics`].
 pub trait AtomicScalar: Element {
+    /// What holds its bits.
+    #[doc(hidden)]
+    type Cell: Cell;
     /// As bits.
     #[doc(hidden)]
-    fn to_word(self) -> u32;
+    fn to_word(self) -> <Self::Cell as Cell>::Word;
     /// From bits.
     #[doc(hidden)]
-    fn from_word(word: u32) -> Self;
+    fn from_word(word: <Self::Cell as Cell>::Word) -> Self;
     /// The sum; integers wrap.
     #[doc(hidden)]
     #[must_use]
     fn sum(self, other: Self) -> Self;
 }
 
-/// The atomics that have an order and bits: of `u32` and `i32`.
-pub trait AtomicInteger: AtomicScalar + Ord {}
-
-impl AtomicScalar for u32 {
-    fn to_word(self) -> u32 {
-        self
-    }
-
-    fn from_word(word: u32) -> Self {
-        word
-    }
-
-    fn sum(self, other: Self) -> Self {
-        self.wrapping_add(other)
-    }
+/// The atomics that have an order and bits: those of integers.
+pub trait AtomicInteger:
+    AtomicScalar + Ord + std::ops::BitAnd<Output = Self> + std::ops::BitOr<Output = Self> + std::ops::BitXor<Output = Self>
+{
+    /// The difference, wrapping.
+    #[doc(hidden)]
+    #[must_use]
+    fn difference(self, other: Self) -> Self;
 }
 
-impl AtomicScalar for i32 {
-    fn to_word(self) -> u32 {
-        self.cast_unsigned()
-    }
+macro_rules! integers {
+    ($($ty:ty: $cell:ident, $to:expr, $from:expr;)*) => {
+        $(
+            impl AtomicScalar for $ty {
+                type Cell = $cell;
 
-    fn from_word(word: u32) -> Self {
-        word.cast_signed()
-    }
+                fn to_word(self) -> <$cell as Cell>::Word {
+                    ($to)(self)
+                }
 
-    fn sum(self, other: Self) -> Self {
-        self.wrapping_add(other)
-    }
+                fn from_word(word: <$cell as Cell>::Word) -> Self {
+                    ($from)(word)
+                }
+
+                fn sum(self, other: Self) -> Self {
+                    self.wrapping_add(other)
+                }
+            }
+
+            impl AtomicInteger for $ty {
+                fn difference(self, other: Self) -> Self {
+                    self.wrapping_sub(other)
+                }
+            }
+        )*
+    };
+}
+
+integers! {
+    u32: AtomicU32, |value| value, |word| word;
+    i32: AtomicU32, i32::cast_unsigned, u32::cast_signed;
+    u64: AtomicU64, |value| value, |word| word;
+    i64: AtomicU64, i64::cast_unsigned, u64::cast_signed;
 }
 
 impl AtomicScalar for f32 {
+    type Cell = AtomicU32;
+
     fn to_word(self) -> u32 {
         self.to_bits()
     }
@@ -62,9 +150,6 @@ impl AtomicScalar for f32 {
         self + other
     }
 }
-
-impl AtomicInteger for u32 {}
-impl AtomicInteger for i32 {}
 
 /// A number that invocations change together. Each operation but [`Atomic::store`] gives the value from before.
 ///
@@ -94,11 +179,11 @@ impl AtomicInteger for i32 {}
 #[derive(Debug, Default)]
 #[repr(transparent)]
 pub struct Atomic<T: AtomicScalar> {
-    word: AtomicU32,
+    word: T::Cell,
     scalar: std::marker::PhantomData<T>,
 }
 
-// SAFETY: an `AtomicU32` may be all zeros, and the marker has no bytes.
+// SAFETY: its cell may be all zeros, and the marker has no bytes.
 unsafe impl<T: AtomicScalar> bytemuck::Zeroable for Atomic<T> {}
 
 /// The order of the load of an operation that has failed to write.
@@ -112,7 +197,7 @@ const fn failed(order: Ordering) -> Ordering {
 impl<T: AtomicScalar> Atomic<T> {
     /// An atomic that holds `value`; for tests on the host.
     pub fn new(value: T) -> Self {
-        Self { word: AtomicU32::new(value.to_word()), scalar: std::marker::PhantomData }
+        Self { word: T::Cell::new(value.to_word()), scalar: std::marker::PhantomData }
     }
 
     /// This atomic among the invocations of the workgroup alone: `counts[i].workgroup().add(1)` is atomic among them and no others, which some devices
@@ -125,7 +210,7 @@ impl<T: AtomicScalar> Atomic<T> {
         let mut old = self.word.load(Ordering::Relaxed);
         loop {
             let new = f(T::from_word(old)).to_word();
-            match self.word.compare_exchange_weak(old, new, order, failed(order)) {
+            match self.word.compare_exchange(old, new, order, failed(order)) {
                 Ok(_) => return T::from_word(old),
                 Err(now) => old = now,
             }
@@ -191,14 +276,10 @@ impl<T: AtomicScalar> Atomic<T> {
 }
 
 impl<T: AtomicInteger> Atomic<T> {
-    fn change_word(&self, order: Ordering, value: T, f: impl Fn(u32, u32) -> u32) -> T {
-        self.change(order, |old| T::from_word(f(old.to_word(), value.to_word())))
-    }
-
     operations! {
         /// Subtracts, wrapping.
         sub sub_acquire sub_release sub_acq_rel (value)
-            = |this: &Self, order, value: T| this.change_word(order, value, u32::wrapping_sub);
+            = |this: &Self, order, value: T| this.change(order, |old| old.difference(value));
         /// Keeps the smaller.
         min min_acquire min_release min_acq_rel (value)
             = |this: &Self, order, value: T| this.change(order, |old| old.min(value));
@@ -207,13 +288,13 @@ impl<T: AtomicInteger> Atomic<T> {
             = |this: &Self, order, value: T| this.change(order, |old| old.max(value));
         /// Bitwise and.
         and and_acquire and_release and_acq_rel (value)
-            = |this: &Self, order, value: T| this.change_word(order, value, |a, b| a & b);
+            = |this: &Self, order, value: T| this.change(order, |old| old & value);
         /// Bitwise or.
         or or_acquire or_release or_acq_rel (value)
-            = |this: &Self, order, value: T| this.change_word(order, value, |a, b| a | b);
+            = |this: &Self, order, value: T| this.change(order, |old| old | value);
         /// Bitwise exclusive or.
         xor xor_acquire xor_release xor_acq_rel (value)
-            = |this: &Self, order, value: T| this.change_word(order, value, |a, b| a ^ b);
+            = |this: &Self, order, value: T| this.change(order, |old| old ^ value);
         /// Writes `new` if the value is `expected`. If it is not, nothing is released.
         compare_exchange compare_exchange_acquire compare_exchange_release compare_exchange_acq_rel (expected, new)
             = |this: &Self, order, expected: T, new: T| {
@@ -240,6 +321,8 @@ mod tests {
         assert_eq!(a.compare_exchange(i32::MIN, 7), i32::MIN);
         assert_eq!((a.xor(1), a.or(8), a.and(12), a.sub(1)), (7, 6, 14, 12));
         assert_eq!(a.load(), 11);
+        let long = Atomic::new(u64::MAX - 1);
+        assert_eq!((long.add(3), long.sub(2), long.max(7), long.load()), (u64::MAX - 1, 1, u64::MAX, u64::MAX));
         let sum = Atomic::new(1.5f32);
         assert_eq!((sum.add(2.0), sum.exchange(-1.0), sum.load()), (1.5, 3.5, -1.0));
     }

@@ -2,7 +2,7 @@
 
 use std::sync::atomic::{AtomicU64, Ordering};
 
-use trefoil_codegen::artefact::{CpuArguments, CpuBuffer, GridKind, ParamRole};
+use trefoil_codegen::artefact::{Access, CpuArguments, CpuBuffer, GridKind, ParamRole};
 use trefoil_dsl::device::{
     Command, CopyCommand, DispatchCommand, GroupSource, HostCommand, MemoryRange, ParamSource, Recording, RunIo,
 };
@@ -37,8 +37,9 @@ impl CpuBackend {
                 let pipeline = CpuPipeline::of(&dispatch.pipeline, shared)?;
                 shared.state.checks().transport(dispatch, pipeline.transport)?;
                 for (range, binding) in dispatch.bindings.iter().zip(&*dispatch.pipeline.kernel().bindings) {
-                    // Loads and stores are by scalars, which are at most four bytes.
-                    let align = u64::from(binding.element.align.min(4)).max(1);
+                    // Loads and stores are by scalars or words of four bytes; atomics are whole.
+                    let most = if binding.access == Access::Atomic { 8 } else { 4 };
+                    let align = u64::from(binding.element.align.min(most)).max(1);
                     if !range.offset.is_multiple_of(align) {
                         return Err(broken(
                             &dispatch.label,

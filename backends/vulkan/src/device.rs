@@ -192,6 +192,8 @@ fn connect(instance: Instance, adapter: Adapter, options: &DeviceOptions, id: u6
     let mut features_12 = vk::PhysicalDeviceVulkan12Features::default()
         .timeline_semaphore(true)
         .vulkan_memory_model(true)
+        .shader_buffer_int64_atomics(enable.int64_atomics)
+        .shader_shared_int64_atomics(enable.int64_atomics)
         .vulkan_memory_model_device_scope(enable.memory_model_device_scope)
         .shader_float16(enable.matrices)
         .shader_subgroup_extended_types(enable.subgroup_extended_types);

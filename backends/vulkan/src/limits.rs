@@ -63,6 +63,8 @@ pub(crate) struct Enable {
     /// Matrices, and arithmetic of the halves in them.
     pub(crate) matrices: bool,
     pub(crate) int64: bool,
+    /// Atomics of 64 bits in buffers and workgroup memory.
+    pub(crate) int64_atomics: bool,
     pub(crate) float64: bool,
     pub(crate) memory_model_device_scope: bool,
     pub(crate) subgroup_extended_types: bool,
@@ -144,6 +146,10 @@ fn describe(instance: &Instance, physical: vk::PhysicalDevice) -> Result<Adapter
     unsafe { instance.raw.get_physical_device_features2(physical, &mut features) };
     let (int64, float64) = (features.features.shader_int64 == vk::TRUE, features.features.shader_float64 == vk::TRUE);
 
+    let int64_atomics = int64
+        && features_12.shader_buffer_int64_atomics == vk::TRUE
+        && features_12.shader_shared_int64_atomics == vk::TRUE;
+
     let mut driver = vk::PhysicalDeviceDriverProperties::default();
     let mut identity = vk::PhysicalDeviceIDProperties::default();
     let mut subgroup = vk::PhysicalDeviceSubgroupProperties::default();
@@ -201,7 +207,8 @@ fn describe(instance: &Instance, physical: vk::PhysicalDevice) -> Result<Adapter
         kernel_features = kernel_features.union(Features::of(&[Feature::F16Storage]));
     }
 
-    for (has, feature) in [(int64, Feature::Int64), (float64, Feature::Float64)] {
+    for (has, feature) in [(int64, Feature::Int64), (float64, Feature::Float64), (int64_atomics, Feature::Int64Atomics)]
+    {
         if has {
             kernel_features = kernel_features.union(Features::of(&[feature]));
         }
@@ -247,6 +254,7 @@ fn describe(instance: &Instance, physical: vk::PhysicalDevice) -> Result<Adapter
         storage_16bit: features_11.storage_buffer16_bit_access == vk::TRUE,
         int64,
         float64,
+        int64_atomics,
         memory_model_device_scope: features_12.vulkan_memory_model_device_scope == vk::TRUE,
         subgroup_extended_types: features_12.shader_subgroup_extended_types == vk::TRUE,
         subgroup_size_control: features_13.subgroup_size_control == vk::TRUE,

@@ -167,6 +167,8 @@ impl Session {
         for path in names {
             let name = path.segments.last().map(|segment| segment.ident.to_string()).unwrap_or_default();
             match Feature::from_variant_name(&name) {
+                // Atomics of 64 bits are of little use without their arithmetic.
+                Some(Feature::Int64Atomics) => features.extend([Feature::Int64Atomics, Feature::Int64]),
                 Some(feature) => features.push(feature),
                 None => self.error(&path, format!("`{name}` is no feature: {advice}")),
             }

@@ -254,7 +254,7 @@ impl Infer<'_> {
             return self.wrong(
                 &e.method,
                 format!(
-                    "`.{name}()` belongs to atomics of u32 and i32; those of {found} have load, store, add and exchange"
+                    "`.{name}()` belongs to atomics of integers; those of {found} have load, store, add and exchange"
                 ),
             );
         }

@@ -123,8 +123,9 @@ impl Session {
     fn slice_type(&mut self, at: &syn::Type, element: &syn::Type, mutable: bool, scope: &Scope) -> ParameterType {
         if let Some(inner) = atomic_inner(element) {
             let ty = self.resolve_type(inner, scope);
-            if !matches!(ty, Ty::Scalar(Scalar::U32 | Scalar::I32 | Scalar::F32) | Ty::Error) {
-                self.error(inner, "atomics are `Atomic<u32>`, `Atomic<i32>` or `Atomic<f32>`");
+            let fits = |scalar: Scalar| crate::ir::AtomicFunction::Load.takes(scalar);
+            if !matches!(ty, Ty::Scalar(scalar) if fits(scalar)) && ty != Ty::Error {
+                self.error(inner, "atomics are `Atomic<T>` of u32, i32, u64, i64 and f32");
                 return ParameterType::Failed;
             }
             if mutable {

@@ -240,8 +240,9 @@ impl Infer<'_> {
             None => (self.session.resolve_type(written, &scope), false),
         };
         let element = self.table.full(&element).unwrap_or(Ty::Error);
-        if atomic && !matches!(element, Ty::Scalar(Scalar::U32 | Scalar::I32 | Scalar::F32) | Ty::Error) {
-            self.error(written, "atomics are `Atomic<u32>`, `Atomic<i32>` or `Atomic<f32>`");
+        let fits = |scalar: Scalar| crate::ir::AtomicFunction::Load.takes(scalar);
+        if atomic && !matches!(element, Ty::Scalar(scalar) if fits(scalar)) && element != Ty::Error {
+            self.error(written, "atomics are `Atomic<T>` of u32, i32, u64, i64 and f32");
             return None;
         }
         let held = matches!(element, Ty::Scalar(Scalar::Index) | Ty::Array(..)) || super::items::is_element(&element);

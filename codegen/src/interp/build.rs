@@ -178,6 +178,10 @@ fn relocate(code: &mut [Instruction], base: u32) {
                 to.iter_mut().chain([value, compare]).for_each(fix);
                 terms(&mut address.terms);
             }
+            Instruction::WideAtomic { address, to, value, compare, .. } => {
+                to.iter_mut().flatten().chain(value).chain(compare).for_each(fix);
+                terms(&mut address.terms);
+            }
             Instruction::Subgroup { to, value, lane, .. } => [to, value, lane].into_iter().for_each(fix),
             Instruction::If { condition, accept, reject } => {
                 fix(condition);

@@ -359,6 +359,15 @@ pub(super) enum Instruction {
         value: Register,
         compare: Register,
     },
+    /// The same of 64 bits: the lower words first.
+    WideAtomic {
+        operation: AtomicOperation,
+        order: Order,
+        address: Address,
+        to: Option<[Register; 2]>,
+        value: [Register; 2],
+        compare: [Register; 2],
+    },
     /// For the invocations of all lanes.
     Fence,
     /// The first active lane's value, to all.

@@ -4,6 +4,7 @@
 //! machine. Loads and stores look at their indices: consecutive ones become copies of whole slices, equal ones a single read.
 
 mod memory;
+mod wide_atomics;
 
 use super::build::ACTIVE;
 use super::functions;
@@ -273,6 +274,9 @@ macro_rules! engines {
                         Instruction::Put { from, base, terms } => batch.chosen(*base, terms, from, true),
                         Instruction::Load { address, parts } => batch.load(address, parts),
                         Instruction::Store { address, parts } => batch.store(address, parts),
+                        Instruction::WideAtomic { operation, order, address, to, value, compare } => {
+                            batch.wide_atomic((*operation, *order), address, *to, *value, *compare);
+                        }
                         Instruction::Fence => std::sync::atomic::fence(std::sync::atomic::Ordering::AcqRel),
                         Instruction::Atomic { operation, order, address, to, value, compare } => {
                             batch.atomic((*operation, *order), address, *to, *value, *compare);

@@ -93,7 +93,8 @@
 //! * A narrow parameter travels as the 32-bit type that holds it, a struct as the scalars and vectors in it; what lies within its arrays is an array
 //!   of its own for each.
 //! * Matrices that a subgroup holds together ([`Matrix`]) are values of locals, arguments and results; what their operations mean is told there.
-//! * Loops count, and a [`StatementKind::Switch`] looks at, integers of 32 bits; atomics and subgroup operations are of 32 bits.
+//! * Loops count, and a [`StatementKind::Switch`] looks at, integers of 32 bits; subgroup operations are of 32 bits. Atomics of `i64` and
+//!   `u64` are [`crate::target::Feature::Int64Atomics`].
 //!
 //! # Control flow
 //! Structured. `Break`, `Continue` and `Return` may stand anywhere in a block; what follows them there is dead. The bounds of `For`

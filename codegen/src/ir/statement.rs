@@ -214,10 +214,10 @@ impl AtomicFunction {
         }
     }
 
-    /// Whether it works on atomics of that scalar: of `i32` and `u32` all do, of `f32` those that need no order among numbers.
+    /// Whether it works on atomics of that scalar: of integers of 32 and 64 bits all do, of `f32` those that need no order among numbers.
     pub const fn takes(self, scalar: Scalar) -> bool {
         match scalar {
-            Scalar::I32 | Scalar::U32 => true,
+            Scalar::I32 | Scalar::U32 | Scalar::I64 | Scalar::U64 => true,
             Scalar::F32 => matches!(self, Self::Load | Self::Store | Self::Add | Self::Exchange),
             _ => false,
         }

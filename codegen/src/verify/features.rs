@@ -8,8 +8,8 @@ mod wide;
 
 use crate::diagnostic::{Diagnostic, Diagnostics};
 use crate::ir::{
-    Block, Builtin, Expression, ExpressionKind, Function, Handle, Literal, Module, Scalar, Span, StatementKind, Type,
-    constant,
+    BindingKind, Block, Builtin, Expression, ExpressionKind, Function, Handle, Literal, Module, Scalar, Span,
+    StatementKind, Type, constant,
 };
 use crate::target::{Feature, Features, Target};
 
@@ -129,6 +129,19 @@ pub fn live_features(module: &Module, features: Features) -> Features {
 /// Calls `visit` with each feature that an operation needs which is left when `if const` is decided for `features`, the operation
 /// in the author's words, and where it is.
 fn each_need(module: &Module, features: Features, visit: &mut dyn FnMut(Feature, &str, Span)) {
+    let wide = |element: Handle<Type>| module.types[element].scalar().is_some_and(Scalar::is_wide);
+    let mut atomics = |name: &str, span: Span| {
+        for feature in [Feature::Int64Atomics, Feature::Int64] {
+            visit(feature, &format!("the element type of `{name}`"), span);
+        }
+    };
+    for binding in module.bindings.iter().filter(|binding| binding.kind == BindingKind::Atomic && wide(binding.element))
+    {
+        atomics(&binding.name, binding.span);
+    }
+    for (_, variable) in module.workgroup.iter().filter(|(_, variable)| variable.atomic && wide(variable.element)) {
+        atomics(&variable.name, variable.span);
+    }
     for binding in &module.bindings {
         if let Some(feature) = wide::of_memory(module, binding.element) {
             visit(feature, &format!("the element type of `{}`", binding.name), binding.span);

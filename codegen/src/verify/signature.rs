@@ -56,13 +56,11 @@ pub fn check(module: &Module) -> Vec<Diagnostic> {
                 format!("workgroup memory cannot hold the elements of `{}`", variable.name),
             ));
         }
-        if variable.atomic
-            && !matches!(module.types[variable.element], Type::Scalar(Scalar::I32 | Scalar::U32 | Scalar::F32))
-        {
+        if variable.atomic && !holds_atomics(&module.types[variable.element]) {
             found.push(Diagnostic::new(
                 variable.span,
                 format!(
-                    "the atomics of `{}` must hold i32, u32 or f32, not {}",
+                    "the atomics of `{}` must hold i32, u32, i64, u64 or f32, not {}",
                     variable.name,
                     scalar.map_or("this type", Scalar::rust_name)
                 ),
@@ -129,6 +127,11 @@ fn check_enum(item: &Enum, found: &mut Vec<Diagnostic>) {
     }
 }
 
+/// Whether there are atomics of a type.
+const fn holds_atomics(ty: &Type) -> bool {
+    matches!(ty, Type::Scalar(scalar) if crate::ir::AtomicFunction::Load.takes(*scalar))
+}
+
 fn check_binding(module: &Module, binding: &crate::ir::Binding, found: &mut Vec<Diagnostic>) {
     let mut fail = |message: String| found.push(Diagnostic::new(binding.span, message));
     let Some(ty) = module.types.get(binding.element) else {
@@ -136,10 +139,8 @@ fn check_binding(module: &Module, binding: &crate::ir::Binding, found: &mut Vec<
     };
     if layout::of(module, binding.element).is_none() || holds(module, ty, Scalar::Bool) {
         fail(format!("a buffer cannot hold the elements of `{}`: bool has no layout; use u32", binding.name));
-    } else if binding.kind == BindingKind::Atomic
-        && !matches!(ty, Type::Scalar(Scalar::I32 | Scalar::U32 | Scalar::F32))
-    {
-        fail(format!("the atomics of `{}` must hold i32, u32 or f32", binding.name));
+    } else if binding.kind == BindingKind::Atomic && !holds_atomics(ty) {
+        fail(format!("the atomics of `{}` must hold i32, u32, i64, u64 or f32", binding.name));
     } else if matches!(ty, Type::Struct(_) | Type::Array { .. })
         && let Some(narrow) = Scalar::ALL.into_iter().find(|scalar| scalar.is_narrow() && holds(module, ty, *scalar))
     {

@@ -519,7 +519,7 @@ impl Checker<'_> {
                 let ty = place(target)?;
                 if !ty.scalar().is_some_and(|scalar| function.takes(scalar)) {
                     let (name, found) = (function.name(), self.name(&ty));
-                    return Err((at, format!("`{name}` belongs to atomics of u32 and i32, not of {found}")));
+                    return Err((at, format!("`{name}` belongs to atomics of integers, not of {found}")));
                 }
                 for operand in [value, compare].into_iter().flatten() {
                     expect(*operand, &ty)?;

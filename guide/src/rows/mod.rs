@@ -49,6 +49,7 @@ macro_rules! with_rows {
             uniform_loads: [shared_first];
             atomics: [histogram];
             workgroup_atomics: [counted];
+            long_atomics: [long_sums];
             memory_orders: [running_sums];
             subgroup_reductions: [reduced];
             subgroup_scans: [scanned];

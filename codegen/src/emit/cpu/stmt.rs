@@ -209,6 +209,8 @@ impl Scope<'_> {
         let name = types::rust(self.kernel.module, ty);
         let atomic = match self.kernel.module.types[ty].scalar() {
             Some(Scalar::I32) => "core::sync::atomic::AtomicI32",
+            Some(Scalar::I64) => "core::sync::atomic::AtomicI64",
+            Some(Scalar::U64) => "core::sync::atomic::AtomicU64",
             // Floats by their bits.
             Some(Scalar::U32 | Scalar::Index | Scalar::F32) => "core::sync::atomic::AtomicU32",
             _ => return Err(self.kernel.error("an atomic of this type")),

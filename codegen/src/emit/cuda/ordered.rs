@@ -1,11 +1,11 @@
-//! Atomics that order memory, and fences: inline PTX, since CUDA C has neither without a header.
+//! Atomics that order memory or have 64 bits, and fences: inline PTX, since CUDA C has neither without a header.
 //!
 //! The compiler moves no access across them (`volatile`, and memory as clobbered), as long as buffers that are written are not declared as
 //! `__restrict__`, which [`super::module`] sees to. Addresses are generic, so that one form serves buffers and workgroup memory.
 
 use crate::emit::EmitError;
 use crate::emit::text::{AtomicCall, AtomicForm, Code, Printer};
-use crate::ir::{AtomicFunction, Order, Scalar, Scope};
+use crate::ir::{AtomicFunction, Order, Scalar, Scope, Type};
 
 use super::{Cuda, types};
 
@@ -38,6 +38,8 @@ fn names(scalar: Scalar) -> Option<(&'static str, &'static str, &'static str)> {
         Scalar::U32 | Scalar::Index => ("r", "u32", "b32"),
         Scalar::I32 => ("r", "s32", "b32"),
         Scalar::F32 => ("f", "f32", "b32"),
+        Scalar::U64 => ("l", "u64", "b64"),
+        Scalar::I64 => ("l", "s64", "b64"),
         _ => return None,
     })
 }
@@ -48,11 +50,15 @@ pub fn atomic(p: &mut Printer<'_, Cuda>, place: &Code, scalar: Scalar, call: Ato
     let Some((constraint, number, bits)) = names(scalar) else {
         return Err(p.error(format!("an atomic of {}", scalar.rust_name())));
     };
-    let ty = types::scalar_name(scalar);
+    let ty = types::type_name(p, &Type::Scalar(scalar))?;
     let (order, scope) = (order_name(ordering.order), scope_name(scope));
     let name = format!("atomic_{}{}_{scope}", function.name(), ordering.order.suffix());
     // Wrapping sums are the same with and without a sign; an exchange is of bits whatever they mean.
-    let sum = if scalar == Scalar::F32 { number } else { "u32" };
+    let sum = match scalar {
+        Scalar::F32 => number,
+        scalar if scalar.is_wide() => "u64",
+        _ => "u32",
+    };
     let operation = match function {
         AtomicFunction::Load => format!("ld.{order}.{scope}.{number} %0, [%1];"),
         AtomicFunction::Store => format!("st.{order}.{scope}.{number} [%0], %1;"),
@@ -76,6 +82,7 @@ pub fn atomic(p: &mut Printer<'_, Cuda>, place: &Code, scalar: Scalar, call: Ato
         let store = Code::call(&name, [pointer].into_iter().chain(value));
         return Ok(AtomicForm::Statement(store.text));
     }
+    let unsigned = if scalar.is_wide() { "(unsigned long long)" } else { "uint" };
     let mut parameters = vec![format!("{ty}* at")];
     let mut operands = vec!["\"l\"(at)".to_owned()];
     if compare.is_some() {
@@ -84,8 +91,11 @@ pub fn atomic(p: &mut Printer<'_, Cuda>, place: &Code, scalar: Scalar, call: Ato
     }
     if value.is_some() {
         parameters.push(format!("{ty} value"));
-        let given =
-            if function == AtomicFunction::Subtract { format!("{ty}(0u - uint(value))") } else { "value".to_owned() };
+        let given = if function == AtomicFunction::Subtract {
+            format!("{ty}(0u - {unsigned}(value))")
+        } else {
+            "value".to_owned()
+        };
         operands.push(format!("\"{constraint}\"({given})"));
     }
     p.prelude(&format!("{name} {ty}"), || {

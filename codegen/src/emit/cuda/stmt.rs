@@ -208,7 +208,8 @@ impl Dialect for Cuda {
     }
 
     fn atomic(p: &mut P<'_>, place: Code, scalar: Scalar, call: AtomicCall) -> Result<AtomicForm> {
-        if call.ordering.order != Order::Relaxed {
+        // CUDA C's own functions take 64 bits without a sign alone.
+        if call.ordering.order != Order::Relaxed || scalar.is_wide() {
             return ordered::atomic(p, &place, scalar, call);
         }
         let AtomicCall { function, ordering, value, compare, .. } = call;

@@ -9,8 +9,8 @@ use super::expr::{Kind, kind_of};
 use super::function::{FunctionWriter, Loop};
 use crate::emit::EmitError;
 use crate::ir::{
-    AtomicFunction, Block, Case, Expression, ExpressionKind, Handle, Local, Order, Ordering, Place, Scope as Reach,
-    Statement, StatementKind, SubgroupFunction, SubgroupOperator,
+    AtomicFunction, Block, Case, Expression, ExpressionKind, Handle, Local, Order, Ordering, Place, Root, Scalar,
+    Scope as Reach, Statement, StatementKind, SubgroupFunction, SubgroupOperator,
 };
 use crate::target::Feature;
 
@@ -354,6 +354,16 @@ impl FunctionWriter<'_, '_> {
         ordering: Ordering,
     ) -> Result<Word, EmitError> {
         use AtomicFunction as A;
+        let module = &self.writer.lowered.module;
+        let element = match place.root {
+            Root::Binding(binding) => module.bindings.get(binding as usize).map(|binding| binding.element),
+            Root::Workgroup(variable) => Some(module.workgroup[variable].element),
+            Root::Local(_) | Root::Argument(_) => None,
+        };
+        if element.is_some_and(|element| module.types[element].scalar().is_some_and(Scalar::is_wide)) {
+            self.writer.require(Feature::Int64Atomics, "an atomic has 64 bits")?;
+            self.writer.capability(Capability::Int64Atomics);
+        }
         let given = match value {
             Some(value) => Some((self.value(value)?, self.kind(value)?)),
             None => None,

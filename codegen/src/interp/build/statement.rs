@@ -224,22 +224,26 @@ impl<'a> Builder<'a> {
                 self.together |= kind.orders_memory();
                 let to = match result {
                     Some(result) => {
-                        let register = self.one();
+                        let registers = self.take(self.words(frame.function.locals[*result].ty)?);
                         keep = self.top;
-                        frame.locals[result.index()] = vec![register];
-                        Some(register)
+                        frame.locals[result.index()].clone_from(&registers);
+                        registers
                     }
-                    None => None,
+                    None => Vec::new(),
                 };
                 let mut operand = |builder: &mut Self, value: &Option<Handle<Expression>>| match value {
-                    Some(value) => Ok(builder.expression(frame, *value, None, out)?.registers[0]),
-                    None => Ok(builder.constant(Constant::Literal(0))),
+                    Some(value) => Ok(builder.expression(frame, *value, None, out)?.registers),
+                    None => Ok(vec![builder.constant(Constant::Literal(0)); 2]),
                 };
                 let compare = operand(self, compare)?;
                 let value = operand(self, value)?;
                 let (address, ty) = self.address(frame, place, out)?;
-                let is = |scalar| matches!(ty, Walked::Known(ty) if self.module.types[ty].scalar() == Some(scalar));
-                let (signed, float) = (is(Scalar::I32), is(Scalar::F32));
+                let scalar = match ty {
+                    Walked::Known(ty) => self.module.types[ty].scalar(),
+                    _ => None,
+                };
+                let (signed, float) =
+                    (scalar.is_some_and(Scalar::is_signed) && scalar != Some(Scalar::F32), scalar == Some(Scalar::F32));
                 let operation = match function {
                     AtomicFunction::Load => AtomicOperation::Load,
                     AtomicFunction::Store => AtomicOperation::Store,
@@ -257,7 +261,15 @@ impl<'a> Builder<'a> {
                     AtomicFunction::CompareExchange => AtomicOperation::CompareExchange,
                 };
                 let order = ordering.order;
-                out.push(Instruction::Atomic { operation, order, address, to, value, compare });
+                if scalar.is_some_and(Scalar::is_wide) {
+                    let pair = |registers: &[crate::interp::program::Register]| [registers[0], registers[1]];
+                    let (value, compare) = (pair(&value), pair(&compare));
+                    let to = (!to.is_empty()).then(|| pair(&to));
+                    out.push(Instruction::WideAtomic { operation, order, address, to, value, compare });
+                } else {
+                    let (to, value, compare) = (to.first().copied(), value[0], compare[0]);
+                    out.push(Instruction::Atomic { operation, order, address, to, value, compare });
+                }
             }
             StatementKind::Subgroup { result, function, value, lane } => {
                 self.together = true;

@@ -117,6 +117,11 @@ impl Batch<'_> {
         }
     }
 
+    /// Where the memory of an address begins.
+    pub(super) fn pointer(&self, address: &Address) -> *mut u8 {
+        self.spot(address).pointer
+    }
+
     /// The first index that is past the end; `u64::MAX` if none is guarded.
     #[inline(always)]
     fn limit(&self, bound: Bound) -> u64 {
