@@ -12,7 +12,7 @@ mod support {
 }
 
 use half::{bf16, f16};
-use trefoil_codegen::artefact::{Code, Kernel, Target};
+use trefoil_codegen::artefact::{Code, Features, Kernel, MatrixProduct, MatrixScalar, ParamTransport, Target};
 use trefoil_codegen::emit::spirv;
 use trefoil_codegen::ir::{Instance, Module, instantiate};
 use trefoil_codegen::{compile, front};
@@ -35,7 +35,7 @@ fn said(signature: &str, body: &str) -> String {
     kernel(&source).err().unwrap_or_else(|| panic!("this must be refused:\n{source}"))
 }
 
-/// A kernel with one workgroup of 16 invocations: two subgroups in the evaluator, which do the same.
+/// A kernel with one workgroup of 32 invocations: four subgroups in the evaluator, which do the same.
 fn source(signature: &str, body: &str, targets: &str) -> String {
     format!(
         "#[kernel(workgroup(32), targets({targets}), requires(CooperativeMatrices))]\npub fn k({signature}) {{\n{body}\n}}"
@@ -331,6 +331,38 @@ fn mistakes() {
         kernel(wgsl).unwrap_err(),
         "needs `Feature::CooperativeMatrices`, which wgsl never has: list `targets(spirv, cuda, cpu)` alone",
     );
+}
+
+#[test]
+fn a_device_must_list_what_a_kernel_wants() {
+    let body = "let a = MatrixA::<f16, 16, 16>::load(x, 0, 16);\n\
+                let b = MatrixB::<f16, 16, 16>::load(x, 0, 16);\n\
+                let sum = multiply_add(a, b, Accumulator::<f32, 16, 16>::fill(0.0));\n\
+                Accumulator::<f16, 16, 16>::convert(sum).store(out, 0, 16);";
+    let kernel = kernel(&source("x: &[f16], out: &mut [f16]", body, "spirv, cpu")).unwrap();
+    let product = |side, accumulator| MatrixProduct {
+        rows: side,
+        columns: side,
+        depth: side,
+        input: MatrixScalar::F16,
+        accumulator,
+    };
+    let (wide, narrow) = (product(16, MatrixScalar::F32), product(16, MatrixScalar::F16));
+    let choose = |products: &[MatrixProduct]| {
+        let features = Features::of_target(Target::Spirv);
+        let chosen = kernel.variant_with(Target::Spirv, features, products, ParamTransport::Value);
+        chosen.map(|variant| variant.matrices.len()).map_err(|error| error.to_string())
+    };
+    assert_eq!(choose(&[wide, narrow]), Ok(2), "a product, and a type that is in none of the kernel's");
+    assert_eq!(
+        choose(&[product(8, MatrixScalar::F32)]).unwrap_err(),
+        "kernel `k` wants products of matrices of 16x16x16 of f16 in f32 on spirv, which this device does not list: it has 8x8x8 of f16 in f32"
+    );
+    assert_eq!(
+        choose(&[wide]).unwrap_err(),
+        "kernel `k` wants matrices such as Accumulator<f16, 16, 16> on spirv, which this device does not list: it has 16x16x16 of f16 in f32"
+    );
+    assert!(kernel.variant(Target::Spirv, Features::NONE, ParamTransport::Value).is_err());
 }
 
 #[test]
