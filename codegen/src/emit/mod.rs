@@ -136,7 +136,7 @@ impl<'s> Emitter<'s> {
     /// Always.
     #[cfg(not(feature = "lower"))]
     pub fn matrices(&mut self, profile: &Profile, _transport: ParamTransport) -> Result<Vec<MatrixNeed>, Diagnostics> {
-        Err(absent(self.verified, profile))
+        Err(absent(self.source.verified, profile))
     }
 
     /// The code for one profile: this build has no emitter.

@@ -1,11 +1,13 @@
 //! Operations on matrices: what their operands must be, and which products they need.
 
 use crate::ir::{
-    BindingKind, Expression, Function, Handle, Local, Matrix, MatrixNeed, MatrixOperation, MatrixOrder, MatrixProduct,
-    MatrixRole, MatrixScalar, Module, Place, Projection, Root, Scalar, StatementKind, Type, statements,
+    BindingKind, Expression, Function, Handle, Local, Matrix, MatrixOperation, MatrixOrder, MatrixProduct, MatrixRole,
+    MatrixScalar, Module, Place, Projection, Root, Scalar, StatementKind, Type, statements,
 };
 
 use super::types::name;
+#[cfg(feature = "lower")]
+use crate::ir::MatrixNeed;
 
 /// Checks the operands of an operation, and the type of the local that gets its result.
 pub fn result(
@@ -131,6 +133,7 @@ pub fn product(a: &Matrix, b: &Matrix, c: &Matrix) -> Option<MatrixProduct> {
 }
 
 /// What a module wants of a device that has matrices: its products, and the matrices that are in none of them, each once.
+#[cfg(feature = "lower")]
 pub fn wanted(module: &Module) -> Vec<MatrixNeed> {
     let mut products = Vec::new();
     let mut others: Vec<&Matrix> = Vec::new();
@@ -180,6 +183,7 @@ pub fn bindings(module: &Module) -> Vec<bool> {
 }
 
 /// The same of workgroup variables.
+#[cfg(feature = "lower")]
 pub fn workgroup(module: &Module) -> Vec<bool> {
     let mut held = vec![false; module.workgroup.len()];
     roots(module, &mut |root| {
