@@ -4,11 +4,11 @@
 //! the sum of everything up to its end, and publishes the same of its own. So no workgroup waits for more than the reading of tiles before it, and nobody reads the input twice.
 //! All invocations look back at once, each at another tile.
 //!
-//! **Invariants.** A workgroup takes the number of its tile from a counter as it starts, so that it waits for none that has not started. Of each tile there are two numbers
-//! and a flag that says which of them may be read; each is written once, before the flag is released, and read after it is acquired. Tile 0 publishes
-//! the second at once, which ends every search.
+//! **Invariants.** A workgroup takes the number of its tile from a counter as it starts, so that it waits for none that has not started. What a tile publishes
+//! lies in two words, half of the number's bits in each beside a flag that says what the number is. Each word is written whole and twice at most, and both count as
+//! read when their flags agree; so no other memory has to be ordered, which would cost a fence a tile. Tile 0 knows everything before it, which ends every search.
 //!
-//! **Cost.** 8 bytes an element, and 12 bytes a tile of 4096 written, and read by the next 256. Memory limits it, as long as a sum is known within the time in which
+//! **Cost.** 8 bytes an element, and 8 bytes a tile of 4096 written twice, and read by the next 256. Memory limits it, as long as a sum is known within the time in which
 //! 256 tiles are read.
 
 use trefoil::prelude::*;
@@ -17,32 +17,33 @@ use trefoil::{BufferSlice, BufferSliceMut, Device, Dispatch, Result};
 use super::tile::{QUADS, SIZE, TILE, quad_sum, set_quad, with_end};
 use crate::workgroup::{four_sums_before, least_all, sum_all};
 
-/// The sum of a tile may be read.
+/// A tile has published its sum.
 #[device]
 const SUM: u32 = 1;
-/// The sum of everything up to the end of a tile may be read.
+/// A tile has published the sum of everything up to its end.
 #[device]
 const UP_TO: u32 = 2;
 
-/// No tile is taken, and none has a sum.
+/// No tile is taken, and none has published anything.
 #[kernel(workgroup(256))]
-pub fn scan_clear(flags: &mut [u32]) {
+pub fn scan_clear(states: &mut [u32]) {
     let i = global_index();
-    if i < flags.len() {
-        flags[i] = 0;
+    if i < states.len() {
+        states[i] = 0;
     }
+}
+
+/// Writes what a tile knows.
+#[device]
+fn publish<T: Number>(states: &[Atomic<u32>], tile: usize, flag: u32, sum: T) {
+    let bits = bitcast::<u32>(sum);
+    states[2 * tile + 1].store((flag << 16) | (bits & 0xffff));
+    states[2 * tile + 2].store((flag << 16) | (bits >> 16));
 }
 
 /// The sum of all tiles before one, the same for all invocations.
 #[device]
-fn look_back<T: Number>(
-    tile: usize,
-    flags: &[Atomic<u32>],
-    sums: &[T],
-    sums_up_to: &[T],
-    scratch: &mut [T],
-    agreed: &mut [u32],
-) -> T {
+fn look_back<T: Number>(tile: usize, states: &[Atomic<u32>], scratch: &mut [T], agreed: &mut [u32]) -> T {
     let lane = local_index();
     let mut before = T::lit(0.0);
     let mut end = tile;
@@ -52,16 +53,16 @@ fn look_back<T: Number>(
         let mut sum = T::lit(0.0);
         let mut complete = SIZE as u32;
         if lane < end {
-            let place = end - 1 - lane;
-            let mut flag = flags[place + 1].load_acquire();
-            while flag == 0 {
-                flag = flags[place + 1].load_acquire();
+            let place = 2 * (end - 1 - lane);
+            let mut low = states[place + 1].load();
+            let mut high = states[place + 2].load();
+            while low >> 16 == 0 || low >> 16 != high >> 16 {
+                low = states[place + 1].load();
+                high = states[place + 2].load();
             }
-            if flag == UP_TO {
-                sum = sums_up_to[place];
+            sum = bitcast::<T>((low & 0xffff) | (high << 16));
+            if low >> 16 == UP_TO {
                 complete = lane as u32;
-            } else {
-                sum = sums[place];
             }
         }
         // What lies beyond the nearest complete one is in that already.
@@ -74,19 +75,13 @@ fn look_back<T: Number>(
     before
 }
 
-/// The running sums of all tiles. `flags` begins with the number of tiles taken.
+/// The running sums of all tiles. `states` begins with the number of tiles taken.
 #[kernel(workgroup(256), targets(spirv, cuda, cpu), instances(T = [u32, f32], EXCLUSIVE = [false, true]))]
-pub fn scan_one_pass<T: Number, const EXCLUSIVE: bool>(
-    x: &[T],
-    y: &mut [T],
-    flags: &[Atomic<u32>],
-    sums: &mut [T],
-    sums_up_to: &mut [T],
-) {
+pub fn scan_one_pass<T: Number, const EXCLUSIVE: bool>(x: &[T], y: &mut [T], states: &[Atomic<u32>]) {
     let mut scratch = workgroup_array::<T>(4 * SIZE);
     let mut agreed = workgroup_array::<u32>(SIZE);
     if local_index() == 0 {
-        agreed[0] = flags[0].add(1);
+        agreed[0] = states[0].add(1);
     }
     let tile = workgroup_uniform_load(&agreed[0]) as usize;
     let first = tile * SIZE * QUADS + local_index();
@@ -102,14 +97,12 @@ pub fn scan_one_pass<T: Number, const EXCLUSIVE: bool>(
     let within = four_sums_before::<SIZE, T>(own, &mut all, &mut scratch);
     let sum = quad_sum(all);
     if local_index() == 0 && tile > 0 {
-        sums[tile] = sum;
-        flags[tile + 1].store_release(SUM);
+        publish(states, tile, SUM, sum);
     }
     barrier();
-    let mut start = look_back(tile, flags, sums, sums_up_to, &mut scratch, &mut agreed);
+    let mut start = look_back(tile, states, &mut scratch, &mut agreed);
     if local_index() == 0 {
-        sums_up_to[tile] = start + sum;
-        flags[tile + 1].store_release(UP_TO);
+        publish(states, tile, UP_TO, start + sum);
     }
     for k in unroll(0..QUADS) {
         let a = start + within[k];
@@ -128,7 +121,7 @@ pub fn scan_one_pass<T: Number, const EXCLUSIVE: bool>(
 /// Adds the launches that write the running sums of `x` to `y`.
 ///
 /// # Errors
-/// A buffer does not fit the device, or the device has no ordered atomics.
+/// A buffer does not fit the device.
 pub fn launches<T: Number, const EXCLUSIVE: bool>(
     device: &Device,
     x: BufferSlice<'_, T>,
@@ -136,9 +129,8 @@ pub fn launches<T: Number, const EXCLUSIVE: bool>(
     list: &mut Vec<Dispatch>,
 ) -> Result<()> {
     let tiles = x.len().div_ceil(TILE);
-    let mut flags = device.uninit(tiles + 1)?;
-    let (mut sums, mut sums_up_to) = (device.uninit(tiles)?, device.uninit(tiles)?);
-    list.push(scan_clear(&mut flags)?.over(tiles + 1));
-    list.push(scan_one_pass::<T, EXCLUSIVE>(x, y, &mut flags, &mut sums, &mut sums_up_to)?.groups(tiles));
+    let mut states = device.uninit(2 * tiles + 1)?;
+    list.push(scan_clear(&mut states)?.over(2 * tiles + 1));
+    list.push(scan_one_pass::<T, EXCLUSIVE>(x, y, &mut states)?.groups(tiles));
     Ok(())
 }
