@@ -41,8 +41,8 @@
 //! A relaxed operation orders nothing beside itself. In workgroup memory the scope is the workgroup, whatever the operation says.
 //!
 //! Orders are [`crate::target::Feature::Ordering`]. A kernel that waits for another workgroup must wait for one that has started: of those it may assume
-//! that they go on, where the device promises it (see the page on memory of the user's documentation). Each wait is a loop around an operation that
-//! acquires, or is followed by a fence: a kernel without either may be run with workgroups in step. No invocation may wait for another of its workgroup but
+//! that they go on, where the device promises it (see the page on memory of the user's documentation). A kernel that waits
+//! has an ordered operation or a fence, of whatever use: one without may be run with workgroups in step. No invocation may wait for another of its workgroup but
 //! at a barrier.
 //!
 //! # Asynchronous copies

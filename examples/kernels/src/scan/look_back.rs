@@ -6,7 +6,7 @@
 //!
 //! **Invariants.** A workgroup takes the number of its tile from a counter as it starts, so that it waits for none that has not started. What a tile publishes
 //! lies in two words, half of the number's bits in each beside a flag that says what the number is. Each word is written whole and twice at most, and both count as
-//! read when their flags agree; so no other memory has to be ordered, which would cost a fence a tile. Tile 0 knows everything before it, which ends every search.
+//! read when their flags agree; so no other memory has to be ordered, which would cost fences for every tile. Tile 0 knows everything before it, which ends every search.
 //!
 //! **Cost.** 8 bytes an element, and 8 bytes a tile of 4096 written twice, and read by the next 256. Memory limits it, as long as a sum is known within the time in which
 //! 256 tiles are read.
@@ -81,7 +81,8 @@ pub fn scan_one_pass<T: Number, const EXCLUSIVE: bool>(x: &[T], y: &mut [T], sta
     let mut scratch = workgroup_array::<T>(4 * SIZE);
     let mut agreed = workgroup_array::<u32>(SIZE);
     if local_index() == 0 {
-        agreed[0] = states[0].add(1);
+        // The order says that this kernel's workgroups wait for each other, so that nobody runs them in step.
+        agreed[0] = states[0].add_acquire(1);
     }
     let tile = workgroup_uniform_load(&agreed[0]) as usize;
     let first = tile * SIZE * QUADS + local_index();
@@ -121,7 +122,7 @@ pub fn scan_one_pass<T: Number, const EXCLUSIVE: bool>(x: &[T], y: &mut [T], sta
 /// Adds the launches that write the running sums of `x` to `y`.
 ///
 /// # Errors
-/// A buffer does not fit the device.
+/// A buffer does not fit the device, or the device has no ordered atomics.
 pub fn launches<T: Number, const EXCLUSIVE: bool>(
     device: &Device,
     x: BufferSlice<'_, T>,
