@@ -5,7 +5,7 @@
 use trefoil::prelude::*;
 use trefoil::{BufferSlice, BufferSliceMut, Device, Dispatch, Result};
 
-use super::tile::{QUADS, SIZE, TILE, quad_sum, set_quad, with_end};
+use super::tile::{QUADS, SIZE, TILE, quad_sum, set_tile, tile_at};
 use crate::workgroup::{four_sums_before, sum_all};
 
 /// The sum of each tile.
@@ -13,13 +13,7 @@ use crate::workgroup::{four_sums_before, sum_all};
 pub fn scan_sums<T: Number>(x: &[T], sums: &mut [T]) {
     let mut scratch = workgroup_array::<T>(SIZE);
     let first = group_index() * SIZE * QUADS + local_index();
-    let mut held = [Vec4::splat(T::lit(0.0)); QUADS];
-    for k in unroll(0..QUADS) {
-        held[k] = x.vec4(first + k * SIZE);
-    }
-    for k in unroll(0..QUADS) {
-        held[k] = with_end(held[k], x, first + k * SIZE);
-    }
+    let held = tile_at(x, first);
     let mut own = T::lit(0.0);
     for k in unroll(0..QUADS) {
         own += quad_sum(held[k]);
@@ -35,30 +29,12 @@ pub fn scan_sums<T: Number>(x: &[T], sums: &mut [T]) {
 pub fn scan_tiles<T: Number, const EXCLUSIVE: bool>(x: &[T], before: &[T], y: &mut [T]) {
     let mut scratch = workgroup_array::<T>(4 * SIZE);
     let first = group_index() * SIZE * QUADS + local_index();
-    let mut held = [Vec4::splat(T::lit(0.0)); QUADS];
-    for k in unroll(0..QUADS) {
-        held[k] = x.vec4(first + k * SIZE);
-    }
-    for k in unroll(0..QUADS) {
-        held[k] = with_end(held[k], x, first + k * SIZE);
-    }
+    let held = tile_at(x, first);
     // A lane for each quarter of the tile.
     let own = Vec4::new(quad_sum(held[0]), quad_sum(held[1]), quad_sum(held[2]), quad_sum(held[3]));
     let mut all = own;
     let within = four_sums_before::<SIZE, T>(own, &mut all, &mut scratch);
-    let mut start = before[group_index()];
-    for k in unroll(0..QUADS) {
-        let a = start + within[k];
-        let b = a + held[k].x;
-        let c = b + held[k].y;
-        let d = c + held[k].z;
-        if EXCLUSIVE {
-            set_quad(y, first + k * SIZE, Vec4::new(a, b, c, d));
-        } else {
-            set_quad(y, first + k * SIZE, Vec4::new(b, c, d, d + held[k].w));
-        }
-        start += all[k];
-    }
+    set_tile::<T, EXCLUSIVE>(y, first, held, within, all, before[group_index()]);
 }
 
 /// Adds the launches that write the running sums of `x` to `y`.

@@ -14,7 +14,7 @@
 use trefoil::prelude::*;
 use trefoil::{BufferSlice, BufferSliceMut, Device, Dispatch, Result};
 
-use super::tile::{QUADS, SIZE, TILE, quad_sum, set_quad, with_end};
+use super::tile::{QUADS, SIZE, TILE, quad_sum, set_tile, tile_at};
 use crate::workgroup::{four_sums_before, least_all, sum_all};
 
 /// A tile has published its sum.
@@ -86,13 +86,7 @@ pub fn scan_one_pass<T: Number, const EXCLUSIVE: bool>(x: &[T], y: &mut [T], sta
     }
     let tile = workgroup_uniform_load(&agreed[0]) as usize;
     let first = tile * SIZE * QUADS + local_index();
-    let mut held = [Vec4::splat(T::lit(0.0)); QUADS];
-    for k in unroll(0..QUADS) {
-        held[k] = x.vec4(first + k * SIZE);
-    }
-    for k in unroll(0..QUADS) {
-        held[k] = with_end(held[k], x, first + k * SIZE);
-    }
+    let held = tile_at(x, first);
     let own = Vec4::new(quad_sum(held[0]), quad_sum(held[1]), quad_sum(held[2]), quad_sum(held[3]));
     let mut all = own;
     let within = four_sums_before::<SIZE, T>(own, &mut all, &mut scratch);
@@ -101,22 +95,11 @@ pub fn scan_one_pass<T: Number, const EXCLUSIVE: bool>(x: &[T], y: &mut [T], sta
         publish(states, tile, SUM, sum);
     }
     barrier();
-    let mut start = look_back(tile, states, &mut scratch, &mut agreed);
+    let start = look_back(tile, states, &mut scratch, &mut agreed);
     if local_index() == 0 {
         publish(states, tile, UP_TO, start + sum);
     }
-    for k in unroll(0..QUADS) {
-        let a = start + within[k];
-        let b = a + held[k].x;
-        let c = b + held[k].y;
-        let d = c + held[k].z;
-        if EXCLUSIVE {
-            set_quad(y, first + k * SIZE, Vec4::new(a, b, c, d));
-        } else {
-            set_quad(y, first + k * SIZE, Vec4::new(b, c, d, d + held[k].w));
-        }
-        start += all[k];
-    }
+    set_tile::<T, EXCLUSIVE>(y, first, held, within, all, start);
 }
 
 /// Adds the launches that write the running sums of `x` to `y`.
