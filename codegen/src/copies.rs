@@ -221,7 +221,7 @@ impl Copies<'_> {
     /// Element by element.
     fn elements(&self, copy: &mut Copy<'_>, piece: &Piece<'_>, out: &mut Block) {
         let span = piece.span;
-        let by_itself = self.native && !piece.to.guarded && self.bytes(piece.element) >= 4;
+        let by_itself = self.copies_by_itself(piece.element) && !piece.to.guarded && self.bytes(piece.element) >= 4;
         for offset in 0..piece.count {
             let (at, first) = (self.behind(copy, piece.at, offset, span), self.behind(copy, piece.first, offset, span));
             let place = |of: &Place, index: Value| Place { path: vec![Projection::Index(index)], ..of.clone() };
@@ -240,7 +240,7 @@ impl Copies<'_> {
     /// All of it at once; both ends are aligned and, but for the read of a copy that goes on by itself, in range.
     fn whole(&mut self, copy: &mut Copy<'_>, piece: &Piece<'_>, out: &mut Block) {
         let span = piece.span;
-        if self.native {
+        if self.copies_by_itself(piece.element) {
             let (at, first) = (self.local(copy, piece.at, span), self.local(copy, piece.first, span));
             let to = Place { path: vec![Projection::Index(at)], guarded: false, ..piece.to.clone() };
             let from = Place { path: vec![Projection::Index(first)], ..piece.from.clone() };
@@ -267,6 +267,13 @@ impl Copies<'_> {
             let value = copy.add(ExpressionKind::Load(from), vector, span);
             out.push(Statement { kind: StatementKind::Store { place: to, value }, span });
         }
+    }
+
+    /// Whether the target copies such elements by itself: bytes as they are, so that both memories must hold them alike. Workgroup memory holds narrow types as 32-bit
+    /// ones, but for halves.
+    fn copies_by_itself(&self, element: Handle<Type>) -> bool {
+        let scalar = self.module.types[element].scalar();
+        self.native && scalar.is_none_or(|scalar| !scalar.is_narrow() || scalar == Scalar::F16)
     }
 
     fn bytes(&self, ty: Handle<Type>) -> u32 {
@@ -300,7 +307,8 @@ impl Rewrite for Copies<'_> {
         };
         let (at, first) = (bind(copy, "at", at, out)?, bind(copy, "first", first, out)?);
         let piece = Piece { to, from, at, first, count, element, span };
-        if count == 1 || !(self.native || in_vectors(&self.module.types[element])) {
+        let by_itself = self.copies_by_itself(element);
+        if count == 1 || !(by_itself || (!self.native && in_vectors(&self.module.types[element]))) {
             self.elements(copy, &piece, out);
             return Ok(());
         }
@@ -308,7 +316,7 @@ impl Rewrite for Copies<'_> {
         let asked: Vec<Handle<Local>> =
             [at, first].into_iter().zip(known).filter(|(_, known)| !known).map(|(index, _)| index).collect();
         conditions.extend(self.aligned(copy, &asked, &piece));
-        if from.guarded && !self.native {
+        if from.guarded && !by_itself {
             conditions.push(self.fits(copy, first, &piece, from.root)?);
         }
         if to.guarded {

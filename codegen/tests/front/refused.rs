@@ -166,7 +166,11 @@ fn signatures() {
     whole("#[kernel(workgroup(64))] fn f(y: &[usize]) {}", "1:36", &["keep it as a u32"]);
     whole("#[kernel(workgroup(64))] fn f(y: &[i128]) {}", "1:36", &["`i128` is not part"]);
     whole("#[kernel(workgroup(64))] fn f(y: &mut [Atomic<u32>]) {}", "1:34", &["&[Atomic<u32>]"]);
-    whole("#[kernel(workgroup(64))] fn f(y: &[Atomic<f16>]) {}", "1:43", &["`Atomic<T>` of u32, i32, u64, i64 and f32"]);
+    whole(
+        "#[kernel(workgroup(64))] fn f(y: &[Atomic<f16>]) {}",
+        "1:43",
+        &["`Atomic<T>` of u32, i32, u64, i64 and f32"],
+    );
     whole("#[kernel(workgroup(64))] fn f(y: &View<f32>) {}", "1:34", &["`&View<f32, 2>`"]);
     whole("#[kernel(workgroup(64))] fn f(y: &[f32]) -> f32 { 1.0 }", "1:45", &["a kernel gives no value"]);
     whole("#[kernel(workgroup(64))] fn f(p: [bool; 2]) {}", "1:34", &["pass it in a slice"]);

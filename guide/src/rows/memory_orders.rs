@@ -40,7 +40,9 @@ pub fn running_sums(x: &[u32], y: &mut [u32], sums: &mut [u32], flags: &[Atomic<
 /// # Errors
 /// The device fails, or gives something else.
 pub fn check(device: &Device) -> Outcome {
-    let numbers: Vec<u32> = (0..6400).map(|i| i % 7).collect();
+    // A GPU played by a processor may end a loop that waits for long: there one workgroup, which waits for none.
+    let count = if device.properties().software { 64 } else { 6400 };
+    let numbers: Vec<u32> = (0..count).map(|i| i % 7).collect();
     let x = device.buffer(&numbers)?;
     let mut y = device.zeros::<u32>(numbers.len())?;
     let mut sums = device.zeros::<u32>(100)?;
