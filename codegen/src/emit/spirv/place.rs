@@ -445,8 +445,11 @@ impl FunctionWriter<'_, '_> {
         let mut stored = value;
         if held != value_type {
             stored = self.op(Op::FConvert, held, &[value]);
-            let nearest = Operand::FPRoundingMode(FPRoundingMode::RTE);
-            self.writer.decorate(stored, Decoration::FPRoundingMode, &[nearest]);
+            // SPIR-V has the mode for stores to buffers alone; elsewhere the value is a half already, and nothing is rounded.
+            if reached.class == StorageClass::StorageBuffer {
+                let nearest = Operand::FPRoundingMode(FPRoundingMode::RTE);
+                self.writer.decorate(stored, Decoration::FPRoundingMode, &[nearest]);
+            }
         }
         let mut operands = vec![Operand::IdRef(pointer), Operand::IdRef(stored)];
         operands.extend(self.memory_access(reached.non_private));
