@@ -11,7 +11,7 @@ use crate::ir::{Instance, Module, instantiate};
 use crate::layout;
 #[cfg(feature = "cpu")]
 use crate::lower::{Lowered, lower};
-use crate::target::{ParamTransport, Target};
+use crate::target::{ParamTransport, Profile, Target};
 #[cfg(feature = "cpu")]
 use crate::timings;
 use crate::timings::{Stage, stage};
@@ -49,7 +49,7 @@ pub fn compile_for(module: &Module, instance: &Instance, targets: &[Target]) -> 
 /// As [`compile`].
 pub fn build(module: &Module, instance: &Instance, targets: &[Target]) -> Result<Compiled, Diagnostics> {
     let verified = verified(module, instance)?;
-    let emitted = emit(&Source::new(&verified), targets);
+    let emitted = emit(&Source::new(&verified), &variants(&verified), targets);
     assemble(module, instance, targets, verified, emitted)
 }
 
@@ -65,17 +65,17 @@ pub fn build_and_print<T>(
     print: impl FnOnce(&Lowered) -> Result<T, Diagnostics>,
 ) -> Result<(Compiled, Option<T>), Diagnostics> {
     let verified = verified(module, instance)?;
-    let source = Source::new(&verified);
+    let (source, profiles) = (Source::new(&verified), variants(&verified));
     let measuring = timings::is_measuring();
     let part = |targets: &'static [Target]| {
-        let source = &source;
-        move || timings::collect_if(measuring, || emit(source, targets))
+        let (source, profiles) = (&source, &profiles);
+        move || timings::collect_if(measuring, || emit(source, profiles, targets))
     };
     let (emitted, printed) = std::thread::scope(|scope| {
         let parts = [part(&[Target::Wgsl]), part(&[Target::Spirv, Target::Cuda])].map(|part| scope.spawn(part));
-        let cpu = variants(&verified).into_iter().find(|(profile, _)| profile.target == Target::Cpu);
         let mut emitter = Emitter::new(&source);
-        let printed = cpu.map(|(profile, transport)| print(emitter.lowered(&profile, transport)?)).transpose();
+        let cpu = of_cpu(&profiles);
+        let printed = cpu.map(|(profile, transport)| print(emitter.lowered(profile, *transport)?)).transpose();
         let mut emitted = Emitted::default();
         for part in parts {
             let (more, times) =
@@ -83,7 +83,7 @@ pub fn build_and_print<T>(
             timings::add(&times);
             emitted.append(more);
         }
-        emitted.append(emit(&source, &[Target::Cpu]));
+        emitted.append(emit(&source, &profiles, &[Target::Cpu]));
         (emitted, printed)
     });
     let compiled = assemble(module, instance, &module.targets, verified, emitted)?;
@@ -119,21 +119,21 @@ impl Emitted {
     }
 }
 
-/// Emits the code for those of `targets` that the kernel lists; the CPU's is checked alone.
-fn emit(source: &Source<'_>, targets: &[Target]) -> Emitted {
+/// The profile of the CPU's code, if the kernel lists the CPU.
+#[cfg(feature = "cpu")]
+fn of_cpu(profiles: &[(Profile, ParamTransport)]) -> Option<&(Profile, ParamTransport)> {
+    profiles.iter().find(|(profile, _)| profile.target == Target::Cpu)
+}
+
+/// Emits the code for those of the kernel's `profiles` that are of `targets`; the CPU's is checked alone.
+fn emit(source: &Source<'_>, profiles: &[(Profile, ParamTransport)], targets: &[Target]) -> Emitted {
     let verified = source.verified();
     let mut emitter = Emitter::new(source);
     let mut emitted = Emitted::default();
-    for (profile, transport) in variants(verified) {
-        if !targets.contains(&profile.target) {
-            continue;
-        }
-        let code = check_profile(verified, &profile).and_then(|()| match profile.target {
+    for (profile, transport) in profiles.iter().filter(|(profile, _)| targets.contains(&profile.target)) {
+        let code = check_profile(verified, profile).and_then(|()| match profile.target {
             Target::Cpu => Ok(None),
-            _ => {
-                let code = emitter.code(&profile, transport);
-                code.and_then(|code| Ok(Some((code, emitter.matrices(&profile, transport)?))))
-            }
+            _ => emitter.code(profile, *transport).map(Some),
         });
         emitted.served.push(profile.target);
         match code {
@@ -143,7 +143,7 @@ fn emit(source: &Source<'_>, targets: &[Target]) -> Emitted {
                 dialect: profile.dialect,
                 features: profile.features,
                 matrices: Cow::Owned(matrices),
-                transport,
+                transport: *transport,
                 code,
             }),
             Ok(None) => {}
@@ -204,12 +204,12 @@ fn assemble(
 /// The kernel lists no CPU, or holds something that cannot be made legal for it.
 #[cfg(feature = "cpu")]
 pub fn lower_for_cpu(verified: &Verified) -> Result<Lowered, Diagnostics> {
-    let Some((profile, transport)) = variants(verified).into_iter().find(|(profile, _)| profile.target == Target::Cpu)
-    else {
+    let profiles = variants(verified);
+    let Some((profile, transport)) = of_cpu(&profiles) else {
         let module = &verified.module;
         return Err(Diagnostic::new(module.entry.span, format!("`{}` has no code for the CPU", module.name)).into());
     };
-    stage(Stage::Lower, || lower(verified, &profile, transport))
+    stage(Stage::Lower, || lower(verified, profile, *transport))
 }
 
 /// The specialisation constants at their first values.

@@ -16,11 +16,12 @@ use crate::layout;
 
 type Value = Handle<Expression>;
 
-/// Replaces what the target has no form for; `native` says that it copies aligned pieces of 4, 8 and 16 bytes by itself. Says whether there is any.
+/// Replaces what the target has no form for. One that copies aligned pieces of 4, 8 and 16 bytes by itself is `native`, and says of which narrow types its
+/// workgroup memory holds the same bytes as a buffer. Says whether there is any copy.
 ///
 /// # Errors
 /// The rewriting of a function fails, which the verifier rules out.
-pub(crate) fn legalise(module: &mut Module, native: bool) -> Result<bool, Diagnostics> {
+pub(crate) fn legalise(module: &mut Module, native: Option<&dyn Fn(Scalar) -> bool>) -> Result<bool, Diagnostics> {
     let mut any = false;
     for function in module.functions.iter().map(|(_, function)| function).chain([&module.entry]) {
         statements(&function.body, &mut |statement| any |= matches!(statement.kind, StatementKind::Asynchronous(_)));
@@ -79,7 +80,7 @@ fn origins(function: &Function) -> HashMap<Handle<Local>, Origin> {
 
 struct Copies<'a> {
     module: &'a mut Module,
-    native: bool,
+    native: Option<&'a dyn Fn(Scalar) -> bool>,
     index: Handle<Type>,
     bool: Handle<Type>,
     origins: HashMap<Handle<Local>, Origin>,
@@ -93,6 +94,8 @@ struct Piece<'p> {
     first: Handle<Local>,
     count: u32,
     element: Handle<Type>,
+    /// Whether the target copies it by itself.
+    by_itself: bool,
     span: Span,
 }
 
@@ -221,7 +224,7 @@ impl Copies<'_> {
     /// Element by element.
     fn elements(&self, copy: &mut Copy<'_>, piece: &Piece<'_>, out: &mut Block) {
         let span = piece.span;
-        let by_itself = self.copies_by_itself(piece.element) && !piece.to.guarded && self.bytes(piece.element) >= 4;
+        let by_itself = piece.by_itself && !piece.to.guarded && self.bytes(piece.element) >= 4;
         for offset in 0..piece.count {
             let (at, first) = (self.behind(copy, piece.at, offset, span), self.behind(copy, piece.first, offset, span));
             let place = |of: &Place, index: Value| Place { path: vec![Projection::Index(index)], ..of.clone() };
@@ -240,7 +243,7 @@ impl Copies<'_> {
     /// All of it at once; both ends are aligned and, but for the read of a copy that goes on by itself, in range.
     fn whole(&mut self, copy: &mut Copy<'_>, piece: &Piece<'_>, out: &mut Block) {
         let span = piece.span;
-        if self.copies_by_itself(piece.element) {
+        if piece.by_itself {
             let (at, first) = (self.local(copy, piece.at, span), self.local(copy, piece.first, span));
             let to = Place { path: vec![Projection::Index(at)], guarded: false, ..piece.to.clone() };
             let from = Place { path: vec![Projection::Index(first)], ..piece.from.clone() };
@@ -269,11 +272,10 @@ impl Copies<'_> {
         }
     }
 
-    /// Whether the target copies such elements by itself: bytes as they are, so that both memories must hold them alike. Workgroup memory holds narrow types as 32-bit
-    /// ones, but for halves.
+    /// Whether the target copies such elements by itself: bytes as they are, so that both memories must hold them alike.
     fn copies_by_itself(&self, element: Handle<Type>) -> bool {
-        let scalar = self.module.types[element].scalar();
-        self.native && scalar.is_none_or(|scalar| !scalar.is_narrow() || scalar == Scalar::F16)
+        let scalar = self.module.types[element].scalar().filter(|scalar| scalar.is_narrow());
+        self.native.is_some_and(|holds_alike| scalar.is_none_or(holds_alike))
     }
 
     fn bytes(&self, ty: Handle<Type>) -> u32 {
@@ -287,7 +289,7 @@ impl Rewrite for Copies<'_> {
             return copy.statement(self, statement, out);
         };
         let Asynchronous::Copy { to, from, count } = kind else {
-            return if self.native { copy.statement(self, statement, out) } else { Ok(()) };
+            return if self.native.is_some() { copy.statement(self, statement, out) } else { Ok(()) };
         };
         let (old, span) = (copy.old, statement.span);
         let unknown = || Diagnostic::new(span, "the number of elements that are copied is no constant");
@@ -306,9 +308,9 @@ impl Rewrite for Copies<'_> {
             Ok::<_, Diagnostic>(local)
         };
         let (at, first) = (bind(copy, "at", at, out)?, bind(copy, "first", first, out)?);
-        let piece = Piece { to, from, at, first, count, element, span };
         let by_itself = self.copies_by_itself(element);
-        if count == 1 || !(by_itself || (!self.native && in_vectors(&self.module.types[element]))) {
+        let piece = Piece { to, from, at, first, count, element, by_itself, span };
+        if count == 1 || !(by_itself || (self.native.is_none() && in_vectors(&self.module.types[element]))) {
             self.elements(copy, &piece, out);
             return Ok(());
         }

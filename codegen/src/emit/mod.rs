@@ -15,6 +15,8 @@ use crate::target::{ParamTransport, Profile, Target};
 #[cfg(feature = "lower")]
 use crate::timings::{Stage, stage};
 use crate::verify::Verified;
+#[cfg(any(feature = "wgsl", feature = "spirv", feature = "cuda"))]
+use crate::verify::wanted_matrices;
 
 #[cfg(feature = "cpu")]
 pub mod cpu;
@@ -91,12 +93,16 @@ impl<'s> Emitter<'s> {
         stage(Stage::Lower, || self.lowering.lower(profile, transport))
     }
 
-    /// The code for one profile of a target that is a text or SPIR-V; WGSL is validated.
+    /// The code for one profile of a target that is a text or SPIR-V, and the products of matrices that it wants of a device; WGSL is validated.
     ///
     /// # Errors
     /// The kernel cannot be made legal for the profile or cannot be written, or the target's emitter is not in this build.
     #[cfg(any(feature = "wgsl", feature = "spirv", feature = "cuda"))]
-    pub fn code(&mut self, profile: &Profile, transport: ParamTransport) -> Result<Code, Diagnostics> {
+    pub fn code(
+        &mut self,
+        profile: &Profile,
+        transport: ParamTransport,
+    ) -> Result<(Code, Vec<MatrixNeed>), Diagnostics> {
         let source = self.source;
         let lowered = self.lowered(profile, transport)?;
         let emitted = match profile.target {
@@ -118,25 +124,8 @@ impl<'s> Emitter<'s> {
                 .map(|words| Code::Spirv(Cow::Owned(words.into_iter().flat_map(u32::to_le_bytes).collect()))),
             _ => return Err(absent(source.verified, profile)),
         };
-        emitted.map_err(|error| Diagnostic::new(source.verified.module.entry.span, error.to_string()).into())
-    }
-
-    /// What the code for one profile wants of a device that has matrices.
-    ///
-    /// # Errors
-    /// As [`Emitter::code`].
-    #[cfg(feature = "lower")]
-    pub fn matrices(&mut self, profile: &Profile, transport: ParamTransport) -> Result<Vec<MatrixNeed>, Diagnostics> {
-        Ok(crate::verify::wanted_matrices(&self.lowering.lower(profile, transport)?.module))
-    }
-
-    /// What the code for one profile wants of a device that has matrices: this build has no emitter.
-    ///
-    /// # Errors
-    /// Always.
-    #[cfg(not(feature = "lower"))]
-    pub fn matrices(&mut self, profile: &Profile, _transport: ParamTransport) -> Result<Vec<MatrixNeed>, Diagnostics> {
-        Err(absent(self.source.verified, profile))
+        let code = emitted.map_err(|error| Diagnostic::new(source.verified.module.entry.span, error.to_string()))?;
+        Ok((code, wanted_matrices(&lowered.module)))
     }
 
     /// The code for one profile: this build has no emitter.
@@ -144,7 +133,11 @@ impl<'s> Emitter<'s> {
     /// # Errors
     /// Always.
     #[cfg(not(any(feature = "wgsl", feature = "spirv", feature = "cuda")))]
-    pub fn code(&mut self, profile: &Profile, _transport: ParamTransport) -> Result<Code, Diagnostics> {
+    pub fn code(
+        &mut self,
+        profile: &Profile,
+        _transport: ParamTransport,
+    ) -> Result<(Code, Vec<MatrixNeed>), Diagnostics> {
         Err(absent(self.source.verified, profile))
     }
 }

@@ -74,7 +74,7 @@ impl Program {
             |message: &str| EmitError { kernel: module.name.clone(), target: Target::Cpu, message: message.to_owned() };
         let params = layout::params(module, info.grid).ok_or_else(|| error("it has a parameter that cannot be one"))?;
         let mut legal = module.clone();
-        copies::legalise(&mut legal, false)
+        copies::legalise(&mut legal, None)
             .and_then(|_| matrices::spell_out(&mut legal))
             .and_then(|_| flat::legalise(&mut legal))
             .and_then(|()| narrow::legalise(&mut legal))

@@ -25,7 +25,7 @@ use std::sync::{Arc, Mutex, PoisonError};
 
 use crate::artefact::{ParamTransport, Params};
 use crate::diagnostic::{Diagnostic, Diagnostics};
-use crate::ir::Module;
+use crate::ir::{Module, Scalar};
 use crate::target::{Features, Profile, Target};
 use crate::verify::{AccessReport, KernelInfo, Verified, clear_guards, function_facts, workgroup_bytes};
 use crate::{copies, flat, layout, narrow};
@@ -114,10 +114,11 @@ impl<'s> Lowering<'s> {
         let verified = self.settled.verified;
         let mut info = verified.info.clone();
         let mut emulated = Vec::new();
-        let copies_by_itself = profile.target == Target::Cuda;
-        if copies::legalise(&mut module, copies_by_itself)? {
+        let holds_alike = |scalar| storage::is_native(scalar, profile);
+        let native: Option<&dyn Fn(Scalar) -> bool> = (profile.target == Target::Cuda).then_some(&holds_alike);
+        if copies::legalise(&mut module, native)? {
             clear_guards(&mut module, &info);
-            emulated.extend((!copies_by_itself).then_some("asynchronous copies by loads and stores"));
+            emulated.extend(native.is_none().then_some("asynchronous copies by loads and stores"));
         }
         if profile.target == Target::Cpu {
             emulated.extend(crate::matrices::spell_out(&mut module)?);

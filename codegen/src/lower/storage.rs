@@ -29,8 +29,8 @@ use crate::names::FunctionNames;
 use crate::target::{Feature, Profile, Target};
 use crate::verify::{KernelInfo, workgroup_of_matrices};
 
-/// Whether code for the profile has values of a narrow type.
-fn is_native(scalar: Scalar, profile: &Profile) -> bool {
+/// Whether code for the profile has values of a narrow type, in workgroup memory too.
+pub(super) fn is_native(scalar: Scalar, profile: &Profile) -> bool {
     scalar == Scalar::F16
         && match profile.target {
             Target::Cuda | Target::Cpu => true,

@@ -6,7 +6,7 @@ use crate::ir::{
 };
 
 use super::types::name;
-#[cfg(feature = "lower")]
+#[cfg(any(feature = "wgsl", feature = "spirv", feature = "cuda"))]
 use crate::ir::MatrixNeed;
 
 /// Checks the operands of an operation, and the type of the local that gets its result.
@@ -133,7 +133,7 @@ pub fn product(a: &Matrix, b: &Matrix, c: &Matrix) -> Option<MatrixProduct> {
 }
 
 /// What a module wants of a device that has matrices: its products, and the matrices that are in none of them, each once.
-#[cfg(feature = "lower")]
+#[cfg(any(feature = "wgsl", feature = "spirv", feature = "cuda"))]
 pub fn wanted(module: &Module) -> Vec<MatrixNeed> {
     let mut products = Vec::new();
     let mut others: Vec<&Matrix> = Vec::new();

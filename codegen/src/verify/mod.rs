@@ -31,11 +31,13 @@ pub(crate) use bounds::clear_guards;
 pub(crate) use features::{live_features, viable};
 #[cfg(feature = "cuda")]
 pub(crate) use matrices::product;
+#[cfg(any(feature = "wgsl", feature = "spirv", feature = "cuda"))]
+pub(crate) use matrices::wanted as wanted_matrices;
+#[cfg(feature = "lower")]
+pub(crate) use matrices::workgroup as workgroup_of_matrices;
 pub(crate) use matrices::{
     bindings as matrix_bindings, element as matrix_element, offset as matrix_offset, scalars_of_element,
 };
-#[cfg(feature = "lower")]
-pub(crate) use matrices::{wanted as wanted_matrices, workgroup as workgroup_of_matrices};
 pub use profile::check_profile;
 pub(crate) use profile::transport_fits;
 pub(crate) use types::name as type_name;

@@ -48,8 +48,7 @@ impl Storage<'_> {
         }
         let words = self.with(wide, Scalar::U32);
         let low = copy.add(ExpressionKind::Convert(value), words, span);
-        let high = self.shifted(copy, B::ShiftLeft, low, 16, span);
-        copy.add(ExpressionKind::Bitcast(high), wide, span)
+        self.decoded(copy, low, scalar, span)
     }
 
     /// A wide value as memory holds it.
