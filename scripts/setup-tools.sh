@@ -3,11 +3,12 @@
 #
 #   system packages    a software Vulkan driver (lavapipe), the Vulkan loader and its validation layer
 #   .tools/bin         the newest spirv-val and spirv-dis, and ptxas
+#   .tools/lavapipe    a newer lavapipe, which multiplies matrices; .tools/bin/with-matrices runs a program with it
 #   .tools/nvrtc       NVRTC, which compiles CUDA C without a GPU or a driver
 #   .tools/web         Tint, the browsers' compiler of WGSL, inside Dawn for Node; and what drives a headless Chromium
 #
 # Debian 12's own spirv-val accepts modules that the newest one rejects, so the newest comes from Debian's development
-# suite, unpacked into .tools/spirv with its own C library and run through that library's loader: the system is not changed.
+# suite, unpacked into .tools/spirv with its own C library and run through that library's loader: the system is not changed. The newer lavapipe is held likewise.
 # Only the system packages need root.
 set -euo pipefail
 cd "$(dirname "$0")/.."
@@ -48,12 +49,9 @@ debian_mirror() {
         awk -F'|' '$1 == "Debian" && $2 == "Debian" && $3 == "main" && !mirror { mirror = $4 } END { print mirror }'
 }
 
-install_spirv_tools() {
-    if [ -x "$tools/bin/spirv-val" ] && [ -x "$tools/bin/spirv-dis" ] &&
-        "$tools/bin/spirv-val" --version >/dev/null 2>&1; then
-        return
-    fi
-    local mirror state root loader program
+# Unpacks packages of Debian suites, with all that they need, into a folder: FOLDER SUITES PACKAGES. They come from the last suite that has them.
+unpack() {
+    local folder=$1 suites=$2 packages=$3 mirror state root suite archive
     mirror=$(debian_mirror)
     if [ -z "$mirror" ]; then
         # apt knows who publishes a suite only once it has read the suite's index.
@@ -61,15 +59,16 @@ install_spirv_tools() {
         apt-get update -qq
         mirror=$(debian_mirror)
     fi
-    [ -n "$mirror" ] || die "apt's sources name no Debian mirror to fetch spirv-tools from"
-    say "unpacking the newest spirv-tools"
+    [ -n "$mirror" ] || die "apt's sources name no Debian mirror to fetch $packages from"
 
     # A package database of its own, empty, so that apt resolves the whole set of libraries and touches nothing of the system.
     state=$tools/apt
     rm -rf "$state"
     mkdir -p "$state/lists/partial" "$state/cache/archives/partial" "$state/state"
     : >"$state/status"
-    echo "deb [signed-by=/usr/share/keyrings/debian-archive-keyring.gpg] $mirror sid main" >"$state/sources.list"
+    for suite in $suites; do
+        echo "deb [signed-by=/usr/share/keyrings/debian-archive-keyring.gpg] $mirror $suite main" >>"$state/sources.list"
+    done
     cat >"$state/apt.conf" <<END
 Dir::Etc::sourcelist "$state/sources.list";
 Dir::Etc::sourceparts "/dev/null";
@@ -81,26 +80,42 @@ Dir::State::status "$state/status";
 Dir::Cache "$state/cache";
 Acquire::Languages "none";
 Acquire::IndexTargets::deb::DEP-11::DefaultEnabled "false";
+APT::Default-Release "$suite";
 APT::Sandbox::User "root";
 END
     APT_CONFIG=$state/apt.conf apt-get update -qq
-    APT_CONFIG=$state/apt.conf apt-get install -qq -y --no-install-recommends --download-only spirv-tools >/dev/null
+    # shellcheck disable=SC2086 # a list of packages
+    APT_CONFIG=$state/apt.conf apt-get install -qq -y --no-install-recommends --download-only $packages >/dev/null
 
-    root=$tools/spirv.new
-    rm -rf "$root" "$tools/spirv"
+    root=$folder.new
+    rm -rf "$root" "$folder"
     mkdir -p "$root"
-    local archive
     for archive in "$state"/cache/archives/*.deb; do
         dpkg-deb --extract "$archive" "$root"
     done
     rm -rf "$state"
     # What is kept: the programs, the libraries, the licences.
     rm -rf "$root/usr/share/man" "$root/usr/share/locale" "$root"/usr/lib/*/gconv
-    mv "$root" "$tools/spirv"
+    mv "$root" "$folder"
+}
 
-    loader=$(find "$tools/spirv" -name 'ld-linux*.so*' -print -quit)
-    [ -n "$loader" ] || die "the unpacked C library has no loader"
-    loader=${loader#"$tools/"}
+# The loader of an unpacked C library, relative to .tools.
+loader_of() {
+    local loader
+    loader=$(find "$1" -name 'ld-linux*.so*' -print -quit)
+    [ -n "$loader" ] || die "the unpacked C library in $1 has no loader"
+    echo "${loader#"$tools/"}"
+}
+
+install_spirv_tools() {
+    if [ -x "$tools/bin/spirv-val" ] && [ -x "$tools/bin/spirv-dis" ] &&
+        "$tools/bin/spirv-val" --version >/dev/null 2>&1; then
+        return
+    fi
+    say "unpacking the newest spirv-tools"
+    unpack "$tools/spirv" sid spirv-tools
+    local loader program
+    loader=$(loader_of "$tools/spirv")
     for program in spirv-val spirv-dis; do
         [ -x "$tools/spirv/usr/bin/$program" ] || die "spirv-tools has no $program"
         # Found relative to the wrapper, so that .tools can be moved or copied.
@@ -113,6 +128,31 @@ END
         chmod +x "$tools/bin/$program"
     done
     "$tools/bin/spirv-val" --version >/dev/null || die "the unpacked spirv-val does not run here"
+}
+
+# Debian 12's lavapipe has no matrices; that of Debian 13's backports has products of 8x8x8. It wants a newer C library, so that programs
+# run in its root's own: .tools/bin/with-matrices PROGRAM.
+install_lavapipe() {
+    if [ -x "$tools/bin/with-matrices" ] && "$tools/bin/with-matrices" /bin/true; then
+        return
+    fi
+    say "unpacking a lavapipe with matrices"
+    unpack "$tools/lavapipe" "trixie trixie-backports" "mesa-vulkan-drivers libvulkan1 vulkan-validationlayers"
+    local loader
+    loader=$(loader_of "$tools/lavapipe")
+    cat >"$tools/bin/with-matrices" <<END
+#!/bin/sh
+# Runs a program with a lavapipe that multiplies matrices, in the C library that belongs to it.
+tools=\$(dirname "\$(dirname "\$(readlink -f "\$0")")")
+libraries=\$(echo "\$tools"/lavapipe/usr/lib/*-linux-gnu)
+VK_ICD_FILENAMES=\$tools/lavapipe/usr/share/vulkan/icd.d/lvp_icd.json
+VK_LAYER_PATH=\$tools/lavapipe/usr/share/vulkan/explicit_layer.d
+export VK_ICD_FILENAMES VK_LAYER_PATH
+unset VK_DRIVER_FILES
+exec "\$tools/$loader" --library-path "\$libraries\${LD_LIBRARY_PATH:+:\$LD_LIBRARY_PATH}" "\$@"
+END
+    chmod +x "$tools/bin/with-matrices"
+    "$tools/bin/with-matrices" /bin/true || die "the C library of the unpacked lavapipe does not run here"
 }
 
 install_nvrtc() {
@@ -139,6 +179,7 @@ install_web() {
 install_system_packages
 install_web
 install_spirv_tools
+install_lavapipe
 install_nvrtc
 version=$("$tools/bin/spirv-val" --version)
 say "ready: ${version%%$'\n'*}, NVRTC in .tools/nvrtc"

@@ -28,6 +28,15 @@ step() { echo; echo "== $*"; "$@"; }
 step cargo fmt --all --check
 step cargo clippy --quiet --workspace --all-targets "${features[@]}" -- -D warnings
 step cargo test --workspace "${features[@]}"
+# Matrices, on a lavapipe that multiplies some.
+with_matrices() {
+    local host runner
+    host=$(rustc -vV | sed -n 's/^host: //p')
+    runner=CARGO_TARGET_$(echo "$host" | tr 'a-z-' 'A-Z_')_RUNNER
+    env "$runner=$PWD/.tools/bin/with-matrices" TREFOIL_REQUIRE_MATRICES=wgpu,vulkan \
+        cargo test --workspace "${features[@]}" --test matrices --test rows --test hard_kernels -- matrices matmul attention product
+}
+step with_matrices
 # The command line has no interface to document, and its program would overwrite the page of the library of the same name.
 RUSTDOCFLAGS="-D warnings" step cargo doc --quiet --workspace --exclude trefoil-cli --no-deps "${features[@]}"
 # What the command line writes, judged by the newest spirv-val, by NVRTC and by Tint.

@@ -2,7 +2,8 @@
 //!
 //! [`MatrixA`] and [`MatrixB`] are the sides of a product, [`Accumulator`] is what it is added to. They are values of the subgroup: each invocation holds a part,
 //! and no kernel sees which. Kernels that use them are written for [`Feature::CooperativeMatrices`](crate::intrinsics::target::Feature::CooperativeMatrices):
-//! `requires(CooperativeMatrices)`, or in an `if const` with another way beside it. WGSL has no such matrices.
+//! `requires(CooperativeMatrices)`, or in an `if const` with another way beside it. WGSL cannot say what is done with them here; a device of wgpu that has them runs the
+//! kernel's SPIR-V.
 //!
 //! Which shapes there are is for the device to say ([`Properties::matrices`](crate::device::Properties::matrices)); a kernel that wants others is an error when it is
 //! loaded. NVIDIA's GPUs have 16x16x16 and 16x8x16 (rows, columns and depth) of `f16` in `f32` and in `f16`, on CUDA also of `bf16` in `f32`. The CPU has every shape, with plain loops.

@@ -5,9 +5,9 @@
 #[path = "../../tests/common/mod.rs"]
 mod common;
 
-use trefoil::artefact::Target;
+use trefoil::artefact::{Feature, Target};
 use trefoil::{Device, DeviceKind};
-use trefoil_guide::{Row, Support};
+use trefoil_guide::{Cell, Row, Support};
 
 fn target(device: &Device) -> Target {
     match device.kind() {
@@ -18,12 +18,24 @@ fn target(device: &Device) -> Target {
     }
 }
 
+/// What a device makes of a row. A device of wgpu with matrices runs the SPIR-V of kernels that have any.
+fn cell(row: &Row, device: &Device) -> Cell {
+    let own = row.cell(target(device)).unwrap();
+    if own.support != Support::CompileError || device.kind() != DeviceKind::Wgpu {
+        return own;
+    }
+    let spirv = row.cell(Target::Spirv).unwrap();
+    let matrices = Feature::CooperativeMatrices;
+    let handed_through = device.properties().features.has(matrices) && spirv.requires.contains(&matrices.name());
+    if handed_through { spirv } else { own }
+}
+
 /// Runs a row's check wherever its cell is no compile error and the device has what it requires.
 fn run(row: &Row) {
     let mut ran = 0;
     for subject in common::devices() {
         let device = &subject.device;
-        let cell = row.cell(target(device)).unwrap();
+        let cell = cell(row, device);
         if cell.support == Support::CompileError {
             continue;
         }

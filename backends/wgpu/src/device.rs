@@ -13,6 +13,7 @@ use trefoil_dsl::support::state::{DeviceState, lock};
 
 use crate::limits::{describe, instance, rank, required_features, required_limits, unavailable, usable};
 use crate::memory::WgpuMemory;
+use crate::passthrough;
 use crate::pipeline::PipelineStore;
 use crate::record::ParamBuffer;
 
@@ -26,6 +27,8 @@ pub(crate) struct Shared {
     pub(crate) queue: wgpu::Queue,
     /// What it reads: naga's WGSL, or in a browser the browser's.
     pub(crate) language: Language,
+    /// Whether it takes SPIR-V where WGSL cannot say what a kernel does.
+    pub(crate) takes_spirv: bool,
     /// Identifies adapter and driver, for the pipeline cache.
     pub(crate) driver_key: String,
     // Errors that no scope caught.
@@ -111,6 +114,9 @@ impl WgpuBackend {
             label: Some("trefoil"),
             required_features: required_features(&adapter, properties.features),
             required_limits: required_limits(&adapter, &properties.limits),
+            // SAFETY: of what wgpu calls experimental, only the extension for matrices is asked for. Its bugs can only lie in naga's matrices, and no WGSL of ours has any:
+            // modules with matrices are our own SPIR-V.
+            experimental_features: unsafe { wgpu::ExperimentalFeatures::enabled() },
             ..wgpu::DeviceDescriptor::default()
         };
         let (device, queue) = pollster::block_on(adapter.request_device(&descriptor))
@@ -131,6 +137,7 @@ impl WgpuBackend {
             state,
             device,
             queue,
+            takes_spirv: descriptor.required_features.contains(passthrough::wanted()),
             language: if browser { Language::BROWSERS } else { Target::Wgsl.into() },
             driver_key: format!(
                 "wgpu 30\n{}\n{}\n{}\n{} {}\n{}",

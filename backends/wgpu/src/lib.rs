@@ -4,6 +4,7 @@
 //! of a list need nothing here.
 //!
 //! # What is particular to wgpu
+//! * Kernels that WGSL cannot say come as SPIR-V, where wgpu runs on Vulkan and the adapter multiplies matrices (`passthrough.rs`).
 //! * Parameters are always a uniform buffer with a dynamic offset. Blocks given by value are written to one buffer of the device just
 //!   before their list is submitted, which the queue orders after every earlier list.
 //! * A recording keeps its bind groups; a run encodes one compute pass with them.
@@ -16,6 +17,7 @@
 mod device;
 mod limits;
 mod memory;
+mod passthrough;
 mod pipeline;
 mod record;
 mod submit;

@@ -7,6 +7,8 @@ use trefoil_dsl::device::{DeviceKind, Limits, Properties};
 use trefoil_dsl::error::{Error, Result};
 use trefoil_dsl::support::check::BINDING_MULTIPLE;
 
+use crate::passthrough;
+
 /// Something that this machine lacks.
 pub(crate) fn unavailable(reason: impl Into<String>) -> Error {
     Error::Unavailable { kind: DeviceKind::Wgpu.name(), reason: reason.into() }
@@ -72,15 +74,19 @@ const KERNEL_FEATURES: [(wgpu::Features, Feature); 4] = [
 /// The features to open a device with: what the adapter has, without what kernels must not use.
 pub(crate) fn required_features(adapter: &wgpu::Adapter, allowed: Features) -> wgpu::Features {
     let refused = KERNEL_FEATURES.into_iter().filter(|(_, feature)| !allowed.contains(Features::of(&[*feature])));
-    refused.fold(features(adapter), |all, (refused, _)| all - refused)
+    let said = refused.fold(features(adapter), |all, (refused, _)| all - refused);
+    let takes_spirv =
+        allowed.intersection(passthrough::FEATURES) != Features::NONE && !passthrough::products(adapter).is_empty();
+    if takes_spirv { said | passthrough::wanted() } else { said }
 }
 
 /// The limits to open a device with. Of what a dispatch may use they allow no more than `allowed`, so that wgpu itself refuses the rest, as a browser does.
 pub(crate) fn required_limits(adapter: &wgpu::Adapter, allowed: &Limits) -> wgpu::Limits {
     let [x, y, z] = allowed.max_workgroup_size;
+    let block = !passthrough::products(adapter).is_empty();
     wgpu::Limits {
         max_storage_buffer_binding_size: allowed.max_binding_bytes,
-        max_storage_buffers_per_shader_stage: allowed.max_storage_buffers,
+        max_storage_buffers_per_shader_stage: allowed.max_storage_buffers + u32::from(block),
         max_compute_workgroup_storage_size: allowed.max_workgroup_bytes,
         max_compute_invocations_per_workgroup: allowed.max_invocations,
         max_compute_workgroup_size_x: x,
@@ -102,18 +108,24 @@ pub(crate) fn describe(adapter: &wgpu::Adapter) -> Properties {
             kernel_features = kernel_features.union(Features::of(&[feature]));
         }
     }
+    let matrices = passthrough::products(adapter);
+    let takes_spirv = !matrices.is_empty();
+    if takes_spirv {
+        kernel_features = kernel_features.union(passthrough::FEATURES);
+    }
     Properties {
         kind: DeviceKind::Wgpu,
         name: info.name,
         driver: format!("{} {} (wgpu on {})", info.driver, info.driver_info, info.backend),
         software: info.device_type == wgpu::DeviceType::Cpu,
         features: kernel_features,
-        matrices: Vec::new(),
+        matrices,
         limits: Limits {
             max_allocation_bytes: limits.max_buffer_size,
             max_binding_bytes: limits.max_storage_buffer_binding_size / BINDING_MULTIPLE * BINDING_MULTIPLE,
             binding_alignment: u64::from(limits.min_storage_buffer_offset_alignment).max(BINDING_MULTIPLE),
-            max_storage_buffers: limits.max_storage_buffers_per_shader_stage,
+            // In SPIR-V one of them may hold the parameter block.
+            max_storage_buffers: limits.max_storage_buffers_per_shader_stage.saturating_sub(u32::from(takes_spirv)),
             max_workgroup_bytes: limits.max_compute_workgroup_storage_size,
             max_invocations: limits.max_compute_invocations_per_workgroup,
             max_workgroup_size: [

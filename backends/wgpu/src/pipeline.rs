@@ -7,7 +7,7 @@ use std::path::Path;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 
-use trefoil_codegen::artefact::{Code, Kernel, ParamTransport};
+use trefoil_codegen::artefact::{Code, Kernel, ParamTransport, Target};
 use trefoil_dsl::device::Pipeline;
 use trefoil_dsl::error::{Error, Result};
 use trefoil_dsl::support::cache::DiskCache;
@@ -15,6 +15,7 @@ use trefoil_dsl::support::pipelines::{PipelineCache, key};
 use trefoil_dsl::support::state::CounterCells;
 
 use crate::device::Shared;
+use crate::passthrough::{select, words};
 
 /// A kernel made ready.
 pub(crate) struct WgpuPipeline {
@@ -52,6 +53,39 @@ impl Pipeline for WgpuPipeline {
 
     fn device(&self) -> u64 {
         self.shared.state.id
+    }
+}
+
+/// The code of a kernel, as wgpu takes it.
+enum Source<'k> {
+    Wgsl(&'k str),
+    /// With the values of specialisation constants.
+    Spirv(Vec<u32>),
+}
+
+impl Source<'_> {
+    fn module(&self, device: &wgpu::Device, kernel: &Kernel) -> wgpu::ShaderModule {
+        let label = Some(kernel.name.as_ref());
+        match self {
+            Source::Wgsl(text) => {
+                let module = wgpu::ShaderModuleDescriptor { label, source: wgpu::ShaderSource::Wgsl((*text).into()) };
+                // SAFETY: the code generator guards every access that it cannot prove within bounds, and loops end.
+                unsafe { device.create_shader_module_trusted(module, wgpu::ShaderRuntimeChecks::unchecked()) }
+            }
+            Source::Spirv(words) => {
+                let [x, y, z] = kernel.workgroup_size;
+                let name = kernel.name.as_ref().into();
+                let entries = [wgpu::PassthroughShaderEntryPoint { name, workgroup_size: (x, y, z) }];
+                let module = wgpu::ShaderModuleDescriptorPassthrough {
+                    label,
+                    entry_points: (&entries[..]).into(),
+                    spirv: Some(words.into()),
+                    ..wgpu::ShaderModuleDescriptorPassthrough::default()
+                };
+                // SAFETY: as above; the module declares the bindings of its layout and only features that the device was opened with.
+                unsafe { device.create_shader_module_passthrough(module) }
+            }
+        }
     }
 }
 
@@ -125,10 +159,15 @@ impl PipelineStore {
             device: shared.state.properties.name.clone(),
             message,
         };
-        // The one form of parameters in WGSL serves both transports.
-        let variant = kernel.variant(shared.language, shared.state.properties.features, ParamTransport::Buffer)?;
-        let Code::Text(source) = &variant.code else {
-            return Err(failed("its WGSL variant holds SPIR-V".to_owned()));
+        let variant = select(shared, kernel)?;
+        shared.state.checks().matrices(kernel, variant)?;
+        let (block, source) = match (variant.target, &variant.code) {
+            (Target::Wgsl, Code::Text(text)) => (wgpu::BufferBindingType::Uniform, Source::Wgsl(text)),
+            (Target::Spirv, code) => match words(code, &kernel.constants) {
+                Some(words) => (wgpu::BufferBindingType::Storage { read_only: true }, Source::Spirv(words)),
+                None => return Err(failed("its code is not a SPIR-V module".to_owned())),
+            },
+            _ => return Err(failed("its WGSL variant holds SPIR-V".to_owned())),
         };
         let entry =
             |binding: usize, ty: wgpu::BufferBindingType, dynamic: bool, size: u64| wgpu::BindGroupLayoutEntry {
@@ -152,18 +191,11 @@ impl PipelineStore {
             })
             .collect();
         if kernel.params.size > 0 {
-            entries.push(entry(entries.len(), wgpu::BufferBindingType::Uniform, true, kernel.params.size.into()));
+            entries.push(entry(entries.len(), block, true, kernel.params.size.into()));
         }
         let (handle, layout) = shared
             .scoped(|| {
-                let module = wgpu::ShaderModuleDescriptor {
-                    label: Some(&kernel.name),
-                    source: wgpu::ShaderSource::Wgsl(source.as_ref().into()),
-                };
-                // SAFETY: the code generator guards every access that it cannot prove within bounds, and loops end.
-                let module = unsafe {
-                    shared.device.create_shader_module_trusted(module, wgpu::ShaderRuntimeChecks::unchecked())
-                };
+                let module = source.module(&shared.device, kernel);
                 let layout = shared.device.create_bind_group_layout(&wgpu::BindGroupLayoutDescriptor {
                     label: Some(&kernel.name),
                     entries: &entries,
@@ -177,7 +209,10 @@ impl PipelineStore {
                 let values = kernel.constants.iter().enumerate();
                 let values: Vec<(String, f64)> =
                     values.map(|(position, constant)| (position.to_string(), constant.value as f64)).collect();
-                let overrides: Vec<(&str, f64)> = values.iter().map(|(id, value)| (id.as_str(), *value)).collect();
+                let overrides: Vec<(&str, f64)> = match &source {
+                    Source::Wgsl(_) => values.iter().map(|(id, value)| (id.as_str(), *value)).collect(),
+                    Source::Spirv(_) => Vec::new(),
+                };
                 let handle = shared.device.create_compute_pipeline(&wgpu::ComputePipelineDescriptor {
                     label: Some(&kernel.name),
                     layout: Some(&pipeline_layout),

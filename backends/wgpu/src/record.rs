@@ -14,7 +14,10 @@ use crate::device::{Shared, WgpuBackend};
 use crate::memory::WgpuMemory;
 use crate::pipeline::WgpuPipeline;
 
-/// A uniform buffer for parameter blocks given by value.
+/// How a buffer with parameter blocks is bound: as a uniform buffer in WGSL, as a storage buffer in SPIR-V.
+const PARAMS: wgpu::BufferUsages = wgpu::BufferUsages::UNIFORM.union(wgpu::BufferUsages::STORAGE);
+
+/// A buffer for parameter blocks given by value.
 pub(crate) struct ParamBuffer {
     /// The buffer.
     pub(crate) buffer: wgpu::Buffer,
@@ -25,7 +28,7 @@ impl ParamBuffer {
     pub(crate) fn new(shared: &Shared, bytes: u64) -> Result<Self> {
         let size = bytes.max(64 * 1024).checked_next_power_of_two().unwrap_or(bytes);
         shared.state.checks().allocation(size, "parameter blocks")?;
-        let usage = wgpu::BufferUsages::UNIFORM | wgpu::BufferUsages::COPY_DST;
+        let usage = wgpu::BufferUsages::COPY_DST | PARAMS;
         Ok(Self { buffer: shared.buffer(size, usage, "parameter blocks")? })
     }
 }
@@ -221,7 +224,7 @@ impl WgpuBackend {
             bytes => {
                 let size = padded(bytes as u64);
                 shared.state.checks().allocation(size, "run words")?;
-                let usage = wgpu::BufferUsages::UNIFORM | wgpu::BufferUsages::INDIRECT | wgpu::BufferUsages::COPY_DST;
+                let usage = wgpu::BufferUsages::INDIRECT | wgpu::BufferUsages::COPY_DST | PARAMS;
                 Some(shared.buffer(size, usage, "run words")?)
             }
         };

@@ -2,7 +2,7 @@
 
 use crate::device::{DeviceKind, DeviceOptions, Limits, Properties};
 use crate::error::{Error, Result};
-use trefoil_codegen::artefact::Features;
+use trefoil_codegen::artefact::{Feature, Features};
 
 /// The position in `names` of the adapter that `asked` means: a position, or a part of a name in any case; without a wish the one
 /// of the highest `rank`, the first among equals.
@@ -61,6 +61,9 @@ pub fn restrict(
         properties.limits.max_subgroup = size;
     }
     properties.features = Features(properties.features.0 & !options.without.0);
+    if !properties.features.has(Feature::CooperativeMatrices) {
+        properties.matrices.clear();
+    }
     if let Some(most) = options.at_most {
         properties.limits = at_most(properties.limits, most);
     }

@@ -1,0 +1,179 @@
+//! SPIR-V for kernels that WGSL cannot say: those with matrices that a subgroup holds together.
+//!
+//! naga has matrices of its own, and kernels cannot be written with them: there is no way to an accumulator's elements, none to convert one, no memory of another
+//! type than the matrix's, and no shape but squares of 8 and 16. Above all, the SPIR-V that naga makes of them declares the Vulkan memory model and marks no access
+//! as non-private, so that no barrier orders what invocations of a workgroup write for each other. So a device of wgpu on Vulkan that has matrices takes
+//! the kernel's own SPIR-V, unchanged, through the pipeline layout of wgpu. Bindings are numbered alike there; the parameter block is a storage buffer.
+//!
+//! A device that has no matrices never takes SPIR-V: with them wgpu enables the memory model that every module of ours has.
+
+use trefoil_codegen::artefact::{
+    Code, Constant, Feature, Features, Kernel, MatrixProduct, MatrixScalar, ParamTransport, Target, Variant,
+    VariantError,
+};
+use trefoil_dsl::device::Properties;
+
+use crate::device::Shared;
+
+/// What wgpu must have for kernels with matrices.
+pub(crate) fn wanted() -> wgpu::Features {
+    wgpu::Features::EXPERIMENTAL_COOPERATIVE_MATRIX
+        | wgpu::Features::PASSTHROUGH_SHADERS
+        | wgpu::Features::SUBGROUP
+        | wgpu::Features::SHADER_F16
+}
+
+/// What kernels may use on a device that takes SPIR-V, beside what WGSL has.
+pub(crate) const FEATURES: Features = Features::of(&[Feature::CooperativeMatrices]);
+
+/// The products of matrices that wgpu lists for an adapter that takes SPIR-V; none if it does not, or if they are of integers.
+pub(crate) fn products(adapter: &wgpu::Adapter) -> Vec<MatrixProduct> {
+    if adapter.get_info().backend != wgpu::Backend::Vulkan || !adapter.features().contains(wanted()) {
+        return Vec::new();
+    }
+    let scalar = |ty: wgpu::CooperativeScalarType| match ty {
+        wgpu::CooperativeScalarType::F16 => Some(MatrixScalar::F16),
+        wgpu::CooperativeScalarType::F32 => Some(MatrixScalar::F32),
+        wgpu::CooperativeScalarType::I32 | wgpu::CooperativeScalarType::U32 => None,
+    };
+    let product = |one: wgpu::CooperativeMatrixProperties| {
+        Some(MatrixProduct {
+            rows: one.m_size,
+            columns: one.n_size,
+            depth: one.k_size,
+            input: scalar(one.ab_type)?,
+            accumulator: scalar(one.cr_type)?,
+        })
+    };
+    adapter.cooperative_matrix_properties().into_iter().filter_map(product).collect()
+}
+
+/// The variant that a device runs: SPIR-V where it does what WGSL cannot say, or where there is no WGSL, and WGSL otherwise.
+pub(crate) fn select<'k>(shared: &Shared, kernel: &'k Kernel) -> Result<&'k Variant, VariantError> {
+    let Properties { features, matrices, .. } = &shared.state.properties;
+    // The one form of parameters in WGSL serves both transports, and SPIR-V's that looks like it does too.
+    let choose = |language| kernel.variant_with(language, *features, matrices, ParamTransport::Buffer);
+    if !shared.takes_spirv {
+        return choose(shared.language);
+    }
+    match (choose(Target::Spirv.into()), choose(shared.language)) {
+        (Ok(spirv), Ok(wgsl)) => {
+            let unsayable = spirv.features.iter().any(|feature| feature.never(Target::Wgsl));
+            Ok(if unsayable { spirv } else { wgsl })
+        }
+        (Err(VariantError::NoTarget { .. }), wgsl) | (Err(_), wgsl @ Ok(_)) => wgsl,
+        (spirv, Err(_)) => spirv,
+    }
+}
+
+/// The words of a module with the values of the kernel's specialisation constants, of which wgpu passes none on; `None` if it is not SPIR-V.
+pub(crate) fn words(code: &Code, constants: &[Constant]) -> Option<Vec<u32>> {
+    const MAGIC: u32 = 0x0723_0203;
+    const HEADER: usize = 5;
+    const DECORATE: u32 = 71;
+    const SPEC_ID: u32 = 1;
+    const SPEC_TRUE: u32 = 48;
+    const SPEC_FALSE: u32 = 49;
+    const SPEC_CONSTANT: u32 = 50;
+    let Code::Spirv(bytes) = code else { return None };
+    let (chunks, []) = bytes.as_chunks::<4>() else { return None };
+    let mut words: Vec<u32> = chunks.iter().map(|word| u32::from_le_bytes(*word)).collect();
+    if words.first() != Some(&MAGIC) || words.len() < HEADER {
+        return None;
+    }
+    // Decorations come before constants.
+    let mut named: Vec<(u32, &Constant)> = Vec::new();
+    let mut at = HEADER;
+    while at < words.len() {
+        let (length, code) = ((words[at] >> 16) as usize, words[at] & 0xffff);
+        let instruction = words.get_mut(at..at + length.max(1))?;
+        match (code, &mut *instruction) {
+            (DECORATE, [_, id, SPEC_ID, number]) => {
+                named.extend(constants.get(*number as usize).map(|constant| (*id, constant)));
+            }
+            (SPEC_TRUE | SPEC_FALSE, [first, _, id]) => {
+                if let Some((_, constant)) = named.iter().find(|(known, _)| known == id) {
+                    *first = *first & 0xffff_0000 | if constant.value == 0 { SPEC_FALSE } else { SPEC_TRUE };
+                }
+            }
+            (SPEC_CONSTANT, [_, _, id, value]) => {
+                if let Some((_, constant)) = named.iter().find(|(known, _)| known == id) {
+                    // Of an `i32` its two's complement.
+                    *value = constant.value as u32;
+                }
+            }
+            _ => {}
+        }
+        at += length.max(1);
+    }
+    Some(words)
+}
+
+#[cfg(test)]
+mod tests {
+    use trefoil_codegen::artefact::ParamScalar;
+
+    use super::*;
+
+    fn constant(name: &'static str, scalar: ParamScalar, value: i64) -> Constant {
+        Constant { name: name.into(), scalar, value, low: i64::MIN, high: i64::MAX, multiple: 1 }
+    }
+
+    fn bytes(words: &[u32]) -> Code {
+        Code::Spirv(words.iter().flat_map(|word| word.to_le_bytes()).collect::<Vec<u8>>().into())
+    }
+
+    #[test]
+    fn constants_are_written_into_the_module() {
+        let module = |values: [u32; 3]| {
+            vec![
+                0x0723_0203,
+                0x0001_0500,
+                0,
+                20,
+                0, // the header
+                4 << 16 | 71,
+                7,
+                1,
+                1, // the second constant, of an id of its own
+                4 << 16 | 71,
+                6,
+                1,
+                0,
+                4 << 16 | 71,
+                8,
+                1,
+                2,
+                4 << 16 | 50,
+                3,
+                6,
+                values[0],
+                4 << 16 | 50,
+                3,
+                7,
+                values[1],
+                3 << 16 | values[2],
+                2,
+                8,
+                4 << 16 | 50,
+                3,
+                9,
+                77, // one that no constant of the kernel is
+            ]
+        };
+        let all = [
+            constant("a", ParamScalar::U32, 5),
+            constant("b", ParamScalar::I32, -2),
+            constant("c", ParamScalar::Bool, 0),
+        ];
+        assert_eq!(words(&bytes(&module([0, 1, 48])), &all), Some(module([5, 0xffff_fffe, 49])));
+        assert_eq!(words(&bytes(&module([0, 1, 49])), &[]), Some(module([0, 1, 49])));
+    }
+
+    #[test]
+    fn what_is_no_module_is_refused() {
+        assert_eq!(words(&Code::Text("fn main() {}".into()), &[]), None);
+        assert_eq!(words(&bytes(&[1, 2, 3, 4, 5]), &[]), None);
+        assert_eq!(words(&bytes(&[0x0723_0203, 0, 0, 0, 0, 9 << 16 | 71]), &[]), None, "an instruction past the end");
+    }
+}
