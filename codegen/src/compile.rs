@@ -130,11 +130,18 @@ fn emit(source: &Source<'_>, profiles: &[(Profile, ParamTransport)], targets: &[
     let verified = source.verified();
     let mut emitter = Emitter::new(source);
     let mut emitted = Emitted::default();
+    let mut checked: Option<(&Profile, Result<(), Diagnostics>)> = None;
     for (profile, transport) in profiles.iter().filter(|(profile, _)| targets.contains(&profile.target)) {
-        let code = check_profile(verified, profile).and_then(|()| match profile.target {
+        // What is checked is the same for every transport and dialect.
+        let fits = match checked.take() {
+            Some((known, fits)) if (known.target, known.features) == (profile.target, profile.features) => fits,
+            _ => check_profile(verified, profile),
+        };
+        let code = fits.clone().and_then(|()| match profile.target {
             Target::Cpu => Ok(None),
             _ => emitter.code(profile, *transport).map(Some),
         });
+        checked = Some((profile, fits));
         emitted.served.push(profile.target);
         match code {
             Ok(Some((code, matrices))) => emitted.variants.push(Variant {

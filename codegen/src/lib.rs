@@ -13,6 +13,7 @@ pub mod fingerprint;
 pub(crate) mod flat;
 #[cfg(feature = "front")]
 pub mod front;
+pub(crate) mod hashing;
 pub mod interp;
 pub mod ir;
 pub mod layout;

@@ -14,8 +14,9 @@ pub fn variants(verified: &Verified) -> Vec<(Profile, ParamTransport)> {
     let Verified { module, info } = verified;
     let bytes = layout::params(module, info.grid).map_or(0, |params| params.size);
     let mut found = Vec::new();
+    let sets = viable_sets(verified);
     for target in &module.targets {
-        for features in feature_sets(verified, *target) {
+        for features in feature_sets(verified, &sets, *target) {
             for transport in [ParamTransport::Value, ParamTransport::Buffer] {
                 if transport_fits(*target, transport, bytes) {
                     let profile = Profile::portable(*target).with(features);
@@ -42,13 +43,20 @@ fn dialects(profile: Profile) -> Vec<Profile> {
     vec![profile]
 }
 
-fn feature_sets(verified: &Verified, target: Target) -> Vec<Features> {
+/// The sets of features that make a difference and that the kernel has code for, the largest first.
+fn viable_sets(verified: &Verified) -> Vec<Features> {
     let Verified { module, info } = verified;
     let mut sets: Vec<Features> = (0..1u32 << Feature::ALL.len())
         .map(Features)
         .filter(|set| set.contains(info.required) && info.relevant.contains(*set) && viable(module, *set))
         .collect();
     sets.sort_by_key(|set| std::cmp::Reverse((set.count(), set.0)));
+    sets
+}
+
+/// Those of the sets that a target has variants for.
+fn feature_sets(verified: &Verified, sets: &[Features], target: Target) -> Vec<Features> {
+    let info = &verified.info;
     match target {
         Target::Wgsl | Target::Spirv => {
             let always: Vec<Feature> = Feature::ALL.into_iter().filter(|feature| feature.always(target)).collect();
@@ -56,12 +64,12 @@ fn feature_sets(verified: &Verified, target: Target) -> Vec<Features> {
             let serves = |set: Features| set.contains(always) || !sets.contains(&set.union(always));
             sets.iter().copied().filter(|set| Features::of_target(target).contains(*set) && serves(*set)).collect()
         }
-        Target::Cuda => sets.into_iter().take(1).collect(),
+        Target::Cuda => sets.iter().copied().take(1).collect(),
         Target::Cpu => {
             let always: Vec<Feature> = Feature::ALL.into_iter().filter(|feature| feature.always(target)).collect();
             let native = info.required.union(info.relevant.intersection(Features::of(&always)));
             let fits: Vec<Features> = sets.iter().copied().filter(|set| *set == native).collect();
-            if fits.is_empty() { sets.into_iter().rev().take(1).collect() } else { fits }
+            if fits.is_empty() { sets.iter().copied().rev().take(1).collect() } else { fits }
         }
     }
 }

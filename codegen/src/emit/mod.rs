@@ -11,6 +11,8 @@ use crate::ir::MatrixNeed;
 use crate::lower::{Lowered, Lowering, Settled};
 #[cfg(feature = "wgsl")]
 use crate::target::Dialect;
+#[cfg(any(feature = "wgsl", feature = "cuda"))]
+use crate::target::Features;
 use crate::target::{ParamTransport, Profile, Target};
 #[cfg(feature = "lower")]
 use crate::timings::{Stage, stage};
@@ -53,7 +55,7 @@ pub struct Source<'v> {
 
 impl<'v> Source<'v> {
     /// Of an instance.
-    pub const fn new(verified: &'v Verified) -> Self {
+    pub fn new(verified: &'v Verified) -> Self {
         Self {
             verified,
             #[cfg(feature = "lower")]
@@ -72,6 +74,26 @@ pub struct Emitter<'s> {
     source: &'s Source<'s>,
     #[cfg(feature = "lower")]
     lowering: Lowering<'s>,
+    #[cfg(feature = "wgsl")]
+    wgsl: Last<wgsl::Printed>,
+    #[cfg(feature = "cuda")]
+    cuda: Last<cuda::Printed>,
+}
+
+/// What was printed last, with the features that it is for: transports and dialects make little difference to a text.
+#[cfg(any(feature = "wgsl", feature = "cuda"))]
+struct Last<P>(Option<(Features, P)>);
+
+#[cfg(any(feature = "wgsl", feature = "cuda"))]
+impl<P> Last<P> {
+    /// What is printed for these features; `print` does it if it is not what was printed last.
+    fn printed(&mut self, features: Features, print: impl FnOnce() -> Result<P, EmitError>) -> Result<&P, EmitError> {
+        let last = match self.0.take() {
+            Some((known, printed)) if known == features => (known, printed),
+            _ => (features, print()?),
+        };
+        Ok(&self.0.insert(last).1)
+    }
 }
 
 impl<'s> Emitter<'s> {
@@ -81,6 +103,10 @@ impl<'s> Emitter<'s> {
             source,
             #[cfg(feature = "lower")]
             lowering: Lowering::new(&source.settled),
+            #[cfg(feature = "wgsl")]
+            wgsl: Last(None),
+            #[cfg(feature = "cuda")]
+            cuda: Last(None),
         }
     }
 
@@ -104,12 +130,12 @@ impl<'s> Emitter<'s> {
         transport: ParamTransport,
     ) -> Result<(Code, Vec<MatrixNeed>), Diagnostics> {
         let source = self.source;
-        let lowered = self.lowered(profile, transport)?;
+        let lowered = stage(Stage::Lower, || self.lowering.lower(profile, transport))?;
         let emitted = match profile.target {
             #[cfg(feature = "wgsl")]
             Target::Wgsl => {
-                let text = stage(Stage::Wgsl, || wgsl::emit(lowered));
-                text.and_then(|text| {
+                let print = || self.wgsl.printed(profile.features, || wgsl::print(lowered)).map(|it| it.text(profile));
+                stage(Stage::Wgsl, print).and_then(|text| {
                     // What browsers read is naga's text under another directive, so that it is judged with that.
                     if profile.dialect != Some(Dialect::Browsers) {
                         stage(Stage::Naga, || wgsl::validate(&text))?;
@@ -118,7 +144,11 @@ impl<'s> Emitter<'s> {
                 })
             }
             #[cfg(feature = "cuda")]
-            Target::Cuda => stage(Stage::Cuda, || cuda::emit(lowered)).map(|text| Code::Text(Cow::Owned(text))),
+            Target::Cuda => {
+                let print =
+                    || self.cuda.printed(profile.features, || cuda::print(lowered)).map(|it| it.text(transport));
+                stage(Stage::Cuda, print).map(|text| Code::Text(Cow::Owned(text)))
+            }
             #[cfg(feature = "spirv")]
             Target::Spirv => stage(Stage::Spirv, || spirv::emit(lowered))
                 .map(|words| Code::Spirv(Cow::Owned(words.into_iter().flat_map(u32::to_le_bytes).collect()))),

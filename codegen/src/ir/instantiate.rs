@@ -1,7 +1,5 @@
 //! Giving a generic module's parameters their values.
 
-use std::collections::HashMap;
-
 use super::arena::{Arena, Handle};
 use super::expression::{Expression, ExpressionKind, Literal};
 use super::matrix::Matrix;
@@ -10,6 +8,7 @@ use super::rewrite::{Copy, Rewrite, rewrite};
 use super::span::Span;
 use super::types::{Scalar, Size, SizeOperator, Type};
 use crate::diagnostic::{Diagnostic, Diagnostics};
+use crate::hashing::HashMap;
 
 /// The module with its generics replaced by `instance`'s values, named after them (`matmul_f32_64`). A module without generics is
 /// instantiated by an empty instance.
@@ -36,7 +35,8 @@ pub fn instantiate(module: &Module, instance: &Instance) -> Result<Module, Diagn
         )
         .into());
     }
-    let mut pass = Instantiate { old: module, values: &instance.values, types: Arena::new(), known: HashMap::new() };
+    let mut pass =
+        Instantiate { old: module, values: &instance.values, types: Arena::new(), known: HashMap::default() };
     for (axis, size) in out.workgroup_size.iter_mut().enumerate() {
         let value = pass.size(size, module.entry.span, "the workgroup's size")?;
         if value == 0 {

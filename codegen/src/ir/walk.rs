@@ -192,11 +192,7 @@ pub fn statements(block: &Block, visit: &mut dyn FnMut(&Statement)) {
 impl Function {
     /// Calls `visit` with an expression and everything that it is made of, operands first.
     pub fn tree(&self, root: Handle<Expression>, visit: &mut dyn FnMut(Handle<Expression>)) {
-        let mut operands = Vec::new();
-        self.expressions[root].kind.operands(&mut |operand| operands.push(*operand));
-        for operand in operands {
-            self.tree(operand, visit);
-        }
+        self.expressions[root].kind.operands(&mut |operand| self.tree(*operand, visit));
         visit(root);
     }
 

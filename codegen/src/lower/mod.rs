@@ -54,19 +54,23 @@ pub struct Lowered {
     pub emulated: Vec<&'static str>,
 }
 
-/// An instance with what of lowering depends on features alone: done once for each set, for all threads that lower it.
+/// An instance with what of lowering depends on features alone: done once for each set that makes a difference to it, for all threads that lower it.
 pub struct Settled<'v> {
     verified: &'v Verified,
+    /// The features that the kernel asks for: others decide nothing here.
+    asked: Features,
     modules: Mutex<Vec<(Features, Arc<Module>)>>,
 }
 
 impl<'v> Settled<'v> {
     /// Of an instance.
-    pub const fn new(verified: &'v Verified) -> Self {
-        Self { verified, modules: Mutex::new(Vec::new()) }
+    pub fn new(verified: &'v Verified) -> Self {
+        let asked = settle::asked(&verified.module);
+        Self { verified, asked, modules: Mutex::new(Vec::new()) }
     }
 
     fn module(&self, features: Features) -> Result<Arc<Module>, Diagnostics> {
+        let features = features.intersection(self.asked);
         // Who comes second waits for the first, whose module it would make again.
         let mut modules = self.modules.lock().unwrap_or_else(PoisonError::into_inner);
         if let Some((_, known)) = modules.iter().find(|(settled, _)| *settled == features) {

@@ -2,9 +2,8 @@
 //!
 //! Constants that the author named stay as they are; those that come from an unrolled loop's counter are put in wherever they are used.
 
-use std::collections::HashMap;
-
 use crate::diagnostic::{Diagnostic, Diagnostics};
+use crate::hashing::HashMap;
 use crate::ir::rewrite::{Copy, Rewrite, rewrite};
 use crate::ir::{
     Arena, Block, Expression, ExpressionKind, Function, Handle, Literal, Local, Module, Statement, StatementKind, Type,
@@ -23,7 +22,7 @@ pub fn settle(module: &mut Module, features: Features) -> Result<(), Diagnostics
     let entry = std::mem::take(&mut module.entry);
     let types = &module.types;
     let one = |function: &Function| {
-        let mut pass = Settle { types, features, known: HashMap::new(), statements: 0 };
+        let mut pass = Settle { types, features, known: HashMap::default(), statements: 0 };
         rewrite(&mut pass, function)
     };
     let mut settled = Arena::new();
@@ -33,6 +32,16 @@ pub fn settle(module: &mut Module, features: Features) -> Result<(), Diagnostics
     module.entry = one(&entry)?;
     module.functions = settled;
     Ok(())
+}
+
+/// The features that `target::has` asks for anywhere.
+pub fn asked(module: &Module) -> Features {
+    let functions = module.functions.iter().map(|(_, function)| function).chain([&module.entry]);
+    let kinds = functions.flat_map(|function| function.expressions.iter().map(|(_, expression)| &expression.kind));
+    kinds.fold(Features::NONE, |asked, kind| match kind {
+        ExpressionKind::TargetHas(feature) => asked.union(Features::of(&[*feature])),
+        _ => asked,
+    })
 }
 
 /// What is known of an immutable local.

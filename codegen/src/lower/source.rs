@@ -1,10 +1,9 @@
 //! From the text of a library function to IR, for one scalar width and one target.
 
-use std::collections::HashMap;
-
 use super::library;
 use super::table;
 use super::text::{self, Node};
+use crate::hashing::HashMap;
 use crate::ir::builder::FunctionBuilder;
 use crate::ir::{
     BinaryOperator as B, Expression, ExpressionKind, Function, Handle, Literal, Local, MathFunction, Module, Scalar,
@@ -42,7 +41,7 @@ enum Name {
 
 impl Library {
     pub fn new(target: Target, names: FunctionNames) -> Self {
-        Self { target, known: HashMap::new(), names }
+        Self { target, known: HashMap::default(), names }
     }
 
     /// The names of the functions made so far, each once.
@@ -87,7 +86,7 @@ impl Library {
         }
         let name = self.names.fresh(&name);
         let mut body = FunctionBuilder::new(module, &name);
-        let mut scope = Scope::new();
+        let mut scope = Scope::default();
         for (position, (name, ty)) in item.inputs.iter().enumerate() {
             let (scalar, lanes) = type_named(ty, wanted)?;
             let ty = body.module().intern(of(scalar, lanes));

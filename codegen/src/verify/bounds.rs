@@ -8,10 +8,9 @@ mod forms;
 mod matrix;
 mod report;
 
-use std::collections::{HashMap, HashSet};
-
 use super::KernelInfo;
 use super::linear::{Form, Key, Knowledge};
+use crate::hashing::{HashMap, HashSet};
 use crate::ir::{
     Asynchronous, Block, CallArgument, Expression, ExpressionKind, Function, Handle, Local, LogicalOperator,
     MatrixOperation, Module, Place, Projection, Root, Scalar, Size, SizeOperator, Span, Statement, StatementKind, Type,
@@ -20,19 +19,38 @@ use crate::ir::{
 
 /// Takes the guard away from every place that is proved to be in range.
 pub fn clear_guards(module: &mut Module, info: &KernelInfo) {
+    clear(module, info.workgroup_size, None);
+}
+
+/// The same, and calls `visit` with each access of the kernel's own body to a binding, with what is known there.
+pub fn clear_guards_telling(module: &mut Module, workgroup_size: [u32; 3], visit: &mut dyn FnMut(Touch<'_>)) {
+    clear(module, workgroup_size, Some(visit));
+}
+
+fn clear(module: &mut Module, workgroup_size: [u32; 3], visit: Option<&mut dyn FnMut(Touch<'_>)>) {
     let mut functions = std::mem::take(&mut module.functions);
     let mut entry = std::mem::take(&mut module.entry);
     for (_, function) in functions.iter_mut() {
-        clear_in(module, info.workgroup_size, function);
+        clear_in(module, workgroup_size, function, None);
     }
-    clear_in(module, info.workgroup_size, &mut entry);
+    clear_in(module, workgroup_size, &mut entry, visit);
     module.functions = functions;
     module.entry = entry;
 }
 
-fn clear_in(module: &Module, workgroup_size: [u32; 3], function: &mut Function) {
+fn clear_in(
+    module: &Module,
+    workgroup_size: [u32; 3],
+    function: &mut Function,
+    mut visit: Option<&mut dyn FnMut(Touch<'_>)>,
+) {
+    if visit.is_none() && !is_guarded(function) {
+        return;
+    }
     let mut body = std::mem::take(&mut function.body);
     let mut walk = Walk::new(module, function, workgroup_size);
+    let mut tell = visit.as_mut().map(|visit| |touch: Touch<'_>| visit(touch));
+    walk.visit = tell.as_mut().map(|tell| tell as &mut dyn FnMut(Touch<'_>));
     walk.block(&mut body);
     let proved = walk.proved;
     for load in proved {
@@ -52,12 +70,11 @@ pub struct Touch<'k> {
     pub knowledge: &'k mut Knowledge,
 }
 
-/// Calls `visit` with each access of the kernel's own body to a binding, with what is known there.
-pub fn touches(module: &Module, workgroup_size: [u32; 3], visit: &mut dyn FnMut(Touch<'_>)) {
-    let mut body = module.entry.body.clone();
-    let mut walk = Walk::new(module, &module.entry, workgroup_size);
-    walk.visit = Some(visit);
-    walk.block(&mut body);
+/// Whether a guard is left in a function.
+fn is_guarded(function: &Function) -> bool {
+    let mut guarded = false;
+    super::access::places(function, &mut |place, _| guarded |= place.guarded);
+    guarded
 }
 
 pub use report::AccessReport;
@@ -108,12 +125,12 @@ impl<'a> Walk<'a> {
             function,
             workgroup_size,
             knowledge: Knowledge::default(),
-            locals: HashMap::new(),
-            names: HashMap::new(),
-            conditions: HashMap::new(),
-            versions: HashMap::new(),
+            locals: HashMap::default(),
+            names: HashMap::default(),
+            conditions: HashMap::default(),
+            versions: HashMap::default(),
             stores: 0,
-            proved: HashSet::new(),
+            proved: HashSet::default(),
             visit: None,
             reports: None,
             behind: 0,
@@ -378,6 +395,10 @@ impl<'a> Walk<'a> {
     }
 
     fn in_range(&mut self, place: &Place, span: Span) -> bool {
+        // What was proved once holds: only somebody who asks wants to hear it again.
+        if !place.guarded && self.visit.is_none() && self.reports.is_none() {
+            return true;
+        }
         let mark = self.knowledge.mark();
         let proved = self.check_place(place);
         self.knowledge.forget(mark);
@@ -467,9 +488,10 @@ impl<'a> Walk<'a> {
 
     /// Whether `index * lanes + lanes - 1 < length`.
     fn below(&mut self, index: Handle<Expression>, lanes: i128, length: &Form) -> bool {
-        let exact = self.exact(index);
         let congruent = self.congruent(index);
-        for form in [exact, congruent] {
+        let exact = self.exact_of(index, &congruent);
+        let others = (congruent != exact).then_some(congruent);
+        for form in [exact].into_iter().chain(others) {
             let below = length.add(&form, -lanes).plus(-lanes);
             if self.reports.is_none() {
                 if self.knowledge.proves(&below) && self.knowledge.proves(&form) {

@@ -5,7 +5,7 @@
 //! (`(rows * group_index() + k) * n + rest`). A product with the group index is taken not to wrap: an index that did would lie beyond
 //! any buffer.
 
-use super::bounds::{Touch, touches};
+use super::bounds::Touch;
 use super::linear::{Form, Key, Knowledge};
 use crate::artefact::Access;
 use crate::ir::{BinaryOperator, Builtin, Module, Root};
@@ -19,29 +19,46 @@ enum Division {
     Rows(i128, Form),
 }
 
-pub fn find(module: &Module, access: &[Access], workgroup_size: [u32; 3]) -> Vec<bool> {
-    let mut disjoint: Vec<bool> = access.iter().map(|access| *access != Access::Atomic).collect();
-    for (_, function) in module.functions.iter() {
-        super::access::places(function, &mut |place, _| {
-            if let Root::Binding(binding) = place.root {
-                disjoint[binding as usize] &= !access[binding as usize].writes();
-            }
-        });
+/// What has been found of each binding: it hears of every access of the kernel's own body.
+pub struct Divisions {
+    writes: Vec<bool>,
+    invocations: i128,
+    divisions: Vec<Option<Division>>,
+    /// For each binding, whether workgroups are apart as far as has been seen.
+    pub disjoint: Vec<bool>,
+}
+
+impl Divisions {
+    /// Before the kernel's body; accesses of functions that it calls are not followed.
+    pub fn new(module: &Module, access: &[Access], workgroup_size: [u32; 3]) -> Self {
+        let mut disjoint: Vec<bool> = access.iter().map(|access| *access != Access::Atomic).collect();
+        for (_, function) in module.functions.iter() {
+            super::access::places(function, &mut |place, _| {
+                if let Root::Binding(binding) = place.root {
+                    disjoint[binding as usize] &= !access[binding as usize].writes();
+                }
+            });
+        }
+        Self {
+            writes: access.iter().map(|access| access.writes()).collect(),
+            invocations: workgroup_size.iter().map(|size| i128::from(*size)).product(),
+            divisions: vec![None; access.len()],
+            disjoint,
+        }
     }
-    let invocations = workgroup_size.iter().map(|size| i128::from(*size)).product();
-    let mut divisions: Vec<Option<Division>> = vec![None; access.len()];
-    touches(module, workgroup_size, &mut |touch| {
+
+    /// Hears of an access.
+    pub fn touch(&mut self, touch: Touch<'_>) {
         let binding = touch.binding as usize;
-        if !access[binding].writes() || !disjoint[binding] {
+        if !self.writes[binding] || !self.disjoint[binding] {
             return;
         }
-        match (division(touch, invocations), &divisions[binding]) {
-            (Some(found), None) => divisions[binding] = Some(found),
+        match (division(touch, self.invocations), &self.divisions[binding]) {
+            (Some(found), None) => self.divisions[binding] = Some(found),
             (Some(found), Some(known)) if found == *known => {}
-            _ => disjoint[binding] = false,
+            _ => self.disjoint[binding] = false,
         }
-    });
-    disjoint
+    }
 }
 
 /// The block of the workgroup's own that an access is proved to lie in.

@@ -4,8 +4,7 @@
 //! between two of its stores, or the result of an operation on such. Its range holds always. A *form* is a sum of atoms with
 //! coefficients and a constant, computed without wrapping. A *fact* is a form that is known not to be negative.
 
-use std::collections::HashMap;
-
+use crate::hashing::HashMap;
 use crate::ir::{BinaryOperator, Builtin, Handle, Local, MathFunction, Matrix, Root};
 
 /// What an atom stands for; equal keys are equal values.
@@ -45,8 +44,14 @@ pub struct Form {
     pub constant: i128,
 }
 
-/// Beyond this, forms are given up, so that no arithmetic on them overflows.
-const LARGE: i128 = 1 << 80;
+/// Beyond this, forms are given up, so that no arithmetic on them overflows: not the sum of two products, nor its product with a value of 32 bits.
+const LARGE: i128 = 1 << 60;
+/// Of so many terms at most are forms that a proof goes on with.
+const MOST_TERMS: usize = 12;
+/// A proof has at most so many facts.
+const MOST_FACTS: u32 = 5;
+/// After so many sums with facts, a form counts as not proved.
+const MOST_TRIALS: u32 = 600;
 
 impl Form {
     pub const fn constant(value: i128) -> Self {
@@ -88,20 +93,37 @@ impl Form {
     /// `self * own + other * factor`
     fn combined(&self, own: i128, other: &Self, factor: i128) -> Self {
         let mut terms = Vec::with_capacity(self.terms.len() + other.terms.len());
-        let (mut left, mut right) = (self.terms.iter().peekable(), other.terms.iter().peekable());
+        self.merged(own, other, factor, |atom, coefficient| terms.push((atom, coefficient)));
+        Self { terms, constant: self.constant * own + other.constant * factor }
+    }
+
+    /// Calls `visit` with the terms of `self * own + other * factor`, in the order of the atoms.
+    fn merged(&self, own: i128, other: &Self, factor: i128, mut visit: impl FnMut(Atom, i128)) {
+        let (mut left, mut right) = (self.terms.as_slice(), other.terms.as_slice());
         loop {
-            let next = match (left.peek(), right.peek()) {
-                (Some((a, _)), Some((b, _))) => (*a).min(*b),
-                (Some((atom, _)), None) | (None, Some((atom, _))) => *atom,
-                (None, None) => break,
+            let (atom, coefficient) = match (left, right) {
+                ([(a, x), rest @ ..], [(b, ..), ..]) if a < b => {
+                    left = rest;
+                    (*a, x * own)
+                }
+                ([(a, x), left_rest @ ..], [(b, y), right_rest @ ..]) if a == b => {
+                    (left, right) = (left_rest, right_rest);
+                    (*a, x * own + y * factor)
+                }
+                (_, [(b, y), rest @ ..]) => {
+                    right = rest;
+                    (*b, y * factor)
+                }
+                ([(a, x), rest @ ..], []) => {
+                    left = rest;
+                    (*a, x * own)
+                }
+                ([], []) => break,
             };
-            let mine = left.next_if(|term| term.0 == next).map_or(0, |term| term.1 * own);
-            let theirs = right.next_if(|term| term.0 == next).map_or(0, |term| term.1 * factor);
-            if mine + theirs != 0 {
-                terms.push((next, mine + theirs));
+            if coefficient != 0 {
+                visit(atom, coefficient);
             }
         }
-        Self { terms, constant: self.constant * own + other.constant * factor }
     }
 
     pub fn plus(&self, constant: i128) -> Self {
@@ -116,7 +138,9 @@ impl Form {
 
     /// Whether its numbers are small enough to go on with.
     fn is_small(&self) -> bool {
-        self.constant.abs() < LARGE && self.terms.len() <= 12 && self.terms.iter().all(|(_, value)| value.abs() < LARGE)
+        self.constant.abs() < LARGE
+            && self.terms.len() <= MOST_TERMS
+            && self.terms.iter().all(|(_, value)| value.abs() < LARGE)
     }
 }
 
@@ -189,25 +213,34 @@ impl Knowledge {
     pub fn range(&self, form: &Form) -> (i128, i128) {
         let (mut low, mut high) = (form.constant, form.constant);
         for (atom, coefficient) in &form.terms {
-            let Unknown { low: least, high: most, .. } = &self.atoms[*atom];
-            let (a, b) = (least * coefficient, most * coefficient);
-            low += a.min(b);
-            high += a.max(b);
+            let unknown = &self.atoms[*atom];
+            low += coefficient * unknown.extreme(*coefficient < 0);
+            high += coefficient * unknown.extreme(*coefficient > 0);
         }
         (low, high)
     }
 
     /// Whether the form is proved not to be negative.
     pub fn proves(&self, form: &Form) -> bool {
-        let mut budget = 600;
-        self.search(form, 5, &mut budget, &mut Vec::new()).is_some()
+        self.shown(form, &mut Vec::new()).is_some()
     }
 
     /// Why the form is not negative, if that is proved.
     pub fn proof(&self, form: &Form) -> Option<Proof> {
-        let (mut budget, mut used) = (600, Vec::new());
-        let rest = self.search(form, 5, &mut budget, &mut used)?;
+        let mut used = Vec::new();
+        let rest = self.shown(form, &mut used)?;
         Some(Proof { facts: used.into_iter().map(|fact| self.facts[fact].clone()).collect(), rest })
+    }
+
+    /// What is left of the form without the facts of a proof, which are added to `used`.
+    fn shown(&self, form: &Form, used: &mut Vec<usize>) -> Option<Form> {
+        if !form.is_small() {
+            return None;
+        }
+        if self.range(form).0 >= 0 {
+            return Some(form.clone());
+        }
+        self.search(form, MOST_FACTS, &mut { MOST_TRIALS }, used)
     }
 
     /// The range of an atom, which holds always.
@@ -223,25 +256,28 @@ impl Knowledge {
     /// Takes facts away from the form so that an atom vanishes: if what is left is not negative by its range, neither is the form. Gives
     /// what is left, and adds the facts to `used`.
     fn search(&self, form: &Form, depth: u32, budget: &mut u32, used: &mut Vec<usize>) -> Option<Form> {
-        if !form.is_small() || *budget == 0 {
-            return None;
-        }
-        *budget -= 1;
-        if self.range(form).0 >= 0 {
-            return Some(form.clone());
-        }
-        if depth == 0 {
-            return None;
-        }
         for (atom, coefficient) in &form.terms {
             for number in self.atoms[*atom].facts.iter().rev() {
+                if *budget == 0 {
+                    return None;
+                }
                 let fact = &self.facts[*number];
                 let Some(other) = fact.coefficient(*atom) else { continue };
                 if other.signum() != coefficient.signum() {
                     continue;
                 }
-                let left = form.combined(other.abs(), fact, -coefficient.abs());
+                let (own, factor) = (other.abs(), -coefficient.abs());
+                // Most of what is left is looked at once and never again: it is made only to go on with.
+                let Some(least) = self.least_of_sum(form, own, fact, factor) else { continue };
+                *budget -= 1;
+                if least < 0 && depth == 1 {
+                    continue;
+                }
+                let left = form.combined(own, fact, factor);
                 used.push(*number);
+                if least >= 0 {
+                    return Some(left);
+                }
                 let rest = self.search(&left, depth - 1, budget, used);
                 if rest.is_some() {
                     return rest;
@@ -250,6 +286,27 @@ impl Knowledge {
             }
         }
         None
+    }
+
+    /// The least value of `form * own + fact * factor` that ranges allow; nothing if its numbers are too large to go on with.
+    fn least_of_sum(&self, form: &Form, own: i128, fact: &Form, factor: i128) -> Option<i128> {
+        let mut least = form.constant * own + fact.constant * factor;
+        let (mut small, mut count) = (least.abs() < LARGE, 0);
+        form.merged(own, fact, factor, |atom, coefficient| {
+            count += 1;
+            small &= coefficient.abs() < LARGE;
+            if small {
+                least += coefficient * self.atoms[atom].extreme(coefficient < 0);
+            }
+        });
+        (small && count <= MOST_TERMS).then_some(least)
+    }
+}
+
+impl Unknown {
+    /// Its greatest value or its least.
+    const fn extreme(&self, greatest: bool) -> i128 {
+        if greatest { self.high } else { self.low }
     }
 }
 

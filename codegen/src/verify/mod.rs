@@ -28,6 +28,7 @@ pub use bounds::AccessReport;
 #[cfg(feature = "lower")]
 pub(crate) use bounds::accesses;
 pub(crate) use bounds::clear_guards;
+use bounds::clear_guards_telling;
 pub(crate) use features::{live_features, viable};
 #[cfg(feature = "cuda")]
 pub(crate) use matrices::product;
@@ -96,13 +97,18 @@ pub fn verify(mut module: Module) -> Result<Verified, Diagnostics> {
             return Err(Diagnostics(found));
         }
     }
-    let info = info(&module)?;
-    clear_guards(&mut module, &info);
+    let mut info = info(&module)?;
+    let mut divisions = disjoint::Divisions::new(&module, &info.access, info.workgroup_size);
+    clear_guards_telling(&mut module, info.workgroup_size, &mut |touch| divisions.touch(touch));
+    for ((binding, disjoint), access) in info.disjoint.iter_mut().enumerate().zip(&info.access) {
+        // What is behind the first element of a piece that is copied is not looked at.
+        *disjoint = divisions.disjoint[binding] && (info.copied[binding] <= 1 || !access.writes());
+    }
     Ok(Verified { module, info })
 }
 
-/// The facts about a module that obeys the rules.
-pub(crate) fn info(module: &Module) -> Result<KernelInfo, Diagnostics> {
+/// The facts about a module that obeys the rules, but for what the walk that clears the guards hears of: no binding counts as disjoint.
+fn info(module: &Module) -> Result<KernelInfo, Diagnostics> {
     let features = features::find(module)?;
     let (collective, effects) = function_facts(module);
     let uses = access::find(module);
@@ -110,19 +116,14 @@ pub(crate) fn info(module: &Module) -> Result<KernelInfo, Diagnostics> {
     for (value, size) in workgroup_size.iter_mut().zip(&module.workgroup_size) {
         *value = size.literal().unwrap_or(1);
     }
-    let mut disjoint = disjoint::find(module, &uses.access, workgroup_size);
-    for ((disjoint, copied), access) in disjoint.iter_mut().zip(&uses.copied).zip(&uses.access) {
-        // What is behind the first element of a piece is not looked at.
-        *disjoint &= *copied <= 1 || !access.writes();
-    }
     Ok(KernelInfo {
         grid: grid(module),
+        disjoint: vec![false; uses.access.len()],
         access: uses.access,
         vector: uses.vector,
         workgroup_vector: uses.workgroup_vector,
         copied: uses.copied,
         workgroup_copied: uses.workgroup_copied,
-        disjoint,
         workgroup_size,
         workgroup_bytes: access::workgroup_bytes(module),
         required: features.required,

@@ -2,10 +2,9 @@
 //!
 //! The front end makes only well-shaped modules; late modules are made by fusion, and mistakes there must not reach an emitter.
 
-use std::collections::HashSet;
-
 use super::access::function_facts;
 use crate::diagnostic::Diagnostic;
+use crate::hashing::HashSet;
 use crate::ir::{
     Asynchronous, AtomicFunction, Block, CallArgument, Expression, ExpressionKind, Function, Handle, Local,
     MatrixOperation, Module, Place, Projection, Root, Span, Statement, StatementKind,
@@ -35,9 +34,9 @@ fn check_function(module: &Module, function: &Function, position: usize, found: 
         module,
         function,
         position,
-        used: HashSet::new(),
-        declared: HashSet::new(),
-        known: HashSet::new(),
+        used: HashSet::default(),
+        declared: HashSet::default(),
+        known: HashSet::default(),
         loops: Vec::new(),
         constant: false,
         found,
@@ -134,7 +133,7 @@ impl Checker<'_> {
             }
             StatementKind::If { condition, constant: true, .. } => self.constant(*condition, span),
             StatementKind::Switch { cases, .. } => {
-                let mut seen = HashSet::new();
+                let mut seen = HashSet::default();
                 for case in cases {
                     if case.values.is_empty() || !case.values.iter().all(|value| seen.insert(*value)) {
                         self.fail(span, "each case of a match has values of its own");

@@ -7,9 +7,8 @@
 //! A loop that an invocation may leave (or cut short) before others is a loop whose whole body differs; a function that an
 //! invocation may leave before others differs from there to its end, while its caller comes together again.
 
-use std::collections::HashMap;
-
 use crate::diagnostic::Diagnostic;
+use crate::hashing::HashMap;
 use crate::ir::{
     Block, Builtin, CallArgument, Expression, ExpressionKind, Function, Handle, Local, MatrixOperation, Module, Place,
     Root, Span, Statement, StatementKind, SubgroupFunction, Type,
@@ -23,7 +22,8 @@ pub fn check(module: &Module) -> Vec<Diagnostic> {
     let (collective, _) = super::function_facts(module);
     let walk = |within: Within, written: &[bool], collective: &[bool]| {
         let (written, collective) = (written.to_vec(), collective.to_vec());
-        let mut analysis = Analysis { module, within, written, collective, results: HashMap::new(), found: Vec::new() };
+        let mut analysis =
+            Analysis { module, within, written, collective, results: HashMap::default(), found: Vec::new() };
         analysis.function(None, &[]);
         analysis.found
     };

@@ -18,6 +18,8 @@ use super::text::Printer;
 use crate::lower::Lowered;
 use crate::target::Target;
 
+pub use module::Printed;
+
 /// The dialect.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Cuda;
@@ -27,6 +29,14 @@ pub(crate) struct Cuda;
 /// # Errors
 /// Names what CUDA C cannot say.
 pub fn emit(lowered: &Lowered) -> Result<String, EmitError> {
+    Ok(print(lowered)?.text(lowered.transport))
+}
+
+/// What the texts of a kernel for one set of features have in common.
+///
+/// # Errors
+/// As [`emit`].
+pub fn print(lowered: &Lowered) -> Result<Printed, EmitError> {
     if lowered.profile.target != Target::Cuda {
         return Err(EmitError {
             kernel: lowered.module.name.clone(),

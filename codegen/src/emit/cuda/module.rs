@@ -18,11 +18,35 @@ type P<'a> = Printer<'a, Cuda>;
 /// More workgroup memory than this must be asked for when the kernel is launched.
 const STATIC_LIMIT: u32 = 48 * 1024;
 
-/// The whole text.
-pub fn module(p: &mut P<'_>) -> Result<String> {
+/// What is printed of a kernel, once for all ways in which parameters reach it.
+#[derive(Clone, Debug)]
+pub struct Printed {
+    /// Up to the parameter block among the kernel's own parameters.
+    head: String,
+    has_params: bool,
+    /// From the kernel's first statement on.
+    tail: String,
+}
+
+impl Printed {
+    /// The text for one way.
+    pub fn text(&self, transport: ParamTransport) -> String {
+        let opening = match transport {
+            _ if !self.has_params => ") {\n",
+            ParamTransport::Value => "    const __grid_constant__ Params params\n) {\n",
+            ParamTransport::Buffer => {
+                "    const Params* __restrict__ params_buffer\n) {\n    const Params& params = *params_buffer;\n"
+            }
+        };
+        [self.head.as_str(), opening, &self.tail].concat()
+    }
+}
+
+/// Everything but how parameters reach the kernel.
+pub fn module(p: &mut P<'_>) -> Result<Printed> {
     let functions = p.device_functions()?;
     let body = p.entry_body()?;
-    let entry = entry(p, &body)?;
+    let tail = entry(p, &body)?;
     let mut structs = String::new();
     for handle in p.used_structs() {
         structs.push_str(&structure(p, handle)?);
@@ -50,8 +74,8 @@ pub fn module(p: &mut P<'_>) -> Result<String> {
         text.push_str(&piece);
         text.push('\n');
     }
-    text.push_str(&entry);
-    Ok(text)
+    text.push_str(&signature(p)?);
+    Ok(Printed { head: text, has_params: !p.lowered.params.fields.is_empty(), tail })
 }
 
 /// A bool parameter is a word.
@@ -184,33 +208,28 @@ fn workgroup(p: &mut P<'_>, out: &mut Writer) -> Result<()> {
     Ok(())
 }
 
-/// The kernel.
+/// The kernel's name and parameters, but for the parameter block.
+fn signature(p: &mut P<'_>) -> Result<String> {
+    let lowered = p.lowered;
+    let [x, y, z] = lowered.info.workgroup_size;
+    let mut out = Writer::default();
+    out.line(format!("extern \"C\" __global__ void __launch_bounds__({}) {}(", x * y * z, lowered.module.name));
+    let bindings = lowered.module.bindings.len() as u32;
+    for binding in 0..bindings {
+        let is_last = binding + 1 == bindings && lowered.params.fields.is_empty();
+        let parameter = buffer(p, binding)?;
+        out.line(format!("    {parameter}{}", if is_last { "" } else { "," }));
+    }
+    Ok(out.finish())
+}
+
+/// What the kernel computes before the author's statements, these, and its end.
 fn entry(p: &mut P<'_>, body: &str) -> Result<String> {
     let lowered = p.lowered;
     let info = &lowered.info;
     let resources = p.entry_resources.clone();
     let [x, y, z] = info.workgroup_size;
-    let mut parameters = Vec::new();
-    for binding in 0..lowered.module.bindings.len() as u32 {
-        parameters.push(buffer(p, binding)?);
-    }
-    let by_value = lowered.transport == ParamTransport::Value;
-    if !lowered.params.fields.is_empty() {
-        parameters.push(
-            if by_value { "const __grid_constant__ Params params" } else { "const Params* __restrict__ params_buffer" }
-                .to_owned(),
-        );
-    }
-    let mut out = Writer::default();
-    out.line(format!("extern \"C\" __global__ void __launch_bounds__({}) {}(", x * y * z, lowered.module.name));
-    let last = parameters.len();
-    for (position, parameter) in parameters.iter().enumerate() {
-        out.line(format!("    {parameter}{}", if position + 1 == last { "" } else { "," }));
-    }
-    out.open(") {");
-    if !by_value && !lowered.params.fields.is_empty() {
-        out.line("const Params& params = *params_buffer;");
-    }
+    let mut out = Writer::at_depth(1);
     let uses = |builtin| resources.uses(builtin);
     let group_index = uses(Builtin::GroupIndex) || uses(Builtin::GlobalIndex);
     if info.grid == GridKind::Linear {

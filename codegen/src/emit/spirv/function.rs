@@ -1,13 +1,12 @@
 //! A function being written: its blocks, its variables, and what is read once at its top.
 
-use std::collections::HashMap;
-
 use rspirv::dr::{self, Instruction, Operand};
 use rspirv::spirv::{BuiltIn, FunctionControl, MemoryAccess, Op, StorageClass, Word};
 
 use super::module::{Writer, builtin_name};
 use crate::artefact::{ParamRole, ParamScalar};
 use crate::emit::EmitError;
+use crate::hashing::HashMap;
 use crate::ir::{Builtin, Function, Handle, Local, Type};
 use crate::target::Feature;
 
@@ -51,11 +50,11 @@ impl<'w, 'a> FunctionWriter<'w, 'a> {
             function,
             variables: Vec::new(),
             prologue: Vec::new(),
-            prologue_known: HashMap::new(),
+            prologue_known: HashMap::default(),
             blocks: Vec::new(),
             open: false,
-            values: HashMap::new(),
-            places: HashMap::new(),
+            values: HashMap::default(),
+            places: HashMap::default(),
             arguments: Vec::new(),
             loops: Vec::new(),
             touched: false,

@@ -1,7 +1,5 @@
 //! The module as a whole: capabilities, globals, the parameter block, the entry point.
 
-use std::collections::{HashMap, HashSet};
-
 use rspirv::dr::{Instruction, Module, ModuleHeader, Operand};
 use rspirv::spirv::{
     AddressingModel, BuiltIn, Capability, Decoration, ExecutionMode, ExecutionModel, MemoryModel, Op, StorageClass,
@@ -11,6 +9,7 @@ use rspirv::spirv::{
 use super::function::FunctionWriter;
 use crate::artefact::{Access, GridKind, ParamField, ParamRole, ParamScalar, ParamTransport};
 use crate::emit::EmitError;
+use crate::hashing::{HashMap, HashSet};
 use crate::ir::{Builtin, Handle, Scalar, Statement, StatementKind, Type};
 use crate::lower::Lowered;
 use crate::target::{Feature, Target};
@@ -22,6 +21,8 @@ pub(super) struct Writer<'a> {
     next: Word,
     /// Types and constants, which SPIR-V wants once each.
     known: HashMap<(Op, Option<Word>, Vec<Operand>), Word>,
+    /// The `u32` constants among them, which are asked for most.
+    pub(super) numbers: HashMap<u32, Word>,
     globals: HashSet<Word>,
     named: HashSet<Word>,
     pub(super) value_types: HashMap<Type, Word>,
@@ -56,12 +57,13 @@ pub(super) fn write(lowered: &Lowered) -> Result<Module, EmitError> {
         lowered,
         module: Module::new(),
         next: 1,
-        known: HashMap::new(),
-        globals: HashSet::new(),
-        named: HashSet::new(),
-        value_types: HashMap::new(),
-        memory_types: HashMap::new(),
-        strided: HashMap::new(),
+        known: HashMap::default(),
+        numbers: HashMap::default(),
+        globals: HashSet::default(),
+        named: HashSet::default(),
+        value_types: HashMap::default(),
+        memory_types: HashMap::default(),
+        strided: HashMap::default(),
         bindings: Vec::new(),
         workgroup: Vec::new(),
         params: (0, StorageClass::PushConstant),

@@ -211,8 +211,13 @@ impl Writer<'_> {
 
     /// A `u32` constant.
     pub(super) fn u32(&mut self, value: u32) -> Word {
+        if let Some(known) = self.numbers.get(&value) {
+            return *known;
+        }
         let ty = self.u32_type();
-        self.global(Op::Constant, Some(ty), vec![Operand::LiteralBit32(value)])
+        let id = self.constant(ty, value);
+        self.numbers.insert(value, id);
+        id
     }
 
     /// A constant of a 32-bit type, by its bits.

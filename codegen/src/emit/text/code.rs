@@ -55,32 +55,51 @@ impl Code {
         let arguments: Vec<Self> = arguments.into_iter().collect();
         // One comparison among atoms cannot be taken for a list of template arguments.
         let plain = arguments.iter().filter(|argument| argument.level != Level::Atom).count() <= 1;
-        let arguments: Vec<String> =
-            arguments.into_iter().map(|argument| if plain { argument.text } else { argument.argument() }).collect();
-        Self::atom(format!("{function}({})", arguments.join(", ")))
+        let mut text = function.to_owned();
+        text.push('(');
+        for (position, argument) in arguments.into_iter().enumerate() {
+            if position > 0 {
+                text.push_str(", ");
+            }
+            text.push_str(&if plain { argument.text } else { argument.argument() });
+        }
+        text.push(')');
+        Self::atom(text)
     }
 
     /// Its text where at least `level` is wanted.
     pub fn at(self, level: Level) -> String {
-        if self.level >= level { self.text } else { format!("({})", self.text) }
+        if self.level >= level { self.text } else { enclosed(&self.text) }
     }
 
     /// Its text as an argument or a part of a list.
     pub fn argument(self) -> String {
-        if self.level == Level::Compare { format!("({})", self.text) } else { self.text }
+        if self.level == Level::Compare { enclosed(&self.text) } else { self.text }
     }
 
     /// `base[index]`
     #[must_use]
     pub fn index(self, index: Self) -> Self {
-        Self::atom(format!("{}[{}]", self.at(Level::Atom), index.text))
+        Self::atom(joined(self.at(Level::Atom), &["[", &index.text, "]"]))
     }
 
     /// `base.name`
     #[must_use]
     pub fn member(self, name: &str) -> Self {
-        Self::atom(format!("{}.{name}", self.at(Level::Atom)))
+        Self::atom(joined(self.at(Level::Atom), &[".", name]))
     }
+}
+
+/// A text in parentheses.
+fn enclosed(text: &str) -> String {
+    joined(String::with_capacity(text.len() + 2), &["(", text, ")"])
+}
+
+/// A text with others behind it: expressions are most of what is printed, and formatting takes three times as long.
+fn joined(mut text: String, more: &[&str]) -> String {
+    text.reserve(more.iter().map(|part| part.len()).sum());
+    more.iter().for_each(|part| text.push_str(part));
+    text
 }
 
 /// An operator before its operand.
@@ -117,7 +136,7 @@ pub fn infix(operator: BinaryOperator, left: Code, right: Code) -> Code {
         _ if left.level == level && level != Level::Shift => (level, Level::Unary),
         _ => (Level::Unary, Level::Unary),
     };
-    Code { text: format!("{} {sign} {}", left.at(left_level), right.at(right_level)), level }
+    Code { text: joined(left.at(left_level), &[" ", sign, " ", &right.at(right_level)]), level }
 }
 
 /// `&&` and `||`.
@@ -127,7 +146,7 @@ pub fn logical(operator: LogicalOperator, left: Code, right: Code) -> Code {
         LogicalOperator::Or => ("||", Level::Or),
     };
     let left_level = if left.level == level { level } else { Level::Compare };
-    Code { text: format!("{} {sign} {}", left.at(left_level), right.at(Level::Compare)), level }
+    Code { text: joined(left.at(left_level), &[" ", sign, " ", &right.at(Level::Compare)]), level }
 }
 
 #[cfg(test)]

@@ -64,6 +64,9 @@ impl<'a, D: Dialect> Printer<'a, D> {
     /// The structs that the kernel's variables, functions and buffers use, inner ones first.
     pub fn used_structs(&self) -> Vec<Handle<Struct>> {
         let module = &self.lowered.module;
+        if module.structs.is_empty() {
+            return Vec::new();
+        }
         let mut used = BTreeSet::new();
         let mut order = Vec::new();
         let functions = called(self.lowered)

@@ -210,7 +210,9 @@ impl<'a, D: Dialect> Printer<'a, D> {
             .chain(function.arguments.iter().map(|argument| argument.name.as_str()))
             .any(|root| {
                 name.strip_prefix(root).and_then(|rest| rest.strip_prefix('_')).is_some_and(|rest| {
-                    let is = |rest: &str, suffix: &str| rest == suffix || rest.ends_with(&format!("_{suffix}"));
+                    let is = |rest: &str, suffix: &str| {
+                        rest.strip_suffix(suffix).is_some_and(|before| before.is_empty() || before.ends_with('_'))
+                    };
                     let atomic = |rest: &str| AtomicFunction::ALL.into_iter().any(|(_, suffix)| is(rest, suffix));
                     SUFFIXES.iter().any(|suffix| is(rest, suffix))
                         || Order::ALL.into_iter().any(|(_, order)| rest.strip_suffix(order).is_some_and(atomic))

@@ -14,7 +14,7 @@ use super::text::Printer;
 use crate::lower::Lowered;
 use crate::target::Target;
 
-pub use module::parse;
+pub use module::{Printed, parse};
 
 /// The dialect.
 #[derive(Clone, Copy, Debug)]
@@ -25,6 +25,14 @@ pub(crate) struct Wgsl;
 /// # Errors
 /// Names what WGSL cannot say.
 pub fn emit(lowered: &Lowered) -> Result<String, EmitError> {
+    Ok(print(lowered)?.text(&lowered.profile))
+}
+
+/// What the texts of a kernel for one set of features have in common.
+///
+/// # Errors
+/// As [`emit`].
+pub fn print(lowered: &Lowered) -> Result<Printed, EmitError> {
     if lowered.profile.target != Target::Wgsl {
         return Err(EmitError {
             kernel: lowered.module.name.clone(),

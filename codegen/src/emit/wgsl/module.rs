@@ -17,8 +17,22 @@ use super::types::{scalar_name, structure, type_name};
 type Result<T> = std::result::Result<T, EmitError>;
 type P<'a> = Printer<'a, Wgsl>;
 
-/// The whole text.
-pub fn module(p: &mut P<'_>) -> Result<String> {
+/// What is printed of a kernel, once for all dialects.
+#[derive(Clone, Debug)]
+pub struct Printed {
+    doc: String,
+    rest: String,
+}
+
+impl Printed {
+    /// The text for a profile: its directives stand between the author's words and everything else.
+    pub fn text(&self, profile: &Profile) -> String {
+        [self.doc.as_str(), &extensions(profile), &self.rest].concat()
+    }
+}
+
+/// Everything but the directives.
+pub fn module(p: &mut P<'_>) -> Result<Printed> {
     let functions = p.device_functions()?;
     let body = p.entry_body()?;
     let entry = entry(p, &body)?;
@@ -28,8 +42,7 @@ pub fn module(p: &mut P<'_>) -> Result<String> {
     if !p.lowered.module.doc.is_empty() {
         out.line("");
     }
-    let mut text = out.finish();
-    text.push_str(&extensions(&p.lowered.profile));
+    let mut text = String::new();
     for handle in p.used_structs() {
         text.push_str(&structure(p, handle)?);
         text.push('\n');
@@ -48,7 +61,7 @@ pub fn module(p: &mut P<'_>) -> Result<String> {
         text.push('\n');
     }
     text.push_str(&entry);
-    Ok(text)
+    Ok(Printed { doc: out.finish(), rest: text })
 }
 
 /// Directives for what is no part of every WebGPU.

@@ -11,9 +11,14 @@ impl<'a> Walk<'a> {
     /// A form that equals the value.
     pub(super) fn exact(&mut self, handle: Handle<Expression>) -> Form {
         let form = self.congruent(handle);
+        self.exact_of(handle, &form)
+    }
+
+    /// A form that equals the value, of one that equals it modulo 2^32.
+    pub(super) fn exact_of(&mut self, handle: Handle<Expression>, congruent: &Form) -> Form {
         match self.limits_of(handle) {
-            Some((low, high)) if self.knowledge.within(&form, low, high) => form,
-            Some((low, high)) => self.knowledge.atom(Key::Wrapped(form, low < 0), low, high),
+            Some((low, high)) if self.knowledge.within(congruent, low, high) => congruent.clone(),
+            Some((low, high)) => self.knowledge.atom(Key::Wrapped(congruent.clone(), low < 0), low, high),
             None => self.knowledge.fresh(0, MAX),
         }
     }
