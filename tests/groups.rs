@@ -385,3 +385,71 @@ fn floats_are_added_by_atomics() {
         assert_eq!(old.read().unwrap(), [2.5, -4.0, 0.0], "what was there on {}", subject.name);
     }
 }
+
+/// What subgroups of a stated size give: every lane its size, its place and the sum before it.
+#[kernel(workgroup(128), subgroup(S), instances(S = [4, 8, 16, 32, 64, 128]), targets(wgsl, spirv, cpu))]
+fn stated<const S: usize>(x: &[u32], y: &mut [u32]) {
+    let mut parts = workgroup_array::<u32>(128 / S);
+    let i = local_index();
+    let before = subgroup_exclusive_add(x[i]);
+    let other = subgroup_shuffle_xor(x[i], S as u32 / 2);
+    if subgroup_lane() + 1 == subgroup_size() {
+        parts[subgroup_index()] = before + x[i];
+    }
+    barrier();
+    y[4 * i] = subgroup_size() as u32;
+    y[4 * i + 1] = before;
+    y[4 * i + 2] = other;
+    y[4 * i + 3] = parts[i / S];
+}
+
+/// The size that CUDA has too.
+#[kernel(workgroup(64, 2), subgroup(32))]
+fn stated_everywhere(y: &mut [u32]) {
+    let all = subgroup_ballot(true);
+    y[local_index()] = all.x & subgroup_size() as u32;
+}
+
+fn run_stated<const S: usize>(subject: &Subject) {
+    let device = &subject.device;
+    let x: Vec<u32> = (0..128).map(|i| i * i + 1).collect();
+    let x_there = device.buffer(&x).unwrap();
+    let mut y = device.buffer(&[0u32; 512]).unwrap();
+    let done = device.run(stated::<S>(&x_there, &mut y).unwrap().groups(1));
+    if !device.properties().offers_subgroups_of(S as u32) {
+        let said = done.expect_err("a size that the device lacks").to_string();
+        assert!(said.contains("stated") && said.contains(&format!("wants subgroups of {S};")), "{said}");
+        return;
+    }
+    done.unwrap_or_else(|error| panic!("{S} on {}: {error}", subject.name));
+    for (i, found) in y.read().unwrap().chunks(4).enumerate() {
+        let first = i / S * S;
+        let expected =
+            [S as u32, x[first..i].iter().sum(), x[first + ((i - first) ^ (S / 2))], x[first..first + S].iter().sum()];
+        assert_eq!(found, expected, "invocation {i} of subgroups of {S} on {}", subject.name);
+    }
+}
+
+#[test]
+fn a_stated_size_is_kept_or_refused() {
+    for subject in devices_with_subgroups() {
+        let device = &subject.device;
+        let sizes = device.properties().subgroup_sizes.clone();
+        let own = device.limits().max_subgroup;
+        assert!(sizes.is_none_or(|sizes| sizes.contains(&own)), "{}", subject.name);
+        if device.kind() != DeviceKind::Cuda {
+            run_stated::<4>(&subject);
+            run_stated::<8>(&subject);
+            run_stated::<16>(&subject);
+            run_stated::<32>(&subject);
+            run_stated::<64>(&subject);
+            run_stated::<128>(&subject);
+        }
+        let mut y = device.buffer(&[0u32; 128]).unwrap();
+        let done = device.run(stated_everywhere(&mut y).unwrap().groups(1));
+        assert_eq!(done.is_ok(), device.properties().offers_subgroups_of(32), "{}: {done:?}", subject.name);
+        if done.is_ok() {
+            assert_eq!(y.read().unwrap(), [32; 128], "on {}", subject.name);
+        }
+    }
+}

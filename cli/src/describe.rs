@@ -63,6 +63,7 @@ pub fn kernel(kernel: &Kernel) -> Value {
         "doc": kernel.doc,
         "entry_point": kernel.name,
         "workgroup_size": kernel.workgroup_size,
+        "subgroup_size": kernel.subgroup_size,
         "workgroup_bytes": kernel.workgroup_bytes,
         "grid": match kernel.grid {
             GridKind::Linear => "linear: workgroup index = x + y * groups along x; those from group_count on return",

@@ -43,6 +43,8 @@ pub struct Kernel {
     pub constants: List<Constant>,
     /// Invocations of a workgroup along x, y, z.
     pub workgroup_size: [u32; 3],
+    /// Invocations of a subgroup, if the kernel states them: a device must run it with full subgroups of this size or not at all.
+    pub subgroup_size: Option<u32>,
     /// Bytes of workgroup memory.
     pub workgroup_bytes: u32,
     /// How many grid dimensions the kernel looks at.
@@ -432,7 +434,7 @@ pub struct CpuArguments<'a> {
     pub params: &'a [u8],
     /// Workgroups along x, y, z; for [`GridKind::Linear`] all of them lie along x.
     pub groups: [u32; 3],
-    /// Invocations of a subgroup: a power of two up to [`crate::target::MOST_SUBGROUP`].
+    /// Invocations of a subgroup: a power of two up to [`crate::target::MOST_SUBGROUP`], and [`Kernel::subgroup_size`] if the kernel states one.
     pub subgroup_size: u32,
 }
 

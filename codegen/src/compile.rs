@@ -193,6 +193,7 @@ fn assemble(
         params,
         constants: Cow::Owned(constants(&verified)),
         workgroup_size: verified.info.workgroup_size,
+        subgroup_size: verified.info.subgroup_size,
         workgroup_bytes: verified.info.workgroup_bytes,
         grid: verified.info.grid,
         variants: Cow::Owned(made),

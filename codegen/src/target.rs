@@ -33,6 +33,14 @@ impl Target {
         }
     }
 
+    /// The size of every subgroup of every device of the target, if they have one in common.
+    pub const fn subgroup_size(self) -> Option<u32> {
+        match self {
+            Self::Cuda => Some(32),
+            Self::Wgsl | Self::Spirv | Self::Cpu => None,
+        }
+    }
+
     /// The target of that name.
     pub fn from_name(name: &str) -> Option<Self> {
         Self::ALL.into_iter().find(|target| target.name() == name)

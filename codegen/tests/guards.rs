@@ -5,15 +5,19 @@
 use trefoil_codegen::front::parse_source;
 use trefoil_codegen::ir::{Instance, instantiate};
 use trefoil_codegen::lower::accesses;
-use trefoil_codegen::target::Features;
 use trefoil_codegen::verify::verify;
 
 /// `place: reason` of each access of a kernel of 64 invocations, in the order of the text.
 fn said(signature: &str, body: &str) -> Vec<String> {
-    let source = format!("#[kernel(workgroup(64))]\nfn k({signature}) {{\n{body}\n}}");
+    said_with("workgroup(64)", signature, body)
+}
+
+/// The same of a kernel with this attribute.
+fn said_with(attribute: &str, signature: &str, body: &str) -> Vec<String> {
+    let source = format!("#[kernel({attribute})]\nfn k({signature}) {{\n{body}\n}}");
     let output = parse_source(&source).unwrap_or_else(|errors| panic!("{errors}\n{source}")).remove(0);
     let verified = verify(instantiate(&output.module, &Instance::default()).unwrap()).unwrap();
-    accesses(&verified, Features::NONE)
+    accesses(&verified, verified.info.required)
         .unwrap()
         .into_iter()
         .map(|access| {
@@ -57,5 +61,23 @@ fn loops_that_are_written_out_are_said_of_once_for_each_reason() {
             "let mut v = [0.0; 4];\nfor k in unroll(0..4) {\nv[k] = 1.0;\n}\nlet j = (n % 4) as usize;\ny[0] = v[j];"
         ),
         ["v[0]: ", "v[1]: ", "v[2]: ", "v[3]: ", "v[j]: (n % 4) is at most 3", "y[0]: guarded"]
+    );
+}
+
+#[test]
+fn a_stated_size_of_subgroups_bounds_lanes_and_counts_them() {
+    assert_eq!(
+        said_with(
+            "workgroup(64), subgroup(16), targets(cpu)",
+            "y: &mut [f32]",
+            "let mut t = workgroup_array::<f32>(4);\nlet mut lanes = workgroup_array::<f32>(16);\nt[subgroup_index()] = 1.0;\n\
+             lanes[subgroup_lane()] = 1.0;\nt[subgroup_size() / 16] = 1.0;\nlanes[subgroup_size()] = 1.0;"
+        ),
+        [
+            "t[subgroup_index()]: subgroup_index() is at most 3",
+            "lanes[subgroup_lane()]: subgroup_lane() is at most 15",
+            "t[16 / 16]: ",
+            "lanes[16]: guarded",
+        ]
     );
 }

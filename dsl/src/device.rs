@@ -15,6 +15,7 @@
 
 use std::any::Any;
 use std::fmt;
+use std::ops::RangeInclusive;
 use std::sync::Arc;
 
 use trefoil_codegen::artefact::{Features, Kernel, MatrixProduct, ParamTransport, Target};
@@ -90,8 +91,18 @@ pub struct Properties {
     /// The products of matrices that kernels may ask for, if [`Feature::CooperativeMatrices`](trefoil_codegen::artefact::Feature::CooperativeMatrices) is among the features; the CPU has every one,
     /// and lists none.
     pub matrices: Vec<MatrixProduct>,
+    /// The sizes of subgroups that a kernel may state, from the least to the largest: of the device's choice where it gives one, otherwise the one that all
+    /// of its subgroups have. None where they vary and nobody can choose.
+    pub subgroup_sizes: Option<RangeInclusive<u32>>,
     /// Numbers that launches and plans must respect.
     pub limits: Limits,
+}
+
+impl Properties {
+    /// Whether the device can promise subgroups of a size.
+    pub fn offers_subgroups_of(&self, size: u32) -> bool {
+        size.is_power_of_two() && self.subgroup_sizes.as_ref().is_some_and(|sizes| sizes.contains(&size))
+    }
 }
 
 /// Numbers that launches and plans must respect.

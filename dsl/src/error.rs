@@ -128,6 +128,18 @@ pub enum Error {
         /// The device.
         device: String,
     },
+    /// The kernel states a size of subgroups that the device does not have.
+    #[error("kernel `{kernel}` wants subgroups of {wanted}; {device} {offered}")]
+    Subgroup {
+        /// The kernel.
+        kernel: String,
+        /// The size that it states.
+        wanted: u32,
+        /// What the device does instead: `offers 32 alone`, `lets nobody choose`.
+        offered: String,
+        /// The device.
+        device: String,
+    },
     /// The driver did not take the kernel.
     #[error("kernel `{kernel}` does not build on {device}: {message}")]
     Build {

@@ -45,7 +45,8 @@ builtins! {
         GroupIndex group_index = 0;
         /// How many workgroups the dispatch has.
         GroupCount group_count = 1;
-        /// Invocations of the device's subgroup; never assume a number.
+        /// Invocations of the device's subgroup; never assume a number. A kernel that needs one states it, `#[kernel(workgroup(256), subgroup(32))]`, and
+        /// is an error on devices that lack it; there it is that number, known while building.
         SubgroupSize subgroup_size = 1;
         /// This invocation's position in its subgroup.
         SubgroupLane subgroup_lane = 0;

@@ -192,6 +192,7 @@ fn kernel(kernel: &Kernel, number: usize, cpu: bool, expansion: &TokenStream, it
         }
     });
     let [x, y, z] = kernel.workgroup_size;
+    let subgroup_size = option(kernel.subgroup_size);
     let workgroup_bytes = kernel.workgroup_bytes;
     let grid = match kernel.grid {
         GridKind::Linear => quote!(Linear),
@@ -215,6 +216,7 @@ fn kernel(kernel: &Kernel, number: usize, cpu: bool, expansion: &TokenStream, it
             params: #params,
             constants: ::std::borrow::Cow::Borrowed(&[#(#constants),*]),
             workgroup_size: [#x, #y, #z],
+            subgroup_size: #subgroup_size,
             workgroup_bytes: #workgroup_bytes,
             grid: #artefact::GridKind::#grid,
             variants: ::std::borrow::Cow::Borrowed(&[#(#variants),*]),

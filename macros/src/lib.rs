@@ -33,6 +33,10 @@ use proc_macro::TokenStream;
 ///
 /// # Arguments
 /// * `workgroup(X)`, `workgroup(X, Y)`, `workgroup(X, Y, Z)`: invocations of a workgroup; literals, const generics, or products.
+/// * `subgroup(32)`: every subgroup has so many invocations, a power of two from 4 to 128 of which the workgroup's first size is a multiple; otherwise the size
+///   is the device's. In the kernel `subgroup_size()` is that number; a const generic (`subgroup(S)`) or a constant that carries `#[device]` serves for the
+///   lengths of arrays too. The kernel requires `Subgroups`. CUDA has 32 alone, Vulkan what its pipelines may ask for, wgpu what all of the adapter's
+///   subgroups have, the CPU every size; loading the kernel on a device that has no such size is an `Err`.
 /// * `instances(T = [f32, f16], TILE = [16, 32])`: for each generic parameter the values with which the kernel is compiled, in all
 ///   combinations.
 /// * `specialise(TILE: usize = 16, in 1..=64, multiple_of 4; FAST: bool = false)`: constants that are fixed when a pipeline is made. Each has a type

@@ -4,7 +4,6 @@ use std::fmt;
 use std::sync::{Arc, Mutex};
 
 use trefoil_codegen::artefact::{Kernel, ParamTransport};
-use trefoil_codegen::target::MOST_SUBGROUP;
 use trefoil_dsl::device::{
     Backend, Command, Counters, DeviceKind, DeviceOptions, Memory, MemoryRange, Pipeline, Properties, Recording, RunIo,
 };
@@ -56,7 +55,7 @@ impl CpuBackend {
                 kind: DeviceKind::Cpu.name(),
                 reason: format!("its threads do not start: {error}"),
             })?;
-        let properties = restrict(properties(pool.current_num_threads()), options, Some(1..=MOST_SUBGROUP))?;
+        let properties = restrict(properties(pool.current_num_threads()), options)?;
         let shared = Arc::new(Shared { state: DeviceState::new(id, properties), pool, turn: Mutex::default() });
         Ok(Self { shared, pipelines: PipelineStore::default() })
     }

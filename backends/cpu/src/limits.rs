@@ -1,7 +1,7 @@
 //! What the processor is, and what the device allows.
 
 use trefoil_codegen::artefact::{Features, Target};
-use trefoil_codegen::target::CPU_SUBGROUP_SIZE;
+use trefoil_codegen::target::{CPU_SUBGROUP_SIZE, MOST_SUBGROUP};
 use trefoil_dsl::device::{DeviceKind, Limits, Properties};
 
 /// Workgroup memory lies on the stack of a thread, as do locals that live across barriers.
@@ -38,6 +38,7 @@ pub(crate) fn properties(threads: usize) -> Properties {
         software: false,
         features: Features::of_target(Target::Cpu),
         matrices: Vec::new(),
+        subgroup_sizes: Some(1..=MOST_SUBGROUP),
         limits: Limits {
             max_allocation_bytes: most,
             max_binding_bytes: most,

@@ -235,7 +235,7 @@ impl Shared {
         };
         let invocations: u64 = kernel.workgroup_size.iter().map(|size| u64::from(*size)).product();
         let threads = self.pool.current_num_threads() as u64;
-        let subgroup_size = self.state.properties.limits.max_subgroup;
+        let subgroup_size = kernel.subgroup_size.unwrap_or(self.state.properties.limits.max_subgroup);
         let arguments = Arguments(CpuArguments { buffers: &buffers, params, groups, subgroup_size });
         if total == 1 || threads == 1 || total.saturating_mul(invocations) <= ALONE {
             // SAFETY: see `Arguments`.

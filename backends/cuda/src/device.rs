@@ -9,7 +9,7 @@ use trefoil_dsl::device::{
     Backend, Command, Counters, DeviceKind, DeviceOptions, Memory, MemoryRange, Pipeline, Properties, Recording, RunIo,
 };
 use trefoil_dsl::error::{Error, Result};
-use trefoil_dsl::support::adapter::{choose, restrict, without_choice};
+use trefoil_dsl::support::adapter::{choose, restrict};
 use trefoil_dsl::support::state::DeviceState;
 
 use crate::driver::{message, start, unavailable};
@@ -111,8 +111,7 @@ impl CudaBackend {
         let names: Vec<String> = adapters.iter().map(|adapter| adapter.properties.name.clone()).collect();
         let chosen = choose(DeviceKind::Cuda, &names, options.adapter.as_deref(), |_| 0)?;
         let adapter = adapters.swap_remove(chosen);
-        let offered = without_choice(&adapter.properties.limits);
-        let properties = restrict(adapter.properties.clone(), options, offered)?;
+        let properties = restrict(adapter.properties.clone(), options)?;
         let handles = connect(&adapter)?;
         let shared =
             Arc::new(Shared { state: DeviceState::new(id, properties), architecture: adapter.architecture, handles });

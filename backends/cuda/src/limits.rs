@@ -112,6 +112,7 @@ fn describe(ordinal: i32) -> Result<Result<Adapter, String>, result::DriverError
             software: false,
             features,
             matrices,
+            subgroup_sizes: Some(warp..=warp),
             limits: Limits {
                 max_allocation_bytes: memory,
                 max_binding_bytes: memory / BINDING_MULTIPLE * BINDING_MULTIPLE,

@@ -176,7 +176,7 @@ impl Drop for VulkanBackend {
 /// Makes the logical device and what every later call needs.
 fn connect(instance: Instance, adapter: Adapter, options: &DeviceOptions, id: u64) -> Result<(Shared, vk::Queue)> {
     let Adapter { physical, name, properties, mut traits, .. } = adapter;
-    let properties = restrict(properties, options, Some(traits.subgroup_sizes.clone()))?;
+    let properties = restrict(properties, options)?;
     if options.subgroup_size.is_some() {
         traits.required_subgroup = options.subgroup_size;
     }

@@ -40,8 +40,10 @@ pub(crate) struct Traits {
     pub(crate) timestamp_mask: u64,
     /// Whether pipelines may require full subgroups.
     pub(crate) full_subgroups: bool,
-    /// The sizes that pipelines may require.
-    pub(crate) subgroup_sizes: std::ops::RangeInclusive<u32>,
+    /// Whether pipelines may require a size of subgroups.
+    pub(crate) required_sizes: bool,
+    /// The most subgroups of a workgroup in a pipeline that requires a size.
+    pub(crate) max_subgroups: u32,
     /// The size that every pipeline requires, if one was asked for.
     pub(crate) required_subgroup: Option<u32>,
     /// Whether pipelines report whether a cache served them.
@@ -262,6 +264,13 @@ fn describe(instance: &Instance, physical: vk::PhysicalDevice) -> Result<Adapter
         version_1_3: is_1_3,
         portability_subset: has(ash::khr::portability_subset::NAME),
     };
+    let full_subgroups = enable.subgroup_size_control && enable.compute_full_subgroups;
+    let chosen = sizes.required_subgroup_size_stages.contains(vk::ShaderStageFlags::COMPUTE);
+    let subgroup_sizes = match (full_subgroups, chosen) {
+        (false, _) => None,
+        (true, true) => Some(sizes.min_subgroup_size..=sizes.max_subgroup_size),
+        (true, false) => Some(subgroup.subgroup_size..=subgroup.subgroup_size),
+    };
     let mut driver_key = Vec::new();
     driver_key.extend(identity.device_uuid);
     driver_key.extend(identity.driver_uuid);
@@ -284,6 +293,7 @@ fn describe(instance: &Instance, physical: vk::PhysicalDevice) -> Result<Adapter
             software,
             features: kernel_features,
             matrices,
+            subgroup_sizes,
             limits: Limits {
                 max_allocation_bytes,
                 max_binding_bytes: u64::from(limits.max_storage_buffer_range) / BINDING_MULTIPLE * BINDING_MULTIPLE,
@@ -306,14 +316,9 @@ fn describe(instance: &Instance, physical: vk::PhysicalDevice) -> Result<Adapter
             push_constant_bytes: limits.max_push_constants_size,
             tick: if timestamp_bits == 0 { 0.0 } else { f64::from(limits.timestamp_period) },
             timestamp_mask: 1u64.checked_shl(timestamp_bits).map_or(u64::MAX, |bit| bit - 1),
-            full_subgroups: enable.subgroup_size_control && enable.compute_full_subgroups,
-            subgroup_sizes: if enable.subgroup_size_control
-                && sizes.required_subgroup_size_stages.contains(vk::ShaderStageFlags::COMPUTE)
-            {
-                sizes.min_subgroup_size..=sizes.max_subgroup_size
-            } else {
-                subgroup.subgroup_size..=subgroup.subgroup_size
-            },
+            full_subgroups,
+            required_sizes: full_subgroups && chosen,
+            max_subgroups: sizes.max_compute_workgroup_subgroups,
             required_subgroup: None,
             feedback: is_1_3,
             direct_bytes: if mapped_heap >= device_heap { DIRECT_BYTES } else { 0 },

@@ -187,6 +187,15 @@ fn build(
         device: shared.state.properties.name.clone(),
         message,
     };
+    if let Some(size) = required_size(shared, kernel) {
+        let subgroups = kernel.workgroup_size.iter().product::<u32>().div_ceil(size);
+        let most = shared.traits.max_subgroups;
+        if subgroups > most {
+            return Err(failed(format!(
+                "its workgroup is {subgroups} subgroups of {size}, of which the device has {most}"
+            )));
+        }
+    }
     let (variant, block) = select(shared, kernel, transport)?;
     let Code::Spirv(bytes) = &variant.code else {
         return Err(failed("its SPIR-V variant holds text".to_owned()));
@@ -218,6 +227,11 @@ fn build(
     Ok(VulkanPipeline { shared: shared.clone(), kernel: kernel.clone(), transport, key, layout, handle })
 }
 
+/// The size of subgroups that a pipeline has to ask for; none where the device has one size anyway.
+fn required_size(shared: &Shared, kernel: &Kernel) -> Option<u32> {
+    kernel.subgroup_size.or(shared.traits.required_subgroup).filter(|_| shared.traits.required_sizes)
+}
+
 /// Makes one pipeline, and tells whether the cache on disk served it.
 fn create(
     shared: &Shared,
@@ -229,14 +243,16 @@ fn create(
 ) -> Result<(vk::Pipeline, bool), vk::Result> {
     let workgroup_size = kernel.workgroup_size;
     let limits = &shared.state.properties.limits;
-    let full = shared.traits.full_subgroups && workgroup_size[0].is_multiple_of(limits.max_subgroup.max(1));
+    let required = required_size(shared, kernel);
+    let full = shared.traits.full_subgroups
+        && workgroup_size[0].is_multiple_of(kernel.subgroup_size.unwrap_or(limits.max_subgroup).max(1));
     let flags = if full {
         vk::PipelineShaderStageCreateFlags::REQUIRE_FULL_SUBGROUPS
     } else {
         vk::PipelineShaderStageCreateFlags::empty()
     };
     let mut size = vk::PipelineShaderStageRequiredSubgroupSizeCreateInfo::default()
-        .required_subgroup_size(shared.traits.required_subgroup.unwrap_or_default());
+        .required_subgroup_size(required.unwrap_or_default());
     let mut stage = vk::PipelineShaderStageCreateInfo::default()
         .flags(flags)
         .stage(vk::ShaderStageFlags::COMPUTE)
@@ -251,7 +267,7 @@ fn create(
     if !entries.is_empty() {
         stage = stage.specialization_info(&specialisation);
     }
-    if shared.traits.required_subgroup.is_some() && shared.traits.enable.subgroup_size_control {
+    if required.is_some() {
         stage = stage.push_next(&mut size);
     }
     let mut whole = vk::PipelineCreationFeedback::default();

@@ -8,7 +8,7 @@ use trefoil_dsl::device::{
     Backend, Command, Counters, DeviceKind, DeviceOptions, Memory, MemoryRange, Pipeline, Properties, Recording, RunIo,
 };
 use trefoil_dsl::error::Result;
-use trefoil_dsl::support::adapter::{choose, restrict, without_choice};
+use trefoil_dsl::support::adapter::{choose, restrict};
 use trefoil_dsl::support::state::{DeviceState, lock};
 
 use crate::limits::{describe, instance, rank, required_features, required_limits, unavailable, usable};
@@ -108,8 +108,7 @@ impl WgpuBackend {
         let chosen = choose(DeviceKind::Wgpu, &names, options.adapter.as_deref(), |i| rank(&adapters[i]))?;
         let adapter = adapters.swap_remove(chosen);
         let properties = describe(&adapter);
-        let offered = without_choice(&properties.limits);
-        let properties = restrict(properties, options, offered)?;
+        let properties = restrict(properties, options)?;
         let descriptor = wgpu::DeviceDescriptor {
             label: Some("trefoil"),
             required_features: required_features(&adapter, properties.features),

@@ -5,6 +5,7 @@ use std::sync::OnceLock;
 use trefoil_codegen::artefact::{Feature, Features};
 use trefoil_dsl::device::{DeviceKind, Limits, Properties};
 use trefoil_dsl::error::{Error, Result};
+use trefoil_dsl::support::adapter::without_choice;
 use trefoil_dsl::support::check::BINDING_MULTIPLE;
 
 use crate::passthrough;
@@ -120,6 +121,7 @@ pub(crate) fn describe(adapter: &wgpu::Adapter) -> Properties {
         software: info.device_type == wgpu::DeviceType::Cpu,
         features: kernel_features,
         matrices,
+        subgroup_sizes: without_choice(info.subgroup_min_size, info.subgroup_max_size),
         limits: Limits {
             max_allocation_bytes: limits.max_buffer_size,
             max_binding_bytes: limits.max_storage_buffer_binding_size / BINDING_MULTIPLE * BINDING_MULTIPLE,

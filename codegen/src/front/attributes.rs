@@ -1,4 +1,4 @@
-//! What stands inside of `#[kernel(..)]`: `workgroup`, `instances`, `targets`, `requires`; for `specialise` see there.
+//! What stands inside of `#[kernel(..)]`: `workgroup`, `subgroup`, `instances`, `targets`, `requires`; for `specialise` see there.
 
 use proc_macro2::TokenStream;
 use syn::parse::{Parse, ParseStream, Parser};
@@ -7,7 +7,7 @@ use syn::punctuated::Punctuated;
 use super::infer::{Length, Ty};
 use super::items;
 use super::session::{Scope, Session};
-use crate::ir::{GenericKind, GenericValue, Instance, Literal, Scalar, Size};
+use crate::ir::{GenericKind, GenericValue, Instance, Literal, Scalar, Size, StatedSubgroup};
 use crate::target::{Feature, Features, Target};
 
 /// One `name(..)`.
@@ -47,7 +47,7 @@ impl Session {
         let parts = match Punctuated::<Part, syn::Token![,]>::parse_terminated.parse2(attribute) {
             Ok(parts) => parts,
             Err(error) => {
-                self.error_of(&error, "write `#[kernel(workgroup(256))]`, and if need be `instances(..)`, `specialise(..)`, `targets(..)` and `requires(..)` after it");
+                self.error_of(&error, "write `#[kernel(workgroup(256))]`, and if need be `subgroup(..)`, `instances(..)`, `specialise(..)`, `targets(..)` and `requires(..)` after it");
                 return Vec::new();
             }
         };
@@ -65,12 +65,13 @@ impl Session {
                 "instances" => instances = Some(self.instances(&part)),
                 "targets" => self.targets(&part),
                 "requires" => self.requires(&part),
+                "subgroup" => self.subgroup(&part, scope),
                 // Read before, since the kernel's own names depend on it.
                 "specialise" => {}
                 _ => self.error(
                     &part.name,
                     format!(
-                        "`{name}` is unknown: a kernel has workgroup(..), instances(..), specialise(..), targets(..) and requires(..)"
+                        "`{name}` is unknown: a kernel has workgroup(..), subgroup(..), instances(..), specialise(..), targets(..) and requires(..)"
                     ),
                 ),
             }
@@ -143,6 +144,20 @@ impl Session {
         }
         result.resize(3, Size::Literal(1));
         self.module.workgroup_size = result;
+    }
+
+    fn subgroup(&mut self, part: &Part, scope: &Scope) {
+        let advice = "a subgroup has one size: `subgroup(32)`";
+        let sizes: Vec<syn::Expr> = self.list(part, advice);
+        if let Some(second) = sizes.get(1) {
+            self.error(second, advice);
+        }
+        if let Some(size) = sizes.first()
+            && let Some(Length::Known(value)) = self.size(size, scope)
+        {
+            let span = self.span(size);
+            self.module.subgroup = Some(StatedSubgroup { size: value, span });
+        }
     }
 
     fn targets(&mut self, part: &Part) {

@@ -1,7 +1,7 @@
 //! Giving a generic module's parameters their values.
 
 use super::arena::{Arena, Handle};
-use super::expression::{Expression, ExpressionKind, Literal};
+use super::expression::{Builtin, Expression, ExpressionKind, Literal};
 use super::matrix::Matrix;
 use super::module::{Function, Generic, GenericKind, GenericValue, Instance, Module};
 use super::rewrite::{Copy, Rewrite, rewrite};
@@ -35,8 +35,13 @@ pub fn instantiate(module: &Module, instance: &Instance) -> Result<Module, Diagn
         )
         .into());
     }
-    let mut pass =
-        Instantiate { old: module, values: &instance.values, types: Arena::new(), known: HashMap::default() };
+    let mut pass = Instantiate {
+        old: module,
+        values: &instance.values,
+        types: Arena::new(),
+        known: HashMap::default(),
+        subgroup_size: None,
+    };
     for (axis, size) in out.workgroup_size.iter_mut().enumerate() {
         let value = pass.size(size, module.entry.span, "the workgroup's size")?;
         if value == 0 {
@@ -47,6 +52,11 @@ pub fn instantiate(module: &Module, instance: &Instance) -> Result<Module, Diagn
             .into());
         }
         *size = Size::Literal(value);
+    }
+    if let Some(stated) = &mut out.subgroup {
+        let size = pass.size(&stated.size, stated.span, "the size of a subgroup")?;
+        stated.size = Size::Literal(size);
+        pass.subgroup_size = Some(size);
     }
     for (_, item) in out.structs.iter_mut() {
         for (_, field) in &mut item.fields {
@@ -147,6 +157,8 @@ struct Instantiate<'a> {
     values: &'a [GenericValue],
     types: Arena<Type>,
     known: HashMap<Handle<Type>, Handle<Type>>,
+    /// The one that the kernel states.
+    subgroup_size: Option<u32>,
 }
 
 impl Instantiate<'_> {
@@ -268,6 +280,10 @@ impl Rewrite for Instantiate<'_> {
         let (span, ty) = (old.span, old.ty);
         let literal = match &old.kind {
             ExpressionKind::GenericConstant(index) => self.constant(*index, span)?,
+            ExpressionKind::Builtin(Builtin::SubgroupSize) => match self.subgroup_size {
+                Some(size) => Literal::Index(size),
+                None => return copy.expression(self, expression),
+            },
             ExpressionKind::Literal(Literal::Generic { scalar, value }) => {
                 let scalar = self.scalar(*scalar)?;
                 nearest(scalar, *value).ok_or_else(|| {

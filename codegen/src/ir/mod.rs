@@ -10,6 +10,12 @@
 //! workgroup variable, and nothing is decided by it while building: no `if const`, no unrolling, no size of a private array. Limits are checked at the
 //! largest length that the declared range allows.
 //!
+//! # Subgroups of a stated size
+//! The size of a subgroup is the device's, unless the kernel states it ([`Module::subgroup`]): then every instance has a number in place of
+//! [`Builtin::SubgroupSize`], every subgroup is full, and what lanes there are is known while building. Such a kernel requires
+//! [`crate::target::Feature::Subgroups`]. A device that cannot promise the size does not load it, and a target that has no such size at all
+//! ([`crate::target::Target::subgroup_size`]) refuses it while it is built.
+//!
 //! # Evaluation
 //! An expression is evaluated when the statement that holds it runs, operands before operation, each time anew: it is a tree, no
 //! expression is the operand of two others or of two statements, and reads see what earlier statements wrote. No expression changes
@@ -140,7 +146,7 @@ pub use math::{Domain, MathFunction, OperandType};
 pub use matrix::{Matrix, MatrixNeed, MatrixOperation, MatrixOrder, MatrixProduct, MatrixRole, MatrixScalar};
 pub use module::{
     Argument, Binding, BindingKind, Bound, Function, Generic, GenericKind, GenericValue, Instance, Local, Module,
-    Param, Specialise, WorkgroupVariable,
+    Param, Specialise, StatedSubgroup, WorkgroupVariable,
 };
 pub use ordering::{Order, Ordering, Scope};
 pub use span::{Locations, Span};

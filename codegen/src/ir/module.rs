@@ -20,6 +20,8 @@ pub struct Module {
     pub generics: Vec<Generic>,
     /// Invocations of a workgroup along x, y, z; always three.
     pub workgroup_size: Vec<Size>,
+    /// The invocations of a subgroup, if the author states them; otherwise they are the device's to say.
+    pub subgroup: Option<StatedSubgroup>,
     /// What every variant needs, by the author's `requires(..)`.
     pub requires: Features,
     /// The targets to emit, by the author's `targets(..)`.
@@ -42,6 +44,20 @@ pub struct Module {
     pub entry: Function,
     /// Where things were written.
     pub locations: Locations,
+}
+
+/// The size of subgroups that a kernel relies on: `subgroup(32)`.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+pub struct StatedSubgroup {
+    /// Invocations: a power of two from [`StatedSubgroup::LEAST`] to [`crate::target::MOST_SUBGROUP`], of which the workgroup's first axis is a multiple.
+    pub size: Size,
+    /// Where it was written.
+    pub span: Span,
+}
+
+impl StatedSubgroup {
+    /// The smallest size that a kernel can state: no GPU has smaller ones.
+    pub const LEAST: u32 = 4;
 }
 
 /// A generic parameter.
@@ -260,6 +276,11 @@ impl Module {
     pub fn constants(&self) -> impl Iterator<Item = (u32, &Param, Specialise)> {
         let params = self.params.iter().enumerate();
         params.filter_map(|(index, param)| Some((index as u32, param, param.specialise?)))
+    }
+
+    /// The invocations of a subgroup in an instance that states them.
+    pub fn subgroup_size(&self) -> Option<u32> {
+        self.subgroup.as_ref().and_then(|stated| stated.size.literal())
     }
 
     /// The handle of a type, which is added if it is new.

@@ -119,7 +119,11 @@ impl Printer<'_> {
             })
             .collect();
         let generics = if generics.is_empty() { String::new() } else { format!("<{}>", generics.join(", ")) };
-        self.line(&format!("kernel({}) fn {}{generics}(", size.join(", "), module.name))?;
+        let subgroup = module
+            .subgroup
+            .as_ref()
+            .map_or_else(String::new, |stated| format!("; subgroup {}", self.size(&stated.size)));
+        self.line(&format!("kernel({}{subgroup}) fn {}{generics}(", size.join(", "), module.name))?;
         for binding in &module.bindings {
             let element = self.ty(binding.element);
             let rank = binding.view.map_or_else(String::new, |rank| format!(" view of rank {rank}"));

@@ -31,7 +31,7 @@ pub fn lower(module: &mut Module, workgroup_size: [u32; 3], target: Target) -> R
     if !has_operations(&module.entry) && !module.functions.iter().any(|(_, function)| has_operations(function)) {
         return Ok(Vec::new());
     }
-    let largest = if target == Target::Cuda { 32 } else { MOST_SUBGROUP };
+    let largest = module.subgroup_size().or(target.subgroup_size()).unwrap_or(MOST_SUBGROUP);
     let full = workgroup_size.iter().product::<u32>().is_multiple_of(largest);
     let functions = std::mem::take(&mut module.functions);
     let entry = std::mem::take(&mut module.entry);
@@ -126,6 +126,9 @@ fn number(body: &mut FunctionBuilder<'_>, like: Value, literal: Literal) -> Valu
 }
 
 fn word_of(body: &mut FunctionBuilder<'_>, builtin: Builtin) -> Value {
+    if let (Builtin::SubgroupSize, Some(size)) = (builtin, body.module().subgroup_size()) {
+        return body.u32(size);
+    }
     let value = body.builtin(builtin);
     body.convert(value, Scalar::U32)
 }

@@ -22,7 +22,7 @@ pub struct Found {
 }
 
 pub fn find(module: &Module) -> Result<Found, Diagnostics> {
-    let required = module.requires.closed(holds_halves(module));
+    let required = required(module).closed(holds_halves(module));
     let mut found: Vec<Diagnostic> = Vec::new();
     for feature in required.iter() {
         let never = names_of(module, |target| feature.never(target));
@@ -95,6 +95,12 @@ pub fn find(module: &Module) -> Result<Found, Diagnostics> {
     Ok(Found { required, relevant })
 }
 
+/// What the attribute asks for: a size of subgroups is of use where there are some.
+fn required(module: &Module) -> Features {
+    let subgroups = if module.subgroup.is_some() { Features::of(&[Feature::Subgroups]) } else { Features::NONE };
+    module.requires.union(subgroups)
+}
+
 /// The targets on which there is a feature, as the attribute lists them.
 fn able(feature: Feature) -> String {
     let able: Vec<&str> = Target::ALL.into_iter().filter(|target| !feature.never(*target)).map(Target::name).collect();
@@ -114,7 +120,7 @@ fn holds_halves(module: &Module) -> bool {
 
 /// Whether code for devices with exactly `features` needs nothing else.
 pub fn viable(module: &Module, features: Features) -> bool {
-    features.contains(module.requires)
+    features.contains(required(module))
         && features.contains(live_features(module, features))
         && features.closed(holds_halves(module)) == features
 }

@@ -71,6 +71,8 @@ pub struct KernelInfo {
     pub disjoint: Vec<bool>,
     /// Invocations of a workgroup along x, y, z.
     pub workgroup_size: [u32; 3],
+    /// Invocations of a subgroup, if the kernel states them.
+    pub subgroup_size: Option<u32>,
     /// Bytes of workgroup memory.
     pub workgroup_bytes: u32,
     /// Features that every variant needs: by `requires(..)`, or because an operation outside `if const` wants it.
@@ -125,6 +127,7 @@ fn info(module: &Module) -> Result<KernelInfo, Diagnostics> {
         copied: uses.copied,
         workgroup_copied: uses.workgroup_copied,
         workgroup_size,
+        subgroup_size: module.subgroup_size(),
         workgroup_bytes: access::workgroup_bytes(module),
         required: features.required,
         relevant: features.relevant,

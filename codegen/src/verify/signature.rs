@@ -1,8 +1,9 @@
 //! What stands outside function bodies: generics gone, bindings, parameters, workgroup memory and types that devices can hold.
 
 use crate::diagnostic::Diagnostic;
-use crate::ir::{BindingKind, Enum, Handle, Module, Scalar, Span, Type};
+use crate::ir::{BindingKind, Enum, Handle, Module, Scalar, Span, StatedSubgroup, Type};
 use crate::layout;
+use crate::target::{MOST_SUBGROUP, Target};
 
 pub fn check(module: &Module) -> Vec<Diagnostic> {
     let mut found = Vec::new();
@@ -21,6 +22,9 @@ pub fn check(module: &Module) -> Vec<Diagnostic> {
             }
         }
         _ => found.push(Diagnostic::new(at, "the workgroup's size is three numbers, each at least 1")),
+    }
+    if let (Some(stated), Some([along, ..])) = (&module.subgroup, axes.as_deref()) {
+        check_subgroup(module, stated, *along, &mut found);
     }
     if module.targets.is_empty() {
         found.push(Diagnostic::new(at, format!("kernel `{}` lists no target", module.name)));
@@ -68,6 +72,36 @@ pub fn check(module: &Module) -> Vec<Diagnostic> {
         }
     }
     found
+}
+
+fn check_subgroup(module: &Module, stated: &StatedSubgroup, along: u32, found: &mut Vec<Diagnostic>) {
+    let mut fail = |message: String| found.push(Diagnostic::new(stated.span, message));
+    let least = StatedSubgroup::LEAST;
+    let Some(size) =
+        stated.size.literal().filter(|size| size.is_power_of_two() && (least..=MOST_SUBGROUP).contains(size))
+    else {
+        let given = stated.size.literal().map_or_else(|| "this".to_owned(), |size| size.to_string());
+        return fail(format!(
+            "the size of a subgroup is a power of two from {least} to {MOST_SUBGROUP}, which {given} is not"
+        ));
+    };
+    if !along.is_multiple_of(size) {
+        fail(format!("the workgroup has {along} invocations along x, which are not whole subgroups of {size}"));
+    }
+    for target in &module.targets {
+        if let Some(own) = target.subgroup_size().filter(|own| *own != size) {
+            let others: Vec<_> = Target::ALL
+                .into_iter()
+                .filter(|target| target.subgroup_size().is_none_or(|own| own == size))
+                .map(Target::name)
+                .collect();
+            fail(format!(
+                "{} has subgroups of {own} and no others: state {own}, or list `targets({})`",
+                target.name(),
+                others.join(", ")
+            ));
+        }
+    }
 }
 
 /// The most rows or columns of a matrix.

@@ -118,6 +118,7 @@ fn device(kind: DeviceKind, max_groups: [u32; 3]) -> (Device, Arc<Fake>) {
             software: true,
             features: Features::NONE,
             matrices: Vec::new(),
+            subgroup_sizes: None,
             limits: Limits {
                 max_allocation_bytes: 1 << 40,
                 max_binding_bytes: 1 << 40,
@@ -166,6 +167,7 @@ fn kernel(grid: GridKind, bindings: Vec<Binding>, mut fields: Vec<ParamField>) -
         params: Params { size: (end + 4).next_multiple_of(16), fields: fields.into() },
         constants: Vec::new().into(),
         workgroup_size: [4, 2, 1],
+        subgroup_size: None,
         workgroup_bytes: 0,
         grid,
         variants: Vec::new().into(),

@@ -36,27 +36,19 @@ pub fn choose(kind: DeviceKind, names: &[String], asked: Option<&str>, rank: imp
         })
 }
 
-/// `properties` with no more than the options allow, on a device whose subgroups may have the sizes `offered`.
+/// `properties` with no more than the options allow.
 ///
 /// # Errors
 /// [`Error::Unavailable`] if the device has no subgroups of the size that is asked for.
-pub fn restrict(
-    mut properties: Properties,
-    options: &DeviceOptions,
-    offered: Option<std::ops::RangeInclusive<u32>>,
-) -> Result<Properties> {
+pub fn restrict(mut properties: Properties, options: &DeviceOptions) -> Result<Properties> {
     if let Some(size) = options.subgroup_size {
-        if !size.is_power_of_two() || !offered.as_ref().is_some_and(|offered| offered.contains(&size)) {
-            let sizes = match offered.map(std::ops::RangeInclusive::into_inner) {
-                None => "lets nobody choose".to_owned(),
-                Some((least, most)) if least == most => format!("offers {least} alone"),
-                Some((least, most)) => format!("offers {least} to {most}"),
-            };
+        if !properties.offers_subgroups_of(size) {
             return Err(Error::Unavailable {
                 kind: properties.kind.name(),
-                reason: format!("{} has no subgroups of {size}: it {sizes}", properties.name),
+                reason: format!("{} has no subgroups of {size}: it {}", properties.name, offered(&properties)),
             });
         }
+        properties.subgroup_sizes = Some(size..=size);
         properties.limits.min_subgroup = size;
         properties.limits.max_subgroup = size;
     }
@@ -70,10 +62,19 @@ pub fn restrict(
     Ok(properties)
 }
 
+/// What sizes a device offers, for errors: a verb follows the device's name.
+pub(super) fn offered(properties: &Properties) -> String {
+    match properties.subgroup_sizes.clone().map(std::ops::RangeInclusive::into_inner) {
+        None => "lets nobody choose".to_owned(),
+        Some((least, most)) if least == most => format!("offers {least} alone"),
+        Some((least, most)) => format!("offers {least} to {most}"),
+    }
+}
+
 /// What a device without a choice of sizes offers: the one that it has, or none if they vary.
 #[must_use]
-pub fn without_choice(limits: &Limits) -> Option<std::ops::RangeInclusive<u32>> {
-    (limits.min_subgroup == limits.max_subgroup).then_some(limits.min_subgroup..=limits.max_subgroup)
+pub fn without_choice(least: u32, most: u32) -> Option<std::ops::RangeInclusive<u32>> {
+    (least == most && least > 0).then_some(least..=most)
 }
 
 /// The poorer of both, number by number.

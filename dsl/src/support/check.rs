@@ -11,6 +11,7 @@ use crate::device::{
     Properties, RunIo,
 };
 use crate::error::{Error, Result};
+use crate::support::adapter;
 
 /// Every binding covers a multiple of this many bytes.
 pub const BINDING_MULTIPLE: u64 = 16;
@@ -124,7 +125,20 @@ impl Checks<'_> {
                 });
             }
         }
-        Ok(())
+        self.subgroup(kernel)
+    }
+
+    /// Checks that the device has subgroups of the size that a kernel states.
+    fn subgroup(&self, kernel: &Kernel) -> Result<()> {
+        match kernel.subgroup_size.filter(|size| !self.properties.offers_subgroups_of(*size)) {
+            None => Ok(()),
+            Some(wanted) => Err(Error::Subgroup {
+                kernel: kernel.name.to_string(),
+                wanted,
+                offered: adapter::offered(self.properties),
+                device: self.device(),
+            }),
+        }
     }
 
     /// Checks that a workgroup is whole subgroups where its kernel has matrices, which every lane of a subgroup holds.
@@ -132,7 +146,8 @@ impl Checks<'_> {
     /// # Errors
     /// [`Error::Build`].
     pub fn matrices(&self, kernel: &Kernel, variant: &Variant) -> Result<()> {
-        let (along, subgroup) = (kernel.workgroup_size[0], self.properties.limits.max_subgroup);
+        let most = self.properties.limits.max_subgroup;
+        let (along, subgroup) = (kernel.workgroup_size[0], kernel.subgroup_size.unwrap_or(most));
         if variant.matrices.is_empty() || along.is_multiple_of(subgroup) {
             return Ok(());
         }

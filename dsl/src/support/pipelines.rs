@@ -104,6 +104,7 @@ mod tests {
             params: Params { size: 0, fields: Vec::new().into() },
             constants: Vec::new().into(),
             workgroup_size: [1, 1, 1],
+            subgroup_size: None,
             workgroup_bytes: 0,
             grid: GridKind::Linear,
             variants: Vec::new().into(),

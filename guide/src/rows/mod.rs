@@ -55,6 +55,7 @@ macro_rules! with_rows {
             subgroup_scans: [scanned];
             subgroup_shuffles: [exchanged];
             subgroup_votes: [voted];
+            subgroup_sizes: [totals];
             cooperative_matrices: [multiplied];
             grids: [positions];
         }

@@ -277,6 +277,9 @@ fn runs_on(kernel: &Kernel, device: &Properties) -> Result<(), String> {
             kernel.name, kernel.workgroup_bytes, limits.max_workgroup_bytes, limits.max_invocations
         ));
     }
+    if let Some(size) = kernel.subgroup_size.filter(|size| !device.offers_subgroups_of(*size)) {
+        return Err(format!("kernel `{}` wants subgroups of {size}, which the device does not offer", kernel.name));
+    }
     // The CPU runs compiled functions and IR, which are no variants.
     if device.kind == DeviceKind::Cpu {
         return Ok(());

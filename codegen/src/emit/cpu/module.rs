@@ -61,7 +61,10 @@ fn params(kernel: &Kernel<'_>, out: &mut Out) -> String {
     let mut fields = String::new();
     if kernel.lowered.profile.features.has(crate::target::Feature::Subgroups) {
         fields.push_str("subgroup_size: u32, ");
-        read.push_str("subgroup_size: arguments.subgroup_size, ");
+        match kernel.lowered.info.subgroup_size {
+            Some(size) => read.push_str(&format!("subgroup_size: {size}, ")),
+            None => read.push_str("subgroup_size: arguments.subgroup_size, "),
+        }
     }
     for (field, name) in kernel.lowered.params.fields.iter().zip(&kernel.names.params) {
         let ty = match field.ty.scalar {

@@ -5,6 +5,7 @@ use crate::ir::{
     BinaryOperator, Builtin, Expression, ExpressionKind, Handle, LogicalOperator, MathFunction, Scalar, Type,
     UnaryOperator,
 };
+use crate::target::MOST_SUBGROUP;
 use crate::verify::linear::{Form, Key};
 
 impl<'a> Walk<'a> {
@@ -87,10 +88,13 @@ impl<'a> Walk<'a> {
     /// The range of an unknown, within its type's.
     fn key_range(&self, key: &Key, (low, high): (i128, i128)) -> (i128, i128) {
         let [x, y, z] = self.workgroup_size.map(i128::from);
+        let (least, most) =
+            self.module.subgroup_size().map_or((1, i128::from(MOST_SUBGROUP)), |size| (size.into(), size.into()));
         match key {
-            Key::Builtin(Builtin::LocalIndex | Builtin::SubgroupIndex) => (0, x * y * z - 1),
-            Key::Builtin(Builtin::SubgroupLane) => (0, 127),
-            Key::Builtin(Builtin::SubgroupSize) => (1, 128),
+            Key::Builtin(Builtin::LocalIndex) => (0, x * y * z - 1),
+            Key::Builtin(Builtin::SubgroupIndex) => (0, (x * y * z + least - 1) / least - 1),
+            Key::Builtin(Builtin::SubgroupLane) => (0, most - 1),
+            Key::Builtin(Builtin::SubgroupSize) => (least, most),
             Key::Part(base, axis) if **base == Key::Builtin(Builtin::LocalId) => {
                 (0, [x, y, z].get(*axis as usize).map_or(high, |size| size - 1))
             }
