@@ -119,6 +119,7 @@ pub fn kernel(subject: &Subject, name: &'static str) -> Arc<Kernel> {
         },
         constants: Vec::new().into(),
         workgroup_size: [64, 1, 1],
+        subgroup_size: None,
         workgroup_bytes: 0,
         grid: GridKind::Linear,
         variants: (subject.variants)(name).into(),

@@ -107,11 +107,13 @@ pub enum Feature {
     CooperativeMatrices = 5,
     /// Atomics of `i64` and `u64`, which CUDA and the CPU always have and WGSL never; on the kernel it requires [`Feature::Int64`] too.
     Int64Atomics = 6,
+    /// Sums and products that are rounded one by one, as [`crate::ir::Precision::Strict`] wants them, which every target has but WGSL.
+    Strict = 7,
 }
 
 impl Feature {
     /// Every feature.
-    pub const ALL: [Self; 7] = [
+    pub const ALL: [Self; 8] = [
         Self::Subgroups,
         Self::F16Storage,
         Self::Int64,
@@ -119,6 +121,7 @@ impl Feature {
         Self::Ordering,
         Self::CooperativeMatrices,
         Self::Int64Atomics,
+        Self::Strict,
     ];
 
     /// Whether every device of a target has it, so that kernels need not ask.
@@ -128,13 +131,14 @@ impl Feature {
             Self::F16Storage | Self::Int64 | Self::Float64 | Self::Int64Atomics => {
                 matches!(target, Target::Cuda | Target::Cpu)
             }
-            Self::Ordering => !self.never(target),
+            Self::Ordering | Self::Strict => !self.never(target),
         }
     }
 
     /// Whether no device of a target has it, because its language cannot say it.
     pub const fn never(self, target: Target) -> bool {
-        matches!((self, target), (Self::Ordering | Self::CooperativeMatrices | Self::Int64Atomics, Target::Wgsl))
+        let lacking = matches!(self, Self::Ordering | Self::CooperativeMatrices | Self::Int64Atomics | Self::Strict);
+        lacking && matches!(target, Target::Wgsl)
     }
 
     /// The name used in profiles and in `requires(..)`.
@@ -147,6 +151,7 @@ impl Feature {
             Self::Ordering => "ordering",
             Self::CooperativeMatrices => "matrices",
             Self::Int64Atomics => "atomic64",
+            Self::Strict => "strict",
         }
     }
 
@@ -155,7 +160,12 @@ impl Feature {
         match self {
             Self::Subgroups => Some("subgroups"),
             Self::F16Storage => Some("shader-f16"),
-            Self::Int64 | Self::Float64 | Self::Ordering | Self::CooperativeMatrices | Self::Int64Atomics => None,
+            Self::Int64
+            | Self::Float64
+            | Self::Ordering
+            | Self::CooperativeMatrices
+            | Self::Int64Atomics
+            | Self::Strict => None,
         }
     }
 
@@ -169,6 +179,7 @@ impl Feature {
             Self::Ordering => "Ordering",
             Self::CooperativeMatrices => "CooperativeMatrices",
             Self::Int64Atomics => "Int64Atomics",
+            Self::Strict => "Strict",
         }
     }
 

@@ -13,7 +13,7 @@ use evaluated::evaluated;
 use machine::Machine;
 use pointwise::{lowered, pointwise, run};
 use trefoil_codegen::ir::builder::{ModuleBuilder, element};
-use trefoil_codegen::ir::{Builtin, MathFunction as M, Root, Scalar, Type};
+use trefoil_codegen::ir::{Builtin, MathFunction as M, Precision, Root, Scalar, Type};
 use trefoil_codegen::meaning;
 use trefoil_codegen::target::{Features, Target};
 
@@ -386,5 +386,36 @@ fn vectors_are_computed_lane_by_lane() {
     machine.run(0);
     for (x, result) in input.iter().zip(&machine.bindings[1]) {
         assert!(ulps(f32::from_bits(*result), erf(f64::from(f32::from_bits(*x)))) <= 4.0);
+    }
+}
+
+/// What `fast` puts in the place of functions of the library, within what `Precision::Fast` states.
+#[test]
+fn fast_forms_keep_their_bounds() {
+    let fast = |function: M, target: Target, x: &[u32], z: &[u32]| {
+        let mut module = pointwise(Scalar::F32, Scalar::F32, |body, a, b| {
+            let arguments = if function == M::Powf { vec![a, b] } else { vec![a] };
+            body.math(function, arguments)
+        });
+        module.entry.precision = Precision::Fast;
+        run(&lowered(&module, target, Features::NONE), x, z)
+    };
+    let values: Vec<f32> = (-4000..=4000).map(|i| i as f32 * 0.01).chain([1e4, -1e4]).collect();
+    let x: Vec<u32> = values.iter().map(|value| value.to_bits()).collect();
+    for (value, result) in values.iter().zip(fast(M::Tanh, Target::Wgsl, &x, &x)) {
+        let error = f64::from(f32::from_bits(result)) - f64::from(*value).tanh();
+        assert!(error.abs() < 2f64.powi(-20), "tanh({value}) is off by {error}");
+    }
+    let values: Vec<f32> = (1..4000).map(|i| i as f32 * 0.025).collect();
+    let x: Vec<u32> = values.iter().map(|value| value.to_bits()).collect();
+    for (value, result) in values.iter().zip(fast(M::Log10, Target::Cpu, &x, &x)) {
+        let (found, exact) = (f32::from_bits(result), f64::from(*value).log10());
+        assert!((f64::from(found) - exact).abs() < 4e-7 * exact.abs().max(0.3), "log10({value}) is {found}");
+    }
+    let z: Vec<u32> = values.iter().map(|value| (value * 0.05 - 2.0).to_bits()).collect();
+    for ((value, power), result) in values.iter().zip(&z).zip(fast(M::Powf, Target::Cpu, &x, &z)) {
+        let (found, power) = (f64::from(f32::from_bits(result)), f64::from(f32::from_bits(*power)));
+        let exact = f64::from(*value).powf(power);
+        assert!((found / exact - 1.0).abs() < 4e-6, "{value}^{power} is {found}, not {exact}");
     }
 }

@@ -10,6 +10,7 @@ use quote::{ToTokens, format_ident};
 use syn::parse::{Parse, ParseStream, Parser};
 use syn::punctuated::Punctuated;
 use trefoil_codegen::front::path_name;
+use trefoil_codegen::ir::Precision;
 
 /// One entry of an attribute: `methods`, `operators(Add, Mul<f32>)`, `uses(..)`.
 struct Entry {
@@ -30,7 +31,7 @@ impl Parse for Entry {
 }
 
 const ADVICE: &str = "on a type write `#[device(methods)]`, `#[device(operators(Add, Mul))]` or both, for the `impl` blocks that kernels may use; on \
-                      an `impl`, `#[device(uses(methods, Add))]` for other blocks of the type that it uses";
+                      an `impl`, `#[device(uses(methods, Add))]` for other blocks of the type that it uses, and `strict` or `fast`";
 
 /// The blocks that an attribute lists, as paths to their macros from where the type `owner` is known.
 pub fn listed(attribute: &TokenStream, item: &syn::Item) -> syn::Result<Vec<syn::Path>> {
@@ -47,11 +48,25 @@ pub fn listed(attribute: &TokenStream, item: &syn::Item) -> syn::Result<Vec<syn:
             Some(owner) => owner.clone(),
             None => return Ok(Vec::new()),
         },
+        syn::Item::Fn(_) => {
+            return match entries.iter().collect::<Vec<_>>().as_slice() {
+                [Entry { name, list: None }] if is_precision(name) => Ok(Vec::new()),
+                _ => Err(syn::Error::new_spanned(
+                    attribute,
+                    "`#[device]` of a function takes `strict` or `fast`, or nothing",
+                )),
+            };
+        }
         _ => return Err(syn::Error::new_spanned(attribute, "`#[device]` takes no arguments")),
     };
     let of_block = matches!(item, syn::Item::Impl(_));
     let mut paths = Vec::new();
+    let mut precise = false;
     for Entry { name, list } in &entries {
+        if of_block && list.is_none() && is_precision(name) && !precise {
+            precise = true;
+            continue;
+        }
         match (name.to_string().as_str(), list, of_block) {
             ("methods", None, false) => paths.push(renamed(&owner, "methods")),
             ("operators", Some(list), false) => paths.extend(list.iter().map(|path| renamed(&owner, &suffix(path)))),
@@ -60,6 +75,11 @@ pub fn listed(attribute: &TokenStream, item: &syn::Item) -> syn::Result<Vec<syn:
         }
     }
     Ok(paths)
+}
+
+/// Whether an entry is `strict` or `fast`.
+fn is_precision(name: &Ident) -> bool {
+    Precision::from_name(&name.to_string()).is_some()
 }
 
 /// The type that a block is of.

@@ -44,6 +44,9 @@ pub fn finish(input: TokenStream) -> TokenStream {
         Err(error) => return error.to_compile_error(),
     };
     let Header { attribute, item } = &resolved.header;
+    let mut marked = item.clone();
+    front::mark_precision(&mut marked, attribute);
+    let item = &marked;
     let Some(visibility) = visibility(item) else {
         return item.to_token_stream();
     };
@@ -79,7 +82,7 @@ pub fn finish(input: TokenStream) -> TokenStream {
         }
     };
     let failed = checked.is_none();
-    let rust = checked.unwrap_or_else(|| item.to_token_stream());
+    let rust = checked.unwrap_or_else(|| resolved.header.item.to_token_stream());
     let rust = match syn::parse2::<syn::Item>(rust) {
         Ok(rust) => device_item(rust, failed, plain_data(item, &names, &used), &support),
         Err(error) => error.to_compile_error(),

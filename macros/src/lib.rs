@@ -44,6 +44,7 @@ use proc_macro::TokenStream;
 ///   `TILE` is a value like another, and the length of workgroup arrays; functions are given it as an argument. A launch sets them with
 ///   `scale(&x, &mut y)?.specialise(scale::Constants { tile: 32, ..Default::default() })?`, and each set of values has a pipeline of its own.
 /// * `targets(wgsl, spirv, cuda, cpu)`: the targets to compile for; all of them otherwise.
+/// * `strict` or `fast`: how closely the kernel, and each function that it calls and that says neither, keeps to what is written; see [`macro@device`].
 /// * `requires(Subgroups)`: features without which the kernel does not run.
 ///
 /// # What it makes
@@ -60,6 +61,18 @@ pub fn kernel(attribute: TokenStream, item: TokenStream) -> TokenStream {
 ///
 /// The item stays what it is in Rust: functions can be called and tested on the host. A struct becomes `repr(C)`, an element of
 /// buffers, and must have no padding; an enum becomes `repr(u32)` and a parameter of kernels.
+///
+/// # Precision
+/// Products and sums of floats may be contracted to one rounding, as in `x * y + z`. `#[device(strict)]` on a function or an `impl` block, or `strict` on a
+/// kernel, rounds every operation, which gives the same bits on every target but WGSL; WGSL cannot promise it, so that a kernel with strict functions lists
+/// `targets(spirv, cuda, cpu)`, or calls them within `if const { target::has(Feature::Strict) }`. `mul_add` stays the contraction that its author wrote, and
+/// `/`, `sqrt` and the mathematical functions have their usual accuracy.
+///
+/// `#[device(fast)]` takes the target's cheapest quotients, roots and functions of `f32` instead, of an accuracy of some units in the sixth digit where
+/// arguments are moderate: on CUDA `__expf`, `__logf`, `__sinf`, `__powf`, `__fdividef` and their like, elsewhere shorter bodies of `tanh`, `powf` (of bases
+/// that are not negative) and `log10`, and WGSL's own `min`, `max` and `clamp`, which with a NaN give either.
+///
+/// A function that says neither is as the one that calls it.
 ///
 /// # Functions of functions
 /// A function may take functions: `fn reduce<F: Fn(f32, f32) -> f32>(x: &[f32], combine: F) -> f32`, or `combine: impl Fn(f32, f32) -> f32`. It is

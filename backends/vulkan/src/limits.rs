@@ -193,7 +193,7 @@ fn describe(instance: &Instance, physical: vk::PhysicalDevice) -> Result<Adapter
     };
 
     // The memory model has them.
-    let mut kernel_features = Features::of(&[Feature::Ordering]);
+    let mut kernel_features = Features::of(&[Feature::Ordering, Feature::Strict]);
     let wanted = vk::SubgroupFeatureFlags::BASIC
         | vk::SubgroupFeatureFlags::ARITHMETIC
         | vk::SubgroupFeatureFlags::VOTE

@@ -1,4 +1,4 @@
-//! What stands inside of `#[kernel(..)]`: `workgroup`, `subgroup`, `instances`, `targets`, `requires`; for `specialise` see there.
+//! What stands inside of `#[kernel(..)]`: `workgroup`, `subgroup`, `instances`, `targets`, `requires`, `strict` and `fast`; for `specialise` see there.
 
 use proc_macro2::TokenStream;
 use syn::parse::{Parse, ParseStream, Parser};
@@ -7,22 +7,31 @@ use syn::punctuated::Punctuated;
 use super::infer::{Length, Ty};
 use super::items;
 use super::session::{Scope, Session};
-use crate::ir::{GenericKind, GenericValue, Instance, Literal, Scalar, Size, StatedSubgroup};
+use crate::ir::{GenericKind, GenericValue, Instance, Literal, Precision, Scalar, Size, StatedSubgroup};
 use crate::target::{Feature, Features, Target};
 
-/// One `name(..)`.
+/// One `name(..)`, or a word alone.
 pub(super) struct Part {
     pub name: syn::Ident,
     pub content: TokenStream,
+    pub alone: bool,
 }
 
 impl Parse for Part {
     fn parse(input: ParseStream<'_>) -> syn::Result<Self> {
         let name: syn::Ident = input.parse()?;
+        if is_word(&name) {
+            return Ok(Self { name, content: TokenStream::new(), alone: true });
+        }
         let content;
         syn::parenthesized!(content in input);
-        Ok(Self { name, content: content.parse()? })
+        Ok(Self { name, content: content.parse()?, alone: false })
     }
+}
+
+/// Whether a part is a word without anything in parentheses.
+fn is_word(name: &syn::Ident) -> bool {
+    Precision::from_name(&name.to_string()).is_some()
 }
 
 /// `T = [f32, f16]`
@@ -47,7 +56,7 @@ impl Session {
         let parts = match Punctuated::<Part, syn::Token![,]>::parse_terminated.parse2(attribute) {
             Ok(parts) => parts,
             Err(error) => {
-                self.error_of(&error, "write `#[kernel(workgroup(256))]`, and if need be `subgroup(..)`, `instances(..)`, `specialise(..)`, `targets(..)` and `requires(..)` after it");
+                self.error_of(&error, "write `#[kernel(workgroup(256))]`, and if need be `subgroup(..)`, `instances(..)`, `specialise(..)`, `targets(..)`, `requires(..)` and `strict` or `fast` after it");
                 return Vec::new();
             }
         };
@@ -57,8 +66,15 @@ impl Session {
         for part in parts {
             let name = part.name.to_string();
             if seen.contains(&name) {
-                self.error(&part.name, format!("`{name}(..)` is given twice"));
+                let written = if part.alone { name } else { format!("{name}(..)") };
+                self.error(&part.name, format!("`{written}` is given twice"));
                 continue;
+            }
+            if let Some(precision) = Precision::from_name(&name) {
+                if self.precision != Precision::Usual {
+                    self.error(&part.name, "a kernel is `strict` or `fast`, not both");
+                }
+                self.precision = precision;
             }
             match name.as_str() {
                 "workgroup" => self.workgroup(&part, scope),
@@ -68,10 +84,11 @@ impl Session {
                 "subgroup" => self.subgroup(&part, scope),
                 // Read before, since the kernel's own names depend on it.
                 "specialise" => {}
+                _ if part.alone => {}
                 _ => self.error(
                     &part.name,
                     format!(
-                        "`{name}` is unknown: a kernel has workgroup(..), subgroup(..), instances(..), specialise(..), targets(..) and requires(..)"
+                        "`{name}` is unknown: a kernel has workgroup(..), subgroup(..), instances(..), specialise(..), targets(..), requires(..), strict and fast"
                     ),
                 ),
             }

@@ -233,7 +233,8 @@ impl Build<'_> {
             return None;
         }
         let Callee { hash, origins, functions, .. } = callee.clone();
-        let key = FunctionKey { hash, types, constants, origins, functions };
+        let precision = self.session.precision_of(&hash);
+        let key = FunctionKey { hash, types, constants, origins, functions, precision };
         self.session.function(&key, callee.span)
     }
 

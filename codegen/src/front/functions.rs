@@ -77,7 +77,9 @@ impl Session {
             own: item.sig.ident.to_string(),
         };
         self.stack.push(key.hash.clone());
+        let outside = std::mem::replace(&mut self.precision, key.precision);
         let made = self.head(item, scope, &key.origins, &key.functions, false).and_then(|head| self.body(head, item));
+        self.precision = outside;
         self.stack.pop();
         self.poisoned |= made.is_none();
         let handle = made.map(|(function, effects, _)| self.add_function(function, effects));
@@ -201,6 +203,7 @@ impl Session {
             arguments: head.arguments,
             result: if head.result == Ty::Unit { None } else { self.ir_type(&head.result) },
             span,
+            precision: self.precision,
             ..Function::default()
         };
         let texts = if head.record { checked::texts(self, &table, &locals, ascriptions) } else { Texts::new() };

@@ -13,6 +13,7 @@ use super::bundle::{Bundle, path_name};
 use super::device_calls::Given;
 use super::infer::Ty;
 use super::places::Operand;
+use super::precision::is_mark;
 use super::scope::Infer;
 use super::session::Session;
 use super::tree::{Kind, Node};
@@ -86,7 +87,9 @@ fn items_of(bundle: &Bundle, block: &syn::ItemImpl) -> Vec<(Member, Bundle)> {
     for item in &block.items {
         let (name, item) = match item {
             syn::ImplItem::Fn(function) => {
-                (function.sig.ident.to_string(), syn::Item::Fn(function_of(function.clone(), output.as_ref())))
+                let mut made = function_of(function.clone(), output.as_ref());
+                made.attrs.extend(block.attrs.iter().filter(|attribute| is_mark(attribute)).cloned());
+                (function.sig.ident.to_string(), syn::Item::Fn(made))
             }
             syn::ImplItem::Const(constant) => (constant.ident.to_string(), syn::Item::Const(constant_of(constant))),
             _ => continue,

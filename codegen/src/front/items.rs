@@ -423,6 +423,13 @@ pub(super) fn check_attributes(session: &mut Session, attributes: &[syn::Attribu
     }
 }
 
+/// Reports attributes of an item that are without effect there; the item may carry a note of its precision.
+pub(super) fn check_device_attributes(session: &mut Session, attributes: &[syn::Attribute]) {
+    let written: Vec<syn::Attribute> =
+        attributes.iter().filter(|attribute| !super::precision::is_mark(attribute)).cloned().collect();
+    check_attributes(session, &written);
+}
+
 /// Reports attributes inside of a body that would be without effect; `#[cfg]` is one, since macros see a body before rustc looks at it.
 pub(super) fn check_attributes_within(session: &mut Session, block: &syn::Block) {
     struct Attributes(Vec<syn::Attribute>);

@@ -15,7 +15,8 @@ use super::generics::{function_generics, own_generics};
 use super::impls;
 use super::infer::Ty;
 use super::intrinsics;
-use super::items::{self, check_attributes};
+use super::items::{self, check_attributes, check_device_attributes};
+use super::precision;
 use super::scope::{Entity, Infer};
 use super::session::{Scope, Session};
 use super::signature::{ParameterType, parameter_name};
@@ -267,6 +268,7 @@ pub(super) fn check_item(input: ItemInput) -> Result<TokenStream, Errors> {
         ),
     }
     if session.errors.0.is_empty() && !session.poisoned {
+        precision::unmark(&mut item);
         Ok(quote!(#item))
     } else {
         Err(session.into_errors(&name.map_or_else(TokenStream::new, ToTokens::into_token_stream)))
@@ -276,7 +278,7 @@ pub(super) fn check_item(input: ItemInput) -> Result<TokenStream, Errors> {
 impl Session {
     /// Checks a function by itself: its generics stand for themselves, its slices for buffers.
     fn device_function(&mut self, item: &syn::ItemFn, names: Names) -> Option<super::functions::Texts> {
-        check_attributes(self, &item.attrs);
+        check_device_attributes(self, &item.attrs);
         self.check_signature(&item.sig);
         let kinds = self.generic_kinds(&item.sig.generics);
         self.module.generics = kinds.iter().map(|(name, kind)| Generic { name: name.clone(), kind: *kind }).collect();
@@ -284,6 +286,7 @@ impl Session {
         generics.extend(function_generics(&item.sig.generics));
         let scope = Scope { names: Rc::new(names), generics: Rc::new(generics), own: item.sig.ident.to_string() };
         self.alone = true;
+        self.enter_precision(&item.attrs);
         let (mut origins, mut functions) = (Vec::new(), Vec::new());
         for input in &item.sig.inputs {
             let syn::FnArg::Typed(input) = input else {
@@ -319,7 +322,7 @@ impl Session {
 
     /// Checks a block by itself and writes the types into its text.
     fn device_impl(&mut self, block: &mut syn::ItemImpl, names: &Names) {
-        check_attributes(self, &block.attrs);
+        check_device_attributes(self, &block.attrs);
         self.check_impl(block);
         let owner = impls::owner_path(&block.self_ty).and_then(|path| names.get(&super::path_name(path)));
         let Some(bundle) = owner.and_then(|owner| self.bundles.get(owner)).cloned() else {
@@ -329,6 +332,7 @@ impl Session {
         let mut names = names.clone();
         names.insert(impls::SELF.to_owned(), bundle.hash.clone());
         let output = impls::output_of(block);
+        let marks: Vec<_> = block.attrs.iter().filter(|attribute| precision::is_mark(attribute)).cloned().collect();
         for item in &mut block.items {
             match item {
                 syn::ImplItem::Fn(function) => {
@@ -337,6 +341,7 @@ impl Session {
                     let body = std::mem::replace(&mut function.block, syn::parse_quote!({}));
                     let mut made =
                         impls::function_of(syn::ImplItemFn { block: body, ..function.clone() }, output.as_ref());
+                    made.attrs.extend(marks.iter().cloned());
                     self.module.bindings.clear();
                     self.stack.push(format!("::{name}"));
                     let texts = self.device_function(&made, names.clone());

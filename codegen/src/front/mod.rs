@@ -37,6 +37,7 @@ mod named;
 mod operators;
 mod patterns;
 mod places;
+mod precision;
 mod scope;
 mod session;
 mod signature;
@@ -51,6 +52,7 @@ use proc_macro2::TokenStream;
 pub use bundle::{Bundle, Bundles, Names, path_name};
 pub use errors::{Error, Errors, SpanTable};
 pub use named::{Named, items_named, kernel_items_named};
+pub use precision::mark_precision;
 pub use source::{library, parse_source};
 
 use crate::ir;

@@ -13,7 +13,7 @@ use super::impls::{self, Member};
 use super::infer::{Length, Ty};
 use super::signature::FunctionType;
 use super::tree::Origin;
-use crate::ir::{self, Bound, Enum, Function, GenericKind, Handle, Module, Scalar, Size, Struct};
+use crate::ir::{self, Bound, Enum, Function, GenericKind, Handle, Module, Precision, Scalar, Size, Struct};
 
 /// The state of the front end for one kernel.
 pub(super) struct Session {
@@ -35,6 +35,8 @@ pub(super) struct Session {
     pub support: TokenStream,
     /// Whether a `#[device]` function is checked by itself: buffers then stand for its slices, which may be workgroup arrays.
     pub alone: bool,
+    /// Of the function that is being made.
+    pub precision: Precision,
     /// Whether something wrong was met, even if nothing is to be said about it here.
     pub poisoned: bool,
 }
@@ -48,6 +50,8 @@ pub(super) struct FunctionKey {
     pub origins: Vec<Origin>,
     /// What its function parameters are.
     pub functions: Vec<Callable>,
+    /// Its own, or its caller's.
+    pub precision: Precision,
 }
 
 /// What a name among an item's generics stands for.
@@ -90,6 +94,7 @@ impl Session {
             stack: Vec::new(),
             support,
             alone: false,
+            precision: Precision::Usual,
             poisoned: false,
         }
     }

@@ -8,6 +8,7 @@ use quote::quote;
 use super::bundle::{Bundle, Names, path_name};
 use super::errors::Errors;
 use super::named::items_named;
+use super::precision::mark_precision;
 use super::session::{FunctionKey, Session};
 use super::{Input, ItemInput, Output};
 use crate::ir::{self, Function, Handle, Module};
@@ -52,7 +53,10 @@ impl File {
                     kernels.push((inside, function));
                 }
                 (true, other) => errors.add(super::session::ends(&other), "#[kernel] stands on a function"),
-                (false, item) => {
+                (false, mut item) => {
+                    if let syn::Meta::List(list) = &attribute.meta {
+                        mark_precision(&mut item, &list.tokens);
+                    }
                     // Blocks have no name, and nobody names them.
                     let name = super::Named::own_name(&item)
                         .map_or_else(|| format!("impl {}", order.len()), ToString::to_string);

@@ -32,7 +32,7 @@
 use super::{
     Arena, Argument, AtomicFunction, BinaryOperator, Binding, BindingKind, Block, Builtin, CallArgument, Case,
     Expression, ExpressionKind, Function, Handle, Literal, Local, LogicalOperator, MathFunction, Module, Ordering,
-    Param, Place, Projection, Root, Scalar, Size, Span, Statement, StatementKind, SubgroupFunction, Type,
+    Param, Place, Precision, Projection, Root, Scalar, Size, Span, Statement, StatementKind, SubgroupFunction, Type,
     UnaryOperator, WorkgroupVariable,
 };
 use crate::target::Target;
@@ -172,6 +172,11 @@ impl<'m> FunctionBuilder<'m> {
     /// What follows is written there.
     pub fn at(&mut self, span: Span) {
         self.span = span;
+    }
+
+    /// How closely the function's arithmetic keeps to what is written.
+    pub fn precision(&mut self, precision: Precision) {
+        self.function.precision = precision;
     }
 
     /// The module, for its types.

@@ -64,7 +64,7 @@
 //! | integer `+ - *`, negate, `abs` | wraps modulo 2 to the power of its bits |
 //! | integer `/` `%` | toward zero; by 0 gives 0; `MIN / -1` is `MIN`, `MIN % -1` is 0 |
 //! | shifts | by the amount modulo the integer's bits; `>>` of signed ones keeps the sign |
-//! | float `+ - * /`, `sqrt` | nearest (`/` and `sqrt` within 3 ulp on GPUs); a product and a sum may be contracted to one rounding; denormals may be flushed |
+//! | float `+ - * /`, `sqrt` | nearest (`/` and `sqrt` within 3 ulp on GPUs); a product and a sum may be contracted to one rounding; denormals may be flushed; see [`Precision`] |
 //! | float `%` | the sign of the left side; `x - y * trunc(x / y)` on GPUs |
 //! | float compare | false with a NaN, except `!=` |
 //! | `min` `max` `clamp` | if one is NaN, the other; `clamp(x, low, high) = min(max(x, low), high)` |
@@ -126,6 +126,7 @@ mod math;
 mod matrix;
 mod module;
 mod ordering;
+mod precision;
 pub(crate) mod print;
 pub mod rewrite;
 mod span;
@@ -149,6 +150,7 @@ pub use module::{
     Param, Specialise, StatedSubgroup, WorkgroupVariable,
 };
 pub use ordering::{Order, Ordering, Scope};
+pub use precision::Precision;
 pub use span::{Locations, Span};
 pub use specialise::{largest, specialise};
 pub use statement::{AtomicFunction, Block, Case, Statement, StatementKind};

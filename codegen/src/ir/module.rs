@@ -4,6 +4,7 @@ use serde::{Deserialize, Serialize};
 
 use super::arena::{Arena, Handle};
 use super::expression::{Expression, Literal};
+use super::precision::Precision;
 use super::span::{Locations, Span};
 use super::statement::Block;
 use super::types::{Enum, Scalar, Size, Struct, Type};
@@ -241,6 +242,8 @@ pub struct Function {
     pub locals: Arena<Local>,
     /// Its expressions; operands come before what uses them.
     pub expressions: Arena<Expression>,
+    /// How closely its arithmetic keeps to what is written.
+    pub precision: Precision,
     /// What it does.
     pub body: Block,
     /// Where it was written.

@@ -73,6 +73,7 @@ pub fn rewrite<R: Rewrite + ?Sized>(rewrite: &mut R, old: &Function) -> Result<F
             result: None,
             locals: Arena::new(),
             expressions: Arena::new(),
+            precision: old.precision,
             body: Block::new(),
             span: old.span,
         },

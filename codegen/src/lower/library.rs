@@ -195,6 +195,9 @@ const SOURCES: &[(&str, &str)] = &[
             select((y == 0.0) | (x == 1.0), 1.0, value)
         }",
     ),
+    ("fast_tanh", "fn fast_tanh(x: f32) -> f32 { 1.0 - 2.0 / (exp(2.0 * x) + 1.0) }"),
+    ("fast_powf", "fn fast_powf(x: f32, y: f32) -> f32 { exp2(y * log2(x)) }"),
+    ("fast_log10", "fn fast_log10(x: f32) -> f32 { log2(x) * 0.301029996 }"),
     (
         "min",
         "fn min(a: f32, b: f32) -> f32 {

@@ -2,11 +2,12 @@
 
 use super::library::{name_for, with_number};
 use super::source::{Library, Wanted, call};
-use super::table;
+use super::table::{self, Cheaper};
 use crate::diagnostic::{Diagnostic, Diagnostics};
 use crate::ir::rewrite::{Copy, Rewrite, rewrite};
 use crate::ir::{
-    BinaryOperator, Expression, ExpressionKind, Function, Handle, Literal, MathFunction, Module, Scalar, Span, Type,
+    BinaryOperator, Expression, ExpressionKind, Function, Handle, Literal, MathFunction, Module, Precision, Scalar,
+    Span, Type,
 };
 use crate::names::FunctionNames;
 use crate::target::Target;
@@ -144,6 +145,17 @@ impl Rewrite for Meaning<'_> {
         match kind {
             ExpressionKind::Math { function, arguments } => {
                 let shape = arguments.first().and_then(|first| self.shape(old.expressions[*first].ty));
+                if let (Precision::Fast, Some((Scalar::F32, lanes))) = (old.precision, shape) {
+                    match table::cheaper(self.target, *function) {
+                        Some(Cheaper::Native) => return copy.expression(self, handle),
+                        Some(Cheaper::Library(name)) => {
+                            let wanted =
+                                Wanted { name, lanes, index: false, double: false, precision: Precision::Fast };
+                            return self.replace(copy, handle, wanted, arguments);
+                        }
+                        None => {}
+                    }
+                }
                 if let Some((scalar, lanes)) = shape
                     && !table::math(self.target, *function, scalar)
                 {
@@ -152,7 +164,7 @@ impl Rewrite for Meaning<'_> {
                     // What takes a scalar may give a vector.
                     let lanes = self.shape(*ty).map_or(lanes, |(_, given)| lanes.max(given));
                     let (index, double) = (scalar == Scalar::Index, scalar == Scalar::F64);
-                    let wanted = Wanted { name, lanes, index, double };
+                    let wanted = Wanted { name, lanes, index, double, precision: old.precision };
                     return self.replace(copy, handle, wanted, arguments);
                 }
             }
@@ -177,7 +189,8 @@ impl Rewrite for Meaning<'_> {
                             (_, Scalar::U64) => "rem_u64",
                             _ => "rem_u32",
                         };
-                        let wanted = Wanted { name, lanes, index: scalar == Scalar::Index, double: false };
+                        let index = scalar == Scalar::Index;
+                        let wanted = Wanted { name, lanes, index, double: false, precision: Precision::Usual };
                         return self.replace(copy, handle, wanted, &[*left, *right]);
                     }
                     BinaryOperator::ShiftLeft | BinaryOperator::ShiftRight
@@ -195,7 +208,8 @@ impl Rewrite for Meaning<'_> {
                 if let (Some((Scalar::F32, lanes)), Some((Scalar::F16, _))) = (from, self.shape(*ty))
                     && !table::narrowing(self.target)
                 {
-                    let wanted = Wanted { name: MathFunction::NearestHalf.name(), lanes, index: false, double: false };
+                    let name = MathFunction::NearestHalf.name();
+                    let wanted = Wanted { name, lanes, index: false, double: false, precision: Precision::Usual };
                     let half = self.replace(copy, *value, wanted, &[*value])?;
                     return Ok(copy.add(ExpressionKind::Convert(half), *ty, *span));
                 }
@@ -209,7 +223,8 @@ impl Rewrite for Meaning<'_> {
                         Scalar::U64 => "to_u64",
                         _ => "to_u32",
                     };
-                    let wanted = Wanted { name, lanes, index: to == Scalar::Index, double: from == Scalar::F64 };
+                    let (index, double) = (to == Scalar::Index, from == Scalar::F64);
+                    let wanted = Wanted { name, lanes, index, double, precision: Precision::Usual };
                     return self.replace(copy, handle, wanted, &[*value]);
                 }
             }

@@ -6,8 +6,8 @@ use super::text::{self, Node};
 use crate::hashing::HashMap;
 use crate::ir::builder::FunctionBuilder;
 use crate::ir::{
-    BinaryOperator as B, Expression, ExpressionKind, Function, Handle, Literal, Local, MathFunction, Module, Scalar,
-    Type, UnaryOperator,
+    BinaryOperator as B, Expression, ExpressionKind, Function, Handle, Literal, Local, MathFunction, Module, Precision,
+    Scalar, Type, UnaryOperator,
 };
 use crate::names::FunctionNames;
 use crate::target::Target;
@@ -21,6 +21,8 @@ pub struct Wanted {
     pub index: bool,
     /// Whether `f32` in the text stands for `f64`.
     pub double: bool,
+    /// How closely it is computed.
+    pub precision: Precision,
 }
 
 /// Library functions of a module, each made when first wanted.
@@ -84,8 +86,9 @@ impl Library {
             let (_, first) = item.inputs.first().ok_or("it takes nothing")?;
             name = format!("{name}_{}", type_named(first, wanted)?.0.rust_name());
         }
-        let name = self.names.fresh(&name);
+        let name = self.names.fresh(&wanted.precision.suffixed(&name));
         let mut body = FunctionBuilder::new(module, &name);
+        body.precision(wanted.precision);
         let mut scope = Scope::default();
         for (position, (name, ty)) in item.inputs.iter().enumerate() {
             let (scalar, lanes) = type_named(ty, wanted)?;

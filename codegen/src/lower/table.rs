@@ -72,6 +72,27 @@ pub const fn math(target: Target, function: MathFunction, scalar: Scalar) -> boo
     }
 }
 
+/// What a function that may be less accurate has in the place of a mathematical function of `f32`.
+pub enum Cheaper {
+    /// The target's own, which emitters print in its cheap form.
+    Native,
+    /// A function of the library.
+    Library(&'static str),
+}
+
+/// The cheaper form of a function of `f32` where it may be less accurate; none where there is none.
+pub const fn cheaper(target: Target, function: MathFunction) -> Option<Cheaper> {
+    use MathFunction as M;
+    Some(match (function, target) {
+        (M::Tanh, _) => Cheaper::Library("fast_tanh"),
+        (M::Powf, Target::Cpu) => Cheaper::Library("fast_powf"),
+        // A NaN, and a negative base, are not looked at.
+        (M::Powf, _) | (M::Min | M::Max | M::Clamp, Target::Wgsl) => Cheaper::Native,
+        (M::Log10, Target::Wgsl | Target::Spirv | Target::Cpu) => Cheaper::Library("fast_log10"),
+        _ => return None,
+    })
+}
+
 /// Whether narrowing to a half rounds to the nearest, ties to even.
 pub const fn narrowing(target: Target) -> bool {
     matches!(target, Target::Cpu | Target::Cuda)

@@ -8,8 +8,8 @@ mod wide;
 
 use crate::diagnostic::{Diagnostic, Diagnostics};
 use crate::ir::{
-    BindingKind, Block, Builtin, Expression, ExpressionKind, Function, Handle, Literal, Module, Scalar, Span,
-    StatementKind, Type, constant,
+    BindingKind, Block, Builtin, Expression, ExpressionKind, Function, Handle, Literal, Module, Precision, Scalar,
+    Span, StatementKind, Type, constant,
 };
 use crate::target::{Feature, Features, Target};
 
@@ -158,9 +158,32 @@ fn each_need(module: &Module, features: Features, visit: &mut dyn FnMut(Feature,
             visit(feature, &format!("the element type of `{}`", variable.name), variable.span);
         }
     }
-    for function in super::functions(module) {
-        needs(module, function, &function.body, features, visit);
+    // A function calls only those before it, and needs nothing where all of its calls are left out.
+    let mut called = vec![false; module.functions.len()];
+    for (index, function) in super::functions(module).enumerate().collect::<Vec<_>>().into_iter().rev() {
+        if called.get(index).is_some_and(|called| !called) {
+            continue;
+        }
+        if function.precision == Precision::Strict && rounds(module, function) {
+            visit(Feature::Strict, "`strict`", function.span);
+        }
+        needs(module, function, &function.body, features, &mut called, visit);
     }
+}
+
+/// Whether a function computes with floats.
+fn rounds(module: &Module, function: &Function) -> bool {
+    let is_float =
+        |part: Handle<Expression>| module.types[function.expressions[part].ty].scalar().is_some_and(Scalar::is_float);
+    let mut found = false;
+    function.live(&function.body, &mut |part| {
+        found |= match &function.expressions[part].kind {
+            ExpressionKind::Binary { operator, left, .. } => !operator.is_comparison() && is_float(*left),
+            ExpressionKind::Math { arguments, .. } => arguments.first().is_some_and(|first| is_float(*first)),
+            _ => false,
+        };
+    });
+    found
 }
 
 fn needs(
@@ -168,12 +191,16 @@ fn needs(
     function: &Function,
     block: &Block,
     features: Features,
+    called: &mut [bool],
     visit: &mut dyn FnMut(Feature, &str, Span),
 ) {
     for statement in block {
         statement.kind.operands(&mut |operand| {
             function.tree(*operand, &mut |part| {
                 let expression = &function.expressions[part];
+                if let ExpressionKind::Call { function, .. } = &expression.kind {
+                    called[function.index()] = true;
+                }
                 if let ExpressionKind::Builtin(
                     builtin @ (Builtin::SubgroupSize | Builtin::SubgroupLane | Builtin::SubgroupIndex),
                 ) = expression.kind
@@ -193,10 +220,10 @@ fn needs(
             StatementKind::If { condition, accept, reject, constant: true } => {
                 let value = evaluate(module, function, *condition, features);
                 if value != Some(false) {
-                    needs(module, function, accept, features, visit);
+                    needs(module, function, accept, features, called, visit);
                 }
                 if value != Some(true) {
-                    needs(module, function, reject, features, visit);
+                    needs(module, function, reject, features, called, visit);
                 }
             }
             kind => {
@@ -217,7 +244,7 @@ fn needs(
                     visit(Feature::CooperativeMatrices, &format!("`{}` of a matrix", operation.name()), statement.span);
                 }
                 for inner in kind.blocks() {
-                    needs(module, function, inner, features, visit);
+                    needs(module, function, inner, features, called, visit);
                 }
             }
         }

@@ -24,6 +24,8 @@ macro_rules! with_rows {
             integer_dot_products: [products];
             functions_of_floats: [elementary];
             error_function: [erfs];
+            strict_arithmetic: [exact];
+            fast_arithmetic: [activations];
             vectors: [rotated];
             vector_access: [doubled];
             structs: [moved];

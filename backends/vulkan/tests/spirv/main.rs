@@ -104,6 +104,7 @@ fn kernel(module: &Module, features: Features) -> Arc<Kernel> {
         params: facts.params,
         constants: Vec::new().into(),
         workgroup_size: facts.info.workgroup_size,
+        subgroup_size: facts.info.subgroup_size,
         workgroup_bytes: facts.info.workgroup_bytes,
         grid: facts.info.grid,
         variants: variants.into(),

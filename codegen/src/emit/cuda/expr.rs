@@ -5,6 +5,7 @@ use crate::emit::text::{Code, Printer, infix, prefix};
 use crate::ir::{BinaryOperator, MathFunction, Scalar, Type, UnaryOperator};
 
 use super::Cuda;
+use super::precision;
 use super::types::{array_prelude, bitcast_prelude, scalar_name, type_name};
 
 type Result<T> = std::result::Result<T, EmitError>;
@@ -158,6 +159,9 @@ fn signs(p: &mut P<'_>, scalar: Scalar) -> Result<(String, String)> {
 
 /// Binary operators.
 pub fn binary(p: &mut P<'_>, operator: BinaryOperator, ty: &Type, left: Code, right: Code) -> Result<Code> {
+    if let Some(name) = precision::binary(p.precision, operator, ty.scalar()) {
+        return precise(p, name, ty, vec![left, right]);
+    }
     let plain = infix(operator, left.clone(), right.clone());
     if let Type::Vector { .. } = ty {
         let lane = lane_type(ty);
@@ -197,6 +201,18 @@ pub fn binary(p: &mut P<'_>, operator: BinaryOperator, ty: &Type, left: Code, ri
     })
 }
 
+/// A call of a function that is more or less precise than what C writes, of vectors lane by lane.
+fn precise(p: &mut P<'_>, name: &'static str, ty: &Type, operands: Vec<Code>) -> Result<Code> {
+    precision::prelude(p, name);
+    if let Type::Vector { .. } = ty {
+        let overload = precision::overload(p.precision, name);
+        let types = vec![ty; operands.len()];
+        lanewise(p, &overload, &types, ty, |_, lanes| Ok(Code::call(name, lanes)))?;
+        return Ok(Code::call(&overload, operands));
+    }
+    Ok(Code::call(name, operands))
+}
+
 /// Functions of the library.
 pub fn math(p: &mut P<'_>, function: MathFunction, ty: &Type, arguments: Vec<Code>) -> Result<Code> {
     if function == MathFunction::Dot {
@@ -205,6 +221,9 @@ pub fn math(p: &mut P<'_>, function: MathFunction, ty: &Type, arguments: Vec<Cod
     let scalar = ty.scalar().ok_or_else(|| p.error(format!("`{}` of something that is no number", function.name())))?;
     let float = scalar.is_float();
     let signed = scalar == Scalar::I32;
+    if let Some(name) = precision::math(p.precision, function, scalar) {
+        return precise(p, name, ty, arguments);
+    }
     if let Type::Vector { .. } = ty {
         let name = function.name().replace(' ', "_");
         // The overload has the scalar's name where that is a plain function, so that the text reads alike.
@@ -374,7 +393,8 @@ fn dot(p: &mut P<'_>, ty: &Type, arguments: Vec<Code>) -> Result<Code> {
         });
     }
     let body = sum.map_or_else(String::new, |sum| sum.text);
-    Ok(helper(p, "dot", &format!("{part} dot({vector} a, {vector} b)"), &body, arguments))
+    let name = p.precision.suffixed("dot");
+    Ok(helper(p, &name, &format!("{part} {name}({vector} a, {vector} b)"), &body, arguments))
 }
 
 /// One of two values; for vectors of conditions lane by lane.

@@ -10,6 +10,7 @@ mod expr;
 mod matrix;
 mod module;
 mod ordered;
+mod precision;
 mod stmt;
 mod types;
 

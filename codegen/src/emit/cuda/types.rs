@@ -362,6 +362,7 @@ pub fn reserved(name: &str, global: bool) -> bool {
     let is_ordered = name.starts_with("atomic_") && (name.ends_with("_gpu") || name.ends_with("_cta"));
     words.contains(&name)
         || is_ordered
+        || super::precision::reserved(name)
         || global && (is_subgroup || is_function(name) || name.strip_suffix('f').is_some_and(is_function))
 }
 

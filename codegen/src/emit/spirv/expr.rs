@@ -1,14 +1,14 @@
 //! Expressions: each is written where the statement that holds it runs.
 
 use rspirv::dr::Operand;
-use rspirv::spirv::{Op, Word};
+use rspirv::spirv::{Decoration, Op, Word};
 
 use super::function::FunctionWriter;
 use crate::artefact::ParamRole;
 use crate::emit::EmitError;
 use crate::ir::{
     BinaryOperator, CallArgument, Expression, ExpressionKind, Function, Handle, Literal, LogicalOperator, Place,
-    Projection, Root, Scalar, Type, UnaryOperator,
+    Precision, Projection, Root, Scalar, Type, UnaryOperator,
 };
 
 /// What an operation sees of a scalar.
@@ -137,7 +137,9 @@ impl<'a> FunctionWriter<'_, 'a> {
                     .ok_or_else(|| self.writer.fail(format!("{operator:?} has no meaning for its operands")))?;
                 let left = self.value(*left)?;
                 let right = self.value(*right)?;
-                Ok(self.op(op, ty, &[left, right]))
+                let result = self.op(op, ty, &[left, right]);
+                self.keep_apart(op, result);
+                Ok(result)
             }
             ExpressionKind::Logical { operator, left, right } => self.logical(*operator, *left, *right, ty),
             ExpressionKind::Math { function, arguments } => self.math(*function, arguments, ty),
@@ -372,6 +374,13 @@ impl<'a> FunctionWriter<'_, 'a> {
         })
     }
 
+    /// Keeps an instruction of a strict function from being contracted with another.
+    pub(super) fn keep_apart(&mut self, op: Op, result: Word) {
+        if self.function.precision == Precision::Strict && rounds(op) {
+            self.writer.decorate(result, Decoration::NoContraction, &[]);
+        }
+    }
+
     fn bitcast(&mut self, value: Handle<Expression>, to: Handle<Type>, ty: Word) -> Result<Word, EmitError> {
         let from = self.type_of(value);
         let to = self.writer.ir(to);
@@ -431,6 +440,11 @@ impl<'a> FunctionWriter<'_, 'a> {
         };
         Ok(self.op(Op::FunctionCall, result, &operands))
     }
+}
+
+/// Whether an instruction rounds, so that it could be contracted with another.
+const fn rounds(op: Op) -> bool {
+    matches!(op, Op::FAdd | Op::FSub | Op::FMul | Op::FDiv | Op::FRem)
 }
 
 /// Whether a type's scalars fill two words.

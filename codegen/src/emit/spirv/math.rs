@@ -6,7 +6,7 @@ use rspirv::spirv::{GlslStd450Op as Glsl, Op, Word};
 use super::expr::{Kind, lanes_of};
 use super::function::FunctionWriter;
 use crate::emit::EmitError;
-use crate::ir::{Expression, Handle, MathFunction, Scalar};
+use crate::ir::{Expression, Handle, MathFunction, Precision, Scalar};
 
 impl FunctionWriter<'_, '_> {
     /// A function of GLSL.std.450.
@@ -66,6 +66,9 @@ impl FunctionWriter<'_, '_> {
             }
             (M::IsNan, Kind::Float) => self.compare_magnitude(x, lanes, Op::UGreaterThan),
             (M::IsInfinite, Kind::Float) => self.compare_magnitude(x, lanes, Op::IEqual),
+            (M::Dot, Kind::Float) if self.function.precision == Precision::Strict => {
+                self.strict_dot(&values, lanes, ty)
+            }
             (M::Dot, Kind::Float) => self.op(Op::Dot, ty, &values),
             (M::Dot, Kind::Signed | Kind::Unsigned) => self.integer_dot(&values, lanes, ty),
             (M::CountOnes, Kind::Signed | Kind::Unsigned) => {
@@ -104,6 +107,31 @@ impl FunctionWriter<'_, '_> {
                 return Err(self.writer.fail(format!("`{name}` has no native form for its operands")));
             }
         })
+    }
+
+    /// A scalar product in the order of the lanes, of instructions that are rounded one by one.
+    fn strict_dot(&mut self, vectors: &[Word], lanes: u8, ty: Word) -> Word {
+        let mut sum = None;
+        for lane in 0..u32::from(lanes) {
+            let parts: Vec<Word> = vectors
+                .iter()
+                .map(|vector| {
+                    let operands = vec![Operand::IdRef(*vector), Operand::LiteralBit32(lane)];
+                    self.op_with(Op::CompositeExtract, ty, operands)
+                })
+                .collect();
+            let product = self.op(Op::FMul, ty, &parts);
+            self.keep_apart(Op::FMul, product);
+            sum = Some(match sum {
+                None => product,
+                Some(before) => {
+                    let sum = self.op(Op::FAdd, ty, &[before, product]);
+                    self.keep_apart(Op::FAdd, sum);
+                    sum
+                }
+            });
+        }
+        sum.unwrap_or_default()
     }
 
     fn word_type(&mut self, lanes: u8) -> Word {

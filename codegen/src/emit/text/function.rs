@@ -27,6 +27,7 @@ impl<'a, D: Dialect> Printer<'a, D> {
 
     fn device_function(&mut self, index: usize, function: &'a Function) -> Result<String> {
         let resources = self.resources[index].clone();
+        self.precision = function.precision;
         let mut scope = self.scope(function, &resources);
         let arguments: Vec<(String, Type, bool)> = function
             .arguments
@@ -55,6 +56,7 @@ impl<'a, D: Dialect> Printer<'a, D> {
     pub fn entry_body(&mut self) -> Result<String> {
         let lowered = self.lowered;
         let resources = self.entry_resources.clone();
+        self.precision = lowered.module.entry.precision;
         let mut scope = self.scope(&lowered.module.entry, &resources);
         let mut out = Writer::at_depth(1);
         self.block(&mut scope, &mut out, &lowered.module.entry.body)?;

@@ -7,8 +7,8 @@ use crate::artefact::{ParamField, ParamRole};
 use crate::emit::EmitError;
 use crate::emit::names::{Names, identifier};
 use crate::ir::{
-    AtomicFunction, BinaryOperator, Expression, ExpressionKind, Function, Handle, Order, Root, Scalar, Size, Struct,
-    Type, WorkgroupVariable,
+    AtomicFunction, BinaryOperator, Expression, ExpressionKind, Function, Handle, Order, Precision, Root, Scalar, Size,
+    Struct, Type, WorkgroupVariable,
 };
 use crate::lower::Lowered;
 
@@ -47,6 +47,8 @@ pub struct Printer<'a, D> {
     prelude: Vec<String>,
     helpers: Vec<String>,
     known: BTreeMap<String, String>,
+    /// That of the function which is being printed.
+    pub precision: Precision,
     dialect: PhantomData<D>,
 }
 
@@ -96,6 +98,7 @@ impl<'a, D: Dialect> Printer<'a, D> {
             prelude: Vec::new(),
             helpers: Vec::new(),
             known: BTreeMap::new(),
+            precision: Precision::Usual,
             dialect: PhantomData,
         };
         let entry = printer.names.claim(&module.name, |name| D::reserved(name, Position::Entry));
