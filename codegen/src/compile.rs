@@ -3,6 +3,10 @@
 //! The macro runs it for listed instances while the author's crate is built, the graph compiler for late ones; both get the same code.
 
 use std::borrow::Cow;
+#[cfg(feature = "cpu")]
+use std::num::NonZero;
+#[cfg(feature = "cpu")]
+use std::sync::atomic::{AtomicUsize, Ordering};
 
 use crate::artefact::{Binding, Code, Constant, Element, Kernel, Variant};
 use crate::diagnostic::{Diagnostic, Diagnostics};
@@ -53,41 +57,88 @@ pub fn build(module: &Module, instance: &Instance, targets: &[Target]) -> Result
     assemble(module, instance, targets, verified, emitted)
 }
 
-/// Compiles an instance for every target that its kernel lists, where the CPU's code is for the caller to print: `print` does it on this thread while
+/// Compiles instances for every target that their kernel lists, where the CPU's code is for the caller to print: `print` does it on this thread while
 /// others emit the rest, and gives nothing where the kernel does not list the CPU.
 ///
-/// # Errors
-/// As [`compile`], and what `print` says.
+/// What is to be done is taken from one list by as many threads as there are processors, this one among them once it has printed: no thread waits for another
+/// while there is something left.
 #[cfg(feature = "cpu")]
 pub fn build_and_print<T>(
     module: &Module,
-    instance: &Instance,
-    print: impl FnOnce(&Lowered) -> Result<T, Diagnostics>,
-) -> Result<(Compiled, Option<T>), Diagnostics> {
-    let verified = verified(module, instance)?;
-    let (source, profiles) = (Source::new(&verified), variants(&verified));
+    instances: &[Instance],
+    mut print: impl FnMut(&Lowered) -> Result<T, Diagnostics>,
+) -> Vec<Result<(Compiled, Option<T>), Diagnostics>> {
+    let verified: Vec<_> = instances.iter().map(|instance| verified(module, instance)).collect();
+    let sources: Vec<_> = verified
+        .iter()
+        .map(|verified| verified.as_ref().ok().map(|verified| (Source::new(verified), variants(verified))))
+        .collect();
+    let work = Work { sources: &sources, next: AtomicUsize::new(0) };
     let measuring = timings::is_measuring();
-    let part = |targets: &'static [Target]| {
-        let (source, profiles) = (&source, &profiles);
-        move || timings::collect_if(measuring, || emit(source, profiles, targets))
-    };
-    let (emitted, printed) = std::thread::scope(|scope| {
-        let parts = [part(&[Target::Wgsl]), part(&[Target::Spirv, Target::Cuda])].map(|part| scope.spawn(part));
-        let mut emitter = Emitter::new(&source);
-        let cpu = of_cpu(&profiles);
-        let printed = cpu.map(|(profile, transport)| print(emitter.lowered(profile, *transport)?)).transpose();
-        let mut emitted = Emitted::default();
-        for part in parts {
+    let (printed, mut emitted) = std::thread::scope(|scope| {
+        let processors = std::thread::available_parallelism().map_or(1, NonZero::get);
+        let others = processors.saturating_sub(1).clamp(1, PARTS.len() * instances.len().max(1));
+        let others: Vec<_> =
+            (0..others).map(|_| scope.spawn(|| timings::collect_if(measuring, || work.until_done()))).collect();
+        let printed: Vec<_> = sources
+            .iter()
+            .map(|source| {
+                let Some((source, profiles)) = source else { return Ok(None) };
+                let Some((profile, transport)) = of_cpu(profiles) else { return Ok(None) };
+                print(Emitter::new(source).lowered(profile, *transport)?).map(Some)
+            })
+            .collect();
+        let mut emitted = work.until_done();
+        for other in others {
             let (more, times) =
-                stage(Stage::Wait, || part.join()).unwrap_or_else(|panic| std::panic::resume_unwind(panic));
+                stage(Stage::Wait, || other.join()).unwrap_or_else(|panic| std::panic::resume_unwind(panic));
             timings::add(&times);
-            emitted.append(more);
+            emitted.extend(more);
         }
-        emitted.append(emit(&source, &profiles, &[Target::Cpu]));
-        (emitted, printed)
+        (printed, emitted)
     });
-    let compiled = assemble(module, instance, &module.targets, verified, emitted)?;
-    Ok((compiled, printed?))
+    emitted.sort_by_key(|(part, _)| *part);
+    let mut of_instances: Vec<Emitted> = instances.iter().map(|_| Emitted::default()).collect();
+    for (part, emitted) in emitted {
+        of_instances[part / PARTS.len()].append(emitted);
+    }
+    drop(sources);
+    let results = verified.into_iter().zip(instances).zip(of_instances).zip(printed);
+    results
+        .map(|(((verified, instance), emitted), printed)| {
+            let compiled = assemble(module, instance, &module.targets, verified?, emitted)?;
+            Ok((compiled, printed?))
+        })
+        .collect()
+}
+
+/// What is emitted in one go, with what is lowered once for it; the first takes longest, because of naga. The CPU's code is only checked.
+#[cfg(feature = "cpu")]
+const PARTS: [&[Target]; 2] = [&[Target::Wgsl], &[Target::Spirv, Target::Cuda, Target::Cpu]];
+
+/// The parts of all instances, from which threads take what is next.
+#[cfg(feature = "cpu")]
+struct Work<'w> {
+    sources: &'w [Option<(Source<'w>, Vec<(Profile, ParamTransport)>)>],
+    next: AtomicUsize,
+}
+
+#[cfg(feature = "cpu")]
+impl Work<'_> {
+    /// Emits what is left, part by part; gives each with its number.
+    fn until_done(&self) -> Vec<(usize, Emitted)> {
+        let mut done = Vec::new();
+        loop {
+            let part = self.next.fetch_add(1, Ordering::Relaxed);
+            match self.sources.get(part / PARTS.len()) {
+                Some(Some((source, profiles))) => {
+                    done.push((part, emit(source, profiles, PARTS[part % PARTS.len()])));
+                }
+                Some(None) => {}
+                None => return done,
+            }
+        }
+    }
 }
 
 fn verified(module: &Module, instance: &Instance) -> Result<Verified, Diagnostics> {

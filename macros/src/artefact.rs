@@ -10,11 +10,12 @@ use trefoil_codegen::artefact::{
 };
 use trefoil_codegen::diagnostic::{Diagnostic, Diagnostics};
 use trefoil_codegen::front::Output;
+use trefoil_codegen::ir::{self, Module};
 use trefoil_codegen::target::{Dialect, ParamTransport, Target};
 use trefoil_codegen::timings::{Stage, stage};
-use trefoil_codegen::{compile, emit, ir};
+use trefoil_codegen::{compile, emit};
 
-use crate::params;
+use crate::{literals, params};
 
 /// A compiled instance.
 pub struct Made {
@@ -31,35 +32,57 @@ impl Made {
     }
 }
 
-/// Compiles an instance for every target.
-pub fn instance(module: &ir::Module, instance: &ir::Instance, support: &TokenStream) -> Result<Made, Diagnostics> {
+/// Compiles instances for every target.
+pub fn instances(
+    module: &ir::Module,
+    instances: &[ir::Instance],
+    support: &TokenStream,
+) -> Vec<Result<Made, Diagnostics>> {
     let path = quote!(#support::expansion::artefact).to_string();
     let refused = |message: String| Diagnostic::new(module.entry.span, message);
-    let (compiled, cpu) = compile::build_and_print(module, instance, |lowered| {
+    let compiled = compile::build_and_print(module, instances, |lowered| {
         stage(Stage::Cpu, || {
             let text = emit::cpu::emit(lowered, &path).map_err(|error| refused(error.to_string()))?;
-            // The compiler's own parser: proc-macro2 would read the text twice.
-            let tokens = proc_macro::TokenStream::from_str(&text)
-                .map_err(|error| refused(format!("the printed Rust of `{}` does not parse: {error}", module.name)))?;
-            Ok(tokens.into())
+            Ok(parsed(&text)
+                .map_err(|error| refused(format!("the printed Rust of `{}` does not parse: {error}", module.name)))?)
         })
-    })?;
-    Ok(Made { kernel: compiled.kernel, cpu, values: instance.values.clone() })
+    });
+    compiled
+        .into_iter()
+        .zip(instances)
+        .map(|(compiled, instance)| {
+            let (compiled, cpu) = compiled?;
+            Ok(Made { kernel: compiled.kernel, cpu, values: instance.values.clone() })
+        })
+        .collect()
+}
+
+/// The tokens of a source text, by the compiler's own parser: proc-macro2 would read the text twice.
+fn parsed(source: &str) -> Result<TokenStream, String> {
+    proc_macro::TokenStream::from_str(source).map(TokenStream::from).map_err(|error| error.to_string())
 }
 
 /// What the kernel's module holds.
-pub fn module(output: &Output, instances: &[Made], support: &TokenStream) -> TokenStream {
+pub fn module(output: &Output, instances: &[Made], support: &TokenStream) -> Result<TokenStream, Diagnostics> {
     let expansion = quote!(#support::expansion);
     let generic = !output.module.generics.is_empty();
     let mut items = TokenStream::new();
     let mut kernels = Vec::new();
     let mut listed = Vec::new();
-    let ir = &instances.first().map(|made| Literal::byte_string(&made.kernel.ir));
-    items.extend(quote!(static IR: &[u8] = #ir;));
+    let mut codes = codes(instances, &expansion.to_string());
+    if let Some(first) = instances.first() {
+        codes.push_str("static IR: &[u8] = ");
+        literals::push_bytes(&mut codes, &first.kernel.ir);
+        codes.push(';');
+    }
+    items.extend(parsed(&codes).map_err(|error| {
+        let Module { name, entry, .. } = &output.module;
+        Diagnostic::new(entry.span, format!("the code of `{name}` cannot be written as constants: {error}"))
+    })?);
     for (number, made) in instances.iter().enumerate() {
         let name = if generic { format_ident!("{}", made.kernel.name.to_uppercase()) } else { format_ident!("KERNEL") };
         let doc = format!("`{}`.", made.kernel.name);
-        let kernel = kernel(&made.kernel, number, made.cpu.is_some(), &expansion, &mut items);
+        let kernel = kernel(&made.kernel, number, made.cpu.is_some(), &expansion);
         if let Some(cpu) = &made.cpu {
             let function = format_ident!("CPU_{number}");
             items.extend(quote! {
@@ -94,12 +117,37 @@ pub fn module(output: &Output, instances: &[Made], support: &TokenStream) -> Tok
         });
     }
     let constants = constants(instances, &expansion);
-    quote! {
+    Ok(quote! {
         #constants
         /// Every compiled instance.
         pub static KERNELS: &[&#expansion::artefact::Kernel] = &[#(&#kernels),*];
         #items
+    })
+}
+
+/// The code of every variant as a constant with a name of its own, as source text.
+fn codes(instances: &[Made], expansion: &str) -> String {
+    let mut source = String::new();
+    for (number, made) in instances.iter().enumerate() {
+        for (position, variant) in made.kernel.variants.iter().enumerate() {
+            match &variant.code {
+                Code::Text(code) => {
+                    source += &format!("const CODE_{number}_{position}: &str = ");
+                    literals::push_text(&mut source, code);
+                    source.push(';');
+                }
+                Code::Spirv(words) => {
+                    // Byte strings cost rustc a sixth of what lists of numbers do.
+                    let words_type = format!("{expansion}::Words");
+                    source +=
+                        &format!("static CODE_{number}_{position}: {words_type}<{}> = {words_type}(*", words.len());
+                    literals::push_bytes(&mut source, words);
+                    source += ");";
+                }
+            }
+        }
     }
+    source
 }
 
 /// The struct that a launch is specialised with.
@@ -153,7 +201,7 @@ fn text(text: &str) -> TokenStream {
     quote!(::std::borrow::Cow::Borrowed(#text))
 }
 
-fn kernel(kernel: &Kernel, number: usize, cpu: bool, expansion: &TokenStream, items: &mut TokenStream) -> TokenStream {
+fn kernel(kernel: &Kernel, number: usize, cpu: bool, expansion: &TokenStream) -> TokenStream {
     let artefact = quote!(#expansion::artefact);
     let (name, doc) = (text(&kernel.name), text(&kernel.doc));
     let bindings = kernel.bindings.iter().map(|binding| {
@@ -202,7 +250,7 @@ fn kernel(kernel: &Kernel, number: usize, cpu: bool, expansion: &TokenStream, it
         .variants
         .iter()
         .enumerate()
-        .map(|(position, variant)| self::variant(variant, (number, position), expansion, items))
+        .map(|(position, variant)| self::variant(variant, (number, position), expansion))
         .collect();
     let function = format_ident!("CPU_{number}");
     let cpu = if cpu { quote!(::core::option::Option::Some(#function)) } else { quote!(::core::option::Option::None) };
@@ -313,12 +361,7 @@ fn matrix_need(need: &MatrixNeed, artefact: &TokenStream) -> TokenStream {
     }
 }
 
-fn variant(
-    variant: &Variant,
-    (number, position): (usize, usize),
-    expansion: &TokenStream,
-    items: &mut TokenStream,
-) -> TokenStream {
+fn variant(variant: &Variant, (number, position): (usize, usize), expansion: &TokenStream) -> TokenStream {
     let artefact = quote!(#expansion::artefact);
     let target = match variant.target {
         Target::Wgsl => quote!(Wgsl),
@@ -337,18 +380,10 @@ fn variant(
     };
     let (profile, features) = (text(&variant.profile), variant.features.0);
     let matrices = variant.matrices.iter().map(|need| matrix_need(need, &artefact));
+    let name = format_ident!("CODE_{number}_{position}");
     let code = match &variant.code {
-        Code::Text(code) => {
-            let code = text(code);
-            quote!(Text(#code))
-        }
-        Code::Spirv(words) => {
-            // Byte strings cost rustc a sixth of what lists of numbers do.
-            let (length, bytes) = (words.len(), Literal::byte_string(words));
-            let name = format_ident!("SPIRV_{number}_{position}");
-            items.extend(quote!(static #name: #expansion::Words<#length> = #expansion::Words(*#bytes);));
-            quote!(Spirv(::std::borrow::Cow::Borrowed(&#name.0)))
-        }
+        Code::Text(_) => quote!(Text(::std::borrow::Cow::Borrowed(#name))),
+        Code::Spirv(_) => quote!(Spirv(::std::borrow::Cow::Borrowed(&#name.0))),
     };
     quote! {
         #artefact::Variant {

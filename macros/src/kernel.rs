@@ -87,12 +87,19 @@ fn understood(item: &syn::ItemFn, output: &Output, support: &TokenStream) -> Tok
     };
     let mut instances = Vec::new();
     let mut errors = Errors::default();
-    for instance in &output.instances {
-        match artefact::instance(&output.module, instance, support) {
+    for made in artefact::instances(&output.module, &output.instances, support) {
+        match made {
             Ok(made) => {
                 timings::count(made.variants());
                 instances.push(made);
             }
+            Err(diagnostics) => errors.0.extend(output.spans.errors(&diagnostics).0),
+        }
+    }
+    let mut module = TokenStream::new();
+    if errors.0.is_empty() {
+        match artefact::module(output, &instances, support) {
+            Ok(made) => module = made,
             Err(diagnostics) => errors.0.extend(output.spans.errors(&diagnostics).0),
         }
     }
@@ -103,7 +110,6 @@ fn understood(item: &syn::ItemFn, output: &Output, support: &TokenStream) -> Tok
 
     let (visibility, name) = (&item.vis, &item.sig.ident);
     let expansion = quote!(#support::expansion);
-    let module = artefact::module(output, &instances, support);
     let generics: Vec<_> = item
         .sig
         .generics

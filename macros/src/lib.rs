@@ -11,6 +11,7 @@ mod device;
 mod kernel;
 mod launch;
 mod layout;
+mod literals;
 mod params;
 mod support;
 mod timings;
