@@ -116,10 +116,14 @@ pub fn build_and_print<T>(
 #[cfg(feature = "cpu")]
 const PARTS: [&[Target]; 2] = [&[Target::Wgsl], &[Target::Spirv, Target::Cuda, Target::Cpu]];
 
-/// The parts of all instances, from which threads take what is next.
+/// An instance that obeys the rules, and what to emit of it.
+#[cfg(feature = "cpu")]
+type Job<'v> = (Source<'v>, Vec<(Profile, ParamTransport)>);
+
+/// The parts of all instances, from which threads take what is next; an instance that breaks a rule has none.
 #[cfg(feature = "cpu")]
 struct Work<'w> {
-    sources: &'w [Option<(Source<'w>, Vec<(Profile, ParamTransport)>)>],
+    sources: &'w [Option<Job<'w>>],
     next: AtomicUsize,
 }
 
