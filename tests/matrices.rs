@@ -1,4 +1,4 @@
-//! Matrices that a subgroup holds together, on every device that lists products of 8x8x8.
+//! Matrices that a subgroup holds together, of 8 rows and columns and of 16, on every device that lists such products; those of 16 are made of those of 8 where there are no others.
 
 #![allow(clippy::unwrap_used, reason = "a test that fails may panic")]
 
@@ -8,22 +8,24 @@ use common::Subject;
 use trefoil::DeviceKind;
 use trefoil::prelude::*;
 
-/// Rows and columns.
-#[device]
-const SIDE: usize = 8;
-
-/// What a device must list.
-const PRODUCT: &str = "8x8x8 of f16 in f32";
-
-/// `rows[i] * (a * b + c)`, of which negative elements are cut off, by way of workgroup memory; and the same rounded to halves, column by column. The depth is
+/// `rows[i] * (a * b + c)`, of which negative elements are cut off, by way of workgroup memory; and the same rounded to halves, column by column, as bits. The depth is
 /// that of `STEPS` products.
 #[kernel(
     workgroup(64),
     targets(spirv, cpu),
     requires(CooperativeMatrices),
-    specialise(STEPS: usize = 1, in 1..=4)
+    specialise(STEPS: usize = 1, in 1..=4),
+    instances(SIDE = [8, 16])
 )]
-fn scaled(a: &[f16], b: &[Vec4<u32>], c: &[f32], rows: &[f32], out: &mut [f32], halves: &mut [f16], scale: f32) {
+fn scaled<const SIDE: usize>(
+    a: &[f16],
+    b: &[Vec4<u32>],
+    c: &[f32],
+    rows: &[f32],
+    out: &mut [f32],
+    halves: &mut [Vec4<u32>],
+    scale: f32,
+) {
     let mut tile = workgroup_array::<f16>(SIDE * SIDE);
     let mut factors = workgroup_array::<f32>(SIDE);
     let i = local_index();
@@ -32,10 +34,12 @@ fn scaled(a: &[f16], b: &[Vec4<u32>], c: &[f32], rows: &[f32], out: &mut [f32], 
     }
     let mut sum = Accumulator::<f32, SIDE, SIDE>::load(c, 0, SIDE);
     for step in 0..STEPS {
-        tile[i] = a[i / SIDE * (SIDE * STEPS) + step * SIDE + i % SIDE];
+        for at in (i..SIDE * SIDE).step_by(64) {
+            tile[at] = a[at / SIDE * (SIDE * STEPS) + step * SIDE + at % SIDE];
+        }
         barrier();
         let left = MatrixA::<f16, SIDE, SIDE>::load(&tile, 0, SIDE);
-        let right = MatrixB::<f16, SIDE, SIDE>::load(b, step * SIDE, 1);
+        let right = MatrixB::<f16, SIDE, SIDE>::load(b, step * SIDE * (SIDE / 8), SIDE / 8);
         sum = multiply_add(left, right, sum);
         barrier();
     }
@@ -43,7 +47,7 @@ fn scaled(a: &[f16], b: &[Vec4<u32>], c: &[f32], rows: &[f32], out: &mut [f32], 
     let cut = sum.zip(factor, |sum, factor| sum * factor).map(|x| max(x, 0.0));
     let scaled = cut.zip(Accumulator::fill(scale), |x, y| x * y);
     scaled.store(out, 0, SIDE);
-    Accumulator::<f16, SIDE, SIDE>::convert(scaled).store_columns(halves, 0, SIDE);
+    Accumulator::<f16, SIDE, SIDE>::convert(scaled).store_columns(halves, 0, SIDE / 8);
 }
 
 /// Small integers, whose sums are exact.
@@ -51,56 +55,59 @@ fn numbers(count: usize, seed: usize) -> Vec<f32> {
     (0..count).map(|i| ((i * 7 + seed * 5) % 11) as f32 - 5.0).collect()
 }
 
-fn check(subject: &Subject, steps: usize) {
+/// Eight halves in 16 bytes.
+fn bits(all: &[f16]) -> Vec<Vec4<u32>> {
+    let pair = |halves: &[f16]| u32::from(halves[0].to_bits()) | u32::from(halves[1].to_bits()) << 16;
+    all.chunks_exact(8).map(|eight| Vec4::from_array([0, 2, 4, 6].map(|at| pair(&eight[at..])))).collect()
+}
+
+fn check(subject: &Subject, side: usize, steps: usize) {
     let Subject { name, device } = subject;
-    let about = format!("{steps} steps on {name}");
-    let depth = SIDE * steps;
+    let about = format!("{side} rows, {steps} steps on {name}");
+    let depth = side * steps;
     let narrow = |all: &[f32]| all.iter().copied().map(f16::from_f32).collect::<Vec<f16>>();
-    let (a, b) = (numbers(SIDE * depth, 1), numbers(depth * SIDE, 2));
-    let (c, rows) = (numbers(SIDE * SIDE, 3), numbers(SIDE, 4));
-    let bits: Vec<Vec4<u32>> = narrow(&b)
-        .chunks(8)
-        .map(|eight| {
-            Vec4::from_array(
-                [0, 2, 4, 6].map(|at| u32::from(eight[at].to_bits()) | u32::from(eight[at + 1].to_bits()) << 16),
-            )
-        })
-        .collect();
-    let (a_there, b_there) = (device.buffer(&narrow(&a)).unwrap(), device.buffer(&bits).unwrap());
+    let (a, b) = (numbers(side * depth, 1), numbers(depth * side, 2));
+    let (c, rows) = (numbers(side * side, 3), numbers(side, 4));
+    let (a_there, b_there) = (device.buffer(&narrow(&a)).unwrap(), device.buffer(&bits(&narrow(&b))).unwrap());
     let (c_there, rows_there) = (device.buffer(&c).unwrap(), device.buffer(&rows).unwrap());
-    let mut out = device.buffer(&[f32::NAN; SIDE * SIDE]).unwrap();
-    let mut halves = device.buffer(&[f16::NAN; SIDE * SIDE]).unwrap();
-    let launch = scaled(&a_there, &b_there, &c_there, &rows_there, &mut out, &mut halves, 0.5)
-        .unwrap()
-        .specialise(scaled::Constants { steps })
-        .unwrap();
-    let properties = device.properties();
-    let listed = device.kind() == DeviceKind::Cpu || properties.matrices.iter().any(|one| one.to_string() == PRODUCT);
+    let mut out = device.buffer(&vec![f32::NAN; side * side]).unwrap();
+    let mut halves = device.buffer(&vec![Vec4::splat(u32::MAX); side * side / 8]).unwrap();
+    let (x, y) = (&mut out, &mut halves);
+    let launch = match side {
+        8 => scaled::<8>(&a_there, &b_there, &c_there, &rows_there, x, y, 0.5),
+        _ => scaled::<16>(&a_there, &b_there, &c_there, &rows_there, x, y, 0.5),
+    };
+    let launch = launch.unwrap().specialise(scaled::Constants { steps }).unwrap();
+    let lists = |side: usize| {
+        let sums = |sum: &str| format!("{side}x{side}x{side} of f16 in {sum}");
+        ["f32", "f16"].iter().all(|sum| device.properties().matrices.iter().any(|one| one.to_string() == sums(sum)))
+    };
     let ran = device.run(launch.groups(1));
-    if !listed {
+    if device.kind() != DeviceKind::Cpu && !lists(side) && !lists(8) {
         let error = ran.unwrap_err().to_string();
-        let reasons = [PRODUCT, "needs the feature matrices", "is not compiled for"];
+        let reasons = ["products of matrices", "needs the feature", "is not compiled for"];
         assert!(reasons.iter().any(|reason| error.contains(reason)) && error.contains("scaled"), "{about}: {error}");
         return;
     }
     ran.unwrap_or_else(|error| panic!("{about}: {error}"));
-    let expected: Vec<f32> = (0..SIDE * SIDE)
+    let expected: Vec<f32> = (0..side * side)
         .map(|at| {
-            let (i, j) = (at / SIDE, at % SIDE);
-            let product: f32 = (0..depth).map(|k| a[i * depth + k] * b[k * SIDE + j]).sum();
+            let (i, j) = (at / side, at % side);
+            let product: f32 = (0..depth).map(|k| a[i * depth + k] * b[k * side + j]).sum();
             ((product + c[at]) * rows[i]).max(0.0) * 0.5
         })
         .collect();
     assert_eq!(out.read().unwrap(), expected, "{about}");
-    let turned: Vec<f16> = (0..SIDE * SIDE).map(|at| f16::from_f32(expected[at % SIDE * SIDE + at / SIDE])).collect();
-    assert_eq!(halves.read().unwrap(), turned, "{about}");
+    let turned: Vec<f16> = (0..side * side).map(|at| f16::from_f32(expected[at % side * side + at / side])).collect();
+    assert_eq!(halves.read().unwrap(), bits(&turned), "{about}");
 }
 
 #[test]
-fn products_of_eight() {
+fn products() {
     for subject in common::devices() {
         for steps in [1, 3, 4] {
-            check(&subject, steps);
+            check(&subject, 8, steps);
+            check(&subject, 16, steps);
         }
     }
 }

@@ -99,12 +99,15 @@ impl Kernel {
                 let Some(missing) = variant.matrices.iter().find(|need| !need.is_met(products)) else {
                     return Ok(variant);
                 };
-                let listed: Vec<String> = products.iter().map(ToString::to_string).collect();
-                unlisted = Some(VariantError::MissingMatrices {
-                    kernel: self.name.to_string(),
-                    target,
-                    missing: missing.to_string(),
-                    listed: if listed.is_empty() { "none".to_owned() } else { listed.join(", ") },
+                // The first is what the author wrote; others are made of smaller ones.
+                unlisted.get_or_insert_with(|| {
+                    let listed: Vec<String> = products.iter().map(ToString::to_string).collect();
+                    VariantError::MissingMatrices {
+                        kernel: self.name.to_string(),
+                        target,
+                        missing: missing.to_string(),
+                        listed: if listed.is_empty() { "none".to_owned() } else { listed.join(", ") },
+                    }
                 });
             }
             least = Some(variant.features);

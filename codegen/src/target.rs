@@ -85,6 +85,9 @@ pub const CPU_SUBGROUP_SIZE: u32 = 8;
 /// Bytes of workgroup memory that a kernel with matrices may ask for.
 pub const MATRIX_WORKGROUP_BYTES: u32 = 48 * 1024;
 
+/// Rows and columns of the blocks that larger matrices are held in where a device has no larger ones.
+pub const MATRIX_BLOCK: u32 = 8;
+
 /// The most invocations that a subgroup has on any device; a power of two, as every size is.
 pub const MOST_SUBGROUP: u32 = 128;
 
@@ -279,6 +282,8 @@ pub struct Profile {
     pub dialect: Option<Dialect>,
     /// What the text may use.
     pub features: Features,
+    /// Whether matrices are held in blocks of [`MATRIX_BLOCK`] rows and columns, for devices that list products of these alone.
+    pub blocks: bool,
     /// Bytes of workgroup memory that any device of the profile has.
     pub max_workgroup_bytes: u32,
     /// Storage buffers that any device of the profile can bind to one kernel.
@@ -299,6 +304,7 @@ impl Profile {
             target,
             dialect: None,
             features: Features::NONE,
+            blocks: false,
             max_workgroup_bytes,
             max_storage_buffers,
             max_invocations,
@@ -323,10 +329,18 @@ impl Profile {
         self
     }
 
-    /// `portable`, or the names of the features joined by `-`, after `browsers` where only they read it; it is a part of file names.
+    /// The same, with matrices in blocks.
+    #[must_use]
+    pub const fn in_blocks(mut self) -> Self {
+        self.blocks = true;
+        self
+    }
+
+    /// `portable`, or the names of the features joined by `-`, after `browsers` where only they read it, before `blocks` where matrices are in such; it is a part of file names.
     pub fn name(&self) -> String {
         let reader = (self.dialect == Some(Dialect::Browsers)).then_some("browsers");
-        let names: Vec<_> = reader.into_iter().chain(self.features.iter().map(Feature::name)).collect();
+        let blocks = self.blocks.then_some("blocks");
+        let names: Vec<_> = reader.into_iter().chain(self.features.iter().map(Feature::name)).chain(blocks).collect();
         if names.is_empty() { "portable".to_owned() } else { names.join("-") }
     }
 }

@@ -1,8 +1,9 @@
 //! Which variants a kernel has: the profiles that make a difference to it.
 
 use crate::artefact::ParamTransport;
+use crate::ir::{Module, Scalar, Type};
 use crate::layout;
-use crate::target::{Dialect, Feature, Features, Profile, Target};
+use crate::target::{Dialect, Feature, Features, MATRIX_BLOCK, Profile, Target};
 use crate::verify::{Verified, transport_fits, viable};
 
 /// The variants to emit: for each of the kernel's targets the sets of features that make a difference to it, the largest first, in
@@ -20,7 +21,7 @@ pub fn variants(verified: &Verified) -> Vec<(Profile, ParamTransport)> {
             for transport in [ParamTransport::Value, ParamTransport::Buffer] {
                 if transport_fits(*target, transport, bytes) {
                     let profile = Profile::portable(*target).with(features);
-                    found.extend(dialects(profile).into_iter().map(|profile| (profile, transport)));
+                    found.extend(forms(module, profile).into_iter().map(|profile| (profile, transport)));
                 }
             }
         }
@@ -28,9 +29,12 @@ pub fn variants(verified: &Verified) -> Vec<(Profile, ParamTransport)> {
     found
 }
 
-/// The profile once for each dialect in which its text is another.
-fn dialects(profile: Profile) -> Vec<Profile> {
+/// The profile once for each dialect in which its text is another, or first with matrices as they are and then with matrices in blocks.
+fn forms(module: &Module, profile: Profile) -> Vec<Profile> {
     let has = |feature| profile.features.has(feature);
+    if profile.target == Target::Spirv && has(Feature::CooperativeMatrices) && falls_into_blocks(module) {
+        return vec![profile.clone(), profile.in_blocks()];
+    }
     if profile.target != Target::Wgsl {
         return vec![profile];
     }
@@ -41,6 +45,19 @@ fn dialects(profile: Profile) -> Vec<Profile> {
         return vec![profile.clone().in_dialect(Dialect::Naga), profile.in_dialect(Dialect::Browsers)];
     }
     vec![profile]
+}
+
+/// Whether every matrix is made of whole blocks of a type that devices have them in, and one of several.
+fn falls_into_blocks(module: &Module) -> bool {
+    let matrices = || {
+        module.types.iter().filter_map(|(_, ty)| match ty {
+            Type::Matrix(matrix) => Some(matrix),
+            _ => None,
+        })
+    };
+    let whole = |side: u32| side > 0 && side.is_multiple_of(MATRIX_BLOCK);
+    matrices().all(|matrix| matrix.scalar != Scalar::BF16 && matrix.shape().into_iter().all(whole))
+        && matrices().any(|matrix| matrix.shape() != [MATRIX_BLOCK; 2])
 }
 
 /// The sets of features that make a difference and that the kernel has code for, the largest first.

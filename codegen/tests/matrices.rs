@@ -363,6 +363,13 @@ fn a_device_must_list_what_a_kernel_wants() {
         "kernel `k` wants matrices such as Accumulator<f16, 16, 16> on spirv, which this device does not list: it has 16x16x16 of f16 in f32"
     );
     assert!(kernel.variant(Target::Spirv, Features::NONE, ParamTransport::Value).is_err());
+    // A device with smaller ones gets those that they are made of.
+    let of = |products: &[MatrixProduct]| {
+        let features = Features::of_target(Target::Spirv);
+        kernel.variant_with(Target::Spirv, features, products, ParamTransport::Value).unwrap().profile.to_string()
+    };
+    assert_eq!(of(&[wide, narrow, product(8, MatrixScalar::F32)]), "subgroups-f16-matrices");
+    assert_eq!(of(&[product(8, MatrixScalar::F32), product(8, MatrixScalar::F16)]), "subgroups-f16-matrices-blocks");
 }
 
 #[test]

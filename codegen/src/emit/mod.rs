@@ -13,6 +13,8 @@ use crate::lower::{Lowered, Lowering, Settled};
 use crate::target::Dialect;
 #[cfg(any(feature = "wgsl", feature = "cuda"))]
 use crate::target::Features;
+#[cfg(any(feature = "wgsl", feature = "spirv", feature = "cuda"))]
+use crate::target::MATRIX_BLOCK;
 use crate::target::{ParamTransport, Profile, Target};
 #[cfg(feature = "lower")]
 use crate::timings::{Stage, stage};
@@ -155,7 +157,13 @@ impl<'s> Emitter<'s> {
             _ => return Err(absent(source.verified, profile)),
         };
         let code = emitted.map_err(|error| Diagnostic::new(source.verified.module.entry.span, error.to_string()))?;
-        Ok((code, wanted_matrices(&lowered.module)))
+        let mut needs = wanted_matrices(&lowered.module);
+        if profile.blocks {
+            needs = needs.into_iter().map(|need| need.of_side(MATRIX_BLOCK)).collect();
+            needs.sort_unstable();
+            needs.dedup();
+        }
+        Ok((code, needs))
     }
 
     /// The code for one profile: this build has no emitter.

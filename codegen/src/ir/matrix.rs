@@ -15,7 +15,8 @@
 //!   more than one of another, and which part is which element is not known. Two matrices of one type have their elements in the same parts.
 //! * A store, and writes of other invocations to what a load reads, are ordered by barriers alone, also within the subgroup.
 //!
-//! Shapes and types are not for the language to choose: a device lists the products that it has ([`MatrixProduct`]), and runs no kernel that wants another. The CPU
+//! Shapes and types are not for the language to choose: a device lists the products that it has ([`MatrixProduct`]), and runs no kernel that wants another; in SPIR-V
+//! a matrix of `f16` or `f32` whose sides are multiples of 8 is also held in blocks of 8 by 8, in a variant for devices that list products of these ([`crate::target::Profile::blocks`]). The CPU
 //! and the evaluator have every product: there the first lane of a subgroup holds all of a matrix.
 
 use std::fmt;
@@ -27,7 +28,7 @@ use super::expression::{Expression, Place};
 use super::types::{Scalar, Size};
 
 /// What a matrix is for.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, Serialize, Deserialize)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord, Serialize, Deserialize)]
 pub enum MatrixRole {
     /// The left side of a product.
     A,
@@ -183,7 +184,7 @@ impl fmt::Display for MatrixProduct {
 }
 
 /// What a kernel wants of a device that has matrices.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, Serialize, Deserialize)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord, Serialize, Deserialize)]
 pub enum MatrixNeed {
     /// A product.
     Product(MatrixProduct),
@@ -201,6 +202,17 @@ pub enum MatrixNeed {
 }
 
 impl MatrixNeed {
+    /// The same of square matrices with so many rows.
+    #[must_use]
+    pub const fn of_side(self, side: u32) -> Self {
+        match self {
+            Self::Product(product) => {
+                Self::Product(MatrixProduct { rows: side, columns: side, depth: side, ..product })
+            }
+            Self::Alone { role, scalar, .. } => Self::Alone { role, scalar, rows: side, columns: side },
+        }
+    }
+
     /// Whether a device that lists these products has it.
     pub fn is_met(&self, products: &[MatrixProduct]) -> bool {
         match *self {

@@ -1,6 +1,6 @@
 //! Attention of `f16`, by the online softmax, on matrix units.
 //!
-//! **Idea.** A workgroup has 64 queries of one head and goes along the keys, 64 at a time. Four subgroups multiply the queries with the keys, 16 rows each; the scores lie in workgroup
+//! **Idea.** A workgroup has 64 queries of one head and goes along the keys, 64 at a time, or 32 where workgroup memory is small. Four subgroups multiply the queries with the keys, 16 rows each; the scores lie in workgroup
 //! memory, where each row's largest score and sum of exponentials are kept by invocations that own rows; the exponentials, as `f16`, are the left side of the product with the
 //! values. What was summed before is scaled by how much the largest score has grown: a matrix that repeats a column of such factors, element by element.
 //!
@@ -17,18 +17,12 @@ use trefoil::{Buffer, Dispatch, Result};
 
 use crate::{expect_length, refused};
 
-/// Queries of a workgroup, and keys that it looks at together.
+/// Queries of a workgroup.
 #[device]
 pub const BLOCK: usize = 64;
 /// Elements in 16 bytes.
 #[device]
 const LANES: usize = 8;
-/// From one row of scores to the next, in floats.
-#[device]
-const SCORES: usize = BLOCK + 4;
-/// From one row of weights to the next, in halves.
-#[device]
-const WEIGHTS: usize = BLOCK + 8;
 /// How many subgroups share the queries.
 #[device]
 const SUBGROUPS: usize = 4;
@@ -42,14 +36,14 @@ fn piece(x: &[Vec4<u32>], first: usize, row: usize, rows: usize, column: usize, 
     if row < rows { x[(first + row) * width + column] } else { Vec4::splat(0) }
 }
 
-/// For each head, `out = softmax(q * transposed k * scale) * v`, of `queries` rows of `q` and `keys` rows of `k` and `v`; `scale` is that of powers of two; a row has `PARTS` times 16 elements.
+/// For each head, `out = softmax(q * transposed k * scale) * v`, of `queries` rows of `q` and `keys` rows of `k` and `v`; `scale` is that of powers of two; a row has `PARTS` times 16 elements, and `KEYS` keys are looked at together.
 #[kernel(
     workgroup(128),
     targets(spirv, cuda, cpu),
     requires(CooperativeMatrices),
-    instances(PARTS = [4, 8])
+    instances(PARTS = [4, 8], KEYS = [64, 32])
 )]
-pub fn attention_f16<const PARTS: usize>(
+pub fn attention_f16<const PARTS: usize, const KEYS: usize>(
     q: &[Vec4<u32>],
     k: &[Vec4<u32>],
     v: &[Vec4<u32>],
@@ -60,10 +54,12 @@ pub fn attention_f16<const PARTS: usize>(
 ) {
     // Keys and, after them, values.
     let mut tile = workgroup_array::<Vec4<u32>>(BLOCK * (PARTS * 2 + 1));
-    let mut scores = workgroup_array::<f32>(BLOCK * SCORES);
-    let mut weights = workgroup_array::<f16>(BLOCK * WEIGHTS);
+    let mut scores = workgroup_array::<f32>(BLOCK * (KEYS + 4));
+    let mut weights = workgroup_array::<f16>(BLOCK * (KEYS + 8));
     let mut factors = workgroup_array::<f32>(BLOCK);
     let width = PARTS * 2;
+    // From one row of scores to the next, in floats, and of weights, in halves.
+    let (scores_line, weights_line) = (KEYS + 4, KEYS + 8);
     let i = local_index();
     let blocks = queries.div_ceil(BLOCK);
     let (head, first) = (group_index() / blocks, group_index() % blocks * BLOCK);
@@ -81,47 +77,47 @@ pub fn attention_f16<const PARTS: usize>(
     }
     let mut sums = [Accumulator::<f32, 16, 16>::fill(0.0); PARTS];
     // Each row of the scores has two invocations, next to each other, for half of its columns.
-    let (row, half) = (i / 2, i % 2 * (BLOCK / 2));
+    let (row, half) = (i / 2, i % 2 * (KEYS / 2));
     let mut most = -1e30f32;
     let mut total = 0.0f32;
     barrier();
-    for start in (0..keys).step_by(BLOCK) {
-        for at in (i..BLOCK * width).step_by(SIZE) {
+    for start in (0..keys).step_by(KEYS) {
+        for at in (i..KEYS * width).step_by(SIZE) {
             tile[at / width * (width + 1) + at % width] =
                 piece(k, head * keys, start + at / width, keys, at % width, width);
         }
         barrier();
-        for x in unroll(0..BLOCK / 16) {
+        for x in unroll(0..KEYS / 16) {
             let mut score = Accumulator::<f32, 16, 16>::fill(0.0);
             for d in unroll(0..PARTS) {
                 let key = MatrixB::<f16, 16, 16>::load_columns(&tile, x * 16 * (width + 1) + d * 2, width + 1);
                 score = multiply_add(left[d], key, score);
             }
-            score.store(&mut scores, top * SCORES + x * 16, SCORES);
+            score.store(&mut scores, top * scores_line + x * 16, scores_line);
         }
         barrier();
         // The values come while the scores are looked at.
-        for at in (i..BLOCK * width).step_by(SIZE) {
+        for at in (i..KEYS * width).step_by(SIZE) {
             tile[at / width * (width + 1) + at % width] =
                 piece(v, head * keys, start + at / width, keys, at % width, width);
         }
-        let end = min(BLOCK / 2, keys.max(start + half) - (start + half));
+        let end = min(KEYS / 2, keys.max(start + half) - (start + half));
         let mut largest = most;
         for j in 0..end {
-            largest = max(largest, scores[row * SCORES + half + j] * scale);
+            largest = max(largest, scores[row * scores_line + half + j] * scale);
         }
         factors[row] = 0.0;
         barrier();
-        scores[row * SCORES + BLOCK + i % 2] = largest;
+        scores[row * scores_line + KEYS + i % 2] = largest;
         barrier();
-        largest = max(largest, scores[row * SCORES + BLOCK + 1 - i % 2]);
+        largest = max(largest, scores[row * scores_line + KEYS + 1 - i % 2]);
         let factor = exp2(most - largest);
         let mut sum = 0.0f32;
-        for j in 0..BLOCK / 2 {
-            let power = if j < end { exp2(scores[row * SCORES + half + j] * scale - largest) } else { 0.0 };
+        for j in 0..KEYS / 2 {
+            let power = if j < end { exp2(scores[row * scores_line + half + j] * scale - largest) } else { 0.0 };
             let weight = f16::from_f32(power);
             sum += weight.to_f32();
-            weights[row * WEIGHTS + half + j] = weight;
+            weights[row * weights_line + half + j] = weight;
         }
         total = total * factor + sum;
         most = largest;
@@ -131,8 +127,8 @@ pub fn attention_f16<const PARTS: usize>(
         for d in unroll(0..PARTS) {
             sums[d] = sums[d].zip(scaling, |sum, factor| sum * factor);
         }
-        for x in unroll(0..BLOCK / 16) {
-            let weight = MatrixA::<f16, 16, 16>::load(&weights, top * WEIGHTS + x * 16, WEIGHTS);
+        for x in unroll(0..KEYS / 16) {
+            let weight = MatrixA::<f16, 16, 16>::load(&weights, top * weights_line + x * 16, weights_line);
             for d in unroll(0..PARTS) {
                 let value = MatrixB::<f16, 16, 16>::load(&tile, x * 16 * (width + 1) + d * 2, width + 1);
                 sums[d] = multiply_add(weight, value, sums[d]);
@@ -141,18 +137,18 @@ pub fn attention_f16<const PARTS: usize>(
         barrier();
     }
     // Both invocations of a row have a half of its sum.
-    scores[row * SCORES + BLOCK + i % 2] = total;
+    scores[row * scores_line + KEYS + i % 2] = total;
     barrier();
-    factors[row] = 1.0 / (total + scores[row * SCORES + BLOCK + 1 - i % 2]);
+    factors[row] = 1.0 / (total + scores[row * scores_line + KEYS + 1 - i % 2]);
     barrier();
     let scaling = Accumulator::<f32, 16, 16>::load_columns(&factors, top, 0);
     for d in unroll(0..PARTS) {
-        sums[d].zip(scaling, |sum, factor| sum * factor).store(&mut scores, top * SCORES, SCORES);
+        sums[d].zip(scaling, |sum, factor| sum * factor).store(&mut scores, top * scores_line, scores_line);
         barrier();
         for at in (i..BLOCK * 16).step_by(SIZE) {
             let (query, column) = (first + at / 16, d * 16 + at % 16);
             if query < queries {
-                out[(head * queries + query) * (PARTS * 16) + column] = scores[at / 16 * SCORES + at % 16];
+                out[(head * queries + query) * (PARTS * 16) + column] = scores[at / 16 * scores_line + at % 16];
             }
         }
         barrier();
@@ -201,9 +197,16 @@ pub fn attention(
     let scale = std::f32::consts::LOG2_E / (dimension as f32).sqrt();
     let groups = count * queries.div_ceil(BLOCK);
     let launch = match dimension {
-        64 => attention_f16::<4>(q, k, v, out, queries, keys, scale)?.groups(groups),
-        128 => attention_f16::<8>(q, k, v, out, queries, keys, scale)?.groups(groups),
+        64 => attention_f16::<4, 64>(q, k, v, &mut *out, queries, keys, scale)?,
+        128 => attention_f16::<8, 64>(q, k, v, &mut *out, queries, keys, scale)?,
         _ => return Err(refused("attention", "dimension", format!("{dimension} given, 64 or 128 expected"))),
     };
-    Ok(vec![launch])
+    let launch = if launch.kernel().workgroup_bytes <= q.device().limits().max_workgroup_bytes {
+        launch
+    } else if dimension == 64 {
+        attention_f16::<4, 32>(q, k, v, out, queries, keys, scale)?
+    } else {
+        attention_f16::<8, 32>(q, k, v, out, queries, keys, scale)?
+    };
+    Ok(vec![launch.groups(groups)])
 }

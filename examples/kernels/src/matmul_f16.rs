@@ -1,6 +1,6 @@
 //! The product of two matrices of `f16`, summed in `f32`, on matrix units.
 //!
-//! **Idea.** A workgroup computes a tile of 128 by 128. It goes along the depth 32 at a time: two tiles of the operands lie in workgroup memory, and while the
+//! **Idea.** A workgroup computes a tile of 128 by 128. It goes along the depth 32 at a time, or 16 where workgroup memory is small: two tiles of the operands lie in workgroup memory, and while the
 //! subgroups multiply one, the loads of the next are under way to registers, from where they are stored to the other. Eight subgroups share the tile, each with 64 by 32 of it in
 //! eight accumulators of 16 by 16. Workgroups that run together have tiles that lie together, eight rows of tiles at a time, so that the operands come from the cache.
 //!
@@ -20,15 +20,9 @@ use crate::{expect_length, refused};
 /// Rows and columns of a workgroup's tile.
 #[device]
 pub const TILE: usize = 128;
-/// How far it goes along the depth at once.
-#[device]
-const DEPTH: usize = 32;
 /// Elements in 16 bytes.
 #[device]
 pub const LANES: usize = 8;
-/// From one row of the left operand's tile to the next, in 16 bytes.
-#[device]
-const LEFT: usize = DEPTH / LANES + 1;
 /// From one row of the right operand's tile to the next, in 16 bytes.
 #[device]
 const RIGHT: usize = TILE / LANES + 1;
@@ -57,17 +51,31 @@ fn piece<const EDGES: bool>(x: &[Vec4<u32>], row: usize, rows: usize, column: us
     if !EDGES || row < rows && column < width { x[row * width + column] } else { Vec4::splat(0) }
 }
 
-/// `c = a * b`, of `m` by `k` and `k` by `n`; without `EDGES` all of them are multiples of a tile's.
-#[kernel(workgroup(256), targets(spirv, cuda, cpu), requires(CooperativeMatrices), instances(EDGES = [false, true]))]
-pub fn matmul_f16<const EDGES: bool>(a: &[Vec4<u32>], b: &[Vec4<u32>], c: &mut [f32], m: usize, n: usize, k: usize) {
-    let mut left = workgroup_array::<Vec4<u32>>(2 * TILE * LEFT);
+/// `c = a * b`, of `m` by `k` and `k` by `n`; without `EDGES` all of them are multiples of a tile's. It goes along the depth `DEPTH` at a time.
+#[kernel(
+    workgroup(256),
+    targets(spirv, cuda, cpu),
+    requires(CooperativeMatrices),
+    instances(EDGES = [false, true], DEPTH = [32, 16])
+)]
+pub fn matmul_f16<const EDGES: bool, const DEPTH: usize>(
+    a: &[Vec4<u32>],
+    b: &[Vec4<u32>],
+    c: &mut [f32],
+    m: usize,
+    n: usize,
+    k: usize,
+) {
+    let mut left = workgroup_array::<Vec4<u32>>(2 * TILE * (DEPTH / LANES + 1));
     let mut right = workgroup_array::<Vec4<u32>>(2 * DEPTH * RIGHT);
     let (a_width, b_width) = (k.div_ceil(LANES), n.div_ceil(LANES));
     let tile = tile_of(group_index(), m.div_ceil(TILE), n.div_ceil(TILE));
     let (row, column) = (tile.x * TILE, tile.y * TILE);
     let i = local_index();
-    // An invocation moves two pieces of each tile.
-    let (left_row, left_column) = (i / 4, i % 4);
+    // From one row of the left operand's tile to the next, in 16 bytes.
+    let line = DEPTH / LANES + 1;
+    // An invocation moves `DEPTH / 16` pieces of each tile.
+    let (left_row, left_column) = (i / (DEPTH / LANES), i % (DEPTH / LANES));
     let (right_row, right_column) = (i / 16, i % 16);
     let subgroup = subgroup_index() % SUBGROUPS;
     let (top, start) = (subgroup / 4 * 64, subgroup % 4 * 32);
@@ -75,12 +83,12 @@ pub fn matmul_f16<const EDGES: bool>(a: &[Vec4<u32>], b: &[Vec4<u32>], c: &mut [
     let mut sums = [[Accumulator::<f32, 16, 16>::fill(0.0); 2]; 4];
     let mut next_left = [Vec4::<u32>::splat(0); 2];
     let mut next_right = [Vec4::<u32>::splat(0); 2];
-    for p in unroll(0..2) {
+    for p in unroll(0..DEPTH / 16) {
         next_left[p] = piece::<EDGES>(a, row + left_row + p * 64, m, left_column, a_width);
         next_right[p] = piece::<EDGES>(b, right_row + p * 16, k, column / LANES + right_column, b_width);
     }
-    for p in unroll(0..2) {
-        left[(left_row + p * 64) * LEFT + left_column] = next_left[p];
+    for p in unroll(0..DEPTH / 16) {
+        left[(left_row + p * 64) * line + left_column] = next_left[p];
         right[(right_row + p * 16) * RIGHT + right_column] = next_right[p];
     }
     barrier();
@@ -89,17 +97,17 @@ pub fn matmul_f16<const EDGES: bool>(a: &[Vec4<u32>], b: &[Vec4<u32>], c: &mut [
         let more = step + 1 < steps;
         if more {
             let depth = (step + 1) * DEPTH;
-            for p in unroll(0..2) {
+            for p in unroll(0..DEPTH / 16) {
                 next_left[p] = piece::<EDGES>(a, row + left_row + p * 64, m, depth / LANES + left_column, a_width);
                 next_right[p] =
                     piece::<EDGES>(b, depth + right_row + p * 16, k, column / LANES + right_column, b_width);
             }
         }
         let half = step % 2;
-        for d in unroll(0..2) {
+        for d in unroll(0..DEPTH / 16) {
             let mut sides = [MatrixA::<f16, 16, 16>::fill(f16::from_f32(0.0)); 4];
             for y in unroll(0..4) {
-                sides[y] = MatrixA::load(&left, half * (TILE * LEFT) + (top + y * 16) * LEFT + d * 2, LEFT);
+                sides[y] = MatrixA::load(&left, half * (TILE * line) + (top + y * 16) * line + d * 2, line);
             }
             for x in unroll(0..2) {
                 let at = half * (DEPTH * RIGHT) + d * 16 * RIGHT + start / LANES + x * 2;
@@ -111,8 +119,8 @@ pub fn matmul_f16<const EDGES: bool>(a: &[Vec4<u32>], b: &[Vec4<u32>], c: &mut [
         }
         if more {
             let other = 1 - half;
-            for p in unroll(0..2) {
-                left[other * (TILE * LEFT) + (left_row + p * 64) * LEFT + left_column] = next_left[p];
+            for p in unroll(0..DEPTH / 16) {
+                left[other * (TILE * line) + (left_row + p * 64) * line + left_column] = next_left[p];
                 right[other * (DEPTH * RIGHT) + (right_row + p * 16) * RIGHT + right_column] = next_right[p];
             }
         }
@@ -181,7 +189,18 @@ pub fn matmul(
         return Err(refused("matmul", "k", "a sum of no products is no product: fill `c` with zeros"));
     }
     let groups = m.div_ceil(TILE) * n.div_ceil(TILE);
-    let whole = m.is_multiple_of(TILE) && n.is_multiple_of(TILE) && k.is_multiple_of(DEPTH);
-    let launch = if whole { matmul_f16::<false>(a, b, c, m, n, k)? } else { matmul_f16::<true>(a, b, c, m, n, k)? };
+    let whole = |depth| m.is_multiple_of(TILE) && n.is_multiple_of(TILE) && k.is_multiple_of(depth);
+    let deep = if whole(32) {
+        matmul_f16::<false, 32>(a, b, &mut *c, m, n, k)?
+    } else {
+        matmul_f16::<true, 32>(a, b, &mut *c, m, n, k)?
+    };
+    let launch = if deep.kernel().workgroup_bytes <= a.device().limits().max_workgroup_bytes {
+        deep
+    } else if whole(16) {
+        matmul_f16::<false, 16>(a, b, c, m, n, k)?
+    } else {
+        matmul_f16::<true, 16>(a, b, c, m, n, k)?
+    };
     Ok(vec![launch.groups(groups)])
 }

@@ -37,13 +37,16 @@ pub const ALL: [(&str, Maker); 10] = [
     ("top_k", top_k),
 ];
 
-/// Those for devices that list products of matrices of 16x16x16.
+/// Products of which either is enough, since the compiler makes the larger of smaller ones.
+const PRODUCTS: [&str; 2] = ["16x16x16 of f16 in f32", "8x8x8 of f16 in f32"];
+
+/// Those for devices that list such products of matrices.
 pub const ON_MATRICES: [(&str, Maker); 2] = [("attention_f16", attention), ("matmul_f16", matmul)];
 
 /// Every workload that a device can run.
 pub fn of(device: &Device) -> Vec<(&'static str, Maker)> {
     let has = device.kind() == DeviceKind::Cpu
-        || device.properties().matrices.iter().any(|product| product.to_string() == "16x16x16 of f16 in f32");
+        || device.properties().matrices.iter().any(|product| PRODUCTS.contains(&product.to_string().as_str()));
     let more: &[_] = if has { &ON_MATRICES } else { &[] };
     [&ALL, more].concat()
 }

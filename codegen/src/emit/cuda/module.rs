@@ -46,6 +46,8 @@ impl Printed {
 pub fn module(p: &mut P<'_>) -> Result<Printed> {
     let functions = p.device_functions()?;
     let body = p.entry_body()?;
+    // Before what their types ask for is written.
+    let signature = signature(p)?;
     let tail = entry(p, &body)?;
     let mut structs = String::new();
     for handle in p.used_structs() {
@@ -74,7 +76,7 @@ pub fn module(p: &mut P<'_>) -> Result<Printed> {
         text.push_str(&piece);
         text.push('\n');
     }
-    text.push_str(&signature(p)?);
+    text.push_str(&signature);
     Ok(Printed { head: text, has_params: !p.lowered.params.fields.is_empty(), tail })
 }
 

@@ -101,9 +101,8 @@ impl<'a> FunctionWriter<'_, 'a> {
             ExpressionKind::Splat(part) if let Some(matrix) = self.as_matrix(expression.ty) => {
                 self.matrix_fill(&matrix, *part)
             }
-            ExpressionKind::Convert(value) if self.as_matrix(expression.ty).is_some() => {
-                let value = self.value(*value)?;
-                Ok(self.op(Op::FConvert, ty, &[value]))
+            ExpressionKind::Convert(value) if let Some(matrix) = self.as_matrix(expression.ty) => {
+                self.matrix_convert(&matrix, *value)
             }
             ExpressionKind::Splat(part) => {
                 let count = match self.writer.ir(expression.ty) {

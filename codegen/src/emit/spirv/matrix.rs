@@ -1,4 +1,6 @@
 //! Matrices, by `SPV_KHR_cooperative_matrix`, at the scope of a subgroup.
+//!
+//! Where the profile says so, a larger matrix is an array of [`blocks`](crate::target::Profile::blocks), row by row, and each operation one on every block; a matrix of one block is that block.
 
 use rspirv::dr::{Instruction, Operand};
 use rspirv::spirv::{Capability, CooperativeMatrixLayout, CooperativeMatrixUse, Op, Scope, StorageClass, Word};
@@ -8,9 +10,10 @@ use super::module::Writer;
 use crate::emit::EmitError;
 use crate::ir::{
     Expression, ExpressionKind, Handle, Local, Matrix, MatrixOperation, MatrixOrder, MatrixRole, Place, Projection,
-    Root, Scalar, Type,
+    Root, Scalar, Size, Type,
 };
-use crate::target::Feature;
+use crate::target::{Feature, MATRIX_BLOCK};
+use crate::verify::{matrix_element, scalars_of_element};
 
 impl Writer<'_> {
     /// Declares an extension, once.
@@ -21,8 +24,28 @@ impl Writer<'_> {
         }
     }
 
+    /// How many blocks a matrix is held in, down and across.
+    pub(super) fn grid(&self, matrix: &Matrix) -> [u32; 2] {
+        if self.lowered.profile.blocks { matrix.shape().map(|side| side / MATRIX_BLOCK) } else { [1, 1] }
+    }
+
+    /// One of them.
+    fn block(&self, matrix: &Matrix) -> Matrix {
+        if !self.lowered.profile.blocks {
+            return matrix.clone();
+        }
+        Matrix { rows: Size::Literal(MATRIX_BLOCK), columns: Size::Literal(MATRIX_BLOCK), ..matrix.clone() }
+    }
+
     /// The type of a matrix.
     pub(super) fn matrix_type(&mut self, matrix: &Matrix) -> Result<Word, EmitError> {
+        let [down, across] = self.grid(matrix);
+        let block = self.block(matrix);
+        let block = self.block_type(&block)?;
+        if down * across == 1 { Ok(block) } else { self.array_of(block, down * across) }
+    }
+
+    fn block_type(&mut self, matrix: &Matrix) -> Result<Word, EmitError> {
         self.require(Feature::CooperativeMatrices, "a value is a matrix")?;
         self.capability(Capability::CooperativeMatrixKHR);
         self.extension("SPV_KHR_cooperative_matrix");
@@ -63,38 +86,113 @@ impl FunctionWriter<'_, '_> {
     ) -> Result<Option<Word>, EmitError> {
         match operation {
             MatrixOperation::Load { place, stride, order } => {
-                let Some(local) = result else { return Err(self.writer.fail("a matrix is loaded for nothing")) };
-                let ty = self.value_type(self.function.locals[local].ty)?;
-                let (pointer, stride, non_private) = self.matrix_pointer(place, *stride)?;
-                let mut operands = vec![Operand::IdRef(pointer), self.layout(*order), Operand::IdRef(stride)];
-                operands.extend(self.memory_access(non_private));
-                Ok(Some(self.op_with(Op::CooperativeMatrixLoadKHR, ty, operands)))
+                let matrix = result.and_then(|local| self.as_matrix(self.function.locals[local].ty));
+                let Some(matrix) = matrix else { return Err(self.writer.fail("a matrix is loaded for nothing")) };
+                let block = self.writer.block(&matrix);
+                let ty = self.writer.block_type(&block)?;
+                let (start, mut blocks) = (self.matrix_start(place, *stride, &matrix)?, Vec::new());
+                for at in self.block_places(&matrix, *order) {
+                    let (pointer, stride, non_private) = self.matrix_pointer(place.root, start, at)?;
+                    let mut operands = vec![Operand::IdRef(pointer), self.layout(*order), Operand::IdRef(stride)];
+                    operands.extend(self.memory_access(non_private));
+                    blocks.push(self.op_with(Op::CooperativeMatrixLoadKHR, ty, operands));
+                }
+                Ok(Some(self.of_blocks(&matrix, &blocks)?))
             }
             MatrixOperation::Store { place, stride, order, value } => {
-                let (pointer, stride, non_private) = self.matrix_pointer(place, *stride)?;
+                let matrix = self.matrix_of(*value)?;
                 let value = self.value(*value)?;
-                let mut operands =
-                    vec![Operand::IdRef(pointer), Operand::IdRef(value), self.layout(*order), Operand::IdRef(stride)];
-                operands.extend(self.memory_access(non_private));
-                self.effect(Op::CooperativeMatrixStoreKHR, operands);
+                let blocks = self.blocks_of(&matrix, value)?;
+                let start = self.matrix_start(place, *stride, &matrix)?;
+                for (at, block) in self.block_places(&matrix, *order).into_iter().zip(blocks) {
+                    let (pointer, stride, non_private) = self.matrix_pointer(place.root, start, at)?;
+                    let mut operands = vec![
+                        Operand::IdRef(pointer),
+                        Operand::IdRef(block),
+                        self.layout(*order),
+                        Operand::IdRef(stride),
+                    ];
+                    operands.extend(self.memory_access(non_private));
+                    self.effect(Op::CooperativeMatrixStoreKHR, operands);
+                }
                 Ok(None)
             }
             MatrixOperation::MultiplyAdd { a, b, c } => {
-                let ty = self.value_type(self.function.expressions[*c].ty)?;
-                let (a, b, c) = (self.value(*a)?, self.value(*b)?, self.value(*c)?);
-                Ok(Some(self.op(Op::CooperativeMatrixMulAddKHR, ty, &[a, b, c])))
+                let matrices = [self.matrix_of(*a)?, self.matrix_of(*b)?, self.matrix_of(*c)?];
+                let values = [self.value(*a)?, self.value(*b)?, self.value(*c)?];
+                let a = self.blocks_of(&matrices[0], values[0])?;
+                let b = self.blocks_of(&matrices[1], values[1])?;
+                let mut sums = self.blocks_of(&matrices[2], values[2])?;
+                let ([_, depth], [_, across]) = (self.writer.grid(&matrices[0]), self.writer.grid(&matrices[2]));
+                let block = self.writer.block(&matrices[2]);
+                let ty = self.writer.block_type(&block)?;
+                for (at, sum) in sums.iter_mut().enumerate() {
+                    let (depth, across) = (depth as usize, across as usize);
+                    for k in 0..depth {
+                        let (left, right) = (a[at / across * depth + k], b[k * across + at % across]);
+                        *sum = self.op(Op::CooperativeMatrixMulAddKHR, ty, &[left, right, *sum]);
+                    }
+                }
+                Ok(Some(self.of_blocks(&matrices[2], &sums)?))
             }
         }
     }
 
+    /// The blocks of a matrix, row by row.
+    fn blocks_of(&mut self, matrix: &Matrix, value: Word) -> Result<Vec<Word>, EmitError> {
+        let [down, across] = self.writer.grid(matrix);
+        if down * across == 1 {
+            return Ok(vec![value]);
+        }
+        let block = self.writer.block(matrix);
+        let ty = self.writer.block_type(&block)?;
+        let part = |number| vec![Operand::IdRef(value), Operand::LiteralBit32(number)];
+        Ok((0..down * across).map(|number| self.op_with(Op::CompositeExtract, ty, part(number))).collect())
+    }
+
+    /// The matrix of these blocks.
+    fn of_blocks(&mut self, matrix: &Matrix, blocks: &[Word]) -> Result<Word, EmitError> {
+        if let [block] = blocks {
+            return Ok(*block);
+        }
+        let ty = self.writer.matrix_type(matrix)?;
+        Ok(self.op(Op::CompositeConstruct, ty, blocks))
+    }
+
+    /// For each block the line that it begins in, and where in the line.
+    fn block_places(&self, matrix: &Matrix, order: MatrixOrder) -> Vec<[u32; 2]> {
+        let [down, across] = self.writer.grid(matrix);
+        let places = (0..down).flat_map(|i| (0..across).map(move |j| [i * MATRIX_BLOCK, j * MATRIX_BLOCK]));
+        places
+            .map(|[row, column]| match order {
+                MatrixOrder::Rows => [row, column],
+                MatrixOrder::Columns => [column, row],
+            })
+            .collect()
+    }
+
+    /// The matrix with elements of another type.
+    pub(super) fn matrix_convert(&mut self, to: &Matrix, value: Handle<Expression>) -> Result<Word, EmitError> {
+        let from = self.matrix_of(value)?;
+        let value = self.value(value)?;
+        let block = self.writer.block(to);
+        let ty = self.writer.block_type(&block)?;
+        let blocks = self.blocks_of(&from, value)?;
+        let blocks: Vec<Word> = blocks.into_iter().map(|block| self.op(Op::FConvert, ty, &[block])).collect();
+        self.of_blocks(to, &blocks)
+    }
+
     /// A matrix whose elements are all `value`, an `f32` of halves.
     pub(super) fn matrix_fill(&mut self, matrix: &Matrix, value: Handle<Expression>) -> Result<Word, EmitError> {
-        let ty = self.writer.matrix_type(matrix)?;
+        let block = self.writer.block(matrix);
+        let ty = self.writer.block_type(&block)?;
         let value = self.value(value)?;
         let component = self.writer.component(matrix.scalar)?;
         let value =
             if component == self.writer.f32_type() { value } else { self.op(Op::FConvert, component, &[value]) };
-        Ok(self.op(Op::CompositeConstruct, ty, &[value]))
+        let filled = self.op(Op::CompositeConstruct, ty, &[value]);
+        let [down, across] = self.writer.grid(matrix);
+        self.of_blocks(matrix, &vec![filled; (down * across) as usize])
     }
 
     /// Fills an array of equal matrices, one by one: an array of matrices that is a value as a whole does not stay in registers. Says whether the
@@ -135,8 +233,29 @@ impl FunctionWriter<'_, '_> {
 
     /// How many parts of a matrix of that type the invocation holds.
     pub(super) fn matrix_length(&mut self, matrix: &Matrix) -> Result<Word, EmitError> {
-        let (ty, word) = (self.writer.matrix_type(matrix)?, self.writer.u32_type());
+        let [down, across] = self.writer.grid(matrix);
+        let length = self.block_length(matrix)?;
+        if down * across == 1 {
+            return Ok(length);
+        }
+        let (word, count) = (self.writer.u32_type(), self.writer.u32(down * across));
+        Ok(self.op(Op::IMul, word, &[length, count]))
+    }
+
+    /// How many of a block of it.
+    fn block_length(&mut self, matrix: &Matrix) -> Result<Word, EmitError> {
+        let block = self.writer.block(matrix);
+        let (ty, word) = (self.writer.block_type(&block)?, self.writer.u32_type());
         Ok(self.op(Op::CooperativeMatrixLengthKHR, word, &[ty]))
+    }
+
+    /// The way to a part: that of its block, if there are several, and that of the part in the block.
+    pub(super) fn matrix_part(&mut self, matrix: &Matrix, part: Word) -> Result<Vec<Word>, EmitError> {
+        if self.writer.grid(matrix) == [1, 1] {
+            return Ok(vec![part]);
+        }
+        let (length, word) = (self.block_length(matrix)?, self.writer.u32_type());
+        Ok([Op::UDiv, Op::UMod].map(|op| self.op(op, word, &[part, length])).to_vec())
     }
 
     fn layout(&mut self, order: MatrixOrder) -> Operand {
@@ -147,14 +266,42 @@ impl FunctionWriter<'_, '_> {
         Operand::IdRef(self.writer.u32(layout as u32))
     }
 
-    /// A pointer to the first element, the stride in what it points to, and whether others may write there.
-    fn matrix_pointer(&mut self, place: &Place, stride: Handle<Expression>) -> Result<(Word, Word, bool), EmitError> {
-        let lowered = self.writer.lowered;
+    /// Offset and stride of a matrix, and how many of its scalars one of what they count holds.
+    fn matrix_start(
+        &mut self,
+        place: &Place,
+        stride: Handle<Expression>,
+        matrix: &Matrix,
+    ) -> Result<(Word, Word, u32), EmitError> {
         let (false, [Projection::Index(offset)]) = (place.guarded, place.path.as_slice()) else {
             return Err(self.writer.fail("a matrix in memory has one offset, and is there"));
         };
-        let (offset, stride) = (self.value(*offset)?, self.value(stride)?);
+        let lowered = self.writer.lowered;
+        let count = matrix_element(&lowered.module, place)
+            .and_then(|element| scalars_of_element(element, matrix.scalar))
+            .ok_or_else(|| self.writer.fail("a matrix lies in memory of something else"))?;
+        Ok((self.value(*offset)?, self.value(stride)?, count))
+    }
+
+    /// A pointer to the first element of a block, the stride in what it points to, and whether others may write there.
+    fn matrix_pointer(
+        &mut self,
+        root: Root,
+        (offset, stride, count): (Word, Word, u32),
+        [line, along]: [u32; 2],
+    ) -> Result<(Word, Word, bool), EmitError> {
+        let lowered = self.writer.lowered;
+        let mut offset = offset;
         let word = self.writer.u32_type();
+        if line > 0 {
+            let line = self.writer.u32(line);
+            let before = self.op(Op::IMul, word, &[stride, line]);
+            offset = self.op(Op::IAdd, word, &[offset, before]);
+        }
+        if along > 0 {
+            let along = self.writer.u32(along / count);
+            offset = self.op(Op::IAdd, word, &[offset, along]);
+        }
         // Scalars that others read several at a time are declared in such groups, at which lines begin too.
         let grouped = |this: &mut Self, count: Word, width: u32| {
             if width == 1 {
@@ -163,7 +310,7 @@ impl FunctionWriter<'_, '_> {
             let shift = this.writer.u32(width.trailing_zeros());
             this.op(Op::ShiftRightLogical, word, &[count, shift])
         };
-        match place.root {
+        match root {
             Root::Binding(binding) => {
                 let declared = &lowered.module.bindings[binding as usize];
                 let written = self.writer.is_written(binding);
@@ -194,6 +341,12 @@ impl FunctionWriter<'_, '_> {
             }
             Root::Local(_) | Root::Argument(_) => Err(self.writer.fail("a matrix lies in a local")),
         }
+    }
+
+    /// The matrix that a value is.
+    fn matrix_of(&self, value: Handle<Expression>) -> Result<Matrix, EmitError> {
+        let matrix = self.as_matrix(self.function.expressions[value].ty);
+        matrix.ok_or_else(|| self.writer.fail("an operation on matrices has another operand"))
     }
 
     /// The matrix that a type is.

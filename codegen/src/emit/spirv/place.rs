@@ -288,7 +288,7 @@ impl FunctionWriter<'_, '_> {
                 };
                 let scalar = matrix.scalar;
                 let index = self.value(*index)?;
-                reached.steps.push(Step::At(index));
+                reached.steps.extend(self.matrix_part(matrix, index)?.into_iter().map(Step::At));
                 reached.ty = Type::Scalar(scalar);
                 reached.in_matrix = true;
                 return Ok(());
