@@ -28,7 +28,7 @@ step() { echo; echo "== $*"; "$@"; }
 step cargo fmt --all --check
 step cargo clippy --quiet --workspace --all-targets "${features[@]}" -- -D warnings
 step cargo test --workspace "${features[@]}"
-# Matrices, on a lavapipe that multiplies some.
+# Matrices, on a lavapipe that multiplies some: three minutes, most of them its compiler's.
 with_matrices() {
     local host runner
     host=$(rustc -vV | sed -n 's/^host: //p')

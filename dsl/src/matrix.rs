@@ -7,6 +7,7 @@
 //!
 //! Which shapes there are is for the device to say ([`Properties::matrices`](crate::device::Properties::matrices)); a kernel that wants others is an error when it is
 //! loaded. NVIDIA's GPUs have 16x16x16 and 16x8x16 (rows, columns and depth) of `f16` in `f32` and in `f16`, on CUDA also of `bf16` in `f32`. The CPU has every shape, with plain loops.
+//! On Vulkan and wgpu a device that lists products of 8x8x8 alone gets larger ones made of these.
 //!
 //! All invocations of the workgroup must get to a load, a store or a product, or none. Offset and stride are the same for all invocations of a subgroup, as
 //! [`subgroup_index`](crate::intrinsics::subgroup_index) is. A store is seen by loads after a [`barrier`](crate::intrinsics::barrier).
