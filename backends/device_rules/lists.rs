@@ -67,7 +67,7 @@ pub fn wrong_commands_are_errors(subject: &Subject) {
     let memory: Vec<&Arc<dyn Memory>> = memory.iter().collect();
     let value = || ParamSource::Value(params(64, 1.0));
     let one = GroupSource::Value([1, 1, 1]);
-    let good = || dispatch(&add, &memory, value(), one);
+    let good = || dispatch(&add, &memory, value(), one.clone());
     let run = |change: &dyn Fn(&mut DispatchCommand)| {
         let mut command = good();
         change(&mut command);
@@ -80,6 +80,8 @@ pub fn wrong_commands_are_errors(subject: &Subject) {
     broken(run(&|c| c.params = ParamSource::Value(vec![0; 12])), "the block is too short");
     broken(run(&|c| c.params = ParamSource::RunWords(0)), "run words outside of a recording");
     broken(run(&|c| c.groups = GroupSource::RunWords { offset: 0, bound: [1; 3] }), "groups outside of a recording");
+    let counts = MemoryRange { memory: memory[0].clone(), offset: 0, bytes: 12 };
+    broken(run(&|c| c.groups = GroupSource::Memory(counts.clone())), "a kernel whose workgroups the host counts");
     if !device.kind().has_pointers() {
         broken(run(&|c| c.bindings[0].offset = 4), "misaligned");
         broken(run(&|c| c.bindings[0].bytes = 250), "length not padded");
@@ -112,8 +114,8 @@ pub fn wrong_commands_are_errors(subject: &Subject) {
     let record =
         |params, groups| backend.record(&[Command::Dispatch(dispatch(&late, &memory, params, groups))], 524).map(drop);
     record(ParamSource::RunWords(256), GroupSource::RunWords { offset: 512, bound: [1; 3] }).unwrap();
-    broken(record(ParamSource::RunWords(512), one), "parameters past the run words");
-    broken(record(ParamSource::RunWords(128), one), "parameters misaligned");
+    broken(record(ParamSource::RunWords(512), one.clone()), "parameters past the run words");
+    broken(record(ParamSource::RunWords(128), one.clone()), "parameters misaligned");
     broken(
         record(ParamSource::RunWords(0), GroupSource::RunWords { offset: 516, bound: [1; 3] }),
         "groups past the end",

@@ -33,7 +33,7 @@ pub fn a_recording_serves_every_extent(subject: &Subject) {
     let (sum, turned) = (upload(&device, &vec![0.0; most]), upload(&device, &vec![-1.0; most]));
     let bound = GroupSource::Value(groups(most));
     let list = [
-        Command::Dispatch(dispatch(&pipelines[0], &[&x, &y, &sum], ParamSource::RunWords(0), bound)),
+        Command::Dispatch(dispatch(&pipelines[0], &[&x, &y, &sum], ParamSource::RunWords(0), bound.clone())),
         Command::Barrier,
         Command::Dispatch(dispatch(&pipelines[1], &[&sum, &turned], ParamSource::RunWords(256), bound)),
     ];

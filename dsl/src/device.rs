@@ -275,7 +275,7 @@ pub enum ParamSource {
 }
 
 /// Where the number of workgroups comes from.
-#[derive(Clone, Copy, Debug)]
+#[derive(Clone, Debug)]
 pub enum GroupSource {
     /// These.
     Value([u32; 3]),
@@ -287,6 +287,13 @@ pub enum GroupSource {
         /// The most there can be.
         bound: [u32; 3],
     },
+    /// Three `u32` at the start of this range (12 bytes, at a multiple of 4), as they are when the dispatch begins; its own bindings must not write that
+    /// memory. Recordings have none.
+    ///
+    /// Nothing runs if one of them is 0. The host cannot check them on a GPU: with numbers above [`Limits::max_groups`] wgpu runs nothing, CUDA and the
+    /// CPU answer [`Error::Grid`], and Vulkan does not say what happens. CUDA, which has no such dispatch, waits for what was submitted before and
+    /// reads them.
+    Memory(MemoryRange),
 }
 
 /// What one run of a recording brings and takes.

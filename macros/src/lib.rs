@@ -45,6 +45,8 @@ use proc_macro::TokenStream;
 ///   `TILE` is a value like another, and the length of workgroup arrays; functions are given it as an argument. A launch sets them with
 ///   `scale(&x, &mut y)?.specialise(scale::Constants { tile: 32, ..Default::default() })?`, and each set of values has a pipeline of its own.
 /// * `targets(wgsl, spirv, cuda, cpu)`: the targets to compile for; all of them otherwise.
+/// * `indirect`: the grid may come from a buffer (`Launch::indirect`); it is launched as it is given, along up to three axes. Kernels that look at axes
+///   (`global_id` and its like) need no such word.
 /// * `strict` or `fast`: how closely the kernel, and each function that it calls and that says neither, keeps to what is written; see [`macro@device`].
 /// * `requires(Subgroups)`: features without which the kernel does not run.
 ///

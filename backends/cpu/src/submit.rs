@@ -7,6 +7,7 @@ use trefoil_dsl::device::{
     Command, CopyCommand, DispatchCommand, GroupSource, HostCommand, MemoryRange, ParamSource, Recording, RunIo,
 };
 use trefoil_dsl::error::{Error, Result};
+use trefoil_dsl::support::check::{GROUP_BYTES, group_counts};
 use trefoil_dsl::support::state::{CounterCells, lock};
 
 use crate::device::{CpuBackend, Shared};
@@ -50,8 +51,8 @@ impl CpuBackend {
                         ));
                     }
                 }
-                if let (ParamSource::Value(bytes), GroupSource::Value(groups)) = (&dispatch.params, dispatch.groups) {
-                    shared.block(dispatch, bytes, groups)?;
+                if let (ParamSource::Value(bytes), GroupSource::Value(groups)) = (&dispatch.params, &dispatch.groups) {
+                    shared.block(dispatch, bytes, *groups)?;
                 }
             }
         }
@@ -205,9 +206,16 @@ impl Shared {
             }
             ParamSource::RunWords(first) => words.get(*first as usize..*first as usize + size).ok_or_else(missing)?,
         };
-        let groups = match dispatch.groups {
-            GroupSource::Value(groups) => groups,
-            GroupSource::RunWords { offset, bound } => {
+        let groups = match &dispatch.groups {
+            GroupSource::Value(groups) => *groups,
+            GroupSource::Memory(range) => {
+                let mut bytes = [0; GROUP_BYTES];
+                self.download(range, &mut bytes)?;
+                let groups = group_counts(bytes);
+                self.state.checks().grid(kernel, groups)?;
+                groups
+            }
+            &GroupSource::RunWords { offset, bound } => {
                 let mut groups = [0; 3];
                 for (axis, group) in groups.iter_mut().enumerate() {
                     let at = offset as usize + 4 * axis;

@@ -68,10 +68,12 @@ impl<'a> Launch<'a> {
                 pointers.push(words + u64::from(*offset));
             }
         }
-        let groups = match dispatch.groups {
-            GroupSource::Value(groups) => groups,
+        let groups = match &dispatch.groups {
+            GroupSource::Value(groups) => *groups,
             // There is no indirect dispatch: workgroups past the end return at once.
-            GroupSource::RunWords { bound, .. } => bound,
+            GroupSource::RunWords { bound, .. } => *bound,
+            // Read before the launch.
+            GroupSource::Memory(_) => [1; 3],
         };
         if groups.contains(&0) {
             return Ok(None);

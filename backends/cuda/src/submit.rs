@@ -3,9 +3,9 @@
 use std::sync::Arc;
 
 use cudarc::driver::{result, sys};
-use trefoil_dsl::device::{Command, CopyCommand, DispatchCommand, MemoryRange, Recording, RunIo};
+use trefoil_dsl::device::{Command, CopyCommand, DispatchCommand, GroupSource, MemoryRange, Recording, RunIo};
 use trefoil_dsl::error::Result;
-use trefoil_dsl::support::check::BINDING_MULTIPLE;
+use trefoil_dsl::support::check::{BINDING_MULTIPLE, GROUP_BYTES, group_counts};
 use trefoil_dsl::support::state::{CounterCells, lock};
 
 use crate::device::{CudaBackend, Shared};
@@ -31,9 +31,28 @@ impl Queue {
     }
 }
 
-/// Launches one dispatch on the stream.
-pub(crate) fn launch(shared: &Shared, dispatch: &DispatchCommand) -> Result<()> {
+/// The workgroup counts of a dispatch that has them in memory, as what was submitted before leaves them there: waits for that.
+pub(crate) fn read_groups(shared: &Shared, dispatch: &DispatchCommand) -> Result<Option<[u32; 3]>> {
+    let GroupSource::Memory(range) = &dispatch.groups else { return Ok(None) };
+    let from = CudaMemory::of(&range.memory, shared)?.address() + range.offset;
+    let lost = |error| shared.state.lost(&dispatch.label, message(error));
+    let mut bytes = [0; GROUP_BYTES];
+    // SAFETY: the context is current; the checks put the range within its memory; the bytes are not looked at before the stream is done.
+    unsafe { result::memcpy_dtoh_async(&mut bytes, from, shared.handles.stream) }.map_err(lost)?;
+    // SAFETY: the context is current, and the stream is the device's.
+    unsafe { result::stream::synchronize(shared.handles.stream) }.map_err(lost)?;
+    let groups = group_counts(bytes);
+    shared.state.checks().grid(dispatch.pipeline.kernel(), groups)?;
+    Ok(Some(groups))
+}
+
+/// Launches one dispatch on the stream, with the workgroup counts that were read for it.
+pub(crate) fn launch(shared: &Shared, dispatch: &DispatchCommand, groups: Option<[u32; 3]>) -> Result<()> {
     let Some(mut launch) = Launch::of(shared, dispatch, None)? else { return Ok(()) };
+    launch.groups = groups.unwrap_or(launch.groups);
+    if launch.groups.contains(&0) {
+        return Ok(());
+    }
     let mut arguments = launch.arguments();
     let [x, y, z] = launch.groups;
     let [width, height, depth] = launch.size;
@@ -126,7 +145,7 @@ impl CudaBackend {
         for command in list {
             // The stream runs one launch after the other, so that a barrier is there anyway.
             match command {
-                Command::Dispatch(dispatch) => launch(shared, dispatch)?,
+                Command::Dispatch(dispatch) => launch(shared, dispatch, read_groups(shared, dispatch)?)?,
                 Command::Copy(command) => copy(shared, command)?,
                 Command::Host(host) => return Err(host.refused(&shared.state.properties)),
                 Command::Barrier => {}

@@ -8,7 +8,7 @@ use trefoil_dsl::support::state::lock;
 use crate::device::{CudaBackend, Shared};
 use crate::driver::message;
 use crate::record::Launch;
-use crate::submit::{copy, launch};
+use crate::submit::{copy, launch, read_groups};
 
 /// An event that goes with its scope.
 struct Event(sys::CUevent);
@@ -51,8 +51,9 @@ impl CudaBackend {
                 Command::Barrier => None,
                 Command::Host(host) => return Err(host.refused(&shared.state.properties)),
                 Command::Dispatch(dispatch) => {
+                    let groups = read_groups(shared, dispatch)?;
                     let start = Event::record(shared)?;
-                    launch(shared, dispatch)?;
+                    launch(shared, dispatch, groups)?;
                     Some((start, Event::record(shared)?))
                 }
                 Command::Copy(command) => {

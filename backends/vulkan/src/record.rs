@@ -153,6 +153,9 @@ impl Kept {
                 Command::Dispatch(dispatch) => {
                     kept.pipelines.push(dispatch.pipeline.clone());
                     kept.memory.extend(dispatch.bindings.iter().map(|range| range.memory.clone()));
+                    if let GroupSource::Memory(range) = &dispatch.groups {
+                        kept.memory.push(range.memory.clone());
+                    }
                 }
                 Command::Copy(copy) => kept.memory.extend([copy.from.memory.clone(), copy.to.memory.clone()]),
                 Command::Barrier | Command::Host(_) => {}
@@ -233,13 +236,18 @@ impl<'a> Encoder<'a> {
 
     /// Writes all of `list`, whose rules were checked.
     pub(crate) fn list(&mut self, list: &[Command]) -> Result<()> {
-        let copies = list.iter().any(|command| matches!(command, Command::Copy(_)));
+        // What is more than kernels that read and write: copies, and reads of workgroup counts.
+        let more = list.iter().any(|command| match command {
+            Command::Copy(_) => true,
+            Command::Dispatch(dispatch) => matches!(dispatch.groups, GroupSource::Memory(_)),
+            Command::Barrier | Command::Host(_) => false,
+        });
         for command in list {
             match command {
                 Command::Dispatch(dispatch) => self.dispatch(dispatch)?,
                 Command::Host(host) => return Err(host.refused(&self.shared.state.properties)),
                 Command::Copy(copy) => self.copy_command(copy)?,
-                Command::Barrier if copies => self.full_barrier(),
+                Command::Barrier if more => self.full_barrier(),
                 Command::Barrier => self.memory_barrier(
                     vk::PipelineStageFlags::COMPUTE_SHADER,
                     vk::AccessFlags::SHADER_WRITE,
@@ -264,13 +272,18 @@ impl<'a> Encoder<'a> {
             self.bound = pipeline.handle;
         }
         self.bind(dispatch, pipeline)?;
-        match dispatch.groups {
+        match &dispatch.groups {
             // SAFETY: as above; the counts are within the device's limits.
-            GroupSource::Value([x, y, z]) => unsafe { shared.device.cmd_dispatch(commands, x, y, z) },
+            &GroupSource::Value([x, y, z]) => unsafe { shared.device.cmd_dispatch(commands, x, y, z) },
             GroupSource::RunWords { offset, .. } => {
                 let words = self.run_words(dispatch)?.handle;
                 // SAFETY: as above; the three words lie within the buffer.
-                unsafe { shared.device.cmd_dispatch_indirect(commands, words, offset.into()) };
+                unsafe { shared.device.cmd_dispatch_indirect(commands, words, u64::from(*offset)) };
+            }
+            GroupSource::Memory(range) => {
+                let words = VulkanMemory::of(&range.memory, shared)?.buffer.handle;
+                // SAFETY: as above; the memory is kept until the device is done. Callers of the device keep the counts within its limits.
+                unsafe { shared.device.cmd_dispatch_indirect(commands, words, range.offset) };
             }
         }
         shared.end_label(commands, &dispatch.label);

@@ -32,7 +32,10 @@ pub(crate) struct WgpuMemory {
 impl WgpuMemory {
     /// Makes memory of `bytes` bytes, whose size was checked.
     pub(crate) fn new(shared: &Arc<Shared>, bytes: u64, label: &str) -> Result<Self> {
-        let usage = wgpu::BufferUsages::STORAGE | wgpu::BufferUsages::COPY_SRC | wgpu::BufferUsages::COPY_DST;
+        let usage = wgpu::BufferUsages::STORAGE
+            | wgpu::BufferUsages::INDIRECT
+            | wgpu::BufferUsages::COPY_SRC
+            | wgpu::BufferUsages::COPY_DST;
         let buffer = shared.buffer(padded(bytes), usage, label)?;
         shared.state.counters.allocated(bytes);
         Ok(Self { shared: shared.clone(), buffer, bytes })

@@ -138,7 +138,7 @@ pub(crate) fn steps(
             pipeline: dispatch.pipeline.clone(),
             bindings,
             dynamic: (size > 0).then_some(offset),
-            groups: dispatch.groups,
+            groups: dispatch.groups.clone(),
             label: dispatch.label.clone(),
         }));
     }
@@ -155,14 +155,17 @@ impl DispatchStep {
     ) -> Result<()> {
         pass.set_pipeline(&WgpuPipeline::of(&self.pipeline, shared)?.handle);
         pass.set_bind_group(0, &self.bindings, self.dynamic.as_slice());
-        match self.groups {
-            GroupSource::Value([x, y, z]) => pass.dispatch_workgroups(x, y, z),
+        match &self.groups {
+            GroupSource::Value([x, y, z]) => pass.dispatch_workgroups(*x, *y, *z),
+            GroupSource::Memory(range) => {
+                pass.dispatch_workgroups_indirect(&WgpuMemory::of(&range.memory, shared)?.buffer, range.offset);
+            }
             GroupSource::RunWords { offset, .. } => {
                 let words = run_words.ok_or_else(|| Error::Command {
                     label: self.label.to_string(),
                     reason: "it uses run words, and there are none".to_owned(),
                 })?;
-                pass.dispatch_workgroups_indirect(words, offset.into());
+                pass.dispatch_workgroups_indirect(words, u64::from(*offset));
             }
         }
         Ok(())

@@ -1,4 +1,4 @@
-//! What stands inside of `#[kernel(..)]`: `workgroup`, `subgroup`, `instances`, `targets`, `requires`, `strict` and `fast`; for `specialise` see there.
+//! What stands inside of `#[kernel(..)]`: `workgroup`, `subgroup`, `instances`, `targets`, `requires`, `indirect`, `strict` and `fast`; for `specialise` see there.
 
 use proc_macro2::TokenStream;
 use syn::parse::{Parse, ParseStream, Parser};
@@ -31,7 +31,7 @@ impl Parse for Part {
 
 /// Whether a part is a word without anything in parentheses.
 fn is_word(name: &syn::Ident) -> bool {
-    Precision::from_name(&name.to_string()).is_some()
+    name == "indirect" || Precision::from_name(&name.to_string()).is_some()
 }
 
 /// `T = [f32, f16]`
@@ -56,7 +56,7 @@ impl Session {
         let parts = match Punctuated::<Part, syn::Token![,]>::parse_terminated.parse2(attribute) {
             Ok(parts) => parts,
             Err(error) => {
-                self.error_of(&error, "write `#[kernel(workgroup(256))]`, and if need be `subgroup(..)`, `instances(..)`, `specialise(..)`, `targets(..)`, `requires(..)` and `strict` or `fast` after it");
+                self.error_of(&error, "write `#[kernel(workgroup(256))]`, and if need be `subgroup(..)`, `instances(..)`, `specialise(..)`, `targets(..)`, `requires(..)`, `indirect` and `strict` or `fast` after it");
                 return Vec::new();
             }
         };
@@ -84,11 +84,12 @@ impl Session {
                 "subgroup" => self.subgroup(&part, scope),
                 // Read before, since the kernel's own names depend on it.
                 "specialise" => {}
+                "indirect" => self.module.indirect = true,
                 _ if part.alone => {}
                 _ => self.error(
                     &part.name,
                     format!(
-                        "`{name}` is unknown: a kernel has workgroup(..), subgroup(..), instances(..), specialise(..), targets(..), requires(..), strict and fast"
+                        "`{name}` is unknown: a kernel has workgroup(..), subgroup(..), instances(..), specialise(..), targets(..), requires(..), indirect, strict and fast"
                     ),
                 ),
             }

@@ -115,6 +115,8 @@
 //! # Grid
 //! A kernel that uses no [`Builtin`] for which [`Builtin::wants_volume`] is true has [`crate::artefact::GridKind::Linear`]: emitters
 //! compute the group index as `x + y * groups along x`, and let workgroups from `group_count` on return before anything else.
+//! Every other kernel, and every one that is [`Module::indirect`], is launched with the grid as it is given, the group index being
+//! `x + groups along x * (y + groups along y * z)`: then it is all one whether the host knows the grid.
 
 mod arena;
 mod asynchronous;

@@ -23,6 +23,8 @@ pub struct Module {
     pub workgroup_size: Vec<Size>,
     /// The invocations of a subgroup, if the author states them; otherwise they are the device's to say.
     pub subgroup: Option<StatedSubgroup>,
+    /// Whether its grid may come from a buffer: `indirect`.
+    pub indirect: bool,
     /// What every variant needs, by the author's `requires(..)`.
     pub requires: Features,
     /// The targets to emit, by the author's `targets(..)`.

@@ -123,7 +123,8 @@ impl Printer<'_> {
             .subgroup
             .as_ref()
             .map_or_else(String::new, |stated| format!("; subgroup {}", self.size(&stated.size)));
-        self.line(&format!("kernel({}{subgroup}) fn {}{generics}(", size.join(", "), module.name))?;
+        let indirect = if module.indirect { "; indirect" } else { "" };
+        self.line(&format!("kernel({}{subgroup}{indirect}) fn {}{generics}(", size.join(", "), module.name))?;
         for binding in &module.bindings {
             let element = self.ty(binding.element);
             let rank = binding.view.map_or_else(String::new, |rank| format!(" view of rank {rank}"));

@@ -138,7 +138,8 @@ fn info(module: &Module) -> Result<KernelInfo, Diagnostics> {
 
 /// How the grid is understood: by what the builtins that occur look at.
 fn grid(module: &Module) -> GridKind {
-    let mut volume = false;
+    // What the host does not know it cannot fold, and put into the parameters.
+    let mut volume = module.indirect;
     for function in functions(module) {
         function.live(&function.body, &mut |expression| {
             if let ExpressionKind::Builtin(builtin) = function.expressions[expression].kind {

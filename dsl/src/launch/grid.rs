@@ -15,11 +15,13 @@ pub(super) struct Folded {
 }
 
 /// Folds `grid`: the linear workgroups of a kernel that does not look at axes are spread over x and y where x cannot hold them.
-pub(super) fn fold(kernel: &Kernel, grid: Grid, limit: [u32; 3], device: &str) -> Result<Folded> {
+pub(super) fn fold(kernel: &Kernel, grid: &Grid, limit: [u32; 3], device: &str) -> Result<Folded> {
     let size = kernel.workgroup_size.map(u64::from);
     let invocations = size[0] * size[1] * size[2];
     let linear = kernel.grid == GridKind::Linear;
-    let asked = match grid {
+    let asked = match *grid {
+        // How many there are is for the device to read; one at least, for all that is known.
+        Grid::Indirect(..) => [1; 3],
         Grid::Invocations(n) if linear => [n.div_ceil(invocations), 1, 1],
         Grid::Invocations(n) => [n.div_ceil(size[0]), 1, 1],
         Grid::Count(n) => [n, 1, 1],

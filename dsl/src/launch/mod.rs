@@ -15,10 +15,11 @@ use std::sync::Arc;
 use trefoil_codegen::artefact::{Binding, Kernel, ParamRole};
 
 use crate::buffer::BufferSlice;
-use crate::device::Memory;
+use crate::device::{Memory, MemoryRange};
 use crate::element::Element;
 use crate::error::{Error, Result};
 use crate::param::Param;
+use crate::support::check::GROUP_BYTES;
 
 pub use argument::{ReadBuffer, ReadView, WriteBuffer, WriteView};
 pub use run::Pipelines;
@@ -85,7 +86,7 @@ struct BoundBuffer {
 }
 
 /// How many workgroups are asked for.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[derive(Clone, Debug)]
 enum Grid {
     /// As many as hold that many invocations, by axis for a kernel that looks at axes.
     Over([u64; 3]),
@@ -95,6 +96,8 @@ enum Grid {
     Count(u64),
     /// As many as hold that many invocations, for a kernel that does not look at axes.
     Invocations(u64),
+    /// As many as three words of a buffer say, of the device with that id.
+    Indirect(MemoryRange, u64),
 }
 
 /// A kernel with its arguments and its grid: what [`crate::Device::run`] takes.
@@ -235,6 +238,63 @@ impl Launch {
     /// With so many workgroups along each axis.
     pub fn grid(self, groups: [usize; 3]) -> Dispatch {
         self.with(Grid::Groups(groups.map(|n| n as u64)))
+    }
+
+    /// With as many workgroups along x, y and z as the first three elements of `counts` say when the kernel begins: a kernel before it may have computed them.
+    /// Nothing runs if one of them is 0.
+    ///
+    /// The kernel looks at the axes of its grid ([`group_id`](crate::intrinsics::group_id) and its like), or has `indirect` in its attribute, and it does not write
+    /// `counts`. The product of the counts and the invocations of a workgroup must fit into 32 bits, and each count within
+    /// [`Limits::max_groups`](crate::device::Limits::max_groups) (65535 is, on every device), which the kernel that computes them has to see to: with more than
+    /// that wgpu runs nothing, CUDA and the CPU answer with an error, and Vulkan does not say what happens. CUDA has no such dispatch: running it waits for what was
+    /// submitted before, and reads the counts.
+    ///
+    /// ```
+    /// # use trefoil_dsl as trefoil;
+    /// use trefoil::prelude::*;
+    ///
+    /// /// Says how many workgroups the next kernel needs.
+    /// #[kernel(workgroup(1))]
+    /// fn count(flags: &[u32], counts: &mut [u32]) {
+    ///     let mut n = 0;
+    ///     for i in 0..flags.len() {
+    ///         n += flags[i];
+    ///     }
+    ///     counts[0] = n;
+    ///     counts[1] = 1;
+    ///     counts[2] = 1;
+    /// }
+    ///
+    /// #[kernel(workgroup(64), indirect)]
+    /// fn fill(y: &mut [u32]) {
+    ///     y[global_index()] = group_count() as u32;
+    /// }
+    ///
+    /// # fn run(device: &trefoil::Device) -> trefoil::error::Result<()> {
+    /// let flags = device.buffer(&[1, 0, 1])?;
+    /// let mut counts = device.zeros::<u32>(3)?;
+    /// let mut y = device.zeros::<u32>(256)?;
+    /// let first = count(&flags, &mut counts)?.groups(1);
+    /// let then = fill(&mut y)?.indirect(&counts)?;
+    /// device.run_all([first, then])?;
+    /// # Ok(()) }
+    /// ```
+    ///
+    /// # Errors
+    /// `counts` has fewer than three elements.
+    pub fn indirect<'a>(self, counts: impl ReadBuffer<'a, u32>) -> Result<Dispatch> {
+        let slice = counts.slice();
+        if slice.len() < 3 {
+            return Err(Error::WrongLength {
+                what: format!("the workgroup counts of kernel `{}`", self.kernel().name),
+                given: slice.len() as u64,
+                expected: 3,
+            });
+        }
+        let offset = slice.first() as u64 * size_of::<u32>() as u64;
+        let range = MemoryRange { memory: slice.buffer().memory().clone(), offset, bytes: GROUP_BYTES as u64 };
+        let device = slice.buffer().device().id();
+        Ok(self.with(Grid::Indirect(range, device)))
     }
 
     fn with(self, grid: Grid) -> Dispatch {

@@ -5,7 +5,7 @@ use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
 use trefoil_codegen::artefact::{Kernel, ParamTransport};
 
-use super::{Dispatch, argument, grid, params};
+use super::{Dispatch, Grid, argument, grid, params};
 use crate::device::{Command, Device, DispatchCommand, GroupSource, ParamSource, Pipeline};
 use crate::error::Result;
 
@@ -112,7 +112,10 @@ impl Device {
             return Err(argument(kernel, &binding.name, "it is not given"));
         }
         let properties = self.properties();
-        let folded = grid::fold(kernel, grid, properties.limits.max_groups, &properties.name)?;
+        if let Grid::Indirect(_, device) = &grid {
+            self.check_owner(*device, &format!("the workgroup counts of kernel `{}`", kernel.name))?;
+        }
+        let folded = grid::fold(kernel, &grid, properties.limits.max_groups, &properties.name)?;
         let bound = kernel
             .bindings
             .iter()
@@ -134,7 +137,12 @@ impl Device {
             pipeline,
             bindings: bound.into_iter().map(|bound| bound.range).collect(),
             params: ParamSource::Value(block),
-            groups: GroupSource::Value(folded.groups),
+            groups: match grid {
+                Grid::Indirect(range, _) => GroupSource::Memory(range),
+                Grid::Over(_) | Grid::Groups(_) | Grid::Count(_) | Grid::Invocations(_) => {
+                    GroupSource::Value(folded.groups)
+                }
+            },
             label: kernel.name.as_ref().into(),
         })))
     }

@@ -202,7 +202,7 @@ fn words(command: &DispatchCommand) -> Vec<u32> {
 fn groups(command: &DispatchCommand) -> [u32; 3] {
     match command.groups {
         GroupSource::Value(groups) => groups,
-        GroupSource::RunWords { .. } => panic!("a launch by hand passes values"),
+        GroupSource::RunWords { .. } | GroupSource::Memory(_) => panic!("a launch by hand passes values"),
     }
 }
 

@@ -4,7 +4,7 @@
 
 use std::sync::Arc;
 
-use trefoil_codegen::artefact::{Kernel, ParamTransport, Variant};
+use trefoil_codegen::artefact::{GridKind, Kernel, ParamTransport, Variant};
 
 use crate::device::{
     Command, CopyCommand, DeviceKind, DispatchCommand, GroupSource, HostCommand, Memory, MemoryRange, ParamSource,
@@ -19,6 +19,15 @@ pub const BINDING_MULTIPLE: u64 = 16;
 pub const COPY_MULTIPLE: u64 = 4;
 /// A parameter block starts at a multiple of this many bytes of the run words.
 pub const PARAMS_ALIGNMENT: u32 = 256;
+
+/// Bytes of the three workgroup counts of a dispatch that reads them.
+pub const GROUP_BYTES: usize = 12;
+
+/// The workgroup counts in the bytes of a device.
+pub fn group_counts(bytes: [u8; GROUP_BYTES]) -> [u32; 3] {
+    let (words, _) = bytes.as_chunks::<4>();
+    [0, 1, 2].map(|axis| u32::from_le_bytes(words[axis]))
+}
 
 /// What a piece of memory of `bytes` bytes takes: at least one, and a whole number of [`BINDING_MULTIPLE`]s.
 pub const fn padded(bytes: u64) -> u64 {
@@ -288,13 +297,58 @@ impl Checks<'_> {
                 word_bytes(*first, kernel.params.size.into(), PARAMS_ALIGNMENT, "parameters")?;
             }
         }
-        let most = match dispatch.groups {
-            GroupSource::Value(groups) => groups,
+        match &dispatch.groups {
+            GroupSource::Value(groups) => self.grid(kernel, *groups),
             GroupSource::RunWords { offset, bound } => {
-                word_bytes(offset, 12, 4, "workgroup counts")?;
-                bound
+                word_bytes(*offset, GROUP_BYTES as u64, 4, "workgroup counts")?;
+                self.grid(kernel, *bound)
             }
-        };
+            GroupSource::Memory(range) => self.group_memory(dispatch, range, run_words.is_some()),
+        }
+    }
+
+    /// Checks the memory that a dispatch reads its workgroup counts from.
+    fn group_memory(&self, dispatch: &DispatchCommand, range: &MemoryRange, recorded: bool) -> Result<()> {
+        let (label, kernel) = (&*dispatch.label, dispatch.pipeline.kernel());
+        let broken = |reason: String| Error::Command { label: label.to_owned(), reason };
+        if recorded {
+            return Err(broken("its workgroup counts are in memory; a recording has them in its run words".to_owned()));
+        }
+        if kernel.grid != GridKind::Volume {
+            return Err(broken(format!(
+                "the workgroups of kernel `{}` are folded and counted by the host: write `indirect` in its attribute",
+                kernel.name
+            )));
+        }
+        self.owner(range.memory.device(), || format!("`{label}`: the memory of its workgroup counts"))?;
+        let end = range.offset.checked_add(range.bytes);
+        if range.bytes != GROUP_BYTES as u64
+            || !range.offset.is_multiple_of(4)
+            || end.is_none_or(|end| end > range.memory.bytes())
+        {
+            return Err(broken(format!(
+                "its workgroup counts, {} bytes from byte {} on, are not {GROUP_BYTES} bytes at a multiple of 4 within their {} bytes",
+                range.bytes,
+                range.offset,
+                range.memory.bytes()
+            )));
+        }
+        for (bound, binding) in dispatch.bindings.iter().zip(&*kernel.bindings) {
+            if binding.access.writes() && same_memory(&bound.memory, &range.memory) {
+                return Err(broken(format!(
+                    "`{}`, which it writes, is in one piece of memory with its workgroup counts",
+                    binding.name
+                )));
+            }
+        }
+        Ok(())
+    }
+
+    /// Checks a number of workgroups.
+    ///
+    /// # Errors
+    /// [`Error::Grid`].
+    pub fn grid(&self, kernel: &Kernel, most: [u32; 3]) -> Result<()> {
         let limit = self.properties.limits.max_groups;
         if (0..3).any(|axis| most[axis] > limit[axis]) {
             return Err(Error::Grid {

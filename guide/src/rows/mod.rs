@@ -60,6 +60,7 @@ macro_rules! with_rows {
             subgroup_sizes: [totals];
             cooperative_matrices: [multiplied];
             grids: [positions];
+            indirect_grids: [counted, marked];
         }
     };
 }

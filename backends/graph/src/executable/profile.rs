@@ -4,6 +4,7 @@ use std::sync::Arc;
 
 use trefoil_dsl::artefact::ParamTransport;
 use trefoil_dsl::device::{Command, DispatchCommand, GroupSource, HostCommand, ParamSource, Pipeline};
+use trefoil_dsl::support::check::{GROUP_BYTES, group_counts};
 
 use super::Executable;
 use crate::dim::Extents;
@@ -79,11 +80,10 @@ fn by_value(dispatch: &DispatchCommand, words: &[u8]) -> Result<DispatchCommand>
         let size = dispatch.pipeline.kernel().params.size as usize;
         command.params = ParamSource::Value(part(words, first, size, &dispatch.label)?.to_vec());
     }
-    if let GroupSource::RunWords { offset, .. } = dispatch.groups {
-        let (counts, _) = part(words, offset, 12, &dispatch.label)?.as_chunks::<4>();
-        let mut groups = [0; 3];
-        groups.iter_mut().zip(counts).for_each(|(group, count)| *group = u32::from_le_bytes(*count));
-        command.groups = GroupSource::Value(groups);
+    if let &GroupSource::RunWords { offset, .. } = &dispatch.groups {
+        let mut bytes = [0; GROUP_BYTES];
+        bytes.copy_from_slice(part(words, offset, GROUP_BYTES, &dispatch.label)?);
+        command.groups = GroupSource::Value(group_counts(bytes));
     }
     Ok(command)
 }
