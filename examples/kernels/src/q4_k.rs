@@ -5,19 +5,20 @@
 //! and the high halves sub-block `2 c + 1`.
 //!
 //! **Idea.** A block is nine groups of 16 bytes, and every read is one of them. An invocation takes one of the eight groups of numbers of a block: 16 weights of each of two
-//! sub-blocks. It reads the 32 elements of x that they meet once and keeps them for [`ROWS`] rows, since reading x for every row would cost seven times the
-//! bytes of the weights. The sum of a sub-block is `d * scale * sum(q x) - dmin * min * sum(x)`, so that a weight costs a conversion and a multiply-add.
+//! sub-blocks. The 32 elements of x that they meet stay with it for all rows of the workgroup, as integers of 23 bits with one exponent, taken apart in
+//! three bytes each: so four weights cost three sums of four products of bytes, which devices have an instruction for, and no conversion. Weights are read a few rows ahead
+//! of their use.
 //!
-//! **Invariants.** A row is a whole number of blocks. Rows past the last read as zeros and are not written. Each sum has an order that depends on
-//! the row's length alone.
+//! **Invariants.** A row is a whole number of blocks. What lies beyond the rows or the blocks is not read and counts as zero. Each sum has an order that depends on
+//! the row's length and the size of a subgroup alone. Of 32 elements the greatest keeps its 24 bits and the others as many less as they are smaller, an error
+//! below that of their sum in `f32`; infinities and NaNs reach the result by the sums of x.
 //!
-//! **Cost.** 0.5625 bytes a weight, and about three operations: at the speed of an H200's memory that is nearly all of its arithmetic too, so both limit it.
+//! **Cost.** 0.5625 bytes a weight, and about three operations.
 
 use trefoil::dsl::launch::{ReadBuffer, WriteBuffer};
 use trefoil::prelude::*;
 use trefoil::{Dispatch, Result};
 
-use crate::workgroup::sum_all;
 use crate::{expect_length, refused};
 
 /// Weights of a block.
@@ -26,9 +27,14 @@ pub const BLOCK: usize = 256;
 /// Invocations of a workgroup: a row of 4096 weights has as many groups of numbers.
 #[device]
 const SIZE: usize = 128;
-/// Rows of a workgroup.
+/// Rows that are read at once.
 #[device]
-pub const ROWS: usize = 4;
+const ROWS: usize = 4;
+/// The most rows of a workgroup.
+#[device]
+const MOST_ROWS: usize = 32;
+/// The most workgroups: as many as large devices run at once.
+const MOST_GROUPS: usize = 394;
 
 /// Words of a block.
 #[device]
@@ -54,58 +60,136 @@ fn factors(scales: Vec4<u32>, c: u32) -> Vec4<f32> {
     )
 }
 
-/// The sum of four 4-bit numbers, a byte each, times four elements.
+/// Four elements times `scale` as integers of 23 bits, taken apart: the low bytes of all four, the middle ones, and the high ones with their signs.
 #[device]
-fn products(word: u32, x: Vec4<f32>, sum: f32) -> f32 {
-    let q = unpack4xu8(word & 0x0f0f_0f0f);
-    q.w as f32 * x.w + (q.z as f32 * x.z + (q.y as f32 * x.y + (q.x as f32 * x.x + sum)))
+fn bytes_of(x: Vec4<f32>, scale: f32) -> Vec3<u32> {
+    // Added to 1.5 * 2^23, a small number stands in the low bits.
+    let shifted = x * scale + Vec4::splat(12_582_912.0);
+    let a = bitcast::<u32>(shifted.x) - 0x4b40_0000;
+    let b = bitcast::<u32>(shifted.y) - 0x4b40_0000;
+    let c = bitcast::<u32>(shifted.z) - 0x4b40_0000;
+    let d = bitcast::<u32>(shifted.w) - 0x4b40_0000;
+    let even = (a & 0xffff) | (c << 16);
+    let odd = (b & 0xffff) | (d << 16);
+    Vec3::new(
+        (even & 0x00ff_00ff) | ((odd & 0x00ff_00ff) << 8),
+        ((even >> 8) & 0x00ff_00ff) | (odd & 0xff00_ff00),
+        ((a >> 16) & 0xff) | ((b >> 8) & 0xff00) | (c & 0xff_0000) | ((d << 8) & 0xff00_0000),
+    )
 }
 
-/// `y` = weights * x.
-#[kernel(workgroup(128))]
-pub fn q4_k_matvec(weights: &[u32], x: &[f32], y: &mut [f32], blocks: usize) {
-    let mut scratch = workgroup_array::<f32>(ROWS * SIZE);
-    let first_row = group_index() * ROWS;
-    let mut sums = [0.0; ROWS];
-    for at in (local_index()..blocks * 8).step_by(SIZE) {
-        let (block, group) = (at / 8, at % 8);
+/// The sum of sixteen 4-bit numbers, the low halves of bytes, times elements that were taken apart.
+#[device]
+fn products(words: Vec4<u32>, x: [Vec3<u32>; 4]) -> f32 {
+    let mut low = 0u32;
+    let mut middle = 0u32;
+    let mut high = 0i32;
+    for k in unroll(0..4) {
+        let q = words[k] & 0x0f0f_0f0f;
+        low = dot4_u8(q, x[k].x, low);
+        middle = dot4_u8(q, x[k].y, middle);
+        high = dot4_i8(q, x[k].z, high);
+    }
+    (high * 65536 + (middle * 256 + low) as i32) as f32
+}
+
+/// The first words of a block and one of its groups of numbers for a few rows; zeros for rows from `end` on and groups beyond the row.
+#[device]
+fn fetch(
+    weights: &[u32],
+    row: usize,
+    end: usize,
+    blocks: usize,
+    group: usize,
+    scales: &mut [Vec4<u32>; ROWS],
+    numbers: &mut [Vec4<u32>; ROWS],
+) {
+    for k in unroll(0..ROWS) {
+        let place = ((row + k) * blocks + group / 8) * (WORDS / 4);
+        let inside = row + k < end && group < blocks * 8;
+        scales[k] = weights.vec4(select(inside, place, weights.len()));
+        numbers[k] = weights.vec4(select(inside, place + 1 + group % 8, weights.len()));
+    }
+}
+
+/// `y` = weights * x; a workgroup takes `rows` of them.
+#[kernel(workgroup(SIZE))]
+pub fn q4_k_matvec(weights: &[u32], x: &[f32], y: &mut [f32], blocks: usize, rows: usize) {
+    let mut partial = workgroup_array::<f32>(MOST_ROWS * SIZE);
+    let lane = local_index();
+    let first = group_index() * rows;
+    let end = min(first + rows, y.len());
+    for slot in 0..rows {
+        partial[slot * SIZE + lane] = 0.0;
+    }
+    barrier();
+    for segment in 0..(blocks * 8).div_ceil(SIZE) {
+        let group = segment * SIZE + lane;
+        let mut scales = [Vec4::<u32>::splat(0); ROWS];
+        let mut numbers = [Vec4::<u32>::splat(0); ROWS];
         // The weights first: they come from far away.
-        let mut scales = [Vec4::splat(0u32); ROWS];
-        let mut numbers = [Vec4::splat(0u32); ROWS];
-        for row in unroll(0..ROWS) {
-            let place = ((first_row + row) * blocks + block) * (WORDS / 4);
-            scales[row] = weights.vec4(place);
-            numbers[row] = weights.vec4(place + 1 + group);
-        }
+        fetch(weights, first, end, blocks, group, &mut scales, &mut numbers);
         // Sixteen elements for the low halves, and sixteen for the high ones, 32 behind.
-        let quad = block * 64 + group / 2 * 16 + group % 2 * 4;
+        let quad = group / 8 * 64 + group % 8 / 2 * 16 + group % 2 * 4;
         let mut low = [Vec4::splat(0.0); 4];
         let mut high = [Vec4::splat(0.0); 4];
-        let mut low_sum = 0.0;
-        let mut high_sum = 0.0;
+        let mut sums = Vec2::splat(0.0);
+        let mut most = Vec4::splat(0.0);
         for k in unroll(0..4) {
             low[k] = x.vec4(quad + k);
             high[k] = x.vec4(quad + 8 + k);
-            low_sum += low[k].dot(Vec4::splat(1.0));
-            high_sum += high[k].dot(Vec4::splat(1.0));
+            sums += Vec2::new(low[k].dot(Vec4::splat(1.0)), high[k].dot(Vec4::splat(1.0)));
+            most = max(most, max(abs(low[k]), abs(high[k])));
         }
-        for row in unroll(0..ROWS) {
-            let mut low_products = 0.0;
-            let mut high_products = 0.0;
-            for k in unroll(0..4) {
-                low_products = products(numbers[row][k], low[k], low_products);
-                high_products = products(numbers[row][k] >> 4, high[k], high_products);
+        // A power of two that brings the greatest to 22 bits.
+        let exponent = max(bitcast::<u32>(max(max(most.x, most.y), max(most.z, most.w))) >> 23, 22);
+        let scale = bitcast::<f32>((275 - exponent) << 23);
+        let unit = bitcast::<f32>((exponent - 21) << 23);
+        let mut low_bytes = [Vec3::<u32>::splat(0); 4];
+        let mut high_bytes = [Vec3::<u32>::splat(0); 4];
+        for k in unroll(0..4) {
+            low_bytes[k] = bytes_of(low[k], scale);
+            high_bytes[k] = bytes_of(high[k], scale);
+        }
+        for chunk in 0..rows.div_ceil(ROWS) {
+            let slot = chunk * ROWS;
+            let mut next_scales = [Vec4::<u32>::splat(0); ROWS];
+            let mut next_numbers = [Vec4::<u32>::splat(0); ROWS];
+            if slot + ROWS < rows {
+                fetch(weights, first + slot + ROWS, end, blocks, group, &mut next_scales, &mut next_numbers);
             }
-            let of = factors(scales[row], (group / 2) as u32);
-            sums[row] += (of.x * low_products - of.z * low_sum) + (of.y * high_products - of.w * high_sum);
+            for k in unroll(0..ROWS) {
+                let of = factors(scales[k], (group % 8 / 2) as u32);
+                let low_products = products(numbers[k], low_bytes);
+                let high_products = products(numbers[k] >> 4u32, high_bytes);
+                let mut sum = unit * (of.x * low_products + of.y * high_products) - (of.z * sums.x + of.w * sums.y);
+                let mut own = lane;
+                if const { target::has(Feature::Subgroups) } {
+                    sum = subgroup_add(sum);
+                    own = select(subgroup_lane() == 0, subgroup_index(), SIZE);
+                }
+                if own < SIZE && slot + k < rows {
+                    partial[(slot + k) * SIZE + own] += sum;
+                }
+                scales[k] = next_scales[k];
+                numbers[k] = next_numbers[k];
+            }
         }
     }
-    for row in unroll(0..ROWS) {
-        let sum = sum_all::<SIZE, f32>(sums[row], row, &mut scratch);
-        if local_index() == 0 && first_row + row < y.len() {
-            y[first_row + row] = sum;
+    barrier();
+    if first + lane < end {
+        let mut sum = 0.0;
+        for part in 0..parts() {
+            sum += partial[lane * SIZE + part];
         }
+        y[first + lane] = sum;
     }
+}
+
+/// How many sums of a row lie in workgroup memory.
+#[device]
+fn parts() -> usize {
+    if const { target::has(Feature::Subgroups) } { SIZE / subgroup_size() } else { SIZE }
 }
 
 /// `y` = weights * x, for `y.len()` rows of `x.len()` weights; `weights` are the words of a GGUF file.
@@ -123,5 +207,6 @@ pub fn matvec<'a>(
     }
     let (rows, blocks) = (y.len(), x.len() / BLOCK);
     expect_length("matvec", "weights", weights.len(), rows * blocks * WORDS)?;
-    Ok(vec![q4_k_matvec(weights, x, y, blocks)?.groups(rows.div_ceil(ROWS))])
+    let each = rows.div_ceil(MOST_GROUPS).clamp(1, MOST_ROWS);
+    Ok(vec![q4_k_matvec(weights, x, y, blocks, each)?.groups(rows.div_ceil(each))])
 }

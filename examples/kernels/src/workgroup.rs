@@ -37,36 +37,6 @@ pub fn sum_all<const SIZE: usize, T: Number>(value: T, slot: usize, scratch: &mu
     }
 }
 
-/// The least `value` of a workgroup of `SIZE` invocations, in all of which the compiler knows it to be the same. It uses `SIZE` elements of `scratch`.
-#[device]
-pub fn least_all<const SIZE: usize>(value: u32, scratch: &mut [u32]) -> u32 {
-    if const { target::has(Feature::Subgroups) } {
-        let part = subgroup_min(value);
-        if subgroup_lane() == 0 {
-            scratch[subgroup_index()] = part;
-        }
-        barrier();
-        if local_index() == 0 {
-            for subgroup in 1..SIZE / subgroup_size() {
-                scratch[0] = min(scratch[0], scratch[subgroup]);
-            }
-        }
-    } else {
-        let lane = local_index();
-        scratch[lane] = value;
-        barrier();
-        let mut half = SIZE / 2;
-        while half > 0 {
-            if lane < half {
-                scratch[lane] = min(scratch[lane], scratch[lane + half]);
-            }
-            barrier();
-            half /= 2;
-        }
-    }
-    workgroup_uniform_load(&scratch[0])
-}
-
 /// The sum of `value` over the invocations before this one in a workgroup of `SIZE`; `all` becomes that over all. It uses `SIZE` elements of `scratch`, and begins with a
 /// barrier.
 #[device]

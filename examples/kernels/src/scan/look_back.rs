@@ -2,20 +2,29 @@
 //!
 //! **Idea.** A workgroup publishes the sum of its tile as soon as it has it. Then it looks back: it adds the sums of the tiles before, until it meets one that already knows
 //! the sum of everything up to its end, and publishes the same of its own. So no workgroup waits for more than the reading of tiles before it, and nobody reads the input twice.
-//! All invocations look back at once, each at another tile.
+//! One subgroup looks back, each of its invocations at another tile: if all invocations did, what they read again and again while they wait would keep the caches
+//! from those who publish.
 //!
 //! **Invariants.** A workgroup takes the number of its tile from a counter as it starts, so that it waits for none that has not started. What a tile publishes
-//! lies in two words, half of the number's bits in each beside a flag that says what the number is. Each word is written whole and twice at most, and both count as
-//! read when their flags agree; so no other memory has to be ordered, which would cost fences for every tile. Tile 0 knows everything before it, which ends every search.
+//! is one word of 64 bits, the number and a flag that says what the number is, so that no other memory has to be ordered, which would cost fences for every tile. Tile 0 knows
+//! everything before it, which ends every search.
 //!
-//! **Cost.** 8 bytes an element, and 8 bytes a tile of 4096 written twice, and read by the next 256. Memory limits it, as long as a sum is known within the time in which
-//! 256 tiles are read.
+//! **Cost.** 8 bytes an element, and 8 bytes a tile of 8192 written twice, and read by as many of the next tiles as a subgroup has invocations.
 
 use trefoil::prelude::*;
 use trefoil::{BufferSlice, BufferSliceMut, Device, Dispatch, Result};
 
-use super::tile::{QUADS, SIZE, TILE, quad_sum, set_tile, tile_at};
-use crate::workgroup::{four_sums_before, least_all, sum_all};
+use super::tile::{set_quad, with_end};
+
+/// Invocations of a workgroup.
+#[device]
+const SIZE: usize = 128;
+/// Groups of four elements of an invocation.
+#[device]
+const QUADS: usize = 16;
+/// Elements of a tile.
+#[device]
+pub const TILE: usize = 4 * SIZE * QUADS;
 
 /// A tile has published its sum.
 #[device]
@@ -26,7 +35,7 @@ const UP_TO: u32 = 2;
 
 /// No tile is taken, and none has published anything.
 #[kernel(workgroup(256))]
-pub fn scan_clear(states: &mut [u32]) {
+pub fn scan_clear(states: &mut [u64]) {
     let i = global_index();
     if i < states.len() {
         states[i] = 0;
@@ -35,77 +44,124 @@ pub fn scan_clear(states: &mut [u32]) {
 
 /// Writes what a tile knows.
 #[device]
-fn publish<T: Number>(states: &[Atomic<u32>], tile: usize, flag: u32, sum: T) {
-    let bits = bitcast::<u32>(sum);
-    states[2 * tile + 1].store((flag << 16) | (bits & 0xffff));
-    states[2 * tile + 2].store((flag << 16) | (bits >> 16));
+fn publish<T: Number>(states: &[Atomic<u64>], tile: usize, flag: u32, sum: T) {
+    states[tile + 1].store((flag as u64) << 32 | bitcast::<u32>(sum) as u64);
 }
 
-/// The sum of all tiles before one, the same for all invocations.
+/// The sum of all tiles before one, for the first invocation.
 #[device]
-fn look_back<T: Number>(tile: usize, states: &[Atomic<u32>], scratch: &mut [T], agreed: &mut [u32]) -> T {
-    let lane = local_index();
+fn look_back<T: Number>(tile: usize, states: &[Atomic<u64>], agreed: &mut [u32]) -> T {
+    let lane = subgroup_lane();
+    let lanes = subgroup_size();
     let mut before = T::lit(0.0);
     let mut end = tile;
-    let mut nearest = SIZE as u32;
-    while end > 0 && nearest == SIZE as u32 {
-        // Each invocation waits for one tile, the first for the nearest.
+    let mut nearest = lanes as u32;
+    while end > 0 && nearest == lanes as u32 {
+        // Each invocation of the first subgroup waits for one tile, the first for the nearest.
         let mut sum = T::lit(0.0);
-        let mut complete = SIZE as u32;
-        if lane < end {
-            let place = 2 * (end - 1 - lane);
-            let mut low = states[place + 1].load();
-            let mut high = states[place + 2].load();
-            while low >> 16 == 0 || low >> 16 != high >> 16 {
-                low = states[place + 1].load();
-                high = states[place + 2].load();
+        let mut complete = lanes as u32;
+        if subgroup_index() == 0 && lane < end {
+            let mut state = states[end - lane].load();
+            while state == 0 {
+                state = states[end - lane].load();
             }
-            sum = bitcast::<T>((low & 0xffff) | (high << 16));
-            if low >> 16 == UP_TO {
+            sum = bitcast::<T>(state as u32);
+            if (state >> 32) as u32 == UP_TO {
                 complete = lane as u32;
             }
         }
         // What lies beyond the nearest complete one is in that already.
-        nearest = least_all::<SIZE>(complete, agreed);
-        let counted = select(lane as u32 <= nearest, sum, T::lit(0.0));
-        before += sum_all::<SIZE, T>(counted, 0, scratch);
-        barrier();
-        end -= min(end, SIZE);
+        let least = subgroup_min(complete);
+        before += subgroup_add(select(lane as u32 <= least, sum, T::lit(0.0)));
+        if local_index() == 0 {
+            agreed[0] = least;
+        }
+        nearest = workgroup_uniform_load(&agreed[0]);
+        end -= min(end, lanes);
     }
     before
 }
 
 /// The running sums of all tiles. `states` begins with the number of tiles taken.
-#[kernel(workgroup(256), targets(spirv, cuda, cpu), instances(T = [u32, f32], EXCLUSIVE = [false, true]))]
-pub fn scan_one_pass<T: Number, const EXCLUSIVE: bool>(x: &[T], y: &mut [T], states: &[Atomic<u32>]) {
-    let mut scratch = workgroup_array::<T>(4 * SIZE);
-    let mut agreed = workgroup_array::<u32>(SIZE);
+#[kernel(workgroup(SIZE), targets(spirv, cuda, cpu), requires(Subgroups, Int64Atomics), instances(T = [u32, f32], EXCLUSIVE = [false, true]))]
+pub fn scan_one_pass<T: Number, const EXCLUSIVE: bool>(x: &[T], y: &mut [T], states: &[Atomic<u64>]) {
+    let mut sums = workgroup_array::<T>(SIZE);
+    let mut start = workgroup_array::<T>(1);
+    let mut agreed = workgroup_array::<u32>(1);
     if local_index() == 0 {
         // The order says that this kernel's workgroups wait for each other, so that nobody runs them in step.
-        agreed[0] = states[0].add_acquire(1);
+        agreed[0] = states[0].add_acquire(1) as u32;
     }
     let tile = workgroup_uniform_load(&agreed[0]) as usize;
-    let first = tile * SIZE * QUADS + local_index();
-    let held = tile_at(x, first);
-    let own = Vec4::new(quad_sum(held[0]), quad_sum(held[1]), quad_sum(held[2]), quad_sum(held[3]));
-    let mut all = own;
-    let within = four_sums_before::<SIZE, T>(own, &mut all, &mut scratch);
-    let sum = quad_sum(all);
+    let lanes = subgroup_size();
+    let is_whole = (tile + 1) * TILE <= x.len();
+    // A subgroup's part lies together, and neighbours read what lies together.
+    let first = tile * (SIZE * QUADS) + subgroup_index() * lanes * QUADS + subgroup_lane();
+    let mut held = [Vec4::splat(T::lit(0.0)); QUADS];
+    for k in unroll(0..QUADS) {
+        held[k] = x.vec4(first + k * lanes);
+    }
+    if !is_whole {
+        for k in unroll(0..QUADS) {
+            held[k] = with_end(held[k], x, first + k * lanes);
+        }
+    }
+    // The sum of the tile alone comes first, since others wait for it.
+    let mut own = T::lit(0.0);
+    for k in unroll(0..QUADS) {
+        let a = held[k].x;
+        let b = a + held[k].y;
+        let c = b + held[k].z;
+        let d = c + held[k].w;
+        held[k] = Vec4::new(a, b, c, d);
+        own += d;
+    }
+    let part = subgroup_add(own);
+    if subgroup_lane() == 0 {
+        sums[subgroup_index()] = part;
+    }
+    barrier();
+    let mut within = T::lit(0.0);
+    let mut sum = T::lit(0.0);
+    for subgroup in 0..SIZE / lanes {
+        if subgroup == subgroup_index() {
+            within = sum;
+        }
+        sum += sums[subgroup];
+    }
     if local_index() == 0 && tile > 0 {
         publish(states, tile, SUM, sum);
     }
-    barrier();
-    let start = look_back(tile, states, &mut scratch, &mut agreed);
-    if local_index() == 0 {
-        publish(states, tile, UP_TO, start + sum);
+    // While it is on its way, the running sums within the subgroup's part.
+    for k in unroll(0..QUADS) {
+        let with = subgroup_inclusive_add(held[k].w);
+        let below = subgroup_shuffle_up(with, 1);
+        let before = within + select(subgroup_lane() == 0, T::lit(0.0), below);
+        within += subgroup_broadcast(with, lanes as u32 - 1);
+        let up_to = if EXCLUSIVE { Vec4::new(T::lit(0.0), held[k].x, held[k].y, held[k].z) } else { held[k] };
+        held[k] = Vec4::splat(before) + up_to;
     }
-    set_tile::<T, EXCLUSIVE>(y, first, held, within, all, start);
+    let before = look_back::<T>(tile, states, &mut agreed);
+    if local_index() == 0 {
+        publish(states, tile, UP_TO, before + sum);
+        start[0] = before;
+    }
+    let all_before = Vec4::splat(workgroup_uniform_load(&start[0]));
+    if is_whole {
+        for k in unroll(0..QUADS) {
+            y.set_vec4(first + k * lanes, all_before + held[k]);
+        }
+    } else {
+        for k in unroll(0..QUADS) {
+            set_quad(y, first + k * lanes, all_before + held[k]);
+        }
+    }
 }
 
 /// Adds the launches that write the running sums of `x` to `y`.
 ///
 /// # Errors
-/// A buffer does not fit the device, or the device has no ordered atomics.
+/// A buffer does not fit the device, or the device has no subgroups or no 64-bit atomics.
 pub fn launches<T: Number, const EXCLUSIVE: bool>(
     device: &Device,
     x: BufferSlice<'_, T>,
@@ -113,8 +169,8 @@ pub fn launches<T: Number, const EXCLUSIVE: bool>(
     list: &mut Vec<Dispatch>,
 ) -> Result<()> {
     let tiles = x.len().div_ceil(TILE);
-    let mut states = device.uninit(2 * tiles + 1)?;
-    list.push(scan_clear(&mut states)?.over(2 * tiles + 1));
+    let mut states = device.uninit(tiles + 1)?;
+    list.push(scan_clear(&mut states)?.over(tiles + 1));
     list.push(scan_one_pass::<T, EXCLUSIVE>(x, y, &mut states)?.groups(tiles));
     Ok(())
 }

@@ -1,7 +1,7 @@
 //! Running sums.
 
 use trefoil::DeviceKind;
-use trefoil_example_kernels::scan::tile::TILE;
+use trefoil_example_kernels::scan::look_back::TILE;
 use trefoil_example_kernels::scan::{Method, inclusive, scan};
 use trefoil_example_kernels::workload::words;
 
