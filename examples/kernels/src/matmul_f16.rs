@@ -1,12 +1,14 @@
 //! The product of two matrices of `f16`, summed in `f32`, on matrix units.
 //!
-//! **Idea.** A workgroup computes a tile of 128 by 128. It goes along the depth 32 at a time, or 16 where workgroup memory is small: two tiles of the operands lie in workgroup memory, and while the
-//! subgroups multiply one, the loads of the next are under way to registers, from where they are stored to the other. Eight subgroups share the tile, each with 64 by 32 of it in
-//! eight accumulators of 16 by 16. Workgroups that run together have tiles that lie together, eight rows of tiles at a time, so that the operands come from the cache.
+//! **Idea.** A workgroup computes a tile of 128 by 128. It goes along the depth 32 at a time: a tile of each operand lies in workgroup memory, and while the subgroups multiply
+//! them, the loads of the next are under way to registers. Four subgroups share the tile, each with 64 by 64 of it in sixteen accumulators of 16 by 16, so that what a
+//! subgroup loads from workgroup memory meets four others. Workgroups that run together have tiles that lie together, eight rows of tiles at a time, so that the operands
+//! come from the cache.
 //!
 //! **Invariants.** Rows of both operands are padded to multiples of 8 elements, so that all loads are of 16 bytes ([`padded`]); what lies in the padding is
 //! multiplied by what lies beyond the other operand, which is read as zero. Lines in workgroup memory are odd multiples of 16 bytes apart, so that their loads meet no bank
-//! twice. The compiler proves that every tile is in memory. A subgroup beyond the eighth, on devices with small subgroups, does again what the one eight before it does.
+//! twice. The compiler proves that every tile is in memory. A subgroup beyond the fourth, on devices with small subgroups, does again what the one four before it does; with subgroups of more than 32
+//! there would not be four, which [`matmul`] refuses.
 //!
 //! **Cost.** `2 m n k` operations; each operand is read from memory about once for eight rows of tiles.
 //!
@@ -26,15 +28,26 @@ pub const LANES: usize = 8;
 /// From one row of the right operand's tile to the next, in 16 bytes.
 #[device]
 const RIGHT: usize = TILE / LANES + 1;
+/// How far it goes along the depth at once.
+#[device]
+const DEPTH: usize = 32;
+/// From one row of the left operand's tile to the next, in 16 bytes.
+#[device]
+const LEFT: usize = DEPTH / LANES + 1;
 /// How many subgroups share a tile.
 #[device]
-const SUBGROUPS: usize = 8;
+const SUBGROUPS: usize = 4;
+/// The largest subgroup of which there are so many.
+const LARGEST_SUBGROUP: u32 = 32;
 /// Rows of tiles whose workgroups run together.
 #[device]
 const BAND: usize = 8;
 /// Invocations.
 #[device]
-const SIZE: usize = 256;
+const SIZE: usize = 128;
+/// Pieces of 16 bytes that an invocation moves of each operand's tile.
+#[device]
+const PIECES: usize = TILE * DEPTH / LANES / SIZE;
 
 /// The row and column of a workgroup's tile among `rows` by `columns` tiles.
 #[device]
@@ -51,98 +64,76 @@ fn piece<const EDGES: bool>(x: &[Vec4<u32>], row: usize, rows: usize, column: us
     if !EDGES || row < rows && column < width { x[row * width + column] } else { Vec4::splat(0) }
 }
 
-/// `c = a * b`, of `m` by `k` and `k` by `n`; without `EDGES` all of them are multiples of a tile's. It goes along the depth `DEPTH` at a time.
-#[kernel(
-    workgroup(256),
-    targets(spirv, cuda, cpu),
-    requires(CooperativeMatrices),
-    instances(EDGES = [false, true], DEPTH = [32, 16])
-)]
-pub fn matmul_f16<const EDGES: bool, const DEPTH: usize>(
-    a: &[Vec4<u32>],
-    b: &[Vec4<u32>],
-    c: &mut [f32],
-    m: usize,
-    n: usize,
-    k: usize,
-) {
-    let mut left = workgroup_array::<Vec4<u32>>(2 * TILE * (DEPTH / LANES + 1));
-    let mut right = workgroup_array::<Vec4<u32>>(2 * DEPTH * RIGHT);
+/// `c = a * b`, of `m` by `k` and `k` by `n`; without `EDGES` all of them are multiples of a tile's.
+#[kernel(workgroup(SIZE), targets(spirv, cuda, cpu), requires(CooperativeMatrices), instances(EDGES = [false, true]))]
+pub fn matmul_f16<const EDGES: bool>(a: &[Vec4<u32>], b: &[Vec4<u32>], c: &mut [f32], m: usize, n: usize, k: usize) {
+    let mut left = workgroup_array::<Vec4<u32>>(TILE * LEFT);
+    let mut right = workgroup_array::<Vec4<u32>>(DEPTH * RIGHT);
     let (a_width, b_width) = (k.div_ceil(LANES), n.div_ceil(LANES));
     let tile = tile_of(group_index(), m.div_ceil(TILE), n.div_ceil(TILE));
     let (row, column) = (tile.x * TILE, tile.y * TILE);
     let i = local_index();
-    // From one row of the left operand's tile to the next, in 16 bytes.
-    let line = DEPTH / LANES + 1;
-    // An invocation moves `DEPTH / 16` pieces of each tile.
+    // Neighbours move pieces that lie together.
     let (left_row, left_column) = (i / (DEPTH / LANES), i % (DEPTH / LANES));
-    let (right_row, right_column) = (i / 16, i % 16);
+    let (right_row, right_column) = (i / (TILE / LANES), i % (TILE / LANES));
+    let (left_step, right_step) = (SIZE * LANES / DEPTH, SIZE * LANES / TILE);
     let subgroup = subgroup_index() % SUBGROUPS;
-    let (top, start) = (subgroup / 4 * 64, subgroup % 4 * 32);
+    let (top, start) = (subgroup / 2 * 64, subgroup % 2 * 64);
 
-    let mut sums = [[Accumulator::<f32, 16, 16>::fill(0.0); 2]; 4];
-    let mut next_left = [Vec4::<u32>::splat(0); 2];
-    let mut next_right = [Vec4::<u32>::splat(0); 2];
-    for p in unroll(0..DEPTH / 16) {
-        next_left[p] = piece::<EDGES>(a, row + left_row + p * 64, m, left_column, a_width);
-        next_right[p] = piece::<EDGES>(b, right_row + p * 16, k, column / LANES + right_column, b_width);
+    let mut sums = [[Accumulator::<f32, 16, 16>::fill(0.0); 4]; 4];
+    let mut next_left = [Vec4::<u32>::splat(0); PIECES];
+    let mut next_right = [Vec4::<u32>::splat(0); PIECES];
+    for p in unroll(0..PIECES) {
+        next_left[p] = piece::<EDGES>(a, row + left_row + p * left_step, m, left_column, a_width);
+        next_right[p] = piece::<EDGES>(b, right_row + p * right_step, k, column / LANES + right_column, b_width);
     }
-    for p in unroll(0..DEPTH / 16) {
-        left[(left_row + p * 64) * line + left_column] = next_left[p];
-        right[(right_row + p * 16) * RIGHT + right_column] = next_right[p];
-    }
-    barrier();
     let steps = k.div_ceil(DEPTH);
     for step in 0..steps {
-        let more = step + 1 < steps;
-        if more {
+        for p in unroll(0..PIECES) {
+            left[(left_row + p * left_step) * LEFT + left_column] = next_left[p];
+            right[(right_row + p * right_step) * RIGHT + right_column] = next_right[p];
+        }
+        barrier();
+        if step + 1 < steps {
             let depth = (step + 1) * DEPTH;
-            for p in unroll(0..DEPTH / 16) {
-                next_left[p] = piece::<EDGES>(a, row + left_row + p * 64, m, depth / LANES + left_column, a_width);
-                next_right[p] =
-                    piece::<EDGES>(b, depth + right_row + p * 16, k, column / LANES + right_column, b_width);
+            for p in unroll(0..PIECES) {
+                let from = depth / LANES + left_column;
+                next_left[p] = piece::<EDGES>(a, row + left_row + p * left_step, m, from, a_width);
+                let from = column / LANES + right_column;
+                next_right[p] = piece::<EDGES>(b, depth + right_row + p * right_step, k, from, b_width);
             }
         }
-        let half = step % 2;
         for d in unroll(0..DEPTH / 16) {
             let mut sides = [MatrixA::<f16, 16, 16>::fill(f16::from_f32(0.0)); 4];
             for y in unroll(0..4) {
-                sides[y] = MatrixA::load(&left, half * (TILE * line) + (top + y * 16) * line + d * 2, line);
+                sides[y] = MatrixA::load(&left, (top + y * 16) * LEFT + d * 2, LEFT);
             }
-            for x in unroll(0..2) {
-                let at = half * (DEPTH * RIGHT) + d * 16 * RIGHT + start / LANES + x * 2;
-                let side = MatrixB::<f16, 16, 16>::load(&right, at, RIGHT);
+            for x in unroll(0..4) {
+                let side = MatrixB::<f16, 16, 16>::load(&right, d * 16 * RIGHT + start / LANES + x * 2, RIGHT);
                 for y in unroll(0..4) {
                     sums[y][x] = multiply_add(sides[y], side, sums[y][x]);
                 }
-            }
-        }
-        if more {
-            let other = 1 - half;
-            for p in unroll(0..DEPTH / 16) {
-                left[other * (TILE * line) + (left_row + p * 64) * line + left_column] = next_left[p];
-                right[other * (DEPTH * RIGHT) + (right_row + p * 16) * RIGHT + right_column] = next_right[p];
             }
         }
         barrier();
     }
     if !EDGES || row + TILE <= m && column + TILE <= n && n % 4 == 0 {
         for y in unroll(0..4) {
-            for x in unroll(0..2) {
+            for x in unroll(0..4) {
                 sums[y][x].store(c, (row + top + y * 16) * n + column + start + x * 16, n);
             }
         }
     } else {
         // At the edge every element is looked at: by way of workgroup memory, where the place of each is known.
         for y in unroll(0..4) {
-            for x in unroll(0..2) {
+            for x in unroll(0..4) {
                 sums[y][x].store(&mut left, subgroup * 64, 4);
                 barrier();
-                for p in unroll(0..2) {
+                for p in unroll(0..SUBGROUPS * 64 / SIZE) {
                     let number = i + p * SIZE;
                     let from = number / 64;
-                    let to_row = row + from / 4 * 64 + y * 16 + number % 64 / 4;
-                    let to_column = column + from % 4 * 32 + x * 16 + number % 4 * 4;
+                    let to_row = row + from / 2 * 64 + y * 16 + number % 64 / 4;
+                    let to_column = column + from % 2 * 64 + x * 16 + number % 4 * 4;
                     let values = left[number];
                     let words = [values.x, values.y, values.z, values.w];
                     for lane in unroll(0..4) {
@@ -172,7 +163,7 @@ pub fn padded(elements: &[f16], columns: usize) -> Vec<Vec4<u32>> {
 /// `c = a * b`: `a` of `m` rows and `k` columns, `b` of `k` rows and `n` columns, each [`padded`].
 ///
 /// # Errors
-/// An argument does not have the length that the sizes ask for, or a size is 0 where another is not.
+/// An argument does not have the length that the sizes ask for, or a size is 0 where another is not, or the device has too large subgroups.
 pub fn matmul(
     a: &Buffer<Vec4<u32>>,
     b: &Buffer<Vec4<u32>>,
@@ -188,19 +179,13 @@ pub fn matmul(
     if k == 0 {
         return Err(refused("matmul", "k", "a sum of no products is no product: fill `c` with zeros"));
     }
+    let largest = a.device().limits().max_subgroup;
+    if largest > LARGEST_SUBGROUP {
+        let message = format!("subgroups of up to {largest} on this device, at most {LARGEST_SUBGROUP} expected");
+        return Err(refused("matmul", "a", message));
+    }
     let groups = m.div_ceil(TILE) * n.div_ceil(TILE);
-    let whole = |depth| m.is_multiple_of(TILE) && n.is_multiple_of(TILE) && k.is_multiple_of(depth);
-    let deep = if whole(32) {
-        matmul_f16::<false, 32>(a, b, &mut *c, m, n, k)?
-    } else {
-        matmul_f16::<true, 32>(a, b, &mut *c, m, n, k)?
-    };
-    let launch = if deep.kernel().workgroup_bytes <= a.device().limits().max_workgroup_bytes {
-        deep
-    } else if whole(16) {
-        matmul_f16::<false, 16>(a, b, c, m, n, k)?
-    } else {
-        matmul_f16::<true, 16>(a, b, c, m, n, k)?
-    };
+    let whole = m.is_multiple_of(TILE) && n.is_multiple_of(TILE) && k.is_multiple_of(DEPTH);
+    let launch = if whole { matmul_f16::<false>(a, b, c, m, n, k)? } else { matmul_f16::<true>(a, b, c, m, n, k)? };
     Ok(vec![launch.groups(groups)])
 }
