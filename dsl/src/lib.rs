@@ -33,5 +33,5 @@ pub use buffer::{Buffer, BufferSlice, BufferSliceMut, BufferView, BufferViewMut}
 pub use device::{Device, DeviceKind};
 pub use error::{Error, Result};
 pub use half::{bf16, f16};
-pub use launch::{Dispatch, Launch};
+pub use launch::{Dispatch, Launch, Recorded};
 pub use vector::{Vec2, Vec3, Vec4};

@@ -22,7 +22,7 @@ use crate::param::Param;
 use crate::support::check::GROUP_BYTES;
 
 pub use argument::{ReadBuffer, ReadView, WriteBuffer, WriteView};
-pub use run::Pipelines;
+pub use run::{Pipelines, Recorded};
 
 /// A kernel that is a constant of the program, or one built while it runs.
 #[derive(Clone, Debug)]

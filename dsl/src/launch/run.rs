@@ -6,7 +6,7 @@ use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use trefoil_codegen::artefact::{Kernel, ParamTransport};
 
 use super::{Dispatch, Grid, argument, grid, params};
-use crate::device::{Command, Device, DispatchCommand, GroupSource, ParamSource, Pipeline};
+use crate::device::{Command, Device, DispatchCommand, GroupSource, ParamSource, Pipeline, Recording, RunIo};
 use crate::error::Result;
 
 /// The pipelines that a device has made for launches by hand, by the kernel's hash.
@@ -21,6 +21,27 @@ impl Pipelines {
 
     fn get(&self, kernel: &Kernel) -> Option<Arc<dyn Pipeline>> {
         self.lock().get(&kernel.hash).cloned()
+    }
+}
+
+/// Kernels that [`Device::record`] prepared.
+#[derive(Clone, Debug)]
+pub struct Recorded {
+    device: Device,
+    /// None if no kernel has any workgroups.
+    recording: Option<Arc<dyn Recording>>,
+}
+
+impl Recorded {
+    /// Runs them all, and waits for the last.
+    ///
+    /// # Errors
+    /// The device failed.
+    pub fn run(&self) -> Result<()> {
+        match &self.recording {
+            Some(recording) => self.device.backend().run(&**recording, RunIo::default()),
+            None => Ok(()),
+        }
     }
 }
 
@@ -66,20 +87,34 @@ impl Device {
     /// # Errors
     /// As [`Device::run`]; then none of them has run.
     pub fn run_all(&self, dispatches: impl IntoIterator<Item = Dispatch>) -> Result<()> {
-        let mut commands = Vec::new();
-        for dispatch in dispatches {
-            let Some(command) = self.command(dispatch)? else {
-                continue;
-            };
-            if !commands.is_empty() {
-                commands.push(Command::Barrier);
-            }
-            commands.push(command);
-        }
+        let commands = self.commands(dispatches)?;
         if commands.is_empty() {
             return Ok(());
         }
         self.backend().execute(&commands)
+    }
+
+    /// Prepares kernels to be run many times one after the other, each seeing what those before wrote: a run then costs the host next to nothing (a CUDA
+    /// graph, a Vulkan command buffer). The recording keeps the buffers alive.
+    ///
+    /// ```
+    /// use trefoil_dsl::prelude::*;
+    /// # use trefoil_dsl::Device;
+    /// # fn on(device: &Device, dispatches: Vec<trefoil_dsl::Dispatch>) -> trefoil_dsl::Result<()> {
+    /// let step = device.record(dispatches)?;
+    /// for _ in 0..1000 {
+    ///     step.run()?;
+    /// }
+    /// # Ok(())
+    /// # }
+    /// ```
+    ///
+    /// # Errors
+    /// As [`Device::run`]; and an indirect dispatch cannot be recorded.
+    pub fn record(&self, dispatches: impl IntoIterator<Item = Dispatch>) -> Result<Recorded> {
+        let commands = self.commands(dispatches)?;
+        let recording = if commands.is_empty() { None } else { Some(self.backend().record(&commands, 0)?) };
+        Ok(Recorded { device: self.clone(), recording })
     }
 
     /// Waits until everything submitted is done.
@@ -99,6 +134,21 @@ impl Device {
             Some(command) => Ok(self.backend().time(&[command])?.first().copied().unwrap_or(0)),
             None => Ok(0),
         }
+    }
+
+    /// The commands of dispatches, with barriers between them.
+    fn commands(&self, dispatches: impl IntoIterator<Item = Dispatch>) -> Result<Vec<Command>> {
+        let mut commands = Vec::new();
+        for dispatch in dispatches {
+            let Some(command) = self.command(dispatch)? else {
+                continue;
+            };
+            if !commands.is_empty() {
+                commands.push(Command::Barrier);
+            }
+            commands.push(command);
+        }
+        Ok(commands)
     }
 
     /// The command of a dispatch; none if it has no workgroups.
