@@ -83,7 +83,13 @@ fn check(subject: &Subject, side: usize, steps: usize) {
         ["f32", "f16"].iter().all(|sum| device.properties().matrices.iter().any(|one| one.to_string() == sums(sum)))
     };
     let ran = device.run(launch.groups(1));
-    if device.kind() != DeviceKind::Cpu && !lists(side) && !lists(8) {
+    // The kernel has no code for CUDA, which has no matrices of 8 by 8.
+    let has = match device.kind() {
+        DeviceKind::Cpu => true,
+        DeviceKind::Cuda => false,
+        DeviceKind::Vulkan | DeviceKind::Wgpu => lists(side) || lists(8),
+    };
+    if !has {
         let error = ran.unwrap_err().to_string();
         let reasons = ["products of matrices", "needs the feature", "is not compiled for"];
         assert!(reasons.iter().any(|reason| error.contains(reason)) && error.contains("scaled"), "{about}: {error}");
