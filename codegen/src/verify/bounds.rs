@@ -8,6 +8,7 @@ mod forms;
 mod matrix;
 mod report;
 
+#[cfg(feature = "lower")]
 use super::KernelInfo;
 use super::linear::{Form, Key, Knowledge};
 use crate::hashing::{HashMap, HashSet};
@@ -18,6 +19,7 @@ use crate::ir::{
 };
 
 /// Takes the guard away from every place that is proved to be in range.
+#[cfg(feature = "lower")]
 pub fn clear_guards(module: &mut Module, info: &KernelInfo) {
     clear(module, info.workgroup_size, None);
 }

@@ -27,6 +27,7 @@ pub(crate) use access::workgroup_bytes;
 pub use bounds::AccessReport;
 #[cfg(feature = "lower")]
 pub(crate) use bounds::accesses;
+#[cfg(feature = "lower")]
 pub(crate) use bounds::clear_guards;
 use bounds::clear_guards_telling;
 pub(crate) use features::{live_features, viable};
