@@ -2,12 +2,14 @@
 
 #![allow(clippy::unwrap_used, reason = "a test that fails may panic")]
 
+#[path = "support/native.rs"]
+mod native;
 #[path = "support/nvrtc.rs"]
 mod nvrtc;
 #[path = "support/spirv_val.rs"]
 mod spirv_val;
 
-use trefoil_codegen::emit::{cpu, cuda, spirv};
+use trefoil_codegen::emit::{cuda, spirv};
 use trefoil_codegen::front::parse_source;
 use trefoil_codegen::ir::{AtomicFunction, Module, Order};
 use trefoil_codegen::lower::{Lowered, lower};
@@ -54,21 +56,8 @@ fn every_target_but_wgsl_has_atomics_of_64_bits() {
 }
 
 fn recorded(source: &str, features: &[Feature]) {
-    let nvrtc = nvrtc::load();
-    let lowered = |module: &Module, target: Target| self::lowered(module, target, features);
     for module in kernels(source) {
-        let name = &module.name;
-        let text = cuda::emit(&lowered(&module, Target::Cuda)).unwrap();
-        snapshot(&format!("{name}.cuda"), &text);
-        for architecture in ["sm_75", "sm_90a"] {
-            if let Some(Err(log)) = nvrtc.as_ref().map(|nvrtc| nvrtc.compile(&text, architecture)) {
-                panic!("{log}\n{text}");
-            }
-        }
-        let words = spirv::emit(&lowered(&module, Target::Spirv)).unwrap();
-        spirv_val::validate(name, &words);
-        snapshot(&format!("{name}.spirv"), &spirv::disassemble(&words));
-        snapshot(&format!("{name}.cpu"), &cpu::text(&lowered(&module, Target::Cpu)).unwrap());
+        native::record(&module.name, |target| lowered(&module, target, features), snapshot);
     }
 }
 

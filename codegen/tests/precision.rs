@@ -2,12 +2,14 @@
 
 #![allow(clippy::unwrap_used, reason = "a test that fails may panic")]
 
+#[path = "support/native.rs"]
+mod native;
 #[path = "support/nvrtc.rs"]
 mod nvrtc;
 #[path = "support/spirv_val.rs"]
 mod spirv_val;
 
-use trefoil_codegen::emit::{cpu, cuda, spirv, wgsl};
+use trefoil_codegen::emit::{spirv, wgsl};
 use trefoil_codegen::front::parse_source;
 use trefoil_codegen::ir::{Instance, Module, Precision, instantiate};
 use trefoil_codegen::lower::{Lowered, lower};
@@ -68,21 +70,10 @@ fn fast(x: &[Vec2<f32>], y: &mut [f32]) {
 
 #[test]
 fn every_target_says_it_in_its_way() {
-    let nvrtc = nvrtc::load();
     for (source, has_wgsl) in [(STRICT, false), (FAST, true)] {
         let module = kernel(source);
         let name = module.name.clone();
-        let text = cuda::emit(&lowered(&module, Target::Cuda)).unwrap();
-        snapshot(&format!("{name}.cuda"), &text);
-        for architecture in ["sm_75", "sm_90a"] {
-            if let Some(Err(log)) = nvrtc.as_ref().map(|nvrtc| nvrtc.compile(&text, architecture)) {
-                panic!("{log}\n{text}");
-            }
-        }
-        let words = spirv::emit(&lowered(&module, Target::Spirv)).unwrap();
-        spirv_val::validate(&name, &words);
-        snapshot(&format!("{name}.spirv"), &spirv::disassemble(&words));
-        snapshot(&format!("{name}.cpu"), &cpu::text(&lowered(&module, Target::Cpu)).unwrap());
+        native::record(&name, |target| lowered(&module, target), snapshot);
         if has_wgsl {
             let text = wgsl::emit(&lowered(&module, Target::Wgsl)).unwrap();
             wgsl::validate(&text).unwrap_or_else(|error| panic!("{error}\n{text}"));
