@@ -19,8 +19,8 @@ use std::sync::Arc;
 
 pub use self::{lists::*, memory::*, pipelines::*, recordings::*};
 use trefoil_codegen::artefact::{
-    Access, Binding, CpuFunction, Element, GridKind, Kernel, ParamField, ParamRole, ParamScalar, ParamTransport,
-    ParamType, Params, Variant,
+    Access, Binding, CpuFunction, Element, GridKind, IndexWidth, Kernel, ParamField, ParamRole, ParamScalar,
+    ParamTransport, ParamType, Params, Variant,
 };
 use trefoil_dsl::device::{
     Command, Device, DeviceKind, DeviceOptions, DispatchCommand, GroupSource, Memory, MemoryRange, ParamSource,
@@ -121,6 +121,7 @@ pub fn kernel(subject: &Subject, name: &'static str) -> Arc<Kernel> {
         workgroup_size: [64, 1, 1],
         subgroup_size: None,
         workgroup_bytes: 0,
+        index: IndexWidth::Bits32,
         grid: GridKind::Linear,
         variants: (subject.variants)(name).into(),
         cpu: (subject.cpu)(name),

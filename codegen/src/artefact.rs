@@ -19,7 +19,7 @@ use std::borrow::Cow;
 
 use serde::{Deserialize, Serialize};
 
-pub use crate::ir::{MatrixNeed, MatrixProduct, MatrixRole, MatrixScalar};
+pub use crate::ir::{IndexWidth, MatrixNeed, MatrixProduct, MatrixRole, MatrixScalar};
 pub use crate::target::{Dialect, Feature, Features, Language, ParamTransport, Target};
 
 /// A string that is a constant or owned.
@@ -30,8 +30,8 @@ pub type List<T> = Cow<'static, [T]>;
 /// A kernel instance, compiled for every target that it lists.
 #[derive(Clone, Debug)]
 pub struct Kernel {
-    /// The instance's name: the author's, followed by the values of its generics (`matmul_f32_64`). It is also the entry point's
-    /// name in every emitted text.
+    /// The instance's name: the author's, followed by the values of its generics (`matmul_f32_64`) and `index64` if its indices are 64 bits wide. It is
+    /// also the entry point's name in every emitted text.
     pub name: Text,
     /// The author's documentation.
     pub doc: Text,
@@ -47,6 +47,8 @@ pub struct Kernel {
     pub subgroup_size: Option<u32>,
     /// Bytes of workgroup memory.
     pub workgroup_bytes: u32,
+    /// How wide its indices are: lengths, extents, strides and offsets of its buffers must fit.
+    pub index: IndexWidth,
     /// How many grid dimensions the kernel looks at.
     pub grid: GridKind,
     /// Emitted code: for each target, the variants from the one that wants most features to the one that wants least.
@@ -350,7 +352,7 @@ pub enum ParamScalar {
     I32,
     /// 32-bit unsigned integer.
     U32,
-    /// `usize` on the host, 32 bits in the block.
+    /// `usize` on the host, 32 bits in the block. Where indices are 64 bits wide, a `usize` is `U64`.
     Index,
     /// 0 or 1 in 32 bits.
     Bool,

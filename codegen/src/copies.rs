@@ -8,7 +8,7 @@ use std::collections::HashMap;
 use crate::diagnostic::{Diagnostic, Diagnostics};
 use crate::ir::rewrite::{Copy, Rewrite, rewrite};
 use crate::ir::{
-    Arena, Asynchronous, BinaryOperator as B, Block, Expression, ExpressionKind, Function, Handle, Literal, Local,
+    Arena, Asynchronous, BinaryOperator as B, Block, Expression, ExpressionKind, Function, Handle, Local,
     LogicalOperator, Module, Place, Projection, Root, Scalar, Span, Statement, StatementKind, Type, constant,
     statements,
 };
@@ -29,7 +29,7 @@ pub(crate) fn legalise(module: &mut Module, native: Option<&dyn Fn(Scalar) -> bo
     if !any {
         return Ok(false);
     }
-    let index = module.intern(Type::Scalar(Scalar::Index));
+    let index = module.intern(Type::Scalar(module.index.scalar()));
     let bool = module.intern(Type::Scalar(Scalar::Bool));
     let functions = std::mem::take(&mut module.functions);
     let entry = std::mem::take(&mut module.entry);
@@ -127,7 +127,7 @@ impl Copies<'_> {
     }
 
     fn literal(&self, copy: &mut Copy<'_>, value: u32, span: Span) -> Value {
-        copy.add(ExpressionKind::Literal(Literal::Index(value)), self.index, span)
+        copy.add(ExpressionKind::Literal(self.module.index.literal(value)), self.index, span)
     }
 
     fn binary(&self, copy: &mut Copy<'_>, operator: B, left: Value, right: Value, span: Span) -> Value {

@@ -2,7 +2,7 @@
 
 use crate::artefact::{GridKind, ParamField, ParamRole, ParamScalar, ParamType, Params};
 use crate::flat;
-use crate::ir::{Handle, Module, Scalar, Type};
+use crate::ir::{Handle, IndexWidth, Module, Scalar, Type};
 
 /// Size and alignment of a type in memory, in bytes.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -73,19 +73,25 @@ pub fn params(module: &Module, grid: GridKind) -> Option<Params> {
             leaf += 1;
         }
     }
-    let word = ParamType { scalar: ParamScalar::Index, count: 1, array: false };
+    let scalar = match module.index {
+        IndexWidth::Bits32 => ParamScalar::Index,
+        IndexWidth::Bits64 => ParamScalar::U64,
+    };
+    let one = ParamType { scalar, count: 1, array: false };
     for (index, binding) in module.bindings.iter().enumerate() {
         let index = index as u32;
-        block.add(format!("{}_len", binding.name), ParamRole::Length(index), word);
-        block.add(format!("{}_offset", binding.name), ParamRole::Offset(index), word);
+        block.add(format!("{}_len", binding.name), ParamRole::Length(index), one);
+        block.add(format!("{}_offset", binding.name), ParamRole::Offset(index), one);
         if let Some(rank) = binding.view {
-            let per_axis = ParamType { scalar: ParamScalar::Index, count: rank, array: true };
+            let per_axis = ParamType { scalar, count: rank, array: true };
             block.add(format!("{}_extents", binding.name), ParamRole::Extents(index), per_axis);
             block.add(format!("{}_strides", binding.name), ParamRole::Strides(index), per_axis);
         }
     }
     if grid == GridKind::Linear {
-        block.add("group_count".to_owned(), ParamRole::GroupCount, word);
+        // A grid has no more than 2^32 workgroups, whatever the width of indices.
+        let count = ParamType { scalar: ParamScalar::Index, count: 1, array: false };
+        block.add("group_count".to_owned(), ParamRole::GroupCount, count);
     }
     Some(Params { size: block.end.next_multiple_of(block.align.max(16)), fields: block.fields.into() })
 }

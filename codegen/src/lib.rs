@@ -24,6 +24,7 @@ pub(crate) mod matrices;
 pub mod meaning;
 pub(crate) mod names;
 pub(crate) mod narrow;
+pub(crate) mod small;
 pub mod target;
 pub mod timings;
 pub mod variants;

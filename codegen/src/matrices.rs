@@ -140,7 +140,7 @@ impl Spell<'_> {
         let held = matrix_element(self.module, &place).cloned().ok_or("a matrix in no memory")?;
         let count = scalars_of_element(&held, matrix.scalar).ok_or("a matrix in memory of something else")?;
         let ty = array(self.module, matrix);
-        let index = self.module.intern(Type::Scalar(Scalar::Index));
+        let index = self.module.intern(Type::Scalar(self.module.index.scalar()));
         let mut body = FunctionBuilder::new(self.module, name);
         body.argument("offset", index);
         body.argument("stride", index);

@@ -11,7 +11,7 @@ use trefoil_codegen::artefact::{CpuArguments, CpuBuffer, ParamRole, ParamTranspo
 use trefoil_codegen::emit::cpu;
 use trefoil_codegen::front::parse_source;
 use trefoil_codegen::interp::Program;
-use trefoil_codegen::ir::instantiate;
+use trefoil_codegen::ir::{IndexWidth, Instance, instantiate};
 use trefoil_codegen::layout;
 use trefoil_codegen::lower::lower;
 use trefoil_codegen::target::Target;
@@ -30,13 +30,15 @@ struct Case {
     tolerance: f64,
 }
 
-fn kernels(source: &str) -> Vec<Verified> {
+/// Every instance, with indices of that width.
+fn kernels(source: &str, index: IndexWidth) -> Vec<Verified> {
     let outputs = parse_source(source)
         .unwrap_or_else(|errors| panic!("{:?}", errors.0.iter().map(|error| &error.message).collect::<Vec<_>>()));
     let mut all = Vec::new();
     for output in outputs {
         for instance in &output.instances {
-            let mut module = instantiate(&output.module, instance).unwrap();
+            let instance = Instance { index, ..instance.clone() };
+            let mut module = instantiate(&output.module, &instance).unwrap();
             module.targets = vec![Target::Cpu];
             all.push(verify(module).unwrap());
         }
@@ -44,6 +46,13 @@ fn kernels(source: &str) -> Vec<Verified> {
     all
 }
 
+/// The position of a case's kernel.
+fn position(kernels: &[Verified], case: &Case) -> usize {
+    let name = |kernel: &Verified| kernel.module.name.trim_end_matches("_index64").to_owned();
+    kernels.iter().position(|kernel| name(kernel) == case.kernel).unwrap()
+}
+
+/// Numbers that take two words have an upper one of zero.
 fn block(verified: &Verified, case: &Case) -> Vec<u8> {
     let params = layout::params(&verified.module, verified.info.grid).unwrap();
     let mut bytes = vec![0; params.size as usize];
@@ -174,7 +183,7 @@ fn compile(name: &str, verified: &[Verified]) -> PathBuf {
 fn run_compiled(program: &PathBuf, verified: &[Verified], cases: &[Case], timed: bool) -> Vec<Vec<Vec<u32>>> {
     let mut input: Vec<u32> = vec![cases.len() as u32];
     for case in cases {
-        let index = verified.iter().position(|kernel| kernel.module.name == case.kernel).unwrap();
+        let index = position(verified, case);
         input.push(index as u32);
         input.extend(case.groups);
         let params = block(&verified[index], case);
@@ -438,20 +447,23 @@ fn cases() -> Vec<Case> {
 
 #[test]
 fn the_evaluator_gives_what_references_give() {
-    let kernels = kernels(include_str!("kernels/cpu.rs"));
-    for case in cases() {
-        let kernel = kernels.iter().find(|kernel| kernel.module.name == case.kernel).unwrap();
-        check("evaluator", &case, &evaluate(kernel, &case));
+    for index in IndexWidth::ALL {
+        let kernels = kernels(include_str!("kernels/cpu.rs"), index);
+        for case in cases() {
+            check("evaluator", &case, &evaluate(&kernels[position(&kernels, &case)], &case));
+        }
     }
 }
 
 #[test]
 fn compiled_kernels_give_what_references_give() {
-    let kernels = kernels(include_str!("kernels/cpu.rs"));
-    let program = compile("cpu_kernels", &kernels);
-    let cases = cases();
-    for (case, found) in cases.iter().zip(run_compiled(&program, &kernels, &cases, false)) {
-        check("compiled", case, &found);
+    for index in IndexWidth::ALL {
+        let kernels = kernels(include_str!("kernels/cpu.rs"), index);
+        let program = compile(&format!("cpu_kernels_{}", index.bits()), &kernels);
+        let cases = cases();
+        for (case, found) in cases.iter().zip(run_compiled(&program, &kernels, &cases, false)) {
+            check("compiled", case, &found);
+        }
     }
 }
 
@@ -581,7 +593,7 @@ fn every_row_of_the_table_of_arithmetic() {
              if i < out.len() {{ let a = x[i]; let b = y[i]; let _unused = b; out[i] = {expression}; }} }}\n"
         ));
     }
-    let kernels = kernels(&source);
+    let kernels = kernels(&source, IndexWidth::Bits32);
     let cases: Vec<Case> = names
         .iter()
         .zip(TABLE)
@@ -602,7 +614,7 @@ fn every_row_of_the_table_of_arithmetic() {
     let program = compile("cpu_table", &kernels);
     let compiled = run_compiled(&program, &kernels, &cases, false);
     for (index, case) in cases.iter().enumerate() {
-        let evaluated = evaluate(kernels.iter().find(|kernel| kernel.module.name == case.kernel).unwrap(), case);
+        let evaluated = evaluate(&kernels[position(&kernels, case)], case);
         for (engine, found) in [("evaluator", &evaluated), ("compiled", &compiled[index])] {
             for (row, found) in TABLE[index].3.iter().zip(&found[2]) {
                 let nan = row.2 == NAN && f32::from_bits(*found).is_nan();

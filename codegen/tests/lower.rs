@@ -298,12 +298,12 @@ fn instances_replace_generics() {
     let mut module = pointwise(Scalar::Generic(0), Scalar::F32, |body, a, _| body.convert(a, Scalar::F32));
     module.generics = vec![Generic { name: "T".to_owned(), kind: GenericKind::Type(Bound::Float) }];
     for (scalar, name) in [(Scalar::F32, "pointwise_f32"), (Scalar::F16, "pointwise_f16")] {
-        let instance = Instance { values: vec![GenericValue::Type(scalar)] };
+        let instance = Instance { values: vec![GenericValue::Type(scalar)], ..Instance::default() };
         let made = instantiate(&module, &instance).unwrap();
         assert_eq!(made.name, name);
         verified(made);
     }
-    let wrong = Instance { values: vec![GenericValue::Type(Scalar::I32)] };
+    let wrong = Instance { values: vec![GenericValue::Type(Scalar::I32)], ..Instance::default() };
     let error = instantiate(&module, &wrong).unwrap_err().to_string();
     assert!(error.contains("`T` stands for one of the types f32, f16, bf16, f64; the type i32 was given"), "{error}");
     assert!(instantiate(&module, &Instance::default()).is_err());

@@ -3,8 +3,9 @@
 use trefoil_codegen::artefact::{Access, GridKind};
 use trefoil_codegen::ir::builder::{FunctionBuilder, ModuleBuilder, element, variable, vector};
 use trefoil_codegen::ir::{
-    AtomicFunction, BinaryOperator as B, Builtin, Expression, ExpressionKind, Handle, Literal, LogicalOperator,
-    MathFunction, Module, Place, Root, Scalar, StatementKind, SubgroupFunction, SubgroupOperator, Type, statements,
+    AtomicFunction, BinaryOperator as B, Builtin, Expression, ExpressionKind, Handle, IndexWidth, Literal,
+    LogicalOperator, MathFunction, Module, Place, Root, Scalar, StatementKind, SubgroupFunction, SubgroupOperator,
+    Type, statements,
 };
 use trefoil_codegen::target::{Feature, Features, Profile, Target};
 use trefoil_codegen::verify::{Verified, check_profile, verify};
@@ -13,9 +14,18 @@ type Value = Handle<Expression>;
 
 /// A kernel over `x: &[f32]` (binding 0), `y: &mut [f32]` (1) and `n: usize` (param 0).
 fn kernel(workgroup: [u32; 3], body: impl FnOnce(&mut FunctionBuilder<'_>)) -> Module {
+    kernel_of_width(workgroup, IndexWidth::Bits32, body)
+}
+
+/// The same, with indices as wide as that.
+fn kernel_of_width(workgroup: [u32; 3], width: IndexWidth, body: impl FnOnce(&mut FunctionBuilder<'_>)) -> Module {
     let mut module = ModuleBuilder::new("kernel", workgroup);
+    if width.is_wide() {
+        module.module().index = width;
+        module.module().targets.retain(|target| *target != Target::Wgsl);
+    }
     let float = module.scalar(Scalar::F32);
-    let index = module.scalar(Scalar::Index);
+    let index = module.scalar(width.scalar());
     module.shared("x", float);
     module.mutable("y", float);
     module.param("n", index);
@@ -463,7 +473,7 @@ impl Random {
 /// An index expression, which can be built and evaluated.
 #[derive(Clone, Debug)]
 enum Index {
-    Number(u32),
+    Number(u64),
     Local,
     Lane,
     Counter,
@@ -474,21 +484,24 @@ enum Index {
 }
 
 struct Values {
-    lane: u32,
-    local: u32,
-    counter: u32,
-    length: u32,
-    param: u32,
+    width: IndexWidth,
+    lane: u64,
+    local: u64,
+    counter: u64,
+    length: u64,
+    param: u64,
 }
 
 impl Index {
-    fn random(random: &mut Random, depth: u32) -> Self {
+    fn random(random: &mut Random, width: IndexWidth, depth: u32) -> Self {
         if depth == 0 || random.next(5) == 0 {
             return match random.next(7) {
-                0 => Self::Number(random.next(20)),
-                1 => Self::Number(
-                    [0, 1, 2, 3, 4, 8, 16, 63, u32::MAX, 1 << 31, u32::MAX - 3, 1 << 30][random.next(12) as usize],
-                ),
+                0 => Self::Number(random.next(20).into()),
+                1 => {
+                    let most = width.largest();
+                    let numbers = [0, 1, 2, 3, 4, 8, 16, 63, most, most / 2 + 1, most - 3, most / 4 + 1];
+                    Self::Number(numbers[random.next(12) as usize])
+                }
                 2 => Self::Local,
                 3 => Self::Lane,
                 4 => Self::Counter,
@@ -496,7 +509,8 @@ impl Index {
                 _ => Self::Param,
             };
         }
-        let (a, b) = (Box::new(Self::random(random, depth - 1)), Box::new(Self::random(random, depth - 1)));
+        let (a, b) =
+            (Box::new(Self::random(random, width, depth - 1)), Box::new(Self::random(random, width, depth - 1)));
         match random.next(12) {
             0 => Self::Math(MathFunction::Min, a, b),
             1 => Self::Math(MathFunction::Max, a, b),
@@ -512,7 +526,10 @@ impl Index {
 
     fn build(&self, body: &mut FunctionBuilder<'_>, locals: &[Handle<trefoil_codegen::ir::Local>; 2]) -> Value {
         match self {
-            Self::Number(value) => body.index(*value),
+            Self::Number(value) => {
+                let scalar = body.module().index.scalar();
+                body.literal(Literal::integer(scalar, *value).unwrap())
+            }
             Self::Local => body.local(locals[0]),
             Self::Counter => body.local(locals[1]),
             Self::Lane => body.builtin(Builtin::LocalIndex),
@@ -529,7 +546,7 @@ impl Index {
         }
     }
 
-    fn value(&self, values: &Values) -> u32 {
+    fn value(&self, values: &Values) -> u64 {
         match self {
             Self::Number(value) => *value,
             Self::Local => values.local,
@@ -539,7 +556,7 @@ impl Index {
             Self::Param => values.param,
             Self::Binary(operator, a, b) => {
                 let (a, b) = (a.value(values), b.value(values));
-                match operator {
+                let value = match operator {
                     B::Add => a.wrapping_add(b),
                     B::Subtract => a.wrapping_sub(b),
                     B::Multiply => a.wrapping_mul(b),
@@ -547,7 +564,8 @@ impl Index {
                     B::Remainder => a.checked_rem(b).unwrap_or(0),
                     B::And => a & b,
                     _ => a | b,
-                }
+                };
+                value & values.width.largest()
             }
             Self::Math(function, a, b) => {
                 let (a, b) = (a.value(values), b.value(values));
@@ -559,7 +577,7 @@ impl Index {
 
 const COMPARISONS: [B; 6] = [B::Less, B::LessEqual, B::Greater, B::GreaterEqual, B::Equal, B::NotEqual];
 
-fn compare(operator: B, a: u32, b: u32) -> bool {
+fn compare(operator: B, a: u64, b: u64) -> bool {
     match operator {
         B::Less => a < b,
         B::LessEqual => a <= b,
@@ -574,10 +592,15 @@ fn compare(operator: B, a: u32, b: u32) -> bool {
 /// is gone, the index is in range for every invocation, length and parameter tried.
 #[test]
 fn guards_are_dropped_only_where_the_index_is_in_range() {
+    IndexWidth::ALL.into_iter().for_each(guards_are_dropped_rightly);
+}
+
+fn guards_are_dropped_rightly(width: IndexWidth) {
+    let most = width.largest();
     let mut random = Random(0x9E37_79B9_7F4A_7C15);
     let (mut dropped, mut kept) = (0, 0);
     for _ in 0..12000 {
-        let local = Index::random(&mut random, 2);
+        let local = Index::random(&mut random, width, 2);
         let uses = |index: &Index, wanted: fn(&Index) -> bool| {
             fn any(index: &Index, wanted: fn(&Index) -> bool) -> bool {
                 match index {
@@ -596,13 +619,13 @@ fn guards_are_dropped_only_where_the_index_is_in_range() {
         let conditions: Vec<(B, Index, Index)> = (0..2)
             .map(|_| {
                 let operator = COMPARISONS[random.next(6) as usize];
-                let right = if random.next(2) == 0 { Index::Length } else { Index::random(&mut random, 2) };
-                (operator, Index::random(&mut random, 2), right)
+                let right = if random.next(2) == 0 { Index::Length } else { Index::random(&mut random, width, 2) };
+                (operator, Index::random(&mut random, width, 2), right)
             })
             .collect();
-        let index = if random.next(2) == 0 { conditions[0].1.clone() } else { Index::random(&mut random, 2) };
+        let index = if random.next(2) == 0 { conditions[0].1.clone() } else { Index::random(&mut random, width, 2) };
         let lanes = [1, 2, 4][random.next(3) as usize];
-        let module = kernel([64, 1, 1], |body| {
+        let module = kernel_of_width([64, 1, 1], width, |body| {
             let placeholder = Handle::from_index(0);
             let value = local.build(body, &[placeholder, placeholder]);
             let known = body.bind("local", value);
@@ -634,10 +657,10 @@ fn guards_are_dropped_only_where_the_index_is_in_range() {
             continue;
         }
         dropped += 1;
-        for length in [0, 1, 2, 5, 17, 64, 100, u32::MAX] {
-            for param in [0, 1, 3, 4, 63, 64, 1000, u32::MAX] {
+        for length in [0, 1, 2, 5, 17, 64, 100, most] {
+            for param in [0, 1, 3, 4, 63, 64, 1000, most] {
                 for lane in [0, 1, 2, 3, 7, 31, 62, 63] {
-                    let mut values = Values { lane, local: 0, counter: 0, length, param };
+                    let mut values = Values { width, lane, local: 0, counter: 0, length, param };
                     values.local = local.value(&values);
                     let last = end.value(&values);
                     for counter in (0..last.min(40)).chain((last > 40).then(|| last - 1)) {
@@ -646,10 +669,10 @@ fn guards_are_dropped_only_where_the_index_is_in_range() {
                             compare(*operator, a.value(&values), b.value(&values))
                         };
                         if holds(&conditions[0]) && !holds(&conditions[1]) {
-                            let at = u64::from(index.value(&values));
-                            let last = at * u64::from(lanes) + u64::from(lanes) - 1;
+                            let at = u128::from(index.value(&values));
+                            let last = at * u128::from(lanes) + u128::from(lanes) - 1;
                             assert!(
-                                last < u64::from(length),
+                                last < u128::from(length),
                                 "x.vec{lanes}({index:?}) = {at} of {length} with local = {local:?}, end = {end:?}, {conditions:?}, lane {lane}, n {param}, counter {counter}"
                             );
                         }

@@ -8,12 +8,12 @@ pub use crate::element::{Element, scalar_name};
 pub use crate::error::{Error, Result};
 pub use crate::launch::{Constants, Launch};
 pub use crate::layout::Layout;
-pub use crate::param::Param;
+pub use crate::param::{Leaf, Param};
 pub use crate::vector::{Align1, Lane};
 pub use bytemuck;
 
 /// The leaves of the next field of a struct that is a parameter, and the others.
-pub fn leaves_of<P: Param>(leaves: &mut [Vec<u32>]) -> (&mut [Vec<u32>], &mut [Vec<u32>]) {
+pub fn leaves_of<P: Param>(leaves: &mut [Leaf]) -> (&mut [Leaf], &mut [Leaf]) {
     leaves.split_at_mut(P::LEAVES.min(leaves.len()))
 }
 

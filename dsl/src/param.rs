@@ -1,5 +1,7 @@
 //! By-value parameters of kernels, as words of the parameter block.
 
+use trefoil_codegen::artefact::ParamScalar;
+
 use crate::vector::{Lane, Vec2, Vec3, Vec4};
 
 /// A type that kernels take by value: numbers, `bool`, vectors and arrays of those, and
@@ -8,15 +10,43 @@ pub trait Param: Copy {
     /// How many parameters of the block it is: the scalars, vectors and arrays of scalars in it.
     const LEAVES: usize = 1;
 
-    /// Appends the 32-bit words of each leaf, of which there are [`Self::LEAVES`].
+    /// Appends the values of each leaf, of which there are [`Self::LEAVES`].
     ///
     /// # Errors
-    /// Says which value does not fit into 32 bits.
-    fn words(self, leaves: &mut [Vec<u32>]) -> Result<(), String>;
+    /// Says what has no place in the block.
+    fn words(self, leaves: &mut [Leaf]) -> Result<(), String>;
 }
 
-/// The words of the only leaf.
-fn only(leaves: &mut [Vec<u32>]) -> Result<&mut Vec<u32>, String> {
+/// What is given for one parameter of the block. How wide an index lies there is for the kernel to say.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct Leaf {
+    words: Vec<u32>,
+    indices: Vec<usize>,
+}
+
+impl Leaf {
+    /// The words for numbers of that type in the block.
+    pub(crate) fn words(&self, scalar: ParamScalar) -> Result<Vec<u32>, String> {
+        if scalar.bytes() == 8 {
+            let both = |index: &usize| halves(*index as u64);
+            return Ok(if self.indices.is_empty() {
+                self.words.clone()
+            } else {
+                self.indices.iter().flat_map(both).collect()
+            });
+        }
+        let word = |index: &usize| u32::try_from(*index).map_err(|_| format!("{index} does not fit into 32 bits"));
+        if self.indices.is_empty() { Ok(self.words.clone()) } else { self.indices.iter().map(word).collect() }
+    }
+}
+
+/// The two words of a number, the lower first.
+pub(crate) const fn halves(number: u64) -> [u32; 2] {
+    [number as u32, (number >> 32) as u32]
+}
+
+/// The only leaf.
+fn only(leaves: &mut [Leaf]) -> Result<&mut Leaf, String> {
     leaves.first_mut().ok_or_else(|| "it has no place in the block".to_owned())
 }
 
@@ -27,10 +57,10 @@ macro_rules! scalar_params {
     ($($ty:ty: $value:ident => $word:expr;)*) => {
         $(
             impl Param for $ty {
-                fn words(self, leaves: &mut [Vec<u32>]) -> Result<(), String> {
+                fn words(self, leaves: &mut [Leaf]) -> Result<(), String> {
                     let $value = self;
                     let word = $word;
-                    only(leaves)?.push(word);
+                    only(leaves)?.words.push(word);
                     Ok(())
                 }
             }
@@ -50,17 +80,24 @@ scalar_params! {
     u16: value => value.into();
     half::f16: value => value.to_f32().to_bits();
     half::bf16: value => value.to_f32().to_bits();
-    usize: value => u32::try_from(value).map_err(|_| format!("{value} does not fit into 32 bits"))?;
 }
+
+impl Param for usize {
+    fn words(self, leaves: &mut [Leaf]) -> Result<(), String> {
+        only(leaves)?.indices.push(self);
+        Ok(())
+    }
+}
+impl ScalarParam for usize {}
 
 macro_rules! wide_params {
     ($($ty:ty: $value:ident => $bits:expr;)*) => {
         $(
             impl Param for $ty {
-                fn words(self, leaves: &mut [Vec<u32>]) -> Result<(), String> {
+                fn words(self, leaves: &mut [Leaf]) -> Result<(), String> {
                     let $value = self;
                     let bits: u64 = $bits;
-                    only(leaves)?.extend([bits as u32, (bits >> 32) as u32]);
+                    only(leaves)?.words.extend(halves(bits));
                     Ok(())
                 }
             }
@@ -78,7 +115,7 @@ wide_params! {
 macro_rules! vector_params {
     ($($Vector:ident),*) => {
         $(impl<S: ScalarParam + Lane> Param for $Vector<S> {
-            fn words(self, leaves: &mut [Vec<u32>]) -> Result<(), String> {
+            fn words(self, leaves: &mut [Leaf]) -> Result<(), String> {
                 self.to_array().words(leaves)
             }
         })*
@@ -91,7 +128,7 @@ vector_params!(Vec2, Vec3, Vec4);
 impl<P: Param, const N: usize> Param for [P; N] {
     const LEAVES: usize = P::LEAVES;
 
-    fn words(self, leaves: &mut [Vec<u32>]) -> Result<(), String> {
+    fn words(self, leaves: &mut [Leaf]) -> Result<(), String> {
         self.into_iter().try_for_each(|value| value.words(leaves))
     }
 }

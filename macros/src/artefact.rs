@@ -5,8 +5,8 @@ use std::str::FromStr;
 use proc_macro2::{Literal, TokenStream};
 use quote::{ToTokens, format_ident, quote};
 use trefoil_codegen::artefact::{
-    Access, Code, Constant, GridKind, Kernel, MatrixNeed, MatrixProduct, MatrixRole, MatrixScalar, ParamRole,
-    ParamScalar, Params, Variant,
+    Access, Code, Constant, GridKind, IndexWidth, Kernel, MatrixNeed, MatrixProduct, MatrixRole, MatrixScalar,
+    ParamRole, ParamScalar, Params, Variant,
 };
 use trefoil_codegen::diagnostic::{Diagnostic, Diagnostics};
 use trefoil_codegen::front::Output;
@@ -17,12 +17,25 @@ use trefoil_codegen::{compile, emit};
 
 use crate::{literals, params};
 
+/// What a kernel without generics is called in its module, and what its instance with wider indices is beside another.
+pub const KERNEL: &str = "KERNEL";
+pub const WIDE_KERNEL: &str = "KERNEL_INDEX64";
+/// The lists of a generic kernel's instances, and of those with wider indices beside others.
+pub const INSTANCES: &str = "INSTANCES";
+pub const WIDE_INSTANCES: &str = "WIDE_INSTANCES";
+
+/// Whether there is an instance of either width of indices.
+pub fn has_both(instances: &[ir::Instance]) -> bool {
+    let has = |wide: bool| instances.iter().any(|instance| instance.index.is_wide() == wide);
+    has(true) && has(false)
+}
+
 /// A compiled instance.
 pub struct Made {
     kernel: Kernel,
     /// The compiled CPU function: items, and an expression of type `CpuFunction`.
     cpu: Option<TokenStream>,
-    values: Vec<ir::GenericValue>,
+    instance: ir::Instance,
 }
 
 impl Made {
@@ -52,7 +65,7 @@ pub fn instances(
         .zip(instances)
         .map(|(compiled, instance)| {
             let (compiled, cpu) = compiled?;
-            Ok(Made { kernel: compiled.kernel, cpu, values: instance.values.clone() })
+            Ok(Made { kernel: compiled.kernel, cpu, instance: instance.clone() })
         })
         .collect()
 }
@@ -68,7 +81,7 @@ pub fn module(output: &Output, instances: &[Made], support: &TokenStream) -> Res
     let generic = !output.module.generics.is_empty();
     let mut items = TokenStream::new();
     let mut kernels = Vec::new();
-    let mut listed = Vec::new();
+    let (mut listed, mut wide) = (Vec::new(), Vec::new());
     let mut codes = codes(instances, &expansion.to_string());
     if let Some(first) = instances.first() {
         codes.push_str("static IR: &[u8] = ");
@@ -80,7 +93,13 @@ pub fn module(output: &Output, instances: &[Made], support: &TokenStream) -> Res
         Diagnostic::new(entry.span, format!("the code of `{name}` cannot be written as constants: {error}"))
     })?);
     for (number, made) in instances.iter().enumerate() {
-        let name = if generic { format_ident!("{}", made.kernel.name.to_uppercase()) } else { format_ident!("KERNEL") };
+        // Beside one with narrower indices.
+        let second = made.instance.index.is_wide() && has_both(&output.instances);
+        let name = match (generic, second) {
+            (true, _) => format_ident!("{}", made.kernel.name.to_uppercase()),
+            (false, false) => format_ident!("{KERNEL}"),
+            (false, true) => format_ident!("{WIDE_KERNEL}"),
+        };
         let doc = format!("`{}`.", made.kernel.name);
         let kernel = kernel(&made.kernel, number, made.cpu.is_some(), &expansion);
         if let Some(cpu) = &made.cpu {
@@ -93,7 +112,7 @@ pub fn module(output: &Output, instances: &[Made], support: &TokenStream) -> Res
             #[doc = #doc]
             pub static #name: #expansion::artefact::Kernel = #kernel;
         });
-        let values = made.values.iter().map(|value| match value {
+        let values = made.instance.values.iter().map(|value| match value {
             ir::GenericValue::Type(scalar) => {
                 let scalar = scalar.rust_name();
                 quote!(#expansion::GenericValue::Type(#scalar))
@@ -106,15 +125,21 @@ pub fn module(output: &Output, instances: &[Made], support: &TokenStream) -> Res
                 quote!(#expansion::GenericValue::Const(#value))
             }
         });
-        listed.push(quote!(#expansion::Instance { values: &[#(#values),*], kernel: &#name }));
+        let list = if second { &mut wide } else { &mut listed };
+        list.push(quote!(#expansion::Instance { values: &[#(#values),*], kernel: &#name }));
         kernels.push(name);
     }
     items.extend(params::structs(&instances.iter().map(|made| &made.kernel).collect::<Vec<_>>(), &expansion));
     if generic {
-        items.extend(quote! {
-            #[doc(hidden)]
-            pub static INSTANCES: &[#expansion::Instance] = &[#(#listed),*];
-        });
+        for (name, list) in [(INSTANCES, listed), (WIDE_INSTANCES, wide)] {
+            let name = format_ident!("{name}");
+            if !list.is_empty() {
+                items.extend(quote! {
+                    #[doc(hidden)]
+                    pub static #name: &[#expansion::Instance] = &[#(#list),*];
+                });
+            }
+        }
     }
     let constants = constants(instances, &expansion);
     Ok(quote! {
@@ -242,6 +267,10 @@ fn kernel(kernel: &Kernel, number: usize, cpu: bool, expansion: &TokenStream) ->
     let [x, y, z] = kernel.workgroup_size;
     let subgroup_size = option(kernel.subgroup_size);
     let workgroup_bytes = kernel.workgroup_bytes;
+    let index = match kernel.index {
+        IndexWidth::Bits32 => quote!(Bits32),
+        IndexWidth::Bits64 => quote!(Bits64),
+    };
     let grid = match kernel.grid {
         GridKind::Linear => quote!(Linear),
         GridKind::Volume => quote!(Volume),
@@ -266,6 +295,7 @@ fn kernel(kernel: &Kernel, number: usize, cpu: bool, expansion: &TokenStream) ->
             workgroup_size: [#x, #y, #z],
             subgroup_size: #subgroup_size,
             workgroup_bytes: #workgroup_bytes,
+            index: #artefact::IndexWidth::#index,
             grid: #artefact::GridKind::#grid,
             variants: ::std::borrow::Cow::Borrowed(&[#(#variants),*]),
             cpu: #cpu,

@@ -340,7 +340,7 @@ fn struct_item(item: syn::ItemStruct, failed: bool, support: &TokenStream) -> To
 
                 fn words(
                     self,
-                    leaves: &mut [::std::vec::Vec<u32>],
+                    leaves: &mut [#expansion::Leaf],
                 ) -> ::core::result::Result<(), ::std::string::String> {
                     #(
                         let (own, leaves) = #expansion::leaves_of::<#types>(leaves);
@@ -390,7 +390,7 @@ fn enum_item(item: syn::ItemEnum, failed: bool, support: &TokenStream) -> TokenS
         impl #support::expansion::Param for #name {
             fn words(
                 self,
-                leaves: &mut [::std::vec::Vec<u32>],
+                leaves: &mut [#support::expansion::Leaf],
             ) -> ::core::result::Result<(), ::std::string::String> {
                 #support::expansion::Param::words(self as u32, leaves)
             }

@@ -1,7 +1,7 @@
 //! `#[kernel]`.
 
 use proc_macro2::{Span, TokenStream};
-use quote::{ToTokens, quote};
+use quote::{ToTokens, format_ident, quote};
 use trefoil_codegen::front::{self, Errors, Input, Output};
 use trefoil_codegen::timings::{Stage, stage};
 
@@ -129,13 +129,22 @@ fn understood(item: &syn::ItemFn, output: &Output, support: &TokenStream) -> Tok
             syn::GenericParam::Lifetime(_) => None,
         })
         .collect();
-    let kernel = if generics.is_empty() {
-        quote!(&#name::KERNEL)
-    } else {
-        let text = name.to_string();
-        quote!(#expansion::instance(#text, #name::INSTANCES, &[#(#generics),*])?)
+    // The launch of an instance, by its name or by the list that it is in.
+    let instance = |single: &str, list: &str| {
+        let (single, list, text) = (format_ident!("{single}"), format_ident!("{list}"), name.to_string());
+        if generics.is_empty() {
+            quote!(&#name::#single)
+        } else {
+            quote!(#expansion::instance(#text, #name::#list, &[#(#generics),*])?)
+        }
     };
-    let launch = launch::function(item, &output.parameters, &kernel, support);
+    let kernel = instance(artefact::KERNEL, artefact::INSTANCES);
+    let mut begin = quote!(#expansion::Launch::of(#kernel));
+    if artefact::has_both(&output.instances) {
+        let wide = instance(artefact::WIDE_KERNEL, artefact::WIDE_INSTANCES);
+        begin.extend(quote!(.or_wide(#wide)));
+    }
+    let launch = launch::function(item, &output.parameters, &begin, support);
     let assertions = layout::assertions(output, support);
     let doc = format!("The compiled kernel [`{name}`](fn@{name}).");
     quote! {

@@ -6,11 +6,11 @@ use syn::spanned::Spanned;
 use trefoil_codegen::front::{Parameter, ParameterKind};
 use trefoil_codegen::ir::BindingKind;
 
-/// The launch function of a kernel that was understood; `kernel` is an expression of type `&'static Kernel` in its body.
+/// The launch function of a kernel that was understood; `begin` is an expression of type `Launch` in its body, to which arguments are added.
 pub fn function(
     item: &syn::ItemFn,
     parameters: &[Parameter],
-    kernel: &TokenStream,
+    begin: &TokenStream,
     support: &TokenStream,
 ) -> TokenStream {
     let (visibility, name) = (&item.vis, &item.sig.ident);
@@ -46,8 +46,8 @@ pub fn function(
     }
     binds.extend(values);
     let launch = match binds.split_last() {
-        Some((last, before)) => quote!(#support::expansion::Launch::of(#kernel) #(#before?)* #last),
-        None => quote!(::core::result::Result::Ok(#support::expansion::Launch::of(#kernel))),
+        Some((last, before)) => quote!(#begin #(#before?)* #last),
+        None => quote!(::core::result::Result::Ok(#begin)),
     };
     let lifetime = borrows.then(|| quote!('buffers,));
     let generics = item.sig.generics.params.iter();
@@ -56,7 +56,7 @@ pub fn function(
         #(#docs)*
         ///
         /// # Errors
-        /// An argument does not fit into 32 bits, or its elements are not the kernel's.
+        /// An argument does not fit into the kernel's indices, or its elements are not the kernel's.
         #[allow(clippy::too_many_arguments, reason = "it takes what the kernel takes")]
         #visibility fn #name<#lifetime #(#generics),*>(
             #(#arguments),*

@@ -38,6 +38,10 @@ use proc_macro::TokenStream;
 ///   is the device's. In the kernel `subgroup_size()` is that number; a const generic (`subgroup(S)`) or a constant that carries `#[device]` serves for the
 ///   lengths of arrays too. The kernel requires `Subgroups`. CUDA has 32 alone, Vulkan what its pipelines may ask for, wgpu what all of the adapter's
 ///   subgroups have, the CPU every size; loading the kernel on a device that has no such size is an `Err`.
+/// * `index = 64`: `usize` has 64 bits in the kernel and in the functions that it calls, as have lengths, extents, strides and offsets of its buffers, so
+///   that buffers may have more than 2^32 elements; otherwise it has 32, whatever it has on the host, and a launch with arguments that do not fit is an `Err`. The kernel requires
+///   `Int64`, and WGSL has no such indices: list the other targets. `index = [32, 64]` makes an instance of either width, of which WGSL gets the one with
+///   32 bits; a launch takes the other where its arguments or its grid want it. A grid has at most 2^32 workgroups in either case.
 /// * `instances(T = [f32, f16], TILE = [16, 32])`: for each generic parameter the values with which the kernel is compiled, in all
 ///   combinations.
 /// * `specialise(TILE: usize = 16, in 1..=64, multiple_of 4; FAST: bool = false)`: constants that are fixed when a pipeline is made. Each has a type
@@ -53,7 +57,8 @@ use proc_macro::TokenStream;
 /// # What it makes
 /// * A function of the same name that takes a buffer (`&buffer`, `&mut buffer` or a slice of one) for each slice, and each value as it
 ///   is, and gives a launch. A generic kernel's is called as `name::<f32, 16>(..)`.
-/// * A module of the same name with `KERNELS`, the compiled instances, for a kernel without generics `KERNEL`, and
+/// * A module of the same name with `KERNELS`, the compiled instances, for a kernel without generics `KERNEL` (and `KERNEL_INDEX64` beside it where there is an
+///   instance of either width), and
 ///   `Params`, the parameter block as a struct, for programs that bring a device of their own.
 #[proc_macro_attribute]
 pub fn kernel(attribute: TokenStream, item: TokenStream) -> TokenStream {

@@ -165,15 +165,18 @@ impl Shared {
         let kernel = dispatch.pipeline.kernel();
         for field in &*kernel.params.fields {
             let ParamRole::Length(binding) = field.role else { continue };
-            let at = field.offset as usize;
-            let word: Option<[u8; 4]> = block.get(at..at + 4).and_then(|word| word.try_into().ok());
-            let (Some(word), Some(range), Some(binding)) =
-                (word, dispatch.bindings.get(binding as usize), kernel.bindings.get(binding as usize))
+            let (at, mut bytes) = (field.offset as usize, [0; 8]);
+            let given = block.get(at..at + field.ty.scalar.bytes() as usize);
+            let length = given.map(|given| {
+                bytes.iter_mut().zip(given).for_each(|(to, from)| *to = *from);
+                u64::from_le_bytes(bytes)
+            });
+            let (Some(length), Some(range), Some(binding)) =
+                (length, dispatch.bindings.get(binding as usize), kernel.bindings.get(binding as usize))
             else {
                 return Err(broken(&dispatch.label, format!("`{}` is not in its parameter block", field.name)));
             };
-            let length = u64::from(u32::from_le_bytes(word));
-            if length * u64::from(binding.element.size) > range.bytes {
+            if length.checked_mul(binding.element.size.into()).is_none_or(|bytes| bytes > range.bytes) {
                 return Err(broken(
                     &dispatch.label,
                     format!(

@@ -1,16 +1,17 @@
-//! What stands inside of `#[kernel(..)]`: `workgroup`, `subgroup`, `instances`, `targets`, `requires`, `indirect`, `strict` and `fast`; for `specialise` see there.
+//! What stands inside of `#[kernel(..)]`: `workgroup`, `subgroup`, `index`, `instances`, `targets`, `requires`, `indirect`, `strict` and `fast`; for `specialise` see there.
 
 use proc_macro2::TokenStream;
+use quote::ToTokens;
 use syn::parse::{Parse, ParseStream, Parser};
 use syn::punctuated::Punctuated;
 
 use super::infer::{Length, Ty};
 use super::items;
 use super::session::{Scope, Session};
-use crate::ir::{GenericKind, GenericValue, Instance, Literal, Precision, Scalar, Size, StatedSubgroup};
+use crate::ir::{GenericKind, GenericValue, IndexWidth, Instance, Literal, Precision, Scalar, Size, StatedSubgroup};
 use crate::target::{Feature, Features, Target};
 
-/// One `name(..)`, or a word alone.
+/// One `name(..)`, `index = ..`, or a word alone.
 pub(super) struct Part {
     pub name: syn::Ident,
     pub content: TokenStream,
@@ -22,6 +23,11 @@ impl Parse for Part {
         let name: syn::Ident = input.parse()?;
         if is_word(&name) {
             return Ok(Self { name, content: TokenStream::new(), alone: true });
+        }
+        if name == "index" {
+            input.parse::<syn::Token![=]>()?;
+            let value: syn::Expr = input.parse()?;
+            return Ok(Self { name, content: value.into_token_stream(), alone: false });
         }
         let content;
         syn::parenthesized!(content in input);
@@ -56,17 +62,21 @@ impl Session {
         let parts = match Punctuated::<Part, syn::Token![,]>::parse_terminated.parse2(attribute) {
             Ok(parts) => parts,
             Err(error) => {
-                self.error_of(&error, "write `#[kernel(workgroup(256))]`, and if need be `subgroup(..)`, `instances(..)`, `specialise(..)`, `targets(..)`, `requires(..)`, `indirect` and `strict` or `fast` after it");
+                self.error_of(&error, "write `#[kernel(workgroup(256))]`, and if need be `subgroup(..)`, `index = 64`, `instances(..)`, `specialise(..)`, `targets(..)`, `requires(..)`, `indirect` and `strict` or `fast` after it");
                 return Vec::new();
             }
         };
         let mut seen: Vec<String> = Vec::new();
-        let mut instances = None;
+        let (mut instances, mut index) = (None, None);
         self.module.targets = Target::ALL.to_vec();
         for part in parts {
             let name = part.name.to_string();
             if seen.contains(&name) {
-                let written = if part.alone { name } else { format!("{name}(..)") };
+                let written = match name.as_str() {
+                    "index" => "index = ..".to_owned(),
+                    _ if part.alone => name,
+                    _ => format!("{name}(..)"),
+                };
                 self.error(&part.name, format!("`{written}` is given twice"));
                 continue;
             }
@@ -82,6 +92,7 @@ impl Session {
                 "targets" => self.targets(&part),
                 "requires" => self.requires(&part),
                 "subgroup" => self.subgroup(&part, scope),
+                "index" => index = Some(part),
                 // Read before, since the kernel's own names depend on it.
                 "specialise" => {}
                 "indirect" => self.module.indirect = true,
@@ -89,11 +100,14 @@ impl Session {
                 _ => self.error(
                     &part.name,
                     format!(
-                        "`{name}` is unknown: a kernel has workgroup(..), subgroup(..), instances(..), specialise(..), targets(..), requires(..), indirect, strict and fast"
+                        "`{name}` is unknown: a kernel has workgroup(..), subgroup(..), index = .., instances(..), specialise(..), targets(..), requires(..), indirect, strict and fast"
                     ),
                 ),
             }
             seen.push(name);
+        }
+        if let Some(part) = index {
+            self.index(&part);
         }
         if !seen.iter().any(|name| name == "workgroup") {
             self.error(
@@ -101,6 +115,16 @@ impl Session {
                 "the size of a workgroup is missing: `#[kernel(workgroup(256))]`, or up to three sizes",
             );
         }
+        let instances = self.listed(instances, item);
+        let widths = self.widths.clone();
+        instances
+            .into_iter()
+            .flat_map(|instance| widths.iter().map(move |index| Instance { index: *index, ..instance.clone() }))
+            .collect()
+    }
+
+    /// The instances for the values of the generics.
+    fn listed(&mut self, instances: Option<Vec<Instance>>, item: &syn::ItemFn) -> Vec<Instance> {
         if self.module.generics.is_empty() {
             return vec![Instance::default()];
         }
@@ -175,6 +199,46 @@ impl Session {
         {
             let span = self.span(size);
             self.module.subgroup = Some(StatedSubgroup { size: value, span });
+        }
+    }
+
+    /// `index = 64`, or `index = [32, 64]`: read when the targets are known.
+    fn index(&mut self, part: &Part) {
+        let advice =
+            "indices have 32 bits, or 64: write `index = 64`, or `index = [32, 64]` for an instance of either width";
+        let given: Vec<syn::Expr> = match syn::parse2(part.content.clone()) {
+            Ok(syn::Expr::Array(list)) => list.elems.into_iter().collect(),
+            Ok(one) => vec![one],
+            Err(error) => return self.error_of(&error, advice),
+        };
+        let mut widths: Vec<IndexWidth> = Vec::new();
+        for value in &given {
+            let bits = match value {
+                syn::Expr::Lit(syn::ExprLit { lit: syn::Lit::Int(number), .. }) => number.base10_parse::<u32>().ok(),
+                _ => None,
+            };
+            match IndexWidth::ALL.into_iter().find(|width| bits == Some(width.bits())) {
+                Some(width) if widths.contains(&width) => self.error(value, "this width is listed twice"),
+                Some(width) => widths.push(width),
+                None => self.error(value, advice),
+            }
+        }
+        if given.is_empty() {
+            self.error(&part.name, advice);
+        }
+        // The narrower ones first, which launches prefer.
+        widths.sort_unstable();
+        let wgsl = self.module.targets.contains(&Target::Wgsl);
+        let others: Vec<_> =
+            Target::ALL.into_iter().filter(|target| *target != Target::Wgsl).map(Target::name).collect();
+        if widths == [IndexWidth::Bits64] && wgsl {
+            let others = others.join(", ");
+            self.error(&given[0], format!("wgsl has no indices of 64 bits: list `targets({others})`, or write `index = [32, 64]`, of which wgsl gets the instance with 32"));
+        } else if widths.contains(&IndexWidth::Bits64) && self.module.targets == [Target::Wgsl] {
+            self.error(&part.name, "wgsl has no indices of 64 bits, and no other target is listed: leave `index` away");
+        }
+        if !widths.is_empty() {
+            self.widths = widths;
         }
     }
 
@@ -253,7 +317,7 @@ impl Session {
                 })
                 .collect();
         }
-        combinations.into_iter().map(|values| Instance { values }).collect()
+        combinations.into_iter().map(|values| Instance { values, ..Instance::default() }).collect()
     }
 
     fn instance_value(&mut self, value: &syn::Expr, kind: GenericKind) -> Option<GenericValue> {

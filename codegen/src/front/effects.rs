@@ -376,6 +376,13 @@ impl Build<'_> {
             let (i, to) = (this.read(local, span), this.read(to, span));
             let value = match step {
                 None => this.binary(BinaryOperator::NotEqual, i, to, span),
+                // Indices may have more bits than a word, and have no sign.
+                Some(step) if this.is_wide_index(ty) => {
+                    let (high, low) = if range.reversed { (i, to) } else { (to, i) };
+                    let distance = this.binary(BinaryOperator::Subtract, high, low, span);
+                    let step = this.read(step, span);
+                    this.binary(BinaryOperator::GreaterEqual, distance, step, span)
+                }
                 // The distance is below 2^32 in either type, so it is compared without a sign.
                 Some(step) => {
                     let (high, low) = if range.reversed { (i, to) } else { (to, i) };
@@ -401,6 +408,10 @@ impl Build<'_> {
         self.push(StatementKind::While { condition, body }, span);
     }
 
+    fn is_wide_index(&self, ty: Handle<ir::Type>) -> bool {
+        self.session.module.types[ty] == ir::Type::Scalar(Scalar::Index) && self.session.has_wide_indices()
+    }
+
     /// The step as the counter's type, 1 if there is none.
     fn step(&mut self, step: Option<Handle<Expression>>, ty: Handle<ir::Type>, span: ir::Span) -> Handle<Expression> {
         match step {
@@ -424,6 +435,9 @@ impl Build<'_> {
     fn after(&mut self, end: Handle<Expression>, ty: Handle<ir::Type>) -> Handle<Expression> {
         let Expression { kind, span, .. } = self.function.expressions[end].clone();
         let next = match kind {
+            ExpressionKind::Literal(Literal::Index(u32::MAX)) if self.session.has_only_wide_indices() => {
+                return self.wide_index(1 << 32, span);
+            }
             ExpressionKind::Literal(literal) if literal.as_integer().is_some() => {
                 literal.as_integer().and_then(|value| Literal::exact_integer(literal.scalar(), value + 1))
             }

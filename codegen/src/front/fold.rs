@@ -19,6 +19,10 @@ impl Build<'_> {
 
     pub(super) fn fold_unary(&self, operator: UnaryOperator, value: Handle<Expression>) -> Option<Literal> {
         let value = self.known(value)?;
+        // Which bits there are differs with the width of indices.
+        if value.scalar() == Scalar::Index && self.session.has_wide_indices() {
+            return None;
+        }
         match (operator, value.as_float()) {
             (UnaryOperator::Negate, Some(float)) => Literal::float(value.scalar(), -float),
             _ => constant::unary(operator, value),
@@ -76,6 +80,14 @@ impl Build<'_> {
         let known = self.known(value)?;
         if let Literal::Bool(_) | Literal::F16(_) | Literal::BF16(_) = known {
             return None;
+        }
+        if target == Scalar::Index && self.session.has_wide_indices() {
+            // The same in 32 bits and in 64, or left to the instance.
+            let wide = match known.as_float() {
+                Some(number) => constant::convert_float(number, Scalar::U64),
+                None => constant::convert(known, Scalar::U64),
+            };
+            return Literal::exact_integer(Scalar::Index, wide?.as_integer()?);
         }
         match known.as_float() {
             // A half is rounded where it is stored.

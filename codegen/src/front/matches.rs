@@ -66,11 +66,12 @@ impl Build<'_> {
         if let [only] = live[..] {
             return self.arm(&arms[only], Some(value), target);
         }
-        let wide = live
-            .iter()
-            .rev()
-            .skip(1)
-            .any(|arm| taken[*arm].iter().map(|(from, to)| to - from + 1).sum::<i64>() > WIDEST);
+        let wide = live.iter().rev().skip(1).any(|arm| {
+            let count = |(from, to): &(i64, i64)| to.saturating_sub(*from).saturating_add(1);
+            let values = taken[*arm].iter().map(count).fold(0, i64::saturating_add);
+            // Cases are numbers of 32 bits.
+            values > WIDEST || taken[*arm].iter().any(|(_, to)| *to > i64::from(u32::MAX))
+        });
         let (value, again) = if names || wide || ty == Ty::BOOL {
             let local = self.spill(value, "selector");
             (self.read(local, selector.span), Some(local))
@@ -192,7 +193,10 @@ impl Build<'_> {
     fn bits(&mut self, value: i64, ty: &Ty, span: Span) -> Handle<Expression> {
         let literal = match ty {
             Ty::Scalar(Scalar::I32) => Literal::I32(value as i32),
-            Ty::Scalar(Scalar::Index) => Literal::Index(value as u32),
+            Ty::Scalar(Scalar::Index) => match u32::try_from(value) {
+                Ok(value) => Literal::Index(value),
+                Err(_) => return self.integer(value.cast_unsigned(), false, ty, span),
+            },
             _ => Literal::U32(value as u32),
         };
         self.literal(literal, span)
@@ -203,6 +207,8 @@ impl Build<'_> {
         match ty {
             Ty::Scalar(Scalar::Bool) => Some((0, 1)),
             Ty::Scalar(Scalar::I32) => Some((i64::from(i32::MIN), i64::from(i32::MAX))),
+            // Of what is above, patterns cannot speak.
+            Ty::Scalar(Scalar::Index) if self.session.has_wide_indices() => Some((0, i64::MAX)),
             Ty::Scalar(Scalar::U32 | Scalar::Index) | Ty::Enum(_) => Some((0, i64::from(u32::MAX))),
             _ => None,
         }

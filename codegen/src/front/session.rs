@@ -13,7 +13,9 @@ use super::impls::{self, Member};
 use super::infer::{Length, Ty};
 use super::signature::FunctionType;
 use super::tree::Origin;
-use crate::ir::{self, Bound, Enum, Function, GenericKind, Handle, Module, Precision, Scalar, Size, Struct};
+use crate::ir::{
+    self, Bound, Enum, Function, GenericKind, Handle, IndexWidth, Module, Precision, Scalar, Size, Struct,
+};
 
 /// The state of the front end for one kernel.
 pub(super) struct Session {
@@ -37,6 +39,8 @@ pub(super) struct Session {
     pub alone: bool,
     /// Of the function that is being made.
     pub precision: Precision,
+    /// How wide the indices of the kernel's instances are.
+    pub widths: Vec<IndexWidth>,
     /// Whether something wrong was met, even if nothing is to be said about it here.
     pub poisoned: bool,
 }
@@ -95,8 +99,19 @@ impl Session {
             support,
             alone: false,
             precision: Precision::Usual,
+            widths: vec![IndexWidth::Bits32],
             poisoned: false,
         }
+    }
+
+    /// Whether indices of some instance are 64 bits wide, so that what leaves 32 bits is not known before instances are made.
+    pub(super) fn has_wide_indices(&self) -> bool {
+        self.widths.contains(&IndexWidth::Bits64)
+    }
+
+    /// Whether indices of each instance are. Of a function by itself, nobody knows.
+    pub(super) fn has_only_wide_indices(&self) -> bool {
+        self.alone || self.widths == [IndexWidth::Bits64]
     }
 
     /// Reports a mistake on the tokens of `at`.

@@ -226,13 +226,18 @@ impl Build<'_> {
             Ty::Scalar(scalar) if scalar.is_integer() => scalar,
             _ => Scalar::I32,
         };
-        let value = i128::from(number);
-        match Literal::exact_integer(scalar, if negative { -value } else { value }) {
+        let value = if negative { -i128::from(number) } else { i128::from(number) };
+        match Literal::exact_integer(scalar, value) {
             Some(literal) => self.literal(literal, span),
+            None if scalar == Scalar::Index && !negative && self.session.has_only_wide_indices() => {
+                self.wide_index(number, span)
+            }
             None => {
                 let name = scalar.rust_name();
                 let instead = match scalar {
-                    Scalar::Index => ", which is 32 bits wide in kernels".to_owned(),
+                    Scalar::Index => {
+                        ", which is 32 bits wide in instances of kernels that are not `index = 64`".to_owned()
+                    }
                     Scalar::I32 => ", the type of this literal: write `u32` behind it if that is meant".to_owned(),
                     _ => ", the type of this literal".to_owned(),
                 };
@@ -240,6 +245,13 @@ impl Build<'_> {
                 self.literal(Literal::I32(0), span)
             }
         }
+    }
+
+    /// An index that 32 bits do not hold; instances have no others then.
+    pub(super) fn wide_index(&mut self, number: u64, span: Span) -> Handle<Expression> {
+        let value = self.literal(Literal::U64(number), span);
+        let ty = self.scalar_type(Scalar::Index);
+        self.add(ExpressionKind::Convert(value), ty, span)
     }
 
     pub(super) fn float(&mut self, single: f32, double: f64, ty: &Ty, span: Span) -> Handle<Expression> {

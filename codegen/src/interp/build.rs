@@ -151,7 +151,9 @@ fn relocate(code: &mut [Instruction], base: u32) {
             *register = *register - FIXED + base;
         }
     };
-    let terms = |terms: &mut Vec<Term>| terms.iter_mut().for_each(|term| fix(&mut term.index));
+    let terms = |terms: &mut Vec<Term>| {
+        terms.iter_mut().flat_map(|term| [Some(&mut term.index), term.upper.as_mut()]).flatten().for_each(fix);
+    };
     for instruction in code {
         match instruction {
             Instruction::One { to, a, .. } => [to, a].into_iter().for_each(fix),

@@ -28,9 +28,10 @@ use self::program::{Constant, Given, Register};
 use self::run::Batch;
 use crate::artefact::{CpuArguments, GridKind, ParamRole, Params};
 use crate::emit::EmitError;
+use crate::ir::IndexWidth;
 use crate::target::Target;
 use crate::verify::Verified;
-use crate::{copies, flat, layout, matrices, narrow};
+use crate::{copies, flat, layout, matrices, narrow, small};
 
 /// Registers of a batch are to fit in so many words of cache.
 const CACHE_WORDS: usize = 48 * 1024;
@@ -43,8 +44,9 @@ pub struct Program {
     params: Params,
     grid: GridKind,
     size: [u32; 3],
-    /// The parameter that holds the length of each binding.
+    /// Where the block holds the length of each binding, and how wide it is.
     lengths: Vec<u32>,
+    index: IndexWidth,
     group_count: Option<u32>,
     groups_per_batch: u32,
     /// Lanes of a register.
@@ -76,7 +78,8 @@ impl Program {
         let mut legal = module.clone();
         copies::legalise(&mut legal, None)
             .and_then(|_| matrices::spell_out(&mut legal))
-            .and_then(|_| flat::legalise(&mut legal))
+            .and_then(|_| small::legalise(&mut legal))
+            .and_then(|()| flat::legalise(&mut legal))
             .and_then(|()| narrow::legalise(&mut legal))
             .map_err(|diagnostics| error(&diagnostics.to_string()))?;
         let built = build(&legal, verified, &params)?;
@@ -103,6 +106,7 @@ impl Program {
             grid: info.grid,
             size: info.workgroup_size,
             lengths,
+            index: module.index,
             group_count,
             groups_per_batch,
             stride,
@@ -137,7 +141,11 @@ impl Program {
                 .map_or(0, |bytes| u32::from_le_bytes([bytes[0], bytes[1], bytes[2], bytes[3]]))
         };
         debug_assert!(arguments.params.len() >= self.params.size as usize, "a parameter block that is too short");
-        let lengths: Vec<u32> = self.lengths.iter().map(|offset| word(*offset)).collect();
+        let index = |offset: u32| match self.index {
+            IndexWidth::Bits32 => u64::from(word(offset)),
+            IndexWidth::Bits64 => u64::from(word(offset)) | u64::from(word(offset + 4)) << 32,
+        };
+        let lengths: Vec<u64> = self.lengths.iter().map(|offset| index(*offset)).collect();
         let (count, end) = match (self.grid, self.group_count) {
             (GridKind::Linear, Some(offset)) => (word(offset), range.end.min(u64::from(word(offset)))),
             _ => (arguments.groups.iter().fold(1u32, |all, one| all.wrapping_mul(*one)), range.end),

@@ -190,10 +190,12 @@ pub(super) enum Bound {
     Length { binding: u32, divisor: u32 },
 }
 
-/// One index on the way to a place: its register, the bytes (words, in registers) from one to the next, and its limit.
+/// One index on the way to a place: its register, that of its upper word if it has 64 bits, the bytes (words, in registers) from one to the next, and
+/// its limit.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Term {
     pub(super) index: Register,
+    pub(super) upper: Option<Register>,
     pub(super) stride: u32,
     pub(super) bound: Bound,
 }

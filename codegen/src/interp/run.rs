@@ -18,7 +18,7 @@ use crate::ir::{MathFunction, Scalar};
 pub(super) struct Batch<'a> {
     pub(super) arguments: &'a CpuArguments<'a>,
     /// The length of each binding, as the launch says.
-    pub(super) lengths: &'a [u32],
+    pub(super) lengths: &'a [u64],
     /// Registers, one after the other.
     pub(super) registers: *mut u32,
     /// Lanes of a register.

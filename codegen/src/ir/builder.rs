@@ -221,11 +221,11 @@ impl<'m> FunctionBuilder<'m> {
         match size {
             Size::Literal(value) => self.index(*value),
             Size::Generic(index) => {
-                self.expression(ExpressionKind::GenericConstant(*index), Type::Scalar(Scalar::Index))
+                self.expression(ExpressionKind::GenericConstant(*index), Type::Scalar(self.module.index.scalar()))
             }
             Size::Param(index) => {
                 let value = self.param(*index);
-                self.convert(value, Scalar::Index)
+                self.convert(value, self.module.index.scalar())
             }
             Size::Binary(operator, left, right) => {
                 let (left, right) = (self.size(left), self.size(right));
@@ -266,7 +266,7 @@ impl<'m> FunctionBuilder<'m> {
 
     /// A constant.
     pub fn index(&mut self, value: u32) -> Value {
-        self.literal(Literal::Index(value))
+        self.literal(self.module.index.literal(value))
     }
 
     /// A kernel parameter.
@@ -278,13 +278,15 @@ impl<'m> FunctionBuilder<'m> {
 
     /// The length of a buffer.
     pub fn length(&mut self, binding: u32) -> Value {
-        self.expression(ExpressionKind::Length(binding), Type::Scalar(Scalar::Index))
+        self.expression(ExpressionKind::Length(binding), Type::Scalar(self.module.index.scalar()))
     }
 
-    /// A builtin.
+    /// A builtin, as an index.
     pub fn builtin(&mut self, builtin: Builtin) -> Value {
         let ty = if builtin.is_vector() { Type::vector(3, Scalar::Index) } else { Type::Scalar(Scalar::Index) };
-        self.expression(ExpressionKind::Builtin(builtin), ty)
+        let value = self.expression(ExpressionKind::Builtin(builtin), ty);
+        let index = self.module.index.scalar();
+        if index == Scalar::Index { value } else { self.convert(value, index) }
     }
 
     /// A by-value argument of this function.

@@ -9,9 +9,10 @@ use super::span::Span;
 use super::types::{Scalar, Size, SizeOperator, Type};
 use crate::diagnostic::{Diagnostic, Diagnostics};
 use crate::hashing::HashMap;
+use crate::target::Target;
 
-/// The module with its generics replaced by `instance`'s values, named after them (`matmul_f32_64`). A module without generics is
-/// instantiated by an empty instance.
+/// The module with its generics replaced by `instance`'s values, named after them (`matmul_f32_64`), and with indices as wide as it says
+/// (`matmul_f32_64_index64`, which has no WGSL). A module without generics is instantiated by an empty instance.
 ///
 /// # Errors
 /// The values are not what the generics ask for, a size cannot be computed, or a constant does not fit its type.
@@ -94,8 +95,17 @@ pub fn instantiate(module: &Module, instance: &Instance) -> Result<Module, Diagn
     }
     out.entry = rewrite(&mut pass, &module.entry)?;
     out.types = pass.types;
+    if instance.index.is_wide() {
+        out.name.push_str(WIDE);
+        // Which has no such indices.
+        out.targets.retain(|target| *target != Target::Wgsl);
+        super::widen::widen(&mut out)?;
+    }
     Ok(out)
 }
+
+/// What the name of an instance ends in whose indices are 64 bits wide.
+const WIDE: &str = "_index64";
 
 fn value_name(value: GenericValue) -> String {
     match value {

@@ -137,6 +137,7 @@ mod statement;
 mod subgroup;
 mod types;
 mod walk;
+mod widen;
 
 pub use arena::{Arena, Handle};
 pub use asynchronous::Asynchronous;
@@ -157,5 +158,5 @@ pub use span::{Locations, Span};
 pub use specialise::{largest, specialise};
 pub use statement::{AtomicFunction, Block, Case, Statement, StatementKind};
 pub use subgroup::{SubgroupFunction, SubgroupOperator};
-pub use types::{Enum, Scalar, Size, SizeOperator, Struct, Type};
+pub use types::{Enum, IndexWidth, Scalar, Size, SizeOperator, Struct, Type};
 pub use walk::statements;

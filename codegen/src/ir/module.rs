@@ -7,7 +7,7 @@ use super::expression::{Expression, Literal};
 use super::precision::Precision;
 use super::span::{Locations, Span};
 use super::statement::Block;
-use super::types::{Enum, Scalar, Size, Struct, Type};
+use super::types::{Enum, IndexWidth, Scalar, Size, Struct, Type};
 use crate::target::{Features, Target};
 
 /// A kernel with everything that it uses. It is generic until its generics are given values.
@@ -25,6 +25,8 @@ pub struct Module {
     pub subgroup: Option<StatedSubgroup>,
     /// Whether its grid may come from a buffer: `indirect`.
     pub indirect: bool,
+    /// How wide the indices of an instance are; of a generic module, 32 bits, since its instances say.
+    pub index: IndexWidth,
     /// What every variant needs, by the author's `requires(..)`.
     pub requires: Features,
     /// The targets to emit, by the author's `targets(..)`.
@@ -141,11 +143,13 @@ impl Bound {
     }
 }
 
-/// The values of a module's generics.
+/// The values of a module's generics, and how wide its indices are.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
 pub struct Instance {
     /// One for each generic, in order.
     pub values: Vec<GenericValue>,
+    /// By the author's `index = 64`.
+    pub index: IndexWidth,
 }
 
 /// The value of one generic.

@@ -41,6 +41,14 @@ pub trait Rewrite {
         copy.expression(self, expression)
     }
 
+    /// Copies a place; by default with its indices.
+    ///
+    /// # Errors
+    /// The place cannot be made.
+    fn place(&mut self, copy: &mut Copy<'_>, place: &Place, span: Span) -> Result<Place, Diagnostic> {
+        copy.place(self, place, span)
+    }
+
     /// Copies a statement to the end of `out`; by default with its expressions and blocks.
     ///
     /// # Errors
@@ -179,7 +187,7 @@ impl Copy<'_> {
         let span = old.span;
         let kind = match &old.kind {
             ExpressionKind::Local(local) => ExpressionKind::Local(self.local(*local, span)?),
-            ExpressionKind::Load(place) => ExpressionKind::Load(self.place(rewrite, place, span)?),
+            ExpressionKind::Load(place) => ExpressionKind::Load(rewrite.place(self, place, span)?),
             ExpressionKind::Call { function, arguments } => {
                 let mut copied = Vec::with_capacity(arguments.len());
                 for argument in arguments {
@@ -224,12 +232,12 @@ impl Copy<'_> {
     ) -> Result<MatrixOperation, Diagnostic> {
         Ok(match operation {
             MatrixOperation::Load { place, stride, order } => MatrixOperation::Load {
-                place: self.place(rewrite, place, span)?,
+                place: rewrite.place(self, place, span)?,
                 stride: rewrite.expression(self, *stride)?,
                 order: *order,
             },
             MatrixOperation::Store { place, stride, order, value } => MatrixOperation::Store {
-                place: self.place(rewrite, place, span)?,
+                place: rewrite.place(self, place, span)?,
                 stride: rewrite.expression(self, *stride)?,
                 order: *order,
                 value: rewrite.expression(self, *value)?,
@@ -262,7 +270,7 @@ impl Copy<'_> {
                 StatementKind::Let { local: self.declare(rewrite, *local)?, value }
             }
             StatementKind::Store { place, value } => StatementKind::Store {
-                place: self.place(rewrite, place, span)?,
+                place: rewrite.place(self, place, span)?,
                 value: rewrite.expression(self, *value)?,
             },
             StatementKind::Evaluate(value) => StatementKind::Evaluate(rewrite.expression(self, *value)?),
@@ -304,8 +312,8 @@ impl Copy<'_> {
             StatementKind::Fence(scope) => StatementKind::Fence(*scope),
             StatementKind::Asynchronous(kind) => StatementKind::Asynchronous(match kind {
                 Asynchronous::Copy { to, from, count } => Asynchronous::Copy {
-                    to: self.place(rewrite, to, span)?,
-                    from: self.place(rewrite, from, span)?,
+                    to: rewrite.place(self, to, span)?,
+                    from: rewrite.place(self, from, span)?,
                     count: rewrite.expression(self, *count)?,
                 },
                 Asynchronous::Commit => Asynchronous::Commit,
@@ -313,13 +321,13 @@ impl Copy<'_> {
             }),
             StatementKind::Return(value) => StatementKind::Return(optional(self, value)?),
             StatementKind::UniformLoad { result, place } => {
-                let place = self.place(rewrite, place, span)?;
+                let place = rewrite.place(self, place, span)?;
                 StatementKind::UniformLoad { result: self.declare(rewrite, *result)?, place }
             }
             StatementKind::Atomic { result, place, function, value, compare, ordering } => {
                 let compare = optional(self, compare)?;
                 let value = optional(self, value)?;
-                let place = self.place(rewrite, place, span)?;
+                let place = rewrite.place(self, place, span)?;
                 StatementKind::Atomic {
                     result: result.map(|result| self.declare(rewrite, result)).transpose()?,
                     place,

@@ -3,7 +3,7 @@
 use serde::{Deserialize, Serialize};
 
 use super::arena::Handle;
-use super::expression::BinaryOperator;
+use super::expression::{BinaryOperator, Literal};
 use super::matrix::Matrix;
 
 /// A scalar type.
@@ -15,7 +15,8 @@ pub enum Scalar {
     I32,
     /// 32-bit unsigned integer.
     U32,
-    /// Rust's `usize`: 32 bits, unsigned, on every device. A type of its own, because Rust does not mix it with `u32`.
+    /// Rust's `usize`: 32 bits, unsigned, on every device. A type of its own, because Rust does not mix it with `u32`. In an instance whose indices
+    /// are 64 bits wide, `U64` stands in its place: see [`IndexWidth`].
     Index,
     /// 8-bit signed integer.
     I8,
@@ -159,6 +160,55 @@ impl Scalar {
     /// The type of that name in Rust.
     pub fn from_rust_name(name: &str) -> Option<Self> {
         Self::ALL.into_iter().find(|scalar| scalar.rust_name() == name)
+    }
+}
+
+/// How wide the indices of an instance are: its `usize`, lengths, extents, strides and offsets.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash, PartialOrd, Ord, Serialize, Deserialize)]
+pub enum IndexWidth {
+    /// 32 bits: `usize` is [`Scalar::Index`].
+    #[default]
+    Bits32,
+    /// 64 bits: `usize` is [`Scalar::U64`].
+    Bits64,
+}
+
+impl IndexWidth {
+    /// Both.
+    pub const ALL: [Self; 2] = [Self::Bits32, Self::Bits64];
+
+    /// What `usize` is.
+    pub const fn scalar(self) -> Scalar {
+        match self {
+            Self::Bits32 => Scalar::Index,
+            Self::Bits64 => Scalar::U64,
+        }
+    }
+
+    /// A number as an index.
+    pub const fn literal(self, value: u32) -> Literal {
+        match self {
+            Self::Bits32 => Literal::Index(value),
+            Self::Bits64 => Literal::U64(value as u64),
+        }
+    }
+
+    /// 32 or 64.
+    pub const fn bits(self) -> u32 {
+        self.scalar().bits()
+    }
+
+    /// Whether it is the wider one.
+    pub const fn is_wide(self) -> bool {
+        matches!(self, Self::Bits64)
+    }
+
+    /// The largest index.
+    pub const fn largest(self) -> u64 {
+        match self {
+            Self::Bits32 => u32::MAX as u64,
+            Self::Bits64 => u64::MAX,
+        }
     }
 }
 

@@ -56,7 +56,7 @@ impl Guard<'_> {
             Root::Local(_) | Root::Argument(_) => return Err("a matrix in no memory".to_owned()),
         };
         let name = self.names.fresh(&format!("{held}_holds"));
-        let index = self.module.intern(Type::Scalar(Scalar::Index));
+        let index = self.module.intern(Type::Scalar(self.module.index.scalar()));
         let bool = self.module.intern(Type::Scalar(Scalar::Bool));
         let mut body = FunctionBuilder::new(self.module, &name);
         body.argument("offset", index);
@@ -125,7 +125,7 @@ impl Rewrite for Guard<'_> {
         let offset = self.keep(copy, offset, "offset", out);
         let stride = self.expression(copy, stride)?;
         let stride = self.keep(copy, stride, "stride", out);
-        let index = self.module.intern(Type::Scalar(Scalar::Index));
+        let index = self.module.intern(Type::Scalar(self.module.index.scalar()));
         let bool = self.module.intern(Type::Scalar(Scalar::Bool));
         let read = |copy: &mut Copy<'_>, local| copy.add(ExpressionKind::Local(local), index, span);
         let arguments = [offset, stride].map(|local| CallArgument::Value(read(copy, local))).to_vec();

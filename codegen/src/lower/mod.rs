@@ -3,7 +3,7 @@
 //! After lowering, every operation that is left has the IR's meaning when it is printed in the target's plain form, so emitters hold
 //! no knowledge of differences in meaning. The passes, in order: `settle` (decides `if const`, unrolls, folds constants), then guards
 //! are looked at again, since constants prove more; `prune` (drops functions that are no longer called); `copies` (to workgroup memory, where the target
-//! has none that go on by themselves); `flat` (parameters of structs as what they are made of); `narrow`
+//! has none that go on by themselves); `small` (indices of 64 bits into what is small, as words); `flat` (parameters of structs as what they are made of); `narrow`
 //! (arithmetic of 8- and 16-bit types in 32 bits); `wide` (64-bit types as two words where a device has no more); `storage` (narrow types where the
 //! target cannot hold them); `atomics` (of floats); `groups` (subgroup operations that the target lacks, or leaves open); `meaning` (operations that the
 //! target lacks or means otherwise, by the one `table`, become calls of functions of the `library`).
@@ -28,7 +28,7 @@ use crate::diagnostic::{Diagnostic, Diagnostics};
 use crate::ir::{Module, Scalar};
 use crate::target::{Features, Profile, Target};
 use crate::verify::{AccessReport, KernelInfo, Verified, clear_guards, function_facts, workgroup_bytes};
-use crate::{copies, flat, layout, narrow};
+use crate::{copies, flat, layout, narrow, small};
 
 /// A kernel instance, legal for one profile: what emitters take.
 ///
@@ -37,7 +37,7 @@ use crate::{copies, flat, layout, narrow};
 /// the target lacks or means otherwise (they are calls of functions added to the module), integer division by anything but a
 /// nonzero literal where the target means otherwise, views' projections (the front end has made them indices), narrow types
 /// where the target does not hold them (in bindings they are `u32` words, [`crate::ir::Binding::packed`] 2 or 4; elsewhere 32-bit types), 64-bit
-/// types where it has no [`crate::target::Feature::Int64`] or [`crate::target::Feature::Float64`] (they are vectors of two words).
+/// indices of 64 bits into anything but a binding, 64-bit types where it has no [`crate::target::Feature::Int64`] or [`crate::target::Feature::Float64`] (they are vectors of two words).
 #[derive(Clone, Debug)]
 pub struct Lowered {
     /// The instance.
@@ -129,6 +129,7 @@ impl<'s> Lowering<'s> {
         } else {
             matrices::guard(&mut module)?;
         }
+        small::legalise(&mut module)?;
         flat::legalise(&mut module)?;
         emulated.extend(narrow::legalise(&mut module)?);
         emulated.extend(wide::lower(&mut module, profile)?);

@@ -300,7 +300,7 @@ impl Storage<'_> {
         ));
         let atomic = known.kind == BindingKind::Atomic;
         let span = known.span;
-        let index = self.module.intern(Type::Scalar(Scalar::Index));
+        let index = self.module.intern(Type::Scalar(self.module.index.scalar()));
         let wide = scalar.widened();
         let value = self.module.intern(if lanes == 1 { Type::Scalar(wide) } else { Type::vector(lanes, wide) });
         let mut body = FunctionBuilder::new(self.module, &name);

@@ -1,8 +1,8 @@
 //! Bounds: which accesses are proved to be in range, so that they need no guard.
 //!
 //! One walk through each function keeps what is known at each point: what conditions that lead there say, the ranges of loops, what
-//! locals were declared to be. Arithmetic wraps modulo 2^32: the form of a computed value equals the value only if the form is
-//! proved to be in the range of the type, and stands for itself alone otherwise.
+//! locals were declared to be. Arithmetic wraps modulo 2 to the power of its type's bits: the form of a computed value equals the value only if
+//! the form is proved to be in the range of the type, and stands for itself alone otherwise. Values of 64 bits are followed where indices have as many.
 
 mod forms;
 mod matrix;
@@ -108,25 +108,13 @@ struct Walk<'a> {
     because: Vec<String>,
 }
 
-const MAX: i128 = u32::MAX as i128;
-
-/// The least and the greatest value of an integer type of 32 bits.
-const fn limits(scalar: Scalar) -> Option<(i128, i128)> {
-    match scalar {
-        Scalar::I32 => Some((i32::MIN as i128, i32::MAX as i128)),
-        Scalar::U32 | Scalar::Index => Some((0, MAX)),
-        // Indices have 32 bits; what is computed in others, which wrap elsewhere, is not followed.
-        _ => None,
-    }
-}
-
 impl<'a> Walk<'a> {
     fn new(module: &'a Module, function: &'a Function, workgroup_size: [u32; 3]) -> Self {
         Self {
             module,
             function,
             workgroup_size,
-            knowledge: Knowledge::default(),
+            knowledge: Knowledge::new(module.index.is_wide()),
             locals: HashMap::default(),
             names: HashMap::default(),
             conditions: HashMap::default(),
@@ -140,6 +128,26 @@ impl<'a> Walk<'a> {
         }
     }
 
+    /// The largest index.
+    fn most(&self) -> i128 {
+        self.module.index.largest().into()
+    }
+
+    /// The least and the greatest value of an integer type that is followed: those of 32 bits, and the type of indices.
+    fn limits(&self, scalar: Scalar) -> Option<(i128, i128)> {
+        match scalar {
+            Scalar::I32 => Some((i32::MIN.into(), i32::MAX.into())),
+            Scalar::U32 | Scalar::Index => Some((0, u32::MAX.into())),
+            scalar if scalar == self.module.index.scalar() => Some((0, self.most())),
+            _ => None,
+        }
+    }
+
+    /// The range of a type that is followed.
+    fn limits_of_type(&self, ty: Handle<Type>) -> Option<(i128, i128)> {
+        self.scalar_of(ty).and_then(|scalar| self.limits(scalar))
+    }
+
     fn scalar_of(&self, ty: Handle<Type>) -> Option<Scalar> {
         match &self.module.types[ty] {
             Type::Scalar(scalar) => Some(*scalar),
@@ -149,7 +157,7 @@ impl<'a> Walk<'a> {
 
     /// The range of an integer expression's type.
     fn limits_of(&self, handle: Handle<Expression>) -> Option<(i128, i128)> {
-        self.scalar_of(self.function.expressions[handle].ty).and_then(limits)
+        self.limits_of_type(self.function.expressions[handle].ty)
     }
 
     fn block(&mut self, block: &mut Block) {
@@ -271,7 +279,7 @@ impl<'a> Walk<'a> {
             return self.assign(Root::Local(local), value);
         }
         let Some(value) = value else { return };
-        if scalar.and_then(limits).is_some() {
+        if self.limits_of_type(item.ty).is_some() {
             let form = self.exact(value);
             self.locals.insert(local, form);
         } else if scalar == Some(Scalar::Bool) {
@@ -289,12 +297,12 @@ impl<'a> Walk<'a> {
             Root::Argument(argument) => self.function.arguments[argument as usize].ty,
             Root::Binding(_) | Root::Workgroup(_) => return,
         };
-        let form = match (value, self.scalar_of(ty).and_then(limits)) {
+        let form = match (value, self.limits_of_type(ty)) {
             (Some(value), Some(_)) => Some(self.exact(value)),
             _ => None,
         };
         self.touch(root);
-        if let (Some(form), Some((low, high))) = (form, self.scalar_of(ty).and_then(limits)) {
+        if let (Some(form), Some((low, high))) = (form, self.limits_of_type(ty)) {
             let variable = self.knowledge.atom(self.version(root), low, high);
             self.knowledge.learn(variable.add(&form, -1));
             self.knowledge.learn(form.add(&variable, -1));
@@ -352,7 +360,7 @@ impl<'a> Walk<'a> {
         end: Handle<Expression>,
         step: Handle<Expression>,
     ) -> Vec<Form> {
-        let Some((low, high)) = self.scalar_of(self.function.locals[local].ty).and_then(limits) else {
+        let Some((low, high)) = self.limits_of_type(self.function.locals[local].ty) else {
             return Vec::new();
         };
         let (start, end) = (self.exact(start), self.exact(end));
@@ -437,7 +445,7 @@ impl<'a> Walk<'a> {
         let (root, mut length) = match place.root {
             Root::Binding(binding) => {
                 let packed = i128::from(module.bindings[binding as usize].packed);
-                let length = self.knowledge.atom(Key::Length(binding), 0, MAX);
+                let length = self.knowledge.atom(Key::Length(binding), 0, self.most());
                 (module.bindings[binding as usize].element, (packed == 1).then_some(length))
             }
             Root::Workgroup(variable) => {

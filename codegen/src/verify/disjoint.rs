@@ -74,7 +74,7 @@ fn division(touch: Touch<'_>, invocations: i128) -> Option<Division> {
     // A product of the row and the length of a row.
     let products: Vec<_> = index.terms().iter().filter(|(_, factor)| *factor == 1).map(|(atom, _)| *atom).collect();
     for product in products {
-        let Key::Operation(BinaryOperator::Multiply, left, right) = knowledge.key(product).clone() else { continue };
+        let Key::Operation(BinaryOperator::Multiply, left, right, _) = knowledge.key(product).clone() else { continue };
         for (row, length) in [(&left, &right), (&right, &left)] {
             let row = expand(knowledge, row, invocations);
             let Some(rows) = row.coefficient(group) else { continue };
@@ -96,7 +96,7 @@ fn group(knowledge: &mut Knowledge) -> usize {
     group.terms().first().map_or(0, |(atom, _)| *atom)
 }
 
-/// The form with computed values in place of their remainders modulo 2^32, and the global index in its parts.
+/// The form with computed values in place of what they wrap to, and the global index in its parts.
 fn expand(knowledge: &mut Knowledge, form: &Form, invocations: i128) -> Form {
     let mut out = Form::constant(form.constant);
     for (atom, factor) in form.terms() {
@@ -124,7 +124,7 @@ fn common_key(knowledge: &Knowledge, key: &Key) -> bool {
         Key::Param(_) | Key::Length(_) | Key::Extent(..) | Key::Stride(..) => true,
         Key::Part(base, _) => common_key(knowledge, base),
         Key::Wrapped(form, _) => is_common(knowledge, form),
-        Key::Operation(_, left, right) => is_common(knowledge, left) && is_common(knowledge, right),
+        Key::Operation(_, left, right, _) => is_common(knowledge, left) && is_common(knowledge, right),
         Key::Math(_, forms) => forms.iter().all(|form| is_common(knowledge, form)),
         Key::Builtin(_)
         | Key::Argument(_)

@@ -95,10 +95,11 @@ pub fn find(module: &Module) -> Result<Found, Diagnostics> {
     Ok(Found { required, relevant })
 }
 
-/// What the attribute asks for: a size of subgroups is of use where there are some.
+/// What the attribute asks for: a size of subgroups is of use where there are some, and indices of 64 bits are computed with.
 fn required(module: &Module) -> Features {
     let subgroups = if module.subgroup.is_some() { Features::of(&[Feature::Subgroups]) } else { Features::NONE };
-    module.requires.union(subgroups)
+    let index = if module.index.is_wide() { Features::of(&[Feature::Int64]) } else { Features::NONE };
+    module.requires.union(subgroups).union(index)
 }
 
 /// The targets on which there is a feature, as the attribute lists them.

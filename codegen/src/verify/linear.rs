@@ -21,10 +21,10 @@ pub enum Key {
     Variable(Root, u32),
     /// A part known by number.
     Part(Box<Key>, u32),
-    /// A form reduced modulo 2^32 into the range of its type (signed or not).
-    Wrapped(Form, bool),
-    /// The result of an operation.
-    Operation(BinaryOperator, Form, Form),
+    /// A form reduced into the range of its type.
+    Wrapped(Form, Kind),
+    /// The result of an operation, in a type of that kind.
+    Operation(BinaryOperator, Form, Form, Wide),
     /// The result of `min`, `max` or `clamp`.
     Math(MathFunction, Vec<Form>),
     /// How many parts of a matrix an invocation holds.
@@ -32,6 +32,16 @@ pub enum Key {
     /// Something of which nothing is known but its range.
     Fresh(usize),
 }
+
+/// What a type's range is, for what wraps into it.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+pub struct Kind {
+    pub signed: bool,
+    pub wide: Wide,
+}
+
+/// Whether a type has 64 bits.
+pub type Wide = bool;
 
 /// An atom's number.
 pub type Atom = usize;
@@ -44,8 +54,20 @@ pub struct Form {
     pub constant: i128,
 }
 
-/// Beyond this, forms are given up, so that no arithmetic on them overflows: not the sum of two products, nor its product with a value of 32 bits.
-const LARGE: i128 = 1 << 60;
+/// Beyond these, forms are given up, so that no arithmetic on them overflows: not the sum of two products, nor its product with a value of a type.
+#[derive(Clone, Copy, Debug)]
+struct Large {
+    coefficient: i128,
+    constant: i128,
+}
+
+impl Large {
+    /// Of values of 32 bits.
+    const NARROW: Self = Self { coefficient: 1 << 60, constant: 1 << 60 };
+    /// Of values of 64 bits, whose largest ones are constants of forms.
+    const WIDE: Self = Self { coefficient: 1 << 52, constant: 1 << 72 };
+}
+
 /// Of so many terms at most are forms that a proof goes on with.
 const MOST_TERMS: usize = 12;
 /// A proof has at most so many facts.
@@ -137,19 +159,19 @@ impl Form {
     }
 
     /// Whether its numbers are small enough to go on with.
-    fn is_small(&self) -> bool {
-        self.constant.abs() < LARGE
+    fn is_small(&self, large: Large) -> bool {
+        self.constant.abs() < large.constant
             && self.terms.len() <= MOST_TERMS
-            && self.terms.iter().all(|(_, value)| value.abs() < LARGE)
+            && self.terms.iter().all(|(_, value)| value.abs() < large.coefficient)
     }
 }
 
 /// Atoms and facts.
-#[derive(Default)]
 pub struct Knowledge {
     keys: HashMap<Key, Atom>,
     atoms: Vec<Unknown>,
     facts: Vec<Form>,
+    large: Large,
 }
 
 /// An atom: what it stands for, its range, and the facts that speak of it, in the order in which they were learned.
@@ -161,6 +183,12 @@ struct Unknown {
 }
 
 impl Knowledge {
+    /// Nothing, of values of 64 bits too if there may be `wide` ones.
+    pub fn new(wide: Wide) -> Self {
+        let large = if wide { Large::WIDE } else { Large::NARROW };
+        Self { keys: HashMap::default(), atoms: Vec::new(), facts: Vec::new(), large }
+    }
+
     /// The atom of that key; its range, which must hold always, is set when it is first seen.
     pub fn atom(&mut self, key: Key, low: i128, high: i128) -> Form {
         if let Some(known) = self.keys.get(&key) {
@@ -200,7 +228,7 @@ impl Knowledge {
     /// Learns that a form is not negative.
     pub fn learn(&mut self, fact: Form) {
         let Some((first, _)) = fact.terms.first() else { return };
-        if !fact.is_small() || self.atoms[*first].facts.iter().any(|known| self.facts[*known] == fact) {
+        if !fact.is_small(self.large) || self.atoms[*first].facts.iter().any(|known| self.facts[*known] == fact) {
             return;
         }
         for (atom, _) in &fact.terms {
@@ -234,7 +262,7 @@ impl Knowledge {
 
     /// What is left of the form without the facts of a proof, which are added to `used`.
     fn shown(&self, form: &Form, used: &mut Vec<usize>) -> Option<Form> {
-        if !form.is_small() {
+        if !form.is_small(self.large) {
             return None;
         }
         if self.range(form).0 >= 0 {
@@ -291,10 +319,10 @@ impl Knowledge {
     /// The least value of `form * own + fact * factor` that ranges allow; nothing if its numbers are too large to go on with.
     fn least_of_sum(&self, form: &Form, own: i128, fact: &Form, factor: i128) -> Option<i128> {
         let mut least = form.constant * own + fact.constant * factor;
-        let (mut small, mut count) = (least.abs() < LARGE, 0);
+        let (mut small, mut count) = (least.abs() < self.large.constant, 0);
         form.merged(own, fact, factor, |atom, coefficient| {
             count += 1;
-            small &= coefficient.abs() < LARGE;
+            small &= coefficient.abs() < self.large.coefficient;
             if small {
                 least += coefficient * self.atoms[atom].extreme(coefficient < 0);
             }

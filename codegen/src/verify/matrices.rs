@@ -19,7 +19,7 @@ pub fn result(
     let of = |value: Handle<Expression>| &module.types[function.expressions[value].ty];
     let stated = result.map(|local| &module.types[function.locals[local].ty]);
     let word = |value: Handle<Expression>, what: &str| match of(value) {
-        Type::Scalar(Scalar::Index) => Ok(()),
+        ty if *ty == Type::Scalar(module.index.scalar()) => Ok(()),
         ty => Err(format!("the {what} of a matrix is a usize, not {}", name(module, ty))),
     };
     match operation {

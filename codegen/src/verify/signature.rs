@@ -29,6 +29,9 @@ pub fn check(module: &Module) -> Vec<Diagnostic> {
     if module.targets.is_empty() {
         found.push(Diagnostic::new(at, format!("kernel `{}` lists no target", module.name)));
     }
+    if module.index.is_wide() && module.targets.contains(&Target::Wgsl) {
+        found.push(Diagnostic::new(at, "wgsl has no indices of 64 bits: list `targets(spirv, cuda, cpu)`"));
+    }
     for (_, ty) in module.types.iter() {
         check_type(module, ty, &mut found);
     }

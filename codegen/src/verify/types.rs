@@ -115,10 +115,20 @@ struct Checker<'a> {
     function: &'a Function,
 }
 
+/// Of what has 32 bits whatever the width of indices.
 const INDEX: Type = Type::Scalar(Scalar::Index);
 const BOOL: Type = Type::Scalar(Scalar::Bool);
 
 impl Checker<'_> {
+    /// The type of lengths and offsets.
+    const fn index(&self) -> Type {
+        Type::Scalar(self.module.index.scalar())
+    }
+
+    fn is_index(&self, value: Handle<Expression>) -> bool {
+        matches!(self.of(value), Type::Scalar(Scalar::Index | Scalar::U32)) || *self.of(value) == self.index()
+    }
+
     fn of(&self, expression: Handle<Expression>) -> &Type {
         &self.module.types[self.function.expressions[expression].ty]
     }
@@ -130,7 +140,7 @@ impl Checker<'_> {
     fn indices(&self, place: &Place) -> Result<(), String> {
         let mut wrong = None;
         place.indices(&mut |index| {
-            if !is_index(self.of(*index)) {
+            if !self.is_index(*index) {
                 wrong = Some(self.name(self.of(*index)));
             }
         });
@@ -171,7 +181,9 @@ impl Checker<'_> {
             }
             ExpressionKind::Literal(literal) => Type::Scalar(literal.scalar()),
             ExpressionKind::Param(param) => self.module.types[self.module.params[*param as usize].ty].clone(),
-            ExpressionKind::Length(_) | ExpressionKind::ViewExtent { .. } | ExpressionKind::ViewStride { .. } => INDEX,
+            ExpressionKind::Length(_) | ExpressionKind::ViewExtent { .. } | ExpressionKind::ViewStride { .. } => {
+                self.index()
+            }
             ExpressionKind::Builtin(builtin) if builtin.is_vector() => Type::vector(3, Scalar::Index),
             ExpressionKind::Builtin(_) => INDEX,
             ExpressionKind::Argument(argument) => {
@@ -186,7 +198,7 @@ impl Checker<'_> {
             }
             ExpressionKind::Member { base, index } => part(self.module, self.of(*base), *index)?,
             ExpressionKind::Element { base, index } => {
-                if !is_index(self.of(*index)) {
+                if !self.is_index(*index) {
                     return Err(format!("an index is a usize, not {}", self.name(self.of(*index))));
                 }
                 part(self.module, self.of(*base), 0)?
@@ -489,7 +501,9 @@ impl Checker<'_> {
             },
             StatementKind::For { local, start, end, step, .. } => {
                 let ty = &self.module.types[self.function.locals[*local].ty];
-                if !matches!(ty, Type::Scalar(scalar) if scalar.is_integer() && scalar.bits() == 32) {
+                if !matches!(ty, Type::Scalar(scalar) if scalar.is_integer() && scalar.bits() == 32)
+                    && *ty != self.index()
+                {
                     return Err((at, format!("a loop counts integers of 32 bits, not {}", self.name(ty))));
                 }
                 expect(*start, ty)?;
@@ -605,8 +619,4 @@ impl Checker<'_> {
         let stated = self.name(&self.module.types[local.ty]);
         Err((at, format!("`{}` is {stated}, and its value {}", local.name, self.name(ty))))
     }
-}
-
-const fn is_index(ty: &Type) -> bool {
-    matches!(ty, Type::Scalar(Scalar::Index | Scalar::U32))
 }

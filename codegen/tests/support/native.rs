@@ -2,16 +2,18 @@
 
 use trefoil_codegen::emit::{cpu, cuda, spirv};
 use trefoil_codegen::lower::Lowered;
-use trefoil_codegen::target::Target;
+use trefoil_codegen::target::{Feature, Target};
 
 use crate::{nvrtc, spirv_val};
 
 /// Compiles the CUDA C where NVRTC is there, validates the SPIR-V, and gives each text to `snapshot` with its name.
 pub fn record(name: &str, lowered: impl Fn(Target) -> Lowered, snapshot: fn(&str, &str)) {
-    let text = cuda::emit(&lowered(Target::Cuda)).unwrap();
+    let for_cuda = lowered(Target::Cuda);
+    let text = cuda::emit(&for_cuda).unwrap();
+    let oldest = if for_cuda.profile.features.has(Feature::CooperativeMatrices) { "sm_80" } else { "sm_75" };
     snapshot(&format!("{name}.cuda"), &text);
     let nvrtc = nvrtc::load();
-    for architecture in ["sm_75", "sm_90a"] {
+    for architecture in [oldest, "sm_90a"] {
         if let Some(Err(log)) = nvrtc.as_ref().map(|nvrtc| nvrtc.compile(&text, architecture)) {
             panic!("{log}\n{text}");
         }

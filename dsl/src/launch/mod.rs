@@ -18,7 +18,7 @@ use crate::buffer::BufferSlice;
 use crate::device::{Memory, MemoryRange};
 use crate::element::Element;
 use crate::error::{Error, Result};
-use crate::param::Param;
+use crate::param::{Leaf, Param};
 use crate::support::check::GROUP_BYTES;
 
 pub use argument::{ReadBuffer, ReadView, WriteBuffer, WriteView};
@@ -68,8 +68,10 @@ pub trait Constants {
 #[derive(Clone, Debug)]
 pub struct Launch {
     kernel: KernelHandle,
+    /// An instance of the same kernel with wider indices.
+    wide: Option<KernelHandle>,
     buffers: Vec<BoundBuffer>,
-    values: Vec<Vec<u32>>,
+    values: Vec<Leaf>,
 }
 
 /// What is bound to one binding.
@@ -110,10 +112,16 @@ pub struct Dispatch {
 impl Launch {
     /// Begins a launch of `kernel`.
     pub fn of(kernel: impl Into<KernelHandle>) -> Self {
-        Self { kernel: kernel.into(), buffers: Vec::new(), values: Vec::new() }
+        Self { kernel: kernel.into(), wide: None, buffers: Vec::new(), values: Vec::new() }
     }
 
-    /// The kernel.
+    /// With an instance of the same kernel whose indices are 64 bits wide (`index = [32, 64]`): it runs where arguments or the grid want such.
+    #[must_use]
+    pub fn or_wide(self, wide: impl Into<KernelHandle>) -> Self {
+        Self { wide: Some(wide.into()), ..self }
+    }
+
+    /// The kernel; where there is one with wider indices too, that with 32 bits.
     pub fn kernel(&self) -> &Kernel {
         self.kernel.kernel()
     }
@@ -124,10 +132,14 @@ impl Launch {
     /// # Errors
     /// A value that its constant's declaration does not allow, or constants of another kernel.
     pub fn specialise(self, constants: impl Constants) -> Result<Self> {
-        let kernel = self.kernel();
-        let made =
-            kernel.specialise(&constants.values()).map_err(|error| argument(kernel, &error.constant, error.reason))?;
-        Ok(Self { kernel: KernelHandle::Shared(Arc::new(made)), ..self })
+        let values = constants.values();
+        let specialised = |handle: &KernelHandle| {
+            let kernel = handle.kernel();
+            let made = kernel.specialise(&values).map_err(|error| argument(kernel, &error.constant, error.reason))?;
+            Ok::<_, Error>(KernelHandle::Shared(Arc::new(made)))
+        };
+        let wide = self.wide.as_ref().map(specialised).transpose()?;
+        Ok(Self { kernel: specialised(&self.kernel)?, wide, ..self })
     }
 
     /// Binds the next buffer, which the kernel reads.
@@ -167,20 +179,22 @@ impl Launch {
     /// Gives the next by-value parameter.
     ///
     /// # Errors
-    /// The kernel has no further parameter, it has another size, or the value does not fit into 32 bits.
+    /// The kernel has no further parameter, it has another size, or the value does not fit into the kernel's indices.
     pub fn value<P: Param>(mut self, value: P) -> Result<Self> {
         let first = self.values.len();
-        let kernel = self.kernel();
-        let mut leaves = vec![Vec::new(); P::LEAVES];
+        // What does not fit into 32 bits may fit into 64.
+        let kernel = self.wide.as_ref().unwrap_or(&self.kernel).kernel();
+        let mut leaves = vec![Leaf::default(); P::LEAVES];
         let of = |leaf: usize| kernel.params.fields.iter().find(|field| field.role == ParamRole::User(leaf as u32));
         let Some(named) = of(first) else {
             return Err(too_many(kernel, "value", first));
         };
         value.words(&mut leaves).map_err(|reason| argument(kernel, &named.name, reason))?;
-        for (leaf, words) in leaves.iter().enumerate() {
+        for (leaf, given) in leaves.iter().enumerate() {
             let Some(field) = of(first + leaf) else {
                 return Err(too_many(kernel, "value", first + leaf));
             };
+            let words = given.words(field.ty.scalar).map_err(|reason| argument(kernel, &field.name, reason))?;
             let each = field.ty.scalar.bytes() as usize / 4;
             if words.len() != field.ty.count as usize * each {
                 return Err(argument(
@@ -303,9 +317,27 @@ impl Launch {
 }
 
 impl Dispatch {
-    /// The kernel.
+    /// The kernel that runs: that with the narrowest indices that hold the arguments and the grid.
     pub fn kernel(&self) -> &Kernel {
-        self.launch.kernel()
+        match &self.launch.wide {
+            Some(wide) if !self.fits() => wide.kernel(),
+            _ => self.launch.kernel(),
+        }
+    }
+
+    /// Whether indices of 32 bits hold the arguments and the grid.
+    fn fits(&self) -> bool {
+        let kernel = self.launch.kernel();
+        let fits = |numbers: &[u64]| numbers.iter().all(|number| u32::try_from(*number).is_ok());
+        let buffers = self.launch.buffers.iter().all(|buffer| {
+            fits(&[buffer.first.saturating_add(buffer.length)]) && fits(&buffer.extents) && fits(&buffer.strides)
+        });
+        let values = self.launch.values.iter().enumerate().all(|(position, leaf)| {
+            let role = ParamRole::User(position as u32);
+            let field = kernel.params.fields.iter().find(|field| field.role == role);
+            field.is_none_or(|field| leaf.words(field.ty.scalar).is_ok())
+        });
+        buffers && values && grid::fits(kernel, &self.grid)
     }
 }
 

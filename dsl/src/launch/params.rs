@@ -5,6 +5,7 @@ use trefoil_codegen::artefact::{Binding, Kernel, ParamField, ParamRole};
 use super::{BoundBuffer, Launch, argument};
 use crate::device::{Device, MemoryRange};
 use crate::error::Result;
+use crate::param::halves;
 use crate::support::check::{BINDING_MULTIPLE, padded};
 
 /// Bindings of elements smaller than this start at a multiple of it, because devices without 16-bit memory access move words.
@@ -56,11 +57,10 @@ pub(super) fn bind(kernel: &Kernel, binding: &Binding, buffer: &BoundBuffer, dev
 }
 
 /// The parameter block of a launch.
-pub(super) fn block(launch: &Launch, bound: &[Bound], group_count: u32) -> Result<Vec<u8>> {
-    let kernel = launch.kernel();
+pub(super) fn block(kernel: &Kernel, launch: &Launch, bound: &[Bound], group_count: u32) -> Result<Vec<u8>> {
     let mut block = vec![0u8; kernel.params.size as usize];
     for field in &*kernel.params.fields {
-        let words = words(launch, bound, group_count, field)?;
+        let words = words(kernel, launch, bound, group_count, field)?;
         let start = field.offset as usize;
         let bytes = words.iter().flat_map(|word| word.to_le_bytes());
         let Some(place) = block.get_mut(start..start + 4 * words.len()) else {
@@ -75,27 +75,38 @@ pub(super) fn block(launch: &Launch, bound: &[Bound], group_count: u32) -> Resul
     Ok(block)
 }
 
-fn words(launch: &Launch, bound: &[Bound], group_count: u32, field: &ParamField) -> Result<Vec<u32>> {
-    let kernel = launch.kernel();
+fn words(kernel: &Kernel, launch: &Launch, bound: &[Bound], group_count: u32, field: &ParamField) -> Result<Vec<u32>> {
     let missing = || argument(kernel, &field.name, "it is not given");
-    let narrow = |what: &str, number: u64| {
-        u32::try_from(number)
-            .map_err(|_| argument(kernel, &field.name, format!("its {what}, {number}, does not fit into 32 bits")))
+    let index = |what: &str, number: u64| -> Result<Vec<u32>> {
+        if field.ty.scalar.bytes() == 8 {
+            return Ok(halves(number).to_vec());
+        }
+        match u32::try_from(number) {
+            Ok(word) => Ok(vec![word]),
+            Err(_) => Err(argument(kernel, &field.name, format!("its {what}, {number}, does not fit into 32 bits"))),
+        }
+    };
+    let all = |what: &str, numbers: &[u64]| -> Result<Vec<u32>> {
+        let words = numbers.iter().map(|number| index(what, *number)).collect::<Result<Vec<_>>>()?;
+        Ok(words.concat())
     };
     let buffer = |index: u32| launch.buffers.get(index as usize).ok_or_else(missing);
     match field.role {
-        ParamRole::User(index) => launch.values.get(index as usize).cloned().ok_or_else(missing),
+        ParamRole::User(index) => {
+            let given = launch.values.get(index as usize).ok_or_else(missing)?;
+            given.words(field.ty.scalar).map_err(|reason| argument(kernel, &field.name, reason))
+        }
         // Two's complement for an `i32`.
         ParamRole::Constant(index) => Ok(vec![kernel.constants.get(index as usize).ok_or_else(missing)?.value as u32]),
-        ParamRole::Length(index) => Ok(vec![narrow("length", buffer(index)?.length)?]),
-        ParamRole::Offset(index) => {
-            let bound = bound.get(index as usize).ok_or_else(missing)?;
+        ParamRole::Length(binding) => index("length", buffer(binding)?.length),
+        ParamRole::Offset(binding) => {
+            let bound = bound.get(binding as usize).ok_or_else(missing)?;
             // The last index that the kernel computes is offset + length - 1.
-            narrow("end", bound.offset + buffer(index)?.length)?;
-            Ok(vec![narrow("start", bound.offset)?])
+            index("end", bound.offset.saturating_add(buffer(binding)?.length))?;
+            index("start", bound.offset)
         }
-        ParamRole::Extents(index) => buffer(index)?.extents.iter().map(|extent| narrow("extent", *extent)).collect(),
-        ParamRole::Strides(index) => buffer(index)?.strides.iter().map(|stride| narrow("stride", *stride)).collect(),
+        ParamRole::Extents(binding) => all("extent", &buffer(binding)?.extents),
+        ParamRole::Strides(binding) => all("stride", &buffer(binding)?.strides),
         ParamRole::GroupCount => Ok(vec![group_count]),
     }
 }

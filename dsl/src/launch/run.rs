@@ -73,7 +73,7 @@ impl Device {
     /// device compiles it, unless [`Device::load`] did; later ones compile nothing.
     ///
     /// # Errors
-    /// An argument is missing, belongs to another device, starts where the kernel cannot read it or does not fit into 32 bits; the
+    /// An argument is missing, belongs to another device, starts where the kernel cannot read it or does not fit into its indices; the
     /// grid is larger than the device's; the kernel has no code for the device; or the device failed.
     pub fn run(&self, dispatch: Dispatch) -> Result<()> {
         match self.command(dispatch)? {
@@ -153,8 +153,8 @@ impl Device {
 
     /// The command of a dispatch; none if it has no workgroups.
     fn command(&self, dispatch: Dispatch) -> Result<Option<Command>> {
-        let Dispatch { launch, grid } = dispatch;
-        let kernel = launch.kernel();
+        let kernel = dispatch.kernel();
+        let Dispatch { launch, grid } = &dispatch;
         for (binding, buffer) in kernel.bindings.iter().zip(&launch.buffers) {
             self.check_owner(buffer.device, &format!("argument `{}` of kernel `{}`", binding.name, kernel.name))?;
         }
@@ -162,17 +162,17 @@ impl Device {
             return Err(argument(kernel, &binding.name, "it is not given"));
         }
         let properties = self.properties();
-        if let Grid::Indirect(_, device) = &grid {
+        if let Grid::Indirect(_, device) = grid {
             self.check_owner(*device, &format!("the workgroup counts of kernel `{}`", kernel.name))?;
         }
-        let folded = grid::fold(kernel, &grid, properties.limits.max_groups, &properties.name)?;
+        let folded = grid::fold(kernel, grid, properties.limits.max_groups, &properties.name)?;
         let bound = kernel
             .bindings
             .iter()
             .zip(&launch.buffers)
             .map(|(binding, buffer)| params::bind(kernel, binding, buffer, self))
             .collect::<Result<Vec<_>>>()?;
-        let block = params::block(&launch, &bound, folded.count)?;
+        let block = params::block(kernel, launch, &bound, folded.count)?;
         if folded.count == 0 {
             return Ok(None);
         }
@@ -188,7 +188,7 @@ impl Device {
             bindings: bound.into_iter().map(|bound| bound.range).collect(),
             params: ParamSource::Value(block),
             groups: match grid {
-                Grid::Indirect(range, _) => GroupSource::Memory(range),
+                Grid::Indirect(range, _) => GroupSource::Memory(range.clone()),
                 Grid::Over(_) | Grid::Groups(_) | Grid::Count(_) | Grid::Invocations(_) => {
                     GroupSource::Value(folded.groups)
                 }

@@ -4,7 +4,8 @@ use std::any::Any;
 use std::sync::{Arc, Mutex};
 
 use trefoil_codegen::artefact::{
-    self, Access, Binding, Features, GridKind, Kernel, ParamField, ParamScalar, ParamTransport, ParamType, Params,
+    self, Access, Binding, Features, GridKind, IndexWidth, Kernel, ParamField, ParamScalar, ParamTransport, ParamType,
+    Params,
 };
 
 use super::*;
@@ -169,6 +170,7 @@ fn kernel(grid: GridKind, bindings: Vec<Binding>, mut fields: Vec<ParamField>) -
         workgroup_size: [4, 2, 1],
         subgroup_size: None,
         workgroup_bytes: 0,
+        index: IndexWidth::Bits32,
         grid,
         variants: Vec::new().into(),
         cpu: None,

@@ -76,7 +76,7 @@ mod tests {
     use std::any::Any;
     use std::sync::atomic::{AtomicUsize, Ordering};
 
-    use trefoil_codegen::artefact::{GridKind, Params};
+    use trefoil_codegen::artefact::{GridKind, IndexWidth, Params};
 
     use super::*;
     use crate::error::Error;
@@ -106,6 +106,7 @@ mod tests {
             workgroup_size: [1, 1, 1],
             subgroup_size: None,
             workgroup_bytes: 0,
+            index: IndexWidth::Bits32,
             grid: GridKind::Linear,
             variants: Vec::new().into(),
             cpu: None,

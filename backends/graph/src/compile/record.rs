@@ -254,11 +254,13 @@ impl Recorder<'_> {
     fn user(&mut self, step: &Step, field: &ParamField, at: usize, value: &ParamValue) -> Result<()> {
         let count = field.ty.count as usize;
         let fits = match (value, field.ty.scalar) {
-            (ParamValue::Dim(_), ParamScalar::U32 | ParamScalar::I32 | ParamScalar::Index)
+            (ParamValue::Dim(_), ParamScalar::U32 | ParamScalar::I32 | ParamScalar::Index | ParamScalar::U64)
             | (ParamValue::Enum(_), ParamScalar::U32)
             | (ParamValue::F32(_), ParamScalar::F32)
             | (ParamValue::Bool(_), ParamScalar::Bool) => count == 1,
-            (ParamValue::Dims(dims), ParamScalar::U32 | ParamScalar::I32 | ParamScalar::Index) => dims.len() == count,
+            (ParamValue::Dims(dims), ParamScalar::U32 | ParamScalar::I32 | ParamScalar::Index | ParamScalar::U64) => {
+                dims.len() == count
+            }
             (ParamValue::F32s(values), ParamScalar::F32) => values.len() == count,
             _ => false,
         };
@@ -288,13 +290,17 @@ impl Recorder<'_> {
             ));
         }
         for (index, dim) in dims.iter().enumerate() {
-            self.number(step, field, at + 4 * index, dim.clone(), 1)?;
+            self.number(step, field, at + field.ty.scalar.bytes() as usize * index, dim.clone(), 1)?;
         }
         Ok(())
     }
 
     fn number(&mut self, step: &Step, field: &ParamField, at: usize, value: Dim, divisor: i64) -> Result<()> {
-        let format = if field.ty.scalar == ParamScalar::I32 { Format::I32 } else { Format::U32 };
+        let format = match field.ty.scalar {
+            ParamScalar::I32 => Format::I32,
+            ParamScalar::U64 => Format::U64,
+            _ => Format::U32,
+        };
         self.add(Number { at, value, divisor, format, step: step.label.clone(), param: field.name.to_string() })
     }
 

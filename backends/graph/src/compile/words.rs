@@ -29,6 +29,7 @@ pub(super) struct Number {
 pub(super) enum Format {
     U32,
     I32,
+    U64,
     /// For functions of the host.
     I64,
 }
@@ -63,6 +64,10 @@ impl Number {
             Format::I32 => {
                 let word = i32::try_from(value).map_err(|_| misfit("32 bits with sign"))?;
                 words[self.at..self.at + 4].copy_from_slice(&word.to_le_bytes());
+            }
+            Format::U64 => {
+                let number = u64::try_from(value).map_err(|_| misfit("64 bits without sign"))?;
+                words[self.at..self.at + 8].copy_from_slice(&number.to_le_bytes());
             }
             Format::I64 => words[self.at..self.at + 8].copy_from_slice(&value.to_le_bytes()),
         }

@@ -189,6 +189,7 @@ impl Scope<'_> {
         match self.function.expressions[step].kind {
             ExpressionKind::Literal(Literal::U32(step) | Literal::Index(step)) => Some(step),
             ExpressionKind::Literal(Literal::I32(step)) => u32::try_from(step).ok(),
+            ExpressionKind::Literal(Literal::U64(step)) => u32::try_from(step).ok(),
             _ => None,
         }
     }

@@ -35,11 +35,16 @@ pub fn copy(
     let there = match left {
         None => format!("{bytes}u"),
         Some((index, end)) => {
+            let wide = p.lowered.module.index.is_wide();
             p.prelude("copy_async there", || {
-                "// The bytes of `count` elements from `first` on that are before the end.\n\
-                 __device__ __forceinline__ uint bytes_there(uint first, uint end, uint count, uint size) {\n    \
-                 return first < end ? min(end - first, count) * size : 0u;\n}\n"
-                    .to_owned()
+                // A difference of 64 bits is compared as such.
+                let (index, fewest) =
+                    if wide { ("u64", "uint(min(end - first, u64(count)))") } else { ("uint", "min(end - first, count)") };
+                format!(
+                    "// The bytes of `count` elements from `first` on that are before the end.\n\
+                     __device__ __forceinline__ uint bytes_there({index} first, {index} end, uint count, uint size) {{\n    \
+                     return first < end ? {fewest} * size : 0u;\n}}\n"
+                )
             });
             format!("bytes_there({}, {}, {count}u, {size}u)", index.argument(), end.argument())
         }

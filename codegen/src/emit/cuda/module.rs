@@ -10,7 +10,7 @@ use crate::layout;
 use crate::verify::workgroup_of_matrices;
 
 use super::Cuda;
-use super::types::{array_prelude, scalar_name, structure, type_name};
+use super::types::{array_prelude, scalar_name, scalar_prelude, structure, type_name};
 
 type Result<T> = std::result::Result<T, EmitError>;
 type P<'a> = Printer<'a, Cuda>;
@@ -105,6 +105,7 @@ fn params(p: &mut P<'_>) -> Result<String> {
             ParamScalar::Bool => Scalar::U32,
             other => Cuda::param_scalar(other),
         };
+        scalar_prelude(p, scalar);
         let ty = match (field.ty.array, field.ty.count) {
             (true, count) => {
                 array_prelude(p);

@@ -56,6 +56,7 @@ impl<'a> FunctionWriter<'_, 'a> {
         match self.function.expressions[handle].kind {
             ExpressionKind::Literal(Literal::Index(value) | Literal::U32(value)) => Some(value),
             ExpressionKind::Literal(Literal::I32(value)) => Some(value.cast_unsigned()),
+            ExpressionKind::Literal(Literal::U64(value)) => u32::try_from(value).ok(),
             _ => None,
         }
     }

@@ -375,15 +375,16 @@ impl<'w, 'a> FunctionWriter<'w, 'a> {
 
     /// How many groups of `lanes` scalars a buffer holds, in elements of its declared type: the limit of a guard.
     pub(super) fn binding_limit(&mut self, binding: u32, lanes: u32) -> Result<Word, EmitError> {
-        let word = self.writer.u32_type();
+        let wide = self.writer.lowered.module.index.is_wide();
+        let index = self.writer.index_type(wide)?;
         let mut limit = self.param_scalar(ParamRole::Length(binding))?;
         let declared = &self.writer.lowered.module.bindings[binding as usize];
         if declared.packed > 1 {
             // Rounded up without overflow: len - len / 2 for two.
-            let packed = self.writer.u32(declared.packed);
-            let whole = self.prologue_op(Op::UDiv, word, &[limit, packed]);
-            let rest = self.prologue_op(Op::UMod, word, &[limit, packed]);
-            let one = self.writer.u32(1);
+            let packed = self.writer.index_number(declared.packed, wide)?;
+            let whole = self.prologue_op(Op::UDiv, index, &[limit, packed]);
+            let rest = self.prologue_op(Op::UMod, index, &[limit, packed]);
+            let one = self.writer.index_number(1, wide)?;
             let extra = self.writer.glsl();
             let min = rspirv::spirv::GlslStd450Op::UMin as u32;
             let operands = vec![
@@ -392,13 +393,13 @@ impl<'w, 'a> FunctionWriter<'w, 'a> {
                 Operand::IdRef(rest),
                 Operand::IdRef(one),
             ];
-            let extra = self.prologue(Op::ExtInst, word, operands);
-            limit = self.prologue_op(Op::IAdd, word, &[whole, extra]);
+            let extra = self.prologue(Op::ExtInst, index, operands);
+            limit = self.prologue_op(Op::IAdd, index, &[whole, extra]);
             self.writer.name(limit, &format!("{}_words", declared.name));
         }
         if lanes > 1 {
-            let lanes_id = self.writer.u32(lanes);
-            limit = self.prologue_op(Op::UDiv, word, &[limit, lanes_id]);
+            let lanes_id = self.writer.index_number(lanes, wide)?;
+            limit = self.prologue_op(Op::UDiv, index, &[limit, lanes_id]);
             self.writer.name(limit, &format!("{}_len_by_{lanes}", declared.name));
         }
         Ok(limit)
@@ -406,15 +407,16 @@ impl<'w, 'a> FunctionWriter<'w, 'a> {
 
     /// Where the slice starts in its buffer, counted in groups of `lanes` elements of the declared type.
     pub(super) fn binding_offset(&mut self, binding: u32, lanes: u32) -> Result<Word, EmitError> {
-        let word = self.writer.u32_type();
+        let wide = self.writer.lowered.module.index.is_wide();
+        let index = self.writer.index_type(wide)?;
         let offset = self.param_scalar(ParamRole::Offset(binding))?;
         let declared = &self.writer.lowered.module.bindings[binding as usize];
         let by = declared.packed * lanes;
         if by <= 1 {
             return Ok(offset);
         }
-        let by_id = self.writer.u32(by);
-        let offset = self.prologue_op(Op::UDiv, word, &[offset, by_id]);
+        let by_id = self.writer.index_number(by, wide)?;
+        let offset = self.prologue_op(Op::UDiv, index, &[offset, by_id]);
         self.writer.name(offset, &format!("{}_offset_by_{by}", declared.name));
         Ok(offset)
     }

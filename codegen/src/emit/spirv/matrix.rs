@@ -292,15 +292,16 @@ impl FunctionWriter<'_, '_> {
     ) -> Result<(Word, Word, bool), EmitError> {
         let lowered = self.writer.lowered;
         let mut offset = offset;
-        let word = self.writer.u32_type();
+        let wide = lowered.module.index.is_wide() && matches!(root, Root::Binding(_));
+        let index_type = self.writer.index_type(wide)?;
         if line > 0 {
-            let line = self.writer.u32(line);
-            let before = self.op(Op::IMul, word, &[stride, line]);
-            offset = self.op(Op::IAdd, word, &[offset, before]);
+            let line = self.writer.index_number(line, wide)?;
+            let before = self.op(Op::IMul, index_type, &[stride, line]);
+            offset = self.op(Op::IAdd, index_type, &[offset, before]);
         }
         if along > 0 {
-            let along = self.writer.u32(along / count);
-            offset = self.op(Op::IAdd, word, &[offset, along]);
+            let along = self.writer.index_number(along / count, wide)?;
+            offset = self.op(Op::IAdd, index_type, &[offset, along]);
         }
         // Scalars that others read several at a time are declared in such groups, at which lines begin too.
         let grouped = |this: &mut Self, count: Word, width: u32| {
@@ -308,7 +309,7 @@ impl FunctionWriter<'_, '_> {
                 return count;
             }
             let shift = this.writer.u32(width.trailing_zeros());
-            this.op(Op::ShiftRightLogical, word, &[count, shift])
+            this.op(Op::ShiftRightLogical, index_type, &[count, shift])
         };
         match root {
             Root::Binding(binding) => {
@@ -321,7 +322,10 @@ impl FunctionWriter<'_, '_> {
                 let held = self.writer.vector_of(held, width as u8);
                 let (index, stride) = (grouped(self, offset, width), grouped(self, stride, width));
                 let first = self.binding_offset(binding, width)?;
-                let index = self.op(Op::IAdd, word, &[index, first]);
+                let index = self.op(Op::IAdd, index_type, &[index, first]);
+                // No binding holds lines that are farther apart than a word tells.
+                let word = self.writer.u32_type();
+                let stride = if wide { self.op(Op::UConvert, word, &[stride]) } else { stride };
                 let pointer = self.writer.pointer(StorageClass::StorageBuffer, held);
                 let (base, elements) = (self.writer.bindings[binding as usize], self.writer.u32(0));
                 let pointer = self.op(Op::AccessChain, pointer, &[base, elements, index]);

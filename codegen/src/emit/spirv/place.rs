@@ -16,9 +16,16 @@ enum Step {
     /// A part known by number.
     Known(u32),
     /// A part known at run time.
-    At(Word),
+    At(Index),
     /// A scalar, counted from the variable's start, of an array declared in elements of `width` scalars.
-    Scalar { index: Word, width: u32 },
+    Scalar { index: Index, width: u32 },
+}
+
+/// An index, which has 64 bits where a buffer's do.
+#[derive(Clone, Copy)]
+struct Index {
+    value: Word,
+    wide: bool,
 }
 
 /// A place whose indices are evaluated.
@@ -122,7 +129,7 @@ impl FunctionWriter<'_, '_> {
     }
 
     fn pointer_to(&mut self, reached: &Reached) -> Result<Word, EmitError> {
-        let chain = self.chain(reached, 0, None);
+        let chain = self.chain(reached, 0, None)?;
         let ty = self.held_type(&reached.ty, reached)?;
         Ok(self.access_chain(reached, ty, &chain))
     }
@@ -195,18 +202,19 @@ impl FunctionWriter<'_, '_> {
                     self.require(&mut reached, index, limit);
                     reached.clampable = self.writer.size_of(&reached.ty)? <= 16;
                 }
-                let word = self.writer.u32_type();
+                let wide = lowered.module.index.is_wide();
+                let ty = self.writer.index_type(wide)?;
                 // A vector as wide as the declared elements is one of them; else count in scalars.
                 let index = if lanes > 1 && lanes != width {
-                    let lanes = self.writer.u32(lanes);
-                    self.op(Op::IMul, word, &[index, lanes])
+                    let lanes = self.writer.index_number(lanes, wide)?;
+                    self.op(Op::IMul, ty, &[index, lanes])
                 } else {
                     index
                 };
                 let unit = if lanes == width { width } else { 1 };
                 let offset = self.binding_offset(binding, unit)?;
-                let index = self.op(Op::IAdd, word, &[index, offset]);
-                self.root_step(&mut reached, index, lanes, width);
+                let value = self.op(Op::IAdd, ty, &[index, offset]);
+                self.root_step(&mut reached, Index { value, wide }, lanes, width);
             }
             Root::Workgroup(variable) => {
                 let declared = &lowered.module.workgroup[variable];
@@ -229,13 +237,13 @@ impl FunctionWriter<'_, '_> {
                     self.require(&mut reached, index, limit);
                 }
                 let word = self.writer.u32_type();
-                let index = if lanes > 1 && lanes != width {
+                let value = if lanes > 1 && lanes != width {
                     let lanes = self.writer.u32(lanes);
                     self.op(Op::IMul, word, &[index, lanes])
                 } else {
                     index
                 };
-                self.root_step(&mut reached, index, lanes, width);
+                self.root_step(&mut reached, Index { value, wide: false }, lanes, width);
             }
         }
         for projection in path {
@@ -246,7 +254,7 @@ impl FunctionWriter<'_, '_> {
     }
 
     /// The first step into a buffer or workgroup variable.
-    fn root_step(&mut self, reached: &mut Reached, index: Word, lanes: u32, width: u32) {
+    fn root_step(&mut self, reached: &mut Reached, index: Index, lanes: u32, width: u32) {
         if lanes > 1 {
             reached.ty = Type::vector(lanes as u8, reached.ty.scalar().unwrap_or(Scalar::U32));
         }
@@ -288,7 +296,8 @@ impl FunctionWriter<'_, '_> {
                 };
                 let scalar = matrix.scalar;
                 let index = self.value(*index)?;
-                reached.steps.extend(self.matrix_part(matrix, index)?.into_iter().map(Step::At));
+                let parts = self.matrix_part(matrix, index)?;
+                reached.steps.extend(parts.into_iter().map(|value| Step::At(Index { value, wide: false })));
                 reached.ty = Type::Scalar(scalar);
                 reached.in_matrix = true;
                 return Ok(());
@@ -302,12 +311,12 @@ impl FunctionWriter<'_, '_> {
                 let step = match known {
                     Some(known) => Step::Known(known),
                     None => {
-                        let index = self.value(*index)?;
+                        let value = self.value(*index)?;
                         if guarded {
                             let limit = self.writer.u32(length);
-                            self.require(reached, index, limit);
+                            self.require(reached, value, limit);
                         }
-                        Step::At(index)
+                        Step::At(Index { value, wide: false })
                     }
                 };
                 reached.steps.push(step);
@@ -321,8 +330,8 @@ impl FunctionWriter<'_, '_> {
                     self.require(reached, index, limit);
                 }
                 let word = self.writer.u32_type();
-                let index = self.op(Op::IMul, word, &[index, lanes_id]);
-                reached.steps.push(Step::Scalar { index, width: 1 });
+                let value = self.op(Op::IMul, word, &[index, lanes_id]);
+                reached.steps.push(Step::Scalar { index: Index { value, wide: false }, width: 1 });
                 reached.ty = Type::vector(*lanes, scalar);
                 reached.lanes = *lanes;
                 return Ok(());
@@ -333,48 +342,50 @@ impl FunctionWriter<'_, '_> {
     }
 
     /// The indices of the access chain, for one lane; with `clamp`, those known at run time are 0 unless it is true.
-    fn chain(&mut self, reached: &Reached, lane: u32, clamp: Option<Word>) -> Vec<Word> {
-        let word = self.writer.u32_type();
+    fn chain(&mut self, reached: &Reached, lane: u32, clamp: Option<Word>) -> Result<Vec<Word>, EmitError> {
         let mut chain = Vec::new();
         for step in &reached.steps {
-            let clamped = |this: &mut Self, index: Word| match clamp {
-                Some(inside) => {
-                    let nought = this.writer.u32(0);
-                    this.op(Op::Select, word, &[inside, index, nought])
+            let (Step::At(index) | Step::Scalar { index, .. }) = step else {
+                if let Step::Known(number) = step {
+                    chain.push(self.writer.u32(*number));
                 }
-                None => index,
+                continue;
             };
-            match step {
-                Step::Known(number) => chain.push(self.writer.u32(*number)),
-                Step::At(index) => chain.push(clamped(self, *index)),
-                Step::Scalar { index, width } => {
-                    let mut index = clamped(self, *index);
-                    if lane > 0 {
-                        let lane = self.writer.u32(lane);
-                        index = self.op(Op::IAdd, word, &[index, lane]);
-                    }
-                    if *width == 1 {
-                        chain.push(index);
-                    } else {
-                        let (shift, mask) = (self.writer.u32(width.trailing_zeros()), self.writer.u32(width - 1));
-                        chain.push(self.op(Op::ShiftRightLogical, word, &[index, shift]));
-                        chain.push(self.op(Op::BitwiseAnd, word, &[index, mask]));
-                    }
-                }
+            let Index { mut value, wide } = *index;
+            let ty = self.writer.index_type(wide)?;
+            if let Some(inside) = clamp {
+                let nought = self.writer.index_number(0, wide)?;
+                value = self.op(Op::Select, ty, &[inside, value, nought]);
+            }
+            let Step::Scalar { width, .. } = step else {
+                chain.push(value);
+                continue;
+            };
+            if lane > 0 {
+                let lane = self.writer.index_number(lane, wide)?;
+                value = self.op(Op::IAdd, ty, &[value, lane]);
+            }
+            if *width == 1 {
+                chain.push(value);
+            } else {
+                let (shift, mask) =
+                    (self.writer.u32(width.trailing_zeros()), self.writer.index_number(width - 1, wide)?);
+                chain.push(self.op(Op::ShiftRightLogical, ty, &[value, shift]));
+                chain.push(self.op(Op::BitwiseAnd, ty, &[value, mask]));
             }
         }
-        chain
+        Ok(chain)
     }
 
     fn load_reached(&mut self, reached: &Reached, clamp: Option<Word>) -> Result<Word, EmitError> {
         if reached.lanes == 1 {
-            let mut chain = self.chain(reached, 0, clamp);
+            let mut chain = self.chain(reached, 0, clamp)?;
             return self.load_part(reached, &reached.ty, &mut chain);
         }
         let scalar = Type::Scalar(reached.ty.scalar().unwrap_or(Scalar::U32));
         let mut parts = Vec::new();
         for lane in 0..reached.lanes {
-            let mut chain = self.chain(reached, lane.into(), clamp);
+            let mut chain = self.chain(reached, lane.into(), clamp)?;
             parts.push(self.load_part(reached, &scalar, &mut chain)?);
         }
         let ty = self.writer.value_type(&reached.ty)?;
@@ -406,13 +417,13 @@ impl FunctionWriter<'_, '_> {
 
     fn store_reached(&mut self, reached: &Reached, value: Word) -> Result<(), EmitError> {
         if reached.lanes == 1 {
-            let mut chain = self.chain(reached, 0, None);
+            let mut chain = self.chain(reached, 0, None)?;
             return self.store_part(reached, &reached.ty, &mut chain, value);
         }
         let scalar = Type::Scalar(reached.ty.scalar().unwrap_or(Scalar::U32));
         for lane in 0..u32::from(reached.lanes) {
             let part = self.extract(&scalar, value, lane)?;
-            let mut chain = self.chain(reached, lane, None);
+            let mut chain = self.chain(reached, lane, None)?;
             self.store_part(reached, &scalar, &mut chain, part)?;
         }
         Ok(())

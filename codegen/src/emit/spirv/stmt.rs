@@ -9,8 +9,8 @@ use super::expr::{Kind, kind_of};
 use super::function::{FunctionWriter, Loop};
 use crate::emit::EmitError;
 use crate::ir::{
-    AtomicFunction, Block, Case, Expression, ExpressionKind, Handle, Local, Order, Ordering, Place, Root, Scalar,
-    Scope as Reach, Statement, StatementKind, SubgroupFunction, SubgroupOperator,
+    AtomicFunction, Block, Case, Expression, ExpressionKind, Handle, Literal, Local, Order, Ordering, Place, Root,
+    Scalar, Scope as Reach, Statement, StatementKind, SubgroupFunction, SubgroupOperator,
 };
 use crate::target::Feature;
 
@@ -243,7 +243,9 @@ impl FunctionWriter<'_, '_> {
         let known_step = self.known_number(range.step);
         let start = self.value(range.start)?;
         let end = self.value(range.end)?;
-        let one = self.writer.constant(ty, 1);
+        let scalar = self.writer.ir(function.locals[range.local].ty).scalar().unwrap_or(Scalar::U32);
+        let one = Literal::integer(scalar, 1).ok_or_else(|| self.writer.fail("a loop counts no integers"))?;
+        let one = self.writer.literal(one)?;
         let step = match known_step {
             Some(0 | 1) => one,
             Some(_) => self.value(range.step)?,

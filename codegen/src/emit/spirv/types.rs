@@ -37,6 +37,16 @@ impl Writer<'_> {
         Ok(self.global(Op::TypeInt, None, vec![Operand::LiteralBit32(64), Operand::LiteralBit32(signed.into())]))
     }
 
+    /// What an index is.
+    pub(super) fn index_type(&mut self, wide: bool) -> Result<Word, EmitError> {
+        if wide { self.wide_integer(false) } else { Ok(self.u32_type()) }
+    }
+
+    /// A number as an index.
+    pub(super) fn index_number(&mut self, value: u32, wide: bool) -> Result<Word, EmitError> {
+        if wide { self.literal(Literal::U64(value.into())) } else { Ok(self.u32(value)) }
+    }
+
     /// A 64-bit float.
     fn f64_type(&mut self) -> Result<Word, EmitError> {
         self.require(Feature::Float64, "a value is a 64-bit float")?;

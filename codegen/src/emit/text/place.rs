@@ -347,7 +347,8 @@ impl<'a, D: Dialect> Printer<'a, D> {
     /// A call of the accessor for a way, which is made if it is new.
     fn accessor(&mut self, way: &Way, usage: Use) -> Result<Code> {
         let resources = Resources::of_root(way.root);
-        let index_type = Type::Scalar(Scalar::U32);
+        let word = Type::Scalar(Scalar::U32);
+        let index = super::expr::word(&Type::Scalar(self.lowered.module.index.scalar()));
         let mut names = Names::default();
         names.reserve(&way.root_name);
         names.reserve("params");
@@ -372,7 +373,9 @@ impl<'a, D: Dialect> Printer<'a, D> {
                 | (StepKind::Vector { code: name, literal, .. }, StepKind::Vector { code, .. }) => {
                     let letter = letters.next().ok_or_else(|| self.error("a place has more than four indices"))?;
                     let letter = claim(letter);
-                    parameters.push((letter.clone(), index_type.clone(), false));
+                    let is_large = step.from.is_none() && matches!(way.root, Root::Binding(_));
+                    let ty = if is_large { &index } else { &word };
+                    parameters.push((letter.clone(), ty.clone(), false));
                     arguments.push(code.clone());
                     *name = Code::atom(letter);
                     *literal = None;

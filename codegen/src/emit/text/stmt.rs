@@ -329,7 +329,7 @@ impl<'a, D: Dialect> Printer<'a, D> {
         let ty = self.ty(scope.function.locals[local].ty);
         let name = scope.locals[local.index()].clone();
         let literal_step = match scope.kind(step) {
-            ExpressionKind::Literal(literal) => Some((literal.bits() as u32).max(1)),
+            ExpressionKind::Literal(literal) => Some(literal.bits().max(1)),
             _ => None,
         };
         let start = self.expression(scope, start)?;
@@ -364,10 +364,11 @@ impl<'a, D: Dialect> Printer<'a, D> {
         Ok(())
     }
 
-    fn number(&mut self, ty: &Type, value: u32) -> Result<Code> {
+    fn number(&mut self, ty: &Type, bits: u64) -> Result<Code> {
         let literal = match ty {
-            Type::Scalar(Scalar::I32) => crate::ir::Literal::I32(value.cast_signed()),
-            _ => crate::ir::Literal::U32(value),
+            Type::Scalar(Scalar::I32) => crate::ir::Literal::I32((bits as u32).cast_signed()),
+            Type::Scalar(Scalar::U64) => crate::ir::Literal::U64(bits),
+            _ => crate::ir::Literal::U32(bits as u32),
         };
         D::literal(self, literal, false)
     }

@@ -88,15 +88,15 @@ impl<'a> Builder<'a> {
             }
             ExpressionKind::Length(binding) => {
                 let offset = self.field(ParamRole::Length(*binding))?;
-                fixed(vec![self.constant(Constant::Param { offset, bool: false })])
+                fixed(self.param_words(offset, words))
             }
             ExpressionKind::ViewExtent { binding, axis } => {
-                let offset = self.field(ParamRole::Extents(*binding))? + 4 * axis;
-                fixed(vec![self.constant(Constant::Param { offset, bool: false })])
+                let offset = self.field(ParamRole::Extents(*binding))? + 4 * words * axis;
+                fixed(self.param_words(offset, words))
             }
             ExpressionKind::ViewStride { binding, axis } => {
-                let offset = self.field(ParamRole::Strides(*binding))? + 4 * axis;
-                fixed(vec![self.constant(Constant::Param { offset, bool: false })])
+                let offset = self.field(ParamRole::Strides(*binding))? + 4 * words * axis;
+                fixed(self.param_words(offset, words))
             }
             ExpressionKind::Builtin(builtin) => fixed(self.builtin(*builtin)),
             ExpressionKind::Argument(index) => fixed(frame.arguments[*index as usize].clone()),
@@ -123,7 +123,7 @@ impl<'a> Builder<'a> {
                 };
                 let index = self.expression(frame, *index, None, out)?.registers[0];
                 let to = self.target(want, words);
-                let terms = vec![Term { index, stride: count, bound: Bound::Count(length) }];
+                let terms = vec![Term { index, upper: None, stride: count, bound: Bound::Count(length) }];
                 out.push(Instruction::Pick { to: to.clone(), base: base[0], terms });
                 Ok(Value { registers: to, stable: true })
             }
@@ -298,6 +298,11 @@ impl<'a> Builder<'a> {
             ExpressionKind::Call { function, arguments } => self.call(frame, *function, arguments, out),
             ExpressionKind::MatrixLength(_) => Err(self.error("a matrix is left")),
         }
+    }
+
+    /// So many words of the parameter block.
+    fn param_words(&mut self, offset: u32, words: u32) -> Vec<Register> {
+        (0..words).map(|word| self.constant(Constant::Param { offset: offset + 4 * word, bool: false })).collect()
     }
 
     pub(super) fn each(&mut self, operation: One, to: &[Register], from: &[Register], out: &mut Vec<Instruction>) {

@@ -112,7 +112,7 @@ impl<'a> Builder<'a> {
                     let index = self.expression(frame, *index, None, out)?.registers[0];
                     let length = registers.len() as u32 / count.max(1);
                     let bound = if place.guarded { Bound::Count(length) } else { Bound::None };
-                    terms.push(Term { index, stride: count, bound });
+                    terms.push(Term { index, upper: None, stride: count, bound });
                     (0, count, next)
                 }
                 Projection::Vector { index, lanes } => {
@@ -126,7 +126,7 @@ impl<'a> Builder<'a> {
                     let words = lanes * words_of(scalar);
                     let index = self.expression(frame, *index, None, out)?.registers[0];
                     let bound = if place.guarded { Bound::Count(registers.len() as u32 / words) } else { Bound::None };
-                    terms.push(Term { index, stride: words, bound });
+                    terms.push(Term { index, upper: None, stride: words, bound });
                     (0, words, Walked::Lanes(lanes, scalar))
                 }
             };
@@ -197,9 +197,10 @@ impl<'a> Builder<'a> {
         let mut path = place.path.iter();
         let mut ty = match path.next() {
             Some(Projection::Index(index)) => {
-                let index = self.expression(frame, *index, None, out)?.registers[0];
+                let index = self.expression(frame, *index, None, out)?.registers;
+                let (index, upper) = (index[0], index.get(1).copied());
                 let bound = if place.guarded { bound(1) } else { Bound::None };
-                address.terms.push(Term { index, stride: size(self, element)?, bound });
+                address.terms.push(Term { index, upper, stride: size(self, element)?, bound });
                 Walked::Known(element)
             }
             Some(Projection::Vector { index, lanes }) => {
@@ -207,9 +208,10 @@ impl<'a> Builder<'a> {
                     .scalar()
                     .ok_or_else(|| self.error("a vector access to a buffer of structs"))?;
                 let lanes = u32::from(*lanes);
-                let index = self.expression(frame, *index, None, out)?.registers[0];
+                let index = self.expression(frame, *index, None, out)?.registers;
+                let (index, upper) = (index[0], index.get(1).copied());
                 let bound = if place.guarded { bound(lanes) } else { Bound::None };
-                address.terms.push(Term { index, stride: lanes * scalar_bytes(scalar), bound });
+                address.terms.push(Term { index, upper, stride: lanes * scalar_bytes(scalar), bound });
                 Walked::Lanes(lanes, scalar)
             }
             Some(Projection::Member(_)) | None => return Err(self.error("an access to a buffer without an index")),
@@ -252,7 +254,7 @@ impl<'a> Builder<'a> {
                 Projection::Index(index) => {
                     let index = self.expression(frame, *index, None, out)?.registers[0];
                     let bound = if place.guarded { Bound::Count(length) } else { Bound::None };
-                    address.terms.push(Term { index, stride, bound });
+                    address.terms.push(Term { index, upper: None, stride, bound });
                     next
                 }
                 Projection::Vector { index, lanes } => {
@@ -264,7 +266,7 @@ impl<'a> Builder<'a> {
                     let scalar = scalar.ok_or_else(|| self.error("a vector access to an array of structs"))?;
                     let index = self.expression(frame, *index, None, out)?.registers[0];
                     let bound = if place.guarded { Bound::Count(length / lanes) } else { Bound::None };
-                    address.terms.push(Term { index, stride: lanes * scalar_bytes(scalar), bound });
+                    address.terms.push(Term { index, upper: None, stride: lanes * scalar_bytes(scalar), bound });
                     Walked::Lanes(lanes, scalar)
                 }
             };

@@ -2,12 +2,23 @@
 
 use super::arithmetic::{binary, extreme};
 use super::place::Walked;
-use super::{Builder, FIXED, Frame, Result};
-use crate::interp::program::{AtomicOperation, Combine, Constant, Instruction, Two};
+use super::{Builder, FIXED, Frame, Result, words_of};
+use crate::interp::program::{AtomicOperation, Combine, Constant, Instruction, Register, Two, Wide};
 use crate::ir::{
     AtomicFunction, Expression, ExpressionKind, Function, Handle, Literal, LogicalOperator, Scalar, Statement,
     StatementKind, SubgroupFunction, SubgroupOperator, UnaryOperator,
 };
+
+/// What is computed of a loop's counter.
+#[derive(Clone, Copy, PartialEq, Eq)]
+enum Count {
+    Sum,
+    Most,
+}
+
+fn assign(to: &[Register], from: &[Register], out: &mut Vec<Instruction>) {
+    out.extend(to.iter().zip(from).map(|(to, from)| Instruction::Assign { to: *to, from: *from }));
+}
 
 impl<'a> Builder<'a> {
     pub(super) fn block(
@@ -118,34 +129,36 @@ impl<'a> Builder<'a> {
                 out.extend(rest);
             }
             StatementKind::For { local, start, end, step, body, .. } => {
-                let signed = self.scalar_of(frame.function, *start)? == Scalar::I32;
-                let counter = self.one();
-                frame.locals[local.index()] = vec![counter];
+                let scalar = self.scalar_of(frame.function, *start)?;
+                let counter = self.take(words_of(scalar));
+                frame.locals[local.index()].clone_from(&counter);
                 let (left, continued, condition) = (self.one(), self.one(), self.one());
-                let start = self.expression(frame, *start, None, out)?.registers[0];
-                out.push(Instruction::Assign { to: counter, from: start });
+                let start = self.expression(frame, *start, None, out)?.registers;
+                assign(&counter, &start, out);
                 let end = self.expression(frame, *end, None, out)?;
-                let end = self.keep_value(end, out).registers[0];
-                let step = self.expression(frame, *step, None, out)?.registers[0];
-                let one = self.constant(Constant::Literal(1));
+                let end = self.keep_value(end, out).registers;
+                let step = self.expression(frame, *step, None, out)?.registers;
+                let one: Vec<_> =
+                    (0..words_of(scalar)).map(|word| self.constant(Constant::Literal(1 >> word))).collect();
                 // A step of 0 is taken as 1.
-                let step = self.two(Two::MaxUnsigned, step, one, out);
-                let less = if signed { Two::LessSigned } else { Two::LessUnsigned };
-                let test = vec![Instruction::Two { operation: less, to: condition, a: counter, b: end }];
+                let step = self.counted(Count::Most, scalar, &step, &one, out);
+                let mut test = Vec::new();
+                self.compared(scalar, condition, &counter, &end, &mut test);
                 frame.loops.push((left, continued));
                 let mut inner = Vec::new();
                 self.block(frame, body, &mut inner)?;
                 frame.loops.pop();
                 // If the step passes the largest number, the loop is at its end.
                 let mut advance = Vec::new();
-                let next = self.two(Two::Add, counter, step, &mut advance);
-                let wrapped = self.two(less, next, counter, &mut advance);
+                let next = self.counted(Count::Sum, scalar, &counter, &step, &mut advance);
+                let wrapped = self.one();
+                self.compared(scalar, wrapped, &next, &counter, &mut advance);
                 advance.push(Instruction::If {
                     condition: wrapped,
                     accept: vec![Instruction::Leave { into: Some(left) }],
                     reject: Vec::new(),
                 });
-                advance.push(Instruction::Assign { to: counter, from: next });
+                assign(&counter, &next, &mut advance);
                 out.push(Instruction::Loop {
                     test,
                     condition: Some(condition),
@@ -315,6 +328,40 @@ impl<'a> Builder<'a> {
         }
         self.top = keep;
         Ok(())
+    }
+
+    /// The sum of two numbers that a loop counts, or the larger of them without a sign.
+    fn counted(
+        &mut self,
+        count: Count,
+        scalar: Scalar,
+        a: &[Register],
+        b: &[Register],
+        out: &mut Vec<Instruction>,
+    ) -> Vec<Register> {
+        let to = self.take(words_of(scalar));
+        out.push(if scalar.is_wide() {
+            let operation = if count == Count::Sum { Wide::Add } else { Wide::MaxUnsigned };
+            Instruction::Wide { operation, to: to.clone(), from: [a, b].concat() }
+        } else {
+            let operation = if count == Count::Sum { Two::Add } else { Two::MaxUnsigned };
+            Instruction::Two { operation, to: to[0], a: a[0], b: b[0] }
+        });
+        to
+    }
+
+    /// `to = a < b`
+    fn compared(&self, scalar: Scalar, to: Register, a: &[Register], b: &[Register], out: &mut Vec<Instruction>) {
+        out.push(match scalar {
+            scalar if scalar.is_wide() => {
+                let operation = if scalar.is_signed() { Wide::LessSigned } else { Wide::LessUnsigned };
+                Instruction::Wide { operation, to: vec![to], from: [a, b].concat() }
+            }
+            scalar => {
+                let operation = if scalar.is_signed() { Two::LessSigned } else { Two::LessUnsigned };
+                Instruction::Two { operation, to, a: a[0], b: b[0] }
+            }
+        });
     }
 
     /// The value of a condition made of constants.

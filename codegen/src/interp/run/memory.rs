@@ -128,7 +128,17 @@ impl Batch<'_> {
         match bound {
             Bound::None => u64::MAX,
             Bound::Count(count) => u64::from(count),
-            Bound::Length { binding, divisor } => u64::from(self.lengths[binding as usize] / divisor),
+            Bound::Length { binding, divisor } => self.lengths[binding as usize] / u64::from(divisor),
+        }
+    }
+
+    /// A lane's index.
+    #[inline(always)]
+    unsafe fn index(&self, term: &Term, lane: usize) -> u64 {
+        // SAFETY: as in `at`.
+        unsafe {
+            let lower = u64::from(self.at(term.index).add(lane).read());
+            term.upper.map_or(lower, |upper| lower | u64::from(self.at(upper).add(lane).read()) << 32)
         }
     }
 
@@ -138,8 +148,8 @@ impl Batch<'_> {
         let mut offset = 0;
         for term in terms {
             // SAFETY: as in `at`.
-            let index = unsafe { self.at(term.index).add(lane).read() };
-            if u64::from(index) >= self.limit(term.bound) {
+            let index = unsafe { self.index(term, lane) };
+            if index >= self.limit(term.bound) {
                 return None;
             }
             offset += index as usize * term.stride as usize;
@@ -156,12 +166,13 @@ impl Batch<'_> {
         }
         // SAFETY: as in `at`; a batch has lanes.
         unsafe {
-            let index = self.at(term.index);
-            if !lanes::ascending(index, self.lanes) {
+            // Where the lower words ascend, they do not wrap.
+            let alike = term.upper.is_none_or(|upper| lanes::constant(self.at(upper), self.lanes));
+            if !alike || !lanes::ascending(self.at(term.index), self.lanes) {
                 return None;
             }
-            let first = index.read();
-            let inside = u64::from(first) + self.lanes as u64 <= self.limit(term.bound);
+            let first = self.index(term, 0);
+            let inside = first.saturating_add(self.lanes as u64) <= self.limit(term.bound);
             inside.then_some((first as usize * term.stride as usize, term.stride as usize))
         }
     }
@@ -170,7 +181,8 @@ impl Batch<'_> {
     #[inline(always)]
     unsafe fn one_place(&self, terms: &[Term]) -> bool {
         // SAFETY: as in `run_of_elements`.
-        self.all && terms.iter().all(|term| unsafe { lanes::constant(self.at(term.index), self.lanes) })
+        let alike = |register: Register| unsafe { lanes::constant(self.at(register), self.lanes) };
+        self.all && terms.iter().all(|term| alike(term.index) && term.upper.is_none_or(alike))
     }
 
     #[inline(always)]

@@ -9,7 +9,7 @@ use crate::ir::{
 };
 
 impl Storage<'_> {
-    /// The index of the first step into a packed binding, as a `usize`, and how many scalars it moves.
+    /// The index of the first step into a packed binding, as an index, and how many scalars it moves.
     pub(super) fn step(
         &mut self,
         copy: &mut Copy<'_>,
@@ -23,7 +23,7 @@ impl Storage<'_> {
             _ => return Err(Diagnostic::new(span, "a slice is read and written element by element")),
         };
         let index = self.expression(copy, index)?;
-        let wanted = self.scalar(Scalar::Index);
+        let wanted = self.scalar(self.module.index.scalar());
         if copy.new.expressions[index].ty == wanted {
             return Ok((index, lanes));
         }

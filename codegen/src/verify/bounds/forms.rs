@@ -1,12 +1,20 @@
 //! What the walk knows of a value: its linear form, and the facts that a condition states.
 
-use super::{MAX, Walk, limits};
+use super::Walk;
 use crate::ir::{
     BinaryOperator, Builtin, Expression, ExpressionKind, Handle, LogicalOperator, MathFunction, Scalar, Type,
     UnaryOperator,
 };
 use crate::target::MOST_SUBGROUP;
-use crate::verify::linear::{Form, Key};
+use crate::verify::linear::{Form, Key, Kind};
+
+/// Factors are smaller, in 32 bits every one is.
+const LARGEST_FACTOR: i128 = 1 << 40;
+
+/// Whether a type whose greatest value this is has 64 bits.
+const fn is_wide(high: i128) -> bool {
+    high > u32::MAX as i128
+}
 
 impl<'a> Walk<'a> {
     /// A form that equals the value.
@@ -15,19 +23,22 @@ impl<'a> Walk<'a> {
         self.exact_of(handle, &form)
     }
 
-    /// A form that equals the value, of one that equals it modulo 2^32.
+    /// A form that equals the value, of one that equals it modulo 2 to the power of its bits.
     pub(super) fn exact_of(&mut self, handle: Handle<Expression>, congruent: &Form) -> Form {
         match self.limits_of(handle) {
             Some((low, high)) if self.knowledge.within(congruent, low, high) => congruent.clone(),
-            Some((low, high)) => self.knowledge.atom(Key::Wrapped(congruent.clone(), low < 0), low, high),
-            None => self.knowledge.fresh(0, MAX),
+            Some((low, high)) => {
+                let kind = Kind { signed: low < 0, wide: is_wide(high) };
+                self.knowledge.atom(Key::Wrapped(congruent.clone(), kind), low, high)
+            }
+            None => self.knowledge.fresh(0, self.most()),
         }
     }
 
-    /// A form that equals the value modulo 2^32.
+    /// A form that equals the value modulo 2 to the power of its bits.
     pub(super) fn congruent(&mut self, handle: Handle<Expression>) -> Form {
         let function = self.function;
-        let Some((low, high)) = self.limits_of(handle) else { return self.knowledge.fresh(0, MAX) };
+        let Some((low, high)) = self.limits_of(handle) else { return self.knowledge.fresh(0, self.most()) };
         match &function.expressions[handle].kind {
             ExpressionKind::Literal(literal) => match literal.as_integer() {
                 Some(value) => Form::constant(value),
@@ -42,7 +53,11 @@ impl<'a> Walk<'a> {
             ExpressionKind::Convert(value) | ExpressionKind::Bitcast(value) => {
                 let from = self.scalar_of(function.expressions[*value].ty);
                 match from {
-                    Some(scalar) if limits(scalar).is_some() => self.congruent(*value),
+                    // Its form may differ from the value by 2^32, and then it is another one in 64 bits.
+                    Some(scalar) if self.limits(scalar).is_some() && scalar.bits() == 32 && is_wide(high) => {
+                        self.exact(*value)
+                    }
+                    Some(scalar) if self.limits(scalar).is_some() => self.congruent(*value),
                     Some(Scalar::Bool) => self.knowledge.fresh(0, 1),
                     Some(scalar) if scalar.is_narrow() && scalar.is_integer() && !scalar.is_signed() => {
                         self.knowledge.fresh(0, scalar.limits()[1])
@@ -81,8 +96,20 @@ impl<'a> Walk<'a> {
             ExpressionKind::Local(local) => self.names.get(local).cloned().unwrap_or(Key::Local(*local)),
             ExpressionKind::Load(place) if place.path.is_empty() => self.version(place.root),
             ExpressionKind::Member { base, index } => Key::Part(Box::new(self.key(*base)?), *index),
+            // A vector of indices whose lanes become wider keeps their values.
+            ExpressionKind::Convert(value) if self.extends(*value, handle) => self.key(*value)?,
             _ => return None,
         })
+    }
+
+    /// Whether a conversion gives a vector of the same numbers without a sign, of more bits.
+    fn extends(&self, from: Handle<Expression>, to: Handle<Expression>) -> bool {
+        let of = |value: Handle<Expression>| &self.module.types[self.function.expressions[value].ty];
+        let unsigned = |ty: &Type| match ty {
+            Type::Vector { scalar, .. } if scalar.is_integer() && !scalar.is_signed() => Some(scalar.bits()),
+            _ => None,
+        };
+        matches!((unsigned(of(from)), unsigned(of(to))), (Some(from), Some(to)) if from < to)
     }
 
     /// The range of an unknown, within its type's.
@@ -120,14 +147,19 @@ impl<'a> Walk<'a> {
         let (_, most_a) = self.knowledge.range(&a);
         let (least_b, most_b) = self.knowledge.range(&b);
         let atom = |walk: &mut Self, low: i128, high: i128| {
-            walk.knowledge.atom(Key::Operation(operator, a.clone(), b.clone()), low, high)
+            walk.knowledge.atom(Key::Operation(operator, a.clone(), b.clone(), is_wide(high)), low, high)
         };
+        // Larger ones are nobody's strides, and many of them leave what forms are computed in.
+        let factor = |form: &Form| form.as_constant().filter(|factor| *factor < LARGEST_FACTOR);
+        let bits = if is_wide(high) { 64 } else { 32 };
         match (operator, a.as_constant(), b.as_constant()) {
             (B::Divide, Some(number), Some(divisor)) if unsigned && divisor > 0 => Form::constant(number / divisor),
             (B::Remainder, Some(number), Some(divisor)) if unsigned && divisor > 0 => Form::constant(number % divisor),
-            (B::Multiply, Some(factor), _) => b.times(factor),
-            (B::Multiply, _, Some(factor)) => a.times(factor),
-            (B::ShiftLeft, _, Some(amount)) => a.times(1 << (amount & 31)),
+            (B::Multiply, Some(_), _) if let Some(factor) = factor(&a) => b.times(factor),
+            (B::Multiply, _, Some(_)) if let Some(factor) = factor(&b) => a.times(factor),
+            (B::ShiftLeft, _, Some(amount)) if 1 << (amount & (bits - 1)) < LARGEST_FACTOR => {
+                a.times(1 << (amount & (bits - 1)))
+            }
             (B::Multiply, ..) => {
                 let product = atom(self, low, high);
                 // Without wrapping, a product by at least 1 is no smaller than either side.
@@ -137,7 +169,7 @@ impl<'a> Walk<'a> {
                 product
             }
             (B::Divide, _, Some(divisor)) if unsigned && divisor > 0 => self.quotient(&a, divisor),
-            (B::ShiftRight, _, Some(amount)) if unsigned => self.quotient(&a, 1 << (amount & 31)),
+            (B::ShiftRight, _, Some(amount)) if unsigned => self.quotient(&a, 1 << (amount & (bits - 1))),
             (B::Remainder, _, Some(divisor)) if unsigned && divisor > 0 => self.remainder(&a, divisor),
             (B::And, _, Some(mask)) if unsigned && (mask + 1).count_ones() == 1 => self.remainder(&a, mask + 1),
             (B::Divide, ..) if unsigned => {
@@ -176,8 +208,8 @@ impl<'a> Walk<'a> {
 
     /// `a / divisor` of a value without a sign.
     fn quotient(&mut self, a: &Form, divisor: i128) -> Form {
-        let key = Key::Operation(BinaryOperator::Divide, a.clone(), Form::constant(divisor));
-        let quotient = self.knowledge.atom(key, 0, MAX / divisor);
+        let key = Key::Operation(BinaryOperator::Divide, a.clone(), Form::constant(divisor), false);
+        let quotient = self.knowledge.atom(key, 0, self.most() / divisor);
         self.knowledge.learn(a.add(&quotient, -divisor));
         self.knowledge.learn(quotient.times(divisor).plus(divisor - 1).add(a, -1));
         // Said of whole numbers, which the two lines above are not: 255 / 16 is at most 15, not 15.9.
@@ -189,7 +221,7 @@ impl<'a> Walk<'a> {
     /// `a % divisor` of a value without a sign.
     fn remainder(&mut self, a: &Form, divisor: i128) -> Form {
         let quotient = self.quotient(a, divisor);
-        let key = Key::Operation(BinaryOperator::Remainder, a.clone(), Form::constant(divisor));
+        let key = Key::Operation(BinaryOperator::Remainder, a.clone(), Form::constant(divisor), false);
         let rest = self.knowledge.atom(key, 0, divisor - 1);
         self.knowledge.learn(a.add(&rest, -1));
         let difference = a.add(&quotient, -divisor).add(&rest, -1);

@@ -50,7 +50,7 @@ impl Walk<'_> {
         let (first, step) = (self.exact(index), self.exact(*stride));
         let last = first.add(&step, i128::from(lines) - 1).plus(i128::from(length / count) - 1);
         let end = match place.root {
-            Root::Binding(binding) => Some(self.knowledge.atom(Key::Length(binding), 0, super::MAX)),
+            Root::Binding(binding) => Some(self.knowledge.atom(Key::Length(binding), 0, self.most())),
             Root::Workgroup(variable) => {
                 let variable = &self.module.workgroup[variable];
                 self.length(variable.exact.as_ref().unwrap_or(&variable.length))
@@ -74,7 +74,7 @@ impl Walk<'_> {
     }
 
     fn touched_anywhere(&mut self, binding: u32) {
-        let index = self.knowledge.fresh(0, super::MAX);
+        let index = self.knowledge.fresh(0, self.most());
         if let Some(visit) = self.visit.as_mut() {
             visit(super::Touch { binding, index, lanes: 1, knowledge: &mut self.knowledge });
         }

@@ -1,6 +1,6 @@
 //! Which accesses keep their guard, and why the others need none, for people.
 
-use super::{MAX, Walk};
+use super::Walk;
 use crate::ir::print::place_text;
 use crate::ir::{Builtin, Function, Module, Place, Projection, Root, Span};
 use crate::verify::linear::{Atom, Form, Key, Proof};
@@ -57,7 +57,7 @@ impl Walk<'_> {
                 if *coefficient > 0 && low > 0 {
                     lines.push(format!("{} is at least {low}", self.name(*atom)));
                 }
-                if *coefficient < 0 && high < MAX {
+                if *coefficient < 0 && high < u32::MAX.into() {
                     lines.push(format!("{} is at most {high}", self.name(*atom)));
                 }
             }
@@ -147,7 +147,7 @@ impl Walk<'_> {
                     .map_or_else(|| format!("{base}.{part}"), |lane| format!("{base}.{lane}"))
             }
             Key::Wrapped(form, _) => format!("({})", self.form_text(form)),
-            Key::Operation(operator, left, right) => {
+            Key::Operation(operator, left, right, _) => {
                 format!("({} {} {})", self.form_text(left), operator.sign(), self.form_text(right))
             }
             Key::Math(function, forms) => {
