@@ -65,6 +65,7 @@ pub fn kernel(kernel: &Kernel) -> Value {
         "workgroup_size": kernel.workgroup_size,
         "subgroup_size": kernel.subgroup_size,
         "workgroup_bytes": kernel.workgroup_bytes,
+        "index_bits": kernel.index.bits(),
         "grid": match kernel.grid {
             GridKind::Linear => "linear: workgroup index = x + y * groups along x; those from group_count on return",
             GridKind::Volume => "volume",

@@ -335,7 +335,7 @@ pub enum ParamRole {
 /// The type of a parameter: `count` values of `scalar`, an array if `array`.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, Serialize, Deserialize)]
 pub struct ParamType {
-    /// The scalar, as it lies in the block: `bool` is 0 or 1, `usize` and enums are `u32`.
+    /// The scalar, as it lies in the block: `bool` is 0 or 1, `usize` and enums are `u32`; where indices are 64 bits wide, `usize` is `u64`.
     pub scalar: ParamScalar,
     /// 1 for a scalar, 2 to 4 for a vector, the length of an array.
     pub count: u32,

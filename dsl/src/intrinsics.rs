@@ -38,6 +38,25 @@ macro_rules! builtins {
 builtins! {
     index {
         /// This invocation's position among all of the dispatch: `group_index() * invocations of a workgroup + local_index()`.
+        ///
+        /// As every `usize` of a kernel it has 32 bits, or 64 in instances that say so:
+        ///
+        /// ```
+        /// # use trefoil_dsl as trefoil;
+        /// use trefoil::prelude::*;
+        ///
+        /// /// Works on buffers of any length: a launch takes the instance with 64 bits where 32 do not do.
+        /// #[kernel(workgroup(256), index = [32, 64])]
+        /// fn doubled(x: &mut [f32]) {
+        ///     let i = global_index();
+        ///     if i < x.len() {
+        ///         x[i] *= 2.0;
+        ///     }
+        /// }
+        ///
+        /// assert_eq!(doubled::KERNEL.index.bits(), 32);
+        /// assert_eq!(doubled::KERNEL_INDEX64.index.bits(), 64);
+        /// ```
         GlobalIndex global_index = 0;
         /// This invocation's position in its workgroup, x fastest.
         LocalIndex local_index = 0;

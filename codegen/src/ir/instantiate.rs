@@ -97,8 +97,10 @@ pub fn instantiate(module: &Module, instance: &Instance) -> Result<Module, Diagn
     out.types = pass.types;
     if instance.index.is_wide() {
         out.name.push_str(WIDE);
-        // Which has no such indices.
-        out.targets.retain(|target| *target != Target::Wgsl);
+        // Of several targets, those that have such indices.
+        if out.targets != [Target::Wgsl] {
+            out.targets.retain(|target| *target != Target::Wgsl);
+        }
         super::widen::widen(&mut out)?;
     }
     Ok(out)

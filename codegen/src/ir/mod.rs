@@ -16,6 +16,15 @@
 //! [`crate::target::Feature::Subgroups`]. A device that cannot promise the size does not load it, and a target that has no such size at all
 //! ([`crate::target::Target::subgroup_size`]) refuses it while it is built.
 //!
+//! # Indices
+//! `usize` has 32 bits in every instance but those that say otherwise ([`Instance::index`]): these have `U64` wherever the author wrote `usize`, with all that
+//! is said of it below, and lengths, extents, strides and offsets are of that type. Literals above 2^32 are there if each instance is such a one. Where
+//! an invocation is in its grid has 32 bits and is extended, since a grid has no more than 2^32 workgroups; [`Builtin::GlobalIndex`] and
+//! [`Builtin::GlobalId`] are computed in 64 bits. What has fewer than 2^32 parts (locals, workgroup memory, vectors, arrays among the parameters) is indexed
+//! by words after lowering: an index that no word holds is past the end there as everywhere. Bit counts are those of 64 bits, amounts
+//! of shifts count modulo 64, and a switch looks at all bits. Such an instance requires [`crate::target::Feature::Int64`], and WGSL has none. A launch whose lengths, offsets or
+//! grid do not fit the instance's indices is an error.
+//!
 //! # Evaluation
 //! An expression is evaluated when the statement that holds it runs, operands before operation, each time anew: it is a tree, no
 //! expression is the operand of two others or of two statements, and reads see what earlier statements wrote. No expression changes
@@ -99,7 +108,7 @@
 //! * A narrow parameter travels as the 32-bit type that holds it, a struct as the scalars and vectors in it; what lies within its arrays is an array
 //!   of its own for each.
 //! * Matrices that a subgroup holds together ([`Matrix`]) are values of locals, arguments and results; what their operations mean is told there.
-//! * Loops count, and a [`StatementKind::Switch`] looks at, integers of 32 bits; subgroup operations are of 32 bits. Atomics of `i64` and
+//! * Loops count, and a [`StatementKind::Switch`] looks at, integers of 32 bits, and loops indices of 64 bits too; subgroup operations are of 32 bits. Atomics of `i64` and
 //!   `u64` are [`crate::target::Feature::Int64Atomics`].
 //!
 //! # Control flow

@@ -5,16 +5,18 @@ use crate::vector::{Lane, Vec2, Vec3, Vec4};
 use trefoil_codegen::meaning::{self, Word};
 
 /// Bits set.
+///
+/// The counts of a `usize` are of 32 bits, and of 64 in kernels whose indices have as many; on the host they are of 32.
 pub fn count_ones<I: Integer>(x: I) -> u32 {
     x.bits()[0]
 }
 
-/// Zeros above the highest set bit; 32 for 0.
+/// Zeros above the highest set bit; 32 for 0. Of a `usize` as [`count_ones`] says.
 pub fn leading_zeros<I: Integer>(x: I) -> u32 {
     x.bits()[1]
 }
 
-/// Zeros below the lowest set bit; 32 for 0.
+/// Zeros below the lowest set bit; 32 for 0. Of a `usize` as [`count_ones`] says.
 pub fn trailing_zeros<I: Integer>(x: I) -> u32 {
     x.bits()[2]
 }

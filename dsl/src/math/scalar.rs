@@ -221,5 +221,5 @@ macro_rules! integers {
     };
 }
 
-// Kernels hold a usize in 32 bits.
+// Kernels hold a usize in 32 bits, but for those that say otherwise, which the host does not hear of.
 integers!(i8 => u8, u8 => u8, i16 => u16, u16 => u16, i32 => u32, u32 => u32, i64 => u64, u64 => u64, usize => u32);

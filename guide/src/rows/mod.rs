@@ -61,6 +61,7 @@ macro_rules! with_rows {
             cooperative_matrices: [multiplied];
             grids: [positions];
             indirect_grids: [counted, marked];
+            wide_indices: [diagonal];
         }
     };
 }
