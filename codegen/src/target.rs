@@ -41,6 +41,11 @@ impl Target {
         }
     }
 
+    /// Whether what lies in memory can be indexed by integers of 64 bits.
+    pub const fn has_wide_indices(self) -> bool {
+        !matches!(self, Self::Wgsl)
+    }
+
     /// The target of that name.
     pub fn from_name(name: &str) -> Option<Self> {
         Self::ALL.into_iter().find(|target| target.name() == name)

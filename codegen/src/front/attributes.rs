@@ -10,6 +10,7 @@ use super::items;
 use super::session::{Scope, Session};
 use crate::ir::{GenericKind, GenericValue, IndexWidth, Instance, Literal, Precision, Scalar, Size, StatedSubgroup};
 use crate::target::{Feature, Features, Target};
+use crate::verify::no_wide_indices;
 
 /// One `name(..)`, `index = ..`, or a word alone.
 pub(super) struct Part {
@@ -228,14 +229,15 @@ impl Session {
         }
         // The narrower ones first, which launches prefer.
         widths.sort_unstable();
-        let wgsl = self.module.targets.contains(&Target::Wgsl);
-        let others: Vec<_> =
-            Target::ALL.into_iter().filter(|target| *target != Target::Wgsl).map(Target::name).collect();
-        if widths == [IndexWidth::Bits64] && wgsl {
-            let others = others.join(", ");
-            self.error(&given[0], format!("wgsl has no indices of 64 bits: list `targets({others})`, or write `index = [32, 64]`, of which wgsl gets the instance with 32"));
-        } else if widths.contains(&IndexWidth::Bits64) && self.module.targets == [Target::Wgsl] {
-            self.error(&part.name, "wgsl has no indices of 64 bits, and no other target is listed: leave `index` away");
+        let lacking = self.module.targets.iter().copied().find(|target| !target.has_wide_indices());
+        let nowhere = !self.module.targets.iter().any(|target| target.has_wide_indices());
+        match lacking {
+            Some(target) if widths == [IndexWidth::Bits64] => self.error(&given[0], no_wide_indices(target)),
+            Some(target) if widths.contains(&IndexWidth::Bits64) && nowhere => {
+                let (name, advice) = (target.name(), "and no other target is listed: leave `index` away");
+                self.error(&part.name, format!("{name} has no indices of 64 bits, {advice}"));
+            }
+            _ => {}
         }
         if !widths.is_empty() {
             self.widths = widths;

@@ -9,7 +9,6 @@ use super::span::Span;
 use super::types::{Scalar, Size, SizeOperator, Type};
 use crate::diagnostic::{Diagnostic, Diagnostics};
 use crate::hashing::HashMap;
-use crate::target::Target;
 
 /// The module with its generics replaced by `instance`'s values, named after them (`matmul_f32_64`), and with indices as wide as it says
 /// (`matmul_f32_64_index64`, which has no WGSL). A module without generics is instantiated by an empty instance.
@@ -98,8 +97,8 @@ pub fn instantiate(module: &Module, instance: &Instance) -> Result<Module, Diagn
     if instance.index.is_wide() {
         out.name.push_str(WIDE);
         // Of several targets, those that have such indices.
-        if out.targets != [Target::Wgsl] {
-            out.targets.retain(|target| *target != Target::Wgsl);
+        if out.targets.iter().any(|target| target.has_wide_indices()) {
+            out.targets.retain(|target| target.has_wide_indices());
         }
         super::widen::widen(&mut out)?;
     }

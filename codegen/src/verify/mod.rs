@@ -42,6 +42,8 @@ pub(crate) use matrices::{
 };
 pub use profile::check_profile;
 pub(crate) use profile::transport_fits;
+#[cfg(feature = "front")]
+pub(crate) use signature::no_wide_indices;
 pub(crate) use types::name as type_name;
 
 /// An instance that obeys the rules, with the facts found about it. Places whose indices are proved in range have lost their guard.

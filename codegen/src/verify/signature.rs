@@ -29,8 +29,10 @@ pub fn check(module: &Module) -> Vec<Diagnostic> {
     if module.targets.is_empty() {
         found.push(Diagnostic::new(at, format!("kernel `{}` lists no target", module.name)));
     }
-    if module.index.is_wide() && module.targets.contains(&Target::Wgsl) {
-        found.push(Diagnostic::new(at, "wgsl has no indices of 64 bits: list `targets(spirv, cuda, cpu)`"));
+    if module.index.is_wide()
+        && let Some(target) = module.targets.iter().find(|target| !target.has_wide_indices())
+    {
+        found.push(Diagnostic::new(at, no_wide_indices(*target)));
     }
     for (_, ty) in module.types.iter() {
         check_type(module, ty, &mut found);
@@ -75,6 +77,16 @@ pub fn check(module: &Module) -> Vec<Diagnostic> {
         }
     }
     found
+}
+
+/// Why a target makes nothing of a kernel with `index = 64`.
+pub fn no_wide_indices(target: Target) -> String {
+    let (name, able) = (target.name(), Target::ALL.into_iter().filter(|target| target.has_wide_indices()));
+    let able: Vec<_> = able.map(Target::name).collect();
+    format!(
+        "{name} has no indices of 64 bits: list `targets({})`, or write `index = [32, 64]`, of which {name} gets the instance with 32",
+        able.join(", ")
+    )
 }
 
 fn check_subgroup(module: &Module, stated: &StatedSubgroup, along: u32, found: &mut Vec<Diagnostic>) {
