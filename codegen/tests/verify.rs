@@ -528,7 +528,7 @@ impl Index {
         match self {
             Self::Number(value) => {
                 let scalar = body.module().index.scalar();
-                body.literal(Literal::integer(scalar, *value).unwrap())
+                body.literal(Literal::integer(scalar, *value).expect("indices are integers"))
             }
             Self::Local => body.local(locals[0]),
             Self::Counter => body.local(locals[1]),
