@@ -252,6 +252,7 @@ pub(super) fn check_item(input: ItemInput) -> Result<TokenStream, Errors> {
             }
         }
         syn::Item::Const(constant) => {
+            session.alone = true;
             let texts = session.device_constant(constant, &bundle);
             Ascribe { texts: &texts }.visit_expr_mut(&mut constant.expr);
         }

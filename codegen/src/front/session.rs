@@ -35,7 +35,7 @@ pub(super) struct Session {
     pub stack: Vec<String>,
     /// The path to the crate that kernel authors import.
     pub support: TokenStream,
-    /// Whether a `#[device]` function is checked by itself: buffers then stand for its slices, which may be workgroup arrays.
+    /// Whether a `#[device]` function or constant is checked by itself: buffers then stand for its slices, which may be workgroup arrays.
     pub alone: bool,
     /// Of the function that is being made.
     pub precision: Precision,
