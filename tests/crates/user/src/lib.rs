@@ -10,8 +10,8 @@ fn weigh(x: f32) -> f32 {
     x + 1.0
 }
 
-/// Each workgroup writes the other crate's weighted sum of `x`, weighed again by this crate's function.
-#[kernel(workgroup(64))]
+/// Each workgroup writes the other crate's weighted sum of `x`, weighed again by this crate's function; with indices of either width.
+#[kernel(workgroup(64), index = [32, 64])]
 pub fn weighed_sum(x: &[f32], y: &mut [f32]) {
     let mut scratch = workgroup_array::<f32>(LANES);
     let sum = group_sum(x, &mut scratch);

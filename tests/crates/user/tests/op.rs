@@ -14,7 +14,8 @@ use std::collections::BTreeMap;
 use std::sync::Arc;
 
 use common::devices;
-use gpu::artefact::Kernel;
+use gpu::DeviceKind;
+use gpu::artefact::{Feature, Kernel};
 use gpu::f16;
 use gpu::graph::op::{
     Candidate, Grid, HostTensor, Implementation, Ineligible, KernelStep, Op, OpError, OpKind, ParamValue, Request,
@@ -107,7 +108,15 @@ impl Candidate for WeighedSum {
 
     fn implement(&self, request: &Request<'_>) -> Result<Implementation, Ineligible> {
         contiguous(request)?;
-        Ok(one_step(weighed_sum::KERNELS[0], Vec::new(), Grid::Workgroups(Dim::from(self.copies))))
+        // The instance with wider indices wherever the device has them.
+        let device = request.device;
+        let runs = |kernel: &&&Kernel| {
+            let has = device.features.has(Feature::Int64) && device.kind != DeviceKind::Wgpu;
+            kernel.index.is_wide() == has
+        };
+        let kernel = weighed_sum::KERNELS.iter().find(runs);
+        let kernel = kernel.ok_or_else(|| Ineligible::Other("there is no such instance".to_owned()))?;
+        Ok(one_step(kernel, Vec::new(), Grid::Workgroups(Dim::from(self.copies))))
     }
 }
 
