@@ -24,6 +24,9 @@ pub(crate) mod matrices;
 pub mod meaning;
 pub(crate) mod names;
 pub(crate) mod narrow;
+#[cfg(feature = "lower")]
+#[doc(hidden)]
+pub mod passes;
 pub(crate) mod small;
 pub mod target;
 pub mod timings;

@@ -1,8 +1,9 @@
 //! Lowering: from what the author wrote to what a target's language can say, on the IR, before anything is printed.
 //!
 //! After lowering, every operation that is left has the IR's meaning when it is printed in the target's plain form, so emitters hold
-//! no knowledge of differences in meaning. The passes, in order: `settle` (decides `if const`, unrolls, folds constants), then guards
-//! are looked at again, since constants prove more; `prune` (drops functions that are no longer called); `copies` (to workgroup memory, where the target
+//! no knowledge of differences in meaning. The passes, in order: `settle` (decides `if const`, unrolls, puts counters in), then guards
+//! are looked at again, since constants prove more; [`passes`] (fold what is known, and compute once what is computed again and again); `prune` (drops functions that are no
+//! longer called); `copies` (to workgroup memory, where the target
 //! has none that go on by themselves); `small` (indices of 64 bits into what is small, as words); `flat` (parameters of structs as what they are made of); `narrow`
 //! (arithmetic of 8- and 16-bit types in 32 bits); `wide` (64-bit types as two words where a device has no more); `storage` (narrow types where the
 //! target cannot hold them); `atomics` (of floats); `groups` (subgroup operations that the target lacks, or leaves open); `meaning` (operations that the
@@ -28,7 +29,7 @@ use crate::diagnostic::{Diagnostic, Diagnostics};
 use crate::ir::{Module, Scalar};
 use crate::target::{Features, Profile, Target};
 use crate::verify::{AccessReport, KernelInfo, Verified, clear_guards, function_facts, workgroup_bytes};
-use crate::{copies, flat, layout, narrow, small};
+use crate::{copies, flat, layout, narrow, passes, small};
 
 /// A kernel instance, legal for one profile: what emitters take.
 ///
@@ -76,14 +77,22 @@ impl<'v> Settled<'v> {
         if let Some((_, known)) = modules.iter().find(|(settled, _)| *settled == features) {
             return Ok(known.clone());
         }
-        let mut module = self.verified.module.clone();
-        settle::settle(&mut module, features)?;
-        clear_guards(&mut module, &self.verified.info);
+        let mut module = settled(self.verified, features)?;
+        passes::fold(&mut module);
         prune::prune(&mut module);
+        passes::share(&mut module, passes::Sharing::ALL);
         let module = Arc::new(module);
         modules.push((features, module.clone()));
         Ok(module)
     }
+}
+
+/// The instance as it is on a device with these features, which are some of those that it asks for.
+fn settled(verified: &Verified, features: Features) -> Result<Module, Diagnostics> {
+    let mut module = verified.module.clone();
+    settle::settle(&mut module, features)?;
+    clear_guards(&mut module, &verified.info);
+    Ok(module)
 }
 
 /// Lowers an instance for one profile after the other.
@@ -161,12 +170,14 @@ impl<'s> Lowering<'s> {
     }
 }
 
-/// Every access by an index that is left for a device with these features, with whether it is guarded and why it need not be.
+/// Every access by an index that is left for a device with these features, with whether it is guarded and why it need not be: in the author's words,
+/// and so before anything is folded or shared.
 ///
 /// # Errors
 /// The instance cannot be settled.
 pub fn accesses(verified: &Verified, features: Features) -> Result<Vec<AccessReport>, Diagnostics> {
-    let module = Settled::new(verified).module(features)?;
+    let mut module = settled(verified, features.intersection(settle::asked(&verified.module)))?;
+    prune::prune(&mut module);
     Ok(crate::verify::accesses(&module, verified.info.workgroup_size))
 }
 

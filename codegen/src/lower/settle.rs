@@ -178,7 +178,7 @@ impl Rewrite for Settle<'_> {
         match &statement.kind {
             StatementKind::If { condition, accept, reject, constant } => {
                 let value = match self.literal(copy.old, *condition) {
-                    Some(Known { literal: Literal::Bool(value), inline }) if inline || *constant => Some(value),
+                    Some(Known { literal: Literal::Bool(value), .. }) => Some(value),
                     _ => None,
                 };
                 let Some(value) = value else {

@@ -1,14 +1,14 @@
 //! Kernels run by the evaluator.
 
-use super::pointwise::verified;
 use trefoil_codegen::artefact::{CpuArguments, CpuBuffer, ParamRole};
 use trefoil_codegen::interp::Program;
 use trefoil_codegen::ir::Module;
 use trefoil_codegen::layout;
+use trefoil_codegen::verify::verify;
 
 /// Runs a kernel without parameters in the evaluator, over one workgroup: bindings are words and their elements.
 pub fn evaluated(module: &Module, mut bindings: Vec<(Vec<u32>, u32)>) -> Vec<Vec<u32>> {
-    let verified = verified(module.clone());
+    let verified = verify(module.clone()).unwrap_or_else(|found| panic!("{found}"));
     let program = Program::new(&verified).unwrap_or_else(|error| panic!("{error}"));
     let params = layout::params(&verified.module, verified.info.grid).expect("it has parameters that can be ones");
     let mut block = vec![0; params.size as usize];

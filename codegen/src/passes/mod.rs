@@ -1,0 +1,60 @@
+//! Passes that make an instance's code less without changing what it means.
+//!
+//! A driver's compiler does such things too, each its own: one shares an index that is computed forty times and another does not, none sees through the
+//! functions that stand for guards and for division by zero, and what is printed has to be parsed, validated and shipped as often as it is
+//! written. So what can be decided once for every target is decided here, on the IR:
+//!
+//! * `fold` computes what is known, drops operations that do nothing, and what is never run.
+//! * `share` gives a name to what is computed again and again (`common`) and moves out of loops what they do not change (`invariant`).
+//!
+//! They run for each set of features after `if const` is decided, loops are written out and guards are cleared, and before anything that depends on a target, so that
+//! they cost once what all variants gain. The verifier's facts hold after them as before: none adds an access, and none moves one over a write, a barrier or an atomic.
+//! What authors read about their accesses (`trefoil guards`) is told before them, in the words of the source.
+
+mod apply;
+mod common;
+mod fold;
+mod invariant;
+mod numbers;
+mod values;
+
+use crate::ir::{Function, Handle, Module};
+
+pub use self::fold::fold;
+
+/// What [`share`] does.
+#[derive(Clone, Copy, Debug)]
+pub struct Sharing {
+    /// Whether equal computations get one name.
+    pub common: bool,
+    /// Whether loops lose what they do not change.
+    pub invariant: bool,
+}
+
+impl Sharing {
+    /// Both.
+    pub const ALL: Self = Self { common: true, invariant: true };
+}
+
+/// Computes once what is computed several times, in every function of the module.
+pub fn share(module: &mut Module, sharing: Sharing) {
+    let callees = values::Callees::of(module);
+    each(module, |module, function| {
+        let mut values = values::number(module, &callees, function, sharing.invariant);
+        let groups = common::groups(module, function, &mut values, sharing.common);
+        apply::apply(module, function, &values, groups);
+    });
+}
+
+/// Runs a pass on every function, with the module that holds its types and all other functions.
+fn each(module: &mut Module, mut pass: impl FnMut(&Module, &mut Function)) {
+    for index in 0..module.functions.len() {
+        let handle = Handle::from_index(index);
+        let mut function = std::mem::take(&mut module.functions[handle]);
+        pass(module, &mut function);
+        module.functions[handle] = function;
+    }
+    let mut entry = std::mem::take(&mut module.entry);
+    pass(module, &mut entry);
+    module.entry = entry;
+}
