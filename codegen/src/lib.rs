@@ -24,7 +24,6 @@ pub(crate) mod matrices;
 pub mod meaning;
 pub(crate) mod names;
 pub(crate) mod narrow;
-#[cfg(feature = "lower")]
 #[doc(hidden)]
 pub mod passes;
 pub(crate) mod small;

@@ -424,3 +424,76 @@ fn the_kernels_of_the_tests_compute_the_same() {
         same(&module, &bindings, &text);
     }
 }
+
+/// The workgroup arrays that are left of a kernel, and how many bytes they take.
+fn arrays(body: &str) -> (Vec<String>, u32) {
+    let text = format!(
+        "#[device]\nfn total(scratch: &mut [u32], own: u32) -> u32 {{\nscratch[local_index()] = own;\nbarrier();\nlet sum = scratch[0] + scratch[63];\n\
+         barrier();\nsum\n}}\n#[kernel(workgroup(64))]\nfn k(y: &mut [u32], n: u32) {{\n{body}\n}}"
+    );
+    let output = parse_source(&text).unwrap_or_else(|errors| panic!("{errors}\n{text}")).remove(0);
+    let verified = verify(instantiate(&output.module, &Instance::default()).unwrap()).unwrap();
+    let text = verified.module.to_string();
+    let arrays = text.lines().filter_map(|line| line.strip_prefix("workgroup ")).map(str::to_owned).collect();
+    (arrays, verified.info.workgroup_bytes)
+}
+
+fn left(lines: &[&str], bytes: u32) -> (Vec<String>, u32) {
+    (lines.iter().map(|line| (*line).to_owned()).collect(), bytes)
+}
+
+const TWO: &str =
+    "let mut a = workgroup_array::<u32>(64);\nlet mut b = workgroup_array::<u32>(128);\nlet i = local_index();\n";
+
+#[test]
+fn arrays_with_a_barrier_between_their_lives_are_one() {
+    let body = format!(
+        "{TWO}a[i] = n;\nbarrier();\ny[i] = a[63 - i];\nbarrier();\nb[i] = n + 1;\nb[i + 64] = n;\nbarrier();\ny[i + 64] = b[127 - i];"
+    );
+    assert_eq!(arrays(&body), left(&["a_and_b: [u32; 128]"], 512));
+    // The values are those that the kernel says.
+    let module = kernel("y: &mut [u32], n: u32", &body);
+    let result = evaluated(&module, vec![(vec![9; 128], 128)]);
+    assert!(result[0].iter().all(|word| *word == 1));
+}
+
+#[test]
+fn arrays_that_live_together_stay_two() {
+    // No barrier between; one only in a branch; alive round after round; a barrier behind an early return of a function.
+    for between in ["y[i] = a[i];", "y[i] = a[i];\nif n > 1 {\nbarrier();\n}"] {
+        let body = format!("{TWO}a[i] = n;\nbarrier();\n{between}\nb[i] = y[i];\nbarrier();\ny[i + 64] = b[63 - i];");
+        assert_eq!(arrays(&body), left(&["a: [u32; 64]", "b: [u32; 128]"], 768), "{between}");
+    }
+    let body = format!(
+        "{TWO}for k in 0..n {{\na[i] = k;\nbarrier();\nb[i] = a[63 - i];\nbarrier();\ny[i] = b[63 - i];\nbarrier();\n}}"
+    );
+    assert_eq!(arrays(&body).0.len(), 2);
+}
+
+#[test]
+fn barriers_of_functions_count_where_they_are_called() {
+    let body =
+        format!("{TWO}let first = total(&mut a, n);\nlet second = total(&mut b, first);\ny[i] = first + second;");
+    assert_eq!(arrays(&body), left(&["a_and_b: [u32; 128]"], 512));
+}
+
+#[test]
+fn other_elements_atomics_and_guards_keep_arrays_apart() {
+    let lives = |a: &str, first: &str, b: &str, second: &str| {
+        let body = format!(
+            "let mut a = workgroup_array::<{a}>(64);\nlet mut b = workgroup_array::<{b}>(128);\nlet i = local_index();\n{first}\nbarrier();\n{second}"
+        );
+        arrays(&body).0.len()
+    };
+    let plain = "a[i] = 1;\nbarrier();\ny[i] = a[63 - i];";
+    assert_eq!(lives("u32", plain, "u32", "b[i] = 1;"), 1);
+    assert_eq!(lives("u32", plain, "f32", "b[i] = 1.0;"), 2);
+    assert_eq!(lives("u32", plain, "Atomic<u32>", "b[i].store(1);"), 2);
+    assert_eq!(
+        lives("Atomic<u32>", "a[i].store(1);\nbarrier();\ny[i] = a[63 - i].load();", "Atomic<u32>", "b[i].store(1);"),
+        1
+    );
+    // What lies past the end of the shorter one would be there in the longer.
+    assert_eq!(lives("u32", "a[i] = 1;\nbarrier();\ny[i] = a[n as usize];", "u32", "b[i] = 1;"), 2);
+    assert_eq!(lives("u32", plain, "u32", "b[n as usize] = 1;"), 1);
+}

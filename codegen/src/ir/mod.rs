@@ -37,7 +37,8 @@
 //! # Memory
 //! * *Locals* are private to the invocation. Immutable ones are values, mutable ones are places. A mutable local that is read before
 //!   it is written has an unspecified value. Two runs of the same `Let` (in a loop) are two variables.
-//! * *Workgroup variables* are shared by the invocations of a workgroup; their contents are unspecified until written.
+//! * *Workgroup variables* are shared by the invocations of a workgroup; their contents are unspecified until written, so that two of which one is
+//!   touched for the last time before a barrier and the other for the first time behind it may be the same memory.
 //! * *Bindings* are storage buffers. `Length` is what the launch says, whatever the size of the memory that is bound.
 //! * An element index past the end of a binding, workgroup variable, local array or vector is not an error of the program: **a read
 //!   past the end gives zero bits, a write past the end is dropped, an atomic past the end does nothing and gives zero**. A place

@@ -5,24 +5,36 @@
 //! written. So what can be decided once for every target is decided here, on the IR:
 //!
 //! * `fold` computes what is known, drops operations that do nothing, and what is never run.
+//! * `reuse` makes workgroup arrays that are never alive together one, which decides what the kernel needs of a device.
 //! * `share` gives a name to what is computed again and again (`common`) and moves out of loops what they do not change (`invariant`).
 //!
-//! They run for each set of features after `if const` is decided, loops are written out and guards are cleared, and before anything that depends on a target, so that
+//! The verifier ends with `reuse`, so that limits are checked with what is left. The others run for each set of features after `if const` is decided, loops are written out and guards are cleared, and before anything that depends on a target, so that
 //! they cost once what all variants gain. The verifier's facts hold after them as before: none adds an access, and none moves one over a write, a barrier or an atomic.
 //! What authors read about their accesses (`trefoil guards`) is told before them, in the words of the source.
 
+#[cfg(feature = "lower")]
 mod apply;
+#[cfg(feature = "lower")]
 mod common;
+#[cfg(feature = "lower")]
 mod fold;
+#[cfg(feature = "lower")]
 mod invariant;
+#[cfg(feature = "lower")]
 mod numbers;
+mod reuse;
+#[cfg(feature = "lower")]
 mod values;
 
+#[cfg(feature = "lower")]
 use crate::ir::{Function, Handle, Module};
 
+#[cfg(feature = "lower")]
 pub use self::fold::fold;
+pub use self::reuse::reuse;
 
 /// What [`share`] does.
+#[cfg(feature = "lower")]
 #[derive(Clone, Copy, Debug)]
 pub struct Sharing {
     /// Whether equal computations get one name.
@@ -31,12 +43,14 @@ pub struct Sharing {
     pub invariant: bool,
 }
 
+#[cfg(feature = "lower")]
 impl Sharing {
     /// Both.
     pub const ALL: Self = Self { common: true, invariant: true };
 }
 
 /// Computes once what is computed several times, in every function of the module.
+#[cfg(feature = "lower")]
 pub fn share(module: &mut Module, sharing: Sharing) {
     let callees = values::Callees::of(module);
     each(module, |module, function| {
@@ -47,6 +61,7 @@ pub fn share(module: &mut Module, sharing: Sharing) {
 }
 
 /// Runs a pass on every function, with the module that holds its types and all other functions.
+#[cfg(feature = "lower")]
 fn each(module: &mut Module, mut pass: impl FnMut(&Module, &mut Function)) {
     for index in 0..module.functions.len() {
         let handle = Handle::from_index(index);

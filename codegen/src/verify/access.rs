@@ -36,7 +36,12 @@ pub fn places(function: &Function, visit: &mut dyn FnMut(&Place, bool)) {
             visit(place, false);
         }
     });
-    statements(&function.body, &mut |statement| match &statement.kind {
+    statements(&function.body, &mut |statement| places_of(&statement.kind, visit));
+}
+
+/// Calls `visit` with the places that a statement reads or writes (`true`) by itself, not in its operands and blocks.
+pub fn places_of(kind: &StatementKind, visit: &mut dyn FnMut(&Place, bool)) {
+    match kind {
         StatementKind::Store { place, .. } => visit(place, true),
         StatementKind::UniformLoad { place, .. } => visit(place, false),
         StatementKind::Matrix { operation, .. } => match operation {
@@ -53,7 +58,7 @@ pub fn places(function: &Function, visit: &mut dyn FnMut(&Place, bool)) {
             visit(from, false);
         }
         _ => {}
-    });
+    }
 }
 
 pub fn find(module: &Module) -> Uses {

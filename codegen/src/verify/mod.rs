@@ -19,11 +19,12 @@ mod uniformity;
 use crate::artefact::{Access, GridKind};
 use crate::diagnostic::{Diagnostic, Diagnostics};
 use crate::ir::{ExpressionKind, Function, Module};
+use crate::passes;
 use crate::target::Features;
 
-pub(crate) use access::function_facts;
 #[cfg(feature = "lower")]
 pub(crate) use access::workgroup_bytes;
+pub(crate) use access::{function_facts, places, places_of};
 pub use bounds::AccessReport;
 #[cfg(feature = "lower")]
 pub(crate) use bounds::accesses;
@@ -46,7 +47,8 @@ pub(crate) use profile::transport_fits;
 pub(crate) use signature::no_wide_indices;
 pub(crate) use types::name as type_name;
 
-/// An instance that obeys the rules, with the facts found about it. Places whose indices are proved in range have lost their guard.
+/// An instance that obeys the rules, with the facts found about it. Places whose indices are proved in range have lost their guard, and workgroup arrays
+/// that are never alive together are one.
 #[derive(Clone, Debug)]
 pub struct Verified {
     /// The instance.
@@ -108,6 +110,11 @@ pub fn verify(mut module: Module) -> Result<Verified, Diagnostics> {
     for ((binding, disjoint), access) in info.disjoint.iter_mut().enumerate().zip(&info.access) {
         // What is behind the first element of a piece that is copied is not looked at.
         *disjoint = divisions.disjoint[binding] && (info.copied[binding] <= 1 || !access.writes());
+    }
+    if passes::reuse(&mut module) {
+        let uses = access::find(&module);
+        (info.workgroup_vector, info.workgroup_copied) = (uses.workgroup_vector, uses.workgroup_copied);
+        info.workgroup_bytes = access::workgroup_bytes(&module);
     }
     Ok(Verified { module, info })
 }
