@@ -117,11 +117,14 @@ pub enum Feature {
     Int64Atomics = 6,
     /// Sums and products that are rounded one by one, as [`crate::ir::Precision::Strict`] wants them, which every target has but WGSL.
     Strict = 7,
+    /// Sums of the products of four bytes in one instruction, which CUDA and the CPU always have. Nothing needs it: where a device lacks it the products are made one by
+    /// one, and WGSL leaves it to who reads the text.
+    IntegerDot = 8,
 }
 
 impl Feature {
     /// Every feature.
-    pub const ALL: [Self; 8] = [
+    pub const ALL: [Self; 9] = [
         Self::Subgroups,
         Self::F16Storage,
         Self::Int64,
@@ -130,13 +133,14 @@ impl Feature {
         Self::CooperativeMatrices,
         Self::Int64Atomics,
         Self::Strict,
+        Self::IntegerDot,
     ];
 
     /// Whether every device of a target has it, so that kernels need not ask.
     pub const fn always(self, target: Target) -> bool {
         match self {
             Self::Subgroups | Self::CooperativeMatrices => false,
-            Self::F16Storage | Self::Int64 | Self::Float64 | Self::Int64Atomics => {
+            Self::F16Storage | Self::Int64 | Self::Float64 | Self::Int64Atomics | Self::IntegerDot => {
                 matches!(target, Target::Cuda | Target::Cpu)
             }
             Self::Ordering | Self::Strict => !self.never(target),
@@ -145,7 +149,10 @@ impl Feature {
 
     /// Whether no device of a target has it, because its language cannot say it.
     pub const fn never(self, target: Target) -> bool {
-        let lacking = matches!(self, Self::Ordering | Self::CooperativeMatrices | Self::Int64Atomics | Self::Strict);
+        let lacking = matches!(
+            self,
+            Self::Ordering | Self::CooperativeMatrices | Self::Int64Atomics | Self::Strict | Self::IntegerDot
+        );
         lacking && matches!(target, Target::Wgsl)
     }
 
@@ -160,6 +167,7 @@ impl Feature {
             Self::CooperativeMatrices => "matrices",
             Self::Int64Atomics => "atomic64",
             Self::Strict => "strict",
+            Self::IntegerDot => "dot",
         }
     }
 
@@ -173,7 +181,8 @@ impl Feature {
             | Self::Ordering
             | Self::CooperativeMatrices
             | Self::Int64Atomics
-            | Self::Strict => None,
+            | Self::Strict
+            | Self::IntegerDot => None,
         }
     }
 
@@ -188,6 +197,7 @@ impl Feature {
             Self::CooperativeMatrices => "CooperativeMatrices",
             Self::Int64Atomics => "Int64Atomics",
             Self::Strict => "Strict",
+            Self::IntegerDot => "IntegerDot",
         }
     }
 

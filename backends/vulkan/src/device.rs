@@ -199,6 +199,7 @@ fn connect(instance: Instance, adapter: Adapter, options: &DeviceOptions, id: u6
         .shader_subgroup_extended_types(enable.subgroup_extended_types);
     let mut features_13 = vk::PhysicalDeviceVulkan13Features::default()
         .subgroup_size_control(enable.subgroup_size_control)
+        .shader_integer_dot_product(enable.integer_dot)
         .compute_full_subgroups(enable.compute_full_subgroups);
     let core = vk::PhysicalDeviceFeatures::default().shader_int64(enable.int64).shader_float64(enable.float64);
     let mut extensions = Vec::new();

@@ -65,6 +65,8 @@ pub(crate) struct Enable {
     /// Matrices, and arithmetic of the halves in them.
     pub(crate) matrices: bool,
     pub(crate) int64: bool,
+    /// Products of bytes, of which 1.3 has the extension.
+    pub(crate) integer_dot: bool,
     /// Atomics of 64 bits in buffers and workgroup memory.
     pub(crate) int64_atomics: bool,
     pub(crate) float64: bool,
@@ -152,6 +154,8 @@ fn describe(instance: &Instance, physical: vk::PhysicalDevice) -> Result<Adapter
         && features_12.shader_buffer_int64_atomics == vk::TRUE
         && features_12.shader_shared_int64_atomics == vk::TRUE;
 
+    let integer_dot = features_13.shader_integer_dot_product == vk::TRUE;
+
     let mut driver = vk::PhysicalDeviceDriverProperties::default();
     let mut identity = vk::PhysicalDeviceIDProperties::default();
     let mut subgroup = vk::PhysicalDeviceSubgroupProperties::default();
@@ -209,8 +213,12 @@ fn describe(instance: &Instance, physical: vk::PhysicalDevice) -> Result<Adapter
         kernel_features = kernel_features.union(Features::of(&[Feature::F16Storage]));
     }
 
-    for (has, feature) in [(int64, Feature::Int64), (float64, Feature::Float64), (int64_atomics, Feature::Int64Atomics)]
-    {
+    for (has, feature) in [
+        (int64, Feature::Int64),
+        (float64, Feature::Float64),
+        (int64_atomics, Feature::Int64Atomics),
+        (integer_dot, Feature::IntegerDot),
+    ] {
         if has {
             kernel_features = kernel_features.union(Features::of(&[feature]));
         }
@@ -257,6 +265,7 @@ fn describe(instance: &Instance, physical: vk::PhysicalDevice) -> Result<Adapter
         int64,
         float64,
         int64_atomics,
+        integer_dot,
         memory_model_device_scope: features_12.vulkan_memory_model_device_scope == vk::TRUE,
         subgroup_extended_types: features_12.shader_subgroup_extended_types == vk::TRUE,
         subgroup_size_control: features_13.subgroup_size_control == vk::TRUE,

@@ -213,17 +213,13 @@ fn scanned(body: &mut FunctionBuilder<'_>, function: S) -> Result<(), String> {
     let sum = body.variable("sum", ty, Some(value));
     let one = body.u32(1);
     let step = body.variable("distance", word, Some(one));
-    // From so many lanes before, or from one's own.
+    // From so many lanes before, which is anything where there are not so many.
     let before = |body: &mut FunctionBuilder<'_>, distance: &dyn Fn(&mut FunctionBuilder<'_>) -> Value| {
         let (here, by) = (word_of(body, Builtin::SubgroupLane), distance(body));
         let behind = body.binary(B::GreaterEqual, here, by);
         let behind = body.bind("behind", behind);
-        let (here, by) = (word_of(body, Builtin::SubgroupLane), distance(body));
-        let there = body.binary(B::Subtract, here, by);
-        let (condition, here) = (body.local(behind), word_of(body, Builtin::SubgroupLane));
-        let lane = body.select(condition, there, here);
-        let given = body.load(variable(sum));
-        (behind, body.subgroup("other", S::Shuffle, given, Some(lane)))
+        let (given, by) = (body.load(variable(sum)), distance(body));
+        (behind, body.subgroup("other", S::ShuffleUp, given, Some(by)))
     };
     let condition = {
         let (step, size) = (body.load(variable(step)), word_of(body, Builtin::SubgroupSize));

@@ -10,14 +10,20 @@ use crate::ir::{
     Span, Type,
 };
 use crate::names::FunctionNames;
-use crate::target::Target;
+use crate::target::{Profile, Target};
 
-/// Replaces what is not native on `target`, and names the functions that stand in.
-pub fn legalise(module: &mut Module, target: Target) -> Result<Vec<&'static str>, Diagnostics> {
+/// Replaces what is not native where there is what `profile` has, and names the functions that stand in.
+pub fn legalise(module: &mut Module, profile: &Profile) -> Result<Vec<&'static str>, Diagnostics> {
     let functions = std::mem::take(&mut module.functions);
     let entry = std::mem::take(&mut module.entry);
     let names = FunctionNames::new(functions.iter().map(|(_, function)| function));
-    let mut pass = Meaning { module, target, library: Library::new(target, names), functions: Vec::new() };
+    let mut pass = Meaning {
+        module,
+        target: profile.target,
+        profile,
+        library: Library::new(profile.clone(), names),
+        functions: Vec::new(),
+    };
     for (_, function) in functions.iter() {
         let new = rewrite(&mut pass, function)?;
         let new = pass.module.functions.add(new);
@@ -32,6 +38,7 @@ pub fn legalise(module: &mut Module, target: Target) -> Result<Vec<&'static str>
 struct Meaning<'a> {
     module: &'a mut Module,
     target: Target,
+    profile: &'a Profile,
     library: Library,
     functions: Vec<Handle<Function>>,
 }
@@ -157,7 +164,7 @@ impl Rewrite for Meaning<'_> {
                     }
                 }
                 if let Some((scalar, lanes)) = shape
-                    && !table::math(self.target, *function, scalar)
+                    && !table::math(self.profile, *function, scalar)
                 {
                     let number = arguments.last().is_some_and(|last| Self::is_number(old, *last));
                     let name = if number { with_number(*function) } else { name_for(*function, scalar) };

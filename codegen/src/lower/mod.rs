@@ -164,7 +164,7 @@ impl<'s> Lowering<'s> {
             )
             .into());
         }
-        emulated.extend(meaning::legalise(&mut module, profile.target)?);
+        emulated.extend(meaning::legalise(&mut module, profile)?);
         (info.collective, info.effects) = function_facts(&module);
         Ok(Lowered { module, info, profile: profile.clone(), params, transport, emulated })
     }

@@ -10,7 +10,7 @@ use crate::ir::{
     Scalar, Type, UnaryOperator,
 };
 use crate::names::FunctionNames;
-use crate::target::Target;
+use crate::target::Profile;
 
 /// A library function for values of so many lanes.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
@@ -27,7 +27,7 @@ pub struct Wanted {
 
 /// Library functions of a module, each made when first wanted.
 pub struct Library {
-    target: Target,
+    profile: Profile,
     known: HashMap<Wanted, Handle<Function>>,
     names: FunctionNames,
 }
@@ -42,8 +42,8 @@ enum Name {
 }
 
 impl Library {
-    pub fn new(target: Target, names: FunctionNames) -> Self {
-        Self { target, known: HashMap::default(), names }
+    pub fn new(profile: Profile, names: FunctionNames) -> Self {
+        Self { profile, known: HashMap::default(), names }
     }
 
     /// The names of the functions made so far, each once.
@@ -311,7 +311,7 @@ impl Context<'_> {
         let function = function_named(name);
         if let Some(function) = function
             && !own
-            && (native || table::math(self.library.target, function, scalar))
+            && (native || table::math(&self.library.profile, function, scalar))
         {
             let value = body.math(function, values);
             let scalar = body.type_of(value).scalar().ok_or("it gives no number")?;

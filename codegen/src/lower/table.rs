@@ -4,11 +4,12 @@
 //! [`super::library`], shifts by ones whose amount is masked.
 
 use crate::ir::{MathFunction, Scalar, SubgroupOperator};
-use crate::target::Target;
+use crate::target::{Feature, Profile, Target};
 
-/// Whether a function of the mathematical library, applied to values of that scalar, is native.
-pub const fn math(target: Target, function: MathFunction, scalar: Scalar) -> bool {
+/// Whether a function of the mathematical library, applied to values of that scalar, is native where there is what `profile` has.
+pub const fn math(profile: &Profile, function: MathFunction, scalar: Scalar) -> bool {
     use MathFunction as M;
+    let target = profile.target;
     match function {
         // Of the GPU languages CUDA C alone has one.
         M::Erf => matches!(target, Target::Cuda),
@@ -35,7 +36,11 @@ pub const fn math(target: Target, function: MathFunction, scalar: Scalar) -> boo
         | M::Hypot => matches!(target, Target::Cuda),
         M::RotateLeft | M::RotateRight => matches!(target, Target::Cpu),
         M::MulHigh => matches!(target, Target::Cuda | Target::Cpu),
-        M::Dot4I8 | M::Dot4U8 => matches!(target, Target::Wgsl | Target::Cuda),
+        M::Dot4I8 | M::Dot4U8 => match target {
+            Target::Wgsl | Target::Cuda => true,
+            Target::Spirv => profile.features.has(Feature::IntegerDot),
+            Target::Cpu => false,
+        },
         // Made of others everywhere, so that every target gives the same.
         M::Fract
         | M::RemEuclid

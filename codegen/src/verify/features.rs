@@ -8,8 +8,8 @@ mod wide;
 
 use crate::diagnostic::{Diagnostic, Diagnostics};
 use crate::ir::{
-    BindingKind, Block, Builtin, Expression, ExpressionKind, Function, Handle, Literal, Module, Precision, Scalar,
-    Span, StatementKind, Type, constant,
+    BindingKind, Block, Builtin, Expression, ExpressionKind, Function, Handle, Literal, MathFunction, Module,
+    Precision, Scalar, Span, StatementKind, Type, constant,
 };
 use crate::target::{Feature, Features, Target};
 
@@ -91,6 +91,9 @@ pub fn find(module: &Module) -> Result<Found, Diagnostics> {
     if holds_halves(module) {
         relevant = relevant.union(Features::of(&[Feature::F16Storage]));
     }
+    if multiplies_bytes(module) {
+        relevant = relevant.union(Features::of(&[Feature::IntegerDot]));
+    }
     relevant = relevant.closed(holds_halves(module));
     Ok(Found { required, relevant })
 }
@@ -117,6 +120,15 @@ fn holds_halves(module: &Module) -> bool {
     let elements = module.bindings.iter().map(|binding| binding.element);
     let workgroup = module.workgroup.iter().map(|(_, variable)| variable.element);
     elements.chain(workgroup).any(|element| module.types[element].scalar() == Some(Scalar::F16))
+}
+
+/// Whether sums of the products of bytes are computed.
+fn multiplies_bytes(module: &Module) -> bool {
+    use MathFunction::{Dot4I8, Dot4U8};
+    super::functions(module).any(|function| {
+        let mut all = function.expressions.iter().map(|(_, expression)| &expression.kind);
+        all.any(|kind| matches!(kind, ExpressionKind::Math { function: Dot4I8 | Dot4U8, .. }))
+    })
 }
 
 /// Whether code for devices with exactly `features` needs nothing else.

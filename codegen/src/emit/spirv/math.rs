@@ -1,12 +1,13 @@
 //! The mathematical functions that lowering leaves: those of GLSL.std.450, and those that are made of bits.
 
 use rspirv::dr::Operand;
-use rspirv::spirv::{GlslStd450Op as Glsl, Op, Word};
+use rspirv::spirv::{Capability, GlslStd450Op as Glsl, Op, PackedVectorFormat, Word};
 
 use super::expr::{Kind, lanes_of};
 use super::function::FunctionWriter;
 use crate::emit::EmitError;
 use crate::ir::{Expression, Handle, MathFunction, Precision, Scalar};
+use crate::target::Feature;
 
 impl FunctionWriter<'_, '_> {
     /// A function of GLSL.std.450.
@@ -69,6 +70,7 @@ impl FunctionWriter<'_, '_> {
             (M::Dot, Kind::Float) if self.function.precision == Precision::Strict => {
                 self.strict_dot(&values, lanes, ty)
             }
+            (M::Dot4I8 | M::Dot4U8, _) => self.byte_dot(function, &values, ty)?,
             (M::Dot, Kind::Float) => self.op(Op::Dot, ty, &values),
             (M::Dot, Kind::Signed | Kind::Unsigned) => self.integer_dot(&values, lanes, ty),
             (M::CountOnes, Kind::Signed | Kind::Unsigned) => {
@@ -201,6 +203,19 @@ impl FunctionWriter<'_, '_> {
             [only] => only,
             _ => self.op(Op::CompositeConstruct, ty, &flags),
         })
+    }
+
+    /// What `c` is with the products of the four bytes of `a` and `b`: arguments are in the order `a`, `b`, `c`.
+    fn byte_dot(&mut self, function: MathFunction, values: &[Word], ty: Word) -> Result<Word, EmitError> {
+        let [a, b, c] = *values else { return Err(self.writer.fail("a product of bytes takes three operands")) };
+        self.writer.require(Feature::IntegerDot, "bytes are multiplied")?;
+        self.writer.capability(Capability::DotProduct);
+        self.writer.capability(Capability::DotProductInput4x8BitPacked);
+        self.writer.extension("SPV_KHR_integer_dot_product");
+        let op = if function == MathFunction::Dot4I8 { Op::SDot } else { Op::UDot };
+        let packed = Operand::PackedVectorFormat(PackedVectorFormat::PackedVectorFormat4x8Bit);
+        let products = self.op_with(op, ty, vec![Operand::IdRef(a), Operand::IdRef(b), packed]);
+        Ok(self.op(Op::IAdd, ty, &[products, c]))
     }
 
     fn integer_dot(&mut self, values: &[Word], lanes: u8, ty: Word) -> Word {

@@ -2,7 +2,7 @@
 //!
 //! Where the profile says so, a larger matrix is an array of [`blocks`](crate::target::Profile::blocks), row by row, and each operation one on every block; a matrix of one block is that block.
 
-use rspirv::dr::{Instruction, Operand};
+use rspirv::dr::Operand;
 use rspirv::spirv::{Capability, CooperativeMatrixLayout, CooperativeMatrixUse, Op, Scope, StorageClass, Word};
 
 use super::function::FunctionWriter;
@@ -16,14 +16,6 @@ use crate::target::{Feature, MATRIX_BLOCK};
 use crate::verify::{matrix_element, scalars_of_element};
 
 impl Writer<'_> {
-    /// Declares an extension, once.
-    fn extension(&mut self, name: &str) {
-        let instruction = Instruction::new(Op::Extension, None, None, vec![Operand::LiteralString(name.to_owned())]);
-        if !self.module.extensions.contains(&instruction) {
-            self.module.extensions.push(instruction);
-        }
-    }
-
     /// How many blocks a matrix is held in, down and across.
     pub(super) fn grid(&self, matrix: &Matrix) -> [u32; 2] {
         if self.lowered.profile.blocks { matrix.shape().map(|side| side / MATRIX_BLOCK) } else { [1, 1] }

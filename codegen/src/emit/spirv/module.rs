@@ -209,6 +209,14 @@ impl<'a> Writer<'a> {
         }
     }
 
+    /// Declares an extension, once.
+    pub(super) fn extension(&mut self, name: &str) {
+        let instruction = Instruction::new(Op::Extension, None, None, vec![Operand::LiteralString(name.to_owned())]);
+        if !self.module.extensions.contains(&instruction) {
+            self.module.extensions.push(instruction);
+        }
+    }
+
     /// The 16-bit float type, which only loads and stores of buffers use.
     pub(super) fn half_type(&mut self) -> Result<Word, EmitError> {
         self.require(Feature::F16Storage, "a buffer holds halves")?;
