@@ -10,9 +10,11 @@ use crate::measure::{Figure, Scale, median, medians};
 
 /// Below this time, what a clock around a single launch costs counts, so that launches in a row are timed too.
 const SHORT: u64 = 100_000;
-/// Times that all working sets are run in a row, and how often that is measured.
-const IN_A_ROW: usize = 8;
+/// How long a row takes at least, so that a device that lowers its clock between launches has raised it.
+const ROW: u64 = 50_000_000;
+/// How often a row is timed, the first ones not counted.
 const ROUNDS: usize = 20;
+const WARM_UP: usize = 5;
 
 /// Elements of a workload: models have shapes of their own within them.
 fn elements(name: &str, scale: Scale) -> usize {
@@ -25,7 +27,7 @@ fn elements(name: &str, scale: Scale) -> usize {
     }
 }
 
-/// Measures a workload: the sum of its launches' times, and for a short one also the time of many in a row, by the host's clock.
+/// Measures a workload: the sum of its launches' times, and for a short one, or one that arithmetic limits, also the time of many in a row, by the host's clock.
 pub fn measure(device: &Device, name: &str, make: Maker, scale: Scale) -> Outcome<Vec<Figure>> {
     let elements = elements(name, scale);
     let first = make(device, elements)?;
@@ -45,16 +47,17 @@ pub fn measure(device: &Device, name: &str, make: Maker, scale: Scale) -> Outcom
     })?;
     let figure = |name: String, nanoseconds| Figure { name, nanoseconds, bytes: Some(bytes), flops };
     let mut figures = vec![figure(format!("kernel {about}"), nanoseconds)];
-    if scale == Scale::Gpu && nanoseconds < SHORT {
+    if scale == Scale::Gpu && (nanoseconds < SHORT || flops.is_some()) {
         let launches: usize = sets.iter().map(Vec::len).sum();
-        let row = device.record(sets.iter().flatten().cycle().take(IN_A_ROW * launches).cloned())?;
+        let rounds = ROW.div_ceil(nanoseconds.max(1) * sets.len() as u64) as usize;
+        let row = device.record(sets.iter().flatten().cycle().take(rounds * launches).cloned())?;
         let mut times = Vec::new();
-        for _ in 0..ROUNDS {
+        for _ in 0..WARM_UP + ROUNDS {
             let start = Instant::now();
             row.run()?;
-            times.push(start.elapsed().as_nanos() as u64 / (IN_A_ROW * sets.len()) as u64);
+            times.push(start.elapsed().as_nanos() as u64 / (rounds * sets.len()) as u64);
         }
-        figures.push(figure(format!("  {} in a row", IN_A_ROW * sets.len()), median(times)));
+        figures.push(figure(format!("  {} in a row", rounds * sets.len()), median(times.split_off(WARM_UP))));
     }
     Ok(figures)
 }
