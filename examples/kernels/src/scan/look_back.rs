@@ -82,9 +82,13 @@ fn look_back<T: Number>(tile: usize, states: &[Atomic<u64>], agreed: &mut [u32])
     before
 }
 
-/// The running sums of all tiles. `states` begins with the number of tiles taken.
+/// The running sums of all tiles of `x`, which has a whole quad at least. `states` begins with the number of tiles taken.
 #[kernel(workgroup(SIZE), targets(spirv, cuda, cpu), requires(Subgroups, Int64Atomics), instances(T = [u32, f32], EXCLUSIVE = [false, true]))]
 pub fn scan_one_pass<T: Number, const EXCLUSIVE: bool>(x: &[T], y: &mut [T], states: &[Atomic<u64>]) {
+    let quads = x.len() / 4;
+    if quads == 0 {
+        return;
+    }
     let mut sums = workgroup_array::<T>(SIZE);
     let mut start = workgroup_array::<T>(1);
     let mut agreed = workgroup_array::<u32>(1);
@@ -98,8 +102,9 @@ pub fn scan_one_pass<T: Number, const EXCLUSIVE: bool>(x: &[T], y: &mut [T], sta
     // A subgroup's part lies together, and neighbours read what lies together.
     let first = tile * (SIZE * QUADS) + subgroup_index() * lanes * QUADS + subgroup_lane();
     let mut held = [Vec4::splat(T::lit(0.0)); QUADS];
+    // No read asks whether it is in range, which would cost registers: beyond the end it is the last quad again, and what comes of that nobody reads.
     for k in unroll(0..QUADS) {
-        held[k] = x.vec4(first + k * lanes);
+        held[k] = x.vec4(min(first + k * lanes, quads - 1));
     }
     if !is_whole {
         for k in unroll(0..QUADS) {

@@ -50,8 +50,9 @@ pub fn scan<'a, T: Number, const EXCLUSIVE: bool>(
     expect_length("scan", "y", y.len(), x.len())?;
     let mut list = Vec::new();
     match method {
-        Method::LookBack => look_back::launches::<T, EXCLUSIVE>(device, x, y, &mut list)?,
-        Method::Levels => levels::launches::<T, EXCLUSIVE>(device, x, y, &mut list)?,
+        // Which needs a whole quad.
+        Method::LookBack if x.len() >= 4 => look_back::launches::<T, EXCLUSIVE>(device, x, y, &mut list)?,
+        Method::LookBack | Method::Levels => levels::launches::<T, EXCLUSIVE>(device, x, y, &mut list)?,
     }
     Ok(list)
 }
