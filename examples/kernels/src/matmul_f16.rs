@@ -1,14 +1,14 @@
 //! The product of two matrices of `f16`, summed in `f32`, on matrix units.
 //!
-//! **Idea.** A workgroup computes a tile of 128 by 128. It goes along the depth 32 at a time: a tile of each operand lies in workgroup memory, and while the subgroups multiply
-//! them, the loads of the next are under way to registers. Four subgroups share the tile, each with 64 by 64 of it in sixteen accumulators of 16 by 16, so that what a
-//! subgroup loads from workgroup memory meets four others. Workgroups that run together have tiles that lie together, eight rows of tiles at a time, so that the operands
-//! come from the cache.
+//! **Idea.** A workgroup computes a tile of 128 by 256. It goes along the depth 32 at a time: a tile of each operand lies in workgroup memory, and while the subgroups multiply
+//! them, the loads of the next are under way to registers. They are in no branch, lest a device wait for one before it begins the next: after the last step they are
+//! those of the last step again. Eight subgroups share the tile, each with 64 by 64 of it in sixteen accumulators of 16 by 16, so that what a subgroup loads from workgroup
+//! memory meets four others. Workgroups that run together have tiles that lie together, eight rows of tiles at a time, so that the operands come from the cache.
 //!
 //! **Invariants.** Rows of both operands are padded to multiples of 8 elements, so that all loads are of 16 bytes ([`padded`]); what lies in the padding is
 //! multiplied by what lies beyond the other operand, which is read as zero. Lines in workgroup memory are odd multiples of 16 bytes apart, so that their loads meet no bank
-//! twice. The compiler proves that every tile is in memory. A subgroup beyond the fourth, on devices with small subgroups, does again what the one four before it does; with subgroups of more than 32
-//! there would not be four, which [`matmul`] refuses.
+//! twice. The compiler proves that every tile is in memory. A subgroup beyond the eighth, on devices with small subgroups, does again what the one eight before it does; with subgroups of more than 32
+//! there would not be eight, which [`matmul`] refuses.
 //!
 //! **Cost.** `2 m n k` operations; each operand is read from memory about once for eight rows of tiles.
 //!
@@ -19,15 +19,21 @@ use trefoil::{Buffer, Dispatch, Result};
 
 use crate::{expect_length, refused};
 
-/// Rows and columns of a workgroup's tile.
+/// Rows of a workgroup's tile.
 #[device]
-pub const TILE: usize = 128;
+pub const ROWS: usize = 128;
+/// Columns of a workgroup's tile.
+#[device]
+pub const COLUMNS: usize = 256;
+/// Rows and columns of a subgroup's part of it.
+#[device]
+const PART: usize = 64;
 /// Elements in 16 bytes.
 #[device]
 pub const LANES: usize = 8;
 /// From one row of the right operand's tile to the next, in 16 bytes.
 #[device]
-const RIGHT: usize = TILE / LANES + 1;
+const RIGHT: usize = COLUMNS / LANES + 1;
 /// How far it goes along the depth at once.
 #[device]
 const DEPTH: usize = 32;
@@ -36,7 +42,7 @@ const DEPTH: usize = 32;
 const LEFT: usize = DEPTH / LANES + 1;
 /// How many subgroups share a tile.
 #[device]
-const SUBGROUPS: usize = 4;
+const SUBGROUPS: usize = ROWS / PART * COLUMNS / PART;
 /// The largest subgroup of which there are so many.
 const LARGEST_SUBGROUP: u32 = 32;
 /// Rows of tiles whose workgroups run together.
@@ -44,10 +50,13 @@ const LARGEST_SUBGROUP: u32 = 32;
 const BAND: usize = 8;
 /// Invocations.
 #[device]
-const SIZE: usize = 128;
-/// Pieces of 16 bytes that an invocation moves of each operand's tile.
+const SIZE: usize = 256;
+/// Pieces of 16 bytes that an invocation moves of the left operand's tile.
 #[device]
-const PIECES: usize = TILE * DEPTH / LANES / SIZE;
+const LEFT_PIECES: usize = ROWS * DEPTH / LANES / SIZE;
+/// And of the right operand's.
+#[device]
+const RIGHT_PIECES: usize = COLUMNS * DEPTH / LANES / SIZE;
 
 /// The row and column of a workgroup's tile among `rows` by `columns` tiles.
 #[device]
@@ -67,41 +76,45 @@ fn piece<const EDGES: bool>(x: &[Vec4<u32>], row: usize, rows: usize, column: us
 /// `c = a * b`, of `m` by `k` and `k` by `n`; without `EDGES` all of them are multiples of a tile's.
 #[kernel(workgroup(SIZE), targets(spirv, cuda, cpu), requires(CooperativeMatrices), instances(EDGES = [false, true]))]
 pub fn matmul_f16<const EDGES: bool>(a: &[Vec4<u32>], b: &[Vec4<u32>], c: &mut [f32], m: usize, n: usize, k: usize) {
-    let mut left = workgroup_array::<Vec4<u32>>(TILE * LEFT);
+    let mut left = workgroup_array::<Vec4<u32>>(ROWS * LEFT);
     let mut right = workgroup_array::<Vec4<u32>>(DEPTH * RIGHT);
     let (a_width, b_width) = (k.div_ceil(LANES), n.div_ceil(LANES));
-    let tile = tile_of(group_index(), m.div_ceil(TILE), n.div_ceil(TILE));
-    let (row, column) = (tile.x * TILE, tile.y * TILE);
+    let tile = tile_of(group_index(), m.div_ceil(ROWS), n.div_ceil(COLUMNS));
+    let (row, column) = (tile.x * ROWS, tile.y * COLUMNS);
     let i = local_index();
     // Neighbours move pieces that lie together.
     let (left_row, left_column) = (i / (DEPTH / LANES), i % (DEPTH / LANES));
-    let (right_row, right_column) = (i / (TILE / LANES), i % (TILE / LANES));
-    let (left_step, right_step) = (SIZE * LANES / DEPTH, SIZE * LANES / TILE);
+    let (right_row, right_column) = (i / (COLUMNS / LANES), i % (COLUMNS / LANES));
+    let (left_step, right_step) = (SIZE * LANES / DEPTH, SIZE * LANES / COLUMNS);
     let subgroup = subgroup_index() % SUBGROUPS;
-    let (top, start) = (subgroup / 2 * 64, subgroup % 2 * 64);
+    let (top, start) = (subgroup % (ROWS / PART) * PART, subgroup / (ROWS / PART) * PART);
 
     let mut sums = [[Accumulator::<f32, 16, 16>::fill(0.0); 4]; 4];
-    let mut next_left = [Vec4::<u32>::splat(0); PIECES];
-    let mut next_right = [Vec4::<u32>::splat(0); PIECES];
-    for p in unroll(0..PIECES) {
+    let mut next_left = [Vec4::<u32>::splat(0); LEFT_PIECES];
+    let mut next_right = [Vec4::<u32>::splat(0); RIGHT_PIECES];
+    for p in unroll(0..LEFT_PIECES) {
         next_left[p] = piece::<EDGES>(a, row + left_row + p * left_step, m, left_column, a_width);
+    }
+    for p in unroll(0..RIGHT_PIECES) {
         next_right[p] = piece::<EDGES>(b, right_row + p * right_step, k, column / LANES + right_column, b_width);
     }
     let steps = k.div_ceil(DEPTH);
     for step in 0..steps {
-        for p in unroll(0..PIECES) {
+        for p in unroll(0..LEFT_PIECES) {
             left[(left_row + p * left_step) * LEFT + left_column] = next_left[p];
+        }
+        for p in unroll(0..RIGHT_PIECES) {
             right[(right_row + p * right_step) * RIGHT + right_column] = next_right[p];
         }
         barrier();
-        if step + 1 < steps {
-            let depth = (step + 1) * DEPTH;
-            for p in unroll(0..PIECES) {
-                let from = depth / LANES + left_column;
-                next_left[p] = piece::<EDGES>(a, row + left_row + p * left_step, m, from, a_width);
-                let from = column / LANES + right_column;
-                next_right[p] = piece::<EDGES>(b, depth + right_row + p * right_step, k, from, b_width);
-            }
+        let depth = min(step + 1, steps - 1) * DEPTH;
+        for p in unroll(0..LEFT_PIECES) {
+            let from = depth / LANES + left_column;
+            next_left[p] = piece::<EDGES>(a, row + left_row + p * left_step, m, from, a_width);
+        }
+        for p in unroll(0..RIGHT_PIECES) {
+            let from = column / LANES + right_column;
+            next_right[p] = piece::<EDGES>(b, depth + right_row + p * right_step, k, from, b_width);
         }
         for d in unroll(0..DEPTH / 16) {
             let mut sides = [MatrixA::<f16, 16, 16>::fill(f16::from_f32(0.0)); 4];
@@ -117,7 +130,7 @@ pub fn matmul_f16<const EDGES: bool>(a: &[Vec4<u32>], b: &[Vec4<u32>], c: &mut [
         }
         barrier();
     }
-    if !EDGES || row + TILE <= m && column + TILE <= n && n % 4 == 0 {
+    if !EDGES || row + ROWS <= m && column + COLUMNS <= n && n % 4 == 0 {
         for y in unroll(0..4) {
             for x in unroll(0..4) {
                 sums[y][x].store(c, (row + top + y * 16) * n + column + start + x * 16, n);
@@ -132,8 +145,8 @@ pub fn matmul_f16<const EDGES: bool>(a: &[Vec4<u32>], b: &[Vec4<u32>], c: &mut [
                 for p in unroll(0..SUBGROUPS * 64 / SIZE) {
                     let number = i + p * SIZE;
                     let from = number / 64;
-                    let to_row = row + from / 2 * 64 + y * 16 + number % 64 / 4;
-                    let to_column = column + from % 2 * 64 + x * 16 + number % 4 * 4;
+                    let to_row = row + from % (ROWS / PART) * PART + y * 16 + number % 64 / 4;
+                    let to_column = column + from / (ROWS / PART) * PART + x * 16 + number % 4 * 4;
                     let values = left[number];
                     let words = [values.x, values.y, values.z, values.w];
                     for lane in unroll(0..4) {
@@ -184,8 +197,8 @@ pub fn matmul(
         let message = format!("subgroups of up to {largest} on this device, at most {LARGEST_SUBGROUP} expected");
         return Err(refused("matmul", "a", message));
     }
-    let groups = m.div_ceil(TILE) * n.div_ceil(TILE);
-    let whole = m.is_multiple_of(TILE) && n.is_multiple_of(TILE) && k.is_multiple_of(DEPTH);
+    let groups = m.div_ceil(ROWS) * n.div_ceil(COLUMNS);
+    let whole = m.is_multiple_of(ROWS) && n.is_multiple_of(COLUMNS) && k.is_multiple_of(DEPTH);
     let launch = if whole { matmul_f16::<false>(a, b, c, m, n, k)? } else { matmul_f16::<true>(a, b, c, m, n, k)? };
     Ok(vec![launch.groups(groups)])
 }
