@@ -9,8 +9,7 @@
 //! three bytes each: so four weights cost three sums of four products of bytes, which devices have an instruction for, and no conversion. Weights are read a few rows ahead
 //! of their use.
 //!
-//! **Invariants.** A row is a whole number of blocks. What lies beyond the rows or the blocks is not read and counts as zero. Each sum has an order that depends on
-//! the row's length and the size of a subgroup alone. Of 32 elements the greatest keeps its 24 bits and the others as many less as they are smaller, an error
+//! **Invariants.** A row is a whole number of blocks. Each sum has an order that depends on the row's length alone. Of 32 elements the greatest keeps its 24 bits and the others as many less as they are smaller, an error
 //! below that of their sum in `f32`; infinities and NaNs reach the result by the sums of x.
 //!
 //! **Cost.** 0.5625 bytes a weight, and about three operations.
@@ -33,6 +32,9 @@ const ROWS: usize = 4;
 /// The most rows of a workgroup.
 #[device]
 const MOST_ROWS: usize = 32;
+/// Invocations that add up the sums of a row in the end.
+#[device]
+const PARTS: usize = SIZE / MOST_ROWS;
 /// The most workgroups: as many as large devices run at once.
 const MOST_GROUPS: usize = 394;
 
@@ -93,42 +95,41 @@ fn products(words: Vec4<u32>, x: [Vec3<u32>; 4]) -> f32 {
     (high * 65536 + (middle * 256 + low) as i32) as f32
 }
 
-/// The first words of a block and one of its groups of numbers for a few rows; zeros for rows from `end` on and groups beyond the row.
+/// The first words of a block and one of its groups of numbers for a few rows, from quads up to `last`; beyond the last row, or the last block of a row, whatever is there: no read asks whether it is
+/// in range, and what comes of others is left out in the end.
 #[device]
 fn fetch(
     weights: &[u32],
     row: usize,
-    end: usize,
     blocks: usize,
     group: usize,
+    last: usize,
     scales: &mut [Vec4<u32>; ROWS],
     numbers: &mut [Vec4<u32>; ROWS],
 ) {
     for k in unroll(0..ROWS) {
         let place = ((row + k) * blocks + group / 8) * (WORDS / 4);
-        let inside = row + k < end && group < blocks * 8;
-        scales[k] = weights.vec4(select(inside, place, weights.len()));
-        numbers[k] = weights.vec4(select(inside, place + 1 + group % 8, weights.len()));
+        scales[k] = weights.vec4(min(place, last));
+        numbers[k] = weights.vec4(min(place + 1 + group % 8, last));
     }
 }
 
-/// `y` = weights * x; a workgroup takes `rows` of them.
+/// `y` = weights * x, of which there is a block at least; a workgroup takes `rows` of them.
 #[kernel(workgroup(SIZE))]
 pub fn q4_k_matvec(weights: &[u32], x: &[f32], y: &mut [f32], blocks: usize, rows: usize) {
     let mut partial = workgroup_array::<f32>(MOST_ROWS * SIZE);
+    let quads = weights.len() / 4;
+    if quads == 0 {
+        return;
+    }
     let lane = local_index();
     let first = group_index() * rows;
-    let end = min(first + rows, y.len());
-    for slot in 0..rows {
-        partial[slot * SIZE + lane] = 0.0;
-    }
-    barrier();
     for segment in 0..(blocks * 8).div_ceil(SIZE) {
         let group = segment * SIZE + lane;
         let mut scales = [Vec4::<u32>::splat(0); ROWS];
         let mut numbers = [Vec4::<u32>::splat(0); ROWS];
         // The weights first: they come from far away.
-        fetch(weights, first, end, blocks, group, &mut scales, &mut numbers);
+        fetch(weights, first, blocks, group, quads - 1, &mut scales, &mut numbers);
         // Sixteen elements for the low halves, and sixteen for the high ones, 32 behind.
         let quad = group / 8 * 64 + group % 8 / 2 * 16 + group % 2 * 4;
         let mut low = [Vec4::splat(0.0); 4];
@@ -155,47 +156,46 @@ pub fn q4_k_matvec(weights: &[u32], x: &[f32], y: &mut [f32], blocks: usize, row
             let slot = chunk * ROWS;
             let mut next_scales = [Vec4::<u32>::splat(0); ROWS];
             let mut next_numbers = [Vec4::<u32>::splat(0); ROWS];
-            if slot + ROWS < rows {
-                fetch(weights, first + slot + ROWS, end, blocks, group, &mut next_scales, &mut next_numbers);
-            }
+            fetch(weights, first + slot + ROWS, blocks, group, quads - 1, &mut next_scales, &mut next_numbers);
             for k in unroll(0..ROWS) {
                 let of = factors(scales[k], (group % 8 / 2) as u32);
                 let low_products = products(numbers[k], low_bytes);
                 let high_products = products(numbers[k] >> 4u32, high_bytes);
                 let mut sum = unit * (of.x * low_products + of.y * high_products) - (of.z * sums.x + of.w * sums.y);
-                let mut own = lane;
-                if const { target::has(Feature::Subgroups) } {
-                    sum = subgroup_add(sum);
-                    own = select(subgroup_lane() == 0, subgroup_index(), SIZE);
+                if segment > 0 {
+                    sum = partial[(slot + k) * SIZE + lane] + select(group < blocks * 8, sum, 0.0);
+                } else if group >= blocks * 8 {
+                    sum = 0.0;
                 }
-                if own < SIZE && slot + k < rows {
-                    partial[(slot + k) * SIZE + own] += sum;
-                }
+                partial[(slot + k) * SIZE + lane] = sum;
                 scales[k] = next_scales[k];
                 numbers[k] = next_numbers[k];
             }
         }
     }
     barrier();
-    if first + lane < end {
-        let mut sum = 0.0;
-        for part in 0..parts() {
-            sum += partial[lane * SIZE + part];
-        }
-        y[first + lane] = sum;
+    // Of each row an invocation adds up a few sums, from others on than its neighbours, whose memory banks are the same; then one adds up theirs.
+    let row = lane / PARTS;
+    let mut sum = 0.0;
+    for k in unroll(0..SIZE / PARTS) {
+        sum += partial[row * SIZE + lane % PARTS * (SIZE / PARTS) + (k + lane) % (SIZE / PARTS)];
     }
-}
-
-/// How many sums of a row lie in workgroup memory.
-#[device]
-fn parts() -> usize {
-    if const { target::has(Feature::Subgroups) } { SIZE / subgroup_size() } else { SIZE }
+    barrier();
+    partial[lane] = sum;
+    barrier();
+    if lane < rows && first + lane < y.len() {
+        let mut total = 0.0;
+        for part in unroll(0..PARTS) {
+            total += partial[lane * PARTS + part];
+        }
+        y[first + lane] = total;
+    }
 }
 
 /// `y` = weights * x, for `y.len()` rows of `x.len()` weights; `weights` are the words of a GGUF file.
 ///
 /// # Errors
-/// `x` has no whole number of blocks, `weights` has not as many blocks as the rows, or a buffer does not fit the device.
+/// `x` has no whole number of blocks, or none, `weights` has not as many blocks as the rows, or a buffer does not fit the device.
 pub fn matvec<'a>(
     weights: impl ReadBuffer<'a, u32>,
     x: impl ReadBuffer<'a, f32>,
@@ -206,6 +206,9 @@ pub fn matvec<'a>(
         return Err(refused("matvec", "x", format!("{} elements given, a multiple of {BLOCK} expected", x.len())));
     }
     let (rows, blocks) = (y.len(), x.len() / BLOCK);
+    if blocks == 0 {
+        return Err(refused("matvec", "x", "a sum of no products is no product: fill `y` with zeros"));
+    }
     expect_length("matvec", "weights", weights.len(), rows * blocks * WORDS)?;
     let each = rows.div_ceil(MOST_GROUPS).clamp(1, MOST_ROWS);
     Ok(vec![q4_k_matvec(weights, x, y, blocks, each)?.groups(rows.div_ceil(each))])
