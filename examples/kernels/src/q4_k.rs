@@ -31,10 +31,13 @@ const SIZE: usize = 128;
 const ROWS: usize = 4;
 /// The most rows of a workgroup.
 #[device]
-const MOST_ROWS: usize = 32;
+const MOST_ROWS: usize = 28;
 /// Invocations that add up the sums of a row in the end.
 #[device]
-const PARTS: usize = SIZE / MOST_ROWS;
+const PARTS: usize = 4;
+/// From the sums of one row to those of the next: one more than there are, so that neighbours meet different banks of memory.
+#[device]
+const NEXT_ROW: usize = SIZE + 1;
 /// The most workgroups: as many as large devices run at once.
 const MOST_GROUPS: usize = 394;
 
@@ -95,31 +98,18 @@ fn products(words: Vec4<u32>, x: [Vec3<u32>; 4]) -> f32 {
     (high * 65536 + (middle * 256 + low) as i32) as f32
 }
 
-/// The first words of a block and one of its groups of numbers for a few rows, from quads up to `last`; beyond the last row, or the last block of a row, whatever is there: no read asks whether it is
-/// in range, and what comes of others is left out in the end.
+/// Where a block begins that holds one of a row's groups of numbers.
 #[device]
-fn fetch(
-    weights: &[u32],
-    row: usize,
-    blocks: usize,
-    group: usize,
-    last: usize,
-    scales: &mut [Vec4<u32>; ROWS],
-    numbers: &mut [Vec4<u32>; ROWS],
-) {
-    for k in unroll(0..ROWS) {
-        let place = ((row + k) * blocks + group / 8) * (WORDS / 4);
-        scales[k] = weights.vec4(min(place, last));
-        numbers[k] = weights.vec4(min(place + 1 + group % 8, last));
-    }
+fn block_of(row: usize, blocks: usize, group: usize) -> usize {
+    (row * blocks + group / 8) * (WORDS / 4)
 }
 
 /// `y` = weights * x, of which there is a block at least; a workgroup takes `rows` of them.
 #[kernel(workgroup(SIZE))]
 pub fn q4_k_matvec(weights: &[u32], x: &[f32], y: &mut [f32], blocks: usize, rows: usize) {
-    let mut partial = workgroup_array::<f32>(MOST_ROWS * SIZE);
-    let quads = weights.len() / 4;
-    if quads == 0 {
+    let mut partial = workgroup_array::<f32>(MOST_ROWS * NEXT_ROW);
+    let (quads, x_quads) = (weights.len() / 4, x.len() / 4);
+    if quads == 0 || x_quads == 0 {
         return;
     }
     let lane = local_index();
@@ -128,8 +118,13 @@ pub fn q4_k_matvec(weights: &[u32], x: &[f32], y: &mut [f32], blocks: usize, row
         let group = segment * SIZE + lane;
         let mut scales = [Vec4::<u32>::splat(0); ROWS];
         let mut numbers = [Vec4::<u32>::splat(0); ROWS];
-        // The weights first: they come from far away.
-        fetch(weights, first, blocks, group, quads - 1, &mut scales, &mut numbers);
+        // The weights first: they come from far away. No read asks whether it is in range: beyond the last row, or the last block of a row, it is some other, and what
+        // comes of that is left out in the end.
+        for k in unroll(0..ROWS) {
+            let block = block_of(first + k, blocks, group);
+            scales[k] = weights.vec4(min(block, quads - 1));
+            numbers[k] = weights.vec4(min(block + 1 + group % 8, quads - 1));
+        }
         // Sixteen elements for the low halves, and sixteen for the high ones, 32 behind.
         let quad = group / 8 * 64 + group % 8 / 2 * 16 + group % 2 * 4;
         let mut low = [Vec4::splat(0.0); 4];
@@ -137,8 +132,8 @@ pub fn q4_k_matvec(weights: &[u32], x: &[f32], y: &mut [f32], blocks: usize, row
         let mut sums = Vec2::splat(0.0);
         let mut most = Vec4::splat(0.0);
         for k in unroll(0..4) {
-            low[k] = x.vec4(quad + k);
-            high[k] = x.vec4(quad + 8 + k);
+            low[k] = x.vec4(min(quad + k, x_quads - 1));
+            high[k] = x.vec4(min(quad + 8 + k, x_quads - 1));
             sums += Vec2::new(low[k].dot(Vec4::splat(1.0)), high[k].dot(Vec4::splat(1.0)));
             most = max(most, max(abs(low[k]), abs(high[k])));
         }
@@ -156,29 +151,34 @@ pub fn q4_k_matvec(weights: &[u32], x: &[f32], y: &mut [f32], blocks: usize, row
             let slot = chunk * ROWS;
             let mut next_scales = [Vec4::<u32>::splat(0); ROWS];
             let mut next_numbers = [Vec4::<u32>::splat(0); ROWS];
-            fetch(weights, first + slot + ROWS, blocks, group, quads - 1, &mut next_scales, &mut next_numbers);
+            for k in unroll(0..ROWS) {
+                let block = block_of(first + slot + ROWS + k, blocks, group);
+                next_scales[k] = weights.vec4(min(block, quads - 1));
+                next_numbers[k] = weights.vec4(min(block + 1 + group % 8, quads - 1));
+            }
             for k in unroll(0..ROWS) {
                 let of = factors(scales[k], (group % 8 / 2) as u32);
                 let low_products = products(numbers[k], low_bytes);
                 let high_products = products(numbers[k] >> 4u32, high_bytes);
                 let mut sum = unit * (of.x * low_products + of.y * high_products) - (of.z * sums.x + of.w * sums.y);
                 if segment > 0 {
-                    sum = partial[(slot + k) * SIZE + lane] + select(group < blocks * 8, sum, 0.0);
+                    sum = partial[(slot + k) * NEXT_ROW + lane] + select(group < blocks * 8, sum, 0.0);
                 } else if group >= blocks * 8 {
                     sum = 0.0;
                 }
-                partial[(slot + k) * SIZE + lane] = sum;
+                partial[(slot + k) * NEXT_ROW + lane] = sum;
                 scales[k] = next_scales[k];
                 numbers[k] = next_numbers[k];
             }
         }
     }
     barrier();
-    // Of each row an invocation adds up a few sums, from others on than its neighbours, whose memory banks are the same; then one adds up theirs.
-    let row = lane / PARTS;
+    // Of each row an invocation adds up a few sums, each part from others on, for the banks' sake; then one adds up theirs.
+    let row = min(lane / PARTS, MOST_ROWS - 1);
+    let part = lane % PARTS;
     let mut sum = 0.0;
     for k in unroll(0..SIZE / PARTS) {
-        sum += partial[row * SIZE + lane % PARTS * (SIZE / PARTS) + (k + lane) % (SIZE / PARTS)];
+        sum += partial[row * NEXT_ROW + part * (SIZE / PARTS) + (k + part * 8) % (SIZE / PARTS)];
     }
     barrier();
     partial[lane] = sum;
