@@ -104,16 +104,19 @@ fn block_of(row: usize, blocks: usize, group: usize) -> usize {
     (row * blocks + group / 8) * (WORDS / 4)
 }
 
-/// `y` = weights * x, of which there is a block at least; a workgroup takes `rows` of them.
+/// `y` = weights * x; a workgroup takes `rows` of them.
 #[kernel(workgroup(SIZE))]
 pub fn q4_k_matvec(weights: &[u32], x: &[f32], y: &mut [f32], blocks: usize, rows: usize) {
     let mut partial = workgroup_array::<f32>(MOST_ROWS * NEXT_ROW);
     let (quads, x_quads) = (weights.len() / 4, x.len() / 4);
-    if quads == 0 || x_quads == 0 {
-        return;
-    }
     let lane = local_index();
     let first = group_index() * rows;
+    if quads == 0 || x_quads == 0 {
+        if lane < rows && first + lane < y.len() {
+            y[first + lane] = 0.0;
+        }
+        return;
+    }
     for segment in 0..(blocks * 8).div_ceil(SIZE) {
         let group = segment * SIZE + lane;
         let mut scales = [Vec4::<u32>::splat(0); ROWS];
@@ -195,7 +198,7 @@ pub fn q4_k_matvec(weights: &[u32], x: &[f32], y: &mut [f32], blocks: usize, row
 /// `y` = weights * x, for `y.len()` rows of `x.len()` weights; `weights` are the words of a GGUF file.
 ///
 /// # Errors
-/// `x` has no whole number of blocks, or none, `weights` has not as many blocks as the rows, or a buffer does not fit the device.
+/// `x` has no whole number of blocks, `weights` has not as many blocks as the rows, or a buffer does not fit the device.
 pub fn matvec<'a>(
     weights: impl ReadBuffer<'a, u32>,
     x: impl ReadBuffer<'a, f32>,
@@ -206,9 +209,6 @@ pub fn matvec<'a>(
         return Err(refused("matvec", "x", format!("{} elements given, a multiple of {BLOCK} expected", x.len())));
     }
     let (rows, blocks) = (y.len(), x.len() / BLOCK);
-    if blocks == 0 {
-        return Err(refused("matvec", "x", "a sum of no products is no product: fill `y` with zeros"));
-    }
     expect_length("matvec", "weights", weights.len(), rows * blocks * WORDS)?;
     let each = rows.div_ceil(MOST_GROUPS).clamp(1, MOST_ROWS);
     Ok(vec![q4_k_matvec(weights, x, y, blocks, each)?.groups(rows.div_ceil(each))])

@@ -68,8 +68,8 @@ fn check(subject: &Subject, rows: usize, columns: usize) {
             // A weight is a product less a min, each summed by itself.
             sizes += (weight.abs() + 2.0 * 0.0271 * 1.25 * 63.0) * f64::from(x.abs());
         }
-        // Additions one after the other: 16 of a sub-block, one for each group of an invocation, and those of the workgroup.
-        let depth = (16 + columns / 4096 + 1 + 16 + 8) as f64;
+        // Additions one after the other: 16 of a sub-block, one for each group of an invocation, 32 sums of a quarter of the workgroup, and the quarters.
+        let depth = (16 + columns / 4096 + 1 + 32 + 4) as f64;
         assert!(
             (f64::from(*given) - expected).abs() <= sizes * EPSILON * depth,
             "{about}: row {row} is {given}, {expected} expected"
