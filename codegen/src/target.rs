@@ -87,8 +87,13 @@ impl From<Target> for Language {
 /// Invocations of a subgroup on the CPU, unless a device is opened with another number.
 pub const CPU_SUBGROUP_SIZE: u32 = 8;
 
-/// Bytes of workgroup memory that a kernel with matrices may ask for.
-pub const MATRIX_WORKGROUP_BYTES: u32 = 48 * 1024;
+/// Bytes of workgroup memory that a kernel with matrices may ask for; on CUDA and the CPU what one multiprocessor of a Hopper gives a workgroup.
+pub const fn matrix_workgroup_bytes(target: Target) -> u32 {
+    match target {
+        Target::Cuda | Target::Cpu => 227 * 1024,
+        Target::Wgsl | Target::Spirv => 48 * 1024,
+    }
+}
 
 /// Rows and columns of the blocks that larger matrices are held in where a device has no larger ones.
 pub const MATRIX_BLOCK: u32 = 8;
@@ -331,8 +336,9 @@ impl Profile {
     pub const fn with(mut self, features: Features) -> Self {
         self.features = features;
         // A device with matrix units has more of the memory that feeds them; what it lacks it says when a kernel is loaded.
-        if features.has(Feature::CooperativeMatrices) && self.max_workgroup_bytes < MATRIX_WORKGROUP_BYTES {
-            self.max_workgroup_bytes = MATRIX_WORKGROUP_BYTES;
+        let more = matrix_workgroup_bytes(self.target);
+        if features.has(Feature::CooperativeMatrices) && self.max_workgroup_bytes < more {
+            self.max_workgroup_bytes = more;
         }
         self
     }

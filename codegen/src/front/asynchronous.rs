@@ -31,8 +31,8 @@ impl Infer<'_> {
                 let Some([to, at, from, first, count]) = self.arguments(e, name) else {
                     return self.failed(e);
                 };
-                let target = self.copied(to, true);
-                let source = self.copied(from, false);
+                let target = self.copied(to, true, name);
+                let source = self.copied(from, false, name);
                 let (at, first) = (self.index_argument(at), self.index_argument(first));
                 let count = self.constant_number(count);
                 let (Some(target), Some(source), Some(count)) = (target, source, count) else {
@@ -55,11 +55,6 @@ impl Infer<'_> {
         self.node(Kind::Asynchronous(Box::new(kind)), Ty::Unit, e)
     }
 
-    fn index_argument(&mut self, e: &syn::Expr) -> Node {
-        let node = self.expr(e, Some(&Ty::INDEX));
-        self.index_type(node, e)
-    }
-
     /// A number that is known while compiling.
     fn constant_number(&mut self, e: &syn::Expr) -> Option<Node> {
         let node = self.expect(e, &Ty::INDEX);
@@ -74,19 +69,19 @@ impl Infer<'_> {
     }
 
     /// The memory at one end of a copy.
-    fn copied(&mut self, e: &syn::Expr, target: bool) -> Option<Slice> {
+    pub(super) fn copied(&mut self, e: &syn::Expr, target: bool, name: &str) -> Option<Slice> {
         let wanted = if target { "a workgroup array: `&mut tile`" } else { "a buffer of the kernel, as a whole: `&x`" };
         let slice = match self.operand(peel_reference(e)) {
             Operand::Slice(slice) if slice.view.is_none() && !slice.atomic => slice,
             Operand::Value(Node { kind: Kind::Error, .. }) => return None,
             _ => {
-                self.error(e, format!("`copy_async` copies {} {wanted}", if target { "to" } else { "from" }));
+                self.error(e, format!("`{name}` copies {} {wanted}", if target { "to" } else { "from" }));
                 return None;
             }
         };
         let fits = matches!(slice.origin, Origin::Workgroup(_)) == target || self.session.alone;
         if !fits || (target && !slice.writable) {
-            self.error(e, format!("`copy_async` copies {} {wanted}", if target { "to" } else { "from" }));
+            self.error(e, format!("`{name}` copies {} {wanted}", if target { "to" } else { "from" }));
             return None;
         }
         Some(slice)

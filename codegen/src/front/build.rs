@@ -210,7 +210,8 @@ impl<'s> Build<'s> {
             | Kind::UniformLoad(_)
             | Kind::Atomic(..)
             | Kind::Subgroup(..)
-            | Kind::Matrix(_) => true,
+            | Kind::Matrix(_)
+            | Kind::Tile(_) => true,
         }
     }
 

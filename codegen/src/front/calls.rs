@@ -118,6 +118,12 @@ impl Infer<'_> {
                 e,
                 "a workgroup array is declared by a `let` of its own: `let mut tile = workgroup_array::<f32>(64);`",
             ),
+            Intrinsic::WorkgroupTile => self.wrong(
+                e,
+                "a tile is declared by a `let` of its own: `let mut tile = workgroup_tile::<f16, 64, 64>(2);`",
+            ),
+            Intrinsic::CopyTile => self.copy_tile(e, name),
+            Intrinsic::MultiplyTiles => self.multiply_tiles(e, name),
             Intrinsic::Unroll => self.wrong(e, "`unroll(a..b)` stands after `in` alone: `for i in unroll(0..4)`"),
             Intrinsic::TargetHas => self.target_has(e, name),
             Intrinsic::Subgroup(function) => self.subgroup(function, name, e, hint),

@@ -59,6 +59,7 @@ impl Build<'_> {
                 self.push(StatementKind::Barrier, span);
             }
             Kind::Asynchronous(kind) => self.asynchronous(kind, span),
+            Kind::Tile(node) => self.tile(node, span),
             Kind::Fence(scope) => {
                 self.effects = true;
                 self.push(StatementKind::Fence(*scope), span);

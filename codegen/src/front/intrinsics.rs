@@ -17,6 +17,12 @@ pub(super) enum Intrinsic {
     UniformLoad,
     /// `workgroup_array::<T>(length)`, in a `let` only.
     WorkgroupArray,
+    /// `workgroup_tile::<T, ROWS, COLUMNS>(stages)`, in a `let` only.
+    WorkgroupTile,
+    /// `copy_tile_async(..)`
+    CopyTile,
+    /// `multiply_tiles(..)`
+    MultiplyTiles,
     /// `subgroup_add(x)` and so on.
     Subgroup(SubgroupFunction),
     /// `subgroup_broadcast_first(x)`
@@ -44,6 +50,9 @@ const FUNCTIONS: &[(&str, Intrinsic)] = &[
     ("async_wait", Intrinsic::Asynchronous),
     ("workgroup_uniform_load", Intrinsic::UniformLoad),
     ("workgroup_array", Intrinsic::WorkgroupArray),
+    ("workgroup_tile", Intrinsic::WorkgroupTile),
+    ("copy_tile_async", Intrinsic::CopyTile),
+    ("multiply_tiles", Intrinsic::MultiplyTiles),
     ("subgroup_broadcast_first", Intrinsic::BroadcastFirst),
     ("subgroup_elect", Intrinsic::Elect),
     ("select", Intrinsic::Select),
@@ -121,7 +130,7 @@ pub(super) fn constant(name: &str) -> Option<f32> {
 
 /// Types of the language, by name; none of them may be a `#[device]` item's name.
 pub(super) fn is_type(name: &str) -> bool {
-    matches!(name, "Vec2" | "Vec3" | "Vec4" | "Atomic" | "View" | "WorkgroupArray" | "Feature")
+    matches!(name, "Vec2" | "Vec3" | "Vec4" | "Atomic" | "View" | "WorkgroupArray" | "WorkgroupTile" | "Feature")
         || MatrixRole::ALL.iter().any(|(_, known)| *known == name)
         || Scalar::from_rust_name(name).is_some()
         || later(name)

@@ -41,7 +41,7 @@ impl Session {
     }
 
     /// The number of rows or columns that is written.
-    fn side(&mut self, argument: &syn::GenericArgument, scope: &Scope) -> Option<Length> {
+    pub(super) fn side(&mut self, argument: &syn::GenericArgument, scope: &Scope) -> Option<Length> {
         match argument {
             syn::GenericArgument::Const(value) => self.size(value, scope),
             // A constant's name looks like a type's.

@@ -44,6 +44,7 @@ mod signature;
 mod source;
 mod specialise;
 mod statements;
+mod tiles;
 mod tree;
 mod values;
 

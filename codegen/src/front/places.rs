@@ -49,6 +49,10 @@ impl Infer<'_> {
                 atomic: false,
                 writable: true,
             }),
+            Some(Entity::Tile(_)) => Operand::Value(self.wrong(
+                e,
+                "how the elements of a tile lie is the device's affair: a tile is filled by `copy_tile_async` and read by `multiply_tiles`, in the function that declares it",
+            )),
             Some(Entity::Function(_)) => {
                 Operand::Value(self.wrong(e, "a function is no value: call it, or hand it on to another function"))
             }

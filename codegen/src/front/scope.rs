@@ -9,13 +9,15 @@ use super::callables::FunctionParameter;
 use super::infer::{Length, Table, Ty, VarKind};
 use super::session::{Scope, Session};
 use super::tree::{Kind, Local, Node, Place, Root, Slice, Statement};
-use crate::ir::{Bound, Scalar};
+use crate::ir::{Bound, Handle, Scalar, WorkgroupVariable};
 
 /// What a name in a body means.
 #[derive(Clone, Debug)]
 pub(super) enum Entity {
     Local(usize),
     Slice(Slice),
+    /// A tile variable.
+    Tile(Handle<WorkgroupVariable>),
     /// A parameter that is passed by value.
     Value(Kind, Ty),
     /// A parameter that is passed by `&mut`.

@@ -147,9 +147,14 @@ impl Infer<'_> {
             if let syn::Expr::Call(call) = peel(&init.expr)
                 && let syn::Expr::Path(path) = &*call.func
                 && self.session.bundle(&self.scope, &path.path).is_none()
-                && intrinsics::function_of_path(&path.path) == Some(Intrinsic::WorkgroupArray)
+                && let Some(memory @ (Intrinsic::WorkgroupArray | Intrinsic::WorkgroupTile)) =
+                    intrinsics::function_of_path(&path.path)
             {
-                let entity = self.workgroup_array(call, &path.path, name).map_or(Entity::Failed, Entity::Slice);
+                let entity = match memory {
+                    Intrinsic::WorkgroupTile => self.workgroup_tile(call, &path.path, name).map(Entity::Tile),
+                    _ => self.workgroup_array(call, &path.path, name).map(Entity::Slice),
+                };
+                let entity = entity.unwrap_or(Entity::Failed);
                 self.declare(&name.to_string(), entity);
                 return None;
             }
@@ -272,6 +277,7 @@ impl Infer<'_> {
             length,
             exact: None,
             atomic,
+            tile: None,
             span,
         });
         Some(Slice { origin: Origin::Workgroup(variable), element, atomic, writable: true, view: None })

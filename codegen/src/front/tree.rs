@@ -87,6 +87,15 @@ pub(super) enum Kind {
     /// How many parts of a matrix of that type an invocation holds.
     MatrixLength(Ty),
     Matrix(Box<MatrixNode>),
+    /// `copy_tile_async(..)`, `multiply_tiles(..)`
+    Tile(Box<TileNode>),
+}
+
+/// An operation on tiles, with its numbers in the order in which they are written.
+#[derive(Clone, Debug)]
+pub(super) enum TileNode {
+    Copy(Handle<WorkgroupVariable>, Origin, [Node; 4]),
+    Multiply(Place, [Handle<WorkgroupVariable>; 2], [Node; 3]),
 }
 
 /// An operation on matrices.

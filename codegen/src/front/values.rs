@@ -177,7 +177,8 @@ impl Build<'_> {
             | Kind::Assign(..)
             | Kind::Barrier
             | Kind::Fence(_)
-            | Kind::Asynchronous(_) => {
+            | Kind::Asynchronous(_)
+            | Kind::Tile(_) => {
                 self.effect(node);
                 self.zero(&node.ty, span)
             }

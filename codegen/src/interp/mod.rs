@@ -31,7 +31,7 @@ use crate::emit::EmitError;
 use crate::ir::IndexWidth;
 use crate::target::Target;
 use crate::verify::Verified;
-use crate::{copies, flat, layout, matrices, narrow, small};
+use crate::{copies, flat, layout, matrices, narrow, small, tiles};
 
 /// Registers of a batch are to fit in so many words of cache.
 const CACHE_WORDS: usize = 48 * 1024;
@@ -76,7 +76,8 @@ impl Program {
             |message: &str| EmitError { kernel: module.name.clone(), target: Target::Cpu, message: message.to_owned() };
         let params = layout::params(module, info.grid).ok_or_else(|| error("it has a parameter that cannot be one"))?;
         let mut legal = module.clone();
-        copies::legalise(&mut legal, None)
+        tiles::legalise(&mut legal, info.workgroup_size, Target::Cpu)
+            .and_then(|_| copies::legalise(&mut legal, None))
             .and_then(|_| matrices::spell_out(&mut legal))
             .and_then(|_| small::legalise(&mut legal))
             .and_then(|()| flat::legalise(&mut legal))

@@ -126,6 +126,7 @@ impl ModuleBuilder {
             length: Size::Literal(length),
             exact: None,
             atomic,
+            tile: None,
             span: Span::NONE,
         })
     }

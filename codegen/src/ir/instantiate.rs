@@ -71,6 +71,13 @@ pub fn instantiate(module: &Module, instance: &Instance) -> Result<Module, Diagn
     }
     for (_, variable) in out.workgroup.iter_mut() {
         variable.element = pass.ty(variable.element)?;
+        if let Some(tile) = &mut variable.tile {
+            let what = format!("a side of the tile `{}`", variable.name);
+            for side in [&mut tile.rows, &mut tile.columns] {
+                *side = Size::Literal(pass.size(side, variable.span, &what)?);
+            }
+            tile.scalar = pass.scalar(tile.scalar)?;
+        }
         let what = format!("the length of `{}`", variable.name);
         let exact = pass.exact(&variable.length, variable.span, &what)?;
         let (least, length) = super::largest(&exact, &module.params).ok_or_else(|| {

@@ -109,6 +109,7 @@
 //! * A narrow parameter travels as the 32-bit type that holds it, a struct as the scalars and vectors in it; what lies within its arrays is an array
 //!   of its own for each.
 //! * Matrices that a subgroup holds together ([`Matrix`]) are values of locals, arguments and results; what their operations mean is told there.
+//! * Tiles ([`Tile`]) are workgroup memory of which no element has a place that the language knows; what is done with them is told there.
 //! * Loops count, and a [`StatementKind::Switch`] looks at, integers of 32 bits, and loops indices of 64 bits too; subgroup operations are of 32 bits. Atomics of `i64` and
 //!   `u64` are [`crate::target::Feature::Int64Atomics`].
 //!
@@ -145,6 +146,7 @@ mod span;
 mod specialise;
 mod statement;
 mod subgroup;
+mod tile;
 mod types;
 mod walk;
 mod widen;
@@ -168,5 +170,6 @@ pub use span::{Locations, Span};
 pub use specialise::{largest, specialise};
 pub use statement::{AtomicFunction, Block, Case, Statement, StatementKind};
 pub use subgroup::{SubgroupFunction, SubgroupOperator};
+pub use tile::{Tile, TileOperation};
 pub use types::{Enum, IndexWidth, Scalar, Size, SizeOperator, Struct, Type};
 pub use walk::statements;

@@ -7,6 +7,7 @@ use super::expression::{Expression, Literal};
 use super::precision::Precision;
 use super::span::{Locations, Span};
 use super::statement::Block;
+use super::tile::Tile;
 use super::types::{Enum, IndexWidth, Scalar, Size, Struct, Type};
 use crate::target::{Features, Target};
 
@@ -229,6 +230,8 @@ pub struct WorkgroupVariable {
     pub exact: Option<Size>,
     /// Whether its elements are atomics.
     pub atomic: bool,
+    /// What a stage of it holds, if it holds tiles: its elements are then `Vec4<u32>`.
+    pub tile: Option<Tile>,
     /// Where it was written.
     pub span: Span,
 }

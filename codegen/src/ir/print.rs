@@ -7,7 +7,7 @@ use std::fmt::{self, Write};
 use super::{
     Asynchronous, Block, CallArgument, Expression, ExpressionKind, Function, GenericKind, GenericValue, Handle,
     Instance, Literal, LogicalOperator, MatrixOperation, Module, Ordering, Place, Projection, Root, Scope, Size,
-    StatementKind, Type, UnaryOperator,
+    StatementKind, TileOperation, Type, UnaryOperator, WorkgroupVariable,
 };
 use crate::ir::Builtin;
 
@@ -94,7 +94,11 @@ impl Printer<'_> {
         for (_, variable) in module.workgroup.iter() {
             let element = self.ty(variable.element);
             let element = if variable.atomic { format!("Atomic<{element}>") } else { element };
-            self.line(&format!("workgroup {}: [{element}; {}]", variable.name, self.size(&variable.length)))?;
+            let tile = variable.tile.as_ref().map_or_else(String::new, |tile| {
+                let (rows, columns) = (self.size(&tile.rows), self.size(&tile.columns));
+                format!(" of tiles of {rows} by {columns} {}", tile.scalar.rust_name())
+            });
+            self.line(&format!("workgroup {}: [{element}; {}]{tile}", variable.name, self.size(&variable.length)))?;
         }
         for (_, function) in module.functions.iter() {
             self.function = function;
@@ -315,6 +319,17 @@ impl Printer<'_> {
                 };
                 let text = format!("{result}matrix {}({});", operation.name(), operands.join(", "));
                 self.line(&text)
+            }
+            StatementKind::Tile(operation) => {
+                let tile = |handle: Handle<WorkgroupVariable>| self.module.workgroup[handle].name.clone();
+                let whole = |root: Root| self.place(&Place { root, path: Vec::new(), guarded: false });
+                let mut operands = match operation {
+                    TileOperation::Copy { tile: to, from, .. } => vec![tile(*to), whole(*from)],
+                    TileOperation::Multiply { sums, a, b, .. } => vec![self.place(sums), tile(*a), tile(*b)],
+                    TileOperation::Finish { sums } => sums.iter().map(|place| self.place(place)).collect(),
+                };
+                statement.operands(&mut |value| operands.push(self.expression(*value)));
+                self.line(&format!("{}({});", operation.name(), operands.join(", ")))
             }
         }
     }

@@ -11,6 +11,7 @@ use super::matrix::MatrixOperation;
 use super::module::{Argument, Function, Local};
 use super::span::Span;
 use super::statement::{Block, Case, Statement, StatementKind};
+use super::tile::TileOperation;
 use super::types::Type;
 use crate::diagnostic::Diagnostic;
 
@@ -250,6 +251,39 @@ impl Copy<'_> {
         })
     }
 
+    /// Copies an operation on tiles.
+    ///
+    /// # Errors
+    /// What `rewrite` reports.
+    pub fn tile<R: Rewrite + ?Sized>(
+        &mut self,
+        rewrite: &mut R,
+        operation: &TileOperation,
+        span: Span,
+    ) -> Result<TileOperation, Diagnostic> {
+        Ok(match operation {
+            TileOperation::Copy { tile, stage, from, row, column, width } => TileOperation::Copy {
+                tile: *tile,
+                stage: rewrite.expression(self, *stage)?,
+                from: *from,
+                row: rewrite.expression(self, *row)?,
+                column: rewrite.expression(self, *column)?,
+                width: rewrite.expression(self, *width)?,
+            },
+            TileOperation::Multiply { sums, a, rows, b, columns, stage } => TileOperation::Multiply {
+                sums: self.place(rewrite, sums, span)?,
+                a: *a,
+                rows: rewrite.expression(self, *rows)?,
+                b: *b,
+                columns: rewrite.expression(self, *columns)?,
+                stage: rewrite.expression(self, *stage)?,
+            },
+            TileOperation::Finish { sums } => TileOperation::Finish {
+                sums: sums.iter().map(|place| self.place(rewrite, place, span)).collect::<Result<_, _>>()?,
+            },
+        })
+    }
+
     /// Copies a statement, its expressions and blocks as `rewrite` says.
     ///
     /// # Errors
@@ -349,6 +383,7 @@ impl Copy<'_> {
                     operation,
                 }
             }
+            StatementKind::Tile(operation) => StatementKind::Tile(self.tile(rewrite, operation, span)?),
         };
         out.push(Statement { kind, span });
         Ok(())

@@ -10,6 +10,7 @@ use super::module::Local;
 use super::ordering::{Ordering, Scope};
 use super::span::Span;
 use super::subgroup::SubgroupFunction;
+use super::tile::TileOperation;
 use super::types::Scalar;
 
 /// A list of statements, run one after the other; locals that it declares are known until its end.
@@ -146,6 +147,8 @@ pub enum StatementKind {
         /// What to do.
         operation: MatrixOperation,
     },
+    /// An operation on tiles.
+    Tile(TileOperation),
 }
 
 /// A case of a switch.

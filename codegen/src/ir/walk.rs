@@ -6,6 +6,7 @@ use super::expression::{CallArgument, Expression, ExpressionKind, Place, Project
 use super::matrix::MatrixOperation;
 use super::module::{Function, Local};
 use super::statement::{Block, Statement, StatementKind};
+use super::tile::TileOperation;
 
 macro_rules! walkers {
     ($expression:ident, $place:ident, $statement:ident, $blocks:ident, $iter:ident, $($mutable:tt)?) => {
@@ -132,6 +133,24 @@ macro_rules! walkers {
                             visit(c);
                         }
                     },
+                    Self::Tile(operation) => match operation {
+                        TileOperation::Copy { stage, row, column, width, .. } => {
+                            for operand in [stage, row, column, width] {
+                                visit(operand);
+                            }
+                        }
+                        TileOperation::Multiply { sums, rows, columns, stage, .. } => {
+                            sums.$place(visit);
+                            for operand in [rows, columns, stage] {
+                                visit(operand);
+                            }
+                        }
+                        TileOperation::Finish { sums } => {
+                            for place in sums {
+                                place.$place(visit);
+                            }
+                        }
+                    },
                 }
             }
 
@@ -157,7 +176,8 @@ macro_rules! walkers {
                     | Self::UniformLoad { .. }
                     | Self::Atomic { .. }
                     | Self::Subgroup { .. }
-                    | Self::Matrix { .. } => Vec::new(),
+                    | Self::Matrix { .. }
+                    | Self::Tile(_) => Vec::new(),
                 }
             }
         }

@@ -3,7 +3,7 @@
 //! After lowering, every operation that is left has the IR's meaning when it is printed in the target's plain form, so emitters hold
 //! no knowledge of differences in meaning. The passes, in order: `settle` (decides `if const`, unrolls, puts counters in), then guards
 //! are looked at again, since constants prove more; [`passes`] (fold what is known, and compute once what is computed again and again); `prune` (drops functions that are no
-//! longer called); `copies` (to workgroup memory, where the target
+//! longer called); `tiles` (their layout, and what is done with them); `copies` (to workgroup memory, where the target
 //! has none that go on by themselves); `small` (indices of 64 bits into what is small, as words); `flat` (parameters of structs as what they are made of); `narrow`
 //! (arithmetic of 8- and 16-bit types in 32 bits); `wide` (64-bit types as two words where a device has no more); `storage` (narrow types where the
 //! target cannot hold them); `atomics` (of floats); `groups` (subgroup operations that the target lacks, or leaves open); `meaning` (operations that the
@@ -127,6 +127,7 @@ impl<'s> Lowering<'s> {
         let verified = self.settled.verified;
         let mut info = verified.info.clone();
         let mut emulated = Vec::new();
+        emulated.extend(crate::tiles::legalise(&mut module, info.workgroup_size, profile.target)?);
         let holds_alike = |scalar| storage::is_native(scalar, profile);
         let native: Option<&dyn Fn(Scalar) -> bool> = (profile.target == Target::Cuda).then_some(&holds_alike);
         if copies::legalise(&mut module, native)? {

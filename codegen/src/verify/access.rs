@@ -4,7 +4,7 @@ use super::KernelInfo;
 use crate::artefact::Access;
 use crate::ir::{
     Asynchronous, BindingKind, CallArgument, ExpressionKind, Function, Handle, MatrixOperation, Module, Place,
-    Projection, Root, StatementKind, statements,
+    Projection, Root, StatementKind, TileOperation, statements,
 };
 use crate::layout;
 
@@ -57,6 +57,14 @@ pub fn places_of(kind: &StatementKind, visit: &mut dyn FnMut(&Place, bool)) {
             visit(to, true);
             visit(from, false);
         }
+        StatementKind::Tile(operation) => match operation {
+            TileOperation::Copy { from, .. } => visit(&Place { root: *from, path: Vec::new(), guarded: false }, false),
+            TileOperation::Multiply { sums, .. } => {
+                visit(sums, false);
+                visit(sums, true);
+            }
+            TileOperation::Finish { .. } => {}
+        },
         _ => {}
     }
 }
@@ -139,6 +147,10 @@ pub(crate) fn function_facts(module: &Module) -> (Vec<bool>, Vec<bool>) {
             StatementKind::Store { place, .. } => writes |= !matches!(place.root, Root::Local(_)),
             StatementKind::Atomic { function, .. } if *function != crate::ir::AtomicFunction::Load => writes = true,
             StatementKind::Asynchronous(_) => writes = true,
+            StatementKind::Tile(operation) => {
+                waits = true;
+                writes |= matches!(operation, TileOperation::Copy { .. }) || in_arguments(operation);
+            }
             // Where it stands is what it does.
             kind => writes |= kind.orders_memory(),
         });
@@ -160,6 +172,11 @@ pub(crate) fn function_facts(module: &Module) -> (Vec<bool>, Vec<bool>) {
     (collective, effects)
 }
 
+/// Whether a product is added to what the caller has.
+fn in_arguments(operation: &TileOperation) -> bool {
+    matches!(operation, TileOperation::Multiply { sums: Place { root: Root::Argument(_), .. }, .. })
+}
+
 /// Whether all that a function writes are its by-reference arguments.
 fn writes_only_references(module: &Module, function: Handle<Function>) -> bool {
     let function = &module.functions[function];
@@ -168,7 +185,7 @@ fn writes_only_references(module: &Module, function: Handle<Function>) -> bool {
         StatementKind::Store { place, .. } => only &= matches!(place.root, Root::Local(_) | Root::Argument(_)),
         StatementKind::Matrix { operation: MatrixOperation::Store { .. }, .. } => only = false,
         StatementKind::Atomic { function, .. } if *function != crate::ir::AtomicFunction::Load => only = false,
-        StatementKind::Asynchronous(_) => only = false,
+        StatementKind::Asynchronous(_) | StatementKind::Tile(TileOperation::Copy { .. }) => only = false,
         kind => only &= !kind.orders_memory(),
     });
     function.live(&function.body, &mut |expression| {

@@ -14,7 +14,7 @@ use super::linear::{Form, Key, Knowledge};
 use crate::hashing::{HashMap, HashSet};
 use crate::ir::{
     Asynchronous, Block, CallArgument, Expression, ExpressionKind, Function, Handle, Local, LogicalOperator,
-    MatrixOperation, Module, Place, Projection, Root, Scalar, Size, SizeOperator, Span, Statement, StatementKind, Type,
+    MatrixOperation, Module, Place, Projection, Root, Scalar, Size, SizeOperator, Span, Statement, StatementKind, TileOperation, Type,
     statements,
 };
 
@@ -249,6 +249,13 @@ impl<'a> Walk<'a> {
                 self.place(to, statement.span);
                 self.place(from, statement.span);
                 self.behind = 0;
+            }
+            StatementKind::Tile(operation) => {
+                if let (TileOperation::Copy { from: Root::Binding(binding), .. }, true) =
+                    (operation, self.visit.is_some())
+                {
+                    self.touched_anywhere(*binding);
+                }
             }
             StatementKind::Asynchronous(Asynchronous::Commit | Asynchronous::Wait(_))
             | StatementKind::Evaluate(_)

@@ -9,7 +9,7 @@ mod wide;
 use crate::diagnostic::{Diagnostic, Diagnostics};
 use crate::ir::{
     BindingKind, Block, Builtin, Expression, ExpressionKind, Function, Handle, Literal, MathFunction, Module,
-    Precision, Scalar, Span, StatementKind, Type, constant,
+    Precision, Scalar, Span, StatementKind, TileOperation, Type, constant,
 };
 use crate::target::{Feature, Features, Target};
 
@@ -255,6 +255,9 @@ fn needs(
                 }
                 if let StatementKind::Matrix { operation, .. } = kind {
                     visit(Feature::CooperativeMatrices, &format!("`{}` of a matrix", operation.name()), statement.span);
+                }
+                if let StatementKind::Tile(operation @ TileOperation::Multiply { .. }) = kind {
+                    visit(Feature::CooperativeMatrices, &format!("`{}`", operation.name()), statement.span);
                 }
                 for inner in kind.blocks() {
                     needs(module, function, inner, features, called, visit);

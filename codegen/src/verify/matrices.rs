@@ -140,6 +140,9 @@ pub fn wanted(module: &Module) -> Vec<MatrixNeed> {
     for function in super::functions(module) {
         let of = |value: Handle<Expression>| &module.types[function.expressions[value].ty];
         statements(&function.body, &mut |statement| {
+            if let StatementKind::Tile(operation) = &statement.kind {
+                products.extend(super::tiles::product(module, operation));
+            }
             let StatementKind::Matrix { result, operation } = &statement.kind else { return };
             let held = match operation {
                 MatrixOperation::MultiplyAdd { a, b, c } => {

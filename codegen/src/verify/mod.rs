@@ -13,6 +13,7 @@ mod matrices;
 mod profile;
 mod signature;
 mod structure;
+mod tiles;
 mod types;
 mod uniformity;
 
@@ -42,6 +43,7 @@ pub(crate) use matrices::{
     bindings as matrix_bindings, element as matrix_element, offset as matrix_offset, scalars_of_element,
 };
 pub use profile::check_profile;
+pub(crate) use tiles::sums as sums_of_tiles;
 pub(crate) use profile::transport_fits;
 #[cfg(feature = "front")]
 pub(crate) use signature::no_wide_indices;

@@ -7,7 +7,7 @@ use crate::diagnostic::Diagnostic;
 use crate::hashing::HashSet;
 use crate::ir::{
     Asynchronous, AtomicFunction, Block, CallArgument, Expression, ExpressionKind, Function, Handle, Local,
-    MatrixOperation, Module, Place, Projection, Root, Span, Statement, StatementKind,
+    MatrixOperation, Module, Place, Projection, Root, Span, Statement, StatementKind, TileOperation,
 };
 
 pub fn check(module: &Module) -> Vec<Diagnostic> {
@@ -194,6 +194,17 @@ impl Checker<'_> {
                     Some(result) => self.declare(*result, false, span),
                     None if matches!(operation, MatrixOperation::Store { .. }) => {}
                     None => self.fail(span, "a matrix is made for nothing"),
+                }
+            }
+            StatementKind::Tile(operation) => {
+                if let TileOperation::Multiply { sums, .. } = operation {
+                    self.place(sums, span);
+                }
+                if let TileOperation::Copy { from, .. } = operation {
+                    self.root(*from, span);
+                }
+                if operation.tiles().into_iter().any(|tile| self.module.workgroup.get(tile).is_none()) {
+                    self.fail(span, "a tile is missing");
                 }
             }
             StatementKind::If { .. }

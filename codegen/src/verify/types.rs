@@ -589,6 +589,9 @@ impl Checker<'_> {
                     Ok(()) => Ok(()),
                 }
             }
+            StatementKind::Tile(operation) => {
+                super::tiles::operation(self.module, self.function, operation).map_err(|message| (at, message))
+            }
             StatementKind::Evaluate(_)
             | StatementKind::Loop { .. }
             | StatementKind::Break

@@ -11,7 +11,7 @@ use crate::diagnostic::Diagnostic;
 use crate::hashing::HashMap;
 use crate::ir::{
     Block, Builtin, CallArgument, Expression, ExpressionKind, Function, Handle, Local, MatrixOperation, Module, Place,
-    Root, Span, Statement, StatementKind, SubgroupFunction, Type,
+    Root, Span, Statement, StatementKind, SubgroupFunction, TileOperation, Type,
 };
 
 /// Why a value differs, in the author's words; `None` if it does not.
@@ -225,6 +225,7 @@ impl Walk<'_, '_> {
             }
             StatementKind::Fence(_) | StatementKind::Asynchronous(_) => {}
             StatementKind::Matrix { result, operation } => self.matrix(*result, operation, control, span),
+            StatementKind::Tile(operation) => self.tile(operation, control, span),
             StatementKind::Barrier => self.collective("barrier()", control, span),
             StatementKind::UniformLoad { place, .. } => {
                 self.collective("workgroup_uniform_load()", control, span);
@@ -281,6 +282,28 @@ impl Walk<'_, '_> {
         }
         if let Some(result) = result {
             self.assign(result, Some("a matrix".to_owned()));
+        }
+    }
+
+    /// An operation on tiles: what a copy is given is the workgroup's, and what a product is given the subgroup's.
+    fn tile(&mut self, operation: &TileOperation, control: &Control, span: Span) {
+        let name = operation.name();
+        self.collective(&format!("`{name}`"), control, span);
+        let (within, whose, hint, values) = match operation {
+            TileOperation::Copy { stage, row, column, width, .. } => {
+                let values = vec![("stage", stage), ("row", row), ("column", column), ("width", width)];
+                (Within::Workgroup, "workgroup", "`group_index()` is the same for a workgroup", values)
+            }
+            TileOperation::Multiply { rows, columns, stage, .. } => {
+                let values = vec![("number of rows", rows), ("number of columns", columns), ("stage", stage)];
+                (Within::Subgroup, "subgroup", "`subgroup_index()` is the same for a subgroup", values)
+            }
+            TileOperation::Finish { .. } => return,
+        };
+        for (what, value) in values {
+            if let Some(reason) = self.value(*value).filter(|_| self.analysis.within == within) {
+                self.fail(span, format!("a {whose} gives `{name}` one {what}: it depends on {reason}; {hint}"));
+            }
         }
     }
 

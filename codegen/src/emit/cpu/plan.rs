@@ -188,6 +188,7 @@ impl<'a> Plan<'a> {
                 | StatementKind::Matrix { .. }
                 | StatementKind::Barrier
                 | StatementKind::Asynchronous(_)
+                | StatementKind::Tile(_)
                 | StatementKind::Fence(_) => Jumps::default(),
             };
             varying |= inner.loops || inner.returns;
@@ -312,6 +313,7 @@ impl<'a> Plan<'a> {
             | StatementKind::UniformLoad { .. }
             | StatementKind::Subgroup { .. }
             | StatementKind::Matrix { .. }
+            | StatementKind::Tile(_)
             | StatementKind::Break
             | StatementKind::Continue
             | StatementKind::Return(_) => true,

@@ -379,7 +379,8 @@ impl<'a> Regions<'a> {
             | StatementKind::Atomic { .. }
             | StatementKind::Asynchronous(_)
             | StatementKind::Fence(_)
-            | StatementKind::Matrix { .. } => {
+            | StatementKind::Matrix { .. }
+            | StatementKind::Tile(_) => {
                 return Err(self.kernel().error("a statement that the workgroup cannot run together"));
             }
         }

@@ -177,7 +177,8 @@ impl Scope<'_> {
             StatementKind::Barrier
             | StatementKind::UniformLoad { .. }
             | StatementKind::Subgroup { .. }
-            | StatementKind::Matrix { .. } => {
+            | StatementKind::Matrix { .. }
+            | StatementKind::Tile(_) => {
                 return Err(self.kernel.error("a barrier or subgroup operation where the workgroup is not together"));
             }
         }

@@ -73,5 +73,17 @@ pub fn wait(p: &mut Printer<'_, Cuda>, pending: u32) -> String {
          #endif\n}\n"
             .to_owned()
     });
+    if super::tile::held(p) {
+        p.prelude("async_wait_tiles", || {
+            "// What this thread copied is there, for `wgmma` too.\n\
+             template <int N> __device__ __forceinline__ void async_wait_tiles() {\n    \
+             async_wait<N>();\n\
+             #ifdef __CUDA_ARCH_FEAT_SM90_ALL\n    \
+             asm volatile(\"fence.proxy.async.shared::cta;\" ::: \"memory\");\n\
+             #endif\n}\n"
+                .to_owned()
+        });
+        return format!("async_wait_tiles<{pending}>();");
+    }
     format!("async_wait<{pending}>();")
 }

@@ -289,10 +289,16 @@ pub fn multiply_add(p: &mut P<'_>, [a, b, c]: [&Matrix; 3], values: [Code; 3]) -
     parts(p, a)?;
     parts(p, b)?;
     let count = parts(p, c)?;
+    let name = product_function(p, a.scalar, c.scalar);
+    Ok(Code::call(&format!("{name}<{count}>"), values))
+}
+
+/// The function that multiplies a side of 16 by 16 with one of 16 by `N / 2` elements and adds `N` sums.
+pub fn product_function(p: &mut P<'_>, input: Scalar, sum: Scalar) -> String {
     lane_prelude(p);
-    let (input, halves) = (if a.scalar == Scalar::BF16 { "bf16" } else { "f16" }, c.scalar == Scalar::F16);
-    let name = format!("matrix_product_{input}_{}", c.scalar.rust_name());
-    scalar_prelude(p, register(c));
+    let (input, halves) = (if input == Scalar::BF16 { "bf16" } else { "f16" }, sum == Scalar::F16);
+    let name = format!("matrix_product_{input}_{}", sum.rust_name());
+    scalar_prelude(p, sum);
     p.prelude(&name, || {
         if halves {
             return format!(
@@ -316,5 +322,5 @@ pub fn multiply_add(p: &mut P<'_>, [a, b, c]: [&Matrix; 3], values: [Code; 3]) -
              }}\n    return d;\n}}\n"
         )
     });
-    Ok(Code::call(&format!("{name}<{count}>"), values))
+    name
 }

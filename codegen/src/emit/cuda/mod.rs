@@ -12,6 +12,7 @@ mod module;
 mod ordered;
 mod precision;
 mod stmt;
+mod tile;
 mod types;
 
 use super::EmitError;

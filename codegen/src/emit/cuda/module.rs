@@ -18,6 +18,9 @@ type P<'a> = Printer<'a, Cuda>;
 /// More workgroup memory than this must be asked for when the kernel is launched.
 const STATIC_LIMIT: u32 = 48 * 1024;
 
+/// Where a tile begins: eight rows of 128 bytes, over which they are permuted.
+const TILE_ALIGN: u32 = 1024;
+
 /// What is printed of a kernel, once for all ways in which parameters reach it.
 #[derive(Clone, Debug)]
 pub struct Printed {
@@ -178,11 +181,15 @@ fn workgroup(p: &mut P<'_>, out: &mut Writer) -> Result<()> {
     let lowered = p.lowered;
     let dynamic = lowered.info.workgroup_bytes > STATIC_LIMIT;
     if dynamic {
-        out.line("extern __shared__ __align__(16) unsigned char workgroup_memory[];");
+        let align = if super::tile::held(p) { TILE_ALIGN } else { 16 };
+        out.line(format!("extern __shared__ __align__({align}) unsigned char workgroup_memory[];"));
     }
     let mut end = 0u32;
     let held = workgroup_of_matrices(&lowered.module);
-    for (handle, variable) in lowered.module.workgroup.iter() {
+    // Tiles want the largest alignment, and are multiples of it.
+    let (tiles, others): (Vec<_>, Vec<_>) =
+        lowered.module.workgroup.iter().partition(|(_, variable)| variable.tile.is_some());
+    for (handle, variable) in tiles.into_iter().chain(others) {
         let size = layout::of(&lowered.module, variable.element)
             .ok_or_else(|| p.error(format!("`{}` holds what memory cannot", variable.name)))?;
         let element = type_name(p, p.ty(variable.element))?;
@@ -193,13 +200,14 @@ fn workgroup(p: &mut P<'_>, out: &mut Writer) -> Result<()> {
         // Lines of matrices are read 16 bytes at a time.
         let matrix = held[handle.index()];
         let align = if matrix { 16 } else { align };
+        let align = if variable.tile.is_some() { TILE_ALIGN } else { align };
         if dynamic {
             end = end.next_multiple_of(align);
             out.line(format!("{element}* const {name} = reinterpret_cast<{element}*>(workgroup_memory + {end});"));
             end += size.size * length;
         } else if p.entry_resources.workgroup.contains(&handle.index()) {
             let length = p.declared_length(handle, 1)?;
-            let aligned = lanes > 1 || piece > size.align || matrix;
+            let aligned = lanes > 1 || piece > size.align || align > 16 || matrix;
             let align = if aligned { format!("__align__({align}) ") } else { String::new() };
             out.line(format!("__shared__ {align}{element} {name}[{length}];"));
         }

@@ -2,14 +2,14 @@
 
 use crate::artefact::ParamField;
 use crate::emit::EmitError;
-use crate::emit::text::{AtomicCall, AtomicForm, Code, Dialect, Level, Lvalue, Position, Printer, Resources};
+use crate::emit::text::{AtomicCall, AtomicForm, Code, Dialect, Level, Lvalue, Position, Printer, Resources, Side};
 use crate::ir::{
     AtomicFunction, BinaryOperator, Literal, MathFunction, Matrix, MatrixOrder, Order, Root, Scalar, Scope,
     SubgroupFunction, SubgroupOperator, Type, UnaryOperator,
 };
 use crate::target::Target;
 
-use super::{Cuda, asynchronous, expr, matrix, module, ordered, types};
+use super::{Cuda, asynchronous, expr, matrix, module, ordered, tile, types};
 
 type Result<T> = std::result::Result<T, EmitError>;
 type P<'a> = Printer<'a, Cuda>;
@@ -141,6 +141,20 @@ impl Dialect for Cuda {
 
     fn matrix_multiply_add(p: &mut P<'_>, types: [&Matrix; 3], values: [Code; 3]) -> Result<Code> {
         matrix::multiply_add(p, types, values)
+    }
+
+    fn multiply_tiles(
+        p: &mut P<'_>,
+        ty: &Type,
+        sums: Code,
+        sides: [Side<'_>; 2],
+        numbers: [Code; 3],
+    ) -> Result<String> {
+        tile::multiply(p, ty, sums, sides, numbers)
+    }
+
+    fn finish_products(p: &mut P<'_>, sums: Vec<Code>) -> Result<Vec<String>> {
+        Ok(tile::finish(p, sums))
     }
 
     fn dereference(name: &str) -> Code {

@@ -121,7 +121,8 @@ fn contains_barrier(block: &[Statement]) -> bool {
         | StatementKind::Asynchronous(_)
         | StatementKind::Atomic { .. }
         | StatementKind::Subgroup { .. }
-        | StatementKind::Matrix { .. } => false,
+        | StatementKind::Matrix { .. }
+        | StatementKind::Tile(_) => false,
     })
 }
 

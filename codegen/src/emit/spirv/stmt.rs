@@ -79,6 +79,7 @@ impl FunctionWriter<'_, '_> {
                 self.define(*result, value)
             }
             StatementKind::Asynchronous(kind) => Err(self.writer.fail(format!("a `{}` is left", kind.name()))),
+            StatementKind::Tile(operation) => Err(self.writer.fail(format!("a `{}` is left", operation.name()))),
             StatementKind::Fence(reach) => {
                 self.fence(*reach);
                 Ok(())
@@ -519,6 +520,7 @@ fn breaks(body: &Block) -> bool {
         | StatementKind::UniformLoad { .. }
         | StatementKind::Atomic { .. }
         | StatementKind::Subgroup { .. }
-        | StatementKind::Matrix { .. } => false,
+        | StatementKind::Matrix { .. }
+        | StatementKind::Tile(_) => false,
     })
 }

@@ -8,7 +8,7 @@ use crate::ir::{
 };
 use crate::target::Target;
 
-use super::{AtomicCall, AtomicForm, Code, Lvalue, Printer, Resources};
+use super::{AtomicCall, AtomicForm, Code, Lvalue, Printer, Resources, Side};
 
 type Result<T> = std::result::Result<T, EmitError>;
 
@@ -199,6 +199,21 @@ pub trait Dialect: Sized {
     /// `a * b + c`, of matrices of these types.
     fn matrix_multiply_add(p: &mut Printer<'_, Self>, types: [&Matrix; 3], _values: [Code; 3]) -> Result<Code> {
         Err(no_matrices(p, types[0]))
+    }
+
+    /// The statement that adds a product of parts of two tiles to sums of that type.
+    fn multiply_tiles(
+        p: &mut Printer<'_, Self>,
+        _ty: &Type,
+        _sums: Code,
+        _sides: [Side<'_>; 2],
+        _numbers: [Code; 3],
+    ) -> Result<String> {
+        Err(p.error("it has no products of tiles"))
+    }
+    /// The statements that wait for such products.
+    fn finish_products(p: &mut Printer<'_, Self>, _sums: Vec<Code>) -> Result<Vec<String>> {
+        Err(p.error("it has no products of tiles"))
     }
 
     /// The line that opens a function. Arguments are by value, or by reference where the last part is true.

@@ -13,11 +13,13 @@ mod matrix;
 mod place;
 mod printer;
 mod stmt;
+mod tile;
 mod usage;
 mod words;
 mod writer;
 
 pub use code::{Code, Level, infix, prefix};
+pub use tile::Side;
 pub use dialect::{Dialect, Position, no_matrices};
 pub use place::{AtomicCall, AtomicForm, Lvalue};
 pub use printer::{Printer, Scope};

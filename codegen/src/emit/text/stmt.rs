@@ -115,6 +115,7 @@ impl<'a, D: Dialect> Printer<'a, D> {
                 self.declare(scope, out, *result, code)
             }
             StatementKind::Matrix { result, operation } => self.matrix(scope, out, *result, operation),
+            StatementKind::Tile(operation) => self.tile(scope, out, operation),
         }
     }
 

@@ -133,6 +133,11 @@ fn of_function(lowered: &Lowered, function: &Function, before: &[Resources]) -> 
             resources.add_place(to);
             resources.add_place(from);
         }
+        StatementKind::Tile(operation) => {
+            for tile in operation.tiles() {
+                resources.add(&Resources::of_root(Root::Workgroup(tile)));
+            }
+        }
         _ => {}
     });
     resources

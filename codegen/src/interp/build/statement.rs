@@ -325,6 +325,7 @@ impl<'a> Builder<'a> {
                 frame.locals[result.index()] = registers;
             }
             StatementKind::Matrix { .. } => return Err(self.error("a matrix is left")),
+            StatementKind::Tile(operation) => return Err(self.error(format!("a `{}` is left", operation.name()))),
         }
         self.top = keep;
         Ok(())

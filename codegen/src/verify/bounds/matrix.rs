@@ -73,7 +73,8 @@ impl Walk<'_> {
         proved
     }
 
-    fn touched_anywhere(&mut self, binding: u32) {
+    /// Tells of an access to elements that are not told.
+    pub(super) fn touched_anywhere(&mut self, binding: u32) {
         let index = self.knowledge.fresh(0, self.most());
         if let Some(visit) = self.visit.as_mut() {
             visit(super::Touch { binding, index, lanes: 1, knowledge: &mut self.knowledge });
