@@ -25,8 +25,6 @@ type Value = Handle<Expression>;
 
 /// Rows, columns and depth of the products that a product of tiles is made of.
 const STEP: u32 = 16;
-/// Subgroups of a team.
-const TEAM: u32 = 4;
 /// An index that no buffer has.
 const NOWHERE: u32 = u32::MAX;
 
@@ -213,7 +211,8 @@ impl Tiles<'_> {
     ) -> Result<(), Diagnostic> {
         let TileOperation::Multiply { sums, a, rows, b, columns, stage } = operation else { return Ok(()) };
         let failed = |message: &str| Diagnostic::new(span, message);
-        let count = sums_of_tiles(self.module, copy.old, sums).ok_or_else(|| failed("a product is added to no sums"))?;
+        let count =
+            sums_of_tiles(self.module, copy.old, sums).ok_or_else(|| failed("a product is added to no sums"))?;
         let place = copy.place(self, sums, span)?;
         let ((left, left_stages), (right, right_stages)) = (self.layout(*a, span)?, self.layout(*b, span)?);
         let scalar = self.module.workgroup[*a].tile.as_ref().map_or(Scalar::F16, |tile| tile.scalar);
@@ -223,11 +222,8 @@ impl Tiles<'_> {
             let (rows, columns) = (Size::Literal(STEP), Size::Literal(STEP));
             self.module.intern(Type::Matrix(Matrix { role, scalar, rows, columns }))
         };
-        let types = [
-            side(MatrixRole::A, scalar),
-            side(MatrixRole::B, scalar),
-            side(MatrixRole::Accumulator, Scalar::F32),
-        ];
+        let types =
+            [side(MatrixRole::A, scalar), side(MatrixRole::B, scalar), side(MatrixRole::Accumulator, Scalar::F32)];
         let mut given = Vec::new();
         for (value, name) in [(rows, "rows"), (columns, "columns"), (stage, "stage")] {
             let value = self.expression(copy, *value)?;
@@ -239,7 +235,7 @@ impl Tiles<'_> {
         let line = code.modulo(given[2], left_stages, left.rows);
         let part = code.modulo(given[0], left.rows / Tile::UNIT, Tile::UNIT);
         let own = code.copy.add(ExpressionKind::Builtin(Builtin::SubgroupIndex), ty, span);
-        let team = code.number(TEAM);
+        let team = code.number(Tile::SUBGROUPS);
         let own = code.binary(B::Remainder, own, team);
         let own = code.times(own, STEP);
         let line = code.binary(B::Add, line, part);
@@ -375,12 +371,7 @@ impl Code<'_, '_> {
         local
     }
 
-    fn load(
-        &mut self,
-        (root, offset, stride): (Root, Value, u32),
-        ty: Handle<Type>,
-        out: &mut Block,
-    ) -> Handle<Local> {
+    fn load(&mut self, (root, offset, stride): (Root, Value, u32), ty: Handle<Type>, out: &mut Block) -> Handle<Local> {
         let place = Place { root, path: vec![Projection::Index(offset)], guarded: false };
         let stride = self.number(stride);
         self.matrix(MatrixOperation::Load { place, stride, order: MatrixOrder::Rows }, ty, out)

@@ -31,11 +31,9 @@ fn said(signature: &str, body: &str) -> String {
     let source = format!(
         "#[kernel(workgroup(128), targets(spirv, cuda, cpu), requires(CooperativeMatrices))]\nfn k({signature}) {{\n{body}\n}}"
     );
-    let made = front::parse_source(&source)
-        .map_err(|errors| errors.to_string())
-        .and_then(|outputs| {
-            compile::compile(&outputs[0].module, &Instance::default()).map_err(|found| found.to_string())
-        });
+    let made = front::parse_source(&source).map_err(|errors| errors.to_string()).and_then(|outputs| {
+        compile::compile(&outputs[0].module, &Instance::default()).map_err(|found| found.to_string())
+    });
     made.err().unwrap_or_else(|| panic!("this must be refused:\n{source}"))
 }
 
@@ -102,7 +100,10 @@ fn every_target_has_code() {
                     }
                 }
                 (Code::Spirv(bytes), _) => {
-                    let words: Vec<u32> = bytes.chunks_exact(4).map(|word| u32::from_le_bytes([word[0], word[1], word[2], word[3]])).collect();
+                    let words: Vec<u32> = bytes
+                        .chunks_exact(4)
+                        .map(|word| u32::from_le_bytes([word[0], word[1], word[2], word[3]]))
+                        .collect();
                     spirv_val::validate(&name, &words);
                 }
                 _ => {}
@@ -117,7 +118,11 @@ fn what_no_device_can_do_is_refused() {
     let sums = "let mut sums = [Accumulator::<f32, 16, 16>::fill(0.0); 4];\n";
     for (signature, body, message) in [
         ("a: &mut [f32]", "let mut x = workgroup_tile::<f32, 64, 64>(1);".to_owned(), "holds f16 or bf16"),
-        ("a: &mut [f32]", "let mut x = workgroup_tile::<f16, 64, 32>(1);".to_owned(), "multiples of 64 rows and columns"),
+        (
+            "a: &mut [f32]",
+            "let mut x = workgroup_tile::<f16, 64, 32>(1);".to_owned(),
+            "multiples of 64 rows and columns",
+        ),
         ("a: &[f16]", format!("{tiles}copy_tile_async(&mut left, 0, a, 0, 0, 8);"), "expected a slice of `Vec4<u32>`"),
         (
             "a: &[Vec4<u32>]",
@@ -137,7 +142,9 @@ fn what_no_device_can_do_is_refused() {
         ),
         (
             "a: &mut [f32]",
-            format!("{tiles}let mut sums = [Accumulator::<f32, 16, 16>::fill(0.0); 8];\nmultiply_tiles(&mut sums, &left, 0, &right, 0, 0);"),
+            format!(
+                "{tiles}let mut sums = [Accumulator::<f32, 16, 16>::fill(0.0); 8];\nmultiply_tiles(&mut sums, &left, 0, &right, 0, 0);"
+            ),
             "8 of them have 128, the tile has 64",
         ),
         (
@@ -147,7 +154,9 @@ fn what_no_device_can_do_is_refused() {
         ),
         (
             "a: &mut [f32]",
-            format!("{tiles}let mut other = workgroup_tile::<f16, 128, 64>(1);\n{sums}multiply_tiles(&mut sums, &left, 0, &other, 0, 0);"),
+            format!(
+                "{tiles}let mut other = workgroup_tile::<f16, 128, 64>(1);\n{sums}multiply_tiles(&mut sums, &left, 0, &other, 0, 0);"
+            ),
             "as many rows as the left has columns",
         ),
     ] {

@@ -24,6 +24,7 @@ pub mod memory;
 pub mod param;
 pub mod prelude;
 pub mod support;
+pub mod tile;
 pub mod vector;
 
 pub use trefoil_codegen::artefact;

@@ -221,6 +221,15 @@ impl<T: MatrixScalar, const ROWS: usize, const COLUMNS: usize> Accumulator<T, RO
         Self(std::array::from_fn(|i| std::array::from_fn(|j| f(self.0[i][j], other.0[i][j]))))
     }
 
+    /// Adds a number to each element.
+    pub(crate) fn add_each(&mut self, number: impl Fn(usize, usize) -> f32) {
+        for (i, row) in self.0.iter_mut().enumerate() {
+            for (j, element) in row.iter_mut().enumerate() {
+                *element = T::narrow(element.widen() + number(i, j));
+            }
+        }
+    }
+
     /// The matrix with elements of another type, rounded to the nearest.
     #[must_use]
     pub fn convert<U: MatrixScalar>(from: Accumulator<U, ROWS, COLUMNS>) -> Self {

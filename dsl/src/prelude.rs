@@ -33,4 +33,5 @@ pub use crate::math::{
 };
 pub use crate::matrix::{Accumulator, MatrixA, MatrixB, multiply_add};
 pub use crate::memory::{SliceExt, View, WorkgroupArray, workgroup_array};
+pub use crate::tile::{WorkgroupTile, copy_tile_async, multiply_tiles, workgroup_tile};
 pub use crate::vector::{Vec2, Vec3, Vec4};

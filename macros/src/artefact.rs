@@ -375,6 +375,7 @@ fn matrix_need(need: &MatrixNeed, artefact: &TokenStream) -> TokenStream {
                 })
             }
         }
+        MatrixNeed::Teams => quote!(#artefact::MatrixNeed::Teams),
         MatrixNeed::Alone { role, scalar: held, rows, columns } => {
             let role = match role {
                 MatrixRole::A => quote!(A),

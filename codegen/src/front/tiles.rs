@@ -138,9 +138,7 @@ impl Build<'_> {
                     Origin::Workgroup(variable) => Root::Workgroup(*variable),
                 };
                 match self.ordered(&values.iter().collect::<Vec<_>>())[..] {
-                    [stage, row, column, width] => {
-                        TileOperation::Copy { tile: *tile, stage, from, row, column, width }
-                    }
+                    [stage, row, column, width] => TileOperation::Copy { tile: *tile, stage, from, row, column, width },
                     _ => return,
                 }
             }

@@ -25,6 +25,7 @@ use serde::{Deserialize, Serialize};
 
 use super::arena::Handle;
 use super::expression::{Expression, Place};
+use super::tile::Tile;
 use super::types::{Scalar, Size};
 
 /// What a matrix is for.
@@ -199,9 +200,14 @@ pub enum MatrixNeed {
         /// How many columns.
         columns: u32,
     },
+    /// Teams of four subgroups, which a workgroup has where no subgroup has more than [`MatrixNeed::TEAM_SUBGROUP`] invocations.
+    Teams,
 }
 
 impl MatrixNeed {
+    /// The most invocations of a subgroup of which four are a team.
+    pub const TEAM_SUBGROUP: u32 = Tile::TEAM / Tile::SUBGROUPS;
+
     /// The same of square matrices with so many rows.
     #[must_use]
     pub const fn of_side(self, side: u32) -> Self {
@@ -210,10 +216,11 @@ impl MatrixNeed {
                 Self::Product(MatrixProduct { rows: side, columns: side, depth: side, ..product })
             }
             Self::Alone { role, scalar, .. } => Self::Alone { role, scalar, rows: side, columns: side },
+            Self::Teams => Self::Teams,
         }
     }
 
-    /// Whether a device that lists these products has it.
+    /// Whether a device that lists these products has it; teams are no question of products.
     pub fn is_met(&self, products: &[MatrixProduct]) -> bool {
         match *self {
             Self::Product(product) => products.contains(&product),
@@ -222,6 +229,7 @@ impl MatrixNeed {
                 let matrix = Matrix { role, scalar: scalar.scalar(), rows, columns };
                 products.iter().any(|product| product.has(&matrix))
             }
+            Self::Teams => true,
         }
     }
 }
@@ -233,6 +241,7 @@ impl fmt::Display for MatrixNeed {
             Self::Alone { role, scalar, rows, columns } => {
                 write!(f, "matrices such as {}<{}, {rows}, {columns}>", role.name(), scalar.scalar().rust_name())
             }
+            Self::Teams => write!(f, "teams of four subgroups of {} invocations at most", Self::TEAM_SUBGROUP),
         }
     }
 }

@@ -40,6 +40,8 @@ impl Tile {
     pub const MOST_SUMS: u32 = 16;
     /// Invocations of a team where it is one instruction's.
     pub const TEAM: u32 = 128;
+    /// Subgroups of a team.
+    pub const SUBGROUPS: u32 = 4;
 
     /// Rows and columns, which are known after instantiation.
     pub fn shape(&self) -> [u32; 2] {

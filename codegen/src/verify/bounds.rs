@@ -14,8 +14,8 @@ use super::linear::{Form, Key, Knowledge};
 use crate::hashing::{HashMap, HashSet};
 use crate::ir::{
     Asynchronous, Block, CallArgument, Expression, ExpressionKind, Function, Handle, Local, LogicalOperator,
-    MatrixOperation, Module, Place, Projection, Root, Scalar, Size, SizeOperator, Span, Statement, StatementKind, TileOperation, Type,
-    statements,
+    MatrixOperation, Module, Place, Projection, Root, Scalar, Size, SizeOperator, Span, Statement, StatementKind,
+    TileOperation, Type, statements,
 };
 
 /// Takes the guard away from every place that is proved to be in range.

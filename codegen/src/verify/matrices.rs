@@ -163,6 +163,9 @@ pub fn wanted(module: &Module) -> Vec<MatrixNeed> {
     products.dedup();
     others.retain(|matrix| !products.iter().any(|product| product.has(matrix)));
     let mut needs: Vec<MatrixNeed> = products.into_iter().map(MatrixNeed::Product).collect();
+    if module.workgroup.iter().any(|(_, variable)| variable.tile.is_some()) {
+        needs.push(MatrixNeed::Teams);
+    }
     for matrix in others {
         let [rows, columns] = matrix.shape();
         let Some(scalar) = MatrixScalar::from_scalar(matrix.scalar) else { continue };

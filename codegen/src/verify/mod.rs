@@ -43,10 +43,10 @@ pub(crate) use matrices::{
     bindings as matrix_bindings, element as matrix_element, offset as matrix_offset, scalars_of_element,
 };
 pub use profile::check_profile;
-pub(crate) use tiles::sums as sums_of_tiles;
 pub(crate) use profile::transport_fits;
 #[cfg(feature = "front")]
 pub(crate) use signature::no_wide_indices;
+pub(crate) use tiles::sums as sums_of_tiles;
 pub(crate) use types::name as type_name;
 
 /// An instance that obeys the rules, with the facts found about it. Places whose indices are proved in range have lost their guard, and workgroup arrays

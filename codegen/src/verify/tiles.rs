@@ -1,11 +1,11 @@
 //! Tiles: what their variables and operations must be, and which products they need.
 
-#[cfg(any(feature = "wgsl", feature = "spirv", feature = "cuda"))]
-use crate::ir::{MatrixProduct, MatrixScalar};
 use crate::ir::{
     Expression, Function, Handle, Matrix, MatrixRole, Module, Place, Root, Scalar, Size, Tile, TileOperation, Type,
     WorkgroupVariable,
 };
+#[cfg(any(feature = "wgsl", feature = "spirv", feature = "cuda"))]
+use crate::ir::{MatrixProduct, MatrixScalar};
 
 use super::types::name;
 
@@ -31,7 +31,9 @@ pub fn variable(variable: &WorkgroupVariable) -> Result<(), String> {
         return Err(format!("a tile has multiples of {unit} rows and columns, and `{name}` is {rows} by {columns}"));
     }
     if variable.exact.is_some() {
-        return Err(format!("how many stages the tile `{name}` has is known while building: no specialisation constant"));
+        return Err(format!(
+            "how many stages the tile `{name}` has is known while building: no specialisation constant"
+        ));
     }
     Ok(())
 }

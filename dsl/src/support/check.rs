@@ -4,7 +4,7 @@
 
 use std::sync::Arc;
 
-use trefoil_codegen::artefact::{GridKind, Kernel, ParamTransport, Variant};
+use trefoil_codegen::artefact::{GridKind, Kernel, MatrixNeed, ParamTransport, Variant};
 
 use crate::device::{
     Command, CopyCommand, DeviceKind, DispatchCommand, GroupSource, HostCommand, Memory, MemoryRange, ParamSource,
@@ -157,16 +157,16 @@ impl Checks<'_> {
     pub fn matrices(&self, kernel: &Kernel, variant: &Variant) -> Result<()> {
         let most = self.properties.limits.max_subgroup;
         let (along, subgroup) = (kernel.workgroup_size[0], kernel.subgroup_size.unwrap_or(most));
+        let refused = |message| Error::Build { kernel: kernel.name.to_string(), device: self.device(), message };
+        if variant.matrices.contains(&MatrixNeed::Teams) && subgroup > MatrixNeed::TEAM_SUBGROUP {
+            return Err(refused(format!("it needs {}, and this device has larger ones", MatrixNeed::Teams)));
+        }
         if variant.matrices.is_empty() || along.is_multiple_of(subgroup) {
             return Ok(());
         }
-        Err(Error::Build {
-            kernel: kernel.name.to_string(),
-            device: self.device(),
-            message: format!(
-                "it has matrices, and its workgroup of {along} invocations along x is not made of whole subgroups of {subgroup}"
-            ),
-        })
+        Err(refused(format!(
+            "it has matrices, and its workgroup of {along} invocations along x is not made of whole subgroups of {subgroup}"
+        )))
     }
 
     /// Checks a list of commands; `run_words` is the size of the recording's run words, `None` where there are none.

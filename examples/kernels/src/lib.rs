@@ -19,6 +19,7 @@
 pub mod attention;
 pub mod histogram;
 pub mod matmul_f16;
+pub mod matmul_tiles;
 pub mod philox;
 pub mod q4_k;
 pub mod radix_sort;
@@ -39,6 +40,7 @@ pub fn all() -> Vec<&'static Kernel> {
         histogram::histogram_clear::KERNELS,
         histogram::histogram_count::KERNELS,
         matmul_f16::matmul_f16::KERNELS,
+        matmul_tiles::matmul_tiles::KERNELS,
         philox::philox_normals::KERNELS,
         q4_k::q4_k_matvec::KERNELS,
         radix_sort::radix_count::KERNELS,

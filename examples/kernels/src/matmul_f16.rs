@@ -47,7 +47,7 @@ const SUBGROUPS: usize = ROWS / PART * COLUMNS / PART;
 const LARGEST_SUBGROUP: u32 = 32;
 /// Rows of tiles whose workgroups run together.
 #[device]
-const BAND: usize = 8;
+pub const BAND: usize = 8;
 /// Invocations.
 #[device]
 const SIZE: usize = 256;
@@ -60,7 +60,7 @@ const RIGHT_PIECES: usize = COLUMNS * DEPTH / LANES / SIZE;
 
 /// The row and column of a workgroup's tile among `rows` by `columns` tiles.
 #[device]
-fn tile_of(group: usize, rows: usize, columns: usize) -> Vec2<usize> {
+pub fn tile_of(group: usize, rows: usize, columns: usize) -> Vec2<usize> {
     let first = group / (BAND * columns) * BAND;
     let within = group % (BAND * columns);
     let band = min(BAND, rows - first);
@@ -173,6 +173,22 @@ pub fn padded(elements: &[f16], columns: usize) -> Vec<Vec4<u32>> {
     all
 }
 
+/// Checks the arguments of a product, and whether there is anything to do.
+pub(crate) fn checked(
+    a: &Buffer<Vec4<u32>>,
+    b: &Buffer<Vec4<u32>>,
+    c: &Buffer<f32>,
+    [m, n, k]: [usize; 3],
+) -> Result<bool> {
+    expect_length("matmul", "a", a.len(), m * k.div_ceil(LANES))?;
+    expect_length("matmul", "b", b.len(), k * n.div_ceil(LANES))?;
+    expect_length("matmul", "c", c.len(), m * n)?;
+    if m * n > 0 && k == 0 {
+        return Err(refused("matmul", "k", "a sum of no products is no product: fill `c` with zeros"));
+    }
+    Ok(m * n > 0)
+}
+
 /// `c = a * b`: `a` of `m` rows and `k` columns, `b` of `k` rows and `n` columns, each [`padded`].
 ///
 /// # Errors
@@ -183,14 +199,8 @@ pub fn matmul(
     c: &mut Buffer<f32>,
     [m, n, k]: [usize; 3],
 ) -> Result<Vec<Dispatch>> {
-    expect_length("matmul", "a", a.len(), m * k.div_ceil(LANES))?;
-    expect_length("matmul", "b", b.len(), k * n.div_ceil(LANES))?;
-    expect_length("matmul", "c", c.len(), m * n)?;
-    if m * n == 0 {
+    if !checked(a, b, c, [m, n, k])? {
         return Ok(Vec::new());
-    }
-    if k == 0 {
-        return Err(refused("matmul", "k", "a sum of no products is no product: fill `c` with zeros"));
     }
     let largest = a.device().limits().max_subgroup;
     if largest > LARGEST_SUBGROUP {

@@ -1,10 +1,10 @@
 //! Each kernel on data that looks random, in a size of its caller's choice: what the program runs and the benches measure.
 
 use trefoil::dsl::element::Element;
-use trefoil::prelude::f16;
+use trefoil::prelude::{Vec4, f16};
 use trefoil::{Buffer, Device, DeviceKind, Dispatch, Result};
 
-use crate::{attention, histogram, matmul_f16, philox, q4_k, radix_sort, reduce, scan, stencil, top_k};
+use crate::{attention, histogram, matmul_f16, matmul_tiles, philox, q4_k, radix_sort, reduce, scan, stencil, top_k};
 
 /// Launches with their data, and what they are good for.
 pub struct Workload {
@@ -41,7 +41,8 @@ pub const ALL: [(&str, Maker); 10] = [
 const PRODUCTS: [&str; 2] = ["16x16x16 of f16 in f32", "8x8x8 of f16 in f32"];
 
 /// Those for devices that list such products of matrices.
-pub const ON_MATRICES: [(&str, Maker); 2] = [("attention_f16", attention), ("matmul_f16", matmul)];
+pub const ON_MATRICES: [(&str, Maker); 3] =
+    [("attention_f16", attention), ("matmul_f16", matmul), ("matmul_tiles", matmul_of_tiles)];
 
 /// Every workload that a device can run.
 pub fn of(device: &Device) -> Vec<(&'static str, Maker)> {
@@ -213,11 +214,23 @@ fn halves(count: usize, seed: u32) -> Vec<f16> {
 
 /// A product of square matrices, of 4096 rows where there are 2^24 elements.
 fn matmul(device: &Device, elements: usize) -> Result<Workload> {
+    product(device, elements, matmul_f16::matmul)
+}
+
+/// The same, from tiles.
+fn matmul_of_tiles(device: &Device, elements: usize) -> Result<Workload> {
+    product(device, elements, matmul_tiles::matmul)
+}
+
+/// What gives the launches of a product.
+type Product = fn(&Buffer<Vec4<u32>>, &Buffer<Vec4<u32>>, &mut Buffer<f32>, [usize; 3]) -> Result<Vec<Dispatch>>;
+
+fn product(device: &Device, elements: usize, launches: Product) -> Result<Workload> {
     let n = elements.isqrt().clamp(1, 4096);
     let operand = |seed| device.buffer(&matmul_f16::padded(&halves(n * n, seed), n));
     let (a, b) = (operand(11)?, operand(12)?);
     let mut c = device.uninit(n * n)?;
-    let launches = matmul_f16::matmul(&a, &b, &mut c, [n; 3])?;
+    let launches = launches(&a, &b, &mut c, [n; 3])?;
     let about = format!("f16 product {n}^3");
     let flops = Some(2 * (n * n * n) as u64);
     Ok(Workload { about, launches, flops, bytes: 8 * (n * n) as u64, result: first(c) })

@@ -19,9 +19,9 @@ mod words;
 mod writer;
 
 pub use code::{Code, Level, infix, prefix};
-pub use tile::Side;
 pub use dialect::{Dialect, Position, no_matrices};
 pub use place::{AtomicCall, AtomicForm, Lvalue};
 pub use printer::{Printer, Scope};
+pub use tile::Side;
 pub use usage::Resources;
 pub use writer::Writer;

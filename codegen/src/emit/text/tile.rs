@@ -29,9 +29,8 @@ impl<'a, D: Dialect> Printer<'a, D> {
                 for value in [rows, columns, stage] {
                     numbers.push(self.expression(scope, *value)?);
                 }
-                let [rows, columns, stage] = numbers
-                    .try_into()
-                    .map_err(|_| self.error("a product of tiles is given three numbers"))?;
+                let [rows, columns, stage] =
+                    numbers.try_into().map_err(|_| self.error("a product of tiles is given three numbers"))?;
                 let line = D::multiply_tiles(self, ty, sums, sides, [rows, columns, stage])?;
                 out.line(line);
             }

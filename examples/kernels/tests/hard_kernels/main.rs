@@ -12,6 +12,7 @@ mod common;
 mod held;
 mod histogram;
 mod matmul_f16;
+mod matmul_tiles;
 #[path = "../../../../tests/common/numbers.rs"]
 mod numbers;
 mod philox;

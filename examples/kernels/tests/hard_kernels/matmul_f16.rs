@@ -1,7 +1,7 @@
 //! The product of matrices of halves, against sums in `f64`.
 
-use trefoil::f16;
-use trefoil::{Device, DeviceKind};
+use trefoil::prelude::{Vec4, f16};
+use trefoil::{Buffer, Device, DeviceKind, Dispatch, Result};
 use trefoil_example_kernels::matmul_f16::{matmul, padded};
 
 use crate::common::{Subject, devices};
@@ -22,7 +22,10 @@ pub fn halves(count: usize, seed: u32) -> Vec<f16> {
     numbers(count, seed, 1.0).into_iter().map(f16::from_f32).collect()
 }
 
-fn check(subject: &Subject, [m, n, k]: [usize; 3]) {
+/// What gives the launches of a product.
+type Product = fn(&Buffer<Vec4<u32>>, &Buffer<Vec4<u32>>, &mut Buffer<f32>, [usize; 3]) -> Result<Vec<Dispatch>>;
+
+pub fn check(subject: &Subject, [m, n, k]: [usize; 3], matmul: Product) {
     let about = format!("{m} by {n} by {k} on {}", subject.name);
     let (a, b) = (halves(m * k, 3), halves(k * n, 4));
     let device = &subject.device;
@@ -55,10 +58,10 @@ fn check(subject: &Subject, [m, n, k]: [usize; 3]) {
 fn products() {
     for subject in devices() {
         for size in [[1, 1, 1], [16, 16, 16], [127, 129, 33], [130, 7, 65], [128, 128, 64], [257, 136, 40]] {
-            check(&subject, size);
+            check(&subject, size, matmul);
         }
         if !subject.device.properties().software && subject.device.kind() != DeviceKind::Cpu {
-            check(&subject, [1000, 1048, 520]);
+            check(&subject, [1000, 1048, 520], matmul);
         }
     }
 }
