@@ -65,6 +65,19 @@ pub(crate) fn legalise(
     Ok(Some("products of tiles by matrices of a subgroup"))
 }
 
+/// The most bytes that tiles take beside their elements, on the targets of the kernel.
+pub(crate) fn padding(module: &Module) -> u32 {
+    let of_target = |target: &Target| {
+        module.workgroup.iter().fold(0u32, |total, (_, variable)| {
+            let Some(tile) = &variable.tile else { return total };
+            let stages = variable.length.literal().unwrap_or(0) / tile.pieces().max(1);
+            let beside = Layout::of(tile, *target).stage().saturating_sub(tile.pieces());
+            total.saturating_add(stages.saturating_mul(beside).saturating_mul(16))
+        })
+    };
+    module.targets.iter().map(of_target).max().unwrap_or(0)
+}
+
 /// How a stage of a tile lies in memory, in pieces of 16 bytes.
 #[derive(Clone, Copy)]
 struct Layout {

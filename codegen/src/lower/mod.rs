@@ -151,6 +151,10 @@ impl<'s> Lowering<'s> {
         emulated.extend(atomics::lower(&mut module, profile.target)?);
         emulated.extend(groups::lower(&mut module, info.workgroup_size, profile.target)?);
         info.workgroup_bytes = workgroup_bytes(&module);
+        if module.workgroup.iter().any(|(_, variable)| variable.tile.is_some()) {
+            // A launch gives as much as the target whose tiles are widest wants.
+            info.workgroup_bytes = info.workgroup_bytes.max(verified.info.workgroup_bytes);
+        }
         // Whether it fits as written is for `check_profile` to say.
         if info.workgroup_bytes > profile.max_workgroup_bytes.max(verified.info.workgroup_bytes) {
             return Err(Diagnostic::new(

@@ -140,7 +140,7 @@ fn info(module: &Module) -> Result<KernelInfo, Diagnostics> {
         workgroup_copied: uses.workgroup_copied,
         workgroup_size,
         subgroup_size: module.subgroup_size(),
-        workgroup_bytes: access::workgroup_bytes(module),
+        workgroup_bytes: access::workgroup_bytes(module).saturating_add(crate::tiles::padding(module)),
         required: features.required,
         relevant: features.relevant,
         collective,

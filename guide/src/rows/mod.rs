@@ -59,7 +59,7 @@ macro_rules! with_rows {
             subgroup_votes: [voted];
             subgroup_sizes: [totals];
             cooperative_matrices: [multiplied];
-            matrix_tiles: [tiled];
+            tiled_matrices: [tiled];
             grids: [positions];
             indirect_grids: [counted, marked];
             wide_indices: [diagonal];

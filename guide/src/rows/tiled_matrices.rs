@@ -5,27 +5,25 @@ use trefoil::{Device, DeviceKind};
 
 use crate::{Outcome, expect};
 
-/// The product of two matrices, in tiles of 64 by 64: while one pair is multiplied, the next is on its way.
+/// The product of two matrices, in tiles of 64 by 64. With two stages the next pair would be on its way while one is multiplied.
 #[kernel(workgroup(128), targets(spirv, cuda, cpu), requires(CooperativeMatrices))]
 pub fn tiled(a: &[Vec4<u32>], b: &[Vec4<u32>], c: &mut [f32], n: usize, k: usize) {
-    let mut left = workgroup_tile::<f16, 64, 64>(2);
-    let mut right = workgroup_tile::<f16, 64, 64>(2);
+    let mut left = workgroup_tile::<f16, 64, 64>(1);
+    let mut right = workgroup_tile::<f16, 64, 64>(1);
     // Rows are padded to whole 16 bytes, and what is beyond a matrix is zero.
     let (a_width, b_width) = (k.div_ceil(8), n.div_ceil(8));
     let across = n.div_ceil(64);
     let (row, column) = (group_index() / across * 64, group_index() % across * 64);
-    copy_tile_async(&mut left, 0, a, row, 0, a_width);
-    copy_tile_async(&mut right, 0, b, 0, column / 8, b_width);
-    async_commit();
     let mut sums = [Accumulator::<f32, 16, 16>::fill(0.0); 4];
     for step in 0..k.div_ceil(64) {
-        async_wait(0);
-        // Behind the barrier the tiles are there for all, and nobody reads the stage that is filled next.
-        barrier();
-        multiply_tiles(&mut sums, &left, 0, &right, 0, step);
-        copy_tile_async(&mut left, step + 1, a, row, (step + 1) * 8, a_width);
-        copy_tile_async(&mut right, step + 1, b, (step + 1) * 64, column / 8, b_width);
+        copy_tile_async(&mut left, 0, a, row, step * 8, a_width);
+        copy_tile_async(&mut right, 0, b, step * 64, column / 8, b_width);
         async_commit();
+        async_wait(0);
+        // Behind the barrier the tiles are there for all, and behind the next nobody reads them.
+        barrier();
+        multiply_tiles(&mut sums, &left, 0, &right, 0, 0);
+        barrier();
     }
     // Each of four subgroups has 16 rows.
     let own = row + subgroup_index() % 4 * 16;
