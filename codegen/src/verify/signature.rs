@@ -65,7 +65,7 @@ pub fn check(module: &Module) -> Vec<Diagnostic> {
                 format!("workgroup memory cannot hold the elements of `{}`", variable.name),
             ));
         }
-        if let Err(message) = super::tiles::variable(variable) {
+        if let Err(message) = super::tiles::variable(module, variable) {
             found.push(Diagnostic::new(variable.span, message));
         }
         if variable.atomic && !holds_atomics(&module.types[variable.element]) {

@@ -19,9 +19,14 @@ fn sum() -> Matrix {
 }
 
 /// What is wrong with a tile variable.
-pub fn variable(variable: &WorkgroupVariable) -> Result<(), String> {
+pub fn variable(module: &Module, variable: &WorkgroupVariable) -> Result<(), String> {
     let Some(tile) = &variable.tile else { return Ok(()) };
     let (name, unit) = (&variable.name, Tile::UNIT);
+    if module.index.is_wide() {
+        return Err(format!(
+            "tiles are filled by indices of 32 bits: a kernel with the tile `{name}` has no `index = 64`"
+        ));
+    }
     if !MatrixRole::A.scalars().contains(&tile.scalar) {
         let holds: Vec<_> = MatrixRole::A.scalars().iter().map(|scalar| scalar.rust_name()).collect();
         return Err(format!("the tile `{name}` holds {}, not {}", holds.join(" or "), tile.scalar.rust_name()));

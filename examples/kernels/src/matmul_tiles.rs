@@ -5,7 +5,7 @@
 //! products are `wgmma`, which reads both sides from workgroup memory by itself; copies are begun while it does.
 //!
 //! **Invariants.** One barrier a step: behind it the step's tiles are there for all, and the stage that is filled next was multiplied before it. Rows of both operands are
-//! padded to multiples of 8 elements, as in [`matmul_f16`](crate::matmul_f16); what is beyond a matrix is zero in a tile. Steps without copies close an empty group, so that waiting for all but
+//! padded to multiples of 8 elements, as in [`matmul_f16`](crate::matmul_f16); what is beyond a matrix is zero in a tile. Behind the last step zeros are copied, which read no memory, so that waiting for all but
 //! the last two groups waits for the right one until the end.
 //!
 //! **Cost.** `2 m n k` operations; each operand is read from memory about once for eight rows of tiles.
@@ -54,10 +54,8 @@ pub fn matmul_tiles<const EDGES: bool>(a: &[Vec4<u32>], b: &[Vec4<u32>], c: &mut
     let subgroup = subgroup_index() % SUBGROUPS;
 
     for step in unroll(0..STAGES - 1) {
-        if step < steps {
-            copy_tile_async(&mut left, step, a, row, step * (DEPTH / LANES), a_width);
-            copy_tile_async(&mut right, step, b, step * DEPTH, column / LANES, b_width);
-        }
+        copy_tile_async(&mut left, step, a, row, step * (DEPTH / LANES), a_width);
+        copy_tile_async(&mut right, step, b, step * DEPTH, column / LANES, b_width);
         async_commit();
     }
     let mut sums = [Accumulator::<f32, 16, 16>::fill(0.0); SUMS];
@@ -66,10 +64,8 @@ pub fn matmul_tiles<const EDGES: bool>(a: &[Vec4<u32>], b: &[Vec4<u32>], c: &mut
         barrier();
         multiply_tiles(&mut sums, &left, subgroup / 4, &right, 0, step);
         let next = step + STAGES - 1;
-        if next < steps {
-            copy_tile_async(&mut left, next, a, row, next * (DEPTH / LANES), a_width);
-            copy_tile_async(&mut right, next, b, next * DEPTH, column / LANES, b_width);
-        }
+        copy_tile_async(&mut left, next, a, row, next * (DEPTH / LANES), a_width);
+        copy_tile_async(&mut right, next, b, next * DEPTH, column / LANES, b_width);
         async_commit();
     }
     if !EDGES || row + ROWS <= m && column + COLUMNS <= n && n % 4 == 0 {
