@@ -113,4 +113,13 @@ impl TileOperation {
             Self::Finish { .. } => Vec::new(),
         }
     }
+
+    /// The same, to put others in their place.
+    pub fn tiles_mut(&mut self) -> Vec<&mut Handle<WorkgroupVariable>> {
+        match self {
+            Self::Copy { tile, .. } => vec![tile],
+            Self::Multiply { a, b, .. } => vec![a, b],
+            Self::Finish { .. } => Vec::new(),
+        }
+    }
 }

@@ -12,7 +12,7 @@
 //!
 //! * A guard compares with the array's length. The shorter array shares only if none of its accesses has one, for past its end it would be the longer one's elements.
 //! * Arrays of atomics share with such, and arrays that a specialisation constant sizes with none.
-//! * An array that is written by asynchronous copies shares with none: they are accesses until they are waited for.
+//! * An array that is written by asynchronous copies shares with none: they are accesses until they are waited for. Nor does a tile.
 
 use crate::ir::{
     Arena, Asynchronous, Block, Expression, ExpressionKind, Function, Handle, MatrixOperation, Module, Place, Root,
@@ -118,6 +118,12 @@ fn redirect_block(block: &mut Block, places: &[Option<Handle<WorkgroupVariable>>
             StatementKind::Asynchronous(Asynchronous::Copy { to, from, .. }) => {
                 redirect(to, places);
                 redirect(from, places);
+            }
+            // A tile has no place in the language, and so no life here: it stays, with another number.
+            StatementKind::Tile(operation) => {
+                for tile in operation.tiles_mut() {
+                    *tile = places[tile.index()].unwrap_or(*tile);
+                }
             }
             kind => {
                 for inner in kind.blocks_mut() {

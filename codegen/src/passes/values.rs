@@ -12,8 +12,8 @@ use super::numbers::{NONE, Number, Numbers};
 use crate::hashing::HashMap;
 use crate::ir::{
     Asynchronous, BinaryOperator, BindingKind, Block, CallArgument, Expression, ExpressionKind, Function, Handle,
-    Local, MathFunction, MatrixOperation, Module, Place, Projection, Root, Scalar, Statement, StatementKind, Type,
-    statements,
+    Local, MathFunction, MatrixOperation, Module, Place, Projection, Root, Scalar, Statement, StatementKind,
+    TileOperation, Type, statements,
 };
 use crate::verify::function_facts;
 
@@ -254,6 +254,12 @@ impl Walk<'_> {
         match kind {
             StatementKind::Store { place, .. } => self.touch(place.root),
             StatementKind::Let { local, .. } if self.function.locals[*local].mutable => self.touch(Root::Local(*local)),
+            StatementKind::Tile(operation) => {
+                memory = true;
+                if let TileOperation::Multiply { sums, .. } = operation {
+                    self.touch(sums.root);
+                }
+            }
             StatementKind::UniformLoad { .. }
             | StatementKind::Barrier
             | StatementKind::Fence(_)
