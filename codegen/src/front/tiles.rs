@@ -34,7 +34,7 @@ impl Infer<'_> {
             self.error(call, format!("write what a tile holds, its rows and its columns: `{DECLARED}`"));
             return None;
         };
-        let Some([stages]) = self.arguments(call, "workgroup_tile") else { return None };
+        let [stages] = self.arguments(call, "workgroup_tile")?;
         let scope = self.scope.clone();
         let held = self.session.resolve_type(scalar, &scope);
         let scalar = match self.table.full(&held) {

@@ -110,7 +110,7 @@ pub fn operation(module: &Module, function: &Function, operation: &TileOperation
                 ));
             };
             let across = STEP * count;
-            if across % Tile::UNIT != 0 || count > Tile::MOST_SUMS || width % across != 0 {
+            if !across.is_multiple_of(Tile::UNIT) || count > Tile::MOST_SUMS || width % across != 0 {
                 return Err(format!(
                     "`multiply_tiles` adds to 4, 8, 12 or 16 accumulators whose columns divide the right side's: {count} of them have {across}, the tile has {width}"
                 ));
