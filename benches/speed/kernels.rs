@@ -8,8 +8,6 @@ use trefoil_example_kernels::workload::Maker;
 use crate::Outcome;
 use crate::measure::{Figure, Scale, median, medians};
 
-/// Below this time, what a clock around a single launch costs counts, so that launches in a row are timed too.
-const SHORT: u64 = 100_000;
 /// How long a row takes at least, so that a device that lowers its clock between launches has raised it.
 const ROW: u64 = 50_000_000;
 /// How often a row is timed, the first ones not counted.
@@ -27,7 +25,8 @@ fn elements(name: &str, scale: Scale) -> usize {
     }
 }
 
-/// Measures a workload: the sum of its launches' times, and for a short one, or one that arithmetic limits, also the time of many in a row, by the host's clock.
+/// Measures a workload: the sum of its launches' times, and on a GPU also the time of many in a row, by the host's clock: what a clock around a launch costs does not count there, and no
+/// device lowers its clock between launches.
 pub fn measure(device: &Device, name: &str, make: Maker, scale: Scale) -> Outcome<Vec<Figure>> {
     let elements = elements(name, scale);
     let first = make(device, elements)?;
@@ -47,7 +46,7 @@ pub fn measure(device: &Device, name: &str, make: Maker, scale: Scale) -> Outcom
     })?;
     let figure = |name: String, nanoseconds| Figure { name, nanoseconds, bytes: Some(bytes), flops };
     let mut figures = vec![figure(format!("kernel {about}"), nanoseconds)];
-    if scale == Scale::Gpu && (nanoseconds < SHORT || flops.is_some()) {
+    if scale == Scale::Gpu {
         let launches: usize = sets.iter().map(Vec::len).sum();
         let rounds = ROW.div_ceil(nanoseconds.max(1) * sets.len() as u64) as usize;
         let row = device.record(sets.iter().flatten().cycle().take(rounds * launches).cloned())?;

@@ -10,7 +10,7 @@
 //!
 //! **Cost.** `2 m n k` operations; each operand is read from memory about once for eight rows of tiles.
 //!
-//! **Limit.** The issue of copies and the wait of each step, in which the matrix units have nothing to do: 445 TFLOP/s of one H200 at 4096 cubed on CUDA. It takes 200 KiB of workgroup memory, which Hoppers
+//! **Limit.** The issue of copies and the wait of each step, in which the matrix units have nothing to do: 425 to 462 TFLOP/s of one H200 at 4096 cubed on CUDA. It takes 200 KiB of workgroup memory, which Hoppers
 //! have and the CPU; elsewhere [`matmul`] is that of [`matmul_f16`](crate::matmul_f16).
 
 use trefoil::prelude::*;
