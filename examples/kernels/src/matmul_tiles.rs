@@ -5,13 +5,13 @@
 //! products are `wgmma`, which reads both sides from workgroup memory by itself; copies are begun while it does.
 //!
 //! **Invariants.** One barrier a step: behind it the step's tiles are there for all, and the stage that is filled next was multiplied before it. Rows of both operands are
-//! padded to multiples of 8 elements, as in [`matmul_f16`](crate::matmul_f16); what is beyond a matrix is zero in a tile. Behind the last step zeros are copied, which read no memory, so that waiting for all but
+//! padded to multiples of 8 elements, as in [`matmul_f16`]; what is beyond a matrix is zero in a tile. Behind the last step zeros are copied, which read no memory, so that waiting for all but
 //! the last two groups waits for the right one until the end.
 //!
 //! **Cost.** `2 m n k` operations; each operand is read from memory about once for eight rows of tiles.
 //!
 //! **Limit.** The issue of copies and the wait of each step, in which the matrix units have nothing to do: 425 to 462 TFLOP/s of one H200 at 4096 cubed on CUDA. It takes 200 KiB of workgroup memory, which Hoppers
-//! have and the CPU; elsewhere [`matmul`] is that of [`matmul_f16`](crate::matmul_f16).
+//! have and the CPU; elsewhere [`matmul`] is that of [`matmul_f16`].
 
 use trefoil::prelude::*;
 use trefoil::{Buffer, Device, DeviceKind, Dispatch, Result};
