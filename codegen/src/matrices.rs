@@ -8,7 +8,7 @@ use std::collections::HashMap;
 
 use crate::diagnostic::{Diagnostic, Diagnostics};
 use crate::ir::builder::{FunctionBuilder, element, variable};
-use crate::ir::rewrite::{Copy, Rewrite, rewrite};
+use crate::ir::rewrite::{Copy, Rewrite, RewriteAll, rewrite_all};
 use crate::ir::{
     Arena, BinaryOperator as B, Builtin, CallArgument, Expression, ExpressionKind, Function, Handle, Literal,
     LogicalOperator, Matrix, MatrixOperation, MatrixOrder, MatrixRole, Module, Place, Projection, Root, Scalar,
@@ -32,17 +32,9 @@ pub(crate) fn spell_out(module: &mut Module) -> Result<Option<&'static str>, Dia
     for (handle, _) in old_types.iter() {
         held(module, handle, &mut types);
     }
-    let functions = std::mem::take(&mut module.functions);
-    let entry = std::mem::take(&mut module.entry);
-    let names = FunctionNames::new(functions.iter().map(|(_, function)| function));
-    let mut pass = Spell { module, old_types, types, names, known: HashMap::new(), functions: Vec::new() };
-    for (_, function) in functions.iter() {
-        let new = rewrite(&mut pass, function)?;
-        let new = pass.module.functions.add(new);
-        pass.functions.push(new);
-    }
-    let entry = rewrite(&mut pass, &entry)?;
-    module.entry = entry;
+    let names = FunctionNames::new(module.functions.iter().map(|(_, function)| function));
+    let mut pass = Spell { module, old_types, types, names, known: HashMap::new() };
+    rewrite_all(&mut pass)?;
     Ok(Some("matrices in the first lane of a subgroup"))
 }
 
@@ -92,7 +84,6 @@ struct Spell<'a> {
     types: HashMap<Handle<Type>, Handle<Type>>,
     names: FunctionNames,
     known: HashMap<Wanted, Handle<Function>>,
-    functions: Vec<Handle<Function>>,
 }
 
 impl Spell<'_> {
@@ -415,13 +406,15 @@ pub(crate) fn is_there(
     Ok(there)
 }
 
+impl RewriteAll for Spell<'_> {
+    fn module(&mut self) -> &mut Module {
+        self.module
+    }
+}
+
 impl Rewrite for Spell<'_> {
     fn ty(&mut self, ty: Handle<Type>) -> Result<Handle<Type>, Diagnostic> {
         Ok(self.types.get(&ty).copied().unwrap_or(ty))
-    }
-
-    fn function(&mut self, function: Handle<Function>) -> Handle<Function> {
-        self.functions.get(function.index()).copied().unwrap_or(function)
     }
 
     fn expression(&mut self, copy: &mut Copy<'_>, handle: Value) -> Result<Value, Diagnostic> {

@@ -11,7 +11,7 @@ use std::collections::HashMap;
 
 use crate::diagnostic::{Diagnostic, Diagnostics};
 use crate::ir::builder::{FunctionBuilder, element};
-use crate::ir::rewrite::{Copy, Rewrite, rewrite};
+use crate::ir::rewrite::{Copy, Rewrite, RewriteAll, rewrite_all};
 use crate::ir::{
     Asynchronous, BinaryOperator as B, Block, Builtin, CallArgument, Expression, ExpressionKind, Function, Handle,
     Literal, Local, LogicalOperator, Matrix, MatrixOperation, MatrixOrder, MatrixRole, Module, Place, Projection, Root,
@@ -46,18 +46,10 @@ pub(crate) fn legalise(
             variable.length = Size::Literal(stages * Layout::of(tile, target).stage());
         }
     }
-    let functions = std::mem::take(&mut module.functions);
-    let entry = std::mem::take(&mut module.entry);
-    let names = FunctionNames::new(functions.iter().map(|(_, function)| function));
+    let names = FunctionNames::new(module.functions.iter().map(|(_, function)| function));
     let invocations = workgroup_size.iter().product();
-    let mut pass = Tiles { module, target, invocations, names, copies: HashMap::new(), functions: Vec::new() };
-    for (_, function) in functions.iter() {
-        let new = rewrite(&mut pass, function)?;
-        let new = pass.module.functions.add(new);
-        pass.functions.push(new);
-    }
-    let entry = rewrite(&mut pass, &entry)?;
-    module.entry = entry;
+    let mut pass = Tiles { module, target, invocations, names, copies: HashMap::new() };
+    rewrite_all(&mut pass)?;
     if target == Target::Cuda {
         wait_for_products(module);
         return Ok(None);
@@ -130,7 +122,6 @@ struct Tiles<'a> {
     invocations: u32,
     names: FunctionNames,
     copies: HashMap<(Handle<WorkgroupVariable>, Root), Handle<Function>>,
-    functions: Vec<Handle<Function>>,
 }
 
 impl Tiles<'_> {
@@ -391,11 +382,13 @@ impl Code<'_, '_> {
     }
 }
 
-impl Rewrite for Tiles<'_> {
-    fn function(&mut self, function: Handle<Function>) -> Handle<Function> {
-        self.functions.get(function.index()).copied().unwrap_or(function)
+impl RewriteAll for Tiles<'_> {
+    fn module(&mut self) -> &mut Module {
+        self.module
     }
+}
 
+impl Rewrite for Tiles<'_> {
     fn statement(&mut self, copy: &mut Copy<'_>, statement: &Statement, out: &mut Block) -> Result<(), Diagnostic> {
         let span = statement.span;
         match &statement.kind {

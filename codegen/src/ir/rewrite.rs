@@ -8,7 +8,7 @@ use super::arena::{Arena, Handle};
 use super::asynchronous::Asynchronous;
 use super::expression::{CallArgument, Expression, ExpressionKind, Place, Projection, Root};
 use super::matrix::MatrixOperation;
-use super::module::{Argument, Function, Local};
+use super::module::{Argument, Function, Local, Module};
 use super::span::Span;
 use super::statement::{Block, Case, Statement, StatementKind};
 use super::tile::TileOperation;
@@ -23,11 +23,6 @@ pub trait Rewrite {
     /// The type has no counterpart.
     fn ty(&mut self, ty: Handle<Type>) -> Result<Handle<Type>, Diagnostic> {
         Ok(ty)
-    }
-
-    /// The function that stands for `function`.
-    fn function(&mut self, function: Handle<Function>) -> Handle<Function> {
-        function
     }
 
     /// Copies an expression; by default with its operands.
@@ -59,6 +54,12 @@ pub trait Rewrite {
     }
 }
 
+/// A rewrite of a whole module, to which it may add functions.
+pub trait RewriteAll: Rewrite {
+    /// The module.
+    fn module(&mut self) -> &mut Module;
+}
+
 /// A copy in the making.
 pub struct Copy<'a> {
     /// The function that is copied.
@@ -66,6 +67,8 @@ pub struct Copy<'a> {
     /// The copy so far.
     pub new: Function,
     locals: Vec<Option<Handle<Local>>>,
+    /// For each function of the module the one that stands for it, if that is another.
+    functions: &'a [Handle<Function>],
 }
 
 /// Copies a function as `rewrite` says.
@@ -73,7 +76,34 @@ pub struct Copy<'a> {
 /// # Errors
 /// The first thing that cannot be made.
 pub fn rewrite<R: Rewrite + ?Sized>(rewrite: &mut R, old: &Function) -> Result<Function, Diagnostic> {
+    with_calls(rewrite, old, &[])
+}
+
+/// Puts copies in the place of all functions of a module; what calls one calls its copy, which may lie behind functions that the rewrite added.
+///
+/// # Errors
+/// The first thing that cannot be made.
+pub fn rewrite_all<R: RewriteAll>(rewrite: &mut R) -> Result<(), Diagnostic> {
+    let module = rewrite.module();
+    let (old, entry) = (std::mem::take(&mut module.functions), std::mem::take(&mut module.entry));
+    let mut functions = Vec::with_capacity(old.len());
+    for (_, function) in old.iter() {
+        let new = with_calls(rewrite, function, &functions)?;
+        functions.push(rewrite.module().functions.add(new));
+    }
+    let entry = with_calls(rewrite, &entry, &functions)?;
+    rewrite.module().entry = entry;
+    Ok(())
+}
+
+/// Copies a function; calls go to those of `functions` that stand for what was called.
+fn with_calls<R: Rewrite + ?Sized>(
+    rewrite: &mut R,
+    old: &Function,
+    functions: &[Handle<Function>],
+) -> Result<Function, Diagnostic> {
     let mut copy = Copy {
+        functions,
         old,
         new: Function {
             name: old.name.clone(),
@@ -197,7 +227,8 @@ impl Copy<'_> {
                         CallArgument::Reference(root) => CallArgument::Reference(self.root(root, span)?),
                     });
                 }
-                ExpressionKind::Call { function: rewrite.function(*function), arguments: copied }
+                let function = self.functions.get(function.index()).copied().unwrap_or(*function);
+                ExpressionKind::Call { function, arguments: copied }
             }
             ExpressionKind::MatrixLength(ty) => ExpressionKind::MatrixLength(rewrite.ty(*ty)?),
             kind => {

@@ -13,7 +13,7 @@ use super::constant;
 use super::expression::{BinaryOperator as B, Builtin, CallArgument, Expression, ExpressionKind, Literal};
 use super::math::MathFunction;
 use super::module::{Function, Local, Module};
-use super::rewrite::{Copy, Rewrite, rewrite};
+use super::rewrite::{Copy, Rewrite, RewriteAll, rewrite_all};
 use super::span::Span;
 use super::statement::{Block, Case, Statement, StatementKind};
 use super::types::{IndexWidth, Scalar, Type};
@@ -37,17 +37,9 @@ pub(super) fn widen(module: &mut Module) -> Result<(), Diagnostics> {
     for param in module.params.iter_mut().filter(|param| param.specialise.is_none()) {
         param.ty = widened(param.ty);
     }
-    let functions = std::mem::take(&mut module.functions);
-    let entry = std::mem::take(&mut module.entry);
-    let names = FunctionNames::new(functions.iter().map(|(_, function)| function));
-    let mut pass = Widen { module, old_types, types, names, counts: HashMap::default(), functions: Vec::new() };
-    for (_, function) in functions.iter() {
-        let new = rewrite(&mut pass, function)?;
-        let new = pass.module.functions.add(new);
-        pass.functions.push(new);
-    }
-    let entry = rewrite(&mut pass, &entry)?;
-    module.entry = entry;
+    let names = FunctionNames::new(module.functions.iter().map(|(_, function)| function));
+    let mut pass = Widen { module, old_types, types, names, counts: HashMap::default() };
+    rewrite_all(&mut pass)?;
     Ok(())
 }
 
@@ -69,7 +61,6 @@ struct Widen<'a> {
     names: FunctionNames,
     /// The bit counts of 64 bits, each made when first wanted.
     counts: HashMap<(MathFunction, u8), Handle<Function>>,
-    functions: Vec<Handle<Function>>,
 }
 
 type Value = Handle<Expression>;
@@ -239,13 +230,15 @@ impl Widen<'_> {
     }
 }
 
+impl RewriteAll for Widen<'_> {
+    fn module(&mut self) -> &mut Module {
+        self.module
+    }
+}
+
 impl Rewrite for Widen<'_> {
     fn ty(&mut self, ty: Handle<Type>) -> Result<Handle<Type>, Diagnostic> {
         Ok(self.types.get(ty.index()).copied().unwrap_or(ty))
-    }
-
-    fn function(&mut self, function: Handle<Function>) -> Handle<Function> {
-        self.functions.get(function.index()).copied().unwrap_or(function)
     }
 
     fn expression(&mut self, copy: &mut Copy<'_>, handle: Value) -> Result<Value, Diagnostic> {

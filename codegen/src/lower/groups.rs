@@ -10,7 +10,7 @@ use super::source::call;
 use super::table;
 use crate::diagnostic::{Diagnostic, Diagnostics};
 use crate::ir::builder::{FunctionBuilder, variable};
-use crate::ir::rewrite::{Copy, Rewrite, rewrite};
+use crate::ir::rewrite::{Copy, Rewrite, RewriteAll, rewrite_all};
 
 use crate::ir::{
     BinaryOperator as B, Builtin, Expression, ExpressionKind, Function, Handle, Literal, Module, Scalar, Statement,
@@ -33,20 +33,12 @@ pub fn lower(module: &mut Module, workgroup_size: [u32; 3], target: Target) -> R
     }
     let largest = module.subgroup_size().or(target.subgroup_size()).unwrap_or(MOST_SUBGROUP);
     let full = workgroup_size.iter().product::<u32>().is_multiple_of(largest);
-    let functions = std::mem::take(&mut module.functions);
-    let entry = std::mem::take(&mut module.entry);
-    let names = FunctionNames::new(functions.iter().map(|(_, function)| function));
-    let mut pass = Groups { module, target, full, names, known: HashMap::new(), functions: Vec::new() };
-    for (_, function) in functions.iter() {
-        let new = rewrite(&mut pass, function)?;
-        let new = pass.module.functions.add(new);
-        pass.functions.push(new);
-    }
-    let entry = rewrite(&mut pass, &entry)?;
+    let names = FunctionNames::new(module.functions.iter().map(|(_, function)| function));
+    let mut pass = Groups { module, target, full, names, known: HashMap::new() };
+    rewrite_all(&mut pass)?;
     let mut made: Vec<&'static str> = pass.known.keys().map(|(function, ..)| function.name()).collect();
     made.sort_unstable();
     made.dedup();
-    module.entry = entry;
     Ok(made)
 }
 
@@ -70,7 +62,6 @@ struct Groups<'a> {
     full: bool,
     names: FunctionNames,
     known: HashMap<Wanted, Handle<Function>>,
-    functions: Vec<Handle<Function>>,
 }
 
 impl Groups<'_> {
@@ -253,11 +244,13 @@ fn scanned(body: &mut FunctionBuilder<'_>, function: S) -> Result<(), String> {
     Ok(())
 }
 
-impl Rewrite for Groups<'_> {
-    fn function(&mut self, function: Handle<Function>) -> Handle<Function> {
-        self.functions.get(function.index()).copied().unwrap_or(function)
+impl RewriteAll for Groups<'_> {
+    fn module(&mut self) -> &mut Module {
+        self.module
     }
+}
 
+impl Rewrite for Groups<'_> {
     fn statement(
         &mut self,
         copy: &mut Copy<'_>,

@@ -6,7 +6,7 @@ use std::collections::HashMap;
 
 use crate::diagnostic::{Diagnostic, Diagnostics};
 use crate::ir::builder::{FunctionBuilder, variable};
-use crate::ir::rewrite::{Copy, Rewrite, rewrite};
+use crate::ir::rewrite::{Copy, Rewrite, RewriteAll, rewrite_all};
 use crate::ir::{
     CallArgument, Expression, ExpressionKind, Function, Handle, Literal, Local, Matrix, MatrixOperation, MatrixOrder,
     Module, Place, Projection, Root, Scalar, Span, Statement, StatementKind, Type,
@@ -22,17 +22,9 @@ pub fn guard(module: &mut Module) -> Result<(), Diagnostics> {
     if !module.types.iter().any(|(_, ty)| matches!(ty, Type::Matrix(_))) {
         return Ok(());
     }
-    let functions = std::mem::take(&mut module.functions);
-    let entry = std::mem::take(&mut module.entry);
-    let names = FunctionNames::new(functions.iter().map(|(_, function)| function));
-    let mut pass = Guard { module, names, known: HashMap::new(), functions: Vec::new() };
-    for (_, function) in functions.iter() {
-        let new = rewrite(&mut pass, function)?;
-        let new = pass.module.functions.add(new);
-        pass.functions.push(new);
-    }
-    let entry = rewrite(&mut pass, &entry)?;
-    module.entry = entry;
+    let names = FunctionNames::new(module.functions.iter().map(|(_, function)| function));
+    let mut pass = Guard { module, names, known: HashMap::new() };
+    rewrite_all(&mut pass)?;
     Ok(())
 }
 
@@ -40,7 +32,6 @@ struct Guard<'a> {
     module: &'a mut Module,
     names: FunctionNames,
     known: HashMap<(Matrix, Root, MatrixOrder), Handle<Function>>,
-    functions: Vec<Handle<Function>>,
 }
 
 impl Guard<'_> {
@@ -84,11 +75,13 @@ impl Guard<'_> {
     }
 }
 
-impl Rewrite for Guard<'_> {
-    fn function(&mut self, function: Handle<Function>) -> Handle<Function> {
-        self.functions.get(function.index()).copied().unwrap_or(function)
+impl RewriteAll for Guard<'_> {
+    fn module(&mut self) -> &mut Module {
+        self.module
     }
+}
 
+impl Rewrite for Guard<'_> {
     fn statement(
         &mut self,
         copy: &mut Copy<'_>,

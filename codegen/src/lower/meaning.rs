@@ -4,7 +4,7 @@ use super::library::{name_for, with_number};
 use super::source::{Library, Wanted, call};
 use super::table::{self, Cheaper};
 use crate::diagnostic::{Diagnostic, Diagnostics};
-use crate::ir::rewrite::{Copy, Rewrite, rewrite};
+use crate::ir::rewrite::{Copy, Rewrite, RewriteAll, rewrite_all};
 use crate::ir::{
     BinaryOperator, Expression, ExpressionKind, Function, Handle, Literal, MathFunction, Module, Precision, Scalar,
     Span, Type,
@@ -14,24 +14,10 @@ use crate::target::{Profile, Target};
 
 /// Replaces what is not native where there is what `profile` has, and names the functions that stand in.
 pub fn legalise(module: &mut Module, profile: &Profile) -> Result<Vec<&'static str>, Diagnostics> {
-    let functions = std::mem::take(&mut module.functions);
-    let entry = std::mem::take(&mut module.entry);
-    let names = FunctionNames::new(functions.iter().map(|(_, function)| function));
-    let mut pass = Meaning {
-        module,
-        target: profile.target,
-        profile,
-        library: Library::new(profile.clone(), names),
-        functions: Vec::new(),
-    };
-    for (_, function) in functions.iter() {
-        let new = rewrite(&mut pass, function)?;
-        let new = pass.module.functions.add(new);
-        pass.functions.push(new);
-    }
-    let entry = rewrite(&mut pass, &entry)?;
+    let names = FunctionNames::new(module.functions.iter().map(|(_, function)| function));
+    let mut pass = Meaning { module, target: profile.target, profile, library: Library::new(profile.clone(), names) };
+    rewrite_all(&mut pass)?;
     let stand_ins = pass.library.names();
-    module.entry = entry;
     Ok(stand_ins)
 }
 
@@ -40,7 +26,6 @@ struct Meaning<'a> {
     target: Target,
     profile: &'a Profile,
     library: Library,
-    functions: Vec<Handle<Function>>,
 }
 
 impl Meaning<'_> {
@@ -137,11 +122,13 @@ impl Meaning<'_> {
     }
 }
 
-impl Rewrite for Meaning<'_> {
-    fn function(&mut self, function: Handle<Function>) -> Handle<Function> {
-        self.functions.get(function.index()).copied().unwrap_or(function)
+impl RewriteAll for Meaning<'_> {
+    fn module(&mut self) -> &mut Module {
+        self.module
     }
+}
 
+impl Rewrite for Meaning<'_> {
     fn expression(
         &mut self,
         copy: &mut Copy<'_>,

@@ -20,7 +20,7 @@ use std::collections::HashMap;
 use self::words::Words;
 use crate::diagnostic::{Diagnostic, Diagnostics};
 use crate::ir::builder::FunctionBuilder;
-use crate::ir::rewrite::{Copy, Rewrite, rewrite};
+use crate::ir::rewrite::{Copy, Rewrite, RewriteAll, rewrite_all};
 use crate::ir::{
     Arena, BinaryOperator as B, BindingKind, Block, Expression, ExpressionKind, Function, Handle, Literal, Module,
     Place, Projection, Root, Scalar, Statement, StatementKind, Type,
@@ -117,30 +117,12 @@ pub fn lower(module: &mut Module, info: &mut KernelInfo, profile: &Profile) -> R
         }
         bindings.push(form);
     }
-    let functions = std::mem::take(&mut module.functions);
-    let entry = std::mem::take(&mut module.entry);
-    let names = FunctionNames::new(functions.iter().map(|(_, function)| function));
-    let mut pass = Storage {
-        module,
-        profile,
-        old_types,
-        types,
-        bindings,
-        workgroup,
-        names,
-        added: HashMap::new(),
-        functions: Vec::new(),
-    };
-    for (_, function) in functions.iter() {
-        let new = rewrite(&mut pass, function)?;
-        let new = pass.module.functions.add(new);
-        pass.functions.push(new);
-    }
-    let entry = rewrite(&mut pass, &entry)?;
+    let names = FunctionNames::new(module.functions.iter().map(|(_, function)| function));
+    let mut pass = Storage { module, profile, old_types, types, bindings, workgroup, names, added: HashMap::new() };
+    rewrite_all(&mut pass)?;
     let mut forms: Vec<&'static str> = pass.bindings.iter().filter_map(|form| form.name()).collect();
     forms.sort_unstable();
     forms.dedup();
-    module.entry = entry;
     Ok(forms)
 }
 
@@ -262,7 +244,6 @@ struct Storage<'a> {
     workgroup: Vec<Form>,
     names: FunctionNames,
     added: HashMap<Accessor, Handle<Function>>,
-    functions: Vec<Handle<Function>>,
 }
 
 impl Storage<'_> {
@@ -340,13 +321,15 @@ impl Storage<'_> {
     }
 }
 
+impl RewriteAll for Storage<'_> {
+    fn module(&mut self) -> &mut Module {
+        self.module
+    }
+}
+
 impl Rewrite for Storage<'_> {
     fn ty(&mut self, ty: Handle<Type>) -> Result<Handle<Type>, Diagnostic> {
         Ok(self.types.get(&ty).copied().unwrap_or(ty))
-    }
-
-    fn function(&mut self, function: Handle<Function>) -> Handle<Function> {
-        self.functions.get(function.index()).copied().unwrap_or(function)
     }
 
     fn expression(

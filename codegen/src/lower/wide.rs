@@ -6,7 +6,7 @@ use std::collections::HashMap;
 
 use crate::diagnostic::{Diagnostic, Diagnostics};
 use crate::ir::builder::FunctionBuilder;
-use crate::ir::rewrite::{Copy, Rewrite, rewrite};
+use crate::ir::rewrite::{Copy, Rewrite, RewriteAll, rewrite_all};
 use crate::ir::{
     Arena, BinaryOperator as B, CallArgument, Expression, ExpressionKind, Function, Handle, Literal, MathFunction,
     Module, Scalar, Size, Span, Type, UnaryOperator,
@@ -57,18 +57,9 @@ pub fn lower(module: &mut Module, profile: &Profile) -> Result<Option<&'static s
         };
         doubled.push(length);
     }
-    let functions = std::mem::take(&mut module.functions);
-    let entry = std::mem::take(&mut module.entry);
-    let names = FunctionNames::new(functions.iter().map(|(_, function)| function));
-    let mut pass =
-        Wide { module, profile, old_types, types, doubled, names, helpers: HashMap::new(), functions: Vec::new() };
-    for (_, function) in functions.iter() {
-        let new = rewrite(&mut pass, function)?;
-        let new = pass.module.functions.add(new);
-        pass.functions.push(new);
-    }
-    let entry = rewrite(&mut pass, &entry)?;
-    module.entry = entry;
+    let names = FunctionNames::new(module.functions.iter().map(|(_, function)| function));
+    let mut pass = Wide { module, profile, old_types, types, doubled, names, helpers: HashMap::new() };
+    rewrite_all(&mut pass)?;
     Ok(Some("64-bit types as two words"))
 }
 
@@ -112,7 +103,6 @@ struct Wide<'a> {
     doubled: Vec<Option<u32>>,
     names: FunctionNames,
     helpers: HashMap<Helper, Handle<Function>>,
-    functions: Vec<Handle<Function>>,
 }
 
 type Value = Handle<Expression>;
@@ -245,13 +235,15 @@ impl Wide<'_> {
     }
 }
 
+impl RewriteAll for Wide<'_> {
+    fn module(&mut self) -> &mut Module {
+        self.module
+    }
+}
+
 impl Rewrite for Wide<'_> {
     fn ty(&mut self, ty: Handle<Type>) -> Result<Handle<Type>, Diagnostic> {
         Ok(self.types.get(&ty).copied().unwrap_or(ty))
-    }
-
-    fn function(&mut self, function: Handle<Function>) -> Handle<Function> {
-        self.functions.get(function.index()).copied().unwrap_or(function)
     }
 
     fn expression(&mut self, copy: &mut Copy<'_>, handle: Value) -> Result<Value, Diagnostic> {
