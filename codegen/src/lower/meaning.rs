@@ -10,12 +10,12 @@ use crate::ir::{
     Span, Type,
 };
 use crate::names::FunctionNames;
-use crate::target::{Profile, Target};
+use crate::target::Profile;
 
 /// Replaces what is not native where there is what `profile` has, and names the functions that stand in.
 pub fn legalise(module: &mut Module, profile: &Profile) -> Result<Vec<&'static str>, Diagnostics> {
     let names = FunctionNames::new(module.functions.iter().map(|(_, function)| function));
-    let mut pass = Meaning { module, target: profile.target, profile, library: Library::new(profile.clone(), names) };
+    let mut pass = Meaning { module, profile, library: Library::new(profile.clone(), names) };
     rewrite_all(&mut pass)?;
     let stand_ins = pass.library.names();
     Ok(stand_ins)
@@ -23,7 +23,6 @@ pub fn legalise(module: &mut Module, profile: &Profile) -> Result<Vec<&'static s
 
 struct Meaning<'a> {
     module: &'a mut Module,
-    target: Target,
     profile: &'a Profile,
     library: Library,
 }
@@ -140,7 +139,7 @@ impl Rewrite for Meaning<'_> {
             ExpressionKind::Math { function, arguments } => {
                 let shape = arguments.first().and_then(|first| self.shape(old.expressions[*first].ty));
                 if let (Precision::Fast, Some((Scalar::F32, lanes))) = (old.precision, shape) {
-                    match table::cheaper(self.target, *function) {
+                    match table::cheaper(self.profile.target, *function) {
                         Some(Cheaper::Native) => return copy.expression(self, handle),
                         Some(Cheaper::Library(name)) => {
                             let wanted =
@@ -167,11 +166,11 @@ impl Rewrite for Meaning<'_> {
                 match operator {
                     BinaryOperator::Divide | BinaryOperator::Remainder
                         if scalar.is_integer()
-                            && !table::division(self.target)
+                            && !table::division(self.profile.target)
                             && !(Self::divides_plainly(old, *right)
                                 && (*operator == BinaryOperator::Divide
                                     || !scalar.is_signed()
-                                    || table::signed_remainder(self.target))) =>
+                                    || table::signed_remainder(self.profile.target))) =>
                     {
                         let name = match (operator, scalar) {
                             (BinaryOperator::Divide, Scalar::I32) => "div_i32",
@@ -188,7 +187,7 @@ impl Rewrite for Meaning<'_> {
                         return self.replace(copy, handle, wanted, &[*left, *right]);
                     }
                     BinaryOperator::ShiftLeft | BinaryOperator::ShiftRight
-                        if !table::shift(self.target) && !Self::shifts_plainly(old, *right, scalar.bits()) =>
+                        if !table::shift(self.profile.target) && !Self::shifts_plainly(old, *right, scalar.bits()) =>
                     {
                         let left = self.expression(copy, *left)?;
                         let right = self.masked(copy, *right, scalar.bits(), *span)?;
@@ -200,7 +199,7 @@ impl Rewrite for Meaning<'_> {
             ExpressionKind::Convert(value) => {
                 let from = self.shape(old.expressions[*value].ty);
                 if let (Some((Scalar::F32, lanes)), Some((Scalar::F16, _))) = (from, self.shape(*ty))
-                    && !table::narrowing(self.target)
+                    && !table::narrowing(self.profile.target)
                 {
                     let name = MathFunction::NearestHalf.name();
                     let wanted = Wanted { name, lanes, index: false, double: false, precision: Precision::Usual };
@@ -209,7 +208,7 @@ impl Rewrite for Meaning<'_> {
                 }
                 if let (Some((from @ (Scalar::F32 | Scalar::F64), _)), Some((to, lanes))) = (from, self.shape(*ty))
                     && to.is_integer()
-                    && !table::float_to_integer(self.target, from, to)
+                    && !table::float_to_integer(self.profile.target, from, to)
                 {
                     let name = match to {
                         Scalar::I32 => "to_i32",
