@@ -61,6 +61,11 @@ if [ -L "$built_at" ]; then
 elif [ ! -e "$built_at" ]; then
     mkdir -p "$(dirname "$built_at")"
     ln -s "$checkout" "$built_at"
+else
+    # A checkout without builds and models gets these.
+    for part in .model target; do
+        [ ! -e "$checkout/$part" ] || [ -e "$built_at/$part" ] || ln -s "$checkout/$part" "$built_at/$part"
+    done
 fi
 
 # Real drivers only: a software Vulkan beside them must not pass for one.

@@ -12,6 +12,8 @@
 //!   [`ParamTransport::Value`] it is the push-constant range on Vulkan and a struct by value after the buffers on CUDA.
 //! * Beside the author's own parameters the block holds hidden ones ([`ParamRole`]): the length and the first element of each
 //!   buffer, the extents and strides of views, and the number of workgroups asked for.
+//! * A variant with [`Variant::tensor_maps`] takes these as one more argument, by value, behind the block. What they say of matrices is derived
+//!   from the block ([`TensorMap::shape`]).
 //! * A device that has pointers (CUDA, CPU) adds the byte offset to the pointer and passes [`ParamRole::Offset`] as 0.
 //! * Every binding covers a multiple of 16 bytes.
 
@@ -19,8 +21,9 @@ use std::borrow::Cow;
 
 use serde::{Deserialize, Serialize};
 
-pub use crate::ir::{IndexWidth, MatrixNeed, MatrixProduct, MatrixRole, MatrixScalar};
+pub use crate::ir::{BinaryOperator, IndexWidth, MatrixNeed, MatrixProduct, MatrixRole, MatrixScalar};
 pub use crate::target::{Dialect, Feature, Features, Language, ParamTransport, Target};
+pub use crate::tensor_map::{MapShape, TensorMap, Term};
 
 /// A string that is a constant or owned.
 pub type Text = Cow<'static, str>;
@@ -399,6 +402,8 @@ pub struct Variant {
     pub matrices: List<MatrixNeed>,
     /// How parameters reach it.
     pub transport: ParamTransport,
+    /// What tensor maps CUDA's text takes, as one argument behind the parameter block: 128 bytes each, which count on an sm_90a alone.
+    pub tensor_maps: List<TensorMap>,
     /// The code itself.
     pub code: Code,
 }

@@ -10,7 +10,7 @@ use std::sync::atomic::{AtomicUsize, Ordering};
 
 use crate::artefact::{Binding, Code, Constant, Element, Kernel, Variant};
 use crate::diagnostic::{Diagnostic, Diagnostics};
-use crate::emit::{Emitter, Source};
+use crate::emit::{Emitter, Printed, Source};
 use crate::ir::{Instance, Module, instantiate};
 use crate::layout;
 #[cfg(feature = "cpu")]
@@ -199,13 +199,14 @@ fn emit(source: &Source<'_>, profiles: &[(Profile, ParamTransport)], targets: &[
         checked = Some((profile, fits));
         emitted.served.push(profile.target);
         match code {
-            Ok(Some((code, matrices))) => emitted.variants.push(Variant {
+            Ok(Some(Printed { code, matrices, tensor_maps })) => emitted.variants.push(Variant {
                 target: profile.target,
                 profile: Cow::Owned(profile.name()),
                 dialect: profile.dialect,
                 features: profile.features,
                 matrices: Cow::Owned(matrices),
                 transport: *transport,
+                tensor_maps: Cow::Owned(tensor_maps),
                 code,
             }),
             Ok(None) => {}

@@ -28,6 +28,7 @@ pub(crate) mod narrow;
 pub mod passes;
 pub(crate) mod small;
 pub mod target;
+pub(crate) mod tensor_map;
 pub(crate) mod tiles;
 pub mod timings;
 pub mod variants;

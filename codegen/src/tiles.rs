@@ -4,7 +4,7 @@
 //! `c ^ (r % 8)` would: the layout that `wgmma` reads, whose rows meet no bank twice in `ldmatrix` either. Elsewhere rows lie one after the other, in SPIR-V with 16
 //! bytes after each, so that eight of them meet no bank twice.
 //!
-//! A copy becomes a function in which each invocation copies pieces of 16 bytes. A product is left to CUDA, which waits for it ([`TileOperation::Finish`]) at the end of the
+//! A copy becomes a function in which each invocation copies pieces of 16 bytes; CUDA may have it in bulk instead, where the host can tell of the matrix ([`tensor_map`]). A product is left to CUDA, which waits for it ([`TileOperation::Finish`]) at the end of the
 //! block that it stands in at the latest: behind it, before a barrier, and before anything that looks at the sums. Elsewhere it becomes products of matrices that a subgroup holds.
 
 use std::collections::HashMap;
@@ -19,6 +19,7 @@ use crate::ir::{
 };
 use crate::names::FunctionNames;
 use crate::target::Target;
+use crate::tensor_map::{self, TensorMap};
 use crate::verify::{function_facts, sums_of_tiles};
 
 type Value = Handle<Expression>;
@@ -59,8 +60,12 @@ pub(crate) fn legalise(
 
 /// The most bytes that tiles take beside their elements, on the targets of the kernel.
 pub(crate) fn padding(module: &Module) -> u32 {
+    if module.workgroup.iter().all(|(_, variable)| variable.tile.is_none()) {
+        return 0;
+    }
     let of_target = |target: &Target| {
-        module.workgroup.iter().fold(0u32, |total, (_, variable)| {
+        let groups = if *target == Target::Cuda { tensor_map::GROUP_BYTES } else { 0 };
+        module.workgroup.iter().fold(groups, |total, (_, variable)| {
             let Some(tile) = &variable.tile else { return total };
             let stages = variable.length.literal().unwrap_or(0) / tile.pieces().max(1);
             let beside = Layout::of(tile, *target).stage().saturating_sub(tile.pieces());
@@ -199,6 +204,15 @@ impl Tiles<'_> {
         let made = body.finish();
         self.copies.insert((tile, from), made);
         Ok(made)
+    }
+
+    /// By what a tile can be copied from there in bulk, if the target has such copies and the host knows how.
+    fn map(&self, copy: &Copy<'_>, (tile, from): (Handle<WorkgroupVariable>, Root), width: Value) -> Option<TensorMap> {
+        let Root::Binding(binding) = from else { return None };
+        if self.target != Target::Cuda || !copy.is_entry {
+            return None;
+        }
+        tensor_map::derive(self.module, self.module.workgroup[tile].tile.as_ref()?, binding, width, copy.old)
     }
 
     fn index(&mut self) -> Handle<Type> {
@@ -400,7 +414,16 @@ impl Rewrite for Tiles<'_> {
                 let function = self.copy(*tile, *from, span)?;
                 let ty = self.module.intern(Type::Scalar(Scalar::U32));
                 let call = copy.add(ExpressionKind::Call { function, arguments }, ty, span);
-                out.push(Statement { kind: StatementKind::Evaluate(call), span });
+                let kind = match self.map(copy, (*tile, *from), *width) {
+                    None => StatementKind::Evaluate(call),
+                    Some(map) => {
+                        let (stage, row) = (self.expression(copy, *stage)?, self.expression(copy, *row)?);
+                        let column = self.expression(copy, *column)?;
+                        let (tile, otherwise) = (*tile, call);
+                        StatementKind::Tile(TileOperation::BulkCopy { tile, stage, map, row, column, otherwise })
+                    }
+                };
+                out.push(Statement { kind, span });
                 Ok(())
             }
             StatementKind::Tile(operation) if self.target != Target::Cuda => self.multiply(copy, operation, span, out),

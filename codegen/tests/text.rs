@@ -170,7 +170,7 @@ fn the_dialects_of_wgsl_differ_in_their_directives() {
             let asked = variants(&verified)
                 .into_iter()
                 .find(|(profile, _)| profile.target == Target::Wgsl && profile.dialect == Some(dialect))?;
-            match emitter.code(&asked.0, asked.1).unwrap().0 {
+            match emitter.code(&asked.0, asked.1).unwrap().code {
                 Code::Text(text) => Some(text.into_owned()),
                 Code::Spirv(_) => None,
             }

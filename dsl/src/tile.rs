@@ -71,6 +71,10 @@ pub fn workgroup_tile<T: MatrixScalar, const ROWS: usize, const COLUMNS: usize>(
 /// The workgroup does it together: every invocation gets there or none, and all give the same numbers. It is an asynchronous copy: [`async_commit`](crate::asynchronous::async_commit)
 /// closes a group, and the tile is there behind an [`async_wait`](crate::asynchronous::async_wait) for it and a [`barrier`](crate::intrinsics::barrier).
 ///
+/// On a Hopper the hardware copies whole boxes by itself (TMA) where the kernel's own body calls it with a `width` that is computed from parameters, `.len()`s and constants alone: the
+/// launch then hands over a tensor map of the matrix, which is of up to 2^28 times 16 bytes by 2^31 - 4096 rows. Elsewhere, and where parameters are read from a buffer, each
+/// invocation copies pieces of 16 bytes.
+///
 /// ```
 /// use trefoil_dsl::prelude::*;
 /// let x = vec![Vec4::<u32>::splat(0); 64 * 16];

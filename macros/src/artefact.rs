@@ -6,7 +6,7 @@ use proc_macro2::{Literal, TokenStream};
 use quote::{ToTokens, format_ident, quote};
 use trefoil_codegen::artefact::{
     Access, Code, Constant, GridKind, IndexWidth, Kernel, MatrixNeed, MatrixProduct, MatrixRole, MatrixScalar,
-    ParamRole, ParamScalar, Params, Variant,
+    ParamRole, ParamScalar, Params, TensorMap, Term, Variant,
 };
 use trefoil_codegen::diagnostic::{Diagnostic, Diagnostics};
 use trefoil_codegen::front::Output;
@@ -330,15 +330,7 @@ fn params(params: &Params, artefact: &TokenStream) -> TokenStream {
     let size = params.size;
     let fields = params.fields.iter().map(|field| {
         let (name, offset) = (text(&field.name), field.offset);
-        let role = match field.role {
-            ParamRole::User(index) => quote!(User(#index)),
-            ParamRole::Constant(index) => quote!(Constant(#index)),
-            ParamRole::Length(binding) => quote!(Length(#binding)),
-            ParamRole::Offset(binding) => quote!(Offset(#binding)),
-            ParamRole::Extents(binding) => quote!(Extents(#binding)),
-            ParamRole::Strides(binding) => quote!(Strides(#binding)),
-            ParamRole::GroupCount => quote!(GroupCount),
-        };
+        let role = param_role(field.role);
         let scalar = scalar(field.ty.scalar);
         let (count, array) = (field.ty.count, field.ty.array);
         quote! {
@@ -355,6 +347,40 @@ fn params(params: &Params, artefact: &TokenStream) -> TokenStream {
         }
     });
     quote!(#artefact::Params { size: #size, fields: ::std::borrow::Cow::Borrowed(&[#(#fields),*]) })
+}
+
+fn param_role(role: ParamRole) -> TokenStream {
+    match role {
+        ParamRole::User(index) => quote!(User(#index)),
+        ParamRole::Constant(index) => quote!(Constant(#index)),
+        ParamRole::Length(binding) => quote!(Length(#binding)),
+        ParamRole::Offset(binding) => quote!(Offset(#binding)),
+        ParamRole::Extents(binding) => quote!(Extents(#binding)),
+        ParamRole::Strides(binding) => quote!(Strides(#binding)),
+        ParamRole::GroupCount => quote!(GroupCount),
+    }
+}
+
+fn tensor_map(map: &TensorMap, artefact: &TokenStream) -> TokenStream {
+    let TensorMap { binding, rows, width } = map;
+    let terms = width.iter().map(|term| {
+        let term = match term {
+            Term::Literal(value) => quote!(Literal(#value)),
+            Term::Parameter(role) => {
+                let role = param_role(*role);
+                quote!(Parameter(#artefact::ParamRole::#role))
+            }
+            Term::Binary(operator) => {
+                let operator = format_ident!("{operator:?}");
+                quote!(Binary(#artefact::BinaryOperator::#operator))
+            }
+            Term::Select => quote!(Select),
+        };
+        quote!(#artefact::Term::#term)
+    });
+    quote! {
+        #artefact::TensorMap { binding: #binding, rows: #rows, width: ::std::borrow::Cow::Borrowed(&[#(#terms),*]) }
+    }
 }
 
 fn matrix_need(need: &MatrixNeed, artefact: &TokenStream) -> TokenStream {
@@ -411,6 +437,7 @@ fn variant(variant: &Variant, (number, position): (usize, usize), expansion: &To
     };
     let (profile, features) = (text(&variant.profile), variant.features.0);
     let matrices = variant.matrices.iter().map(|need| matrix_need(need, &artefact));
+    let tensor_maps = variant.tensor_maps.iter().map(|map| tensor_map(map, &artefact));
     let name = format_ident!("CODE_{number}_{position}");
     let code = match &variant.code {
         Code::Text(_) => quote!(Text(::std::borrow::Cow::Borrowed(#name))),
@@ -424,6 +451,7 @@ fn variant(variant: &Variant, (number, position): (usize, usize), expansion: &To
             features: #artefact::Features(#features),
             matrices: ::std::borrow::Cow::Borrowed(&[#(#matrices),*]),
             transport: #artefact::ParamTransport::#transport,
+            tensor_maps: ::std::borrow::Cow::Borrowed(&[#(#tensor_maps),*]),
             code: #artefact::Code::#code,
         }
     }

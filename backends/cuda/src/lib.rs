@@ -20,6 +20,7 @@ mod nvrtc;
 mod pipeline;
 mod record;
 mod submit;
+mod tensor_map;
 mod timing;
 
 use std::sync::Arc;

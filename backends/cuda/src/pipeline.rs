@@ -8,7 +8,7 @@ use std::path::Path;
 use std::sync::Arc;
 
 use cudarc::driver::{result, sys};
-use trefoil_codegen::artefact::{Code, Kernel, ParamTransport, Target, defined_name};
+use trefoil_codegen::artefact::{Code, Kernel, ParamTransport, Target, Variant, defined_name};
 use trefoil_dsl::device::{Pipeline, Properties};
 use trefoil_dsl::error::{Error, Result};
 use trefoil_dsl::support::cache::DiskCache;
@@ -19,6 +19,7 @@ use crate::device::Shared;
 use crate::driver::message;
 use crate::limits::{ARGUMENT_BYTES, STATIC_WORKGROUP_BYTES};
 use crate::nvrtc;
+use crate::tensor_map::TensorMaps;
 
 /// A kernel made ready.
 pub(crate) struct CudaPipeline {
@@ -28,6 +29,8 @@ pub(crate) struct CudaPipeline {
     pub(crate) transport: ParamTransport,
     /// Bytes of workgroup memory that each launch provides.
     pub(crate) dynamic_bytes: u32,
+    /// What it is told of matrices that are copied in bulk.
+    pub(crate) maps: TensorMaps,
     /// The function in the module.
     pub(crate) function: sys::CUfunction,
     module: sys::CUmodule,
@@ -108,7 +111,11 @@ impl PipelineStore {
             device: shared.state.properties.name.clone(),
             message,
         };
-        let arguments = arguments(kernel, transport);
+        let Properties { features, matrices, .. } = &shared.state.properties;
+        let variant = kernel.variant_with(Target::Cuda, *features, matrices, transport)?;
+        // Threads of the pool have no current context.
+        shared.enter()?;
+        let arguments = arguments(kernel, variant);
         let wanted: u64 = arguments.iter().map(|size| (*size as u64).next_multiple_of(16)).sum();
         if wanted > ARGUMENT_BYTES {
             return Err(Error::Limit {
@@ -119,8 +126,6 @@ impl PipelineStore {
                 device: shared.state.properties.name.clone(),
             });
         }
-        let Properties { features, matrices, .. } = &shared.state.properties;
-        let variant = kernel.variant_with(Target::Cuda, *features, matrices, transport)?;
         shared.state.checks().matrices(kernel, variant)?;
         let Code::Text(source) = &variant.code else {
             return Err(failed("its CUDA variant holds no text".to_owned()));
@@ -132,15 +137,13 @@ impl PipelineStore {
         let source = &format!("{defined}{source}");
         let key = nvrtc::key(source, &shared.architecture).map_err(failed)?;
         let stored = self.disk.as_ref().and_then(|disk| disk.load("cuda", &key));
-        // Threads of the pool have no current context.
-        shared.enter()?;
-        let from_cache = stored.and_then(|cubin| finish(shared, kernel, transport, &arguments, &cubin).ok());
+        let from_cache = stored.and_then(|cubin| finish(shared, kernel, variant, &arguments, &cubin).ok());
         let served = from_cache.is_some();
         let pipeline = match from_cache {
             Some(pipeline) => pipeline,
             None => {
                 let cubin = nvrtc::compile(&kernel.name, source, &shared.architecture).map_err(failed)?;
-                let pipeline = finish(shared, kernel, transport, &arguments, &cubin)?;
+                let pipeline = finish(shared, kernel, variant, &arguments, &cubin)?;
                 if let Some(disk) = &self.disk {
                     // A cache that cannot be written costs time in the next process and nothing else.
                     disk.store("cuda", &key, &cubin);
@@ -156,13 +159,16 @@ impl PipelineStore {
     }
 }
 
-/// The sizes of a kernel's arguments: a pointer for each binding, then the parameter block or a pointer to it.
-fn arguments(kernel: &Kernel, transport: ParamTransport) -> Vec<usize> {
+/// The sizes of a kernel's arguments: a pointer for each binding, then the parameter block or a pointer to it, then tensor maps.
+fn arguments(kernel: &Kernel, variant: &Variant) -> Vec<usize> {
     let mut sizes = vec![size_of::<sys::CUdeviceptr>(); kernel.bindings.len()];
-    match (kernel.params.size as usize, transport) {
+    match (kernel.params.size as usize, variant.transport) {
         (0, _) => {}
         (size, ParamTransport::Value) => sizes.push(size),
         (_, ParamTransport::Buffer) => sizes.push(size_of::<sys::CUdeviceptr>()),
+    }
+    if !variant.tensor_maps.is_empty() {
+        sizes.push(variant.tensor_maps.len() * size_of::<sys::CUtensorMap>());
     }
     sizes
 }
@@ -171,7 +177,7 @@ fn arguments(kernel: &Kernel, transport: ParamTransport) -> Vec<usize> {
 fn finish(
     shared: &Arc<Shared>,
     kernel: &Arc<Kernel>,
-    transport: ParamTransport,
+    variant: &Variant,
     arguments: &[usize],
     cubin: &[u8],
 ) -> Result<CudaPipeline> {
@@ -182,14 +188,16 @@ fn finish(
         message,
     };
     let refused = |error| failed(message(error));
+    let maps = TensorMaps::new(shared, variant)?;
     // SAFETY: the context is current; the code is a whole cubin, which carries its own length.
     let module = unsafe { result::module::load_data(cubin.as_ptr().cast::<c_void>()) }.map_err(refused)?;
     // From here on, dropping the pipeline unloads the module.
     let mut pipeline = CudaPipeline {
         shared: shared.clone(),
         kernel: kernel.clone(),
-        transport,
+        transport: variant.transport,
         dynamic_bytes: 0,
+        maps,
         function: std::ptr::null_mut(),
         module,
     };

@@ -33,6 +33,8 @@ pub(crate) struct Launch<'a> {
     pointers: Vec<sys::CUdeviceptr>,
     // The parameter block, where it is passed by value; in words, so that it is aligned.
     block: Vec<u64>,
+    // What bulk copies are told of matrices.
+    maps: Vec<sys::CUtensorMap>,
 }
 
 impl<'a> Launch<'a> {
@@ -49,7 +51,7 @@ impl<'a> Launch<'a> {
         for range in &dispatch.bindings {
             pointers.push(CudaMemory::of(&range.memory, shared)?.address() + range.offset);
         }
-        let mut block = Vec::new();
+        let (mut block, mut maps) = (Vec::new(), Vec::new());
         match &dispatch.params {
             _ if kernel.params.size == 0 => {}
             ParamSource::Value(bytes) => {
@@ -59,6 +61,7 @@ impl<'a> Launch<'a> {
                     whole[..chunk.len()].copy_from_slice(chunk);
                     *word = u64::from_ne_bytes(whole);
                 }
+                maps = pipeline.maps.of_launch(dispatch, &pointers, bytes)?;
             }
             ParamSource::RunWords(offset) => {
                 let words = run_words.ok_or_else(|| Error::Command {
@@ -78,7 +81,7 @@ impl<'a> Launch<'a> {
         if groups.contains(&0) {
             return Ok(None);
         }
-        Ok(Some(Self { pipeline, groups, size: kernel.workgroup_size, pointers, block }))
+        Ok(Some(Self { pipeline, groups, size: kernel.workgroup_size, pointers, block, maps }))
     }
 
     /// The addresses of the arguments, which point into `self`.
@@ -87,6 +90,9 @@ impl<'a> Launch<'a> {
             self.pointers.iter_mut().map(|pointer| (&raw mut *pointer).cast()).collect();
         if !self.block.is_empty() {
             arguments.push(self.block.as_mut_ptr().cast());
+        }
+        if !self.maps.is_empty() {
+            arguments.push(self.maps.as_mut_ptr().cast());
         }
         arguments
     }

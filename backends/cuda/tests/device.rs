@@ -23,6 +23,7 @@ fn variants(_name: &str) -> Vec<Variant> {
             features: Features::NONE,
             matrices: std::borrow::Cow::Borrowed(&[]),
             transport,
+            tensor_maps: std::borrow::Cow::Borrowed(&[]),
             code: Code::Text(text.into()),
         })
         .collect()

@@ -76,6 +76,7 @@ fn variants(name: &str) -> Vec<Variant> {
             features: Features::NONE,
             matrices: std::borrow::Cow::Borrowed(&[]),
             transport,
+            tensor_maps: std::borrow::Cow::Borrowed(&[]),
             code: Code::Spirv(spirv(name, transport).into()),
         })
         .collect()

@@ -53,6 +53,7 @@ fn variants(name: &str) -> Vec<Variant> {
         features: Features::NONE,
         matrices: std::borrow::Cow::Borrowed(&[]),
         transport: ParamTransport::Buffer,
+        tensor_maps: std::borrow::Cow::Borrowed(&[]),
         code: Code::Text(wgsl(name).into()),
     }]
 }

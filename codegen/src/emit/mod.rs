@@ -16,6 +16,9 @@ use crate::target::Features;
 #[cfg(any(feature = "wgsl", feature = "spirv", feature = "cuda"))]
 use crate::target::MATRIX_BLOCK;
 use crate::target::{ParamTransport, Profile, Target};
+use crate::tensor_map::TensorMap;
+#[cfg(any(feature = "wgsl", feature = "spirv", feature = "cuda"))]
+use crate::tensor_map::tensor_maps;
 #[cfg(feature = "lower")]
 use crate::timings::{Stage, stage};
 use crate::verify::Verified;
@@ -71,6 +74,17 @@ impl<'v> Source<'v> {
     }
 }
 
+/// The code for one profile, and what it wants.
+#[derive(Clone, Debug)]
+pub struct Printed {
+    /// The code.
+    pub code: Code,
+    /// The products of matrices that a device must list.
+    pub matrices: Vec<MatrixNeed>,
+    /// The tensor maps that it takes.
+    pub tensor_maps: Vec<TensorMap>,
+}
+
 /// Emits an instance for one profile after the other.
 pub struct Emitter<'s> {
     source: &'s Source<'s>,
@@ -121,16 +135,12 @@ impl<'s> Emitter<'s> {
         stage(Stage::Lower, || self.lowering.lower(profile, transport))
     }
 
-    /// The code for one profile of a target that is a text or SPIR-V, and the products of matrices that it wants of a device; WGSL is validated.
+    /// The code for one profile of a target that is a text or SPIR-V, and what it wants; WGSL is validated.
     ///
     /// # Errors
     /// The kernel cannot be made legal for the profile or cannot be written, or the target's emitter is not in this build.
     #[cfg(any(feature = "wgsl", feature = "spirv", feature = "cuda"))]
-    pub fn code(
-        &mut self,
-        profile: &Profile,
-        transport: ParamTransport,
-    ) -> Result<(Code, Vec<MatrixNeed>), Diagnostics> {
+    pub fn code(&mut self, profile: &Profile, transport: ParamTransport) -> Result<Printed, Diagnostics> {
         let source = self.source;
         let lowered = stage(Stage::Lower, || self.lowering.lower(profile, transport))?;
         let emitted = match profile.target {
@@ -163,7 +173,12 @@ impl<'s> Emitter<'s> {
             needs.sort_unstable();
             needs.dedup();
         }
-        Ok((code, needs))
+        // What is read from a buffer is not known when the kernel is launched.
+        let tensor_maps = match (profile.target, transport) {
+            (Target::Cuda, ParamTransport::Value) => tensor_maps(&lowered.module),
+            _ => Vec::new(),
+        };
+        Ok(Printed { code, matrices: needs, tensor_maps })
     }
 
     /// The code for one profile: this build has no emitter.
@@ -171,11 +186,7 @@ impl<'s> Emitter<'s> {
     /// # Errors
     /// Always.
     #[cfg(not(any(feature = "wgsl", feature = "spirv", feature = "cuda")))]
-    pub fn code(
-        &mut self,
-        profile: &Profile,
-        _transport: ParamTransport,
-    ) -> Result<(Code, Vec<MatrixNeed>), Diagnostics> {
+    pub fn code(&mut self, profile: &Profile, _transport: ParamTransport) -> Result<Printed, Diagnostics> {
         Err(absent(self.source.verified, profile))
     }
 }

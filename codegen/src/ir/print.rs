@@ -325,6 +325,9 @@ impl Printer<'_> {
                 let whole = |root: Root| self.place(&Place { root, path: Vec::new(), guarded: false });
                 let mut operands = match operation {
                     TileOperation::Copy { tile: to, from, .. } => vec![tile(*to), whole(*from)],
+                    TileOperation::BulkCopy { tile: to, map, .. } => {
+                        vec![tile(*to), whole(Root::Binding(map.binding))]
+                    }
                     TileOperation::Multiply { sums, a, b, .. } => vec![self.place(sums), tile(*a), tile(*b)],
                     TileOperation::Finish { sums } => sums.iter().map(|place| self.place(place)).collect(),
                 };

@@ -67,6 +67,8 @@ pub struct Copy<'a> {
     /// The copy so far.
     pub new: Function,
     locals: Vec<Option<Handle<Local>>>,
+    /// Whether the function is the kernel's own body.
+    pub is_entry: bool,
     /// For each function of the module the one that stands for it, if that is another.
     functions: &'a [Handle<Function>],
 }
@@ -76,7 +78,7 @@ pub struct Copy<'a> {
 /// # Errors
 /// The first thing that cannot be made.
 pub fn rewrite<R: Rewrite + ?Sized>(rewrite: &mut R, old: &Function) -> Result<Function, Diagnostic> {
-    with_calls(rewrite, old, &[])
+    with_calls(rewrite, old, false, &[])
 }
 
 /// Puts copies in the place of all functions of a module; what calls one calls its copy, which may lie behind functions that the rewrite added.
@@ -88,10 +90,10 @@ pub fn rewrite_all<R: RewriteAll>(rewrite: &mut R) -> Result<(), Diagnostic> {
     let (old, entry) = (std::mem::take(&mut module.functions), std::mem::take(&mut module.entry));
     let mut functions = Vec::with_capacity(old.len());
     for (_, function) in old.iter() {
-        let new = with_calls(rewrite, function, &functions)?;
+        let new = with_calls(rewrite, function, false, &functions)?;
         functions.push(rewrite.module().functions.add(new));
     }
-    let entry = with_calls(rewrite, &entry, &functions)?;
+    let entry = with_calls(rewrite, &entry, true, &functions)?;
     rewrite.module().entry = entry;
     Ok(())
 }
@@ -100,9 +102,11 @@ pub fn rewrite_all<R: RewriteAll>(rewrite: &mut R) -> Result<(), Diagnostic> {
 fn with_calls<R: Rewrite + ?Sized>(
     rewrite: &mut R,
     old: &Function,
+    is_entry: bool,
     functions: &[Handle<Function>],
 ) -> Result<Function, Diagnostic> {
     let mut copy = Copy {
+        is_entry,
         functions,
         old,
         new: Function {
@@ -300,6 +304,14 @@ impl Copy<'_> {
                 row: rewrite.expression(self, *row)?,
                 column: rewrite.expression(self, *column)?,
                 width: rewrite.expression(self, *width)?,
+            },
+            TileOperation::BulkCopy { tile, stage, map, row, column, otherwise } => TileOperation::BulkCopy {
+                tile: *tile,
+                stage: rewrite.expression(self, *stage)?,
+                map: map.clone(),
+                row: rewrite.expression(self, *row)?,
+                column: rewrite.expression(self, *column)?,
+                otherwise: rewrite.expression(self, *otherwise)?,
             },
             TileOperation::Multiply { sums, a, rows, b, columns, stage } => TileOperation::Multiply {
                 sums: self.place(rewrite, sums, span)?,

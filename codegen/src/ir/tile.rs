@@ -7,7 +7,7 @@
 //! * [`TileOperation::Copy`] is done by the workgroup together, which gives it the same values in every invocation. It begins to copy `rows` by `columns` elements
 //!   from a buffer of `Vec4<u32>`, whose rows are `width` of these: those from row `row` and column `column` (counted in `Vec4<u32>`) on. What is beyond the rows'
 //!   width, or beyond the last whole row of the buffer, is zero in the tile. It is an asynchronous copy of every invocation, of which commits, waits and
-//!   barriers mean what they mean for others.
+//!   barriers mean what they mean for others. Lowering may make it [`TileOperation::BulkCopy`], by what `tensor_map.rs` derives.
 //! * [`TileOperation::Multiply`] is done by all invocations of the workgroup or none. The *subgroup* with number `s` adds to its `sums`, which are `n` accumulators of 16 by
 //!   16 side by side, the product of 16 rows of a tile and `16 * n` columns of another: rows `64 * rows + 16 * (s % 4)` on of `a`, over its whole depth, and columns
 //!   `16 * n * columns` on of `b`. Four subgroups whose numbers give the same quotient by four are a *team*, and give it the same numbers: a team's product is one
@@ -19,6 +19,7 @@ use super::arena::Handle;
 use super::expression::{Expression, Place, Root};
 use super::module::WorkgroupVariable;
 use super::types::{Scalar, Size};
+use crate::tensor_map::TensorMap;
 
 /// What a stage of a tile variable holds.
 #[derive(Clone, Debug, PartialEq, Eq, Hash, Serialize, Deserialize)]
@@ -73,6 +74,21 @@ pub enum TileOperation {
         /// The `Vec4<u32>` of a row.
         width: Handle<Expression>,
     },
+    /// The same by the hardware's bulk copies, where it has them, by a map that the host makes: made by lowering alone.
+    BulkCopy {
+        /// A tile variable.
+        tile: Handle<WorkgroupVariable>,
+        /// Which stage: an `Index`, as the others.
+        stage: Handle<Expression>,
+        /// Tells where the matrix is.
+        map: TensorMap,
+        /// The first row.
+        row: Handle<Expression>,
+        /// The first column, in `Vec4<u32>`.
+        column: Handle<Expression>,
+        /// The call that copies where there are none.
+        otherwise: Handle<Expression>,
+    },
     /// Adds a product.
     Multiply {
         /// A mutable local or by-reference argument as a whole: an array of accumulators of `f32`, of 16 by 16.
@@ -99,7 +115,7 @@ impl TileOperation {
     /// The name of its function.
     pub const fn name(&self) -> &'static str {
         match self {
-            Self::Copy { .. } => "copy_tile_async",
+            Self::Copy { .. } | Self::BulkCopy { .. } => "copy_tile_async",
             Self::Multiply { .. } => "multiply_tiles",
             Self::Finish { .. } => "finish_products",
         }
@@ -108,7 +124,7 @@ impl TileOperation {
     /// The tile variables of which it reads or writes elements.
     pub fn tiles(&self) -> Vec<Handle<WorkgroupVariable>> {
         match self {
-            Self::Copy { tile, .. } => vec![*tile],
+            Self::Copy { tile, .. } | Self::BulkCopy { tile, .. } => vec![*tile],
             Self::Multiply { a, b, .. } => vec![*a, *b],
             Self::Finish { .. } => Vec::new(),
         }
@@ -117,7 +133,7 @@ impl TileOperation {
     /// The same, to put others in their place.
     pub fn tiles_mut(&mut self) -> Vec<&mut Handle<WorkgroupVariable>> {
         match self {
-            Self::Copy { tile, .. } => vec![tile],
+            Self::Copy { tile, .. } | Self::BulkCopy { tile, .. } => vec![tile],
             Self::Multiply { a, b, .. } => vec![a, b],
             Self::Finish { .. } => Vec::new(),
         }

@@ -139,6 +139,11 @@ macro_rules! walkers {
                                 visit(operand);
                             }
                         }
+                        TileOperation::BulkCopy { stage, row, column, otherwise, .. } => {
+                            for operand in [stage, row, column, otherwise] {
+                                visit(operand);
+                            }
+                        }
                         TileOperation::Multiply { sums, rows, columns, stage, .. } => {
                             sums.$place(visit);
                             for operand in [rows, columns, stage] {

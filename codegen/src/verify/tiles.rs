@@ -124,7 +124,9 @@ pub fn operation(module: &Module, function: &Function, operation: &TileOperation
             }
             Ok(())
         }
-        TileOperation::Finish { .. } => Err("a product is waited for, which lowering alone does".to_owned()),
+        TileOperation::BulkCopy { .. } | TileOperation::Finish { .. } => {
+            Err(format!("`{}` is in a form that lowering alone makes", operation.name()))
+        }
     }
 }
 

@@ -298,7 +298,7 @@ impl Walk<'_, '_> {
                 let values = vec![("number of rows", rows), ("number of columns", columns), ("stage", stage)];
                 (Within::Subgroup, "subgroup", "`subgroup_index()` is the same for a subgroup", values)
             }
-            TileOperation::Finish { .. } => return,
+            TileOperation::BulkCopy { .. } | TileOperation::Finish { .. } => return,
         };
         for (what, value) in values {
             if let Some(reason) = self.value(*value).filter(|_| self.analysis.within == within) {

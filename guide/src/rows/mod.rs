@@ -60,6 +60,7 @@ macro_rules! with_rows {
             subgroup_sizes: [totals];
             cooperative_matrices: [multiplied];
             tiled_matrices: [tiled];
+            bulk_copies: [projected];
             grids: [positions];
             indirect_grids: [counted, marked];
             wide_indices: [diagonal];

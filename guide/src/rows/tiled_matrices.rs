@@ -33,17 +33,17 @@ pub fn tiled(a: &[Vec4<u32>], b: &[Vec4<u32>], c: &mut [f32], n: usize, k: usize
 }
 
 /// What a device must list.
-const PRODUCT: &str = "16x16x16 of f16 in f32";
+pub(super) const PRODUCT: &str = "16x16x16 of f16 in f32";
 /// Or, since larger ones are made of these.
-const PARTS: &str = "8x8x8 of f16 in f32";
+pub(super) const PARTS: &str = "8x8x8 of f16 in f32";
 
 /// A number of few bits, so that sums are exact.
-fn element(i: usize, j: usize) -> f32 {
+pub(super) fn element(i: usize, j: usize) -> f32 {
     ((i * 7 + j * 3) % 11) as f32 * 0.5 - 2.0
 }
 
 /// The bits of rows of `columns` elements, each padded to 16 bytes.
-fn padded(rows: usize, columns: usize) -> Vec<Vec4<u32>> {
+pub(super) fn padded(rows: usize, columns: usize) -> Vec<Vec4<u32>> {
     let half = |i: usize, j: usize| if j < columns { u32::from(f16::from_f32(element(i, j)).to_bits()) } else { 0 };
     let eight = |i: usize, j: usize| [0, 2, 4, 6].map(|at| half(i, j + at) | half(i, j + at + 1) << 16);
     (0..rows).flat_map(|i| (0..columns).step_by(8).map(move |j| Vec4::from_array(eight(i, j)))).collect()

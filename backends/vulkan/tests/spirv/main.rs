@@ -78,6 +78,7 @@ fn kernel(module: &Module, features: Features) -> Arc<Kernel> {
             features,
             matrices: std::borrow::Cow::Borrowed(&[]),
             transport,
+            tensor_maps: std::borrow::Cow::Borrowed(&[]),
             code: Code::Spirv(words.iter().flat_map(|word| word.to_le_bytes()).collect::<Vec<u8>>().into()),
         });
         facts = Some(lowered);

@@ -2,7 +2,7 @@
 
 use crate::emit::text::{Code, Printer};
 
-use super::Cuda;
+use super::{Cuda, bulk};
 
 /// A copy of `count` elements of `size` bytes, aligned to all of them; `left` is the index of the first and the end, if some may be past it.
 pub fn copy(
@@ -54,34 +54,41 @@ pub fn copy(
 
 /// Makes a group of the copies begun so far.
 pub fn commit(p: &mut Printer<'_, Cuda>) -> String {
+    let bulk = bulk::close(p);
     p.prelude("async_commit", || {
-        "__device__ __forceinline__ void async_commit() {\n\
-         #if __CUDA_ARCH__ >= 800\n    \
-         asm volatile(\"cp.async.commit_group;\" ::: \"memory\");\n\
-         #endif\n}\n"
-            .to_owned()
+        format!(
+            "__device__ __forceinline__ void async_commit() {{\n\
+             {bulk}    \
+             asm volatile(\"cp.async.commit_group;\" ::: \"memory\");\n\
+             #endif\n}}\n"
+        )
     });
     "async_commit();".to_owned()
 }
 
 /// Waits for all groups but the last `pending`.
 pub fn wait(p: &mut Printer<'_, Cuda>, pending: u32) -> String {
+    let bulk = bulk::finish(p);
     p.prelude("async_wait", || {
-        "template <int N> __device__ __forceinline__ void async_wait() {\n\
-         #if __CUDA_ARCH__ >= 800\n    \
-         asm volatile(\"cp.async.wait_group %0;\" :: \"n\"(N) : \"memory\");\n\
-         #endif\n}\n"
-            .to_owned()
+        format!(
+            "template <int N> __device__ __forceinline__ void async_wait() {{\n\
+             {bulk}    \
+             asm volatile(\"cp.async.wait_group %0;\" :: \"n\"(N) : \"memory\");\n\
+             #endif\n}}\n"
+        )
     });
     if super::tile::held(p) {
+        // Bulk copies are of the proxy that `wgmma` reads by.
+        let unless = if bulk::has_others(p) { "" } else { " && !defined(BULK_COPIES)" };
         p.prelude("async_wait_tiles", || {
-            "// What this thread copied is there, for `wgmma` too.\n\
-             template <int N> __device__ __forceinline__ void async_wait_tiles() {\n    \
-             async_wait<N>();\n\
-             #ifdef __CUDA_ARCH_FEAT_SM90_ALL\n    \
-             asm volatile(\"fence.proxy.async.shared::cta;\" ::: \"memory\");\n\
-             #endif\n}\n"
-                .to_owned()
+            format!(
+                "// What this thread copied is there, for `wgmma` too.\n\
+                 template <int N> __device__ __forceinline__ void async_wait_tiles() {{\n    \
+                 async_wait<N>();\n\
+                 #if defined(__CUDA_ARCH_FEAT_SM90_ALL){unless}\n    \
+                 asm volatile(\"fence.proxy.async.shared::cta;\" ::: \"memory\");\n\
+                 #endif\n}}\n"
+            )
         });
         return format!("async_wait_tiles<{pending}>();");
     }

@@ -452,7 +452,7 @@ pub fn convert(p: &mut P<'_>, from: &Type, to: &Type, value: Code) -> Result<Cod
             let float = convert(p, from, &Type::Scalar(Scalar::F32), value)?;
             convert(p, &Type::Scalar(Scalar::F32), to, float)?
         }
-        _ => Code::call(scalar_name(target), [value]),
+        _ => Code::call(&type_name(p, to)?, [value]),
     })
 }
 

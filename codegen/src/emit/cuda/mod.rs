@@ -1,11 +1,12 @@
 //! CUDA C for NVRTC, without any header.
 //!
 //! Buffers are pointers in the order of the author's signature, with offsets already added, then comes the parameter block: by value, or
-//! as a pointer where it is read from a buffer. Device functions get what they use of these as arguments. The vector types are CUDA's
+//! as a pointer where it is read from a buffer. Behind one by value come the tensor maps of bulk copies, if there are any. Device functions get what they use of these as arguments. The vector types are CUDA's
 //! own; operators and functions on them are printed, lane by lane, as far as a kernel uses them. Halves are `unsigned short`, converted
 //! by inline PTX.
 
 mod asynchronous;
+mod bulk;
 mod expr;
 mod matrix;
 mod module;

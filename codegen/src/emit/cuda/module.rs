@@ -7,10 +7,11 @@ use crate::emit::EmitError;
 use crate::emit::text::{Code, Dialect, Printer, Resources, Writer, infix};
 use crate::ir::{BinaryOperator, Builtin, Handle, Scalar, Type};
 use crate::layout;
+use crate::tensor_map::GROUP_BYTES;
 use crate::verify::workgroup_of_matrices;
 
-use super::Cuda;
 use super::types::{array_prelude, scalar_name, scalar_prelude, structure, type_name};
+use super::{Cuda, bulk};
 
 type Result<T> = std::result::Result<T, EmitError>;
 type P<'a> = Printer<'a, Cuda>;
@@ -19,7 +20,7 @@ type P<'a> = Printer<'a, Cuda>;
 const STATIC_LIMIT: u32 = 48 * 1024;
 
 /// Where a tile begins: eight rows of 128 bytes, over which they are permuted.
-const TILE_ALIGN: u32 = 1024;
+pub const TILE_ALIGN: u32 = 1024;
 
 /// What is printed of a kernel, once for all ways in which parameters reach it.
 #[derive(Clone, Debug)]
@@ -27,6 +28,8 @@ pub struct Printed {
     /// Up to the parameter block among the kernel's own parameters.
     head: String,
     has_params: bool,
+    /// Whether tensor maps come behind parameters that are passed by value.
+    has_maps: bool,
     /// From the kernel's first statement on.
     tail: String,
 }
@@ -34,14 +37,19 @@ pub struct Printed {
 impl Printed {
     /// The text for one way.
     pub fn text(&self, transport: ParamTransport) -> String {
+        let by_value = transport == ParamTransport::Value;
+        let switch = if self.has_maps && by_value { bulk::SWITCH } else { "" };
         let opening = match transport {
             _ if !self.has_params => ") {\n",
+            ParamTransport::Value if self.has_maps => {
+                "    const __grid_constant__ Params params,\n    const __grid_constant__ TensorMaps tensor_maps\n) {\n"
+            }
             ParamTransport::Value => "    const __grid_constant__ Params params\n) {\n",
             ParamTransport::Buffer => {
                 "    const Params* __restrict__ params_buffer\n) {\n    const Params& params = *params_buffer;\n"
             }
         };
-        [self.head.as_str(), opening, &self.tail].concat()
+        [switch, self.head.as_str(), opening, &self.tail].concat()
     }
 }
 
@@ -67,6 +75,9 @@ pub fn module(p: &mut P<'_>) -> Result<Printed> {
     out.line("typedef unsigned int uint;");
     out.line("");
     let mut text = out.finish();
+    if bulk::held(p) {
+        text.push_str(&bulk::types(p));
+    }
     let (prelude, helpers) = p.take_helpers();
     for piece in prelude {
         text.push_str(&piece);
@@ -80,7 +91,7 @@ pub fn module(p: &mut P<'_>) -> Result<Printed> {
         text.push('\n');
     }
     text.push_str(&signature);
-    Ok(Printed { head: text, has_params: !p.lowered.params.fields.is_empty(), tail })
+    Ok(Printed { head: text, has_params: !p.lowered.params.fields.is_empty(), has_maps: bulk::held(p), tail })
 }
 
 /// A bool parameter is a word.
@@ -211,6 +222,11 @@ fn workgroup(p: &mut P<'_>, out: &mut Writer) -> Result<()> {
             let align = if aligned { format!("__align__({align}) ") } else { String::new() };
             out.line(format!("__shared__ {align}{element} {name}[{length}];"));
         }
+    }
+    if bulk::held(p) {
+        let at = dynamic.then(|| end.next_multiple_of(8));
+        bulk::prepare(p, at, out);
+        end = end.next_multiple_of(8) + GROUP_BYTES - 8;
     }
     if dynamic && end > lowered.info.workgroup_bytes {
         let bytes = lowered.info.workgroup_bytes;

@@ -8,8 +8,9 @@ use crate::ir::{
     SubgroupFunction, SubgroupOperator, Type, UnaryOperator,
 };
 use crate::target::Target;
+use crate::tensor_map::TensorMap;
 
-use super::{Cuda, asynchronous, expr, matrix, module, ordered, tile, types};
+use super::{Cuda, asynchronous, bulk, expr, matrix, module, ordered, tile, types};
 
 type Result<T> = std::result::Result<T, EmitError>;
 type P<'a> = Printer<'a, Cuda>;
@@ -151,6 +152,16 @@ impl Dialect for Cuda {
         numbers: [Code; 3],
     ) -> Result<String> {
         tile::multiply(p, ty, sums, sides, numbers)
+    }
+
+    fn bulk_copy(
+        p: &mut P<'_>,
+        to: Side<'_>,
+        map: &TensorMap,
+        numbers: [Code; 3],
+        otherwise: Code,
+    ) -> Result<Vec<String>> {
+        bulk::copy(p, &to, map, numbers, &otherwise)
     }
 
     fn finish_products(p: &mut P<'_>, sums: Vec<Code>) -> Result<Vec<String>> {

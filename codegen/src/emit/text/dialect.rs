@@ -7,6 +7,7 @@ use crate::ir::{
     UnaryOperator,
 };
 use crate::target::Target;
+use crate::tensor_map::TensorMap;
 
 use super::{AtomicCall, AtomicForm, Code, Lvalue, Printer, Resources, Side};
 
@@ -210,6 +211,16 @@ pub trait Dialect: Sized {
         _numbers: [Code; 3],
     ) -> Result<String> {
         Err(p.error("it has no products of tiles"))
+    }
+    /// The statements that begin to copy a tile by a tensor map: to which stage, from which row and column; or that do `otherwise`.
+    fn bulk_copy(
+        p: &mut Printer<'_, Self>,
+        _to: Side<'_>,
+        _map: &TensorMap,
+        _numbers: [Code; 3],
+        _otherwise: Code,
+    ) -> Result<Vec<String>> {
+        Err(p.error("it has no bulk copies"))
     }
     /// The statements that wait for such products.
     fn finish_products(p: &mut Printer<'_, Self>, _sums: Vec<Code>) -> Result<Vec<String>> {

@@ -1,7 +1,7 @@
 //! Operations on tiles that a target has by itself.
 
 use crate::emit::EmitError;
-use crate::ir::{Handle, Place, Tile, TileOperation, Type, WorkgroupVariable};
+use crate::ir::{Expression, Handle, Place, Tile, TileOperation, Type, WorkgroupVariable};
 
 use super::printer::Scope;
 use super::{Code, Dialect, Printer, Writer};
@@ -25,13 +25,8 @@ impl<'a, D: Dialect> Printer<'a, D> {
             TileOperation::Multiply { sums, a, rows, b, columns, stage } => {
                 let (ty, sums) = self.sums(scope, sums)?;
                 let sides = [self.side(*a)?, self.side(*b)?];
-                let mut numbers = Vec::new();
-                for value in [rows, columns, stage] {
-                    numbers.push(self.expression(scope, *value)?);
-                }
-                let [rows, columns, stage] =
-                    numbers.try_into().map_err(|_| self.error("a product of tiles is given three numbers"))?;
-                let line = D::multiply_tiles(self, ty, sums, sides, [rows, columns, stage])?;
+                let numbers = self.numbers(scope, [*rows, *columns, *stage])?;
+                let line = D::multiply_tiles(self, ty, sums, sides, numbers)?;
                 out.line(line);
             }
             TileOperation::Finish { sums } => {
@@ -43,9 +38,21 @@ impl<'a, D: Dialect> Printer<'a, D> {
                     out.line(line);
                 }
             }
+            TileOperation::BulkCopy { tile, stage, map, row, column, otherwise } => {
+                let side = self.side(*tile)?;
+                let numbers = self.numbers(scope, [*stage, *row, *column])?;
+                let otherwise = self.expression(scope, *otherwise)?;
+                for line in D::bulk_copy(self, side, map, numbers, otherwise)? {
+                    out.line(line);
+                }
+            }
             TileOperation::Copy { .. } => return Err(self.error(format!("a `{}` is left", operation.name()))),
         }
         Ok(())
+    }
+
+    fn numbers(&mut self, scope: &Scope<'a>, [first, second, third]: [Handle<Expression>; 3]) -> Result<[Code; 3]> {
+        Ok([self.expression(scope, first)?, self.expression(scope, second)?, self.expression(scope, third)?])
     }
 
     fn side(&self, handle: Handle<WorkgroupVariable>) -> Result<Side<'a>> {
