@@ -3,28 +3,45 @@
 use std::borrow::Cow;
 
 use bytemuck::Pod;
-use half::f16;
 
-use crate::types::ElementType;
+use crate::types::{ElementType, with_element_types};
 
 /// A Rust type that is the memory form of an element type.
 pub trait HostElement: Pod {
     /// The element type.
     const ELEMENT: ElementType;
+
+    /// The value; 64-bit integers of more than 53 bits are rounded.
+    fn to_f64(self) -> f64;
 }
 
-impl HostElement for f32 {
-    const ELEMENT: ElementType = ElementType::F32;
+macro_rules! host_elements {
+    ($($(#[$doc:meta])* $variant:ident = $host:ty, $to_f64:expr;)*) => {
+        $(impl HostElement for $host {
+            const ELEMENT: ElementType = ElementType::$variant;
+
+            fn to_f64(self) -> f64 {
+                #[expect(clippy::cast_precision_loss, reason = "it is what the function says")]
+                let convert: fn($host) -> f64 = $to_f64;
+                convert(self)
+            }
+        })*
+
+        /// Elements in memory, as `f64`; 64-bit integers of more than 53 bits are rounded.
+        pub(crate) fn to_f64(element: ElementType, bytes: &[u8]) -> Vec<f64> {
+            match element {
+                $(ElementType::$variant => {
+                    bytes.chunks_exact(size_of::<$host>()).map(|one| bytemuck::pod_read_unaligned::<$host>(one).to_f64()).collect()
+                })*
+                ElementType::Bool => {
+                    bytes.chunks_exact(4).map(|word| f64::from(u8::from(word.iter().any(|byte| *byte != 0)))).collect()
+                }
+            }
+        }
+    };
 }
-impl HostElement for f16 {
-    const ELEMENT: ElementType = ElementType::F16;
-}
-impl HostElement for i32 {
-    const ELEMENT: ElementType = ElementType::I32;
-}
-impl HostElement for u32 {
-    const ELEMENT: ElementType = ElementType::U32;
-}
+
+with_element_types!(host_elements);
 
 /// Elements of a tensor, the last axis fastest: borrowed, except bools, which become words.
 #[derive(Clone, Debug)]
@@ -72,17 +89,5 @@ impl<'a> From<&'a [bool]> for Data<'a> {
     fn from(values: &'a [bool]) -> Self {
         let bytes = values.iter().flat_map(|value| u32::from(*value).to_le_bytes()).collect();
         Self { element: ElementType::Bool, bytes: Cow::Owned(bytes) }
-    }
-}
-
-/// Elements in memory, as `f64`.
-pub(crate) fn to_f64(element: ElementType, bytes: &[u8]) -> Vec<f64> {
-    let words = || bytes.chunks_exact(4).map(|word| u32::from_le_bytes([word[0], word[1], word[2], word[3]]));
-    match element {
-        ElementType::F32 => words().map(|word| f64::from(f32::from_bits(word))).collect(),
-        ElementType::I32 => words().map(|word| f64::from(word.cast_signed())).collect(),
-        ElementType::U32 => words().map(f64::from).collect(),
-        ElementType::Bool => words().map(|word| f64::from(u8::from(word != 0))).collect(),
-        ElementType::F16 => bytes.chunks_exact(2).map(|half| f16::from_le_bytes([half[0], half[1]]).to_f64()).collect(),
     }
 }

@@ -50,6 +50,20 @@ pub enum Error {
         /// What does not fit.
         reason: String,
     },
+    /// A map in a type with which the device does not compute.
+    #[error("`{node}`: {device} does not compute `{op}` in {element}, since it lacks the feature `{feature}`: `cast` to {instead} where that is exact enough, or choose another device", instead = narrower(*.element))]
+    Lacking {
+        /// The node.
+        node: String,
+        /// Its op.
+        op: &'static str,
+        /// The element type.
+        element: ElementType,
+        /// The device.
+        device: String,
+        /// What it lacks.
+        feature: &'static str,
+    },
     /// A generated kernel does not compile.
     #[error("generated kernel `{kernel}`: {message}")]
     Kernel {
@@ -183,6 +197,16 @@ pub enum Error {
     /// Another thread failed while it held the executable.
     #[error("an earlier run of this executable was cut short by a panic")]
     Poisoned,
+}
+
+/// The type of 32 bits that comes nearest to one of 64.
+fn narrower(element: ElementType) -> ElementType {
+    match element {
+        ElementType::F64 => ElementType::F32,
+        ElementType::I64 => ElementType::I32,
+        ElementType::U64 => ElementType::U32,
+        other => other,
+    }
 }
 
 /// Names in a list, for messages.

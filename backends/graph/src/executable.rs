@@ -88,9 +88,15 @@ pub struct Outputs {
 struct Output {
     element: ElementType,
     shape: Vec<usize>,
-    /// Aligned for every element type; the last word may be half used.
-    words: Vec<u32>,
+    /// Aligned for every element type; the last word may be used in part.
+    words: Vec<u64>,
     bytes: usize,
+}
+
+impl Output {
+    fn bytes(&self) -> &[u8] {
+        &bytemuck::cast_slice(&self.words)[..self.bytes]
+    }
 }
 
 impl Executable {
@@ -103,7 +109,7 @@ impl Executable {
         let limits = &properties.limits;
         let mut program = legalise(graph)?;
         let decisions = choose(graph, &mut program, properties, options)?;
-        let (groups, fills) = fuse(&program, options, limits.max_storage_buffers as usize)?;
+        let (groups, fills) = fuse(&program, options, properties)?;
         let steps = steps(graph, &program, &groups, &fills, model.kernels(), properties)?;
         let plan = plan(&program, &steps, limits, &properties.name)?;
         let touched: Vec<_> = steps.iter().map(|step| touches(&program, &plan, step)).collect();
@@ -186,7 +192,7 @@ impl Executable {
                 .collect::<Result<_>>()?;
             let element = slot.ty.element;
             let bytes = shape.iter().product::<usize>() * element.bytes() as usize;
-            outputs.push(Output { element, shape, words: vec![0; bytes.div_ceil(4)], bytes });
+            outputs.push(Output { element, shape, words: vec![0; bytes.div_ceil(size_of::<u64>())], bytes });
         }
         // One run at a time: all runs use the same memory.
         let mut state = self.state.lock().map_err(|_| Error::Poisoned)?;
@@ -383,7 +389,7 @@ impl Outputs {
     pub fn get<T: HostElement>(&self, name: &str) -> Result<&[T]> {
         let output = self.find(name)?;
         check_element("output", name, output.element, T::ELEMENT)?;
-        Ok(bytemuck::cast_slice(&bytemuck::cast_slice::<u32, u8>(&output.words)[..output.bytes]))
+        Ok(bytemuck::cast_slice(output.bytes()))
     }
 
     /// The elements of an output of bools.
@@ -393,7 +399,7 @@ impl Outputs {
     pub fn get_bools(&self, name: &str) -> Result<Vec<bool>> {
         let output = self.find(name)?;
         check_element("output", name, output.element, ElementType::Bool)?;
-        Ok(output.words.iter().map(|word| *word != 0).collect())
+        Ok(bytemuck::cast_slice::<u8, u32>(output.bytes()).iter().map(|word| *word != 0).collect())
     }
 
     /// An output as a host tensor, whatever its elements.
@@ -402,8 +408,7 @@ impl Outputs {
     /// There is no such output.
     pub fn host(&self, name: &str) -> Result<HostTensor> {
         let output = self.find(name)?;
-        let bytes = &bytemuck::cast_slice::<u32, u8>(&output.words)[..output.bytes];
-        Ok(HostTensor { shape: output.shape.clone(), values: to_f64(output.element, bytes) })
+        Ok(HostTensor { shape: output.shape.clone(), values: to_f64(output.element, output.bytes()) })
     }
 
     /// The extents of an output in this run.

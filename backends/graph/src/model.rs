@@ -142,14 +142,19 @@ fn broken_off(file: &[u8]) -> Option<String> {
     })
 }
 
+/// The element type that a file's type is, or the name of one that graphs do not know.
 fn element_type(dtype: Dtype) -> Result<ElementType, String> {
-    match dtype {
-        Dtype::F32 => Ok(ElementType::F32),
-        Dtype::F16 => Ok(ElementType::F16),
-        Dtype::I32 => Ok(ElementType::I32),
-        Dtype::U32 => Ok(ElementType::U32),
-        other => Err(format!("{other:?}").to_lowercase()),
+    let name = format!("{dtype:?}").to_lowercase();
+    ElementType::ALL.iter().find(|element| element.name() == name).copied().ok_or(name)
+}
+
+/// A tensor's bytes in a file. Bools are bytes there and words here, so that theirs are read at once.
+fn bytes_of(map: &Arc<Mmap>, range: Range<usize>, element: &Result<ElementType, String>) -> Bytes {
+    if *element != Ok(ElementType::Bool) {
+        return Bytes::Mapped(map.clone(), range);
     }
+    let bytes = map.get(range).unwrap_or(&[]);
+    Bytes::Owned(bytes.iter().flat_map(|byte| u32::from(*byte != 0).to_le_bytes()).collect())
 }
 
 impl Model {
@@ -178,8 +183,9 @@ impl Model {
         let mut state = self.lock()?;
         for (name, info) in metadata.tensors() {
             let range = data + info.data_offsets.0..data + info.data_offsets.1;
-            let bytes = Bytes::Mapped(map.clone(), range);
-            let param = Param { element: element_type(info.dtype), shape: info.shape.clone(), bytes };
+            let element = element_type(info.dtype);
+            let bytes = bytes_of(&map, range, &element);
+            let param = Param { element, shape: info.shape.clone(), bytes };
             if state.params.insert(name.clone(), param).is_some() {
                 return Err(wrong(format!("tensor `{name}` is in another file too")));
             }

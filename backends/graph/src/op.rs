@@ -18,7 +18,8 @@ use trefoil_dsl::device::Properties;
 use crate::dim::{Dim, DimError};
 use crate::types::{Layout, TensorType};
 
-/// A tensor's values on the host, for references and tests: every element type as `f64`.
+/// A tensor's values on the host, for references and tests: every element type as `f64`. 64-bit integers are exact up to 2^53 here, and rounded
+/// beyond; [`crate::Outputs::get`] gives all of their bits.
 #[derive(Clone, Debug, PartialEq)]
 pub struct HostTensor {
     /// Extents, outermost first.
@@ -65,8 +66,8 @@ pub trait Op: fmt::Debug + Send + Sync + Any {
 pub enum OpKind<'a> {
     /// A tensor that somebody gives: an input, a param, a state.
     Leaf,
-    /// A tensor of one value given by the graph.
-    Fill(f64),
+    /// A tensor of one value given by the graph: the bits of an element in memory.
+    Fill(u64),
     /// Element by element.
     Map(&'a dyn Map),
     /// The same elements, otherwise arranged.
@@ -77,9 +78,9 @@ pub enum OpKind<'a> {
 
 /// The body of a map.
 pub trait Map {
-    /// Adds code that computes the output element from the input elements, which are immutable locals of the tensors' element types (halves already converted
-    /// to `f32`, bools as `Bool`). It may use each local any number of times through [`FunctionBuilder::local`]. The value must have the output's element type
-    /// (`f32` for halves).
+    /// Adds code that computes the output element from the input elements, which are immutable locals of the types that maps compute with
+    /// ([`crate::ElementType::computed`]: 16-bit floats already converted to `f32`, bools as `Bool`). It may use each local any number of times through
+    /// [`FunctionBuilder::local`]. The value must be of the type that the output's element type is computed with.
     fn body(&self, body: &mut FunctionBuilder<'_>, elements: &[Handle<Local>]) -> Handle<Expression>;
 
     /// Whether [`Map::body`] also works when the elements are vectors of such elements, lane by lane, and then gives a vector. Generated code

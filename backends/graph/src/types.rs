@@ -3,50 +3,152 @@
 use std::fmt;
 
 use serde::{Deserialize, Serialize};
+use trefoil_codegen::ir::{Literal, Scalar};
 
 use crate::dim::Dim;
 
-/// What a tensor's elements are.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord, Serialize, Deserialize)]
-pub enum ElementType {
-    /// 32-bit float.
-    F32,
-    /// 16-bit float; computed with in 32 bits.
-    F16,
-    /// 32-bit signed integer.
-    I32,
-    /// 32-bit unsigned integer.
-    U32,
-    /// True or false; in memory a 32-bit word, 1 or 0.
-    Bool,
+/// The table of element types, from which everything about them follows: calls a macro with a row for each. The variant's name is that of the IR's scalar; beside
+/// it stands the Rust type that is its memory form, with how a value of it becomes an `f64`.
+macro_rules! with_element_types {
+    ($callback:ident) => {
+        $callback! {
+            /// 32-bit float.
+            F32 = f32, f64::from;
+            /// 16-bit float; computed with in 32 bits.
+            F16 = half::f16, half::f16::to_f64;
+            /// 16-bit float with the range of 32 bits; computed with in 32 bits.
+            BF16 = half::bf16, half::bf16::to_f64;
+            /// 64-bit float.
+            F64 = f64, f64::from;
+            /// 8-bit signed integer.
+            I8 = i8, f64::from;
+            /// 8-bit unsigned integer.
+            U8 = u8, f64::from;
+            /// 16-bit signed integer.
+            I16 = i16, f64::from;
+            /// 16-bit unsigned integer.
+            U16 = u16, f64::from;
+            /// 32-bit signed integer.
+            I32 = i32, f64::from;
+            /// 32-bit unsigned integer.
+            U32 = u32, f64::from;
+            /// 64-bit signed integer.
+            I64 = i64, |value| value as f64;
+            /// 64-bit unsigned integer.
+            U64 = u64, |value| value as f64;
+        }
+    };
+}
+pub(crate) use with_element_types;
+
+macro_rules! element_types {
+    ($($(#[$doc:meta])* $variant:ident = $host:ty, $to_f64:expr;)*) => {
+        /// What a tensor's elements are.
+        #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord, Serialize, Deserialize)]
+        pub enum ElementType {
+            $($(#[$doc])* $variant,)*
+            /// True or false; in memory a 32-bit word, 1 or 0.
+            Bool,
+        }
+
+        impl ElementType {
+            /// Every element type.
+            pub const ALL: &'static [Self] = &[$(Self::$variant,)* Self::Bool];
+
+            /// The IR's type of its values.
+            pub const fn scalar(self) -> Scalar {
+                match self {
+                    $(Self::$variant => Scalar::$variant,)*
+                    Self::Bool => Scalar::Bool,
+                }
+            }
+        }
+    };
 }
 
+with_element_types!(element_types);
+
 impl ElementType {
-    /// Every element type.
-    pub const ALL: [Self; 5] = [Self::F32, Self::F16, Self::I32, Self::U32, Self::Bool];
+    /// How it lies in memory.
+    pub const fn stored(self) -> Scalar {
+        match self.scalar() {
+            Scalar::Bool => Scalar::U32,
+            scalar => scalar,
+        }
+    }
+
+    /// What maps compute with: 16-bit floats in 32 bits, everything else in itself.
+    pub const fn computed(self) -> Scalar {
+        let scalar = self.scalar();
+        if scalar.is_float() { scalar.widened() } else { scalar }
+    }
 
     /// Bytes of one element in memory.
     pub const fn bytes(self) -> u64 {
-        match self {
-            Self::F16 => 2,
-            Self::F32 | Self::I32 | Self::U32 | Self::Bool => 4,
+        match self.stored().bytes() {
+            Some(bytes) => bytes as u64,
+            None => 0,
         }
     }
 
-    /// Its name: `f32`, `f16`, `i32`, `u32`, `bool`.
+    /// Its name, as Rust's: `f32`, `bf16`, `i8`, `bool`.
     pub const fn name(self) -> &'static str {
-        match self {
-            Self::F32 => "f32",
-            Self::F16 => "f16",
-            Self::I32 => "i32",
-            Self::U32 => "u32",
-            Self::Bool => "bool",
+        self.scalar().rust_name()
+    }
+
+    /// Whether it is a floating-point type.
+    pub const fn is_float(self) -> bool {
+        self.scalar().is_float()
+    }
+
+    /// Whether it is an integer.
+    pub const fn is_integer(self) -> bool {
+        self.scalar().is_integer()
+    }
+
+    /// The names of the types of which something holds, for messages: `f32, f16 or bf16`.
+    pub fn list(holds: impl Fn(Self) -> bool) -> String {
+        let names: Vec<_> = Self::ALL.iter().filter(|element| holds(**element)).map(|element| element.name()).collect();
+        match names.as_slice() {
+            [] => "none".to_owned(),
+            [only] => (*only).to_owned(),
+            [first @ .., last] => format!("{} or {last}", first.join(", ")),
         }
     }
 
-    /// `f32` or `f16`.
-    pub const fn is_float(self) -> bool {
-        matches!(self, Self::F32 | Self::F16)
+    /// What maps compute with for an element whose bits in memory are these.
+    pub(crate) fn literal(self, bits: u64) -> Literal {
+        let stored = match self.scalar() {
+            Scalar::Bool => return Literal::Bool(bits != 0),
+            Scalar::F16 => Literal::F16(bits as u16),
+            Scalar::BF16 => Literal::BF16(bits as u16),
+            Scalar::F32 => return Literal::F32(f32::from_bits(bits as u32)),
+            Scalar::F64 => return Literal::F64(f64::from_bits(bits)),
+            scalar => return Literal::integer(scalar, bits).unwrap_or(Literal::U32(0)),
+        };
+        let wide = stored.as_float().and_then(|value| Literal::float(self.computed(), value));
+        wide.unwrap_or(stored)
+    }
+
+    /// The bits in memory of a value that the type has.
+    pub(crate) fn bits(self, value: f64) -> u64 {
+        let literal = match self.scalar() {
+            scalar if scalar.is_float() => Literal::float(scalar, value),
+            scalar => Literal::integer(scalar, value as i128 as u64),
+        };
+        literal.map_or(u64::from(value != 0.0), Literal::bits)
+    }
+
+    /// The value of the type, as an `f64`, that an integer becomes when its upper bits are cut off; itself for other types.
+    pub(crate) fn wrapped(self, value: i128) -> f64 {
+        let wrapped = Literal::integer(self.scalar(), value as u64).and_then(Literal::as_integer);
+        wrapped.unwrap_or(value) as f64
+    }
+
+    /// The value of a float type that maps make of a number: rounded to what they compute with, then to the type. Itself for other types.
+    pub(crate) fn rounded(self, value: f64) -> f64 {
+        let computed = Literal::float(self.computed(), value).and_then(Literal::as_float).unwrap_or(value);
+        Literal::float(self.scalar(), computed).and_then(Literal::as_float).unwrap_or(value)
     }
 }
 

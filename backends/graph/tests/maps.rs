@@ -4,49 +4,50 @@
 
 mod common;
 
-use common::{Values, check, devices};
+use common::{Values, check, computes, devices, tolerance};
+use trefoil_dsl::device::Device;
 use trefoil_graph::ops::map::{Binary, BinaryFunction, Unary, UnaryFunction};
-use trefoil_graph::{Dim, ElementType, Extents, Graph};
+use trefoil_graph::{Dim, ElementType, Error, Executable, Extents, Graph, Model, Options};
 
 fn shape(extents: &[usize]) -> Vec<Dim> {
     extents.iter().map(|extent| Dim::from(*extent)).collect()
 }
 
-/// What a kernel may be off by: a few units in the last place of the type, after some steps.
-fn tolerance(element: ElementType) -> f64 {
-    match element {
-        ElementType::F16 => 2e-3,
-        _ => 3e-5,
+/// A graph of as many maps of the same inputs as are added: they are put into as few kernels as the device's bindings allow, since all read copies of the
+/// inputs that one map makes.
+fn compare_or_lack(graph: &Graph, device: &Device, element: ElementType, inputs: &[(&str, Values)]) {
+    if computes(device, element) {
+        check(graph, device, inputs, &Extents::new(), tolerance(element));
+        return;
     }
+    let refused = Executable::compile(graph, &Model::new(), device, &Options::default()).unwrap_err();
+    let Error::Lacking { element: lacking, .. } = refused else { panic!("{refused}") };
+    assert_eq!(lacking, element, "{refused}");
 }
 
 #[test]
 fn every_unary_function() {
     for device in devices() {
-        for function in UnaryFunction::ALL {
-            for element in ElementType::ALL {
-                let mut graph = Graph::new();
-                let count = 263;
-                let x = graph.input("x", element, shape(&[count])).unwrap();
+        for element in ElementType::ALL.iter().copied() {
+            let mut graph = Graph::new();
+            let count = 263;
+            let x = graph.input("x", element, shape(&[count])).unwrap();
+            let positive = graph.input("positive", element, shape(&[count])).unwrap();
+            let (x, positive) = (graph.contiguous(x).unwrap(), graph.contiguous(positive).unwrap());
+            let mut any = false;
+            for function in UnaryFunction::ALL {
+                use UnaryFunction::{Log, Log2, Rsqrt, Sqrt};
+                let of = if matches!(function, Log | Log2 | Sqrt | Rsqrt) { positive } else { x };
                 // Types that the function does not take are errors of the graph.
-                let Ok(y) = graph.add_one(Unary { function: *function }, &[x]) else { continue };
-                graph.output("y", y).unwrap();
-                let mut values = Values::of(element, count, 7, 4.0);
-                if let (
-                    Values::F32(values),
-                    UnaryFunction::Log | UnaryFunction::Log2 | UnaryFunction::Sqrt | UnaryFunction::Rsqrt,
-                ) = (&mut values, function)
-                {
-                    values.iter_mut().for_each(|x| *x = x.abs() + 0.01);
-                }
-                if let (
-                    Values::F16(values),
-                    UnaryFunction::Log | UnaryFunction::Log2 | UnaryFunction::Sqrt | UnaryFunction::Rsqrt,
-                ) = (&mut values, function)
-                {
-                    values.iter_mut().for_each(|x| *x = half::f16::from_f32(x.to_f32().abs() + 0.01));
-                }
-                check(&graph, &device, &[("x", values)], &Extents::new(), tolerance(element));
+                let Ok(y) = graph.add_one(Unary { function: *function, element }, &[of]) else { continue };
+                graph.output(function.name(), y).unwrap();
+                any = true;
+            }
+            let values = Values::of(element, count, 7, 4.0);
+            let inputs = [("x", values.clone()), ("positive", values.positive())];
+            assert!(any || !element.is_float());
+            if any {
+                compare_or_lack(&graph, &device, element, &inputs);
             }
         }
     }
@@ -55,42 +56,65 @@ fn every_unary_function() {
 #[test]
 fn every_binary_function() {
     for device in devices() {
-        for function in BinaryFunction::ALL {
-            for element in ElementType::ALL {
-                let mut graph = Graph::new();
-                let a = graph.input("a", element, shape(&[5, 1, 13])).unwrap();
-                let b = graph.input("b", element, shape(&[3, 1])).unwrap();
-                let Ok(y) = graph.add_one(Binary { function: *function, element }, &[a, b]) else { continue };
-                graph.output("y", y).unwrap();
-                let mut left = Values::of(element, 65, 3, 4.0);
-                match &mut left {
-                    Values::F32(values) if *function == BinaryFunction::Pow => {
-                        values.iter_mut().for_each(|x| *x = x.abs() + 0.1);
-                    }
-                    Values::F16(values) if *function == BinaryFunction::Pow => {
-                        values.iter_mut().for_each(|x| *x = half::f16::from_f32(x.to_f32().abs() + 0.1));
-                    }
-                    _ => {}
-                }
-                let right = Values::of(element, 3, 5, 2.0);
-                check(&graph, &device, &[("a", left), ("b", right)], &Extents::new(), tolerance(element));
+        for element in ElementType::ALL.iter().copied() {
+            let mut graph = Graph::new();
+            let a = graph.input("a", element, shape(&[5, 1, 13])).unwrap();
+            let b = graph.input("b", element, shape(&[3, 1])).unwrap();
+            let positive = graph.input("positive", element, shape(&[5, 1, 13])).unwrap();
+            let mut whole = Vec::new();
+            for tensor in [a, b, positive] {
+                let expanded = graph.expand(tensor, shape(&[5, 3, 13])).unwrap();
+                whole.push(graph.contiguous(expanded).unwrap());
             }
+            for function in BinaryFunction::ALL {
+                let left = if *function == BinaryFunction::Pow { [positive, whole[2]] } else { [a, whole[0]] };
+                // Broadcast by the map itself, and before.
+                let Ok(y) = graph.add_one(Binary { function: *function, element }, &[left[1], whole[1]]) else {
+                    continue;
+                };
+                graph.output(function.name(), y).unwrap();
+                if matches!(function, BinaryFunction::Sub | BinaryFunction::Le | BinaryFunction::LogicalAnd) {
+                    let y = graph.add_one(Binary { function: *function, element }, &[left[0], b]).unwrap();
+                    graph.output(&format!("broadcast {}", function.name()), y).unwrap();
+                }
+            }
+            let left = Values::of(element, 65, 3, 4.0);
+            let inputs = [("a", left.clone()), ("b", Values::of(element, 3, 5, 2.0)), ("positive", left.positive())];
+            compare_or_lack(&graph, &device, element, &inputs);
         }
     }
+}
+
+/// Whether a device converts between two types: words are enough for integers.
+fn converts(device: &Device, from: ElementType, to: ElementType) -> bool {
+    let floats = from.is_float() || to.is_float();
+    from == to || !floats || computes(device, from) && computes(device, to)
 }
 
 #[test]
 fn every_cast() {
     for device in devices() {
-        for from in ElementType::ALL {
-            for to in ElementType::ALL {
-                let mut graph = Graph::new();
-                let x = graph.input("x", from, shape(&[66])).unwrap();
-                let y = graph.cast(x, to).unwrap();
-                graph.output("y", y).unwrap();
-                let values = Values::of(from, 66, 3, 300.0);
-                check(&graph, &device, &[("x", values)], &Extents::new(), 0.0);
+        for from in ElementType::ALL.iter().copied() {
+            let mut graph = Graph::new();
+            let x = graph.input("x", from, shape(&[66])).unwrap();
+            let x = graph.contiguous(x).unwrap();
+            for to in ElementType::ALL.iter().copied() {
+                if converts(&device, from, to) {
+                    let y = graph.cast(x, to).unwrap();
+                    graph.output(to.name(), y).unwrap();
+                } else {
+                    let mut graph = Graph::new();
+                    let x = graph.input("x", from, shape(&[66])).unwrap();
+                    let y = graph.cast(x, to).unwrap();
+                    graph.output("y", y).unwrap();
+                    let refused = Executable::compile(&graph, &Model::new(), &device, &Options::default());
+                    let message = refused.unwrap_err().to_string();
+                    let wide = [from, to].into_iter().find(|element| !computes(&device, *element)).unwrap();
+                    let says = format!("{} does not compute `cast` in {wide}", device.properties().name);
+                    assert!(message.contains(&says) && message.starts_with("`cast.1`"), "{message}");
+                }
             }
+            check(&graph, &device, &[("x", Values::of(from, 66, 3, 300.0))], &Extents::new(), 0.0);
         }
     }
 }
@@ -198,9 +222,8 @@ fn a_region_may_give_several_values_out_and_mix_types() {
             let executable = check(&graph, &device, &inputs, &Extents::new(), 1e-3);
             assert_eq!(executable.explain().steps.len(), 1, "{}", executable.explain());
             // A half is a half, fused or not.
-            let options = trefoil_graph::Options { fuse: false, ..Default::default() };
-            let plain =
-                trefoil_graph::Executable::compile(&graph, &trefoil_graph::Model::new(), &device, &options).unwrap();
+            let options = Options { fuse: false, ..Default::default() };
+            let plain = Executable::compile(&graph, &Model::new(), &device, &options).unwrap();
             assert!(plain.explain().steps.len() >= 5);
             let data: Vec<_> = inputs.iter().map(|(name, values)| (*name, values.data())).collect();
             let (one, other) =

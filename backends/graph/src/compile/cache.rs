@@ -5,6 +5,7 @@ use std::sync::{Arc, Mutex};
 
 use trefoil_codegen::artefact::{Kernel, Target};
 use trefoil_codegen::compile::compile_for;
+use trefoil_codegen::diagnostic::Diagnostics;
 use trefoil_codegen::ir::{Instance, Module};
 
 use super::fuse::kernel::Structure;
@@ -17,20 +18,20 @@ pub struct KernelCache {
 }
 
 impl KernelCache {
-    /// The kernel of that structure, compiled from what `module` gives if it is the first.
+    /// The kernel of that structure, compiled from what `module` gives if it is the first; `refused` tells why it does not compile.
     pub(crate) fn get(
         &self,
         structure: &Structure,
         target: Target,
         module: impl FnOnce() -> Module,
+        refused: impl FnOnce(&Module, &Diagnostics) -> Error,
     ) -> Result<Arc<Kernel>> {
         let mut kernels = self.kernels.lock().map_err(|_| Error::Poisoned)?;
         if let Some(kernel) = kernels.get(&(structure.clone(), target)) {
             return Ok(kernel.clone());
         }
         let module = module();
-        let kernel = compile_for(&module, &Instance::default(), &[target])
-            .map_err(|error| Error::Kernel { kernel: module.name.clone(), message: error.to_string() })?;
+        let kernel = compile_for(&module, &Instance::default(), &[target]).map_err(|error| refused(&module, &error))?;
         let kernel = Arc::new(kernel);
         kernels.insert((structure.clone(), target), kernel.clone());
         Ok(kernel)

@@ -69,9 +69,9 @@ impl Stage<'_> {
                 }
                 self.value(index, node, 0, origin);
             }
-            OpKind::Fill(value) => {
+            OpKind::Fill(bits) => {
                 let output = self.value(index, node, 0, Origin::Computed);
-                self.program.works.push(Work::Fill(FillWork { node: index, value, output }));
+                self.program.works.push(Work::Fill(FillWork { node: index, bits, output }));
             }
             OpKind::View(view) => {
                 let (mut source, ty) = (inputs[0].clone(), &node.outputs[0]);

@@ -96,8 +96,8 @@ pub struct MapWork {
 pub struct FillWork {
     /// The node.
     pub node: u32,
-    /// The value of every element.
-    pub value: f64,
+    /// The bits of every element in memory.
+    pub bits: u64,
     /// What it writes, if anything needs it in memory.
     pub output: ValueId,
 }

@@ -3,6 +3,8 @@
 use std::sync::Arc;
 
 use trefoil_codegen::artefact::{Access, Kernel};
+use trefoil_codegen::diagnostic::Diagnostics;
+use trefoil_codegen::ir::Module;
 use trefoil_dsl::device::Properties;
 
 use super::cache::KernelCache;
@@ -110,8 +112,13 @@ fn of_region(
     cache: &KernelCache,
     device: &Properties,
 ) -> Result<Step> {
-    let generated = kernel::generate(program, region, fills);
-    let kernel = cache.get(&generated.structure, device.kind.target(), || kernel::module(region, &generated))?;
+    let generated = kernel::generate(program, region, fills, device);
+    let kernel = cache.get(
+        &generated.structure,
+        device.kind.target(),
+        || kernel::module(region, &generated),
+        |module, diagnostics| refused(program, region, device, module, diagnostics),
+    )?;
     let values = generated.reads.iter().chain(&region.outputs);
     let uses: Vec<_> =
         values.zip(&*kernel.bindings).map(|(value, binding)| whole(program, *value, binding.access)).collect();
@@ -132,6 +139,37 @@ fn of_region(
         claims: claims.collect(),
         story: format!("one kernel for {}{ways}", kernel::describe(&region.maps)),
     })
+}
+
+/// Why the kernel of a region does not compile: most likely a type with which the device does not compute.
+fn refused(
+    program: &Program,
+    region: &Region,
+    device: &Properties,
+    module: &Module,
+    diagnostics: &Diagnostics,
+) -> Error {
+    let message = diagnostics.to_string();
+    let map = diagnostics.0.iter().find_map(|diagnostic| kernel::map_at(region, diagnostic.span));
+    let lacking = map.and_then(|map| {
+        let output = program.values[map.output].ty.iter().map(|ty| ty.element);
+        let element = map
+            .inputs
+            .iter()
+            .map(|input| input.ty.element)
+            .chain(output)
+            .find(|element| !kernel::computes(device, *element))?;
+        let node = program.values[map.output].name.clone();
+        let op = map.op.name();
+        Some(Error::Lacking {
+            node,
+            op,
+            element,
+            device: device.name.clone(),
+            feature: kernel::feature(element)?.name(),
+        })
+    });
+    lacking.unwrap_or_else(|| Error::Kernel { kernel: module.name.clone(), message })
 }
 
 fn of_candidate(graph: &Graph, program: &Program, op: &KernelsWork, steps: &mut Vec<Step>) -> Result<()> {

@@ -36,15 +36,15 @@ impl Op for Embedding {
     fn infer(&self, inputs: &[TensorType]) -> Result<Vec<TensorType>, OpError> {
         expect_inputs(inputs, 2..=2)?;
         let (table, indices) = (&inputs[0], &inputs[1]);
-        if !table.element.is_float() {
+        if !matches!(table.element, ElementType::F32 | ElementType::F16) {
             return Err(OpError::ElementType {
                 input: "table",
                 given: table.element,
-                expected: "f32 or f16".to_owned(),
+                expected: "f32 or f16; `cast` converts".to_owned(),
             });
         }
         if !matches!(indices.element, ElementType::I32 | ElementType::U32) {
-            let expected = "i32 or u32".to_owned();
+            let expected = "i32 or u32; `cast` converts".to_owned();
             return Err(OpError::ElementType { input: "indices", given: indices.element, expected });
         }
         let [_, columns] = table.shape.as_slice() else {

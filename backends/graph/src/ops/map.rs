@@ -24,6 +24,8 @@ type Value = Handle<Expression>;
 pub struct Unary {
     /// Which.
     pub function: UnaryFunction,
+    /// The element's type, in which integers wrap and floats are rounded.
+    pub element: ElementType,
 }
 
 /// A function of two elements of one type.
@@ -39,8 +41,16 @@ pub struct Binary {
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub struct Where;
 
-/// Elements converted to another type: floats to integers toward zero and saturating, integers to each other by their bits, to bool by comparison
-/// with zero, from bool to 0 and 1, to halves to the nearest, ties to even.
+/// Elements converted to another type:
+///
+/// * floats to integers toward zero and saturating at the ends of the type; a NaN is 0;
+/// * integers to each other by their bits: cut off, or extended by the source's sign;
+/// * anything to bool by comparison with zero: a NaN is true; bool to 0 and 1;
+/// * to `f32` and `f64` with one rounding to the nearest, ties to even;
+/// * to `f16` and `bf16` by way of `f32`, each time to the nearest, ties to even. What `f32` holds exactly (`f16`, `bf16`, integers of up to 24 bits)
+///   is rounded once, `f64` and larger integers twice.
+///
+/// [`Graph::bitcast`](crate::Graph::bitcast) takes the bits as they are instead.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub struct Cast {
     /// What they are.
@@ -114,7 +124,7 @@ impl Op for Unary {
     }
 
     fn attributes(&self) -> Vec<(&'static str, String)> {
-        Vec::new()
+        vec![("element", self.element.to_string())]
     }
 
     fn infer(&self, inputs: &[TensorType]) -> Result<Vec<TensorType>, OpError> {
@@ -122,14 +132,22 @@ impl Op for Unary {
         if !self.function.takes().allows(inputs[0].element) {
             return Err(element_error("x", inputs[0].element, self.function.takes().words()));
         }
+        if inputs[0].element != self.element {
+            return Err(element_error("x", inputs[0].element, format!("{}, as the op says", self.element)));
+        }
         Ok(inputs.to_vec())
     }
 
     fn reference(&self, inputs: &[HostTensor], outputs: &[Vec<usize>]) -> Vec<HostTensor> {
         use UnaryFunction as F;
+        let whole = self.element.is_integer();
         each(inputs, &outputs[0], |arguments| {
             let x = arguments[0];
-            match self.function {
+            let value = match self.function {
+                // Integers wrap; products of 64 bits do not fit an `f64`.
+                F::Neg if whole => self.element.wrapped(-(x as i128)),
+                F::Abs if whole => self.element.wrapped((x as i128).abs()),
+                F::Sqr if whole => self.element.wrapped((x as i128).wrapping_mul(x as i128)),
                 F::Neg => -x,
                 F::Abs => x.abs(),
                 F::Sign if x == 0.0 || x.is_nan() => x,
@@ -164,7 +182,8 @@ impl Op for Unary {
                 F::Round => real::round_ties_even(x),
                 F::Trunc => x.trunc(),
                 F::LogicalNot => f64::from(u8::from(x == 0.0)),
-            }
+            };
+            self.element.rounded(value)
         })
     }
 
@@ -222,19 +241,15 @@ impl Op for Binary {
     fn reference(&self, inputs: &[HostTensor], outputs: &[Vec<usize>]) -> Vec<HostTensor> {
         use BinaryFunction as F;
         let truth = |value: bool| f64::from(u8::from(value));
-        // Integers wrap modulo 2^32 into their range; their values are exact in `f64`, but for products, which go through `i128`.
-        let wrap = |value: i128| match self.element {
-            ElementType::I32 => f64::from(value as i32),
-            _ => f64::from(value as u32),
-        };
-        let whole = matches!(self.element, ElementType::I32 | ElementType::U32);
+        let wrap = |value: i128| self.element.wrapped(value);
+        let whole = self.element.is_integer();
         each(inputs, &outputs[0], |arguments| {
             let (a, b) = (arguments[0], arguments[1]);
             let (m, n) = (a as i128, b as i128);
-            match self.function {
+            let value = match self.function {
                 F::Add if whole => wrap(m + n),
                 F::Sub if whole => wrap(m - n),
-                F::Mul if whole => wrap(m * n),
+                F::Mul if whole => wrap(m.wrapping_mul(n)),
                 F::Div if whole => wrap(if n == 0 { 0 } else { m / n }),
                 F::Rem if whole => wrap(if n == 0 { 0 } else { m % n }),
                 F::Add => a + b,
@@ -254,7 +269,8 @@ impl Op for Binary {
                 F::Ge => truth(a >= b),
                 F::LogicalAnd => truth(a != 0.0 && b != 0.0),
                 F::LogicalOr => truth(a != 0.0 || b != 0.0),
-            }
+            };
+            self.element.rounded(value)
         })
     }
 
@@ -342,17 +358,19 @@ impl Op for Cast {
     }
 
     fn reference(&self, inputs: &[HostTensor], outputs: &[Vec<usize>]) -> Vec<HostTensor> {
-        let whole = !self.from.is_float();
+        let [low, high] = self.to.scalar().limits().map(|limit| limit as f64);
         each(inputs, &outputs[0], |arguments| {
             let x = arguments[0];
-            match self.to {
-                ElementType::F32 => f64::from(x as f32),
-                ElementType::F16 => half::f16::from_f64(x).to_f64(),
-                ElementType::Bool => f64::from(u8::from(x != 0.0)),
-                ElementType::I32 if whole => f64::from(x as i64 as i32),
-                ElementType::U32 if whole => f64::from(x as i64 as u32),
-                ElementType::I32 => f64::from(x as i32),
-                ElementType::U32 => f64::from(x as u32),
+            if self.to == ElementType::Bool {
+                f64::from(u8::from(x != 0.0))
+            } else if self.to.is_float() {
+                self.to.rounded(x)
+            } else if !self.from.is_float() {
+                self.to.wrapped(x as i128)
+            } else if x.is_nan() {
+                0.0
+            } else {
+                x.trunc().clamp(low, high)
             }
         })
     }

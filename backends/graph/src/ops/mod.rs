@@ -2,6 +2,7 @@
 
 pub mod attention;
 mod axes;
+pub mod bitcast;
 pub mod fill;
 pub mod gather;
 #[cfg(feature = "cpu")]

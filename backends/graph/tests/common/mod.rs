@@ -9,8 +9,9 @@ mod subjects;
 
 use std::collections::BTreeMap;
 
-use half::f16;
+use half::{bf16, f16};
 pub use numbers::numbers;
+use trefoil_codegen::artefact::Feature;
 use trefoil_dsl::device::Device;
 use trefoil_graph::op::HostTensor;
 use trefoil_graph::{Data, ElementType, Executable, Extents, Graph, Model, Options, reference};
@@ -20,36 +21,70 @@ pub fn devices() -> Vec<Device> {
     subjects::devices().into_iter().map(|subject| subject.device).collect()
 }
 
-/// Host values of some element type.
-#[derive(Clone, Debug)]
-pub enum Values {
-    F32(Vec<f32>),
-    F16(Vec<f16>),
-    I32(Vec<i32>),
-    U32(Vec<u32>),
-    Bool(Vec<bool>),
+macro_rules! values {
+    ($($variant:ident = $host:ty, $of:expr;)*) => {
+        /// Host values of some element type.
+        #[derive(Clone, Debug)]
+        pub enum Values {
+            $($variant(Vec<$host>),)*
+        }
+
+        impl Values {
+            /// Values of that type without a pattern: floats up to `range`, integers up to eight times that.
+            pub fn of(element: ElementType, count: usize, seed: u32, range: f32) -> Self {
+                let floats = numbers(count, seed, range);
+                match element {
+                    $(ElementType::$variant => {
+                        let of: fn(f32) -> $host = $of;
+                        Self::$variant(floats.into_iter().map(of).collect())
+                    })*
+                }
+            }
+
+            pub fn element(&self) -> ElementType {
+                match self {
+                    $(Self::$variant(_) => ElementType::$variant,)*
+                }
+            }
+
+            pub fn data(&self) -> Data<'_> {
+                match self {
+                    $(Self::$variant(values) => values.as_slice().into(),)*
+                }
+            }
+        }
+    };
+}
+
+values! {
+    F32 = f32, |x| x;
+    F16 = f16, f16::from_f32;
+    BF16 = bf16, bf16::from_f32;
+    F64 = f64, |x| f64::from(x) + 1e-11;
+    I8 = i8, |x| (x * 8.0) as i8;
+    U8 = u8, |x| (x.abs() * 8.0) as u8;
+    I16 = i16, |x| (x * 8.0) as i16;
+    U16 = u16, |x| (x.abs() * 8.0) as u16;
+    I32 = i32, |x| (x * 8.0) as i32;
+    U32 = u32, |x| (x.abs() * 8.0) as u32;
+    I64 = i64, |x| (x * 8.0) as i64;
+    U64 = u64, |x| (x.abs() * 8.0) as u64;
+    Bool = bool, |x| x > 0.0;
 }
 
 impl Values {
-    /// Values of that type without a pattern.
-    pub fn of(element: ElementType, count: usize, seed: u32, range: f32) -> Self {
-        let floats = numbers(count, seed, range);
-        match element {
-            ElementType::F32 => Self::F32(floats),
-            ElementType::F16 => Self::F16(floats.into_iter().map(f16::from_f32).collect()),
-            ElementType::I32 => Self::I32(floats.into_iter().map(|x| (x * 8.0) as i32).collect()),
-            ElementType::U32 => Self::U32(floats.into_iter().map(|x| (x.abs() * 8.0) as u32).collect()),
-            ElementType::Bool => Self::Bool(floats.into_iter().map(|x| x > 0.0).collect()),
-        }
-    }
-
-    pub fn data(&self) -> Data<'_> {
+    /// The same values but for floats, which become positive.
+    pub fn positive(self) -> Self {
         match self {
-            Self::F32(values) => values.into(),
-            Self::F16(values) => values.into(),
-            Self::I32(values) => values.into(),
-            Self::U32(values) => values.into(),
-            Self::Bool(values) => values.as_slice().into(),
+            Self::F32(values) => Self::F32(values.into_iter().map(|x| x.abs() + 0.01).collect()),
+            Self::F16(values) => {
+                Self::F16(values.into_iter().map(|x| f16::from_f32(x.to_f32().abs() + 0.01)).collect())
+            }
+            Self::BF16(values) => {
+                Self::BF16(values.into_iter().map(|x| bf16::from_f32(x.to_f32().abs() + 0.01)).collect())
+            }
+            Self::F64(values) => Self::F64(values.into_iter().map(|x| x.abs() + 0.01).collect()),
+            other => other,
         }
     }
 
@@ -57,11 +92,40 @@ impl Values {
         let values: Vec<f64> = match self {
             Self::F32(values) => values.iter().map(|x| f64::from(*x)).collect(),
             Self::F16(values) => values.iter().map(|x| x.to_f64()).collect(),
+            Self::BF16(values) => values.iter().map(|x| x.to_f64()).collect(),
+            Self::F64(values) => values.clone(),
+            Self::I8(values) => values.iter().map(|x| f64::from(*x)).collect(),
+            Self::U8(values) => values.iter().map(|x| f64::from(*x)).collect(),
+            Self::I16(values) => values.iter().map(|x| f64::from(*x)).collect(),
+            Self::U16(values) => values.iter().map(|x| f64::from(*x)).collect(),
             Self::I32(values) => values.iter().map(|x| f64::from(*x)).collect(),
             Self::U32(values) => values.iter().map(|x| f64::from(*x)).collect(),
+            Self::I64(values) => values.iter().map(|x| *x as f64).collect(),
+            Self::U64(values) => values.iter().map(|x| *x as f64).collect(),
             Self::Bool(values) => values.iter().map(|x| f64::from(u8::from(*x))).collect(),
         };
         HostTensor { shape: vec![values.len()], values }
+    }
+}
+
+/// Whether a device computes with elements of a type: 64-bit ones are optional.
+pub fn computes(device: &Device, element: ElementType) -> bool {
+    let feature = match element {
+        ElementType::F64 => Feature::Float64,
+        ElementType::I64 | ElementType::U64 => Feature::Int64,
+        _ => return true,
+    };
+    device.properties().features.has(feature)
+}
+
+/// What a kernel may be off by: a few units in the last place of the type, after some steps.
+pub fn tolerance(element: ElementType) -> f64 {
+    match element {
+        ElementType::BF16 => 8e-3,
+        ElementType::F16 => 2e-3,
+        ElementType::F32 => 3e-5,
+        ElementType::F64 => 1e-13,
+        _ => 0.0,
     }
 }
 

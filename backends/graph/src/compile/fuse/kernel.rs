@@ -6,10 +6,12 @@
 use std::collections::BTreeMap;
 use std::fmt::Write as _;
 
+use trefoil_codegen::artefact::{Feature, Features};
 use trefoil_codegen::ir::builder::{FunctionBuilder, ModuleBuilder, element, vector};
 use trefoil_codegen::ir::{
-    BinaryOperator, Builtin, Expression, ExpressionKind, Handle, Literal, Local, Module, Place, Root, Scalar, Type,
+    BinaryOperator, Builtin, Expression, ExpressionKind, Handle, Local, Module, Place, Root, Scalar, Span, Type,
 };
+use trefoil_dsl::device::Properties;
 
 use super::read::{Pattern, Wide};
 use super::{Fills, Region, is_flat};
@@ -52,8 +54,8 @@ pub struct Generated {
 enum Source {
     /// An earlier map of the region.
     Map(usize),
-    /// A literal of that element type.
-    Fill(f64, ElementType),
+    /// A literal of that element type, by its bits in memory.
+    Fill(u64, ElementType),
     /// A read of memory.
     Read(usize),
 }
@@ -83,12 +85,31 @@ struct Plan {
     wide: bool,
     /// Whether elements are left over when all are taken by fours.
     tail: bool,
+    /// Those features for the region's element types that the device has.
+    requires: Features,
+}
+
+/// The feature without which a device only moves elements of a type, converts them to other integers and tells whether they are equal.
+pub fn feature(element: ElementType) -> Option<Feature> {
+    match element.stored() {
+        Scalar::I64 | Scalar::U64 => Some(Feature::Int64),
+        Scalar::F64 => Some(Feature::Float64),
+        _ => None,
+    }
+}
+
+/// Whether a device computes with elements of a type.
+pub fn computes(device: &Properties, element: ElementType) -> bool {
+    feature(element).is_none_or(|feature| feature.always(device.kind.target()) || device.features.has(feature))
 }
 
 /// Works out the kernel of a region, without making it.
-pub fn generate(program: &Program, region: &Region, fills: &Fills) -> Generated {
-    let (plan, reads) = Plan::new(program, region, fills);
+pub fn generate(program: &Program, region: &Region, fills: &Fills, device: &Properties) -> Generated {
+    let (plan, reads) = Plan::new(program, region, fills, device);
     let mut text = format!("wide {} tail {} bound {:?}", plan.wide, plan.tail, plan.bound);
+    if plan.requires != Features::NONE {
+        let _ = write!(text, " requires {:?}", plan.requires);
+    }
     for read in &plan.reads {
         let kind = match &read.pattern {
             Pattern::Flat => "flat".to_owned(),
@@ -130,23 +151,25 @@ fn name(maps: &[MapWork], structure: &str) -> String {
 }
 
 impl Plan {
-    fn new(program: &Program, region: &Region, fills: &Fills) -> (Self, Vec<ValueId>) {
+    fn new(program: &Program, region: &Region, fills: &Fills, device: &Properties) -> (Self, Vec<ValueId>) {
         let mut plan = Self::default();
-        let mut values: Vec<ValueId> = Vec::new();
+        // What is read as two types is bound twice.
+        let mut values: Vec<(ValueId, ElementType)> = Vec::new();
         let inside: BTreeMap<ValueId, usize> =
             region.maps.iter().enumerate().map(|(index, map)| (map.output, index)).collect();
         let element = |value: ValueId| program.values[value].ty.as_ref().map_or(ElementType::U32, |ty| ty.element);
         for map in &region.maps {
             let operands = map.inputs.iter().map(|input| {
-                if let Some(value) = fills.get(&input.value) {
-                    return Source::Fill(*value, input.ty.element);
+                if let Some(bits) = fills.get(&input.value) {
+                    return Source::Fill(*bits, input.ty.element);
                 }
-                if let Some(producer) = inside.get(&input.value).filter(|_| is_flat(input)) {
+                if let Some(producer) = inside.get(&input.value).filter(|_| is_flat(program, input)) {
                     return Source::Map(*producer);
                 }
-                let binding = values.iter().position(|known| *known == input.value).unwrap_or_else(|| {
-                    values.push(input.value);
-                    plan.bound.push(element(input.value));
+                let wanted = (input.value, input.ty.element);
+                let binding = values.iter().position(|known| *known == wanted).unwrap_or_else(|| {
+                    values.push(wanted);
+                    plan.bound.push(input.ty.element);
                     values.len() - 1
                 });
                 let read = Read { binding, pattern: Pattern::of(&input.ty.shape, &input.layout), extents: 0 };
@@ -160,9 +183,19 @@ impl Plan {
             plan.types.push(element(map.output));
         }
         plan.written = region.outputs.iter().filter_map(|value| inside.get(value).copied()).collect();
+        let filled = plan.operands.iter().flatten().filter_map(|source| match source {
+            Source::Fill(_, element) => Some(element),
+            Source::Map(_) | Source::Read(_) => None,
+        });
+        let elements: Vec<ElementType> = plan.bound.iter().chain(&plan.types).chain(filled).copied().collect();
+        let computes_all = elements.iter().all(|element| computes(device, *element));
+        plan.requires =
+            elements.iter().filter(|element| computes(device, **element)).fold(Features::NONE, |all, element| {
+                all.union(feature(*element).map_or(Features::NONE, |feature| Features::of(&[feature])))
+            });
         let wide: Option<Vec<Pattern>> = plan.reads.iter().map(|read| read.pattern.widened()).collect();
-        // Fewer elements than that are not worth another kernel.
-        if let Some(wide) = wide.filter(|_| region.elements.bounds().1 >= 4) {
+        // Fewer elements than that are not worth another kernel; and what a device only moves, it has no vectors of.
+        if let Some(wide) = wide.filter(|_| region.elements.bounds().1 >= 4 && computes_all) {
             plan.wide = true;
             plan.tail = !region.elements.divides_evenly(i64::from(LANES));
             for (read, pattern) in plan.reads.iter_mut().zip(wide) {
@@ -178,7 +211,7 @@ impl Plan {
                 });
             }
         }
-        (plan, values)
+        (plan, values.into_iter().map(|(value, _)| value).collect())
     }
 
     /// The values of the parameters, in the order in which [`Names`] declares them.
@@ -209,16 +242,6 @@ struct Names {
     reads: Vec<Option<u32>>,
 }
 
-/// How an element lies in memory.
-fn stored(element: ElementType) -> Scalar {
-    match element {
-        ElementType::F32 => Scalar::F32,
-        ElementType::F16 => Scalar::F16,
-        ElementType::I32 => Scalar::I32,
-        ElementType::U32 | ElementType::Bool => Scalar::U32,
-    }
-}
-
 /// Makes the kernel of a region.
 pub fn module(region: &Region, generated: &Generated) -> Module {
     let plan = &generated.plan;
@@ -228,8 +251,19 @@ pub fn module(region: &Region, generated: &Generated) -> Module {
     let mut body = Body { builder: &mut builder, plan, names: &names, maps: &region.maps };
     body.all();
     builder.finish_entry();
+    module.module().requires = plan.requires;
     module.module().doc = format!("Generated by fusion: {}.", describe(&region.maps));
     module.build()
+}
+
+/// Marks the code of a map, so that messages of the compiler lead to its node.
+fn span(map: usize) -> Span {
+    Span(map as u32 + 1)
+}
+
+/// The map that a message of the compiler is about.
+pub fn map_at(region: &Region, at: Span) -> Option<&MapWork> {
+    region.maps.iter().enumerate().find(|(index, _)| span(*index) == at).map(|(_, map)| map)
 }
 
 /// The maps of a region, for people.
@@ -244,7 +278,7 @@ fn declare(module: &mut ModuleBuilder, plan: &Plan) -> Names {
         .iter()
         .enumerate()
         .map(|(index, element)| {
-            let ty = module.scalar(stored(*element));
+            let ty = module.scalar(element.stored());
             module.shared(&format!("x{index}"), ty)
         })
         .collect();
@@ -253,7 +287,7 @@ fn declare(module: &mut ModuleBuilder, plan: &Plan) -> Names {
         .iter()
         .enumerate()
         .map(|(index, map)| {
-            let ty = module.scalar(stored(plan.types[*map]));
+            let ty = module.scalar(plan.types[*map].stored());
             module.mutable(&format!("y{index}"), ty)
         })
         .collect();
@@ -354,38 +388,39 @@ impl Body<'_, '_> {
         let read: Vec<_> = (0..self.plan.reads.len()).map(|read| self.read(read, i, &coordinates, lanes)).collect();
         let mut made: Vec<Handle<Local>> = Vec::new();
         for (index, map) in self.maps.iter().enumerate() {
+            self.builder.at(span(index));
             let operands: Vec<_> = self.plan.operands[index]
                 .iter()
                 .map(|source| match source {
                     Source::Map(producer) => made[*producer],
                     Source::Read(position) => read[*position],
-                    Source::Fill(value, element) => self.fill(*value, *element, lanes),
+                    Source::Fill(bits, element) => self.fill(*bits, *element, lanes),
                 })
                 .collect();
             let result = self.map(map, &operands, lanes);
-            let is_half = self.plan.types[index] == ElementType::F16;
+            let element = self.plan.types[index];
             let mut result = self.bound(map.op.name(), result);
             let output = self.plan.written.iter().position(|written| *written == index);
-            if is_half {
-                // A half is rounded whether or not it goes through memory, so that fusion changes no result.
+            if element.is_float() && element.stored() != element.computed() {
+                // A 16-bit float is rounded whether or not it goes through memory, so that fusion changes no result.
                 let value = self.builder.local(result);
-                let half = self.builder.convert(value, Scalar::F16);
-                let half = self.bound("half", half);
+                let narrow = self.builder.convert(value, element.stored());
+                let narrow = self.bound(if element == ElementType::F16 { "half" } else { "brain" }, narrow);
                 if let Some(output) = output {
-                    let value = self.builder.local(half);
+                    let value = self.builder.local(narrow);
                     self.store(output, i, value, lanes);
                 }
-                let value = self.builder.local(half);
-                let rounded = self.builder.convert(value, Scalar::F32);
+                let value = self.builder.local(narrow);
+                let rounded = self.builder.convert(value, element.computed());
                 result = self.bound("rounded", rounded);
             } else if let Some(output) = output {
                 let value = self.builder.local(result);
-                let is_bool = self.plan.types[index] == ElementType::Bool;
-                let value = if is_bool { self.builder.convert(value, Scalar::U32) } else { value };
+                let value = if element == ElementType::Bool { self.builder.convert(value, Scalar::U32) } else { value };
                 self.store(output, i, value, lanes);
             }
             made.push(result);
         }
+        self.builder.at(Span::NONE);
     }
 
     /// What a map computes, as one expression of one element or of four.
@@ -415,15 +450,8 @@ impl Body<'_, '_> {
         self.builder.compose(parts)
     }
 
-    fn fill(&mut self, value: f64, element: ElementType, lanes: u8) -> Handle<Local> {
-        let literal = match element {
-            ElementType::F32 => Literal::F32(value as f32),
-            ElementType::F16 => Literal::F32(half::f16::from_f64(value).to_f32()),
-            ElementType::I32 => Literal::I32(value as i32),
-            ElementType::U32 => Literal::U32(value as u32),
-            ElementType::Bool => Literal::Bool(value != 0.0),
-        };
-        let literal = self.builder.literal(literal);
+    fn fill(&mut self, bits: u64, element: ElementType, lanes: u8) -> Handle<Local> {
+        let literal = self.builder.literal(element.literal(bits));
         let value = if lanes > 1 { self.builder.splat(literal, lanes) } else { literal };
         self.bound("fill", value)
     }
@@ -481,14 +509,15 @@ impl Body<'_, '_> {
             }
             _ => self.builder.load(inside(element(root, index))),
         };
-        let value = match self.plan.bound[read.binding] {
-            ElementType::F16 => self.builder.convert(value, Scalar::F32),
-            ElementType::Bool => {
-                let zero = self.builder.u32(0);
-                let zero = if lanes > 1 { self.builder.splat(zero, lanes) } else { zero };
-                self.op(BinaryOperator::NotEqual, value, zero)
-            }
-            ElementType::F32 | ElementType::I32 | ElementType::U32 => value,
+        let element = self.plan.bound[read.binding];
+        let value = if element == ElementType::Bool {
+            let zero = self.builder.u32(0);
+            let zero = if lanes > 1 { self.builder.splat(zero, lanes) } else { zero };
+            self.op(BinaryOperator::NotEqual, value, zero)
+        } else if element.stored() != element.computed() {
+            self.builder.convert(value, element.computed())
+        } else {
+            value
         };
         self.bound("x", value)
     }

@@ -9,11 +9,15 @@ mod read;
 
 use std::collections::{BTreeMap, BTreeSet};
 
+use trefoil_codegen::target::Profile;
+use trefoil_dsl::device::Properties;
+
 use super::program::{FillWork, Located, MapWork, Program, ValueId, Work};
 use super::{Options, checked};
 use crate::dim::Dim;
 use crate::error::{Error, Result};
 use crate::ops::map::Contiguous;
+use crate::types::ElementType;
 
 /// Maps that one kernel computes.
 #[derive(Clone, Debug)]
@@ -35,19 +39,22 @@ pub enum Group {
     Kernels(usize),
 }
 
-/// The fills of a program, by their values.
-pub type Fills = BTreeMap<ValueId, f64>;
+/// The bits of the fills of a program, by their values.
+pub type Fills = BTreeMap<ValueId, u64>;
 
 /// Puts the maps of a program together.
 ///
 /// # Errors
 /// The checker finds a fault of this stage.
-pub fn fuse(program: &Program, options: &Options, max_buffers: usize) -> Result<(Vec<Group>, Fills)> {
+pub fn fuse(program: &Program, options: &Options, device: &Properties) -> Result<(Vec<Group>, Fills)> {
+    // A generated kernel is compiled for every device of the target, whatever more this one has.
+    let portable = Profile::portable(device.kind.target()).max_storage_buffers;
+    let max_buffers = device.limits.max_storage_buffers.min(portable) as usize;
     let fills: Fills = program
         .works
         .iter()
         .filter_map(|work| match work {
-            Work::Fill(fill) => Some((fill.output, fill.value)),
+            Work::Fill(fill) => Some((fill.output, fill.bits)),
             Work::Map(_) | Work::Kernels(_) => None,
         })
         .collect();
@@ -60,9 +67,10 @@ pub fn fuse(program: &Program, options: &Options, max_buffers: usize) -> Result<
     Ok((groups, fills))
 }
 
-/// Whether element `i` of what is read is element `i` of the memory.
-pub(super) fn is_flat(read: &Located) -> bool {
-    read.layout.is_contiguous(&read.ty.shape)
+/// Whether element `i` of what is read is element `i` of the memory, as the value's maker computed it: not its bits as another type.
+pub(super) fn is_flat(program: &Program, read: &Located) -> bool {
+    let same = program.values[read.value].ty.as_ref().is_some_and(|ty| ty.element == read.ty.element);
+    same && read.layout.is_contiguous(&read.ty.shape)
 }
 
 struct Stage<'p> {
@@ -158,8 +166,11 @@ impl<'p> Stage<'p> {
             return false;
         }
         let made: BTreeSet<ValueId> = self.maps(first).map(|map| map.output).collect();
-        let all_flat =
-            self.maps(second).flat_map(|map| &map.inputs).filter(|read| made.contains(&read.value)).all(is_flat);
+        let all_flat = self
+            .maps(second)
+            .flat_map(|map| &map.inputs)
+            .filter(|read| made.contains(&read.value))
+            .all(|read| is_flat(self.program, read));
         all_flat && self.buffers(&[first, second]) <= self.max_buffers && !self.roundabout(first, second)
     }
 
@@ -167,10 +178,11 @@ impl<'p> Stage<'p> {
     fn buffers(&self, groups: &[usize]) -> usize {
         let maps = || groups.iter().flat_map(|group| self.maps(*group));
         let made: BTreeSet<ValueId> = maps().map(|map| map.output).collect();
-        let read: BTreeSet<ValueId> = maps()
+        // What is read as two types is bound twice.
+        let read: BTreeSet<(ValueId, ElementType)> = maps()
             .flat_map(|map| &map.inputs)
-            .map(|read| read.value)
-            .filter(|value| !made.contains(value) && !self.fills.contains_key(value))
+            .map(|read| (read.value, read.ty.element))
+            .filter(|(value, _)| !made.contains(value) && !self.fills.contains_key(value))
             .collect();
         let written = made.iter().filter(|value| self.leaves(**value, groups)).count();
         read.len() + written
@@ -295,7 +307,8 @@ fn check(program: &Program, groups: &[Group], fills: &Fills) -> Result<(), Strin
                 let mut inside = BTreeSet::new();
                 for map in &region.maps {
                     for read in &map.inputs {
-                        let known = inside.contains(&read.value) && is_flat(read) || there.contains(&read.value);
+                        let known =
+                            inside.contains(&read.value) && is_flat(program, read) || there.contains(&read.value);
                         if !known {
                             return Err(format!("`{}` is read before it is made", name(read.value)));
                         }

@@ -21,10 +21,12 @@ impl Body<'_, '_> {
         let of = self.builder.local(local);
         let (scalar, lanes) = (self.builder.type_of(of).scalar(), self.builder.type_of(of).lanes());
         let literal = match scalar {
-            Some(Scalar::I32) => Literal::I32(value as i32),
-            Some(Scalar::U32) => Literal::U32(value as u32),
             Some(Scalar::Bool) => Literal::Bool(value != 0.0),
-            _ => Literal::F32(value as f32),
+            Some(scalar) if scalar.is_integer() => {
+                Literal::exact_integer(scalar, value as i128).unwrap_or(Literal::U32(0))
+            }
+            Some(scalar) => Literal::float(scalar, value).unwrap_or(Literal::F32(value as f32)),
+            None => Literal::F32(value as f32),
         };
         let literal = self.builder.literal(literal);
         match lanes {
@@ -43,7 +45,7 @@ impl Body<'_, '_> {
 
     pub(super) fn is_float(&mut self, local: Handle<Local>) -> bool {
         let of = self.builder.local(local);
-        self.builder.type_of(of).scalar() == Some(Scalar::F32)
+        self.builder.type_of(of).scalar().is_some_and(Scalar::is_float)
     }
 
     /// 1 / (1 + exp(-x))
@@ -64,8 +66,9 @@ impl Body<'_, '_> {
     }
 
     pub(super) fn unary(&mut self, function: UnaryFunction, x: Handle<Local>) -> Value {
-        use BinaryOperator::{Add, Divide, Less, Multiply, NotEqual};
+        use BinaryOperator::{Add, Divide, Less, Multiply};
         use UnaryFunction as F;
+        let value = self.get(x);
         let simple = match function {
             F::Abs => Some(MathFunction::Abs),
             F::Exp => Some(MathFunction::Exp),
@@ -73,7 +76,8 @@ impl Body<'_, '_> {
             F::Log => Some(MathFunction::Ln),
             F::Log2 => Some(MathFunction::Log2),
             F::Sqrt => Some(MathFunction::Sqrt),
-            F::Rsqrt => Some(MathFunction::InverseSqrt),
+            // Doubles have no such function; theirs is made of two.
+            F::Rsqrt if self.builder.type_of(value).scalar() != Some(Scalar::F64) => Some(MathFunction::InverseSqrt),
             F::Tanh => Some(MathFunction::Tanh),
             F::Erf => Some(MathFunction::Erf),
             F::Sin => Some(MathFunction::Sin),
@@ -84,7 +88,6 @@ impl Body<'_, '_> {
             F::Trunc => Some(MathFunction::Trunc),
             _ => None,
         };
-        let value = self.get(x);
         if let Some(function) = simple {
             return self.math(function, value);
         }
@@ -99,6 +102,10 @@ impl Body<'_, '_> {
                 let one = self.like(x, 1.0);
                 self.op(Divide, one, value)
             }
+            F::Rsqrt => {
+                let (one, root) = (self.like(x, 1.0), self.math(MathFunction::Sqrt, value));
+                self.op(Divide, one, root)
+            }
             F::Relu => {
                 // A NaN is not below zero, and stays.
                 let (zero, other, again) = (self.like(x, 0.0), self.like(x, 0.0), self.get(x));
@@ -106,11 +113,13 @@ impl Body<'_, '_> {
                 self.builder.select(below, other, again)
             }
             F::Sign => {
-                // The builtin gives 1 for +0 and -1 for -0; a zero stays a zero here.
-                let (zero, again, other) = (self.like(x, 0.0), self.get(x), self.get(x));
-                let is_not_zero = self.op(NotEqual, value, zero);
-                let sign = self.math(MathFunction::Signum, again);
-                self.builder.select(is_not_zero, sign, other)
+                // A zero keeps its sign, and a NaN stays.
+                let (zero, one, other) = (self.like(x, 0.0), self.like(x, 1.0), self.get(x));
+                let above = self.op(BinaryOperator::Greater, value, zero);
+                let rest = self.builder.select(above, one, other);
+                let (again, zero, minus) = (self.get(x), self.like(x, 0.0), self.like(x, -1.0));
+                let below = self.op(Less, again, zero);
+                self.builder.select(below, minus, rest)
             }
             F::Gelu => {
                 let factor = self.like(x, std::f64::consts::FRAC_1_SQRT_2);
@@ -143,7 +152,6 @@ impl Body<'_, '_> {
             | F::Log
             | F::Log2
             | F::Sqrt
-            | F::Rsqrt
             | F::Tanh
             | F::Erf
             | F::Sin
@@ -200,19 +208,20 @@ impl Body<'_, '_> {
 
     pub(super) fn cast(&mut self, to: ElementType, x: Handle<Local>) -> Value {
         let value = self.get(x);
-        match (self.builder.type_of(value).scalar(), to) {
-            (Some(Scalar::F32), ElementType::F32 | ElementType::F16)
-            | (Some(Scalar::I32), ElementType::I32)
-            | (Some(Scalar::U32), ElementType::U32)
-            | (Some(Scalar::Bool), ElementType::Bool) => value,
-            (_, ElementType::Bool) => {
-                let zero = self.like(x, 0.0);
-                self.op(BinaryOperator::NotEqual, value, zero)
-            }
-            // The value of a half map is an `f32`; who stores it rounds it.
-            (_, ElementType::F32 | ElementType::F16) => self.builder.convert(value, Scalar::F32),
-            (_, ElementType::I32) => self.builder.convert(value, Scalar::I32),
-            (_, ElementType::U32) => self.builder.convert(value, Scalar::U32),
+        // The value of a map of 16-bit floats is an `f32`; who stores it rounds it.
+        let (from, into) = (self.builder.type_of(value).scalar(), to.computed());
+        if from == Some(into) {
+            return value;
         }
+        if into == Scalar::Bool {
+            let zero = self.like(x, 0.0);
+            return self.op(BinaryOperator::NotEqual, value, zero);
+        }
+        if from == Some(Scalar::Bool) && into.is_wide() {
+            // By way of a word, which a device without 64-bit arithmetic extends too.
+            let word = self.builder.convert(value, Scalar::U32);
+            return self.builder.convert(word, into);
+        }
+        self.builder.convert(value, into)
     }
 }

@@ -1,11 +1,16 @@
 //! The functions of one and of two elements: their names, and the element types that they take.
 
+use trefoil_codegen::ir::Scalar;
+
 use crate::types::ElementType;
 
 /// Which element types a function takes.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Takes {
+    /// Floats that are computed in 32 bits: what is approximated is so for these alone.
     Floats,
+    /// Every float.
+    AllFloats,
     Signed,
     Numbers,
     Bools,
@@ -14,22 +19,25 @@ pub(super) enum Takes {
 
 impl Takes {
     pub(super) fn allows(self, element: ElementType) -> bool {
+        let scalar = element.scalar();
         match self {
-            Self::Floats => element.is_float(),
-            Self::Signed => element.is_float() || element == ElementType::I32,
-            Self::Numbers => element != ElementType::Bool,
+            Self::Floats => element.computed() == Scalar::F32,
+            Self::AllFloats => element.is_float(),
+            Self::Signed => element.is_float() || scalar.is_signed(),
+            Self::Numbers => scalar.is_number(),
             Self::Bools => element == ElementType::Bool,
             Self::All => true,
         }
     }
 
-    pub(super) fn words(self) -> &'static str {
+    pub(super) fn words(self) -> String {
+        let list = ElementType::list(|element| self.allows(element));
         match self {
-            Self::Floats => "f32 or f16; `cast` converts",
-            Self::Signed => "f32, f16 or i32; `cast` converts",
-            Self::Numbers => "f32, f16, i32 or u32; `cast` converts",
-            Self::Bools => "bool; a comparison or `cast` gives that",
-            Self::All => "any type",
+            Self::Floats | Self::AllFloats => format!("a float ({list}); `cast` converts"),
+            Self::Signed => format!("a number with a sign ({list}); `cast` converts"),
+            Self::Numbers => format!("a number ({list}); `cast` converts"),
+            Self::Bools => format!("{list}; a comparison or `cast` gives that"),
+            Self::All => "any type".to_owned(),
         }
     }
 }
@@ -80,11 +88,11 @@ functions! {
         /// Logarithm to base 2.
         Log2 = log2, Floats;
         /// Square root.
-        Sqrt = sqrt, Floats;
+        Sqrt = sqrt, AllFloats;
         /// 1 / sqrt(x)
-        Rsqrt = rsqrt, Floats;
+        Rsqrt = rsqrt, AllFloats;
         /// 1 / x
-        Recip = recip, Floats;
+        Recip = recip, AllFloats;
         /// Hyperbolic tangent.
         Tanh = tanh, Floats;
         /// The error function.
@@ -102,13 +110,13 @@ functions! {
         /// Cosine of radians.
         Cos = cos, Floats;
         /// The largest integer not above.
-        Floor = floor, Floats;
+        Floor = floor, AllFloats;
         /// The smallest integer not below.
-        Ceil = ceil, Floats;
+        Ceil = ceil, AllFloats;
         /// The nearest integer, ties to even.
-        Round = round, Floats;
+        Round = round, AllFloats;
         /// The integer part.
-        Trunc = trunc, Floats;
+        Trunc = trunc, AllFloats;
         /// `!x`
         LogicalNot = logical_not, Bools;
     }

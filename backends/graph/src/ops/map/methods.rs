@@ -14,7 +14,8 @@ macro_rules! unary_methods {
                 /// # Errors
                 /// The function does not take elements of this type.
                 pub fn $name(&mut self, x: Tensor) -> Result<Tensor, GraphError> {
-                    self.add_one(Unary { function: UnaryFunction::$variant }, &[x])
+                    let element = self.type_of(x)?.element;
+                    self.add_one(Unary { function: UnaryFunction::$variant, element }, &[x])
                 }
             )*
         }
