@@ -145,7 +145,7 @@ fn broken_off(file: &[u8]) -> Option<String> {
 /// The element type that a file's type is, or the name of one that graphs do not know.
 fn element_type(dtype: Dtype) -> Result<ElementType, String> {
     let name = format!("{dtype:?}").to_lowercase();
-    ElementType::ALL.iter().find(|element| element.name() == name).copied().ok_or(name)
+    ElementType::ALL.into_iter().find(|element| element.name() == name).ok_or(name)
 }
 
 /// A tensor's bytes in a file. Bools are bytes there and words here, so that theirs are read at once.

@@ -53,7 +53,7 @@ macro_rules! element_types {
 
         impl ElementType {
             /// Every element type.
-            pub const ALL: &'static [Self] = &[$(Self::$variant,)* Self::Bool];
+            pub const ALL: [Self; [$(Self::$variant,)* Self::Bool].len()] = [$(Self::$variant,)* Self::Bool];
 
             /// The IR's type of its values.
             pub const fn scalar(self) -> Scalar {
@@ -108,7 +108,7 @@ impl ElementType {
 
     /// The names of the types of which something holds, for messages: `f32, f16 or bf16`.
     pub fn list(holds: impl Fn(Self) -> bool) -> String {
-        let names: Vec<_> = Self::ALL.iter().filter(|element| holds(**element)).map(|element| element.name()).collect();
+        let names: Vec<_> = Self::ALL.into_iter().filter(|element| holds(*element)).map(Self::name).collect();
         match names.as_slice() {
             [] => "none".to_owned(),
             [only] => (*only).to_owned(),

@@ -28,7 +28,7 @@ fn compare_or_lack(graph: &Graph, device: &Device, element: ElementType, inputs:
 #[test]
 fn every_unary_function() {
     for device in devices() {
-        for element in ElementType::ALL.iter().copied() {
+        for element in ElementType::ALL {
             let mut graph = Graph::new();
             let count = 263;
             let x = graph.input("x", element, shape(&[count])).unwrap();
@@ -56,7 +56,7 @@ fn every_unary_function() {
 #[test]
 fn every_binary_function() {
     for device in devices() {
-        for element in ElementType::ALL.iter().copied() {
+        for element in ElementType::ALL {
             let mut graph = Graph::new();
             let a = graph.input("a", element, shape(&[5, 1, 13])).unwrap();
             let b = graph.input("b", element, shape(&[3, 1])).unwrap();
@@ -94,11 +94,11 @@ fn converts(device: &Device, from: ElementType, to: ElementType) -> bool {
 #[test]
 fn every_cast() {
     for device in devices() {
-        for from in ElementType::ALL.iter().copied() {
+        for from in ElementType::ALL {
             let mut graph = Graph::new();
             let x = graph.input("x", from, shape(&[66])).unwrap();
             let x = graph.contiguous(x).unwrap();
-            for to in ElementType::ALL.iter().copied() {
+            for to in ElementType::ALL {
                 if converts(&device, from, to) {
                     let y = graph.cast(x, to).unwrap();
                     graph.output(to.name(), y).unwrap();
