@@ -21,7 +21,6 @@ macro_rules! host_elements {
             const ELEMENT: ElementType = ElementType::$variant;
 
             fn to_f64(self) -> f64 {
-                #[expect(clippy::cast_precision_loss, reason = "it is what the function says")]
                 let convert: fn($host) -> f64 = $to_f64;
                 convert(self)
             }
