@@ -338,7 +338,7 @@ fn casts_to_halves_round_in_f32_first() {
         }
         if computes(&device, ElementType::F64) {
             let doubles =
-                [1.0 + 2f64.powi(-11) + 2f64.powi(-40), 1.0 + 2f64.powi(-11), 65519.999_999, 1e300, -1e-3, f64::NAN];
+                [1.0 + 2f64.powi(-11) + 2f64.powi(-40), 1.0 + 2f64.powi(-11), 65_519.999_999, 1e300, -1e-3, f64::NAN];
             let halves: Vec<f16> = run(&device, &doubles, |g, x| g.cast(x, ElementType::F16).unwrap());
             let expected = doubles.map(|x| f16::from_f32(x as f32));
             assert_eq!(format!("{halves:?}"), format!("{expected:?}"));
