@@ -1,5 +1,7 @@
 //! Types that buffers are made of, and what generic kernels may do with them.
 
+use trefoil_codegen::ir::constant::single_of;
+
 use crate::vector::Lane;
 
 /// A type that buffers hold: plain data, laid out alike on the host and on every device.
@@ -43,7 +45,7 @@ impl Literal for f32 {
 
 impl Literal for half::f16 {
     fn lit(value: f64) -> Self {
-        half::f16::from_f64(value)
+        half::f16::from_f32(single_of(value))
     }
 }
 
@@ -75,7 +77,7 @@ impl Float for f32 {
 
 impl Literal for half::bf16 {
     fn lit(value: f64) -> Self {
-        half::bf16::from_f64(value)
+        half::bf16::from_f32(single_of(value))
     }
 }
 

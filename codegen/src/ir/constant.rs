@@ -6,6 +6,18 @@ use super::module::{Function, Module};
 use super::types::{Scalar, Type};
 use crate::target::Feature;
 
+/// The single that rounds to a 16-bit float as the double itself does: where digits are lost, the last one left is odd, so that no tie arises that is none.
+/// (`from_f64` of the crate `half` looks at the upper 32 bits alone.)
+pub fn single_of(value: f64) -> f32 {
+    let nearest = value as f32;
+    if !nearest.is_finite() || f64::from(nearest) == value || nearest.to_bits() & 1 == 1 {
+        return nearest;
+    }
+    // The single on the other side of the double is odd.
+    let away = value.abs() > f64::from(nearest).abs();
+    f32::from_bits(if away { nearest.to_bits() + 1 } else { nearest.to_bits() - 1 })
+}
+
 impl Literal {
     /// An integer of a type from the low bits of a number; `None` if it is no integer type.
     pub const fn integer(scalar: Scalar, bits: u64) -> Option<Self> {
@@ -57,8 +69,8 @@ impl Literal {
     /// The float of a type nearest to `value`; `None` if it is no float type.
     pub fn float(scalar: Scalar, value: f64) -> Option<Self> {
         match scalar {
-            Scalar::F16 => Some(Self::F16(half::f16::from_f64(value).to_bits())),
-            Scalar::BF16 => Some(Self::BF16(half::bf16::from_f64(value).to_bits())),
+            Scalar::F16 => Some(Self::F16(half::f16::from_f32(single_of(value)).to_bits())),
+            Scalar::BF16 => Some(Self::BF16(half::bf16::from_f32(single_of(value)).to_bits())),
             Scalar::F32 => Some(Self::F32(value as f32)),
             Scalar::F64 => Some(Self::F64(value)),
             _ => None,
