@@ -4,9 +4,12 @@
 
 mod common;
 
+use std::collections::BTreeSet;
+
 use common::{Values, check, computes, devices, tolerance};
 use trefoil_dsl::device::Device;
-use trefoil_graph::ops::map::{Binary, BinaryFunction, Unary, UnaryFunction};
+use trefoil_graph::op::{HostTensor, Op};
+use trefoil_graph::ops::map::{Elementwise, Function};
 use trefoil_graph::{Dim, ElementType, Error, Executable, Extents, Graph, Model, Options};
 
 fn shape(extents: &[usize]) -> Vec<Dim> {
@@ -25,64 +28,111 @@ fn compare_or_lack(graph: &Graph, device: &Device, element: ElementType, inputs:
     assert_eq!(lacking, element, "{refused}");
 }
 
-#[test]
-fn every_unary_function() {
-    for device in devices() {
-        for element in ElementType::ALL {
-            let mut graph = Graph::new();
-            let count = 263;
-            let x = graph.input("x", element, shape(&[count])).unwrap();
-            let positive = graph.input("positive", element, shape(&[count])).unwrap();
-            let (x, positive) = (graph.contiguous(x).unwrap(), graph.contiguous(positive).unwrap());
-            let mut any = false;
-            for function in UnaryFunction::ALL {
-                use UnaryFunction::{Log, Log2, Rsqrt, Sqrt};
-                let of = if matches!(function, Log | Log2 | Sqrt | Rsqrt) { positive } else { x };
-                // Types that the function does not take are errors of the graph.
-                let Ok(y) = graph.add_one(Unary { function: *function, element }, &[of]) else { continue };
-                graph.output(function.name(), y).unwrap();
-                any = true;
-            }
-            let values = Values::of(element, count, 7, 4.0);
-            let inputs = [("x", values.clone()), ("positive", values.positive())];
-            assert!(any || !element.is_float());
-            if any {
-                compare_or_lack(&graph, &device, element, &inputs);
-            }
+/// Random values of a type, and those at which functions break, as far as `f64` holds them.
+fn awkward(element: ElementType, count: usize, seed: u32) -> Values {
+    let mut values = Values::of(element, count, seed, 4.0);
+    match &mut values {
+        Values::I8(values) => values[..5].copy_from_slice(&[0, -1, i8::MIN, i8::MAX, 9]),
+        Values::U8(values) => values[..5].copy_from_slice(&[0, 7, 8, u8::MAX, 9]),
+        Values::I16(values) => values[..5].copy_from_slice(&[0, -1, i16::MIN, i16::MAX, 17]),
+        Values::U16(values) => values[..5].copy_from_slice(&[0, 15, 16, u16::MAX, 17]),
+        Values::I32(values) => values[..5].copy_from_slice(&[0, -1, i32::MIN, i32::MAX, 33]),
+        Values::U32(values) => values[..5].copy_from_slice(&[0, 31, 32, u32::MAX, 65]),
+        Values::I64(values) => values[..5].copy_from_slice(&[0, -1, i64::MIN, 1 << 40, 65]),
+        Values::U64(values) => values[..5].copy_from_slice(&[0, 63, 64, 1 << 63, 65]),
+        Values::F32(_) | Values::F16(_) | Values::BF16(_) | Values::F64(_) | Values::Bool(_) => {}
+    }
+    values
+}
+
+/// A graph of every function that takes a type, some on inputs that the map broadcasts itself, most on copies that one map makes, so that regions are large.
+fn every_function(graph: &mut Graph, element: ElementType) {
+    let inputs = [("a", &[5, 1, 13][..]), ("b", &[7, 1]), ("c", &[13])];
+    let inputs = inputs.map(|(name, extents)| graph.input(name, element, shape(extents)).unwrap());
+    let copies = inputs.map(|input| {
+        let expanded = graph.expand(input, shape(&[5, 7, 13])).unwrap();
+        graph.contiguous(expanded).unwrap()
+    });
+    for (index, function) in Function::all().enumerate() {
+        let attributes: Vec<f32> = function.attributes.iter().map(|attribute| attribute.samples[0]).collect();
+        let of = if index % 8 == 0 { &inputs } else { &copies };
+        let made = graph.elementwise(function, &of[..function.inputs.len()], &attributes);
+        assert_eq!(made.is_ok(), function.takes(element), "{} of {element}: {made:?}", function.name);
+        if let Ok(made) = made {
+            graph.output(function.name, made).unwrap();
         }
     }
 }
 
 #[test]
-fn every_binary_function() {
+fn every_function_of_elements() {
     for device in devices() {
         for element in ElementType::ALL {
             let mut graph = Graph::new();
-            let a = graph.input("a", element, shape(&[5, 1, 13])).unwrap();
-            let b = graph.input("b", element, shape(&[3, 1])).unwrap();
-            let positive = graph.input("positive", element, shape(&[5, 1, 13])).unwrap();
-            let mut whole = Vec::new();
-            for tensor in [a, b, positive] {
-                let expanded = graph.expand(tensor, shape(&[5, 3, 13])).unwrap();
-                whole.push(graph.contiguous(expanded).unwrap());
-            }
-            for function in BinaryFunction::ALL {
-                let left = if *function == BinaryFunction::Pow { [positive, whole[2]] } else { [a, whole[0]] };
-                // Broadcast by the map itself, and before.
-                let Ok(y) = graph.add_one(Binary { function: *function, element }, &[left[1], whole[1]]) else {
-                    continue;
-                };
-                graph.output(function.name(), y).unwrap();
-                if matches!(function, BinaryFunction::Sub | BinaryFunction::Le | BinaryFunction::LogicalAnd) {
-                    let y = graph.add_one(Binary { function: *function, element }, &[left[0], b]).unwrap();
-                    graph.output(&format!("broadcast {}", function.name()), y).unwrap();
-                }
-            }
-            let left = Values::of(element, 65, 3, 4.0);
-            let inputs = [("a", left.clone()), ("b", Values::of(element, 3, 5, 2.0)), ("positive", left.positive())];
+            every_function(&mut graph, element);
+            let inputs =
+                [("a", awkward(element, 65, 3)), ("b", awkward(element, 7, 5)), ("c", Values::of(element, 13, 9, 2.0))];
             compare_or_lack(&graph, &device, element, &inputs);
         }
     }
+}
+
+/// A name is one function's, its formula says what it computes, and no attribute is without effect.
+#[test]
+fn definitions_say_what_they_do() {
+    let mut names = BTreeSet::new();
+    for function in Function::all() {
+        assert!(names.insert(function.name), "{} is there twice", function.name);
+        assert!(!function.formula.is_empty() && !function.formula.starts_with(' '), "{}", function.name);
+        assert!(std::ptr::eq(Function::named(function.name).unwrap(), function));
+        let element = ElementType::F32;
+        let first: Vec<f32> = function.attributes.iter().map(|attribute| attribute.samples[0]).collect();
+        let input = HostTensor { shape: vec![4], values: vec![-1.5, 0.25, 2.5, 4.0] };
+        let reference = |attributes: Vec<f32>| {
+            Elementwise { function, element, attributes }.reference(std::slice::from_ref(&input), &[vec![4]])
+        };
+        for (index, attribute) in function.attributes.iter().enumerate() {
+            let mut other = first.clone();
+            other[index] = attribute.samples[1];
+            assert_ne!(reference(first.clone()), reference(other), "{}: {}", function.name, attribute.name);
+        }
+    }
+}
+
+#[test]
+fn impossible_attributes_and_types_are_errors() {
+    let mut graph = Graph::new();
+    let [x, i, b] = [ElementType::F32, ElementType::I32, ElementType::Bool]
+        .map(|element| graph.input(element.name(), element, shape(&[4])).unwrap());
+    let mut refused = Vec::new();
+    for made in [
+        graph.clamp(x, 2.0, 1.0),
+        graph.clamp(x, f32::NAN, 1.0),
+        graph.clamp(i, 0.5, 1.0),
+        graph.affine(i, 1.0, 3e9),
+        graph.leaky_relu(x, f32::INFINITY),
+        graph.celu(x, 0.0),
+        graph.bit_and(b, b),
+        graph.shl(i, x),
+        graph.exp(i),
+    ] {
+        refused.push(made.unwrap_err().to_string());
+    }
+    let expected = [
+        "attribute `high` is 1, a number not below 2 expected",
+        "attribute `low` is NaN, a number expected",
+        "attribute `low` is 0.5, a value of i32, the type of the elements expected",
+        "attribute `offset` is 3000000000, a value of i32, the type of the elements expected",
+        "attribute `slope` is inf, a finite number expected",
+        "attribute `alpha` is 0, a finite number other than 0 expected",
+        "`logical_and`",
+        "input `b` is f32",
+        "`cast` converts",
+    ];
+    for (message, expected) in refused.iter().zip(expected) {
+        assert!(message.contains(expected), "{message}");
+    }
+    assert_eq!(refused.len(), expected.len());
 }
 
 /// Whether a device converts between two types: words are enough for integers.

@@ -1,41 +1,28 @@
 //! Maps: one output element from the input elements at the same position, with NumPy's broadcasting.
 //!
-//! A map's body (`body`) works on scalars and, lane by lane, on vectors alike: constants are made like the values that they meet.
+//! Most are functions of elements of one type: each is one row of a table (`rows`), with its formula, its reference, the types that it takes and its attributes; the macro
+//! `functions!` makes the definition ([`Function`]) and the method of [`crate::Graph`] from it, and [`Elementwise`] is the op of all of them. A row's formula is
+//! written with Rust's operators (`term`), and works on scalars and, lane by lane, on vectors alike: constants are made like the values that they meet.
 
 mod body;
+mod elementwise;
 mod functions;
 mod methods;
+mod rows;
+mod term;
 
 use trefoil_codegen::ir::builder::FunctionBuilder;
 use trefoil_codegen::ir::{Expression, Handle, Local};
 
-use self::body::Body;
+use self::body::cast;
+pub use self::elementwise::Elementwise;
 use self::functions::Takes;
-pub use self::functions::{BinaryFunction, UnaryFunction};
-use super::real;
+pub use self::functions::{Attribute, Function, Rule};
 use crate::dim::Dim;
 use crate::op::{HostTensor, Map, Op, OpError, OpKind};
 use crate::types::{ElementType, Shape, TensorType, broadcast};
 
 type Value = Handle<Expression>;
-
-/// A function of one element.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
-pub struct Unary {
-    /// Which.
-    pub function: UnaryFunction,
-    /// The element's type, in which integers wrap and floats are rounded.
-    pub element: ElementType,
-}
-
-/// A function of two elements of one type.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
-pub struct Binary {
-    /// Which.
-    pub function: BinaryFunction,
-    /// The type of both, which decides how integers divide.
-    pub element: ElementType,
-}
 
 /// `accept` where the condition holds, else `reject`.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
@@ -116,181 +103,6 @@ fn each(inputs: &[HostTensor], shape: &[usize], mut f: impl FnMut(&[f64]) -> f64
         })
         .collect();
     vec![HostTensor { shape: shape.to_vec(), values }]
-}
-
-impl Op for Unary {
-    fn name(&self) -> &'static str {
-        self.function.name()
-    }
-
-    fn attributes(&self) -> Vec<(&'static str, String)> {
-        vec![("element", self.element.to_string())]
-    }
-
-    fn infer(&self, inputs: &[TensorType]) -> Result<Vec<TensorType>, OpError> {
-        count(inputs, 1)?;
-        if !self.function.takes().allows(inputs[0].element) {
-            return Err(element_error("x", inputs[0].element, self.function.takes().words()));
-        }
-        if inputs[0].element != self.element {
-            return Err(element_error("x", inputs[0].element, format!("{}, as the op says", self.element)));
-        }
-        Ok(inputs.to_vec())
-    }
-
-    fn reference(&self, inputs: &[HostTensor], outputs: &[Vec<usize>]) -> Vec<HostTensor> {
-        use UnaryFunction as F;
-        let whole = self.element.is_integer();
-        each(inputs, &outputs[0], |arguments| {
-            let x = arguments[0];
-            let value = match self.function {
-                // Integers wrap; products of 64 bits do not fit an `f64`.
-                F::Neg if whole => self.element.wrapped(-(x as i128)),
-                F::Abs if whole => self.element.wrapped((x as i128).abs()),
-                F::Sqr if whole => self.element.wrapped((x as i128).wrapping_mul(x as i128)),
-                F::Neg => -x,
-                F::Abs => x.abs(),
-                F::Sign if x == 0.0 || x.is_nan() => x,
-                F::Sign => x.signum(),
-                F::Sqr => x * x,
-                F::Relu => {
-                    if x < 0.0 {
-                        0.0
-                    } else {
-                        x
-                    }
-                }
-                F::Exp => x.exp(),
-                F::Exp2 => x.exp2(),
-                F::Log => x.ln(),
-                F::Log2 => x.log2(),
-                F::Sqrt => x.sqrt(),
-                F::Rsqrt => 1.0 / x.sqrt(),
-                F::Recip => 1.0 / x,
-                F::Tanh => x.tanh(),
-                F::Erf => real::erf(x),
-                F::Gelu => 0.5 * x * (1.0 + real::erf(x / 2f64.sqrt())),
-                F::GeluTanh => {
-                    0.5 * x * (1.0 + ((2.0 / std::f64::consts::PI).sqrt() * (x + 0.044_715 * x * x * x)).tanh())
-                }
-                F::Sigmoid => 1.0 / (1.0 + (-x).exp()),
-                F::Silu => x / (1.0 + (-x).exp()),
-                F::Sin => x.sin(),
-                F::Cos => x.cos(),
-                F::Floor => x.floor(),
-                F::Ceil => x.ceil(),
-                F::Round => real::round_ties_even(x),
-                F::Trunc => x.trunc(),
-                F::LogicalNot => f64::from(u8::from(x == 0.0)),
-            };
-            self.element.rounded(value)
-        })
-    }
-
-    fn flops(&self, _: &[TensorType], outputs: &[TensorType]) -> Dim {
-        elements(outputs)
-    }
-
-    fn kind(&self) -> OpKind<'_> {
-        OpKind::Map(self)
-    }
-
-    fn in_place(&self) -> &'static [(usize, usize)] {
-        &[(0, 0)]
-    }
-}
-
-impl Map for Unary {
-    fn body(&self, builder: &mut FunctionBuilder<'_>, elements: &[Handle<Local>]) -> Value {
-        Body { builder }.unary(self.function, elements[0])
-    }
-
-    fn lanewise(&self) -> bool {
-        true
-    }
-}
-
-impl Op for Binary {
-    fn name(&self) -> &'static str {
-        self.function.name()
-    }
-
-    fn attributes(&self) -> Vec<(&'static str, String)> {
-        vec![("element", self.element.to_string())]
-    }
-
-    fn infer(&self, inputs: &[TensorType]) -> Result<Vec<TensorType>, OpError> {
-        use BinaryFunction as F;
-        count(inputs, 2)?;
-        if !self.function.takes().allows(inputs[0].element) {
-            return Err(element_error("a", inputs[0].element, self.function.takes().words()));
-        }
-        if inputs[0].element != self.element {
-            return Err(element_error("a", inputs[0].element, format!("{}, as the op says", self.element)));
-        }
-        if inputs[1].element != self.element {
-            let expected = format!("{0}, as `a` is; `cast` to {0} converts", self.element);
-            return Err(element_error("b", inputs[1].element, expected));
-        }
-        let shape = map_shape(&["a", "b"], inputs)?;
-        let compares = matches!(self.function, F::Eq | F::Ne | F::Lt | F::Le | F::Gt | F::Ge);
-        let element = if compares { ElementType::Bool } else { self.element };
-        Ok(vec![TensorType { element, shape }])
-    }
-
-    fn reference(&self, inputs: &[HostTensor], outputs: &[Vec<usize>]) -> Vec<HostTensor> {
-        use BinaryFunction as F;
-        let truth = |value: bool| f64::from(u8::from(value));
-        let wrap = |value: i128| self.element.wrapped(value);
-        let whole = self.element.is_integer();
-        each(inputs, &outputs[0], |arguments| {
-            let (a, b) = (arguments[0], arguments[1]);
-            let (m, n) = (a as i128, b as i128);
-            let value = match self.function {
-                F::Add if whole => wrap(m + n),
-                F::Sub if whole => wrap(m - n),
-                F::Mul if whole => wrap(m.wrapping_mul(n)),
-                F::Div if whole => wrap(if n == 0 { 0 } else { m / n }),
-                F::Rem if whole => wrap(if n == 0 { 0 } else { m % n }),
-                F::Add => a + b,
-                F::Sub => a - b,
-                F::Mul => a * b,
-                F::Div => a / b,
-                F::Rem => a % b,
-                F::Min | F::Max if a.is_nan() || b.is_nan() => f64::NAN,
-                F::Min => a.min(b),
-                F::Max => a.max(b),
-                F::Pow => a.powf(b),
-                F::Eq => truth(a == b),
-                F::Ne | F::LogicalXor => truth(a != b),
-                F::Lt => truth(a < b),
-                F::Le => truth(a <= b),
-                F::Gt => truth(a > b),
-                F::Ge => truth(a >= b),
-                F::LogicalAnd => truth(a != 0.0 && b != 0.0),
-                F::LogicalOr => truth(a != 0.0 || b != 0.0),
-            };
-            self.element.rounded(value)
-        })
-    }
-
-    fn flops(&self, _: &[TensorType], outputs: &[TensorType]) -> Dim {
-        elements(outputs)
-    }
-
-    fn kind(&self) -> OpKind<'_> {
-        OpKind::Map(self)
-    }
-}
-
-impl Map for Binary {
-    fn body(&self, builder: &mut FunctionBuilder<'_>, elements: &[Handle<Local>]) -> Value {
-        Body { builder }.binary(self.function, elements[0], elements[1])
-    }
-
-    fn lanewise(&self) -> bool {
-        true
-    }
 }
 
 impl Op for Where {
@@ -386,7 +198,7 @@ impl Op for Cast {
 
 impl Map for Cast {
     fn body(&self, builder: &mut FunctionBuilder<'_>, elements: &[Handle<Local>]) -> Value {
-        Body { builder }.cast(self.to, elements[0])
+        cast(builder, self.to, elements[0])
     }
 
     fn lanewise(&self) -> bool {

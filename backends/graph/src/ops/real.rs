@@ -15,15 +15,26 @@ pub(super) fn erf(x: f64) -> f64 {
         }
         return (std::f64::consts::FRAC_2_SQRT_PI * sum).copysign(x);
     }
-    if size > 6.0 {
-        return 1f64.copysign(x);
-    }
-    // erfc(x) = exp(-x^2) / sqrt(pi) / (x + (1/2) / (x + 1 / (x + (3/2) / (x + ..))))
-    let mut tail = size;
+    (1.0 - tail(size)).copysign(x)
+}
+
+/// 1 - erf(x), which does not cancel where erf goes to 1.
+pub(super) fn erfc(x: f64) -> f64 {
+    if x < 2.5 || x.is_nan() { 1.0 - erf(x) } else { tail(x) }
+}
+
+/// erfc of at least 2.5, by its continued fraction: exp(-x^2) / sqrt(pi) / (x + (1/2) / (x + 1 / (x + (3/2) / (x + ..))))
+fn tail(x: f64) -> f64 {
+    let mut denominator = x;
     for n in (1..200).rev() {
-        tail = size + f64::from(n) / 2.0 / tail;
+        denominator = x + f64::from(n) / 2.0 / denominator;
     }
-    (1.0 - (-size * size).exp() * std::f64::consts::FRAC_2_SQRT_PI / 2.0 / tail).copysign(x)
+    (-x * x).exp() * std::f64::consts::FRAC_2_SQRT_PI / 2.0 / denominator
+}
+
+/// A function that goes to 0 at minus infinity, where its formula may have no value.
+pub(super) fn vanishing(x: f64, f: impl Fn(f64) -> f64) -> f64 {
+    if x == f64::NEG_INFINITY { 0.0 } else { f(x) }
 }
 
 /// The nearest integer, ties to even, away from what the processor's own rounding mode may be.
@@ -39,7 +50,7 @@ pub(super) fn round_ties_even(x: f64) -> f64 {
 
 #[cfg(test)]
 mod tests {
-    use super::{erf, round_ties_even};
+    use super::{erf, erfc, round_ties_even};
 
     #[test]
     fn known_values() {
@@ -48,6 +59,9 @@ mod tests {
         }
         assert!((erf(2.0) - 0.995_322_265_018_952_7).abs() < 1e-14);
         assert!((erf(3.0) - 0.999_977_909_503_001_4).abs() < 1e-15);
+        assert!((erfc(1.0) - 0.157_299_207_050_285_1).abs() < 1e-15);
+        assert!((erfc(4.0) / 1.541_725_790_028_001_9e-8 - 1.0).abs() < 1e-13);
+        assert!((erfc(-4.0) - 2.0).abs() < 1e-7 && erfc(f64::INFINITY) == 0.0 && erf(f64::INFINITY) == 1.0);
         assert_eq!([0.5, 1.5, 2.5, -0.5, -1.5, 0.4].map(round_ties_even), [0.0, 2.0, 2.0, 0.0, -2.0, 0.0]);
     }
 }

@@ -1,7 +1,8 @@
-//! The functions of one and of two elements: their names, and the element types that they take.
+//! What a function of elements is: its definition, from which its op, its method of [`crate::graph::Graph`], its tests and its row in tables follow.
 
 use trefoil_codegen::ir::Scalar;
 
+use super::term::Term;
 use crate::types::ElementType;
 
 /// Which element types a function takes.
@@ -13,6 +14,7 @@ pub(super) enum Takes {
     AllFloats,
     Signed,
     Numbers,
+    Integers,
     Bools,
     All,
 }
@@ -25,6 +27,7 @@ impl Takes {
             Self::AllFloats => element.is_float(),
             Self::Signed => element.is_float() || scalar.is_signed(),
             Self::Numbers => scalar.is_number(),
+            Self::Integers => element.is_integer(),
             Self::Bools => element == ElementType::Bool,
             Self::All => true,
         }
@@ -36,128 +39,202 @@ impl Takes {
             Self::Floats | Self::AllFloats => format!("a float ({list}); `cast` converts"),
             Self::Signed => format!("a number with a sign ({list}); `cast` converts"),
             Self::Numbers => format!("a number ({list}); `cast` converts"),
+            Self::Integers => format!(
+                "an integer ({list}); of bools there are `logical_not`, `logical_and`, `logical_or` and `logical_xor`"
+            ),
             Self::Bools => format!("{list}; a comparison or `cast` gives that"),
             Self::All => "any type".to_owned(),
         }
     }
 }
 
+/// What an attribute may be. Of integers' functions it must also be an integer of the type.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Rule {
+    /// A number, which may be infinite.
+    Number,
+    /// A number, not below the attribute before.
+    NotBelowLast,
+    /// A finite number.
+    Finite,
+    /// A finite number other than 0.
+    FiniteNotZero,
+}
+
+impl Rule {
+    /// What is wrong with a value behind the attributes `before`: what would be right.
+    pub(super) fn broken_by(self, value: f32, before: &[f32]) -> Option<String> {
+        let last = before.last().copied().unwrap_or(f32::NEG_INFINITY);
+        let (holds, words) = match self {
+            Self::Number => (!value.is_nan(), "a number"),
+            Self::NotBelowLast if !value.is_nan() => {
+                return (value < last).then(|| format!("a number not below {last}"));
+            }
+            Self::NotBelowLast => (false, "a number"),
+            Self::Finite => (value.is_finite(), "a finite number"),
+            Self::FiniteNotZero => (value.is_finite() && value != 0.0, "a finite number other than 0"),
+        };
+        (!holds).then(|| words.to_owned())
+    }
+}
+
+/// An attribute of a function: a number that its kernels hold as a literal.
+#[derive(Clone, Copy, Debug)]
+pub struct Attribute {
+    /// Its name.
+    pub name: &'static str,
+    /// What it may be.
+    pub rule: Rule,
+    /// Two values that it may have and that make a difference, for tests and examples.
+    pub samples: [f32; 2],
+}
+
+/// A function of one, two or three elements of one type.
+#[derive(Debug)]
+pub struct Function {
+    /// Its name, which is also that of the method that adds it.
+    pub name: &'static str,
+    /// What it computes.
+    pub formula: &'static str,
+    /// The names of its inputs.
+    pub inputs: &'static [&'static str],
+    /// Its attributes.
+    pub attributes: &'static [Attribute],
+    /// Whether its result is bool, rather than of its inputs' type.
+    pub is_test: bool,
+    pub(super) takes: Takes,
+    /// Its formula on elements and attributes; `None` if there are too few of either.
+    pub(super) body: for<'s> fn(&[Term<'s>], &[f32]) -> Option<Term<'s>>,
+    /// Its value for elements and attributes, by the plainest means; none if it takes integers alone.
+    pub(super) reference: Option<fn(&[f64], &[f32]) -> Option<f64>>,
+    /// The same of integers so many bits wide, before it wraps, where that differs.
+    pub(super) integers: Option<fn(u32, &[i128], &[f32]) -> Option<i128>>,
+}
+
+impl Function {
+    /// Every function, family by family.
+    pub fn all() -> impl Iterator<Item = &'static Self> {
+        super::rows::TABLES.iter().copied().flatten().copied()
+    }
+
+    /// The function of that name.
+    pub fn named(name: &str) -> Option<&'static Self> {
+        Self::all().find(|function| function.name == name)
+    }
+
+    /// Whether it takes elements of that type.
+    pub fn takes(&self, element: ElementType) -> bool {
+        self.takes.allows(element)
+    }
+}
+
+/// A table of functions and the methods that add them. Each row is a doc comment, which is also the formula's text; the name with the inputs and the types that
+/// it takes; attributes, each with its rule and two values; the body, a [`Term`]; and beside it the reference, in `f64`. Of integers the
+/// reference is the optional last line, in `i128`, of which the result wraps; what stands behind `integers` is how wide they are.
 macro_rules! functions {
-    ($(#[$doc:meta])* $enum:ident, $op:ident { $($(#[$variant_doc:meta])* $variant:ident = $name:ident, $takes:ident;)* }) => {
-        $(#[$doc])*
-        #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
-        pub enum $enum {
-            $($(#[$variant_doc])* $variant,)*
+    (
+        $(#[doc = $about:literal])+
+        impl Graph;
+        $(
+            $(#[doc = $doc:literal])+
+            $name:ident $header:tt $(-> $gives:ident)? {
+                body: $body:expr,
+                $(reference: $reference:expr,)?
+                $(integers($bits:ident): $whole:expr,)?
+            }
+        )+
+    ) => {
+        /// The definitions, each under its own name.
+        #[allow(non_upper_case_globals, reason = "a function is named as its method is")]
+        mod definitions {
+            #[allow(unused_imports, reason = "what a table's bodies share, which may be nothing")]
+            use super::*;
+            use $crate::ops::map::functions::{Function, Takes, functions};
+            use $crate::ops::map::term::Term;
+
+            $(
+                pub(super) static $name: Function = {
+                    functions!(@compute body $header [<'s>] [] Term<'s>, f64, $body);
+                    $(functions!(@compute real $header [] [] f64, f64, $reference);)?
+                    $(functions!(@compute whole $header [] [$bits: u32,] i128, i128, $whole);)?
+                    functions!(
+                        @definition $name $header concat!($($doc),+), [$($gives)?],
+                        functions!(@real $($reference)?), functions!(@whole $($bits)?)
+                    )
+                };
+            )+
         }
 
-        impl $enum {
-            /// Every one.
-            pub const ALL: &'static [Self] = &[$(Self::$variant),*];
+        /// Every function here.
+        pub(super) static TABLE: &[&$crate::ops::map::functions::Function] = &[$(&definitions::$name),+];
 
-            /// Its name, which is also that of the method that adds it.
-            pub const fn name(self) -> &'static str {
-                match self { $(Self::$variant => stringify!($name)),* }
-            }
-
-            pub(super) fn takes(self) -> Takes {
-                match self { $(Self::$variant => Takes::$takes),* }
-            }
+        $(#[doc = $about])+
+        impl $crate::graph::Graph {
+            $($crate::ops::map::functions::functions!(@method $name $header $($doc)+);)+
         }
     };
+
+    // What a row computes, as a function of slices.
+    (
+        @compute $function:ident
+        ($($input:ident),+: $takes:ident $(; $($attribute:ident: $rule:ident = $samples:tt),+)?)
+        [$($lifetime:tt)*] [$($first:tt)*] $element:ty, $number:ty, $value:expr
+    ) => {
+        fn $function $($lifetime)* ($($first)* elements: &[$element], attributes: &[f32]) -> Option<$element> {
+            let (mut elements, mut attributes) = (elements.iter(), attributes.iter());
+            $(let $input = *elements.next()?;)+
+            $($(let $attribute = *attributes.next()? as $number;)+)?
+            (elements.next().is_none() && attributes.next().is_none()).then(|| $value)
+        }
+    };
+
+    (
+        @definition $name:ident
+        ($($input:ident),+: $takes:ident $(; $($attribute:ident: $rule:ident = $samples:tt),+)?)
+        $formula:expr, [$($gives:tt)?], $reference:expr, $integers:expr
+    ) => {
+        Function {
+            name: stringify!($name),
+            formula: $formula.trim_ascii(),
+            inputs: &[$(stringify!($input)),+],
+            attributes: &[$($(
+                $crate::ops::map::functions::Attribute {
+                    name: stringify!($attribute),
+                    rule: $crate::ops::map::functions::Rule::$rule,
+                    samples: $samples,
+                }
+            ),+)?],
+            is_test: functions!(@is_test $($gives)?),
+            takes: Takes::$takes,
+            body,
+            reference: $reference,
+            integers: $integers,
+        }
+    };
+
+    (
+        @method $name:ident
+        ($($input:ident),+: $takes:ident $(; $($attribute:ident: $rule:ident = $samples:tt),+)?) $($doc:literal)+
+    ) => {
+        $(#[doc = $doc])+
+        ///
+        /// # Errors
+        /// The function does not take elements of this type, several inputs differ in type or do not broadcast, or an attribute is impossible.
+        pub fn $name(
+            &mut self,
+            $($input: $crate::graph::Tensor,)+
+            $($($attribute: f32,)+)?
+        ) -> Result<$crate::graph::Tensor, $crate::graph::GraphError> {
+            self.elementwise(&definitions::$name, &[$($input),+], &[$($($attribute),+)?])
+        }
+    };
+
+    (@is_test) => { false };
+    (@is_test Bool) => { true };
+    (@real) => { None };
+    (@real $reference:expr) => { Some(real) };
+    (@whole) => { None };
+    (@whole $bits:ident) => { Some(whole) };
 }
 
-functions! {
-    /// Functions of one element.
-    UnaryFunction, Unary {
-        /// `-x`
-        Neg = neg, Signed;
-        /// The absolute value.
-        Abs = abs, Signed;
-        /// 1, 0 or -1 with the sign of x; NaN for NaN.
-        Sign = sign, Signed;
-        /// x * x
-        Sqr = sqr, Numbers;
-        /// max(x, 0); NaN for NaN.
-        Relu = relu, Signed;
-        /// e^x
-        Exp = exp, Floats;
-        /// 2^x
-        Exp2 = exp2, Floats;
-        /// Natural logarithm.
-        Log = log, Floats;
-        /// Logarithm to base 2.
-        Log2 = log2, Floats;
-        /// Square root.
-        Sqrt = sqrt, AllFloats;
-        /// 1 / sqrt(x)
-        Rsqrt = rsqrt, AllFloats;
-        /// 1 / x
-        Recip = recip, AllFloats;
-        /// Hyperbolic tangent.
-        Tanh = tanh, Floats;
-        /// The error function.
-        Erf = erf, Floats;
-        /// x * (1 + erf(x / sqrt(2))) / 2
-        Gelu = gelu, Floats;
-        /// The approximation of gelu by tanh: x / 2 * (1 + tanh(sqrt(2 / pi) * (x + 0.044715 x^3)))
-        GeluTanh = gelu_tanh, Floats;
-        /// 1 / (1 + e^-x)
-        Sigmoid = sigmoid, Floats;
-        /// x / (1 + e^-x)
-        Silu = silu, Floats;
-        /// Sine of radians.
-        Sin = sin, Floats;
-        /// Cosine of radians.
-        Cos = cos, Floats;
-        /// The largest integer not above.
-        Floor = floor, AllFloats;
-        /// The smallest integer not below.
-        Ceil = ceil, AllFloats;
-        /// The nearest integer, ties to even.
-        Round = round, AllFloats;
-        /// The integer part.
-        Trunc = trunc, AllFloats;
-        /// `!x`
-        LogicalNot = logical_not, Bools;
-    }
-}
-
-functions! {
-    /// Functions of two elements.
-    BinaryFunction, Binary {
-        /// a + b; integers wrap.
-        Add = add, Numbers;
-        /// a - b; integers wrap.
-        Sub = sub, Numbers;
-        /// a * b; integers wrap.
-        Mul = mul, Numbers;
-        /// a / b; integers toward zero, and x / 0 is 0.
-        Div = div, Numbers;
-        /// The remainder of a / b with the sign of a; of integers x % 0 is 0.
-        Rem = rem, Numbers;
-        /// The smaller; NaN if one is NaN.
-        Min = minimum, Numbers;
-        /// The larger; NaN if one is NaN.
-        Max = maximum, Numbers;
-        /// a to the power of b.
-        Pow = pow, Floats;
-        /// a == b
-        Eq = eq, All;
-        /// a != b
-        Ne = ne, All;
-        /// a < b
-        Lt = lt, Numbers;
-        /// a <= b
-        Le = le, Numbers;
-        /// a > b
-        Gt = gt, Numbers;
-        /// a >= b
-        Ge = ge, Numbers;
-        /// a && b
-        LogicalAnd = logical_and, Bools;
-        /// a || b
-        LogicalOr = logical_or, Bools;
-        /// a != b, of bools.
-        LogicalXor = logical_xor, Bools;
-    }
-}
+pub(super) use functions;

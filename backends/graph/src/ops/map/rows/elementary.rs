@@ -1,0 +1,200 @@
+//! Elementary functions of real numbers.
+
+use trefoil_codegen::ir::{BinaryOperator as O, MathFunction as M};
+
+use crate::ops::map::functions::functions;
+use crate::ops::map::term::Term;
+use crate::ops::real;
+
+/// A logarithm that is `unit` times the natural one. Drivers compute theirs to an absolute error, which near 1 is larger than the result: there it is
+/// made from x - 1, which is exact.
+fn logarithm(x: Term<'_>, function: M, unit: f64) -> Term<'_> {
+    let near = (x - 1.0).math(M::Ln1p);
+    let near = if unit == 1.0 { near } else { near * unit };
+    (x.above(0.5) & x.below(2.0)).select(near, x.math(function))
+}
+
+/// a to the power of b as IEEE 754 has it. What drivers compute is right where a is a number other than 0, and b one too.
+fn power<'s>(a: Term<'s>, b: Term<'s>) -> Term<'s> {
+    let size = a.math(M::Abs);
+    let is_odd = (b - 2.0 * (b * 0.5).math(M::Trunc)).math(M::Abs).binary(O::Equal, 1.0);
+    // Of a zero or an infinity it is that or its inverse, with its sign if b is odd.
+    let edge = is_odd.select(a, size);
+    let edge = b.below(0.0).select(1.0 / edge, edge);
+    let is_edge = a.binary(O::Equal, 0.0) | a.math(M::IsInfinite);
+    let value = is_edge.select(edge, a.math_with(M::Powf, [b]));
+    let value = either_nan(a, b).select(a + b, value);
+    let is_one = b.binary(O::Equal, 0.0) | a.binary(O::Equal, 1.0);
+    (is_one | (size.binary(O::Equal, 1.0) & b.math(M::IsInfinite))).select(1.0, value)
+}
+
+fn either_nan<'s>(a: Term<'s>, b: Term<'s>) -> Term<'s> {
+    a.math(M::IsNan) | b.math(M::IsNan)
+}
+
+/// The angle of a point; of zeros by their signs, which drivers do not look at, as of a NaN.
+fn angle<'s>(y: Term<'s>, x: Term<'s>) -> Term<'s> {
+    let beyond = x.number(1.0).math_with(M::Copysign, [x]).below(0.0);
+    let flat = beyond.select(x.number(std::f64::consts::PI), 0.0).math_with(M::Copysign, [y]);
+    let is_origin = y.binary(O::Equal, 0.0) & x.binary(O::Equal, 0.0);
+    let value = is_origin.select(flat, y.math_with(M::Atan2, [x]));
+    either_nan(y, x).select(y + x, value)
+}
+
+functions! {
+    /// Elementary functions, element by element; several tensors are broadcast to each other.
+    impl Graph;
+
+    /// e^x
+    exp(x: Floats) {
+        body: x.math(M::Exp),
+        reference: x.exp(),
+    }
+
+    /// 2^x
+    exp2(x: Floats) {
+        body: x.math(M::Exp2),
+        reference: x.exp2(),
+    }
+
+    /// e^x - 1, exact near 0.
+    expm1(x: Floats) {
+        body: x.math(M::ExpM1),
+        reference: x.exp_m1(),
+    }
+
+    /// The natural logarithm.
+    log(x: Floats) {
+        body: logarithm(x, M::Ln, 1.0),
+        reference: x.ln(),
+    }
+
+    /// The logarithm to base 2.
+    log2(x: Floats) {
+        body: logarithm(x, M::Log2, std::f64::consts::LOG2_E),
+        reference: x.log2(),
+    }
+
+    /// The natural logarithm of 1 + x, exact near 0.
+    log1p(x: Floats) {
+        body: x.math(M::Ln1p),
+        reference: x.ln_1p(),
+    }
+
+    /// The square root.
+    sqrt(x: AllFloats) {
+        body: x.math(M::Sqrt),
+        reference: x.sqrt(),
+    }
+
+    /// `1 / sqrt(x)`
+    rsqrt(x: AllFloats) {
+        // Doubles have no such function; theirs is made of two.
+        body: if x.takes(M::InverseSqrt) { x.math(M::InverseSqrt) } else { 1.0 / x.math(M::Sqrt) },
+        reference: 1.0 / x.sqrt(),
+    }
+
+    /// x to the power of `exponent`.
+    powf(x: Floats; exponent: Finite = [2.5, 3.0]) {
+        body: match exponent {
+            // Products, which are exact where a power by way of logarithms is not.
+            1.0 => x,
+            2.0 => x * x,
+            3.0 => x * x * x,
+            -1.0 => 1.0 / x,
+            _ => power(x, x.number(exponent)),
+        },
+        reference: x.powf(exponent),
+    }
+
+    /// a to the power of b.
+    pow(a, b: Floats) {
+        body: power(a, b),
+        reference: a.powf(b),
+    }
+
+    /// The sine of radians.
+    sin(x: Floats) {
+        body: x.math(M::Sin),
+        reference: x.sin(),
+    }
+
+    /// The cosine of radians.
+    cos(x: Floats) {
+        body: x.math(M::Cos),
+        reference: x.cos(),
+    }
+
+    /// The tangent of radians.
+    tan(x: Floats) {
+        body: x.math(M::Tan),
+        reference: x.tan(),
+    }
+
+    /// The arc sine in radians; NaN beyond -1 and 1.
+    asin(x: Floats) {
+        body: x.math(M::Asin),
+        reference: x.asin(),
+    }
+
+    /// The arc cosine in radians; NaN beyond -1 and 1.
+    acos(x: Floats) {
+        body: x.math(M::Acos),
+        reference: x.acos(),
+    }
+
+    /// The arc tangent in radians.
+    atan(x: Floats) {
+        // A driver's may give a number for a NaN.
+        body: x.math(M::IsNan).select(x, x.math(M::Atan)),
+        reference: x.atan(),
+    }
+
+    /// The angle in radians, from -pi to pi, at which the point (x, y) is seen.
+    atan2(y, x: Floats) {
+        body: angle(y, x),
+        reference: y.atan2(x),
+    }
+
+    /// The hyperbolic sine.
+    sinh(x: Floats) {
+        body: x.math(M::Sinh),
+        reference: x.sinh(),
+    }
+
+    /// The hyperbolic cosine.
+    cosh(x: Floats) {
+        body: x.math(M::Cosh),
+        reference: x.cosh(),
+    }
+
+    /// The hyperbolic tangent.
+    tanh(x: Floats) {
+        body: x.math(M::Tanh),
+        reference: x.tanh(),
+    }
+
+    /// The inverse of the hyperbolic sine.
+    asinh(x: Floats) {
+        body: x.math(M::Asinh),
+        reference: x.asinh(),
+    }
+
+    /// The inverse of the hyperbolic cosine; NaN below 1.
+    acosh(x: Floats) {
+        body: x.math(M::Acosh),
+        reference: x.acosh(),
+    }
+
+    /// The inverse of the hyperbolic tangent; NaN beyond -1 and 1.
+    atanh(x: Floats) {
+        body: x.math(M::Atanh),
+        reference: x.atanh(),
+    }
+
+    /// The error function: 2 / sqrt(pi) times the integral of e^(-t^2) from 0 to x.
+    erf(x: Floats) {
+        body: x.math(M::Erf),
+        reference: real::erf(x),
+    }
+}
