@@ -89,6 +89,11 @@ pub struct Attribute {
     pub samples: [f32; 2],
 }
 
+/// A value for elements and attributes.
+type Reference = fn(&[f64], &[f32]) -> Option<f64>;
+/// The same for integers so many bits wide, before it wraps.
+type IntegerReference = fn(u32, &[i128], &[f32]) -> Option<i128>;
+
 /// A function of one, two or three elements of one type.
 #[derive(Debug)]
 pub struct Function {
@@ -106,9 +111,9 @@ pub struct Function {
     /// Its formula on elements and attributes; `None` if there are too few of either.
     pub(super) body: for<'s> fn(&[Term<'s>], &[f32]) -> Option<Term<'s>>,
     /// Its value for elements and attributes, by the plainest means; none if it takes integers alone.
-    pub(super) reference: Option<fn(&[f64], &[f32]) -> Option<f64>>,
+    pub(super) reference: Option<Reference>,
     /// The same of integers so many bits wide, before it wraps, where that differs.
-    pub(super) integers: Option<fn(u32, &[i128], &[f32]) -> Option<i128>>,
+    pub(super) integers: Option<IntegerReference>,
 }
 
 impl Function {
