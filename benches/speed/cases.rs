@@ -7,6 +7,9 @@ use trefoil_embed::encoder::Bounds;
 
 use crate::measure::Scale;
 
+/// Adds ops and outputs to a graph with inputs.
+pub type Build = Box<dyn Fn(&mut Graph, &[trefoil::graph::Tensor]) -> Result<(), GraphError>>;
+
 /// A graph of one op or one fused map, with inputs that are all `f32`.
 pub struct Case {
     /// Its name with its sizes.
@@ -14,7 +17,7 @@ pub struct Case {
     /// The shapes of its inputs.
     pub inputs: Vec<(&'static str, Vec<i64>)>,
     /// Adds the ops and the output.
-    pub build: fn(&mut Graph, &[trefoil::graph::Tensor]) -> Result<(), GraphError>,
+    pub build: Build,
     /// Bytes that must be read and written at least.
     pub bytes: u64,
     /// Floating-point operations, for cases that are bound by them.
@@ -41,34 +44,34 @@ pub fn all(scale: Scale) -> Vec<Case> {
         Case {
             name: format!("gelu(x*y+1) {} Mi", map >> 20),
             inputs: vec![("x", vec![map]), ("y", vec![map])],
-            build: |g, inputs| {
+            build: Box::new(|g, inputs| {
                 let product = g.mul(inputs[0], inputs[1])?;
                 let one = g.scalar(1.0, ELEMENT)?;
                 let sum = g.add(product, one)?;
                 let result = g.gelu(sum)?;
                 g.output("result", result)
-            },
+            }),
             bytes: 3 * size(map),
             flops: None,
         },
         Case {
             name: format!("softmax {rows}x{columns}"),
             inputs: vec![("x", vec![rows, columns])],
-            build: |g, inputs| {
+            build: Box::new(|g, inputs| {
                 let result = g.softmax(inputs[0], -1)?;
                 g.output("result", result)
-            },
+            }),
             bytes: 2 * size(rows * columns),
             flops: None,
         },
         Case {
             name: format!("layer_norm {rows}x{columns}"),
             inputs: vec![("x", vec![rows, columns]), ("gamma", vec![columns]), ("beta", vec![columns])],
-            build: |g, inputs| {
+            build: Box::new(|g, inputs| {
                 let operands = LayerNormOperands { residual: None, gamma: Some(inputs[1]), beta: Some(inputs[2]) };
                 let result = g.layer_norm(inputs[0], 1e-5, operands)?;
                 g.output("result", result)
-            },
+            }),
             bytes: 2 * size(rows * columns) + 2 * size(columns),
             flops: None,
         },
@@ -77,14 +80,15 @@ pub fn all(scale: Scale) -> Vec<Case> {
         cases.push(Case {
             name: format!("matmul f32 {n}^3"),
             inputs: vec![("a", vec![n, n]), ("b", vec![n, n])],
-            build: |g, inputs| {
+            build: Box::new(|g, inputs| {
                 let result = g.matmul(inputs[0], inputs[1])?;
                 g.output("result", result)
-            },
+            }),
             bytes: 3 * size(n * n),
             flops: Some(2 * (n * n * n).unsigned_abs()),
         });
     }
+    cases.extend(crate::reductions::all(scale));
     cases
 }
 

@@ -1,61 +1,289 @@
-//! Sums and largest elements along an axis of `[outer, n, inner]`.
+//! Reductions of `[lines, n, inner]` along `n`: rows, columns and columns four at a time, whole, and in pieces that are joined.
 
-use crate::case::{Case, EPSILON, Expected, Operand, depth_of_sum, exactly, kernel};
+use std::collections::BTreeSet;
+
+use trefoil::artefact::Kernel;
+use trefoil::dsl::element::Element;
+use trefoil::kernels::reduce::shapes::{SIZE, Walk};
+use trefoil::kernels::reduce::values::{Exponentials, Moments, Place};
+use trefoil::{Buffer, Device, Launch, Result, f16};
+
+use crate::case::{EPSILON, kernel};
+use crate::common::devices;
 use crate::numbers::numbers;
 
-/// Rows, and elements of a row.
-const ROWS: [(usize, usize); 10] =
-    [(0, 3), (2, 0), (1, 1), (5, 2), (13, 17), (2, 255), (2, 256), (2, 257), (1, 4099), (65_537, 1)];
-/// The extents outer, n, inner; the last takes more workgroups than one axis of a grid holds.
-const COLUMNS: [[usize; 3]; 8] =
-    [[0, 3, 2], [2, 0, 3], [1, 1, 1], [3, 5, 7], [2, 257, 3], [1, 3, 131], [5, 2, 64], [1, 1, 65_535 * 64 + 1]];
+/// Elements before and after a slice that belong to nobody.
+const GUARD: usize = 68;
 
-pub fn cases() -> Vec<Case> {
-    let mut cases = Vec::new();
-    for (rows, n) in ROWS {
-        let x = numbers(rows * n, 6, 3.0);
-        let along = |row: usize| x[row * n..(row + 1) * n].to_vec();
-        for (name, scale) in [("sum_rows", Some(0.75)), ("max_rows", None)] {
-            cases.push(Case {
-                kernel: kernel(name),
-                about: format!("{rows} rows of {n}"),
-                operands: vec![Operand::F32(x.clone())],
-                values: Box::new(move |launch| match scale {
-                    Some(scale) => launch.value(n)?.value(scale),
-                    None => launch.value(n),
-                }),
-                groups: rows,
-                expected: (0..rows).map(|row| reduced(&along(row), scale, depth_of_sum(n))).collect(),
-            });
-        }
+/// An element type that is reduced or comes out.
+trait Value: Element {
+    /// What nobody may touch, and what spoils a result.
+    const POISON: Self;
+    fn of(x: f32) -> Self;
+    fn number(self) -> f64;
+
+    fn poisoned(self) -> bool {
+        self.number().is_nan() || self.number() == Self::POISON.number()
     }
-    for [outer, n, inner] in COLUMNS {
-        let x = numbers(outer * n * inner, 7, 3.0);
-        let along = |i: usize| (0..n).map(|j| x[(i / inner * n + j) * inner + i % inner]).collect::<Vec<_>>();
-        for (name, scale) in [("sum_columns", Some(1.25)), ("max_columns", None)] {
-            cases.push(Case {
-                kernel: kernel(name),
-                about: format!("[{outer}, {n}, {inner}]"),
-                operands: vec![Operand::F32(x.clone())],
-                values: Box::new(move |launch| match scale {
-                    Some(scale) => launch.value(n)?.value(inner)?.value(scale),
-                    None => launch.value(n)?.value(inner),
-                }),
-                groups: (outer * inner).div_ceil(64),
-                expected: (0..outer * inner).map(|i| reduced(&along(i), scale, n as f64)).collect(),
-            });
-        }
-    }
-    cases
 }
 
-/// The scaled sum, or without a scale the largest.
-fn reduced(x: &[f32], scale: Option<f32>, depth: f64) -> Option<Expected> {
-    let Some(scale) = scale else {
-        return exactly(x.iter().copied().fold(f32::NEG_INFINITY, f32::max));
+macro_rules! values {
+    ($($ty:ty: $poison:expr, $of:expr, $number:expr;)*) => {
+        $(impl Value for $ty {
+            const POISON: Self = $poison;
+
+            fn of(x: f32) -> Self {
+                let of: fn(f32) -> Self = $of;
+                of(x)
+            }
+
+            fn number(self) -> f64 {
+                let number: fn(Self) -> f64 = $number;
+                number(self)
+            }
+        })*
     };
-    let scale = f64::from(scale);
-    let sum: f64 = x.iter().map(|x| f64::from(*x)).sum();
-    let size: f64 = x.iter().map(|x| f64::from(x.abs())).sum();
-    Some(Expected { value: sum * scale, tolerance: (depth + 1.0) * EPSILON * size * scale })
+}
+
+values! {
+    f32: f32::NAN, |x| x, f64::from;
+    f16: f16::NAN, f16::from_f32, f16::to_f64;
+    // Few enough that products of some of them do not wrap, and that many are 0 or equal.
+    u32: 0xdead_beef, |x| x.abs() as u32, f64::from;
+    i32: 0x5ead_beef, |x| x as i32, f64::from;
+}
+
+/// How a kernel is launched.
+struct Work {
+    walk: Walk,
+    extents: [usize; 3],
+    along: usize,
+    pieces: usize,
+    divisor: usize,
+}
+
+/// Runs a kernel, and where the axis is cut the one that joins the pieces. Gives the elements as numbers and the results.
+fn run<T: Value, A: Element, R: Value>(
+    device: &Device,
+    [reduce, join]: [&'static Kernel; 2],
+    work: &Work,
+) -> Result<(Vec<f64>, Vec<f64>)> {
+    let [lines, n, inner] = work.extents;
+    let elements: Vec<T> = numbers(lines * n * inner, 6, 3.0).into_iter().map(T::of).collect();
+    let guarded = |values: &[T]| [&[T::POISON; GUARD], values, &[T::POISON; GUARD]].concat();
+    let x = device.buffer(&guarded(&elements))?;
+    let results = lines * inner;
+    let mut y = device.buffer(&vec![R::POISON; results + 2 * GUARD])?;
+    let mut parts: Buffer<A> = device.zeros(results * work.pieces)?;
+    let width = if work.walk == Walk::Quads { 4 } else { 1 };
+    let across = SIZE / work.along;
+    let finish = work.pieces == 1;
+    let launch = Launch::of(reduce)
+        .read(x.slice(GUARD..GUARD + elements.len())?)?
+        .write(y.slice_mut(GUARD..GUARD + results)?)?
+        .write(&mut parts)?
+        .value(work.walk)?
+        .value([lines, inner, n, work.divisor])?
+        .value([1, inner, 1])?
+        .value(1usize)?
+        .value([lines, 1, 1, 1])?
+        .value([n * inner, 1, 1, 1])?
+        .value([inner, 1, 1, 1])?
+        .value([work.along, n.div_ceil(work.pieces), work.pieces])?
+        .value(1usize)?
+        .value(finish)?;
+    device.run(launch.groups((results / width).div_ceil(across) * work.pieces))?;
+    if !finish {
+        let mut next: Buffer<A> = device.zeros(1)?;
+        let launch = Launch::of(join)
+            .read(&parts)?
+            .write(y.slice_mut(GUARD..GUARD + results)?)?
+            .write(&mut next)?
+            .value([results, 1, work.pieces, work.divisor])?
+            .value(work.along)?
+            .value(0usize)?
+            .value(true)?;
+        device.run(launch.groups(results.div_ceil(across)))?;
+    }
+    let words = y.read()?;
+    let mut guards = words[..GUARD].iter().chain(&words[GUARD + results..]);
+    assert!(guards.all(|value| value.poisoned()), "a guard was overwritten");
+    let given = words[GUARD..GUARD + results].iter().map(|value| value.number()).collect();
+    Ok((elements.into_iter().map(T::number).collect(), given))
+}
+
+/// Its value for some elements, and how far from it a result may be.
+type Reference = fn(&[f64], f64) -> (f64, f64);
+
+/// A kernel, the one that joins what it leaves, and what they give.
+struct Row {
+    names: [&'static str; 2],
+    run: fn(&Device, [&'static Kernel; 2], &Work) -> Result<(Vec<f64>, Vec<f64>)>,
+    /// Whether nothing has a result.
+    of_none: bool,
+    reference: Reference,
+}
+
+fn largest(x: &[f64]) -> f64 {
+    x.iter().copied().fold(f64::NEG_INFINITY, f64::max)
+}
+
+fn smallest(x: &[f64]) -> f64 {
+    x.iter().copied().fold(f64::INFINITY, f64::min)
+}
+
+fn first(x: &[f64], value: f64) -> f64 {
+    x.iter().position(|x| *x == value).unwrap() as f64
+}
+
+fn size(x: &[f64]) -> f64 {
+    x.iter().map(|x| x.abs()).sum()
+}
+
+/// What so many roundings make of a sum of numbers, one after the other at worst.
+fn rounded(x: &[f64]) -> f64 {
+    (x.len() + 2) as f64 * EPSILON * size(x)
+}
+
+const SUM: Reference = |x, n| (x.iter().sum::<f64>() / n, rounded(x) / n);
+const L1: Reference = |x, n| (size(x) / n, rounded(x) / n);
+const L2: Reference = |x, _| {
+    let squares: Vec<f64> = x.iter().map(|x| x * x).collect();
+    let sum = size(&squares);
+    // The root halves the relative error.
+    (sum.sqrt(), rounded(&squares) / sum.sqrt().max(1e-3) + 4.0 * EPSILON * sum.sqrt())
+};
+const PRODUCT: Reference = |x, _| {
+    let product: f64 = x.iter().product();
+    // What a device may take for 0 on the way is none of these.
+    (product, (x.len() + 1) as f64 * EPSILON * product.abs() + 1e-30)
+};
+const MAX: Reference = |x, _| (largest(x), 0.0);
+const MIN: Reference = |x, _| (smallest(x), 0.0);
+const COUNT: Reference = |x, _| (x.iter().filter(|x| **x != 0.0).count() as f64, 0.0);
+const ARGMAX: Reference = |x, _| (first(x, largest(x)), 0.0);
+const ARGMIN: Reference = |x, _| (first(x, smallest(x)), 0.0);
+const LOGSUMEXP: Reference = |x, _| {
+    let value = x.iter().map(|x| x.exp()).sum::<f64>().ln();
+    // Each exponential is within some units, as is the logarithm, and sums round.
+    (value, (x.len() + 32) as f64 * EPSILON * value.abs().max(1.0))
+};
+const VARIANCE: Reference = |x, n| {
+    let mean = x.iter().sum::<f64>() / x.len() as f64;
+    let squares: f64 = x.iter().map(|x| (x - mean) * (x - mean)).sum();
+    // Numbers are below 3.
+    (squares / n, 9.0 * (x.len() + 8) as f64 * EPSILON * 4.0)
+};
+
+macro_rules! rows {
+    ($($reduce:literal $join:literal <$($ty:ty),*> $of_none:literal $reference:ident;)*) => {
+        vec![$(Row { names: [$reduce, $join], run: run::<$($ty),*>, of_none: $of_none, reference: $reference }),*]
+    };
+}
+
+fn rows() -> Vec<Row> {
+    rows! {
+        "reduce_sum_f32" "join_sum_f32" <f32, f32, f32> true SUM;
+        "reduce_sum_f16" "join_sum_f16" <f16, f32, f16> true SUM;
+        "reduce_l1_f32" "join_sum_f32" <f32, f32, f32> true L1;
+        "reduce_l1_f16" "join_sum_f16" <f16, f32, f16> true L1;
+        "reduce_l2_f32" "join_l2_f32" <f32, f32, f32> true L2;
+        "reduce_l2_f16" "join_l2_f16" <f16, f32, f16> true L2;
+        "reduce_product_f32" "join_product_f32" <f32, f32, f32> true PRODUCT;
+        "reduce_product_f16" "join_product_f16" <f16, f32, f16> true PRODUCT;
+        "reduce_max_f32" "join_max_f32" <f32, f32, f32> false MAX;
+        "reduce_max_f16" "join_max_f16" <f16, f32, f16> false MAX;
+        "reduce_min_f32" "join_min_f32" <f32, f32, f32> false MIN;
+        "reduce_min_f16" "join_min_f16" <f16, f32, f16> false MIN;
+        "reduce_logsumexp_f32" "join_logsumexp_f32" <f32, Exponentials, f32> true LOGSUMEXP;
+        "reduce_logsumexp_f16" "join_logsumexp_f16" <f16, Exponentials, f16> true LOGSUMEXP;
+        "reduce_variance_f32" "join_variance_f32" <f32, Moments, f32> false VARIANCE;
+        "reduce_variance_f16" "join_variance_f16" <f16, Moments, f16> false VARIANCE;
+        "reduce_count_f32" "join_sum_words" <f32, u32, u32> true COUNT;
+        "reduce_count_f16" "join_sum_words" <f16, u32, u32> true COUNT;
+        "reduce_count_words" "join_sum_words" <u32, u32, u32> true COUNT;
+        "reduce_argmax_f32" "join_places" <f32, Place, u32> false ARGMAX;
+        "reduce_argmax_f16" "join_places" <f16, Place, u32> false ARGMAX;
+        "reduce_argmax_u32" "join_places" <u32, Place, u32> false ARGMAX;
+        "reduce_argmax_i32" "join_places" <i32, Place, u32> false ARGMAX;
+        "reduce_argmin_f32" "join_places" <f32, Place, u32> false ARGMIN;
+        "reduce_argmin_f16" "join_places" <f16, Place, u32> false ARGMIN;
+        "reduce_argmin_u32" "join_places" <u32, Place, u32> false ARGMIN;
+        "reduce_argmin_i32" "join_places" <i32, Place, u32> false ARGMIN;
+        "reduce_sum_words" "join_sum_words" <u32, u32, u32> true SUM;
+        "reduce_product_words" "join_product_words" <u32, u32, u32> true PRODUCT;
+        "reduce_max_u32" "join_max_u32" <u32, u32, u32> false MAX;
+        "reduce_max_i32" "join_max_i32" <i32, i32, i32> false MAX;
+        "reduce_min_u32" "join_min_u32" <u32, u32, u32> false MIN;
+        "reduce_min_i32" "join_min_i32" <i32, i32, i32> false MIN;
+    }
+}
+
+/// The kernels that are tested here.
+pub fn tested() -> BTreeSet<&'static str> {
+    rows().into_iter().flat_map(|row| row.names).collect()
+}
+
+/// Walks with extents, invocations that share a result, and pieces.
+const WORKS: [(Walk, [usize; 3], usize, usize); 16] = [
+    (Walk::Rows, [0, 3, 1], 1, 1),
+    (Walk::Rows, [2, 0, 1], 4, 1),
+    (Walk::Rows, [1, 1, 1], 1, 1),
+    (Walk::Rows, [5, 2, 1], 2, 1),
+    (Walk::Rows, [13, 17, 1], 1, 3),
+    (Walk::Rows, [9, 257, 1], 32, 1),
+    (Walk::Rows, [3, 130, 1], 64, 4),
+    (Walk::Rows, [1, 4099, 1], 256, 1),
+    (Walk::Rows, [2, 4100, 1], 128, 7),
+    (Walk::Quads, [2, 5, 8], 1, 1),
+    (Walk::Quads, [1, 131, 64], 8, 3),
+    (Walk::Quads, [3, 40, 4], 256, 1),
+    (Walk::Columns, [3, 5, 7], 1, 1),
+    (Walk::Columns, [2, 257, 3], 64, 5),
+    (Walk::Columns, [1, 3, 131], 8, 2),
+    // More workgroups than one axis of a grid holds.
+    (Walk::Rows, [65_537, 1, 1], 256, 1),
+];
+
+/// Runs every kernel in all ways on every device.
+pub fn check() {
+    let every: Vec<_> = tested().into_iter().map(kernel).collect();
+    for subject in devices() {
+        subject.device.load(&every).unwrap();
+        for row in rows() {
+            for (index, (walk, extents, along, pieces)) in WORKS.into_iter().enumerate() {
+                let [lines, n, inner] = extents;
+                let many = index + 1 == WORKS.len() && row.names[0] != "reduce_sum_f32";
+                // Products of so many overflow.
+                let too_large = row.names[0].starts_with("reduce_product") && n > 200;
+                if many || too_large || n == 0 && !row.of_none {
+                    continue;
+                }
+                let divides =
+                    ["reduce_sum_f", "reduce_l1", "reduce_var"].iter().any(|name| row.names[0].starts_with(name));
+                let divisor = if divides { n.max(1) } else { 1 };
+                let place =
+                    format!("{}, {walk:?} of {extents:?} by {along} in {pieces}, on {}", row.names[0], subject.name);
+                let work = Work { walk, extents, along, pieces, divisor };
+                let (x, given) = (row.run)(&subject.device, row.names.map(kernel), &work)
+                    .unwrap_or_else(|error| panic!("{place}: {error}"));
+                // Half a unit of a half, and what rounds to one.
+                let halves = if row.names[0].ends_with("f16") { 1.0 / 2048.0 } else { 0.0 };
+                for (result, given) in given.into_iter().enumerate() {
+                    let first = result / inner * n * inner + result % inner;
+                    let along: Vec<f64> = (0..n).map(|j| x[first + j * inner]).collect();
+                    let (value, tolerance) = (row.reference)(&along, divisor as f64);
+                    // The largest half is 65504.
+                    let overflows = halves > 0.0 && value.abs() >= 65_520.0;
+                    let value = if overflows { value.signum() * f64::INFINITY } else { value };
+                    let close = (given - value).abs() <= tolerance + halves * value.abs() + halves / 8192.0;
+                    assert!(
+                        close || given == value,
+                        "{place}: result {result} is {given}, {value} within {tolerance:e} expected"
+                    );
+                }
+                assert!(lines > 0 || x.is_empty());
+            }
+        }
+    }
 }

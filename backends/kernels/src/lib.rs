@@ -15,7 +15,7 @@ use trefoil_dsl::artefact::Kernel;
 
 /// Every instance of every kernel of the library.
 pub fn library() -> Vec<&'static Kernel> {
-    [
+    let mut kernels = [
         attention::attention::KERNELS,
         gather::gather_rows::KERNELS,
         layer_norm::layer_norm_any::KERNELS,
@@ -24,12 +24,10 @@ pub fn library() -> Vec<&'static Kernel> {
         matmul::narrow::matmul_sum_parts::KERNELS,
         matmul::strided::matmul_strided::KERNELS,
         matmul::tiled::matmul_tiled::KERNELS,
-        reduce::max_columns::KERNELS,
-        reduce::max_rows::KERNELS,
-        reduce::sum_columns::KERNELS,
-        reduce::sum_rows::KERNELS,
         softmax::softmax_any::KERNELS,
         softmax::softmax_held::KERNELS,
     ]
-    .concat()
+    .concat();
+    kernels.extend(reduce::kernels());
+    kernels
 }

@@ -1,112 +1,113 @@
-//! `sum`, `mean` and `max` over an axis.
+//! Reductions of any set of axes: sums, extremes and their places, norms, variances. What each is stands in `definitions`, how the work is cut in `plan`.
 
-use trefoil_kernels::reduce::{max_columns, max_rows, sum_columns, sum_rows};
+mod definitions;
+mod plan;
 
-use super::support::{contiguous, expect_element, expect_inputs, instance, one_kernel, transfer_time, upper};
+use trefoil_kernels::reduce::kernels;
+
+pub use self::definitions::Reduction;
+use super::support::{expect_element, expect_inputs, instance};
 use crate::dim::Dim;
 use crate::graph::{Graph, GraphError, Tensor};
-use crate::op::{
-    Candidate, Grid, HostTensor, Implementation, Ineligible, Op, OpError, OpKind, ParamValue, Request, Slot,
-};
+use crate::op::{Candidate, HostTensor, Implementation, Ineligible, Op, OpError, OpKind, Request};
 use crate::types::{ElementType, TensorType};
 
-/// What elements are reduced to.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
-pub enum Reduction {
-    /// Their sum; 0 of none.
-    Sum,
-    /// The largest; an axis that may be empty is an error.
-    Max,
-}
-
-/// A reduction over one axis, which the result lacks.
-#[derive(Clone, Copy, Debug)]
+/// A reduction over some axes.
+#[derive(Clone, Debug, PartialEq, Eq, Hash)]
 pub struct Reduce {
     /// To what.
     pub reduction: Reduction,
-    /// Over which axis.
-    pub axis: usize,
+    /// What the elements are, which decides whether sums and products wrap.
+    pub element: ElementType,
+    /// Over which axes, in ascending order.
+    pub axes: Vec<usize>,
+    /// Whether they stay, with extent 1.
+    pub keep: bool,
+    /// For variances, what the divisor is less than the number of elements; otherwise 0.
+    pub correction: u32,
 }
 
 impl Graph {
-    /// The sum over `axes` (negative ones count from the last) of an `f32` tensor. With `keep` the axes stay, with extent 1.
-    ///
-    /// # Errors
-    /// The tensor is not `f32`, has no such axis, or an axis is named twice.
-    pub fn sum(&mut self, x: Tensor, axes: &[isize], keep: bool) -> Result<Tensor, GraphError> {
-        self.reduce("sum", x, axes, keep, Reduction::Sum)
-    }
-
-    /// The largest element over `axes`, as [`Graph::sum`].
-    ///
-    /// # Errors
-    /// As [`Graph::sum`]; or an axis may be empty.
-    pub fn max_over(&mut self, x: Tensor, axes: &[isize], keep: bool) -> Result<Tensor, GraphError> {
-        self.reduce("max_over", x, axes, keep, Reduction::Max)
-    }
-
     fn reduce(
         &mut self,
-        name: &'static str,
+        reduction: Reduction,
         x: Tensor,
         axes: &[isize],
         keep: bool,
-        reduction: Reduction,
+        correction: u32,
     ) -> Result<Tensor, GraphError> {
-        let axes = self.axes(name, x, axes)?;
-        let mut kept = self.type_of(x)?.shape.clone();
-        let mut result = x;
-        for axis in axes.iter().rev() {
-            result = self.add_one(Reduce { reduction, axis: *axis }, &[result])?;
-            kept[*axis] = Dim::from(1i64);
-        }
-        if keep { self.reshape(result, kept) } else { Ok(result) }
+        let axes = self.axes(reduction.definition().name, x, axes)?;
+        let element = self.type_of(x)?.element;
+        self.add_one(Reduce { reduction, element, axes, keep, correction }, &[x])
+    }
+}
+
+impl Reduce {
+    /// How many elements become one.
+    fn elements(&self, x: &TensorType) -> Dim {
+        self.axes.iter().map(|axis| x.shape[*axis].clone()).product()
     }
 }
 
 impl Op for Reduce {
     fn name(&self) -> &'static str {
-        match self.reduction {
-            Reduction::Sum => "sum",
-            Reduction::Max => "max",
-        }
+        self.reduction.definition().name
     }
 
     fn attributes(&self) -> Vec<(&'static str, String)> {
-        vec![("axis", self.axis.to_string())]
+        let mut attributes = vec![("axes", format!("{:?}", self.axes)), ("keep", self.keep.to_string())];
+        if self.reduction == Reduction::Var {
+            attributes.push(("correction", self.correction.to_string()));
+        }
+        attributes
     }
 
     fn infer(&self, inputs: &[TensorType]) -> Result<Vec<TensorType>, OpError> {
         expect_inputs(inputs, 1..=1)?;
-        expect_element("x", &inputs[0], ElementType::F32)?;
-        let mut shape = inputs[0].shape.clone();
-        if self.axis >= shape.len() {
-            let expected = format!("an axis of {}", inputs[0]);
-            return Err(OpError::Attribute { attribute: "axis", given: self.axis.to_string(), expected });
+        let x = &inputs[0];
+        self.reduction.kernels(x)?;
+        expect_element("x", x, self.element)?;
+        if !self.axes.is_sorted_by(|a, b| a < b) || self.axes.last().is_some_and(|axis| *axis >= x.rank()) {
+            let expected = format!("axes of {x} in ascending order");
+            return Err(OpError::Attribute { attribute: "axes", given: format!("{:?}", self.axes), expected });
         }
-        let extent = shape.remove(self.axis);
-        if self.reduction == Reduction::Max && extent.bounds().0 < 1 {
-            let expected = format!("at least one element along axis {}", self.axis);
-            return Err(OpError::Shape { input: "x", given: inputs[0].to_string(), expected });
+        if !self.reduction.definition().of_none && self.elements(x).bounds().0 < 1 {
+            let expected = format!("at least one element over axes {:?}", self.axes);
+            return Err(OpError::Shape { input: "x", given: x.to_string(), expected });
         }
-        Ok(vec![TensorType { element: ElementType::F32, shape }])
+        let one = Dim::from(1i64);
+        let extents = x.shape.iter().enumerate().filter_map(|(axis, extent)| match self.axes.contains(&axis) {
+            true => self.keep.then(|| one.clone()),
+            false => Some(extent.clone()),
+        });
+        Ok(vec![TensorType { element: self.reduction.gives(x.element), shape: extents.collect() }])
     }
 
     fn reference(&self, inputs: &[HostTensor], outputs: &[Vec<usize>]) -> Vec<HostTensor> {
-        let shape = &inputs[0].shape;
-        let n = shape[self.axis];
-        let inner: usize = shape[self.axis + 1..].iter().product();
-        let outer: usize = shape[..self.axis].iter().product();
-        let mut values = Vec::with_capacity(outer * inner);
-        for o in 0..outer {
-            for i in 0..inner {
-                let along = (0..n).map(|j| inputs[0].values[(o * n + j) * inner + i]);
-                values.push(match self.reduction {
-                    Reduction::Sum => along.sum(),
-                    Reduction::Max => along.fold(f64::NEG_INFINITY, f64::max),
-                });
+        let x = &inputs[0];
+        let mut sets = vec![Vec::new(); outputs[0].iter().product()];
+        for (linear, value) in x.values.iter().enumerate() {
+            let (mut rest, mut to, mut stride) = (linear, 0, 1);
+            for axis in (0..x.shape.len()).rev() {
+                if !self.axes.contains(&axis) {
+                    to += rest % x.shape[axis] * stride;
+                    stride *= x.shape[axis];
+                }
+                rest /= x.shape[axis];
             }
+            sets[to].push(*value);
         }
+        let definition = self.reduction.definition();
+        let signed = self.element == ElementType::I32;
+        let values = sets.iter().map(|set| match definition.wraps.filter(|_| !self.element.is_float()) {
+            Some((start, combine)) => {
+                let words = set.iter().map(|x| if signed { (*x as i32).cast_unsigned() } else { *x as u32 });
+                let word = words.fold(start, combine);
+                if signed { f64::from(word.cast_signed()) } else { f64::from(word) }
+            }
+            None => (definition.reference)(set, f64::from(self.correction)),
+        });
+        let values = values.collect();
         vec![HostTensor { shape: outputs[0].clone(), values }]
     }
 
@@ -115,39 +116,25 @@ impl Op for Reduce {
     }
 
     fn kind(&self) -> OpKind<'_> {
-        OpKind::Kernels(vec![Box::new(Axis(*self))])
+        OpKind::Kernels(vec![Box::new(Kernels(self))])
     }
 }
 
-/// A workgroup a row along the last axis, an invocation an element along another.
+/// The family's kernels.
 #[derive(Debug)]
-struct Axis(Reduce);
+struct Kernels<'a>(&'a Reduce);
 
-impl Candidate for Axis {
+impl Candidate for Kernels<'_> {
     fn name(&self) -> &'static str {
-        "reduction of one axis"
+        "reduction by rows, columns and pieces"
     }
 
     fn implement(&self, request: &Request<'_>) -> Result<Implementation, Ineligible> {
-        contiguous(request.inputs)?;
-        let shape = &request.inputs[0].ty.shape;
-        let n = ParamValue::Dim(shape[self.0.axis].clone());
-        let inner: Dim = shape[self.0.axis + 1..].iter().cloned().product();
-        let elements = request.outputs[0].elements();
-        let sum = self.0.reduction == Reduction::Sum;
-        let scale = sum.then_some(ParamValue::F32(1.0));
-        let (kernels, name, mut params, grid) = match (inner.is(1), sum) {
-            (true, true) => (sum_rows::KERNELS, "sum_rows", vec![n], Grid::Workgroups(elements)),
-            (true, false) => (max_rows::KERNELS, "max_rows", vec![n], Grid::Workgroups(elements)),
-            (false, true) => {
-                (sum_columns::KERNELS, "sum_columns", vec![n, ParamValue::Dim(inner)], Grid::Invocations(elements))
-            }
-            (false, false) => {
-                (max_columns::KERNELS, "max_columns", vec![n, ParamValue::Dim(inner)], Grid::Invocations(elements))
-            }
-        };
-        params.extend(scale);
-        let cost = transfer_time(4.0 * upper(&request.inputs[0].ty.elements()));
-        Ok(one_kernel(instance(kernels, name)?, vec![Slot::Input(0), Slot::Output(0)], params, grid, cost))
+        let x = &request.inputs[0];
+        let (reduce, join) = self.0.reduction.kernels(&x.ty).map_err(|error| Ineligible::Other(error.to_string()))?;
+        let known = kernels();
+        let kernels = plan::Kernels { reduce: instance(&known, reduce)?, join: instance(&known, join)? };
+        let divisor = (self.0.reduction.definition().divisor)(&self.0.elements(&x.ty), self.0.correction);
+        plan::implement(x, &self.0.axes, &kernels, &divisor, request.device)
     }
 }

@@ -1,0 +1,244 @@
+//! Every reduction of every element type over every set of axes, against its reference, on every device: awkward extents, few and many results, strided elements, extents that each run
+//! decides, what is not a number, and what there is none of.
+
+#![allow(clippy::unwrap_used, reason = "helpers of tests unwrap too")]
+
+mod common;
+
+use common::{Values, check, compare, devices, numbers};
+use trefoil_dsl::device::Device;
+use trefoil_graph::ops::reduce::{Reduce, Reduction};
+use trefoil_graph::{Dim, ElementType, Executable, Extents, Graph, Model, Options, Symbol, Tensor};
+
+fn shape(extents: &[usize]) -> Vec<Dim> {
+    extents.iter().map(|extent| Dim::from(*extent)).collect()
+}
+
+/// What rounding may make of results of a few hundred numbers below 3.
+fn tolerance(element: ElementType) -> f64 {
+    match element {
+        ElementType::F32 => 1e-5,
+        // A unit in the last place of a half.
+        ElementType::F16 => 1e-3,
+        ElementType::I32 | ElementType::U32 | ElementType::Bool => 0.0,
+    }
+}
+
+fn takes(reduction: Reduction, element: ElementType) -> bool {
+    reduction.takes().any(|known| known == element)
+}
+
+/// Adds a reduction over the axes whose bits are set; `keep` and the correction differ from set to set.
+fn reduced(graph: &mut Graph, x: Tensor, reduction: Reduction, set: usize) {
+    let ty = graph.type_of(x).unwrap();
+    let (rank, element) = (ty.rank(), ty.element);
+    let axes: Vec<usize> = (0..rank).filter(|axis| set >> axis & 1 == 1).collect();
+    let correction = if reduction == Reduction::Var { (set % 2) as u32 } else { 0 };
+    let name = format!("{reduction:?} over {axes:?}");
+    let y = graph.add_one(Reduce { reduction, element, axes, keep: set % 3 == 1, correction }, &[x]).unwrap();
+    graph.output(&name, y).unwrap();
+}
+
+/// Checks every reduction of an element type over the sets of axes.
+fn all(
+    devices: &[Device],
+    element: ElementType,
+    extents: &[usize],
+    turned: bool,
+    sets: impl Iterator<Item = usize> + Clone,
+) {
+    let values = Values::of(element, extents.iter().product(), 5, 1.5);
+    for reduction in Reduction::ALL.iter().filter(|reduction| takes(**reduction, element)) {
+        let mut graph = Graph::new();
+        let there: Vec<usize> = if turned { extents.iter().rev().copied().collect() } else { extents.to_vec() };
+        let mut x = graph.input("x", element, shape(&there)).unwrap();
+        if turned {
+            let order: Vec<usize> = (0..extents.len()).rev().collect();
+            x = graph.transpose(x, &order).unwrap();
+        }
+        for set in sets.clone() {
+            let none = (0..extents.len()).any(|axis| set >> axis & 1 == 1 && extents[axis] == 0);
+            let extreme = matches!(reduction, Reduction::Max | Reduction::Min | Reduction::ArgMax | Reduction::ArgMin);
+            if !(none && extreme) {
+                reduced(&mut graph, x, *reduction, set);
+            }
+        }
+        for device in devices {
+            println!("{reduction:?} of {element}{extents:?}, turned {turned}, on {}", device.properties().name);
+            check(&graph, device, &[("x", values.clone())], &Extents::new(), tolerance(element));
+        }
+    }
+}
+
+#[test]
+fn every_type_over_every_set_of_axes() {
+    let devices = devices();
+    for element in ElementType::ALL {
+        for extents in [&[1usize][..], &[0, 3], &[7], &[257], &[3, 1, 5], &[2, 3, 4, 5]] {
+            all(&devices, element, extents, false, 0..1 << extents.len());
+        }
+    }
+}
+
+#[test]
+fn elements_that_do_not_follow_on_each_other() {
+    let devices = devices();
+    for element in [ElementType::F32, ElementType::F16] {
+        all(&devices, element, &[4, 3, 8], true, 0..8);
+        all(&devices, element, &[5, 6], true, 0..4);
+    }
+}
+
+#[test]
+fn rows_and_columns_of_many_lengths() {
+    let devices = devices();
+    for extents in [&[13usize, 17][..], &[37, 64], &[64, 37], &[5, 1021], &[1021, 5], &[300, 8], &[3, 2, 12, 4]] {
+        all(&devices, ElementType::F32, extents, false, 1..1 << extents.len());
+    }
+}
+
+/// A graph of some reductions of one input.
+fn of(extents: &[usize], axes: &[isize], reductions: &[Reduction]) -> Graph {
+    let mut graph = Graph::new();
+    let x = graph.input("x", ElementType::F32, shape(extents)).unwrap();
+    let set = axes.iter().map(|axis| 1 << axis.rem_euclid(extents.len() as isize)).sum();
+    for reduction in reductions {
+        reduced(&mut graph, x, *reduction, set);
+    }
+    graph
+}
+
+#[test]
+fn few_results_are_made_of_pieces() {
+    let devices = devices();
+    use Reduction::{ArgMax, ArgMin, CountNonzero, L2, LogSumExp, Max, Sum, Var};
+    for (extents, axes) in [
+        (&[100_003usize][..], &[0isize][..]),
+        (&[2, 50_021], &[-1]),
+        (&[50_021, 2], &[0]),
+        (&[20_011, 8], &[0]),
+        (&[63, 65, 31], &[0, 2]),
+        (&[63, 65, 32], &[1, 0]),
+        (&[2, 200_003], &[0]),
+        (&[2, 200_004], &[0]),
+        (&[30_011, 3], &[1]),
+    ] {
+        let graph = of(extents, axes, &[Sum, Max, L2, LogSumExp, Var, CountNonzero, ArgMax, ArgMin]);
+        let values = Values::F32(numbers(extents.iter().product(), 3, 1.0));
+        for device in &devices {
+            println!("{extents:?} over {axes:?} on {}", device.properties().name);
+            let inputs = [("x", values.clone())];
+            // Sums lose some units of the largest partial sum, a few hundred.
+            let executable = check(&graph, device, &inputs, &Extents::new(), 1e-4);
+            let data: Vec<_> = inputs.iter().map(|(name, values)| (*name, values.data())).collect();
+            let run = || executable.run(&data, &Extents::new()).unwrap();
+            let (first, second) = (run(), run());
+            for (name, _) in graph.outputs() {
+                assert_eq!(first.host(name).unwrap(), second.host(name).unwrap(), "`{name}` in two runs");
+            }
+        }
+    }
+}
+
+#[test]
+fn each_run_decides_extents() {
+    let rows = Symbol::new("rows", 0, 700).unwrap();
+    let columns = Symbol::new("columns", 1, 9000).unwrap();
+    let mut graph = Graph::new();
+    let ty = vec![Dim::from(&rows), Dim::from(&columns), Dim::from(4usize)];
+    let x = graph.input("x", ElementType::F32, ty).unwrap();
+    for (reduction, set) in [
+        (Reduction::Sum, 1),
+        (Reduction::Mean, 2),
+        (Reduction::ArgMax, 2),
+        (Reduction::ArgMin, 6),
+        (Reduction::Var, 7),
+        (Reduction::Mean, 5),
+        (Reduction::Sum, 7),
+        (Reduction::LogSumExp, 3),
+    ] {
+        reduced(&mut graph, x, reduction, set);
+    }
+    for device in devices() {
+        let executable = Executable::compile(&graph, &Model::new(), &device, &Options::default()).unwrap();
+        for (r, c) in [(0usize, 5usize), (1, 1), (3, 131), (700, 3), (2, 9000), (5, 1)] {
+            let mut extents = Extents::new();
+            extents.set(&rows, r as i64).unwrap();
+            extents.set(&columns, c as i64).unwrap();
+            let values = Values::F32(numbers(r * c * 4, 9, 1.0));
+            println!("{r} by {c} on {}", device.properties().name);
+            compare(&graph, &executable, &[("x", values)], &extents, 1e-4);
+        }
+    }
+}
+
+#[test]
+fn variances_far_from_zero() {
+    let n = 20_000;
+    let values: Vec<f32> = numbers(3 * n, 8, 1.732).into_iter().map(|x| 1.0e4 + x).collect();
+    let mut graph = Graph::new();
+    let x = graph.input("x", ElementType::F32, shape(&[3, n])).unwrap();
+    for (axes, correction) in [(&[1isize][..], 0), (&[1], 1), (&[0], 0), (&[0, 1], 1)] {
+        let y = graph.var(x, axes, false, correction).unwrap();
+        graph.output(&format!("{axes:?}, {correction}"), y).unwrap();
+    }
+    for device in devices() {
+        // An element's distance from the mean is exact to half a unit of 1e4: 5e-4 of a deviation of 1.
+        check(&graph, &device, &[("x", Values::F32(values.clone()))], &Extents::new(), 2e-3);
+    }
+}
+
+#[test]
+fn no_numbers_infinities_and_ties() {
+    let (nan, inf) = (f32::NAN, f32::INFINITY);
+    let rows: [[f32; 7]; 8] = [
+        [1.0, nan, 3.0, nan, -2.0, 5.0, 0.0],
+        [-inf; 7],
+        [inf, 1.0, -inf, inf, 2.0, -inf, 0.0],
+        [0.0, -0.0, 0.0, -0.0, 0.0, -0.0, -0.0],
+        [-0.0, 0.0, -1.0, -0.0, 1.0, 1.0, -1.0],
+        [nan; 7],
+        [1e38, 1e38, -1e38, 1e-30, -1e-30, 88.0, 90.0],
+        [-5.0, -5.0, -7.0, -7.0, -7.0, -5.0, -6.0],
+    ];
+    let flat: Vec<f32> = rows.concat();
+    let devices = devices();
+    use Reduction::{ArgMax, ArgMin, CountNonzero, LogSumExp, Max, Mean, Min, Sum, Var};
+    for axis in [0, 1] {
+        let graph = of(&[8, 7], &[axis], &[ArgMax, ArgMin, CountNonzero, LogSumExp, Max, Min]);
+        let row = of(&[7], &[0], &[Sum, Mean, Var, Max, Min]);
+        for device in &devices {
+            check(&graph, device, &[("x", Values::F32(flat.clone()))], &Extents::new(), 1e-6);
+            check(&row, device, &[("x", Values::F32(rows[0].to_vec()))], &Extents::new(), 1e-6);
+        }
+    }
+}
+
+#[test]
+fn what_is_refused() {
+    let mut graph = Graph::new();
+    let maybe = Symbol::new("maybe", 0, 4).unwrap();
+    let x = graph.input("x", ElementType::F32, vec![Dim::from(3usize), Dim::from(&maybe)]).unwrap();
+    let i = graph.input("i", ElementType::I32, shape(&[3, 4])).unwrap();
+    let refused = |result: Result<Tensor, _>| {
+        let error: trefoil_graph::graph::GraphError = result.unwrap_err();
+        error.to_string()
+    };
+    assert_eq!(
+        refused(graph.max_over(x, &[1], false)),
+        "max(x: f32[3, maybe]): input `x` is f32[3, maybe], at least one element over axes [1] expected"
+    );
+    assert!(refused(graph.argmin(x, &[0, -1], false)).contains("at least one element"));
+    // Every set over the other axis has three elements.
+    assert!(graph.argmax(x, &[0], false).is_ok());
+    assert_eq!(
+        refused(graph.mean(i, &[0], false)),
+        "mean(i: i32[3, 4]): input `x` is i32, f32 (cast it with `g.cast(tensor, ElementType::F32)`) expected"
+    );
+    assert!(refused(graph.any(x, &[0], false)).contains("ElementType::Bool"));
+    assert!(refused(graph.sum(x, &[2], false)).contains("axes of f32[3, maybe], each once"));
+    assert!(refused(graph.sum(x, &[1, -1], false)).contains("axes of f32[3, maybe], each once"));
+    // As in NumPy, no axes are none.
+    let same = graph.sum(x, &[], true).unwrap();
+    assert_eq!(graph.type_of(same).unwrap(), graph.type_of(x).unwrap());
+}

@@ -1,0 +1,250 @@
+//! Reductions: what each operator does with elements. How elements are gone over is said in [`shapes`], once for all of them.
+//!
+//! An operator has a neutral value, and says how an element is pushed onto a value, how two values are joined, and what a complete value is as an element of the result. It lives
+//! in `f32` for floats, in words of 32 bits for integers. Where `i32` comes out as `u32` does, bit for bit, there is one kernel for both, and bools are words.
+//!
+//! A reduction is a kernel of either kind: `reduce_` takes elements, `join_` values that the first has left, because an axis was cut in pieces or
+//! because axes that are no neighbours are reduced one after the other. Operators whose values are joined alike share the second.
+
+pub mod shapes;
+pub mod values;
+
+use trefoil_dsl::artefact::Kernel;
+use trefoil_dsl::prelude::*;
+
+use shapes::{Walk, join_parts, reduce};
+use values::{Exponentials, Moments, Place, largest, not_zero, order_of, order_of_signed, over, smallest};
+
+/// Makes the kernels of a list of operators, and the list of them.
+macro_rules! operators {
+    ($($(#[$doc:meta])* $kind:ident! $name:ident $types:tt $operator:tt)*) => {
+        $($kind! { $(#[$doc])* $name $types $operator })*
+
+        /// Every kernel of this family.
+        pub fn kernels() -> Vec<&'static Kernel> {
+            [$($name::KERNELS),*].concat()
+        }
+    };
+}
+
+/// A kernel that takes elements, of several float types or of one type: `(types) { value => result, neutral value, push, join, end }`.
+macro_rules! elements {
+    (
+        $(#[$doc:meta])* $name:ident ($($float:ident),+ as $T:ident)
+        { $value:ty => $result:ty, [$($start:tt)*], [$($push:tt)*], [$($join:tt)*], [$($end:tt)*] }
+    ) => {
+        $(#[$doc])*
+        #[kernel(workgroup(256), instances($T = [$($float),*]))]
+        pub fn $name<$T: Float>(
+            x: &[$T],
+            y: &mut [$result],
+            parts: &mut [$value],
+            walk: Walk,
+            shape: [usize; 4],
+            strides: [usize; 3],
+            levels: usize,
+            extents: [usize; 4],
+            x_strides: [usize; 4],
+            y_strides: [usize; 4],
+            split: [usize; 3],
+            place: usize,
+            finish: bool,
+        ) {
+            let mut scratch = workgroup_array::<$value>(1024);
+            reduce(
+                x, y, parts, &mut scratch, walk, shape, strides, levels, extents, x_strides, y_strides, split, place,
+                finish, $T::lit(0.0), $($start)*, $($push)*, $($join)*, $($end)*,
+            );
+        }
+    };
+    (
+        $(#[$doc:meta])* $name:ident ($element:ty)
+        { $value:ty => $result:ty, [$($start:tt)*], [$($push:tt)*], [$($join:tt)*], [$($end:tt)*] }
+    ) => {
+        $(#[$doc])*
+        #[kernel(workgroup(256))]
+        pub fn $name(
+            x: &[$element],
+            y: &mut [$result],
+            parts: &mut [$value],
+            walk: Walk,
+            shape: [usize; 4],
+            strides: [usize; 3],
+            levels: usize,
+            extents: [usize; 4],
+            x_strides: [usize; 4],
+            y_strides: [usize; 4],
+            split: [usize; 3],
+            place: usize,
+            finish: bool,
+        ) {
+            let mut scratch = workgroup_array::<$value>(1024);
+            reduce(
+                x, y, parts, &mut scratch, walk, shape, strides, levels, extents, x_strides, y_strides, split, place,
+                finish, 0, $($start)*, $($push)*, $($join)*, $($end)*,
+            );
+        }
+    };
+}
+
+/// A kernel that takes values, with results of several float types or of one type: `(types) { value => result, neutral value, shift, join, end }`.
+macro_rules! parts {
+    (
+        $(#[$doc:meta])* $name:ident ($($float:ident),+ as $T:ident)
+        { $value:ty => $result:ty, [$($start:tt)*], [$($shift:tt)*], [$($join:tt)*], [$($end:tt)*] }
+    ) => {
+        $(#[$doc])*
+        #[kernel(workgroup(256), instances($T = [$($float),*]))]
+        pub fn $name<$T: Float>(
+            parts: &[$value],
+            y: &mut [$result],
+            next: &mut [$value],
+            shape: [usize; 4],
+            along: usize,
+            place: usize,
+            finish: bool,
+        ) {
+            let mut scratch = workgroup_array::<$value>(256);
+            join_parts(
+                parts, y, next, &mut scratch, shape, along, place, finish, $($start)*, $($shift)*, $($join)*, $($end)*,
+            );
+        }
+    };
+    (
+        $(#[$doc:meta])* $name:ident ()
+        { $value:ty => $result:ty, [$($start:tt)*], [$($shift:tt)*], [$($join:tt)*], [$($end:tt)*] }
+    ) => {
+        $(#[$doc])*
+        #[kernel(workgroup(256))]
+        pub fn $name(
+            parts: &[$value],
+            y: &mut [$result],
+            next: &mut [$value],
+            shape: [usize; 4],
+            along: usize,
+            place: usize,
+            finish: bool,
+        ) {
+            let mut scratch = workgroup_array::<$value>(256);
+            join_parts(
+                parts, y, next, &mut scratch, shape, along, place, finish, $($start)*, $($shift)*, $($join)*, $($end)*,
+            );
+        }
+    };
+}
+
+operators! {
+    /// The sum of floats over the divisor.
+    elements! reduce_sum(f32, f16 as T) {
+        f32 => T, [0.0], [|a, x, _| a + x.to_f32()], [|a, b| a + b], [|a, n| T::from_f32(over(a, n))]
+    }
+    parts! join_sum(f32, f16 as T) {
+        f32 => T, [0.0], [|a, _| a], [|a, b| a + b], [|a, n| T::from_f32(over(a, n))]
+    }
+    /// The sum of absolute values of floats over the divisor.
+    elements! reduce_l1(f32, f16 as T) {
+        f32 => T, [0.0], [|a, x, _| a + abs(x.to_f32())], [|a, b| a + b], [|a, n| T::from_f32(over(a, n))]
+    }
+    /// The root of the sum of the squares of floats.
+    elements! reduce_l2(f32, f16 as T) {
+        f32 => T, [0.0], [|a, x, _| a + x.to_f32() * x.to_f32()], [|a, b| a + b], [|a, _| T::from_f32(sqrt(a))]
+    }
+    parts! join_l2(f32, f16 as T) {
+        f32 => T, [0.0], [|a, _| a], [|a, b| a + b], [|a, _| T::from_f32(sqrt(a))]
+    }
+    /// The product of floats.
+    elements! reduce_product(f32, f16 as T) {
+        f32 => T, [1.0], [|a, x, _| a * x.to_f32()], [|a, b| a * b], [|a, _| T::from_f32(a)]
+    }
+    parts! join_product(f32, f16 as T) {
+        f32 => T, [1.0], [|a, _| a], [|a, b| a * b], [|a, _| T::from_f32(a)]
+    }
+    /// The largest float, or NaN if there is one.
+    elements! reduce_max(f32, f16 as T) {
+        f32 => T, [f32::NEG_INFINITY], [|a, x, _| largest(a, x.to_f32())], [largest], [|a, _| T::from_f32(a)]
+    }
+    parts! join_max(f32, f16 as T) {
+        f32 => T, [f32::NEG_INFINITY], [|a, _| a], [largest], [|a, _| T::from_f32(a)]
+    }
+    /// The smallest float, or NaN if there is one.
+    elements! reduce_min(f32, f16 as T) {
+        f32 => T, [f32::INFINITY], [|a, x, _| smallest(a, x.to_f32())], [smallest], [|a, _| T::from_f32(a)]
+    }
+    parts! join_min(f32, f16 as T) {
+        f32 => T, [f32::INFINITY], [|a, _| a], [smallest], [|a, _| T::from_f32(a)]
+    }
+    /// The logarithm of the sum of the exponentials of floats.
+    elements! reduce_logsumexp(f32, f16 as T) {
+        Exponentials => T, [Exponentials::NONE], [|a, x, _| a.push(x.to_f32())], [|a, b| a.join(b)],
+        [|a, _| T::from_f32(a.largest + ln(a.sum))]
+    }
+    parts! join_logsumexp(f32, f16 as T) {
+        Exponentials => T, [Exponentials::NONE], [|a, _| a], [|a, b| a.join(b)],
+        [|a, _| T::from_f32(a.largest + ln(a.sum))]
+    }
+    /// The sum of squared distances of floats from their mean, over the divisor.
+    elements! reduce_variance(f32, f16 as T) {
+        Moments => T, [Moments::NONE], [|a, x, _| a.push(x.to_f32())], [|a, b| a.join(b)],
+        [|a, n| T::from_f32(over(a.squares, n))]
+    }
+    parts! join_variance(f32, f16 as T) {
+        Moments => T, [Moments::NONE], [|a, _| a], [|a, b| a.join(b)], [|a, n| T::from_f32(over(a.squares, n))]
+    }
+    /// How many floats are not 0.
+    elements! reduce_count(f32, f16 as T) {
+        u32 => u32, [0], [|a, x, _| a + not_zero(x.to_f32())], [|a, b| a + b], [|a, _| a]
+    }
+    /// Where the largest float is, the first of several; a NaN is larger than all others.
+    elements! reduce_argmax(f32, f16 as T) {
+        Place => u32, [Place::NONE], [|a, x, i| a.best(Place { order: order_of(x.to_f32()), index: i })],
+        [|a, b| a.best(b)], [|a, _| a.index]
+    }
+    /// Where the smallest float is, the first of several; a NaN is smaller than all others.
+    elements! reduce_argmin(f32, f16 as T) {
+        Place => u32, [Place::NONE], [|a, x, i| a.best(Place { order: order_of(-x.to_f32()), index: i })],
+        [|a, b| a.best(b)], [|a, _| a.index]
+    }
+    parts! join_places() {
+        Place => u32, [Place::NONE], [|a, by| a.moved(by)], [|a, b| a.best(b)], [|a, _| a.index]
+    }
+    /// The sum of integers, which wraps.
+    elements! reduce_sum_words(u32) { u32 => u32, [0], [|a, x, _| a + x], [|a, b| a + b], [|a, _| a] }
+    parts! join_sum_words() { u32 => u32, [0], [|a, _| a], [|a, b| a + b], [|a, _| a] }
+    /// The product of integers, which wraps.
+    elements! reduce_product_words(u32) { u32 => u32, [1], [|a, x, _| a * x], [|a, b| a * b], [|a, _| a] }
+    parts! join_product_words() { u32 => u32, [1], [|a, _| a], [|a, b| a * b], [|a, _| a] }
+    /// How many integers are not 0.
+    elements! reduce_count_words(u32) { u32 => u32, [0], [|a, x, _| a + (x != 0) as u32], [|a, b| a + b], [|a, _| a] }
+    /// The largest integer.
+    elements! reduce_max_u32(u32) { u32 => u32, [0], [|a, x, _| max(a, x)], [|a, b| max(a, b)], [|a, _| a] }
+    parts! join_max_u32() { u32 => u32, [0], [|a, _| a], [|a, b| max(a, b)], [|a, _| a] }
+    /// The largest integer.
+    elements! reduce_max_i32(i32) { i32 => i32, [i32::MIN], [|a, x, _| max(a, x)], [|a, b| max(a, b)], [|a, _| a] }
+    parts! join_max_i32() { i32 => i32, [i32::MIN], [|a, _| a], [|a, b| max(a, b)], [|a, _| a] }
+    /// The smallest integer.
+    elements! reduce_min_u32(u32) { u32 => u32, [u32::MAX], [|a, x, _| min(a, x)], [|a, b| min(a, b)], [|a, _| a] }
+    parts! join_min_u32() { u32 => u32, [u32::MAX], [|a, _| a], [|a, b| min(a, b)], [|a, _| a] }
+    /// The smallest integer.
+    elements! reduce_min_i32(i32) { i32 => i32, [i32::MAX], [|a, x, _| min(a, x)], [|a, b| min(a, b)], [|a, _| a] }
+    parts! join_min_i32() { i32 => i32, [i32::MAX], [|a, _| a], [|a, b| min(a, b)], [|a, _| a] }
+    /// Where the largest integer is, the first of several.
+    elements! reduce_argmax_u32(u32) {
+        Place => u32, [Place::NONE], [|a, x, i| a.best(Place { order: x, index: i })], [|a, b| a.best(b)],
+        [|a, _| a.index]
+    }
+    /// Where the largest integer is, the first of several.
+    elements! reduce_argmax_i32(i32) {
+        Place => u32, [Place::NONE], [|a, x, i| a.best(Place { order: order_of_signed(x), index: i })],
+        [|a, b| a.best(b)], [|a, _| a.index]
+    }
+    /// Where the smallest integer is, the first of several.
+    elements! reduce_argmin_u32(u32) {
+        Place => u32, [Place::NONE], [|a, x, i| a.best(Place { order: !x, index: i })], [|a, b| a.best(b)],
+        [|a, _| a.index]
+    }
+    /// Where the smallest integer is, the first of several.
+    elements! reduce_argmin_i32(i32) {
+        Place => u32, [Place::NONE], [|a, x, i| a.best(Place { order: !order_of_signed(x), index: i })],
+        [|a, b| a.best(b)], [|a, _| a.index]
+    }
+}

@@ -1,0 +1,143 @@
+//! What operators make of elements.
+
+use trefoil_dsl::prelude::*;
+
+/// The larger, or the NaN.
+#[device]
+pub fn largest(a: f32, b: f32) -> f32 {
+    if a > b || is_nan(a) { a } else { b }
+}
+
+/// The smaller, or the NaN.
+#[device]
+pub fn smallest(a: f32, b: f32) -> f32 {
+    if a < b || is_nan(a) { a } else { b }
+}
+
+/// 1 for all numbers but 0; looked at as bits, since a device may take the smallest numbers for 0.
+#[device]
+pub fn not_zero(x: f32) -> u32 {
+    (x.to_bits() << 1 != 0) as u32
+}
+
+/// A number in the order of floats: the larger the float, the larger this; -0 and 0 are equal, and NaN is above all.
+#[device]
+pub fn order_of(x: f32) -> u32 {
+    let bits = if x.to_bits() << 1 == 0 { 0 } else { x.to_bits() };
+    if is_nan(x) {
+        u32::MAX
+    } else if bits >> 31 == 1 {
+        !bits
+    } else {
+        bits | 0x8000_0000
+    }
+}
+
+/// An integer in the order of unsigned ones.
+#[device]
+pub fn order_of_signed(x: i32) -> u32 {
+    x as u32 ^ 0x8000_0000
+}
+
+/// a / n; NaN if n is 0.
+#[device]
+pub fn over(a: f32, n: usize) -> f32 {
+    if n == 0 { f32::NAN } else { a / n as f32 }
+}
+
+/// An element by its place in an order, and where it stands.
+#[device(methods)]
+#[derive(Debug, PartialEq)]
+pub struct Place {
+    /// The larger, the better.
+    pub order: u32,
+    /// Its index.
+    pub index: u32,
+}
+
+#[device]
+impl Place {
+    /// No element: every element is better or comes before.
+    pub const NONE: Self = Self { order: 0, index: u32::MAX };
+
+    /// The same element, if there is one, at a higher index.
+    pub fn moved(self, by: u32) -> Self {
+        Self { order: self.order, index: if self.index == u32::MAX { u32::MAX } else { self.index + by } }
+    }
+
+    /// The better, of equals the one before.
+    pub fn best(self, other: Self) -> Self {
+        if other.order > self.order || (other.order == self.order && other.index < self.index) { other } else { self }
+    }
+}
+
+/// Numbers by their count, their mean and the sum of the squares of their distances from it.
+#[device(methods)]
+#[derive(Debug, PartialEq)]
+pub struct Moments {
+    /// How many.
+    pub count: f32,
+    /// Their mean.
+    pub mean: f32,
+    /// The sum of the squares.
+    pub squares: f32,
+}
+
+#[device]
+impl Moments {
+    /// Of no numbers.
+    pub const NONE: Self = Self { count: 0.0, mean: 0.0, squares: 0.0 };
+
+    /// With one number more.
+    pub fn push(self, x: f32) -> Self {
+        let count = self.count + 1.0;
+        let distance = x - self.mean;
+        let mean = self.mean + distance / count;
+        Self { count, mean, squares: self.squares + distance * (x - mean) }
+    }
+
+    /// Of both together.
+    pub fn join(self, other: Self) -> Self {
+        let count = self.count + other.count;
+        let share = if count > 0.0 { other.count / count } else { 0.0 };
+        let distance = other.mean - self.mean;
+        Self {
+            count,
+            mean: self.mean + distance * share,
+            squares: self.squares + other.squares + distance * distance * (self.count * share),
+        }
+    }
+}
+
+/// Exponentials by the largest exponent and their sum, divided by the largest of them.
+#[device(methods)]
+#[derive(Debug, PartialEq)]
+pub struct Exponentials {
+    /// The largest exponent.
+    pub largest: f32,
+    /// The sum.
+    pub sum: f32,
+}
+
+#[device]
+impl Exponentials {
+    /// Of no exponents.
+    pub const NONE: Self = Self { largest: f32::NEG_INFINITY, sum: 0.0 };
+
+    /// Of both together.
+    pub fn join(self, other: Self) -> Self {
+        // Equal ones may be infinite.
+        let distance = if self.largest == other.largest { 0.0 } else { other.largest - self.largest };
+        let factor = exp(-abs(distance));
+        if distance > 0.0 {
+            Self { largest: other.largest, sum: self.sum * factor + other.sum }
+        } else {
+            Self { largest: self.largest, sum: self.sum + other.sum * factor }
+        }
+    }
+
+    /// With one exponent more. A NaN becomes the sum.
+    pub fn push(self, x: f32) -> Self {
+        self.join(Self { largest: x, sum: 1.0 })
+    }
+}
