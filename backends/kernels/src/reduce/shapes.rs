@@ -44,7 +44,7 @@ pub enum Walk {
 /// * `place`: what an element's position along the axis is multiplied with before `push` gets it.
 /// * `finish`: whether the results are complete, so that `end` makes elements of `y` of them; otherwise they go to `parts`.
 #[device]
-#[expect(clippy::too_many_arguments, reason = "it is a kernel's body")]
+#[expect(clippy::too_many_arguments, clippy::manual_div_ceil, reason = "it is a kernel's body")]
 pub fn reduce<T: Element, A: Element, R: Element, P: Fn(A, T, u32) -> A, J: Fn(A, A) -> A, E: Fn(A, usize) -> R>(
     x: &[T],
     y: &mut [R],
