@@ -53,6 +53,9 @@ values! {
     i32: 0x5ead_beef, |x| x as i32, f64::from;
 }
 
+/// The elements as numbers, and the results.
+type Ran = (Vec<f64>, Vec<f64>);
+
 /// How a kernel is launched.
 struct Work {
     walk: Walk,
@@ -67,7 +70,7 @@ fn run<T: Value, A: Element, R: Value>(
     device: &Device,
     [reduce, join]: [&'static Kernel; 2],
     work: &Work,
-) -> Result<(Vec<f64>, Vec<f64>)> {
+) -> Result<Ran> {
     let [lines, n, inner] = work.extents;
     let elements: Vec<T> = numbers(lines * n * inner, 6, 3.0).into_iter().map(T::of).collect();
     let guarded = |values: &[T]| [&[T::POISON; GUARD], values, &[T::POISON; GUARD]].concat();
@@ -118,7 +121,7 @@ type Reference = fn(&[f64], f64) -> (f64, f64);
 /// A kernel, the one that joins what it leaves, and what they give.
 struct Row {
     names: [&'static str; 2],
-    run: fn(&Device, [&'static Kernel; 2], &Work) -> Result<(Vec<f64>, Vec<f64>)>,
+    run: fn(&Device, [&'static Kernel; 2], &Work) -> Result<Ran>,
     /// Whether nothing has a result.
     of_none: bool,
     reference: Reference,
