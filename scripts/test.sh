@@ -9,6 +9,7 @@ cd "$(dirname "$0")/.."
 
 scripts/setup-tools.sh
 scripts/fetch-model.sh
+scripts/fetch-onnx-cases.sh
 
 if [ -z "${VK_ICD_FILENAMES:-}${VK_DRIVER_FILES:-}" ]; then
     for driver in /usr/share/vulkan/icd.d/lvp_icd*.json; do

@@ -49,7 +49,13 @@ pub struct Data<'a> {
     pub(crate) bytes: Cow<'a, [u8]>,
 }
 
-impl Data<'_> {
+impl<'a> Data<'a> {
+    /// Elements as they lie in memory, little-endian (of bools, words that are 1 or 0); `None` if the bytes are no whole number of them.
+    pub fn from_bytes(element: ElementType, bytes: &'a [u8]) -> Option<Self> {
+        let whole = (bytes.len() as u64).is_multiple_of(element.bytes());
+        whole.then_some(Self { element, bytes: Cow::Borrowed(bytes) })
+    }
+
     /// What the elements are.
     pub fn element(&self) -> ElementType {
         self.element

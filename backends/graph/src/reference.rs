@@ -8,6 +8,12 @@ use crate::dim::{Dim, Extents};
 use crate::error::{Error, Result};
 use crate::graph::{Graph, Leaf, LeafKind, Tensor};
 use crate::op::HostTensor;
+use crate::types::ElementType;
+
+/// Elements as they lie in memory (of bools, words), as `f64`; bytes behind the last whole element are left out.
+pub fn values(element: ElementType, bytes: &[u8]) -> Vec<f64> {
+    to_f64(element, bytes)
+}
 
 /// Every output of a graph for given inputs and params, by name.
 ///
