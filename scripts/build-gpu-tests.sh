@@ -4,7 +4,7 @@
 # usage: scripts/build-gpu-tests.sh [--without-model]
 #
 # Packed is the part of this checkout that tests need at run time, under the paths that are compiled into them: the test and bench
-# binaries, examples and programs (release, stripped), the tracked files, the model from .model, and the Vulkan loader, which some
+# binaries, examples and programs (release, stripped), the tracked files, the model from .model, ONNX's tests from .onnx, and the Vulkan loader, which some
 # GPU machines lack. Left out, and printed: test binaries without a test, and those that need a compiler to run.
 #
 # The model's weights do not compress (91 MB, 81 MB by xz -9), and ways to hand files to a machine often stop at 64 MiB. So the
@@ -28,6 +28,7 @@ needs_compiler=(ui emitted cpu)
 say() { echo "build-gpu-tests: $*"; }
 
 [ "$with_model" = no ] || scripts/fetch-model.sh
+scripts/fetch-onnx-cases.sh
 
 say "building"
 messages=$(mktemp)
@@ -80,6 +81,7 @@ done < <(sort -u "$stage/executables")
 [ -s "$pack/executables.tsv" ] || { echo "build-gpu-tests: cargo built no executable" >&2; exit 1; }
 
 git ls-files -z | tar --null --files-from=- -cf - | tar -xf - -C "$pack"
+cp -r .onnx "$pack/"
 if [ "$with_model" = yes ]; then
     mkdir -p "$pack/.model"
     cp -r .model/all-MiniLM-L6-v2 "$pack/.model/"

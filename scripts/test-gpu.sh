@@ -63,7 +63,7 @@ elif [ ! -e "$built_at" ]; then
     ln -s "$checkout" "$built_at"
 else
     # A checkout without builds and models gets these.
-    for part in .model target; do
+    for part in .model .onnx target; do
         [ ! -e "$checkout/$part" ] || [ -e "$built_at/$part" ] || ln -s "$checkout/$part" "$built_at/$part"
     done
 fi

@@ -1,7 +1,7 @@
 #!/usr/bin/env bash
 # Runs every test that needs no GPU: the README's second command. Five to ten minutes on two cores the first time.
 #
-# It first installs what is missing (scripts/setup-tools.sh, scripts/fetch-model.sh), so that a fresh Debian 12 with Rust needs
+# It first installs what is missing (scripts/setup-tools.sh, scripts/fetch-model.sh, scripts/fetch-onnx-cases.sh), so that a fresh Debian 12 with Rust needs
 # nothing else. Vulkan and wgpu run on lavapipe, a Vulkan driver for the CPU, unless VK_ICD_FILENAMES or VK_DRIVER_FILES names
 # another driver. CUDA C is compiled with NVRTC and not run: scripts/test-gpu.sh does that.
 set -euo pipefail

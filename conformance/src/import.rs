@@ -95,7 +95,8 @@ pub fn element_type(name: &str) -> Option<ElementType> {
             let digits = name.trim_start_matches(char::is_alphabetic);
             let first = name.chars().next()?;
             // float32, int64, uint8, but not float8e4m3fn.
-            if !digits.chars().all(|c| c.is_ascii_digit()) || !matches!(name.trim_end_matches(digits), "float" | "int" | "uint")
+            if !digits.chars().all(|c| c.is_ascii_digit())
+                || !matches!(name.trim_end_matches(digits), "float" | "int" | "uint")
             {
                 return None;
             }
@@ -118,13 +119,8 @@ pub fn elements(element: ElementType, bytes: &[u8]) -> Vec<u8> {
 /// # Errors
 /// Why it cannot be one.
 pub fn import(cases: &Cases, case: &Case) -> Result<Model, Unsupported> {
-    let mut importer = Importer {
-        cases,
-        graph: Graph::new(),
-        values: BTreeMap::new(),
-        leaves: BTreeMap::new(),
-        opset: case.opset,
-    };
+    let mut importer =
+        Importer { cases, graph: Graph::new(), values: BTreeMap::new(), leaves: BTreeMap::new(), opset: case.opset };
     // An op that nobody knows is a better reason than a type that nobody knows.
     for node in &case.nodes {
         if !node.domain.is_empty() || import_of(&node.op).is_none() {

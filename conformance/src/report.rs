@@ -136,7 +136,8 @@ impl Report<'_> {
         sorted.sort_by(|(a, (more, _)), (b, (fewer, _))| fewer.cmp(more).then(a.cmp(b)));
         for (reason, (count, of)) in sorted {
             let of: Vec<&str> = of.into_iter().collect();
-            let _ = writeln!(page, "| {count} | {} | {} |", reason.replace('|', "\\|").replace('\n', " "), of.join(", "));
+            let _ =
+                writeln!(page, "| {count} | {} | {} |", reason.replace('|', "\\|").replace('\n', " "), of.join(", "));
         }
         page
     }

@@ -12,12 +12,23 @@ type Binary = fn(&mut Graph, Tensor, Tensor) -> Result<Tensor, GraphError>;
 /// By ONNX's names.
 pub(super) const IMPORTS: &[(&str, Import)] = &[
     ("Abs", |i, n| unary(i, n, Graph::abs)),
+    ("Acos", |i, n| unary(i, n, Graph::acos)),
+    ("Acosh", |i, n| unary(i, n, Graph::acosh)),
+    ("Asin", |i, n| unary(i, n, Graph::asin)),
+    ("Asinh", |i, n| unary(i, n, Graph::asinh)),
+    ("Atan", |i, n| unary(i, n, Graph::atan)),
+    ("Atanh", |i, n| unary(i, n, Graph::atanh)),
+    ("BitwiseNot", |i, n| unary(i, n, Graph::bit_not)),
     ("Ceil", |i, n| unary(i, n, Graph::ceil)),
     ("Cos", |i, n| unary(i, n, Graph::cos)),
+    ("Cosh", |i, n| unary(i, n, Graph::cosh)),
     ("Erf", |i, n| unary(i, n, Graph::erf)),
     ("Exp", |i, n| unary(i, n, Graph::exp)),
     ("Floor", |i, n| unary(i, n, Graph::floor)),
+    ("HardSwish", |i, n| unary(i, n, Graph::hard_swish)),
+    ("IsNaN", |i, n| unary(i, n, Graph::is_nan)),
     ("Log", |i, n| unary(i, n, Graph::log)),
+    ("Mish", |i, n| unary(i, n, Graph::mish)),
     ("Neg", |i, n| unary(i, n, Graph::neg)),
     ("Not", |i, n| unary(i, n, Graph::logical_not)),
     ("Reciprocal", |i, n| unary(i, n, Graph::recip)),
@@ -26,13 +37,36 @@ pub(super) const IMPORTS: &[(&str, Import)] = &[
     ("Sigmoid", |i, n| unary(i, n, Graph::sigmoid)),
     ("Sign", |i, n| unary(i, n, Graph::sign)),
     ("Sin", |i, n| unary(i, n, Graph::sin)),
+    ("Sinh", |i, n| unary(i, n, Graph::sinh)),
+    ("Softplus", |i, n| unary(i, n, Graph::softplus)),
     ("Sqrt", |i, n| unary(i, n, Graph::sqrt)),
+    ("Tan", |i, n| unary(i, n, Graph::tan)),
     ("Tanh", |i, n| unary(i, n, Graph::tanh)),
     ("Gelu", |i, n| match i.string(n, "approximate", "none") {
         "none" => unary(i, n, Graph::gelu),
         "tanh" => unary(i, n, Graph::gelu_tanh),
         other => Err(i.refuse(n, format!("approximate = {other}"))),
     }),
+    ("IsInf", is_inf),
+    ("LeakyRelu", |i, n| bent(i, n, 0.01, Graph::leaky_relu)),
+    ("Elu", |i, n| bent(i, n, 1.0, Graph::elu)),
+    ("Celu", |i, n| bent(i, n, 1.0, Graph::celu)),
+    ("Selu", selu),
+    ("HardSigmoid", |i, n| {
+        let (x, alpha, beta) = (i.input(n, 0)?, i.float(n, "alpha", 0.2), i.float(n, "beta", 0.5));
+        let line = i.graph.affine(x, alpha, beta)?;
+        Ok(vec![i.graph.clamp(line, 0.0, 1.0)?])
+    }),
+    ("Swish", |i, n| {
+        let x = i.input(n, 0)?;
+        let scaled = match i.float(n, "alpha", 1.0) {
+            1.0 => return Ok(vec![i.graph.silu(x)?]),
+            alpha => i.graph.affine(x, alpha, 0.0)?,
+        };
+        let gate = i.graph.sigmoid(scaled)?;
+        Ok(vec![i.graph.mul(x, gate)?])
+    }),
+    ("Clip", clip),
     ("Add", |i, n| binary(i, n, Graph::add)),
     ("Sub", |i, n| binary(i, n, Graph::sub)),
     ("Mul", |i, n| binary(i, n, Graph::mul)),
@@ -45,6 +79,14 @@ pub(super) const IMPORTS: &[(&str, Import)] = &[
     ("LessOrEqual", |i, n| binary(i, n, Graph::le)),
     ("Greater", |i, n| binary(i, n, Graph::gt)),
     ("GreaterOrEqual", |i, n| binary(i, n, Graph::ge)),
+    ("BitwiseAnd", |i, n| binary(i, n, Graph::bit_and)),
+    ("BitwiseOr", |i, n| binary(i, n, Graph::bit_or)),
+    ("BitwiseXor", |i, n| binary(i, n, Graph::bit_xor)),
+    ("BitShift", |i, n| match i.string(n, "direction", "") {
+        "LEFT" => binary(i, n, Graph::shl),
+        "RIGHT" => binary(i, n, Graph::shr),
+        other => Err(i.refuse(n, format!("direction = {other}"))),
+    }),
     ("Pow", power),
     ("Mod", remainder),
     ("Min", |i, n| several(i, n, Graph::minimum)),
@@ -57,6 +99,11 @@ pub(super) const IMPORTS: &[(&str, Import)] = &[
     }),
     ("Identity", |i, n| Ok(vec![i.input(n, 0)?])),
     ("Cast", cast),
+    ("BitCast", |i, n| {
+        let x = i.input(n, 0)?;
+        let to = numbered(i, n, "to")?.ok_or_else(|| i.refuse(n, "no `to`"))?;
+        Ok(vec![i.graph.bitcast(x, to)?])
+    }),
     ("CastLike", |i, n| {
         let (x, like) = (i.input(n, 0)?, i.input(n, 1)?);
         let to = i.ty(like)?.element;
@@ -75,6 +122,65 @@ fn binary(importer: &mut Importer<'_>, node: &Node, function: Binary) -> Importe
     }
     let (a, b) = (importer.input(node, 0)?, importer.input(node, 1)?);
     Ok(vec![function(&mut importer.graph, a, b)?])
+}
+
+/// A function with one attribute, `alpha`.
+fn bent(
+    importer: &mut Importer<'_>,
+    node: &Node,
+    default: f32,
+    function: fn(&mut Graph, Tensor, f32) -> Result<Tensor, GraphError>,
+) -> Imported {
+    let (x, alpha) = (importer.input(node, 0)?, importer.float(node, "alpha", default));
+    Ok(vec![function(&mut importer.graph, x, alpha)?])
+}
+
+/// ONNX lets both numbers of it be others: `gamma * elu(x, alpha)`.
+fn selu(importer: &mut Importer<'_>, node: &Node) -> Imported {
+    if !node.attributes.contains_key("alpha") && !node.attributes.contains_key("gamma") {
+        return unary(importer, node, Graph::selu);
+    }
+    // The fractions that ONNX states for it.
+    let elu = bent(importer, node, 1.673_263_2, Graph::elu)?;
+    let gamma = importer.float(node, "gamma", 1.050_701);
+    Ok(vec![importer.graph.affine(elu[0], gamma, 0.0)?])
+}
+
+/// Of one sign alone, if an attribute says so.
+fn is_inf(importer: &mut Importer<'_>, node: &Node) -> Imported {
+    let x = importer.input(node, 0)?;
+    let (negative, positive) =
+        (importer.int(node, "detect_negative", 1) != 0, importer.int(node, "detect_positive", 1) != 0);
+    let element = importer.ty(x)?.element;
+    let graph = &mut importer.graph;
+    let found = graph.is_inf(x)?;
+    if negative && positive {
+        return Ok(vec![found]);
+    }
+    let zero = graph.scalar(0.0, element)?;
+    let sign = match (negative, positive) {
+        (true, false) => graph.lt(x, zero)?,
+        (false, true) => graph.gt(x, zero)?,
+        _ => graph.ne(found, found)?,
+    };
+    Ok(vec![importer.graph.logical_and(found, sign)?])
+}
+
+/// Bounds are tensors, or attributes before version 11.
+fn clip(importer: &mut Importer<'_>, node: &Node) -> Imported {
+    let mut x = importer.input(node, 0)?;
+    let element = importer.ty(x)?.element;
+    for (position, name, function) in [(1, "min", Graph::maximum as Binary), (2, "max", Graph::minimum as Binary)] {
+        let bound = match (importer.optional(node, position)?, node.attributes.get(name)) {
+            (Some(bound), _) => Some(bound),
+            (None, Some(Attribute::Float(bound))) => Some(importer.graph.scalar(*bound, element)?),
+            (None, _) => None,
+        };
+        if let Some(bound) = bound {
+            x = function(&mut importer.graph, x, bound)?;
+        }
+    }
+    Ok(vec![x])
 }
 
 /// The exponent may be of another type; the result is of the base's.

@@ -27,7 +27,7 @@ fn gemm(importer: &mut Importer<'_>, node: &Node) -> Imported {
         if factor == 1.0 {
             return Ok(x);
         }
-        let factor = importer.graph.scalar(factor.into(), element)?;
+        let factor = importer.graph.scalar(f64::from(factor), element)?;
         importer.graph.mul(x, factor)
     };
     result = scaled(importer, result, "alpha")?;

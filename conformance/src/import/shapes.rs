@@ -59,8 +59,7 @@ fn filled(importer: &mut Importer<'_>, node: &Node) -> Imported {
     let (element, value) = match node.attributes.get("value") {
         None => (ElementType::F32, 0.0),
         Some(Attribute::Tensor(stored)) => {
-            let element =
-                element_type(&stored.element).ok_or_else(|| Unsupported::Element(stored.element.clone()))?;
+            let element = element_type(&stored.element).ok_or_else(|| Unsupported::Element(stored.element.clone()))?;
             let values = trefoil_graph::reference::values(element, &elements(element, importer.cases.bytes(stored)));
             (element, values.first().copied().unwrap_or(0.0))
         }
@@ -169,8 +168,10 @@ fn expand(importer: &mut Importer<'_>, node: &Node) -> Imported {
 
 /// Axes from 0 up, in order.
 fn places(axes: &[i64], rank: usize) -> Vec<usize> {
-    let mut axes: Vec<usize> =
-        axes.iter().map(|axis| usize::try_from(if *axis < 0 { axis + rank as i64 } else { *axis }).unwrap_or(0)).collect();
+    let mut axes: Vec<usize> = axes
+        .iter()
+        .map(|axis| usize::try_from(if *axis < 0 { axis + rank as i64 } else { *axis }).unwrap_or(0))
+        .collect();
     axes.sort_unstable();
     axes
 }
