@@ -82,11 +82,7 @@ pub(super) const IMPORTS: &[(&str, Import)] = &[
     ("BitwiseAnd", |i, n| binary(i, n, Graph::bit_and)),
     ("BitwiseOr", |i, n| binary(i, n, Graph::bit_or)),
     ("BitwiseXor", |i, n| binary(i, n, Graph::bit_xor)),
-    ("BitShift", |i, n| match i.string(n, "direction", "") {
-        "LEFT" => binary(i, n, Graph::shl),
-        "RIGHT" => binary(i, n, Graph::shr),
-        other => Err(i.refuse(n, format!("direction = {other}"))),
-    }),
+    ("BitShift", shift),
     ("Pow", power),
     ("Mod", remainder),
     ("Min", |i, n| several(i, n, Graph::minimum)),
@@ -122,6 +118,28 @@ fn binary(importer: &mut Importer<'_>, node: &Node, function: Binary) -> Importe
     }
     let (a, b) = (importer.input(node, 0)?, importer.input(node, 1)?);
     Ok(vec![function(&mut importer.graph, a, b)?])
+}
+
+/// What is shifted by its width or more, or by less than nothing, leaves its sign to the right and nothing to the left; the graph's shifts count modulo the width.
+fn shift(importer: &mut Importer<'_>, node: &Node) -> Imported {
+    let is_left = match importer.string(node, "direction", "") {
+        "LEFT" => true,
+        "RIGHT" => false,
+        other => return Err(importer.refuse(node, format!("direction = {other}"))),
+    };
+    let (x, by) = (importer.input(node, 0)?, importer.input(node, 1)?);
+    let element = importer.ty(x)?.element;
+    let width = element.bytes() * 8;
+    let graph = &mut importer.graph;
+    let (zero, last) = (graph.scalar(0, element)?, graph.scalar(width - 1, element)?);
+    let (below, beyond) = (graph.lt(by, zero)?, graph.gt(by, last)?);
+    let outside = graph.logical_or(below, beyond)?;
+    if is_left || !element.scalar().is_signed() {
+        let shifted = if is_left { graph.shl(x, by)? } else { graph.shr(x, by)? };
+        return Ok(vec![graph.where_(outside, zero, shifted)?]);
+    }
+    let by = graph.where_(outside, last, by)?;
+    Ok(vec![graph.shr(x, by)?])
 }
 
 /// A function with one attribute, `alpha`.

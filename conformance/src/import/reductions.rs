@@ -66,7 +66,8 @@ fn place(importer: &mut Importer<'_>, node: &Node, function: Reduce) -> Imported
         return Err(importer.refuse(node, "select_last_index"));
     }
     let at = axis(importer.int(node, "axis", 0));
-    let found = function(&mut importer.graph, x, &[at], importer.int(node, "keepdims", 1) != 0)?;
+    let keep = importer.int(node, "keepdims", 1) != 0;
+    let found = function(&mut importer.graph, x, &[at], keep)?;
     let element = element_type("int64").ok_or_else(|| Unsupported::Element("int64".to_owned()))?;
     Ok(vec![importer.graph.cast(found, element)?])
 }
