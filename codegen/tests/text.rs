@@ -7,7 +7,8 @@ mod nvrtc;
 
 use trefoil_codegen::artefact::Code;
 use trefoil_codegen::emit::{Emitter, Source, cuda, wgsl};
-use trefoil_codegen::ir::Module;
+use trefoil_codegen::front;
+use trefoil_codegen::ir::{Instance, Module, instantiate};
 use trefoil_codegen::lower::{Lowered, lower};
 use trefoil_codegen::target::{Dialect, Feature, Features, ParamTransport, Profile, Target};
 use trefoil_codegen::variants::variants;
@@ -184,4 +185,24 @@ fn the_dialects_of_wgsl_differ_in_their_directives() {
         }
     }
     assert!(seen > 0);
+}
+
+#[test]
+fn a_local_of_doubles_may_be_named_like_a_function_of_cuda() {
+    let names = ["floor", "ceil", "rint", "trunc", "sqrt", "fabs", "fmin", "fmax", "fma", "fmod"];
+    let lines: String = names
+        .iter()
+        .map(|name| {
+            format!("let {name} = y[0].floor() % y[0].sqrt().max(y[0].abs()).min(y[0].ceil()); y[0] = {name};\n")
+        })
+        .collect();
+    let source = format!(
+        "#[kernel(workgroup(64), targets(cuda), requires(Float64))] fn k(y: &mut [f64]) {{ if global_index() == 0 {{ {lines} }} }}"
+    );
+    let outputs = front::parse_source(&source).unwrap_or_else(|errors| panic!("{errors}"));
+    let module = instantiate(&outputs[0].module, &Instance::default()).unwrap();
+    let text = cuda::emit(&lowered(module, Target::Cuda, ParamTransport::Value)).unwrap();
+    if let Some(Err(log)) = nvrtc::load().map(|nvrtc| nvrtc.compile(&text, "sm_80")) {
+        panic!("{log}\n{text}");
+    }
 }

@@ -4,6 +4,7 @@
 //! `functions!` makes the definition ([`Function`]) and the method of [`crate::Graph`] from it, and [`Elementwise`] is the op of all of them. A row's formula is
 //! written with Rust's operators (`term`), and works on scalars and, lane by lane, on vectors alike: constants are made like the values that they meet.
 
+mod angles;
 mod body;
 mod elementwise;
 mod functions;

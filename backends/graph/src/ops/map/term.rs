@@ -208,6 +208,14 @@ impl<'s> Term<'s> {
         self.sketch.add(Node::Select(self.node, accept.node, reject.node))
     }
 
+    /// `value`, but this if it is a NaN: by its bits, which no driver takes for something that cannot be.
+    pub(super) fn unless_nan(self, value: Self) -> Self {
+        if !self.is_float() {
+            return value;
+        }
+        self.math(MathFunction::IsNan).select(self, value)
+    }
+
     /// `self < other`
     pub(super) fn below(self, other: impl Operand<'s>) -> Self {
         self.binary(BinaryOperator::Less, other)

@@ -15,7 +15,12 @@ const FAR: f64 = -1000.0;
 
 /// max(x, 0), of integers too; a NaN is not below zero, and stays.
 fn positive_part(x: Term<'_>) -> Term<'_> {
-    x.below(0.0).select(0.0, x)
+    x.unless_nan(x.below(0.0).select(0.0, x))
+}
+
+/// `(x + 3) / 6` between 0 and 1, bounded before it is divided: of what is not, drivers make `x / 6 + 1 / 2`, which cancels.
+fn hard_gate(x: Term<'_>) -> Term<'_> {
+    between(x + 3.0, 0.0, 6.0) / 6.0
 }
 
 /// e^-|x|, which does not overflow.
@@ -156,13 +161,13 @@ functions! {
 
     /// `(x + 3) / 6` between 0 and 1.
     hard_sigmoid(x: AllFloats) {
-        body: between((x + 3.0) / 6.0, 0.0, 1.0),
+        body: hard_gate(x),
         reference: if x.is_nan() { x } else { ((x + 3.0) / 6.0).clamp(0.0, 1.0) },
     }
 
     /// `x` times (x + 3) / 6 between 0 and 1; 0 at minus infinity.
     hard_swish(x: AllFloats) {
-        body: x.at_least(FAR) * between((x + 3.0) / 6.0, 0.0, 1.0),
+        body: x.at_least(FAR) * hard_gate(x),
         reference: real::vanishing(x, |x| x * ((x + 3.0) / 6.0).clamp(0.0, 1.0)),
     }
 

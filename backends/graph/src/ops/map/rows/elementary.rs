@@ -2,6 +2,7 @@
 
 use trefoil_codegen::ir::{BinaryOperator as O, MathFunction as M};
 
+use crate::ops::map::angles;
 use crate::ops::map::functions::functions;
 use crate::ops::map::term::Term;
 use crate::ops::real;
@@ -115,19 +116,19 @@ functions! {
 
     /// The sine of radians.
     sin(x: Floats) {
-        body: x.math(M::Sin),
+        body: angles::sine(x),
         reference: x.sin(),
     }
 
     /// The cosine of radians.
     cos(x: Floats) {
-        body: x.math(M::Cos),
+        body: angles::cosine(x),
         reference: x.cos(),
     }
 
     /// The tangent of radians.
     tan(x: Floats) {
-        body: x.math(M::Tan),
+        body: angles::tangent(x),
         reference: x.tan(),
     }
 
