@@ -1,7 +1,7 @@
 //! From a case to a graph: values by name, and an importer for each ONNX op.
 //!
-//! Importers stand in lists by family ([`maps`], [`shapes`], [`reductions`], [`products`]), each a name and a function that adds what the node means to the graph. Some inputs must
-//! be known while the graph is built (a shape, axes): ONNX computes them as it computes everything, so [`Importer::numbers`] runs the graph so far by its references.
+//! Importers stand in lists by family (`maps`, `shapes`, `reductions`, `products`), each a name and a function that adds what the node means to the graph. Some inputs must
+//! be known while the graph is built (a shape, axes): ONNX computes them as it computes everything, so `Importer::numbers` runs the graph so far by its references.
 
 mod maps;
 mod products;
