@@ -27,7 +27,7 @@ pub(crate) const GROUP_BYTES: u32 = GROUPS * 8 + 8 + 8;
 /// A width of more terms is taken for one that is not known.
 const MOST_TERMS: usize = 64;
 
-/// A tensor map that a kernel takes as an argument: a matrix of elements of two bytes, of which a box of [`Tile::UNIT`] columns is copied at once.
+/// A tensor map that a kernel takes as an argument: a matrix of elements of two bytes, of which a box of [`TensorMap::COLUMNS`] columns is copied at once.
 #[derive(Clone, Debug, PartialEq, Eq, Hash, Serialize, Deserialize)]
 pub struct TensorMap {
     /// The buffer, by position among the bindings; its elements are 16 bytes of the matrix.
@@ -61,6 +61,11 @@ pub struct MapShape {
 }
 
 impl TensorMap {
+    /// The columns of a box: 128 bytes, over which its pieces are permuted.
+    pub const COLUMNS: u32 = Tile::UNIT;
+    /// The elements in the 16 bytes that a width counts.
+    pub const LANES: u32 = Tile::LANES;
+
     /// The matrix that the arguments of a launch describe; `None` if `block` is not laid out as `params`.
     pub fn shape(&self, params: &Params, block: &[u8]) -> Option<MapShape> {
         let word = |role: ParamRole| {
@@ -100,6 +105,9 @@ fn is_word(field: &ParamField) -> bool {
 #[cfg(any(feature = "wgsl", feature = "spirv", feature = "cuda"))]
 pub(crate) fn tensor_maps(module: &Module) -> Vec<TensorMap> {
     let mut maps = Vec::new();
+    if module.workgroup.iter().all(|(_, variable)| variable.tile.is_none()) {
+        return maps;
+    }
     statements(&module.entry.body, &mut |statement| {
         if let StatementKind::Tile(TileOperation::BulkCopy { map, .. }) = &statement.kind
             && !maps.contains(map)

@@ -86,24 +86,32 @@ pub struct Importer<'c> {
     opset: i64,
 }
 
-/// The element type that ONNX's name means.
+/// Element types by ONNX's numbers, with NumPy's names and the graph's.
+const ELEMENTS: [(i64, &str, &str); 13] = [
+    (1, "float32", "f32"),
+    (2, "uint8", "u8"),
+    (3, "int8", "i8"),
+    (4, "uint16", "u16"),
+    (5, "int16", "i16"),
+    (6, "int32", "i32"),
+    (7, "int64", "i64"),
+    (9, "bool", "bool"),
+    (10, "float16", "f16"),
+    (11, "float64", "f64"),
+    (12, "uint32", "u32"),
+    (13, "uint64", "u64"),
+    (16, "bfloat16", "bf16"),
+];
+
+/// The element type that NumPy's name means.
 pub fn element_type(name: &str) -> Option<ElementType> {
-    let ours = match name {
-        "bool" => "bool".to_owned(),
-        "bfloat16" => "bf16".to_owned(),
-        _ => {
-            let digits = name.trim_start_matches(char::is_alphabetic);
-            let first = name.chars().next()?;
-            // float32, int64, uint8, but not float8e4m3fn.
-            if !digits.chars().all(|c| c.is_ascii_digit())
-                || !matches!(name.trim_end_matches(digits), "float" | "int" | "uint")
-            {
-                return None;
-            }
-            format!("{first}{digits}")
-        }
-    };
-    ElementType::ALL.into_iter().find(|element| element.name() == ours)
+    let (.., ours) = ELEMENTS.iter().find(|(_, known, _)| *known == name)?;
+    ElementType::ALL.into_iter().find(|element| element.name() == *ours)
+}
+
+/// A stored tensor as `f64`.
+pub fn values(cases: &Cases, element: ElementType, stored: &Stored) -> Vec<f64> {
+    reference::values(element, &elements(element, cases.bytes(stored)))
 }
 
 /// Elements of a stored tensor in the form that graphs hold them: bools are words there.
@@ -135,7 +143,7 @@ pub fn import(cases: &Cases, case: &Case) -> Result<Model, Unsupported> {
         let shape: Vec<Dim> = stored.shape.iter().map(|extent| Dim::from(*extent)).collect();
         let tensor = importer.graph.input(&stored.name, element, shape)?;
         importer.values.insert(stored.name.clone(), tensor);
-        let values = reference::values(element, &elements(element, cases.bytes(stored)));
+        let values = values(cases, element, stored);
         importer.leaves.insert(stored.name.clone(), HostTensor { shape: stored.shape.clone(), values });
         inputs.push(stored.clone());
     }

@@ -4,7 +4,7 @@ use trefoil::Device;
 use trefoil_graph::{Data, Executable, Extents, Options};
 
 use crate::cases::{Case, Cases};
-use crate::import::{Model, element_type, elements, import};
+use crate::import::{Model, element_type, elements, import, values};
 
 /// What came of a case.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -61,7 +61,7 @@ fn run_on(cases: &Cases, case: &Case, model: &Model, device: &Device) -> Outcome
         if found.shape != wanted.shape {
             return Outcome::Failed(format!("`{}` is {:?}, not {:?}", wanted.name, found.shape, wanted.shape));
         }
-        let expected = trefoil_graph::reference::values(element, &elements(element, cases.bytes(wanted)));
+        let expected = values(cases, element, wanted);
         for (at, (found, expected)) in found.values.iter().zip(&expected).enumerate() {
             let near = (found - expected).abs() <= case.absolute + case.relative * expected.abs();
             if !near && found != expected && !(found.is_nan() && expected.is_nan()) {

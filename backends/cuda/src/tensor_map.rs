@@ -14,10 +14,6 @@ use crate::device::Shared;
 use crate::driver::message;
 use crate::memory::RawMemory;
 
-/// Elements of two bytes in the 16 bytes that a width counts.
-const LANES: u64 = 8;
-/// Columns of a box: 128 bytes, over which the map permutes.
-const BOX_COLUMNS: u32 = 64;
 /// The most 16 bytes of a row, whose elements are numbered by 31 bits.
 const MOST_WIDTH: u32 = 1 << 28;
 /// The most rows of a matrix, so that a box that begins at one ends before 2^31.
@@ -89,9 +85,9 @@ fn zeros(shared: &Arc<Shared>) -> Result<RawMemory> {
 /// The map of a matrix that lies there, of which a box has `rows` rows.
 fn encode(address: sys::CUdeviceptr, shape: MapShape, rows: u32) -> std::result::Result<sys::CUtensorMap, String> {
     let mut map = sys::CUtensorMap { opaque: [0; 16] };
-    let sizes = [u64::from(shape.width) * LANES, u64::from(shape.rows)];
+    let sizes = [u64::from(shape.width) * u64::from(TensorMap::LANES), u64::from(shape.rows)];
     let pitch = [u64::from(shape.width) * 16];
-    let (counts, steps) = ([BOX_COLUMNS, rows], [1; 2]);
+    let (counts, steps) = ([TensorMap::COLUMNS, rows], [1; 2]);
     // SAFETY: all lists are as long as the rank says, the pitch's one shorter; the driver reads them during the call and does not touch the matrix.
     unsafe {
         sys::cuTensorMapEncodeTiled(

@@ -3,7 +3,7 @@
 use trefoil_graph::graph::GraphError;
 use trefoil_graph::{ElementType, Graph, Tensor};
 
-use super::{Import, Imported, Importer, Unsupported, element_type};
+use super::{ELEMENTS, Import, Imported, Importer, Unsupported, element_type};
 use crate::cases::{Attribute, Node};
 
 type Unary = fn(&mut Graph, Tensor) -> Result<Tensor, GraphError>;
@@ -249,27 +249,10 @@ fn mean(importer: &mut Importer<'_>, node: &Node) -> Imported {
     Ok(vec![importer.graph.div(sum[0], count)?])
 }
 
-/// Element types by ONNX's numbers.
-const NUMBERED: [(i64, &str); 13] = [
-    (1, "float32"),
-    (2, "uint8"),
-    (3, "int8"),
-    (4, "uint16"),
-    (5, "int16"),
-    (6, "int32"),
-    (7, "int64"),
-    (9, "bool"),
-    (10, "float16"),
-    (11, "float64"),
-    (12, "uint32"),
-    (13, "uint64"),
-    (16, "bfloat16"),
-];
-
 /// The element type that an attribute names.
 pub(super) fn numbered(importer: &Importer<'_>, node: &Node, name: &str) -> Result<Option<ElementType>, Unsupported> {
     let Some(Attribute::Int(number)) = node.attributes.get(name) else { return Ok(None) };
-    let known = NUMBERED.iter().find(|(known, _)| known == number).map(|(_, name)| *name);
+    let known = ELEMENTS.iter().find(|(known, ..)| known == number).map(|(_, name, _)| *name);
     let Some(known) = known else { return Err(importer.refuse(node, format!("{name} = {number}"))) };
     element_type(known).map(Some).ok_or_else(|| Unsupported::Element(known.to_owned()))
 }

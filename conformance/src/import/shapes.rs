@@ -2,7 +2,7 @@
 
 use trefoil_graph::{Dim, ElementType};
 
-use super::{Import, Imported, Importer, Unsupported, axis, dims, element_type, elements};
+use super::{Import, Imported, Importer, Unsupported, axis, dims, element_type, elements, values};
 use crate::cases::{Attribute, Node};
 
 /// By ONNX's names.
@@ -60,7 +60,7 @@ fn filled(importer: &mut Importer<'_>, node: &Node) -> Imported {
         None => (ElementType::F32, 0.0),
         Some(Attribute::Tensor(stored)) => {
             let element = element_type(&stored.element).ok_or_else(|| Unsupported::Element(stored.element.clone()))?;
-            let values = trefoil_graph::reference::values(element, &elements(element, importer.cases.bytes(stored)));
+            let values = values(importer.cases, element, stored);
             (element, values.first().copied().unwrap_or(0.0))
         }
         Some(_) => return Err(importer.refuse(node, "a value that is no tensor")),

@@ -29,41 +29,19 @@ macro_rules! operators {
 
 /// A kernel that takes elements, of several float types or of one type: `(types) { value => result, neutral value, push, join, end }`.
 macro_rules! elements {
-    (
-        $(#[$doc:meta])* $name:ident ($($float:ident),+ as $T:ident)
-        { $value:ty => $result:ty, [$($start:tt)*], [$($push:tt)*], [$($join:tt)*], [$($end:tt)*] }
-    ) => {
-        $(#[$doc])*
-        #[kernel(workgroup(256), instances($T = [$($float),*]))]
-        pub fn $name<$T: Float>(
-            x: &[$T],
-            y: &mut [$result],
-            parts: &mut [$value],
-            walk: Walk,
-            shape: [usize; 4],
-            strides: [usize; 3],
-            levels: usize,
-            extents: [usize; 4],
-            x_strides: [usize; 4],
-            y_strides: [usize; 4],
-            split: [usize; 3],
-            place: usize,
-            finish: bool,
-        ) {
-            let mut scratch = workgroup_array::<$value>(1024);
-            reduce(
-                x, y, parts, &mut scratch, walk, shape, strides, levels, extents, x_strides, y_strides, split, place,
-                finish, $T::lit(0.0), $($start)*, $($push)*, $($join)*, $($end)*,
-            );
-        }
+    ($(#[$doc:meta])* $name:ident ($($float:ident),+ as $T:ident) $operator:tt) => {
+        elements! { @kernel $(#[$doc])* $name [, instances($T = [$($float),*])] [<$T: Float>] $T, [$T::lit(0.0)] $operator }
+    };
+    ($(#[$doc:meta])* $name:ident ($element:ty) $operator:tt) => {
+        elements! { @kernel $(#[$doc])* $name [] [] $element, [0] $operator }
     };
     (
-        $(#[$doc:meta])* $name:ident ($element:ty)
+        @kernel $(#[$doc:meta])* $name:ident [$($instances:tt)*] [$($generics:tt)*] $element:ty, [$($zero:tt)*]
         { $value:ty => $result:ty, [$($start:tt)*], [$($push:tt)*], [$($join:tt)*], [$($end:tt)*] }
     ) => {
         $(#[$doc])*
-        #[kernel(workgroup(256))]
-        pub fn $name(
+        #[kernel(workgroup(256) $($instances)*)]
+        pub fn $name $($generics)* (
             x: &[$element],
             y: &mut [$result],
             parts: &mut [$value],
@@ -81,7 +59,7 @@ macro_rules! elements {
             let mut scratch = workgroup_array::<$value>(1024);
             reduce(
                 x, y, parts, &mut scratch, walk, shape, strides, levels, extents, x_strides, y_strides, split, place,
-                finish, 0, $($start)*, $($push)*, $($join)*, $($end)*,
+                finish, $($zero)*, $($start)*, $($push)*, $($join)*, $($end)*,
             );
         }
     };
@@ -89,34 +67,19 @@ macro_rules! elements {
 
 /// A kernel that takes values, with results of several float types or of one type: `(types) { value => result, neutral value, shift, join, end }`.
 macro_rules! parts {
-    (
-        $(#[$doc:meta])* $name:ident ($($float:ident),+ as $T:ident)
-        { $value:ty => $result:ty, [$($start:tt)*], [$($shift:tt)*], [$($join:tt)*], [$($end:tt)*] }
-    ) => {
-        $(#[$doc])*
-        #[kernel(workgroup(256), instances($T = [$($float),*]))]
-        pub fn $name<$T: Float>(
-            parts: &[$value],
-            y: &mut [$result],
-            next: &mut [$value],
-            shape: [usize; 4],
-            along: usize,
-            place: usize,
-            finish: bool,
-        ) {
-            let mut scratch = workgroup_array::<$value>(256);
-            join_parts(
-                parts, y, next, &mut scratch, shape, along, place, finish, $($start)*, $($shift)*, $($join)*, $($end)*,
-            );
-        }
+    ($(#[$doc:meta])* $name:ident ($($float:ident),+ as $T:ident) $operator:tt) => {
+        parts! { @kernel $(#[$doc])* $name [, instances($T = [$($float),*])] [<$T: Float>] $operator }
+    };
+    ($(#[$doc:meta])* $name:ident () $operator:tt) => {
+        parts! { @kernel $(#[$doc])* $name [] [] $operator }
     };
     (
-        $(#[$doc:meta])* $name:ident ()
+        @kernel $(#[$doc:meta])* $name:ident [$($instances:tt)*] [$($generics:tt)*]
         { $value:ty => $result:ty, [$($start:tt)*], [$($shift:tt)*], [$($join:tt)*], [$($end:tt)*] }
     ) => {
         $(#[$doc])*
-        #[kernel(workgroup(256))]
-        pub fn $name(
+        #[kernel(workgroup(256) $($instances)*)]
+        pub fn $name $($generics)* (
             parts: &[$value],
             y: &mut [$result],
             next: &mut [$value],

@@ -54,20 +54,27 @@ pub fn copy(
 
 /// Makes a group of the copies begun so far.
 pub fn commit(p: &mut Printer<'_, Cuda>) -> String {
-    let bulk = bulk::close(p);
-    p.prelude("async_commit", || {
-        format!(
-            "__device__ __forceinline__ void async_commit() {{\n\
-             {bulk}    \
-             asm volatile(\"cp.async.commit_group;\" ::: \"memory\");\n\
-             #endif\n}}\n"
-        )
-    });
+    if !p.has_prelude("async_commit") {
+        let bulk = bulk::close(p);
+        p.prelude("async_commit", || {
+            format!(
+                "__device__ __forceinline__ void async_commit() {{\n\
+                 {bulk}    \
+                 asm volatile(\"cp.async.commit_group;\" ::: \"memory\");\n\
+                 #endif\n}}\n"
+            )
+        });
+    }
     "async_commit();".to_owned()
 }
 
 /// Waits for all groups but the last `pending`.
 pub fn wait(p: &mut Printer<'_, Cuda>, pending: u32) -> String {
+    let call = |name: &str| format!("{name}<{pending}>();");
+    let name = if super::tile::held(p) { "async_wait_tiles" } else { "async_wait" };
+    if p.has_prelude(name) {
+        return call(name);
+    }
     let bulk = bulk::finish(p);
     p.prelude("async_wait", || {
         format!(
@@ -77,7 +84,7 @@ pub fn wait(p: &mut Printer<'_, Cuda>, pending: u32) -> String {
              #endif\n}}\n"
         )
     });
-    if super::tile::held(p) {
+    if name == "async_wait_tiles" {
         // Bulk copies are of the proxy that `wgmma` reads by.
         let unless = if bulk::has_others(p) { "" } else { " && !defined(BULK_COPIES)" };
         p.prelude("async_wait_tiles", || {
@@ -90,7 +97,6 @@ pub fn wait(p: &mut Printer<'_, Cuda>, pending: u32) -> String {
                  #endif\n}}\n"
             )
         });
-        return format!("async_wait_tiles<{pending}>();");
     }
-    format!("async_wait<{pending}>();")
+    call(name)
 }
