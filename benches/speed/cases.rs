@@ -89,6 +89,7 @@ pub fn all(scale: Scale) -> Vec<Case> {
         });
     }
     cases.extend(crate::reductions::all(scale));
+    cases.extend(crate::pulls::all(scale));
     cases
 }
 

@@ -13,6 +13,7 @@ mod cases;
 mod kernels;
 mod measure;
 mod minilm;
+mod pulls;
 mod reductions;
 
 use std::error::Error;

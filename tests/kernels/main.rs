@@ -12,7 +12,6 @@ mod attention;
 mod case;
 #[path = "../common/mod.rs"]
 mod common;
-mod gather;
 mod layer_norm;
 mod matmul;
 #[path = "../common/numbers.rs"]
@@ -25,8 +24,7 @@ use std::collections::BTreeSet;
 use case::{Case, check};
 
 /// The cases of every family but the reductions, which several types go through.
-const FAMILIES: [fn() -> Vec<Case>; 5] =
-    [attention::cases, gather::cases, layer_norm::cases, matmul::cases, softmax::cases];
+const FAMILIES: [fn() -> Vec<Case>; 4] = [attention::cases, layer_norm::cases, matmul::cases, softmax::cases];
 
 #[test]
 fn every_kernel_has_cases() {
@@ -40,11 +38,6 @@ fn every_kernel_has_cases() {
 #[test]
 fn attention() {
     check(&attention::cases());
-}
-
-#[test]
-fn gather() {
-    check(&gather::cases());
 }
 
 #[test]

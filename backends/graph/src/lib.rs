@@ -20,6 +20,7 @@ pub mod graph;
 pub mod model;
 pub mod op;
 pub mod ops;
+pub mod pull;
 pub mod reference;
 pub mod types;
 

@@ -2,7 +2,8 @@
 //!
 //! An op is a value of a type that implements [`Op`]; its fields are its attributes. The library's ops and a user's own are alike: the
 //! scheduler knows ops only through this trait. What an op does on a device is the work of its [`Candidate`]s; a *map* (one output element from the input
-//! elements at the same position) has none, but a body in IR, from which fusion builds kernels; a *view* (the same elements, otherwise arranged) has a layout rule
+//! elements at the same position) has none, but a body in IR, from which fusion builds kernels; a *pull* ([`crate::pull`]; elements at computed positions) has an expression, from which a
+//! kernel and a function of the host are built; a *view* (the same elements, otherwise arranged) has a layout rule
 //! instead and no kernel at all.
 
 use std::any::Any;
@@ -16,6 +17,7 @@ use trefoil_codegen::ir::{Expression, Handle, Local};
 use trefoil_dsl::device::Properties;
 
 use crate::dim::{Dim, DimError};
+use crate::pull::Pull;
 use crate::types::{Layout, TensorType};
 
 /// A tensor's values on the host, for references and tests: every element type as `f64`. 64-bit integers are exact up to 2^53 here, and rounded
@@ -72,6 +74,8 @@ pub enum OpKind<'a> {
     Map(&'a dyn Map),
     /// The same elements, otherwise arranged.
     View(&'a dyn View),
+    /// An expression of coordinates and of elements at computed coordinates.
+    Pull(Pull<'a>),
     /// Work of its own, by one of several candidates, best first.
     Kernels(Vec<Box<dyn Candidate + 'a>>),
 }

@@ -277,34 +277,6 @@ fn softmax() {
 }
 
 #[test]
-fn embedding() {
-    let mut cases = Vec::new();
-    for table in [FLOAT, ElementType::F16] {
-        for [rows, columns, count] in [[1usize, 1, 1], [0, 3, 2], [7, 5, 0], [7, 5, 11], [131, 64, 7]] {
-            for signed in [false, true] {
-                let mut case = Case::new(format!("{count} of {rows} rows of {columns}, {table}, signed {signed}"), 0.0);
-                case.inputs.push(("table", Values::of(table, rows * columns, 1, 4.0)));
-                let t = case.graph.input("table", table, shape(&[columns, rows])).unwrap();
-                let t = case.graph.transpose(t, &[1, 0]).unwrap();
-                // Some that the table has, one after the last, and one far out.
-                let mut indices: Vec<i32> = (0..count as i32).map(|i| i * 5 % (rows as i32 + 1)).collect();
-                indices.iter_mut().skip(1).step_by(4).for_each(|index| *index = -1);
-                let (element, values) = if signed {
-                    (ElementType::I32, Values::I32(indices))
-                } else {
-                    (ElementType::U32, Values::U32(indices.into_iter().map(i32::cast_unsigned).collect()))
-                };
-                case.inputs.push(("indices", values));
-                let i = case.graph.input("indices", element, shape(&[1, count])).unwrap();
-                let y = case.graph.embedding(t, i).unwrap();
-                cases.push(case.output(y));
-            }
-        }
-    }
-    check(&cases, &["gather of rows"]);
-}
-
-#[test]
 fn fills() {
     let mut cases = Vec::new();
     for (index, extents) in [&[][..], &[0usize, 3], &[1], &[263], &[5, 8]].into_iter().enumerate() {

@@ -4,7 +4,6 @@
 
 pub mod activation;
 pub mod attention;
-pub mod gather;
 pub mod layer_norm;
 pub mod matmul;
 pub mod reduce;
@@ -17,7 +16,6 @@ use trefoil_dsl::artefact::Kernel;
 pub fn library() -> Vec<&'static Kernel> {
     let mut kernels = [
         attention::attention::KERNELS,
-        gather::gather_rows::KERNELS,
         layer_norm::layer_norm_any::KERNELS,
         layer_norm::layer_norm_held::KERNELS,
         matmul::narrow::matmul_narrow::KERNELS,

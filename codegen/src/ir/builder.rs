@@ -456,8 +456,18 @@ impl<'m> FunctionBuilder<'m> {
 
     /// What `body` adds, as a block of its own.
     pub fn nested(&mut self, body: impl FnOnce(&mut Self)) -> Block {
-        let outer = std::mem::take(&mut self.block);
+        let outer = self.open();
         body(self);
+        self.close(outer)
+    }
+
+    /// Starts a block of its own, where no closure can hold the builder; gives the block so far, for [`FunctionBuilder::close`].
+    pub fn open(&mut self) -> Block {
+        std::mem::take(&mut self.block)
+    }
+
+    /// Ends the block that [`FunctionBuilder::open`] started, goes on with the one from before, and gives what was added since.
+    pub fn close(&mut self, outer: Block) -> Block {
         std::mem::replace(&mut self.block, outer)
     }
 

@@ -15,7 +15,6 @@ pub(super) const IMPORTS: &[(&str, Import)] = &[
         let count = i.extents(x)?.iter().product::<usize>() as i64;
         Ok(vec![i.integers(&[], &[count])?])
     }),
-    ("Range", range),
     ("Reshape", reshape),
     ("Flatten", flatten),
     ("Transpose", transpose),
@@ -76,35 +75,6 @@ fn shape(importer: &mut Importer<'_>, node: &Node) -> Imported {
     let (start, end) = (place(importer.int(node, "start", 0)), place(importer.int(node, "end", rank)));
     let part: Vec<i64> = extents[start..end.max(start)].iter().map(|extent| *extent as i64).collect();
     Ok(vec![importer.integers(&[part.len()], &part)?])
-}
-
-/// Its length must be known, and with it all that it is made from.
-fn range(importer: &mut Importer<'_>, node: &Node) -> Imported {
-    let start = importer.input(node, 0)?;
-    let element = importer.ty(start)?.element;
-    let mut numbers = [0.0; 3];
-    for (position, number) in numbers.iter_mut().enumerate() {
-        let input = importer.input(node, position)?;
-        *number = importer.values_of(input)?.first().copied().unwrap_or(0.0);
-    }
-    let [start, limit, delta] = numbers;
-    let count = ((limit - start) / delta).ceil().max(0.0) as usize;
-    let values: Vec<f64> = (0..count).map(|i| start + delta * i as f64).collect();
-    match element.name() {
-        "f32" => {
-            let bytes: Vec<u8> = values.iter().flat_map(|value| (*value as f32).to_le_bytes()).collect();
-            Ok(vec![importer.constant(element, &[count], &bytes)?])
-        }
-        "i32" => {
-            let bytes: Vec<u8> = values.iter().flat_map(|value| (*value as i32).to_le_bytes()).collect();
-            Ok(vec![importer.constant(element, &[count], &bytes)?])
-        }
-        "i64" => {
-            let values: Vec<i64> = values.iter().map(|value| *value as i64).collect();
-            Ok(vec![importer.integers(&[count], &values)?])
-        }
-        other => Err(importer.refuse(node, format!("elements of {other}"))),
-    }
 }
 
 fn reshape(importer: &mut Importer<'_>, node: &Node) -> Imported {
@@ -208,16 +178,15 @@ fn slice(importer: &mut Importer<'_>, node: &Node) -> Imported {
         None => (0..starts.len() as i64).collect(),
     };
     let steps = importer.numbers(node, 4)?.unwrap_or_else(|| vec![1; starts.len()]);
-    if steps.iter().any(|step| *step != 1) {
-        return Err(importer.refuse(node, "a step that is not 1"));
-    }
-    for ((place, start), end) in axes.iter().zip(&starts).zip(&ends) {
+    for (((place, start), end), step) in axes.iter().zip(&starts).zip(&ends).zip(&steps) {
         let extents = importer.extents(x)?;
         let place = places(&[*place], extents.len())[0];
         let extent = extents.get(place).copied().unwrap_or(0) as i64;
-        let clamp = |value: i64| (if value < 0 { value + extent } else { value }).clamp(0, extent);
-        let (start, end) = (clamp(*start), clamp(*end));
-        x = importer.graph.narrow(x, axis(place as i64), Dim::from(start), Dim::from((end - start).max(0)))?;
+        // A negative step goes from the last position at most to before the first.
+        let [low, high] = if *step < 0 { [-1, extent - 1] } else { [0, extent] };
+        let clamp = |value: i64| (if value < 0 { value.saturating_add(extent) } else { value }).clamp(low, high);
+        let step = (*step).clamp(i64::from(i32::MIN) + 1, i64::from(i32::MAX)) as i32;
+        x = importer.graph.slice(x, axis(place as i64), clamp(*start), clamp(*end), step)?;
     }
     Ok(vec![x])
 }

@@ -42,7 +42,7 @@ pub fn choose(graph: &Graph, program: &mut Program, device: &Properties, options
     for work in std::mem::take(&mut program.works) {
         match work {
             Work::Kernels(kernels) => decisions.push(decide(graph, program, kernels, device, options)?),
-            Work::Map(_) | Work::Fill(_) => program.works.push(work),
+            Work::Map(_) | Work::Fill(_) | Work::Pull(_) => program.works.push(work),
         }
     }
     checked("choose", || program.check())?;

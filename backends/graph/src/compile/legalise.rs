@@ -3,7 +3,7 @@
 use std::any::Any;
 use std::collections::BTreeMap;
 
-use super::program::{FillWork, KernelsWork, Located, MapWork, Meaning, Origin, Program, Work};
+use super::program::{FillWork, KernelsWork, Located, MapWork, Meaning, Origin, Program, PullWork, Work};
 use super::{checked, program::ValueId};
 use crate::error::{Error, Result};
 use crate::graph::{Graph, Leaf, LeafKind, Node, Tensor};
@@ -96,6 +96,10 @@ impl Stage<'_> {
                     })
                     .collect();
                 self.program.works.push(Work::Map(MapWork { node: index, op: node.op.clone(), inputs, output }));
+            }
+            OpKind::Pull(_) => {
+                let output = self.value(index, node, 0, Origin::Computed);
+                self.program.works.push(Work::Pull(PullWork { node: index, op: node.op.clone(), inputs, output }));
             }
             OpKind::Kernels(_) => {
                 let outputs =

@@ -6,7 +6,7 @@
 //! | [`legalise`] | views become layouts of the memory that they read; elements that strides cannot arrange are copied |
 //! | [`choose`] | each op with kernels gets the cheapest candidate that can do it; operands that it wants contiguous are copied |
 //! | [`fuse`] | maps, copies among them, become regions, each one generated kernel |
-//! | [`steps`] | regions and candidates become one list of steps, with what each reads and writes |
+//! | [`steps`] | regions, pulls and candidates become one list of steps, with what each reads and writes |
 //! | [`plan`] | every tensor that lives in activation memory gets a place |
 //! | [`schedule`] | barriers stand where byte ranges need them |
 //! | [`prove`] | an independent simulation: every step reads the values that the graph means |
@@ -21,6 +21,7 @@ pub mod legalise;
 pub mod plan;
 pub mod program;
 pub mod prove;
+pub(crate) mod pull;
 pub mod record;
 pub mod schedule;
 pub mod steps;

@@ -74,6 +74,8 @@ pub enum Work {
     Map(MapWork),
     /// A value of equal elements, which maps read without memory.
     Fill(FillWork),
+    /// An expression of elements at computed coordinates.
+    Pull(PullWork),
     /// An op with kernels.
     Kernels(KernelsWork),
 }
@@ -86,6 +88,19 @@ pub struct MapWork {
     /// The op.
     pub op: Arc<dyn Op>,
     /// What it reads, broadcast to the output's shape.
+    pub inputs: Vec<Located>,
+    /// What it writes.
+    pub output: ValueId,
+}
+
+/// A pull.
+#[derive(Clone, Debug)]
+pub struct PullWork {
+    /// The node.
+    pub node: u32,
+    /// The op.
+    pub op: Arc<dyn Op>,
+    /// What it reads.
     pub inputs: Vec<Located>,
     /// What it writes.
     pub output: ValueId,
@@ -147,6 +162,7 @@ impl Work {
         match self {
             Self::Map(map) => map.inputs.as_slice(),
             Self::Fill(_) => &[],
+            Self::Pull(pull) => pull.inputs.as_slice(),
             Self::Kernels(kernels) => kernels.inputs.as_slice(),
         }
         .iter()
@@ -157,6 +173,7 @@ impl Work {
         match self {
             Self::Map(map) => std::slice::from_ref(&map.output),
             Self::Fill(fill) => std::slice::from_ref(&fill.output),
+            Self::Pull(pull) => std::slice::from_ref(&pull.output),
             Self::Kernels(kernels) => &kernels.outputs,
         }
     }

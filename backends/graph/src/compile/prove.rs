@@ -190,7 +190,7 @@ fn stands_for(graph: &Graph, tensor: Tensor) -> Vec<Meaning> {
                 at = node.inputs[0];
                 all.push(Meaning::Copy(at));
             }
-            OpKind::Leaf | OpKind::Fill(_) | OpKind::Map(_) | OpKind::Kernels(_) => {
+            OpKind::Leaf | OpKind::Fill(_) | OpKind::Map(_) | OpKind::Pull(_) | OpKind::Kernels(_) => {
                 all.push(Meaning::Tensor(at));
                 return all;
             }
@@ -221,7 +221,9 @@ fn needs(graph: &Graph, claims: &[Claim], accesses: &[Access], computed: &BTreeS
     let bound: BTreeSet<Meaning> = accesses.iter().filter(|access| access.reads).map(|access| access.meaning).collect();
     for claim in claims {
         let several = match claim {
-            Claim::Node(node) => matches!(graph.nodes()[*node as usize].op.kind(), OpKind::Kernels(_)),
+            Claim::Node(node) => {
+                matches!(graph.nodes()[*node as usize].op.kind(), OpKind::Kernels(_) | OpKind::Pull(_))
+            }
             Claim::Copy(_) => false,
         };
         for tensor in read_by(graph, *claim) {

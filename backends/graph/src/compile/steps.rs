@@ -10,6 +10,7 @@ use trefoil_dsl::device::Properties;
 use super::cache::KernelCache;
 use super::fuse::{Fills, Group, Region, kernel};
 use super::program::{Chosen, KernelsWork, Located, Meaning, Program, ValueId, Work};
+use super::pull;
 use crate::dim::Dim;
 use crate::error::{Error, Result};
 use crate::graph::{Graph, Tensor};
@@ -89,6 +90,11 @@ pub fn steps(
     for group in groups {
         match group {
             Group::Region(region) => steps.push(of_region(program, region, fills, cache, device)?),
+            Group::Pull(index) => {
+                if let Work::Pull(work) = &program.works[*index] {
+                    pull::steps(program, work, cache, device, &mut steps)?;
+                }
+            }
             Group::Kernels(index) => {
                 if let Work::Kernels(work) = &program.works[*index] {
                     of_candidate(graph, program, work, &mut steps)?;
@@ -100,7 +106,7 @@ pub fn steps(
 }
 
 /// All of a value.
-fn whole(program: &Program, value: ValueId, access: Access) -> Use {
+pub(super) fn whole(program: &Program, value: ValueId, access: Access) -> Use {
     let bytes = program.values[value].bytes.clone();
     Use { value, access, offset: Dim::from(0i64), bytes, extents: Vec::new(), strides: Vec::new() }
 }

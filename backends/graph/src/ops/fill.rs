@@ -60,7 +60,7 @@ impl fmt::Display for Number {
 impl Number {
     /// The bits of an element of that type: the nearest float, ties to even; otherwise the number itself, or `None` if the type does not
     /// have it, or if it is a float so large that it may have been another integer once.
-    fn bits(self, element: ElementType) -> Option<u64> {
+    pub(crate) fn bits(self, element: ElementType) -> Option<u64> {
         let scalar = element.scalar();
         let whole = match self {
             Self::Integer(value) => value,

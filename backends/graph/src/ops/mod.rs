@@ -4,12 +4,12 @@ pub mod attention;
 mod axes;
 pub mod bitcast;
 pub mod fill;
-pub mod gather;
 #[cfg(feature = "cpu")]
 mod host;
 pub mod layer_norm;
 pub mod map;
 pub mod matmul;
+pub mod pull;
 mod real;
 pub mod reduce;
 pub mod softmax;

@@ -31,6 +31,12 @@ type Value = Handle<Expression>;
 #[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub struct Structure(String);
 
+impl Structure {
+    pub(crate) fn new(text: String) -> Self {
+        Self(text)
+    }
+}
+
 /// A region ready to become a step.
 #[derive(Debug)]
 pub struct Generated {
@@ -142,12 +148,13 @@ fn name(maps: &[MapWork], structure: &str) -> String {
     if maps.len() > NAMED {
         let _ = write!(name, "_and_{}", maps.len() - NAMED);
     }
-    // FNV-1a.
-    let hash = structure
-        .bytes()
-        .fold(0xcbf2_9ce4_8422_2325u64, |hash, byte| (hash ^ u64::from(byte)).wrapping_mul(0x0100_0000_01b3));
-    let _ = write!(name, "_{:08x}", hash >> 32);
+    let _ = write!(name, "_{:08x}", fingerprint(structure) >> 32);
     name
+}
+
+/// FNV-1a.
+pub(crate) fn fingerprint(text: &str) -> u64 {
+    text.bytes().fold(0xcbf2_9ce4_8422_2325u64, |hash, byte| (hash ^ u64::from(byte)).wrapping_mul(0x0100_0000_01b3))
 }
 
 impl Plan {

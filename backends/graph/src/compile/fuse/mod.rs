@@ -37,6 +37,8 @@ pub enum Group {
     Region(Region),
     /// The chosen candidate of the op at that position of [`Program::works`].
     Kernels(usize),
+    /// The pull at that position.
+    Pull(usize),
 }
 
 /// The bits of the fills of a program, by their values.
@@ -47,24 +49,27 @@ pub type Fills = BTreeMap<ValueId, u64>;
 /// # Errors
 /// The checker finds a fault of this stage.
 pub fn fuse(program: &Program, options: &Options, device: &Properties) -> Result<(Vec<Group>, Fills)> {
-    // A generated kernel is compiled for every device of the target, whatever more this one has.
-    let portable = Profile::portable(device.kind.target()).max_storage_buffers;
-    let max_buffers = device.limits.max_storage_buffers.min(portable) as usize;
     let fills: Fills = program
         .works
         .iter()
         .filter_map(|work| match work {
             Work::Fill(fill) => Some((fill.output, fill.bits)),
-            Work::Map(_) | Work::Kernels(_) => None,
+            Work::Map(_) | Work::Pull(_) | Work::Kernels(_) => None,
         })
         .collect();
-    let mut stage = Stage::new(program, &fills, max_buffers);
+    let mut stage = Stage::new(program, &fills, max_buffers(device));
     if options.fuse {
         stage.merge_all();
     }
     let groups = stage.groups()?;
     checked("fuse", || check(program, &groups, &fills))?;
     Ok((groups, fills))
+}
+
+/// How many buffers a generated kernel may bind: it is compiled for every device of the target, whatever more this one has.
+pub(super) fn max_buffers(device: &Properties) -> usize {
+    let portable = Profile::portable(device.kind.target()).max_storage_buffers;
+    device.limits.max_storage_buffers.min(portable) as usize
 }
 
 /// Whether element `i` of what is read is element `i` of the memory, as the value's maker computed it: not its bits as another type.
@@ -109,7 +114,7 @@ impl<'p> Stage<'p> {
         for (index, work) in program.works.iter().enumerate() {
             let needed = match work {
                 Work::Fill(fill) => stage.fill_in_memory(fill),
-                Work::Map(_) | Work::Kernels(_) => true,
+                Work::Map(_) | Work::Pull(_) | Work::Kernels(_) => true,
             };
             stage.group.push(needed.then_some(index));
             if needed {
@@ -153,7 +158,7 @@ impl<'p> Stage<'p> {
     fn maps(&self, group: usize) -> impl Iterator<Item = &'p MapWork> + '_ {
         self.members[&group].iter().filter_map(|member| match &self.program.works[*member] {
             Work::Map(map) => Some(map),
-            Work::Fill(_) | Work::Kernels(_) => None,
+            Work::Fill(_) | Work::Pull(_) | Work::Kernels(_) => None,
         })
     }
 
@@ -264,6 +269,7 @@ impl<'p> Stage<'p> {
         let members = &self.members[&group];
         let maps: Vec<MapWork> = match &self.program.works[members[0]] {
             Work::Kernels(_) => return Group::Kernels(members[0]),
+            Work::Pull(_) => return Group::Pull(members[0]),
             // A fill in memory is a copy of itself: the copy's read is a literal.
             Work::Fill(fill) => vec![self.materialised(fill)],
             Work::Map(_) => self.maps(group).cloned().collect(),
@@ -296,7 +302,7 @@ fn check(program: &Program, groups: &[Group], fills: &Fills) -> Result<(), Strin
     let name = |value: ValueId| &program.values[value].name;
     for group in groups {
         match group {
-            Group::Kernels(index) => {
+            Group::Kernels(index) | Group::Pull(index) => {
                 let work = &program.works[*index];
                 if let Some(read) = work.reads().find(|read| !there.contains(&read.value)) {
                     return Err(format!("`{}` is read before it is made", name(read.value)));

@@ -1,0 +1,160 @@
+//! Pulls: each becomes one generated kernel, or on the CPU a function of the host; several where a device binds fewer buffers than the op has inputs.
+//!
+//! | file | what it does |
+//! |---|---|
+//! | `plan` | counts and moves: merges axes, finds the widest unit |
+//! | [`emit`] | the op's expression as IR |
+//! | [`host`] | the op's expression as a function of the host |
+
+pub(crate) mod emit;
+pub(crate) mod host;
+mod plan;
+
+use std::fmt::Write as _;
+
+use trefoil_codegen::artefact::{Access, Features};
+use trefoil_codegen::ir::Scalar;
+use trefoil_dsl::device::{DeviceKind, Properties};
+
+use self::plan::Plan;
+use super::cache::KernelCache;
+use super::fuse::kernel::{Structure, computes, feature, fingerprint};
+use super::fuse::max_buffers;
+use super::program::{Located, Program, PullWork, ValueId};
+use super::steps::{Claim, Step, StepWork, whole};
+use crate::dim::Dim;
+use crate::error::{Error, Result};
+use crate::op::{Grid, OpKind};
+use crate::pull::Pull;
+use crate::types::{Layout, TensorType};
+
+/// Adds the steps of a pull.
+///
+/// # Errors
+/// It reads more tensors than the device binds and cannot be done in parts, or computes in a type that the device lacks.
+pub(crate) fn steps(
+    program: &Program,
+    work: &PullWork,
+    cache: &KernelCache,
+    device: &Properties,
+    steps: &mut Vec<Step>,
+) -> Result<()> {
+    let OpKind::Pull(pull) = work.op.kind() else {
+        return Err(Error::Stage { stage: "steps", defect: format!("`{}` is no pull", work.op.name()) });
+    };
+    let Some(ty) = program.values[work.output].ty.clone() else {
+        return Err(Error::Stage { stage: "steps", defect: format!("`{}` gives no tensor", work.op.name()) });
+    };
+    let layout = Layout::contiguous(&ty.shape);
+    let maker = Maker { program, work, cache, device, pull: &pull };
+    let most = if device.kind == DeviceKind::Cpu { usize::MAX } else { max_buffers(device) - 1 };
+    let bound: std::collections::BTreeSet<_> =
+        work.inputs.iter().map(|input| (input.value, input.ty.element.stored().rust_name())).collect();
+    if bound.len() <= most {
+        steps.push(maker.step(&work.inputs, &ty, &layout, None)?);
+        return Ok(());
+    }
+    let Some(axis) = pull.0.joins() else {
+        let reasons = format!("\n  it reads {} tensors, and {} binds {most}", bound.len(), device.name);
+        return Err(Error::NoCandidate { node: program.values[work.output].name.clone(), reasons });
+    };
+    let mut start = Dim::from(0i64);
+    for (number, inputs) in work.inputs.chunks(most).enumerate() {
+        let lengths = inputs.iter().map(|input| input.ty.shape[axis].clone());
+        let length = lengths.fold(Dim::from(0i64), |sum, extent| sum + extent);
+        let mut part = ty.clone();
+        part.shape[axis] = length.clone();
+        let offset = start.clone() * layout.strides[axis].clone();
+        let at = Layout { offset, strides: layout.strides.clone() };
+        steps.push(maker.step(inputs, &part, &at, Some(number))?);
+        start = start + length;
+    }
+    Ok(())
+}
+
+struct Maker<'a> {
+    program: &'a Program,
+    work: &'a PullWork,
+    cache: &'a KernelCache,
+    device: &'a Properties,
+    pull: &'a Pull<'a>,
+}
+
+impl Maker<'_> {
+    fn step(&self, inputs: &[Located], ty: &TensorType, layout: &Layout, part: Option<usize>) -> Result<Step> {
+        let (program, work) = (self.program, self.work);
+        let types: Vec<TensorType> = inputs.iter().map(|input| input.ty.clone()).collect();
+        let tensors: Vec<_> = inputs.iter().map(|input| (&input.ty, &input.layout)).collect();
+        let on_host = self.device.kind == DeviceKind::Cpu;
+        let computes_in = self.pull.0.computes_in(&types, ty);
+        let plan = Plan::new(self.pull.0.frame(&types, ty), computes_in, &tensors, (ty, layout), !on_host);
+        let name = &program.values[work.output].name;
+        let label = match part {
+            Some(part) => format!("{name} part {part}"),
+            None => name.clone(),
+        };
+        let claims = vec![Claim::Node(work.node)];
+        let op = work.op.name();
+        if on_host {
+            let reads = inputs.iter().map(|input| whole(program, input.value, Access::Read));
+            let uses = reads.chain([whole(program, work.output, Access::Write)]).collect();
+            let story = format!("{op} on the host, {} bytes at once or a run", plan.unit.bytes);
+            let step = StepWork::Host(host::step(work.op.clone(), op, plan));
+            return Ok(Step { label: label.into(), work: step, uses, claims, story });
+        }
+        // What is read as two types is bound twice.
+        let mut bound: Vec<(ValueId, Scalar)> = Vec::new();
+        let bindings = inputs.iter().zip(&plan.inputs).map(|(located, input)| {
+            let is_unit = input.moved && plan.computes_in.is_none();
+            let scalar = if is_unit { plan.unit.scalar } else { input.element.stored() };
+            let wanted = (located.value, scalar);
+            let known = bound.iter().position(|known| *known == wanted).unwrap_or_else(|| {
+                bound.push(wanted);
+                bound.len() - 1
+            });
+            known as u32
+        });
+        let bindings: Vec<u32> = bindings.collect();
+        let scalars: Vec<Scalar> = bound.iter().map(|(_, scalar)| *scalar).collect();
+        let mut requires = Features::NONE;
+        for element in emit::computed_types(&plan) {
+            let Some(needed) = feature(element) else { continue };
+            if !computes(self.device, element) {
+                return Err(Error::Lacking {
+                    node: name.clone(),
+                    op,
+                    element,
+                    device: self.device.name.clone(),
+                    feature: needed.name(),
+                });
+            }
+            requires = requires.union(Features::of(&[needed]));
+        }
+        let (mut module, params) = emit::module(op, self.pull, &plan, &scalars, &bindings, requires);
+        let mut structure = module.to_string();
+        if requires != Features::NONE {
+            // Writing to a string does not fail.
+            let _ = write!(structure, "requires {requires:?}");
+        }
+        let safe: String = op.chars().map(|c| if c.is_ascii_alphanumeric() { c } else { '_' }).collect();
+        module.name = format!("pull_{safe}_{:08x}", fingerprint(&structure) >> 32);
+        module.entry.name.clone_from(&module.name);
+        module.doc = format!("Generated for {op}.");
+        let kernel = self.cache.get(
+            &Structure::new(structure),
+            self.device.kind.target(),
+            || module,
+            |module, diagnostics| Error::Kernel { kernel: module.name.clone(), message: diagnostics.to_string() },
+        )?;
+        let values = bound.iter().map(|(value, _)| *value).chain([work.output]);
+        let uses = values.zip(&*kernel.bindings).map(|(value, binding)| whole(program, value, binding.access));
+        let uses = uses.collect();
+        let ways = match (plan.computes_in, plan.units) {
+            (Some(_), _) => String::new(),
+            (None, 1) => format!(", {} bytes at once", plan.unit.bytes),
+            (None, units) => format!(", {units} times {} bytes at once", plan.unit.bytes),
+        };
+        let work = StepWork::Kernel { kernel, params, grid: Grid::Invocations(plan.invocations()) };
+        Ok(Step { label: label.into(), work, uses, claims, story: format!("one kernel for {op}{ways}") })
+    }
+}

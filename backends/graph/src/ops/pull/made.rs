@@ -1,0 +1,212 @@
+//! Tensors made of their coordinates alone.
+
+use trefoil_codegen::ir::Scalar;
+
+use super::{attribute_error, each, pull_op};
+use crate::dim::Dim;
+use crate::graph::{Graph, GraphError, Tensor};
+use crate::op::{HostTensor, Op, OpError};
+use crate::ops::support::expect_inputs;
+use crate::pull::{Calculator, Computes, Frame, Given, Machine, Made, Moves};
+use crate::types::{ElementType, TensorType};
+
+/// 1 on a diagonal of a matrix, 0 elsewhere.
+#[derive(Clone, Debug, PartialEq, Eq, Hash)]
+pub struct Eye {
+    /// Its rows.
+    pub rows: Dim,
+    /// Its columns.
+    pub columns: Dim,
+    /// Which diagonal: so many columns to the right of the main one.
+    pub diagonal: Dim,
+    /// What its elements are.
+    pub element: ElementType,
+}
+
+/// Numbers at equal steps.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Steps {
+    /// The first.
+    pub start: f64,
+    /// The last, if it is given rather than the step.
+    pub last: Option<f64>,
+    /// From one to the next, if the last is not given.
+    pub step: f64,
+    /// How many.
+    pub count: Dim,
+    /// What they are.
+    pub element: ElementType,
+}
+
+impl Op for Eye {
+    pull_op!(moves, "eye", rows, columns, diagonal, element);
+
+    fn infer(&self, inputs: &[TensorType]) -> Result<Vec<TensorType>, OpError> {
+        expect_inputs(inputs, 0..=0)?;
+        for (name, extent) in [("rows", &self.rows), ("columns", &self.columns)] {
+            if extent.bounds().0 < 0 {
+                return Err(attribute_error(name, extent, "an extent that is not negative"));
+            }
+        }
+        Ok(vec![TensorType { element: self.element, shape: vec![self.rows.clone(), self.columns.clone()] }])
+    }
+
+    fn reference(&self, _: &[HostTensor], outputs: &[Vec<usize>]) -> Vec<HostTensor> {
+        let diagonal = self.diagonal.constant().unwrap_or(0);
+        each(&outputs[0], |position| f64::from(u8::from(position[1] - position[0] == diagonal)))
+    }
+}
+
+impl Moves for Eye {
+    fn frame(&self, _: &[TensorType], _: &TensorType) -> Frame {
+        Frame { numbers: vec![self.diagonal.clone()], ..Frame::default() }
+    }
+
+    fn element<M: Machine>(&self, machine: M, given: Given<'_, M::Index>) -> M::Value {
+        let on = machine.equal(given.at[0] + given.numbers[0], given.at[1]);
+        machine.choose(on, || machine.bits(self.element.bits(1.0)), || machine.bits(0))
+    }
+}
+
+impl Steps {
+    fn value(&self, position: f64, count: f64) -> f64 {
+        match self.last {
+            None => self.start + position * self.step,
+            Some(last) if count > 1.0 => self.start + (last - self.start) * position / (count - 1.0),
+            Some(_) => self.start,
+        }
+    }
+}
+
+impl Op for Steps {
+    pull_op!(computes, "steps", start, last, step, count, element);
+
+    fn infer(&self, inputs: &[TensorType]) -> Result<Vec<TensorType>, OpError> {
+        expect_inputs(inputs, 0..=0)?;
+        if self.count.bounds().0 < 0 {
+            return Err(attribute_error("count", &self.count, "an extent that is not negative"));
+        }
+        if !self.element.scalar().is_number() {
+            return Err(attribute_error("element", self.element, "a type of numbers"));
+        }
+        if self.element.is_integer() {
+            let [low, high] = self.element.scalar().limits().map(|limit| limit as f64);
+            let ends = [self.start, self.value(self.count.bounds().1 as f64 - 1.0, 2.0)];
+            let fits = |value: f64| value.fract() == 0.0 && value >= low && value <= high;
+            if !fits(self.start) || self.step.fract() != 0.0 || self.last.is_some() || !ends.into_iter().all(fits) {
+                let given = format!("{} to {} by {}", ends[0], ends[1], self.step);
+                return Err(attribute_error("start", given, format!("integers that {} has", self.element)));
+            }
+        }
+        Ok(vec![TensorType { element: self.element, shape: vec![self.count.clone()] }])
+    }
+
+    fn reference(&self, _: &[HostTensor], outputs: &[Vec<usize>]) -> Vec<HostTensor> {
+        let count = outputs[0][0] as f64;
+        each(&outputs[0], |position| self.element.rounded(self.value(position[0] as f64, count)))
+    }
+}
+
+impl Computes for Steps {
+    fn frame(&self, _: &[TensorType], _: &TensorType) -> Frame {
+        let reals = vec![self.start, self.last.unwrap_or(self.step)];
+        Frame { numbers: vec![self.count.clone()], reals, ..Frame::default() }
+    }
+
+    fn computes_in(&self, _: &[TensorType], _: &TensorType) -> ElementType {
+        self.element
+    }
+
+    fn element<C: Calculator>(&self, calculator: C, given: Given<'_, C::Index>) -> Made<C> {
+        let (start, other) = match self.element.is_integer() {
+            // Integers of 64 bits are no parameters of floats.
+            true => (calculator.value(self.start), calculator.value(self.step)),
+            false => (calculator.real(0), calculator.real(1)),
+        };
+        let place = calculator.of_index(given.at[0]);
+        if self.last.is_none() {
+            return Made::Value(start + place * other);
+        }
+        // From the nearer end, so that both ends are exact.
+        let one = calculator.constant(1);
+        let gaps = calculator.maximum(given.numbers[0] - one, one);
+        let left = gaps - given.at[0];
+        let step = (other - start) / calculator.of_index(gaps);
+        let low = start + place * step;
+        let high = other - calculator.of_index(left) * step;
+        let single = calculator.less(given.numbers[0], calculator.constant(2));
+        let lower = calculator.less(given.at[0] + given.at[0], gaps);
+        Made::Value(calculator.pick(lower | single, low, high))
+    }
+}
+
+impl Graph {
+    /// `count` numbers from `start` on, each `step` more than the one before.
+    ///
+    /// ```
+    /// use trefoil_graph::{ElementType, Graph};
+    /// let mut g = Graph::new();
+    /// let y = g.arange(10.0, -2.0, 5, ElementType::I64)?;
+    /// assert_eq!(g.type_of(y)?.to_string(), "i64[5]");
+    /// # Ok::<(), trefoil_graph::graph::GraphError>(())
+    /// ```
+    ///
+    /// # Errors
+    /// The type is that of integers and does not have one of the numbers, or is bool.
+    pub fn arange(
+        &mut self,
+        start: f64,
+        step: f64,
+        count: impl Into<Dim>,
+        element: ElementType,
+    ) -> Result<Tensor, GraphError> {
+        let mut op = Steps { start, last: None, step, count: count.into(), element };
+        // Integers of 64 bits are made of words where those hold them: every device has these.
+        if element.scalar().is_wide() && element.is_integer() {
+            op.element = ElementType::I32;
+            if op.infer(&[]).is_ok() && (element.scalar() == Scalar::I64 || start >= 0.0 && step >= 0.0) {
+                let words = self.add_one(op, &[])?;
+                return self.cast(words, element);
+            }
+            op.element = element;
+        }
+        self.add_one(op, &[])
+    }
+
+    /// `count` floats from `start` to `last`, both of which are among them if there are two or more; `start` if there is one.
+    ///
+    /// # Errors
+    /// The type is no float.
+    pub fn linspace(
+        &mut self,
+        start: f64,
+        last: f64,
+        count: impl Into<Dim>,
+        element: ElementType,
+    ) -> Result<Tensor, GraphError> {
+        self.add_one(Steps { start, last: Some(last), step: 0.0, count: count.into(), element }, &[])
+    }
+
+    /// A matrix of 1 on a diagonal, `diagonal` columns to the right of the main one, and 0 elsewhere.
+    ///
+    /// # Errors
+    /// An extent may be negative.
+    pub fn eye(
+        &mut self,
+        rows: impl Into<Dim>,
+        columns: impl Into<Dim>,
+        diagonal: impl Into<Dim>,
+        element: ElementType,
+    ) -> Result<Tensor, GraphError> {
+        self.add_one(Eye { rows: rows.into(), columns: columns.into(), diagonal: diagonal.into(), element }, &[])
+    }
+
+    /// The identity matrix.
+    ///
+    /// # Errors
+    /// The extent may be negative.
+    pub fn identity(&mut self, extent: impl Into<Dim>, element: ElementType) -> Result<Tensor, GraphError> {
+        let extent = extent.into();
+        self.eye(extent.clone(), extent, 0, element)
+    }
+}

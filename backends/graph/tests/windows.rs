@@ -1,0 +1,366 @@
+//! Pooling, resizing and sampling against their references: one, two and three spatial axes, every attribute, strided operands, on every device.
+
+#![allow(clippy::unwrap_used, reason = "helpers of tests unwrap too")]
+
+mod common;
+
+use std::collections::BTreeMap;
+
+use common::{Values, compare, computes, devices, tolerance};
+use trefoil_graph::graph::GraphError;
+use trefoil_graph::op::HostTensor;
+use trefoil_graph::ops::pull::blocks::BlockOrder;
+use trefoil_graph::ops::pull::pool::{Pooling, Window};
+use trefoil_graph::ops::pull::resize::{Alignment, Interpolation, Nearest, ResizeAxis};
+use trefoil_graph::ops::pull::sample::{GridSample, Outside, Sampling};
+use trefoil_graph::{Dim, ElementType, Error, Executable, Extents, Graph, Model, Options, Tensor, reference};
+
+const F32: ElementType = ElementType::F32;
+
+fn shape(extents: &[usize]) -> Vec<Dim> {
+    extents.iter().map(|extent| Dim::from(*extent)).collect()
+}
+
+/// A graph with its inputs; ops are added to it as outputs.
+struct Case {
+    graph: Graph,
+    inputs: Vec<(String, Values)>,
+    outputs: usize,
+    element: ElementType,
+    tolerance: f64,
+}
+
+impl Case {
+    fn new(element: ElementType) -> Self {
+        let tolerance = tolerance(element);
+        Self { graph: Graph::new(), inputs: Vec::new(), outputs: 0, element, tolerance }
+    }
+
+    /// An input whose first two axes lie in memory the other way round.
+    fn input(&mut self, extents: &[usize]) -> Tensor {
+        let name = format!("x{}", self.inputs.len());
+        let values = Values::of(self.element, extents.iter().product(), self.inputs.len() as u32 + 1, 2.0);
+        self.inputs.push((name.clone(), values));
+        let mut there = extents.to_vec();
+        there.swap(0, 1);
+        let x = self.graph.input(&name, self.element, shape(&there)).unwrap();
+        let mut order: Vec<usize> = (0..extents.len()).collect();
+        order.swap(0, 1);
+        self.graph.transpose(x, &order).unwrap()
+    }
+
+    fn output(&mut self, tensor: Result<Tensor, GraphError>) {
+        let name = format!("y{}", self.outputs);
+        self.outputs += 1;
+        self.graph.output(&name, tensor.unwrap_or_else(|error| panic!("{name}: {error}"))).unwrap();
+    }
+
+    fn check(&self) {
+        let inputs: Vec<(&str, Values)> =
+            self.inputs.iter().map(|(name, values)| (name.as_str(), values.clone())).collect();
+        for device in devices() {
+            let compiled = Executable::compile(&self.graph, &Model::new(), &device, &Options::default());
+            if !computes(&device, self.element) {
+                assert!(matches!(compiled, Err(Error::Lacking { .. })), "{:?}", self.element);
+                continue;
+            }
+            let executable = compiled.unwrap_or_else(|error| panic!("{error} on {}", device.properties().name));
+            compare(&self.graph, &executable, &inputs, &Extents::new(), self.tolerance);
+        }
+    }
+}
+
+type Build<'a> = &'a dyn Fn(&mut Graph, Tensor) -> Result<Tensor, GraphError>;
+
+/// The references of two results for the same input differ, in shape or in a value.
+fn differ(about: &str, extents: &[usize], one: Build<'_>, other: Build<'_>) {
+    let result = |op: Build<'_>| {
+        let mut graph = Graph::new();
+        let x = graph.input("x", F32, shape(extents)).unwrap();
+        let y = op(&mut graph, x).unwrap_or_else(|error| panic!("{about}: {error}"));
+        graph.output("y", y).unwrap();
+        let values = (1..=extents.iter().product::<usize>()).map(|i| (i * i % 17) as f64 - 4.0).collect();
+        let leaves = BTreeMap::from([("x".to_owned(), HostTensor { shape: extents.to_vec(), values })]);
+        reference::evaluate(&graph, &leaves, &Extents::new()).unwrap()
+    };
+    assert_ne!(result(one), result(other), "{about} makes no difference");
+}
+
+/// Size, stride, dilation, padding in front and behind.
+fn window([size, stride, dilation, front, behind]: [i64; 5], ceil: bool) -> Window {
+    let [size, stride, dilation] = [size, stride, dilation].map(Dim::from);
+    Window { size, stride, dilation, padding: [front, behind].map(Dim::from), ceil }
+}
+
+#[test]
+fn pools() {
+    for element in ElementType::ALL {
+        let scalar = element.scalar();
+        if element == ElementType::Bool || element.is_integer() && scalar.is_wide() {
+            continue;
+        }
+        let mut case = Case::new(element);
+        let mut all = vec![Pooling::Max, Pooling::Min, Pooling::Sum, Pooling::PlaceOfMax];
+        if element.is_float() {
+            all.extend([Pooling::Mean, Pooling::MeanWithPadding, Pooling::Product]);
+        }
+        if element.is_float() && element != ElementType::F64 {
+            all.extend([Pooling::Norm(2.0), Pooling::Norm(3.0)]);
+        }
+        for pooling in all {
+            let sets: [(&[usize], Vec<Window>); 6] = [
+                (&[2, 3, 11], vec![window([3, 2, 1, 1, 0], false)]),
+                (&[2, 3, 11], vec![window([2, 3, 2, 0, 1], true)]),
+                (&[1, 2, 7, 5], vec![window([3, 1, 1, 1, 2], false), window([2, 2, 1, 0, 1], true)]),
+                (
+                    &[3, 2, 4, 3, 5],
+                    vec![window([2, 1, 1, 0, 0], false), window([3, 3, 1, 1, 1], false), window([2, 2, 2, 1, 1], true)],
+                ),
+                (&[1, 1, 1], vec![window([1, 1, 1, 0, 0], false)]),
+                (&[0, 2, 4], vec![window([2, 2, 1, 0, 0], false)]),
+            ];
+            for (extents, windows) in sets {
+                let x = case.input(extents);
+                let y = case.graph.pool(x, pooling, &windows);
+                case.output(y);
+            }
+        }
+        if element.is_float() {
+            let x = case.input(&[2, 3, 7, 10]);
+            for parts in [&[3i64, 4][..], &[1, 1], &[7, 13], &[5]] {
+                let parts: Vec<Dim> = parts.iter().map(|parts| Dim::from(*parts)).collect();
+                let y = case.graph.adaptive_mean(x, &parts);
+                case.output(y);
+            }
+        }
+        case.check();
+    }
+}
+
+#[test]
+fn a_nan_wins() {
+    let mut graph = Graph::new();
+    let x = graph.input("x", F32, shape(&[1, 6])).unwrap();
+    for (name, pooling) in [("max", Pooling::Max), ("min", Pooling::Min), ("place", Pooling::PlaceOfMax)] {
+        let y = graph.pool(x, pooling, &[window([3, 3, 1, 0, 0], false)]).unwrap();
+        graph.output(name, y).unwrap();
+    }
+    let values = Values::F32(vec![1.0, f32::NAN, 2.0, f32::NEG_INFINITY, f32::NEG_INFINITY, f32::NEG_INFINITY]);
+    for device in devices() {
+        let executable = Executable::compile(&graph, &Model::new(), &device, &Options::default()).unwrap();
+        compare(&graph, &executable, &[("x", values.clone())], &Extents::new(), 0.0);
+    }
+}
+
+#[test]
+fn resizes() {
+    let interpolations = [
+        Interpolation::Nearest(Nearest::PreferLower),
+        Interpolation::Nearest(Nearest::PreferUpper),
+        Interpolation::Nearest(Nearest::Lower),
+        Interpolation::Nearest(Nearest::Upper),
+        Interpolation::Linear,
+        Interpolation::Cubic { a: -0.75, within: false },
+        Interpolation::Cubic { a: -0.5, within: true },
+    ];
+    let alignments = [
+        Alignment::HalfPixel,
+        Alignment::Corners,
+        Alignment::Asymmetric,
+        Alignment::At { step: 5, start: -3, over: 7 },
+    ];
+    for element in [F32, ElementType::F16, ElementType::BF16, ElementType::F64] {
+        let mut case = Case::new(element);
+        for (index, interpolation) in interpolations.into_iter().enumerate() {
+            for (turn, alignment) in alignments.iter().enumerate() {
+                let axis = |extent: usize| ResizeAxis { extent: Dim::from(extent), alignment: alignment.clone() };
+                let x = case.input(&[2, 3, 5]);
+                let y = case.graph.resize(x, &[axis([1, 4, 7, 10][(index + turn) % 4])], interpolation);
+                case.output(y);
+                let x = case.input(&[1, 2, 4, 7]);
+                let y = case.graph.resize(x, &[axis(9), axis(3)], interpolation);
+                case.output(y);
+            }
+        }
+        let x = case.input(&[1, 2, 3, 2, 4]);
+        let y =
+            case.graph.resize(x, &[ResizeAxis::new(2), ResizeAxis::new(5), ResizeAxis::new(4)], Interpolation::Linear);
+        case.output(y);
+        case.check();
+    }
+    for element in [ElementType::U8, ElementType::I64, ElementType::Bool] {
+        let mut case = Case::new(element);
+        let x = case.input(&[1, 3, 5]);
+        let y = case.graph.resize(x, &[ResizeAxis::new(13)], interpolations[0]);
+        case.output(y);
+        let compiled: Vec<_> = devices()
+            .iter()
+            .map(|device| Executable::compile(&case.graph, &Model::new(), device, &Options::default()).unwrap())
+            .collect();
+        for executable in compiled {
+            compare(&case.graph, &executable, &[("x0", case.inputs[0].1.clone())], &Extents::new(), 0.0);
+        }
+    }
+}
+
+#[test]
+fn samples() {
+    for element in [F32, ElementType::F64] {
+        let mut case = Case::new(element);
+        // Places that are exact, so that no rounding decides between neighbours.
+        case.tolerance = case.tolerance.max(1e-12) * 8.0;
+        for sampling in [Sampling::Nearest, Sampling::Linear, Sampling::Cubic] {
+            for outside in [Outside::Zeros, Outside::Border, Outside::Reflection] {
+                for align_corners in [false, true] {
+                    let how = GridSample { sampling, outside, align_corners };
+                    for (x, grid) in [
+                        ([2usize, 3, 5, 9].to_vec(), [2usize, 3, 4, 2].to_vec()),
+                        (vec![1, 2, 5], vec![1, 7, 1]),
+                        (vec![1, 1, 2, 1, 4], vec![1, 2, 2, 3, 3]),
+                    ] {
+                        // Cubes of 64 neighbours take long to compile, and are nothing new.
+                        if sampling == Sampling::Cubic && x.len() == 5 {
+                            continue;
+                        }
+                        let (x, grid) = (case.input(&x), case.input(&grid));
+                        let y = case.graph.grid_sample(x, grid, how);
+                        case.output(y);
+                    }
+                }
+            }
+        }
+        case.check();
+    }
+}
+
+#[test]
+fn blocks_of_channels() {
+    let mut case = Case::new(F32);
+    for order in [BlockOrder::ChannelFirst, BlockOrder::PositionFirst] {
+        let x = case.input(&[2, 12, 3, 5]);
+        let y = case.graph.depth_to_space(x, 2, order).unwrap();
+        case.output(Ok(y));
+        // One undoes the other.
+        let back = case.graph.space_to_depth(y, 2, order).unwrap();
+        let same = case.graph.sub(back, x);
+        case.output(same);
+    }
+    let x = case.input(&[9, 2, 2]);
+    let y = case.graph.pixel_shuffle(x, 3);
+    case.output(y);
+    case.check();
+    // Channels 0 to 3 are the positions of channel 0's blocks.
+    let mut graph = Graph::new();
+    let x = graph.arange(0.0, 1.0, 8, F32).unwrap();
+    let x = graph.reshape(x, shape(&[8, 1, 1])).unwrap();
+    let (a, b) = (graph.pixel_shuffle(x, 2).unwrap(), graph.depth_to_space(x, 2, BlockOrder::PositionFirst).unwrap());
+    graph.output("a", a).unwrap();
+    graph.output("b", b).unwrap();
+    let found = reference::evaluate(&graph, &BTreeMap::new(), &Extents::new()).unwrap();
+    assert_eq!(found["a"].values, [0., 1., 2., 3., 4., 5., 6., 7.]);
+    assert_eq!(found["b"].values, [0., 2., 4., 6., 1., 3., 5., 7.]);
+}
+
+#[test]
+fn attributes_count() {
+    let pool = |pooling, numbers, ceil| move |g: &mut Graph, x| g.pool(x, pooling, &[window(numbers, ceil)]);
+    let plain = [3, 2, 1, 1, 1];
+    for (about, other) in [
+        ("size", [2, 2, 1, 1, 1]),
+        ("stride", [3, 1, 1, 1, 1]),
+        ("dilation", [3, 2, 2, 1, 1]),
+        ("padding in front", [3, 2, 1, 0, 1]),
+        ("padding behind", [3, 2, 1, 1, 2]),
+    ] {
+        differ(about, &[2, 8], &pool(Pooling::Sum, plain, false), &pool(Pooling::Sum, other, false));
+    }
+    differ("ceil", &[2, 8], &pool(Pooling::Sum, [3, 2, 1, 0, 0], false), &pool(Pooling::Sum, [3, 2, 1, 0, 0], true));
+    let all = [
+        Pooling::Max,
+        Pooling::Min,
+        Pooling::Sum,
+        Pooling::Product,
+        Pooling::Mean,
+        Pooling::MeanWithPadding,
+        Pooling::Norm(2.0),
+        Pooling::Norm(3.0),
+        Pooling::PlaceOfMax,
+    ];
+    for (index, one) in all.iter().enumerate() {
+        for other in &all[..index] {
+            differ("pooling", &[2, 9], &pool(*one, plain, false), &pool(*other, plain, false));
+        }
+    }
+    let parts = |count: i64| move |g: &mut Graph, x| g.adaptive_mean(x, &[Dim::from(count)]);
+    differ("parts", &[2, 9], &parts(2), &parts(3));
+    let resize = |extent: i64, alignment: Alignment, interpolation| {
+        move |g: &mut Graph, x| {
+            g.resize(x, &[ResizeAxis { extent: Dim::from(extent), alignment: alignment.clone() }], interpolation)
+        }
+    };
+    let linear = Interpolation::Linear;
+    differ("extent", &[1, 5], &resize(7, Alignment::HalfPixel, linear), &resize(8, Alignment::HalfPixel, linear));
+    let at = |step, start, over| Alignment::At { step, start, over };
+    let alignments = [
+        Alignment::HalfPixel,
+        Alignment::Corners,
+        Alignment::Asymmetric,
+        at(1, 0, 3),
+        at(2, 0, 3),
+        at(1, 1, 3),
+        at(1, 0, 4),
+    ];
+    for (index, one) in alignments.iter().enumerate() {
+        for other in &alignments[..index] {
+            differ("alignment", &[1, 5], &resize(7, one.clone(), linear), &resize(7, other.clone(), linear));
+        }
+    }
+    let cubic = |a, within| Interpolation::Cubic { a, within };
+    let ways = [linear, cubic(-0.5, false), cubic(-0.75, false), cubic(-0.75, true)];
+    let nearest =
+        [Nearest::PreferLower, Nearest::PreferUpper, Nearest::Lower, Nearest::Upper].map(Interpolation::Nearest);
+    let ways = [&ways[..], &nearest].concat();
+    for (index, one) in ways.iter().enumerate() {
+        for other in &ways[..index] {
+            let halves = at(1, 0, 2);
+            differ("interpolation", &[1, 5], &resize(9, halves.clone(), *one), &resize(9, halves, *other));
+        }
+    }
+    let sample = |sampling, outside, align_corners| {
+        move |g: &mut Graph, x| {
+            let grid = g.constant(F32, shape(&[1, 6, 1]), &[-1.3f32, -0.9, 0.1, 0.55, 1.0, 1.7])?;
+            g.grid_sample(x, grid, GridSample { sampling, outside, align_corners })
+        }
+    };
+    let x = &[1usize, 2, 5][..];
+    let (near, line, cube) = (Sampling::Nearest, Sampling::Linear, Sampling::Cubic);
+    differ("sampling", x, &sample(near, Outside::Zeros, false), &sample(line, Outside::Zeros, false));
+    differ("sampling", x, &sample(cube, Outside::Zeros, false), &sample(line, Outside::Zeros, false));
+    differ("outside", x, &sample(line, Outside::Zeros, false), &sample(line, Outside::Border, false));
+    differ("outside", x, &sample(line, Outside::Reflection, false), &sample(line, Outside::Border, false));
+    differ("align_corners", x, &sample(line, Outside::Zeros, false), &sample(line, Outside::Zeros, true));
+}
+
+#[test]
+fn mistakes() {
+    let refused = |result: Result<Tensor, GraphError>| result.unwrap_err().to_string();
+    let mut g = Graph::new();
+    let x = g.input("x", F32, shape(&[2, 3, 6])).unwrap();
+    let i = g.input("i", ElementType::I64, shape(&[2, 3, 6])).unwrap();
+    let u = g.input("u", ElementType::U8, shape(&[2, 3, 6])).unwrap();
+    assert!(
+        refused(g.pool(x, Pooling::Max, &[window([9, 1, 1, 0, 0], false)])).contains("axis 2 to hold a window of 9")
+    );
+    assert!(refused(g.pool(x, Pooling::Max, &[window([2, 0, 1, 0, 0], false)])).contains("at least 1"));
+    assert!(refused(g.pool(x, Pooling::Max, &[window([2, 1, 1, 2, 0], false)])).contains("padding from 0 to less"));
+    assert!(refused(g.pool(i, Pooling::Max, &[window([2, 1, 1, 0, 0], false)])).contains("cast"));
+    assert!(refused(g.pool(u, Pooling::Mean, &[window([2, 1, 1, 0, 0], false)])).contains("cast"));
+    assert!(refused(g.pool(x, Pooling::Norm(-1.0), &[window([2, 1, 1, 0, 0], false)])).contains("power"));
+    assert!(refused(g.resize(u, &[ResizeAxis::new(3)], Interpolation::Linear)).contains("cast"));
+    assert!(refused(g.resize(x, &[ResizeAxis::new(-3)], Interpolation::Linear)).contains("not negative"));
+    assert!(refused(g.resize(x, &[ResizeAxis::new(1 << 30)], Interpolation::Linear)).contains("counted below"));
+    let how = GridSample { sampling: Sampling::Linear, outside: Outside::Zeros, align_corners: false };
+    assert!(refused(g.grid_sample(x, x, how)).contains("1 axes of places and 1 coordinates"));
+    assert!(refused(g.depth_to_space(x, 2, BlockOrder::ChannelFirst)).contains("a multiple of 4 channels"));
+    assert!(refused(g.space_to_depth(x, 4, BlockOrder::ChannelFirst)).contains("multiples of 4"));
+}
