@@ -1,7 +1,7 @@
 //! A launch of a kernel with what it must give, and running it on every device.
 
 use trefoil::artefact::{Binding, Kernel};
-use trefoil::{Buffer, Device, Launch, Result, f16};
+use trefoil::{Buffer, Device, Launch, Result};
 
 use crate::common::{Subject, devices};
 
@@ -19,8 +19,6 @@ const POISON: u32 = 0x7fc0_dead;
 #[derive(Clone)]
 pub enum Operand {
     F32(Vec<f32>),
-    F16(Vec<f16>),
-    U32(Vec<u32>),
 }
 
 /// What an element of the output must be.
@@ -52,11 +50,6 @@ pub fn kernel(name: &str) -> &'static Kernel {
     library.into_iter().find(|kernel| kernel.name == name).unwrap_or_else(|| panic!("the library has no `{name}`"))
 }
 
-/// An element that must be exact.
-pub fn exactly(value: f32) -> Option<Expected> {
-    Some(Expected { value: value.into(), tolerance: 0.0 })
-}
-
 /// How deep the additions are that sum `count` elements in a workgroup of 256: an invocation's own, those of the tree, and those within groups of four.
 pub fn depth_of_sum(count: usize) -> f64 {
     (count.div_ceil(256) + 8 + 2) as f64
@@ -71,13 +64,6 @@ pub fn check(cases: &[Case]) {
             case.check(&subject);
         }
     }
-}
-
-/// A bound operand on a device.
-enum Held {
-    F32(Buffer<f32>),
-    F16(Buffer<f16>),
-    U32(Buffer<u32>),
 }
 
 /// Where the slice of a binding starts: after the guard, at an odd element unless the kernel moves several at once.
@@ -131,17 +117,9 @@ impl Case {
                 output = Some(held);
                 continue;
             }
-            let held = match operands.next().unwrap() {
-                Operand::F32(values) => Held::F32(guarded(device, binding, values, f32::NAN)?),
-                Operand::F16(values) => Held::F16(guarded(device, binding, values, f16::NAN)?),
-                Operand::U32(values) => Held::U32(guarded(device, binding, values, u32::MAX)?),
-            };
-            let start = first(binding);
-            launch = match &held {
-                Held::F32(buffer) => launch.read(buffer.slice(start..buffer.len() - GUARD)?)?,
-                Held::F16(buffer) => launch.read(buffer.slice(start..buffer.len() - GUARD)?)?,
-                Held::U32(buffer) => launch.read(buffer.slice(start..buffer.len() - GUARD)?)?,
-            };
+            let Operand::F32(values) = operands.next().unwrap();
+            let held = guarded(device, binding, values, f32::NAN)?;
+            launch = launch.read(held.slice(first(binding)..held.len() - GUARD)?)?;
         }
         assert!(operands.next().is_none(), "{}: more operands than bindings", self.about);
         device.run((self.values)(launch)?.groups(self.groups))?;

@@ -189,7 +189,7 @@ fn symbols() {
             case.graph.gather(x, i, 0),
             case.graph.gather(turned, i, 1),
             case.graph.tril(x, 1),
-            case.graph.eye(&Dim::from(&symbol), 3, 0, F32),
+            case.graph.eye(Dim::from(&symbol), 3, 0, F32),
         ];
         for y in all {
             case.output(y);

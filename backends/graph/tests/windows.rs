@@ -306,7 +306,7 @@ fn attributes_count() {
         Alignment::Corners,
         Alignment::Asymmetric,
         at(1, 0, 3),
-        at(2, 0, 3),
+        at(2, 0, 5),
         at(1, 1, 3),
         at(1, 0, 4),
     ];

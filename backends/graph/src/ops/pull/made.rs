@@ -1,7 +1,5 @@
 //! Tensors made of their coordinates alone.
 
-use trefoil_codegen::ir::Scalar;
-
 use super::{attribute_error, each, pull_op};
 use crate::dim::Dim;
 use crate::graph::{Graph, GraphError, Tensor};
@@ -163,8 +161,8 @@ impl Graph {
         let mut op = Steps { start, last: None, step, count: count.into(), element };
         // Integers of 64 bits are made of words where those hold them: every device has these.
         if element.scalar().is_wide() && element.is_integer() {
-            op.element = ElementType::I32;
-            if op.infer(&[]).is_ok() && (element.scalar() == Scalar::I64 || start >= 0.0 && step >= 0.0) {
+            op.element = if element.scalar().is_signed() { ElementType::I32 } else { ElementType::U32 };
+            if op.infer(&[]).is_ok() {
                 let words = self.add_one(op, &[])?;
                 return self.cast(words, element);
             }
