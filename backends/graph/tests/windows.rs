@@ -322,8 +322,8 @@ fn attributes_count() {
     let ways = [&ways[..], &nearest].concat();
     for (index, one) in ways.iter().enumerate() {
         for other in &ways[..index] {
-            let halves = at(1, 0, 2);
-            differ("interpolation", &[1, 5], &resize(9, halves.clone(), *one), &resize(9, halves, *other));
+            let quarters = at(1, 0, 4);
+            differ("interpolation", &[1, 5], &resize(9, quarters.clone(), *one), &resize(9, quarters, *other));
         }
     }
     let sample = |sampling, outside, align_corners| {
