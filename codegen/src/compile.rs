@@ -7,6 +7,8 @@ use std::borrow::Cow;
 use std::num::NonZero;
 #[cfg(feature = "cpu")]
 use std::sync::atomic::{AtomicUsize, Ordering};
+#[cfg(feature = "cpu")]
+use std::sync::mpsc;
 
 use crate::artefact::{Binding, Code, Constant, Element, Kernel, Variant};
 use crate::diagnostic::{Diagnostic, Diagnostics};
@@ -54,32 +56,52 @@ pub fn compile_for(module: &Module, instance: &Instance, targets: &[Target]) -> 
 pub fn build(module: &Module, instance: &Instance, targets: &[Target]) -> Result<Compiled, Diagnostics> {
     let verified = verified(module, instance)?;
     let emitted = emit(&Source::new(&verified), &variants(&verified), targets);
-    assemble(module, instance, targets, verified, emitted)
+    assemble(module, &module_bytes(module), instance, targets, verified, emitted)
+}
+
+/// An instance that was compiled together with others, with what its caller made of it.
+#[cfg(feature = "cpu")]
+#[derive(Clone, Debug)]
+pub struct Built<T, S> {
+    /// Everything but the CPU's code.
+    pub compiled: Compiled,
+    /// The CPU's code, if the kernel lists the CPU.
+    pub printed: Option<T>,
+    /// What the caller makes of the code of each variant.
+    pub spelled: Vec<S>,
 }
 
 /// Compiles instances for every target that their kernel lists, where the CPU's code is for the caller to print: `print` does it on this thread while
-/// others emit the rest, and gives nothing where the kernel does not list the CPU.
+/// others emit the rest, and `spell` what they emit, each on its thread.
 ///
 /// What is to be done is taken from one list by as many threads as there are processors, this one among them once it has printed: no thread waits for another
 /// while there is something left.
 #[cfg(feature = "cpu")]
-pub fn build_and_print<T>(
+pub fn build_and_print<T, S: Send>(
     module: &Module,
     instances: &[Instance],
     mut print: impl FnMut(&Lowered) -> Result<T, Diagnostics>,
-) -> Vec<Result<(Compiled, Option<T>), Diagnostics>> {
+    spell: impl Fn(&Code) -> S + Sync,
+) -> Vec<Result<Built<T, S>, Diagnostics>> {
     let verified: Vec<_> = instances.iter().map(|instance| verified(module, instance)).collect();
     let sources: Vec<_> = verified
         .iter()
         .map(|verified| verified.as_ref().ok().map(|verified| (Source::new(verified), variants(verified))))
         .collect();
-    let work = Work { sources: &sources, next: AtomicUsize::new(0) };
+    let work = Work { sources: &sources, spell, next: AtomicUsize::new(0) };
     let measuring = timings::is_measuring();
-    let (printed, mut emitted) = std::thread::scope(|scope| {
-        let processors = std::thread::available_parallelism().map_or(1, NonZero::get);
-        let others = processors.saturating_sub(1).clamp(1, PARTS.len() * instances.len().max(1));
-        let others: Vec<_> =
-            (0..others).map(|_| scope.spawn(|| timings::collect_if(measuring, || work.until_done()))).collect();
+    let (sender, receiver) = mpsc::channel();
+    let processors = std::thread::available_parallelism().map_or(1, NonZero::get);
+    let others = processors.saturating_sub(1).clamp(1, PARTS.len() * instances.len().max(1));
+    // The threads stay from kernel to kernel, and with them their memory.
+    let (printed, mut emitted) = rayon::in_place_scope(|scope| {
+        for _ in 0..others {
+            let (sender, work) = (sender.clone(), &work);
+            scope.spawn(move |_| {
+                // Whoever waits for it is there until all have sent.
+                let _ = sender.send(timings::collect_if(measuring, || work.until_done()));
+            });
+        }
         let printed: Vec<_> = sources
             .iter()
             .map(|source| {
@@ -89,25 +111,27 @@ pub fn build_and_print<T>(
             })
             .collect();
         let mut emitted = work.until_done();
-        for other in others {
-            let (more, times) =
-                stage(Stage::Wait, || other.join()).unwrap_or_else(|panic| std::panic::resume_unwind(panic));
+        drop(sender);
+        for (more, times) in stage(Stage::Wait, || receiver.iter().collect::<Vec<_>>()) {
             timings::add(&times);
             emitted.extend(more);
         }
         (printed, emitted)
     });
-    emitted.sort_by_key(|(part, _)| *part);
-    let mut of_instances: Vec<Emitted> = instances.iter().map(|_| Emitted::default()).collect();
-    for (part, emitted) in emitted {
-        of_instances[part / PARTS.len()].append(emitted);
+    emitted.sort_by_key(|(part, ..)| *part);
+    let mut of_instances: Vec<(Emitted, Vec<S>)> = instances.iter().map(|_| Default::default()).collect();
+    for (part, emitted, spelled) in emitted {
+        let (all, all_spelled) = &mut of_instances[part / PARTS.len()];
+        all.append(emitted);
+        all_spelled.extend(spelled);
     }
     drop(sources);
+    let ir = module_bytes(module);
     let results = verified.into_iter().zip(instances).zip(of_instances).zip(printed);
     results
-        .map(|(((verified, instance), emitted), printed)| {
-            let compiled = assemble(module, instance, &module.targets, verified?, emitted)?;
-            Ok((compiled, printed?))
+        .map(|(((verified, instance), (emitted, spelled)), printed)| {
+            let compiled = assemble(module, &ir, instance, &module.targets, verified?, emitted)?;
+            Ok(Built { compiled, printed: printed?, spelled })
         })
         .collect()
 }
@@ -122,21 +146,24 @@ type Job<'v> = (Source<'v>, Vec<(Profile, ParamTransport)>);
 
 /// The parts of all instances, from which threads take what is next; an instance that breaks a rule has none.
 #[cfg(feature = "cpu")]
-struct Work<'w> {
+struct Work<'w, F> {
     sources: &'w [Option<Job<'w>>],
+    spell: F,
     next: AtomicUsize,
 }
 
 #[cfg(feature = "cpu")]
-impl Work<'_> {
-    /// Emits what is left, part by part; gives each with its number.
-    fn until_done(&self) -> Vec<(usize, Emitted)> {
+impl<S, F: Fn(&Code) -> S> Work<'_, F> {
+    /// Emits what is left, part by part; gives each with its number, and what the caller makes of its codes.
+    fn until_done(&self) -> Vec<(usize, Emitted, Vec<S>)> {
         let mut done = Vec::new();
         loop {
             let part = self.next.fetch_add(1, Ordering::Relaxed);
             match self.sources.get(part / PARTS.len()) {
                 Some(Some((source, profiles))) => {
-                    done.push((part, emit(source, profiles, PARTS[part % PARTS.len()])));
+                    let emitted = emit(source, profiles, PARTS[part % PARTS.len()]);
+                    let spelled = emitted.variants.iter().map(|variant| (self.spell)(&variant.code)).collect();
+                    done.push((part, emitted, spelled));
                 }
                 Some(None) => {}
                 None => return done,
@@ -216,9 +243,26 @@ fn emit(source: &Source<'_>, profiles: &[(Profile, ParamTransport)], targets: &[
     emitted
 }
 
+fn module_bytes(module: &Module) -> Result<Vec<u8>, Diagnostics> {
+    written(module, module.to_bytes(), "the IR")
+}
+
+/// What was written of a kernel, or that it could not be.
+fn written<E: std::fmt::Display>(
+    module: &Module,
+    bytes: Result<Vec<u8>, E>,
+    what: &str,
+) -> Result<Vec<u8>, Diagnostics> {
+    bytes.map_err(|error| {
+        let message = format!("{what} of `{}` cannot be written: {error}", module.name);
+        Diagnostic::new(module.entry.span, message).into()
+    })
+}
+
 /// The artefact of what was emitted for those of `targets` that the kernel lists.
 fn assemble(
     module: &Module,
+    ir: &Result<Vec<u8>, Diagnostics>,
     instance: &Instance,
     targets: &[Target],
     verified: Verified,
@@ -235,11 +279,6 @@ fn assemble(
     if !found.is_empty() {
         return Err(Diagnostics(found));
     }
-    let bytes = |bytes: Result<Vec<u8>, _>, what: &str| {
-        bytes.map_err(|error| {
-            Diagnostics::from(Diagnostic::new(at, format!("{what} of `{name}` cannot be written: {error}")))
-        })
-    };
     let params = layout::params(&verified.module, verified.info.grid)
         .ok_or_else(|| Diagnostic::new(at, format!("`{name}` has a parameter that cannot be one")))?;
     let mut kernel = Kernel {
@@ -255,8 +294,8 @@ fn assemble(
         grid: verified.info.grid,
         variants: Cow::Owned(made),
         cpu: None,
-        ir: Cow::Owned(bytes(module.to_bytes(), "the IR")?),
-        instance: Cow::Owned(bytes(instance.to_bytes(), "the instance")?),
+        ir: Cow::Owned(ir.clone()?),
+        instance: Cow::Owned(written(module, instance.to_bytes(), "the instance")?),
         hash: [0; 16],
     };
     kernel.hash = hash(&kernel);

@@ -1,6 +1,18 @@
 //! Long literals as source text: what an artefact holds most of. The compiler reads a kernel's literals in one go, in a form that is hardly longer than what they
 //! stand for; as tokens made one by one, each byte that is no letter would take four.
 
+use trefoil_codegen::artefact::Code;
+
+/// A variant's code.
+pub fn of_code(code: &Code) -> String {
+    let mut source = String::new();
+    match code {
+        Code::Text(text) => push_text(&mut source, text),
+        Code::Spirv(words) => push_bytes(&mut source, words),
+    }
+    source
+}
+
 /// Adds a byte string. Everything but quotes, backslashes, carriage returns and what is not ASCII stands there as it is.
 pub fn push_bytes(source: &mut String, bytes: &[u8]) {
     source.reserve(bytes.len() + bytes.len() / 4 + 3);

@@ -1,45 +1,37 @@
 //! The parameter block as a struct of the author's program: what a launch fills by itself, for programs that bring a device of their own.
 
-use proc_macro2::{Ident, TokenStream};
-use quote::{format_ident, quote};
 use trefoil_codegen::artefact::{Kernel, ParamRole, ParamScalar, Params};
 
-/// One struct for all instances if their blocks are alike, `Params`; otherwise one for each, `ParamsScaleF16`.
-pub fn structs(kernels: &[&Kernel], expansion: &TokenStream) -> TokenStream {
-    let Some(first) = kernels.first() else { return TokenStream::new() };
+/// The source of one struct for all instances if their blocks are alike, `Params`; otherwise of one for each, `ParamsScaleF16`.
+pub fn structs(kernels: &[&Kernel], expansion: &str) -> String {
+    let Some(first) = kernels.first() else { return String::new() };
     if kernels.iter().all(|kernel| kernel.params == first.params) {
-        return block(&first.params, &format_ident!("Params"), kernels, expansion);
+        return block(&first.params, "Params", kernels, expansion);
     }
-    let one =
-        |kernel: &&Kernel| block(&kernel.params, &format_ident!("Params{}", camel(&kernel.name)), &[kernel], expansion);
+    let one = |kernel: &&Kernel| block(&kernel.params, &format!("Params{}", camel(&kernel.name)), &[kernel], expansion);
     kernels.iter().map(one).collect()
 }
 
-fn block(params: &Params, struct_name: &Ident, kernels: &[&Kernel], expansion: &TokenStream) -> TokenStream {
-    let Some(kernel) = kernels.first() else { return TokenStream::new() };
-    let size = params.size as usize;
-    let (mut fields, mut checks, mut end) = (Vec::new(), Vec::new(), 0);
-    let pad = |fields: &mut Vec<TokenStream>, from: u32, to: u32| {
+fn block(params: &Params, struct_name: &str, kernels: &[&Kernel], expansion: &str) -> String {
+    let Some(kernel) = kernels.first() else { return String::new() };
+    let (mut fields, mut checks, mut end) = (String::new(), String::new(), 0);
+    let pad = |fields: &mut String, from: u32, to: u32| {
         if to > from {
-            let (name, bytes) = (format_ident!("padding_{from}"), (to - from) as usize);
-            fields.push(quote! {
-                #[doc = "Nothing."]
-                pub #name: [u8; #bytes]
-            });
+            *fields += &format!("#[doc = \"Nothing.\"] pub padding_{from}: [u8; {}],", to - from);
         }
     };
     for field in &*params.fields {
         pad(&mut fields, end, field.offset);
         let scalar = match field.ty.scalar {
-            ParamScalar::F32 => quote!(f32),
-            ParamScalar::I32 => quote!(i32),
-            ParamScalar::U32 | ParamScalar::Index | ParamScalar::Bool => quote!(u32),
-            ParamScalar::I64 => quote!(i64),
-            ParamScalar::U64 => quote!(u64),
-            ParamScalar::F64 => quote!(f64),
+            ParamScalar::F32 => "f32",
+            ParamScalar::I32 => "i32",
+            ParamScalar::U32 | ParamScalar::Index | ParamScalar::Bool => "u32",
+            ParamScalar::I64 => "i64",
+            ParamScalar::U64 => "u64",
+            ParamScalar::F64 => "f64",
         };
-        let count = field.ty.count as usize;
-        let ty = if count == 1 && !field.ty.array { scalar } else { quote!([#scalar; #count]) };
+        let count = field.ty.count;
+        let ty = if count == 1 && !field.ty.array { scalar.to_owned() } else { format!("[{scalar}; {count}]") };
         let of = |binding: u32| kernel.bindings.get(binding as usize).map_or("", |binding| &*binding.name).to_owned();
         let doc = match field.role {
             ParamRole::User(_) if field.ty.scalar == ParamScalar::Bool => {
@@ -56,40 +48,32 @@ fn block(params: &Params, struct_name: &Ident, kernels: &[&Kernel], expansion: &
             ParamRole::Strides(binding) => format!("The strides of `{}`, in elements.", of(binding)),
             ParamRole::GroupCount => "Workgroups asked for; those beyond return at once.".to_owned(),
         };
-        let (name, offset) = (format_ident!("{}", &*field.name), field.offset as usize);
-        fields.push(quote! {
-            #[doc = #doc]
-            pub #name: #ty
-        });
-        checks.push(quote!(::core::mem::offset_of!(#struct_name, #name) == #offset));
+        let (name, offset) = (&field.name, field.offset);
+        fields += &format!("#[doc = {doc:?}] pub {name}: {ty},");
+        checks += &format!("&& ::core::mem::offset_of!({struct_name}, {name}) == {offset}");
         end = field.offset + field.ty.scalar.bytes() * field.ty.count;
     }
     pad(&mut fields, end, params.size);
-    let doc = format!(
-        "The parameter block of `{}`, byte for byte, for programs that bind it themselves; a launch fills it on its own.",
-        kernel.name
-    );
-    quote! {
-        #[doc = #doc]
-        #[repr(C)]
-        #[derive(Clone, Copy, Debug, PartialEq)]
-        pub struct #struct_name { #(#fields),* }
+    let (name, size) = (&kernel.name, params.size);
+    format!(
+        "#[doc = \"The parameter block of `{name}`, byte for byte, for programs that bind it themselves; a launch fills it on its own.\"]
+         #[repr(C)]
+         #[derive(Clone, Copy, Debug, PartialEq)]
+         pub struct {struct_name} {{ {fields} }}
 
-        // SAFETY: every field is plain data, and the assertion below leaves no room for padding that is not a field.
-        #[allow(unsafe_code)]
-        unsafe impl #expansion::bytemuck::Zeroable for #struct_name {}
-        // SAFETY: as above.
-        #[allow(unsafe_code)]
-        unsafe impl #expansion::bytemuck::Pod for #struct_name {}
+         // SAFETY: every field is plain data, and the assertion below leaves no room for padding that is not a field.
+         #[allow(unsafe_code)]
+         unsafe impl {expansion}::bytemuck::Zeroable for {struct_name} {{}}
+         // SAFETY: as above.
+         #[allow(unsafe_code)]
+         unsafe impl {expansion}::bytemuck::Pod for {struct_name} {{}}
 
-        const _: () = ::core::assert!(::core::mem::size_of::<#struct_name>() == #size #(&& #checks)*);
+         const _: () = ::core::assert!(::core::mem::size_of::<{struct_name}>() == {size} {checks});
 
-        impl ::core::default::Default for #struct_name {
-            fn default() -> Self {
-                #expansion::bytemuck::Zeroable::zeroed()
-            }
-        }
-    }
+         impl ::core::default::Default for {struct_name} {{
+             fn default() -> Self {{ {expansion}::bytemuck::Zeroable::zeroed() }}
+         }}"
+    )
 }
 
 /// `softmax_held_1024` as `SoftmaxHeld1024`.

@@ -8,6 +8,7 @@ use std::collections::HashMap;
 use std::rc::Rc;
 
 use super::device_calls::Given;
+use super::ends::Placed;
 use super::infer::Ty;
 use super::intrinsics::{self, Intrinsic};
 use super::named;
@@ -449,7 +450,7 @@ impl Infer<'_> {
     }
 
     /// Reports a name that a closure would capture.
-    pub(super) fn captured(&mut self, name: &str, at: &impl quote::ToTokens) {
+    pub(super) fn captured(&mut self, name: &str, at: &impl Placed) {
         self.session.poisoned = true;
         self.error(at, format!("this closure would capture `{name}`, and a closure of the kernel language captures nothing: pass it to the function as an argument, which hands it to the closure"));
     }

@@ -1,6 +1,7 @@
 //! Calls: of the language's functions, of types' functions, and of `#[device]` functions.
 
 use super::device_calls::Given;
+use super::ends::Placed;
 use super::infer::{Ty, VarKind};
 use super::intrinsics::{self, Intrinsic};
 use super::named;
@@ -79,7 +80,7 @@ impl Infer<'_> {
         }
     }
 
-    pub(super) fn wrong_count(&mut self, name: &str, wanted: usize, given: usize, at: &impl quote::ToTokens) {
+    pub(super) fn wrong_count(&mut self, name: &str, wanted: usize, given: usize, at: &impl Placed) {
         let s = if wanted == 1 { "" } else { "s" };
         self.error(at, format!("`{name}` takes {wanted} argument{s}, {given} given"));
     }
@@ -201,7 +202,7 @@ impl Infer<'_> {
         }
     }
 
-    pub(super) fn bitcast(&mut self, value: Node, target: Ty, e: &impl quote::ToTokens) -> Node {
+    pub(super) fn bitcast(&mut self, value: Node, target: Ty, e: &impl Placed) -> Node {
         let source = self.table.shallow(&value.ty);
         let target = self.table.shallow(&target);
         let bytes = |ty: &Ty| match ty.scalar() {
@@ -335,13 +336,13 @@ impl Infer<'_> {
         function: MathFunction,
         mut nodes: Vec<Node>,
         at: &[&syn::Expr],
-        e: &impl quote::ToTokens,
+        e: &impl Placed,
     ) -> Node {
         if nodes.len() != function.arguments() {
             self.wrong_count(function.name(), function.arguments(), nodes.len(), e);
             return self.failed(e);
         }
-        let Some(first) = at.first() else {
+        let Some(&first) = at.first() else {
             return self.failed(e);
         };
         let mut ty = self.known(&nodes[0].ty.clone(), first);

@@ -7,6 +7,7 @@ use proc_macro2::{Ident, Span, TokenStream};
 use quote::{ToTokens, quote};
 use syn::visit_mut::{self, VisitMut};
 
+use super::ends::Placed;
 use super::functions::Texts;
 use super::infer::{Length, Table, Ty};
 use super::scope::Ascriptions;
@@ -130,7 +131,7 @@ impl VisitMut for Ascribe<'_> {
 }
 
 /// Syntax as one would write it, for messages.
-pub(super) fn text(syntax: &impl ToTokens) -> String {
+pub(super) fn text(syntax: &impl Placed) -> String {
     syntax.to_token_stream().to_string().replace(' ', "")
 }
 

@@ -1,6 +1,7 @@
 //! Functions of types: `Vec4::new`, `T::lit`, `f32::from_bits`.
 
 use super::device_calls::Given;
+use super::ends::Placed;
 use super::infer::{Ty, VarKind};
 use super::items;
 use super::places::peel;
@@ -103,7 +104,7 @@ impl Infer<'_> {
     }
 
     /// A conversion, left out if it changes nothing.
-    pub(super) fn convert(&mut self, value: Node, ty: Ty, e: &impl quote::ToTokens) -> Node {
+    pub(super) fn convert(&mut self, value: Node, ty: Ty, e: &impl Placed) -> Node {
         if self.table.shallow(&value.ty) == ty {
             return value;
         }

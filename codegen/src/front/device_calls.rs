@@ -2,9 +2,8 @@
 
 use std::rc::Rc;
 
-use quote::ToTokens;
-
 use super::bundle::Bundle;
+use super::ends::Placed;
 use super::infer::Ty;
 use super::places::{Operand, peel, peel_reference};
 use super::scope::{Entity, Infer};
@@ -30,7 +29,7 @@ impl Infer<'_> {
         path: &syn::Path,
         own: &Scope,
         given: Vec<Given<'_>>,
-        e: &impl ToTokens,
+        e: &impl Placed,
     ) -> Node {
         let syn::Item::Fn(item) = &bundle.item else {
             return self.wrong(path, "this is not a function");

@@ -9,6 +9,7 @@ use syn::visit_mut::VisitMut;
 use super::bundle::{Bundle, Names};
 use super::callables::Callable;
 use super::checked::{self, Ascribe};
+use super::ends::Placed;
 use super::errors::Errors;
 use super::functions::{Entry, Head};
 use super::generics::{function_generics, own_generics};
@@ -93,7 +94,7 @@ pub(super) fn parse(input: Input) -> Result<Output, Errors> {
 
 impl Session {
     /// The mistakes. There is none to be told if an item that is used has one, which was told where it is defined.
-    pub(super) fn into_errors(mut self, at: &impl ToTokens) -> Errors {
+    pub(super) fn into_errors(mut self, at: &impl Placed) -> Errors {
         if self.errors.0.is_empty() && !self.bundles.values().any(|bundle| bundle.failed) {
             self.error(at, "this was not understood, which is a mistake of the compiler: please report it");
         }

@@ -1,7 +1,6 @@
 //! Loops over ranges and conditions.
 
-use quote::ToTokens;
-
+use super::ends::Placed;
 use super::infer::{Ty, VarKind};
 use super::intrinsics::{self, Intrinsic};
 use super::places::peel;
@@ -79,7 +78,7 @@ impl Infer<'_> {
         self.node(kind, Ty::Unit, e)
     }
 
-    pub(super) fn must_be_unit(&mut self, body: &mut Block, at: &impl ToTokens) {
+    pub(super) fn must_be_unit(&mut self, body: &mut Block, at: &impl Placed) {
         if !self.table.unify(&body.ty, &Ty::Unit) {
             let found = self.describe(&body.ty);
             self.error(
@@ -215,7 +214,7 @@ impl Infer<'_> {
         self.node(Kind::Loop(Box::new(body)), ty, e)
     }
 
-    pub(super) fn leave(&mut self, label: Option<&syn::Lifetime>, word: &str, e: &impl ToTokens) -> bool {
+    pub(super) fn leave(&mut self, label: Option<&syn::Lifetime>, word: &str, e: &impl Placed) -> bool {
         if let Some(label) = label {
             self.error(label, "labels are not part of the kernel language (yet)");
             return false;

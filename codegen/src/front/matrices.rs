@@ -202,7 +202,7 @@ impl Infer<'_> {
                     return self.failed(e);
                 };
                 if !slice.writable {
-                    return self.wrong(memory, "this slice is read only: declare it `&mut [T]` to write to it");
+                    return self.wrong(*memory, "this slice is read only: declare it `&mut [T]` to write to it");
                 }
                 let (place, stride) = self.matrix_place(&slice, offset, stride);
                 self.node(Kind::Matrix(Box::new(MatrixNode::Store(place, stride, order, receiver))), Ty::Unit, e)

@@ -18,6 +18,7 @@ mod checked;
 mod constructors;
 mod device_calls;
 mod effects;
+mod ends;
 mod errors;
 mod expressions;
 mod fold;

@@ -2,6 +2,7 @@
 
 use quote::ToTokens;
 
+use super::ends::Placed;
 use super::infer::{Ty, VarKind};
 use super::places::Operand;
 use super::scope::Infer;
@@ -99,7 +100,7 @@ impl Infer<'_> {
         left: Node,
         right: Node,
         e: &syn::ExprBinary,
-        at: &impl ToTokens,
+        at: &impl Placed,
     ) -> Option<(Node, Node, Ty)> {
         let a = self.known(&left.ty, &e.left);
         let b = self.known(&right.ty, &e.right);
@@ -150,7 +151,7 @@ impl Infer<'_> {
         Some((left, right, result))
     }
 
-    fn shift(&mut self, left: Node, right: Node, a: &Ty, b: &Ty, at: &impl ToTokens) -> Option<(Node, Node, Ty)> {
+    fn shift(&mut self, left: Node, right: Node, a: &Ty, b: &Ty, at: &impl Placed) -> Option<(Node, Node, Ty)> {
         let integer = |this: &Self, ty: &Ty| match ty.scalar() {
             Ty::Scalar(Scalar::Generic(index)) => this.session.has_bound(*index, Bound::Int),
             Ty::Scalar(scalar) => scalar.is_integer(),
@@ -295,7 +296,7 @@ impl Infer<'_> {
         }
     }
 
-    fn assignment(&mut self, place: Place, operator: Option<BinaryOperator>, value: Node, e: &impl ToTokens) -> Node {
+    fn assignment(&mut self, place: Place, operator: Option<BinaryOperator>, value: Node, e: &impl Placed) -> Node {
         self.node(Kind::Assign(place, operator, Box::new(value)), Ty::Unit, e)
     }
 }

@@ -2,6 +2,7 @@
 
 use quote::ToTokens;
 
+use super::ends::Placed;
 use super::infer::{Length, Ty};
 use super::scope::{Entity, Infer};
 use super::tree::{Kind, Node, Place, Projection, Root, Slice};
@@ -121,7 +122,7 @@ impl Infer<'_> {
     }
 
     /// An index must be a `usize`, as rustc wants it.
-    pub(super) fn index_type(&mut self, node: Node, at: &impl ToTokens) -> Node {
+    pub(super) fn index_type(&mut self, node: Node, at: &impl Placed) -> Node {
         match self.table.shallow(&node.ty) {
             Ty::Scalar(scalar) if scalar.is_integer() && scalar != Scalar::Index => {
                 let message =
@@ -248,7 +249,7 @@ impl Infer<'_> {
     }
 
     /// The length of an array type as a value.
-    pub(super) fn length_node(&mut self, length: &Length, e: &impl ToTokens) -> Node {
+    pub(super) fn length_node(&mut self, length: &Length, e: &impl Placed) -> Node {
         match self.table.length(length) {
             Some(size) => self.node(Kind::Constant(size), Ty::INDEX, e),
             None => self.wrong(e, "the length must be known here: write the array's type where it is declared"),

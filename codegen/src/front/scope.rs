@@ -3,9 +3,8 @@
 use std::collections::HashMap;
 use std::rc::Rc;
 
-use quote::ToTokens;
-
 use super::callables::FunctionParameter;
+use super::ends::Placed;
 use super::infer::{Length, Table, Ty, VarKind};
 use super::session::{Scope, Session};
 use super::tree::{Kind, Local, Node, Place, Root, Slice, Statement};
@@ -84,23 +83,23 @@ impl<'s> Infer<'s> {
         }
     }
 
-    pub(super) fn error(&mut self, at: &impl ToTokens, message: impl Into<String>) {
+    pub(super) fn error(&mut self, at: &impl Placed, message: impl Into<String>) {
         self.session.error(at, message);
     }
 
     /// Reports a mistake and gives what stands for it.
-    pub(super) fn wrong(&mut self, at: &impl ToTokens, message: impl Into<String>) -> Node {
+    pub(super) fn wrong(&mut self, at: &impl Placed, message: impl Into<String>) -> Node {
         self.session.error(at, message);
         self.failed(at)
     }
 
     /// What stands for something wrong that was reported.
-    pub(super) fn failed(&mut self, at: &impl ToTokens) -> Node {
+    pub(super) fn failed(&mut self, at: &impl Placed) -> Node {
         self.session.poisoned = true;
         self.node(Kind::Error, Ty::Error, at)
     }
 
-    pub(super) fn node(&mut self, kind: Kind, ty: Ty, at: &impl ToTokens) -> Node {
+    pub(super) fn node(&mut self, kind: Kind, ty: Ty, at: &impl Placed) -> Node {
         let span = self.session.span(at);
         Node { kind, ty, span }
     }
@@ -116,7 +115,7 @@ impl<'s> Infer<'s> {
     }
 
     /// A new local, known by its name from here on.
-    pub(super) fn local(&mut self, name: &str, ty: Ty, at: &impl ToTokens) -> usize {
+    pub(super) fn local(&mut self, name: &str, ty: Ty, at: &impl Placed) -> usize {
         let span = self.session.span(at);
         self.locals.push(Local { name: name.to_owned(), ty, span, assigned: false });
         let local = self.locals.len() - 1;
@@ -156,7 +155,7 @@ impl<'s> Infer<'s> {
     }
 
     /// Makes the node's type the expected one, or reports that it is another.
-    pub(super) fn coerce(&mut self, mut node: Node, expected: &Ty, at: &impl ToTokens) -> Node {
+    pub(super) fn coerce(&mut self, mut node: Node, expected: &Ty, at: &impl Placed) -> Node {
         if self.table.unify(&node.ty, expected) {
             if self.table.shallow(&node.ty) == Ty::Never {
                 node.ty = expected.clone();
@@ -207,7 +206,7 @@ impl<'s> Infer<'s> {
     }
 
     /// The type as far as it is known; reports if nothing is known, since what is asked next depends on it.
-    pub(super) fn known(&mut self, ty: &Ty, at: &impl ToTokens) -> Ty {
+    pub(super) fn known(&mut self, ty: &Ty, at: &impl Placed) -> Ty {
         let ty = self.table.shallow(ty);
         if self.table.kind(&ty) == Some(VarKind::Any) {
             self.error(at, "the type must be known here: write it where the variable is declared, as in `let x: f32`");

@@ -3,11 +3,11 @@
 use std::collections::HashMap;
 use std::rc::Rc;
 
-use proc_macro2::{Span, TokenStream, TokenTree};
-use quote::ToTokens;
+use proc_macro2::{Span, TokenStream};
 
 use super::bundle::{Bundle, Names};
 use super::callables::Callable;
+use super::ends::Placed;
 use super::errors::{Errors, SpanTable};
 use super::impls::{self, Member};
 use super::infer::{Length, Ty};
@@ -115,8 +115,8 @@ impl Session {
     }
 
     /// Reports a mistake on the tokens of `at`.
-    pub(super) fn error(&mut self, at: &impl ToTokens, message: impl Into<String>) {
-        self.errors.add(ends(at), message);
+    pub(super) fn error(&mut self, at: &impl Placed, message: impl Into<String>) {
+        self.errors.add(at.ends(), message);
     }
 
     /// Reports a mistake at a span of the IR.
@@ -130,9 +130,9 @@ impl Session {
     }
 
     /// The IR's span for the tokens of `at`.
-    pub(super) fn span(&mut self, at: &impl ToTokens) -> ir::Span {
+    pub(super) fn span(&mut self, at: &impl Placed) -> ir::Span {
         match &mut self.spans {
-            Some(spans) => spans.add(ends(at), &mut self.module.locations),
+            Some(spans) => spans.add(at.ends(), &mut self.module.locations),
             None => ir::Span::NONE,
         }
     }
@@ -236,27 +236,6 @@ impl Session {
             }
         }
     }
-}
-
-/// The spans of the first and the last token.
-pub(super) fn ends(at: &impl ToTokens) -> (Span, Span) {
-    let mut tokens = at.to_token_stream().into_iter();
-    let Some(first) = tokens.next() else {
-        return (Span::call_site(), Span::call_site());
-    };
-    let last = tokens.last();
-    let first_span = match &first {
-        TokenTree::Group(group) if group.delimiter() != proc_macro2::Delimiter::None => group.span_open(),
-        // An invisible group stands where a macro put a fragment: its content is what the author wrote.
-        TokenTree::Group(group) => ends(&group.stream()).0,
-        other => other.span(),
-    };
-    let last_span = match last.as_ref().unwrap_or(&first) {
-        TokenTree::Group(group) if group.delimiter() != proc_macro2::Delimiter::None => group.span_close(),
-        TokenTree::Group(group) => ends(&group.stream()).1,
-        other => other.span(),
-    };
-    (first_span, last_span)
 }
 
 /// `name`, or `name_1` and so on if it is taken.

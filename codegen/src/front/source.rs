@@ -6,6 +6,7 @@ use proc_macro2::{Span, TokenStream};
 use quote::quote;
 
 use super::bundle::{Bundle, Names, path_name};
+use super::ends::Placed;
 use super::errors::Errors;
 use super::named::items_named;
 use super::precision::mark_precision;
@@ -31,10 +32,8 @@ impl File {
                 continue;
             }
             let Some(attributes) = attributes(&mut item) else {
-                errors.add(
-                    super::session::ends(&item),
-                    "a file of kernels holds functions, constants, structs, enums and `impl` blocks",
-                );
+                errors
+                    .add(item.ends(), "a file of kernels holds functions, constants, structs, enums and `impl` blocks");
                 continue;
             };
             let Some(position) = attributes
@@ -52,7 +51,7 @@ impl File {
                     };
                     kernels.push((inside, function));
                 }
-                (true, other) => errors.add(super::session::ends(&other), "#[kernel] stands on a function"),
+                (true, other) => errors.add(other.ends(), "#[kernel] stands on a function"),
                 (false, mut item) => {
                     if let syn::Meta::List(list) = &attribute.meta {
                         mark_precision(&mut item, &list.tokens);

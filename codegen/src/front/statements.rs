@@ -2,6 +2,7 @@
 
 use quote::ToTokens;
 
+use super::ends::Placed;
 use super::expressions::macro_message;
 use super::infer::{Ty, VarKind};
 use super::intrinsics::{self, Intrinsic};
@@ -89,7 +90,7 @@ impl Infer<'_> {
                     continue;
                 }
                 other => {
-                    self.error(other, "in a `let` of several values, each part is a variable or `_`");
+                    self.error(*other, "in a `let` of several values, each part is a variable or `_`");
                     self.declare_failed(other);
                     continue;
                 }
@@ -97,7 +98,7 @@ impl Infer<'_> {
             let ty = self.held(&value, name);
             let local = self.local(&name.to_string(), ty, name);
             locals.push(Some(local));
-            let span = self.session.span(pattern);
+            let span = self.session.span(*pattern);
             statements.push(Statement::Let { local, value: Some(value), span });
         }
         if self.record {
@@ -107,7 +108,7 @@ impl Infer<'_> {
     }
 
     /// The type of a variable that is to hold a value.
-    fn held(&mut self, value: &Node, name: &impl ToTokens) -> Ty {
+    fn held(&mut self, value: &Node, name: &impl Placed) -> Ty {
         match self.table.shallow(&value.ty) {
             Ty::Unit => {
                 self.error(name, "this variable would hold `()`: the expression gives no value");
@@ -179,7 +180,7 @@ impl Infer<'_> {
         };
         let ty = match (&value, ascribed) {
             (_, Some(ty)) => ty,
-            (Some(node), None) => self.held(node, &name),
+            (Some(node), None) => self.held(node, name),
             (None, None) => self.table.fresh(VarKind::Any),
         };
         let local = self.local(&name.to_string(), ty, name);
@@ -294,7 +295,7 @@ impl Infer<'_> {
             condition => (self.expect(condition, &Ty::BOOL), false),
         };
         let accept = self.block(&e.then_branch, hint);
-        let (reject, at): (Block, &dyn ToTokens) = match &e.else_branch {
+        let (reject, at): (Block, &dyn Placed) = match &e.else_branch {
             None => (Block { statements: Vec::new(), tail: None, ty: Ty::Unit }, &e.then_branch),
             Some((_, other)) => {
                 let block = match &**other {
