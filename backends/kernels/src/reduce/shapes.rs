@@ -39,7 +39,7 @@ pub enum Walk {
 ///
 /// * `shape`: lines, `inner`, `n`, and the divisor that `end` is given.
 /// * `strides`: of elements along `inner` and along `n`, and of results along `inner`.
-/// * `levels`: how many of the extents there are over which lines are spread, the last first: `extents`, with the strides of elements, `x_strides`, and of results, `y_strides`.
+/// * `levels`: how many of the extents there are over which lines are spread, at least one, the last first: `extents`, with the strides of elements, `x_strides`, and of results, `y_strides`.
 /// * `split`: `along`, `chunk`, `pieces`.
 /// * `place`: what an element's position along the axis is multiplied with before `push` gets it.
 /// * `finish`: whether the results are complete, so that `end` makes elements of `y` of them; otherwise they go to `parts`.
@@ -71,16 +71,26 @@ pub fn reduce<T: Element, A: Element, R: Element, P: Fn(A, T, u32) -> A, J: Fn(A
     let across = SIZE / along;
     let rows = walk == Walk::Rows;
     let width = if walk == Walk::Quads { 4 } else { 1 };
-    // Where this invocation is in its team, and its team in the workgroup.
-    let at_team = if rows { local_index() % along } else { local_index() / across };
-    let team = if rows { local_index() / along } else { local_index() % across };
+    // Where this invocation is in its team, and its team in the workgroup: the neighbour is in the same team, or in the next.
+    let near = if rows { along } else { across };
+    let (inner_place, outer_place) = (local_index() & (near - 1), local_index() >> near.trailing_zeros());
+    let at_team = if rows { inner_place } else { outer_place };
+    let team = if rows { outer_place } else { inner_place };
     // Neighbouring workgroups have neighbouring results of one piece.
-    let groups = group_count() / pieces;
-    let piece = group_index() / groups;
-    let unit = group_index() % groups * across + team;
-    let units = inner / width;
-    let line = unit / units;
-    let column = unit % units * width;
+    let mut group = group_index();
+    let mut piece = 0;
+    if pieces > 1 {
+        let groups = group_count() / pieces;
+        piece = group / groups;
+        group %= groups;
+    }
+    let mut line = group * across + team;
+    let mut column = 0;
+    if inner > 1 {
+        let units = inner / width;
+        column = line % units * width;
+        line /= units;
+    }
     let inside = line < lines;
     // What is left of fewer elements than were expected may end before a piece starts.
     let from = min(piece * chunk, n);
@@ -89,12 +99,14 @@ pub fn reduce<T: Element, A: Element, R: Element, P: Fn(A, T, u32) -> A, J: Fn(A
     let mut first = column * strides[0] + from * strides[1];
     let mut result = column * strides[2];
     let mut rest = line;
-    for level in 0..levels {
-        let position = rest % extents[level];
-        first += position * x_strides[level];
-        result += position * y_strides[level];
-        rest /= extents[level];
+    for level in 1..levels {
+        let position = rest % extents[level - 1];
+        first += position * x_strides[level - 1];
+        result += position * y_strides[level - 1];
+        rest /= extents[level - 1];
     }
+    first += rest * x_strides[levels - 1];
+    result += rest * y_strides[levels - 1];
 
     let mut held = [start; 4];
     if walk == Walk::Columns {
@@ -144,42 +156,32 @@ pub fn reduce<T: Element, A: Element, R: Element, P: Fn(A, T, u32) -> A, J: Fn(A
         held[0] = join(join(held[0], held[1]), join(held[2], held[3]));
     }
 
-    if along > 1 {
-        let spread = if rows { 1 } else { across };
-        for lane in unroll(0..4) {
-            if lane < width {
-                scratch[lane * SIZE + local_index()] = held[lane];
+    for lane in unroll(0..4) {
+        if lane < width {
+            scratch[lane * SIZE + local_index()] = held[lane];
+        }
+    }
+    barrier();
+    let spread = if rows { 1 } else { across };
+    let mut half = along / 2;
+    while half > 0 {
+        if at_team < half {
+            for lane in 0..width {
+                let own = lane * SIZE + local_index();
+                scratch[own] = join(scratch[own], scratch[own + half * spread]);
             }
         }
         barrier();
-        let mut half = along / 2;
-        while half > 0 {
-            if at_team < half {
-                for lane in unroll(0..4) {
-                    if lane < width {
-                        let own = lane * SIZE + local_index();
-                        scratch[own] = join(scratch[own], scratch[own + half * spread]);
-                    }
-                }
-            }
-            barrier();
-            half /= 2;
-        }
-        for lane in unroll(0..4) {
-            if lane < width {
-                held[lane] = scratch[lane * SIZE + local_index()];
-            }
-        }
+        half /= 2;
     }
     if inside && at_team == 0 {
-        for lane in unroll(0..4) {
-            if lane < width {
-                let to = result + lane * strides[2];
-                if finish {
-                    y[to] = end(held[lane], shape[3]);
-                } else {
-                    parts[to * pieces + piece] = held[lane];
-                }
+        for lane in 0..width {
+            let value = scratch[lane * SIZE + local_index()];
+            let to = result + lane * strides[2];
+            if finish {
+                y[to] = end(value, shape[3]);
+            } else {
+                parts[to * pieces + piece] = value;
             }
         }
     }

@@ -19,6 +19,8 @@ use crate::op::{Grid, Implementation, Ineligible, KernelStep, Operand, ParamValu
 const WANTED: i64 = 1024;
 /// With fewer workgroups an axis is cut in pieces: two for each multiprocessor ask for 32 KiB at once.
 const FEW: i64 = 264;
+/// Reads that an invocation does along a row, where there are rows enough: what is once for each invocation is little beside them.
+const ROUNDS: i64 = 16;
 /// What a launch more costs, in microseconds.
 const LAUNCH: f64 = 3.0;
 
@@ -86,7 +88,7 @@ fn merged(axes: impl IntoIterator<Item = Axis>, mut alike: impl FnMut(&Axis, &Ax
 /// Of rows of `n` elements, so many.
 fn split_rows(rows: i64, n: i64) -> Split {
     let quads = n / 4;
-    let mut along = power(quads / 8);
+    let mut along = power(quads / ROUNDS);
     let groups = |along: i64| (rows.saturating_mul(along) / SIZE as i64).max(1);
     while groups(along) < WANTED && along < SIZE as i64 && along * 4 < quads {
         along *= 2;
@@ -224,7 +226,7 @@ impl Plan<'_> {
             ParamValue::Enum(walk as u32),
             ParamValue::Dims(vec![count, inner.extent.clone(), n.clone(), self.divisor.clone()]),
             ParamValue::Dims(vec![inner.stride.clone(), group.stride.clone(), inner_result]),
-            ParamValue::Dim(number(i64::try_from(lines.len()).unwrap_or(0))),
+            ParamValue::Dim(number(i64::try_from(lines.len().max(1)).unwrap_or(1))),
             level(&|at| lines[at].extent.clone()),
             level(&|at| lines[at].stride.clone()),
             level(&|at| result_strides[at].clone()),
