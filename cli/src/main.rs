@@ -6,6 +6,7 @@ mod emit;
 mod guards;
 mod kernels;
 mod language;
+mod ops;
 
 use std::path::PathBuf;
 use std::process::ExitCode;
@@ -37,6 +38,15 @@ enum Command {
         /// Writes the guide's chapters, one for each row, into this folder instead.
         #[arg(long, value_name = "DIR", conflicts_with = "json")]
         book: Option<PathBuf>,
+    },
+    /// Prints every op of the library: its formula, attributes, element types, devices and accuracy.
+    Ops {
+        /// Prints an array of objects instead of the table.
+        #[arg(long)]
+        json: bool,
+        /// Writes both into this folder of documentation instead.
+        #[arg(long, value_name = "DIR", conflicts_with = "json")]
+        docs: Option<PathBuf>,
     },
     /// Lists the kernels of the library and of the examples with their signatures.
     Kernels,
@@ -77,6 +87,8 @@ fn run(command: Command) -> Outcome {
         Command::Guards { kernel } => guards::print(&kernel),
         Command::Language { book: Some(folder), .. } => language::book(&folder),
         Command::Language { json, book: None } => language::table(json),
+        Command::Ops { docs: Some(folder), .. } => ops::docs(&folder),
+        Command::Ops { json, docs: None } => ops::table(json),
         Command::Emit { out: Some(out), all: true, .. } => emit::all(&out),
         Command::Emit { kernel: Some(kernel), target: Some(form), .. } => emit::one(&kernel, form),
         Command::Emit { .. } => Err("emit wants a kernel and --target, or --all and --out".into()),

@@ -15,6 +15,17 @@ pub fn values(element: ElementType, bytes: &[u8]) -> Vec<f64> {
     to_f64(element, bytes)
 }
 
+/// How far a result may be from the reference, relative to it, or to 1 if that is more: a few units in the last place of the type, after some steps.
+pub const fn tolerance(element: ElementType) -> f64 {
+    match element {
+        ElementType::BF16 => 8e-3,
+        ElementType::F16 => 2e-3,
+        ElementType::F32 => 3e-5,
+        ElementType::F64 => 1e-13,
+        _ => 0.0,
+    }
+}
+
 /// Every output of a graph for given inputs and params, by name.
 ///
 /// # Errors

@@ -22,24 +22,6 @@ const PLACES: [f32; 53] = [
 const OPERANDS: [f32; 15] =
     [0.0, -0.0, 1e-30, 0.5, -0.5, 1.0, -1.0, 2.0, -3.0, 7.25, 100.0, -1e20, f32::INFINITY, f32::NEG_INFINITY, f32::NAN];
 
-/// The error that a function may have, in units of the last place; `x` is its first argument.
-fn allowed(function: &Function, x: f64) -> f64 {
-    match function.name {
-        // Exact, or rounded once.
-        "neg" | "abs" | "sign" | "relu" | "round" | "floor" | "ceil" | "trunc" | "clamp" | "minimum" | "maximum" => 0.0,
-        "add" | "sub" | "mul" | "sqr" => 0.5,
-        // A rounded square, times x^2 / 2: of the tail.
-        "gelu" | "gelu_mul" => 8.0 + x * x,
-        // The argument of the exponential is rounded, and drivers compute 2 to the power of a rounded multiple.
-        "exp" | "sigmoid" | "silu" | "silu_mul" | "softplus" | "mish" => 6.0 + 2.0 * x.abs(),
-        "gelu_tanh" => 8.0 + 2.0 * x * x,
-        "pow" | "powf" => 256.0,
-        // Lavapipe's arc tangent is exact to 3e-6 alone.
-        "atan" | "atan2" => 400.0,
-        _ => 6.0,
-    }
-}
-
 /// Results below the smallest normal number may be anything up to it, and factors of larger results may have been so: devices flush them.
 const TINY: f64 = 256.0 * f32::MIN_POSITIVE as f64;
 
@@ -56,17 +38,6 @@ fn error(got: f64, exact: f64) -> f64 {
     let finite = |value: f64| if value.is_infinite() { 2f64.powi(128).copysign(value) } else { value };
     let exponent = finite(exact).abs().max(f64::from(f32::MIN_POSITIVE)).log2().floor();
     (finite(got) - finite(exact)).abs() / (exponent - 23.0).exp2()
-}
-
-/// Whether the inputs lie where the IR's function says nothing about its accuracy.
-fn is_apart(function: &Function, arguments: &[f64]) -> bool {
-    match function.name {
-        // Their reduction to a quarter turn is exact up to some thousands.
-        "sin" | "cos" | "tan" => arguments[0].is_finite() && arguments[0].abs() > 1e4,
-        // The quotient's integer part does not fit a float.
-        "rem" => arguments[0].is_finite() && (arguments[0] / arguments[1]).abs() > 1e7,
-        _ => false,
-    }
 }
 
 /// Runs every function that takes so many floats, on these tensors, and gives all of their results beside the exact ones.
@@ -97,8 +68,8 @@ fn measure(inputs: &[Vec<f32>]) {
             let got = outputs.host(function.name).unwrap().values;
             for (index, (got, exact)) in got.iter().zip(&exact[function.name].values).enumerate() {
                 let arguments: Vec<f64> = inputs.iter().map(|input| f64::from(input[index])).collect();
-                let (error, allowed) = (error(*got, *exact), allowed(function, arguments[0]));
-                if error > allowed && !is_apart(function, &arguments) {
+                let (error, allowed) = (error(*got, *exact), function.accuracy().at(arguments[0]));
+                if error > allowed && !function.is_unsettled(&arguments) {
                     let name = device.properties().name.clone();
                     wrong.push(format!("{}{arguments:?} on {name}: {got:e}, not {exact:e}: {error:.1}", function.name));
                 }

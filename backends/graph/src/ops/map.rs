@@ -4,6 +4,7 @@
 //! `functions!` makes the definition ([`Function`]) and the method of [`crate::Graph`] from it, and [`Elementwise`] is the op of all of them. A row's formula is
 //! written with Rust's operators (`term`), and works on scalars and, lane by lane, on vectors alike: constants are made like the values that they meet.
 
+mod accuracy;
 mod angles;
 mod body;
 mod elementwise;
@@ -15,6 +16,7 @@ mod term;
 use trefoil_codegen::ir::builder::FunctionBuilder;
 use trefoil_codegen::ir::{Expression, Handle, Local};
 
+pub use self::accuracy::Accuracy;
 use self::body::cast;
 pub use self::elementwise::Elementwise;
 use self::functions::Takes;

@@ -14,4 +14,5 @@ mod real;
 pub mod reduce;
 pub mod softmax;
 mod support;
+pub mod table;
 pub mod view;

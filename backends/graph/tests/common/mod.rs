@@ -14,6 +14,8 @@ pub use numbers::numbers;
 use trefoil_codegen::artefact::Feature;
 use trefoil_dsl::device::Device;
 use trefoil_graph::op::HostTensor;
+#[allow(unused_imports, reason = "what no kind of test here needs all of")]
+pub use trefoil_graph::reference::tolerance;
 use trefoil_graph::{Data, ElementType, Executable, Extents, Graph, Model, Options, reference};
 
 /// Every device that opens here, as for the tests of the whole system.
@@ -116,17 +118,6 @@ pub fn computes(device: &Device, element: ElementType) -> bool {
         _ => return true,
     };
     device.properties().features.has(feature)
-}
-
-/// What a kernel may be off by: a few units in the last place of the type, after some steps.
-pub fn tolerance(element: ElementType) -> f64 {
-    match element {
-        ElementType::BF16 => 8e-3,
-        ElementType::F16 => 2e-3,
-        ElementType::F32 => 3e-5,
-        ElementType::F64 => 1e-13,
-        _ => 0.0,
-    }
 }
 
 /// Compiles and runs a graph and compares every output with the reference.

@@ -27,6 +27,8 @@ type Wraps = Option<(u32, fn(u32, u32) -> u32)>;
 pub(super) struct Definition {
     /// Its name in the op table.
     pub(super) name: &'static str,
+    /// The first line about it.
+    pub(super) formula: &'static str,
     /// The kernels for each type of elements that it takes.
     pub(super) kernels: &'static [(ElementType, Kernels)],
     /// What it gives.
@@ -109,6 +111,10 @@ macro_rules! reductions {
                 match self {
                     $(Self::$variant => &Definition {
                         name: $name,
+                        formula: const {
+                            let lines = [$($doc),*];
+                            lines[0].trim_ascii()
+                        },
                         kernels: &[$(($element, ($reduce, $join))),*],
                         gives: Gives::$gives,
                         divisor: $divisor,
@@ -278,6 +284,16 @@ reductions! {
 }
 
 impl Reduction {
+    /// What it computes.
+    pub const fn formula(self) -> &'static str {
+        self.definition().formula
+    }
+
+    /// Whether its result is an element, or a place or a number of elements: then it is exact.
+    pub const fn chooses(self) -> bool {
+        matches!(self.definition().gives, Gives::U32) || matches!(self, Self::Max | Self::Min | Self::Any | Self::All)
+    }
+
     /// The element types that it takes.
     pub fn takes(self) -> impl Iterator<Item = ElementType> {
         self.definition().kernels.iter().map(|(element, _)| *element)
