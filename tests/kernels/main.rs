@@ -4,7 +4,7 @@
 //! one less than a workgroup or a tile, and more workgroups than a grid axis holds. Tolerances are bounds on the rounding of the kernel's own sum, operation by operation, from
 //! [`f32::EPSILON`] and the accuracy that WGSL and Vulkan promise for `exp`, division and square roots; none was found by trying.
 //!
-//! A kernel of the library without a case fails [`every_kernel_has_cases`].
+//! A kernel of the library without a case fails [`every_kernel_has_cases`]. Families whose launches a plan makes, several for a result, have theirs in `backends/graph/tests`, by the plan.
 
 #![allow(clippy::unwrap_used, reason = "a test that fails may panic")]
 
@@ -22,6 +22,7 @@ mod softmax;
 use std::collections::BTreeSet;
 
 use case::{Case, check};
+use trefoil::kernels;
 
 /// The cases of every family but the reductions, which several types go through.
 const FAMILIES: [fn() -> Vec<Case>; 4] = [attention::cases, layer_norm::cases, matmul::cases, softmax::cases];
@@ -31,6 +32,8 @@ fn every_kernel_has_cases() {
     let cases: Vec<Case> = FAMILIES.iter().flat_map(|family| family()).collect();
     let mut tested: BTreeSet<_> = cases.iter().filter(|case| case.groups > 0).map(|case| &*case.kernel.name).collect();
     tested.extend(reduce::tested());
+    // Those that run through graphs: a family's tests there fail for a kernel that they do not run.
+    tested.extend(kernels::scan::kernels().into_iter().map(|kernel| &*kernel.name));
     let listed: BTreeSet<_> = trefoil::kernels::library().into_iter().map(|kernel| &*kernel.name).collect();
     assert_eq!(tested, listed, "kernels with cases, and kernels of the library");
 }

@@ -139,6 +139,10 @@ fn first(x: &[f64], value: f64) -> f64 {
     x.iter().position(|x| *x == value).unwrap() as f64
 }
 
+fn last(x: &[f64], value: f64) -> f64 {
+    x.iter().rposition(|x| *x == value).unwrap() as f64
+}
+
 fn size(x: &[f64]) -> f64 {
     x.iter().map(|x| x.abs()).sum()
 }
@@ -166,6 +170,8 @@ const MIN: Reference = |x, _| (smallest(x), 0.0);
 const COUNT: Reference = |x, _| (x.iter().filter(|x| **x != 0.0).count() as f64, 0.0);
 const ARGMAX: Reference = |x, _| (first(x, largest(x)), 0.0);
 const ARGMIN: Reference = |x, _| (first(x, smallest(x)), 0.0);
+const LAST_ARGMAX: Reference = |x, _| (last(x, largest(x)), 0.0);
+const LAST_ARGMIN: Reference = |x, _| (last(x, smallest(x)), 0.0);
 const LOGSUMEXP: Reference = |x, _| {
     let value = x.iter().map(|x| x.exp()).sum::<f64>().ln();
     // Each exponential is within some units, as is the logarithm, and sums round.
@@ -213,6 +219,14 @@ fn rows() -> Vec<Row> {
         "reduce_argmin_f16" "join_places" <f16, Place, u32> false ARGMIN;
         "reduce_argmin_u32" "join_places" <u32, Place, u32> false ARGMIN;
         "reduce_argmin_i32" "join_places" <i32, Place, u32> false ARGMIN;
+        "reduce_last_argmax_f32" "join_last_places" <f32, Place, u32> false LAST_ARGMAX;
+        "reduce_last_argmax_f16" "join_last_places" <f16, Place, u32> false LAST_ARGMAX;
+        "reduce_last_argmax_u32" "join_last_places" <u32, Place, u32> false LAST_ARGMAX;
+        "reduce_last_argmax_i32" "join_last_places" <i32, Place, u32> false LAST_ARGMAX;
+        "reduce_last_argmin_f32" "join_last_places" <f32, Place, u32> false LAST_ARGMIN;
+        "reduce_last_argmin_f16" "join_last_places" <f16, Place, u32> false LAST_ARGMIN;
+        "reduce_last_argmin_u32" "join_last_places" <u32, Place, u32> false LAST_ARGMIN;
+        "reduce_last_argmin_i32" "join_last_places" <i32, Place, u32> false LAST_ARGMIN;
         "reduce_sum_words" "join_sum_words" <u32, u32, u32> true SUM;
         "reduce_product_words" "join_product_words" <u32, u32, u32> true PRODUCT;
         "reduce_max_u32" "join_max_u32" <u32, u32, u32> false MAX;

@@ -47,6 +47,7 @@ fn all(
     turned: bool,
     sets: impl Iterator<Item = usize> + Clone,
 ) {
+    use Reduction::{ArgMax, ArgMin, LastArgMax, LastArgMin, Max, Min};
     let values = Values::of(element, extents.iter().product(), 5, 1.5);
     for reduction in Reduction::ALL.iter().filter(|reduction| takes(**reduction, element)) {
         let mut graph = Graph::new();
@@ -58,7 +59,7 @@ fn all(
         }
         for set in sets.clone() {
             let none = (0..extents.len()).any(|axis| set >> axis & 1 == 1 && extents[axis] == 0);
-            let extreme = matches!(reduction, Reduction::Max | Reduction::Min | Reduction::ArgMax | Reduction::ArgMin);
+            let extreme = matches!(reduction, Max | Min | ArgMax | ArgMin | LastArgMax | LastArgMin);
             if !(none && extreme) {
                 reduced(&mut graph, x, *reduction, set);
             }
@@ -111,7 +112,7 @@ fn of(extents: &[usize], axes: &[isize], reductions: &[Reduction]) -> Graph {
 #[test]
 fn few_results_are_made_of_pieces() {
     let devices = devices();
-    use Reduction::{ArgMax, ArgMin, CountNonzero, L2, LogSumExp, Max, Sum, Var};
+    use Reduction::{ArgMax, ArgMin, CountNonzero, L2, LastArgMax, LastArgMin, LogSumExp, Max, Sum, Var};
     for (extents, axes) in [
         (&[100_003usize][..], &[0isize][..]),
         (&[2, 50_021], &[-1]),
@@ -123,7 +124,8 @@ fn few_results_are_made_of_pieces() {
         (&[2, 200_004], &[0]),
         (&[30_011, 3], &[1]),
     ] {
-        let graph = of(extents, axes, &[Sum, Max, L2, LogSumExp, Var, CountNonzero, ArgMax, ArgMin]);
+        let graph =
+            of(extents, axes, &[Sum, Max, L2, LogSumExp, Var, CountNonzero, ArgMax, ArgMin, LastArgMax, LastArgMin]);
         let values = Values::F32(numbers(extents.iter().product(), 3, 1.0));
         for device in &devices {
             println!("{extents:?} over {axes:?} on {}", device.properties().name);
@@ -152,6 +154,8 @@ fn each_run_decides_extents() {
         (Reduction::Mean, 2),
         (Reduction::ArgMax, 2),
         (Reduction::ArgMin, 6),
+        (Reduction::LastArgMax, 2),
+        (Reduction::LastArgMin, 7),
         (Reduction::Var, 7),
         (Reduction::Mean, 5),
         (Reduction::Sum, 7),
@@ -203,9 +207,9 @@ fn no_numbers_infinities_and_ties() {
     ];
     let flat: Vec<f32> = rows.concat();
     let devices = devices();
-    use Reduction::{ArgMax, ArgMin, CountNonzero, LogSumExp, Max, Mean, Min, Sum, Var};
+    use Reduction::{ArgMax, ArgMin, CountNonzero, LastArgMax, LastArgMin, LogSumExp, Max, Mean, Min, Sum, Var};
     for axis in [0, 1] {
-        let graph = of(&[8, 7], &[axis], &[ArgMax, ArgMin, CountNonzero, LogSumExp, Max, Min]);
+        let graph = of(&[8, 7], &[axis], &[ArgMax, ArgMin, LastArgMax, LastArgMin, CountNonzero, LogSumExp, Max, Min]);
         let row = of(&[7], &[0], &[Sum, Mean, Var, Max, Min]);
         for device in &devices {
             check(&graph, device, &[("x", Values::F32(flat.clone()))], &Extents::new(), 1e-6);

@@ -7,6 +7,7 @@ pub mod attention;
 pub mod layer_norm;
 pub mod matmul;
 pub mod reduce;
+pub mod scan;
 pub mod softmax;
 pub mod workgroup;
 
@@ -27,5 +28,6 @@ pub fn library() -> Vec<&'static Kernel> {
     ]
     .concat();
     kernels.extend(reduce::kernels());
+    kernels.extend(scan::kernels());
     kernels
 }

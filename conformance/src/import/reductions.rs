@@ -31,8 +31,8 @@ pub(super) const IMPORTS: &[(&str, Import)] = &[
             graph.log(sum)
         })
     }),
-    ("ArgMax", |i, n| place(i, n, Graph::argmax)),
-    ("ArgMin", |i, n| place(i, n, Graph::argmin)),
+    ("ArgMax", |i, n| place(i, n, [Graph::argmax, Graph::last_argmax])),
+    ("ArgMin", |i, n| place(i, n, [Graph::argmin, Graph::last_argmin])),
     ("Softmax", softmax),
     ("LogSoftmax", |i, n| {
         let x = i.input(n, 0)?;
@@ -60,11 +60,9 @@ fn reduce(importer: &mut Importer<'_>, node: &Node, function: Reduce) -> Importe
 }
 
 /// Where the largest or smallest element of an axis is, as a 64-bit integer.
-fn place(importer: &mut Importer<'_>, node: &Node, function: Reduce) -> Imported {
+fn place(importer: &mut Importer<'_>, node: &Node, [first, last]: [Reduce; 2]) -> Imported {
     let x = importer.input(node, 0)?;
-    if importer.int(node, "select_last_index", 0) != 0 {
-        return Err(importer.refuse(node, "select_last_index"));
-    }
+    let function = if importer.int(node, "select_last_index", 0) == 0 { first } else { last };
     let at = axis(importer.int(node, "axis", 0));
     let keep = importer.int(node, "keepdims", 1) != 0;
     let found = function(&mut importer.graph, x, &[at], keep)?;

@@ -12,6 +12,7 @@ pub mod matmul;
 pub mod pull;
 mod real;
 pub mod reduce;
+pub mod scan;
 pub mod softmax;
 mod support;
 pub mod table;

@@ -210,4 +210,37 @@ operators! {
         Place => u32, [Place::NONE], [|a, x, i| a.best(Place { order: !order_of_signed(x), index: i })],
         [|a, b| a.best(b)], [|a, _| a.index]
     }
+    /// Where the largest float is, the last of several; a NaN is larger than all others.
+    elements! reduce_last_argmax(f32, f16 as T) {
+        Place => u32, [Place::NONE_YET], [|a, x, i| a.last_best(Place { order: order_of(x.to_f32()), index: i })],
+        [|a, b| a.last_best(b)], [|a, _| a.index]
+    }
+    /// Where the smallest float is, the last of several; a NaN is smaller than all others.
+    elements! reduce_last_argmin(f32, f16 as T) {
+        Place => u32, [Place::NONE_YET], [|a, x, i| a.last_best(Place { order: order_of(-x.to_f32()), index: i })],
+        [|a, b| a.last_best(b)], [|a, _| a.index]
+    }
+    parts! join_last_places() {
+        Place => u32, [Place::NONE_YET], [|a, by| a.moved(by)], [|a, b| a.last_best(b)], [|a, _| a.index]
+    }
+    /// Where the largest integer is, the last of several.
+    elements! reduce_last_argmax_u32(u32) {
+        Place => u32, [Place::NONE_YET], [|a, x, i| a.last_best(Place { order: x, index: i })],
+        [|a, b| a.last_best(b)], [|a, _| a.index]
+    }
+    /// Where the largest integer is, the last of several.
+    elements! reduce_last_argmax_i32(i32) {
+        Place => u32, [Place::NONE_YET], [|a, x, i| a.last_best(Place { order: order_of_signed(x), index: i })],
+        [|a, b| a.last_best(b)], [|a, _| a.index]
+    }
+    /// Where the smallest integer is, the last of several.
+    elements! reduce_last_argmin_u32(u32) {
+        Place => u32, [Place::NONE_YET], [|a, x, i| a.last_best(Place { order: !x, index: i })],
+        [|a, b| a.last_best(b)], [|a, _| a.index]
+    }
+    /// Where the smallest integer is, the last of several.
+    elements! reduce_last_argmin_i32(i32) {
+        Place => u32, [Place::NONE_YET], [|a, x, i| a.last_best(Place { order: !order_of_signed(x), index: i })],
+        [|a, b| a.last_best(b)], [|a, _| a.index]
+    }
 }

@@ -65,6 +65,14 @@ impl Place {
         Self { order: self.order, index: if self.index == u32::MAX { u32::MAX } else { self.index + by } }
     }
 
+    /// No element, where of equals the last is wanted: every element is better or comes behind, or is the first and the worst that there is.
+    pub const NONE_YET: Self = Self { order: 0, index: 0 };
+
+    /// The better, of equals the one behind.
+    pub fn last_best(self, other: Self) -> Self {
+        if other.order > self.order || (other.order == self.order && other.index > self.index) { other } else { self }
+    }
+
     /// The better, of equals the one before.
     pub fn best(self, other: Self) -> Self {
         if other.order > self.order || (other.order == self.order && other.index < self.index) { other } else { self }

@@ -62,6 +62,12 @@ fn place(x: &[f64], better: fn(&f64, &f64) -> bool) -> f64 {
     f64::from(u32::try_from(best).unwrap_or(u32::MAX))
 }
 
+/// The last of the best elements, as [`place`].
+fn last_place(x: &[f64], better: fn(&f64, &f64) -> bool) -> f64 {
+    let turned: Vec<f64> = x.iter().rev().copied().collect();
+    length(x) - 1.0 - place(&turned, better)
+}
+
 /// The one that is left when `better` decides between neighbours; a NaN wins.
 fn best(x: &[f64], better: fn(f64, f64) -> f64) -> f64 {
     let pick = |a: f64, b: f64| if a.is_nan() || b.is_nan() { f64::NAN } else { better(a, b) };
@@ -280,6 +286,26 @@ reductions! {
         divisor: one,
         of_none: false,
         reference: |x, _| place(x, f64::lt),
+    }
+    /// Where the largest element is, max { i : x_i = max x }, as [`Graph::argmax`] but for ties: the last NaN if there is one, else the last of several.
+    LastArgMax last_argmax() "last_argmax" -> U32 {
+        kernels: [
+            F32 "reduce_last_argmax_f32" "join_last_places", F16 "reduce_last_argmax_f16" "join_last_places",
+            I32 "reduce_last_argmax_i32" "join_last_places", U32 "reduce_last_argmax_u32" "join_last_places"
+        ],
+        divisor: one,
+        of_none: false,
+        reference: |x, _| last_place(x, f64::gt),
+    }
+    /// Where the smallest element is, max { i : x_i = min x }, as [`Graph::last_argmax`].
+    LastArgMin last_argmin() "last_argmin" -> U32 {
+        kernels: [
+            F32 "reduce_last_argmin_f32" "join_last_places", F16 "reduce_last_argmin_f16" "join_last_places",
+            I32 "reduce_last_argmin_i32" "join_last_places", U32 "reduce_last_argmin_u32" "join_last_places"
+        ],
+        divisor: one,
+        of_none: false,
+        reference: |x, _| last_place(x, f64::lt),
     }
 }
 

@@ -1,0 +1,223 @@
+//! How a scan is cut into launches.
+//!
+//! Axes that follow on each other in memory, before the scanned one or behind it, become one. Where the results of a sequence follow on each other it is gone over along a row, else down a
+//! column, its elements lying where they do. Where there are few sequences for a device, they are cut in pieces, whose totals are scanned in between.
+
+use std::sync::Arc;
+
+use trefoil_dsl::artefact::Kernel;
+use trefoil_dsl::device::Properties;
+use trefoil_kernels::scan::shapes::{EACH, LEVELS, Part, SIZE, Walk};
+
+use super::super::support::{kernel_time, transfer_time, upper};
+use super::Scan;
+use crate::dim::Dim;
+use crate::op::{Grid, Implementation, Ineligible, KernelStep, Operand, ParamValue, Slot, Step};
+
+/// Workgroups that a large GPU holds at once: eight for each of 128 multiprocessors.
+const WANTED: i64 = 1024;
+/// With fewer workgroups sequences are cut in pieces: one for each of 132 multiprocessors asks for 16 KiB at once, which is a third of what keeps its memory busy, as much as reading twice costs.
+const FEW: i64 = 132;
+/// What a launch more costs, in microseconds.
+const LAUNCH: f64 = 3.0;
+
+/// The kernels of a scan.
+pub(super) struct Kernels {
+    /// Scans elements.
+    pub(super) scan: Arc<Kernel>,
+    /// Scans what pieces come to.
+    pub(super) parts: Arc<Kernel>,
+}
+
+/// An axis that is not scanned, or several that are one.
+#[derive(Clone, Debug)]
+struct Axis {
+    extent: Dim,
+    /// Of elements, and of results.
+    strides: [Dim; 2],
+}
+
+fn number(value: i64) -> Dim {
+    Dim::from(value)
+}
+
+/// The least power of two that is not below `value`, at most `most`, which is one.
+fn power(value: i64, most: i64) -> i64 {
+    let mut power = 1;
+    while power < value && power < most {
+        power *= 2;
+    }
+    power
+}
+
+/// The axes that are more than one element long, merged where they follow on each other.
+fn merged(axes: impl IntoIterator<Item = Axis>) -> Vec<Axis> {
+    let mut result: Vec<Axis> = Vec::new();
+    for axis in axes {
+        if axis.extent.is(1) {
+            continue;
+        }
+        match result.last_mut() {
+            Some(last) if (0..2).all(|of| last.strides[of] == axis.strides[of].clone() * axis.extent.clone()) => {
+                *last = Axis { extent: last.extent.clone() * axis.extent, ..axis };
+            }
+            _ => result.push(axis),
+        }
+    }
+    result
+}
+
+/// Everything about a launch but which part of the work it is.
+struct Launch {
+    walk: Walk,
+    n: Dim,
+    lines: Dim,
+    inner: Dim,
+    /// Along `inner` and `n`, of elements and of results.
+    strides: [Dim; 4],
+    levels: Vec<Axis>,
+    along: i64,
+    chunk: Dim,
+    pieces: i64,
+}
+
+impl Launch {
+    /// Sequences, or bundles of four.
+    fn units(&self) -> Dim {
+        let columns = if self.walk == Walk::Quads { self.inner.quotient(&number(4)) } else { self.inner.clone() };
+        self.lines.clone() * columns
+    }
+
+    fn step(&self, kernel: &Arc<Kernel>, bindings: [Slot; 4], part: Part, exclusive: bool, reverse: bool) -> Step {
+        let level = |of: &dyn Fn(&Axis) -> Dim| {
+            let mut values: Vec<_> = self.levels.iter().rev().map(of).collect();
+            values.resize(LEVELS, number(1));
+            ParamValue::Dims(values)
+        };
+        let params = vec![
+            ParamValue::Enum(self.walk as u32),
+            ParamValue::Enum(part as u32),
+            ParamValue::Bool(exclusive),
+            ParamValue::Bool(reverse),
+            ParamValue::Dims(vec![self.lines.clone(), self.inner.clone(), self.n.clone()]),
+            ParamValue::Dims(self.strides.to_vec()),
+            ParamValue::Dim(number(i64::try_from(self.levels.len()).unwrap_or(0))),
+            level(&|axis| axis.extent.clone()),
+            level(&|axis| axis.strides[0].clone()),
+            level(&|axis| axis.strides[1].clone()),
+            ParamValue::Dims(vec![number(self.along), self.chunk.clone(), number(self.pieces)]),
+        ];
+        let across = SIZE as i64 / self.along;
+        let grid = Grid::Workgroups(self.units().quotient_up(across) * self.pieces);
+        Step::Kernel(KernelStep { kernel: kernel.clone(), bindings: bindings.to_vec(), params, grid })
+    }
+}
+
+/// Invocations that share a row of so many elements: one quad for each in short rows, four in long ones.
+fn along_row(n: i64) -> i64 {
+    let quads = (n + 3) / 4;
+    power((quads + 3) / 4, SIZE as i64).max(power(quads, 32))
+}
+
+/// Invocations that share a column of `n` elements, or four columns, of which there are so many: as few as fill a device, but no fewer columns side by side than a line of the cache holds.
+fn along_columns(units: i64, n: i64) -> i64 {
+    let most = power((n + 3) / 4, 32);
+    let mut along = 1;
+    while along < most && units.saturating_mul(along) / (SIZE as i64) < WANTED {
+        along *= 2;
+    }
+    // No invocation beside the last column.
+    while SIZE as i64 / along > power(units, SIZE as i64) && along < power((n + 3) / 4, SIZE as i64) {
+        along *= 2;
+    }
+    along
+}
+
+/// The scan of `x`.
+pub(super) fn implement(
+    x: &Operand,
+    scan: &Scan,
+    kernels: &Kernels,
+    device: &Properties,
+) -> Result<Implementation, Ineligible> {
+    let (rank, at) = (x.ty.rank(), scan.axis);
+    let results = crate::types::Layout::contiguous(&x.ty.shape).strides;
+    let axis = |axis: usize| Axis {
+        extent: x.ty.shape[axis].clone(),
+        strides: [x.layout.strides[axis].clone(), results[axis].clone()],
+    };
+    let scanned = axis(at);
+    let n = scanned.extent.clone();
+    let outer = merged((0..at).map(axis));
+    let mut behind = merged((at + 1..rank).map(axis));
+    let four = |dim: &Dim| dim.divides_evenly(4);
+    let row = behind.is_empty();
+    let inner = behind.pop().unwrap_or_else(|| Axis { extent: number(1), strides: [number(0), number(0)] });
+    let levels: Vec<Axis> = outer.into_iter().chain(behind).collect();
+    if levels.len() > LEVELS {
+        return Err(Ineligible::NeedsContiguous(vec![0]));
+    }
+    let aligned = levels.iter().all(|level| level.strides.iter().all(four));
+    let walk = if row {
+        if scanned.strides[0].is(1) && four(&n) && aligned { Walk::Rows } else { Walk::Elements }
+    } else if inner.strides[0].is(1) && four(&inner.extent) && aligned && scanned.strides.iter().all(four) {
+        Walk::Quads
+    } else {
+        Walk::Columns
+    };
+    let [x_inner, y_inner] = inner.strides;
+    let [x_n, y_n] = scanned.strides;
+    let mut launch = Launch {
+        walk,
+        lines: levels.iter().map(|level| level.extent.clone()).product(),
+        inner: inner.extent,
+        strides: [x_inner, x_n, y_inner, y_n],
+        levels,
+        along: 1,
+        chunk: n.clone(),
+        pieces: 1,
+        n,
+    };
+    let (units, most) = (launch.units().bounds().1, launch.n.bounds().1);
+    launch.along = if row { along_row(most) } else { along_columns(units, most) };
+    let groups = (units.saturating_mul(launch.along) / SIZE as i64).max(1);
+    // What a team takes at once.
+    let span = launch.along * EACH[usize::from(!row)] as i64;
+    let pieces = if groups >= FEW { 1 } else { (WANTED / groups).min(most / (2 * span)) };
+    let bytes = upper(&x.ty.bytes());
+    let slots = |before, totals| [Slot::Input(0), Slot::Output(0), before, totals];
+    // A binding that is written holds something.
+    let value = kernels.scan.bindings.get(3).map_or(4, |binding| i64::from(binding.element.size));
+    let (exclusive, reverse) = (scan.exclusive, scan.reverse);
+    if pieces < 2 {
+        let step = launch.step(&kernels.scan, slots(Slot::Empty, Slot::Scratch(0)), Part::Whole, exclusive, reverse);
+        let cost = kernel_time(device, transfer_time(2.0 * bytes));
+        return Ok(Implementation { steps: vec![step], scratch: vec![number(value)], cost });
+    }
+    // Whole rounds, which keep quads whole too.
+    launch.chunk = launch.n.quotient_up(pieces * span) * span;
+    launch.pieces = pieces;
+    let sequences = launch.lines.clone() * launch.inner.clone();
+    let totals = Launch {
+        walk: if pieces % 4 == 0 { Walk::Rows } else { Walk::Elements },
+        n: number(pieces),
+        lines: sequences.clone(),
+        inner: number(1),
+        strides: [number(0), number(1), number(0), number(1)],
+        levels: vec![Axis { extent: sequences.clone(), strides: [number(pieces), number(pieces)] }],
+        along: along_row(pieces),
+        chunk: number(pieces),
+        pieces: 1,
+    };
+    let (found, before, nothing) = (Slot::Scratch(0), Slot::Scratch(1), Slot::Scratch(2));
+    let between = [found.clone(), before.clone(), Slot::Empty, nothing.clone()];
+    let steps = vec![
+        // It writes no result.
+        launch.step(&kernels.scan, slots(Slot::Empty, found), Part::Totals, exclusive, reverse),
+        totals.step(&kernels.parts, between, Part::Whole, true, false),
+        launch.step(&kernels.scan, slots(before, nothing), Part::Rest, exclusive, reverse),
+    ];
+    let part = sequences * pieces * value;
+    let cost = kernel_time(device, transfer_time(3.0 * bytes) + 2.0 * LAUNCH);
+    Ok(Implementation { steps, scratch: vec![part.clone(), part, number(value)], cost })
+}

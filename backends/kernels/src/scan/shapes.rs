@@ -1,0 +1,411 @@
+//! The shapes of a scan, each one source for every operator and every element type.
+//!
+//! **What is scanned.** `lines` lines lie somewhere; a line is `n` times `inner` elements, of which those that differ in the first place alone are one *sequence*: each result is what the
+//! operator makes of the elements of its sequence up to it. Results lie one after the other, `[outer, n, inner]`.
+//!
+//! **Who does what.** `along` invocations of a workgroup, a power of two, are a team with a sequence (or with four that lie side by side), and `SIZE / along` teams are side by
+//! side: in rows a team's invocations are neighbours, in columns neighbours belong to neighbouring columns, so that either reads what follows on each other. In a round an invocation takes 16 elements: in
+//! rows four quads, each in another quarter of the round; in columns four that follow on each other, of each column. They are four *slots* of four elements. Within a slot one
+//! invocation goes from element to element; slot by slot the team finds what comes before each invocation; and what a round has come to is carried on to the next.
+//!
+//! **Pieces.** Where there are few sequences for a device, each is cut in `pieces` of `chunk` elements. A first launch writes the total of each piece, a second one scans these, and a third one
+//! scans the pieces from there on. No workgroup waits for another, so that this is right on every device.
+//!
+//! **Why it is fast.** In one piece each element is read once and written once, 16 bytes at a time where memory allows it, four reads before the first use; it stays in registers meanwhile. In
+//! pieces it is read twice.
+//!
+//! **Order.** Which elements meet depends on the parameters alone, so that the same launch gives the same bits every time.
+
+use trefoil_dsl::prelude::*;
+
+/// Invocations of a workgroup.
+#[device]
+pub const SIZE: usize = 256;
+/// Elements of an invocation in a round, of one sequence: in rows, and in columns.
+pub const EACH: [usize; 2] = [16, 4];
+/// The most extents over which lines are spread.
+pub const LEVELS: usize = 4;
+
+/// How a team goes over its sequence.
+#[device]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+pub enum Walk {
+    /// Along a row, whose elements follow on each other, four at a time: its length, its start and where its pieces begin are multiples of four.
+    Rows,
+    /// Along a row of elements that lie at any distance from each other.
+    Elements,
+    /// Down four columns that lie side by side; all strides are multiples of four.
+    Quads,
+    /// Down one column, of any strides.
+    Columns,
+}
+
+/// What a launch does.
+#[device]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+pub enum Part {
+    /// Scans whole sequences.
+    Whole,
+    /// Writes the total of each piece.
+    Totals,
+    /// Scans each piece from what comes before it on.
+    Rest,
+}
+
+/// Where the element at a position of a sequence of `n` lies in it.
+#[device]
+fn turned(position: usize, n: usize, reverse: bool) -> usize {
+    if reverse { n - 1 - position } else { position }
+}
+
+/// Four elements of at most four bytes.
+#[device]
+pub fn quad<T: Element>(x: &[T], at: usize) -> Vec4<T> {
+    x.vec4(at)
+}
+
+/// Writes four elements of at most four bytes.
+#[device]
+pub fn set_quad<T: Element>(y: &mut [T], at: usize, value: Vec4<T>) {
+    y.set_vec4(at, value);
+}
+
+/// Four elements of eight bytes, 16 bytes at a time: a binding is no smaller than an access.
+#[device]
+pub fn two_pairs<T: Element>(x: &[T], at: usize) -> Vec4<T> {
+    let low = x.vec2(2 * at);
+    let high = x.vec2(2 * at + 1);
+    Vec4::new(low.x, low.y, high.x, high.y)
+}
+
+/// Writes four elements of eight bytes.
+#[device]
+pub fn set_two_pairs<T: Element>(y: &mut [T], at: usize, value: Vec4<T>) {
+    y.set_vec2(2 * at, Vec2::new(value.x, value.y));
+    y.set_vec2(2 * at + 1, Vec2::new(value.z, value.w));
+}
+
+/// For the four slots of an invocation, what the slots of the invocations before it in its team come to, and then what those of the whole team come to; by way of memory. Begins and ends with
+/// a barrier.
+#[device]
+#[expect(clippy::too_many_arguments, reason = "it is a part of a kernel's body")]
+fn team_by_memory<A: Element, J: Fn(A, A) -> A>(
+    own: [A; 4],
+    start: A,
+    scratch: &mut [A],
+    local: usize,
+    at_team: usize,
+    along: usize,
+    spread: usize,
+    join: J,
+) -> [A; 8] {
+    barrier();
+    for slot in unroll(0..4) {
+        scratch[slot * SIZE + local] = own[slot];
+    }
+    barrier();
+    let mut distance = 1;
+    while distance < along {
+        let mut sum = own;
+        for slot in unroll(0..4) {
+            let here = slot * SIZE + local;
+            sum[slot] = scratch[here];
+            if at_team >= distance {
+                sum[slot] = join(scratch[here - distance * spread], sum[slot]);
+            }
+        }
+        barrier();
+        for slot in unroll(0..4) {
+            scratch[slot * SIZE + local] = sum[slot];
+        }
+        barrier();
+        distance *= 2;
+    }
+    let last = local + (along - 1 - at_team) * spread;
+    let mut result = [start; 8];
+    for slot in unroll(0..4) {
+        if at_team > 0 {
+            result[slot] = scratch[slot * SIZE + local - spread];
+        }
+        result[4 + slot] = scratch[slot * SIZE + last];
+    }
+    barrier();
+    result
+}
+
+/// As [`team_by_memory`], for teams of neighbours, by subgroups.
+#[device]
+#[expect(clippy::too_many_arguments, reason = "it is a part of a kernel's body")]
+fn team_by_subgroups<A: Element, J: Fn(A, A) -> A, U: Fn(A, u32) -> A>(
+    own: [A; 4],
+    start: A,
+    scratch: &mut [A],
+    local: usize,
+    along: usize,
+    join: J,
+    up: U,
+) -> [A; 8] {
+    // A subgroup holds some teams, or a part of one.
+    let reach = min(along, subgroup_size());
+    let place = subgroup_lane() % reach;
+    let mut with = own;
+    let mut distance = 1;
+    while distance < reach {
+        for slot in unroll(0..4) {
+            let before = up(with[slot], distance as u32);
+            if place >= distance {
+                with[slot] = join(before, with[slot]);
+            }
+        }
+        distance *= 2;
+    }
+    let mut result = [start; 8];
+    for slot in unroll(0..4) {
+        let before = up(with[slot], 1);
+        if place > 0 {
+            result[slot] = before;
+        }
+    }
+    let part = local / reach;
+    barrier();
+    if place + 1 == reach {
+        for slot in unroll(0..4) {
+            scratch[slot * SIZE + part] = with[slot];
+        }
+    }
+    barrier();
+    let parts = along / reach;
+    let first = part / parts * parts;
+    for slot in unroll(0..4) {
+        let mut all = start;
+        for other in 0..parts {
+            if first + other == part {
+                result[slot] = join(all, result[slot]);
+            }
+            all = join(all, scratch[slot * SIZE + first + other]);
+        }
+        result[4 + slot] = all;
+    }
+    barrier();
+    result
+}
+
+/// Scans sequences, or pieces of them, or finds the totals of pieces.
+///
+/// * `before`: for each sequence and piece, what comes before it; read by [`Part::Rest`] alone. `totals`: the same, what it comes to; written by [`Part::Totals`] alone.
+/// * `exclusive`: whether a result leaves out its own element; the first is `start` then.
+/// * `reverse`: whether sequences are gone over from their ends.
+/// * `shape`: lines, `inner`, `n`.
+/// * `strides`: along `inner` and along `n`, of elements, and then of results.
+/// * `levels`: how many of the extents there are over which lines are spread, the last first: `extents`, with the strides of elements, `x_strides`, and of results, `y_strides`.
+/// * `split`: `along`, `chunk`, `pieces`.
+/// * `take` makes a value of an element, `give` an element of a value; `join` is the operator, and `start` its neutral value. `up` is a value of the subgroup's lane so many before.
+/// * `read_four`, `write_four`: how four elements that follow on each other are read and written, by the number of such groups before them.
+#[device]
+#[expect(clippy::too_many_arguments, clippy::manual_div_ceil, reason = "it is a kernel's body")]
+pub fn scan<
+    T: Element,
+    A: Element,
+    K: Fn(T) -> A,
+    J: Fn(A, A) -> A,
+    G: Fn(A) -> T,
+    U: Fn(A, u32) -> A,
+    R: Fn(&[T], usize) -> Vec4<T>,
+    S: Fn(&mut [T], usize, Vec4<T>),
+>(
+    x: &[T],
+    y: &mut [T],
+    before: &[A],
+    totals: &mut [A],
+    scratch: &mut [A],
+    walk: Walk,
+    part: Part,
+    exclusive: bool,
+    reverse: bool,
+    shape: [usize; 3],
+    strides: [usize; 4],
+    levels: usize,
+    extents: [usize; 4],
+    x_strides: [usize; 4],
+    y_strides: [usize; 4],
+    split: [usize; 3],
+    zero: T,
+    start: A,
+    take: K,
+    join: J,
+    give: G,
+    up: U,
+    read_four: R,
+    write_four: S,
+) {
+    let (lines, inner, n) = (shape[0], shape[1], shape[2]);
+    let (along, chunk, pieces) = (split[0], split[1], split[2]);
+    let across = SIZE / along;
+    let rows = walk == Walk::Rows || walk == Walk::Elements;
+    let width = if walk == Walk::Quads { 4 } else { 1 };
+    let mut local = local_index();
+    if const { target::has(Feature::Subgroups) } {
+        local = subgroup_index() * subgroup_size() + subgroup_lane();
+    }
+    let at_team = if rows { local % along } else { local / across };
+    let team = if rows { local / along } else { local % across };
+    // Neighbouring workgroups have neighbouring sequences of one piece.
+    let groups = group_count() / pieces;
+    let piece = group_index() / groups;
+    let unit = group_index() % groups * across + team;
+    let units = inner / width;
+    let line = unit / units;
+    let column = unit % units * width;
+    let inside = line < lines;
+    // What is left of fewer elements than were expected may end before a piece starts.
+    let from = min(piece * chunk, n);
+    let count = if inside { min(chunk, n - from) } else { 0 };
+
+    let mut x_first = column * strides[0];
+    let mut y_first = column * strides[2];
+    let mut rest = line;
+    for level in 0..levels {
+        let position = rest % extents[level];
+        x_first += position * x_strides[level];
+        y_first += position * y_strides[level];
+        rest /= extents[level];
+    }
+    let sequence = line * inner + column;
+
+    let mut carry = [start; 4];
+    if part == Part::Rest {
+        for lane in unroll(0..4) {
+            if lane < width {
+                carry[lane] = before[(sequence + lane) * pieces + piece];
+            }
+        }
+    }
+    // From one slot's elements to those of the next, and from one invocation's to those of the next.
+    let apart = if rows { 4 * along } else { 0 };
+    let ahead = at_team * 4;
+    let span = if rows { 16 * along } else { 4 * along };
+    let rounds = (min(chunk, n) + span - 1) / span;
+    for round in 0..rounds {
+        let p = round * span + ahead;
+        let mut read = [Vec4::splat(zero); 4];
+        if walk == Walk::Rows {
+            for k in unroll(0..4) {
+                let quad = (from + p + k * apart) / 4;
+                let quad = min(quad, n / 4 - 1);
+                read[k] = read_four(x, x_first / 4 + turned(quad, n / 4, reverse));
+            }
+            if reverse {
+                for k in unroll(0..4) {
+                    read[k] = Vec4::new(read[k].w, read[k].z, read[k].y, read[k].x);
+                }
+            }
+        } else if walk == Walk::Elements {
+            for k in unroll(0..4) {
+                for lane in unroll(0..4) {
+                    let position = min(from + p + k * apart + lane, n - 1);
+                    read[k][lane] = x[x_first + turned(position, n, reverse) * strides[1]];
+                }
+            }
+        } else if walk == Walk::Quads {
+            for k in unroll(0..4) {
+                let position = min(from + p + k, n - 1);
+                read[k] = read_four(x, (x_first + turned(position, n, reverse) * strides[1]) / 4);
+            }
+        } else {
+            for k in unroll(0..4) {
+                let position = min(from + p + k, n - 1);
+                read[k][0] = x[x_first + turned(position, n, reverse) * strides[1]];
+            }
+        }
+        let mut held = [start; 16];
+        for slot in unroll(0..4) {
+            for t in unroll(0..4) {
+                if p + slot * apart + t < count {
+                    held[4 * slot + t] = take(if rows { read[slot][t] } else { read[t][slot] });
+                }
+            }
+        }
+        let mut own = [start; 4];
+        for slot in unroll(0..4) {
+            for t in unroll(1..4) {
+                held[4 * slot + t] = join(held[4 * slot + t - 1], held[4 * slot + t]);
+            }
+            own[slot] = held[4 * slot + 3];
+        }
+        let both = if const { target::has(Feature::Subgroups) } {
+            if rows {
+                team_by_subgroups(own, start, scratch, local, along, &join, &up)
+            } else {
+                team_by_memory(own, start, scratch, local, at_team, along, across, &join)
+            }
+        } else {
+            team_by_memory(own, start, scratch, local, at_team, along, if rows { 1 } else { across }, &join)
+        };
+        for slot in unroll(0..4) {
+            let carried = if rows { carry[0] } else { carry[slot] };
+            let first = join(carried, both[slot]);
+            let next = join(carried, both[4 + slot]);
+            if rows {
+                carry[0] = next;
+            } else {
+                carry[slot] = next;
+            }
+            for back in unroll(0..4) {
+                let t = 3 - back;
+                if !exclusive {
+                    held[4 * slot + t] = join(first, held[4 * slot + t]);
+                } else if t > 0 {
+                    held[4 * slot + t] = join(first, held[4 * slot + t - 1]);
+                } else {
+                    held[4 * slot + t] = first;
+                }
+            }
+        }
+        if part != Part::Totals {
+            if walk == Walk::Rows {
+                for k in unroll(0..4) {
+                    if p + k * apart < count {
+                        let quad = (from + p + k * apart) / 4;
+                        let (a, b) = (give(held[4 * k]), give(held[4 * k + 1]));
+                        let (c, d) = (give(held[4 * k + 2]), give(held[4 * k + 3]));
+                        if reverse {
+                            write_four(y, y_first / 4 + turned(quad, n / 4, true), Vec4::new(d, c, b, a));
+                        } else {
+                            write_four(y, y_first / 4 + quad, Vec4::new(a, b, c, d));
+                        }
+                    }
+                }
+            } else if walk == Walk::Elements {
+                for k in unroll(0..4) {
+                    for lane in unroll(0..4) {
+                        let position = p + k * apart + lane;
+                        if position < count {
+                            let at = turned(from + position, n, reverse);
+                            y[y_first + at * strides[3]] = give(held[4 * k + lane]);
+                        }
+                    }
+                }
+            } else {
+                for t in unroll(0..4) {
+                    if p + t < count {
+                        let at = y_first + turned(from + p + t, n, reverse) * strides[3];
+                        let first = give(held[t]);
+                        if walk == Walk::Quads {
+                            let (b, c, d) = (give(held[4 + t]), give(held[8 + t]), give(held[12 + t]));
+                            write_four(y, at / 4, Vec4::new(first, b, c, d));
+                        } else {
+                            y[at] = first;
+                        }
+                    }
+                }
+            }
+        }
+    }
+    if part == Part::Totals && inside && at_team == 0 {
+        for lane in unroll(0..4) {
+            if lane < width {
+                totals[(sequence + lane) * pieces + piece] = carry[lane];
+            }
+        }
+    }
+}
