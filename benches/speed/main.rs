@@ -14,6 +14,7 @@ mod kernels;
 mod measure;
 mod minilm;
 mod pulls;
+mod orders;
 mod reductions;
 
 use std::error::Error;

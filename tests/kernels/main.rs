@@ -33,7 +33,8 @@ fn every_kernel_has_cases() {
     let mut tested: BTreeSet<_> = cases.iter().filter(|case| case.groups > 0).map(|case| &*case.kernel.name).collect();
     tested.extend(reduce::tested());
     // Those that run through graphs: a family's tests there fail for a kernel that they do not run.
-    tested.extend(kernels::scan::kernels().into_iter().map(|kernel| &*kernel.name));
+    let by_plans = [kernels::scan::kernels(), kernels::sort::kernels()].concat();
+    tested.extend(by_plans.into_iter().map(|kernel| &*kernel.name));
     let listed: BTreeSet<_> = trefoil::kernels::library().into_iter().map(|kernel| &*kernel.name).collect();
     assert_eq!(tested, listed, "kernels with cases, and kernels of the library");
 }

@@ -9,6 +9,7 @@ pub mod matmul;
 pub mod reduce;
 pub mod scan;
 pub mod softmax;
+pub mod sort;
 pub mod workgroup;
 
 use trefoil_dsl::artefact::Kernel;
@@ -29,5 +30,6 @@ pub fn library() -> Vec<&'static Kernel> {
     .concat();
     kernels.extend(reduce::kernels());
     kernels.extend(scan::kernels());
+    kernels.extend(sort::kernels());
     kernels
 }

@@ -14,6 +14,7 @@ mod real;
 pub mod reduce;
 pub mod scan;
 pub mod softmax;
+pub mod sort;
 mod support;
 pub mod table;
 pub mod view;

@@ -7,8 +7,9 @@ use trefoil_kernels::scan::kernels;
 use super::support::{expect_element, expect_inputs, instance};
 use crate::dim::Dim;
 use crate::graph::{Graph, GraphError, Tensor};
-use crate::op::{Candidate, HostTensor, Implementation, Ineligible, Op, OpError, OpKind, Request};
-use crate::types::{ElementType, TensorType};
+use crate::op::{Candidate, HostTensor, Implementation, Ineligible, Op, OpError, OpKind, Operand, Request};
+use crate::types::{ElementType, Layout, TensorType};
+use trefoil_dsl::device::Properties;
 
 use ElementType::{BF16, F16, F32, F64, I32, I64, U32, U64};
 
@@ -279,4 +280,14 @@ impl Candidate for Way<'_> {
         let kernels = plan::Kernels { scan: instance(&known, scan)?, parts: instance(&known, parts)? };
         plan::implement(x, self.0, &kernels, request.device)
     }
+}
+
+/// What sums all numbers before each one in rows of `u32`, input 0 to output 0, both of which are contiguous: steps for a sort.
+pub(super) fn running_counts(shape: Vec<Dim>, device: &Properties) -> Result<Implementation, Ineligible> {
+    let axis = shape.len().saturating_sub(1);
+    let scan = Scan { operator: Operator::Sum, element: U32, axis, exclusive: true, reverse: false };
+    let ty = TensorType { element: U32, shape };
+    let layout = Layout::contiguous(&ty.shape);
+    let counts = Operand { ty: ty.clone(), layout, is_param: false };
+    Way(&scan).implement(&Request { inputs: &[counts], outputs: &[ty], device, deterministic: true })
 }
