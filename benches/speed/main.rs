@@ -13,8 +13,8 @@ mod cases;
 mod kernels;
 mod measure;
 mod minilm;
-mod pulls;
 mod orders;
+mod pulls;
 mod reductions;
 
 use std::error::Error;

@@ -63,11 +63,19 @@ type Import = fn(&mut Importer<'_>, &Node) -> Imported;
 
 /// Every importer.
 fn import_of(op: &str) -> Option<Import> {
-    [maps::IMPORTS, shapes::IMPORTS, reductions::IMPORTS, products::IMPORTS, pulls::IMPORTS, windows::IMPORTS, orders::IMPORTS]
-        .into_iter()
-        .flatten()
-        .find(|(known, _)| *known == op)
-        .map(|(_, import)| *import)
+    [
+        maps::IMPORTS,
+        shapes::IMPORTS,
+        reductions::IMPORTS,
+        products::IMPORTS,
+        pulls::IMPORTS,
+        windows::IMPORTS,
+        orders::IMPORTS,
+    ]
+    .into_iter()
+    .flatten()
+    .find(|(known, _)| *known == op)
+    .map(|(_, import)| *import)
 }
 
 /// A case as a graph.

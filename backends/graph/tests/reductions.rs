@@ -155,7 +155,7 @@ fn each_run_decides_extents() {
         (Reduction::ArgMax, 2),
         (Reduction::ArgMin, 6),
         (Reduction::LastArgMax, 2),
-        (Reduction::LastArgMin, 7),
+        (Reduction::LastArgMin, 6),
         (Reduction::Var, 7),
         (Reduction::Mean, 5),
         (Reduction::Sum, 7),
