@@ -9,6 +9,7 @@
 //! The ceiling is the better of the driver's copy and our own vectorised copy. Working sets rotate among several copies, so that nothing is read from a
 //! cache; data is random; times are medians by the device's own clock, one step at a time.
 
+mod attention;
 mod cases;
 mod kernels;
 mod measure;
@@ -22,6 +23,7 @@ use std::process::ExitCode;
 
 use clap::Parser;
 use trefoil::device::DeviceOptions;
+use trefoil::graph::ElementType;
 use trefoil::{Device, devices};
 use trefoil_example_kernels::workload;
 
@@ -98,7 +100,14 @@ fn on(device: &Device, arguments: &Arguments) -> Outcome {
     };
     for case in cases::all(scale) {
         if wanted(&case.name) {
-            report(&case.name, measure::graph(device, &case, scale));
+            report(&case.name, measure::graph(device, &case, cases::ELEMENT, scale));
+        }
+    }
+    for element in [ElementType::F32, ElementType::F16] {
+        for case in attention::all(scale, element) {
+            if wanted(&case.name) {
+                report(&case.name, measure::graph(device, &case, element, scale));
+            }
         }
     }
     for (name, make) in workload::of(device) {

@@ -4,12 +4,12 @@ use std::sync::Arc;
 use std::time::{Duration, Instant};
 
 use trefoil::device::{Command, CopyCommand, MemoryRange};
-use trefoil::graph::{Data, Executable, Extents, Graph, Model, Options};
+use trefoil::graph::{Data, ElementType, Executable, Extents, Graph, Model, Options};
 use trefoil::prelude::*;
 use trefoil::{Buffer, Device, DeviceKind};
 
 use crate::Outcome;
-use crate::cases::{Case, ELEMENT};
+use crate::cases::Case;
 
 /// Working sets rotate until they are as many bytes together as no cache holds.
 const BEYOND_CACHES: u64 = 512 << 20;
@@ -157,6 +157,15 @@ pub fn numbers(count: usize, seed: u32) -> Vec<f32> {
     (0..count).map(|_| next()).collect()
 }
 
+/// Numbers as elements of a float type lie in memory.
+fn stored(values: &[f32], element: ElementType) -> Vec<u8> {
+    match element {
+        ElementType::F16 => values.iter().flat_map(|value| f16::from_f32(*value).to_le_bytes()).collect(),
+        ElementType::BF16 => values.iter().flat_map(|value| bf16::from_f32(*value).to_le_bytes()).collect(),
+        _ => values.iter().flat_map(|value| value.to_le_bytes()).collect(),
+    }
+}
+
 /// Copies four numbers an invocation.
 #[kernel(workgroup(256))]
 fn copy_quads(x: &[f32], y: &mut [f32]) {
@@ -212,14 +221,14 @@ pub fn ceiling(device: &Device, scale: Scale) -> Outcome<Ceiling> {
     Ok(Ceiling { figures, bytes_per_second })
 }
 
-/// Measures a graph: device time of all its steps.
-pub fn graph(device: &Device, case: &Case, scale: Scale) -> Outcome<Figure> {
+/// Measures a graph with inputs of such elements: device time of all its steps.
+pub fn graph(device: &Device, case: &Case, element: ElementType, scale: Scale) -> Outcome<Figure> {
     let model = Model::new();
     let mut g = Graph::new();
     let mut tensors = Vec::new();
     for (name, shape) in &case.inputs {
         let shape: Vec<_> = shape.iter().map(|extent| (*extent).into()).collect();
-        tensors.push(g.input(name, ELEMENT, shape)?);
+        tensors.push(g.input(name, element, shape)?);
     }
     (case.build)(&mut g, &tensors)?;
     let extents = Extents::new();
@@ -235,7 +244,11 @@ pub fn graph(device: &Device, case: &Case, scale: Scale) -> Outcome<Figure> {
                 (*name, numbers(count, seed as u32 * 16 + input))
             })
             .collect();
-        let inputs: Vec<(&str, Data<'_>)> = values.iter().map(|(name, values)| (*name, values.into())).collect();
+        let bytes: Vec<Vec<u8>> = values.iter().map(|(_, values)| stored(values, element)).collect();
+        let mut inputs: Vec<(&str, Data<'_>)> = Vec::new();
+        for ((name, _), bytes) in values.iter().zip(&bytes) {
+            inputs.push((name, Data::from_bytes(element, bytes).ok_or("bytes that are no whole elements")?));
+        }
         // Puts the inputs in their places.
         executable.run(&inputs, &extents)?;
         sets.push(executable);

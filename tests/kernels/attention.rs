@@ -1,194 +1,325 @@
-//! Attention: lengths around its blocks of 16 queries and steps of 8, 16 and 32 keys, masks, causality, grouped heads, and operands in both orders of axes.
+//! Attention: every kernel in every element type, with all operands and with none, keys whole and in parts that are joined, lengths around its blocks of rows and tiles of keys.
 
-use crate::case::{Case, EPSILON, Expected, FLUSHED, Operand, kernel};
+use std::collections::BTreeSet;
+
+use trefoil::artefact::Kernel;
+use trefoil::dsl::element::Element;
+use trefoil::kernels::attention::UNBOUNDED;
+use trefoil::kernels::attention::plain::{SIZE, Scores};
+use trefoil::{Buffer, Device, Launch, Result, bf16, f16};
+
+use crate::case::{EPSILON, kernel};
+use crate::common::devices;
 use crate::numbers::numbers;
 
+/// Elements before and after a slice that belong to nobody.
+const GUARD: usize = 68;
+/// Elements between heads that belong to nobody.
+const GAP: usize = 4;
+
+/// An element type.
+trait Value: Element {
+    const NAME: &'static str;
+    const NAN: Self;
+    /// Half a unit in the last place of a number near 1.
+    const ROUNDING: f64;
+    fn of(x: f32) -> Self;
+    fn number(self) -> f64;
+}
+
+macro_rules! values {
+    ($($ty:ident: $rounding:expr, $of:expr, $number:expr;)*) => {
+        $(impl Value for $ty {
+            const NAME: &'static str = stringify!($ty);
+            const NAN: Self = $ty::NAN;
+            const ROUNDING: f64 = $rounding;
+
+            fn of(x: f32) -> Self {
+                let of: fn(f32) -> Self = $of;
+                of(x)
+            }
+
+            fn number(self) -> f64 {
+                let number: fn(Self) -> f64 = $number;
+                number(self)
+            }
+        })*
+    };
+}
+
+values! {
+    f32: EPSILON / 2.0, |x| x, f64::from;
+    f16: 1.0 / 2048.0, f16::from_f32, f16::to_f64;
+    bf16: 1.0 / 256.0, bf16::from_f32, bf16::to_f64;
+}
+
+/// What is computed.
 #[derive(Clone, Copy, Debug)]
 struct Shape {
     batches: usize,
-    heads: usize,
+    group: usize,
     key_heads: usize,
     queries: usize,
     keys: usize,
-    head: usize,
+    elements: usize,
+    value_elements: usize,
+    /// Whether there are a bias, lengths, sinks, a cap, and a window of 20 keys before the query and none behind it.
+    all: bool,
+    /// How many workgroups share the keys.
+    cut: usize,
 }
 
-/// What is added to the scores.
-#[derive(Clone, Copy, Debug, PartialEq)]
-enum Mask {
-    None,
-    /// One number for each score.
-    Whole,
-    /// One for each batch and key, as padding is masked: of the last batch it hides every key but the first, by infinity and by a large number in turn.
-    Padding,
-    /// Hides every key from every query.
-    All,
+/// Which kernel, and of how many rows and columns a workgroup is.
+#[derive(Clone, Debug)]
+struct Way {
+    name: String,
+    rows: usize,
+    columns: usize,
 }
 
-#[derive(Clone, Copy, Debug)]
-struct Options {
-    mask: Mask,
-    causal: bool,
-    /// Batch, position, head, element, instead of batch, head, position, element.
-    positions_first: bool,
-    /// Elements between heads that belong to nobody, a multiple of 4.
-    gap: usize,
-}
-
-pub fn cases() -> Vec<Case> {
-    let mut cases = Vec::new();
-    for (name, heads) in [("attention_8", [4, 28, 32]), ("attention_16", [4, 36, 64]), ("attention_32", [12, 68, 128])]
-    {
-        let lengths = [(0, 3), (1, 1), (5, 7), (16, 32), (17, 33), (2, 37)];
-        for (index, (queries, keys)) in lengths.into_iter().enumerate() {
-            let key_heads = 1 + index % 2;
-            let shape = Shape { batches: 1 + index % 2, heads: 2, key_heads, queries, keys, head: heads[index % 3] };
-            let gap = if index % 3 == 0 { 0 } else { 4 };
-            let plain = Options { mask: Mask::None, causal: false, positions_first: index % 2 == 1, gap };
-            cases.push(case(name, shape, plain));
-            cases.push(case(name, shape, Options { causal: true, mask: Mask::Padding, ..plain }));
-        }
-        let shape = Shape { batches: 2, heads: 3, key_heads: 1, queries: 7, keys: 19, head: heads[1] };
-        let whole = Options { mask: Mask::Whole, causal: false, positions_first: true, gap: 0 };
-        cases.push(case(name, shape, whole));
-        // The first queries see no key, and give zeros.
-        let few_keys = Shape { queries: 35, keys: 3, ..shape };
-        cases.push(case(name, few_keys, Options { mask: Mask::None, causal: true, ..whole }));
-        cases.push(case(name, shape, Options { mask: Mask::All, ..whole }));
-        cases.push(case(name, Shape { keys: 0, ..shape }, Options { mask: Mask::None, ..whole }));
+/// The kernels but the one that joins.
+fn ways(element: &str) -> Vec<Way> {
+    let mut ways = vec![Way { name: format!("attention_plain_{element}"), rows: 1, columns: SIZE }];
+    for (at_once, wide) in [(2, 1), (2, 2), (8, 1), (8, 2)] {
+        let name = format!("attention_tiled_{element}_{at_once}_{wide}");
+        ways.push(Way { name, rows: 8 * at_once, columns: 64 * wide });
     }
-    cases
+    for (rows, quads) in [(1, 1), (1, 2), (4, 1), (4, 2), (8, 1), (8, 2)] {
+        let name = format!("attention_rows_{element}_{rows}_{quads}");
+        ways.push(Way { name, rows, columns: 64 * quads });
+    }
+    ways
 }
 
-/// Strides of batch, head, and position, and the elements that they reach over.
-fn layout(shape: &Shape, heads: usize, positions: usize, options: Options) -> ([usize; 3], usize) {
-    let element = shape.head + options.gap;
-    let strides = if options.positions_first {
-        [positions * heads * element, element, heads * element]
-    } else {
-        [heads * positions * element, positions * element, element]
+fn shapes() -> Vec<Shape> {
+    let shape = |[batches, group, key_heads, queries, keys, elements, value_elements]: [usize; 7], all, cut| Shape {
+        batches,
+        group,
+        key_heads,
+        queries,
+        keys,
+        elements,
+        value_elements,
+        all,
+        cut,
     };
-    (strides, shape.batches * heads * positions * element)
+    vec![
+        shape([1, 1, 1, 1, 1, 4, 4], false, 1),
+        shape([2, 3, 2, 7, 131, 36, 60], true, 1),
+        shape([1, 2, 1, 37, 300, 64, 64], false, 3),
+        shape([2, 1, 2, 65, 129, 20, 12], true, 2),
+        shape([1, 1, 1, 3, 0, 8, 8], false, 1),
+        shape([1, 5, 1, 2, 257, 128, 100], true, 5),
+    ]
+}
+
+/// Strides of batch, head and position, heads inside of positions, and elements in all.
+fn layout(batches: usize, heads: usize, positions: usize, elements: usize) -> ([usize; 3], usize) {
+    let head = elements + GAP;
+    ([positions * heads * head, head, heads * head], batches * positions * heads * head)
 }
 
 /// Numbers where heads are and NaN between them.
-fn operand(shape: &Shape, options: Options, count: usize, seed: u32) -> Vec<f32> {
-    let element = shape.head + options.gap;
-    let mut values = numbers(count, seed, 1.5);
-    values.iter_mut().enumerate().filter(|(at, _)| at % element >= shape.head).for_each(|(_, x)| *x = f32::NAN);
-    values
+fn operand<T: Value>(count: usize, elements: usize, seed: u32) -> Vec<T> {
+    let values = numbers(count, seed, 1.0).into_iter().enumerate();
+    values.map(|(at, x)| if at % (elements + GAP) < elements { T::of(x) } else { T::NAN }).collect()
 }
 
-/// The mask and its strides of batch, head, query and key.
-fn mask(shape: &Shape, mask: Mask) -> (Vec<f32>, [usize; 4]) {
-    let Shape { batches, heads, queries, keys, .. } = *shape;
-    match mask {
-        Mask::None => (Vec::new(), [0; 4]),
-        Mask::Whole => {
-            let strides = [heads * queries * keys, queries * keys, keys, 1];
-            (numbers(batches * heads * queries * keys, 18, 3.0), strides)
-        }
-        Mask::Padding => {
-            let hidden = |i: usize| if i.is_multiple_of(2) { f32::NEG_INFINITY } else { -10_000.0 };
-            let of = |i: usize| if i / keys + 1 == batches && !i.is_multiple_of(keys) { hidden(i) } else { 0.0 };
-            ((0..batches * keys).map(of).collect(), [keys, 0, 0, 1])
-        }
-        Mask::All => (vec![f32::NEG_INFINITY; keys], [0, 0, 0, 1]),
+/// Everything that a launch reads.
+struct Given<T> {
+    q: Vec<T>,
+    k: Vec<T>,
+    v: Vec<T>,
+    bias: Vec<T>,
+    lengths: Vec<u32>,
+    sinks: Vec<T>,
+}
+
+const SCALE: f32 = 0.4;
+
+impl Shape {
+    fn heads(&self) -> usize {
+        self.group * self.key_heads
     }
-}
 
-fn case(name: &str, shape: Shape, options: Options) -> Case {
-    let Shape { batches, heads, key_heads, queries, keys, head } = shape;
-    let (q_strides, q_count) = layout(&shape, heads, queries, options);
-    let (k_strides, k_count) = layout(&shape, key_heads, keys, options);
-    let q = operand(&shape, options, q_count, 15);
-    let k = operand(&shape, options, k_count, 16);
-    let v = operand(&shape, options, k_count, 17);
-    let (mask, mask_strides) = mask(&shape, options.mask);
-    let scale = 0.4_f32;
-    let mut expected = vec![None; q_count];
-    for (batch, head_index) in (0..batches).flat_map(|batch| (0..heads).map(move |head| (batch, head))) {
-        let key_head = head_index / (heads / key_heads);
-        for query in 0..queries {
-            let own = batch * q_strides[0] + head_index * q_strides[1] + query * q_strides[2];
-            let of_key = |key: usize| batch * k_strides[0] + key_head * k_strides[1] + key * k_strides[2];
-            let mask_first = batch * mask_strides[0] + head_index * mask_strides[1] + query * mask_strides[2];
-            let seen: Vec<_> = (0..keys)
-                .filter(|key| !options.causal || *key as isize <= query as isize + keys as isize - queries as isize)
-                .map(|key| Key {
-                    k: &k[of_key(key)..of_key(key) + head],
-                    v: &v[of_key(key)..of_key(key) + head],
-                    mask: mask.get(mask_first + key * mask_strides[3]).map_or(0.0, |x| f64::from(*x)),
-                })
-                .collect();
-            let row = attended(&q[own..own + head], &seen, f64::from(scale));
-            expected[own..own + head].copy_from_slice(&row);
+    fn cap(&self) -> f32 {
+        if self.all { 1.5 } else { 0.0 }
+    }
+
+    fn window(&self) -> [i32; 2] {
+        if self.all { [20, 0] } else { [UNBOUNDED.cast_signed(); 2] }
+    }
+
+    fn given<T: Value>(&self) -> Given<T> {
+        let Shape { batches, key_heads, queries, keys, elements, value_elements, all, .. } = *self;
+        let some = |count: usize| if all { count } else { 0 };
+        let mut bias = numbers(some(queries * keys), 18, 2.0);
+        bias.iter_mut().step_by(7).for_each(|x| *x = f32::NEG_INFINITY);
+        let lengths = (0..some(batches)).map(|batch| (keys - keys * batch / 3) as u32);
+        Given {
+            q: operand(layout(batches, self.heads(), queries, elements).1, elements, 15),
+            k: operand(layout(batches, key_heads, keys, elements).1, elements, 16),
+            v: operand(layout(batches, key_heads, keys, value_elements).1, value_elements, 17),
+            bias: bias.into_iter().map(T::of).collect(),
+            lengths: lengths.collect(),
+            sinks: numbers(some(self.heads()), 19, 1.0).into_iter().map(T::of).collect(),
         }
     }
-    Case {
-        kernel: kernel(name),
-        about: format!("{shape:?}, {options:?}"),
-        operands: [q, k, v, mask].map(Operand::F32).to_vec(),
-        values: Box::new(move |launch| {
-            let launch = launch.value(heads)?.value(heads / key_heads)?.value(queries)?.value(keys)?.value(head)?;
-            let launch = launch.value(q_strides)?.value(k_strides)?.value(k_strides)?.value(q_strides)?;
-            launch.value(mask_strides)?.value(scale)?.value(options.causal)
-        }),
-        groups: batches * heads * queries.div_ceil(trefoil::kernels::attention::QUERIES),
-        expected,
-    }
-}
 
-/// A key that a query sees.
-struct Key<'a> {
-    k: &'a [f32],
-    v: &'a [f32],
-    mask: f64,
-}
-
-/// softmax of the scores, times the values; zeros if no score is above minus infinity.
-///
-/// A score rounds once a product and addition, and when the mask is added; its exponential is off by 3 + 2 |x| ulp and by the rounding of its argument; each step of 16 keys
-/// multiplies once more by an exponential; sums over keys round once a key.
-fn attended(q: &[f32], keys: &[Key<'_>], scale: f64) -> Vec<Option<Expected>> {
-    let product = |k: &[f32], of: fn(f64) -> f64| -> f64 {
-        q.iter().zip(k).map(|(q, k)| of(f64::from(*q) * f64::from(*k))).sum::<f64>() * scale
-    };
-    let scores: Vec<f64> = keys.iter().map(|key| product(key.k, |x| x) + key.mask).collect();
-    let largest = scores.iter().copied().fold(f64::NEG_INFINITY, f64::max);
-    if largest == f64::NEG_INFINITY {
-        return vec![Some(Expected { value: 0.0, tolerance: 0.0 }); q.len()];
-    }
-    let weights: Vec<f64> = scores.iter().map(|score| (score - largest).exp()).collect();
-    let sum: f64 = weights.iter().sum();
-    // By how much of itself each weight may be off; nothing where it is nothing.
-    let largest_product = keys.iter().map(|key| product(key.k, f64::abs)).fold(0.0, f64::max);
-    let off: Vec<f64> = weights
-        .iter()
-        .zip(keys)
-        .zip(&scores)
-        .map(|((weight, key), score)| {
-            if *weight == 0.0 {
-                return 0.0;
-            }
-            let of_score = (q.len() as f64 + 5.0) * largest_product + 2.0 * key.mask.abs() + score.abs();
-            // A sum is scaled anew after each step of 8 keys or more, and once when the invocations of a query agree.
-            let scaled = 1 + keys.len().div_ceil(8);
-            let of_exponential = 3.0 + 4.0 * (score - largest).abs() + 5.0 * scaled as f64;
-            2.0 * (of_score + of_exponential) * EPSILON
-        })
-        .collect();
-    let off_sum = weights.iter().zip(&off).map(|(weight, off)| weight * off).sum::<f64>() / sum;
-    let of_sums = (keys.len() as f64 + 8.0) * EPSILON;
-    (0..q.len())
-        .map(|element| {
-            let average = |term: &dyn Fn(usize, f64) -> f64| -> f64 {
-                let terms = keys.iter().enumerate().map(|(at, key)| weights[at] * term(at, key.v[element].into()));
-                terms.sum::<f64>() / sum
+    /// What must come out, with `None` between heads.
+    fn expected<T: Value>(&self, given: &Given<T>) -> Vec<Option<f64>> {
+        let Shape { batches, group, key_heads, queries, keys, elements, value_elements, .. } = *self;
+        let (qs, _) = layout(batches, self.heads(), queries, elements);
+        let (ks, _) = layout(batches, key_heads, keys, elements);
+        let (vs, _) = layout(batches, key_heads, keys, value_elements);
+        let (os, count) = layout(batches, self.heads(), queries, value_elements);
+        let mut expected = vec![None; count];
+        for (batch, head, query) in (0..batches * self.heads() * queries)
+            .map(|at| (at / queries / self.heads(), at / queries % self.heads(), at % queries))
+        {
+            let length = given.lengths.get(batch).map_or(keys, |length| *length as usize);
+            let position = query as i64 + length as i64 - queries as i64;
+            let place = |s: [usize; 3], head: usize, position: usize| batch * s[0] + head * s[1] + position * s[2];
+            let score = |key: usize| -> f64 {
+                let (from, to) = (place(qs, head, query), place(ks, head / group, key));
+                let product: f64 = (0..elements).map(|e| given.q[from + e].number() * given.k[to + e].number()).sum();
+                let mut score = product * f64::from(SCALE);
+                let behind = key as i64 - position;
+                if self.all {
+                    let cap = f64::from(self.cap());
+                    score = cap * (score / cap).tanh() + given.bias[query * keys + key].number();
+                }
+                let hidden = key >= length || self.all && !(-20..=0).contains(&behind);
+                if hidden { f64::NEG_INFINITY } else { score }
             };
-            let value = average(&|_, v| v);
-            let tolerance = average(&|at, v| v.abs() * (off[at] + off_sum + of_sums)) + FLUSHED;
-            Some(Expected { value, tolerance })
-        })
-        .collect()
+            let scores: Vec<f64> = (0..keys).map(score).collect();
+            let largest = scores.iter().copied().fold(f64::NEG_INFINITY, f64::max);
+            let seen = largest > f64::NEG_INFINITY;
+            let weights: Vec<f64> = scores.iter().map(|x| if seen { (x - largest).exp() } else { 0.0 }).collect();
+            let sink = given.sinks.get(head).map_or(0.0, |sink| (sink.number() - largest).exp());
+            let total = weights.iter().sum::<f64>() + sink;
+            for e in 0..value_elements {
+                let of = |key: usize| weights[key] * given.v[place(vs, head / group, key) + e].number();
+                let sum: f64 = (0..keys).map(of).sum();
+                expected[place(os, head, query) + e] = Some(if seen { sum / total } else { 0.0 });
+            }
+        }
+        expected
+    }
+
+    /// Runs a kernel, and where keys are in parts the one that joins them. Gives the result with its guards.
+    fn run<T: Value>(&self, device: &Device, way: &Way, given: &Given<T>, count: usize) -> Result<Vec<T>> {
+        let Shape { batches, group, key_heads, queries, keys, elements, value_elements, cut, .. } = *self;
+        let buffer = |values: &[T]| device.buffer(&[&[T::NAN; GUARD], values, &[T::NAN; GUARD]].concat());
+        let [q, k, v, bias, sinks] = [&given.q, &given.k, &given.v, &given.bias, &given.sinks].map(|x| buffer(x));
+        let (q, k, v, bias, sinks) = (q?, k?, v?, bias?, sinks?);
+        let lengths = device.buffer(&given.lengths)?;
+        let mut out = device.buffer(&vec![T::NAN; count + 2 * GUARD])?;
+        let inside = |buffer: &Buffer<T>, values: &[T]| GUARD..buffer.len().min(GUARD + values.len());
+        let plain = way.name.contains("plain");
+        let cut = if plain { 1 } else { cut };
+        let rows = batches * key_heads * group * queries;
+        let mut parts = device.zeros::<f32>(rows * cut * (value_elements + 2) + 4)?;
+        let mut told = device.zeros::<T>(4)?;
+        let strides = [
+            layout(batches, self.heads(), queries, elements).0,
+            layout(batches, key_heads, keys, elements).0,
+            layout(batches, key_heads, keys, value_elements).0,
+            layout(batches, self.heads(), queries, value_elements).0,
+        ];
+        let bias_strides = [0, 0, if self.all { keys } else { 0 }, usize::from(self.all)];
+        let launch = Launch::of(kernel(&way.name))
+            .read(q.slice(inside(&q, &given.q))?)?
+            .read(k.slice(inside(&k, &given.k))?)?
+            .read(v.slice(inside(&v, &given.v))?)?
+            .read(bias.slice(inside(&bias, &given.bias))?)?
+            .read(&lengths)?
+            .read(sinks.slice(inside(&sinks, &given.sinks))?)?
+            .write(out.slice_mut(GUARD..GUARD + count)?)?;
+        let mut launch = if plain {
+            launch.write(&mut told)?.value([group, key_heads, queries, keys, elements, value_elements])?
+        } else {
+            let quads = [elements / 4, value_elements / 4];
+            launch.write(&mut parts)?.value([group, key_heads, queries, keys, quads[0], quads[1], rows * cut])?
+        };
+        for [batch, head, position] in strides {
+            launch = if plain {
+                launch.value([batch, head, position, 1])?
+            } else {
+                launch.value([batch, head, position])?
+            };
+        }
+        launch = launch.value(bias_strides)?.value(SCALE)?.value(self.cap())?.value(0i32)?.value(true)?;
+        launch = launch.value(self.window())?;
+        launch = if plain { launch.value(Scores::Nothing)? } else { launch.value(cut)? };
+        let per_head = if plain { group * queries } else { (group * queries).div_ceil(way.rows) };
+        let columns = if way.name.contains("rows") { 1 } else { value_elements.div_ceil(way.columns) };
+        device.run(launch.groups(batches * key_heads * per_head * columns * cut))?;
+        if cut > 1 {
+            let join = Launch::of(kernel(&format!("attention_join_{}", T::NAME)))
+                .read(&parts)?
+                .read(sinks.slice(inside(&sinks, &given.sinks))?)?
+                .write(out.slice_mut(GUARD..GUARD + count)?)?
+                .value([group, key_heads, queries, value_elements / 4, rows])?
+                .value(strides[3])?
+                .value(cut)?;
+            device.run(join.over(rows * value_elements / 4))?;
+        }
+        out.read()
+    }
+}
+
+/// Those for matrix units, which not every device has: the op's tests hold them to its reference, where a device takes them.
+const BY_THE_OP: [&str; 2] = ["attention_matrices_4", "attention_matrices_8"];
+
+/// The kernels that are tested, here but for [`BY_THE_OP`].
+pub fn tested() -> BTreeSet<String> {
+    let mut names: BTreeSet<String> = BY_THE_OP.map(str::to_owned).into();
+    for element in [f32::NAME, f16::NAME, bf16::NAME] {
+        names.extend(ways(element).into_iter().map(|way| way.name));
+        names.insert(format!("attention_join_{element}"));
+    }
+    names
+}
+
+/// Runs every kernel on every device.
+pub fn check() {
+    let here = tested().into_iter().filter(|name| !BY_THE_OP.contains(&name.as_str()));
+    let every: Vec<&'static Kernel> = here.map(|name| kernel(&name)).collect();
+    for subject in devices() {
+        subject.device.load(&every).unwrap();
+        check_of::<f32>(&subject.device, &subject.name);
+        check_of::<f16>(&subject.device, &subject.name);
+        check_of::<bf16>(&subject.device, &subject.name);
+    }
+}
+
+fn check_of<T: Value>(device: &Device, name: &str) {
+    for way in ways(T::NAME) {
+        for shape in shapes() {
+            if way.name.contains("rows") && shape.elements.max(shape.value_elements) > way.columns {
+                continue;
+            }
+            let place = format!("{}, {shape:?}, on {name}", way.name);
+            let given = shape.given::<T>();
+            let expected = shape.expected(&given);
+            let all =
+                shape.run(device, &way, &given, expected.len()).unwrap_or_else(|error| panic!("{place}: {error}"));
+            let (before, rest) = all.split_at(GUARD);
+            let (written, after) = rest.split_at(expected.len());
+            assert!(before.iter().chain(after).all(|x| x.number().is_nan()), "{place}: a guard was overwritten");
+            for (index, (given, expected)) in written.iter().zip(expected).enumerate() {
+                let given = given.number();
+                match expected {
+                    None => assert!(given.is_nan(), "{place}: element {index} is {given}, and must not be written"),
+                    // Scores are at most 0.4 times so many elements, and each sum rounds once a term; values are at most 1.
+                    Some(value) => {
+                        let tolerance = (shape.elements + shape.keys + 32) as f64 * 4.0 * EPSILON + T::ROUNDING;
+                        let close = (given - value).abs() <= tolerance;
+                        assert!(close, "{place}: element {index} is {given}, {value} within {tolerance:e} expected");
+                    }
+                }
+            }
+        }
+    }
 }

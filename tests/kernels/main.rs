@@ -17,6 +17,7 @@ mod matmul;
 #[path = "../common/numbers.rs"]
 mod numbers;
 mod reduce;
+mod rope;
 mod softmax;
 
 use std::collections::BTreeSet;
@@ -24,24 +25,27 @@ use std::collections::BTreeSet;
 use case::{Case, check};
 use trefoil::kernels;
 
-/// The cases of every family but the reductions, which several types go through.
-const FAMILIES: [fn() -> Vec<Case>; 4] = [attention::cases, layer_norm::cases, matmul::cases, softmax::cases];
+/// The cases of every family but those that several types go through.
+const FAMILIES: [fn() -> Vec<Case>; 3] = [layer_norm::cases, matmul::cases, softmax::cases];
 
 #[test]
 fn every_kernel_has_cases() {
     let cases: Vec<Case> = FAMILIES.iter().flat_map(|family| family()).collect();
-    let mut tested: BTreeSet<_> = cases.iter().filter(|case| case.groups > 0).map(|case| &*case.kernel.name).collect();
-    tested.extend(reduce::tested());
+    let with_groups = cases.iter().filter(|case| case.groups > 0);
+    let mut tested: BTreeSet<_> = with_groups.map(|case| case.kernel.name.to_string()).collect();
+    tested.extend(reduce::tested().into_iter().map(str::to_owned));
+    tested.extend(attention::tested());
+    tested.extend(rope::tested());
     // Those that run through graphs: a family's tests there fail for a kernel that they do not run.
     let by_plans = [kernels::scan::kernels(), kernels::sort::kernels()].concat();
-    tested.extend(by_plans.into_iter().map(|kernel| &*kernel.name));
-    let listed: BTreeSet<_> = trefoil::kernels::library().into_iter().map(|kernel| &*kernel.name).collect();
+    tested.extend(by_plans.into_iter().map(|kernel| kernel.name.to_string()));
+    let listed: BTreeSet<_> = kernels::library().into_iter().map(|kernel| kernel.name.to_string()).collect();
     assert_eq!(tested, listed, "kernels with cases, and kernels of the library");
 }
 
 #[test]
 fn attention() {
-    check(&attention::cases());
+    attention::check();
 }
 
 #[test]
@@ -57,6 +61,11 @@ fn matmul() {
 #[test]
 fn reductions() {
     reduce::check();
+}
+
+#[test]
+fn rope() {
+    rope::check();
 }
 
 #[test]

@@ -8,7 +8,6 @@ use std::collections::BTreeSet;
 
 use common::{Values, compare, devices, numbers};
 use trefoil_graph::op::OpKind;
-use trefoil_graph::ops::attention::{Attention, AttentionLayout};
 use trefoil_graph::ops::layer_norm::LayerNormOperands;
 use trefoil_graph::ops::matmul::MatMul;
 use trefoil_graph::{Dim, ElementType, Error, Executable, Extents, Graph, Model, Options, Symbol, Tensor};
@@ -176,65 +175,6 @@ fn matmul() {
             "matmul of any strides",
         ],
     );
-}
-
-/// Batch, heads, heads of keys, queries, keys, elements of a head.
-type Heads = [usize; 6];
-
-#[test]
-fn attention() {
-    let sizes: [Heads; 8] = [
-        [1, 1, 1, 1, 1, 4],
-        [2, 4, 2, 5, 7, 32],
-        [1, 3, 1, 33, 17, 36],
-        [2, 2, 2, 3, 40, 64],
-        [1, 2, 1, 40, 3, 100],
-        [1, 1, 1, 2, 5, 128],
-        [1, 2, 2, 0, 3, 8],
-        [1, 2, 2, 3, 0, 8],
-    ];
-    let mut cases = Vec::new();
-    for (index, heads) in sizes.into_iter().enumerate() {
-        for layout in [AttentionLayout::Bhsd, AttentionLayout::Bshd] {
-            let causal = (index + usize::from(layout == AttentionLayout::Bshd)) % 2 == 0;
-            cases.push(attention_case(heads, layout, causal, index % 5));
-        }
-    }
-    check(&cases, &["attention with online softmax"]);
-}
-
-/// `mask` picks the mask: none, whole, by key, by query and key, or whole and turned.
-fn attention_case(heads: Heads, layout: AttentionLayout, causal: bool, mask: usize) -> Case {
-    let [batch, query_heads, key_heads, queries, keys, elements] = heads;
-    // Scores are sums of `elements` products times the scale; the result is an average of values of at most 1, over `keys` keys.
-    let scale = 0.3;
-    let tolerance = 2.0 * sum_tolerance(elements, f64::from(scale)) + sum_tolerance(keys, 1.0) + 1e-6;
-    let mut case = Case::new(format!("{heads:?}, {layout:?}, causal {causal}, mask {mask}"), tolerance);
-    let arranged = |heads, positions| match layout {
-        AttentionLayout::Bhsd => [batch, heads, positions, elements],
-        AttentionLayout::Bshd => [batch, positions, heads, elements],
-    };
-    let q = case.input("q", &arranged(query_heads, queries));
-    // Keys and values as halves of one tensor, as a fused projection leaves them.
-    let both = arranged(key_heads, keys);
-    let kv = case.input("kv", &[both[0], both[1], both[2], 2 * elements]);
-    let k = case.graph.narrow(kv, 3, 0, elements as i64).unwrap();
-    let v = case.graph.narrow(kv, 3, elements as i64, elements as i64).unwrap();
-    let mask = match mask {
-        0 => None,
-        1 => Some(case.input("mask", &[batch, query_heads, queries, keys])),
-        2 => {
-            // The last key is hidden, and with it everything where there is no other.
-            let mut values = vec![0.0; batch * keys];
-            values.chunks_mut(keys.max(1)).for_each(|row| row[keys - 1] = f32::NEG_INFINITY);
-            Some(case.given("mask", &[batch, 1, 1, keys], values))
-        }
-        3 => Some(case.input("mask", &[queries, keys])),
-        _ => Some(case.turned("mask", &[1, query_heads, queries, keys])),
-    };
-    let op = Attention { layout, scale, causal, mask: mask.is_some() };
-    let y = case.graph.attention(q, k, v, mask, op).unwrap();
-    case.output(y)
 }
 
 #[test]

@@ -1,4 +1,4 @@
-//! Attention: softmax(q k^T * scale + mask) v, head by head.
+//! Attention: softmax(q kᵀ · scale, capped, biased, of the keys that a query sees) v, head by head.
 //!
 //! A thread takes some queries of a head. It rearranges the head's keys and values into panels, and then computes whole rows of scores, as many as a tile has rows:
 //! scores never leave the thread's cache.
@@ -23,9 +23,9 @@ pub struct Heads<'a> {
     pub strides: [usize; 3],
 }
 
-/// What is added to scores.
+/// What is added to scores; minus infinity hides a key.
 #[derive(Clone, Copy, Debug)]
-pub struct Mask<'a> {
+pub struct Bias<'a> {
     /// The elements, and maybe others.
     pub values: &'a [f32],
     /// From one batch, head, query and key to the next, in elements; 0 where it is broadcast.
@@ -45,20 +45,30 @@ pub struct Attention<'a> {
     pub queries: usize,
     /// Keys of a head.
     pub keys: usize,
-    /// Elements of a head.
+    /// Elements of a query and a key.
     pub elements: usize,
+    /// Elements of a value.
+    pub value_elements: usize,
     /// The queries.
     pub q: Heads<'a>,
     /// The keys.
     pub k: Heads<'a>,
     /// The values.
     pub v: Heads<'a>,
-    /// The mask, if there is one.
-    pub mask: Option<Mask<'a>>,
-    /// Multiplies the scores.
+    /// The bias, if there is one.
+    pub bias: Option<Bias<'a>>,
+    /// How many keys of each batch count; all, if it is not given.
+    pub lengths: Option<&'a [u32]>,
+    /// For each head a score that takes its share of the weights but has no value.
+    pub sinks: Option<&'a [f32]>,
+    /// Multiplies the products of queries and keys.
     pub scale: f32,
-    /// Whether query i sees only keys up to `i + keys - queries`.
-    pub causal: bool,
+    /// If it is given, scaled products become `cap * tanh(product / cap)`.
+    pub cap: Option<f32>,
+    /// At which key the first query stands; if it is not given, the last query stands at the last key that counts.
+    pub first: Option<i64>,
+    /// How many keys before its position a query sees, and how many behind it.
+    pub window: [i64; 2],
     /// Whether the result is `[batch, queries, heads, elements]`, not `[batch, heads, queries, elements]`.
     pub heads_inside: bool,
 }
@@ -80,20 +90,29 @@ fn check<const N: usize>(name: &str, extents: [usize; N], strides: [usize; N], c
 /// # Errors
 /// An operand or the result is too short, or the heads of keys do not divide those of queries.
 pub fn attention(attention: &Attention<'_>, out: &mut [f32]) -> Result<(), String> {
-    let Attention { batch, heads, key_heads, queries, keys, elements, q, k, v, .. } = *attention;
-    let of_keys = [batch, key_heads, keys, elements];
-    for (name, operand, extents) in [("q", q, [batch, heads, queries, elements]), ("k", k, of_keys), ("v", v, of_keys)]
-    {
+    let Attention { batch, heads, key_heads, queries, keys, elements, value_elements, q, k, v, .. } = *attention;
+    for (name, operand, extents) in [
+        ("q", q, [batch, heads, queries, elements]),
+        ("k", k, [batch, key_heads, keys, elements]),
+        ("v", v, [batch, key_heads, keys, value_elements]),
+    ] {
         let [batch, head, position] = operand.strides;
         check(name, extents, [batch, head, position, 1], operand.values.len())?;
     }
-    if let Some(mask) = attention.mask {
-        check("mask", [batch, heads, queries, keys], mask.strides, mask.values.len())?;
+    if let Some(bias) = attention.bias {
+        check("bias", [batch, heads, queries, keys], bias.strides, bias.values.len())?;
+    }
+    for (name, given, wanted) in
+        [("lengths", attention.lengths.map(<[u32]>::len), batch), ("sinks", attention.sinks.map(<[f32]>::len), heads)]
+    {
+        if let Some(given) = given.filter(|given| *given < wanted) {
+            return Err(format!("`{name}`: {given} elements given, {wanted} expected"));
+        }
     }
     let given = out.len();
-    let wanted = [heads, queries, elements].iter().try_fold(batch, |count, extent| count.checked_mul(*extent));
+    let wanted = [heads, queries, value_elements].iter().try_fold(batch, |count, extent| count.checked_mul(*extent));
     let out = wanted.and_then(|count| out.get_mut(..count)).ok_or_else(|| {
-        format!("the result: {given} elements given, {batch} x {heads} x {queries} x {elements} expected")
+        format!("the result: {given} elements given, {batch} x {heads} x {queries} x {value_elements} expected")
     })?;
     if out.is_empty() {
         return Ok(());
@@ -113,7 +132,7 @@ pub fn attention(attention: &Attention<'_>, out: &mut [f32]) -> Result<(), Strin
             out: Vec::with_capacity(rows.min(queries)),
         })
         .collect();
-    for (index, row) in out.chunks_mut(elements).enumerate() {
+    for (index, row) in out.chunks_mut(value_elements).enumerate() {
         let (outer, inner) =
             if attention.heads_inside { (index / heads, index % heads) } else { (index / queries, index % queries) };
         let (batch_and_head, query) =
@@ -159,7 +178,9 @@ impl Work for Block<'_, '_> {
 
     #[inline(always)]
     fn run<const FMA: bool, const ROWS: usize, const VECTORS: usize, const LANES: usize>(mut self) {
-        let Attention { heads, key_heads, keys, elements, q, k, v, .. } = *self.attention;
+        let Attention { heads, key_heads, elements, value_elements, q, k, v, .. } = *self.attention;
+        // What lies behind them may be anything.
+        let keys = self.count();
         if keys == 0 {
             self.out.iter_mut().for_each(|row| row.fill(0.0));
             return;
@@ -169,7 +190,7 @@ impl Work for Block<'_, '_> {
         let of_head = |from: Heads<'_>, head: usize| self.batch * from.strides[0] + head * from.strides[1];
         let key_panels = panels::<VECTORS, LANES>(&k.values[of_head(k, key_head)..], [1, k.strides[2]], elements, keys);
         let value_panels =
-            panels::<VECTORS, LANES>(&v.values[of_head(v, key_head)..], [v.strides[2], 1], keys, elements);
+            panels::<VECTORS, LANES>(&v.values[of_head(v, key_head)..], [v.strides[2], 1], keys, value_elements);
         let zero = [[[0.0; LANES]; VECTORS]; ROWS];
         let row_length = keys.next_multiple_of(width);
         let mut scores = vec![0.0; ROWS * row_length];
@@ -179,7 +200,10 @@ impl Work for Block<'_, '_> {
             // Rows that there are not are the last one again.
             let query = |i: usize| &q.values[of_head(q, self.head) + (first + i.min(count - 1)) * q.strides[2]..];
             let rows: [&[f32]; ROWS] = std::array::from_fn(|i| &query(i)[..elements]);
-            for (index, panel) in key_panels.chunks_exact(elements * width).enumerate() {
+            if elements == 0 {
+                scores.fill(0.0);
+            }
+            for (index, panel) in key_panels.chunks_exact((elements * width).max(1)).enumerate() {
                 let mut sums = zero;
                 isa::run(Tile { rows, panel: steps(panel), sums: &mut sums });
                 for (row, sums) in scores.chunks_exact_mut(row_length).zip(&sums) {
@@ -197,7 +221,7 @@ impl Work for Block<'_, '_> {
                 isa::run(Tile { rows, panel: steps(panel), sums: &mut sums });
                 for (i, out) in self.out[group * ROWS..][..count].iter_mut().enumerate() {
                     sums[i].as_flattened_mut().iter_mut().for_each(|sum| *sum *= factors[i]);
-                    let used = width.min(elements - index * width);
+                    let used = width.min(value_elements - index * width);
                     write(&mut out[index * width..][..used], &sums[i]);
                 }
             }
@@ -206,31 +230,56 @@ impl Work for Block<'_, '_> {
 }
 
 impl Block<'_, '_> {
+    /// How many keys count.
+    fn count(&self) -> usize {
+        let Attention { keys, lengths, .. } = *self.attention;
+        lengths.map_or(keys, |lengths| keys.min(lengths[self.batch] as usize))
+    }
+
+    /// The first key that a query sees, and the one after the last.
+    fn seen(&self, query: usize) -> [usize; 2] {
+        let Attention { queries, first, window: [before, behind], .. } = *self.attention;
+        let count = self.count() as i64;
+        let position = query as i64 + first.unwrap_or(count - queries as i64);
+        let from = (position - before).clamp(0, count);
+        [from as usize, (position + behind + 1).clamp(from, count) as usize]
+    }
+
     /// Makes weights of a query's products with the keys, and gives their sum. If the query sees no key, all are 0.
     #[inline(always)]
     fn weights<const FMA: bool, const LANES: usize>(&self, query: usize, row: &mut [f32]) -> f32 {
-        let Attention { queries, keys, scale, causal, mask, .. } = *self.attention;
-        let visible = if causal { (query + keys + 1).saturating_sub(queries).min(keys) } else { keys };
-        let (row, hidden) = row.split_at_mut(visible);
-        hidden.fill(0.0);
-        match mask {
-            Some(Mask { values, strides: [of_batch, of_head, of_query, of_key] }) => {
-                let first = self.batch * of_batch + self.head * of_head + query * of_query;
-                if of_key == 1 {
-                    let added = &values[first..][..row.len()];
-                    row.iter_mut().zip(added).for_each(|(score, added)| *score = *score * scale + added);
-                } else {
-                    let added = |key: usize| values[first + key * of_key];
-                    row.iter_mut().enumerate().for_each(|(key, score)| *score = *score * scale + added(key));
-                }
-            }
+        let Attention { scale, cap, bias, sinks, .. } = *self.attention;
+        let [from, end] = self.seen(query);
+        row[..from].fill(0.0);
+        row[end..].fill(0.0);
+        let row = &mut row[from..end];
+        match cap {
+            Some(cap) => row.iter_mut().for_each(|score| *score = (*score * scale / cap).tanh() * cap),
             None => row.iter_mut().for_each(|score| *score *= scale),
+        }
+        if let Some(Bias { values, strides: [of_batch, of_head, of_query, of_key] }) = bias {
+            let first = self.batch * of_batch + self.head * of_head + query * of_query + from * of_key;
+            if of_key == 1 {
+                let added = &values[first..][..row.len()];
+                row.iter_mut().zip(added).for_each(|(score, added)| *score = biased(*score, *added));
+            } else {
+                let added = |key: usize| values[first + key * of_key];
+                row.iter_mut().enumerate().for_each(|(key, score)| *score = biased(*score, added(key)));
+            }
         }
         let most = largest::<LANES>(row);
         if most == f32::NEG_INFINITY {
             row.fill(0.0);
             return 0.0;
         }
-        exponentials::<FMA, LANES>(row, most)
+        let sink = sinks.map_or(f32::NEG_INFINITY, |sinks| sinks[self.head]);
+        let most = most.max(sink);
+        exponentials::<FMA, LANES>(row, most) + (sink - most).exp()
     }
+}
+
+/// A score with its bias. One of minus infinity hides the key, whatever the score is.
+#[inline(always)]
+fn biased(score: f32, bias: f32) -> f32 {
+    if bias == f32::NEG_INFINITY { bias } else { score + bias }
 }

@@ -8,6 +8,7 @@ pub mod layer_norm;
 pub mod matmul;
 pub mod reduce;
 pub mod scan;
+pub mod rope;
 pub mod softmax;
 pub mod sort;
 pub mod workgroup;
@@ -17,13 +18,18 @@ use trefoil_dsl::artefact::Kernel;
 /// Every instance of every kernel of the library.
 pub fn library() -> Vec<&'static Kernel> {
     let mut kernels = [
-        attention::attention::KERNELS,
+        attention::join::attention_join::KERNELS,
+        attention::matrices::attention_matrices::KERNELS,
+        attention::plain::attention_plain::KERNELS,
+        attention::rows::attention_rows::KERNELS,
+        attention::tiled::attention_tiled::KERNELS,
         layer_norm::layer_norm_any::KERNELS,
         layer_norm::layer_norm_held::KERNELS,
         matmul::narrow::matmul_narrow::KERNELS,
         matmul::narrow::matmul_sum_parts::KERNELS,
         matmul::strided::matmul_strided::KERNELS,
         matmul::tiled::matmul_tiled::KERNELS,
+        rope::rope::KERNELS,
         softmax::softmax_any::KERNELS,
         softmax::softmax_held::KERNELS,
     ]

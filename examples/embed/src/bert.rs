@@ -4,7 +4,7 @@
 
 use trefoil::graph::dim::{Dim, Symbol};
 use trefoil::graph::graph::{Graph, GraphError, Tensor};
-use trefoil::graph::ops::attention::{Attention, AttentionLayout};
+use trefoil::graph::ops::attention::{Attention, AttentionLayout, AttentionOperands};
 use trefoil::graph::ops::layer_norm::LayerNormOperands;
 use trefoil::graph::types::ElementType;
 use trefoil::kernels::activation::Activation;
@@ -134,8 +134,9 @@ fn encoder_layer(
     }
     #[expect(clippy::cast_precision_loss, reason = "head sizes are small")]
     let scale = 1.0 / (per_head as f32).sqrt();
-    let op = Attention { layout: AttentionLayout::Bshd, scale, causal: false, mask: true };
-    let attended = g.attention(parts[0], parts[1], parts[2], Some(penalty), op)?;
+    let operands = AttentionOperands { bias: Some(penalty), ..AttentionOperands::default() };
+    let op = Attention::new(AttentionLayout::Bshd, scale);
+    let attended = g.attention(parts[0], parts[1], parts[2], operands, op)?;
     let attended = g.reshape(attended, vec![b.clone(), s.clone(), hidden.into()])?;
     let projected = dense(g, &format!("{name}.attention.output.dense"), attended, square, Activation::Identity)?;
     let x = layer_norm(g, config, &format!("{name}.attention.output.LayerNorm"), projected, Some(x))?;

@@ -1,19 +1,25 @@
-//! `attention(q, k, v, mask?, scale, causal)`: softmax(q k^T * scale + mask) v, head by head.
+//! `attention(q, k, v, ..)`: softmax(q kᵀ · scale, capped, biased, of the keys that a query sees) v, head by head. How a device does it stands in `candidates`, what it
+//! means in `reference`.
 
+mod candidates;
 #[cfg(feature = "cpu")]
 mod host;
+mod reference;
 
-use trefoil_kernels::attention::{QUERIES, attention};
+pub use trefoil_kernels::attention::plain::Scores;
 
-use super::support::{contiguous, expect_element, expect_inputs, holding, instance, kernel_time, one_kernel, upper};
+use trefoil_kernels::attention::UNBOUNDED;
+
+use super::support::{expect_element, expect_inputs, expect_shape};
 use crate::dim::Dim;
 use crate::graph::{Graph, GraphError, Tensor};
-use crate::op::{
-    Candidate, Grid, HostTensor, Implementation, Ineligible, Op, OpError, OpKind, Operand, ParamValue, Request, Slot,
-};
-use crate::types::{ElementType, Layout, TensorType};
+use crate::op::{HostTensor, Op, OpError, OpKind, Slot};
+use crate::types::{ElementType, TensorType};
 
-/// How queries, keys, values and the result are arranged.
+use ElementType::{BF16, Bool, F16, F32, U32};
+
+/// How queries, keys, values and the result are arranged. Operands are read by their strides: what is arranged otherwise, such as queries, keys and values in one tensor, or all heads of a position in one row, becomes one of these
+/// by views (`narrow`, `reshape`, `transpose`) without a copy.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub enum AttentionLayout {
     /// `[batch, heads, positions, elements]`
@@ -22,242 +28,321 @@ pub enum AttentionLayout {
     Bshd,
 }
 
-/// Scaled dot-product attention in `f32`.
-#[derive(Clone, Copy, Debug)]
+/// Where the queries stand among the keys, which matters to causal attention and to windows.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+pub enum Queries {
+    /// The last query stands at the last key; where there are lengths, at the last key that counts.
+    Last,
+    /// The first query stands at this key: at 0 where both begin with the same position.
+    From(i32),
+}
+
+/// The attributes of attention.
+#[derive(Clone, Copy, Debug, PartialEq)]
 pub struct Attention {
     /// How the operands and the result are arranged.
     pub layout: AttentionLayout,
-    /// Multiplies the scores.
+    /// Multiplies the products of queries and keys.
     pub scale: f32,
-    /// Whether query i sees only keys up to `i + keys - queries`.
+    /// Whether a query sees no key behind its position.
     pub causal: bool,
-    /// Whether there is a mask, as fourth input: `f32`, added to the scores, of a shape that broadcasts to `[batch, heads, queries, keys]`.
-    pub mask: bool,
+    /// Where the queries stand.
+    pub queries: Queries,
+    /// How many keys before its position a query sees at most.
+    pub left: Option<u32>,
+    /// How many keys behind its position a query sees at most.
+    pub right: Option<u32>,
+    /// If it is given, scaled products become `cap * tanh(product / cap)`, before there is a bias.
+    pub cap: Option<f32>,
+}
+
+impl Attention {
+    /// Every query sees every key.
+    pub const fn new(layout: AttentionLayout, scale: f32) -> Self {
+        Self { layout, scale, causal: false, queries: Queries::Last, left: None, right: None, cap: None }
+    }
+}
+
+/// The optional operands of attention.
+#[derive(Clone, Copy, Debug, Default)]
+pub struct AttentionOperands {
+    /// Whether a query may see a key; of bools, of a shape that broadcasts to `[batch, heads, queries, keys]`.
+    pub mask: Option<Tensor>,
+    /// Added to the scores; of the queries' elements, of a shape that broadcasts likewise. Minus infinity hides a key.
+    pub bias: Option<Tensor>,
+    /// How many keys of each batch count, the first ones; `[batch]`, of `u32`.
+    pub lengths: Option<Tensor>,
+    /// For each head a score that takes its share of the weights but has no value; `[heads]`, of the queries' elements.
+    pub sinks: Option<Tensor>,
+}
+
+/// Attention with some optional operands, which are its inputs behind q, k and v, in the order bias, lengths, sinks.
+#[derive(Clone, Copy, Debug)]
+pub struct Attend {
+    /// The attributes.
+    pub attention: Attention,
+    /// Whether there is a bias.
+    pub bias: bool,
+    /// Whether there are lengths.
+    pub lengths: bool,
+    /// Whether there are sinks.
+    pub sinks: bool,
+    /// What is the second output, if there is one.
+    pub scores: Scores,
 }
 
 impl Graph {
-    /// Attention of `q` over `k` and `v`. There may be several query heads for each key head. A query that sees no key gives zeros.
+    /// Attention of `q` over `k` and `v`, in `f32`, `f16` or `bf16`, computed in `f32`.
+    ///
+    /// `q` is `[batch, heads, queries, elements]`, `k` `[batch, key heads, keys, elements]` and `v` `[batch, key heads, keys, value elements]`, or with positions before heads, as the layout says; the result is
+    /// `[batch, heads, queries, value elements]` likewise. Heads of keys may be fewer, if they divide those of queries: as many in a row share one.
+    ///
+    /// A query sees the keys that neither causality nor the window nor lengths nor the mask nor a bias of minus infinity hide; one that sees no key gives zeros.
+    ///
+    /// ```
+    /// use trefoil_graph::ops::attention::{Attention, AttentionLayout, AttentionOperands};
+    /// use trefoil_graph::{Dim, ElementType, Graph};
+    ///
+    /// let mut g = Graph::new();
+    /// let shape = |heads: i64, positions: i64| [1, heads, positions, 64].map(Dim::from).to_vec();
+    /// let q = g.input("q", ElementType::F16, shape(8, 5))?;
+    /// let k = g.input("k", ElementType::F16, shape(2, 100))?;
+    /// let v = g.input("v", ElementType::F16, shape(2, 100))?;
+    /// // The last five positions of a hundred, each of which sees 32 before itself.
+    /// let op = Attention { causal: true, left: Some(32), ..Attention::new(AttentionLayout::Bhsd, 0.125) };
+    /// let y = g.attention(q, k, v, AttentionOperands::default(), op)?;
+    /// assert_eq!(g.type_of(y)?.to_string(), "f16[1, 8, 5, 64]");
+    /// # Ok::<(), trefoil_graph::graph::GraphError>(())
+    /// ```
     ///
     /// # Errors
-    /// An operand is not `f32`, or the shapes do not fit each other.
+    /// An operand has other elements than `q`, or the shapes do not fit each other; an attribute is out of range.
     pub fn attention(
         &mut self,
         q: Tensor,
         k: Tensor,
         v: Tensor,
-        mask: Option<Tensor>,
-        op: Attention,
+        operands: AttentionOperands,
+        attention: Attention,
     ) -> Result<Tensor, GraphError> {
-        let op = Attention { mask: mask.is_some(), ..op };
-        let inputs: Vec<_> = [Some(q), Some(k), Some(v), mask].into_iter().flatten().collect();
+        let (op, inputs) = self.attend([q, k, v], operands, attention, Scores::Nothing)?;
         self.add_one(op, &inputs)
+    }
+
+    /// As [`Graph::attention`], and what the scores are at a stage, `[batch, heads, queries, keys]`. It is slow: scores are for looking at.
+    ///
+    /// # Errors
+    /// As [`Graph::attention`]; or the stage is [`Scores::Nothing`].
+    pub fn attention_with_scores(
+        &mut self,
+        q: Tensor,
+        k: Tensor,
+        v: Tensor,
+        operands: AttentionOperands,
+        attention: Attention,
+        scores: Scores,
+    ) -> Result<(Tensor, Tensor), GraphError> {
+        let (op, inputs) = self.attend([q, k, v], operands, attention, scores)?;
+        match self.add_op(op, &inputs)?.as_slice() {
+            [result, scores] => Ok((*result, *scores)),
+            _ => {
+                let expected = "a stage at which scores are given".to_owned();
+                let error = OpError::Attribute { attribute: "scores", given: format!("{scores:?}"), expected };
+                Err(GraphError::Op { op: "attention".to_owned(), error })
+            }
+        }
+    }
+
+    /// The op with its inputs; the mask goes into the bias.
+    fn attend(
+        &mut self,
+        operands: [Tensor; 3],
+        AttentionOperands { mask, bias, lengths, sinks }: AttentionOperands,
+        attention: Attention,
+        scores: Scores,
+    ) -> Result<(Attend, Vec<Tensor>), GraphError> {
+        let element = self.type_of(operands[0])?.element;
+        let bias = match mask {
+            Some(mask) if element.is_float() => {
+                if self.type_of(mask)?.element != Bool {
+                    let given = self.type_of(mask)?.element;
+                    let expected = "bool (what is added to scores is the bias)".to_owned();
+                    let error = OpError::ElementType { input: "mask", given, expected };
+                    return Err(GraphError::Op { op: "attention".to_owned(), error });
+                }
+                let shown = match bias {
+                    Some(bias) => bias,
+                    None => self.scalar(0.0, element)?,
+                };
+                let hidden = self.scalar(f64::NEG_INFINITY, element)?;
+                Some(self.where_(mask, shown, hidden)?)
+            }
+            _ => bias,
+        };
+        let op = Attend { attention, bias: bias.is_some(), lengths: lengths.is_some(), sinks: sinks.is_some(), scores };
+        let inputs = operands.into_iter().chain([bias, lengths, sinks].into_iter().flatten()).collect();
+        Ok((op, inputs))
     }
 }
 
-impl Attention {
+/// What is not as it should be with an operand's shape.
+fn unfit(input: &'static str, ty: &TensorType, expected: String) -> OpError {
+    OpError::Shape { input, given: ty.to_string(), expected }
+}
+
+impl Attend {
     /// The axes of batch, head, position and element.
-    const fn axes(self) -> [usize; 4] {
-        match self.layout {
+    const fn axes(&self) -> [usize; 4] {
+        match self.attention.layout {
             AttentionLayout::Bhsd => [0, 1, 2, 3],
             AttentionLayout::Bshd => [0, 2, 1, 3],
         }
     }
 
     /// Extents as batch, heads, positions, elements.
-    fn extents(self, ty: &TensorType) -> [Dim; 4] {
+    fn extents(&self, ty: &TensorType) -> [Dim; 4] {
         self.axes().map(|axis| ty.shape[axis].clone())
+    }
+
+    /// Where bias, lengths and sinks stand among the inputs.
+    fn slots(&self) -> [Slot; 3] {
+        let mut next = 3;
+        [self.bias, self.lengths, self.sinks].map(|present| {
+            if !present {
+                return Slot::Empty;
+            }
+            next += 1;
+            Slot::Input(next - 1)
+        })
+    }
+
+    /// An optional input by its place among bias, lengths and sinks.
+    fn optional<'a, T>(&self, inputs: &'a [T], which: usize) -> Option<&'a T> {
+        match self.slots()[which] {
+            Slot::Input(position) => inputs.get(position),
+            _ => None,
+        }
+    }
+
+    /// How many keys before and behind its position a query sees; [`UNBOUNDED`] stands for all.
+    fn window(&self) -> [i64; 2] {
+        let Attention { causal, left, right, .. } = self.attention;
+        let right = if causal { Some(0) } else { right };
+        [left, right].map(|bound| i64::from(bound.unwrap_or(UNBOUNDED).min(UNBOUNDED)))
+    }
+
+    fn attributes_in_range(&self) -> Result<(), OpError> {
+        let refuse = |attribute, given: String, expected: &str| {
+            Err(OpError::Attribute { attribute, given, expected: expected.to_owned() })
+        };
+        let Attention { scale, cap, queries, .. } = self.attention;
+        if !scale.is_finite() {
+            return refuse("scale", scale.to_string(), "a number");
+        }
+        if let Some(cap) = cap.filter(|cap| !cap.is_finite() || *cap <= 0.0) {
+            return refuse("cap", cap.to_string(), "a positive number");
+        }
+        match queries {
+            Queries::From(first) if first.unsigned_abs() > UNBOUNDED => {
+                refuse("queries", first.to_string(), "a position nearer than 2^30")
+            }
+            _ => Ok(()),
+        }
     }
 }
 
-impl Op for Attention {
+impl Op for Attend {
     fn name(&self) -> &'static str {
         "attention"
     }
 
     fn attributes(&self) -> Vec<(&'static str, String)> {
+        let Attention { layout, scale, causal, queries, left, right, cap } = self.attention;
         vec![
-            ("layout", format!("{:?}", self.layout)),
-            ("scale", format!("{:?}", self.scale)),
-            ("causal", self.causal.to_string()),
-            ("mask", self.mask.to_string()),
+            ("layout", format!("{layout:?}")),
+            ("scale", format!("{scale:?}")),
+            ("causal", causal.to_string()),
+            ("queries", format!("{queries:?}")),
+            ("left", format!("{left:?}")),
+            ("right", format!("{right:?}")),
+            ("cap", format!("{cap:?}")),
+            ("bias", self.bias.to_string()),
+            ("lengths", self.lengths.to_string()),
+            ("sinks", self.sinks.to_string()),
+            ("scores", format!("{:?}", self.scores)),
         ]
     }
 
     fn infer(&self, inputs: &[TensorType]) -> Result<Vec<TensorType>, OpError> {
-        let count = 3 + usize::from(self.mask);
+        self.attributes_in_range()?;
+        let count = 3 + [self.bias, self.lengths, self.sinks].into_iter().filter(|there| *there).count();
         expect_inputs(inputs, count..=count)?;
-        let shape_error =
-            |input, ty: &TensorType, expected: String| OpError::Shape { input, given: ty.to_string(), expected };
+        let element = inputs[0].element;
+        if ![F32, F16, BF16].contains(&element) {
+            let expected = "f32, f16 or bf16".to_owned();
+            return Err(OpError::ElementType { input: "q", given: element, expected });
+        }
         for (name, ty) in ["q", "k", "v"].into_iter().zip(inputs) {
-            expect_element(name, ty, ElementType::F32)?;
+            expect_element(name, ty, element)?;
             if ty.rank() != 4 {
-                return Err(shape_error(name, ty, "batch, heads, positions and elements".to_owned()));
+                return Err(unfit(name, ty, "batch, heads, positions and elements".to_owned()));
             }
         }
         let [batch, heads, queries, elements] = self.extents(&inputs[0]);
         let [k_batch, key_heads, keys, k_elements] = self.extents(&inputs[1]);
         if k_batch != batch || k_elements != elements {
-            return Err(shape_error("k", &inputs[1], format!("batch {batch} and heads of {elements} elements, as q")));
+            return Err(unfit("k", &inputs[1], format!("batch {batch} and heads of {elements} elements, as q")));
         }
         let groups = heads.constant().zip(key_heads.constant()).is_some_and(|(q, k)| k > 0 && q % k == 0);
         if heads != key_heads && !groups {
-            return Err(shape_error("k", &inputs[1], format!("a number of heads that divides q's {heads}")));
+            return Err(unfit("k", &inputs[1], format!("a number of heads that divides q's {heads}")));
         }
-        if inputs[2] != inputs[1] {
-            return Err(shape_error("v", &inputs[2], inputs[1].to_string()));
+        let [v_batch, v_heads, v_keys, v_elements] = self.extents(&inputs[2]);
+        if [&v_batch, &v_heads, &v_keys] != [&batch, &key_heads, &keys] {
+            return Err(unfit("v", &inputs[2], format!("batch, heads and positions of k, {}", inputs[1])));
         }
-        if let Some(mask) = inputs.get(3) {
-            expect_element("mask", mask, ElementType::F32)?;
-            let scores = [batch, heads, queries, keys];
-            let offset = 4usize.checked_sub(mask.rank());
+        let scores = [batch.clone(), heads.clone(), queries, keys];
+        if let Some(bias) = self.optional(inputs, 0) {
+            expect_element("bias", bias, element)?;
+            let offset = 4usize.checked_sub(bias.rank());
             let fits = offset.is_some_and(|offset| {
-                mask.shape.iter().zip(&scores[offset..]).all(|(given, wanted)| given.is(1) || given == wanted)
+                bias.shape.iter().zip(&scores[offset..]).all(|(given, wanted)| given.is(1) || given == wanted)
             });
             if !fits {
-                return Err(shape_error("mask", mask, format!("a shape that broadcasts to {scores:?}")));
+                return Err(unfit("bias", bias, format!("a shape that broadcasts to {scores:?}")));
             }
         }
-        Ok(vec![inputs[0].clone()])
+        if let Some(lengths) = self.optional(inputs, 1) {
+            expect_element("lengths", lengths, U32)?;
+            expect_shape("lengths", lengths, &[batch])?;
+        }
+        if let Some(sinks) = self.optional(inputs, 2) {
+            expect_element("sinks", sinks, element)?;
+            expect_shape("sinks", sinks, &[heads])?;
+        }
+        let mut shape = inputs[0].shape.clone();
+        shape[3] = v_elements;
+        let mut outputs = vec![TensorType { element, shape }];
+        if self.scores != Scores::Nothing {
+            outputs.push(TensorType { element, shape: scores.to_vec() });
+        }
+        Ok(outputs)
     }
 
     fn reference(&self, inputs: &[HostTensor], outputs: &[Vec<usize>]) -> Vec<HostTensor> {
-        let axes = self.axes();
-        let at = |tensor: &HostTensor, index: [usize; 4]| {
-            let mut place = [0; 4];
-            axes.iter().zip(index).for_each(|(axis, index)| place[*axis] = index);
-            tensor.shape.iter().zip(place).fold(0, |sum, (extent, index)| sum * extent + index)
-        };
-        let [q, k, v] = [&inputs[0], &inputs[1], &inputs[2]];
-        let extent = |tensor: &HostTensor, which: usize| tensor.shape[axes[which]];
-        let (heads, queries, keys, elements) = (extent(q, 1), extent(q, 2), extent(k, 2), extent(q, 3));
-        let mut out = HostTensor { shape: outputs[0].clone(), values: vec![0.0; q.values.len()] };
-        for b in 0..extent(q, 0) {
-            for h in 0..heads {
-                let key_head = h / (heads / extent(k, 1));
-                for i in 0..queries {
-                    let mut scores = vec![f64::NEG_INFINITY; keys];
-                    for (j, score) in scores.iter_mut().enumerate() {
-                        if self.causal && j + queries > i + keys {
-                            continue;
-                        }
-                        let dot: f64 = (0..elements)
-                            .map(|e| q.values[at(q, [b, h, i, e])] * k.values[at(k, [b, key_head, j, e])])
-                            .sum();
-                        *score = dot * f64::from(self.scale)
-                            + inputs.get(3).map_or(0.0, |m| broadcast_value(m, [b, h, i, j]));
-                    }
-                    let largest = scores.iter().copied().fold(f64::NEG_INFINITY, f64::max);
-                    if largest == f64::NEG_INFINITY {
-                        continue;
-                    }
-                    let weights: Vec<_> = scores.iter().map(|score| (score - largest).exp()).collect();
-                    let total: f64 = weights.iter().sum();
-                    for e in 0..elements {
-                        let sum: f64 = (0..keys).map(|j| weights[j] * v.values[at(v, [b, key_head, j, e])]).sum();
-                        out.values[at(q, [b, h, i, e])] = sum / total;
-                    }
-                }
-            }
-        }
-        vec![out]
+        reference::attention(self, inputs, outputs)
     }
 
-    fn flops(&self, inputs: &[TensorType], _: &[TensorType]) -> Dim {
+    fn flops(&self, inputs: &[TensorType], outputs: &[TensorType]) -> Dim {
         let [.., keys, _] = self.extents(&inputs[1]);
-        inputs[0].elements() * keys * 4
+        (inputs[0].elements() + outputs[0].elements()) * keys * 2
     }
 
     fn kind(&self) -> OpKind<'_> {
-        OpKind::Kernels(vec![
-            Box::new(Online(*self)),
-            #[cfg(feature = "cpu")]
-            Box::new(host::Rows(*self)),
-        ])
-    }
-}
-
-/// An element of a tensor that broadcasts to four axes.
-fn broadcast_value(tensor: &HostTensor, index: [usize; 4]) -> f64 {
-    let offset = 4 - tensor.shape.len();
-    let place = tensor
-        .shape
-        .iter()
-        .zip(&index[offset..])
-        .fold(0, |sum, (extent, index)| sum * extent + if *extent == 1 { 0 } else { *index });
-    tensor.values[place]
-}
-
-/// The mask's strides along batch, head, query and key, 0 where it is broadcast or there is none.
-fn mask_strides(request: &Request<'_>) -> [Dim; 4] {
-    [0usize, 1, 2, 3].map(|axis| {
-        let own = request.inputs.get(3).and_then(|mask| {
-            let axis = axis.checked_sub(4 - mask.ty.rank())?;
-            (!mask.ty.shape[axis].is(1)).then(|| mask.layout.strides[axis].clone())
-        });
-        own.unwrap_or_else(|| Dim::from(0i64))
-    })
-}
-
-/// Keys step by step, with a softmax that is corrected as it goes.
-#[derive(Debug)]
-struct Online(Attention);
-
-impl Candidate for Online {
-    fn name(&self) -> &'static str {
-        "attention with online softmax"
-    }
-
-    fn implement(&self, request: &Request<'_>) -> Result<Implementation, Ineligible> {
-        let op = self.0;
-        let [batch, heads, queries, elements] = op.extents(&request.inputs[0].ty);
-        let [_, key_heads, keys, _] = op.extents(&request.inputs[1].ty);
-        if !elements.divides_evenly(4) {
-            return Err(Ineligible::Other(format!("heads of {elements} elements, not a multiple of 4")));
-        }
-        let held = holding(&elements, 1, &[32, 64, 128])
-            .ok_or_else(|| Ineligible::Other(format!("heads of {elements} elements, more than 128")))?;
-        let unfit = |operand: &Operand| {
-            let [b, h, s, e] = op.axes().map(|axis| &operand.layout.strides[axis]);
-            !(e.is(1) && [b, h, s, &operand.layout.offset].into_iter().all(|stride| stride.divides_evenly(4)))
-        };
-        let strided: Vec<_> = (0..3).filter(|position| unfit(&request.inputs[*position])).collect();
-        if !strided.is_empty() {
-            contiguous(request.inputs)?;
-            return Err(Ineligible::Other("heads whose elements do not lie together".to_owned()));
-        }
-        let strides = |layout: &Layout| {
-            let [b, h, s, _] = op.axes();
-            ParamValue::Dims([b, h, s].map(|axis| layout.strides[axis].clone()).to_vec())
-        };
-        let out = Layout::contiguous(&request.outputs[0].shape);
-        let per_key_head = heads.quotient(&key_heads);
-        let guess = 3.0 + upper(&request.outputs[0].elements()) * upper(&keys) * 4.0e-7;
-        let cost = kernel_time(request.device, guess);
-        Ok(one_kernel(
-            instance(attention::KERNELS, &format!("attention_{}", held / 4))?,
-            vec![
-                Slot::Input(0),
-                Slot::Input(1),
-                Slot::Input(2),
-                if op.mask { Slot::Input(3) } else { Slot::Empty },
-                Slot::Output(0),
-            ],
-            vec![
-                ParamValue::Dim(heads.clone()),
-                ParamValue::Dim(per_key_head),
-                ParamValue::Dim(queries.clone()),
-                ParamValue::Dim(keys),
-                ParamValue::Dim(elements),
-                strides(&request.inputs[0].layout),
-                strides(&request.inputs[1].layout),
-                strides(&request.inputs[2].layout),
-                strides(&out),
-                ParamValue::Dims(mask_strides(request).to_vec()),
-                ParamValue::F32(op.scale),
-                ParamValue::Bool(op.causal),
-            ],
-            Grid::Workgroups(queries.quotient_up(QUERIES as i64) * heads * batch),
-            cost,
-        ))
+        #[cfg_attr(not(feature = "cpu"), expect(unused_mut, reason = "the host's is one more"))]
+        let mut candidates = candidates::all(self);
+        #[cfg(feature = "cpu")]
+        candidates.push(Box::new(host::Rows(*self)));
+        OpKind::Kernels(candidates)
     }
 }

@@ -13,6 +13,7 @@ pub mod pull;
 mod real;
 pub mod reduce;
 pub mod scan;
+pub mod rope;
 pub mod softmax;
 pub mod sort;
 mod support;

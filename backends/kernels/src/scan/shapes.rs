@@ -135,7 +135,6 @@ fn team_by_memory<A: Element, J: Fn(A, A) -> A>(
 
 /// As [`team_by_memory`], for teams of neighbours, by subgroups.
 #[device]
-#[expect(clippy::too_many_arguments, reason = "it is a part of a kernel's body")]
 fn team_by_subgroups<A: Element, J: Fn(A, A) -> A, U: Fn(A, u32) -> A>(
     own: [A; 4],
     start: A,

@@ -1,0 +1,361 @@
+//! The kernels of attention: which one, cut how.
+
+use trefoil_dsl::device::DeviceKind;
+use trefoil_kernels::attention::join::attention_join;
+use trefoil_kernels::attention::matrices::{LARGEST_SUBGROUP, ROWS as MATRIX_ROWS, attention_matrices};
+use trefoil_kernels::attention::plain::{SIZE, attention_plain};
+use trefoil_kernels::attention::rows::attention_rows;
+use trefoil_kernels::attention::tiled::{ROWS_AT_ONCE, attention_tiled};
+
+use super::super::support::{instance, kernel_time, upper};
+use super::{Attend, Queries, Scores};
+use crate::dim::Dim;
+use crate::op::{Candidate, Grid, Implementation, Ineligible, KernelStep, Operand, ParamValue, Request, Slot, Step};
+use crate::types::{ElementType, Layout};
+
+/// Workgroups of the tiled kernel that keep a large GPU busy, two for each multiprocessor, and of the kernel of rows.
+const BUSY_TILES: i64 = 264;
+const BUSY_ROWS: i64 = 1056;
+/// The fewest keys that are worth a workgroup of their own.
+const LEAST_KEYS: i64 = 128;
+/// What a launch costs, in microseconds, and what a large GPU does in one: bytes, and operations of the kernels.
+const LAUNCH: f64 = 3.0;
+const BYTES: f64 = 4.0e6;
+const TILED_FLOPS: f64 = 30.0e6;
+const NARROW_FLOPS: f64 = 12.0e6;
+const ROWS_FLOPS: f64 = 15.0e6;
+const MATRIX_FLOPS: f64 = 100.0e6;
+const PLAIN_FLOPS: f64 = 0.3e6;
+/// How much slower than other kernels one for matrix units is on a processor, which has none.
+const WITHOUT_MATRICES: f64 = 100.0;
+
+/// Every kernel's candidate.
+pub(super) fn all(op: &Attend) -> Vec<Box<dyn Candidate>> {
+    vec![
+        Box::new(Kernels { op: *op, way: Way::Tiled }),
+        Box::new(Kernels { op: *op, way: Way::Narrow }),
+        Box::new(Kernels { op: *op, way: Way::Rows }),
+        Box::new(Matrices(*op)),
+        Box::new(Plain(*op)),
+    ]
+}
+
+/// The sizes of an attention.
+pub(super) struct Sizes {
+    pub(super) batch: Dim,
+    pub(super) heads: Dim,
+    pub(super) key_heads: Dim,
+    pub(super) queries: Dim,
+    pub(super) keys: Dim,
+    pub(super) elements: Dim,
+    pub(super) value_elements: Dim,
+    /// Heads that share a head of keys.
+    group: Dim,
+}
+
+impl Sizes {
+    pub(super) fn new(op: &Attend, request: &Request<'_>) -> Self {
+        let [batch, heads, queries, elements] = op.extents(&request.inputs[0].ty);
+        let [_, key_heads, keys, _] = op.extents(&request.inputs[1].ty);
+        let [.., value_elements] = op.extents(&request.inputs[2].ty);
+        let group = if heads == key_heads { Dim::from(1i64) } else { heads.quotient(&key_heads) };
+        Self { batch, heads, key_heads, queries, keys, elements, value_elements, group }
+    }
+}
+
+impl Attend {
+    /// An operand's strides of batch, head, position and element.
+    pub(super) fn strides(&self, layout: &Layout) -> [Dim; 4] {
+        self.axes().map(|axis| layout.strides[axis].clone())
+    }
+
+    /// The bias's strides of batch, head, query and key, 0 where it is broadcast or there is none.
+    pub(super) fn bias_strides(&self, inputs: &[Operand]) -> [Dim; 4] {
+        [0usize, 1, 2, 3].map(|axis| {
+            let own = self.optional(inputs, 0).and_then(|bias| {
+                let axis = axis.checked_sub(4 - bias.ty.rank())?;
+                (!bias.ty.shape[axis].is(1)).then(|| bias.layout.strides[axis].clone())
+            });
+            own.unwrap_or_else(|| Dim::from(0i64))
+        })
+    }
+
+    /// Demands that lengths and sinks are contiguous.
+    pub(super) fn contiguous_vectors(&self, inputs: &[Operand]) -> Result<(), Ineligible> {
+        let slots = self.slots();
+        let strided = slots[1..].iter().filter_map(|slot| match slot {
+            Slot::Input(at) if !inputs[*at].layout.has_contiguous_strides(&inputs[*at].ty.shape) => Some(*at),
+            _ => None,
+        });
+        match strided.collect::<Vec<_>>() {
+            strided if strided.is_empty() => Ok(()),
+            strided => Err(Ineligible::NeedsContiguous(strided)),
+        }
+    }
+
+    /// What all kernels are told at the end: the bias's strides, scale, cap, and who sees what.
+    fn told(&self, inputs: &[Operand]) -> Vec<ParamValue> {
+        let (offset, from_end) = match self.attention.queries {
+            Queries::Last => (0, true),
+            Queries::From(first) => (i64::from(first), false),
+        };
+        vec![
+            ParamValue::Dims(self.bias_strides(inputs).to_vec()),
+            ParamValue::F32(self.attention.scale),
+            ParamValue::F32(self.attention.cap.unwrap_or(0.0)),
+            ParamValue::Dim(Dim::from(offset)),
+            ParamValue::Bool(from_end),
+            ParamValue::Dims(self.window().map(Dim::from).to_vec()),
+        ]
+    }
+
+    /// What all kernels read.
+    fn reads(&self) -> Vec<Slot> {
+        (0..3).map(Slot::Input).chain(self.slots()).collect()
+    }
+}
+
+/// Demands that heads of queries, keys and values begin at multiples of so many elements and lie together.
+fn strided(op: &Attend, inputs: &[Operand], multiple: i64) -> Result<(), Ineligible> {
+    let unfit = |operand: &Operand| {
+        let [outer @ .., element] = op.strides(&operand.layout);
+        !element.is(1) || outer.iter().chain([&operand.layout.offset]).any(|stride| !stride.divides_evenly(multiple))
+    };
+    match (0..3).filter(|position| unfit(&inputs[*position])).collect::<Vec<_>>() {
+        strided if strided.is_empty() => Ok(()),
+        strided => Err(Ineligible::NeedsContiguous(strided)),
+    }
+}
+
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Way {
+    /// 64 rows at a time.
+    Tiled,
+    /// 16 rows at a time.
+    Narrow,
+    /// Up to 8 rows.
+    Rows,
+}
+
+/// The kernels that read four elements at a time.
+#[derive(Debug)]
+struct Kernels {
+    op: Attend,
+    way: Way,
+}
+
+impl Candidate for Kernels {
+    fn name(&self) -> &'static str {
+        match self.way {
+            Way::Tiled => "attention in tiles of 64 rows",
+            Way::Narrow => "attention in tiles of 16 rows",
+            Way::Rows => "attention of few rows",
+        }
+    }
+
+    fn implement(&self, request: &Request<'_>) -> Result<Implementation, Ineligible> {
+        let (op, inputs) = (&self.op, request.inputs);
+        if op.scores != Scores::Nothing {
+            return Err(Ineligible::Other("it gives no scores".to_owned()));
+        }
+        let sizes = Sizes::new(op, request);
+        for (what, elements) in [("queries", &sizes.elements), ("values", &sizes.value_elements)] {
+            if !elements.divides_evenly(4) {
+                return Err(Ineligible::Other(format!("{what} of {elements} elements, not a multiple of 4")));
+            }
+            if self.way == Way::Rows && elements.bounds().1 > 128 {
+                return Err(Ineligible::Other(format!("{what} of {elements} elements, more than 128")));
+            }
+        }
+        strided(op, inputs, 4)?;
+        op.contiguous_vectors(inputs)?;
+        let most = |dim: &Dim| dim.bounds().1.max(1);
+        let rows = sizes.group.clone() * sizes.queries.clone();
+        let widest = sizes.elements.bounds().1.max(sizes.value_elements.bounds().1);
+        // Rows of a workgroup, columns of the values that it has, and what tells the instance.
+        let (height, width, name, second) = match self.way {
+            Way::Tiled | Way::Narrow => {
+                let at_once = if self.way == Way::Tiled { 8 } else { 2 };
+                let wide = if sizes.value_elements.bounds().1 <= 64 { 1 } else { 2 };
+                (ROWS_AT_ONCE as i64 * at_once, 64 * wide, ("attention_tiled", at_once), wide)
+            }
+            Way::Rows => {
+                let at_once = [1, 4].into_iter().find(|at_once| most(&rows) <= *at_once).unwrap_or(8);
+                (at_once, 128, ("attention_rows", at_once), if widest <= 64 { 1 } else { 2 })
+            }
+        };
+        let blocks = rows.quotient_up(height);
+        let columns = sizes.value_elements.quotient_up(width);
+        let groups = sizes.batch.clone() * sizes.key_heads.clone() * blocks.clone() * columns.clone();
+        let busy = if self.way == Way::Rows { BUSY_ROWS } else { BUSY_TILES };
+        let cut = (busy / most(&groups)).min(most(&sizes.keys) / LEAST_KEYS).clamp(1, 128);
+        let all_rows = sizes.batch.clone() * sizes.key_heads.clone() * rows;
+        let slots = all_rows.clone() * cut;
+        // A quad of a sum for each, and behind them two numbers for each; something even if nobody writes it.
+        let bytes = slots.clone() * (sizes.value_elements.clone() + 2i64) * 4i64;
+        let scratch = if cut == 1 { Dim::from(16i64) } else { bytes };
+        let element = inputs[0].ty.element.name();
+        let quads = |elements: &Dim| elements.quotient(&Dim::from(4i64));
+        let out = op.strides(&Layout::contiguous(&request.outputs[0].shape))[..3].to_vec();
+        let mut params = vec![ParamValue::Dims(vec![
+            sizes.group.clone(),
+            sizes.key_heads.clone(),
+            sizes.queries.clone(),
+            sizes.keys.clone(),
+            quads(&sizes.elements),
+            quads(&sizes.value_elements),
+            slots,
+        ])];
+        params.extend(inputs[..3].iter().map(|operand| ParamValue::Dims(op.strides(&operand.layout)[..3].to_vec())));
+        params.push(ParamValue::Dims(out.clone()));
+        params.extend(op.told(inputs));
+        params.push(ParamValue::Dim(Dim::from(cut)));
+        let kernels = if self.way == Way::Rows { attention_rows::KERNELS } else { attention_tiled::KERNELS };
+        let mut steps = vec![Step::Kernel(KernelStep {
+            kernel: instance(kernels, &format!("{}_{element}_{}_{second}", name.0, name.1))?,
+            bindings: op.reads().into_iter().chain([Slot::Output(0), Slot::Scratch(0)]).collect(),
+            params,
+            grid: Grid::Workgroups(groups.clone() * cut),
+        })];
+        if cut > 1 {
+            let [.., sinks] = op.slots();
+            steps.push(Step::Kernel(KernelStep {
+                kernel: instance(attention_join::KERNELS, &format!("attention_join_{element}"))?,
+                bindings: vec![Slot::Scratch(0), sinks, Slot::Output(0)],
+                params: vec![
+                    ParamValue::Dims(vec![
+                        sizes.group.clone(),
+                        sizes.key_heads.clone(),
+                        sizes.queries.clone(),
+                        quads(&sizes.value_elements),
+                        all_rows.clone(),
+                    ]),
+                    ParamValue::Dims(out),
+                    ParamValue::Dim(Dim::from(cut)),
+                ],
+                grid: Grid::Invocations(all_rows * quads(&sizes.value_elements)),
+            }));
+        }
+        let launches = steps.len() as f64;
+        let used = (upper(&groups) * cut as f64 / busy as f64).min(1.0);
+        let rate = match self.way {
+            Way::Tiled => TILED_FLOPS,
+            Way::Narrow => NARROW_FLOPS,
+            Way::Rows => ROWS_FLOPS,
+        };
+        // Rows and columns that a workgroup computes but nobody has cost as much as others.
+        let products = upper(&sizes.elements.quotient_up(16)) * 16.0 + upper(&columns) * width as f64;
+        let flops = upper(&groups) * height as f64 * upper(&sizes.keys) * products * 2.0;
+        let bytes = upper(&inputs[1].ty.bytes()) + upper(&inputs[2].ty.bytes());
+        let time = (flops / rate / used.max(1e-3)).max(bytes * upper(&blocks) / BYTES);
+        Ok(Implementation {
+            steps,
+            scratch: vec![scratch],
+            cost: kernel_time(request.device, LAUNCH * launches + time),
+        })
+    }
+}
+
+/// The kernel of `f16` for matrix units.
+#[derive(Debug)]
+struct Matrices(Attend);
+
+impl Candidate for Matrices {
+    fn name(&self) -> &'static str {
+        "attention on matrix units"
+    }
+
+    fn implement(&self, request: &Request<'_>) -> Result<Implementation, Ineligible> {
+        let (op, inputs) = (&self.0, request.inputs);
+        if op.scores != Scores::Nothing {
+            return Err(Ineligible::Other("it gives no scores".to_owned()));
+        }
+        if inputs[0].ty.element != ElementType::F16 {
+            return Err(Ineligible::Other(format!("elements of {}, not f16", inputs[0].ty.element)));
+        }
+        if request.device.limits.max_subgroup > LARGEST_SUBGROUP {
+            let largest = request.device.limits.max_subgroup;
+            return Err(Ineligible::Other(format!("subgroups of up to {largest}, more than {LARGEST_SUBGROUP}")));
+        }
+        let sizes = Sizes::new(op, request);
+        for (what, elements) in [("queries", &sizes.elements), ("values", &sizes.value_elements)] {
+            if !elements.divides_evenly(8) || elements.bounds().1 > 128 {
+                return Err(Ineligible::Other(format!("{what} of {elements} elements, no multiple of 8 up to 128")));
+            }
+        }
+        strided(op, inputs, 8)?;
+        op.contiguous_vectors(inputs)?;
+        let parts = if sizes.elements.bounds().1.max(sizes.value_elements.bounds().1) <= 64 { 4 } else { 8 };
+        let rows = sizes.group.clone() * sizes.queries.clone();
+        let blocks = rows.quotient_up(MATRIX_ROWS as i64);
+        let groups = sizes.batch.clone() * sizes.key_heads.clone() * blocks;
+        let eighth = |elements: &Dim| elements.quotient(&Dim::from(8i64));
+        let out = Layout::contiguous(&request.outputs[0].shape);
+        let mut params = vec![ParamValue::Dims(vec![
+            sizes.group.clone(),
+            sizes.key_heads.clone(),
+            sizes.queries.clone(),
+            sizes.keys.clone(),
+            eighth(&sizes.elements),
+            eighth(&sizes.value_elements),
+        ])];
+        let layouts = inputs[..3].iter().map(|operand| &operand.layout).chain([&out]);
+        params.extend(layouts.map(|layout| ParamValue::Dims(op.strides(layout)[..3].to_vec())));
+        params.extend(op.told(inputs));
+        let step = KernelStep {
+            kernel: instance(attention_matrices::KERNELS, &format!("attention_matrices_{parts}"))?,
+            bindings: op.reads().into_iter().chain([Slot::Output(0)]).collect(),
+            params,
+            grid: Grid::Workgroups(groups.clone()),
+        };
+        let used = (upper(&groups) / BUSY_TILES as f64).clamp(1e-3, 1.0);
+        let flops = upper(&groups) * MATRIX_ROWS as f64 * upper(&sizes.keys) * f64::from(parts) * 16.0 * 4.0;
+        let slower = if request.device.kind == DeviceKind::Cpu { WITHOUT_MATRICES } else { 1.0 };
+        let time = flops / MATRIX_FLOPS / used * slower;
+        Ok(Implementation {
+            steps: vec![Step::Kernel(step)],
+            scratch: Vec::new(),
+            cost: kernel_time(request.device, LAUNCH + time),
+        })
+    }
+}
+
+/// One row a workgroup.
+#[derive(Debug)]
+struct Plain(Attend);
+
+impl Candidate for Plain {
+    fn name(&self) -> &'static str {
+        "attention of any strides"
+    }
+
+    fn implement(&self, request: &Request<'_>) -> Result<Implementation, Ineligible> {
+        let (op, inputs) = (&self.0, request.inputs);
+        op.contiguous_vectors(inputs)?;
+        let Sizes { batch, heads, key_heads, queries, keys, elements, value_elements, group } = Sizes::new(op, request);
+        let tells = op.scores != Scores::Nothing;
+        let dims = |values: &[&Dim]| ParamValue::Dims(values.iter().map(|value| (*value).clone()).collect());
+        let mut params = vec![dims(&[&group, &key_heads, &queries, &keys, &elements, &value_elements])];
+        let out = Layout::contiguous(&request.outputs[0].shape);
+        let layouts = inputs[..3].iter().map(|operand| &operand.layout).chain([&out]);
+        params.extend(layouts.map(|layout| ParamValue::Dims(op.strides(layout).to_vec())));
+        params.extend(op.told(inputs));
+        params.push(ParamValue::Enum(op.scores as u32));
+        let told = if tells { Slot::Output(1) } else { Slot::Scratch(0) };
+        // Scores are told even where values have no elements.
+        let columns = value_elements.quotient_up(SIZE as i64).maximum(&Dim::from(1i64));
+        let flops = upper(&request.outputs[0].elements()) * upper(&keys) * 4.0;
+        let kernel = instance(attention_plain::KERNELS, &format!("attention_plain_{}", inputs[0].ty.element.name()))?;
+        let step = KernelStep {
+            kernel,
+            bindings: op.reads().into_iter().chain([Slot::Output(0), told]).collect(),
+            params,
+            grid: Grid::Workgroups(columns * queries * heads * batch),
+        };
+        Ok(Implementation {
+            steps: vec![Step::Kernel(step)],
+            scratch: if tells { Vec::new() } else { vec![Dim::from(16i64)] },
+            cost: kernel_time(request.device, LAUNCH + flops / PLAIN_FLOPS),
+        })
+    }
+}

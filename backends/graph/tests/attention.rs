@@ -1,0 +1,392 @@
+//! Attention: every attribute and operand, awkward sizes, operands that are parts of others, and each candidate that can do it, against the reference.
+
+#![allow(clippy::unwrap_used, reason = "helpers of tests unwrap too")]
+
+mod common;
+
+use std::collections::{BTreeMap, BTreeSet};
+
+use common::{Values, compare, devices, numbers, tolerance};
+use half::{bf16, f16};
+use trefoil_dsl::device::DeviceKind;
+use trefoil_graph::graph::GraphError;
+use trefoil_graph::op::{HostTensor, OpKind};
+use trefoil_graph::ops::attention::{Attention, AttentionLayout, AttentionOperands, Queries, Scores};
+use trefoil_graph::{Dim, ElementType, Error, Executable, Extents, Graph, Model, Options, Symbol, reference};
+
+use AttentionLayout::{Bhsd, Bshd};
+use ElementType::{BF16, Bool, F16, F32, U32};
+
+/// An attention with its operands.
+#[derive(Clone, Debug)]
+struct Row {
+    element: ElementType,
+    batch: usize,
+    heads: usize,
+    key_heads: usize,
+    queries: usize,
+    keys: usize,
+    elements: usize,
+    value_elements: usize,
+    /// The shapes of a mask and of a bias.
+    mask: Option<Vec<usize>>,
+    bias: Option<Vec<usize>>,
+    lengths: Option<Vec<u32>>,
+    sinks: bool,
+    op: Attention,
+    scores: Scores,
+}
+
+/// Rows of one head, plain otherwise.
+fn row(queries: usize, keys: usize, elements: usize) -> Row {
+    Row {
+        element: F32,
+        batch: 1,
+        heads: 1,
+        key_heads: 1,
+        queries,
+        keys,
+        elements,
+        value_elements: elements,
+        mask: None,
+        bias: None,
+        lengths: None,
+        sinks: false,
+        op: Attention::new(Bhsd, 0.3),
+        scores: Scores::Nothing,
+    }
+}
+
+fn shape(extents: &[usize]) -> Vec<Dim> {
+    extents.iter().map(|extent| Dim::from(*extent)).collect()
+}
+
+/// Values in the type of the floats.
+fn floats(element: ElementType, values: Vec<f32>) -> Values {
+    match element {
+        F16 => Values::F16(values.into_iter().map(f16::from_f32).collect()),
+        BF16 => Values::BF16(values.into_iter().map(bf16::from_f32).collect()),
+        _ => Values::F32(values),
+    }
+}
+
+type Inputs = Vec<(&'static str, Values)>;
+
+impl Row {
+    fn graph(&self) -> Result<(Graph, Inputs), GraphError> {
+        let (mut graph, mut inputs) = (Graph::new(), Vec::new());
+        let mut input = |graph: &mut Graph, name: &'static str, extents: &[usize], values: Values| {
+            let tensor = graph.input(name, values.element(), shape(extents));
+            inputs.push((name, values));
+            tensor
+        };
+        let random = |extents: &[usize], seed| floats(self.element, numbers(extents.iter().product(), seed, 1.0));
+        let arranged = |heads, positions, elements| match self.op.layout {
+            Bhsd => [self.batch, heads, positions, elements],
+            Bshd => [self.batch, positions, heads, elements],
+        };
+        let of_q = arranged(self.heads, self.queries, self.elements);
+        let q = input(&mut graph, "q", &of_q, random(&of_q, 1))?;
+        // Keys and values are parts of one tensor, as a fused projection leaves them.
+        let both = arranged(self.key_heads, self.keys, self.elements + self.value_elements);
+        let kv = input(&mut graph, "kv", &both, random(&both, 2))?;
+        let k = graph.narrow(kv, 3, 0, self.elements as i64)?;
+        let v = graph.narrow(kv, 3, self.elements as i64, self.value_elements as i64)?;
+        let mut operands = AttentionOperands::default();
+        if let Some(extents) = &self.mask {
+            // The first row sees nothing, of every other row some keys are hidden.
+            let columns = extents.last().copied().unwrap_or(1);
+            let rows = extents.iter().product::<usize>() / columns.max(1);
+            let values = (0..rows * columns).map(|at| (rows == 1 || at >= columns) && at % 5 != 3).collect();
+            operands.mask = Some(input(&mut graph, "mask", extents, Values::Bool(values))?);
+        }
+        if let Some(extents) = &self.bias {
+            let mut values = numbers(extents.iter().product(), 3, 2.0);
+            values.iter_mut().skip(2).step_by(5).for_each(|value| *value = f32::NEG_INFINITY);
+            operands.bias = Some(input(&mut graph, "bias", extents, floats(self.element, values))?);
+        }
+        if let Some(lengths) = &self.lengths {
+            operands.lengths = Some(input(&mut graph, "lengths", &[self.batch], Values::U32(lengths.clone()))?);
+        }
+        if self.sinks {
+            operands.sinks = Some(input(&mut graph, "sinks", &[self.heads], random(&[self.heads], 4))?);
+        }
+        if self.scores == Scores::Nothing {
+            let y = graph.attention(q, k, v, operands, self.op)?;
+            graph.output("y", y)?;
+        } else {
+            let (y, scores) = graph.attention_with_scores(q, k, v, operands, self.op, self.scores)?;
+            graph.output("y", y)?;
+            graph.output("scores", scores)?;
+        }
+        Ok((graph, inputs))
+    }
+
+    fn reference(&self) -> BTreeMap<String, HostTensor> {
+        let (graph, inputs) = self.graph().unwrap();
+        let leaves = inputs.iter().map(|(name, values)| ((*name).to_owned(), values.host())).collect();
+        reference::evaluate(&graph, &leaves, &Extents::new()).unwrap()
+    }
+}
+
+/// The candidates of a graph's attention.
+fn candidates(graph: &Graph) -> BTreeSet<&'static str> {
+    let of_node = |node: &trefoil_graph::graph::Node| match node.op.kind() {
+        OpKind::Kernels(candidates) => candidates.iter().map(|candidate| candidate.name()).collect::<Vec<_>>(),
+        _ => Vec::new(),
+    };
+    graph.nodes().iter().flat_map(of_node).collect()
+}
+
+/// Runs each row on every device, as chosen and with each candidate forced, after a run on NaN. Every device must take each row. Gives who took what.
+fn check(rows: &[Row]) -> BTreeSet<&'static str> {
+    let mut taken = BTreeSet::new();
+    for device in devices() {
+        for row in rows {
+            let (graph, inputs) = row.graph().unwrap();
+            let place = format!("{row:?} on {}", device.properties().name);
+            println!("{place}");
+            let run = |force: Option<&str>| {
+                let force = force.map(|name| ("attention".to_owned(), name.to_owned())).into_iter().collect();
+                let options = Options { force, ..Options::default() };
+                let executable = Executable::compile(&graph, &Model::new(), &device, &options)?;
+                let poison: Vec<_> = inputs
+                    .iter()
+                    .map(|(name, values)| match values.element() {
+                        F32 | F16 | BF16 => {
+                            (*name, floats(values.element(), vec![f32::NAN; values.host().values.len()]))
+                        }
+                        _ => (*name, values.clone()),
+                    })
+                    .collect();
+                let poison: Vec<_> = poison.iter().map(|(name, values)| (*name, values.data())).collect();
+                executable.run(&poison, &Extents::new())?;
+                compare(&graph, &executable, &inputs, &Extents::new(), tolerance(row.element));
+                Ok(())
+            };
+            run(None).unwrap_or_else(|error: Error| panic!("{place}: {error}"));
+            for name in candidates(&graph) {
+                match run(Some(name)) {
+                    Ok(()) => {
+                        println!("  {name}");
+                        taken.insert(name);
+                    }
+                    Err(Error::NoCandidate { reasons, .. }) => assert!(reasons.contains(name), "{place}: {reasons}"),
+                    Err(error) => panic!("{place}, {name}: {error}"),
+                }
+            }
+        }
+    }
+    taken
+}
+
+#[test]
+fn sizes_types_and_layouts() {
+    let mut rows = Vec::new();
+    for (index, [batch, heads, key_heads, queries, keys, elements, value_elements]) in [
+        [1, 1, 1, 1, 1, 1, 1],
+        [2, 4, 2, 5, 7, 32, 32],
+        [1, 6, 2, 33, 137, 36, 68],
+        [2, 2, 2, 67, 3, 100, 12],
+        [1, 8, 1, 1, 300, 128, 128],
+        [1, 1, 1, 2, 5, 132, 260],
+        [1, 2, 1, 3, 5, 7, 10],
+        [1, 2, 2, 0, 3, 8, 8],
+        [1, 2, 2, 3, 0, 8, 8],
+        [0, 2, 2, 3, 4, 8, 8],
+        [1, 2, 2, 3, 4, 0, 8],
+        [1, 2, 2, 3, 4, 8, 0],
+    ]
+    .into_iter()
+    .enumerate()
+    {
+        for element in [F32, F16, BF16] {
+            let layout = if (index + element as usize) % 2 == 0 { Bhsd } else { Bshd };
+            let op = Attention { causal: index % 3 == 1, ..Attention::new(layout, 0.3) };
+            rows.push(Row { element, batch, heads, key_heads, value_elements, op, ..row(queries, keys, elements) });
+        }
+    }
+    let taken = check(&rows);
+    for name in [
+        "attention in tiles of 64 rows",
+        "attention in tiles of 16 rows",
+        "attention of few rows",
+        "attention of any strides",
+    ] {
+        assert!(taken.contains(name), "no device took a row by `{name}`; taken: {taken:?}");
+    }
+    if devices().iter().any(|device| device.kind() == DeviceKind::Cpu) {
+        assert!(taken.contains("attention on the host"));
+    }
+}
+
+/// What is attended to with every attribute and operand in turn; all of one base, whose result each must change.
+fn variants() -> Vec<Row> {
+    let base = Row { batch: 2, heads: 4, key_heads: 2, value_elements: 8, ..row(9, 150, 16) };
+    let plain = base.op;
+    let op = |op: Attention| Row { op, ..base.clone() };
+    let mut rows = vec![
+        op(Attention { scale: -0.2, ..plain }),
+        op(Attention { causal: true, ..plain }),
+        op(Attention { causal: true, queries: Queries::From(0), ..plain }),
+        op(Attention { causal: true, queries: Queries::From(-4), ..plain }),
+        op(Attention { causal: true, queries: Queries::From(147), ..plain }),
+        op(Attention { left: Some(20), ..plain }),
+        op(Attention { right: Some(1), queries: Queries::From(30), ..plain }),
+        op(Attention { left: Some(0), right: Some(130), queries: Queries::From(5), ..plain }),
+        // All queries see other keys than the first tile's.
+        op(Attention { causal: true, left: Some(3), ..plain }),
+        op(Attention { cap: Some(0.25), ..plain }),
+        Row { mask: Some(vec![9, 150]), ..base.clone() },
+        Row { mask: Some(vec![150]), ..base.clone() },
+        Row { mask: Some(vec![2, 1, 9, 1]), ..base.clone() },
+        Row { bias: Some(vec![4, 9, 150]), ..base.clone() },
+        Row { bias: Some(vec![2, 1, 1, 150]), ..base.clone() },
+        Row { lengths: Some(vec![77, 1]), ..base.clone() },
+        Row { lengths: Some(vec![0, 3]), op: Attention { causal: true, ..plain }, ..base.clone() },
+        Row { lengths: Some(vec![200, 130]), op: Attention { left: Some(7), ..plain }, ..base.clone() },
+        Row { sinks: true, ..base.clone() },
+    ];
+    // Everything at once.
+    rows.push(Row {
+        mask: Some(vec![2, 1, 9, 150]),
+        bias: Some(vec![4, 1, 150]),
+        lengths: Some(vec![149, 64]),
+        sinks: true,
+        op: Attention { causal: true, left: Some(40), cap: Some(2.0), ..Attention::new(Bshd, 0.7) },
+        ..base
+    });
+    rows
+}
+
+#[test]
+fn attributes_and_operands() {
+    let base = Row { batch: 2, heads: 4, key_heads: 2, value_elements: 8, ..row(9, 150, 16) }.reference();
+    let mut rows = variants();
+    for row in &rows {
+        assert_ne!(row.reference()["y"].values, base["y"].values, "{row:?} is no other than the plain one");
+    }
+    let halves: Vec<_> = rows.iter().rev().take(4).map(|row| Row { element: F16, ..row.clone() }).collect();
+    rows.extend(halves);
+    check(&rows);
+}
+
+#[test]
+fn scores_at_every_stage() {
+    let every = variants().pop().unwrap();
+    let mut rows = Vec::new();
+    let mut told = Vec::new();
+    for scores in [Scores::Products, Scores::Capped, Scores::Biased, Scores::Weights] {
+        for element in [F32, F16] {
+            rows.push(Row { scores, element, ..every.clone() });
+        }
+        rows.push(Row { scores, ..row(3, 5, 6) });
+        let scores = Row { scores, ..every.clone() }.reference().remove("scores").unwrap();
+        assert!(!told.contains(&scores.values), "two stages are one");
+        told.push(scores.values);
+    }
+    check(&rows);
+}
+
+/// A query that sees nothing gives zeros, whatever lies where it does not look.
+#[test]
+fn what_is_hidden_may_be_anything() {
+    for device in devices() {
+        let mut graph = Graph::new();
+        let q = graph.input("q", F32, shape(&[1, 1, 2, 8])).unwrap();
+        let k = graph.input("k", F32, shape(&[1, 1, 4, 8])).unwrap();
+        let v = graph.input("v", F32, shape(&[1, 1, 4, 8])).unwrap();
+        let mask = graph.input("mask", Bool, shape(&[2, 4])).unwrap();
+        let lengths = graph.input("lengths", U32, shape(&[1])).unwrap();
+        let operands = AttentionOperands { mask: Some(mask), lengths: Some(lengths), ..AttentionOperands::default() };
+        let y = graph.attention(q, k, v, operands, Attention::new(Bhsd, 1.0)).unwrap();
+        graph.output("y", y).unwrap();
+        // The first key's product is a NaN, which the mask hides; what lies behind the length is one too.
+        let mut keys = vec![1.0f32; 32];
+        keys[..8].fill(f32::NAN);
+        keys[16..].fill(f32::NAN);
+        let values: Vec<f32> = (0..32).map(|at| if at < 16 { 0.25 } else { f32::NAN }).collect();
+        let mask = vec![false, false, false, false, false, true, true, true];
+        for name in candidates(&graph) {
+            let options = Options { force: [("attention".to_owned(), name.to_owned())].into(), ..Options::default() };
+            let Ok(executable) = Executable::compile(&graph, &Model::new(), &device, &options) else { continue };
+            let inputs = [
+                ("q", Values::F32(vec![1.0; 16])),
+                ("k", Values::F32(keys.clone())),
+                ("v", Values::F32(values.clone())),
+                ("mask", Values::Bool(mask.clone())),
+                ("lengths", Values::U32(vec![2])),
+            ];
+            let inputs: Vec<_> = inputs.iter().map(|(name, values)| (*name, values.data())).collect();
+            let outputs = executable.run(&inputs, &Extents::new()).unwrap();
+            let given = outputs.host("y").unwrap().values;
+            let place = format!("{name} on {}", device.properties().name);
+            assert_eq!(given[..8], [0.0; 8], "{place}");
+            assert_eq!(given[8..], [0.25; 8], "{place}");
+        }
+    }
+}
+
+#[test]
+fn extents_that_each_run_decides() {
+    let (batch, new, past) =
+        (Symbol::new("batch", 0, 3).unwrap(), Symbol::new("new", 1, 40).unwrap(), Symbol::new("past", 0, 200).unwrap());
+    let mut graph = Graph::new();
+    let keys = Dim::from(&past) + Dim::from(&new);
+    let of = |heads: usize, positions: Dim| vec![Dim::from(&batch), positions, Dim::from(heads), Dim::from(32usize)];
+    let q = graph.input("q", F32, of(4, Dim::from(&new))).unwrap();
+    let k = graph.input("k", F32, of(2, keys.clone())).unwrap();
+    let v = graph.input("v", F32, of(2, keys)).unwrap();
+    let op = Attention { causal: true, ..Attention::new(Bshd, 0.2) };
+    let y = graph.attention(q, k, v, AttentionOperands::default(), op).unwrap();
+    graph.output("y", y).unwrap();
+    for device in devices() {
+        for name in candidates(&graph) {
+            let options = Options { force: [("attention".to_owned(), name.to_owned())].into(), ..Options::default() };
+            let Ok(executable) = Executable::compile(&graph, &Model::new(), &device, &options) else { continue };
+            for [b, n, p] in [[0usize, 1, 0], [2, 40, 0], [3, 1, 199], [1, 17, 130]] {
+                let mut extents = Extents::new();
+                extents.set(&batch, b as i64).unwrap();
+                extents.set(&new, n as i64).unwrap();
+                extents.set(&past, p as i64).unwrap();
+                let values = |seed, count| Values::F32(numbers(count, seed, 1.0));
+                let kv = b * (n + p) * 64;
+                let inputs = [("q", values(1, b * n * 128)), ("k", values(2, kv)), ("v", values(3, kv))];
+                compare(&graph, &executable, &inputs, &extents, tolerance(F32));
+            }
+        }
+    }
+}
+
+#[test]
+fn what_is_refused() {
+    let refused = |row: Row| row.graph().unwrap_err().to_string();
+    let base = Row { heads: 4, key_heads: 2, ..row(3, 5, 8) };
+    let text = refused(Row { key_heads: 3, ..base.clone() });
+    assert!(text.contains("input `k` is f32[1, 3, 5, 8], a number of heads that divides q's 4 expected"), "{text}");
+    let text = refused(Row { bias: Some(vec![2, 5]), ..base.clone() });
+    assert!(text.contains("input `bias` is f32[2, 5], a shape that broadcasts to"), "{text}");
+    let text = refused(Row { op: Attention { cap: Some(0.0), ..base.op }, ..base.clone() });
+    assert!(text.contains("attribute `cap` is 0, a positive number expected"), "{text}");
+    let text = refused(Row { op: Attention { scale: f32::NAN, ..base.op }, ..base.clone() });
+    assert!(text.contains("attribute `scale` is NaN, a number expected"), "{text}");
+    let text = refused(Row { op: Attention { queries: Queries::From(i32::MIN), ..base.op }, ..base.clone() });
+    assert!(text.contains("attribute `queries`"), "{text}");
+
+    let mut graph = Graph::new();
+    let q = graph.input("q", F32, shape(&[1, 2, 3, 8])).unwrap();
+    let half = graph.input("half", F16, shape(&[1, 2, 3, 8])).unwrap();
+    let i = graph.input("i", U32, shape(&[1, 2, 3, 8])).unwrap();
+    let plain = Attention::new(Bhsd, 1.0);
+    let none = AttentionOperands::default();
+    let text = graph.attention(q, half, q, none, plain).unwrap_err().to_string();
+    assert!(text.contains("input `k` is f16, f32 (cast it"), "{text}");
+    let text = graph.attention(i, i, i, none, plain).unwrap_err().to_string();
+    assert!(text.contains("input `q` is u32, f32, f16 or bf16 expected"), "{text}");
+    let text = graph.attention(q, q, q, AttentionOperands { mask: Some(q), ..none }, plain).unwrap_err().to_string();
+    assert!(text.contains("input `mask` is f32, bool"), "{text}");
+    let text = graph.attention(q, q, q, AttentionOperands { lengths: Some(i), ..none }, plain).unwrap_err().to_string();
+    assert!(text.contains("input `lengths`"), "{text}");
+    let text = graph.attention_with_scores(q, q, q, none, plain, Scores::Nothing).unwrap_err().to_string();
+    assert!(text.contains("attribute `scores` is Nothing"), "{text}");
+}
