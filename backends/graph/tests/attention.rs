@@ -165,7 +165,10 @@ fn check(rows: &[Row]) -> BTreeSet<&'static str> {
                 Ok(())
             };
             run(None).unwrap_or_else(|error: Error| panic!("{place}: {error}"));
-            for name in candidates(&graph) {
+            // A processor that plays a GPU takes long to compile what GPUs compile fast: half of the elements go through the chosen candidate alone.
+            let every =
+                if device.properties().software && row.element != F32 { BTreeSet::new() } else { candidates(&graph) };
+            for name in every {
                 match run(Some(name)) {
                     Ok(()) => {
                         println!("  {name}");

@@ -4,6 +4,8 @@
 //! team, so that all of the team know a score; each team has a softmax of its own, corrected as it goes, and at the end the teams put together what they found.
 //!
 //! **Why it is fast.** An invocation asks for everything of several keys and their values at once, and there is no barrier before the end, where subgroups have 16 invocations or more. Elsewhere teams add up through workgroup memory.
+//!
+//! **Targets.** As of [`super::tiled`].
 
 use trefoil_dsl::prelude::*;
 
@@ -47,7 +49,11 @@ fn team_sum(own: Vec4<f32>, at: usize, scratch: &mut [f32]) -> Vec4<f32> {
 }
 
 /// As [`super::tiled::attention_tiled`], of heads of at most `64 * QUADS` elements.
-#[kernel(workgroup(128), instances(T = [f32, f16, bf16], ROWS = [1, 4, 8], QUADS = [1, 2]))]
+#[kernel(
+    workgroup(128),
+    targets(wgsl, spirv, cuda),
+    instances(T = [f32, f16, bf16], ROWS = [1, 8], QUADS = [1, 2])
+)]
 pub fn attention_rows<T: Float, const ROWS: usize, const QUADS: usize>(
     q: &[T],
     k: &[T],

@@ -7,6 +7,8 @@
 //! **What it costs.** An invocation with 8 rows reads 16 times 16 bytes of workgroup memory for 256 multiplications, of either product. Lines of workgroup memory are five times 16 bytes long, so that
 //! eight invocations that read 16 bytes of eight lines hit all banks once.
 //!
+//! **Targets.** A processor has its own way (`trefoil_host::attention`), and [`super::plain`]; compiled for it, this would be most of the library's build.
+//!
 //! **Parts.** Where rows are too few for a device, `cut` workgroups share their keys and leave their sums in `parts`, for [`super::join`].
 
 use trefoil_dsl::prelude::*;
@@ -25,7 +27,11 @@ pub const KEYS: usize = 128;
 /// * Strides are in elements, from one batch, head and position to the next; all are multiples of four, and a head's elements lie together. Those of the bias are of batch, head, query and key, 0 where it is broadcast.
 /// * `lengths`, `offset`, `from_end`, `window`: see [`key_count`], [`first_position`], [`seen`]. An empty slice stands for an operand that is not there.
 /// * `parts`: for each row and part of `cut` the weighted sum of values, and behind all of them the largest score and the sum of weights.
-#[kernel(workgroup(128), instances(T = [f32, f16, bf16], ROWS = [2, 8], WIDE = [1, 2]))]
+#[kernel(
+    workgroup(128),
+    targets(wgsl, spirv, cuda),
+    instances(T = [f32, f16, bf16], ROWS = [2, 8], WIDE = [1, 2])
+)]
 pub fn attention_tiled<T: Float, const ROWS: usize, const WIDE: usize>(
     q: &[T],
     k: &[T],

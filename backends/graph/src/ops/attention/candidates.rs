@@ -155,6 +155,9 @@ impl Candidate for Kernels {
 
     fn implement(&self, request: &Request<'_>) -> Result<Implementation, Ineligible> {
         let (op, inputs) = (&self.op, request.inputs);
+        if request.device.kind == DeviceKind::Cpu {
+            return Err(Ineligible::Other("it is not compiled for processors".to_owned()));
+        }
         if op.scores != Scores::Nothing {
             return Err(Ineligible::Other("it gives no scores".to_owned()));
         }
@@ -180,7 +183,7 @@ impl Candidate for Kernels {
                 (ROWS_AT_ONCE as i64 * at_once, 64 * wide, ("attention_tiled", at_once), wide)
             }
             Way::Rows => {
-                let at_once = [1, 4].into_iter().find(|at_once| most(&rows) <= *at_once).unwrap_or(8);
+                let at_once = if most(&rows) == 1 { 1 } else { 8 };
                 (at_once, 128, ("attention_rows", at_once), if widest <= 64 { 1 } else { 2 })
             }
         };
