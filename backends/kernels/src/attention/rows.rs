@@ -25,7 +25,7 @@ fn sum_in_memory(own: Vec4<f32>, at: usize, scratch: &mut [f32]) -> Vec4<f32> {
     barrier();
     let mut sum = Vec4::splat(0.0);
     for other in unroll(0..TEAM) {
-        sum = sum + scratch.vec4(at / TEAM * TEAM + other);
+        sum += scratch.vec4(at / TEAM * TEAM + other);
     }
     barrier();
     sum
