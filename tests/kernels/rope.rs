@@ -75,7 +75,7 @@ fn check_of<T: Element>(device: &Device, element: &str, tolerance: f64, of: fn(f
                         _ if e >= turned => value(at),
                         Pairs::Halves if e < half => table(0, e) * value(at) - table(1, e) * value(at + half),
                         Pairs::Halves => table(1, e - half) * value(at - half) + table(0, e - half) * value(at),
-                        Pairs::Neighbours if e % 2 == 0 => {
+                        Pairs::Neighbours if e.is_multiple_of(2) => {
                             table(0, e / 2) * value(at) - table(1, e / 2) * value(at + 1)
                         }
                         Pairs::Neighbours => table(1, e / 2) * value(at - 1) + table(0, e / 2) * value(at),

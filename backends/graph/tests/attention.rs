@@ -204,7 +204,7 @@ fn sizes_types_and_layouts() {
     .enumerate()
     {
         for element in [F32, F16, BF16] {
-            let layout = if (index + element as usize) % 2 == 0 { Bhsd } else { Bshd };
+            let layout = if (index + element as usize).is_multiple_of(2) { Bhsd } else { Bshd };
             let op = Attention { causal: index % 3 == 1, ..Attention::new(layout, 0.3) };
             rows.push(Row { element, batch, heads, key_heads, value_elements, op, ..row(queries, keys, elements) });
         }

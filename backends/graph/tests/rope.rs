@@ -88,7 +88,7 @@ fn rope() {
             for (at, rows) in ROWS.into_iter().enumerate() {
                 for pairs in [Pairs::Halves, Pairs::Neighbours] {
                     let element = [F32, F16, BF16][(index + at) % 3];
-                    let layout = if (index + at) % 2 == 0 { Bhsd } else { Bshd };
+                    let layout = if (index + at).is_multiple_of(2) { Bhsd } else { Bshd };
                     let op = Rope { layout, pairs, turned };
                     let (graph, inputs) = case(element, extents, op, rows, (index + at) % 4 == 1);
                     println!("{element} {extents:?} {op:?} {rows:?} on {}", device.properties().name);
