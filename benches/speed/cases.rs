@@ -1,7 +1,6 @@
 //! What is measured.
 
 use trefoil::graph::graph::GraphError;
-use trefoil::graph::ops::layer_norm::LayerNormOperands;
 use trefoil::graph::{ElementType, Graph};
 use trefoil_embed::encoder::Bounds;
 
@@ -34,48 +33,25 @@ pub fn minilm(scale: Scale) -> &'static [(&'static str, Bounds)] {
 
 /// The cases in sizes that a device can do in reasonable time.
 pub fn all(scale: Scale) -> Vec<Case> {
-    let (map, rows, columns, large, small) = match scale {
-        Scale::Gpu => (64 << 20, 8192, 4096, 4096, 1024),
-        Scale::Cpu => (16 << 20, 2048, 4096, 1024, 512),
-        Scale::Software => (1 << 20, 256, 4096, 256, 128),
+    let (map, large, small) = match scale {
+        Scale::Gpu => (64 << 20, 4096, 1024),
+        Scale::Cpu => (16 << 20, 1024, 512),
+        Scale::Software => (1 << 20, 256, 128),
     };
     let size = |elements: i64| elements.unsigned_abs() * 4;
-    let mut cases = vec![
-        Case {
-            name: format!("gelu(x*y+1) {} Mi", map >> 20),
-            inputs: vec![("x", vec![map]), ("y", vec![map])],
-            build: Box::new(|g, inputs| {
-                let product = g.mul(inputs[0], inputs[1])?;
-                let one = g.scalar(1.0, ELEMENT)?;
-                let sum = g.add(product, one)?;
-                let result = g.gelu(sum)?;
-                g.output("result", result)
-            }),
-            bytes: 3 * size(map),
-            flops: None,
-        },
-        Case {
-            name: format!("softmax {rows}x{columns}"),
-            inputs: vec![("x", vec![rows, columns])],
-            build: Box::new(|g, inputs| {
-                let result = g.softmax(inputs[0], -1)?;
-                g.output("result", result)
-            }),
-            bytes: 2 * size(rows * columns),
-            flops: None,
-        },
-        Case {
-            name: format!("layer_norm {rows}x{columns}"),
-            inputs: vec![("x", vec![rows, columns]), ("gamma", vec![columns]), ("beta", vec![columns])],
-            build: Box::new(|g, inputs| {
-                let operands = LayerNormOperands { residual: None, gamma: Some(inputs[1]), beta: Some(inputs[2]) };
-                let result = g.layer_norm(inputs[0], 1e-5, operands)?;
-                g.output("result", result)
-            }),
-            bytes: 2 * size(rows * columns) + 2 * size(columns),
-            flops: None,
-        },
-    ];
+    let mut cases = vec![Case {
+        name: format!("gelu(x*y+1) {} Mi", map >> 20),
+        inputs: vec![("x", vec![map]), ("y", vec![map])],
+        build: Box::new(|g, inputs| {
+            let product = g.mul(inputs[0], inputs[1])?;
+            let one = g.scalar(1.0, ELEMENT)?;
+            let sum = g.add(product, one)?;
+            let result = g.gelu(sum)?;
+            g.output("result", result)
+        }),
+        bytes: 3 * size(map),
+        flops: None,
+    }];
     for n in [large, small] {
         cases.push(Case {
             name: format!("matmul f32 {n}^3"),
@@ -88,6 +64,7 @@ pub fn all(scale: Scale) -> Vec<Case> {
             flops: Some(2 * (n * n * n).unsigned_abs()),
         });
     }
+    cases.extend(crate::norms::all(scale));
     cases.extend(crate::reductions::all(scale));
     cases.extend(crate::pulls::all(scale));
     cases.extend(crate::orders::all(scale));

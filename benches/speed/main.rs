@@ -14,6 +14,7 @@ mod cases;
 mod kernels;
 mod measure;
 mod minilm;
+mod norms;
 mod orders;
 mod pulls;
 mod reductions;

@@ -1,10 +1,11 @@
 //! From a case to a graph: values by name, and an importer for each ONNX op.
 //!
-//! Importers stand in lists by family (`maps`, `shapes`, `pulls`, `windows`, `reductions`, `products`, `orders`, `attention`), each a name and a function that adds what the node means to the graph. Some inputs must
+//! Importers stand in lists by family (`maps`, `shapes`, `pulls`, `windows`, `reductions`, `products`, `orders`, `attention`, `norms`), each a name and a function that adds what the node means to the graph. Some inputs must
 //! be known while the graph is built (a shape, axes): ONNX computes them as it computes everything, so `Importer::numbers` runs the graph so far by its references.
 
 mod attention;
 mod maps;
+mod norms;
 mod orders;
 mod products;
 mod pulls;
@@ -64,7 +65,7 @@ type Import = fn(&mut Importer<'_>, &Node) -> Imported;
 
 /// Every importer.
 fn import_of(op: &str) -> Option<Import> {
-    [maps::IMPORTS, shapes::IMPORTS, reductions::IMPORTS, products::IMPORTS, pulls::IMPORTS, windows::IMPORTS, orders::IMPORTS, attention::IMPORTS]
+    [maps::IMPORTS, norms::IMPORTS, shapes::IMPORTS, reductions::IMPORTS, products::IMPORTS, pulls::IMPORTS, windows::IMPORTS, orders::IMPORTS, attention::IMPORTS]
 }
 
 /// A case as a graph.

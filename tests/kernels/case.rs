@@ -50,9 +50,6 @@ pub fn kernel(name: &str) -> &'static Kernel {
     library.into_iter().find(|kernel| kernel.name == name).unwrap_or_else(|| panic!("the library has no `{name}`"))
 }
 
-/// How deep the additions are that sum `count` elements in a workgroup of 256: an invocation's own, those of the tree, and those within groups of four.
-pub fn depth_of_sum(count: usize) -> f64 {
-    (count.div_ceil(256) + 8 + 2) as f64
 }
 
 /// Runs cases on every device.

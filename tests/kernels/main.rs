@@ -12,27 +12,27 @@ mod attention;
 mod case;
 #[path = "../common/mod.rs"]
 mod common;
-mod layer_norm;
 mod matmul;
+mod norm;
 #[path = "../common/numbers.rs"]
 mod numbers;
 mod reduce;
 mod rope;
-mod softmax;
 
 use std::collections::BTreeSet;
 
 use case::{Case, check};
 use trefoil::kernels;
 
-/// The cases of every family but those that several types go through.
-const FAMILIES: [fn() -> Vec<Case>; 3] = [layer_norm::cases, matmul::cases, softmax::cases];
+/// The cases of the families that one type goes through.
+const FAMILIES: [fn() -> Vec<Case>; 1] = [matmul::cases];
 
 #[test]
 fn every_kernel_has_cases() {
     let cases: Vec<Case> = FAMILIES.iter().flat_map(|family| family()).collect();
     let with_groups = cases.iter().filter(|case| case.groups > 0);
     let mut tested: BTreeSet<_> = with_groups.map(|case| case.kernel.name.to_string()).collect();
+    tested.extend(norm::tested().into_iter().map(str::to_owned));
     tested.extend(reduce::tested().into_iter().map(str::to_owned));
     tested.extend(attention::tested());
     tested.extend(rope::tested());
@@ -49,13 +49,13 @@ fn attention() {
 }
 
 #[test]
-fn layer_norm() {
-    check(&layer_norm::cases());
+fn matmul() {
+    check(&matmul::cases());
 }
 
 #[test]
-fn matmul() {
-    check(&matmul::cases());
+fn norms() {
+    norm::check();
 }
 
 #[test]
@@ -66,9 +66,4 @@ fn reductions() {
 #[test]
 fn rope() {
     rope::check();
-}
-
-#[test]
-fn softmax() {
-    check(&softmax::cases());
 }

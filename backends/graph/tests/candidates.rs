@@ -11,7 +11,7 @@ use common::{Values, compare, devices, numbers};
 use trefoil_dsl::device::{Device, DeviceKind};
 use trefoil_graph::graph::Tensor;
 use trefoil_graph::ops::attention::{Attention, AttentionLayout, AttentionOperands};
-use trefoil_graph::ops::layer_norm::LayerNormOperands;
+use trefoil_graph::ops::norm::NormOperands;
 use trefoil_graph::{Dim, ElementType, Error, Executable, Extents, Graph, Model, Options};
 use trefoil_kernels::activation::Activation;
 
@@ -193,22 +193,28 @@ fn attention_of_any_shape_mask_and_arrangement() {
 }
 
 #[test]
-fn layer_norm_of_any_rows_and_operands() {
+fn norms_of_any_rows_and_operands() {
     for device in devices() {
         let mut ran = BTreeSet::new();
-        for (rows, columns) in [(0, 8), (1, 1), (3, 5), (7, 384), (2, 1021), (1, 4100), (67, 600)] {
+        for (index, (rows, columns)) in
+            [(0, 8), (1, 1), (3, 5), (7, 384), (2, 1021), (1, 4100), (67, 600)].into_iter().enumerate()
+        {
             for operands in 0..8 {
                 let mut case = Case::default();
                 let x = case.input(&[rows, columns]);
                 let residual = (operands & 1 > 0).then(|| case.input(&[rows, columns]));
                 let gamma = (operands & 2 > 0).then(|| case.input(&[columns]));
                 let beta = (operands & 4 > 0).then(|| case.input(&[columns]));
-                let operands = LayerNormOperands { residual, gamma, beta };
-                let result = case.graph.layer_norm(x, 1e-5, operands).unwrap();
-                case.check(result, "layer_norm", &device, &mut ran);
+                let operands = NormOperands { residual, gamma, beta, bias: None };
+                let (result, name) = if index % 2 == 0 {
+                    (case.graph.layer_norm(x, &[-1], 1e-5, operands).unwrap(), "layer_norm")
+                } else {
+                    (case.graph.rms_norm(x, &[-1], 1e-5, operands).unwrap(), "rms_norm")
+                };
+                case.check(result, name, &device, &mut ran);
             }
         }
-        all_ran(&device, &ran, &["layer_norm held in registers", "layer_norm of any rows"], "layer_norm on the host");
+        all_ran(&device, &ran, &["norm held in registers", "norm of any strides"], "norm on the host");
     }
 }
 
@@ -222,10 +228,14 @@ fn softmax_of_any_rows() {
                 let mut values = numbers(rows * columns, 5, range);
                 values.iter_mut().skip(2).step_by(7).for_each(|value| *value = f32::NEG_INFINITY);
                 let x = case.input_of(values, &[rows, columns]);
-                let result = case.graph.softmax(x, -1).unwrap();
-                case.check(result, "softmax", &device, &mut ran);
+                let (result, name) = if range < 2.0 {
+                    (case.graph.softmax(x, -1).unwrap(), "softmax")
+                } else {
+                    (case.graph.log_softmax(x, -1).unwrap(), "log_softmax")
+                };
+                case.check(result, name, &device, &mut ran);
             }
         }
-        all_ran(&device, &ran, &["softmax held in registers", "softmax of any rows"], "softmax on the host");
+        all_ran(&device, &ran, &["softmax held in registers", "softmax of any strides"], "softmax on the host");
     }
 }

@@ -8,8 +8,8 @@ use std::collections::BTreeSet;
 
 use common::{Values, compare, devices, numbers};
 use trefoil_graph::op::OpKind;
-use trefoil_graph::ops::layer_norm::LayerNormOperands;
 use trefoil_graph::ops::matmul::MatMul;
+use trefoil_graph::ops::norm::NormOperands;
 use trefoil_graph::{Dim, ElementType, Error, Executable, Extents, Graph, Model, Options, Symbol, Tensor};
 use trefoil_kernels::activation::Activation;
 
@@ -190,16 +190,17 @@ fn layer_norm() {
             let tolerance = 4.0 * (columns.div_ceil(256) + 16) as f64 * f64::from(f32::EPSILON) + 4e-6;
             let mut case = Case::new(format!("{extents:?}, residual, gamma, beta {present:?}"), tolerance);
             let x = case.input("x", extents);
-            let operands = LayerNormOperands {
+            let operands = NormOperands {
                 residual: present[0].then(|| case.turned("residual", extents)),
+                bias: None,
                 gamma: present[1].then(|| case.input("gamma", &[columns])),
                 beta: present[2].then(|| case.input("beta", &[columns])),
             };
-            let y = case.graph.layer_norm(x, 1e-3, operands).unwrap();
+            let y = case.graph.layer_norm(x, &[-1], 1e-3, operands).unwrap();
             cases.push(case.output(y));
         }
     }
-    check(&cases, &["layer_norm held in registers", "layer_norm of any rows"]);
+    check(&cases, &["norm held in registers", "norm of any strides"]);
 }
 
 #[test]
@@ -213,7 +214,7 @@ fn softmax() {
             cases.push(case.output(y));
         }
     }
-    check(&cases, &["softmax held in registers", "softmax of any rows"]);
+    check(&cases, &["softmax held in registers", "softmax of any strides"]);
 }
 
 #[test]

@@ -18,9 +18,9 @@ fn blocks(out: &mut [f32], columns: usize, work: impl Fn(usize, &mut [f32]) + Sy
     }
 }
 
-/// The operands of a layer normalisation.
+/// The operands of a norm.
 #[derive(Clone, Copy, Debug)]
-pub struct LayerNorm<'a> {
+pub struct Norm<'a> {
     /// Rows, one after the other.
     pub x: &'a [f32],
     /// Added to them first.
@@ -31,15 +31,21 @@ pub struct LayerNorm<'a> {
     pub beta: Option<&'a [f32]>,
     /// Columns of a row.
     pub columns: usize,
-    /// Added to the variance.
+    /// Whether the mean is taken off first.
+    pub centred: bool,
+    /// What the sum of squares is divided by.
+    pub divisor: usize,
+    /// Added to that.
     pub epsilon: f32,
+    /// What the inverse of its root may be at most.
+    pub most: f32,
 }
 
-/// (v - mean(v)) / sqrt(variance(v) + epsilon) * gamma + beta for each row v of x + residual.
+/// (v - mean(v)) / sqrt(squares(v - mean(v)) / divisor + epsilon) * gamma + beta for each row v of x + residual; the mean is 0 unless it is taken off.
 ///
 /// # Errors
 /// An operand is too short, or `out` is not made of rows.
-pub fn layer_norm(norm: &LayerNorm<'_>, out: &mut [f32]) -> Result<(), String> {
+pub fn norm(norm: &Norm<'_>, out: &mut [f32]) -> Result<(), String> {
     if out.is_empty() {
         return Ok(());
     }
@@ -62,7 +68,7 @@ pub fn layer_norm(norm: &LayerNorm<'_>, out: &mut [f32]) -> Result<(), String> {
 }
 
 struct NormBlock<'t, 'a> {
-    norm: &'t LayerNorm<'a>,
+    norm: &'t Norm<'a>,
     first: usize,
     out: &'t mut [f32],
 }
@@ -72,8 +78,8 @@ impl Work for NormBlock<'_, '_> {
 
     #[inline(always)]
     fn run<const FMA: bool, const ROWS: usize, const VECTORS: usize, const LANES: usize>(self) {
-        let LayerNorm { x, residual, gamma, beta, columns, epsilon } = *self.norm;
-        let share = 1.0 / columns as f32;
+        let Norm { x, residual, gamma, beta, columns, centred, divisor, epsilon, most } = *self.norm;
+        let (of_mean, share) = (1.0 / columns as f32, 1.0 / divisor as f32);
         for (index, row) in self.out.chunks_exact_mut(columns).enumerate() {
             let first = self.first + index * columns;
             let x = &x[first..][..columns];
@@ -84,10 +90,13 @@ impl Work for NormBlock<'_, '_> {
                 }
                 None => row.copy_from_slice(x),
             }
-            let mean = sum::<LANES>(row) * share;
-            row.iter_mut().for_each(|x| *x -= mean);
-            let variance = squares::<LANES>(row) * share;
-            let factor = 1.0 / (variance + epsilon).sqrt();
+            if centred {
+                let mean = sum::<LANES>(row) * of_mean;
+                row.iter_mut().for_each(|x| *x -= mean);
+            }
+            let exact = 1.0 / (squares::<LANES>(row) * share + epsilon).sqrt();
+            // A NaN stays.
+            let factor = if exact > most { most } else { exact };
             match gamma {
                 Some(gamma) => row.iter_mut().zip(gamma).for_each(|(x, gamma)| *x = *x * factor * gamma),
                 None => row.iter_mut().for_each(|x| *x *= factor),
@@ -112,11 +121,11 @@ fn squares<const LANES: usize>(values: &[f32]) -> f32 {
     sums.iter().sum::<f32>() + rest.iter().map(|x| x * x).sum::<f32>()
 }
 
-/// exp(x - max(x)) / sum(exp(x - max(x))) for each row of `columns` elements.
+/// exp(x - max(x)) / sum(exp(x - max(x))) for each row of `columns` elements, or the logarithm of that.
 ///
 /// # Errors
 /// `x` is too short, or `out` is not made of rows.
-pub fn softmax(x: &[f32], columns: usize, out: &mut [f32]) -> Result<(), String> {
+pub fn softmax(x: &[f32], columns: usize, logarithm: bool, out: &mut [f32]) -> Result<(), String> {
     if out.is_empty() {
         return Ok(());
     }
@@ -126,13 +135,14 @@ pub fn softmax(x: &[f32], columns: usize, out: &mut [f32]) -> Result<(), String>
     if x.len() < out.len() {
         return Err(format!("`x`: {} elements given, {} expected", x.len(), out.len()));
     }
-    blocks(out, columns, |first, out| isa::run(SoftmaxBlock { x: &x[first..][..out.len()], columns, out }));
+    blocks(out, columns, |first, out| isa::run(SoftmaxBlock { x: &x[first..][..out.len()], columns, logarithm, out }));
     Ok(())
 }
 
 struct SoftmaxBlock<'t> {
     x: &'t [f32],
     columns: usize,
+    logarithm: bool,
     out: &'t mut [f32],
 }
 
@@ -144,8 +154,14 @@ impl Work for SoftmaxBlock<'_> {
         for (row, x) in self.out.chunks_exact_mut(self.columns).zip(self.x.chunks_exact(self.columns)) {
             let most = largest::<LANES>(x);
             row.copy_from_slice(x);
-            let factor = 1.0 / exponentials::<FMA, LANES>(row, most);
-            row.iter_mut().for_each(|x| *x *= factor);
+            let sum = exponentials::<FMA, LANES>(row, most);
+            if self.logarithm {
+                let shift = sum.ln();
+                row.iter_mut().zip(x).for_each(|(row, x)| *row = x - most - shift);
+            } else {
+                let factor = 1.0 / sum;
+                row.iter_mut().for_each(|x| *x *= factor);
+            }
         }
     }
 }

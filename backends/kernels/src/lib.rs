@@ -4,12 +4,11 @@
 
 pub mod activation;
 pub mod attention;
-pub mod layer_norm;
 pub mod matmul;
+pub mod norm;
 pub mod reduce;
-pub mod scan;
 pub mod rope;
-pub mod softmax;
+pub mod scan;
 pub mod sort;
 pub mod workgroup;
 
@@ -23,17 +22,14 @@ pub fn library() -> Vec<&'static Kernel> {
         attention::plain::attention_plain::KERNELS,
         attention::rows::attention_rows::KERNELS,
         attention::tiled::attention_tiled::KERNELS,
-        layer_norm::layer_norm_any::KERNELS,
-        layer_norm::layer_norm_held::KERNELS,
         matmul::narrow::matmul_narrow::KERNELS,
         matmul::narrow::matmul_sum_parts::KERNELS,
         matmul::strided::matmul_strided::KERNELS,
         matmul::tiled::matmul_tiled::KERNELS,
         rope::rope::KERNELS,
-        softmax::softmax_any::KERNELS,
-        softmax::softmax_held::KERNELS,
     ]
     .concat();
+    kernels.extend(norm::kernels());
     kernels.extend(reduce::kernels());
     kernels.extend(scan::kernels());
     kernels.extend(sort::kernels());

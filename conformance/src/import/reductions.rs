@@ -1,7 +1,6 @@
-//! Reductions, and norms.
+//! Reductions.
 
 use trefoil_graph::graph::GraphError;
-use trefoil_graph::ops::layer_norm::LayerNormOperands;
 use trefoil_graph::{Graph, Tensor};
 
 use super::{Import, Imported, Importer, Unsupported, axis, element_type};
@@ -33,17 +32,6 @@ pub(super) const IMPORTS: &[(&str, Import)] = &[
     }),
     ("ArgMax", |i, n| place(i, n, [Graph::argmax, Graph::last_argmax])),
     ("ArgMin", |i, n| place(i, n, [Graph::argmin, Graph::last_argmin])),
-    ("Softmax", softmax),
-    ("LogSoftmax", |i, n| {
-        let x = i.input(n, 0)?;
-        if i.opset < 13 {
-            return Err(i.refuse(n, "the meaning before version 13"));
-        }
-        let at = axis(i.int(n, "axis", -1));
-        let sum = i.graph.logsumexp(x, &[at], true)?;
-        Ok(vec![i.graph.sub(x, sum)?])
-    }),
-    ("LayerNormalization", layer_norm),
 ];
 
 fn reduce(importer: &mut Importer<'_>, node: &Node, function: Reduce) -> Imported {
@@ -68,27 +56,4 @@ fn place(importer: &mut Importer<'_>, node: &Node, [first, last]: [Reduce; 2]) -
     let found = function(&mut importer.graph, x, &[at], keep)?;
     let element = element_type("int64").ok_or_else(|| Unsupported::Element("int64".to_owned()))?;
     Ok(vec![importer.graph.cast(found, element)?])
-}
-
-/// Along the last axis.
-fn layer_norm(importer: &mut Importer<'_>, node: &Node) -> Imported {
-    let x = importer.input(node, 0)?;
-    let rank = importer.ty(x)?.rank() as i64;
-    let at = importer.int(node, "axis", -1);
-    if at != -1 && at != rank - 1 {
-        return Err(importer.refuse(node, "several axes"));
-    }
-    let operands =
-        LayerNormOperands { residual: None, gamma: importer.optional(node, 1)?, beta: importer.optional(node, 2)? };
-    Ok(vec![importer.graph.layer_norm(x, importer.float(node, "epsilon", 1e-5), operands)?])
-}
-
-/// Before version 13 over all axes from one on.
-fn softmax(importer: &mut Importer<'_>, node: &Node) -> Imported {
-    let x = importer.input(node, 0)?;
-    if importer.opset < 13 {
-        return Err(importer.refuse(node, "the meaning before version 13"));
-    }
-    let at = axis(importer.int(node, "axis", -1));
-    Ok(vec![importer.graph.softmax(x, at)?])
 }

@@ -5,7 +5,7 @@
 use trefoil::graph::dim::{Dim, Symbol};
 use trefoil::graph::graph::{Graph, GraphError, Tensor};
 use trefoil::graph::ops::attention::{Attention, AttentionLayout, AttentionOperands};
-use trefoil::graph::ops::layer_norm::LayerNormOperands;
+use trefoil::graph::ops::norm::NormOperands;
 use trefoil::graph::types::ElementType;
 use trefoil::kernels::activation::Activation;
 
@@ -99,7 +99,7 @@ fn layer_norm(
 ) -> Result<Tensor, GraphError> {
     let gamma = Some(param(g, &format!("{name}.weight"), &[config.hidden])?);
     let beta = Some(param(g, &format!("{name}.bias"), &[config.hidden])?);
-    g.layer_norm(x, config.epsilon, LayerNormOperands { residual, gamma, beta })
+    g.layer_norm(x, &[-1], config.epsilon, NormOperands { residual, gamma, beta, bias: None })
 }
 
 /// activation(x weight^T + bias)

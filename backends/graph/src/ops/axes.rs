@@ -28,27 +28,4 @@ impl Graph {
         known.sort_unstable();
         Ok(known)
     }
-
-    /// Applies what works along the last axis along another.
-    ///
-    /// # Errors
-    /// The tensor has no such axis, or `apply` fails.
-    pub(crate) fn along_last_axis(
-        &mut self,
-        op: &str,
-        tensor: Tensor,
-        axis: isize,
-        apply: impl FnOnce(&mut Self, Tensor) -> Result<Tensor, GraphError>,
-    ) -> Result<Tensor, GraphError> {
-        let axis = self.axes(op, tensor, &[axis])?[0];
-        let rank = self.type_of(tensor)?.rank();
-        if axis + 1 == rank {
-            return apply(self, tensor);
-        }
-        let mut swap: Vec<usize> = (0..rank).collect();
-        swap.swap(axis, rank - 1);
-        let moved = self.transpose(tensor, &swap)?;
-        let result = apply(self, moved)?;
-        self.transpose(result, &swap)
-    }
 }

@@ -6,15 +6,14 @@ pub mod bitcast;
 pub mod fill;
 #[cfg(feature = "cpu")]
 mod host;
-pub mod layer_norm;
 pub mod map;
 pub mod matmul;
+pub mod norm;
 pub mod pull;
 mod real;
 pub mod reduce;
-pub mod scan;
 pub mod rope;
-pub mod softmax;
+pub mod scan;
 pub mod sort;
 mod support;
 pub mod table;

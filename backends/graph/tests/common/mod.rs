@@ -1,6 +1,7 @@
 //! What the tests share: devices, numbers, and the comparison with the references.
 #![allow(dead_code, reason = "each test binary uses a part of this")]
 
+pub mod cases;
 #[path = "../../../../tests/common/numbers.rs"]
 mod numbers;
 pub mod ops;

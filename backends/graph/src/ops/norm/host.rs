@@ -1,0 +1,84 @@
+//! Norms of rows on the processor itself.
+
+use trefoil_host::rows::{Norm as HostNorm, norm, softmax};
+
+use super::{Norm, NormKind, Softmax};
+use crate::dim::Dim;
+use crate::op::{Candidate, Implementation, Ineligible, Request, Slot};
+use crate::ops::host::one_function;
+use crate::ops::support::{contiguous, transfer_time, upper};
+use crate::types::{ElementType, TensorType};
+
+/// Softmax, row by row.
+#[derive(Debug)]
+pub(super) struct SoftmaxRows<'a>(pub(super) &'a Softmax);
+
+/// Norms, row by row.
+#[derive(Debug)]
+pub(super) struct NormRows<'a>(pub(super) &'a Norm);
+
+/// Elements of a row.
+///
+/// # Errors
+/// The axes are not the last ones, or the elements no `f32`.
+fn columns(x: &TensorType, axes: &[usize]) -> Result<Dim, Ineligible> {
+    let last = axes.iter().rev().zip((0..x.rank()).rev()).all(|(axis, last)| *axis == last);
+    if !last || x.element != ElementType::F32 {
+        return Err(Ineligible::Other(format!("axes {axes:?} of {x} are not the last ones of f32")));
+    }
+    Ok(axes.iter().map(|axis| x.shape[*axis].clone()).product())
+}
+
+impl Candidate for SoftmaxRows<'_> {
+    fn name(&self) -> &'static str {
+        "softmax on the host"
+    }
+
+    fn implement(&self, request: &Request<'_>) -> Result<Implementation, Ineligible> {
+        let columns = columns(&request.inputs[0].ty, &self.0.axes)?;
+        contiguous(request.inputs)?;
+        let count = request.outputs[0].elements();
+        let cost = transfer_time(8.0 * upper(&count));
+        let logarithm = self.0.logarithm;
+        Ok(one_function("softmax", vec![Slot::Input(0)], vec![columns, count], cost, move |reads, out, sizes| {
+            let (&[x], &[columns, count]) = (reads, sizes) else {
+                return Err(format!("{} operands and {} sizes given", reads.len(), sizes.len()));
+            };
+            softmax(x, columns, logarithm, out.get_mut(..count).ok_or("the result is too short")?)
+        }))
+    }
+}
+
+impl Candidate for NormRows<'_> {
+    fn name(&self) -> &'static str {
+        "norm on the host"
+    }
+
+    fn implement(&self, request: &Request<'_>) -> Result<Implementation, Ineligible> {
+        let op = self.0;
+        let x = &request.inputs[0].ty;
+        let columns = columns(x, &op.axes)?;
+        let shape = &x.shape[x.rank() - op.axes.len()..];
+        let positions = op.positions();
+        if positions[1..].iter().flatten().any(|at| request.inputs[*at].ty.shape != shape) {
+            return Err(Ineligible::Other("a vector is not as long as a row".to_owned()));
+        }
+        if op.bias || op.wants_sum || op.wants_moments {
+            return Err(Ineligible::Other("a bias, or several results".to_owned()));
+        }
+        contiguous(request.inputs)?;
+        let cost = transfer_time(8.0 * upper(&request.outputs[0].elements()));
+        let reads = (0..request.inputs.len()).map(Slot::Input).collect();
+        let (divisor, [epsilon, most]) = op.constants(&columns);
+        let centred = op.kind == NormKind::Layer;
+        let sizes = vec![columns, request.outputs[0].elements(), divisor];
+        Ok(one_function("norm", reads, sizes, cost, move |reads, out, sizes| {
+            let (Some(x), &[columns, count, divisor]) = (reads.first(), sizes) else {
+                return Err(format!("{} operands and {} sizes given", reads.len(), sizes.len()));
+            };
+            let [residual, _, gamma, beta] = positions.map(|at| at.and_then(|at| reads.get(at).copied()));
+            let operands = HostNorm { x, residual, gamma, beta, columns, centred, divisor, epsilon, most };
+            norm(&operands, out.get_mut(..count).ok_or("the result is too short")?)
+        }))
+    }
+}

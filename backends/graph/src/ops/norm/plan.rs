@@ -1,0 +1,238 @@
+//! How rows lie, and which invocations share one.
+//!
+//! The axes that are normalised make a row's elements, the others make rows; of either, axes that follow on each other in every operand become one. Rows whose elements follow on each other, four at a time, are
+//! held in registers; others are gone over by their strides, and neighbouring invocations take neighbouring elements, or neighbouring rows where the elements lie apart.
+
+use trefoil_kernels::norm::rows::{LARGEST, LARGEST_OF_HALVES};
+use trefoil_kernels::norm::team::{LEVELS, SIZE};
+
+use crate::dim::Dim;
+use crate::op::{Grid, Ineligible, Operand, ParamValue};
+use crate::types::{ElementType, Layout};
+
+/// With fewer workgroups, rows that lie side by side get more invocations each: two for each multiprocessor of a large GPU.
+const FEW: i64 = 264;
+
+/// The operands by which axes lie.
+const X: usize = 0;
+const Y: usize = 1;
+const VECTORS: usize = 2;
+
+fn number(value: i64) -> Dim {
+    Dim::from(value)
+}
+
+/// An axis, or several that follow on each other: how long it is, and its strides in x, in the result, and in the vectors.
+#[derive(Clone, Debug)]
+struct Axis {
+    extent: Dim,
+    strides: [Dim; 3],
+}
+
+/// Axes, those merged that follow on each other in some operands.
+fn merged(axes: &[Axis], operands: &[usize]) -> Vec<Axis> {
+    let mut result: Vec<Axis> = Vec::new();
+    for axis in axes {
+        let follows = |last: &Axis| {
+            operands.iter().all(|of| last.strides[*of] == axis.strides[*of].clone() * axis.extent.clone())
+        };
+        match result.last_mut() {
+            Some(last) if follows(last) => {
+                *last = Axis { extent: last.extent.clone() * axis.extent.clone(), strides: axis.strides.clone() };
+            }
+            _ => result.push(axis.clone()),
+        }
+    }
+    result
+}
+
+fn count(axes: &[Axis]) -> Dim {
+    axes.iter().map(|axis| axis.extent.clone()).product()
+}
+
+/// How many extents there are besides the outermost.
+fn levels(axes: &[Axis]) -> Dim {
+    Dim::from(axes.len().saturating_sub(1))
+}
+
+/// The extents but the outermost, the last first.
+fn extents(axes: &[Axis]) -> ParamValue {
+    let mut extents: Vec<_> = axes.iter().skip(1).rev().map(|axis| axis.extent.clone()).collect();
+    extents.resize(LEVELS, number(1));
+    ParamValue::Dims(extents)
+}
+
+/// The strides in an operand as the extents stand, with the outermost's behind.
+fn strides(axes: &[Axis], operand: usize) -> ParamValue {
+    let mut strides: Vec<_> = axes.iter().skip(1).rev().map(|axis| axis.strides[operand].clone()).collect();
+    strides.resize(LEVELS, number(0));
+    strides.push(axes.first().map_or_else(|| number(0), |axis| axis.strides[operand].clone()));
+    ParamValue::Dims(strides)
+}
+
+/// The rows of a tensor.
+pub(super) struct Rows {
+    /// Over what rows are spread.
+    rows: Vec<Axis>,
+    /// Over what a row's elements are.
+    elements: Vec<Axis>,
+}
+
+/// Rows whose elements follow on each other.
+pub(super) struct InQuads {
+    /// How many.
+    pub(super) rows: Dim,
+    /// Elements of each.
+    pub(super) elements: Dim,
+    /// Where they start: levels, extents, strides in x and in the vectors.
+    pub(super) starts: [ParamValue; 4],
+    /// How many neighbours share an element of a vector, and the stride from one to the next.
+    pub(super) runs: [Dim; 2],
+}
+
+/// Rows of any strides.
+pub(super) struct AnyStrides {
+    /// How many.
+    pub(super) rows: Dim,
+    /// Elements of each.
+    pub(super) elements: Dim,
+    /// Invocations that share one.
+    pub(super) along: i64,
+    /// Whether these are neighbours.
+    pub(super) beside: bool,
+    /// Where they lie: levels, the extents of rows and of elements, and for x, the result and the vectors the strides of both.
+    pub(super) places: [ParamValue; 9],
+    /// Its workgroups.
+    pub(super) grid: Grid,
+}
+
+impl Rows {
+    /// The rows of `x` along `axes`, with the strides of vectors that broadcast to it.
+    pub(super) fn of(x: &Operand, axes: &[usize], vectors: Option<&Layout>) -> Self {
+        let result = Layout::contiguous(&x.ty.shape);
+        let (mut rows, mut elements) = (Vec::new(), Vec::new());
+        for (axis, extent) in x.ty.shape.iter().enumerate() {
+            if extent.is(1) {
+                continue;
+            }
+            let vector = vectors.map_or_else(|| number(0), |vectors| vectors.strides[axis].clone());
+            let strides = [x.layout.strides[axis].clone(), result.strides[axis].clone(), vector];
+            let one = Axis { extent: extent.clone(), strides };
+            if axes.contains(&axis) { elements.push(one) } else { rows.push(one) }
+        }
+        Self { rows, elements }
+    }
+
+    /// As rows whose elements follow on each other, four at a time.
+    ///
+    /// # Errors
+    /// They do not, and why.
+    pub(super) fn in_quads(&self) -> Result<InQuads, Ineligible> {
+        let no = |reason: String| Err(Ineligible::Other(reason));
+        let elements = match merged(&self.elements, &[X, Y]).as_slice() {
+            [all] if all.strides[X].is(1) && all.strides[Y].is(1) => all.extent.clone(),
+            [] => return no("rows of one element".to_owned()),
+            _ => return no("the elements of a row do not follow on each other".to_owned()),
+        };
+        if !elements.divides_evenly(4) {
+            return no(format!("rows of {elements} elements, not a multiple of 4"));
+        }
+        let rows = merged(&self.rows, &[X, Y, VECTORS]);
+        if rows.len() > LEVELS + 1 || rows.iter().any(|row| !row.strides[X].divides_evenly(4)) {
+            return no("rows start at places that are no multiples of 4, or are spread over too many axes".to_owned());
+        }
+        let runs = match merged(&self.elements, &[VECTORS]).as_slice() {
+            [all] if all.strides[VECTORS].is(1) => [number(1), number(1)],
+            [all] if all.strides[VECTORS].is(0) => [elements.clone(), number(0)],
+            [of, run] if run.strides[VECTORS].is(0) && run.extent.divides_evenly(4) => {
+                [run.extent.clone(), of.strides[VECTORS].clone()]
+            }
+            _ => return no("the elements of a vector do not follow on each other as a row's do".to_owned()),
+        };
+        if runs[0].is(1) && rows.iter().any(|row| !row.strides[VECTORS].divides_evenly(4)) {
+            return no("vectors start at places that are no multiples of 4".to_owned());
+        }
+        let starts = [ParamValue::Dim(levels(&rows)), extents(&rows), strides(&rows, X), strides(&rows, VECTORS)];
+        Ok(InQuads { rows: count(&rows), elements, starts, runs })
+    }
+
+    /// As rows of any strides.
+    ///
+    /// # Errors
+    /// They are spread over more extents than the kernels take.
+    pub(super) fn of_any_strides(&self) -> Result<AnyStrides, Ineligible> {
+        let rows = merged(&self.rows, &[X, Y, VECTORS]);
+        let elements = merged(&self.elements, &[X, Y, VECTORS]);
+        if rows.len().max(elements.len()) > LEVELS + 1 {
+            return Err(Ineligible::Other(format!(
+                "rows over {} groups of axes and elements over {}, of which kernels take {}",
+                rows.len(),
+                elements.len(),
+                LEVELS + 1
+            )));
+        }
+        let beside = elements.last().is_none_or(|last| last.strides[X].is(1)) && !elements.is_empty();
+        let (number_of, length) = (count(&rows), count(&elements));
+        let along = shared(number_of.bounds().1, length.bounds().1, beside);
+        let places = [
+            ParamValue::Dims(vec![levels(&rows), levels(&elements)]),
+            extents(&rows),
+            extents(&elements),
+            strides(&rows, X),
+            strides(&elements, X),
+            strides(&rows, Y),
+            strides(&elements, Y),
+            strides(&rows, VECTORS),
+            strides(&elements, VECTORS),
+        ];
+        let grid = Grid::Workgroups(number_of.quotient_up(SIZE as i64 / along));
+        Ok(AnyStrides { rows: number_of, elements: length, along, beside, places, grid })
+    }
+}
+
+/// How many invocations share a row of so many elements.
+fn shared(rows: i64, elements: i64, beside: bool) -> i64 {
+    let most = SIZE as i64;
+    let mut along = 1;
+    let wanted = if beside { most } else { most.min(8) };
+    while along < wanted && elements > along * 4 {
+        along *= 2;
+    }
+    // Narrower bundles of rows where there are few, down to a line of the cache; then whatever keeps invocations at work.
+    let groups = |along: i64| rows.saturating_mul(along) / most;
+    while !beside && along < most && elements > along * 8 && (groups(along) < FEW && along < 32 || rows * along < most)
+    {
+        along *= 2;
+    }
+    along
+}
+
+/// What of a row an invocation holds.
+pub(super) struct Held {
+    /// Groups of four elements.
+    pub(super) quads: i64,
+    /// `1 << bits` invocations share a row.
+    pub(super) bits: i64,
+}
+
+impl Held {
+    /// For rows of so many elements.
+    pub(super) fn of(element: ElementType, elements: &Dim) -> Self {
+        let n = elements.bounds().1;
+        let quads = match n {
+            _ if element != ElementType::F32 => LARGEST_OF_HALVES as i64,
+            ..=512 | 1025..=4096 => 4,
+            // Up to 32 invocations share a row of 1024, which need no barrier where subgroups have as many.
+            513..=1024 | 4097..=8192 => 8,
+            _ => LARGEST as i64,
+        };
+        let most = SIZE.ilog2().into();
+        let bits = (0..most).find(|bits| (4 * quads) << bits >= n).unwrap_or(most);
+        Self { quads, bits }
+    }
+
+    /// The workgroups that take so many rows.
+    pub(super) fn grid(rows: &Dim, bits: i64) -> Grid {
+        Grid::Workgroups(rows.quotient_up(SIZE as i64 >> bits))
+    }
+}

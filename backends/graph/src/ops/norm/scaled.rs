@@ -1,0 +1,368 @@
+//! Norms by a root of squares.
+
+use trefoil_kernels::norm::kernels;
+
+use super::plan::{Held, InQuads, Rows};
+use super::{expect_axes, expect_float, rows_of};
+use crate::dim::Dim;
+use crate::op::{
+    Candidate, HostTensor, Implementation, Ineligible, Op, OpError, OpKind, Operand, ParamValue, Request, Slot,
+};
+use crate::ops::support::{
+    expect_element, expect_inputs, expect_shape, instance, kernel_time, one_kernel, transfer_time, upper,
+};
+use crate::types::{ElementType, Layout, TensorType, broadcast};
+
+/// By what a row is divided.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+pub enum NormKind {
+    /// The mean is taken off, and the rest divided by its deviation: (v - mean v) / √(mean (v - mean v)² + ε).
+    Layer,
+    /// By the root of the mean of squares: v / √(mean v² + ε).
+    Rms,
+    /// By the length, or by ε if that is larger: v / max(√Σ v², ε).
+    Length,
+}
+
+/// A norm over some axes together. Which optional operands there are is said here; those that are there are the op's inputs, in the order x, residual, bias, gamma, beta.
+///
+/// What is normalised is v = x + residual + bias; the result is times gamma, plus beta. The residual is of x's shape; bias, gamma and beta are all of one shape, which broadcasts to x's.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Norm {
+    /// By what a row is divided.
+    pub kind: NormKind,
+    /// Over which axes, in ascending order.
+    pub axes: Vec<usize>,
+    /// What keeps the divisor from 0.
+    pub epsilon: f32,
+    /// Whether a tensor of x's shape is added first.
+    pub residual: bool,
+    /// Whether a vector is added first.
+    pub bias: bool,
+    /// Whether the result is scaled.
+    pub gamma: bool,
+    /// Whether the result is shifted.
+    pub beta: bool,
+    /// Whether v is an output too, of x's type.
+    pub wants_sum: bool,
+    /// Whether for each row mean and factor are an output too: of the shape of the other axes, then 2; `f32`, of `f64` that. The mean is 0 where it is not taken off.
+    pub wants_moments: bool,
+}
+
+/// The element types that it takes.
+const TAKES: [ElementType; 4] = [ElementType::F32, ElementType::F16, ElementType::BF16, ElementType::F64];
+
+/// The names of the operands in their order.
+const NAMES: [&str; 5] = ["x", "residual", "bias", "gamma", "beta"];
+
+impl Norm {
+    /// Where each optional operand stands among the inputs: residual, bias, gamma, beta.
+    pub(super) fn positions(&self) -> [Option<usize>; 4] {
+        let mut next = 0;
+        [self.residual, self.bias, self.gamma, self.beta].map(|present| {
+            next += usize::from(present);
+            present.then_some(next)
+        })
+    }
+
+    /// What mean and factor are computed in.
+    fn computed(element: ElementType) -> ElementType {
+        if element == ElementType::F64 { ElementType::F64 } else { ElementType::F32 }
+    }
+
+    /// What the sum of squares is divided by, what is added to that, and what the factor may be at most.
+    pub(super) fn constants(&self, elements: &Dim) -> (Dim, [f32; 2]) {
+        match self.kind {
+            NormKind::Layer | NormKind::Rms => (elements.clone(), [self.epsilon, f32::MAX]),
+            NormKind::Length => (Dim::from(1i64), [0.0, (1.0 / self.epsilon).min(f32::MAX)]),
+        }
+    }
+
+    /// The layout of vectors, as x's axes have it.
+    ///
+    /// # Errors
+    /// They lie otherwise than each other, so that some must be copied; or the residual does not lie as x does.
+    fn vectors(&self, inputs: &[Operand]) -> Result<Option<Layout>, Ineligible> {
+        let x = &inputs[0];
+        let [residual, vectors @ ..] = self.positions();
+        let strided = |at: &usize| !inputs[*at].layout.is_contiguous(&inputs[*at].ty.shape);
+        let alike = |a: &Operand, b: &Operand| {
+            let axes = a.layout.strides.iter().zip(&b.layout.strides).zip(&a.ty.shape);
+            axes.into_iter().all(|((a, b), extent)| extent.is(1) || a == b)
+        };
+        let there: Vec<usize> = vectors.into_iter().flatten().collect();
+        let mut copied: Vec<usize> = Vec::new();
+        if residual.is_some_and(|residual| !alike(&inputs[residual], x)) {
+            copied.extend([0].into_iter().chain(residual).filter(strided));
+        }
+        if there.iter().any(|other| !alike(&inputs[there[0]], &inputs[*other])) {
+            copied.extend(there.iter().copied().filter(strided));
+        }
+        if !copied.is_empty() {
+            return Err(Ineligible::NeedsContiguous(copied));
+        }
+        Ok(there.first().map(|at| inputs[*at].layout.broadcast(&inputs[*at].ty.shape, &x.ty.shape)))
+    }
+
+    /// The bindings of its kernels, with memory for outputs that nobody wants.
+    fn bindings(&self, element: ElementType) -> (Vec<Slot>, Vec<Dim>) {
+        let [residual, bias, gamma, beta] = self.positions().map(|position| position.map_or(Slot::Empty, Slot::Input));
+        let mut scratch = Vec::new();
+        let mut output = 0;
+        let mut optional = |wanted: bool, bytes: u64| {
+            if wanted {
+                output += 1;
+                return Slot::Output(output);
+            }
+            scratch.push(Dim::from(bytes as i64));
+            Slot::Scratch(scratch.len() - 1)
+        };
+        let sum = optional(self.wants_sum, 4 * element.bytes());
+        let moments = optional(self.wants_moments, 2 * Self::computed(element).bytes());
+        (vec![Slot::Input(0), residual, bias, gamma, beta, Slot::Output(0), sum, moments], scratch)
+    }
+
+    /// What the last part of a kernel's name says of its vectors.
+    fn suffix(&self, inputs: &[Operand]) -> &'static str {
+        let [.., gamma, beta] = self.positions();
+        let element = gamma.or(beta).map(|at| inputs[at].ty.element);
+        let single = element == Some(ElementType::F32) && inputs[0].ty.element != ElementType::F32;
+        if single { "_f32" } else { "" }
+    }
+
+    fn flags(&self) -> [ParamValue; 3] {
+        [self.kind == NormKind::Layer, self.wants_sum, self.wants_moments].map(ParamValue::Bool)
+    }
+}
+
+impl Op for Norm {
+    fn name(&self) -> &'static str {
+        match self.kind {
+            NormKind::Layer => "layer_norm",
+            NormKind::Rms => "rms_norm",
+            NormKind::Length => "l2_normalise",
+        }
+    }
+
+    fn attributes(&self) -> Vec<(&'static str, String)> {
+        vec![
+            ("axes", format!("{:?}", self.axes)),
+            ("epsilon", format!("{:?}", self.epsilon)),
+            ("residual", self.residual.to_string()),
+            ("bias", self.bias.to_string()),
+            ("gamma", self.gamma.to_string()),
+            ("beta", self.beta.to_string()),
+            ("wants_sum", self.wants_sum.to_string()),
+            ("wants_moments", self.wants_moments.to_string()),
+        ]
+    }
+
+    fn infer(&self, inputs: &[TensorType]) -> Result<Vec<TensorType>, OpError> {
+        let positions = self.positions();
+        let expected = 1 + positions.iter().flatten().count();
+        expect_inputs(inputs, expected..=expected)?;
+        let x = &inputs[0];
+        expect_float(x, &TAKES)?;
+        expect_axes(x, &self.axes)?;
+        if !(self.epsilon >= 0.0 && self.epsilon.is_finite()) {
+            let expected = "a number not below 0".to_owned();
+            return Err(OpError::Attribute { attribute: "epsilon", given: self.epsilon.to_string(), expected });
+        }
+        let [residual, bias, gamma, beta] = positions;
+        if let Some(residual) = residual {
+            expect_element("residual", &inputs[residual], x.element)?;
+            expect_shape("residual", &inputs[residual], &x.shape)?;
+        }
+        if let Some(bias) = bias {
+            expect_element("bias", &inputs[bias], x.element)?;
+        }
+        // Both are of x's type, or both `f32`.
+        let scales: Vec<_> = [(3, gamma), (4, beta)].into_iter().filter_map(|(name, at)| Some((name, at?))).collect();
+        let single = x.element != ElementType::F64
+            && scales.first().is_some_and(|(_, first)| inputs[*first].element == ElementType::F32);
+        for (name, at) in &scales {
+            expect_element(NAMES[*name], &inputs[*at], if single { ElementType::F32 } else { x.element })?;
+        }
+        let vectors = [(2, bias), (3, gamma), (4, beta)].into_iter().filter_map(|(name, at)| Some((name, at?)));
+        let mut first: Option<&TensorType> = None;
+        for (name, at) in vectors {
+            let vector = &inputs[at];
+            match first {
+                Some(first) => expect_shape(NAMES[name], vector, &first.shape)?,
+                None if broadcast([x.shape.as_slice(), &vector.shape]).is_ok_and(|shape| shape == x.shape) => {}
+                None => {
+                    let expected = format!("a shape that broadcasts to {x}");
+                    return Err(OpError::Shape { input: NAMES[name], given: vector.to_string(), expected });
+                }
+            }
+            first = Some(first.unwrap_or(vector));
+        }
+        let mut outputs = vec![x.clone()];
+        outputs.extend(self.wants_sum.then(|| x.clone()));
+        if self.wants_moments {
+            let kept = x.shape.iter().enumerate().filter(|(axis, _)| !self.axes.contains(axis));
+            let shape = kept.map(|(_, extent)| extent.clone()).chain([Dim::from(2i64)]).collect();
+            outputs.push(TensorType { element: Self::computed(x.element), shape });
+        }
+        Ok(outputs)
+    }
+
+    fn reference(&self, inputs: &[HostTensor], outputs: &[Vec<usize>]) -> Vec<HostTensor> {
+        let shape = &inputs[0].shape;
+        // The element of a vector that stands at a position of x.
+        let of_vector = |vector: &HostTensor, position: usize| {
+            let (mut rest, mut at, mut stride) = (position, 0, 1);
+            for back in 1..=shape.len() {
+                let coordinate = rest % shape[shape.len() - back];
+                rest /= shape[shape.len() - back];
+                if back <= vector.shape.len() {
+                    let extent = vector.shape[vector.shape.len() - back];
+                    at += if extent == 1 { 0 } else { coordinate * stride };
+                    stride *= extent;
+                }
+            }
+            vector.values[at]
+        };
+        let [residual, bias, gamma, beta] = self.positions().map(|at| at.map(|at| &inputs[at]));
+        let sums = (0..inputs[0].values.len()).map(|at| {
+            let bias = bias.map_or(0.0, |bias| of_vector(bias, at));
+            inputs[0].values[at] + residual.map_or(0.0, |residual| residual.values[at]) + bias
+        });
+        let v = HostTensor { shape: shape.clone(), values: sums.collect() };
+        let (mut y, mut moments) = (v.clone(), Vec::new());
+        let epsilon = f64::from(self.epsilon);
+        for row in rows_of(shape, &self.axes) {
+            let length = row.len() as f64;
+            let total: f64 = row.iter().map(|at| v.values[*at]).sum();
+            let mean = if self.kind == NormKind::Layer { total / length } else { 0.0 };
+            let squares: f64 = row.iter().map(|at| (v.values[*at] - mean).powi(2)).sum();
+            let divisor = match self.kind {
+                NormKind::Layer | NormKind::Rms => (squares / length + epsilon).sqrt(),
+                NormKind::Length if squares.is_nan() => squares,
+                // A row of zeros is zeros, whatever they are divided by.
+                NormKind::Length => squares.sqrt().max(epsilon).max(f64::MIN_POSITIVE),
+            };
+            for at in row {
+                let scaled = (v.values[at] - mean) / divisor * gamma.map_or(1.0, |gamma| of_vector(gamma, at));
+                y.values[at] = scaled + beta.map_or(0.0, |beta| of_vector(beta, at));
+            }
+            moments.extend([mean, 1.0 / divisor]);
+        }
+        let mut results = vec![y];
+        results.extend(self.wants_sum.then_some(v));
+        if self.wants_moments {
+            results.push(HostTensor { shape: outputs[outputs.len() - 1].clone(), values: moments });
+        }
+        results
+    }
+
+    fn flops(&self, inputs: &[TensorType], _: &[TensorType]) -> Dim {
+        inputs[0].elements() * 8
+    }
+
+    fn kind(&self) -> OpKind<'_> {
+        OpKind::Kernels(vec![
+            Box::new(Registers(self)),
+            Box::new(Strided(self)),
+            #[cfg(feature = "cpu")]
+            Box::new(super::host::NormRows(self)),
+        ])
+    }
+}
+
+/// Bytes that go to and from memory if every tensor of x's size is moved so often.
+fn moved(request: &Request<'_>, op: &Norm, reads: f64) -> f64 {
+    let operands = reads * (1.0 + f64::from(u8::from(op.residual))) + 1.0 + f64::from(u8::from(op.wants_sum));
+    kernel_time(request.device, transfer_time(operands * upper(&request.inputs[0].ty.bytes())))
+}
+
+/// Rows that follow on each other, held in registers.
+#[derive(Debug)]
+struct Registers<'a>(&'a Norm);
+
+/// Any rows.
+#[derive(Debug)]
+struct Strided<'a>(&'a Norm);
+
+impl Candidate for Registers<'_> {
+    fn name(&self) -> &'static str {
+        "norm held in registers"
+    }
+
+    fn implement(&self, request: &Request<'_>) -> Result<Implementation, Ineligible> {
+        let (op, x) = (self.0, &request.inputs[0]);
+        let no = |reason: &str| Err(Ineligible::Other(reason.to_owned()));
+        if x.ty.element == ElementType::F64 {
+            return no("doubles are not held four at a time");
+        }
+        if op.wants_sum && !op.residual {
+            return no("a sum without a residual");
+        }
+        let vectors = op.vectors(request.inputs)?;
+        let InQuads { rows, elements, starts, runs } = Rows::of(x, &op.axes, vectors.as_ref()).in_quads()?;
+        // A bias is read where the vectors lie as rows do; without a residual there is none.
+        if op.bias && !(op.residual && runs[0].is(1)) {
+            return no("a bias without a residual, or that lies otherwise than a row");
+        }
+        let Held { quads, bits } = Held::of(x.ty.element, &elements);
+        let (kernel, suffix) = match x.ty.element {
+            ElementType::F32 => ("norm_rows", ""),
+            _ => ("norm_half_rows", op.suffix(request.inputs)),
+        };
+        let (divisor, numbers) = op.constants(&elements);
+        let [levels, extents, x_strides, v_strides] = starts;
+        let [centred, wants_sum, wants_moments] = op.flags();
+        let (bindings, scratch) = op.bindings(x.ty.element);
+        let implementation = one_kernel(
+            instance(&kernels(), &format!("{kernel}{suffix}_{}_{quads}_{}", x.ty.element, op.residual))?,
+            bindings,
+            vec![
+                ParamValue::Dims(vec![rows.clone(), elements, divisor]),
+                ParamValue::Dim(Dim::from(bits)),
+                levels,
+                extents,
+                x_strides,
+                v_strides,
+                ParamValue::Dims(runs.to_vec()),
+                ParamValue::F32s(numbers.to_vec()),
+                centred,
+                wants_sum,
+                wants_moments,
+            ],
+            Held::grid(&rows, bits),
+            moved(request, op, 1.0),
+        );
+        Ok(Implementation { scratch, ..implementation })
+    }
+}
+
+impl Candidate for Strided<'_> {
+    fn name(&self) -> &'static str {
+        "norm of any strides"
+    }
+
+    fn implement(&self, request: &Request<'_>) -> Result<Implementation, Ineligible> {
+        let (op, x) = (self.0, &request.inputs[0]);
+        let vectors = op.vectors(request.inputs)?;
+        let any = Rows::of(x, &op.axes, vectors.as_ref()).of_any_strides()?;
+        let kernel = match x.ty.element {
+            ElementType::F64 => "norm_strided_f64".to_owned(),
+            element => format!("norm_strided{}_{element}", op.suffix(request.inputs)),
+        };
+        let (divisor, numbers) = op.constants(&any.elements);
+        let (bindings, scratch) = op.bindings(x.ty.element);
+        let [levels, places @ ..] = any.places;
+        let mut params = vec![
+            ParamValue::Dims(vec![any.rows, any.elements, divisor]),
+            ParamValue::Dim(Dim::from(any.along)),
+            ParamValue::Bool(any.beside),
+            levels,
+        ];
+        params.extend(places);
+        params.push(ParamValue::F32s(numbers.to_vec()));
+        params.extend(op.flags());
+        let implementation =
+            one_kernel(instance(&kernels(), &kernel)?, bindings, params, any.grid, moved(request, op, 2.0));
+        Ok(Implementation { scratch, ..implementation })
+    }
+}
