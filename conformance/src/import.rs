@@ -4,6 +4,7 @@
 //! be known while the graph is built (a shape, axes): ONNX computes them as it computes everything, so `Importer::numbers` runs the graph so far by its references.
 
 mod attention;
+mod convolutions;
 mod maps;
 mod norms;
 mod orders;
@@ -65,7 +66,18 @@ type Import = fn(&mut Importer<'_>, &Node) -> Imported;
 
 /// Every importer.
 fn import_of(op: &str) -> Option<Import> {
-    [maps::IMPORTS, norms::IMPORTS, shapes::IMPORTS, reductions::IMPORTS, products::IMPORTS, pulls::IMPORTS, windows::IMPORTS, orders::IMPORTS, attention::IMPORTS]
+    [
+        maps::IMPORTS,
+        norms::IMPORTS,
+        shapes::IMPORTS,
+        reductions::IMPORTS,
+        products::IMPORTS,
+        pulls::IMPORTS,
+        windows::IMPORTS,
+        orders::IMPORTS,
+        attention::IMPORTS,
+        convolutions::IMPORTS,
+    ]
 }
 
 /// A case as a graph.

@@ -50,8 +50,6 @@ pub fn kernel(name: &str) -> &'static Kernel {
     library.into_iter().find(|kernel| kernel.name == name).unwrap_or_else(|| panic!("the library has no `{name}`"))
 }
 
-}
-
 /// Runs cases on every device.
 pub fn check(cases: &[Case]) {
     for subject in devices() {

@@ -3,6 +3,7 @@
 pub mod arrange;
 pub mod blocks;
 pub mod border;
+pub mod convolution;
 pub mod gather;
 pub mod join;
 pub mod made;

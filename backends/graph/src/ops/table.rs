@@ -42,7 +42,8 @@ impl Accuracy {
             Self::Exact => "exact".to_owned(),
             Self::Sums => {
                 let of = |element: ElementType| format!("{:e} in {element}", tolerance(element));
-                let floats: Vec<_> = ElementType::ALL.into_iter().filter(|element| element.is_float()).map(of).collect();
+                let floats: Vec<_> =
+                    ElementType::ALL.into_iter().filter(|element| element.is_float()).map(of).collect();
                 format!("of the result, or of 1 if that is more: {}; integers exact", floats.join(", "))
             }
         }

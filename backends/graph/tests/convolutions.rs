@@ -1,0 +1,187 @@
+//! Convolutions and their transposes against their references: one, two and three spatial axes, every attribute, every type, strided operands, on every device.
+
+#![allow(clippy::unwrap_used, reason = "helpers of tests unwrap too")]
+
+mod common;
+
+use common::{Values, check, computes, devices, tolerance};
+use trefoil_graph::graph::GraphError;
+use trefoil_graph::op::{HostTensor, Op};
+use trefoil_graph::ops::pull::convolution::{Convolution, Slide};
+use trefoil_graph::{Dim, ElementType, Error, Executable, Extents, Graph, Model, Options};
+
+/// Stride, dilation, padding in front and behind, output padding.
+type Numbers = [i64; 5];
+
+fn slide([stride, dilation, front, behind, more]: Numbers) -> Slide {
+    let [stride, dilation, output_padding] = [stride, dilation, more].map(Dim::from);
+    Slide { stride, dilation, padding: [front, behind].map(Dim::from), output_padding }
+}
+
+/// Extents of x and of the weight, how the kernel moves along each axis, groups.
+struct Shape<'a> {
+    x: &'a [usize],
+    weight: &'a [usize],
+    slides: &'a [Numbers],
+    groups: i64,
+}
+
+fn graph(
+    shape: &Shape<'_>,
+    transposed: bool,
+    element: ElementType,
+    swapped: bool,
+) -> (Graph, Vec<(&'static str, Values)>) {
+    let mut g = Graph::new();
+    let mut inputs = Vec::new();
+    let outputs = if transposed { shape.weight[1] * shape.groups as usize } else { shape.weight[0] };
+    let mut tensors = Vec::new();
+    for (name, extents, seed) in [("x", shape.x, 1), ("weight", shape.weight, 2), ("bias", &[outputs][..], 3)] {
+        // Where it is asked for, an operand whose first two axes lie the other way round.
+        let mut there = extents.to_vec();
+        if swapped && there.len() > 1 {
+            there.swap(0, 1);
+        }
+        let dims: Vec<Dim> = there.iter().map(|extent| Dim::from(*extent)).collect();
+        let mut tensor = g.input(name, element, dims).unwrap();
+        if swapped && there.len() > 1 {
+            let mut order: Vec<usize> = (0..there.len()).collect();
+            order.swap(0, 1);
+            tensor = g.transpose(tensor, &order).unwrap();
+        }
+        tensors.push(tensor);
+        inputs.push((name, Values::of(element, extents.iter().product(), seed, 2.0)));
+    }
+    let [x, weight, bias] = tensors[..] else { unreachable!("three operands") };
+    let slides: Vec<Slide> = shape.slides.iter().copied().map(slide).collect();
+    for (name, bias) in [("plain", None), ("biased", Some(bias))] {
+        let y = if transposed {
+            g.conv_transpose(x, weight, bias, &slides, shape.groups)
+        } else {
+            g.conv(x, weight, bias, &slides, shape.groups)
+        };
+        g.output(name, y.unwrap_or_else(|error| panic!("{error}"))).unwrap();
+    }
+    (g, inputs)
+}
+
+fn run(shape: &Shape<'_>, transposed: bool, element: ElementType, swapped: bool) {
+    let (g, inputs) = graph(shape, transposed, element, swapped);
+    for device in devices() {
+        if computes(&device, element) {
+            check(&g, &device, &inputs, &Extents::new(), 4.0 * tolerance(element));
+        } else {
+            let refused = Executable::compile(&g, &Model::new(), &device, &Options::default());
+            assert!(matches!(refused, Err(Error::Lacking { .. })), "{element}");
+        }
+    }
+}
+
+const F32: ElementType = ElementType::F32;
+
+const SHAPES: &[Shape<'_>] = &[
+    Shape { x: &[1, 1, 1], weight: &[1, 1, 1], slides: &[[1, 1, 0, 0, 0]], groups: 1 },
+    Shape { x: &[2, 3, 13], weight: &[5, 3, 4], slides: &[[3, 2, 1, 2, 0]], groups: 1 },
+    Shape { x: &[1, 2, 7, 5], weight: &[3, 2, 3, 2], slides: &[[1, 1, 1, 1, 0], [2, 1, 0, 1, 0]], groups: 1 },
+    Shape { x: &[2, 6, 5, 6], weight: &[4, 3, 2, 3], slides: &[[1, 2, 0, 0, 0], [1, 1, 2, 2, 0]], groups: 2 },
+    // A filter of its own for each channel.
+    Shape { x: &[1, 5, 6, 6], weight: &[5, 1, 3, 3], slides: &[[1, 1, 1, 1, 0], [1, 1, 1, 1, 0]], groups: 5 },
+    Shape {
+        x: &[1, 2, 4, 3, 5],
+        weight: &[3, 2, 2, 1, 3],
+        slides: &[[1, 1, 1, 0, 0], [2, 1, 0, 0, 0], [1, 2, 2, 1, 0]],
+        groups: 1,
+    },
+    // None at all: no batch.
+    Shape { x: &[0, 2, 4], weight: &[3, 2, 2], slides: &[[1, 1, 0, 0, 0]], groups: 1 },
+];
+
+const TRANSPOSED: &[Shape<'_>] = &[
+    Shape { x: &[1, 1, 1], weight: &[1, 1, 1], slides: &[[1, 1, 0, 0, 0]], groups: 1 },
+    Shape { x: &[2, 3, 5], weight: &[3, 4, 3], slides: &[[3, 2, 1, 2, 2]], groups: 1 },
+    Shape { x: &[1, 2, 3, 4], weight: &[2, 3, 3, 2], slides: &[[2, 1, 1, 1, 1], [1, 3, 0, 1, 0]], groups: 1 },
+    Shape { x: &[2, 6, 3, 2], weight: &[6, 2, 2, 3], slides: &[[2, 2, 0, 0, 0], [1, 1, 1, 0, 0]], groups: 3 },
+    Shape {
+        x: &[1, 2, 2, 3, 2],
+        weight: &[2, 2, 2, 1, 3],
+        slides: &[[1, 1, 1, 0, 0], [2, 1, 0, 0, 1], [2, 1, 1, 1, 0]],
+        groups: 1,
+    },
+];
+
+#[test]
+fn shapes() {
+    for (shapes, transposed) in [(SHAPES, false), (TRANSPOSED, true)] {
+        for shape in shapes {
+            run(shape, transposed, F32, false);
+        }
+    }
+}
+
+#[test]
+fn types_and_strided_operands() {
+    for element in [ElementType::F16, ElementType::BF16, ElementType::F64, ElementType::I32, ElementType::U8] {
+        run(&SHAPES[3], false, element, true);
+        run(&TRANSPOSED[3], true, element, true);
+    }
+}
+
+/// The reference's values for a change of the attributes.
+fn reference(transposed: bool, numbers: Numbers, groups: i64, bias: bool) -> Vec<f64> {
+    let op = Convolution { transposed, slides: vec![slide(numbers)], groups: Dim::from(groups), bias };
+    let tensor = |shape: &[usize], seed: u32| {
+        let count = shape.iter().product();
+        HostTensor { shape: shape.to_vec(), values: Values::of(F32, count, seed, 1.0).host().values }
+    };
+    let channels = if transposed { [4, 2] } else { [4, 4 / groups as usize] };
+    let inputs = [tensor(&[1, 4, 9], 1), tensor(&[channels[0], channels[1], 3], 2), tensor(&[4], 3)];
+    let types: Vec<_> = inputs[..2 + usize::from(bias)]
+        .iter()
+        .map(|x| trefoil_graph::types::TensorType {
+            element: F32,
+            shape: x.shape.iter().map(|extent| Dim::from(*extent)).collect(),
+        })
+        .collect();
+    let output = op.infer(&types).unwrap_or_else(|error| panic!("{error}"));
+    let shape = output[0].shape.iter().map(|extent| extent.constant().unwrap() as usize).collect();
+    op.reference(&inputs, &[shape]).remove(0).values
+}
+
+#[test]
+fn every_attribute_makes_a_difference() {
+    let plain = [2, 1, 0, 0, 0];
+    for transposed in [false, true] {
+        let before = reference(transposed, plain, 2, false);
+        for changed in [[1, 1, 0, 0, 0], [2, 2, 0, 0, 0], [2, 1, 1, 0, 0], [2, 1, 1, 1, 0]] {
+            assert_ne!(before, reference(transposed, changed, 2, false), "{changed:?}");
+        }
+        assert_ne!(before, reference(transposed, plain, 1, false));
+        assert_ne!(before, reference(transposed, plain, 2, true));
+    }
+    assert_ne!(reference(true, plain, 2, false), reference(true, [2, 1, 0, 0, 1], 2, false));
+}
+
+#[test]
+fn what_does_not_fit_is_told() {
+    let refused = |x: &[i64], weight: &[i64], numbers: Numbers, groups: i64| -> String {
+        let mut g = Graph::new();
+        let dims = |extents: &[i64]| extents.iter().map(|extent| Dim::from(*extent)).collect::<Vec<_>>();
+        let x = g.input("x", F32, dims(x)).unwrap();
+        let weight = g.input("weight", F32, dims(weight)).unwrap();
+        let made: Result<_, GraphError> = g.conv(x, weight, None, &[slide(numbers)], groups);
+        made.unwrap_err().to_string()
+    };
+    let plain = [1, 1, 0, 0, 0];
+    for (message, words) in [
+        (refused(&[1, 4, 9], &[2, 3, 3], plain, 1), "`weight`"),
+        (refused(&[1, 4, 9], &[3, 2, 3], plain, 2), "2 groups"),
+        (refused(&[1, 4, 2], &[2, 4, 3], plain, 1), "a kernel that x"),
+        (refused(&[1, 4], &[2, 4, 3], plain, 1), "3 axes"),
+        (refused(&[1, 4, 9], &[2, 4, 3], [0, 1, 0, 0, 0], 1), "a stride and a dilation of at least 1"),
+        (refused(&[1, 4, 9], &[2, 4, 3], [1, 1, -1, 0, 0], 1), "padding that is not negative"),
+        (refused(&[1, 4, 9], &[2, 4, 3], [1, 1, 0, 0, 1], 1), "the transpose alone"),
+        (refused(&[1, 4, 9], &[2, 4, 3], plain, 0), "at least 1"),
+    ] {
+        assert!(message.contains(words), "{message}");
+    }
+}
