@@ -66,18 +66,19 @@ type Import = fn(&mut Importer<'_>, &Node) -> Imported;
 
 /// Every importer.
 fn import_of(op: &str) -> Option<Import> {
-    [
-        maps::IMPORTS,
-        norms::IMPORTS,
-        shapes::IMPORTS,
-        reductions::IMPORTS,
-        products::IMPORTS,
-        pulls::IMPORTS,
-        windows::IMPORTS,
-        orders::IMPORTS,
+    const FAMILIES: [&[(&str, Import)]; 10] = [
         attention::IMPORTS,
         convolutions::IMPORTS,
-    ]
+        maps::IMPORTS,
+        norms::IMPORTS,
+        orders::IMPORTS,
+        products::IMPORTS,
+        pulls::IMPORTS,
+        reductions::IMPORTS,
+        shapes::IMPORTS,
+        windows::IMPORTS,
+    ];
+    FAMILIES.into_iter().flatten().find(|(known, _)| *known == op).map(|(_, import)| *import)
 }
 
 /// A case as a graph.

@@ -52,9 +52,9 @@ fn all(devices: &[Device], element: ElementType, extents: &[usize], turned: bool
         if *operator == Operator::Prod && large {
             continue;
         }
-        for axis in 0..extents.len() {
+        for (axis, extent) in extents.iter().enumerate() {
             for way in 0..4 {
-                if every_way || way == (number + axis + extents[axis]) % 4 {
+                if every_way || way == (number + axis + extent) % 4 {
                     scanned(&mut graph, x, *operator, axis, way);
                 }
             }

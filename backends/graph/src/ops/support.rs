@@ -94,12 +94,6 @@ pub fn upper(dim: &Dim) -> f64 {
     dim.bounds().1 as f64
 }
 
-/// The smallest of `sizes` that holds `extent` elements when each unit holds `unit`, if any does.
-pub fn holding(extent: &Dim, unit: i64, sizes: &[i64]) -> Option<i64> {
-    let most = extent.bounds().1;
-    sizes.iter().copied().find(|size| size.saturating_mul(unit) >= most)
-}
-
 /// What a kernel costs on a device that would take so many microseconds on a large GPU.
 pub fn kernel_time(device: &Properties, microseconds: f64) -> f64 {
     // Two cores take some ten thousand times as long for a product.
