@@ -34,9 +34,6 @@ fn attention(importer: &mut Importer<'_>, node: &Node) -> Imported {
             *operand = heads(importer, *operand, importer.int(node, name, 1))?;
         }
     }
-    if importer.optional(node, 4)?.is_some() {
-        return Err(Unsupported::Op("Concat".to_owned()));
-    }
     let layout = if flat { AttentionLayout::Bshd } else { AttentionLayout::Bhsd };
     let [q, mut k, mut v] = operands;
     let positions = if flat { 1 } else { 2 };
@@ -44,7 +41,18 @@ fn attention(importer: &mut Importer<'_>, node: &Node) -> Imported {
     let held = |importer: &mut Importer<'_>, x: Tensor| -> Result<Tensor, Unsupported> {
         if flat { Ok(importer.graph.transpose(x, &[0, 2, 1, 3])?) } else { Ok(x) }
     };
-    let present = [held(importer, k)?, held(importer, v)?];
+    let mut present = [held(importer, k)?, held(importer, v)?];
+    let mut past = 0;
+    for (position, present) in present.iter_mut().enumerate() {
+        if let Some(before) = importer.optional(node, 4 + position)? {
+            past = i32::try_from(importer.extents(before)?[2]).unwrap_or(i32::MAX);
+            *present = importer.graph.concat(&[before, *present], 2)?;
+        }
+    }
+    if past > 0 {
+        k = held(importer, present[0])?;
+        v = held(importer, present[1])?;
+    }
     let keys = importer.extents(k)?[positions];
     let given = importer.optional(node, 3)?;
     let lengths = importer.optional(node, 6)?;
@@ -90,7 +98,7 @@ fn attention(importer: &mut Importer<'_>, node: &Node) -> Imported {
     let cap = importer.float(node, "softcap", 0.0);
     let op = Attention {
         causal: importer.int(node, "is_causal", 0) != 0,
-        queries: if lengths.is_some() { Queries::Last } else { Queries::From(0) },
+        queries: if lengths.is_some() { Queries::Last } else { Queries::From(past) },
         left: side(importer, node, "left_window_size"),
         right: side(importer, node, "right_window_size"),
         cap: (cap > 0.0).then_some(cap),

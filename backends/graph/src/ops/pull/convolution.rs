@@ -107,7 +107,8 @@ impl Op for Convolution {
         let count = 2 + usize::from(self.bias);
         expect_inputs(inputs, count..=count)?;
         let (x, weight) = (&inputs[0], &inputs[1]);
-        let known = |element: ElementType| element.is_float() || element.is_integer() && !element.scalar().is_wide();
+        // Narrow integers would wrap at once.
+        let known = |element: ElementType| element.is_float() || element.is_integer() && element.scalar().bits() == 32;
         if !known(x.element) {
             let expected = format!("{}; `cast` converts", ElementType::list(known));
             return Err(OpError::ElementType { input: "x", given: x.element, expected });
@@ -138,8 +139,11 @@ impl Op for Convolution {
         let mut shape = vec![x.shape[0].clone(), outputs];
         for ((slide, extent), size) in self.slides.iter().zip(&x.shape[2..]).zip(self.sizes(weight)) {
             self.check(slide)?;
+            let reach = (size.clone() - 1i64) * slide.dilation.clone() + 1i64;
+            let room = extent.clone() + slide.padding[0].clone() + slide.padding[1].clone() - reach;
             let extent = self.extent(slide, extent, size);
-            if extent.bounds().0 < 0 || size.bounds().0 < 1 {
+            let fits = self.transposed || room.bounds().0 >= 0;
+            if !fits || extent.bounds().0 < 0 || size.bounds().0 < 1 {
                 return Err(shape_error("weight", weight, format!("a kernel that x, {x}, holds with its padding")));
             }
             shape.push(extent);
@@ -288,7 +292,7 @@ impl Graph {
     /// ```
     ///
     /// # Errors
-    /// The operands differ in type, are bools or 64-bit integers, or do not fit each other; the kernel does not fit into x; or a slide makes no sense.
+    /// The operands differ in type, are neither floats nor 32-bit integers, or do not fit each other; the kernel does not fit into x; or a slide makes no sense.
     pub fn conv(
         &mut self,
         x: Tensor,
