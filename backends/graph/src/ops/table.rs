@@ -1,6 +1,6 @@
 //! The op table: what people ask of every op, as `trefoil ops` prints it.
 //!
-//! Functions of elements and reductions have tables of their own, which are taken over. Of every other op one use is written in [`samples`]; its attributes
+//! Functions of elements and reductions have tables of their own, which are taken over. Of every other op one use is written in `samples`; its attributes
 //! and the types that it takes are asked of the op itself, so that neither is stated twice.
 
 mod samples;
