@@ -6,6 +6,7 @@ pub mod activation;
 pub mod attention;
 pub mod matmul;
 pub mod norm;
+pub mod random;
 pub mod reduce;
 pub mod rope;
 pub mod scan;
@@ -30,6 +31,7 @@ pub fn library() -> Vec<&'static Kernel> {
     ]
     .concat();
     kernels.extend(norm::kernels());
+    kernels.extend(random::kernels());
     kernels.extend(reduce::kernels());
     kernels.extend(scan::kernels());
     kernels.extend(sort::kernels());

@@ -1,10 +1,11 @@
 //! Philox against the vectors that its authors publish, and its normals against exact words and `f64`.
 
+use trefoil::kernels::random::philox::philox;
 use trefoil::prelude::*;
-use trefoil_example_kernels::philox::{normals, philox};
+use trefoil_example_kernels::philox::normals;
 
 use crate::common::{Subject, devices};
-use crate::held::{EPSILON, Held, large, repeat};
+use crate::held::{Held, large, repeat};
 
 /// Counter, key, and the words that they give.
 const KNOWN: [([u32; 4], [u32; 2], [u32; 4]); 3] = [
@@ -57,27 +58,21 @@ fn known_answers() {
     }
 }
 
-/// Element `i` of a stream, and how far it may be off.
-fn normal(i: usize, seed: u64, stream: u64) -> (f64, f64) {
+/// Element `i` of a stream by the exact formula.
+fn normal(i: usize, seed: u64, stream: u64) -> f64 {
     let halves = |number: u64| [number as u32, (number >> 32) as u32];
     let [low, high] = halves(stream);
     let words = reference([(i / 4) as u32, 0, low, high], halves(seed));
     let pair = i % 4 / 2 * 2;
-    let uniform = (f64::from(words[pair]) + 0.5) / 4_294_967_296.0;
-    let square = -2.0 * uniform.ln();
-    let radius = square.sqrt();
-    let angle = f64::from(words[pair + 1].cast_signed()) * std::f64::consts::PI / 2_147_483_648.0;
-    let value = radius * if i.is_multiple_of(2) { angle.cos() } else { angle.sin() };
-    // Twice the error of the logarithm and that of its argument; the root of a small number turns a small error into a large one.
-    let of_square = 2.0 * (LOGARITHM + EPSILON) + 4.0 * EPSILON * square;
-    let of_radius = of_square.sqrt().min(of_square / radius) + 4.0 * EPSILON * radius;
-    (value, of_radius + (radius + of_radius) * ANGLE)
+    // The first 24 significant bits of a word, and a quarter and a part of one.
+    let word = words[pair].max(1);
+    let cut = 8u32.saturating_sub(word.leading_zeros());
+    let radius = (-2.0 * (f64::from(word >> cut << cut) / 4_294_967_296.0).ln()).sqrt();
+    let part = f64::from(words[pair + 1] << 2 >> 7) / 33_554_432.0 - 0.5;
+    let (sine, cosine) = (part * std::f64::consts::FRAC_PI_2).sin_cos();
+    let turned = [[cosine, sine], [-sine, cosine], [-cosine, -sine], [sine, -cosine]];
+    radius * turned[(words[pair + 1] >> 30) as usize][i % 2]
 }
-
-/// What WGSL lets a logarithm be off near 1.
-const LOGARITHM: f64 = 1.0 / 2_097_152.0;
-/// What it lets sine and cosine be off within half a turn, with room for the rounding of the angle.
-const ANGLE: f64 = 1.0 / 2048.0 + 4.0 * EPSILON;
 
 fn check(subject: &Subject, count: usize, seed: u64, stream: u64) -> Vec<f32> {
     let about = format!("{count} normals on {}", subject.name);
@@ -86,9 +81,10 @@ fn check(subject: &Subject, count: usize, seed: u64, stream: u64) -> Vec<f32> {
     let given = out.read(&about);
     // All of a few, and some of many.
     for i in (0..count).step_by(1 + count / 40_000) {
-        let (expected, tolerance) = normal(i, seed, stream);
+        let expected = normal(i, seed, stream);
+        let ulp = 2f64.powi(expected.abs().log2().floor() as i32 - 23);
         let off = (f64::from(given[i]) - expected).abs();
-        assert!(off <= tolerance, "{about}: element {i} is {}, {expected} within {tolerance:e} expected", given[i]);
+        assert!(off <= 4.0 * ulp, "{about}: element {i} is {}, {expected} within 4 ulp expected", given[i]);
     }
     given
 }
