@@ -22,7 +22,7 @@ use crate::data::{Data, HostElement, to_f64};
 use crate::dim::{Dim, Extents};
 use crate::error::{Error, Result, names};
 use crate::explain::{ExplainedStep, ExplainedUse, Explanation};
-use crate::graph::{Graph, LeafKind};
+use crate::graph::{Graph, Leaf, LeafKind, SEED, Tensor};
 use crate::model::Model;
 use crate::op::HostTensor;
 use crate::types::{ElementType, TensorType};
@@ -38,6 +38,8 @@ pub struct Executable {
     commands: Vec<Command>,
     words: RunWords,
     inputs: Vec<Slot>,
+    /// Whether the graph has a seed, which runs may leave out.
+    has_seed: bool,
     /// Inputs that no output needs: runs may give them.
     unused: BTreeMap<String, TensorType>,
     outputs: Vec<Slot>,
@@ -75,6 +77,8 @@ struct RunState {
     extents: Option<Extents>,
     /// Whether every param was there once.
     params_filled: bool,
+    /// The seed of the next run that is given none.
+    next_seed: u64,
 }
 
 /// What a run gives.
@@ -141,14 +145,14 @@ impl Executable {
             .leaves()
             .iter()
             .filter_map(|(name, tensor)| {
-                let node = &graph.nodes()[tensor.node as usize];
-                let leaf: &dyn std::any::Any = &*node.op;
-                let is_input =
-                    leaf.downcast_ref::<crate::graph::Leaf>().is_some_and(|leaf| leaf.kind == LeafKind::Input);
+                let is_input = matches!(kind_of(graph, *tensor), Some(LeafKind::Input | LeafKind::Seed));
                 let used = inputs.iter().any(|slot| slot.name == *name);
-                (is_input && !used).then(|| (name.clone(), node.outputs[0].clone()))
+                let ty = &graph.nodes()[tensor.node as usize].outputs[0];
+                (is_input && !used).then(|| (name.clone(), ty.clone()))
             })
             .collect();
+        let seed = graph.leaves().get(SEED);
+        let has_seed = seed.is_some_and(|seed| kind_of(graph, *seed) == Some(&LeafKind::Seed));
         Ok(Self {
             device: device.clone(),
             model: model.clone(),
@@ -156,6 +160,7 @@ impl Executable {
             commands: recorded.commands,
             words: recorded.words,
             inputs,
+            has_seed,
             unused,
             outputs,
             params,
@@ -165,16 +170,24 @@ impl Executable {
         })
     }
 
-    /// Runs the graph: every input by name, and the values of the symbols. It waits until the outputs are there.
+    /// Runs the graph: every input by name, and the values of the symbols. It waits until the outputs are there. The seed of random numbers ([`Graph::seed`]) may be left out: then it is the executable's next one.
     ///
     /// # Errors
     /// An input is missing, unknown, given twice, of another element type or length; a symbol has no value; a param was never given; or the device failed.
     pub fn run(&self, inputs: &[(&str, Data<'_>)], extents: &Extents) -> Result<Outputs> {
         self.check_names(inputs)?;
+        // One run at a time: all runs use the same memory.
+        let mut state = self.state.lock().map_err(|_| Error::Poisoned)?;
+        let (next_seed, mut takes_next) = (state.next_seed.to_le_bytes(), false);
         let mut uploads = Vec::new();
         for slot in &self.inputs {
             let given = inputs.iter().find(|(name, _)| *name == slot.name);
             let Some((_, data)) = given else {
+                if self.has_seed && slot.name == SEED {
+                    takes_next = true;
+                    uploads.push((slot.range(next_seed.len()), &next_seed[..]));
+                    continue;
+                }
                 return Err(Error::Missing { what: "input", name: slot.name.clone(), ty: slot.ty.to_string() });
             };
             check_data(&slot.name, &slot.ty, data, extents)?;
@@ -194,8 +207,6 @@ impl Executable {
             let bytes = shape.iter().product::<usize>() * element.bytes() as usize;
             outputs.push(Output { element, shape, words: vec![0; bytes.div_ceil(size_of::<u64>())], bytes });
         }
-        // One run at a time: all runs use the same memory.
-        let mut state = self.state.lock().map_err(|_| Error::Poisoned)?;
         if !state.params_filled {
             for (name, ty) in &self.params {
                 if !self.model.is_filled(&self.device, name)? {
@@ -223,8 +234,37 @@ impl Executable {
         let run_words = words.as_deref().filter(|words| !words.is_empty());
         self.device.backend().run(&*self.recording, RunIo { run_words, uploads, downloads })?;
         state.extents = Some(extents.clone());
+        if takes_next {
+            state.next_seed = state.next_seed.wrapping_add(1);
+        }
         let tensors = self.outputs.iter().map(|slot| slot.name.clone()).zip(outputs).collect();
         Ok(Outputs { tensors })
+    }
+
+    /// Gives the next run that is given no seed this one; those after it count on from there. Without it the first such run has seed 0.
+    ///
+    /// # Errors
+    /// The graph has no random numbers, or another thread panicked while it ran.
+    ///
+    /// ```
+    /// # use trefoil_graph::{Dim, ElementType, Executable, Graph};
+    /// # fn of(executable: &Executable) -> trefoil_graph::Result<()> {
+    /// executable.set_seed(2026)?;
+    /// // With seeds 2026, 2027 and 7.
+    /// let first = executable.run(&[], &Default::default())?;
+    /// let second = executable.run(&[], &Default::default())?;
+    /// let third = executable.run(&[("seed", (&[7u32, 0]).into())], &Default::default())?;
+    /// # Ok(())
+    /// # }
+    /// ```
+    pub fn set_seed(&self, seed: u64) -> Result<()> {
+        if !self.has_seed {
+            let all = self.inputs.iter().map(|slot| slot.name.as_str());
+            let known = names(all.chain(self.unused.keys().map(String::as_str)));
+            return Err(Error::Unknown { what: "input", name: SEED.to_owned(), known });
+        }
+        self.state.lock().map_err(|_| Error::Poisoned)?.next_seed = seed;
+        Ok(())
     }
 
     fn check_names(&self, inputs: &[(&str, Data<'_>)]) -> Result<()> {
@@ -315,6 +355,12 @@ impl Slot {
     fn range(&self, bytes: usize) -> MemoryRange {
         MemoryRange { memory: self.memory.clone(), offset: self.offset, bytes: bytes as u64 }
     }
+}
+
+/// By whom a leaf is given.
+fn kind_of(graph: &Graph, leaf: Tensor) -> Option<&LeafKind> {
+    let op: &dyn std::any::Any = &*graph.nodes()[leaf.node as usize].op;
+    op.downcast_ref::<Leaf>().map(|leaf| &leaf.kind)
 }
 
 /// The memory of a plan, and the params in it.

@@ -39,6 +39,8 @@ pub struct Node {
 pub enum LeafKind {
     /// Given anew for each run.
     Input,
+    /// The words that random numbers depend on: given for a run, or counted on from run to run.
+    Seed,
     /// Given once, by a model.
     Param,
     /// Given with the graph, as bytes of its element type.
@@ -61,7 +63,14 @@ pub struct Graph {
     nodes: Vec<Node>,
     leaves: BTreeMap<String, Tensor>,
     outputs: Vec<(String, Tensor)>,
+    /// How many streams of random numbers are taken.
+    streams: u32,
 }
+
+/// The name of the seed among the inputs.
+pub const SEED: &str = "seed";
+/// How many words a seed has.
+pub(crate) const SEED_WORDS: usize = 2;
 
 /// What can be wrong with a call that builds a graph.
 #[derive(Clone, Debug, PartialEq, Eq, Error)]
@@ -105,6 +114,7 @@ impl Op for Leaf {
     fn name(&self) -> &'static str {
         match self.kind {
             LeafKind::Input => "input",
+            LeafKind::Seed => SEED,
             LeafKind::Param => "param",
             LeafKind::Constant(_) => "constant",
         }
@@ -149,6 +159,7 @@ impl Graph {
             nodes: Vec::new(),
             leaves: BTreeMap::new(),
             outputs: Vec::new(),
+            streams: 0,
         }
     }
 
@@ -158,6 +169,27 @@ impl Graph {
     /// The name is taken.
     pub fn input(&mut self, name: &str, element: ElementType, shape: impl Into<Shape>) -> Result<Tensor, GraphError> {
         self.leaf(name, LeafKind::Input, TensorType { element, shape: shape.into() })
+    }
+
+    /// The input that random numbers depend on, called `seed`: 64 bits as two words, the lower first. The first random op adds it. A run gives it as it gives every input, or leaves it out and takes the
+    /// executable's next one.
+    ///
+    /// # Errors
+    /// The name is taken by a leaf that is no seed.
+    pub fn seed(&mut self) -> Result<Tensor, GraphError> {
+        if let Some(known) = self.leaves.get(SEED) {
+            let leaf: &dyn std::any::Any = &*self.nodes[known.node as usize].op;
+            if leaf.downcast_ref::<Leaf>().is_some_and(|leaf| leaf.kind == LeafKind::Seed) {
+                return Ok(*known);
+            }
+        }
+        self.leaf(SEED, LeafKind::Seed, TensorType::new(ElementType::U32, [SEED_WORDS]))
+    }
+
+    /// A stream of random numbers that no other op of the graph has.
+    pub(crate) fn next_stream(&mut self) -> u32 {
+        self.streams += 1;
+        self.streams - 1
     }
 
     /// A tensor that the model gives.

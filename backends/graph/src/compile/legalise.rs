@@ -60,7 +60,7 @@ impl Stage<'_> {
                 let origin = match leaf.downcast_ref::<Leaf>().map(|leaf| &leaf.kind) {
                     Some(LeafKind::Param) => Origin::Param,
                     Some(LeafKind::Constant(bytes)) => Origin::Constant(bytes.clone()),
-                    Some(LeafKind::Input) | None => Origin::Input,
+                    Some(LeafKind::Input | LeafKind::Seed) | None => Origin::Input,
                 };
                 let what = if origin == Origin::Param { "param" } else { "constant" };
                 if origin != Origin::Input && node.outputs[0].elements().constant().is_none() {

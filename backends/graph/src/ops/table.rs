@@ -34,12 +34,15 @@ enum Accuracy {
     Exact,
     /// Sums in the type's arithmetic.
     Sums,
+    /// Random normals.
+    Normals,
 }
 
 impl Accuracy {
     fn words(self) -> String {
         match self {
             Self::Exact => "exact".to_owned(),
+            Self::Normals => "4 ulp of n, 8 in f64; and the type's rounding".to_owned(),
             Self::Sums => {
                 let of = |element: ElementType| format!("{:e} in {element}", tolerance(element));
                 let floats: Vec<_> =

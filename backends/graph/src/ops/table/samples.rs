@@ -3,7 +3,9 @@
 use super::{Accuracy, Sample};
 use crate::dim::Dim;
 use crate::graph::{Graph, GraphError, Tensor};
-use crate::types::ElementType;
+use crate::ops::narrow::{Narrow, Rounding};
+use crate::ops::random::{Distribution, Random, Sampling};
+use crate::types::{ElementType, TensorType};
 
 /// Rows of a table: name, accuracy, formula, and a use for elements of a type; with names of attributes where it is made of several nodes.
 macro_rules! samples {
@@ -19,7 +21,7 @@ macro_rules! samples {
 }
 
 /// Family by family.
-pub(super) const ALL: &[&[Sample]] = &[CREATION, TYPES, VIEWS];
+pub(super) const ALL: &[&[Sample]] = &[CREATION, TYPES, VIEWS, RANDOM, NARROW];
 
 /// Made from nothing.
 const CREATION: &[Sample] = samples! {
@@ -64,6 +66,51 @@ const VIEWS: &[Sample] = samples! {
     "unsqueeze" Exact "with one more axis, of extent 1" |g, element| {
         let x = matrix(g, element)?;
         g.unsqueeze(x, 0)
+    };
+};
+
+/// Random numbers, of the run's seed, the op's stream and an element's index alone.
+const RANDOM: &[Sample] = samples! {
+    "random_bits" Exact "words of Philox4x32-10 at the element's index" |g, element| g.random_bits(dims(&[4, 4]), element);
+    "uniform" Exact "low + (high - low) u, from low up to and without high" |g, element| g.uniform(dims(&[4, 4]), 0.0, 1.0, element);
+    "normal" Normals "mean + deviation n, by the transform of Box and Muller" |g, element| g.normal(dims(&[4, 4]), 0.0, 1.0, element);
+    "bernoulli" Exact "true with a probability of p" |g, element| {
+        let ty = TensorType::new(element, [4i64, 4]);
+        let op = Random { distribution: Distribution::Bernoulli { p: 0.5 }, stream: 0, ty };
+        let seed = g.seed()?;
+        g.add_one(op, &[seed])
+    };
+    "bernoulli_of" Exact [] "true with the probability that stands in p" |g, element| {
+        let p = matrix(g, element)?;
+        g.bernoulli_of(p)
+    };
+    "dropout" Sums ["p"] "x / (1 - p) where it is kept, else 0; and whether it is kept" |g, element| {
+        let x = matrix(g, element)?;
+        Ok(g.dropout(x, 0.5)?.0)
+    };
+    "sample" Sums ["temperature", "top_k", "top_p", "min_p"] "for each row of logits, the index of one drawn by softmax among those that are left" |g, element| {
+        let logits = matrix(g, element)?;
+        g.sample(logits, Sampling { top_p: 0.9, ..Sampling::default() })
+    };
+};
+
+/// Numbers stored in eight bits and fewer.
+const NARROW: &[Sample] = samples! {
+    "encode" Exact "the codes of x in a type of eight bits or fewer: floats round to the nearest, ties to even; what is beyond saturates or not" |g, element| {
+        let x = matrix(g, element)?;
+        g.encode(x, Narrow::I4, true, Rounding::Nearest)
+    };
+    "decode" Exact "the numbers of codes, in the type that `to` says" |g, element| {
+        let codes = matrix(g, ElementType::U8)?;
+        g.decode(codes, Narrow::I4, element)
+    };
+    "pack_codes" Exact ["narrow"] "codes of four or two bits side by side in bytes, the first in the lowest bits" |g, element| {
+        let codes = matrix(g, element)?;
+        g.pack_codes(codes, Narrow::I4)
+    };
+    "unpack_codes" Exact ["narrow", "n"] "the codes that lie side by side in bytes" |g, element| {
+        let packed = matrix(g, element)?;
+        g.unpack_codes(packed, Narrow::I4, 8i64)
     };
 };
 
