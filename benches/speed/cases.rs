@@ -68,6 +68,7 @@ pub fn all(scale: Scale) -> Vec<Case> {
     cases.extend(crate::reductions::all(scale));
     cases.extend(crate::pulls::all(scale));
     cases.extend(crate::orders::all(scale));
+    cases.extend(crate::random::all(scale));
     cases
 }
 

@@ -17,6 +17,7 @@ mod minilm;
 mod norms;
 mod orders;
 mod pulls;
+mod random;
 mod reductions;
 
 use std::error::Error;

@@ -1,15 +1,17 @@
 //! From a case to a graph: values by name, and an importer for each ONNX op.
 //!
-//! Importers stand in lists by family (`maps`, `shapes`, `pulls`, `windows`, `reductions`, `products`, `orders`, `attention`, `norms`), each a name and a function that adds what the node means to the graph. Some inputs must
+//! Importers stand in lists by family (`maps`, `casts`, `shapes`, `pulls`, `windows`, `reductions`, `products`, `orders`, `attention`, `norms`, `random`), each a name and a function that adds what the node means to the graph. Some inputs must
 //! be known while the graph is built (a shape, axes): ONNX computes them as it computes everything, so `Importer::numbers` runs the graph so far by its references.
 
 mod attention;
+mod casts;
 mod convolutions;
 mod maps;
 mod norms;
 mod orders;
 mod products;
 mod pulls;
+mod random;
 mod reductions;
 mod shapes;
 mod windows;
@@ -20,6 +22,7 @@ use thiserror::Error;
 use trefoil_graph::error::Error as GraphFailure;
 use trefoil_graph::graph::GraphError;
 use trefoil_graph::op::HostTensor;
+use trefoil_graph::ops::narrow::Narrow;
 use trefoil_graph::types::TensorType;
 use trefoil_graph::{Dim, ElementType, Extents, Graph, Tensor, reference};
 
@@ -66,14 +69,16 @@ type Import = fn(&mut Importer<'_>, &Node) -> Imported;
 
 /// Every importer.
 fn import_of(op: &str) -> Option<Import> {
-    const FAMILIES: [&[(&str, Import)]; 10] = [
+    const FAMILIES: [&[(&str, Import)]; 12] = [
         attention::IMPORTS,
+        casts::IMPORTS,
         convolutions::IMPORTS,
         maps::IMPORTS,
         norms::IMPORTS,
         orders::IMPORTS,
         products::IMPORTS,
         pulls::IMPORTS,
+        random::IMPORTS,
         reductions::IMPORTS,
         shapes::IMPORTS,
         windows::IMPORTS,
@@ -97,6 +102,8 @@ pub struct Importer<'c> {
     values: BTreeMap<String, Tensor>,
     /// What is given, for references.
     leaves: BTreeMap<String, HostTensor>,
+    /// What the codes of values mean that are no numbers.
+    narrow: BTreeMap<String, Narrow>,
     opset: i64,
 }
 
@@ -123,6 +130,16 @@ pub fn element_type(name: &str) -> Option<ElementType> {
     ElementType::ALL.into_iter().find(|element| element.name() == *ours)
 }
 
+/// The type of eight bits or fewer that NumPy's name means.
+pub fn narrow_type(name: &str) -> Option<Narrow> {
+    casts::NARROW.iter().find(|(_, known, _)| *known == name).map(|(.., narrow)| *narrow)
+}
+
+/// The element type that holds what NumPy's name means: codes of narrow types are bytes.
+pub fn stored_type(name: &str) -> Option<ElementType> {
+    element_type(name).or_else(|| narrow_type(name).map(|_| ElementType::U8))
+}
+
 /// A stored tensor as `f64`.
 pub fn values(cases: &Cases, element: ElementType, stored: &Stored) -> Vec<f64> {
     reference::values(element, &elements(element, cases.bytes(stored)))
@@ -141,8 +158,14 @@ pub fn elements(element: ElementType, bytes: &[u8]) -> Vec<u8> {
 /// # Errors
 /// Why it cannot be one.
 pub fn import(cases: &Cases, case: &Case) -> Result<Model, Unsupported> {
-    let mut importer =
-        Importer { cases, graph: Graph::new(), values: BTreeMap::new(), leaves: BTreeMap::new(), opset: case.opset };
+    let mut importer = Importer {
+        cases,
+        graph: Graph::new(),
+        values: BTreeMap::new(),
+        leaves: BTreeMap::new(),
+        narrow: BTreeMap::new(),
+        opset: case.opset,
+    };
     // An op that nobody knows is a better reason than a type that nobody knows.
     for node in &case.nodes {
         if !node.domain.is_empty() || import_of(&node.op).is_none() {
@@ -151,9 +174,10 @@ pub fn import(cases: &Cases, case: &Case) -> Result<Model, Unsupported> {
     }
     let mut inputs = Vec::new();
     for stored in &case.inputs {
-        let Some(element) = element_type(&stored.element) else {
+        let Some(element) = stored_type(&stored.element) else {
             return Err(Unsupported::Element(stored.element.clone()));
         };
+        importer.narrow.extend(narrow_type(&stored.element).map(|narrow| (stored.name.clone(), narrow)));
         let shape: Vec<Dim> = stored.shape.iter().map(|extent| Dim::from(*extent)).collect();
         let tensor = importer.graph.input(&stored.name, element, shape)?;
         importer.values.insert(stored.name.clone(), tensor);
@@ -163,6 +187,10 @@ pub fn import(cases: &Cases, case: &Case) -> Result<Model, Unsupported> {
     }
     for node in &case.nodes {
         let import = import_of(&node.op).ok_or_else(|| Unsupported::Op(node.op.clone()))?;
+        let codes = node.inputs.iter().find_map(|input| importer.narrow.get(input));
+        if let Some(narrow) = codes.filter(|_| !casts::IMPORTS.iter().any(|(known, _)| *known == node.op)) {
+            return Err(Unsupported::Element(format!("{narrow:?} for `{}`", node.op)));
+        }
         let outputs = import(&mut importer, node)?;
         if node.outputs.len() > outputs.len() {
             return Err(importer.refuse(node, format!("{} outputs", node.outputs.len())));
@@ -194,6 +222,11 @@ impl Importer<'_> {
                 None => Err(Unsupported::Graph(format!("`{name}` is made by no node"))),
             },
         }
+    }
+
+    /// What an input's codes mean, if it is one of codes.
+    fn narrow_of(&self, node: &Node, position: usize) -> Option<Narrow> {
+        node.inputs.get(position).and_then(|name| self.narrow.get(name)).copied()
     }
 
     /// An input.

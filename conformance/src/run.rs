@@ -4,7 +4,7 @@ use trefoil::Device;
 use trefoil_graph::{Data, Executable, Extents, Options};
 
 use crate::cases::{Case, Cases};
-use crate::import::{Model, element_type, elements, import, values};
+use crate::import::{Model, elements, import, stored_type, values};
 
 /// What came of a case.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -35,7 +35,7 @@ fn run_on(cases: &Cases, case: &Case, model: &Model, device: &Device) -> Outcome
         .inputs
         .iter()
         .filter_map(|stored| {
-            let element = element_type(&stored.element)?;
+            let element = stored_type(&stored.element)?;
             Some((stored.name.as_str(), element, elements(element, cases.bytes(stored))))
         })
         .collect();
@@ -51,7 +51,7 @@ fn run_on(cases: &Cases, case: &Case, model: &Model, device: &Device) -> Outcome
         Err(error) => return Outcome::Failed(error.to_string()),
     };
     for wanted in &case.outputs {
-        let Some(element) = element_type(&wanted.element) else {
+        let Some(element) = stored_type(&wanted.element) else {
             return Outcome::Unsupported(format!("no tensors of {}", wanted.element));
         };
         let found = match outputs.host(&wanted.name) {

@@ -93,17 +93,10 @@ pub(super) const IMPORTS: &[(&str, Import)] = &[
         let (condition, accept, reject) = (i.input(n, 0)?, i.input(n, 1)?, i.input(n, 2)?);
         Ok(vec![i.graph.where_(condition, accept, reject)?])
     }),
-    ("Identity", |i, n| Ok(vec![i.input(n, 0)?])),
-    ("Cast", cast),
     ("BitCast", |i, n| {
         let x = i.input(n, 0)?;
         let to = numbered(i, n, "to")?.ok_or_else(|| i.refuse(n, "no `to`"))?;
         Ok(vec![i.graph.bitcast(x, to)?])
-    }),
-    ("CastLike", |i, n| {
-        let (x, like) = (i.input(n, 0)?, i.input(n, 1)?);
-        let to = i.ty(like)?.element;
-        Ok(vec![i.graph.cast(x, to)?])
     }),
 ];
 
@@ -255,10 +248,4 @@ pub(super) fn numbered(importer: &Importer<'_>, node: &Node, name: &str) -> Resu
     let known = ELEMENTS.iter().find(|(known, ..)| known == number).map(|(_, name, _)| *name);
     let Some(known) = known else { return Err(importer.refuse(node, format!("{name} = {number}"))) };
     element_type(known).map(Some).ok_or_else(|| Unsupported::Element(known.to_owned()))
-}
-
-fn cast(importer: &mut Importer<'_>, node: &Node) -> Imported {
-    let x = importer.input(node, 0)?;
-    let to = numbered(importer, node, "to")?.ok_or_else(|| importer.refuse(node, "no `to`"))?;
-    Ok(vec![importer.graph.cast(x, to)?])
 }
