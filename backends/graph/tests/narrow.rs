@@ -148,7 +148,7 @@ fn numbers_near_halfway_and_at_random() {
             .map(|(a, b)| f32::from_bits(a.to_bits().rotate_left(9) ^ b.to_bits().wrapping_mul(0x9e37_79b9))),
     );
     x.extend(numbers(20_000, 9, 600.0));
-    while x.len() % 7 != 0 {
+    while !x.len().is_multiple_of(7) {
         x.push(1.0);
     }
     for device in devices() {

@@ -78,7 +78,7 @@ fn turned<T: Element>(quarters: u32, cosine: T, sine: T, minus_cosine: T, minus_
 #[device]
 pub fn two_normals(first: u32, second: u32) -> Vec2<f32> {
     let radius = root(square_of(first));
-    let t = ((second & 0x3fff_ffff) as i32 - 0x2000_0000 >> 5) as f32 * (1.0 / 33_554_432.0);
+    let t = (((second & 0x3fff_ffff) as i32 - 0x2000_0000) >> 5) as f32 * (1.0 / 33_554_432.0);
     let square = t * t;
     // sin(t quarter turns) / t, of which a quarter turn stands in two parts, and cos(t quarter turns), fitted to the least error for t up to 1/2.
     let of_sine = polynomial(square, [-0.645_963_67, 0.079_681_575, -0.004_605_309_6]);
@@ -98,6 +98,7 @@ pub fn four_normals(words: Vec4<u32>) -> Vec4<f32> {
 
 /// `-2 ln u` of the 53 bits for u, where u is a 2^53rd more than they say.
 #[device]
+#[allow(clippy::approx_constant, reason = "the kernel language has such constants of 32 bits alone")]
 fn double_square_of(bits: u64) -> f64 {
     let value = bitcast::<u64>((bits + 1) as f64);
     // The first digits as a number from 1 up to 2, and how often u was doubled for that.
@@ -121,6 +122,7 @@ fn double_square_of(bits: u64) -> f64 {
 
 /// The two normals of a block, as doubles.
 #[device]
+#[allow(clippy::approx_constant, reason = "the kernel language has such constants of 32 bits alone")]
 pub fn two_double_normals(words: Vec4<u32>) -> Vec2<f64> {
     let radius = sqrt(double_square_of((words.x as u64) << 21 | (words.y >> 11) as u64));
     let t =
