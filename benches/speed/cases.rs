@@ -69,6 +69,7 @@ pub fn all(scale: Scale) -> Vec<Case> {
     cases.extend(crate::pulls::all(scale));
     cases.extend(crate::orders::all(scale));
     cases.extend(crate::random::all(scale));
+    cases.extend(crate::scatters::all(scale));
     cases
 }
 

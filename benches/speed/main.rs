@@ -19,6 +19,7 @@ mod orders;
 mod pulls;
 mod random;
 mod reductions;
+mod scatters;
 
 use std::error::Error;
 use std::process::ExitCode;

@@ -1,11 +1,13 @@
 //! From a case to a graph: values by name, and an importer for each ONNX op.
 //!
-//! Importers stand in lists by family (`maps`, `casts`, `shapes`, `pulls`, `windows`, `reductions`, `products`, `orders`, `attention`, `norms`, `random`), each a name and a function that adds what the node means to the graph. Some inputs must
+//! Importers stand in lists by family (`maps`, `casts`, `activations`, `shapes`, `pulls`, `scatters`, `windows`, `convolutions`, `reductions`, `products`, `orders`, `attention`, `norms`, `losses`, `random`), each a name and a function that adds what the node means to the graph. Some inputs must
 //! be known while the graph is built (a shape, axes): ONNX computes them as it computes everything, so `Importer::numbers` runs the graph so far by its references.
 
+mod activations;
 mod attention;
 mod casts;
 mod convolutions;
+mod losses;
 mod maps;
 mod norms;
 mod orders;
@@ -13,6 +15,7 @@ mod products;
 mod pulls;
 mod random;
 mod reductions;
+mod scatters;
 mod shapes;
 mod windows;
 
@@ -69,10 +72,12 @@ type Import = fn(&mut Importer<'_>, &Node) -> Imported;
 
 /// Every importer.
 fn import_of(op: &str) -> Option<Import> {
-    const FAMILIES: [&[(&str, Import)]; 12] = [
+    const FAMILIES: [&[(&str, Import)]; 15] = [
+        activations::IMPORTS,
         attention::IMPORTS,
         casts::IMPORTS,
         convolutions::IMPORTS,
+        losses::IMPORTS,
         maps::IMPORTS,
         norms::IMPORTS,
         orders::IMPORTS,
@@ -80,6 +85,7 @@ fn import_of(op: &str) -> Option<Import> {
         pulls::IMPORTS,
         random::IMPORTS,
         reductions::IMPORTS,
+        scatters::IMPORTS,
         shapes::IMPORTS,
         windows::IMPORTS,
     ];

@@ -37,7 +37,9 @@ fn every_kernel_has_cases() {
     tested.extend(attention::tested());
     tested.extend(rope::tested());
     // Those that run through graphs: a family's tests there fail for a kernel that they do not run.
-    let by_plans = [kernels::random::kernels(), kernels::scan::kernels(), kernels::sort::kernels()].concat();
+    let by_plans =
+        [kernels::random::kernels(), kernels::scan::kernels(), kernels::scatter::kernels(), kernels::sort::kernels()]
+            .concat();
     tested.extend(by_plans.into_iter().map(|kernel| kernel.name.to_string()));
     let listed: BTreeSet<_> = kernels::library().into_iter().map(|kernel| kernel.name.to_string()).collect();
     assert_eq!(tested, listed, "kernels with cases, and kernels of the library");

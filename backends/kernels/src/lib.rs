@@ -10,6 +10,7 @@ pub mod random;
 pub mod reduce;
 pub mod rope;
 pub mod scan;
+pub mod scatter;
 pub mod sort;
 pub mod workgroup;
 
@@ -34,6 +35,7 @@ pub fn library() -> Vec<&'static Kernel> {
     kernels.extend(random::kernels());
     kernels.extend(reduce::kernels());
     kernels.extend(scan::kernels());
+    kernels.extend(scatter::kernels());
     kernels.extend(sort::kernels());
     kernels
 }

@@ -96,6 +96,10 @@ pub(super) const IMPORTS: &[(&str, Import)] = &[
     ("BitCast", |i, n| {
         let x = i.input(n, 0)?;
         let to = numbered(i, n, "to")?.ok_or_else(|| i.refuse(n, "no `to`"))?;
+        // A bool is a byte there, and a word here.
+        if i.ty(x)?.element == ElementType::Bool && to.bytes() == 1 {
+            return Ok(vec![i.graph.cast(x, to)?]);
+        }
         Ok(vec![i.graph.bitcast(x, to)?])
     }),
 ];

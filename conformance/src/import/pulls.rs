@@ -57,7 +57,11 @@ type Gather = fn(&mut Graph, GraphTensor, GraphTensor, isize) -> Result<GraphTen
 type Blocks = fn(&mut Graph, GraphTensor, i64, BlockOrder) -> Result<GraphTensor, GraphError>;
 
 /// Indices as words, of which negative ones count from the end of an axis.
-fn from_the_end(importer: &mut Importer<'_>, indices: Tensor, extent: Tensor) -> Result<Tensor, Unsupported> {
+pub(super) fn from_the_end(
+    importer: &mut Importer<'_>,
+    indices: Tensor,
+    extent: Tensor,
+) -> Result<Tensor, Unsupported> {
     let graph = &mut importer.graph;
     let words = graph.cast(indices, ElementType::I32)?;
     let zero = graph.scalar(0, ElementType::I32)?;

@@ -16,6 +16,7 @@ mod real;
 pub mod reduce;
 pub mod rope;
 pub mod scan;
+pub mod scatter;
 pub mod sort;
 mod support;
 pub mod table;

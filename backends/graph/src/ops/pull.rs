@@ -8,10 +8,12 @@ pub mod gather;
 pub mod join;
 pub mod made;
 pub mod masks;
+pub mod patches;
 pub mod pool;
 pub mod resize;
 pub mod sample;
 pub mod sequence;
+pub mod slices;
 
 use crate::dim::Dim;
 use crate::op::{HostTensor, OpError};
@@ -40,7 +42,7 @@ macro_rules! pull_op {
     (@flops moves) => { 0i64 };
     (@flops computes) => { 1i64 };
 }
-use pull_op;
+pub(in crate::ops) use pull_op;
 
 /// What a reference gives: a value for each position.
 fn each(shape: &[usize], mut value: impl FnMut(&[i64]) -> f64) -> Vec<HostTensor> {

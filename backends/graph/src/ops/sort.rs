@@ -10,8 +10,9 @@ mod take;
 use super::support::expect_inputs;
 use crate::dim::Dim;
 use crate::graph::{Graph, GraphError, Tensor};
-use crate::op::{Candidate, HostTensor, Implementation, Ineligible, Op, OpError, OpKind, Request};
-use crate::types::{ElementType, TensorType};
+use crate::op::{Candidate, HostTensor, Implementation, Ineligible, Op, OpError, OpKind, Operand, Request};
+use crate::types::{ElementType, Layout, TensorType};
+use trefoil_dsl::device::Properties;
 
 /// What a sort gives.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
@@ -156,6 +157,23 @@ impl Candidate for Way<'_> {
         let work = plan::Work::new(&request.inputs[0], self.sort, &request.outputs[0])?;
         (self.method)(work, request.device)
     }
+}
+
+/// Where `count` numbers of a type are in ascending order, equal ones in their own: input 0 to output 0, `u32`, both of which are contiguous. Steps for a scatter.
+///
+/// # Errors
+/// The kernels do not take them.
+pub(super) fn places_in_order(
+    element: ElementType,
+    count: Dim,
+    device: &Properties,
+) -> Result<Implementation, Ineligible> {
+    let sort = Sort { gives: Gives::Places, axis: 0, descending: false };
+    let ty = TensorType { element, shape: vec![count] };
+    let places = TensorType { element: ElementType::U32, shape: ty.shape.clone() };
+    let x = Operand { layout: Layout::contiguous(&ty.shape), ty, is_param: false };
+    let by = |method: plan::Method| method(plan::Work::new(&x, &sort, &places)?, device);
+    by(plan::held).or_else(|_| by(plan::digits))
 }
 
 impl Graph {

@@ -68,7 +68,7 @@ impl Window {
     }
 
     /// How many windows there are along an axis.
-    fn count(&self, extent: &Dim) -> Dim {
+    pub(super) fn count(&self, extent: &Dim) -> Dim {
         let reach = (self.size.clone() - 1i64) * self.dilation.clone();
         let [front, behind] = self.padding.clone();
         let room = extent.clone() + front.clone() + behind - reach - 1i64;

@@ -190,21 +190,23 @@ reductions! {
         wraps: (1, u32::wrapping_mul),
         reference: |x, _| x.iter().product(),
     }
-    /// The largest element, max x; NaN if there is one.
+    /// The largest element, max x; NaN if there is one. Of bools, true is larger.
     Max max_over() "max" -> Same {
         kernels: [
             F32 "reduce_max_f32" "join_max_f32", F16 "reduce_max_f16" "join_max_f16",
-            I32 "reduce_max_i32" "join_max_i32", U32 "reduce_max_u32" "join_max_u32"
+            I32 "reduce_max_i32" "join_max_i32", U32 "reduce_max_u32" "join_max_u32",
+            Bool "reduce_max_u32" "join_max_u32"
         ],
         divisor: one,
         of_none: false,
         reference: |x, _| best(x, f64::max),
     }
-    /// The smallest element, min x; NaN if there is one.
+    /// The smallest element, min x; NaN if there is one. Of bools, false is smaller.
     Min min_over() "min" -> Same {
         kernels: [
             F32 "reduce_min_f32" "join_min_f32", F16 "reduce_min_f16" "join_min_f16",
-            I32 "reduce_min_i32" "join_min_i32", U32 "reduce_min_u32" "join_min_u32"
+            I32 "reduce_min_i32" "join_min_i32", U32 "reduce_min_u32" "join_min_u32",
+            Bool "reduce_min_u32" "join_min_u32"
         ],
         divisor: one,
         of_none: false,

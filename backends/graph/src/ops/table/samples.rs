@@ -4,7 +4,9 @@ use super::{Accuracy, Sample};
 use crate::dim::Dim;
 use crate::graph::{Graph, GraphError, Tensor};
 use crate::ops::narrow::{Narrow, Rounding};
+use crate::ops::pull::pool::Window;
 use crate::ops::random::{Distribution, Random, Sampling};
+use crate::ops::scatter::Update;
 use crate::types::{ElementType, TensorType};
 
 /// Rows of a table: name, accuracy, formula, and a use for elements of a type; with names of attributes where it is made of several nodes.
@@ -21,7 +23,7 @@ macro_rules! samples {
 }
 
 /// Family by family.
-pub(super) const ALL: &[&[Sample]] = &[CREATION, TYPES, VIEWS, RANDOM, NARROW];
+pub(super) const ALL: &[&[Sample]] = &[CREATION, TYPES, VIEWS, RANDOM, NARROW, INDEXING];
 
 /// Made from nothing.
 const CREATION: &[Sample] = samples! {
@@ -113,6 +115,47 @@ const NARROW: &[Sample] = samples! {
         g.unpack_codes(packed, Narrow::I4, 8i64)
     };
 };
+
+/// Elements at places that indices tell.
+const INDEXING: &[Sample] = samples! {
+    "scatter_set" Exact ["axis"] "x with y[.., i_k, ..] = u[.., k, ..], the last k for each place; also by elements and by coordinates" |g, element| {
+        scattered(g, element, Update::Set)
+    };
+    "scatter_add" Sums ["axis"] "x with y[.., i_k, ..] = x + Σ u[.., k, ..] over all k for a place; also by elements and by coordinates" |g, element| {
+        scattered(g, element, Update::Add)
+    };
+    "scatter_mul" Sums ["axis"] "as scatter_add with products" |g, element| scattered(g, element, Update::Mul);
+    "scatter_max" Exact ["axis"] "as scatter_add with the largest; NaN if there is one" |g, element| {
+        scattered(g, element, Update::Max)
+    };
+    "scatter_min" Exact ["axis"] "as scatter_add with the smallest; NaN if there is one" |g, element| {
+        scattered(g, element, Update::Min)
+    };
+    "dynamic_slice" Exact "y_j = x_(s + j) for starts s; 0 beyond" |g, element| {
+        let (x, starts) = (matrix(g, element)?, g.input("starts", ElementType::U32, dims(&[2]))?);
+        g.dynamic_slice(x, starts, 0, &dims(&[2, 2]))
+    };
+    "update_slice" Exact "x with y_(s + j) = u_j for starts s" |g, element| {
+        let (x, starts) = (matrix(g, element)?, g.input("starts", ElementType::U32, dims(&[2]))?);
+        let update = g.input("update", element, dims(&[2, 2]))?;
+        g.update_slice(x, update, starts, 0, false)
+    };
+    "im2col" Exact ["windows"] "what windows see of an image, a column for each" |g, element| {
+        let x = g.input("x", element, dims(&[1, 1, 4, 4]))?;
+        g.im2col(x, &[Window::new(2), Window::new(2)])
+    };
+    "col2im" Sums "the sum of what windows see at each place of an image" |g, element| {
+        let x = g.input("x", element, dims(&[1, 4, 9]))?;
+        g.col2im(x, &dims(&[4, 4]), &[Window::new(2), Window::new(2)])
+    };
+};
+
+/// Two rows of a matrix.
+fn scattered(g: &mut Graph, element: ElementType, update: Update) -> Result<Tensor, GraphError> {
+    let (x, indices) = (matrix(g, element)?, g.input("indices", ElementType::U32, dims(&[2]))?);
+    let updates = g.input("updates", element, dims(&[2, 4]))?;
+    g.scatter(x, indices, updates, 0, update)
+}
 
 fn dims(extents: &[i64]) -> Vec<Dim> {
     extents.iter().map(|extent| Dim::from(*extent)).collect()

@@ -1,0 +1,232 @@
+//! Parts that start where indices say, and what windows see of images, against their references on every device.
+
+#![allow(clippy::unwrap_used, reason = "helpers of tests unwrap too")]
+
+mod common;
+
+use std::collections::BTreeSet;
+
+use common::cases::{Case, shape};
+use common::{Values, compare, computes, devices, numbers, tolerance};
+use trefoil_graph::ops::pull::pool::Window;
+use trefoil_graph::{Dim, ElementType, Executable, Extents, Graph, Model, Options, Symbol, reference};
+
+fn dims(extents: &[i64]) -> Vec<Dim> {
+    extents.iter().map(|extent| Dim::from(*extent)).collect()
+}
+
+#[test]
+fn parts_of_every_type() {
+    let devices = devices();
+    for (turn, element) in ElementType::ALL.into_iter().enumerate() {
+        let mut case = Case::default();
+        let tensor = if turn % 2 == 0 { Case::input } else { Case::turned };
+        let x = tensor(&mut case, "x", element, &[3, 7, 8]);
+        // A start of its own for each matrix: within, to the end, beyond it, and none.
+        let starts = case.given("starts", Values::I32(vec![1, 4, 3, 7, -1, 0]), &[3, 2]);
+        let y = case.graph.dynamic_slice(x, starts, 1, &dims(&[3, 4])).unwrap();
+        case.output("part", y);
+        let small = tensor(&mut case, "small", element, &[3, 3, 4]);
+        for wraps in [false, true] {
+            let y = case.graph.update_slice(x, small, starts, 1, wraps).unwrap();
+            case.output(&format!("with a part, wraps {wraps}"), y);
+        }
+        // Whole rows, by one start for all.
+        let one = case.given("one", Values::U64(vec![1]), &[1]);
+        let rows = tensor(&mut case, "rows", element, &[2, 7, 8]);
+        let y = case.graph.dynamic_slice(x, one, 0, &dims(&[2])).unwrap();
+        case.output("rows of x", y);
+        let y = case.graph.update_slice(x, rows, one, 0, false).unwrap();
+        case.output("with rows", y);
+        let y = case.graph.update_slice_at(x, small, &dims(&[0, 2, 3])).unwrap();
+        case.output("with a part at a known place", y);
+        for device in &devices {
+            println!("{element} on {}", device.properties().name);
+            case.check(device, 0.0);
+        }
+    }
+}
+
+#[test]
+fn nothing_and_far_places() {
+    let mut case = Case::default();
+    let x = case.input("x", ElementType::F32, &[5, 3]);
+    let none = case.input("none", ElementType::F32, &[0, 3]);
+    let far = case.given("far", Values::U64(vec![u64::MAX, 0]), &[2]);
+    let end = case.given("end", Values::I64(vec![5, i64::from(i32::MAX)]), &[2]);
+    let part = case.input("part", ElementType::F32, &[2, 2]);
+    for (name, starts) in [("far", far), ("end", end)] {
+        let y = case.graph.dynamic_slice(x, starts, 0, &dims(&[2, 2])).unwrap();
+        case.output(&format!("from {name}"), y);
+        let y = case.graph.update_slice(x, part, starts, 0, false).unwrap();
+        case.output(&format!("to {name}"), y);
+    }
+    let y = case.graph.update_slice(x, none, far, 0, true).unwrap();
+    case.output("with nothing", y);
+    let y = case.graph.dynamic_slice(none, end, 0, &dims(&[0, 2])).unwrap();
+    case.output("of nothing", y);
+    for device in devices() {
+        println!("on {}", device.properties().name);
+        case.check(&device, 0.0);
+    }
+}
+
+/// Windows of every attribute.
+fn windows() -> [Window; 2] {
+    let [one, two] = [Dim::from(1i64), Dim::from(2i64)];
+    let first = Window { stride: two.clone(), padding: [one.clone(), two.clone()], ..Window::new(3) };
+    let second = Window { dilation: two, padding: [Dim::from(0i64), one], ..Window::new(2) };
+    [first, second]
+}
+
+#[test]
+fn windows_of_images_and_back() {
+    let devices = devices();
+    for (turn, element) in ElementType::ALL.into_iter().enumerate() {
+        let mut case = Case::default();
+        let tensor = if turn % 2 == 0 { Case::input } else { Case::turned };
+        let x = tensor(&mut case, "x", element, &[2, 3, 7, 6]);
+        let columns = case.graph.im2col(x, &windows()).unwrap();
+        case.output("columns", columns);
+        let sums = element.is_float() || element.is_integer() && element.scalar().bits() == 32;
+        let back = case.graph.col2im(columns, &dims(&[7, 6]), &windows());
+        assert_eq!(back.is_ok(), sums, "{element}");
+        if let Ok(back) = back {
+            case.output("back", back);
+        }
+        for device in devices.iter().filter(|device| computes(device, element)) {
+            println!("{element} on {}", device.properties().name);
+            case.check(device, tolerance(element));
+        }
+    }
+    // One axis and three, no image and no channel.
+    let mut case = Case::default();
+    for (name, extents) in
+        [("one", &[2usize, 3, 11][..]), ("three", &[1, 2, 4, 5, 3]), ("none", &[0, 2, 5]), ("empty", &[2, 0, 5])]
+    {
+        let x = case.input(name, ElementType::F32, extents);
+        let windows = vec![Window::new(2); extents.len() - 2];
+        let columns = case.graph.im2col(x, &windows).unwrap();
+        let back = case.graph.col2im(columns, &shape(&extents[2..]), &windows).unwrap();
+        case.output(&format!("columns of {name}"), columns);
+        case.output(&format!("back to {name}"), back);
+    }
+    for device in devices {
+        println!("on {}", device.properties().name);
+        case.check(&device, 1e-6);
+    }
+}
+
+#[test]
+fn each_run_decides_extents_and_starts() {
+    let length = Symbol::new("length", 1, 40).unwrap();
+    let place = Symbol::new("place", 0, 30).unwrap();
+    let mut graph = Graph::new();
+    let x = graph.input("x", ElementType::F32, vec![Dim::from(40i64) + Dim::from(&length), Dim::from(3i64)]).unwrap();
+    let update = graph.input("update", ElementType::F32, vec![Dim::from(&length), Dim::from(3i64)]).unwrap();
+    let starts = graph.input("starts", ElementType::I32, shape(&[1])).unwrap();
+    let y = graph.dynamic_slice(x, starts, 0, &[Dim::from(&length)]).unwrap();
+    graph.output("part", y).unwrap();
+    let y = graph.update_slice(x, update, starts, 0, true).unwrap();
+    graph.output("with a part", y).unwrap();
+    let images = graph
+        .reshape(x, vec![Dim::from(1i64), Dim::from(1i64), Dim::from(40i64) + Dim::from(&length), Dim::from(3i64)]);
+    let images = images.unwrap();
+    let columns = graph.im2col(images, &windows()).unwrap();
+    graph.output("columns", columns).unwrap();
+    let mut by_symbol = graph.clone();
+    let y = by_symbol.update_slice_at(x, update, &[Dim::from(&place)]).unwrap();
+    by_symbol.output("at a place", y).unwrap();
+    for device in devices() {
+        let executable = Executable::compile(&graph, &Model::new(), &device, &Options::default()).unwrap();
+        let with_place = Executable::compile(&by_symbol, &Model::new(), &device, &Options::default()).unwrap();
+        for (n, at) in [(1usize, 5usize), (40, 30), (13, 0)] {
+            let mut extents = Extents::new();
+            extents.set(&length, n as i64).unwrap();
+            println!("{n} from {at} on {}", device.properties().name);
+            let (all, part) = (numbers(3 * (40 + n), 1, 1.0), numbers(3 * n, 2, 1.0));
+            let inputs = [
+                ("x", Values::F32(all.clone())),
+                ("update", Values::F32(part.clone())),
+                ("starts", Values::I32(vec![at as i32])),
+            ];
+            compare(&graph, &executable, &inputs, &extents, 0.0);
+            // References know no symbols of attributes.
+            extents.set(&place, at as i64).unwrap();
+            let data: Vec<_> = inputs.iter().map(|(name, values)| (*name, values.data())).collect();
+            let given = with_place.run(&data, &extents).unwrap().host("at a place").unwrap().values;
+            let mut wanted = all;
+            wanted[3 * at..3 * (at + n)].copy_from_slice(&part);
+            assert!(given.iter().zip(&wanted).all(|(given, wanted)| *given == f64::from(*wanted)), "{n} at {at}");
+        }
+    }
+}
+
+#[test]
+fn every_attribute_counts() {
+    let mut results = BTreeSet::new();
+    let changed: [fn(&mut Window); 4] = [
+        |_| {},
+        |window| window.stride = Dim::from(2i64),
+        |window| window.dilation = Dim::from(2i64),
+        |window| window.padding[0] = Dim::from(1i64),
+    ];
+    for change in changed {
+        let mut case = Case::default();
+        let x = case.input("x", ElementType::F32, &[1, 1, 6, 5]);
+        let mut first = Window::new(2);
+        change(&mut first);
+        let columns = case.graph.im2col(x, &[first.clone(), Window::new(3)]).unwrap();
+        let back = case.graph.col2im(columns, &dims(&[6, 5]), &[first, Window::new(3)]).unwrap();
+        case.output("columns", columns);
+        case.output("back", back);
+        let leaves = case.inputs.iter().map(|(name, values)| (name.clone(), values.host())).collect();
+        for (name, result) in reference::evaluate(&case.graph, &leaves, &Extents::new()).unwrap() {
+            assert!(results.insert(format!("{:?}", result.values)), "{name}");
+        }
+    }
+    for (batch_axes, wraps) in [(0usize, false), (0, true), (1, false), (1, true)] {
+        let mut case = Case::default();
+        let x = case.input("x", ElementType::F32, &[6, 6, 2]);
+        let part = case.input("part", ElementType::F32, if batch_axes == 0 { &[4, 6, 2] } else { &[6, 4, 2] });
+        let extents: &[usize] = if batch_axes == 0 { &[1] } else { &[6, 1] };
+        let starts = case.given("starts", Values::I32((0..extents[0] as i32).map(|i| 5 - i).collect()), extents);
+        let y = case.graph.update_slice(x, part, starts, batch_axes, wraps).unwrap();
+        case.output("y", y);
+        let leaves = case.inputs.iter().map(|(name, values)| (name.clone(), values.host())).collect();
+        for (name, result) in reference::evaluate(&case.graph, &leaves, &Extents::new()).unwrap() {
+            assert!(results.insert(format!("{:?}", result.values)), "{name} {batch_axes} {wraps}");
+        }
+    }
+}
+
+#[test]
+fn what_is_refused() {
+    let mut graph = Graph::new();
+    let x = graph.input("x", ElementType::F32, shape(&[4, 3])).unwrap();
+    let halves = graph.input("halves", ElementType::F16, shape(&[2, 3])).unwrap();
+    let part = graph.input("part", ElementType::F32, shape(&[2, 3])).unwrap();
+    let starts = graph.input("starts", ElementType::I32, shape(&[1])).unwrap();
+    let reals = graph.input("reals", ElementType::F32, shape(&[1])).unwrap();
+    let three = graph.input("three", ElementType::I32, shape(&[3])).unwrap();
+    let image = graph.input("image", ElementType::F32, shape(&[1, 2, 4, 4])).unwrap();
+    let columns = graph.input("columns", ElementType::F32, shape(&[1, 9, 9])).unwrap();
+    let squares = |window: Window| [window.clone(), window];
+    let refused = [
+        (graph.dynamic_slice(x, reals, 0, &dims(&[2])), "input `starts` is f32"),
+        (graph.dynamic_slice(x, three, 0, &dims(&[2, 2, 2])), "a start for each axis behind"),
+        (graph.dynamic_slice(x, starts, 0, &dims(&[5])), "attribute `extents`"),
+        (graph.update_slice(x, halves, starts, 0, false), "input `update` is f16"),
+        (graph.update_slice(part, x, starts, 0, false), "input `update` is f32[4, 3]"),
+        (graph.update_slice_at(x, part, &dims(&[3])), "attribute `starts` is 3"),
+        (graph.update_slice_at(x, part, &dims(&[-1])), "attribute `starts` is -1"),
+        (graph.im2col(x, &squares(Window::new(2))), "input `x` is f32[4, 3], 4 axes"),
+        (graph.im2col(image, &squares(Window::new(5))), "a window that 4 positions hold"),
+        (graph.im2col(image, &squares(Window { stride: Dim::from(0i64), ..Window::new(2) })), "of at least 1"),
+        (graph.col2im(columns, &dims(&[4, 4]), &squares(Window::new(2))), "f32[1, 8, 9] expected"),
+    ];
+    for (given, expected) in refused {
+        let error = given.unwrap_err().to_string();
+        assert!(error.contains(expected), "{error}");
+    }
+}
