@@ -295,7 +295,11 @@ fn what_is_refused() {
     let flags = graph.input("flags", ElementType::Bool, shape(&[2, 3])).unwrap();
     let deep = graph.input("deep", ElementType::I32, shape(&[2, 3])).unwrap();
     let wide = graph.input("wide", ElementType::I32, shape(&[5, 3])).unwrap();
+    let huge = graph.input("huge", ElementType::U8, shape(&[1 << 16, 1 << 16])).unwrap();
+    let few = graph.input("few", ElementType::U8, shape(&[1, 1])).unwrap();
+    let at = graph.input("at", ElementType::I32, shape(&[1, 1])).unwrap();
     let refused = [
+        (graph.scatter_elements(huge, at, few, 0, Update::Add), "fewer than 2^31 - 1 of them"),
         (graph.scatter(x, i, rows, 2, Update::Add), "axes of f32[4, 3], each once"),
         (graph.scatter(x, i, rows, 1, Update::Add), "input `updates` is f32[2, 3], f32[4, 2] expected"),
         (graph.scatter(x, reals, rows, 0, Update::Add), "input `indices` is f32"),

@@ -2,7 +2,7 @@
 
 use trefoil_graph::{ElementType, Tensor};
 
-use super::{Import, Imported, Importer, Unsupported, dims};
+use super::{Import, Importer, Unsupported, dims};
 use crate::cases::{Attribute, Node};
 
 /// By ONNX's names.

@@ -76,8 +76,8 @@ impl Graph {
     /// `x` with updates at positions of an axis, whole slices at a time: the inverse of [`Graph::gather`], whose result has the shape that `updates` have. For an index at `i`
     /// `x[.., indices[i], ..] = update(x[.., indices[i], ..], updates[.., i, ..])`; an index out of range, a negative one too, changes nothing.
     ///
-    /// Any number of updates may go to one place. Of those that set the last one stays; floats of up to 32 bits are joined in `f32` and rounded once. With [`crate::Options::deterministic`] sums have the
-    /// same bits every time, and so have they but for `f32` without it.
+    /// Any number of updates may go to one place. Of those that set the last one stays; floats of up to 32 bits are joined in `f32` and rounded once. Sums of `f32` may differ in their last bits from run to
+    /// run unless [`crate::Options::deterministic`] says otherwise; everything else comes out the same every time.
     ///
     /// ```
     /// use trefoil_graph::ops::scatter::Update;

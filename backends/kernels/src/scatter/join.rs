@@ -30,7 +30,7 @@ const AT_ONCE: usize = 4;
 /// * `x_strides`, `update_strides`: from a line, a slot or update, and a column to the next.
 /// * `bits`: `1 << bits` invocations share a row.
 #[device]
-#[expect(clippy::too_many_arguments, reason = "it is a kernel's body")]
+#[expect(clippy::too_many_arguments, clippy::manual_div_ceil, reason = "it is a kernel's body")]
 pub fn join_runs<
     T: Element,
     A: Element,

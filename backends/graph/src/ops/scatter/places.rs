@@ -53,6 +53,12 @@ impl Named {
         if extents.len() > LEVELS {
             return Err(shape_error("indices", indices, format!("indices for at most {LEVELS} axes")));
         }
+        // Slots and updates are counted in words, and moved by numbers with a sign.
+        let slots: Dim = extents.iter().cloned().product();
+        if [slots.bounds().1, self.count(indices).bounds().1].into_iter().any(|most| most >= i64::from(i32::MAX)) {
+            let expected = format!("fewer than 2^31 - 1 of them, for as many places as {extents:?} have");
+            return Err(shape_error("indices", indices, expected));
+        }
         Ok(())
     }
 
@@ -92,8 +98,7 @@ impl Named {
             Self::Along(axis) => (rank, none.clone(), vec![axis]),
         };
         let mut levels: Vec<(Dim, [Dim; 2])> = Vec::new();
-        for at in 0..axes {
-            let extent = &indices.ty.shape[at];
+        for (at, extent) in indices.ty.shape.iter().enumerate().take(axes) {
             if extent.is(1) {
                 continue;
             }

@@ -31,16 +31,15 @@ impl Op for ScatterSet {
 
     fn reference(&self, inputs: &[HostTensor], outputs: &[Vec<usize>]) -> Vec<HostTensor> {
         let (x, updates, last) = (&inputs[0], &inputs[1], &inputs[2]);
-        let (slots, columns, count) = (x.shape[1], x.shape[2], updates.shape[1]);
+        let (columns, count) = (x.shape[2], updates.shape[1]);
         let mut values = x.values.clone();
-        for (row, update) in values.chunks_mut(columns.max(1)).zip((0..x.shape[0]).flat_map(|line| {
-            last.values.iter().map(move |last| (*last >= 1.0).then(|| line * count + *last as usize - 1))
-        })) {
-            if let Some(update) = update {
-                row.copy_from_slice(&updates.values[update * columns..(update + 1) * columns]);
+        for line in 0..x.shape[0] {
+            for (slot, last) in last.values.iter().enumerate().filter(|(_, last)| **last >= 1.0) {
+                let to = (line * x.shape[1] + slot) * columns;
+                let from = (line * count + *last as usize - 1) * columns;
+                values[to..to + columns].copy_from_slice(&updates.values[from..from + columns]);
             }
         }
-        debug_assert_eq!(last.values.len(), slots);
         vec![HostTensor { shape: outputs[0].clone(), values }]
     }
 }
