@@ -1,4 +1,4 @@
-//! Scatters: updates that go to slots of a tensor which indices tell ([`places`]). What stands in a slot is set, by its last update ([`set`]), or joined with all of them ([`join`]).
+//! Scatters: updates that go to slots of a tensor which indices tell (`places`). What stands in a slot is set, by its last update (`set`), or joined with all of them (`join`).
 //!
 //! Every form becomes one: `x` is `[lines, .., columns]`, with the axes that indices name in the middle, and `updates` are `[lines, count, columns]`; where strides can say that, nothing is copied.
 
