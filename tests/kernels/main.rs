@@ -37,6 +37,7 @@ fn every_kernel_has_cases() {
     tested.extend(attention::tested());
     tested.extend(rope::tested());
     // Those that run through graphs: a family's tests there fail for a kernel that they do not run.
+    tested.extend(kernels::matmul::kernels().into_iter().map(|kernel| kernel.name.to_string()));
     let by_plans =
         [kernels::random::kernels(), kernels::scan::kernels(), kernels::scatter::kernels(), kernels::sort::kernels()]
             .concat();

@@ -1,4 +1,4 @@
-//! Matrix products: tiles, parts of K, and any strides, with bias and every activation.
+//! Matrix products of `f32`: tiles, parts of K, and any strides, with bias and every activation. The kernels of other elements run in `backends/graph/tests/products.rs`.
 
 use trefoil::kernels::activation::Activation;
 use trefoil::kernels::matmul::narrow;
@@ -40,14 +40,15 @@ struct Tile {
     takes_parts: bool,
 }
 
-const LARGE: Tile = Tile { name: "matmul_tiled_128", rows: 128, columns: 128, step: 8, takes_parts: false };
-const MIDDLE: Tile = Tile { name: "matmul_tiled_64", rows: 64, columns: 64, step: 16, takes_parts: false };
+const LARGE: Tile = Tile { name: "matmul_tiled_128x8_f32", rows: 128, columns: 128, step: 8, takes_parts: false };
+const MIDDLE: Tile = Tile { name: "matmul_tiled_64_f32", rows: 64, columns: 64, step: 16, takes_parts: false };
+const ANY: Tile = Tile { name: "matmul_tiled_any_f32", rows: 64, columns: 64, step: 16, takes_parts: false };
 const NARROW: Tile =
     Tile { name: "matmul_narrow", rows: narrow::ROWS, columns: narrow::COLUMNS, step: 64, takes_parts: true };
 
 pub fn cases() -> Vec<Case> {
     let mut cases = Vec::new();
-    for tile in [LARGE, MIDDLE, NARROW] {
+    for tile in [LARGE, MIDDLE, ANY, NARROW] {
         for rows_are_n in [false, true] {
             tiled(&mut cases, tile, rows_are_n);
         }
@@ -90,15 +91,23 @@ fn tiled(cases: &mut Vec<Case>, tile: Tile, rows_are_n: bool) {
             let bias = if parts == 1 && index % 3 != 1 { numbers(n, 11, 1.0) } else { Vec::new() };
             let (a, b) = product.operands();
             let expected = product.expected(&a, &b, &bias, activation, parts);
+            let known = if takes_parts {
+                kernel(&format!("{name}_{rows_are_n}"))
+            } else {
+                Box::leak(Box::new(kernel(name).specialise(&[("B_ALONG", i64::from(rows_are_n))]).unwrap()))
+            };
             cases.push(Case {
-                kernel: kernel(&format!("{name}_{rows_are_n}")),
+                kernel: known,
                 about: format!("{batches} times {m} x {n} x {k}, {parts} parts, {activation:?}"),
                 operands: [a, b, bias].map(Operand::F32).to_vec(),
                 values: Box::new(move |launch| {
+                    let batches = [product.a.batch, product.b.batch];
+                    if !takes_parts {
+                        let strides = [batches[0], a_stride, batches[1], b_stride];
+                        return launch.value([m, n, k])?.value(strides)?.value(activation);
+                    }
                     let launch = launch.value(m)?.value(n)?.value(k)?.value(a_stride)?.value(b_stride)?;
-                    let launch = launch.value(product.a.batch)?.value(product.b.batch)?;
-                    let launch = if takes_parts { launch.value(parts)? } else { launch };
-                    launch.value(activation)
+                    launch.value(batches[0])?.value(batches[1])?.value(parts)?.value(activation)
                 }),
                 groups: tiles * parts,
                 expected,
@@ -127,12 +136,12 @@ fn strided(cases: &mut Vec<Case>) {
         let (left, right) = product.operands();
         let expected = product.expected(&left, &right, &bias, activation, 1);
         cases.push(Case {
-            kernel: kernel("matmul_strided"),
+            kernel: kernel("matmul_strided_f32"),
             about: format!("{batches} times {m} x {n} x {k}, A {:?}, B {:?}, {activation:?}", a.strides, b.strides),
             operands: [left, right, bias].map(Operand::F32).to_vec(),
             values: Box::new(move |launch| {
-                let launch = launch.value(m)?.value(n)?.value(k)?.value(a.strides)?.value(b.strides)?;
-                launch.value(a.batch)?.value(b.batch)?.value(activation)
+                let of = |layout: Layout| [layout.batch, layout.strides[0], layout.strides[1]];
+                launch.value([m, n, k])?.value(of(a))?.value(of(b))?.value(activation)
             }),
             groups: batches * m.div_ceil(16) * n.div_ceil(16),
             expected,
@@ -151,7 +160,7 @@ fn sum_of_parts(size: usize, n: usize, count: usize, batches: usize, activation:
     };
     let expected: Vec<_> = (0..batches * size).map(element).collect();
     Case {
-        kernel: kernel("matmul_sum_parts"),
+        kernel: kernel("matmul_sum_parts_f32"),
         about: format!("{count} parts of {size}, {batches} batches, {activation:?}"),
         operands: vec![Operand::F32(parts.clone()), Operand::F32(bias)],
         values: Box::new(move |launch| launch.value(size)?.value(n)?.value(count)?.value(activation)),

@@ -131,7 +131,7 @@ fn matmul() {
         cases.push(case.output(y));
         let mut case = Case::new(format!("{m} x {n} x {k}, A turned, {activation:?}"), tolerance(k));
         let (a, b) = (case.turned("a", &[m, k]), case.input("b", &[k, n]));
-        let y = case.graph.add_one(MatMul { bias: false, activation }, &[a, b]).unwrap();
+        let y = case.graph.add_one(MatMul { bias: false, activation, out: FLOAT }, &[a, b]).unwrap();
         cases.push(case.output(y));
     }
     // Batches that broadcast: over both, over either, into the rows of A.
@@ -153,7 +153,7 @@ fn matmul() {
     let a = case.graph.narrow(a, 1, 4, 8).unwrap();
     let b = case.graph.narrow(b, 0, 3, 8).unwrap();
     let bias = case.graph.expand(one, shape(&[12])).unwrap();
-    let y = case.graph.add_one(MatMul { bias: true, activation: Activation::Gelu }, &[a, b, bias]).unwrap();
+    let y = case.graph.add_one(MatMul { bias: true, activation: Activation::Gelu, out: FLOAT }, &[a, b, bias]).unwrap();
     cases.push(case.output(y));
     // An extent that each run decides.
     for rows in [0usize, 1, 31, 70] {
@@ -171,6 +171,7 @@ fn matmul() {
         &[
             "matmul in tiles of 128",
             "matmul in tiles of 64",
+            "matmul in tiles of 64 of any extents",
             "matmul in tiles of 16 by 32, K shared",
             "matmul of any strides",
         ],

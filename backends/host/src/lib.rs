@@ -9,6 +9,7 @@
 pub mod attention;
 mod isa;
 mod math;
+pub mod number;
 pub mod product;
 pub mod rows;
 mod tile;

@@ -1,14 +1,15 @@
 //! Matrix products: activation(a b + bias), for batches of matrices in any strides.
 //!
 //! The result is cut into blocks of rows and columns, which threads take. For each panel of its columns of B a thread rearranges that panel, which then lies in its own cache,
-//! and walks down its rows of A, which are read as they lie. K is not cut: a tile's sums stay in registers from the bias to the activation.
+//! and walks down its rows of A, which are read as they lie. Halves become `f32` on the way to a panel and to rows, which then lie in a thread's cache too. K is not cut: a tile's sums stay in registers from the bias to the activation.
 
 use rayon::prelude::*;
 use trefoil_kernels::activation::Activation;
 
 use crate::isa::{self, Work};
 use crate::math::activate;
-use crate::tile::{Tile, pack, steps, write};
+use crate::number::Number;
+use crate::tile::{Tile, pack, steps};
 
 /// Multiply-adds that are not worth a second thread.
 const ALONE: usize = 1 << 16;
@@ -21,16 +22,16 @@ const COLUMNS: usize = 48;
 
 /// A batch of matrices in memory.
 #[derive(Clone, Copy, Debug)]
-pub struct Matrices<'a> {
+pub struct Matrices<'a, T = f32> {
     /// Their elements, and maybe others.
-    pub values: &'a [f32],
+    pub values: &'a [T],
     /// From one matrix, row and column to the next, in elements.
     pub strides: [usize; 3],
 }
 
 /// activation(a b + bias)
 #[derive(Clone, Copy, Debug)]
-pub struct Product<'a> {
+pub struct Product<'a, A = f32, B = f32, C = f32> {
     /// How many products there are.
     pub batch: usize,
     /// Rows of A and of the result.
@@ -40,16 +41,16 @@ pub struct Product<'a> {
     /// Columns of A and rows of B.
     pub k: usize,
     /// A.
-    pub a: Matrices<'a>,
+    pub a: Matrices<'a, A>,
     /// B.
-    pub b: Matrices<'a>,
+    pub b: Matrices<'a, B>,
     /// Added to every row of the result.
-    pub bias: Option<&'a [f32]>,
+    pub bias: Option<&'a [C]>,
     /// Applied last.
     pub activation: Activation,
 }
 
-impl Matrices<'_> {
+impl<T> Matrices<'_, T> {
     /// Checks that matrices of such extents lie within the values.
     fn check(&self, name: &str, extents: [usize; 3]) -> Result<(), String> {
         if extents.contains(&0) {
@@ -71,7 +72,7 @@ impl Matrices<'_> {
 ///
 /// # Errors
 /// An operand or the result is too short.
-pub fn multiply(product: &Product<'_>, out: &mut [f32]) -> Result<(), String> {
+pub fn multiply<A: Number, B: Number, C: Number>(product: &Product<'_, A, B, C>, out: &mut [C]) -> Result<(), String> {
     let Product { batch, m, n, k, .. } = *product;
     product.a.check("a", [batch, m, k])?;
     product.b.check("b", [batch, k, n])?;
@@ -119,7 +120,7 @@ pub fn multiply(product: &Product<'_>, out: &mut [f32]) -> Result<(), String> {
 }
 
 /// Rows and columns of a block, so that there are some `wanted` blocks.
-fn block_size(product: &Product<'_>, wanted: usize) -> (usize, usize) {
+fn block_size<A, B, C>(product: &Product<'_, A, B, C>, wanted: usize) -> (usize, usize) {
     let (m, n) = (product.m, product.n);
     // Blocks of the fewest columns first, since those share no rearranged panel; then fewer rows, as long as that pays.
     let panels = n.div_ceil(COLUMNS);
@@ -130,16 +131,16 @@ fn block_size(product: &Product<'_>, wanted: usize) -> (usize, usize) {
 }
 
 /// A part of a result.
-struct Block<'t, 'a> {
-    product: &'t Product<'a>,
+struct Block<'t, 'a, A, B, C> {
+    product: &'t Product<'a, A, B, C>,
     matrix: usize,
     first_row: usize,
     first_column: usize,
     /// The block's part of each of its rows.
-    out: Vec<&'t mut [f32]>,
+    out: Vec<&'t mut [C]>,
 }
 
-impl Work for Block<'_, '_> {
+impl<A: Number, B: Number, C: Number> Work for Block<'_, '_, A, B, C> {
     type Output = ();
 
     #[inline(always)]
@@ -148,27 +149,39 @@ impl Work for Block<'_, '_> {
         let (count, columns) = (self.out.len(), self.out.first().map_or(0, |row| row.len()));
         let width = VECTORS * LANES;
         let [a_matrix, mut a_row, a_column] = a.strides;
-        let mut a_values = if k == 0 { &[] } else { &a.values[self.matrix * a_matrix + self.first_row * a_row..] };
+        let own = if k == 0 { &[] } else { &a.values[self.matrix * a_matrix + self.first_row * a_row..] };
         let mut gathered = Vec::new();
-        if a_column != 1 && k > 1 {
-            gathered.reserve_exact(count * k);
-            for row in 0..count {
-                gathered.extend((0..k).map(|i| a_values[row * a_row + i * a_column]));
+        let a_values: &[f32] = match A::singles(own) {
+            Some(singles) if a_column == 1 || k <= 1 => singles,
+            _ => {
+                gathered.reserve_exact(count * k);
+                for row in 0..count {
+                    gathered.extend((0..k).map(|i| own[row * a_row + i * a_column].wide()));
+                }
+                a_row = k;
+                &gathered
             }
-            (a_values, a_row) = (&gathered, k);
-        }
+        };
         let mut panel = vec![0.0; k * width];
+        let mut widened = Vec::new();
         for first in (0..columns).step_by(width) {
             let used = width.min(columns - first);
             let column = self.first_column + first;
             let [b_matrix, b_row, b_column] = b.strides;
             if k > 0 {
-                let b = &b.values[self.matrix * b_matrix + column * b_column..];
-                pack::<VECTORS, LANES>(&mut panel, b, [b_row, b_column], used);
+                let own = &b.values[self.matrix * b_matrix + column * b_column..];
+                if let Some(singles) = B::singles(own) {
+                    pack::<VECTORS, LANES>(&mut panel, singles, [b_row, b_column], used);
+                } else {
+                    let strides = widen(&mut widened, own, [b_row, b_column], [k, used]);
+                    pack::<VECTORS, LANES>(&mut panel, &widened, strides, used);
+                }
             }
             let mut start = [[0.0; LANES]; VECTORS];
             if let Some(bias) = bias {
-                start.as_flattened_mut()[..used].copy_from_slice(&bias[column..][..used]);
+                for (to, from) in start.as_flattened_mut().iter_mut().zip(&bias[column..][..used]) {
+                    *to = from.wide();
+                }
             }
             for (group, out) in self.out.chunks_mut(ROWS).enumerate() {
                 // Rows that the block does not have are its last one again.
@@ -179,11 +192,30 @@ impl Work for Block<'_, '_> {
                 isa::run(Tile { rows, panel: steps(&panel), sums: &mut sums });
                 activate::<FMA>(sums.as_flattened_mut().as_flattened_mut(), activation);
                 for (out, sums) in out.iter_mut().zip(&sums) {
-                    write(&mut out[first..first + used], sums);
+                    for (to, sum) in out[first..first + used].iter_mut().zip(sums.as_flattened()) {
+                        *to = C::narrow(*sum);
+                    }
                 }
             }
         }
     }
+}
+
+/// Columns of a matrix as `f32`, one after the other where they lie so, otherwise row by row; gives the strides of K and of columns there.
+#[inline(always)]
+fn widen<T: Number>(to: &mut Vec<f32>, from: &[T], strides: [usize; 2], extents: [usize; 2]) -> [usize; 2] {
+    let ([along, across], [k, columns]) = (strides, extents);
+    to.clear();
+    if along == 1 {
+        for column in 0..columns {
+            to.extend(from[column * across..][..k].iter().map(|x| x.wide()));
+        }
+        return [1, k];
+    }
+    for step in 0..k {
+        to.extend((0..columns).map(|column| from[step * along + column * across].wide()));
+    }
+    [columns, 1]
 }
 
 #[cfg(test)]
@@ -208,7 +240,7 @@ mod tests {
                         k,
                         a: Matrices { values: &a, strides: [0, k, 1] },
                         b: Matrices { values: &b, strides },
-                        bias: Some(&bias),
+                        bias: Some(bias.as_slice()),
                         activation: Activation::Relu,
                     };
                     let mut out = vec![f32::NAN; m * n];
@@ -220,6 +252,40 @@ mod tests {
                         let wanted = ((0..k).map(term).sum::<f64>() + f64::from(bias[column])).max(0.0);
                         assert!((f64::from(*found) - wanted).abs() < 1e-5, "{m} {n} {k}: {found}, not {wanted}");
                     }
+                }
+            }
+        });
+    }
+
+    #[test]
+    fn halves_are_computed_with_as_singles() {
+        use half::{bf16, f16};
+        let (m, n, k) = (67, 53, 40);
+        let a: Vec<f16> = (0..m * k).map(|i| f16::from_f32((i * 11 % 37) as f32 / 18.0 - 1.0)).collect();
+        let b: Vec<bf16> = (0..k * n).map(|i| bf16::from_f32((i * 7 % 31) as f32 / 16.0 - 1.0)).collect();
+        let bias: Vec<f16> = (0..n).map(|i| f16::from_f32(i as f32 / 8.0)).collect();
+        at_every_level(|| {
+            for (strides, a_strides) in [([0, 1, k], [0, k, 1]), ([0, n, 1], [0, 1, m])] {
+                let product = Product {
+                    batch: 1,
+                    m,
+                    n,
+                    k,
+                    a: Matrices { values: &a, strides: a_strides },
+                    b: Matrices { values: &b, strides },
+                    bias: Some(bias.as_slice()),
+                    activation: Activation::Identity,
+                };
+                let mut out = vec![f16::NAN; m * n];
+                multiply(&product, &mut out).unwrap();
+                for (index, found) in out.iter().enumerate() {
+                    let (row, column) = (index / n, index % n);
+                    let term = |i: usize| {
+                        a[row * a_strides[1] + i * a_strides[2]].to_f64()
+                            * b[i * strides[1] + column * strides[2]].to_f64()
+                    };
+                    let wanted = (0..k).map(term).sum::<f64>() + bias[column].to_f64();
+                    assert!((found.to_f64() - wanted).abs() < 1e-3 * wanted.abs().max(1.0), "{found}, not {wanted}");
                 }
             }
         });

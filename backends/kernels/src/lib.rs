@@ -24,13 +24,10 @@ pub fn library() -> Vec<&'static Kernel> {
         attention::plain::attention_plain::KERNELS,
         attention::rows::attention_rows::KERNELS,
         attention::tiled::attention_tiled::KERNELS,
-        matmul::narrow::matmul_narrow::KERNELS,
-        matmul::narrow::matmul_sum_parts::KERNELS,
-        matmul::strided::matmul_strided::KERNELS,
-        matmul::tiled::matmul_tiled::KERNELS,
         rope::rope::KERNELS,
     ]
     .concat();
+    kernels.extend(matmul::kernels());
     kernels.extend(norm::kernels());
     kernels.extend(random::kernels());
     kernels.extend(reduce::kernels());

@@ -1,5 +1,7 @@
 //! Products of matrices.
 
+use trefoil_graph::ElementType;
+
 use super::{Import, Imported, Importer};
 use crate::cases::Node;
 
@@ -10,7 +12,28 @@ pub(super) const IMPORTS: &[(&str, Import)] = &[
         Ok(vec![i.graph.matmul(a, b)?])
     }),
     ("Gemm", gemm),
+    ("MatMulInteger", integers),
 ];
+
+/// `(a - its zero point) (b - its zero point)` in 32 bits; zero points are one, or one for each row of `a` and each column of `b`.
+fn integers(importer: &mut Importer<'_>, node: &Node) -> Imported {
+    let mut sides = [importer.input(node, 0)?, importer.input(node, 1)?];
+    let zeros = [importer.optional(node, 2)?, importer.optional(node, 3)?];
+    // Bytes are multiplied as they are; a difference of two does not fit one.
+    if zeros.iter().any(Option::is_some) {
+        for (number, (side, zero)) in sides.iter_mut().zip(zeros).enumerate() {
+            *side = importer.graph.cast(*side, ElementType::I32)?;
+            if let Some(zero) = zero {
+                let mut zero = importer.graph.cast(zero, ElementType::I32)?;
+                if number == 0 && importer.ty(zero)?.rank() == 1 {
+                    zero = importer.graph.unsqueeze(zero, -1)?;
+                }
+                *side = importer.graph.sub(*side, zero)?;
+            }
+        }
+    }
+    Ok(vec![importer.graph.matmul(sides[0], sides[1])?])
+}
 
 /// `alpha * a' * b' + beta * c`
 fn gemm(importer: &mut Importer<'_>, node: &Node) -> Imported {

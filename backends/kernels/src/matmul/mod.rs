@@ -1,20 +1,185 @@
-//! Matrix products in f32: C = activation(A B + bias), batch by batch.
+//! Matrix products: C = activation(A B + bias), batch by batch.
 //!
 //! | kernel | tile of a workgroup | for |
 //! |---|---|---|
+//! | [`matrices`] | 128 by 256, 64 by 128, 16 by 256 | halves, where a device has matrix units |
 //! | [`tiled`] | 128 by 128, 64 by 64 | products that fill a device with such tiles |
 //! | [`narrow`] | 16 by 32, K shared among groups of invocations | few rows or columns: many small workgroups, and K in parts if they are still too few |
-//! | [`strided`] | 16 by 16 | everything else: any strides, any extents |
+//! | [`strided`] | 16 by 16 | everything else: any strides, any extents, every element type |
 //!
-//! All but the strided kernel read four elements at a time. They want K contiguous in A, K or N contiguous in B, and extents and strides that are multiples of 4.
+//! All but the strided kernel, and one of the tiled ones, read several elements at a time, and want extents and strides that are multiples of as many. The tiled ones read lines of either
+//! operand, along K or across it; the others want K contiguous in A, K or N in B.
+//!
+//! **Types.** The kernels of a family differ in what A, B and C are made of, which their names end with: one float type for all of them; `wide`, halves with sums as results; `mixed`, single floats and halves; `words` and `longs`,
+//! integers, signed or not, since both wrap alike; `bytes`, with sums of 32 bits. Sums of 16-bit floats are `f32`. The bias is of the result's type.
 
+pub mod matrices;
 pub mod narrow;
 pub mod strided;
 pub mod tiled;
 
+use trefoil_dsl::artefact::Kernel;
 use trefoil_dsl::prelude::*;
 
 use crate::activation::{Activation, activate};
+
+/// A kernel of any strides: attributes, generics, `A, B => C, the type of sums`, and what [`strided::multiply`] wants to know.
+macro_rules! strided {
+    (
+        $(#[$doc:meta])* $name:ident [$($attribute:tt)*] [$($generics:tt)*] $a:ty, $b:ty => $c:ty, $sum:ty, [$($closures:tt)*]
+    ) => {
+        $(#[$doc])*
+        #[kernel(workgroup(256), $($attribute)*)]
+        pub fn $name $($generics)* (
+            a: &[$a],
+            b: &[$b],
+            bias: &[$c],
+            c: &mut [$c],
+            sizes: [usize; 3],
+            a_strides: [usize; 3],
+            b_strides: [usize; 3],
+            activation: Activation,
+        ) {
+            let mut a_tile = workgroup_array::<$sum>(strided::EDGE * strided::EDGE);
+            let mut b_tile = workgroup_array::<$sum>(strided::EDGE * strided::EDGE);
+            strided::multiply(
+                a, b, bias, c, &mut a_tile, &mut b_tile, sizes, a_strides, b_strides, activation, $($closures)*,
+            );
+        }
+    };
+}
+
+/// A kernel in tiles: attributes, generics, `A, B => C`, the tile's edge, how far it goes along K, groups that an invocation moves, and whether it reads four elements at a time.
+macro_rules! tiled {
+    (
+        $(#[$doc:meta])* $name:ident [$($attribute:tt)*] [$($generics:tt)*] $a:ty, $b:ty => $c:ty,
+        $edge:literal by $depth:literal, $each:literal, $wide:literal
+    ) => {
+        $(#[$doc])*
+        #[kernel(
+            workgroup(256),
+            specialise(A_ALONG: bool = true; B_ALONG: bool = false),
+            $($attribute)*
+        )]
+        pub fn $name $($generics)* (
+            a: &[$a],
+            b: &[$b],
+            bias: &[$c],
+            c: &mut [$c],
+            sizes: [usize; 3],
+            strides: [usize; 4],
+            activation: Activation,
+        ) {
+            let mut a_steps = workgroup_array::<f32>(2 * $edge * $depth);
+            let mut b_steps = workgroup_array::<f32>(2 * $edge * $depth);
+            tiled::multiply::<$a, $b, $c, $edge, $depth, $each, $wide>(
+                a, b, bias, c, &mut a_steps, &mut b_steps, sizes, strides, A_ALONG, B_ALONG, activation,
+            );
+        }
+    };
+}
+
+/// Makes kernels, and the list of them.
+macro_rules! kernels {
+    ($($(#[$doc:meta])* $kind:ident! $name:ident $rest:tt)*) => {
+        $(kernels! { @one $kind $(#[$doc])* $name $rest })*
+
+        /// Every kernel of this family.
+        pub fn kernels() -> Vec<&'static Kernel> {
+            let mut kernels = [$($name::KERNELS),*].concat();
+            kernels.extend(matrices::kernels());
+            kernels.extend(narrow::matmul_narrow::KERNELS);
+            kernels.extend(narrow::matmul_sum_parts::KERNELS);
+            kernels
+        }
+    };
+    (@one $kind:ident $(#[$doc:meta])* $name:ident { $($rest:tt)* }) => {
+        $kind! { $(#[$doc])* $name $($rest)* }
+    };
+}
+
+kernels! {
+    /// In tiles of 128, 16 along K, in 32 KiB of workgroup memory.
+    tiled! matmul_tiled_128 {
+        [targets(cuda), instances(T = [f32])] [<T: Float>] T, T => T, 128 by 16, 2, true
+    }
+    /// In tiles of 128, 16 along K, of `f32` and halves.
+    tiled! matmul_tiled_128_mixed {
+        [targets(cuda), instances(T = [f16, bf16])] [<T: Float>] f32, T => f32, 128 by 16, 2, true
+    }
+    /// In tiles of 128, 8 along K.
+    tiled! matmul_tiled_128x8 {
+        [targets(wgsl, spirv, cuda), instances(T = [f32, f16, bf16])] [<T: Float>] T, T => T, 128 by 8, 1, true
+    }
+    /// In tiles of 128, 8 along K, of `f32` and halves.
+    tiled! matmul_tiled_128x8_mixed {
+        [targets(wgsl, spirv, cuda), instances(T = [f16, bf16])] [<T: Float>] f32, T => f32, 128 by 8, 1, true
+    }
+    /// In tiles of 64.
+    tiled! matmul_tiled_64 {
+        [targets(wgsl, spirv, cuda), instances(T = [f32, f16, bf16])] [<T: Float>] T, T => T, 64 by 16, 1, true
+    }
+    /// In tiles of 64, of halves, with sums as results.
+    tiled! matmul_tiled_64_wide {
+        [targets(wgsl, spirv, cuda), instances(T = [f16, bf16])] [<T: Float>] T, T => f32, 64 by 16, 1, true
+    }
+    /// In tiles of 64, of `f32` and halves.
+    tiled! matmul_tiled_64_mixed {
+        [targets(wgsl, spirv, cuda), instances(T = [f16, bf16])] [<T: Float>] f32, T => f32, 64 by 16, 1, true
+    }
+    /// In tiles of 64, of any extents.
+    tiled! matmul_tiled_any {
+        [targets(wgsl, spirv, cuda), instances(T = [f32, f16, bf16])] [<T: Float>] T, T => T, 64 by 16, 1, false
+    }
+    /// In tiles of 64, of any extents, of halves, with sums as results.
+    tiled! matmul_tiled_any_wide {
+        [targets(wgsl, spirv, cuda), instances(T = [f16, bf16])] [<T: Float>] T, T => f32, 64 by 16, 1, false
+    }
+    /// In tiles of 64, of any extents, of `f32` and halves.
+    tiled! matmul_tiled_any_mixed {
+        [targets(wgsl, spirv, cuda), instances(T = [f16, bf16])] [<T: Float>] f32, T => f32, 64 by 16, 1, false
+    }
+    /// Of one type of floats, any strides.
+    strided! matmul_strided {
+        [instances(T = [f32, f16, bf16])] [<T: Float>] T, T => T, f32,
+        [0.0, |x| x.to_f32(), |x| x.to_f32(), |x| x.to_f32(), |x, activation| T::from_f32(activate(x, activation))]
+    }
+    /// Of halves, with sums as results, any strides.
+    strided! matmul_strided_wide {
+        [instances(T = [f16, bf16])] [<T: Float>] T, T => f32, f32,
+        [0.0, |x| x.to_f32(), |x| x.to_f32(), |x| x, |x, activation| activate(x, activation)]
+    }
+    /// Of `f32` and halves, any strides.
+    strided! matmul_strided_mixed {
+        [instances(T = [f16, bf16])] [<T: Float>] f32, T => f32, f32,
+        [0.0, |x| x, |x| x.to_f32(), |x| x, |x, activation| activate(x, activation)]
+    }
+    /// Of `f64`, any strides; of activations it knows relu.
+    strided! matmul_strided_f64 {
+        [requires(Float64)] [] f64, f64 => f64, f64,
+        [0.0, |x| x, |x| x, |x| x, |x, activation| if activation == Activation::Relu { max(x, 0.0) } else { x }]
+    }
+    /// Of integers of 32 bits, any strides, without an activation.
+    strided! matmul_strided_words { [] [] u32, u32 => u32, u32, [0, |x| x, |x| x, |x| x, |x, _| x] }
+    /// Of integers of 64 bits, any strides, without an activation.
+    strided! matmul_strided_longs { [requires(Int64)] [] u64, u64 => u64, u64, [0, |x| x, |x| x, |x| x, |x, _| x] }
+    /// Of signed and signed bytes, any strides, without an activation.
+    strided! matmul_strided_bytes_i8_i8 {
+        [] [] i8, i8 => i32, i32, [0, |x| x as i32, |x| x as i32, |x| x, |x, _| x]
+    }
+    /// Of signed and unsigned bytes, any strides, without an activation.
+    strided! matmul_strided_bytes_i8_u8 {
+        [] [] i8, u8 => i32, i32, [0, |x| x as i32, |x| x as i32, |x| x, |x, _| x]
+    }
+    /// Of unsigned and signed bytes, any strides, without an activation.
+    strided! matmul_strided_bytes_u8_i8 {
+        [] [] u8, i8 => i32, i32, [0, |x| x as i32, |x| x as i32, |x| x, |x, _| x]
+    }
+    /// Of unsigned and unsigned bytes, any strides, without an activation.
+    strided! matmul_strided_bytes_u8_u8 {
+        [] [] u8, u8 => i32, i32, [0, |x| x as i32, |x| x as i32, |x| x, |x, _| x]
+    }
+}
 
 /// Four elements of a row of a matrix whose rows are `stride` apart and `columns` long, from group `quad` on; zero outside. Outside it reads past the end, which
 /// gives zero without a branch: compilers wait for a load in a branch before they go on.

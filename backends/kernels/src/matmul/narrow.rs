@@ -136,12 +136,12 @@ pub fn matmul_narrow<const B_ROWS_ARE_N: bool>(
     }
 }
 
-/// C = activation(the sum of `count` parts + bias), for what [`matmul_narrow`] left behind; `size` elements a part and batch, rows of `n`.
-#[kernel(workgroup(256))]
-pub fn matmul_sum_parts(
+/// C = activation(the sum of `count` parts + bias), for what [`matmul_narrow`] and others left behind; `size` elements a part and batch, rows of `n`.
+#[kernel(workgroup(256), instances(T = [f32, f16, bf16]))]
+pub fn matmul_sum_parts<T: Float>(
     parts: &[f32],
-    bias: &[f32],
-    c: &mut [f32],
+    bias: &[T],
+    c: &mut [T],
     size: usize,
     n: usize,
     count: usize,
@@ -156,8 +156,8 @@ pub fn matmul_sum_parts(
             sum = sum + parts.vec4((batch * count + part) * (size / 4) + within);
         }
         if !bias.is_empty() {
-            sum = sum + bias.vec4(quad % (n / 4));
+            sum = sum + bias.vec4(quad % (n / 4)).to_f32();
         }
-        c.set_vec4(quad, activate_quad(sum, activation));
+        c.set_vec4(quad, Vec4::<T>::from_f32(activate_quad(sum, activation)));
     }
 }

@@ -1,59 +1,75 @@
-//! Any strides and any extents.
+//! Any strides, any extents, and every element type.
 
 use trefoil_dsl::prelude::*;
 
-use crate::activation::{Activation, activate};
+use crate::activation::Activation;
 
-/// Tiles of 16 by 16, one element an invocation.
-#[kernel(workgroup(256))]
-pub fn matmul_strided(
-    a: &[f32],
-    b: &[f32],
-    bias: &[f32],
-    c: &mut [f32],
-    m: usize,
-    n: usize,
-    k: usize,
-    a_strides: [usize; 2],
-    b_strides: [usize; 2],
-    a_batch: usize,
-    b_batch: usize,
+/// Rows and columns of a workgroup's tile, and how far it goes along K at once.
+#[device]
+pub const EDGE: usize = 16;
+
+/// Tiles of [`EDGE`] by [`EDGE`], one element an invocation, of which `EDGE * EDGE` make a workgroup.
+///
+/// * `sizes`: M, N and K. `a_strides` and `b_strides`: from one matrix, row and column to the next.
+/// * `left`, `right` and `start` make what is summed of elements of A, B and the bias; `zero` is a sum of nothing, and `end` makes an element of the result of a sum.
+#[device]
+#[expect(clippy::too_many_arguments, reason = "it is a kernel's body")]
+pub fn multiply<
+    A: Element,
+    B: Element,
+    C: Element,
+    S: Number,
+    L: Fn(A) -> S,
+    R: Fn(B) -> S,
+    I: Fn(C) -> S,
+    E: Fn(S, Activation) -> C,
+>(
+    a: &[A],
+    b: &[B],
+    bias: &[C],
+    c: &mut [C],
+    a_tile: &mut [S],
+    b_tile: &mut [S],
+    sizes: [usize; 3],
+    a_strides: [usize; 3],
+    b_strides: [usize; 3],
     activation: Activation,
+    zero: S,
+    left: L,
+    right: R,
+    start: I,
+    end: E,
 ) {
-    let mut a_tile = workgroup_array::<f32>(256);
-    let mut b_tile = workgroup_array::<f32>(256);
-    let column_tiles = n.div_ceil(16);
-    let row_tiles = m.div_ceil(16);
-    let batch = group_index() / (row_tiles * column_tiles);
-    let tile = group_index() % (row_tiles * column_tiles);
-    let local_row = local_index() / 16;
-    let local_column = local_index() % 16;
-    let row = tile / column_tiles * 16 + local_row;
-    let column = tile % column_tiles * 16 + local_column;
-    let mut sum = 0.0;
-    for step in 0..k.div_ceil(16) {
-        let a_column = step * 16 + local_column;
-        let b_row = step * 16 + local_row;
-        let mut left = 0.0;
-        if row < m && a_column < k {
-            left = a[batch * a_batch + row * a_strides[0] + a_column * a_strides[1]];
-        }
-        let mut right = 0.0;
-        if b_row < k && column < n {
-            right = b[batch * b_batch + b_row * b_strides[0] + column * b_strides[1]];
-        }
-        a_tile[local_index()] = left;
-        b_tile[local_index()] = right;
+    let (m, n, k) = (sizes[0], sizes[1], sizes[2]);
+    let column_tiles = n.div_ceil(EDGE);
+    let tiles = m.div_ceil(EDGE) * column_tiles;
+    let batch = group_index() / tiles;
+    let tile = group_index() % tiles;
+    let (local_row, local_column) = (local_index() / EDGE, local_index() % EDGE);
+    let row = tile / column_tiles * EDGE + local_row;
+    let column = tile % column_tiles * EDGE + local_column;
+    let a_first = batch * a_strides[0] + row * a_strides[1];
+    let b_first = batch * b_strides[0] + column * b_strides[2];
+    let mut sum = zero;
+    for step in 0..k.div_ceil(EDGE) {
+        let a_column = step * EDGE + local_column;
+        let b_row = step * EDGE + local_row;
+        // Past the end is zero without a branch.
+        let a_at = select(row < m && a_column < k, a_first + a_column * a_strides[2], a.len());
+        let b_at = select(column < n && b_row < k, b_first + b_row * b_strides[1], b.len());
+        let (a_here, b_here) = (a[a_at], b[b_at]);
+        a_tile[local_index()] = left(a_here);
+        b_tile[local_index()] = right(b_here);
         barrier();
-        for inner in unroll(0..16) {
-            sum = a_tile[local_row * 16 + inner] * b_tile[inner * 16 + local_column] + sum;
+        for inner in unroll(0..EDGE) {
+            sum = a_tile[local_row * EDGE + inner] * b_tile[inner * EDGE + local_column] + sum;
         }
         barrier();
     }
     if row < m && column < n {
         if !bias.is_empty() {
-            sum += bias[column];
+            sum = sum + start(bias[column]);
         }
-        c[(batch * m + row) * n + column] = activate(sum, activation);
+        c[(batch * m + row) * n + column] = end(sum, activation);
     }
 }

@@ -1,0 +1,302 @@
+//! The kernels of products: which one, cut how.
+
+use std::sync::Arc;
+
+use trefoil_dsl::artefact::Kernel;
+use trefoil_dsl::device::DeviceKind;
+use trefoil_kernels::activation::Activation;
+use trefoil_kernels::matmul::{kernels, narrow, strided};
+
+use super::MatMul;
+use super::matrices;
+use super::product::Product;
+use super::types::Types;
+use crate::dim::Dim;
+use crate::op::{Candidate, Grid, Implementation, Ineligible, KernelStep, ParamValue, Request, Slot, Step};
+use crate::ops::support::{instance, kernel_time, upper};
+
+/// Every kernel's candidate.
+pub(super) fn all(op: MatMul) -> Vec<Box<dyn Candidate>> {
+    let mut all: Vec<Box<dyn Candidate>> = Vec::new();
+    all.extend(matrices::Tile::ALL.map(|tile| Box::new(matrices::Matrices { op, tile }) as Box<dyn Candidate>));
+    all.extend(Tile::ALL.map(|tile| Box::new(Tiled { op, tile }) as Box<dyn Candidate>));
+    all.push(Box::new(Narrow(op)));
+    all.push(Box::new(Strided(op)));
+    all
+}
+
+/// What a launch costs, in microseconds.
+pub(super) const LAUNCH: f64 = 3.0;
+/// Workgroups that keep a large GPU busy; with fewer, smaller tiles are better.
+const BUSY_WORKGROUPS: i64 = 128;
+
+/// The types of a product that a graph has.
+pub(super) fn types(op: &MatMul, request: &Request<'_>) -> Result<Types, Ineligible> {
+    let [a, b, ..] = request.inputs else { return Err(Ineligible::Other("fewer than two operands".to_owned())) };
+    Types::new(&a.ty, &b.ty, op.out).map_err(|error| Ineligible::Other(error.to_string()))
+}
+
+/// The kernel of a family for these types.
+fn kernel_of(types: Types, family: &str) -> Result<Arc<Kernel>, Ineligible> {
+    instance(&kernels(), &types.kernel(family))
+}
+
+/// Refuses the CPU, for kernels that are not compiled for it: it has a function of its own.
+fn not_on_processors(request: &Request<'_>) -> Result<(), Ineligible> {
+    if request.device.kind == DeviceKind::Cpu {
+        return Err(Ineligible::Other("it is not compiled for processors".to_owned()));
+    }
+    Ok(())
+}
+
+/// Demands that the bias, if there is one, is contiguous.
+pub(super) fn contiguous_bias(request: &Request<'_>) -> Result<(), Ineligible> {
+    match request.inputs.get(2) {
+        Some(bias) if !bias.layout.has_contiguous_strides(&bias.ty.shape) => Err(Ineligible::NeedsContiguous(vec![2])),
+        _ => Ok(()),
+    }
+}
+
+/// Demands that extents and strides, and where operands begin, are multiples of so many elements.
+pub(super) fn multiples<'a>(
+    request: &'a Request<'_>,
+    sizes: impl IntoIterator<Item = &'a Dim>,
+    of: i64,
+) -> Result<(), Ineligible> {
+    let offsets = request.inputs.iter().map(|operand| &operand.layout.offset);
+    match offsets.chain(sizes).find(|size| !size.divides_evenly(of)) {
+        Some(size) => Err(Ineligible::Other(format!("an extent, stride or start of {size}, not a multiple of {of}"))),
+        None => Ok(()),
+    }
+}
+
+/// The bias's slot.
+pub(super) fn bias_of(op: &MatMul) -> Slot {
+    if op.bias { Slot::Input(2) } else { Slot::Empty }
+}
+
+/// Adds up `parts` of every batch, which lie in scratch memory, to the result.
+pub(super) fn sum_parts(
+    op: &MatMul,
+    request: &Request<'_>,
+    product: &Product,
+    parts: i64,
+) -> Result<(Step, Dim), Ineligible> {
+    let elements = request.outputs[0].elements();
+    let name = format!("matmul_sum_parts_{}", op.out.name());
+    let step = Step::Kernel(KernelStep {
+        kernel: instance(narrow::matmul_sum_parts::KERNELS, &name)?,
+        bindings: vec![Slot::Scratch(0), bias_of(op), Slot::Output(0)],
+        params: vec![
+            ParamValue::Dim(product.m.clone() * product.n.clone()),
+            ParamValue::Dim(product.n.clone()),
+            ParamValue::Dim(Dim::from(parts)),
+            ParamValue::Enum(op.activation as u32),
+        ],
+        grid: Grid::Invocations(elements.quotient_up(4)),
+    });
+    Ok((step, elements * parts * 4))
+}
+
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Tile {
+    Large,
+    Shallow,
+    Middle,
+    Any,
+}
+
+impl Tile {
+    const ALL: [Self; 4] = [Self::Large, Self::Shallow, Self::Middle, Self::Any];
+
+    /// Rows and columns.
+    const fn edge(self) -> i64 {
+        match self {
+            Self::Large | Self::Shallow => 128,
+            Self::Middle | Self::Any => 64,
+        }
+    }
+
+    /// Microseconds that a busy multiprocessor takes for one tile and one step along K, measured on a large GPU.
+    const fn time(self) -> f64 {
+        match self {
+            Self::Large => 0.065,
+            Self::Shallow => 0.07,
+            Self::Middle => 0.025,
+            Self::Any => 0.035,
+        }
+    }
+
+    /// What the names of its kernels begin with.
+    const fn family(self) -> &'static str {
+        match self {
+            Self::Large => "matmul_tiled_128",
+            Self::Shallow => "matmul_tiled_128x8",
+            Self::Middle => "matmul_tiled_64",
+            Self::Any => "matmul_tiled_any",
+        }
+    }
+}
+
+/// The tiled kernels.
+#[derive(Debug)]
+struct Tiled {
+    op: MatMul,
+    tile: Tile,
+}
+
+/// Whether an operand's lines go along K, and how far they are apart: its strides along K and across it, and its extents there.
+fn lines(along: &Dim, across: &Dim, k: &Dim, other: &Dim) -> Option<(bool, Dim)> {
+    if along.is(1) || k.is(1) {
+        Some((true, across.clone()))
+    } else if across.is(1) || other.is(1) {
+        Some((false, along.clone()))
+    } else {
+        None
+    }
+}
+
+impl Candidate for Tiled {
+    fn name(&self) -> &'static str {
+        match self.tile {
+            Tile::Large => "matmul in tiles of 128, 16 along K",
+            Tile::Shallow => "matmul in tiles of 128",
+            Tile::Middle => "matmul in tiles of 64",
+            Tile::Any => "matmul in tiles of 64 of any extents",
+        }
+    }
+
+    fn implement(&self, request: &Request<'_>) -> Result<Implementation, Ineligible> {
+        not_on_processors(request)?;
+        let kernel = kernel_of(types(&self.op, request)?, self.tile.family())?;
+        let product = Product::new(request)?;
+        contiguous_bias(request)?;
+        let Product { batch, m, n, k, a, b, a_batch, b_batch } = &product;
+        let Some((a_along, a_line)) = lines(&a[1], &a[0], k, m) else {
+            return Err(Ineligible::NeedsContiguous(vec![0]));
+        };
+        let Some((b_along, b_line)) = lines(&b[0], &b[1], k, n) else {
+            return Err(Ineligible::NeedsContiguous(vec![1]));
+        };
+        if self.tile != Tile::Any {
+            let a_length = if a_along { k } else { m };
+            multiples(request, [a_length, k, n, a_batch, b_batch, &a_line, &b_line], 4)?;
+        }
+        let along = [("A_ALONG", i64::from(a_along)), ("B_ALONG", i64::from(b_along))];
+        let kernel = kernel.specialise(&along).map_err(|error| Ineligible::Other(error.to_string()))?;
+        let edge = self.tile.edge();
+        let tiles = m.quotient_up(edge) * n.quotient_up(edge) * batch.clone();
+        let step = KernelStep {
+            kernel: Arc::new(kernel),
+            bindings: vec![Slot::Input(0), Slot::Input(1), bias_of(&self.op), Slot::Output(0)],
+            params: vec![
+                ParamValue::Dims(vec![m.clone(), n.clone(), k.clone()]),
+                ParamValue::Dims(vec![a_batch.clone(), a_line, b_batch.clone(), b_line]),
+                ParamValue::Enum(self.op.activation as u32),
+            ],
+            grid: Grid::Workgroups(tiles.clone()),
+        };
+        // What counts is how many rounds of workgroups there are, and how long one takes.
+        let rounds = (upper(&tiles) / BUSY_WORKGROUPS as f64).max(1.0);
+        let cost = kernel_time(request.device, LAUNCH + rounds * upper(k) * self.tile.time());
+        Ok(Implementation { steps: vec![Step::Kernel(step)], scratch: Vec::new(), cost })
+    }
+}
+
+/// Few rows or columns of `f32`.
+#[derive(Debug)]
+struct Narrow(MatMul);
+
+/// Microseconds for one tile and one step along K.
+const NARROW_TIME: f64 = 0.006;
+
+impl Candidate for Narrow {
+    fn name(&self) -> &'static str {
+        "matmul in tiles of 16 by 32, K shared"
+    }
+
+    fn implement(&self, request: &Request<'_>) -> Result<Implementation, Ineligible> {
+        let op = &self.0;
+        if !types(op, request)?.are_single() {
+            return Err(Ineligible::Other("elements that are not f32".to_owned()));
+        }
+        let product = Product::new(request)?;
+        contiguous_bias(request)?;
+        let Product { batch, m, n, k, a, b, a_batch, b_batch } = &product;
+        if !a[1].is(1) {
+            return Err(Ineligible::NeedsContiguous(vec![0]));
+        }
+        let rows_are_n = b[0].is(1);
+        if !rows_are_n && !b[1].is(1) {
+            return Err(Ineligible::NeedsContiguous(vec![1]));
+        }
+        let b_line = if rows_are_n { &b[1] } else { &b[0] };
+        multiples(request, [k, n, a_batch, b_batch, &a[0], b_line], 4)?;
+        let tiles = m.quotient_up(narrow::ROWS as i64) * n.quotient_up(narrow::COLUMNS as i64) * batch.clone();
+        let parts = parts_of(&product, &tiles);
+        let whole = parts == 1;
+        let mut params: Vec<_> =
+            [m, n, k, &a[0], b_line, a_batch, b_batch].map(|dim| ParamValue::Dim(dim.clone())).to_vec();
+        params.push(ParamValue::Dim(Dim::from(parts)));
+        params.push(ParamValue::Enum(if whole { op.activation } else { Activation::Identity } as u32));
+        let mut steps = vec![Step::Kernel(KernelStep {
+            kernel: instance(narrow::matmul_narrow::KERNELS, &format!("matmul_narrow_{rows_are_n}"))?,
+            bindings: vec![
+                Slot::Input(0),
+                Slot::Input(1),
+                if whole { bias_of(op) } else { Slot::Empty },
+                if whole { Slot::Output(0) } else { Slot::Scratch(0) },
+            ],
+            params,
+            grid: Grid::Workgroups(tiles.clone() * parts),
+        })];
+        let mut scratch = Vec::new();
+        if !whole {
+            let (step, bytes) = sum_parts(op, request, &product, parts)?;
+            steps.push(step);
+            scratch.push(bytes);
+        }
+        let rounds = (upper(&tiles) * upper(&Dim::from(parts)) / BUSY_WORKGROUPS as f64).max(1.0);
+        let depth = upper(k) / upper(&Dim::from(parts));
+        let cost = kernel_time(request.device, LAUNCH * steps.len() as f64 + rounds * depth * NARROW_TIME);
+        Ok(Implementation { steps, scratch, cost })
+    }
+}
+
+/// In how many parts K is summed so that there are workgroups enough; a part is long enough to pay for the second dispatch.
+fn parts_of(product: &Product, tiles: &Dim) -> i64 {
+    let wanted = 2 * BUSY_WORKGROUPS / tiles.bounds().1.max(1);
+    wanted.min(product.k.bounds().1 / 512).clamp(1, 16)
+}
+
+/// Any strides and extents.
+#[derive(Debug)]
+struct Strided(MatMul);
+
+impl Candidate for Strided {
+    fn name(&self) -> &'static str {
+        "matmul of any strides"
+    }
+
+    fn implement(&self, request: &Request<'_>) -> Result<Implementation, Ineligible> {
+        let kernel = kernel_of(types(&self.0, request)?, "matmul_strided")?;
+        let Product { batch, m, n, k, a, b, a_batch, b_batch } = Product::new(request)?;
+        contiguous_bias(request)?;
+        let edge = strided::EDGE as i64;
+        let tiles = m.quotient_up(edge) * n.quotient_up(edge) * batch;
+        let cost = kernel_time(request.device, 2.0 + upper(&tiles) * upper(&k) * 0.002);
+        let ([a_row, a_column], [b_row, b_column]) = (a, b);
+        let step = KernelStep {
+            kernel,
+            bindings: vec![Slot::Input(0), Slot::Input(1), bias_of(&self.0), Slot::Output(0)],
+            params: vec![
+                ParamValue::Dims(vec![m, n, k]),
+                ParamValue::Dims(vec![a_batch, a_row, a_column]),
+                ParamValue::Dims(vec![b_batch, b_row, b_column]),
+                ParamValue::Enum(self.0.activation as u32),
+            ],
+            grid: Grid::Workgroups(tiles),
+        };
+        Ok(Implementation { steps: vec![Step::Kernel(step)], scratch: Vec::new(), cost })
+    }
+}
