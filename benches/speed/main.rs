@@ -16,6 +16,7 @@ mod measure;
 mod minilm;
 mod norms;
 mod orders;
+mod products;
 mod pulls;
 mod random;
 mod reductions;
@@ -108,6 +109,13 @@ fn on(device: &Device, arguments: &Arguments) -> Outcome {
     }
     for element in [ElementType::F32, ElementType::F16] {
         for case in attention::all(scale, element) {
+            if wanted(&case.name) {
+                report(&case.name, measure::graph(device, &case, element, scale));
+            }
+        }
+    }
+    for element in [ElementType::F32, ElementType::F16, ElementType::BF16] {
+        for case in products::all(scale, element) {
             if wanted(&case.name) {
                 report(&case.name, measure::graph(device, &case, element, scale));
             }
