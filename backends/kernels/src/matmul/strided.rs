@@ -68,7 +68,7 @@ pub fn multiply<
     }
     if row < m && column < n {
         if !bias.is_empty() {
-            sum = sum + start(bias[column]);
+            sum += start(bias[column]);
         }
         c[(batch * m + row) * n + column] = end(sum, activation);
     }
