@@ -17,6 +17,9 @@ use crate::types::ElementType;
 
 use ElementType::{BF16, F16, F32};
 
+/// A product from the bytes of operands to those of the result, by sizes and an activation.
+type Function = fn(&[&[u8]], &mut [u8], &[usize], Activation) -> Result<(), String>;
+
 /// Panels in caches and tiles in registers; any strides.
 #[derive(Debug)]
 pub(super) struct Panels(pub(super) MatMul);
@@ -30,7 +33,7 @@ impl Candidate for Panels {
         types(&self.0, request)?;
         let activation = self.0.activation;
         let elements = (request.inputs[0].ty.element, request.inputs[1].ty.element, self.0.out);
-        let function: fn(&[&[u8]], &mut [u8], &[usize], Activation) -> Result<(), String> = match elements {
+        let function: Function = match elements {
             (F32, F32, F32) => run::<f32, f32, f32>,
             (F16, F16, F16) => run::<f16, f16, f16>,
             (F16, F16, F32) => run::<f16, f16, f32>,
