@@ -17,6 +17,7 @@ mod random;
 mod reductions;
 mod scatters;
 mod shapes;
+mod slides;
 mod windows;
 
 use std::collections::BTreeMap;

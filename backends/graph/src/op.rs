@@ -17,7 +17,7 @@ use trefoil_codegen::ir::{Expression, Handle, Local};
 use trefoil_dsl::device::Properties;
 
 use crate::dim::{Dim, DimError};
-use crate::pull::Pull;
+use crate::pull::{ELEMENT_BY_ELEMENT, Pull};
 use crate::types::{Layout, TensorType};
 
 /// A tensor's values on the host, for references and tests: every element type as `f64`. 64-bit integers are exact up to 2^53 here, and rounded
@@ -78,6 +78,19 @@ pub enum OpKind<'a> {
     Pull(Pull<'a>),
     /// Work of its own, by one of several candidates, best first.
     Kernels(Vec<Box<dyn Candidate + 'a>>),
+}
+
+impl OpKind<'_> {
+    /// The names of the ways among which the scheduler chooses, for forcing and forbidding; none where there is nothing to choose.
+    pub fn ways(&self) -> Vec<&'static str> {
+        match self {
+            Self::Kernels(candidates) => candidates.iter().map(|known| known.name()).collect(),
+            Self::Pull(pull) if !pull.candidates.is_empty() => {
+                pull.candidates.iter().map(|known| known.name()).chain([ELEMENT_BY_ELEMENT]).collect()
+            }
+            _ => Vec::new(),
+        }
+    }
 }
 
 /// The body of a map.

@@ -36,6 +36,7 @@ use trefoil_codegen::ir::MathFunction;
 use crate::compile::pull::emit::{Emit, Term};
 use crate::compile::pull::host::{Position, Source, calculator};
 use crate::dim::Dim;
+use crate::op::Candidate;
 use crate::types::{ElementType, TensorType};
 
 /// A coordinate or a distance: 32 bits with a sign, which wrap. Division is toward zero, and by 0 gives 0.
@@ -251,18 +252,30 @@ pub enum Made<C: Calculator> {
     Index(C::Index),
 }
 
+/// What the way of a pull is called where an op has others too.
+pub const ELEMENT_BY_ELEMENT: &str = "element by element";
+
 /// A pull, whatever its expression.
-pub struct Pull<'a>(pub(crate) Box<dyn Expression + 'a>);
+pub struct Pull<'a> {
+    pub(crate) expression: Box<dyn Expression + 'a>,
+    /// Better ways, where they can do it.
+    pub(crate) candidates: Vec<Box<dyn Candidate + 'a>>,
+}
 
 impl<'a> Pull<'a> {
     /// One that passes elements on.
     pub fn moves<T: Moves>(op: &'a T) -> Self {
-        Self(Box::new(Moving(op)))
+        Self { expression: Box::new(Moving(op)), candidates: Vec::new() }
     }
 
     /// One that computes with elements.
     pub fn computes<T: Computes>(op: &'a T) -> Self {
-        Self(Box::new(Computing(op)))
+        Self { expression: Box::new(Computing(op)), candidates: Vec::new() }
+    }
+
+    /// With candidates of its own kernels: the cheapest that can do it does it, and if none can, the expression is evaluated.
+    pub fn unless(self, candidates: Vec<Box<dyn Candidate + 'a>>) -> Self {
+        Self { candidates, ..self }
     }
 }
 

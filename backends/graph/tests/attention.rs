@@ -131,11 +131,7 @@ impl Row {
 
 /// The candidates of a graph's attention.
 fn candidates(graph: &Graph) -> BTreeSet<&'static str> {
-    let of_node = |node: &trefoil_graph::graph::Node| match node.op.kind() {
-        OpKind::Kernels(candidates) => candidates.iter().map(|candidate| candidate.name()).collect::<Vec<_>>(),
-        _ => Vec::new(),
-    };
-    graph.nodes().iter().flat_map(of_node).collect()
+    graph.nodes().iter().flat_map(|node| node.op.kind().ways()).collect()
 }
 
 /// Runs each row on every device, as chosen and with each candidate forced, after a run on NaN. Every device must take each row. Gives who took what.

@@ -4,7 +4,9 @@
 
 mod common;
 
-use common::{Values, check, computes, devices, tolerance};
+use std::collections::BTreeSet;
+
+use common::{Values, check, compare, computes, devices, tolerance};
 use trefoil_graph::graph::GraphError;
 use trefoil_graph::op::{HostTensor, Op};
 use trefoil_graph::ops::pull::convolution::{Convolution, Slide};
@@ -116,6 +118,49 @@ fn shapes() {
             run(shape, transposed, F32, false);
         }
     }
+}
+
+/// Larger than a tile in one way or another.
+const LARGE: &[(Shape<'_>, bool)] = &[
+    (
+        Shape { x: &[3, 19, 9, 11], weight: &[70, 19, 3, 3], slides: &[[1, 1, 1, 1, 0], [2, 1, 1, 1, 0]], groups: 1 },
+        false,
+    ),
+    (Shape { x: &[2, 10, 16, 16], weight: &[134, 5, 1, 1], slides: &[[1, 1, 0, 0, 0]; 2], groups: 2 }, false),
+    (Shape { x: &[1, 9, 130], weight: &[9, 65, 5], slides: &[[3, 2, 4, 1, 1]], groups: 1 }, true),
+];
+
+#[test]
+fn every_way() {
+    let mut taken = BTreeSet::new();
+    let small = [(&SHAPES[3], false), (&SHAPES[5], false), (&TRANSPOSED[3], true), (&TRANSPOSED[4], true)];
+    for (index, (shape, transposed)) in
+        small.into_iter().chain(LARGE.iter().map(|(shape, transposed)| (shape, *transposed))).enumerate()
+    {
+        // A processor that plays a GPU takes long to compile: one type more for each shape.
+        let others = [(F32, true), (ElementType::F16, false), (ElementType::BF16, true)];
+        for (element, swapped) in [(F32, false), others[index % 3]] {
+            let (g, inputs) = graph(shape, transposed, element, swapped);
+            let ways: BTreeSet<_> = g
+                .nodes()
+                .iter()
+                .flat_map(|node| node.op.kind().ways().into_iter().map(|way| (node.op.name(), way)))
+                .collect();
+            for (device, (op, way)) in devices().iter().flat_map(|device| ways.iter().map(move |way| (device, *way))) {
+                let options = Options { force: [(op.to_owned(), way.to_owned())].into(), ..Options::default() };
+                match Executable::compile(&g, &Model::new(), device, &options) {
+                    Ok(executable) => {
+                        println!("{way}: {:?}, {:?} on {}", shape.x, shape.weight, device.properties().name);
+                        compare(&g, &executable, &inputs, &Extents::new(), 4.0 * tolerance(element));
+                        taken.insert(way);
+                    }
+                    Err(Error::NoCandidate { reasons, .. }) => assert!(reasons.contains(way), "{reasons}"),
+                    Err(error) => panic!("{way}: {error}"),
+                }
+            }
+        }
+    }
+    assert_eq!(taken.len(), 4, "{taken:?}");
 }
 
 #[test]

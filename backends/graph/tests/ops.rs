@@ -7,7 +7,6 @@ mod common;
 use std::collections::BTreeSet;
 
 use common::{Values, compare, devices, numbers};
-use trefoil_graph::op::OpKind;
 use trefoil_graph::ops::matmul::MatMul;
 use trefoil_graph::ops::norm::NormOperands;
 use trefoil_graph::{Dim, ElementType, Error, Executable, Extents, Graph, Model, Options, Symbol, Tensor};
@@ -101,13 +100,7 @@ fn check(cases: &[Case], candidates: &[&str]) {
 
 /// The candidates of a graph's ops, each with its op.
 fn known(graph: &Graph) -> BTreeSet<(&'static str, &'static str)> {
-    let of_node = |node: &trefoil_graph::graph::Node| match node.op.kind() {
-        OpKind::Kernels(candidates) => {
-            candidates.iter().map(|candidate| (node.op.name(), candidate.name())).collect::<Vec<_>>()
-        }
-        _ => Vec::new(),
-    };
-    graph.nodes().iter().flat_map(of_node).collect()
+    graph.nodes().iter().flat_map(|node| node.op.kind().ways().into_iter().map(|way| (node.op.name(), way))).collect()
 }
 
 const ACTIVATIONS: [Activation; 6] =

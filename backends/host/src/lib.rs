@@ -7,6 +7,7 @@
 //! A library would do for the product alone; the one that is as fast brings twelve crates, fuses no activation, and cannot be shared with attention.
 
 pub mod attention;
+pub mod convolution;
 mod isa;
 mod math;
 pub mod number;

@@ -4,6 +4,7 @@
 
 pub mod activation;
 pub mod attention;
+pub mod convolution;
 pub mod matmul;
 pub mod norm;
 pub mod random;
@@ -28,6 +29,7 @@ pub fn library() -> Vec<&'static Kernel> {
     ]
     .concat();
     kernels.extend(matmul::kernels());
+    kernels.extend(convolution::kernels());
     kernels.extend(norm::kernels());
     kernels.extend(random::kernels());
     kernels.extend(reduce::kernels());

@@ -3,6 +3,7 @@
 use trefoil_graph::ops::pull::convolution::Slide;
 use trefoil_graph::{Dim, ElementType, Tensor};
 
+use super::slides::{Axis, axes, halves, numbers};
 use super::{Import, Imported, Importer, Unsupported, dims};
 use crate::cases::Node;
 
@@ -18,52 +19,17 @@ pub(super) const IMPORTS: &[(&str, Import)] = &[
     ("ConvTranspose", transpose),
 ];
 
-/// The numbers of an attribute, one for each of `count` axes.
-fn numbers(
-    importer: &Importer<'_>,
-    node: &Node,
-    name: &str,
-    count: usize,
-    usual: i64,
-) -> Result<Vec<i64>, Unsupported> {
-    let given = importer.ints(node, name).unwrap_or_else(|| vec![usual; count]);
-    if given.len() == count {
-        Ok(given)
-    } else {
-        Err(importer.refuse(node, format!("{} numbers in {name}", given.len())))
-    }
-}
-
 /// What the attributes say of a convolution.
 fn slides(importer: &Importer<'_>, node: &Node, [x, weight]: [Tensor; 2]) -> Result<Vec<Slide>, Unsupported> {
     let (extents, sizes) = (importer.extents(x)?, importer.extents(weight)?);
-    let count = extents.len().saturating_sub(2);
-    let strides = numbers(importer, node, "strides", count, 1)?;
-    let dilations = numbers(importer, node, "dilations", count, 1)?;
-    let pads = numbers(importer, node, "pads", 2 * count, 0)?;
-    let auto = importer.string(node, "auto_pad", "NOTSET");
-    let slide = |axis: usize| {
-        let mut padding = [pads[axis], pads[axis + count]];
-        if auto.starts_with("SAME") {
-            let (extent, stride) = (extents[axis + 2] as i64, strides[axis]);
-            let reach = (sizes[axis + 2] as i64 - 1) * dilations[axis] + 1;
-            padding = halves(((extent + stride - 1) / stride - 1) * stride + reach - extent, auto == "SAME_UPPER");
-        }
-        Slide {
-            stride: Dim::from(strides[axis]),
-            dilation: Dim::from(dilations[axis]),
-            padding: padding.map(Dim::from),
-            ..Slide::default()
-        }
+    let sizes: Vec<i64> = sizes.iter().skip(2).map(|size| *size as i64).collect();
+    let slide = |axis: Axis| Slide {
+        stride: Dim::from(axis.stride),
+        dilation: Dim::from(axis.dilation),
+        padding: axis.padding.map(Dim::from),
+        ..Slide::default()
     };
-    Ok((0..count).map(slide).collect())
-}
-
-/// Padding in front and behind, of which the one behind gets an odd element, or the other.
-fn halves(all: i64, behind: bool) -> [i64; 2] {
-    let less = all.max(0) / 2;
-    let more = all.max(0) - less;
-    if behind { [less, more] } else { [more, less] }
+    Ok(axes(importer, node, &extents, &sizes)?.into_iter().map(slide).collect())
 }
 
 /// Integers of 8 bits less their zero points, which may differ between outputs.

@@ -5,6 +5,7 @@ use trefoil_graph::ops::pull::resize::{Alignment, Interpolation, Nearest, Resize
 use trefoil_graph::ops::pull::sample::{GridSample, Outside, Sampling};
 use trefoil_graph::{Dim, ElementType, Tensor};
 
+use super::slides::{Axis, axes};
 use super::{Import, Imported, Importer, Unsupported, dims};
 use crate::cases::Node;
 
@@ -50,29 +51,15 @@ pub(super) const IMPORTS: &[(&str, Import)] = &[
 fn windows(importer: &Importer<'_>, node: &Node, x: Tensor) -> Result<Vec<Window>, Unsupported> {
     let extents = importer.extents(x)?;
     let sizes = importer.ints(node, "kernel_shape").ok_or_else(|| importer.refuse(node, "no kernel_shape"))?;
-    let count = sizes.len();
-    let lead = extents.len().saturating_sub(count);
-    let strides = importer.ints(node, "strides").unwrap_or_else(|| vec![1; count]);
-    let dilations = importer.ints(node, "dilations").unwrap_or_else(|| vec![1; count]);
-    let pads = importer.ints(node, "pads").unwrap_or_else(|| vec![0; 2 * count]);
-    if strides.len() != count || dilations.len() != count || pads.len() != 2 * count {
-        return Err(importer.refuse(node, "attributes of different lengths"));
-    }
-    let auto = importer.string(node, "auto_pad", "NOTSET");
-    let windows = (0..count).map(|axis| {
-        let mut padding = [pads[axis], pads[axis + count]];
-        if auto.starts_with("SAME") {
-            let (extent, stride) = (extents[lead + axis] as i64, strides[axis]);
-            let reach = (sizes[axis] - 1) * dilations[axis] + 1;
-            let all = (((extent + stride - 1) / stride - 1) * stride + reach - extent).max(0);
-            let less = all / 2;
-            padding = if auto == "SAME_UPPER" { [less, all - less] } else { [all - less, less] };
-        }
-        let ceil = importer.int(node, "ceil_mode", 0) != 0;
-        let [size, stride, dilation] = [sizes[axis], strides[axis], dilations[axis]].map(Dim::from);
-        Window { size, stride, dilation, padding: padding.map(Dim::from), ceil }
-    });
-    Ok(windows.collect())
+    let ceil = importer.int(node, "ceil_mode", 0) != 0;
+    let window = |axis: Axis| Window {
+        size: Dim::from(axis.size),
+        stride: Dim::from(axis.stride),
+        dilation: Dim::from(axis.dilation),
+        padding: axis.padding.map(Dim::from),
+        ceil,
+    };
+    Ok(axes(importer, node, &extents, &sizes)?.into_iter().map(window).collect())
 }
 
 fn pool(importer: &mut Importer<'_>, node: &Node, pooling: Pooling) -> Imported {

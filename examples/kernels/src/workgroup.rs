@@ -37,49 +37,7 @@ pub fn sum_all<const SIZE: usize, T: Number>(value: T, slot: usize, scratch: &mu
     }
 }
 
-/// The sum of `value` over the invocations before this one in a workgroup of `SIZE`; `all` becomes that over all. It uses `SIZE` elements of `scratch`, and begins with a
-/// barrier.
-#[device]
-pub fn sum_before<const SIZE: usize, T: Number>(value: T, all: &mut T, scratch: &mut [T]) -> T {
-    let lane = local_index();
-    barrier();
-    if const { target::has(Feature::Subgroups) } {
-        let with = subgroup_inclusive_add(value);
-        let below = subgroup_shuffle_up(with, 1);
-        if subgroup_lane() + 1 == subgroup_size() {
-            scratch[subgroup_index()] = with;
-        }
-        barrier();
-        let mut start = T::lit(0.0);
-        let mut sum = T::lit(0.0);
-        for subgroup in 0..SIZE / subgroup_size() {
-            if subgroup == subgroup_index() {
-                start = sum;
-            }
-            sum += scratch[subgroup];
-        }
-        *all = sum;
-        select(subgroup_lane() == 0, start, start + below)
-    } else {
-        scratch[lane] = value;
-        barrier();
-        let mut distance = 1;
-        while distance < SIZE {
-            let mut sum = scratch[lane];
-            if lane >= distance {
-                sum = scratch[lane - distance] + sum;
-            }
-            barrier();
-            scratch[lane] = sum;
-            barrier();
-            distance *= 2;
-        }
-        *all = scratch[SIZE - 1];
-        select(lane == 0, T::lit(0.0), scratch[lane - 1])
-    }
-}
-
-/// Four times [`sum_before`] at once. It uses `4 * SIZE` elements of `scratch`.
+/// Four times [`trefoil::kernels::workgroup::sum_before`] at once. It uses `4 * SIZE` elements of `scratch`.
 #[device]
 pub fn four_sums_before<const SIZE: usize, T: Number>(value: Vec4<T>, all: &mut Vec4<T>, scratch: &mut [T]) -> Vec4<T> {
     let lane = local_index();

@@ -7,15 +7,20 @@ use std::sync::Arc;
 use trefoil_codegen::artefact::{Kernel, ParamTransport};
 use trefoil_dsl::device::{DeviceKind, Properties};
 
-use super::program::{Chosen, KernelsWork, Located, Meaning, Origin, Program, Value, Work};
+use super::program::{Chosen, KernelsWork, Located, Meaning, Origin, Program, PullWork, Value, Work};
 use super::{Options, checked};
 use crate::dim::Dim;
 use crate::error::{Error, Result, names};
 use crate::graph::Graph;
 use crate::op::{Candidate, Implementation, Ineligible, OpKind, Operand, Request, Slot, Step};
+use crate::ops::support::{LAUNCH, kernel_time, upper};
+use crate::pull::ELEMENT_BY_ELEMENT;
 
 /// Bytes that a copy moves in a microsecond, for comparing candidates: what a slow GPU does.
 const COPY_BYTES_PER_MICROSECOND: f64 = 100_000.0;
+
+/// Operations of a pull in a microsecond on a large GPU, of which few use what others have read.
+const FLOPS_OF_PULLS: f64 = 1.0e6;
 
 /// What was decided for a node, for `explain`.
 #[derive(Clone, Debug, PartialEq)]
@@ -42,7 +47,8 @@ pub fn choose(graph: &Graph, program: &mut Program, device: &Properties, options
     for work in std::mem::take(&mut program.works) {
         match work {
             Work::Kernels(kernels) => decisions.push(decide(graph, program, kernels, device, options)?),
-            Work::Map(_) | Work::Fill(_) | Work::Pull(_) => program.works.push(work),
+            Work::Pull(pull) => decisions.extend(decide_pull(graph, program, pull, device, options)?),
+            Work::Map(_) | Work::Fill(_) => program.works.push(work),
         }
     }
     checked("choose", || program.check())?;
@@ -53,9 +59,7 @@ pub fn choose(graph: &Graph, program: &mut Program, device: &Properties, options
 fn known_names(graph: &Graph, options: &Options) -> Result<()> {
     let mut all: Vec<(&str, &str, &'static str)> = Vec::new();
     for node in graph.nodes() {
-        if let OpKind::Kernels(candidates) = node.op.kind() {
-            all.extend(candidates.iter().map(|known| (node.name.as_str(), node.op.name(), known.name())));
-        }
+        all.extend(node.op.kind().ways().into_iter().map(|known| (node.name.as_str(), node.op.name(), known)));
     }
     let unknown = |what, name: &str| {
         let distinct: BTreeSet<&str> = all.iter().map(|(_, _, candidate)| *candidate).collect();
@@ -82,10 +86,11 @@ struct Offer<'a> {
     cost: f64,
 }
 
+/// Decides for an op that kernels alone compute.
 fn decide(
     graph: &Graph,
     program: &mut Program,
-    mut work: KernelsWork,
+    work: KernelsWork,
     device: &Properties,
     options: &Options,
 ) -> Result<Decision> {
@@ -94,10 +99,85 @@ fn decide(
     let OpKind::Kernels(candidates) = op.kind() else {
         return Err(Error::Stage { stage: "choose", defect: format!("`{}` has no candidates", node.name) });
     };
-    let forced = options.force.get(&node.name).or_else(|| options.force.get(op.name()));
-    let operands: Vec<Operand> = work.inputs.iter().map(|input| operand(program, input)).collect();
+    let (best, others) = compare(graph, program, work.node, &work.inputs, &candidates, device, options);
+    match best {
+        Some(best) => Ok(accept(graph, program, work, best, others)),
+        None => Err(nobody(&node.name, &others)),
+    }
+}
+
+/// Decides for a pull, whose expression is evaluated where no candidate does it in less time.
+fn decide_pull(
+    graph: &Graph,
+    program: &mut Program,
+    work: PullWork,
+    device: &Properties,
+    options: &Options,
+) -> Result<Option<Decision>> {
+    let node = &graph.nodes()[work.node as usize];
+    let op = work.op.clone();
+    let OpKind::Pull(pull) = op.kind() else {
+        return Err(Error::Stage { stage: "choose", defect: format!("`{}` is no pull", node.name) });
+    };
+    if pull.candidates.is_empty() {
+        program.works.push(Work::Pull(work));
+        return Ok(None);
+    }
+    let (best, mut others) = compare(graph, program, work.node, &work.inputs, &pull.candidates, device, options);
+    let types: Vec<_> = work.inputs.iter().map(|input| input.ty.clone()).collect();
+    let cost = kernel_time(device, LAUNCH + upper(&op.flops(&types, &node.outputs)) / FLOPS_OF_PULLS);
+    let is_forced = forced(graph, work.node, options) == Some(ELEMENT_BY_ELEMENT);
+    let is_forbidden = options.forbid.contains(ELEMENT_BY_ELEMENT);
+    match best {
+        Some(best) if best.cost <= cost || is_forbidden => {
+            let why = if is_forbidden { "forbidden".to_owned() } else { format!("it would take {cost:.1} us") };
+            others.push((ELEMENT_BY_ELEMENT.to_owned(), why));
+            let PullWork { node, op, inputs, output } = work;
+            let kernels = KernelsWork { node, op, inputs, outputs: vec![output], chosen: None };
+            Ok(Some(accept(graph, program, kernels, best, others)))
+        }
+        None if is_forbidden || forced(graph, work.node, options).is_some() && !is_forced => {
+            Err(nobody(&node.name, &others))
+        }
+        best => {
+            others.extend(best.map(|beaten| (beaten.candidate.name().to_owned(), costlier(&beaten))));
+            let candidate = ELEMENT_BY_ELEMENT.to_owned();
+            program.works.push(Work::Pull(work));
+            Ok(Some(Decision { node: node.name.clone(), candidate, cost, copied: Vec::new(), others }))
+        }
+    }
+}
+
+/// The candidate that the options force for a node.
+fn forced<'o>(graph: &Graph, node: u32, options: &'o Options) -> Option<&'o str> {
+    let node = &graph.nodes()[node as usize];
+    options.force.get(&node.name).or_else(|| options.force.get(node.op.name())).map(String::as_str)
+}
+
+fn nobody(node: &str, others: &[(String, String)]) -> Error {
+    let mut reasons = String::new();
+    for (name, reason) in others {
+        // Writing to a string does not fail.
+        let _ = write!(reasons, "\n  {name}: {reason}");
+    }
+    Error::NoCandidate { node: node.to_owned(), reasons }
+}
+
+/// The cheapest candidate of a node that may do it, and why not the others.
+fn compare<'a>(
+    graph: &Graph,
+    program: &Program,
+    node: u32,
+    inputs: &[Located],
+    candidates: &'a [Box<dyn Candidate + 'a>],
+    device: &Properties,
+    options: &Options,
+) -> (Option<Offer<'a>>, Vec<(String, String)>) {
+    let forced = forced(graph, node, options);
+    let operands: Vec<Operand> = inputs.iter().map(|input| operand(program, input)).collect();
+    let outputs = &graph.nodes()[node as usize].outputs;
     let (mut best, mut others): (Option<Offer<'_>>, Vec<(String, String)>) = (None, Vec::new());
-    for candidate in &candidates {
+    for candidate in candidates {
         let name = candidate.name();
         if forced.is_some_and(|forced| forced != name) {
             others.push((name.to_owned(), "another one is forced".to_owned()));
@@ -107,7 +187,7 @@ fn decide(
             others.push((name.to_owned(), "forbidden".to_owned()));
             continue;
         }
-        match offer(&**candidate, &operands, &node.outputs, device, options.deterministic) {
+        match offer(&**candidate, &operands, outputs, device, options.deterministic) {
             Err(reason) => others.push((name.to_owned(), reason)),
             Ok(offer) => match &best {
                 Some(known) if known.cost <= offer.cost => others.push((name.to_owned(), costlier(&offer))),
@@ -119,14 +199,18 @@ fn decide(
             },
         }
     }
-    let Some(best) = best else {
-        let mut reasons = String::new();
-        for (name, reason) in &others {
-            // Writing to a string does not fail.
-            let _ = write!(reasons, "\n  {name}: {reason}");
-        }
-        return Err(Error::NoCandidate { node: node.name.clone(), reasons });
-    };
+    (best, others)
+}
+
+/// Gives the work to a candidate.
+fn accept(
+    graph: &Graph,
+    program: &mut Program,
+    mut work: KernelsWork,
+    best: Offer<'_>,
+    others: Vec<(String, String)>,
+) -> Decision {
+    let node = &graph.nodes()[work.node as usize];
     for input in &best.copied {
         let (copy, located) = program.copy(work.node, &work.inputs[*input]);
         program.works.push(Work::Map(copy));
@@ -162,7 +246,7 @@ fn decide(
     };
     work.chosen = Some(Chosen { candidate: best.candidate.name(), implementation: best.implementation, scratch });
     program.works.push(Work::Kernels(work));
-    Ok(decision)
+    decision
 }
 
 fn binds_nothing(implementation: &Implementation) -> bool {

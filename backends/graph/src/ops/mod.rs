@@ -6,6 +6,7 @@ pub mod bitcast;
 pub mod fill;
 #[cfg(feature = "cpu")]
 mod host;
+mod levels;
 pub mod map;
 pub mod matmul;
 pub mod narrow;
@@ -18,6 +19,6 @@ pub mod rope;
 pub mod scan;
 pub mod scatter;
 pub mod sort;
-mod support;
+pub(crate) mod support;
 pub mod table;
 pub mod view;

@@ -5,7 +5,6 @@
 
 mod order;
 mod plan;
-mod take;
 
 use super::support::expect_inputs;
 use crate::dim::Dim;
@@ -195,7 +194,7 @@ impl Graph {
         let at = self.axes("sort", x, &[axis])?[0];
         if self.type_of(x)?.element.bytes() > 4 {
             let places = self.argsort(x, axis, descending)?;
-            return self.taken(x, places, at);
+            return self.gather_elements(x, places, axis);
         }
         self.add_one(Sort { gives: Gives::Values, axis: at, descending }, &[x])
     }
@@ -205,16 +204,16 @@ impl Graph {
     /// # Errors
     /// The tensor has no such axis.
     pub fn argsort(&mut self, x: Tensor, axis: isize, descending: bool) -> Result<Tensor, GraphError> {
-        let axis = self.axes("argsort", x, &[axis])?[0];
-        let places = Sort { gives: Gives::Places, axis, descending };
+        let at = self.axes("argsort", x, &[axis])?[0];
+        let places = Sort { gives: Gives::Places, axis: at, descending };
         if self.type_of(x)?.element.bytes() <= 4 {
             return self.add_one(places, &[x]);
         }
         let [low, high] = self.halves_of_ranks(x)?;
         let by_low = self.add_one(places.clone(), &[low])?;
-        let high = self.taken(high, by_low, axis)?;
+        let high = self.gather_elements(high, by_low, axis)?;
         let by_high = self.add_one(places, &[high])?;
-        self.taken(by_low, by_high, axis)
+        self.gather_elements(by_low, by_high, axis)
     }
 
     /// The `k` largest elements of each row along `axis`, or the smallest, with their places as `u32`: in the order of [`Graph::sort`], or, unless `sorted`, in the order of their places. NaN is
@@ -259,6 +258,6 @@ impl Graph {
         if !sorted {
             places = self.sort(places, axis, false)?;
         }
-        Ok((self.taken(x, places, at)?, places))
+        Ok((self.gather_elements(x, places, axis)?, places))
     }
 }

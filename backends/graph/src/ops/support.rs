@@ -88,6 +88,23 @@ pub fn one_kernel(
     }
 }
 
+/// What a launch more costs on a large GPU, in microseconds.
+pub const LAUNCH: f64 = 3.0;
+
+/// A dimension that is known.
+pub fn number(value: i64) -> Dim {
+    Dim::from(value)
+}
+
+/// The least power of two that is not below `value`, at most `most`, which is one.
+pub fn power_of_two(value: i64, most: i64) -> i64 {
+    let mut power = 1;
+    while power < value && power < most {
+        power *= 2;
+    }
+    power
+}
+
 /// The upper bound of a dimension, as a float for cost guesses.
 #[expect(clippy::cast_precision_loss, reason = "a cost is a guess")]
 pub fn upper(dim: &Dim) -> f64 {

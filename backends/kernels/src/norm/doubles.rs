@@ -44,6 +44,13 @@ pub fn log_from_one(x: f64) -> f64 {
     near + off * (1.0 - off * (0.5 - off / 3.0))
 }
 
+/// As [`super::rows::bounded_inverse_root`].
+#[device]
+pub fn bounded_inverse_root_f64(x: f64, bound: f64) -> f64 {
+    let exact = 1.0 / sqrt(x);
+    select(is_nan(x), x, select(exact > bound, bound, exact))
+}
+
 #[cfg(test)]
 mod tests {
     use super::{exp_not_above_one, log_from_one};

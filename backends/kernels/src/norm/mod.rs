@@ -12,8 +12,8 @@ pub mod team;
 use trefoil_dsl::artefact::Kernel;
 use trefoil_dsl::prelude::*;
 
-use doubles::{exp_not_above_one, log_from_one};
-use rows::{LARGEST, LARGEST_OF_HALVES};
+use doubles::{bounded_inverse_root_f64, exp_not_above_one, log_from_one};
+use rows::{LARGEST, LARGEST_OF_HALVES, bounded_inverse_root};
 
 /// Makes kernels of a list of types, and the list of them.
 macro_rules! kernels {
@@ -137,19 +137,19 @@ macro_rules! norm_strided {
     ($name:ident ($($element:ident),+; own)) => {
         norm_strided! {
             @kernel $name [instances(T = [$($element),+])] [<T: Float>] [T] [T] [f32]
-            [|x| x.to_f32(), |x| x.to_f32(), |x| T::from_f32(x), |n| n as f32, |x| x, inverse_sqrt]
+            [|x| x.to_f32(), |x| x.to_f32(), |x| T::from_f32(x), |n| n as f32, |x| x, bounded_inverse_root]
         }
     };
     ($name:ident ($($element:ident),+; f32)) => {
         norm_strided! {
             @kernel $name [instances(T = [$($element),+])] [<T: Float>] [T] [f32] [f32]
-            [|x| x.to_f32(), |x| x, |x| T::from_f32(x), |n| n as f32, |x| x, inverse_sqrt]
+            [|x| x.to_f32(), |x| x, |x| T::from_f32(x), |n| n as f32, |x| x, bounded_inverse_root]
         }
     };
     ($name:ident (f64)) => {
         norm_strided! {
             @kernel $name [requires(Float64)] [] [f64] [f64] [f64]
-            [|x| x, |x| x, |x| x, |n| n as f64, |x| x as f64, |x| 1.0 / sqrt(x)]
+            [|x| x, |x| x, |x| x, |n| n as f64, |x| x as f64, bounded_inverse_root_f64]
         }
     };
     (

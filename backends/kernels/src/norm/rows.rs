@@ -145,6 +145,13 @@ fn summed<T: Float, const RESIDUAL: bool>(
     value
 }
 
+/// 1 / sqrt(x), or `bound` where that is larger; a NaN stays one, which a minimum, as drivers take this for one, would lose.
+#[device]
+pub fn bounded_inverse_root(x: f32, bound: f32) -> f32 {
+    let exact = inverse_sqrt(x);
+    select(is_nan(x), x, select(exact > bound, bound, exact))
+}
+
 /// A norm of rows: y = (v - mean) * factor * gamma + beta for v = x, or with `RESIDUAL` v = x + residual + bias, where
 /// factor = 1 / sqrt(sum of (v - mean)^2 / divisor + epsilon), at most a bound; mean is 0 unless the row is centred. An empty `bias`, `gamma` or `beta` stands for none. Rows may be longer than what their
 /// teams hold if `HELD` is `MOST`.
@@ -249,8 +256,7 @@ pub fn norm<T: Float, W: Float, const HELD: usize, const MOST: usize, const RESI
             drift = 0.0;
         }
     }
-    let exact = inverse_sqrt(squares / shape[2] as f32 + numbers[0]);
-    let factor = select(exact > numbers[1], numbers[1], exact);
+    let factor = bounded_inverse_root(squares / shape[2] as f32 + numbers[0], numbers[1]);
     if wants_moments && row < shape[0] && at == 0 {
         moments[2 * row] = mean + drift;
         moments[2 * row + 1] = factor;

@@ -131,7 +131,7 @@ pub fn norm<
     S: Fn(A) -> T,
     C: Fn(usize) -> A,
     F: Fn(f32) -> A,
-    Q: Fn(A) -> A,
+    Q: Fn(A, A) -> A,
 >(
     x: &[T],
     residual: &[T],
@@ -216,8 +216,7 @@ pub fn norm<
         squares += met * ((own - mean) * (own - mean));
     }
     squares = of_any_team(squares, at, along, apart, scratch, |a, b| a + b);
-    let exact = inverse_root(squares / count_of(shape[2]) + number(numbers[0]));
-    let factor = if exact > number(numbers[1]) { number(numbers[1]) } else { exact };
+    let factor = inverse_root(squares / count_of(shape[2]) + number(numbers[0]), number(numbers[1]));
     if wants_moments && row < shape[0] && at == 0 {
         moments[2 * row] = mean;
         moments[2 * row + 1] = factor;

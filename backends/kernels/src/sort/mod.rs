@@ -1,11 +1,12 @@
 //! Sorts and the best of rows, of elements of any type by the order of their ranks (`order`): rows that a workgroup holds (`rows`), the best few of long rows (`top`), and rows of any length by
-//! digits (`radix`).
+//! digits (`radix`, tile by `tile`).
 //!
 //! An element is bound as the unsigned integer of its width, so that there is one kernel for all types of a width. Types of 64 bits are sorted by their halves, one after the other.
 
 pub mod order;
 pub mod radix;
 pub mod rows;
+pub mod tile;
 pub mod top;
 
 use trefoil_dsl::artefact::Kernel;
@@ -155,7 +156,7 @@ widths! {
 /// * `shape`: `k`, and how long a row of `through` is.
 /// * `mapped`: whether what was found are places in rows of `through`, which holds the true ones.
 /// * Rows are spread over `levels` extents, the last first, with strides of elements, of results and of what was found; `steps` are those along a row.
-#[kernel(workgroup(256), instances(T = [u8, u16, u32, u64]))]
+#[kernel(workgroup(256), instances(T = [u8, u16, u32]))]
 #[expect(clippy::too_many_arguments, reason = "it is a kernel's body")]
 pub fn sort_take<T: Element>(
     x: &[T],

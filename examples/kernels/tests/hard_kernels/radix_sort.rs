@@ -1,6 +1,7 @@
 //! Sorts of pairs, against the host's stable sort.
 
-use trefoil_example_kernels::radix_sort::{TILE, sort_pairs};
+use trefoil::kernels::sort::tile::TILE;
+use trefoil_example_kernels::radix_sort::sort_pairs;
 use trefoil_example_kernels::workload::words;
 
 use crate::common::{Subject, devices};

@@ -151,7 +151,7 @@ impl<'m> Emit<'m> {
         };
         let distances = given(self.plan.distances.len(), Key::Distance, &self.plan.distances);
         let numbers = given(self.plan.numbers.len(), Key::Number, &self.plan.numbers);
-        let made = pull.0.emit(self, Given { at: &middle, distances: &distances, numbers: &numbers });
+        let made = pull.expression.emit(self, Given { at: &middle, distances: &distances, numbers: &numbers });
         let first = if self.plan.flat && self.plan.units == 1 {
             i
         } else {

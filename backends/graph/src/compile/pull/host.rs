@@ -104,7 +104,7 @@ fn run(pull: &crate::pull::Pull<'_>, plan: &Plan, numbers: &Numbers, reads: &[&[
         let start = usize::try_from(to * plan.unit.bytes).ok()?;
         let target = out.get_mut(start..start + bytes)?;
         match plan.computes_in {
-            None => match pull.0.find(&position, given) {
+            None => match pull.expression.find(&position, given) {
                 Source::At(input, byte) => {
                     let from = usize::try_from(byte).ok()?;
                     copy(target, reads[input].get(from..from + bytes)?);
@@ -115,11 +115,11 @@ fn run(pull: &crate::pull::Pull<'_>, plan: &Plan, numbers: &Numbers, reads: &[&[
                 }
             },
             Some(element) if element.is_float() => {
-                let value = pull.0.real(&Calculation::new(&position), given);
+                let value = pull.expression.real(&Calculation::new(&position), given);
                 put(plan.element, value, value as i64, target);
             }
             Some(_) => {
-                let value = pull.0.whole(&Calculation::new(&position), given);
+                let value = pull.expression.whole(&Calculation::new(&position), given);
                 put(plan.element, value as f64, value, target);
             }
         }

@@ -54,7 +54,7 @@ pub(crate) fn steps(
         steps.push(maker.step(&work.inputs, &ty, &layout, None)?);
         return Ok(());
     }
-    let Some(axis) = pull.0.joins() else {
+    let Some(axis) = pull.expression.joins() else {
         let reasons = format!("\n  it reads {} tensors, and {} binds {most}", bound.len(), device.name);
         return Err(Error::NoCandidate { node: program.values[work.output].name.clone(), reasons });
     };
@@ -86,8 +86,8 @@ impl Maker<'_> {
         let types: Vec<TensorType> = inputs.iter().map(|input| input.ty.clone()).collect();
         let tensors: Vec<_> = inputs.iter().map(|input| (&input.ty, &input.layout)).collect();
         let on_host = self.device.kind == DeviceKind::Cpu;
-        let computes_in = self.pull.0.computes_in(&types, ty);
-        let plan = Plan::new(self.pull.0.frame(&types, ty), computes_in, &tensors, (ty, layout), !on_host);
+        let computes_in = self.pull.expression.computes_in(&types, ty);
+        let plan = Plan::new(self.pull.expression.frame(&types, ty), computes_in, &tensors, (ty, layout), !on_host);
         let name = &program.values[work.output].name;
         let label = match part {
             Some(part) => format!("{name} part {part}"),

@@ -7,7 +7,7 @@ use trefoil_kernels::attention::plain::{SIZE, attention_plain};
 use trefoil_kernels::attention::rows::attention_rows;
 use trefoil_kernels::attention::tiled::{ROWS_AT_ONCE, attention_tiled};
 
-use super::super::support::{instance, kernel_time, upper};
+use super::super::support::{LAUNCH, instance, kernel_time, upper};
 use super::{Attend, Queries, Scores};
 use crate::dim::Dim;
 use crate::op::{Candidate, Grid, Implementation, Ineligible, KernelStep, Operand, ParamValue, Request, Slot, Step};
@@ -18,8 +18,7 @@ const BUSY_TILES: i64 = 264;
 const BUSY_ROWS: i64 = 1056;
 /// The fewest keys that are worth a workgroup of their own.
 const LEAST_KEYS: i64 = 128;
-/// What a launch costs, in microseconds, and what a large GPU does in one: bytes, and operations of the kernels.
-const LAUNCH: f64 = 3.0;
+/// What a large GPU does in a microsecond: bytes, and operations of the kernels.
 const BYTES: f64 = 4.0e6;
 const TILED_FLOPS: f64 = 30.0e6;
 const NARROW_FLOPS: f64 = 12.0e6;

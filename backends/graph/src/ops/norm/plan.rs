@@ -6,6 +6,8 @@
 use trefoil_kernels::norm::rows::{LARGEST, LARGEST_OF_HALVES};
 use trefoil_kernels::norm::team::{LEVELS, SIZE};
 
+use super::super::levels::{Level, count, merged};
+use super::super::support::number;
 use crate::dim::Dim;
 use crate::op::{Grid, Ineligible, Operand, ParamValue};
 use crate::types::{ElementType, Layout};
@@ -18,36 +20,12 @@ const X: usize = 0;
 const Y: usize = 1;
 const VECTORS: usize = 2;
 
-fn number(value: i64) -> Dim {
-    Dim::from(value)
-}
-
-/// An axis, or several that follow on each other: how long it is, and its strides in x, in the result, and in the vectors.
-#[derive(Clone, Debug)]
-struct Axis {
-    extent: Dim,
-    strides: [Dim; 3],
-}
+/// Axes with their strides in x, in the result, and in the vectors.
+type Axis = Level<3>;
 
 /// Axes, those merged that follow on each other in some operands.
-fn merged(axes: &[Axis], operands: &[usize]) -> Vec<Axis> {
-    let mut result: Vec<Axis> = Vec::new();
-    for axis in axes {
-        let follows = |last: &Axis| {
-            operands.iter().all(|of| last.strides[*of] == axis.strides[*of].clone() * axis.extent.clone())
-        };
-        match result.last_mut() {
-            Some(last) if follows(last) => {
-                *last = Axis { extent: last.extent.clone() * axis.extent.clone(), strides: axis.strides.clone() };
-            }
-            _ => result.push(axis.clone()),
-        }
-    }
-    result
-}
-
-fn count(axes: &[Axis]) -> Dim {
-    axes.iter().map(|axis| axis.extent.clone()).product()
+fn merged_in(axes: &[Axis], operands: &[usize]) -> Vec<Axis> {
+    merged(axes.iter().cloned(), |outer, inner| outer.joined(inner, operands.iter().copied()))
 }
 
 /// How many extents there are besides the outermost.
@@ -129,7 +107,7 @@ impl Rows {
     /// They do not, and why.
     pub(super) fn in_quads(&self) -> Result<InQuads, Ineligible> {
         let no = |reason: String| Err(Ineligible::Other(reason));
-        let elements = match merged(&self.elements, &[X, Y]).as_slice() {
+        let elements = match merged_in(&self.elements, &[X, Y]).as_slice() {
             [all] if all.strides[X].is(1) && all.strides[Y].is(1) => all.extent.clone(),
             [] => return no("rows of one element".to_owned()),
             _ => return no("the elements of a row do not follow on each other".to_owned()),
@@ -137,11 +115,11 @@ impl Rows {
         if !elements.divides_evenly(4) {
             return no(format!("rows of {elements} elements, not a multiple of 4"));
         }
-        let rows = merged(&self.rows, &[X, Y, VECTORS]);
+        let rows = merged_in(&self.rows, &[X, Y, VECTORS]);
         if rows.len() > LEVELS + 1 || rows.iter().any(|row| !row.strides[X].divides_evenly(4)) {
             return no("rows start at places that are no multiples of 4, or are spread over too many axes".to_owned());
         }
-        let runs = match merged(&self.elements, &[VECTORS]).as_slice() {
+        let runs = match merged_in(&self.elements, &[VECTORS]).as_slice() {
             [all] if all.strides[VECTORS].is(1) => [number(1), number(1)],
             [all] if all.strides[VECTORS].is(0) => [elements.clone(), number(0)],
             [of, run] if run.strides[VECTORS].is(0) && run.extent.divides_evenly(4) => {
@@ -161,8 +139,8 @@ impl Rows {
     /// # Errors
     /// They are spread over more extents than the kernels take.
     pub(super) fn of_any_strides(&self) -> Result<AnyStrides, Ineligible> {
-        let rows = merged(&self.rows, &[X, Y, VECTORS]);
-        let elements = merged(&self.elements, &[X, Y, VECTORS]);
+        let rows = merged_in(&self.rows, &[X, Y, VECTORS]);
+        let elements = merged_in(&self.elements, &[X, Y, VECTORS]);
         if rows.len().max(elements.len()) > LEVELS + 1 {
             return Err(Ineligible::Other(format!(
                 "rows over {} groups of axes and elements over {}, of which kernels take {}",

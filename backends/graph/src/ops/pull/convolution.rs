@@ -1,9 +1,14 @@
-//! Convolution and its transpose over any number of spatial axes, each element by itself: every attribute on every device.
+//! Convolution and its transpose over any number of spatial axes: as a product (`tiled`, `host`), and element by element, of every type and on every device.
+
+#[cfg(feature = "cpu")]
+mod host;
+mod shape;
+mod tiled;
 
 use super::{at, attribute_error, each, shape_error};
 use crate::dim::Dim;
 use crate::graph::{Graph, GraphError, Tensor};
-use crate::op::{HostTensor, Op, OpError, OpKind};
+use crate::op::{Candidate, HostTensor, Op, OpError, OpKind};
 use crate::ops::support::{expect_element, expect_inputs, expect_shape};
 use crate::pull::{Calculator, Computes, Frame, Given, Made, Pull};
 use crate::types::{ElementType, TensorType};
@@ -195,7 +200,11 @@ impl Op for Convolution {
     }
 
     fn kind(&self) -> OpKind<'_> {
-        OpKind::Pull(Pull::computes(self))
+        let tiled = [128, 64].map(|rows| Box::new(tiled::Tiled { op: self, rows }) as Box<dyn Candidate>);
+        let mut candidates = Vec::from(tiled);
+        #[cfg(feature = "cpu")]
+        candidates.push(Box::new(host::LaidOut(self)));
+        OpKind::Pull(Pull::computes(self).unless(candidates))
     }
 }
 

@@ -11,7 +11,8 @@ use trefoil_dsl::artefact::Kernel;
 use trefoil_dsl::device::Properties;
 use trefoil_kernels::reduce::shapes::{LEVELS, SIZE, Walk};
 
-use super::super::support::{kernel_time, transfer_time, upper};
+use super::super::levels::{Level, innermost_first, merged};
+use super::super::support::{LAUNCH, kernel_time, number, power_of_two, transfer_time, upper};
 use crate::dim::Dim;
 use crate::op::{Grid, Implementation, Ineligible, KernelStep, Operand, ParamValue, Slot, Step};
 
@@ -21,8 +22,6 @@ const WANTED: i64 = 1024;
 const FEW: i64 = 264;
 /// Reads that an invocation does along a row, where there are rows enough: what is once for each invocation is little beside them.
 const ROUNDS: i64 = 16;
-/// What a launch more costs, in microseconds.
-const LAUNCH: f64 = 3.0;
 
 /// The kernels of a reduction.
 pub(super) struct Kernels {
@@ -32,12 +31,10 @@ pub(super) struct Kernels {
     pub(super) join: Arc<Kernel>,
 }
 
-/// An axis, or several that are one.
+/// A level of elements.
 #[derive(Clone, Debug)]
 struct Axis {
-    extent: Dim,
-    /// Of elements.
-    stride: Dim,
+    level: Level<1>,
     /// If it is reduced, by what a position along it is multiplied to be a place among all that are reduced.
     place: Option<Dim>,
 }
@@ -45,7 +42,7 @@ struct Axis {
 impl Axis {
     /// An axis that is kept and has one element.
     fn one() -> Self {
-        Self { extent: number(1), stride: number(0), place: None }
+        Self { level: Level::one(), place: None }
     }
 }
 
@@ -57,32 +54,17 @@ struct Split {
     pieces: i64,
 }
 
-fn number(value: i64) -> Dim {
-    Dim::from(value)
-}
-
 /// The least power of two that is not below `value`, at most `SIZE`.
 fn power(value: i64) -> i64 {
-    let most = SIZE as i64;
-    let wanted = u64::try_from(value.clamp(1, most)).unwrap_or(1);
-    i64::try_from(wanted.next_power_of_two()).unwrap_or(most)
+    power_of_two(value, SIZE as i64)
 }
 
-/// The axes that are more than one element long, merged where they follow on each other.
-fn merged(axes: impl IntoIterator<Item = Axis>, mut alike: impl FnMut(&Axis, &Axis) -> bool) -> Vec<Axis> {
-    let mut result: Vec<Axis> = Vec::new();
-    for axis in axes {
-        if axis.extent.is(1) {
-            continue;
-        }
-        match result.last_mut() {
-            Some(last) if alike(last, &axis) && last.stride == axis.stride.clone() * axis.extent.clone() => {
-                *last = Axis { extent: last.extent.clone() * axis.extent, ..axis };
-            }
-            _ => result.push(axis),
-        }
-    }
-    result
+/// The axes that are more than one element long, made one where they follow on each other and are `alike`.
+fn joined(axes: impl IntoIterator<Item = Axis>, alike: impl Fn(&Axis, &Axis) -> bool) -> Vec<Axis> {
+    merged(axes.into_iter().filter(|axis| !axis.level.extent.is(1)), |outer, inner| {
+        let level = if alike(outer, inner) { outer.level.joined(&inner.level, [0]) } else { None };
+        Some(Axis { level: level?, place: inner.place.clone() })
+    })
 }
 
 /// Of rows of `n` elements, so many.
@@ -126,29 +108,28 @@ pub(super) fn implement(
     device: &Properties,
 ) -> Result<Implementation, Ineligible> {
     let all = x.ty.shape.iter().zip(&x.layout.strides).enumerate().map(|(axis, (extent, stride))| Axis {
-        extent: extent.clone(),
-        stride: stride.clone(),
+        level: Level { extent: extent.clone(), strides: [stride.clone()] },
         place: axes.contains(&axis).then(|| {
             let after = axes.iter().filter(|other| **other > axis);
             after.map(|other| x.ty.shape[*other].clone()).product()
         }),
     });
-    let mut sequence = merged(all, |a, b| a.place.is_some() == b.place.is_some());
+    let mut sequence = joined(all, |outer, inner| outer.place.is_some() == inner.place.is_some());
     if !sequence.iter().any(|axis| axis.place.is_some()) {
         // Each element is by itself.
         sequence.push(Axis { place: Some(number(1)), ..Axis::one() });
     }
     let largest = (0..sequence.len())
         .filter(|at| sequence[*at].place.is_some())
-        .max_by_key(|at| sequence[*at].extent.bounds().1)
+        .max_by_key(|at| sequence[*at].level.extent.bounds().1)
         .unwrap_or(0);
     let mut plan = Plan { kernels, divisor, steps: Vec::new(), scratch: Vec::new() };
     let group = sequence.remove(largest);
     plan.first(&group, &sequence)?;
     while let Some(at) = sequence.iter().rposition(|axis| axis.place.is_some()) {
         let group = sequence.remove(at);
-        let inner: Dim = sequence[at..].iter().map(|axis| axis.extent.clone()).product();
-        let lines: Dim = sequence[..at].iter().map(|axis| axis.extent.clone()).product();
+        let inner: Dim = sequence[at..].iter().map(|axis| axis.level.extent.clone()).product();
+        let lines: Dim = sequence[..at].iter().map(|axis| axis.level.extent.clone()).product();
         plan.join(&lines, &group, &inner, !sequence.iter().any(|axis| axis.place.is_some()));
     }
     let launches = plan.steps.len() as f64;
@@ -178,10 +159,10 @@ impl Plan<'_> {
     }
 
     fn first(&mut self, group: &Axis, rest: &[Axis]) -> Result<(), Ineligible> {
-        let results: Dim = rest.iter().map(|axis| axis.extent.clone()).product();
-        let n = &group.extent;
+        let results: Dim = rest.iter().map(|axis| axis.level.extent.clone()).product();
+        let n = &group.level.extent;
         // Results lie one after the other, so that axes are one as soon as their elements are.
-        let mut lines = merged(rest.iter().cloned(), |_, _| true);
+        let mut lines = joined(rest.iter().cloned(), |_, _| true);
         let mut inner = Axis::one();
         let mut inner_result = number(0);
         let mut walk = Walk::Rows;
@@ -189,17 +170,19 @@ impl Plan<'_> {
         let mut stride = number(1);
         for axis in lines.iter().rev() {
             result_strides.insert(0, stride.clone());
-            stride = stride * axis.extent.clone();
+            stride = stride * axis.level.extent.clone();
         }
-        if !group.stride.is(1) && !n.is(1) || n.is(1) && !lines.is_empty() {
+        if !group.level.strides[0].is(1) && !n.is(1) || n.is(1) && !lines.is_empty() {
             walk = Walk::Columns;
-            let beside = lines.iter().position(|axis| axis.stride.is(1)).or(lines.len().checked_sub(1));
+            let beside = lines.iter().position(|axis| axis.level.strides[0].is(1)).or(lines.len().checked_sub(1));
             if let Some(at) = beside {
                 inner = lines.remove(at);
                 inner_result = result_strides.remove(at);
             }
-            let strides = lines.iter().map(|axis| &axis.stride).chain([&group.stride]);
-            if inner.stride.is(1) && inner.extent.divides_evenly(4) && strides.into_iter().all(|s| s.divides_evenly(4))
+            let strides = lines.iter().map(|axis| &axis.level.strides[0]).chain([&group.level.strides[0]]);
+            if inner.level.strides[0].is(1)
+                && inner.level.extent.divides_evenly(4)
+                && strides.into_iter().all(|s| s.divides_evenly(4))
             {
                 walk = Walk::Quads;
             }
@@ -207,7 +190,7 @@ impl Plan<'_> {
         if lines.len() > LEVELS {
             return Err(Ineligible::NeedsContiguous(vec![0]));
         }
-        let count: Dim = lines.iter().map(|axis| axis.extent.clone()).product();
+        let count: Dim = lines.iter().map(|axis| axis.level.extent.clone()).product();
         let units = if walk == Walk::Quads { results.quotient(&number(4)) } else { results.clone() };
         let split = match walk {
             Walk::Rows => split_rows(units.bounds().1, n.bounds().1),
@@ -217,19 +200,14 @@ impl Plan<'_> {
         let last = !rest.iter().any(|axis| axis.place.is_some());
         let finish = split.pieces == 1 && last;
         let parts = self.leave(&(results.clone() * split.pieces), finish);
-        let level = |of: &dyn Fn(usize) -> Dim| {
-            let mut values: Vec<_> = (0..lines.len()).rev().map(of).collect();
-            values.resize(LEVELS, number(1));
-            ParamValue::Dims(values)
-        };
         let params = vec![
             ParamValue::Enum(walk as u32),
-            ParamValue::Dims(vec![count, inner.extent.clone(), n.clone(), self.divisor.clone()]),
-            ParamValue::Dims(vec![inner.stride.clone(), group.stride.clone(), inner_result]),
+            ParamValue::Dims(vec![count, inner.level.extent.clone(), n.clone(), self.divisor.clone()]),
+            ParamValue::Dims(vec![inner.level.strides[0].clone(), group.level.strides[0].clone(), inner_result]),
             ParamValue::Dim(number(i64::try_from(lines.len().max(1)).unwrap_or(1))),
-            level(&|at| lines[at].extent.clone()),
-            level(&|at| lines[at].stride.clone()),
-            level(&|at| result_strides[at].clone()),
+            innermost_first(&lines, LEVELS, |line| line.level.extent.clone()),
+            innermost_first(&lines, LEVELS, |line| line.level.strides[0].clone()),
+            innermost_first(&result_strides, LEVELS, Dim::clone),
             ParamValue::Dims(vec![number(split.along), chunk, number(split.pieces)]),
             ParamValue::Dim(factor(group)),
             ParamValue::Bool(finish),
@@ -243,7 +221,7 @@ impl Plan<'_> {
         }));
         if split.pieces > 1 {
             // Their elements know their places already.
-            let cut = Axis { extent: number(split.pieces), place: Some(number(0)), ..Axis::one() };
+            let cut = Axis { level: Level { extent: number(split.pieces), ..Level::one() }, place: Some(number(0)) };
             self.join(&results, &cut, &number(1), last);
         }
         Ok(())
@@ -251,7 +229,7 @@ impl Plan<'_> {
 
     /// Joins the values that the step before has left, `[lines, n, inner]`.
     fn join(&mut self, lines: &Dim, group: &Axis, inner: &Dim, finish: bool) {
-        let n = &group.extent;
+        let n = &group.level.extent;
         let left = Slot::Scratch(self.scratch.len() - 1);
         let results = lines.clone() * inner.clone();
         let next = self.leave(&results, finish);

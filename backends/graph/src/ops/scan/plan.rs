@@ -9,7 +9,8 @@ use trefoil_dsl::artefact::Kernel;
 use trefoil_dsl::device::Properties;
 use trefoil_kernels::scan::shapes::{EACH, LEVELS, Part, SIZE, Walk};
 
-use super::super::support::{kernel_time, transfer_time, upper};
+use super::super::levels::{Level, count, innermost_first, merged_in_all};
+use super::super::support::{LAUNCH, kernel_time, number, power_of_two, transfer_time, upper};
 use super::Scan;
 use crate::dim::Dim;
 use crate::op::{Grid, Implementation, Ineligible, KernelStep, Operand, ParamValue, Slot, Step};
@@ -18,8 +19,6 @@ use crate::op::{Grid, Implementation, Ineligible, KernelStep, Operand, ParamValu
 const WANTED: i64 = 1024;
 /// With fewer workgroups sequences are cut in pieces: one for each of 132 multiprocessors asks for 16 KiB at once, which is a third of what keeps its memory busy, as much as reading twice costs.
 const FEW: i64 = 132;
-/// What a launch more costs, in microseconds.
-const LAUNCH: f64 = 3.0;
 
 /// The kernels of a scan.
 pub(super) struct Kernels {
@@ -27,44 +26,6 @@ pub(super) struct Kernels {
     pub(super) scan: Arc<Kernel>,
     /// Scans what pieces come to.
     pub(super) parts: Arc<Kernel>,
-}
-
-/// An axis that is not scanned, or several that are one.
-#[derive(Clone, Debug)]
-struct Axis {
-    extent: Dim,
-    /// Of elements, and of results.
-    strides: [Dim; 2],
-}
-
-fn number(value: i64) -> Dim {
-    Dim::from(value)
-}
-
-/// The least power of two that is not below `value`, at most `most`, which is one.
-fn power(value: i64, most: i64) -> i64 {
-    let mut power = 1;
-    while power < value && power < most {
-        power *= 2;
-    }
-    power
-}
-
-/// The axes that are more than one element long, merged where they follow on each other.
-fn merged(axes: impl IntoIterator<Item = Axis>) -> Vec<Axis> {
-    let mut result: Vec<Axis> = Vec::new();
-    for axis in axes {
-        if axis.extent.is(1) {
-            continue;
-        }
-        match result.last_mut() {
-            Some(last) if (0..2).all(|of| last.strides[of] == axis.strides[of].clone() * axis.extent.clone()) => {
-                *last = Axis { extent: last.extent.clone() * axis.extent, ..axis };
-            }
-            _ => result.push(axis),
-        }
-    }
-    result
 }
 
 /// Everything about a launch but which part of the work it is.
@@ -75,7 +36,7 @@ struct Launch {
     inner: Dim,
     /// Along `inner` and `n`, of elements and of results.
     strides: [Dim; 4],
-    levels: Vec<Axis>,
+    levels: Vec<Level<2>>,
     along: i64,
     chunk: Dim,
     pieces: i64,
@@ -89,11 +50,6 @@ impl Launch {
     }
 
     fn step(&self, kernel: &Arc<Kernel>, bindings: [Slot; 4], part: Part, exclusive: bool, reverse: bool) -> Step {
-        let level = |of: &dyn Fn(&Axis) -> Dim| {
-            let mut values: Vec<_> = self.levels.iter().rev().map(of).collect();
-            values.resize(LEVELS, number(1));
-            ParamValue::Dims(values)
-        };
         let params = vec![
             ParamValue::Enum(self.walk as u32),
             ParamValue::Enum(part as u32),
@@ -102,9 +58,9 @@ impl Launch {
             ParamValue::Dims(vec![self.lines.clone(), self.inner.clone(), self.n.clone()]),
             ParamValue::Dims(self.strides.to_vec()),
             ParamValue::Dim(number(i64::try_from(self.levels.len()).unwrap_or(0))),
-            level(&|axis| axis.extent.clone()),
-            level(&|axis| axis.strides[0].clone()),
-            level(&|axis| axis.strides[1].clone()),
+            innermost_first(&self.levels, LEVELS, |level| level.extent.clone()),
+            innermost_first(&self.levels, LEVELS, |level| level.strides[0].clone()),
+            innermost_first(&self.levels, LEVELS, |level| level.strides[1].clone()),
             ParamValue::Dims(vec![number(self.along), self.chunk.clone(), number(self.pieces)]),
         ];
         let across = SIZE as i64 / self.along;
@@ -116,18 +72,18 @@ impl Launch {
 /// Invocations that share a row of so many elements: one quad for each in short rows, four in long ones.
 fn along_row(n: i64) -> i64 {
     let quads = (n + 3) / 4;
-    power((quads + 3) / 4, SIZE as i64).max(power(quads, 32))
+    power_of_two((quads + 3) / 4, SIZE as i64).max(power_of_two(quads, 32))
 }
 
 /// Invocations that share a column of `n` elements, or four columns, of which there are so many: as few as fill a device, but no fewer columns side by side than a line of the cache holds.
 fn along_columns(units: i64, n: i64) -> i64 {
-    let most = power((n + 3) / 4, 32);
+    let most = power_of_two((n + 3) / 4, 32);
     let mut along = 1;
     while along < most && units.saturating_mul(along) / (SIZE as i64) < WANTED {
         along *= 2;
     }
     // No invocation beside the last column.
-    while SIZE as i64 / along > power(units, SIZE as i64) && along < power((n + 3) / 4, SIZE as i64) {
+    while SIZE as i64 / along > power_of_two(units, SIZE as i64) && along < power_of_two((n + 3) / 4, SIZE as i64) {
         along *= 2;
     }
     along
@@ -142,18 +98,18 @@ pub(super) fn implement(
 ) -> Result<Implementation, Ineligible> {
     let (rank, at) = (x.ty.rank(), scan.axis);
     let results = crate::types::Layout::contiguous(&x.ty.shape).strides;
-    let axis = |axis: usize| Axis {
+    let level = |axis: usize| Level {
         extent: x.ty.shape[axis].clone(),
         strides: [x.layout.strides[axis].clone(), results[axis].clone()],
     };
-    let scanned = axis(at);
+    let scanned = level(at);
     let n = scanned.extent.clone();
-    let outer = merged((0..at).map(axis));
-    let mut behind = merged((at + 1..rank).map(axis));
+    let outer = merged_in_all((0..at).map(level));
+    let mut behind = merged_in_all((at + 1..rank).map(level));
     let four = |dim: &Dim| dim.divides_evenly(4);
     let row = behind.is_empty();
-    let inner = behind.pop().unwrap_or_else(|| Axis { extent: number(1), strides: [number(0), number(0)] });
-    let levels: Vec<Axis> = outer.into_iter().chain(behind).collect();
+    let inner = behind.pop().unwrap_or_else(Level::one);
+    let levels: Vec<Level<2>> = outer.into_iter().chain(behind).collect();
     if levels.len() > LEVELS {
         return Err(Ineligible::NeedsContiguous(vec![0]));
     }
@@ -169,7 +125,7 @@ pub(super) fn implement(
     let [x_n, y_n] = scanned.strides;
     let mut launch = Launch {
         walk,
-        lines: levels.iter().map(|level| level.extent.clone()).product(),
+        lines: count(&levels),
         inner: inner.extent,
         strides: [x_inner, x_n, y_inner, y_n],
         levels,
@@ -204,7 +160,7 @@ pub(super) fn implement(
         lines: sequences.clone(),
         inner: number(1),
         strides: [number(0), number(1), number(0), number(1)],
-        levels: vec![Axis { extent: sequences.clone(), strides: [number(pieces), number(pieces)] }],
+        levels: vec![Level { extent: sequences.clone(), strides: [number(pieces), number(pieces)] }],
         along: along_row(pieces),
         chunk: number(pieces),
         pieces: 1,

@@ -5,10 +5,11 @@
 
 use trefoil_dsl::artefact::Kernel;
 use trefoil_dsl::device::Properties;
-use trefoil_kernels::sort::{kernels, radix, rows, top as candidates};
+use trefoil_kernels::sort::{kernels, rows, tile, top as candidates};
 
+use super::super::levels::{Level, count, innermost_first, merged_in_all};
 use super::super::scan::running_counts;
-use super::super::support::{instance, kernel_time, transfer_time, upper};
+use super::super::support::{LAUNCH, instance, kernel_time, number, power_of_two, transfer_time, upper};
 use super::order::order;
 use super::{Gives, Sort};
 use crate::dim::Dim;
@@ -19,70 +20,50 @@ use crate::types::{ElementType, Layout, TensorType};
 const LEVELS: usize = 4;
 /// With fewer rows they are cut in pieces: four workgroups for each multiprocessor.
 const WANTED: i64 = 528;
-/// What a launch costs, in microseconds.
-const LAUNCH: f64 = 3.0;
 
 /// A way to do the work.
 pub(super) type Method = fn(Work<'_>, &Properties) -> Result<Implementation, Ineligible>;
-
-pub(super) fn number(value: i64) -> Dim {
-    Dim::from(value)
-}
 
 fn large(value: usize) -> Dim {
     Dim::from(i64::try_from(value).unwrap_or(i64::MAX))
 }
 
 /// Rows of tensors that agree in all extents but that of one axis: the extents over which they are spread, and each tensor's strides.
-pub(super) struct Rows<const N: usize> {
-    levels: Vec<(Dim, [Dim; N])>,
+struct Rows<const N: usize> {
+    levels: Vec<Level<N>>,
     /// Along a row.
-    pub(super) steps: [Dim; N],
-    pub(super) count: Dim,
+    steps: [Dim; N],
+    count: Dim,
 }
 
 impl<const N: usize> Rows<N> {
     /// # Errors
     /// The axes are too many that do not follow on each other.
-    pub(super) fn new(shape: &[Dim], axis: usize, strides: [&[Dim]; N]) -> Result<Self, Ineligible> {
-        let mut levels: Vec<(Dim, [Dim; N])> = Vec::new();
-        for (at, extent) in shape.iter().enumerate() {
-            if at == axis || extent.is(1) {
-                continue;
-            }
-            let own = strides.map(|strides| strides[at].clone());
-            match levels.last_mut() {
-                Some((last, outer))
-                    if outer.iter().zip(&own).all(|(outer, own)| *outer == own.clone() * extent.clone()) =>
-                {
-                    (*last, *outer) = (last.clone() * extent.clone(), own);
-                }
-                _ => levels.push((extent.clone(), own)),
-            }
-        }
+    fn new(shape: &[Dim], axis: usize, strides: [&[Dim]; N]) -> Result<Self, Ineligible> {
+        let levels = merged_in_all(
+            (0..shape.len())
+                .filter(|at| *at != axis)
+                .map(|at| Level { extent: shape[at].clone(), strides: strides.map(|strides| strides[at].clone()) }),
+        );
         if levels.len() > LEVELS {
             return Err(Ineligible::NeedsContiguous(vec![0]));
         }
-        let count = levels.iter().map(|(extent, _)| extent.clone()).product();
+        let count = count(&levels);
         Ok(Self { levels, steps: strides.map(|strides| strides[axis].clone()), count })
     }
 
-    fn level(&self, of: impl Fn(&(Dim, [Dim; N])) -> Dim) -> ParamValue {
-        let mut values: Vec<_> = self.levels.iter().rev().map(of).collect();
-        values.resize(LEVELS, number(1));
-        ParamValue::Dims(values)
-    }
-
     /// The number of levels, their extents, and the strides of some of the tensors.
-    pub(super) fn params(&self, of: &[usize]) -> Vec<ParamValue> {
-        let mut params = vec![ParamValue::Dim(large(self.levels.len())), self.level(|level| level.0.clone())];
-        params.extend(of.iter().map(|tensor| self.level(|level| level.1[*tensor].clone())));
+    fn params(&self, of: &[usize]) -> Vec<ParamValue> {
+        let extents = innermost_first(&self.levels, LEVELS, |level| level.extent.clone());
+        let mut params = vec![ParamValue::Dim(large(self.levels.len())), extents];
+        let strides = |tensor: &usize| innermost_first(&self.levels, LEVELS, |level| level.strides[*tensor].clone());
+        params.extend(of.iter().map(strides));
         params
     }
 
     /// Whether a tensor's rows begin at multiples of four elements.
     fn aligned(&self, tensor: usize) -> bool {
-        self.levels.iter().all(|level| level.1[tensor].divides_evenly(4))
+        self.levels.iter().all(|level| level.strides[tensor].divides_evenly(4))
     }
 }
 
@@ -176,22 +157,13 @@ impl<'a> Work<'a> {
 }
 
 /// The unsigned integer of an element type's width.
-pub(super) fn unsigned(element: ElementType) -> &'static str {
+fn unsigned(element: ElementType) -> &'static str {
     match element.bytes() {
         1 => "u8",
         2 => "u16",
         4 => "u32",
         _ => "u64",
     }
-}
-
-/// The least power of two that is not below `value`.
-fn power(value: i64) -> i64 {
-    let mut power = 1;
-    while power < value {
-        power *= 2;
-    }
-    power
 }
 
 /// A launch of [`rows::sort_rows`]: `[n, k, width]`, steps, and the rows.
@@ -216,7 +188,7 @@ pub(super) fn held(mut work: Work<'_>, device: &Properties) -> Result<Implementa
     if most > holds {
         return Err(Ineligible::Other(format!("rows may have {most} elements, a workgroup holds {holds}")));
     }
-    let width = power(most);
+    let width = power_of_two(most, rows::HELD as i64);
     let [(values, gives_values), (places, gives_places)] = work.outputs();
     let steps = [work.rows.steps[0].clone(), work.rows.steps[1].clone()];
     let beside = !steps[0].is(1);
@@ -276,7 +248,7 @@ pub(super) fn top(mut work: Work<'_>, device: &Properties) -> Result<Implementat
     }
     // What pieces leave is in order, and equal ranks are in the order of their places: so are their numbers.
     let length = pieces * k as i64;
-    let width = power(length);
+    let width = power_of_two(length, rows::HELD as i64);
     let found = work.scratch(count.clone() * large(k) * 4i64);
     let flat = Rows::new(&[count.clone(), number(length)], 1, [&[number(length), number(1)], &[large(k), number(1)]])?;
     let nothing = work.nothing();
@@ -308,8 +280,8 @@ pub(super) fn digits(mut work: Work<'_>, device: &Properties) -> Result<Implemen
     let name = format!("sort_ranks_{}", work.width());
     work.push(&name, vec![Slot::Input(0), ranks.clone()], params, Grid::Invocations(all.clone()))?;
 
-    let tiles = work.n.quotient_up(radix::TILE as i64);
-    let counts_shape = vec![work.rows.count.clone(), tiles.clone() * radix::SIZE as i64];
+    let tiles = work.n.quotient_up(tile::TILE as i64);
+    let counts_shape = vec![work.rows.count.clone(), tiles.clone() * tile::SIZE as i64];
     let counts_bytes = counts_shape.iter().cloned().product::<Dim>() * 4i64;
     let (counts, starts) = (work.scratch(counts_bytes.clone()), work.scratch(counts_bytes));
     let sums = running_counts(counts_shape, device)?;

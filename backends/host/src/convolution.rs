@@ -1,0 +1,198 @@
+//! Convolutions and their transposes over up to three axes, as products with what the kernel meets, which is laid out image by image.
+//!
+//! What is laid out is `[channels of a group, elements of the kernel, positions]`; where the kernel has one element that meets every position, x itself is that already. So a convolution costs, beside the product, one write and
+//! one read of its x times the elements of the kernel.
+
+use rayon::prelude::*;
+use trefoil_kernels::activation::Activation;
+
+use crate::product::{Matrices, Product, multiply};
+
+/// One axis.
+#[derive(Clone, Copy, Debug)]
+pub struct Axis {
+    /// Of the result.
+    pub positions: usize,
+    /// Of x.
+    pub extent: usize,
+    /// Of the kernel.
+    pub size: usize,
+    /// From one position to the next.
+    pub stride: usize,
+    /// From one element of the kernel to the next.
+    pub dilation: usize,
+    /// Zeros in front of x; of the transpose what is left out in front.
+    pub front: usize,
+    /// From one element of x to the next in memory.
+    pub x_stride: usize,
+}
+
+/// A convolution.
+#[derive(Clone, Copy, Debug)]
+pub struct Convolution<'a> {
+    /// Whether it is the transpose.
+    pub transposed: bool,
+    /// How many images.
+    pub images: usize,
+    /// Into how many parts channels and outputs are divided.
+    pub groups: usize,
+    /// Channels of a group.
+    pub channels: usize,
+    /// Outputs of a group.
+    pub outputs: usize,
+    /// The axes; the first may have one element.
+    pub axes: [Axis; 3],
+    /// x, and the distances from one image and one channel to the next.
+    pub x: (&'a [f32], [usize; 2]),
+    /// The weight: `[groups, outputs, channels, elements of the kernel]`, or of the transpose `[groups, channels, outputs, elements of the kernel]`.
+    pub weight: &'a [f32],
+    /// Added to every position of an output.
+    pub bias: Option<&'a [f32]>,
+}
+
+impl Axis {
+    /// Where an element of the kernel meets x from a position on, if it does.
+    fn met(&self, transposed: bool, position: usize, step: usize) -> Option<usize> {
+        let reach = step * self.dilation;
+        let place = if transposed {
+            let apart = (position + self.front).checked_sub(reach)?;
+            if !apart.is_multiple_of(self.stride) {
+                return None;
+            }
+            apart / self.stride
+        } else {
+            (position * self.stride + reach).checked_sub(self.front)?
+        };
+        (place < self.extent).then_some(place)
+    }
+}
+
+impl Convolution<'_> {
+    fn positions(&self) -> usize {
+        self.axes.iter().map(|axis| axis.positions).product()
+    }
+
+    fn elements(&self) -> usize {
+        self.axes.iter().map(|axis| axis.size).product()
+    }
+
+    /// Whether x is laid out already: its positions follow on each other, and the kernel's one element meets each in its place.
+    fn is_laid_out(&self) -> bool {
+        let mut stride = 1;
+        self.axes.iter().rev().all(|axis| {
+            let follows = axis.extent == 1 || axis.x_stride == stride;
+            stride *= axis.extent;
+            let plain = axis.size == 1 && axis.stride == 1 && axis.front == 0 && axis.positions == axis.extent;
+            follows && plain
+        })
+    }
+
+    /// What one element of the kernel meets in one channel, from `first` in x on.
+    fn lay_out(&self, first: usize, element: usize, row: &mut [f32]) {
+        let [a, b, c] = &self.axes;
+        let steps = [element / (b.size * c.size), element / c.size % b.size, element % c.size];
+        let (x, transposed) = (self.x.0, self.transposed);
+        // Positions from the first that meets x on follow on each other there.
+        let run = !transposed && c.stride == 1 && c.x_stride == 1;
+        for (line, row) in row.chunks_mut(c.positions).enumerate() {
+            let met_a = a.met(transposed, line / b.positions, steps[0]);
+            let met_b = b.met(transposed, line % b.positions, steps[1]);
+            let (Some(met_a), Some(met_b)) = (met_a, met_b) else {
+                row.fill(0.0);
+                continue;
+            };
+            let from = first + met_a * a.x_stride + met_b * b.x_stride;
+            if run {
+                let reach = steps[2] * c.dilation;
+                let start = c.front.saturating_sub(reach).min(row.len());
+                let end = (c.extent + c.front).saturating_sub(reach).clamp(start, row.len());
+                row[..start].fill(0.0);
+                row[end..].fill(0.0);
+                if start < end {
+                    let from = from + start + reach - c.front;
+                    row[start..end].copy_from_slice(&x[from..from + end - start]);
+                }
+            } else {
+                for (position, to) in row.iter_mut().enumerate() {
+                    *to = c.met(transposed, position, steps[2]).map_or(0.0, |place| x[from + place * c.x_stride]);
+                }
+            }
+        }
+    }
+
+    /// # Errors
+    /// An operand is too short.
+    fn check(&self) -> Result<(), String> {
+        let weights = self.groups * self.outputs * self.channels * self.elements();
+        if self.weight.len() < weights {
+            return Err(format!("`weight`: {} elements given, {weights} expected", self.weight.len()));
+        }
+        let outputs = self.groups * self.outputs;
+        if let Some(bias) = self.bias.filter(|bias| bias.len() < outputs) {
+            return Err(format!("`bias`: {} elements given, {outputs} expected", bias.len()));
+        }
+        let (x, [image, channel]) = self.x;
+        let extents = [self.images, self.groups * self.channels].into_iter().zip([image, channel]);
+        let mut all = extents.chain(self.axes.iter().map(|axis| (axis.extent, axis.x_stride)));
+        let last = all.try_fold(0usize, |sum, (extent, stride)| {
+            extent.checked_sub(1).map(|last| sum.saturating_add(last.saturating_mul(stride)))
+        });
+        match last {
+            Some(last) if last >= x.len() => Err(format!("`x`: {} elements given, {} expected", x.len(), last + 1)),
+            _ => Ok(()),
+        }
+    }
+}
+
+/// Computes a convolution into `out`, which is `[images, groups, outputs, positions]`.
+///
+/// # Errors
+/// An operand or the result is too short.
+pub fn convolve(convolution: &Convolution<'_>, out: &mut [f32]) -> Result<(), String> {
+    let Convolution { transposed, images, groups, channels, outputs, weight, bias, .. } = *convolution;
+    convolution.check()?;
+    let (positions, elements) = (convolution.positions(), convolution.elements());
+    let (given, wanted) = (out.len(), images * groups * outputs * positions);
+    let out = out.get_mut(..wanted).ok_or_else(|| format!("the result: {given} elements given, {wanted} expected"))?;
+    if out.is_empty() {
+        return Ok(());
+    }
+    let (x, [image_stride, channel_stride]) = convolution.x;
+    let depth = channels * elements;
+    let is_laid_out = convolution.is_laid_out();
+    let mut laid_out = vec![0.0; if is_laid_out { 0 } else { depth * positions }];
+    for (part, out) in out.chunks_mut(outputs * positions).enumerate() {
+        let (image, group) = (part / groups, part % groups);
+        let first = image * image_stride + group * channels * channel_stride;
+        let right = if is_laid_out {
+            Matrices { values: x.get(first..).unwrap_or_default(), strides: [0, channel_stride, 1] }
+        } else {
+            laid_out.par_chunks_mut(positions).enumerate().for_each(|(row, to)| {
+                convolution.lay_out(first + row / elements * channel_stride, row % elements, to);
+            });
+            Matrices { values: &laid_out, strides: [0, positions, 1] }
+        };
+        let weight = &weight[group * outputs * depth..][..outputs * depth];
+        if !transposed {
+            let left = Matrices { values: weight, strides: [0, depth, 1] };
+            multiply(&product(outputs, positions, depth, left, right), out)?;
+        } else {
+            // A row of outputs has its weights in rows of elements, channel by channel.
+            let rows: Vec<f32> = (0..outputs)
+                .flat_map(|output| (0..depth).map(move |row| (output, row)))
+                .map(|(output, row)| weight[(row / elements * outputs + output) * elements + row % elements])
+                .collect();
+            let left = Matrices { values: &rows, strides: [0, depth, 1] };
+            multiply(&product(outputs, positions, depth, left, right), out)?;
+        }
+        if let Some(bias) = bias {
+            let bias = &bias[group * outputs..][..outputs];
+            out.par_chunks_mut(positions).zip(bias).for_each(|(row, bias)| row.iter_mut().for_each(|y| *y += bias));
+        }
+    }
+    Ok(())
+}
+
+fn product<'a>(m: usize, n: usize, k: usize, a: Matrices<'a>, b: Matrices<'a>) -> Product<'a> {
+    Product { batch: 1, m, n, k, a, b, bias: None, activation: Activation::Identity }
+}
