@@ -70,6 +70,7 @@ pub fn all(scale: Scale) -> Vec<Case> {
     cases.extend(crate::orders::all(scale));
     cases.extend(crate::random::all(scale));
     cases.extend(crate::scatters::all(scale));
+    cases.extend(crate::convolutions::all(scale));
     cases
 }
 

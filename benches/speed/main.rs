@@ -1,148 +1,25 @@
-//! Device speed against a ceiling measured in the same run.
-//!
-//! ```text
-//! cargo bench -p trefoil-benches -- [FILTER] [--device NAME] [--steps] [--json]
-//! ```
-//!
-//! `kernel` as the filter runs the kernels of `examples/kernels` alone.
-//!
-//! The ceiling is the better of the driver's copy and our own vectorised copy. Working sets rotate among several copies, so that nothing is read from a
-//! cache; data is random; times are medians by the device's own clock, one step at a time.
+//! `cargo bench -p trefoil-benches -- [FILTER..] [--device NAME] [--steps] [--json]`: what `trefoil bench` does.
 
-mod attention;
-mod cases;
-mod kernels;
-mod measure;
-mod minilm;
-mod norms;
-mod orders;
-mod products;
-mod pulls;
-mod random;
-mod reductions;
-mod scatters;
-
-use std::error::Error;
 use std::process::ExitCode;
 
 use clap::Parser;
-use trefoil::device::DeviceOptions;
-use trefoil::graph::ElementType;
-use trefoil::{Device, devices};
-use trefoil_example_kernels::workload;
+use trefoil_benches::Arguments;
 
-use measure::{Figure, Scale, ceiling};
-
-/// What the bench can fail with.
-type Outcome<T = ()> = Result<T, Box<dyn Error + Send + Sync>>;
-
-/// Measures kernels and the model on the devices of this machine.
 #[derive(Debug, Parser)]
-struct Arguments {
-    /// Runs only the cases whose name contains this.
-    filter: Option<String>,
-    /// Runs on this device alone: cpu, wgpu, vulkan, cuda or auto.
-    #[arg(long)]
-    device: Option<String>,
-    /// Also prints the time of each step of the model.
-    #[arg(long)]
-    steps: bool,
-    /// Prints one JSON object a line instead of the table.
-    #[arg(long)]
-    json: bool,
+struct Bench {
+    #[command(flatten)]
+    arguments: Arguments,
     /// What cargo says to every bench.
     #[arg(long, hide = true)]
     bench: bool,
 }
 
 fn main() -> ExitCode {
-    match run(&Arguments::parse()) {
+    match trefoil_benches::run(&Bench::parse().arguments) {
         Ok(()) => ExitCode::SUCCESS,
         Err(error) => {
             eprintln!("speed: {error}");
             ExitCode::FAILURE
         }
     }
-}
-
-fn run(arguments: &Arguments) -> Outcome {
-    let options = DeviceOptions::default();
-    let mut found: Vec<Device> = Vec::new();
-    match &arguments.device {
-        Some(name) => found.push(devices::open_by_name(name, &options)?),
-        None => {
-            for listing in devices::list(&options) {
-                match listing.device {
-                    Ok(device) => found.push(device),
-                    Err(error) => eprintln!("speed: {}: {error}", listing.kind),
-                }
-            }
-        }
-    }
-    for device in &found {
-        on(device, arguments)?;
-    }
-    Ok(())
-}
-
-/// Runs every case on a device; a case that cannot run says so and does not stop the others.
-fn on(device: &Device, arguments: &Arguments) -> Outcome {
-    let scale = Scale::of(device);
-    let properties = device.properties();
-    if !arguments.json {
-        println!("{} ({}), {}", properties.kind, properties.name, properties.driver);
-        println!("  {:<34} {:>11} {:>10} {:>9} {:>10}", "case", "median", "GB/s", "ceiling", "TFLOP/s");
-    }
-    let ceiling = ceiling(device, scale)?;
-    let wanted = |name: &str| arguments.filter.as_ref().is_none_or(|filter| name.contains(filter.as_str()));
-    for figure in &ceiling.figures {
-        figure.print(device, ceiling.bytes_per_second, arguments.json);
-    }
-    let report = |name: &str, figure: Outcome<Figure>| match figure {
-        Ok(figure) => figure.print(device, ceiling.bytes_per_second, arguments.json),
-        Err(error) => eprintln!("speed: {name} on {}: {error}", properties.kind),
-    };
-    for case in cases::all(scale) {
-        if wanted(&case.name) {
-            report(&case.name, measure::graph(device, &case, cases::ELEMENT, scale));
-        }
-    }
-    for element in [ElementType::F32, ElementType::F16] {
-        for case in attention::all(scale, element) {
-            if wanted(&case.name) {
-                report(&case.name, measure::graph(device, &case, element, scale));
-            }
-        }
-    }
-    for element in [ElementType::F32, ElementType::F16, ElementType::BF16] {
-        for case in products::all(scale, element) {
-            if wanted(&case.name) {
-                report(&case.name, measure::graph(device, &case, element, scale));
-            }
-        }
-    }
-    for (name, make) in workload::of(device) {
-        let name = format!("kernel {name}");
-        if wanted(&name) {
-            match kernels::measure(device, &name, make, scale) {
-                Ok(figures) => {
-                    figures.iter().for_each(|figure| figure.print(device, ceiling.bytes_per_second, arguments.json))
-                }
-                Err(error) => eprintln!("speed: {name} on {}: {error}", properties.kind),
-            }
-        }
-    }
-    for &(name, bounds) in cases::minilm(scale) {
-        if wanted(name) {
-            match minilm::measure(device, name, bounds, arguments.steps) {
-                Ok(figures) => {
-                    for figure in figures {
-                        figure.print(device, ceiling.bytes_per_second, arguments.json);
-                    }
-                }
-                Err(error) => eprintln!("speed: {name} on {}: {error}", properties.kind),
-            }
-        }
-    }
-    Ok(())
 }

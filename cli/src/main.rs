@@ -48,6 +48,8 @@ enum Command {
         #[arg(long, value_name = "DIR", conflicts_with = "json")]
         docs: Option<PathBuf>,
     },
+    /// Measures ops on the devices of this machine against the speed of a copy, which is measured first.
+    Bench(trefoil_benches::Arguments),
     /// Lists the kernels of the library and of the examples with their signatures.
     Kernels,
     /// Prints the emitted code of a kernel, or writes that of all of them.
@@ -83,6 +85,9 @@ fn main() -> ExitCode {
 fn run(command: Command) -> Outcome {
     match command {
         Command::Devices => devices::list(),
+        Command::Bench(arguments) => {
+            trefoil_benches::run(&arguments).map_err(|error| -> Box<dyn std::error::Error> { error })
+        }
         Command::Kernels => kernels::list(),
         Command::Guards { kernel } => guards::print(&kernel),
         Command::Language { book: Some(folder), .. } => language::book(&folder),

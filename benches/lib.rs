@@ -1,1 +1,0 @@
-//! Nothing: this package holds benches (`cargo bench -p trefoil-benches`).
