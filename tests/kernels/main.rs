@@ -37,11 +37,15 @@ fn every_kernel_has_cases() {
     tested.extend(attention::tested());
     tested.extend(rope::tested());
     // Those that run through graphs: a family's tests there fail for a kernel that they do not run.
-    tested.extend(kernels::matmul::kernels().into_iter().map(|kernel| kernel.name.to_string()));
-    let by_plans =
-        [kernels::random::kernels(), kernels::scan::kernels(), kernels::scatter::kernels(), kernels::sort::kernels()]
-            .concat();
-    tested.extend(by_plans.into_iter().map(|kernel| kernel.name.to_string()));
+    let by_plans = [
+        kernels::convolution::kernels(),
+        kernels::matmul::kernels(),
+        kernels::random::kernels(),
+        kernels::scan::kernels(),
+        kernels::scatter::kernels(),
+        kernels::sort::kernels(),
+    ];
+    tested.extend(by_plans.concat().into_iter().map(|kernel| kernel.name.to_string()));
     let listed: BTreeSet<_> = kernels::library().into_iter().map(|kernel| kernel.name.to_string()).collect();
     assert_eq!(tested, listed, "kernels with cases, and kernels of the library");
 }

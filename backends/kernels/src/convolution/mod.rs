@@ -12,3 +12,10 @@
 
 pub mod tiled;
 pub mod weights;
+
+use trefoil_dsl::artefact::Kernel;
+
+/// Every kernel of this family.
+pub fn kernels() -> Vec<&'static Kernel> {
+    [tiled::convolution_tiled::KERNELS, weights::convolution_weights::KERNELS].concat()
+}
