@@ -166,7 +166,8 @@ fn met(at: usize, reach: usize, front: usize, stride: usize, extent: usize, tran
     if transposed {
         // Wraps around in front of the first.
         let apart = at + front - reach;
-        if apart < extent * stride && apart % stride == 0 { apart / stride } else { extent }
+        let place = apart / stride;
+        if place * stride == apart { place } else { extent }
     } else {
         at * stride + reach - front
     }
