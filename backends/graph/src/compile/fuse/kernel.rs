@@ -3,7 +3,6 @@
 //! What depends on shapes travels in parameters, so that regions of equal [`Structure`] share one kernel: for each set of extents by which elements are read, those of all
 //! axes but the outermost; for each strided read, its offset and its strides.
 
-use std::collections::BTreeMap;
 use std::fmt::Write as _;
 
 use trefoil_codegen::artefact::{Feature, Features};
@@ -13,8 +12,9 @@ use trefoil_codegen::ir::{
 };
 use trefoil_dsl::device::Properties;
 
+use super::plan::{Plan, Source};
 use super::read::{Pattern, Wide};
-use super::{Fills, Region, is_flat};
+use super::{Fills, Region};
 use crate::compile::program::{MapWork, Program, ValueId};
 use crate::dim::Dim;
 use crate::op::{OpKind, ParamValue};
@@ -22,9 +22,8 @@ use crate::types::ElementType;
 
 /// Invocations in a workgroup of a generated kernel.
 const WORKGROUP: u32 = 256;
-/// Elements that an invocation of a wide kernel computes.
-const LANES: u8 = 4;
-
+/// Elements that an invocation of a wide kernel computes at once.
+pub(super) const LANES: u8 = 4;
 type Value = Handle<Expression>;
 
 /// Everything that decides the code of a region's kernel, and nothing else.
@@ -50,49 +49,9 @@ pub struct Generated {
     pub params: Vec<ParamValue>,
     /// Invocations.
     pub invocations: Dim,
-    /// Whether an invocation computes four elements.
+    /// Whether an invocation computes four elements, or several times four.
     pub wide: bool,
     plan: Plan,
-}
-
-/// Where a map's operand comes from.
-#[derive(Clone, Debug, PartialEq)]
-enum Source {
-    /// An earlier map of the region.
-    Map(usize),
-    /// A literal of that element type, by its bits in memory.
-    Fill(u64, ElementType),
-    /// A read of memory.
-    Read(usize),
-}
-
-/// A read of memory: the binding, how it lies, and where its parameters are.
-#[derive(Clone, Debug, PartialEq)]
-struct Read {
-    binding: usize,
-    pattern: Pattern,
-    /// The position among the sets of extents, for a strided read.
-    extents: usize,
-}
-
-#[derive(Clone, Debug, Default)]
-struct Plan {
-    /// Element types of what is bound for reading.
-    bound: Vec<ElementType>,
-    reads: Vec<Read>,
-    /// Sets of extents by which strided reads count.
-    extents: Vec<Vec<Dim>>,
-    /// For each map, its operands.
-    operands: Vec<Vec<Source>>,
-    /// The element types of the maps' outputs.
-    types: Vec<ElementType>,
-    /// The maps that are written, in binding order.
-    written: Vec<usize>,
-    wide: bool,
-    /// Whether elements are left over when all are taken by fours.
-    tail: bool,
-    /// Those features for the region's element types that the device has.
-    requires: Features,
 }
 
 /// The feature without which a device only moves elements of a type, converts them to other integers and tells whether they are equal.
@@ -112,7 +71,7 @@ pub fn computes(device: &Properties, element: ElementType) -> bool {
 /// Works out the kernel of a region, without making it.
 pub fn generate(program: &Program, region: &Region, fills: &Fills, device: &Properties) -> Generated {
     let (plan, reads) = Plan::new(program, region, fills, device);
-    let mut text = format!("wide {} tail {} bound {:?}", plan.wide, plan.tail, plan.bound);
+    let mut text = format!("wide {} rounds {} tail {} bound {:?}", plan.wide, plan.rounds, plan.tail, plan.bound);
     if plan.requires != Features::NONE {
         let _ = write!(text, " requires {:?}", plan.requires);
     }
@@ -132,7 +91,8 @@ pub fn generate(program: &Program, region: &Region, fills: &Fills, device: &Prop
     }
     let _ = write!(text, "; types {:?}", plan.types);
     let name = name(&region.maps, &text);
-    let invocations = if plan.wide { region.elements.quotient_up(i64::from(LANES)) } else { region.elements.clone() };
+    let each = if plan.wide { i64::from(LANES) * i64::from(plan.rounds) } else { 1 };
+    let invocations = region.elements.quotient_up(each);
     let params = plan.params();
     Generated { structure: Structure(text), name, reads, params, invocations, wide: plan.wide, plan }
 }
@@ -155,90 +115,6 @@ fn name(maps: &[MapWork], structure: &str) -> String {
 /// FNV-1a.
 pub(crate) fn fingerprint(text: &str) -> u64 {
     text.bytes().fold(0xcbf2_9ce4_8422_2325u64, |hash, byte| (hash ^ u64::from(byte)).wrapping_mul(0x0100_0000_01b3))
-}
-
-impl Plan {
-    fn new(program: &Program, region: &Region, fills: &Fills, device: &Properties) -> (Self, Vec<ValueId>) {
-        let mut plan = Self::default();
-        // What is read as two types is bound twice.
-        let mut values: Vec<(ValueId, ElementType)> = Vec::new();
-        let inside: BTreeMap<ValueId, usize> =
-            region.maps.iter().enumerate().map(|(index, map)| (map.output, index)).collect();
-        let element = |value: ValueId| program.values[value].ty.as_ref().map_or(ElementType::U32, |ty| ty.element);
-        for map in &region.maps {
-            let operands = map.inputs.iter().map(|input| {
-                if let Some(bits) = fills.get(&input.value) {
-                    return Source::Fill(*bits, input.ty.element);
-                }
-                if let Some(producer) = inside.get(&input.value).filter(|_| is_flat(program, input)) {
-                    return Source::Map(*producer);
-                }
-                let wanted = (input.value, input.ty.element);
-                let binding = values.iter().position(|known| *known == wanted).unwrap_or_else(|| {
-                    values.push(wanted);
-                    plan.bound.push(input.ty.element);
-                    values.len() - 1
-                });
-                let read = Read { binding, pattern: Pattern::of(&input.ty.shape, &input.layout), extents: 0 };
-                Source::Read(plan.reads.iter().position(|known| *known == read).unwrap_or_else(|| {
-                    plan.reads.push(read);
-                    plan.reads.len() - 1
-                }))
-            });
-            let operands = operands.collect();
-            plan.operands.push(operands);
-            plan.types.push(element(map.output));
-        }
-        plan.written = region.outputs.iter().filter_map(|value| inside.get(value).copied()).collect();
-        let filled = plan.operands.iter().flatten().filter_map(|source| match source {
-            Source::Fill(_, element) => Some(element),
-            Source::Map(_) | Source::Read(_) => None,
-        });
-        let elements: Vec<ElementType> = plan.bound.iter().chain(&plan.types).chain(filled).copied().collect();
-        let computes_all = elements.iter().all(|element| computes(device, *element));
-        plan.requires =
-            elements.iter().filter(|element| computes(device, **element)).fold(Features::NONE, |all, element| {
-                all.union(feature(*element).map_or(Features::NONE, |feature| Features::of(&[feature])))
-            });
-        let wide: Option<Vec<Pattern>> = plan.reads.iter().map(|read| read.pattern.widened()).collect();
-        // Fewer elements than that are not worth another kernel; and what a device only moves, it has no vectors of.
-        if let Some(wide) = wide.filter(|_| region.elements.bounds().1 >= 4 && computes_all) {
-            plan.wide = true;
-            plan.tail = !region.elements.divides_evenly(i64::from(LANES));
-            for (read, pattern) in plan.reads.iter_mut().zip(wide) {
-                read.pattern = pattern;
-            }
-        }
-        for read in &mut plan.reads {
-            if let Pattern::Strided(strided) = &read.pattern {
-                let known = plan.extents.iter().position(|known| *known == strided.extents);
-                read.extents = known.unwrap_or_else(|| {
-                    plan.extents.push(strided.extents.clone());
-                    plan.extents.len() - 1
-                });
-            }
-        }
-        (plan, values.into_iter().map(|(value, _)| value).collect())
-    }
-
-    /// The values of the parameters, in the order in which [`Names`] declares them.
-    fn params(&self) -> Vec<ParamValue> {
-        let inner = self.extents.iter().filter(|extents| extents.len() > 1);
-        let mut params: Vec<_> = inner.map(|extents| ParamValue::Dims(extents[1..].to_vec())).collect();
-        for read in &self.reads {
-            match &read.pattern {
-                Pattern::Flat => {}
-                Pattern::One { offset } if offset.is(0) => {}
-                Pattern::One { offset } => params.push(ParamValue::Dim(offset.clone())),
-                Pattern::Strided(strided) => {
-                    let mut numbers = vec![strided.offset.clone()];
-                    numbers.extend(strided.strides.iter().cloned());
-                    params.push(ParamValue::Dims(numbers));
-                }
-            }
-        }
-        params
-    }
 }
 
 /// The module's bindings and parameters.
@@ -360,13 +236,13 @@ impl Body<'_, '_> {
             self.nested_if(inside, |body| body.elements(i, 1));
             return;
         }
-        let four = self.builder.index(u32::from(LANES));
-        let groups = self.op(BinaryOperator::Divide, length, four);
+        let each = self.builder.index(u32::from(LANES) * self.plan.rounds);
+        let groups = self.op(BinaryOperator::Divide, length, each);
         let groups = self.bound("groups", groups);
         let (index, end) = (self.builder.local(i), self.builder.local(groups));
         let inside = self.op(BinaryOperator::Less, index, end);
         if !self.plan.tail {
-            self.nested_if(inside, |body| body.elements(i, LANES));
+            self.nested_if(inside, |body| body.rounds(i, groups));
             return;
         }
         let (plan, names, maps) = (self.plan, self.names, self.maps);
@@ -389,10 +265,32 @@ impl Body<'_, '_> {
         self.builder.if_then(condition, |builder| inner(&mut Body { builder, plan, names, maps }));
     }
 
+    /// Computes and writes four elements in each round, `groups` times four apart; all is read before anything is computed.
+    fn rounds(&mut self, i: Handle<Local>, groups: Handle<Local>) {
+        let mut places = vec![i];
+        for _ in 1..self.plan.rounds {
+            let (last, groups) = (self.builder.local(places[places.len() - 1]), self.builder.local(groups));
+            let next = self.op(BinaryOperator::Add, last, groups);
+            places.push(self.bound("i", next));
+        }
+        let read: Vec<_> = places.iter().map(|place| self.read_all(*place, LANES)).collect();
+        for (place, read) in places.into_iter().zip(read) {
+            self.compute(place, &read, LANES);
+        }
+    }
+
     /// Computes and writes element `i`, or the four elements from `4 i` on.
     fn elements(&mut self, i: Handle<Local>, lanes: u8) {
+        let read = self.read_all(i, lanes);
+        self.compute(i, &read, lanes);
+    }
+
+    fn read_all(&mut self, i: Handle<Local>, lanes: u8) -> Vec<Handle<Local>> {
         let coordinates: Vec<_> = (0..self.plan.extents.len()).map(|set| self.coordinates(set, i)).collect();
-        let read: Vec<_> = (0..self.plan.reads.len()).map(|read| self.read(read, i, &coordinates, lanes)).collect();
+        (0..self.plan.reads.len()).map(|read| self.read(read, i, &coordinates, lanes)).collect()
+    }
+
+    fn compute(&mut self, i: Handle<Local>, read: &[Handle<Local>], lanes: u8) {
         let mut made: Vec<Handle<Local>> = Vec::new();
         for (index, map) in self.maps.iter().enumerate() {
             self.builder.at(span(index));

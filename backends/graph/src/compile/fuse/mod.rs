@@ -5,6 +5,7 @@
 //! value that only its own region reads never exists in memory.
 
 pub mod kernel;
+mod plan;
 mod read;
 
 use std::collections::{BTreeMap, BTreeSet};

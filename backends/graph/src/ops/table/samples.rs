@@ -1,5 +1,8 @@
 //! One use of every op that is neither a function of elements nor a reduction.
 
+mod arranged;
+mod models;
+
 use super::{Accuracy, Sample};
 use crate::dim::Dim;
 use crate::graph::{Graph, GraphError, Tensor};
@@ -22,8 +25,12 @@ macro_rules! samples {
     };
 }
 
+use samples;
+
 /// Family by family.
-pub(super) const ALL: &[&[Sample]] = &[CREATION, TYPES, VIEWS, RANDOM, NARROW, INDEXING];
+pub(super) fn all() -> impl Iterator<Item = &'static Sample> {
+    [&[CREATION, TYPES, VIEWS, RANDOM, NARROW, INDEXING], arranged::ALL, models::ALL].into_iter().flatten().copied().flatten()
+}
 
 /// Made from nothing.
 const CREATION: &[Sample] = samples! {

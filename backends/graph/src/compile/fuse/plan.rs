@@ -1,0 +1,167 @@
+//! What the kernel of a region reads and writes, how, and how much an invocation does.
+
+use std::collections::BTreeMap;
+
+use trefoil_codegen::artefact::Features;
+use trefoil_dsl::device::{DeviceKind, Properties};
+
+use super::kernel::{LANES, computes, feature};
+use super::read::{Pattern, Wide};
+use super::{Fills, Region, is_flat};
+use crate::compile::program::{Program, ValueId};
+use crate::dim::Dim;
+use crate::op::ParamValue;
+use crate::types::ElementType;
+
+/// Bytes that an invocation of a large region moves at least: a large GPU begins some hundred invocations a nanosecond and moves 4,000 bytes.
+const MOVED: usize = 32;
+/// From so many elements on a region is large.
+const LARGE: i64 = 1 << 20;
+
+/// Where a map's operand comes from.
+#[derive(Clone, Debug, PartialEq)]
+pub(super) enum Source {
+    /// An earlier map of the region.
+    Map(usize),
+    /// A literal of that element type, by its bits in memory.
+    Fill(u64, ElementType),
+    /// A read of memory.
+    Read(usize),
+}
+
+/// A read of memory: the binding, how it lies, and where its parameters are.
+#[derive(Clone, Debug, PartialEq)]
+pub(super) struct Read {
+    pub(super) binding: usize,
+    pub(super) pattern: Pattern,
+    /// The position among the sets of extents, for a strided read.
+    pub(super) extents: usize,
+}
+
+#[derive(Clone, Debug, Default)]
+pub(super) struct Plan {
+    /// Element types of what is bound for reading.
+    pub(super) bound: Vec<ElementType>,
+    pub(super) reads: Vec<Read>,
+    /// Sets of extents by which strided reads count.
+    pub(super) extents: Vec<Vec<Dim>>,
+    /// For each map, its operands.
+    pub(super) operands: Vec<Vec<Source>>,
+    /// The element types of the maps' outputs.
+    pub(super) types: Vec<ElementType>,
+    /// The maps that are written, in binding order.
+    pub(super) written: Vec<usize>,
+    pub(super) wide: bool,
+    /// How many times a wide kernel's invocation computes `LANES` elements.
+    pub(super) rounds: u32,
+    /// Whether elements are left over when all are taken by fours.
+    pub(super) tail: bool,
+    /// Those features for the region's element types that the device has.
+    pub(super) requires: Features,
+}
+
+impl Plan {
+    pub(super) fn new(program: &Program, region: &Region, fills: &Fills, device: &Properties) -> (Self, Vec<ValueId>) {
+        let mut plan = Self::default();
+        // What is read as two types is bound twice.
+        let mut values: Vec<(ValueId, ElementType)> = Vec::new();
+        let inside: BTreeMap<ValueId, usize> =
+            region.maps.iter().enumerate().map(|(index, map)| (map.output, index)).collect();
+        let element = |value: ValueId| program.values[value].ty.as_ref().map_or(ElementType::U32, |ty| ty.element);
+        for map in &region.maps {
+            let operands = map.inputs.iter().map(|input| {
+                if let Some(bits) = fills.get(&input.value) {
+                    return Source::Fill(*bits, input.ty.element);
+                }
+                if let Some(producer) = inside.get(&input.value).filter(|_| is_flat(program, input)) {
+                    return Source::Map(*producer);
+                }
+                let wanted = (input.value, input.ty.element);
+                let binding = values.iter().position(|known| *known == wanted).unwrap_or_else(|| {
+                    values.push(wanted);
+                    plan.bound.push(input.ty.element);
+                    values.len() - 1
+                });
+                let read = Read { binding, pattern: Pattern::of(&input.ty.shape, &input.layout), extents: 0 };
+                Source::Read(plan.reads.iter().position(|known| *known == read).unwrap_or_else(|| {
+                    plan.reads.push(read);
+                    plan.reads.len() - 1
+                }))
+            });
+            let operands = operands.collect();
+            plan.operands.push(operands);
+            plan.types.push(element(map.output));
+        }
+        plan.written = region.outputs.iter().filter_map(|value| inside.get(value).copied()).collect();
+        let filled = plan.operands.iter().flatten().filter_map(|source| match source {
+            Source::Fill(_, element) => Some(element),
+            Source::Map(_) | Source::Read(_) => None,
+        });
+        let elements: Vec<ElementType> = plan.bound.iter().chain(&plan.types).chain(filled).copied().collect();
+        let computes_all = elements.iter().all(|element| computes(device, *element));
+        plan.requires =
+            elements.iter().filter(|element| computes(device, **element)).fold(Features::NONE, |all, element| {
+                all.union(feature(*element).map_or(Features::NONE, |feature| Features::of(&[feature])))
+            });
+        let wide: Option<Vec<Pattern>> = plan.reads.iter().map(|read| read.pattern.widened()).collect();
+        // Fewer elements than that are not worth another kernel; and what a device only moves, it has no vectors of.
+        if let Some(wide) = wide.filter(|_| region.elements.bounds().1 >= 4 && computes_all) {
+            plan.wide = true;
+            plan.tail = !region.elements.divides_evenly(i64::from(LANES));
+            for (read, pattern) in plan.reads.iter_mut().zip(wide) {
+                read.pattern = pattern;
+            }
+        }
+        plan.rounds = plan.rounds_of(&region.elements, device);
+        for read in &mut plan.reads {
+            if let Pattern::Strided(strided) = &read.pattern {
+                let known = plan.extents.iter().position(|known| *known == strided.extents);
+                read.extents = known.unwrap_or_else(|| {
+                    plan.extents.push(strided.extents.clone());
+                    plan.extents.len() - 1
+                });
+            }
+        }
+        (plan, values.into_iter().map(|(value, _)| value).collect())
+    }
+
+    /// How often an invocation computes four elements, so that it moves enough.
+    fn rounds_of(&self, elements: &Dim, device: &Properties) -> u32 {
+        if !self.wide || device.kind == DeviceKind::Cpu || elements.bounds().0 < LARGE {
+            return 1;
+        }
+        let read = self.reads.iter().filter(|read| match &read.pattern {
+            Pattern::Flat => true,
+            Pattern::One { .. } => false,
+            Pattern::Strided(strided) => strided.wide == Wide::Vector,
+        });
+        let read: usize = read.map(|read| self.bound[read.binding].bytes()).sum();
+        let written: usize = self.written.iter().map(|map| self.types[*map].bytes()).sum();
+        let once = usize::from(LANES) * (read + written);
+        let rounds = match once {
+            MOVED.. => 1,
+            _ if once * 2 >= MOVED => 2,
+            _ => 4,
+        };
+        if elements.divides_evenly(i64::from(LANES) * i64::from(rounds)) { rounds } else { 1 }
+    }
+
+    /// The values of the parameters, in the order in which [`Names`] declares them.
+    pub(super) fn params(&self) -> Vec<ParamValue> {
+        let inner = self.extents.iter().filter(|extents| extents.len() > 1);
+        let mut params: Vec<_> = inner.map(|extents| ParamValue::Dims(extents[1..].to_vec())).collect();
+        for read in &self.reads {
+            match &read.pattern {
+                Pattern::Flat => {}
+                Pattern::One { offset } if offset.is(0) => {}
+                Pattern::One { offset } => params.push(ParamValue::Dim(offset.clone())),
+                Pattern::Strided(strided) => {
+                    let mut numbers = vec![strided.offset.clone()];
+                    numbers.extend(strided.strides.iter().cloned());
+                    params.push(ParamValue::Dims(numbers));
+                }
+            }
+        }
+        params
+    }
+}
