@@ -14,7 +14,7 @@ use crate::op::ParamValue;
 use crate::types::ElementType;
 
 /// Bytes that an invocation of a large region moves at least: a large GPU begins some hundred invocations a nanosecond and moves 4,000 bytes.
-const MOVED: usize = 32;
+const MOVED: u64 = 32;
 /// From so many elements on a region is large.
 const LARGE: i64 = 1 << 20;
 
@@ -135,9 +135,9 @@ impl Plan {
             Pattern::One { .. } => false,
             Pattern::Strided(strided) => strided.wide == Wide::Vector,
         });
-        let read: usize = read.map(|read| self.bound[read.binding].bytes()).sum();
-        let written: usize = self.written.iter().map(|map| self.types[*map].bytes()).sum();
-        let once = usize::from(LANES) * (read + written);
+        let read: u64 = read.map(|read| self.bound[read.binding].bytes()).sum();
+        let written: u64 = self.written.iter().map(|map| self.types[*map].bytes()).sum();
+        let once = u64::from(LANES) * (read + written);
         let rounds = match once {
             MOVED.. => 1,
             _ if once * 2 >= MOVED => 2,

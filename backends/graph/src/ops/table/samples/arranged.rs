@@ -2,7 +2,6 @@
 
 use super::{Accuracy, Sample, dims, matrix, samples};
 use crate::dim::Dim;
-use crate::graph::{Graph, GraphError, Tensor};
 use crate::ops::fill::Number;
 use crate::ops::pull::blocks::BlockOrder;
 use crate::ops::pull::border::Border;

@@ -1,12 +1,10 @@
 //! Uses of the ops that models spend their time in: norms, products, convolutions, attention.
 
 use super::{Accuracy, Sample, dims, matrix, samples};
-use crate::graph::{Graph, GraphError, Tensor};
 use crate::ops::attention::{Attention, AttentionLayout, AttentionOperands};
 use crate::ops::norm::{BatchMoments, NormOperands};
 use crate::ops::pull::convolution::Slide;
 use crate::ops::rope::Rope;
-use crate::types::ElementType;
 use trefoil_kernels::rope::Pairs;
 
 /// Family by family.
