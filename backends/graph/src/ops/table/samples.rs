@@ -29,7 +29,11 @@ use samples;
 
 /// Family by family.
 pub(super) fn all() -> impl Iterator<Item = &'static Sample> {
-    [&[CREATION, TYPES, VIEWS, RANDOM, NARROW, INDEXING], arranged::ALL, models::ALL].into_iter().flatten().copied().flatten()
+    [&[CREATION, TYPES, VIEWS, RANDOM, NARROW, INDEXING], arranged::ALL, models::ALL]
+        .into_iter()
+        .flatten()
+        .copied()
+        .flatten()
 }
 
 /// Made from nothing.
