@@ -10,7 +10,7 @@ use common::{Values, compare, devices, numbers, tolerance};
 use half::{bf16, f16};
 use trefoil_dsl::device::DeviceKind;
 use trefoil_graph::graph::GraphError;
-use trefoil_graph::op::{HostTensor, OpKind};
+use trefoil_graph::op::HostTensor;
 use trefoil_graph::ops::attention::{Attention, AttentionLayout, AttentionOperands, Queries, Scores};
 use trefoil_graph::{Dim, ElementType, Error, Executable, Extents, Graph, Model, Options, Symbol, reference};
 
