@@ -7,7 +7,7 @@
 //! **Who is where.** Eight rows of groups by four columns of them make a block of 32 invocations, so that what 32 invocations read of either operand is 16 bytes that are all of them, or 128: each
 //! read of workgroup memory is one pass. In a tile of 128 an invocation has two such blocks along either axis.
 //!
-//! **Operands** lie with their elements together either along K or across it, which constants of a pipeline say ([`gather`]); so all four ways of transposing are one kernel. What is read along K is written to
+//! **Operands** lie with their elements together either along K or across it, which constants of a pipeline say (`gather`); so all four ways of transposing are one kernel. What is read along K is written to
 //! workgroup memory one by one, with groups of four rows moved by what number the group of k's has, so that neighbours write to different banks.
 //!
 //! `EDGE * DEPTH * 16` bytes of workgroup memory are taken: 16 KiB, which every device has, by tiles of 64 with 16 along K and of 128 with 8; 32 KiB by tiles of 128 with 16, on CUDA.
