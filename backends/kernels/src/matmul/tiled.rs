@@ -149,7 +149,7 @@ pub fn multiply<
             b_next[p] = gather::<B, WIDE>(b, b_first, line, b_lines, quad, b_length, strides[3]);
         }
         let here = step % 2 * (DEPTH * EDGE / 4);
-        for four in 0..DEPTH / 4 {
+        for four in unroll(0..DEPTH / 4) {
             // By how much the groups of these four k's are moved.
             let moved = four % 4 * 2;
             for inner in unroll(0..4) {
