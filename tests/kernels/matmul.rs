@@ -40,7 +40,7 @@ struct Tile {
     takes_parts: bool,
 }
 
-const LARGE: Tile = Tile { name: "matmul_tiled_128x8_f32", rows: 128, columns: 128, step: 8, takes_parts: false };
+const LARGE: Tile = Tile { name: "matmul_tiled_128_f32", rows: 128, columns: 128, step: 8, takes_parts: false };
 const MIDDLE: Tile = Tile { name: "matmul_tiled_64_f32", rows: 64, columns: 64, step: 16, takes_parts: false };
 const ANY: Tile = Tile { name: "matmul_tiled_any_f32", rows: 64, columns: 64, step: 16, takes_parts: false };
 const NARROW: Tile =

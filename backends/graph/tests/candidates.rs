@@ -128,9 +128,6 @@ fn products_of_any_shape_and_stride() {
         if device.kind() != DeviceKind::Cpu {
             kernels.extend(["matmul in tiles of 128", "matmul in tiles of 64", "matmul in tiles of 64 of any extents"]);
         }
-        if device.kind() == DeviceKind::Cuda {
-            kernels.push("matmul in tiles of 128, 16 along K");
-        }
         all_ran(&device, &ran, &kernels, "matmul on the host");
     }
 }

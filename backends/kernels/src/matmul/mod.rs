@@ -99,20 +99,12 @@ macro_rules! kernels {
 }
 
 kernels! {
-    /// In tiles of 128, 16 along K, in 32 KiB of workgroup memory.
-    tiled! matmul_tiled_128 {
-        [targets(cuda), instances(T = [f32])] [<T: Float>] T, T => T, 128 by 16, 2, true
-    }
-    /// In tiles of 128, 16 along K, of `f32` and halves.
-    tiled! matmul_tiled_128_mixed {
-        [targets(cuda), instances(T = [f16, bf16])] [<T: Float>] f32, T => f32, 128 by 16, 2, true
-    }
     /// In tiles of 128, 8 along K.
-    tiled! matmul_tiled_128x8 {
+    tiled! matmul_tiled_128 {
         [targets(wgsl, spirv, cuda), instances(T = [f32, f16, bf16])] [<T: Float>] T, T => T, 128 by 8, 1, true
     }
     /// In tiles of 128, 8 along K, of `f32` and halves.
-    tiled! matmul_tiled_128x8_mixed {
+    tiled! matmul_tiled_128_mixed {
         [targets(wgsl, spirv, cuda), instances(T = [f16, bf16])] [<T: Float>] f32, T => f32, 128 by 8, 1, true
     }
     /// In tiles of 64.

@@ -10,7 +10,7 @@
 //! **Operands** lie with their elements together either along K or across it, which constants of a pipeline say (`gather`); so all four ways of transposing are one kernel. What is read along K is written to
 //! workgroup memory one by one, with groups of four rows moved by what number the group of k's has, so that neighbours write to different banks.
 //!
-//! `EDGE * DEPTH * 16` bytes of workgroup memory are taken: 16 KiB, which every device has, by tiles of 64 with 16 along K and of 128 with 8; 32 KiB by tiles of 128 with 16, on CUDA.
+//! `EDGE * DEPTH * 16` bytes of workgroup memory are taken: 16 KiB, which every device has, by tiles of 64 with 16 along K and of 128 with 8.
 //! A processor has its own way (`trefoil_host::product`).
 
 use trefoil_dsl::prelude::*;

@@ -101,18 +101,17 @@ pub(super) fn sum_parts(
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum Tile {
     Large,
-    Shallow,
     Middle,
     Any,
 }
 
 impl Tile {
-    const ALL: [Self; 4] = [Self::Large, Self::Shallow, Self::Middle, Self::Any];
+    const ALL: [Self; 3] = [Self::Large, Self::Middle, Self::Any];
 
     /// Rows and columns.
     const fn edge(self) -> i64 {
         match self {
-            Self::Large | Self::Shallow => 128,
+            Self::Large => 128,
             Self::Middle | Self::Any => 64,
         }
     }
@@ -120,8 +119,7 @@ impl Tile {
     /// Microseconds that a busy multiprocessor takes for one tile and one step along K, measured on a large GPU.
     const fn time(self) -> f64 {
         match self {
-            Self::Large => 0.065,
-            Self::Shallow => 0.07,
+            Self::Large => 0.07,
             Self::Middle => 0.025,
             Self::Any => 0.035,
         }
@@ -131,7 +129,6 @@ impl Tile {
     const fn family(self) -> &'static str {
         match self {
             Self::Large => "matmul_tiled_128",
-            Self::Shallow => "matmul_tiled_128x8",
             Self::Middle => "matmul_tiled_64",
             Self::Any => "matmul_tiled_any",
         }
@@ -159,8 +156,7 @@ fn lines(along: &Dim, across: &Dim, k: &Dim, other: &Dim) -> Option<(bool, Dim)>
 impl Candidate for Tiled {
     fn name(&self) -> &'static str {
         match self.tile {
-            Tile::Large => "matmul in tiles of 128, 16 along K",
-            Tile::Shallow => "matmul in tiles of 128",
+            Tile::Large => "matmul in tiles of 128",
             Tile::Middle => "matmul in tiles of 64",
             Tile::Any => "matmul in tiles of 64 of any extents",
         }
