@@ -17,7 +17,7 @@
 //!
 //! **Subgroups** beyond the eighth, on devices with small ones, do again what the one eight before does; with subgroups of more than 32 there would not be eight.
 //!
-//! **Parts.** Where tiles are too few for a device, K is cut in parts of `length`, whose sums [`super::narrow::matmul_sum_parts`] adds up.
+//! **Parts.** Where tiles are too few for a device, K is cut in parts of `length`, whose sums [`mod@super::narrow`] adds up.
 
 use trefoil_dsl::prelude::*;
 
