@@ -10,6 +10,7 @@ use common::{Values, check, computes, devices, tolerance};
 use trefoil_dsl::device::Device;
 use trefoil_graph::op::{HostTensor, Op};
 use trefoil_graph::ops::map::{Elementwise, Function};
+use trefoil_graph::ops::view::StopGradient;
 use trefoil_graph::{Dim, ElementType, Error, Executable, Extents, Graph, Model, Options};
 
 fn shape(extents: &[usize]) -> Vec<Dim> {
@@ -241,6 +242,37 @@ fn views_of_views_and_outputs_of_views() {
         graph.output("last", last).unwrap();
         check(&graph, &device, &[("x", Values::of(float, 192, 9, 2.0))], &Extents::new(), 3e-5);
     }
+}
+
+#[test]
+fn stopped_gradients_are_the_tensor_itself() {
+    for device in devices() {
+        for element in ElementType::ALL.into_iter().filter(|element| computes(&device, *element)) {
+            for extents in [&[][..], &[0], &[1], &[7, 5]] {
+                let mut graph = Graph::new();
+                let x = graph.input("x", element, shape(extents)).unwrap();
+                let turned = graph.transpose(x, &(0..extents.len()).rev().collect::<Vec<_>>()).unwrap();
+                let y = graph.stop_gradient(turned).unwrap();
+                graph.output("y", y).unwrap();
+                let values = Values::of(element, extents.iter().product(), 1, 2.0);
+                check(&graph, &device, &[("x", values)], &Extents::new(), 0.0);
+            }
+        }
+        // Between two maps it is no step, and does not keep them apart.
+        let mut graph = Graph::new();
+        let x = graph.input("x", ElementType::F32, shape(&[5, 3])).unwrap();
+        let y = graph.exp(x).unwrap();
+        let y = graph.stop_gradient(y).unwrap();
+        let y = graph.mul(y, x).unwrap();
+        graph.output("y", y).unwrap();
+        let inputs = [("x", Values::of(ElementType::F32, 15, 1, 2.0))];
+        let executable = check(&graph, &device, &inputs, &Extents::new(), 3e-5);
+        assert_eq!(executable.explain().steps.len(), 1, "{}", executable.explain());
+    }
+    let mut graph = Graph::new();
+    let both: Vec<_> = ["a", "b"].map(|name| graph.input(name, ElementType::F32, shape(&[1])).unwrap()).to_vec();
+    let error = graph.add_one(StopGradient, &both).unwrap_err();
+    assert!(error.to_string().contains("2 inputs given, 1 expected"), "{error}");
 }
 
 #[test]

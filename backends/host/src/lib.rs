@@ -8,6 +8,7 @@
 
 pub mod attention;
 pub mod convolution;
+pub mod grouped;
 mod isa;
 mod math;
 pub mod number;

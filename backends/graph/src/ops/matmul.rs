@@ -1,10 +1,11 @@
 //! `matmul(a, b, bias?, activation, out)`: activation(a b + bias), with batch broadcasting and operands in any strides.
 //!
 //! Which elements can be multiplied is said in `types`, how kernels see a product in `product`, what does it in `candidates`, `matrices` and `host`, and what is made of it
-//! in `builders`.
+//! in `builders`; products of rows with a matrix for each group of them are `grouped`.
 
 mod builders;
 mod candidates;
+mod grouped;
 #[cfg(feature = "cpu")]
 mod host;
 mod matrices;
@@ -14,6 +15,7 @@ mod types;
 use trefoil_kernels::activation::Activation;
 
 pub use self::builders::Contraction;
+pub use self::grouped::{Adapters, GroupedMatMul};
 use self::types::Types;
 use super::support::{expect_element, expect_inputs, expect_shape};
 use crate::dim::Dim;

@@ -162,7 +162,7 @@ impl Candidate for Way<'_> {
 ///
 /// # Errors
 /// The kernels do not take them.
-pub(super) fn places_in_order(
+pub(in crate::ops) fn places_in_order(
     element: ElementType,
     count: Dim,
     device: &Properties,

@@ -51,6 +51,10 @@ pub struct Unsqueeze {
     pub axis: usize,
 }
 
+/// The same tensor, through which no gradient passes: what computes gradients finds it by this type.
+#[derive(Clone, Debug, PartialEq, Eq, Hash)]
+pub struct StopGradient;
+
 /// The only input, or what is wrong.
 fn only(inputs: &[TensorType]) -> Result<&TensorType, OpError> {
     match inputs {
@@ -333,7 +337,43 @@ impl View for Unsqueeze {
     }
 }
 
+impl Op for StopGradient {
+    view_op!(StopGradient, "stop_gradient",);
+
+    fn infer(&self, inputs: &[TensorType]) -> Result<Vec<TensorType>, OpError> {
+        Ok(vec![only(inputs)?.clone()])
+    }
+
+    fn reference(&self, inputs: &[HostTensor], _: &[Vec<usize>]) -> Vec<HostTensor> {
+        vec![inputs[0].clone()]
+    }
+}
+
+impl View for StopGradient {
+    fn layout(&self, _: &TensorType, layout: &Layout, _: &TensorType) -> Option<Layout> {
+        Some(layout.clone())
+    }
+}
+
 impl Graph {
+    /// `x` itself, as a constant to whatever computes gradients: nothing flows back through it. It is a view, so that it costs nothing.
+    ///
+    /// # Errors
+    /// The tensor is another graph's.
+    ///
+    /// ```
+    /// use trefoil_graph::{Dim, ElementType, Graph};
+    ///
+    /// let mut g = Graph::new();
+    /// let x = g.input("x", ElementType::F32, vec![Dim::from(4usize)])?;
+    /// let target = g.stop_gradient(x)?;
+    /// assert_eq!(g.type_of(target)?, g.type_of(x)?);
+    /// # Ok::<(), trefoil_graph::graph::GraphError>(())
+    /// ```
+    pub fn stop_gradient(&mut self, x: Tensor) -> Result<Tensor, GraphError> {
+        self.add_one(StopGradient, &[x])
+    }
+
     /// The same elements in the same order under another shape; a view unless strides cannot say it.
     ///
     /// # Errors

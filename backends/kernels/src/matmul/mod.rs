@@ -6,6 +6,7 @@
 //! | [`tiled`] | 128 by 128, 64 by 64 | products that fill a device with such tiles |
 //! | [`narrow`] | 16 by 32, K shared among groups of invocations | few rows or columns: many small workgroups, and K in parts if they are still too few |
 //! | [`strided`] | 16 by 16 | everything else: any strides, any extents, every element type |
+//! | [`grouped`] | 64 by 64, or a row | rows with a matrix for each group of them |
 //!
 //! All but the strided kernel, and one of the tiled ones, read several elements at a time, and want extents and strides that are multiples of as many. The tiled ones read lines of either
 //! operand, along K or across it; the others want K contiguous in A, K or N in B.
@@ -13,6 +14,7 @@
 //! **Types.** The kernels of a family differ in what A, B and C are made of, which their names end with: one float type for all of them; `wide`, halves with sums as results; `mixed`, single floats and halves; `words` and `longs`,
 //! integers, signed or not, since both wrap alike; `bytes`, with sums of 32 bits. Sums of 16-bit floats are `f32`. The bias is of the result's type.
 
+pub mod grouped;
 pub mod matrices;
 pub mod narrow;
 pub mod strided;
@@ -79,6 +81,60 @@ macro_rules! tiled {
     };
 }
 
+/// A kernel of rows in groups, row by row: as `strided!`.
+macro_rules! grouped_rows {
+    (
+        $(#[$doc:meta])* $name:ident [$($attribute:tt)*] [$($generics:tt)*] $a:ty, $b:ty => $c:ty, $sum:ty, [$($closures:tt)*]
+    ) => {
+        $(#[$doc])*
+        #[kernel(workgroup(256), $($attribute)*)]
+        pub fn $name $($generics)* (
+            a: &[$a],
+            b: &[$b],
+            groups: &[u32],
+            c: &mut [$c],
+            sizes: [usize; 3],
+            a_strides: [usize; 2],
+            b_strides: [usize; 3],
+            columns: usize,
+            along: bool,
+        ) {
+            let mut sums = workgroup_array::<$sum>(256);
+            grouped::multiply_row(
+                a, b, groups, c, &mut sums, sizes, a_strides, b_strides, columns, along, $($closures)*,
+            );
+        }
+    };
+}
+
+/// A kernel of rows in groups, in tiles: attributes, generics, `A, B => C`.
+macro_rules! grouped_tiles {
+    ($(#[$doc:meta])* $name:ident [$($attribute:tt)*] [$($generics:tt)*] $a:ty, $b:ty => $c:ty) => {
+        $(#[$doc])*
+        #[kernel(
+            workgroup(256),
+            targets(wgsl, spirv, cuda),
+            specialise(ALONG: bool = true),
+            $($attribute)*
+        )]
+        pub fn $name $($generics)* (
+            a: &[$a],
+            b: &[$b],
+            groups: &[u32],
+            order: &[u32],
+            c: &mut [$c],
+            sizes: [usize; 4],
+            strides: [usize; 3],
+        ) {
+            let mut a_held = workgroup_array::<f32>(grouped::HELD);
+            let mut b_held = workgroup_array::<f32>(grouped::HELD);
+            grouped::multiply_tile::<$a, $b, $c>(
+                a, b, groups, order, c, &mut a_held, &mut b_held, sizes, strides, ALONG,
+            );
+        }
+    };
+}
+
 /// Makes kernels, and the list of them.
 macro_rules! kernels {
     ($($(#[$doc:meta])* $kind:ident! $name:ident $rest:tt)*) => {
@@ -131,6 +187,23 @@ kernels! {
     tiled! matmul_tiled_any_mixed {
         [targets(wgsl, spirv, cuda), instances(T = [f16, bf16])] [<T: Float>] f32, T => f32, 64 by 16, 1, false
     }
+    /// Rows in groups, row by row.
+    grouped_rows! matmul_grouped_rows {
+        [instances(T = [f32, f16, bf16])] [<T: Float>] T, T => T, f32,
+        [0.0, |x| x.to_f32(), |x| x.to_f32(), |x| T::from_f32(x)]
+    }
+    /// Rows in groups, row by row, of `f32` and halves.
+    grouped_rows! matmul_grouped_rows_mixed {
+        [instances(T = [f16, bf16])] [<T: Float>] f32, T => f32, f32, [0.0, |x| x, |x| x.to_f32(), |x| x]
+    }
+    /// Rows in groups, row by row, of `f64`.
+    grouped_rows! matmul_grouped_rows_f64 {
+        [requires(Float64)] [] f64, f64 => f64, f64, [0.0, |x| x, |x| x, |x| x]
+    }
+    /// Rows in groups, in tiles.
+    grouped_tiles! matmul_grouped_tiles { [instances(T = [f32, f16, bf16])] [<T: Float>] T, T => T }
+    /// Rows in groups, in tiles, of `f32` and halves.
+    grouped_tiles! matmul_grouped_tiles_mixed { [instances(T = [f16, bf16])] [<T: Float>] f32, T => f32 }
     /// Of one type of floats, any strides.
     strided! matmul_strided {
         [instances(T = [f32, f16, bf16])] [<T: Float>] T, T => T, f32,

@@ -25,7 +25,7 @@ const SIZE: usize = 256;
 /// Four elements of a line of `length`, as `f32`, from group `quad` on; zero outside. Outside it reads past the end, which gives zero without a branch. Without `WIDE` they are
 /// read one by one, from any place, and may be fewer.
 #[device]
-fn gather<T: Float, const WIDE: bool>(
+pub fn gather<T: Float, const WIDE: bool>(
     x: &[T],
     first: usize,
     line: usize,

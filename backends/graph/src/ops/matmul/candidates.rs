@@ -42,7 +42,7 @@ fn kernel_of(types: Types, family: &str) -> Result<Arc<Kernel>, Ineligible> {
 }
 
 /// Refuses the CPU, for kernels that are not compiled for it: it has a function of its own.
-fn not_on_processors(request: &Request<'_>) -> Result<(), Ineligible> {
+pub(super) fn not_on_processors(request: &Request<'_>) -> Result<(), Ineligible> {
     if request.device.kind == DeviceKind::Cpu {
         return Err(Ineligible::Other("it is not compiled for processors".to_owned()));
     }

@@ -73,7 +73,7 @@ impl Candidate for Panels {
 }
 
 /// Whole elements of bytes.
-fn elements<T: bytemuck::Pod>(bytes: &[u8]) -> Result<&[T], String> {
+pub(super) fn elements<T: bytemuck::Pod>(bytes: &[u8]) -> Result<&[T], String> {
     let whole = bytes.len() / size_of::<T>() * size_of::<T>();
     bytemuck::try_cast_slice(&bytes[..whole]).map_err(|error| format!("an operand of `multiply`: {error}"))
 }

@@ -39,6 +39,10 @@ pub(super) fn all() -> impl Iterator<Item = &'static Sample> {
 /// Made from nothing.
 const CREATION: &[Sample] = samples! {
     "full" Exact "y = value; zeros and ones are such tensors" |g, element| g.fill(1.0, element, dims(&[4, 4]));
+    "stop_gradient" Exact "x, through which no gradient passes" |g, element| {
+        let x = matrix(g, element)?;
+        g.stop_gradient(x)
+    };
 };
 
 /// Chosen and converted.

@@ -2,9 +2,11 @@
 
 use super::{Accuracy, Sample, dims, matrix, samples};
 use crate::ops::attention::{Attention, AttentionLayout, AttentionOperands};
+use crate::ops::matmul::Adapters;
 use crate::ops::norm::{BatchMoments, NormOperands};
 use crate::ops::pull::convolution::Slide;
 use crate::ops::rope::Rope;
+use crate::types::ElementType;
 use trefoil_kernels::rope::Pairs;
 
 /// Family by family.
@@ -61,6 +63,17 @@ const PRODUCTS: &[Sample] = samples! {
     "matmul" Sums "activation(a b + bias), batch by batch" |g, element| {
         let x = matrix(g, element)?;
         g.matmul(x, x)
+    };
+    "grouped_matmul" Sums "row t of x times the matrix that id t names; zeros where there is none" |g, element| {
+        let (x, weights) = (matrix(g, element)?, g.input("weights", element, dims(&[2, 4, 8]))?);
+        let ids = g.input("ids", ElementType::U32, dims(&[4]))?;
+        g.grouped_matmul(x, weights, ids)
+    };
+    "lora_matmul" Sums ["scale"] "x wᵀ + scale (x down_i) up_i for the adapter i of a row, where there is one" |g, element| {
+        let (x, weight) = (matrix(g, element)?, g.input("weight", element, dims(&[8, 4]))?);
+        let ids = g.input("ids", ElementType::U32, dims(&[4]))?;
+        let (down, up) = (g.input("down", element, dims(&[3, 4, 2]))?, g.input("up", element, dims(&[3, 2, 8]))?);
+        g.lora_matmul(x, weight, Adapters { down, up, scale: 1.0 }, ids)
     };
     "conv" Sums "y = Σ x at p stride + k dilation - padding times w_k, plus bias, over one axis or several" |g, element| {
         let (x, weight) = (g.input("x", element, dims(&[1, 2, 5]))?, g.input("weight", element, dims(&[3, 2, 3]))?);
