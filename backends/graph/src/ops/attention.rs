@@ -1,11 +1,15 @@
 //! `attention(q, k, v, ..)`: softmax(q kᵀ · scale, capped, biased, of the keys that a query sees) v, head by head. How a device does it stands in `candidates`, what it
-//! means in `reference`.
+//! means in `reference`; what models make of it, whole blocks and layers, in `block` and `layer`.
 
+mod block;
 mod candidates;
 #[cfg(feature = "cpu")]
 mod host;
+mod layer;
 mod reference;
 
+pub use self::block::{Attended, AttentionBlock, HeadNorms, Linear, Projections, Turns};
+pub use self::layer::{FeedForward, LayerNorm, Placement, TransformerLayer};
 pub use trefoil_kernels::attention::plain::Scores;
 
 use trefoil_kernels::attention::UNBOUNDED;

@@ -1,12 +1,17 @@
 //! Uses of the ops that models spend their time in: norms, products, convolutions, attention.
 
 use super::{Accuracy, Sample, dims, matrix, samples};
-use crate::ops::attention::{Attention, AttentionLayout, AttentionOperands};
+use crate::graph::{Graph, GraphError, Tensor};
+use crate::ops::attention::{
+    Attention, AttentionBlock, AttentionLayout, AttentionOperands, FeedForward, LayerNorm, Linear, Placement,
+    Projections, TransformerLayer,
+};
 use crate::ops::matmul::Adapters;
 use crate::ops::norm::{BatchMoments, NormOperands};
 use crate::ops::pull::convolution::Slide;
 use crate::ops::rope::Rope;
 use crate::types::ElementType;
+use trefoil_kernels::activation::Activation;
 use trefoil_kernels::rope::Pairs;
 
 /// Family by family.
@@ -90,6 +95,24 @@ const ATTENTION: &[Sample] = samples! {
         let [q, k, v] = ["q", "k", "v"].map(|name| g.input(name, element, dims(&[1, 2, 4, 8])));
         g.attention(q?, k?, v?, AttentionOperands::default(), Attention::new(AttentionLayout::Bhsd, 0.35))
     };
+    "attention_block" Sums ["attention", "operands", "projections", "head_norms", "turns", "past"] "attention of a sequence with all of its products, norms and turns" |g, element| {
+        let (x, block) = block(g, element)?;
+        Ok(g.attention_block(x, &block)?.y)
+    };
+    "transformer_layer" Sums ["placement", "attention", "feed_forward", "norms"] "a block of attention and a feed-forward network, plain or gated, with norms and residuals" |g, element| {
+        let (x, attention) = block(g, element)?;
+        let inner = Linear { weight: g.input("inner", element, dims(&[8, 8]))?, bias: None };
+        let norm = LayerNorm { rms: false, epsilon: 1e-5, gamma: None, beta: None };
+        let feed_forward = FeedForward::Plain { up: inner, activation: Activation::Gelu, down: inner };
+        let layer = TransformerLayer {
+            placement: Placement::After,
+            attention,
+            attention_norm: norm,
+            feed_forward,
+            feed_forward_norm: norm,
+        };
+        Ok(g.transformer_layer(x, &layer)?.y)
+    };
     "rope" Sums "pairs of elements turned by the angle of their position" |g, element| {
         let x = g.input("x", element, dims(&[1, 2, 4, 8]))?;
         let (cosines, sines) = g.rope_tables(4, 8, 1e4)?;
@@ -97,3 +120,24 @@ const ATTENTION: &[Sample] = samples! {
     };
     "alibi" Exact ["heads", "keys"] "a bias that falls with the distance of a key, by head" |g, element| g.alibi(2, 4i64, element);
 };
+
+/// A sequence, and attention of two heads over it.
+fn block(g: &mut Graph, element: ElementType) -> Result<(Tensor, AttentionBlock), GraphError> {
+    let x = g.input("x", element, dims(&[1, 4, 8]))?;
+    let mut linear =
+        |name: &str, n: i64| Ok::<_, GraphError>(Linear { weight: g.input(name, element, dims(&[n, 8]))?, bias: None });
+    let (all, output) = (linear("qkv", 24)?, linear("output", 8)?);
+    let block = AttentionBlock {
+        heads: 2,
+        key_heads: 2,
+        elements: 4,
+        attention: Attention::new(AttentionLayout::Bshd, 0.5),
+        operands: AttentionOperands::default(),
+        projections: Projections::Packed(all),
+        head_norms: None,
+        turns: None,
+        past: None,
+        output,
+    };
+    Ok((x, block))
+}
