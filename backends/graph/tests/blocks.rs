@@ -279,7 +279,7 @@ impl Loops<'_> {
             Activation::Gelu => {
                 let end = (x / 2f64.sqrt()).clamp(-6.0, 6.0);
                 let step = end / 600.0;
-                let weight = |at: u32| if at % 600 == 0 { 1.0 } else { 2.0 + 2.0 * f64::from(at % 2) };
+                let weight = |at: u32| if at.is_multiple_of(600) { 1.0 } else { 2.0 + 2.0 * f64::from(at % 2) };
                 let sum: f64 = (0..=600).map(|at| weight(at) * (-(f64::from(at) * step).powi(2)).exp()).sum();
                 0.5 * x * (1.0 + sum * step / 3.0 * 2.0 / std::f64::consts::PI.sqrt())
             }
@@ -319,7 +319,7 @@ impl Loops<'_> {
             }
         };
         let x = self.sequence("x", self.plan.positions);
-        x.iter().enumerate().map(one).flatten().flatten().collect()
+        x.iter().enumerate().flat_map(one).flatten().collect()
     }
 }
 
