@@ -103,6 +103,13 @@ fn every_type_by_every_kernel() {
         (1, 130, 264, 40, 0, 0, false, Identity),
         (1, 3, 8, 1032, 0, 0, true, Tanh),
         (1, 5, 24, 1040, 1, 1, false, Identity),
+        // One row, two and eight, by lines along K and across it; then as many columns.
+        (2, 1, 13, 1048, 2, 1, true, Gelu),
+        (1, 1, 2056, 40, 0, 2, true, Silu),
+        (1, 2, 5, 264, 0, 1, false, Identity),
+        (3, 8, 24, 136, 2, 0, true, Relu),
+        (2, 73, 3, 88, 0, 1, true, Sigmoid),
+        (1, 40, 1, 56, 1, 1, true, Tanh),
     ];
     for device in &devices {
         for [a, b, out] in TYPES.into_iter().filter(|types| types.iter().all(|element| computes(device, *element))) {
@@ -200,6 +207,33 @@ fn large_shapes_never_fall_to_the_slow_kernel() {
 }
 
 #[test]
+fn few_rows_and_columns_read_the_other_operand_once() {
+    let rows = [
+        ([1, 5504, 4096], "rows"),
+        ([4, 4096, 4096], "rows"),
+        ([5504, 1, 4096], "columns"),
+        ([4096, 3, 4096], "columns"),
+    ];
+    for device in devices().iter().filter(|device| device.kind() != DeviceKind::Cpu) {
+        for ([m, n, k], few) in rows {
+            for element in [F32, F16, BF16] {
+                let mut graph = Graph::new();
+                let a = graph.input("a", element, shape(&[m, k])).unwrap();
+                let b = graph.input("b", element, shape(&[n, k])).unwrap();
+                let b = graph.transpose(b, &[1, 0]).unwrap();
+                let c = graph.matmul(a, b).unwrap();
+                graph.output("c", c).unwrap();
+                let executable = Executable::compile(&graph, &Model::new(), device, &Options::default()).unwrap();
+                let explanation = executable.explain();
+                let decision = &explanation.decisions[0];
+                assert_eq!(decision.candidate, format!("matmul of few {few}"), "{explanation}");
+                assert!(decision.copied.is_empty(), "{explanation}");
+            }
+        }
+    }
+}
+
+#[test]
 fn integers_wrap() {
     let devices = devices();
     let words: Vec<i32> = numbers(6 * 9, 3, 2.0e9).into_iter().map(|x| x as i32).collect();
@@ -221,20 +255,22 @@ fn integers_wrap() {
 
 #[test]
 fn extents_of_each_run() {
-    let rows = Symbol::new("rows", 0, 300).unwrap();
-    for [a, b, out] in [[F32, F32, F32], [F16, F16, F16], [F32, BF16, F32]] {
-        let mut graph = Graph::new();
-        let x = graph.input("x", a, vec![Dim::from(&rows), Dim::from(72usize)]).unwrap();
-        let w = graph.input("w", b, shape(&[136, 72])).unwrap();
-        let y = graph.linear(x, w, None, Activation::Silu).unwrap();
-        graph.output("y", y).unwrap();
-        for device in devices() {
-            let executable = Executable::compile(&graph, &Model::new(), &device, &Options::default()).unwrap();
-            for count in [0usize, 1, 31, 300] {
-                let mut extents = Extents::new();
-                extents.set(&rows, count as i64).unwrap();
-                let inputs = [("x", Values::of(a, count * 72, 4, 1.0)), ("w", Values::of(b, 136 * 72, 5, 1.0))];
-                compare(&graph, &executable, &inputs, &extents, allowed(out));
+    for (most, counts) in [(300, [0usize, 1, 31, 300]), (5, [0, 1, 3, 5])] {
+        let rows = Symbol::new("rows", 0, most).unwrap();
+        for [a, b, out] in [[F32, F32, F32], [F16, F16, F16], [F32, BF16, F32]] {
+            let mut graph = Graph::new();
+            let x = graph.input("x", a, vec![Dim::from(&rows), Dim::from(72usize)]).unwrap();
+            let w = graph.input("w", b, shape(&[136, 72])).unwrap();
+            let y = graph.linear(x, w, None, Activation::Silu).unwrap();
+            graph.output("y", y).unwrap();
+            for device in devices() {
+                let executable = Executable::compile(&graph, &Model::new(), &device, &Options::default()).unwrap();
+                for count in counts {
+                    let mut extents = Extents::new();
+                    extents.set(&rows, count as i64).unwrap();
+                    let inputs = [("x", Values::of(a, count * 72, 4, 1.0)), ("w", Values::of(b, 136 * 72, 5, 1.0))];
+                    compare(&graph, &executable, &inputs, &extents, allowed(out));
+                }
             }
         }
     }

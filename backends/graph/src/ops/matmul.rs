@@ -1,6 +1,6 @@
 //! `matmul(a, b, bias?, activation, out)`: activation(a b + bias), with batch broadcasting and operands in any strides.
 //!
-//! Which elements can be multiplied is said in `types`, how kernels see a product in `product`, what does it in `candidates`, `matrices` and `host`, and what is made of it
+//! Which elements can be multiplied is said in `types`, how kernels see a product in `product`, what does it in `candidates`, `matrices`, `rows` and `host`, and what is made of it
 //! in `builders`; products of rows with a matrix for each group of them are `grouped`.
 
 mod builders;
@@ -10,6 +10,7 @@ mod grouped;
 mod host;
 mod matrices;
 mod product;
+mod rows;
 mod types;
 
 use trefoil_kernels::activation::Activation;

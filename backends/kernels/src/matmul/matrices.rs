@@ -55,7 +55,7 @@ fn piece(
 
 /// Four floats of their bits.
 #[device]
-fn floats(bits: Vec4<u32>) -> Vec4<f32> {
+pub fn floats(bits: Vec4<u32>) -> Vec4<f32> {
     Vec4::new(f32::from_bits(bits.x), f32::from_bits(bits.y), f32::from_bits(bits.z), f32::from_bits(bits.w))
 }
 
@@ -73,7 +73,7 @@ fn pack_f16(x: f32, y: f32) -> u32 {
 
 /// The two `f16` of a word.
 #[device]
-fn unpack_f16(word: u32) -> Vec2<f32> {
+pub fn unpack_f16(word: u32) -> Vec2<f32> {
     unpack2x16float(word)
 }
 
@@ -85,7 +85,7 @@ fn pack_bf16(x: f32, y: f32) -> u32 {
 
 /// The two `bf16` of a word.
 #[device]
-fn unpack_bf16(word: u32) -> Vec2<f32> {
+pub fn unpack_bf16(word: u32) -> Vec2<f32> {
     Vec2::new(f32::from_bits(word << 16), f32::from_bits(word & 0xffff_0000))
 }
 

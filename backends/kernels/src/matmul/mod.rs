@@ -5,6 +5,7 @@
 //! | [`matrices`] | 128 by 256, 64 by 128, 16 by 256 | halves, where a device has matrix units |
 //! | [`tiled`] | 128 by 128, 64 by 64 | products that fill a device with such tiles |
 //! | [`narrow`] | 16 by 32, K shared among groups of invocations | few rows or columns: many small workgroups, and K in parts if they are still too few |
+//! | [`rows`] | 8 rows of several columns | up to 8 rows or columns, where reading the other operand is all that counts |
 //! | [`strided`] | 16 by 16 | everything else: any strides, any extents, every element type |
 //! | [`grouped`] | 64 by 64, or a row | rows with a matrix for each group of them |
 //!
@@ -17,6 +18,7 @@
 pub mod grouped;
 pub mod matrices;
 pub mod narrow;
+pub mod rows;
 pub mod strided;
 pub mod tiled;
 
@@ -146,6 +148,7 @@ macro_rules! kernels {
             kernels.extend(matrices::kernels());
             kernels.extend(narrow::matmul_narrow::KERNELS);
             kernels.extend(narrow::matmul_sum_parts::KERNELS);
+            kernels.extend(rows::kernels());
             kernels
         }
     };

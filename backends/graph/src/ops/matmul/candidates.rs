@@ -10,6 +10,7 @@ use trefoil_kernels::matmul::{kernels, narrow, strided};
 use super::MatMul;
 use super::matrices;
 use super::product::Product;
+use super::rows::Rows;
 use super::types::Types;
 use crate::dim::Dim;
 use crate::op::{Candidate, Grid, Implementation, Ineligible, KernelStep, ParamValue, Request, Slot, Step};
@@ -21,6 +22,7 @@ pub(super) fn all(op: MatMul) -> Vec<Box<dyn Candidate>> {
     all.extend(matrices::Tile::ALL.map(|tile| Box::new(matrices::Matrices { op, tile }) as Box<dyn Candidate>));
     all.extend(Tile::ALL.map(|tile| Box::new(Tiled { op, tile }) as Box<dyn Candidate>));
     all.push(Box::new(Narrow(op)));
+    all.extend([false, true].map(|exchanged| Box::new(Rows { op, exchanged }) as Box<dyn Candidate>));
     all.push(Box::new(Strided(op)));
     all
 }

@@ -20,6 +20,8 @@ const LEAST_PART: i64 = 256;
 const MOST_PARTS: i64 = 32;
 /// What a large GPU's cache moves in a microsecond.
 const CACHE_BYTES: f64 = 4.0e6;
+/// What it reads of B in a microsecond where rows are few, measured.
+const READ_BYTES: f64 = 1.7e6;
 /// How much slower than other kernels one for matrix units is on a processor, which has none.
 const WITHOUT_MATRICES: f64 = 100.0;
 
@@ -127,7 +129,8 @@ impl Candidate for Matrices {
         })];
         let mut scratch = Vec::new();
         let rounds = (upper(&tiles) * parts as f64 / busy as f64).max(1.0);
-        let mut cost = LAUNCH + rounds * upper(k) / parts as f64 * time;
+        let reading = upper(batch) * upper(k) * upper(n) * b_element.bytes() as f64 / READ_BYTES;
+        let mut cost = LAUNCH + reading + rounds * upper(k) / parts as f64 * time;
         if !whole {
             let (step, bytes) = sum_parts(&self.op, request, &product, parts)?;
             steps.push(step);

@@ -1,0 +1,146 @@
+//! Products of few rows or few columns, which read the large operand once.
+
+use std::sync::Arc;
+
+use trefoil_kernels::matmul::rows::{COLUMNS, LINES, MOST, OF_ONE, OF_SEVERAL, kernels};
+use trefoil_kernels::norm::team::SIZE;
+
+use super::MatMul;
+use super::candidates::{LAUNCH, bias_of, contiguous_bias, multiples, not_on_processors, types};
+use super::product::Product;
+use crate::dim::Dim;
+use crate::op::{Candidate, Grid, Implementation, Ineligible, ParamValue, Request, Slot};
+use crate::ops::support::{instance, kernel_time, one_kernel, power_of_two, upper};
+
+/// Bytes that a kernel reads at once.
+const PIECE_BYTES: i64 = 16;
+/// The fewest invocations that share a column along K: as many as a team has values.
+const LEAST_TEAM: i64 = (MOST * COLUMNS) as i64;
+/// As many share it usually, if K is so long; where workgroups are too few, all of a workgroup do.
+const USUAL_TEAM: i64 = 128;
+/// The fewest and most neighbours that read a line across K together.
+const NEIGHBOURS: [i64; 2] = [2, 8];
+/// Workgroups that keep a large GPU's memory busy.
+const BUSY_WORKGROUPS: i64 = 264;
+/// What a large GPU reads in a microsecond.
+const BYTES: f64 = 3.8e6;
+/// Microseconds from a read to what is computed of it.
+const LATENCY: f64 = 0.8;
+
+/// Few rows, or few columns, which are rows once the operands are exchanged.
+#[derive(Debug)]
+pub(super) struct Rows {
+    pub(super) op: MatMul,
+    pub(super) exchanged: bool,
+}
+
+/// How a product is launched.
+struct Cut {
+    /// The logarithm of how many neighbours belong together.
+    bits: i64,
+    workgroups: Dim,
+    /// Steps along K.
+    steps: f64,
+}
+
+/// With lines along K, of so many pieces.
+fn along(columns: &Dim, batch: &Dim, rows: i64, pieces: i64) -> Cut {
+    let (own, reads) = if rows == 1 { (1, OF_ONE as i64) } else { (COLUMNS as i64, OF_SEVERAL as i64) };
+    let workgroups = |team: i64| columns.quotient_up(SIZE as i64 / team * own) * batch.clone();
+    let mut team = power_of_two((pieces + reads - 1) / reads, USUAL_TEAM).max(LEAST_TEAM);
+    if team == USUAL_TEAM && workgroups(team).bounds().1 < BUSY_WORKGROUPS {
+        team = SIZE as i64;
+    }
+    let steps = upper(&Dim::from(pieces).quotient_up(team * reads));
+    Cut { bits: i64::from(team.ilog2()), workgroups: workgroups(team), steps }
+}
+
+/// With lines across K, of so many pieces.
+fn across(pieces: &Dim, batch: &Dim, k: &Dim) -> Cut {
+    let workgroups = |neighbours: i64| pieces.quotient_up(neighbours) * batch.clone();
+    let [least, mut neighbours] = NEIGHBOURS;
+    while neighbours > least && workgroups(neighbours).bounds().1 < BUSY_WORKGROUPS {
+        neighbours /= 2;
+    }
+    let steps = upper(&k.quotient_up(SIZE as i64 / neighbours * LINES as i64));
+    Cut { bits: i64::from(neighbours.ilog2()), workgroups: workgroups(neighbours), steps }
+}
+
+impl Candidate for Rows {
+    fn name(&self) -> &'static str {
+        if self.exchanged { "matmul of few columns" } else { "matmul of few rows" }
+    }
+
+    fn implement(&self, request: &Request<'_>) -> Result<Implementation, Ineligible> {
+        not_on_processors(request)?;
+        let types = types(&self.op, request)?;
+        let product = Product::new(request)?;
+        contiguous_bias(request)?;
+        // From here on the operand of few rows is the first; strides are those across K and along it.
+        let [first, second] = if self.exchanged { [1, 0] } else { [0, 1] };
+        let Product { batch, m, n, k, a, b, a_batch, b_batch } = product;
+        let [b_along, b_across] = b;
+        let mut sides = [(m, a, a_batch), (n, [b_across, b_along], b_batch)];
+        if self.exchanged {
+            sides.swap(0, 1);
+        }
+        let [(rows, [left_line, left_along], left_batch), (columns, [across_line, along_line], right_batch)] = sides;
+        let [left, right] = [first, second].map(|input: usize| request.inputs[input].ty.element);
+        if self.exchanged && left != right {
+            return Err(Ineligible::Other(format!("elements of {right} and {left}, not alike")));
+        }
+        let most = rows.bounds().1;
+        if most > MOST as i64 {
+            return Err(Ineligible::Other(format!("{rows} of them, more than {MOST}")));
+        }
+        if !left_along.is(1) {
+            return Err(Ineligible::NeedsContiguous(vec![first]));
+        }
+        let is_along = along_line.is(1);
+        if !is_along && !across_line.is(1) {
+            return Err(Ineligible::NeedsContiguous(vec![second]));
+        }
+        let only = |extent: &Dim, stride: Dim| if extent.is(1) { Dim::from(0i64) } else { stride };
+        let left_line = only(&rows, left_line);
+        let right_line = if is_along { only(&columns, across_line) } else { along_line };
+        let [left_piece, piece] = [left, right].map(|element| PIECE_BYTES / element.bytes() as i64);
+        let line = if is_along { &k } else { &columns };
+        multiples(request, [&k, line, &left_line, &left_batch, &right_line, &right_batch], piece)?;
+
+        let constant = power_of_two(most, MOST as i64);
+        let family = if is_along { "matmul_rows_along" } else { "matmul_rows_across" };
+        let kernel = instance(&kernels(), &types.kernel(family))?.specialise(&[("ROWS", constant)]);
+        let kernel = Arc::new(kernel.map_err(|error| Ineligible::Other(error.to_string()))?);
+        let cut = if is_along {
+            along(&columns, &batch, constant, k.bounds().1 / piece)
+        } else {
+            across(&columns.quotient(&Dim::from(piece)), &batch, &k)
+        };
+        let pieces = |dim: &Dim, of: i64| dim.quotient(&Dim::from(of));
+        // Reading, and what computing takes where there are more rows than one.
+        let elements = upper(&batch) * upper(&k) * upper(&columns);
+        let computed = match (is_along, right.bytes()) {
+            (true, 4) => 60.0e6,
+            (true, _) => 14.0e6,
+            (false, _) => 6.0e6,
+        };
+        let reading = elements * right.bytes() as f64 / BYTES;
+        let computing = elements * (constant - 1) as f64 / computed;
+        let cost = kernel_time(request.device, LAUNCH + (reading + computing).max(cut.steps * LATENCY));
+        let strides = vec![
+            pieces(&left_batch, left_piece),
+            pieces(&left_line, left_piece),
+            pieces(&right_batch, piece),
+            pieces(&right_line, piece),
+        ];
+        let params = vec![
+            ParamValue::Dims(vec![rows, columns, k]),
+            ParamValue::Dims(strides),
+            ParamValue::Dim(Dim::from(cut.bits)),
+            ParamValue::Bool(self.exchanged),
+            ParamValue::Enum(self.op.activation as u32),
+        ];
+        let bindings = vec![Slot::Input(first), Slot::Input(second), bias_of(&self.op), Slot::Output(0)];
+        Ok(one_kernel(kernel, bindings, params, Grid::Workgroups(cut.workgroups), cost))
+    }
+}
