@@ -97,6 +97,7 @@ fn finish<C: Float>(
 /// * `rows`: a power of two, at least M, up to [`MOST`].
 #[device]
 #[expect(clippy::too_many_arguments, reason = "it is a kernel's body")]
+#[expect(clippy::manual_is_multiple_of, reason = "kernels have no such method")]
 pub fn along<C: Float, const QUADS: usize, const SINGLE: bool, F: Fn(Vec4<u32>, usize) -> Vec4<f32>>(
     a: &[Vec4<u32>],
     b: &[Vec4<u32>],

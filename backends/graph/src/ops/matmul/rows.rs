@@ -120,8 +120,8 @@ impl Candidate for Rows {
         // Reading, and what computing takes where there are more rows than one.
         let elements = upper(&batch) * upper(&k) * upper(&columns);
         let computed = match (is_along, right.bytes()) {
-            (true, 4) => 60.0e6,
-            (true, _) => 14.0e6,
+            (true, 4) => 20.0e6,
+            (true, _) => 2.5e6,
             (false, _) => 6.0e6,
         };
         let reading = elements * right.bytes() as f64 / BYTES;
