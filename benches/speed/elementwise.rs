@@ -26,7 +26,7 @@ pub fn all(scale: Scale, element: ElementType) -> Vec<Case> {
     };
     let mut cases = Vec::new();
     for function in Function::all().filter(|function| function.takes(element)) {
-        let result = if function.is_test { 1 } else { size };
+        let result = if function.is_test { ElementType::Bool.bytes() as i64 } else { size };
         let bytes = size * function.inputs.len() as i64 + result;
         let build = Box::new(move |g: &mut trefoil::graph::Graph, inputs: &[trefoil::graph::Tensor]| {
             let attributes: Vec<f32> = function.attributes.iter().map(|attribute| attribute.samples[0]).collect();

@@ -123,6 +123,16 @@ fn functions_that_gpus_lack_are_accurate() {
         assert!(error <= 4.0, "erf is off by {error} ulp at {at:e}");
         let (error, at) = worst(M::Tanh, target, between(-100.0, 100.0).chain(odd_ones()), f64::tanh);
         assert!(error <= 3.0, "tanh is off by {error} ulp at {at:e}");
+        for (function, exact) in [(M::Ln, f64::ln as fn(f64) -> f64), (M::Log2, f64::log2)] {
+            let (error, at) = worst(function, target, all_sizes().chain(between(0.5, 2.0)).chain(odd_ones()), exact);
+            assert!(error <= 4.0, "{} is off by {error} ulp at {at:e}", function.name());
+        }
+        // In units of the results' last places, near multiples of a quarter turn too.
+        for (function, exact) in [(M::Sin, f64::sin as fn(f64) -> f64), (M::Cos, f64::cos), (M::Tan, f64::tan)] {
+            let quarters = (-6_000..6_000).map(|quarter| (f64::from(quarter) * std::f64::consts::FRAC_PI_2) as f32);
+            let (error, at) = worst(function, target, between(-10_000.0, 10_000.0).chain(quarters), exact);
+            assert!(error <= 5.0, "{} is off by {error} ulp at {at:e}", function.name());
+        }
         let module = pointwise(Scalar::F32, Scalar::F32, |body, a, b| body.math(M::Powf, vec![a, b]));
         let lowered = lowered(&module, target, Features::NONE);
         let values = [-2.0f32, -1.0, -0.5, 0.0, 0.5, 1.0, 1.5, 2.0, 3.0, 10.0];

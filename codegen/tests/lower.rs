@@ -196,6 +196,8 @@ fn halves_stay_halves_where_the_target_has_them() {
     // SPIR-V with 16-bit storage holds them in buffers alone.
     let lowered = lowered(&halves(1), Target::Spirv, native);
     let module = &lowered.module;
+    // A conversion that is written has a mode of its own there.
+    assert_eq!(module.functions.len(), 0);
     assert_eq!(module.types[module.bindings[1].element], Type::Scalar(Scalar::F16));
     for (_, expression) in module.entry.expressions.iter() {
         let half = module.types[expression.ty].scalar() == Some(Scalar::F16);

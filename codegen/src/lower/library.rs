@@ -12,6 +12,7 @@ mod elementary;
 mod vectors;
 
 use crate::ir::{MathFunction, Scalar};
+use crate::target::Target;
 
 /// Name and text of the functions here.
 const SOURCES: &[(&str, &str)] = &[
@@ -118,10 +119,35 @@ const SOURCES: &[(&str, &str)] = &[
         }",
     ),
     (
+        "sin_of_any",
+        // Farther out than ours is exact the target's own serves, whatever it is worth there.
+        "fn sin_of_any(x: f32) -> f32 {
+            let k = round_ties_even(x * 0.636619772);
+            select(abs(x) > 10000.0, native_sin(x), turned(quarter_rest(x, k), k as i32))
+        }",
+    ),
+    (
+        "cos_of_any",
+        "fn cos_of_any(x: f32) -> f32 {
+            let k = round_ties_even(x * 0.636619772);
+            select(abs(x) > 10000.0, native_cos(x), turned(quarter_rest(x, k), k as i32 + 1))
+        }",
+    ),
+    (
+        "tan_of_any",
+        "fn tan_of_any(x: f32) -> f32 {
+            let k = round_ties_even(x * 0.636619772);
+            let r = quarter_rest(x, k);
+            select(abs(x) > 10000.0, native_tan(x), turned(r, k as i32) / turned(r, k as i32 + 1))
+        }",
+    ),
+    (
         "quarter_rest",
-        // x - k pi / 2 with pi / 2 in three parts, of which the first two times k are exact while k is less than 8192.
+        // x - k pi / 2 with pi / 2 in four parts, of which the first three times k are exact while k is less than 8192. As differences: drivers put the
+        // parts of nested `mul_add` together again.
         "fn quarter_rest(x: f32, k: f32) -> f32 {
-            mul_add(k, -7.54978995489e-8, mul_add(k, -4.837512969970703125e-4, mul_add(k, -1.5703125, x)))
+            let near = (x - k * 1.5703125) - k * 4.837512969970703125e-4;
+            (near - k * 7.549533620476723e-8) - k * 2.56334406825709e-12
         }",
     ),
     (
@@ -362,9 +388,16 @@ pub fn with_number(function: MathFunction) -> &'static str {
     }
 }
 
-/// The function that does the work of a mathematical one for values of a scalar: integers have texts of their own, by their names.
-pub fn name_for(function: MathFunction, scalar: Scalar) -> &'static str {
+/// The function that does the work of a mathematical one for values of a scalar: integers have texts of their own, by their names, and so have functions of
+/// angles where the target's own serve farther out.
+pub fn name_for(target: Target, function: MathFunction, scalar: Scalar) -> &'static str {
     let of_scalar = match scalar {
+        Scalar::F32 if matches!(target, Target::Wgsl | Target::Spirv) => match function {
+            MathFunction::Sin => return "sin_of_any",
+            MathFunction::Cos => return "cos_of_any",
+            MathFunction::Tan => return "tan_of_any",
+            _ => return function.name(),
+        },
         Scalar::I32 => format!("{}_i32", function.name()),
         scalar if scalar.is_integer() => format!("{}_u32", function.name()),
         _ => return function.name(),

@@ -6,8 +6,8 @@ use super::table::{self, Cheaper};
 use crate::diagnostic::{Diagnostic, Diagnostics};
 use crate::ir::rewrite::{Copy, Rewrite, RewriteAll, rewrite_all};
 use crate::ir::{
-    BinaryOperator, Expression, ExpressionKind, Function, Handle, Literal, MathFunction, Module, Precision, Scalar,
-    Span, Type,
+    BinaryOperator, Block, Expression, ExpressionKind, Function, Handle, Literal, MathFunction, Module, Precision, Root,
+    Scalar, Span, Statement, StatementKind, Type,
 };
 use crate::names::FunctionNames;
 use crate::target::Profile;
@@ -64,6 +64,13 @@ impl Meaning<'_> {
             }
             _ => None,
         }
+    }
+
+    /// How many lanes an expression has that makes halves of `f32`.
+    fn narrows(&self, function: &Function, handle: Handle<Expression>) -> Option<u8> {
+        let ExpressionKind::Convert(value) = function.expressions[handle].kind else { return None };
+        let (from, to) = (self.shape(function.expressions[value].ty), self.shape(function.expressions[handle].ty));
+        matches!((from, to), (Some((Scalar::F32, _)), Some((Scalar::F16, _)))).then_some(from?.1)
     }
 
     /// Whether the value is made of literals that are no NaN.
@@ -153,7 +160,7 @@ impl Rewrite for Meaning<'_> {
                     && !table::math(self.profile, *function, scalar)
                 {
                     let number = arguments.last().is_some_and(|last| Self::is_number(old, *last));
-                    let name = if number { with_number(*function) } else { name_for(*function, scalar) };
+                    let name = if number { with_number(*function) } else { name_for(self.profile.target, *function, scalar) };
                     // What takes a scalar may give a vector.
                     let lanes = self.shape(*ty).map_or(lanes, |(_, given)| lanes.max(given));
                     let (index, double) = (scalar == Scalar::Index, scalar == Scalar::F64);
@@ -198,7 +205,7 @@ impl Rewrite for Meaning<'_> {
             }
             ExpressionKind::Convert(value) => {
                 let from = self.shape(old.expressions[*value].ty);
-                if let (Some((Scalar::F32, lanes)), Some((Scalar::F16, _))) = (from, self.shape(*ty))
+                if let Some(lanes) = self.narrows(old, handle)
                     && !table::narrowing(self.profile.target)
                 {
                     let name = MathFunction::NearestHalf.name();
@@ -224,5 +231,19 @@ impl Rewrite for Meaning<'_> {
             _ => {}
         }
         copy.expression(self, handle)
+    }
+
+    fn statement(&mut self, copy: &mut Copy<'_>, statement: &Statement, out: &mut Block) -> Result<(), Diagnostic> {
+        if let StatementKind::Store { place, value } = &statement.kind
+            && matches!(place.root, Root::Binding(_))
+            && self.narrows(copy.old, *value).is_some()
+            && table::narrowing_to_binding(self.profile.target)
+        {
+            let place = self.place(copy, place, statement.span)?;
+            let value = copy.expression(self, *value)?;
+            out.push(Statement { kind: StatementKind::Store { place, value }, span: statement.span });
+            return Ok(());
+        }
+        copy.statement(self, statement, out)
     }
 }

@@ -1,7 +1,7 @@
 //! From the text of a library function to IR, for one scalar width and one target.
 
 use super::library;
-use super::table;
+use super::table::{self, Cheaper};
 use super::text::{self, Node};
 use crate::hashing::HashMap;
 use crate::ir::builder::FunctionBuilder;
@@ -231,6 +231,12 @@ impl Context<'_> {
         value
     }
 
+    /// Whether a function that may be less accurate has the target's own.
+    fn is_cheaper_native(&self, function: MathFunction) -> bool {
+        let cheaper = table::cheaper(self.library.profile.target, function);
+        self.wanted.precision == Precision::Fast && matches!(cheaper, Some(Cheaper::Native))
+    }
+
     /// Scalars, all of one type.
     fn scalars(&mut self, body: &mut FunctionBuilder<'_>, list: &[Node<'_>]) -> Result<(Vec<Value>, Scalar), String> {
         let outside = std::mem::replace(&mut self.lanes, 1);
@@ -311,7 +317,7 @@ impl Context<'_> {
         let function = function_named(name);
         if let Some(function) = function
             && !own
-            && (native || table::math(&self.library.profile, function, scalar))
+            && (native || self.is_cheaper_native(function) || table::math(&self.library.profile, function, scalar))
         {
             let value = body.math(function, values);
             let scalar = body.type_of(value).scalar().ok_or("it gives no number")?;
@@ -319,7 +325,7 @@ impl Context<'_> {
         }
         let known = match function {
             Some(function) if is_number => library::with_number(function),
-            Some(function) => library::name_for(function, scalar),
+            Some(function) => library::name_for(self.library.profile.target, function, scalar),
             None => library::entry(name).ok_or(format!("`{name}` is unknown"))?.0,
         };
         let mut lanes = values.iter().filter_map(|value| body.type_of(*value).lanes()).max().unwrap_or(1);

@@ -18,7 +18,9 @@ pub const fn math(profile: &Profile, function: MathFunction, scalar: Scalar) -> 
         // WGSL's and GLSL's is undefined for negative x.
         M::Powf => matches!(target, Target::Cuda | Target::Cpu),
         // Rust's call the system's library, which cannot become vectors.
-        M::Exp | M::Exp2 | M::Ln | M::Log2 | M::Sin | M::Cos | M::Tan => !matches!(target, Target::Cpu),
+        M::Exp | M::Exp2 => !matches!(target, Target::Cpu),
+        // WGSL's and GLSL's err by up to a fixed distance, which is as large as the result where that is small.
+        M::Ln | M::Log2 | M::Sin | M::Cos | M::Tan => matches!(target, Target::Cuda),
         // CUDA has good ones; WGSL's and GLSL's overflow, or err by more than ours.
         M::Round
         | M::Copysign
@@ -91,6 +93,7 @@ pub const fn cheaper(target: Target, function: MathFunction) -> Option<Cheaper> 
     Some(match (function, target) {
         (M::Tanh, _) => Cheaper::Library("fast_tanh"),
         (M::Powf, Target::Cpu) => Cheaper::Library("fast_powf"),
+        (M::Ln | M::Log2 | M::Sin | M::Cos | M::Tan, Target::Wgsl | Target::Spirv) => Cheaper::Native,
         // A NaN, and a negative base, are not looked at.
         (M::Powf, _) | (M::Min | M::Max | M::Clamp, Target::Wgsl) => Cheaper::Native,
         (M::Log10, Target::Wgsl | Target::Spirv | Target::Cpu) => Cheaper::Library("fast_log10"),
@@ -101,6 +104,11 @@ pub const fn cheaper(target: Target, function: MathFunction) -> Option<Cheaper> 
 /// Whether narrowing to a half rounds to the nearest, ties to even.
 pub const fn narrowing(target: Target) -> bool {
     matches!(target, Target::Cpu | Target::Cuda)
+}
+
+/// Whether narrowing to a half that goes to a binding does: SPIR-V has a mode for it there, and nowhere else.
+pub const fn narrowing_to_binding(target: Target) -> bool {
+    narrowing(target) || matches!(target, Target::Spirv)
 }
 
 /// Whether both scans of a subgroup with an operator are native.

@@ -5,7 +5,6 @@
 //! written with Rust's operators (`term`), and works on scalars and, lane by lane, on vectors alike: constants are made like the values that they meet.
 
 mod accuracy;
-mod angles;
 mod body;
 mod elementwise;
 mod functions;

@@ -15,6 +15,9 @@ pub const LARGEST: usize = 16;
 /// The same for halves; there are no others.
 #[device]
 pub const LARGEST_OF_HALVES: usize = 8;
+/// The most quads of `gamma` and of `beta` that an invocation holds besides those of its row.
+#[device]
+const BESIDE: usize = 8;
 /// Reads of what is not held before the first is used.
 #[device]
 const AT_ONCE: usize = 4;
@@ -261,13 +264,26 @@ pub fn norm<T: Float, W: Float, const HELD: usize, const MOST: usize, const RESI
         moments[2 * row] = mean + drift;
         moments[2 * row + 1] = factor;
     }
+    // In no branch and before the first write, behind which compilers would wait for each read.
+    let mut stretches = [Vec4::splat(0.0); HELD];
+    let mut shifts = [Vec4::splat(0.0); HELD];
+    if HELD <= BESIDE {
+        for k in unroll(0..HELD) {
+            let inside = runs[0] == 1 && at + k * along < quads;
+            stretches[k] = quad(gamma, column + at + k * along, inside);
+            shifts[k] = quad(beta, column + at + k * along, inside);
+        }
+    }
     if runs[0] == 1 {
         for k in unroll(0..HELD) {
             let inside = at + k * along < quads;
-            let stretch = select(gamma.is_empty(), Vec4::splat(1.0), quad(gamma, column + at + k * along, inside));
-            let shift = quad(beta, column + at + k * along, inside);
+            if HELD > BESIDE {
+                stretches[k] = quad(gamma, column + at + k * along, inside);
+                shifts[k] = quad(beta, column + at + k * along, inside);
+            }
+            let stretch = select(gamma.is_empty(), Vec4::splat(1.0), stretches[k]);
             if inside {
-                let value = (held[k] - Vec4::splat(drift)) * factor * stretch + shift;
+                let value = (held[k] - Vec4::splat(drift)) * factor * stretch + shifts[k];
                 y.set_vec4(to + at + k * along, Vec4::<T>::from_f32(value));
             }
         }

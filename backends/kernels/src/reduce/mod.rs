@@ -159,12 +159,12 @@ operators! {
     }
     /// Where the largest float is, the first of several; a NaN is larger than all others.
     elements! reduce_argmax(f32, f16 as T) {
-        Place => u32, [Place::NONE], [|a, x, i| a.best(Place { order: order_of(x.to_f32()), index: i })],
+        Place => u32, [Place::NONE], [|a, x, i| a.push(order_of(x.to_f32()), i)],
         [|a, b| a.best(b)], [|a, _| a.index]
     }
     /// Where the smallest float is, the first of several; a NaN is smaller than all others.
     elements! reduce_argmin(f32, f16 as T) {
-        Place => u32, [Place::NONE], [|a, x, i| a.best(Place { order: order_of(-x.to_f32()), index: i })],
+        Place => u32, [Place::NONE], [|a, x, i| a.push(order_of(-x.to_f32()), i)],
         [|a, b| a.best(b)], [|a, _| a.index]
     }
     parts! join_places() {

@@ -10,7 +10,7 @@
 //! **Why it is fast.** An invocation asks for four times 16 bytes before it uses the first, with no branch around a read and no barrier before the end; the tree at the end is once for
 //! each result.
 //!
-//! **Order.** Which elements meet depends on the parameters alone, so that the same launch gives the same bits every time.
+//! **Order.** A value is pushed elements in the order of their positions, but joined with any. Which elements meet depends on the parameters alone, so that the same launch gives the same bits every time.
 
 use trefoil_dsl::prelude::*;
 
@@ -129,7 +129,7 @@ pub fn reduce<T: Element, A: Element, R: Element, P: Fn(A, T, u32) -> A, J: Fn(A
         // The positions along the axis of a quad's elements.
         let ahead = if rows { min(4 * quad - first, count) } else { 0 };
         let apart = if rows { 4 } else { 1 };
-        let beside = if rows { 1 } else { 0 };
+        let beside = if rows { place } else { 0 };
         for i in (at_team..whole).step_by(AT_ONCE * along) {
             let mut read = [Vec4::splat(zero); AT_ONCE];
             for k in unroll(0..AT_ONCE) {
@@ -137,9 +137,9 @@ pub fn reduce<T: Element, A: Element, R: Element, P: Fn(A, T, u32) -> A, J: Fn(A
             }
             for k in unroll(0..AT_ONCE) {
                 if i + k * along < whole {
-                    let position = from + ahead + (i + k * along) * apart;
+                    let position = (from + ahead + (i + k * along) * apart) * place;
                     for lane in unroll(0..4) {
-                        held[lane] = push(held[lane], read[k][lane], ((position + lane * beside) * place) as u32);
+                        held[lane] = push(held[lane], read[k][lane], (position + lane * beside) as u32);
                     }
                 }
             }
@@ -148,7 +148,8 @@ pub fn reduce<T: Element, A: Element, R: Element, P: Fn(A, T, u32) -> A, J: Fn(A
             let behind = ahead + 4 * whole;
             for i in (at_team..ahead + (count - behind)).step_by(along) {
                 let position = if i < ahead { i } else { i + 4 * whole };
-                held[0] = push(held[0], x[first + position], ((from + position) * place) as u32);
+                // Pushed onto nothing, since some of them come before those that are held.
+                held[0] = join(held[0], push(start, x[first + position], ((from + position) * place) as u32));
             }
         }
     }

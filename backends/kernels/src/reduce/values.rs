@@ -23,14 +23,10 @@ pub fn not_zero(x: f32) -> u32 {
 /// A number in the order of floats: the larger the float, the larger this; -0 and 0 are equal, and NaN is above all.
 #[device]
 pub fn order_of(x: f32) -> u32 {
-    let bits = if x.to_bits() << 1 == 0 { 0 } else { x.to_bits() };
-    if is_nan(x) {
-        u32::MAX
-    } else if bits >> 31 == 1 {
-        !bits
-    } else {
-        bits | 0x8000_0000
-    }
+    // All ones for a negative float, whose bits are turned over; one more makes its zero that of the others.
+    let sign = (x.to_bits() as i32 >> 31) as u32;
+    let order = (x.to_bits() ^ (sign | 0x8000_0000)).wrapping_sub(sign);
+    if is_nan(x) { u32::MAX } else { order }
 }
 
 /// An integer in the order of unsigned ones.
@@ -63,6 +59,11 @@ impl Place {
     /// The same element, if there is one, at a higher index.
     pub fn moved(self, by: u32) -> Self {
         Self { order: self.order, index: if self.index == u32::MAX { u32::MAX } else { self.index + by } }
+    }
+
+    /// With one element more, of an order above 0, that stands behind all before: of equals the one before.
+    pub fn push(self, order: u32, index: u32) -> Self {
+        if order > self.order { Self { order, index } } else { self }
     }
 
     /// No element, where of equals the last is wanted: every element is better or comes behind, or is the first and the worst that there is.

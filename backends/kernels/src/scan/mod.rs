@@ -85,7 +85,7 @@ macro_rules! operator {
             y_strides: [usize; 4],
             split: [usize; 3],
         ) {
-            let mut scratch = workgroup_array::<$value>(1024);
+            let mut scratch = workgroup_array::<$value>(2048);
             scan(
                 x, y, before, totals, &mut scratch, walk, part, exclusive, reverse, shape, strides, levels, extents,
                 x_strides, y_strides, split, $($zero)*, $($start)*, $($take)*, $($join)*, $($give)*, $($up)*, $read, $write,

@@ -133,25 +133,30 @@ fn team_by_memory<A: Element, J: Fn(A, A) -> A>(
     result
 }
 
-/// As [`team_by_memory`], for teams of neighbours, by subgroups.
+/// As [`team_by_memory`], by subgroups and with one barrier in the middle: calls take one half of the memory and the other in turn, as `turn` says, so that a call's barrier stands between
+/// what the last one read and what the next one writes.
 #[device]
+#[expect(clippy::too_many_arguments, reason = "it is a part of a kernel's body")]
 fn team_by_subgroups<A: Element, J: Fn(A, A) -> A, U: Fn(A, u32) -> A>(
     own: [A; 4],
     start: A,
     scratch: &mut [A],
-    local: usize,
+    turn: usize,
+    team: usize,
+    at_team: usize,
     along: usize,
+    spread: usize,
     join: J,
     up: U,
 ) -> [A; 8] {
-    // A subgroup holds some teams, or a part of one.
-    let reach = min(along, subgroup_size());
-    let place = subgroup_lane() % reach;
+    // So many of a team's invocations are in one subgroup, `spread` apart; where that is larger than a subgroup, one.
+    let reach = max(min(along, subgroup_size() >> spread.trailing_zeros()), 1);
+    let place = at_team & (reach - 1);
     let mut with = own;
     let mut distance = 1;
     while distance < reach {
         for slot in unroll(0..4) {
-            let before = up(with[slot], distance as u32);
+            let before = up(with[slot], (distance * spread) as u32);
             if place >= distance {
                 with[slot] = join(before, with[slot]);
             }
@@ -160,32 +165,31 @@ fn team_by_subgroups<A: Element, J: Fn(A, A) -> A, U: Fn(A, u32) -> A>(
     }
     let mut result = [start; 8];
     for slot in unroll(0..4) {
-        let before = up(with[slot], 1);
+        let before = up(with[slot], spread as u32);
         if place > 0 {
             result[slot] = before;
         }
     }
-    let part = local / reach;
-    barrier();
+    let (parts, part) = (along >> reach.trailing_zeros(), at_team >> reach.trailing_zeros());
+    let first = turn * (4 * SIZE) + team * parts;
     if place + 1 == reach {
         for slot in unroll(0..4) {
-            scratch[slot * SIZE + part] = with[slot];
+            scratch[first + slot * SIZE + part] = with[slot];
         }
     }
     barrier();
-    let parts = along / reach;
-    let first = part / parts * parts;
-    for slot in unroll(0..4) {
-        let mut all = start;
-        for other in 0..parts {
-            if first + other == part {
-                result[slot] = join(all, result[slot]);
+    let mut all = [start; 4];
+    for other in 0..parts {
+        for slot in unroll(0..4) {
+            if other == part {
+                result[slot] = join(all[slot], result[slot]);
             }
-            all = join(all, scratch[slot * SIZE + first + other]);
+            all[slot] = join(all[slot], scratch[first + slot * SIZE + other]);
         }
-        result[4 + slot] = all;
     }
-    barrier();
+    for slot in unroll(0..4) {
+        result[4 + slot] = all[slot];
+    }
     result
 }
 
@@ -239,22 +243,33 @@ pub fn scan<
 ) {
     let (lines, inner, n) = (shape[0], shape[1], shape[2]);
     let (along, chunk, pieces) = (split[0], split[1], split[2]);
-    let across = SIZE / along;
+    let across = SIZE >> along.trailing_zeros();
     let rows = walk == Walk::Rows || walk == Walk::Elements;
     let width = if walk == Walk::Quads { 4 } else { 1 };
     let mut local = local_index();
     if const { target::has(Feature::Subgroups) } {
         local = subgroup_index() * subgroup_size() + subgroup_lane();
     }
-    let at_team = if rows { local % along } else { local / across };
-    let team = if rows { local / along } else { local % across };
-    // Neighbouring workgroups have neighbouring sequences of one piece.
-    let groups = group_count() / pieces;
-    let piece = group_index() / groups;
-    let unit = group_index() % groups * across + team;
-    let units = inner / width;
-    let line = unit / units;
-    let column = unit % units * width;
+    // Both are powers of two: the neighbour is in the same team, or in the next.
+    let near = if rows { along } else { across };
+    let (inner_place, outer_place) = (local & (near - 1), local >> near.trailing_zeros());
+    let at_team = if rows { inner_place } else { outer_place };
+    let team = if rows { outer_place } else { inner_place };
+    // Neighbouring workgroups have neighbouring sequences of one piece. What is divided by one is not divided: a division takes some thirty instructions.
+    let mut group = group_index();
+    let mut piece = 0;
+    if pieces > 1 {
+        let groups = group_count() / pieces;
+        piece = group / groups;
+        group %= groups;
+    }
+    let mut line = group * across + team;
+    let mut column = 0;
+    if inner > 1 {
+        let units = inner / width;
+        column = line % units * width;
+        line /= units;
+    }
     let inside = line < lines;
     // What is left of fewer elements than were expected may end before a piece starts.
     let from = min(piece * chunk, n);
@@ -263,11 +278,16 @@ pub fn scan<
     let mut x_first = column * strides[0];
     let mut y_first = column * strides[2];
     let mut rest = line;
-    for level in 0..levels {
-        let position = rest % extents[level];
-        x_first += position * x_strides[level];
-        y_first += position * y_strides[level];
-        rest /= extents[level];
+    for level in 1..levels {
+        let position = rest % extents[level - 1];
+        x_first += position * x_strides[level - 1];
+        y_first += position * y_strides[level - 1];
+        rest /= extents[level - 1];
+    }
+    // Behind the last is nothing to count; of no levels there is one line.
+    if levels > 0 {
+        x_first += rest * x_strides[levels - 1];
+        y_first += rest * y_strides[levels - 1];
     }
     let sequence = line * inner + column;
 
@@ -283,7 +303,7 @@ pub fn scan<
     let apart = if rows { 4 * along } else { 0 };
     let ahead = at_team * 4;
     let span = if rows { 16 * along } else { 4 * along };
-    let rounds = (min(chunk, n) + span - 1) / span;
+    let rounds = (min(chunk, n) + span - 1) >> span.trailing_zeros();
     for round in 0..rounds {
         let p = round * span + ahead;
         let mut read = [Vec4::splat(zero); 4];
@@ -331,14 +351,11 @@ pub fn scan<
             }
             own[slot] = held[4 * slot + 3];
         }
+        let spread = if rows { 1 } else { across };
         let both = if const { target::has(Feature::Subgroups) } {
-            if rows {
-                team_by_subgroups(own, start, scratch, local, along, &join, &up)
-            } else {
-                team_by_memory(own, start, scratch, local, at_team, along, across, &join)
-            }
+            team_by_subgroups(own, start, scratch, round % 2, team, at_team, along, spread, &join, &up)
         } else {
-            team_by_memory(own, start, scratch, local, at_team, along, if rows { 1 } else { across }, &join)
+            team_by_memory(own, start, scratch, local, at_team, along, spread, &join)
         };
         for slot in unroll(0..4) {
             let carried = if rows { carry[0] } else { carry[slot] };

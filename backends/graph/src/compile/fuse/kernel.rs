@@ -307,17 +307,21 @@ impl Body<'_, '_> {
             let mut result = self.bound(map.op.name(), result);
             let output = self.plan.written.iter().position(|written| *written == index);
             if element.is_float() && element.stored() != element.computed() {
-                // A 16-bit float is rounded whether or not it goes through memory, so that fusion changes no result.
-                let value = self.builder.local(result);
-                let narrow = self.builder.convert(value, element.stored());
-                let narrow = self.bound(if element == ElementType::F16 { "half" } else { "brain" }, narrow);
+                // Rounded where it is written: a device may do that by itself.
                 if let Some(output) = output {
-                    let value = self.builder.local(narrow);
-                    self.store(output, i, value, lanes);
+                    let value = self.builder.local(result);
+                    let narrow = self.builder.convert(value, element.stored());
+                    self.store(output, i, narrow, lanes);
                 }
-                let value = self.builder.local(narrow);
-                let rounded = self.builder.convert(value, element.computed());
-                result = self.bound("rounded", rounded);
+                if self.plan.operands.iter().flatten().any(|source| *source == Source::Map(index)) {
+                    // A 16-bit float is rounded whether or not it goes through memory, so that fusion changes no result.
+                    let value = self.builder.local(result);
+                    let narrow = self.builder.convert(value, element.stored());
+                    let narrow = self.bound(if element == ElementType::F16 { "half" } else { "brain" }, narrow);
+                    let value = self.builder.local(narrow);
+                    let rounded = self.builder.convert(value, element.computed());
+                    result = self.bound("rounded", rounded);
+                }
             } else if let Some(output) = output {
                 let value = self.builder.local(result);
                 let value = if element == ElementType::Bool { self.builder.convert(value, Scalar::U32) } else { value };

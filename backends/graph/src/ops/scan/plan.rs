@@ -75,9 +75,9 @@ fn along_row(n: i64) -> i64 {
     power_of_two((quads + 3) / 4, SIZE as i64).max(power_of_two(quads, 32))
 }
 
-/// Invocations that share a column of `n` elements, or four columns, of which there are so many: as few as fill a device, but no fewer columns side by side than a line of the cache holds.
+/// Invocations that share a column of `n` elements, or four columns, of which there are so many: as few as fill a device, but no fewer columns side by side than half a line of the cache holds.
 fn along_columns(units: i64, n: i64) -> i64 {
-    let most = power_of_two((n + 3) / 4, 32);
+    let most = power_of_two((n + 3) / 4, 64);
     let mut along = 1;
     while along < most && units.saturating_mul(along) / (SIZE as i64) < WANTED {
         along *= 2;

@@ -2,18 +2,9 @@
 
 use trefoil_codegen::ir::{BinaryOperator as O, MathFunction as M};
 
-use crate::ops::map::angles;
 use crate::ops::map::functions::functions;
 use crate::ops::map::term::Term;
 use crate::ops::real;
-
-/// A logarithm that is `unit` times the natural one. Drivers compute theirs to an absolute error, which near 1 is larger than the result: there it is
-/// made from x - 1, which is exact.
-fn logarithm(x: Term<'_>, function: M, unit: f64) -> Term<'_> {
-    let near = (x - 1.0).math(M::Ln1p);
-    let near = if unit == 1.0 { near } else { near * unit };
-    (x.above(0.5) & x.below(2.0)).select(near, x.math(function))
-}
 
 /// a to the power of b as IEEE 754 has it. What drivers compute is right where a is a number other than 0, and b one too.
 fn power<'s>(a: Term<'s>, b: Term<'s>) -> Term<'s> {
@@ -66,13 +57,13 @@ functions! {
 
     /// The natural logarithm.
     log(x: Floats) {
-        body: logarithm(x, M::Ln, 1.0),
+        body: x.math(M::Ln),
         reference: x.ln(),
     }
 
     /// The logarithm to base 2.
     log2(x: Floats) {
-        body: logarithm(x, M::Log2, std::f64::consts::LOG2_E),
+        body: x.math(M::Log2),
         reference: x.log2(),
     }
 
@@ -116,19 +107,19 @@ functions! {
 
     /// The sine of radians.
     sin(x: Floats) {
-        body: angles::sine(x),
+        body: x.math(M::Sin),
         reference: x.sin(),
     }
 
     /// The cosine of radians.
     cos(x: Floats) {
-        body: angles::cosine(x),
+        body: x.math(M::Cos),
         reference: x.cos(),
     }
 
     /// The tangent of radians.
     tan(x: Floats) {
-        body: angles::tangent(x),
+        body: x.math(M::Tan),
         reference: x.tan(),
     }
 
