@@ -6,8 +6,8 @@ use super::table::{self, Cheaper};
 use crate::diagnostic::{Diagnostic, Diagnostics};
 use crate::ir::rewrite::{Copy, Rewrite, RewriteAll, rewrite_all};
 use crate::ir::{
-    BinaryOperator, Block, Expression, ExpressionKind, Function, Handle, Literal, MathFunction, Module, Precision, Root,
-    Scalar, Span, Statement, StatementKind, Type,
+    BinaryOperator, Block, Expression, ExpressionKind, Function, Handle, Literal, MathFunction, Module, Precision,
+    Root, Scalar, Span, Statement, StatementKind, Type,
 };
 use crate::names::FunctionNames;
 use crate::target::Profile;
@@ -160,7 +160,8 @@ impl Rewrite for Meaning<'_> {
                     && !table::math(self.profile, *function, scalar)
                 {
                     let number = arguments.last().is_some_and(|last| Self::is_number(old, *last));
-                    let name = if number { with_number(*function) } else { name_for(self.profile.target, *function, scalar) };
+                    let name =
+                        if number { with_number(*function) } else { name_for(self.profile.target, *function, scalar) };
                     // What takes a scalar may give a vector.
                     let lanes = self.shape(*ty).map_or(lanes, |(_, given)| lanes.max(given));
                     let (index, double) = (scalar == Scalar::Index, scalar == Scalar::F64);
