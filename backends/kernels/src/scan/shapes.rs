@@ -205,7 +205,7 @@ fn team_by_subgroups<A: Element, J: Fn(A, A) -> A, U: Fn(A, u32) -> A>(
 /// * `take` makes a value of an element, `give` an element of a value; `join` is the operator, and `start` its neutral value. `up` is a value of the subgroup's lane so many before.
 /// * `read_four`, `write_four`: how four elements that follow on each other are read and written, by the number of such groups before them.
 #[device]
-#[expect(clippy::too_many_arguments, clippy::manual_div_ceil, reason = "it is a kernel's body")]
+#[expect(clippy::too_many_arguments, reason = "it is a kernel's body")]
 pub fn scan<
     T: Element,
     A: Element,
