@@ -14,8 +14,12 @@ fn said(signature: &str, body: &str) -> Vec<String> {
 
 /// The same of a kernel with this attribute.
 fn said_with(attribute: &str, signature: &str, body: &str) -> Vec<String> {
-    let source = format!("#[kernel({attribute})]\nfn k({signature}) {{\n{body}\n}}");
-    let output = parse_source(&source).unwrap_or_else(|errors| panic!("{errors}\n{source}")).remove(0);
+    said_of(&format!("#[kernel({attribute})]\nfn k({signature}) {{\n{body}\n}}"))
+}
+
+/// The same of a whole source.
+fn said_of(source: &str) -> Vec<String> {
+    let output = parse_source(source).unwrap_or_else(|errors| panic!("{errors}\n{source}")).remove(0);
     let verified = verify(instantiate(&output.module, &Instance::default()).unwrap()).unwrap();
     accesses(&verified, verified.info.required)
         .unwrap()
@@ -80,4 +84,37 @@ fn a_stated_size_of_subgroups_bounds_lanes_and_counts_them() {
             "lanes[16]: guarded",
         ]
     );
+}
+
+#[test]
+fn bits_and_choices_have_ranges() {
+    assert_eq!(
+        said(
+            "y: &mut [f32], n: u32",
+            "let mut t = workgroup_array::<f32>(48);\nlet row = local_index() >> 1 & 7;\nt[(row + 8 ^ 5) | 32] = 1.0;\n\
+             t[select(n > 3, row, 47)] = 1.0;\nt[select(n > 3, row, 48)] = 1.0;\nbarrier();\ny[0] = t[row * (row / 4)];"
+        ),
+        [
+            "t[((row + 8) ^ 5) | 32]: ((((local_index() / 2) % 8) + 8 ^ 5) | 32) is at most 47",
+            "t[select((n > 3u32), row, 47)]: a number from 0 to 47 is at most 47",
+            "t[select((n > 3u32), row, 48)]: guarded",
+            "t[row * (row / 4)]: (((local_index() / 2) % 8) * (((local_index() / 2) % 8) / 4)) is at most 7",
+            "y[0]: guarded",
+        ]
+    );
+}
+
+#[test]
+fn functions_know_the_ranges_of_what_every_call_hands_over() {
+    let source = |second: &str| {
+        format!(
+            "#[device]\nfn put(t: &mut [f32], at: usize) {{\nt[at] = 1.0;\n}}\n\
+             #[device]\nfn both(t: &mut [f32], at: usize) {{\nput(t, at);\nput(t, at + 1);\n}}\n\
+             #[kernel(workgroup(64))]\nfn k(y: &mut [f32]) {{\nlet mut t = workgroup_array::<f32>(66);\n\
+             both(&mut t, local_index());\nfor k in 0..3 {{\nput(&mut t, {second});\n}}\nbarrier();\n\
+             if !y.is_empty() {{\ny[0] = t[0];\n}}\n}}"
+        )
+    };
+    assert!(said_of(&source("k * 32")).contains(&"t[at]: at is at most 64".to_owned()));
+    assert!(said_of(&source("k * 33")).contains(&"t[at]: guarded".to_owned()));
 }

@@ -1,9 +1,10 @@
 //! Bounds: which accesses are proved to be in range, so that they need no guard.
 //!
 //! One walk through each function keeps what is known at each point: what conditions that lead there say, the ranges of loops, what
-//! locals were declared to be. Arithmetic wraps modulo 2 to the power of its type's bits: the form of a computed value equals the value only if
+//! locals were declared to be; and in a function the ranges of what its calls hand over. Arithmetic wraps modulo 2 to the power of its type's bits: the form of a computed value equals the value only if
 //! the form is proved to be in the range of the type, and stands for itself alone otherwise. Values of 64 bits are followed where indices have as many.
 
+mod calls;
 mod forms;
 mod matrix;
 mod report;
@@ -32,10 +33,17 @@ pub fn clear_guards_telling(module: &mut Module, workgroup_size: [u32; 3], visit
 fn clear(module: &mut Module, workgroup_size: [u32; 3], visit: Option<&mut dyn FnMut(Touch<'_>)>) {
     let mut functions = std::mem::take(&mut module.functions);
     let mut entry = std::mem::take(&mut module.entry);
-    for (_, function) in functions.iter_mut() {
-        clear_in(module, workgroup_size, function, None);
+    let order = calls::callers_first(&functions, &entry);
+    let guarded = calls::reaching(&functions, &order, is_guarded);
+    let mut ranges = Ranges::default();
+    if visit.is_some() || is_guarded(&entry) || guarded.contains(&true) {
+        clear_in(module, workgroup_size, &mut entry, None, &mut ranges, visit);
     }
-    clear_in(module, workgroup_size, &mut entry, visit);
+    for handle in order {
+        if guarded[handle.index()] {
+            clear_in(module, workgroup_size, &mut functions[handle], Some(handle), &mut ranges, None);
+        }
+    }
     module.functions = functions;
     module.entry = entry;
 }
@@ -44,16 +52,17 @@ fn clear_in(
     module: &Module,
     workgroup_size: [u32; 3],
     function: &mut Function,
+    handle: Option<Handle<Function>>,
+    ranges: &mut Ranges,
     mut visit: Option<&mut dyn FnMut(Touch<'_>)>,
 ) {
-    if visit.is_none() && !is_guarded(function) {
-        return;
-    }
     let mut body = std::mem::take(&mut function.body);
     let mut walk = Walk::new(module, function, workgroup_size);
+    walk.follow(handle, ranges);
     let mut tell = visit.as_mut().map(|visit| |touch: Touch<'_>| visit(touch));
     walk.visit = tell.as_mut().map(|tell| tell as &mut dyn FnMut(Touch<'_>));
     walk.block(&mut body);
+    *ranges = std::mem::take(&mut walk.calls);
     let proved = walk.proved;
     for load in proved {
         if let ExpressionKind::Load(place) = &mut function.expressions[load].kind {
@@ -79,6 +88,7 @@ fn is_guarded(function: &Function) -> bool {
     guarded
 }
 
+use calls::Ranges;
 pub use report::AccessReport;
 #[cfg(feature = "lower")]
 pub use report::accesses;
@@ -102,6 +112,10 @@ struct Walk<'a> {
     visit: Option<&'a mut dyn FnMut(Touch<'_>)>,
     /// What was found of each access, if somebody asks.
     reports: Option<Vec<AccessReport>>,
+    /// The ranges of the function's own arguments, as far as they are known.
+    arguments: Vec<Option<(i128, i128)>>,
+    /// What calls were seen to hand over.
+    calls: Ranges,
     /// How many elements behind its index the access at hand touches too.
     behind: i128,
     /// Of the access at hand, why it is in range.
@@ -123,9 +137,17 @@ impl<'a> Walk<'a> {
             proved: HashSet::default(),
             visit: None,
             reports: None,
+            arguments: Vec::new(),
+            calls: Ranges::default(),
             behind: 0,
             because: Vec::new(),
         }
+    }
+
+    /// Goes on from what the calls in other functions said, of this one among others.
+    fn follow(&mut self, own: Option<Handle<Function>>, calls: &mut Ranges) {
+        self.arguments = own.and_then(|own| calls.get(&own)).cloned().unwrap_or_default();
+        self.calls = std::mem::take(calls);
     }
 
     /// The largest index.
@@ -372,12 +394,15 @@ impl<'a> Walk<'a> {
         };
         let (start, end) = (self.exact(start), self.exact(end));
         let step = self.exact(step);
-        let counter = self.knowledge.atom(Key::Local(local), low, high);
-        let mut facts = vec![end.add(&counter, -1).plus(-1)];
         // A step that may lead beyond the type's range may wrap to below the start.
         let (least, most) = self.knowledge.range(&step);
         let beyond = end.times(-1).plus(high - most.max(1) + 1);
-        if least >= 0 && self.knowledge.proves(&beyond) {
+        let rises = least >= 0 && self.knowledge.proves(&beyond);
+        let first = if rises { self.knowledge.range(&start).0.max(low) } else { low };
+        let last = (self.knowledge.range(&end).1 - 1).clamp(first, high);
+        let counter = self.knowledge.atom(Key::Local(local), first, last);
+        let mut facts = vec![end.add(&counter, -1).plus(-1)];
+        if rises {
             facts.push(counter.add(&start, -1));
         }
         facts
@@ -401,7 +426,12 @@ impl<'a> Walk<'a> {
                     self.proved.insert(handle);
                 }
             }
-            kind => kind.operands(&mut |operand| self.accesses(*operand)),
+            kind => {
+                if let ExpressionKind::Call { function, arguments } = kind {
+                    self.call(*function, arguments);
+                }
+                kind.operands(&mut |operand| self.accesses(*operand));
+            }
         }
     }
 

@@ -122,6 +122,7 @@ impl<'a> Walk<'a> {
             Key::Builtin(Builtin::SubgroupIndex) => (0, (x * y * z + least - 1) / least - 1),
             Key::Builtin(Builtin::SubgroupLane) => (0, most - 1),
             Key::Builtin(Builtin::SubgroupSize) => (least, most),
+            Key::Argument(argument) => self.arguments.get(*argument as usize).copied().flatten().unwrap_or((low, high)),
             Key::Part(base, axis) if **base == Key::Builtin(Builtin::LocalId) => {
                 (0, [x, y, z].get(*axis as usize).map_or(high, |size| size - 1))
             }
@@ -161,12 +162,9 @@ impl<'a> Walk<'a> {
                 a.times(1 << (amount & (bits - 1)))
             }
             (B::Multiply, ..) => {
-                let product = atom(self, low, high);
-                // Without wrapping, a product by at least 1 is no smaller than either side.
-                if unsigned && most_a.saturating_mul(most_b) <= high {
-                    self.knowledge.learn(product.times(-1).plus(most_a * most_b));
-                }
-                product
+                // Without wrapping, a product is no larger than that of what its sides are at most.
+                let most = most_a.saturating_mul(most_b);
+                atom(self, low, if unsigned { most.clamp(0, high) } else { high })
             }
             (B::Divide, _, Some(divisor)) if unsigned && divisor > 0 => self.quotient(&a, divisor),
             (B::ShiftRight, _, Some(amount)) if unsigned => self.quotient(&a, 1 << (amount & (bits - 1))),
@@ -186,16 +184,16 @@ impl<'a> Walk<'a> {
                 rest
             }
             (B::And, ..) if unsigned => {
-                let both = atom(self, low, high);
+                let both = atom(self, low, most_a.min(most_b).clamp(low, high));
                 self.knowledge.learn(a.add(&both, -1));
                 self.knowledge.learn(b.add(&both, -1));
                 both
             }
             (B::Or | B::Xor, ..) if unsigned => {
-                let either = atom(self, low, high);
                 let bits = 128 - most_a.max(most_b).max(0).leading_zeros();
-                self.knowledge.learn(either.times(-1).plus((1 << bits) - 1));
-                either
+                // No more than all bits that may be set, and than both together.
+                let most = ((1 << bits) - 1).min(most_a.max(0) + most_b.max(0));
+                atom(self, low, most.min(high))
             }
             (B::ShiftRight, ..) if unsigned && least_b >= 0 => {
                 let shifted = atom(self, low, high);
@@ -209,12 +207,11 @@ impl<'a> Walk<'a> {
     /// `a / divisor` of a value without a sign.
     fn quotient(&mut self, a: &Form, divisor: i128) -> Form {
         let key = Key::Operation(BinaryOperator::Divide, a.clone(), Form::constant(divisor), false);
-        let quotient = self.knowledge.atom(key, 0, self.most() / divisor);
+        // Its range is one of whole numbers, which the facts below do not speak of: 255 / 16 is at most 15, not 15.9.
+        let (_, most) = self.knowledge.range(a);
+        let quotient = self.knowledge.atom(key, 0, most.clamp(0, self.most()) / divisor);
         self.knowledge.learn(a.add(&quotient, -divisor));
         self.knowledge.learn(quotient.times(divisor).plus(divisor - 1).add(a, -1));
-        // Said of whole numbers, which the two lines above are not: 255 / 16 is at most 15, not 15.9.
-        let (_, most) = self.knowledge.range(a);
-        self.knowledge.learn(quotient.times(-1).plus(most.max(0) / divisor));
         quotient
     }
 
@@ -222,7 +219,8 @@ impl<'a> Walk<'a> {
     fn remainder(&mut self, a: &Form, divisor: i128) -> Form {
         let quotient = self.quotient(a, divisor);
         let key = Key::Operation(BinaryOperator::Remainder, a.clone(), Form::constant(divisor), false);
-        let rest = self.knowledge.atom(key, 0, divisor - 1);
+        let (_, most) = self.knowledge.range(a);
+        let rest = self.knowledge.atom(key, 0, most.clamp(0, divisor - 1));
         self.knowledge.learn(a.add(&rest, -1));
         let difference = a.add(&quotient, -divisor).add(&rest, -1);
         self.knowledge.learn(difference.times(-1));

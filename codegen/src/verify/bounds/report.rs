@@ -1,6 +1,8 @@
 //! Which accesses keep their guard, and why the others need none, for people.
 
 use super::Walk;
+#[cfg(feature = "lower")]
+use super::calls;
 use crate::ir::print::place_text;
 use crate::ir::{Builtin, Function, Module, Place, Projection, Root, Span};
 use crate::verify::linear::{Atom, Form, Key, Proof};
@@ -23,11 +25,16 @@ pub struct AccessReport {
 #[cfg(feature = "lower")]
 pub fn accesses(module: &Module, workgroup_size: [u32; 3]) -> Vec<AccessReport> {
     let mut found = Vec::new();
-    for function in module.functions.iter().map(|(_, function)| function).chain([&module.entry]) {
+    let mut ranges = calls::Ranges::default();
+    let order = calls::callers_first(&module.functions, &module.entry);
+    let functions = order.into_iter().map(|handle| (Some(handle), &module.functions[handle]));
+    for (handle, function) in std::iter::once((None, &module.entry)).chain(functions) {
         let mut body = function.body.clone();
         let mut walk = Walk::new(module, function, workgroup_size);
+        walk.follow(handle, &mut ranges);
         walk.reports = Some(Vec::new());
         walk.block(&mut body);
+        ranges = std::mem::take(&mut walk.calls);
         found.extend(walk.reports.take().into_iter().flatten());
     }
     found.sort_by_key(|report| report.span);
