@@ -12,8 +12,7 @@
 
 use trefoil_dsl::prelude::*;
 
-use super::tile_of;
-use super::tiled::gather;
+use super::{quad_of, tile_of};
 
 /// Rows and columns of a tile.
 #[device]
@@ -144,12 +143,12 @@ pub fn multiply_tile<A: Float, B: Float, C: Float>(
         let mut sums = [Vec4::splat(0.0); 4];
         for step in 0..depth.div_ceil(DEPTH) {
             let from = step * DEPTH;
-            let a_four = gather::<A, true>(a, 0, a_row, a_lines, from / 4 + a_quad, k, strides[0]);
+            let a_four = quad_of::<A>(a, 0, a_row, a_lines, from / 4 + a_quad, k, strides[0]);
             let line = b_line + select(along, tile.y * EDGE, from);
             let quad = b_quad + select(along, from, tile.y * EDGE) / 4;
             let lines = select(along, n, k);
             let length = select(along, k, n);
-            let b_four = gather::<B, true>(b, group as usize * strides[1], line, lines, quad, length, strides[2]);
+            let b_four = quad_of::<B>(b, group as usize * strides[1], line, lines, quad, length, strides[2]);
             barrier();
             put(a_held, a_quad * (16 * LINE) + a_line, a_four);
             if along {

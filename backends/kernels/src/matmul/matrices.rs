@@ -141,25 +141,39 @@ macro_rules! matrices {
                 let mut sums = [[Accumulator::<f32, 16, 16>::fill(0.0); $wide]; $high];
                 let mut a_next = [Vec4::<u32>::splat(0); ($down * $high + 3) / 4];
                 let mut b_next = [Vec4::<u32>::splat(0); 4];
-                for step in 0..(to - from).div_ceil(DEPTH) + 1 {
-                    if step > 0 {
-                        for p in unroll(0..($down * $high + 3) / 4) {
-                            if along_line + p * 64 < high {
-                                shared[(along_line + p * 64) * LINE + along_piece] = a_next[p];
-                            }
+                // The first round only reads.
+                for p in unroll(0..($down * $high + 3) / 4) {
+                    let line = row + along_line + p * 64;
+                    a_next[p] = piece(a, a_first, line, m, from + along_piece, to, strides[1]);
+                }
+                for p in unroll(0..4) {
+                    if p < across / 8 {
+                        if B_ALONG {
+                            let line = column * 8 + along_line + p * 64;
+                            b_next[p] = piece(b, b_first, line, n * 8, from + along_piece, to, strides[3]);
+                        } else {
+                            let line = from * 8 + across_line + p * across_apart;
+                            b_next[p] = piece(b, b_first, line, to * 8, column + across_piece, n, strides[3]);
                         }
-                        for p in unroll(0..4) {
-                            if p < across / 8 {
-                                if B_ALONG {
-                                    shared[right + (along_line + p * 64) * LINE + along_piece] = b_next[p];
-                                } else {
-                                    shared[right + (across_line + p * across_apart) * row_line + across_piece] = b_next[p];
-                                }
-                            }
-                        }
-                        barrier();
                     }
-                    let depth = from + step * DEPTH;
+                }
+                for step in 0..(to - from).div_ceil(DEPTH) {
+                    for p in unroll(0..($down * $high + 3) / 4) {
+                        if along_line + p * 64 < high {
+                            shared[(along_line + p * 64) * LINE + along_piece] = a_next[p];
+                        }
+                    }
+                    for p in unroll(0..4) {
+                        if p < across / 8 {
+                            if B_ALONG {
+                                shared[right + (along_line + p * 64) * LINE + along_piece] = b_next[p];
+                            } else {
+                                shared[right + (across_line + p * across_apart) * row_line + across_piece] = b_next[p];
+                            }
+                        }
+                    }
+                    barrier();
+                    let depth = from + (step + 1) * DEPTH;
                     for p in unroll(0..($down * $high + 3) / 4) {
                         let line = row + along_line + p * 64;
                         a_next[p] = piece(a, a_first, line, m, depth + along_piece, to, strides[1]);
@@ -175,26 +189,24 @@ macro_rules! matrices {
                             }
                         }
                     }
-                    if step > 0 {
-                        for d in unroll(0..DEPTH / 2) {
-                            let mut sides = [MatrixA::<$T, 16, 16>::fill($T::from_f32(0.0)); $high];
+                    for d in unroll(0..DEPTH / 2) {
+                        let mut sides = [MatrixA::<$T, 16, 16>::fill($T::from_f32(0.0)); $high];
+                        for y in unroll(0..$high) {
+                            sides[y] = MatrixA::load(&shared, (top + y * 16) * LINE + d * 2, LINE);
+                        }
+                        for x in unroll(0..$wide) {
+                            let side = if B_ALONG {
+                                MatrixB::<$T, 16, 16>::load_columns(&shared, right + (start + x * 16) * LINE + d * 2, LINE)
+                            } else {
+                                let at = right + d * 16 * row_line + start / 8 + x * 2;
+                                MatrixB::<$T, 16, 16>::load(&shared, at, row_line)
+                            };
                             for y in unroll(0..$high) {
-                                sides[y] = MatrixA::load(&shared, (top + y * 16) * LINE + d * 2, LINE);
-                            }
-                            for x in unroll(0..$wide) {
-                                let side = if B_ALONG {
-                                    MatrixB::<$T, 16, 16>::load_columns(&shared, right + (start + x * 16) * LINE + d * 2, LINE)
-                                } else {
-                                    let at = right + d * 16 * row_line + start / 8 + x * 2;
-                                    MatrixB::<$T, 16, 16>::load(&shared, at, row_line)
-                                };
-                                for y in unroll(0..$high) {
-                                    sums[y][x] = multiply_add(sides[y], side, sums[y][x]);
-                                }
+                                sums[y][x] = multiply_add(sides[y], side, sums[y][x]);
                             }
                         }
-                        barrier();
                     }
+                    barrier();
                 }
 
                 let plain = single && bias.is_empty() && activation == Activation::Identity;

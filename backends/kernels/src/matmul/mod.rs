@@ -53,16 +53,16 @@ macro_rules! strided {
     };
 }
 
-/// A kernel in tiles: attributes, generics, `A, B => C`, the tile's edge, how far it goes along K, groups that an invocation moves, and whether it reads four elements at a time.
+/// A kernel in tiles: attributes, generics, `A, B => C`, the tile's edge and how far it goes along K, groups of four that an invocation has, and whether it reads four elements at a time.
 macro_rules! tiled {
     (
         $(#[$doc:meta])* $name:ident [$($attribute:tt)*] [$($generics:tt)*] $a:ty, $b:ty => $c:ty,
-        $edge:literal by $depth:literal, $each:literal, $wide:literal
+        $edge:literal by $depth:literal, $rows:literal by $columns:literal, $wide:literal
     ) => {
         $(#[$doc])*
         #[kernel(
-            workgroup(256),
-            specialise(A_ALONG: bool = true; B_ALONG: bool = false),
+            workgroup(128),
+            specialise(A_ALONG: bool = true; B_ALONG: bool = false; PLAIN: bool = false),
             $($attribute)*
         )]
         pub fn $name $($generics)* (
@@ -76,8 +76,8 @@ macro_rules! tiled {
         ) {
             let mut a_steps = workgroup_array::<f32>(2 * $edge * $depth);
             let mut b_steps = workgroup_array::<f32>(2 * $edge * $depth);
-            tiled::multiply::<$a, $b, $c, $edge, $depth, $each, $wide>(
-                a, b, bias, c, &mut a_steps, &mut b_steps, sizes, strides, A_ALONG, B_ALONG, activation,
+            tiled::multiply::<$a, $b, $c, $edge, $depth, $rows, $columns, { 4 * $rows * $columns }, $wide>(
+                a, b, bias, c, &mut a_steps, &mut b_steps, sizes, strides, A_ALONG, B_ALONG, PLAIN, activation,
             );
         }
     };
@@ -160,35 +160,35 @@ macro_rules! kernels {
 kernels! {
     /// In tiles of 128, 8 along K.
     tiled! matmul_tiled_128 {
-        [targets(wgsl, spirv, cuda), instances(T = [f32, f16, bf16])] [<T: Float>] T, T => T, 128 by 8, 1, true
+        [targets(wgsl, spirv, cuda), instances(T = [f32, f16, bf16])] [<T: Float>] T, T => T, 128 by 8, 4 by 2, true
     }
     /// In tiles of 128, 8 along K, of `f32` and halves.
     tiled! matmul_tiled_128_mixed {
-        [targets(wgsl, spirv, cuda), instances(T = [f16, bf16])] [<T: Float>] f32, T => f32, 128 by 8, 1, true
+        [targets(wgsl, spirv, cuda), instances(T = [f16, bf16])] [<T: Float>] f32, T => f32, 128 by 8, 4 by 2, true
     }
     /// In tiles of 64.
     tiled! matmul_tiled_64 {
-        [targets(wgsl, spirv, cuda), instances(T = [f32, f16, bf16])] [<T: Float>] T, T => T, 64 by 16, 1, true
+        [targets(wgsl, spirv, cuda), instances(T = [f32, f16, bf16])] [<T: Float>] T, T => T, 64 by 16, 2 by 1, true
     }
     /// In tiles of 64, of halves, with sums as results.
     tiled! matmul_tiled_64_wide {
-        [targets(wgsl, spirv, cuda), instances(T = [f16, bf16])] [<T: Float>] T, T => f32, 64 by 16, 1, true
+        [targets(wgsl, spirv, cuda), instances(T = [f16, bf16])] [<T: Float>] T, T => f32, 64 by 16, 2 by 1, true
     }
     /// In tiles of 64, of `f32` and halves.
     tiled! matmul_tiled_64_mixed {
-        [targets(wgsl, spirv, cuda), instances(T = [f16, bf16])] [<T: Float>] f32, T => f32, 64 by 16, 1, true
+        [targets(wgsl, spirv, cuda), instances(T = [f16, bf16])] [<T: Float>] f32, T => f32, 64 by 16, 2 by 1, true
     }
     /// In tiles of 64, of any extents.
     tiled! matmul_tiled_any {
-        [targets(wgsl, spirv, cuda), instances(T = [f32, f16, bf16])] [<T: Float>] T, T => T, 64 by 16, 1, false
+        [targets(wgsl, spirv, cuda), instances(T = [f32, f16, bf16])] [<T: Float>] T, T => T, 64 by 16, 2 by 1, false
     }
     /// In tiles of 64, of any extents, of halves, with sums as results.
     tiled! matmul_tiled_any_wide {
-        [targets(wgsl, spirv, cuda), instances(T = [f16, bf16])] [<T: Float>] T, T => f32, 64 by 16, 1, false
+        [targets(wgsl, spirv, cuda), instances(T = [f16, bf16])] [<T: Float>] T, T => f32, 64 by 16, 2 by 1, false
     }
     /// In tiles of 64, of any extents, of `f32` and halves.
     tiled! matmul_tiled_any_mixed {
-        [targets(wgsl, spirv, cuda), instances(T = [f16, bf16])] [<T: Float>] f32, T => f32, 64 by 16, 1, false
+        [targets(wgsl, spirv, cuda), instances(T = [f16, bf16])] [<T: Float>] f32, T => f32, 64 by 16, 2 by 1, false
     }
     /// Rows in groups, row by row.
     grouped_rows! matmul_grouped_rows {
@@ -249,20 +249,20 @@ kernels! {
     }
 }
 
-/// Four elements of a row of a matrix whose rows are `stride` apart and `columns` long, from group `quad` on; zero outside. Outside it reads past the end, which
+/// Four elements of a line of `length`, as `f32`, from group `quad` on; zero outside. Lines are `stride` apart. Outside it reads past the end, which
 /// gives zero without a branch: compilers wait for a load in a branch before they go on.
 #[device]
-pub fn row_quad(
-    matrix: &[f32],
+pub fn quad_of<T: Float>(
+    x: &[T],
     first: usize,
-    row: usize,
-    rows: usize,
+    line: usize,
+    lines: usize,
     quad: usize,
-    columns: usize,
+    length: usize,
     stride: usize,
 ) -> Vec4<f32> {
-    let inside = row < rows && quad * 4 < columns;
-    matrix.vec4(select(inside, (first + row * stride) / 4 + quad, matrix.len()))
+    let inside = line < lines && quad * 4 < length;
+    x.vec4(select(inside, (first + line * stride) / 4 + quad, x.len())).to_f32()
 }
 
 /// Which tile of which batch a workgroup computes: tiles of a band of 8 tile rows follow each other column by column, so that what they read is still in cache.

@@ -8,7 +8,7 @@
 
 use trefoil_dsl::prelude::*;
 
-use super::{activate_quad, row_quad, tile_of};
+use super::{activate_quad, quad_of, tile_of};
 use crate::activation::Activation;
 
 /// Rows of a tile.
@@ -91,16 +91,16 @@ pub fn matmul_narrow<const B_ROWS_ARE_N: bool>(
             for i in unroll(0..2) {
                 let at = lane + i * 32;
                 let row = tile.x * ROWS + at / 4;
-                a_next[i] = row_quad(a, batch * a_batch, row, m, k_here / 4 + at % 4, k_end, a_stride);
+                a_next[i] = quad_of::<f32>(a, batch * a_batch, row, m, k_here / 4 + at % 4, k_end, a_stride);
             }
             for i in unroll(0..4) {
                 let at = lane + i * 32;
                 if B_ROWS_ARE_N {
                     let row = tile.y * COLUMNS + at / 4;
-                    b_next[i] = row_quad(b, batch * b_batch, row, n, k_here / 4 + at % 4, k_end, b_stride);
+                    b_next[i] = quad_of::<f32>(b, batch * b_batch, row, n, k_here / 4 + at % 4, k_end, b_stride);
                 } else {
                     let quad = tile.y * (COLUMNS / 4) + at % 8;
-                    b_next[i] = row_quad(b, batch * b_batch, k_here + at / 8, k_end, quad, n, b_stride);
+                    b_next[i] = quad_of::<f32>(b, batch * b_batch, k_here + at / 8, k_end, quad, n, b_stride);
                 }
             }
         }

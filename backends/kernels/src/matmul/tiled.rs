@@ -1,13 +1,14 @@
 //! Square tiles, for products that fill a device with them.
 //!
-//! **Who does what.** A workgroup of 256 invocations computes `EDGE` by `EDGE` elements of C. It goes along K in steps of `DEPTH`; the pieces of A and B for a step lie in workgroup memory, k by k, and two steps
+//! **Who does what.** A workgroup of [`SIZE`] invocations computes `EDGE` by `EDGE` elements of C. It goes along K in steps of `DEPTH`; the pieces of A and B for a step lie in workgroup memory, k by k, and two steps
 //! fit at once: while one is multiplied, the next is read from the buffers into registers and then written to the other half, so that there is one barrier a step. Reads are in no branch: behind the last
-//! step they are past the end, which costs no memory. An invocation keeps `(EDGE / 16)^2` elements of C in registers, as vectors of four along N.
+//! step they are past the end, which costs no memory. An invocation keeps `EDGE / 8` by `EDGE / 16` elements of C in registers, as vectors of four along N: in tiles of 128 a quarter of what reads
+//! of workgroup memory would take otherwise is left, for which two workgroups on a multiprocessor are few but enough.
 //!
 //! **Who is where.** Eight rows of groups by four columns of them make a block of 32 invocations, so that what 32 invocations read of either operand is 16 bytes that are all of them, or 128: each
-//! read of workgroup memory is one pass. In a tile of 128 an invocation has two such blocks along either axis.
+//! read of workgroup memory is one pass. A block has all rows of the tile, in `ROWS` parts, and a quarter of its columns, in `COLUMNS` parts.
 //!
-//! **Operands** lie with their elements together either along K or across it, which constants of a pipeline say (`gather`); so all four ways of transposing are one kernel. What is read along K is written to
+//! **Operands** lie with their elements together either along K or across it, which constants of a pipeline say; so all four ways of transposing are one kernel. What is read along K is written to
 //! workgroup memory one by one, with groups of four rows moved by what number the group of k's has, so that neighbours write to different banks.
 //!
 //! `EDGE * DEPTH * 16` bytes of workgroup memory are taken: 16 KiB, which every device has, by tiles of 64 with 16 along K and of 128 with 8.
@@ -15,34 +16,57 @@
 
 use trefoil_dsl::prelude::*;
 
-use super::tile_of;
-use crate::activation::{Activation, activate};
+use super::{activate_quad, tile_of};
+use crate::activation::Activation;
 
 /// Invocations.
 #[device]
-const SIZE: usize = 256;
-
-/// Four elements of a line of `length`, as `f32`, from group `quad` on; zero outside. Outside it reads past the end, which gives zero without a branch. Without `WIDE` they are
-/// read one by one, from any place, and may be fewer.
+pub const SIZE: usize = 128;
+/// Groups of four that an invocation moves of either operand in a step: `EDGE * DEPTH / 4` of a workgroup.
 #[device]
-pub fn gather<T: Float, const WIDE: bool>(
-    x: &[T],
+const EACH: usize = 2;
+
+/// A group of four elements that an invocation moves in each step, number `quad` of line `line` of a piece that begins `top` elements across K, of which there are `across`.
+///
+/// Where it begins in the first step: in elements from the operand's first, and along K; where K ends for it, which is at 0 outside the matrix; and how many elements there are across K from its first on.
+#[device]
+#[expect(clippy::too_many_arguments, reason = "an operand's shape, and a place in it")]
+fn group_of(
     first: usize,
     line: usize,
-    lines: usize,
     quad: usize,
-    length: usize,
+    top: usize,
+    across: usize,
+    k: usize,
     stride: usize,
+    along: bool,
+) -> Vec4<usize> {
+    let outer = top + select(along, line, quad * 4);
+    let inner = select(along, quad * 4, line);
+    let at = first + select(along, outer, inner) * stride + select(along, inner, outer);
+    Vec4::new(at, inner, select(outer < across, k, 0), across - outer)
+}
+
+/// What a group holds `further` along K, as `f32`; zero outside. What is not there is read past the end, which gives zero without a branch. With `WIDE` all four elements are there or none, and they begin at a
+/// multiple of four; without it they are read one by one.
+#[device]
+fn read<T: Float, const WIDE: bool>(
+    x: &[T],
+    group: Vec4<usize>,
+    further: usize,
+    stride: usize,
+    along: bool,
 ) -> Vec4<f32> {
+    let at = group.x + further * select(along, 1, stride);
+    let k = group.y + further;
+    let inside = k < group.z;
     if WIDE {
-        let inside = line < lines && quad * 4 < length;
-        x.vec4(select(inside, (first + line * stride) / 4 + quad, x.len())).to_f32()
+        x.vec4(select(inside, at / 4, x.len())).to_f32()
     } else {
-        let at = first + line * stride + quad * 4;
-        let left = select(line < lines, length, 0);
+        let left = select(inside, select(along, group.z - k, group.w), 0);
         let mut four = Vec4::splat(T::lit(0.0));
         for lane in unroll(0..4) {
-            four[lane] = x[select(quad * 4 + lane < left, at + lane, x.len())];
+            four[lane] = x[select(lane < left, at + lane, x.len())];
         }
         four.to_f32()
     }
@@ -50,7 +74,7 @@ pub fn gather<T: Float, const WIDE: bool>(
 
 /// Four elements as they go to workgroup memory: along K one by one, across it as they are.
 #[device]
-fn hand_over<const EDGE: usize>(
+fn hand_over<const EDGE: usize, const DEPTH: usize>(
     steps: &mut [f32],
     half: usize,
     line: usize,
@@ -59,13 +83,13 @@ fn hand_over<const EDGE: usize>(
     along: bool,
 ) {
     if along {
-        let first = half + quad * 4 * EDGE + (line ^ (quad % 4 * 8));
+        let first = half + quad * 4 * EDGE + (line ^ (quad * (128 / DEPTH)));
         steps[first] = four.x;
         steps[first + EDGE] = four.y;
         steps[first + 2 * EDGE] = four.z;
         steps[first + 3 * EDGE] = four.w;
     } else {
-        steps.set_vec4(half / 4 + line * (EDGE / 4) + (quad ^ (line / 4 % 4 * 2)), four);
+        steps.set_vec4(half / 4 + line * (EDGE / 4) + (quad ^ (line / 4 * (32 / DEPTH))), four);
     }
 }
 
@@ -73,8 +97,9 @@ fn hand_over<const EDGE: usize>(
 ///
 /// * `sizes`: M, N and K. `strides`: from one matrix and one line to the next, of A and of B.
 /// * `a_along`, `b_along`: whether lines go along K, so that they are rows of A and columns of B; otherwise they go across it.
+/// * `plain`: whether there is no activation, which spares a device the code of all of them.
 /// * Without `WIDE` extents and strides are any; with it those along lines are multiples of 4.
-/// * `EACH`: how many groups of four an invocation moves of either operand in a step, `EDGE * DEPTH / 1024`.
+/// * `ROWS` and `COLUMNS`: groups of four that an invocation has along either axis, `EDGE / 32` and `EDGE / 64`; `SUMS`: vectors of sums, four times their product.
 #[device]
 #[expect(clippy::too_many_arguments, reason = "it is a kernel's body")]
 pub fn multiply<
@@ -83,7 +108,9 @@ pub fn multiply<
     C: Float,
     const EDGE: usize,
     const DEPTH: usize,
-    const EACH: usize,
+    const ROWS: usize,
+    const COLUMNS: usize,
+    const SUMS: usize,
     const WIDE: bool,
 >(
     a: &[A],
@@ -96,6 +123,7 @@ pub fn multiply<
     strides: [usize; 4],
     a_along: bool,
     b_along: bool,
+    plain: bool,
     activation: Activation,
 ) {
     let (m, n, k) = (sizes[0], sizes[1], sizes[2]);
@@ -104,99 +132,91 @@ pub fn multiply<
     let tile = tile_of(group_index() % tiles, m.div_ceil(EDGE), n.div_ceil(EDGE));
     let local = local_index();
     // Neighbours move groups that lie together.
-    let a_line = if a_along { local / (DEPTH / 4) } else { local / (EDGE / 4) };
-    let a_quad = if a_along { local % (DEPTH / 4) } else { local % (EDGE / 4) };
-    let b_line = if b_along { local / (DEPTH / 4) } else { local / (EDGE / 4) };
-    let b_quad = if b_along { local % (DEPTH / 4) } else { local % (EDGE / 4) };
-    let a_apart = if a_along { SIZE / (DEPTH / 4) } else { SIZE / (EDGE / 4) };
-    let b_apart = if b_along { SIZE / (DEPTH / 4) } else { SIZE / (EDGE / 4) };
-    // Where the tile begins among lines and along them, and where both end; a step later one of them is further.
-    let (a_top, b_top) = (tile.x * EDGE, tile.y * EDGE);
-    let (a_first, b_first) = (batch * strides[0], batch * strides[2]);
-    let (a_lines, a_length) = (select(a_along, m, k), select(a_along, k, m));
-    let (b_lines, b_length) = (select(b_along, n, k), select(b_along, k, n));
+    let a_line = select(a_along, local / (DEPTH / 4), local / (EDGE / 4));
+    let a_quad = select(a_along, local % (DEPTH / 4), local % (EDGE / 4));
+    let a_apart = select(a_along, SIZE / (DEPTH / 4), SIZE / (EDGE / 4));
+    let b_line = select(b_along, local / (DEPTH / 4), local / (EDGE / 4));
+    let b_quad = select(b_along, local % (DEPTH / 4), local % (EDGE / 4));
+    let b_apart = select(b_along, SIZE / (DEPTH / 4), SIZE / (EDGE / 4));
 
+    let mut a_groups = [Vec4::splat(0usize); EACH];
+    let mut b_groups = [Vec4::splat(0usize); EACH];
+    for p in unroll(0..EACH) {
+        let (a_own, b_own) = (a_line + p * a_apart, b_line + p * b_apart);
+        let (a_top, b_top) = (tile.x * EDGE, tile.y * EDGE);
+        a_groups[p] = group_of(batch * strides[0], a_own, a_quad, a_top, m, k, strides[1], a_along);
+        b_groups[p] = group_of(batch * strides[2], b_own, b_quad, b_top, n, k, strides[3], b_along);
+    }
     let mut a_next = [Vec4::splat(0.0); EACH];
     let mut b_next = [Vec4::splat(0.0); EACH];
+
+    let (block, lane) = (local / 32, local % 32);
+    let own_row = lane >> 1 & 7;
+    let own_column = block * (EDGE / 16) + (lane & 1 | lane >> 3 & 2);
+    let mut sums = [Vec4::splat(0.0); SUMS];
     for p in unroll(0..EACH) {
-        let line = a_line + p * a_apart + select(a_along, a_top, 0);
-        let quad = a_quad + select(a_along, 0, a_top / 4);
-        a_next[p] = gather::<A, WIDE>(a, a_first, line, a_lines, quad, a_length, strides[1]);
-        let line = b_line + p * b_apart + select(b_along, b_top, 0);
-        let quad = b_quad + select(b_along, 0, b_top / 4);
-        b_next[p] = gather::<B, WIDE>(b, b_first, line, b_lines, quad, b_length, strides[3]);
+        a_next[p] = read::<A, WIDE>(a, a_groups[p], 0, strides[1], a_along);
+        b_next[p] = read::<B, WIDE>(b, b_groups[p], 0, strides[3], b_along);
     }
     for p in unroll(0..EACH) {
-        hand_over::<EDGE>(a_steps, 0, a_line + p * a_apart, a_quad, a_next[p], a_along);
-        hand_over::<EDGE>(b_steps, 0, b_line + p * b_apart, b_quad, b_next[p], b_along);
+        hand_over::<EDGE, DEPTH>(a_steps, 0, a_line + p * a_apart, a_quad, a_next[p], a_along);
+        hand_over::<EDGE, DEPTH>(b_steps, 0, b_line + p * b_apart, b_quad, b_next[p], b_along);
     }
     barrier();
 
-    // The groups of four that an invocation has: in a tile of 128 two along either axis.
-    let (block, lane) = (local / 32, local % 32);
-    let own_row = block / 4 * (EDGE / 8) + (lane >> 1 & 7);
-    let own_column = block % 4 * (EDGE / 16) + (lane & 1 | lane >> 3 & 2);
-    // Of a tile of 64 the first four.
-    let mut sums = [Vec4::splat(0.0); 16];
     for step in 0..k.div_ceil(DEPTH) {
         let further = (step + 1) * DEPTH;
         for p in unroll(0..EACH) {
-            let line = a_line + p * a_apart + select(a_along, a_top, further);
-            let quad = a_quad + select(a_along, further / 4, a_top / 4);
-            a_next[p] = gather::<A, WIDE>(a, a_first, line, a_lines, quad, a_length, strides[1]);
-            let line = b_line + p * b_apart + select(b_along, b_top, further);
-            let quad = b_quad + select(b_along, further / 4, b_top / 4);
-            b_next[p] = gather::<B, WIDE>(b, b_first, line, b_lines, quad, b_length, strides[3]);
+            a_next[p] = read::<A, WIDE>(a, a_groups[p], further, strides[1], a_along);
+            b_next[p] = read::<B, WIDE>(b, b_groups[p], further, strides[3], b_along);
         }
         let here = step % 2 * (DEPTH * EDGE / 4);
-        for four in unroll(0..DEPTH / 4) {
+        for inner in unroll(0..DEPTH) {
+            let first = here + inner * (EDGE / 4);
             // By how much the groups of these four k's are moved.
-            let moved = four % 4 * 2;
-            for inner in unroll(0..4) {
-                let first = here + (four * 4 + inner) * (EDGE / 4);
-                for column_half in unroll(0..EDGE / 64) {
-                    let right = b_steps.vec4(first + ((own_column + column_half * 4) ^ moved));
-                    for row_half in unroll(0..EDGE / 64) {
-                        let left = a_steps.vec4(first + ((own_row + row_half * 8) ^ moved));
-                        let at = column_half * 8 + row_half * 4;
-                        sums[at] = right * left.x + sums[at];
-                        sums[at + 1] = right * left.y + sums[at + 1];
-                        sums[at + 2] = right * left.z + sums[at + 2];
-                        sums[at + 3] = right * left.w + sums[at + 3];
-                    }
+            let moved = inner / 4 * (32 / DEPTH);
+            for column_part in unroll(0..COLUMNS) {
+                let right = b_steps.vec4(first + ((own_column + column_part * 4) ^ moved));
+                for row_part in unroll(0..ROWS) {
+                    let left = a_steps.vec4(first + ((own_row + row_part * 8) ^ moved));
+                    let at = (column_part * ROWS + row_part) * 4;
+                    sums[at] = right * left.x + sums[at];
+                    sums[at + 1] = right * left.y + sums[at + 1];
+                    sums[at + 2] = right * left.z + sums[at + 2];
+                    sums[at + 3] = right * left.w + sums[at + 3];
                 }
             }
         }
-        let there = (step + 1) % 2 * (DEPTH * EDGE);
+        let other = (step + 1) % 2 * (DEPTH * EDGE);
         for p in unroll(0..EACH) {
-            hand_over::<EDGE>(a_steps, there, a_line + p * a_apart, a_quad, a_next[p], a_along);
-            hand_over::<EDGE>(b_steps, there, b_line + p * b_apart, b_quad, b_next[p], b_along);
+            hand_over::<EDGE, DEPTH>(a_steps, other, a_line + p * a_apart, a_quad, a_next[p], a_along);
+            hand_over::<EDGE, DEPTH>(b_steps, other, b_line + p * b_apart, b_quad, b_next[p], b_along);
         }
         barrier();
     }
 
-    for column_half in unroll(0..EDGE / 64) {
-        let column = (tile.y * (EDGE / 4) + own_column + column_half * 4) * 4;
+    for column_part in unroll(0..COLUMNS) {
+        let column = (tile.y * (EDGE / 4) + own_column + column_part * 4) * 4;
         let mut offset = Vec4::splat(0.0);
         if !bias.is_empty() {
-            offset = gather::<C, WIDE>(bias, 0, 0, 1, column / 4, n, 0);
+            let own = Vec4::new(column, 0, select(column < n, 1, 0), n - column);
+            offset = read::<C, WIDE>(bias, own, 0, 0, false);
         }
-        for row_half in unroll(0..EDGE / 64) {
+        for row_part in unroll(0..ROWS) {
             for r in unroll(0..4) {
-                let row = tile.x * EDGE + (own_row + row_half * 8) * 4 + r;
+                let row = tile.x * EDGE + (own_row + row_part * 8) * 4 + r;
                 if row < m && column < n {
-                    let sum = sums[column_half * 8 + row_half * 4 + r] + offset;
+                    let mut sum = sums[(column_part * ROWS + row_part) * 4 + r] + offset;
+                    if !plain {
+                        sum = activate_quad(sum, activation);
+                    }
                     let first = (batch * m + row) * n + column;
                     if WIDE {
-                        let mut all = sum;
-                        for lane in unroll(0..4) {
-                            all[lane] = activate(sum[lane], activation);
-                        }
-                        c.set_vec4(first / 4, Vec4::<C>::from_f32(all));
+                        c.set_vec4(first / 4, Vec4::<C>::from_f32(sum));
                     } else {
                         for lane in unroll(0..4) {
                             if column + lane < n {
-                                c[first + lane] = C::from_f32(activate(sum[lane], activation));
+                                c[first + lane] = C::from_f32(sum[lane]);
                             }
                         }
                     }

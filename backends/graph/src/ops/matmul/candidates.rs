@@ -180,8 +180,10 @@ impl Candidate for Tiled {
             let a_length = if a_along { k } else { m };
             multiples(request, [a_length, k, n, a_batch, b_batch, &a_line, &b_line], 4)?;
         }
-        let along = [("A_ALONG", i64::from(a_along)), ("B_ALONG", i64::from(b_along))];
-        let kernel = kernel.specialise(&along).map_err(|error| Ineligible::Other(error.to_string()))?;
+        let plain = self.op.activation == Activation::Identity;
+        let constants =
+            [("A_ALONG", a_along), ("B_ALONG", b_along), ("PLAIN", plain)].map(|(name, is)| (name, i64::from(is)));
+        let kernel = kernel.specialise(&constants).map_err(|error| Ineligible::Other(error.to_string()))?;
         let edge = self.tile.edge();
         let tiles = m.quotient_up(edge) * n.quotient_up(edge) * batch.clone();
         let step = KernelStep {

@@ -1,6 +1,9 @@
 //! As a product of tiles: the weights are put in order first, then one launch reads x where it lies.
 
-use trefoil_kernels::convolution::tiled::{COLUMNS, DEPTH, convolution_tiled};
+use std::sync::Arc;
+
+use trefoil_kernels::activation::Activation;
+use trefoil_kernels::convolution::tiled::{COLUMNS, DEPTH, convolution_sum_parts, convolution_tiled};
 use trefoil_kernels::convolution::weights::convolution_weights;
 
 use super::Convolution;
@@ -11,7 +14,11 @@ use crate::ops::support::{LAUNCH, instance, kernel_time, number, upper};
 use crate::types::ElementType;
 
 /// Workgroups that a large GPU works on at once.
-const BUSY: f64 = 132.0;
+const BUSY: i64 = 264;
+/// The steps are divided into so many parts at most.
+const MOST_PARTS: i64 = 8;
+/// A part has so many steps at least, lest adding up take longer than what it saves.
+const LEAST_STEPS: i64 = 16;
 
 /// Tiles of so many outputs.
 #[derive(Debug)]
@@ -21,11 +28,23 @@ pub(super) struct Tiled<'a> {
 }
 
 impl Tiled<'_> {
-    /// Microseconds that a multiprocessor of a large GPU takes for a step of a tile.
+    /// Microseconds that a workgroup on a busy large GPU takes for a step of a tile.
     fn time(&self) -> f64 {
-        if self.rows == 128 { 0.07 } else { 0.04 }
+        if self.rows == 128 { 0.12 } else { 0.065 }
+    }
+
+    /// The time of so many parts, in microseconds: of the rounds that workgroups take, and of writing and reading `bytes` of sums for each part.
+    fn cost(&self, tiles: &Dim, steps: &Dim, bytes: f64, parts: i64) -> f64 {
+        let rounds = (upper(tiles) * parts as f64 / BUSY as f64).ceil().max(1.0);
+        let adding = if parts == 1 { 0.0 } else { LAUNCH + 2.0 * bytes * parts as f64 / BYTES_PER_MICROSECOND };
+        rounds * (upper(steps) / parts as f64).ceil() * self.time() + adding
     }
 }
+
+/// What is applied to the sums.
+const ACTIVATION: Activation = Activation::Identity;
+/// Bytes that a large GPU moves in a microsecond.
+const BYTES_PER_MICROSECOND: f64 = 3e6;
 
 impl Candidate for Tiled<'_> {
     fn name(&self) -> &'static str {
@@ -61,16 +80,28 @@ impl Candidate for Tiled<'_> {
         let columns = (shape.images.clone() * shape.positions()).quotient_up(COLUMNS as i64);
         let tiles = rows * columns * shape.groups.clone();
         let steps = shape.elements() * shape.channels.quotient_up(DEPTH as i64);
+        let y = &request.outputs[0];
+        let sum_bytes = upper(&y.elements()) * 4.0;
+        let most = (steps.bounds().1 / LEAST_STEPS).clamp(1, MOST_PARTS);
+        let cost_of = |parts: &i64| self.cost(&tiles, &steps, sum_bytes, *parts);
+        let parts = (1..=most).min_by(|a, b| cost_of(a).total_cmp(&cost_of(b))).unwrap_or(1);
+        let length = steps.quotient_up(parts);
+        let plain = ACTIVATION == Activation::Identity;
+        let kernel = instance(convolution_tiled::KERNELS, &format!("convolution_tiled_{element}_{}", self.rows))?
+            .specialise(&[("PLAIN", i64::from(plain))])
+            .map_err(|error| Ineligible::Other(error.to_string()))?;
+        let bias = if self.op.bias { Slot::Input(2) } else { Slot::Empty };
         let counts = [&shape.outputs, &shape.images, &shape.channels, &shape.groups].map(Dim::clone);
         let mut x_strides = shape.x_strides.to_vec();
         x_strides.extend(shape.axes.iter().map(|axis| axis.x_stride.clone()));
         let multiply = KernelStep {
-            kernel: instance(convolution_tiled::KERNELS, &format!("convolution_tiled_{element}_{}", self.rows))?,
+            kernel: Arc::new(kernel),
             bindings: vec![
                 Slot::Input(0),
                 Slot::Scratch(0),
-                if self.op.bias { Slot::Input(2) } else { Slot::Empty },
+                bias.clone(),
                 Slot::Output(0),
+                Slot::Scratch(1),
             ],
             params: vec![
                 ParamValue::Dims(counts.to_vec()),
@@ -82,17 +113,32 @@ impl Candidate for Tiled<'_> {
                 shape.each(|axis| &axis.front),
                 ParamValue::Dims(x_strides),
                 ParamValue::Bool(self.op.transposed),
+                ParamValue::Dim(number(parts)),
+                ParamValue::Dim(length),
+                ParamValue::Enum(ACTIVATION as u32),
             ],
-            grid: Grid::Workgroups(tiles.clone()),
+            grid: Grid::Workgroups(tiles.clone() * parts),
         };
-        let rounds = (upper(&tiles) / BUSY).max(1.0);
-        let cost = 2.0 * LAUNCH + rounds * upper(&steps) * self.time();
         // A binding that is written holds something.
-        let bytes = packed.maximum(&number(1)) * number(element.bytes() as i64);
-        Ok(Implementation {
-            steps: vec![Step::Kernel(order), Step::Kernel(multiply)],
-            scratch: vec![bytes],
-            cost: kernel_time(request.device, cost),
-        })
+        let mut scratch = vec![packed.maximum(&number(1)) * number(element.bytes() as i64)];
+        let mut launches = vec![Step::Kernel(order), Step::Kernel(multiply)];
+        if parts > 1 {
+            launches.push(Step::Kernel(KernelStep {
+                kernel: instance(convolution_sum_parts::KERNELS, &format!("convolution_sum_parts_{element}"))?,
+                bindings: vec![Slot::Scratch(1), bias, Slot::Output(0)],
+                params: vec![
+                    ParamValue::Dim(number(parts)),
+                    ParamValue::Dim(shape.groups.clone() * shape.outputs.clone()),
+                    ParamValue::Dim(shape.positions()),
+                    ParamValue::Enum(ACTIVATION as u32),
+                ],
+                grid: Grid::Invocations(y.elements()),
+            }));
+            scratch.push(y.elements() * (parts * 4));
+        } else {
+            scratch.push(number(4));
+        }
+        let cost = 2.0 * LAUNCH + cost_of(&parts);
+        Ok(Implementation { steps: launches, scratch, cost: kernel_time(request.device, cost) })
     }
 }
