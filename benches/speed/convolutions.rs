@@ -2,6 +2,7 @@
 
 use trefoil::graph::Dim;
 use trefoil::graph::ops::pull::convolution::Slide;
+use trefoil::kernels::activation::Activation;
 
 use crate::cases::Case;
 use crate::measure::Scale;
@@ -39,7 +40,7 @@ fn case(images: i64, [channels, extent, outputs, size, stride, groups]: [i64; 6]
         build: Box::new(move |g, inputs| {
             let padding = [Dim::from(size / 2), Dim::from(size / 2)];
             let slide = Slide { stride: Dim::from(stride), padding, ..Slide::default() };
-            let result = g.conv(inputs[0], inputs[1], None, &[slide.clone(), slide], groups)?;
+            let result = g.conv(inputs[0], inputs[1], None, &[slide.clone(), slide], groups, Activation::Identity)?;
             g.output("result", result)
         }),
         bytes: (4 * (images * channels * extent * extent + sums)).unsigned_abs(),

@@ -200,6 +200,12 @@ pub enum Function {
     Round,
     /// The first to the power of the second; of floats of up to 32 bits.
     Pow,
+    /// e to the power; of floats of up to 32 bits.
+    Exp,
+    /// The hyperbolic tangent; of floats of up to 32 bits.
+    Tanh,
+    /// The error function; of floats of up to 32 bits.
+    Erf,
 }
 
 impl Function {
@@ -209,6 +215,9 @@ impl Function {
             Self::Sqrt => MathFunction::Sqrt,
             Self::Round => MathFunction::RoundTiesEven,
             Self::Pow => MathFunction::Powf,
+            Self::Exp => MathFunction::Exp,
+            Self::Tanh => MathFunction::Tanh,
+            Self::Erf => MathFunction::Erf,
         }
     }
 

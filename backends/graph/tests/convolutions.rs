@@ -11,6 +11,11 @@ use trefoil_graph::graph::GraphError;
 use trefoil_graph::op::{HostTensor, Op};
 use trefoil_graph::ops::pull::convolution::{Convolution, Slide};
 use trefoil_graph::{Dim, ElementType, Error, Executable, Extents, Graph, Model, Options};
+use trefoil_kernels::activation::Activation;
+
+/// All that there are.
+const ACTIVATIONS: [Activation; 6] =
+    [Activation::Identity, Activation::Relu, Activation::Gelu, Activation::Silu, Activation::Tanh, Activation::Sigmoid];
 
 /// Stride, dilation, padding in front and behind, output padding.
 type Numbers = [i64; 5];
@@ -56,11 +61,20 @@ fn graph(
     }
     let [x, weight, bias] = tensors[..] else { unreachable!("three operands") };
     let slides: Vec<Slide> = shape.slides.iter().copied().map(slide).collect();
-    for (name, bias) in [("plain", None), ("biased", Some(bias))] {
+    // Other activations for other shapes; `activations` has all of them.
+    let known = match element {
+        ElementType::F64 => 2,
+        element if element.is_float() => ACTIVATIONS.len(),
+        _ => 1,
+    };
+    let first = shape.x.iter().chain(shape.weight).sum::<usize>();
+    for (name, bias, activation) in
+        [("plain", None, ACTIVATIONS[first % known]), ("biased", Some(bias), ACTIVATIONS[(first + 1) % known])]
+    {
         let y = if transposed {
-            g.conv_transpose(x, weight, bias, &slides, shape.groups)
+            g.conv_transpose(x, weight, bias, &slides, shape.groups, activation)
         } else {
-            g.conv(x, weight, bias, &slides, shape.groups)
+            g.conv(x, weight, bias, &slides, shape.groups, activation)
         };
         g.output(name, y.unwrap_or_else(|error| panic!("{error}"))).unwrap();
     }
@@ -164,6 +178,46 @@ fn every_way() {
 }
 
 #[test]
+fn activations() {
+    let mut ran = BTreeSet::new();
+    for device in devices() {
+        for transposed in [false, true] {
+            let mut g = Graph::new();
+            let dims = |extents: &[i64]| extents.iter().map(|extent| Dim::from(*extent)).collect::<Vec<_>>();
+            let x = g.input("x", F32, dims(&[2, 4, 9])).unwrap();
+            let weight = g.input("weight", F32, dims(&[4, 4, 3])).unwrap();
+            let bias = g.input("bias", F32, dims(&[4])).unwrap();
+            for activation in ACTIVATIONS {
+                for bias in [None, Some(bias)] {
+                    let slides = [slide([1, 1, 1, 1, 0])];
+                    let y = match transposed {
+                        false => g.conv(x, weight, bias, &slides, 1, activation),
+                        true => g.conv_transpose(x, weight, bias, &slides, 1, activation),
+                    };
+                    g.output(&format!("{activation:?} {}", bias.is_some()), y.unwrap()).unwrap();
+                }
+            }
+            let inputs = [("x", 72, 1), ("weight", 48, 2), ("bias", 4, 3)];
+            let inputs = inputs.map(|(name, count, seed)| (name, Values::of(F32, count, seed, 1.0)));
+            let op = if transposed { "conv_transpose" } else { "conv" };
+            let node = g.nodes().iter().find(|node| node.op.name() == op).unwrap();
+            for way in node.op.kind().ways() {
+                let options = Options { force: [(op.to_owned(), way.to_owned())].into(), ..Options::default() };
+                match Executable::compile(&g, &Model::new(), &device, &options) {
+                    Ok(executable) => {
+                        compare(&g, &executable, &inputs, &Extents::new(), 4.0 * tolerance(F32));
+                        ran.insert(way.to_owned());
+                    }
+                    Err(Error::NoCandidate { .. }) => {}
+                    Err(error) => panic!("{way}: {error}"),
+                }
+            }
+        }
+    }
+    assert_eq!(ran.len(), 4, "{ran:?}");
+}
+
+#[test]
 fn types_and_strided_operands() {
     for element in [ElementType::F16, ElementType::BF16, ElementType::F64, ElementType::I32] {
         run(&SHAPES[3], false, element, true);
@@ -172,8 +226,8 @@ fn types_and_strided_operands() {
 }
 
 /// The reference's values for a change of the attributes.
-fn reference(transposed: bool, numbers: Numbers, groups: i64, bias: bool) -> Vec<f64> {
-    let op = Convolution { transposed, slides: vec![slide(numbers)], groups: Dim::from(groups), bias };
+fn reference(transposed: bool, numbers: Numbers, groups: i64, bias: bool, activation: Activation) -> Vec<f64> {
+    let op = Convolution { transposed, slides: vec![slide(numbers)], groups: Dim::from(groups), bias, activation };
     let tensor = |shape: &[usize], seed: u32| {
         let count = shape.iter().product();
         HostTensor { shape: shape.to_vec(), values: Values::of(F32, count, seed, 1.0).host().values }
@@ -196,14 +250,19 @@ fn reference(transposed: bool, numbers: Numbers, groups: i64, bias: bool) -> Vec
 fn every_attribute_makes_a_difference() {
     let plain = [2, 1, 0, 0, 0];
     for transposed in [false, true] {
-        let before = reference(transposed, plain, 2, false);
+        let reference = |numbers, groups, bias| reference(transposed, numbers, groups, bias, Activation::Identity);
+        let before = reference(plain, 2, false);
         for changed in [[1, 1, 0, 0, 0], [2, 2, 0, 0, 0], [2, 1, 1, 0, 0], [2, 1, 1, 1, 0]] {
-            assert_ne!(before, reference(transposed, changed, 2, false), "{changed:?}");
+            assert_ne!(before, reference(changed, 2, false), "{changed:?}");
         }
-        assert_ne!(before, reference(transposed, plain, 1, false));
-        assert_ne!(before, reference(transposed, plain, 2, true));
+        assert_ne!(before, reference(plain, 1, false));
+        assert_ne!(before, reference(plain, 2, true));
+        for activation in &ACTIVATIONS[1..] {
+            assert_ne!(before, self::reference(transposed, plain, 2, false, *activation), "{activation:?}");
+        }
     }
-    assert_ne!(reference(true, plain, 2, false), reference(true, [2, 1, 0, 0, 1], 2, false));
+    let of_more = |numbers| reference(true, numbers, 2, false, Activation::Identity);
+    assert_ne!(of_more(plain), of_more([2, 1, 0, 0, 1]));
 }
 
 #[test]
@@ -213,10 +272,17 @@ fn what_does_not_fit_is_told() {
         let dims = |extents: &[i64]| extents.iter().map(|extent| Dim::from(*extent)).collect::<Vec<_>>();
         let x = g.input("x", F32, dims(x)).unwrap();
         let weight = g.input("weight", F32, dims(weight)).unwrap();
-        let made: Result<_, GraphError> = g.conv(x, weight, None, &[slide(numbers)], groups);
+        let made: Result<_, GraphError> = g.conv(x, weight, None, &[slide(numbers)], groups, Activation::Identity);
         made.unwrap_err().to_string()
     };
     let plain = [1, 1, 0, 0, 0];
+    // Activations that kernels do not know of these elements.
+    for (element, activation) in [(ElementType::F64, Activation::Tanh), (ElementType::I32, Activation::Relu)] {
+        let mut g = Graph::new();
+        let x = g.input("x", element, [1i64, 1, 3].map(Dim::from).to_vec()).unwrap();
+        let made = g.conv(x, x, None, &[slide(plain)], 1, activation).unwrap_err().to_string();
+        assert!(made.contains("`activation`") && made.contains("Identity"), "{made}");
+    }
     for (message, words) in [
         (refused(&[1, 4, 9], &[2, 3, 3], plain, 1), "`weight`"),
         (refused(&[1, 4, 9], &[3, 2, 3], plain, 2), "2 groups"),

@@ -6,6 +6,8 @@
 use rayon::prelude::*;
 use trefoil_kernels::activation::Activation;
 
+use crate::isa::{self, Work};
+use crate::math::activate;
 use crate::product::{Matrices, Product, multiply};
 
 /// One axis.
@@ -48,6 +50,25 @@ pub struct Convolution<'a> {
     pub weight: &'a [f32],
     /// Added to every position of an output.
     pub bias: Option<&'a [f32]>,
+    /// Applied last.
+    pub activation: Activation,
+}
+
+/// A row of an output, and what becomes of it last.
+struct Finish<'a> {
+    row: &'a mut [f32],
+    bias: f32,
+    activation: Activation,
+}
+
+impl Work for Finish<'_> {
+    type Output = ();
+
+    #[inline(always)]
+    fn run<const FMA: bool, const ROWS: usize, const VECTORS: usize, const LANES: usize>(self) {
+        self.row.iter_mut().for_each(|y| *y += self.bias);
+        activate::<FMA>(self.row, self.activation);
+    }
 }
 
 impl Axis {
@@ -149,7 +170,9 @@ impl Convolution<'_> {
 /// # Errors
 /// An operand or the result is too short.
 pub fn convolve(convolution: &Convolution<'_>, out: &mut [f32]) -> Result<(), String> {
-    let Convolution { transposed, images, groups, channels, outputs, weight, bias, .. } = *convolution;
+    let Convolution { transposed, images, groups, channels, outputs, weight, bias, activation, .. } = *convolution;
+    // A bias is one of a row here, and of a column in a product: where there is one, both come after the product.
+    let in_product = if bias.is_none() { activation } else { Activation::Identity };
     convolution.check()?;
     let (positions, elements) = (convolution.positions(), convolution.elements());
     let (given, wanted) = (out.len(), images * groups * outputs * positions);
@@ -175,7 +198,7 @@ pub fn convolve(convolution: &Convolution<'_>, out: &mut [f32]) -> Result<(), St
         let weight = &weight[group * outputs * depth..][..outputs * depth];
         if !transposed {
             let left = Matrices { values: weight, strides: [0, depth, 1] };
-            multiply(&product(outputs, positions, depth, left, right), out)?;
+            multiply(&Product { activation: in_product, ..product(outputs, positions, depth, left, right) }, out)?;
         } else {
             // A row of outputs has its weights in rows of elements, channel by channel.
             let rows: Vec<f32> = (0..outputs)
@@ -183,11 +206,12 @@ pub fn convolve(convolution: &Convolution<'_>, out: &mut [f32]) -> Result<(), St
                 .map(|(output, row)| weight[(row / elements * outputs + output) * elements + row % elements])
                 .collect();
             let left = Matrices { values: &rows, strides: [0, depth, 1] };
-            multiply(&product(outputs, positions, depth, left, right), out)?;
+            multiply(&Product { activation: in_product, ..product(outputs, positions, depth, left, right) }, out)?;
         }
         if let Some(bias) = bias {
             let bias = &bias[group * outputs..][..outputs];
-            out.par_chunks_mut(positions).zip(bias).for_each(|(row, bias)| row.iter_mut().for_each(|y| *y += bias));
+            let rows = out.par_chunks_mut(positions).zip(bias);
+            rows.for_each(|(row, bias)| isa::run(Finish { row, bias: *bias, activation }));
         }
     }
     Ok(())

@@ -1,5 +1,6 @@
 //! Convolution and its transpose.
 
+use trefoil::kernels::activation::Activation;
 use trefoil_graph::ops::pull::convolution::Slide;
 use trefoil_graph::{Dim, ElementType, Tensor};
 
@@ -13,7 +14,7 @@ pub(super) const IMPORTS: &[(&str, Import)] = &[
         let [x, weight] = [i.input(n, 0)?, i.input(n, 1)?];
         let bias = i.optional(n, 2)?;
         let slides = slides(i, n, [x, weight])?;
-        Ok(vec![i.graph.conv(x, weight, bias, &slides, i.int(n, "group", 1))?])
+        Ok(vec![i.graph.conv(x, weight, bias, &slides, i.int(n, "group", 1), Activation::Identity)?])
     }),
     ("ConvInteger", whole),
     ("ConvTranspose", transpose),
@@ -49,7 +50,7 @@ fn whole(importer: &mut Importer<'_>, node: &Node) -> Imported {
         }
     }
     let [x, weight] = operands;
-    Ok(vec![importer.graph.conv(x, weight, None, &slides, importer.int(node, "group", 1))?])
+    Ok(vec![importer.graph.conv(x, weight, None, &slides, importer.int(node, "group", 1), Activation::Identity)?])
 }
 
 fn transpose(importer: &mut Importer<'_>, node: &Node) -> Imported {
@@ -85,5 +86,12 @@ fn transpose(importer: &mut Importer<'_>, node: &Node) -> Imported {
         }
     };
     let slides: Vec<Slide> = (0..count).map(slide).collect();
-    Ok(vec![importer.graph.conv_transpose(x, weight, bias, &slides, importer.int(node, "group", 1))?])
+    Ok(vec![importer.graph.conv_transpose(
+        x,
+        weight,
+        bias,
+        &slides,
+        importer.int(node, "group", 1),
+        Activation::Identity,
+    )?])
 }

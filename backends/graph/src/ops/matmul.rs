@@ -18,6 +18,7 @@ use trefoil_kernels::activation::Activation;
 pub use self::builders::Contraction;
 pub use self::grouped::{Adapters, GroupedMatMul};
 use self::types::Types;
+use super::activation::{activated, expect_known};
 use super::support::{expect_element, expect_inputs, expect_shape};
 use crate::dim::Dim;
 use crate::op::{HostTensor, Op, OpError, OpKind};
@@ -51,7 +52,8 @@ impl Op for MatMul {
         let count = 2 + usize::from(self.bias);
         expect_inputs(inputs, count..=count)?;
         let (a, b) = (&inputs[0], &inputs[1]);
-        Types::new(a, b, self.out)?.check(self.activation)?;
+        Types::new(a, b, self.out)?;
+        expect_known(self.activation, self.out)?;
         for (name, ty) in [("a", a), ("b", b)] {
             if ty.rank() < 2 {
                 let expected = "a matrix, or a batch of them".to_owned();
@@ -143,17 +145,5 @@ fn wrapped(pairs: impl Iterator<Item = (f64, f64)>, bias: f64, element: ElementT
         ElementType::U32 => f64::from(sum as u32),
         ElementType::I64 => sum.cast_signed() as f64,
         _ => sum as f64,
-    }
-}
-
-/// The activation in `f64`.
-fn activated(x: f64, activation: Activation) -> f64 {
-    match activation {
-        Activation::Identity => x,
-        Activation::Relu => x.max(0.0),
-        Activation::Gelu => 0.5 * x * (1.0 + super::real::erf(x * std::f64::consts::FRAC_1_SQRT_2)),
-        Activation::Silu => x / (1.0 + (-x).exp()),
-        Activation::Tanh => x.tanh(),
-        Activation::Sigmoid => 1.0 / (1.0 + (-x).exp()),
     }
 }

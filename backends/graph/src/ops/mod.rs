@@ -1,5 +1,6 @@
 //! The op library: each op is one struct that implements [`crate::op::Op`], and one method of [`crate::graph::Graph`] that adds it.
 
+mod activation;
 pub mod attention;
 mod axes;
 pub mod bitcast;
@@ -13,7 +14,7 @@ pub mod narrow;
 pub mod norm;
 pub mod pull;
 pub mod random;
-mod real;
+pub(crate) mod real;
 pub mod reduce;
 pub mod rope;
 pub mod scan;

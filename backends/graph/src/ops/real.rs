@@ -1,7 +1,7 @@
 //! Functions of one or two real numbers in `f64`, for references: by series, not by the approximations that kernels use.
 
 /// The error function, within a few ulp of `f64`: its power series near zero, its continued fraction elsewhere.
-pub(super) fn erf(x: f64) -> f64 {
+pub(crate) fn erf(x: f64) -> f64 {
     if x.is_nan() {
         return x;
     }

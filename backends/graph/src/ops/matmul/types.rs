@@ -1,7 +1,5 @@
 //! Which elements can be multiplied, what comes out, and which kernels do it.
 
-use trefoil_kernels::activation::Activation;
-
 use crate::op::OpError;
 use crate::types::{ElementType, TensorType};
 
@@ -70,24 +68,6 @@ impl Types {
             given: out.to_string(),
             expected: format!("{} of {a} and {b}", list(&|row| (row.a == a && row.b == b).then_some(row.out))),
         })
-    }
-
-    /// Refuses activations that the kernels do not know of these elements.
-    ///
-    /// # Errors
-    /// It is such a one.
-    pub(super) fn check(self, activation: Activation) -> Result<(), OpError> {
-        let known: &[Activation] = match self.out {
-            F64 => &[Activation::Identity, Activation::Relu],
-            element if element.is_integer() => &[Activation::Identity],
-            _ => return Ok(()),
-        };
-        if known.contains(&activation) {
-            return Ok(());
-        }
-        let names: Vec<_> = known.iter().map(|known| format!("{known:?}")).collect();
-        let expected = format!("{} of {}, others by functions of the result", names.join(" or "), self.out);
-        Err(OpError::Attribute { attribute: "activation", given: format!("{activation:?}"), expected })
     }
 
     /// The name of the kernel of a family for these types.

@@ -9,9 +9,11 @@ use super::{at, attribute_error, each, shape_error};
 use crate::dim::Dim;
 use crate::graph::{Graph, GraphError, Tensor};
 use crate::op::{Candidate, HostTensor, Op, OpError, OpKind};
+use crate::ops::activation::{activated, expect_known};
 use crate::ops::support::{expect_element, expect_inputs, expect_shape};
-use crate::pull::{Calculator, Computes, Frame, Given, Made, Pull};
+use crate::pull::{Calculator, Computes, Frame, Function, Given, Made, Pull};
 use crate::types::{ElementType, TensorType};
+use trefoil_kernels::activation::Activation;
 
 /// How a kernel moves along a spatial axis.
 #[derive(Clone, Debug, PartialEq, Eq, Hash)]
@@ -45,6 +47,8 @@ pub struct Convolution {
     pub groups: Dim,
     /// Whether there is a third input, `[outputs]`, that is added.
     pub bias: bool,
+    /// Applied to each element last.
+    pub activation: Activation,
 }
 
 /// Numbers of a frame before those of the axes: channels and outputs of a group.
@@ -105,6 +109,7 @@ impl Op for Convolution {
             ("slides", format!("{:?}", self.slides)),
             ("groups", self.groups.to_string()),
             ("bias", self.bias.to_string()),
+            ("activation", format!("{:?}", self.activation)),
         ]
     }
 
@@ -118,6 +123,7 @@ impl Op for Convolution {
             let expected = format!("{}; `cast` converts", ElementType::list(known));
             return Err(OpError::ElementType { input: "x", given: x.element, expected });
         }
+        expect_known(self.activation, x.element)?;
         expect_element("weight", weight, x.element)?;
         let rank = 2 + self.slides.len();
         for (name, ty) in [("x", x), ("weight", weight)] {
@@ -188,7 +194,7 @@ impl Op for Convolution {
                     0.0
                 });
             }
-            sum
+            activated(sum, self.activation)
         })
     }
 
@@ -280,28 +286,49 @@ impl Computes for Convolution {
             let place = Place { in_x: &[batch, in_all], in_weight: &in_weight, inside: calculator.equal(zero, zero) };
             ([self.over(calculator, given, &place, sum)], [])
         });
-        Made::Value(sum)
+        Made::Value(activate(calculator, sum, self.activation))
+    }
+}
+
+/// `activation` of `x`.
+fn activate<C: Calculator>(calculator: C, x: C::Value, activation: Activation) -> C::Value {
+    let number = |value| calculator.value(value);
+    let of = |function, x| calculator.math(function, x, x);
+    // 1 + e^-x
+    let decay = || number(1.0) + of(Function::Exp, number(0.0) - x);
+    match activation {
+        Activation::Identity => x,
+        // A NaN is not below zero, and stays.
+        Activation::Relu => calculator.pick(calculator.below(x, number(0.0)), number(0.0), x),
+        Activation::Gelu => {
+            let share = number(1.0) + of(Function::Erf, x * number(std::f64::consts::FRAC_1_SQRT_2));
+            number(0.5) * x * share
+        }
+        Activation::Silu => x / decay(),
+        Activation::Tanh => of(Function::Tanh, x),
+        Activation::Sigmoid => number(1.0) / decay(),
     }
 }
 
 impl Graph {
     /// The convolution of `x`, `[batch, channels, ..]`, with `weight`, `[outputs, channels / groups, ..]`, over as many spatial axes as there are slides, plus a
-    /// bias of `[outputs]`. As in neural networks the kernel is not turned around.
+    /// bias of `[outputs]`, with an activation applied to each element last. As in neural networks the kernel is not turned around.
     ///
     /// ```
     /// use trefoil_graph::ops::pull::convolution::Slide;
     /// use trefoil_graph::{Dim, ElementType, Graph};
+    /// use trefoil_kernels::activation::Activation;
     /// let mut g = Graph::new();
     /// let x = g.input("x", ElementType::F32, [1, 16, 32, 32].map(i64::into))?;
     /// let weight = g.input("weight", ElementType::F32, [24, 16, 3, 3].map(i64::into))?;
     /// let slide = Slide { padding: [Dim::from(1), Dim::from(1)], ..Slide::default() };
-    /// let y = g.conv(x, weight, None, &[slide.clone(), slide], 1)?;
+    /// let y = g.conv(x, weight, None, &[slide.clone(), slide], 1, Activation::Relu)?;
     /// assert_eq!(g.type_of(y)?.to_string(), "f32[1, 24, 32, 32]");
     /// # Ok::<(), trefoil_graph::graph::GraphError>(())
     /// ```
     ///
     /// # Errors
-    /// The operands differ in type, are neither floats nor 32-bit integers, or do not fit each other; the kernel does not fit into x; or a slide makes no sense.
+    /// The operands differ in type, are neither floats nor 32-bit integers, or do not fit each other; the activation is not known of them, as of integers and `f64`; the kernel does not fit into x; or a slide makes no sense.
     pub fn conv(
         &mut self,
         x: Tensor,
@@ -309,8 +336,16 @@ impl Graph {
         bias: Option<Tensor>,
         slides: &[Slide],
         groups: impl Into<Dim>,
+        activation: Activation,
     ) -> Result<Tensor, GraphError> {
-        self.convolution(false, [x, weight], bias, slides, groups.into())
+        let op = Convolution {
+            transposed: false,
+            slides: slides.to_vec(),
+            groups: groups.into(),
+            bias: bias.is_some(),
+            activation,
+        };
+        self.convolution(op, x, weight, bias)
     }
 
     /// The transpose of a convolution: `x`, `[batch, channels, ..]`, is spread by `weight`, `[channels, outputs / groups, ..]`.
@@ -324,20 +359,26 @@ impl Graph {
         bias: Option<Tensor>,
         slides: &[Slide],
         groups: impl Into<Dim>,
+        activation: Activation,
     ) -> Result<Tensor, GraphError> {
-        self.convolution(true, [x, weight], bias, slides, groups.into())
+        let op = Convolution {
+            transposed: true,
+            slides: slides.to_vec(),
+            groups: groups.into(),
+            bias: bias.is_some(),
+            activation,
+        };
+        self.convolution(op, x, weight, bias)
     }
 
     fn convolution(
         &mut self,
-        transposed: bool,
-        operands: [Tensor; 2],
+        op: Convolution,
+        x: Tensor,
+        weight: Tensor,
         bias: Option<Tensor>,
-        slides: &[Slide],
-        groups: Dim,
     ) -> Result<Tensor, GraphError> {
-        let op = Convolution { transposed, slides: slides.to_vec(), groups, bias: bias.is_some() };
-        let inputs: Vec<_> = operands.into_iter().chain(bias).collect();
+        let inputs: Vec<_> = [x, weight].into_iter().chain(bias).collect();
         self.add_one(op, &inputs)
     }
 }

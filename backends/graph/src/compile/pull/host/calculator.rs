@@ -4,6 +4,7 @@ use std::ops::{Add, BitAnd, BitOr, Div, Mul, Not, Rem, Sub};
 
 use super::{Position, whole};
 use crate::data::to_f64;
+use crate::ops::real;
 use crate::pull::{Calculator, Function, Index, Machine, Number, Truth};
 use crate::types::ElementType;
 
@@ -74,6 +75,9 @@ impl Plain for f64 {
             Function::Sqrt => self.sqrt(),
             Function::Round => self.round_ties_even(),
             Function::Pow => self.powf(with),
+            Function::Exp => self.exp(),
+            Function::Tanh => self.tanh(),
+            Function::Erf => real::erf(self),
         }
     }
 

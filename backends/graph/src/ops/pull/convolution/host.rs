@@ -43,7 +43,7 @@ impl Candidate for LaidOut<'_> {
                 axis.x_stride,
             ]);
         }
-        let transposed = self.0.transposed;
+        let (transposed, activation) = (self.0.transposed, self.0.activation);
         let cost = 1.0 + 2.0 * sums / FLOPS_PER_MICROSECOND;
         Ok(one_function("convolve", reads, sizes, cost, move |reads, out, sizes| {
             let (&[x, weight, ref bias @ ..], &[images, groups, channels, outputs, image, channel, ref axes @ ..]) =
@@ -61,7 +61,10 @@ impl Candidate for LaidOut<'_> {
             });
             let bias = bias.first().copied();
             let x = (x, [image, channel]);
-            convolve(&HostConvolution { transposed, images, groups, channels, outputs, axes, x, weight, bias }, out)
+            convolve(
+                &HostConvolution { transposed, images, groups, channels, outputs, axes, x, weight, bias, activation },
+                out,
+            )
         }))
     }
 }

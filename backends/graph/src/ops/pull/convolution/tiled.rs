@@ -41,8 +41,6 @@ impl Tiled<'_> {
     }
 }
 
-/// What is applied to the sums.
-const ACTIVATION: Activation = Activation::Identity;
 /// Bytes that a large GPU moves in a microsecond.
 const BYTES_PER_MICROSECOND: f64 = 3e6;
 
@@ -86,7 +84,7 @@ impl Candidate for Tiled<'_> {
         let cost_of = |parts: &i64| self.cost(&tiles, &steps, sum_bytes, *parts);
         let parts = (1..=most).min_by(|a, b| cost_of(a).total_cmp(&cost_of(b))).unwrap_or(1);
         let length = steps.quotient_up(parts);
-        let plain = ACTIVATION == Activation::Identity;
+        let plain = self.op.activation == Activation::Identity;
         let kernel = instance(convolution_tiled::KERNELS, &format!("convolution_tiled_{element}_{}", self.rows))?
             .specialise(&[("PLAIN", i64::from(plain))])
             .map_err(|error| Ineligible::Other(error.to_string()))?;
@@ -115,7 +113,7 @@ impl Candidate for Tiled<'_> {
                 ParamValue::Bool(self.op.transposed),
                 ParamValue::Dim(number(parts)),
                 ParamValue::Dim(length),
-                ParamValue::Enum(ACTIVATION as u32),
+                ParamValue::Enum(self.op.activation as u32),
             ],
             grid: Grid::Workgroups(tiles.clone() * parts),
         };
@@ -130,7 +128,7 @@ impl Candidate for Tiled<'_> {
                     ParamValue::Dim(number(parts)),
                     ParamValue::Dim(shape.groups.clone() * shape.outputs.clone()),
                     ParamValue::Dim(shape.positions()),
-                    ParamValue::Enum(ACTIVATION as u32),
+                    ParamValue::Enum(self.op.activation as u32),
                 ],
                 grid: Grid::Invocations(y.elements()),
             }));

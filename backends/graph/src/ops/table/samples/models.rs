@@ -80,13 +80,13 @@ const PRODUCTS: &[Sample] = samples! {
         let (down, up) = (g.input("down", element, dims(&[3, 4, 2]))?, g.input("up", element, dims(&[3, 2, 8]))?);
         g.lora_matmul(x, weight, Adapters { down, up, scale: 1.0 }, ids)
     };
-    "conv" Sums "y = Σ x at p stride + k dilation - padding times w_k, plus bias, over one axis or several" |g, element| {
+    "conv" Sums "y = activation(Σ x at p stride + k dilation - padding times w_k, plus bias) over one axis or several" |g, element| {
         let (x, weight) = (g.input("x", element, dims(&[1, 2, 5]))?, g.input("weight", element, dims(&[3, 2, 3]))?);
-        g.conv(x, weight, None, &[Slide::default()], 1i64)
+        g.conv(x, weight, None, &[Slide::default()], 1i64, Activation::Identity)
     };
     "conv_transpose" Sums "the transpose of conv: each x spread by w" |g, element| {
         let (x, weight) = (g.input("x", element, dims(&[1, 2, 5]))?, g.input("weight", element, dims(&[2, 3, 3]))?);
-        g.conv_transpose(x, weight, None, &[Slide::default()], 1i64)
+        g.conv_transpose(x, weight, None, &[Slide::default()], 1i64, Activation::Identity)
     };
 };
 

@@ -1,0 +1,37 @@
+//! Activations as attributes of products and convolutions: which elements they are known of, and what they mean.
+
+use trefoil_kernels::activation::Activation;
+
+use super::real;
+use crate::op::OpError;
+use crate::types::ElementType;
+
+/// Refuses activations that kernels do not know of a result's elements.
+///
+/// # Errors
+/// It is such a one.
+pub(super) fn expect_known(activation: Activation, element: ElementType) -> Result<(), OpError> {
+    let known: &[Activation] = match element {
+        ElementType::F64 => &[Activation::Identity, Activation::Relu],
+        element if element.is_integer() => &[Activation::Identity],
+        _ => return Ok(()),
+    };
+    if known.contains(&activation) {
+        return Ok(());
+    }
+    let names: Vec<_> = known.iter().map(|known| format!("{known:?}")).collect();
+    let expected = format!("{} of {element}, others by functions of the result", names.join(" or "));
+    Err(OpError::Attribute { attribute: "activation", given: format!("{activation:?}"), expected })
+}
+
+/// The activation in `f64`, for references.
+pub(super) fn activated(x: f64, activation: Activation) -> f64 {
+    match activation {
+        Activation::Identity => x,
+        Activation::Relu => x.max(0.0),
+        Activation::Gelu => 0.5 * x * (1.0 + real::erf(x * std::f64::consts::FRAC_1_SQRT_2)),
+        Activation::Silu => x / (1.0 + (-x).exp()),
+        Activation::Tanh => x.tanh(),
+        Activation::Sigmoid => 1.0 / (1.0 + (-x).exp()),
+    }
+}
