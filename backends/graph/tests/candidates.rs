@@ -73,7 +73,8 @@ fn products_of_any_shape_and_stride() {
     use Activation::{Gelu, Identity, Relu, Sigmoid, Silu, Tanh};
     // Shapes of a and b, whether each is given transposed, whether there is a bias, the activation.
     type Row<'a> = (&'a [usize], &'a [usize], bool, bool, bool, Activation);
-    let rows: [Row<'_>; 18] = [
+    let rows: [Row<'_>; 19] = [
+        (&[9, 64], &[64, 4], false, true, true, Relu),
         (&[0, 3], &[3, 5], false, false, true, Gelu),
         (&[3, 5], &[5, 0], false, false, false, Identity),
         (&[3, 0], &[0, 5], false, false, true, Tanh),
@@ -127,6 +128,7 @@ fn products_of_any_shape_and_stride() {
         let mut kernels = vec!["matmul in tiles of 16 by 32, K shared", "matmul of any strides"];
         if device.kind() != DeviceKind::Cpu {
             kernels.extend(["matmul in tiles of 128", "matmul in tiles of 64", "matmul in tiles of 64 of any extents"]);
+            kernels.extend(["matmul of few rows", "matmul of few columns"]);
         }
         all_ran(&device, &ran, &kernels, "matmul on the host");
     }
