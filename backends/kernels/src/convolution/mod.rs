@@ -17,10 +17,6 @@ use trefoil_dsl::artefact::Kernel;
 
 /// Every kernel of this family.
 pub fn kernels() -> Vec<&'static Kernel> {
-    [
-        tiled::convolution_tiled::KERNELS,
-        tiled::convolution_sum_parts::KERNELS,
-        weights::convolution_weights::KERNELS,
-    ]
-    .concat()
+    [tiled::convolution_tiled::KERNELS, tiled::convolution_sum_parts::KERNELS, weights::convolution_weights::KERNELS]
+        .concat()
 }

@@ -10,10 +10,7 @@ pub const SOURCES: &[(&str, &str)] = &[
         }",
     ),
     // The next four are of `f64` alone. Beyond 2^52 every number is whole; below, adding 2^52 leaves no bits for a fraction.
-    (
-        "round_ties_even",
-        "fn round_ties_even(x: f32) -> f32 { whole_with_sign(nearest_whole(abs(x)), x) }",
-    ),
+    ("round_ties_even", "fn round_ties_even(x: f32) -> f32 { whole_with_sign(nearest_whole(abs(x)), x) }"),
     (
         "trunc",
         "fn trunc(x: f32) -> f32 {

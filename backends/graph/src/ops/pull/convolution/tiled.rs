@@ -94,13 +94,7 @@ impl Candidate for Tiled<'_> {
         x_strides.extend(shape.axes.iter().map(|axis| axis.x_stride.clone()));
         let multiply = KernelStep {
             kernel: Arc::new(kernel),
-            bindings: vec![
-                Slot::Input(0),
-                Slot::Scratch(0),
-                bias.clone(),
-                Slot::Output(0),
-                Slot::Scratch(1),
-            ],
+            bindings: vec![Slot::Input(0), Slot::Scratch(0), bias.clone(), Slot::Output(0), Slot::Scratch(1)],
             params: vec![
                 ParamValue::Dims(counts.to_vec()),
                 shape.each(|axis| &axis.positions),
