@@ -9,14 +9,26 @@ pub const SOURCES: &[(&str, &str)] = &[
             whole + with_sign(select(abs(x - whole) >= 0.5, 1.0, 0.0), x)
         }",
     ),
-    // The next four are of `f64` alone. Beyond 2^52 every number is whole; below, adding 2^52 leaves no bits for a fraction.
-    ("round_ties_even", "fn round_ties_even(x: f32) -> f32 { whole_with_sign(nearest_whole(abs(x)), x) }"),
+    // The next four are of `f64` alone, on targets whose own may do no more than convert to a word and back.
     (
         "trunc",
+        // By 24 bits at a time, each of which such a function does right; every sum and difference is exact. From 2^52 on all numbers are whole, and zero has the sign of x.
         "fn trunc(x: f32) -> f32 {
-            let a = abs(x);
-            let near = nearest_whole(a);
-            whole_with_sign(select(near > a, near - 1.0, near), x)
+            let high = native_trunc(x * 3.552713678800501e-15) * 281474976710656.0;
+            let rest = x - high;
+            let middle = native_trunc(rest * 5.960464477539063e-8) * 16777216.0;
+            let whole = high + middle + native_trunc(rest - middle);
+            select(abs(x) < 4503599627370496.0, select(whole == 0.0, x * 0.0, whole), x)
+        }",
+    ),
+    (
+        "round_ties_even",
+        "fn round_ties_even(x: f32) -> f32 {
+            let whole = trunc(x);
+            let rest = abs(x - whole);
+            let odd = abs(whole - 2.0 * trunc(whole * 0.5));
+            let step = select(rest == 0.5, odd, select(rest > 0.5, 1.0, 0.0));
+            select(step == 0.0, whole, whole + select(x < 0.0, -step, step))
         }",
     ),
     (
@@ -31,21 +43,6 @@ pub const SOURCES: &[(&str, &str)] = &[
         "fn ceil(x: f32) -> f32 {
             let whole = trunc(x);
             select(whole < x, whole + 1.0, whole)
-        }",
-    ),
-    (
-        "nearest_whole",
-        // What is taken away is what was added, but no compiler can know and leave out both.
-        "fn nearest_whole(a: f32) -> f32 {
-            (a + 4503599627370496.0) - select(a > 4503599627370496.0, a, 4503599627370496.0)
-        }",
-    ),
-    (
-        "whole_with_sign",
-        // Zero has the sign of x too.
-        "fn whole_with_sign(whole: f32, x: f32) -> f32 {
-            let value = select(whole == 0.0, x * 0.0, select(x < 0.0, -whole, whole));
-            select(abs(x) < 4503599627370496.0, value, x)
         }",
     ),
     ("fract", "fn fract(x: f32) -> f32 { x - trunc(x) }"),

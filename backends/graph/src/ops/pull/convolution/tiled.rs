@@ -30,7 +30,7 @@ pub(super) struct Tiled<'a> {
 impl Tiled<'_> {
     /// Microseconds that a workgroup on a busy large GPU takes for a step of a tile.
     fn time(&self) -> f64 {
-        if self.rows == 128 { 0.12 } else { 0.065 }
+        if self.rows == 128 { 2.0 } else { 1.1 }
     }
 
     /// The time of so many parts, in microseconds: of the rounds that workgroups take, and of writing and reading `bytes` of sums for each part.
