@@ -6,7 +6,7 @@
 //!
 //! **The transpose** differs in where an element of the kernel meets a position: between two elements of x it meets nothing.
 //!
-//! **Parts.** Where tiles are too few for a device, the steps are divided into parts, whose sums [`convolution_sum_parts`] adds up.
+//! **Parts.** Where tiles are too few for a device, the steps are divided into parts, whose sums [`convolution_sum_parts()`] adds up.
 
 use trefoil_dsl::prelude::*;
 
