@@ -39,20 +39,7 @@ cargo test --no-run --lib --bins --tests --benches "${options[@]}" >"$messages"
 # `cargo test` builds programs as tests alone.
 cargo build --bins --examples "${options[@]}" >>"$messages"
 
-# One line an executable: what it is (test, bench, program), its name, its package's folder, its path.
-python3 - "$messages" >"$stage/executables" <<'END'
-import json, os, sys
-
-for line in open(sys.argv[1], encoding="utf-8"):
-    message = json.loads(line)
-    if message.get("reason") != "compiler-artifact" or not message.get("executable"):
-        continue
-    target = message["target"]
-    if "proc-macro" in target["kind"]:
-        continue  # Linked against the compiler's own library.
-    role = "bench" if "bench" in target["kind"] else "test" if message["profile"]["test"] else "program"
-    print(role, target["name"], os.path.dirname(message["manifest_path"]), message["executable"], sep="\t")
-END
+scripts/test-programs.py <"$messages" >"$stage/executables"
 
 pack=$stage/pack
 mkdir -p "$pack"

@@ -29,13 +29,23 @@ step() { echo; echo "== $*"; "$@"; }
 step cargo fmt --all --check
 step cargo clippy --quiet --workspace --all-targets "${features[@]}" -- -D warnings
 step cargo test --workspace "${features[@]}"
-# Matrices, on a lavapipe that multiplies some: three minutes, most of them its compiler's.
+# Matrices, on a lavapipe that multiplies some, by the programs that were just built: asked for some tests alone, Cargo builds most crates again.
 with_matrices() {
-    local host runner
-    host=$(rustc -vV | sed -n 's/^host: //p')
-    runner=CARGO_TARGET_$(echo "$host" | tr 'a-z-' 'A-Z_')_RUNNER
-    env "$runner=$PWD/.tools/bin/with-matrices" TREFOIL_REQUIRE_MATRICES=wgpu,vulkan \
-        cargo test --workspace "${features[@]}" --test matrices --test rows --test hard_kernels -- matrices matmul attention product
+    local root=$PWD programs name filters found folder program
+    programs=$(cargo test --quiet --workspace "${features[@]}" --no-run --message-format=json | scripts/test-programs.py)
+    export TREFOIL_REQUIRE_MATRICES=wgpu,vulkan
+    while read -r name filters; do
+        found=$(awk -F'\t' -v name="$name" '$1 == "test" && $2 == name { print $3 "\t" $4 }' <<<"$programs")
+        [ -n "$found" ] || { echo "test.sh: no test program is called $name" >&2; return 1; }
+        while IFS=$'\t' read -r folder program; do
+            # shellcheck disable=SC2086 # Filters are words.
+            (cd "$folder" && "$root/.tools/bin/with-matrices" "$program" $filters </dev/null)
+        done <<<"$found"
+    done <<'END'
+matrices
+rows matrices
+hard_kernels matmul attention
+END
 }
 step with_matrices
 # The command line has no interface to document, and its program would overwrite the page of the library of the same name.

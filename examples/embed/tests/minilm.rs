@@ -65,7 +65,6 @@ fn one_executable_gives_the_references_embeddings_for_every_text_and_batch() {
     let Some(folder) = model() else { return };
     let goldens = goldens();
     assert!(goldens.iter().any(|golden| golden.tokens == LONGEST), "no text is cut off");
-    let texts: Vec<&str> = goldens.iter().map(|golden| golden.text.as_str()).collect();
     for subject in common::devices() {
         let what = &subject.name;
         let encoder = Encoder::open(&folder, &subject.device, Bounds { texts: 32, tokens: LONGEST }).unwrap();
@@ -77,10 +76,13 @@ fn one_executable_gives_the_references_embeddings_for_every_text_and_batch() {
             assert_eq!(batch.longest, golden.tokens, "tokens of {:?}", golden.text);
             check(&format!("{what}, alone"), golden, &encoder.run(&batch).unwrap()[0]);
         }
-        let batch = encoder.tokens.encode(&texts).unwrap();
-        let embeddings = encoder.run(&batch).unwrap();
-        assert_eq!(embeddings.len(), goldens.len());
-        for (golden, embedding) in goldens.iter().zip(&embeddings) {
+        // A processor that plays a GPU takes a minute for all, padded to the longest; it gets those that are not cut off.
+        let longest = if subject.device.properties().software { LONGEST - 1 } else { LONGEST };
+        let together: Vec<&Golden> = goldens.iter().filter(|golden| golden.tokens <= longest).collect();
+        let texts: Vec<&str> = together.iter().map(|golden| golden.text.as_str()).collect();
+        let embeddings = encoder.run(&encoder.tokens.encode(&texts).unwrap()).unwrap();
+        assert_eq!(embeddings.len(), together.len());
+        for (golden, embedding) in together.into_iter().zip(&embeddings) {
             check(&format!("{what}, in a batch"), golden, embedding);
         }
         let after = counters();

@@ -71,10 +71,6 @@ fn at(x: &HostTensor, position: &[i64]) -> Option<f64> {
     x.values.get(linear).copied()
 }
 
-fn shape_error(input: &'static str, given: &TensorType, expected: String) -> OpError {
-    OpError::Shape { input, given: given.to_string(), expected }
-}
-
 fn attribute_error(attribute: &'static str, given: impl ToString, expected: impl Into<String>) -> OpError {
     OpError::Attribute { attribute, given: given.to_string(), expected: expected.into() }
 }

@@ -9,6 +9,7 @@ mod set;
 pub use self::join::Join;
 pub use self::places::{LastUpdates, Named};
 pub use self::set::ScatterSet;
+use super::support::{expect_element, expect_shape, shape_error};
 use crate::dim::Dim;
 use crate::graph::{Graph, GraphError, Tensor};
 use crate::op::OpError;
@@ -66,10 +67,6 @@ fn product(extents: &[Dim]) -> Dim {
 
 fn refused(update: Update, error: OpError) -> GraphError {
     GraphError::Op { op: update.name().to_owned(), error }
-}
-
-fn shape_error(input: &'static str, given: &TensorType, expected: String) -> OpError {
-    OpError::Shape { input, given: given.to_string(), expected }
 }
 
 impl Graph {
@@ -199,8 +196,8 @@ impl Graph {
             let expected = format!("{}; `cast` converts", ElementType::list(|element| update.takes(element)));
             return Err(refused(update, OpError::ElementType { input: "x", given: x.element, expected }));
         }
-        super::support::expect_element("updates", updates, x.element).map_err(|error| refused(update, error))?;
-        super::support::expect_shape("updates", updates, wanted).map_err(|error| refused(update, error))
+        expect_element("updates", updates, x.element).map_err(|error| refused(update, error))?;
+        expect_shape("updates", updates, wanted).map_err(|error| refused(update, error))
     }
 
     fn scattered(

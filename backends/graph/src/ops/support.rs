@@ -47,6 +47,11 @@ pub fn expect_shape(input: &'static str, ty: &TensorType, expected: &[Dim]) -> R
     Err(OpError::Shape { input, given: ty.to_string(), expected: expected.to_string() })
 }
 
+/// That an input has another shape than an op takes: what was given, and what is expected in words.
+pub fn shape_error(input: &'static str, given: &TensorType, expected: String) -> OpError {
+    OpError::Shape { input, given: given.to_string(), expected }
+}
+
 /// The instance of a kernel by its name.
 ///
 /// # Errors

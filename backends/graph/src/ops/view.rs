@@ -1,5 +1,6 @@
 //! Views: the same elements, otherwise arranged. No view is a kernel; where strides cannot say an arrangement, the elements are copied first.
 
+use super::support::shape_error;
 use crate::dim::Dim;
 use crate::graph::{Graph, GraphError, Tensor};
 use crate::op::{HostTensor, Op, OpError, OpKind, View};
@@ -63,10 +64,6 @@ fn only(inputs: &[TensorType]) -> Result<&TensorType, OpError> {
     }
 }
 
-fn shape_error(given: &TensorType, expected: String) -> OpError {
-    OpError::Shape { input: "x", given: given.to_string(), expected }
-}
-
 fn list(dims: &[Dim]) -> String {
     let parts: Vec<_> = dims.iter().map(Dim::to_string).collect();
     format!("[{}]", parts.join(", "))
@@ -124,7 +121,7 @@ impl Op for Reshape {
         let output = TensorType { element: input.element, shape: self.shape.clone() };
         if output.elements() != input.elements() {
             let expected = format!("{} elements, as {} has", output.elements(), list(&self.shape));
-            return Err(shape_error(input, expected));
+            return Err(shape_error("x", input, expected));
         }
         Ok(vec![output])
     }
@@ -219,7 +216,7 @@ impl Op for Expand {
         let fits = self.shape.len() >= input.rank()
             && input.shape.iter().rev().zip(self.shape.iter().rev()).all(|(old, new)| old.is(1) || old == new);
         if !fits {
-            return Err(shape_error(input, format!("a shape that broadcasts to {}", list(&self.shape))));
+            return Err(shape_error("x", input, format!("a shape that broadcasts to {}", list(&self.shape))));
         }
         Ok(vec![TensorType { element: input.element, shape: self.shape.clone() }])
     }
@@ -250,7 +247,7 @@ impl Op for Narrow {
         let rest = extent.clone() - self.start.clone() - self.length.clone();
         if rest.bounds().0 < 0 || self.start.bounds().0 < 0 || self.length.bounds().0 < 0 {
             let expected = format!("axis {} to hold {} positions from {} on", self.axis, self.length, self.start);
-            return Err(shape_error(input, expected));
+            return Err(shape_error("x", input, expected));
         }
         let mut output = input.clone();
         output.shape[self.axis] = self.length.clone();
@@ -284,7 +281,7 @@ impl Op for Squeeze {
         let input = only(inputs)?;
         match input.shape.get(self.axis) {
             None => Err(axis_error(self.axis, input.rank())),
-            Some(extent) if !extent.is(1) => Err(shape_error(input, format!("axis {} to have extent 1", self.axis))),
+            Some(extent) if !extent.is(1) => Err(shape_error("x", input, format!("axis {} to have extent 1", self.axis))),
             Some(_) => {
                 let mut output = input.clone();
                 output.shape.remove(self.axis);

@@ -14,7 +14,7 @@ use super::rows::Rows;
 use super::types::Types;
 use crate::dim::Dim;
 use crate::op::{Candidate, Grid, Implementation, Ineligible, KernelStep, ParamValue, Request, Slot, Step};
-use crate::ops::support::{instance, kernel_time, upper};
+use crate::ops::support::{LAUNCH, instance, kernel_time, upper};
 
 /// Every kernel's candidate.
 pub(super) fn all(op: MatMul) -> Vec<Box<dyn Candidate>> {
@@ -27,8 +27,6 @@ pub(super) fn all(op: MatMul) -> Vec<Box<dyn Candidate>> {
     all
 }
 
-/// What a launch costs, in microseconds.
-pub(super) const LAUNCH: f64 = 3.0;
 /// Workgroups that keep a large GPU busy; with fewer, smaller tiles are better.
 const BUSY_WORKGROUPS: i64 = 128;
 

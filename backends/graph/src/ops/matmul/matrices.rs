@@ -5,11 +5,11 @@ use trefoil_kernels::activation::Activation;
 use trefoil_kernels::matmul::matrices::{DEPTH, LARGEST_SUBGROUP, kernels};
 
 use super::MatMul;
-use super::candidates::{LAUNCH, bias_of, contiguous_bias, multiples, sum_parts, types};
+use super::candidates::{bias_of, contiguous_bias, multiples, sum_parts, types};
 use super::product::Product;
 use crate::dim::Dim;
 use crate::op::{Candidate, Grid, Implementation, Ineligible, KernelStep, ParamValue, Request, Slot, Step};
-use crate::ops::support::{instance, kernel_time, upper};
+use crate::ops::support::{LAUNCH, instance, kernel_time, upper};
 use crate::types::ElementType;
 
 /// Elements of a piece, which is read at once.

@@ -1,6 +1,7 @@
 //! Blocks of spatial axes as channels, and back: arrangements of views.
 
-use super::{attribute_error, shape_error};
+use super::attribute_error;
+use crate::ops::support::shape_error;
 use crate::dim::Dim;
 use crate::graph::{Graph, GraphError, Tensor};
 use crate::op::OpError;

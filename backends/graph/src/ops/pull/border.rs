@@ -1,11 +1,11 @@
 //! Borders put around tensors, or taken away.
 
-use super::{along, at, attribute_error, each, of_axis, pull_op, shape_error, span};
+use super::{along, at, attribute_error, each, of_axis, pull_op, span};
 use crate::dim::Dim;
 use crate::graph::{Graph, GraphError, Tensor};
 use crate::op::{HostTensor, Op, OpError};
 use crate::ops::fill::Number;
-use crate::ops::support::{expect_element, expect_inputs};
+use crate::ops::support::{expect_element, expect_inputs, shape_error};
 use crate::pull::{Frame, Given, Machine, Moves};
 use crate::types::{ElementType, TensorType};
 

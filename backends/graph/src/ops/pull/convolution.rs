@@ -5,12 +5,12 @@ mod host;
 mod shape;
 mod tiled;
 
-use super::{at, attribute_error, each, shape_error};
+use super::{at, attribute_error, each};
 use crate::dim::Dim;
 use crate::graph::{Graph, GraphError, Tensor};
 use crate::op::{Candidate, HostTensor, Op, OpError, OpKind};
 use crate::ops::activation::{activated, expect_known};
-use crate::ops::support::{expect_element, expect_inputs, expect_shape};
+use crate::ops::support::{expect_element, expect_inputs, expect_shape, shape_error};
 use crate::pull::{Calculator, Computes, Frame, Function, Given, Made, Pull};
 use crate::types::{ElementType, TensorType};
 use trefoil_kernels::activation::Activation;

@@ -1,9 +1,9 @@
 //! Elements by indices, which are integers of any type; one out of range reads 0.
 
-use super::{at, attribute_error, each, expect_integers, has_axis, pull_op, shape_error};
+use super::{at, attribute_error, each, expect_integers, has_axis, pull_op};
 use crate::graph::{Graph, GraphError, Tensor};
 use crate::op::{HostTensor, Op, OpError};
-use crate::ops::support::expect_inputs;
+use crate::ops::support::{expect_inputs, shape_error};
 use crate::pull::{Frame, Given, Machine, Moves};
 use crate::types::TensorType;
 

@@ -1,10 +1,10 @@
 //! Tensors one after the other along an axis.
 
-use super::{at, each, has_axis, pull_op, shape_error};
+use super::{at, each, has_axis, pull_op};
 use crate::dim::Dim;
 use crate::graph::{Graph, GraphError, Tensor};
 use crate::op::{HostTensor, Op, OpError};
-use crate::ops::support::expect_element;
+use crate::ops::support::{expect_element, shape_error};
 use crate::pull::{Frame, Given, Machine, Moves};
 use crate::types::TensorType;
 

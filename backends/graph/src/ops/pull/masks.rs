@@ -1,11 +1,11 @@
 //! Elements kept, or set, by where they stand.
 
-use super::{at, attribute_error, each, expect_integers, pull_op, shape_error};
+use super::{at, attribute_error, each, expect_integers, pull_op};
 use crate::dim::Dim;
 use crate::graph::{Graph, GraphError, Tensor};
 use crate::op::{HostTensor, Op, OpError};
 use crate::ops::fill::Number;
-use crate::ops::support::expect_inputs;
+use crate::ops::support::{expect_inputs, shape_error};
 use crate::pull::{Frame, Given, Machine, Moves};
 use crate::types::{ElementType, TensorType};
 

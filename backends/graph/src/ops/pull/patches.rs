@@ -1,11 +1,11 @@
 //! Images as the columns of a matrix, one for each place of a window, and back: what convolutions by way of matrix products are made of.
 
 use super::pool::Window;
-use super::{at, attribute_error, each, pull_op, shape_error};
+use super::{at, attribute_error, each, pull_op};
 use crate::dim::Dim;
 use crate::graph::{Graph, GraphError, Tensor};
 use crate::op::{HostTensor, Op, OpError};
-use crate::ops::support::{expect_inputs, expect_shape};
+use crate::ops::support::{expect_inputs, expect_shape, shape_error};
 use crate::pull::{Calculator, Computes, Frame, Given, Machine, Made, Moves};
 use crate::types::{ElementType, TensorType};
 

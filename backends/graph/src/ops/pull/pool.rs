@@ -1,10 +1,10 @@
 //! Pooling: each element from a window of others, over any number of spatial axes.
 
-use super::{at, attribute_error, each, pull_op, shape_error};
+use super::{at, attribute_error, each, pull_op};
 use crate::dim::Dim;
 use crate::graph::{Graph, GraphError, Tensor};
 use crate::op::{HostTensor, Op, OpError, OpKind};
-use crate::ops::support::expect_inputs;
+use crate::ops::support::{expect_inputs, shape_error};
 use crate::pull::{Calculator, Computes, Frame, Function, Given, Made, Pull};
 use crate::types::{ElementType, TensorType};
 

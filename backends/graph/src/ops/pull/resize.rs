@@ -2,11 +2,11 @@
 //!
 //! Where an element of the result lies in `x` is a fraction of integers, so that what is nearest is exact at any size; weights are floats.
 
-use super::{at, attribute_error, each, shape_error, weighted};
+use super::{at, attribute_error, each, weighted};
 use crate::dim::Dim;
 use crate::graph::{Graph, GraphError, Tensor};
 use crate::op::{HostTensor, Op, OpError, OpKind};
-use crate::ops::support::expect_inputs;
+use crate::ops::support::{expect_inputs, shape_error};
 use crate::pull::{Calculator, Computes, Frame, Given, Machine, Made, Moves, Pull};
 use crate::types::{ElementType, TensorType};
 

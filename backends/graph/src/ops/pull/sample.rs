@@ -1,9 +1,9 @@
 //! Tensors sampled at places that another tensor gives.
 
-use super::{at, each, pull_op, shape_error};
+use super::{at, each, pull_op};
 use crate::graph::{Graph, GraphError, Tensor};
 use crate::op::{HostTensor, Op, OpError};
-use crate::ops::support::{expect_element, expect_inputs};
+use crate::ops::support::{expect_element, expect_inputs, shape_error};
 use crate::pull::{Calculator, Computes, Frame, Function, Given, Made};
 use crate::types::{ElementType, TensorType};
 

@@ -1,9 +1,9 @@
 //! Sequences of different lengths in one tensor.
 
-use super::{at, each, expect_integers, has_axis, pull_op, shape_error};
+use super::{at, each, expect_integers, has_axis, pull_op};
 use crate::graph::{Graph, GraphError, Tensor};
 use crate::op::{HostTensor, Op, OpError};
-use crate::ops::support::expect_inputs;
+use crate::ops::support::{expect_inputs, shape_error};
 use crate::pull::{Frame, Given, Machine, Moves};
 use crate::types::TensorType;
 

@@ -2,11 +2,11 @@
 //!
 //! Starts are integers of any type; one that is negative or behind the axis is no place, and nothing is read or written there.
 
-use super::{at, attribute_error, each, expect_integers, pull_op, shape_error};
+use super::{at, attribute_error, each, expect_integers, pull_op};
 use crate::dim::Dim;
 use crate::graph::{Graph, GraphError, Tensor};
 use crate::op::{HostTensor, Op, OpError};
-use crate::ops::support::{expect_element, expect_inputs};
+use crate::ops::support::{expect_element, expect_inputs, shape_error};
 use crate::pull::{Frame, Given, Machine, Moves};
 use crate::types::TensorType;
 

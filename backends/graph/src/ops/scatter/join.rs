@@ -6,9 +6,9 @@ use trefoil_kernels::scatter::kernels;
 use trefoil_kernels::scatter::places::CHUNK;
 
 use super::super::sort::places_in_order;
-use super::super::support::{expect_element, expect_inputs, instance, kernel_time, transfer_time, upper};
-use super::places::{Named, number};
-use super::{Update, shape_error};
+use super::super::support::{LAUNCH, expect_element, expect_inputs, instance, kernel_time, shape_error, transfer_time, upper};
+use super::places::Named;
+use super::Update;
 use crate::dim::Dim;
 use crate::op::{
     Candidate, Grid, HostTensor, Implementation, Ineligible, KernelStep, Op, OpError, OpKind, Operand, ParamValue,
@@ -18,8 +18,6 @@ use crate::types::{ElementType, Layout, TensorType};
 
 use ElementType::{BF16, F16, F32, F64, I32, I64, U32, U64};
 
-/// What a launch more costs, in microseconds.
-const LAUNCH: f64 = 3.0;
 /// Bytes that an atomic moves at least: those of a sector of a GPU's memory, there and back.
 const SECTOR: f64 = 64.0;
 
@@ -275,7 +273,7 @@ impl Candidate for InOrder<'_> {
             work.steps.push(Step::Kernel(KernelStep { bindings, ..step }));
         }
         // With few updates no slot has many chunks.
-        let chunks = if count.bounds().1 < 4 * CHUNK as i64 { Dim::from(0i64) } else { count.quotient(&number(CHUNK)) };
+        let chunks = if count.bounds().1 < 4 * CHUNK as i64 { Dim::from(0i64) } else { count.quotient(&Dim::from(CHUNK)) };
         let of_runs = slots.clone() + 1i64 + chunks.clone();
         let runs = work.scratch(of_runs.clone() * 4i64);
         let shape = ParamValue::Dims(vec![count, slots.clone(), chunks.clone()]);

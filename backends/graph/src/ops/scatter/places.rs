@@ -3,8 +3,7 @@
 use trefoil_kernels::scatter::kernels;
 use trefoil_kernels::scatter::places::LEVELS;
 
-use super::super::support::{expect_inputs, instance, kernel_time, transfer_time, upper};
-use super::shape_error;
+use super::super::support::{expect_inputs, instance, kernel_time, shape_error, transfer_time, upper};
 use crate::dim::Dim;
 use crate::op::{
     Candidate, Grid, HostTensor, Implementation, Ineligible, KernelStep, Op, OpError, OpKind, Operand, ParamValue,
@@ -19,10 +18,6 @@ pub enum Named {
     Coordinates,
     /// An index is the coordinate along that extent; those along the others are its own.
     Along(usize),
-}
-
-pub(super) fn number(value: usize) -> Dim {
-    Dim::from(i64::try_from(value).unwrap_or(i64::MAX))
 }
 
 impl Named {
@@ -42,7 +37,7 @@ impl Named {
             return Err(OpError::ElementType { input: "indices", given: indices.element, expected });
         }
         let fits = match self {
-            Self::Coordinates => indices.shape.last().and_then(Dim::constant) == number(extents.len()).constant(),
+            Self::Coordinates => indices.shape.last().and_then(Dim::constant) == Dim::from(extents.len()).constant(),
             Self::Along(axis) => axis < extents.len() && indices.rank() == extents.len(),
         };
         if !fits {
@@ -123,12 +118,12 @@ impl Named {
         };
         let level = |of: fn(&(Dim, [Dim; 2])) -> &Dim| padded(&mut levels.iter().rev().map(of).cloned());
         Ok(vec![
-            ParamValue::Dim(number(if indices.ty.element.bytes() == 8 { 2 } else { 1 })),
-            ParamValue::Dim(number(levels.len())),
+            ParamValue::Dim(Dim::from(if indices.ty.element.bytes() == 8 { 2 } else { 1 })),
+            ParamValue::Dim(Dim::from(levels.len())),
             level(|level| &level.0),
             level(|level| &level.1[0]),
             level(|level| &level.1[1]),
-            ParamValue::Dim(number(named.len())),
+            ParamValue::Dim(Dim::from(named.len())),
             ParamValue::Dim(step),
             padded(&mut named.iter().map(|at| extents[*at].clone())),
             padded(&mut named.iter().map(|at| slot_strides[*at].clone())),

@@ -1,8 +1,7 @@
 //! Slots set to their last updates: a pull, so that rows move in the widest units.
 
 use super::super::pull::pull_op;
-use super::super::support::{expect_element, expect_inputs};
-use super::shape_error;
+use super::super::support::{expect_element, expect_inputs, shape_error};
 use crate::op::{HostTensor, Op, OpError};
 use crate::pull::{Frame, Given, Machine, Moves};
 use crate::types::TensorType;

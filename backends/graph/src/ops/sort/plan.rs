@@ -24,10 +24,6 @@ const WANTED: i64 = 528;
 /// A way to do the work.
 pub(super) type Method = fn(Work<'_>, &Properties) -> Result<Implementation, Ineligible>;
 
-fn large(value: usize) -> Dim {
-    Dim::from(i64::try_from(value).unwrap_or(i64::MAX))
-}
-
 /// Rows of tensors that agree in all extents but that of one axis: the extents over which they are spread, and each tensor's strides.
 struct Rows<const N: usize> {
     levels: Vec<Level<N>>,
@@ -55,7 +51,7 @@ impl<const N: usize> Rows<N> {
     /// The number of levels, their extents, and the strides of some of the tensors.
     fn params(&self, of: &[usize]) -> Vec<ParamValue> {
         let extents = innermost_first(&self.levels, LEVELS, |level| level.extent.clone());
-        let mut params = vec![ParamValue::Dim(large(self.levels.len())), extents];
+        let mut params = vec![ParamValue::Dim(Dim::from(self.levels.len())), extents];
         let strides = |tensor: &usize| innermost_first(&self.levels, LEVELS, |level| level.strides[*tensor].clone());
         params.extend(of.iter().map(strides));
         params
@@ -233,7 +229,7 @@ pub(super) fn top(mut work: Work<'_>, device: &Properties) -> Result<Implementat
         [work.nothing(), work.scratch(finds.clone() * 4i64), work.scratch(finds * 4i64)]
     };
     let mut params = vec![
-        ParamValue::Dims(vec![work.n.clone(), large(k), chunk, number(pieces)]),
+        ParamValue::Dims(vec![work.n.clone(), Dim::from(k), chunk, number(pieces)]),
         ParamValue::Dims(vec![work.rows.steps[0].clone(), work.rows.steps[1].clone()]),
     ];
     params.extend(work.rows.params(&[0, 1]));
@@ -249,12 +245,12 @@ pub(super) fn top(mut work: Work<'_>, device: &Properties) -> Result<Implementat
     // What pieces leave is in order, and equal ranks are in the order of their places: so are their numbers.
     let length = pieces * k as i64;
     let width = power_of_two(length, rows::HELD as i64);
-    let found = work.scratch(count.clone() * large(k) * 4i64);
-    let flat = Rows::new(&[count.clone(), number(length)], 1, [&[number(length), number(1)], &[large(k), number(1)]])?;
+    let found = work.scratch(count.clone() * Dim::from(k) * 4i64);
+    let flat = Rows::new(&[count.clone(), number(length)], 1, [&[number(length), number(1)], &[Dim::from(k), number(1)]])?;
     let nothing = work.nothing();
     let plain = order(ElementType::U32, false, true);
     let plain = ParamValue::Dims(plain.iter().map(|word| Dim::from(i64::from(*word))).collect());
-    let shape = [count.clone(), number(length), large(k), number(width)];
+    let shape = [count.clone(), number(length), Dim::from(k), number(width)];
     let params = rows_params(shape, [number(1), number(1)], flat.params(&[0, 1]), plain, [false, false, true]);
     let grid = Grid::Workgroups(count.quotient_up(rows::HELD as i64 / width));
     work.push("sort_rows_u32", vec![ranks, nothing, found.clone()], params, grid)?;
