@@ -281,7 +281,9 @@ impl Op for Squeeze {
         let input = only(inputs)?;
         match input.shape.get(self.axis) {
             None => Err(axis_error(self.axis, input.rank())),
-            Some(extent) if !extent.is(1) => Err(shape_error("x", input, format!("axis {} to have extent 1", self.axis))),
+            Some(extent) if !extent.is(1) => {
+                Err(shape_error("x", input, format!("axis {} to have extent 1", self.axis)))
+            }
             Some(_) => {
                 let mut output = input.clone();
                 output.shape.remove(self.axis);

@@ -1,10 +1,10 @@
 //! Blocks of spatial axes as channels, and back: arrangements of views.
 
 use super::attribute_error;
-use crate::ops::support::shape_error;
 use crate::dim::Dim;
 use crate::graph::{Graph, GraphError, Tensor};
 use crate::op::OpError;
+use crate::ops::support::shape_error;
 use crate::types::TensorType;
 
 /// How a channel number is made of a position within a block and a channel of the other form.

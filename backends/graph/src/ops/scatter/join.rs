@@ -6,9 +6,11 @@ use trefoil_kernels::scatter::kernels;
 use trefoil_kernels::scatter::places::CHUNK;
 
 use super::super::sort::places_in_order;
-use super::super::support::{LAUNCH, expect_element, expect_inputs, instance, kernel_time, shape_error, transfer_time, upper};
-use super::places::Named;
+use super::super::support::{
+    LAUNCH, expect_element, expect_inputs, instance, kernel_time, shape_error, transfer_time, upper,
+};
 use super::Update;
+use super::places::Named;
 use crate::dim::Dim;
 use crate::op::{
     Candidate, Grid, HostTensor, Implementation, Ineligible, KernelStep, Op, OpError, OpKind, Operand, ParamValue,
@@ -273,7 +275,8 @@ impl Candidate for InOrder<'_> {
             work.steps.push(Step::Kernel(KernelStep { bindings, ..step }));
         }
         // With few updates no slot has many chunks.
-        let chunks = if count.bounds().1 < 4 * CHUNK as i64 { Dim::from(0i64) } else { count.quotient(&Dim::from(CHUNK)) };
+        let chunks =
+            if count.bounds().1 < 4 * CHUNK as i64 { Dim::from(0i64) } else { count.quotient(&Dim::from(CHUNK)) };
         let of_runs = slots.clone() + 1i64 + chunks.clone();
         let runs = work.scratch(of_runs.clone() * 4i64);
         let shape = ParamValue::Dims(vec![count, slots.clone(), chunks.clone()]);

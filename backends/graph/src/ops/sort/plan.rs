@@ -246,7 +246,8 @@ pub(super) fn top(mut work: Work<'_>, device: &Properties) -> Result<Implementat
     let length = pieces * k as i64;
     let width = power_of_two(length, rows::HELD as i64);
     let found = work.scratch(count.clone() * Dim::from(k) * 4i64);
-    let flat = Rows::new(&[count.clone(), number(length)], 1, [&[number(length), number(1)], &[Dim::from(k), number(1)]])?;
+    let flat =
+        Rows::new(&[count.clone(), number(length)], 1, [&[number(length), number(1)], &[Dim::from(k), number(1)]])?;
     let nothing = work.nothing();
     let plain = order(ElementType::U32, false, true);
     let plain = ParamValue::Dims(plain.iter().map(|word| Dim::from(i64::from(*word))).collect());
