@@ -24,7 +24,8 @@ fn constant() -> Border {
 }
 
 /// Names, ops, and how many elements of the result there are to one of `x`; of those as many are read, but for pools.
-const OPS: [(&str, Build, [i64; 2]); 10] = [
+const OPS: [(&str, Build, [i64; 2]); 11] = [
+    ("transpose", turned, [1, 1]),
     ("concat rows", |g, x| g.concat(&[x, x], 0), [2, 1]),
     ("concat columns", |g, x| g.concat(&[x, x], 1), [2, 1]),
     ("tile rows", |g, x| g.tile(x, &[2, 1].map(Dim::from)), [2, 1]),
@@ -98,6 +99,11 @@ fn case(name: String, shape: Vec<i64>, bytes: i64, build: Build) -> Case {
         bytes: bytes.unsigned_abs(),
         flops: None,
     }
+}
+
+fn turned(g: &mut Graph, x: Tensor) -> Result<Tensor, GraphError> {
+    let turned = g.transpose(x, &[1, 0])?;
+    g.contiguous(turned)
 }
 
 fn pooled(g: &mut Graph, x: Tensor) -> Result<Tensor, GraphError> {

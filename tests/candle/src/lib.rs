@@ -1,0 +1,1 @@
+//! Nothing: a package of its own, so that only its tests build candle.
