@@ -39,7 +39,8 @@ cargo test --no-run --lib --bins --tests --benches "${options[@]}" >"$messages"
 # `cargo test` builds programs as tests alone.
 cargo build --bins --examples "${options[@]}" >>"$messages"
 
-scripts/test-programs.py <"$messages" >"$stage/executables"
+# Tests of macros are linked against the compiler's own library.
+scripts/test-programs.py <"$messages" | grep -v '^macro' >"$stage/executables"
 
 pack=$stage/pack
 mkdir -p "$pack"

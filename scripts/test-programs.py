@@ -1,7 +1,7 @@
 #!/usr/bin/env python3
 """Which programs Cargo built: reads its messages (--message-format=json) and writes a line for each.
 
-A line is what the program is (test, bench, program), its name, the folder of its package and its path, with tabs between.
+A line is what the program is (test, macro for the tests of macros, bench, program), its name, the folder of its package and its path, with tabs between.
 """
 
 import json
@@ -13,7 +13,6 @@ for line in sys.stdin:
     if message.get("reason") != "compiler-artifact" or not message.get("executable"):
         continue
     target = message["target"]
-    if "proc-macro" in target["kind"]:
-        continue  # Linked against the compiler's own library.
-    role = "bench" if "bench" in target["kind"] else "test" if message["profile"]["test"] else "program"
+    kind = target["kind"]
+    role = "bench" if "bench" in kind else "program" if not message["profile"]["test"] else "macro" if "proc-macro" in kind else "test"
     print(role, target["name"], os.path.dirname(message["manifest_path"]), message["executable"], sep="\t")

@@ -1,5 +1,5 @@
 #!/usr/bin/env bash
-# Runs every test that needs no GPU: the README's second command. Five to ten minutes on two cores the first time.
+# Runs every test that needs no GPU: the README's second command. Half an hour to an hour on two cores the first time.
 #
 # It first installs what is missing (scripts/setup-tools.sh, scripts/fetch-model.sh, scripts/fetch-onnx-cases.sh), so that a fresh Debian 12 with Rust needs
 # nothing else. Vulkan and wgpu run on lavapipe, a Vulkan driver for the CPU, unless VK_ICD_FILENAMES or VK_DRIVER_FILES names
@@ -28,11 +28,14 @@ step() { echo; echo "== $*"; "$@"; }
 
 step cargo fmt --all --check
 step cargo clippy --quiet --workspace --all-targets "${features[@]}" -- -D warnings
-step cargo test --workspace "${features[@]}"
+step cargo test --workspace "${features[@]}" --no-run
+programs=$(cargo test --quiet --workspace "${features[@]}" --no-run --message-format=json | scripts/test-programs.py)
+step scripts/run-tests.py <<<"$programs"
+# Examples in the documentation, by a part of their names: with `--doc` Cargo would build most crates again.
+step cargo test --quiet --workspace "${features[@]}" -- '(line '
 # Matrices, on a lavapipe that multiplies some, by the programs that were just built: asked for some tests alone, Cargo builds most crates again.
 with_matrices() {
-    local root=$PWD programs name filters found folder program
-    programs=$(cargo test --quiet --workspace "${features[@]}" --no-run --message-format=json | scripts/test-programs.py)
+    local root=$PWD name filters found folder program
     export TREFOIL_REQUIRE_MATRICES=wgpu,vulkan
     while read -r name filters; do
         found=$(awk -F'\t' -v name="$name" '$1 == "test" && $2 == name { print $3 "\t" $4 }' <<<"$programs")
@@ -52,7 +55,7 @@ step with_matrices
 RUSTDOCFLAGS="-D warnings" step cargo doc --quiet --workspace --exclude trefoil-cli --no-deps "${features[@]}"
 # What the command line writes, judged by the newest spirv-val, by NVRTC and by Tint.
 rm -rf target/emitted
-step cargo run --quiet -p trefoil-cli -- emit --all --out target/emitted
+step "$(awk -F'\t' '$1 == "program" && $2 == "trefoil" { print $4 }' <<<"$programs")" emit --all --out target/emitted
 step scripts/check-spirv.sh target/emitted
 step scripts/check-cuda.py target/emitted
 step scripts/check-wgsl.mjs target/emitted

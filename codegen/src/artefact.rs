@@ -24,6 +24,7 @@ use serde::{Deserialize, Serialize};
 pub use crate::ir::{BinaryOperator, IndexWidth, MatrixNeed, MatrixProduct, MatrixRole, MatrixScalar};
 pub use crate::target::{Dialect, Feature, Features, Language, ParamTransport, Target};
 pub use crate::tensor_map::{MapShape, TensorMap, Term};
+pub use crate::vectors::Vectors;
 
 /// A string that is a constant or owned.
 pub type Text = Cow<'static, str>;

@@ -32,4 +32,5 @@ pub(crate) mod tensor_map;
 pub(crate) mod tiles;
 pub mod timings;
 pub mod variants;
+pub(crate) mod vectors;
 pub mod verify;

@@ -13,6 +13,7 @@ use super::program::{Combine, Instruction, Register, Term};
 use super::wide;
 use crate::artefact::CpuArguments;
 use crate::ir::{MathFunction, Scalar};
+use crate::vectors::Vectors;
 
 /// The state of a batch.
 pub(super) struct Batch<'a> {
@@ -363,8 +364,8 @@ macro_rules! engines {
 }
 
 engines! {
-    #[cfg(target_arch = "x86_64")]
-    #[target_feature(enable = "avx512f,avx512vl,avx512bw,avx512dq,fma")]
+    #[cfg(all(target_arch = "x86_64", not(debug_assertions)))]
+    #[target_feature(enable = "avx512f,avx512vl,avx512bw,avx512dq,avx2,fma")]
     avx512, true;
     #[cfg(target_arch = "x86_64")]
     #[target_feature(enable = "avx2,fma")]
@@ -382,20 +383,17 @@ engines! {
 pub(super) unsafe fn run(batch: &mut Batch<'_>, code: &[Instruction]) {
     // SAFETY: each engine is called only where the machine has its instruction set; the rest is the caller's.
     unsafe {
-        #[cfg(target_arch = "x86_64")]
-        {
-            use std::arch::is_x86_feature_detected as has;
-            if has!("avx512f") && has!("avx512vl") && has!("avx512bw") && has!("avx512dq") && has!("fma") {
-                return avx512(batch, code);
-            }
-            if has!("avx2") && has!("fma") {
-                return avx2(batch, code);
-            }
-            baseline(batch, code);
+        match Vectors::of_processor() {
+            #[cfg(all(target_arch = "x86_64", not(debug_assertions)))]
+            Vectors::Avx512 => avx512(batch, code),
+            #[cfg(all(target_arch = "x86_64", debug_assertions))]
+            Vectors::Avx512 => avx2(batch, code),
+            #[cfg(target_arch = "x86_64")]
+            Vectors::Avx2 => avx2(batch, code),
+            #[cfg(target_arch = "aarch64")]
+            _ => neon(batch, code),
+            #[cfg(not(target_arch = "aarch64"))]
+            _ => baseline(batch, code),
         }
-        #[cfg(target_arch = "aarch64")]
-        neon(batch, code);
-        #[cfg(not(any(target_arch = "x86_64", target_arch = "aarch64")))]
-        baseline(batch, code);
     }
 }

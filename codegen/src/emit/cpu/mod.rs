@@ -2,7 +2,7 @@
 //!
 //! # Shape
 //! One always-inlined body, generic only in whether a multiply-add is one instruction, inside copies for AVX-512, AVX2 with FMA, NEON and the
-//! baseline, one of which is chosen once at run time. The body runs workgroups one after the other on the calling thread. Within
+//! baseline, one of which is chosen at run time ([`crate::vectors`]); of a kernel of cooperative matrices there is the last alone. The body runs workgroups one after the other on the calling thread. Within
 //! a workgroup, the code between barriers and subgroup operations is a loop over invocations (`regions`); see `plan` for how the body is
 //! cut and where locals live.
 //!
@@ -34,8 +34,10 @@ use crate::lower::Lowered;
 /// The kernel holds something that cannot be printed, which names it.
 pub fn emit(lowered: &Lowered, path: &str) -> Result<String, EmitError> {
     let items = module::text(lowered, path)?;
+    // Clippy, which runs nothing, would spend more time on it than on all that people wrote.
     Ok(format!(
         "{{
+#[cfg(not(clippy))]
 #[allow(
     unused, unsafe_code, unsafe_op_in_unsafe_fn, missing_docs, non_snake_case, unreachable_code,
     clippy::all, clippy::pedantic, clippy::nursery, clippy::restriction,
@@ -44,6 +46,9 @@ pub fn emit(lowered: &Lowered, path: &str) -> Result<String, EmitError> {
 mod cpu {{
 {items}
 }}
+#[cfg(clippy)]
+#[allow(unsafe_code, missing_docs, clippy::all, clippy::pedantic, clippy::nursery, clippy::restriction, reason = \"as above\")]
+mod cpu {{ pub unsafe fn entry(_: &{path}::CpuArguments<'_>, _: u64, _: u64) {{}} }}
 {path}::CpuFunction {{ entry: cpu::entry }}
 }}"
     ))

@@ -14,7 +14,7 @@ use crate::artefact::{GridKind, ParamScalar};
 use crate::emit::EmitError;
 use crate::ir::Function;
 use crate::lower::Lowered;
-use crate::target::Target;
+use crate::target::{Feature, Target};
 
 /// Prints a kernel as the contents of a Rust module whose function `entry` runs it; `path` is the path of
 /// [`crate::artefact`] as the printed code sees it.
@@ -59,7 +59,7 @@ pub(super) fn text(lowered: &Lowered, path: &str) -> Result<String, EmitError> {
 fn params(kernel: &Kernel<'_>, out: &mut Out) -> String {
     let mut read = String::from("Params { ");
     let mut fields = String::new();
-    if kernel.lowered.profile.features.has(crate::target::Feature::Subgroups) {
+    if kernel.lowered.profile.features.has(Feature::Subgroups) {
         fields.push_str("subgroup_size: u32, ");
         match kernel.lowered.info.subgroup_size {
             Some(size) => read.push_str(&format!("subgroup_size: {size}, ")),
@@ -242,15 +242,14 @@ fn copies(kernel: &Kernel<'_>, path: &str, params: &str, out: &mut Out) -> Resul
     let given: Vec<String> = bindings.iter().map(|(name, ty)| format!("{name}: {ty}")).collect();
     let passed: Vec<&str> = bindings.iter().map(|(name, _)| name.as_str()).collect();
     let (given, passed) = (given.join(", "), passed.join(", "));
-    let x86 = "#[cfg(target_arch = \"x86_64\")]";
-    for (name, attribute, fma) in [
-        ("avx512", format!("{x86} #[target_feature(enable = \"avx512f,avx512vl,avx512bw,avx512dq,fma\")]"), true),
-        ("avx2", format!("{x86} #[target_feature(enable = \"avx2,fma\")]"), true),
-        ("neon", "#[cfg(target_arch = \"aarch64\")] #[target_feature(enable = \"neon\")]".to_owned(), true),
-        ("baseline", String::new(), false),
-    ] {
-        if !attribute.is_empty() {
-            out.line(&attribute);
+    let once = kernel.module.requires.has(Feature::CooperativeMatrices);
+    let copies = if once { &COPIES[BASELINE..] } else { &COPIES[..] };
+    for (name, is_for, enabled, fma) in copies {
+        if !once {
+            out.line(&format!("#[cfg({is_for})]"));
+        }
+        if !enabled.is_empty() {
+            out.line(&format!("#[target_feature(enable = \"{enabled}\")]"));
         }
         // Not inlined, so that what is known of the arguments' aliasing is kept.
         out.line("#[inline(never)]");
@@ -274,32 +273,43 @@ fn copies(kernel: &Kernel<'_>, path: &str, params: &str, out: &mut Out) -> Resul
             out.line(&format!("let {name} = {pointer};"));
         }
     }
-    let call = |name: &str| format!("{name}(&p, arguments.groups, first, end, {passed})");
-    out.line(x86);
-    out.open("{");
-    out.line("static LEVEL: core::sync::atomic::AtomicU8 = core::sync::atomic::AtomicU8::new(0);");
-    out.line("let mut level = LEVEL.load(core::sync::atomic::Ordering::Relaxed);");
-    out.open("if level == 0 {");
-    let has = |features: &[&str]| {
-        let tests: Vec<String> =
-            features.iter().map(|feature| format!("::std::arch::is_x86_feature_detected!(\"{feature}\")")).collect();
-        tests.join(" && ")
-    };
-    out.line(&format!(
-        "level = if {} {{ 3 }} else if {} {{ 2 }} else {{ 1 }};",
-        has(&["avx512f", "avx512vl", "avx512bw", "avx512dq", "fma"]),
-        has(&["avx2", "fma"])
-    ));
-    out.line("LEVEL.store(level, core::sync::atomic::Ordering::Relaxed);");
+    if once {
+        out.line(&format!("baseline(&p, arguments.groups, first, end, {passed});"));
+        out.close("}");
+        return Ok(());
+    }
+    out.open(&format!("match {path}::Vectors::of_processor() {{"));
+    for (vectors, is_for, name) in [
+        (Some("Avx512"), OPTIMISED_X86, "avx512"),
+        (Some("Avx512"), DEBUGGED_X86, "avx2"),
+        (Some("Avx2"), X86, "avx2"),
+        (None, ARM, "neon"),
+        (None, NOT_ARM, "baseline"),
+    ] {
+        let pattern = vectors.map_or_else(|| "_".to_owned(), |vectors| format!("{path}::Vectors::{vectors}"));
+        out.line(&format!("#[cfg({is_for})] {pattern} => {name}(&p, arguments.groups, first, end, {passed}),"));
+    }
     out.close("}");
-    out.line(&format!("if level == 3 {{ return {}; }}", call("avx512")));
-    out.line(&format!("if level == 2 {{ return {}; }}", call("avx2")));
-    out.close("}");
-    out.line(&format!("#[cfg(target_arch = \"aarch64\")] {{ return {}; }}", call("neon")));
-    out.line(&format!("#[cfg(not(target_arch = \"aarch64\"))] {{ {}; }}", call("baseline")));
     out.close("}");
     Ok(())
 }
+
+/// Where a copy of the body is compiled, as [`crate::vectors::Vectors`] says.
+const X86: &str = "target_arch = \"x86_64\"";
+const OPTIMISED_X86: &str = "all(target_arch = \"x86_64\", not(debug_assertions))";
+const DEBUGGED_X86: &str = "all(target_arch = \"x86_64\", debug_assertions)";
+const ARM: &str = "target_arch = \"aarch64\"";
+const NOT_ARM: &str = "not(target_arch = \"aarch64\")";
+
+/// The copies of the body: name, where it is compiled, what it enables, and whether a multiply-add is one instruction there.
+const COPIES: [(&str, &str, &str, bool); 4] = [
+    ("avx512", OPTIMISED_X86, "avx512f,avx512vl,avx512bw,avx512dq,avx2,fma", true),
+    ("avx2", X86, "avx2,fma", true),
+    ("neon", ARM, "neon", true),
+    ("baseline", NOT_ARM, "", false),
+];
+/// The one copy of a kernel of cooperative matrices: on a processor that is there to be tested, and took as long to compile as half of a library.
+const BASELINE: usize = 3;
 
 /// Helper functions, each printed if it is used.
 const HELPERS: [(&str, &str); 22] = [

@@ -48,13 +48,18 @@ impl<'a> Regions<'a> {
 
     /// The value that this invocation has in an array over invocations.
     fn gather(&self, array: &str, ty: Handle<Type>, whole: bool) -> String {
-        let depth = self.spread(ty, whole).map_or(0, |(lengths, ..)| lengths.len());
-        let path: String = (0..depth).map(|i| format!("[k{i}]")).collect();
-        let mut text = format!("*{array}{path}.get_unchecked(lane as usize)");
-        for i in (0..depth).rev() {
-            text = format!("core::array::from_fn(|k{i}| {text})");
+        let lengths = self.spread(ty, whole).map_or_else(Vec::new, |(lengths, ..)| lengths);
+        if lengths.is_empty() {
+            return format!("*{array}.get_unchecked(lane as usize)");
         }
-        text
+        // A loop costs Rust's compiler a fraction of what a closure for each element does.
+        let path: String = (0..lengths.len()).map(|i| format!("[k{i}]")).collect();
+        let mut text = format!("all{path} = *{array}{path}.get_unchecked(lane as usize);");
+        for (i, length) in lengths.iter().enumerate().rev() {
+            text = format!("for k{i} in 0..{length} {{ {text} }}");
+        }
+        let zero = types::zero(self.kernel().module, ty);
+        format!("{{ let mut all = {zero}; {text} all }}")
     }
 
     pub(super) fn scatter(&self, array: &str, value: &str, ty: Handle<Type>, whole: bool) -> String {

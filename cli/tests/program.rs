@@ -1,0 +1,36 @@
+//! The program as people call it: what it prints, and how it fails.
+
+#![allow(clippy::unwrap_used, reason = "a test that fails may panic")]
+
+use std::process::Command;
+
+/// Whether it succeeded, what it printed, and what it complained about.
+fn trefoil(arguments: &[&str]) -> (bool, String, String) {
+    let ended = Command::new(env!("CARGO_BIN_EXE_trefoil")).args(arguments).output().unwrap();
+    let text = |bytes| String::from_utf8(bytes).unwrap();
+    (ended.status.success(), text(ended.stdout), text(ended.stderr))
+}
+
+#[test]
+fn a_kernel_is_printed_for_a_target() {
+    let (succeeded, wgsl, complaint) = trefoil(&["emit", "reduce_sum_f32", "--target", "wgsl"]);
+    assert!(succeeded, "{complaint}");
+    assert!(wgsl.contains("@compute @workgroup_size(256"), "{wgsl}");
+    assert!(wgsl.contains("fn reduce_sum_f32"), "{wgsl}");
+}
+
+#[test]
+fn what_is_not_there_is_named() {
+    for arguments in [&["emit", "no_such_kernel", "--target", "wgsl"][..], &["guards", "no_such_kernel"]] {
+        let (succeeded, _, complaint) = trefoil(arguments);
+        assert!(!succeeded);
+        assert!(complaint.contains("no_such_kernel"), "{complaint}");
+    }
+}
+
+#[test]
+fn the_processor_is_a_device() {
+    let (succeeded, devices, complaint) = trefoil(&["devices"]);
+    assert!(succeeded, "{complaint}");
+    assert!(devices.contains("cpu"), "{devices}");
+}
