@@ -13,5 +13,6 @@ mod isa;
 mod math;
 pub mod number;
 pub mod product;
+pub mod reductions;
 pub mod rows;
 mod tile;

@@ -1,6 +1,7 @@
-//! Reductions of any set of axes: sums, extremes and their places, norms, variances. What each is stands in `definitions`, how the work is cut in `plan`.
+//! Reductions of any set of axes: sums, extremes and their places, norms, variances. What each is stands in `definitions`, how the work is cut in `plan`; on the CPU rows are reduced by `host`.
 
 mod definitions;
+mod host;
 mod plan;
 
 use trefoil_kernels::reduce::kernels;
@@ -116,7 +117,7 @@ impl Op for Reduce {
     }
 
     fn kind(&self) -> OpKind<'_> {
-        OpKind::Kernels(vec![Box::new(Kernels(self))])
+        OpKind::Kernels(vec![Box::new(Kernels(self)), Box::new(host::Rows(self))])
     }
 }
 

@@ -306,7 +306,7 @@ impl Allowed {
 /// Whether elements of a type are judged on a device: a processor that plays a GPU takes its time for each kernel, and what it makes of the others
 /// is held to the ops' references.
 fn judged(device: &Device, element: ElementType) -> bool {
-    computes(device, element) && (!device.properties().software || matches!(element, F32 | F16 | I32))
+    computes(device, element) && (!device.properties().software || matches!(element, F32 | I32))
 }
 
 /// Whether a device computes with elements of a type: those of 64 bits are optional.
