@@ -119,6 +119,7 @@ fn evaluate(verified: &Verified, case: &Case) -> Vec<Vec<u32>> {
 /// The program that runs compiled kernels: it reads launches from standard input and writes buffers to standard output.
 const RUNNER: &str = r#"
 mod artefact {
+    pub use crate::vectors::Vectors;
     pub struct CpuFunction { pub entry: unsafe fn(&CpuArguments<'_>, u64, u64) }
     #[allow(dead_code)] pub struct CpuArguments<'a> { pub buffers: &'a [CpuBuffer], pub params: &'a [u8], pub groups: [u32; 3], pub subgroup_size: u32 }
     #[allow(dead_code)] pub struct CpuBuffer { pub pointer: *mut u8, pub bytes: usize }
@@ -153,7 +154,7 @@ fn main() {
 "#;
 
 fn compile(name: &str, verified: &[Verified]) -> PathBuf {
-    let mut source = RUNNER.to_owned();
+    let mut source = format!("{RUNNER}mod vectors {{ {} }}\n", include_str!("../src/vectors.rs"));
     let mut list = String::new();
     for kernel in verified {
         let (profile, _) = variants(kernel).remove(0);
