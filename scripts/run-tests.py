@@ -13,10 +13,10 @@ import sys
 import time
 from concurrent.futures import ThreadPoolExecutor
 
-sysroot = subprocess.run(["rustc", "--print", "sysroot"], check=True, capture_output=True, text=True).stdout.strip()
+libraries = subprocess.run(["rustc", "--print", "target-libdir"], check=True, capture_output=True, text=True).stdout.strip()
 environment = dict(os.environ)
 # Tests of macros are linked against the compiler's own library.
-environment["LD_LIBRARY_PATH"] = ":".join(filter(None, [environment.get("LD_LIBRARY_PATH"), f"{sysroot}/lib"]))
+environment["LD_LIBRARY_PATH"] = ":".join(filter(None, [environment.get("LD_LIBRARY_PATH"), libraries]))
 
 
 def run(program):

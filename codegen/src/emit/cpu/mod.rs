@@ -2,7 +2,7 @@
 //!
 //! # Shape
 //! One always-inlined body, generic only in whether a multiply-add is one instruction, inside copies for AVX-512, AVX2 with FMA, NEON and the
-//! baseline, one of which is chosen at run time ([`crate::vectors`]); of a kernel of cooperative matrices there is the last alone. The body runs workgroups one after the other on the calling thread. Within
+//! baseline, one of which is chosen at run time ([`crate::artefact::Vectors`]); of a kernel of cooperative matrices there is the last alone. The body runs workgroups one after the other on the calling thread. Within
 //! a workgroup, the code between barriers and subgroup operations is a loop over invocations (`regions`); see `plan` for how the body is
 //! cut and where locals live.
 //!
