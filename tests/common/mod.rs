@@ -1,9 +1,12 @@
 //! The devices that tests run on.
 
+use std::sync::OnceLock;
+
 use trefoil::device::{DeviceOptions, Limits};
 use trefoil::{Device, DeviceKind, devices};
 
 /// A device to test on.
+#[derive(Clone)]
 pub struct Subject {
     /// Names it in failures.
     pub name: String,
@@ -19,12 +22,25 @@ fn required() -> Vec<String> {
 
 /// Every device that opens, and wgpu once more as poor as WebGPU's default limits allow. A required device that does not open fails the test; others that
 /// do not are passed over with a notice.
+///
+/// A program opens them once, for all of its tests: validation layers as old as 1.3.239 enter a new device into their tables without a lock, and crash threads that use another one meanwhile.
 pub fn devices() -> Vec<Subject> {
+    static OPENED: OnceLock<Vec<Subject>> = OnceLock::new();
+    OPENED.get_or_init(|| open(true)).clone()
+}
+
+/// The same devices, opened for one test that counts what happens on them; without validation, for the reason above.
+#[allow(dead_code, reason = "few programs count")]
+pub fn devices_of_its_own() -> Vec<Subject> {
+    open(false)
+}
+
+/// The driver's validation finds our mistakes; where there is none, tests run without.
+fn open(validate: bool) -> Vec<Subject> {
     let required = required();
     let mut subjects = Vec::new();
     for kind in DeviceKind::ALL {
-        // The driver's validation finds our mistakes; where there is none, tests run without.
-        let validated = DeviceOptions { validate: true, ..DeviceOptions::default() };
+        let validated = DeviceOptions { validate, ..DeviceOptions::default() };
         match devices::open(kind, &validated).or_else(|_| devices::open(kind, &DeviceOptions::default())) {
             Ok(device) => {
                 if kind == DeviceKind::Wgpu {

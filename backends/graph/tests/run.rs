@@ -5,7 +5,7 @@
 mod common;
 
 use common::ops::RowSum;
-use common::{Values, check, compare, devices, numbers};
+use common::{Values, check, compare, devices, devices_of_its_own, numbers};
 use trefoil_dsl::device::{Device, DeviceKind, DeviceOptions, Limits};
 use trefoil_graph::compile::prove::prove;
 use trefoil_graph::{Dim, ElementType, Error, Executable, Extents, Graph, Model, Options, Symbol};
@@ -88,7 +88,7 @@ fn candidates_are_forced_and_forbidden_by_name() {
 
 #[test]
 fn one_recording_serves_every_extent() {
-    for device in devices() {
+    for device in devices_of_its_own() {
         let rows = Symbol::new("rows", 0, 70_000).unwrap();
         let graph = mixed(&rows, 4);
         let executable = compile(&graph, &device);
@@ -146,7 +146,7 @@ fn what_a_step_reads_and_writes_lies_apart_where_it_must() {
 
 #[test]
 fn equal_structures_share_a_kernel() {
-    for device in devices() {
+    for device in devices_of_its_own() {
         let model = Model::new();
         let mut graph = Graph::new();
         for (index, count) in [8usize, 12, 400].into_iter().enumerate() {
@@ -167,7 +167,7 @@ fn equal_structures_share_a_kernel() {
 
 #[test]
 fn params_are_held_once_and_may_come_late() {
-    for device in devices() {
+    for device in devices_of_its_own() {
         let mut graph = Graph::new();
         let x = graph.input("x", FLOAT, shape(&[6])).unwrap();
         let w = graph.param("w", FLOAT, shape(&[6])).unwrap();

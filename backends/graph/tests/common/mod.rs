@@ -24,6 +24,11 @@ pub fn devices() -> Vec<Device> {
     subjects::devices().into_iter().map(|subject| subject.device).collect()
 }
 
+/// The same, opened for one test that counts what happens on them.
+pub fn devices_of_its_own() -> Vec<Device> {
+    subjects::devices_of_its_own().into_iter().map(|subject| subject.device).collect()
+}
+
 macro_rules! values {
     ($($variant:ident = $host:ty, $of:expr;)*) => {
         /// Host values of some element type.

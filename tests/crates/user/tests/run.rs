@@ -6,7 +6,7 @@ extern crate gpu as trefoil;
 #[path = "../../../common/mod.rs"]
 mod common;
 
-use common::{Subject, devices};
+use common::{Subject, devices, devices_of_its_own};
 use gpu::Result;
 use gpu::prelude::*;
 use trefoil_test_helpers::{Body, LANES, deep};
@@ -51,7 +51,7 @@ fn instances_are_picked_by_type_and_constant() -> Result<()> {
     assert_eq!(bend_rows::KERNELS.len(), 4);
     let halves: Vec<f16> = (0..99).map(|i| f16::from_f32(i as f32 - 50.0)).collect();
     let expected: Vec<f32> = halves.iter().map(|x| x.to_f32().max(0.0) * 2.0 + 0.5).collect();
-    for Subject { device, name } in devices() {
+    for Subject { device, name } in devices_of_its_own() {
         let x = device.buffer(&halves)?;
         let mut y = device.zeros::<f32>(99)?;
         for _ in 0..2 {
