@@ -2,8 +2,8 @@
 
 /// An instruction set, better than those before it.
 ///
-/// Code is compiled for each inside a function that enables it, and one is chosen at run time. Builds with assertions for debugging have no copy for AVX-512, where AVX2 serves: it is a third of what
-/// the compiler optimises of a crate of kernels.
+/// Code is compiled for each inside a function that enables it, and one is chosen at run time. Of kernels, builds with assertions for debugging have no copy for AVX-512, where AVX2 serves: it is a third
+/// of what the compiler optimises of a crate of them.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub enum Vectors {
     /// What every processor of the target has; on AArch64 that is NEON.

@@ -73,12 +73,18 @@ fn run_on(cases: &Cases, case: &Case, model: &Model, device: &Device) -> Outcome
     Outcome::Passed
 }
 
-/// What two ways of rounding may differ by: a graph of several nodes rounds halves after each of them, as did what made the expected values, in another order of sums. A thousandth, as cases allow, is
-/// less than two units in the last place of a half.
+/// What two ways of rounding may differ by: a graph of several nodes rounds elements of 16 bits after each of them, as did what made the expected values, in another order of sums. A thousandth, as
+/// cases allow, is less than two units in the last place of a half, and less than one of a bfloat16.
 fn rounding(case: &Case, element: ElementType, expected: f64) -> f64 {
-    if element != ElementType::F16 || case.nodes.len() < 2 {
+    // The bits behind the point, and the smallest number that has all of them.
+    let (bits, smallest) = match element {
+        ElementType::F16 => (10.0, half::f16::MIN_POSITIVE.to_f64()),
+        ElementType::BF16 => (7.0, half::bf16::MIN_POSITIVE.to_f64()),
+        _ => return 0.0,
+    };
+    if case.nodes.len() < 2 {
         return 0.0;
     }
-    let exponent = expected.abs().max(f64::from(half::f16::MIN_POSITIVE)).log2().floor();
-    2.0 * (exponent - 10.0).exp2()
+    let exponent = expected.abs().max(smallest).log2().floor();
+    2.0 * (exponent - bits).exp2()
 }

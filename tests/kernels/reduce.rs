@@ -6,7 +6,7 @@ use trefoil::artefact::Kernel;
 use trefoil::dsl::element::Element;
 use trefoil::kernels::reduce::shapes::{SIZE, Walk};
 use trefoil::kernels::reduce::values::{Exponentials, Moments, Place};
-use trefoil::{Buffer, Device, Launch, Result, f16};
+use trefoil::{Buffer, Device, Launch, Result, bf16, f16};
 
 use crate::case::{EPSILON, kernel};
 use crate::common::devices;
@@ -48,6 +48,7 @@ macro_rules! values {
 values! {
     f32: f32::NAN, |x| x, f64::from;
     f16: f16::NAN, f16::from_f32, f16::to_f64;
+    bf16: bf16::NAN, bf16::from_f32, bf16::to_f64;
     // Few enough that products of some of them do not wrap, and that many are 0 or equal.
     u32: 0xdead_beef, |x| x.abs() as u32, f64::from;
     i32: 0x5ead_beef, |x| x as i32, f64::from;
@@ -194,37 +195,50 @@ fn rows() -> Vec<Row> {
     rows! {
         "reduce_sum_f32" "join_sum_f32" <f32, f32, f32> true SUM;
         "reduce_sum_f16" "join_sum_f16" <f16, f32, f16> true SUM;
+        "reduce_sum_bf16" "join_sum_bf16" <bf16, f32, bf16> true SUM;
         "reduce_l1_f32" "join_sum_f32" <f32, f32, f32> true L1;
         "reduce_l1_f16" "join_sum_f16" <f16, f32, f16> true L1;
+        "reduce_l1_bf16" "join_sum_bf16" <bf16, f32, bf16> true L1;
         "reduce_l2_f32" "join_l2_f32" <f32, f32, f32> true L2;
         "reduce_l2_f16" "join_l2_f16" <f16, f32, f16> true L2;
+        "reduce_l2_bf16" "join_l2_bf16" <bf16, f32, bf16> true L2;
         "reduce_product_f32" "join_product_f32" <f32, f32, f32> true PRODUCT;
         "reduce_product_f16" "join_product_f16" <f16, f32, f16> true PRODUCT;
+        "reduce_product_bf16" "join_product_bf16" <bf16, f32, bf16> true PRODUCT;
         "reduce_max_f32" "join_max_f32" <f32, f32, f32> false MAX;
         "reduce_max_f16" "join_max_f16" <f16, f32, f16> false MAX;
+        "reduce_max_bf16" "join_max_bf16" <bf16, f32, bf16> false MAX;
         "reduce_min_f32" "join_min_f32" <f32, f32, f32> false MIN;
         "reduce_min_f16" "join_min_f16" <f16, f32, f16> false MIN;
+        "reduce_min_bf16" "join_min_bf16" <bf16, f32, bf16> false MIN;
         "reduce_logsumexp_f32" "join_logsumexp_f32" <f32, Exponentials, f32> true LOGSUMEXP;
         "reduce_logsumexp_f16" "join_logsumexp_f16" <f16, Exponentials, f16> true LOGSUMEXP;
+        "reduce_logsumexp_bf16" "join_logsumexp_bf16" <bf16, Exponentials, bf16> true LOGSUMEXP;
         "reduce_variance_f32" "join_variance_f32" <f32, Moments, f32> false VARIANCE;
         "reduce_variance_f16" "join_variance_f16" <f16, Moments, f16> false VARIANCE;
+        "reduce_variance_bf16" "join_variance_bf16" <bf16, Moments, bf16> false VARIANCE;
         "reduce_count_f32" "join_sum_words" <f32, u32, u32> true COUNT;
         "reduce_count_f16" "join_sum_words" <f16, u32, u32> true COUNT;
+        "reduce_count_bf16" "join_sum_words" <bf16, u32, u32> true COUNT;
         "reduce_count_words" "join_sum_words" <u32, u32, u32> true COUNT;
         "reduce_argmax_f32" "join_places" <f32, Place, u32> false ARGMAX;
         "reduce_argmax_f16" "join_places" <f16, Place, u32> false ARGMAX;
+        "reduce_argmax_bf16" "join_places" <bf16, Place, u32> false ARGMAX;
         "reduce_argmax_u32" "join_places" <u32, Place, u32> false ARGMAX;
         "reduce_argmax_i32" "join_places" <i32, Place, u32> false ARGMAX;
         "reduce_argmin_f32" "join_places" <f32, Place, u32> false ARGMIN;
         "reduce_argmin_f16" "join_places" <f16, Place, u32> false ARGMIN;
+        "reduce_argmin_bf16" "join_places" <bf16, Place, u32> false ARGMIN;
         "reduce_argmin_u32" "join_places" <u32, Place, u32> false ARGMIN;
         "reduce_argmin_i32" "join_places" <i32, Place, u32> false ARGMIN;
         "reduce_last_argmax_f32" "join_last_places" <f32, Place, u32> false LAST_ARGMAX;
         "reduce_last_argmax_f16" "join_last_places" <f16, Place, u32> false LAST_ARGMAX;
+        "reduce_last_argmax_bf16" "join_last_places" <bf16, Place, u32> false LAST_ARGMAX;
         "reduce_last_argmax_u32" "join_last_places" <u32, Place, u32> false LAST_ARGMAX;
         "reduce_last_argmax_i32" "join_last_places" <i32, Place, u32> false LAST_ARGMAX;
         "reduce_last_argmin_f32" "join_last_places" <f32, Place, u32> false LAST_ARGMIN;
         "reduce_last_argmin_f16" "join_last_places" <f16, Place, u32> false LAST_ARGMIN;
+        "reduce_last_argmin_bf16" "join_last_places" <bf16, Place, u32> false LAST_ARGMIN;
         "reduce_last_argmin_u32" "join_last_places" <u32, Place, u32> false LAST_ARGMIN;
         "reduce_last_argmin_i32" "join_last_places" <i32, Place, u32> false LAST_ARGMIN;
         "reduce_sum_words" "join_sum_words" <u32, u32, u32> true SUM;
@@ -284,16 +298,20 @@ pub fn check() {
                 let work = Work { walk, extents, along, pieces, divisor };
                 let (x, given) = (row.run)(&subject.device, row.names.map(kernel), &work)
                     .unwrap_or_else(|error| panic!("{place}: {error}"));
-                // Half a unit of a half, and what rounds to one.
-                let halves = if row.names[0].ends_with("f16") { 1.0 / 2048.0 } else { 0.0 };
+                // Half a unit of a half, and what rounds to one; of a bfloat16, which is as small as a float.
+                let (halves, smallest) = match row.names[0] {
+                    name if name.ends_with("bf16") => (1.0 / 256.0, 0.0),
+                    name if name.ends_with("f16") => (1.0 / 2048.0, 1.0 / 8192.0),
+                    _ => (0.0, 0.0),
+                };
                 for (result, given) in given.into_iter().enumerate() {
                     let first = result / inner * n * inner + result % inner;
                     let along: Vec<f64> = (0..n).map(|j| x[first + j * inner]).collect();
                     let (value, tolerance) = (row.reference)(&along, divisor as f64);
                     // The largest half is 65504.
-                    let overflows = halves > 0.0 && value.abs() >= 65_520.0;
+                    let overflows = smallest > 0.0 && value.abs() >= 65_520.0;
                     let value = if overflows { value.signum() * f64::INFINITY } else { value };
-                    let close = (given - value).abs() <= tolerance + halves * value.abs() + halves / 8192.0;
+                    let close = (given - value).abs() <= tolerance + halves * (value.abs() + smallest);
                     assert!(
                         close || given == value,
                         "{place}: result {result} is {given}, {value} within {tolerance:e} expected"

@@ -37,6 +37,16 @@ macro_rules! host_elements {
                 }
             }
         }
+
+        /// The first element in memory, as [`to_f64`] gives it.
+        pub(crate) fn one_to_f64(element: ElementType, bytes: &[u8]) -> Option<f64> {
+            match element {
+                $(ElementType::$variant => {
+                    bytes.first_chunk::<{ size_of::<$host>() }>().map(|one| bytemuck::cast::<_, $host>(*one).to_f64())
+                })*
+                ElementType::Bool => bytes.first_chunk::<4>().map(|word| f64::from(u8::from(*word != [0; 4]))),
+            }
+        }
     };
 }
 

@@ -34,6 +34,7 @@ use std::ops::{Add, BitAnd, BitOr, Div, Mul, Not, Rem, Sub};
 use trefoil_codegen::ir::MathFunction;
 
 use crate::compile::pull::emit::{Emit, Term};
+use crate::compile::pull::host::lanes::Lanes;
 use crate::compile::pull::host::{Position, Source, calculator};
 use crate::dim::Dim;
 use crate::op::Candidate;
@@ -227,7 +228,7 @@ impl Function {
 }
 
 /// An op that passes elements on.
-pub trait Moves: fmt::Debug {
+pub trait Moves: fmt::Debug + Sync {
     /// What it works on.
     fn frame(&self, inputs: &[TensorType], output: &TensorType) -> Frame;
 
@@ -241,7 +242,7 @@ pub trait Moves: fmt::Debug {
 }
 
 /// An op that computes with elements.
-pub trait Computes: fmt::Debug {
+pub trait Computes: fmt::Debug + Sync {
     /// What it works on.
     fn frame(&self, inputs: &[TensorType], output: &TensorType) -> Frame;
 
@@ -295,7 +296,7 @@ impl fmt::Debug for Pull<'_> {
 }
 
 /// An expression on every machine that there is.
-pub(crate) trait Expression {
+pub(crate) trait Expression: Sync {
     fn frame(&self, inputs: &[TensorType], output: &TensorType) -> Frame;
 
     /// What elements are computed in, if they are not only moved.
@@ -304,14 +305,14 @@ pub(crate) trait Expression {
     /// Writes the expression; gives the locals that hold the result.
     fn emit<'e, 'm>(&self, emit: &'e Emit<'m>, given: Given<'_, Term<'e, 'm>>) -> Vec<Term<'e, 'm>>;
 
-    /// Where the element lies.
-    fn find(&self, at: &Position<'_>, given: Given<'_, calculator::Whole>) -> Source;
+    /// Where the elements lie.
+    fn find(&self, at: &Position<'_>, given: Given<'_, calculator::Whole>) -> Lanes<Source>;
 
-    /// The element in `f64`.
-    fn real(&self, at: &calculator::Calculation<'_, f64>, given: Given<'_, calculator::Whole>) -> f64;
+    /// The elements in `f64`.
+    fn real(&self, at: &calculator::Calculation<'_, f64>, given: Given<'_, calculator::Whole>) -> Lanes<f64>;
 
-    /// The element as an integer.
-    fn whole(&self, at: &calculator::Calculation<'_, i64>, given: Given<'_, calculator::Whole>) -> i64;
+    /// The elements as integers.
+    fn whole(&self, at: &calculator::Calculation<'_, i64>, given: Given<'_, calculator::Whole>) -> Lanes<i64>;
 
     fn joins(&self) -> Option<usize>;
 }
@@ -332,16 +333,16 @@ impl<T: Moves> Expression for Moving<'_, T> {
         emit.lanes(self.0.element(emit, given))
     }
 
-    fn find(&self, at: &Position<'_>, given: Given<'_, calculator::Whole>) -> Source {
+    fn find(&self, at: &Position<'_>, given: Given<'_, calculator::Whole>) -> Lanes<Source> {
         self.0.element(at, given)
     }
 
-    fn real(&self, _: &calculator::Calculation<'_, f64>, _: Given<'_, calculator::Whole>) -> f64 {
-        f64::NAN
+    fn real(&self, _: &calculator::Calculation<'_, f64>, _: Given<'_, calculator::Whole>) -> Lanes<f64> {
+        Lanes::Same(f64::NAN)
     }
 
-    fn whole(&self, _: &calculator::Calculation<'_, i64>, _: Given<'_, calculator::Whole>) -> i64 {
-        0
+    fn whole(&self, _: &calculator::Calculation<'_, i64>, _: Given<'_, calculator::Whole>) -> Lanes<i64> {
+        Lanes::Same(0)
     }
 
     fn joins(&self) -> Option<usize> {
@@ -365,18 +366,18 @@ impl<T: Computes> Expression for Computing<'_, T> {
         }
     }
 
-    fn find(&self, _: &Position<'_>, _: Given<'_, calculator::Whole>) -> Source {
-        Source::Bits(0)
+    fn find(&self, _: &Position<'_>, _: Given<'_, calculator::Whole>) -> Lanes<Source> {
+        Lanes::Same(Source::Bits(0))
     }
 
-    fn real(&self, at: &calculator::Calculation<'_, f64>, given: Given<'_, calculator::Whole>) -> f64 {
+    fn real(&self, at: &calculator::Calculation<'_, f64>, given: Given<'_, calculator::Whole>) -> Lanes<f64> {
         match self.0.element(at, given) {
             Made::Value(value) => value.0,
-            Made::Index(index) => index.0 as f64,
+            Made::Index(index) => index.0.map(|index| index as f64),
         }
     }
 
-    fn whole(&self, at: &calculator::Calculation<'_, i64>, given: Given<'_, calculator::Whole>) -> i64 {
+    fn whole(&self, at: &calculator::Calculation<'_, i64>, given: Given<'_, calculator::Whole>) -> Lanes<i64> {
         match self.0.element(at, given) {
             Made::Value(value) => value.0,
             Made::Index(index) => index.0,

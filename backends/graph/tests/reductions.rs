@@ -20,6 +20,7 @@ fn tolerance(element: ElementType) -> f64 {
         ElementType::F32 => 1e-5,
         // A unit in the last place of a half.
         ElementType::F16 => 1e-3,
+        ElementType::BF16 => 8e-3,
         _ => 0.0,
     }
 }
@@ -84,7 +85,7 @@ fn every_type_over_every_set_of_axes() {
 #[test]
 fn elements_that_do_not_follow_on_each_other() {
     let devices = devices();
-    for element in [ElementType::F32, ElementType::F16] {
+    for element in [ElementType::F32, ElementType::F16, ElementType::BF16] {
         all(&devices, element, &[4, 3, 8], true, 0..8);
         all(&devices, element, &[5, 6], true, 0..4);
     }

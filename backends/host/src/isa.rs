@@ -1,5 +1,7 @@
 //! One body of safe Rust, compiled once for each instruction set.
 
+use trefoil_dsl::artefact::Vectors;
+
 /// Work whose loops become vectors.
 pub(crate) trait Work {
     /// What it gives.
@@ -10,16 +12,6 @@ pub(crate) trait Work {
     /// `FMA` tells whether a multiply-add is one instruction. A vector has `LANES` numbers, and the registers hold the sums of a product's tile
     /// of `ROWS` rows of `VECTORS` vectors.
     fn run<const FMA: bool, const ROWS: usize, const VECTORS: usize, const LANES: usize>(self) -> Self::Output;
-}
-
-/// An instruction set, better than those before it.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
-enum Level {
-    Baseline,
-    #[cfg(target_arch = "x86_64")]
-    Avx2,
-    #[cfg(target_arch = "x86_64")]
-    Avx512,
 }
 
 #[cfg(target_arch = "x86_64")]
@@ -46,33 +38,20 @@ fn baseline<W: Work>(work: W) -> W::Output {
     }
 }
 
-/// The best that the processor has.
-fn best() -> Level {
-    #[cfg(target_arch = "x86_64")]
-    if is_x86_feature_detected!("avx2") && is_x86_feature_detected!("fma") {
-        let wide = is_x86_feature_detected!("avx512f")
-            && is_x86_feature_detected!("avx512vl")
-            && is_x86_feature_detected!("avx512bw")
-            && is_x86_feature_detected!("avx512dq");
-        return if wide { Level::Avx512 } else { Level::Avx2 };
-    }
-    Level::Baseline
-}
-
 /// Does the work with the best instructions that the processor has.
 pub(crate) fn run<W: Work>(work: W) -> W::Output {
     #[cfg(test)]
-    let level = tests::level();
+    let vectors = tests::vectors();
     #[cfg(not(test))]
-    let level = best();
-    match level {
-        // SAFETY: `best` found every feature that the function enables, and a test asks for no better level.
+    let vectors = Vectors::of_processor();
+    match vectors {
+        // SAFETY: the processor has every feature that the function enables, and a test asks for no better ones.
         #[cfg(target_arch = "x86_64")]
-        Level::Avx512 => unsafe { avx512(work) },
+        Vectors::Avx512 => unsafe { avx512(work) },
         // SAFETY: as above.
         #[cfg(target_arch = "x86_64")]
-        Level::Avx2 => unsafe { avx2(work) },
-        Level::Baseline => baseline(work),
+        Vectors::Avx2 => unsafe { avx2(work) },
+        _ => baseline(work),
     }
 }
 
@@ -80,21 +59,17 @@ pub(crate) fn run<W: Work>(work: W) -> W::Output {
 pub(crate) mod tests {
     use std::sync::atomic::{AtomicU8, Ordering};
 
-    use super::{Level, best};
+    use super::Vectors;
 
     /// How many levels below the best tests use; any number is right for every test.
     static BELOW: AtomicU8 = AtomicU8::new(0);
 
-    pub(super) fn level() -> Level {
-        let below = BELOW.load(Ordering::Relaxed);
-        #[cfg(target_arch = "x86_64")]
-        match (best(), below) {
-            (best, 0) => return best,
-            (Level::Avx512, 1) => return Level::Avx2,
-            _ => {}
+    pub(super) fn vectors() -> Vectors {
+        match (Vectors::of_processor(), BELOW.load(Ordering::Relaxed)) {
+            (best, 0) => best,
+            (Vectors::Avx512, 1) => Vectors::Avx2,
+            _ => Vectors::Baseline,
         }
-        let _ = below;
-        Level::Baseline
     }
 
     /// Runs a test with each instruction set that the processor has.

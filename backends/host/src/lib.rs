@@ -15,4 +15,5 @@ pub mod number;
 pub mod product;
 pub mod reductions;
 pub mod rows;
+pub mod sort;
 mod tile;

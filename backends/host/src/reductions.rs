@@ -1,8 +1,9 @@
-//! Sums and extremes of rows.
+//! Sums and extremes of rows, and where the extremes are.
 
 use rayon::prelude::*;
 
 use crate::isa::{self, Work};
+use crate::rows::{BLOCK, blocks};
 
 /// What a row is reduced to; a NaN among its elements is the extreme.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -17,8 +18,6 @@ pub enum Reduction {
 
 /// Elements whose sum is in `f32`, in as many partial sums as a vector has lanes; these are joined in `f64`, one after the other, so that long rows lose nothing.
 const RUN: usize = 1 << 8;
-/// Elements that are worth a thread. Pieces are the same whatever the number of threads, and so is the order in which they are joined.
-const PIECE: usize = 1 << 14;
 
 impl Reduction {
     const fn start(self) -> f64 {
@@ -33,16 +32,24 @@ impl Reduction {
     fn join(self, a: f64, b: f64) -> f64 {
         match self {
             Self::Sum => a + b,
-            Self::Max => kept(a, b, a >= b || a.is_nan()),
-            Self::Min => kept(a, b, a <= b || a.is_nan()),
+            Self::Max => largest(a, b),
+            Self::Min => smallest(a, b),
         }
     }
 }
 
-/// What is kept of two. Of a NaN every comparison is false, so that it is taken, and then it stays.
+/// The larger. Of a NaN every comparison is false, so that it is taken, and then it stays, being the one that does not equal itself.
 #[inline(always)]
-fn kept<T>(a: T, b: T, first: bool) -> T {
-    if first { a } else { b }
+#[expect(clippy::eq_op, reason = "of a NaN it does not hold")]
+fn largest<T: PartialOrd>(a: T, b: T) -> T {
+    if a >= b || a != a { a } else { b }
+}
+
+/// The smaller, or a NaN.
+#[inline(always)]
+#[expect(clippy::eq_op, reason = "of a NaN it does not hold")]
+fn smallest<T: PartialOrd>(a: T, b: T) -> T {
+    if a <= b || a != a { a } else { b }
 }
 
 /// Each row of `columns` elements of `x` reduced to one of `out`, which is divided by `divisor` if it is a sum.
@@ -59,25 +66,83 @@ pub fn rows(x: &[f32], columns: usize, reduction: Reduction, divisor: usize, out
     let piece = |values: &[f32]| isa::run(Piece { values, reduction });
     let joined = |values: &mut dyn Iterator<Item = f64>| values.fold(reduction.start(), |a, b| reduction.join(a, b));
     let row = |first: usize| &x[first * columns..][..columns];
-    if out.len() < 2 * rayon::current_num_threads() && columns > PIECE {
+    // Pieces of a row are the same whatever the number of threads, and so is the order in which they are joined.
+    if out.len() < 2 * rayon::current_num_threads() && columns > BLOCK {
         for (index, result) in out.iter_mut().enumerate() {
-            let pieces: Vec<f64> = row(index).par_chunks(PIECE).map(piece).collect();
+            let pieces: Vec<f64> = row(index).par_chunks(BLOCK).map(piece).collect();
             *result = finish(joined(&mut pieces.into_iter()));
         }
         return Ok(());
     }
-    let together = (PIECE / columns.max(1)).max(1);
-    let block = |first: usize, out: &mut [f32]| {
+    blocks(out, 1, columns, |first, out| {
         for (index, result) in out.iter_mut().enumerate() {
-            *result = finish(joined(&mut row(first + index).chunks(PIECE).map(piece)));
+            *result = finish(joined(&mut row(first + index).chunks(BLOCK).map(piece)));
         }
-    };
-    if out.len() <= together {
-        block(0, out);
-    } else {
-        out.par_chunks_mut(together).enumerate().for_each(|(index, out)| block(index * together, out));
-    }
+    });
     Ok(())
+}
+
+/// Where each row of `columns` elements of `x` has its extreme, or its NaN if it has one: the first place, or the last. Every row has an element.
+///
+/// # Errors
+/// `x` is too short, or a row has no elements or more than can be counted; `reduction` is a sum.
+pub fn places(x: &[f32], columns: usize, reduction: Reduction, last: bool, out: &mut [u32]) -> Result<(), String> {
+    let count = out.len().checked_mul(columns).ok_or("more elements than there can be")?;
+    let x = x.get(..count).ok_or_else(|| format!("`x`: {} elements given, {count} expected", x.len()))?;
+    if reduction == Reduction::Sum || columns == 0 && !out.is_empty() || u32::try_from(columns).is_err() {
+        return Err(format!("{reduction:?} of {columns} elements has no place"));
+    }
+    let row = |first: usize| &x[first * columns..][..columns];
+    let extreme = |values: &[f32]| isa::run(Piece { values, reduction });
+    if out.len() < 2 * rayon::current_num_threads() && columns > BLOCK {
+        for (index, place) in out.iter_mut().enumerate() {
+            let x = row(index);
+            let pieces: Vec<f64> = x.par_chunks(BLOCK).map(extreme).collect();
+            let most = pieces.iter().fold(reduction.start(), |a, b| reduction.join(a, *b));
+            let holds = |piece: &f64| *piece == most || piece.is_nan();
+            let piece = if last { pieces.iter().rposition(holds) } else { pieces.iter().position(holds) };
+            let first = piece.unwrap_or(0) * BLOCK;
+            let end = columns.min(first + BLOCK);
+            *place = (first + isa::run(Place { values: &x[first..end], wanted: most as f32, last })) as u32;
+        }
+        return Ok(());
+    }
+    blocks(out, 1, columns, |first, out| {
+        for (index, place) in out.iter_mut().enumerate() {
+            let values = row(first + index);
+            let wanted = values.chunks(BLOCK).map(extreme).fold(reduction.start(), |a, b| reduction.join(a, b)) as f32;
+            *place = isa::run(Place { values, wanted, last }) as u32;
+        }
+    });
+    Ok(())
+}
+
+/// The first or last place of a number that is there, or of a NaN.
+struct Place<'a> {
+    values: &'a [f32],
+    wanted: f32,
+    last: bool,
+}
+
+impl Work for Place<'_> {
+    type Output = usize;
+
+    #[inline(always)]
+    fn run<const FMA: bool, const ROWS: usize, const VECTORS: usize, const LANES: usize>(self) -> usize {
+        let Self { values, wanted, last } = self;
+        let holds = |x: &f32| *x == wanted || x.is_nan();
+        // A run is searched through only if one of its elements holds, which vectors find out together.
+        let any = |run: &[f32]| run.iter().fold(false, |any, x| any | holds(x));
+        let runs = || values.chunks(RUN);
+        let run = if last {
+            values.len().div_ceil(RUN) - 1 - runs().rev().position(any).unwrap_or(0)
+        } else {
+            runs().position(any).unwrap_or(0)
+        };
+        let first = run * RUN;
+        let values = &values[first..values.len().min(first + RUN)];
+        first + if last { values.iter().rposition(holds) } else { values.iter().position(holds) }.unwrap_or(0)
+    }
 }
 
 struct Piece<'a> {
@@ -95,8 +160,8 @@ impl Work for Piece<'_> {
         for run in values.chunks(RUN) {
             let value = match reduction {
                 Reduction::Sum => lanes::<LANES>(run, 0.0, |a, b| a + b),
-                Reduction::Max => lanes::<LANES>(run, f32::NEG_INFINITY, |a, b| kept(a, b, a >= b || a.is_nan())),
-                Reduction::Min => lanes::<LANES>(run, f32::INFINITY, |a, b| kept(a, b, a <= b || a.is_nan())),
+                Reduction::Max => lanes::<LANES>(run, f32::NEG_INFINITY, largest),
+                Reduction::Min => lanes::<LANES>(run, f32::INFINITY, smallest),
             };
             so_far = reduction.join(so_far, f64::from(value));
         }
@@ -156,6 +221,36 @@ mod tests {
                 }
             }
         }
+    }
+
+    #[test]
+    fn places_of_ties_and_of_what_is_no_number() {
+        for (count, columns) in [(3, 1), (7, 13), (131, 67), (2, 16_411), (1, 100_003)] {
+            let mut x: Vec<f32> = numbers(count * columns).into_iter().map(|x| (x * 40.0).round()).collect();
+            for nan in [false, true] {
+                if nan {
+                    [0, columns / 2, columns - 1].map(|at| x[at] = f32::NAN);
+                }
+                for (reduction, is_better) in
+                    [(Reduction::Max, f32::gt as fn(&f32, &f32) -> bool), (Reduction::Min, f32::lt)]
+                {
+                    let (mut first, mut last) = (vec![0; count], vec![0; count]);
+                    places(&x, columns, reduction, false, &mut first).unwrap();
+                    places(&x, columns, reduction, true, &mut last).unwrap();
+                    for (index, row) in x.chunks(columns).enumerate() {
+                        let beats = |a: &f32, b: &f32| !b.is_nan() && (a.is_nan() || is_better(a, b));
+                        let (mut at_first, mut at_last) = (0, 0);
+                        for (at, value) in row.iter().enumerate() {
+                            at_first = if beats(value, &row[at_first]) { at } else { at_first };
+                            at_last = if beats(&row[at_last], value) { at_last } else { at };
+                        }
+                        let found = [first[index] as usize, last[index] as usize];
+                        assert_eq!(found, [at_first, at_last], "{reduction:?} {count} {columns} {index}, {nan}");
+                    }
+                }
+            }
+        }
+        assert!(places(&[], 0, Reduction::Max, false, &mut [0]).is_err());
     }
 
     #[test]

@@ -6,11 +6,11 @@ use crate::isa::{self, Work};
 use crate::math::{exponentials, largest, sum};
 
 /// Elements of a block of rows, which a thread takes: enough to be worth the thread, few enough to stay in its cache.
-const BLOCK: usize = 1 << 14;
+pub(crate) const BLOCK: usize = 1 << 14;
 
-/// Cuts the rows of `out` into blocks and gives each with its first element's position to `work`.
-fn blocks(out: &mut [f32], columns: usize, work: impl Fn(usize, &mut [f32]) + Sync) {
-    let length = (BLOCK / columns).max(1) * columns;
+/// Cuts the rows of `out` into blocks and gives each with its first element's position to `work`; a row of `out`, of `length` elements, is made of `columns`.
+pub(crate) fn blocks<T: Send>(out: &mut [T], length: usize, columns: usize, work: impl Fn(usize, &mut [T]) + Sync) {
+    let length = (BLOCK / columns.max(1)).max(1) * length;
     if out.len() <= length {
         work(0, out);
     } else {
@@ -63,7 +63,7 @@ pub fn norm(norm: &Norm<'_>, out: &mut [f32]) -> Result<(), String> {
             return Err(format!("`{name}`: {} elements given, {count} expected", operand.len()));
         }
     }
-    blocks(out, columns, |first, out| isa::run(NormBlock { norm, first, out }));
+    blocks(out, columns, columns, |first, out| isa::run(NormBlock { norm, first, out }));
     Ok(())
 }
 
@@ -138,7 +138,9 @@ pub fn softmax(x: &[f32], columns: usize, logarithm: bool, out: &mut [f32]) -> R
     if x.len() < out.len() {
         return Err(format!("`x`: {} elements given, {} expected", x.len(), out.len()));
     }
-    blocks(out, columns, |first, out| isa::run(SoftmaxBlock { x: &x[first..][..out.len()], columns, logarithm, out }));
+    blocks(out, columns, columns, |first, out| {
+        isa::run(SoftmaxBlock { x: &x[first..][..out.len()], columns, logarithm, out })
+    });
     Ok(())
 }
 

@@ -383,17 +383,19 @@ engines! {
 pub(super) unsafe fn run(batch: &mut Batch<'_>, code: &[Instruction]) {
     // SAFETY: each engine is called only where the machine has its instruction set; the rest is the caller's.
     unsafe {
-        match Vectors::of_processor() {
-            #[cfg(all(target_arch = "x86_64", not(debug_assertions)))]
-            Vectors::Avx512 => avx512(batch, code),
-            #[cfg(all(target_arch = "x86_64", debug_assertions))]
-            Vectors::Avx512 => avx2(batch, code),
-            #[cfg(target_arch = "x86_64")]
-            Vectors::Avx2 => avx2(batch, code),
-            #[cfg(target_arch = "aarch64")]
-            _ => neon(batch, code),
-            #[cfg(not(target_arch = "aarch64"))]
-            _ => baseline(batch, code),
+        #[cfg(target_arch = "x86_64")]
+        let vectors = Vectors::of_processor();
+        #[cfg(all(target_arch = "x86_64", not(debug_assertions)))]
+        if vectors >= Vectors::Avx512 {
+            return avx512(batch, code);
         }
+        #[cfg(target_arch = "x86_64")]
+        if vectors >= Vectors::Avx2 {
+            return avx2(batch, code);
+        }
+        #[cfg(target_arch = "aarch64")]
+        neon(batch, code);
+        #[cfg(not(target_arch = "aarch64"))]
+        baseline(batch, code);
     }
 }

@@ -3,25 +3,45 @@
 use std::sync::Arc;
 
 use crate::dim::Dim;
-use crate::op::{HostStep, Implementation, Slot, Step};
+use crate::op::{HostStep, Implementation, Ineligible, Slot, Step};
+use crate::types::{ElementType, TensorType};
 
 /// Floating-point operations in a microsecond, on two cores: a guess, to compare candidates.
 pub const FLOPS_PER_MICROSECOND: f64 = 1.0e5;
 
-/// An implementation that is one function of `f32` operands, one result and sizes; `cost` is in microseconds.
-pub fn one_function<F>(name: &'static str, reads: Vec<Slot>, sizes: Vec<Dim>, cost: f64, function: F) -> Implementation
+/// Elements of a row.
+///
+/// # Errors
+/// The axes are not the last ones, or the elements no `f32`.
+pub fn columns(x: &TensorType, axes: &[usize]) -> Result<Dim, Ineligible> {
+    let last = axes.iter().rev().zip((0..x.rank()).rev()).all(|(axis, last)| *axis == last);
+    if !last || x.element != ElementType::F32 {
+        return Err(Ineligible::Other(format!("axes {axes:?} of {x} are not the last ones of f32")));
+    }
+    Ok(axes.iter().map(|axis| x.shape[*axis].clone()).product())
+}
+
+/// An implementation that is one function of `f32` operands, one result of elements `T` and sizes; `cost` is in microseconds.
+pub fn one_function<T, F>(
+    name: &'static str,
+    reads: Vec<Slot>,
+    sizes: Vec<Dim>,
+    cost: f64,
+    function: F,
+) -> Implementation
 where
-    F: Fn(&[&[f32]], &mut [f32], &[usize]) -> Result<(), String> + Send + Sync + 'static,
+    T: bytemuck::Pod,
+    F: Fn(&[&[f32]], &mut [T], &[usize]) -> Result<(), String> + Send + Sync + 'static,
 {
     let of_bytes = move |reads: &[&[u8]], writes: &mut [&mut [u8]], sizes: &[i64]| {
         let misaligned = |error| format!("an operand of `{name}`: {error}");
         let reads: Vec<&[f32]> = reads
             .iter()
-            .map(|bytes| bytemuck::try_cast_slice(whole(bytes)).map_err(misaligned))
+            .map(|bytes| bytemuck::try_cast_slice(&bytes[..whole::<f32>(bytes.len())]).map_err(misaligned))
             .collect::<Result<_, _>>()?;
         let [out] = writes else { return Err(format!("`{name}` writes one result, {} given", writes.len())) };
-        let count = out.len() / 4 * 4;
-        let out = bytemuck::try_cast_slice_mut(&mut out[..count]).map_err(misaligned)?;
+        let length = whole::<T>(out.len());
+        let out = bytemuck::try_cast_slice_mut(&mut out[..length]).map_err(misaligned)?;
         let sizes: Vec<usize> = sizes
             .iter()
             .map(|size| usize::try_from(*size).map_err(|_| format!("`{name}`: {size} given, no size or stride")))
@@ -32,7 +52,7 @@ where
     Implementation { steps: vec![Step::Host(step)], scratch: Vec::new(), cost }
 }
 
-/// The bytes that make whole elements.
-fn whole(bytes: &[u8]) -> &[u8] {
-    &bytes[..bytes.len() / 4 * 4]
+/// How many of some bytes are whole elements.
+fn whole<T>(bytes: usize) -> usize {
+    bytes / size_of::<T>().max(1) * size_of::<T>()
 }

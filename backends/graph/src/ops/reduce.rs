@@ -1,6 +1,7 @@
 //! Reductions of any set of axes: sums, extremes and their places, norms, variances. What each is stands in `definitions`, how the work is cut in `plan`; on the CPU rows are reduced by `host`.
 
 mod definitions;
+#[cfg(feature = "cpu")]
 mod host;
 mod plan;
 
@@ -117,7 +118,11 @@ impl Op for Reduce {
     }
 
     fn kind(&self) -> OpKind<'_> {
-        OpKind::Kernels(vec![Box::new(Kernels(self)), Box::new(host::Rows(self))])
+        #[cfg_attr(not(feature = "cpu"), expect(unused_mut, reason = "nothing is added"))]
+        let mut candidates: Vec<Box<dyn Candidate + '_>> = vec![Box::new(Kernels(self))];
+        #[cfg(feature = "cpu")]
+        candidates.push(Box::new(host::Rows(self)));
+        OpKind::Kernels(candidates)
     }
 }
 

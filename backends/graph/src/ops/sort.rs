@@ -1,8 +1,10 @@
-//! Sorts along an axis, and the best few of it: their values, their places, or both. How the work is done stands in `plan`.
+//! Sorts along an axis, and the best few of it: their values, their places, or both. How the work is done stands in `plan`; on the CPU rows are sorted by `host`.
 //!
 //! Elements of up to 32 bits are sorted by ranks, which five numbers make of their bits (`order`). Those of 64 bits are sorted by the lower half of their ranks and then, since sorts are stable, by the
 //! upper half.
 
+#[cfg(feature = "cpu")]
+mod host;
 mod order;
 mod plan;
 
@@ -126,11 +128,15 @@ impl Op for Sort {
     }
 
     fn kind(&self) -> OpKind<'_> {
-        OpKind::Kernels(vec![
+        #[cfg_attr(not(feature = "cpu"), expect(unused_mut, reason = "nothing is added"))]
+        let mut candidates: Vec<Box<dyn Candidate + '_>> = vec![
             Box::new(Way { sort: self, method: plan::held, name: "rows that a workgroup holds" }),
             Box::new(Way { sort: self, method: plan::top, name: "candidates of long rows" }),
             Box::new(Way { sort: self, method: plan::digits, name: "digit by digit" }),
-        ])
+        ];
+        #[cfg(feature = "cpu")]
+        candidates.push(Box::new(host::Rows(self)));
+        OpKind::Kernels(candidates)
     }
 }
 

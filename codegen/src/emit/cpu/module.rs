@@ -244,7 +244,7 @@ fn copies(kernel: &Kernel<'_>, path: &str, params: &str, out: &mut Out) -> Resul
     let (given, passed) = (given.join(", "), passed.join(", "));
     let once = kernel.module.requires.has(Feature::CooperativeMatrices);
     let copies = if once { &COPIES[BASELINE..] } else { &COPIES[..] };
-    for (name, is_for, enabled, fma) in copies {
+    for BodyCopy { name, is_for, enabled, fma, .. } in copies {
         if !once {
             out.line(&format!("#[cfg({is_for})]"));
         }
@@ -278,35 +278,51 @@ fn copies(kernel: &Kernel<'_>, path: &str, params: &str, out: &mut Out) -> Resul
         out.close("}");
         return Ok(());
     }
-    out.open(&format!("match {path}::Vectors::of_processor() {{"));
-    for (vectors, is_for, name) in [
-        (Some("Avx512"), OPTIMISED_X86, "avx512"),
-        (Some("Avx512"), DEBUGGED_X86, "avx2"),
-        (Some("Avx2"), X86, "avx2"),
-        (None, ARM, "neon"),
-        (None, NOT_ARM, "baseline"),
-    ] {
-        let pattern = vectors.map_or_else(|| "_".to_owned(), |vectors| format!("{path}::Vectors::{vectors}"));
-        out.line(&format!("#[cfg({is_for})] {pattern} => {name}(&p, arguments.groups, first, end, {passed}),"));
+    for copy in copies {
+        let call = format!("{}(&p, arguments.groups, first, end, {passed})", copy.name);
+        match copy.vectors {
+            Some(vectors) => out.line(&format!(
+                "#[cfg({})] if {path}::Vectors::of_processor() >= {path}::Vectors::{vectors} {{ return {call}; }}",
+                copy.is_for
+            )),
+            None => out.line(&format!("#[cfg({})] {call};", copy.is_for)),
+        }
     }
-    out.close("}");
     out.close("}");
     Ok(())
 }
 
-/// Where a copy of the body is compiled, as [`crate::vectors::Vectors`] says.
-const X86: &str = "target_arch = \"x86_64\"";
-const OPTIMISED_X86: &str = "all(target_arch = \"x86_64\", not(debug_assertions))";
-const DEBUGGED_X86: &str = "all(target_arch = \"x86_64\", debug_assertions)";
-const ARM: &str = "target_arch = \"aarch64\"";
-const NOT_ARM: &str = "not(target_arch = \"aarch64\")";
+/// A copy of the body.
+struct BodyCopy {
+    name: &'static str,
+    /// Where it is compiled.
+    is_for: &'static str,
+    /// What the processor must have, as [`crate::vectors::Vectors`] says; nothing that the target has not.
+    vectors: Option<&'static str>,
+    /// What it enables.
+    enabled: &'static str,
+    /// Whether a multiply-add is one instruction there.
+    fma: bool,
+}
 
-/// The copies of the body: name, where it is compiled, what it enables, and whether a multiply-add is one instruction there.
-const COPIES: [(&str, &str, &str, bool); 4] = [
-    ("avx512", OPTIMISED_X86, "avx512f,avx512vl,avx512bw,avx512dq,avx2,fma", true),
-    ("avx2", X86, "avx2,fma", true),
-    ("neon", ARM, "neon", true),
-    ("baseline", NOT_ARM, "", false),
+/// The copies, best first.
+const COPIES: [BodyCopy; 4] = [
+    BodyCopy {
+        name: "avx512",
+        is_for: "all(target_arch = \"x86_64\", not(debug_assertions))",
+        vectors: Some("Avx512"),
+        enabled: "avx512f,avx512vl,avx512bw,avx512dq,avx2,fma",
+        fma: true,
+    },
+    BodyCopy {
+        name: "avx2",
+        is_for: "target_arch = \"x86_64\"",
+        vectors: Some("Avx2"),
+        enabled: "avx2,fma",
+        fma: true,
+    },
+    BodyCopy { name: "neon", is_for: "target_arch = \"aarch64\"", vectors: None, enabled: "neon", fma: true },
+    BodyCopy { name: "baseline", is_for: "not(target_arch = \"aarch64\")", vectors: None, enabled: "", fma: false },
 ];
 /// The one copy of a kernel of cooperative matrices: on a processor that is there to be tested, and took as long to compile as half of a library.
 const BASELINE: usize = 3;

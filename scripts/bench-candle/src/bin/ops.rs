@@ -107,11 +107,6 @@ fn random(shape: &[usize], element: DType) -> Result<Tensor> {
     Tensor::rand(-1f32, 1f32, shape, &Device::Cpu)?.to_dtype(element)
 }
 
-/// The name of a type, as trefoil's.
-fn name_of(element: DType) -> &'static str {
-    element.as_str()
-}
-
 /// Functions of elements, casts and choices.
 fn elements() -> Vec<Case> {
     type Unary = fn(&Tensor) -> Result<Tensor>;
@@ -154,7 +149,7 @@ fn elements() -> Vec<Case> {
     for element in [DType::F32, DType::F16] {
         for mebi in [1, 4, 64] {
             let count = mebi << 20;
-            let name = |about: &str| format!("map {about} {} {mebi} Mi", name_of(element));
+            let name = |about: &str| format!("map {about} {} {mebi} Mi", element.as_str());
             let wanted = |function: &str| mebi == 4 || element == DType::F32 && SIZED.contains(&function);
             for (function, apply) in UNARY.into_iter().filter(|(function, _)| wanted(function)) {
                 cases.push(case(name(function), element, &[&[count]], move |x| apply(&x[0])));
@@ -167,7 +162,7 @@ fn elements() -> Vec<Case> {
             }
             for to in [DType::F32, DType::F16, DType::BF16, DType::I32] {
                 if to != element && (mebi == 4 || to == DType::F16) {
-                    let about = format!("cast to {}", name_of(to));
+                    let about = format!("cast to {}", to.as_str());
                     cases.push(case(name(&about), element, &[&[count]], move |x| x[0].to_dtype(to)));
                 }
             }

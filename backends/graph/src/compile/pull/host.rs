@@ -1,14 +1,26 @@
-//! A pull's expression on the processor itself: position by position, and runs that are moved as they are by copies of bytes.
+//! A pull's expression on the processor itself: at many positions at once, on every thread; runs that are moved as they are are copied byte by byte.
+//!
+//! | file | what it holds |
+//! |---|---|
+//! | [`lanes`] | values at several positions |
+//! | [`calculator`] | the machine that computes with them |
+//! | `walk` | positions in order, and where each writes |
 
 pub mod calculator;
+pub mod lanes;
+mod walk;
 
 use std::sync::Arc;
 
-use self::calculator::{Calculation, Whole};
+use rayon::prelude::*;
+
+use self::calculator::{Calculation, Whole, choose};
+use self::lanes::{LANES, Lanes};
+use self::walk::Walk;
 use super::plan::Plan;
 use crate::dim::Dim;
 use crate::op::{HostStep, Op, OpKind, Slot};
-use crate::pull::{Given, Machine};
+use crate::pull::{Expression, Given, Machine};
 use crate::types::ElementType;
 
 /// Where an element comes from.
@@ -32,13 +44,13 @@ struct Numbers {
     numbers: Vec<Whole>,
 }
 
-/// A position, with all that reads there need.
+/// Positions, with all that reads there need.
 pub struct Position<'r> {
     plan: &'r Plan,
     numbers: &'r Numbers,
     reads: &'r [&'r [u8]],
     /// For each moved input, the unit at the position's coordinates along the axes that pass through.
-    through: &'r [i64],
+    through: &'r [Lanes<i64>],
 }
 
 /// The step that computes a plan on the host.
@@ -60,7 +72,8 @@ pub fn step(op: Arc<dyn Op>, name: &'static str, plan: Plan) -> HostStep {
         let OpKind::Pull(pull) = op.kind() else { return Err(format!("`{name}` is no pull")) };
         let numbers = Numbers::new(&plan, params);
         let [out] = writes else { return Err(format!("`{name}` writes one result, {} given", writes.len())) };
-        run(&pull, &plan, &numbers, reads, out).ok_or_else(|| format!("`{name}` reads or writes beyond its tensors"))
+        run(&*pull.expression, &plan, &numbers, reads, out)
+            .ok_or_else(|| format!("`{name}` reads or writes beyond its tensors"))
     };
     HostStep { name, function: Arc::new(function), reads, writes: vec![Slot::Output(0)], params }
 }
@@ -76,74 +89,125 @@ impl Numbers {
         }
         let inputs = plan.inputs.iter().map(|input| take(1 + input.strides.len())).collect();
         let offset = take(1).first().copied().unwrap_or(0);
-        let whole = |numbers: Vec<i64>| numbers.into_iter().map(Whole).collect();
+        let whole = |numbers: Vec<i64>| numbers.into_iter().map(Whole::of).collect();
         let distances = whole(take(plan.distances.len()));
         let numbers = whole(take(plan.numbers.len()));
         Self { extents, strides, inputs, offset, distances, numbers }
     }
 }
 
+/// Bytes that are worth a thread, or as many elements that are computed.
+const PIECE: i64 = 1 << 16;
+
 /// Every position; `None` if a read or write is out of range.
-fn run(pull: &crate::pull::Pull<'_>, plan: &Plan, numbers: &Numbers, reads: &[&[u8]], out: &mut [u8]) -> Option<()> {
-    let counted = plan.axes.len() - usize::from(plan.run);
-    let length = if plan.run { numbers.extents[counted] } else { 1 };
-    let positions: i64 = numbers.extents[..counted].iter().product();
-    if positions <= 0 || length <= 0 {
+fn run(expression: &dyn Expression, plan: &Plan, numbers: &Numbers, reads: &[&[u8]], out: &mut [u8]) -> Option<()> {
+    let walk = Walk::new(plan, numbers);
+    let of_position = walk.run * plan.unit.bytes;
+    if walk.positions <= 0 || of_position <= 0 {
         return Some(());
     }
-    let moved = plan.inputs.iter().filter(|input| input.moved).count();
-    let mut at = vec![0i64; counted];
-    let mut to = numbers.offset;
-    let mut through: Vec<i64> = numbers.inputs[..moved].iter().map(|input| input[0]).collect();
-    let passes = |axis: usize| axis < plan.lead || axis >= plan.lead + plan.middle;
-    let mut middle = vec![Whole(0); plan.middle];
-    let bytes = usize::try_from(length * plan.unit.bytes).ok()?;
-    for _ in 0..positions {
-        let given = Given { at: &middle, distances: &numbers.distances, numbers: &numbers.numbers };
-        let position = Position { plan, numbers, reads, through: &through };
-        let start = usize::try_from(to * plan.unit.bytes).ok()?;
-        let target = out.get_mut(start..start + bytes)?;
-        match plan.computes_in {
-            None => match pull.expression.find(&position, given) {
+    // Enough positions for a thread; where an element is computed, each is worth a few bytes that are moved.
+    let worth = if plan.computes_in.is_some() { PIECE / 8 } else { (PIECE / of_position).max(1) };
+    let threads = rayon::current_num_threads() as i64;
+    let count = if walk.ascends() { (walk.positions / worth).clamp(1, 8 * threads) } else { 1 };
+    let length = (walk.positions / count + 1).max(LANES as i64).min(walk.positions);
+    // The bytes of each piece lie behind those of the one before.
+    let (mut pieces, mut rest, mut start) = (Vec::new(), out, 0);
+    for first in (0..walk.positions).step_by(usize::try_from(length).ok()?) {
+        let end = (first + length).min(walk.positions);
+        let behind = if end < walk.positions { walk.output(end) * plan.unit.bytes } else { start + rest.len() as i64 };
+        let (piece, others) = rest.split_at_mut_checked(usize::try_from(behind - start).ok()?)?;
+        pieces.push((first..end, start, piece));
+        (rest, start) = (others, behind);
+    }
+    let all = |(positions, start, out)| Piece { expression, plan, numbers, reads, start, out }.run(&walk, positions);
+    if pieces.len() == 1 { pieces.into_iter().try_for_each(all) } else { pieces.into_par_iter().try_for_each(all) }
+}
+
+/// A part of the output.
+struct Piece<'r, 'o> {
+    expression: &'r dyn Expression,
+    plan: &'r Plan,
+    numbers: &'r Numbers,
+    reads: &'r [&'r [u8]],
+    /// The output's byte with which it begins.
+    start: i64,
+    out: &'o mut [u8],
+}
+
+impl Piece<'_, '_> {
+    fn run(&mut self, walk: &Walk<'_>, positions: std::ops::Range<i64>) -> Option<()> {
+        let (plan, numbers) = (self.plan, self.numbers);
+        let bytes = usize::try_from(walk.run * plan.unit.bytes).ok()?;
+        let mut batches = walk.batches(positions);
+        while let Some(batch) = batches.next() {
+            let given = Given { at: &batch.middle, distances: &numbers.distances, numbers: &numbers.numbers };
+            let position = Position { plan, numbers, reads: self.reads, through: &batch.through };
+            match plan.computes_in {
+                None => self.moved(self.expression.find(&position, given), &batch.to, batch.count, bytes)?,
+                Some(element) if element.is_float() => {
+                    let values = self.expression.real(&Calculation::new(&position), given);
+                    match plan.element {
+                        ElementType::F32 => self.each(&batch.to, batch.count, |lane, to| {
+                            to[..4].copy_from_slice(&(values.at(lane) as f32).to_le_bytes());
+                        }),
+                        element => self.each(&batch.to, batch.count, |lane, to| put(element, values.at(lane), to)),
+                    }?;
+                }
+                Some(_) => {
+                    let values = self.expression.whole(&Calculation::new(&position), given);
+                    let element = plan.element;
+                    self.each(&batch.to, batch.count, |lane, to| match values.at(lane) {
+                        value if element.is_float() => put(element, value as f64, to),
+                        value => put_bits(value.cast_unsigned(), to),
+                    })?;
+                }
+            }
+        }
+        Some(())
+    }
+
+    /// The output from a unit on.
+    fn target(&mut self, to: i64, bytes: usize) -> Option<&mut [u8]> {
+        let start = usize::try_from(to * self.plan.unit.bytes - self.start).ok()?;
+        self.out.get_mut(start..start.checked_add(bytes)?)
+    }
+
+    /// Writes the element of each position.
+    fn each(&mut self, to: &Lanes<i64>, count: usize, write: impl Fn(usize, &mut [u8])) -> Option<()> {
+        let size = self.plan.element.bytes() as usize;
+        (0..count).try_for_each(|lane| {
+            write(lane, self.target(to.at(lane), size)?);
+            Some(())
+        })
+    }
+
+    /// Copies what each position moves.
+    fn moved(&mut self, sources: Lanes<Source>, to: &Lanes<i64>, count: usize, bytes: usize) -> Option<()> {
+        let far = bytes as i64;
+        // Neighbours that were neighbours are one copy.
+        if let Source::At(input, first) = sources.at(0)
+            && (1..count).all(|lane| sources.at(lane) == Source::At(input, first + lane as i64 * far))
+            && (1..count).all(|lane| (to.at(lane) - to.at(0)) * self.plan.unit.bytes == lane as i64 * far)
+        {
+            let from = usize::try_from(first).ok()?;
+            let source = self.reads[input].get(from..from.checked_add(count * bytes)?)?;
+            copy(self.target(to.at(0), count * bytes)?, source);
+            return Some(());
+        }
+        let (reads, size) = (self.reads, self.plan.element.bytes() as usize);
+        (0..count).try_for_each(|lane| {
+            let target = self.target(to.at(lane), bytes)?;
+            match sources.at(lane) {
                 Source::At(input, byte) => {
                     let from = usize::try_from(byte).ok()?;
-                    copy(target, reads[input].get(from..from + bytes)?);
+                    copy(target, reads[input].get(from..from.checked_add(bytes)?)?);
                 }
-                Source::Bits(bits) => {
-                    let size = plan.element.bytes() as usize;
-                    target.chunks_exact_mut(size).for_each(|one| one.copy_from_slice(&bits.to_le_bytes()[..size]));
-                }
-            },
-            Some(element) if element.is_float() => {
-                let value = pull.expression.real(&Calculation::new(&position), given);
-                put(plan.element, value, value as i64, target);
+                Source::Bits(bits) => target.chunks_exact_mut(size).for_each(|one| put_bits(bits, one)),
             }
-            Some(_) => {
-                let value = pull.expression.whole(&Calculation::new(&position), given);
-                put(plan.element, value as f64, value, target);
-            }
-        }
-        for axis in (0..counted).rev() {
-            at[axis] += 1;
-            let strides = &numbers.strides[axis];
-            let done = at[axis] == numbers.extents[axis];
-            let steps = if done { 1 - at[axis] } else { 1 };
-            to += strides[0] * steps;
-            if passes(axis) {
-                through.iter_mut().zip(&strides[1..]).for_each(|(unit, stride)| *unit += stride * steps);
-            }
-            if done {
-                at[axis] = 0;
-            }
-            if !passes(axis) {
-                middle[axis - plan.lead] = Whole(at[axis]);
-            }
-            if !done {
-                break;
-            }
-        }
+            Some(())
+        })
     }
-    Some(())
 }
 
 /// Copies that are as short as an element need no call.
@@ -158,83 +222,99 @@ fn copy(to: &mut [u8], from: &[u8]) {
     }
 }
 
-/// Writes an element.
-fn put(element: ElementType, real: f64, whole: i64, to: &mut [u8]) {
-    let bits = if element.is_float() { element.bits(real) } else { whole.cast_unsigned() };
-    let size = to.len().min(8);
-    to[..size].copy_from_slice(&bits.to_le_bytes()[..size]);
+/// Writes an element that is a float.
+fn put(element: ElementType, value: f64, to: &mut [u8]) {
+    put_bits(element.bits(value), to);
 }
 
-/// The integer that an element of memory is.
+/// Writes an element by its bits.
+fn put_bits(bits: u64, to: &mut [u8]) {
+    match to.len() {
+        4 => to[..4].copy_from_slice(&bits.to_le_bytes()[..4]),
+        2 => to[..2].copy_from_slice(&bits.to_le_bytes()[..2]),
+        1 => to[0] = bits.to_le_bytes()[0],
+        _ => to[..8].copy_from_slice(&bits.to_le_bytes()),
+    }
+}
+
+/// The integer that an element of memory is; 0 of no bytes.
 fn whole(element: ElementType, bytes: &[u8]) -> i64 {
-    let bits = bytes.iter().rev().fold(0u64, |bits, byte| bits << 8 | u64::from(*byte));
-    let unused = 64 - 8 * bytes.len().min(8) as u32;
+    let bits = match *bytes {
+        [a] => u64::from(a),
+        [a, b] => u64::from(u16::from_le_bytes([a, b])),
+        [a, b, c, d] => u64::from(u32::from_le_bytes([a, b, c, d])),
+        [a, b, c, d, e, f, g, h] => u64::from_le_bytes([a, b, c, d, e, f, g, h]),
+        _ => return 0,
+    };
+    let unused = 64 - 8 * bytes.len() as u32;
     if element.scalar().is_signed() { (bits << unused).cast_signed() >> unused } else { bits.cast_signed() }
 }
 
 impl Position<'_> {
     /// The unit of an input at coordinates.
-    fn unit(&self, input: usize, at: &[Whole]) -> i64 {
+    fn unit(&self, input: usize, at: &[Whole]) -> Lanes<i64> {
         let known = &self.numbers.inputs[input];
-        let start = self.through.get(input).copied().unwrap_or(known[0]);
-        at.iter().zip(&known[1..]).fold(start, |sum, (coordinate, stride)| sum + coordinate.0 * stride)
+        let start = self.through.get(input).copied().unwrap_or(Lanes::Same(known[0]));
+        at.iter().zip(&known[1..]).fold(start, |sum, (coordinate, stride)| {
+            sum.zip(coordinate.0, |sum, coordinate| sum.wrapping_add(coordinate.wrapping_mul(*stride)))
+        })
     }
 
-    /// The bytes of an element that is no run; empty beyond the tensor's end.
-    fn element(&self, input: usize, at: &[Whole]) -> (&[u8], ElementType) {
-        let element = self.plan.inputs[input].element;
+    /// What `of` makes of the elements of an input that is no run; it is given no bytes beyond the tensor's end.
+    fn load<T: Copy>(&self, input: usize, at: &[Whole], of: impl Fn(ElementType, &[u8]) -> T) -> Lanes<T> {
+        let (element, bytes) = (self.plan.inputs[input].element, self.reads[input]);
         let size = element.bytes() as usize;
-        let start = usize::try_from(self.unit(input, at)).unwrap_or(usize::MAX / 16) * size;
-        (self.reads[input].get(start..start + size).unwrap_or(&[]), element)
+        self.unit(input, at).map(|unit| {
+            let start = usize::try_from(unit).unwrap_or(usize::MAX).saturating_mul(size);
+            of(element, bytes.get(start..start.saturating_add(size)).unwrap_or(&[]))
+        })
     }
 
     fn index_of(&self, input: usize, at: &[Whole]) -> Whole {
-        let (bytes, element) = self.element(input, at);
-        let value = whole(element, bytes);
-        let fits = value >= i64::from(i32::MIN) && value <= i64::from(i32::MAX);
-        Whole(if fits { value } else { -1 })
+        Whole(self.load(input, at, |element, bytes| i32::try_from(whole(element, bytes)).map_or(-1, i64::from)))
     }
 }
 
 impl Machine for &Position<'_> {
     type Index = Whole;
     type Truth = calculator::Holds;
-    type Value = Source;
+    type Value = Lanes<Source>;
 
     fn constant(self, value: i32) -> Whole {
-        Whole(i64::from(value))
+        Whole::of(i64::from(value))
     }
 
     fn index(self, input: usize, at: &[Whole]) -> Whole {
         self.index_of(input, at)
     }
 
-    fn read(self, input: usize, at: &[Whole]) -> Source {
-        Source::At(input, self.unit(input, at) * self.plan.unit.bytes)
+    fn read(self, input: usize, at: &[Whole]) -> Lanes<Source> {
+        let bytes = self.plan.unit.bytes;
+        self.unit(input, at).map(|unit| Source::At(input, unit.wrapping_mul(bytes)))
     }
 
-    fn bits(self, bits: u64) -> Source {
-        Source::Bits(bits)
+    fn bits(self, bits: u64) -> Lanes<Source> {
+        Lanes::Same(Source::Bits(bits))
     }
 
     fn choose(
         self,
         condition: Self::Truth,
-        accept: impl FnOnce() -> Source,
-        reject: impl FnOnce() -> Source,
-    ) -> Source {
-        if condition.0 { accept() } else { reject() }
+        accept: impl FnOnce() -> Lanes<Source>,
+        reject: impl FnOnce() -> Lanes<Source>,
+    ) -> Lanes<Source> {
+        choose(condition, accept, reject)
     }
 
     fn select(self, condition: Self::Truth, accept: Whole, reject: Whole) -> Whole {
-        if condition.0 { accept } else { reject }
+        Whole::select(condition, accept, reject)
     }
 
     fn less(self, left: Whole, right: Whole) -> Self::Truth {
-        calculator::Holds(left.0 < right.0)
+        Whole::less(left, right)
     }
 
     fn equal(self, left: Whole, right: Whole) -> Self::Truth {
-        calculator::Holds(left.0 == right.0)
+        Whole::equal(left, right)
     }
 }

@@ -3,11 +3,9 @@
 use trefoil_host::rows::{Norm as HostNorm, norm, softmax};
 
 use super::{Norm, NormKind, Softmax};
-use crate::dim::Dim;
 use crate::op::{Candidate, Implementation, Ineligible, Request, Slot};
-use crate::ops::host::one_function;
+use crate::ops::host::{columns, one_function};
 use crate::ops::support::{contiguous, transfer_time, upper};
-use crate::types::{ElementType, TensorType};
 
 /// Softmax, row by row.
 #[derive(Debug)]
@@ -16,18 +14,6 @@ pub(super) struct SoftmaxRows<'a>(pub(super) &'a Softmax);
 /// Norms, row by row.
 #[derive(Debug)]
 pub(super) struct NormRows<'a>(pub(super) &'a Norm);
-
-/// Elements of a row.
-///
-/// # Errors
-/// The axes are not the last ones, or the elements no `f32`.
-fn columns(x: &TensorType, axes: &[usize]) -> Result<Dim, Ineligible> {
-    let last = axes.iter().rev().zip((0..x.rank()).rev()).all(|(axis, last)| *axis == last);
-    if !last || x.element != ElementType::F32 {
-        return Err(Ineligible::Other(format!("axes {axes:?} of {x} are not the last ones of f32")));
-    }
-    Ok(axes.iter().map(|axis| x.shape[*axis].clone()).product())
-}
 
 impl Candidate for SoftmaxRows<'_> {
     fn name(&self) -> &'static str {

@@ -6,7 +6,7 @@ use crate::graph::{Graph, GraphError, Tensor};
 use crate::op::OpError;
 use crate::types::{ElementType, TensorType};
 
-use ElementType::{Bool, F16, F32, I32, U32};
+use ElementType::{BF16, Bool, F16, F32, I32, U32};
 
 /// What a kernel of [`trefoil_kernels::reduce`] is called: for elements, and for what these leave.
 pub(super) type Kernels = (&'static str, &'static str);
@@ -165,6 +165,7 @@ reductions! {
     Sum sum() "sum" -> Same {
         kernels: [
             F32 "reduce_sum_f32" "join_sum_f32", F16 "reduce_sum_f16" "join_sum_f16",
+            BF16 "reduce_sum_bf16" "join_sum_bf16",
             I32 "reduce_sum_words" "join_sum_words", U32 "reduce_sum_words" "join_sum_words"
         ],
         divisor: one,
@@ -174,7 +175,10 @@ reductions! {
     }
     /// The mean of floats, Σ x / n; NaN of none.
     Mean mean() "mean" -> Same {
-        kernels: [F32 "reduce_sum_f32" "join_sum_f32", F16 "reduce_sum_f16" "join_sum_f16"],
+        kernels: [
+            F32 "reduce_sum_f32" "join_sum_f32", F16 "reduce_sum_f16" "join_sum_f16",
+            BF16 "reduce_sum_bf16" "join_sum_bf16"
+        ],
         divisor: number,
         of_none: true,
         reference: |x, _| x.iter().sum::<f64>() / length(x),
@@ -183,6 +187,7 @@ reductions! {
     Prod prod() "prod" -> Same {
         kernels: [
             F32 "reduce_product_f32" "join_product_f32", F16 "reduce_product_f16" "join_product_f16",
+            BF16 "reduce_product_bf16" "join_product_bf16",
             I32 "reduce_product_words" "join_product_words", U32 "reduce_product_words" "join_product_words"
         ],
         divisor: one,
@@ -194,6 +199,7 @@ reductions! {
     Max max_over() "max" -> Same {
         kernels: [
             F32 "reduce_max_f32" "join_max_f32", F16 "reduce_max_f16" "join_max_f16",
+            BF16 "reduce_max_bf16" "join_max_bf16",
             I32 "reduce_max_i32" "join_max_i32", U32 "reduce_max_u32" "join_max_u32",
             Bool "reduce_max_u32" "join_max_u32"
         ],
@@ -205,6 +211,7 @@ reductions! {
     Min min_over() "min" -> Same {
         kernels: [
             F32 "reduce_min_f32" "join_min_f32", F16 "reduce_min_f16" "join_min_f16",
+            BF16 "reduce_min_bf16" "join_min_bf16",
             I32 "reduce_min_i32" "join_min_i32", U32 "reduce_min_u32" "join_min_u32",
             Bool "reduce_min_u32" "join_min_u32"
         ],
@@ -228,14 +235,20 @@ reductions! {
     }
     /// The sum of absolute values of floats, Σ |x|; 0 of none.
     L1 l1() "l1" -> Same {
-        kernels: [F32 "reduce_l1_f32" "join_sum_f32", F16 "reduce_l1_f16" "join_sum_f16"],
+        kernels: [
+            F32 "reduce_l1_f32" "join_sum_f32", F16 "reduce_l1_f16" "join_sum_f16",
+            BF16 "reduce_l1_bf16" "join_sum_bf16"
+        ],
         divisor: one,
         of_none: true,
         reference: |x, _| x.iter().map(|x| x.abs()).sum(),
     }
     /// The Euclidean length of floats, √Σ x²; 0 of none.
     L2 l2() "l2" -> Same {
-        kernels: [F32 "reduce_l2_f32" "join_l2_f32", F16 "reduce_l2_f16" "join_l2_f16"],
+        kernels: [
+            F32 "reduce_l2_f32" "join_l2_f32", F16 "reduce_l2_f16" "join_l2_f16",
+            BF16 "reduce_l2_bf16" "join_l2_bf16"
+        ],
         divisor: one,
         of_none: true,
         reference: |x, _| x.iter().map(|x| x * x).sum::<f64>().sqrt(),
@@ -243,7 +256,8 @@ reductions! {
     /// The logarithm of the sum of the exponentials of floats, ln Σ eˣ, without overflow; -∞ of none.
     LogSumExp logsumexp() "logsumexp" -> Same {
         kernels: [
-            F32 "reduce_logsumexp_f32" "join_logsumexp_f32", F16 "reduce_logsumexp_f16" "join_logsumexp_f16"
+            F32 "reduce_logsumexp_f32" "join_logsumexp_f32", F16 "reduce_logsumexp_f16" "join_logsumexp_f16",
+            BF16 "reduce_logsumexp_bf16" "join_logsumexp_bf16"
         ],
         divisor: one,
         of_none: true,
@@ -252,7 +266,10 @@ reductions! {
     /// The variance of floats, Σ (x - mean)² / (n - correction); NaN where n is not greater than the correction. A correction of 1 estimates the variance of what
     /// the elements are a sample of. It is computed in one pass, without the cancellation that a mean far from 0 would bring.
     Var var(correction) "var" -> Same {
-        kernels: [F32 "reduce_variance_f32" "join_variance_f32", F16 "reduce_variance_f16" "join_variance_f16"],
+        kernels: [
+            F32 "reduce_variance_f32" "join_variance_f32", F16 "reduce_variance_f16" "join_variance_f16",
+            BF16 "reduce_variance_bf16" "join_variance_bf16"
+        ],
         divisor: number,
         of_none: true,
         reference: variance,
@@ -261,6 +278,7 @@ reductions! {
     CountNonzero count_nonzero() "count_nonzero" -> U32 {
         kernels: [
             F32 "reduce_count_f32" "join_sum_words", F16 "reduce_count_f16" "join_sum_words",
+            BF16 "reduce_count_bf16" "join_sum_words",
             I32 "reduce_count_words" "join_sum_words", U32 "reduce_count_words" "join_sum_words",
             Bool "reduce_count_words" "join_sum_words"
         ],
@@ -273,6 +291,7 @@ reductions! {
     ArgMax argmax() "argmax" -> U32 {
         kernels: [
             F32 "reduce_argmax_f32" "join_places", F16 "reduce_argmax_f16" "join_places",
+            BF16 "reduce_argmax_bf16" "join_places",
             I32 "reduce_argmax_i32" "join_places", U32 "reduce_argmax_u32" "join_places"
         ],
         divisor: one,
@@ -283,6 +302,7 @@ reductions! {
     ArgMin argmin() "argmin" -> U32 {
         kernels: [
             F32 "reduce_argmin_f32" "join_places", F16 "reduce_argmin_f16" "join_places",
+            BF16 "reduce_argmin_bf16" "join_places",
             I32 "reduce_argmin_i32" "join_places", U32 "reduce_argmin_u32" "join_places"
         ],
         divisor: one,
@@ -293,6 +313,7 @@ reductions! {
     LastArgMax last_argmax() "last_argmax" -> U32 {
         kernels: [
             F32 "reduce_last_argmax_f32" "join_last_places", F16 "reduce_last_argmax_f16" "join_last_places",
+            BF16 "reduce_last_argmax_bf16" "join_last_places",
             I32 "reduce_last_argmax_i32" "join_last_places", U32 "reduce_last_argmax_u32" "join_last_places"
         ],
         divisor: one,
@@ -303,6 +324,7 @@ reductions! {
     LastArgMin last_argmin() "last_argmin" -> U32 {
         kernels: [
             F32 "reduce_last_argmin_f32" "join_last_places", F16 "reduce_last_argmin_f16" "join_last_places",
+            BF16 "reduce_last_argmin_bf16" "join_last_places",
             I32 "reduce_last_argmin_i32" "join_last_places", U32 "reduce_last_argmin_u32" "join_last_places"
         ],
         divisor: one,

@@ -1,26 +1,27 @@
-//! Coordinates, conditions and elements as the processor has them.
+//! Coordinates, conditions and elements as the processor has them: at several positions at once.
 
 use std::ops::{Add, BitAnd, BitOr, Div, Mul, Not, Rem, Sub};
 
+use super::lanes::Lanes::{self, Each, Same};
 use super::{Position, whole};
-use crate::data::to_f64;
+use crate::data::one_to_f64;
 use crate::ops::real;
 use crate::pull::{Calculator, Function, Index, Machine, Number, Truth};
 use crate::types::ElementType;
 
 /// A coordinate.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct Whole(pub i64);
+#[derive(Clone, Copy, Debug)]
+pub struct Whole(pub Lanes<i64>);
 
 /// A condition.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct Holds(pub bool);
+#[derive(Clone, Copy, Debug)]
+pub struct Holds(pub Lanes<bool>);
 
 /// An element.
-#[derive(Clone, Copy, Debug, PartialEq)]
-pub struct Element<N>(pub N);
+#[derive(Clone, Copy, Debug)]
+pub struct Element<N>(pub Lanes<N>);
 
-/// A position at which elements are computed as `N`.
+/// Positions at which elements are computed as `N`.
 pub struct Calculation<'r, N> {
     position: &'r Position<'r>,
     number: std::marker::PhantomData<N>,
@@ -38,7 +39,7 @@ impl<N: Plain> Number for Element<N> {}
 
 /// A number of the processor.
 pub trait Plain: Copy + PartialOrd {
-    /// From an element in memory.
+    /// From an element in memory; 0 of no bytes.
     fn load(element: ElementType, bytes: &[u8]) -> Self;
     /// The nearest.
     fn of(value: f64) -> Self;
@@ -48,13 +49,19 @@ pub trait Plain: Copy + PartialOrd {
     fn floor(self) -> i64;
     /// A function of floats, or the absolute value.
     fn math(self, function: Function, with: Self) -> Self;
-    /// `+ - * /`, of integers as the IR has them.
-    fn calculate(self, operator: char, other: Self) -> Self;
+    /// `a + b`
+    fn add(self, other: Self) -> Self;
+    /// `a - b`
+    fn sub(self, other: Self) -> Self;
+    /// `a * b`
+    fn mul(self, other: Self) -> Self;
+    /// `a / b`; of integers as the IR has it.
+    fn div(self, other: Self) -> Self;
 }
 
 impl Plain for f64 {
     fn load(element: ElementType, bytes: &[u8]) -> Self {
-        to_f64(element, bytes).first().copied().unwrap_or(0.0)
+        one_to_f64(element, bytes).unwrap_or(0.0)
     }
 
     fn of(value: f64) -> Self {
@@ -81,13 +88,20 @@ impl Plain for f64 {
         }
     }
 
-    fn calculate(self, operator: char, other: Self) -> Self {
-        match operator {
-            '+' => self + other,
-            '-' => self - other,
-            '*' => self * other,
-            _ => self / other,
-        }
+    fn add(self, other: Self) -> Self {
+        self + other
+    }
+
+    fn sub(self, other: Self) -> Self {
+        self - other
+    }
+
+    fn mul(self, other: Self) -> Self {
+        self * other
+    }
+
+    fn div(self, other: Self) -> Self {
+        self / other
     }
 }
 
@@ -112,66 +126,112 @@ impl Plain for i64 {
         if function == Function::Abs { self.wrapping_abs() } else { self }
     }
 
-    fn calculate(self, operator: char, other: Self) -> Self {
-        match operator {
-            '+' => self.wrapping_add(other),
-            '-' => self.wrapping_sub(other),
-            '*' => self.wrapping_mul(other),
+    fn add(self, other: Self) -> Self {
+        self.wrapping_add(other)
+    }
+
+    fn sub(self, other: Self) -> Self {
+        self.wrapping_sub(other)
+    }
+
+    fn mul(self, other: Self) -> Self {
+        self.wrapping_mul(other)
+    }
+
+    fn div(self, other: Self) -> Self {
+        // Coordinates are far shorter than their type; the processor divides short numbers in half the time.
+        match (u32::try_from(self), u32::try_from(other)) {
+            (Ok(of), Ok(by)) => i64::from(of.checked_div(by).unwrap_or(0)),
             _ => self.checked_div(other).unwrap_or(0),
         }
     }
 }
 
 macro_rules! arithmetic {
-    ($($trait:ident $method:ident $sign:literal;)*) => {$(
+    ($($trait:ident $method:ident;)*) => {$(
         impl $trait for Whole {
             type Output = Self;
             fn $method(self, other: Self) -> Self {
-                Self(self.0.calculate($sign, other.0))
+                Self(self.0.zip(other.0, Plain::$method))
             }
         }
 
         impl<N: Plain> $trait for Element<N> {
             type Output = Self;
             fn $method(self, other: Self) -> Self {
-                Self(self.0.calculate($sign, other.0))
+                Self(self.0.zip(other.0, Plain::$method))
             }
         }
     )*};
 }
 
 arithmetic! {
-    Add add '+';
-    Sub sub '-';
-    Mul mul '*';
-    Div div '/';
+    Add add;
+    Sub sub;
+    Mul mul;
+    Div div;
 }
 
 impl Rem for Whole {
     type Output = Self;
     fn rem(self, other: Self) -> Self {
-        Self(self.0.checked_rem(other.0).unwrap_or(0))
+        Self(self.0.zip(other.0, |of: i64, by: i64| match (u32::try_from(of), u32::try_from(by)) {
+            (Ok(of), Ok(by)) => i64::from(of.checked_rem(by).unwrap_or(0)),
+            _ => of.checked_rem(by).unwrap_or(0),
+        }))
     }
 }
 
 impl Not for Holds {
     type Output = Self;
     fn not(self) -> Self {
-        Self(!self.0)
+        Self(self.0.map(|holds| !holds))
     }
 }
 
 impl BitAnd for Holds {
     type Output = Self;
     fn bitand(self, other: Self) -> Self {
-        Self(self.0 & other.0)
+        Self(self.0.zip(other.0, |a, b| a & b))
     }
 }
 
 impl BitOr for Holds {
     type Output = Self;
     fn bitor(self, other: Self) -> Self {
-        Self(self.0 | other.0)
+        Self(self.0.zip(other.0, |a, b| a | b))
+    }
+}
+
+impl Whole {
+    /// A number that is the same at every position.
+    pub fn of(value: i64) -> Self {
+        Self(Same(value))
+    }
+
+    pub(super) fn select(condition: Holds, accept: Self, reject: Self) -> Self {
+        Self(condition.0.pick(accept.0, reject.0))
+    }
+
+    pub(super) fn less(left: Self, right: Self) -> Holds {
+        Holds(left.0.zip(right.0, |left, right| left < right))
+    }
+
+    pub(super) fn equal(left: Self, right: Self) -> Holds {
+        Holds(left.0.zip(right.0, |left, right| left == right))
+    }
+}
+
+/// One of two values; at a position that does not want it a read may be out of range, and gives anything.
+pub(super) fn choose<T: Copy>(
+    condition: Holds,
+    accept: impl FnOnce() -> Lanes<T>,
+    reject: impl FnOnce() -> Lanes<T>,
+) -> Lanes<T> {
+    match condition.0.everywhere() {
+        Some(true) => accept(),
+        Some(false) => reject(),
+        None => condition.0.pick(accept(), reject()),
     }
 }
 
@@ -181,7 +241,7 @@ impl<N: Plain> Machine for &Calculation<'_, N> {
     type Value = Element<N>;
 
     fn constant(self, value: i32) -> Whole {
-        Whole(i64::from(value))
+        Whole::of(i64::from(value))
     }
 
     fn index(self, input: usize, at: &[Whole]) -> Whole {
@@ -189,14 +249,13 @@ impl<N: Plain> Machine for &Calculation<'_, N> {
     }
 
     fn read(self, input: usize, at: &[Whole]) -> Element<N> {
-        let (bytes, element) = self.position.element(input, at);
-        Element(N::load(element, bytes))
+        Element(self.position.load(input, at, N::load))
     }
 
     fn bits(self, bits: u64) -> Element<N> {
         let element = self.position.plan.computes_in.unwrap_or(self.position.plan.element);
         let size = element.bytes() as usize;
-        Element(N::load(element, &bits.to_le_bytes()[..size]))
+        Element(Same(N::load(element, &bits.to_le_bytes()[..size])))
     }
 
     fn choose(
@@ -205,62 +264,63 @@ impl<N: Plain> Machine for &Calculation<'_, N> {
         accept: impl FnOnce() -> Element<N>,
         reject: impl FnOnce() -> Element<N>,
     ) -> Element<N> {
-        if condition.0 { accept() } else { reject() }
+        Element(choose(condition, || accept().0, || reject().0))
     }
 
     fn select(self, condition: Holds, accept: Whole, reject: Whole) -> Whole {
-        if condition.0 { accept } else { reject }
+        Whole::select(condition, accept, reject)
     }
 
     fn less(self, left: Whole, right: Whole) -> Holds {
-        Holds(left.0 < right.0)
+        Whole::less(left, right)
     }
 
     fn equal(self, left: Whole, right: Whole) -> Holds {
-        Holds(left.0 == right.0)
+        Whole::equal(left, right)
     }
 }
 
 impl<N: Plain> Calculator for &Calculation<'_, N> {
     fn value(self, value: f64) -> Element<N> {
-        Element(N::of(value))
+        Element(Same(N::of(value)))
     }
 
     fn lowest(self) -> Element<N> {
-        Element(N::of(f64::NEG_INFINITY))
+        self.value(f64::NEG_INFINITY)
     }
 
     fn highest(self) -> Element<N> {
-        Element(N::of(f64::INFINITY))
+        self.value(f64::INFINITY)
     }
 
     fn real(self, position: usize) -> Element<N> {
-        Element(N::of(self.position.plan.reals[position]))
+        self.value(self.position.plan.reals[position])
     }
 
     fn of_index(self, index: Whole) -> Element<N> {
-        Element(N::of_whole(index.0))
+        Element(index.0.map(N::of_whole))
     }
 
     fn floor(self, value: Element<N>) -> Whole {
-        Whole(value.0.floor())
+        Whole(value.0.map(N::floor))
     }
 
     fn below(self, left: Element<N>, right: Element<N>) -> Holds {
-        Holds(left.0 < right.0)
+        Holds(left.0.zip(right.0, |left, right| left < right))
     }
 
-    #[expect(clippy::eq_op, reason = "of a NaN it does not hold")]
     fn is_nan(self, value: Element<N>) -> Holds {
-        Holds(value.0 != value.0)
+        #[expect(clippy::eq_op, reason = "of a NaN it does not hold")]
+        let is_nan = |value: N| value != value;
+        Holds(value.0.map(is_nan))
     }
 
     fn pick(self, condition: Holds, accept: Element<N>, reject: Element<N>) -> Element<N> {
-        if condition.0 { accept } else { reject }
+        Element(condition.0.pick(accept.0, reject.0))
     }
 
     fn math(self, function: Function, of: Element<N>, with: Element<N>) -> Element<N> {
-        Element(of.0.math(function, with.0))
+        Element(of.0.zip(with.0, |of, with| of.math(function, with)))
     }
 
     fn repeat<const V: usize, const I: usize>(
@@ -270,8 +330,16 @@ impl<N: Plain> Calculator for &Calculation<'_, N> {
         mut indices: [Whole; I],
         mut step: impl FnMut(Whole, [Element<N>; V], [Whole; I]) -> ([Element<N>; V], [Whole; I]),
     ) -> ([Element<N>; V], [Whole; I]) {
-        for at in 0..count.0 {
-            (values, indices) = step(Whole(at), values, indices);
+        let most = match count.0 {
+            Same(count) => count,
+            Each(counts) => counts.into_iter().fold(0, i64::max),
+        };
+        for at in 0..most {
+            // Positions that have done all of theirs keep what they have.
+            let goes_on = count.0.map(|count| at < count);
+            let (new_values, new_indices) = step(Whole::of(at), values, indices);
+            values = std::array::from_fn(|value| Element(goes_on.pick(new_values[value].0, values[value].0)));
+            indices = std::array::from_fn(|index| Whole(goes_on.pick(new_indices[index].0, indices[index].0)));
         }
         (values, indices)
     }
