@@ -459,7 +459,8 @@ pub struct DeviceOptions {
     pub adapter: Option<String>,
     /// Where compiled kernels are kept between processes; `None` keeps them in memory alone.
     pub cache: Option<std::path::PathBuf>,
-    /// Turns on the driver's validation, where there is one; its messages become errors.
+    /// Turns on the driver's validation, where there is one; its messages become errors. Vulkan's layer, at least that of 1.3.239, may crash when a device is opened while another
+    /// thread uses one that it validates.
     pub validate: bool,
     /// Pretends to have no more than this, for tests of what poorer devices do.
     pub at_most: Option<Limits>,

@@ -90,7 +90,7 @@ pub(super) struct Batches<'w, 'r> {
 }
 
 impl Batches<'_, '_> {
-    /// Positions of one row; rows that are shorter than that are taken together.
+    /// Rows of the last axis that are at least as long are taken one after the other, so that all other coordinates are the same; of shorter ones several at once.
     const ROW: i64 = 3 * LANES as i64 / 4;
 
     fn of_row(&mut self, extent: i64) -> (Vec<Lanes<i64>>, usize) {
