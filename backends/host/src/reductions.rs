@@ -229,7 +229,7 @@ mod tests {
             let mut x: Vec<f32> = numbers(count * columns).into_iter().map(|x| (x * 40.0).round()).collect();
             for nan in [false, true] {
                 if nan {
-                    [0, columns / 2, columns - 1].map(|at| x[at] = f32::NAN);
+                    [0, columns / 2, columns - 1].into_iter().for_each(|at| x[at] = f32::NAN);
                 }
                 for (reduction, is_better) in
                     [(Reduction::Max, f32::gt as fn(&f32, &f32) -> bool), (Reduction::Min, f32::lt)]
