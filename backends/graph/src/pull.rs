@@ -34,8 +34,10 @@ use std::ops::{Add, BitAnd, BitOr, Div, Mul, Not, Rem, Sub};
 use trefoil_codegen::ir::MathFunction;
 
 use crate::compile::pull::emit::{Emit, Term};
+use crate::compile::pull::host::coordinates::Whole;
 use crate::compile::pull::host::lanes::Lanes;
-use crate::compile::pull::host::{Position, Source, calculator};
+use crate::compile::pull::host::sources::Sources;
+use crate::compile::pull::host::{Position, calculator};
 use crate::dim::Dim;
 use crate::op::Candidate;
 use crate::types::{ElementType, TensorType};
@@ -306,13 +308,13 @@ pub(crate) trait Expression: Sync {
     fn emit<'e, 'm>(&self, emit: &'e Emit<'m>, given: Given<'_, Term<'e, 'm>>) -> Vec<Term<'e, 'm>>;
 
     /// Where the elements lie.
-    fn find(&self, at: &Position<'_>, given: Given<'_, calculator::Whole>) -> Lanes<Source>;
+    fn find(&self, at: &Position<'_>, given: Given<'_, Whole>) -> Sources;
 
     /// The elements in `f64`.
-    fn real(&self, at: &calculator::Calculation<'_, f64>, given: Given<'_, calculator::Whole>) -> Lanes<f64>;
+    fn real(&self, at: &calculator::Calculation<'_, f64>, given: Given<'_, Whole>) -> Lanes<f64>;
 
     /// The elements as integers.
-    fn whole(&self, at: &calculator::Calculation<'_, i64>, given: Given<'_, calculator::Whole>) -> Lanes<i64>;
+    fn whole(&self, at: &calculator::Calculation<'_, i64>, given: Given<'_, Whole>) -> Lanes<i64>;
 
     fn joins(&self) -> Option<usize>;
 }
@@ -333,15 +335,15 @@ impl<T: Moves> Expression for Moving<'_, T> {
         emit.lanes(self.0.element(emit, given))
     }
 
-    fn find(&self, at: &Position<'_>, given: Given<'_, calculator::Whole>) -> Lanes<Source> {
+    fn find(&self, at: &Position<'_>, given: Given<'_, Whole>) -> Sources {
         self.0.element(at, given)
     }
 
-    fn real(&self, _: &calculator::Calculation<'_, f64>, _: Given<'_, calculator::Whole>) -> Lanes<f64> {
+    fn real(&self, _: &calculator::Calculation<'_, f64>, _: Given<'_, Whole>) -> Lanes<f64> {
         Lanes::Same(f64::NAN)
     }
 
-    fn whole(&self, _: &calculator::Calculation<'_, i64>, _: Given<'_, calculator::Whole>) -> Lanes<i64> {
+    fn whole(&self, _: &calculator::Calculation<'_, i64>, _: Given<'_, Whole>) -> Lanes<i64> {
         Lanes::Same(0)
     }
 
@@ -366,21 +368,21 @@ impl<T: Computes> Expression for Computing<'_, T> {
         }
     }
 
-    fn find(&self, _: &Position<'_>, _: Given<'_, calculator::Whole>) -> Lanes<Source> {
-        Lanes::Same(Source::Bits(0))
+    fn find(&self, _: &Position<'_>, _: Given<'_, Whole>) -> Sources {
+        Sources::Bits(0)
     }
 
-    fn real(&self, at: &calculator::Calculation<'_, f64>, given: Given<'_, calculator::Whole>) -> Lanes<f64> {
+    fn real(&self, at: &calculator::Calculation<'_, f64>, given: Given<'_, Whole>) -> Lanes<f64> {
         match self.0.element(at, given) {
             Made::Value(value) => value.0,
-            Made::Index(index) => index.0.map(|index| index as f64),
+            Made::Index(index) => index.lanes().map(|index| index as f64),
         }
     }
 
-    fn whole(&self, at: &calculator::Calculation<'_, i64>, given: Given<'_, calculator::Whole>) -> Lanes<i64> {
+    fn whole(&self, at: &calculator::Calculation<'_, i64>, given: Given<'_, Whole>) -> Lanes<i64> {
         match self.0.element(at, given) {
             Made::Value(value) => value.0,
-            Made::Index(index) => index.0,
+            Made::Index(index) => index.lanes(),
         }
     }
 

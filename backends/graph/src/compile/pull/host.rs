@@ -3,34 +3,31 @@
 //! | file | what it holds |
 //! |---|---|
 //! | [`lanes`] | values at several positions |
+//! | [`coordinates`] | coordinates there, most of which rise evenly |
+//! | [`sources`] | where elements lie that are only moved |
 //! | [`calculator`] | the machine that computes with them |
 //! | `walk` | positions in order, and where each writes |
 
 pub mod calculator;
+pub mod coordinates;
 pub mod lanes;
+pub mod sources;
 mod walk;
 
 use std::sync::Arc;
 
 use rayon::prelude::*;
 
-use self::calculator::{Calculation, Whole, choose};
+use self::calculator::Calculation;
+use self::coordinates::Whole;
 use self::lanes::{LANES, Lanes};
+use self::sources::{Source, Sources};
 use self::walk::Walk;
 use super::plan::Plan;
 use crate::dim::Dim;
 use crate::op::{HostStep, Op, OpKind, Slot};
 use crate::pull::{Expression, Given, Machine};
 use crate::types::ElementType;
-
-/// Where an element comes from.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Source {
-    /// An input's bytes from there on.
-    At(usize, i64),
-    /// An element of these bits.
-    Bits(u64),
-}
 
 /// Numbers of a run.
 struct Numbers {
@@ -50,7 +47,7 @@ pub struct Position<'r> {
     numbers: &'r Numbers,
     reads: &'r [&'r [u8]],
     /// For each moved input, the unit at the position's coordinates along the axes that pass through.
-    through: &'r [Lanes<i64>],
+    through: &'r [Whole],
 }
 
 /// The step that computes a plan on the host.
@@ -174,7 +171,7 @@ impl Piece<'_, '_> {
     }
 
     /// Writes the element of each position.
-    fn each(&mut self, to: &Lanes<i64>, count: usize, write: impl Fn(usize, &mut [u8])) -> Option<()> {
+    fn each(&mut self, to: &Whole, count: usize, write: impl Fn(usize, &mut [u8])) -> Option<()> {
         let size = self.plan.element.bytes() as usize;
         (0..count).try_for_each(|lane| {
             write(lane, self.target(to.at(lane), size)?);
@@ -183,16 +180,16 @@ impl Piece<'_, '_> {
     }
 
     /// Copies what each position moves.
-    fn moved(&mut self, sources: Lanes<Source>, to: &Lanes<i64>, count: usize, bytes: usize) -> Option<()> {
+    fn moved(&mut self, sources: Sources, to: &Whole, count: usize, bytes: usize) -> Option<()> {
         let far = bytes as i64;
         // Neighbours that were neighbours are one copy.
-        if let Source::At(input, first) = sources.at(0)
-            && (1..count).all(|lane| sources.at(lane) == Source::At(input, first + lane as i64 * far))
-            && (1..count).all(|lane| (to.at(lane) - to.at(0)) * self.plan.unit.bytes == lane as i64 * far)
+        if let (Sources::Line { input, first, step }, Whole::Line { first: to, step: apart }) = (sources, *to)
+            && step == far
+            && apart * self.plan.unit.bytes == far
         {
             let from = usize::try_from(first).ok()?;
             let source = self.reads[input].get(from..from.checked_add(count * bytes)?)?;
-            copy(self.target(to.at(0), count * bytes)?, source);
+            copy(self.target(to, count * bytes)?, source);
             return Some(());
         }
         let (reads, size) = (self.reads, self.plan.element.bytes() as usize);
@@ -252,33 +249,32 @@ fn whole(element: ElementType, bytes: &[u8]) -> i64 {
 
 impl Position<'_> {
     /// The unit of an input at coordinates.
-    fn unit(&self, input: usize, at: &[Whole]) -> Lanes<i64> {
+    fn unit(&self, input: usize, at: &[Whole]) -> Whole {
         let known = &self.numbers.inputs[input];
-        let start = self.through.get(input).copied().unwrap_or(Lanes::Same(known[0]));
-        at.iter().zip(&known[1..]).fold(start, |sum, (coordinate, stride)| {
-            sum.zip(coordinate.0, |sum, coordinate| sum.wrapping_add(coordinate.wrapping_mul(*stride)))
-        })
+        let start = self.through.get(input).copied().unwrap_or(Whole::of(known[0]));
+        at.iter().zip(&known[1..]).fold(start, |sum, (at, stride)| sum + *at * Whole::of(*stride))
     }
 
     /// What `of` makes of the elements of an input that is no run; it is given no bytes beyond the tensor's end.
     fn load<T: Copy>(&self, input: usize, at: &[Whole], of: impl Fn(ElementType, &[u8]) -> T) -> Lanes<T> {
         let (element, bytes) = (self.plan.inputs[input].element, self.reads[input]);
         let size = element.bytes() as usize;
-        self.unit(input, at).map(|unit| {
+        self.unit(input, at).lanes().map(|unit| {
             let start = usize::try_from(unit).unwrap_or(usize::MAX).saturating_mul(size);
             of(element, bytes.get(start..start.saturating_add(size)).unwrap_or(&[]))
         })
     }
 
     fn index_of(&self, input: usize, at: &[Whole]) -> Whole {
-        Whole(self.load(input, at, |element, bytes| i32::try_from(whole(element, bytes)).map_or(-1, i64::from)))
+        let index = |element, bytes: &[u8]| i32::try_from(whole(element, bytes)).map_or(-1, i64::from);
+        Whole::from_lanes(self.load(input, at, index))
     }
 }
 
 impl Machine for &Position<'_> {
     type Index = Whole;
     type Truth = calculator::Holds;
-    type Value = Lanes<Source>;
+    type Value = Sources;
 
     fn constant(self, value: i32) -> Whole {
         Whole::of(i64::from(value))
@@ -288,22 +284,25 @@ impl Machine for &Position<'_> {
         self.index_of(input, at)
     }
 
-    fn read(self, input: usize, at: &[Whole]) -> Lanes<Source> {
-        let bytes = self.plan.unit.bytes;
-        self.unit(input, at).map(|unit| Source::At(input, unit.wrapping_mul(bytes)))
+    fn read(self, input: usize, at: &[Whole]) -> Sources {
+        Sources::of_input(input, self.unit(input, at) * Whole::of(self.plan.unit.bytes))
     }
 
-    fn bits(self, bits: u64) -> Lanes<Source> {
-        Lanes::Same(Source::Bits(bits))
+    fn bits(self, bits: u64) -> Sources {
+        Sources::Bits(bits)
     }
 
     fn choose(
         self,
         condition: Self::Truth,
-        accept: impl FnOnce() -> Lanes<Source>,
-        reject: impl FnOnce() -> Lanes<Source>,
-    ) -> Lanes<Source> {
-        choose(condition, accept, reject)
+        accept: impl FnOnce() -> Sources,
+        reject: impl FnOnce() -> Sources,
+    ) -> Sources {
+        match condition.0.everywhere() {
+            Some(true) => accept(),
+            Some(false) => reject(),
+            None => Sources::pick(condition.0, &accept(), &reject()),
+        }
     }
 
     fn select(self, condition: Self::Truth, accept: Whole, reject: Whole) -> Whole {

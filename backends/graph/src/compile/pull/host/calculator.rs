@@ -1,17 +1,14 @@
 //! Coordinates, conditions and elements as the processor has them: at several positions at once.
 
-use std::ops::{Add, BitAnd, BitOr, Div, Mul, Not, Rem, Sub};
+use std::ops::{Add, BitAnd, BitOr, Div, Mul, Not, Sub};
 
+use super::coordinates::Whole;
 use super::lanes::Lanes::{self, Each, Same};
 use super::{Position, whole};
 use crate::data::one_to_f64;
 use crate::ops::real;
-use crate::pull::{Calculator, Function, Index, Machine, Number, Truth};
+use crate::pull::{Calculator, Function, Machine, Number, Truth};
 use crate::types::ElementType;
-
-/// A coordinate.
-#[derive(Clone, Copy, Debug)]
-pub struct Whole(pub Lanes<i64>);
 
 /// A condition.
 #[derive(Clone, Copy, Debug)]
@@ -33,7 +30,6 @@ impl<'r, N> Calculation<'r, N> {
     }
 }
 
-impl Index for Whole {}
 impl Truth for Holds {}
 impl<N: Plain> Number for Element<N> {}
 
@@ -149,13 +145,6 @@ impl Plain for i64 {
 
 macro_rules! arithmetic {
     ($($trait:ident $method:ident;)*) => {$(
-        impl $trait for Whole {
-            type Output = Self;
-            fn $method(self, other: Self) -> Self {
-                Self(self.0.zip(other.0, Plain::$method))
-            }
-        }
-
         impl<N: Plain> $trait for Element<N> {
             type Output = Self;
             fn $method(self, other: Self) -> Self {
@@ -170,16 +159,6 @@ arithmetic! {
     Sub sub;
     Mul mul;
     Div div;
-}
-
-impl Rem for Whole {
-    type Output = Self;
-    fn rem(self, other: Self) -> Self {
-        Self(self.0.zip(other.0, |of: i64, by: i64| match (u32::try_from(of), u32::try_from(by)) {
-            (Ok(of), Ok(by)) => i64::from(of.checked_rem(by).unwrap_or(0)),
-            _ => of.checked_rem(by).unwrap_or(0),
-        }))
-    }
 }
 
 impl Not for Holds {
@@ -200,38 +179,6 @@ impl BitOr for Holds {
     type Output = Self;
     fn bitor(self, other: Self) -> Self {
         Self(self.0.zip(other.0, |a, b| a | b))
-    }
-}
-
-impl Whole {
-    /// A number that is the same at every position.
-    pub fn of(value: i64) -> Self {
-        Self(Same(value))
-    }
-
-    pub(super) fn select(condition: Holds, accept: Self, reject: Self) -> Self {
-        Self(condition.0.pick(accept.0, reject.0))
-    }
-
-    pub(super) fn less(left: Self, right: Self) -> Holds {
-        Holds(left.0.zip(right.0, |left, right| left < right))
-    }
-
-    pub(super) fn equal(left: Self, right: Self) -> Holds {
-        Holds(left.0.zip(right.0, |left, right| left == right))
-    }
-}
-
-/// One of two values; at a position that does not want it a read may be out of range, and gives anything.
-pub(super) fn choose<T: Copy>(
-    condition: Holds,
-    accept: impl FnOnce() -> Lanes<T>,
-    reject: impl FnOnce() -> Lanes<T>,
-) -> Lanes<T> {
-    match condition.0.everywhere() {
-        Some(true) => accept(),
-        Some(false) => reject(),
-        None => condition.0.pick(accept(), reject()),
     }
 }
 
@@ -264,7 +211,12 @@ impl<N: Plain> Machine for &Calculation<'_, N> {
         accept: impl FnOnce() -> Element<N>,
         reject: impl FnOnce() -> Element<N>,
     ) -> Element<N> {
-        Element(choose(condition, || accept().0, || reject().0))
+        // At a position that does not want it a read may be out of range, and gives 0.
+        match condition.0.everywhere() {
+            Some(true) => accept(),
+            Some(false) => reject(),
+            None => self.pick(condition, accept(), reject()),
+        }
     }
 
     fn select(self, condition: Holds, accept: Whole, reject: Whole) -> Whole {
@@ -298,11 +250,11 @@ impl<N: Plain> Calculator for &Calculation<'_, N> {
     }
 
     fn of_index(self, index: Whole) -> Element<N> {
-        Element(index.0.map(N::of_whole))
+        Element(index.lanes().map(N::of_whole))
     }
 
     fn floor(self, value: Element<N>) -> Whole {
-        Whole(value.0.map(N::floor))
+        Whole::from_lanes(value.0.map(N::floor))
     }
 
     fn below(self, left: Element<N>, right: Element<N>) -> Holds {
@@ -330,16 +282,17 @@ impl<N: Plain> Calculator for &Calculation<'_, N> {
         mut indices: [Whole; I],
         mut step: impl FnMut(Whole, [Element<N>; V], [Whole; I]) -> ([Element<N>; V], [Whole; I]),
     ) -> ([Element<N>; V], [Whole; I]) {
-        let most = match count.0 {
+        let counts = count.lanes();
+        let most = match counts {
             Same(count) => count,
             Each(counts) => counts.into_iter().fold(0, i64::max),
         };
         for at in 0..most {
             // Positions that have done all of theirs keep what they have.
-            let goes_on = count.0.map(|count| at < count);
+            let goes_on = Holds(counts.map(|count| at < count));
             let (new_values, new_indices) = step(Whole::of(at), values, indices);
-            values = std::array::from_fn(|value| Element(goes_on.pick(new_values[value].0, values[value].0)));
-            indices = std::array::from_fn(|index| Whole(goes_on.pick(new_indices[index].0, indices[index].0)));
+            values = std::array::from_fn(|value| self.pick(goes_on, new_values[value], values[value]));
+            indices = std::array::from_fn(|index| Whole::select(goes_on, new_indices[index], indices[index]));
         }
         (values, indices)
     }

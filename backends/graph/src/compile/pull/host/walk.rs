@@ -2,8 +2,8 @@
 
 use std::ops::Range;
 
-use super::calculator::Whole;
-use super::lanes::{LANES, Lanes};
+use super::coordinates::Whole;
+use super::lanes::LANES;
 use super::{Numbers, Plan};
 
 /// All positions of a run.
@@ -18,16 +18,16 @@ pub(super) struct Walk<'r> {
     pub(super) run: i64,
 }
 
-/// Positions that are evaluated together. Lanes that are none repeat the last that is one.
+/// Positions that are evaluated together. What is found for lanes beyond their number is not used.
 pub(super) struct Batch {
     /// How many there are.
     pub(super) count: usize,
     /// Coordinates along the axes that the op works on.
     pub(super) middle: Vec<Whole>,
     /// For each moved input, the unit at the coordinates along the others.
-    pub(super) through: Vec<Lanes<i64>>,
+    pub(super) through: Vec<Whole>,
     /// The output's unit.
-    pub(super) to: Lanes<i64>,
+    pub(super) to: Whole,
 }
 
 impl<'r> Walk<'r> {
@@ -93,22 +93,22 @@ impl Batches<'_, '_> {
     /// Rows of the last axis that are at least as long are taken one after the other, so that all other coordinates are the same; of shorter ones several at once.
     const ROW: i64 = 3 * LANES as i64 / 4;
 
-    fn of_row(&mut self, extent: i64) -> (Vec<Lanes<i64>>, usize) {
+    fn of_row(&mut self, extent: i64) -> (Vec<Whole>, usize) {
         let last = self.at.len() - 1;
         let count = self.left.min(LANES as i64).min(extent - self.at[last]);
-        let mut coordinates: Vec<_> = self.at.iter().map(|at| Lanes::Same(*at)).collect();
-        let first = self.at[last];
-        coordinates[last] = Lanes::Each(std::array::from_fn(|lane| first + (lane as i64).min(count - 1)));
+        let mut coordinates: Vec<_> = self.at.iter().map(|at| Whole::of(*at)).collect();
+        coordinates[last] = Whole::Line { first: self.at[last], step: 1 };
         self.at[last] += count - 1;
         self.step();
         (coordinates, count as usize)
     }
 
-    fn of_several_rows(&mut self) -> (Vec<Lanes<i64>>, usize) {
+    fn of_several_rows(&mut self) -> (Vec<Whole>, usize) {
         let count = self.left.min(LANES as i64) as usize;
         if count == 1 {
-            return (self.at.iter().map(|at| Lanes::Same(*at)).collect(), 1);
+            return (self.at.iter().map(|at| Whole::of(*at)).collect(), 1);
         }
+        // Lanes beyond the last position repeat it.
         let mut lanes = vec![[0i64; LANES]; self.at.len()];
         for lane in 0..LANES {
             lanes.iter_mut().zip(&self.at).for_each(|(lanes, at)| lanes[lane] = *at);
@@ -118,8 +118,8 @@ impl Batches<'_, '_> {
         }
         self.step();
         let alike = |lanes: [i64; LANES]| match lanes.iter().all(|at| *at == lanes[0]) {
-            true => Lanes::Same(lanes[0]),
-            false => Lanes::Each(lanes),
+            true => Whole::of(lanes[0]),
+            false => Whole::Each(lanes),
         };
         (lanes.into_iter().map(alike).collect(), count)
     }
@@ -147,10 +147,7 @@ impl Batches<'_, '_> {
         };
         self.left -= count as i64;
         let along = |start: i64, place: usize, axes: &mut dyn Iterator<Item = usize>| {
-            axes.fold(Lanes::Same(start), |sum, axis| {
-                let stride = numbers.strides[axis][place];
-                sum.zip(coordinates[axis], |sum, at| sum + at * stride)
-            })
+            axes.fold(Whole::of(start), |sum, axis| sum + coordinates[axis] * Whole::of(numbers.strides[axis][place]))
         };
         let axes = 0..coordinates.len();
         let moved = walk.plan.inputs.iter().zip(&numbers.inputs).filter(|(input, _)| input.moved);
@@ -158,7 +155,7 @@ impl Batches<'_, '_> {
             .enumerate()
             .map(|(input, (_, known))| along(known[0], 1 + input, &mut axes.clone().filter(|axis| walk.passes(*axis))));
         let through = through.collect();
-        let middle = axes.clone().filter(|axis| !walk.passes(*axis)).map(|axis| Whole(coordinates[axis])).collect();
+        let middle = axes.clone().filter(|axis| !walk.passes(*axis)).map(|axis| coordinates[axis]).collect();
         Some(Batch { count, middle, through, to: along(numbers.offset, 0, &mut axes.clone()) })
     }
 }
