@@ -28,6 +28,16 @@ impl Reduction {
         }
     }
 
+    /// A piece of a row reduced.
+    fn piece(self, values: &[f32]) -> f64 {
+        isa::run(Piece { values, reduction: self })
+    }
+
+    /// What pieces of a row make together.
+    fn joined(self, pieces: impl IntoIterator<Item = f64>) -> f64 {
+        pieces.into_iter().fold(self.start(), |a, b| self.join(a, b))
+    }
+
     #[inline(always)]
     fn join(self, a: f64, b: f64) -> f64 {
         match self {
@@ -57,29 +67,33 @@ fn smallest<T: PartialOrd>(a: T, b: T) -> T {
 /// # Errors
 /// `x` is too short.
 pub fn rows(x: &[f32], columns: usize, reduction: Reduction, divisor: usize, out: &mut [f32]) -> Result<(), String> {
-    let count = out.len().checked_mul(columns).ok_or("more elements than there can be")?;
-    let x = x.get(..count).ok_or_else(|| format!("`x`: {} elements given, {count} expected", x.len()))?;
+    let x = elements(x, out.len(), columns)?;
     let finish = |value: f64| match reduction {
         Reduction::Sum => (value / divisor as f64) as f32,
         Reduction::Max | Reduction::Min => value as f32,
     };
-    let piece = |values: &[f32]| isa::run(Piece { values, reduction });
-    let joined = |values: &mut dyn Iterator<Item = f64>| values.fold(reduction.start(), |a, b| reduction.join(a, b));
+    let piece = |values: &[f32]| reduction.piece(values);
     let row = |first: usize| &x[first * columns..][..columns];
     // Pieces of a row are the same whatever the number of threads, and so is the order in which they are joined.
     if out.len() < 2 * rayon::current_num_threads() && columns > BLOCK {
         for (index, result) in out.iter_mut().enumerate() {
             let pieces: Vec<f64> = row(index).par_chunks(BLOCK).map(piece).collect();
-            *result = finish(joined(&mut pieces.into_iter()));
+            *result = finish(reduction.joined(pieces));
         }
         return Ok(());
     }
     blocks(out, 1, columns, |first, out| {
         for (index, result) in out.iter_mut().enumerate() {
-            *result = finish(joined(&mut row(first + index).chunks(BLOCK).map(piece)));
+            *result = finish(reduction.joined(row(first + index).chunks(BLOCK).map(piece)));
         }
     });
     Ok(())
+}
+
+/// Those of so many rows.
+fn elements(x: &[f32], rows: usize, columns: usize) -> Result<&[f32], String> {
+    let count = rows.checked_mul(columns).ok_or("more elements than there can be")?;
+    x.get(..count).ok_or_else(|| format!("`x`: {} elements given, {count} expected", x.len()))
 }
 
 /// Where each row of `columns` elements of `x` has its extreme, or its NaN if it has one: the first place, or the last. Every row has an element.
@@ -87,18 +101,17 @@ pub fn rows(x: &[f32], columns: usize, reduction: Reduction, divisor: usize, out
 /// # Errors
 /// `x` is too short, or a row has no elements or more than can be counted; `reduction` is a sum.
 pub fn places(x: &[f32], columns: usize, reduction: Reduction, last: bool, out: &mut [u32]) -> Result<(), String> {
-    let count = out.len().checked_mul(columns).ok_or("more elements than there can be")?;
-    let x = x.get(..count).ok_or_else(|| format!("`x`: {} elements given, {count} expected", x.len()))?;
+    let x = elements(x, out.len(), columns)?;
     if reduction == Reduction::Sum || columns == 0 && !out.is_empty() || u32::try_from(columns).is_err() {
         return Err(format!("{reduction:?} of {columns} elements has no place"));
     }
     let row = |first: usize| &x[first * columns..][..columns];
-    let extreme = |values: &[f32]| isa::run(Piece { values, reduction });
+    let piece = |values: &[f32]| reduction.piece(values);
     if out.len() < 2 * rayon::current_num_threads() && columns > BLOCK {
         for (index, place) in out.iter_mut().enumerate() {
             let x = row(index);
-            let pieces: Vec<f64> = x.par_chunks(BLOCK).map(extreme).collect();
-            let most = pieces.iter().fold(reduction.start(), |a, b| reduction.join(a, *b));
+            let pieces: Vec<f64> = x.par_chunks(BLOCK).map(piece).collect();
+            let most = reduction.joined(pieces.iter().copied());
             let holds = |piece: &f64| *piece == most || piece.is_nan();
             let piece = if last { pieces.iter().rposition(holds) } else { pieces.iter().position(holds) };
             let first = piece.unwrap_or(0) * BLOCK;
@@ -110,7 +123,7 @@ pub fn places(x: &[f32], columns: usize, reduction: Reduction, last: bool, out: 
     blocks(out, 1, columns, |first, out| {
         for (index, place) in out.iter_mut().enumerate() {
             let values = row(first + index);
-            let wanted = values.chunks(BLOCK).map(extreme).fold(reduction.start(), |a, b| reduction.join(a, b)) as f32;
+            let wanted = reduction.joined(values.chunks(BLOCK).map(piece)) as f32;
             *place = isa::run(Place { values, wanted, last }) as u32;
         }
     });

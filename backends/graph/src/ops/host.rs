@@ -42,14 +42,19 @@ where
         let [out] = writes else { return Err(format!("`{name}` writes one result, {} given", writes.len())) };
         let length = whole::<T>(out.len());
         let out = bytemuck::try_cast_slice_mut(&mut out[..length]).map_err(misaligned)?;
-        let sizes: Vec<usize> = sizes
-            .iter()
-            .map(|size| usize::try_from(*size).map_err(|_| format!("`{name}`: {size} given, no size or stride")))
-            .collect::<Result<_, _>>()?;
-        function(&reads, out, &sizes)
+        function(&reads, out, &lengths(name, sizes)?)
     };
     let step = HostStep { name, function: Arc::new(of_bytes), reads, writes: vec![Slot::Output(0)], params: sizes };
     Implementation { steps: vec![Step::Host(step)], scratch: Vec::new(), cost }
+}
+
+/// Sizes and strides as they come to a host step.
+///
+/// # Errors
+/// One is negative.
+pub fn lengths(name: &str, sizes: &[i64]) -> Result<Vec<usize>, String> {
+    let length = |size: &i64| usize::try_from(*size).map_err(|_| format!("`{name}`: {size} given, no size or stride"));
+    sizes.iter().map(length).collect()
 }
 
 /// How many of some bytes are whole elements.

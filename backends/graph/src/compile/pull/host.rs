@@ -183,7 +183,8 @@ impl Piece<'_, '_> {
     fn moved(&mut self, sources: Sources, to: &Whole, count: usize, bytes: usize) -> Option<()> {
         let far = bytes as i64;
         // Neighbours that were neighbours are one copy.
-        if let (Sources::Line { input, first, step }, Whole::Line { first: to, step: apart }) = (sources, *to)
+        if let (Sources::Input(input, Whole::Line { first, step }), Whole::Line { first: to, step: apart }) =
+            (sources, *to)
             && step == far
             && apart * self.plan.unit.bytes == far
         {
@@ -285,7 +286,7 @@ impl Machine for &Position<'_> {
     }
 
     fn read(self, input: usize, at: &[Whole]) -> Sources {
-        Sources::of_input(input, self.unit(input, at) * Whole::of(self.plan.unit.bytes))
+        Sources::Input(input, self.unit(input, at) * Whole::of(self.plan.unit.bytes))
     }
 
     fn bits(self, bits: u64) -> Sources {
@@ -298,11 +299,7 @@ impl Machine for &Position<'_> {
         accept: impl FnOnce() -> Sources,
         reject: impl FnOnce() -> Sources,
     ) -> Sources {
-        match condition.0.everywhere() {
-            Some(true) => accept(),
-            Some(false) => reject(),
-            None => Sources::pick(condition.0, &accept(), &reject()),
-        }
+        condition.0.choose(accept, reject, Sources::mixed)
     }
 
     fn select(self, condition: Self::Truth, accept: Whole, reject: Whole) -> Whole {

@@ -8,6 +8,7 @@ use super::order::order;
 use super::{Gives, Sort};
 use crate::dim::Dim;
 use crate::op::{Candidate, HostStep, Implementation, Ineligible, Request, Slot, Step};
+use crate::ops::host::lengths;
 use crate::ops::support::{contiguous, transfer_time, upper};
 
 /// Sorts of the last axis, row by row.
@@ -30,8 +31,8 @@ impl Candidate for Rows<'_> {
         let order = order(x.element, self.0.descending, gives != Gives::Values);
         let width = x.element.bytes() as usize;
         let function = move |reads: &[&[u8]], writes: &mut [&mut [u8]], sizes: &[i64]| {
-            let sizes: Option<Vec<usize>> = sizes.iter().map(|size| usize::try_from(*size).ok()).collect();
-            let (&[x], Some(&[columns, wanted, count])) = (reads, sizes.as_deref()) else {
+            let sizes = lengths("sort of rows", sizes)?;
+            let (&[x], &[columns, wanted, count]) = (reads, sizes.as_slice()) else {
                 return Err(format!("a sort of {} operands with sizes {sizes:?}", reads.len()));
             };
             let words = |bytes| bytemuck::try_cast_slice_mut(bytes).map_err(|error| format!("the places: {error}"));

@@ -212,11 +212,7 @@ impl<N: Plain> Machine for &Calculation<'_, N> {
         reject: impl FnOnce() -> Element<N>,
     ) -> Element<N> {
         // At a position that does not want it a read may be out of range, and gives 0.
-        match condition.0.everywhere() {
-            Some(true) => accept(),
-            Some(false) => reject(),
-            None => self.pick(condition, accept(), reject()),
-        }
+        condition.0.choose(accept, reject, |holds, accept, reject| Element(Lanes::mixed(holds, accept.0, reject.0)))
     }
 
     fn select(self, condition: Holds, accept: Whole, reject: Whole) -> Whole {

@@ -64,6 +64,16 @@ impl Whole {
         Self::from_lanes(self.lanes().zip(other.lanes(), of))
     }
 
+    /// A sum or a difference, of which lines make lines.
+    fn combined(self, other: Self, of: impl Fn(i64, i64) -> i64) -> Self {
+        match (self, other) {
+            (Line { first, step }, Line { first: other, step: other_step }) => {
+                Line { first: of(first, other), step: of(step, other_step) }
+            }
+            _ => self.zip(other, of),
+        }
+    }
+
     /// What it is everywhere, if it is the same.
     fn same(self) -> Option<i64> {
         match self {
@@ -73,11 +83,11 @@ impl Whole {
     }
 
     pub(super) fn select(condition: Holds, accept: Self, reject: Self) -> Self {
-        match condition.0.everywhere() {
-            Some(true) => accept,
-            Some(false) => reject,
-            None => Self::from_lanes(condition.0.pick(accept.lanes(), reject.lanes())),
-        }
+        condition.0.choose(
+            || accept,
+            || reject,
+            |holds, accept, reject| Self::from_lanes(Lanes::mixed(holds, accept.lanes(), reject.lanes())),
+        )
     }
 
     pub(super) fn less(left: Self, right: Self) -> Holds {
@@ -117,24 +127,14 @@ impl Whole {
 impl Add for Whole {
     type Output = Self;
     fn add(self, other: Self) -> Self {
-        match (self, other) {
-            (Line { first, step }, Line { first: other, step: other_step }) => {
-                Line { first: first.wrapping_add(other), step: step.wrapping_add(other_step) }
-            }
-            _ => self.zip(other, i64::wrapping_add),
-        }
+        self.combined(other, i64::wrapping_add)
     }
 }
 
 impl Sub for Whole {
     type Output = Self;
     fn sub(self, other: Self) -> Self {
-        match (self, other) {
-            (Line { first, step }, Line { first: other, step: other_step }) => {
-                Line { first: first.wrapping_sub(other), step: step.wrapping_sub(other_step) }
-            }
-            _ => self.zip(other, i64::wrapping_sub),
-        }
+        self.combined(other, i64::wrapping_sub)
     }
 }
 

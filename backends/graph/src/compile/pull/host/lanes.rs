@@ -46,25 +46,36 @@ impl<T: Copy> Lanes<T> {
 }
 
 impl Lanes<bool> {
-    /// What it is everywhere, if it is the same.
+    /// One of two things where the condition is the same everywhere, so that only that one is made; elsewhere both, mixed by position.
     #[inline]
-    pub fn everywhere(&self) -> Option<bool> {
+    pub fn choose<T>(
+        self,
+        accept: impl FnOnce() -> T,
+        reject: impl FnOnce() -> T,
+        mixed: impl FnOnce([bool; LANES], T, T) -> T,
+    ) -> T {
         match self {
-            Same(holds) => Some(*holds),
-            Each(holds) => {
-                let count = holds.iter().filter(|holds| **holds).count();
-                (count == 0 || count == LANES).then_some(count > 0)
-            }
+            Same(true) => accept(),
+            Same(false) => reject(),
+            Each(holds) => match holds.iter().filter(|holds| **holds).count() {
+                LANES => accept(),
+                0 => reject(),
+                _ => mixed(holds, accept(), reject()),
+            },
         }
     }
 
     /// One of two values, by position.
     #[inline]
     pub fn pick<T: Copy>(self, accept: Lanes<T>, reject: Lanes<T>) -> Lanes<T> {
-        match self.everywhere() {
-            Some(true) => accept,
-            Some(false) => reject,
-            None => Each(std::array::from_fn(|lane| if self.at(lane) { accept.at(lane) } else { reject.at(lane) })),
-        }
+        self.choose(|| accept, || reject, Lanes::mixed)
+    }
+}
+
+impl<T: Copy> Lanes<T> {
+    /// Of two values at each position the first where `holds`.
+    #[inline]
+    pub fn mixed(holds: [bool; LANES], accept: Self, reject: Self) -> Self {
+        Each(std::array::from_fn(|lane| if holds[lane] { accept.at(lane) } else { reject.at(lane) }))
     }
 }
