@@ -7,12 +7,14 @@
 //! `kernel` in the place of an op runs the kernels of `examples/kernels` alone.
 //!
 //! The ceiling is the better of the driver's copy and our own vectorised copy. Working sets rotate among several copies, so that nothing is read from a
-//! cache; data is random; times are medians by the device's own clock, one step at a time.
+//! cache; data is random; times are medians. A GPU's cases are timed alone, by its own clock and one step at a time, and among many in a row, by the host's clock: a clock
+//! around a launch costs a few microseconds, and a device with pauses between launches lowers its clock. Rates and shares are of the second, the ceiling's too.
 
 mod attention;
 mod cases;
 mod convolutions;
 mod elementwise;
+mod figure;
 mod kernels;
 mod measure;
 mod minilm;
@@ -22,6 +24,7 @@ mod products;
 mod pulls;
 mod random;
 mod reductions;
+mod row;
 mod scatters;
 
 use std::error::Error;
@@ -31,7 +34,8 @@ use trefoil::graph::ElementType;
 use trefoil::{Device, devices};
 use trefoil_example_kernels::workload;
 
-use measure::{Figure, Scale, ceiling};
+use figure::Figure;
+use measure::{Scale, ceiling};
 
 /// What the bench can fail with.
 pub type Outcome<T = ()> = Result<T, Box<dyn Error + Send + Sync>>;
@@ -83,7 +87,7 @@ fn on(device: &Device, arguments: &Arguments) -> Outcome {
     let properties = device.properties();
     if !arguments.json {
         println!("{} ({}), {}", properties.kind, properties.name, properties.driver);
-        println!("  {:<34} {:>11} {:>10} {:>9} {:>10}", "case", "median", "GB/s", "ceiling", "TFLOP/s");
+        println!("{}", figure::header());
     }
     let ceiling = ceiling(device, scale)?;
     let wanted = |name: &str| arguments.ops.is_empty() || arguments.ops.iter().any(|op| name.contains(op.as_str()));
@@ -116,12 +120,7 @@ fn on(device: &Device, arguments: &Arguments) -> Outcome {
     for (name, make) in workload::of(device) {
         let name = format!("kernel {name}");
         if wanted(&name) {
-            match kernels::measure(device, &name, make, scale) {
-                Ok(figures) => {
-                    figures.iter().for_each(|figure| figure.print(device, ceiling.bytes_per_second, arguments.json))
-                }
-                Err(error) => eprintln!("bench: {name} on {}: {error}", properties.kind),
-            }
+            report(&name, kernels::measure(device, &name, make, scale));
         }
     }
     for &(name, bounds) in cases::minilm(scale) {

@@ -6,10 +6,11 @@ use std::time::{Duration, Instant};
 use trefoil::device::{Command, CopyCommand, MemoryRange};
 use trefoil::graph::{Data, ElementType, Executable, Extents, Graph, Model, Options};
 use trefoil::prelude::*;
-use trefoil::{Buffer, Device, DeviceKind};
+use trefoil::{Buffer, Device, DeviceKind, Dispatch};
 
-use crate::Outcome;
 use crate::cases::Case;
+use crate::figure::Figure;
+use crate::{Outcome, row};
 
 /// Working sets rotate until they are as many bytes together as no cache holds.
 const BEYOND_CACHES: u64 = 512 << 20;
@@ -89,56 +90,6 @@ impl Scale {
     }
 }
 
-/// A measured case.
-pub struct Figure {
-    /// What was measured.
-    pub name: String,
-    /// Nanoseconds, the median.
-    pub nanoseconds: u64,
-    /// Bytes that had to be moved, where they are the bound.
-    pub bytes: Option<u64>,
-    /// Floating-point operations, where they are the bound.
-    pub flops: Option<u64>,
-}
-
-impl Figure {
-    fn bytes_per_second(&self) -> Option<f64> {
-        self.bytes.map(|bytes| bytes as f64 / (self.nanoseconds.max(1) as f64 / 1e9))
-    }
-
-    /// A line of the table, or a JSON object.
-    pub fn print(&self, device: &Device, ceiling: f64, json: bool) {
-        let rate = self.bytes_per_second();
-        let share = rate.map(|rate| rate / ceiling);
-        let flops = self.flops.map(|flops| flops as f64 / (self.nanoseconds.max(1) as f64 / 1e9));
-        if json {
-            let properties = device.properties();
-            println!(
-                "{}",
-                serde_json::json!({
-                    "device": properties.kind.name(),
-                    "adapter": properties.name,
-                    "case": self.name,
-                    "median_ns": self.nanoseconds,
-                    "bytes_per_second": rate,
-                    "share_of_ceiling": share,
-                    "flops_per_second": flops,
-                })
-            );
-            return;
-        }
-        let or_blank = |value: Option<String>| value.unwrap_or_default();
-        println!(
-            "  {:<34} {:>8.3} ms {:>10} {:>9} {:>10}",
-            self.name,
-            self.nanoseconds as f64 / 1e6,
-            or_blank(rate.map(|rate| format!("{:.1}", rate / 1e9))),
-            or_blank(share.map(|share| format!("{:.1} %", share * 100.0))),
-            or_blank(flops.map(|flops| format!("{:.3}", flops / 1e12))),
-        );
-    }
-}
-
 /// The middle one.
 pub fn median(mut times: Vec<u64>) -> u64 {
     times.sort_unstable();
@@ -200,23 +151,38 @@ pub fn ceiling(device: &Device, scale: Scale) -> Outcome<Ceiling> {
         let from = device.buffer(&numbers(count, set as u32))?;
         buffers.push((from, device.uninit::<f32>(count)?));
     }
-    let [driver, ours] = medians(buffers.len(), |round| {
-        let set = round % buffers.len();
-        let (from, to) = &mut buffers[set];
-        let copy =
-            CopyCommand { from: whole(from, bytes), to: whole(to, bytes), label: Arc::from("the driver's copy") };
-        let time = device.backend().time(&[Command::Copy(copy)])?;
-        let own = device.time(copy_quads(&*from, &mut *to)?.over(count / 4))?;
-        Ok([time.iter().sum(), own])
+    let copies: Vec<Vec<Command>> = buffers
+        .iter()
+        .map(|(from, to)| {
+            let copy =
+                CopyCommand { from: whole(from, bytes), to: whole(to, bytes), label: Arc::from("the driver's copy") };
+            vec![Command::Copy(copy)]
+        })
+        .collect();
+    let dispatches = buffers
+        .iter_mut()
+        .map(|(from, to)| Ok(vec![copy_quads(&*from, to)?.over(count / 4)]))
+        .collect::<Outcome<Vec<Vec<Dispatch>>>>()?;
+    let [driver, ours] = medians(sets as usize, |round| {
+        let set = round % copies.len();
+        let time = device.backend().time(&copies[set])?;
+        Ok([time.iter().sum(), device.time(dispatches[set][0].clone())?])
     })?;
     let mebibytes = bytes >> 20;
-    let figure = |name: &str, nanoseconds| Figure {
+    let figure = |name: &str, alone, in_a_row| Figure {
         name: format!("{name} {mebibytes} MiB"),
-        nanoseconds,
+        alone,
+        in_a_row,
         bytes: Some(2 * bytes),
         flops: None,
     };
-    let figures = vec![figure("copy by the driver", driver), figure("copy by a kernel", ours)];
+    let (driver_row, our_row) = match scale {
+        Scale::Gpu => {
+            (Some(row::of_commands(device, &copies, driver)?), Some(row::of_dispatches(device, &dispatches, ours)?))
+        }
+        Scale::Cpu | Scale::Software => (None, None),
+    };
+    let figures = vec![figure("copy by the driver", driver, driver_row), figure("copy by a kernel", ours, our_row)];
     let bytes_per_second = figures.iter().filter_map(Figure::bytes_per_second).fold(0.0, f64::max);
     Ok(Ceiling { figures, bytes_per_second })
 }
@@ -232,23 +198,20 @@ pub fn graph(device: &Device, case: &Case, element: ElementType, scale: Scale) -
     }
     (case.build)(&mut g, &tensors)?;
     let extents = Extents::new();
+    // The same numbers for each working set, in memory of its own.
+    let values: Vec<_> = case
+        .inputs
+        .iter()
+        .zip(1..)
+        .map(|((name, shape), seed)| (*name, stored(&numbers(shape.iter().product::<i64>() as usize, seed), element)))
+        .collect();
+    let mut inputs: Vec<(&str, Data<'_>)> = Vec::new();
+    for (name, bytes) in &values {
+        inputs.push((name, Data::from_bytes(element, bytes).ok_or("bytes that are no whole elements")?));
+    }
     let mut sets = Vec::new();
-    for seed in 0..scale.sets(case.bytes) {
+    for _ in 0..scale.sets(case.bytes) {
         let executable = Executable::compile(&g, &model, device, &Options::default())?;
-        let values: Vec<_> = case
-            .inputs
-            .iter()
-            .zip(1..)
-            .map(|((name, shape), input)| {
-                let count = shape.iter().product::<i64>() as usize;
-                (*name, numbers(count, seed as u32 * 16 + input))
-            })
-            .collect();
-        let bytes: Vec<Vec<u8>> = values.iter().map(|(_, values)| stored(values, element)).collect();
-        let mut inputs: Vec<(&str, Data<'_>)> = Vec::new();
-        for ((name, _), bytes) in values.iter().zip(&bytes) {
-            inputs.push((name, Data::from_bytes(element, bytes).ok_or("bytes that are no whole elements")?));
-        }
         // Puts the inputs in their places.
         executable.run(&inputs, &extents)?;
         sets.push(executable);
@@ -257,6 +220,13 @@ pub fn graph(device: &Device, case: &Case, element: ElementType, scale: Scale) -
         let steps = sets[round % sets.len()].profile(&extents)?;
         Ok([steps.iter().map(|step| step.nanoseconds).sum()])
     })?;
+    let in_a_row = match scale {
+        Scale::Gpu => {
+            let commands = sets.iter().map(|set| set.commands_by_value(&extents)).collect::<Result<Vec<_>, _>>()?;
+            Some(row::of_commands(device, &commands, nanoseconds)?)
+        }
+        Scale::Cpu | Scale::Software => None,
+    };
     let bytes = case.flops.is_none().then_some(case.bytes);
-    Ok(Figure { name: case.name.clone(), nanoseconds, bytes, flops: case.flops })
+    Ok(Figure { name: case.name.clone(), alone: nanoseconds, in_a_row, bytes, flops: case.flops })
 }

@@ -8,7 +8,8 @@ use trefoil_embed::encoder::{Bounds, Encoder};
 use trefoil_embed::tokens::Batch;
 
 use crate::Outcome;
-use crate::measure::{Figure, median, medians};
+use crate::figure::Figure;
+use crate::measure::{median, medians};
 
 /// Words that are one token each.
 const WORDS: [&str; 8] = ["river", "house", "green", "light", "seven", "under", "music", "stone"];
@@ -53,6 +54,6 @@ pub fn measure(device: &Device, name: &str, bounds: Bounds, steps: bool) -> Outc
         }
     }
     let figure =
-        |what: &str, nanoseconds| Figure { name: format!("{name}, {what}"), nanoseconds, bytes: None, flops: None };
+        |what: &str, alone| Figure { name: format!("{name}, {what}"), alone, in_a_row: None, bytes: None, flops: None };
     Ok([figure("wall clock", wall), figure("sum of its steps", device)])
 }

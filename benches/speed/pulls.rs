@@ -18,14 +18,15 @@ const ROWS: i64 = 16_384;
 const COLUMNS: i64 = 4096;
 /// How many rows are gathered.
 const GATHERED: u32 = 8192;
+/// Tables that are turned by their diagonal.
+const TURNED: [[i64; 2]; 2] = [[8192, 4096], [65_536, 1024]];
 
 fn constant() -> Border {
     Border::Constant(Number::Float(0.0))
 }
 
 /// Names, ops, and how many elements of the result there are to one of `x`; of those as many are read, but for pools.
-const OPS: [(&str, Build, [i64; 2]); 11] = [
-    ("transpose", turned, [1, 1]),
+const OPS: [(&str, Build, [i64; 2]); 10] = [
     ("concat rows", |g, x| g.concat(&[x, x], 0), [2, 1]),
     ("concat columns", |g, x| g.concat(&[x, x], 1), [2, 1]),
     ("tile rows", |g, x| g.tile(x, &[2, 1].map(Dim::from)), [2, 1]),
@@ -55,6 +56,10 @@ pub fn all(scale: Scale) -> Vec<Case> {
             8 * rows * COLUMNS * results / of,
             build,
         ));
+    }
+    for [rows, columns] in TURNED {
+        let rows = rows / less;
+        cases.push(case(format!("pull transpose {rows}x{columns}"), vec![rows, columns], 8 * rows * columns, turned));
     }
     for columns in [384, 4096] {
         let table = 100_000 / less;

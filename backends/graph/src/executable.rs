@@ -47,7 +47,7 @@ pub struct Executable {
     params: Vec<(String, TensorType)>,
     state: Mutex<RunState>,
     /// For [`Executable::profile`], once it was called.
-    timed: OnceLock<Vec<Arc<dyn Pipeline>>>,
+    by_value: OnceLock<Vec<Arc<dyn Pipeline>>>,
     parts: Parts,
 }
 
@@ -165,7 +165,7 @@ impl Executable {
             outputs,
             params,
             state: Mutex::default(),
-            timed: OnceLock::new(),
+            by_value: OnceLock::new(),
             parts: Parts { memory, program, plan, steps, barriers, decisions },
         })
     }

@@ -7,7 +7,7 @@ mod common;
 use std::collections::BTreeSet;
 
 use common::{Values, check, computes, devices, tolerance};
-use trefoil_dsl::device::Device;
+use trefoil_dsl::device::{Device, DeviceKind};
 use trefoil_graph::op::{HostTensor, Op};
 use trefoil_graph::ops::map::{Elementwise, Function};
 use trefoil_graph::ops::view::StopGradient;
@@ -217,6 +217,66 @@ fn broadcasts_and_views_are_read_by_strides() {
             ];
             let executable = check(&graph, &device, &inputs, &Extents::new(), 3e-5);
             assert_eq!(executable.explain().steps.len(), 1, "{}", executable.explain());
+        }
+    }
+}
+
+/// What lies across the way in which a large region writes is turned in blocks: of extents that are no multiples of a workgroup's, with axes outside and between, beside what lies otherwise.
+#[test]
+fn what_lies_across_is_turned_in_blocks() {
+    // How the axes of the result lie in memory, its extents, and whether blocks can take it.
+    let cases: [(&[usize], &[usize], bool); 7] = [
+        (&[1, 0], &[516, 524], true),
+        (&[0, 2, 1], &[3, 340, 260], true),
+        (&[1, 2, 0], &[12, 100, 220], true),
+        (&[2, 0, 1], &[220, 100, 12], true),
+        (&[0, 3, 2, 1], &[2, 36, 68, 56], true),
+        (&[3, 1, 0, 2], &[36, 5, 68, 24], true),
+        (&[1, 0], &[515, 523], false),
+    ];
+    for device in devices() {
+        for (order, extents, in_blocks) in cases {
+            for element in [ElementType::F32, ElementType::F16, ElementType::I8, ElementType::Bool, ElementType::I64] {
+                let mut graph = Graph::new();
+                let mut there = vec![0; extents.len()];
+                order.iter().zip(extents).for_each(|(axis, extent)| there[*axis] = *extent);
+                let x = graph.input("x", element, shape(&there)).unwrap();
+                let turned = graph.transpose(x, order).unwrap();
+                if element == ElementType::F32 {
+                    // Beside the same read once more, one that is not turned, one that is broadcast and one that is repeated along rows.
+                    let y = graph.input("y", element, shape(extents)).unwrap();
+                    let row = graph.input("row", element, shape(&extents[extents.len() - 1..])).unwrap();
+                    let column = graph.input("column", element, shape(&[extents[0]])).unwrap();
+                    let mut as_column = vec![1; extents.len()];
+                    as_column[0] = extents[0];
+                    let column = graph.reshape(column, shape(&as_column)).unwrap();
+                    let sum = graph.add(turned, y).unwrap();
+                    let sum = graph.mul(sum, row).unwrap();
+                    let sum = graph.add(sum, column).unwrap();
+                    let both = graph.mul(sum, turned).unwrap();
+                    graph.output("sum", sum).unwrap();
+                    graph.output("both", both).unwrap();
+                } else {
+                    let copy = graph.contiguous(turned).unwrap();
+                    graph.output("copy", copy).unwrap();
+                }
+                let count: usize = extents.iter().product();
+                let values = |count, seed| Values::of(element, count, seed, 2.0);
+                let mut inputs = vec![("x", values(count, 3))];
+                if element == ElementType::F32 {
+                    let last = extents[extents.len() - 1];
+                    inputs.extend([
+                        ("y", values(count, 4)),
+                        ("row", values(last, 5)),
+                        ("column", values(extents[0], 6)),
+                    ]);
+                }
+                println!("{element} of {extents:?} by {order:?} on {}", device.properties().name);
+                let executable = check(&graph, &device, &inputs, &Extents::new(), tolerance(element));
+                let story = executable.explain().to_string();
+                let expected = in_blocks && computes(&device, element) && device.kind() != DeviceKind::Cpu;
+                assert_eq!(story.contains("four by four"), expected, "{story}");
+            }
         }
     }
 }

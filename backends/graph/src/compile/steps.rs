@@ -137,10 +137,10 @@ fn of_region(
         [.., last] => (program.values[last.output].name.clone(), region.maps.len() - 1),
     };
     let label = if more == 0 { last } else { format!("{last} and {more} more") };
-    let ways = if generated.wide { ", four elements at once" } else { "" };
+    let ways = generated.ways();
     Ok(Step {
         label: label.into(),
-        work: StepWork::Kernel { kernel, params: generated.params, grid: Grid::Invocations(generated.invocations) },
+        work: StepWork::Kernel { kernel, params: generated.params, grid: generated.grid },
         uses,
         claims: claims.collect(),
         story: format!("one kernel for {}{ways}", kernel::describe(&region.maps)),

@@ -1,4 +1,4 @@
-//! Device times of an executable's steps.
+//! Device times of an executable's steps, and its commands for lists of the caller's own.
 
 use std::sync::Arc;
 
@@ -26,9 +26,25 @@ impl Executable {
     /// # Errors
     /// A symbol has no value, or the device has no clock or failed.
     pub fn profile(&self, extents: &Extents) -> Result<Vec<StepTime>> {
-        let backend = self.device.backend();
+        let commands = self.commands_by_value(extents)?;
+        // Steps use the memory that runs use.
+        let _turn = self.state.lock().map_err(|_| Error::Poisoned)?;
+        let times = self.device.backend().time(&commands)?;
+        let labelled = commands
+            .iter()
+            .zip(times)
+            .filter_map(|(command, nanoseconds)| Some(StepTime { label: command.label()?.clone(), nanoseconds }));
+        Ok(labelled.collect())
+    }
+
+    /// The commands of a run with the parameters in them, for lists of the caller's own: many runs in a row, or those of several executables. They use the memory that runs
+    /// use, inputs are what the last run left in their places, and nothing keeps runs of this executable apart from theirs. The first call loads the kernels once more.
+    ///
+    /// # Errors
+    /// A symbol has no value, or the device failed.
+    pub fn commands_by_value(&self, extents: &Extents) -> Result<Vec<Command>> {
         let words = self.words.fill(extents)?;
-        let mut pipelines = self.timed_pipelines()?.iter();
+        let mut pipelines = self.pipelines_by_value()?.iter();
         let mut commands = Vec::with_capacity(self.commands.len());
         for command in &self.commands {
             commands.push(match command {
@@ -40,19 +56,12 @@ impl Executable {
                 other => other.clone(),
             });
         }
-        // Steps use the memory that runs use.
-        let _turn = self.state.lock().map_err(|_| Error::Poisoned)?;
-        let times = backend.time(&commands)?;
-        let labelled = commands
-            .iter()
-            .zip(times)
-            .filter_map(|(command, nanoseconds)| Some(StepTime { label: command.label()?.clone(), nanoseconds }));
-        Ok(labelled.collect())
+        Ok(commands)
     }
 
     /// The pipelines of the dispatches, made to take their parameters by value. They are kept: a device that waits for them in every call slows its clock down.
-    fn timed_pipelines(&self) -> Result<&[Arc<dyn Pipeline>]> {
-        if let Some(pipelines) = self.timed.get() {
+    fn pipelines_by_value(&self) -> Result<&[Arc<dyn Pipeline>]> {
+        if let Some(pipelines) = self.by_value.get() {
             return Ok(pipelines);
         }
         let dispatches = self.commands.iter().filter_map(|command| match command {
@@ -60,7 +69,7 @@ impl Executable {
             _ => None,
         });
         let pipelines = self.device.backend().load(&dispatches.collect::<Vec<_>>(), ParamTransport::Value)?;
-        Ok(self.timed.get_or_init(|| pipelines))
+        Ok(self.by_value.get_or_init(|| pipelines))
     }
 }
 

@@ -39,8 +39,9 @@ const SUBGROUPS: usize = 8;
 #[device]
 const OUT_LINE: usize = 9;
 
-/// A piece of a line of `length` pieces; zero outside, without a branch.
+/// A piece of a line of `length` pieces; zero outside, which nothing is if the matrix is `whole`, without a branch.
 #[device]
+#[expect(clippy::too_many_arguments, reason = "a matrix's shape, and a place in it")]
 fn piece(
     x: &[Vec4<u32>],
     first: usize,
@@ -49,8 +50,9 @@ fn piece(
     at: usize,
     length: usize,
     stride: usize,
+    whole: bool,
 ) -> Vec4<u32> {
-    x[select(line < lines && at < length, first + line * stride + at, x.len())]
+    x[select(whole || line < lines && at < length, first + line * stride + at, x.len())]
 }
 
 /// Four floats of their bits.
@@ -96,12 +98,14 @@ macro_rules! matrices {
             ///
             /// * `sizes`: M, and in pieces of eight N and K. `strides`: of batches and lines of A and of B, in pieces; a line of B is a row, or with `B_ALONG` a column.
             /// * `parts` of `length` pieces of K; with several of them `single`, without bias and activation.
+            /// * `WHOLE`: whether M and N are multiples of the tile's and every part of `DEPTH`, which spares it looking at edges; behind the last step it is read again then.
             /// * `single`: whether C and the bias are `f32`; otherwise they are of the operands' type.
             #[kernel(
                 workgroup(256),
                 targets($($target),+),
                 requires(CooperativeMatrices),
-                instances(B_ALONG = [false, true])
+                instances(B_ALONG = [false, true]),
+                specialise(WHOLE: bool = false)
             )]
             pub fn $name<const B_ALONG: bool>(
                 a: &[Vec4<u32>],
@@ -144,20 +148,21 @@ macro_rules! matrices {
                 // The first round only reads.
                 for p in unroll(0..($down * $high + 3) / 4) {
                     let line = row + along_line + p * 64;
-                    a_next[p] = piece(a, a_first, line, m, from + along_piece, to, strides[1]);
+                    a_next[p] = piece(a, a_first, line, m, from + along_piece, to, strides[1], WHOLE);
                 }
                 for p in unroll(0..4) {
                     if p < across / 8 {
                         if B_ALONG {
                             let line = column * 8 + along_line + p * 64;
-                            b_next[p] = piece(b, b_first, line, n * 8, from + along_piece, to, strides[3]);
+                            b_next[p] = piece(b, b_first, line, n * 8, from + along_piece, to, strides[3], WHOLE);
                         } else {
                             let line = from * 8 + across_line + p * across_apart;
-                            b_next[p] = piece(b, b_first, line, to * 8, column + across_piece, n, strides[3]);
+                            b_next[p] = piece(b, b_first, line, to * 8, column + across_piece, n, strides[3], WHOLE);
                         }
                     }
                 }
-                for step in 0..(to - from).div_ceil(DEPTH) {
+                let steps = (to - from).div_ceil(DEPTH);
+                for step in 0..steps {
                     for p in unroll(0..($down * $high + 3) / 4) {
                         if along_line + p * 64 < high {
                             shared[(along_line + p * 64) * LINE + along_piece] = a_next[p];
@@ -173,19 +178,19 @@ macro_rules! matrices {
                         }
                     }
                     barrier();
-                    let depth = from + (step + 1) * DEPTH;
+                    let depth = from + select(WHOLE, min(step + 1, steps - 1), step + 1) * DEPTH;
                     for p in unroll(0..($down * $high + 3) / 4) {
                         let line = row + along_line + p * 64;
-                        a_next[p] = piece(a, a_first, line, m, depth + along_piece, to, strides[1]);
+                        a_next[p] = piece(a, a_first, line, m, depth + along_piece, to, strides[1], WHOLE);
                     }
                     for p in unroll(0..4) {
                         if p < across / 8 {
                             if B_ALONG {
                                 let line = column * 8 + along_line + p * 64;
-                                b_next[p] = piece(b, b_first, line, n * 8, depth + along_piece, to, strides[3]);
+                                b_next[p] = piece(b, b_first, line, n * 8, depth + along_piece, to, strides[3], WHOLE);
                             } else {
                                 let line = depth * 8 + across_line + p * across_apart;
-                                b_next[p] = piece(b, b_first, line, to * 8, column + across_piece, n, strides[3]);
+                                b_next[p] = piece(b, b_first, line, to * 8, column + across_piece, n, strides[3], WHOLE);
                             }
                         }
                     }
@@ -210,7 +215,7 @@ macro_rules! matrices {
                 }
 
                 let plain = single && bias.is_empty() && activation == Activation::Identity;
-                if plain && row + high <= m && column + across <= n {
+                if plain && (WHOLE || row + high <= m && column + across <= n) {
                     let first = (unit * m + row + top) * (n * 2) + column * 2 + start / 4;
                     for y in unroll(0..$high) {
                         for x in unroll(0..$wide) {
@@ -233,7 +238,7 @@ macro_rules! matrices {
                             let (of, line, eighth) = (number / 64, number % 64 / 4, number % 4);
                             let to_row = row + of % $down * ($high * 16) + round / ($wide / 2) * 16 + line;
                             let to_piece = column + of / $down * ($wide * 2) + round % ($wide / 2) * 4 + eighth;
-                            if to_row < m && to_piece < n {
+                            if WHOLE || to_row < m && to_piece < n {
                                 let at = (of * 16 + line) * OUT_LINE + eighth * 2;
                                 let mut low = floats(shared[at]);
                                 let mut rest = floats(shared[at + 1]);

@@ -195,11 +195,11 @@ macro_rules! norm_strided {
 }
 
 kernels! {
-    softmax_rows! softmax_rows (f32; 4, 8, 16; LARGEST)
+    softmax_rows! softmax_rows (f32; 4, 8, 16, 32; LARGEST)
     softmax_rows! softmax_half_rows (f16, bf16; 8; LARGEST_OF_HALVES)
     softmax_strided! softmax_strided (f32, f16, bf16)
     softmax_strided! softmax_strided_f64 (f64)
-    norm_rows! norm_rows (f32; own; 4, 8, 16; LARGEST)
+    norm_rows! norm_rows (f32; own; 4, 8, 16, 32; LARGEST)
     norm_rows! norm_half_rows (f16, bf16; own; 8; LARGEST_OF_HALVES)
     norm_rows! norm_half_rows_f32 (f16, bf16; f32; 8; LARGEST_OF_HALVES)
     norm_strided! norm_strided (f32, f16, bf16; own)

@@ -11,7 +11,7 @@ use super::team::{SIZE, largest_of_team, spread, standing, sum_of_team};
 
 /// The `HELD` of instances for `f32` that take rows of any length.
 #[device]
-pub const LARGEST: usize = 16;
+pub const LARGEST: usize = 32;
 /// The same for halves; there are no others.
 #[device]
 pub const LARGEST_OF_HALVES: usize = 8;
@@ -203,14 +203,23 @@ pub fn norm<T: Float, W: Float, const HELD: usize, const MOST: usize, const RESI
         held[k] = quad(x, first + at + k * along, at + k * along < quads);
     }
     if RESIDUAL {
-        let mut other = [Vec4::splat(0.0); HELD];
-        for k in unroll(0..HELD) {
-            other[k] = quad(residual, first + at + k * along, at + k * along < quads);
-        }
-        for k in unroll(0..HELD) {
-            held[k] = held[k] + other[k] + quad(bias, column + at + k * along, at + k * along < quads);
-            if wants_sum && at + k * along < quads {
-                sum.set_vec4(to + at + k * along, Vec4::<T>::from_f32(held[k]));
+        // As many at a time as leave registers for the row.
+        for part in unroll(0..HELD.div_ceil(BESIDE)) {
+            let mut other = [Vec4::splat(0.0); BESIDE];
+            for j in unroll(0..BESIDE) {
+                let k = part * BESIDE + j;
+                if k < HELD {
+                    other[j] = quad(residual, first + at + k * along, at + k * along < quads);
+                }
+            }
+            for j in unroll(0..BESIDE) {
+                let k = part * BESIDE + j;
+                if k < HELD {
+                    held[k] = held[k] + other[j] + quad(bias, column + at + k * along, at + k * along < quads);
+                    if wants_sum && at + k * along < quads {
+                        sum.set_vec4(to + at + k * along, Vec4::<T>::from_f32(held[k]));
+                    }
+                }
             }
         }
     }
@@ -264,27 +273,26 @@ pub fn norm<T: Float, W: Float, const HELD: usize, const MOST: usize, const RESI
         moments[2 * row] = mean + drift;
         moments[2 * row + 1] = factor;
     }
-    // In no branch and before the first write, behind which compilers would wait for each read.
-    let mut stretches = [Vec4::splat(0.0); HELD];
-    let mut shifts = [Vec4::splat(0.0); HELD];
-    if HELD <= BESIDE {
-        for k in unroll(0..HELD) {
-            let inside = runs[0] == 1 && at + k * along < quads;
-            stretches[k] = quad(gamma, column + at + k * along, inside);
-            shifts[k] = quad(beta, column + at + k * along, inside);
-        }
-    }
     if runs[0] == 1 {
-        for k in unroll(0..HELD) {
-            let inside = at + k * along < quads;
-            if HELD > BESIDE {
-                stretches[k] = quad(gamma, column + at + k * along, inside);
-                shifts[k] = quad(beta, column + at + k * along, inside);
+        // As many at a time as leave registers for the row.
+        for part in unroll(0..HELD.div_ceil(BESIDE)) {
+            let mut stretches = [Vec4::splat(0.0); BESIDE];
+            let mut shifts = [Vec4::splat(0.0); BESIDE];
+            for j in unroll(0..BESIDE) {
+                let k = part * BESIDE + j;
+                if k < HELD {
+                    let inside = at + k * along < quads;
+                    stretches[j] = quad(gamma, column + at + k * along, inside);
+                    shifts[j] = quad(beta, column + at + k * along, inside);
+                }
             }
-            let stretch = select(gamma.is_empty(), Vec4::splat(1.0), stretches[k]);
-            if inside {
-                let value = (held[k] - Vec4::splat(drift)) * factor * stretch + shifts[k];
-                y.set_vec4(to + at + k * along, Vec4::<T>::from_f32(value));
+            for j in unroll(0..BESIDE) {
+                let k = part * BESIDE + j;
+                if k < HELD && at + k * along < quads {
+                    let stretch = select(gamma.is_empty(), Vec4::splat(1.0), stretches[j]);
+                    let value = (held[k] - Vec4::splat(drift)) * factor * stretch + shifts[j];
+                    y.set_vec4(to + at + k * along, Vec4::<T>::from_f32(value));
+                }
             }
         }
     } else {

@@ -286,10 +286,15 @@ impl<'a> Writer<'a> {
         self.name_member(block, 0, "elements");
         self.decorate(block, Decoration::Block, &[]);
         self.decorate_offset(block, 0, 0);
-        if lowered.info.access.get(index) == Some(&Access::Read) {
+        let access = lowered.info.access.get(index);
+        if access == Some(&Access::Read) {
             self.decorate_member(block, 0, Decoration::NonWritable, &[]);
         }
         let variable = self.variable(StorageClass::StorageBuffer, block);
+        // What a kernel writes is in no other binding of a launch; without this drivers keep every read behind the writes before it, and out of their caches.
+        if !(access.is_some_and(|access| access.writes()) && lowered.module.orders_memory()) {
+            self.decorate(variable, Decoration::Restrict, &[]);
+        }
         self.name(variable, &binding.name);
         self.bind(variable, index as u32);
         self.bindings.push(variable);
@@ -334,6 +339,7 @@ impl<'a> Writer<'a> {
         let variable = self.variable(class, block);
         self.name(variable, "params");
         if class == StorageClass::StorageBuffer {
+            self.decorate(variable, Decoration::Restrict, &[]);
             self.bind(variable, lowered.module.bindings.len() as u32);
         }
         self.params = (variable, class);

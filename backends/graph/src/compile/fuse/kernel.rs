@@ -16,8 +16,7 @@ use super::plan::{Plan, Source};
 use super::read::{Pattern, Wide};
 use super::{Fills, Region};
 use crate::compile::program::{MapWork, Program, ValueId};
-use crate::dim::Dim;
-use crate::op::{OpKind, ParamValue};
+use crate::op::{Grid, OpKind, ParamValue};
 use crate::types::ElementType;
 
 /// Invocations in a workgroup of a generated kernel.
@@ -47,11 +46,20 @@ pub struct Generated {
     pub reads: Vec<ValueId>,
     /// What its parameters are.
     pub params: Vec<ParamValue>,
-    /// Invocations.
-    pub invocations: Dim,
-    /// Whether an invocation computes four elements, or several times four.
-    pub wide: bool,
+    /// The invocations or workgroups.
+    pub grid: Grid,
     plan: Plan,
+}
+
+impl Generated {
+    /// What an invocation does at once, for `explain`.
+    pub fn ways(&self) -> &'static str {
+        match &self.plan {
+            Plan { turn: Some(_), .. } => ", four by four elements at once",
+            Plan { wide: true, .. } => ", four elements at once",
+            _ => "",
+        }
+    }
 }
 
 /// The feature without which a device only moves elements of a type, converts them to other integers and tells whether they are equal.
@@ -72,6 +80,10 @@ pub fn computes(device: &Properties, element: ElementType) -> bool {
 pub fn generate(program: &Program, region: &Region, fills: &Fills, device: &Properties) -> Generated {
     let (plan, reads) = Plan::new(program, region, fills, device);
     let mut text = format!("wide {} rounds {} tail {} bound {:?}", plan.wide, plan.rounds, plan.tail, plan.bound);
+    if let Some(turn) = &plan.turn {
+        // Writing to a string does not fail.
+        let _ = write!(text, " turned {:?}", turn.structure());
+    }
     if plan.requires != Features::NONE {
         let _ = write!(text, " requires {:?}", plan.requires);
     }
@@ -81,7 +93,6 @@ pub fn generate(program: &Program, region: &Region, fills: &Fills, device: &Prop
             Pattern::One { offset } => format!("one {}", offset.is(0)),
             Pattern::Strided(strided) => format!("strided {:?} by {}", strided.wide, read.extents),
         };
-        // Writing to a string does not fail.
         let _ = write!(text, "; {} {kind}", read.binding);
     }
     let ranks: Vec<_> = plan.extents.iter().map(Vec::len).collect();
@@ -92,9 +103,12 @@ pub fn generate(program: &Program, region: &Region, fills: &Fills, device: &Prop
     let _ = write!(text, "; types {:?}", plan.types);
     let name = name(&region.maps, &text);
     let each = if plan.wide { i64::from(LANES) * i64::from(plan.rounds) } else { 1 };
-    let invocations = region.elements.quotient_up(each);
+    let grid = match &plan.turn {
+        Some(turn) => turn.grid(),
+        None => Grid::Invocations(region.elements.quotient_up(each)),
+    };
     let params = plan.params();
-    Generated { structure: Structure(text), name, reads, params, invocations, wide: plan.wide, plan }
+    Generated { structure: Structure(text), name, reads, params, grid, plan }
 }
 
 /// The maps' names, and a few digits that tell kernels of equal names apart.
@@ -118,11 +132,12 @@ pub(crate) fn fingerprint(text: &str) -> u64 {
 }
 
 /// The module's bindings and parameters.
-struct Names {
+pub(super) struct Names {
     inputs: Vec<u32>,
     outputs: Vec<u32>,
+    turn: Option<u32>,
     extents: Vec<Option<u32>>,
-    reads: Vec<Option<u32>>,
+    pub(super) reads: Vec<Option<u32>>,
 }
 
 /// Makes the kernel of a region.
@@ -175,6 +190,10 @@ fn declare(module: &mut ModuleBuilder, plan: &Plan) -> Names {
         })
         .collect();
     let index = module.scalar(Scalar::Index);
+    let turn = plan.turn.as_ref().map(|turn| {
+        let ty = module.array(index, turn.numbers());
+        module.param("turn", ty)
+    });
     let extents = plan
         .extents
         .iter()
@@ -200,33 +219,37 @@ fn declare(module: &mut ModuleBuilder, plan: &Plan) -> Names {
             }
         })
         .collect();
-    Names { inputs, outputs, extents, reads }
+    Names { inputs, outputs, turn, extents, reads }
 }
 
-struct Body<'a, 'm> {
-    builder: &'a mut FunctionBuilder<'m>,
-    plan: &'a Plan,
-    names: &'a Names,
+pub(super) struct Body<'a, 'm> {
+    pub(super) builder: &'a mut FunctionBuilder<'m>,
+    pub(super) plan: &'a Plan,
+    pub(super) names: &'a Names,
     maps: &'a [MapWork],
 }
 
 impl Body<'_, '_> {
-    fn op(&mut self, operator: BinaryOperator, left: Value, right: Value) -> Value {
+    pub(super) fn op(&mut self, operator: BinaryOperator, left: Value, right: Value) -> Value {
         self.builder.binary(operator, left, right)
     }
 
-    fn bound(&mut self, name: &str, value: Value) -> Handle<Local> {
+    pub(super) fn bound(&mut self, name: &str, value: Value) -> Handle<Local> {
         self.builder.bind(name, value)
     }
 
     /// An element of an array parameter.
-    fn number(&mut self, param: u32, index: u32) -> Value {
+    pub(super) fn number(&mut self, param: u32, index: u32) -> Value {
         let base = self.builder.param(param);
         self.builder.expression(ExpressionKind::Member { base, index }, Type::Scalar(Scalar::Index))
     }
 
-    /// The whole body: each invocation has one element, or four and the last one what is left over.
+    /// The whole body: each invocation has one element, or four and the last one what is left over, or a block of four by four.
     fn all(&mut self) {
+        if let (Some(turn), Some(param)) = (&self.plan.turn, self.names.turn) {
+            self.turned(turn, param);
+            return;
+        }
         let index = self.builder.builtin(Builtin::GlobalIndex);
         let i = self.bound("i", index);
         let length = self.builder.length(self.names.outputs[0]);
@@ -260,7 +283,7 @@ impl Body<'_, '_> {
         );
     }
 
-    fn nested_if(&mut self, condition: Value, inner: impl FnOnce(&mut Body<'_, '_>)) {
+    pub(super) fn nested_if(&mut self, condition: Value, inner: impl FnOnce(&mut Body<'_, '_>)) {
         let (plan, names, maps) = (self.plan, self.names, self.maps);
         self.builder.if_then(condition, |builder| inner(&mut Body { builder, plan, names, maps }));
     }
@@ -290,7 +313,7 @@ impl Body<'_, '_> {
         (0..self.plan.reads.len()).map(|read| self.read(read, i, &coordinates, lanes)).collect()
     }
 
-    fn compute(&mut self, i: Handle<Local>, read: &[Handle<Local>], lanes: u8) {
+    pub(super) fn compute(&mut self, i: Handle<Local>, read: &[Handle<Local>], lanes: u8) {
         let mut made: Vec<Handle<Local>> = Vec::new();
         for (index, map) in self.maps.iter().enumerate() {
             self.builder.at(span(index));
@@ -366,7 +389,7 @@ impl Body<'_, '_> {
     }
 
     /// The coordinates of element `i` in a set of extents.
-    fn coordinates(&mut self, set: usize, i: Handle<Local>) -> Vec<Handle<Local>> {
+    pub(super) fn coordinates(&mut self, set: usize, i: Handle<Local>) -> Vec<Handle<Local>> {
         let rank = self.plan.extents[set].len();
         let (mut rest, mut coordinates) = (i, Vec::new());
         if let Some(param) = self.names.extents[set] {
@@ -387,7 +410,13 @@ impl Body<'_, '_> {
     }
 
     /// Reads memory, and converts what it holds to what maps compute with.
-    fn read(&mut self, position: usize, i: Handle<Local>, sets: &[Vec<Handle<Local>>], lanes: u8) -> Handle<Local> {
+    pub(super) fn read(
+        &mut self,
+        position: usize,
+        i: Handle<Local>,
+        sets: &[Vec<Handle<Local>>],
+        lanes: u8,
+    ) -> Handle<Local> {
         let read = &self.plan.reads[position];
         let (index, wide) = match &read.pattern {
             Pattern::Flat => (self.builder.local(i), Wide::Vector),
@@ -407,7 +436,12 @@ impl Body<'_, '_> {
                 (index, strided.wide)
             }
         };
-        let root = Root::Binding(self.names.inputs[read.binding]);
+        self.load(read.binding, index, wide, lanes)
+    }
+
+    /// What memory holds at an index, as what maps compute with.
+    pub(super) fn load(&mut self, binding: usize, index: Value, wide: Wide, lanes: u8) -> Handle<Local> {
+        let root = Root::Binding(self.names.inputs[binding]);
         // The layout was checked against the memory when the graph was legalised.
         let inside = |place: Place| Place { guarded: false, ..place };
         let value = match (lanes, wide) {
@@ -418,7 +452,7 @@ impl Body<'_, '_> {
             }
             _ => self.builder.load(inside(element(root, index))),
         };
-        let element = self.plan.bound[read.binding];
+        let element = self.plan.bound[binding];
         let value = if element == ElementType::Bool {
             let zero = self.builder.u32(0);
             let zero = if lanes > 1 { self.builder.splat(zero, lanes) } else { zero };

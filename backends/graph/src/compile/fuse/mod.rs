@@ -7,6 +7,7 @@
 pub mod kernel;
 mod plan;
 mod read;
+mod turn;
 
 use std::collections::{BTreeMap, BTreeSet};
 

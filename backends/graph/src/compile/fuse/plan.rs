@@ -7,6 +7,7 @@ use trefoil_dsl::device::{DeviceKind, Properties};
 
 use super::kernel::{LANES, computes, feature};
 use super::read::{Pattern, Wide};
+use super::turn::Turn;
 use super::{Fills, Region, is_flat};
 use crate::compile::program::{Program, ValueId};
 use crate::dim::Dim;
@@ -17,6 +18,8 @@ use crate::types::ElementType;
 const MOVED: u64 = 32;
 /// From so many elements on a region is large.
 const LARGE: i64 = 1 << 20;
+/// From so many elements on a region is worth cutting in blocks of 16: with fewer there are too few invocations.
+const WORTH_BLOCKS: i64 = 1 << 18;
 
 /// Where a map's operand comes from.
 #[derive(Clone, Debug, PartialEq)]
@@ -52,6 +55,8 @@ pub(super) struct Plan {
     /// The maps that are written, in binding order.
     pub(super) written: Vec<usize>,
     pub(super) wide: bool,
+    /// How a wide kernel is cut in blocks, if it is.
+    pub(super) turn: Option<Turn>,
     /// How many times a wide kernel's invocation computes `LANES` elements.
     pub(super) rounds: u32,
     /// Whether elements are left over when all are taken by fours.
@@ -112,9 +117,22 @@ impl Plan {
                 read.pattern = pattern;
             }
         }
+        let can_turn = !plan.wide && computes_all && device.kind != DeviceKind::Cpu;
+        if can_turn
+            && region.elements.bounds().0 >= WORTH_BLOCKS
+            && let Some((turn, patterns)) = Turn::of(&plan.reads)
+        {
+            plan.wide = true;
+            plan.turn = Some(turn);
+            for (read, pattern) in plan.reads.iter_mut().zip(patterns) {
+                read.pattern = pattern;
+            }
+        }
         plan.rounds = plan.rounds_of(&region.elements, device);
         for read in &mut plan.reads {
-            if let Pattern::Strided(strided) = &read.pattern {
+            if let Pattern::Strided(strided) = &read.pattern
+                && strided.wide != Wide::Turned
+            {
                 let known = plan.extents.iter().position(|known| *known == strided.extents);
                 read.extents = known.unwrap_or_else(|| {
                     plan.extents.push(strided.extents.clone());
@@ -127,7 +145,7 @@ impl Plan {
 
     /// How often an invocation computes four elements, so that it moves enough.
     fn rounds_of(&self, elements: &Dim, device: &Properties) -> u32 {
-        if !self.wide || device.kind == DeviceKind::Cpu || elements.bounds().0 < LARGE {
+        if !self.wide || self.turn.is_some() || device.kind == DeviceKind::Cpu || elements.bounds().0 < LARGE {
             return 1;
         }
         let read = self.reads.iter().filter(|read| match &read.pattern {
@@ -149,7 +167,8 @@ impl Plan {
     /// The values of the parameters, in the order in which [`Names`] declares them.
     pub(super) fn params(&self) -> Vec<ParamValue> {
         let inner = self.extents.iter().filter(|extents| extents.len() > 1);
-        let mut params: Vec<_> = inner.map(|extents| ParamValue::Dims(extents[1..].to_vec())).collect();
+        let inner = inner.map(|extents| ParamValue::Dims(extents[1..].to_vec()));
+        let mut params: Vec<_> = self.turn.iter().map(Turn::param).chain(inner).collect();
         for read in &self.reads {
             match &read.pattern {
                 Pattern::Flat => {}

@@ -33,6 +33,8 @@ pub(super) enum Wide {
     Vector,
     /// They are one element.
     Splat,
+    /// They lie apart, and those side by side are neighbours along another axis: as [`super::turn`] reads them.
+    Turned,
 }
 
 impl Pattern {

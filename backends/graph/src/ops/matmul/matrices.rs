@@ -1,5 +1,7 @@
 //! Products of halves on matrix units.
 
+use std::sync::Arc;
+
 use trefoil_dsl::device::DeviceKind;
 use trefoil_kernels::activation::Activation;
 use trefoil_kernels::matmul::matrices::{DEPTH, LARGEST_SUBGROUP, kernels};
@@ -109,8 +111,14 @@ impl Candidate for Matrices {
         let pieces = |dim: &Dim| dim.quotient(&Dim::from(PIECE));
         let length = k.quotient_up(PIECE * DEPTH as i64 * parts) * DEPTH as i64;
         let name = format!("matmul_matrices_{}_{a_element}_{along}", self.tile.kernel());
+        // Every part is whole if all of K is as many whole steps as parts.
+        let has_no_edge =
+            m.divides_evenly(rows) && n.divides_evenly(columns) && k.divides_evenly(PIECE * DEPTH as i64 * parts);
+        let kernel = instance(&kernels(), &name)?
+            .specialise(&[("WHOLE", i64::from(has_no_edge))])
+            .map_err(|error| Ineligible::Other(error.to_string()))?;
         let mut steps = vec![Step::Kernel(KernelStep {
-            kernel: instance(&kernels(), &name)?,
+            kernel: Arc::new(kernel),
             bindings: vec![
                 Slot::Input(0),
                 Slot::Input(1),

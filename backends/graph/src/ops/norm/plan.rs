@@ -202,6 +202,7 @@ impl Held {
             ..=512 | 1025..=4096 => 4,
             // Up to 32 invocations share a row of 1024, which need no barrier where subgroups have as many.
             513..=1024 | 4097..=8192 => 8,
+            8193..=16_384 => 16,
             _ => LARGEST as i64,
         };
         let most = SIZE.ilog2().into();
