@@ -2,27 +2,25 @@
 //!
 //! The macro runs it for listed instances while the author's crate is built, the graph compiler for late ones; both get the same code.
 
+#[cfg(feature = "cpu")]
+mod side_by_side;
+
 use std::borrow::Cow;
-#[cfg(feature = "cpu")]
-use std::num::NonZero;
-#[cfg(feature = "cpu")]
-use std::sync::atomic::{AtomicUsize, Ordering};
-#[cfg(feature = "cpu")]
-use std::sync::mpsc;
 
 use crate::artefact::{Binding, Code, Constant, Element, Kernel, Variant};
 use crate::diagnostic::{Diagnostic, Diagnostics};
-use crate::emit::{Emitter, Printed, Source};
+use crate::emit::{self, Emitter, Printed, Source};
 use crate::ir::{Instance, Module, instantiate};
 use crate::layout;
 #[cfg(feature = "cpu")]
 use crate::lower::{Lowered, lower};
-use crate::target::{ParamTransport, Profile, Target};
-#[cfg(feature = "cpu")]
-use crate::timings;
+use crate::target::{Dialect, ParamTransport, Profile, Target};
 use crate::timings::{Stage, stage};
 use crate::variants::variants;
 use crate::verify::{Verified, check_profile, matrix_bindings, type_name, verify};
+
+#[cfg(feature = "cpu")]
+pub use side_by_side::{Built, build_and_print};
 
 /// A compiled instance.
 #[derive(Clone, Debug)]
@@ -55,121 +53,14 @@ pub fn compile_for(module: &Module, instance: &Instance, targets: &[Target]) -> 
 /// As [`compile`].
 pub fn build(module: &Module, instance: &Instance, targets: &[Target]) -> Result<Compiled, Diagnostics> {
     let verified = verified(module, instance)?;
-    let emitted = emit(&Source::new(&verified), &variants(&verified), targets);
-    assemble(module, &module_bytes(module), instance, targets, verified, emitted)
-}
-
-/// An instance that was compiled together with others, with what its caller made of it.
-#[cfg(feature = "cpu")]
-#[derive(Clone, Debug)]
-pub struct Built<T, S> {
-    /// Everything but the CPU's code.
-    pub compiled: Compiled,
-    /// The CPU's code, if the kernel lists the CPU.
-    pub printed: Option<T>,
-    /// What the caller makes of the code of each variant.
-    pub spelled: Vec<S>,
-}
-
-/// Compiles instances for every target that their kernel lists, where the CPU's code is for the caller to print: `print` does it on this thread while
-/// others emit the rest, and `spell` what they emit, each on its thread.
-///
-/// What is to be done is taken from one list by as many threads as there are processors, this one among them once it has printed: no thread waits for another
-/// while there is something left.
-#[cfg(feature = "cpu")]
-pub fn build_and_print<T, S: Send>(
-    module: &Module,
-    instances: &[Instance],
-    mut print: impl FnMut(&Lowered) -> Result<T, Diagnostics>,
-    spell: impl Fn(&Code) -> S + Sync,
-) -> Vec<Result<Built<T, S>, Diagnostics>> {
-    let verified: Vec<_> = instances.iter().map(|instance| verified(module, instance)).collect();
-    let sources: Vec<_> = verified
-        .iter()
-        .map(|verified| verified.as_ref().ok().map(|verified| (Source::new(verified), variants(verified))))
-        .collect();
-    let work = Work { sources: &sources, spell, next: AtomicUsize::new(0) };
-    let measuring = timings::is_measuring();
-    let (sender, receiver) = mpsc::channel();
-    let processors = std::thread::available_parallelism().map_or(1, NonZero::get);
-    let others = processors.saturating_sub(1).clamp(1, PARTS.len() * instances.len().max(1));
-    // The threads stay from kernel to kernel, and with them their memory.
-    let (printed, mut emitted) = rayon::in_place_scope(|scope| {
-        for _ in 0..others {
-            let (sender, work) = (sender.clone(), &work);
-            scope.spawn(move |_| {
-                // Whoever waits for it is there until all have sent.
-                let _ = sender.send(timings::collect_if(measuring, || work.until_done()));
-            });
-        }
-        let printed: Vec<_> = sources
-            .iter()
-            .map(|source| {
-                let Some((source, profiles)) = source else { return Ok(None) };
-                let Some((profile, transport)) = of_cpu(profiles) else { return Ok(None) };
-                print(Emitter::new(source).lowered(profile, *transport)?).map(Some)
-            })
-            .collect();
-        let mut emitted = work.until_done();
-        drop(sender);
-        for (more, times) in stage(Stage::Wait, || receiver.iter().collect::<Vec<_>>()) {
-            timings::add(&times);
-            emitted.extend(more);
-        }
-        (printed, emitted)
-    });
-    emitted.sort_by_key(|(part, ..)| *part);
-    let mut of_instances: Vec<(Emitted, Vec<S>)> = instances.iter().map(|_| Default::default()).collect();
-    for (part, emitted, spelled) in emitted {
-        let (all, all_spelled) = &mut of_instances[part / PARTS.len()];
-        all.append(emitted);
-        all_spelled.extend(spelled);
-    }
-    drop(sources);
-    let ir = module_bytes(module);
-    let results = verified.into_iter().zip(instances).zip(of_instances).zip(printed);
-    results
-        .map(|(((verified, instance), (emitted, spelled)), printed)| {
-            let compiled = assemble(module, &ir, instance, &module.targets, verified?, emitted)?;
-            Ok(Built { compiled, printed: printed?, spelled })
-        })
-        .collect()
-}
-
-/// What is emitted in one go, with what is lowered once for it; the first takes longest, because of naga. The CPU's code is only checked.
-#[cfg(feature = "cpu")]
-const PARTS: [&[Target]; 2] = [&[Target::Wgsl], &[Target::Spirv, Target::Cuda, Target::Cpu]];
-
-/// An instance that obeys the rules, and what to emit of it.
-#[cfg(feature = "cpu")]
-type Job<'v> = (Source<'v>, Vec<(Profile, ParamTransport)>);
-
-/// The parts of all instances, from which threads take what is next; an instance that breaks a rule has none.
-#[cfg(feature = "cpu")]
-struct Work<'w, F> {
-    sources: &'w [Option<Job<'w>>],
-    spell: F,
-    next: AtomicUsize,
-}
-
-#[cfg(feature = "cpu")]
-impl<S, F: Fn(&Code) -> S> Work<'_, F> {
-    /// Emits what is left, part by part; gives each with its number, and what the caller makes of its codes.
-    fn until_done(&self) -> Vec<(usize, Emitted, Vec<S>)> {
-        let mut done = Vec::new();
-        loop {
-            let part = self.next.fetch_add(1, Ordering::Relaxed);
-            match self.sources.get(part / PARTS.len()) {
-                Some(Some((source, profiles))) => {
-                    let emitted = emit(source, profiles, PARTS[part % PARTS.len()]);
-                    let spelled = emitted.variants.iter().map(|variant| (self.spell)(&variant.code)).collect();
-                    done.push((part, emitted, spelled));
-                }
-                Some(None) => {}
-                None => return done,
-            }
-        }
-    }
+    let mut profiles = variants(&verified);
+    profiles.retain(|(profile, _)| targets.contains(&profile.target));
+    let mut emitted = emit(&Source::new(&verified), &profiles);
+    let judged = emitted.variants.iter().filter_map(unjudged).map(|text| judge(module, text));
+    let refused: Vec<_> = judged.filter_map(Result::err).collect();
+    emitted.refuse(refused);
+    let kernel = assemble(module, &module_bytes(module), instance, targets, &verified, emitted)?;
+    Ok(Compiled { kernel, verified })
 }
 
 fn verified(module: &Module, instance: &Instance) -> Result<Verified, Diagnostics> {
@@ -207,13 +98,13 @@ fn of_cpu(profiles: &[(Profile, ParamTransport)]) -> Option<&(Profile, ParamTran
     profiles.iter().find(|(profile, _)| profile.target == Target::Cpu)
 }
 
-/// Emits the code for those of the kernel's `profiles` that are of `targets`; the CPU's is checked alone.
-fn emit(source: &Source<'_>, profiles: &[(Profile, ParamTransport)], targets: &[Target]) -> Emitted {
+/// Emits the code for these profiles of a kernel, which is not judged yet; the CPU's is checked alone.
+fn emit(source: &Source<'_>, profiles: &[(Profile, ParamTransport)]) -> Emitted {
     let verified = source.verified();
     let mut emitter = Emitter::new(source);
     let mut emitted = Emitted::default();
     let mut checked: Option<(&Profile, Result<(), Diagnostics>)> = None;
-    for (profile, transport) in profiles.iter().filter(|(profile, _)| targets.contains(&profile.target)) {
+    for (profile, transport) in profiles {
         // What is checked is the same for every transport and dialect.
         let fits = match checked.take() {
             Some((known, fits)) if (known.target, known.features) == (profile.target, profile.features) => fits,
@@ -243,6 +134,20 @@ fn emit(source: &Source<'_>, profiles: &[(Profile, ParamTransport)], targets: &[
     emitted
 }
 
+/// The text of a variant that naga has to judge: what browsers read is another variant's text under another directive, which is judged with that.
+fn unjudged(variant: &Variant) -> Option<&str> {
+    match &variant.code {
+        Code::Text(text) if variant.target == Target::Wgsl && variant.dialect != Some(Dialect::Browsers) => Some(text),
+        _ => None,
+    }
+}
+
+/// Has naga judge a text of a kernel.
+fn judge(module: &Module, text: &str) -> Result<(), Diagnostic> {
+    stage(Stage::Naga, || emit::validate_wgsl(text))
+        .map_err(|error| Diagnostic::new(module.entry.span, error.to_string()))
+}
+
 fn module_bytes(module: &Module) -> Result<Vec<u8>, Diagnostics> {
     written(module, module.to_bytes(), "the IR")
 }
@@ -265,9 +170,9 @@ fn assemble(
     ir: &Result<Vec<u8>, Diagnostics>,
     instance: &Instance,
     targets: &[Target],
-    verified: Verified,
+    verified: &Verified,
     emitted: Emitted,
-) -> Result<Compiled, Diagnostics> {
+) -> Result<Kernel, Diagnostics> {
     let Emitted { variants: made, served, mut found } = emitted;
     let name = &verified.module.name;
     let at = verified.module.entry.span;
@@ -284,9 +189,9 @@ fn assemble(
     let mut kernel = Kernel {
         name: Cow::Owned(name.clone()),
         doc: Cow::Owned(verified.module.doc.clone()),
-        bindings: Cow::Owned(bindings(&verified)?),
+        bindings: Cow::Owned(bindings(verified)?),
         params,
-        constants: Cow::Owned(constants(&verified)),
+        constants: Cow::Owned(constants(verified)),
         workgroup_size: verified.info.workgroup_size,
         subgroup_size: verified.info.subgroup_size,
         workgroup_bytes: verified.info.workgroup_bytes,
@@ -299,7 +204,7 @@ fn assemble(
         hash: [0; 16],
     };
     kernel.hash = hash(&kernel);
-    Ok(Compiled { kernel, verified })
+    Ok(kernel)
 }
 
 /// What the CPU function of an instance is printed from by [`crate::emit::cpu::emit`].

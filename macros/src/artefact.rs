@@ -50,12 +50,16 @@ impl Made {
     }
 }
 
-/// Compiles instances for every target.
-pub fn instances(
+/// Compiles instances for every target; `finish` makes of them what the kernel becomes, while their WGSL is judged.
+///
+/// # Errors
+/// What is wrong with the WGSL.
+pub fn instances<R>(
     module: &ir::Module,
     instances: &[ir::Instance],
     support: &TokenStream,
-) -> Vec<Result<Made, Diagnostics>> {
+    finish: impl FnOnce(Vec<Result<Made, Diagnostics>>) -> R,
+) -> (R, Result<(), Diagnostics>) {
     let path = quote!(#support::expansion::artefact).to_string();
     let refused = |message: String| Diagnostic::new(module.entry.span, message);
     let print = |lowered: &Lowered| {
@@ -65,14 +69,13 @@ pub fn instances(
                 .map_err(|error| refused(format!("the printed Rust of `{}` does not parse: {error}", module.name)))?)
         })
     };
-    compile::build_and_print(module, instances, print, literals::of_code)
-        .into_iter()
-        .zip(instances)
-        .map(|(built, instance)| {
-            let Built { compiled, printed, spelled } = built?;
-            Ok(Made { kernel: compiled.kernel, codes: spelled, cpu: printed, instance: instance.clone() })
-        })
-        .collect()
+    compile::build_and_print(module, instances, print, literals::of_code, |all| {
+        let made = all.into_iter().zip(instances).map(|(built, instance)| {
+            let Built { kernel, printed, spelled } = built?;
+            Ok(Made { kernel, codes: spelled, cpu: printed, instance: instance.clone() })
+        });
+        finish(made.collect())
+    })
 }
 
 /// The tokens of a source text, by the compiler's own parser: proc-macro2 would read the text twice.

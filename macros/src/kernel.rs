@@ -85,29 +85,41 @@ fn understood(item: &syn::ItemFn, output: &Output, support: &TokenStream) -> Tok
             #checked
         };
     };
-    let mut instances = Vec::new();
-    let mut errors = Errors::default();
-    for made in artefact::instances(&output.module, &output.instances, support) {
-        match made {
-            Ok(made) => {
-                timings::count(made.variants());
-                instances.push(made);
+    let (found, judged) = artefact::instances(&output.module, &output.instances, support, |all| {
+        let mut errors = Errors::default();
+        let mut instances = Vec::new();
+        for made in all {
+            match made {
+                Ok(made) => {
+                    timings::count(made.variants());
+                    instances.push(made);
+                }
+                Err(diagnostics) => errors.0.extend(output.spans.errors(&diagnostics).0),
             }
-            Err(diagnostics) => errors.0.extend(output.spans.errors(&diagnostics).0),
         }
+        if !errors.0.is_empty() {
+            return Err(errors);
+        }
+        let module = artefact::module(output, &instances, support);
+        let module = module.map_err(|diagnostics| output.spans.errors(&diagnostics))?;
+        Ok(items(item, output, &module, support))
+    });
+    let (items, mut errors) = match found {
+        Ok(items) => (items, Errors::default()),
+        Err(errors) => (TokenStream::new(), errors),
+    };
+    if let Err(diagnostics) = judged {
+        errors.0.extend(output.spans.errors(&diagnostics).0);
     }
-    let mut module = TokenStream::new();
     if errors.0.is_empty() {
-        match artefact::module(output, &instances, support) {
-            Ok(made) => module = made,
-            Err(diagnostics) => errors.0.extend(output.spans.errors(&diagnostics).0),
-        }
+        return quote!(#checked #items);
     }
-    if !errors.0.is_empty() {
-        let mistaken = mistaken(item, &unique(errors), support);
-        return quote!(#checked #mistaken);
-    }
+    let mistaken = mistaken(item, &unique(errors), support);
+    quote!(#checked #mistaken)
+}
 
+/// What stands in the place of a kernel beside its checked function: the module of its artefact, and its launch function.
+fn items(item: &syn::ItemFn, output: &Output, module: &TokenStream, support: &TokenStream) -> TokenStream {
     let (visibility, name) = (&item.vis, &item.sig.ident);
     let expansion = quote!(#support::expansion);
     let generics: Vec<_> = item
@@ -148,7 +160,6 @@ fn understood(item: &syn::ItemFn, output: &Output, support: &TokenStream) -> Tok
     let assertions = layout::assertions(output, support);
     let doc = format!("The compiled kernel [`{name}`](fn@{name}).");
     quote! {
-        #checked
         #assertions
         #[doc = #doc]
         #visibility mod #name { #module }

@@ -9,8 +9,6 @@ use crate::diagnostic::{Diagnostic, Diagnostics};
 use crate::ir::MatrixNeed;
 #[cfg(feature = "lower")]
 use crate::lower::{Lowered, Lowering, Settled};
-#[cfg(feature = "wgsl")]
-use crate::target::Dialect;
 #[cfg(any(feature = "wgsl", feature = "cuda"))]
 use crate::target::Features;
 #[cfg(any(feature = "wgsl", feature = "spirv", feature = "cuda"))]
@@ -135,7 +133,7 @@ impl<'s> Emitter<'s> {
         stage(Stage::Lower, || self.lowering.lower(profile, transport))
     }
 
-    /// The code for one profile of a target that is a text or SPIR-V, and what it wants; WGSL is validated.
+    /// The code for one profile of a target that is a text or SPIR-V, and what it wants; WGSL is yet to be validated.
     ///
     /// # Errors
     /// The kernel cannot be made legal for the profile or cannot be written, or the target's emitter is not in this build.
@@ -147,13 +145,7 @@ impl<'s> Emitter<'s> {
             #[cfg(feature = "wgsl")]
             Target::Wgsl => {
                 let print = || self.wgsl.printed(profile.features, || wgsl::print(lowered)).map(|it| it.text(profile));
-                stage(Stage::Wgsl, print).and_then(|text| {
-                    // What browsers read is naga's text under another directive, so that it is judged with that.
-                    if profile.dialect != Some(Dialect::Browsers) {
-                        stage(Stage::Naga, || wgsl::validate(&text))?;
-                    }
-                    Ok(Code::Text(Cow::Owned(text)))
-                })
+                stage(Stage::Wgsl, print).map(|text| Code::Text(Cow::Owned(text)))
             }
             #[cfg(feature = "cuda")]
             Target::Cuda => {
@@ -189,6 +181,24 @@ impl<'s> Emitter<'s> {
     pub fn code(&mut self, profile: &Profile, _transport: ParamTransport) -> Result<Printed, Diagnostics> {
         Err(absent(self.source.verified, profile))
     }
+}
+
+/// Has naga judge WGSL.
+///
+/// # Errors
+/// What naga says, with the place in the text.
+#[cfg(feature = "wgsl")]
+pub fn validate_wgsl(text: &str) -> Result<(), EmitError> {
+    wgsl::validate(text)
+}
+
+/// Has naga judge WGSL, of which there is none without its emitter.
+///
+/// # Errors
+/// Never.
+#[cfg(not(feature = "wgsl"))]
+pub const fn validate_wgsl(_: &str) -> Result<(), EmitError> {
+    Ok(())
 }
 
 fn absent(verified: &Verified, profile: &Profile) -> Diagnostics {

@@ -4,14 +4,14 @@
 //! gives one name to several variables: then a number follows (`x`, `x_1`). A name depends on the equal names before it and on nothing
 //! else, so that renaming one variable changes that variable alone.
 
-use std::collections::{BTreeMap, BTreeSet};
+use crate::hashing::{HashMap, HashSet};
 
 /// The names that are taken in a scope.
 #[derive(Clone, Debug, Default)]
 pub struct Names {
-    taken: BTreeSet<String>,
+    taken: HashSet<String>,
     /// For each name that was wanted more than once, the number that its last claim got.
-    last: BTreeMap<String, u32>,
+    last: HashMap<String, u32>,
 }
 
 impl Names {
@@ -27,13 +27,16 @@ impl Names {
 
     /// Takes the author's name, or where it is taken or `refused` the first of `name_1`, `name_2` and so on that is not.
     pub fn claim(&mut self, wanted: &str, refused: impl Fn(&str) -> bool) -> String {
-        let base = identifier(wanted);
-        let mut name = base.clone();
+        let mut name = identifier(wanted);
         if self.taken.contains(&name) || refused(&name) {
+            let base = name;
             let last = self.last.entry(base.clone()).or_default();
-            while self.taken.contains(&name) || refused(&name) {
+            loop {
                 *last += 1;
                 name = format!("{base}_{last}");
+                if !self.taken.contains(&name) && !refused(&name) {
+                    break;
+                }
             }
         }
         self.taken.insert(name.clone());

@@ -22,7 +22,7 @@ mod table;
 mod text;
 mod wide;
 
-use std::sync::{Arc, Mutex, PoisonError};
+use std::sync::{Arc, Mutex, OnceLock, PoisonError};
 
 use crate::artefact::{ParamTransport, Params};
 use crate::diagnostic::{Diagnostic, Diagnostics};
@@ -60,8 +60,12 @@ pub struct Settled<'v> {
     verified: &'v Verified,
     /// The features that the kernel asks for: others decide nothing here.
     asked: Features,
-    modules: Mutex<Vec<(Features, Arc<Module>)>>,
+    /// Each is made by the thread that asks first, while others may make those of other features.
+    modules: Mutex<Vec<(Features, Arc<Made>)>>,
 }
+
+/// A settled module, once it is made.
+type Made = OnceLock<Result<Module, Diagnostics>>;
 
 impl<'v> Settled<'v> {
     /// Of an instance.
@@ -70,19 +74,28 @@ impl<'v> Settled<'v> {
         Self { verified, asked, modules: Mutex::new(Vec::new()) }
     }
 
-    fn module(&self, features: Features) -> Result<Arc<Module>, Diagnostics> {
+    /// A copy of the module for these features.
+    fn module(&self, features: Features) -> Result<Module, Diagnostics> {
         let features = features.intersection(self.asked);
-        // Who comes second waits for the first, whose module it would make again.
-        let mut modules = self.modules.lock().unwrap_or_else(PoisonError::into_inner);
-        if let Some((_, known)) = modules.iter().find(|(settled, _)| *settled == features) {
-            return Ok(known.clone());
-        }
+        let made = {
+            let mut modules = self.modules.lock().unwrap_or_else(PoisonError::into_inner);
+            match modules.iter().find(|(settled, _)| *settled == features) {
+                Some((_, made)) => made.clone(),
+                None => {
+                    let made = Arc::new(Made::new());
+                    modules.push((features, made.clone()));
+                    made
+                }
+            }
+        };
+        made.get_or_init(|| self.make(features)).clone()
+    }
+
+    fn make(&self, features: Features) -> Result<Module, Diagnostics> {
         let mut module = settled(self.verified, features)?;
         passes::fold(&mut module);
         prune::prune(&mut module);
         passes::share(&mut module, passes::Sharing::ALL);
-        let module = Arc::new(module);
-        modules.push((features, module.clone()));
         Ok(module)
     }
 }
@@ -123,7 +136,7 @@ impl<'s> Lowering<'s> {
     }
 
     fn legalise(&self, profile: &Profile, transport: ParamTransport) -> Result<Lowered, Diagnostics> {
-        let mut module = Module::clone(&*self.settled.module(profile.features)?);
+        let mut module = self.settled.module(profile.features)?;
         let verified = self.settled.verified;
         let mut info = verified.info.clone();
         let mut emulated = Vec::new();

@@ -1,9 +1,11 @@
 //! Types and constants.
 
 use std::fmt::Write as _;
+use std::sync::LazyLock;
 
 use crate::emit::EmitError;
 use crate::emit::text::{Code, Dialect, Level, Printer};
+use crate::hashing::HashSet;
 use crate::ir::{Handle, Literal, Scalar, Struct, SubgroupFunction, Type};
 
 use super::Cuda;
@@ -376,12 +378,17 @@ const RESERVED: &[&str] = &[
 
 /// Whether a name has a meaning of its own. Locals may hide the library's functions that the text does not call; those exist with an `f` after their names too.
 pub fn reserved(name: &str, global: bool) -> bool {
-    let library = RESERVED.iter().position(|known| *known == "exp").unwrap_or(RESERVED.len());
-    let (words, functions) = RESERVED.split_at(library);
-    let is_function = |name: &str| functions.contains(&name);
+    /// Words, and the functions of the library, which every name of a text is looked up in.
+    static SETS: LazyLock<[HashSet<&str>; 2]> = LazyLock::new(|| {
+        let library = RESERVED.iter().position(|known| *known == "exp").unwrap_or(RESERVED.len());
+        let (words, functions) = RESERVED.split_at(library);
+        [words, functions].map(|list| list.iter().copied().collect())
+    });
+    let [words, functions] = &*SETS;
+    let is_function = |name: &str| functions.contains(name);
     let is_subgroup = SubgroupFunction::ALL.iter().any(|(_, known)| *known == name);
     let is_ordered = name.starts_with("atomic_") && (name.ends_with("_gpu") || name.ends_with("_cta"));
-    words.contains(&name)
+    words.contains(name)
         || is_ordered
         || super::precision::reserved(name)
         || global && (is_subgroup || is_function(name) || name.strip_suffix('f').is_some_and(is_function))

@@ -202,6 +202,10 @@ impl<'a, D: Dialect> Printer<'a, D> {
     /// Whether an accessor might be given that name.
     fn is_accessor_name(&self, function: &Function, name: &str) -> bool {
         let name = name.trim_end_matches(|c: char| c.is_ascii_digit()).trim_end_matches('_');
+        // Few names do, and a function has many places.
+        if !ends_as_accessor(name) {
+            return false;
+        }
         let places = function.locals.iter().filter(|(_, local)| local.mutable).map(|(_, local)| local.name.as_str());
         let fields = self.lowered.params.fields.iter().filter(|field| field.ty.array).map(|field| &*field.name);
         self.bindings
@@ -211,16 +215,7 @@ impl<'a, D: Dialect> Printer<'a, D> {
             .chain(places)
             .chain(fields)
             .chain(function.arguments.iter().map(|argument| argument.name.as_str()))
-            .any(|root| {
-                name.strip_prefix(root).and_then(|rest| rest.strip_prefix('_')).is_some_and(|rest| {
-                    let is = |rest: &str, suffix: &str| {
-                        rest.strip_suffix(suffix).is_some_and(|before| before.is_empty() || before.ends_with('_'))
-                    };
-                    let atomic = |rest: &str| AtomicFunction::ALL.into_iter().any(|(_, suffix)| is(rest, suffix));
-                    SUFFIXES.iter().any(|suffix| is(rest, suffix))
-                        || Order::ALL.into_iter().any(|(_, order)| rest.strip_suffix(order).is_some_and(atomic))
-                })
-            })
+            .any(|root| name.strip_prefix(root).and_then(|rest| rest.strip_prefix('_')).is_some_and(ends_as_accessor))
     }
 
     /// The name of a root variable.
@@ -383,6 +378,16 @@ impl<'a, D: Dialect> Printer<'a, D> {
             }
         })
     }
+}
+
+/// Whether a name ends in words that an accessor's name has behind that of its root.
+fn ends_as_accessor(name: &str) -> bool {
+    let is = |name: &str, suffix: &str| {
+        name.strip_suffix(suffix).is_some_and(|before| before.is_empty() || before.ends_with('_'))
+    };
+    let atomic = |name: &str| AtomicFunction::ALL.into_iter().any(|(_, suffix)| is(name, suffix));
+    SUFFIXES.iter().any(|suffix| is(name, suffix))
+        || Order::ALL.into_iter().any(|(_, order)| name.strip_suffix(order).is_some_and(atomic))
 }
 
 /// A field's name, with a number after it where the language means something else by it.

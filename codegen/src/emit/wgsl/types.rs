@@ -1,9 +1,11 @@
 //! Types, constants, and which structs WGSL lays out as the host does.
 
 use std::fmt::Write as _;
+use std::sync::LazyLock;
 
 use crate::emit::EmitError;
 use crate::emit::text::{Code, Dialect, Printer, no_matrices};
+use crate::hashing::HashSet;
 use crate::ir::{Handle, Literal, Scalar, Struct, Type};
 use crate::layout;
 
@@ -65,19 +67,25 @@ const FUNCTIONS: [&str; 35] = [
 
 const TYPES: [&str; 11] = ["bool", "i32", "u32", "f32", "f16", "i64", "u64", "f64", "vec2", "vec3", "vec4"];
 
+/// Words that every name of a text is looked up in.
+type Words = LazyLock<HashSet<&'static str>>;
+
 /// Whether a name is a word of the language.
 pub fn is_keyword(name: &str) -> bool {
-    naga::keywords::wgsl::RESERVED.contains(&name)
+    static KEYWORDS: Words = Words::new(|| naga::keywords::wgsl::RESERVED.iter().copied().collect());
+    KEYWORDS.contains(name)
 }
 
 /// Whether a local of that name would hide something that the emitted text needs.
 pub fn hides(name: &str) -> bool {
-    is_keyword(name) || HELPERS.contains(&name) || FUNCTIONS.contains(&name) || TYPES.contains(&name)
+    static HIDDEN: Words = Words::new(|| HELPERS.into_iter().chain(FUNCTIONS).chain(TYPES).collect());
+    is_keyword(name) || HIDDEN.contains(name)
 }
 
 /// Whether a global of that name would hide anything that the language declares.
 pub fn hides_anything(name: &str) -> bool {
-    hides(name) || naga::keywords::wgsl::BUILTIN_IDENTIFIERS.contains(&name)
+    static BUILTIN: Words = Words::new(|| naga::keywords::wgsl::BUILTIN_IDENTIFIERS.iter().copied().collect());
+    hides(name) || BUILTIN.contains(name)
 }
 
 /// A scalar's name.
