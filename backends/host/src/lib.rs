@@ -12,6 +12,7 @@ pub mod grouped;
 mod isa;
 mod math;
 pub mod number;
+mod one_row;
 pub mod product;
 pub mod reductions;
 pub mod rows;

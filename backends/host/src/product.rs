@@ -1,7 +1,7 @@
 //! Matrix products: activation(a b + bias), for batches of matrices in any strides.
 //!
 //! The result is cut into blocks of rows and columns, which threads take. For each panel of its columns of B a thread rearranges that panel, which then lies in its own cache,
-//! and walks down its rows of A, which are read as they lie. Halves become `f32` on the way to a panel and to rows, which then lie in a thread's cache too. K is not cut: a tile's sums stay in registers from the bias to the activation.
+//! and walks down its rows of A, which are read as they lie; for a single row B is read as it lies too (`one_row`). Halves become `f32` on the way to a panel and to rows, which then lie in a thread's cache too. K is not cut: a tile's sums stay in registers from the bias to the activation.
 
 use rayon::prelude::*;
 use trefoil_kernels::activation::Activation;
@@ -9,6 +9,7 @@ use trefoil_kernels::activation::Activation;
 use crate::isa::{self, Work};
 use crate::math::activate;
 use crate::number::Number;
+use crate::one_row::OneRow;
 use crate::tile::{Tile, pack, steps};
 
 /// Multiply-adds that are not worth a second thread.
@@ -162,12 +163,28 @@ impl<A: Number, B: Number, C: Number> Work for Block<'_, '_, A, B, C> {
                 &gathered
             }
         };
+        let [b_matrix, b_row, b_column] = b.strides;
+        if self.product.m == 1
+            && k > 0
+            && (b_row == 1 || b_column == 1)
+            && let Some(b) = B::singles(&b.values[self.matrix * b_matrix + self.first_column * b_column..])
+        {
+            let mut sums = vec![0.0; columns];
+            if let Some(bias) = bias {
+                sums.iter_mut().zip(&bias[self.first_column..]).for_each(|(to, from)| *to = from.wide());
+            }
+            isa::run(OneRow { a: &a_values[..k], b, strides: [b_row, b_column], sums: &mut sums });
+            activate::<FMA>(&mut sums, activation);
+            for (to, sum) in self.out.iter_mut().flat_map(|row| row.iter_mut()).zip(sums) {
+                *to = C::narrow(sum);
+            }
+            return;
+        }
         let mut panel = vec![0.0; k * width];
         let mut widened = Vec::new();
         for first in (0..columns).step_by(width) {
             let used = width.min(columns - first);
             let column = self.first_column + first;
-            let [b_matrix, b_row, b_column] = b.strides;
             if k > 0 {
                 let own = &b.values[self.matrix * b_matrix + column * b_column..];
                 if let Some(singles) = B::singles(own) {
@@ -229,7 +246,16 @@ mod tests {
             (0..count).map(|i| (i * step % 37) as f32 / 18.0 - 1.0).collect()
         };
         at_every_level(|| {
-            for (m, n, k) in [(1, 1, 1), (7, 13, 5), (8, 48, 16), (17, 51, 33), (67, 149, 64), (200, 40, 24)] {
+            for (m, n, k) in [
+                (1, 1, 1),
+                (1, 67, 37),
+                (1, 300, 65),
+                (7, 13, 5),
+                (8, 48, 16),
+                (17, 51, 33),
+                (67, 149, 64),
+                (200, 40, 24),
+            ] {
                 for transposed in [false, true] {
                     let (a, b, bias) = (numbers(m * k, 11), numbers(k * n, 7), numbers(n, 5));
                     let strides = if transposed { [0, 1, k] } else { [0, n, 1] };

@@ -5,6 +5,7 @@
 
 use super::math;
 use super::program::{One, Two};
+use super::run::lines::Line;
 
 /// Applies `f` to the words of a register.
 #[inline(always)]
@@ -233,34 +234,26 @@ pub(super) unsafe fn any_and_all(a: *const u32, lanes: usize) -> (bool, bool) {
     (any != 0, all == u32::MAX)
 }
 
-/// Whether each lane holds its predecessor's number plus one, without wrapping.
+/// Whether each lane holds what a line has there.
 ///
 /// # Safety
-/// As [`one`]; there is a lane.
+/// As [`one`].
 #[inline(always)]
-pub(super) unsafe fn ascending(a: *const u32, lanes: usize) -> bool {
-    // SAFETY: the caller vouches for the register.
-    let first = unsafe { a.read() };
+pub(super) unsafe fn even(a: *const u32, line: Line, lanes: usize) -> bool {
     let mut differs = 0;
     for i in 0..lanes {
-        // SAFETY: as above.
-        differs |= unsafe { a.add(i).read() } ^ first.wrapping_add(i as u32);
-    }
-    differs == 0 && u64::from(first) + lanes as u64 <= 1 << 32
-}
-
-/// Whether all lanes hold the same.
-///
-/// # Safety
-/// As [`ascending`].
-#[inline(always)]
-pub(super) unsafe fn constant(a: *const u32, lanes: usize) -> bool {
-    // SAFETY: the caller vouches for the register.
-    let first = unsafe { a.read() };
-    let mut differs = 0;
-    for i in 0..lanes {
-        // SAFETY: as above.
-        differs |= unsafe { a.add(i).read() } ^ first;
+        // SAFETY: the caller vouches for the register.
+        differs |= unsafe { a.add(i).read() } ^ line.at(i);
     }
     differs == 0
+}
+
+/// The largest number.
+///
+/// # Safety
+/// As [`one`].
+#[inline(always)]
+pub(super) unsafe fn largest(a: *const u32, lanes: usize) -> u32 {
+    // SAFETY: the caller vouches for the register.
+    (0..lanes).fold(0, |most, i| most.max(unsafe { a.add(i).read() }))
 }

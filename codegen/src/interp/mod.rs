@@ -9,8 +9,11 @@
 //! Every instruction is run over a *batch* of invocations at once, with one word for each in every register (`program`). Invocations that
 //! do not take part are masked out. If the kernel has barriers, subgroup operations or workgroup memory, a batch is one workgroup, so that all
 //! of it advances in step and a barrier is nothing; else a batch is as many whole workgroups as make instructions worth their
-//! overhead and leave the registers in the cache. Consecutive indices make loads and stores copies of slices, so that kernels bound by memory run
-//! near its speed.
+//! overhead and leave the registers in the cache.
+//!
+//! What is the same in all lanes, or rises evenly, as most indices and conditions do, is known by two numbers and computed as such (`run::lines`). So it is seen at once
+//! that lanes access neighbours: operands are then read where they are bound, and results computed where they are bound (`run::registers`), so that kernels
+//! bound by memory run near its speed.
 
 mod build;
 mod functions;
@@ -18,14 +21,18 @@ mod lanes;
 mod math;
 mod program;
 mod run;
+mod uses;
 mod wide;
 
-use std::cell::RefCell;
+use std::cell::{Cell, RefCell};
 use std::ops::Range;
 
-use self::build::{ACTIVE, Built, build};
+use self::build::{Built, build};
 use self::program::{Constant, Given, Register};
 use self::run::Batch;
+use self::run::lines::Line;
+use self::run::registers::{Leeway, Place};
+use self::uses::Uses;
 use crate::artefact::{CpuArguments, GridKind, ParamRole, Params};
 use crate::emit::EmitError;
 use crate::ir::IndexWidth;
@@ -41,6 +48,7 @@ const LANES: (usize, usize) = (128, 1024);
 /// A kernel instance, ready to be evaluated by any number of threads.
 pub struct Program {
     built: Built,
+    uses: Vec<Uses>,
     params: Params,
     grid: GridKind,
     size: [u32; 3],
@@ -59,9 +67,19 @@ impl std::fmt::Debug for Program {
     }
 }
 
+/// What a thread needs to run a program.
+#[derive(Default)]
+struct Scratch {
+    /// Registers' own places, and then workgroup memory.
+    words: Vec<u32>,
+    places: Vec<Cell<Place>>,
+    lengths: Vec<u64>,
+    leeway: Vec<Leeway>,
+}
+
 thread_local! {
-    /// Registers and workgroup memory of the last program that the thread ran, kept to be used again.
-    static SCRATCH: RefCell<Vec<u32>> = const { RefCell::new(Vec::new()) };
+    /// That of the last program that the thread ran, kept to be used again.
+    static SCRATCH: RefCell<Scratch> = RefCell::default();
 }
 
 impl Program {
@@ -102,6 +120,7 @@ impl Program {
         };
         let stride = ((groups_per_batch * workgroup) as usize).next_multiple_of(16);
         Ok(Self {
+            uses: Uses::of(&built.code, module.bindings.len()),
             built,
             params,
             grid: info.grid,
@@ -124,15 +143,15 @@ impl Program {
             // SAFETY: the caller's contract.
             Ok(mut scratch) => unsafe { self.run_in(&mut scratch, arguments, range) },
             // SAFETY: the caller's contract.
-            Err(_) => unsafe { self.run_in(&mut Vec::new(), arguments, range) },
+            Err(_) => unsafe { self.run_in(&mut Scratch::default(), arguments, range) },
         });
     }
 
-    unsafe fn run_in(&self, scratch: &mut Vec<u32>, arguments: &CpuArguments<'_>, range: Range<u64>) {
+    unsafe fn run_in(&self, scratch: &mut Scratch, arguments: &CpuArguments<'_>, range: Range<u64>) {
         let registers = self.built.registers as usize * self.stride;
         let memory = self.built.workgroup_bytes.div_ceil(4) as usize;
-        if scratch.len() < registers + memory {
-            scratch.resize(registers + memory, 0);
+        if scratch.words.len() < registers + memory {
+            scratch.words.resize(registers + memory, 0);
         }
         let word = |offset: u32| {
             let at = offset as usize;
@@ -146,22 +165,32 @@ impl Program {
             IndexWidth::Bits32 => u64::from(word(offset)),
             IndexWidth::Bits64 => u64::from(word(offset)) | u64::from(word(offset + 4)) << 32,
         };
-        let lengths: Vec<u64> = self.lengths.iter().map(|offset| index(*offset)).collect();
+        scratch.lengths.clear();
+        scratch.lengths.extend(self.lengths.iter().map(|offset| index(*offset)));
+        scratch.leeway.clear();
+        scratch.leeway.extend(uses::leeway(&self.uses, arguments.buffers));
         let (count, end) = match (self.grid, self.group_count) {
             (GridKind::Linear, Some(offset)) => (word(offset), range.end.min(u64::from(word(offset)))),
             _ => (arguments.groups.iter().fold(1u32, |all, one| all.wrapping_mul(*one)), range.end),
         };
-        let pointer = scratch.as_mut_ptr();
+        let pointer = scratch.words.as_mut_ptr();
+        let own = (0..registers).step_by(self.stride);
+        scratch.places.clear();
+        // SAFETY: the scratch holds the registers and then the workgroup memory.
+        scratch.places.extend(own.map(|at| Cell::new(Place::Words(unsafe { pointer.add(at) }))));
         let mut batch = Batch {
             arguments,
-            lengths: &lengths,
+            lengths: &scratch.lengths,
+            leeway: &scratch.leeway,
+            places: &scratch.places,
             registers: pointer,
             stride: self.stride,
             lanes: self.stride,
-            // SAFETY: the scratch holds the registers and then the workgroup memory.
+            // SAFETY: as above.
             workgroup: unsafe { pointer.add(registers) }.cast(),
             any: true,
-            all: true,
+            // The mask is not filled yet.
+            all: false,
             saved: Vec::new(),
         };
         for (constant, register) in &self.built.constants {
@@ -173,7 +202,7 @@ impl Program {
                 Constant::Groups(axis) => arguments.groups[usize::from(axis)],
                 Constant::SubgroupSize => arguments.subgroup_size,
             };
-            self.fill(&batch, *register, |_| value);
+            batch.set_line(*register, Line::same(value));
         }
         let workgroup = self.size.iter().product::<u32>();
         let mut first = range.start;
@@ -185,64 +214,68 @@ impl Program {
                 let local =
                     matches!(given, Given::LocalIndex | Given::LocalId(_) | Given::SubgroupLane | Given::SubgroupIndex);
                 if !(local && full_batch_is_laid_out) {
-                    self.give(&batch, *given, *register, first);
+                    // SAFETY: the register is one of the program's.
+                    unsafe { self.give(&batch, *given, *register, first, groups) };
                 }
             }
             full_batch_is_laid_out = true;
-            self.fill(&batch, ACTIVE, |_| u32::MAX);
-            (batch.any, batch.all) = (true, true);
             // SAFETY: the registers are there, and the rest is the caller's contract.
-            unsafe { run::run(&mut batch, &self.built.code) };
+            unsafe {
+                batch.all_active();
+                run::run(&mut batch, &self.built.code);
+            }
             first += u64::from(groups);
         }
     }
 
-    /// Fills all lanes of a register.
-    fn fill(&self, batch: &Batch<'_>, register: Register, value: impl Fn(u32) -> u32) {
-        let start = register as usize * self.stride;
-        for lane in 0..self.stride {
-            // SAFETY: the register is one of the program's, and has that many lanes.
-            unsafe { batch.registers.add(start + lane).write(value(lane as u32)) };
-        }
-    }
-
     /// Fills a register whose lanes follow from the invocations' places in the grid; `first` is the batch's first workgroup.
-    fn give(&self, batch: &Batch<'_>, given: Given, register: Register, first: u64) {
-        let [x, y, _] = self.size;
-        let workgroup = self.size.iter().product::<u32>();
-        let groups = batch.arguments.groups.map(|count| u64::from(count).max(1));
+    unsafe fn give(&self, batch: &Batch<'_>, given: Given, register: Register, first: u64, groups: u32) {
+        let [x, y, z] = self.size;
+        let workgroup = x * y * z;
+        let counts = batch.arguments.groups.map(|count| u64::from(count).max(1));
         let subgroup = batch.arguments.subgroup_size;
-        let group_id = |lane: u32, axis: u8| {
-            let group = first + u64::from(lane / workgroup);
-            let id = match axis {
-                0 => group % groups[0],
-                1 => group / groups[0] % groups[1],
-                _ => group / groups[0] / groups[1],
-            };
-            id as u32
+        let group_id = |group: u64, axis: u8| match axis {
+            0 => (group % counts[0]) as u32,
+            1 => (group / counts[0] % counts[1]) as u32,
+            _ => (group / counts[0] / counts[1]) as u32,
         };
-        let local_id = |lane: u32, axis: u8| {
-            let local = lane % workgroup;
-            match axis {
-                0 => local % x,
-                1 => local / x % y,
-                _ => local / x / y,
+        // Of one number for a workgroup, and three for an invocation in it and its index.
+        let fill = |of_group: &dyn Fn(u64) -> u32, of: &dyn Fn(u32, [u32; 3], u32) -> u32| {
+            // SAFETY: the caller's contract.
+            let to = unsafe { batch.target(register) };
+            for group in 0..groups {
+                let (number, start) = (of_group(first + u64::from(group)), group * workgroup);
+                for local in 0..workgroup {
+                    let at = [local % x, local / x % y, local / x / y];
+                    // SAFETY: the register has a word for each invocation of the batch.
+                    unsafe { to.add((start + local) as usize).write(of(number, at, local)) };
+                }
             }
         };
+        let line = |first: u32, step: u32| batch.set_line(register, Line { first, step });
+        let alone = groups == 1;
         match given {
-            Given::GlobalIndex => {
-                let base = (first as u32).wrapping_mul(workgroup);
-                self.fill(batch, register, |lane| base.wrapping_add(lane));
+            Given::GlobalIndex => line((first as u32).wrapping_mul(workgroup), 1),
+            Given::LocalIndex if alone => line(0, 1),
+            Given::LocalIndex => fill(&|_| 0, &|_, _, local| local),
+            Given::GroupIndex if alone => line(first as u32, 0),
+            Given::GroupIndex => fill(&|group| group as u32, &|group, _, _| group),
+            Given::GroupId(axis) if alone => line(group_id(first, axis), 0),
+            Given::GroupId(axis) => fill(&|group| group_id(group, axis), &|group, _, _| group),
+            Given::LocalId(axis) => fill(&|_| 0, &|_, at, _| at[usize::from(axis)]),
+            Given::GlobalId(axis) => {
+                let size = self.size[usize::from(axis)];
+                let start = |group: u64| group_id(group, axis).wrapping_mul(size);
+                // Workgroups that lie along x, of one row.
+                let row = y == 1 && z == 1 && first % counts[0] + u64::from(groups) <= counts[0];
+                match axis {
+                    0 if row => line(start(first), 1),
+                    _ if row => line(start(first), 0),
+                    _ => fill(&start, &|start, at, _| start.wrapping_add(at[usize::from(axis)])),
+                }
             }
-            Given::LocalIndex => self.fill(batch, register, |lane| lane % workgroup),
-            Given::GroupIndex => self.fill(batch, register, |lane| (first as u32).wrapping_add(lane / workgroup)),
-            Given::GroupId(axis) => self.fill(batch, register, |lane| group_id(lane, axis)),
-            Given::LocalId(axis) => self.fill(batch, register, |lane| local_id(lane, axis)),
-            Given::GlobalId(axis) => self.fill(batch, register, |lane| {
-                group_id(lane, axis).wrapping_mul(self.size[usize::from(axis)]).wrapping_add(local_id(lane, axis))
-            }),
-            Given::SubgroupLane => self.fill(batch, register, |lane| lane % workgroup % subgroup),
-            Given::SubgroupIndex => self.fill(batch, register, |lane| lane % workgroup / subgroup),
+            Given::SubgroupLane => fill(&|_| 0, &|_, _, local| local % subgroup),
+            Given::SubgroupIndex => fill(&|_| 0, &|_, _, local| local / subgroup),
         }
     }
 }

@@ -1,15 +1,30 @@
 //! Running a program: instruction by instruction, each over a batch of invocations.
 //!
 //! The interpreter is compiled once for each instruction set ([`engines`]), so that the loops over lanes use the widest vectors of the
-//! machine. Loads and stores look at their indices: consecutive ones become copies of whole slices, equal ones a single read.
+//! machine.
+//!
+//! | file | what it holds |
+//! |---|---|
+//! | [`lines`] | numbers that rise evenly from lane to lane |
+//! | [`registers`] | where registers have their words: few of them are copied |
+//! | `memory` | loads, stores and atomics |
+//! | `wide_atomics` | atomics of 64 bits |
+//! | `subgroups` | operations of subgroups |
 
+pub(super) mod lines;
 mod memory;
+pub(super) mod registers;
+mod subgroups;
 mod wide_atomics;
 
+use std::cell::Cell;
+
+use self::lines::Line;
+use self::registers::{Leeway, Place};
 use super::build::ACTIVE;
 use super::functions;
 use super::lanes;
-use super::program::{Combine, Instruction, Register, Term};
+use super::program::{Instruction, Register, Term};
 use super::wide;
 use crate::artefact::CpuArguments;
 use crate::ir::{MathFunction, Scalar};
@@ -20,7 +35,11 @@ pub(super) struct Batch<'a> {
     pub(super) arguments: &'a CpuArguments<'a>,
     /// The length of each binding, as the launch says.
     pub(super) lengths: &'a [u64],
-    /// Registers, one after the other.
+    /// How each binding may be accessed otherwise than the program says.
+    pub(super) leeway: &'a [Leeway],
+    /// Where each register has its words.
+    pub(super) places: &'a [Cell<Place>],
+    /// Registers' own places, one after the other.
     pub(super) registers: *mut u32,
     /// Lanes of a register.
     pub(super) stride: usize,
@@ -37,35 +56,39 @@ pub(super) struct Batch<'a> {
 }
 
 impl Batch<'_> {
-    #[inline(always)]
-    unsafe fn at(&self, register: Register) -> *mut u32 {
-        // SAFETY: programs name registers that exist.
-        unsafe { self.registers.add(register as usize * self.stride) }
+    /// Makes all lanes active; where they are, fewer of them are too.
+    pub(super) unsafe fn all_active(&mut self) {
+        if !self.all {
+            // SAFETY: as in `own`.
+            unsafe { self.fill(ACTIVE, u32::MAX) };
+        }
+        (self.any, self.all) = (true, true);
     }
 
     /// Looks at the mask again after it changed.
     #[inline(always)]
     unsafe fn look(&mut self) {
         // SAFETY: the mask is a register.
-        (self.any, self.all) = unsafe { lanes::any_and_all(self.at(ACTIVE), self.lanes) };
+        (self.any, self.all) = unsafe { lanes::any_and_all(self.own(ACTIVE), self.lanes) };
     }
 
+    /// Fills a mask, which is always in its own place.
     #[inline(always)]
-    unsafe fn fill(&self, register: Register, value: u32) {
+    unsafe fn fill(&self, mask: Register, value: u32) {
         for lane in 0..self.lanes {
-            // SAFETY: as in `at`.
-            unsafe { self.at(register).add(lane).write(value) };
+            // SAFETY: as in `own`.
+            unsafe { self.own(mask).add(lane).write(value) };
         }
     }
 
     /// `into |= active`, and nobody is active.
     #[inline(always)]
     unsafe fn leave(&mut self, into: Option<Register>) {
-        // SAFETY: as in `at`.
+        // SAFETY: as in `own`.
         unsafe {
-            let active = self.at(ACTIVE);
+            let active = self.own(ACTIVE);
             if let Some(into) = into {
-                let into = self.at(into);
+                let into = self.own(into);
                 for lane in 0..self.lanes {
                     into.add(lane).write(into.add(lane).read() | active.add(lane).read());
                 }
@@ -78,9 +101,12 @@ impl Batch<'_> {
     /// `active |= from`.
     #[inline(always)]
     unsafe fn rejoin(&mut self, from: Register) {
-        // SAFETY: as in `at`.
+        if self.all {
+            return;
+        }
+        // SAFETY: as in `own`.
         unsafe {
-            let (active, from) = (self.at(ACTIVE), self.at(from));
+            let (active, from) = (self.own(ACTIVE), self.own(from));
             for lane in 0..self.lanes {
                 active.add(lane).write(active.add(lane).read() | from.add(lane).read());
             }
@@ -91,9 +117,14 @@ impl Batch<'_> {
     /// Lanes whose condition is false leave.
     #[inline(always)]
     unsafe fn keep(&mut self, condition: Register, left: Register) {
-        // SAFETY: as in `at`.
+        // SAFETY: as in `own`.
         unsafe {
-            let (active, left, condition) = (self.at(ACTIVE), self.at(left), self.at(condition));
+            match self.everywhere(condition) {
+                Some(u32::MAX) => return,
+                Some(_) => return self.leave(Some(left)),
+                None => {}
+            }
+            let (active, left, condition) = (self.own(ACTIVE), self.own(left), self.operand(condition));
             for lane in 0..self.lanes {
                 let (a, c) = (active.add(lane).read(), condition.add(lane).read());
                 left.add(lane).write(left.add(lane).read() | (a & !c));
@@ -105,34 +136,33 @@ impl Batch<'_> {
 
     #[inline(always)]
     unsafe fn is_active(&self, lane: usize) -> bool {
-        // SAFETY: as in `at`.
-        self.all || unsafe { self.at(ACTIVE).add(lane).read() } != 0
+        // SAFETY: as in `own`.
+        self.all || unsafe { self.own(ACTIVE).add(lane).read() } != 0
     }
 
     /// Reads or writes registers chosen by indices.
     #[inline(always)]
     unsafe fn chosen(&self, base: Register, terms: &[Term], list: &[Register], write: bool) {
-        for lane in 0..self.lanes {
-            // SAFETY: guards keep indices within the local's registers.
-            unsafe {
-                if write && !self.is_active(lane) {
-                    continue;
+        // SAFETY: guards keep indices within the local's registers.
+        unsafe {
+            if let Some((first, 0)) = self.evenly(terms) {
+                for (register, place) in list.iter().zip(base + first as u32..) {
+                    if write { self.assign(place, *register) } else { self.copy(*register, place, None) }
                 }
-                let offset = match self.offset(terms, lane) {
-                    Some(offset) if self.is_active(lane) => offset,
-                    _ => {
-                        if !write {
-                            for to in list {
-                                self.at(*to).add(lane).write(0);
-                            }
-                        }
-                        continue;
-                    }
-                };
+                return;
+            }
+            if !write {
+                list.iter().for_each(|to| _ = self.target(*to));
+            }
+            for lane in 0..self.lanes {
+                let offset = self.offset(terms, lane).filter(|_| self.is_active(lane));
                 for (position, register) in list.iter().enumerate() {
-                    let place = self.at(base + (offset + position) as u32).add(lane);
-                    let register = self.at(*register).add(lane);
-                    if write { place.write(register.read()) } else { register.write(place.read()) }
+                    match offset.map(|offset| base + (offset + position) as u32) {
+                        Some(place) if write => self.kept(place).add(lane).write(self.word(*register, lane)),
+                        Some(place) => self.own(*register).add(lane).write(self.word(place, lane)),
+                        None if write => {}
+                        None => self.own(*register).add(lane).write(0),
+                    }
                 }
             }
         }
@@ -140,81 +170,25 @@ impl Batch<'_> {
 
     unsafe fn math(&self, function: MathFunction, scalar: Scalar, to: &[Register], given: &[Vec<Register>]) {
         let count = given.first().map_or(1, Vec::len);
-        for lane in 0..self.lanes {
-            let mut words = [[0; functions::MOST]; functions::ARGUMENTS];
-            // SAFETY: as in `at`.
-            unsafe {
+        let alike = given.iter().flatten().all(|register| self.everywhere(*register).is_some());
+        // SAFETY: as in `own`.
+        unsafe {
+            let at = |lane: usize| {
+                let mut words = [[0; functions::MOST]; functions::ARGUMENTS];
                 for (words, registers) in words.iter_mut().zip(given) {
                     for (word, register) in words.iter_mut().zip(registers) {
-                        *word = self.at(*register).add(lane).read();
+                        *word = self.word(*register, lane);
                     }
                 }
-                let result = functions::evaluate(function, scalar, count, &words);
-                for (to, word) in to.iter().zip(result) {
-                    self.at(*to).add(lane).write(word);
-                }
+                functions::evaluate(function, scalar, count, &words)
+            };
+            if alike {
+                to.iter().zip(at(0)).for_each(|(to, word)| self.set_line(*to, Line::same(word)));
+                return;
             }
-        }
-    }
-
-    unsafe fn subgroup(&self, combine: Combine, to: Register, value: Register, lane: Register) {
-        let size = self.arguments.subgroup_size as usize;
-        for first in (0..self.lanes).step_by(size) {
-            let last = (first + size).min(self.lanes);
-            // SAFETY: as in `at`.
-            unsafe {
-                let (to, value, asked) = (self.at(to), self.at(value).cast_const(), self.at(lane).cast_const());
-                let given = |at: usize| value.add(at).read();
-                let fill = |word: u32| (first..last).for_each(|at| to.add(at).write(word));
-                let with = |operation, all: u32, at: usize| {
-                    let mut sum = 0;
-                    lanes::two(operation, &mut sum, &all, value.add(at), 1);
-                    sum
-                };
-                match combine {
-                    Combine::Reduce(operation) => {
-                        fill((first + 1..last).fold(given(first), |all, at| with(operation, all, at)));
-                    }
-                    Combine::Inclusive(operation) => {
-                        let mut all = given(first);
-                        to.add(first).write(all);
-                        for at in first + 1..last {
-                            all = with(operation, all, at);
-                            to.add(at).write(all);
-                        }
-                    }
-                    Combine::Exclusive(operation, neutral) => {
-                        let mut all = neutral;
-                        for at in first..last {
-                            to.add(at).write(all);
-                            all = with(operation, all, at);
-                        }
-                    }
-                    Combine::Any => fill((first..last).fold(0, |all, at| all | given(at))),
-                    Combine::All => fill((first..last).fold(u32::MAX, |all, at| all & given(at))),
-                    Combine::Ballot(word) => {
-                        let from = (first + 32 * word as usize).min(last);
-                        let bits = (from..(from + 32).min(last)).map(|at| (given(at) & 1) << (at - from));
-                        fill(bits.fold(0, |all, bit| all | bit));
-                    }
-                    Combine::Broadcast | Combine::Lane | Combine::Xor | Combine::Up | Combine::Down => {
-                        for at in first..last {
-                            let (asked, here) = (asked.add(at).read(), (at - first) as u32);
-                            let from = match combine {
-                                Combine::Xor => here ^ asked,
-                                Combine::Up => here.wrapping_sub(asked),
-                                Combine::Down => here.wrapping_add(asked),
-                                _ => asked,
-                            } as usize;
-                            let word = match combine {
-                                _ if from < last - first => given(first + from),
-                                Combine::Broadcast => 0,
-                                _ => given(at),
-                            };
-                            to.add(at).write(word);
-                        }
-                    }
-                }
+            to.iter().for_each(|to| _ = self.target(*to));
+            for lane in 0..self.lanes {
+                to.iter().zip(at(lane)).for_each(|(to, word)| self.own(*to).add(lane).write(word));
             }
         }
     }
@@ -230,47 +204,71 @@ macro_rules! engines {
         /// contract of [`crate::artefact::CpuFunction`].
         $(#[$attribute])*
         pub(super) unsafe fn $name(batch: &mut Batch<'_>, code: &[Instruction]) {
-            for instruction in code {
+            for (position, instruction) in code.iter().enumerate() {
                 if !batch.any {
                     return;
                 }
-                let lanes = batch.lanes;
+                let (lanes, next) = (batch.lanes, code.get(position + 1));
+                // What is made of words that are the same in all lanes is made once.
+                let mut once = 0;
                 // SAFETY: programs name registers that exist, and targets that are not operands.
                 unsafe {
                     match instruction {
                         Instruction::One { operation, to, a } => {
-                            lanes::one(*operation, batch.at(*to), batch.at(*a), lanes);
+                            let alike = batch.everywhere(*a);
+                            let (into, count) = batch.results(*to, alike.is_some(), &mut once, next);
+                            let a = batch.words(*a, alike.as_ref());
+                            lanes::one(*operation, into, a, count);
+                            if alike.is_some() {
+                                batch.set_line(*to, Line::same(once));
+                            }
                         }
                         Instruction::Two { operation, to, a, b } => {
-                            lanes::two(*operation, batch.at(*to), batch.at(*a), batch.at(*b), lanes);
+                            let line = match (batch.line(*a), batch.line(*b)) {
+                                (Some(a), Some(b)) => Line::combined(*operation, a, b, lanes),
+                                _ => None,
+                            };
+                            if let Some(line) = line {
+                                batch.set_line(*to, line);
+                                continue;
+                            }
+                            let alike = batch.everywhere(*a).zip(batch.everywhere(*b));
+                            let (into, count) = batch.results(*to, alike.is_some(), &mut once, next);
+                            let operands = (
+                                batch.words(*a, alike.as_ref().map(|both| &both.0)),
+                                batch.words(*b, alike.as_ref().map(|both| &both.1)),
+                            );
+                            lanes::two(*operation, into, operands.0, operands.1, count);
+                            if alike.is_some() {
+                                batch.set_line(*to, Line::same(once));
+                            }
                         }
                         Instruction::MulAdd { to, a, b, c } => {
-                            let operands = (batch.at(*a), batch.at(*b), batch.at(*c));
-                            lanes::multiply_add($fused, batch.at(*to), operands.0, operands.1, operands.2, lanes);
+                            let operands = (batch.operand(*a), batch.operand(*b), batch.operand(*c));
+                            let into = batch.result(*to, next);
+                            lanes::multiply_add($fused, into, operands.0, operands.1, operands.2, lanes);
                         }
                         Instruction::Math { function, scalar, to, given } => batch.math(*function, *scalar, to, given),
                         Instruction::Wide { operation, to, from } => {
                             // Missing words are never read.
-                            let at = |list: &[Register], word: usize| batch.at(*list.get(word).unwrap_or(&list[0]));
-                            let to = [at(to, 0), at(to, 1)];
-                            let from = [0, 1, 2, 3, 4, 5].map(|word| at(from, word).cast_const());
+                            let at = |word: usize| batch.operand(*from.get(word).unwrap_or(&from[0]));
+                            let from = [0, 1, 2, 3, 4, 5].map(at);
+                            let at = |word: usize| batch.target(*to.get(word).unwrap_or(&to[0]));
+                            let to = [0, 1].map(at);
                             wide::run($fused, *operation, to, from, lanes);
                         }
-                        Instruction::Select { to, condition, accept, reject } => {
-                            let operands = (batch.at(*condition), batch.at(*accept), batch.at(*reject));
-                            lanes::select(batch.at(*to), operands.0, operands.1, operands.2, lanes);
-                        }
-                        Instruction::Copy { to, from } => {
-                            std::ptr::copy(batch.at(*from), batch.at(*to), lanes);
-                        }
-                        Instruction::Assign { to, from } => {
-                            let (to, from) = (batch.at(*to), batch.at(*from));
-                            if batch.all {
-                                std::ptr::copy(from, to, lanes);
-                            } else {
-                                lanes::select(to, batch.at(ACTIVE), from, to, lanes);
+                        Instruction::Select { to, condition, accept, reject } => match batch.everywhere(*condition) {
+                            Some(condition) => {
+                                batch.copy(*to, if condition == 0 { *reject } else { *accept }, next);
                             }
-                        }
+                            None => {
+                                let condition = batch.operand(*condition);
+                                let (accept, reject) = (batch.operand(*accept), batch.operand(*reject));
+                                lanes::select(batch.result(*to, next), condition, accept, reject, lanes);
+                            }
+                        },
+                        Instruction::Copy { to, from } => batch.copy(*to, *from, next),
+                        Instruction::Assign { to, from } => batch.assign(*to, *from),
                         Instruction::Pick { to, base, terms } => batch.chosen(*base, terms, to, false),
                         Instruction::Put { from, base, terms } => batch.chosen(*base, terms, from, true),
                         Instruction::Load { address, parts } => batch.load(address, parts),
@@ -284,14 +282,17 @@ macro_rules! engines {
                         }
                         Instruction::Uniform { to, from } => {
                             let first = (0..lanes).find(|lane| batch.is_active(*lane)).unwrap_or(0);
-                            let value = batch.at(*from).add(first).read();
-                            batch.fill(*to, value);
+                            batch.set_line(*to, Line::same(batch.word(*from, first)));
                         }
                         Instruction::Subgroup { combine, to, value, lane } => {
                             batch.subgroup(*combine, *to, *value, *lane);
                         }
                         Instruction::If { condition, accept, reject } => {
-                            let (active, condition) = (batch.at(ACTIVE), batch.at(*condition));
+                            if let Some(condition) = batch.everywhere(*condition) {
+                                $name(batch, if condition == 0 { reject } else { accept });
+                                continue;
+                            }
+                            let (active, condition) = (batch.own(ACTIVE), batch.operand(*condition));
                             let (mut yes, mut no) = (0, 0);
                             for lane in 0..lanes {
                                 let (a, c) = (active.add(lane).read(), condition.add(lane).read());
@@ -338,11 +339,14 @@ macro_rules! engines {
                                     break;
                                 }
                                 $name(batch, body);
-                                batch.rejoin(*continued);
-                                if !batch.any {
-                                    break;
+                                // Where all are active nobody continues, and the mask is still empty.
+                                if !batch.all {
+                                    batch.rejoin(*continued);
+                                    if !batch.any {
+                                        break;
+                                    }
+                                    batch.fill(*continued, 0);
                                 }
-                                batch.fill(*continued, 0);
                                 $name(batch, step);
                                 if !batch.any {
                                     break;

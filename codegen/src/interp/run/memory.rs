@@ -1,8 +1,12 @@
-//! Memory as a batch of lanes reads and writes it: addresses, guards, runs of neighbours, and atomics.
+//! Memory as a batch of lanes reads and writes it: addresses, guards, places that are evenly apart, and atomics.
+//!
+//! Words that lie side by side are not copied where [`super::registers::Leeway`] allows it: a load only notes where they are, and what the instruction
+//! before a store computes is written where the store would copy it.
 
 use std::sync::atomic::{AtomicU8, AtomicU16, AtomicU32, Ordering};
 
 use super::Batch;
+use super::lines::Line;
 use crate::interp::lanes;
 use crate::interp::program::{Address, AtomicOperation, Bound, Held, Part, Register, Term, Where};
 use crate::ir::Order;
@@ -67,6 +71,42 @@ impl Held {
             Self::Upper => (word >> 16) as u16,
             _ => word as u16,
         }
+    }
+}
+
+/// Reads an element of memory for each lane, `apart` bytes from that of the lane before; the common distances are known to the compiler.
+#[inline(always)]
+unsafe fn gather<T: Copy>(to: *mut u32, from: *const u8, apart: isize, lanes: usize, extend: impl Fn(T) -> u32) {
+    // SAFETY: the caller vouches for the places.
+    let each = |apart: isize| unsafe {
+        for lane in 0..lanes {
+            to.add(lane).write(extend(from.offset(lane as isize * apart).cast::<T>().read()));
+        }
+    };
+    let size = size_of::<T>() as isize;
+    match apart {
+        _ if apart == size => each(size),
+        _ if apart == 2 * size => each(2 * size),
+        _ if apart == 4 * size => each(4 * size),
+        _ => each(apart),
+    }
+}
+
+/// Writes them.
+#[inline(always)]
+unsafe fn scatter<T: Copy>(to: *mut u8, from: *const u32, apart: isize, lanes: usize, cut: impl Fn(u32) -> T) {
+    // SAFETY: as in `gather`.
+    let each = |apart: isize| unsafe {
+        for lane in 0..lanes {
+            to.offset(lane as isize * apart).cast::<T>().write(cut(from.add(lane).read()));
+        }
+    };
+    let size = size_of::<T>() as isize;
+    match apart {
+        _ if apart == size => each(size),
+        _ if apart == 2 * size => each(2 * size),
+        _ if apart == 4 * size => each(4 * size),
+        _ => each(apart),
     }
 }
 
@@ -135,10 +175,10 @@ impl Batch<'_> {
     /// A lane's index.
     #[inline(always)]
     unsafe fn index(&self, term: &Term, lane: usize) -> u64 {
-        // SAFETY: as in `at`.
+        // SAFETY: as in `own`.
         unsafe {
-            let lower = u64::from(self.at(term.index).add(lane).read());
-            term.upper.map_or(lower, |upper| lower | u64::from(self.at(upper).add(lane).read()) << 32)
+            let lower = u64::from(self.word(term.index, lane));
+            term.upper.map_or(lower, |upper| lower | u64::from(self.word(upper, lane)) << 32)
         }
     }
 
@@ -147,7 +187,7 @@ impl Batch<'_> {
     pub(super) unsafe fn offset(&self, terms: &[Term], lane: usize) -> Option<usize> {
         let mut offset = 0;
         for term in terms {
-            // SAFETY: as in `at`.
+            // SAFETY: as in `own`.
             let index = unsafe { self.index(term, lane) };
             if index >= self.limit(term.bound) {
                 return None;
@@ -157,76 +197,111 @@ impl Batch<'_> {
         Some(offset)
     }
 
-    /// If all lanes are active and access consecutive elements that are all there: the first element and the stride.
+    /// The words of a register as numbers that rise evenly, if they do.
     #[inline(always)]
-    unsafe fn run_of_elements(&self, terms: &[Term]) -> Option<(usize, usize)> {
-        let [term] = terms else { return None };
-        if !self.all {
-            return None;
+    unsafe fn found_line(&self, register: Register) -> Option<Line> {
+        if let Some(line) = self.line(register) {
+            return Some(line);
         }
-        // SAFETY: as in `at`; a batch has lanes.
+        // SAFETY: as in `own`; a batch has lanes.
         unsafe {
-            // Where the lower words ascend, they do not wrap.
-            let alike = term.upper.is_none_or(|upper| lanes::constant(self.at(upper), self.lanes));
-            if !alike || !lanes::ascending(self.at(term.index), self.lanes) {
-                return None;
-            }
-            let first = self.index(term, 0);
-            let inside = first.saturating_add(self.lanes as u64) <= self.limit(term.bound);
-            inside.then_some((first as usize * term.stride as usize, term.stride as usize))
+            let words = self.operand(register);
+            let first = words.read();
+            let step = if self.lanes > 1 { words.add(1).read().wrapping_sub(first) } else { 0 };
+            let line = Line { first, step };
+            ((step == 0 || self.all) && lanes::even(words, line, self.lanes)).then_some(line)
         }
     }
 
-    /// Whether all lanes are active and access the same place.
+    /// If the lanes' places are evenly apart and all there: the offset of the first, and how far the next is from it. Unless that is 0, all lanes are active.
     #[inline(always)]
-    unsafe fn one_place(&self, terms: &[Term]) -> bool {
-        // SAFETY: as in `run_of_elements`.
-        let alike = |register: Register| unsafe { lanes::constant(self.at(register), self.lanes) };
-        self.all && terms.iter().all(|term| alike(term.index) && term.upper.is_none_or(alike))
+    pub(super) unsafe fn evenly(&self, terms: &[Term]) -> Option<(usize, isize)> {
+        let (mut offset, mut apart) = (0, 0);
+        for term in terms {
+            // SAFETY: as in `own`.
+            let (line, upper) = unsafe {
+                let upper = match term.upper {
+                    None => 0,
+                    Some(upper) => self.found_line(upper)?.everywhere()?,
+                };
+                (self.found_line(term.index)?, u64::from(upper) << 32)
+            };
+            let [first, last] = line.ends(self.lanes, false)?.map(|end| upper | end.cast_unsigned());
+            if first.max(last) >= self.limit(term.bound) {
+                return None;
+            }
+            offset += first as usize * term.stride as usize;
+            apart += line.step.cast_signed() as isize * term.stride as isize;
+        }
+        (apart == 0 || self.all).then_some((offset, apart))
+    }
+
+    /// If all lanes are active and their places are all there, by one index: the lanes' indices, and the bytes from one to the next.
+    #[inline(always)]
+    unsafe fn scattered(&self, terms: &[Term]) -> Option<(*const u32, usize)> {
+        let [Term { index, upper: None, stride, bound }] = terms else { return None };
+        if !self.all {
+            return None;
+        }
+        // SAFETY: as in `own`.
+        let indices = unsafe { self.operand(*index) };
+        let limit = self.limit(*bound);
+        // SAFETY: as above.
+        let inside = limit > u64::from(u32::MAX) || u64::from(unsafe { lanes::largest(indices, self.lanes) }) < limit;
+        inside.then_some((indices, *stride as usize))
     }
 
     #[inline(always)]
     pub(super) unsafe fn load(&self, address: &Address, parts: &[Part]) {
         let spot = self.spot(address);
-        // SAFETY: guards keep indices inside; those without were proved. Words are aligned to 4 bytes, halves to 2.
+        // SAFETY: guards keep indices inside; those without were proved. Words are aligned to 4 bytes, halves to 2. Indices are looked at before
+        // targets are, which they are not among.
         unsafe {
-            if !spot.relaxed
-                && let Some((first, stride)) = self.run_of_elements(&address.terms)
-            {
-                let from = spot.pointer.add(first);
-                for part in parts {
-                    let (to, from) = (self.at(part.register), from.add(part.offset as usize));
-                    if part.held == Held::Half && stride == 2 {
-                        let from = from.cast::<u16>();
-                        for lane in 0..self.lanes {
-                            to.add(lane).write(u32::from(from.add(lane).read()));
+            match self.evenly(&address.terms) {
+                Some((offset, 0)) => {
+                    for part in parts {
+                        self.set_line(part.register, Line::same(read(&spot, offset, part)));
+                    }
+                    return;
+                }
+                Some((offset, apart)) if !spot.relaxed => {
+                    for part in parts {
+                        let from = spot.pointer.add(offset + part.offset as usize);
+                        match address.memory {
+                            Where::Binding { binding, .. }
+                                if self.leeway[binding as usize].steady && part.held == Held::Word && apart == 4 =>
+                            {
+                                self.set_words(part.register, from.cast());
+                            }
+                            _ => self.read_evenly(part, from, apart),
                         }
-                    } else if part.held != Held::Word {
+                    }
+                    return;
+                }
+                _ => {}
+            }
+            if !spot.relaxed
+                && let Some((indices, stride)) = self.scattered(&address.terms)
+            {
+                for part in parts {
+                    let to = self.target(part.register);
+                    if part.held == Held::Word {
+                        let from = spot.pointer.add(part.offset as usize);
                         for lane in 0..self.lanes {
-                            to.add(lane).write(read(&spot, first + lane * stride, part));
+                            let place = from.add(indices.add(lane).read() as usize * stride);
+                            to.add(lane).write(place.cast::<u32>().read());
                         }
                     } else {
-                        let (from, step) = (from.cast::<u32>(), stride / 4);
-                        match step {
-                            1 => std::ptr::copy_nonoverlapping(from, to, self.lanes),
-                            2 => (0..self.lanes).for_each(|lane| to.add(lane).write(from.add(lane * 2).read())),
-                            4 => (0..self.lanes).for_each(|lane| to.add(lane).write(from.add(lane * 4).read())),
-                            _ => (0..self.lanes).for_each(|lane| to.add(lane).write(from.add(lane * step).read())),
+                        for lane in 0..self.lanes {
+                            let offset = indices.add(lane).read() as usize * stride;
+                            to.add(lane).write(read(&spot, offset, part));
                         }
                     }
                 }
                 return;
             }
-            if self.one_place(&address.terms) {
-                let offset = self.offset(&address.terms, 0);
-                for part in parts {
-                    let word = match offset {
-                        Some(offset) => read(&spot, offset, part),
-                        None => 0,
-                    };
-                    self.fill(part.register, word);
-                }
-                return;
+            for part in parts {
+                self.target(part.register);
             }
             for lane in 0..self.lanes {
                 if !self.is_active(lane) {
@@ -238,10 +313,42 @@ impl Batch<'_> {
                         Some(offset) => read(&spot, offset, part),
                         None => 0,
                     };
-                    self.at(part.register).add(lane).write(word);
+                    self.own(part.register).add(lane).write(word);
                 }
             }
         }
+    }
+
+    /// Reads a part of each lane's value; the first lane's is at `from`.
+    #[inline(always)]
+    unsafe fn read_evenly(&self, part: &Part, from: *const u8, apart: isize) {
+        // SAFETY: as in `load`.
+        unsafe {
+            let to = self.target(part.register);
+            match part.held {
+                Held::Word => gather(to, from, apart, self.lanes, |word: u32| word),
+                Held::Half => gather(to, from, apart, self.lanes, |bits: u16| Held::Half.extend(bits)),
+                Held::SignedHalf => gather(to, from, apart, self.lanes, |bits: u16| Held::SignedHalf.extend(bits)),
+                Held::Upper => gather(to, from, apart, self.lanes, |bits: u16| Held::Upper.extend(bits)),
+                Held::Byte => gather(to, from, apart, self.lanes, |bits: u8| Held::Byte.extend(bits.into())),
+                Held::SignedByte => {
+                    gather(to, from, apart, self.lanes, |bits: u8| Held::SignedByte.extend(bits.into()))
+                }
+            }
+        }
+    }
+
+    /// Where a store writes the words of all lanes side by side, if they may be written there before it.
+    #[inline(always)]
+    pub(super) unsafe fn destination(&self, address: &Address, part: &Part) -> Option<*mut u32> {
+        let Where::Binding { binding, relaxed: false } = address.memory else { return None };
+        if !self.leeway[binding as usize].alone || part.held != Held::Word {
+            return None;
+        }
+        // SAFETY: as in `own`.
+        let (offset, apart) = unsafe { self.evenly(&address.terms) }?;
+        // A lane's word lies behind that of the lane before it, so that all are there once.
+        (apart == 4 && self.all).then(|| self.pointer(address).wrapping_add(offset + part.offset as usize).cast())
     }
 
     #[inline(always)]
@@ -249,32 +356,16 @@ impl Batch<'_> {
         let spot = self.spot(address);
         // SAFETY: as in `load`.
         unsafe {
-            if !spot.relaxed
-                && let Some((first, stride)) = self.run_of_elements(&address.terms)
-            {
-                let to = spot.pointer.add(first);
-                for part in parts {
-                    let (from, to) = (self.at(part.register).cast_const(), to.add(part.offset as usize));
-                    if part.held == Held::Half && stride == 2 {
-                        let to = to.cast::<u16>();
-                        for lane in 0..self.lanes {
-                            to.add(lane).write(from.add(lane).read() as u16);
+            if !spot.relaxed && self.all {
+                match self.evenly(&address.terms) {
+                    Some((offset, apart)) if apart != 0 => {
+                        for part in parts {
+                            self.write_evenly(part, spot.pointer.add(offset + part.offset as usize), apart);
                         }
-                    } else if part.held != Held::Word {
-                        for lane in 0..self.lanes {
-                            write(&spot, first + lane * stride, part, from.add(lane).read());
-                        }
-                    } else {
-                        let (to, step) = (to.cast::<u32>(), stride / 4);
-                        match step {
-                            1 => std::ptr::copy_nonoverlapping(from, to, self.lanes),
-                            2 => (0..self.lanes).for_each(|lane| to.add(lane * 2).write(from.add(lane).read())),
-                            4 => (0..self.lanes).for_each(|lane| to.add(lane * 4).write(from.add(lane).read())),
-                            _ => (0..self.lanes).for_each(|lane| to.add(lane * step).write(from.add(lane).read())),
-                        }
+                        return;
                     }
+                    _ => {}
                 }
-                return;
             }
             for lane in 0..self.lanes {
                 if !self.is_active(lane) {
@@ -282,8 +373,26 @@ impl Batch<'_> {
                 }
                 let Some(offset) = self.offset(&address.terms, lane) else { continue };
                 for part in parts {
-                    write(&spot, offset, part, self.at(part.register).add(lane).read());
+                    write(&spot, offset, part, self.word(part.register, lane));
                 }
+            }
+        }
+    }
+
+    /// Writes a part of each lane's value; the first lane's is at `to`.
+    #[inline(always)]
+    unsafe fn write_evenly(&self, part: &Part, to: *mut u8, apart: isize) {
+        // SAFETY: as in `load`.
+        unsafe {
+            let from = self.operand(part.register);
+            match part.held {
+                // It was computed there.
+                Held::Word if apart == 4 && std::ptr::eq(from, to.cast()) => {}
+                Held::Word => scatter(to, from, apart, self.lanes, |word| word),
+                Held::Half => scatter(to, from, apart, self.lanes, |word| Held::Half.cut(word)),
+                Held::SignedHalf => scatter(to, from, apart, self.lanes, |word| Held::SignedHalf.cut(word)),
+                Held::Upper => scatter(to, from, apart, self.lanes, |word| Held::Upper.cut(word)),
+                Held::Byte | Held::SignedByte => scatter(to, from, apart, self.lanes, |word| word as u8),
             }
         }
     }
@@ -297,13 +406,17 @@ impl Batch<'_> {
         compare: Register,
     ) {
         let spot = self.spot(address);
+        if let Some(to) = to {
+            // SAFETY: as in `own`.
+            unsafe { self.target(to) };
+        }
         for lane in 0..self.lanes {
             // SAFETY: as in `load`; atomics are words.
             unsafe {
                 if !self.is_active(lane) {
                     continue;
                 }
-                let (value, compare) = (self.at(value).add(lane).read(), self.at(compare).add(lane).read());
+                let (value, compare) = (self.word(value, lane), self.word(compare, lane));
                 let old = match self.offset(&address.terms, lane) {
                     None => 0,
                     Some(offset) => {
@@ -312,7 +425,7 @@ impl Batch<'_> {
                     }
                 };
                 if let Some(to) = to {
-                    self.at(to).add(lane).write(old);
+                    self.own(to).add(lane).write(old);
                 }
             }
         }

@@ -38,6 +38,10 @@ impl Batch<'_> {
     ) {
         let pointer = self.pointer(address);
         let (order, seen) = (order.host(), order.of_load().host());
+        for to in to.into_iter().flatten() {
+            // SAFETY: as in `own`.
+            unsafe { self.target(to) };
+        }
         for lane in 0..self.lanes {
             // SAFETY: as in `load`; atomics in buffers are aligned to their 8 bytes, and workgroup memory is this thread's alone.
             unsafe {
@@ -45,7 +49,7 @@ impl Batch<'_> {
                     continue;
                 }
                 let given = |[low, high]: [Register; 2]| {
-                    let word = |register: Register| u64::from(self.at(register).add(lane).read());
+                    let word = |register: Register| u64::from(self.word(register, lane));
                     word(low) | word(high) << 32
                 };
                 let (value, compare) = (given(value), given(compare));
@@ -68,8 +72,8 @@ impl Batch<'_> {
                     }
                 };
                 if let Some([low, high]) = to {
-                    self.at(low).add(lane).write(old as u32);
-                    self.at(high).add(lane).write((old >> 32) as u32);
+                    self.own(low).add(lane).write(old as u32);
+                    self.own(high).add(lane).write((old >> 32) as u32);
                 }
             }
         }

@@ -3,8 +3,8 @@
 //! usage: ops [FILTER..] [--list]
 //!
 //! Runs the cases whose name contains one of the filters; `--list` prints names alone. Prints one JSON object a line: `{"system", "case", "median_ns"}`. As there,
-//! tensors rotate until caches do not hold them, and a case warms up. A time is that of the call, with the memory of the result, which candle takes
-//! anew for each. RAYON_NUM_THREADS sets the number of threads. Where candle has several ways to compute something, the fastest is timed.
+//! tensors rotate until caches do not hold them, and a case warms up. Results are kept as long, so that the memory of one is not what caches still hold of the one before, as ours
+//! is not either. A time is that of the call, with the memory of the result, which candle takes anew for each. RAYON_NUM_THREADS sets the number of threads. Where candle has several ways to compute something, the fastest is timed.
 
 use std::error::Error;
 use std::time::{Duration, Instant};
@@ -82,10 +82,13 @@ fn median_of(case: &Case) -> Result<u128> {
     }
     let mut fastest = u128::MAX;
     for way in &case.ways {
-        let time = |round: usize| -> Result<u128> {
+        let mut results: Vec<Option<Tensor>> = vec![None; sets];
+        let mut time = |round: usize| -> Result<u128> {
             let start = Instant::now();
-            std::hint::black_box(way(&tensors[round % sets])?);
-            Ok(start.elapsed().as_nanos())
+            let result = std::hint::black_box(way(&tensors[round % sets])?);
+            let time = start.elapsed().as_nanos();
+            results[round % sets] = Some(result);
+            Ok(time)
         };
         let (mut round, begin) = (0, Instant::now());
         while round < sets.max(2) || begin.elapsed() < WARM_UP {

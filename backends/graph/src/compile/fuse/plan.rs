@@ -109,8 +109,10 @@ impl Plan {
                 all.union(feature(*element).map_or(Features::NONE, |feature| Features::of(&[feature])))
             });
         let wide: Option<Vec<Pattern>> = plan.reads.iter().map(|read| read.pattern.widened()).collect();
-        // Fewer elements than that are not worth another kernel; and what a device only moves, it has no vectors of.
-        if let Some(wide) = wide.filter(|_| region.elements.bounds().1 >= 4 && computes_all) {
+        // Fewer elements than that are not worth another kernel; and what a device only moves, it has no vectors of. On the CPU the evaluator takes
+        // hundreds of elements at once, and most quickly those that are neighbours in memory.
+        let by_four = device.kind != DeviceKind::Cpu;
+        if let Some(wide) = wide.filter(|_| by_four && region.elements.bounds().1 >= 4 && computes_all) {
             plan.wide = true;
             plan.tail = !region.elements.divides_evenly(i64::from(LANES));
             for (read, pattern) in plan.reads.iter_mut().zip(wide) {

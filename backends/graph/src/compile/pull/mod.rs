@@ -1,4 +1,4 @@
-//! Pulls: each becomes one generated kernel, or on the CPU a function of the host; several where a device binds fewer buffers than the op has inputs.
+//! Pulls: each becomes one generated kernel, or on the CPU a function of the host where long runs are copied; several where a device binds fewer buffers than the op has inputs.
 //!
 //! | file | what it does |
 //! |---|---|
@@ -72,6 +72,11 @@ pub(crate) fn steps(
     Ok(())
 }
 
+/// Whether kernels can count so many elements.
+fn is_counted(elements: Dim) -> bool {
+    i32::try_from(elements.bounds().1).is_ok()
+}
+
 struct Maker<'a> {
     program: &'a Program,
     work: &'a PullWork,
@@ -85,9 +90,14 @@ impl Maker<'_> {
         let (program, work) = (self.program, self.work);
         let types: Vec<TensorType> = inputs.iter().map(|input| input.ty.clone()).collect();
         let tensors: Vec<_> = inputs.iter().map(|input| (&input.ty, &input.layout)).collect();
-        let on_host = self.device.kind == DeviceKind::Cpu;
+        let on_cpu = self.device.kind == DeviceKind::Cpu;
         let computes_in = self.pull.expression.computes_in(&types, ty);
-        let plan = Plan::new(self.pull.expression.frame(&types, ty), computes_in, &tensors, (ty, layout), !on_host);
+        let plan = Plan::new(self.pull.expression.frame(&types, ty), computes_in, &tensors, (ty, layout), !on_cpu);
+        let tensors = types.iter().chain([ty]);
+        let on_host = on_cpu
+            && (plan.moves_runs()
+                || inputs.len() >= max_buffers(self.device)
+                || !tensors.map(TensorType::elements).all(is_counted));
         let name = &program.values[work.output].name;
         let label = match part {
             Some(part) => format!("{name} part {part}"),

@@ -10,6 +10,8 @@ use crate::types::{ElementType, Layout, TensorType};
 const WIDEST: i64 = 16;
 /// Units that an invocation moves where runs are long, each far from the others so that neighbours stay neighbours.
 const UNITS: i64 = 4;
+/// The least bytes of a run that is worth a copy of its own.
+const LONG: i64 = 64;
 /// The least units of a piece of a run that neighbouring invocations move.
 const PIECE: i64 = 8;
 
@@ -272,6 +274,12 @@ impl Plan {
             _ => (Scalar::U32, 4),
         };
         self.unit = Unit { scalar, lanes, bytes: width };
+    }
+
+    /// Whether whole runs are copied that are long enough for that to be quicker than moving them unit by unit.
+    pub fn moves_runs(&self) -> bool {
+        let run = self.axes.last().filter(|_| self.run && self.computes_in.is_none());
+        run.is_some_and(|run| run.extent.bounds().0.saturating_mul(self.units * self.unit.bytes) >= LONG)
     }
 
     /// How many invocations there are.
