@@ -36,15 +36,12 @@ struct Tile {
     columns: usize,
     /// How far it goes along K at a time.
     step: usize,
-    /// Whether K may be cut into parts.
-    takes_parts: bool,
 }
 
-const LARGE: Tile = Tile { name: "matmul_tiled_128_f32", rows: 128, columns: 128, step: 8, takes_parts: false };
-const MIDDLE: Tile = Tile { name: "matmul_tiled_64_f32", rows: 64, columns: 64, step: 16, takes_parts: false };
-const ANY: Tile = Tile { name: "matmul_tiled_any_f32", rows: 64, columns: 64, step: 16, takes_parts: false };
-const NARROW: Tile =
-    Tile { name: "matmul_narrow", rows: narrow::ROWS, columns: narrow::COLUMNS, step: 64, takes_parts: true };
+const LARGE: Tile = Tile { name: "matmul_tiled_128_f32", rows: 128, columns: 128, step: 8 };
+const MIDDLE: Tile = Tile { name: "matmul_tiled_64_f32", rows: 64, columns: 64, step: 16 };
+const ANY: Tile = Tile { name: "matmul_tiled_any_f32", rows: 64, columns: 64, step: 16 };
+const NARROW: Tile = Tile { name: "matmul_narrow", rows: narrow::ROWS, columns: narrow::COLUMNS, step: 64 };
 
 pub fn cases() -> Vec<Case> {
     let mut cases = Vec::new();
@@ -62,7 +59,8 @@ pub fn cases() -> Vec<Case> {
 
 /// Batches, and extents around the edge of a tile; N and K are multiples of 4, as the tiled kernels want.
 fn tiled(cases: &mut Vec<Case>, tile: Tile, rows_are_n: bool) {
-    let Tile { name, rows, columns, step, takes_parts } = tile;
+    let Tile { name, rows, columns, step } = tile;
+    let is_narrow = name == NARROW.name;
     let extents = [
         [1, 0, 4, 4],
         [1, 1, 4, 4],
@@ -86,12 +84,12 @@ fn tiled(cases: &mut Vec<Case>, tile: Tile, rows_are_n: bool) {
         };
         let product = Product { batches, m, n, k, a: Layout { strides: [a_stride, 1], batch: m * a_stride }, b };
         let tiles = batches * m.div_ceil(rows) * n.div_ceil(columns);
-        for parts in if takes_parts { vec![1, 2, 3] } else { vec![1] } {
+        for parts in [1, 2, 3] {
             let activation = if parts == 1 { ACTIVATIONS[index % 6] } else { Activation::Identity };
             let bias = if parts == 1 && index % 3 != 1 { numbers(n, 11, 1.0) } else { Vec::new() };
             let (a, b) = product.operands();
-            let expected = product.expected(&a, &b, &bias, activation, parts);
-            let known = if takes_parts {
+            let expected = product.expected(&a, &b, &bias, activation, parts, step);
+            let known = if is_narrow {
                 kernel(&format!("{name}_{rows_are_n}"))
             } else {
                 Box::leak(Box::new(kernel(name).specialise(&[("B_ALONG", i64::from(rows_are_n))]).unwrap()))
@@ -102,9 +100,10 @@ fn tiled(cases: &mut Vec<Case>, tile: Tile, rows_are_n: bool) {
                 operands: [a, b, bias].map(Operand::F32).to_vec(),
                 values: Box::new(move |launch| {
                     let batches = [product.a.batch, product.b.batch];
-                    if !takes_parts {
+                    if !is_narrow {
                         let strides = [batches[0], a_stride, batches[1], b_stride];
-                        return launch.value([m, n, k])?.value(strides)?.value(activation);
+                        let parts = [parts, k.div_ceil(step * parts) * step];
+                        return launch.value([m, n, k])?.value(strides)?.value(parts)?.value(activation);
                     }
                     let launch = launch.value(m)?.value(n)?.value(k)?.value(a_stride)?.value(b_stride)?;
                     launch.value(batches[0])?.value(batches[1])?.value(parts)?.value(activation)
@@ -211,8 +210,9 @@ impl Product {
         bias: &[f32],
         activation: Activation,
         parts: usize,
+        step: usize,
     ) -> Vec<Option<Expected>> {
-        let length = self.k.div_ceil(NARROW.step * parts) * NARROW.step;
+        let length = self.k.div_ceil(step * parts) * step;
         let mut expected = Vec::new();
         for batch in 0..self.batches {
             for part in 0..parts {

@@ -72,12 +72,13 @@ macro_rules! tiled {
             c: &mut [$c],
             sizes: [usize; 3],
             strides: [usize; 4],
+            parts: [usize; 2],
             activation: Activation,
         ) {
             let mut a_steps = workgroup_array::<f32>(2 * $edge * $depth);
             let mut b_steps = workgroup_array::<f32>(2 * $edge * $depth);
             tiled::multiply::<$a, $b, $c, $edge, $depth, $rows, $columns, { 4 * $rows * $columns }, $wide>(
-                a, b, bias, c, &mut a_steps, &mut b_steps, sizes, strides, A_ALONG, B_ALONG, PLAIN, activation,
+                a, b, bias, c, &mut a_steps, &mut b_steps, sizes, strides, parts, A_ALONG, B_ALONG, PLAIN, activation,
             );
         }
     };

@@ -11,6 +11,8 @@
 //! **Operands** lie with their elements together either along K or across it, which constants of a pipeline say; so all four ways of transposing are one kernel. What is read along K is written to
 //! workgroup memory one by one, with groups of four rows moved by what number the group of k's has, so that neighbours write to different banks.
 //!
+//! **Parts.** Where tiles are too few for a device, K is cut in parts, whose sums [`mod@super::narrow`] adds up.
+//!
 //! `EDGE * DEPTH * 16` bytes of workgroup memory are taken: 16 KiB, which every device has, by tiles of 64 with 16 along K and of 128 with 8.
 //! A processor has its own way (`trefoil_host::product`).
 
@@ -24,11 +26,12 @@ use crate::activation::Activation;
 pub const SIZE: usize = 128;
 /// Groups of four that an invocation moves of either operand in a step: `EDGE * DEPTH / 4` of a workgroup.
 #[device]
-const EACH: usize = 2;
+pub const EACH: usize = 2;
 
-/// A group of four elements that an invocation moves in each step, number `quad` of line `line` of a piece that begins `top` elements across K, of which there are `across`.
+/// A group of four elements that an invocation moves in each step, number `quad` of line `line` of a piece that begins `top` elements across K, of which there are `across`, and at `part.x` along K.
 ///
-/// Where it begins in the first step: in elements from the operand's first, and along K; where K ends for it, which is at 0 outside the matrix; and how many elements there are across K from its first on.
+/// Where it begins in the first step: in elements from the operand's first, and along K; where K ends for it, which is at `part.y`, and at 0 outside the matrix; and how many elements there are across K from its
+/// first on.
 #[device]
 #[expect(clippy::too_many_arguments, reason = "an operand's shape, and a place in it")]
 fn group_of(
@@ -37,14 +40,14 @@ fn group_of(
     quad: usize,
     top: usize,
     across: usize,
-    k: usize,
+    part: Vec2<usize>,
     stride: usize,
     along: bool,
 ) -> Vec4<usize> {
     let outer = top + select(along, line, quad * 4);
-    let inner = select(along, quad * 4, line);
+    let inner = part.x + select(along, quad * 4, line);
     let at = first + select(along, outer, inner) * stride + select(along, inner, outer);
-    Vec4::new(at, inner, select(outer < across, k, 0), across - outer)
+    Vec4::new(at, inner, select(outer < across, part.y, 0), across - outer)
 }
 
 /// What a group holds `further` along K, as `f32`; zero outside. What is not there is read past the end, which gives zero without a branch. With `WIDE` all four elements are there or none, and they begin at a
@@ -96,6 +99,7 @@ fn hand_over<const EDGE: usize, const DEPTH: usize>(
 /// The product in tiles of `EDGE` by `EDGE`.
 ///
 /// * `sizes`: M, N and K. `strides`: from one matrix and one line to the next, of A and of B.
+/// * `parts`: how many workgroups share a tile's K, and how many elements of it each has, a multiple of `DEPTH`. Of several each has a C of its own, and no bias and no activation.
 /// * `a_along`, `b_along`: whether lines go along K, so that they are rows of A and columns of B; otherwise they go across it.
 /// * `plain`: whether there is no activation, which spares a device the code of all of them.
 /// * Without `WIDE` extents and strides are any; with it those along lines are multiples of 4.
@@ -121,6 +125,7 @@ pub fn multiply<
     b_steps: &mut [f32],
     sizes: [usize; 3],
     strides: [usize; 4],
+    parts: [usize; 2],
     a_along: bool,
     b_along: bool,
     plain: bool,
@@ -128,7 +133,10 @@ pub fn multiply<
 ) {
     let (m, n, k) = (sizes[0], sizes[1], sizes[2]);
     let tiles = m.div_ceil(EDGE) * n.div_ceil(EDGE);
-    let batch = group_index() / tiles;
+    let unit = group_index() / tiles;
+    let (batch, number) = (unit / parts[0], unit % parts[0]);
+    let from = min(number * parts[1], k);
+    let part = Vec2::new(from, min(from + parts[1], k));
     let tile = tile_of(group_index() % tiles, m.div_ceil(EDGE), n.div_ceil(EDGE));
     let local = local_index();
     // Neighbours move groups that lie together.
@@ -144,8 +152,8 @@ pub fn multiply<
     for p in unroll(0..EACH) {
         let (a_own, b_own) = (a_line + p * a_apart, b_line + p * b_apart);
         let (a_top, b_top) = (tile.x * EDGE, tile.y * EDGE);
-        a_groups[p] = group_of(batch * strides[0], a_own, a_quad, a_top, m, k, strides[1], a_along);
-        b_groups[p] = group_of(batch * strides[2], b_own, b_quad, b_top, n, k, strides[3], b_along);
+        a_groups[p] = group_of(batch * strides[0], a_own, a_quad, a_top, m, part, strides[1], a_along);
+        b_groups[p] = group_of(batch * strides[2], b_own, b_quad, b_top, n, part, strides[3], b_along);
     }
     let mut a_next = [Vec4::splat(0.0); EACH];
     let mut b_next = [Vec4::splat(0.0); EACH];
@@ -164,7 +172,7 @@ pub fn multiply<
     }
     barrier();
 
-    for step in 0..k.div_ceil(DEPTH) {
+    for step in 0..(part.y - part.x).div_ceil(DEPTH) {
         let further = (step + 1) * DEPTH;
         for p in unroll(0..EACH) {
             a_next[p] = read::<A, WIDE>(a, a_groups[p], further, strides[1], a_along);
@@ -210,7 +218,7 @@ pub fn multiply<
                     if !plain {
                         sum = activate_quad(sum, activation);
                     }
-                    let first = (batch * m + row) * n + column;
+                    let first = (unit * m + row) * n + column;
                     if WIDE {
                         c.set_vec4(first / 4, Vec4::<C>::from_f32(sum));
                     } else {

@@ -5,7 +5,7 @@ use std::sync::Arc;
 use trefoil_dsl::artefact::Kernel;
 use trefoil_dsl::device::DeviceKind;
 use trefoil_kernels::activation::Activation;
-use trefoil_kernels::matmul::{kernels, narrow, strided};
+use trefoil_kernels::matmul::{kernels, narrow, strided, tiled};
 
 use super::MatMul;
 use super::matrices;
@@ -29,6 +29,12 @@ pub(super) fn all(op: MatMul) -> Vec<Box<dyn Candidate>> {
 
 /// Workgroups that keep a large GPU busy; with fewer, smaller tiles are better.
 const BUSY_WORKGROUPS: i64 = 128;
+/// The shortest part of K that is worth a workgroup of its own.
+pub(super) const LEAST_PART: i64 = 256;
+/// The most parts.
+pub(super) const MOST_PARTS: i64 = 32;
+/// What a large GPU's cache moves in a microsecond.
+pub(super) const CACHE_BYTES: f64 = 4.0e6;
 
 /// The types of a product that a graph has.
 pub(super) fn types(op: &MatMul, request: &Request<'_>) -> Result<Types, Ineligible> {
@@ -125,6 +131,19 @@ impl Tile {
         }
     }
 
+    /// How far it goes along K in a step, in which every invocation moves as many groups of four.
+    const fn depth(self) -> i64 {
+        (4 * tiled::EACH * tiled::SIZE) as i64 / self.edge()
+    }
+
+    /// Workgroups that a large GPU has at once.
+    const fn places(self) -> i64 {
+        match self {
+            Self::Large => 264,
+            Self::Middle | Self::Any => 528,
+        }
+    }
+
     /// What the names of its kernels begin with.
     const fn family(self) -> &'static str {
         match self {
@@ -184,20 +203,39 @@ impl Candidate for Tiled {
         let kernel = kernel.specialise(&constants).map_err(|error| Ineligible::Other(error.to_string()))?;
         let edge = self.tile.edge();
         let tiles = m.quotient_up(edge) * n.quotient_up(edge) * batch.clone();
-        let step = KernelStep {
+        // Sums of parts are singles, and are added up four at a time.
+        let takes_parts = types(&self.op, request)?.are_single() && n.divides_evenly(4);
+        let wanted = if takes_parts { self.tile.places() / tiles.bounds().1.max(1) } else { 1 };
+        let parts = wanted.min(k.bounds().1 / LEAST_PART).clamp(1, MOST_PARTS);
+        let whole = parts == 1;
+        let depth = self.tile.depth();
+        let mut steps = vec![Step::Kernel(KernelStep {
             kernel: Arc::new(kernel),
-            bindings: vec![Slot::Input(0), Slot::Input(1), bias_of(&self.op), Slot::Output(0)],
+            bindings: vec![
+                Slot::Input(0),
+                Slot::Input(1),
+                if whole { bias_of(&self.op) } else { Slot::Empty },
+                if whole { Slot::Output(0) } else { Slot::Scratch(0) },
+            ],
             params: vec![
                 ParamValue::Dims(vec![m.clone(), n.clone(), k.clone()]),
                 ParamValue::Dims(vec![a_batch.clone(), a_line, b_batch.clone(), b_line]),
-                ParamValue::Enum(self.op.activation as u32),
+                ParamValue::Dims(vec![Dim::from(parts), k.quotient_up(depth * parts) * depth]),
+                ParamValue::Enum(if whole { self.op.activation } else { Activation::Identity } as u32),
             ],
-            grid: Grid::Workgroups(tiles.clone()),
-        };
+            grid: Grid::Workgroups(tiles.clone() * parts),
+        })];
         // What counts is how many rounds of workgroups there are, and how long one takes.
-        let rounds = (upper(&tiles) / BUSY_WORKGROUPS as f64).max(1.0);
-        let cost = kernel_time(request.device, LAUNCH + rounds * upper(k) * self.tile.time());
-        Ok(Implementation { steps: vec![Step::Kernel(step)], scratch: Vec::new(), cost })
+        let rounds = (upper(&tiles) * parts as f64 / BUSY_WORKGROUPS as f64).max(1.0);
+        let mut cost = LAUNCH + rounds * upper(k) / parts as f64 * self.tile.time();
+        let mut scratch = Vec::new();
+        if !whole {
+            let (step, bytes) = sum_parts(&self.op, request, &product, parts)?;
+            steps.push(step);
+            cost += LAUNCH + 2.0 * upper(&bytes) / CACHE_BYTES;
+            scratch.push(bytes);
+        }
+        Ok(Implementation { steps, scratch, cost: kernel_time(request.device, cost) })
     }
 }
 

@@ -7,7 +7,7 @@ use trefoil_kernels::activation::Activation;
 use trefoil_kernels::matmul::matrices::{DEPTH, LARGEST_SUBGROUP, kernels};
 
 use super::MatMul;
-use super::candidates::{bias_of, contiguous_bias, multiples, sum_parts, types};
+use super::candidates::{CACHE_BYTES, LEAST_PART, MOST_PARTS, bias_of, contiguous_bias, multiples, sum_parts, types};
 use super::product::Product;
 use crate::dim::Dim;
 use crate::op::{Candidate, Grid, Implementation, Ineligible, KernelStep, ParamValue, Request, Slot, Step};
@@ -16,12 +16,6 @@ use crate::types::ElementType;
 
 /// Elements of a piece, which is read at once.
 const PIECE: i64 = 8;
-/// The shortest part of K that is worth a workgroup of its own.
-const LEAST_PART: i64 = 256;
-/// The most parts.
-const MOST_PARTS: i64 = 32;
-/// What a large GPU's cache moves in a microsecond.
-const CACHE_BYTES: f64 = 4.0e6;
 /// What it reads of B in a microsecond where rows are few, measured.
 const READ_BYTES: f64 = 1.7e6;
 /// How much slower than other kernels one for matrix units is on a processor, which has none.
