@@ -133,7 +133,7 @@ fn strided(cases: &mut Vec<Case>) {
         let activation = ACTIVATIONS[(index + 3) % 6];
         let bias = if index % 2 == 0 { numbers(n, 12, 1.0) } else { Vec::new() };
         let (left, right) = product.operands();
-        let expected = product.expected(&left, &right, &bias, activation, 1);
+        let expected = product.expected(&left, &right, &bias, activation, 1, 1);
         cases.push(Case {
             kernel: kernel("matmul_strided_f32"),
             about: format!("{batches} times {m} x {n} x {k}, A {:?}, B {:?}, {activation:?}", a.strides, b.strides),
