@@ -146,8 +146,8 @@ fn works(name: &str) -> Vec<Work> {
         let most = (4 * held) << bits;
         works.extend([Work::new(2, most, bits), Work::new(3, most - 4, bits)]);
     }
-    if held == 32 || name.contains("half") {
-        works.extend([Work::new(2, 32_772, 8), Work::new(1, 40_000, 8)]);
+    if held >= 16 || name.contains("half") {
+        works.extend([Work::new(2, 16_388, 8), Work::new(1, 40_000, 8)]);
     }
     works
 }

@@ -9,9 +9,9 @@ use trefoil_dsl::prelude::*;
 
 use super::team::{SIZE, largest_of_team, spread, standing, sum_of_team};
 
-/// The `HELD` of instances for `f32` that take rows of any length.
+/// The least `HELD` of instances for `f32` that take rows of any length.
 #[device]
-pub const LARGEST: usize = 32;
+pub const LARGEST: usize = 16;
 /// The same for halves; there are no others.
 #[device]
 pub const LARGEST_OF_HALVES: usize = 8;
@@ -40,7 +40,7 @@ fn largest(x: Vec4<f32>) -> f32 {
     max(max(x.x, x.y), max(x.z, x.w))
 }
 
-/// The softmax of rows, or its logarithm. Rows may be longer than what their teams hold if `HELD` is `MOST`.
+/// The softmax of rows, or its logarithm. Rows may be longer than what their teams hold if `HELD` is at least `MOST`.
 ///
 /// * `shape`: rows, and elements of each.
 /// * `bits`: `1 << bits` invocations share a row.
@@ -76,7 +76,7 @@ pub fn softmax<T: Float, const HELD: usize, const MOST: usize>(
     }
     // The sum of the exponentials of what is not held, over that of `most`.
     let mut sum = 0.0;
-    if HELD == MOST {
+    if HELD >= MOST {
         for i in (at + HELD * along..quads).step_by(AT_ONCE * along) {
             let mut read = [Vec4::splat(0.0); AT_ONCE];
             for k in unroll(0..AT_ONCE) {
@@ -97,7 +97,7 @@ pub fn softmax<T: Float, const HELD: usize, const MOST: usize>(
     }
     let own = most;
     most = largest_of_team(most, bits, 0, scratch);
-    if HELD == MOST {
+    if HELD >= MOST {
         sum *= exp(select(own == f32::NEG_INFINITY, 0.0, own - most));
     }
     for k in unroll(0..HELD) {
@@ -114,7 +114,7 @@ pub fn softmax<T: Float, const HELD: usize, const MOST: usize>(
             y.set_vec4(to + at + k * along, Vec4::<T>::from_f32(held[k] * scale - Vec4::splat(shift)));
         }
     }
-    if HELD == MOST {
+    if HELD >= MOST {
         for i in (at + HELD * along..quads).step_by(AT_ONCE * along) {
             let mut read = [Vec4::splat(0.0); AT_ONCE];
             for k in unroll(0..AT_ONCE) {
@@ -157,7 +157,7 @@ pub fn bounded_inverse_root(x: f32, bound: f32) -> f32 {
 
 /// A norm of rows: y = (v - mean) * factor * gamma + beta for v = x, or with `RESIDUAL` v = x + residual + bias, where
 /// factor = 1 / sqrt(sum of (v - mean)^2 / divisor + epsilon), at most a bound; mean is 0 unless the row is centred. An empty `bias`, `gamma` or `beta` stands for none. Rows may be longer than what their
-/// teams hold if `HELD` is `MOST`.
+/// teams hold if `HELD` is at least `MOST`.
 ///
 /// * `shape`: rows, elements of each, and the divisor.
 /// * `bits`: `1 << bits` invocations share a row.
@@ -230,7 +230,7 @@ pub fn norm<T: Float, W: Float, const HELD: usize, const MOST: usize, const RESI
         for k in unroll(0..HELD) {
             sums += total(held[k]);
         }
-        let count = if HELD == MOST { min(shape[1], 4 * HELD * along) } else { shape[1] };
+        let count = if HELD >= MOST { min(shape[1], 4 * HELD * along) } else { shape[1] };
         mean = sum_of_team(sums, bits, 0, scratch) / count as f32;
     }
     let mut squares = 0.0;
@@ -239,7 +239,7 @@ pub fn norm<T: Float, W: Float, const HELD: usize, const MOST: usize, const RESI
         squares += select(at + k * along < quads, held[k].dot(held[k]), 0.0);
     }
     let mut drift = 0.0;
-    if HELD == MOST {
+    if HELD >= MOST {
         for i in (at + HELD * along..quads).step_by(AT_ONCE * along) {
             let mut read = [Vec4::splat(0.0); AT_ONCE];
             for k in unroll(0..AT_ONCE) {
@@ -259,7 +259,7 @@ pub fn norm<T: Float, W: Float, const HELD: usize, const MOST: usize, const RESI
         }
     }
     squares = sum_of_team(squares, bits, 1, scratch);
-    if HELD == MOST {
+    if HELD >= MOST {
         if centred {
             // By how much the mean of all differs from that of what is held.
             drift = sum_of_team(drift, bits, 2, scratch) / shape[1] as f32;
@@ -306,7 +306,7 @@ pub fn norm<T: Float, W: Float, const HELD: usize, const MOST: usize, const RESI
             }
         }
     }
-    if HELD == MOST {
+    if HELD >= MOST {
         for i in (at + HELD * along..quads).step_by(AT_ONCE * along) {
             let mut read = [Vec4::splat(0.0); AT_ONCE];
             for k in unroll(0..AT_ONCE) {

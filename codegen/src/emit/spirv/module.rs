@@ -10,7 +10,9 @@ use super::function::FunctionWriter;
 use crate::artefact::{Access, GridKind, ParamField, ParamRole, ParamScalar, ParamTransport};
 use crate::emit::EmitError;
 use crate::hashing::{HashMap, HashSet};
-use crate::ir::{Builtin, Handle, Scalar, Statement, StatementKind, Type};
+use crate::ir::{
+    Block, Builtin, ExpressionKind, Function, Handle, Module as Ir, Scalar, Statement, StatementKind, Type, statements,
+};
 use crate::lower::Lowered;
 use crate::target::{Feature, Target};
 
@@ -89,19 +91,54 @@ pub(super) fn write(lowered: &Lowered) -> Result<Module, EmitError> {
         writer.name(id, &function.name);
         writer.functions.push(id);
     }
+    let of_rounds = functions_of_rounds(module);
     for (handle, function) in module.functions.iter() {
         let id = writer.functions[handle.index()];
-        let touches = FunctionWriter::new(&mut writer, function).write(id)?;
+        let touches = FunctionWriter::new(&mut writer, function, of_rounds.contains(&handle)).write(id)?;
         writer.touches.push(touches);
     }
     let entry = writer.id();
     writer.name(entry, &module.name);
-    FunctionWriter::new(&mut writer, &module.entry).write_entry(entry)?;
+    FunctionWriter::new(&mut writer, &module.entry, false).write_entry(entry)?;
     writer.finish(entry)
 }
 
+/// The functions that a block of a function calls.
+fn calls(function: &Function, block: &Block) -> Vec<Handle<Function>> {
+    let mut calls = Vec::new();
+    function.live(block, &mut |expression| {
+        if let ExpressionKind::Call { function: called, .. } = &function.expressions[expression].kind {
+            calls.push(*called);
+        }
+    });
+    calls
+}
+
+/// The functions that are called in loops with a barrier, and those that they call.
+fn functions_of_rounds(module: &Ir) -> HashSet<Handle<Function>> {
+    let mut left = Vec::new();
+    for function in module.functions.iter().map(|(_, function)| function).chain([&module.entry]) {
+        statements(&function.body, &mut |statement| {
+            if let StatementKind::For { body, .. } | StatementKind::While { body, .. } | StatementKind::Loop { body } =
+                &statement.kind
+                && contains_barrier(body)
+            {
+                left.extend(calls(function, body));
+            }
+        });
+    }
+    let mut known = HashSet::default();
+    while let Some(called) = left.pop() {
+        if known.insert(called) {
+            let function = &module.functions[called];
+            left.extend(calls(function, &function.body));
+        }
+    }
+    known
+}
+
 /// Whether a barrier stands in the block itself.
-fn contains_barrier(block: &[Statement]) -> bool {
+pub(super) fn contains_barrier(block: &[Statement]) -> bool {
     block.iter().any(|statement| match &statement.kind {
         StatementKind::Barrier | StatementKind::UniformLoad { .. } => true,
         StatementKind::If { accept, reject, .. } => contains_barrier(accept) || contains_barrier(reject),
@@ -291,7 +328,7 @@ impl<'a> Writer<'a> {
             self.decorate_member(block, 0, Decoration::NonWritable, &[]);
         }
         let variable = self.variable(StorageClass::StorageBuffer, block);
-        // What a kernel writes is in no other binding of a launch; without this drivers keep every read behind the writes before it, and out of their caches.
+        // What a kernel writes is in no other binding of a launch. Where others' writes are waited for, what was read before may not be taken for what is there.
         if !(access.is_some_and(|access| access.writes()) && lowered.module.orders_memory()) {
             self.decorate(variable, Decoration::Restrict, &[]);
         }

@@ -5,7 +5,7 @@
 //! since at least that much is always bound. Everything else is a branch.
 
 use rspirv::dr::Operand;
-use rspirv::spirv::{Decoration, FPRoundingMode, Op, StorageClass, Word};
+use rspirv::spirv::{Decoration, FPRoundingMode, MemoryAccess, Op, StorageClass, Word};
 
 use super::function::FunctionWriter;
 use crate::emit::EmitError;
@@ -33,6 +33,8 @@ struct Reached {
     base: Word,
     class: StorageClass,
     non_private: bool,
+    /// Whether it is in a buffer that the kernel does not write.
+    read_only: bool,
     steps: Vec<Step>,
     /// The type of what is there.
     ty: Type,
@@ -161,6 +163,7 @@ impl FunctionWriter<'_, '_> {
             base: 0,
             class: StorageClass::Function,
             non_private: false,
+            read_only: false,
             steps: Vec::new(),
             ty: Type::Scalar(Scalar::U32),
             lanes: 1,
@@ -190,6 +193,7 @@ impl FunctionWriter<'_, '_> {
                 reached.base = self.writer.bindings[binding as usize];
                 reached.class = StorageClass::StorageBuffer;
                 reached.non_private = written && self.writer.shares;
+                reached.read_only = !written;
                 reached.ty = self.writer.ir(declared.element).clone();
                 reached.steps.push(Step::Known(0));
                 let width = self.writer.binding_width(binding);
@@ -407,7 +411,11 @@ impl FunctionWriter<'_, '_> {
         }
         let pointer = self.access_chain(reached, held, chain);
         let mut operands = vec![Operand::IdRef(pointer)];
-        operands.extend(self.memory_access(reached.non_private));
+        if self.in_rounds && reached.read_only && matches!(ty, Type::Vector { .. }) {
+            operands.push(Operand::MemoryAccess(MemoryAccess::VOLATILE));
+        } else {
+            operands.extend(self.memory_access(reached.non_private));
+        }
         let value = self.op_with(Op::Load, held, operands);
         if held == value_type {
             return Ok(value);

@@ -7,6 +7,7 @@ use rspirv::spirv::{Capability, GroupOperation, LoopControl, MemorySemantics, Op
 
 use super::expr::{Kind, kind_of};
 use super::function::{FunctionWriter, Loop};
+use super::module::contains_barrier;
 use crate::emit::EmitError;
 use crate::ir::{
     AtomicFunction, Block, Case, Expression, ExpressionKind, Handle, Literal, Local, Order, Ordering, Place, Root,
@@ -204,9 +205,12 @@ impl FunctionWriter<'_, '_> {
 
     /// Runs a body inside a loop.
     fn body(&mut self, merge: Word, next: Word, body: &Block) -> Result<(), EmitError> {
+        let outer = self.in_rounds;
+        self.in_rounds |= contains_barrier(body);
         self.loops.push(Loop { merge, next });
         let written = self.block(body);
         self.loops.pop();
+        self.in_rounds = outer;
         written?;
         self.branch_if_open(next);
         if self.loops.is_empty() {

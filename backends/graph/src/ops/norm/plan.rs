@@ -185,6 +185,11 @@ fn shared(rows: i64, elements: i64, beside: bool) -> i64 {
     along
 }
 
+/// Of rows too long for [`LARGEST`], twice as much is held where that was measured to be faster: a row of 32,000 is then read once, but alone on its multiprocessor.
+pub(super) const ALL_OF_LONG_ROWS: i64 = 2 * LARGEST as i64;
+/// Otherwise, what is not held is read again.
+pub(super) const PART_OF_LONG_ROWS: i64 = LARGEST as i64;
+
 /// What of a row an invocation holds.
 pub(super) struct Held {
     /// Groups of four elements.
@@ -194,16 +199,16 @@ pub(super) struct Held {
 }
 
 impl Held {
-    /// For rows of so many elements.
-    pub(super) fn of(element: ElementType, elements: &Dim) -> Self {
+    /// For rows of so many elements, of which an invocation holds `longest` quads at most.
+    pub(super) fn of(element: ElementType, elements: &Dim, longest: i64) -> Self {
         let n = elements.bounds().1;
         let quads = match n {
             _ if element != ElementType::F32 => LARGEST_OF_HALVES as i64,
             ..=512 | 1025..=4096 => 4,
             // Up to 32 invocations share a row of 1024, which need no barrier where subgroups have as many.
             513..=1024 | 4097..=8192 => 8,
-            8193..=16_384 => 16,
-            _ => LARGEST as i64,
+            8193..=16_384 => LARGEST as i64,
+            _ => longest,
         };
         let most = SIZE.ilog2().into();
         let bits = (0..most).find(|bits| (4 * quads) << bits >= n).unwrap_or(most);

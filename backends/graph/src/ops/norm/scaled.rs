@@ -1,8 +1,9 @@
 //! Norms by a root of squares.
 
+use trefoil_dsl::device::DeviceKind;
 use trefoil_kernels::norm::kernels;
 
-use super::plan::{Held, InQuads, Rows};
+use super::plan::{ALL_OF_LONG_ROWS, Held, InQuads, PART_OF_LONG_ROWS, Rows};
 use super::{expect_axes, expect_float, rows_of};
 use crate::dim::Dim;
 use crate::op::{
@@ -304,7 +305,10 @@ impl Candidate for Registers<'_> {
         if op.bias && !(op.residual && runs[0].is(1)) {
             return no("a bias without a residual, or that lies otherwise than a row");
         }
-        let Held { quads, bits } = Held::of(x.ty.element, &elements);
+        // Compilers for Vulkan read what is needed behind the sums again rather than hold it.
+        let is_cuda = request.device.kind == DeviceKind::Cuda;
+        let longest = if is_cuda { ALL_OF_LONG_ROWS } else { PART_OF_LONG_ROWS };
+        let Held { quads, bits } = Held::of(x.ty.element, &elements, longest);
         let (kernel, suffix) = match x.ty.element {
             ElementType::F32 => ("norm_rows", ""),
             _ => ("norm_half_rows", op.suffix(request.inputs)),
