@@ -9,6 +9,7 @@
 //!   at any multiple of 4 bytes. Halves are `f32` in registers, workgroup memory and locals; only loads and stores of buffers convert.
 //! * **Barriers** are AcquireRelease with MakeAvailable and MakeVisible over workgroup memory, and over buffers if a buffer that the
 //!   kernel writes may have been touched before. Accesses to what such barriers, or ordered atomics and fences, order are non-private.
+//! * **Reads** of vectors from buffers that the kernel does not write are volatile in loops with a barrier: drivers move others behind the barrier, to where their values are used, and wait for memory there.
 //! * **Guards** (`place`) are a clamped index and a select where that is safe, and a branch elsewhere.
 //! * **Control flow** (`stmt`) is structured; every merge block exists, an unreachable one says so.
 //! * What does not change within an invocation (parameters, builtins) is read once at the top of each function.
