@@ -12,7 +12,7 @@
 //!
 //! **Cost.** `2 m n k` operations; each operand is read from memory about once for eight rows of tiles.
 //!
-//! **Limit.** How soon the operands come: at 4096 cubed one H200 does 305 TFLOP/s on CUDA, 213 on Vulkan and 210 on wgpu. Where a device has the memory,
+//! **Limit.** How soon the operands come: at 4096 cubed one H200 does 305 TFLOP/s on CUDA, 247 on Vulkan and 210 on wgpu. Where a device has the memory,
 //! [`matmul_tiles`](crate::matmul_tiles) is faster.
 
 use trefoil::prelude::*;

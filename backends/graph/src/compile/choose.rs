@@ -4,7 +4,7 @@ use std::collections::BTreeSet;
 use std::fmt::Write as _;
 use std::sync::Arc;
 
-use trefoil_codegen::artefact::{Kernel, ParamTransport};
+use trefoil_codegen::artefact::{Feature, Kernel, ParamTransport, Target};
 use trefoil_dsl::device::{DeviceKind, Properties};
 
 use super::program::{Chosen, KernelsWork, Located, Meaning, Origin, Program, PullWork, Value, Work};
@@ -368,10 +368,14 @@ fn runs_on(kernel: &Kernel, device: &Properties) -> Result<(), String> {
     if device.kind == DeviceKind::Cpu {
         return Ok(());
     }
-    kernel
-        .variant_with(device.kind.target(), device.features, &device.matrices, ParamTransport::Buffer)
-        .map(drop)
-        .map_err(|error| error.to_string())
+    let runs_as = |target| {
+        let variant = kernel.variant_with(target, device.features, &device.matrices, ParamTransport::Buffer);
+        variant.map(drop).map_err(|error| error.to_string())
+    };
+    let own = device.kind.target();
+    // A device that has what its language cannot say takes SPIR-V for it.
+    let beyond = Feature::ALL.iter().any(|feature| device.features.has(*feature) && feature.never(own));
+    runs_as(own).or_else(|refused| if beyond { runs_as(Target::Spirv).map_err(|_| refused) } else { Err(refused) })
 }
 
 /// The inputs that cannot be bound where their layout starts: a binding starts at a multiple of what the device and the kernel's widest access want, and a
