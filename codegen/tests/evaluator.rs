@@ -34,13 +34,11 @@ fn floats(count: usize, seed: u32) -> Vec<f32> {
     (0..count).map(|_| next()).collect()
 }
 
+/// What a kernel makes of some inputs for results of so many words.
+type Wanted<'f> = &'f dyn Fn(&[Vec<f32>], usize) -> Vec<Vec<f32>>;
+
 /// Runs a kernel whose last bindings are results of `count` words each, at several distances from the beginning of their memory.
-fn holds(
-    signature: &str,
-    body: &str,
-    inputs: &dyn Fn(usize) -> Vec<Vec<f32>>,
-    wanted: &dyn Fn(&[Vec<f32>], usize) -> Vec<Vec<f32>>,
-) {
+fn holds(signature: &str, body: &str, inputs: &dyn Fn(usize) -> Vec<Vec<f32>>, wanted: Wanted<'_>) {
     let module = module(signature, body);
     for count in LENGTHS {
         for shift in [0, 1, 3, 6] {
