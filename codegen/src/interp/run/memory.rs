@@ -74,7 +74,19 @@ impl Held {
     }
 }
 
-/// Reads an element of memory for each lane, `apart` bytes from that of the lane before; the common distances are known to the compiler.
+/// Goes over elements of memory that are `apart` bytes from one to the next; the common distances are known to the compiler.
+#[inline(always)]
+fn at_distance<T>(apart: isize, each: impl Fn(isize)) {
+    let size = size_of::<T>() as isize;
+    match apart {
+        _ if apart == size => each(size),
+        _ if apart == 2 * size => each(2 * size),
+        _ if apart == 4 * size => each(4 * size),
+        _ => each(apart),
+    }
+}
+
+/// Reads an element of memory for each lane, `apart` bytes from that of the lane before.
 #[inline(always)]
 unsafe fn gather<T: Copy>(to: *mut u32, from: *const u8, apart: isize, lanes: usize, extend: impl Fn(T) -> u32) {
     // SAFETY: the caller vouches for the places.
@@ -83,13 +95,7 @@ unsafe fn gather<T: Copy>(to: *mut u32, from: *const u8, apart: isize, lanes: us
             to.add(lane).write(extend(from.offset(lane as isize * apart).cast::<T>().read()));
         }
     };
-    let size = size_of::<T>() as isize;
-    match apart {
-        _ if apart == size => each(size),
-        _ if apart == 2 * size => each(2 * size),
-        _ if apart == 4 * size => each(4 * size),
-        _ => each(apart),
-    }
+    at_distance::<T>(apart, each);
 }
 
 /// Writes them.
@@ -101,13 +107,7 @@ unsafe fn scatter<T: Copy>(to: *mut u8, from: *const u32, apart: isize, lanes: u
             to.offset(lane as isize * apart).cast::<T>().write(cut(from.add(lane).read()));
         }
     };
-    let size = size_of::<T>() as isize;
-    match apart {
-        _ if apart == size => each(size),
-        _ if apart == 2 * size => each(2 * size),
-        _ if apart == 4 * size => each(4 * size),
-        _ => each(apart),
-    }
+    at_distance::<T>(apart, each);
 }
 
 fn update(word: &AtomicU32, operation: (AtomicOperation, Order), value: u32, compare: u32) -> u32 {

@@ -111,16 +111,16 @@ impl Plan {
         let wide: Option<Vec<Pattern>> = plan.reads.iter().map(|read| read.pattern.widened()).collect();
         // Fewer elements than that are not worth another kernel; and what a device only moves, it has no vectors of. On the CPU the evaluator takes
         // hundreds of elements at once, and most quickly those that are neighbours in memory.
-        let by_four = device.kind != DeviceKind::Cpu;
-        if let Some(wide) = wide.filter(|_| by_four && region.elements.bounds().1 >= 4 && computes_all) {
+        let by_four = computes_all && device.kind != DeviceKind::Cpu;
+        if let Some(wide) = wide.filter(|_| by_four && region.elements.bounds().1 >= 4) {
             plan.wide = true;
             plan.tail = !region.elements.divides_evenly(i64::from(LANES));
             for (read, pattern) in plan.reads.iter_mut().zip(wide) {
                 read.pattern = pattern;
             }
         }
-        let can_turn = !plan.wide && computes_all && device.kind != DeviceKind::Cpu;
-        if can_turn
+        if by_four
+            && !plan.wide
             && region.elements.bounds().0 >= WORTH_BLOCKS
             && let Some((turn, patterns)) = Turn::of(&plan.reads)
         {

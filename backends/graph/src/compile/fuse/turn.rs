@@ -95,11 +95,15 @@ impl Turn {
         inner.quotient(&Dim::from(i64::from(LANES)))
     }
 
-    /// The other axes, the innermost first.
+    /// The axes that blocks do not reach along, the innermost first.
+    fn others(&self) -> impl Iterator<Item = usize> {
+        let axis = self.axis;
+        (0..self.extents.len() - 1).rev().filter(move |other| *other != axis)
+    }
+
+    /// These axes.
     fn rest(&self) -> Vec<Rest> {
-        let last = self.extents.len() - 1;
-        let axes = (0..last).rev().filter(|axis| *axis != self.axis);
-        axes.map(|axis| Rest { extent: self.extents[axis].clone(), apart: self.apart(axis) }).collect()
+        self.others().map(|axis| Rest { extent: self.extents[axis].clone(), apart: self.apart(axis) }).collect()
     }
 
     /// The parameter from which an invocation finds its block, in the order in which [`Body::turned`] reads it.
@@ -265,8 +269,7 @@ impl Body<'_, '_> {
         let last = turn.extents.len() - 1;
         let stride = |axis: usize| axis as u32 + 1;
         let mut first = self.number(way, 0);
-        let others = (0..last).rev().filter(|axis| *axis != turn.axis);
-        for (axis, at) in others.zip(&block.rest) {
+        for (axis, at) in turn.others().zip(&block.rest) {
             let (at, stride) = (self.builder.local(*at), self.number(way, stride(axis)));
             let distance = self.op(Multiply, at, stride);
             first = self.op(Add, first, distance);

@@ -30,11 +30,11 @@ pub(super) fn all(op: MatMul) -> Vec<Box<dyn Candidate>> {
 /// Workgroups that keep a large GPU busy; with fewer, smaller tiles are better.
 const BUSY_WORKGROUPS: i64 = 128;
 /// The shortest part of K that is worth a workgroup of its own.
-pub(super) const LEAST_PART: i64 = 256;
+const LEAST_PART: i64 = 256;
 /// The most parts.
-pub(super) const MOST_PARTS: i64 = 32;
+const MOST_PARTS: i64 = 32;
 /// What a large GPU's cache moves in a microsecond.
-pub(super) const CACHE_BYTES: f64 = 4.0e6;
+const CACHE_BYTES: f64 = 4.0e6;
 
 /// The types of a product that a graph has.
 pub(super) fn types(op: &MatMul, request: &Request<'_>) -> Result<Types, Ineligible> {
@@ -82,12 +82,7 @@ pub(super) fn bias_of(op: &MatMul) -> Slot {
 }
 
 /// Adds up `parts` of every batch, which lie in scratch memory, to the result.
-pub(super) fn sum_parts(
-    op: &MatMul,
-    request: &Request<'_>,
-    product: &Product,
-    parts: i64,
-) -> Result<(Step, Dim), Ineligible> {
+fn sum_parts(op: &MatMul, request: &Request<'_>, product: &Product, parts: i64) -> Result<(Step, Dim), Ineligible> {
     let elements = request.outputs[0].elements();
     let name = format!("matmul_sum_parts_{}", op.out.name());
     let step = Step::Kernel(KernelStep {
@@ -102,6 +97,42 @@ pub(super) fn sum_parts(
         grid: Grid::Invocations(elements.quotient_up(4)),
     });
     Ok((step, elements * parts * 4))
+}
+
+/// In how many parts K is summed, where so many workgroups have places at once.
+pub(super) fn parts_for(places: i64, tiles: &Dim, k: &Dim) -> i64 {
+    (places / tiles.bounds().1.max(1)).min(k.bounds().1 / LEAST_PART).clamp(1, MOST_PARTS)
+}
+
+/// What a kernel binds as bias and as result, and its activation: of several parts each is a sum alone, and [`sum_parts`] does the rest.
+pub(super) fn ends(op: &MatMul, parts: i64) -> ([Slot; 2], ParamValue) {
+    let (slots, activation) = match parts {
+        1 => ([bias_of(op), Slot::Output(0)], op.activation),
+        _ => ([Slot::Empty, Slot::Scratch(0)], Activation::Identity),
+    };
+    (slots, ParamValue::Enum(activation as u32))
+}
+
+/// A product by a kernel that takes so many microseconds, and the sum of its parts if there are several.
+///
+/// # Errors
+/// There is no kernel that adds such parts.
+pub(super) fn summed(
+    op: &MatMul,
+    request: &Request<'_>,
+    product: &Product,
+    parts: i64,
+    kernel: KernelStep,
+    mut cost: f64,
+) -> Result<Implementation, Ineligible> {
+    let (mut steps, mut scratch) = (vec![Step::Kernel(kernel)], Vec::new());
+    if parts > 1 {
+        let (step, bytes) = sum_parts(op, request, product, parts)?;
+        steps.push(step);
+        cost += LAUNCH + 2.0 * upper(&bytes) / CACHE_BYTES;
+        scratch.push(bytes);
+    }
+    Ok(Implementation { steps, scratch, cost: kernel_time(request.device, cost) })
 }
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -205,37 +236,24 @@ impl Candidate for Tiled {
         let tiles = m.quotient_up(edge) * n.quotient_up(edge) * batch.clone();
         // Sums of parts are singles, and are added up four at a time.
         let takes_parts = types(&self.op, request)?.are_single() && n.divides_evenly(4);
-        let wanted = if takes_parts { self.tile.places() / tiles.bounds().1.max(1) } else { 1 };
-        let parts = wanted.min(k.bounds().1 / LEAST_PART).clamp(1, MOST_PARTS);
-        let whole = parts == 1;
+        let parts = if takes_parts { parts_for(self.tile.places(), &tiles, k) } else { 1 };
         let depth = self.tile.depth();
-        let mut steps = vec![Step::Kernel(KernelStep {
+        let ([bias, result], activation) = ends(&self.op, parts);
+        let step = KernelStep {
             kernel: Arc::new(kernel),
-            bindings: vec![
-                Slot::Input(0),
-                Slot::Input(1),
-                if whole { bias_of(&self.op) } else { Slot::Empty },
-                if whole { Slot::Output(0) } else { Slot::Scratch(0) },
-            ],
+            bindings: vec![Slot::Input(0), Slot::Input(1), bias, result],
             params: vec![
                 ParamValue::Dims(vec![m.clone(), n.clone(), k.clone()]),
                 ParamValue::Dims(vec![a_batch.clone(), a_line, b_batch.clone(), b_line]),
                 ParamValue::Dims(vec![Dim::from(parts), k.quotient_up(depth * parts) * depth]),
-                ParamValue::Enum(if whole { self.op.activation } else { Activation::Identity } as u32),
+                activation,
             ],
             grid: Grid::Workgroups(tiles.clone() * parts),
-        })];
+        };
         // What counts is how many rounds of workgroups there are, and how long one takes.
         let rounds = (upper(&tiles) * parts as f64 / BUSY_WORKGROUPS as f64).max(1.0);
-        let mut cost = LAUNCH + rounds * upper(k) / parts as f64 * self.tile.time();
-        let mut scratch = Vec::new();
-        if !whole {
-            let (step, bytes) = sum_parts(&self.op, request, &product, parts)?;
-            steps.push(step);
-            cost += LAUNCH + 2.0 * upper(&bytes) / CACHE_BYTES;
-            scratch.push(bytes);
-        }
-        Ok(Implementation { steps, scratch, cost: kernel_time(request.device, cost) })
+        let cost = LAUNCH + rounds * upper(k) / parts as f64 * self.tile.time();
+        summed(&self.op, request, &product, parts, step, cost)
     }
 }
 
@@ -270,24 +288,19 @@ impl Candidate for Narrow {
         multiples(request, [k, n, a_batch, b_batch, &a[0], b_line], 4)?;
         let tiles = m.quotient_up(narrow::ROWS as i64) * n.quotient_up(narrow::COLUMNS as i64) * batch.clone();
         let parts = parts_of(&product, &tiles);
-        let whole = parts == 1;
         let mut params: Vec<_> =
             [m, n, k, &a[0], b_line, a_batch, b_batch].map(|dim| ParamValue::Dim(dim.clone())).to_vec();
         params.push(ParamValue::Dim(Dim::from(parts)));
-        params.push(ParamValue::Enum(if whole { op.activation } else { Activation::Identity } as u32));
+        let ([bias, result], activation) = ends(op, parts);
+        params.push(activation);
         let mut steps = vec![Step::Kernel(KernelStep {
             kernel: instance(narrow::matmul_narrow::KERNELS, &format!("matmul_narrow_{rows_are_n}"))?,
-            bindings: vec![
-                Slot::Input(0),
-                Slot::Input(1),
-                if whole { bias_of(op) } else { Slot::Empty },
-                if whole { Slot::Output(0) } else { Slot::Scratch(0) },
-            ],
+            bindings: vec![Slot::Input(0), Slot::Input(1), bias, result],
             params,
             grid: Grid::Workgroups(tiles.clone() * parts),
         })];
         let mut scratch = Vec::new();
-        if !whole {
+        if parts > 1 {
             let (step, bytes) = sum_parts(op, request, &product, parts)?;
             steps.push(step);
             scratch.push(bytes);

@@ -3,15 +3,14 @@
 use std::sync::Arc;
 
 use trefoil_dsl::device::DeviceKind;
-use trefoil_kernels::activation::Activation;
 use trefoil_kernels::matmul::matrices::{DEPTH, LARGEST_SUBGROUP, kernels};
 
 use super::MatMul;
-use super::candidates::{CACHE_BYTES, LEAST_PART, MOST_PARTS, bias_of, contiguous_bias, multiples, sum_parts, types};
+use super::candidates::{contiguous_bias, ends, multiples, parts_for, summed, types};
 use super::product::Product;
 use crate::dim::Dim;
-use crate::op::{Candidate, Grid, Implementation, Ineligible, KernelStep, ParamValue, Request, Slot, Step};
-use crate::ops::support::{LAUNCH, instance, kernel_time, upper};
+use crate::op::{Candidate, Grid, Implementation, Ineligible, KernelStep, ParamValue, Request, Slot};
+use crate::ops::support::{LAUNCH, instance, upper};
 use crate::types::ElementType;
 
 /// Elements of a piece, which is read at once.
@@ -100,8 +99,8 @@ impl Candidate for Matrices {
         let [rows, columns] = self.tile.extents();
         let (busy, time) = self.tile.busy();
         let tiles = m.quotient_up(rows) * n.quotient_up(columns) * batch.clone();
-        let parts = (busy / tiles.bounds().1.max(1)).min(k.bounds().1 / LEAST_PART).clamp(1, MOST_PARTS);
-        let whole = parts == 1;
+        let parts = parts_for(busy, &tiles, k);
+        let ([bias, result], activation) = ends(&self.op, parts);
         let pieces = |dim: &Dim| dim.quotient(&Dim::from(PIECE));
         let length = k.quotient_up(PIECE * DEPTH as i64 * parts) * DEPTH as i64;
         let name = format!("matmul_matrices_{}_{a_element}_{along}", self.tile.kernel());
@@ -111,37 +110,26 @@ impl Candidate for Matrices {
         let kernel = instance(&kernels(), &name)?
             .specialise(&[("WHOLE", i64::from(has_no_edge))])
             .map_err(|error| Ineligible::Other(error.to_string()))?;
-        let mut steps = vec![Step::Kernel(KernelStep {
+        let step = KernelStep {
             kernel: Arc::new(kernel),
-            bindings: vec![
-                Slot::Input(0),
-                Slot::Input(1),
-                if whole { bias_of(&self.op) } else { Slot::Empty },
-                if whole { Slot::Output(0) } else { Slot::Scratch(0) },
-            ],
+            bindings: vec![Slot::Input(0), Slot::Input(1), bias, result],
             params: vec![
                 ParamValue::Dims(vec![m.clone(), pieces(n), pieces(k)]),
                 ParamValue::Dims([a_batch, &a[0], b_batch, b_line].map(pieces).to_vec()),
                 ParamValue::Dim(Dim::from(parts)),
                 ParamValue::Dim(length),
-                ParamValue::Bool(!whole || self.op.out == ElementType::F32),
-                ParamValue::Enum(if whole { self.op.activation } else { Activation::Identity } as u32),
+                ParamValue::Bool(parts > 1 || self.op.out == ElementType::F32),
+                activation,
             ],
             grid: Grid::Workgroups(tiles.clone() * parts),
-        })];
-        let mut scratch = Vec::new();
+        };
         let rounds = (upper(&tiles) * parts as f64 / busy as f64).max(1.0);
         let reading = upper(batch) * upper(k) * upper(n) * b_element.bytes() as f64 / READ_BYTES;
-        let mut cost = LAUNCH + reading + rounds * upper(k) / parts as f64 * time;
-        if !whole {
-            let (step, bytes) = sum_parts(&self.op, request, &product, parts)?;
-            steps.push(step);
-            cost += LAUNCH + 2.0 * upper(&bytes) / CACHE_BYTES;
-            scratch.push(bytes);
-        }
+        let cost = LAUNCH + reading + rounds * upper(k) / parts as f64 * time;
+        let mut implementation = summed(&self.op, request, &product, parts, step, cost)?;
         if request.device.kind == DeviceKind::Cpu {
-            cost *= WITHOUT_MATRICES;
+            implementation.cost *= WITHOUT_MATRICES;
         }
-        Ok(Implementation { steps, scratch, cost: kernel_time(request.device, cost) })
+        Ok(implementation)
     }
 }

@@ -3,6 +3,7 @@
 //! The axes that are normalised make a row's elements, the others make rows; of either, axes that follow on each other in every operand become one. Rows whose elements follow on each other, four at a time, are
 //! held in registers; others are gone over by their strides, and neighbouring invocations take neighbouring elements, or neighbouring rows where the elements lie apart.
 
+use trefoil_dsl::device::DeviceKind;
 use trefoil_kernels::norm::rows::{LARGEST, LARGEST_OF_HALVES};
 use trefoil_kernels::norm::team::{LEVELS, SIZE};
 
@@ -185,10 +186,12 @@ fn shared(rows: i64, elements: i64, beside: bool) -> i64 {
     along
 }
 
-/// Of rows too long for [`LARGEST`], twice as much is held where that was measured to be faster: a row of 32,000 is then read once, but alone on its multiprocessor.
-pub(super) const ALL_OF_LONG_ROWS: i64 = 2 * LARGEST as i64;
-/// Otherwise, what is not held is read again.
-pub(super) const PART_OF_LONG_ROWS: i64 = LARGEST as i64;
+/// The most quads that an invocation holds of a row too long for [`LARGEST`]: twice as many where that was measured to be faster, on CUDA or on all other devices, since a row of 32,000 is then read once, but
+/// alone on its multiprocessor. Otherwise what is not held is read again.
+pub(super) fn longest(device: DeviceKind, held_on_cuda: bool) -> i64 {
+    let is_held = (device == DeviceKind::Cuda) == held_on_cuda;
+    LARGEST as i64 * if is_held { 2 } else { 1 }
+}
 
 /// What of a row an invocation holds.
 pub(super) struct Held {

@@ -1,9 +1,8 @@
 //! Norms by a root of squares.
 
-use trefoil_dsl::device::DeviceKind;
 use trefoil_kernels::norm::kernels;
 
-use super::plan::{ALL_OF_LONG_ROWS, Held, InQuads, PART_OF_LONG_ROWS, Rows};
+use super::plan::{Held, InQuads, Rows, longest};
 use super::{expect_axes, expect_float, rows_of};
 use crate::dim::Dim;
 use crate::op::{
@@ -306,8 +305,7 @@ impl Candidate for Registers<'_> {
             return no("a bias without a residual, or that lies otherwise than a row");
         }
         // Compilers for Vulkan read what is needed behind the sums again rather than hold it.
-        let is_cuda = request.device.kind == DeviceKind::Cuda;
-        let longest = if is_cuda { ALL_OF_LONG_ROWS } else { PART_OF_LONG_ROWS };
+        let longest = longest(request.device.kind, true);
         let Held { quads, bits } = Held::of(x.ty.element, &elements, longest);
         let (kernel, suffix) = match x.ty.element {
             ElementType::F32 => ("norm_rows", ""),

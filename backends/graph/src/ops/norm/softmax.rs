@@ -1,9 +1,8 @@
 //! Softmax and its logarithm.
 
-use trefoil_dsl::device::DeviceKind;
 use trefoil_kernels::norm::kernels;
 
-use super::plan::{ALL_OF_LONG_ROWS, Held, PART_OF_LONG_ROWS, Rows};
+use super::plan::{Held, Rows, longest};
 use super::{expect_axes, expect_float, rows_of};
 use crate::dim::Dim;
 use crate::op::{Candidate, HostTensor, Implementation, Ineligible, Op, OpError, OpKind, ParamValue, Request, Slot};
@@ -86,8 +85,7 @@ impl Candidate for Registers<'_> {
         let rows = Rows::of(x, &self.0.axes, None);
         let plain = rows.in_quads()?;
         // By the compiler of CUDA, exponentials of a row that is alone on its multiprocessor leave memory waiting.
-        let is_cuda = request.device.kind == DeviceKind::Cuda;
-        let longest = if is_cuda { PART_OF_LONG_ROWS } else { ALL_OF_LONG_ROWS };
+        let longest = longest(request.device.kind, false);
         let Held { quads, bits } = Held::of(x.ty.element, &plain.elements, longest);
         let kernel = if x.ty.element == ElementType::F32 { "softmax_rows" } else { "softmax_half_rows" };
         let [levels, extents, strides, _] = plain.starts;
