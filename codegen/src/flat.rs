@@ -95,6 +95,9 @@ pub(crate) fn legalise(module: &mut Module) -> Result<(), Diagnostics> {
     for exact in module.workgroup.iter_mut().filter_map(|(_, variable)| variable.exact.as_mut()) {
         exact.renumber(&first);
     }
+    if let Some(resident) = &mut module.resident {
+        resident.renumber(&first);
+    }
     let functions = std::mem::take(&mut module.functions);
     let entry = std::mem::take(&mut module.entry);
     let mut pass = Flat { module, old, first };

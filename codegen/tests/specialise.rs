@@ -95,6 +95,30 @@ fn each_target_has_its_own_kind_of_constant() {
 }
 
 #[test]
+fn cuda_is_told_how_many_workgroups_are_resident() {
+    let of = |stated: &str| {
+        let source = format!(
+            "#[kernel(workgroup(64), {stated} specialise(ROOM: usize = 2, in 1..=8))]
+            pub fn doubled(y: &mut [f32], by: f32) {{ y[global_index()] = by * (ROOM as f32); }}"
+        );
+        text(&kernel(&source), Target::Cuda)
+    };
+    holds(&of(""), &["__launch_bounds__(64) doubled("]);
+    holds(&of("resident(4),"), &["__launch_bounds__(64, 4u) doubled("]);
+    let bound = of("resident(ROOM * 2),");
+    holds(&bound, &["__launch_bounds__(64, ROOM * 2u) doubled("]);
+    if let Some(nvrtc) = nvrtc::load() {
+        nvrtc.compile(&bound, "sm_90").unwrap();
+    }
+    let refused = |stated: &str| {
+        let source = format!("#[kernel(workgroup(64), {stated})] pub fn none(y: &mut [f32]) {{ y[0] = 1.0; }}");
+        front::parse_source(&source).unwrap_err().to_string()
+    };
+    assert!(refused("resident(0)").contains("a multiprocessor has room for one workgroup at least"));
+    assert!(refused("resident(1, 2)").contains("is one number: `resident(8)`"));
+}
+
+#[test]
 fn limits_are_checked_at_the_largest_value() {
     assert_eq!(kernel(TILES).workgroup_bytes, (132 + 64) * 4, "arrays start at multiples of 16 bytes");
     let large = TILES.replace("4..=64", "4..=65536");

@@ -38,6 +38,9 @@ use proc_macro::TokenStream;
 ///   is the device's. In the kernel `subgroup_size()` is that number; a const generic (`subgroup(S)`) or a constant that carries `#[device]` serves for the
 ///   lengths of arrays too. The kernel requires `Subgroups`. CUDA has 32 alone, Vulkan what its pipelines may ask for, wgpu what all of the adapter's
 ///   subgroups have, the CPU every size; loading the kernel on a device that has no such size is an `Err`.
+/// * `resident(8)`: how many workgroups a multiprocessor is to have room for at once, which bounds the registers of an invocation; a specialisation
+///   constant (`resident(RESIDENT)`) says it anew for each pipeline. CUDA C has a word for it (`__launch_bounds__`); to the other targets' compilers
+///   nothing can be said, and their code is the same without it. Right at any number, and slow at one for which registers do not suffice.
 /// * `index = 64`: `usize` has 64 bits in the kernel and in the functions that it calls, as have lengths, extents, strides and offsets of its buffers, so
 ///   that buffers may have more than 2^32 elements; otherwise it has 32, whatever it has on the host, and a launch with arguments that do not fit is an `Err`. The kernel requires
 ///   `Int64`, and WGSL has no such indices: list the other targets. `index = [32, 64]` makes an instance of either width, of which WGSL gets the one with

@@ -1,6 +1,7 @@
 //! Reductions of `[lines, n, inner]` along `n`: rows, columns and columns four at a time, whole, and in pieces that are joined.
 
 use std::collections::BTreeSet;
+use std::sync::Arc;
 
 use trefoil::artefact::Kernel;
 use trefoil::dsl::element::Element;
@@ -82,11 +83,10 @@ fn run<T: Value, A: Element, R: Value>(
     let width = if work.walk == Walk::Quads { 4 } else { 1 };
     let across = SIZE / work.along;
     let finish = work.pieces == 1;
-    let launch = Launch::of(reduce)
+    let launch = Launch::of(Arc::new(reduce.specialise(&[("WALK", work.walk as i64)]).unwrap()))
         .read(x.slice(GUARD..GUARD + elements.len())?)?
         .write(y.slice_mut(GUARD..GUARD + results)?)?
         .write(&mut parts)?
-        .value(work.walk)?
         .value([lines, inner, n, work.divisor])?
         .value([1, inner, 1])?
         .value(1usize)?

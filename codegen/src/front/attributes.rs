@@ -1,4 +1,4 @@
-//! What stands inside of `#[kernel(..)]`: `workgroup`, `subgroup`, `index`, `instances`, `targets`, `requires`, `indirect`, `strict` and `fast`; for `specialise` see there.
+//! What stands inside of `#[kernel(..)]`: `workgroup`, `subgroup`, `resident`, `index`, `instances`, `targets`, `requires`, `indirect`, `strict` and `fast`; for `specialise` see there.
 
 use proc_macro2::TokenStream;
 use quote::ToTokens;
@@ -63,7 +63,7 @@ impl Session {
         let parts = match Punctuated::<Part, syn::Token![,]>::parse_terminated.parse2(attribute) {
             Ok(parts) => parts,
             Err(error) => {
-                self.error_of(&error, "write `#[kernel(workgroup(256))]`, and if need be `subgroup(..)`, `index = 64`, `instances(..)`, `specialise(..)`, `targets(..)`, `requires(..)`, `indirect` and `strict` or `fast` after it");
+                self.error_of(&error, "write `#[kernel(workgroup(256))]`, and if need be `subgroup(..)`, `resident(..)`, `index = 64`, `instances(..)`, `specialise(..)`, `targets(..)`, `requires(..)`, `indirect` and `strict` or `fast` after it");
                 return Vec::new();
             }
         };
@@ -93,6 +93,7 @@ impl Session {
                 "targets" => self.targets(&part),
                 "requires" => self.requires(&part),
                 "subgroup" => self.subgroup(&part, scope),
+                "resident" => self.resident(&part, scope),
                 "index" => index = Some(part),
                 // Read before, since the kernel's own names depend on it.
                 "specialise" => {}
@@ -101,7 +102,7 @@ impl Session {
                 _ => self.error(
                     &part.name,
                     format!(
-                        "`{name}` is unknown: a kernel has workgroup(..), subgroup(..), index = .., instances(..), specialise(..), targets(..), requires(..), indirect, strict and fast"
+                        "`{name}` is unknown: a kernel has workgroup(..), subgroup(..), resident(..), index = .., instances(..), specialise(..), targets(..), requires(..), indirect, strict and fast"
                     ),
                 ),
             }
@@ -200,6 +201,22 @@ impl Session {
         {
             let span = self.span(size);
             self.module.subgroup = Some(StatedSubgroup { size: value, span });
+        }
+    }
+
+    fn resident(&mut self, part: &Part, scope: &Scope) {
+        let advice = "how many workgroups a multiprocessor has room for at once is one number: `resident(8)`";
+        let numbers: Vec<syn::Expr> = self.list(part, advice);
+        if let Some(second) = numbers.get(1) {
+            self.error(second, advice);
+        }
+        if let Some(number) = numbers.first()
+            && let Some(Length::Known(value)) = self.workgroup_size(number, scope)
+        {
+            if value.literal() == Some(0) {
+                self.error(number, "a multiprocessor has room for one workgroup at least");
+            }
+            self.module.resident = Some(value);
         }
     }
 

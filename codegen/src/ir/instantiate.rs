@@ -58,6 +58,14 @@ pub fn instantiate(module: &Module, instance: &Instance) -> Result<Module, Diagn
         stated.size = Size::Literal(size);
         pass.subgroup_size = Some(size);
     }
+    if let Some(resident) = &mut out.resident {
+        let what = "the number of workgroups that a multiprocessor has room for";
+        *resident = pass.exact(resident, module.entry.span, what)?;
+        if super::largest(resident, &module.params).is_none_or(|(least, _)| least == 0) {
+            let message = format!("{what} is no number from 1 on for every value of its specialisation constants");
+            return Err(Diagnostic::new(module.entry.span, message).into());
+        }
+    }
     for (_, item) in out.structs.iter_mut() {
         for (_, field) in &mut item.fields {
             *field = pass.ty(*field)?;

@@ -24,6 +24,8 @@ pub struct Module {
     pub workgroup_size: Vec<Size>,
     /// The invocations of a subgroup, if the author states them; otherwise they are the device's to say.
     pub subgroup: Option<StatedSubgroup>,
+    /// How many workgroups a multiprocessor is to have room for at once, which bounds an invocation's registers, if the author states it: `resident(8)`.
+    pub resident: Option<Size>,
     /// Whether its grid may come from a buffer: `indirect`.
     pub indirect: bool,
     /// How wide the indices of an instance are; of a generic module, 32 bits, since its instances say.

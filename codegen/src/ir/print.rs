@@ -127,8 +127,10 @@ impl Printer<'_> {
             .subgroup
             .as_ref()
             .map_or_else(String::new, |stated| format!("; subgroup {}", self.size(&stated.size)));
+        let resident =
+            module.resident.as_ref().map_or_else(String::new, |resident| format!("; resident {}", self.size(resident)));
         let indirect = if module.indirect { "; indirect" } else { "" };
-        self.line(&format!("kernel({}{subgroup}{indirect}) fn {}{generics}(", size.join(", "), module.name))?;
+        self.line(&format!("kernel({}{subgroup}{resident}{indirect}) fn {}{generics}(", size.join(", "), module.name))?;
         for binding in &module.bindings {
             let element = self.ty(binding.element);
             let rank = binding.view.map_or_else(String::new, |rank| format!(" view of rank {rank}"));

@@ -64,6 +64,14 @@ pub fn instance(kernels: &[&'static Kernel], name: &str) -> Result<Arc<Kernel>, 
         .ok_or_else(|| Ineligible::Other(format!("the kernel library lists no instance `{name}`")))
 }
 
+/// The kernel with these values of its specialisation constants.
+///
+/// # Errors
+/// It has no such constant, or the constant no such value.
+pub fn specialised(kernel: &Kernel, constants: &[(&str, i64)]) -> Result<Arc<Kernel>, Ineligible> {
+    kernel.specialise(constants).map(Arc::new).map_err(|error| Ineligible::Other(error.to_string()))
+}
+
 /// Demands that inputs are contiguous.
 ///
 /// # Errors

@@ -127,13 +127,13 @@ pub fn convolution_tiled<T: Float, const ROWS: usize>(
             kernel_element += 1;
         }
         if round > 0 {
+            let row_here = other * (DEPTH * ROWS / 4) + own_row;
+            let column_here = other * (DEPTH * COLUMNS / 4) + own_column;
             for inner in unroll(0..DEPTH) {
-                let left_first = (other * DEPTH + inner) * (ROWS / 4);
-                let right_first = (other * DEPTH + inner) * (COLUMNS / 4);
                 for column_part in unroll(0..2) {
-                    let right = right_steps.vec4(right_first + own_column + column_part * 4);
+                    let right = right_steps.vec4(column_here + (inner * (COLUMNS / 4) + column_part * 4));
                     for row_part in unroll(0..ROWS / 32) {
-                        let left = left_steps.vec4(left_first + own_row + row_part * 8);
+                        let left = left_steps.vec4(row_here + (inner * (ROWS / 4) + row_part * 8));
                         let at = (column_part * (ROWS / 32) + row_part) * 4;
                         tile_sums[at] = right * left.x + tile_sums[at];
                         tile_sums[at + 1] = right * left.y + tile_sums[at + 1];
@@ -143,11 +143,13 @@ pub fn convolution_tiled<T: Float, const ROWS: usize>(
                 }
             }
         }
+        let left_to = half * (DEPTH * ROWS / 4) + local;
         for p in unroll(0..ROWS / 64) {
-            left_steps.set_vec4(half * (DEPTH * ROWS / 4) + p * 128 + local, left_next[p].to_f32());
+            left_steps.set_vec4(left_to + p * 128, left_next[p].to_f32());
         }
+        let right_to = half * (DEPTH * COLUMNS) + local;
         for i in unroll(0..DEPTH) {
-            right_steps[(half * DEPTH + i) * COLUMNS + local] = right_next[i].to_f32();
+            right_steps[right_to + i * COLUMNS] = right_next[i].to_f32();
         }
         barrier();
     }

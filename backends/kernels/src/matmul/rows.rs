@@ -33,6 +33,8 @@ pub const OF_SEVERAL: usize = 2;
 /// Lines across K that an invocation reads in a step.
 #[device]
 pub const LINES: usize = 8;
+/// Workgroups that fill a multiprocessor of 2048 invocations.
+pub const MOST_RESIDENT: usize = 2048 / SIZE;
 /// Elements of workgroup memory: eight values of each invocation.
 #[device]
 pub const SCRATCH: usize = 8 * SIZE;
@@ -331,7 +333,12 @@ macro_rules! kernels {
     };
     (@one $(#[$doc:meta])* $name:ident $body:ident $c:ty, $quads:literal, $single:literal, $four:ident) => {
         $(#[$doc])*
-        #[kernel(workgroup(256), targets(wgsl, spirv, cuda), specialise(ROWS: usize = 1, in 1..=8))]
+        #[kernel(
+            workgroup(256),
+            resident(RESIDENT),
+            targets(wgsl, spirv, cuda),
+            specialise(ROWS: usize = 1, in 1..=8; RESIDENT: usize = 1, in 1..=8)
+        )]
         pub fn $name(
             a: &[Vec4<u32>],
             b: &[Vec4<u32>],

@@ -1,7 +1,7 @@
 //! Square tiles, for products that fill a device with them.
 //!
 //! **Who does what.** A workgroup of [`SIZE`] invocations computes `EDGE` by `EDGE` elements of C. It goes along K in steps of `DEPTH`; the pieces of A and B for a step lie in workgroup memory, k by k, and two steps
-//! fit at once: while one is multiplied, the next is read from the buffers into registers and then written to the other half, so that there is one barrier a step. Reads are in no branch: behind the last
+//! fit at once: while one is multiplied, the next is in registers, from which it is written to the other half, and the one after that is asked for, so that there is one barrier a step. Reads are in no branch: behind the last
 //! step they are past the end, which costs no memory. An invocation keeps `EDGE / 8` by `EDGE / 16` elements of C in registers, as vectors of four along N: in tiles of 128 a quarter of what reads
 //! of workgroup memory would take otherwise is left, for which two workgroups on a multiprocessor are few but enough.
 //!
@@ -28,7 +28,17 @@ pub const SIZE: usize = 128;
 #[device]
 pub const EACH: usize = 2;
 
-/// A group of four elements that an invocation moves in each step, number `quad` of line `line` of a piece that begins `top` elements across K, of which there are `across`, and at `part.x` along K.
+/// The line and the place in it of a group of a piece, of which neighbours lie together in memory.
+#[device]
+fn line_and_quad<const EDGE: usize, const DEPTH: usize>(number: usize, along: bool) -> Vec2<usize> {
+    if along {
+        Vec2::new(number / (DEPTH / 4), number % (DEPTH / 4))
+    } else {
+        Vec2::new(number / (EDGE / 4), number % (EDGE / 4))
+    }
+}
+
+/// A group of four elements that an invocation moves in each step, number `group.y` of line `group.x` of a piece that begins `top` elements across K, of which there are `across`, and at `part.x` along K.
 ///
 /// Where it begins in the first step: in elements from the operand's first, and along K; where K ends for it, which is at `part.y`, and at 0 outside the matrix; and how many elements there are across K from its
 /// first on.
@@ -36,16 +46,15 @@ pub const EACH: usize = 2;
 #[expect(clippy::too_many_arguments, reason = "an operand's shape, and a place in it")]
 fn group_of(
     first: usize,
-    line: usize,
-    quad: usize,
+    group: Vec2<usize>,
     top: usize,
     across: usize,
     part: Vec2<usize>,
     stride: usize,
     along: bool,
 ) -> Vec4<usize> {
-    let outer = top + select(along, line, quad * 4);
-    let inner = part.x + select(along, quad * 4, line);
+    let outer = top + select(along, group.x, group.y * 4);
+    let inner = part.x + select(along, group.y * 4, group.x);
     let at = first + select(along, outer, inner) * stride + select(along, inner, outer);
     Vec4::new(at, inner, select(outer < across, part.y, 0), across - outer)
 }
@@ -75,23 +84,24 @@ fn read<T: Float, const WIDE: bool>(
     }
 }
 
-/// Four elements as they go to workgroup memory: along K one by one, across it as they are.
+/// The group of that number as it goes to workgroup memory: along K one by one, across it as it is.
 #[device]
 fn hand_over<const EDGE: usize, const DEPTH: usize>(
     steps: &mut [f32],
     half: usize,
-    line: usize,
-    quad: usize,
+    number: usize,
     four: Vec4<f32>,
     along: bool,
 ) {
     if along {
+        let (line, quad) = (number / (DEPTH / 4), number % (DEPTH / 4));
         let first = half + quad * 4 * EDGE + (line ^ (quad * (128 / DEPTH)));
         steps[first] = four.x;
         steps[first + EDGE] = four.y;
         steps[first + 2 * EDGE] = four.z;
         steps[first + 3 * EDGE] = four.w;
     } else {
+        let (line, quad) = (number / (EDGE / 4), number % (EDGE / 4));
         steps.set_vec4(half / 4 + line * (EDGE / 4) + (quad ^ (line / 4 * (32 / DEPTH))), four);
     }
 }
@@ -139,21 +149,14 @@ pub fn multiply<
     let part = Vec2::new(from, min(from + parts[1], k));
     let tile = tile_of(group_index() % tiles, m.div_ceil(EDGE), n.div_ceil(EDGE));
     let local = local_index();
-    // Neighbours move groups that lie together.
-    let a_line = select(a_along, local / (DEPTH / 4), local / (EDGE / 4));
-    let a_quad = select(a_along, local % (DEPTH / 4), local % (EDGE / 4));
-    let a_apart = select(a_along, SIZE / (DEPTH / 4), SIZE / (EDGE / 4));
-    let b_line = select(b_along, local / (DEPTH / 4), local / (EDGE / 4));
-    let b_quad = select(b_along, local % (DEPTH / 4), local % (EDGE / 4));
-    let b_apart = select(b_along, SIZE / (DEPTH / 4), SIZE / (EDGE / 4));
 
     let mut a_groups = [Vec4::splat(0usize); EACH];
     let mut b_groups = [Vec4::splat(0usize); EACH];
     for p in unroll(0..EACH) {
-        let (a_own, b_own) = (a_line + p * a_apart, b_line + p * b_apart);
-        let (a_top, b_top) = (tile.x * EDGE, tile.y * EDGE);
-        a_groups[p] = group_of(batch * strides[0], a_own, a_quad, a_top, m, part, strides[1], a_along);
-        b_groups[p] = group_of(batch * strides[2], b_own, b_quad, b_top, n, part, strides[3], b_along);
+        let a_group = line_and_quad::<EDGE, DEPTH>(local + p * SIZE, a_along);
+        let b_group = line_and_quad::<EDGE, DEPTH>(local + p * SIZE, b_along);
+        a_groups[p] = group_of(batch * strides[0], a_group, tile.x * EDGE, m, part, strides[1], a_along);
+        b_groups[p] = group_of(batch * strides[2], b_group, tile.y * EDGE, n, part, strides[3], b_along);
     }
     let mut a_next = [Vec4::splat(0.0); EACH];
     let mut b_next = [Vec4::splat(0.0); EACH];
@@ -167,26 +170,28 @@ pub fn multiply<
         b_next[p] = read::<B, WIDE>(b, b_groups[p], 0, strides[3], b_along);
     }
     for p in unroll(0..EACH) {
-        hand_over::<EDGE, DEPTH>(a_steps, 0, a_line + p * a_apart, a_quad, a_next[p], a_along);
-        hand_over::<EDGE, DEPTH>(b_steps, 0, b_line + p * b_apart, b_quad, b_next[p], b_along);
+        hand_over::<EDGE, DEPTH>(a_steps, 0, local + p * SIZE, a_next[p], a_along);
+        hand_over::<EDGE, DEPTH>(b_steps, 0, local + p * SIZE, b_next[p], b_along);
+    }
+    for p in unroll(0..EACH) {
+        a_next[p] = read::<A, WIDE>(a, a_groups[p], DEPTH, strides[1], a_along);
+        b_next[p] = read::<B, WIDE>(b, b_groups[p], DEPTH, strides[3], b_along);
     }
     barrier();
 
     for step in 0..(part.y - part.x).div_ceil(DEPTH) {
-        let further = (step + 1) * DEPTH;
-        for p in unroll(0..EACH) {
-            a_next[p] = read::<A, WIDE>(a, a_groups[p], further, strides[1], a_along);
-            b_next[p] = read::<B, WIDE>(b, b_groups[p], further, strides[3], b_along);
-        }
         let here = step % 2 * (DEPTH * EDGE / 4);
         for inner in unroll(0..DEPTH) {
-            let first = here + inner * (EDGE / 4);
-            // By how much the groups of these four k's are moved.
+            // By how much the groups of these four k's are moved. Parts of rows lie 8 apart, which that does not touch, so that one address serves them all; of the columns of a large tile it makes
+            // the parts trade places.
             let moved = inner / 4 * (32 / DEPTH);
+            let row_here = here + (own_row ^ moved);
+            let column_here = here + if COLUMNS == 2 { own_column } else { own_column ^ moved };
             for column_part in unroll(0..COLUMNS) {
-                let right = b_steps.vec4(first + ((own_column + column_part * 4) ^ moved));
+                let column_apart = if COLUMNS == 2 { (column_part * 4) ^ moved } else { 0 };
+                let right = b_steps.vec4(column_here + (inner * (EDGE / 4) + column_apart));
                 for row_part in unroll(0..ROWS) {
-                    let left = a_steps.vec4(first + ((own_row + row_part * 8) ^ moved));
+                    let left = a_steps.vec4(row_here + (inner * (EDGE / 4) + row_part * 8));
                     let at = (column_part * ROWS + row_part) * 4;
                     sums[at] = right * left.x + sums[at];
                     sums[at + 1] = right * left.y + sums[at + 1];
@@ -197,8 +202,14 @@ pub fn multiply<
         }
         let other = (step + 1) % 2 * (DEPTH * EDGE);
         for p in unroll(0..EACH) {
-            hand_over::<EDGE, DEPTH>(a_steps, other, a_line + p * a_apart, a_quad, a_next[p], a_along);
-            hand_over::<EDGE, DEPTH>(b_steps, other, b_line + p * b_apart, b_quad, b_next[p], b_along);
+            hand_over::<EDGE, DEPTH>(a_steps, other, local + p * SIZE, a_next[p], a_along);
+            hand_over::<EDGE, DEPTH>(b_steps, other, local + p * SIZE, b_next[p], b_along);
+        }
+        // They are wanted in a step from now: compilers put a read off to the end of the step in which it is made, and the next one is behind a barrier.
+        let further = (step + 2) * DEPTH;
+        for p in unroll(0..EACH) {
+            a_next[p] = read::<A, WIDE>(a, a_groups[p], further, strides[1], a_along);
+            b_next[p] = read::<B, WIDE>(b, b_groups[p], further, strides[3], b_along);
         }
         barrier();
     }

@@ -12,7 +12,7 @@ pub mod values;
 use trefoil_dsl::artefact::Kernel;
 use trefoil_dsl::prelude::*;
 
-use shapes::{Walk, join_parts, reduce};
+use shapes::{join_parts, reduce, walk_of};
 use values::{Exponentials, Moments, Place, largest, not_zero, order_of, order_of_signed, over, smallest};
 
 /// Makes the kernels of a list of operators, and the list of them.
@@ -40,12 +40,11 @@ macro_rules! elements {
         { $value:ty => $result:ty, [$($start:tt)*], [$($push:tt)*], [$($join:tt)*], [$($end:tt)*] }
     ) => {
         $(#[$doc])*
-        #[kernel(workgroup(256) $($instances)*)]
+        #[kernel(workgroup(256), specialise(WALK: usize = 0, in 0..=2) $($instances)*)]
         pub fn $name $($generics)* (
             x: &[$element],
             y: &mut [$result],
             parts: &mut [$value],
-            walk: Walk,
             shape: [usize; 4],
             strides: [usize; 3],
             levels: usize,
@@ -58,7 +57,7 @@ macro_rules! elements {
         ) {
             let mut scratch = workgroup_array::<$value>(1024);
             reduce(
-                x, y, parts, &mut scratch, walk, shape, strides, levels, extents, x_strides, y_strides, split, place,
+                x, y, parts, &mut scratch, walk_of(WALK), shape, strides, levels, extents, x_strides, y_strides, split, place,
                 finish, $($zero)*, $($start)*, $($push)*, $($join)*, $($end)*,
             );
         }

@@ -35,6 +35,18 @@ pub enum Walk {
     Columns,
 }
 
+/// The walk of that number, which is a constant of the pipeline: a driver waits for a read in a branch before it goes on, and what is not walked would take registers.
+#[device]
+pub fn walk_of(number: usize) -> Walk {
+    if number == 0 {
+        Walk::Rows
+    } else if number == 1 {
+        Walk::Quads
+    } else {
+        Walk::Columns
+    }
+}
+
 /// Reduces elements to results, or to the partial results of pieces.
 ///
 /// * `shape`: lines, `inner`, `n`, and the divisor that `end` is given.

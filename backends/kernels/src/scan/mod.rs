@@ -9,7 +9,7 @@ use trefoil_dsl::artefact::Kernel;
 use trefoil_dsl::prelude::*;
 
 use super::reduce::values::{largest, smallest};
-use shapes::{Part, Walk, quad, scan, set_quad, set_two_pairs, two_pairs};
+use shapes::{part_of, quad, scan, set_quad, set_two_pairs, two_pairs, walk_of};
 
 /// The larger, or the NaN.
 #[device]
@@ -67,14 +67,17 @@ macro_rules! operator {
         { [$read:path, $write:path], [$($zero:tt)*], [$($take:tt)*], [$($give:tt)*], $value:ty, [$($start:tt)*], [$($join:tt)*], [$($up:tt)*] }
     ) => {
         $(#[$doc])*
-        #[kernel(workgroup(256) $($arguments)*)]
+        #[kernel(
+            workgroup(256),
+            resident(RESIDENT),
+            specialise(WALK: usize = 0, in 0..=3; PART: usize = 0, in 0..=2; RESIDENT: usize = 1, in 1..=8)
+            $($arguments)*
+        )]
         pub fn $name $($generics)* (
             x: &[$element],
             y: &mut [$element],
             before: &[$value],
             totals: &mut [$value],
-            walk: Walk,
-            part: Part,
             exclusive: bool,
             reverse: bool,
             shape: [usize; 3],
@@ -87,7 +90,7 @@ macro_rules! operator {
         ) {
             let mut scratch = workgroup_array::<$value>(2048);
             scan(
-                x, y, before, totals, &mut scratch, walk, part, exclusive, reverse, shape, strides, levels, extents,
+                x, y, before, totals, &mut scratch, walk_of(WALK), part_of(PART), exclusive, reverse, shape, strides, levels, extents,
                 x_strides, y_strides, split, $($zero)*, $($start)*, $($take)*, $($join)*, $($give)*, $($up)*, $read, $write,
             );
         }

@@ -40,6 +40,32 @@ pub enum Walk {
     Columns,
 }
 
+/// The walk of that number, which is a constant of the pipeline: a driver waits for a read in a branch before it goes on, and what is not walked would take registers.
+#[device]
+pub fn walk_of(number: usize) -> Walk {
+    if number == 0 {
+        Walk::Rows
+    } else if number == 1 {
+        Walk::Elements
+    } else if number == 2 {
+        Walk::Quads
+    } else {
+        Walk::Columns
+    }
+}
+
+/// The part of that number, which is such a constant too.
+#[device]
+pub fn part_of(number: usize) -> Part {
+    if number == 0 {
+        Part::Whole
+    } else if number == 1 {
+        Part::Totals
+    } else {
+        Part::Rest
+    }
+}
+
 /// What a launch does.
 #[device]
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]

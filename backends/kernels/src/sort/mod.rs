@@ -57,7 +57,7 @@ macro_rules! widths {
             }
 
             /// The best of long rows, or of their pieces; at most half of `HELD`.
-            #[kernel(workgroup(256), instances(HELD = [512, 1024]))]
+            #[kernel(workgroup(256), instances(HELD = [512, 1024]), specialise(QUADS: bool = false))]
             pub fn $top<const HELD: usize>(
                 x: &[$element],
                 values: &mut [$element],
@@ -70,7 +70,6 @@ macro_rules! widths {
                 x_strides: [usize; 4],
                 y_strides: [usize; 4],
                 order: [u32; 5],
-                quads: bool,
                 finish: bool,
                 gives_values: bool,
             ) {
@@ -79,7 +78,7 @@ macro_rules! widths {
                 let mut agreed = workgroup_array::<u32>(1);
                 top_rows::<HELD, $element, _>(
                     x, values, places, ranks, &mut held, &queued, &mut agreed, shape, steps, levels, extents,
-                    x_strides, y_strides, order, quads, finish, gives_values, $($to)*,
+                    x_strides, y_strides, order, QUADS, finish, gives_values, $($to)*,
                 );
             }
 

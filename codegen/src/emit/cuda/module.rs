@@ -240,7 +240,15 @@ fn signature(p: &mut P<'_>) -> Result<String> {
     let lowered = p.lowered;
     let [x, y, z] = lowered.info.workgroup_size;
     let mut out = Writer::default();
-    out.line(format!("extern \"C\" __global__ void __launch_bounds__({}) {}(", x * y * z, lowered.module.name));
+    let resident = match &lowered.module.resident {
+        Some(resident) => format!(", {}", p.exact_size(resident)?.text),
+        None => String::new(),
+    };
+    out.line(format!(
+        "extern \"C\" __global__ void __launch_bounds__({}{resident}) {}(",
+        x * y * z,
+        lowered.module.name
+    ));
     let bindings = lowered.module.bindings.len() as u32;
     for binding in 0..bindings {
         let is_last = binding + 1 == bindings && lowered.params.fields.is_empty();

@@ -2,9 +2,11 @@
 
 use crate::artefact::ParamField;
 use crate::emit::EmitError;
-use crate::emit::text::{AtomicCall, AtomicForm, Code, Dialect, Level, Lvalue, Position, Printer, Resources, Side};
+use crate::emit::text::{
+    AtomicCall, AtomicForm, Code, Dialect, Index, Level, Lvalue, Position, Printer, Resources, Side,
+};
 use crate::ir::{
-    AtomicFunction, BinaryOperator, Literal, MathFunction, Matrix, MatrixOrder, Order, Root, Scalar, Scope,
+    AtomicFunction, BinaryOperator, IndexWidth, Literal, MathFunction, Matrix, MatrixOrder, Order, Root, Scalar, Scope,
     SubgroupFunction, SubgroupOperator, Type, UnaryOperator,
 };
 use crate::target::Target;
@@ -15,6 +17,23 @@ use super::{Cuda, asynchronous, bulk, expr, matrix, module, ordered, tile, types
 type Result<T> = std::result::Result<T, EmitError>;
 type P<'a> = Printer<'a, Cuda>;
 
+/// What `pointer` points at, at an index.
+///
+/// Of a sum that is in range, value and number are told apart: as a signed number the value is the difference of two indices, whatever wrapped, and so the place is the same.
+fn element_of(p: &mut P<'_>, pointer: Code, index: Index) -> Code {
+    match index.apart {
+        Some((value, number)) if p.lowered.module.index == IndexWidth::Bits32 => {
+            p.prelude("in_a_register", || {
+                "// `x`, of which the compiler knows nothing more.\n__device__ __forceinline__ int in_a_register(uint x) {\n    asm(\"\" : \"+r\"(x));\n    \
+                 return int(x);\n}\n"
+                    .to_owned()
+            });
+            Code::atom(format!("({} + in_a_register({}))[{number}u]", pointer.text, value.argument()))
+        }
+        _ => pointer.index(index.whole),
+    }
+}
+
 /// The lanes of a warp that exist.
 const FULL: &str = "0xffffffffu";
 
@@ -22,6 +41,8 @@ impl Dialect for Cuda {
     const TARGET: Target = Target::Cuda;
     const LOOP: &'static str = "while (true) {";
     const COMPOUND_I32: bool = false;
+    // Compilers make one sum of what differs by a number otherwise, and keep an address in a register for each, or compute it again and again.
+    const TELLS_APART: bool = true;
 
     fn reserved(name: &str, position: Position) -> bool {
         match position {
@@ -181,18 +202,19 @@ impl Dialect for Cuda {
         0
     }
 
-    fn element(p: &mut P<'_>, root: Root, index: Code) -> Result<Code> {
-        Ok(Code::atom(name(p, root)?).index(index))
+    fn element(p: &mut P<'_>, root: Root, index: Index) -> Result<Code> {
+        let pointer = Code::atom(name(p, root)?);
+        Ok(element_of(p, pointer, index))
     }
 
-    fn vector_element(p: &mut P<'_>, root: Root, scalar: Scalar, lanes: u8, index: Code) -> Result<Lvalue> {
+    fn vector_element(p: &mut P<'_>, root: Root, scalar: Scalar, lanes: u8, index: Index) -> Result<Lvalue> {
         let vector = types::type_name(p, &Type::vector(lanes, scalar))?;
         let constant = match root {
             Root::Binding(binding) if !p.lowered.info.access[binding as usize].writes() => "const ",
             _ => "",
         };
         let pointer = format!("reinterpret_cast<{constant}{vector}*>({})", name(p, root)?);
-        Ok(Lvalue::Plain(Code::atom(pointer).index(index)))
+        Ok(Lvalue::Plain(element_of(p, Code::atom(pointer), index)))
     }
 
     fn lane_place(p: &mut P<'_>, vector: &Type, base: Code, index: Code) -> Result<Lvalue> {

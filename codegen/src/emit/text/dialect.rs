@@ -9,7 +9,7 @@ use crate::ir::{
 use crate::target::Target;
 use crate::tensor_map::TensorMap;
 
-use super::{AtomicCall, AtomicForm, Code, Lvalue, Printer, Resources, Side};
+use super::{AtomicCall, AtomicForm, Code, Index, Lvalue, Printer, Resources, Side};
 
 type Result<T> = std::result::Result<T, EmitError>;
 
@@ -113,10 +113,13 @@ pub trait Dialect: Sized {
     fn bound_index(_: &Printer<'_, Self>, _: Root, index: Code) -> Result<Code> {
         Ok(index)
     }
+    /// Whether it matters to compilers that the indices of places which lie a number apart are said as such.
+    const TELLS_APART: bool = false;
     /// Element `index` of a buffer or workgroup variable, in the elements in which it is declared.
-    fn element(p: &mut Printer<'_, Self>, root: Root, index: Code) -> Result<Code>;
+    fn element(p: &mut Printer<'_, Self>, root: Root, index: Index) -> Result<Code>;
     /// `lanes` scalars of a buffer or workgroup variable from `lanes * index` on.
-    fn vector_element(p: &mut Printer<'_, Self>, root: Root, scalar: Scalar, lanes: u8, index: Code) -> Result<Lvalue>;
+    fn vector_element(p: &mut Printer<'_, Self>, root: Root, scalar: Scalar, lanes: u8, index: Index)
+    -> Result<Lvalue>;
     /// A lane of a vector place, by an index known at run time.
     fn lane_place(p: &mut Printer<'_, Self>, vector: &Type, base: Code, index: Code) -> Result<Lvalue>;
     /// Reads a place that is declared as an atomic.

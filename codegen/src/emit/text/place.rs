@@ -30,6 +30,15 @@ pub enum Lvalue {
     },
 }
 
+/// An index in printed form.
+#[derive(Clone, Debug)]
+pub struct Index {
+    /// All of it.
+    pub whole: Code,
+    /// The sum that it is of a value and a number, where the place is known to be in a workgroup variable and [`Dialect::TELLS_APART`].
+    pub apart: Option<(Code, u32)>,
+}
+
 /// An atomic operation with its operands printed.
 #[derive(Clone, Debug)]
 pub struct AtomicCall {
@@ -81,6 +90,8 @@ pub(super) struct Way {
     pub(super) steps: Vec<Step>,
     pub(super) ty: Type,
     guarded: bool,
+    /// See [`Index::apart`].
+    apart: Option<(Code, u32)>,
 }
 
 /// What is done with a place.
@@ -204,7 +215,25 @@ impl<'a, D: Dialect> Printer<'a, D> {
         }
         let ty = at.ok_or_else(|| self.error("a whole buffer is used as a value"))?;
         let root_name = self.root_name(scope, place.root);
-        Ok(Way { root: place.root, root_name, root_type, steps, ty, guarded: place.guarded })
+        let apart = self.apart(scope, place)?;
+        Ok(Way { root: place.root, root_name, root_type, steps, ty, guarded: place.guarded, apart })
+    }
+
+    /// The value and the number of whose sum a place in a workgroup variable is the element.
+    fn apart(&mut self, scope: &Scope<'a>, place: &Place) -> Result<Option<(Code, u32)>> {
+        let (Root::Workgroup(_), false, Some(Projection::Index(index) | Projection::Vector { index, .. })) =
+            (place.root, place.guarded || !D::TELLS_APART, place.path.first())
+        else {
+            return Ok(None);
+        };
+        let ExpressionKind::Binary { operator: BinaryOperator::Add, left, right } = *scope.kind(*index) else {
+            return Ok(None);
+        };
+        match (literal_index(scope, left), literal_index(scope, right)) {
+            (None, Some(number)) => Ok(Some((self.expression(scope, left)?, number))),
+            (Some(number), None) => Ok(Some((self.expression(scope, right)?, number))),
+            _ => Ok(None),
+        }
     }
 
     /// Whether a way must go through an accessor: it is guarded, or its pieces are not what the language sees in memory.
@@ -284,10 +313,13 @@ impl<'a, D: Dialect> Printer<'a, D> {
         for (position, step) in way.steps.iter().enumerate() {
             let last = position + 1 == way.steps.len();
             at = match (&step.kind, &step.from) {
-                (StepKind::Index { code, .. }, None) => D::element(self, way.root, code.clone())?,
+                (StepKind::Index { code, .. }, None) => {
+                    D::element(self, way.root, Index { whole: code.clone(), apart: way.apart.clone() })?
+                }
                 (StepKind::Vector { code, lanes, .. }, None) => {
                     let scalar = way.ty.scalar().unwrap_or(Scalar::U32);
-                    return D::vector_element(self, way.root, scalar, *lanes, code.clone());
+                    let index = Index { whole: code.clone(), apart: way.apart.clone() };
+                    return D::vector_element(self, way.root, scalar, *lanes, index);
                 }
                 (StepKind::Vector { code, lanes, .. }, Some(_)) => {
                     let parts =
@@ -355,7 +387,7 @@ impl<'a, D: Dialect> Printer<'a, D> {
         let mut claim = |wanted: &str| names.claim(wanted, |name| D::reserved(name, super::Position::Local));
 
         // The accessor's own view of the way: the same steps with its arguments as indices.
-        let mut inner = way.clone();
+        let mut inner = Way { apart: None, ..way.clone() };
         let (mut parameters, mut arguments) = (Vec::new(), D::pass(self, &resources));
         if let Some(ty) = &way.root_type {
             let forwarded = matches!(way.root, Root::Argument(_));

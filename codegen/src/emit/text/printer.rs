@@ -315,7 +315,11 @@ impl<'a, D: Dialect> Printer<'a, D> {
         Ok(infix(BinaryOperator::Divide, rounded, Code::atom(format!("{lanes}u"))).text)
     }
 
-    fn exact_size(&self, size: &Size) -> Result<Code> {
+    /// A size that may depend on specialisation constants.
+    ///
+    /// # Errors
+    /// It depends on something else.
+    pub fn exact_size(&self, size: &Size) -> Result<Code> {
         match size {
             Size::Literal(value) => Ok(Code::atom(format!("{value}u"))),
             Size::Generic(_) => Err(self.error("a size depends on a generic parameter")),

@@ -2,7 +2,7 @@
 
 use crate::artefact::{ParamField, ParamRole};
 use crate::emit::EmitError;
-use crate::emit::text::{AtomicCall, AtomicForm, Code, Dialect, Lvalue, Position, Printer, Resources, infix};
+use crate::emit::text::{AtomicCall, AtomicForm, Code, Dialect, Index, Lvalue, Position, Printer, Resources, infix};
 use crate::ir::{
     AtomicFunction, BinaryOperator, Literal, MathFunction, Order, Root, Scalar, Scope, SubgroupFunction,
     SubgroupOperator, Type, UnaryOperator,
@@ -191,7 +191,7 @@ impl Dialect for Wgsl {
         with_offset(p, root, 1, index)
     }
 
-    fn element(p: &mut P<'_>, root: Root, index: Code) -> Result<Code> {
+    fn element(p: &mut P<'_>, root: Root, Index { whole: index, .. }: Index) -> Result<Code> {
         let lanes = Self::declared_lanes(p, root);
         let name = match root {
             Root::Binding(binding) => p.bindings[binding as usize].clone(),
@@ -207,7 +207,8 @@ impl Dialect for Wgsl {
         Ok(Code::atom(name).index(vector).index(infix(BinaryOperator::Remainder, index, number(lanes))))
     }
 
-    fn vector_element(p: &mut P<'_>, root: Root, scalar: Scalar, lanes: u8, index: Code) -> Result<Lvalue> {
+    fn vector_element(p: &mut P<'_>, root: Root, scalar: Scalar, lanes: u8, index: Index) -> Result<Lvalue> {
+        let index = index.whole;
         let declared = Self::declared_lanes(p, root);
         let lanes = u32::from(lanes);
         if declared == lanes {
@@ -222,7 +223,7 @@ impl Dialect for Wgsl {
         for lane in 0..lanes {
             let first = infix(BinaryOperator::Multiply, index.clone(), number(lanes));
             let at = if lane == 0 { first } else { infix(BinaryOperator::Add, first, number(lane)) };
-            parts.push(Self::element(p, root, at)?);
+            parts.push(Self::element(p, root, Index { whole: at, apart: None })?);
         }
         Ok(Lvalue::Parts(parts, Type::vector(lanes as u8, scalar)))
     }

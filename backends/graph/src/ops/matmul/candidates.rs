@@ -14,7 +14,7 @@ use super::rows::Rows;
 use super::types::Types;
 use crate::dim::Dim;
 use crate::op::{Candidate, Grid, Implementation, Ineligible, KernelStep, ParamValue, Request, Slot, Step};
-use crate::ops::support::{LAUNCH, instance, kernel_time, upper};
+use crate::ops::support::{LAUNCH, instance, kernel_time, specialised, upper};
 
 /// Every kernel's candidate.
 pub(super) fn all(op: MatMul) -> Vec<Box<dyn Candidate>> {
@@ -231,7 +231,7 @@ impl Candidate for Tiled {
         let plain = self.op.activation == Activation::Identity;
         let constants =
             [("A_ALONG", a_along), ("B_ALONG", b_along), ("PLAIN", plain)].map(|(name, is)| (name, i64::from(is)));
-        let kernel = kernel.specialise(&constants).map_err(|error| Ineligible::Other(error.to_string()))?;
+        let kernel = specialised(&kernel, &constants)?;
         let edge = self.tile.edge();
         let tiles = m.quotient_up(edge) * n.quotient_up(edge) * batch.clone();
         // Sums of parts are singles, and are added up four at a time.
@@ -240,7 +240,7 @@ impl Candidate for Tiled {
         let depth = self.tile.depth();
         let ([bias, result], activation) = ends(&self.op, parts);
         let step = KernelStep {
-            kernel: Arc::new(kernel),
+            kernel,
             bindings: vec![Slot::Input(0), Slot::Input(1), bias, result],
             params: vec![
                 ParamValue::Dims(vec![m.clone(), n.clone(), k.clone()]),

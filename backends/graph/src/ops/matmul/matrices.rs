@@ -1,7 +1,5 @@
 //! Products of halves on matrix units.
 
-use std::sync::Arc;
-
 use trefoil_dsl::device::DeviceKind;
 use trefoil_kernels::matmul::matrices::{DEPTH, LARGEST_SUBGROUP, kernels};
 
@@ -10,7 +8,7 @@ use super::candidates::{contiguous_bias, ends, multiples, parts_for, summed, typ
 use super::product::Product;
 use crate::dim::Dim;
 use crate::op::{Candidate, Grid, Implementation, Ineligible, KernelStep, ParamValue, Request, Slot};
-use crate::ops::support::{LAUNCH, instance, upper};
+use crate::ops::support::{LAUNCH, instance, specialised, upper};
 use crate::types::ElementType;
 
 /// Elements of a piece, which is read at once.
@@ -107,11 +105,9 @@ impl Candidate for Matrices {
         // Every part is whole if all of K is as many whole steps as parts.
         let has_no_edge =
             m.divides_evenly(rows) && n.divides_evenly(columns) && k.divides_evenly(PIECE * DEPTH as i64 * parts);
-        let kernel = instance(&kernels(), &name)?
-            .specialise(&[("WHOLE", i64::from(has_no_edge))])
-            .map_err(|error| Ineligible::Other(error.to_string()))?;
+        let kernel = instance(&kernels(), &name)?;
         let step = KernelStep {
-            kernel: Arc::new(kernel),
+            kernel: specialised(&kernel, &[("WHOLE", i64::from(has_no_edge))])?,
             bindings: vec![Slot::Input(0), Slot::Input(1), bias, result],
             params: vec![
                 ParamValue::Dims(vec![m.clone(), pieces(n), pieces(k)]),

@@ -1,8 +1,6 @@
 //! Products of few rows or few columns, which read the large operand once.
 
-use std::sync::Arc;
-
-use trefoil_kernels::matmul::rows::{COLUMNS, LINES, MOST, OF_ONE, OF_SEVERAL, kernels};
+use trefoil_kernels::matmul::rows::{COLUMNS, LINES, MOST, MOST_RESIDENT, OF_ONE, OF_SEVERAL, kernels};
 use trefoil_kernels::norm::team::SIZE;
 
 use super::MatMul;
@@ -10,7 +8,7 @@ use super::candidates::{bias_of, contiguous_bias, multiples, not_on_processors, 
 use super::product::Product;
 use crate::dim::Dim;
 use crate::op::{Candidate, Grid, Implementation, Ineligible, ParamValue, Request, Slot};
-use crate::ops::support::{LAUNCH, instance, kernel_time, one_kernel, power_of_two, upper};
+use crate::ops::support::{LAUNCH, instance, kernel_time, one_kernel, power_of_two, specialised, upper};
 
 /// Bytes that a kernel reads at once.
 const PIECE_BYTES: i64 = 16;
@@ -109,8 +107,10 @@ impl Candidate for Rows {
 
         let constant = power_of_two(most, MOST as i64);
         let family = if is_along { "matmul_rows_along" } else { "matmul_rows_across" };
-        let kernel = instance(&kernels(), &types.kernel(family))?.specialise(&[("ROWS", constant)]);
-        let kernel = Arc::new(kernel.map_err(|error| Ineligible::Other(error.to_string()))?);
+        // One row takes 32 registers, and all the invocations that a multiprocessor has room for; more rows would have to do with too few, as would one of single lines across K.
+        let resident = if constant == 1 && (is_along || right.bytes() < 4) { MOST_RESIDENT as i64 } else { 1 };
+        let kernel = instance(&kernels(), &types.kernel(family))?;
+        let kernel = specialised(&kernel, &[("ROWS", constant), ("RESIDENT", resident)])?;
         let cut = if is_along {
             along(&columns, &batch, constant, k.bounds().1 / piece)
         } else {

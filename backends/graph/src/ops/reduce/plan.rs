@@ -12,7 +12,7 @@ use trefoil_dsl::device::Properties;
 use trefoil_kernels::reduce::shapes::{LEVELS, SIZE, Walk};
 
 use super::super::levels::{Level, innermost_first, merged};
-use super::super::support::{LAUNCH, kernel_time, number, power_of_two, transfer_time, upper};
+use super::super::support::{LAUNCH, kernel_time, number, power_of_two, specialised, transfer_time, upper};
 use crate::dim::Dim;
 use crate::op::{Grid, Implementation, Ineligible, KernelStep, Operand, ParamValue, Slot, Step};
 
@@ -201,7 +201,6 @@ impl Plan<'_> {
         let finish = split.pieces == 1 && last;
         let parts = self.leave(&(results.clone() * split.pieces), finish);
         let params = vec![
-            ParamValue::Enum(walk as u32),
             ParamValue::Dims(vec![count, inner.level.extent.clone(), n.clone(), self.divisor.clone()]),
             ParamValue::Dims(vec![inner.level.strides[0].clone(), group.level.strides[0].clone(), inner_result]),
             ParamValue::Dim(number(i64::try_from(lines.len().max(1)).unwrap_or(1))),
@@ -214,7 +213,7 @@ impl Plan<'_> {
         ];
         let across = SIZE as i64 / split.along;
         self.steps.push(Step::Kernel(KernelStep {
-            kernel: self.kernels.reduce.clone(),
+            kernel: specialised(&self.kernels.reduce, &[("WALK", walk as i64)])?,
             bindings: vec![Slot::Input(0), Slot::Output(0), parts],
             params,
             grid: Grid::Workgroups(units.quotient_up(across) * split.pieces),

@@ -10,7 +10,7 @@ use trefoil_dsl::device::Properties;
 use trefoil_kernels::scan::shapes::{EACH, LEVELS, Part, SIZE, Walk};
 
 use super::super::levels::{Level, count, innermost_first, merged_in_all};
-use super::super::support::{LAUNCH, kernel_time, number, power_of_two, transfer_time, upper};
+use super::super::support::{LAUNCH, kernel_time, number, power_of_two, specialised, transfer_time, upper};
 use super::Scan;
 use crate::dim::Dim;
 use crate::op::{Grid, Implementation, Ineligible, KernelStep, Operand, ParamValue, Slot, Step};
@@ -49,10 +49,19 @@ impl Launch {
         self.lines.clone() * columns
     }
 
-    fn step(&self, kernel: &Arc<Kernel>, bindings: [Slot; 4], part: Part, exclusive: bool, reverse: bool) -> Step {
+    fn step(
+        &self,
+        kernel: &Kernel,
+        bindings: [Slot; 4],
+        part: Part,
+        exclusive: bool,
+        reverse: bool,
+    ) -> Result<Step, Ineligible> {
+        // Rows of words are done in 48 registers; columns hold more.
+        let of_words = kernel.bindings.iter().all(|binding| binding.element.size <= 4);
+        let resident = if self.walk == Walk::Rows && of_words { 5 } else { 1 };
+        let kernel = specialised(kernel, &[("WALK", self.walk as i64), ("PART", part as i64), ("RESIDENT", resident)])?;
         let params = vec![
-            ParamValue::Enum(self.walk as u32),
-            ParamValue::Enum(part as u32),
             ParamValue::Bool(exclusive),
             ParamValue::Bool(reverse),
             ParamValue::Dims(vec![self.lines.clone(), self.inner.clone(), self.n.clone()]),
@@ -65,7 +74,7 @@ impl Launch {
         ];
         let across = SIZE as i64 / self.along;
         let grid = Grid::Workgroups(self.units().quotient_up(across) * self.pieces);
-        Step::Kernel(KernelStep { kernel: kernel.clone(), bindings: bindings.to_vec(), params, grid })
+        Ok(Step::Kernel(KernelStep { kernel, bindings: bindings.to_vec(), params, grid }))
     }
 }
 
@@ -146,7 +155,7 @@ pub(super) fn implement(
     let value = kernels.scan.bindings.get(3).map_or(4, |binding| i64::from(binding.element.size));
     let (exclusive, reverse) = (scan.exclusive, scan.reverse);
     if pieces < 2 {
-        let step = launch.step(&kernels.scan, slots(Slot::Empty, Slot::Scratch(0)), Part::Whole, exclusive, reverse);
+        let step = launch.step(&kernels.scan, slots(Slot::Empty, Slot::Scratch(0)), Part::Whole, exclusive, reverse)?;
         let cost = kernel_time(device, transfer_time(2.0 * bytes));
         return Ok(Implementation { steps: vec![step], scratch: vec![number(value)], cost });
     }
@@ -169,9 +178,9 @@ pub(super) fn implement(
     let between = [found.clone(), before.clone(), Slot::Empty, nothing.clone()];
     let steps = vec![
         // It writes no result.
-        launch.step(&kernels.scan, slots(Slot::Empty, found), Part::Totals, exclusive, reverse),
-        totals.step(&kernels.parts, between, Part::Whole, true, false),
-        launch.step(&kernels.scan, slots(before, nothing), Part::Rest, exclusive, reverse),
+        launch.step(&kernels.scan, slots(Slot::Empty, found), Part::Totals, exclusive, reverse)?,
+        totals.step(&kernels.parts, between, Part::Whole, true, false)?,
+        launch.step(&kernels.scan, slots(before, nothing), Part::Rest, exclusive, reverse)?,
     ];
     let part = sequences * pieces * value;
     let cost = kernel_time(device, transfer_time(3.0 * bytes) + 2.0 * LAUNCH);

@@ -3,13 +3,15 @@
 //! The axes that are not sorted are rows, merged where they follow on each other; rows and their elements are read where they lie. Rows that a workgroup holds are sorted in one launch. Of the best few of
 //! longer rows, pieces are looked through by a workgroup each, whose finds are sorted. Everything else is sorted by the digits of ranks, which lie one after the other in scratch memory.
 
+use std::sync::Arc;
+
 use trefoil_dsl::artefact::Kernel;
 use trefoil_dsl::device::Properties;
 use trefoil_kernels::sort::{kernels, rows, tile, top as candidates};
 
 use super::super::levels::{Level, count, innermost_first, merged_in_all};
 use super::super::scan::running_counts;
-use super::super::support::{LAUNCH, instance, kernel_time, number, power_of_two, transfer_time, upper};
+use super::super::support::{LAUNCH, instance, kernel_time, number, power_of_two, specialised, transfer_time, upper};
 use super::order::order;
 use super::{Gives, Sort};
 use crate::dim::Dim;
@@ -122,8 +124,12 @@ impl<'a> Work<'a> {
 
     fn push(&mut self, name: &str, bindings: Vec<Slot>, params: Vec<ParamValue>, grid: Grid) -> Result<(), Ineligible> {
         let kernel = instance(&kernels() as &[&'static Kernel], name)?;
-        self.steps.push(Step::Kernel(KernelStep { kernel, bindings, params, grid }));
+        self.push_kernel(kernel, bindings, params, grid);
         Ok(())
+    }
+
+    fn push_kernel(&mut self, kernel: Arc<Kernel>, bindings: Vec<Slot>, params: Vec<ParamValue>, grid: Grid) {
+        self.steps.push(Step::Kernel(KernelStep { kernel, bindings, params, grid }));
     }
 
     fn done(self, device: &Properties, microseconds: f64) -> Implementation {
@@ -234,10 +240,11 @@ pub(super) fn top(mut work: Work<'_>, device: &Properties) -> Result<Implementat
     ];
     params.extend(work.rows.params(&[0, 1]));
     params.push(work.order());
-    params.extend([quads, finish, true].map(ParamValue::Bool));
-    let name = format!("top_rows_{}_{holds}", work.width());
+    params.extend([finish, true].map(ParamValue::Bool));
+    let kernel = instance(&kernels() as &[&'static Kernel], &format!("top_rows_{}_{holds}", work.width()))?;
+    let kernel = specialised(&kernel, &[("QUADS", i64::from(quads))])?;
     let bindings = vec![Slot::Input(0), values, places.clone(), ranks.clone()];
-    work.push(&name, bindings, params, Grid::Workgroups(count.clone() * pieces))?;
+    work.push_kernel(kernel, bindings, params, Grid::Workgroups(count.clone() * pieces));
     let read = transfer_time(upper(&work.x.ty.bytes()));
     if finish {
         return Ok(work.done(device, 1.5 * read));

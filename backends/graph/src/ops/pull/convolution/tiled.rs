@@ -1,7 +1,5 @@
 //! As a product of tiles: the weights are put in order first, then one launch reads x where it lies.
 
-use std::sync::Arc;
-
 use trefoil_kernels::activation::Activation;
 use trefoil_kernels::convolution::tiled::{COLUMNS, DEPTH, convolution_sum_parts, convolution_tiled};
 use trefoil_kernels::convolution::weights::convolution_weights;
@@ -10,7 +8,7 @@ use super::Convolution;
 use super::shape::Shape;
 use crate::dim::Dim;
 use crate::op::{Candidate, Grid, Implementation, Ineligible, KernelStep, ParamValue, Request, Slot, Step};
-use crate::ops::support::{LAUNCH, instance, kernel_time, number, upper};
+use crate::ops::support::{LAUNCH, instance, kernel_time, number, specialised, upper};
 use crate::types::ElementType;
 
 /// Workgroups that a large GPU works on at once.
@@ -85,15 +83,14 @@ impl Candidate for Tiled<'_> {
         let parts = (1..=most).min_by(|a, b| cost_of(a).total_cmp(&cost_of(b))).unwrap_or(1);
         let length = steps.quotient_up(parts);
         let plain = self.op.activation == Activation::Identity;
-        let kernel = instance(convolution_tiled::KERNELS, &format!("convolution_tiled_{element}_{}", self.rows))?
-            .specialise(&[("PLAIN", i64::from(plain))])
-            .map_err(|error| Ineligible::Other(error.to_string()))?;
+        let kernel = instance(convolution_tiled::KERNELS, &format!("convolution_tiled_{element}_{}", self.rows))?;
+        let kernel = specialised(&kernel, &[("PLAIN", i64::from(plain))])?;
         let bias = if self.op.bias { Slot::Input(2) } else { Slot::Empty };
         let counts = [&shape.outputs, &shape.images, &shape.channels, &shape.groups].map(Dim::clone);
         let mut x_strides = shape.x_strides.to_vec();
         x_strides.extend(shape.axes.iter().map(|axis| axis.x_stride.clone()));
         let multiply = KernelStep {
-            kernel: Arc::new(kernel),
+            kernel,
             bindings: vec![Slot::Input(0), Slot::Scratch(0), bias.clone(), Slot::Output(0), Slot::Scratch(1)],
             params: vec![
                 ParamValue::Dims(counts.to_vec()),
