@@ -13,11 +13,11 @@ use trefoil_dsl::device::{
 use trefoil_dsl::support::check::{BINDING_MULTIPLE, PARAMS_ALIGNMENT, padded};
 
 use super::plan::{Place, Plan};
-use super::program::{Origin, Program};
+use super::program::{Program, Work};
 use super::prove::{Access, Event, Trace};
 use super::schedule::{Reason, Touch};
 use super::steps::{Step, StepWork, Use};
-use super::words::{Format, GridShape, GridWords, Number, RunWords};
+use super::words::{Format, GridShape, GridWords, Number, RunWords, StatePlace};
 use crate::dim::{Dim, Extents};
 use crate::error::{Error, Result};
 use crate::op::{Grid, ParamValue};
@@ -111,7 +111,22 @@ pub fn commands(
         }
         recorder.words.grids.push(words);
     }
+    recorder.words.places.extend(program.works.iter().filter_map(|work| state_place(program, work)));
     Ok(Recorded { commands, words: recorder.words })
+}
+
+/// What an update says of the run's positions.
+fn state_place(program: &Program, work: &Work) -> Option<StatePlace> {
+    let Work::Update(update) = work else { return None };
+    let (axis, position) = update.target.part.clone()?;
+    let [old, value] = &update.inputs;
+    Some(StatePlace {
+        state: program.values[program.state_of(old.value)].name.as_str().into(),
+        axis,
+        position,
+        length: value.ty.shape[axis].clone(),
+        extent: old.ty.shape[axis].clone(),
+    })
 }
 
 /// A pipeline for each kernel; the same kernel is loaded once.
@@ -435,7 +450,7 @@ pub fn trace(
     };
     let mut trace = Trace::default();
     for (value, info) in program.values.iter().enumerate() {
-        if let (Some(place), false) = (plan.places[value], info.origin == Origin::Computed) {
+        if let (Some(place), false) = (plan.places[value], !info.origin.is_given()) {
             trace.given.push(Access {
                 buffer: place.buffer,
                 offset: place.offset,
