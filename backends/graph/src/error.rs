@@ -200,6 +200,16 @@ pub enum Error {
         /// How many the state has.
         extent: i64,
     },
+    /// An output that cannot be fed to a state.
+    #[error("output `{output}` cannot be fed to state `{state}`: {reason}")]
+    Feed {
+        /// The output.
+        output: String,
+        /// The state.
+        state: String,
+        /// What does not fit.
+        reason: String,
+    },
     /// A file that cannot be used.
     #[error("{path}: {reason}")]
     File {

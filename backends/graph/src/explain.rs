@@ -96,13 +96,14 @@ impl fmt::Display for Explanation {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         writeln!(
             f,
-            "{}: {} steps, {} barriers, {} bytes of activations in {} buffers, {} bytes of params, {} bytes of run words",
+            "{}: {} steps, {} barriers, {} bytes of activations in {} buffers, {} bytes of params, {} of states, {} of run words",
             self.device,
             self.steps.len(),
             self.barriers(),
             self.activations.iter().sum::<u64>(),
             self.activations.len(),
             self.params,
+            self.states.iter().map(|state| state.bytes).sum::<u64>(),
             self.run_words
         )?;
         for ExplainedState { name, ty, bytes, buffer, kept } in &self.states {

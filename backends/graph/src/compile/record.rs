@@ -13,7 +13,7 @@ use trefoil_dsl::device::{
 use trefoil_dsl::support::check::{BINDING_MULTIPLE, PARAMS_ALIGNMENT, padded};
 
 use super::plan::{Place, Plan};
-use super::program::{Program, Work};
+use super::program::Program;
 use super::prove::{Access, Event, Trace};
 use super::schedule::{Reason, Touch};
 use super::steps::{Step, StepWork, Use};
@@ -111,22 +111,8 @@ pub fn commands(
         }
         recorder.words.grids.push(words);
     }
-    recorder.words.places.extend(program.works.iter().filter_map(|work| state_place(program, work)));
+    recorder.words.places.extend(program.works.iter().filter_map(|work| StatePlace::of(program, work)));
     Ok(Recorded { commands, words: recorder.words })
-}
-
-/// What an update says of the run's positions.
-fn state_place(program: &Program, work: &Work) -> Option<StatePlace> {
-    let Work::Update(update) = work else { return None };
-    let (axis, position) = update.target.part.clone()?;
-    let [old, value] = &update.inputs;
-    Some(StatePlace {
-        state: program.values[program.state_of(old.value)].name.as_str().into(),
-        axis,
-        position,
-        length: value.ty.shape[axis].clone(),
-        extent: old.ty.shape[axis].clone(),
-    })
 }
 
 /// A pipeline for each kernel; the same kernel is loaded once.

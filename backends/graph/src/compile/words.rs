@@ -2,6 +2,7 @@
 
 use std::sync::Arc;
 
+use super::program::{Program, Work};
 use crate::dim::{Dim, Extents};
 use crate::error::{Error, Result};
 
@@ -90,6 +91,20 @@ impl Number {
 }
 
 impl StatePlace {
+    /// What an update says of the run's positions; `None` of other work, and of an update of all of a state.
+    pub(super) fn of(program: &Program, work: &Work) -> Option<Self> {
+        let Work::Update(update) = work else { return None };
+        let (axis, position) = update.target.part.clone()?;
+        let [old, value] = &update.inputs;
+        Some(Self {
+            state: program.values[program.state_of(old.value)].name.as_str().into(),
+            axis,
+            position,
+            length: value.ty.shape[axis].clone(),
+            extent: old.ty.shape[axis].clone(),
+        })
+    }
+
     fn check(&self, extents: &Extents) -> Result<()> {
         let Self { state, axis, .. } = self;
         let [position, length, extent] =

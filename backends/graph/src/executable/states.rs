@@ -1,14 +1,15 @@
-//! States from outside: read, replaced, reset; and executables that go on from a copy of them.
+//! States from outside: read, replaced, fed, reset; and executables that go on from a copy of them.
 
+use std::ops::Range;
 use std::sync::{Arc, Mutex, OnceLock};
 
 use trefoil_dsl::device::{Command, CopyCommand, DispatchCommand, HostCommand, Memory, MemoryRange};
-use trefoil_dsl::support::check::{padded, same_memory};
+use trefoil_dsl::support::check::{COPY_MULTIPLE, padded, same_memory};
 
 use super::{Elements, Executable, RunState, Slot, check_data};
 use crate::compile::plan::Buffer;
 use crate::data::Data;
-use crate::dim::Extents;
+use crate::dim::{Dim, Extents};
 use crate::error::{Error, Result, names};
 use crate::types::TensorType;
 
@@ -71,6 +72,76 @@ impl Executable {
             self.device.backend().write(&slot.range(elements.bytes.len()), &elements.bytes)?;
         }
         Ok(())
+    }
+
+    /// Puts rows of an output, as the last run left it on the device, into a state, where they stand from `row` on: for what is chosen after a run, such as the row of the last token that was accepted. Rows are positions
+    /// of the first axis. What is known before the run is fed in the graph ([`crate::Graph::feed`], [`crate::Graph::update`]), which costs no submission of its own.
+    ///
+    /// ```
+    /// use trefoil_graph::{Dim, ElementType, Executable, Extents, Graph, Model, Options};
+    /// let mut g = Graph::new();
+    /// let start = g.state("start", ElementType::F32, [1, 2].map(Dim::from))?;
+    /// let x = g.input("x", ElementType::F32, [3, 2].map(Dim::from))?;
+    /// let y = g.add(x, start)?;
+    /// g.output("y", y)?;
+    /// # let device = trefoil_cpu::open(&Default::default())?;
+    /// let executable = Executable::compile(&g, &Model::new(), &device, &Options::default())?;
+    /// executable.run(&[("x", (&[1f32, 2.0, 3.0, 4.0, 5.0, 6.0]).into())], &Extents::new())?;
+    /// // The next run starts from the second row.
+    /// executable.feed("y", 1..2, "start", 0)?;
+    /// assert_eq!(executable.state("start")?.get::<f32>()?, [3.0, 4.0]);
+    /// # Ok::<(), Box<dyn std::error::Error>>(())
+    /// ```
+    ///
+    /// # Errors
+    /// There is no such output or state, no run has left the output, the elements or the extents behind the first axis differ, the rows lie outside of either, or the device failed.
+    pub fn feed(&self, output: &str, rows: Range<u64>, state: &str, row: u64) -> Result<()> {
+        let to = self.find_state(state)?;
+        let from = self.outputs.iter().find(|slot| slot.name == output).ok_or_else(|| Error::Unknown {
+            what: "output",
+            name: output.to_owned(),
+            known: names(self.outputs.iter().map(|slot| slot.name.as_str())),
+        })?;
+        let refused = |reason: String| Error::Feed { output: output.to_owned(), state: state.to_owned(), reason };
+        let turn = self.turn()?;
+        let extents = turn.extents.as_ref().ok_or_else(|| refused("no run has left it".to_owned()))?;
+        let shape_of = |slot: &Slot| -> Result<Vec<u64>> {
+            let extent = |extent: &Dim| Ok(u64::try_from(extent.eval(extents)?).unwrap_or(0));
+            slot.ty.shape.iter().map(extent).collect()
+        };
+        let [own, other] = [shape_of(from)?, shape_of(to)?];
+        let (Some((count, inner)), Some((room, of_state))) = (own.split_first(), other.split_first()) else {
+            return Err(refused("it has no rows, or the state has none: one is a single element".to_owned()));
+        };
+        if from.ty.element != to.ty.element || inner != of_state {
+            return Err(refused(format!("it is {}{own:?}, the state {}", from.ty.element, to.ty)));
+        }
+        if rows.start > rows.end || rows.end > *count {
+            return Err(refused(format!("rows {rows:?} given of its {count}")));
+        }
+        let length = rows.end - rows.start;
+        if row.checked_add(length).is_none_or(|end| end > *room) {
+            return Err(refused(format!("{length} rows from {row} on do not lie within the state's {room}")));
+        }
+        let bytes = inner.iter().product::<u64>() * to.ty.element.bytes();
+        let part = |slot: &Slot, row: u64| MemoryRange {
+            memory: slot.memory.clone(),
+            offset: slot.offset + row * bytes,
+            bytes: length * bytes,
+        };
+        let (from, to) = (part(from, rows.start), part(to, row));
+        if to.bytes == 0 {
+            return Ok(());
+        }
+        let backend = self.device.backend();
+        let whole_words = [from.offset, to.offset, to.bytes].iter().all(|number| number.is_multiple_of(COPY_MULTIPLE));
+        if whole_words && !same_memory(&from.memory, &to.memory) {
+            backend.execute(&[Command::Copy(CopyCommand { from, to, label: state.into() })])?;
+            return Ok(backend.wait()?);
+        }
+        let mut between = vec![0; usize::try_from(to.bytes).unwrap_or(0)];
+        backend.read(&from, &mut between)?;
+        Ok(backend.write(&to, &between)?)
     }
 
     /// Sets every state to zero, as before the first run.
