@@ -33,6 +33,8 @@ pub use outputs::{Elements, Outputs};
 pub use profile::StepTime;
 
 /// A graph compiled for a device. Everything is compiled, planned and recorded once; a run only fills in what it is given.
+///
+/// What a run leaves in the graph's states ([`Graph::state`]), the next one finds. A run that is refused leaves them as they were; a device that fails within a run answers every later call with that error.
 #[derive(Debug)]
 pub struct Executable {
     device: Device,

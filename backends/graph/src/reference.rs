@@ -70,7 +70,11 @@ pub fn evaluate(
             None => {
                 let inputs: Vec<_> = node.inputs.iter().filter_map(|input| values.get(input).cloned()).collect();
                 match (op.downcast_ref::<Update>(), inputs.as_slice()) {
-                    (Some(update), [state, value]) => vec![update.replaced(state, value, extents)?],
+                    (Some(update), [state, value]) => {
+                        let found = graph.state_of(node.inputs[0]).unwrap_or(node.inputs[0]);
+                        let name = &graph.nodes()[found.node as usize].name;
+                        vec![update.replaced(name, state, value, extents)?]
+                    }
                     _ => node.op.reference(&inputs, &shapes),
                 }
             }

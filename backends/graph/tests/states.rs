@@ -346,6 +346,13 @@ fn a_position_outside_the_state_is_an_error_that_changes_nothing() {
             let mut extents = at(&position, position_value);
             extents.set(&rows, count).unwrap();
             let x = vec![1f32; 2 * count as usize];
+            let leaf = HostTensor { shape: vec![x.len()], values: vec![1.0; x.len()] };
+            let refused = reference::evaluate(&g, &[("x".to_owned(), leaf)].into(), &extents).err();
+            assert_eq!(
+                matches!(&refused, Some(Error::Position { state, .. }) if state == "cache"),
+                !fits,
+                "{refused:?}"
+            );
             match executable.run(&[("x", x.as_slice().into())], &extents) {
                 Ok(_) => assert!(fits),
                 Err(Error::Position { state, axis: 1, position, length, extent: 8 }) => {

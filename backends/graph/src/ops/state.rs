@@ -48,11 +48,17 @@ impl Update {
         }
     }
 
-    /// The new version's values.
+    /// The new version's values; `name` is the state's.
     ///
     /// # Errors
     /// The position has no value, or lies outside the state.
-    pub(crate) fn replaced(&self, state: &HostTensor, value: &HostTensor, extents: &Extents) -> Result<HostTensor> {
+    pub(crate) fn replaced(
+        &self,
+        name: &str,
+        state: &HostTensor,
+        value: &HostTensor,
+        extents: &Extents,
+    ) -> Result<HostTensor> {
         let Some(Part { axis, position }) = &self.part else {
             return Ok(HostTensor { shape: state.shape.clone(), values: value.values.clone() });
         };
@@ -60,7 +66,7 @@ impl Update {
         let first = usize::try_from(position).ok().filter(|first| first + length <= extent);
         let Some(first) = first else {
             let [length, extent] = [length, extent].map(|count| count as i64);
-            return Err(Error::Position { state: self.name().to_owned(), axis: *axis, position, length, extent });
+            return Err(Error::Position { state: name.to_owned(), axis: *axis, position, length, extent });
         };
         let mut values = state.values.clone();
         let inner: usize = state.shape[axis + 1..].iter().product();
@@ -123,7 +129,7 @@ impl Op for Update {
 
     /// For a position that is the same in every run; [`crate::reference::evaluate`] knows the run's.
     fn reference(&self, inputs: &[HostTensor], _: &[Vec<usize>]) -> Vec<HostTensor> {
-        self.replaced(&inputs[0], &inputs[1], &Extents::new()).into_iter().collect()
+        self.replaced("state", &inputs[0], &inputs[1], &Extents::new()).into_iter().collect()
     }
 
     fn flops(&self, _: &[TensorType], _: &[TensorType]) -> Dim {
