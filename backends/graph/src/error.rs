@@ -186,6 +186,30 @@ pub enum Error {
         /// What is right.
         expected: String,
     },
+    /// A run would update a state beyond its end.
+    #[error("state `{state}`, axis {axis}: {length} positions from {position} on do not lie within its {extent}")]
+    Position {
+        /// The state.
+        state: String,
+        /// The axis.
+        axis: usize,
+        /// The first position.
+        position: i64,
+        /// How many there are.
+        length: i64,
+        /// How many the state has.
+        extent: i64,
+    },
+    /// An output that cannot be fed to a state.
+    #[error("output `{output}` cannot be fed to state `{state}`: {reason}")]
+    Feed {
+        /// The output.
+        output: String,
+        /// The state.
+        state: String,
+        /// What does not fit.
+        reason: String,
+    },
     /// A file that cannot be used.
     #[error("{path}: {reason}")]
     File {

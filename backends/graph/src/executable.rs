@@ -1,11 +1,14 @@
 //! Executables: graphs compiled for a device, to be run any number of times.
 
+mod outputs;
 mod profile;
+mod states;
 
 use std::collections::BTreeMap;
-use std::sync::{Arc, Mutex, OnceLock};
+use std::sync::{Arc, Mutex, MutexGuard, OnceLock};
 
 use trefoil_dsl::device::{Command, Device, Memory, MemoryRange, Pipeline, Recording, RunIo};
+use trefoil_dsl::support::check::padded;
 
 use crate::compile::choose::{Decision, choose};
 use crate::compile::fuse::fuse;
@@ -18,26 +21,29 @@ use crate::compile::schedule::{Reason, barriers};
 use crate::compile::steps::{Step, StepWork, steps};
 use crate::compile::words::RunWords;
 use crate::compile::{Options, checked};
-use crate::data::{Data, HostElement, to_f64};
+use crate::data::Data;
 use crate::dim::{Dim, Extents};
 use crate::error::{Error, Result, names};
-use crate::explain::{ExplainedStep, ExplainedUse, Explanation};
+use crate::explain::{ExplainedState, ExplainedStep, ExplainedUse, Explanation, KeptVersion};
 use crate::graph::{Graph, Leaf, LeafKind, SEED, Tensor};
 use crate::model::Model;
-use crate::op::HostTensor;
 use crate::types::{ElementType, TensorType};
 
+pub use outputs::{Elements, Outputs};
 pub use profile::StepTime;
 
 /// A graph compiled for a device. Everything is compiled, planned and recorded once; a run only fills in what it is given.
+///
+/// What a run leaves in the graph's states ([`Graph::state`]), the next one finds. A run that is refused leaves them as they were; a device that fails within a run answers every later call with that error.
 #[derive(Debug)]
 pub struct Executable {
     device: Device,
     model: Model,
     recording: Arc<dyn Recording>,
     commands: Vec<Command>,
-    words: RunWords,
+    words: Arc<RunWords>,
     inputs: Vec<Slot>,
+    states: Vec<Slot>,
     /// Whether the graph has a seed, which runs may leave out.
     has_seed: bool,
     /// Inputs that no output needs: runs may give them.
@@ -48,13 +54,13 @@ pub struct Executable {
     state: Mutex<RunState>,
     /// For [`Executable::profile`], once it was called.
     by_value: OnceLock<Vec<Arc<dyn Pipeline>>>,
-    parts: Parts,
+    memory: Vec<Arc<dyn Memory>>,
+    parts: Arc<Parts>,
 }
 
 /// What `explain` tells about.
 #[derive(Debug)]
 struct Parts {
-    memory: Vec<Arc<dyn Memory>>,
     program: Program,
     plan: Plan,
     steps: Vec<Step>,
@@ -71,7 +77,7 @@ struct Slot {
     offset: u64,
 }
 
-#[derive(Debug, Default)]
+#[derive(Clone, Debug, Default)]
 struct RunState {
     /// The values of the symbols in the run words that the device has.
     extents: Option<Extents>,
@@ -79,28 +85,6 @@ struct RunState {
     params_filled: bool,
     /// The seed of the next run that is given none.
     next_seed: u64,
-}
-
-/// What a run gives.
-#[derive(Clone, Debug, Default)]
-pub struct Outputs {
-    tensors: BTreeMap<String, Output>,
-}
-
-/// An output of a run.
-#[derive(Clone, Debug)]
-struct Output {
-    element: ElementType,
-    shape: Vec<usize>,
-    /// Aligned for every element type; the last word may be used in part.
-    words: Vec<u64>,
-    bytes: usize,
-}
-
-impl Output {
-    fn bytes(&self) -> &[u8] {
-        &bytemuck::cast_slice(&self.words)[..self.bytes]
-    }
 }
 
 impl Executable {
@@ -129,10 +113,12 @@ impl Executable {
             let memory = memory.get(place.buffer)?.clone();
             Some(Slot { name: name.to_owned(), ty: ty.clone(), memory, offset: place.offset + offset })
         };
-        let mut inputs = Vec::new();
+        let (mut inputs, mut states) = (Vec::new(), Vec::new());
         for (value, info) in program.values.iter().enumerate() {
-            if let (Origin::Input, Some(ty)) = (&info.origin, &info.ty) {
-                inputs.extend(slot(&info.name, value, 0, ty));
+            match (&info.origin, &info.ty) {
+                (Origin::Input, Some(ty)) => inputs.extend(slot(&info.name, value, 0, ty)),
+                (Origin::State, Some(ty)) => states.extend(slot(&info.name, value, 0, ty)),
+                _ => {}
             }
         }
         let mut outputs = Vec::new();
@@ -153,31 +139,35 @@ impl Executable {
             .collect();
         let seed = graph.leaves().get(SEED);
         let has_seed = seed.is_some_and(|seed| kind_of(graph, *seed) == Some(&LeafKind::Seed));
-        Ok(Self {
+        let executable = Self {
             device: device.clone(),
             model: model.clone(),
             recording,
             commands: recorded.commands,
-            words: recorded.words,
+            words: recorded.words.into(),
             inputs,
+            states,
             has_seed,
             unused,
             outputs,
             params,
             state: Mutex::default(),
             by_value: OnceLock::new(),
-            parts: Parts { memory, program, plan, steps, barriers, decisions },
-        })
+            memory,
+            parts: Parts { program, plan, steps, barriers, decisions }.into(),
+        };
+        executable.reset()?;
+        Ok(executable)
     }
 
     /// Runs the graph: every input by name, and the values of the symbols. It waits until the outputs are there. The seed of random numbers ([`Graph::seed`]) may be left out: then it is the executable's next one.
     ///
     /// # Errors
-    /// An input is missing, unknown, given twice, of another element type or length; a symbol has no value; a param was never given; or the device failed.
+    /// An input is missing, unknown, given twice, of another element type or length; a symbol has no value; a param was never given; a state is updated where it has no such positions; or the device failed.
     pub fn run(&self, inputs: &[(&str, Data<'_>)], extents: &Extents) -> Result<Outputs> {
         self.check_names(inputs)?;
         // One run at a time: all runs use the same memory.
-        let mut state = self.state.lock().map_err(|_| Error::Poisoned)?;
+        let mut state = self.turn()?;
         let (next_seed, mut takes_next) = (state.next_seed.to_le_bytes(), false);
         let mut uploads = Vec::new();
         for slot in &self.inputs {
@@ -190,7 +180,7 @@ impl Executable {
                 }
                 return Err(Error::Missing { what: "input", name: slot.name.clone(), ty: slot.ty.to_string() });
             };
-            check_data(&slot.name, &slot.ty, data, extents)?;
+            check_data("input", &slot.name, &slot.ty, data, extents)?;
             if !data.is_empty() {
                 uploads.push((slot.range(data.bytes.len()), &*data.bytes));
             }
@@ -203,9 +193,7 @@ impl Executable {
                 .iter()
                 .map(|extent| Ok(usize::try_from(extent.eval(extents)?).unwrap_or(0)))
                 .collect::<Result<_>>()?;
-            let element = slot.ty.element;
-            let bytes = shape.iter().product::<usize>() * element.bytes() as usize;
-            outputs.push(Output { element, shape, words: vec![0; bytes.div_ceil(size_of::<u64>())], bytes });
+            outputs.push(Elements::new(("output", &slot.name), slot.ty.element, shape));
         }
         if !state.params_filled {
             for (name, ty) in &self.params {
@@ -223,11 +211,11 @@ impl Executable {
             .outputs
             .iter()
             .zip(&mut outputs)
-            .filter(|(_, output)| output.bytes > 0)
             .map(|(slot, output)| {
-                let bytes = output.bytes;
-                (slot.range(bytes), &mut bytemuck::cast_slice_mut(&mut output.words)[..bytes])
+                let bytes = output.bytes_mut();
+                (slot.range(bytes.len()), bytes)
             })
+            .filter(|(_, bytes)| !bytes.is_empty())
             .collect();
         // If the run fails, nobody knows what the device has.
         state.extents = None;
@@ -263,8 +251,13 @@ impl Executable {
             let known = names(all.chain(self.unused.keys().map(String::as_str)));
             return Err(Error::Unknown { what: "input", name: SEED.to_owned(), known });
         }
-        self.state.lock().map_err(|_| Error::Poisoned)?.next_seed = seed;
+        self.turn()?.next_seed = seed;
         Ok(())
+    }
+
+    /// Keeps others from the memory, which all runs use.
+    fn turn(&self) -> Result<MutexGuard<'_, RunState>> {
+        self.state.lock().map_err(|_| Error::Poisoned)
     }
 
     fn check_names(&self, inputs: &[(&str, Data<'_>)]) -> Result<()> {
@@ -298,13 +291,15 @@ impl Executable {
     /// # Errors
     /// The commands do not fit the plan, which is a fault of this crate.
     pub fn trace(&self) -> Result<Trace> {
-        let Parts { memory, program, plan, steps, .. } = &self.parts;
-        trace(program, plan, memory, steps, &self.commands).map_err(|defect| Error::Stage { stage: "record", defect })
+        let Parts { program, plan, steps, .. } = &*self.parts;
+        trace(program, plan, &self.memory, steps, &self.commands)
+            .map_err(|defect| Error::Stage { stage: "record", defect })
     }
 
     /// What it does and why.
     pub fn explain(&self) -> Explanation {
-        let Parts { program, plan, steps, barriers, decisions, .. } = &self.parts;
+        let Parts { program, plan, steps, barriers, decisions } = &*self.parts;
+        let most = |bytes: &Dim| u64::try_from(bytes.bounds().1).unwrap_or(0);
         let bytes = |value: usize| u64::try_from(program.values[value].bytes.bounds().1).unwrap_or(0);
         let explained = steps.iter().zip(barriers).map(|(step, barrier)| ExplainedStep {
             label: step.label.to_string(),
@@ -325,25 +320,38 @@ impl Executable {
                         buffer: place.buffer,
                         offset: place.offset,
                         bytes: bytes(used.value),
+                        part: used.part.as_ref().map(most),
                     })
                 })
                 .collect(),
         });
         let activations = plan.buffers.iter().filter_map(|buffer| match buffer {
             Buffer::Activations(bytes) => Some(*bytes),
-            Buffer::Param(_) | Buffer::Constant(_) => None,
+            Buffer::Param(_) | Buffer::Constant(_) | Buffer::State(_) => None,
         });
         let params = plan.buffers.iter().filter_map(|buffer| match buffer {
-            Buffer::Activations(_) => None,
+            Buffer::Activations(_) | Buffer::State(_) => None,
             Buffer::Param(value) | Buffer::Constant(value) => Some(bytes(*value)),
         });
         let fused_away =
             plan.places.iter().zip(&program.values).filter(|(place, _)| place.is_none()).map(|(_, value)| &value.name);
+        let name = |value: usize| program.values[value].name.clone();
+        let states = plan.buffers.iter().enumerate().filter_map(|(buffer, known)| {
+            let Buffer::State(value) = *known else { return None };
+            let kept = program.kept.iter().filter(|kept| kept.state == value).map(|kept| KeptVersion {
+                copy: name(kept.copy),
+                replaced_by: name(kept.by),
+                readers: kept.readers.clone(),
+            });
+            let ty = program.values[value].ty.clone()?;
+            Some(ExplainedState { name: name(value), ty, bytes: bytes(value), buffer, kept: kept.collect() })
+        });
         Explanation {
             device: self.device.properties().name.clone(),
             steps: explained.collect(),
             activations: activations.collect(),
             params: params.sum(),
+            states: states.collect(),
             run_words: self.words.len(),
             decisions: decisions.clone(),
             fused_away: fused_away.cloned().collect(),
@@ -378,11 +386,15 @@ fn memory(program: &Program, plan: &Plan, model: &Model, device: &Device) -> Res
                 params.push((info.name.clone(), ty));
                 memory
             }
+            Buffer::State(value) => {
+                let info = &program.values[*value];
+                device.backend().allocate(padded(u64::try_from(info.bytes.bounds().1).unwrap_or(0)), &info.name)?
+            }
             Buffer::Constant(value) => {
                 let info = &program.values[*value];
                 let bytes: &[u8] = match &info.origin {
                     Origin::Constant(bytes) => bytes,
-                    Origin::Input | Origin::Param | Origin::Computed => &[],
+                    Origin::Input | Origin::Param | Origin::State | Origin::Computed | Origin::Version(_) => &[],
                 };
                 let memory = device.backend().allocate(bytes.len() as u64, &info.name)?;
                 let range = MemoryRange { memory: memory.clone(), offset: 0, bytes: bytes.len() as u64 };
@@ -403,65 +415,18 @@ fn check_element(what: &'static str, name: &str, expected: ElementType, given: E
     Err(Error::ElementType { what, name: name.to_owned(), given: given.to_string(), expected })
 }
 
-fn check_data(name: &str, ty: &TensorType, data: &Data<'_>, extents: &Extents) -> Result<()> {
-    check_element("input", name, ty.element, data.element)?;
+fn check_data(what: &'static str, name: &str, ty: &TensorType, data: &Data<'_>, extents: &Extents) -> Result<()> {
+    check_element(what, name, ty.element, data.element)?;
     let expected = u64::try_from(ty.elements().eval(extents)?).unwrap_or(0);
     if data.len() == expected {
         return Ok(());
     }
     let values: Vec<_> = ty.shape.iter().map(|extent: &Dim| extent.eval(extents)).collect::<Result<_, _>>()?;
     Err(Error::Length {
-        what: "input",
+        what,
         name: name.to_owned(),
         given: data.len(),
         expected,
         ty: format!("{ty}, here {values:?}"),
     })
-}
-
-impl Outputs {
-    fn find(&self, name: &str) -> Result<&Output> {
-        self.tensors.get(name).ok_or_else(|| Error::Unknown {
-            what: "output",
-            name: name.to_owned(),
-            known: names(self.tensors.keys().map(String::as_str)),
-        })
-    }
-
-    /// The elements of an output.
-    ///
-    /// # Errors
-    /// There is no such output, or its elements are of another type.
-    pub fn get<T: HostElement>(&self, name: &str) -> Result<&[T]> {
-        let output = self.find(name)?;
-        check_element("output", name, output.element, T::ELEMENT)?;
-        Ok(bytemuck::cast_slice(output.bytes()))
-    }
-
-    /// The elements of an output of bools.
-    ///
-    /// # Errors
-    /// There is no such output, or its elements are of another type.
-    pub fn get_bools(&self, name: &str) -> Result<Vec<bool>> {
-        let output = self.find(name)?;
-        check_element("output", name, output.element, ElementType::Bool)?;
-        Ok(bytemuck::cast_slice::<u8, u32>(output.bytes()).iter().map(|word| *word != 0).collect())
-    }
-
-    /// An output as a host tensor, whatever its elements.
-    ///
-    /// # Errors
-    /// There is no such output.
-    pub fn host(&self, name: &str) -> Result<HostTensor> {
-        let output = self.find(name)?;
-        Ok(HostTensor { shape: output.shape.clone(), values: to_f64(output.element, output.bytes()) })
-    }
-
-    /// The extents of an output in this run.
-    ///
-    /// # Errors
-    /// There is no such output.
-    pub fn shape(&self, name: &str) -> Result<&[usize]> {
-        Ok(&self.find(name)?.shape)
-    }
 }

@@ -4,6 +4,7 @@ use std::fmt;
 
 use crate::compile::choose::Decision;
 use crate::compile::schedule::Reason;
+use crate::types::TensorType;
 
 /// What an executable does: its steps, memory, barriers and why, candidates and why not the others.
 #[derive(Clone, Debug, PartialEq)]
@@ -16,12 +17,40 @@ pub struct Explanation {
     pub activations: Vec<u64>,
     /// Bytes of the params and constants that it reads.
     pub params: u64,
+    /// The states.
+    pub states: Vec<ExplainedState>,
     /// Bytes of the run words.
     pub run_words: usize,
     /// The candidates of ops with kernels.
     pub decisions: Vec<Decision>,
     /// Values that exist in no memory, because one kernel makes and reads them.
     pub fused_away: Vec<String>,
+}
+
+/// A state.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct ExplainedState {
+    /// Its name.
+    pub name: String,
+    /// Its type.
+    pub ty: TensorType,
+    /// Its bytes.
+    pub bytes: u64,
+    /// The buffer, which holds nothing else.
+    pub buffer: usize,
+    /// Versions that are copied; all others are replaced in place.
+    pub kept: Vec<KeptVersion>,
+}
+
+/// A version of a state that is copied before it is replaced, for those who read it afterwards.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct KeptVersion {
+    /// The copy.
+    pub copy: String,
+    /// The version that replaces it.
+    pub replaced_by: String,
+    /// The nodes and outputs that read the copy, since they come after the update.
+    pub readers: Vec<String>,
 }
 
 /// A step.
@@ -52,6 +81,8 @@ pub struct ExplainedUse {
     pub offset: u64,
     /// Its bytes at the upper bounds of the symbols.
     pub bytes: u64,
+    /// How many of them an update of a state writes; the others stay as they are.
+    pub part: Option<u64>,
 }
 
 impl Explanation {
@@ -65,15 +96,23 @@ impl fmt::Display for Explanation {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         writeln!(
             f,
-            "{}: {} steps, {} barriers, {} bytes of activations in {} buffers, {} bytes of params, {} bytes of run words",
+            "{}: {} steps, {} barriers, {} bytes of activations in {} buffers, {} bytes of params, {} of states, {} of run words",
             self.device,
             self.steps.len(),
             self.barriers(),
             self.activations.iter().sum::<u64>(),
             self.activations.len(),
             self.params,
+            self.states.iter().map(|state| state.bytes).sum::<u64>(),
             self.run_words
         )?;
+        for ExplainedState { name, ty, bytes, buffer, kept } in &self.states {
+            writeln!(f, "state {name}: {ty}, {bytes} bytes, buffer {buffer}")?;
+            for KeptVersion { copy, replaced_by, readers } in kept {
+                let readers = readers.join(", ");
+                writeln!(f, "    `{copy}` is kept before `{replaced_by}`, for what comes after it: {readers}")?;
+            }
+        }
         for (index, step) in self.steps.iter().enumerate() {
             for (position, reason) in step.barrier.iter().enumerate() {
                 writeln!(f, "    {} {reason}", if position == 0 { "-- barrier:" } else { "           and" })?;
@@ -82,7 +121,8 @@ impl fmt::Display for Explanation {
             for used in &step.uses {
                 let arrow = if used.written { "->" } else { "<-" };
                 let ExplainedUse { tensor, buffer, offset, bytes, .. } = used;
-                writeln!(f, "       {arrow} {tensor}: {bytes} bytes at {offset} of buffer {buffer}")?;
+                let part = used.part.map(|part| format!("{part} of ")).unwrap_or_default();
+                writeln!(f, "       {arrow} {tensor}: {part}{bytes} bytes at {offset} of buffer {buffer}")?;
             }
         }
         for decision in &self.decisions {

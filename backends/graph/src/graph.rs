@@ -41,6 +41,8 @@ pub enum LeafKind {
     Input,
     /// The words that random numbers depend on: given for a run, or counted on from run to run.
     Seed,
+    /// Left by the run before, in the executable; zero before the first one.
+    State,
     /// Given once, by a model.
     Param,
     /// Given with the graph, as bytes of its element type.
@@ -63,8 +65,18 @@ pub struct Graph {
     nodes: Vec<Node>,
     leaves: BTreeMap<String, Tensor>,
     outputs: Vec<(String, Tensor)>,
+    states: Vec<State>,
     /// How many streams of random numbers are taken.
     streams: u32,
+}
+
+/// A state of a graph.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct State {
+    /// What a run finds.
+    pub found: Tensor,
+    /// What it leaves to the next one: the newest version, or what it found if nothing updates it.
+    pub left: Tensor,
 }
 
 /// The name of the seed among the inputs.
@@ -98,6 +110,28 @@ pub enum GraphError {
         /// The name.
         name: String,
     },
+    /// Something is to be updated that is no state.
+    #[error(
+        "update: `{node}` is no state and no version of one; `Graph::state` makes states, and `update` gives versions"
+    )]
+    NoState {
+        /// The node.
+        node: String,
+    },
+    /// A version of a state is to be updated that was updated before.
+    #[error(
+        "update: state `{state}`: `{given}` was updated by `{by}` already; versions follow one after the other, and the newest is `{newest}`"
+    )]
+    OldVersion {
+        /// The state.
+        state: String,
+        /// The version that was given.
+        given: String,
+        /// The update that made another version of it.
+        by: String,
+        /// The newest version.
+        newest: String,
+    },
     /// A constant whose values do not fill its shape.
     #[error("constant: {given} values given, the shape {shape} takes {expected}")]
     ConstantLength {
@@ -115,6 +149,7 @@ impl Op for Leaf {
         match self.kind {
             LeafKind::Input => "input",
             LeafKind::Seed => SEED,
+            LeafKind::State => "state",
             LeafKind::Param => "param",
             LeafKind::Constant(_) => "constant",
         }
@@ -159,6 +194,7 @@ impl Graph {
             nodes: Vec::new(),
             leaves: BTreeMap::new(),
             outputs: Vec::new(),
+            states: Vec::new(),
             streams: 0,
         }
     }
@@ -198,6 +234,23 @@ impl Graph {
     /// The name is taken.
     pub fn param(&mut self, name: &str, element: ElementType, shape: impl Into<Shape>) -> Result<Tensor, GraphError> {
         self.leaf(name, LeafKind::Param, TensorType { element, shape: shape.into() })
+    }
+
+    /// A tensor that lives in the executable, on the device, from run to run: zero before the first, then what the last run left ([`Graph::update`], [`Graph::feed`]), or what the program put there
+    /// ([`crate::Executable::set_state`]).
+    ///
+    /// # Errors
+    /// The name is taken, or an extent is no number.
+    pub fn state(&mut self, name: &str, element: ElementType, shape: impl Into<Shape>) -> Result<Tensor, GraphError> {
+        let ty = TensorType { element, shape: shape.into() };
+        if ty.shape.iter().any(|extent| extent.constant().is_none()) {
+            let expected = "extents that are numbers".to_owned();
+            let error = OpError::Attribute { attribute: "shape", given: ty.to_string(), expected };
+            return Err(GraphError::Op { op: format!("state `{name}`"), error });
+        }
+        let found = self.leaf(name, LeafKind::State, ty)?;
+        self.states.push(State { found, left: found });
+        Ok(found)
     }
 
     /// A tensor whose values are part of the graph.
@@ -299,7 +352,19 @@ impl Graph {
         &self.nodes
     }
 
-    /// Inputs, params and constants by name.
+    /// States, in the order in which they were named.
+    pub fn states(&self) -> &[State] {
+        &self.states
+    }
+
+    /// Notes a state's new version, `by` an update of the version `of`.
+    pub(crate) fn note_version(&mut self, of: Tensor, by: Tensor) {
+        for state in self.states.iter_mut().filter(|state| state.left == of) {
+            state.left = by;
+        }
+    }
+
+    /// Inputs, params, states and constants by name.
     pub fn leaves(&self) -> &BTreeMap<String, Tensor> {
         &self.leaves
     }

@@ -8,6 +8,8 @@
 //! 4. **Running.** An [`executable::Executable`] takes inputs by name and the symbols' values. Whatever may change from run to run lies in run words, which the kernels read: nothing is
 //!    compiled or recorded again.
 //!
+//! What stays from run to run is a state ([`ops::state`]): runs update it in the graph, and programs read, replace, reset and fork it.
+//!
 //! An op is a value of a type that implements [`op::Op`]; a user's own is as good as the library's.
 
 pub mod compile;
@@ -28,7 +30,7 @@ pub use compile::Options;
 pub use data::Data;
 pub use dim::{Dim, Extents, Symbol};
 pub use error::{Error, Result};
-pub use executable::{Executable, Outputs};
+pub use executable::{Elements, Executable, Outputs};
 pub use graph::{Graph, Tensor};
 pub use model::Model;
 pub use types::ElementType;

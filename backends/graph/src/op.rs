@@ -17,6 +17,7 @@ use trefoil_codegen::ir::{Expression, Handle, Local};
 use trefoil_dsl::device::Properties;
 
 use crate::dim::{Dim, DimError};
+use crate::ops::state::Update;
 use crate::pull::{ELEMENT_BY_ELEMENT, Pull};
 use crate::types::{Layout, TensorType};
 
@@ -74,6 +75,8 @@ pub enum OpKind<'a> {
     Map(&'a dyn Map),
     /// The same elements, otherwise arranged.
     View(&'a dyn View),
+    /// A version of a state, made in the state's own memory.
+    Update(&'a Update),
     /// An expression of coordinates and of elements at computed coordinates.
     Pull(Pull<'a>),
     /// Work of its own, by one of several candidates, best first.

@@ -8,6 +8,7 @@ use crate::dim::{Dim, Extents};
 use crate::error::{Error, Result};
 use crate::graph::{Graph, Leaf, LeafKind, Tensor};
 use crate::op::HostTensor;
+use crate::ops::state::Update;
 use crate::types::ElementType;
 
 /// Elements as they lie in memory (of bools, words), as `f64`; bytes behind the last whole element are left out.
@@ -26,7 +27,7 @@ pub const fn tolerance(element: ElementType) -> f64 {
     }
 }
 
-/// Every output of a graph for given inputs and params, by name.
+/// Every output of a graph for given inputs, params and states, by name. States that are not given are zero, as before a first run; what a run leaves in one is seen through an output of its newest version.
 ///
 /// # Errors
 /// A leaf is missing or has another number of elements, a symbol has no value, or an op has no reference for these.
@@ -47,6 +48,10 @@ pub fn evaluate(
             Some(Leaf { kind: LeafKind::Constant(bytes), ty }) => {
                 vec![HostTensor { shape: shapes[0].clone(), values: to_f64(ty.element, bytes) }]
             }
+            Some(Leaf { kind: LeafKind::State, .. }) if !leaves.contains_key(&node.name) => {
+                let zeros = vec![0.0; shapes[0].iter().product()];
+                vec![HostTensor { shape: shapes[0].clone(), values: zeros }]
+            }
             Some(leaf) => {
                 let missing = || Error::Missing { what: "leaf", name: node.name.clone(), ty: leaf.ty.to_string() };
                 let given = leaves.get(&node.name).ok_or_else(missing)?;
@@ -64,7 +69,14 @@ pub fn evaluate(
             }
             None => {
                 let inputs: Vec<_> = node.inputs.iter().filter_map(|input| values.get(input).cloned()).collect();
-                node.op.reference(&inputs, &shapes)
+                match (op.downcast_ref::<Update>(), inputs.as_slice()) {
+                    (Some(update), [state, value]) => {
+                        let found = graph.state_of(node.inputs[0]).unwrap_or(node.inputs[0]);
+                        let name = &graph.nodes()[found.node as usize].name;
+                        vec![update.replaced(name, state, value, extents)?]
+                    }
+                    _ => node.op.reference(&inputs, &shapes),
+                }
             }
         };
         if made.len() != shapes.len() {

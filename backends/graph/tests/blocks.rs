@@ -8,11 +8,11 @@ use common::cases::Case;
 use common::{Values, devices};
 use trefoil_graph::graph::GraphError;
 use trefoil_graph::ops::attention::{
-    Attention, AttentionBlock, AttentionLayout, AttentionOperands, FeedForward, HeadNorms, LayerNorm, Linear,
+    Attention, AttentionBlock, AttentionLayout, AttentionOperands, FeedForward, HeadNorms, LayerNorm, Linear, Past,
     Placement, Projections, TransformerLayer, Turns,
 };
 use trefoil_graph::ops::rope::Pairs;
-use trefoil_graph::{ElementType, Executable, Extents, Graph, Model, Options, Tensor};
+use trefoil_graph::{Dim, ElementType, Executable, Extents, Graph, Model, Options, Tensor};
 use trefoil_kernels::activation::Activation;
 
 use ElementType::F32;
@@ -32,6 +32,8 @@ struct Plan {
     inner: usize,
     /// Earlier positions.
     past: usize,
+    /// Whether these are in states, with room for two positions more than there are.
+    resident: bool,
     /// Positions of another sequence, of which keys and values are made; 0 for none.
     others: usize,
     packed: bool,
@@ -56,6 +58,7 @@ const PLAIN: Plan = Plan {
     elements: 6,
     inner: 20,
     past: 0,
+    resident: false,
     others: 0,
     packed: true,
     biases: false,
@@ -75,7 +78,6 @@ const SCALE: f32 = 0.4;
 /// The graph of a layer with its inputs, and the numbers of each by name.
 struct Made {
     case: Case,
-    attention: AttentionBlock,
     layer: TransformerLayer,
     x: Tensor,
 }
@@ -126,7 +128,14 @@ fn made(plan: &Plan) -> Made {
         Turns { tables, positions: Some(given), pairs: Pairs::Halves, turned: plan.turned }
     });
     let past = (plan.past > 0).then(|| {
-        ["past keys", "past values"].map(|name| case.input(name, F32, &[batch, plan.past, key_heads, elements]))
+        let given =
+            ["past keys", "past values"].map(|name| case.input(name, F32, &[batch, plan.past, key_heads, elements]));
+        if !plan.resident {
+            return Past::Given(given);
+        }
+        let room = [batch, plan.past + positions + 2, key_heads, elements].map(Dim::from);
+        let mut state = |name| case.graph.state(name, F32, room.clone()).unwrap();
+        Past::States { keys: state("keys"), values: state("values"), position: Dim::from(plan.past) }
     });
     let attention = AttentionBlock {
         heads,
@@ -151,7 +160,7 @@ fn made(plan: &Plan) -> Made {
     };
     let layer =
         TransformerLayer { placement: plan.placement, attention, attention_norm, feed_forward, feed_forward_norm };
-    Made { case, attention, layer, x }
+    Made { case, layer, x }
 }
 
 /// What a layer gives, computed by loops.
@@ -323,8 +332,21 @@ impl Loops<'_> {
     }
 }
 
+/// Earlier keys or values as they lie in a state; behind them stands what must not be read.
+fn resident(plan: &Plan, case: &Case, name: &str) -> Vec<f32> {
+    let Plan { batch, positions, key_heads, elements, past, .. } = *plan;
+    let row = key_heads * elements;
+    let values = case.inputs.iter().find(|(own, _)| own == name).map(|(_, values)| values.host().values).unwrap();
+    let mut all = Vec::new();
+    for sequence in 0..batch {
+        all.extend(values[sequence * past * row..(sequence + 1) * past * row].iter().map(|value| *value as f32));
+        all.extend(vec![f32::NAN; (positions + 2) * row]);
+    }
+    all
+}
+
 fn check(plan: &Plan) {
-    let Made { mut case, layer, x, .. } = made(plan);
+    let Made { mut case, layer, x } = made(plan);
     let attended = case.graph.transformer_layer(x, &layer).unwrap_or_else(|error| panic!("{plan:?}: {error}"));
     for (name, tensor) in [("y", attended.y), ("keys", attended.keys), ("values", attended.values)] {
         case.output(name, tensor);
@@ -333,6 +355,9 @@ fn check(plan: &Plan) {
     for device in devices() {
         let executable = Executable::compile(&case.graph, &Model::new(), &device, &Options::default()).unwrap();
         let data: Vec<_> = case.inputs.iter().map(|(name, values)| (name.as_str(), values.data())).collect();
+        for name in ["keys", "values"].into_iter().filter(|_| plan.resident) {
+            executable.set_state(name, resident(plan, &case, &format!("past {name}")).as_slice().into()).unwrap();
+        }
         let outputs = executable.run(&data, &Extents::new()).unwrap();
         let got = outputs.get::<f32>("y").unwrap();
         assert_eq!(got.len(), expected.len());
@@ -342,7 +367,8 @@ fn check(plan: &Plan) {
             let place = format!("{index} on {}", device.properties().name);
             assert!(apart <= 2e-5 * largest, "{plan:?}\n{place}: {got}, not {wanted}");
         }
-        let keys = plan.past + if plan.others > 0 { plan.others } else { plan.positions };
+        let room = if plan.resident { 2 } else { 0 };
+        let keys = plan.past + room + if plan.others > 0 { plan.others } else { plan.positions };
         for name in ["keys", "values"] {
             let shape = outputs.host(name).unwrap().shape;
             assert_eq!(shape, [plan.batch, keys, plan.key_heads, plan.elements], "{name}");
@@ -370,6 +396,8 @@ fn layers_of_every_kind() {
         llama,
         // One position after seven others, and several.
         Plan { past: 7, positions: 1, ..llama },
+        Plan { past: 7, positions: 1, resident: true, ..llama },
+        Plan { past: 3, positions: 4, batch: 2, resident: true, ..llama },
         Plan { past: 3, positions: 4, batch: 2, head_norms: true, packed: false, ..llama },
         Plan { placement: Placement::Parallel, turned: 2, affine: true, biases: true, ..llama },
         Plan { placement: Placement::Before, packed: false, others: 9, ..bert },
@@ -392,15 +420,16 @@ fn layers_of_every_kind() {
 
 #[test]
 fn what_does_not_fit_is_refused() {
-    let Made { mut case, attention, x, .. } = made(&PLAIN);
+    let Made { mut case, layer, x } = made(&PLAIN);
+    let attention = layer.attention;
     let mut message = |x: Tensor, block: AttentionBlock| -> String {
         let refused: Result<_, GraphError> = case.graph.attention_block(x, &block);
         refused.unwrap_err().to_string()
     };
     let turned = Attention::new(AttentionLayout::Bhsd, 1.0);
-    let error = message(x, AttentionBlock { attention: turned, ..attention });
+    let error = message(x, AttentionBlock { attention: turned, ..attention.clone() });
     assert!(error.contains("`layout`") && error.contains("Bshd expected"), "{error}");
-    let error = message(x, AttentionBlock { heads: 3, ..attention });
+    let error = message(x, AttentionBlock { heads: 3, ..attention.clone() });
     assert!(error.contains("`columns`"), "{error}");
     let flat = case.graph.reshape(x, common::cases::shape(&[5, 12])).unwrap();
     let refused = case.graph.attention_block(flat, &attention).unwrap_err().to_string();

@@ -48,7 +48,7 @@ pub fn choose(graph: &Graph, program: &mut Program, device: &Properties, options
         match work {
             Work::Kernels(kernels) => decisions.push(decide(graph, program, kernels, device, options)?),
             Work::Pull(pull) => decisions.extend(decide_pull(graph, program, pull, device, options)?),
-            Work::Map(_) | Work::Fill(_) => program.works.push(work),
+            Work::Map(_) | Work::Fill(_) | Work::Update(_) => program.works.push(work),
         }
     }
     checked("choose", || program.check())?;

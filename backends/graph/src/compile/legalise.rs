@@ -1,10 +1,12 @@
-//! From nodes to work on values: views become layouts, what strides cannot say is copied, and only what an output needs is kept.
+//! From nodes to work on values: views become layouts, what strides cannot say is copied, and only what an output or a state needs is kept.
 
 use std::any::Any;
 use std::collections::BTreeMap;
 
-use super::program::{FillWork, KernelsWork, Located, MapWork, Meaning, Origin, Program, PullWork, Work};
-use super::{checked, program::ValueId};
+use super::program::{
+    FillWork, KernelsWork, Located, MapWork, Meaning, Origin, Program, PullWork, Target, UpdateWork, ValueId, Work,
+};
+use super::{checked, keep};
 use crate::error::{Error, Result};
 use crate::graph::{Graph, Leaf, LeafKind, Node, Tensor};
 use crate::op::OpKind;
@@ -23,15 +25,16 @@ pub fn legalise(graph: &Graph) -> Result<Program> {
     for (name, tensor) in graph.outputs() {
         stage.output(name, *tensor)?;
     }
-    let program = stage.program;
+    let program = keep::keep(graph, stage.program)?;
     checked("legalise", || program.check())?;
     Ok(program)
 }
 
-/// For each node, whether an output needs it.
+/// For each node, whether an output or a state needs it.
 fn live_nodes(graph: &Graph) -> Vec<bool> {
     let mut live = vec![false; graph.nodes().len()];
-    for (_, tensor) in graph.outputs() {
+    let of_states = graph.states().iter().flat_map(|state| [&state.found, &state.left]);
+    for tensor in graph.outputs().iter().map(|(_, tensor)| tensor).chain(of_states) {
         live[tensor.node as usize] = true;
     }
     // Nodes come after what they read, so one pass from the last is enough.
@@ -60,6 +63,7 @@ impl Stage<'_> {
                 let origin = match leaf.downcast_ref::<Leaf>().map(|leaf| &leaf.kind) {
                     Some(LeafKind::Param) => Origin::Param,
                     Some(LeafKind::Constant(bytes)) => Origin::Constant(bytes.clone()),
+                    Some(LeafKind::State) => Origin::State,
                     Some(LeafKind::Input | LeafKind::Seed) | None => Origin::Input,
                 };
                 let what = if origin == Origin::Param { "param" } else { "constant" };
@@ -83,6 +87,20 @@ impl Stage<'_> {
                 let layout = layout.ok_or_else(|| Error::View { node: node.name.clone() })?;
                 let tensor = self.tensor(index, 0);
                 self.located.insert(tensor, Located { tensor, value: source.value, ty: ty.clone(), layout });
+            }
+            OpKind::Update(update) => {
+                let [old, value] = <[Located; 2]>::try_from(inputs).map_err(|inputs| Error::Stage {
+                    stage: "legalise",
+                    defect: format!("`{}` has {} operands", node.name, inputs.len()),
+                })?;
+                let state = self.program.state_of(old.value);
+                // What a dispatch writes it does not read as well, and what lies in the same memory could be half replaced when it is read.
+                let value = if self.program.state_of(value.value) == state { self.copy(index, &value) } else { value };
+                let output = self.value(index, node, 0, Origin::Version(state));
+                self.program.values[output].name = format!("{} after {}", self.program.values[state].name, node.name);
+                let part = update.part().map(|part| (part.axis, part.position.clone()));
+                let target = Target { layout: update.target(&old.ty), part };
+                self.program.works.push(Work::Update(UpdateWork { node: index, inputs: [old, value], output, target }));
             }
             OpKind::Map(_) => {
                 let output = self.value(index, node, 0, Origin::Computed);

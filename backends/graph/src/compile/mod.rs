@@ -4,6 +4,7 @@
 //! | stage | what it does |
 //! |---|---|
 //! | [`legalise`] | views become layouts of the memory that they read; elements that strides cannot arrange are copied |
+//! | [`keep`] | versions of states that are read after they were replaced are copied before |
 //! | [`choose`] | each op with kernels gets the cheapest candidate that can do it; operands that it wants contiguous are copied |
 //! | [`fuse`] | maps, copies among them, become regions, each one generated kernel |
 //! | [`steps`] | regions, pulls and candidates become one list of steps, with what each reads and writes |
@@ -17,6 +18,7 @@
 pub mod cache;
 pub mod choose;
 pub mod fuse;
+pub mod keep;
 pub mod legalise;
 pub mod plan;
 pub mod program;

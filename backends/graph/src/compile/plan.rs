@@ -1,7 +1,7 @@
 //! Places in memory: each value that lives in activation memory gets a buffer and a byte offset, from its lifetime, after fusion, at the upper bounds of
 //! the symbols.
 //!
-//! Values whose lifetimes overlap never share bytes. Where a dispatch may not bind one piece of memory both for reading and for writing, values
+//! Values whose lifetimes overlap never share bytes. Params, constants and states have buffers of their own; a version of a state lies where the state lies, over the one that it replaces. Where a dispatch may not bind one piece of memory both for reading and for writing, values
 //! are coloured first: what a step reads and what it writes get different colours, and no buffer holds two colours.
 
 use std::collections::BTreeMap;
@@ -35,6 +35,8 @@ pub enum Buffer {
     Param(ValueId),
     /// Memory for the constant that is this value.
     Constant(ValueId),
+    /// Memory for the state that is this value, and for all of its versions.
+    State(ValueId),
 }
 
 /// Where everything lies.
@@ -86,6 +88,11 @@ pub fn plan(program: &Program, steps: &[Step], limits: &Limits, device: &str) ->
         let own = match info.origin {
             Origin::Param => Buffer::Param(value),
             Origin::Constant(_) => Buffer::Constant(value),
+            Origin::State => Buffer::State(value),
+            Origin::Version(state) => {
+                planned.places[value] = planned.places[state];
+                continue;
+            }
             Origin::Input => {
                 lifetimes.insert(value, Lifetime { bytes, born: 0, dies: 0 });
                 continue;

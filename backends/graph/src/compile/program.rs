@@ -34,8 +34,12 @@ pub enum Origin {
     Param,
     /// The graph has it; it lies in a buffer of its own, which nothing writes.
     Constant(Arc<[u8]>),
+    /// The executable has it from the run before; it lies in a buffer of its own, in which its versions are made.
+    State,
     /// A step writes it.
     Computed,
+    /// A step writes it over an older version of the state that is this value.
+    Version(ValueId),
 }
 
 /// What a value is to the graph.
@@ -76,6 +80,8 @@ pub enum Work {
     Fill(FillWork),
     /// An expression of elements at computed coordinates.
     Pull(PullWork),
+    /// A part of a state replaced.
+    Update(UpdateWork),
     /// An op with kernels.
     Kernels(KernelsWork),
 }
@@ -104,6 +110,41 @@ pub struct PullWork {
     pub inputs: Vec<Located>,
     /// What it writes.
     pub output: ValueId,
+}
+
+/// An update of a state.
+#[derive(Clone, Debug)]
+pub struct UpdateWork {
+    /// The node.
+    pub node: u32,
+    /// The version that it replaces, which it leaves as it is where it does not write; and what it writes.
+    pub inputs: [Located; 2],
+    /// The new version.
+    pub output: ValueId,
+    /// Where what it writes goes.
+    pub target: Target,
+}
+
+/// Positions of a state that an update writes.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Target {
+    /// Where the elements lie in the state's memory.
+    pub layout: Layout,
+    /// The axis and its first position, if not all of the state is written.
+    pub part: Option<(usize, Dim)>,
+}
+
+/// A version of a state that was copied before it was replaced.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Kept {
+    /// The state.
+    pub state: ValueId,
+    /// The version that replaces it.
+    pub by: ValueId,
+    /// The copy.
+    pub copy: ValueId,
+    /// The nodes and outputs that read it afterwards.
+    pub readers: Vec<String>,
 }
 
 /// A fill.
@@ -152,17 +193,57 @@ pub struct Program {
     pub works: Vec<Work>,
     /// What is given out, contiguous.
     pub outputs: Vec<(String, Located)>,
+    /// Versions of states that are read after they were replaced.
+    pub kept: Vec<Kept>,
     /// An empty value, bound where an optional operand is not there, if any is.
     pub nothing: Option<ValueId>,
 }
 
+impl Origin {
+    /// Whether it is there before the first step.
+    pub fn is_given(&self) -> bool {
+        !matches!(self, Self::Computed | Self::Version(_))
+    }
+}
+
 impl Work {
+    /// The node.
+    pub fn node(&self) -> u32 {
+        match self {
+            Self::Map(map) => map.node,
+            Self::Fill(fill) => fill.node,
+            Self::Pull(pull) => pull.node,
+            Self::Update(update) => update.node,
+            Self::Kernels(kernels) => kernels.node,
+        }
+    }
+
+    /// The value that is gone when it is done: the version of a state over which it writes.
+    pub fn replaces(&self) -> Option<ValueId> {
+        match self {
+            Self::Update(update) => Some(update.inputs[0].value),
+            Self::Map(_) | Self::Fill(_) | Self::Pull(_) | Self::Kernels(_) => None,
+        }
+    }
+
+    /// What it reads, to be changed.
+    pub fn reads_mut(&mut self) -> &mut [Located] {
+        match self {
+            Self::Map(map) => &mut map.inputs,
+            Self::Fill(_) => &mut [],
+            Self::Pull(pull) => &mut pull.inputs,
+            Self::Update(update) => &mut update.inputs,
+            Self::Kernels(kernels) => &mut kernels.inputs,
+        }
+    }
+
     /// The values that it reads.
     pub fn reads(&self) -> impl Iterator<Item = &Located> {
         match self {
             Self::Map(map) => map.inputs.as_slice(),
             Self::Fill(_) => &[],
             Self::Pull(pull) => pull.inputs.as_slice(),
+            Self::Update(update) => update.inputs.as_slice(),
             Self::Kernels(kernels) => kernels.inputs.as_slice(),
         }
         .iter()
@@ -174,6 +255,7 @@ impl Work {
             Self::Map(map) => std::slice::from_ref(&map.output),
             Self::Fill(fill) => std::slice::from_ref(&fill.output),
             Self::Pull(pull) => std::slice::from_ref(&pull.output),
+            Self::Update(update) => std::slice::from_ref(&update.output),
             Self::Kernels(kernels) => &kernels.outputs,
         }
     }
@@ -186,6 +268,14 @@ impl Program {
         self.values.len() - 1
     }
 
+    /// The state of which a value is a version; itself, if it is none.
+    pub fn state_of(&self, value: ValueId) -> ValueId {
+        match self.values[value].origin {
+            Origin::Version(state) => state,
+            _ => value,
+        }
+    }
+
     /// Adds a copy of `source` whose elements lie one after the other, and the map that makes it. Gives the copy.
     pub fn copy(&mut self, node: u32, source: &Located) -> (MapWork, Located) {
         let name = format!("copy of {}", self.values[source.value].name);
@@ -196,19 +286,29 @@ impl Program {
         (MapWork { node, op, inputs: vec![source.clone()], output }, located)
     }
 
-    /// What every stage keeps: work reads values that are there before it, each computed value is made once, and every layout stays within its memory
+    /// What every stage keeps: work reads values that are there before it and versions of states that are not replaced yet, each computed value is made once, and every layout stays within its memory
     /// at the symbols' upper bounds.
     ///
     /// # Errors
     /// Says what is broken.
     pub fn check(&self) -> Result<(), String> {
-        let mut there: Vec<bool> = self.values.iter().map(|value| value.origin != Origin::Computed).collect();
+        let mut there: Vec<bool> = self.values.iter().map(|value| value.origin.is_given()).collect();
+        let mut replaced = vec![false; self.values.len()];
         for work in &self.works {
             for read in work.reads() {
                 if !there.get(read.value).copied().unwrap_or(false) {
                     return Err(format!("value {} is read before it is made", read.value));
                 }
+                if replaced[read.value] {
+                    return Err(format!(
+                        "`{}` is read after another version replaced it",
+                        self.values[read.value].name
+                    ));
+                }
                 self.within(read)?;
+            }
+            if let Some(gone) = work.replaces() {
+                replaced[gone] = true;
             }
             for write in work.writes() {
                 match there.get_mut(*write) {
@@ -220,6 +320,9 @@ impl Program {
         for (name, output) in &self.outputs {
             if !there[output.value] {
                 return Err(format!("output `{name}` is never made"));
+            }
+            if replaced[output.value] {
+                return Err(format!("output `{name}` is a version of a state that another one replaces"));
             }
             if !output.layout.has_contiguous_strides(&output.ty.shape) || output.layout.offset.constant().is_none() {
                 return Err(format!("output `{name}` is not contiguous"));

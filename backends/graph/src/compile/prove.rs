@@ -1,8 +1,8 @@
 //! The proof: a simulation of what every byte range holds, from the graph and the recorded steps alone.
 //!
 //! It shares no code with the planner or the scheduler. A step says which nodes it computes; the graph says what those read. The proof fails if a step reads
-//! bytes that do not hold the value wanted, if two steps that conflict have no barrier between them, if a node is computed before what it needs, or if an output
-//! is not where it is read at the end.
+//! bytes that do not hold the value wanted, if an update writes into other bytes than those that hold the version before, if two steps that conflict have no barrier between them, if a node is computed before what it needs, or if an output or
+//! the newest version of a state is not where it is looked for at the end.
 
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -158,11 +158,21 @@ pub fn prove(graph: &Graph, trace: &Trace) -> Result<(), String> {
             }
         }
         needs(graph, claims, accesses, &computed).or_else(wrong)?;
+        continues_version(graph, claims, accesses, &memory).or_else(wrong)?;
         for access in accesses.iter().filter(|access| access.writes) {
             memory.write(access.buffer, access.offset, access.offset + access.bytes, access.meaning);
         }
         computed.extend(claims);
         since_barrier.extend(accesses.iter().map(|access| (label.as_str(), access)));
+    }
+    for state in graph.states() {
+        let found = Meaning::Tensor(state.found);
+        let Some(place) = trace.given.iter().find(|given| given.meaning == found) else {
+            return Err(format!("the state {:?} has no memory", state.found));
+        };
+        memory
+            .holds(place.buffer, place.offset, place.offset + place.bytes, Meaning::Tensor(state.left))
+            .map_err(|instead| format!("the next run would not find {:?}: {instead}", state.left))?;
     }
     let mut missing: BTreeSet<Tensor> = graph.outputs().iter().map(|(_, tensor)| *tensor).collect();
     for (tensor, access) in &trace.taken {
@@ -190,12 +200,34 @@ fn stands_for(graph: &Graph, tensor: Tensor) -> Vec<Meaning> {
                 at = node.inputs[0];
                 all.push(Meaning::Copy(at));
             }
-            OpKind::Leaf | OpKind::Fill(_) | OpKind::Map(_) | OpKind::Pull(_) | OpKind::Kernels(_) => {
+            OpKind::Leaf
+            | OpKind::Fill(_)
+            | OpKind::Map(_)
+            | OpKind::Pull(_)
+            | OpKind::Update(_)
+            | OpKind::Kernels(_) => {
                 all.push(Meaning::Tensor(at));
                 return all;
             }
         }
     }
+}
+
+/// Checks that what an update writes into holds the version before, since what it does not write stays.
+fn continues_version(graph: &Graph, claims: &[Claim], accesses: &[Access], memory: &Memory) -> Result<(), String> {
+    for claim in claims {
+        let Claim::Node(node) = claim else { continue };
+        if !matches!(graph.nodes()[*node as usize].op.kind(), OpKind::Update(_)) {
+            continue;
+        }
+        let (old, new) = (graph.nodes()[*node as usize].inputs[0], Meaning::Tensor(graph.tensor(*node, 0)));
+        for access in accesses.iter().filter(|access| access.writes && access.meaning == new) {
+            memory
+                .holds(access.buffer, access.offset, access.offset + access.bytes, Meaning::Tensor(old))
+                .map_err(|found| format!("it updates {old:?}, but {found}"))?;
+        }
+    }
+    Ok(())
 }
 
 fn made_by(graph: &Graph, claim: Claim) -> Vec<Meaning> {
@@ -211,7 +243,12 @@ fn made_by(graph: &Graph, claim: Claim) -> Vec<Meaning> {
 fn read_by(graph: &Graph, claim: Claim) -> Vec<Tensor> {
     match claim {
         Claim::Copy(tensor) => vec![tensor],
-        Claim::Node(node) => graph.nodes()[node as usize].inputs.clone(),
+        Claim::Node(node) => {
+            let node = &graph.nodes()[node as usize];
+            // The version before lies where the update writes: it is not bound a second time.
+            let first = usize::from(matches!(node.op.kind(), OpKind::Update(_)));
+            node.inputs[first..].to_vec()
+        }
     }
 }
 

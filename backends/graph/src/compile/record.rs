@@ -13,11 +13,11 @@ use trefoil_dsl::device::{
 use trefoil_dsl::support::check::{BINDING_MULTIPLE, PARAMS_ALIGNMENT, padded};
 
 use super::plan::{Place, Plan};
-use super::program::{Origin, Program};
+use super::program::Program;
 use super::prove::{Access, Event, Trace};
 use super::schedule::{Reason, Touch};
 use super::steps::{Step, StepWork, Use};
-use super::words::{Format, GridShape, GridWords, Number, RunWords};
+use super::words::{Format, GridShape, GridWords, Number, RunWords, StatePlace};
 use crate::dim::{Dim, Extents};
 use crate::error::{Error, Result};
 use crate::op::{Grid, ParamValue};
@@ -111,6 +111,7 @@ pub fn commands(
         }
         recorder.words.grids.push(words);
     }
+    recorder.words.places.extend(program.works.iter().filter_map(|work| StatePlace::of(program, work)));
     Ok(Recorded { commands, words: recorder.words })
 }
 
@@ -435,7 +436,7 @@ pub fn trace(
     };
     let mut trace = Trace::default();
     for (value, info) in program.values.iter().enumerate() {
-        if let (Some(place), false) = (plan.places[value], info.origin == Origin::Computed) {
+        if let (Some(place), false) = (plan.places[value], !info.origin.is_given()) {
             trace.given.push(Access {
                 buffer: place.buffer,
                 offset: place.offset,

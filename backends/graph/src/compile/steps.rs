@@ -59,6 +59,8 @@ pub struct Use {
     pub offset: Dim,
     /// Bytes of what the kernel may touch, from there on.
     pub bytes: Dim,
+    /// Bytes that an update of a state writes, where the rest stays as it is.
+    pub part: Option<Dim>,
     /// Extents as the reader sees them, for a view.
     pub extents: Vec<Dim>,
     /// Strides in elements, for a view.
@@ -95,6 +97,11 @@ pub fn steps(
                     pull::steps(program, work, cache, device, &mut steps)?;
                 }
             }
+            Group::Update(index) => {
+                if let Work::Update(work) = &program.works[*index] {
+                    steps.push(pull::update(program, work, cache, device)?);
+                }
+            }
             Group::Kernels(index) => {
                 if let Work::Kernels(work) = &program.works[*index] {
                     of_candidate(graph, program, work, &mut steps)?;
@@ -108,7 +115,7 @@ pub fn steps(
 /// All of a value.
 pub(super) fn whole(program: &Program, value: ValueId, access: Access) -> Use {
     let bytes = program.values[value].bytes.clone();
-    Use { value, access, offset: Dim::from(0i64), bytes, extents: Vec::new(), strides: Vec::new() }
+    Use { value, access, offset: Dim::from(0i64), bytes, part: None, extents: Vec::new(), strides: Vec::new() }
 }
 
 fn of_region(

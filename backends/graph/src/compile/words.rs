@@ -2,6 +2,7 @@
 
 use std::sync::Arc;
 
+use super::program::{Program, Work};
 use crate::dim::{Dim, Extents};
 use crate::error::{Error, Result};
 
@@ -12,6 +13,20 @@ pub struct RunWords {
     pub(super) template: Vec<u8>,
     pub(super) numbers: Vec<Number>,
     pub(super) grids: Vec<GridWords>,
+    /// Where states are updated: no kernel looks whether a position is one of the state.
+    pub(super) places: Vec<StatePlace>,
+}
+
+/// Positions of a state that an update writes.
+#[derive(Clone, Debug)]
+pub(super) struct StatePlace {
+    pub(super) state: Arc<str>,
+    pub(super) axis: usize,
+    pub(super) position: Dim,
+    /// How many there are.
+    pub(super) length: Dim,
+    /// How many the state has.
+    pub(super) extent: Dim,
 }
 
 #[derive(Clone, Debug)]
@@ -75,6 +90,32 @@ impl Number {
     }
 }
 
+impl StatePlace {
+    /// What an update says of the run's positions; `None` of other work, and of an update of all of a state.
+    pub(super) fn of(program: &Program, work: &Work) -> Option<Self> {
+        let Work::Update(update) = work else { return None };
+        let (axis, position) = update.target.part.clone()?;
+        let [old, value] = &update.inputs;
+        Some(Self {
+            state: program.values[program.state_of(old.value)].name.as_str().into(),
+            axis,
+            position,
+            length: value.ty.shape[axis].clone(),
+            extent: old.ty.shape[axis].clone(),
+        })
+    }
+
+    fn check(&self, extents: &Extents) -> Result<()> {
+        let Self { state, axis, .. } = self;
+        let [position, length, extent] =
+            [self.position.eval(extents)?, self.length.eval(extents)?, self.extent.eval(extents)?];
+        if position >= 0 && position.checked_add(length).is_some_and(|end| end <= extent) {
+            return Ok(());
+        }
+        Err(Error::Position { state: state.to_string(), axis: *axis, position, length, extent })
+    }
+}
+
 impl GridWords {
     pub(super) fn write(&self, extents: &Extents, words: &mut [u8]) -> Result<()> {
         let narrow = |value: i64| {
@@ -125,8 +166,9 @@ impl RunWords {
     /// The words for given values of the symbols.
     ///
     /// # Errors
-    /// A symbol has no value, or a number does not fit its parameter.
+    /// A symbol has no value, a number does not fit its parameter, or a state is updated where it has no such positions.
     pub fn fill(&self, extents: &Extents) -> Result<Vec<u8>> {
+        self.places.iter().try_for_each(|place| place.check(extents))?;
         let mut words = self.template.clone();
         for number in &self.numbers {
             number.write(extents, &mut words)?;

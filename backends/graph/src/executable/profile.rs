@@ -21,14 +21,14 @@ pub struct StepTime {
 
 impl Executable {
     /// Runs the steps one at a time, each waiting for the one before, and gives the device time of each. Inputs are what the last run left in
-    /// their places, and no outputs are taken. The first call loads the kernels once more, since recordings take their parameters another way.
+    /// their places, no outputs are taken, and states are updated as by a run. The first call loads the kernels once more, since recordings take their parameters another way.
     ///
     /// # Errors
-    /// A symbol has no value, or the device has no clock or failed.
+    /// A symbol has no value, a state is updated where it has no such positions, or the device has no clock or failed.
     pub fn profile(&self, extents: &Extents) -> Result<Vec<StepTime>> {
         let commands = self.commands_by_value(extents)?;
         // Steps use the memory that runs use.
-        let _turn = self.state.lock().map_err(|_| Error::Poisoned)?;
+        let _turn = self.turn()?;
         let times = self.device.backend().time(&commands)?;
         let labelled = commands
             .iter()
@@ -41,7 +41,7 @@ impl Executable {
     /// use, inputs are what the last run left in their places, and nothing keeps runs of this executable apart from theirs. The first call loads the kernels once more.
     ///
     /// # Errors
-    /// A symbol has no value, or the device failed.
+    /// A symbol has no value, a state is updated where it has no such positions, or the device failed.
     pub fn commands_by_value(&self, extents: &Extents) -> Result<Vec<Command>> {
         let words = self.words.fill(extents)?;
         let mut pipelines = self.pipelines_by_value()?.iter();

@@ -8,7 +8,7 @@ mod host;
 mod layer;
 mod reference;
 
-pub use self::block::{Attended, AttentionBlock, HeadNorms, Linear, Projections, Turns};
+pub use self::block::{Attended, AttentionBlock, HeadNorms, Linear, Past, Projections, Turns};
 pub use self::layer::{FeedForward, LayerNorm, Placement, TransformerLayer};
 pub use trefoil_kernels::attention::plain::Scores;
 

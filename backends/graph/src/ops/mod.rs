@@ -20,6 +20,7 @@ pub mod rope;
 pub mod scan;
 pub mod scatter;
 pub mod sort;
+pub mod state;
 pub(crate) mod support;
 pub mod table;
 pub mod view;

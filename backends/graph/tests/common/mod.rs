@@ -5,6 +5,7 @@ pub mod cases;
 #[path = "../../../../tests/common/numbers.rs"]
 mod numbers;
 pub mod ops;
+pub mod states;
 #[path = "../../../../tests/common/mod.rs"]
 mod subjects;
 

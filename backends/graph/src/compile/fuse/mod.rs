@@ -41,6 +41,8 @@ pub enum Group {
     Kernels(usize),
     /// The pull at that position.
     Pull(usize),
+    /// The update at that position.
+    Update(usize),
 }
 
 /// The bits of the fills of a program, by their values.
@@ -56,7 +58,7 @@ pub fn fuse(program: &Program, options: &Options, device: &Properties) -> Result
         .iter()
         .filter_map(|work| match work {
             Work::Fill(fill) => Some((fill.output, fill.bits)),
-            Work::Map(_) | Work::Pull(_) | Work::Kernels(_) => None,
+            Work::Map(_) | Work::Pull(_) | Work::Update(_) | Work::Kernels(_) => None,
         })
         .collect();
     let mut stage = Stage::new(program, &fills, max_buffers(device));
@@ -90,6 +92,8 @@ struct Stage<'p> {
     producer: BTreeMap<ValueId, usize>,
     /// For each value, the works that read it.
     readers: BTreeMap<ValueId, Vec<usize>>,
+    /// For each version of a state that is replaced, the work that does it.
+    replaced: BTreeMap<ValueId, usize>,
     given_out: BTreeSet<ValueId>,
 }
 
@@ -103,6 +107,7 @@ impl<'p> Stage<'p> {
             members: BTreeMap::new(),
             producer: BTreeMap::new(),
             readers: BTreeMap::new(),
+            replaced: BTreeMap::new(),
             given_out: program.outputs.iter().map(|(_, output)| output.value).collect(),
         };
         for (index, work) in program.works.iter().enumerate() {
@@ -112,11 +117,12 @@ impl<'p> Stage<'p> {
             for value in work.writes() {
                 stage.producer.insert(*value, index);
             }
+            stage.replaced.extend(work.replaces().map(|gone| (gone, index)));
         }
         for (index, work) in program.works.iter().enumerate() {
             let needed = match work {
                 Work::Fill(fill) => stage.fill_in_memory(fill),
-                Work::Map(_) | Work::Pull(_) | Work::Kernels(_) => true,
+                Work::Map(_) | Work::Pull(_) | Work::Update(_) | Work::Kernels(_) => true,
             };
             stage.group.push(needed.then_some(index));
             if needed {
@@ -160,7 +166,7 @@ impl<'p> Stage<'p> {
     fn maps(&self, group: usize) -> impl Iterator<Item = &'p MapWork> + '_ {
         self.members[&group].iter().filter_map(|member| match &self.program.works[*member] {
             Work::Map(map) => Some(map),
-            Work::Fill(_) | Work::Pull(_) | Work::Kernels(_) => None,
+            Work::Fill(_) | Work::Pull(_) | Work::Update(_) | Work::Kernels(_) => None,
         })
     }
 
@@ -218,9 +224,14 @@ impl<'p> Stage<'p> {
         false
     }
 
+    /// The groups that read what a group makes, or replace what it reads.
     fn successors(&self, group: usize) -> BTreeSet<usize> {
         let mut next = BTreeSet::new();
         for member in &self.members[&group] {
+            if !self.replaced.is_empty() {
+                let replaced = self.program.works[*member].reads().filter_map(|read| self.replaced.get(&read.value));
+                next.extend(replaced.filter_map(|by| self.group[*by]).filter(|by| *by != group));
+            }
             for value in self.program.works[*member].writes() {
                 let readers = self.readers.get(value).map_or(&[][..], Vec::as_slice);
                 next.extend(readers.iter().filter_map(|reader| self.group[*reader]).filter(|reader| *reader != group));
@@ -272,6 +283,7 @@ impl<'p> Stage<'p> {
         let maps: Vec<MapWork> = match &self.program.works[members[0]] {
             Work::Kernels(_) => return Group::Kernels(members[0]),
             Work::Pull(_) => return Group::Pull(members[0]),
+            Work::Update(_) => return Group::Update(members[0]),
             // A fill in memory is a copy of itself: the copy's read is a literal.
             Work::Fill(fill) => vec![self.materialised(fill)],
             Work::Map(_) => self.maps(group).cloned().collect(),
@@ -299,15 +311,19 @@ impl<'p> Stage<'p> {
 /// What this stage leaves: groups read only what earlier groups give out, and every work that is needed is in one group.
 fn check(program: &Program, groups: &[Group], fills: &Fills) -> Result<(), String> {
     let mut there: BTreeSet<ValueId> = (0..program.values.len())
-        .filter(|value| program.values[*value].origin != super::program::Origin::Computed || fills.contains_key(value))
+        .filter(|value| program.values[*value].origin.is_given() || fills.contains_key(value))
         .collect();
     let name = |value: ValueId| &program.values[value].name;
     for group in groups {
         match group {
-            Group::Kernels(index) | Group::Pull(index) => {
+            Group::Kernels(index) | Group::Pull(index) | Group::Update(index) => {
                 let work = &program.works[*index];
                 if let Some(read) = work.reads().find(|read| !there.contains(&read.value)) {
                     return Err(format!("`{}` is read before it is made", name(read.value)));
+                }
+                // What is replaced is there no more.
+                if let Some(gone) = work.replaces() {
+                    there.remove(&gone);
                 }
                 there.extend(work.writes());
             }

@@ -11,6 +11,7 @@ pub(crate) mod host;
 mod plan;
 
 use std::fmt::Write as _;
+use std::sync::Arc;
 
 use trefoil_codegen::artefact::{Access, Features};
 use trefoil_codegen::ir::Scalar;
@@ -20,11 +21,12 @@ use self::plan::Plan;
 use super::cache::KernelCache;
 use super::fuse::kernel::{Structure, computes, feature, fingerprint};
 use super::fuse::max_buffers;
-use super::program::{Located, Program, PullWork, ValueId};
+use super::program::{Located, Program, PullWork, UpdateWork, ValueId};
 use super::steps::{Claim, Step, StepWork, whole};
 use crate::dim::Dim;
 use crate::error::{Error, Result};
 use crate::op::{Grid, OpKind};
+use crate::ops::state::Move;
 use crate::pull::Pull;
 use crate::types::{Layout, TensorType};
 
@@ -70,6 +72,32 @@ pub(crate) fn steps(
         start = start + length;
     }
     Ok(())
+}
+
+/// The step of an update: its value is moved to its place in the state, whatever lies beside it.
+///
+/// # Errors
+/// As [`steps`].
+pub(crate) fn update(program: &Program, work: &UpdateWork, cache: &KernelCache, device: &Properties) -> Result<Step> {
+    let UpdateWork { node, inputs: [old, value], output, target } = work;
+    let moved = PullWork { node: *node, op: Arc::new(Move), inputs: vec![value.clone()], output: *output };
+    let OpKind::Pull(pull) = moved.op.kind() else {
+        return Err(Error::Stage { stage: "steps", defect: "an update moves nothing".to_owned() });
+    };
+    let maker = Maker { program, work: &moved, cache, device, pull: &pull };
+    let mut step = maker.step(&moved.inputs, &value.ty, &target.layout, None)?;
+    for used in step.uses.iter_mut().filter(|used| used.value == *output) {
+        used.part = Some(value.ty.bytes());
+    }
+    let name = &program.values[program.state_of(old.value)].name;
+    step.story = match &target.part {
+        Some((axis, position)) => {
+            let count = &value.ty.shape[*axis];
+            format!("{name}, axis {axis}: {count} from {position} on, in place; {}", step.story)
+        }
+        None => format!("all of {name}, in place; {}", step.story),
+    };
+    Ok(step)
 }
 
 /// Whether kernels can count so many elements.

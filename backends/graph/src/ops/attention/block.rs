@@ -60,8 +60,24 @@ pub struct Turns {
     pub turned: usize,
 }
 
+/// Keys and values of earlier positions.
+#[derive(Clone, Debug)]
+pub enum Past {
+    /// As an earlier run gave them: keys and values, `[batch, earlier, key heads, elements]`.
+    Given([Tensor; 2]),
+    /// In states, which take up those of this run too.
+    States {
+        /// `[batch, capacity, key heads, elements]`, of keys.
+        keys: Tensor,
+        /// The same of values.
+        values: Tensor,
+        /// How many positions came before this run: its own go behind them, and attention sees all up to the last of these.
+        position: Dim,
+    },
+}
+
 /// A block of attention.
-#[derive(Clone, Copy, Debug)]
+#[derive(Clone, Debug)]
 pub struct AttentionBlock {
     /// Heads of queries.
     pub heads: usize,
@@ -79,8 +95,8 @@ pub struct AttentionBlock {
     pub head_norms: Option<HeadNorms>,
     /// Turns of queries and keys.
     pub turns: Option<Turns>,
-    /// Keys and values of earlier positions, as an earlier run gave them: `[batch, earlier, key heads, elements]`.
-    pub past: Option<[Tensor; 2]>,
+    /// Keys and values of earlier positions.
+    pub past: Option<Past>,
     /// Of all heads together.
     pub output: Linear,
 }
@@ -90,7 +106,7 @@ pub struct AttentionBlock {
 pub struct Attended {
     /// `[batch, positions, width]`
     pub y: Tensor,
-    /// All keys, those of earlier positions first: the past of the next run.
+    /// All keys, those of earlier positions first: the past of the next run. If they lie in a state, its newest version.
     pub keys: Tensor,
     /// All values, likewise.
     pub values: Tensor,
@@ -173,15 +189,26 @@ impl Graph {
             q = self.rope(q, cosines, sines, positions, rope)?;
             k = self.rope(k, cosines, sines, positions, rope)?;
         }
-        if let Some([keys, values]) = block.past {
-            k = self.concat(&[keys, k], 1)?;
-            v = self.concat(&[values, v], 1)?;
+        let [mut keys, mut values] = [k, v];
+        match &block.past {
+            None => {}
+            Some(Past::Given([earlier_keys, earlier_values])) => {
+                (keys, values) = (self.concat(&[*earlier_keys, k], 1)?, self.concat(&[*earlier_values, v], 1)?);
+                (k, v) = (keys, values);
+            }
+            Some(Past::States { keys: of_keys, values: of_values, position }) => {
+                (keys, values) = (self.update(*of_keys, k, 1, position)?, self.update(*of_values, v, 1, position)?);
+                // What lies behind the last position is not there yet; a run that goes beyond the state is refused.
+                let seen = position.clone() + self.type_of(k)?.shape[1].clone();
+                let seen = seen.minimum(&self.type_of(keys)?.shape[1]);
+                (k, v) = (self.narrow(keys, 1, 0, seen.clone())?, self.narrow(values, 1, 0, seen)?);
+            }
         }
         let y = self.attention(q, k, v, operands, attention)?;
         let mut shape = self.type_of(y)?.shape[..2].to_vec();
         shape.push(Dim::from(heads * elements));
         let y = self.reshape(y, shape)?;
-        Ok(Attended { y: plain(self, y, block.output)?, keys: k, values: v })
+        Ok(Attended { y: plain(self, y, block.output)?, keys, values })
     }
 
     /// `[batch, positions, heads * elements]` as `[batch, positions, heads, elements]`.

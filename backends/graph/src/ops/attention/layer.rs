@@ -55,7 +55,7 @@ pub enum Placement {
 }
 
 /// A layer of a transformer.
-#[derive(Clone, Copy, Debug)]
+#[derive(Clone, Debug)]
 pub struct TransformerLayer {
     /// Where its norms stand.
     pub placement: Placement,

@@ -242,7 +242,7 @@ impl Graph {
     }
 
     /// `x` with a part of it replaced by `update`, at starts as those of [`Graph::dynamic_slice`]. What reaches behind an axis's end goes on at its beginning if it `wraps`, and is left out otherwise; for a
-    /// negative start nothing is replaced.
+    /// negative start nothing is replaced. What stays on the device from run to run, and is updated there without a copy, is a state ([`Graph::update`]).
     ///
     /// ```
     /// use trefoil_graph::{ElementType, Graph};

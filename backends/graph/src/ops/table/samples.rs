@@ -155,6 +155,10 @@ const INDEXING: &[Sample] = samples! {
         let update = g.input("update", element, dims(&[2, 2]))?;
         g.update_slice(x, update, starts, 0, false)
     };
+    "update" Exact "the new version of a state: s with y_(p + j) = u_j along an axis, in its own memory" |g, element| {
+        let (state, value) = (g.state("state", element, dims(&[4, 4]))?, g.input("value", element, dims(&[1, 4]))?);
+        g.update(state, value, 0, 2)
+    };
     "im2col" Exact ["windows"] "what windows see of an image, a column for each" |g, element| {
         let x = g.input("x", element, dims(&[1, 1, 4, 4]))?;
         g.im2col(x, &[Window::new(2), Window::new(2)])

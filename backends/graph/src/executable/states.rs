@@ -1,0 +1,271 @@
+//! States from outside: read, replaced, fed, reset; and executables that go on from a copy of them.
+
+use std::ops::Range;
+use std::sync::{Arc, Mutex, OnceLock};
+
+use trefoil_dsl::device::{Command, CopyCommand, DispatchCommand, HostCommand, Memory, MemoryRange};
+use trefoil_dsl::support::check::{COPY_MULTIPLE, padded, same_memory};
+
+use super::{Elements, Executable, RunState, Slot, check_data};
+use crate::compile::plan::Buffer;
+use crate::data::Data;
+use crate::dim::{Dim, Extents};
+use crate::error::{Error, Result, names};
+use crate::types::TensorType;
+
+/// Zeros that are written at once.
+const ZEROS: u64 = 1 << 20;
+
+impl Executable {
+    /// The names and types of the states, in the order in which the graph named them.
+    pub fn states(&self) -> impl Iterator<Item = (&str, &TensorType)> {
+        self.states.iter().map(|slot| (slot.name.as_str(), &slot.ty))
+    }
+
+    /// What the next run finds in a state. It waits for a run that another thread has begun.
+    ///
+    /// ```
+    /// use trefoil_graph::{Dim, ElementType, Executable, Extents, Graph, Model, Options};
+    /// let mut g = Graph::new();
+    /// let total = g.state("total", ElementType::F32, vec![Dim::from(3)])?;
+    /// let x = g.input("x", ElementType::F32, vec![Dim::from(3)])?;
+    /// let sum = g.add(total, x)?;
+    /// g.feed(total, sum)?;
+    /// # let device = trefoil_cpu::open(&Default::default())?;
+    /// let executable = Executable::compile(&g, &Model::new(), &device, &Options::default())?;
+    /// for _ in 0..2 {
+    ///     executable.run(&[("x", (&[1f32, 2.0, 3.0]).into())], &Extents::new())?;
+    /// }
+    /// let other = executable.fork()?;
+    /// executable.reset()?;
+    /// assert_eq!(executable.state("total")?.get::<f32>()?, [0.0; 3]);
+    /// assert_eq!(other.state("total")?.get::<f32>()?, [2.0, 4.0, 6.0]);
+    /// other.set_state("total", (&[5f32; 3]).into())?;
+    /// # Ok::<(), Box<dyn std::error::Error>>(())
+    /// ```
+    ///
+    /// # Errors
+    /// There is no such state, or the device failed.
+    pub fn state(&self, name: &str) -> Result<Elements> {
+        let slot = self.find_state(name)?;
+        let extents =
+            slot.ty.shape.iter().map(|extent| extent.constant().and_then(|extent| usize::try_from(extent).ok()));
+        let shape = extents.map(|extent| extent.unwrap_or(0)).collect();
+        let mut elements = Elements::new(("state", name), slot.ty.element, shape);
+        let bytes = elements.bytes_mut();
+        let _turn = self.turn()?;
+        if !bytes.is_empty() {
+            self.device.backend().read(&slot.range(bytes.len()), bytes)?;
+        }
+        Ok(elements)
+    }
+
+    /// Replaces what the next run finds in a state.
+    ///
+    /// # Errors
+    /// There is no such state, the elements are of another type or number, or the device failed.
+    pub fn set_state(&self, name: &str, elements: Data<'_>) -> Result<()> {
+        let slot = self.find_state(name)?;
+        check_data("state", name, &slot.ty, &elements, &Extents::new())?;
+        let _turn = self.turn()?;
+        if !elements.is_empty() {
+            self.device.backend().write(&slot.range(elements.bytes.len()), &elements.bytes)?;
+        }
+        Ok(())
+    }
+
+    /// Puts rows of an output, as the last run left it on the device, into a state, where they stand from `row` on: for what is chosen after a run, such as the row of the last token that was accepted. Rows are positions
+    /// of the first axis. What is known before the run is fed in the graph ([`crate::Graph::feed`], [`crate::Graph::update`]), which costs no submission of its own.
+    ///
+    /// ```
+    /// use trefoil_graph::{Dim, ElementType, Executable, Extents, Graph, Model, Options};
+    /// let mut g = Graph::new();
+    /// let start = g.state("start", ElementType::F32, [1, 2].map(Dim::from))?;
+    /// let x = g.input("x", ElementType::F32, [3, 2].map(Dim::from))?;
+    /// let y = g.add(x, start)?;
+    /// g.output("y", y)?;
+    /// # let device = trefoil_cpu::open(&Default::default())?;
+    /// let executable = Executable::compile(&g, &Model::new(), &device, &Options::default())?;
+    /// executable.run(&[("x", (&[1f32, 2.0, 3.0, 4.0, 5.0, 6.0]).into())], &Extents::new())?;
+    /// // The next run starts from the second row.
+    /// executable.feed("y", 1..2, "start", 0)?;
+    /// assert_eq!(executable.state("start")?.get::<f32>()?, [3.0, 4.0]);
+    /// # Ok::<(), Box<dyn std::error::Error>>(())
+    /// ```
+    ///
+    /// # Errors
+    /// There is no such output or state, no run has left the output, the elements or the extents behind the first axis differ, the rows lie outside of either, or the device failed.
+    pub fn feed(&self, output: &str, rows: Range<u64>, state: &str, row: u64) -> Result<()> {
+        let to = self.find_state(state)?;
+        let from = self.outputs.iter().find(|slot| slot.name == output).ok_or_else(|| Error::Unknown {
+            what: "output",
+            name: output.to_owned(),
+            known: names(self.outputs.iter().map(|slot| slot.name.as_str())),
+        })?;
+        let refused = |reason: String| Error::Feed { output: output.to_owned(), state: state.to_owned(), reason };
+        let turn = self.turn()?;
+        let extents = turn.extents.as_ref().ok_or_else(|| refused("no run has left it".to_owned()))?;
+        let shape_of = |slot: &Slot| -> Result<Vec<u64>> {
+            let extent = |extent: &Dim| Ok(u64::try_from(extent.eval(extents)?).unwrap_or(0));
+            slot.ty.shape.iter().map(extent).collect()
+        };
+        let [own, other] = [shape_of(from)?, shape_of(to)?];
+        let (Some((count, inner)), Some((room, of_state))) = (own.split_first(), other.split_first()) else {
+            return Err(refused("it has no rows, or the state has none: one is a single element".to_owned()));
+        };
+        if from.ty.element != to.ty.element || inner != of_state {
+            return Err(refused(format!("it is {}{own:?}, the state {}", from.ty.element, to.ty)));
+        }
+        if rows.start > rows.end || rows.end > *count {
+            return Err(refused(format!("rows {rows:?} given of its {count}")));
+        }
+        let length = rows.end - rows.start;
+        if row.checked_add(length).is_none_or(|end| end > *room) {
+            return Err(refused(format!("{length} rows from {row} on do not lie within the state's {room}")));
+        }
+        let bytes = inner.iter().product::<u64>() * to.ty.element.bytes();
+        let part = |slot: &Slot, row: u64| MemoryRange {
+            memory: slot.memory.clone(),
+            offset: slot.offset + row * bytes,
+            bytes: length * bytes,
+        };
+        let (from, to) = (part(from, rows.start), part(to, row));
+        if to.bytes == 0 {
+            return Ok(());
+        }
+        let backend = self.device.backend();
+        let whole_words = [from.offset, to.offset, to.bytes].iter().all(|number| number.is_multiple_of(COPY_MULTIPLE));
+        if whole_words && !same_memory(&from.memory, &to.memory) {
+            backend.execute(&[Command::Copy(CopyCommand { from, to, label: state.into() })])?;
+            return Ok(backend.wait()?);
+        }
+        let mut between = vec![0; usize::try_from(to.bytes).unwrap_or(0)];
+        backend.read(&from, &mut between)?;
+        Ok(backend.write(&to, &between)?)
+    }
+
+    /// Sets every state to zero, as before the first run.
+    ///
+    /// # Errors
+    /// The device failed.
+    pub fn reset(&self) -> Result<()> {
+        let _turn = self.turn()?;
+        self.states.iter().try_for_each(|slot| self.set_zero(slot))
+    }
+
+    /// Sets one state to zero.
+    ///
+    /// # Errors
+    /// There is no such state, or the device failed.
+    pub fn reset_state(&self, name: &str) -> Result<()> {
+        let slot = self.find_state(name)?;
+        let _turn = self.turn()?;
+        self.set_zero(slot)
+    }
+
+    /// Another executable with a copy of the states, and of the seed that comes next. Params, constants and compiled kernels are shared; its recording and the memory of its states and activations are its own, so that both run
+    /// side by side.
+    ///
+    /// # Errors
+    /// The device is out of memory or failed.
+    pub fn fork(&self) -> Result<Self> {
+        let turn = self.turn()?;
+        let (mut memory, mut copies) = (Vec::with_capacity(self.memory.len()), Vec::new());
+        for (buffer, mine) in self.parts.plan.buffers.iter().zip(&self.memory) {
+            memory.push(match buffer {
+                Buffer::Param(_) | Buffer::Constant(_) => mine.clone(),
+                Buffer::Activations(bytes) => self.device.backend().allocate(*bytes, "activations")?,
+                Buffer::State(value) => {
+                    let name = &self.parts.program.values[*value].name;
+                    let other = self.device.backend().allocate(mine.bytes(), name)?;
+                    let [from, to] = [mine, &other].map(whole);
+                    copies.push(Command::Copy(CopyCommand { from, to, label: name.as_str().into() }));
+                    other
+                }
+            });
+        }
+        // In the place of a piece of memory stands the fork's.
+        let moved = |range: &MemoryRange| {
+            let place = self.memory.iter().position(|known| same_memory(known, &range.memory));
+            let own = place.map_or(&range.memory, |place| &memory[place]);
+            MemoryRange { memory: own.clone(), ..range.clone() }
+        };
+        let all = |ranges: &[MemoryRange]| ranges.iter().map(moved).collect::<Vec<_>>();
+        let commands: Vec<Command> = self
+            .commands
+            .iter()
+            .map(|command| match command {
+                Command::Dispatch(dispatch) => {
+                    Command::Dispatch(DispatchCommand { bindings: all(&dispatch.bindings), ..dispatch.clone() })
+                }
+                Command::Host(host) => {
+                    Command::Host(HostCommand { reads: all(&host.reads), writes: all(&host.writes), ..host.clone() })
+                }
+                Command::Copy(copy) => {
+                    Command::Copy(CopyCommand { from: moved(&copy.from), to: moved(&copy.to), ..copy.clone() })
+                }
+                Command::Barrier => Command::Barrier,
+            })
+            .collect();
+        let slots = |slots: &[Slot]| {
+            let moved = |slot: &Slot| Slot { memory: moved(&slot.range(0)).memory, ..slot.clone() };
+            slots.iter().map(moved).collect::<Vec<_>>()
+        };
+        let (inputs, outputs, states) = (slots(&self.inputs), slots(&self.outputs), slots(&self.states));
+        if !copies.is_empty() {
+            self.device.backend().execute(&copies)?;
+            self.device.backend().wait()?;
+        }
+        // Its run words are not there yet.
+        let state = RunState { extents: None, ..turn.clone() };
+        let by_value = OnceLock::new();
+        if let Some(pipelines) = self.by_value.get() {
+            by_value.get_or_init(|| pipelines.clone());
+        }
+        Ok(Self {
+            device: self.device.clone(),
+            model: self.model.clone(),
+            recording: self.device.backend().record(&commands, self.words.len())?,
+            commands,
+            words: self.words.clone(),
+            inputs,
+            states,
+            has_seed: self.has_seed,
+            unused: self.unused.clone(),
+            outputs,
+            params: self.params.clone(),
+            state: Mutex::new(state),
+            by_value,
+            memory,
+            parts: Arc::clone(&self.parts),
+        })
+    }
+
+    fn find_state(&self, name: &str) -> Result<&Slot> {
+        self.states.iter().find(|slot| slot.name == name).ok_or_else(|| Error::Unknown {
+            what: "state",
+            name: name.to_owned(),
+            known: names(self.states().map(|(name, _)| name)),
+        })
+    }
+
+    fn set_zero(&self, slot: &Slot) -> Result<()> {
+        // With what stands behind the last element, which binds and copies as words.
+        let all = slot.memory.bytes();
+        let zeros = vec![0; usize::try_from(all.min(ZEROS)).unwrap_or(0)];
+        let mut offset = 0;
+        while offset < all {
+            let bytes = (all - offset).min(ZEROS);
+            let range = MemoryRange { memory: slot.memory.clone(), offset, bytes };
+            self.device.backend().write(&range, &zeros[..usize::try_from(bytes).unwrap_or(0)])?;
+            offset += bytes;
+        }
+        Ok(())
+    }
+}
+
+/// All of a state's memory.
+fn whole(memory: &Arc<dyn Memory>) -> MemoryRange {
+    debug_assert_eq!(memory.bytes(), padded(memory.bytes()), "copies move words");
+    MemoryRange { memory: memory.clone(), offset: 0, bytes: memory.bytes() }
+}
