@@ -5,6 +5,7 @@ mod profile;
 use std::collections::BTreeMap;
 use std::sync::{Arc, Mutex, OnceLock};
 
+use trefoil_dsl::artefact::ParamTransport;
 use trefoil_dsl::device::{Command, Device, Memory, MemoryRange, Pipeline, Recording, RunIo};
 
 use crate::compile::choose::{Decision, choose};
@@ -120,7 +121,7 @@ impl Executable {
         let barriers = barriers(&touched);
 
         let (memory, params) = memory(&program, &plan, model, device)?;
-        let recorded = commands(device, &program, &plan, &memory, &steps, &barriers)?;
+        let recorded = commands(device, &program, &plan, &memory, &steps, &barriers, ParamTransport::Buffer)?;
         checked("record", || prove(graph, &trace(&program, &plan, &memory, &steps, &recorded.commands)?))?;
         let recording = device.backend().record(&recorded.commands, recorded.words.len())?;
 

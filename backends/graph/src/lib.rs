@@ -8,11 +8,14 @@
 //! 4. **Running.** An [`executable::Executable`] takes inputs by name and the symbols' values. Whatever may change from run to run lies in run words, which the kernels read: nothing is
 //!    compiled or recorded again.
 //!
+//! Ops also run one by one, without a graph, on tensors of a device: [`eager`].
+//!
 //! An op is a value of a type that implements [`op::Op`]; a user's own is as good as the library's.
 
 pub mod compile;
 pub mod data;
 pub mod dim;
+pub mod eager;
 pub mod error;
 pub mod executable;
 pub mod explain;
@@ -27,6 +30,7 @@ pub mod types;
 pub use compile::Options;
 pub use data::Data;
 pub use dim::{Dim, Extents, Symbol};
+pub use eager::{Eager, EagerTensor};
 pub use error::{Error, Result};
 pub use executable::{Executable, Outputs};
 pub use graph::{Graph, Tensor};
