@@ -13,6 +13,7 @@
 mod attention;
 mod cases;
 mod convolutions;
+mod eager;
 mod elementwise;
 mod figure;
 mod kernels;
@@ -116,6 +117,9 @@ fn on(device: &Device, arguments: &Arguments) -> Outcome {
                 report(&case.name, measure::graph(device, &case, element, scale));
             }
         }
+    }
+    if wanted(&eager::name()) {
+        report(&eager::name(), eager::measure(device));
     }
     for (name, make) in workload::of(device) {
         let name = format!("kernel {name}");

@@ -218,6 +218,40 @@ pub enum Error {
         /// What is wrong.
         reason: String,
     },
+    /// A tensor of another [`Eager`](crate::Eager), and so perhaps of another device.
+    #[error(
+        "`{op}`, argument `{argument}`: the tensor belongs to an `Eager` on {device}, not to this one on {expected}"
+    )]
+    OtherEager {
+        /// The op.
+        op: &'static str,
+        /// The argument.
+        argument: &'static str,
+        /// The device of the tensor.
+        device: String,
+        /// The device of the op.
+        expected: String,
+    },
+    /// Tensors would take more memory than they may.
+    #[error("`{what}` takes {bytes} bytes more, with {held} in use, of a budget of {budget}")]
+    Budget {
+        /// What needs them.
+        what: String,
+        /// How many it needs.
+        bytes: u64,
+        /// How many are in use.
+        held: u64,
+        /// How many there may be.
+        budget: u64,
+    },
+    /// A tensor that was never computed, or cannot be had from its device.
+    #[error("what `{op}` computes is lost: {error}")]
+    Lost {
+        /// The op that computes it.
+        op: &'static str,
+        /// What happened.
+        error: Box<Error>,
+    },
     /// Another thread failed while it held the executable.
     #[error("an earlier run of this executable was cut short by a panic")]
     Poisoned,

@@ -7,6 +7,7 @@ mod states;
 use std::collections::BTreeMap;
 use std::sync::{Arc, Mutex, MutexGuard, OnceLock};
 
+use trefoil_dsl::artefact::ParamTransport;
 use trefoil_dsl::device::{Command, Device, Memory, MemoryRange, Pipeline, Recording, RunIo};
 use trefoil_dsl::support::check::padded;
 
@@ -104,7 +105,7 @@ impl Executable {
         let barriers = barriers(&touched);
 
         let (memory, params) = memory(&program, &plan, model, device)?;
-        let recorded = commands(device, &program, &plan, &memory, &steps, &barriers)?;
+        let recorded = commands(device, &program, &plan, &memory, &steps, &barriers, ParamTransport::Buffer)?;
         checked("record", || prove(graph, &trace(&program, &plan, &memory, &steps, &recorded.commands)?))?;
         let recording = device.backend().record(&recorded.commands, recorded.words.len())?;
 

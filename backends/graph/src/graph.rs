@@ -21,6 +21,18 @@ pub struct Tensor {
     pub(crate) port: u32,
 }
 
+impl Tensor {
+    /// The node of [`Graph::nodes`] that gives it.
+    pub const fn node(self) -> usize {
+        self.node as usize
+    }
+
+    /// Which output of the node it is.
+    pub const fn port(self) -> usize {
+        self.port as usize
+    }
+}
+
 /// An op in a graph.
 #[derive(Clone, Debug)]
 pub struct Node {
@@ -79,6 +91,8 @@ pub struct State {
     pub left: Tensor,
 }
 
+/// The id of graphs for the calls of ops; every other graph has one of its own.
+const TRACE: u32 = 0;
 /// The name of the seed among the inputs.
 pub const SEED: &str = "seed";
 /// How many words a seed has.
@@ -179,6 +193,12 @@ impl Op for Leaf {
     }
 }
 
+/// That an op has so many outputs where one is expected.
+pub(crate) fn several_outputs(op: &str, outputs: usize) -> GraphError {
+    let error = OpError::Attribute { attribute: "outputs", given: outputs.to_string(), expected: "1".to_owned() };
+    GraphError::Op { op: op.to_owned(), error }
+}
+
 impl Default for Graph {
     fn default() -> Self {
         Self::new()
@@ -197,6 +217,16 @@ impl Graph {
             states: Vec::new(),
             streams: 0,
         }
+    }
+
+    /// An empty graph for the call of one op, whose tensors have names before it is there: those of [`Graph::traced`].
+    pub(crate) fn for_trace() -> Self {
+        Self { id: TRACE, ..Self::new() }
+    }
+
+    /// The first output of a node of a graph of [`Graph::for_trace`].
+    pub(crate) fn traced(node: u32) -> Tensor {
+        Tensor { graph: TRACE, node, port: 0 }
     }
 
     /// A tensor that each run gives.
@@ -296,14 +326,22 @@ impl Graph {
     /// # Errors
     /// An input is of another graph, or the op does not take inputs of these types.
     pub fn add_op(&mut self, op: impl Op, inputs: &[Tensor]) -> Result<Vec<Tensor>, GraphError> {
+        self.add_shared(&(Arc::new(op) as Arc<dyn Op>), inputs)
+    }
+
+    /// [`Graph::add_op`] of an op that others hold too, such as one of another graph's nodes.
+    ///
+    /// # Errors
+    /// As [`Graph::add_op`].
+    pub fn add_shared(&mut self, op: &Arc<dyn Op>, inputs: &[Tensor]) -> Result<Vec<Tensor>, GraphError> {
         let mut types = Vec::with_capacity(inputs.len());
         for input in inputs {
             types.push(self.known(*input, op.name())?.clone());
         }
-        let outputs = op.infer(&types).map_err(|error| GraphError::Op { op: self.describe(&op, inputs), error })?;
+        let outputs = op.infer(&types).map_err(|error| GraphError::Op { op: self.describe(&**op, inputs), error })?;
         let count = outputs.len() as u32;
         let name = format!("{}.{}", op.name(), self.nodes.len());
-        let first = self.push(Node { op: Arc::new(op), inputs: inputs.to_vec(), outputs, name });
+        let first = self.push(Node { op: op.clone(), inputs: inputs.to_vec(), outputs, name });
         Ok((0..count).map(|port| Tensor { port, ..first }).collect())
     }
 
@@ -315,14 +353,7 @@ impl Graph {
         let name = op.name();
         match self.add_op(op, inputs)?.as_slice() {
             [only] => Ok(*only),
-            outputs => Err(GraphError::Op {
-                op: name.to_owned(),
-                error: OpError::Attribute {
-                    attribute: "outputs",
-                    given: outputs.len().to_string(),
-                    expected: "1".to_owned(),
-                },
-            }),
+            outputs => Err(several_outputs(name, outputs.len())),
         }
     }
 

@@ -9,12 +9,14 @@
 //!    compiled or recorded again.
 //!
 //! What stays from run to run is a state ([`ops::state`]): runs update it in the graph, and programs read, replace, reset and fork it.
+//! Ops also run one by one, without a graph, on tensors of a device: [`eager`].
 //!
 //! An op is a value of a type that implements [`op::Op`]; a user's own is as good as the library's.
 
 pub mod compile;
 pub mod data;
 pub mod dim;
+pub mod eager;
 pub mod error;
 pub mod executable;
 pub mod explain;
@@ -29,6 +31,7 @@ pub mod types;
 pub use compile::Options;
 pub use data::Data;
 pub use dim::{Dim, Extents, Symbol};
+pub use eager::{Eager, EagerTensor};
 pub use error::{Error, Result};
 pub use executable::{Elements, Executable, Outputs};
 pub use graph::{Graph, Tensor};

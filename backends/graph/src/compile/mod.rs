@@ -15,6 +15,7 @@
 //!
 //! Candidates are chosen before maps are fused, so that the copies which a candidate wants are maps like any other.
 
+pub(crate) mod by_value;
 pub mod cache;
 pub mod choose;
 pub mod fuse;

@@ -8,7 +8,7 @@ use std::collections::BTreeMap;
 
 use trefoil_dsl::device::Limits;
 
-use super::program::{Origin, Program, ValueId};
+use super::program::{Origin, Program, Value, ValueId};
 use super::steps::Step;
 use crate::error::{Error, Result};
 
@@ -76,15 +76,7 @@ pub fn plan(program: &Program, steps: &[Step], limits: &Limits, device: &str) ->
     let mut lifetimes: BTreeMap<ValueId, Lifetime> = BTreeMap::new();
     let mut planned = Plan { places: vec![None; program.values.len()], buffers: Vec::new() };
     for (value, info) in program.values.iter().enumerate() {
-        let bytes = u64::try_from(info.bytes.bounds().1).unwrap_or(0);
-        let too_large =
-            |limit, what| Error::TooLarge { tensor: info.name.clone(), bytes, limit, what, device: device.to_owned() };
-        if bytes > limits.max_binding_bytes {
-            return Err(too_large(limits.max_binding_bytes, "binding"));
-        }
-        if bytes.next_multiple_of(ALIGNMENT) > limits.max_allocation_bytes {
-            return Err(too_large(limits.max_allocation_bytes, "allocation"));
-        }
+        let bytes = fitting(info, limits, device)?;
         let own = match info.origin {
             Origin::Param => Buffer::Param(value),
             Origin::Constant(_) => Buffer::Constant(value),
@@ -126,6 +118,41 @@ pub fn plan(program: &Program, steps: &[Step], limits: &Limits, device: &str) ->
         planned.places[*value] = Some(Place { buffer: place.buffer + first, ..place });
     }
     super::checked("plan", || check(&lifetimes, &planned, &values, &apart))?;
+    Ok(planned)
+}
+
+/// The bytes of a value that the device can hold and bind.
+fn fitting(value: &Value, limits: &Limits, device: &str) -> Result<u64> {
+    let bytes = u64::try_from(value.bytes.bounds().1).unwrap_or(0);
+    let too_large =
+        |limit, what| Error::TooLarge { tensor: value.name.clone(), bytes, limit, what, device: device.to_owned() };
+    if bytes > limits.max_binding_bytes {
+        return Err(too_large(limits.max_binding_bytes, "binding"));
+    }
+    if bytes.next_multiple_of(ALIGNMENT) > limits.max_allocation_bytes {
+        return Err(too_large(limits.max_allocation_bytes, "allocation"));
+    }
+    Ok(bytes)
+}
+
+/// Gives each value that a step or an output touches a buffer of its own, in the order of the values: whoever runs the steps brings the memory.
+///
+/// # Errors
+/// As [`plan`].
+pub fn apart(program: &Program, steps: &[Step], limits: &Limits, device: &str) -> Result<Plan> {
+    let mut touched = vec![false; program.values.len()];
+    for used in steps.iter().flat_map(|step| &step.uses) {
+        touched[used.value] = true;
+    }
+    for (_, output) in &program.outputs {
+        touched[output.value] = true;
+    }
+    let mut planned = Plan { places: vec![None; program.values.len()], buffers: Vec::new() };
+    for (value, info) in program.values.iter().enumerate().filter(|(value, _)| touched[*value]) {
+        let bytes = fitting(info, limits, device)?;
+        planned.places[value] = Some(Place { buffer: planned.buffers.len(), offset: 0, bytes });
+        planned.buffers.push(Buffer::Activations(bytes));
+    }
     Ok(planned)
 }
 

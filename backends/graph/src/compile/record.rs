@@ -59,7 +59,7 @@ pub fn touches(program: &Program, plan: &Plan, step: &Step) -> Vec<Touch> {
         .collect()
 }
 
-/// Makes the commands.
+/// Makes the commands, with pipelines that take their parameters in that way.
 ///
 /// # Errors
 /// A parameter does not fit its kernel, a grid is larger than the device allows, or the device does not load a kernel.
@@ -70,6 +70,7 @@ pub fn commands(
     memory: &[Arc<dyn Memory>],
     steps: &[Step],
     barriers: &[Vec<Reason>],
+    transport: ParamTransport,
 ) -> Result<Recorded> {
     let kernels: Vec<Arc<Kernel>> = steps
         .iter()
@@ -78,7 +79,7 @@ pub fn commands(
             StepWork::Host(_) => None,
         })
         .collect();
-    let mut pipelines = load(device, &kernels)?.into_iter();
+    let mut pipelines = load(device, &kernels, transport)?.into_iter();
     let mut recorder = Recorder { device, program, plan, memory, words: RunWords::default(), block: Vec::new() };
     let mut commands = Vec::new();
     let mut grids = Vec::new();
@@ -116,7 +117,7 @@ pub fn commands(
 }
 
 /// A pipeline for each kernel; the same kernel is loaded once.
-fn load(device: &Device, kernels: &[Arc<Kernel>]) -> Result<Vec<Arc<dyn Pipeline>>> {
+fn load(device: &Device, kernels: &[Arc<Kernel>], transport: ParamTransport) -> Result<Vec<Arc<dyn Pipeline>>> {
     let mut distinct: Vec<Arc<Kernel>> = Vec::new();
     let mut which = Vec::with_capacity(kernels.len());
     for kernel in kernels {
@@ -125,7 +126,7 @@ fn load(device: &Device, kernels: &[Arc<Kernel>]) -> Result<Vec<Arc<dyn Pipeline
             distinct.len() - 1
         }));
     }
-    let pipelines = device.backend().load(&distinct, ParamTransport::Buffer)?;
+    let pipelines = device.backend().load(&distinct, transport)?;
     which
         .into_iter()
         .map(|index| {

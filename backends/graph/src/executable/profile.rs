@@ -3,10 +3,10 @@
 use std::sync::Arc;
 
 use trefoil_dsl::artefact::ParamTransport;
-use trefoil_dsl::device::{Command, DispatchCommand, GroupSource, HostCommand, ParamSource, Pipeline};
-use trefoil_dsl::support::check::{GROUP_BYTES, group_counts};
+use trefoil_dsl::device::{Command, DispatchCommand, Pipeline};
 
 use super::Executable;
+use crate::compile::by_value::by_value;
 use crate::dim::Extents;
 use crate::error::{Error, Result};
 
@@ -50,10 +50,10 @@ impl Executable {
             commands.push(match command {
                 Command::Dispatch(dispatch) => {
                     let pipeline = pipelines.next().unwrap_or(&dispatch.pipeline).clone();
-                    Command::Dispatch(by_value(&DispatchCommand { pipeline, ..dispatch.clone() }, &words)?)
+                    let dispatch = DispatchCommand { pipeline, ..dispatch.clone() };
+                    by_value(&Command::Dispatch(dispatch), &words)?
                 }
-                Command::Host(host) => Command::Host(with_words(host, &words)?),
-                other => other.clone(),
+                other => by_value(other, &words)?,
             });
         }
         Ok(commands)
@@ -71,39 +71,4 @@ impl Executable {
         let pipelines = self.device.backend().load(&dispatches.collect::<Vec<_>>(), ParamTransport::Value)?;
         Ok(self.by_value.get_or_init(|| pipelines))
     }
-}
-
-/// Bytes of the run words.
-fn part<'a>(words: &'a [u8], first: u32, count: usize, label: &str) -> Result<&'a [u8]> {
-    let first = first as usize;
-    words.get(first..first + count).ok_or_else(|| Error::Stage {
-        stage: "record",
-        defect: format!("`{label}` reads {count} bytes from byte {first} of {} bytes of run words", words.len()),
-    })
-}
-
-/// A dispatch whose parameters and groups are written into it.
-fn by_value(dispatch: &DispatchCommand, words: &[u8]) -> Result<DispatchCommand> {
-    let mut command = dispatch.clone();
-    if let ParamSource::RunWords(first) = dispatch.params {
-        let size = dispatch.pipeline.kernel().params.size as usize;
-        command.params = ParamSource::Value(part(words, first, size, &dispatch.label)?.to_vec());
-    }
-    if let &GroupSource::RunWords { offset, .. } = &dispatch.groups {
-        let mut bytes = [0; GROUP_BYTES];
-        bytes.copy_from_slice(part(words, offset, GROUP_BYTES, &dispatch.label)?);
-        command.groups = GroupSource::Value(group_counts(bytes));
-    }
-    Ok(command)
-}
-
-/// A function of the host that brings its run words.
-fn with_words(host: &HostCommand, words: &[u8]) -> Result<HostCommand> {
-    let mine: Arc<[u8]> = part(words, host.run_words.start, host.run_words.len(), &host.label)?.into();
-    let function = host.function.clone();
-    Ok(HostCommand {
-        function: Arc::new(move |reads, writes, _| function(reads, writes, &mine)),
-        run_words: 0..0,
-        ..host.clone()
-    })
 }

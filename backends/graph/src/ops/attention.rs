@@ -68,16 +68,22 @@ impl Attention {
 }
 
 /// The optional operands of attention.
-#[derive(Clone, Copy, Debug, Default)]
-pub struct AttentionOperands {
+#[derive(Clone, Copy, Debug, trefoil_graph_macros::Operands)]
+pub struct AttentionOperands<T = Tensor> {
     /// Whether a query may see a key; of bools, of a shape that broadcasts to `[batch, heads, queries, keys]`.
-    pub mask: Option<Tensor>,
+    pub mask: Option<T>,
     /// Added to the scores; of the queries' elements, of a shape that broadcasts likewise. Minus infinity hides a key.
-    pub bias: Option<Tensor>,
+    pub bias: Option<T>,
     /// How many keys of each batch count, the first ones; `[batch]`, of `u32`.
-    pub lengths: Option<Tensor>,
+    pub lengths: Option<T>,
     /// For each head a score that takes its share of the weights but has no value; `[heads]`, of the queries' elements.
-    pub sinks: Option<Tensor>,
+    pub sinks: Option<T>,
+}
+
+impl<T> Default for AttentionOperands<T> {
+    fn default() -> Self {
+        Self { mask: None, bias: None, lengths: None, sinks: None }
+    }
 }
 
 /// Attention with some optional operands, which are its inputs behind q, k and v, in the order bias, lengths, sinks.
@@ -95,6 +101,7 @@ pub struct Attend {
     pub scores: Scores,
 }
 
+#[trefoil_graph_macros::eager]
 impl Graph {
     /// Attention of `q` over `k` and `v`, in `f32`, `f16` or `bf16`, computed in `f32`.
     ///
@@ -126,7 +133,7 @@ impl Graph {
         q: Tensor,
         k: Tensor,
         v: Tensor,
-        operands: AttentionOperands,
+        operands: AttentionOperands<Tensor>,
         attention: Attention,
     ) -> Result<Tensor, GraphError> {
         let (op, inputs) = self.attend([q, k, v], operands, attention, Scores::Nothing)?;
@@ -142,7 +149,7 @@ impl Graph {
         q: Tensor,
         k: Tensor,
         v: Tensor,
-        operands: AttentionOperands,
+        operands: AttentionOperands<Tensor>,
         attention: Attention,
         scores: Scores,
     ) -> Result<(Tensor, Tensor), GraphError> {

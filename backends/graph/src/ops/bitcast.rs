@@ -70,6 +70,7 @@ impl View for Bitcast {
     }
 }
 
+#[trefoil_graph_macros::eager]
 impl Graph {
     /// The bits of elements taken for another type of equal size, such as `f32` for `u32`, or `bf16` for `i16`.
     ///

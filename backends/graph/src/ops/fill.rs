@@ -145,6 +145,7 @@ impl Op for Fill {
     }
 }
 
+#[trefoil_graph_macros::eager]
 impl Graph {
     /// A tensor whose elements are all `value`.
     ///

@@ -26,6 +26,7 @@ pub struct Rope {
     pub turned: usize,
 }
 
+#[trefoil_graph_macros::eager]
 impl Graph {
     /// Queries or keys with pairs of their elements turned: the first of a pair becomes `cos · first - sin · second`, the second `sin · first + cos · second`. It takes `f32`, `f16` and `bf16`, and computes in
     /// `f32`.

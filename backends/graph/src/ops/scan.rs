@@ -74,6 +74,7 @@ macro_rules! operators {
             }
         }
 
+        #[trefoil_graph_macros::eager]
         impl Graph {
             $(
                 $(#[doc = $doc])*

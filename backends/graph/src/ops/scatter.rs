@@ -69,6 +69,7 @@ fn refused(update: Update, error: OpError) -> GraphError {
     GraphError::Op { op: update.name().to_owned(), error }
 }
 
+#[trefoil_graph_macros::eager]
 impl Graph {
     /// `x` with updates at positions of an axis, whole slices at a time: the inverse of [`Graph::gather`], whose result has the shape that `updates` have. For an index at `i`
     /// `x[.., indices[i], ..] = update(x[.., indices[i], ..], updates[.., i, ..])`; an index out of range, a negative one too, changes nothing.

@@ -354,6 +354,7 @@ impl View for StopGradient {
     }
 }
 
+#[trefoil_graph_macros::eager]
 impl Graph {
     /// `x` itself, as a constant to whatever computes gradients: nothing flows back through it. It is a view, so that it costs nothing.
     ///

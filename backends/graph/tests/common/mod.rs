@@ -2,6 +2,7 @@
 #![allow(dead_code, reason = "each test binary uses a part of this")]
 
 pub mod cases;
+mod eager;
 #[path = "../../../../tests/common/numbers.rs"]
 mod numbers;
 pub mod ops;
@@ -127,7 +128,7 @@ pub fn computes(device: &Device, element: ElementType) -> bool {
     device.properties().features.has(feature)
 }
 
-/// Compiles and runs a graph and compares every output with the reference.
+/// Compiles and runs a graph and compares every output with the reference; and, where the graph has no symbols, runs its nodes one by one and compares again.
 pub fn check(
     graph: &Graph,
     device: &Device,
@@ -137,23 +138,41 @@ pub fn check(
 ) -> Executable {
     let executable = Executable::compile(graph, &Model::new(), device, &Options::default()).unwrap();
     compare(graph, &executable, inputs, extents, tolerance);
+    if *extents == Extents::new() {
+        compare_one_by_one(graph, device, inputs, tolerance);
+    }
     executable
+}
+
+/// Runs the nodes of a graph without symbols one by one and compares every output with the reference.
+pub fn compare_one_by_one(graph: &Graph, device: &Device, inputs: &[(&str, Values)], tolerance: f64) {
+    let expected = expected(graph, inputs, &Extents::new());
+    for (name, got) in eager::one_by_one(graph, device, inputs) {
+        let wanted = &expected.iter().find(|(known, _)| *known == name).unwrap().1;
+        close(&name, &got, wanted, tolerance, || format!("one by one on {}", device.properties().name));
+    }
+}
+
+fn expected(graph: &Graph, inputs: &[(&str, Values)], extents: &Extents) -> Vec<(String, HostTensor)> {
+    let leaves: BTreeMap<_, _> = inputs.iter().map(|(name, values)| ((*name).to_owned(), values.host())).collect();
+    reference::evaluate(graph, &leaves, extents).unwrap().into_iter().collect()
+}
+
+fn close(name: &str, got: &HostTensor, wanted: &HostTensor, tolerance: f64, about: impl Fn() -> String) {
+    assert_eq!(got.shape, wanted.shape, "shape of `{name}`");
+    for (index, (got, wanted)) in got.values.iter().zip(&wanted.values).enumerate() {
+        let close = (got - wanted).abs() <= tolerance * wanted.abs().max(1.0)
+            || got == wanted
+            || got.is_nan() && wanted.is_nan();
+        assert!(close, "`{name}`[{index}]: {got}, not {wanted}\n{}", about());
+    }
 }
 
 /// Runs an executable and compares every output with the reference. The tolerance is relative, and absolute below 1.
 pub fn compare(graph: &Graph, executable: &Executable, inputs: &[(&str, Values)], extents: &Extents, tolerance: f64) {
-    let leaves: BTreeMap<_, _> = inputs.iter().map(|(name, values)| ((*name).to_owned(), values.host())).collect();
-    let expected = reference::evaluate(graph, &leaves, extents).unwrap();
     let data: Vec<_> = inputs.iter().map(|(name, values)| (*name, values.data())).collect();
     let outputs = executable.run(&data, extents).unwrap_or_else(|error| panic!("{error}\n{}", executable.explain()));
-    for (name, wanted) in expected {
-        let got = outputs.host(&name).unwrap();
-        assert_eq!(got.shape, wanted.shape, "shape of `{name}`");
-        for (index, (got, wanted)) in got.values.iter().zip(&wanted.values).enumerate() {
-            let close = (got - wanted).abs() <= tolerance * wanted.abs().max(1.0)
-                || got == wanted
-                || got.is_nan() && wanted.is_nan();
-            assert!(close, "`{name}`[{index}]: {got}, not {wanted}\n{}", executable.explain());
-        }
+    for (name, wanted) in expected(graph, inputs, extents) {
+        close(&name, &outputs.host(&name).unwrap(), &wanted, tolerance, || executable.explain().to_string());
     }
 }

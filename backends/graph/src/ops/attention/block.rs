@@ -10,50 +10,50 @@ use crate::types::TensorType;
 use trefoil_kernels::activation::Activation;
 
 /// `x weight^T + bias`, with a weight of `[N, K]` as models store it.
-#[derive(Clone, Copy, Debug)]
-pub struct Linear {
+#[derive(Clone, Copy, Debug, trefoil_graph_macros::Operands)]
+pub struct Linear<T = Tensor> {
     /// `[N, K]`
-    pub weight: Tensor,
+    pub weight: T,
     /// `[N]`
-    pub bias: Option<Tensor>,
+    pub bias: Option<T>,
 }
 
 /// How queries, keys and values are made of a sequence.
-#[derive(Clone, Copy, Debug)]
-pub enum Projections {
+#[derive(Clone, Copy, Debug, trefoil_graph_macros::Operands)]
+pub enum Projections<T = Tensor> {
     /// By one product, whose columns are all queries' heads, then all keys', then all values'.
-    Packed(Linear),
+    Packed(Linear<T>),
     /// By a product each.
     Each {
         /// For queries.
-        queries: Linear,
+        queries: Linear<T>,
         /// For keys.
-        keys: Linear,
+        keys: Linear<T>,
         /// For values.
-        values: Linear,
+        values: Linear<T>,
         /// The sequence that keys and values are made of, `[batch, keys, width]`, if it is another one.
-        from: Option<Tensor>,
+        from: Option<T>,
     },
 }
 
 /// RMS norms of each head of queries and of keys, before they are turned.
-#[derive(Clone, Copy, Debug)]
-pub struct HeadNorms {
+#[derive(Clone, Copy, Debug, trefoil_graph_macros::Operands)]
+pub struct HeadNorms<T = Tensor> {
     /// Scales queries, `[elements]`.
-    pub queries: Tensor,
+    pub queries: T,
     /// Scales keys, `[elements]`.
-    pub keys: Tensor,
+    pub keys: T,
     /// Added to the mean of squares.
     pub epsilon: f32,
 }
 
 /// How queries and keys are turned by their positions: as [`Graph::rope`] says.
-#[derive(Clone, Copy, Debug)]
-pub struct Turns {
+#[derive(Clone, Copy, Debug, trefoil_graph_macros::Operands)]
+pub struct Turns<T = Tensor> {
     /// The tables of the angles.
-    pub tables: (Tensor, Tensor),
+    pub tables: (T, T),
     /// The row of each position, if it is not its own number.
-    pub positions: Option<Tensor>,
+    pub positions: Option<T>,
     /// Which elements are turned together.
     pub pairs: Pairs,
     /// How many of a head's elements are turned.
@@ -61,24 +61,24 @@ pub struct Turns {
 }
 
 /// Keys and values of earlier positions.
-#[derive(Clone, Debug)]
-pub enum Past {
+#[derive(Clone, Debug, trefoil_graph_macros::Operands)]
+pub enum Past<T = Tensor> {
     /// As an earlier run gave them: keys and values, `[batch, earlier, key heads, elements]`.
-    Given([Tensor; 2]),
+    Given([T; 2]),
     /// In states, which take up those of this run too.
     States {
         /// `[batch, capacity, key heads, elements]`, of keys.
-        keys: Tensor,
+        keys: T,
         /// The same of values.
-        values: Tensor,
+        values: T,
         /// How many positions came before this run: its own go behind them, and attention sees all up to the last of these.
         position: Dim,
     },
 }
 
 /// A block of attention.
-#[derive(Clone, Debug)]
-pub struct AttentionBlock {
+#[derive(Clone, Debug, trefoil_graph_macros::Operands)]
+pub struct AttentionBlock<T = Tensor> {
     /// Heads of queries.
     pub heads: usize,
     /// Heads of keys and values.
@@ -88,28 +88,28 @@ pub struct AttentionBlock {
     /// Of the layout [`AttentionLayout::Bshd`], as projections give heads.
     pub attention: Attention,
     /// Mask, bias, lengths and sinks.
-    pub operands: AttentionOperands,
+    pub operands: AttentionOperands<T>,
     /// What makes queries, keys and values.
-    pub projections: Projections,
+    pub projections: Projections<T>,
     /// Norms of heads.
-    pub head_norms: Option<HeadNorms>,
+    pub head_norms: Option<HeadNorms<T>>,
     /// Turns of queries and keys.
-    pub turns: Option<Turns>,
+    pub turns: Option<Turns<T>>,
     /// Keys and values of earlier positions.
-    pub past: Option<Past>,
+    pub past: Option<Past<T>>,
     /// Of all heads together.
-    pub output: Linear,
+    pub output: Linear<T>,
 }
 
 /// What a block of attention gives.
-#[derive(Clone, Copy, Debug)]
-pub struct Attended {
+#[derive(Clone, Copy, Debug, trefoil_graph_macros::Results)]
+pub struct Attended<T = Tensor> {
     /// `[batch, positions, width]`
-    pub y: Tensor,
+    pub y: T,
     /// All keys, those of earlier positions first: the past of the next run. If they lie in a state, its newest version.
-    pub keys: Tensor,
+    pub keys: T,
     /// All values, likewise.
-    pub values: Tensor,
+    pub values: T,
 }
 
 /// Refuses a tensor that is no `[batch, positions, width]`.
@@ -121,6 +121,7 @@ pub(super) fn expect_sequence(op: &str, input: &'static str, ty: &TensorType) ->
     Err(GraphError::Op { op: op.to_owned(), error: OpError::Shape { input, given: ty.to_string(), expected } })
 }
 
+#[trefoil_graph_macros::eager]
 impl Graph {
     /// Attention of a sequence `x`, `[batch, positions, width]`, over itself, what came before it, or another sequence, with all that belongs to it: the products that make queries, keys and values, norms
     /// and turns of heads, earlier keys and values, and the product that makes the result.
@@ -154,7 +155,11 @@ impl Graph {
     ///
     /// # Errors
     /// An operand does not fit what the block says, or the attention's layout is another than [`AttentionLayout::Bshd`].
-    pub fn attention_block(&mut self, x: Tensor, block: &AttentionBlock) -> Result<Attended, GraphError> {
+    pub fn attention_block(
+        &mut self,
+        x: Tensor,
+        block: &AttentionBlock<Tensor>,
+    ) -> Result<Attended<Tensor>, GraphError> {
         const OP: &str = "attention_block";
         let AttentionBlock { heads, key_heads, elements, attention, operands, head_norms, turns, .. } = *block;
         if attention.layout != AttentionLayout::Bshd {

@@ -6,41 +6,41 @@ use crate::ops::norm::NormOperands;
 use trefoil_kernels::activation::Activation;
 
 /// What a position is put through by itself.
-#[derive(Clone, Copy, Debug)]
-pub enum FeedForward {
+#[derive(Clone, Copy, Debug, trefoil_graph_macros::Operands)]
+pub enum FeedForward<T = Tensor> {
     /// `down(activation(up(x)))`
     Plain {
         /// To the inner width.
-        up: Linear,
+        up: Linear<T>,
         /// Between them.
         activation: Activation,
         /// Back.
-        down: Linear,
+        down: Linear<T>,
     },
     /// `down(activation(gate(x)) * up(x))`: SwiGLU with silu, GeGLU with gelu.
     Gated {
         /// To the inner width, for the gate.
-        gate: Linear,
+        gate: Linear<T>,
         /// To the inner width, for what is let through.
-        up: Linear,
+        up: Linear<T>,
         /// Of the gate.
         activation: Activation,
         /// Back.
-        down: Linear,
+        down: Linear<T>,
     },
 }
 
 /// A norm over a sequence's width.
-#[derive(Clone, Copy, Debug)]
-pub struct LayerNorm {
+#[derive(Clone, Copy, Debug, trefoil_graph_macros::Operands)]
+pub struct LayerNorm<T = Tensor> {
     /// Whether rows are divided by their root mean square; otherwise their mean is taken off, and they are divided by their deviation.
     pub rms: bool,
     /// Added to the variance or the mean of squares.
     pub epsilon: f32,
     /// Scales, `[width]`.
-    pub gamma: Option<Tensor>,
+    pub gamma: Option<T>,
     /// Shifts, `[width]`.
-    pub beta: Option<Tensor>,
+    pub beta: Option<T>,
 }
 
 /// Where norms and residuals stand.
@@ -55,20 +55,21 @@ pub enum Placement {
 }
 
 /// A layer of a transformer.
-#[derive(Clone, Debug)]
-pub struct TransformerLayer {
+#[derive(Clone, Debug, trefoil_graph_macros::Operands)]
+pub struct TransformerLayer<T = Tensor> {
     /// Where its norms stand.
     pub placement: Placement,
     /// Its attention.
-    pub attention: AttentionBlock,
+    pub attention: AttentionBlock<T>,
     /// The norm that belongs to the attention.
-    pub attention_norm: LayerNorm,
+    pub attention_norm: LayerNorm<T>,
     /// Its feed-forward network.
-    pub feed_forward: FeedForward,
+    pub feed_forward: FeedForward<T>,
     /// The norm that belongs to the feed-forward network.
-    pub feed_forward_norm: LayerNorm,
+    pub feed_forward_norm: LayerNorm<T>,
 }
 
+#[trefoil_graph_macros::eager]
 impl Graph {
     /// A layer of a transformer over `x`, `[batch, positions, width]`: its result, with keys and values for the next run.
     ///
@@ -112,7 +113,11 @@ impl Graph {
     /// assert_eq!(g.type_of(y)?, g.type_of(x)?);
     /// # Ok::<(), trefoil_graph::graph::GraphError>(())
     /// ```
-    pub fn transformer_layer(&mut self, x: Tensor, layer: &TransformerLayer) -> Result<Attended, GraphError> {
+    pub fn transformer_layer(
+        &mut self,
+        x: Tensor,
+        layer: &TransformerLayer<Tensor>,
+    ) -> Result<Attended<Tensor>, GraphError> {
         expect_sequence("transformer_layer", "x", self.type_of(x)?)?;
         let TransformerLayer { placement, attention, attention_norm, feed_forward, feed_forward_norm } = layer;
         match placement {
@@ -144,7 +149,7 @@ impl Graph {
     ///
     /// # Errors
     /// As [`Graph::linear`].
-    pub fn feed_forward(&mut self, x: Tensor, network: &FeedForward) -> Result<Tensor, GraphError> {
+    pub fn feed_forward(&mut self, x: Tensor, network: &FeedForward<Tensor>) -> Result<Tensor, GraphError> {
         let (inner, down) = match *network {
             FeedForward::Plain { up, activation, down } => (self.linear(x, up.weight, up.bias, activation)?, down),
             FeedForward::Gated { gate, up, activation, down } => {

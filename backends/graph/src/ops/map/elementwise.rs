@@ -7,6 +7,7 @@ use super::functions::{Attribute, Function};
 use super::term::Sketch;
 use super::{Value, count, each, element_error, elements, map_shape};
 use crate::dim::Dim;
+use crate::eager::{Eager, EagerTensor};
 use crate::graph::{Graph, GraphError, Tensor};
 use crate::op::{HostTensor, Map, Op, OpError, OpKind};
 use crate::types::{ElementType, TensorType};
@@ -135,5 +136,25 @@ impl Graph {
             [] => ElementType::F32,
         };
         self.add_one(Elementwise { function, element, attributes: attributes.to_vec() }, inputs)
+    }
+}
+
+impl Eager {
+    /// [`Graph::elementwise`] of tensors on the device: shapes, types and errors are its own.
+    ///
+    /// # Errors
+    /// As for graphs; a tensor of another `Eager` or one that was never computed; no memory, or no way to compute it on the device.
+    pub fn elementwise(
+        &self,
+        function: &'static Function,
+        inputs: &[&EagerTensor],
+        attributes: &[f32],
+    ) -> crate::error::Result<EagerTensor> {
+        // Not derived from the graph's method, so that errors name the function.
+        let mut call = self.call(function.name);
+        let names = function.inputs.iter().copied().chain(std::iter::repeat("input"));
+        let inputs: Vec<_> = inputs.iter().zip(names).map(|(input, name)| call.operand(name, input)).collect();
+        call.attribute(attributes);
+        call.run(|graph| graph.elementwise(function, &inputs, attributes))
     }
 }

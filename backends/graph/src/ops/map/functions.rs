@@ -1,5 +1,7 @@
 //! What a function of elements is: its definition, from which its op, its method of [`crate::graph::Graph`], its tests and its row in tables follow.
 
+use std::fmt;
+
 use trefoil_codegen::ir::Scalar;
 
 use super::term::Term;
@@ -94,8 +96,7 @@ type Reference = fn(&[f64], &[f32]) -> Option<f64>;
 /// The same for integers so many bits wide, before it wraps.
 type IntegerReference = fn(u32, &[i128], &[f32]) -> Option<i128>;
 
-/// A function of one, two or three elements of one type.
-#[derive(Debug)]
+/// A function of one, two or three elements of one type. Its name tells it from all others.
 pub struct Function {
     /// Its name, which is also that of the method that adds it.
     pub name: &'static str,
@@ -114,6 +115,12 @@ pub struct Function {
     pub(super) reference: Option<Reference>,
     /// The same of integers so many bits wide, before it wraps, where that differs.
     pub(super) integers: Option<IntegerReference>,
+}
+
+impl fmt::Debug for Function {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "Function({})", self.name)
+    }
 }
 
 impl Function {
@@ -177,6 +184,10 @@ macro_rules! functions {
         impl $crate::graph::Graph {
             $($crate::ops::map::functions::functions!(@method $name $header $($doc)+);)+
         }
+
+        impl $crate::eager::Eager {
+            $($crate::ops::map::functions::functions!(@eager $name $header);)+
+        }
     };
 
     // What a row computes, as a function of slices.
@@ -230,6 +241,26 @@ macro_rules! functions {
             $($input: $crate::graph::Tensor,)+
             $($($attribute: f32,)+)?
         ) -> Result<$crate::graph::Tensor, $crate::graph::GraphError> {
+            self.elementwise(&definitions::$name, &[$($input),+], &[$($($attribute),+)?])
+        }
+    };
+
+    (
+        @eager $name:ident
+        ($($input:ident),+: $takes:ident $(; $($attribute:ident: $rule:ident = $samples:tt),+)?)
+    ) => {
+        #[doc = concat!(
+            "[`Graph::", stringify!($name), "`](crate::graph::Graph::", stringify!($name),
+            ") of tensors on the device: shapes, types and errors are its own."
+        )]
+        ///
+        /// # Errors
+        /// As [`Eager::elementwise`](crate::eager::Eager::elementwise).
+        pub fn $name(
+            &self,
+            $($input: &$crate::eager::EagerTensor,)+
+            $($($attribute: f32,)+)?
+        ) -> $crate::error::Result<$crate::eager::EagerTensor> {
             self.elementwise(&definitions::$name, &[$($input),+], &[$($($attribute),+)?])
         }
     };

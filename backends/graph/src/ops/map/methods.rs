@@ -4,6 +4,7 @@ use super::{Cast, Contiguous, Where};
 use crate::graph::{Graph, GraphError, Tensor};
 use crate::types::ElementType;
 
+#[trefoil_graph_macros::eager]
 impl Graph {
     /// `accept` where the condition holds, else `reject`.
     ///

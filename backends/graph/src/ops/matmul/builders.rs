@@ -18,6 +18,7 @@ pub struct Contraction {
     pub batch: Vec<(isize, isize)>,
 }
 
+#[trefoil_graph_macros::eager]
 impl Graph {
     /// The product of two tensors over the last axis of `a` and the last but one of `b`, as NumPy's `matmul`: leading axes broadcast, and an operand of one axis is a row of `a` or a
     /// column of `b`, whose axis the result lacks. Transposed operands are read in place: `let bt = g.transpose(b, &[1, 0])?; g.matmul(a, bt)?`.

@@ -18,12 +18,12 @@ use ElementType::{I8, I16, I32, I64, U8, U16, U32, U64};
 pub struct GroupedMatMul;
 
 /// The small product that is added to a row: down to a few elements, and up again.
-#[derive(Clone, Copy, Debug)]
-pub struct Adapters {
+#[derive(Clone, Copy, Debug, trefoil_graph_macros::Operands)]
+pub struct Adapters<T = Tensor> {
     /// `[E, K, R]`, a matrix for each adapter.
-    pub down: Tensor,
+    pub down: T,
     /// `[E, R, N]`
-    pub up: Tensor,
+    pub up: T,
     /// Multiplies what an adapter adds.
     pub scale: f64,
 }
@@ -90,6 +90,7 @@ impl Op for GroupedMatMul {
     }
 }
 
+#[trefoil_graph_macros::eager]
 impl Graph {
     /// Each row of `x` times the matrix of `weights` that its id names: `x` is `[.., K]`, `weights` `[E, K, N]` and `ids` `[..]`, of integers in any order; the result is `[.., N]`. An id below 0, or of E and more, gives a row of
     /// zeros. Weights that are stored as `[E, N, K]` are transposed, which costs nothing.
@@ -158,7 +159,7 @@ impl Graph {
         &mut self,
         x: Tensor,
         weight: Tensor,
-        adapters: Adapters,
+        adapters: Adapters<Tensor>,
         ids: Tensor,
     ) -> Result<Tensor, GraphError> {
         let y = self.linear(x, weight, None, super::Activation::Identity)?;

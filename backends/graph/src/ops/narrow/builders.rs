@@ -7,6 +7,7 @@ use crate::op::OpError;
 use crate::ops::pull::border::Border;
 use crate::types::{ElementType, Shape, TensorType};
 
+#[trefoil_graph_macros::eager]
 impl Graph {
     /// Numbers as codes of a narrow type, one in each `u8`; what saturates, and what becomes of what lies between two neighbours, says [`Encode`].
     ///

@@ -7,36 +7,42 @@ use crate::op::OpError;
 use crate::types::{ElementType, TensorType};
 
 /// The optional operands of norms.
-#[derive(Clone, Copy, Debug, Default)]
-pub struct NormOperands {
+#[derive(Clone, Copy, Debug, trefoil_graph_macros::Operands)]
+pub struct NormOperands<T = Tensor> {
     /// Added to x first; of x's type.
-    pub residual: Option<Tensor>,
+    pub residual: Option<T>,
     /// Added to x first; of x's element type, and of a shape that broadcasts to x's.
-    pub bias: Option<Tensor>,
+    pub bias: Option<T>,
     /// Scales the result; of x's element type or `f32`, and of a shape that broadcasts to x's.
-    pub gamma: Option<Tensor>,
+    pub gamma: Option<T>,
     /// Shifts the result; of gamma's type.
-    pub beta: Option<Tensor>,
+    pub beta: Option<T>,
+}
+
+impl<T> Default for NormOperands<T> {
+    fn default() -> Self {
+        Self { residual: None, bias: None, gamma: None, beta: None }
+    }
 }
 
 /// What a norm gives with its moments.
-#[derive(Clone, Copy, Debug)]
-pub struct Normed {
+#[derive(Clone, Copy, Debug, trefoil_graph_macros::Results)]
+pub struct Normed<T = Tensor> {
     /// The result, of x's type.
-    pub y: Tensor,
+    pub y: T,
     /// The mean of each row, of x's shape with extents of 1 along the axes; `f32`, of `f64` that.
-    pub mean: Tensor,
+    pub mean: T,
     /// What each row was scaled by: one over its deviation; as `mean`.
-    pub inverse_deviation: Tensor,
+    pub inverse_deviation: T,
 }
 
 /// The moments of channels that a batch norm goes by; both of one extent, that of the channels.
-#[derive(Clone, Copy, Debug)]
-pub struct BatchMoments {
+#[derive(Clone, Copy, Debug, trefoil_graph_macros::Operands)]
+pub struct BatchMoments<T = Tensor> {
     /// The mean of each channel.
-    pub mean: Tensor,
+    pub mean: T,
     /// The variance of each channel.
-    pub variance: Tensor,
+    pub variance: T,
 }
 
 /// What a norm is asked for besides its result.
@@ -69,6 +75,7 @@ fn refused(op: &str, error: OpError) -> GraphError {
 /// assert_eq!(g.type_of(y)?, g.type_of(sum)?);
 /// # Ok::<(), trefoil_graph::graph::GraphError>(())
 /// ```
+#[trefoil_graph_macros::eager]
 impl Graph {
     /// exp(x - max x) / Σ exp(x - max x) along `axis` (negative counts from the last). A NaN makes its row NaN, as does a row of nothing but -∞.
     ///
@@ -97,7 +104,7 @@ impl Graph {
         x: Tensor,
         axes: &[isize],
         epsilon: f32,
-        operands: NormOperands,
+        operands: NormOperands<Tensor>,
     ) -> Result<Tensor, GraphError> {
         Ok(self.norm(NormKind::Layer, x, axes, epsilon, operands, Wants::default())?[0])
     }
@@ -111,7 +118,7 @@ impl Graph {
         x: Tensor,
         axes: &[isize],
         epsilon: f32,
-        operands: NormOperands,
+        operands: NormOperands<Tensor>,
     ) -> Result<Tensor, GraphError> {
         Ok(self.norm(NormKind::Rms, x, axes, epsilon, operands, Wants::default())?[0])
     }
@@ -125,7 +132,7 @@ impl Graph {
         x: Tensor,
         axes: &[isize],
         epsilon: f32,
-        operands: NormOperands,
+        operands: NormOperands<Tensor>,
     ) -> Result<(Tensor, Tensor), GraphError> {
         let outputs =
             self.norm(NormKind::Layer, x, axes, epsilon, operands, Wants { sum: true, ..Wants::default() })?;
@@ -141,7 +148,7 @@ impl Graph {
         x: Tensor,
         axes: &[isize],
         epsilon: f32,
-        operands: NormOperands,
+        operands: NormOperands<Tensor>,
     ) -> Result<(Tensor, Tensor), GraphError> {
         let outputs = self.norm(NormKind::Rms, x, axes, epsilon, operands, Wants { sum: true, ..Wants::default() })?;
         Ok((outputs[0], outputs[1]))
@@ -156,8 +163,8 @@ impl Graph {
         x: Tensor,
         axes: &[isize],
         epsilon: f32,
-        operands: NormOperands,
-    ) -> Result<Normed, GraphError> {
+        operands: NormOperands<Tensor>,
+    ) -> Result<Normed<Tensor>, GraphError> {
         let outputs =
             self.norm(NormKind::Layer, x, axes, epsilon, operands, Wants { moments: true, ..Wants::default() })?;
         let known = self.axes("layer_norm", x, axes)?;
@@ -283,7 +290,7 @@ impl Graph {
     pub fn batch_norm(
         &mut self,
         x: Tensor,
-        moments: BatchMoments,
+        moments: BatchMoments<Tensor>,
         epsilon: f32,
         gamma: Option<Tensor>,
         beta: Option<Tensor>,

@@ -209,6 +209,7 @@ impl View for Every {
     }
 }
 
+#[trefoil_graph_macros::eager]
 impl Graph {
     /// `x` repeated along its axes; with more numbers than axes, axes of extent 1 are put in front.
     ///

@@ -16,6 +16,7 @@ pub enum BlockOrder {
     PositionFirst,
 }
 
+#[trefoil_graph_macros::eager]
 impl Graph {
     /// Channels as blocks of `block` by `block` elements: `[.., c * block^2, h, w]` becomes `[.., c, h * block, w * block]`.
     ///

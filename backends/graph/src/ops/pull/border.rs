@@ -153,6 +153,7 @@ impl Moves for Pad {
     }
 }
 
+#[trefoil_graph_macros::eager]
 impl Graph {
     /// Positions added to each axis of `x` in front and behind, a pair for each axis; negative ones take positions away.
     ///

@@ -310,6 +310,7 @@ fn activate<C: Calculator>(calculator: C, x: C::Value, activation: Activation) -
     }
 }
 
+#[trefoil_graph_macros::eager]
 impl Graph {
     /// The convolution of `x`, `[batch, channels, ..]`, with `weight`, `[outputs, channels / groups, ..]`, over as many spatial axes as there are slides, plus a
     /// bias of `[outputs]`, with an activation applied to each element last. As in neural networks the kernel is not turned around.

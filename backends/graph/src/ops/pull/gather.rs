@@ -181,6 +181,7 @@ impl Moves for GatherNd {
     }
 }
 
+#[trefoil_graph_macros::eager]
 impl Graph {
     /// Positions of an axis of `x` by index (`index_select`, NumPy's `take`): the result has the indices' axes in the place of the axis. An index out of range, a negative
     /// one too, reads 0.

@@ -78,6 +78,7 @@ fn part<M: Machine>(machine: M, first: usize, at: M::Index, extents: &[M::Index]
     machine.choose(here, || machine.read(first, &[at]), || part(machine, first + 1, at - extents[first], extents))
 }
 
+#[trefoil_graph_macros::eager]
 impl Graph {
     /// Tensors one after the other along an axis; a negative axis counts from the last. All have one element type and, along the other axes, equal extents.
     ///

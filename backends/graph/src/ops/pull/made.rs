@@ -138,6 +138,7 @@ impl Computes for Steps {
     }
 }
 
+#[trefoil_graph_macros::eager]
 impl Graph {
     /// `count` numbers from `start` on, each `step` more than the one before.
     ///

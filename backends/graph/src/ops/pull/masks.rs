@@ -115,6 +115,7 @@ impl Moves for Triangle {
     }
 }
 
+#[trefoil_graph_macros::eager]
 impl Graph {
     /// Along a new axis of extent `depth`, which stands at `axis` in the result, `on` at the place that an index names and `off` elsewhere; an index out of range names
     /// no place.

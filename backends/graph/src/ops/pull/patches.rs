@@ -197,6 +197,7 @@ impl Computes for Overlaid {
     }
 }
 
+#[trefoil_graph_macros::eager]
 impl Graph {
     /// What windows see of `x`, `[batch, channels, ..]`, as `[batch, channels * positions, windows]` (PyTorch's `unfold`): a column for each place of the window, in which the positions of each channel stand
     /// in their order. What they see of the padding is 0.

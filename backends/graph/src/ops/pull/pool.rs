@@ -424,6 +424,7 @@ impl Computes for AdaptiveMean {
     }
 }
 
+#[trefoil_graph_macros::eager]
 impl Graph {
     /// Windows over the last axes of `x`, as many as there are: 1, 2 or 3 after batch and channels, as usual, but any number of axes may stand in front.
     ///

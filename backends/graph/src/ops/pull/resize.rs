@@ -341,6 +341,7 @@ impl Computes for Resize {
     }
 }
 
+#[trefoil_graph_macros::eager]
 impl Graph {
     /// The last axes of `x`, as many as are given, at other sizes.
     ///

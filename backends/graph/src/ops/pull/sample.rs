@@ -247,6 +247,7 @@ impl Computes for GridSample {
     }
 }
 
+#[trefoil_graph_macros::eager]
 impl Graph {
     /// `x` of `[batch, channels, spatial axes..]` at the places that `grid` of `[batch, places.., coordinates]` gives, as many axes of places and as many coordinates as `x` has
     /// spatial axes. The last axis's coordinate comes first; each goes from -1 to 1.

@@ -78,6 +78,7 @@ impl Moves for ReverseSequence {
     }
 }
 
+#[trefoil_graph_macros::eager]
 impl Graph {
     /// Each sequence's first elements, as many as its length says, in the opposite order: position `b` of axis `batch` holds the sequence that goes along axis `time`,
     /// of length `lengths[b]`. What lies behind the length stays; a length beyond the axis reads 0.

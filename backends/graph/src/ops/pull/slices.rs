@@ -214,6 +214,7 @@ impl Moves for UpdateSlice {
     }
 }
 
+#[trefoil_graph_macros::eager]
 impl Graph {
     /// A part of `x` that starts where `starts` says: a row of integers of any type, one for each of the axes behind the first `batch_axes`, which `starts` has in front of it; `extents` are the part's along
     /// these axes, and others it has whole. What lies behind an axis's end, and all of it for a negative start, reads 0. For starts that each run gives as a number, [`Graph::narrow`] is a view.

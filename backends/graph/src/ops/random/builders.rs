@@ -5,6 +5,7 @@ use crate::graph::{Graph, GraphError, Tensor};
 use crate::op::OpError;
 use crate::types::{ElementType, Shape, TensorType};
 
+#[trefoil_graph_macros::eager]
 impl Graph {
     /// Adds random numbers of the graph's seed and a stream of their own.
     fn random(

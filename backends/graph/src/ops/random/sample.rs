@@ -45,6 +45,7 @@ impl Sampling {
     }
 }
 
+#[trefoil_graph_macros::eager]
 impl Graph {
     /// For each row of logits along the last axis, the `u32` index of one that is drawn with the probability that softmax gives it among those that [`Sampling`] leaves. Minus infinity is never drawn; of a row
     /// of nothing else, or with a NaN, the first is.

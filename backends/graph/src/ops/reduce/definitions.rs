@@ -135,6 +135,7 @@ macro_rules! reductions {
             }
         }
 
+        #[trefoil_graph_macros::eager]
         impl Graph {
             $(
                 $(#[doc = $doc])*

@@ -1,0 +1,162 @@
+//! Tensors on the device.
+
+use std::fmt;
+use std::sync::{Arc, OnceLock};
+
+use trefoil_dsl::device::MemoryRange;
+
+use super::Eager;
+use super::pool::Buffer;
+use crate::data::{HostElement, to_f64};
+use crate::dim::Dim;
+use crate::error::{Error, Result};
+use crate::op::HostTensor;
+use crate::types::{ElementType, Layout, TensorType};
+
+/// A tensor on a device. Clones are the same tensor, which nothing ever changes; its memory goes back to the pool with the last of them.
+///
+/// It may be a view: elements of another tensor's memory, otherwise arranged, which it then keeps alive as a whole.
+#[derive(Clone)]
+pub struct EagerTensor(pub(super) Arc<Inner>);
+
+pub(super) struct Inner {
+    pub eager: Eager,
+    pub form: Arc<Form>,
+    pub buffer: Arc<Buffer>,
+    /// What became of the batch that computes it.
+    pub outcome: Arc<Outcome>,
+    /// What computes it, for errors.
+    pub op: &'static str,
+}
+
+/// Why a batch did not run, if it did not.
+#[derive(Debug, Default)]
+pub(super) struct Outcome(pub OnceLock<Error>);
+
+/// What a tensor is, and how it lies in its memory; tensors that are made again and again share it.
+#[derive(Debug)]
+pub(super) struct Form {
+    pub ty: TensorType,
+    /// How many elements lie in the memory.
+    pub elements: i64,
+    /// Where they are, if they are not one after the other from the memory's start.
+    pub layout: Option<Layout>,
+    /// What tells it from other forms in the key of a call.
+    pub key: String,
+}
+
+impl Form {
+    /// The form of elements of a type in memory with so many elements.
+    pub fn new(ty: TensorType, layout: Layout, elements: i64) -> Self {
+        let layout = Some(layout).filter(|layout| !layout.is_contiguous(&ty.shape));
+        let elements = match &layout {
+            Some(_) => elements,
+            None => ty.elements().constant().unwrap_or(elements),
+        };
+        let key = match &layout {
+            Some(Layout { offset, strides }) => format!("{ty} of {elements} at {offset} {strides:?}"),
+            None => ty.to_string(),
+        };
+        Self { ty, elements, layout, key }
+    }
+}
+
+impl fmt::Debug for EagerTensor {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "EagerTensor({} on {})", self.ty(), self.0.eager.device().properties().name)
+    }
+}
+
+impl EagerTensor {
+    /// Element type and shape; every extent is a number.
+    pub fn ty(&self) -> &TensorType {
+        &self.0.form.ty
+    }
+
+    /// The type of the elements.
+    pub fn element(&self) -> ElementType {
+        self.ty().element
+    }
+
+    /// The extents, outermost first.
+    pub fn shape(&self) -> Vec<usize> {
+        let number = |dim: &Dim| dim.constant().and_then(|extent| usize::try_from(extent).ok()).unwrap_or(0);
+        self.ty().shape.iter().map(number).collect()
+    }
+
+    /// Whether it shares its memory with other tensors in an order that is not its own, as a transposed tensor does; reading it to the host copies it first.
+    pub fn is_strided(&self) -> bool {
+        self.0.form.layout.is_some()
+    }
+
+    /// What computes it on which device.
+    pub fn eager(&self) -> &Eager {
+        &self.0.eager
+    }
+
+    /// The elements, the last axis fastest. Submits what was gathered, and waits for it.
+    ///
+    /// # Errors
+    /// The elements are of another type; the op that computes it failed, which the error names; or the device failed.
+    pub fn read<T: HostElement>(&self) -> Result<Vec<T>> {
+        self.expect(T::ELEMENT)?;
+        let mut values = vec![T::zeroed(); self.shape().iter().product()];
+        self.download(bytemuck::cast_slice_mut(&mut values))?;
+        Ok(values)
+    }
+
+    /// The elements of a tensor of bools.
+    ///
+    /// # Errors
+    /// As [`EagerTensor::read`].
+    pub fn read_bools(&self) -> Result<Vec<bool>> {
+        self.expect(ElementType::Bool)?;
+        let mut words = vec![0u32; self.shape().iter().product()];
+        self.download(bytemuck::cast_slice_mut(&mut words))?;
+        Ok(words.into_iter().map(|word| word != 0).collect())
+    }
+
+    /// The elements, whatever they are, as `f64`.
+    ///
+    /// # Errors
+    /// As [`EagerTensor::read`].
+    pub fn host(&self) -> Result<HostTensor> {
+        let shape = self.shape();
+        let mut bytes = vec![0; shape.iter().product::<usize>() * self.element().bytes() as usize];
+        self.download(&mut bytes)?;
+        Ok(HostTensor { shape, values: to_f64(self.element(), &bytes) })
+    }
+
+    fn expect(&self, wanted: ElementType) -> Result<()> {
+        let given = self.element();
+        if given == wanted {
+            return Ok(());
+        }
+        let given = given.to_string();
+        Err(Error::ElementType { what: "tensor", name: self.0.op.to_owned(), given, expected: wanted })
+    }
+
+    fn download(&self, bytes: &mut [u8]) -> Result<()> {
+        if self.is_strided() {
+            return self.0.eager.contiguous(self)?.download(bytes);
+        }
+        let eager = &self.0.eager;
+        eager.submit();
+        self.check()?;
+        if bytes.is_empty() {
+            return Ok(());
+        }
+        let memory = self.0.buffer.piece()?.memory.clone();
+        let range = MemoryRange { memory, offset: 0, bytes: bytes.len() as u64 };
+        eager.device().backend().read(&range, bytes).map_err(|error| self.lost(&error.into()))
+    }
+
+    /// Says so if the batch that computes it did not run.
+    pub(super) fn check(&self) -> Result<()> {
+        self.0.outcome.0.get().map_or(Ok(()), |error| Err(self.lost(error)))
+    }
+
+    fn lost(&self, error: &Error) -> Error {
+        Error::Lost { op: self.0.op, error: Box::new(error.clone()) }
+    }
+}
