@@ -8,7 +8,7 @@ use trefoil_dsl::device::{Command, DispatchCommand, Pipeline};
 use super::Executable;
 use crate::compile::by_value::by_value;
 use crate::dim::Extents;
-use crate::error::{Error, Result};
+use crate::error::Result;
 
 /// What a step took.
 #[derive(Clone, Debug, PartialEq, Eq)]
