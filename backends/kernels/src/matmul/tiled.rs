@@ -40,10 +40,10 @@ fn line_and_quad<const EDGE: usize, const DEPTH: usize>(number: usize, along: bo
 
 /// A group of four elements that an invocation moves in each step, number `group.y` of line `group.x` of a piece that begins `top` elements across K, of which there are `across`, and at `part.x` along K.
 ///
-/// Where it begins in the first step: in elements from the operand's first, and along K; where K ends for it, which is at `part.y`, and at 0 outside the matrix; and how many elements there are across K from its
+/// Where it begins in the first step: in elements from the operand's first, and along K; where K ends for it, which is at `part.y`, and at 0 outside the matrix;
+/// and how many elements there are across K from its
 /// first on.
 #[device]
-#[expect(clippy::too_many_arguments, reason = "an operand's shape, and a place in it")]
 fn group_of(
     first: usize,
     group: Vec2<usize>,
