@@ -152,6 +152,23 @@ fn module_bytes(module: &Module) -> Result<Vec<u8>, Diagnostics> {
     written(module, module.to_bytes(), "the IR")
 }
 
+fn instance_bytes(module: &Module, instance: &Instance) -> Result<Vec<u8>, Diagnostics> {
+    written(module, instance.to_bytes(), "the instance")
+}
+
+/// A hash of all that decides what a kernel's instances become, but for this crate itself.
+///
+/// # Errors
+/// The IR cannot be written.
+pub fn digest(module: &Module, instances: &[Instance]) -> Result<[u8; 16], Diagnostics> {
+    let mut fields = Fields::default();
+    fields.add(&module_bytes(module)?);
+    for instance in instances {
+        fields.add(&instance_bytes(module, instance)?);
+    }
+    Ok(fields.hash())
+}
+
 /// What was written of a kernel, or that it could not be.
 fn written<E: std::fmt::Display>(
     module: &Module,
@@ -200,7 +217,7 @@ fn assemble(
         variants: Cow::Owned(made),
         cpu: None,
         ir: Cow::Owned(ir.clone()?),
-        instance: Cow::Owned(written(module, instance.to_bytes(), "the instance")?),
+        instance: Cow::Owned(instance_bytes(module, instance)?),
         hash: [0; 16],
     };
     kernel.hash = hash(&kernel);
@@ -267,24 +284,35 @@ fn bindings(verified: &Verified) -> Result<Vec<Binding>, Diagnostics> {
 
 /// A hash of everything that decides the code: the same on every machine.
 fn hash(kernel: &Kernel) -> [u8; 16] {
-    let mut hasher = xxhash_rust::xxh3::Xxh3::new();
-    let mut add = |bytes: &[u8]| {
-        hasher.update(&(bytes.len() as u64).to_le_bytes());
-        hasher.update(bytes);
-    };
+    let mut fields = Fields::default();
     // The emitter may change while the IR stays, and the evaluator and the CPU function depend on the IR alone.
-    add(env!("CARGO_PKG_VERSION").as_bytes());
-    add(kernel.name.as_bytes());
-    add(&kernel.ir);
-    add(&kernel.instance);
+    fields.add(env!("CARGO_PKG_VERSION").as_bytes());
+    fields.add(kernel.name.as_bytes());
+    fields.add(&kernel.ir);
+    fields.add(&kernel.instance);
     for variant in kernel.variants.iter() {
-        add(variant.target.name().as_bytes());
-        add(&variant.features.0.to_le_bytes());
-        add(&[u8::from(variant.transport == ParamTransport::Buffer)]);
+        fields.add(variant.target.name().as_bytes());
+        fields.add(&variant.features.0.to_le_bytes());
+        fields.add(&[u8::from(variant.transport == ParamTransport::Buffer)]);
         match &variant.code {
-            Code::Text(text) => add(text.as_bytes()),
-            Code::Spirv(words) => add(words),
+            Code::Text(text) => fields.add(text.as_bytes()),
+            Code::Spirv(words) => fields.add(words),
         }
     }
-    hasher.digest128().to_le_bytes()
+    fields.hash()
+}
+
+/// A hash of fields one after the other, each with its length.
+#[derive(Default)]
+struct Fields(xxhash_rust::xxh3::Xxh3);
+
+impl Fields {
+    fn add(&mut self, bytes: &[u8]) {
+        self.0.update(&(bytes.len() as u64).to_le_bytes());
+        self.0.update(bytes);
+    }
+
+    fn hash(&self) -> [u8; 16] {
+        self.0.digest128().to_le_bytes()
+    }
 }

@@ -18,6 +18,7 @@ use trefoil_codegen::ir::{self, Module};
 use trefoil_codegen::lower::Lowered;
 use trefoil_codegen::timings::{Stage, stage};
 
+use crate::remembered::Expansion;
 use crate::{literals, params};
 
 /// What a kernel without generics is called in its module, and what its instance with wider indices is beside another.
@@ -39,13 +40,19 @@ pub struct Made {
     /// The code of each variant as a literal.
     codes: Vec<String>,
     /// The compiled CPU function: an expression of type `CpuFunction`.
-    cpu: Option<TokenStream>,
+    cpu: Option<Printed>,
     instance: ir::Instance,
+}
+
+/// The CPU's code. It is read while others emit the rest, and its text is for a later expansion.
+struct Printed {
+    text: String,
+    tokens: TokenStream,
 }
 
 impl Made {
     /// How many texts it has: variants and the CPU function.
-    pub fn variants(&self) -> usize {
+    fn variants(&self) -> usize {
         self.kernel.variants.len() + usize::from(self.cpu.is_some())
     }
 }
@@ -65,8 +72,9 @@ pub fn instances<R>(
     let print = |lowered: &Lowered| {
         stage(Stage::Cpu, || {
             let text = emit::cpu::emit(lowered, &path).map_err(|error| refused(error.to_string()))?;
-            Ok(parsed(&text)
-                .map_err(|error| refused(format!("the printed Rust of `{}` does not parse: {error}", module.name)))?)
+            let tokens = parsed(&text)
+                .map_err(|error| refused(format!("the printed Rust of `{}` does not parse: {error}", module.name)))?;
+            Ok(Printed { text, tokens })
         })
     };
     compile::build_and_print(module, instances, print, literals::of_code, |all| {
@@ -83,20 +91,38 @@ fn parsed(source: &str) -> Result<TokenStream, String> {
     proc_macro::TokenStream::from_str(source).map(TokenStream::from).map_err(|error| error.to_string())
 }
 
-/// What the kernel's module holds.
-pub fn module(output: &Output, instances: &[Made], support: &TokenStream) -> Result<TokenStream, Diagnostics> {
-    let source = Writer { expansion: quote!(#support::expansion).to_string() }.module(output, instances);
-    let mut items = parsed(&source).map_err(|error| {
-        let Module { name, entry, .. } = &output.module;
-        Diagnostic::new(entry.span, format!("`{name}` cannot be written as constants: {error}"))
-    })?;
+/// What a kernel's module holds: as tokens, and as text for a later expansion.
+///
+/// # Errors
+/// A constant of it does not parse, which is a fault of this crate.
+pub fn module(
+    output: &Output,
+    instances: &[Made],
+    support: &TokenStream,
+) -> Result<(TokenStream, Expansion), Diagnostics> {
+    let writer = Writer { expansion: quote!(#support::expansion).to_string() };
+    let mut source = writer.module(output, instances);
+    let mut items = read(output, &source)?;
     for (number, made) in instances.iter().enumerate() {
-        if let Some(cpu) = &made.cpu {
+        if let Some(Printed { text, tokens }) = &made.cpu {
             let function = format_ident!("CPU_{number}");
-            items.extend(quote!(const #function: #support::expansion::artefact::CpuFunction = #cpu;));
+            items.extend(quote!(const #function: #support::expansion::artefact::CpuFunction = #tokens;));
+            source += &format!("const {function}: {}::artefact::CpuFunction = {text};", writer.expansion);
         }
     }
-    Ok(items)
+    let variants = instances.iter().map(Made::variants).sum();
+    Ok((items, Expansion { counts: [instances.len(), variants], source }))
+}
+
+/// The items of a kernel's module from their text.
+///
+/// # Errors
+/// They do not parse.
+pub fn read(output: &Output, source: &str) -> Result<TokenStream, Diagnostics> {
+    parsed(source).map_err(|error| {
+        let Module { name, entry, .. } = &output.module;
+        Diagnostic::new(entry.span, format!("`{name}` cannot be written as constants: {error}")).into()
+    })
 }
 
 /// `&[a, b, c]` as a borrowed `Cow`.

@@ -6,6 +6,7 @@ use trefoil_codegen::front::{self, Errors, Input, Output};
 use trefoil_codegen::timings::{Stage, stage};
 
 use crate::chain::{self, Header, Resolved};
+use crate::remembered::Place;
 use crate::{artefact, launch, layout, support, timings};
 
 /// What the attribute expands to: the chain that finds what the kernel names.
@@ -85,15 +86,20 @@ fn understood(item: &syn::ItemFn, output: &Output, support: &TokenStream) -> Tok
             #checked
         };
     };
+    let place = Place::of(output, support);
+    if let Some(known) = place.as_ref().and_then(Place::read)
+        && let Ok(module) = artefact::read(output, &known.source)
+    {
+        timings::count(known.counts, true);
+        let items = items(item, output, &module, support);
+        return quote!(#checked #items);
+    }
     let (found, judged) = artefact::instances(&output.module, &output.instances, support, |all| {
         let mut errors = Errors::default();
         let mut instances = Vec::new();
         for made in all {
             match made {
-                Ok(made) => {
-                    timings::count(made.variants());
-                    instances.push(made);
-                }
+                Ok(made) => instances.push(made),
                 Err(diagnostics) => errors.0.extend(output.spans.errors(&diagnostics).0),
             }
         }
@@ -101,19 +107,25 @@ fn understood(item: &syn::ItemFn, output: &Output, support: &TokenStream) -> Tok
             return Err(errors);
         }
         let module = artefact::module(output, &instances, support);
-        let module = module.map_err(|diagnostics| output.spans.errors(&diagnostics))?;
-        Ok(items(item, output, &module, support))
+        let (module, expansion) = module.map_err(|diagnostics| output.spans.errors(&diagnostics))?;
+        timings::count(expansion.counts, false);
+        Ok((items(item, output, &module, support), expansion))
     });
-    let (items, mut errors) = match found {
-        Ok(items) => (items, Errors::default()),
-        Err(errors) => (TokenStream::new(), errors),
+    let errors = match (found, judged) {
+        (Ok((items, expansion)), Ok(())) => {
+            if let Some(place) = place {
+                place.write(&expansion);
+            }
+            return quote!(#checked #items);
+        }
+        (found, judged) => {
+            let mut errors = found.err().unwrap_or_default();
+            if let Err(diagnostics) = judged {
+                errors.0.extend(output.spans.errors(&diagnostics).0);
+            }
+            errors
+        }
     };
-    if let Err(diagnostics) = judged {
-        errors.0.extend(output.spans.errors(&diagnostics).0);
-    }
-    if errors.0.is_empty() {
-        return quote!(#checked #items);
-    }
     let mistaken = mistaken(item, &unique(errors), support);
     quote!(#checked #mistaken)
 }

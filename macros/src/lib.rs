@@ -13,6 +13,7 @@ mod launch;
 mod layout;
 mod literals;
 mod params;
+mod remembered;
 mod support;
 mod timings;
 

@@ -1,4 +1,5 @@
 //! `TREFOIL_TIMINGS=1`: a line for each kernel on the compiler's standard error, with the time of each stage and the sum so far in the crate.
+//! Instances are *known* if an earlier expansion compiled them (`remembered`).
 
 use std::cell::RefCell;
 use std::time::{Duration, Instant};
@@ -12,6 +13,8 @@ struct Work {
     kernels: usize,
     instances: usize,
     variants: usize,
+    /// Those of the instances that an earlier expansion compiled.
+    known: usize,
     /// The time that the crate waited for the macro.
     elapsed: Duration,
     /// The work in it, on all threads.
@@ -19,7 +22,8 @@ struct Work {
 }
 
 impl Work {
-    const NONE: Self = Self { kernels: 0, instances: 0, variants: 0, elapsed: Duration::ZERO, timings: Timings::NONE };
+    const NONE: Self =
+        Self { kernels: 0, instances: 0, variants: 0, known: 0, elapsed: Duration::ZERO, timings: Timings::NONE };
 }
 
 thread_local! {
@@ -29,11 +33,12 @@ thread_local! {
     static CRATE: RefCell<Work> = const { RefCell::new(Work::NONE) };
 }
 
-/// Counts an instance with so many variants.
-pub fn count(variants: usize) {
+/// Counts a kernel's instances and variants, and whether an earlier expansion compiled them.
+pub fn count([instances, variants]: [usize; 2], known: bool) {
     KERNEL.with_borrow_mut(|work| {
-        work.instances += 1;
+        work.instances += instances;
         work.variants += variants;
+        work.known += if known { instances } else { 0 };
     });
 }
 
@@ -45,19 +50,22 @@ pub fn printed(kernel: &Ident, expand: impl FnOnce() -> TokenStream) -> TokenStr
     let begin = Instant::now();
     let (tokens, timings) = collect(expand);
     let elapsed = begin.elapsed();
-    let Work { instances, variants, .. } = KERNEL.replace(Work::NONE);
+    let Work { instances, variants, known, .. } = KERNEL.replace(Work::NONE);
     let sum = CRATE.with_borrow_mut(|sum| {
         sum.kernels += 1;
         sum.instances += instances;
         sum.variants += variants;
+        sum.known += known;
         sum.elapsed += elapsed;
         sum.timings = sum.timings.plus(&timings);
         *sum
     });
-    eprintln!("trefoil: {kernel}: {instances} instances, {variants} variants in {elapsed:.1?}; work of {timings}");
     eprintln!(
-        "trefoil: so far {} kernels, {} instances, {} variants in {:.1?}; work of {}",
-        sum.kernels, sum.instances, sum.variants, sum.elapsed, sum.timings
+        "trefoil: {kernel}: {instances} instances ({known} known), {variants} variants in {elapsed:.1?}; work of {timings}"
+    );
+    eprintln!(
+        "trefoil: so far {} kernels, {} instances ({} known), {} variants in {:.1?}; work of {}",
+        sum.kernels, sum.instances, sum.known, sum.variants, sum.elapsed, sum.timings
     );
     tokens
 }
