@@ -115,7 +115,7 @@ fn tiled(cases: &mut Vec<Case>, tile: Tile, rows_are_n: bool) {
     }
 }
 
-/// Operands in every order of axes, with extents that nothing divides.
+/// Kernels of any strides: operands in every order of axes, with extents that nothing divides.
 fn strided(cases: &mut Vec<Case>) {
     let extents =
         [[1, 0, 3, 5], [1, 1, 1, 1], [1, 2, 3, 0], [2, 17, 15, 16], [3, 7, 33, 19], [1, 31, 1, 37], [1, 1, 67, 13]];
@@ -134,17 +134,20 @@ fn strided(cases: &mut Vec<Case>) {
         let bias = if index % 2 == 0 { numbers(n, 12, 1.0) } else { Vec::new() };
         let (left, right) = product.operands();
         let expected = product.expected(&left, &right, &bias, activation, 1, 1);
-        cases.push(Case {
-            kernel: kernel("matmul_strided_f32"),
-            about: format!("{batches} times {m} x {n} x {k}, A {:?}, B {:?}, {activation:?}", a.strides, b.strides),
-            operands: [left, right, bias].map(Operand::F32).to_vec(),
-            values: Box::new(move |launch| {
-                let of = |layout: Layout| [layout.batch, layout.strides[0], layout.strides[1]];
-                launch.value([m, n, k])?.value(of(a))?.value(of(b))?.value(activation)
-            }),
-            groups: batches * m.div_ceil(16) * n.div_ceil(16),
-            expected,
-        });
+        let tiles = batches * m.div_ceil(16) * n.div_ceil(16);
+        for (name, groups) in [("matmul_strided_f32", tiles), ("matmul_direct_f32", (batches * m * n).div_ceil(256))] {
+            cases.push(Case {
+                kernel: kernel(name),
+                about: format!("{batches} times {m} x {n} x {k}, A {:?}, B {:?}, {activation:?}", a.strides, b.strides),
+                operands: [&left, &right, &bias].map(|operand| Operand::F32(operand.clone())).to_vec(),
+                values: Box::new(move |launch| {
+                    let of = |layout: Layout| [layout.batch, layout.strides[0], layout.strides[1]];
+                    launch.value([m, n, k])?.value(of(a))?.value(of(b))?.value(activation)
+                }),
+                groups,
+                expected: expected.clone(),
+            });
+        }
     }
 }
 

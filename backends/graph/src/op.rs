@@ -146,7 +146,7 @@ pub struct Request<'a> {
 pub struct Operand {
     /// Its type.
     pub ty: TensorType,
-    /// How it lies in memory. A candidate that needs it contiguous says so in [`Ineligible::NeedsContiguous`], and gets asked again after a copy.
+    /// How it lies in memory. A candidate that needs it to lie otherwise says so ([`Ineligible::NeedsContiguous`], [`Ineligible::NeedsAlong`]), and gets asked again after a copy.
     pub layout: Layout,
     /// Whether it is a param: the same in every run, so that packing pays.
     pub is_param: bool,
@@ -158,6 +158,14 @@ pub enum Ineligible {
     /// These inputs must be contiguous first.
     #[error("inputs {0:?} must be contiguous")]
     NeedsContiguous(Vec<usize>),
+    /// The elements of an input along one axis must be neighbours in memory: it is copied with that axis behind the others.
+    #[error("input {input} must be contiguous along axis {axis}")]
+    NeedsAlong {
+        /// The input.
+        input: usize,
+        /// The axis, from the first.
+        axis: usize,
+    },
     /// Another reason.
     #[error("{0}")]
     Other(String),

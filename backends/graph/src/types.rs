@@ -224,6 +224,20 @@ impl Layout {
         Self { offset: Dim::from(0i64), strides }
     }
 
+    /// Elements one after the other, `fastest` fastest and the other axes in their order.
+    pub(crate) fn contiguous_along(shape: &[Dim], fastest: usize) -> Self {
+        let mut order: Vec<usize> = (0..shape.len()).collect();
+        if fastest < shape.len() {
+            order[fastest..].rotate_left(1);
+        }
+        let moved: Vec<_> = order.iter().map(|axis| shape[*axis].clone()).collect();
+        let mut layout = Self::contiguous(shape);
+        for (axis, stride) in order.into_iter().zip(Self::contiguous(&moved).strides) {
+            layout.strides[axis] = stride;
+        }
+        layout
+    }
+
     /// Whether the elements lie one after the other from the memory's start, the last axis fastest. Strides of axes of extent 1 do not
     /// matter.
     pub fn is_contiguous(&self, shape: &[Dim]) -> bool {

@@ -128,7 +128,7 @@ fn products_of_any_shape_and_stride() {
         let mut kernels = vec!["matmul in tiles of 16 by 32, K shared", "matmul of any strides"];
         if device.kind() != DeviceKind::Cpu {
             kernels.extend(["matmul in tiles of 128", "matmul in tiles of 64", "matmul in tiles of 64 of any extents"]);
-            kernels.extend(["matmul of few rows", "matmul of few columns"]);
+            kernels.extend(["matmul of few rows", "matmul of few columns", "matmul element by element"]);
         }
         all_ran(&device, &ran, &kernels, "matmul on the host");
     }

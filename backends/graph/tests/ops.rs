@@ -169,6 +169,7 @@ fn matmul() {
             "matmul in tiles of 64",
             "matmul in tiles of 64 of any extents",
             "matmul in tiles of 16 by 32, K shared",
+            "matmul element by element",
             "matmul of any strides",
         ],
     );

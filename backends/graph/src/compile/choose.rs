@@ -15,6 +15,7 @@ use crate::graph::Graph;
 use crate::op::{Candidate, Implementation, Ineligible, OpKind, Operand, Request, Slot, Step};
 use crate::ops::support::{LAUNCH, kernel_time, upper};
 use crate::pull::ELEMENT_BY_ELEMENT;
+use crate::types::Layout;
 
 /// Bytes that a copy moves in a microsecond, for comparing candidates: what a slow GPU does.
 const COPY_BYTES_PER_MICROSECOND: f64 = 100_000.0;
@@ -82,8 +83,14 @@ fn known_names(graph: &Graph, options: &Options) -> Result<()> {
 struct Offer<'a> {
     candidate: &'a dyn Candidate,
     implementation: Implementation,
-    copied: Vec<usize>,
+    copied: Vec<Copied>,
     cost: f64,
+}
+
+/// An input that a candidate wants copied, and the axis that lies behind the others then.
+struct Copied {
+    input: usize,
+    fastest: usize,
 }
 
 /// Decides for an op that kernels alone compute.
@@ -211,8 +218,8 @@ fn accept(
     others: Vec<(String, String)>,
 ) -> Decision {
     let node = &graph.nodes()[work.node as usize];
-    for input in &best.copied {
-        let (copy, located) = program.copy(work.node, &work.inputs[*input]);
+    for Copied { input, fastest } in &best.copied {
+        let (copy, located) = program.copy_along(work.node, &work.inputs[*input], *fastest);
         program.works.push(Work::Map(copy));
         work.inputs[*input] = located;
     }
@@ -241,7 +248,7 @@ fn accept(
         node: node.name.clone(),
         candidate: best.candidate.name().to_owned(),
         cost: best.cost,
-        copied: best.copied,
+        copied: best.copied.iter().map(|copied| copied.input).collect(),
         others,
     };
     work.chosen = Some(Chosen { candidate: best.candidate.name(), implementation: best.implementation, scratch });
@@ -275,11 +282,13 @@ fn offer<'a>(
     deterministic: bool,
 ) -> Result<Offer<'a>, String> {
     let (mut operands, mut copied, mut copying) = (operands.to_vec(), Vec::new(), 0.0);
-    // Each round makes at least one operand contiguous.
+    let last = |input: usize| (input, None);
+    // Each round copies at least one operand.
     for _ in 0..=operands.len() {
         let request = Request { inputs: &operands, outputs, device, deterministic };
         let wanted = match candidate.implement(&request) {
-            Err(Ineligible::NeedsContiguous(wanted)) => wanted,
+            Err(Ineligible::NeedsContiguous(wanted)) => wanted.into_iter().map(last).collect(),
+            Err(Ineligible::NeedsAlong { input, axis }) => vec![(input, Some(axis))],
             Err(Ineligible::Other(reason)) => return Err(reason),
             Ok(implementation) => {
                 fits(&implementation, operands.len(), outputs.len(), device)?;
@@ -288,23 +297,29 @@ fn offer<'a>(
                     let cost = implementation.cost + copying;
                     return Ok(Offer { candidate, implementation, copied, cost });
                 }
-                wanted
+                wanted.into_iter().map(last).collect::<Vec<_>>()
             }
         };
-        for input in wanted {
+        let inputs = operands.len();
+        for (input, axis) in wanted {
             let Some(operand) = operands.get_mut(input) else {
-                return Err(format!("it wants input {input} contiguous, but there are {}", operands.len()));
+                return Err(format!("it wants a copy of input {input}, but there are {inputs}"));
             };
-            if copied.contains(&input) {
-                return Err(format!("it does not take input {input} contiguous either"));
+            let rank = operand.ty.rank();
+            let fastest = axis.unwrap_or(rank.saturating_sub(1));
+            if axis.is_some() && fastest >= rank {
+                return Err(format!("it wants input {input} along axis {fastest}, but there are {rank}"));
             }
-            operand.layout = crate::types::Layout::contiguous(&operand.ty.shape);
+            if copied.iter().any(|known: &Copied| known.input == input) {
+                return Err(format!("it does not take a copy of input {input} either"));
+            }
+            operand.layout = Layout::contiguous_along(&operand.ty.shape, fastest);
             operand.is_param = false;
             copying += 2.0 * operand.ty.bytes().bounds().1 as f64 / COPY_BYTES_PER_MICROSECOND;
-            copied.push(input);
+            copied.push(Copied { input, fastest });
         }
     }
-    Err("it wants ever more operands contiguous".to_owned())
+    Err("it wants ever more operands copied".to_owned())
 }
 
 /// Checks an implementation against its kernels' signatures and the device.

@@ -278,12 +278,23 @@ impl Program {
 
     /// Adds a copy of `source` whose elements lie one after the other, and the map that makes it. Gives the copy.
     pub fn copy(&mut self, node: u32, source: &Located) -> (MapWork, Located) {
+        self.copy_along(node, source, source.ty.rank().saturating_sub(1))
+    }
+
+    /// As [`Program::copy`], with this axis behind the others in memory.
+    pub fn copy_along(&mut self, node: u32, source: &Located, fastest: usize) -> (MapWork, Located) {
         let name = format!("copy of {}", self.values[source.value].name);
-        let output = self.tensor(name, source.ty.clone(), Origin::Computed, Meaning::Copy(source.tensor));
-        let layout = Layout::contiguous(&source.ty.shape);
+        let layout = Layout::contiguous_along(&source.ty.shape, fastest);
+        // The map sees the axes as they lie in what it makes.
+        let mut moved = source.clone();
+        if fastest < source.ty.rank() {
+            moved.ty.shape[fastest..].rotate_left(1);
+            moved.layout.strides[fastest..].rotate_left(1);
+        }
+        let output = self.tensor(name, moved.ty.clone(), Origin::Computed, Meaning::Copy(source.tensor));
         let located = Located { tensor: source.tensor, value: output, ty: source.ty.clone(), layout };
         let op = Arc::new(crate::ops::map::Contiguous);
-        (MapWork { node, op, inputs: vec![source.clone()], output }, located)
+        (MapWork { node, op, inputs: vec![moved], output }, located)
     }
 
     /// What every stage keeps: work reads values that are there before it and versions of states that are not replaced yet, each computed value is made once, and every layout stays within its memory

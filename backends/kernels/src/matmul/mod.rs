@@ -6,15 +6,17 @@
 //! | [`tiled`] | 128 by 128, 64 by 64 | products that fill a device with such tiles |
 //! | [`narrow`] | 16 by 32, K shared among groups of invocations | few rows or columns: many small workgroups, and K in parts if they are still too few |
 //! | [`rows`] | 8 rows of several columns | up to 8 rows or columns, where reading the other operand is all that counts |
+//! | [`direct`] | an element an invocation | little along K, or few columns, as they lie |
 //! | [`strided`] | 16 by 16 | everything else: any strides, any extents, every element type |
 //! | [`grouped`] | 64 by 64, or a row | rows with a matrix for each group of them |
 //!
-//! All but the strided kernel, and one of the tiled ones, read several elements at a time, and want extents and strides that are multiples of as many. The tiled ones read lines of either
+//! All but the last two kernels of products, and one of the tiled ones, read several elements at a time, and want extents and strides that are multiples of as many. The tiled ones read lines of either
 //! operand, along K or across it; the others want K contiguous in A, K or N in B.
 //!
 //! **Types.** The kernels of a family differ in what A, B and C are made of, which their names end with: one float type for all of them; `wide`, halves with sums as results; `mixed`, single floats and halves; `words` and `longs`,
 //! integers, signed or not, since both wrap alike; `bytes`, with sums of 32 bits. Sums of 16-bit floats are `f32`. The bias is of the result's type.
 
+pub mod direct;
 pub mod grouped;
 pub mod matrices;
 pub mod narrow;
@@ -146,6 +148,7 @@ macro_rules! kernels {
         /// Every kernel of this family.
         pub fn kernels() -> Vec<&'static Kernel> {
             let mut kernels = [$($name::KERNELS),*].concat();
+            kernels.extend(direct::matmul_direct::KERNELS);
             kernels.extend(matrices::kernels());
             kernels.extend(narrow::matmul_narrow::KERNELS);
             kernels.extend(narrow::matmul_sum_parts::KERNELS);

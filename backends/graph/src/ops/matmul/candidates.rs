@@ -14,7 +14,7 @@ use super::rows::Rows;
 use super::types::Types;
 use crate::dim::Dim;
 use crate::op::{Candidate, Grid, Implementation, Ineligible, KernelStep, ParamValue, Request, Slot, Step};
-use crate::ops::support::{LAUNCH, instance, kernel_time, specialised, upper};
+use crate::ops::support::{LAUNCH, instance, kernel_time, one_kernel, specialised, upper};
 
 /// Every kernel's candidate.
 pub(super) fn all(op: MatMul) -> Vec<Box<dyn Candidate>> {
@@ -23,6 +23,7 @@ pub(super) fn all(op: MatMul) -> Vec<Box<dyn Candidate>> {
     all.extend(Tile::ALL.map(|tile| Box::new(Tiled { op, tile }) as Box<dyn Candidate>));
     all.push(Box::new(Narrow(op)));
     all.extend([false, true].map(|exchanged| Box::new(Rows { op, exchanged }) as Box<dyn Candidate>));
+    all.push(Box::new(Direct(op)));
     all.push(Box::new(Strided(op)));
     all
 }
@@ -185,6 +186,9 @@ impl Tile {
     }
 }
 
+/// Microseconds for a tile's first pieces and for its result, beside its steps.
+const TILE_ENDS: f64 = 1.5;
+
 /// The tiled kernels.
 #[derive(Debug)]
 struct Tiled {
@@ -252,7 +256,7 @@ impl Candidate for Tiled {
         };
         // What counts is how many rounds of workgroups there are, and how long one takes.
         let rounds = (upper(&tiles) * parts as f64 / BUSY_WORKGROUPS as f64).max(1.0);
-        let cost = LAUNCH + rounds * upper(k) / parts as f64 * self.tile.time();
+        let cost = LAUNCH + TILE_ENDS + rounds * upper(k) / parts as f64 * self.tile.time();
         summed(&self.op, request, &product, parts, step, cost)
     }
 }
@@ -261,8 +265,9 @@ impl Candidate for Tiled {
 #[derive(Debug)]
 struct Narrow(MatMul);
 
-/// Microseconds for one tile and one step along K.
+/// Microseconds for one tile and one step along K, and until the sums of its groups have met.
 const NARROW_TIME: f64 = 0.006;
+const NARROW_ENDS: f64 = 1.0;
 
 impl Candidate for Narrow {
     fn name(&self) -> &'static str {
@@ -307,7 +312,8 @@ impl Candidate for Narrow {
         }
         let rounds = (upper(&tiles) * upper(&Dim::from(parts)) / BUSY_WORKGROUPS as f64).max(1.0);
         let depth = upper(k) / upper(&Dim::from(parts));
-        let cost = kernel_time(request.device, LAUNCH * steps.len() as f64 + rounds * depth * NARROW_TIME);
+        let cost = LAUNCH * steps.len() as f64 + NARROW_ENDS + rounds * depth * NARROW_TIME;
+        let cost = kernel_time(request.device, cost);
         Ok(Implementation { steps, scratch, cost })
     }
 }
@@ -318,9 +324,35 @@ fn parts_of(product: &Product, tiles: &Dim) -> i64 {
     wanted.min(product.k.bounds().1 / 512).clamp(1, 16)
 }
 
+/// An element an invocation, of `f32`.
+#[derive(Debug)]
+struct Direct(MatMul);
+
+/// Microseconds from one element along K to the next, and pairs that are multiplied in one, which come from caches.
+const DIRECT_STEP: f64 = 0.05;
+const DIRECT_PAIRS: f64 = 1.0e6;
+
+impl Candidate for Direct {
+    fn name(&self) -> &'static str {
+        "matmul element by element"
+    }
+
+    fn implement(&self, request: &Request<'_>) -> Result<Implementation, Ineligible> {
+        not_on_processors(request)?;
+        let kernel = kernel_of(types(&self.0, request)?, "matmul_direct")?;
+        let (elements, k) = (request.outputs[0].elements(), upper(&Product::new(request)?.k));
+        let cost = LAUNCH + k * DIRECT_STEP + upper(&elements) * k / DIRECT_PAIRS;
+        of_any_strides(&self.0, request, kernel, Grid::Invocations(elements), kernel_time(request.device, cost))
+    }
+}
+
 /// Any strides and extents.
 #[derive(Debug)]
 struct Strided(MatMul);
+
+/// Microseconds for one element along K: of one tile, since neighbours wait for each other, and of each of many.
+const STRIDED_STEP: f64 = 0.02;
+const STRIDED_TIME: f64 = 0.002;
 
 impl Candidate for Strided {
     fn name(&self) -> &'static str {
@@ -329,23 +361,31 @@ impl Candidate for Strided {
 
     fn implement(&self, request: &Request<'_>) -> Result<Implementation, Ineligible> {
         let kernel = kernel_of(types(&self.0, request)?, "matmul_strided")?;
-        let Product { batch, m, n, k, a, b, a_batch, b_batch } = Product::new(request)?;
-        contiguous_bias(request)?;
+        let Product { batch, m, n, k, .. } = Product::new(request)?;
         let edge = strided::EDGE as i64;
         let tiles = m.quotient_up(edge) * n.quotient_up(edge) * batch;
-        let cost = kernel_time(request.device, 2.0 + upper(&tiles) * upper(&k) * 0.002);
-        let ([a_row, a_column], [b_row, b_column]) = (a, b);
-        let step = KernelStep {
-            kernel,
-            bindings: vec![Slot::Input(0), Slot::Input(1), bias_of(&self.0), Slot::Output(0)],
-            params: vec![
-                ParamValue::Dims(vec![m, n, k]),
-                ParamValue::Dims(vec![a_batch, a_row, a_column]),
-                ParamValue::Dims(vec![b_batch, b_row, b_column]),
-                ParamValue::Enum(self.0.activation as u32),
-            ],
-            grid: Grid::Workgroups(tiles),
-        };
-        Ok(Implementation { steps: vec![Step::Kernel(step)], scratch: Vec::new(), cost })
+        let step = (upper(&tiles) * STRIDED_TIME).max(STRIDED_STEP);
+        let cost = kernel_time(request.device, LAUNCH + upper(&k) * step);
+        of_any_strides(&self.0, request, kernel, Grid::Workgroups(tiles), cost)
     }
+}
+
+/// A product by a kernel that takes the operands as they lie.
+fn of_any_strides(
+    op: &MatMul,
+    request: &Request<'_>,
+    kernel: Arc<Kernel>,
+    grid: Grid,
+    cost: f64,
+) -> Result<Implementation, Ineligible> {
+    let Product { m, n, k, a: [a_row, a_column], b: [b_row, b_column], a_batch, b_batch, .. } = Product::new(request)?;
+    contiguous_bias(request)?;
+    let params = vec![
+        ParamValue::Dims(vec![m, n, k]),
+        ParamValue::Dims(vec![a_batch, a_row, a_column]),
+        ParamValue::Dims(vec![b_batch, b_row, b_column]),
+        ParamValue::Enum(op.activation as u32),
+    ];
+    let bindings = vec![Slot::Input(0), Slot::Input(1), bias_of(op), Slot::Output(0)];
+    Ok(one_kernel(kernel, bindings, params, grid, cost))
 }

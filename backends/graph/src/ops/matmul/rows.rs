@@ -92,7 +92,9 @@ impl Candidate for Rows {
             return Err(Ineligible::Other(format!("{rows} of them, more than {MOST}")));
         }
         if !left_along.is(1) {
-            return Err(Ineligible::NeedsContiguous(vec![first]));
+            // The small operand; its lines go along the last axis of A, and the last but one of B.
+            let axis = request.inputs[first].ty.rank() - if self.exchanged { 2 } else { 1 };
+            return Err(Ineligible::NeedsAlong { input: first, axis });
         }
         let is_along = along_line.is(1);
         if !is_along && !across_line.is(1) {
