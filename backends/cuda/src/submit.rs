@@ -46,9 +46,24 @@ pub(crate) fn read_groups(shared: &Shared, dispatch: &DispatchCommand) -> Result
     Ok(Some(groups))
 }
 
-/// Launches one dispatch on the stream, with the workgroup counts that were read for it.
-pub(crate) fn launch(shared: &Shared, dispatch: &DispatchCommand, groups: Option<[u32; 3]>) -> Result<()> {
-    let Some(mut launch) = Launch::of(shared, dispatch, None)? else { return Ok(()) };
+/// The dispatches of a list, made ready before anything runs: a list runs as a whole or not at all.
+pub(crate) fn launches<'a>(shared: &Shared, list: &'a [Command]) -> Result<Vec<Option<Launch<'a>>>> {
+    let launch_of = |command: &'a Command| match command {
+        Command::Dispatch(dispatch) => Launch::of(shared, dispatch, None),
+        Command::Host(host) => Err(host.refused(&shared.state.properties)),
+        Command::Copy(_) | Command::Barrier => Ok(None),
+    };
+    list.iter().map(launch_of).collect()
+}
+
+/// Launches one dispatch on the stream, with the workgroup counts that were read for it; none has nothing to launch.
+pub(crate) fn launch(
+    shared: &Shared,
+    dispatch: &DispatchCommand,
+    launch: Option<Launch<'_>>,
+    groups: Option<[u32; 3]>,
+) -> Result<()> {
+    let Some(mut launch) = launch else { return Ok(()) };
     launch.groups = groups.unwrap_or(launch.groups);
     if launch.groups.contains(&0) {
         return Ok(());
@@ -134,21 +149,15 @@ impl CudaBackend {
     pub(crate) fn submit_list(&self, list: &[Command]) -> Result<()> {
         let shared = &self.shared;
         shared.state.checks().commands(list, None)?;
-        for command in list {
-            if let Command::Dispatch(dispatch) = command {
-                // Before anything runs: a list runs as a whole or not at all.
-                Launch::of(shared, dispatch, None)?;
-            }
-        }
+        let launches = launches(shared, list)?;
         let mut queue = lock(&self.queue);
         queue.last = Some(Command::first_label(list));
-        for command in list {
-            // The stream runs one launch after the other, so that a barrier is there anyway.
+        for (command, ready) in list.iter().zip(launches) {
             match command {
-                Command::Dispatch(dispatch) => launch(shared, dispatch, read_groups(shared, dispatch)?)?,
+                Command::Dispatch(dispatch) => launch(shared, dispatch, ready, read_groups(shared, dispatch)?)?,
                 Command::Copy(command) => copy(shared, command)?,
-                Command::Host(host) => return Err(host.refused(&shared.state.properties)),
-                Command::Barrier => {}
+                // There is no function of the host, and the stream runs one launch after the other, so that a barrier is there anyway.
+                Command::Host(_) | Command::Barrier => {}
             }
         }
         CounterCells::add(&shared.state.counters.submissions);

@@ -7,8 +7,7 @@ use trefoil_dsl::support::state::lock;
 
 use crate::device::{CudaBackend, Shared};
 use crate::driver::message;
-use crate::record::Launch;
-use crate::submit::{copy, launch, read_groups};
+use crate::submit::{copy, launch, launches, read_groups};
 
 /// An event that goes with its scope.
 struct Event(sys::CUevent);
@@ -38,22 +37,18 @@ impl CudaBackend {
     pub(crate) fn time_list(&self, list: &[Command]) -> Result<Vec<u64>> {
         let shared = &self.shared;
         shared.state.checks().commands(list, None)?;
-        for command in list {
-            if let Command::Dispatch(dispatch) = command {
-                Launch::of(shared, dispatch, None)?;
-            }
-        }
+        let launches = launches(shared, list)?;
         let label = Command::first_label(list);
         let queue = lock(&self.queue);
         let mut events = Vec::with_capacity(list.len());
-        for command in list {
+        for (command, ready) in list.iter().zip(launches) {
             events.push(match command {
-                Command::Barrier => None,
-                Command::Host(host) => return Err(host.refused(&shared.state.properties)),
+                // There is no function of the host.
+                Command::Host(_) | Command::Barrier => None,
                 Command::Dispatch(dispatch) => {
                     let groups = read_groups(shared, dispatch)?;
                     let start = Event::record(shared)?;
-                    launch(shared, dispatch, groups)?;
+                    launch(shared, dispatch, ready, groups)?;
                     Some((start, Event::record(shared)?))
                 }
                 Command::Copy(command) => {

@@ -11,6 +11,7 @@ use trefoil_dsl::error::Result;
 use trefoil_dsl::support::adapter::{choose, restrict};
 use trefoil_dsl::support::state::{DeviceState, lock};
 
+use crate::bind_groups::BindGroups;
 use crate::limits::{describe, instance, rank, required_features, required_limits, unavailable, usable};
 use crate::memory::WgpuMemory;
 use crate::passthrough;
@@ -29,6 +30,8 @@ pub(crate) struct Shared {
     pub(crate) language: Language,
     /// Whether it takes SPIR-V where WGSL cannot say what a kernel does.
     pub(crate) takes_spirv: bool,
+    /// Those that lists use.
+    pub(crate) bind_groups: BindGroups,
     /// Identifies adapter and driver, for the pipeline cache.
     pub(crate) driver_key: String,
     // Errors that no scope caught.
@@ -138,6 +141,7 @@ impl WgpuBackend {
             queue,
             takes_spirv: descriptor.required_features.contains(passthrough::wanted()),
             language: if browser { Language::BROWSERS } else { Target::Wgsl.into() },
+            bind_groups: BindGroups::default(),
             driver_key: format!(
                 "wgpu 30\n{}\n{}\n{}\n{} {}\n{}",
                 info.name, info.driver, info.driver_info, info.vendor, info.device, info.backend

@@ -14,6 +14,7 @@
 //!
 //! [`Limits::shares_memory_within_dispatch`]: trefoil_dsl::device::Limits::shares_memory_within_dispatch
 
+mod bind_groups;
 mod device;
 mod limits;
 mod memory;

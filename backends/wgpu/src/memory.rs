@@ -49,6 +49,7 @@ impl WgpuMemory {
 
 impl Drop for WgpuMemory {
     fn drop(&mut self) {
+        self.shared.bind_groups.forget(&self.buffer);
         self.shared.state.counters.freed(self.bytes);
     }
 }

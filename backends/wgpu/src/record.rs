@@ -10,6 +10,7 @@ use trefoil_dsl::error::{Error, Result};
 use trefoil_dsl::support::check::{PARAMS_ALIGNMENT, padded};
 use trefoil_dsl::support::state::CounterCells;
 
+use crate::bind_groups::{BindGroups, Bound};
 use crate::device::{Shared, WgpuBackend};
 use crate::memory::WgpuMemory;
 use crate::pipeline::WgpuPipeline;
@@ -75,12 +76,13 @@ pub(crate) struct DispatchStep {
     label: Arc<str>,
 }
 
-/// Makes ready the commands of a list whose rules were checked.
+/// Makes ready the commands of a list whose rules were checked, with bind groups that are `kept`, or of the list's own.
 pub(crate) fn steps(
     shared: &Shared,
     commands: &[Command],
     run_words: Option<&wgpu::Buffer>,
     params: Option<&wgpu::Buffer>,
+    kept: Option<&BindGroups>,
 ) -> Result<Vec<Step>> {
     let mut next = 0usize;
     let mut steps = Vec::with_capacity(commands.len());
@@ -109,31 +111,21 @@ pub(crate) fn steps(
                 (params, offset)
             }
         };
-        let mut memory = Vec::with_capacity(dispatch.bindings.len());
+        let mut buffers = Vec::with_capacity(dispatch.bindings.len() + 1);
         for range in &dispatch.bindings {
-            memory.push((&WgpuMemory::of(&range.memory, shared)?.buffer, range.offset, range.bytes));
+            buffers.push((WgpuMemory::of(&range.memory, shared)?.buffer.clone(), range.offset, range.bytes));
         }
         if size > 0 {
             let buffer = buffer.ok_or_else(|| broken("its parameters have no place"))?;
-            memory.push((buffer, 0, u64::from(size)));
+            buffers.push((buffer.clone(), 0, u64::from(size)));
         }
-        let entries: Vec<wgpu::BindGroupEntry<'_>> = memory
-            .iter()
-            .enumerate()
-            .map(|(i, (buffer, offset, bytes))| wgpu::BindGroupEntry {
-                binding: i as u32,
-                resource: wgpu::BindingResource::Buffer(wgpu::BufferBinding {
-                    buffer,
-                    offset: *offset,
-                    size: NonZeroU64::new(*bytes),
-                }),
-            })
-            .collect();
-        let descriptor =
-            wgpu::BindGroupDescriptor { label: Some(&dispatch.label), layout: &pipeline.layout, entries: &entries };
-        let bindings = shared
-            .scoped(|| shared.device.create_bind_group(&descriptor))
-            .map_err(|error| broken(&error.to_string()))?;
+        let bound = Bound { layout: pipeline.layout.clone(), buffers };
+        let make =
+            |bound: &Bound| bind_group(shared, bound, &dispatch.label).map_err(|error| broken(&error.to_string()));
+        let bindings = match kept {
+            Some(kept) => kept.get(bound, make)?,
+            None => make(&bound)?,
+        };
         steps.push(Step::Dispatch(DispatchStep {
             pipeline: dispatch.pipeline.clone(),
             bindings,
@@ -143,6 +135,25 @@ pub(crate) fn steps(
         }));
     }
     Ok(steps)
+}
+
+/// Makes a bind group.
+fn bind_group(shared: &Shared, bound: &Bound, label: &str) -> std::result::Result<wgpu::BindGroup, wgpu::Error> {
+    let entries: Vec<_> = bound
+        .buffers
+        .iter()
+        .enumerate()
+        .map(|(i, (buffer, offset, bytes))| wgpu::BindGroupEntry {
+            binding: i as u32,
+            resource: wgpu::BindingResource::Buffer(wgpu::BufferBinding {
+                buffer,
+                offset: *offset,
+                size: NonZeroU64::new(*bytes),
+            }),
+        })
+        .collect();
+    let descriptor = wgpu::BindGroupDescriptor { label: Some(label), layout: &bound.layout, entries: &entries };
+    shared.scoped(|| shared.device.create_bind_group(&descriptor))
 }
 
 impl DispatchStep {
@@ -242,7 +253,7 @@ impl WgpuBackend {
                 Some(params)
             }
         };
-        let steps = steps(shared, list, words.as_ref(), params.as_ref().map(|params| &params.buffer))?;
+        let steps = steps(shared, list, words.as_ref(), params.as_ref().map(|params| &params.buffer), None)?;
         CounterCells::add(&shared.state.counters.recordings);
         Ok(Arc::new(WgpuRecording {
             shared: shared.clone(),

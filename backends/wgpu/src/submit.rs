@@ -133,7 +133,10 @@ impl WgpuBackend {
         let blocks = blocks(list);
         if !blocks.is_empty() {
             if held.as_ref().is_none_or(|params| params.buffer.size() < blocks.len() as u64) {
-                *held = Some(ParamBuffer::new(shared, blocks.len() as u64)?);
+                let larger = ParamBuffer::new(shared, blocks.len() as u64)?;
+                if let Some(smaller) = held.replace(larger) {
+                    shared.bind_groups.forget(&smaller.buffer);
+                }
             }
             if let Some(params) = held {
                 shared
@@ -141,7 +144,7 @@ impl WgpuBackend {
                     .map_err(|error| shared.state.driver("writing parameter blocks", error))?;
             }
         }
-        steps(shared, list, None, held.as_ref().map(|params| &params.buffer))
+        steps(shared, list, None, held.as_ref().map(|params| &params.buffer), Some(&shared.bind_groups))
     }
 
     /// Runs a list without waiting for it.
