@@ -66,6 +66,11 @@ impl<'a> Data<'a> {
         whole.then_some(Self { element, bytes: Cow::Borrowed(bytes) })
     }
 
+    /// The same elements, borrowed from this.
+    pub(crate) fn borrowed(&self) -> Data<'_> {
+        Data { element: self.element, bytes: Cow::Borrowed(&self.bytes) }
+    }
+
     /// What the elements are.
     pub fn element(&self) -> ElementType {
         self.element
@@ -97,6 +102,49 @@ impl<'a, T: HostElement, const N: usize> From<&'a [T; N]> for Data<'a> {
 impl<'a, T: HostElement> From<&'a Vec<T>> for Data<'a> {
     fn from(values: &'a Vec<T>) -> Self {
         Self::from(values.as_slice())
+    }
+}
+
+/// Room for elements of a tensor in the caller's memory, the last axis fastest.
+#[derive(Debug)]
+pub struct DataMut<'a> {
+    pub(crate) element: ElementType,
+    pub(crate) bytes: &'a mut [u8],
+}
+
+impl<'a> DataMut<'a> {
+    /// Room for elements as they lie in memory, little-endian (of bools, words that are 1 or 0); `None` if the bytes are no whole number of them.
+    pub fn from_bytes(element: ElementType, bytes: &'a mut [u8]) -> Option<Self> {
+        let whole = (bytes.len() as u64).is_multiple_of(element.bytes());
+        whole.then_some(Self { element, bytes })
+    }
+
+    /// For how many elements there is room.
+    pub fn len(&self) -> u64 {
+        self.bytes.len() as u64 / self.element.bytes()
+    }
+
+    /// Whether there is none.
+    pub fn is_empty(&self) -> bool {
+        self.bytes.is_empty()
+    }
+}
+
+impl<'a, T: HostElement> From<&'a mut [T]> for DataMut<'a> {
+    fn from(room: &'a mut [T]) -> Self {
+        Self { element: T::ELEMENT, bytes: bytemuck::cast_slice_mut(room) }
+    }
+}
+
+impl<'a, T: HostElement, const N: usize> From<&'a mut [T; N]> for DataMut<'a> {
+    fn from(room: &'a mut [T; N]) -> Self {
+        Self::from(room.as_mut_slice())
+    }
+}
+
+impl<'a, T: HostElement> From<&'a mut Vec<T>> for DataMut<'a> {
+    fn from(room: &'a mut Vec<T>) -> Self {
+        Self::from(room.as_mut_slice())
     }
 }
 

@@ -29,11 +29,11 @@ pub mod reference;
 pub mod types;
 
 pub use compile::Options;
-pub use data::Data;
+pub use data::{Data, DataMut};
 pub use dim::{Dim, Extents, Symbol};
 pub use eager::{Eager, EagerTensor};
 pub use error::{Error, Result};
-pub use executable::{Elements, Executable, Outputs};
+pub use executable::{Elements, Executable, InputId, OutputId, Outputs, Run};
 pub use graph::{Graph, Tensor};
 pub use model::Model;
 pub use types::ElementType;
