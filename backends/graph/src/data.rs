@@ -1,13 +1,16 @@
 //! Values on the host: what runs and models are given, and what runs give back.
 
+use std::any::Any;
 use std::borrow::Cow;
+use std::fmt;
 
 use bytemuck::Pod;
 
+use crate::error::{Error, Result};
 use crate::types::{ElementType, with_element_types};
 
 /// A Rust type that is the memory form of an element type.
-pub trait HostElement: Pod {
+pub trait HostElement: Pod + Send + Sync + fmt::Debug {
     /// The element type.
     const ELEMENT: ElementType;
 
@@ -145,6 +148,87 @@ impl<'a, T: HostElement, const N: usize> From<&'a mut [T; N]> for DataMut<'a> {
 impl<'a, T: HostElement> From<&'a mut Vec<T>> for DataMut<'a> {
     fn from(room: &'a mut Vec<T>) -> Self {
         Self::from(room.as_mut_slice())
+    }
+}
+
+/// Elements of a tensor, or room for them, that are handed over and come back: for runs that go on while the program does something else. Made of a `Vec` and turned into it again, in the same memory.
+#[derive(Debug)]
+pub struct OwnedData(Box<dyn Owned>);
+
+/// A list of some element type.
+trait Owned: Any + Send + Sync + fmt::Debug {
+    fn data(&self) -> Data<'_>;
+    fn data_mut(&mut self) -> DataMut<'_>;
+    fn into_any(self: Box<Self>) -> Box<dyn Any>;
+}
+
+impl<T: HostElement> Owned for Vec<T> {
+    fn data(&self) -> Data<'_> {
+        self.into()
+    }
+
+    fn data_mut(&mut self) -> DataMut<'_> {
+        self.into()
+    }
+
+    fn into_any(self: Box<Self>) -> Box<dyn Any> {
+        self
+    }
+}
+
+/// Words that are 1 or 0.
+#[derive(Debug)]
+struct Bools(Vec<u32>);
+
+impl Owned for Bools {
+    fn data(&self) -> Data<'_> {
+        Data { element: ElementType::Bool, ..Data::from(&self.0) }
+    }
+
+    fn data_mut(&mut self) -> DataMut<'_> {
+        DataMut { element: ElementType::Bool, ..DataMut::from(&mut self.0) }
+    }
+
+    fn into_any(self: Box<Self>) -> Box<dyn Any> {
+        Box::new(self.0)
+    }
+}
+
+impl<T: HostElement> From<Vec<T>> for OwnedData {
+    fn from(elements: Vec<T>) -> Self {
+        Self(Box::new(elements))
+    }
+}
+
+impl OwnedData {
+    /// Bools, as words that are 1 or 0.
+    pub fn bools(words: Vec<u32>) -> Self {
+        Self(Box::new(Bools(words)))
+    }
+
+    /// The elements.
+    pub fn data(&self) -> Data<'_> {
+        self.0.data()
+    }
+
+    /// The elements, to be written.
+    pub fn data_mut(&mut self) -> DataMut<'_> {
+        self.0.data_mut()
+    }
+
+    /// The list that it was made of; of bools, that of their words.
+    ///
+    /// # Errors
+    /// The elements are of another type.
+    pub fn into_vec<T: HostElement>(self) -> Result<Vec<T>> {
+        let expected = self.data().element;
+        match self.0.into_any().downcast() {
+            Ok(elements) => Ok(*elements),
+            Err(_) => {
+                let (what, name, given) = ("elements", "handed over".to_owned(), T::ELEMENT.to_string());
+                Err(Error::ElementType { what, name, given, expected })
+            }
+        }
     }
 }
 

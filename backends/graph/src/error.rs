@@ -280,6 +280,12 @@ pub enum Error {
         /// What happened.
         error: Box<Error>,
     },
+    /// The operating system starts no thread for runs beside the program.
+    #[error("the thread for runs beside the program does not start: {reason}")]
+    Thread {
+        /// What it said.
+        reason: String,
+    },
     /// Another thread failed while it held the executable.
     #[error("an earlier run of this executable was cut short by a panic")]
     Poisoned,

@@ -1,12 +1,14 @@
 //! Executables: graphs compiled for a device, to be run any number of times.
 
 mod outputs;
+mod pending;
 mod profile;
 mod run;
 mod slots;
 mod states;
 
 use std::sync::atomic::{AtomicU64, Ordering};
+use std::sync::mpsc::Sender;
 use std::sync::{Arc, Mutex, MutexGuard, OnceLock};
 
 use trefoil_dsl::artefact::ParamTransport;
@@ -32,6 +34,8 @@ use crate::model::Model;
 use crate::types::{ElementType, TensorType};
 
 pub use outputs::{Elements, Outputs};
+use pending::Task;
+pub use pending::{Finished, Pending, QueuedRun};
 pub use profile::StepTime;
 pub use run::Run;
 use run::{Lists, Room};
@@ -60,6 +64,8 @@ pub struct Executable {
     state: Mutex<RunState>,
     /// Room for what the next run is told.
     lists: Mutex<Lists<'static>>,
+    /// The thread of queued runs, once there was one.
+    worker: Mutex<Option<Sender<Task>>>,
     /// For [`Executable::profile`], once it was called.
     by_value: OnceLock<Vec<Arc<dyn Pipeline>>>,
     memory: Vec<Arc<dyn Memory>>,
@@ -185,6 +191,7 @@ impl Executable {
             params,
             state: Mutex::new(state),
             lists: Mutex::default(),
+            worker: Mutex::default(),
             by_value: OnceLock::new(),
             memory,
             parts: Parts { family, program, plan, steps, barriers, decisions }.into(),

@@ -129,7 +129,7 @@ impl Executable {
     /// # Errors
     /// There is no such input.
     pub fn input(&self, name: &str) -> Result<InputId> {
-        Ok(InputId { family: self.parts.family, index: self.input_index(Which::Name(name))? })
+        self.input_id(Which::Name(name))
     }
 
     /// An output, for runs that look nothing up.
@@ -137,7 +137,15 @@ impl Executable {
     /// # Errors
     /// There is no such output.
     pub fn output(&self, name: &str) -> Result<OutputId> {
-        Ok(OutputId { family: self.parts.family, index: self.output_index(Which::Name(name))? })
+        self.output_id(Which::Name(name))
+    }
+
+    pub(super) fn input_id(&self, which: Which<'_, InputId>) -> Result<InputId> {
+        Ok(InputId { family: self.parts.family, index: self.input_index(which)? })
+    }
+
+    pub(super) fn output_id(&self, which: Which<'_, OutputId>) -> Result<OutputId> {
+        Ok(OutputId { family: self.parts.family, index: self.output_index(which)? })
     }
 
     /// The position of an input in [`Executable::inputs`].

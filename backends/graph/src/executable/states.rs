@@ -217,6 +217,7 @@ impl Executable {
             params: self.params.clone(),
             state: Mutex::new(state),
             lists: Mutex::default(),
+            worker: Mutex::default(),
             by_value,
             memory,
             parts: Arc::clone(&self.parts),
