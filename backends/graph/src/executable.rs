@@ -15,21 +15,20 @@ use trefoil_dsl::artefact::ParamTransport;
 use trefoil_dsl::device::{Command, Device, Memory, MemoryRange, Pipeline, Recording};
 use trefoil_dsl::support::check::padded;
 
-use crate::compile::choose::{Decision, choose};
-use crate::compile::fuse::fuse;
-use crate::compile::legalise::legalise;
-use crate::compile::plan::{Buffer, Plan, plan};
-use crate::compile::program::{Origin, Program, Value};
+use crate::compile::choose::Decision;
+use crate::compile::plan::{Buffer, Plan};
+use crate::compile::program::{Origin, Program};
 use crate::compile::prove::{Trace, prove};
-use crate::compile::record::{commands, touches, trace};
-use crate::compile::schedule::{Reason, barriers};
-use crate::compile::steps::{Step, StepWork, steps};
+use crate::compile::record::{commands, trace};
+use crate::compile::schedule::Reason;
+use crate::compile::stages::{Staged, stages};
+use crate::compile::steps::{Step, StepWork};
 use crate::compile::words::RunWords;
 use crate::compile::{Options, checked};
 use crate::dim::{Dim, Extents};
 use crate::error::{Error, Result};
 use crate::explain::{ExplainedState, ExplainedStep, ExplainedUse, Explanation, KeptVersion};
-use crate::graph::{Graph, Leaf, LeafKind, SEED, Tensor};
+use crate::graph::{Graph, LeafKind, SEED};
 use crate::model::Model;
 use crate::types::{ElementType, TensorType};
 
@@ -118,20 +117,7 @@ impl Executable {
     /// An op has no candidate on the device, a tensor is too large for it, a param does not fit the model's, or a kernel does not compile.
     pub fn compile(graph: &Graph, model: &Model, device: &Device, options: &Options) -> Result<Self> {
         let properties = device.properties();
-        let limits = &properties.limits;
-        let mut program = legalise(graph)?;
-        let resident = |value: usize, info: &Value| {
-            let named = info.origin == Origin::Input && options.resident.contains(&info.name);
-            named.then_some(value)
-        };
-        program.resident =
-            program.values.iter().enumerate().filter_map(|(value, info)| resident(value, info)).collect();
-        let decisions = choose(graph, &mut program, properties, options)?;
-        let (groups, fills) = fuse(&program, options, properties)?;
-        let steps = steps(graph, &program, &groups, &fills, model.kernels(), properties)?;
-        let plan = plan(&program, &steps, limits, &properties.name)?;
-        let touched: Vec<_> = steps.iter().map(|step| touches(&program, &plan, step)).collect();
-        let barriers = barriers(&touched);
+        let Staged { program, decisions, steps, plan, barriers } = stages(graph, model.kernels(), properties, options)?;
 
         let (memory, params) = memory(&program, &plan, model, device)?;
         let recorded = commands(device, &program, &plan, &memory, &steps, &barriers, ParamTransport::Buffer)?;
@@ -162,18 +148,14 @@ impl Executable {
             .leaves()
             .iter()
             .filter_map(|(name, tensor)| {
-                let is_input = matches!(kind_of(graph, *tensor), Some(LeafKind::Input | LeafKind::Seed));
+                let is_input = matches!(graph.leaf_kind(*tensor), Some(LeafKind::Input | LeafKind::Seed));
                 let used = inputs.iter().any(|slot| *slot.name == **name);
                 let ty = &graph.nodes()[tensor.node as usize].outputs[0];
                 (is_input && !used).then(|| (name.clone(), ty.clone()))
             })
-            .collect::<Vec<_>>();
-        let known = || inputs.iter().map(|slot| &*slot.name).chain(unused.iter().map(|(name, _)| name.as_str()));
-        if let Some(name) = options.resident.iter().find(|name| !known().any(|known| known == *name)) {
-            return Err(unknown("input", name, known()));
-        }
+            .collect();
         let seed = graph.leaves().get(SEED);
-        let has_seed = seed.is_some_and(|seed| kind_of(graph, *seed) == Some(&LeafKind::Seed));
+        let has_seed = seed.is_some_and(|seed| graph.leaf_kind(*seed) == Some(&LeafKind::Seed));
         static FAMILIES: AtomicU64 = AtomicU64::new(0);
         let family = FAMILIES.fetch_add(1, Ordering::Relaxed);
         let state = RunState::new(inputs.len(), false, 0);
@@ -310,12 +292,6 @@ impl Executable {
             fused_away: fused_away.cloned().collect(),
         }
     }
-}
-
-/// By whom a leaf is given.
-fn kind_of(graph: &Graph, leaf: Tensor) -> Option<&LeafKind> {
-    let op: &dyn std::any::Any = &*graph.nodes()[leaf.node as usize].op;
-    op.downcast_ref::<Leaf>().map(|leaf| &leaf.kind)
 }
 
 /// The memory of a plan, and the params in it.

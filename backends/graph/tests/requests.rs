@@ -318,7 +318,7 @@ fn inputs_that_do_not_change_are_not_uploaded_again() {
         );
         let options = Options { resident: ["sum".to_owned()].into(), ..Options::default() };
         let error = Executable::compile(&subject.graph, &Model::new(), &device, &options).unwrap_err().to_string();
-        assert_eq!(error, "there is no input `sum`; there are: x, by, small, single");
+        assert_eq!(error, "there is no input `sum`; there are: by, single, small, x");
     }
 }
 

@@ -27,6 +27,7 @@ pub mod prove;
 pub(crate) mod pull;
 pub mod record;
 pub mod schedule;
+pub mod stages;
 pub mod steps;
 pub mod words;
 
