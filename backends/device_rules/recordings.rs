@@ -112,13 +112,13 @@ pub fn runs_carry_uploads_and_downloads(subject: &Subject) {
                 offset: offset as u64,
                 bytes: bytes as u64,
             };
-            let uploads = vec![(range(&x, 0, 8), first), (range(&x, 8, second.len()), second)];
-            let downloads = vec![
+            let uploads = [(range(&x, 0, 8), first), (range(&x, 8, second.len()), second)];
+            let mut downloads = [
                 (range(&y, 0, 12), &mut head[..]),
                 (range(&y, 0, data.len()), &mut all[..]),
                 (range(&y, 3, 0), &mut [][..]),
             ];
-            backend.run(&*recording, RunIo { run_words: None, uploads, downloads }).unwrap();
+            backend.run(&*recording, RunIo { run_words: None, uploads: &uploads, downloads: &mut downloads }).unwrap();
             let result = floats(&all);
             assert_eq!(floats(&head), result[..3]);
             for i in 0..used {
@@ -127,8 +127,8 @@ pub fn runs_carry_uploads_and_downloads(subject: &Subject) {
             assert!(result[used..].iter().all(|rest| *rest == -1.0));
         }
         let mut short = [0; 4];
-        let downloads = vec![(MemoryRange { memory: y.clone(), offset: bytes_of - 3, bytes: 4 }, &mut short[..])];
-        let result = backend.run(&*recording, RunIo { downloads, ..RunIo::default() });
+        let mut downloads = [(MemoryRange { memory: y.clone(), offset: bytes_of - 3, bytes: 4 }, &mut short[..])];
+        let result = backend.run(&*recording, RunIo { downloads: &mut downloads, ..RunIo::default() });
         assert!(matches!(result, Err(Error::OutOfRange { .. })));
     }
 }

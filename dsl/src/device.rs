@@ -297,14 +297,16 @@ pub enum GroupSource {
 }
 
 /// What one run of a recording brings and takes.
+///
+/// The lists are the caller's, who may use their memory again for the next run.
 #[derive(Debug, Default)]
-pub struct RunIo<'a> {
+pub struct RunIo<'a, 'd> {
     /// New contents of the recording's run words, if they changed since its last run.
     pub run_words: Option<&'a [u8]>,
     /// Bytes to write before the first command.
-    pub uploads: Vec<(MemoryRange, &'a [u8])>,
+    pub uploads: &'a [(MemoryRange, &'a [u8])],
     /// Bytes to read after the last command.
-    pub downloads: Vec<(MemoryRange, &'a mut [u8])>,
+    pub downloads: &'a mut [(MemoryRange, &'d mut [u8])],
 }
 
 /// What a device has done since it was opened; tests hold them against what should have happened.
@@ -377,7 +379,7 @@ pub trait Backend: Send + Sync + fmt::Debug + 'static {
     ///
     /// # Errors
     /// A range or length is wrong, the first run brings no run words though the recording has some, or the device failed.
-    fn run(&self, recording: &dyn Recording, io: RunIo<'_>) -> Result<()>;
+    fn run(&self, recording: &dyn Recording, io: RunIo<'_, '_>) -> Result<()>;
 
     /// Runs commands one at a time and gives the device time of each in nanoseconds (0 for barriers), by the device's own clock.
     ///

@@ -108,7 +108,7 @@ impl Backend for CpuBackend {
         self.make_recording(commands, run_words)
     }
 
-    fn run(&self, recording: &dyn Recording, io: RunIo<'_>) -> Result<()> {
+    fn run(&self, recording: &dyn Recording, io: RunIo<'_, '_>) -> Result<()> {
         self.shared.state.failure.check()?;
         self.run_recording(recording, io)
     }

@@ -70,7 +70,7 @@ impl CpuBackend {
     }
 
     /// Runs a recording: uploads, commands, downloads.
-    pub(crate) fn run_recording(&self, recording: &dyn Recording, io: RunIo<'_>) -> Result<()> {
+    pub(crate) fn run_recording(&self, recording: &dyn Recording, io: RunIo<'_, '_>) -> Result<()> {
         let shared = &self.shared;
         let recording = CpuRecording::of(recording, shared)?;
         let mut state = lock(&recording.state);
@@ -80,13 +80,13 @@ impl CpuBackend {
             state.words.set(words);
         }
         let _turn = lock(&shared.turn);
-        for (range, data) in &uploads {
+        for (range, data) in uploads {
             shared.upload(range, data)?;
         }
         let words = state.words.bytes();
         shared.pool.install(|| recording.commands.iter().try_for_each(|command| shared.command(command, words)))?;
         for (range, data) in downloads {
-            shared.download(&range, data)?;
+            shared.download(range, data)?;
         }
         state.ran = true;
         CounterCells::add(&shared.state.counters.submissions);

@@ -171,7 +171,7 @@ impl CudaBackend {
     }
 
     /// Runs a recording: uploads, commands, downloads; and waits for it.
-    pub(crate) fn run_recording(&self, recording: &dyn Recording, io: RunIo<'_>) -> Result<()> {
+    pub(crate) fn run_recording(&self, recording: &dyn Recording, io: RunIo<'_, '_>) -> Result<()> {
         let shared = &self.shared;
         let recording = CudaRecording::of(recording, shared)?;
         let label = &*recording.label;
@@ -184,13 +184,13 @@ impl CudaBackend {
         if let (Some(words), Some(memory)) = (run_words, &recording.run_words) {
             bring.push((memory.address, words));
         }
-        for (range, data) in &uploads {
+        for (range, data) in uploads {
             bring.push((self.address(range)?, *data));
         }
         let mut take = Vec::with_capacity(downloads.len());
         for (range, data) in downloads {
             if !data.is_empty() {
-                take.push((self.address(&range)?, data));
+                take.push((self.address(range)?, &mut **data));
             }
         }
 

@@ -1,13 +1,16 @@
 //! Values on the host: what runs and models are given, and what runs give back.
 
+use std::any::Any;
 use std::borrow::Cow;
+use std::fmt;
 
 use bytemuck::Pod;
 
+use crate::error::{Error, Result};
 use crate::types::{ElementType, with_element_types};
 
 /// A Rust type that is the memory form of an element type.
-pub trait HostElement: Pod {
+pub trait HostElement: Pod + Send + Sync + fmt::Debug {
     /// The element type.
     const ELEMENT: ElementType;
 
@@ -66,6 +69,11 @@ impl<'a> Data<'a> {
         whole.then_some(Self { element, bytes: Cow::Borrowed(bytes) })
     }
 
+    /// The same elements, borrowed from this.
+    pub(crate) fn borrowed(&self) -> Data<'_> {
+        Data { element: self.element, bytes: Cow::Borrowed(&self.bytes) }
+    }
+
     /// What the elements are.
     pub fn element(&self) -> ElementType {
         self.element
@@ -97,6 +105,130 @@ impl<'a, T: HostElement, const N: usize> From<&'a [T; N]> for Data<'a> {
 impl<'a, T: HostElement> From<&'a Vec<T>> for Data<'a> {
     fn from(values: &'a Vec<T>) -> Self {
         Self::from(values.as_slice())
+    }
+}
+
+/// Room for elements of a tensor in the caller's memory, the last axis fastest.
+#[derive(Debug)]
+pub struct DataMut<'a> {
+    pub(crate) element: ElementType,
+    pub(crate) bytes: &'a mut [u8],
+}
+
+impl<'a> DataMut<'a> {
+    /// Room for elements as they lie in memory, little-endian (of bools, words that are 1 or 0); `None` if the bytes are no whole number of them.
+    pub fn from_bytes(element: ElementType, bytes: &'a mut [u8]) -> Option<Self> {
+        let whole = (bytes.len() as u64).is_multiple_of(element.bytes());
+        whole.then_some(Self { element, bytes })
+    }
+
+    /// For how many elements there is room.
+    pub fn len(&self) -> u64 {
+        self.bytes.len() as u64 / self.element.bytes()
+    }
+
+    /// Whether there is none.
+    pub fn is_empty(&self) -> bool {
+        self.bytes.is_empty()
+    }
+}
+
+impl<'a, T: HostElement> From<&'a mut [T]> for DataMut<'a> {
+    fn from(room: &'a mut [T]) -> Self {
+        Self { element: T::ELEMENT, bytes: bytemuck::cast_slice_mut(room) }
+    }
+}
+
+impl<'a, T: HostElement, const N: usize> From<&'a mut [T; N]> for DataMut<'a> {
+    fn from(room: &'a mut [T; N]) -> Self {
+        Self::from(room.as_mut_slice())
+    }
+}
+
+impl<'a, T: HostElement> From<&'a mut Vec<T>> for DataMut<'a> {
+    fn from(room: &'a mut Vec<T>) -> Self {
+        Self::from(room.as_mut_slice())
+    }
+}
+
+/// Elements of a tensor, or room for them, that are handed over and come back: for runs that go on while the program does something else. Made of a `Vec` and turned into it again, in the same memory.
+#[derive(Debug)]
+pub struct OwnedData(Box<dyn Owned>);
+
+/// A list of some element type.
+trait Owned: Any + Send + Sync + fmt::Debug {
+    fn data(&self) -> Data<'_>;
+    fn data_mut(&mut self) -> DataMut<'_>;
+    fn into_any(self: Box<Self>) -> Box<dyn Any>;
+}
+
+impl<T: HostElement> Owned for Vec<T> {
+    fn data(&self) -> Data<'_> {
+        self.into()
+    }
+
+    fn data_mut(&mut self) -> DataMut<'_> {
+        self.into()
+    }
+
+    fn into_any(self: Box<Self>) -> Box<dyn Any> {
+        self
+    }
+}
+
+/// Words that are 1 or 0.
+#[derive(Debug)]
+struct Bools(Vec<u32>);
+
+impl Owned for Bools {
+    fn data(&self) -> Data<'_> {
+        Data { element: ElementType::Bool, ..Data::from(&self.0) }
+    }
+
+    fn data_mut(&mut self) -> DataMut<'_> {
+        DataMut { element: ElementType::Bool, ..DataMut::from(&mut self.0) }
+    }
+
+    fn into_any(self: Box<Self>) -> Box<dyn Any> {
+        Box::new(self.0)
+    }
+}
+
+impl<T: HostElement> From<Vec<T>> for OwnedData {
+    fn from(elements: Vec<T>) -> Self {
+        Self(Box::new(elements))
+    }
+}
+
+impl OwnedData {
+    /// Bools, as words that are 1 or 0.
+    pub fn bools(words: Vec<u32>) -> Self {
+        Self(Box::new(Bools(words)))
+    }
+
+    /// The elements.
+    pub fn data(&self) -> Data<'_> {
+        self.0.data()
+    }
+
+    /// The elements, to be written.
+    pub fn data_mut(&mut self) -> DataMut<'_> {
+        self.0.data_mut()
+    }
+
+    /// The list that it was made of; of bools, that of their words.
+    ///
+    /// # Errors
+    /// The elements are of another type.
+    pub fn into_vec<T: HostElement>(self) -> Result<Vec<T>> {
+        let expected = self.data().element;
+        match self.0.into_any().downcast() {
+            Ok(elements) => Ok(*elements),
+            Err(_) => {
+                let (what, name, given) = ("elements", "handed over".to_owned(), T::ELEMENT.to_string());
+                Err(Error::ElementType { what, name, given, expected })
+            }
+        }
     }
 }
 

@@ -172,6 +172,17 @@ impl Extents {
         Ok(())
     }
 
+    /// Becomes equal to `other`; without allocation if it has values of the same symbols.
+    pub(crate) fn become_equal(&mut self, other: &Self) {
+        if self.0.len() == other.0.len() && self.0.keys().eq(other.0.keys()) {
+            for (mine, value) in self.0.values_mut().zip(other.0.values()) {
+                *mine = *value;
+            }
+        } else {
+            self.clone_from(other);
+        }
+    }
+
     /// A symbol's value, if it has one.
     pub fn get(&self, symbol: &Symbol) -> Option<i64> {
         self.0.get(symbol).copied()
@@ -306,6 +317,11 @@ impl Dim {
             sum = sum.saturating_add(product);
         }
         Ok(sum)
+    }
+
+    /// What it is where no symbol stands in it, as a count of things in memory; 0 for what is no such count.
+    pub fn number(&self) -> usize {
+        self.constant().and_then(|number| usize::try_from(number).ok()).unwrap_or(0)
     }
 
     /// The least and the greatest value that it may have; they may be wider than what it really reaches.

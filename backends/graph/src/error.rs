@@ -1,5 +1,7 @@
 //! What can go wrong between a graph and its results; each message names the thing, what was given and what was expected.
 
+use std::ops::Range;
+
 use thiserror::Error;
 
 use crate::dim::DimError;
@@ -186,6 +188,32 @@ pub enum Error {
         /// What is right.
         expected: String,
     },
+    /// An id that another graph's executable gave.
+    #[error(
+        "an id of an {what} of another graph's executable; `Executable::{what}` gives those of this one and its forks"
+    )]
+    OtherExecutable {
+        /// `input` or `output`.
+        what: &'static str,
+    },
+    /// An input that cannot stay as it is.
+    #[error("input `{name}` cannot stay as it is: {reason}")]
+    Unchanged {
+        /// The input.
+        name: String,
+        /// Why.
+        reason: String,
+    },
+    /// Rows that an output does not have.
+    #[error("output `{output}`: rows {rows:?} asked for, of {shape:?}")]
+    Rows {
+        /// The output.
+        output: String,
+        /// The rows asked for.
+        rows: Range<u64>,
+        /// Its extents in this run.
+        shape: Vec<usize>,
+    },
     /// A run would update a state beyond its end.
     #[error("state `{state}`, axis {axis}: {length} positions from {position} on do not lie within its {extent}")]
     Position {
@@ -252,6 +280,12 @@ pub enum Error {
         /// What happened.
         error: Box<Error>,
     },
+    /// The operating system starts no thread for runs beside the program.
+    #[error("the thread for runs beside the program does not start: {reason}")]
+    Thread {
+        /// What it said.
+        reason: String,
+    },
     /// Another thread failed while it held the executable.
     #[error("an earlier run of this executable was cut short by a panic")]
     Poisoned,
@@ -265,6 +299,14 @@ fn narrower(element: ElementType) -> ElementType {
         ElementType::U64 => ElementType::U32,
         other => other,
     }
+}
+
+/// Goes on if elements are of the type that they must have.
+pub(crate) fn check_element(what: &'static str, name: &str, expected: ElementType, given: ElementType) -> Result<()> {
+    if expected == given {
+        return Ok(());
+    }
+    Err(Error::ElementType { what, name: name.to_owned(), given: given.to_string(), expected })
 }
 
 /// Names in a list, for messages.

@@ -1,37 +1,45 @@
 //! Executables: graphs compiled for a device, to be run any number of times.
 
 mod outputs;
+mod pending;
 mod profile;
+mod run;
+mod slots;
 mod states;
 
-use std::collections::BTreeMap;
+use std::sync::atomic::{AtomicU64, Ordering};
+use std::sync::mpsc::Sender;
 use std::sync::{Arc, Mutex, MutexGuard, OnceLock};
 
 use trefoil_dsl::artefact::ParamTransport;
-use trefoil_dsl::device::{Command, Device, Memory, MemoryRange, Pipeline, Recording, RunIo};
+use trefoil_dsl::device::{Command, Device, Memory, MemoryRange, Pipeline, Recording};
 use trefoil_dsl::support::check::padded;
 
-use crate::compile::choose::{Decision, choose};
-use crate::compile::fuse::fuse;
-use crate::compile::legalise::legalise;
-use crate::compile::plan::{Buffer, Plan, plan};
+use crate::compile::choose::Decision;
+use crate::compile::plan::{Buffer, Plan};
 use crate::compile::program::{Origin, Program};
 use crate::compile::prove::{Trace, prove};
-use crate::compile::record::{commands, touches, trace};
-use crate::compile::schedule::{Reason, barriers};
-use crate::compile::steps::{Step, StepWork, steps};
+use crate::compile::record::{commands, trace};
+use crate::compile::schedule::Reason;
+use crate::compile::stages::{Staged, stages};
+use crate::compile::steps::{Step, StepWork};
 use crate::compile::words::RunWords;
 use crate::compile::{Options, checked};
-use crate::data::Data;
 use crate::dim::{Dim, Extents};
-use crate::error::{Error, Result, names};
+use crate::error::{Error, Result};
 use crate::explain::{ExplainedState, ExplainedStep, ExplainedUse, Explanation, KeptVersion};
-use crate::graph::{Graph, Leaf, LeafKind, SEED, Tensor};
+use crate::graph::{Graph, LeafKind, SEED};
 use crate::model::Model;
 use crate::types::{ElementType, TensorType};
 
 pub use outputs::{Elements, Outputs};
+use pending::Task;
+pub use pending::{Finished, Pending, QueuedRun};
 pub use profile::StepTime;
+pub use run::Run;
+use run::{Lists, Room};
+pub use slots::{InputId, OutputId, Which};
+use slots::{Slot, unknown};
 
 /// A graph compiled for a device. Everything is compiled, planned and recorded once; a run only fills in what it is given.
 ///
@@ -48,11 +56,15 @@ pub struct Executable {
     /// Whether the graph has a seed, which runs may leave out.
     has_seed: bool,
     /// Inputs that no output needs: runs may give them.
-    unused: BTreeMap<String, TensorType>,
+    unused: Vec<(String, TensorType)>,
     outputs: Vec<Slot>,
     /// Params whose values may not be there yet.
     params: Vec<(String, TensorType)>,
     state: Mutex<RunState>,
+    /// Room for what the next run is told.
+    lists: Mutex<Lists<'static>>,
+    /// The thread of queued runs, once there was one.
+    worker: Mutex<Option<Sender<Task>>>,
     /// For [`Executable::profile`], once it was called.
     by_value: OnceLock<Vec<Arc<dyn Pipeline>>>,
     memory: Vec<Arc<dyn Memory>>,
@@ -62,6 +74,8 @@ pub struct Executable {
 /// What `explain` tells about.
 #[derive(Debug)]
 struct Parts {
+    /// Tells the executable and its forks from all others.
+    family: u64,
     program: Program,
     plan: Plan,
     steps: Vec<Step>,
@@ -69,25 +83,33 @@ struct Parts {
     decisions: Vec<Decision>,
 }
 
-/// Where an input or output lies.
-#[derive(Clone, Debug)]
-struct Slot {
-    name: String,
-    ty: TensorType,
-    memory: Arc<dyn Memory>,
-    offset: u64,
-}
-
-#[derive(Clone, Debug, Default)]
+/// What runs leave behind, and what the next one needs; held during a run.
+#[derive(Debug, Default)]
 struct RunState {
-    /// The values of the symbols in the run words that the device has.
-    extents: Option<Extents>,
+    /// The values of the symbols in the run words that the device had last.
+    extents: Extents,
+    /// Whether it has them still.
+    has_words: bool,
+    /// For each input how many elements the last run had that was given it.
+    given: Vec<Option<u64>>,
     /// Whether every param was there once.
     params_filled: bool,
     /// The seed of the next run that is given none.
     next_seed: u64,
+    room: Room,
 }
 
+impl RunState {
+    /// What the last run left of so many inputs: nothing, on memory that is new.
+    fn new(inputs: usize, params_filled: bool, next_seed: u64) -> Self {
+        Self { given: vec![None; inputs], params_filled, next_seed, ..Self::default() }
+    }
+
+    /// The values of the symbols of the last run, unless it failed.
+    fn extents(&self) -> Option<&Extents> {
+        self.has_words.then_some(&self.extents)
+    }
+}
 impl Executable {
     /// Compiles a graph.
     ///
@@ -95,14 +117,7 @@ impl Executable {
     /// An op has no candidate on the device, a tensor is too large for it, a param does not fit the model's, or a kernel does not compile.
     pub fn compile(graph: &Graph, model: &Model, device: &Device, options: &Options) -> Result<Self> {
         let properties = device.properties();
-        let limits = &properties.limits;
-        let mut program = legalise(graph)?;
-        let decisions = choose(graph, &mut program, properties, options)?;
-        let (groups, fills) = fuse(&program, options, properties)?;
-        let steps = steps(graph, &program, &groups, &fills, model.kernels(), properties)?;
-        let plan = plan(&program, &steps, limits, &properties.name)?;
-        let touched: Vec<_> = steps.iter().map(|step| touches(&program, &plan, step)).collect();
-        let barriers = barriers(&touched);
+        let Staged { program, decisions, steps, plan, barriers } = stages(graph, model.kernels(), properties, options)?;
 
         let (memory, params) = memory(&program, &plan, model, device)?;
         let recorded = commands(device, &program, &plan, &memory, &steps, &barriers, ParamTransport::Buffer)?;
@@ -112,7 +127,8 @@ impl Executable {
         let slot = |name: &str, value: usize, offset: u64, ty: &TensorType| {
             let place = plan.places[value]?;
             let memory = memory.get(place.buffer)?.clone();
-            Some(Slot { name: name.to_owned(), ty: ty.clone(), memory, offset: place.offset + offset })
+            let resident = program.resident.contains(&value);
+            Some(Slot { name: name.into(), ty: ty.clone(), memory, offset: place.offset + offset, resident })
         };
         let (mut inputs, mut states) = (Vec::new(), Vec::new());
         for (value, info) in program.values.iter().enumerate() {
@@ -132,14 +148,17 @@ impl Executable {
             .leaves()
             .iter()
             .filter_map(|(name, tensor)| {
-                let is_input = matches!(kind_of(graph, *tensor), Some(LeafKind::Input | LeafKind::Seed));
-                let used = inputs.iter().any(|slot| slot.name == *name);
+                let is_input = matches!(graph.leaf_kind(*tensor), Some(LeafKind::Input | LeafKind::Seed));
+                let used = inputs.iter().any(|slot| *slot.name == **name);
                 let ty = &graph.nodes()[tensor.node as usize].outputs[0];
                 (is_input && !used).then(|| (name.clone(), ty.clone()))
             })
             .collect();
         let seed = graph.leaves().get(SEED);
-        let has_seed = seed.is_some_and(|seed| kind_of(graph, *seed) == Some(&LeafKind::Seed));
+        let has_seed = seed.is_some_and(|seed| graph.leaf_kind(*seed) == Some(&LeafKind::Seed));
+        static FAMILIES: AtomicU64 = AtomicU64::new(0);
+        let family = FAMILIES.fetch_add(1, Ordering::Relaxed);
+        let state = RunState::new(inputs.len(), false, 0);
         let executable = Self {
             device: device.clone(),
             model: model.clone(),
@@ -152,82 +171,15 @@ impl Executable {
             unused,
             outputs,
             params,
-            state: Mutex::default(),
+            state: Mutex::new(state),
+            lists: Mutex::default(),
+            worker: Mutex::default(),
             by_value: OnceLock::new(),
             memory,
-            parts: Parts { program, plan, steps, barriers, decisions }.into(),
+            parts: Parts { family, program, plan, steps, barriers, decisions }.into(),
         };
         executable.reset()?;
         Ok(executable)
-    }
-
-    /// Runs the graph: every input by name, and the values of the symbols. It waits until the outputs are there. The seed of random numbers ([`Graph::seed`]) may be left out: then it is the executable's next one.
-    ///
-    /// # Errors
-    /// An input is missing, unknown, given twice, of another element type or length; a symbol has no value; a param was never given; a state is updated where it has no such positions; or the device failed.
-    pub fn run(&self, inputs: &[(&str, Data<'_>)], extents: &Extents) -> Result<Outputs> {
-        self.check_names(inputs)?;
-        // One run at a time: all runs use the same memory.
-        let mut state = self.turn()?;
-        let (next_seed, mut takes_next) = (state.next_seed.to_le_bytes(), false);
-        let mut uploads = Vec::new();
-        for slot in &self.inputs {
-            let given = inputs.iter().find(|(name, _)| *name == slot.name);
-            let Some((_, data)) = given else {
-                if self.has_seed && slot.name == SEED {
-                    takes_next = true;
-                    uploads.push((slot.range(next_seed.len()), &next_seed[..]));
-                    continue;
-                }
-                return Err(Error::Missing { what: "input", name: slot.name.clone(), ty: slot.ty.to_string() });
-            };
-            check_data("input", &slot.name, &slot.ty, data, extents)?;
-            if !data.is_empty() {
-                uploads.push((slot.range(data.bytes.len()), &*data.bytes));
-            }
-        }
-        let mut outputs = Vec::new();
-        for slot in &self.outputs {
-            let shape: Vec<usize> = slot
-                .ty
-                .shape
-                .iter()
-                .map(|extent| Ok(usize::try_from(extent.eval(extents)?).unwrap_or(0)))
-                .collect::<Result<_>>()?;
-            outputs.push(Elements::new(("output", &slot.name), slot.ty.element, shape));
-        }
-        if !state.params_filled {
-            for (name, ty) in &self.params {
-                if !self.model.is_filled(&self.device, name)? {
-                    return Err(Error::Missing { what: "param", name: name.clone(), ty: ty.to_string() });
-                }
-            }
-            state.params_filled = true;
-        }
-        let words = match &state.extents {
-            Some(known) if known == extents => None,
-            _ => Some(self.words.fill(extents)?),
-        };
-        let downloads = self
-            .outputs
-            .iter()
-            .zip(&mut outputs)
-            .map(|(slot, output)| {
-                let bytes = output.bytes_mut();
-                (slot.range(bytes.len()), bytes)
-            })
-            .filter(|(_, bytes)| !bytes.is_empty())
-            .collect();
-        // If the run fails, nobody knows what the device has.
-        state.extents = None;
-        let run_words = words.as_deref().filter(|words| !words.is_empty());
-        self.device.backend().run(&*self.recording, RunIo { run_words, uploads, downloads })?;
-        state.extents = Some(extents.clone());
-        if takes_next {
-            state.next_seed = state.next_seed.wrapping_add(1);
-        }
-        let tensors = self.outputs.iter().map(|slot| slot.name.clone()).zip(outputs).collect();
-        Ok(Outputs { tensors })
     }
 
     /// Gives the next run that is given no seed this one; those after it count on from there. Without it the first such run has seed 0.
@@ -248,9 +200,7 @@ impl Executable {
     /// ```
     pub fn set_seed(&self, seed: u64) -> Result<()> {
         if !self.has_seed {
-            let all = self.inputs.iter().map(|slot| slot.name.as_str());
-            let known = names(all.chain(self.unused.keys().map(String::as_str)));
-            return Err(Error::Unknown { what: "input", name: SEED.to_owned(), known });
+            return Err(unknown("input", SEED, self.inputs().map(|(known, _)| known)));
         }
         self.turn()?.next_seed = seed;
         Ok(())
@@ -259,22 +209,6 @@ impl Executable {
     /// Keeps others from the memory, which all runs use.
     fn turn(&self) -> Result<MutexGuard<'_, RunState>> {
         self.state.lock().map_err(|_| Error::Poisoned)
-    }
-
-    fn check_names(&self, inputs: &[(&str, Data<'_>)]) -> Result<()> {
-        for (index, (name, data)) in inputs.iter().enumerate() {
-            if inputs[..index].iter().any(|(other, _)| other == name) {
-                return Err(Error::Twice { what: "input", name: (*name).to_owned() });
-            }
-            if let Some(ty) = self.unused.get(*name) {
-                check_element("input", name, ty.element, data.element)?;
-            } else if !self.inputs.iter().any(|slot| slot.name == *name) {
-                let all = self.inputs.iter().map(|slot| slot.name.as_str());
-                let known = names(all.chain(self.unused.keys().map(String::as_str)));
-                return Err(Error::Unknown { what: "input", name: (*name).to_owned(), known });
-            }
-        }
-        Ok(())
     }
 
     /// The device.
@@ -299,7 +233,7 @@ impl Executable {
 
     /// What it does and why.
     pub fn explain(&self) -> Explanation {
-        let Parts { program, plan, steps, barriers, decisions } = &*self.parts;
+        let Parts { program, plan, steps, barriers, decisions, .. } = &*self.parts;
         let most = |bytes: &Dim| u64::try_from(bytes.bounds().1).unwrap_or(0);
         let bytes = |value: usize| u64::try_from(program.values[value].bytes.bounds().1).unwrap_or(0);
         let explained = steps.iter().zip(barriers).map(|(step, barrier)| ExplainedStep {
@@ -360,18 +294,6 @@ impl Executable {
     }
 }
 
-impl Slot {
-    fn range(&self, bytes: usize) -> MemoryRange {
-        MemoryRange { memory: self.memory.clone(), offset: self.offset, bytes: bytes as u64 }
-    }
-}
-
-/// By whom a leaf is given.
-fn kind_of(graph: &Graph, leaf: Tensor) -> Option<&LeafKind> {
-    let op: &dyn std::any::Any = &*graph.nodes()[leaf.node as usize].op;
-    op.downcast_ref::<Leaf>().map(|leaf| &leaf.kind)
-}
-
 /// The memory of a plan, and the params in it.
 type Memories = (Vec<Arc<dyn Memory>>, Vec<(String, TensorType)>);
 
@@ -407,27 +329,4 @@ fn memory(program: &Program, plan: &Plan, model: &Model, device: &Device) -> Res
         });
     }
     Ok((memory, params))
-}
-
-fn check_element(what: &'static str, name: &str, expected: ElementType, given: ElementType) -> Result<()> {
-    if expected == given {
-        return Ok(());
-    }
-    Err(Error::ElementType { what, name: name.to_owned(), given: given.to_string(), expected })
-}
-
-fn check_data(what: &'static str, name: &str, ty: &TensorType, data: &Data<'_>, extents: &Extents) -> Result<()> {
-    check_element(what, name, ty.element, data.element)?;
-    let expected = u64::try_from(ty.elements().eval(extents)?).unwrap_or(0);
-    if data.len() == expected {
-        return Ok(());
-    }
-    let values: Vec<_> = ty.shape.iter().map(|extent: &Dim| extent.eval(extents)).collect::<Result<_, _>>()?;
-    Err(Error::Length {
-        what,
-        name: name.to_owned(),
-        given: data.len(),
-        expected,
-        ty: format!("{ty}, here {values:?}"),
-    })
 }

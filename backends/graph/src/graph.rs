@@ -243,11 +243,10 @@ impl Graph {
     /// # Errors
     /// The name is taken by a leaf that is no seed.
     pub fn seed(&mut self) -> Result<Tensor, GraphError> {
-        if let Some(known) = self.leaves.get(SEED) {
-            let leaf: &dyn std::any::Any = &*self.nodes[known.node as usize].op;
-            if leaf.downcast_ref::<Leaf>().is_some_and(|leaf| leaf.kind == LeafKind::Seed) {
-                return Ok(*known);
-            }
+        if let Some(known) = self.leaves.get(SEED)
+            && self.leaf_kind(*known) == Some(&LeafKind::Seed)
+        {
+            return Ok(*known);
         }
         self.leaf(SEED, LeafKind::Seed, TensorType::new(ElementType::U32, [SEED_WORDS]))
     }
@@ -393,6 +392,12 @@ impl Graph {
         for state in self.states.iter_mut().filter(|state| state.left == of) {
             state.left = by;
         }
+    }
+
+    /// By whom a leaf is given; `None` for what is computed.
+    pub(crate) fn leaf_kind(&self, tensor: Tensor) -> Option<&LeafKind> {
+        let op: &dyn std::any::Any = &*self.nodes.get(tensor.node as usize)?.op;
+        op.downcast_ref::<Leaf>().map(|leaf| &leaf.kind)
     }
 
     /// Inputs, params, states and constants by name.

@@ -6,7 +6,7 @@
 //! 3. **Compiling** ([`compile`]): views become layouts; each op gets the cheapest kernel that the device can run; maps are fused into generated kernels; every value
 //!    gets a place; barriers stand where byte ranges need them; a proof that shares no code with any of this is run; the commands are recorded.
 //! 4. **Running.** An [`executable::Executable`] takes inputs by name and the symbols' values. Whatever may change from run to run lies in run words, which the kernels read: nothing is
-//!    compiled or recorded again.
+//!    compiled or recorded again. A [`executable::Run`] says more of one run: inputs from the device or as they were; some outputs, rows of them or none, into the caller's memory. A [`executable::QueuedRun`] owns what it reads and writes, and is done beside the program.
 //!
 //! What stays from run to run is a state ([`ops::state`]): runs update it in the graph, and programs read, replace, reset and fork it.
 //! Ops also run one by one, without a graph, on tensors of a device: [`eager`].
@@ -29,11 +29,11 @@ pub mod reference;
 pub mod types;
 
 pub use compile::Options;
-pub use data::Data;
+pub use data::{Data, DataMut, OwnedData};
 pub use dim::{Dim, Extents, Symbol};
 pub use eager::{Eager, EagerTensor};
 pub use error::{Error, Result};
-pub use executable::{Elements, Executable, Outputs};
+pub use executable::{Elements, Executable, Finished, InputId, OutputId, Outputs, Pending, QueuedRun, Run};
 pub use graph::{Graph, Tensor};
 pub use model::Model;
 pub use types::ElementType;

@@ -181,6 +181,11 @@ impl TensorType {
         self.shape.len()
     }
 
+    /// The extents of a tensor without symbols; 0 where there is one.
+    pub fn extents(&self) -> Vec<usize> {
+        self.shape.iter().map(Dim::number).collect()
+    }
+
     /// How many elements.
     pub fn elements(&self) -> Dim {
         self.shape.iter().cloned().product()

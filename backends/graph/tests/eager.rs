@@ -366,7 +366,7 @@ impl Backend for Faulty {
         self.device.backend().record(commands, run_words)
     }
 
-    fn run(&self, recording: &dyn Recording, io: RunIo<'_>) -> trefoil_dsl::error::Result<()> {
+    fn run(&self, recording: &dyn Recording, io: RunIo<'_, '_>) -> trefoil_dsl::error::Result<()> {
         self.device.backend().run(recording, io)
     }
 

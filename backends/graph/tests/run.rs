@@ -6,8 +6,11 @@ mod common;
 
 use common::ops::RowSum;
 use common::{Values, check, compare, devices, devices_of_its_own, numbers};
+use trefoil_dsl::artefact::Feature;
 use trefoil_dsl::device::{Device, DeviceKind, DeviceOptions, Limits};
 use trefoil_graph::compile::prove::prove;
+use trefoil_graph::compile::stages::{forecast, forecast_op};
+use trefoil_graph::types::TensorType;
 use trefoil_graph::{Dim, ElementType, Error, Executable, Extents, Graph, Model, Options, Symbol};
 
 const FLOAT: ElementType = ElementType::F32;
@@ -83,6 +86,31 @@ fn candidates_are_forced_and_forbidden_by_name() {
             matches!(&error, Error::UnknownCandidate { known, .. } if known == "host, one pass, two passes"),
             "{error}"
         );
+    }
+}
+
+#[test]
+fn what_compiling_would_do_is_told_without_a_device() {
+    for device in devices() {
+        let graph = mixed(7, 6);
+        let told = forecast(&graph, device.properties(), &Options::default()).unwrap();
+        let done = compile(&graph, &device).explain();
+        assert_eq!((&told.decisions, &told.activations), (&done.decisions, &done.activations));
+        assert_eq!(told.steps, done.steps.iter().map(|step| step.kernel.clone()).collect::<Vec<_>>());
+        // One op, with a candidate that not every device has; and one with a type that not every device has.
+        let rows = [TensorType::new(FLOAT, [4, 6])];
+        let on = |options: &Options| forecast_op(RowSum, &rows, device.properties(), options);
+        let host = Options { force: [("row_sum".to_owned(), "host".to_owned())].into(), ..Options::default() };
+        assert_eq!(on(&Options::default()).unwrap().decisions.len(), 1);
+        assert_eq!(on(&host).is_ok(), device.kind() == DeviceKind::Cpu);
+        let flat = [TensorType::new(FLOAT, [4])];
+        assert!(matches!(forecast_op(RowSum, &flat, device.properties(), &Options::default()), Err(Error::Graph(_))));
+        let mut doubles = Graph::new();
+        let x = doubles.input("x", ElementType::F64, shape(&[5])).unwrap();
+        let y = doubles.add(x, x).unwrap();
+        doubles.output("y", y).unwrap();
+        let told = forecast(&doubles, device.properties(), &Options::default());
+        assert_eq!(told.is_ok(), device.properties().features.has(Feature::Float64), "{told:?}");
     }
 }
 

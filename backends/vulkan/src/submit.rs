@@ -235,7 +235,7 @@ impl VulkanBackend {
     }
 
     /// Runs a recording: uploads, commands, downloads; and waits for it.
-    pub(crate) fn run_recording(&self, recording: &dyn Recording, io: RunIo<'_>) -> Result<()> {
+    pub(crate) fn run_recording(&self, recording: &dyn Recording, io: RunIo<'_, '_>) -> Result<()> {
         let shared = &self.shared;
         let recording = VulkanRecording::of(recording, shared)?;
         let mut ran = lock(&recording.ran);
@@ -245,7 +245,7 @@ impl VulkanBackend {
         // What does not fit one staging buffer goes by itself, before and after.
         let mut small_uploads = Vec::with_capacity(uploads.len());
         let mut staged = 0;
-        for (range, data) in &uploads {
+        for (range, data) in uploads {
             if staged + next_piece(range.bytes) > STAGING_CHUNK {
                 self.upload(range, data)?;
             } else {
@@ -337,7 +337,7 @@ impl VulkanBackend {
             VulkanMemory::of(&range.memory, shared)?.buffer.read_host(range.offset, data)?;
         }
         for (range, data) in large {
-            self.download(&range, data)?;
+            self.download(range, data)?;
         }
         Ok(())
     }

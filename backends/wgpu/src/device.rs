@@ -199,7 +199,7 @@ impl Backend for WgpuBackend {
         self.shared.guarded(|| self.make_recording(commands, run_words))
     }
 
-    fn run(&self, recording: &dyn Recording, io: RunIo<'_>) -> Result<()> {
+    fn run(&self, recording: &dyn Recording, io: RunIo<'_, '_>) -> Result<()> {
         self.shared.guarded(|| self.run_recording(recording, io))
     }
 

@@ -167,14 +167,14 @@ impl WgpuBackend {
     }
 
     /// Runs a recording: uploads, commands, downloads; and waits for it.
-    pub(crate) fn run_recording(&self, recording: &dyn Recording, io: RunIo<'_>) -> Result<()> {
+    pub(crate) fn run_recording(&self, recording: &dyn Recording, io: RunIo<'_, '_>) -> Result<()> {
         let shared = &self.shared;
         let recording = WgpuRecording::of(recording, shared)?;
         let label = &*recording.label;
         let mut state = lock(&recording.state);
         shared.state.checks().io(&io, recording.run_words_bytes, state.ran)?;
         let RunIo { run_words, uploads, downloads } = io;
-        for (range, data) in &uploads {
+        for (range, data) in uploads {
             self.upload(range, data, "upload")?;
         }
         if let (Some(words), Some(buffer)) = (run_words, &recording.run_words) {
@@ -230,7 +230,7 @@ impl WgpuBackend {
         state.ran = true;
         drop(state);
         for (range, data) in large {
-            self.download(&range, data)?;
+            self.download(range, data)?;
         }
         Ok(())
     }

@@ -97,7 +97,7 @@ impl Backend for Fake {
     fn record(&self, _: &[Command], _: usize) -> Result<Arc<dyn Recording>> {
         Err(Error::Unavailable { kind: "fake", reason: "no launch records".to_owned() })
     }
-    fn run(&self, _: &dyn Recording, _: RunIo<'_>) -> Result<()> {
+    fn run(&self, _: &dyn Recording, _: RunIo<'_, '_>) -> Result<()> {
         Err(Error::Unavailable { kind: "fake", reason: "no launch runs recordings".to_owned() })
     }
     fn time(&self, _: &[Command]) -> Result<Vec<u64>> {

@@ -454,7 +454,7 @@ impl Checks<'_> {
     ///
     /// # Errors
     /// A range or length is wrong, or the first run brings no run words.
-    pub fn io(&self, io: &RunIo<'_>, run_words: usize, ran: bool) -> Result<()> {
+    pub fn io(&self, io: &RunIo<'_, '_>, run_words: usize, ran: bool) -> Result<()> {
         match io.run_words {
             Some(words) if words.len() != run_words => {
                 return Err(Error::WrongLength {
@@ -472,10 +472,10 @@ impl Checks<'_> {
             }
             _ => {}
         }
-        for (range, data) in &io.uploads {
+        for (range, data) in io.uploads {
             self.transfer(range, data.len(), "upload")?;
         }
-        for (range, data) in &io.downloads {
+        for (range, data) in &*io.downloads {
             self.transfer(range, data.len(), "download")?;
         }
         Ok(())

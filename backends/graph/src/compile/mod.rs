@@ -27,6 +27,7 @@ pub mod prove;
 pub(crate) mod pull;
 pub mod record;
 pub mod schedule;
+pub mod stages;
 pub mod steps;
 pub mod words;
 
@@ -45,11 +46,19 @@ pub struct Options {
     pub force: BTreeMap<String, String>,
     /// Candidates, by name, that must not be used.
     pub forbid: BTreeSet<String>,
+    /// Inputs, by name, whose memory nothing else uses within a run, so that runs may leave them as they are ([`crate::executable::Run::unchanged`]). The memory of other inputs serves again once they are read.
+    pub resident: BTreeSet<String>,
 }
 
 impl Default for Options {
     fn default() -> Self {
-        Self { deterministic: false, fuse: true, force: BTreeMap::new(), forbid: BTreeSet::new() }
+        Self {
+            deterministic: false,
+            fuse: true,
+            force: BTreeMap::new(),
+            forbid: BTreeSet::new(),
+            resident: BTreeSet::new(),
+        }
     }
 }
 

@@ -102,8 +102,8 @@ pub fn plan(program: &Program, steps: &[Step], limits: &Limits, device: &str) ->
             lifetime.dies = index + 1;
         }
     }
-    for (_, output) in &program.outputs {
-        if let Some(lifetime) = lifetimes.get_mut(&output.value) {
+    for value in program.outputs.iter().map(|(_, output)| output.value).chain(program.resident.iter().copied()) {
+        if let Some(lifetime) = lifetimes.get_mut(&value) {
             lifetime.dies = steps.len() + 1;
         }
     }

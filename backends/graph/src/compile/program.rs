@@ -193,6 +193,8 @@ pub struct Program {
     pub works: Vec<Work>,
     /// What is given out, contiguous.
     pub outputs: Vec<(String, Located)>,
+    /// Inputs that are there for the next run too.
+    pub resident: Vec<ValueId>,
     /// Versions of states that are read after they were replaced.
     pub kept: Vec<Kept>,
     /// An empty value, bound where an optional operand is not there, if any is.

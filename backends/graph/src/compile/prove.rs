@@ -51,7 +51,7 @@ pub struct Trace {
     pub given: Vec<Access>,
     /// The commands.
     pub events: Vec<Event>,
-    /// What is read after the last command, with the graph's name for it.
+    /// What must be there after the last command, with the graph's name for it: outputs, and inputs that stay for the next run.
     pub taken: Vec<(Tensor, Access)>,
 }
 

@@ -13,7 +13,7 @@ use trefoil_dsl::device::{
 use trefoil_dsl::support::check::{BINDING_MULTIPLE, PARAMS_ALIGNMENT, padded};
 
 use super::plan::{Place, Plan};
-use super::program::Program;
+use super::program::{Meaning, Program};
 use super::prove::{Access, Event, Trace};
 use super::schedule::{Reason, Touch};
 use super::steps::{Step, StepWork, Use};
@@ -477,19 +477,22 @@ pub fn trace(
         };
         trace.events.push(Event::Step { label: step.label.to_string(), claims: step.claims.clone(), accesses });
     }
-    for (_, output) in &program.outputs {
-        let place = plan.places[output.value].ok_or("an output has no place")?;
-        trace.taken.push((
-            output.tensor,
-            Access {
-                buffer: place.buffer,
-                offset: place.offset,
-                bytes: bytes(output.value),
-                reads: true,
-                writes: false,
-                meaning: program.values[output.value].meaning,
-            },
-        ));
+    let outputs = program.outputs.iter().map(|(_, output)| (output.tensor, output.value));
+    let resident = program.resident.iter().filter_map(|value| match program.values[*value].meaning {
+        Meaning::Tensor(tensor) => Some((tensor, *value)),
+        Meaning::Copy(_) | Meaning::Scratch { .. } => None,
+    });
+    for (tensor, value) in outputs.chain(resident) {
+        let place = plan.places[value].ok_or("what is there at the end has no place")?;
+        let access = Access {
+            buffer: place.buffer,
+            offset: place.offset,
+            bytes: bytes(value),
+            reads: true,
+            writes: false,
+            meaning: program.values[value].meaning,
+        };
+        trace.taken.push((tensor, access));
     }
     Ok(trace)
 }

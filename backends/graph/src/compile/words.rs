@@ -168,14 +168,25 @@ impl RunWords {
     /// # Errors
     /// A symbol has no value, a number does not fit its parameter, or a state is updated where it has no such positions.
     pub fn fill(&self, extents: &Extents) -> Result<Vec<u8>> {
+        let mut words = Vec::new();
+        self.fill_into(extents, &mut words)?;
+        Ok(words)
+    }
+
+    /// [`RunWords::fill`] in a list that is used again and again.
+    ///
+    /// # Errors
+    /// As [`RunWords::fill`].
+    pub fn fill_into(&self, extents: &Extents, words: &mut Vec<u8>) -> Result<()> {
         self.places.iter().try_for_each(|place| place.check(extents))?;
-        let mut words = self.template.clone();
+        words.clear();
+        words.extend_from_slice(&self.template);
         for number in &self.numbers {
-            number.write(extents, &mut words)?;
+            number.write(extents, words)?;
         }
         for grid in &self.grids {
-            grid.write(extents, &mut words)?;
+            grid.write(extents, words)?;
         }
-        Ok(words)
+        Ok(())
     }
 }

@@ -4,6 +4,7 @@
 //! something computed becomes a view: of the operand's memory, or of the computed one's.
 
 use std::any::Any;
+use std::collections::BTreeSet;
 use std::sync::Arc;
 
 use trefoil_dsl::artefact::ParamTransport;
@@ -304,9 +305,9 @@ fn lower(eager: &Eager, graph: &Graph, operands: &[Tensor]) -> Result<Lowered> {
     Ok((work, sources, outputs.collect::<Result<_>>()?))
 }
 
-/// The options without candidates of other calls' ops.
+/// The options without candidates of other calls' ops, and without inputs, which a call does not have.
 fn concerning(graph: &Graph, options: &Options) -> Options {
-    let mut options = options.clone();
+    let mut options = Options { resident: BTreeSet::new(), ..options.clone() };
     options.force.retain(|target, _| graph.nodes().iter().any(|node| node.op.name() == target));
     options.forbid.retain(|name| graph.nodes().iter().any(|node| node.op.kind().ways().contains(&name.as_str())));
     options

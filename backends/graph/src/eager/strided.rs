@@ -36,10 +36,9 @@ impl Op for Strided {
 
     fn reference(&self, inputs: &[HostTensor], outputs: &[Vec<usize>]) -> Vec<HostTensor> {
         let shape = &outputs[0];
-        let number = |dim: &Dim| dim.constant().and_then(|value| usize::try_from(value).ok()).unwrap_or(0);
-        let strides: Vec<usize> = self.layout.strides.iter().map(number).collect();
+        let strides: Vec<usize> = self.layout.strides.iter().map(Dim::number).collect();
         let at = |linear: usize| {
-            let (mut rest, mut at) = (linear, number(&self.layout.offset));
+            let (mut rest, mut at) = (linear, self.layout.offset.number());
             for (extent, stride) in shape.iter().zip(&strides).rev() {
                 at += rest % extent * stride;
                 rest /= extent;

@@ -8,8 +8,7 @@ use trefoil_dsl::device::MemoryRange;
 use super::Eager;
 use super::pool::Buffer;
 use crate::data::{HostElement, to_f64};
-use crate::dim::Dim;
-use crate::error::{Error, Result};
+use crate::error::{Error, Result, check_element};
 use crate::op::HostTensor;
 use crate::types::{ElementType, Layout, TensorType};
 
@@ -80,8 +79,7 @@ impl EagerTensor {
 
     /// The extents, outermost first.
     pub fn shape(&self) -> Vec<usize> {
-        let number = |dim: &Dim| dim.constant().and_then(|extent| usize::try_from(extent).ok()).unwrap_or(0);
-        self.ty().shape.iter().map(number).collect()
+        self.ty().extents()
     }
 
     /// Whether it shares its memory with other tensors in an order that is not its own, as a transposed tensor does; reading it to the host copies it first.
@@ -128,12 +126,7 @@ impl EagerTensor {
     }
 
     fn expect(&self, wanted: ElementType) -> Result<()> {
-        let given = self.element();
-        if given == wanted {
-            return Ok(());
-        }
-        let given = given.to_string();
-        Err(Error::ElementType { what: "tensor", name: self.0.op.to_owned(), given, expected: wanted })
+        check_element("tensor", self.0.op, wanted, self.element())
     }
 
     fn download(&self, bytes: &mut [u8]) -> Result<()> {

@@ -1,17 +1,15 @@
 //! What is read back: elements with their type and shape.
 
-use std::collections::BTreeMap;
-
-use super::check_element;
+use super::unknown;
 use crate::data::{HostElement, to_f64};
-use crate::error::{Error, Result, names};
+use crate::error::{Result, check_element};
 use crate::op::HostTensor;
 use crate::types::ElementType;
 
-/// What a run gives.
+/// What a run gives: the outputs that it takes, in the order in which they were asked for, or named by the graph.
 #[derive(Clone, Debug, Default)]
 pub struct Outputs {
-    pub(super) tensors: BTreeMap<String, Elements>,
+    pub(super) tensors: Vec<Elements>,
 }
 
 /// Elements of a tensor that were read back.
@@ -46,6 +44,11 @@ impl Elements {
         check_element(self.of.0, &self.of.1, self.element, wanted)
     }
 
+    /// The name of the output or state.
+    pub fn name(&self) -> &str {
+        &self.of.1
+    }
+
     /// The elements.
     ///
     /// # Errors
@@ -75,16 +78,27 @@ impl Elements {
     }
 }
 
+impl<'a> IntoIterator for &'a Outputs {
+    type Item = &'a Elements;
+    type IntoIter = std::slice::Iter<'a, Elements>;
+
+    fn into_iter(self) -> Self::IntoIter {
+        self.iter()
+    }
+}
+
 impl Outputs {
     fn find(&self, name: &str) -> Result<&Elements> {
-        self.tensors.get(name).ok_or_else(|| Error::Unknown {
-            what: "output",
-            name: name.to_owned(),
-            known: names(self.tensors.keys().map(String::as_str)),
-        })
+        let found = self.tensors.iter().find(|elements| elements.of.1 == name);
+        found.ok_or_else(|| unknown("output", name, self.iter().map(Elements::name)))
     }
 
-    /// The elements of an output.
+    /// All of them, in their order; an output of which several rows were asked for stands there several times.
+    pub fn iter(&self) -> std::slice::Iter<'_, Elements> {
+        self.tensors.iter()
+    }
+
+    /// The elements of an output; of what was asked for first, if several rows of it were.
     ///
     /// # Errors
     /// There is no such output, or its elements are of another type.

@@ -6,22 +6,17 @@ use std::sync::{Arc, Mutex, OnceLock};
 use trefoil_dsl::device::{Command, CopyCommand, DispatchCommand, HostCommand, Memory, MemoryRange};
 use trefoil_dsl::support::check::{COPY_MULTIPLE, padded, same_memory};
 
-use super::{Elements, Executable, RunState, Slot, check_data};
+use super::run::check_data;
+use super::{Elements, Executable, RunState, Slot, Which, unknown};
 use crate::compile::plan::Buffer;
 use crate::data::Data;
-use crate::dim::{Dim, Extents};
-use crate::error::{Error, Result, names};
-use crate::types::TensorType;
+use crate::dim::Extents;
+use crate::error::{Error, Result};
 
 /// Zeros that are written at once.
 const ZEROS: u64 = 1 << 20;
 
 impl Executable {
-    /// The names and types of the states, in the order in which the graph named them.
-    pub fn states(&self) -> impl Iterator<Item = (&str, &TensorType)> {
-        self.states.iter().map(|slot| (slot.name.as_str(), &slot.ty))
-    }
-
     /// What the next run finds in a state. It waits for a run that another thread has begun.
     ///
     /// ```
@@ -48,10 +43,7 @@ impl Executable {
     /// There is no such state, or the device failed.
     pub fn state(&self, name: &str) -> Result<Elements> {
         let slot = self.find_state(name)?;
-        let extents =
-            slot.ty.shape.iter().map(|extent| extent.constant().and_then(|extent| usize::try_from(extent).ok()));
-        let shape = extents.map(|extent| extent.unwrap_or(0)).collect();
-        let mut elements = Elements::new(("state", name), slot.ty.element, shape);
+        let mut elements = Elements::new(("state", name), slot.ty.element, slot.ty.extents());
         let bytes = elements.bytes_mut();
         let _turn = self.turn()?;
         if !bytes.is_empty() {
@@ -97,17 +89,12 @@ impl Executable {
     /// There is no such output or state, no run has left the output, the elements or the extents behind the first axis differ, the rows lie outside of either, or the device failed.
     pub fn feed(&self, output: &str, rows: Range<u64>, state: &str, row: u64) -> Result<()> {
         let to = self.find_state(state)?;
-        let from = self.outputs.iter().find(|slot| slot.name == output).ok_or_else(|| Error::Unknown {
-            what: "output",
-            name: output.to_owned(),
-            known: names(self.outputs.iter().map(|slot| slot.name.as_str())),
-        })?;
+        let from = &self.outputs[self.output_index(Which::Name(output))?];
         let refused = |reason: String| Error::Feed { output: output.to_owned(), state: state.to_owned(), reason };
         let turn = self.turn()?;
-        let extents = turn.extents.as_ref().ok_or_else(|| refused("no run has left it".to_owned()))?;
+        let extents = turn.extents().ok_or_else(|| refused("no run has left it".to_owned()))?;
         let shape_of = |slot: &Slot| -> Result<Vec<u64>> {
-            let extent = |extent: &Dim| Ok(u64::try_from(extent.eval(extents)?).unwrap_or(0));
-            slot.ty.shape.iter().map(extent).collect()
+            Ok(slot.shape(extents)?.into_iter().map(|extent| extent as u64).collect())
         };
         let [own, other] = [shape_of(from)?, shape_of(to)?];
         let (Some((count, inner)), Some((room, of_state))) = (own.split_first(), other.split_first()) else {
@@ -124,12 +111,7 @@ impl Executable {
             return Err(refused(format!("{length} rows from {row} on do not lie within the state's {room}")));
         }
         let bytes = inner.iter().product::<u64>() * to.ty.element.bytes();
-        let part = |slot: &Slot, row: u64| MemoryRange {
-            memory: slot.memory.clone(),
-            offset: slot.offset + row * bytes,
-            bytes: length * bytes,
-        };
-        let (from, to) = (part(from, rows.start), part(to, row));
+        let (from, to) = (from.part(rows.start * bytes, length * bytes), to.part(row * bytes, length * bytes));
         if to.bytes == 0 {
             return Ok(());
         }
@@ -216,8 +198,7 @@ impl Executable {
             self.device.backend().execute(&copies)?;
             self.device.backend().wait()?;
         }
-        // Its run words are not there yet.
-        let state = RunState { extents: None, ..turn.clone() };
+        let state = RunState::new(self.inputs.len(), turn.params_filled, turn.next_seed);
         let by_value = OnceLock::new();
         if let Some(pipelines) = self.by_value.get() {
             by_value.get_or_init(|| pipelines.clone());
@@ -235,6 +216,8 @@ impl Executable {
             outputs,
             params: self.params.clone(),
             state: Mutex::new(state),
+            lists: Mutex::default(),
+            worker: Mutex::default(),
             by_value,
             memory,
             parts: Arc::clone(&self.parts),
@@ -242,11 +225,8 @@ impl Executable {
     }
 
     fn find_state(&self, name: &str) -> Result<&Slot> {
-        self.states.iter().find(|slot| slot.name == name).ok_or_else(|| Error::Unknown {
-            what: "state",
-            name: name.to_owned(),
-            known: names(self.states().map(|(name, _)| name)),
-        })
+        let found = self.states.iter().find(|slot| *slot.name == *name);
+        found.ok_or_else(|| unknown("state", name, self.states().map(|(name, _)| name)))
     }
 
     fn set_zero(&self, slot: &Slot) -> Result<()> {
