@@ -24,7 +24,7 @@ use crate::compile::words::RunWords;
 use crate::compile::{Options, checked};
 use crate::data::Data;
 use crate::dim::{Dim, Extents};
-use crate::error::{Error, Result, names};
+use crate::error::{Error, Result, at, names};
 use crate::explain::{ExplainedState, ExplainedStep, ExplainedUse, Explanation, KeptVersion};
 use crate::graph::{Graph, Leaf, LeafKind, SEED, Tensor};
 use crate::model::Model;
@@ -35,7 +35,8 @@ pub use profile::StepTime;
 
 /// A graph compiled for a device. Everything is compiled, planned and recorded once; a run only fills in what it is given.
 ///
-/// What a run leaves in the graph's states ([`Graph::state`]), the next one finds. A run that is refused leaves them as they were; a device that fails within a run answers every later call with that error.
+/// What a run leaves in the graph's states ([`Graph::state`]), the next one finds. A run that is refused leaves them as they were. After a run in which the device failed nobody knows what they hold: every later call is answered with that
+/// error, until [`Executable::reset`], if the device still works. A graph without states computes everything anew and may be run again at once.
 #[derive(Debug)]
 pub struct Executable {
     device: Device,
@@ -82,10 +83,12 @@ struct Slot {
 struct RunState {
     /// The values of the symbols in the run words that the device has.
     extents: Option<Extents>,
-    /// Whether every param was there once.
-    params_filled: bool,
+    /// The model's losses when every param was there.
+    params_filled: Option<u64>,
     /// The seed of the next run that is given none.
     next_seed: u64,
+    /// What the device said when it failed at something that writes states: nobody knows what they hold.
+    failed: Option<Error>,
 }
 
 impl Executable {
@@ -107,7 +110,8 @@ impl Executable {
         let (memory, params) = memory(&program, &plan, model, device)?;
         let recorded = commands(device, &program, &plan, &memory, &steps, &barriers, ParamTransport::Buffer)?;
         checked("record", || prove(graph, &trace(&program, &plan, &memory, &steps, &recorded.commands)?))?;
-        let recording = device.backend().record(&recorded.commands, recorded.words.len())?;
+        let recording = device.backend().record(&recorded.commands, recorded.words.len());
+        let recording = recording.map_err(at("a recording from", &Command::first_label(&recorded.commands)))?;
 
         let slot = |name: &str, value: usize, offset: u64, ty: &TensorType| {
             let place = plan.places[value]?;
@@ -196,13 +200,14 @@ impl Executable {
                 .collect::<Result<_>>()?;
             outputs.push(Elements::new(("output", &slot.name), slot.ty.element, shape));
         }
-        if !state.params_filled {
+        let losses = self.model.losses();
+        if state.params_filled != Some(losses) {
             for (name, ty) in &self.params {
                 if !self.model.is_filled(&self.device, name)? {
                     return Err(Error::Missing { what: "param", name: name.clone(), ty: ty.to_string() });
                 }
             }
-            state.params_filled = true;
+            state.params_filled = Some(losses);
         }
         let words = match &state.extents {
             Some(known) if known == extents => None,
@@ -221,7 +226,8 @@ impl Executable {
         // If the run fails, nobody knows what the device has.
         state.extents = None;
         let run_words = words.as_deref().filter(|words| !words.is_empty());
-        self.device.backend().run(&*self.recording, RunIo { run_words, uploads, downloads })?;
+        let ran = self.device.backend().run(&*self.recording, RunIo { run_words, uploads, downloads });
+        self.settled(&mut state, ran.map_err(at("a run from", &Command::first_label(&self.commands))))?;
         state.extents = Some(extents.clone());
         if takes_next {
             state.next_seed = state.next_seed.wrapping_add(1);
@@ -256,9 +262,20 @@ impl Executable {
         Ok(())
     }
 
-    /// Keeps others from the memory, which all runs use.
+    /// Keeps others from the memory, which all runs use; refused while nobody knows what the states hold.
     fn turn(&self) -> Result<MutexGuard<'_, RunState>> {
-        self.state.lock().map_err(|_| Error::Poisoned)
+        let state = self.state.lock().map_err(|_| Error::Poisoned)?;
+        state.failed.clone().map_or(Ok(state), Err)
+    }
+
+    /// Passes on how something went that writes states, and remembers a failure.
+    fn settled<T>(&self, state: &mut RunState, outcome: Result<T>) -> Result<T> {
+        if let Err(error) = &outcome
+            && !self.states.is_empty()
+        {
+            state.failed = Some(error.clone());
+        }
+        outcome
     }
 
     fn check_names(&self, inputs: &[(&str, Data<'_>)]) -> Result<()> {
@@ -377,9 +394,12 @@ type Memories = (Vec<Arc<dyn Memory>>, Vec<(String, TensorType)>);
 
 fn memory(program: &Program, plan: &Plan, model: &Model, device: &Device) -> Result<Memories> {
     let (mut memory, mut params) = (Vec::new(), Vec::new());
-    for buffer in &plan.buffers {
+    for (index, buffer) in plan.buffers.iter().enumerate() {
         memory.push(match buffer {
-            Buffer::Activations(bytes) => device.backend().allocate(*bytes, "activations")?,
+            Buffer::Activations(bytes) => device
+                .backend()
+                .allocate(*bytes, "activations")
+                .map_err(|error| at_largest(program, plan, index, error))?,
             Buffer::Param(value) => {
                 let info = &program.values[*value];
                 let ty = info.ty.clone().unwrap_or(TensorType { element: ElementType::U32, shape: Vec::new() });
@@ -389,7 +409,8 @@ fn memory(program: &Program, plan: &Plan, model: &Model, device: &Device) -> Res
             }
             Buffer::State(value) => {
                 let info = &program.values[*value];
-                device.backend().allocate(padded(u64::try_from(info.bytes.bounds().1).unwrap_or(0)), &info.name)?
+                let bytes = padded(u64::try_from(info.bytes.bounds().1).unwrap_or(0));
+                device.backend().allocate(bytes, &info.name).map_err(at("state", &info.name))?
             }
             Buffer::Constant(value) => {
                 let info = &program.values[*value];
@@ -397,16 +418,24 @@ fn memory(program: &Program, plan: &Plan, model: &Model, device: &Device) -> Res
                     Origin::Constant(bytes) => bytes,
                     Origin::Input | Origin::Param | Origin::State | Origin::Computed | Origin::Version(_) => &[],
                 };
-                let memory = device.backend().allocate(bytes.len() as u64, &info.name)?;
+                let failed = || at("constant", &info.name);
+                let memory = device.backend().allocate(bytes.len() as u64, &info.name).map_err(failed())?;
                 let range = MemoryRange { memory: memory.clone(), offset: 0, bytes: bytes.len() as u64 };
                 if !bytes.is_empty() {
-                    device.backend().write(&range, bytes)?;
+                    device.backend().write(&range, bytes).map_err(failed())?;
                 }
                 memory
             }
         });
     }
     Ok((memory, params))
+}
+
+/// What a device said of a buffer of activations, with the largest tensor in it.
+fn at_largest(program: &Program, plan: &Plan, buffer: usize, error: trefoil_dsl::error::Error) -> Error {
+    let there = plan.places.iter().zip(&program.values).filter_map(|(place, value)| Some((place.as_ref()?, value)));
+    let largest = there.filter(|(place, _)| place.buffer == buffer).max_by_key(|(place, _)| place.bytes);
+    at("memory for tensors up to", largest.map_or("activations", |(_, value)| &value.name))(error)
 }
 
 fn check_element(what: &'static str, name: &str, expected: ElementType, given: ElementType) -> Result<()> {
