@@ -493,7 +493,8 @@ pub fn trace(
             }
             Command::Copy(copy) => return Err(format!("`{}`: no stage makes copies", copy.label)),
         };
-        trace.events.push(Event::Step { label: step.label.to_string(), claims: step.claims.clone(), accesses });
+        let (label, claims, part) = (step.label.to_string(), step.claims.clone(), step.part);
+        trace.events.push(Event::Step { label, claims, part, accesses });
     }
     for (_, output) in &program.outputs {
         let place = plan.places[output.value].ok_or("an output has no place")?;
