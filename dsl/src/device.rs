@@ -397,12 +397,46 @@ pub struct Device {
     backend: Arc<dyn Backend>,
     id: u64,
     pipelines: Arc<crate::launch::Pipelines>,
+    opener: Option<Opener>,
+}
+
+/// Opens a device once more.
+#[derive(Clone)]
+struct Opener(Arc<dyn Fn() -> Result<Device> + Send + Sync>);
+
+impl fmt::Debug for Opener {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str("Opener")
+    }
 }
 
 impl Device {
     /// Wraps what a device crate opened. `id` is from [`next_device_id`], and is what the backend's memory and pipelines answer.
     pub fn new(backend: Arc<dyn Backend>, id: u64) -> Self {
-        Self { backend, id, pipelines: Arc::default() }
+        Self { backend, id, pipelines: Arc::default(), opener: None }
+    }
+
+    /// The same device, with the function by which [`Device::reopen`] opens it once more.
+    #[must_use]
+    pub fn opened_by(self, open: impl Fn() -> Result<Self> + Send + Sync + 'static) -> Self {
+        Self { opener: Some(Opener(Arc::new(open))), ..self }
+    }
+
+    /// Opens the device once more, with the options that it was opened with: for when it was lost, after which it answers every call with that error.
+    ///
+    /// What comes is another device, with another id. Memory, kernels made ready and recordings stay those of the lost one, whose contents nobody can know: programs make them anew.
+    ///
+    /// # Errors
+    /// The driver does not open it again. CUDA's does so only in a new process after a kernel that failed, since a process has one context of a GPU. Or whoever made the device gave no way
+    /// to open it.
+    pub fn reopen(&self) -> Result<Self> {
+        match &self.opener {
+            Some(opener) => (opener.0)(),
+            None => Err(Error::Unavailable {
+                kind: self.kind().name(),
+                reason: format!("nothing says how {} was opened", self.properties().name),
+            }),
+        }
     }
 
     /// The kernels made ready for launches by hand.

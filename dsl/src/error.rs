@@ -179,3 +179,18 @@ pub enum Error {
         message: String,
     },
 }
+
+impl Error {
+    /// The kernel at which something failed, if it was at one.
+    pub fn kernel(&self) -> Option<&str> {
+        match self {
+            Self::Argument { kernel, .. }
+            | Self::Instance { kernel, .. }
+            | Self::Grid { kernel, .. }
+            | Self::Limit { kernel, .. }
+            | Self::Subgroup { kernel, .. }
+            | Self::Build { kernel, .. } => Some(kernel),
+            _ => None,
+        }
+    }
+}

@@ -28,7 +28,8 @@ use trefoil_dsl::error::Result;
 pub fn open(options: &DeviceOptions) -> Result<Device> {
     let id = next_device_id();
     let backend = device::CpuBackend::open(options, id)?;
-    Ok(Device::new(Arc::new(backend), id))
+    let options = options.clone();
+    Ok(Device::new(Arc::new(backend), id).opened_by(move || open(&options)))
 }
 
 /// The name of the processor, at the position by which [`DeviceOptions::adapter`] may ask for it.

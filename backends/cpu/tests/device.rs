@@ -175,4 +175,8 @@ fn a_function_of_the_host_runs_and_its_failure_loses_the_device() {
     assert_eq!(found, [1, 2, 3, 4]);
     assert!(matches!(backend.execute(&[host(true)]), Err(Error::Lost { .. })));
     assert!(matches!(backend.wait(), Err(Error::Lost { label, .. }) if label == "host"));
+    // It is opened again as another device.
+    let again = device.reopen().unwrap();
+    again.backend().allocate(8, "m").unwrap();
+    assert!(matches!(backend.wait(), Err(Error::Lost { .. })));
 }

@@ -59,7 +59,7 @@ use crate::compile::Options;
 use crate::compile::cache::KernelCache;
 use crate::data::Data;
 use crate::dim::Dim;
-use crate::error::{Error, Result};
+use crate::error::{Error, Result, at};
 #[cfg(doc)]
 use crate::graph::Graph;
 use crate::graph::Tensor;
@@ -295,7 +295,7 @@ impl Eager {
         }
         if !bytes.is_empty() {
             let range = MemoryRange { memory: piece.memory.clone(), offset: 0, bytes: count };
-            device.backend().write(&range, bytes)?;
+            device.backend().write(&range, bytes).map_err(at("memory of", label))?;
         }
         Ok(buffer)
     }
@@ -306,7 +306,7 @@ impl Eager {
         match taken {
             Err(Error::Device(_)) if state.batch.waiting() > 0 => {
                 state.batch.submit(self.device());
-                self.device().backend().wait()?;
+                self.device().backend().wait().map_err(at("memory of", label))?;
                 self.0.pool.take(bytes, idle_since, label)
             }
             taken => taken,

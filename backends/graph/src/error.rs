@@ -24,6 +24,16 @@ pub enum Error {
     /// A device refused something.
     #[error(transparent)]
     Device(#[from] trefoil_dsl::error::Error),
+    /// A device refused something, or failed, at a part of the graph.
+    #[error("{what} `{name}`: {error}")]
+    At {
+        /// `step`, `param`, `constant`, `state`, or what else it was at.
+        what: &'static str,
+        /// Its name.
+        name: String,
+        /// What the device said.
+        error: trefoil_dsl::error::Error,
+    },
     /// No way to compute an op on this device.
     #[error("`{node}`: no candidate can compute it: {reasons}")]
     NoCandidate {
@@ -313,4 +323,9 @@ pub(crate) fn check_element(what: &'static str, name: &str, expected: ElementTyp
 pub(crate) fn names<'a>(names: impl IntoIterator<Item = &'a str>) -> String {
     let all: Vec<_> = names.into_iter().collect();
     if all.is_empty() { "none".to_owned() } else { all.join(", ") }
+}
+
+/// What a device said, at the part of the graph that `what` and `name` tell.
+pub(crate) fn at(what: &'static str, name: &str) -> impl FnOnce(trefoil_dsl::error::Error) -> Error {
+    move |error| Error::At { what, name: name.to_owned(), error }
 }

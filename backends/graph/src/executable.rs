@@ -26,7 +26,7 @@ use crate::compile::steps::{Step, StepWork};
 use crate::compile::words::RunWords;
 use crate::compile::{Options, checked};
 use crate::dim::{Dim, Extents};
-use crate::error::{Error, Result};
+use crate::error::{Error, Result, at};
 use crate::explain::{ExplainedState, ExplainedStep, ExplainedUse, Explanation, KeptVersion};
 use crate::graph::{Graph, LeafKind, SEED};
 use crate::model::Model;
@@ -43,7 +43,8 @@ use slots::{Slot, unknown};
 
 /// A graph compiled for a device. Everything is compiled, planned and recorded once; a run only fills in what it is given.
 ///
-/// What a run leaves in the graph's states ([`Graph::state`]), the next one finds. A run that is refused leaves them as they were; a device that fails within a run answers every later call with that error.
+/// What a run leaves in the graph's states ([`Graph::state`]), the next one finds. A run that is refused leaves them as they were. After a run in which the device failed nobody knows what they hold: every later call is answered with that
+/// error, until [`Executable::reset`], if the device still works. A graph without states computes everything anew and may be run again at once.
 #[derive(Debug)]
 pub struct Executable {
     device: Device,
@@ -92,16 +93,18 @@ struct RunState {
     has_words: bool,
     /// For each input how many elements the last run had that was given it.
     given: Vec<Option<u64>>,
-    /// Whether every param was there once.
-    params_filled: bool,
+    /// The model's losses when every param was there.
+    params_filled: Option<u64>,
     /// The seed of the next run that is given none.
     next_seed: u64,
+    /// What the device said when it failed at something that writes states: nobody knows what they hold.
+    failed: Option<Error>,
     room: Room,
 }
 
 impl RunState {
     /// What the last run left of so many inputs: nothing, on memory that is new.
-    fn new(inputs: usize, params_filled: bool, next_seed: u64) -> Self {
+    fn new(inputs: usize, params_filled: Option<u64>, next_seed: u64) -> Self {
         Self { given: vec![None; inputs], params_filled, next_seed, ..Self::default() }
     }
 
@@ -110,6 +113,7 @@ impl RunState {
         self.has_words.then_some(&self.extents)
     }
 }
+
 impl Executable {
     /// Compiles a graph.
     ///
@@ -122,7 +126,8 @@ impl Executable {
         let (memory, params) = memory(&program, &plan, model, device)?;
         let recorded = commands(device, &program, &plan, &memory, &steps, &barriers, ParamTransport::Buffer)?;
         checked("record", || prove(graph, &trace(&program, &plan, &memory, &steps, &recorded.commands)?))?;
-        let recording = device.backend().record(&recorded.commands, recorded.words.len())?;
+        let recording = device.backend().record(&recorded.commands, recorded.words.len());
+        let recording = recording.map_err(at("a recording from", &Command::first_label(&recorded.commands)))?;
 
         let slot = |name: &str, value: usize, offset: u64, ty: &TensorType| {
             let place = plan.places[value]?;
@@ -158,7 +163,7 @@ impl Executable {
         let has_seed = seed.is_some_and(|seed| graph.leaf_kind(*seed) == Some(&LeafKind::Seed));
         static FAMILIES: AtomicU64 = AtomicU64::new(0);
         let family = FAMILIES.fetch_add(1, Ordering::Relaxed);
-        let state = RunState::new(inputs.len(), false, 0);
+        let state = RunState::new(inputs.len(), None, 0);
         let executable = Self {
             device: device.clone(),
             model: model.clone(),
@@ -206,9 +211,20 @@ impl Executable {
         Ok(())
     }
 
-    /// Keeps others from the memory, which all runs use.
+    /// Keeps others from the memory, which all runs use; refused while nobody knows what the states hold.
     fn turn(&self) -> Result<MutexGuard<'_, RunState>> {
-        self.state.lock().map_err(|_| Error::Poisoned)
+        let state = self.state.lock().map_err(|_| Error::Poisoned)?;
+        state.failed.clone().map_or(Ok(state), Err)
+    }
+
+    /// Passes on how something went that writes states, and remembers a failure.
+    fn settled<T>(&self, state: &mut RunState, outcome: Result<T>) -> Result<T> {
+        if let Err(error) = &outcome
+            && !self.states.is_empty()
+        {
+            state.failed = Some(error.clone());
+        }
+        outcome
     }
 
     /// The device.
@@ -299,9 +315,12 @@ type Memories = (Vec<Arc<dyn Memory>>, Vec<(String, TensorType)>);
 
 fn memory(program: &Program, plan: &Plan, model: &Model, device: &Device) -> Result<Memories> {
     let (mut memory, mut params) = (Vec::new(), Vec::new());
-    for buffer in &plan.buffers {
+    for (index, buffer) in plan.buffers.iter().enumerate() {
         memory.push(match buffer {
-            Buffer::Activations(bytes) => device.backend().allocate(*bytes, "activations")?,
+            Buffer::Activations(bytes) => device
+                .backend()
+                .allocate(*bytes, "activations")
+                .map_err(|error| at_largest(program, plan, index, error))?,
             Buffer::Param(value) => {
                 let info = &program.values[*value];
                 let ty = info.ty.clone().unwrap_or(TensorType { element: ElementType::U32, shape: Vec::new() });
@@ -311,7 +330,8 @@ fn memory(program: &Program, plan: &Plan, model: &Model, device: &Device) -> Res
             }
             Buffer::State(value) => {
                 let info = &program.values[*value];
-                device.backend().allocate(padded(u64::try_from(info.bytes.bounds().1).unwrap_or(0)), &info.name)?
+                let bytes = padded(u64::try_from(info.bytes.bounds().1).unwrap_or(0));
+                device.backend().allocate(bytes, &info.name).map_err(at("state", &info.name))?
             }
             Buffer::Constant(value) => {
                 let info = &program.values[*value];
@@ -319,14 +339,22 @@ fn memory(program: &Program, plan: &Plan, model: &Model, device: &Device) -> Res
                     Origin::Constant(bytes) => bytes,
                     Origin::Input | Origin::Param | Origin::State | Origin::Computed | Origin::Version(_) => &[],
                 };
-                let memory = device.backend().allocate(bytes.len() as u64, &info.name)?;
+                let failed = || at("constant", &info.name);
+                let memory = device.backend().allocate(bytes.len() as u64, &info.name).map_err(failed())?;
                 let range = MemoryRange { memory: memory.clone(), offset: 0, bytes: bytes.len() as u64 };
                 if !bytes.is_empty() {
-                    device.backend().write(&range, bytes)?;
+                    device.backend().write(&range, bytes).map_err(failed())?;
                 }
                 memory
             }
         });
     }
     Ok((memory, params))
+}
+
+/// What a device said of a buffer of activations, with the largest tensor in it.
+fn at_largest(program: &Program, plan: &Plan, buffer: usize, error: trefoil_dsl::error::Error) -> Error {
+    let there = plan.places.iter().zip(&program.values).filter_map(|(place, value)| Some((place.as_ref()?, value)));
+    let largest = there.filter(|(place, _)| place.buffer == buffer).max_by_key(|(place, _)| place.bytes);
+    at("memory for tensors up to", largest.map_or("activations", |(_, value)| &value.name))(error)
 }

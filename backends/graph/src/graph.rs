@@ -382,6 +382,12 @@ impl Graph {
         &self.nodes
     }
 
+    /// The tensor that a node gives at a port, both by position.
+    pub fn output_of(&self, node: usize, port: usize) -> Option<Tensor> {
+        self.nodes.get(node).filter(|known| port < known.outputs.len())?;
+        Some(self.tensor(u32::try_from(node).ok()?, u32::try_from(port).ok()?))
+    }
+
     /// States, in the order in which they were named.
     pub fn states(&self) -> &[State] {
         &self.states

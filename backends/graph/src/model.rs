@@ -8,6 +8,7 @@ use std::collections::BTreeMap;
 use std::fs::File;
 use std::ops::Range;
 use std::path::Path;
+use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard};
 
 use memmap2::Mmap;
@@ -17,7 +18,7 @@ use trefoil_dsl::device::{Device, Memory, MemoryRange};
 
 use crate::compile::cache::KernelCache;
 use crate::data::{Data, to_f64};
-use crate::error::{Error, Result, names};
+use crate::error::{Error, Result, at, names};
 use crate::op::HostTensor;
 use crate::types::{ElementType, TensorType};
 
@@ -30,6 +31,8 @@ pub struct Model {
 #[derive(Debug, Default)]
 struct Shared {
     state: Mutex<State>,
+    /// How often values did not reach a device, or left it: who knows that a param was there looks again after each.
+    losses: AtomicU64,
     kernels: KernelCache,
 }
 
@@ -196,7 +199,7 @@ impl Model {
     /// Gives a param, or gives it anew: then devices that hold it get the new values before their next run.
     ///
     /// # Errors
-    /// The number of values is not what the shape takes; a graph that was compiled declares the param otherwise; or a device failed.
+    /// The number of values is not what the shape takes; a graph that was compiled declares the param otherwise; or a device failed: then executables on that device answer that the param is not given, until it is.
     pub fn set<'a>(&self, name: &str, shape: &[usize], values: impl Into<Data<'a>>) -> Result<()> {
         let data = values.into();
         let expected = shape.iter().try_fold(1u64, |product, extent| product.checked_mul(*extent as u64));
@@ -215,11 +218,21 @@ impl Model {
         for ((_, known), copy) in &mut state.copies {
             if known == name {
                 param.check(name, &copy.ty)?;
-                fill(copy, &param)?;
+            }
+        }
+        let mut outcome = Ok(());
+        for ((_, known), copy) in &mut state.copies {
+            if known == name
+                && let Err(error) = fill(name, copy, &param)
+            {
+                // A part of the values may be there, beside those before.
+                copy.filled = false;
+                self.shared.losses.fetch_add(1, Ordering::Release);
+                outcome = outcome.and(Err(error));
             }
         }
         state.params.insert(name.to_owned(), param);
-        Ok(())
+        outcome
     }
 
     /// The names of its params, with types and shapes as text.
@@ -272,10 +285,10 @@ impl Model {
             }
             return Ok((copy.memory.clone(), copy.filled));
         }
-        let memory = device.backend().allocate(bytes, name)?;
+        let memory = device.backend().allocate(bytes, name).map_err(at("param", name))?;
         let mut copy = DeviceCopy { device: device.clone(), memory, ty: ty.clone(), filled: false };
         if let Some(param) = &param {
-            fill(&mut copy, param)?;
+            fill(name, &mut copy, param)?;
         }
         let answer = (copy.memory.clone(), copy.filled);
         state.copies.insert(key, copy);
@@ -288,6 +301,22 @@ impl Model {
         Ok(state.copies.get(&(device.id(), name.to_owned())).is_some_and(|copy| copy.filled))
     }
 
+    /// Lets go of a device's copies of the params: of one that was lost, or is no longer wanted. They are freed once no executable holds them. Executables on that device answer from then on that their params are not
+    /// given; one that is compiled later brings the params to the device again.
+    ///
+    /// # Errors
+    /// Another thread panicked while it changed the model.
+    pub fn release(&self, device: &Device) -> Result<()> {
+        self.lock()?.copies.retain(|(known, _), _| *known != device.id());
+        self.shared.losses.fetch_add(1, Ordering::Release);
+        Ok(())
+    }
+
+    /// How often values did not reach a device, or left it.
+    pub(crate) fn losses(&self) -> u64 {
+        self.shared.losses.load(Ordering::Acquire)
+    }
+
     /// Kernels that graphs generated, by structure.
     pub fn kernels(&self) -> &KernelCache {
         &self.shared.kernels
@@ -298,10 +327,10 @@ impl Model {
     }
 }
 
-fn fill(copy: &mut DeviceCopy, param: &Param) -> Result<()> {
+fn fill(name: &str, copy: &mut DeviceCopy, param: &Param) -> Result<()> {
     let data = param.bytes.as_slice();
     let range = MemoryRange { memory: copy.memory.clone(), offset: 0, bytes: data.len() as u64 };
-    copy.device.backend().write(&range, data)?;
+    copy.device.backend().write(&range, data).map_err(at("param", name))?;
     copy.filled = true;
     Ok(())
 }

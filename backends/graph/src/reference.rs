@@ -37,57 +37,9 @@ pub fn evaluate(
     extents: &Extents,
 ) -> Result<BTreeMap<String, HostTensor>> {
     let mut values: BTreeMap<Tensor, HostTensor> = BTreeMap::new();
-    for (index, node) in graph.nodes().iter().enumerate() {
-        let shapes: Vec<Vec<usize>> = node
-            .outputs
-            .iter()
-            .map(|ty| ty.shape.iter().map(|extent| size(extent, extents)).collect())
-            .collect::<Result<_>>()?;
-        let op: &dyn Any = &*node.op;
-        let made = match op.downcast_ref::<Leaf>() {
-            Some(Leaf { kind: LeafKind::Constant(bytes), ty }) => {
-                vec![HostTensor { shape: shapes[0].clone(), values: to_f64(ty.element, bytes) }]
-            }
-            Some(Leaf { kind: LeafKind::State, .. }) if !leaves.contains_key(&node.name) => {
-                let zeros = vec![0.0; shapes[0].iter().product()];
-                vec![HostTensor { shape: shapes[0].clone(), values: zeros }]
-            }
-            Some(leaf) => {
-                let missing = || Error::Missing { what: "leaf", name: node.name.clone(), ty: leaf.ty.to_string() };
-                let given = leaves.get(&node.name).ok_or_else(missing)?;
-                let expected = shapes[0].iter().product::<usize>() as u64;
-                if given.values.len() as u64 != expected {
-                    return Err(Error::Length {
-                        what: "leaf",
-                        name: node.name.clone(),
-                        given: given.values.len() as u64,
-                        expected,
-                        ty: leaf.ty.to_string(),
-                    });
-                }
-                vec![HostTensor { shape: shapes[0].clone(), values: given.values.clone() }]
-            }
-            None => {
-                let inputs: Vec<_> = node.inputs.iter().filter_map(|input| values.get(input).cloned()).collect();
-                match (op.downcast_ref::<Update>(), inputs.as_slice()) {
-                    (Some(update), [state, value]) => {
-                        let found = graph.state_of(node.inputs[0]).unwrap_or(node.inputs[0]);
-                        let name = &graph.nodes()[found.node as usize].name;
-                        vec![update.replaced(name, state, value, extents)?]
-                    }
-                    _ => node.op.reference(&inputs, &shapes),
-                }
-            }
-        };
-        if made.len() != shapes.len() {
-            return Err(Error::Missing {
-                what: "reference of",
-                name: node.name.clone(),
-                ty: node.op.name().to_owned(),
-            });
-        }
-        for (port, tensor) in made.into_iter().enumerate() {
-            values.insert(graph.tensor(index as u32, port as u32), tensor);
+    for node in 0..graph.nodes().len() {
+        for (port, tensor) in evaluate_node(graph, node, leaves, &values, extents)?.into_iter().enumerate() {
+            values.insert(graph.tensor(node as u32, port as u32), tensor);
         }
     }
     Ok(graph
@@ -95,6 +47,68 @@ pub fn evaluate(
         .iter()
         .filter_map(|(name, tensor)| values.get(tensor).map(|value| (name.clone(), value.clone())))
         .collect())
+}
+
+/// The outputs of one node, by its position in [`Graph::nodes`], from the values of what it reads.
+///
+/// # Errors
+/// As [`evaluate`].
+pub fn evaluate_node(
+    graph: &Graph,
+    node: usize,
+    leaves: &BTreeMap<String, HostTensor>,
+    values: &BTreeMap<Tensor, HostTensor>,
+    extents: &Extents,
+) -> Result<Vec<HostTensor>> {
+    let Some(node) = graph.nodes().get(node) else {
+        let known = graph.nodes().len().to_string();
+        return Err(Error::Unknown { what: "node", name: node.to_string(), known });
+    };
+    let shapes: Vec<Vec<usize>> = node
+        .outputs
+        .iter()
+        .map(|ty| ty.shape.iter().map(|extent| size(extent, extents)).collect())
+        .collect::<Result<_>>()?;
+    let op: &dyn Any = &*node.op;
+    let made = match op.downcast_ref::<Leaf>() {
+        Some(Leaf { kind: LeafKind::Constant(bytes), ty }) => {
+            vec![HostTensor { shape: shapes[0].clone(), values: to_f64(ty.element, bytes) }]
+        }
+        Some(Leaf { kind: LeafKind::State, .. }) if !leaves.contains_key(&node.name) => {
+            let zeros = vec![0.0; shapes[0].iter().product()];
+            vec![HostTensor { shape: shapes[0].clone(), values: zeros }]
+        }
+        Some(leaf) => {
+            let missing = || Error::Missing { what: "leaf", name: node.name.clone(), ty: leaf.ty.to_string() };
+            let given = leaves.get(&node.name).ok_or_else(missing)?;
+            let expected = shapes[0].iter().product::<usize>() as u64;
+            if given.values.len() as u64 != expected {
+                return Err(Error::Length {
+                    what: "leaf",
+                    name: node.name.clone(),
+                    given: given.values.len() as u64,
+                    expected,
+                    ty: leaf.ty.to_string(),
+                });
+            }
+            vec![HostTensor { shape: shapes[0].clone(), values: given.values.clone() }]
+        }
+        None => {
+            let inputs: Vec<_> = node.inputs.iter().filter_map(|input| values.get(input).cloned()).collect();
+            match (op.downcast_ref::<Update>(), inputs.as_slice()) {
+                (Some(update), [state, value]) => {
+                    let found = graph.state_of(node.inputs[0]).unwrap_or(node.inputs[0]);
+                    let name = &graph.nodes()[found.node as usize].name;
+                    vec![update.replaced(name, state, value, extents)?]
+                }
+                _ => node.op.reference(&inputs, &shapes),
+            }
+        }
+    };
+    if made.len() != shapes.len() {
+        return Err(Error::Missing { what: "reference of", name: node.name.clone(), ty: node.op.name().to_owned() });
+    }
+    Ok(made)
 }
 
 fn size(extent: &Dim, extents: &Extents) -> Result<usize> {

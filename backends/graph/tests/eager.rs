@@ -4,16 +4,10 @@
 
 mod common;
 
-use std::sync::Arc;
-use std::sync::atomic::{AtomicU64, Ordering};
-
 use common::cases::shape as dims;
 use common::ops::RowSum;
 use common::{Values, devices, numbers};
-use trefoil_dsl::artefact::{Kernel, ParamTransport};
-use trefoil_dsl::device::{
-    Backend, Command, Counters, Device, Memory, MemoryRange, Pipeline, Properties, Recording, RunIo,
-};
+use trefoil_dsl::support::faults::{Call, Fault, Faults, Then};
 use trefoil_graph::eager::EagerOptions;
 use trefoil_graph::ops::norm::NormOperands;
 use trefoil_graph::{Data, Dim, Eager, ElementType, Error, Executable, Extents, Graph, Model, Options};
@@ -305,90 +299,12 @@ fn threads_share_one() {
     }
 }
 
-/// A device of which some calls fail.
-#[derive(Debug)]
-struct Faulty {
-    device: Device,
-    /// The list that is refused, and the write, counted down to 0.
-    list: AtomicU64,
-    allocation: AtomicU64,
-}
-
-impl Faulty {
-    fn fails(counter: &AtomicU64, label: &str) -> trefoil_dsl::error::Result<()> {
-        // At 0 it stays.
-        match counter.fetch_update(Ordering::Relaxed, Ordering::Relaxed, |left| left.checked_sub(1)) {
-            Ok(1) => Err(trefoil_dsl::error::Error::Command {
-                label: label.to_owned(),
-                reason: "a planted fault".to_owned(),
-            }),
-            _ => Ok(()),
-        }
-    }
-}
-
-impl Backend for Faulty {
-    fn properties(&self) -> &Properties {
-        self.device.properties()
-    }
-
-    fn allocate(&self, bytes: u64, label: &str) -> trefoil_dsl::error::Result<Arc<dyn Memory>> {
-        Self::fails(&self.allocation, label)?;
-        self.device.backend().allocate(bytes, label)
-    }
-
-    fn write(&self, to: &MemoryRange, data: &[u8]) -> trefoil_dsl::error::Result<()> {
-        self.device.backend().write(to, data)
-    }
-
-    fn read(&self, from: &MemoryRange, data: &mut [u8]) -> trefoil_dsl::error::Result<()> {
-        self.device.backend().read(from, data)
-    }
-
-    fn load(
-        &self,
-        kernels: &[Arc<Kernel>],
-        transport: ParamTransport,
-    ) -> trefoil_dsl::error::Result<Vec<Arc<dyn Pipeline>>> {
-        self.device.backend().load(kernels, transport)
-    }
-
-    fn execute(&self, commands: &[Command]) -> trefoil_dsl::error::Result<()> {
-        Self::fails(&self.list, &Command::first_label(commands))?;
-        self.device.backend().execute(commands)
-    }
-
-    fn wait(&self) -> trefoil_dsl::error::Result<()> {
-        self.device.backend().wait()
-    }
-
-    fn record(&self, commands: &[Command], run_words: usize) -> trefoil_dsl::error::Result<Arc<dyn Recording>> {
-        self.device.backend().record(commands, run_words)
-    }
-
-    fn run(&self, recording: &dyn Recording, io: RunIo<'_, '_>) -> trefoil_dsl::error::Result<()> {
-        self.device.backend().run(recording, io)
-    }
-
-    fn time(&self, commands: &[Command]) -> trefoil_dsl::error::Result<Vec<u64>> {
-        self.device.backend().time(commands)
-    }
-
-    fn counters(&self) -> Counters {
-        self.device.backend().counters()
-    }
-}
-
 #[test]
 fn a_batch_that_fails_is_never_read() {
     for device in devices() {
         for failing in 1..=4 {
-            let faulty = Arc::new(Faulty {
-                device: device.clone(),
-                list: AtomicU64::new(failing),
-                allocation: AtomicU64::new(0),
-            });
-            let device = Device::new(faulty, device.id());
+            let (faults, device) = Faults::over(&device);
+            faults.plant(Fault { call: Call::Submission, after: failing - 1, then: Then::GoesOn });
             let eager = Eager::with_options(&device, EagerOptions { batch: 2, ..EagerOptions::default() });
             let x = eager.tensor(&[3], &[1.0f32, 2.0, 3.0]).unwrap();
             // Batches of two: the first of the batch that fails, and what is made of it, are lost.
@@ -427,13 +343,9 @@ fn a_batch_that_fails_is_never_read() {
 fn memory_that_is_not_there_is_asked_for_again() {
     for device in devices() {
         for failing in 1..=6 {
-            let faulty = Arc::new(Faulty {
-                device: device.clone(),
-                list: AtomicU64::new(0),
-                allocation: AtomicU64::new(failing),
-            });
-            let counted = Device::new(faulty, device.id());
-            let eager = Eager::new(&counted);
+            let (faults, faulty) = Faults::over(&device);
+            faults.plant(Fault { call: Call::Allocation, after: failing - 1, then: Then::GoesOn });
+            let eager = Eager::new(&faulty);
             let outcome = (|| {
                 let x = eager.tensor(&[64], &vec![1.0f32; 64])?;
                 let mut sum = x.clone();
@@ -444,10 +356,13 @@ fn memory_that_is_not_there_is_asked_for_again() {
             })();
             match outcome {
                 Ok(values) => assert_eq!(values, vec![0.0; 64]),
-                Err(error) => assert!(error.to_string().contains("planted"), "{error}"),
+                Err(error) => assert!(error.to_string().contains("out of memory"), "{error}"),
             }
             let held = eager.statistics().pool;
             assert_eq!(held.held_bytes, held.free_bytes, "nothing is leaked");
+            drop(eager);
+            // Other tests hold pipelines of the device.
+            assert_eq!(faults.alive().memory, 0);
         }
     }
 }

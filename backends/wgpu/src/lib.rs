@@ -36,7 +36,8 @@ use trefoil_dsl::error::Result;
 pub fn open(options: &DeviceOptions) -> Result<Device> {
     let id = next_device_id();
     let backend = device::WgpuBackend::open(options, id)?;
-    Ok(Device::new(Arc::new(backend), id))
+    let options = options.clone();
+    Ok(Device::new(Arc::new(backend), id).opened_by(move || open(&options)))
 }
 
 /// The names of the adapters, at the positions by which [`DeviceOptions::adapter`] may ask for them.

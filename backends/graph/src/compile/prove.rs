@@ -1,13 +1,13 @@
 //! The proof: a simulation of what every byte range holds, from the graph and the recorded steps alone.
 //!
 //! It shares no code with the planner or the scheduler. A step says which nodes it computes; the graph says what those read. The proof fails if a step reads
-//! bytes that do not hold the value wanted, if an update writes into other bytes than those that hold the version before, if two steps that conflict have no barrier between them, if a node is computed before what it needs, or if an output or
+//! bytes that do not hold the value wanted, if one of a node's steps is missing or not in its place, if an update writes into other bytes than those that hold the version before, if two steps that conflict have no barrier between them, if a node is computed before what it needs, if a step of a node's several is missing or out of order, or if an output or
 //! the newest version of a state is not where it is looked for at the end.
 
 use std::collections::{BTreeMap, BTreeSet};
 
 use super::program::Meaning;
-use super::steps::Claim;
+use super::steps::{Claim, Part};
 use crate::graph::{Graph, Tensor};
 use crate::op::OpKind;
 
@@ -39,6 +39,8 @@ pub enum Event {
         label: String,
         /// What it computes.
         claims: Vec<Claim>,
+        /// Which of the steps it is that compute it.
+        part: Part,
         /// What it binds.
         accesses: Vec<Access>,
     },
@@ -103,6 +105,47 @@ impl Memory {
     }
 }
 
+/// Nodes of several steps, some of which are done: the node, how many are, and of how many.
+#[derive(Default)]
+struct Begun(BTreeMap<u32, Part>);
+
+impl Begun {
+    /// Checks that a node's steps come in their order, and that nobody reads what a node has only begun.
+    fn step(&mut self, claims: &[Claim], part: Part, accesses: &[Access]) -> Result<(), String> {
+        let own = |node: u32| claims.contains(&Claim::Node(node));
+        for access in accesses.iter().filter(|access| access.reads && access.bytes > 0) {
+            let read = match access.meaning {
+                Meaning::Tensor(tensor) => tensor.node,
+                Meaning::Scratch { node, .. } => node,
+                Meaning::Copy(_) => continue,
+            };
+            if let Some(begun) = self.0.get(&read)
+                && !own(read)
+            {
+                return Err(format!("it reads {:?} after {} of {} steps", access.meaning, begun.index, begun.of));
+            }
+        }
+        for claim in claims {
+            let Claim::Node(node) = claim else { continue };
+            let next = self.0.remove(node).map_or(0, |begun| begun.index);
+            if part.index != next {
+                return Err(format!("it is step {} of {}, where step {next} should stand", part.index, part.of));
+            }
+            if part.index + 1 < part.of {
+                self.0.insert(*node, Part { index: next + 1, ..part });
+            }
+        }
+        Ok(())
+    }
+
+    fn ended(&self) -> Result<(), String> {
+        match self.0.first_key_value() {
+            Some((node, begun)) => Err(format!("node {node} ends after {} of {} steps", begun.index, begun.of)),
+            None => Ok(()),
+        }
+    }
+}
+
 /// Runs the proof.
 ///
 /// # Errors
@@ -114,8 +157,9 @@ pub fn prove(graph: &Graph, trace: &Trace) -> Result<(), String> {
     }
     let mut since_barrier: Vec<(&str, &Access)> = Vec::new();
     let mut computed: BTreeSet<Claim> = BTreeSet::new();
+    let mut begun = Begun::default();
     for event in &trace.events {
-        let Event::Step { label, claims, accesses } = event else {
+        let Event::Step { label, claims, part, accesses } = event else {
             since_barrier.clear();
             continue;
         };
@@ -140,6 +184,7 @@ pub fn prove(graph: &Graph, trace: &Trace) -> Result<(), String> {
                 }
             }
         }
+        begun.step(claims, *part, accesses).or_else(wrong)?;
         let makes: BTreeSet<Meaning> = claims.iter().flat_map(|claim| made_by(graph, *claim)).collect();
         for access in accesses {
             let scratch = matches!(access.meaning, Meaning::Scratch { .. });
@@ -165,6 +210,7 @@ pub fn prove(graph: &Graph, trace: &Trace) -> Result<(), String> {
         computed.extend(claims);
         since_barrier.extend(accesses.iter().map(|access| (label.as_str(), access)));
     }
+    begun.ended()?;
     for state in graph.states() {
         let found = Meaning::Tensor(state.found);
         let Some(place) = trace.given.iter().find(|given| given.meaning == found) else {

@@ -10,6 +10,7 @@ use trefoil_dsl::device::{
     Command, Device, DispatchCommand, GroupSource, HostCommand, HostFunction, Memory, MemoryRange, ParamSource,
     Pipeline,
 };
+use trefoil_dsl::error::Error as DeviceError;
 use trefoil_dsl::support::check::{BINDING_MULTIPLE, PARAMS_ALIGNMENT, padded};
 
 use super::plan::{Place, Plan};
@@ -19,7 +20,7 @@ use super::schedule::{Reason, Touch};
 use super::steps::{Step, StepWork, Use};
 use super::words::{Format, GridShape, GridWords, Number, RunWords, StatePlace};
 use crate::dim::{Dim, Extents};
-use crate::error::{Error, Result};
+use crate::error::{Error, Result, at};
 use crate::op::{Grid, ParamValue};
 
 /// A step's binding as a range of bytes.
@@ -79,7 +80,7 @@ pub fn commands(
             StepWork::Host(_) => None,
         })
         .collect();
-    let mut pipelines = load(device, &kernels, transport)?.into_iter();
+    let mut pipelines = load(device, &kernels, transport).map_err(|error| at_step(error, steps))?.into_iter();
     let mut recorder = Recorder { device, program, plan, memory, words: RunWords::default(), block: Vec::new() };
     let mut commands = Vec::new();
     let mut grids = Vec::new();
@@ -114,6 +115,23 @@ pub fn commands(
     }
     recorder.words.places.extend(program.works.iter().filter_map(|work| StatePlace::of(program, work)));
     Ok(Recorded { commands, words: recorder.words })
+}
+
+/// The error with the step of the kernel that it names.
+fn at_step(error: Error, steps: &[Step]) -> Error {
+    let Error::Device(error) = error else { return error };
+    let at_kernel = match &error {
+        DeviceError::Lost { label, .. } => Some(label.as_str()),
+        other => other.kernel(),
+    };
+    let named = |step: &&Step| match &step.work {
+        StepWork::Kernel { kernel, .. } => at_kernel == Some(&*kernel.name),
+        StepWork::Host(_) => false,
+    };
+    match steps.iter().find(named) {
+        Some(step) => at("step", &step.label)(error),
+        None => Error::Device(error),
+    }
 }
 
 /// A pipeline for each kernel; the same kernel is loaded once.
@@ -336,7 +354,7 @@ impl Recorder<'_> {
         };
         let limit = self.device.limits().max_groups;
         let refused = |groups: [i64; 3]| {
-            Error::Device(trefoil_dsl::error::Error::Grid {
+            Error::Device(DeviceError::Grid {
                 kernel: format!("{}` of `{}", kernel.name, step.label),
                 groups: groups.map(|n| u64::try_from(n).unwrap_or(0)),
                 limit,
@@ -475,7 +493,8 @@ pub fn trace(
             }
             Command::Copy(copy) => return Err(format!("`{}`: no stage makes copies", copy.label)),
         };
-        trace.events.push(Event::Step { label: step.label.to_string(), claims: step.claims.clone(), accesses });
+        let (label, claims, part) = (step.label.to_string(), step.claims.clone(), step.part);
+        trace.events.push(Event::Step { label, claims, part, accesses });
     }
     let outputs = program.outputs.iter().map(|(_, output)| (output.tensor, output.value));
     let resident = program.resident.iter().filter_map(|value| match program.values[*value].meaning {

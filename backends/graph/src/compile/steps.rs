@@ -28,8 +28,24 @@ pub struct Step {
     pub uses: Vec<Use>,
     /// What it computes of the graph.
     pub claims: Vec<Claim>,
+    /// Which of its node's steps it is.
+    pub part: Part,
     /// What it is, for `explain`.
     pub story: String,
+}
+
+/// Which of the steps of a node a step is.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Part {
+    /// Its position among them.
+    pub index: usize,
+    /// How many there are.
+    pub of: usize,
+}
+
+impl Part {
+    /// The only one.
+    pub const WHOLE: Self = Self { index: 0, of: 1 };
 }
 
 /// The work of a step.
@@ -150,6 +166,7 @@ fn of_region(
         work: StepWork::Kernel { kernel, params: generated.params, grid: generated.grid },
         uses,
         claims: claims.collect(),
+        part: Part::WHOLE,
         story: format!("one kernel for {}{ways}", kernel::describe(&region.maps)),
     })
 }
@@ -219,7 +236,8 @@ fn of_candidate(graph: &Graph, program: &Program, op: &KernelsWork, steps: &mut 
             OpStep::Host(host) => StepWork::Host(host.clone()),
         };
         let story = format!("{} by {}", node.op.name(), chosen.candidate);
-        steps.push(Step { label: label.into(), work, uses, claims: vec![Claim::Node(op.node)], story });
+        let (claims, part) = (vec![Claim::Node(op.node)], Part { index, of: count });
+        steps.push(Step { label: label.into(), work, uses, claims, part, story });
     }
     Ok(())
 }

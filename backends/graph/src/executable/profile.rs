@@ -8,7 +8,7 @@ use trefoil_dsl::device::{Command, DispatchCommand, Pipeline};
 use super::Executable;
 use crate::compile::by_value::by_value;
 use crate::dim::Extents;
-use crate::error::Result;
+use crate::error::{Result, at};
 
 /// What a step took.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -28,8 +28,9 @@ impl Executable {
     pub fn profile(&self, extents: &Extents) -> Result<Vec<StepTime>> {
         let commands = self.commands_by_value(extents)?;
         // Steps use the memory that runs use.
-        let _turn = self.turn()?;
-        let times = self.device.backend().time(&commands)?;
+        let mut turn = self.turn()?;
+        let timed = self.device.backend().time(&commands);
+        let times = self.settled(&mut turn, timed.map_err(at("a run from", &Command::first_label(&commands))))?;
         let labelled = commands
             .iter()
             .zip(times)

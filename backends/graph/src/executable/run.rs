@@ -14,7 +14,7 @@ use super::slots::{InputId, OutputId, Slot, Which};
 use super::{Elements, Executable, Outputs};
 use crate::data::{Data, DataMut, HostElement};
 use crate::dim::{Dim, Extents};
-use crate::error::{Error, Result, check_element};
+use crate::error::{Error, Result, at, check_element};
 use crate::graph::SEED;
 use crate::types::{ElementType, TensorType};
 
@@ -295,13 +295,14 @@ impl<'a> Run<'a> {
         for taken in &mut lists.taken {
             taken.locate(&executable.outputs[taken.output], extents, outputs)?;
         }
-        if !state.params_filled {
+        let losses = executable.model.losses();
+        if state.params_filled != Some(losses) {
             for (name, ty) in &executable.params {
                 if !executable.model.is_filled(&executable.device, name)? {
                     return Err(Error::Missing { what: "param", name: name.clone(), ty: ty.to_string() });
                 }
             }
-            state.params_filled = true;
+            state.params_filled = Some(losses);
         }
         let has_words = state.extents().is_some_and(|known| known == *extents);
         if !has_words {
@@ -327,10 +328,13 @@ impl<'a> Run<'a> {
         }
         let backend = executable.device.backend();
         if !copies.is_empty() {
-            backend.execute(&copies)?;
+            backend.execute(&copies).map_err(at("an input of a run from", &Command::first_label(&copies)))?;
         }
         let run_words = (!has_words && !words.is_empty()).then_some(&*words);
-        backend.run(&*executable.recording, RunIo { run_words, uploads: &uploads, downloads: &mut downloads })?;
+        let io = RunIo { run_words, uploads: &uploads, downloads: &mut downloads };
+        let ran = backend.run(&*executable.recording, io);
+        let ran = ran.map_err(|error| at("a run from", &Command::first_label(&executable.commands))(error));
+        executable.settled(state, ran)?;
         for ((last, given), slot) in state.given.iter_mut().zip(&lists.given).zip(&executable.inputs) {
             if given.as_ref().is_some_and(|given| !matches!(given, Given::Unchanged)) {
                 *last = Some(elements(&slot.ty, extents)?);

@@ -7,11 +7,11 @@ use trefoil_dsl::device::{Command, CopyCommand, DispatchCommand, HostCommand, Me
 use trefoil_dsl::support::check::{COPY_MULTIPLE, padded, same_memory};
 
 use super::run::check_data;
-use super::{Elements, Executable, RunState, Slot, Which, unknown};
+use super::{Elements, Executable, RunState, Slot, Which, at_largest, unknown};
 use crate::compile::plan::Buffer;
 use crate::data::Data;
 use crate::dim::Extents;
-use crate::error::{Error, Result};
+use crate::error::{Error, Result, at};
 
 /// Zeros that are written at once.
 const ZEROS: u64 = 1 << 20;
@@ -47,7 +47,7 @@ impl Executable {
         let bytes = elements.bytes_mut();
         let _turn = self.turn()?;
         if !bytes.is_empty() {
-            self.device.backend().read(&slot.range(bytes.len()), bytes)?;
+            self.device.backend().read(&slot.range(bytes.len()), bytes).map_err(at("state", name))?;
         }
         Ok(elements)
     }
@@ -59,11 +59,12 @@ impl Executable {
     pub fn set_state(&self, name: &str, elements: Data<'_>) -> Result<()> {
         let slot = self.find_state(name)?;
         check_data("state", name, &slot.ty, &elements, &Extents::new())?;
-        let _turn = self.turn()?;
-        if !elements.is_empty() {
-            self.device.backend().write(&slot.range(elements.bytes.len()), &elements.bytes)?;
+        let mut turn = self.turn()?;
+        if elements.is_empty() {
+            return Ok(());
         }
-        Ok(())
+        let written = self.device.backend().write(&slot.range(elements.bytes.len()), &elements.bytes);
+        self.settled(&mut turn, written.map_err(at("state", name)))
     }
 
     /// Puts rows of an output, as the last run left it on the device, into a state, where they stand from `row` on: for what is chosen after a run, such as the row of the last token that was accepted. Rows are positions
@@ -91,7 +92,7 @@ impl Executable {
         let to = self.find_state(state)?;
         let from = &self.outputs[self.output_index(Which::Name(output))?];
         let refused = |reason: String| Error::Feed { output: output.to_owned(), state: state.to_owned(), reason };
-        let turn = self.turn()?;
+        let mut turn = self.turn()?;
         let extents = turn.extents().ok_or_else(|| refused("no run has left it".to_owned()))?;
         let shape_of = |slot: &Slot| -> Result<Vec<u64>> {
             Ok(slot.shape(extents)?.into_iter().map(|extent| extent as u64).collect())
@@ -118,21 +119,24 @@ impl Executable {
         let backend = self.device.backend();
         let whole_words = [from.offset, to.offset, to.bytes].iter().all(|number| number.is_multiple_of(COPY_MULTIPLE));
         if whole_words && !same_memory(&from.memory, &to.memory) {
-            backend.execute(&[Command::Copy(CopyCommand { from, to, label: state.into() })])?;
-            return Ok(backend.wait()?);
+            let copy = [Command::Copy(CopyCommand { from, to, label: state.into() })];
+            let copied = backend.execute(&copy).and_then(|()| backend.wait());
+            return self.settled(&mut turn, copied.map_err(at("state", state)));
         }
         let mut between = vec![0; usize::try_from(to.bytes).unwrap_or(0)];
-        backend.read(&from, &mut between)?;
-        Ok(backend.write(&to, &between)?)
+        backend.read(&from, &mut between).map_err(at("output", output))?;
+        self.settled(&mut turn, backend.write(&to, &between).map_err(at("state", state)))
     }
 
-    /// Sets every state to zero, as before the first run.
+    /// Sets every state to zero, as before the first run; also after a failure, if the device still works.
     ///
     /// # Errors
     /// The device failed.
     pub fn reset(&self) -> Result<()> {
-        let _turn = self.turn()?;
-        self.states.iter().try_for_each(|slot| self.set_zero(slot))
+        let mut turn = self.state.lock().map_err(|_| Error::Poisoned)?;
+        turn.failed = None;
+        let zero = self.states.iter().try_for_each(|slot| self.set_zero(slot));
+        self.settled(&mut turn, zero)
     }
 
     /// Sets one state to zero.
@@ -141,8 +145,8 @@ impl Executable {
     /// There is no such state, or the device failed.
     pub fn reset_state(&self, name: &str) -> Result<()> {
         let slot = self.find_state(name)?;
-        let _turn = self.turn()?;
-        self.set_zero(slot)
+        let mut turn = self.turn()?;
+        self.settled(&mut turn, self.set_zero(slot))
     }
 
     /// Another executable with a copy of the states, and of the seed that comes next. Params, constants and compiled kernels are shared; its recording and the memory of its states and activations are its own, so that both run
@@ -153,13 +157,17 @@ impl Executable {
     pub fn fork(&self) -> Result<Self> {
         let turn = self.turn()?;
         let (mut memory, mut copies) = (Vec::with_capacity(self.memory.len()), Vec::new());
-        for (buffer, mine) in self.parts.plan.buffers.iter().zip(&self.memory) {
+        for (index, (buffer, mine)) in self.parts.plan.buffers.iter().zip(&self.memory).enumerate() {
             memory.push(match buffer {
                 Buffer::Param(_) | Buffer::Constant(_) => mine.clone(),
-                Buffer::Activations(bytes) => self.device.backend().allocate(*bytes, "activations")?,
+                Buffer::Activations(bytes) => {
+                    let made = self.device.backend().allocate(*bytes, "activations");
+                    made.map_err(|error| at_largest(&self.parts.program, &self.parts.plan, index, error))?
+                }
                 Buffer::State(value) => {
                     let name = &self.parts.program.values[*value].name;
-                    let other = self.device.backend().allocate(mine.bytes(), name)?;
+                    let made = self.device.backend().allocate(mine.bytes(), name);
+                    let other = made.map_err(at("state", name))?;
                     let [from, to] = [mine, &other].map(whole);
                     copies.push(Command::Copy(CopyCommand { from, to, label: name.as_str().into() }));
                     other
@@ -195,18 +203,21 @@ impl Executable {
         };
         let (inputs, outputs, states) = (slots(&self.inputs), slots(&self.outputs), slots(&self.states));
         if !copies.is_empty() {
-            self.device.backend().execute(&copies)?;
-            self.device.backend().wait()?;
+            let label = Command::first_label(&copies);
+            self.device.backend().execute(&copies).map_err(at("state", &label))?;
+            self.device.backend().wait().map_err(at("state", &label))?;
         }
         let state = RunState::new(self.inputs.len(), turn.params_filled, turn.next_seed);
         let by_value = OnceLock::new();
         if let Some(pipelines) = self.by_value.get() {
             by_value.get_or_init(|| pipelines.clone());
         }
+        let recording = self.device.backend().record(&commands, self.words.len());
+        let recording = recording.map_err(at("a recording from", &Command::first_label(&commands)))?;
         Ok(Self {
             device: self.device.clone(),
             model: self.model.clone(),
-            recording: self.device.backend().record(&commands, self.words.len())?,
+            recording,
             commands,
             words: self.words.clone(),
             inputs,
@@ -237,7 +248,8 @@ impl Executable {
         while offset < all {
             let bytes = (all - offset).min(ZEROS);
             let range = MemoryRange { memory: slot.memory.clone(), offset, bytes };
-            self.device.backend().write(&range, &zeros[..usize::try_from(bytes).unwrap_or(0)])?;
+            let zeros = &zeros[..usize::try_from(bytes).unwrap_or(0)];
+            self.device.backend().write(&range, zeros).map_err(at("state", &slot.name))?;
             offset += bytes;
         }
         Ok(())

@@ -184,7 +184,8 @@ impl Op for Cast {
             } else if x.is_nan() {
                 0.0
             } else {
-                x.trunc().clamp(low, high)
+                // Integers have no negative zero.
+                x.trunc().clamp(low, high) + 0.0
             }
         })
     }

@@ -37,15 +37,16 @@ pub(super) fn vanishing(x: f64, f: impl Fn(f64) -> f64) -> f64 {
     if x == f64::NEG_INFINITY { 0.0 } else { f(x) }
 }
 
-/// The nearest integer, ties to even, away from what the processor's own rounding mode may be.
+/// The nearest integer, ties to even, away from what the processor's own rounding mode may be; of negative numbers near zero, the negative zero.
 pub(super) fn round_ties_even(x: f64) -> f64 {
     let down = x.floor();
-    match x - down {
+    let nearest = match x - down {
         rest if rest < 0.5 => down,
         rest if rest > 0.5 => down + 1.0,
         0.5 => down + down.rem_euclid(2.0),
         _ => x,
-    }
+    };
+    nearest.copysign(x)
 }
 
 #[cfg(test)]
@@ -63,5 +64,6 @@ mod tests {
         assert!((erfc(4.0) / 1.541_725_790_028_002e-8 - 1.0).abs() < 1e-13);
         assert!((erfc(-4.0) - 2.0).abs() < 1e-7 && erfc(f64::INFINITY) == 0.0 && erf(f64::INFINITY) == 1.0);
         assert_eq!([0.5, 1.5, 2.5, -0.5, -1.5, 0.4].map(round_ties_even), [0.0, 2.0, 2.0, 0.0, -2.0, 0.0]);
+        assert_eq!([0.4, -0.4, -0.5].map(|x| round_ties_even(x).is_sign_negative()), [false, true, true]);
     }
 }

@@ -4,6 +4,9 @@
 //! and the types that it takes are asked of the op itself, so that neither is stated twice.
 
 mod samples;
+mod uses;
+
+pub use uses::{Use, uses};
 
 use super::map::Function;
 use super::reduce::{Reduce, Reduction};

@@ -9,6 +9,7 @@ pub mod ops;
 pub mod states;
 #[path = "../../../../tests/common/mod.rs"]
 mod subjects;
+pub mod transformer;
 
 use std::collections::BTreeMap;
 

@@ -22,7 +22,7 @@ use super::cache::KernelCache;
 use super::fuse::kernel::{Structure, computes, feature, fingerprint};
 use super::fuse::max_buffers;
 use super::program::{Located, Program, PullWork, UpdateWork, ValueId};
-use super::steps::{Claim, Step, StepWork, whole};
+use super::steps::{Claim, Part, Step, StepWork, whole};
 use crate::dim::Dim;
 use crate::error::{Error, Result};
 use crate::op::{Grid, OpKind};
@@ -138,7 +138,7 @@ impl Maker<'_> {
             let uses = reads.chain([whole(program, work.output, Access::Write)]).collect();
             let story = format!("{op} on the host, {} bytes at once or a run", plan.unit.bytes);
             let step = StepWork::Host(host::step(work.op.clone(), op, plan));
-            return Ok(Step { label: label.into(), work: step, uses, claims, story });
+            return Ok(Step { label: label.into(), work: step, uses, claims, part: Part::WHOLE, story });
         }
         // What is read as two types is bound twice.
         let mut bound: Vec<(ValueId, Scalar)> = Vec::new();
@@ -193,6 +193,7 @@ impl Maker<'_> {
             (None, units) => format!(", {units} times {} bytes at once", plan.unit.bytes),
         };
         let work = StepWork::Kernel { kernel, params, grid: Grid::Invocations(plan.invocations()) };
-        Ok(Step { label: label.into(), work, uses, claims, story: format!("one kernel for {op}{ways}") })
+        let (part, story) = (Part::WHOLE, format!("one kernel for {op}{ways}"));
+        Ok(Step { label: label.into(), work, uses, claims, part, story })
     }
 }
