@@ -38,11 +38,11 @@ fn line_and_quad<const EDGE: usize, const DEPTH: usize>(number: usize, along: bo
     }
 }
 
-/// A group of four elements that an invocation moves in each step, number `group.y` of line `group.x` of a piece that begins `top` elements across K, of which there are `across`, and at `part.x` along K.
+/// A group of four elements that an invocation moves in each step: number `group.y` of line `group.x` of a piece that begins `top` elements across K, of which
+/// there are `across`, and at `part.x` along K.
 ///
-/// Where it begins in the first step: in elements from the operand's first, and along K; where K ends for it, which is at `part.y`, and at 0 outside the matrix;
-/// and how many elements there are across K from its
-/// first on.
+/// Where it begins in the first step, in elements from the operand's first and along K; where K ends for it, which is at `part.y`, and at 0 outside the matrix;
+/// and how many elements there are across K from its first on.
 #[device]
 fn group_of(
     first: usize,
