@@ -193,3 +193,33 @@ pub fn dot(a: &[f32], b: &[f32]) -> f32 {
 pub fn cross(a: [f32; 3], b: [f32; 3]) -> [f32; 3] {
     [a[1] * b[2] - a[2] * b[1], a[2] * b[0] - a[0] * b[2], a[0] * b[1] - a[1] * b[0]]
 }
+
+/// Inverse hyperbolic sine, by a logarithm that is exact where the result is small.
+pub fn asinh(x: f64) -> f64 {
+    let size = x.abs();
+    let value = if size > 1e8 {
+        // The root is the number itself.
+        size.ln() + std::f64::consts::LN_2
+    } else {
+        (size + size * size / (1.0 + size.mul_add(size, 1.0).sqrt())).ln_1p()
+    };
+    if x.is_nan() { x } else { value.copysign(x) }
+}
+
+/// Inverse hyperbolic cosine, by a logarithm that is exact where the result is small; NaN below 1.
+pub fn acosh(x: f64) -> f64 {
+    let above = x - 1.0;
+    if above < 0.0 {
+        f64::NAN
+    } else if x > 1e8 {
+        x.ln() + std::f64::consts::LN_2
+    } else {
+        (above + (above * (above + 2.0)).sqrt()).ln_1p()
+    }
+}
+
+/// Inverse hyperbolic tangent, by a logarithm of its size, which does not cancel at -1.
+pub fn atanh(x: f64) -> f64 {
+    let size = x.abs();
+    (0.5 * (2.0 * size / (1.0 - size)).ln_1p()).copysign(x)
+}

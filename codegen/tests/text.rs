@@ -189,11 +189,17 @@ fn the_dialects_of_wgsl_differ_in_their_directives() {
 
 #[test]
 fn a_local_of_doubles_may_be_named_like_a_function_of_cuda() {
-    let names = ["floor", "ceil", "rint", "trunc", "sqrt", "fabs", "fmin", "fmax", "fma", "fmod"];
+    let names = [
+        "floor", "ceil", "rint", "trunc", "sqrt", "fabs", "fmin", "fmax", "fma", "fmod", "exp", "exp2", "expm1", "log",
+        "log2", "log10", "log1p", "sinh", "cosh", "tanh", "asinh", "acosh", "atanh",
+    ];
+    let chain =
+        ["exp", "ln", "exp2", "log2", "exp_m1", "ln_1p", "log10", "sinh", "asinh", "cosh", "acosh", "tanh", "atanh"];
+    let chain: String = chain.iter().map(|function| format!(".{function}()")).collect();
     let lines: String = names
         .iter()
         .map(|name| {
-            format!("let {name} = y[0].floor() % y[0].sqrt().max(y[0].abs()).min(y[0].ceil()); y[0] = {name};\n")
+            format!("let {name} = y[0].floor() % y[0].sqrt().max(y[0].abs()).min(y[0].ceil()); y[0] = {name}{chain};\n")
         })
         .collect();
     let source = format!(

@@ -83,6 +83,15 @@ impl ElementType {
         if scalar.is_float() { scalar.widened() } else { scalar }
     }
 
+    /// The type of the same kind with at least 32 bits, for integers: what kernels that take no narrower ones take. Other types are themselves.
+    pub const fn widened(self) -> Self {
+        match self {
+            Self::I8 | Self::I16 => Self::I32,
+            Self::U8 | Self::U16 => Self::U32,
+            other => other,
+        }
+    }
+
     /// Bytes of one element in memory.
     pub const fn bytes(self) -> u64 {
         match self.stored().bytes() {

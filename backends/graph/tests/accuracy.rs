@@ -7,7 +7,7 @@ mod common;
 
 use std::collections::BTreeMap;
 
-use common::{Values, devices};
+use common::{Values, computes, devices};
 use trefoil_graph::ops::map::Function;
 use trefoil_graph::{Dim, ElementType, Executable, Extents, Graph, Model, Options, reference};
 
@@ -22,56 +22,73 @@ const PLACES: [f32; 53] = [
 const OPERANDS: [f32; 15] =
     [0.0, -0.0, 1e-30, 0.5, -0.5, 1.0, -1.0, 2.0, -3.0, 7.25, 100.0, -1e20, f32::INFINITY, f32::NEG_INFINITY, f32::NAN];
 
-/// Results below the smallest normal number may be anything up to it, and factors of larger results may have been so: devices flush them.
-const TINY: f64 = 256.0 * f32::MIN_POSITIVE as f64;
+/// What a float type can hold: the digits of a number after the first, the smallest normal number, and the power of two that is too large.
+struct Format {
+    digits: i32,
+    smallest: f64,
+    beyond: i32,
+}
+
+const SINGLE: Format = Format { digits: 23, smallest: f32::MIN_POSITIVE as f64, beyond: 128 };
+const DOUBLE: Format = Format { digits: 52, smallest: f64::MIN_POSITIVE, beyond: 1024 };
 
 /// How far a result is from the exact one.
-fn error(got: f64, exact: f64) -> f64 {
-    let rounded = f64::from(exact as f32);
-    if got == rounded || (got.is_nan() && exact.is_nan()) || (exact.abs() <= TINY && got.abs() <= TINY) {
+fn error(format: &Format, got: f64, exact: f64) -> f64 {
+    // Results below the smallest normal number may be anything up to it, and factors of larger results may have been so: devices flush them.
+    let tiny = 256.0 * format.smallest;
+    let rounded = if format.digits == 23 { f64::from(exact as f32) } else { exact };
+    if got == rounded || (got.is_nan() && exact.is_nan()) || (exact.abs() <= tiny && got.abs() <= tiny) {
         return 0.0;
     }
     if got.is_nan() || exact.is_nan() || got.is_infinite() && rounded.is_infinite() {
         return f64::INFINITY;
     }
-    // Around the largest number the one side of an overflow is as good as the other.
-    let finite = |value: f64| if value.is_infinite() { 2f64.powi(128).copysign(value) } else { value };
-    let exponent = finite(exact).abs().max(f64::from(f32::MIN_POSITIVE)).log2().floor();
-    (finite(got) - finite(exact)).abs() / (exponent - 23.0).exp2()
+    // Around the largest number the one side of an overflow is as good as the other; halved, so that a double holds what is too large.
+    let half =
+        |value: f64| if value.is_infinite() { 2f64.powi(format.beyond - 1).copysign(value) } else { value * 0.5 };
+    let exponent = half(exact).abs().max(0.5 * format.smallest).log2().floor();
+    (half(got) - half(exact)).abs() / (exponent - f64::from(format.digits)).exp2()
 }
 
 /// Runs every function that takes so many floats, on these tensors, and gives all of their results beside the exact ones.
-fn measure(inputs: &[Vec<f32>]) {
+fn measure(element: ElementType, inputs: &[Vec<f64>]) {
+    let format = if element == ElementType::F64 { DOUBLE } else { SINGLE };
     let mut graph = Graph::new();
     let names = &["a", "b", "c"][..inputs.len()];
     let count = inputs[0].len();
     let tensors: Vec<_> =
-        names.iter().map(|name| graph.input(name, ElementType::F32, vec![Dim::from(count)]).unwrap()).collect();
-    let functions: Vec<_> = Function::all()
-        .filter(|function| function.takes(ElementType::F32) && function.inputs.len() == inputs.len())
-        .collect();
+        names.iter().map(|name| graph.input(name, element, vec![Dim::from(count)]).unwrap()).collect();
+    let functions: Vec<_> =
+        Function::all().filter(|function| function.takes(element) && function.inputs.len() == inputs.len()).collect();
     for function in &functions {
         let attributes: Vec<f32> = function.attributes.iter().map(|attribute| attribute.samples[0]).collect();
         let made = graph.elementwise(function, &tensors, &attributes).unwrap();
         graph.output(function.name, made).unwrap();
     }
-    let values: Vec<_> = inputs.iter().map(|input| Values::F32(input.clone())).collect();
+    let values = |input: &Vec<f64>| match element {
+        ElementType::F64 => Values::F64(input.clone()),
+        _ => Values::F32(input.iter().map(|x| *x as f32).collect()),
+    };
+    let values: Vec<_> = inputs.iter().map(values).collect();
     let leaves: BTreeMap<_, _> =
         names.iter().zip(&values).map(|(name, values)| ((*name).to_owned(), values.host())).collect();
     let exact = reference::evaluate(&graph, &leaves, &Extents::new()).unwrap();
     let data: Vec<_> = names.iter().zip(&values).map(|(name, values)| (*name, values.data())).collect();
     let mut wrong = Vec::new();
-    for device in devices() {
-        let executable = Executable::compile(&graph, &Model::new(), &device, &Options::default()).unwrap();
+    for device in devices().iter().filter(|device| computes(device, element)) {
+        let executable = Executable::compile(&graph, &Model::new(), device, &Options::default()).unwrap();
         let outputs = executable.run(&data, &Extents::new()).unwrap();
         for function in &functions {
             let got = outputs.host(function.name).unwrap().values;
             for (index, (got, exact)) in got.iter().zip(&exact[function.name].values).enumerate() {
-                let arguments: Vec<f64> = inputs.iter().map(|input| f64::from(input[index])).collect();
-                let (error, allowed) = (error(*got, *exact), function.accuracy().at(arguments[0]));
+                let arguments: Vec<f64> = leaves.values().map(|input| input.values[index]).collect();
+                let (error, allowed) = (error(&format, *got, *exact), function.accuracy().at(arguments[0]));
                 if error > allowed && !function.is_unsettled(&arguments) {
                     let name = device.properties().name.clone();
-                    wrong.push(format!("{}{arguments:?} on {name}: {got:e}, not {exact:e}: {error:.1}", function.name));
+                    wrong.push(format!(
+                        "{}{arguments:?} of {element} on {name}: {got:e}, not {exact:e}: {error:.1}",
+                        function.name
+                    ));
                 }
             }
         }
@@ -79,24 +96,52 @@ fn measure(inputs: &[Vec<f32>]) {
     assert!(wrong.is_empty(), "{} wrong:\n{}", wrong.len(), wrong.join("\n"));
 }
 
+/// Where functions of one element are measured, for either type.
+fn places() -> Vec<f64> {
+    let mut places = vec![f64::NAN, f64::INFINITY, f64::NEG_INFINITY];
+    places.extend(PLACES.iter().flat_map(|place| [f64::from(*place), -f64::from(*place)]));
+    places
+}
+
+/// Operands of functions of two, each with each.
+fn pairs() -> [Vec<f64>; 2] {
+    let pairs = OPERANDS.iter().flat_map(|a| OPERANDS.iter().map(move |b| (f64::from(*a), f64::from(*b))));
+    let (a, b) = pairs.unzip();
+    [a, b]
+}
+
+/// And of functions of three.
+fn triples() -> [Vec<f64>; 3] {
+    let [a, b] = pairs();
+    let c = a.iter().rev().copied().collect();
+    [a, b, c]
+}
+
 #[test]
 fn functions_of_one_element() {
-    let mut places = vec![f32::NAN, f32::INFINITY, f32::NEG_INFINITY, f32::MAX, f32::MIN];
-    places.extend(PLACES.iter().flat_map(|place| [*place, -place]));
-    measure(&[places]);
+    let mut places = places();
+    places.extend([f32::MAX, f32::MIN].map(f64::from));
+    measure(ElementType::F32, &[places]);
+}
+
+#[test]
+fn functions_of_one_double() {
+    let mut places = places();
+    // Where exponentials leave the doubles, and digits that floats have not.
+    for size in [f64::MAX, 1e-300, 1e300, 1.0 / 3.0, 1.0 + f64::EPSILON, 300.7, 708.4, 709.7, 709.9, 711.0, 745.2] {
+        places.extend([size, -size]);
+    }
+    measure(ElementType::F64, &[places]);
 }
 
 #[test]
 fn functions_of_two_elements() {
-    let pairs = OPERANDS.iter().flat_map(|a| OPERANDS.iter().map(move |b| (*a, *b)));
-    let (a, b) = pairs.unzip();
-    measure(&[a, b]);
+    measure(ElementType::F32, &pairs());
+    measure(ElementType::F64, &pairs());
 }
 
 #[test]
 fn functions_of_three_elements() {
-    let triples = OPERANDS.iter().flat_map(|a| OPERANDS.iter().map(move |b| (*a, *b)));
-    let (a, b): (Vec<f32>, Vec<f32>) = triples.unzip();
-    let c = a.iter().rev().copied().collect();
-    measure(&[a, b, c]);
+    measure(ElementType::F32, &triples());
+    measure(ElementType::F64, &triples());
 }

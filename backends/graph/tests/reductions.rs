@@ -5,8 +5,9 @@
 
 mod common;
 
-use common::{Values, check, compare, devices, numbers};
+use common::{Values, check, compare, computes, devices, numbers};
 use trefoil_dsl::device::Device;
+use trefoil_graph::graph::GraphError;
 use trefoil_graph::ops::reduce::{Reduce, Reduction};
 use trefoil_graph::{Dim, ElementType, Executable, Extents, Graph, Model, Options, Symbol, Tensor};
 
@@ -22,6 +23,7 @@ fn tolerance(element: ElementType, count: usize) -> f64 {
         // A unit in the last place of a half.
         ElementType::F16 => 1e-3,
         ElementType::BF16 => 8e-3,
+        ElementType::F64 => 2e-14f64.max(4.0 * f64::EPSILON * (count as f64).sqrt()),
         _ => 0.0,
     }
 }
@@ -30,14 +32,42 @@ fn takes(reduction: Reduction, element: ElementType) -> bool {
     reduction.takes().any(|known| known == element)
 }
 
+/// Adds a reduction as its method does.
+fn by_method(
+    graph: &mut Graph,
+    x: Tensor,
+    reduction: Reduction,
+    axes: &[isize],
+    keep: bool,
+    correction: u32,
+) -> Result<Tensor, GraphError> {
+    match reduction {
+        Reduction::Sum => graph.sum(x, axes, keep),
+        Reduction::Mean => graph.mean(x, axes, keep),
+        Reduction::Prod => graph.prod(x, axes, keep),
+        Reduction::Max => graph.max_over(x, axes, keep),
+        Reduction::Min => graph.min_over(x, axes, keep),
+        Reduction::Any => graph.any(x, axes, keep),
+        Reduction::All => graph.all(x, axes, keep),
+        Reduction::L1 => graph.l1(x, axes, keep),
+        Reduction::L2 => graph.l2(x, axes, keep),
+        Reduction::LogSumExp => graph.logsumexp(x, axes, keep),
+        Reduction::Var => graph.var(x, axes, keep, correction),
+        Reduction::CountNonzero => graph.count_nonzero(x, axes, keep),
+        Reduction::ArgMax => graph.argmax(x, axes, keep),
+        Reduction::ArgMin => graph.argmin(x, axes, keep),
+        Reduction::LastArgMax => graph.last_argmax(x, axes, keep),
+        Reduction::LastArgMin => graph.last_argmin(x, axes, keep),
+    }
+}
+
 /// Adds a reduction over the axes whose bits are set; `keep` and the correction differ from set to set.
 fn reduced(graph: &mut Graph, x: Tensor, reduction: Reduction, set: usize) {
-    let ty = graph.type_of(x).unwrap();
-    let (rank, element) = (ty.rank(), ty.element);
-    let axes: Vec<usize> = (0..rank).filter(|axis| set >> axis & 1 == 1).collect();
+    let rank = graph.type_of(x).unwrap().rank();
+    let axes: Vec<isize> = (0..rank).filter(|axis| set >> axis & 1 == 1).map(usize::cast_signed).collect();
     let correction = if reduction == Reduction::Var { (set % 2) as u32 } else { 0 };
     let name = format!("{reduction:?} over {axes:?}");
-    let y = graph.add_one(Reduce { reduction, element, axes, keep: set % 3 == 1, correction }, &[x]).unwrap();
+    let y = by_method(graph, x, reduction, &axes, set % 3 == 1, correction).unwrap();
     graph.output(&name, y).unwrap();
 }
 
@@ -66,7 +96,7 @@ fn all(
                 reduced(&mut graph, x, *reduction, set);
             }
         }
-        for device in devices {
+        for device in devices.iter().filter(|device| computes(device, element)) {
             println!("{reduction:?} of {element}{extents:?}, turned {turned}, on {}", device.properties().name);
             check(
                 &graph,
@@ -92,7 +122,7 @@ fn every_type_over_every_set_of_axes() {
 #[test]
 fn elements_that_do_not_follow_on_each_other() {
     let devices = devices();
-    for element in [ElementType::F32, ElementType::F16, ElementType::BF16] {
+    for element in [ElementType::F32, ElementType::F16, ElementType::BF16, ElementType::F64, ElementType::I64] {
         all(&devices, element, &[4, 3, 8], true, 0..8);
         all(&devices, element, &[5, 6], true, 0..4);
     }
@@ -108,8 +138,12 @@ fn rows_and_columns_of_many_lengths() {
 
 /// A graph of some reductions of one input.
 fn of(extents: &[usize], axes: &[isize], reductions: &[Reduction]) -> Graph {
+    of_element(ElementType::F32, extents, axes, reductions)
+}
+
+fn of_element(element: ElementType, extents: &[usize], axes: &[isize], reductions: &[Reduction]) -> Graph {
     let mut graph = Graph::new();
-    let x = graph.input("x", ElementType::F32, shape(extents)).unwrap();
+    let x = graph.input("x", element, shape(extents)).unwrap();
     let set = axes.iter().map(|axis| 1 << axis.rem_euclid(extents.len() as isize)).sum();
     for reduction in reductions {
         reduced(&mut graph, x, *reduction, set);
@@ -147,6 +181,70 @@ fn few_results_are_made_of_pieces() {
                 assert_eq!(first.host(name).unwrap(), second.host(name).unwrap(), "`{name}` in two runs");
             }
         }
+    }
+}
+
+/// Doubles and long integers whose upper words matter, in rows, columns and pieces.
+#[test]
+fn long_elements_in_pieces_and_to_their_last_bits() {
+    use Reduction::{ArgMax, ArgMin, CountNonzero, LastArgMax, LastArgMin, LogSumExp, Max, Mean, Min, Prod, Sum, Var};
+    let words: Vec<i64> = numbers(100_000, 3, 1.0).iter().map(|x| (f64::from(*x) * 2f64.powi(35)) as i64).collect();
+    for (extents, axis) in [(&[100_000usize][..], 0isize), (&[50_000, 2], 0), (&[25_000, 4], 0), (&[4, 25_000], 1)] {
+        for element in [ElementType::F64, ElementType::I64, ElementType::U64] {
+            let mut graph = Graph::new();
+            let x = graph.input("x", element, shape(extents)).unwrap();
+            let all = [Sum, Mean, Max, Min, LogSumExp, Var, CountNonzero, ArgMax, ArgMin, LastArgMax, LastArgMin];
+            for reduction in all.into_iter().filter(|reduction| takes(*reduction, element)) {
+                reduced(&mut graph, x, reduction, 1 << axis);
+            }
+            let values = match element {
+                ElementType::F64 => Values::F64(words.iter().map(|word| *word as f64 / 2f64.powi(34) - 0.3).collect()),
+                ElementType::I64 => Values::I64(words.clone()),
+                _ => Values::U64(words.iter().map(|word| word.cast_unsigned() >> 12).collect()),
+            };
+            for device in devices().iter().filter(|device| computes(device, element)) {
+                println!("{element}{extents:?} on {}", device.properties().name);
+                check(&graph, device, &[("x", values.clone())], &Extents::new(), 3e-13);
+            }
+        }
+    }
+    // What wraps, and what differs in its last bit alone: the host's own sums of all bits.
+    let rows: [[u64; 6]; 2] =
+        [[u64::MAX, 3, 1 << 63, (1 << 63) - 1, 1 << 63, 5], [7, u64::MAX - 1, u64::MAX, 0, 0, u64::MAX]];
+    for device in devices().iter().filter(|device| computes(device, ElementType::U64)) {
+        let mut graph = Graph::new();
+        let x = graph.input("x", ElementType::U64, shape(&[2, 6])).unwrap();
+        let signed = graph.bitcast(x, ElementType::I64).unwrap();
+        for (name, of) in [("u", x), ("i", signed)] {
+            for reduction in [Sum, Prod, Max, Min, ArgMax, ArgMin, LastArgMax, LastArgMin] {
+                let y = by_method(&mut graph, of, reduction, &[1], false, 0).unwrap();
+                graph.output(&format!("{name} {reduction:?}"), y).unwrap();
+            }
+        }
+        let executable = Executable::compile(&graph, &Model::new(), device, &Options::default()).unwrap();
+        let outputs = executable.run(&[("x", rows.concat().as_slice().into())], &Extents::new()).unwrap();
+        let longs = |name: &str| outputs.get::<u64>(name).unwrap().to_vec();
+        let of = |f: fn(&[u64; 6]) -> u64| rows.iter().map(f).collect::<Vec<_>>();
+        assert_eq!(longs("u Sum"), of(|row| row.iter().fold(0, |sum, x| sum.wrapping_add(*x))));
+        assert_eq!(longs("u Prod"), of(|row| row.iter().fold(1, |product, x| product.wrapping_mul(*x))));
+        assert_eq!(longs("u Max"), of(|row| *row.iter().max().unwrap()));
+        assert_eq!(longs("u Min"), of(|row| *row.iter().min().unwrap()));
+        let signed = |name: &str| outputs.get::<i64>(name).unwrap().to_vec();
+        let of = |f: fn(&[i64]) -> i64| rows.iter().map(|row| f(&row.map(u64::cast_signed))).collect::<Vec<_>>();
+        assert_eq!(signed("i Sum"), of(|row| row.iter().fold(0, |sum, x| sum.wrapping_add(*x))));
+        assert_eq!(signed("i Prod"), of(|row| row.iter().fold(1, |product, x| product.wrapping_mul(*x))));
+        assert_eq!(signed("i Max"), of(|row| *row.iter().max().unwrap()));
+        assert_eq!(signed("i Min"), of(|row| *row.iter().min().unwrap()));
+        let places = |name: &str| outputs.get::<u32>(name).unwrap().to_vec();
+        assert_eq!(places("u ArgMax"), [0, 2]);
+        assert_eq!(places("u ArgMin"), [1, 3]);
+        assert_eq!(places("u LastArgMax"), [0, 5]);
+        assert_eq!(places("u LastArgMin"), [1, 4]);
+        // As signed ones: -1, 3, MIN, MAX, MIN, 5; 7, -2, -1, 0, 0, -1.
+        assert_eq!(places("i ArgMax"), [3, 0]);
+        assert_eq!(places("i ArgMin"), [2, 1]);
+        assert_eq!(places("i LastArgMax"), [3, 0]);
+        assert_eq!(places("i LastArgMin"), [4, 1]);
     }
 }
 
@@ -219,9 +317,19 @@ fn no_numbers_infinities_and_ties() {
     for axis in [0, 1] {
         let graph = of(&[8, 7], &[axis], &[ArgMax, ArgMin, LastArgMax, LastArgMin, CountNonzero, LogSumExp, Max, Min]);
         let row = of(&[7], &[0], &[Sum, Mean, Var, Max, Min]);
+        let doubles = of_element(
+            ElementType::F64,
+            &[8, 7],
+            &[axis],
+            &[ArgMax, ArgMin, LastArgMax, LastArgMin, CountNonzero, LogSumExp, Max, Min],
+        );
         for device in &devices {
             check(&graph, device, &[("x", Values::F32(flat.clone()))], &Extents::new(), 1e-6);
             check(&row, device, &[("x", Values::F32(rows[0].to_vec()))], &Extents::new(), 1e-6);
+            if computes(device, ElementType::F64) {
+                let wide = flat.iter().copied().map(f64::from).collect();
+                check(&doubles, device, &[("x", Values::F64(wide))], &Extents::new(), 1e-14);
+            }
         }
     }
 }
@@ -247,6 +355,10 @@ fn what_is_refused() {
         refused(graph.mean(i, &[0], false)),
         "mean(i: i32[3, 4]): input `x` is i32, f32 (cast it with `g.cast(tensor, ElementType::F32)`) expected"
     );
+    let bytes = graph.input("bytes", ElementType::I8, shape(&[3])).unwrap();
+    let narrow =
+        Reduce { reduction: Reduction::Sum, element: ElementType::I8, axes: vec![0], keep: false, correction: 0 };
+    assert!(refused(graph.add_one(narrow, &[bytes])).contains("input `x` is i8"), "the op takes what its kernels take");
     assert!(refused(graph.any(x, &[0], false)).contains("ElementType::Bool"));
     assert!(refused(graph.sum(x, &[2], false)).contains("axes of f32[3, maybe], each once"));
     assert!(refused(graph.sum(x, &[1, -1], false)).contains("axes of f32[3, maybe], each once"));

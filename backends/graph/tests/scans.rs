@@ -29,10 +29,19 @@ fn tolerance(element: ElementType) -> f64 {
 
 /// Adds a scan along an axis; what is left out and the end to begin at are the bits of `way`.
 fn scanned(graph: &mut Graph, x: Tensor, operator: Operator, axis: usize, way: usize) {
-    let element = graph.type_of(x).unwrap().element;
+    scanned_as(graph, &format!("{operator:?} along {axis}"), x, operator, axis, way);
+}
+
+fn scanned_as(graph: &mut Graph, name: &str, x: Tensor, operator: Operator, axis: usize, way: usize) {
     let (exclusive, reverse) = (way & 1 != 0, way & 2 != 0);
-    let y = graph.add_one(Scan { operator, element, axis, exclusive, reverse }, &[x]).unwrap();
-    graph.output(&format!("{operator:?} along {axis}, exclusive {exclusive}, reverse {reverse}"), y).unwrap();
+    let along = axis.cast_signed();
+    let y = match operator {
+        Operator::Sum => graph.cumsum(x, along, exclusive, reverse),
+        Operator::Prod => graph.cumprod(x, along, exclusive, reverse),
+        Operator::Max => graph.cummax(x, along, exclusive, reverse),
+        Operator::Min => graph.cummin(x, along, exclusive, reverse),
+    };
+    graph.output(&format!("{name}, exclusive {exclusive}, reverse {reverse}"), y.unwrap()).unwrap();
 }
 
 /// Checks every operator along every axis, each in one of the four ways or in all of them; tells which kernels ran.
@@ -206,8 +215,24 @@ fn integers_wrap() {
         let products = graph.cumprod(x, -1, false, true).unwrap();
         graph.output(&format!("products of {name}"), products).unwrap();
     }
+    // Narrower ones are widened on the way; what comes of none is the end of their own type.
+    let bytes = graph.input("bytes", ElementType::I8, shape(&[6])).unwrap();
+    let words = graph.input("words", ElementType::U16, shape(&[6])).unwrap();
+    for x in [bytes, words] {
+        for operator in Operator::ALL {
+            (0..4).for_each(|way| {
+                let name = format!("{operator:?} of {}", graph.type_of(x).unwrap().element);
+                scanned_as(&mut graph, &name, x, *operator, 0, way);
+            });
+        }
+    }
     for device in devices() {
-        let inputs = [("i", Values::I32(signed.to_vec())), ("u", Values::U32(unsigned.to_vec()))];
+        let inputs = [
+            ("i", Values::I32(signed.to_vec())),
+            ("u", Values::U32(unsigned.to_vec())),
+            ("bytes", Values::I8(vec![127, 1, -128, -1, 7, 100])),
+            ("words", Values::U16(vec![u16::MAX, 1, 2, u16::MAX, 7, 257])),
+        ];
         check(&graph, &device, &inputs, &Extents::new(), 0.0);
     }
 }
@@ -225,6 +250,9 @@ fn what_is_refused() {
         refused(graph.cumsum(b, 0, false, false)),
         "cumsum(b: bool[3]): input `x` is bool, f32, f16, bf16, f64, i32, u32, i64 or u64; `cast` converts expected"
     );
+    let bytes = graph.input("bytes", ElementType::I8, shape(&[3])).unwrap();
+    let narrow = Scan { operator: Operator::Sum, element: ElementType::I8, axis: 0, exclusive: false, reverse: false };
+    assert!(refused(graph.add_one(narrow, &[bytes])).contains("input `x` is i8"), "the op takes what its kernels take");
     assert!(refused(graph.cummax(x, 2, false, false)).contains("axes of f32[3, 4], each once"));
     assert!(refused(graph.cummin(x, -3, false, false)).contains("axes of f32[3, 4], each once"));
 }

@@ -7,6 +7,7 @@ pub mod attention;
 pub mod convolution;
 pub mod matmul;
 pub mod norm;
+pub mod quads;
 pub mod random;
 pub mod reduce;
 pub mod rope;

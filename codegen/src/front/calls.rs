@@ -373,7 +373,11 @@ impl Infer<'_> {
         let scalar = ty.scalar().clone();
         let lanes = if let Ty::Vector(lanes, _) = &ty { *lanes } else { 1 };
         // What the host has for all floats.
-        let real = matches!(scalar, Ty::Scalar(s) if s.is_float()) && function.is_exact();
+        let real = match scalar {
+            Ty::Scalar(Scalar::F64) => function.is_of_doubles(),
+            Ty::Scalar(s) => s.is_float() && function.is_exact(),
+            _ => false,
+        };
         let float = scalar == Ty::F32 || real || self.table.kind(&scalar) == Some(VarKind::Float);
         let literal = self.table.kind(&scalar) == Some(VarKind::Integer);
         let integer = literal
@@ -404,7 +408,7 @@ impl Infer<'_> {
                 }
                 Ty::Scalar(Scalar::Index) if domain == Domain::Word => ": convert with `as u32`".to_owned(),
                 Ty::Scalar(Scalar::F64) => {
-                    ": not every target that has f64 has it: convert with `as f32`, or compute it from +, -, *, / and sqrt"
+                    ": not every target that has f64 has it: convert with `as f32`, or compute it from +, -, *, /, sqrt, exp and ln"
                         .to_owned()
                 }
                 Ty::Scalar(scalar) if numeric(*scalar) && !of_integers && lanes_fit(domain, lanes) => {

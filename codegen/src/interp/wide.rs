@@ -2,6 +2,7 @@
 
 use super::lanes::mask;
 use super::program::Wide;
+use crate::meaning;
 
 /// The registers of a result, and of up to three operands.
 type Results = [*mut u32; 2];
@@ -118,6 +119,19 @@ pub(super) unsafe fn run(fused: bool, operation: Wide, to: Results, from: Operan
             Wide::RoundTiesEven => one(to, from, n, double(f64::round_ties_even)),
             Wide::Trunc => one(to, from, n, double(f64::trunc)),
             Wide::Sqrt => one(to, from, n, double(f64::sqrt)),
+            Wide::Exp => one(to, from, n, double(f64::exp)),
+            Wide::Exp2 => one(to, from, n, double(f64::exp2)),
+            Wide::ExpM1 => one(to, from, n, double(f64::exp_m1)),
+            Wide::Ln => one(to, from, n, double(f64::ln)),
+            Wide::Log2 => one(to, from, n, double(f64::log2)),
+            Wide::Log10 => one(to, from, n, double(f64::log10)),
+            Wide::Ln1p => one(to, from, n, double(f64::ln_1p)),
+            Wide::Sinh => one(to, from, n, double(f64::sinh)),
+            Wide::Cosh => one(to, from, n, double(f64::cosh)),
+            Wide::Tanh => one(to, from, n, double(f64::tanh)),
+            Wide::Asinh => one(to, from, n, double(meaning::asinh)),
+            Wide::Acosh => one(to, from, n, double(meaning::acosh)),
+            Wide::Atanh => one(to, from, n, double(meaning::atanh)),
             Wide::IsNan => narrow(to, from, n, |x| mask(f64::from_bits(x).is_nan())),
             Wide::IsInfinite => narrow(to, from, n, |x| mask(f64::from_bits(x).is_infinite())),
             Wide::Add => two(to, from, n, u64::wrapping_add),

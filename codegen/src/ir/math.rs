@@ -306,7 +306,8 @@ impl MathFunction {
         let (Some(scalar), Some(lanes)) = (ty.scalar(), ty.lanes()) else { return false };
         let integers = matches!(self.domain(), Domain::Signed | Domain::Number) && self != Self::RemEuclid;
         let like = match scalar {
-            Scalar::F16 | Scalar::BF16 | Scalar::F64 if self.is_exact() => Scalar::F32,
+            Scalar::F16 | Scalar::BF16 if self.is_exact() => Scalar::F32,
+            Scalar::F64 if self.is_of_doubles() => Scalar::F32,
             Scalar::I8 | Scalar::I16 | Scalar::I64 if integers => Scalar::I32,
             Scalar::U8 | Scalar::U16 | Scalar::U64 if integers => Scalar::U32,
             scalar if scalar.bits() != 32 => return false,
@@ -315,7 +316,7 @@ impl MathFunction {
         self.domain().holds(&if lanes == 1 { Type::Scalar(like) } else { Type::vector(lanes, like) })
     }
 
-    /// Whether its result is exact or correctly rounded on every target that has `f64`, so that it is there for `f64` too, and for halves.
+    /// Whether its result is exact or correctly rounded on every target that has `f64`, so that it is there for halves too.
     pub const fn is_exact(self) -> bool {
         matches!(
             self,
@@ -332,6 +333,31 @@ impl MathFunction {
                 | Self::Dot
                 | Self::IsNan
                 | Self::IsInfinite
+        )
+    }
+
+    /// Whether it takes `f64`, of the functions that take `f32`.
+    pub const fn is_of_doubles(self) -> bool {
+        self.is_exact() || self.is_elementary_of_doubles()
+    }
+
+    /// Whether it takes `f64` and is rounded more than once there; it looks at the bits then, which are a `u64`.
+    pub const fn is_elementary_of_doubles(self) -> bool {
+        matches!(
+            self,
+            Self::Exp
+                | Self::Exp2
+                | Self::ExpM1
+                | Self::Ln
+                | Self::Log2
+                | Self::Log10
+                | Self::Ln1p
+                | Self::Sinh
+                | Self::Cosh
+                | Self::Tanh
+                | Self::Asinh
+                | Self::Acosh
+                | Self::Atanh
         )
     }
 

@@ -104,8 +104,9 @@
 //!   correctly rounded result of `+ - * /` and `sqrt`, as far as the one in `f32` is. A `bf16` is the upper 16 bits of an `f32`.
 //! * `i64` and `u64` are moved, converted from and to other integers, and compared for equality on every device, in two words where need be.
 //!   Everything else done with them, and vectors of them, is [`crate::target::Feature::Int64`].
-//! * `f64` is moved on every device. Everything else, and vectors of it, is [`crate::target::Feature::Float64`]; there are the mathematical functions that
-//!   all of its targets have exactly ([`MathFunction::is_exact`]) and no others.
+//! * `f64` is moved on every device. Everything else, and vectors of it, is [`crate::target::Feature::Float64`]; of mathematical functions there are those that
+//!   all of its targets have exactly ([`MathFunction::is_exact`]), and exponentials, logarithms and hyperbolic functions ([`MathFunction::is_elementary_of_doubles`]), which need
+//!   [`crate::target::Feature::Int64`] too.
 //! * A narrow parameter travels as the 32-bit type that holds it, a struct as the scalars and vectors in it; what lies within its arrays is an array
 //!   of its own for each.
 //! * Matrices that a subgroup holds together ([`Matrix`]) are values of locals, arguments and results; what their operations mean is told there.

@@ -2,12 +2,13 @@
 //!
 //! The text is a small part of Rust, read by [`super::text`] and translated by [`super::source`]: immutable `let`s, operators, `as`, calls of mathematical functions by
 //! their names (which are looked up in the [`super::table`] again; `native_` before a name is the target's own, `own_` the one here), of other
-//! functions here, and of `select`, `to_bits` and `from_bits`. Each works on scalars and, lane by lane, on vectors. They are free of branches, so that
+//! functions here, and of `select`, `to_bits` and `from_bits` (as `u32`; of doubles as `u64`). Each works on scalars and, lane by lane, on vectors. They are free of branches, so that
 //! the CPU makes vectors of them. What is one number beside vectors has a type like `one_f32`, and is computed within `one(..)`; `spread`
 //! makes a vector of it, `vector` one of several; `lane0` to `lane3`, `yzx` and `zxy` take lanes.
 //! `f32` to the accuracy that the tests of lowering measure; polynomials were fitted at Chebyshev nodes.
 
 mod bits;
+mod doubles;
 mod elementary;
 mod vectors;
 
@@ -400,6 +401,8 @@ pub fn name_for(target: Target, function: MathFunction, scalar: Scalar) -> &'sta
         },
         Scalar::I32 => format!("{}_i32", function.name()),
         scalar if scalar.is_integer() => format!("{}_u32", function.name()),
+        // What is exact of `f32` is so by the same text.
+        Scalar::F64 => format!("{}_f64", function.name()),
         _ => return function.name(),
     };
     entry(&of_scalar).map_or(function.name(), |(known, _)| known)
@@ -407,6 +410,6 @@ pub fn name_for(target: Target, function: MathFunction, scalar: Scalar) -> &'sta
 
 /// Name and text of a function.
 pub fn entry(name: &str) -> Option<(&'static str, &'static str)> {
-    let all = [SOURCES, bits::SOURCES, elementary::SOURCES, vectors::SOURCES];
+    let all = [SOURCES, bits::SOURCES, doubles::SOURCES, elementary::SOURCES, vectors::SOURCES];
     all.into_iter().flatten().find(|(known, _)| *known == name).copied()
 }

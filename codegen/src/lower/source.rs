@@ -234,7 +234,8 @@ impl Context<'_> {
     /// Whether a function that may be less accurate has the target's own.
     fn is_cheaper_native(&self, function: MathFunction) -> bool {
         let cheaper = table::cheaper(self.library.profile.target, function);
-        self.wanted.precision == Precision::Fast && matches!(cheaper, Some(Cheaper::Native))
+        let may_be = self.wanted.precision == Precision::Fast && !self.wanted.double;
+        may_be && matches!(cheaper, Some(Cheaper::Native))
     }
 
     /// Scalars, all of one type.
@@ -252,11 +253,14 @@ impl Context<'_> {
         match (name, arguments) {
             ("to_bits", [value]) => {
                 let (value, _) = self.value(body, value, None)?;
-                return Ok((body.bitcast(value, Scalar::U32), Scalar::U32));
+                let word = if self.wanted.double { Scalar::U64 } else { Scalar::U32 };
+                return Ok((body.bitcast(value, word), word));
             }
             ("from_bits", [value]) => {
-                let (value, _) = self.value(body, value, Some(Scalar::U32))?;
-                return Ok((body.bitcast(value, Scalar::F32), Scalar::F32));
+                let (word, float) =
+                    if self.wanted.double { (Scalar::U64, Scalar::F64) } else { (Scalar::U32, Scalar::F32) };
+                let (value, _) = self.value(body, value, Some(word))?;
+                return Ok((body.bitcast(value, float), float));
             }
             ("select", [condition, accept, reject]) => {
                 let (condition, _) = self.value(body, condition, None)?;

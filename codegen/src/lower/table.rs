@@ -10,6 +10,10 @@ use crate::target::{Feature, Profile, Target};
 pub const fn math(profile: &Profile, function: MathFunction, scalar: Scalar) -> bool {
     use MathFunction as M;
     let target = profile.target;
+    if matches!(scalar, Scalar::F64) && function.is_elementary_of_doubles() {
+        // CUDA C alone has them, but for Rust, whose call the system's library.
+        return matches!(target, Target::Cuda);
+    }
     match function {
         // Of the GPU languages CUDA C alone has one.
         M::Erf => matches!(target, Target::Cuda),

@@ -1,7 +1,7 @@
 //! Reductions.
 
 use trefoil_graph::graph::GraphError;
-use trefoil_graph::{Dim, ElementType, Graph, Tensor};
+use trefoil_graph::{ElementType, Graph, Tensor};
 
 use super::{Import, Imported, Importer, Unsupported, axis, dims, element_type};
 use crate::cases::Node;
@@ -17,10 +17,7 @@ pub(super) const IMPORTS: &[(&str, Import)] = &[
     ("ReduceProd", |i, n| reduce(i, n, Graph::prod)),
     ("ReduceL1", |i, n| reduce(i, n, Graph::l1)),
     ("ReduceL2", |i, n| reduce(i, n, Graph::l2)),
-    ("ReduceLogSumExp", |i, n| {
-        let x = i.input(n, 0)?;
-        if i.ty(x)?.element == ElementType::F64 { of_doubles(i, n, x) } else { reduce(i, n, Graph::logsumexp) }
-    }),
+    ("ReduceLogSumExp", |i, n| reduce(i, n, Graph::logsumexp)),
     ("ReduceSumSquare", |i, n| {
         reduce(i, n, |graph, x, axes, keep| {
             let squares = graph.sqr(x)?;
@@ -53,39 +50,6 @@ fn reduce(importer: &mut Importer<'_>, node: &Node, function: Reduce) -> Importe
     let Some(axes) = axes(importer, node, x)? else { return Ok(vec![x]) };
     let keep = importer.int(node, "keepdims", 1) != 0;
     Ok(vec![function(&mut importer.graph, x, &axes, keep)?])
-}
-
-/// The logarithm of the sum of the exponentials of doubles, for which there is no reduction, by what there is for them: at the largest element the logarithm of the softmax is the largest element less
-/// the result.
-fn of_doubles(importer: &mut Importer<'_>, node: &Node, x: Tensor) -> Imported {
-    let Some(axes) = axes(importer, node, x)? else { return Ok(vec![x]) };
-    let extents = importer.extents(x)?;
-    let rank = isize::try_from(extents.len()).unwrap_or(isize::MAX);
-    let is_reduced = |at: &usize| axes.iter().any(|axis| usize::try_from(axis.rem_euclid(rank.max(1))) == Ok(*at));
-    let (reduced, kept): (Vec<usize>, Vec<usize>) = (0..extents.len()).partition(is_reduced);
-    let count: usize = reduced.iter().map(|at| extents[*at]).product();
-    if count == 0 {
-        return Err(importer.refuse(node, "no elements, of f64"));
-    }
-    let rows: usize = kept.iter().map(|at| extents[*at]).product();
-    let order: Vec<usize> = kept.iter().chain(&reduced).copied().collect();
-    let graph = &mut importer.graph;
-    let turned = graph.transpose(x, &order)?;
-    let flat = graph.reshape(turned, dims(&[rows, count]))?;
-    let logarithms = graph.log_softmax(flat, 1)?;
-    let mut largest = |x: Tensor| {
-        let so_far = graph.cummax(x, 1, false, false)?;
-        graph.narrow(so_far, 1, Dim::from(count - 1), 1i64)
-    };
-    let (most, above) = (largest(flat)?, largest(logarithms)?);
-    let sum = graph.sub(most, above)?;
-    // Of what is infinite softmax makes no number.
-    let is_infinite = graph.is_inf(most)?;
-    let result = graph.where_(is_infinite, most, sum)?;
-    let keep = importer.int(node, "keepdims", 1) != 0;
-    let shape = (0..extents.len()).filter(|at| keep || !is_reduced(at));
-    let shape: Vec<usize> = shape.map(|at| if is_reduced(&at) { 1 } else { extents[at] }).collect();
-    Ok(vec![importer.graph.reshape(result, dims(&shape))?])
 }
 
 /// Of nothing ONNX has the value that every other is better than; the graph has none.

@@ -4,14 +4,14 @@
 //! ([`trefoil_codegen::ir`]). The methods of `f32` and of integers are Rust's own; those that Rust lacks are in [`MathExt`]. Each
 //! function works on vectors lane by lane.
 //!
-//! A function whose documentation says how exact it is keeps to that on every device, for `f32`; what devices really give was measured (`docs/src/accuracy.md`). The others are exact, or as exact as the few
+//! A function whose documentation says how exact it is keeps to that on every device, for `f32`; what devices really give was measured (`docs/src/accuracy.md`). Of `f64` those that take it are exact, or within 4 ulp. The others are exact, or as exact as the few
 //! operations that their documentation names.
 
 mod bits;
 mod scalar;
 mod vectors;
 
-pub use self::scalar::{Integer, Lanes, Ordered, Real, Signed};
+pub use self::scalar::{Elementary, Integer, Lanes, Ordered, Real, Signed};
 pub use bits::{
     BitsExt, count_ones, dot4_i8, dot4_u8, extract_bits, insert_bits, leading_zeros, mul_high, pack2x16float,
     pack2x16snorm, pack2x16unorm, pack4x8snorm, pack4x8unorm, pack4xi8, pack4xu8, reverse_bits, rotate_left,
@@ -59,14 +59,6 @@ macro_rules! float_methods {
 float_functions! {
     /// 1 / square root; within 3 ulp on GPUs.
     inverse_sqrt() by map = |x: f32| 1.0 / x.sqrt();
-    /// e to the power of x; within `3 + 2 * abs(x)` ulp on GPUs, 2 on the CPU.
-    exp() by map = f32::exp;
-    /// 2 to the power of x; within `3 + 2 * abs(x)` ulp on GPUs, 2 on the CPU.
-    exp2() by map = f32::exp2;
-    /// Natural logarithm; within 3 ulp, on GPUs between 0.5 and 2 within `2^-21` instead.
-    ln() by map = f32::ln;
-    /// Logarithm to base 2; within 3 ulp, on GPUs between 0.5 and 2 within `2^-21` instead.
-    log2() by map = f32::log2;
     /// x to the power of y; on GPUs as exact as `exp2(y * log2(x))`.
     powf(y) by zip = f32::powf;
     /// Sine of radians; on GPUs within `2^-11` between -π and π, and in practice within a few ulp; within 4 ulp on the CPU.
@@ -75,8 +67,6 @@ float_functions! {
     cos() by map = f32::cos;
     /// Tangent of radians; as exact as the sine over the cosine.
     tan() by map = f32::tan;
-    /// Hyperbolic tangent; within 5 ulp.
-    tanh() by map = f32::tanh;
     /// Arc tangent; within 4096 ulp on GPUs, 4 on the CPU.
     atan() by map = f32::atan;
     /// Arc tangent of the first over the second, in the right quadrant; within 4096 ulp on GPUs, 4 on the CPU. Of two zeros it is what the device says.
@@ -93,22 +83,6 @@ float_functions! {
     asin() by map = f32::asin;
     /// Arc cosine; within 4 ulp.
     acos() by map = f32::acos;
-    /// Hyperbolic sine; within 5 ulp.
-    sinh() by map = f32::sinh;
-    /// Hyperbolic cosine; within 5 ulp.
-    cosh() by map = f32::cosh;
-    /// Inverse hyperbolic sine; within 5 ulp.
-    asinh() by map = f32::asinh;
-    /// Inverse hyperbolic cosine, NaN below 1; within 5 ulp.
-    acosh() by map = f32::acosh;
-    /// Inverse hyperbolic tangent, infinite at 1 and -1, NaN beyond; within 5 ulp.
-    atanh() by map = f32::atanh;
-    /// `exp(x) - 1`, also where x is small; within 4 ulp.
-    exp_m1() by map = f32::exp_m1;
-    /// `ln(1 + x)`, also where x is small; within 4 ulp.
-    ln_1p() by map = f32::ln_1p;
-    /// Logarithm to base 10; within 4 ulp.
-    log10() by map = f32::log10;
     /// Cube root; within 3 ulp.
     cbrt() by map = f32::cbrt;
     /// `sqrt(x * x + y * y)`, which does not overflow on the way; infinite if one is. Within 8 ulp on GPUs.
@@ -121,31 +95,31 @@ float_functions! {
     smoothstep(high, x) by zip3 = meaning::smoothstep;
 }
 
-/// The table of functions that `f64` has too: for each a free function, and a method of vectors.
+/// A table of functions that other floats have too, those of a trait: for each a free function, and a method of vectors.
 macro_rules! real_functions {
-    ($($(#[$doc:meta])* $name:ident($($other:ident),*) by $lanes:ident = $body:expr;)*) => {
+    ($Scalar:ident, $NAMES:ident; $($(#[$doc:meta])* $name:ident($($other:ident),*) by $lanes:ident = $body:expr;)*) => {
         $(
             $(#[$doc])*
             pub fn $name<V: Lanes>(x: V, $($other: V),*) -> V
             where
-                V::Scalar: Real,
+                V::Scalar: $Scalar,
             {
                 x.$lanes($($other,)* $body)
             }
         )*
 
-        real_methods! { Vec2 $($(#[$doc])* $name($($other),*);)* }
-        real_methods! { Vec3 $($(#[$doc])* $name($($other),*);)* }
-        real_methods! { Vec4 $($(#[$doc])* $name($($other),*);)* }
+        real_methods! { $Scalar Vec2 $($(#[$doc])* $name($($other),*);)* }
+        real_methods! { $Scalar Vec3 $($(#[$doc])* $name($($other),*);)* }
+        real_methods! { $Scalar Vec4 $($(#[$doc])* $name($($other),*);)* }
 
         #[cfg(test)]
-        const REAL_FUNCTIONS: &[&str] = &[$(stringify!($name)),*];
+        const $NAMES: &[&str] = &[$(stringify!($name)),*];
     };
 }
 
 macro_rules! real_methods {
-    ($Vector:ident $($(#[$doc:meta])* $name:ident($($other:ident),*);)*) => {
-        impl<T: Lane + Real> $Vector<T> {
+    ($Scalar:ident $Vector:ident $($(#[$doc:meta])* $name:ident($($other:ident),*);)*) => {
+        impl<T: Lane + $Scalar> $Vector<T> {
             $(
                 $(#[$doc])*
                 #[must_use]
@@ -158,6 +132,7 @@ macro_rules! real_methods {
 }
 
 real_functions! {
+    Real, REAL_FUNCTIONS;
     /// The largest integer not above.
     floor() by map = Real::whole_below;
     /// The smallest integer not below.
@@ -170,6 +145,36 @@ real_functions! {
     sqrt() by map = Real::square_root;
     /// `x * y + z`, rounded once where the target does that.
     mul_add(y, z) by zip3 = Real::times_plus;
+}
+
+real_functions! {
+    Elementary, ELEMENTARY_FUNCTIONS;
+    /// e to the power of x; within `3 + 2 * abs(x)` ulp on GPUs, 2 on the CPU.
+    exp() by map = Elementary::exp;
+    /// 2 to the power of x; within `3 + 2 * abs(x)` ulp on GPUs, 2 on the CPU.
+    exp2() by map = Elementary::exp2;
+    /// Natural logarithm; within 3 ulp, on GPUs between 0.5 and 2 within `2^-21` instead.
+    ln() by map = Elementary::ln;
+    /// Logarithm to base 2; within 3 ulp, on GPUs between 0.5 and 2 within `2^-21` instead.
+    log2() by map = Elementary::log2;
+    /// Hyperbolic tangent; within 5 ulp.
+    tanh() by map = Elementary::tanh;
+    /// Hyperbolic sine; within 5 ulp.
+    sinh() by map = Elementary::sinh;
+    /// Hyperbolic cosine; within 5 ulp.
+    cosh() by map = Elementary::cosh;
+    /// Inverse hyperbolic sine; within 5 ulp.
+    asinh() by map = Elementary::asinh;
+    /// Inverse hyperbolic cosine, NaN below 1; within 5 ulp.
+    acosh() by map = Elementary::acosh;
+    /// Inverse hyperbolic tangent, infinite at 1 and -1, NaN beyond; within 5 ulp.
+    atanh() by map = Elementary::atanh;
+    /// `exp(x) - 1`, also where x is small; within 4 ulp.
+    exp_m1() by map = Elementary::exp_m1;
+    /// `ln(1 + x)`, also where x is small; within 4 ulp.
+    ln_1p() by map = Elementary::ln_1p;
+    /// Logarithm to base 10; within 4 ulp.
+    log10() by map = Elementary::log10;
 }
 
 /// The smaller; if one is NaN, the other.
@@ -408,8 +413,14 @@ mod tests {
 
     #[test]
     fn every_function_of_the_ir_is_here_and_no_other() {
-        let mut here: Vec<&str> =
-            FLOAT_FUNCTIONS.iter().chain(REAL_FUNCTIONS).chain(OTHERS).chain(bits::PACKS).copied().collect();
+        let mut here: Vec<&str> = FLOAT_FUNCTIONS
+            .iter()
+            .chain(REAL_FUNCTIONS)
+            .chain(ELEMENTARY_FUNCTIONS)
+            .chain(OTHERS)
+            .chain(bits::PACKS)
+            .copied()
+            .collect();
         let mut there: Vec<&str> = MathFunction::ALL.iter().map(|f| f.name()).collect();
         // What lowering alone uses has a name that nobody can write.
         there.retain(|name| !name.contains(' '));

@@ -145,6 +145,37 @@ macro_rules! reals {
 
 reals!(f32, f64);
 
+macro_rules! elementary {
+    ($($name:ident)*) => {
+        /// Floats with exponentials, logarithms and hyperbolic functions: `f32` and `f64`.
+        pub trait Elementary: Copy {
+            $(
+                #[doc(hidden)]
+                #[must_use]
+                fn $name(self) -> Self;
+            )*
+        }
+
+        impl Elementary for f32 {
+            $(
+                fn $name(self) -> f32 {
+                    self.$name()
+                }
+            )*
+        }
+
+        impl Elementary for f64 {
+            $(
+                fn $name(self) -> f64 {
+                    self.$name()
+                }
+            )*
+        }
+    };
+}
+
+elementary! { exp exp2 exp_m1 ln log2 log10 ln_1p sinh cosh tanh asinh acosh atanh }
+
 /// Integers, as bits.
 pub trait Integer: Copy {
     /// How many are set, how many before the highest set one, and how many below the lowest.

@@ -23,6 +23,7 @@ macro_rules! with_rows {
             packing: [dimmed];
             integer_dot_products: [products];
             functions_of_floats: [elementary];
+            functions_of_doubles: [softened_doubles];
             error_function: [erfs];
             strict_arithmetic: [exact];
             fast_arithmetic: [activations];

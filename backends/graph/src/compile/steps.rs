@@ -183,21 +183,12 @@ fn refused(
     let map = diagnostics.0.iter().find_map(|diagnostic| kernel::map_at(region, diagnostic.span));
     let lacking = map.and_then(|map| {
         let output = program.values[map.output].ty.iter().map(|ty| ty.element);
-        let element = map
-            .inputs
-            .iter()
-            .map(|input| input.ty.element)
-            .chain(output)
-            .find(|element| !kernel::computes(device, *element))?;
+        let elements = map.inputs.iter().map(|input| input.ty.element).chain(output);
+        let (element, feature) =
+            elements.filter_map(|element| Some((element, kernel::lacking(device, element)?))).next()?;
         let node = program.values[map.output].name.clone();
         let op = map.op.name();
-        Some(Error::Lacking {
-            node,
-            op,
-            element,
-            device: device.name.clone(),
-            feature: kernel::feature(element)?.name(),
-        })
+        Some(Error::Lacking { node, op, element, device: device.name.clone(), feature: feature.name() })
     });
     lacking.unwrap_or_else(|| Error::Kernel { kernel: module.name.clone(), message })
 }

@@ -32,6 +32,21 @@ fn tail(x: f64) -> f64 {
     (-x * x).exp() * std::f64::consts::FRAC_2_SQRT_PI / 2.0 / denominator
 }
 
+/// The inverse hyperbolic sine; far out by the logarithm, since Rust's overflows there.
+pub(super) fn asinh(x: f64) -> f64 {
+    if x.abs() > 1e150 { (x.abs().ln() + std::f64::consts::LN_2).copysign(x) } else { x.asinh() }
+}
+
+/// The inverse hyperbolic tangent, whose sign is taken off, since Rust's cancels near -1.
+pub(super) fn atanh(x: f64) -> f64 {
+    x.abs().atanh().copysign(x)
+}
+
+/// The inverse hyperbolic cosine by the sine of half of it, which does not cancel near 1; NaN below.
+pub(super) fn acosh(x: f64) -> f64 {
+    2.0 * asinh((0.5 * x - 0.5).sqrt())
+}
+
 /// A function that goes to 0 at minus infinity, where its formula may have no value.
 pub(super) fn vanishing(x: f64, f: impl Fn(f64) -> f64) -> f64 {
     if x == f64::NEG_INFINITY { 0.0 } else { f(x) }
@@ -51,7 +66,7 @@ pub(super) fn round_ties_even(x: f64) -> f64 {
 
 #[cfg(test)]
 mod tests {
-    use super::{erf, erfc, round_ties_even};
+    use super::{acosh, erf, erfc, round_ties_even};
 
     #[test]
     fn known_values() {
@@ -63,6 +78,7 @@ mod tests {
         assert!((erfc(1.0) - 0.157_299_207_050_285_1).abs() < 1e-15);
         assert!((erfc(4.0) / 1.541_725_790_028_002e-8 - 1.0).abs() < 1e-13);
         assert!((erfc(-4.0) - 2.0).abs() < 1e-7 && erfc(f64::INFINITY) == 0.0 && erf(f64::INFINITY) == 1.0);
+        assert!(acosh(1.0) == 0.0 && acosh(0.5).is_nan() && (acosh(1e-3f64.cosh()) - 1e-3).abs() < 1e-13);
         assert_eq!([0.5, 1.5, 2.5, -0.5, -1.5, 0.4].map(round_ties_even), [0.0, 2.0, 2.0, 0.0, -2.0, 0.0]);
         assert_eq!([0.4, -0.4, -0.5].map(|x| round_ties_even(x).is_sign_negative()), [false, true, true]);
     }

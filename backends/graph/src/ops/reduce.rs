@@ -39,8 +39,16 @@ impl Graph {
         correction: u32,
     ) -> Result<Tensor, GraphError> {
         let axes = self.axes(reduction.definition().name, x, axes)?;
-        let element = self.type_of(x)?.element;
-        self.add_one(Reduce { reduction, element, axes, keep, correction }, &[x])
+        let given = self.type_of(x)?.element;
+        if !reduction.takes().any(|taken| taken == given) {
+            // The op says what it takes.
+            return self.add_one(Reduce { reduction, element: given, axes, keep, correction }, &[x]);
+        }
+        // The lowest bits of a sum or product are those of the sum or product of the lowest bits, and an extreme fits where its elements do.
+        let element = given.widened();
+        let wide = self.as_element(x, element)?;
+        let y = self.add_one(Reduce { reduction, element, axes, keep, correction }, &[wide])?;
+        self.as_element(y, reduction.gives(given))
     }
 }
 
@@ -100,12 +108,10 @@ impl Op for Reduce {
             sets[to].push(*value);
         }
         let definition = self.reduction.definition();
-        let signed = self.element == ElementType::I32;
         let values = sets.iter().map(|set| match definition.wraps.filter(|_| !self.element.is_float()) {
             Some((start, combine)) => {
-                let words = set.iter().map(|x| if signed { (*x as i32).cast_unsigned() } else { *x as u32 });
-                let word = words.fold(start, combine);
-                if signed { f64::from(word.cast_signed()) } else { f64::from(word) }
+                let all = set.iter().map(|x| *x as i128 as u64).fold(start, combine);
+                self.element.wrapped(i128::from(all))
             }
             None => (definition.reference)(set, f64::from(self.correction)),
         });

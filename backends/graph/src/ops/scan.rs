@@ -79,7 +79,7 @@ macro_rules! operators {
             $(
                 $(#[doc = $doc])*
                 ///
-                /// Along `axis`, a negative one counted from the last; the result has the type of `x`. An `exclusive` scan leaves an element's own out, so that the first result is that of no
+                /// Along `axis`, a negative one counted from the last; the result has the type of `x`. Integers of 8 and 16 bits are widened for it. An `exclusive` scan leaves an element's own out, so that the first result is that of no
                 /// elements; a `reverse` one begins at the axis's end.
                 ///
                 /// # Errors
@@ -160,9 +160,14 @@ operators! {
 }
 
 impl Operator {
-    /// The element types that it takes.
+    /// The element types that the methods of [`Graph`] take: those that [`Scan`] takes, and the narrower integers that are widened for it.
     pub fn takes(self) -> impl Iterator<Item = ElementType> {
-        self.definition().kernels.iter().map(|(element, ..)| *element)
+        ElementType::ALL.into_iter().filter(move |element| self.has_kernels(element.widened()))
+    }
+
+    /// Whether there are kernels for elements of a type.
+    fn has_kernels(self, element: ElementType) -> bool {
+        self.definition().kernels.iter().any(|(known, ..)| *known == element)
     }
 
     /// The kernels for elements of a type.
@@ -171,10 +176,7 @@ impl Operator {
         known.ok_or_else(|| OpError::ElementType {
             input: "x",
             given: x.element,
-            expected: format!(
-                "{}; `cast` converts",
-                ElementType::list(|element| self.takes().any(|taken| taken == element))
-            ),
+            expected: format!("{}; `cast` converts", ElementType::list(|element| self.has_kernels(element))),
         })
     }
 }
@@ -204,8 +206,23 @@ impl Graph {
         reverse: bool,
     ) -> Result<Tensor, GraphError> {
         let axis = self.axes(operator.definition().name, x, &[axis])?[0];
-        let element = self.type_of(x)?.element;
-        self.add_one(Scan { operator, element, axis, exclusive, reverse }, &[x])
+        let given = self.type_of(x)?.element;
+        let add =
+            |graph: &mut Self, element, x| graph.add_one(Scan { operator, element, axis, exclusive, reverse }, &[x]);
+        let element = given.widened();
+        if element == given || !operator.takes().any(|taken| taken == given) {
+            // The op says what it takes.
+            return add(self, given, x);
+        }
+        // The lowest bits of a sum or product are those of the sum or product of the lowest bits, and an extreme fits where its elements do.
+        let wide = self.cast(x, element)?;
+        let mut y = add(self, element, wide)?;
+        if exclusive && operator.definition().wraps.is_none() {
+            // The extreme of none is the end of the wider type.
+            let end = self.scalar((operator.definition().start)(given), element)?;
+            y = if operator == Operator::Max { self.maximum(y, end)? } else { self.minimum(y, end)? };
+        }
+        self.cast(y, given)
     }
 }
 

@@ -12,7 +12,7 @@ pub mod team;
 use trefoil_dsl::artefact::Kernel;
 use trefoil_dsl::prelude::*;
 
-use doubles::{bounded_inverse_root_f64, exp_not_above_one, log_from_one};
+use doubles::bounded_inverse_root_f64;
 use rows::{LARGEST, LARGEST_OF_HALVES, bounded_inverse_root};
 
 /// Makes kernels of a list of types, and the list of them.
@@ -93,8 +93,8 @@ macro_rules! norm_rows {
 macro_rules! softmax_strided {
     ($name:ident (f64)) => {
         softmax_strided! {
-            @kernel $name [requires(Float64)] [] [f64] [f64]
-            [f64::NEG_INFINITY, |x| x, |x| x, exp_not_above_one, log_from_one]
+            @kernel $name [requires(Float64, Int64)] [] [f64] [f64]
+            [f64::NEG_INFINITY, |x| x, |x| x, exp, ln]
         }
     };
     ($name:ident ($($element:ident),+)) => {

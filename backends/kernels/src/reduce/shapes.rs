@@ -29,10 +29,10 @@ pub const LEVELS: usize = 4;
 pub enum Walk {
     /// Along a row, whose elements follow on each other, four at a time but for up to three at its ends.
     Rows,
-    /// Down four columns that lie side by side; all strides are multiples of four.
-    Quads,
     /// Down one column, of any strides.
     Columns,
+    /// Down four columns that lie side by side; all strides are multiples of four. A kernel of large values has no room for four of each invocation, and does not go this way.
+    Quads,
 }
 
 /// The walk of that number, which is a constant of the pipeline: a driver waits for a read in a branch before it goes on, and what is not walked would take registers.
@@ -41,9 +41,9 @@ pub fn walk_of(number: usize) -> Walk {
     if number == 0 {
         Walk::Rows
     } else if number == 1 {
-        Walk::Quads
-    } else {
         Walk::Columns
+    } else {
+        Walk::Quads
     }
 }
 
@@ -55,9 +55,18 @@ pub fn walk_of(number: usize) -> Walk {
 /// * `split`: `along`, `chunk`, `pieces`.
 /// * `place`: what an element's position along the axis is multiplied with before `push` gets it.
 /// * `finish`: whether the results are complete, so that `end` makes elements of `y` of them; otherwise they go to `parts`.
+/// * `read_four`: how four elements that follow on each other are read, by the number of such groups before them.
 #[device]
 #[expect(clippy::too_many_arguments, clippy::manual_div_ceil, reason = "it is a kernel's body")]
-pub fn reduce<T: Element, A: Element, R: Element, P: Fn(A, T, u32) -> A, J: Fn(A, A) -> A, E: Fn(A, usize) -> R>(
+pub fn reduce<
+    T: Element,
+    A: Element,
+    R: Element,
+    P: Fn(A, T, u32) -> A,
+    J: Fn(A, A) -> A,
+    E: Fn(A, usize) -> R,
+    Q: Fn(&[T], usize) -> Vec4<T>,
+>(
     x: &[T],
     y: &mut [R],
     parts: &mut [A],
@@ -77,6 +86,7 @@ pub fn reduce<T: Element, A: Element, R: Element, P: Fn(A, T, u32) -> A, J: Fn(A
     push: P,
     join: J,
     end: E,
+    read_four: Q,
 ) {
     let (lines, inner, n) = (shape[0], shape[1], shape[2]);
     let (along, chunk, pieces) = (split[0], split[1], split[2]);
@@ -145,7 +155,7 @@ pub fn reduce<T: Element, A: Element, R: Element, P: Fn(A, T, u32) -> A, J: Fn(A
         for i in (at_team..whole).step_by(AT_ONCE * along) {
             let mut read = [Vec4::splat(zero); AT_ONCE];
             for k in unroll(0..AT_ONCE) {
-                read[k] = x.vec4(quad + (i + k * along) * step);
+                read[k] = read_four(x, quad + (i + k * along) * step);
             }
             for k in unroll(0..AT_ONCE) {
                 if i + k * along < whole {

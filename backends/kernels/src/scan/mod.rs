@@ -8,20 +8,10 @@ pub mod shapes;
 use trefoil_dsl::artefact::Kernel;
 use trefoil_dsl::prelude::*;
 
+use super::quads::{quad, set_quad, set_two_pairs, two_pairs};
+use super::reduce::longs::{largest_double, smallest_double};
 use super::reduce::values::{largest, smallest};
-use shapes::{part_of, quad, scan, set_quad, set_two_pairs, two_pairs, walk_of};
-
-/// The larger, or the NaN.
-#[device]
-pub fn largest_double(a: f64, b: f64) -> f64 {
-    if a > b || is_nan(a) { a } else { b }
-}
-
-/// The smaller, or the NaN.
-#[device]
-pub fn smallest_double(a: f64, b: f64) -> f64 {
-    if a < b || is_nan(a) { a } else { b }
-}
+use shapes::{part_of, scan, walk_of};
 
 /// The value of the subgroup's lane so many before, of 64 bits.
 #[device]

@@ -11,9 +11,9 @@ pub mod places;
 use trefoil_dsl::artefact::Kernel;
 use trefoil_dsl::prelude::*;
 
+use super::quads::{quad, set_quad, set_two_pairs, two_pairs};
+use super::reduce::longs::{largest_double, smallest_double};
 use super::reduce::values::{largest, smallest};
-use super::scan::shapes::{quad, set_quad, set_two_pairs, two_pairs};
-use super::scan::{largest_double, smallest_double};
 use join::join_runs;
 
 /// Elements that an invocation copies at once are four, and it asks for so many times four.

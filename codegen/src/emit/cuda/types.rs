@@ -280,20 +280,25 @@ const RESERVED: &[&str] = &[
     "fmax",
     "fabs",
     "fmod",
-    // Other functions of the mathematical library, which NVRTC declares at global scope.
     "exp",
     "exp2",
-    "exp10",
+    "expm1",
     "log",
     "log2",
     "log10",
+    "log1p",
+    "sinh",
+    "cosh",
+    "tanh",
+    "asinh",
+    "acosh",
+    "atanh",
+    // Other functions of the mathematical library, which NVRTC declares at global scope.
+    "exp10",
     "pow",
     "sin",
     "cos",
     "tan",
-    "tanh",
-    "sinh",
-    "cosh",
     "atan",
     "atan2",
     "asin",
@@ -331,11 +336,6 @@ const RESERVED: &[&str] = &[
     "modf",
     "logb",
     "ilogb",
-    "log1p",
-    "expm1",
-    "asinh",
-    "acosh",
-    "atanh",
     "cbrt",
     "rcbrt",
     "erfinv",
@@ -376,16 +376,19 @@ const RESERVED: &[&str] = &[
     "fdividef",
 ];
 
+/// The first of the functions that a text does not call.
+const FIRST_OTHER: &str = "exp10";
+
 /// Whether a name has a meaning of its own. Locals may hide the library's functions that the text does not call; those exist with an `f` after their names too.
 pub fn reserved(name: &str, global: bool) -> bool {
     /// Words, and the functions of the library, which every name of a text is looked up in.
     static SETS: LazyLock<[HashSet<&str>; 2]> = LazyLock::new(|| {
-        let library = RESERVED.iter().position(|known| *known == "exp").unwrap_or(RESERVED.len());
+        let library = RESERVED.iter().position(|known| *known == FIRST_OTHER).unwrap_or(RESERVED.len());
         let (words, functions) = RESERVED.split_at(library);
         [words, functions].map(|list| list.iter().copied().collect())
     });
     let [words, functions] = &*SETS;
-    let is_function = |name: &str| functions.contains(name);
+    let is_function = |name: &str| functions.contains(name) || words.contains(name);
     let is_subgroup = SubgroupFunction::ALL.iter().any(|(_, known)| *known == name);
     let is_ordered = name.starts_with("atomic_") && (name.ends_with("_gpu") || name.ends_with("_cta"));
     words.contains(name)

@@ -49,7 +49,14 @@ pub(super) fn of_expression(
             }
             (scalar, operator.sign())
         }
-        ExpressionKind::Math { function, arguments } => (scalar_of(*arguments.first()?)?, function.name()),
+        ExpressionKind::Math { function, arguments } => {
+            let scalar = scalar_of(*arguments.first()?)?;
+            if scalar == Scalar::F64 && function.is_elementary_of_doubles() {
+                // It is made of a double's bits where a target has none.
+                return needs([scalar, Scalar::U64], format!("`{}` of f64", function.name()));
+            }
+            (scalar, function.name())
+        }
         ExpressionKind::Convert(value) => {
             let (from, to) = (scalar_of(*value).unwrap_or(Scalar::U32), own.scalar()?);
             // Integers are cut off and extended word by word.

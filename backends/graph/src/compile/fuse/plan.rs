@@ -5,7 +5,7 @@ use std::collections::BTreeMap;
 use trefoil_codegen::artefact::Features;
 use trefoil_dsl::device::{DeviceKind, Properties};
 
-use super::kernel::{LANES, computes, feature};
+use super::kernel::{LANES, computes, there};
 use super::read::{Pattern, Wide};
 use super::turn::Turn;
 use super::{Fills, Region, is_flat};
@@ -104,10 +104,7 @@ impl Plan {
         });
         let elements: Vec<ElementType> = plan.bound.iter().chain(&plan.types).chain(filled).copied().collect();
         let computes_all = elements.iter().all(|element| computes(device, *element));
-        plan.requires =
-            elements.iter().filter(|element| computes(device, **element)).fold(Features::NONE, |all, element| {
-                all.union(feature(*element).map_or(Features::NONE, |feature| Features::of(&[feature])))
-            });
+        plan.requires = elements.iter().fold(Features::NONE, |all, element| all.union(there(device, *element)));
         let wide: Option<Vec<Pattern>> = plan.reads.iter().map(|read| read.pattern.widened()).collect();
         // Fewer elements than that are not worth another kernel; and what a device only moves, it has no vectors of. On the CPU the evaluator takes
         // hundreds of elements at once, and most quickly those that are neighbours in memory.

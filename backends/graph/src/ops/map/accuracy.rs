@@ -4,7 +4,7 @@ use std::fmt;
 
 use super::functions::Function;
 
-/// How far a result in `f32` may be from the exact one, in units of its last place (ulp); `x` is the first argument. Results below 256 times the smallest
+/// How far a result in `f32` or `f64` may be from the exact one, in units of its last place (ulp); `x` is the first argument. Results below 256 times the smallest
 /// normal number may be anything up to it, since devices flush them.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct Accuracy {
@@ -44,7 +44,7 @@ impl fmt::Display for Accuracy {
 }
 
 impl Function {
-    /// How exact it is on every device, for `f32`. What is computed of 16-bit floats is the same, rounded once more; integers are exact.
+    /// How exact it is on every device, for `f32`, and for `f64` where it takes that. What is computed of 16-bit floats is the same, rounded once more; integers are exact.
     pub fn accuracy(&self) -> Accuracy {
         if self.is_test {
             return Accuracy::units(0.0);

@@ -10,7 +10,7 @@ use crate::types::ElementType;
 /// Which element types a function takes.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Takes {
-    /// Floats that are computed in 32 bits: what is approximated is so for these alone.
+    /// Floats that are computed in 32 bits: of what is approximated, the language has no functions of doubles but exponentials, logarithms and hyperbolic functions.
     Floats,
     /// Every float.
     AllFloats,

@@ -31,3 +31,10 @@ impl Graph {
         self.add_one(Contiguous, &[x])
     }
 }
+
+impl Graph {
+    /// A tensor's elements as a type, without a cast if they are that.
+    pub(crate) fn as_element(&mut self, x: Tensor, element: ElementType) -> Result<Tensor, GraphError> {
+        if self.type_of(x)?.element == element { Ok(x) } else { self.cast(x, element) }
+    }
+}

@@ -323,11 +323,6 @@ impl Graph {
         self.as_element(y, ty.element)
     }
 
-    /// A tensor's elements as a type, without a cast if they are that.
-    fn as_element(&mut self, x: Tensor, element: ElementType) -> Result<Tensor, GraphError> {
-        if self.type_of(x)?.element == element { Ok(x) } else { self.cast(x, element) }
-    }
-
     fn norm(
         &mut self,
         kind: NormKind,

@@ -6,7 +6,7 @@ use crate::graph::{Graph, GraphError, Tensor};
 use crate::op::OpError;
 use crate::types::{ElementType, TensorType};
 
-use ElementType::{BF16, Bool, F16, F32, I32, U32};
+use ElementType::{BF16, Bool, F16, F32, F64, I32, I64, U32, U64};
 
 /// What a kernel of [`trefoil_kernels::reduce`] is called: for elements, and for what these leave.
 pub(super) type Kernels = (&'static str, &'static str);
@@ -20,8 +20,8 @@ pub(super) enum Gives {
     U32,
 }
 
-/// From what on words are combined, and how.
-type Wraps = Option<(u32, fn(u32, u32) -> u32)>;
+/// From what on integers are combined, and how: modulo 2^64, of which every type's own bits are the lowest.
+type Wraps = Option<(u64, fn(u64, u64) -> u64)>;
 
 /// What a reduction is.
 pub(super) struct Definition {
@@ -78,17 +78,53 @@ fn length(x: &[f64]) -> f64 {
     f64::from(u32::try_from(x.len()).unwrap_or(u32::MAX))
 }
 
+/// The sum, with what each addition rounds off added at the end: nearly rounded once, so that it can judge sums of doubles.
+fn sum(x: impl IntoIterator<Item = f64>) -> f64 {
+    let (mut sum, mut rest) = (0.0f64, 0.0);
+    for x in x {
+        let next = sum + x;
+        rest += if sum.abs() >= x.abs() { (sum - next) + x } else { (x - next) + sum };
+        sum = next;
+    }
+    // Of a sum that is not finite there is no rest.
+    if rest.is_finite() { sum + rest } else { sum }
+}
+
+/// The product, with what each multiplication rounds off carried along.
+fn product(x: &[f64]) -> f64 {
+    let (mut product, mut rest) = (1.0f64, 0.0);
+    for x in x {
+        let next = product * x;
+        rest = rest * x + product.mul_add(*x, -next);
+        product = next;
+    }
+    if (product + rest).is_finite() { product + rest } else { product }
+}
+
+/// A square as the nearest double and what that leaves.
+fn square(x: f64) -> [f64; 2] {
+    [x * x, x.mul_add(x, -(x * x))]
+}
+
+fn mean(x: &[f64]) -> f64 {
+    sum(x.iter().copied()) / length(x)
+}
+
+fn l2(x: &[f64]) -> f64 {
+    sum(x.iter().flat_map(|x| square(*x))).sqrt()
+}
+
 fn logsumexp(x: &[f64]) -> f64 {
     let largest = x.iter().copied().fold(f64::NEG_INFINITY, f64::max);
     if largest.is_infinite() && !x.iter().any(|x| x.is_nan()) {
         return largest;
     }
-    largest + x.iter().map(|x| (x - largest).exp()).sum::<f64>().ln()
+    largest + sum(x.iter().map(|x| (x - largest).exp())).ln()
 }
 
 fn variance(x: &[f64], correction: f64) -> f64 {
-    let mean = x.iter().sum::<f64>() / length(x);
-    let squares: f64 = x.iter().map(|x| (x - mean) * (x - mean)).sum();
+    let mean = mean(x);
+    let squares = sum(x.iter().flat_map(|x| square(x - mean)));
     if length(x) > correction { squares / (length(x) - correction) } else { f64::NAN }
 }
 
@@ -141,7 +177,7 @@ macro_rules! reductions {
                 $(#[doc = $doc])*
                 ///
                 /// Over `axes`, any set of them in any order, negative ones counted from the last. As in NumPy an empty list reduces no axis, so that each element is by itself.
-                /// With `keep` the axes stay, with extent 1.
+                /// With `keep` the axes stay, with extent 1. Integers of 8 and 16 bits are widened to 32 bits for it, and what comes out is of their own type again.
                 ///
                 /// # Errors
                 /// The element type is not one of those that it takes; the tensor has no such axis, or one is named twice; or there may be no elements and it has no value
@@ -167,34 +203,36 @@ reductions! {
         kernels: [
             F32 "reduce_sum_f32" "join_sum_f32", F16 "reduce_sum_f16" "join_sum_f16",
             BF16 "reduce_sum_bf16" "join_sum_bf16",
-            I32 "reduce_sum_words" "join_sum_words", U32 "reduce_sum_words" "join_sum_words"
+            I32 "reduce_sum_words" "join_sum_words", U32 "reduce_sum_words" "join_sum_words",F64 "reduce_sum_f64" "join_sum_f64", I64 "reduce_sum_longs" "join_sum_longs",
+            U64 "reduce_sum_longs" "join_sum_longs"
         ],
         divisor: one,
         of_none: true,
-        wraps: (0, u32::wrapping_add),
-        reference: |x, _| x.iter().sum(),
+        wraps: (0, u64::wrapping_add),
+        reference: |x, _| sum(x.iter().copied()),
     }
     /// The mean of floats, Σ x / n; NaN of none.
     Mean mean() "mean" -> Same {
         kernels: [
             F32 "reduce_sum_f32" "join_sum_f32", F16 "reduce_sum_f16" "join_sum_f16",
-            BF16 "reduce_sum_bf16" "join_sum_bf16"
+            BF16 "reduce_sum_bf16" "join_sum_bf16", F64 "reduce_sum_f64" "join_sum_f64"
         ],
         divisor: number,
         of_none: true,
-        reference: |x, _| x.iter().sum::<f64>() / length(x),
+        reference: |x, _| mean(x),
     }
     /// The product, Π x; 1 of none. Integers wrap; halves are multiplied in `f32`.
     Prod prod() "prod" -> Same {
         kernels: [
             F32 "reduce_product_f32" "join_product_f32", F16 "reduce_product_f16" "join_product_f16",
             BF16 "reduce_product_bf16" "join_product_bf16",
-            I32 "reduce_product_words" "join_product_words", U32 "reduce_product_words" "join_product_words"
+            I32 "reduce_product_words" "join_product_words", U32 "reduce_product_words" "join_product_words",F64 "reduce_product_f64" "join_product_f64", I64 "reduce_product_longs" "join_product_longs",
+            U64 "reduce_product_longs" "join_product_longs"
         ],
         divisor: one,
         of_none: true,
-        wraps: (1, u32::wrapping_mul),
-        reference: |x, _| x.iter().product(),
+        wraps: (1, u64::wrapping_mul),
+        reference: |x, _| product(x),
     }
     /// The largest element, max x; NaN if there is one. Of bools, true is larger.
     Max max_over() "max" -> Same {
@@ -202,7 +240,8 @@ reductions! {
             F32 "reduce_max_f32" "join_max_f32", F16 "reduce_max_f16" "join_max_f16",
             BF16 "reduce_max_bf16" "join_max_bf16",
             I32 "reduce_max_i32" "join_max_i32", U32 "reduce_max_u32" "join_max_u32",
-            Bool "reduce_max_u32" "join_max_u32"
+            Bool "reduce_max_u32" "join_max_u32",F64 "reduce_max_f64" "join_max_f64",
+            I64 "reduce_max_i64" "join_max_i64", U64 "reduce_max_u64" "join_max_u64"
         ],
         divisor: one,
         of_none: false,
@@ -214,7 +253,8 @@ reductions! {
             F32 "reduce_min_f32" "join_min_f32", F16 "reduce_min_f16" "join_min_f16",
             BF16 "reduce_min_bf16" "join_min_bf16",
             I32 "reduce_min_i32" "join_min_i32", U32 "reduce_min_u32" "join_min_u32",
-            Bool "reduce_min_u32" "join_min_u32"
+            Bool "reduce_min_u32" "join_min_u32",F64 "reduce_min_f64" "join_min_f64",
+            I64 "reduce_min_i64" "join_min_i64", U64 "reduce_min_u64" "join_min_u64"
         ],
         divisor: one,
         of_none: false,
@@ -232,33 +272,34 @@ reductions! {
         kernels: [Bool "reduce_product_words" "join_product_words"],
         divisor: one,
         of_none: true,
-        reference: |x, _| x.iter().product(),
+        reference: |x, _| product(x),
     }
     /// The sum of absolute values of floats, Σ |x|; 0 of none.
     L1 l1() "l1" -> Same {
         kernels: [
             F32 "reduce_l1_f32" "join_sum_f32", F16 "reduce_l1_f16" "join_sum_f16",
-            BF16 "reduce_l1_bf16" "join_sum_bf16"
+            BF16 "reduce_l1_bf16" "join_sum_bf16", F64 "reduce_l1_f64" "join_sum_f64"
         ],
         divisor: one,
         of_none: true,
-        reference: |x, _| x.iter().map(|x| x.abs()).sum(),
+        reference: |x, _| sum(x.iter().map(|x| x.abs())),
     }
     /// The Euclidean length of floats, √Σ x²; 0 of none.
     L2 l2() "l2" -> Same {
         kernels: [
             F32 "reduce_l2_f32" "join_l2_f32", F16 "reduce_l2_f16" "join_l2_f16",
-            BF16 "reduce_l2_bf16" "join_l2_bf16"
+            BF16 "reduce_l2_bf16" "join_l2_bf16", F64 "reduce_l2_f64" "join_l2_f64"
         ],
         divisor: one,
         of_none: true,
-        reference: |x, _| x.iter().map(|x| x * x).sum::<f64>().sqrt(),
+        reference: |x, _| l2(x),
     }
     /// The logarithm of the sum of the exponentials of floats, ln Σ eˣ, without overflow; -∞ of none.
     LogSumExp logsumexp() "logsumexp" -> Same {
         kernels: [
             F32 "reduce_logsumexp_f32" "join_logsumexp_f32", F16 "reduce_logsumexp_f16" "join_logsumexp_f16",
-            BF16 "reduce_logsumexp_bf16" "join_logsumexp_bf16"
+            BF16 "reduce_logsumexp_bf16" "join_logsumexp_bf16",
+            F64 "reduce_logsumexp_f64" "join_logsumexp_f64"
         ],
         divisor: one,
         of_none: true,
@@ -269,7 +310,7 @@ reductions! {
     Var var(correction) "var" -> Same {
         kernels: [
             F32 "reduce_variance_f32" "join_variance_f32", F16 "reduce_variance_f16" "join_variance_f16",
-            BF16 "reduce_variance_bf16" "join_variance_bf16"
+            BF16 "reduce_variance_bf16" "join_variance_bf16", F64 "reduce_variance_f64" "join_variance_f64"
         ],
         divisor: number,
         of_none: true,
@@ -281,19 +322,24 @@ reductions! {
             F32 "reduce_count_f32" "join_sum_words", F16 "reduce_count_f16" "join_sum_words",
             BF16 "reduce_count_bf16" "join_sum_words",
             I32 "reduce_count_words" "join_sum_words", U32 "reduce_count_words" "join_sum_words",
-            Bool "reduce_count_words" "join_sum_words"
+            Bool "reduce_count_words" "join_sum_words", F64 "reduce_count_f64" "join_sum_words",
+            I64 "reduce_count_longs" "join_sum_words", U64 "reduce_count_longs" "join_sum_words"
         ],
         divisor: one,
         of_none: true,
         reference: |x, _| length(x) - x.iter().map(|x| f64::from(u8::from(*x == 0.0))).sum::<f64>(),
     }
-    /// Where the largest element is, min { i : x_i = max x }, as `u32`: the first NaN if there is one, else the first of several. Of several axes the index counts the elements of the axes in
+    /// Where the largest element is, min { i : x_i = max x }, as `u32`: the first NaN if there is one, else the first of several; of bools, true is larger. Of several axes the index counts the elements of the axes in
     /// ascending order, the last fastest.
     ArgMax argmax() "argmax" -> U32 {
         kernels: [
             F32 "reduce_argmax_f32" "join_places", F16 "reduce_argmax_f16" "join_places",
             BF16 "reduce_argmax_bf16" "join_places",
-            I32 "reduce_argmax_i32" "join_places", U32 "reduce_argmax_u32" "join_places"
+            I32 "reduce_argmax_i32" "join_places", U32 "reduce_argmax_u32" "join_places",
+            Bool "reduce_argmax_u32" "join_places",
+            F64 "reduce_argmax_f64" "join_long_places",
+            I64 "reduce_argmax_i64" "join_long_places",
+            U64 "reduce_argmax_u64" "join_long_places"
         ],
         divisor: one,
         of_none: false,
@@ -304,7 +350,11 @@ reductions! {
         kernels: [
             F32 "reduce_argmin_f32" "join_places", F16 "reduce_argmin_f16" "join_places",
             BF16 "reduce_argmin_bf16" "join_places",
-            I32 "reduce_argmin_i32" "join_places", U32 "reduce_argmin_u32" "join_places"
+            I32 "reduce_argmin_i32" "join_places", U32 "reduce_argmin_u32" "join_places",
+            Bool "reduce_argmin_u32" "join_places",
+            F64 "reduce_argmin_f64" "join_long_places",
+            I64 "reduce_argmin_i64" "join_long_places",
+            U64 "reduce_argmin_u64" "join_long_places"
         ],
         divisor: one,
         of_none: false,
@@ -315,7 +365,11 @@ reductions! {
         kernels: [
             F32 "reduce_last_argmax_f32" "join_last_places", F16 "reduce_last_argmax_f16" "join_last_places",
             BF16 "reduce_last_argmax_bf16" "join_last_places",
-            I32 "reduce_last_argmax_i32" "join_last_places", U32 "reduce_last_argmax_u32" "join_last_places"
+            I32 "reduce_last_argmax_i32" "join_last_places", U32 "reduce_last_argmax_u32" "join_last_places",
+            Bool "reduce_last_argmax_u32" "join_last_places",
+            F64 "reduce_last_argmax_f64" "join_last_long_places",
+            I64 "reduce_last_argmax_i64" "join_last_long_places",
+            U64 "reduce_last_argmax_u64" "join_last_long_places"
         ],
         divisor: one,
         of_none: false,
@@ -326,7 +380,11 @@ reductions! {
         kernels: [
             F32 "reduce_last_argmin_f32" "join_last_places", F16 "reduce_last_argmin_f16" "join_last_places",
             BF16 "reduce_last_argmin_bf16" "join_last_places",
-            I32 "reduce_last_argmin_i32" "join_last_places", U32 "reduce_last_argmin_u32" "join_last_places"
+            I32 "reduce_last_argmin_i32" "join_last_places", U32 "reduce_last_argmin_u32" "join_last_places",
+            Bool "reduce_last_argmin_u32" "join_last_places",
+            F64 "reduce_last_argmin_f64" "join_last_long_places",
+            I64 "reduce_last_argmin_i64" "join_last_long_places",
+            U64 "reduce_last_argmin_u64" "join_last_long_places"
         ],
         divisor: one,
         of_none: false,
@@ -345,9 +403,14 @@ impl Reduction {
         matches!(self.definition().gives, Gives::U32) || matches!(self, Self::Max | Self::Min | Self::Any | Self::All)
     }
 
-    /// The element types that it takes.
+    /// The element types that the methods of [`Graph`] take: those that [`Reduce`](super::Reduce) takes, and the narrower integers that are widened for it.
     pub fn takes(self) -> impl Iterator<Item = ElementType> {
-        self.definition().kernels.iter().map(|(element, _)| *element)
+        ElementType::ALL.into_iter().filter(move |element| self.has_kernels(element.widened()))
+    }
+
+    /// Whether there are kernels for elements of a type.
+    fn has_kernels(self, element: ElementType) -> bool {
+        self.definition().kernels.iter().any(|(known, _)| *known == element)
     }
 
     /// What it gives of elements of a type.
@@ -367,8 +430,9 @@ impl Reduction {
         match known {
             Some((_, kernels)) => Ok(*kernels),
             // A single type, or the first of several, is what to cast to.
-            None => Err(self
-                .takes()
+            None => Err(ElementType::ALL
+                .into_iter()
+                .filter(|element| self.has_kernels(*element))
                 .find_map(|element| expect_element("x", x, element).err())
                 .unwrap_or(OpError::ElementType { input: "x", given: x.element, expected: "another type".to_owned() })),
         }

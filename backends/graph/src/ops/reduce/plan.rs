@@ -183,6 +183,7 @@ impl Plan<'_> {
             if inner.level.strides[0].is(1)
                 && inner.level.extent.divides_evenly(4)
                 && strides.into_iter().all(|s| s.divides_evenly(4))
+                && specialised(&self.kernels.reduce, &[("WALK", Walk::Quads as i64)]).is_ok()
             {
                 walk = Walk::Quads;
             }

@@ -90,31 +90,31 @@ functions! {
     }
 
     /// `x` where it is not negative, else `alpha * (e^x - 1)`.
-    elu(x: Floats; alpha: Finite = [1.0, 0.5]) {
+    elu(x: AllFloats; alpha: Finite = [1.0, 0.5]) {
         body: exponential_below(x, x, alpha),
         reference: if x < 0.0 { alpha * x.exp_m1() } else { x },
     }
 
     /// 1.0507009873554805 times `x` where it is not negative, else times `1.6732632423543772 * (e^x - 1)`.
-    selu(x: Floats) {
+    selu(x: AllFloats) {
         body: exponential_below(x, x, SELU_ALPHA) * SELU_SCALE,
         reference: SELU_SCALE * if x < 0.0 { SELU_ALPHA * x.exp_m1() } else { x },
     }
 
     /// `x` where it is not negative, else `alpha * (e^(x / alpha) - 1)`.
-    celu(x: Floats; alpha: FiniteNotZero = [1.0, 0.5]) {
+    celu(x: AllFloats; alpha: FiniteNotZero = [1.0, 0.5]) {
         body: exponential_below(x, x / alpha, alpha),
         reference: if x < 0.0 { alpha * (x / alpha).exp_m1() } else { x },
     }
 
     /// `1 / (1 + e^-x)`
-    sigmoid(x: Floats) {
+    sigmoid(x: AllFloats) {
         body: logistic(x),
         reference: 1.0 / (1.0 + (-x).exp()),
     }
 
     /// `x / (1 + e^-x)`; 0 at minus infinity.
-    silu(x: Floats) {
+    silu(x: AllFloats) {
         body: silu_of(x),
         reference: real::vanishing(x, |x| x / (1.0 + (-x).exp())),
     }
@@ -126,7 +126,7 @@ functions! {
     }
 
     /// gelu by way of tanh: `x / 2 * (1 + tanh(sqrt(2 / pi) * (x + 0.044715 x^3)))`; 0 at minus infinity.
-    gelu_tanh(x: Floats) {
+    gelu_tanh(x: AllFloats) {
         body: {
             // (1 + tanh(u)) / 2 is 1 / (1 + e^-2u).
             let twice = 2.0 * (2.0 / std::f64::consts::PI).sqrt();
@@ -139,13 +139,13 @@ functions! {
     }
 
     /// `ln(1 + e^x)`
-    softplus(x: Floats) {
+    softplus(x: AllFloats) {
         body: positive_part(x) + decay(x).math(M::Ln1p),
         reference: if x > 0.0 { x + (-x).exp().ln_1p() } else { x.exp().ln_1p() },
     }
 
     /// `x * tanh(ln(1 + e^x))`; 0 at minus infinity.
-    mish(x: Floats) {
+    mish(x: AllFloats) {
         body: {
             // tanh(ln y) is (y^2 - 1) / (y^2 + 1); of y = 1 + e^x that is n / (n + 2) with n = e^x (e^x + 2), which e^-2x keeps small for positive x.
             let e = decay(x);
@@ -172,7 +172,7 @@ functions! {
     }
 
     /// SwiGLU: silu of the gate times the value, `gate / (1 + e^-gate) * value`.
-    silu_mul(gate, value: Floats) {
+    silu_mul(gate, value: AllFloats) {
         body: silu_of(gate) * value,
         reference: real::vanishing(gate, |x| x / (1.0 + (-x).exp())) * value,
     }
