@@ -52,7 +52,7 @@ pub struct Executable {
     unused: BTreeMap<String, TensorType>,
     outputs: Vec<Slot>,
     /// Params whose values may not be there yet.
-    params: Vec<(String, TensorType)>,
+    params: Vec<Slot>,
     state: Mutex<RunState>,
     /// For [`Executable::profile`], once it was called.
     by_value: OnceLock<Vec<Arc<dyn Pipeline>>>,
@@ -202,8 +202,8 @@ impl Executable {
         }
         let losses = self.model.losses();
         if state.params_filled != Some(losses) {
-            for (name, ty) in &self.params {
-                if !self.model.is_filled(&self.device, name)? {
+            for Slot { name, ty, memory, .. } in &self.params {
+                if !self.model.is_filled(&self.device, name, memory)? {
                     return Err(Error::Missing { what: "param", name: name.clone(), ty: ty.to_string() });
                 }
             }
@@ -390,7 +390,7 @@ fn kind_of(graph: &Graph, leaf: Tensor) -> Option<&LeafKind> {
 }
 
 /// The memory of a plan, and the params in it.
-type Memories = (Vec<Arc<dyn Memory>>, Vec<(String, TensorType)>);
+type Memories = (Vec<Arc<dyn Memory>>, Vec<Slot>);
 
 fn memory(program: &Program, plan: &Plan, model: &Model, device: &Device) -> Result<Memories> {
     let (mut memory, mut params) = (Vec::new(), Vec::new());
@@ -404,7 +404,7 @@ fn memory(program: &Program, plan: &Plan, model: &Model, device: &Device) -> Res
                 let info = &program.values[*value];
                 let ty = info.ty.clone().unwrap_or(TensorType { element: ElementType::U32, shape: Vec::new() });
                 let (memory, _) = model.on_device(device, &info.name, &ty)?;
-                params.push((info.name.clone(), ty));
+                params.push(Slot { name: info.name.clone(), ty, memory: memory.clone(), offset: 0 });
                 memory
             }
             Buffer::State(value) => {
