@@ -9,7 +9,7 @@ const PAGE: &str = include_str!("../docs/src/defects.md");
 /// The tests that a text names, as `file::function` between backticks.
 fn named(text: &str) -> Vec<(&str, &str)> {
     let quoted = text.split('`').skip(1).step_by(2);
-    quoted.filter_map(|quoted| quoted.split_once(".rs::").map(|(file, test)| (file, test))).collect()
+    quoted.filter_map(|quoted| quoted.split_once(".rs::")).collect()
 }
 
 /// Whether a source has a test of that name, in itself or for device crates to include.

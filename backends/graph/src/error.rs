@@ -32,7 +32,7 @@ pub enum Error {
         /// Its name.
         name: String,
         /// What the device said.
-        error: trefoil_dsl::error::Error,
+        error: Box<trefoil_dsl::error::Error>,
     },
     /// No way to compute an op on this device.
     #[error("`{node}`: no candidate can compute it: {reasons}")]
@@ -327,5 +327,5 @@ pub(crate) fn names<'a>(names: impl IntoIterator<Item = &'a str>) -> String {
 
 /// What a device said, at the part of the graph that `what` and `name` tell.
 pub(crate) fn at(what: &'static str, name: &str) -> impl FnOnce(trefoil_dsl::error::Error) -> Error {
-    move |error| Error::At { what, name: name.to_owned(), error }
+    move |error| Error::At { what, name: name.to_owned(), error: Box::new(error) }
 }

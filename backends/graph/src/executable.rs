@@ -60,7 +60,7 @@ pub struct Executable {
     unused: Vec<(String, TensorType)>,
     outputs: Vec<Slot>,
     /// Params whose values may not be there yet.
-    params: Vec<(String, TensorType)>,
+    params: Vec<Slot>,
     state: Mutex<RunState>,
     /// Room for what the next run is told.
     lists: Mutex<Lists<'static>>,
@@ -311,7 +311,7 @@ impl Executable {
 }
 
 /// The memory of a plan, and the params in it.
-type Memories = (Vec<Arc<dyn Memory>>, Vec<(String, TensorType)>);
+type Memories = (Vec<Arc<dyn Memory>>, Vec<Slot>);
 
 fn memory(program: &Program, plan: &Plan, model: &Model, device: &Device) -> Result<Memories> {
     let (mut memory, mut params) = (Vec::new(), Vec::new());
@@ -325,7 +325,13 @@ fn memory(program: &Program, plan: &Plan, model: &Model, device: &Device) -> Res
                 let info = &program.values[*value];
                 let ty = info.ty.clone().unwrap_or(TensorType { element: ElementType::U32, shape: Vec::new() });
                 let (memory, _) = model.on_device(device, &info.name, &ty)?;
-                params.push((info.name.clone(), ty));
+                params.push(Slot {
+                    name: info.name.as_str().into(),
+                    ty,
+                    memory: memory.clone(),
+                    offset: 0,
+                    resident: true,
+                });
                 memory
             }
             Buffer::State(value) => {

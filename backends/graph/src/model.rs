@@ -15,6 +15,7 @@ use memmap2::Mmap;
 use safetensors::tensor::{Metadata, SafeTensorError};
 use safetensors::{Dtype, SafeTensors};
 use trefoil_dsl::device::{Device, Memory, MemoryRange};
+use trefoil_dsl::support::check::same_memory;
 
 use crate::compile::cache::KernelCache;
 use crate::data::{Data, to_f64};
@@ -295,14 +296,15 @@ impl Model {
         Ok(answer)
     }
 
-    /// Whether a param's values are on a device.
-    pub(crate) fn is_filled(&self, device: &Device, name: &str) -> Result<bool> {
+    /// Whether a param's values are on a device, in the memory that an executable reads.
+    pub(crate) fn is_filled(&self, device: &Device, name: &str, memory: &Arc<dyn Memory>) -> Result<bool> {
         let state = self.lock()?;
-        Ok(state.copies.get(&(device.id(), name.to_owned())).is_some_and(|copy| copy.filled))
+        let copy = state.copies.get(&(device.id(), name.to_owned()));
+        Ok(copy.is_some_and(|copy| copy.filled && same_memory(&copy.memory, memory)))
     }
 
-    /// Lets go of a device's copies of the params: of one that was lost, or is no longer wanted. They are freed once no executable holds them. Executables on that device answer from then on that their params are not
-    /// given; one that is compiled later brings the params to the device again.
+    /// Lets go of a device's copies of the params: of one that was lost, or is no longer wanted. They are freed once no executable holds them. Executables that do answer from then on that their params are not
+    /// given, since new values would not reach them; one that is compiled later brings the params to the device again.
     ///
     /// # Errors
     /// Another thread panicked while it changed the model.

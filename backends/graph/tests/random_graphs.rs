@@ -41,8 +41,8 @@ fn options(seed: u64) -> Options {
 }
 
 /// Runs a graph; a panic is a failure too.
-fn attempt(drawn: &Drawn, device: &Device, exact: &[&str]) -> Result<Outcome, Failure> {
-    let run = || check(drawn, device, &options(drawn.seed), exact);
+fn attempt(drawn: &Drawn, device: &Device, model: &Model, exact: &[&str]) -> Result<Outcome, Failure> {
+    let run = || check(drawn, device, model, &options(drawn.seed), exact);
     std::panic::catch_unwind(std::panic::AssertUnwindSafe(run)).unwrap_or_else(|panic| {
         let words = panic.downcast_ref::<String>().cloned();
         let words = words.or_else(|| panic.downcast_ref::<&str>().map(|words| (*words).to_owned()));
@@ -52,7 +52,7 @@ fn attempt(drawn: &Drawn, device: &Device, exact: &[&str]) -> Result<Outcome, Fa
 
 /// Runs the graphs of the seeds below `count`, as long as there is time, and gives how many ran.
 fn all(device: &Device, uses: &[Use], first: u64, count: u64, most: Option<Duration>) -> (u64, Outcome, Vec<String>) {
-    let exact = exact(uses);
+    let (exact, model) = (exact(uses), Model::new());
     let (next, began) = (AtomicU64::new(first), Instant::now());
     let end = first + count;
     let total = Mutex::new((0, Outcome::default(), Vec::new()));
@@ -63,18 +63,18 @@ fn all(device: &Device, uses: &[Use], first: u64, count: u64, most: Option<Durat
                 return;
             }
             let drawn = draw(seed, uses);
-            let outcome = attempt(&drawn, device, &exact);
+            let outcome = attempt(&drawn, device, &model, &exact);
             let mut told = None;
             if let Err(failure) = &outcome {
                 let first = failure.words.lines().next().unwrap_or_default().to_owned();
                 let kind = |words: &str| words.starts_with("a panic");
                 let small = reduced(&drawn, |smaller| {
-                    attempt(smaller, device, &exact).is_err_and(|other| {
+                    attempt(smaller, device, &model, &exact).is_err_and(|other| {
                         other.outputs.is_empty() == failure.outputs.is_empty()
                             && kind(&other.words) == kind(&failure.words)
                     })
                 });
-                let words = attempt(&small, device, &exact).err().map_or(first, |failure| failure.words);
+                let words = attempt(&small, device, &model, &exact).err().map_or(first, |failure| failure.words);
                 told = Some(format!("{words}{}", listing(&small)));
             }
             let mut total = total.lock().unwrap();
@@ -316,9 +316,9 @@ fn the_proof_finds_every_planted_defect() {
     let uses = uses();
     let mut planted: BTreeMap<&str, usize> = BTreeMap::new();
     let mut missed = Vec::new();
+    let model = Model::new();
     for seed in 0..number("TREFOIL_RANDOM_DEFECTS", 150) {
         let drawn = draw(seed, &uses);
-        let model = Model::new();
         let fuse = seed % 2 == 0;
         let options = Options { fuse, ..Options::default() };
         let executable = Executable::compile(&drawn.graph, &model, &device, &options).unwrap();

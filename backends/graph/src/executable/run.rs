@@ -297,9 +297,9 @@ impl<'a> Run<'a> {
         }
         let losses = executable.model.losses();
         if state.params_filled != Some(losses) {
-            for (name, ty) in &executable.params {
-                if !executable.model.is_filled(&executable.device, name)? {
-                    return Err(Error::Missing { what: "param", name: name.clone(), ty: ty.to_string() });
+            for Slot { name, ty, memory, .. } in &executable.params {
+                if !executable.model.is_filled(&executable.device, name, memory)? {
+                    return Err(Error::Missing { what: "param", name: name.to_string(), ty: ty.to_string() });
                 }
             }
             state.params_filled = Some(losses);

@@ -116,7 +116,7 @@ impl Executable {
 
     /// The params that runs read.
     pub fn params(&self) -> impl Iterator<Item = (&str, &TensorType)> {
-        self.params.iter().map(|(name, ty)| (name.as_str(), ty))
+        self.params.iter().map(|slot| (&*slot.name, &slot.ty))
     }
 
     /// The names and types of the states, in the order in which the graph named them.

@@ -230,7 +230,7 @@ impl Drawing<'_> {
                 return graph.cast(tensor, ty.element);
             }
         }
-        let name = format!("leaf {}", graph.nodes().len());
+        let name = format!("leaf {} of {}", graph.nodes().len(), self.drawn.seed);
         let constant = ty.shape.iter().all(|extent| extent.constant().is_some());
         match self.numbers.below(10) {
             0 | 1 if constant => graph.param(&name, ty.element, ty.shape.clone()),

@@ -6,11 +6,11 @@ use half::{bf16, f16};
 use trefoil_dsl::device::Device;
 use trefoil_graph::compile::prove::prove;
 use trefoil_graph::op::HostTensor;
-use trefoil_graph::{ElementType, Error, Executable, Model, Options};
+use trefoil_graph::{ElementType, Executable, Model, Options};
 
 use super::bounds::Reference;
 use super::draw::Drawn;
-use crate::common::Values;
+use crate::common::{Values, computes};
 
 /// What went wrong.
 #[derive(Clone, Debug)]
@@ -55,31 +55,32 @@ fn most(element: ElementType) -> f64 {
     }
 }
 
-/// Runs a graph and compares every output of every run.
+/// Runs a graph and compares every output of every run. The model is that of all graphs, which share its generated kernels; params have names of their own.
 ///
 /// # Errors
 /// What is wrong.
-pub fn check(drawn: &Drawn, device: &Device, options: &Options, exact: &[&str]) -> Result<Outcome, Failure> {
+pub fn check(
+    drawn: &Drawn,
+    device: &Device,
+    model: &Model,
+    options: &Options,
+    exact: &[&str],
+) -> Result<Outcome, Failure> {
     let failed = |words: String| Failure { outputs: Vec::new(), words };
     let name = &device.properties().name;
     let graph = &drawn.graph;
     let mut outcome = Outcome::default();
     let runs = drawn.runs();
-    let model = Model::new();
     for (leaf, values) in drawn.given(0, &runs[0]).iter().filter(|(leaf, _)| drawn.is_param(leaf)) {
         let ty = &graph.nodes()[graph.leaves()[leaf].node()].outputs[0];
         let shape: Vec<usize> = ty.shape.iter().map(|extent| extent.constant().unwrap() as usize).collect();
         model.set(leaf, &shape, values.data()).map_err(|error| failed(format!("param: {error}")))?;
     }
-    let executable = match Executable::compile(graph, &model, device, options) {
-        Ok(executable) => executable,
-        Err(Error::Lacking { .. }) => return Ok(Outcome { lacking: true, ..outcome }),
-        // Of ops with kernels the reasons of the candidates say so.
-        Err(Error::NoCandidate { reasons, .. }) if wide(drawn) && reasons.contains("64") => {
-            return Ok(Outcome { lacking: true, ..outcome });
-        }
-        Err(error) => return Err(failed(format!("on {name} it does not compile: {error}"))),
-    };
+    if drawn.elements().iter().any(|element| !computes(device, *element)) {
+        return Ok(Outcome { lacking: true, ..outcome });
+    }
+    let executable = Executable::compile(graph, model, device, options)
+        .map_err(|error| failed(format!("on {name} it does not compile: {error}")))?;
     let trace = executable.trace().map_err(|error| failed(error.to_string()))?;
     prove(graph, &trace).map_err(|defect| failed(format!("on {name}: {defect}")))?;
     let mut reference = Reference::new(graph, exact, drawn.seed);
@@ -131,8 +132,4 @@ pub fn check(drawn: &Drawn, device: &Device, options: &Options, exact: &[&str]) 
         }
     }
     Ok(outcome)
-}
-
-fn wide(drawn: &Drawn) -> bool {
-    drawn.elements().iter().any(|element| element.bytes() == 8)
 }
