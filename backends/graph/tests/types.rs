@@ -417,7 +417,10 @@ fn what_bitcast_and_functions_refuse() {
     assert!(refused.contains("`cast` converts values"), "{refused}");
     let bytes = graph.input("bytes", ElementType::U8, shape(&[4])).unwrap();
     let refused = graph.exp(bytes).unwrap_err().to_string();
-    assert!(refused.contains("input `x` is u8, a float (f32, f16, bf16 or f64); `cast` converts expected"), "{refused}");
+    assert!(
+        refused.contains("input `x` is u8, a float (f32, f16, bf16 or f64); `cast` converts expected"),
+        "{refused}"
+    );
     let doubles = graph.input("doubles", ElementType::F64, shape(&[4])).unwrap();
     let refused = graph.sin(doubles).unwrap_err().to_string();
     assert!(refused.contains("input `x` is f64, a float (f32, f16 or bf16); `cast` converts expected"), "{refused}");
