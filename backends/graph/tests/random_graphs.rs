@@ -314,10 +314,11 @@ fn difference(good: &Trace, bad: &Trace) -> String {
 fn the_proof_finds_every_planted_defect() {
     let device = trefoil_cpu::open(&DeviceOptions::default()).unwrap();
     let uses = uses();
-    let mut planted: BTreeMap<&str, usize> = BTreeMap::new();
+    let mut planted: BTreeMap<&str, u64> = BTreeMap::new();
     let mut missed = Vec::new();
     let model = Model::new();
-    for seed in 0..number("TREFOIL_RANDOM_DEFECTS", 150) {
+    let graphs = number("TREFOIL_RANDOM_DEFECTS", 150);
+    for seed in 0..graphs {
         let drawn = draw(seed, &uses);
         let fuse = seed % 2 == 0;
         let options = Options { fuse, ..Options::default() };
@@ -337,5 +338,6 @@ fn the_proof_finds_every_planted_defect() {
     }
     println!("{planted:?}");
     assert!(missed.is_empty(), "{} of {planted:?} were not found:\n{}", missed.len(), missed.join("\n"));
-    assert!(DEFECTS.iter().all(|defect| planted.get(defect).is_some_and(|count| *count > 50)), "{planted:?}");
+    // A graph that has a place for a defect gets four.
+    assert!(DEFECTS.iter().all(|defect| planted.get(defect).is_some_and(|count| *count > graphs / 3)), "{planted:?}");
 }
