@@ -63,7 +63,7 @@ impl Builder {
         let ids = self.g.input("ids", ElementType::U32, vec![1.into(), count.clone()])?;
         let words = self.param("words", [VOCABULARY, WIDTH])?;
         let mut x = self.g.embedding(words, ids)?;
-        let (cosines, sines) = self.g.rope_tables(CAPACITY + PROMPT, ELEMENTS, 10_000.0)?;
+        let (cosines, sines) = self.g.rope_tables(CAPACITY + PROMPT, ELEMENTS, 10_000.0, ElementType::F32)?;
         let cosines = self.g.narrow(cosines, 0, position.clone(), count.clone())?;
         let sines = self.g.narrow(sines, 0, position.clone(), count.clone())?;
         let norm = LayerNorm { rms: true, epsilon: 1e-5, gamma: None, beta: None };

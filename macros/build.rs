@@ -1,6 +1,4 @@
-//! A number for the compiler's sources, which tells expansions that another state of it wrote (`src/remembered.rs`).
-//!
-//! Outside the repository `trefoil-codegen` is another package of the same version, and Cargo gives each set of versions a folder of its own.
+//! A number for the macros' sources, which with the compiler's (`trefoil_codegen::artefact::SOURCES`) tells expansions that another state of them wrote (`src/remembered.rs`).
 
 use std::collections::BTreeSet;
 use std::hash::{DefaultHasher, Hasher};
@@ -9,12 +7,8 @@ use std::{fs, io};
 
 fn main() -> io::Result<()> {
     let mut files = BTreeSet::new();
-    for folder in ["src", "../codegen/src"] {
-        if Path::new(folder).exists() {
-            println!("cargo::rerun-if-changed={folder}");
-            gather(Path::new(folder), &mut files)?;
-        }
-    }
+    println!("cargo::rerun-if-changed=src");
+    gather(Path::new("src"), &mut files)?;
     let mut hasher = DefaultHasher::new();
     for file in files {
         hasher.write(file.as_os_str().as_encoded_bytes());

@@ -2,6 +2,7 @@
 //!
 //! * [`prelude`]: what a kernel is written with.
 //! * [`devices`]: what this machine has, and opening it.
+//! * [`check`]: running kernels where races, accesses past the end and the like are reported with their lines.
 //! * [`graph`]: tensors, ops, models, executables.
 //! * [`kernels`]: the kernel library.
 //! * [`codegen`]: the compiler behind `#[kernel]`, for programs that emit or inspect kernels themselves.
@@ -36,6 +37,8 @@
 // The macros' expansions name this crate by its own name, also inside it.
 extern crate self as trefoil;
 
+#[cfg(feature = "cpu")]
+pub mod check;
 pub mod devices;
 
 pub use trefoil_codegen as codegen;

@@ -64,6 +64,7 @@ pub fn all(scale: Scale) -> Vec<Case> {
             flops: Some(2 * (n * n * n).unsigned_abs()),
         });
     }
+    cases.extend(crate::chains::all(scale));
     cases.extend(crate::norms::all(scale));
     cases.extend(crate::reductions::all(scale));
     cases.extend(crate::pulls::all(scale));

@@ -12,6 +12,7 @@
 
 mod attention;
 mod cases;
+mod chains;
 mod convolutions;
 mod eager;
 mod elementwise;
@@ -26,6 +27,7 @@ mod pulls;
 mod random;
 mod reductions;
 mod row;
+mod runs;
 mod scatters;
 
 use std::error::Error;
@@ -120,6 +122,11 @@ fn on(device: &Device, arguments: &Arguments) -> Outcome {
     }
     if wanted(&eager::name()) {
         report(&eager::name(), eager::measure(device));
+    }
+    for (name, steps) in runs::all() {
+        if wanted(&name) {
+            report(&name, runs::measure(device, &name, steps));
+        }
     }
     for (name, make) in workload::of(device) {
         let name = format!("kernel {name}");

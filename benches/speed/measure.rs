@@ -216,10 +216,7 @@ pub fn graph(device: &Device, case: &Case, element: ElementType, scale: Scale) -
         executable.run(&inputs, &extents)?;
         sets.push(executable);
     }
-    let [nanoseconds] = medians(sets.len(), |round| {
-        let steps = sets[round % sets.len()].profile(&extents)?;
-        Ok([steps.iter().map(|step| step.nanoseconds).sum()])
-    })?;
+    let [nanoseconds] = medians(sets.len(), |round| Ok([sets[round % sets.len()].profile(&extents)?.nanoseconds()]))?;
     let in_a_row = match scale {
         Scale::Gpu => {
             let commands = sets.iter().map(|set| set.commands_by_value(&extents)).collect::<Result<Vec<_>, _>>()?;

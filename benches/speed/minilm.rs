@@ -43,8 +43,8 @@ pub fn measure(device: &Device, name: &str, bounds: Bounds, steps: bool) -> Outc
     let mut profiles = Vec::new();
     let [device] = medians(1, |_| {
         let profile = encoder.executable.profile(&extents)?;
-        let sum = profile.iter().map(|step| step.nanoseconds).sum();
-        profiles.push(profile);
+        let sum = profile.nanoseconds();
+        profiles.push(profile.steps);
         Ok([sum])
     })?;
     if steps {

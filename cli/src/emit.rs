@@ -4,6 +4,7 @@ use std::fs;
 use std::path::Path;
 
 use clap::ValueEnum;
+use indicatif::ProgressBar;
 use trefoil::artefact::{Code, Kernel, ParamTransport, Target, Variant};
 use trefoil::codegen::compile;
 use trefoil::codegen::emit::{cpu, spirv};
@@ -84,7 +85,10 @@ fn folder(out: &Path, kernels: impl IntoIterator<Item = &'static Kernel>) -> Out
         files += 1;
         fs::write(&path, bytes).map_err(|error| format!("{}: {error}", path.display()).into())
     };
-    for kernel in kernels {
+    let kernels: Vec<_> = kernels.into_iter().collect();
+    // Drawn on a terminal alone.
+    let progress = ProgressBar::new(kernels.len() as u64);
+    for kernel in progress.wrap_iter(kernels.into_iter()) {
         for variant in kernel.variants.iter() {
             let stem = file_stem(kernel, variant);
             let name = format!("{stem}.{}", extension(variant.target));

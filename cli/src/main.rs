@@ -1,5 +1,6 @@
 //! The trefoil command: what this machine can run kernels on, the kernel library, its emitted code, and what the language holds.
 
+mod check;
 mod describe;
 mod devices;
 mod emit;
@@ -30,6 +31,8 @@ enum Command {
         /// The kernel, by its name or by the name of one instance.
         kernel: String,
     },
+    /// Runs a kernel in the checker with made-up arguments, and tells of races, accesses past the end and the like; it fails if there are any.
+    Check(check::Arguments),
     /// Prints what the language holds and what each target makes of it: yes, emulated or a compile error.
     Language {
         /// Prints an array of objects instead of the table.
@@ -88,6 +91,7 @@ fn run(command: Command) -> Outcome {
         Command::Bench(arguments) => {
             trefoil_benches::run(&arguments).map_err(|error| -> Box<dyn std::error::Error> { error })
         }
+        Command::Check(arguments) => check::run(&arguments),
         Command::Kernels => kernels::list(),
         Command::Guards { kernel } => guards::print(&kernel),
         Command::Language { book: Some(folder), .. } => language::book(&folder),

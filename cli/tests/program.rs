@@ -20,8 +20,26 @@ fn a_kernel_is_printed_for_a_target() {
 }
 
 #[test]
+fn a_kernel_is_checked_with_made_up_arguments() {
+    let (succeeded, report, complaint) = trefoil(&["check", "stencil_step"]);
+    assert!(succeeded, "{report}{complaint}");
+    assert!(report.contains("kernel `stencil_step`: nothing found"), "{report}");
+    let (succeeded, report, complaint) = trefoil(&["check", "stencil_step", "--len", "to=3"]);
+    assert!(!succeeded && complaint.contains("`stencil_step` does what it should not"), "{complaint}");
+    assert!(report.contains("invocation 3 of workgroup 0 writes element 3 of buffer `to`, which has 3"), "{report}");
+    let (succeeded, report, complaint) = trefoil(&["check", "stencil_step", "--len", "to=3", "--writes-past-end"]);
+    assert!(succeeded, "{report}{complaint}");
+    let (succeeded, _, complaint) = trefoil(&["check", "stencil_step", "--len", "none=3"]);
+    assert!(!succeeded && complaint.contains("no buffer `none`"), "{complaint}");
+}
+
+#[test]
 fn what_is_not_there_is_named() {
-    for arguments in [&["emit", "no_such_kernel", "--target", "wgsl"][..], &["guards", "no_such_kernel"]] {
+    for arguments in [
+        &["emit", "no_such_kernel", "--target", "wgsl"][..],
+        &["guards", "no_such_kernel"],
+        &["check", "no_such_kernel"],
+    ] {
         let (succeeded, _, complaint) = trefoil(arguments);
         assert!(!succeeded);
         assert!(complaint.contains("no_such_kernel"), "{complaint}");

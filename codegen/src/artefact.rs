@@ -31,8 +31,11 @@ pub type Text = Cow<'static, str>;
 /// A list that is a constant or owned.
 pub type List<T> = Cow<'static, [T]>;
 
+/// Names this state of the compiler: what another one made of a kernel may be something else.
+pub const SOURCES: &str = concat!(env!("CARGO_PKG_VERSION"), " ", env!("TREFOIL_COMPILER"));
+
 /// A kernel instance, compiled for every target that it lists.
-#[derive(Clone, Debug)]
+#[derive(Clone, Debug, Serialize, Deserialize)]
 pub struct Kernel {
     /// The instance's name: the author's, followed by the values of its generics (`matmul_f32_64`) and `index64` if its indices are 64 bits wide. It is
     /// also the entry point's name in every emitted text.
@@ -58,6 +61,7 @@ pub struct Kernel {
     /// Emitted code: for each target, the variants from the one that wants most features to the one that wants least.
     pub variants: List<Variant>,
     /// The function that runs it on the CPU; `None` for a late instance, which the evaluator runs from `ir`.
+    #[serde(skip)]
     pub cpu: Option<CpuFunction>,
     /// The generic IR, as `ir::Module::to_bytes` wrote it.
     pub ir: List<u8>,
@@ -68,6 +72,22 @@ pub struct Kernel {
 }
 
 impl Kernel {
+    /// A late instance as bytes, for [`Kernel::from_bytes`] of the same [`SOURCES`]. A listed instance's function for the CPU is code of the author's program, and not among them.
+    ///
+    /// # Errors
+    /// None in practice: writing to memory does not fail.
+    pub fn to_bytes(&self) -> Result<Vec<u8>, postcard::Error> {
+        postcard::to_stdvec(self)
+    }
+
+    /// Reads what [`Kernel::to_bytes`] wrote.
+    ///
+    /// # Errors
+    /// The bytes are something else.
+    pub fn from_bytes(bytes: &[u8]) -> Result<Self, postcard::Error> {
+        postcard::from_bytes(bytes)
+    }
+
     /// [`Kernel::variant_with`], of a device that multiplies no matrices.
     ///
     /// # Errors
@@ -389,7 +409,7 @@ pub enum GridKind {
 }
 
 /// The code of one variant.
-#[derive(Clone, Debug)]
+#[derive(Clone, Debug, Serialize, Deserialize)]
 pub struct Variant {
     /// The language.
     pub target: Target,
@@ -410,7 +430,7 @@ pub struct Variant {
 }
 
 /// Emitted code.
-#[derive(Clone, Debug)]
+#[derive(Clone, Debug, Serialize, Deserialize)]
 pub enum Code {
     /// WGSL or CUDA C.
     Text(Text),

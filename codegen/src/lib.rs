@@ -5,6 +5,7 @@
 //! of this crate: the macros have them all, a program has those of its devices, for instances made late.
 
 pub mod artefact;
+pub mod check;
 pub mod compile;
 pub(crate) mod copies;
 pub mod diagnostic;

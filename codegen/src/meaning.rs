@@ -223,3 +223,32 @@ pub fn atanh(x: f64) -> f64 {
     let size = x.abs();
     (0.5 * (2.0 * size / (1.0 - size)).ln_1p()).copysign(x)
 }
+
+/// The error function: by its power series where that does not cancel, else by the continued fraction of what it lacks of 1.
+pub fn erf(x: f64) -> f64 {
+    let size = x.abs();
+    let value = if size < 1.0 {
+        // 2 / sqrt(pi) * sum of (-1)^n x^(2n+1) / (n! (2n+1)), the smallest first.
+        let square = size * size;
+        let mut sum = 0.0;
+        for n in (1..20).rev() {
+            let n = f64::from(n);
+            // What stands in brackets is the sum from n on, over the power and the factorial of n - 1.
+            sum = -square / n * (1.0 / (2.0 * n + 1.0) + sum);
+        }
+        size.mul_add(SHARE_OF_TWO_ROOTS, size + size * sum * std::f64::consts::FRAC_2_SQRT_PI)
+    } else if size < 6.0 {
+        // exp(-x^2) / sqrt(pi) / (x + (1/2) / (x + 1 / (x + (3/2) / (x + ..)))), the slower the smaller x is.
+        let mut denominator = size;
+        for n in (1..=(150.0 / (size * size)) as u32 + 40).rev() {
+            denominator = size + f64::from(n) / 2.0 / denominator;
+        }
+        1.0 - (-size * size).exp() * std::f64::consts::FRAC_2_SQRT_PI / 2.0 / denominator
+    } else {
+        1.0
+    };
+    if x.is_nan() { x } else { value.copysign(x) }
+}
+
+/// What 2 / sqrt(pi) is above 1.
+const SHARE_OF_TWO_ROOTS: f64 = std::f64::consts::FRAC_2_SQRT_PI - 1.0;

@@ -8,6 +8,7 @@ use std::path::PathBuf;
 use std::process::{Command, Stdio};
 
 use trefoil_codegen::artefact::{CpuArguments, CpuBuffer, ParamRole, ParamTransport};
+use trefoil_codegen::check::{self, Options, Order};
 use trefoil_codegen::emit::cpu;
 use trefoil_codegen::front::parse_source;
 use trefoil_codegen::interp::Program;
@@ -76,7 +77,7 @@ fn guarded(case: &Case) -> Vec<Vec<u32>> {
     case.buffers.iter().map(|(words, _)| words.iter().copied().chain([GUARD; 8]).collect()).collect()
 }
 
-fn check(engine: &str, case: &Case, found: &[Vec<u32>]) {
+fn compare(engine: &str, case: &Case, found: &[Vec<u32>]) {
     for (buffer, words) in found.iter().enumerate() {
         let (body, guard) = words.split_at(words.len() - 8);
         assert!(guard.iter().all(|word| *word == GUARD), "{engine}: `{}` wrote past buffer {buffer}", case.kernel);
@@ -114,6 +115,25 @@ fn evaluate(verified: &Verified, case: &Case) -> Vec<Vec<u32>> {
         program.run(&arguments, total / 2..total);
     }
     memory
+}
+
+/// The checker's results, in subgroups of 8 as the others have them. What has a meaning and is not asked for is left out of what it looks for.
+fn checked(verified: &Verified, case: &Case, order: Order) -> Vec<Vec<u32>> {
+    let program = check::Program::of_verified(verified.clone()).unwrap();
+    let mut memory: Vec<Vec<u8>> =
+        guarded(case).iter().map(|words| words.iter().flat_map(|word| word.to_le_bytes()).collect()).collect();
+    let options = Options {
+        reads_past_end: false,
+        writes_past_end: false,
+        division_by_zero: false,
+        subgroup_size: 8,
+        order,
+        ..Options::default()
+    };
+    let report = program.run(&options, &mut memory, &block(verified, case), case.groups).unwrap();
+    assert!(report.is_clean(), "{report}");
+    let word = |bytes: &[u8]| u32::from_le_bytes(bytes.try_into().unwrap());
+    memory.iter().map(|bytes| bytes.chunks(4).map(word).collect()).collect()
 }
 
 /// The program that runs compiled kernels: it reads launches from standard input and writes buffers to standard output.
@@ -451,7 +471,19 @@ fn the_evaluator_gives_what_references_give() {
     for index in IndexWidth::ALL {
         let kernels = kernels(include_str!("kernels/cpu.rs"), index);
         for case in cases() {
-            check("evaluator", &case, &evaluate(&kernels[position(&kernels, &case)], &case));
+            compare("evaluator", &case, &evaluate(&kernels[position(&kernels, &case)], &case));
+        }
+    }
+}
+
+#[test]
+fn the_checker_gives_what_references_give_in_any_order_and_finds_nothing() {
+    for index in IndexWidth::ALL {
+        let kernels = kernels(include_str!("kernels/cpu.rs"), index);
+        for case in cases() {
+            for order in [Order::Ascending, Order::Descending, Order::Shuffled(7)] {
+                compare("checker", &case, &checked(&kernels[position(&kernels, &case)], &case, order));
+            }
         }
     }
 }
@@ -463,7 +495,7 @@ fn compiled_kernels_give_what_references_give() {
         let program = compile(&format!("cpu_kernels_{}", index.bits()), &kernels);
         let cases = cases();
         for (case, found) in cases.iter().zip(run_compiled(&program, &kernels, &cases, false)) {
-            check("compiled", case, &found);
+            compare("compiled", case, &found);
         }
     }
 }
@@ -616,7 +648,8 @@ fn every_row_of_the_table_of_arithmetic() {
     let compiled = run_compiled(&program, &kernels, &cases, false);
     for (index, case) in cases.iter().enumerate() {
         let evaluated = evaluate(&kernels[position(&kernels, case)], case);
-        for (engine, found) in [("evaluator", &evaluated), ("compiled", &compiled[index])] {
+        let checked = checked(&kernels[position(&kernels, case)], case, Order::Ascending);
+        for (engine, found) in [("evaluator", &evaluated), ("compiled", &compiled[index]), ("checker", &checked)] {
             for (row, found) in TABLE[index].3.iter().zip(&found[2]) {
                 let nan = row.2 == NAN && f32::from_bits(*found).is_nan();
                 assert!(

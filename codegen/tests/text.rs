@@ -212,3 +212,41 @@ fn a_local_of_doubles_may_be_named_like_a_function_of_cuda() {
         panic!("{log}\n{text}");
     }
 }
+
+/// WGSL's helpers are printed when something calls them first, which may be where a local of their name is in scope.
+#[test]
+fn a_local_may_be_named_like_a_helper_of_wgsl() {
+    let names = [
+        "is_nan",
+        "is_nan_f32",
+        "is_infinite",
+        "signum",
+        "choose",
+        "choose_f32",
+        "x_at",
+        "x_vec4",
+        "x_set",
+        "y_set",
+        "y_vec4",
+    ];
+    let lines: String = names
+        .iter()
+        .map(|name| {
+            format!(
+                "let {name} = x[i + 1] + x.vec4(i).y;
+                let a = if {name}.is_nan() {{ 1.0 }} else {{ {name}.signum() }};
+                let b = if a.is_infinite() {{ {name} }} else {{ a }};
+                y[i] = b + {name};
+                y.set_vec4(i + 1, Vec4::new(a, b, if b.is_nan() {{ {name} }} else {{ b }}, {name}));\n"
+            )
+        })
+        .collect();
+    let source =
+        format!("#[kernel(workgroup(64))] fn k(x: &[f32], y: &mut [f32]) {{ let i = global_index(); {lines} }}");
+    let outputs = front::parse_source(&source).unwrap_or_else(|errors| panic!("{errors}"));
+    let module = instantiate(&outputs[0].module, &Instance::default()).unwrap();
+    let text = wgsl::emit(&lowered(module, Target::Wgsl, ParamTransport::Buffer)).unwrap();
+    if let Err(error) = wgsl::validate(&text) {
+        panic!("{error}\n{text}");
+    }
+}

@@ -21,6 +21,7 @@ use std::sync::Arc;
 use trefoil_codegen::artefact::{Features, Kernel, MatrixProduct, ParamTransport, Target};
 
 use crate::error::{Error, Result};
+use crate::support::cache::DiskCache;
 
 /// What kind of device it is, which is also the name by which users ask for it.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
@@ -389,6 +390,9 @@ pub trait Backend: Send + Sync + fmt::Debug + 'static {
 
     /// What it has done so far.
     fn counters(&self) -> Counters;
+
+    /// Where what is compiled is kept between processes, if the device was opened with such a folder ([`DeviceOptions::cache`]).
+    fn kept(&self) -> Option<&DiskCache>;
 }
 
 /// A device that programs hold; clones are the same device.
@@ -498,6 +502,9 @@ pub struct DeviceOptions {
     /// Turns on the driver's validation, where there is one; its messages become errors. Vulkan's layer, at least that of 1.3.239, may crash when a device is opened while another
     /// thread uses one that it validates.
     pub validate: bool,
+    /// Gives profilers and graphics debuggers the name of every command: debug-utils labels on Vulkan, debug groups on wgpu, NVTX ranges on CUDA. The CPU's functions have names in
+    /// any profiler. A driver or a machine without such things names nothing.
+    pub labels: bool,
     /// Pretends to have no more than this, for tests of what poorer devices do.
     pub at_most: Option<Limits>,
     /// Features not to use, for tests of what poorer devices do.

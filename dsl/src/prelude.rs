@@ -23,13 +23,13 @@ pub use crate::intrinsics::{
     workgroup_uniform_load,
 };
 pub use crate::math::{
-    BitsExt, MathExt, abs, acos, acosh, asin, asinh, atan, atan2, atanh, cbrt, ceil, clamp, copysign, cos, cosh,
-    count_ones, cross, distance, dot, dot4_i8, dot4_u8, erf, exp, exp_m1, exp2, extract_bits, floor, fract, hypot,
-    insert_bits, inverse_sqrt, is_infinite, is_nan, leading_zeros, length, ln, ln_1p, log2, log10, max, min, mix,
-    mul_add, mul_high, normalize, pack2x16float, pack2x16snorm, pack2x16unorm, pack4x8snorm, pack4x8unorm, pack4xi8,
-    pack4xu8, powf, reflect, rem_euclid, reverse_bits, rotate_left, rotate_right, round, round_ties_even, signum, sin,
-    sinh, smoothstep, sqrt, step, tan, tanh, trailing_zeros, trunc, unpack2x16float, unpack2x16snorm, unpack2x16unorm,
-    unpack4x8snorm, unpack4x8unorm, unpack4xi8, unpack4xu8,
+    BitsExt, Elementary, MathExt, abs, acos, acosh, asin, asinh, atan, atan2, atanh, cbrt, ceil, clamp, copysign, cos,
+    cosh, count_ones, cross, distance, dot, dot4_i8, dot4_u8, erf, exp, exp_m1, exp2, extract_bits, floor, fract,
+    hypot, insert_bits, inverse_sqrt, is_infinite, is_nan, leading_zeros, length, ln, ln_1p, log2, log10, max, min,
+    mix, mul_add, mul_high, normalize, pack2x16float, pack2x16snorm, pack2x16unorm, pack4x8snorm, pack4x8unorm,
+    pack4xi8, pack4xu8, powf, reflect, rem_euclid, reverse_bits, rotate_left, rotate_right, round, round_ties_even,
+    signum, sin, sinh, smoothstep, sqrt, step, tan, tanh, trailing_zeros, trunc, unpack2x16float, unpack2x16snorm,
+    unpack2x16unorm, unpack4x8snorm, unpack4x8unorm, unpack4xi8, unpack4xu8,
 };
 pub use crate::matrix::{Accumulator, MatrixA, MatrixB, multiply_add};
 pub use crate::memory::{SliceExt, View, WorkgroupArray, workgroup_array};

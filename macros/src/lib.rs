@@ -42,6 +42,9 @@ use proc_macro::TokenStream;
 /// * `resident(8)`: how many workgroups a multiprocessor is to have room for at once, which bounds the registers of an invocation; a specialisation
 ///   constant (`resident(RESIDENT)`) says it anew for each pipeline. CUDA C has a word for it (`__launch_bounds__`); to the other targets' compilers
 ///   nothing can be said, and their code is the same without it. Right at any number, and slow at one for which registers do not suffice.
+/// * `volatile(x, y)`: reads of these slices, which the kernel does not write, stay where the body has them, each done once: for kernels that ask for much before they use any of it, where a compiler would
+///   put the reads off to save registers. `volatile(spirv(x), cuda(y))` says it to these targets' compilers alone. WGSL has no such reads, nor has the CPU's code, and is the same without it. Elements
+///   are scalars, or vectors of two or four.
 /// * `index = 64`: `usize` has 64 bits in the kernel and in the functions that it calls, as have lengths, extents, strides and offsets of its buffers, so
 ///   that buffers may have more than 2^32 elements; otherwise it has 32, whatever it has on the host, and a launch with arguments that do not fit is an `Err`. The kernel requires
 ///   `Int64`, and WGSL has no such indices: list the other targets. `index = [32, 64]` makes an instance of either width, of which WGSL gets the one with

@@ -1,6 +1,6 @@
 //! What kernels became, kept for the next time that they are expanded: every check, test and rebuild of a crate expands all of its kernels, of which most have not changed.
 //!
-//! A text is known by all that decides it: the kernel's IR, the values of its instances, the path to the support crate, and the sources of the compiler (`build.rs`). Reading the author's function is not kept, since it
+//! A text is known by all that decides it: the kernel's IR, the values of its instances, the path to the support crate, and the sources of the compiler and of this crate. Reading the author's function is not kept, since it
 //! ties rustc's messages to the author's tokens, and neither are mistakes. Each kernel has one file, in the folder that Cargo gives this crate: the kernel's next form replaces it, and `cargo clean` removes them
 //! all. A file that cannot be read or written, or was not written to its end, costs time and nothing else. `TREFOIL_FRESH=1` compiles every kernel again.
 
@@ -9,6 +9,7 @@ use std::hash::{DefaultHasher, Hash, Hasher};
 use std::path::PathBuf;
 
 use proc_macro2::TokenStream;
+use trefoil_codegen::artefact::SOURCES;
 use trefoil_codegen::compile::digest;
 use trefoil_codegen::front::Output;
 
@@ -32,7 +33,7 @@ impl Place {
     /// That of a kernel; none for one whose IR cannot be written, which is reported where it is compiled.
     pub fn of(output: &Output, support: &TokenStream) -> Option<Self> {
         let digest = u128::from_le_bytes(digest(&output.module, &output.instances).ok()?);
-        let key = format!("{} {digest:032x} {support}", env!("TREFOIL_SOURCES"));
+        let key = format!("{SOURCES} {} {digest:032x} {support}", env!("TREFOIL_SOURCES"));
         let package = std::env::var("CARGO_PKG_NAME").unwrap_or_default();
         let name = &output.module.name;
         // Kernels of one name are told apart by their source files.

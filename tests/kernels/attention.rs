@@ -269,8 +269,8 @@ impl Shape {
     }
 }
 
-/// Those for matrix units, which not every device has: the op's tests hold them to its reference, where a device takes them.
-const BY_THE_OP: [&str; 2] = ["attention_matrices_4", "attention_matrices_8"];
+/// Those for matrix units and for doubles, which not every device has: the op's tests hold them to its reference, where a device takes them.
+const BY_THE_OP: [&str; 3] = ["attention_matrices_4", "attention_matrices_8", "attention_plain_f64"];
 
 /// The kernels that are tested, here but for [`BY_THE_OP`].
 pub fn tested() -> BTreeSet<String> {

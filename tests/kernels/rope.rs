@@ -1,10 +1,11 @@
-//! Rotary positions, in every element type, four elements at a time and one.
+//! Rotary positions, in every element type, four elements at a time and one; of doubles one.
 
 use std::collections::BTreeSet;
 
+use trefoil::artefact::Feature;
 use trefoil::dsl::element::Element;
 use trefoil::kernels::rope::Pairs;
-use trefoil::{Device, Launch, Result, bf16, f16};
+use trefoil::{Device, DeviceKind, Launch, Result, bf16, f16};
 
 use crate::case::kernel;
 use crate::common::devices;
@@ -16,28 +17,46 @@ const GUARD: usize = 68;
 /// The kernels that are tested here.
 pub fn tested() -> BTreeSet<String> {
     let names = ["f32", "f16", "bf16"].into_iter();
-    names.flat_map(|element| [1, 4].map(|width| format!("rope_{element}_{width}"))).collect()
+    let names = names.flat_map(|element| [1, 4].map(|width| format!("rope_{element}_{width}")));
+    names.chain(["rope_f64".to_owned()]).collect()
 }
 
 /// Runs every kernel on every device.
 pub fn check() {
     for subject in devices() {
-        check_of::<f32>(&subject.device, "f32", 1e-6, |x| x, f64::from);
-        check_of::<f16>(&subject.device, "f16", 1.0 / 1024.0, f16::from_f32, f16::to_f64);
-        check_of::<bf16>(&subject.device, "bf16", 1.0 / 128.0, bf16::from_f32, bf16::to_f64);
+        check_of::<f32, f32>(&subject.device, ["rope_f32_1", "rope_f32_4"], 1e-6, |x| x, f64::from);
+        check_of::<f16, f32>(&subject.device, ["rope_f16_1", "rope_f16_4"], 1.0 / 1024.0, f16::from_f32, f16::to_f64);
+        check_of::<bf16, f32>(
+            &subject.device,
+            ["rope_bf16_1", "rope_bf16_4"],
+            1.0 / 128.0,
+            bf16::from_f32,
+            bf16::to_f64,
+        );
+        let features = subject.device.properties().features;
+        if subject.device.kind() == DeviceKind::Cpu || features.has(Feature::Float64) {
+            check_of::<f64, f64>(&subject.device, ["rope_f64"], 1e-15, f64::from, |x| x);
+        }
     }
 }
 
-fn check_of<T: Element>(device: &Device, element: &str, tolerance: f64, of: fn(f32) -> T, number: fn(T) -> f64) {
+fn check_of<T: Element, Table: Element + From<f32> + Into<f64>>(
+    device: &Device,
+    names: impl AsRef<[&'static str]>,
+    tolerance: f64,
+    of: fn(f32) -> T,
+    number: fn(T) -> f64,
+) {
     for [first, second, third, elements, turned] in
         [[1, 1, 1, 8, 8], [2, 3, 5, 24, 16], [3, 1, 67, 64, 64], [1, 2, 0, 8, 8]]
     {
         for (pairs, given) in [(Pairs::Halves, false), (Pairs::Neighbours, true), (Pairs::Halves, true)] {
-            for width in [1, 4] {
-                let name = format!("rope_{element}_{width}");
+            for name in names.as_ref() {
+                let width = if name.ends_with("_4") { 4 } else { 1 };
                 let x: Vec<T> = numbers(first * second * third * elements, 5, 1.0).into_iter().map(of).collect();
                 let half = turned / 2;
-                let tables = [6, 7].map(|seed| numbers(second * half, seed, 1.0));
+                let tables = [6, 7]
+                    .map(|seed| numbers(second * half, seed, 1.0).into_iter().map(Table::from).collect::<Vec<_>>());
                 let rows: Vec<u32> = (0..second as u32).rev().collect();
                 let positions: &[u32] = if given { &rows } else { &[] };
                 let run = || -> Result<Vec<T>> {
@@ -46,7 +65,7 @@ fn check_of<T: Element>(device: &Device, element: &str, tolerance: f64, of: fn(f
                     let (cosines, sines) = (device.buffer(&tables[0])?, device.buffer(&tables[1])?);
                     let positions = device.buffer(positions)?;
                     let mut y = device.buffer(&vec![of(f32::NAN); x.len() + 2 * GUARD])?;
-                    let launch = Launch::of(kernel(&name))
+                    let launch = Launch::of(kernel(name))
                         .read(from.slice(GUARD..GUARD + x.len())?)?
                         .read(&cosines)?
                         .read(&sines)?
@@ -70,7 +89,7 @@ fn check_of<T: Element>(device: &Device, element: &str, tolerance: f64, of: fn(f
                     let (e, position) = (at % elements, at / elements / third % second);
                     let row = if given { second - 1 - position } else { position };
                     let value = |at: usize| number(x[at]);
-                    let table = |which: usize, pair: usize| f64::from(tables[which][row * half + pair]);
+                    let table = |which: usize, pair: usize| -> f64 { tables[which][row * half + pair].into() };
                     let expected = match pairs {
                         _ if e >= turned => value(at),
                         Pairs::Halves if e < half => table(0, e) * value(at) - table(1, e) * value(at + half),

@@ -9,8 +9,10 @@ use trefoil_dsl::device::{
 };
 use trefoil_dsl::error::{Error, Result};
 use trefoil_dsl::support::adapter::{choose, restrict};
+use trefoil_dsl::support::cache::DiskCache;
 use trefoil_dsl::support::state::{DeviceState, lock};
 
+use crate::checked::Reports;
 use crate::limits::{STACK_BYTES, processor, properties};
 use crate::memory::CpuMemory;
 use crate::pipeline::PipelineStore;
@@ -21,6 +23,8 @@ pub(crate) struct Shared {
     pub(crate) state: DeviceState,
     /// The threads that run kernels.
     pub(crate) pool: rayon::ThreadPool,
+    /// Where what is found goes, on a device that checks.
+    pub(crate) reports: Option<Reports>,
     /// Held while something reads or writes device memory, so that lists and copies come one after the other.
     pub(crate) turn: Mutex<()>,
 }
@@ -35,6 +39,8 @@ impl fmt::Debug for Shared {
 pub(crate) struct CpuBackend {
     pub(crate) shared: Arc<Shared>,
     pipelines: PipelineStore,
+    /// For whoever compiles kernels for it: it has nothing to keep of its own.
+    kept: Option<DiskCache>,
 }
 
 impl fmt::Debug for CpuBackend {
@@ -44,8 +50,8 @@ impl fmt::Debug for CpuBackend {
 }
 
 impl CpuBackend {
-    /// Opens the device with one thread for each processor that the process may use.
-    pub(crate) fn open(options: &DeviceOptions, id: u64) -> Result<Self> {
+    /// Opens the device with one thread for each processor that the process may use, to check what it runs if there are reports to write.
+    pub(crate) fn open(options: &DeviceOptions, id: u64, reports: Option<Reports>) -> Result<Self> {
         choose(DeviceKind::Cpu, &[processor()], options.adapter.as_deref(), |_| 0)?;
         let pool = rayon::ThreadPoolBuilder::new()
             .stack_size(STACK_BYTES)
@@ -55,9 +61,16 @@ impl CpuBackend {
                 kind: DeviceKind::Cpu.name(),
                 reason: format!("its threads do not start: {error}"),
             })?;
-        let properties = restrict(properties(pool.current_num_threads()), options)?;
-        let shared = Arc::new(Shared { state: DeviceState::new(id, properties), pool, turn: Mutex::default() });
-        Ok(Self { shared, pipelines: PipelineStore::default() })
+        let mut properties = properties(pool.current_num_threads());
+        if let Some(reports) = &reports {
+            reports.describe(&mut properties)?;
+        }
+        let properties = restrict(properties, options)?;
+        let shared =
+            Arc::new(Shared { state: DeviceState::new(id, properties), pool, reports, turn: Mutex::default() });
+        let kept = options.cache.as_deref();
+        let kept = kept.map(|folder| DiskCache::open(folder, &shared.state.properties.name)).transpose()?;
+        Ok(Self { shared, pipelines: PipelineStore::default(), kept })
     }
 }
 
@@ -120,5 +133,9 @@ impl Backend for CpuBackend {
 
     fn counters(&self) -> Counters {
         self.shared.state.counters.read()
+    }
+
+    fn kept(&self) -> Option<&DiskCache> {
+        self.kept.as_ref()
     }
 }

@@ -17,6 +17,8 @@ use crate::limits::MEMORY_ALIGNMENT;
 pub(crate) struct CpuMemory {
     shared: Arc<Shared>,
     pointer: NonNull<u8>,
+    /// What was allocated, in which the memory starts at the first aligned byte.
+    allocated: NonNull<u8>,
     layout: Layout,
     bytes: u64,
 }
@@ -32,11 +34,16 @@ impl CpuMemory {
     pub(crate) fn new(shared: &Arc<Shared>, bytes: u64, label: &str) -> Result<Self> {
         let failed = || shared.state.out_of_memory(label, bytes);
         let size = usize::try_from(padded(bytes)).map_err(|_| failed())?;
-        let layout = Layout::from_size_align(size, MEMORY_ALIGNMENT).map_err(|_| failed())?;
-        // SAFETY: the size is not 0, since padding makes it at least 16.
-        let pointer = NonNull::new(unsafe { alloc_zeroed(layout) }).ok_or_else(failed)?;
+        // Of no special alignment: then zeros come from the system page by page, when they are first touched, and nobody writes them.
+        let room = size.checked_add(MEMORY_ALIGNMENT).ok_or_else(failed)?;
+        let layout = Layout::from_size_align(room, align_of::<u64>()).map_err(|_| failed())?;
+        // SAFETY: the size is not 0.
+        let allocated = NonNull::new(unsafe { alloc_zeroed(layout) }).ok_or_else(failed)?;
+        let skipped = allocated.addr().get().next_multiple_of(MEMORY_ALIGNMENT) - allocated.addr().get();
+        // SAFETY: less is skipped than there is room beside `size`.
+        let pointer = unsafe { allocated.add(skipped) };
         shared.state.counters.allocated(bytes);
-        Ok(Self { shared: shared.clone(), pointer, layout, bytes })
+        Ok(Self { shared: shared.clone(), pointer, allocated, layout, bytes })
     }
 
     /// The memory behind a handle.
@@ -58,7 +65,7 @@ impl Drop for CpuMemory {
     fn drop(&mut self) {
         // SAFETY: it was allocated with this layout and is freed once; lists are done when their call returns, and recordings
         // hold their memory.
-        unsafe { dealloc(self.pointer.as_ptr(), self.layout) };
+        unsafe { dealloc(self.allocated.as_ptr(), self.layout) };
         self.shared.state.counters.freed(self.bytes);
     }
 }

@@ -1,10 +1,11 @@
-//! Kernels made ready: compiled functions as they are, late instances as programs of the evaluator.
+//! Kernels made ready: compiled functions as they are, late instances as programs of the evaluator, and on a device that checks all of them as programs of the checker.
 
 use std::any::Any;
 use std::fmt;
 use std::sync::Arc;
 
 use trefoil_codegen::artefact::{CpuArguments, CpuFunction, Kernel, ParamTransport, Target, VariantError};
+use trefoil_codegen::check;
 use trefoil_codegen::interp::Program;
 use trefoil_codegen::ir::{self, Instance, Module};
 use trefoil_codegen::verify::verify;
@@ -21,6 +22,8 @@ pub(crate) enum Engine {
     Compiled(CpuFunction),
     /// The evaluator.
     Evaluated(Program),
+    /// The checker, which runs a grid as a whole.
+    Checked(Box<check::Program>),
 }
 
 /// A kernel made ready.
@@ -38,7 +41,15 @@ impl CpuPipeline {
         shared.state.own(pipeline.as_any(), "a pipeline")
     }
 
-    /// Runs the workgroups `first..end`.
+    /// The checker's program, on a device that checks.
+    pub(crate) fn checked(&self) -> Option<&check::Program> {
+        match &self.engine {
+            Engine::Checked(program) => Some(program),
+            Engine::Compiled(_) | Engine::Evaluated(_) => None,
+        }
+    }
+
+    /// Runs the workgroups `first..end`; nothing where [`CpuPipeline::checked`] has what runs them.
     ///
     /// # Safety
     /// As [`CpuFunction::entry`].
@@ -48,6 +59,7 @@ impl CpuPipeline {
             Engine::Compiled(function) => unsafe { (function.entry)(arguments, first, end) },
             // SAFETY: the caller vouches for the arguments.
             Engine::Evaluated(program) => unsafe { program.run(arguments, first..end) },
+            Engine::Checked(_) => {}
         }
     }
 }
@@ -57,6 +69,7 @@ impl fmt::Debug for CpuPipeline {
         let engine = match self.engine {
             Engine::Compiled(_) => "compiled",
             Engine::Evaluated(_) => "evaluated",
+            Engine::Checked(_) => "checked",
         };
         write!(f, "CpuPipeline({}, {engine})", self.kernel.name)
     }
@@ -99,6 +112,7 @@ impl PipelineStore {
 fn build(shared: &Arc<Shared>, kernel: &Arc<Kernel>, transport: ParamTransport) -> Result<CpuPipeline> {
     shared.state.checks().kernel(kernel)?;
     let engine = match kernel.cpu {
+        _ if shared.reports.is_some() => Engine::Checked(Box::new(check_program(shared, kernel)?)),
         Some(function) => Engine::Compiled(function),
         None => Engine::Evaluated(evaluate(shared, kernel)?),
     };
@@ -106,26 +120,40 @@ fn build(shared: &Arc<Shared>, kernel: &Arc<Kernel>, transport: ParamTransport) 
     Ok(CpuPipeline { id: shared.state.id, kernel: kernel.clone(), transport, engine })
 }
 
+fn failed(shared: &Shared, kernel: &Kernel, message: String) -> Error {
+    Error::Build { kernel: kernel.name.to_string(), device: shared.state.properties.name.clone(), message }
+}
+
+/// What a kernel carries of its source: the generic IR, the instance, and the values of its specialisation constants.
+fn carried(shared: &Shared, kernel: &Kernel) -> Result<(Module, Instance, Vec<i64>)> {
+    if kernel.ir.is_empty() {
+        return Err(no_target(kernel));
+    }
+    let module = Module::from_bytes(&kernel.ir)
+        .map_err(|error| failed(shared, kernel, format!("its IR is damaged: {error}")))?;
+    let instance = Instance::from_bytes(&kernel.instance)
+        .map_err(|error| failed(shared, kernel, format!("its instance is damaged: {error}")))?;
+    Ok((module, instance, kernel.constants.iter().map(|constant| constant.value).collect()))
+}
+
+fn no_target(kernel: &Kernel) -> Error {
+    Error::Variant(VariantError::NoTarget { kernel: kernel.name.to_string(), target: Target::Cpu })
+}
+
+/// Makes the checker's program, also of a kernel that has no code for the CPU.
+fn check_program(shared: &Shared, kernel: &Kernel) -> Result<check::Program> {
+    let (module, instance, values) = carried(shared, kernel)?;
+    check::Program::new(&module, &instance, &values).map_err(|error| failed(shared, kernel, error.reason))
+}
+
 /// Makes the evaluator's program from the IR that a kernel carries.
 fn evaluate(shared: &Shared, kernel: &Kernel) -> Result<Program> {
-    let failed = |message: String| Error::Build {
-        kernel: kernel.name.to_string(),
-        device: shared.state.properties.name.clone(),
-        message,
-    };
-    let none = || Error::Variant(VariantError::NoTarget { kernel: kernel.name.to_string(), target: Target::Cpu });
-    if kernel.ir.is_empty() {
-        return Err(none());
-    }
-    let module = Module::from_bytes(&kernel.ir).map_err(|error| failed(format!("its IR is damaged: {error}")))?;
+    let (module, instance, values) = carried(shared, kernel)?;
     if !module.targets.contains(&Target::Cpu) {
-        return Err(none());
+        return Err(no_target(kernel));
     }
-    let instance =
-        Instance::from_bytes(&kernel.instance).map_err(|error| failed(format!("its instance is damaged: {error}")))?;
-    let mut module = ir::instantiate(&module, &instance).map_err(|error| failed(error.to_string()))?;
-    let values: Vec<i64> = kernel.constants.iter().map(|constant| constant.value).collect();
+    let mut module = ir::instantiate(&module, &instance).map_err(|error| failed(shared, kernel, error.to_string()))?;
     ir::specialise(&mut module, &values);
-    let verified = verify(module).map_err(|error| failed(error.to_string()))?;
-    Program::new(&verified).map_err(|error| failed(error.to_string()))
+    let verified = verify(module).map_err(|error| failed(shared, kernel, error.to_string()))?;
+    Program::new(&verified).map_err(|error| failed(shared, kernel, error.to_string()))
 }

@@ -24,7 +24,7 @@ const RUNS_PER_THREAD: u64 = 8;
 const COPY_PIECE: usize = 1 << 20;
 
 /// A command whose arguments are wrong.
-fn broken(label: &str, reason: String) -> Error {
+pub(crate) fn broken(label: &str, reason: String) -> Error {
     Error::Command { label: label.to_owned(), reason }
 }
 
@@ -97,9 +97,13 @@ impl CpuBackend {
 impl Shared {
     /// Copies to memory; the range was checked, and the caller holds the turn.
     pub(crate) fn upload(&self, to: &MemoryRange, data: &[u8]) -> Result<()> {
-        let at = CpuMemory::at(to, self)?;
+        let ends = Ends { from: data.as_ptr(), to: CpuMemory::at(to, self)? };
+        if data.len() > COPY_PIECE {
+            self.pool.install(|| self.copy_ends(&ends, data.len()));
+            return Ok(());
+        }
         // SAFETY: the range is within its memory and as long as the data; nobody else uses device memory during our turn.
-        unsafe { std::ptr::copy_nonoverlapping(data.as_ptr(), at, data.len()) };
+        unsafe { std::ptr::copy_nonoverlapping(ends.from, ends.to, data.len()) };
         Ok(())
     }
 
@@ -124,19 +128,23 @@ impl Shared {
     fn copy(&self, copy: &CopyCommand) -> Result<()> {
         let bytes = copy.from.bytes as usize;
         let ends = Ends { from: CpuMemory::at(&copy.from, self)?.cast_const(), to: CpuMemory::at(&copy.to, self)? };
+        self.copy_ends(&ends, bytes);
+        Ok(())
+    }
+
+    /// Copies so many bytes, on a thread of the pool and with the others.
+    fn copy_ends(&self, ends: &Ends, bytes: usize) {
         let piece = bytes.div_ceil(self.pool.current_num_threads()).next_multiple_of(64).max(COPY_PIECE);
         rayon::scope(|scope| {
             for first in (0..bytes).step_by(piece) {
-                let ends = &ends;
                 scope.spawn(move |_| {
                     let count = piece.min(bytes - first);
-                    // SAFETY: both ranges are within their memory and were checked not to overlap; the pieces are disjoint; nobody else uses
+                    // SAFETY: both ranges are within their memory and do not overlap, as callers ensure; the pieces are disjoint; nobody else uses
                     // device memory during our turn.
                     unsafe { std::ptr::copy_nonoverlapping(ends.from.add(first), ends.to.add(first), count) };
                 });
             }
         });
-        Ok(())
     }
 
     fn host(&self, host: &HostCommand, words: &[u8]) -> Result<()> {
@@ -244,6 +252,9 @@ impl Shared {
             (GridKind::Linear, Ok(total)) => [total, 1, 1],
             _ => groups,
         };
+        if let Some(program) = pipeline.checked() {
+            return self.check_dispatch(program, dispatch, &buffers, params, groups);
+        }
         let invocations: u64 = kernel.workgroup_size.iter().map(|size| u64::from(*size)).product();
         let threads = self.pool.current_num_threads() as u64;
         let subgroup_size = kernel.subgroup_size.unwrap_or(self.state.properties.limits.max_subgroup);

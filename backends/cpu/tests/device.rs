@@ -10,10 +10,11 @@ use std::borrow::Cow;
 use std::sync::Arc;
 
 use trefoil_codegen::artefact::{CpuArguments, CpuFunction, Kernel, ParamRole, ParamTransport, Target};
+use trefoil_codegen::check::{Options, Report};
 use trefoil_codegen::compile;
 use trefoil_codegen::front::parse_source;
 use trefoil_dsl::device::{
-    Command, DeviceKind, DeviceOptions, DispatchCommand, GroupSource, HostCommand, MemoryRange, ParamSource,
+    Command, Device, DeviceKind, DeviceOptions, DispatchCommand, GroupSource, HostCommand, MemoryRange, ParamSource,
 };
 use trefoil_dsl::error::Error;
 
@@ -93,10 +94,28 @@ fn late(targets: &[Target]) -> Arc<Kernel> {
 #[test]
 fn late_instances_run_in_the_evaluator() {
     let device = trefoil_cpu::open(&DeviceOptions::default()).unwrap();
+    run_scaled(&device, &late(&[Target::Cpu]), &[1, 63, 5000, 300_001]);
+}
+
+#[test]
+fn a_device_that_checks_gives_the_same_results_and_a_report_of_each_dispatch() {
+    let (device, reports) = trefoil_cpu::open_checked(&DeviceOptions::default(), &Options::default()).unwrap();
+    // It needs no code for the CPU.
+    run_scaled(&device, &late(&[Target::Cuda]), &[1, 63, 5000]);
+    let made = reports.take();
+    assert_eq!(made.len(), 3);
+    assert!(made.iter().all(Report::is_clean), "{made:?}");
+    assert!(reports.take().is_empty());
+    let odd = Options { subgroup_size: 24, ..Options::default() };
+    let refused = trefoil_cpu::open_checked(&DeviceOptions::default(), &odd);
+    assert!(matches!(&refused, Err(Error::Unavailable { reason, .. }) if reason.contains("24")), "{refused:?}");
+}
+
+/// Runs `scaled` over so many elements, each count on its own.
+fn run_scaled(device: &Device, kernel: &Arc<Kernel>, counts: &[usize]) {
     let backend = device.backend();
-    let kernel = late(&[Target::Cpu]);
-    let pipeline = backend.load(std::slice::from_ref(&kernel), ParamTransport::Value).unwrap().remove(0);
-    for n in [1usize, 63, 5000, 300_001] {
+    let pipeline = backend.load(std::slice::from_ref(kernel), ParamTransport::Value).unwrap().remove(0);
+    for n in counts.iter().copied() {
         let x: Vec<f32> = (0..n).map(|i| i as f32 * 0.25).collect();
         let bytes = n as u64 * 4;
         let memory = [backend.allocate(bytes, "x").unwrap(), backend.allocate(bytes, "y").unwrap()];

@@ -10,12 +10,14 @@ use trefoil_dsl::device::{
 };
 use trefoil_dsl::error::{Error, Result};
 use trefoil_dsl::support::adapter::{choose, restrict};
+use trefoil_dsl::support::cache::DiskCache;
 use trefoil_dsl::support::state::DeviceState;
 
 use crate::driver::{message, start, unavailable};
 use crate::limits::{Adapter, usable};
 use crate::memory::CudaMemory;
 use crate::pipeline::PipelineStore;
+use crate::ranges::Ranges;
 use crate::submit::Queue;
 
 /// Bytes of freed memory that the pool keeps for later.
@@ -95,6 +97,8 @@ pub(crate) struct CudaBackend {
     pub(crate) shared: Arc<Shared>,
     pub(crate) queue: Mutex<Queue>,
     pub(crate) pipelines: PipelineStore,
+    /// If labels were asked for, and the library for them is there.
+    pub(crate) ranges: Option<Ranges>,
 }
 
 impl fmt::Debug for CudaBackend {
@@ -115,8 +119,9 @@ impl CudaBackend {
         let handles = connect(&adapter)?;
         let shared =
             Arc::new(Shared { state: DeviceState::new(id, properties), architecture: adapter.architecture, handles });
+        let ranges = if options.labels { Ranges::load() } else { None };
         let pipelines = PipelineStore::open(&shared, options.cache.as_deref())?;
-        Ok(Self { queue: Mutex::default(), pipelines, shared })
+        Ok(Self { queue: Mutex::default(), pipelines, ranges, shared })
     }
 }
 
@@ -210,5 +215,9 @@ impl Backend for CudaBackend {
 
     fn counters(&self) -> Counters {
         self.shared.state.counters.read()
+    }
+
+    fn kept(&self) -> Option<&DiskCache> {
+        self.pipelines.disk.as_ref()
     }
 }

@@ -18,6 +18,7 @@ mod limits;
 mod memory;
 mod nvrtc;
 mod pipeline;
+mod ranges;
 mod record;
 mod submit;
 mod tensor_map;

@@ -83,7 +83,7 @@ impl Pipeline for CudaPipeline {
 
 /// The pipelines of a device and the cache behind them.
 pub(crate) struct PipelineStore {
-    disk: Option<DiskCache>,
+    pub(crate) disk: Option<DiskCache>,
     made: PipelineCache<CudaPipeline>,
 }
 

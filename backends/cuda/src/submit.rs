@@ -11,6 +11,7 @@ use trefoil_dsl::support::state::{CounterCells, lock};
 use crate::device::{CudaBackend, Shared};
 use crate::driver::message;
 use crate::memory::{CudaMemory, PINNED_MOST, Pinned, PinnedPool};
+use crate::ranges::Range;
 use crate::record::{Copy, CudaRecording, Launch};
 
 /// What threads that submit share; who holds it submits a list or a run as one.
@@ -118,6 +119,11 @@ impl CudaBackend {
             .map_err(|error| self.shared.state.lost(label, message(error)))
     }
 
+    /// A range around what hands a command to the stream.
+    pub(crate) fn range(&self, command: &Command) -> Option<Range<'_>> {
+        Some(Range::begin(self.ranges.as_ref(), command.label()?))
+    }
+
     /// Waits for everything on the stream.
     pub(crate) fn synchronize(&self, label: &str) -> Result<()> {
         // SAFETY: the context is current, and the stream is the device's.
@@ -153,6 +159,7 @@ impl CudaBackend {
         let mut queue = lock(&self.queue);
         queue.last = Some(Command::first_label(list));
         for (command, ready) in list.iter().zip(launches) {
+            let _range = self.range(command);
             match command {
                 Command::Dispatch(dispatch) => launch(shared, dispatch, ready, read_groups(shared, dispatch)?)?,
                 Command::Copy(command) => copy(shared, command)?,
@@ -215,6 +222,7 @@ impl CudaBackend {
             }
         }
         if let Some(graph) = recording.graph {
+            let _range = Range::begin(self.ranges.as_ref(), label);
             // SAFETY: the context is current; graph and stream are the device's, and the recording outlives the run.
             unsafe { result::graph::launch(graph, shared.handles.stream) }
                 .map_err(|error| shared.state.lost(label, message(error)))?;

@@ -42,6 +42,7 @@ impl CudaBackend {
         let queue = lock(&self.queue);
         let mut events = Vec::with_capacity(list.len());
         for (command, ready) in list.iter().zip(launches) {
+            let _range = self.range(command);
             events.push(match command {
                 // There is no function of the host.
                 Command::Host(_) | Command::Barrier => None,

@@ -172,6 +172,23 @@ impl Extents {
         Ok(())
     }
 
+    /// The values of some symbols, where they have one.
+    #[must_use]
+    pub fn only(&self, symbols: &[Symbol]) -> Self {
+        let known = symbols.iter().filter_map(|symbol| Some((symbol.clone(), self.get(symbol)?)));
+        Self(known.collect())
+    }
+
+    /// Takes over the values that `other` has.
+    pub(crate) fn extend(&mut self, other: &Self) {
+        self.0.extend(other.iter().map(|(symbol, value)| (symbol.clone(), value)));
+    }
+
+    /// The symbols that have a value, each with it.
+    pub fn iter(&self) -> impl Iterator<Item = (&Symbol, i64)> {
+        self.0.iter().map(|(symbol, value)| (symbol, *value))
+    }
+
     /// Becomes equal to `other`; without allocation if it has values of the same symbols.
     pub(crate) fn become_equal(&mut self, other: &Self) {
         if self.0.len() == other.0.len() && self.0.keys().eq(other.0.keys()) {
@@ -195,6 +212,17 @@ impl Dim {
         match self.terms.len() {
             0 => Some(0),
             1 => self.terms.get(&Vec::new()).copied(),
+            _ => None,
+        }
+    }
+
+    /// The symbol that it is, and nothing else.
+    pub fn symbol(&self) -> Option<&Symbol> {
+        match self.terms.iter().next() {
+            Some((atoms, 1)) if self.terms.len() == 1 => match atoms.as_slice() {
+                [Atom::Symbol(symbol)] => Some(symbol),
+                _ => None,
+            },
             _ => None,
         }
     }
@@ -319,6 +347,16 @@ impl Dim {
         Ok(sum)
     }
 
+    /// The same, with values in the places of those symbols that have one.
+    #[must_use]
+    pub fn bound(&self, extents: &Extents) -> Self {
+        let mut sum = Self::from(0i64);
+        for (atoms, factor) in &self.terms {
+            sum = sum + atoms.iter().fold(Self::from(*factor), |product, atom| product * atom.bound(extents));
+        }
+        sum
+    }
+
     /// What it is where no symbol stands in it, as a count of things in memory; 0 for what is no such count.
     pub fn number(&self) -> usize {
         self.constant().and_then(|number| usize::try_from(number).ok()).unwrap_or(0)
@@ -371,6 +409,15 @@ fn multiply(a: (i64, i64), b: (i64, i64)) -> (i64, i64) {
 }
 
 impl Atom {
+    fn bound(&self, extents: &Extents) -> Dim {
+        match self {
+            Self::Symbol(symbol) => extents.get(symbol).map_or_else(|| Dim::from(symbol), Dim::from),
+            Self::Quotient(value, divisor) => value.bound(extents).quotient(&divisor.bound(extents)),
+            Self::Min(a, b) => a.bound(extents).minimum(&b.bound(extents)),
+            Self::Max(a, b) => a.bound(extents).maximum(&b.bound(extents)),
+        }
+    }
+
     fn eval(&self, extents: &Extents) -> Result<i64, DimError> {
         match self {
             Self::Symbol(symbol) => extents.get(symbol).ok_or_else(|| DimError::Unbound {

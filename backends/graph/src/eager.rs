@@ -56,7 +56,7 @@ use self::single::{Place, Single, Source};
 pub use self::tensor::EagerTensor;
 use self::tensor::{Form, Inner, Outcome};
 use crate::compile::Options;
-use crate::compile::cache::KernelCache;
+use crate::compile::cache::{KernelCache, Kernels};
 use crate::data::Data;
 use crate::dim::Dim;
 use crate::error::{Error, Result, at};
@@ -258,8 +258,8 @@ impl Eager {
         &self.0.options.compile
     }
 
-    fn kernels(&self) -> &KernelCache {
-        &self.0.kernels
+    fn kernels(&self) -> Kernels<'_> {
+        Kernels { cache: &self.0.kernels, kept: self.0.device.backend().kept() }
     }
 
     fn is(&self, other: &Self) -> bool {

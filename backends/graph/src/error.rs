@@ -34,6 +34,22 @@ pub enum Error {
         /// What the device said.
         error: Box<trefoil_dsl::error::Error>,
     },
+    /// A plan for one value of a symbol is to run with another.
+    #[error("symbol `{symbol}` is {given}, in a plan that was made for {expected}")]
+    Bound {
+        /// The symbol.
+        symbol: String,
+        /// The value in the run's extents.
+        given: String,
+        /// The plan's.
+        expected: i64,
+    },
+    /// A run that was called off before it began.
+    #[error("the run was cancelled before its first step, `{step}`")]
+    Cancelled {
+        /// The step that would have come next.
+        step: String,
+    },
     /// No way to compute an op on this device.
     #[error("`{node}`: no candidate can compute it: {reasons}")]
     NoCandidate {

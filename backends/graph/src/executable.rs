@@ -2,6 +2,7 @@
 
 mod outputs;
 mod pending;
+mod plans;
 mod profile;
 mod run;
 mod slots;
@@ -11,10 +12,12 @@ use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::mpsc::Sender;
 use std::sync::{Arc, Mutex, MutexGuard, OnceLock};
 
+use tracing::{debug_span, info_span};
 use trefoil_dsl::artefact::ParamTransport;
 use trefoil_dsl::device::{Command, Device, Memory, MemoryRange, Pipeline, Recording};
 use trefoil_dsl::support::check::padded;
 
+use crate::compile::cache::Kernels;
 use crate::compile::choose::Decision;
 use crate::compile::plan::{Buffer, Plan};
 use crate::compile::program::{Origin, Program};
@@ -22,7 +25,7 @@ use crate::compile::prove::{Trace, prove};
 use crate::compile::record::{commands, trace};
 use crate::compile::schedule::Reason;
 use crate::compile::stages::{Staged, stages};
-use crate::compile::steps::{Step, StepWork};
+use crate::compile::steps::Step;
 use crate::compile::words::RunWords;
 use crate::compile::{Options, checked};
 use crate::dim::{Dim, Extents};
@@ -35,7 +38,7 @@ use crate::types::{ElementType, TensorType};
 pub use outputs::{Elements, Outputs};
 use pending::Task;
 pub use pending::{Finished, Pending, QueuedRun};
-pub use profile::StepTime;
+pub use plans::{Plans, PlansStatistics};
 pub use run::Run;
 use run::{Lists, Room};
 pub use slots::{InputId, OutputId, Which};
@@ -62,6 +65,8 @@ pub struct Executable {
     /// Params whose values may not be there yet.
     params: Vec<Slot>,
     state: Mutex<RunState>,
+    /// What all plans have in common that update the same states.
+    common: Arc<Mutex<Common>>,
     /// Room for what the next run is told.
     lists: Mutex<Lists<'static>>,
     /// The thread of queued runs, once there was one.
@@ -75,11 +80,16 @@ pub struct Executable {
 /// What `explain` tells about.
 #[derive(Debug)]
 struct Parts {
-    /// Tells the executable and its forks from all others.
+    /// Tells the executable, its forks and its plans from all others.
     family: u64,
+    /// What it was compiled from, of which other plans are made.
+    graph: Graph,
+    options: Options,
     program: Program,
     plan: Plan,
     steps: Vec<Step>,
+    /// The floating-point operations of each step's nodes.
+    flops: Vec<Dim>,
     barriers: Vec<Vec<Reason>>,
     decisions: Vec<Decision>,
 }
@@ -95,17 +105,28 @@ struct RunState {
     given: Vec<Option<u64>>,
     /// The model's losses when every param was there.
     params_filled: Option<u64>,
+    room: Room,
+}
+
+/// What runs leave behind in the states; held during a run.
+#[derive(Debug, Default)]
+struct Common {
     /// The seed of the next run that is given none.
     next_seed: u64,
     /// What the device said when it failed at something that writes states: nobody knows what they hold.
     failed: Option<Error>,
-    room: Room,
+}
+
+/// The right to use an executable's memory and its states.
+struct Turn<'e> {
+    run: MutexGuard<'e, RunState>,
+    common: MutexGuard<'e, Common>,
 }
 
 impl RunState {
     /// What the last run left of so many inputs: nothing, on memory that is new.
-    fn new(inputs: usize, params_filled: Option<u64>, next_seed: u64) -> Self {
-        Self { given: vec![None; inputs], params_filled, next_seed, ..Self::default() }
+    fn new(inputs: usize, params_filled: Option<u64>) -> Self {
+        Self { given: vec![None; inputs], params_filled, ..Self::default() }
     }
 
     /// The values of the symbols of the last run, unless it failed.
@@ -120,13 +141,27 @@ impl Executable {
     /// # Errors
     /// An op has no candidate on the device, a tensor is too large for it, a param does not fit the model's, or a kernel does not compile.
     pub fn compile(graph: &Graph, model: &Model, device: &Device, options: &Options) -> Result<Self> {
-        let properties = device.properties();
-        let Staged { program, decisions, steps, plan, barriers } = stages(graph, model.kernels(), properties, options)?;
+        let executable = Self::make(graph.clone(), model, device, options, None)?;
+        executable.reset()?;
+        Ok(executable)
+    }
 
-        let (memory, params) = memory(&program, &plan, model, device)?;
-        let recorded = commands(device, &program, &plan, &memory, &steps, &barriers, ParamTransport::Buffer)?;
-        checked("record", || prove(graph, &trace(&program, &plan, &memory, &steps, &recorded.commands)?))?;
-        let recording = device.backend().record(&recorded.commands, recorded.words.len());
+    /// Compiles a graph, with states of its own that still have to be set, or those of another plan.
+    fn make(graph: Graph, model: &Model, device: &Device, options: &Options, plan_of: Option<&Self>) -> Result<Self> {
+        let properties = device.properties();
+        let _compile = info_span!("compile", device = properties.name, nodes = graph.nodes().len()).entered();
+        let kernels = Kernels { cache: model.kernels(), kept: device.backend().kept() };
+        let Staged { program, decisions, steps, plan, barriers } = stages(&graph, kernels, properties, options)?;
+
+        let (memory, params) = debug_span!("memory").in_scope(|| memory(&program, &plan, model, device, plan_of))?;
+        let transport = ParamTransport::Buffer;
+        let recorded = debug_span!("kernels")
+            .in_scope(|| commands(device, &program, &plan, &memory, &steps, &barriers, transport))?;
+        debug_span!("prove").in_scope(|| {
+            checked("record", || prove(&graph, &trace(&program, &plan, &memory, &steps, &recorded.commands)?))
+        })?;
+        let recording =
+            debug_span!("record").in_scope(|| device.backend().record(&recorded.commands, recorded.words.len()));
         let recording = recording.map_err(at("a recording from", &Command::first_label(&recorded.commands)))?;
 
         let slot = |name: &str, value: usize, offset: u64, ty: &TensorType| {
@@ -162,9 +197,14 @@ impl Executable {
         let seed = graph.leaves().get(SEED);
         let has_seed = seed.is_some_and(|seed| graph.leaf_kind(*seed) == Some(&LeafKind::Seed));
         static FAMILIES: AtomicU64 = AtomicU64::new(0);
-        let family = FAMILIES.fetch_add(1, Ordering::Relaxed);
-        let state = RunState::new(inputs.len(), None, 0);
-        let executable = Self {
+        let family = plan_of.map_or_else(|| FAMILIES.fetch_add(1, Ordering::Relaxed), |other| other.parts.family);
+        // Runs of plans that have nothing in common overlap.
+        let shares = has_seed || !states.is_empty();
+        let common = plan_of.filter(|_| shares).map_or_else(Arc::default, |other| other.common.clone());
+        let flops = steps.iter().map(|step| profile::flops(&graph, step)).collect();
+        let state = RunState::new(inputs.len(), None);
+        let options = options.clone();
+        Ok(Self {
             device: device.clone(),
             model: model.clone(),
             recording,
@@ -177,14 +217,13 @@ impl Executable {
             outputs,
             params,
             state: Mutex::new(state),
+            common,
             lists: Mutex::default(),
             worker: Mutex::default(),
             by_value: OnceLock::new(),
             memory,
-            parts: Parts { family, program, plan, steps, barriers, decisions }.into(),
-        };
-        executable.reset()?;
-        Ok(executable)
+            parts: Parts { family, graph, options, program, plan, steps, flops, barriers, decisions }.into(),
+        })
     }
 
     /// Gives the next run that is given no seed this one; those after it count on from there. Without it the first such run has seed 0.
@@ -207,22 +246,30 @@ impl Executable {
         if !self.has_seed {
             return Err(unknown("input", SEED, self.inputs().map(|(known, _)| known)));
         }
-        self.turn()?.next_seed = seed;
+        self.turn()?.common.next_seed = seed;
         Ok(())
     }
 
     /// Keeps others from the memory, which all runs use; refused while nobody knows what the states hold.
-    fn turn(&self) -> Result<MutexGuard<'_, RunState>> {
-        let state = self.state.lock().map_err(|_| Error::Poisoned)?;
-        state.failed.clone().map_or(Ok(state), Err)
+    fn turn(&self) -> Result<Turn<'_>> {
+        let turn = self.any_turn()?;
+        turn.common.failed.clone().map_or(Ok(turn), Err)
+    }
+
+    /// The same, whatever the states hold.
+    fn any_turn(&self) -> Result<Turn<'_>> {
+        // In this order everywhere.
+        let run = self.state.lock().map_err(|_| Error::Poisoned)?;
+        let common = self.common.lock().map_err(|_| Error::Poisoned)?;
+        Ok(Turn { run, common })
     }
 
     /// Passes on how something went that writes states, and remembers a failure.
-    fn settled<T>(&self, state: &mut RunState, outcome: Result<T>) -> Result<T> {
+    fn settled<T>(&self, common: &mut Common, outcome: Result<T>) -> Result<T> {
         if let Err(error) = &outcome
             && !self.states.is_empty()
         {
-            state.failed = Some(error.clone());
+            common.failed = Some(error.clone());
         }
         outcome
     }
@@ -254,10 +301,7 @@ impl Executable {
         let bytes = |value: usize| u64::try_from(program.values[value].bytes.bounds().1).unwrap_or(0);
         let explained = steps.iter().zip(barriers).map(|(step, barrier)| ExplainedStep {
             label: step.label.to_string(),
-            kernel: match &step.work {
-                StepWork::Kernel { kernel, .. } => kernel.name.to_string(),
-                StepWork::Host(host) => host.name.to_owned(),
-            },
+            kernel: step.work.name().to_owned(),
             story: step.story.clone(),
             barrier: barrier.clone(),
             uses: step
@@ -313,7 +357,13 @@ impl Executable {
 /// The memory of a plan, and the params in it.
 type Memories = (Vec<Arc<dyn Memory>>, Vec<Slot>);
 
-fn memory(program: &Program, plan: &Plan, model: &Model, device: &Device) -> Result<Memories> {
+fn memory(
+    program: &Program,
+    plan: &Plan,
+    model: &Model,
+    device: &Device,
+    plan_of: Option<&Executable>,
+) -> Result<Memories> {
     let (mut memory, mut params) = (Vec::new(), Vec::new());
     for (index, buffer) in plan.buffers.iter().enumerate() {
         memory.push(match buffer {
@@ -336,6 +386,11 @@ fn memory(program: &Program, plan: &Plan, model: &Model, device: &Device) -> Res
             }
             Buffer::State(value) => {
                 let info = &program.values[*value];
+                let known = plan_of.and_then(|other| other.states.iter().find(|slot| *slot.name == *info.name));
+                if let Some(known) = known {
+                    memory.push(known.memory.clone());
+                    continue;
+                }
                 let bytes = padded(u64::try_from(info.bytes.bounds().1).unwrap_or(0));
                 device.backend().allocate(bytes, &info.name).map_err(at("state", &info.name))?
             }

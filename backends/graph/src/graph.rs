@@ -10,6 +10,7 @@ use std::sync::atomic::{AtomicU32, Ordering};
 
 use thiserror::Error;
 
+use crate::dim::Extents;
 use crate::op::{Op, OpError, OpKind};
 use crate::types::{ElementType, Shape, TensorType};
 
@@ -80,6 +81,8 @@ pub struct Graph {
     states: Vec<State>,
     /// How many streams of random numbers are taken.
     streams: u32,
+    /// The values of symbols for which the types hold ([`Graph::bound`]).
+    bindings: Extents,
 }
 
 /// A state of a graph.
@@ -216,7 +219,22 @@ impl Graph {
             outputs: Vec::new(),
             states: Vec::new(),
             streams: 0,
+            bindings: Extents::new(),
         }
+    }
+
+    /// The same graph, with values in the places of those symbols that have one: wherever a type or a layout says a symbol. What ops say of symbols in their own attributes stays, and is looked up in each run as ever.
+    pub(crate) fn bound(&self, extents: &Extents) -> Self {
+        let mut graph = Self { bindings: extents.clone(), ..self.clone() };
+        for output in graph.nodes.iter_mut().flat_map(|node| &mut node.outputs) {
+            *output = output.bound(extents);
+        }
+        graph
+    }
+
+    /// The values of symbols for which its types hold.
+    pub(crate) fn bindings(&self) -> &Extents {
+        &self.bindings
     }
 
     /// An empty graph for the call of one op, whose tensors have names before it is there: those of [`Graph::traced`].

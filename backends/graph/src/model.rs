@@ -14,6 +14,7 @@ use std::sync::{Arc, Mutex, MutexGuard};
 use memmap2::Mmap;
 use safetensors::tensor::{Metadata, SafeTensorError};
 use safetensors::{Dtype, SafeTensors};
+use tracing::{debug_span, info_span};
 use trefoil_dsl::device::{Device, Memory, MemoryRange};
 use trefoil_dsl::support::check::same_memory;
 
@@ -180,6 +181,7 @@ impl Model {
     }
 
     fn add_safetensors(&self, path: &Path) -> Result<()> {
+        let _load = info_span!("load", path = %path.display()).entered();
         let wrong = |reason: String| Error::File { path: path.display().to_string(), reason };
         let map = Arc::new(map(path).map_err(|error| wrong(error.to_string()))?);
         let (header, metadata) = header(&map).map_err(wrong)?;
@@ -330,6 +332,7 @@ impl Model {
 }
 
 fn fill(name: &str, copy: &mut DeviceCopy, param: &Param) -> Result<()> {
+    let _upload = debug_span!("upload", param = name).entered();
     let data = param.bytes.as_slice();
     let range = MemoryRange { memory: copy.memory.clone(), offset: 0, bytes: data.len() as u64 };
     copy.device.backend().write(&range, data).map_err(at("param", name))?;

@@ -201,13 +201,13 @@ pub enum Function {
     Sqrt,
     /// The nearest integer, ties to even.
     Round,
-    /// The first to the power of the second; of floats of up to 32 bits.
+    /// The first to the power of the second.
     Pow,
-    /// e to the power; of floats of up to 32 bits.
+    /// e to the power.
     Exp,
-    /// The hyperbolic tangent; of floats of up to 32 bits.
+    /// The hyperbolic tangent.
     Tanh,
-    /// The error function; of floats of up to 32 bits.
+    /// The error function.
     Erf,
 }
 

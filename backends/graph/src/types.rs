@@ -5,7 +5,7 @@ use std::fmt;
 use serde::{Deserialize, Serialize};
 use trefoil_codegen::ir::{Literal, Scalar};
 
-use crate::dim::Dim;
+use crate::dim::{Dim, Extents};
 
 /// The table of element types, from which everything about them follows: calls a macro with a row for each. The variant's name is that of the IR's scalar; beside
 /// it stands the Rust type that is its memory form, with how a value of it becomes an `f64`.
@@ -200,6 +200,12 @@ impl TensorType {
         self.shape.iter().cloned().product()
     }
 
+    /// The same, with values in the places of those symbols that have one.
+    #[must_use]
+    pub fn bound(&self, extents: &Extents) -> Self {
+        Self { element: self.element, shape: self.shape.iter().map(|extent| extent.bound(extents)).collect() }
+    }
+
     /// How many bytes, without padding.
     pub fn bytes(&self) -> Dim {
         self.elements() * i64::try_from(self.element.bytes()).unwrap_or(i64::MAX)
@@ -229,6 +235,13 @@ pub struct Layout {
 }
 
 impl Layout {
+    /// The same, with values in the places of those symbols that have one.
+    #[must_use]
+    pub fn bound(&self, extents: &Extents) -> Self {
+        let strides = self.strides.iter().map(|stride| stride.bound(extents)).collect();
+        Self { offset: self.offset.bound(extents), strides }
+    }
+
     /// Elements one after the other, the last axis fastest.
     pub fn contiguous(shape: &[Dim]) -> Self {
         let mut strides = vec![Dim::from(1i64); shape.len()];

@@ -6,7 +6,7 @@ mod common;
 
 use std::collections::{BTreeMap, BTreeSet};
 
-use common::{Values, compare, devices, numbers, tolerance};
+use common::{Values, compare, computes, devices, numbers, tolerance};
 use half::{bf16, f16};
 use trefoil_dsl::device::DeviceKind;
 use trefoil_graph::graph::GraphError;
@@ -15,7 +15,7 @@ use trefoil_graph::ops::attention::{Attention, AttentionLayout, AttentionOperand
 use trefoil_graph::{Dim, ElementType, Error, Executable, Extents, Graph, Model, Options, Symbol, reference};
 
 use AttentionLayout::{Bhsd, Bshd};
-use ElementType::{BF16, Bool, F16, F32, U32};
+use ElementType::{BF16, Bool, F16, F32, F64, U32};
 
 /// An attention with its operands.
 #[derive(Clone, Debug)]
@@ -66,6 +66,7 @@ fn floats(element: ElementType, values: Vec<f32>) -> Values {
     match element {
         F16 => Values::F16(values.into_iter().map(f16::from_f32).collect()),
         BF16 => Values::BF16(values.into_iter().map(bf16::from_f32).collect()),
+        F64 => Values::F64(values.into_iter().map(f64::from).collect()),
         _ => Values::F32(values),
     }
 }
@@ -138,7 +139,7 @@ fn candidates(graph: &Graph) -> BTreeSet<&'static str> {
 fn check(rows: &[Row]) -> BTreeSet<&'static str> {
     let mut taken = BTreeSet::new();
     for device in devices() {
-        for row in rows {
+        for row in rows.iter().filter(|row| computes(&device, row.element)) {
             let (graph, inputs) = row.graph().unwrap();
             let place = format!("{row:?} on {}", device.properties().name);
             println!("{place}");
@@ -149,7 +150,7 @@ fn check(rows: &[Row]) -> BTreeSet<&'static str> {
                 let poison: Vec<_> = inputs
                     .iter()
                     .map(|(name, values)| match values.element() {
-                        F32 | F16 | BF16 => {
+                        F32 | F16 | BF16 | F64 => {
                             (*name, floats(values.element(), vec![f32::NAN; values.host().values.len()]))
                         }
                         _ => (*name, values.clone()),
@@ -199,7 +200,7 @@ fn sizes_types_and_layouts() {
     .into_iter()
     .enumerate()
     {
-        for element in [F32, F16, BF16] {
+        for element in [F32, F16, BF16, F64] {
             let layout = if (index + element as usize).is_multiple_of(2) { Bhsd } else { Bshd };
             let op = Attention { causal: index % 3 == 1, ..Attention::new(layout, 0.3) };
             rows.push(Row { element, batch, heads, key_heads, value_elements, op, ..row(queries, keys, elements) });
@@ -276,7 +277,7 @@ fn scores_at_every_stage() {
     let mut rows = Vec::new();
     let mut told = Vec::new();
     for scores in [Scores::Products, Scores::Capped, Scores::Biased, Scores::Weights] {
-        for element in [F32, F16] {
+        for element in [F32, F16, F64] {
             rows.push(Row { scores, element, ..every.clone() });
         }
         rows.push(Row { scores, ..row(3, 5, 6) });
@@ -381,7 +382,7 @@ fn what_is_refused() {
     let text = graph.attention(q, half, q, none, plain).unwrap_err().to_string();
     assert!(text.contains("input `k` is f16, f32 (cast it"), "{text}");
     let text = graph.attention(i, i, i, none, plain).unwrap_err().to_string();
-    assert!(text.contains("input `q` is u32, f32, f16 or bf16 expected"), "{text}");
+    assert!(text.contains("input `q` is u32, f32, f16, bf16 or f64 expected"), "{text}");
     let text = graph.attention(q, q, q, AttentionOperands { mask: Some(q), ..none }, plain).unwrap_err().to_string();
     assert!(text.contains("input `mask` is f32, bool"), "{text}");
     let text = graph.attention(q, q, q, AttentionOperands { lengths: Some(i), ..none }, plain).unwrap_err().to_string();

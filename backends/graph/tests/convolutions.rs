@@ -219,7 +219,9 @@ fn activations() {
 
 #[test]
 fn types_and_strided_operands() {
-    for element in [ElementType::F16, ElementType::BF16, ElementType::F64, ElementType::I32] {
+    for element in
+        [ElementType::F16, ElementType::BF16, ElementType::F64, ElementType::I32, ElementType::I64, ElementType::U64]
+    {
         run(&SHAPES[3], false, element, true);
         run(&TRANSPOSED[3], true, element, true);
     }

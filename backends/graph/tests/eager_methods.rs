@@ -169,7 +169,7 @@ fn methods_give_what_graphs_give() {
             "batch_norm" [x: F32 [2, 3, 4], mean: F32 [3], gamma: F32 [3]] |g| {
                 g.batch_norm(x, BatchMoments { mean, variance: mean }, 2.0, Some(gamma), None)
             };
-            "rope_tables" [] |g| g.rope_tables(5, 8, 1e4);
+            "rope_tables" [] |g| g.rope_tables(5, 8, 1e4, F32);
             "attention" [q: F32 [1, 2, 3, 8], kk: F32 [1, 2, 5, 8], vvv: F32 [1, 2, 5, 8], mask: Bool [1, 1, 3, 5]] |g| {
                 let operands = AttentionOperands { mask: Some(mask), ..Default::default() };
                 g.attention(q, kk, vvv, operands, Attention::new(AttentionLayout::Bhsd, 0.35))

@@ -237,8 +237,8 @@ fn few_rows_and_columns_read_the_other_operand_once() {
         }
         // The few columns lie across K, and are turned first.
         let mut graph = Graph::new();
-        let a = graph.input("a", F32, shape(&[8, 4096, 384])).unwrap();
-        let b = graph.input("b", F32, shape(&[8, 384, 7])).unwrap();
+        let a = graph.input("a", F32, shape(&[4096, 4096])).unwrap();
+        let b = graph.input("b", F32, shape(&[4096, 7])).unwrap();
         let c = graph.matmul(a, b).unwrap();
         graph.output("c", c).unwrap();
         let explanation = Executable::compile(&graph, &Model::new(), device, &Options::default()).unwrap().explain();

@@ -171,3 +171,40 @@ fn refused_runs_give_everything_back_too() {
         assert_eq!(outputs.get::<f32>("sum").unwrap(), [1.0; 3]);
     }
 }
+
+#[test]
+fn a_run_that_is_called_off_leaves_states_as_they_were() {
+    for device in devices() {
+        let what = &device.properties().name;
+        let executable = totals(&device);
+        let extents = Extents::new();
+        let start = |x: f32| executable.queue(&extents).input("x", vec![x; 3]).start();
+        // Many before it, so that it most likely waits.
+        let before: Vec<_> = (0..20).map(|_| start(1.0)).collect();
+        let (called_off, after) = (start(100.0), start(10.0));
+        let in_time = called_off.cancel();
+        assert_eq!(called_off.cancel(), in_time, "{what}: it says the same again");
+        for pending in before {
+            pending.wait().result.unwrap();
+        }
+        let finished = called_off.wait();
+        let inputs: Vec<_> = finished.inputs.into_iter().map(|given| given.into_vec::<f32>().unwrap()).collect();
+        assert_eq!(inputs, [vec![100f32; 3]], "{what}: what it was given comes back");
+        let first = &*executable.explain().steps[0].label;
+        match finished.result {
+            Err(Error::Cancelled { step }) => assert!(in_time && step == first, "{what}: {step}"),
+            other => assert!(!in_time && other.is_ok(), "{what}: {other:?}"),
+        }
+        let sum = after.wait().result.unwrap().get::<f32>("sum").unwrap().to_vec();
+        assert_eq!(sum, [if in_time { 30.0 } else { 130.0 }; 3], "{what}");
+        // A run that is over is not called off.
+        let over = start(0.0);
+        executable.state("total").unwrap();
+        let mut over = over;
+        while !over.is_finished() {
+            std::thread::yield_now();
+        }
+        assert!(!over.cancel(), "{what}");
+        over.wait().result.unwrap();
+    }
+}

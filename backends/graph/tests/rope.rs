@@ -6,13 +6,13 @@ mod common;
 
 use std::collections::{BTreeMap, BTreeSet};
 
-use common::{Values, compare, devices, tolerance};
+use common::{Values, compare, computes, devices, tolerance};
 use trefoil_graph::ops::attention::AttentionLayout;
 use trefoil_graph::ops::rope::{Pairs, Rope};
 use trefoil_graph::{Dim, ElementType, Error, Executable, Extents, Graph, Model, Options, Symbol, reference};
 
 use AttentionLayout::{Bhsd, Bshd};
-use ElementType::{BF16, F16, F32, I32, U32};
+use ElementType::{BF16, F16, F32, F64, I32, U32};
 
 fn shape(extents: &[usize]) -> Vec<Dim> {
     extents.iter().map(|extent| Dim::from(*extent)).collect()
@@ -44,8 +44,9 @@ fn case(element: ElementType, extents: [usize; 4], op: Rope, rows: Rows, parts: 
     let count = positions + 3;
     let of_table = if rows == Rows::OfBatch { vec![batch, count, half] } else { vec![count, half] };
     let mut table = |graph: &mut Graph, name, seed| {
-        inputs.push((name, Values::of(F32, of_table.iter().product(), seed, 1.0)));
-        graph.input(name, F32, shape(&of_table)).unwrap()
+        let element = if element == F64 { F64 } else { F32 };
+        inputs.push((name, Values::of(element, of_table.iter().product(), seed, 1.0)));
+        graph.input(name, element, shape(&of_table)).unwrap()
     };
     let (cosines, sines) = (table(&mut graph, "cosines", 2), table(&mut graph, "sines", 3));
     let of_positions = match rows {
@@ -87,7 +88,10 @@ fn rope() {
         {
             for (at, rows) in ROWS.into_iter().enumerate() {
                 for pairs in [Pairs::Halves, Pairs::Neighbours] {
-                    let element = [F32, F16, BF16][(index + at) % 3];
+                    let element = [F32, F16, BF16, F64][(index + at + usize::from(pairs == Pairs::Halves)) % 4];
+                    if !computes(&device, element) {
+                        continue;
+                    }
                     let layout = if (index + at).is_multiple_of(2) { Bhsd } else { Bshd };
                     let op = Rope { layout, pairs, turned };
                     let (graph, inputs) = case(element, extents, op, rows, (index + at) % 4 == 1);
@@ -135,7 +139,7 @@ fn every_attribute_matters() {
 #[test]
 fn tables_are_cosines_and_sines_of_angles() {
     let mut graph = Graph::new();
-    let (cosines, sines) = graph.rope_tables(5000, 8, 10_000.0).unwrap();
+    let (cosines, sines) = graph.rope_tables(5000, 8, 10_000.0, F32).unwrap();
     graph.output("cosines", cosines).unwrap();
     graph.output("sines", sines).unwrap();
     let tables = reference::evaluate(&graph, &BTreeMap::new(), &Extents::new()).unwrap();
@@ -145,8 +149,9 @@ fn tables_are_cosines_and_sines_of_angles() {
         assert!((tables["cosines"].values[at] - angle.cos()).abs() < 1e-7);
         assert!((tables["sines"].values[at] - angle.sin()).abs() < 1e-7);
     }
-    assert!(graph.rope_tables(3, 7, 10.0).unwrap_err().to_string().contains("an even number of elements"));
-    assert!(graph.rope_tables(3, 8, f64::NAN).unwrap_err().to_string().contains("a positive number"));
+    assert!(graph.rope_tables(3, 7, 10.0, F32).unwrap_err().to_string().contains("an even number of elements"));
+    assert!(graph.rope_tables(3, 8, f64::NAN, F32).unwrap_err().to_string().contains("a positive number"));
+    assert!(graph.rope_tables(3, 8, 10.0, F16).unwrap_err().to_string().contains("f32 or f64"));
 }
 
 #[test]
@@ -156,16 +161,21 @@ fn alibi_falls_from_the_last_key_on() {
     let bias = graph.alibi(6, &keys, F32).unwrap();
     graph.output("y", bias).unwrap();
     let refused = graph.alibi(2, 4i64, I32).unwrap_err().to_string();
-    assert!(refused.contains("f32, f16 or bf16 expected"), "{refused}");
+    assert!(refused.contains("f32, f16, bf16 or f64 expected"), "{refused}");
     let mut extents = Extents::new();
     extents.set(&keys, 3).unwrap();
     // Four heads' slopes, then every other one of eight.
     let slopes = [0.25, 0.0625, 0.015_625, 0.003_906_25, 0.5, 0.125];
     let expected: Vec<f64> = slopes.iter().flat_map(|slope| [-2.0 * slope, -slope, 0.0]).collect();
+    let mut doubles = Graph::new();
+    let bias = doubles.alibi(6, &keys, F64).unwrap();
+    doubles.output("y", bias).unwrap();
     for device in devices() {
-        let executable = Executable::compile(&graph, &Model::new(), &device, &Options::default()).unwrap();
-        let made = executable.run(&[], &extents).unwrap().host("y").unwrap();
-        assert_eq!((made.shape.as_slice(), made.values), (&[6, 1, 3][..], expected.clone()));
+        for graph in [&graph, &doubles] {
+            let executable = Executable::compile(graph, &Model::new(), &device, &Options::default()).unwrap();
+            let made = executable.run(&[], &extents).unwrap().host("y").unwrap();
+            assert_eq!((made.shape.as_slice(), made.values), (&[6, 1, 3][..], expected.clone()));
+        }
     }
 }
 

@@ -146,7 +146,10 @@ fn nothing_behind_an_output_is_written() {
                 inputs.push((name, Values::of(element, count, count as u32, 7.0)));
             }
             let inputs: Vec<_> = inputs.iter().map(|(name, values)| (name.as_str(), values.clone())).collect();
-            let executable = compile(&graph, &device);
+            // Where no input lies in memory that an output takes later.
+            let resident = inputs.iter().map(|(name, _)| (*name).to_owned()).collect();
+            let options = Options { resident, ..Options::default() };
+            let executable = Executable::compile(&graph, &Model::new(), &device, &options).unwrap();
             // Each output's binding, poisoned, with the bytes that are the output's own.
             let sizes = inputs.iter().map(|(_, values)| values.data().len() * element.bytes());
             let dispatches = executable.commands().iter().filter_map(|command| match command {
@@ -421,9 +424,6 @@ fn what_bitcast_and_functions_refuse() {
         refused.contains("input `x` is u8, a float (f32, f16, bf16 or f64); `cast` converts expected"),
         "{refused}"
     );
-    let doubles = graph.input("doubles", ElementType::F64, shape(&[4])).unwrap();
-    let refused = graph.sin(doubles).unwrap_err().to_string();
-    assert!(refused.contains("input `x` is f64, a float (f32, f16 or bf16); `cast` converts expected"), "{refused}");
     let refused = graph.neg(bytes).unwrap_err().to_string();
     assert!(refused.contains("a number with a sign (f32, f16, bf16, f64, i8, i16, i32 or i64)"), "{refused}");
     let refused = graph.add(x, bytes).unwrap_err().to_string();

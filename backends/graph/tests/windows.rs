@@ -95,16 +95,13 @@ fn window([size, stride, dilation, front, behind]: [i64; 5], ceil: bool) -> Wind
 #[test]
 fn pools() {
     for element in ElementType::ALL {
-        let scalar = element.scalar();
-        if element == ElementType::Bool || element.is_integer() && scalar.is_wide() {
+        if element == ElementType::Bool {
             continue;
         }
         let mut case = Case::new(element);
         let mut all = vec![Pooling::Max, Pooling::Min, Pooling::Sum, Pooling::PlaceOfMax];
         if element.is_float() {
             all.extend([Pooling::Mean, Pooling::MeanWithPadding, Pooling::Product]);
-        }
-        if element.is_float() && element != ElementType::F64 {
             all.extend([Pooling::Norm(2.0), Pooling::Norm(3.0)]);
         }
         for pooling in all {
@@ -134,6 +131,26 @@ fn pools() {
             }
         }
         case.check();
+    }
+}
+
+/// Integers of 64 bits, of which a float holds none so near to the ends, and of which half are negative to who takes their sign wrong.
+#[test]
+fn pools_of_long_integers_know_their_ends() {
+    let unsigned = Values::U64(vec![1 << 63, 1, u64::MAX - 2047, 3, 1 << 62, 7]);
+    let signed = Values::I64(vec![i64::MIN, i64::MIN + 1024, -1, i64::MAX - 1023, 5, i64::MIN]);
+    for values in [unsigned, signed] {
+        let element = values.element();
+        let mut graph = Graph::new();
+        let x = graph.input("x", element, shape(&[1, 6])).unwrap();
+        for (name, pooling) in [("max", Pooling::Max), ("min", Pooling::Min), ("place", Pooling::PlaceOfMax)] {
+            let y = graph.pool(x, pooling, &[window([2, 1, 1, 1, 0], false)]).unwrap();
+            graph.output(name, y).unwrap();
+        }
+        for device in devices().into_iter().filter(|device| computes(device, element)) {
+            let executable = Executable::compile(&graph, &Model::new(), &device, &Options::default()).unwrap();
+            compare(&graph, &executable, &[("x", values.clone())], &Extents::new(), 0.0);
+        }
     }
 }
 
@@ -353,7 +370,7 @@ fn mistakes() {
     );
     assert!(refused(g.pool(x, Pooling::Max, &[window([2, 0, 1, 0, 0], false)])).contains("at least 1"));
     assert!(refused(g.pool(x, Pooling::Max, &[window([2, 1, 1, 2, 0], false)])).contains("padding from 0 to less"));
-    assert!(refused(g.pool(i, Pooling::Max, &[window([2, 1, 1, 0, 0], false)])).contains("cast"));
+    assert!(refused(g.pool(i, Pooling::Mean, &[window([2, 1, 1, 0, 0], false)])).contains("cast"));
     assert!(refused(g.pool(u, Pooling::Mean, &[window([2, 1, 1, 0, 0], false)])).contains("cast"));
     assert!(refused(g.pool(x, Pooling::Norm(-1.0), &[window([2, 1, 1, 0, 0], false)])).contains("power"));
     assert!(refused(g.resize(u, &[ResizeAxis::new(3)], Interpolation::Linear)).contains("cast"));

@@ -99,3 +99,51 @@ pub fn rope<T: Float, const WIDTH: usize>(
         }
     }
 }
+
+/// As [`rope`] of one element at a time, of doubles with tables of doubles.
+#[kernel(workgroup(256), requires(Float64))]
+pub fn rope_f64(
+    x: &[f64],
+    cosines: &[f64],
+    sines: &[f64],
+    positions: &[u32],
+    y: &mut [f64],
+    sizes: [usize; 5],
+    x_strides: [usize; 4],
+    table_strides: [usize; 3],
+    position_strides: [usize; 3],
+    pairs: Pairs,
+) {
+    let (elements, turned) = (sizes[3], sizes[4]);
+    let unit = global_index();
+    if unit < sizes[0] * sizes[1] * sizes[2] * elements {
+        let element = unit % elements;
+        let head = unit / elements;
+        let third = head % sizes[2];
+        let second = head / sizes[2] % sizes[1];
+        let first = head / (sizes[2] * sizes[1]);
+        let from = first * x_strides[0] + second * x_strides[1] + third * x_strides[2];
+        let mut row = first * table_strides[0] + second * table_strides[1] + third * table_strides[2];
+        if !positions.is_empty() {
+            let place = first * position_strides[0] + second * position_strides[1] + third * position_strides[2];
+            row = positions[place] as usize * (turned / 2);
+            // A row that the table lacks is all zeros, even where the product wraps.
+            if positions[place] as usize >= cosines.len() / max(turned / 2, 1) {
+                row = cosines.len();
+            }
+        }
+        let own = x[from + element * x_strides[3]];
+        let mut made = own;
+        if element < turned {
+            let halves = pairs == Pairs::Halves;
+            let is_first = if halves { element < turned / 2 } else { element % 2 == 0 };
+            let apart = if halves { turned / 2 } else { 1 };
+            let partner = if is_first { element + apart } else { element - apart };
+            let angle = row + if halves { min(element, partner) } else { element / 2 };
+            let other = x[from + partner * x_strides[3]];
+            let turn = if is_first { -sines[angle] } else { sines[angle] };
+            made = cosines[angle] * own + turn * other;
+        }
+        y[unit] = made;
+    }
+}

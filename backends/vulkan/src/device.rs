@@ -13,6 +13,7 @@ use trefoil_dsl::device::{
 };
 use trefoil_dsl::error::{Error, Result};
 use trefoil_dsl::support::adapter::{choose, restrict};
+use trefoil_dsl::support::cache::DiskCache;
 use trefoil_dsl::support::state::{DeviceState, lock};
 
 use crate::instance::{Instance, unavailable};
@@ -154,7 +155,7 @@ impl fmt::Debug for VulkanBackend {
 impl VulkanBackend {
     /// Opens the device that `options` ask for.
     pub(crate) fn open(options: &DeviceOptions, id: u64) -> Result<Self> {
-        let instance = Instance::open(options.validate)?;
+        let instance = Instance::open(options.validate, options.labels)?;
         let mut adapters = usable(&instance)?;
         let names: Vec<String> = adapters.iter().map(|adapter| adapter.name.clone()).collect();
         let chosen = choose(DeviceKind::Vulkan, &names, options.adapter.as_deref(), |i| rank(adapters[i].kind))?;
@@ -257,7 +258,7 @@ fn connect(instance: Instance, adapter: Adapter, options: &DeviceOptions, id: u6
             return Err(error);
         }
     };
-    let debug = instance.validates.then(|| ash::ext::debug_utils::Device::new(&instance.raw, &device));
+    let debug = instance.names.then(|| ash::ext::debug_utils::Device::new(&instance.raw, &device));
     let shared = Shared {
         state: DeviceState::new(id, properties),
         traits,
@@ -318,5 +319,9 @@ impl Backend for VulkanBackend {
 
     fn counters(&self) -> Counters {
         self.shared.state.counters.read()
+    }
+
+    fn kept(&self) -> Option<&DiskCache> {
+        self.pipelines.disk.as_ref()
     }
 }

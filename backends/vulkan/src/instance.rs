@@ -35,6 +35,8 @@ pub(crate) struct Instance {
     pub(crate) version: u32,
     /// Whether the validation layer listens.
     pub(crate) validates: bool,
+    /// Whether commands and objects can be given names.
+    pub(crate) names: bool,
     messenger: Option<(ash::ext::debug_utils::Instance, vk::DebugUtilsMessengerEXT)>,
     // Boxed, because the driver holds its address.
     messages: Box<Mutex<Vec<String>>>,
@@ -43,8 +45,8 @@ pub(crate) struct Instance {
 }
 
 impl Instance {
-    /// Opens the loader and makes an instance.
-    pub(crate) fn open(validate: bool) -> Result<Self> {
+    /// Opens the loader and makes an instance, with validation if it is asked for, and with names if they are and the loader knows them.
+    pub(crate) fn open(validate: bool, labels: bool) -> Result<Self> {
         // SAFETY: loading the system's Vulkan loader runs its initialisers, which have no requirements towards us.
         let entry = unsafe { ash::Entry::load() }
             .map_err(|error| unavailable(format!("the Vulkan loader (libvulkan) cannot be opened: {error}")))?;
@@ -78,6 +80,10 @@ impl Instance {
                 return Err(unavailable("validation was asked for, and VK_LAYER_KHRONOS_validation is not installed"));
             }
             layers.push(VALIDATION_LAYER.as_ptr());
+        }
+        // The layer brings the extension itself.
+        let names = validate || labels && has(ash::ext::debug_utils::NAME);
+        if names {
             extensions.push(ash::ext::debug_utils::NAME.as_ptr());
         }
         let application =
@@ -93,7 +99,8 @@ impl Instance {
             other => unavailable(format!("the Vulkan loader makes no instance: {other}")),
         })?;
         keep_driver_loaded(&entry, version);
-        let mut instance = Self { raw, version, validates: validate, messenger: None, messages: Box::default(), entry };
+        let messages = Box::default();
+        let mut instance = Self { raw, version, validates: validate, names, messenger: None, messages, entry };
         if validate {
             instance.listen()?;
         }

@@ -14,6 +14,7 @@
 //! they are written without a copy on the device. All others are reached through pooled staging buffers.
 
 mod device;
+mod float_modes;
 mod instance;
 mod limits;
 mod memory;
@@ -43,6 +44,6 @@ pub fn open(options: &DeviceOptions) -> Result<Device> {
 /// # Errors
 /// The loader or every driver is missing, or no adapter is usable, with the reason.
 pub fn adapters() -> Result<Vec<String>> {
-    let instance = instance::Instance::open(false)?;
+    let instance = instance::Instance::open(false, false)?;
     Ok(limits::usable(&instance)?.into_iter().map(|adapter| adapter.name).collect())
 }

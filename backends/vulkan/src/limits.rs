@@ -48,6 +48,8 @@ pub(crate) struct Traits {
     pub(crate) required_subgroup: Option<u32>,
     /// Whether pipelines report whether a cache served them.
     pub(crate) feedback: bool,
+    /// Whether compilers keep infinities, NaNs and the sign of zero if a module asks for it, in floats of 32 and of 64 bits.
+    pub(crate) keeps_what_is_no_number: [bool; 2],
     /// Memory up to this size is made host-visible on the device.
     pub(crate) direct_bytes: u64,
     /// Whether a short wait may spin: not on a device that computes on the processor.
@@ -162,10 +164,12 @@ fn describe(instance: &Instance, physical: vk::PhysicalDevice) -> Result<Adapter
     let mut maintenance_3 = vk::PhysicalDeviceMaintenance3Properties::default();
     let mut maintenance_4 = vk::PhysicalDeviceMaintenance4Properties::default();
     let mut sizes = vk::PhysicalDeviceSubgroupSizeControlProperties::default();
+    let mut floats = vk::PhysicalDeviceFloatControlsProperties::default();
     let mut properties = vk::PhysicalDeviceProperties2::default()
         .push_next(&mut driver)
         .push_next(&mut identity)
         .push_next(&mut subgroup)
+        .push_next(&mut floats)
         .push_next(&mut maintenance_3);
     if is_1_3 {
         properties = properties.push_next(&mut maintenance_4).push_next(&mut sizes);
@@ -332,6 +336,10 @@ fn describe(instance: &Instance, physical: vk::PhysicalDevice) -> Result<Adapter
             feedback: is_1_3,
             direct_bytes: if mapped_heap >= device_heap { DIRECT_BYTES } else { 0 },
             spins: !software,
+            keeps_what_is_no_number: [
+                floats.shader_signed_zero_inf_nan_preserve_float32 == vk::TRUE,
+                floats.shader_signed_zero_inf_nan_preserve_float64 == vk::TRUE,
+            ],
             driver_key,
             enable,
         },

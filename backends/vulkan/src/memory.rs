@@ -81,13 +81,11 @@ impl RawBuffer {
         self.mapped().is_some()
     }
 
-    /// Whether the host can read it at a good speed.
-    pub(crate) fn is_readable(&self) -> bool {
-        self.mapped().is_some()
-            && self
-                .allocation
-                .as_ref()
-                .is_some_and(|a| a.memory_properties().contains(vk::MemoryPropertyFlags::HOST_CACHED))
+    /// Whether the host reads so many bytes of it faster than the device copies them to memory that the host has cached.
+    pub(crate) fn is_readable(&self, bytes: usize) -> bool {
+        let is_cached =
+            |allocation: &Allocation| allocation.memory_properties().contains(vk::MemoryPropertyFlags::HOST_CACHED);
+        self.mapped().is_some() && (bytes <= UNCACHED_READ || self.allocation.as_ref().is_some_and(is_cached))
     }
 
     fn address(&self, offset: u64, length: usize) -> Result<*mut u8> {
@@ -126,6 +124,9 @@ impl Drop for RawBuffer {
         }
     }
 }
+
+/// A read past the caches takes about a microsecond for each 16 bytes; a copy by the device, its barriers and the recording of both take as long as some of them.
+const UNCACHED_READ: usize = 128;
 
 /// Memory that callers hold.
 #[derive(Debug)]

@@ -16,6 +16,7 @@ use trefoil_dsl::support::pipelines::{PipelineCache, key};
 use trefoil_dsl::support::state::{CounterCells, lock};
 
 use crate::device::Shared;
+use crate::float_modes::without_unknown_modes;
 
 /// The first word of every SPIR-V module.
 const SPIRV_MAGIC: u32 = 0x0723_0203;
@@ -101,7 +102,7 @@ impl Pipeline for VulkanPipeline {
 pub(crate) struct PipelineStore {
     shared: Arc<Shared>,
     cache: vk::PipelineCache,
-    disk: Option<DiskCache>,
+    pub(crate) disk: Option<DiskCache>,
     made: PipelineCache<VulkanPipeline>,
 }
 
@@ -201,10 +202,11 @@ fn build(
         return Err(failed("its SPIR-V variant holds text".to_owned()));
     };
     let (chunks, rest) = bytes.as_chunks::<4>();
-    let words: Vec<u32> = chunks.iter().map(|word| u32::from_le_bytes(*word)).collect();
+    let mut words: Vec<u32> = chunks.iter().map(|word| u32::from_le_bytes(*word)).collect();
     if !rest.is_empty() || words.first() != Some(&SPIRV_MAGIC) {
         return Err(failed("its code is not a SPIR-V module".to_owned()));
     }
+    without_unknown_modes(&mut words, shared.traits.keeps_what_is_no_number);
     let entry = CString::new(kernel.name.as_bytes()).map_err(|error| failed(error.to_string()))?;
     // Far fewer than 2^32: the device's limit was checked.
     let key = LayoutKey { storage: kernel.bindings.len() as u32, block };

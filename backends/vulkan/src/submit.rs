@@ -171,7 +171,7 @@ impl VulkanBackend {
         let shared = &self.shared;
         shared.state.checks().transfer(from, data.len(), "read")?;
         let memory = VulkanMemory::of(&from.memory, shared)?;
-        if memory.buffer.is_readable() {
+        if memory.buffer.is_readable(data.len()) {
             lock(&self.queue).settle(shared)?;
             return memory.buffer.read_host(from.offset, data);
         }
@@ -298,7 +298,7 @@ impl VulkanBackend {
             if data.is_empty() {
                 continue;
             }
-            if VulkanMemory::of(&range.memory, shared)?.buffer.is_readable() {
+            if VulkanMemory::of(&range.memory, shared)?.buffer.is_readable(data.len()) {
                 direct.push((range, data));
             } else if staged + next_piece(range.bytes) > STAGING_CHUNK {
                 large.push((range, data));

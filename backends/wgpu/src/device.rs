@@ -2,6 +2,7 @@
 
 use std::fmt;
 use std::sync::{Arc, Mutex};
+use std::time::{Duration, Instant};
 
 use trefoil_codegen::artefact::{Kernel, Language, ParamTransport, Target};
 use trefoil_dsl::device::{
@@ -9,6 +10,7 @@ use trefoil_dsl::device::{
 };
 use trefoil_dsl::error::Result;
 use trefoil_dsl::support::adapter::{choose, restrict};
+use trefoil_dsl::support::cache::DiskCache;
 use trefoil_dsl::support::state::{DeviceState, lock};
 
 use crate::bind_groups::BindGroups;
@@ -17,6 +19,9 @@ use crate::memory::WgpuMemory;
 use crate::passthrough;
 use crate::pipeline::PipelineStore;
 use crate::record::ParamBuffer;
+
+/// A short wait looks this long for an idle queue before it sleeps, which saves the time that the system takes to wake a thread.
+const SPIN: Duration = Duration::from_micros(50);
 
 /// What everything that a device made holds.
 pub(crate) struct Shared {
@@ -32,6 +37,8 @@ pub(crate) struct Shared {
     pub(crate) takes_spirv: bool,
     /// Those that lists use.
     pub(crate) bind_groups: BindGroups,
+    /// Whether dispatches stand in groups with their names.
+    pub(crate) labels: bool,
     /// Identifies adapter and driver, for the pipeline cache.
     pub(crate) driver_key: String,
     // Errors that no scope caught.
@@ -69,6 +76,16 @@ impl Shared {
 
     /// Waits for a submission, or for all of them.
     pub(crate) fn wait_for(&self, submission: Option<wgpu::SubmissionIndex>, label: &str) -> Result<()> {
+        if !self.state.properties.software {
+            let start = Instant::now();
+            while start.elapsed() < SPIN {
+                let status = self.device.poll(wgpu::PollType::Poll).map_err(|error| self.state.lost(label, error))?;
+                if status.is_queue_empty() {
+                    return self.state.failure.check();
+                }
+                std::hint::spin_loop();
+            }
+        }
         self.device
             .poll(wgpu::PollType::Wait { submission_index: submission, timeout: None })
             .map_err(|error| self.state.lost(label, error))?;
@@ -105,7 +122,7 @@ impl fmt::Debug for WgpuBackend {
 impl WgpuBackend {
     /// Opens the device that `options` ask for.
     pub(crate) fn open(options: &DeviceOptions, id: u64) -> Result<Self> {
-        let instance = instance(options.validate);
+        let instance = instance(options.validate, options.labels);
         let mut adapters = usable(&instance)?;
         let names: Vec<String> = adapters.iter().map(|adapter| adapter.get_info().name).collect();
         let chosen = choose(DeviceKind::Wgpu, &names, options.adapter.as_deref(), |i| rank(&adapters[i]))?;
@@ -142,6 +159,7 @@ impl WgpuBackend {
             takes_spirv: descriptor.required_features.contains(passthrough::wanted()),
             language: if browser { Language::BROWSERS } else { Target::Wgsl.into() },
             bind_groups: BindGroups::default(),
+            labels: options.labels,
             driver_key: format!(
                 "wgpu 30\n{}\n{}\n{}\n{} {}\n{}",
                 info.name, info.driver, info.driver_info, info.vendor, info.device, info.backend
@@ -209,5 +227,9 @@ impl Backend for WgpuBackend {
 
     fn counters(&self) -> Counters {
         self.shared.state.counters.read()
+    }
+
+    fn kept(&self) -> Option<&DiskCache> {
+        self.pipelines.disk.as_ref()
     }
 }

@@ -45,5 +45,5 @@ pub fn open(options: &DeviceOptions) -> Result<Device> {
 /// # Errors
 /// There is none, with what is probably missing.
 pub fn adapters() -> Result<Vec<String>> {
-    Ok(limits::usable(&limits::instance(false))?.into_iter().map(|adapter| adapter.get_info().name).collect())
+    Ok(limits::usable(&limits::instance(false, false))?.into_iter().map(|adapter| adapter.get_info().name).collect())
 }

@@ -15,16 +15,21 @@ pub(crate) fn unavailable(reason: impl Into<String>) -> Error {
     Error::Unavailable { kind: DeviceKind::Wgpu.name(), reason: reason.into() }
 }
 
-/// wgpu's entry. Without `validate` it checks neither the driver's use nor the numbers of indirect dispatches, which are ours.
+/// wgpu's entry. Without `validate` it checks neither the driver's use nor the numbers of indirect dispatches, which are ours; without `labels` the driver
+/// learns no names.
 ///
 /// One instance stays for the life of the process: with the last one the driver's library goes, and NVIDIA's cannot be loaded again
 /// more than about ten times.
-pub(crate) fn instance(validate: bool) -> wgpu::Instance {
+pub(crate) fn instance(validate: bool, labels: bool) -> wgpu::Instance {
     static KEPT: OnceLock<wgpu::Instance> = OnceLock::new();
     let make = || {
         let mut descriptor = wgpu::InstanceDescriptor::new_without_display_handle();
         descriptor.backends = wgpu::Backends::PRIMARY;
-        descriptor.flags = if validate { wgpu::InstanceFlags::debugging() } else { wgpu::InstanceFlags::empty() };
+        descriptor.flags = match (validate, labels) {
+            (true, _) => wgpu::InstanceFlags::debugging(),
+            (false, true) => wgpu::InstanceFlags::DEBUG,
+            (false, false) => wgpu::InstanceFlags::empty(),
+        };
         wgpu::Instance::new(descriptor)
     };
     KEPT.get_or_init(make);

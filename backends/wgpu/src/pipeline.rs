@@ -92,7 +92,7 @@ impl Source<'_> {
 /// The pipelines of a device and the caches behind them.
 pub(crate) struct PipelineStore {
     cache: Option<wgpu::PipelineCache>,
-    disk: Option<DiskCache>,
+    pub(crate) disk: Option<DiskCache>,
     made: PipelineCache<WgpuPipeline>,
 }
 

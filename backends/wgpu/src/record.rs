@@ -61,7 +61,13 @@ impl Step {
     /// Encodes a copy.
     pub(crate) fn encode_copy(copy: &CopyCommand, shared: &Shared, encoder: &mut wgpu::CommandEncoder) -> Result<()> {
         let (from, to) = (WgpuMemory::of(&copy.from.memory, shared)?, WgpuMemory::of(&copy.to.memory, shared)?);
+        if shared.labels {
+            encoder.push_debug_group(&copy.label);
+        }
         encoder.copy_buffer_to_buffer(&from.buffer, copy.from.offset, &to.buffer, copy.to.offset, copy.from.bytes);
+        if shared.labels {
+            encoder.pop_debug_group();
+        }
         Ok(())
     }
 }
@@ -166,6 +172,9 @@ impl DispatchStep {
     ) -> Result<()> {
         pass.set_pipeline(&WgpuPipeline::of(&self.pipeline, shared)?.handle);
         pass.set_bind_group(0, &self.bindings, self.dynamic.as_slice());
+        if shared.labels {
+            pass.push_debug_group(&self.label);
+        }
         match &self.groups {
             GroupSource::Value([x, y, z]) => pass.dispatch_workgroups(*x, *y, *z),
             GroupSource::Memory(range) => {
@@ -178,6 +187,9 @@ impl DispatchStep {
                 })?;
                 pass.dispatch_workgroups_indirect(words, u64::from(*offset));
             }
+        }
+        if shared.labels {
+            pass.pop_debug_group();
         }
         Ok(())
     }

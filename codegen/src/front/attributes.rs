@@ -1,4 +1,4 @@
-//! What stands inside of `#[kernel(..)]`: `workgroup`, `subgroup`, `resident`, `index`, `instances`, `targets`, `requires`, `indirect`, `strict` and `fast`; for `specialise` see there.
+//! What stands inside of `#[kernel(..)]`: `workgroup`, `subgroup`, `resident`, `volatile`, `index`, `instances`, `targets`, `requires`, `indirect`, `strict` and `fast`; for `specialise` see there.
 
 use proc_macro2::TokenStream;
 use quote::ToTokens;
@@ -36,6 +36,9 @@ impl Parse for Part {
     }
 }
 
+/// The targets whose compilers can be told where a read belongs.
+const VOLATILE_TARGETS: [Target; 2] = [Target::Spirv, Target::Cuda];
+
 /// Whether a part is a word without anything in parentheses.
 fn is_word(name: &syn::Ident) -> bool {
     name == "indirect" || Precision::from_name(&name.to_string()).is_some()
@@ -63,7 +66,7 @@ impl Session {
         let parts = match Punctuated::<Part, syn::Token![,]>::parse_terminated.parse2(attribute) {
             Ok(parts) => parts,
             Err(error) => {
-                self.error_of(&error, "write `#[kernel(workgroup(256))]`, and if need be `subgroup(..)`, `resident(..)`, `index = 64`, `instances(..)`, `specialise(..)`, `targets(..)`, `requires(..)`, `indirect` and `strict` or `fast` after it");
+                self.error_of(&error, "write `#[kernel(workgroup(256))]`, and if need be `subgroup(..)`, `resident(..)`, `volatile(..)`, `index = 64`, `instances(..)`, `specialise(..)`, `targets(..)`, `requires(..)`, `indirect` and `strict` or `fast` after it");
                 return Vec::new();
             }
         };
@@ -94,6 +97,7 @@ impl Session {
                 "requires" => self.requires(&part),
                 "subgroup" => self.subgroup(&part, scope),
                 "resident" => self.resident(&part, scope),
+                "volatile" => self.volatile(&part),
                 "index" => index = Some(part),
                 // Read before, since the kernel's own names depend on it.
                 "specialise" => {}
@@ -102,7 +106,7 @@ impl Session {
                 _ => self.error(
                     &part.name,
                     format!(
-                        "`{name}` is unknown: a kernel has workgroup(..), subgroup(..), resident(..), index = .., instances(..), specialise(..), targets(..), requires(..), indirect, strict and fast"
+                        "`{name}` is unknown: a kernel has workgroup(..), subgroup(..), resident(..), volatile(..), index = .., instances(..), specialise(..), targets(..), requires(..), indirect, strict and fast"
                     ),
                 ),
             }
@@ -218,6 +222,36 @@ impl Session {
             }
             self.module.resident = Some(value);
         }
+    }
+
+    /// `volatile(x)`, or `volatile(cuda(x), spirv(x, y))`: kept until the bindings are known.
+    fn volatile(&mut self, part: &Part) {
+        let advice = "slices are named whose reads stay where they are written: `volatile(x)`, or on some targets only: `volatile(cuda(x), spirv(x, y))`";
+        let mut named: Vec<(Target, syn::Ident)> = Vec::new();
+        for item in self.list::<syn::Meta>(part, advice) {
+            match item {
+                syn::Meta::Path(path) => match path.get_ident() {
+                    Some(name) => named.extend(VOLATILE_TARGETS.map(|target| (target, name.clone()))),
+                    None => self.error(&path, advice),
+                },
+                syn::Meta::List(list) => {
+                    let name = list.path.get_ident().map(ToString::to_string).unwrap_or_default();
+                    let slices = list.parse_args_with(Punctuated::<syn::Ident, syn::Token![,]>::parse_terminated);
+                    match (Target::from_name(&name).filter(|target| VOLATILE_TARGETS.contains(target)), slices) {
+                        (Some(target), Ok(slices)) if !slices.is_empty() => {
+                            named.extend(slices.into_iter().map(|slice| (target, slice)));
+                        }
+                        (Some(_), Err(error)) => self.error_of(&error, advice),
+                        (Some(_), Ok(_)) => self.error(&list, advice),
+                        (None, _) => {
+                            self.error(&list.path, format!("`{name}` has no volatile reads: spirv and cuda have"))
+                        }
+                    }
+                }
+                syn::Meta::NameValue(pair) => self.error(&pair, advice),
+            }
+        }
+        self.volatile = named;
     }
 
     /// `index = 64`, or `index = [32, 64]`: read when the targets are known.

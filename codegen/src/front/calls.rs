@@ -408,7 +408,7 @@ impl Infer<'_> {
                 }
                 Ty::Scalar(Scalar::Index) if domain == Domain::Word => ": convert with `as u32`".to_owned(),
                 Ty::Scalar(Scalar::F64) => {
-                    ": not every target that has f64 has it: convert with `as f32`, or compute it from +, -, *, /, sqrt, exp and ln"
+                    ": convert with `as f32`, or compute it from what `f64` has: +, -, *, /, sqrt, exp, ln, sin and others"
                         .to_owned()
                 }
                 Ty::Scalar(scalar) if numeric(*scalar) && !of_integers && lanes_fit(domain, lanes) => {

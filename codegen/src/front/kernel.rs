@@ -24,7 +24,7 @@ use super::signature::{ParameterType, parameter_name};
 use super::specialise;
 use super::tree::{Kind, Origin, Slice};
 use super::{Input, ItemInput, Output, Parameter, ParameterKind};
-use crate::ir::{Binding, BindingKind, Bound, Generic, Module, Param, Scalar};
+use crate::ir::{Binding, BindingKind, Bound, Generic, Module, Param, Scalar, Type};
 use crate::layout;
 
 pub(super) fn parse(input: Input) -> Result<Output, Errors> {
@@ -61,6 +61,7 @@ pub(super) fn parse(input: Input) -> Result<Output, Errors> {
     let instances = session.attribute(attribute, &scope, &item);
     let (mut entries, parameters) = session.kernel_parameters(&item, &scope);
     session.add_constants(&constants);
+    session.mark_volatile();
     for name in mistaken {
         let name = syn::Ident::new(&name, proc_macro2::Span::call_site());
         entries.push(Entry { name, entity: Entity::Failed, mutable: false });
@@ -99,6 +100,27 @@ impl Session {
             self.error(at, "this was not understood, which is a mistake of the compiler: please report it");
         }
         self.errors
+    }
+
+    /// Marks the slices that the attribute names.
+    fn mark_volatile(&mut self) {
+        for (target, name) in std::mem::take(&mut self.volatile) {
+            match self.module.bindings.iter_mut().find(|binding| name == binding.name) {
+                Some(binding) if binding.kind == BindingKind::Shared && binding.volatile.contains(&target) => {
+                    self.error(&name, "this slice is named twice");
+                }
+                Some(binding) if binding.kind == BindingKind::Shared => {
+                    let element = &self.module.types[binding.element];
+                    if matches!(element, Type::Scalar(_)) || matches!(element.lanes(), Some(2 | 4)) {
+                        binding.volatile.push(target);
+                    } else {
+                        self.error(&name, "volatile reads are of scalars, or of vectors of two or four");
+                    }
+                }
+                Some(_) => self.error(&name, format!("`{name}` is written, and reads of what a kernel writes have their order already: `volatile` is for `&[T]`")),
+                None => self.error(&name, format!("the kernel has no slice `{name}`")),
+            }
+        }
     }
 
     fn kernel_parameters(&mut self, item: &syn::ItemFn, scope: &Scope) -> (Vec<Entry>, Vec<Parameter>) {
@@ -210,7 +232,15 @@ impl Session {
         };
         let span = self.span(name);
         let binding = self.module.bindings.len() as u32;
-        self.module.bindings.push(Binding { name: name.to_string(), element: handle, kind, view, packed: 1, span });
+        self.module.bindings.push(Binding {
+            name: name.to_string(),
+            element: handle,
+            kind,
+            view,
+            packed: 1,
+            volatile: Vec::new(),
+            span,
+        });
         Some((
             Entity::Slice(Slice::of_binding(binding, element, kind, view)),
             ParameterKind::Buffer { binding, element: Box::new(written.clone()), kind, view },
@@ -313,6 +343,7 @@ impl Session {
                         kind,
                         view,
                         packed: 1,
+                        volatile: Vec::new(),
                         span: crate::ir::Span::NONE,
                     });
                 }

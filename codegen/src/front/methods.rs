@@ -324,13 +324,17 @@ impl Infer<'_> {
                 }
                 let right = self.expect(&e.args[0], &ty);
                 let operator = wrapping.unwrap_or(BinaryOperator::Add);
-                self.node(Kind::Binary(operator, Box::new(receiver), Box::new(right)), ty, e)
+                let node = self.node(Kind::Binary(operator, Box::new(receiver), Box::new(right)), ty, e);
+                self.session.module.locations.wrapping.push(node.span);
+                node
             }
             "wrapping_neg" if matches!(ty, Ty::Scalar(scalar) if scalar.is_signed()) => {
                 if !self.count(e, 0) {
                     return self.failed(e);
                 }
-                self.node(Kind::Unary(UnaryOperator::Negate, Box::new(receiver)), ty, e)
+                let node = self.node(Kind::Unary(UnaryOperator::Negate, Box::new(receiver)), ty, e);
+                self.session.module.locations.wrapping.push(node.span);
+                node
             }
             "div_ceil" => {
                 if !self.count(e, 1) {

@@ -16,6 +16,7 @@ use super::tree::Origin;
 use crate::ir::{
     self, Bound, Enum, Function, GenericKind, Handle, IndexWidth, Module, Precision, Scalar, Size, Struct,
 };
+use crate::target::Target;
 
 /// The state of the front end for one kernel.
 pub(super) struct Session {
@@ -39,6 +40,8 @@ pub(super) struct Session {
     pub alone: bool,
     /// Of the function that is being made.
     pub precision: Precision,
+    /// The slices that the attribute names as volatile, each with a target where it is.
+    pub volatile: Vec<(Target, syn::Ident)>,
     /// How wide the indices of the kernel's instances are.
     pub widths: Vec<IndexWidth>,
     /// Whether something wrong was met, even if nothing is to be said about it here.
@@ -99,6 +102,7 @@ impl Session {
             support,
             alone: false,
             precision: Precision::Usual,
+            volatile: Vec::new(),
             widths: vec![IndexWidth::Bits32],
             poisoned: false,
         }

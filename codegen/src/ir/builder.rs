@@ -101,7 +101,15 @@ impl ModuleBuilder {
     }
 
     fn binding(&mut self, name: &str, element: Handle<Type>, kind: BindingKind) -> u32 {
-        let binding = Binding { name: name.to_owned(), element, kind, view: None, packed: 1, span: Span::NONE };
+        let binding = Binding {
+            name: name.to_owned(),
+            element,
+            kind,
+            view: None,
+            packed: 1,
+            volatile: Vec::new(),
+            span: Span::NONE,
+        };
         self.module.bindings.push(binding);
         self.module.bindings.len() as u32 - 1
     }

@@ -358,6 +358,15 @@ impl MathFunction {
                 | Self::Asinh
                 | Self::Acosh
                 | Self::Atanh
+                | Self::Powf
+                | Self::Sin
+                | Self::Cos
+                | Self::Tan
+                | Self::Asin
+                | Self::Acos
+                | Self::Atan
+                | Self::Atan2
+                | Self::Erf
         )
     }
 

@@ -75,6 +75,7 @@
 //! | integer `/` `%` | toward zero; by 0 gives 0; `MIN / -1` is `MIN`, `MIN % -1` is 0 |
 //! | shifts | by the amount modulo the integer's bits; `>>` of signed ones keeps the sign |
 //! | float `+ - * /`, `sqrt` | nearest (`/` and `sqrt` within 3 ulp on GPUs); a product and a sum may be contracted to one rounding; denormals may be flushed; see [`Precision`] |
+//! | infinities, NaNs and the sign of zero | kept, but in `fast` functions. WGSL's compilers may take it that there are none, which shows where they see more than one operation; `x / x`, `x % x` and `x - x` are kept from them |
 //! | float `%` | the sign of the left side; `x - y * trunc(x / y)` on GPUs |
 //! | float compare | false with a NaN, except `!=` |
 //! | `min` `max` `clamp` | if one is NaN, the other; `clamp(x, low, high) = min(max(x, low), high)` |
@@ -105,7 +106,7 @@
 //! * `i64` and `u64` are moved, converted from and to other integers, and compared for equality on every device, in two words where need be.
 //!   Everything else done with them, and vectors of them, is [`crate::target::Feature::Int64`].
 //! * `f64` is moved on every device. Everything else, and vectors of it, is [`crate::target::Feature::Float64`]; of mathematical functions there are those that
-//!   all of its targets have exactly ([`MathFunction::is_exact`]), and exponentials, logarithms and hyperbolic functions ([`MathFunction::is_elementary_of_doubles`]), which need
+//!   all of its targets have exactly ([`MathFunction::is_exact`]), and powers, exponentials, logarithms, functions of angles, hyperbolic functions and the error function ([`MathFunction::is_elementary_of_doubles`]), which need
 //!   [`crate::target::Feature::Int64`] too.
 //! * A narrow parameter travels as the 32-bit type that holds it, a struct as the scalars and vectors in it; what lies within its arrays is an array
 //!   of its own for each.

@@ -178,6 +178,8 @@ pub struct Binding {
     /// How many of the slice's elements lie in one element of this binding: 1, or 2 or 4 where lowering has packed narrow scalars into words. A
     /// guard compares an index with the slice's length divided by this, rounded up.
     pub packed: u32,
+    /// The targets whose compilers are told to leave its reads where they are written: `volatile(x)`.
+    pub volatile: Vec<Target>,
     /// Where it was written.
     pub span: Span,
 }

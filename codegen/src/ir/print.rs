@@ -134,8 +134,11 @@ impl Printer<'_> {
         for binding in &module.bindings {
             let element = self.ty(binding.element);
             let rank = binding.view.map_or_else(String::new, |rank| format!(" view of rank {rank}"));
+            let volatile: Vec<_> = binding.volatile.iter().map(|target| target.name()).collect();
+            let volatile =
+                if volatile.is_empty() { String::new() } else { format!("volatile({}) ", volatile.join(", ")) };
             let text = match binding.kind {
-                super::BindingKind::Shared => format!("{}: &[{element}]{rank},", binding.name),
+                super::BindingKind::Shared => format!("{volatile}{}: &[{element}]{rank},", binding.name),
                 super::BindingKind::Mutable => format!("{}: &mut [{element}]{rank},", binding.name),
                 super::BindingKind::Atomic => format!("{}: &[Atomic<{element}>],", binding.name),
             };

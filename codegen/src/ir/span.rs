@@ -18,6 +18,8 @@ pub struct Locations {
     pub file: String,
     /// Line and column (both from 1) of span n + 1.
     pub positions: Vec<(u32, u32)>,
+    /// Operations that the author wrote as `wrapping_add` and its like, ascending: they mean what others mean, and their overflow is meant.
+    pub wrapping: Vec<Span>,
 }
 
 impl Locations {
@@ -25,6 +27,11 @@ impl Locations {
     pub fn add(&mut self, line: u32, column: u32) -> Span {
         self.positions.push((line, column));
         Span(self.positions.len() as u32)
+    }
+
+    /// Whether the author asked for an operation to wrap.
+    pub fn wraps(&self, span: Span) -> bool {
+        self.wrapping.binary_search(&span).is_ok()
     }
 
     /// `file:line:column`, or the file alone for code that nobody wrote.

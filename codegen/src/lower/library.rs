@@ -7,9 +7,11 @@
 //! makes a vector of it, `vector` one of several; `lane0` to `lane3`, `yzx` and `zxy` take lanes.
 //! `f32` to the accuracy that the tests of lowering measure; polynomials were fitted at Chebyshev nodes.
 
+mod angles;
 mod bits;
 mod doubles;
 mod elementary;
+mod powers;
 mod vectors;
 
 use crate::ir::{MathFunction, Scalar};
@@ -380,12 +382,12 @@ const SOURCES: &[(&str, &str)] = &[
     ),
 ];
 
-/// The function that does the same where the last argument is a number, not a NaN.
-pub fn with_number(function: MathFunction) -> &'static str {
+/// The function that does the same as [`name_for`]'s where the last argument is a number, not a NaN.
+pub fn with_number(target: Target, function: MathFunction, scalar: Scalar) -> &'static str {
     match function {
         MathFunction::Min => "min_number",
         MathFunction::Max => "max_number",
-        other => other.name(),
+        other => name_for(target, other, scalar),
     }
 }
 
@@ -410,6 +412,14 @@ pub fn name_for(target: Target, function: MathFunction, scalar: Scalar) -> &'sta
 
 /// Name and text of a function.
 pub fn entry(name: &str) -> Option<(&'static str, &'static str)> {
-    let all = [SOURCES, bits::SOURCES, doubles::SOURCES, elementary::SOURCES, vectors::SOURCES];
+    let all = [
+        SOURCES,
+        angles::SOURCES,
+        bits::SOURCES,
+        doubles::SOURCES,
+        elementary::SOURCES,
+        powers::SOURCES,
+        vectors::SOURCES,
+    ];
     all.into_iter().flatten().find(|(known, _)| *known == name).copied()
 }

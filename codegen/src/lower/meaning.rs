@@ -160,8 +160,7 @@ impl Rewrite for Meaning<'_> {
                     && !table::math(self.profile, *function, scalar)
                 {
                     let number = arguments.last().is_some_and(|last| Self::is_number(old, *last));
-                    let name =
-                        if number { with_number(*function) } else { name_for(self.profile.target, *function, scalar) };
+                    let name = if number { with_number } else { name_for }(self.profile.target, *function, scalar);
                     // What takes a scalar may give a vector.
                     let lanes = self.shape(*ty).map_or(lanes, |(_, given)| lanes.max(given));
                     let (index, double) = (scalar == Scalar::Index, scalar == Scalar::F64);

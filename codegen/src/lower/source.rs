@@ -328,7 +328,7 @@ impl Context<'_> {
             return Ok((value, scalar));
         }
         let known = match function {
-            Some(function) if is_number => library::with_number(function),
+            Some(function) if is_number => library::with_number(self.library.profile.target, function, scalar),
             Some(function) => library::name_for(self.library.profile.target, function, scalar),
             None => library::entry(name).ok_or(format!("`{name}` is unknown"))?.0,
         };

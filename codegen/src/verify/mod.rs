@@ -97,7 +97,21 @@ pub struct KernelInfo {
 ///
 /// # Errors
 /// Everything in which the module breaks a rule, in the author's terms; checks that rely on a rule that is broken are left out.
-pub fn verify(mut module: Module) -> Result<Verified, Diagnostics> {
+pub fn verify(module: Module) -> Result<Verified, Diagnostics> {
+    let Verified { mut module, mut info } = verify_as_written(module)?;
+    if passes::reuse(&mut module) {
+        let uses = access::find(&module);
+        (info.workgroup_vector, info.workgroup_copied) = (uses.workgroup_vector, uses.workgroup_copied);
+        info.workgroup_bytes = access::workgroup_bytes(&module);
+    }
+    Ok(Verified { module, info })
+}
+
+/// Checks an instance as [`verify`] does, and leaves every workgroup array as its author wrote it, for who runs it to tell of them.
+///
+/// # Errors
+/// As [`verify`].
+pub fn verify_as_written(mut module: Module) -> Result<Verified, Diagnostics> {
     let stages: [fn(&Module) -> Vec<Diagnostic>; 4] =
         [signature::check, structure::check, types::check, uniformity::check];
     for stage in stages {
@@ -112,11 +126,6 @@ pub fn verify(mut module: Module) -> Result<Verified, Diagnostics> {
     for ((binding, disjoint), access) in info.disjoint.iter_mut().enumerate().zip(&info.access) {
         // What is behind the first element of a piece that is copied is not looked at.
         *disjoint = divisions.disjoint[binding] && (info.copied[binding] <= 1 || !access.writes());
-    }
-    if passes::reuse(&mut module) {
-        let uses = access::find(&module);
-        (info.workgroup_vector, info.workgroup_copied) = (uses.workgroup_vector, uses.workgroup_copied);
-        info.workgroup_bytes = access::workgroup_bytes(&module);
     }
     Ok(Verified { module, info })
 }

@@ -14,6 +14,7 @@ use crate::device::{
     Backend, Command, Counters, Device, DeviceKind, DispatchCommand, GroupSource, Limits, MemoryRange, ParamSource,
     Pipeline, Properties, Recording, RunIo, next_device_id,
 };
+use crate::support::cache::DiskCache;
 use crate::support::check::Checks;
 
 #[derive(Debug)]
@@ -105,6 +106,9 @@ impl Backend for Fake {
     }
     fn counters(&self) -> Counters {
         Counters { pipelines: *self.loaded.lock().unwrap(), ..Counters::default() }
+    }
+    fn kept(&self) -> Option<&DiskCache> {
+        None
     }
 }
 

@@ -59,30 +59,12 @@ macro_rules! float_methods {
 float_functions! {
     /// 1 / square root; within 3 ulp on GPUs.
     inverse_sqrt() by map = |x: f32| 1.0 / x.sqrt();
-    /// x to the power of y; on GPUs as exact as `exp2(y * log2(x))`.
-    powf(y) by zip = f32::powf;
-    /// Sine of radians; on GPUs within `2^-11` between -π and π, and in practice within a few ulp; within 4 ulp on the CPU.
-    sin() by map = f32::sin;
-    /// Cosine of radians; on GPUs within `2^-11` between -π and π, and in practice within a few ulp; within 4 ulp on the CPU.
-    cos() by map = f32::cos;
-    /// Tangent of radians; as exact as the sine over the cosine.
-    tan() by map = f32::tan;
-    /// Arc tangent; within 4096 ulp on GPUs, 4 on the CPU.
-    atan() by map = f32::atan;
-    /// Arc tangent of the first over the second, in the right quadrant; within 4096 ulp on GPUs, 4 on the CPU. Of two zeros it is what the device says.
-    atan2(y) by zip = f32::atan2;
-    /// The error function; within 4 ulp.
-    erf() by map = erf_of_scalar;
     /// The nearest integer, ties away from zero.
     round() by map = f32::round;
     /// `x - trunc(x)`, with the sign of x: Rust's `fract`, not WGSL's.
     fract() by map = f32::fract;
     /// The size of x with the sign of y.
     copysign(y) by zip = f32::copysign;
-    /// Arc sine; within 4 ulp.
-    asin() by map = f32::asin;
-    /// Arc cosine; within 4 ulp.
-    acos() by map = f32::acos;
     /// Cube root; within 3 ulp.
     cbrt() by map = f32::cbrt;
     /// `sqrt(x * x + y * y)`, which does not overflow on the way; infinite if one is. Within 8 ulp on GPUs.
@@ -175,6 +157,24 @@ real_functions! {
     ln_1p() by map = Elementary::ln_1p;
     /// Logarithm to base 10; within 4 ulp.
     log10() by map = Elementary::log10;
+    /// x to the power of y; on GPUs as exact as `exp2(y * log2(x))`.
+    powf(y) by zip = Elementary::powf;
+    /// Sine of radians; on GPUs within `2^-11` between -π and π, and in practice within a few ulp; within 4 ulp on the CPU.
+    sin() by map = Elementary::sin;
+    /// Cosine of radians; on GPUs within `2^-11` between -π and π, and in practice within a few ulp; within 4 ulp on the CPU.
+    cos() by map = Elementary::cos;
+    /// Tangent of radians; as exact as the sine over the cosine.
+    tan() by map = Elementary::tan;
+    /// Arc tangent; within 4096 ulp on GPUs, 4 on the CPU.
+    atan() by map = Elementary::atan;
+    /// Arc tangent of the first over the second, in the right quadrant; within 4096 ulp on GPUs, 4 on the CPU. Of two zeros of `f32` it is what the device says.
+    atan2(y) by zip = Elementary::atan2;
+    /// The error function; within 4 ulp.
+    erf() by map = Elementary::erf;
+    /// Arc sine; within 4 ulp.
+    asin() by map = Elementary::asin;
+    /// Arc cosine; within 4 ulp.
+    acos() by map = Elementary::acos;
 }
 
 /// The smaller; if one is NaN, the other.
@@ -315,9 +315,6 @@ pub trait MathExt {
     /// 1 / square root.
     #[must_use]
     fn inverse_sqrt(self) -> Self;
-    /// The error function.
-    #[must_use]
-    fn erf(self) -> Self;
     /// [`mix`]
     #[must_use]
     fn mix(self, b: Self, t: Self) -> Self;
@@ -334,10 +331,6 @@ impl MathExt for f32 {
         inverse_sqrt(self)
     }
 
-    fn erf(self) -> f32 {
-        erf_of_scalar(self)
-    }
-
     fn mix(self, b: f32, t: f32) -> f32 {
         meaning::mix(self, b, t)
     }
@@ -349,32 +342,6 @@ impl MathExt for f32 {
     fn smoothstep(self, high: f32, x: f32) -> f32 {
         meaning::smoothstep(self, high, x)
     }
-}
-
-/// The error function in `f64`, correctly rounded to `f32` but for rare ties: its series below 3, the continued fraction of its
-/// complement above.
-fn erf_of_scalar(x: f32) -> f32 {
-    if x.is_nan() {
-        return x;
-    }
-    let z = f64::from(x.abs());
-    let magnitude = if z < 3.0 {
-        let mut term = z;
-        let mut sum = z;
-        let mut n = 0.0;
-        while term > sum * 1e-18 {
-            n += 1.0;
-            term *= 2.0 * z * z / (2.0 * n + 1.0);
-            sum += term;
-        }
-        std::f64::consts::FRAC_2_SQRT_PI * (-z * z).exp() * sum
-    } else if z < 6.0 {
-        let fraction = (1..=60).rev().fold(z, |below, n| z + 0.5 * f64::from(n) / below);
-        1.0 - 0.5 * std::f64::consts::FRAC_2_SQRT_PI * (-z * z).exp() / fraction
-    } else {
-        1.0
-    };
-    (magnitude as f32).copysign(x)
 }
 
 #[cfg(test)]
@@ -443,8 +410,8 @@ mod tests {
             assert!((f64::from(erf(x as f32)) - y).abs() < 1e-7, "erf({x})");
             assert_eq!(erf(-x as f32), -erf(x as f32));
         }
-        assert_eq!(MathExt::erf(f32::INFINITY), 1.0);
-        assert!(MathExt::erf(f32::NAN).is_nan());
+        assert_eq!(Elementary::erf(f32::INFINITY), 1.0);
+        assert!(Elementary::erf(f32::NAN).is_nan());
     }
 
     #[test]

@@ -1,6 +1,7 @@
 //! What the functions ask of scalars: lanes, order, signs, bits, and the rounding that all floats have.
 
 use half::{bf16, f16};
+use trefoil_codegen::meaning;
 
 /// Scalars and vectors, seen as one or more lanes.
 pub trait Lanes: Copy {
@@ -146,35 +147,47 @@ macro_rules! reals {
 reals!(f32, f64);
 
 macro_rules! elementary {
-    ($($name:ident)*) => {
-        /// Floats with exponentials, logarithms and hyperbolic functions: `f32` and `f64`.
+    ($($name:ident($($other:ident)?))*) => {
+        /// Floats with powers, exponentials, logarithms, functions of angles and hyperbolic functions: `f32` and `f64`.
         pub trait Elementary: Copy {
             $(
                 #[doc(hidden)]
                 #[must_use]
-                fn $name(self) -> Self;
+                fn $name(self $(, $other: Self)?) -> Self;
             )*
+            /// The error function.
+            #[must_use]
+            fn erf(self) -> Self;
         }
 
         impl Elementary for f32 {
             $(
-                fn $name(self) -> f32 {
-                    self.$name()
+                fn $name(self $(, $other: f32)?) -> f32 {
+                    self.$name($($other)?)
                 }
             )*
+            fn erf(self) -> f32 {
+                meaning::erf(f64::from(self)) as f32
+            }
         }
 
         impl Elementary for f64 {
             $(
-                fn $name(self) -> f64 {
-                    self.$name()
+                fn $name(self $(, $other: f64)?) -> f64 {
+                    self.$name($($other)?)
                 }
             )*
+            fn erf(self) -> f64 {
+                meaning::erf(self)
+            }
         }
     };
 }
 
-elementary! { exp exp2 exp_m1 ln log2 log10 ln_1p sinh cosh tanh asinh acosh atanh }
+elementary! {
+    exp() exp2() exp_m1() ln() log2() log10() ln_1p() sinh() cosh() tanh() asinh() acosh() atanh()
+    powf(y) sin() cos() tan() asin() acos() atan() atan2(x)
+}
 
 /// Integers, as bits.
 pub trait Integer: Copy {

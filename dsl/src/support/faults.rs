@@ -21,6 +21,7 @@ use std::sync::{Arc, Mutex, Weak};
 
 use trefoil_codegen::artefact::{Kernel, ParamTransport};
 
+use super::cache::DiskCache;
 use super::state::lock;
 use crate::device::{Backend, Command, Counters, Device, Memory, MemoryRange, Pipeline, Properties, Recording, RunIo};
 use crate::error::{Error, Result};
@@ -271,6 +272,10 @@ impl Backend for Faulty {
     fn time(&self, commands: &[Command]) -> Result<Vec<u64>> {
         self.0.meets(Call::Submission, &Command::first_label(commands), || self.0.driver("timing"))?;
         self.0.backend().time(commands)
+    }
+
+    fn kept(&self) -> Option<&DiskCache> {
+        self.0.backend().kept()
     }
 
     fn counters(&self) -> Counters {

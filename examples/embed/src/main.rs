@@ -10,10 +10,13 @@ mod report;
 use std::io::BufRead;
 use std::path::PathBuf;
 use std::process::ExitCode;
+use std::time::Duration;
 
 use clap::Parser;
+use indicatif::ProgressBar;
 use trefoil::device::DeviceOptions;
 use trefoil::devices;
+use trefoil::graph::profile::Ceiling;
 use trefoil_embed::encoder::{Bounds, Encoder, Outcome};
 use trefoil_embed::tokens;
 
@@ -30,6 +33,12 @@ struct Arguments {
     /// auto, cpu, wgpu, vulkan or cuda; auto is the fastest that there is.
     #[arg(long, default_value = "auto")]
     device: String,
+    /// Keeps compiled kernels in this folder, for the next call.
+    #[arg(long, value_name = "DIR")]
+    cache: Option<PathBuf>,
+    /// Writes what each step of the last run took to this file, for <https://ui.perfetto.dev>, and prints it as a table.
+    #[arg(long, value_name = "FILE")]
+    trace: Option<PathBuf>,
     /// Prints one JSON object with the embeddings instead of the table.
     #[arg(long)]
     json: bool,
@@ -48,6 +57,13 @@ fn main() -> ExitCode {
     }
 }
 
+/// A line on the terminal, if there is one, that tells what takes its time.
+fn waiting(message: &'static str) -> ProgressBar {
+    let progress = ProgressBar::new_spinner().with_message(message);
+    progress.enable_steady_tick(Duration::from_millis(100));
+    progress
+}
+
 fn run(arguments: Arguments) -> Outcome<()> {
     let mut texts = Vec::new();
     for text in arguments.texts {
@@ -59,12 +75,23 @@ fn run(arguments: Arguments) -> Outcome<()> {
             texts.push(text);
         }
     }
-    let device = devices::open_by_name(&arguments.device, &DeviceOptions::default())?;
+    let progress = waiting("opening the device");
+    let options = DeviceOptions { cache: arguments.cache, ..DeviceOptions::default() };
+    let device = devices::open_by_name(&arguments.device, &options)?;
     let bounds = Bounds { texts: texts.len().min(MOST_TEXTS), tokens: tokens::LONGEST };
+    progress.set_message(format!("compiling for {}", device.properties().name));
     let encoder = Encoder::open(&arguments.model, &device, bounds)?;
+    progress.finish_and_clear();
     let mut embeddings = Vec::with_capacity(texts.len());
     for part in texts.chunks(MOST_TEXTS) {
-        embeddings.extend(encoder.run(&encoder.tokens.encode(part)?)?);
+        let batch = encoder.tokens.encode(part)?;
+        embeddings.extend(encoder.run(&batch)?);
+        if let Some(file) = arguments.trace.as_ref().filter(|_| embeddings.len() == texts.len()) {
+            let profile = encoder.executable.profile(&encoder.extents(&batch)?)?.against(Ceiling::measure(&device)?);
+            eprint!("{profile}");
+            std::fs::write(file, profile.trace().to_string())
+                .map_err(|error| format!("{}: {error}", file.display()))?;
+        }
     }
 
     let properties = device.properties();

@@ -1,4 +1,4 @@
-//! functions of f64: exp, ln, tanh and others
+//! functions of f64: exp, ln, sin, powf and others
 
 use trefoil::Device;
 use trefoil::prelude::*;

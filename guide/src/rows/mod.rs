@@ -50,6 +50,7 @@ macro_rules! with_rows {
             workgroup_arrays: [reversed];
             asynchronous_copies: [row_sums];
             uniform_loads: [shared_first];
+            volatile_reads: [sums_of_four];
             atomics: [histogram];
             workgroup_atomics: [counted];
             long_atomics: [long_sums];

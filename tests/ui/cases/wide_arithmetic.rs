@@ -13,9 +13,9 @@ fn scale(x: &[f64], y: &mut [f64]) {
 }
 
 #[kernel(workgroup(64), requires(Float64))]
-fn sine(x: &[f64], y: &mut [f64]) {
+fn root(x: &[f64], y: &mut [f64]) {
     let i = global_index();
-    y[i] = sin(x[i]);
+    y[i] = cbrt(x[i]);
 }
 
 fn main() {}

@@ -315,7 +315,7 @@ fn offer<'a>(
             }
             operand.layout = Layout::contiguous_along(&operand.ty.shape, fastest);
             operand.is_param = false;
-            copying += 2.0 * operand.ty.bytes().bounds().1 as f64 / COPY_BYTES_PER_MICROSECOND;
+            copying += LAUNCH + 2.0 * operand.ty.bytes().bounds().1 as f64 / COPY_BYTES_PER_MICROSECOND;
             copied.push(Copied { input, fastest });
         }
     }

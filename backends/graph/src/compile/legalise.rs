@@ -84,7 +84,9 @@ impl Stage<'_> {
                     source = self.copy(index, &source);
                     layout = view.layout(&source.ty, &source.layout, ty);
                 }
-                let layout = layout.ok_or_else(|| Error::View { node: node.name.clone() })?;
+                // What a view says of symbols, it says in its own attributes.
+                let layout =
+                    layout.ok_or_else(|| Error::View { node: node.name.clone() })?.bound(self.graph.bindings());
                 let tensor = self.tensor(index, 0);
                 self.located.insert(tensor, Located { tensor, value: source.value, ty: ty.clone(), layout });
             }
@@ -99,7 +101,7 @@ impl Stage<'_> {
                 let output = self.value(index, node, 0, Origin::Version(state));
                 self.program.values[output].name = format!("{} after {}", self.program.values[state].name, node.name);
                 let part = update.part().map(|part| (part.axis, part.position.clone()));
-                let target = Target { layout: update.target(&old.ty), part };
+                let target = Target { layout: update.target(&old.ty).bound(self.graph.bindings()), part };
                 self.program.works.push(Work::Update(UpdateWork { node: index, inputs: [old, value], output, target }));
             }
             OpKind::Map(_) => {

@@ -1,8 +1,8 @@
 //! Places in memory: each value that lives in activation memory gets a buffer and a byte offset, from its lifetime, after fusion, at the upper bounds of
 //! the symbols.
 //!
-//! Values whose lifetimes overlap never share bytes. Params, constants and states have buffers of their own; a version of a state lies where the state lies, over the one that it replaces. Where a dispatch may not bind one piece of memory both for reading and for writing, values
-//! are coloured first: what a step reads and what it writes get different colours, and no buffer holds two colours.
+//! Values whose lifetimes overlap never share bytes. Params, constants and states have buffers of their own; a version of a state lies where the state lies, over the one that it replaces. Where a dispatch may not bind one piece of memory both for reading and for writing, what a step reads and what it writes
+//! lie in different buffers.
 
 use std::collections::BTreeMap;
 
@@ -225,10 +225,80 @@ impl Free {
     }
 }
 
-/// Places values by best fit: at its birth each gets the smallest free range that holds it, and ranges that become free grow together. Gives the places and the
-/// sizes of the buffers.
+/// The places of values, and the sizes of the buffers: the smaller of two plans. One places values at their births, which wastes little where they come and go like a stack; the other the largest first, which wastes little where
+/// large ones come between small ones that live long.
 pub fn place(lifetimes: &[Lifetime], rules: Rules<'_>) -> (Vec<Place>, Vec<u64>) {
-    let colours = colours(lifetimes.len(), rules.apart);
+    let mut apart: Vec<Vec<usize>> = vec![Vec::new(); lifetimes.len()];
+    for (a, b) in rules.apart.iter().filter(|(a, b)| a != b) {
+        apart[*a].push(*b);
+        apart[*b].push(*a);
+    }
+    let first = by_birth(lifetimes, &colours(&apart), rules.max_buffer);
+    let second = by_size(lifetimes, &apart, rules.max_buffer);
+    let total = |(_, sizes): &(Vec<Place>, Vec<u64>)| sizes.iter().sum::<u64>();
+    if total(&second) < total(&first) { second } else { first }
+}
+
+/// Bytes that a value takes in a buffer.
+fn taken(lifetime: &Lifetime) -> u64 {
+    lifetime.bytes.max(1).next_multiple_of(ALIGNMENT)
+}
+
+/// Places values from the largest to the smallest, each in the buffer that grows least by it, in the smallest gap between those that are alive with it.
+fn by_size(lifetimes: &[Lifetime], apart: &[Vec<usize>], max_buffer: u64) -> (Vec<Place>, Vec<u64>) {
+    // Of each buffer its size so far, and the values in it.
+    let mut buffers: Vec<(u64, Vec<usize>)> = Vec::new();
+    let mut places: Vec<Option<Place>> = vec![None; lifetimes.len()];
+    let mut order: Vec<usize> = (0..lifetimes.len()).collect();
+    // Of equal ones the long-lived first: the short-lived fit between them.
+    order.sort_by_key(|value| {
+        let Lifetime { bytes, born, dies } = lifetimes[*value];
+        (std::cmp::Reverse((bytes, dies.saturating_sub(born))), born, *value)
+    });
+    for value in order {
+        let (lifetime, bytes) = (&lifetimes[value], taken(&lifetimes[value]));
+        let together =
+            |other: &&usize| lifetime.born <= lifetimes[**other].dies && lifetimes[**other].born <= lifetime.dies;
+        let is_apart =
+            |buffer: usize| apart[value].iter().any(|other| places[*other].is_some_and(|place| place.buffer == buffer));
+        // By how much the buffer grows, the size of the gap, the buffer and the place in it.
+        let mut best: Option<(u64, u64, usize, u64)> = None;
+        for (buffer, (end, values)) in buffers.iter().enumerate().filter(|(buffer, _)| !is_apart(*buffer)) {
+            let mut alive: Vec<Place> = values.iter().filter(together).filter_map(|other| places[*other]).collect();
+            alive.sort_unstable_by_key(|place| place.offset);
+            let mut offer = |offset: u64, gap: u64| {
+                let offered = ((offset + bytes).saturating_sub(*end), gap, buffer, offset);
+                if offset + bytes <= max_buffer {
+                    best = Some(best.map_or(offered, |known| known.min(offered)));
+                }
+            };
+            let mut offset = 0;
+            for place in alive {
+                if place.offset >= offset + bytes {
+                    offer(offset, place.offset - offset);
+                }
+                offset = offset.max(place.offset + place.bytes);
+            }
+            offer(offset, end.saturating_sub(offset).max(bytes));
+        }
+        // Where a buffer would grow by all of it, one of its own takes no more, and leaves more choice to those that must lie apart from it.
+        let shared = best.filter(|(growth, ..)| *growth < bytes || apart[value].is_empty());
+        let (_, _, buffer, offset) = shared.unwrap_or_else(|| {
+            buffers.push((0, Vec::new()));
+            (bytes, bytes, buffers.len() - 1, 0)
+        });
+        let (end, values) = &mut buffers[buffer];
+        *end = (*end).max(offset + bytes);
+        values.push(value);
+        places[value] = Some(Place { buffer, offset, bytes });
+    }
+    let nowhere = Place { buffer: 0, offset: 0, bytes: 0 };
+    let places = places.into_iter().map(|place| place.unwrap_or(nowhere)).collect();
+    (places, buffers.into_iter().map(|(end, _)| end).collect())
+}
+
+/// Places values by best fit: at its birth each gets the smallest free range that holds it, and ranges that become free grow together.
+fn by_birth(lifetimes: &[Lifetime], colours: &[usize], max_buffer: u64) -> (Vec<Place>, Vec<u64>) {
     let mut buffers: Vec<(usize, Free)> = Vec::new();
     let mut places = vec![Place { buffer: 0, offset: 0, bytes: 0 }; lifetimes.len()];
     let mut births: Vec<usize> = (0..lifetimes.len()).collect();
@@ -244,7 +314,7 @@ pub fn place(lifetimes: &[Lifetime], rules: Rules<'_>) -> (Vec<Place>, Vec<u64>)
             }
             !over
         });
-        let bytes = lifetime.bytes.max(1).next_multiple_of(ALIGNMENT);
+        let bytes = taken(lifetime);
         let fit = buffers
             .iter()
             .enumerate()
@@ -255,8 +325,7 @@ pub fn place(lifetimes: &[Lifetime], rules: Rules<'_>) -> (Vec<Place>, Vec<u64>)
             buffers[buffer].1.take(start, size, bytes);
             (buffer, start)
         } else {
-            let room =
-                |(colour, free): &(usize, Free)| *colour == colours[value] && free.tail() + bytes <= rules.max_buffer;
+            let room = |(colour, free): &(usize, Free)| *colour == colours[value] && free.tail() + bytes <= max_buffer;
             let buffer = buffers.iter().position(room).unwrap_or_else(|| {
                 buffers.push((colours[value], Free::default()));
                 buffers.len() - 1
@@ -270,16 +339,11 @@ pub fn place(lifetimes: &[Lifetime], rules: Rules<'_>) -> (Vec<Place>, Vec<u64>)
 }
 
 /// The smallest colour for each that none of those has from which it must be apart.
-fn colours(count: usize, apart: &[(usize, usize)]) -> Vec<usize> {
-    let mut neighbours: Vec<Vec<usize>> = vec![Vec::new(); count];
-    for (a, b) in apart {
-        neighbours[*a].push(*b);
-        neighbours[*b].push(*a);
-    }
-    let mut colours: Vec<Option<usize>> = vec![None; count];
-    for value in 0..count {
+fn colours(apart: &[Vec<usize>]) -> Vec<usize> {
+    let mut colours: Vec<Option<usize>> = vec![None; apart.len()];
+    for (value, neighbours) in apart.iter().enumerate() {
         let mut colour = 0;
-        while neighbours[value].iter().any(|other| *other != value && colours[*other] == Some(colour)) {
+        while neighbours.iter().any(|other| colours[*other] == Some(colour)) {
             colour += 1;
         }
         colours[value] = Some(colour);

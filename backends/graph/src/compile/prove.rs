@@ -1,7 +1,7 @@
 //! The proof: a simulation of what every byte range holds, from the graph and the recorded steps alone.
 //!
 //! It shares no code with the planner or the scheduler. A step says which nodes it computes; the graph says what those read. The proof fails if a step reads
-//! bytes that do not hold the value wanted, if one of a node's steps is missing or not in its place, if an update writes into other bytes than those that hold the version before, if two steps that conflict have no barrier between them, if a node is computed before what it needs, if a step of a node's several is missing or out of order, or if an output or
+//! bytes that do not hold the value wanted, if an update writes into other bytes than those that hold the version before, if two steps that conflict have no barrier between them, if a node is computed before what it needs, if a step of a node's several is missing or out of order, or if an output or
 //! the newest version of a state is not where it is looked for at the end.
 
 use std::collections::{BTreeMap, BTreeSet};

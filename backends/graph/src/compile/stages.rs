@@ -1,9 +1,10 @@
 //! The stages that need no device but what it is and allows; and what they tell before there is one.
 
+use tracing::debug_span;
 use trefoil_dsl::device::Properties;
 
 use super::Options;
-use super::cache::KernelCache;
+use super::cache::{KernelCache, Kernels};
 use super::choose::{Decision, choose};
 use super::fuse::fuse;
 use super::legalise::legalise;
@@ -11,7 +12,7 @@ use super::plan::{Buffer, Plan, plan};
 use super::program::{Origin, Program};
 use super::record::touches;
 use super::schedule::{Reason, barriers};
-use super::steps::{Step, StepWork, steps};
+use super::steps::{Step, steps};
 use crate::error::{Error, Result, names};
 use crate::graph::{Graph, LeafKind};
 use crate::op::Op;
@@ -40,15 +41,17 @@ pub struct Forecast {
 }
 
 /// Runs the stages.
-pub(crate) fn stages(graph: &Graph, kernels: &KernelCache, device: &Properties, options: &Options) -> Result<Staged> {
-    let mut program = legalise(graph)?;
+pub(crate) fn stages(graph: &Graph, kernels: Kernels<'_>, device: &Properties, options: &Options) -> Result<Staged> {
+    let mut program = debug_span!("legalise").in_scope(|| legalise(graph))?;
     program.resident = resident(graph, &program, options)?;
-    let decisions = choose(graph, &mut program, device, options)?;
-    let (groups, fills) = fuse(&program, options, device)?;
-    let steps = steps(graph, &program, &groups, &fills, kernels, device)?;
-    let plan = plan(&program, &steps, &device.limits, &device.name)?;
-    let touched: Vec<_> = steps.iter().map(|step| touches(&program, &plan, step)).collect();
-    let barriers = barriers(&touched);
+    let decisions = debug_span!("choose").in_scope(|| choose(graph, &mut program, device, options))?;
+    let (groups, fills) = debug_span!("fuse").in_scope(|| fuse(&program, options, device))?;
+    let steps = debug_span!("steps").in_scope(|| steps(graph, &program, &groups, &fills, kernels, device))?;
+    let plan = debug_span!("plan").in_scope(|| plan(&program, &steps, &device.limits, &device.name))?;
+    let barriers = debug_span!("schedule").in_scope(|| {
+        let touched: Vec<_> = steps.iter().map(|step| touches(&program, &plan, step)).collect();
+        barriers(&touched)
+    });
     Ok(Staged { program, decisions, steps, plan, barriers })
 }
 
@@ -86,11 +89,9 @@ fn resident(graph: &Graph, program: &Program, options: &Options) -> Result<Vec<u
 /// # Errors
 /// As compiling: an op has no candidate on such a device, or not with these types and attributes; a tensor is too large for it; a name in the options means nothing.
 pub fn forecast(graph: &Graph, device: &Properties, options: &Options) -> Result<Forecast> {
-    let Staged { decisions, steps, plan, .. } = stages(graph, &KernelCache::default(), device, options)?;
-    let steps = steps.iter().map(|step| match &step.work {
-        StepWork::Kernel { kernel, .. } => kernel.name.to_string(),
-        StepWork::Host(host) => host.name.to_owned(),
-    });
+    let kernels = Kernels { cache: &KernelCache::default(), kept: None };
+    let Staged { decisions, steps, plan, .. } = stages(graph, kernels, device, options)?;
+    let steps = steps.iter().map(|step| step.work.name().to_owned());
     let activations = plan.buffers.iter().filter_map(|buffer| match buffer {
         Buffer::Activations(bytes) => Some(*bytes),
         Buffer::Param(_) | Buffer::Constant(_) | Buffer::State(_) => None,

@@ -7,7 +7,7 @@ use trefoil_codegen::diagnostic::Diagnostics;
 use trefoil_codegen::ir::Module;
 use trefoil_dsl::device::Properties;
 
-use super::cache::KernelCache;
+use super::cache::Kernels;
 use super::fuse::{Fills, Group, Region, kernel};
 use super::program::{Chosen, KernelsWork, Located, Meaning, Program, ValueId, Work};
 use super::pull;
@@ -64,6 +64,16 @@ pub enum StepWork {
     Host(HostStep),
 }
 
+impl StepWork {
+    /// The name of the kernel or of the function.
+    pub fn name(&self) -> &str {
+        match self {
+            Self::Kernel { kernel, .. } => &kernel.name,
+            Self::Host(host) => host.name,
+        }
+    }
+}
+
 /// A value that a step binds.
 #[derive(Clone, Debug)]
 pub struct Use {
@@ -101,7 +111,7 @@ pub fn steps(
     program: &Program,
     groups: &[Group],
     fills: &Fills,
-    cache: &KernelCache,
+    cache: Kernels<'_>,
     device: &Properties,
 ) -> Result<Vec<Step>> {
     let mut steps = Vec::new();
@@ -138,7 +148,7 @@ fn of_region(
     program: &Program,
     region: &Region,
     fills: &Fills,
-    cache: &KernelCache,
+    cache: Kernels<'_>,
     device: &Properties,
 ) -> Result<Step> {
     let generated = kernel::generate(program, region, fills, device);

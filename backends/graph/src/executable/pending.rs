@@ -5,9 +5,10 @@
 
 use std::ops::Range;
 use std::sync::Arc;
+use std::sync::atomic::{AtomicU8, Ordering};
 use std::sync::mpsc::{Receiver, Sender, TryRecvError, channel};
 
-use trefoil_dsl::device::MemoryRange;
+use trefoil_dsl::device::{Command, MemoryRange};
 
 use super::slots::{InputId, OutputId, Which};
 use super::{Executable, Outputs};
@@ -15,6 +16,11 @@ use crate::data::OwnedData;
 use crate::dim::Extents;
 use crate::error::{Error, Result};
 use crate::types::ElementType;
+
+/// Stages of a started run: it waits for its turn, it has begun, or it was called off before.
+const WAITS: u8 = 0;
+const BEGUN: u8 = 1;
+const CANCELLED: u8 = 2;
 
 /// What the thread of an executable is told to do.
 pub(super) type Task = Box<dyn FnOnce() + Send>;
@@ -52,6 +58,7 @@ struct Taken {
 #[derive(Debug)]
 pub struct Pending {
     answer: Receiver<Finished>,
+    stage: Arc<AtomicU8>,
     /// What it answered, if somebody looked before it was waited for.
     finished: Option<Finished>,
 }
@@ -176,13 +183,19 @@ impl QueuedRun {
     /// Starts the run, and does not wait for anything. Whatever is wrong with it, its end tells.
     pub fn start(mut self) -> Pending {
         let (sender, answer) = channel();
+        let stage = Arc::new(AtomicU8::new(WAITS));
         if let Some(refused) = self.refused.take() {
             let finished = self.finish(Err(refused)).1;
-            return Pending { answer, finished: Some(finished) };
+            return Pending { answer, stage, finished: Some(finished) };
         }
         let executable = self.executable.clone();
+        let own = stage.clone();
         let task = move || {
-            let result = self.run();
+            let begun = own.compare_exchange(WAITS, BEGUN, Ordering::AcqRel, Ordering::Acquire);
+            let result = match begun {
+                Ok(_) => self.run(),
+                Err(_) => Err(Error::Cancelled { step: Command::first_label(&self.executable.commands).to_string() }),
+            };
             let (executable, finished) = self.finish(result);
             // Who has waited for the run finds that it holds nothing any more.
             drop(executable);
@@ -191,7 +204,7 @@ impl QueuedRun {
         };
         let handed = executable.hand_over(Box::new(task));
         let failed = |error| Finished { result: Err(error), inputs: Vec::new(), outputs: Vec::new() };
-        Pending { answer, finished: handed.err().map(failed) }
+        Pending { answer, stage, finished: handed.err().map(failed) }
     }
 
     fn give(mut self, which: Which<'_, InputId>, given: Given) -> Self {
@@ -245,6 +258,27 @@ impl QueuedRun {
 }
 
 impl Pending {
+    /// Calls the run off, if it has not begun: then it answers [`Error::Cancelled`] with the step before which it stopped, gives back all that was handed over to it, and states are as the run before left them; the next run
+    /// begins in its place. A run that has begun goes on to its end, since no device takes back what was submitted. Whether it was in time.
+    ///
+    /// ```
+    /// # use std::sync::Arc;
+    /// # use trefoil_graph::{Executable, Extents};
+    /// # fn of(executable: &Arc<Executable>, extents: &Extents) {
+    /// let first = executable.queue(extents).start();
+    /// let second = executable.queue(extents).start();
+    /// if second.cancel() {
+    ///     assert!(second.wait().result.is_err());
+    /// }
+    /// # }
+    /// ```
+    pub fn cancel(&self) -> bool {
+        match self.stage.compare_exchange(WAITS, CANCELLED, Ordering::AcqRel, Ordering::Acquire) {
+            Ok(_) => self.finished.is_none(),
+            Err(stage) => stage == CANCELLED,
+        }
+    }
+
     /// Waits until the run is done, and gives what it did with all that was handed over to it. Runs that were started before are done by then too.
     pub fn wait(self) -> Finished {
         let lost = || Finished { result: Err(Error::Poisoned), inputs: Vec::new(), outputs: Vec::new() };

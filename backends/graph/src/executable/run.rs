@@ -4,6 +4,7 @@
 
 use std::ops::Range;
 
+use tracing::debug_span;
 use trefoil_dsl::buffer::BufferSlice;
 use trefoil_dsl::device::{Command, CopyCommand, MemoryRange, RunIo};
 use trefoil_dsl::element::Element;
@@ -191,6 +192,7 @@ impl<'a> Run<'a> {
     /// Those of [`Executable::run`]; an id of another graph's executable; device memory of another device, or of fewer elements; an input to stay as it is that cannot; an output of another element type than the memory for it, or of another length; rows that
     /// it does not have.
     pub fn run(mut self) -> Result<Outputs> {
+        let _run = debug_span!("run").entered();
         let mut outputs = Outputs::default();
         let done = match self.refused.take() {
             Some(refused) => Err(refused),
@@ -263,12 +265,13 @@ impl<'a> Run<'a> {
         let Self { executable, extents, lists, .. } = self;
         // One run at a time: all runs use the same memory.
         let mut turn = executable.turn()?;
-        let state = &mut *turn;
+        let (state, common) = (&mut *turn.run, &mut *turn.common);
+        executable.check_bound(extents)?;
         let Room { uploads, downloads, mut copies, mut words } = std::mem::take(&mut state.room);
         let mut uploads: Vec<(MemoryRange, &[u8])> = uploads;
         let mut downloads: Vec<(MemoryRange, &mut [u8])> = emptied(downloads);
 
-        let (next_seed, mut takes_next) = (state.next_seed.to_le_bytes(), false);
+        let (next_seed, mut takes_next) = (common.next_seed.to_le_bytes(), false);
         for (index, slot) in executable.inputs.iter().enumerate() {
             match &lists.given[index] {
                 None if executable.has_seed && &*slot.name == SEED => {
@@ -334,7 +337,7 @@ impl<'a> Run<'a> {
         let io = RunIo { run_words, uploads: &uploads, downloads: &mut downloads };
         let ran = backend.run(&*executable.recording, io);
         let ran = ran.map_err(|error| at("a run from", &Command::first_label(&executable.commands))(error));
-        executable.settled(state, ran)?;
+        executable.settled(common, ran)?;
         for ((last, given), slot) in state.given.iter_mut().zip(&lists.given).zip(&executable.inputs) {
             if given.as_ref().is_some_and(|given| !matches!(given, Given::Unchanged)) {
                 *last = Some(elements(&slot.ty, extents)?);
@@ -343,7 +346,7 @@ impl<'a> Run<'a> {
         state.has_words = true;
         state.extents.become_equal(extents);
         if takes_next {
-            state.next_seed = state.next_seed.wrapping_add(1);
+            common.next_seed = common.next_seed.wrapping_add(1);
         }
         copies.clear();
         state.room = Room { uploads: emptied(uploads), downloads: emptied(downloads), copies, words };

@@ -7,7 +7,7 @@ use trefoil_dsl::device::{Command, CopyCommand, DispatchCommand, HostCommand, Me
 use trefoil_dsl::support::check::{COPY_MULTIPLE, padded, same_memory};
 
 use super::run::check_data;
-use super::{Elements, Executable, RunState, Slot, Which, at_largest, unknown};
+use super::{Common, Elements, Executable, RunState, Slot, Which, at_largest, unknown};
 use crate::compile::plan::Buffer;
 use crate::data::Data;
 use crate::dim::Extents;
@@ -64,7 +64,7 @@ impl Executable {
             return Ok(());
         }
         let written = self.device.backend().write(&slot.range(elements.bytes.len()), &elements.bytes);
-        self.settled(&mut turn, written.map_err(at("state", name)))
+        self.settled(&mut turn.common, written.map_err(at("state", name)))
     }
 
     /// Puts rows of an output, as the last run left it on the device, into a state, where they stand from `row` on: for what is chosen after a run, such as the row of the last token that was accepted. Rows are positions
@@ -93,7 +93,7 @@ impl Executable {
         let from = &self.outputs[self.output_index(Which::Name(output))?];
         let refused = |reason: String| Error::Feed { output: output.to_owned(), state: state.to_owned(), reason };
         let mut turn = self.turn()?;
-        let extents = turn.extents().ok_or_else(|| refused("no run has left it".to_owned()))?;
+        let extents = turn.run.extents().ok_or_else(|| refused("no run has left it".to_owned()))?;
         let shape_of = |slot: &Slot| -> Result<Vec<u64>> {
             Ok(slot.shape(extents)?.into_iter().map(|extent| extent as u64).collect())
         };
@@ -121,11 +121,11 @@ impl Executable {
         if whole_words && !same_memory(&from.memory, &to.memory) {
             let copy = [Command::Copy(CopyCommand { from, to, label: state.into() })];
             let copied = backend.execute(&copy).and_then(|()| backend.wait());
-            return self.settled(&mut turn, copied.map_err(at("state", state)));
+            return self.settled(&mut turn.common, copied.map_err(at("state", state)));
         }
         let mut between = vec![0; usize::try_from(to.bytes).unwrap_or(0)];
         backend.read(&from, &mut between).map_err(at("output", output))?;
-        self.settled(&mut turn, backend.write(&to, &between).map_err(at("state", state)))
+        self.settled(&mut turn.common, backend.write(&to, &between).map_err(at("state", state)))
     }
 
     /// Sets every state to zero, as before the first run; also after a failure, if the device still works.
@@ -133,10 +133,10 @@ impl Executable {
     /// # Errors
     /// The device failed.
     pub fn reset(&self) -> Result<()> {
-        let mut turn = self.state.lock().map_err(|_| Error::Poisoned)?;
-        turn.failed = None;
+        let mut turn = self.any_turn()?;
+        turn.common.failed = None;
         let zero = self.states.iter().try_for_each(|slot| self.set_zero(slot));
-        self.settled(&mut turn, zero)
+        self.settled(&mut turn.common, zero)
     }
 
     /// Sets one state to zero.
@@ -146,7 +146,7 @@ impl Executable {
     pub fn reset_state(&self, name: &str) -> Result<()> {
         let slot = self.find_state(name)?;
         let mut turn = self.turn()?;
-        self.settled(&mut turn, self.set_zero(slot))
+        self.settled(&mut turn.common, self.set_zero(slot))
     }
 
     /// Another executable with a copy of the states, and of the seed that comes next. Params, constants and compiled kernels are shared; its recording and the memory of its states and activations are its own, so that both run
@@ -207,7 +207,8 @@ impl Executable {
             self.device.backend().execute(&copies).map_err(at("state", &label))?;
             self.device.backend().wait().map_err(at("state", &label))?;
         }
-        let state = RunState::new(self.inputs.len(), turn.params_filled, turn.next_seed);
+        let state = RunState::new(self.inputs.len(), turn.run.params_filled);
+        let common = Common { next_seed: turn.common.next_seed, failed: None };
         let by_value = OnceLock::new();
         if let Some(pipelines) = self.by_value.get() {
             by_value.get_or_init(|| pipelines.clone());
@@ -227,6 +228,7 @@ impl Executable {
             outputs,
             params: self.params.clone(),
             state: Mutex::new(state),
+            common: Arc::new(Mutex::new(common)),
             lists: Mutex::default(),
             worker: Mutex::default(),
             by_value,

@@ -20,7 +20,7 @@ use crate::graph::{Graph, GraphError, Tensor};
 use crate::op::{HostTensor, Op, OpError, OpKind, Slot};
 use crate::types::{ElementType, TensorType};
 
-use ElementType::{BF16, Bool, F16, F32, U32};
+use ElementType::{Bool, U32};
 
 /// How queries, keys, values and the result are arranged. Operands are read by their strides: what is arranged otherwise, such as queries, keys and values in one tensor, or all heads of a position in one row, becomes one of these
 /// by views (`narrow`, `reshape`, `transpose`) without a copy.
@@ -103,7 +103,7 @@ pub struct Attend {
 
 #[trefoil_graph_macros::eager]
 impl Graph {
-    /// Attention of `q` over `k` and `v`, in `f32`, `f16` or `bf16`, computed in `f32`.
+    /// Attention of `q` over `k` and `v`, of floats, computed in `f32`, of `f64` in that.
     ///
     /// `q` is `[batch, heads, queries, elements]`, `k` `[batch, key heads, keys, elements]` and `v` `[batch, key heads, keys, value elements]`, or with positions before heads, as the layout says; the result is
     /// `[batch, heads, queries, value elements]` likewise. Heads of keys may be fewer, if they divide those of queries: as many in a row share one.
@@ -289,8 +289,8 @@ impl Op for Attend {
         let count = 3 + [self.bias, self.lengths, self.sinks].into_iter().filter(|there| *there).count();
         expect_inputs(inputs, count..=count)?;
         let element = inputs[0].element;
-        if ![F32, F16, BF16].contains(&element) {
-            let expected = "f32, f16 or bf16".to_owned();
+        if !element.is_float() {
+            let expected = ElementType::list(ElementType::is_float);
             return Err(OpError::ElementType { input: "q", given: element, expected });
         }
         for (name, ty) in ["q", "k", "v"].into_iter().zip(inputs) {

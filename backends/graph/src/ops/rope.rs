@@ -2,7 +2,7 @@
 
 pub use trefoil_kernels::rope::Pairs;
 
-use trefoil_kernels::rope::rope;
+use trefoil_kernels::rope::{rope, rope_f64};
 
 use super::attention::AttentionLayout;
 use super::support::{expect_element, expect_inputs, instance, kernel_time, one_kernel, transfer_time, upper};
@@ -13,7 +13,7 @@ use crate::op::{
 };
 use crate::types::{ElementType, TensorType};
 
-use ElementType::{BF16, F16, F32, U32};
+use ElementType::{F32, F64, U32};
 
 /// Rotary positions.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
@@ -28,10 +28,10 @@ pub struct Rope {
 
 #[trefoil_graph_macros::eager]
 impl Graph {
-    /// Queries or keys with pairs of their elements turned: the first of a pair becomes `cos · first - sin · second`, the second `sin · first + cos · second`. It takes `f32`, `f16` and `bf16`, and computes in
-    /// `f32`.
+    /// Queries or keys with pairs of their elements turned: the first of a pair becomes `cos · first - sin · second`, the second `sin · first + cos · second`. It takes floats, and computes in
+    /// `f32`, of `f64` in that.
     ///
-    /// `x` is `[batch, heads, positions, elements]` or `[batch, positions, heads, elements]`, as the layout says. `cosines` and `sines` have one `f32` for each pair: they are `[rows, turned / 2]`, or
+    /// `x` is `[batch, heads, positions, elements]` or `[batch, positions, heads, elements]`, as the layout says. `cosines` and `sines` have one `f32` for each pair, of `f64` one of that: they are `[rows, turned / 2]`, or
     /// `[batch, rows, turned / 2]`, and position i of x has row i; there may be more rows than positions. With `positions`, `u32` of `[positions]` or `[batch, positions]`, they are
     /// `[rows, turned / 2]`, and each position has the row that they say; where there is no such row, what is turned becomes 0.
     ///
@@ -42,7 +42,7 @@ impl Graph {
     ///
     /// let mut g = Graph::new();
     /// let q = g.input("q", ElementType::F16, [1i64, 8, 100, 64].map(Dim::from).to_vec())?;
-    /// let (cosines, sines) = g.rope_tables(4096, 64, 10_000.0)?;
+    /// let (cosines, sines) = g.rope_tables(4096, 64, 10_000.0, ElementType::F32)?;
     /// let op = Rope { layout: AttentionLayout::Bhsd, pairs: Pairs::Halves, turned: 64 };
     /// let y = g.rope(q, cosines, sines, None, op)?;
     /// assert_eq!(g.type_of(y)?.to_string(), "f16[1, 8, 100, 64]");
@@ -64,10 +64,17 @@ impl Graph {
     }
 
     /// The tables of [`Graph::rope`] as constants, `[positions, turned / 2]`: the cosines and sines of position i times `base^(-2 j / turned)` for pair j, computed in `f64`.
+    /// Their elements are `f32`, or `f64` for x of that.
     ///
     /// # Errors
-    /// `turned` is odd, or the base is no positive number.
-    pub fn rope_tables(&mut self, positions: usize, turned: usize, base: f64) -> Result<(Tensor, Tensor), GraphError> {
+    /// `turned` is odd, the base is no positive number, or the elements are others.
+    pub fn rope_tables(
+        &mut self,
+        positions: usize,
+        turned: usize,
+        base: f64,
+        element: ElementType,
+    ) -> Result<(Tensor, Tensor), GraphError> {
         let refuse = |attribute, given: String, expected: &str| GraphError::Op {
             op: "rope_tables".to_owned(),
             error: OpError::Attribute { attribute, given, expected: expected.to_owned() },
@@ -83,8 +90,12 @@ impl Graph {
         let angles: Vec<f64> = (0..positions * pairs).map(angle).collect();
         let shape = vec![Dim::from(positions), Dim::from(pairs)];
         let mut table = |of: fn(f64) -> f64| {
-            let values: Vec<f32> = angles.iter().map(|angle| of(*angle) as f32).collect();
-            self.constant(F32, shape.clone(), &values)
+            let values = angles.iter().map(|angle| of(*angle));
+            match element {
+                F32 => self.constant(F32, shape.clone(), &values.map(|value| value as f32).collect::<Vec<_>>()),
+                F64 => self.constant(F64, shape.clone(), &values.collect::<Vec<_>>()),
+                _ => Err(refuse("element", element.to_string(), "f32 or f64")),
+            }
         };
         Ok((table(f64::cos)?, table(f64::sin)?))
     }
@@ -99,20 +110,19 @@ impl Graph {
         let keys = keys.into();
         let most = keys.bounds().1.max(0);
         let slopes = slopes(heads);
-        let values = slopes.iter().flat_map(|slope| (1 - most..=0).map(move |behind| (slope * behind as f64) as f32));
-        let values: Vec<f32> = values.collect();
-        let shape = [heads as i64, 1, most].map(Dim::from).to_vec();
-        let all = self.constant(F32, shape, &values)?;
-        let last = self.narrow(all, 2, Dim::from(most) - keys.clone(), keys)?;
-        match element {
-            F32 => Ok(last),
-            F16 | BF16 => self.cast(last, element),
-            _ => {
-                let expected = "f32, f16 or bf16".to_owned();
-                let error = OpError::Attribute { attribute: "element", given: element.to_string(), expected };
-                Err(GraphError::Op { op: "alibi".to_owned(), error })
-            }
+        if !element.is_float() {
+            let expected = ElementType::list(ElementType::is_float);
+            let error = OpError::Attribute { attribute: "element", given: element.to_string(), expected };
+            return Err(GraphError::Op { op: "alibi".to_owned(), error });
         }
+        let values = slopes.iter().flat_map(|slope| (1 - most..=0).map(move |behind| slope * behind as f64));
+        let shape = [heads as i64, 1, most].map(Dim::from).to_vec();
+        let all = match element {
+            F64 => self.constant(F64, shape, &values.collect::<Vec<_>>())?,
+            _ => self.constant(F32, shape, &values.map(|value| value as f32).collect::<Vec<_>>())?,
+        };
+        let last = self.narrow(all, 2, Dim::from(most) - keys.clone(), keys)?;
+        self.as_element(last, element)
     }
 }
 
@@ -167,8 +177,8 @@ impl Op for Rope {
     fn infer(&self, inputs: &[TensorType]) -> Result<Vec<TensorType>, OpError> {
         expect_inputs(inputs, 3..=4)?;
         let x = &inputs[0];
-        if ![F32, F16, BF16].contains(&x.element) {
-            let expected = "f32, f16 or bf16".to_owned();
+        if !x.element.is_float() {
+            let expected = ElementType::list(ElementType::is_float);
             return Err(OpError::ElementType { input: "x", given: x.element, expected });
         }
         if x.rank() != 4 {
@@ -182,7 +192,7 @@ impl Op for Rope {
         let pairs = Dim::from(self.turned / 2);
         let by_position = inputs.get(3);
         for (name, table) in [("cosines", &inputs[1]), ("sines", &inputs[2])] {
-            expect_element(name, table, F32)?;
+            expect_element(name, table, if x.element == F64 { F64 } else { F32 })?;
             let rows = |rows: &Dim| rows == positions || rows.bounds().0 >= positions.bounds().1;
             let fits = match table.shape.as_slice() {
                 [count, columns] => *columns == pairs && (by_position.is_some() || rows(count)),
@@ -283,7 +293,11 @@ impl Candidate for Turn {
         if !strided.is_empty() {
             return Err(Ineligible::NeedsContiguous(strided));
         }
+        let is_double = x.ty.element == F64;
         if self.width == 4 {
+            if is_double {
+                return Err(Ineligible::Other("elements of f64".to_owned()));
+            }
             let four = |dim: &Dim| dim.divides_evenly(4);
             if !four(&x.ty.shape[3]) || !op.turned.is_multiple_of(8) {
                 return Err(Ineligible::Other(format!("{} of {} elements are turned", op.turned, x.ty.shape[3])));
@@ -305,7 +319,11 @@ impl Candidate for Turn {
         let of_positions = positions.map_or_else(|| op.along(&[]), |given| op.along(&given.layout.strides));
         let of_table = &tables[0].layout.strides;
         let units = request.outputs[0].elements().quotient(&Dim::from(self.width));
-        let kernel = instance(rope::KERNELS, &format!("rope_{}_{}", x.ty.element, self.width))?;
+        let kernel = if is_double {
+            instance(rope_f64::KERNELS, "rope_f64")?
+        } else {
+            instance(rope::KERNELS, &format!("rope_{}_{}", x.ty.element, self.width))?
+        };
         let bytes = 2.0 * upper(&x.ty.bytes()) * if self.width == 4 { 1.0 } else { 3.0 };
         Ok(one_kernel(
             kernel,

@@ -10,6 +10,7 @@ use trefoil_dsl::device::{
     Backend, Command, Counters, Device, Memory, MemoryRange, Pipeline, Properties, Recording, RunIo,
 };
 use trefoil_dsl::error::Result;
+use trefoil_dsl::support::cache::DiskCache;
 
 /// A device behind which another works.
 #[derive(Debug)]
@@ -110,5 +111,9 @@ impl Backend for Counting {
 
     fn counters(&self) -> Counters {
         self.device.backend().counters()
+    }
+
+    fn kept(&self) -> Option<&DiskCache> {
+        self.device.backend().kept()
     }
 }

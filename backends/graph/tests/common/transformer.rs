@@ -56,7 +56,7 @@ impl Builder {
         let ids = self.g.input("ids", U32, vec![Dim::from(1), count.clone()]).unwrap();
         let words = self.param("words", &[VOCABULARY, WIDTH]);
         let mut x = self.g.embedding(words, ids).unwrap();
-        let (cosines, sines) = self.g.rope_tables(STEPS, ELEMENTS, 10_000.0).unwrap();
+        let (cosines, sines) = self.g.rope_tables(STEPS, ELEMENTS, 10_000.0, F32).unwrap();
         let start = position.cloned().unwrap_or(Dim::from(0));
         let tables = [cosines, sines].map(|table| self.g.narrow(table, 0, start.clone(), count.clone()).unwrap());
         for layer in 0..LAYERS {

@@ -7,6 +7,7 @@
 //! | [`rows`] | up to 8 rows and a part of the keys | few queries of many keys, where reading these is all that counts |
 //! | [`join`] | | what the two above leave where several workgroups share the keys of a row |
 //! | [`plain`] | one row | any strides and any extents; and scores, if somebody wants to see them |
+//! | [`doubles`] | one row | the same, of `f64` |
 //!
 //! **Rows.** The queries of all heads that share a head of keys are *rows* of it: row `r` is query `r / group` of head `r % group` among them. So keys and values are read once for the group.
 //!
@@ -15,8 +16,9 @@
 //!
 //! **A query that sees no key** gives zeros.
 //!
-//! **Numbers.** Elements are `f32`, `f16` or `bf16`; everything between them is `f32`.
+//! **Numbers.** Elements are `f32`, `f16` or `bf16`, and everything between them is `f32`; or they are `f64`, and so is everything between them.
 
+pub mod doubles;
 pub mod join;
 pub mod matrices;
 pub mod plain;

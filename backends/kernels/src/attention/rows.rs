@@ -52,6 +52,7 @@ fn team_sum(own: Vec4<f32>, at: usize, scratch: &mut [f32]) -> Vec4<f32> {
 #[kernel(
     workgroup(128),
     targets(wgsl, spirv, cuda),
+    volatile(cuda(k, v)),
     instances(T = [f32, f16, bf16], ROWS = [1, 8], QUADS = [1, 2])
 )]
 pub fn attention_rows<T: Float, const ROWS: usize, const QUADS: usize>(

@@ -48,17 +48,20 @@ macro_rules! softmax_rows {
     };
 }
 
-/// A kernel for norms of rows that follow on each other: `(types, the type of vectors, how many quads an invocation holds; with how many rows may be longer)`.
+/// A kernel for norms of rows that follow on each other: `(types, the type of vectors, how many quads an invocation holds; with how many rows may be longer)`, and what its compilers are told.
 macro_rules! norm_rows {
     ($name:ident ($($element:ident),+; own; $($held:tt),+; $most:ident)) => {
-        norm_rows! { @kernel $name [$($element),+] [T] [$($held),+] $most }
+        norm_rows! { @kernel $name [] [$($element),+] [T] [$($held),+] $most }
+    };
+    ($name:ident ($element:ident; own; $held:tt; $most:ident; $volatile:meta)) => {
+        norm_rows! { @kernel $name [, $volatile] [$element] [T] [$held] $most }
     };
     ($name:ident ($($element:ident),+; $vectors:ident; $($held:tt),+; $most:ident)) => {
-        norm_rows! { @kernel $name [$($element),+] [$vectors] [$($held),+] $most }
+        norm_rows! { @kernel $name [] [$($element),+] [$vectors] [$($held),+] $most }
     };
-    (@kernel $name:ident [$($element:ident),+] [$vectors:ident] [$($held:tt),+] $most:ident) => {
+    (@kernel $name:ident [$($attribute:tt)*] [$($element:ident),+] [$vectors:ident] [$($held:tt),+] $most:ident) => {
         /// A norm of rows that are held in registers, as [`rows::norm`] says.
-        #[kernel(workgroup(256), instances(T = [$($element),+], HELD = [$($held),+], RESIDUAL = [false, true]))]
+        #[kernel(workgroup(256), instances(T = [$($element),+], HELD = [$($held),+], RESIDUAL = [false, true]) $($attribute)*)]
         pub fn $name<T: Float, const HELD: usize, const RESIDUAL: bool>(
             x: &[T],
             residual: &[T],
@@ -199,7 +202,8 @@ kernels! {
     softmax_rows! softmax_half_rows (f16, bf16; 8; LARGEST_OF_HALVES)
     softmax_strided! softmax_strided (f32, f16, bf16)
     softmax_strided! softmax_strided_f64 (f64)
-    norm_rows! norm_rows (f32; own; 4, 8, 16, 32; LARGEST)
+    norm_rows! norm_rows (f32; own; 4, 8, 16; LARGEST)
+    norm_rows! norm_long_rows (f32; own; 32; LARGEST; volatile(spirv(x)))
     norm_rows! norm_half_rows (f16, bf16; own; 8; LARGEST_OF_HALVES)
     norm_rows! norm_half_rows_f32 (f16, bf16; f32; 8; LARGEST_OF_HALVES)
     norm_strided! norm_strided (f32, f16, bf16; own)

@@ -34,11 +34,11 @@ macro_rules! operators {
     };
 }
 
-/// A kernel that takes elements, of several float types or of one type: `(types) { value => result, neutral value, push, join, end }`. With `no quads` it goes down one column at a time.
+/// A kernel that takes elements, of several float types, with what its compilers are told, or of one type: `(types) { value => result, neutral value, push, join, end }`. With `no quads` it goes down one column at a time.
 macro_rules! elements {
-    ($(#[$doc:meta])* $name:ident ($($float:ident),+ as $T:ident) $operator:tt) => {
+    ($(#[$doc:meta])* $name:ident ($($float:ident),+ as $T:ident $(, $volatile:meta)?) $operator:tt) => {
         elements! {
-            @kernel $(#[$doc])* $name [, instances($T = [$($float),*])] [<$T: Float>] $T, [2, 1024, quad, $T::lit(0.0)] $operator
+            @kernel $(#[$doc])* $name [, instances($T = [$($float),*]) $(, $volatile)?] [<$T: Float>] $T, [2, 1024, quad, $T::lit(0.0)] $operator
         }
     };
     ($(#[$doc:meta])* $name:ident ($element:ty) $operator:tt) => {
@@ -120,7 +120,7 @@ macro_rules! parts {
 
 operators! {
     /// The sum of floats over the divisor.
-    elements! reduce_sum(f32, f16, bf16 as T) {
+    elements! reduce_sum(f32, f16, bf16 as T, volatile(cuda(x))) {
         f32 => T, [0.0], [|a, x, _| a + x.to_f32()], [|a, b| a + b], [|a, n| T::from_f32(over(a, n))]
     }
     parts! join_sum(f32, f16, bf16 as T) {
@@ -180,12 +180,12 @@ operators! {
         u32 => u32, [0], [|a, x, _| a + not_zero(x.to_f32())], [|a, b| a + b], [|a, _| a]
     }
     /// Where the largest float is, the first of several; a NaN is larger than all others.
-    elements! reduce_argmax(f32, f16, bf16 as T) {
+    elements! reduce_argmax(f32, f16, bf16 as T, volatile(spirv(x))) {
         Place => u32, [Place::NONE], [|a, x, i| a.push(order_of(x.to_f32()), i)],
         [|a, b| a.best(b)], [|a, _| a.index]
     }
     /// Where the smallest float is, the first of several; a NaN is smaller than all others.
-    elements! reduce_argmin(f32, f16, bf16 as T) {
+    elements! reduce_argmin(f32, f16, bf16 as T, volatile(spirv(x))) {
         Place => u32, [Place::NONE], [|a, x, i| a.push(order_of(-x.to_f32()), i)],
         [|a, b| a.best(b)], [|a, _| a.index]
     }
@@ -233,12 +233,12 @@ operators! {
         [|a, b| a.best(b)], [|a, _| a.index]
     }
     /// Where the largest float is, the last of several; a NaN is larger than all others.
-    elements! reduce_last_argmax(f32, f16, bf16 as T) {
+    elements! reduce_last_argmax(f32, f16, bf16 as T, volatile(spirv(x))) {
         Place => u32, [Place::NONE_YET], [|a, x, i| a.last_best(Place { order: order_of(x.to_f32()), index: i })],
         [|a, b| a.last_best(b)], [|a, _| a.index]
     }
     /// Where the smallest float is, the last of several; a NaN is smaller than all others.
-    elements! reduce_last_argmin(f32, f16, bf16 as T) {
+    elements! reduce_last_argmin(f32, f16, bf16 as T, volatile(spirv(x))) {
         Place => u32, [Place::NONE_YET], [|a, x, i| a.last_best(Place { order: order_of(-x.to_f32()), index: i })],
         [|a, b| a.last_best(b)], [|a, _| a.index]
     }

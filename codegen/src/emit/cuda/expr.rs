@@ -344,6 +344,15 @@ const fn plain_name(function: MathFunction, scalar: Scalar) -> Option<&'static s
             MathFunction::Asinh => "asinh",
             MathFunction::Acosh => "acosh",
             MathFunction::Atanh => "atanh",
+            MathFunction::Powf => "pow",
+            MathFunction::Sin => "sin",
+            MathFunction::Cos => "cos",
+            MathFunction::Tan => "tan",
+            MathFunction::Asin => "asin",
+            MathFunction::Acos => "acos",
+            MathFunction::Atan => "atan",
+            MathFunction::Atan2 => "atan2",
+            MathFunction::Erf => "erf",
             _ => return None,
         });
     }

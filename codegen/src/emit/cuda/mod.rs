@@ -15,6 +15,7 @@ mod precision;
 mod stmt;
 mod tile;
 mod types;
+mod volatile;
 
 use super::EmitError;
 use super::text::Printer;

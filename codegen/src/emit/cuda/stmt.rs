@@ -12,7 +12,7 @@ use crate::ir::{
 use crate::target::Target;
 use crate::tensor_map::TensorMap;
 
-use super::{Cuda, asynchronous, bulk, expr, matrix, module, ordered, tile, types};
+use super::{Cuda, asynchronous, bulk, expr, matrix, module, ordered, tile, types, volatile};
 
 type Result<T> = std::result::Result<T, EmitError>;
 type P<'a> = Printer<'a, Cuda>;
@@ -20,7 +20,10 @@ type P<'a> = Printer<'a, Cuda>;
 /// What `pointer` points at, at an index.
 ///
 /// Of a sum that is in range, value and number are told apart: as a signed number the value is the difference of two indices, whatever wrapped, and so the place is the same.
-fn element_of(p: &mut P<'_>, pointer: Code, index: Index) -> Code {
+fn element_of(p: &mut P<'_>, root: Root, pointer: Code, index: Index) -> Code {
+    if volatile::is_volatile(p, root) {
+        return volatile::read(p, pointer, index.whole, "true");
+    }
     match index.apart {
         Some((value, number)) if p.lowered.module.index == IndexWidth::Bits32 => {
             p.prelude("in_a_register", || {
@@ -32,6 +35,16 @@ fn element_of(p: &mut P<'_>, pointer: Code, index: Index) -> Code {
         }
         _ => pointer.index(index.whole),
     }
+}
+
+/// A pointer to the vectors of a buffer or workgroup variable of scalars.
+fn vectors(p: &mut P<'_>, root: Root, scalar: Scalar, lanes: u8) -> Result<Code> {
+    let vector = types::type_name(p, &Type::vector(lanes, scalar))?;
+    let constant = match root {
+        Root::Binding(binding) if !p.lowered.info.access[binding as usize].writes() => "const ",
+        _ => "",
+    };
+    Ok(Code::atom(format!("reinterpret_cast<{constant}{vector}*>({})", name(p, root)?)))
 }
 
 /// The lanes of a warp that exist.
@@ -204,17 +217,31 @@ impl Dialect for Cuda {
 
     fn element(p: &mut P<'_>, root: Root, index: Index) -> Result<Code> {
         let pointer = Code::atom(name(p, root)?);
-        Ok(element_of(p, pointer, index))
+        Ok(element_of(p, root, pointer, index))
     }
 
     fn vector_element(p: &mut P<'_>, root: Root, scalar: Scalar, lanes: u8, index: Index) -> Result<Lvalue> {
-        let vector = types::type_name(p, &Type::vector(lanes, scalar))?;
-        let constant = match root {
-            Root::Binding(binding) if !p.lowered.info.access[binding as usize].writes() => "const ",
-            _ => "",
+        let pointer = vectors(p, root, scalar, lanes)?;
+        Ok(Lvalue::Plain(element_of(p, root, pointer, index)))
+    }
+
+    fn clamped_read(
+        p: &mut P<'_>,
+        root: Root,
+        ty: &Type,
+        index: &Code,
+        (_, condition): (&str, &str),
+    ) -> Result<Option<Vec<String>>> {
+        if !volatile::is_volatile(p, root) {
+            return Ok(None);
+        }
+        let pointer = match (ty.lanes(), ty.scalar()) {
+            (Some(lanes), Some(scalar)) if p.element_type(root).is_some_and(|element| element != ty) => {
+                vectors(p, root, scalar, lanes)?
+            }
+            _ => Code::atom(name(p, root)?),
         };
-        let pointer = format!("reinterpret_cast<{constant}{vector}*>({})", name(p, root)?);
-        Ok(Lvalue::Plain(element_of(p, Code::atom(pointer), index)))
+        Ok(Some(vec![format!("return {};", volatile::read(p, pointer, index.clone(), condition).text)]))
     }
 
     fn lane_place(p: &mut P<'_>, vector: &Type, base: Code, index: Code) -> Result<Lvalue> {

@@ -11,7 +11,8 @@ use crate::artefact::{Access, GridKind, ParamField, ParamRole, ParamScalar, Para
 use crate::emit::EmitError;
 use crate::hashing::{HashMap, HashSet};
 use crate::ir::{
-    Block, Builtin, ExpressionKind, Function, Handle, Module as Ir, Scalar, Statement, StatementKind, Type, statements,
+    Block, Builtin, ExpressionKind, Function, Handle, Module as Ir, Precision, Scalar, Statement, StatementKind, Type,
+    statements,
 };
 use crate::lower::Lowered;
 use crate::target::{Feature, Target};
@@ -464,6 +465,7 @@ impl<'a> Writer<'a> {
         let mut operands = vec![Operand::IdRef(entry), Operand::ExecutionMode(ExecutionMode::LocalSize)];
         operands.extend(self.lowered.info.workgroup_size.map(Operand::LiteralBit32));
         self.module.execution_modes.push(Instruction::new(Op::ExecutionMode, None, None, operands));
+        self.keep_what_is_no_number(entry);
         let operands =
             vec![Operand::AddressingModel(AddressingModel::Logical), Operand::MemoryModel(MemoryModel::Vulkan)];
         self.module.memory_model = Some(Instruction::new(Op::MemoryModel, None, None, operands));
@@ -471,6 +473,27 @@ impl<'a> Writer<'a> {
         header.set_version(1, 5);
         self.module.header = Some(header);
         Ok(self.module)
+    }
+}
+
+impl Writer<'_> {
+    /// Otherwise compilers may take it that there are neither infinities nor NaNs, and make 1 of `x / x`. Devices without it are given modules without it.
+    fn keep_what_is_no_number(&mut self, entry: Word) {
+        if self.lowered.module.entry.precision == Precision::Fast {
+            return;
+        }
+        let floats = self.module.types_global_values.iter().filter(|value| value.class.opcode == Op::TypeFloat);
+        let widths: Vec<_> = floats.filter_map(|float| float.operands.first()).cloned().collect();
+        for width in widths {
+            // Halves are stored and converted, never computed with.
+            if width == Operand::LiteralBit32(16) {
+                continue;
+            }
+            self.capability(Capability::SignedZeroInfNanPreserve);
+            let operands =
+                vec![Operand::IdRef(entry), Operand::ExecutionMode(ExecutionMode::SignedZeroInfNanPreserve), width];
+            self.module.execution_modes.push(Instruction::new(Op::ExecutionMode, None, None, operands));
+        }
     }
 }
 

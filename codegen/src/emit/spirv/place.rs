@@ -10,6 +10,7 @@ use rspirv::spirv::{Decoration, FPRoundingMode, MemoryAccess, Op, StorageClass, 
 use super::function::FunctionWriter;
 use crate::emit::EmitError;
 use crate::ir::{Expression, ExpressionKind, Handle, Place, Projection, Root, Scalar, Type};
+use crate::target::Target;
 
 /// One step of an access chain.
 enum Step {
@@ -35,6 +36,8 @@ struct Reached {
     non_private: bool,
     /// Whether it is in a buffer that the kernel does not write.
     read_only: bool,
+    /// Whether its reads stay where they are written.
+    volatile: bool,
     steps: Vec<Step>,
     /// The type of what is there.
     ty: Type,
@@ -164,6 +167,7 @@ impl FunctionWriter<'_, '_> {
             class: StorageClass::Function,
             non_private: false,
             read_only: false,
+            volatile: false,
             steps: Vec::new(),
             ty: Type::Scalar(Scalar::U32),
             lanes: 1,
@@ -194,6 +198,7 @@ impl FunctionWriter<'_, '_> {
                 reached.class = StorageClass::StorageBuffer;
                 reached.non_private = written && self.writer.shares;
                 reached.read_only = !written;
+                reached.volatile = declared.volatile.contains(&Target::Spirv);
                 reached.ty = self.writer.ir(declared.element).clone();
                 reached.steps.push(Step::Known(0));
                 let width = self.writer.binding_width(binding);
@@ -411,7 +416,7 @@ impl FunctionWriter<'_, '_> {
         }
         let pointer = self.access_chain(reached, held, chain);
         let mut operands = vec![Operand::IdRef(pointer)];
-        if self.in_rounds && reached.read_only && matches!(ty, Type::Vector { .. }) {
+        if reached.volatile || self.in_rounds && reached.read_only && matches!(ty, Type::Vector { .. }) {
             operands.push(Operand::MemoryAccess(MemoryAccess::VOLATILE));
         } else {
             operands.extend(self.memory_access(reached.non_private));

@@ -54,6 +54,10 @@ pub trait Dialect: Sized {
     fn binary(p: &mut Printer<'_, Self>, operator: BinaryOperator, ty: &Type, left: Code, right: Code) -> Result<Code>;
     /// A function of the library, of arguments of type `ty`.
     fn math(p: &mut Printer<'_, Self>, function: MathFunction, ty: &Type, arguments: Vec<Code>) -> Result<Code>;
+    /// Whether a helper ([`Printer::helper`]) that is printed later may get that name, which a local must not hide.
+    fn is_helper_name(_name: &str) -> bool {
+        false
+    }
     /// The body of a function that reads elements of a buffer, or gives zero unless a condition holds (with a name for it), without a branch: for languages whose compilers wait for a load in
     /// a branch before they go on. It may read the first group instead, since something is always bound. `None` where a branch does no harm, or
     /// where the buffer is not declared in such groups.

@@ -190,7 +190,7 @@ impl<'a, D: Dialect> Printer<'a, D> {
         }
         let refused = |name: &str| D::reserved(name, Position::Local);
         // A number after it would not tell it from an accessor, which may be numbered too.
-        let mut claim = |name: &str| match self.is_accessor_name(function, name) {
+        let mut claim = |name: &str| match self.is_accessor_name(function, name) || D::is_helper_name(name) {
             true => names.claim(&format!("{name}_local"), refused),
             false => names.claim(name, refused),
         };

@@ -3,10 +3,10 @@
 use crate::artefact::ParamField;
 use crate::emit::EmitError;
 use crate::emit::text::{Code, Printer, Writer, infix, prefix};
-use crate::ir::{BinaryOperator, MathFunction, Scalar, Type, UnaryOperator};
+use crate::ir::{BinaryOperator, Literal, MathFunction, Precision, Scalar, Type, UnaryOperator};
 
 use super::Wgsl;
-use super::types::type_name;
+use super::types::{self, type_name};
 
 type Result<T> = std::result::Result<T, EmitError>;
 type P<'a> = Printer<'a, Wgsl>;
@@ -68,14 +68,55 @@ pub fn unary(operator: UnaryOperator, ty: &Type, value: Code) -> Code {
 }
 
 /// Infix operators; bools have no `^`. Of two floats, one of them NaN, naga's SPIR-V says that `!=` is false; it is right about `==`.
-pub fn binary(operator: BinaryOperator, ty: &Type, left: Code, right: Code) -> Code {
-    match operator {
+pub fn binary(p: &mut P<'_>, operator: BinaryOperator, ty: &Type, left: Code, right: Code) -> Result<Code> {
+    use BinaryOperator::{Divide, Remainder, Subtract};
+    if matches!(operator, Divide | Remainder | Subtract)
+        && ty.scalar().is_some_and(Scalar::is_float)
+        && left.text == right.text
+        && p.precision != Precision::Fast
+    {
+        return with_itself(p, operator, ty, left);
+    }
+    Ok(match operator {
         BinaryOperator::Xor if ty.scalar() == Some(Scalar::Bool) => infix(BinaryOperator::NotEqual, left, right),
         BinaryOperator::NotEqual if ty.scalar().is_some_and(Scalar::is_float) => {
             prefix("!", infix(BinaryOperator::Equal, left, right))
         }
         _ => infix(operator, left, right),
+    })
+}
+
+/// `x / x`, `x % x` and `x - x`: WGSL's compilers may take it that there are neither infinities nor NaNs, and then make 1 or 0 of them whatever x is.
+fn with_itself(p: &mut P<'_>, operator: BinaryOperator, ty: &Type, x: Code) -> Result<Code> {
+    let (float, tag) = (type_name(p, ty)?, p.type_tag(ty)?);
+    let doubles = ty.scalar() == Some(Scalar::F64);
+    let word = type_name(p, &ty.with_scalar(Scalar::U32))?;
+    let number = |value: f64| if doubles { Literal::F64(value) } else { Literal::F32(value as f32) };
+    let [nan, zero, one] = [f64::NAN, 0.0, 1.0].map(|value| types::literal(p, number(value), false));
+    let (nan, zero, one) = (nan?.text, zero?.text, one?.text);
+    // A remainder has the sign of its left side.
+    let signed = format!("bitcast<{float}>(bitcast<{word}>(x) & {word}(0x80000000u))");
+    let (function, usual) = match operator {
+        BinaryOperator::Divide => ("over_itself", format!("{float}({one})")),
+        BinaryOperator::Remainder if !doubles => ("rest_by_itself", signed),
+        BinaryOperator::Remainder => ("rest_by_itself", format!("{float}({zero})")),
+        _ => ("less_itself", format!("{float}({zero})")),
+    };
+    let magnitude = format!("(bitcast<{word}>(x) & {word}(0x7fffffffu))");
+    let mut is_usual = match doubles {
+        true => format!("(abs(x) <= {float}({:?}lf))", f64::MAX),
+        false => format!("({magnitude} < {word}(0x7f800000u))"),
+    };
+    if operator != BinaryOperator::Subtract {
+        let is_zero = if doubles { format!("(x == {float}({zero}))") } else { format!("({magnitude} == {word}())") };
+        is_usual = format!("{is_usual} & !{is_zero}");
     }
+    let helper = p.helper(&format!("{function} {tag}"), &format!("{function}_{tag}"), |_, name| {
+        Ok(format!(
+            "fn {name}(x: {float}) -> {float} {{\n    return select({float}({nan}), {usual}, {is_usual});\n}}\n"
+        ))
+    })?;
+    Ok(Code::call(&helper, [x]))
 }
 
 /// Functions of the library.

@@ -52,6 +52,10 @@ impl Dialect for Wgsl {
         }
     }
 
+    fn is_helper_name(name: &str) -> bool {
+        types::is_helper_name(name)
+    }
+
     fn type_name(p: &mut P<'_>, ty: &Type) -> Result<String> {
         types::type_name(p, ty)
     }
@@ -76,8 +80,8 @@ impl Dialect for Wgsl {
         Ok(expr::unary(operator, ty, value))
     }
 
-    fn binary(_: &mut P<'_>, operator: BinaryOperator, ty: &Type, left: Code, right: Code) -> Result<Code> {
-        Ok(expr::binary(operator, ty, left, right))
+    fn binary(p: &mut P<'_>, operator: BinaryOperator, ty: &Type, left: Code, right: Code) -> Result<Code> {
+        expr::binary(p, operator, ty, left, right)
     }
 
     fn math(p: &mut P<'_>, function: MathFunction, ty: &Type, arguments: Vec<Code>) -> Result<Code> {

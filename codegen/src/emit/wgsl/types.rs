@@ -6,7 +6,7 @@ use std::sync::LazyLock;
 use crate::emit::EmitError;
 use crate::emit::text::{Code, Dialect, Printer, no_matrices};
 use crate::hashing::HashSet;
-use crate::ir::{Handle, Literal, Scalar, Struct, Type};
+use crate::ir::{Handle, Literal, MathFunction, Scalar, Struct, Type};
 use crate::layout;
 
 use super::Wgsl;
@@ -80,6 +80,27 @@ pub fn is_keyword(name: &str) -> bool {
 pub fn hides(name: &str) -> bool {
     static HIDDEN: Words = Words::new(|| HELPERS.into_iter().chain(FUNCTIONS).chain(TYPES).collect());
     is_keyword(name) || HIDDEN.contains(name)
+}
+
+/// Whether a helper function may get that name once something calls it: these, or these with a type behind, and what reads or repeats parts of arrays.
+pub fn is_helper_name(name: &str) -> bool {
+    let functions = [
+        MathFunction::IsNan.name(),
+        MathFunction::IsInfinite.name(),
+        MathFunction::Signum.name(),
+        MathFunction::PackHalf.name(),
+        MathFunction::UnpackHalf.name(),
+        "choose",
+        "over_itself",
+        "rest_by_itself",
+        "less_itself",
+    ];
+    let is_function = |function: &str| {
+        name.strip_prefix(&*function.replace(' ', "_")).is_some_and(|rest| rest.is_empty() || rest.starts_with('_'))
+    };
+    functions.into_iter().any(is_function)
+        || name.ends_with("_splat")
+        || (name.starts_with("array_") && name.ends_with("_at"))
 }
 
 /// Whether a global of that name would hide anything that the language declares.

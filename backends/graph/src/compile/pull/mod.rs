@@ -18,8 +18,8 @@ use trefoil_codegen::ir::Scalar;
 use trefoil_dsl::device::{DeviceKind, Properties};
 
 use self::plan::Plan;
-use super::cache::KernelCache;
-use super::fuse::kernel::{Structure, computes, feature, fingerprint};
+use super::cache::Kernels;
+use super::fuse::kernel::{Structure, computes, feature, fingerprint, there};
 use super::fuse::max_buffers;
 use super::program::{Located, Program, PullWork, UpdateWork, ValueId};
 use super::steps::{Claim, Part, Step, StepWork, whole};
@@ -37,7 +37,7 @@ use crate::types::{Layout, TensorType};
 pub(crate) fn steps(
     program: &Program,
     work: &PullWork,
-    cache: &KernelCache,
+    cache: Kernels<'_>,
     device: &Properties,
     steps: &mut Vec<Step>,
 ) -> Result<()> {
@@ -78,7 +78,7 @@ pub(crate) fn steps(
 ///
 /// # Errors
 /// As [`steps`].
-pub(crate) fn update(program: &Program, work: &UpdateWork, cache: &KernelCache, device: &Properties) -> Result<Step> {
+pub(crate) fn update(program: &Program, work: &UpdateWork, cache: Kernels<'_>, device: &Properties) -> Result<Step> {
     let UpdateWork { node, inputs: [old, value], output, target } = work;
     let moved = PullWork { node: *node, op: Arc::new(Move), inputs: vec![value.clone()], output: *output };
     let OpKind::Pull(pull) = moved.op.kind() else {
@@ -108,7 +108,7 @@ fn is_counted(elements: Dim) -> bool {
 struct Maker<'a> {
     program: &'a Program,
     work: &'a PullWork,
-    cache: &'a KernelCache,
+    cache: Kernels<'a>,
     device: &'a Properties,
     pull: &'a Pull<'a>,
 }
@@ -166,7 +166,7 @@ impl Maker<'_> {
                     feature: needed.name(),
                 });
             }
-            requires = requires.union(Features::of(&[needed]));
+            requires = requires.union(there(self.device, element));
         }
         let (mut module, params) = emit::module(op, self.pull, &plan, &scalars, &bindings, requires);
         let mut structure = module.to_string();

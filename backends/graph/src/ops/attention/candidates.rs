@@ -1,6 +1,7 @@
 //! The kernels of attention: which one, cut how.
 
 use trefoil_dsl::device::DeviceKind;
+use trefoil_kernels::attention::doubles::attention_plain_f64;
 use trefoil_kernels::attention::join::attention_join;
 use trefoil_kernels::attention::matrices::{LARGEST_SUBGROUP, ROWS as MATRIX_ROWS, attention_matrices};
 use trefoil_kernels::attention::plain::{SIZE, attention_plain};
@@ -159,6 +160,9 @@ impl Candidate for Kernels {
         }
         if op.scores != Scores::Nothing {
             return Err(Ineligible::Other("it gives no scores".to_owned()));
+        }
+        if inputs[0].ty.element == ElementType::F64 {
+            return Err(Ineligible::Other("elements of f64".to_owned()));
         }
         let sizes = Sizes::new(op, request);
         for (what, elements) in [("queries", &sizes.elements), ("values", &sizes.value_elements)] {
@@ -347,7 +351,9 @@ impl Candidate for Plain {
         // Scores are told even where values have no elements.
         let columns = value_elements.quotient_up(SIZE as i64).maximum(&Dim::from(1i64));
         let flops = upper(&request.outputs[0].elements()) * upper(&keys) * 4.0;
-        let kernel = instance(attention_plain::KERNELS, &format!("attention_plain_{}", inputs[0].ty.element.name()))?;
+        let element = inputs[0].ty.element;
+        let kernels = if element == ElementType::F64 { attention_plain_f64::KERNELS } else { attention_plain::KERNELS };
+        let kernel = instance(kernels, &format!("attention_plain_{element}"))?;
         let step = KernelStep {
             kernel,
             bindings: op.reads().into_iter().chain([Slot::Output(0), told]).collect(),

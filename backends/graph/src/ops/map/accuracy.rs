@@ -3,6 +3,7 @@
 use std::fmt;
 
 use super::functions::Function;
+use crate::types::ElementType;
 
 /// How far a result in `f32` or `f64` may be from the exact one, in units of its last place (ulp); `x` is the first argument. Results below 256 times the smallest
 /// normal number may be anything up to it, since devices flush them.
@@ -67,12 +68,12 @@ impl Function {
         }
     }
 
-    /// Whether arguments lie where it says nothing about its accuracy.
-    pub fn is_unsettled(&self, arguments: &[f64]) -> bool {
+    /// Whether arguments of a type lie where it says nothing about its accuracy.
+    pub fn is_unsettled(&self, element: ElementType, arguments: &[f64]) -> bool {
         let [x, others @ ..] = arguments else { return false };
         match self.name {
-            // Their reduction to a quarter turn is exact up to some thousands.
-            "sin" | "cos" | "tan" => x.is_finite() && x.abs() > 1e4,
+            // Their reduction to a quarter turn is exact up to some thousands; that of doubles is everywhere.
+            "sin" | "cos" | "tan" => element != ElementType::F64 && x.is_finite() && x.abs() > 1e4,
             // The quotient's integer part does not fit a float.
             "rem" => x.is_finite() && others.first().is_some_and(|y| (x / y).abs() > 1e7),
             _ => false,

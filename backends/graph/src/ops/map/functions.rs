@@ -2,18 +2,13 @@
 
 use std::fmt;
 
-use trefoil_codegen::ir::Scalar;
-
 use super::term::Term;
 use crate::types::ElementType;
 
 /// Which element types a function takes.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Takes {
-    /// Floats that are computed in 32 bits: of what is approximated, the language has no functions of doubles but exponentials, logarithms and hyperbolic functions.
     Floats,
-    /// Every float.
-    AllFloats,
     Signed,
     Numbers,
     Integers,
@@ -25,8 +20,7 @@ impl Takes {
     pub(super) fn allows(self, element: ElementType) -> bool {
         let scalar = element.scalar();
         match self {
-            Self::Floats => element.computed() == Scalar::F32,
-            Self::AllFloats => element.is_float(),
+            Self::Floats => element.is_float(),
             Self::Signed => element.is_float() || scalar.is_signed(),
             Self::Numbers => scalar.is_number(),
             Self::Integers => element.is_integer(),
@@ -38,7 +32,7 @@ impl Takes {
     pub(super) fn words(self) -> String {
         let list = ElementType::list(|element| self.allows(element));
         match self {
-            Self::Floats | Self::AllFloats => format!("a float ({list}); `cast` converts"),
+            Self::Floats => format!("a float ({list}); `cast` converts"),
             Self::Signed => format!("a number with a sign ({list}); `cast` converts"),
             Self::Numbers => format!("a number ({list}); `cast` converts"),
             Self::Integers => format!(

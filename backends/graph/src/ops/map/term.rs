@@ -170,6 +170,11 @@ impl<'s> Term<'s> {
         self.sketch.scalar.is_some_and(|scalar| !scalar.is_integer() && scalar != Scalar::Bool)
     }
 
+    /// Whether elements are doubles.
+    pub(super) fn is_double(self) -> bool {
+        self.sketch.scalar == Some(Scalar::F64)
+    }
+
     /// Whether a function of the IR takes elements like these.
     pub(super) fn takes(self, function: MathFunction) -> bool {
         self.sketch.scalar.is_some_and(|scalar| function.takes(&Type::Scalar(scalar)))

@@ -340,9 +340,11 @@ impl Candidate for Direct {
     fn implement(&self, request: &Request<'_>) -> Result<Implementation, Ineligible> {
         not_on_processors(request)?;
         let kernel = kernel_of(types(&self.0, request)?, "matmul_direct")?;
-        let (elements, k) = (request.outputs[0].elements(), upper(&Product::new(request)?.k));
+        let product = Product::new(request)?;
+        let (elements, k) = (request.outputs[0].elements(), upper(&product.k));
         let cost = LAUNCH + k * DIRECT_STEP + upper(&elements) * k / DIRECT_PAIRS;
-        of_any_strides(&self.0, request, kernel, Grid::Invocations(elements), kernel_time(request.device, cost))
+        let cost = kernel_time(request.device, cost);
+        of_any_strides(&self.0, request, product, kernel, Grid::Invocations(elements), cost)
     }
 }
 
@@ -361,12 +363,12 @@ impl Candidate for Strided {
 
     fn implement(&self, request: &Request<'_>) -> Result<Implementation, Ineligible> {
         let kernel = kernel_of(types(&self.0, request)?, "matmul_strided")?;
-        let Product { batch, m, n, k, .. } = Product::new(request)?;
+        let product = Product::new(request)?;
         let edge = strided::EDGE as i64;
-        let tiles = m.quotient_up(edge) * n.quotient_up(edge) * batch;
+        let tiles = product.m.quotient_up(edge) * product.n.quotient_up(edge) * product.batch.clone();
         let step = (upper(&tiles) * STRIDED_TIME).max(STRIDED_STEP);
-        let cost = kernel_time(request.device, LAUNCH + upper(&k) * step);
-        of_any_strides(&self.0, request, kernel, Grid::Workgroups(tiles), cost)
+        let cost = kernel_time(request.device, LAUNCH + upper(&product.k) * step);
+        of_any_strides(&self.0, request, product, kernel, Grid::Workgroups(tiles), cost)
     }
 }
 
@@ -374,11 +376,12 @@ impl Candidate for Strided {
 fn of_any_strides(
     op: &MatMul,
     request: &Request<'_>,
+    product: Product,
     kernel: Arc<Kernel>,
     grid: Grid,
     cost: f64,
 ) -> Result<Implementation, Ineligible> {
-    let Product { m, n, k, a: [a_row, a_column], b: [b_row, b_column], a_batch, b_batch, .. } = Product::new(request)?;
+    let Product { m, n, k, a: [a_row, a_column], b: [b_row, b_column], a_batch, b_batch, .. } = product;
     contiguous_bias(request)?;
     let params = vec![
         ParamValue::Dims(vec![m, n, k]),

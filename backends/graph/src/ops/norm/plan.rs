@@ -3,7 +3,6 @@
 //! The axes that are normalised make a row's elements, the others make rows; of either, axes that follow on each other in every operand become one. Rows whose elements follow on each other, four at a time, are
 //! held in registers; others are gone over by their strides, and neighbouring invocations take neighbouring elements, or neighbouring rows where the elements lie apart.
 
-use trefoil_dsl::device::DeviceKind;
 use trefoil_kernels::norm::rows::{LARGEST, LARGEST_OF_HALVES};
 use trefoil_kernels::norm::team::{LEVELS, SIZE};
 
@@ -186,10 +185,9 @@ fn shared(rows: i64, elements: i64, beside: bool) -> i64 {
     along
 }
 
-/// The most quads that an invocation holds of a row too long for [`LARGEST`]: twice as many where that was measured to be faster, on CUDA or on all other devices, since a row of 32,000 is then read once, but
-/// alone on its multiprocessor. Otherwise what is not held is read again.
-pub(super) fn longest(device: DeviceKind, held_on_cuda: bool) -> i64 {
-    let is_held = (device == DeviceKind::Cuda) == held_on_cuda;
+/// The most quads that an invocation holds of a row too long for [`LARGEST`]: twice as many where that was measured to be faster, since a row of 32,000 is then read once, but alone on its multiprocessor. Otherwise
+/// what is not held is read again.
+pub(super) fn longest(is_held: bool) -> i64 {
     LARGEST as i64 * if is_held { 2 } else { 1 }
 }
 

@@ -1,6 +1,8 @@
 //! Norms by a root of squares.
 
+use trefoil_dsl::device::DeviceKind;
 use trefoil_kernels::norm::kernels;
+use trefoil_kernels::norm::rows::LARGEST;
 
 use super::plan::{Held, InQuads, Rows, longest};
 use super::{expect_axes, expect_float, rows_of};
@@ -304,10 +306,10 @@ impl Candidate for Registers<'_> {
         if op.bias && !(op.residual && runs[0].is(1)) {
             return no("a bias without a residual, or that lies otherwise than a row");
         }
-        // Compilers for Vulkan read what is needed behind the sums again rather than hold it.
-        let longest = longest(request.device.kind, true);
-        let Held { quads, bits } = Held::of(x.ty.element, &elements, longest);
+        // WGSL's compilers read what is needed behind the sums again rather than hold it; the others are kept from that.
+        let Held { quads, bits } = Held::of(x.ty.element, &elements, longest(request.device.kind != DeviceKind::Wgpu));
         let (kernel, suffix) = match x.ty.element {
+            ElementType::F32 if quads > LARGEST as i64 => ("norm_long_rows", ""),
             ElementType::F32 => ("norm_rows", ""),
             _ => ("norm_half_rows", op.suffix(request.inputs)),
         };

@@ -1,5 +1,6 @@
 //! Softmax and its logarithm.
 
+use trefoil_dsl::device::DeviceKind;
 use trefoil_kernels::norm::kernels;
 
 use super::plan::{Held, Rows, longest};
@@ -85,7 +86,7 @@ impl Candidate for Registers<'_> {
         let rows = Rows::of(x, &self.0.axes, None);
         let plain = rows.in_quads()?;
         // By the compiler of CUDA, exponentials of a row that is alone on its multiprocessor leave memory waiting.
-        let longest = longest(request.device.kind, false);
+        let longest = longest(request.device.kind != DeviceKind::Cuda);
         let Held { quads, bits } = Held::of(x.ty.element, &plain.elements, longest);
         let kernel = if x.ty.element == ElementType::F32 { "softmax_rows" } else { "softmax_half_rows" };
         let [levels, extents, strides, _] = plain.starts;

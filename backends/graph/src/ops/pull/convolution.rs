@@ -118,7 +118,7 @@ impl Op for Convolution {
         expect_inputs(inputs, count..=count)?;
         let (x, weight) = (&inputs[0], &inputs[1]);
         // Narrow integers would wrap at once.
-        let known = |element: ElementType| element.is_float() || element.is_integer() && element.scalar().bits() == 32;
+        let known = |element: ElementType| element.is_float() || element.is_integer() && element.scalar().bits() >= 32;
         if !known(x.element) {
             let expected = format!("{}; `cast` converts", ElementType::list(known));
             return Err(OpError::ElementType { input: "x", given: x.element, expected });

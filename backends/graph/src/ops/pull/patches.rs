@@ -118,7 +118,7 @@ impl Op for Overlaid {
         expect_inputs(inputs, 1..=1)?;
         let x = &inputs[0];
         // Narrow integers would wrap at once.
-        let known = |element: ElementType| element.is_float() || element.is_integer() && element.scalar().bits() == 32;
+        let known = |element: ElementType| element.is_float() || element.is_integer() && element.scalar().bits() >= 32;
         if !known(x.element) {
             let expected = format!("{}; `cast` converts", ElementType::list(known));
             return Err(OpError::ElementType { input: "x", given: x.element, expected });

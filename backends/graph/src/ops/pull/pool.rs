@@ -112,13 +112,7 @@ impl Op for Pool {
             return Err(shape_error("x", x, format!("at least {} axes, one for each window", self.windows.len())));
         }
         let floats = matches!(self.pooling, Pooling::Mean | Pooling::MeanWithPadding | Pooling::Norm(_));
-        let known = |element: ElementType| {
-            let whole = element.is_integer() && !element.scalar().is_wide();
-            match self.pooling {
-                Pooling::Norm(_) => element.is_float() && element != ElementType::F64,
-                _ => element.is_float() || whole && !floats,
-            }
-        };
+        let known = |element: ElementType| element.is_float() || element.is_integer() && !floats;
         if !known(x.element) {
             let expected = format!("{}; `cast` converts", ElementType::list(known));
             return Err(OpError::ElementType { input: "x", given: x.element, expected });

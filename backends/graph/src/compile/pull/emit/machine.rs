@@ -160,11 +160,18 @@ impl<'e, 'm> Calculator for &'e Emit<'m> {
 
     fn lowest(self) -> Self::Value {
         let integer = self.type_of_values().scalar().filter(|scalar| scalar.is_integer());
+        if let Some(wide) = integer.filter(|scalar| scalar.is_wide()) {
+            // A float is not as near to it.
+            return self.bits(wide.limits()[0] as u64);
+        }
         Calculator::value(self, integer.map_or(f64::NEG_INFINITY, |scalar| scalar.limits()[0] as f64))
     }
 
     fn highest(self) -> Self::Value {
         let integer = self.type_of_values().scalar().filter(|scalar| scalar.is_integer());
+        if let Some(wide) = integer.filter(|scalar| scalar.is_wide()) {
+            return self.bits(wide.limits()[1] as u64);
+        }
         Calculator::value(self, integer.map_or(f64::INFINITY, |scalar| scalar.limits()[1] as f64))
     }
 

@@ -28,6 +28,11 @@ impl<'r, N> Calculation<'r, N> {
     pub(super) fn new(position: &'r Position<'r>) -> Self {
         Self { position, number: std::marker::PhantomData }
     }
+
+    /// What elements are computed as.
+    fn element(&self) -> ElementType {
+        self.position.plan.computes_in.unwrap_or(self.position.plan.element)
+    }
 }
 
 impl Truth for Holds {}
@@ -43,6 +48,8 @@ pub trait Plain: Copy + PartialOrd {
     fn of_whole(value: i64) -> Self;
     /// The largest integer not above.
     fn floor(self) -> i64;
+    /// Whether it is less than another, as elements of that type.
+    fn below(self, other: Self, element: ElementType) -> bool;
     /// A function of floats, or the absolute value.
     fn math(self, function: Function, with: Self) -> Self;
     /// `a + b`
@@ -70,6 +77,10 @@ impl Plain for f64 {
 
     fn floor(self) -> i64 {
         Self::floor(self) as i64
+    }
+
+    fn below(self, other: Self, _: ElementType) -> bool {
+        self < other
     }
 
     fn math(self, function: Function, with: Self) -> Self {
@@ -116,6 +127,10 @@ impl Plain for i64 {
 
     fn floor(self) -> i64 {
         self
+    }
+
+    fn below(self, other: Self, element: ElementType) -> bool {
+        if element == ElementType::U64 { self.cast_unsigned() < other.cast_unsigned() } else { self < other }
     }
 
     fn math(self, function: Function, _: Self) -> Self {
@@ -200,7 +215,7 @@ impl<N: Plain> Machine for &Calculation<'_, N> {
     }
 
     fn bits(self, bits: u64) -> Element<N> {
-        let element = self.position.plan.computes_in.unwrap_or(self.position.plan.element);
+        let element = self.element();
         let size = element.bytes() as usize;
         Element(Same(N::load(element, &bits.to_le_bytes()[..size])))
     }
@@ -234,11 +249,11 @@ impl<N: Plain> Calculator for &Calculation<'_, N> {
     }
 
     fn lowest(self) -> Element<N> {
-        self.value(f64::NEG_INFINITY)
+        if self.element() == ElementType::U64 { self.bits(0) } else { self.value(f64::NEG_INFINITY) }
     }
 
     fn highest(self) -> Element<N> {
-        self.value(f64::INFINITY)
+        if self.element() == ElementType::U64 { self.bits(u64::MAX) } else { self.value(f64::INFINITY) }
     }
 
     fn real(self, position: usize) -> Element<N> {
@@ -254,7 +269,8 @@ impl<N: Plain> Calculator for &Calculation<'_, N> {
     }
 
     fn below(self, left: Element<N>, right: Element<N>) -> Holds {
-        Holds(left.0.zip(right.0, |left, right| left < right))
+        let element = self.element();
+        Holds(left.0.zip(right.0, |left, right| left.below(right, element)))
     }
 
     fn is_nan(self, value: Element<N>) -> Holds {

@@ -68,7 +68,7 @@ functions! {
     }
 
     /// `1 / x`
-    recip(x: AllFloats) {
+    recip(x: Floats) {
         body: 1.0 / x,
         reference: 1.0 / x,
     }
@@ -87,25 +87,25 @@ functions! {
     }
 
     /// The nearest integer, ties to even.
-    round(x: AllFloats) {
+    round(x: Floats) {
         body: x.math(M::RoundTiesEven),
         reference: real::round_ties_even(x),
     }
 
     /// The largest integer not above.
-    floor(x: AllFloats) {
+    floor(x: Floats) {
         body: x.math(M::Floor),
         reference: x.floor(),
     }
 
     /// The smallest integer not below.
-    ceil(x: AllFloats) {
+    ceil(x: Floats) {
         body: x.math(M::Ceil),
         reference: x.ceil(),
     }
 
     /// The integer part.
-    trunc(x: AllFloats) {
+    trunc(x: Floats) {
         body: x.math(M::Trunc),
         reference: x.trunc(),
     }
@@ -158,7 +158,7 @@ functions! {
     }
 
     /// `a * b + c`, rounded once where the device does that.
-    fma(a, b, c: AllFloats) {
+    fma(a, b, c: Floats) {
         body: a.math_with(M::MulAdd, [b, c]),
         reference: a * b + c,
     }

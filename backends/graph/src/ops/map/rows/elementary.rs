@@ -6,8 +6,11 @@ use crate::ops::map::functions::functions;
 use crate::ops::map::term::Term;
 use crate::ops::real;
 
-/// a to the power of b as IEEE 754 has it. What drivers compute is right where a is a number other than 0, and b one too.
+/// a to the power of b as IEEE 754 has it, and `powf` of doubles. What drivers compute is right where a is a number other than 0, and b one too.
 fn power<'s>(a: Term<'s>, b: Term<'s>) -> Term<'s> {
+    if a.is_double() {
+        return a.math_with(M::Powf, [b]);
+    }
     let size = a.math(M::Abs);
     let is_odd = (b - 2.0 * (b * 0.5).math(M::Trunc)).math(M::Abs).binary(O::Equal, 1.0);
     // Of a zero or an infinity it is that or its inverse, with its sign if b is odd.
@@ -24,8 +27,11 @@ fn either_nan<'s>(a: Term<'s>, b: Term<'s>) -> Term<'s> {
     a.math(M::IsNan) | b.math(M::IsNan)
 }
 
-/// The angle of a point; of zeros by their signs, which drivers do not look at, as of a NaN.
+/// The angle of a point; of zeros by their signs, which drivers do not look at, as of a NaN. That of doubles is no driver's.
 fn angle<'s>(y: Term<'s>, x: Term<'s>) -> Term<'s> {
+    if x.is_double() {
+        return y.math_with(M::Atan2, [x]);
+    }
     let beyond = x.number(1.0).math_with(M::Copysign, [x]).below(0.0);
     let flat = beyond.select(x.number(std::f64::consts::PI), 0.0).math_with(M::Copysign, [y]);
     let is_origin = y.binary(O::Equal, 0.0) & x.binary(O::Equal, 0.0);
@@ -38,49 +44,49 @@ functions! {
     impl Graph;
 
     /// e^x
-    exp(x: AllFloats) {
+    exp(x: Floats) {
         body: x.math(M::Exp),
         reference: x.exp(),
     }
 
     /// 2^x
-    exp2(x: AllFloats) {
+    exp2(x: Floats) {
         body: x.math(M::Exp2),
         reference: x.exp2(),
     }
 
     /// e^x - 1, exact near 0.
-    expm1(x: AllFloats) {
+    expm1(x: Floats) {
         body: x.math(M::ExpM1),
         reference: x.exp_m1(),
     }
 
     /// The natural logarithm.
-    log(x: AllFloats) {
+    log(x: Floats) {
         body: x.math(M::Ln),
         reference: x.ln(),
     }
 
     /// The logarithm to base 2.
-    log2(x: AllFloats) {
+    log2(x: Floats) {
         body: x.math(M::Log2),
         reference: x.log2(),
     }
 
     /// The natural logarithm of 1 + x, exact near 0.
-    log1p(x: AllFloats) {
+    log1p(x: Floats) {
         body: x.math(M::Ln1p),
         reference: x.ln_1p(),
     }
 
     /// The square root.
-    sqrt(x: AllFloats) {
+    sqrt(x: Floats) {
         body: x.math(M::Sqrt),
         reference: x.sqrt(),
     }
 
     /// `1 / sqrt(x)`
-    rsqrt(x: AllFloats) {
+    rsqrt(x: Floats) {
         // Doubles have no such function; theirs is made of two.
         body: if x.takes(M::InverseSqrt) { x.math(M::InverseSqrt) } else { 1.0 / x.math(M::Sqrt) },
         reference: 1.0 / x.sqrt(),
@@ -149,37 +155,37 @@ functions! {
     }
 
     /// The hyperbolic sine.
-    sinh(x: AllFloats) {
+    sinh(x: Floats) {
         body: x.math(M::Sinh),
         reference: x.sinh(),
     }
 
     /// The hyperbolic cosine.
-    cosh(x: AllFloats) {
+    cosh(x: Floats) {
         body: x.math(M::Cosh),
         reference: x.cosh(),
     }
 
     /// The hyperbolic tangent.
-    tanh(x: AllFloats) {
+    tanh(x: Floats) {
         body: x.math(M::Tanh),
         reference: x.tanh(),
     }
 
     /// The inverse of the hyperbolic sine.
-    asinh(x: AllFloats) {
+    asinh(x: Floats) {
         body: x.math(M::Asinh),
         reference: real::asinh(x),
     }
 
     /// The inverse of the hyperbolic cosine; NaN below 1.
-    acosh(x: AllFloats) {
+    acosh(x: Floats) {
         body: x.math(M::Acosh),
         reference: real::acosh(x),
     }
 
     /// The inverse of the hyperbolic tangent; NaN beyond -1 and 1.
-    atanh(x: AllFloats) {
+    atanh(x: Floats) {
         body: x.math(M::Atanh),
         reference: real::atanh(x),
     }

@@ -14,13 +14,13 @@ functions! {
     impl Graph;
 
     /// Whether x is a NaN, by its bits.
-    is_nan(x: AllFloats) -> Bool {
+    is_nan(x: Floats) -> Bool {
         body: x.math(M::IsNan),
         reference: truth(x.is_nan()),
     }
 
     /// Whether x is infinite, by its bits.
-    is_inf(x: AllFloats) -> Bool {
+    is_inf(x: Floats) -> Bool {
         body: x.math(M::IsInfinite),
         reference: truth(x.is_infinite()),
     }

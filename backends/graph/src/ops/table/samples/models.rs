@@ -115,7 +115,8 @@ const ATTENTION: &[Sample] = samples! {
     };
     "rope" Sums "pairs of elements turned by the angle of their position" |g, element| {
         let x = g.input("x", element, dims(&[1, 2, 4, 8]))?;
-        let (cosines, sines) = g.rope_tables(4, 8, 1e4)?;
+        let of_tables = if element == ElementType::F64 { element } else { ElementType::F32 };
+        let (cosines, sines) = g.rope_tables(4, 8, 1e4, of_tables)?;
         g.rope(x, cosines, sines, None, Rope { layout: AttentionLayout::Bhsd, pairs: Pairs::Halves, turned: 8 })
     };
     "alibi" Exact ["heads", "keys"] "a bias that falls with the distance of a key, by head" |g, element| g.alibi(2, 4i64, element);

@@ -1,0 +1,187 @@
+//! Plans for given values of symbols, beside the one that serves them all.
+//!
+//! An executable runs at all extents, with kernels chosen and memory planned for the largest. A plan for given values is an executable of the same graph in which these values stand for their symbols, so that kernels are chosen for
+//! them. Weights are the model's and held once; states are the same memory, so that a run of one plan finds what the run of another left. Activations are each plan's own.
+
+use std::sync::{Arc, Mutex};
+
+use super::{Executable, Outputs};
+use crate::data::Data;
+use crate::dim::{Extents, Symbol};
+use crate::error::{Error, Result};
+
+/// An executable with plans of its own for the values of some symbols that came last, up to a number of plans.
+///
+/// ```
+/// use trefoil_graph::{Dim, ElementType, Executable, Extents, Graph, Model, Options, Plans, Symbol};
+/// let rows = Symbol::new("rows", 1, 512)?;
+/// let mut g = Graph::new();
+/// let x = g.input("x", ElementType::F32, [Dim::from(&rows), Dim::from(2)])?;
+/// let y = g.neg(x)?;
+/// g.output("y", y)?;
+/// # let device = trefoil_cpu::open(&Default::default())?;
+/// let general = Executable::compile(&g, &Model::new(), &device, &Options::default())?;
+/// let plans = Plans::new(general, &[&rows], 8);
+/// let mut extents = Extents::new();
+/// extents.set(&rows, 3)?;
+/// // The first run with three rows makes a plan for three, which the others use.
+/// for _ in 0..2 {
+///     let outputs = plans.run(&[("x", (&[1f32; 6]).into())], &extents)?;
+///     assert_eq!(outputs.get::<f32>("y")?, [-1.0; 6]);
+/// }
+/// let statistics = plans.statistics()?;
+/// assert_eq!((statistics.made, statistics.found, statistics.kept), (1, 1, 1));
+/// # Ok::<(), Box<dyn std::error::Error>>(())
+/// ```
+#[derive(Debug)]
+pub struct Plans {
+    general: Executable,
+    symbols: Vec<Symbol>,
+    most: usize,
+    known: Mutex<Known>,
+}
+
+#[derive(Debug, Default)]
+struct Known {
+    /// The values that a plan is for, and the plan; those that were used last come last.
+    plans: Vec<(Extents, Arc<Executable>)>,
+    made: u64,
+    found: u64,
+}
+
+/// What became of plans so far.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct PlansStatistics {
+    /// Plans that were made.
+    pub made: u64,
+    /// Calls that found theirs.
+    pub found: u64,
+    /// Plans that are kept now.
+    pub kept: usize,
+}
+
+impl Executable {
+    /// A plan of the same graph for given values of some of its symbols; the others stay as they are. It shares the model's weights, and the states: what a run of either leaves in them, the next run of either finds. Its runs take extents with the same values, and ids of this executable's
+    /// inputs and outputs. A seed that is not given runs on over both.
+    ///
+    /// # Errors
+    /// As [`Executable::compile`].
+    pub fn specialise(&self, extents: &Extents) -> Result<Self> {
+        let parts = &self.parts;
+        let mut values = parts.graph.bindings().clone();
+        values.extend(extents);
+        Self::make(parts.graph.bound(&values), &self.model, &self.device, &parts.options, Some(self))
+    }
+
+    /// The values for which the plan was made; none in an executable that serves all.
+    pub fn bindings(&self) -> &Extents {
+        self.parts.graph.bindings()
+    }
+
+    /// The values of the symbols by which these inputs have these shapes, for programs that know their tensors' shapes and not the graph's symbols: those symbols that are an extent of an input as they stand.
+    ///
+    /// # Errors
+    /// An input is unknown or of another rank, an extent is not what the graph says, two extents give a symbol two values, or a value is outside of its symbol's bounds.
+    pub fn extents_of(&self, shapes: &[(&str, &[usize])]) -> Result<Extents> {
+        let mut extents = Extents::new();
+        for (name, shape) in shapes {
+            let (_, ty, _) = self.input_at(self.input_index((*name).into())?);
+            let wrong = || Error::Shape {
+                name: (*name).to_owned(),
+                given: format!("{}{shape:?}", ty.element),
+                expected: ty.to_string(),
+            };
+            if shape.len() != ty.rank() {
+                return Err(wrong());
+            }
+            for (extent, given) in ty.shape.iter().zip(*shape) {
+                let given = i64::try_from(*given).map_err(|_| wrong())?;
+                if let Some(symbol) = extent.symbol() {
+                    if extents.get(symbol).is_some_and(|known| known != given) {
+                        return Err(wrong());
+                    }
+                    extents.set(symbol, given)?;
+                }
+            }
+        }
+        // What is computed from symbols must come out as given.
+        for (name, shape) in shapes {
+            let (_, ty, _) = self.input_at(self.input_index((*name).into())?);
+            for (extent, given) in ty.shape.iter().zip(*shape) {
+                let expected = extent.eval(&extents)?;
+                if i64::try_from(*given) != Ok(expected) {
+                    let given = format!("{}{shape:?}", ty.element);
+                    return Err(Error::Shape { name: (*name).to_owned(), given, expected: ty.to_string() });
+                }
+            }
+        }
+        Ok(extents)
+    }
+
+    /// Checks that a run is of the values for which the plan was made.
+    pub(super) fn check_bound(&self, extents: &Extents) -> Result<()> {
+        for (symbol, expected) in self.bindings().iter() {
+            let given = extents.get(symbol);
+            if given != Some(expected) {
+                let given = given.map_or_else(|| "not given".to_owned(), |given| given.to_string());
+                return Err(Error::Bound { symbol: symbol.name().to_owned(), given, expected });
+            }
+        }
+        Ok(())
+    }
+}
+
+impl Plans {
+    /// Keeps up to `most` plans of an executable, for values of these symbols. Symbols that change with every run, such as a position in a cache, had better not be among them.
+    pub fn new(general: Executable, symbols: &[&Symbol], most: usize) -> Self {
+        let symbols = symbols.iter().map(|symbol| (*symbol).clone()).collect();
+        Self { general, symbols, most, known: Mutex::default() }
+    }
+
+    /// The executable that serves all values.
+    pub fn general(&self) -> &Executable {
+        &self.general
+    }
+
+    /// The plan for these extents: a new one, if it is not among those that are kept, in the place of the one that was used longest ago. Making one takes as long as compiling does, while which other calls wait;
+    /// programs that know what comes ask for it up front.
+    ///
+    /// # Errors
+    /// As [`Executable::specialise`]; or another thread panicked while it made one.
+    pub fn at(&self, extents: &Extents) -> Result<Arc<Executable>> {
+        let values = extents.only(&self.symbols);
+        let mut known = self.known.lock().map_err(|_| Error::Poisoned)?;
+        if let Some(place) = known.plans.iter().position(|(others, _)| *others == values) {
+            known.found += 1;
+            known.plans[place..].rotate_left(1);
+            return known.plans.last().map(|(_, plan)| plan.clone()).ok_or(Error::Poisoned);
+        }
+        // The oldest goes first, so that its memory is there for the new one.
+        while known.plans.len() >= self.most.max(1) {
+            known.plans.remove(0);
+        }
+        let plan = Arc::new(self.general.specialise(&values)?);
+        known.made += 1;
+        if self.most > 0 {
+            known.plans.push((values, plan.clone()));
+        }
+        Ok(plan)
+    }
+
+    /// [`Executable::run`] of the plan for these extents.
+    ///
+    /// # Errors
+    /// As [`Plans::at`] and as there.
+    pub fn run(&self, inputs: &[(&str, Data<'_>)], extents: &Extents) -> Result<Outputs> {
+        self.at(extents)?.run(inputs, extents)
+    }
+
+    /// What became of plans so far.
+    ///
+    /// # Errors
+    /// Another thread panicked while it made one.
+    pub fn statistics(&self) -> Result<PlansStatistics> {
+        let known = self.known.lock().map_err(|_| Error::Poisoned)?;
+        Ok(PlansStatistics { made: known.made, found: known.found, kept: known.plans.len() })
+    }
+}

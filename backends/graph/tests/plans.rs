@@ -1,0 +1,169 @@
+//! Plans for given values of symbols: the same results, the same weights and states, and no more plans than were asked for.
+
+#![allow(clippy::unwrap_used, reason = "helpers of tests unwrap too")]
+
+mod common;
+
+use common::{devices, devices_of_its_own, numbers};
+use trefoil_graph::{Dim, ElementType, Error, Executable, Extents, Graph, Model, Options, Plans, Symbol};
+
+const FLOAT: ElementType = ElementType::F32;
+const MOST: i64 = 13;
+
+/// `sums[0..rows] += x @ w`, from a state of all rows, of which `tail` is the last.
+fn graph(rows: &Symbol) -> Graph {
+    let mut g = Graph::new();
+    let x = g.input("x", FLOAT, [Dim::from(rows), Dim::from(24)]).unwrap();
+    let w = g.param("w", FLOAT, [24, 8].map(Dim::from)).unwrap();
+    let sums = g.state("sums", FLOAT, [MOST, 8].map(Dim::from)).unwrap();
+    let product = g.matmul(x, w).unwrap();
+    let old = g.narrow(sums, 0, 0, Dim::from(rows)).unwrap();
+    let new = g.add(old, product).unwrap();
+    let newest = g.update(sums, new, 0, Dim::from(0)).unwrap();
+    // Rows that depend on the symbol by an op's own attribute.
+    let tail = g.narrow(newest, 0, Dim::from(rows) - 1, 1).unwrap();
+    let tail = g.neg(tail).unwrap();
+    g.output("tail", tail).unwrap();
+    let numbers = g.arange(1.0, 2.0, Dim::from(rows) * 2, FLOAT).unwrap();
+    g.output("numbers", numbers).unwrap();
+    g
+}
+
+fn extents(rows: &Symbol, count: i64) -> Extents {
+    let mut extents = Extents::new();
+    extents.set(rows, count).unwrap();
+    extents
+}
+
+#[test]
+fn states_run_on_over_plans_and_weights_are_held_once() {
+    let rows = Symbol::new("rows", 1, MOST).unwrap();
+    let graph = graph(&rows);
+    let weights = numbers(24 * 8, 1, 1.0);
+    for device in devices_of_its_own() {
+        let what = &device.properties().name;
+        let model = Model::new();
+        model.set("w", &[24, 8], &weights).unwrap();
+        let general = Executable::compile(&graph, &model, &device, &Options::default()).unwrap();
+        let allocated = || device.backend().counters().allocated_bytes;
+        let before = allocated();
+        let plans = Plans::new(general, &[&rows], 3);
+        let mut sums = vec![0f64; MOST as usize * 8];
+        for (round, count) in [5, 13, 5, 1, 7, 13, 2, 5].into_iter().enumerate() {
+            let x = numbers(count as usize * 24, round as u32, 1.0);
+            let at = extents(&rows, count);
+            let inputs = [("x", (&x).into())];
+            // Every other run is one of the plan for all.
+            let outputs =
+                if round % 2 == 0 { plans.run(&inputs, &at) } else { plans.general().run(&inputs, &at) }.unwrap();
+            for row in 0..count as usize {
+                for column in 0..8 {
+                    let terms = (0..24).map(|k| f64::from(x[row * 24 + k]) * f64::from(weights[k * 8 + column]));
+                    sums[row * 8 + column] += terms.sum::<f64>();
+                }
+            }
+            let close = |values: &[f32], wanted: &[f64]| {
+                assert_eq!(values.len(), wanted.len(), "{what}, {count} rows");
+                values.iter().zip(wanted).all(|(value, wanted)| (f64::from(*value) - wanted).abs() < 1e-4)
+            };
+            let last = (count as usize - 1) * 8;
+            let tail: Vec<f64> = sums[last..last + 8].iter().map(|sum| -sum).collect();
+            assert!(close(outputs.get::<f32>("tail").unwrap(), &tail), "{what}, {count} rows");
+            let odd: Vec<f64> = (0..2 * count).map(|number| f64::from(2 * number as u32 + 1)).collect();
+            assert!(close(outputs.get::<f32>("numbers").unwrap(), &odd), "{what}, {count} rows");
+            assert!(close(plans.general().state("sums").unwrap().get::<f32>().unwrap(), &sums), "{what}");
+            let plan = plans.at(&at).unwrap();
+            assert!(close(plan.state("sums").unwrap().get::<f32>().unwrap(), &sums), "{what}");
+        }
+        // Rounds and looks at the plan made 5, 13, 1, 7, 13 again, 2, and 5 again.
+        let statistics = plans.statistics().unwrap();
+        assert_eq!((statistics.made, statistics.kept), (7, 3), "{what}");
+        let own = |plan: &Executable| plan.explain().activations.iter().sum::<u64>();
+        let kept: u64 = [13, 2, 5].into_iter().map(|count| own(&plans.at(&extents(&rows, count)).unwrap())).sum();
+        // Activations alone: neither weights nor states.
+        assert_eq!(allocated() - before, kept, "{what}");
+        plans.general().reset().unwrap();
+        let plan = plans.at(&extents(&rows, 5)).unwrap();
+        assert_eq!(plan.state("sums").unwrap().get::<f32>().unwrap(), [0.0; MOST as usize * 8], "{what}");
+        assert!(own(&plan) < own(plans.general()), "{what}: it was planned for its own value");
+    }
+}
+
+#[test]
+fn a_plan_is_for_its_values_alone() {
+    let rows = Symbol::new("rows", 1, MOST).unwrap();
+    let device = &devices()[0];
+    let model = Model::new();
+    model.set("w", &[24, 8], &numbers(24 * 8, 1, 1.0)).unwrap();
+    let general = Executable::compile(&graph(&rows), &model, device, &Options::default()).unwrap();
+    let plan = general.specialise(&extents(&rows, 5)).unwrap();
+    assert_eq!(plan.bindings().get(&rows), Some(5));
+    let x = numbers(7 * 24, 1, 1.0);
+    let refused = plan.run(&[("x", (&x).into())], &extents(&rows, 7));
+    assert!(matches!(&refused, Err(Error::Bound { symbol, given, expected: 5 }) if symbol == "rows" && given == "7"));
+    assert!(matches!(plan.run(&[("x", (&x).into())], &Extents::new()), Err(Error::Bound { .. })));
+    // Ids of the one are ids of the other.
+    let (x_id, tail) = (general.input("x").unwrap(), general.output("tail").unwrap());
+    let x = &x[..5 * 24];
+    let at = extents(&rows, 5);
+    let outputs = plan.prepare(&at).input(x_id, x).take(tail).run().unwrap();
+    assert_eq!(outputs.iter().count(), 1);
+    // A fork of a plan is one with states of its own.
+    let fork = plan.fork().unwrap();
+    plan.reset().unwrap();
+    assert_ne!(fork.state("sums").unwrap().get::<f32>().unwrap(), [0.0; MOST as usize * 8]);
+}
+
+#[test]
+fn extents_are_found_by_the_shapes_of_inputs() {
+    let rows = Symbol::new("rows", 1, MOST).unwrap();
+    let mut g = Graph::new();
+    let x = g.input("x", FLOAT, [Dim::from(&rows), Dim::from(2)]).unwrap();
+    let both = g.input("both", FLOAT, [Dim::from(&rows) * 2, Dim::from(2)]).unwrap();
+    let y = g.concat(&[x, both], 0).unwrap();
+    g.output("y", y).unwrap();
+    let executable = Executable::compile(&g, &Model::new(), &devices()[0], &Options::default()).unwrap();
+    let of = |shapes: &[(&str, &[usize])]| executable.extents_of(shapes);
+    assert_eq!(of(&[("x", &[3, 2]), ("both", &[6, 2])]).unwrap().get(&rows), Some(3));
+    assert_eq!(of(&[("both", &[6, 2]), ("x", &[3, 2])]).unwrap().get(&rows), Some(3));
+    assert!(matches!(of(&[("x", &[3, 2]), ("both", &[5, 2])]), Err(Error::Shape { name, .. }) if name == "both"));
+    assert!(matches!(of(&[("x", &[3])]), Err(Error::Shape { .. })));
+    assert!(matches!(of(&[("x", &[3, 4])]), Err(Error::Shape { .. })));
+    assert!(matches!(of(&[("x", &[14, 2])]), Err(Error::Dim(_))));
+    assert!(matches!(of(&[("z", &[1])]), Err(Error::Unknown { .. })));
+}
+
+#[test]
+fn a_seed_runs_on_over_plans() {
+    let rows = Symbol::new("rows", 1, MOST).unwrap();
+    let mut g = Graph::new();
+    let drawn = g.uniform([Dim::from(&rows)], 0.0, 1.0, FLOAT).unwrap();
+    g.output("drawn", drawn).unwrap();
+    let at = extents(&rows, 3);
+    let draw = |executable: &Executable| executable.run(&[], &at).unwrap().get::<f32>("drawn").unwrap().to_vec();
+    for device in devices() {
+        let compile = || Executable::compile(&g, &Model::new(), &device, &Options::default()).unwrap();
+        let alone = compile();
+        let wanted: Vec<_> = (0..4).map(|_| draw(&alone)).collect();
+        let general = compile();
+        let plan = general.specialise(&at).unwrap();
+        let found = [draw(&general), draw(&plan), draw(&plan), draw(&general)];
+        assert_eq!(wanted, found, "{}", device.properties().name);
+    }
+}
+
+#[test]
+fn no_plan_is_kept_where_none_may_be() {
+    let rows = Symbol::new("rows", 1, MOST).unwrap();
+    let mut g = Graph::new();
+    let x = g.input("x", FLOAT, [Dim::from(&rows)]).unwrap();
+    let y = g.neg(x).unwrap();
+    g.output("y", y).unwrap();
+    let general = Executable::compile(&g, &Model::new(), &devices()[0], &Options::default()).unwrap();
+    let plans = Plans::new(general, &[&rows], 0);
+    for _ in 0..2 {
+        assert_eq!(plans.run(&[("x", (&[1f32, 2.0]).into())], &extents(&rows, 2)).unwrap().iter().count(), 1);
+    }
+    let statistics = plans.statistics().unwrap();
+    assert_eq!((statistics.made, statistics.found, statistics.kept), (2, 0, 0));
+}

@@ -1,0 +1,619 @@
+//! Statements, over all invocations of a workgroup at once: those that take part are a list of lanes, which branches divide and joins put together.
+
+use std::collections::{BTreeSet, HashMap};
+use std::rc::Rc;
+
+use super::asynchronous::Copies;
+use super::memory::{Against, Memory, Now, Touch};
+use super::report::{Access, Finding, Findings, Invocation, Memory as Named, MemoryKind, Same};
+use super::scalar;
+use super::shape::Shape;
+use super::{Options, Program};
+use crate::ir::{
+    Block, Builtin, CallArgument, Expression, ExpressionKind, Function, Handle, Local, Module, Root, Scalar, Span,
+    Statement, StatementKind, Type,
+};
+
+/// Why a run ends before its time.
+pub(super) enum Stop {
+    /// There are as many findings as are wanted, or a loop does not end.
+    Enough,
+    /// The program holds what is none of what the verifier accepts.
+    Broken(String),
+}
+
+pub(super) type Run<T> = Result<T, Stop>;
+
+/// What a call gives: its result, and what became of what it was given by reference.
+pub(super) type Called = (Vec<u64>, Vec<(Root, Vec<u64>)>);
+
+/// The lanes that take part, ascending.
+pub(super) type Lanes = Rc<Vec<u32>>;
+
+/// A function while it runs. A value is a word for each lane, for one of its scalars after the other.
+pub(super) struct Frame<'m> {
+    pub(super) function: &'m Function,
+    pub(super) locals: Vec<Vec<u64>>,
+    /// Of a local that was declared without a value, which words were not written since; empty for others.
+    pub(super) unwritten: Vec<Vec<bool>>,
+    pub(super) arguments: Vec<Vec<u64>>,
+    result: Vec<u64>,
+    loops: Vec<Leaving>,
+}
+
+/// Lanes that left the body of a loop.
+#[derive(Default)]
+struct Leaving {
+    broken: Vec<u32>,
+    continued: Vec<u32>,
+}
+
+/// What a loop asks before each round.
+enum Rounds {
+    While(Handle<Expression>),
+    For { local: Handle<Local>, counter: Vec<u64>, end: Vec<u64>, step: Vec<u64>, scalar: Scalar },
+    Always,
+}
+
+/// What was released through an atomic.
+#[derive(Default)]
+pub(super) struct Released {
+    pub(super) groups: BTreeSet<u32>,
+    /// Stretches and lanes.
+    pub(super) lanes: Vec<(u32, u32)>,
+}
+
+/// A run over a grid.
+pub(super) struct Machine<'m> {
+    pub(super) program: &'m Program,
+    pub(super) module: &'m Module,
+    pub(super) options: &'m Options,
+    pub(super) shapes: &'m [Shape],
+    /// Invocations of a workgroup.
+    pub(super) count: usize,
+    pub(super) subgroup: usize,
+    pub(super) groups: [u32; 3],
+    pub(super) group_count: u32,
+    /// The workgroup that runs, linear.
+    pub(super) group: u32,
+    /// What was asked for of the builtins, for this workgroup.
+    pub(super) builtins: [Vec<u64>; Builtin::ALL.len()],
+    pub(super) params: Vec<Vec<u64>>,
+    pub(super) lengths: Vec<u64>,
+    pub(super) extents: Vec<Vec<u64>>,
+    pub(super) strides: Vec<Vec<u64>>,
+    pub(super) bindings: Vec<Memory>,
+    pub(super) workgroup: Vec<Memory>,
+    pub(super) now: Now,
+    /// The first stretch of each workgroup that ran.
+    starts: Vec<(u32, u32)>,
+    /// The innermost place in the source that is known.
+    pub(super) here: u32,
+    pub(super) copies: Copies,
+    pub(super) released: HashMap<(Option<u32>, usize, u64), Released>,
+    /// Workgroups of which the one that runs has learned by an acquire.
+    pub(super) learned: BTreeSet<u32>,
+    /// Pairs of lanes of which the second has learned of the first in this stretch.
+    pub(super) learned_lanes: BTreeSet<(u32, u32)>,
+    pub(super) findings: Findings,
+    pool: Vec<Vec<u64>>,
+}
+
+impl<'m> Machine<'m> {
+    pub(super) fn new(program: &'m Program, options: &'m Options, groups: [u32; 3], subgroup: u32) -> Self {
+        let size = program.verified.info.workgroup_size;
+        Self {
+            program,
+            module: &program.module,
+            options,
+            shapes: &program.shapes,
+            count: size.iter().product::<u32>().max(1) as usize,
+            subgroup: subgroup.max(1) as usize,
+            groups,
+            group_count: groups.iter().fold(1, |all: u32, one| all.wrapping_mul(*one)),
+            group: 0,
+            builtins: std::array::from_fn(|_| Vec::new()),
+            params: Vec::new(),
+            lengths: Vec::new(),
+            extents: Vec::new(),
+            strides: Vec::new(),
+            bindings: Vec::new(),
+            workgroup: Vec::new(),
+            now: Now { stretch: 0, first: 0 },
+            starts: Vec::new(),
+            here: 0,
+            copies: Copies::default(),
+            released: HashMap::new(),
+            learned: BTreeSet::new(),
+            learned_lanes: BTreeSet::new(),
+            findings: Findings::new(options.most_findings.max(1)),
+            pool: Vec::new(),
+        }
+    }
+
+    /// Runs one workgroup.
+    pub(super) fn workgroup(&mut self, group: u32) -> Run<()> {
+        self.group = group;
+        self.builtins.iter_mut().for_each(Vec::clear);
+        self.now.stretch += 1;
+        self.now.first = self.now.stretch;
+        self.starts.push((self.now.first, group));
+        self.learned.clear();
+        self.learned_lanes.clear();
+        self.forget_copies();
+        let lanes: Lanes = Rc::new((0..self.count as u32).collect());
+        let mut frame = self.frame(&self.module.entry, Vec::new());
+        self.block(&mut frame, &self.module.entry.body, lanes)?;
+        self.close(frame);
+        Ok(())
+    }
+
+    /// A vector of so many words, which are zero.
+    pub(super) fn take(&mut self, words: usize) -> Vec<u64> {
+        let mut vector = self.pool.pop().unwrap_or_default();
+        vector.clear();
+        vector.resize(words, 0);
+        vector
+    }
+
+    /// A copy of words.
+    pub(super) fn copy(&mut self, words: &[u64]) -> Vec<u64> {
+        let mut vector = self.pool.pop().unwrap_or_default();
+        vector.clear();
+        vector.extend_from_slice(words);
+        vector
+    }
+
+    /// Gives a vector back.
+    pub(super) fn give(&mut self, vector: Vec<u64>) {
+        if vector.capacity() > 0 {
+            self.pool.push(vector);
+        }
+    }
+
+    fn frame(&mut self, function: &'m Function, arguments: Vec<Vec<u64>>) -> Frame<'m> {
+        let locals = function.locals.len();
+        let result = function.result.map_or(0, |ty| self.shapes[ty.index()].count());
+        let result = self.take(result * self.count);
+        Frame {
+            function,
+            locals: vec![Vec::new(); locals],
+            unwritten: vec![Vec::new(); locals],
+            arguments,
+            result,
+            loops: Vec::new(),
+        }
+    }
+
+    fn close(&mut self, frame: Frame<'m>) {
+        for words in frame.locals.into_iter().chain(frame.arguments) {
+            self.give(words);
+        }
+    }
+
+    pub(super) fn shape(&self, ty: Handle<Type>) -> &'m Shape {
+        &self.shapes[ty.index()]
+    }
+
+    /// The scalar of a scalar or vector type, and of an enum.
+    pub(super) fn scalar(&self, ty: Handle<Type>) -> Scalar {
+        self.shape(ty).scalars.first().copied().unwrap_or(Scalar::U32)
+    }
+
+    /// The place to tell of for something written there.
+    pub(super) const fn at(&self, span: Span) -> u32 {
+        if span.0 == 0 { self.here } else { span.0 }
+    }
+
+    pub(super) fn declare(&mut self, frame: &mut Frame<'m>, local: Handle<Local>, words: Vec<u64>) {
+        let old = std::mem::replace(&mut frame.locals[local.index()], words);
+        frame.unwritten[local.index()] = Vec::new();
+        self.give(old);
+    }
+
+    /// Runs a block; gives the lanes that get to its end.
+    fn block(&mut self, frame: &mut Frame<'m>, block: &'m Block, mut lanes: Lanes) -> Run<Lanes> {
+        for statement in block {
+            if lanes.is_empty() {
+                break;
+            }
+            lanes = self.statement(frame, statement, lanes)?;
+        }
+        Ok(lanes)
+    }
+
+    fn statement(&mut self, frame: &mut Frame<'m>, statement: &'m Statement, lanes: Lanes) -> Run<Lanes> {
+        self.here = self.at(statement.span);
+        match &statement.kind {
+            StatementKind::Let { local, value: Some(value) } => {
+                let words = self.root_value(frame, *value, &lanes)?;
+                self.declare(frame, *local, words);
+            }
+            StatementKind::Let { local, value: None } => {
+                let words = self.shape(frame.function.locals[*local].ty).count() * self.count;
+                let zeros = self.take(words);
+                self.declare(frame, *local, zeros);
+                if self.options.uninitialised {
+                    frame.unwritten[local.index()] = vec![true; words];
+                }
+            }
+            StatementKind::Store { place, value } => {
+                let words = self.root_value(frame, *value, &lanes)?;
+                self.store(frame, place, &words, &lanes, self.here)?;
+                self.give(words);
+            }
+            StatementKind::Evaluate(value) => {
+                let words = self.root_value(frame, *value, &lanes)?;
+                self.give(words);
+            }
+            StatementKind::If { condition, accept, reject, .. } => {
+                let words = self.value(frame, *condition, &lanes)?;
+                let (yes, no) = divide(&words, &lanes);
+                self.give(words);
+                let yes = self.block(frame, accept, yes)?;
+                self.here = self.at(statement.span);
+                let no = self.block(frame, reject, no)?;
+                return Ok(join(&yes, &no));
+            }
+            StatementKind::Switch { selector, cases, default } => {
+                let scalar = self.scalar(frame.function.expressions[*selector].ty);
+                let words = self.value(frame, *selector, &lanes)?;
+                let mut rest = lanes;
+                let mut after: Lanes = Rc::default();
+                for case in cases {
+                    let (chosen, others) = split(&rest, |lane| {
+                        let word = words[lane as usize];
+                        case.values.iter().any(|value| word == scalar::canonical(scalar, u64::from(*value)))
+                    });
+                    rest = others;
+                    let end = self.block(frame, &case.body, chosen)?;
+                    after = join(&after, &end);
+                }
+                self.give(words);
+                let end = self.block(frame, default, rest)?;
+                return Ok(join(&after, &end));
+            }
+            StatementKind::For { local, start, end, step, body, .. } => {
+                let scalar = self.scalar(frame.function.locals[*local].ty);
+                let counter = self.value(frame, *start, &lanes)?;
+                let end = self.value(frame, *end, &lanes)?;
+                let mut step = self.value(frame, *step, &lanes)?;
+                step.iter_mut().for_each(|step| *step = (*step).max(1));
+                let rounds = Rounds::For { local: *local, counter, end, step, scalar };
+                return self.rounds(frame, rounds, body, lanes, statement.span);
+            }
+            StatementKind::While { condition, body } => {
+                return self.rounds(frame, Rounds::While(*condition), body, lanes, statement.span);
+            }
+            StatementKind::Loop { body } => {
+                return self.rounds(frame, Rounds::Always, body, lanes, statement.span);
+            }
+            StatementKind::Break => {
+                if let Some(leaving) = frame.loops.last_mut() {
+                    leaving.broken.extend(lanes.iter());
+                }
+                return Ok(Rc::default());
+            }
+            StatementKind::Continue => {
+                if let Some(leaving) = frame.loops.last_mut() {
+                    leaving.continued.extend(lanes.iter());
+                }
+                return Ok(Rc::default());
+            }
+            StatementKind::Return(value) => {
+                if let Some(value) = value {
+                    let words = self.value(frame, *value, &lanes)?;
+                    blend(&mut frame.result, &words, &lanes, self.count);
+                    self.give(words);
+                }
+                return Ok(Rc::default());
+            }
+            StatementKind::Barrier => self.barrier("barrier", &lanes)?,
+            StatementKind::UniformLoad { result, place } => {
+                self.barrier("uniform_load", &lanes)?;
+                let words = self.load(frame, place, &lanes, self.here)?;
+                self.declare(frame, *result, words);
+                self.barrier("uniform_load", &lanes)?;
+            }
+            StatementKind::Atomic { result, place, function, value, compare, ordering } => {
+                let operands = [*value, *compare];
+                let words = self.atomic(frame, place, *function, operands, *ordering, &lanes)?;
+                match result {
+                    Some(result) => self.declare(frame, *result, words),
+                    None => self.give(words),
+                }
+            }
+            StatementKind::Asynchronous(operation) => self.asynchronous(frame, operation, &lanes)?,
+            StatementKind::Fence(_) => {}
+            StatementKind::Subgroup { result, function, value, lane } => {
+                self.all_here(function.name(), &lanes)?;
+                let words = self.subgroup(frame, *function, *value, *lane, &lanes)?;
+                self.declare(frame, *result, words);
+            }
+            StatementKind::Matrix { .. } | StatementKind::Tile(_) => {
+                return Err(Stop::Broken("an operation on matrices or tiles was not spelled out".to_owned()));
+            }
+        }
+        Ok(lanes)
+    }
+
+    fn rounds(
+        &mut self,
+        frame: &mut Frame<'m>,
+        mut kind: Rounds,
+        body: &'m Block,
+        lanes: Lanes,
+        span: Span,
+    ) -> Run<Lanes> {
+        let mut left: Vec<u32> = Vec::new();
+        let mut active = lanes.clone();
+        let mut rounds = 0;
+        loop {
+            self.here = self.at(span);
+            let (stay, done) = match &mut kind {
+                Rounds::Always => (active, Lanes::default()),
+                Rounds::While(condition) => {
+                    let words = self.value(frame, *condition, &active)?;
+                    let divided = divide(&words, &active);
+                    self.give(words);
+                    divided
+                }
+                Rounds::For { local, counter, end, scalar, .. } => {
+                    let signed = scalar.is_signed();
+                    let divided = split(&active, |lane| {
+                        let (at, end) = (counter[lane as usize], end[lane as usize]);
+                        if signed { at.cast_signed() < end.cast_signed() } else { at < end }
+                    });
+                    let words = self.copy(counter);
+                    self.declare(frame, *local, words);
+                    divided
+                }
+            };
+            left.extend(done.iter());
+            let Some(first) = stay.first() else { break };
+            if rounds >= self.options.most_rounds {
+                let (at, invocation) = (self.at(span), self.invocation(*first));
+                let at = self.module.locations.describe(Span(at));
+                let same = Same { kind: 8, span: span.0, other: 0, memory: 0 };
+                self.findings.add(same, || Finding::Endless { rounds, invocation, at });
+                return Err(Stop::Enough);
+            }
+            rounds += 1;
+            frame.loops.push(Leaving::default());
+            let end = self.block(frame, body, stay)?;
+            let leaving = frame.loops.pop().unwrap_or_default();
+            left.extend(leaving.broken);
+            active = if leaving.continued.is_empty() { end } else { join(&end, &Rc::new(sorted(leaving.continued))) };
+            if let Rounds::For { counter, step, scalar, .. } = &mut kind {
+                for (at, step) in counter.iter_mut().zip(step.iter()) {
+                    // One of 64 bits may come to the last number, which is not below any end.
+                    *at = if scalar.is_signed() {
+                        at.cast_signed().saturating_add(step.cast_signed()).cast_unsigned()
+                    } else {
+                        at.saturating_add(*step)
+                    };
+                }
+            }
+        }
+        if let Rounds::For { counter, end, step, .. } = kind {
+            [counter, end, step].into_iter().for_each(|words| self.give(words));
+        }
+        Ok(if left.len() == lanes.len() { lanes } else { Rc::new(sorted(left)) })
+    }
+
+    /// All invocations of the workgroup must be here.
+    pub(super) fn all_here(&mut self, operation: &str, lanes: &Lanes) -> Run<()> {
+        if lanes.len() == self.count || !self.options.divergence {
+            return Ok(());
+        }
+        let missing = (0..self.count as u32).find(|lane| lanes.binary_search(lane).is_err()).unwrap_or(0);
+        let same = Same { kind: 3, span: self.here, other: 0, memory: 0 };
+        let finding = Finding::Divergent {
+            operation: operation.to_owned(),
+            arrived: lanes.len() as u32,
+            of: self.count as u32,
+            missing: self.invocation(missing),
+            at: self.module.locations.describe(Span(self.here)),
+        };
+        self.found(same, || finding)
+    }
+
+    fn barrier(&mut self, operation: &str, lanes: &Lanes) -> Run<()> {
+        self.all_here(operation, lanes)?;
+        self.now.stretch += 1;
+        self.learned_lanes.clear();
+        Ok(())
+    }
+
+    /// The value of an expression that is the root of a statement: a call may change what it is given by reference.
+    fn root_value(&mut self, frame: &mut Frame<'m>, value: Handle<Expression>, lanes: &Lanes) -> Run<Vec<u64>> {
+        let expression = &frame.function.expressions[value];
+        let ExpressionKind::Call { function, arguments } = &expression.kind else {
+            return self.value(frame, value, lanes);
+        };
+        let (result, changed) = self.call(frame, *function, arguments, lanes, expression.span)?;
+        for (root, words) in changed {
+            match root {
+                Root::Local(local) => self.declare(frame, local, words),
+                Root::Argument(index) => {
+                    let old = std::mem::replace(&mut frame.arguments[index as usize], words);
+                    self.give(old);
+                }
+                Root::Binding(_) | Root::Workgroup(_) => self.give(words),
+            }
+        }
+        Ok(result)
+    }
+
+    /// Runs a function; gives its result, and what became of what it was given by reference.
+    pub(super) fn call(
+        &mut self,
+        frame: &Frame<'m>,
+        function: Handle<Function>,
+        arguments: &'m [CallArgument],
+        lanes: &Lanes,
+        span: Span,
+    ) -> Run<Called> {
+        let mut given = Vec::with_capacity(arguments.len());
+        for argument in arguments {
+            given.push(match argument {
+                CallArgument::Value(value) => self.value(frame, *value, lanes)?,
+                CallArgument::Reference(Root::Local(local)) => self.copy(&frame.locals[local.index()]),
+                CallArgument::Reference(Root::Argument(index)) => self.copy(&frame.arguments[*index as usize]),
+                CallArgument::Reference(_) => return Err(Stop::Broken("memory is passed by reference".to_owned())),
+            });
+        }
+        let callee = &self.module.functions[function];
+        let outer = self.here;
+        self.here = self.at(span);
+        let mut inner = self.frame(callee, given);
+        self.block(&mut inner, &callee.body, lanes.clone())?;
+        self.here = outer;
+        let mut changed = Vec::new();
+        for (index, argument) in arguments.iter().enumerate() {
+            if let CallArgument::Reference(root) = argument {
+                changed.push((*root, std::mem::take(&mut inner.arguments[index])));
+            }
+        }
+        let result = std::mem::take(&mut inner.result);
+        self.close(inner);
+        Ok((result, changed))
+    }
+
+    /// Notes a finding; the run ends with the last that is wanted.
+    pub(super) fn found(&mut self, same: Same, finding: impl FnOnce() -> Finding) -> Run<()> {
+        if self.findings.add(same, finding) { Err(Stop::Enough) } else { Ok(()) }
+    }
+
+    /// The invocation of a lane of the workgroup that runs.
+    pub(super) fn invocation(&self, lane: u32) -> Invocation {
+        self.invocation_of(lane, self.group)
+    }
+
+    fn invocation_of(&self, lane: u32, group: u32) -> Invocation {
+        let split = |index: u32, [x, y, _]: [u32; 3]| {
+            let (x, y) = (x.max(1), y.max(1));
+            [index % x, index / x % y, index / x / y]
+        };
+        Invocation {
+            workgroup: split(group, self.groups),
+            local: split(lane, self.program.verified.info.workgroup_size),
+        }
+    }
+
+    /// The workgroup in whose run a stretch was.
+    fn group_of(&self, stretch: u32) -> u32 {
+        let after = self.starts.partition_point(|(start, _)| *start <= stretch);
+        after.checked_sub(1).and_then(|index| self.starts.get(index)).map_or(self.group, |(_, group)| *group)
+    }
+
+    /// A variable by its author's name.
+    pub(super) fn named(&self, frame: &Frame<'m>, root: Root) -> Named {
+        let (kind, name) = match root {
+            Root::Binding(binding) => (MemoryKind::Buffer, &self.module.bindings[binding as usize].name),
+            Root::Workgroup(variable) => (MemoryKind::Workgroup, &self.module.workgroup[variable].name),
+            Root::Local(local) => (MemoryKind::Private, &frame.function.locals[local].name),
+            Root::Argument(index) => (MemoryKind::Private, &frame.function.arguments[index as usize].name),
+        };
+        Named { kind, name: name.clone() }
+    }
+
+    /// A number for a variable, by which findings are told apart.
+    pub(super) fn number(root: Root) -> u32 {
+        match root {
+            Root::Binding(binding) => 4 * binding,
+            Root::Workgroup(variable) => 4 * variable.index() as u32 + 1,
+            Root::Local(local) => 4 * local.index() as u32 + 2,
+            Root::Argument(index) => 4 * index + 3,
+        }
+    }
+
+    pub(super) fn access(&self, lane: u32, span: u32, writes: bool) -> Access {
+        Access { invocation: self.invocation(lane), at: self.module.locations.describe(Span(span)), writes }
+    }
+
+    /// Tells of what stands against an access, unless an order of atomics explains it.
+    pub(super) fn conflict(
+        &mut self,
+        frame: &Frame<'m>,
+        root: Root,
+        element: u64,
+        (lane, span, writes): (u32, u32, bool),
+        against: Against,
+    ) -> Run<()> {
+        let (touch, wrote, kind) = match against {
+            Against::Race(touch, wrote) => (touch, wrote, 0),
+            Against::Copy(touch) => (touch, true, 5),
+        };
+        let earlier_group = if kind == 5 { self.group } else { self.group_of(touch.stretch) };
+        let explained = if earlier_group == self.group {
+            kind == 0 && self.learned_lanes.contains(&(touch.lane, lane))
+        } else {
+            self.learned.contains(&earlier_group)
+        };
+        if explained || !self.options.races {
+            return Ok(());
+        }
+        let same = Same { kind, span, other: touch.span, memory: Self::number(root) };
+        let memory = self.named(frame, root);
+        let second = self.access(lane, span, writes);
+        let first = self.earlier(touch, earlier_group, wrote);
+        self.found(same, || match against {
+            Against::Race(..) => Finding::Race { memory, element, first, second },
+            Against::Copy(_) => Finding::CopyUnderWay { memory, element, access: second, copy: first },
+        })
+    }
+
+    fn earlier(&self, touch: Touch, group: u32, writes: bool) -> Access {
+        Access {
+            invocation: self.invocation_of(touch.lane, group),
+            at: self.module.locations.describe(Span(touch.span)),
+            writes,
+        }
+    }
+}
+
+/// Puts the words of some lanes in the place of others, for each scalar.
+pub(super) fn blend(to: &mut [u64], from: &[u64], lanes: &[u32], count: usize) {
+    if lanes.len() == count {
+        to.copy_from_slice(from);
+        return;
+    }
+    for (to, from) in to.chunks_exact_mut(count).zip(from.chunks_exact(count)) {
+        for lane in lanes {
+            to[*lane as usize] = from[*lane as usize];
+        }
+    }
+}
+
+/// Lanes for which something holds, and the others.
+fn split(lanes: &Lanes, holds: impl Fn(u32) -> bool) -> (Lanes, Lanes) {
+    let yes = lanes.iter().filter(|lane| holds(**lane)).count();
+    if yes == lanes.len() {
+        return (lanes.clone(), Rc::default());
+    }
+    if yes == 0 {
+        return (Rc::default(), lanes.clone());
+    }
+    let (yes, no): (Vec<u32>, Vec<u32>) = lanes.iter().partition(|lane| holds(**lane));
+    (Rc::new(yes), Rc::new(no))
+}
+
+/// Lanes whose word is true, and the others.
+pub(super) fn divide(words: &[u64], lanes: &Lanes) -> (Lanes, Lanes) {
+    split(lanes, |lane| words[lane as usize] != 0)
+}
+
+/// All of two lists without common lanes.
+pub(super) fn join(a: &Lanes, b: &Lanes) -> Lanes {
+    match (a.is_empty(), b.is_empty()) {
+        (_, true) => a.clone(),
+        (true, _) => b.clone(),
+        _ => Rc::new(sorted(a.iter().chain(b.iter()).copied().collect())),
+    }
+}
+
+fn sorted(mut lanes: Vec<u32>) -> Vec<u32> {
+    lanes.sort_unstable();
+    lanes
+}
