@@ -28,6 +28,8 @@ pub(crate) mod narrow;
 #[doc(hidden)]
 pub mod passes;
 pub(crate) mod small;
+#[doc(hidden)]
+pub mod sources;
 pub mod target;
 pub(crate) mod tensor_map;
 pub(crate) mod tiles;

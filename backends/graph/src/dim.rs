@@ -4,12 +4,16 @@
 //! maximum of two dimensions. Equal expressions are equal values, so shapes are compared with `==`. Symbols have bounds, from which every
 //! dimension has bounds: plans are made for the upper one.
 
+mod extents;
+
 use std::collections::BTreeMap;
 use std::fmt;
 use std::ops::{Add, Mul, Sub};
 use std::sync::Arc;
 
 use thiserror::Error;
+
+pub use extents::Extents;
 
 /// A number that is known only when a graph runs, such as a batch size.
 #[derive(Clone, PartialEq, Eq, PartialOrd, Ord, Hash)]
@@ -96,10 +100,6 @@ pub enum DimError {
     DivisionByZero(String),
 }
 
-/// Values of symbols.
-#[derive(Clone, Debug, Default, PartialEq, Eq)]
-pub struct Extents(BTreeMap<Symbol, i64>);
-
 impl Symbol {
     /// A symbol between `min` and `max`, both included.
     ///
@@ -133,76 +133,6 @@ impl Symbol {
     /// What it is always a multiple of.
     pub fn multiple_of(&self) -> i64 {
         self.0.multiple_of
-    }
-}
-
-impl Extents {
-    /// No values.
-    pub fn new() -> Self {
-        Self::default()
-    }
-
-    /// Every symbol of `dims` at its upper bound.
-    pub fn upper<'a>(dims: impl IntoIterator<Item = &'a Dim>) -> Self {
-        let mut extents = Self::new();
-        for dim in dims {
-            dim.for_each_symbol(&mut |symbol| {
-                extents.0.insert(symbol.clone(), symbol.0.max);
-            });
-        }
-        extents
-    }
-
-    /// Gives a symbol its value.
-    ///
-    /// # Errors
-    /// The value is outside the symbol's bounds.
-    pub fn set(&mut self, symbol: &Symbol, value: i64) -> Result<(), DimError> {
-        let info = &symbol.0;
-        if value < info.min || value > info.max || value % info.multiple_of != 0 {
-            return Err(DimError::OutOfBounds {
-                name: info.name.clone(),
-                value,
-                min: info.min,
-                max: info.max,
-                multiple_of: info.multiple_of,
-            });
-        }
-        self.0.insert(symbol.clone(), value);
-        Ok(())
-    }
-
-    /// The values of some symbols, where they have one.
-    #[must_use]
-    pub fn only(&self, symbols: &[Symbol]) -> Self {
-        let known = symbols.iter().filter_map(|symbol| Some((symbol.clone(), self.get(symbol)?)));
-        Self(known.collect())
-    }
-
-    /// Takes over the values that `other` has.
-    pub(crate) fn extend(&mut self, other: &Self) {
-        self.0.extend(other.iter().map(|(symbol, value)| (symbol.clone(), value)));
-    }
-
-    /// The symbols that have a value, each with it.
-    pub fn iter(&self) -> impl Iterator<Item = (&Symbol, i64)> {
-        self.0.iter().map(|(symbol, value)| (symbol, *value))
-    }
-
-    /// Becomes equal to `other`; without allocation if it has values of the same symbols.
-    pub(crate) fn become_equal(&mut self, other: &Self) {
-        if self.0.len() == other.0.len() && self.0.keys().eq(other.0.keys()) {
-            for (mine, value) in self.0.values_mut().zip(other.0.values()) {
-                *mine = *value;
-            }
-        } else {
-            self.clone_from(other);
-        }
-    }
-
-    /// A symbol's value, if it has one.
-    pub fn get(&self, symbol: &Symbol) -> Option<i64> {
-        self.0.get(symbol).copied()
     }
 }
 

@@ -3,7 +3,6 @@
 use std::collections::HashMap;
 use std::fmt;
 use std::sync::{Arc, Mutex};
-use std::time::{Duration, Instant};
 
 use ash::vk;
 use gpu_allocator::vulkan::{Allocator, AllocatorCreateDesc};
@@ -15,15 +14,13 @@ use trefoil_dsl::error::{Error, Result};
 use trefoil_dsl::support::adapter::{choose, restrict};
 use trefoil_dsl::support::cache::DiskCache;
 use trefoil_dsl::support::state::{DeviceState, lock};
+use trefoil_dsl::support::wait::is_soon;
 
 use crate::instance::{Instance, unavailable};
 use crate::limits::{Adapter, Traits, rank, usable};
 use crate::memory::VulkanMemory;
 use crate::pipeline::{Layout, LayoutKey, PipelineStore};
 use crate::submit::Queue;
-
-/// A short wait spins this long before it sleeps, which saves the time that the system takes to wake a thread.
-const SPIN: Duration = Duration::from_micros(50);
 
 /// What everything that a device made holds, and what goes last.
 pub(crate) struct Shared {
@@ -61,14 +58,8 @@ impl Shared {
         if self.finished(label)? >= value {
             return Ok(());
         }
-        if self.traits.spins {
-            let start = Instant::now();
-            while start.elapsed() < SPIN {
-                if self.finished(label)? >= value {
-                    return Ok(());
-                }
-                std::hint::spin_loop();
-            }
+        if self.traits.spins && is_soon(|| Ok(self.finished(label)? >= value))? {
+            return Ok(());
         }
         let semaphores = [self.timeline];
         let values = [value];

@@ -2,7 +2,6 @@
 
 use std::fmt;
 use std::sync::{Arc, Mutex};
-use std::time::{Duration, Instant};
 
 use trefoil_codegen::artefact::{Kernel, Language, ParamTransport, Target};
 use trefoil_dsl::device::{
@@ -12,6 +11,7 @@ use trefoil_dsl::error::Result;
 use trefoil_dsl::support::adapter::{choose, restrict};
 use trefoil_dsl::support::cache::DiskCache;
 use trefoil_dsl::support::state::{DeviceState, lock};
+use trefoil_dsl::support::wait::is_soon;
 
 use crate::bind_groups::BindGroups;
 use crate::limits::{describe, instance, rank, required_features, required_limits, unavailable, usable};
@@ -19,9 +19,6 @@ use crate::memory::WgpuMemory;
 use crate::passthrough;
 use crate::pipeline::PipelineStore;
 use crate::record::ParamBuffer;
-
-/// A short wait looks this long for an idle queue before it sleeps, which saves the time that the system takes to wake a thread.
-const SPIN: Duration = Duration::from_micros(50);
 
 /// What everything that a device made holds.
 pub(crate) struct Shared {
@@ -76,15 +73,12 @@ impl Shared {
 
     /// Waits for a submission, or for all of them.
     pub(crate) fn wait_for(&self, submission: Option<wgpu::SubmissionIndex>, label: &str) -> Result<()> {
-        if !self.state.properties.software {
-            let start = Instant::now();
-            while start.elapsed() < SPIN {
-                let status = self.device.poll(wgpu::PollType::Poll).map_err(|error| self.state.lost(label, error))?;
-                if status.is_queue_empty() {
-                    return self.state.failure.check();
-                }
-                std::hint::spin_loop();
-            }
+        let is_idle = || {
+            let status = self.device.poll(wgpu::PollType::Poll).map_err(|error| self.state.lost(label, error))?;
+            Ok(status.is_queue_empty())
+        };
+        if !self.state.properties.software && is_soon(is_idle)? {
+            return self.state.failure.check();
         }
         self.device
             .poll(wgpu::PollType::Wait { submission_index: submission, timeout: None })

@@ -225,7 +225,7 @@ impl Free {
     }
 }
 
-/// The places of values, and the sizes of the buffers: the smaller of two plans. One places values at their births, which wastes little where they come and go like a stack; the other the largest first, which wastes little where
+/// The places of values, and the sizes of the buffers: the smaller of two plans, of which the second is only made where the first takes more than is alive at once. One places values at their births, which wastes little where they come and go like a stack; the other the largest first, which wastes little where
 /// large ones come between small ones that live long.
 pub fn place(lifetimes: &[Lifetime], rules: Rules<'_>) -> (Vec<Place>, Vec<u64>) {
     let mut apart: Vec<Vec<usize>> = vec![Vec::new(); lifetimes.len()];
@@ -233,10 +233,31 @@ pub fn place(lifetimes: &[Lifetime], rules: Rules<'_>) -> (Vec<Place>, Vec<u64>)
         apart[*a].push(*b);
         apart[*b].push(*a);
     }
-    let first = by_birth(lifetimes, &colours(&apart), rules.max_buffer);
-    let second = by_size(lifetimes, &apart, rules.max_buffer);
     let total = |(_, sizes): &(Vec<Place>, Vec<u64>)| sizes.iter().sum::<u64>();
+    let first = by_birth(lifetimes, &colours(&apart), rules.max_buffer);
+    if total(&first) <= most_alive(lifetimes) {
+        return first;
+    }
+    let second = by_size(lifetimes, &apart, rules.max_buffer);
     if total(&second) < total(&first) { second } else { first }
+}
+
+/// Bytes of the values that are alive at the fullest step: no plan takes fewer.
+fn most_alive(lifetimes: &[Lifetime]) -> u64 {
+    let mut changes: Vec<(usize, bool, u64)> = lifetimes
+        .iter()
+        .flat_map(|lifetime| {
+            [(lifetime.born, true, taken(lifetime)), (lifetime.dies.max(lifetime.born) + 1, false, taken(lifetime))]
+        })
+        .collect();
+    // Of one step, those that are gone before those that come.
+    changes.sort_unstable();
+    let (mut alive, mut most) = (0, 0);
+    for (_, is_born, bytes) in changes {
+        alive = if is_born { alive + bytes } else { alive - bytes };
+        most = most.max(alive);
+    }
+    most
 }
 
 /// Bytes that a value takes in a buffer.

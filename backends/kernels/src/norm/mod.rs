@@ -203,7 +203,7 @@ kernels! {
     softmax_strided! softmax_strided (f32, f16, bf16)
     softmax_strided! softmax_strided_f64 (f64)
     norm_rows! norm_rows (f32; own; 4, 8, 16; LARGEST)
-    norm_rows! norm_long_rows (f32; own; 32; LARGEST; volatile(spirv(x)))
+    norm_rows! norm_long_rows (f32; own; 32; LARGEST; volatile(spirv(x, residual, bias, gamma, beta)))
     norm_rows! norm_half_rows (f16, bf16; own; 8; LARGEST_OF_HALVES)
     norm_rows! norm_half_rows_f32 (f16, bf16; f32; 8; LARGEST_OF_HALVES)
     norm_strided! norm_strided (f32, f16, bf16; own)

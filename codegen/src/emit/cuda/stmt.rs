@@ -89,7 +89,14 @@ impl Dialect for Cuda {
         expr::unary(p, operator, ty, value)
     }
 
-    fn binary(p: &mut P<'_>, operator: BinaryOperator, ty: &Type, left: Code, right: Code) -> Result<Code> {
+    fn binary(
+        p: &mut P<'_>,
+        operator: BinaryOperator,
+        ty: &Type,
+        left: Code,
+        right: Code,
+        _is_same: bool,
+    ) -> Result<Code> {
         expr::binary(p, operator, ty, left, right)
     }
 

@@ -50,8 +50,15 @@ pub trait Dialect: Sized {
     fn splat(p: &mut Printer<'_, Self>, ty: &Type, value: Code) -> Result<Code>;
     /// An operation on one value of type `ty`.
     fn unary(p: &mut Printer<'_, Self>, operator: UnaryOperator, ty: &Type, value: Code) -> Result<Code>;
-    /// An operation on two values of type `ty`.
-    fn binary(p: &mut Printer<'_, Self>, operator: BinaryOperator, ty: &Type, left: Code, right: Code) -> Result<Code>;
+    /// An operation on two values of type `ty`. `is_same`: they are one value, which is no constant.
+    fn binary(
+        p: &mut Printer<'_, Self>,
+        operator: BinaryOperator,
+        ty: &Type,
+        left: Code,
+        right: Code,
+        is_same: bool,
+    ) -> Result<Code>;
     /// A function of the library, of arguments of type `ty`.
     fn math(p: &mut Printer<'_, Self>, function: MathFunction, ty: &Type, arguments: Vec<Code>) -> Result<Code>;
     /// Whether a helper ([`Printer::helper`]) that is printed later may get that name, which a local must not hide.

@@ -72,9 +72,12 @@ impl<'a, D: Dialect> Printer<'a, D> {
             ExpressionKind::Binary { operator, left, right } => {
                 let risky = is_constant(scope.function, handle) && constant(scope.function, handle).is_none();
                 let operand_type = self.type_of(scope, *left);
+                let is_constant = is_constant(scope.function, *left);
                 let left = self.expression_as(scope, *left, opaque || risky)?;
                 let right = self.expression_as(scope, *right, risky)?;
-                D::binary(self, *operator, operand_type, left, right)
+                // Expressions are pure, and what is read again from memory has a local.
+                let is_same = !is_constant && left.text == right.text;
+                D::binary(self, *operator, operand_type, left, right, is_same)
             }
             ExpressionKind::Logical { operator, left, right } => {
                 let left = self.expression(scope, *left)?;
@@ -158,7 +161,7 @@ impl<'a, D: Dialect> Printer<'a, D> {
         let word = Type::Scalar(Scalar::U32);
         let ty = if field.ty.count == 1 { word } else { Type::vector(field.ty.count as u8, Scalar::U32) };
         let zero = D::zero(self, &ty)?;
-        D::binary(self, BinaryOperator::NotEqual, &ty, code, zero)
+        D::binary(self, BinaryOperator::NotEqual, &ty, code, zero, false)
     }
 
     fn builtin(&mut self, builtin: Builtin) -> Result<Code> {

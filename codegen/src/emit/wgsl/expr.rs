@@ -4,6 +4,7 @@ use crate::artefact::ParamField;
 use crate::emit::EmitError;
 use crate::emit::text::{Code, Printer, Writer, infix, prefix};
 use crate::ir::{BinaryOperator, Literal, MathFunction, Precision, Scalar, Type, UnaryOperator};
+use crate::target::Feature;
 
 use super::Wgsl;
 use super::types::{self, type_name};
@@ -68,11 +69,18 @@ pub fn unary(operator: UnaryOperator, ty: &Type, value: Code) -> Code {
 }
 
 /// Infix operators; bools have no `^`. Of two floats, one of them NaN, naga's SPIR-V says that `!=` is false; it is right about `==`.
-pub fn binary(p: &mut P<'_>, operator: BinaryOperator, ty: &Type, left: Code, right: Code) -> Result<Code> {
+pub fn binary(
+    p: &mut P<'_>,
+    operator: BinaryOperator,
+    ty: &Type,
+    left: Code,
+    right: Code,
+    is_same: bool,
+) -> Result<Code> {
     use BinaryOperator::{Divide, Remainder, Subtract};
-    if matches!(operator, Divide | Remainder | Subtract)
+    if is_same
+        && matches!(operator, Divide | Remainder | Subtract)
         && ty.scalar().is_some_and(Scalar::is_float)
-        && left.text == right.text
         && p.precision != Precision::Fast
     {
         return with_itself(p, operator, ty, left);
@@ -220,15 +228,22 @@ fn bits(p: &mut P<'_>, function: MathFunction, ty: &Type, arguments: Vec<Code>) 
     Ok(Code::call(&helper, arguments))
 }
 
-/// Whether an `f64` is of a class, by comparisons: its bits are an integer that a device may not have.
+/// Whether an `f64` is of a class: by its bits where there are integers for them, else by comparisons, of which compilers may take it that there are neither infinities nor NaNs.
 fn double_class(p: &mut P<'_>, function: MathFunction, ty: &Type, arguments: Vec<Code>) -> Result<Code> {
     let (double, tag) = (type_name(p, ty)?, p.type_tag(ty)?);
     let result = type_name(p, &ty.with_scalar(Scalar::Bool))?;
+    let has_words = p.lowered.profile.features.has(Feature::Int64);
+    let word = has_words.then(|| type_name(p, &ty.with_scalar(Scalar::U64))).transpose()?;
     let helper =
         p.helper(&format!("{} {tag}", function.name()), &format!("{}_{tag}", function.name()), |_, name| {
-            let body = match function {
-                MathFunction::IsNan => "!(x == x)".to_owned(),
-                _ => format!("abs(x) > {double}({:?}lf)", f64::MAX),
+            let body = match (function, &word) {
+                (_, Some(word)) => {
+                    let relation = if function == MathFunction::IsNan { ">" } else { "==" };
+                    let magnitude = format!("(bitcast<{word}>(x) & {word}(0x7ffffffffffffffflu))");
+                    format!("{magnitude} {relation} {word}(0x7ff0000000000000lu)")
+                }
+                (MathFunction::IsNan, None) => "!(x == x)".to_owned(),
+                (_, None) => format!("abs(x) > {double}({:?}lf)", f64::MAX),
             };
             Ok(format!("fn {name}(x: {double}) -> {result} {{\n    return {body};\n}}\n"))
         })?;

@@ -80,8 +80,15 @@ impl Dialect for Wgsl {
         Ok(expr::unary(operator, ty, value))
     }
 
-    fn binary(p: &mut P<'_>, operator: BinaryOperator, ty: &Type, left: Code, right: Code) -> Result<Code> {
-        expr::binary(p, operator, ty, left, right)
+    fn binary(
+        p: &mut P<'_>,
+        operator: BinaryOperator,
+        ty: &Type,
+        left: Code,
+        right: Code,
+        is_same: bool,
+    ) -> Result<Code> {
+        expr::binary(p, operator, ty, left, right, is_same)
     }
 
     fn math(p: &mut P<'_>, function: MathFunction, ty: &Type, arguments: Vec<Code>) -> Result<Code> {
