@@ -21,6 +21,8 @@ export GALLIVM_PERF=${GALLIVM_PERF-nopt}
 export LD_LIBRARY_PATH=$PWD/.tools/nvrtc${LD_LIBRARY_PATH:+:$LD_LIBRARY_PATH}
 # A device in this list that cannot be opened is a failure, where a test would otherwise pass it over.
 export TREFOIL_REQUIRE_DEVICES=${TREFOIL_REQUIRE_DEVICES-cpu,wgpu,vulkan}
+# What a second build would reuse takes gigabytes beside each program, and there is no second build here.
+export CARGO_INCREMENTAL=${CARGO_INCREMENTAL-0}
 # A snapshot that differs is a failure, never an update.
 export INSTA_UPDATE=no
 

@@ -17,6 +17,7 @@ mod convolutions;
 mod eager;
 mod elementwise;
 mod figure;
+mod floors;
 mod kernels;
 mod measure;
 mod minilm;
@@ -126,6 +127,12 @@ fn on(device: &Device, arguments: &Arguments) -> Outcome {
     for (name, steps) in runs::all() {
         if wanted(&name) {
             report(&name, runs::measure(device, &name, steps));
+        }
+    }
+    if wanted(&floors::name()) {
+        match floors::measure(device) {
+            Ok(floor) => floor.into_iter().for_each(|figure| report(&floors::name(), Ok(figure))),
+            Err(error) => report(&floors::name(), Err(error)),
         }
     }
     for (name, make) in workload::of(device) {

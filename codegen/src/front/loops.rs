@@ -1,5 +1,7 @@
 //! Loops over ranges and conditions.
 
+use syn::visit::Visit;
+
 use super::ends::Placed;
 use super::infer::{Ty, VarKind};
 use super::intrinsics::{self, Intrinsic};
@@ -199,7 +201,12 @@ impl Infer<'_> {
         let condition = self.expect(&e.cond, &Ty::BOOL);
         self.loops.push(Loop { unroll: false, breaks: false });
         let mut body = self.block(&e.body, Some(&Ty::Unit));
-        self.loops.pop();
+        let breaks = self.loops.pop().is_some_and(|inner| inner.breaks);
+        let always =
+            matches!(&*e.cond, syn::Expr::Lit(literal) if matches!(&literal.lit, syn::Lit::Bool(value) if value.value));
+        if always && !breaks {
+            self.must_end(&e.body, &e.while_token);
+        }
         self.must_be_unit(&mut body, &e.body);
         self.node(Kind::While(Box::new(condition), Box::new(body)), Ty::Unit, e)
     }
@@ -209,9 +216,27 @@ impl Infer<'_> {
         self.loops.push(Loop { unroll: false, breaks: false });
         let mut body = self.block(&e.body, Some(&Ty::Unit));
         let breaks = self.loops.pop().is_some_and(|inner| inner.breaks);
+        if !breaks {
+            self.must_end(&e.body, &e.loop_token);
+        }
         self.must_be_unit(&mut body, &e.body);
         let ty = if breaks { Ty::Unit } else { Ty::Never };
         self.node(Kind::Loop(Box::new(body)), ty, e)
+    }
+
+    /// Refuses a loop that nothing leaves: a device would be lost to it.
+    fn must_end(&mut self, body: &syn::Block, at: &impl Placed) {
+        struct Returns(bool);
+        impl<'ast> Visit<'ast> for Returns {
+            fn visit_expr_return(&mut self, _: &'ast syn::ExprReturn) {
+                self.0 = true;
+            }
+        }
+        let mut returns = Returns(false);
+        returns.visit_block(body);
+        if !returns.0 {
+            self.error(at, "this loop never ends: it has neither a `break` nor a `return`");
+        }
     }
 
     pub(super) fn leave(&mut self, label: Option<&syn::Lifetime>, word: &str, e: &impl Placed) -> bool {
@@ -237,6 +262,9 @@ impl Infer<'_> {
 
     pub(super) fn break_loop(&mut self, e: &syn::ExprBreak) -> Node {
         if let Some(value) = &e.expr {
+            if let Some(inner) = self.loops.last_mut() {
+                inner.breaks = true;
+            }
             self.error(value, "`break` with a value is not part of the kernel language: assign a variable before it");
             return self.failed(e);
         }

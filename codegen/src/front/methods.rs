@@ -393,6 +393,10 @@ impl Infer<'_> {
                     "fma" => ": it is `mul_add`",
                     "clone" => ": values are copied by their name alone",
                     "pow" => ": write a product, or shift",
+                    "into" | "try_into" => ": convert with `as`",
+                    "fetch_add" | "fetch_sub" | "fetch_min" | "fetch_max" | "fetch_and" | "fetch_or" | "fetch_xor" => {
+                        ": atomics are elements of a slice of `Atomic<T>`, with `.add(..)`, `.sub(..)` and so on"
+                    }
                     _ => "",
                 };
                 self.wrong(&e.method, format!("`{found}` has no `.{name}()` in kernels{advice}"))

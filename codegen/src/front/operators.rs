@@ -108,7 +108,14 @@ impl Infer<'_> {
             return None;
         }
         if is_shift(operator) {
-            return self.shift(left, right, &a, &b, at);
+            let (left, right, ty) = self.shift(left, right, &a, &b, at)?;
+            return self.is_sensible(operator, &ty, &right, &e.right).then_some((left, right, ty));
+        }
+        // Said of the operator: that the other side is no bool would be the lesser mistake.
+        if a == Ty::BOOL && !self.has_operation(operator, &a) {
+            let message = self.no_operation(&a, &at.to_token_stream().to_string());
+            self.error(at, message);
+            return None;
         }
         let (left, right, ty) = match (&a, &b) {
             (Ty::Vector(..), Ty::Vector(..)) => {
@@ -144,11 +151,44 @@ impl Infer<'_> {
             self.error(at, message);
             return None;
         }
+        if !self.is_sensible(operator, &ty, &right, &e.right) {
+            return None;
+        }
         let enumeration = matches!(ty, Ty::Enum(_));
         let as_number = |node: Node| Node { span: node.span, ty: Ty::U32, kind: Kind::Convert(Box::new(node)) };
         let (left, right) = if enumeration { (as_number(left), as_number(right)) } else { (left, right) };
         let result = if operator.is_comparison() { Ty::BOOL } else { ty };
         Some((left, right, result))
+    }
+
+    /// Refuses what rustc refuses where it knows the number: a division by zero, and a shift by as many bits as there are.
+    fn is_sensible(&mut self, operator: BinaryOperator, ty: &Ty, right: &Node, at: &impl Placed) -> bool {
+        let number = match &right.kind {
+            Kind::Integer(number) => *number,
+            Kind::Splat(value) => match value.kind {
+                Kind::Integer(number) => number,
+                _ => return true,
+            },
+            _ => return true,
+        };
+        let message = match (operator, ty.scalar()) {
+            (BinaryOperator::Divide | BinaryOperator::Remainder, _) if number == 0 => {
+                "a division by 0 has no result".to_owned()
+            }
+            (BinaryOperator::ShiftLeft | BinaryOperator::ShiftRight, Ty::Scalar(scalar))
+                if !matches!(scalar, Scalar::Generic(_)) =>
+            {
+                // A `usize` has as many as the widest instance gives it.
+                let bits = if *scalar == Scalar::Index { 64 } else { scalar.bits() };
+                if number < u64::from(bits) {
+                    return true;
+                }
+                format!("`{}` has {bits} bits: shift by fewer", scalar.rust_name())
+            }
+            _ => return true,
+        };
+        self.error(at, message);
+        false
     }
 
     fn shift(&mut self, left: Node, right: Node, a: &Ty, b: &Ty, at: &impl Placed) -> Option<(Node, Node, Ty)> {

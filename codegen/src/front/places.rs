@@ -94,6 +94,9 @@ impl Infer<'_> {
                 let Some(ty) = self.element_type(&place.ty, e) else {
                     return Operand::Value(self.failed(e));
                 };
+                if !self.is_within(&index, self.parts(&place.ty), e) {
+                    return Operand::Value(self.failed(e));
+                }
                 place.path.push(Projection::Index(index));
                 place.ty = ty;
                 Operand::Place(place)
@@ -102,14 +105,10 @@ impl Infer<'_> {
                 let Some(ty) = self.element_type(&base.ty, e) else {
                     return Operand::Value(self.failed(e));
                 };
-                let parts = match self.table.shallow(&base.ty) {
-                    Ty::Vector(lanes, _) => Some(u64::from(lanes)),
-                    Ty::Array(_, length) => match self.table.length(&length) {
-                        Some(Size::Literal(length)) => Some(u64::from(length)),
-                        _ => None,
-                    },
-                    _ => None,
-                };
+                let parts = self.parts(&base.ty);
+                if !self.is_within(&index, parts, e) {
+                    return Operand::Value(self.failed(e));
+                }
                 let kind = match index.kind {
                     Kind::Integer(number) if parts.is_some_and(|parts| number < parts) => {
                         Kind::Member(Box::new(base), number as u32)
@@ -119,6 +118,31 @@ impl Infer<'_> {
                 Operand::Value(self.node(kind, ty, e))
             }
         }
+    }
+
+    /// How many parts a vector or an array has, if that is known.
+    fn parts(&self, ty: &Ty) -> Option<u64> {
+        match self.table.shallow(ty) {
+            Ty::Vector(lanes, _) => Some(u64::from(lanes)),
+            Ty::Array(_, length) => match self.table.length(&length) {
+                Some(Size::Literal(length)) => Some(u64::from(length)),
+                _ => None,
+            },
+            _ => None,
+        }
+    }
+
+    /// Refuses an index that is a number past the end.
+    fn is_within(&mut self, index: &Node, parts: Option<u64>, e: &syn::ExprIndex) -> bool {
+        let (Kind::Integer(number), Some(parts)) = (&index.kind, parts) else { return true };
+        if *number < parts {
+            return true;
+        }
+        self.error(
+            &e.index,
+            format!("index {number} is past the end: this has {parts} elements, 0 to {}", parts.saturating_sub(1)),
+        );
+        false
     }
 
     /// An index must be a `usize`, as rustc wants it.
