@@ -250,3 +250,33 @@ fn a_local_may_be_named_like_a_helper_of_wgsl() {
         panic!("{error}\n{text}");
     }
 }
+
+/// Compilers of WGSL may take it that there are neither infinities nor NaNs. What they would make of a value and itself is then said by its bits, and so is when a remainder has none; constants are left alone.
+#[test]
+fn what_has_no_result_is_told_by_bits_in_wgsl() {
+    let text = |line: &str, features: &str| {
+        let source = format!(
+            "#[kernel(workgroup(64), targets(wgsl){features})] fn k(x: &[f64], y: &mut [f64], z: &mut [f32]) {{ let i = global_index(); let a = x[i]; let b = z[i]; {line} }}"
+        );
+        let outputs = front::parse_source(&source).unwrap_or_else(|errors| panic!("{errors}"));
+        let module = instantiate(&outputs[0].module, &Instance::default()).unwrap();
+        let profile = Profile::portable(Target::Wgsl).with(module.requires);
+        let verified = verify(module).unwrap_or_else(|errors| panic!("{errors}"));
+        let lowered = lower(&verified, &profile, ParamTransport::Buffer).unwrap();
+        wgsl::emit(&lowered).unwrap()
+    };
+    let doubles = ", requires(Float64)";
+    for (line, features, expected) in [
+        ("z[i] = b / b;", doubles, "over_itself_f32(b)"),
+        ("z[i] = b - b;", doubles, "less_itself_f32(b)"),
+        ("z[i] = b % b;", doubles, "rest_by_itself_f32(b)"),
+        ("z[i] = b % z[i + 1];", doubles, "rest_of_f32(b, "),
+        ("y[i] = a % x[i + 1];", doubles, "rest_of_f64(a, "),
+        ("y[i] = if a.is_nan() { 0.0 } else { a };", doubles, "!(x == x)"),
+        ("y[i] = if a.is_nan() { 0.0 } else { a };", ", requires(Float64, Int64)", "bitcast<u64>(x)"),
+    ] {
+        let text = text(line, features);
+        assert!(text.contains(expected), "{line}\n{text}");
+    }
+    assert!(!text("z[i] = b * (1.0 / 1.0);", doubles).contains("over_itself"));
+}

@@ -85,6 +85,9 @@ pub fn binary(
     {
         return with_itself(p, operator, ty, left);
     }
+    if operator == Remainder && ty.scalar().is_some_and(Scalar::is_float) && p.precision != Precision::Fast {
+        return remainder(p, ty, left, right);
+    }
     Ok(match operator {
         BinaryOperator::Xor if ty.scalar() == Some(Scalar::Bool) => infix(BinaryOperator::NotEqual, left, right),
         BinaryOperator::NotEqual if ty.scalar().is_some_and(Scalar::is_float) => {
@@ -102,6 +105,7 @@ fn with_itself(p: &mut P<'_>, operator: BinaryOperator, ty: &Type, x: Code) -> R
     let number = |value: f64| if doubles { Literal::F64(value) } else { Literal::F32(value as f32) };
     let [nan, zero, one] = [f64::NAN, 0.0, 1.0].map(|value| types::literal(p, number(value), false));
     let (nan, zero, one) = (nan?.text, zero?.text, one?.text);
+    let (is_finite, is_zero) = (is_finite(&float, &word, doubles, "x"), is_zero(&float, &word, doubles, "x"));
     // A remainder has the sign of its left side.
     let signed = format!("bitcast<{float}>(bitcast<{word}>(x) & {word}(0x80000000u))");
     let (function, usual) = match operator {
@@ -110,21 +114,48 @@ fn with_itself(p: &mut P<'_>, operator: BinaryOperator, ty: &Type, x: Code) -> R
         BinaryOperator::Remainder => ("rest_by_itself", format!("{float}({zero})")),
         _ => ("less_itself", format!("{float}({zero})")),
     };
-    let magnitude = format!("(bitcast<{word}>(x) & {word}(0x7fffffffu))");
-    let mut is_usual = match doubles {
-        true => format!("(abs(x) <= {float}({:?}lf))", f64::MAX),
-        false => format!("({magnitude} < {word}(0x7f800000u))"),
+    let is_usual = match operator {
+        BinaryOperator::Subtract => is_finite,
+        _ => format!("{is_finite} & !{is_zero}"),
     };
-    if operator != BinaryOperator::Subtract {
-        let is_zero = if doubles { format!("(x == {float}({zero}))") } else { format!("({magnitude} == {word}())") };
-        is_usual = format!("{is_usual} & !{is_zero}");
-    }
     let helper = p.helper(&format!("{function} {tag}"), &format!("{function}_{tag}"), |_, name| {
         Ok(format!(
             "fn {name}(x: {float}) -> {float} {{\n    return select({float}({nan}), {usual}, {is_usual});\n}}\n"
         ))
     })?;
     Ok(Code::call(&helper, [x]))
+}
+
+/// `x % y`: NaN where x is endless or y is 0, by their bits, since compilers take 0 for the remainder of two values that they find to be equal.
+fn remainder(p: &mut P<'_>, ty: &Type, x: Code, y: Code) -> Result<Code> {
+    let (float, tag) = (type_name(p, ty)?, p.type_tag(ty)?);
+    let doubles = ty.scalar() == Some(Scalar::F64);
+    let word = type_name(p, &ty.with_scalar(Scalar::U32))?;
+    let nan = if doubles { Literal::F64(f64::NAN) } else { Literal::F32(f32::NAN) };
+    let nan = types::literal(p, nan, false)?.text;
+    let is_usual = format!("{} & !{}", is_finite(&float, &word, doubles, "x"), is_zero(&float, &word, doubles, "y"));
+    let helper = p.helper(&format!("rest_of {tag}"), &format!("rest_of_{tag}"), |_, name| {
+        Ok(format!(
+            "fn {name}(x: {float}, y: {float}) -> {float} {{\n    return select({float}({nan}), x % y, {is_usual});\n}}\n"
+        ))
+    })?;
+    Ok(Code::call(&helper, [x, y]))
+}
+
+/// That a variable is neither infinite nor NaN: a float's bits tell, and of a double its size, since its bits are an integer that a device may not have.
+fn is_finite(float: &str, word: &str, doubles: bool, x: &str) -> String {
+    match doubles {
+        true => format!("(abs({x}) <= {float}({:?}lf))", f64::MAX),
+        false => format!("((bitcast<{word}>({x}) & {word}(0x7fffffffu)) < {word}(0x7f800000u))"),
+    }
+}
+
+/// That a variable is 0 of either sign.
+fn is_zero(float: &str, word: &str, doubles: bool, x: &str) -> String {
+    match doubles {
+        true => format!("({x} == {float}(0.0lf))"),
+        false => format!("((bitcast<{word}>({x}) & {word}(0x7fffffffu)) == {word}())"),
+    }
 }
 
 /// Functions of the library.

@@ -93,6 +93,7 @@ pub fn is_helper_name(name: &str) -> bool {
         "choose",
         "over_itself",
         "rest_by_itself",
+        "rest_of",
         "less_itself",
     ];
     let is_function = |function: &str| {
