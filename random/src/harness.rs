@@ -1,9 +1,12 @@
 //! Many seeds: each drawn, run everywhere and compared, and counted.
 
 use std::collections::{BTreeMap, BTreeSet};
-use std::sync::Arc;
+use std::ops::Range;
+use std::sync::atomic::{AtomicU64, Ordering};
+use std::sync::{Arc, Mutex, PoisonError};
 
-use trefoil::Device;
+use trefoil::device::DeviceOptions;
+use trefoil::{Device, DeviceKind, devices};
 use trefoil_codegen::target::Target;
 
 use crate::draw::draw;
@@ -57,6 +60,19 @@ pub struct Log {
 }
 
 impl Harness {
+    /// With every device of these kinds that opens, and NVRTC and `spirv-val` for one in so many programs; beside it why other devices do not open.
+    pub fn open(kinds: &[DeviceKind], every: u64) -> (Self, Vec<(DeviceKind, trefoil::Error)>) {
+        let (mut opened, mut refused) = (Vec::new(), Vec::new());
+        for kind in kinds {
+            match devices::open(*kind, &DeviceOptions::default()) {
+                Ok(device) => opened.push((kind.name().to_owned(), device)),
+                Err(error) => refused.push((*kind, error)),
+            }
+        }
+        let nvrtc = nvrtc::load().filter(|_| every > 0).map(|nvrtc| (nvrtc, every));
+        (Self { devices: opened, nvrtc, spirv_val: every }, refused)
+    }
+
     /// Runs a program everywhere.
     pub fn judge(&self, program: &Program, number: u64) -> Verdict {
         let mut meanings: BTreeMap<u32, Vec<Vec<Value>>> = BTreeMap::new();
@@ -73,9 +89,10 @@ impl Harness {
                 Err(reject) => return Verdict::Rejected(reject),
             }
         }
-        match self.everywhere(program, number, &meanings) {
-            Ok((reached, lacking)) => Verdict::Agrees(reached, lacking),
-            Err(failure) => Verdict::Fails(failure),
+        match run::guarded(|| self.everywhere(program, number, &meanings)) {
+            Some(Ok((reached, lacking))) => Verdict::Agrees(reached, lacking),
+            Some(Err(failure)) => Verdict::Fails(failure),
+            None => Verdict::Fails(Failure { place: "panic".to_owned(), words: "something panics".to_owned() }),
         }
     }
 
@@ -100,10 +117,22 @@ impl Harness {
             {
                 nvrtc::accepts(nvrtc, &kernel)?;
             }
+            let written = run::writable(&kernel);
+            let overrides = program.params.iter().any(|param| param.range.is_some());
+            // naga 30 computes with constants once more where it settles overrides, and then refuses some that it has called valid.
+            let refused = written.is_err() && overrides;
+            if refused {
+                lacking.push("naga's settling of overrides".to_owned());
+            } else {
+                written?;
+            }
             if self.spirv_val > 0 && number.is_multiple_of(self.spirv_val) {
                 run::validated(&kernel, number)?;
             }
             for (name, device) in &self.devices {
+                if refused && device.kind() == DeviceKind::Wgpu {
+                    continue;
+                }
                 let size = if program.needs.subgroups { run::subgroup_size(device) } else { Some(SUBGROUP) };
                 let Some(wanted) = size.and_then(|size| meanings.get(&size)) else {
                     lacking.push(name.clone());
@@ -118,47 +147,65 @@ impl Harness {
         Ok((reached(&understood.module), lacking))
     }
 
-    /// Runs so many seeds from the first on; tells of each failure, made smaller, as it is found.
-    pub fn run(&self, first: u64, count: u64, most_failures: usize, tell: &mut dyn FnMut(String)) -> Log {
-        let mut log = Log::default();
-        for seed in first..first + count {
-            let program = draw(seed);
-            match self.judge(&program, seed) {
-                Verdict::Agrees(reached, lacking) => {
-                    log.accepted += 1;
-                    log.table.add(&reached);
-                    for name in lacking {
-                        *log.lacking.entry(name).or_default() += 1;
+    /// Runs so many seeds from the first on, on several threads; tells of each failure, made smaller, as it is found.
+    pub fn run(&self, seeds: Range<u64>, threads: usize, most_failures: usize, tell: &(dyn Fn(String) + Sync)) -> Log {
+        let (next, log) = (AtomicU64::new(seeds.start), Mutex::new(Log::default()));
+        let lock = || log.lock().unwrap_or_else(PoisonError::into_inner);
+        std::thread::scope(|scope| {
+            for _ in 0..threads.max(1) {
+                scope.spawn(|| {
+                    while lock().failures.len() < most_failures {
+                        let seed = next.fetch_add(1, Ordering::Relaxed);
+                        if seed >= seeds.end {
+                            break;
+                        }
+                        let program = draw(seed);
+                        let verdict = self.judge(&program, seed);
+                        if let Verdict::Fails(failure) = &verdict {
+                            tell(self.smallest(seed, &program, failure));
+                        }
+                        self.count(&mut lock(), seed, verdict);
                     }
-                    let counts = [
-                        self.nvrtc.as_ref().is_some_and(|(_, every)| seed.is_multiple_of(*every)),
-                        self.spirv_val > 0 && seed.is_multiple_of(self.spirv_val),
-                    ];
-                    for (total, counted) in log.compiled.iter_mut().zip(counts) {
-                        *total += u32::from(counted);
-                    }
+                });
+            }
+        });
+        log.into_inner().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    fn count(&self, log: &mut Log, seed: u64, verdict: Verdict) {
+        match verdict {
+            Verdict::Agrees(reached, lacking) => {
+                log.accepted += 1;
+                log.table.add(&reached);
+                for name in lacking {
+                    *log.lacking.entry(name).or_default() += 1;
                 }
-                Verdict::Rejected(reject) => *log.rejected.entry(reject).or_default() += 1,
-                Verdict::Fails(failure) => {
-                    let place = failure.place.clone();
-                    let fails = |smaller: &Program| match self.judge(smaller, 0) {
-                        Verdict::Fails(found) => found.place == place,
-                        _ => false,
-                    };
-                    let smallest = reduce::reduced(&program, &fails);
-                    let words = match self.judge(&smallest, 0) {
-                        Verdict::Fails(found) => found.to_string(),
-                        _ => failure.to_string(),
-                    };
-                    tell(format!("seed {seed}: {failure}\nthe smallest kernel that fails there ({words}):\n{}", print::source(&smallest)));
-                    log.failures.push((seed, failure));
-                    if log.failures.len() >= most_failures {
-                        break;
-                    }
+                let counts = [
+                    self.nvrtc.as_ref().is_some_and(|(_, every)| seed.is_multiple_of(*every)),
+                    self.spirv_val > 0 && seed.is_multiple_of(self.spirv_val),
+                ];
+                for (total, counted) in log.compiled.iter_mut().zip(counts) {
+                    *total += u32::from(counted);
                 }
             }
+            Verdict::Rejected(reject) => *log.rejected.entry(reject).or_default() += 1,
+            Verdict::Fails(failure) => log.failures.push((seed, failure)),
         }
-        log
+    }
+
+    /// A failure in words, with the smallest kernel that fails in the same place.
+    fn smallest(&self, seed: u64, program: &Program, failure: &Failure) -> String {
+        let fails = |smaller: &Program| match self.judge(smaller, 0) {
+            Verdict::Fails(found) => found.place == failure.place,
+            _ => false,
+        };
+        let smallest = reduce::reduced(program, &fails);
+        let words = match self.judge(&smallest, 0) {
+            Verdict::Fails(found) => found.to_string(),
+            _ => failure.to_string(),
+        };
+        let source = print::source(&smallest);
+        format!("seed {seed}: {failure}\nThe smallest kernel that fails there ({words}):\n{source}")
     }
 }
 

@@ -256,7 +256,10 @@ impl Interval {
     pub fn copysign(self, sign: Self) -> Self {
         let size = self.abs();
         let sign = sign.signum();
-        Self { low: if sign.low > 0.0 { size.low } else { -size.high }, high: if sign.high < 0.0 { -size.low } else { size.high } }
+        Self {
+            low: if sign.low > 0.0 { size.low } else { -size.high },
+            high: if sign.high < 0.0 { -size.low } else { size.high },
+        }
     }
 
     /// The sum of products in any order.

@@ -4,9 +4,7 @@ use std::fmt::Write;
 
 use trefoil_codegen::ir::{LogicalOperator, Scalar};
 
-use crate::syntax::{
-    Access, Argument, Block, Expr, Kind, Memory, Mode, Place, Program, Root, Step, Stmt, Ty,
-};
+use crate::syntax::{Access, Argument, Block, Expr, Kind, Memory, Mode, Place, Program, Root, Step, Stmt, Ty};
 
 /// The kernel with its functions and types, and a `//` line that tells of its launch.
 pub fn source(program: &Program) -> String {
@@ -332,12 +330,7 @@ impl Body<'_> {
             Kind::Select(parts) => format!("select({})", self.exprs(&parts[..])),
             Kind::If(parts) => {
                 let [condition, accept, reject] = &**parts;
-                format!(
-                    "(if {} {{ {} }} else {{ {} }})",
-                    self.expr(condition),
-                    self.expr(accept),
-                    self.expr(reject)
-                )
+                format!("(if {} {{ {} }} else {{ {} }})", self.expr(condition), self.expr(accept), self.expr(reject))
             }
             Kind::Match(selector, arms, default) => {
                 let signed = selector.ty == Ty::I32;

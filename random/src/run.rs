@@ -6,10 +6,11 @@ use std::sync::Arc;
 use trefoil::device::{Command, DispatchCommand, GroupSource, MemoryRange, ParamSource};
 use trefoil::{Device, DeviceKind, Error};
 use trefoil_codegen::artefact::{
-    Code, CpuArguments, CpuBuffer, Kernel, ParamRole, ParamTransport, Params, VariantError,
+    Code, CpuArguments, CpuBuffer, Dialect, Kernel, ParamRole, ParamTransport, Params, VariantError,
 };
 use trefoil_codegen::check;
 use trefoil_codegen::compile::compile_for;
+use trefoil_codegen::emit::wgsl;
 use trefoil_codegen::front::parse_source;
 use trefoil_codegen::interp;
 use trefoil_codegen::ir::{Instance, Module, Scalar, instantiate};
@@ -87,7 +88,9 @@ pub fn block(program: &Program, params: &Params) -> Vec<u8> {
         match (field.role, param) {
             (_, Some(param)) => {
                 let ty = &program.vars[param.var].ty;
-                param.value.scalars(ty, &program.structs, 0, &mut |_, scalar, value| words.push(widened(scalar, value)));
+                param
+                    .value
+                    .scalars(ty, &program.structs, 0, &mut |_, scalar, value| words.push(widened(scalar, value)));
             }
             (ParamRole::Length(binding), _) => words.push(program.buffers[binding as usize].data.len() as u64),
             (ParamRole::GroupCount, _) => words.push(program.groups.into()),
@@ -165,8 +168,8 @@ pub fn checked(module: &Module, program: &Program, subgroup: u32) -> Result<Vec<
             _ => 0,
         })
         .collect();
-    let machine = check::Program::new(module, &Instance::default(), &constants)
-        .map_err(|error| failure("checker", error))?;
+    let machine =
+        check::Program::new(module, &Instance::default(), &constants).map_err(|error| failure("checker", error))?;
     let verified = machine.verified();
     let params = layout::params(&verified.module, verified.info.grid)
         .ok_or_else(|| failure("checker", "a parameter that cannot be one"))?;
@@ -177,7 +180,7 @@ pub fn checked(module: &Module, program: &Program, subgroup: u32) -> Result<Vec<
         writes_past_end: false,
         division_by_zero: false,
         subgroup_size: subgroup,
-        most_rounds: 100_000,
+        most_rounds: 1000,
         ..check::Options::default()
     };
     let mut buffers = initial(program);
@@ -310,4 +313,39 @@ pub fn validated(kernel: &Kernel, number: u64) -> Result<(), Failure> {
         }
     }
     Ok(())
+}
+
+/// Whether naga's writer of SPIR-V, which wgpu runs, takes a kernel's WGSL: of some modules that naga calls valid it does not.
+///
+/// # Errors
+/// What it says, or that it panics.
+pub fn writable(kernel: &Kernel) -> Result<(), Failure> {
+    for variant in kernel.variants.iter() {
+        let Code::Text(text) = &variant.code else { continue };
+        if variant.target != Target::Wgsl || variant.dialect == Some(Dialect::Browsers) {
+            continue;
+        }
+        let place = "naga's writer";
+        let (module, info) = wgsl::parse(text).map_err(|error| failure(place, error))?;
+        let entry = (naga::ShaderStage::Compute, &*kernel.name);
+        let values = kernel.constants.iter().enumerate();
+        let values = values.map(|(position, constant)| (position.to_string(), constant.value as f64)).collect();
+        let written = guarded(|| {
+            let (module, info) =
+                naga::back::pipeline_constants::process_overrides(&module, &info, Some(entry), &values)
+                    .map_err(|error| failure(place, error))?;
+            let options = naga::back::spv::Options { lang_version: (1, 3), ..Default::default() };
+            naga::back::spv::write_vec(&module, &info, &options, None).map_err(|error| failure(place, error))
+        });
+        match written {
+            Some(result) => result.map(|_| ())?,
+            None => return Err(failure(place, "it panics")),
+        }
+    }
+    Ok(())
+}
+
+/// What a function gives, if it does not panic.
+pub fn guarded<T>(of: impl FnOnce() -> T) -> Option<T> {
+    std::panic::catch_unwind(std::panic::AssertUnwindSafe(of)).ok()
 }

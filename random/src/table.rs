@@ -192,7 +192,8 @@ impl Slice<'_> {
         let mut name = None;
         let live = match kind {
             StatementKind::Let { local, value } => {
-                let calls = value.is_some_and(|value| matches!(function.expressions[value].kind, ExpressionKind::Call { .. }));
+                let calls =
+                    value.is_some_and(|value| matches!(function.expressions[value].kind, ExpressionKind::Call { .. }));
                 let live = self.live.contains(&(number, local.index())) || calls;
                 if let (true, Some(value)) = (live, value) {
                     self.expression(number, function, *value);

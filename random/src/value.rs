@@ -61,7 +61,11 @@ pub fn bits_of(scalar: Scalar, value: f64) -> u64 {
 impl Value {
     /// A scalar of these bits.
     pub fn of_bits(scalar: Scalar, bits: u64) -> Self {
-        if scalar.is_float() { Self::Float(Interval::point(float(scalar, bits))) } else { Self::Word(cut(scalar, bits)) }
+        if scalar.is_float() {
+            Self::Float(Interval::point(float(scalar, bits)))
+        } else {
+            Self::Word(cut(scalar, bits))
+        }
     }
 
     /// All zeros of a type.

@@ -5,7 +5,9 @@ use trefoil_codegen::ir::{BinaryOperator as B, LogicalOperator, MathFunction as 
 
 use super::Draw;
 use super::float::{clamped, constant, math};
-use crate::syntax::{Expr, Kind, Ty};
+use crate::syntax::{Expr, Kind, Memory, Ty};
+
+const KNOWN: bool = false;
 
 impl Draw {
     /// At most so large: `value % count`, not negative.
@@ -58,13 +60,16 @@ impl Draw {
             }
             9 => {
                 let value = Box::new(self.expr(ty, inner, true));
-                Expr::new(ty.clone(), if scalar.is_signed() && self.percent(60) { Kind::Negate(value) } else { Kind::Not(value) })
+                Expr::new(
+                    ty.clone(),
+                    if scalar.is_signed() && self.percent(60) { Kind::Negate(value) } else { Kind::Not(value) },
+                )
             }
             10 => {
                 let function = self.pick(&[M::Min, M::Max]);
                 math(function, vec![self.expr(ty, inner, true), self.expr(ty, inner, true)])
             }
-            11 => {
+            11 if KNOWN => {
                 let (value, low, high) =
                     (self.expr(ty, inner, true), self.expr(ty, inner.min(1), true), self.expr(ty, inner.min(1), true));
                 math(M::Clamp, vec![value, low, high])
@@ -184,11 +189,30 @@ impl Draw {
         let other = Ty::lanes_of(ty.lanes(), self.pick(&others));
         // Bits of floats that were computed are often those of a zero, which has two patterns.
         let value = if other.scalar().is_some_and(Scalar::is_float) {
-            self.leaf(&other, true)
+            self.given(&other)
         } else {
             self.expr(&other, depth, true)
         };
         Expr::new(ty.clone(), Kind::Bitcast(Box::new(value)))
+    }
+
+    /// Floats as they were given, none of which is zero.
+    fn given(&mut self, ty: &Ty) -> Expr {
+        let part = Ty::Scalar(ty.scalar().unwrap_or(Scalar::F32));
+        if ty.lanes() > 1 {
+            let parts = (0..ty.lanes()).map(|_| self.given(&part)).collect();
+            return Expr::new(ty.clone(), Kind::Compose(parts));
+        }
+        let mut fitting = self.slices.clone();
+        fitting.retain(|memory| matches!(memory, Memory::Buffer(_)) && *self.program.element(*memory) == part);
+        match fitting.first() {
+            Some(Memory::Buffer(index)) if self.percent(70) => {
+                let length = self.program.buffers[*index].data.len() as u32;
+                let own = self.expr(&Ty::INDEX, 1, true);
+                Expr::element(Memory::Buffer(*index), self.few(own, length), part)
+            }
+            _ => self.literal(&part),
+        }
     }
 
     /// Lanes in a word.
@@ -210,7 +234,7 @@ impl Draw {
         };
         let value = match function {
             M::Pack4xI8 | M::Pack4xU8 => self.expr(&vector, depth, true),
-            M::Pack2x16Float => self.leaf(&vector, true),
+            M::Pack2x16Float => self.given(&vector),
             _ => {
                 // Numbers of few digits, within -1 and 1 for the greater part.
                 let value = self.leaf(&vector, true);
@@ -226,8 +250,7 @@ impl Draw {
         let inner = depth - 1;
         match self.below(12) {
             0..=5 => {
-                let operator =
-                    self.pick(&[B::Equal, B::NotEqual, B::Less, B::LessEqual, B::Greater, B::GreaterEqual]);
+                let operator = self.pick(&[B::Equal, B::NotEqual, B::Less, B::LessEqual, B::Greater, B::GreaterEqual]);
                 let scalar = if self.percent(10) { Scalar::Index } else { self.scalar() };
                 let ty = Ty::Scalar(scalar);
                 Expr::binary(operator, self.expr(&ty, inner, true), self.expr(&ty, inner, true))

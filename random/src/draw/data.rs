@@ -46,9 +46,7 @@ impl Draw {
                 let bits = self.bits(*scalar);
                 Value::of_bits(*scalar, bits)
             }
-            Ty::Vector(lanes, scalar) => {
-                Value::Parts((0..*lanes).map(|_| self.datum(&Ty::Scalar(*scalar))).collect())
-            }
+            Ty::Vector(lanes, scalar) => Value::Parts((0..*lanes).map(|_| self.datum(&Ty::Scalar(*scalar))).collect()),
             Ty::Array(element, length) => Value::Parts((0..*length).map(|_| self.datum(element)).collect()),
             Ty::Struct(index) => {
                 let fields = self.program.structs[*index].clone();

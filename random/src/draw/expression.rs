@@ -101,7 +101,8 @@ impl Draw {
         }
         let function = self.pick(&fitting);
         let params = self.program.functions[function].params.clone();
-        let arguments = params.into_iter().map(|param| self.argument(param, depth.min(1), exact)).collect::<Option<_>>()?;
+        let arguments =
+            params.into_iter().map(|param| self.argument(param, depth.min(1), exact)).collect::<Option<_>>()?;
         Some(Expr::new(ty.clone(), Kind::Call(function, arguments)))
     }
 

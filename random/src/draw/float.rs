@@ -52,6 +52,10 @@ impl Draw {
             6 if single && ty.lanes() == 1 => {
                 let from = self.pick(&[Scalar::I32, Scalar::U32, Scalar::Index]);
                 let value = self.expr(&Ty::Scalar(from), inner, exact);
+                if self.percent(40) {
+                    // Any number of 32 bits, rounded once, and then 2^28 times as small.
+                    return Expr::binary(B::Multiply, value.convert(scalar), Expr::f32(1.0 / 268_435_456.0));
+                }
                 self.few(value, 1000).convert(scalar)
             }
             6 if scalar == Scalar::F64 && ty.lanes() == 1 => {

@@ -72,7 +72,8 @@ impl Draw {
             scalars.extend([Scalar::I64, Scalar::U64]);
         }
         if rng.random_bool(0.15) {
-            needs.float64 = true;
+            // Vectors of three are put together from words in WGSL, which are those of integers.
+            (needs.float64, needs.int64) = (true, true);
             scalars.push(Scalar::F64);
         }
         needs.subgroups = rng.random_bool(0.25);
@@ -156,7 +157,11 @@ impl Draw {
         if self.percent(20) && !self.program.structs.is_empty() {
             return Ty::Struct(self.below(self.program.structs.len()));
         }
-        self.number()
+        match self.number() {
+            // Those do not start at whole words, and not every device can access them.
+            Ty::Vector(3, scalar) if scalar.is_narrow() => Ty::Vector(4, scalar),
+            other => other,
+        }
     }
 
     /// Structs, buffers and parameters.

@@ -87,7 +87,9 @@ impl Draw {
                 let leave = self.pick(&[Stmt::Break, Stmt::Continue]);
                 vec![Stmt::If(condition, vec![leave], Vec::new())]
             }
-            19 if !self.unrolled && let Some(result) = self.result.clone() => {
+            19 if !self.unrolled
+                && let Some(result) = self.result.clone() =>
+            {
                 let condition = self.condition();
                 let value = self.expr(&result, 2, false);
                 vec![Stmt::If(condition, vec![Stmt::Return(value)], Vec::new())]
@@ -143,10 +145,7 @@ impl Draw {
             let operator = self.pick(&[B::Add, B::Subtract]);
             let value = self.expr(&ty, 3, false);
             let bounded = clamped(Expr::new(ty.clone(), Kind::Read(place.clone())), BOUND);
-            return vec![
-                Stmt::Assign(place.clone(), Some(operator), value),
-                Stmt::Assign(place, None, bounded),
-            ];
+            return vec![Stmt::Assign(place.clone(), Some(operator), value), Stmt::Assign(place, None, bounded)];
         }
         vec![Stmt::Assign(place, None, self.settled(&ty, exact))]
     }
@@ -186,7 +185,8 @@ impl Draw {
 
     /// A call of a function that changes what it is given.
     fn changing_call(&mut self) -> Option<Block> {
-        let changes = |function: &crate::syntax::Function| function.params.iter().any(|(_, mode)| *mode == Mode::Mutable);
+        let changes =
+            |function: &crate::syntax::Function| function.params.iter().any(|(_, mode)| *mode == Mode::Mutable);
         let mut fitting: Vec<usize> = (0..self.program.functions.len()).collect();
         fitting.retain(|function| changes(&self.program.functions[*function]));
         if fitting.is_empty() {

@@ -13,12 +13,14 @@ const MOST_BYTES: usize = 8 * 1024;
 impl Draw {
     /// Adds one of these to the kernel's body.
     pub(super) fn together(&mut self, body: &mut Block) {
-        match self.below(10) {
+        if self.program.needs.subgroups && self.percent(50) {
+            return self.subgroup(body);
+        }
+        match self.below(9) {
             0..=3 => self.exchange(body),
             4 | 5 => self.counts(body),
             6 => self.atomic_buffer(body),
-            7 | 8 if self.program.needs.subgroups => self.subgroup(body),
-            9 => self.uniform_loop(body),
+            7 => self.uniform_loop(body),
             _ => self.exchange(body),
         }
     }
@@ -133,7 +135,18 @@ impl Draw {
             });
         }
         for _ in 0..self.rng.random_range(0..=2) {
-            let function = self.pick(&[A::Add, A::Exchange, A::CompareExchange, A::Xor, A::Max, A::Min, A::Load, A::Subtract, A::And, A::Or]);
+            let function = self.pick(&[
+                A::Add,
+                A::Exchange,
+                A::CompareExchange,
+                A::Xor,
+                A::Max,
+                A::Min,
+                A::Load,
+                A::Subtract,
+                A::And,
+                A::Or,
+            ]);
             let own = Expr::new(Ty::INDEX, Kind::GlobalIndex);
             let index = Expr::binary(B::Add, own, Expr::index(few));
             let values = (0..function.arguments()).map(|_| self.expr(&ty, 2, true)).collect();
@@ -144,7 +157,12 @@ impl Draw {
     }
 
     fn subgroup(&mut self, body: &mut Block) {
-        let (function, _) = self.pick(F::ALL);
+        let mut functions: Vec<F> = F::ALL.iter().map(|(function, _)| *function).collect();
+        if self.percent(50) {
+            // There are many more that combine values.
+            functions.retain(|function| function.operator().is_none());
+        }
+        let function = self.pick(&functions);
         let ty = if function.takes_bool() {
             Ty::BOOL
         } else {
@@ -185,7 +203,10 @@ impl Draw {
 
     /// A loop in step, with barriers in it: values move from neighbour to neighbour.
     fn uniform_loop(&mut self, body: &mut Block) {
-        let ty = self.number();
+        let ty = match self.element_type() {
+            Ty::Struct(_) => Ty::U32,
+            other => other,
+        };
         let count = self.program.workgroup;
         let Some(memory) = self.shared(ty.clone(), count, false) else { return };
         let exact = self.percent(50);

@@ -8,10 +8,7 @@ use crate::syntax::{Argument, Expr, Kind, Memory, Place, Root, Step, Ty};
 use crate::value::{Value, cut};
 
 /// Does something lane by lane, or once where nothing is a vector; what is none is the same for every lane.
-pub(super) fn lanes(
-    given: &[Value],
-    of: &mut dyn FnMut(&[Value]) -> Result<Value, Reject>,
-) -> Result<Value, Reject> {
+pub(super) fn lanes(given: &[Value], of: &mut dyn FnMut(&[Value]) -> Result<Value, Reject>) -> Result<Value, Reject> {
     let count = given.iter().find_map(|value| match value {
         Value::Parts(parts) => Some(parts.len()),
         _ => None,

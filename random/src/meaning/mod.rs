@@ -270,7 +270,10 @@ impl Machine<'_> {
         let path = self.path(lane, &place.path)?;
         if let Some(operator) = operator {
             let old = self.read(lane, place)?;
-            let scalar = value.ty.scalar().filter(|_| !matches!(operator, BinaryOperator::ShiftLeft | BinaryOperator::ShiftRight));
+            let scalar = value
+                .ty
+                .scalar()
+                .filter(|_| !matches!(operator, BinaryOperator::ShiftLeft | BinaryOperator::ShiftRight));
             let scalar = scalar.or_else(|| self.place_type(place).scalar()).ok_or("no number is assigned")?;
             new = expression::lanes(&[old, new], &mut |given| scalar::binary(operator, scalar, &given[0], &given[1]))?;
         }
@@ -378,11 +381,8 @@ impl Machine<'_> {
                     running.push(sum.clone());
                 }
             }
-            let trues: Vec<bool> = if function.takes_bool() {
-                values.iter().map(is_true).collect::<Result<_, _>>()?
-            } else {
-                Vec::new()
-            };
+            let trues: Vec<bool> =
+                if function.takes_bool() { values.iter().map(is_true).collect::<Result<_, _>>()? } else { Vec::new() };
             for (number, member) in members.iter().enumerate() {
                 let from = |other: Option<u64>| {
                     let other = other.and_then(|other| values.get(usize::try_from(other).ok()?));

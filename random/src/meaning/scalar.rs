@@ -267,7 +267,11 @@ pub(super) fn whole(function: MathFunction, given: &[Value]) -> Result<Value, Re
     let scalar = |value: Interval| Ok(Value::Float(value));
     match function {
         M::Dot => scalar(Interval::dot(&floats(0)?.into_iter().zip(floats(1)?).collect::<Vec<_>>(), single)?),
-        M::Length => scalar(Interval::dot(&floats(0)?.into_iter().map(|x| (x, x)).collect::<Vec<_>>(), single)?.max(Interval::point(0.0)).sqrt(single)?),
+        M::Length => scalar(
+            Interval::dot(&floats(0)?.into_iter().map(|x| (x, x)).collect::<Vec<_>>(), single)?
+                .max(Interval::point(0.0))
+                .sqrt(single)?,
+        ),
         M::Cross => {
             let (a, b) = (floats(0)?, floats(1)?);
             let lane = |i: usize, j: usize| {
