@@ -76,6 +76,7 @@ impl Draw {
             }
             12 if scalar.is_signed() => {
                 let function = self.pick(&[M::Abs, M::Signum]);
+                let function = if scalar.bits() == 64 && !KNOWN { M::Abs } else { function };
                 math(function, vec![self.expr(ty, inner, true)])
             }
             12 | 13 if word => self.of_bits(ty, inner),
