@@ -1,0 +1,227 @@
+//! Many seeds: each drawn, run everywhere and compared, and counted.
+
+use std::collections::{BTreeMap, BTreeSet};
+use std::ops::Range;
+use std::sync::atomic::{AtomicU64, Ordering};
+use std::sync::{Arc, Mutex, PoisonError};
+
+use trefoil::device::DeviceOptions;
+use trefoil::{Device, DeviceKind, devices};
+use trefoil_codegen::target::Target;
+
+use crate::draw::draw;
+use crate::interval::Reject;
+use crate::run::{self, Failure};
+use crate::syntax::Program;
+use crate::table::{Table, reached};
+use crate::value::Value;
+use crate::{meaning, nvrtc, print, reduce};
+
+/// The size of a subgroup in the evaluator and the checker, where no device is asked.
+const SUBGROUP: u32 = 8;
+
+/// Where programs run beside the evaluator and the checker.
+#[derive(Debug, Default)]
+pub struct Harness {
+    /// Devices with names.
+    pub devices: Vec<(String, Device)>,
+    /// What compiles CUDA C without a device, and for every how many programs it is asked.
+    pub nvrtc: Option<(nvrtc::Nvrtc, u64)>,
+    /// Whether SPIR-V is handed to `spirv-val`, for every so many programs; 0 for none.
+    pub spirv_val: u64,
+}
+
+/// What became of a program.
+#[derive(Clone, Debug)]
+pub enum Verdict {
+    /// Everything agrees. What reached an output, and which devices lack what it requires.
+    Agrees(BTreeSet<(String, String)>, Vec<String>),
+    /// Nothing can be said of it.
+    Rejected(Reject),
+    /// Something disagrees.
+    Fails(Failure),
+}
+
+/// The counts of a run.
+#[derive(Clone, Debug, Default)]
+pub struct Log {
+    /// Programs that agree everywhere.
+    pub accepted: u32,
+    /// Programs of which nothing can be said, by reason.
+    pub rejected: BTreeMap<Reject, u32>,
+    /// Programs that a device did not run, since it lacks what they require.
+    pub lacking: BTreeMap<String, u32>,
+    /// Seeds that fail, with why.
+    pub failures: Vec<(u64, Failure)>,
+    /// Programs whose CUDA C was compiled, and whose SPIR-V was validated.
+    pub compiled: [u32; 2],
+    /// What reached an output in the accepted ones.
+    pub table: Table,
+}
+
+impl Harness {
+    /// With every device of these kinds that opens, and NVRTC and `spirv-val` for one in so many programs; beside it why other devices do not open.
+    pub fn open(kinds: &[DeviceKind], every: u64) -> (Self, Vec<(DeviceKind, trefoil::Error)>) {
+        let (mut opened, mut refused) = (Vec::new(), Vec::new());
+        for kind in kinds {
+            match devices::open(*kind, &DeviceOptions::default()) {
+                Ok(device) => opened.push((kind.name().to_owned(), device)),
+                Err(error) => refused.push((*kind, error)),
+            }
+        }
+        let nvrtc = nvrtc::load().filter(|_| every > 0).map(|nvrtc| (nvrtc, every));
+        (Self { devices: opened, nvrtc, spirv_val: every }, refused)
+    }
+
+    /// Runs a program everywhere.
+    pub fn judge(&self, program: &Program, number: u64) -> Verdict {
+        let mut meanings: BTreeMap<u32, Vec<Vec<Value>>> = BTreeMap::new();
+        let mut sizes = BTreeSet::from([SUBGROUP]);
+        sizes.extend(self.devices.iter().filter_map(|(_, device)| run::subgroup_size(device)));
+        if !program.needs.subgroups {
+            sizes = BTreeSet::from([SUBGROUP]);
+        }
+        for size in sizes {
+            match meaning::outcome(program, size) {
+                Ok(wanted) => {
+                    meanings.insert(size, wanted);
+                }
+                Err(reject) => return Verdict::Rejected(reject),
+            }
+        }
+        match run::guarded(|| self.everywhere(program, number, &meanings)) {
+            Some(Ok((reached, lacking))) => Verdict::Agrees(reached, lacking),
+            Some(Err(failure)) => Verdict::Fails(failure),
+            None => Verdict::Fails(Failure { place: "panic".to_owned(), words: "something panics".to_owned() }),
+        }
+    }
+
+    #[allow(clippy::type_complexity, reason = "the two lists of a verdict")]
+    fn everywhere(
+        &self,
+        program: &Program,
+        number: u64,
+        meanings: &BTreeMap<u32, Vec<Vec<Value>>>,
+    ) -> Result<(BTreeSet<(String, String)>, Vec<String>), Failure> {
+        let understood = run::understand(program)?;
+        let Some(wanted) = meanings.get(&SUBGROUP) else { return Ok((BTreeSet::new(), Vec::new())) };
+        let found = run::checked(&understood.module, program, SUBGROUP)?;
+        run::agree("checker", program, wanted, &found)?;
+        let found = run::evaluate(&understood.verified, program, SUBGROUP)?;
+        run::agree("evaluator", program, wanted, &found)?;
+        let mut lacking = Vec::new();
+        if !self.devices.is_empty() || self.nvrtc.is_some() || self.spirv_val > 0 {
+            let kernel = Arc::new(run::compile(&understood.module, &Target::ALL)?);
+            if let Some((nvrtc, every)) = &self.nvrtc
+                && number.is_multiple_of(*every)
+            {
+                nvrtc::accepts(nvrtc, &kernel)?;
+            }
+            let written = run::writable(&kernel);
+            let overrides = program.params.iter().any(|param| param.range.is_some());
+            // naga 30 computes with constants once more where it settles overrides, and then refuses some that it has called valid.
+            let refused = written.is_err() && overrides;
+            if refused {
+                lacking.push("naga's settling of overrides".to_owned());
+            } else {
+                written?;
+            }
+            if self.spirv_val > 0 && number.is_multiple_of(self.spirv_val) {
+                run::validated(&kernel, number)?;
+            }
+            for (name, device) in &self.devices {
+                if refused && device.kind() == DeviceKind::Wgpu {
+                    continue;
+                }
+                let size = if program.needs.subgroups { run::subgroup_size(device) } else { Some(SUBGROUP) };
+                let Some(wanted) = size.and_then(|size| meanings.get(&size)) else {
+                    lacking.push(name.clone());
+                    continue;
+                };
+                match run::launched(device, &kernel, program)? {
+                    Some(found) => run::agree(name, program, wanted, &found)?,
+                    None => lacking.push(name.clone()),
+                }
+            }
+        }
+        Ok((reached(&understood.module), lacking))
+    }
+
+    /// Runs so many seeds from the first on, on several threads; tells of each failure, made smaller, as it is found.
+    pub fn run(&self, seeds: Range<u64>, threads: usize, most_failures: usize, tell: &(dyn Fn(String) + Sync)) -> Log {
+        let (next, log) = (AtomicU64::new(seeds.start), Mutex::new(Log::default()));
+        let lock = || log.lock().unwrap_or_else(PoisonError::into_inner);
+        std::thread::scope(|scope| {
+            for _ in 0..threads.max(1) {
+                scope.spawn(|| {
+                    while lock().failures.len() < most_failures {
+                        let seed = next.fetch_add(1, Ordering::Relaxed);
+                        if seed >= seeds.end {
+                            break;
+                        }
+                        let program = draw(seed);
+                        let verdict = self.judge(&program, seed);
+                        if let Verdict::Fails(failure) = &verdict {
+                            tell(self.smallest(seed, &program, failure));
+                        }
+                        self.count(&mut lock(), seed, verdict);
+                    }
+                });
+            }
+        });
+        log.into_inner().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    fn count(&self, log: &mut Log, seed: u64, verdict: Verdict) {
+        match verdict {
+            Verdict::Agrees(reached, lacking) => {
+                log.accepted += 1;
+                log.table.add(&reached);
+                for name in lacking {
+                    *log.lacking.entry(name).or_default() += 1;
+                }
+                let counts = [
+                    self.nvrtc.as_ref().is_some_and(|(_, every)| seed.is_multiple_of(*every)),
+                    self.spirv_val > 0 && seed.is_multiple_of(self.spirv_val),
+                ];
+                for (total, counted) in log.compiled.iter_mut().zip(counts) {
+                    *total += u32::from(counted);
+                }
+            }
+            Verdict::Rejected(reject) => *log.rejected.entry(reject).or_default() += 1,
+            Verdict::Fails(failure) => log.failures.push((seed, failure)),
+        }
+    }
+
+    /// A failure in words, with the smallest kernel that fails in the same place.
+    fn smallest(&self, seed: u64, program: &Program, failure: &Failure) -> String {
+        let fails = |smaller: &Program| match self.judge(smaller, 0) {
+            Verdict::Fails(found) => found.place == failure.place,
+            _ => false,
+        };
+        let smallest = reduce::reduced(program, &fails);
+        let words = match self.judge(&smallest, 0) {
+            Verdict::Fails(found) => found.to_string(),
+            _ => failure.to_string(),
+        };
+        let source = print::source(&smallest);
+        format!("seed {seed}: {failure}\nThe smallest kernel that fails there ({words}):\n{source}")
+    }
+}
+
+impl Log {
+    /// What was counted, in lines.
+    pub fn lines(&self) -> Vec<String> {
+        let rejected: u32 = self.rejected.values().sum();
+        let mut lines = vec![format!(
+            "{} kernels agree, {} fail, of {rejected} nothing can be said; CUDA C of {} compiled by NVRTC, SPIR-V of {} validated",
+            self.accepted,
+            self.failures.len(),
+            self.compiled[0],
+            self.compiled[1]
+        )];
+        lines.extend(self.rejected.iter().map(|(reason, count)| format!("nothing can be said: {reason}: {count}")));
+        lines.extend(self.lacking.iter().map(|(device, count)| format!("{device} lacks what {count} require")));
+        lines
+    }
+}

@@ -1,0 +1,292 @@
+//! What a float may be on a right device: an interval that holds both the real number that the operations ask for and everything that roundings can make of it.
+//!
+//! A sum, difference or product of intervals is that of the real numbers in them, wider by half a unit in the last place of its type at either end: one rounding. Whoever contracts a product and a sum to one
+//! rounding, or leaves out two operations that undo each other, stays within, since the real number itself is in the interval. A quotient and a root are wider by the three units that the
+//! language allows GPUs. A number below the least normal one may be flushed, so that zero is then in the interval too. Results that are exact stay points: an integer may be made of them, or a decision.
+//!
+//! Ends are doubles, computed so that what a double itself rounds away lies inside. Of `f64` the unit is taken whole.
+
+use trefoil_codegen::ir::Scalar;
+
+/// Why a kernel says nothing: a rounding decides what it does, or it leaves the range in which floats have a bound.
+pub type Reject = &'static str;
+
+/// The numbers from one to another, both included.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub struct Interval {
+    /// The least.
+    pub low: f64,
+    /// The largest.
+    pub high: f64,
+}
+
+/// A float type: the digits of its significand, its least normal number and a bound that is well within its range.
+struct Format {
+    digits: i32,
+    least: f64,
+    bound: f64,
+}
+
+const fn format(scalar: Scalar) -> Format {
+    match scalar {
+        Scalar::F16 => Format { digits: 11, least: power_of(-14), bound: 32_768.0 },
+        Scalar::BF16 => Format { digits: 8, least: power_of(-126), bound: power_of(100) },
+        Scalar::F64 => Format { digits: 53, least: power_of(-1022), bound: power_of(900) },
+        _ => Format { digits: 24, least: power_of(-126), bound: power_of(100) },
+    }
+}
+
+const fn power_of(exponent: i32) -> f64 {
+    f64::from_bits(((exponent + 1023) as u64) << 52)
+}
+
+/// The nearest number of a type, ties to even.
+pub fn nearest(scalar: Scalar, value: f64) -> f64 {
+    match scalar {
+        Scalar::F16 => half::f16::from_f64(value).to_f64(),
+        Scalar::BF16 => half::bf16::from_f64(value).to_f64(),
+        Scalar::F32 => f64::from(value as f32),
+        _ => value,
+    }
+}
+
+/// A real number between two doubles, which are equal if it is one.
+type Real = (f64, f64);
+
+fn around(value: f64, error: f64) -> Real {
+    if error == 0.0 { (value, value) } else { (value.next_down(), value.next_up()) }
+}
+
+fn sum(a: f64, b: f64) -> Real {
+    let sum = a + b;
+    let part = sum - a;
+    around(sum, (a - (sum - part)) + (b - part))
+}
+
+fn product(a: f64, b: f64) -> Real {
+    let product = a * b;
+    around(product, a.mul_add(b, -product))
+}
+
+fn quotient(a: f64, b: f64) -> Real {
+    let quotient = a / b;
+    around(quotient, quotient.mul_add(b, -a))
+}
+
+fn root(a: f64) -> Real {
+    let root = a.sqrt();
+    around(root, root.mul_add(root, -a))
+}
+
+/// The unit in the last place of a number of that size.
+fn unit(scalar: Scalar, size: f64) -> f64 {
+    let Format { digits, least, .. } = format(scalar);
+    let exponent = ((size.abs().max(least).to_bits() >> 52) as i32 & 0x7ff) - 1023;
+    power_of((exponent - digits + 1).max(-1022))
+}
+
+impl Interval {
+    /// One number.
+    pub const fn point(value: f64) -> Self {
+        Self { low: value, high: value }
+    }
+
+    /// From the lesser to the larger.
+    pub fn hull(a: f64, b: f64) -> Self {
+        Self { low: a.min(b), high: a.max(b) }
+    }
+
+    /// The number, if it is one.
+    pub fn exact(self) -> Option<f64> {
+        (self.low == self.high).then_some(self.low)
+    }
+
+    /// Whether a number is in it.
+    pub fn holds(self, value: f64) -> bool {
+        value >= self.low && value <= self.high
+    }
+
+    fn largest(self) -> f64 {
+        self.low.abs().max(self.high.abs())
+    }
+
+    fn of(ends: &[Real]) -> Self {
+        let low = ends.iter().map(|(low, _)| *low).fold(f64::INFINITY, f64::min);
+        let high = ends.iter().map(|(_, high)| *high).fold(f64::NEG_INFINITY, f64::max);
+        Self { low, high }
+    }
+
+    /// Wider by what roundings of a total of so many units make, unless it is a number of the type.
+    fn rounded(self, scalar: Scalar, units: f64, exact_stays: bool) -> Result<Self, Reject> {
+        if let Some(value) = self.exact()
+            && exact_stays
+            && nearest(scalar, value) == value
+        {
+            return self.bounded(scalar);
+        }
+        // The unit of a double cannot be halved within doubles.
+        let units = if scalar == Scalar::F64 { units.ceil() } else { units };
+        let by = |end: f64| units * unit(scalar, end);
+        Self { low: (self.low - by(self.low)).next_down(), high: (self.high + by(self.high)).next_up() }.bounded(scalar)
+    }
+
+    /// With zero, if it may have been flushed; what is too large is no matter of roundings any more.
+    pub fn bounded(self, scalar: Scalar) -> Result<Self, Reject> {
+        let Format { least, bound, .. } = format(scalar);
+        if !(self.largest() <= bound) {
+            return Err("a float is too large");
+        }
+        let mut flushed = self;
+        if self.low < least && self.low > 0.0 {
+            flushed.low = 0.0;
+        }
+        if self.high > -least && self.high < 0.0 {
+            flushed.high = 0.0;
+        }
+        Ok(flushed)
+    }
+
+    /// `a + b`
+    pub fn add(self, other: Self, scalar: Scalar) -> Result<Self, Reject> {
+        Self::of(&[sum(self.low, other.low), sum(self.high, other.high)]).rounded(scalar, 0.5, true)
+    }
+
+    /// `-a`
+    pub const fn negate(self) -> Self {
+        Self { low: -self.high, high: -self.low }
+    }
+
+    /// `a - b`
+    pub fn subtract(self, other: Self, scalar: Scalar) -> Result<Self, Reject> {
+        self.add(other.negate(), scalar)
+    }
+
+    fn corners(self, other: Self, of: fn(f64, f64) -> Real) -> Self {
+        Self::of(&[
+            of(self.low, other.low),
+            of(self.low, other.high),
+            of(self.high, other.low),
+            of(self.high, other.high),
+        ])
+    }
+
+    /// `a * b`
+    pub fn multiply(self, other: Self, scalar: Scalar) -> Result<Self, Reject> {
+        self.corners(other, product).rounded(scalar, 0.5, true)
+    }
+
+    /// `a / b`
+    pub fn divide(self, other: Self, scalar: Scalar) -> Result<Self, Reject> {
+        if other.holds(0.0) {
+            return Err("a float is divided by what may be zero");
+        }
+        // Beyond these a GPU's quotient has no bound.
+        if other.largest() > 1e30 || other.low.abs().min(other.high.abs()) < 1e-30 {
+            return Err("a divisor is out of range");
+        }
+        let exact = self.corners(other, quotient);
+        exact.thrice(scalar)
+    }
+
+    /// Three units of what it is computed in, and then a rounding.
+    fn thrice(self, scalar: Scalar) -> Result<Self, Reject> {
+        if matches!(scalar, Scalar::F16 | Scalar::BF16) {
+            return self.rounded(Scalar::F32, 3.5, false)?.rounded(scalar, 0.5, false);
+        }
+        self.rounded(scalar, 3.5, false)
+    }
+
+    /// `a % b`, if it is known how often b is in a.
+    pub fn remainder(self, other: Self, scalar: Scalar) -> Result<Self, Reject> {
+        let times = self.divide(other, Scalar::F32)?;
+        if times.low.trunc() != times.high.trunc() || times.largest() > 4096.0 {
+            return Err("a remainder is at its edge");
+        }
+        let whole = other.multiply(Self::point(times.low.trunc()), scalar)?;
+        self.subtract(whole, scalar)
+    }
+
+    /// The square root.
+    pub fn sqrt(self, scalar: Scalar) -> Result<Self, Reject> {
+        if self.low < 0.0 || (self.low < 1e-30 && self.high > 0.0) {
+            return Err("a root of what may be less than zero");
+        }
+        if self.exact() == Some(0.0) {
+            return Ok(self);
+        }
+        Self::of(&[root(self.low), root(self.high)]).thrice(scalar)
+    }
+
+    /// By a function that never falls, which gives numbers of the type for such.
+    pub fn rising(self, of: impl Fn(f64) -> f64) -> Self {
+        Self { low: of(self.low), high: of(self.high) }
+    }
+
+    /// `abs(a)`
+    pub fn abs(self) -> Self {
+        let low = if self.holds(0.0) { 0.0 } else { self.low.abs().min(self.high.abs()) };
+        Self { low, high: self.largest() }
+    }
+
+    /// The smaller.
+    pub fn min(self, other: Self) -> Self {
+        Self { low: self.low.min(other.low), high: self.high.min(other.high) }
+    }
+
+    /// The larger.
+    pub fn max(self, other: Self) -> Self {
+        Self { low: self.low.max(other.low), high: self.high.max(other.high) }
+    }
+
+    /// `x - trunc(x)`
+    pub fn fract(self) -> Self {
+        let whole = self.low.trunc();
+        if whole == self.high.trunc() {
+            return Self { low: self.low - whole, high: self.high - whole };
+        }
+        Self { low: if self.low < 0.0 { -1.0 } else { 0.0 }, high: if self.high > 0.0 { 1.0 } else { 0.0 } }
+    }
+
+    /// 1 or -1, by the sign; of zero either.
+    pub fn signum(self) -> Self {
+        Self { low: if self.low > 0.0 { 1.0 } else { -1.0 }, high: if self.high < 0.0 { -1.0 } else { 1.0 } }
+    }
+
+    /// The size of one with the sign of another.
+    pub fn copysign(self, sign: Self) -> Self {
+        let size = self.abs();
+        let sign = sign.signum();
+        Self {
+            low: if sign.low > 0.0 { size.low } else { -size.high },
+            high: if sign.high < 0.0 { -size.low } else { size.high },
+        }
+    }
+
+    /// The sum of products in any order.
+    pub fn dot(pairs: &[(Self, Self)], scalar: Scalar) -> Result<Self, Reject> {
+        let (mut total, mut size) = (Self::point(0.0), 0.0);
+        for (a, b) in pairs {
+            let product = a.corners(*b, product).rounded(scalar, 0.5, true)?;
+            size += product.largest();
+            total = Self::of(&[sum(total.low, product.low), sum(total.high, product.high)]);
+        }
+        let by = pairs.len() as f64 * unit(scalar, size);
+        Self { low: total.low - by, high: total.high + by }.bounded(scalar)
+    }
+
+    /// In another type, rounded to the nearest.
+    pub fn convert(self, to: Scalar) -> Result<Self, Reject> {
+        if let Some(value) = self.exact() {
+            return Self::point(nearest(to, value)).bounded(to);
+        }
+        self.rounded(to, 0.5, true)
+    }
+
+    /// As an integer: toward zero, at the limits where it is larger.
+    pub fn integer(self, to: Scalar) -> Result<i128, Reject> {
+        let [least, most] = to.limits();
+        let cut = |value: f64| (value as i128).clamp(least, most);
+        let (low, high) = (cut(self.low), cut(self.high));
+        if low == high { Ok(low) } else { Err("an integer depends on a rounding") }
+    }
+}
