@@ -279,6 +279,7 @@ fn what_has_no_result_is_told_by_bits_in_wgsl() {
         assert!(text.contains(expected), "{line}\n{text}");
     }
     assert!(!text("z[i] = b * (1.0 / 1.0);", doubles).contains("over_itself"));
+}
 
 /// Found by kernels drawn at random: naga computes with constants, refuses ends of `clamp` in the wrong order, and knows few functions and conversions of 64 bits.
 #[test]
