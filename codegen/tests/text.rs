@@ -250,3 +250,28 @@ fn a_local_may_be_named_like_a_helper_of_wgsl() {
         panic!("{error}\n{text}");
     }
 }
+
+/// Found by kernels drawn at random: naga computes with constants, refuses ends of `clamp` in the wrong order, and knows few functions and conversions of 64 bits.
+#[test]
+fn constants_of_any_width_and_order_are_taken_by_naga() {
+    let lines = [
+        "y[0] = clamp(86i32, -95i32, i32::MIN);",
+        "y[1] = clamp(y[2], 5i32, -5i32);",
+        "y[3] = pack4xi8(clamp(Vec4::<i32>::splat(0), Vec4::<i32>::splat(0), Vec4::<i32>::new(-7, 80, 6, 5))) as i32;",
+        "y[4] = clamp(6u64, 100u64, 10u64) as i32;",
+        "y[5] = signum(13i64) as i32;",
+        "y[6] = abs(-50i64) as i32;",
+        "y[7] = (50i32 as i64 as u32 as u64) as i32;",
+        "y[8] = (6.75f64 as f32) as i32;",
+    ];
+    let body = lines.join("\n");
+    let source = format!(
+        "#[kernel(workgroup(64), requires(Int64, Float64))] fn k(y: &mut [i32]) {{ if global_index() == 0 {{ {body} }} }}"
+    );
+    let outputs = front::parse_source(&source).unwrap_or_else(|errors| panic!("{errors}"));
+    let module = instantiate(&outputs[0].module, &Instance::default()).unwrap();
+    let text = wgsl::emit(&lowered(module, Target::Wgsl, ParamTransport::Buffer)).unwrap();
+    if let Err(error) = to_spirv(&text) {
+        panic!("{error}\n{text}");
+    }
+}

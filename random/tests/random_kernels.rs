@@ -4,7 +4,7 @@
 
 #![allow(clippy::unwrap_used, reason = "a test that fails may panic")]
 
-use trefoil::DeviceKind;
+use trefoil_dsl::device::DeviceKind;
 use trefoil_random::harness::Harness;
 
 fn number(name: &str, otherwise: u64) -> u64 {
@@ -22,7 +22,7 @@ fn kernels_drawn_at_random_agree_everywhere() {
         println!("not tested on {kind}: {error}");
     }
     let start = std::time::Instant::now();
-    let log = harness.run(first..first + count, 2, 3, &|words| println!("{words}"));
+    let log = harness.run(first..first + count, 2, 10, &|words| println!("{words}"));
     println!("{:.0} s", start.elapsed().as_secs_f64());
     log.lines().into_iter().chain(log.table.lines()).for_each(|line| println!("{line}"));
     assert!(log.failures.is_empty(), "{} kernels fail, the first: {}", log.failures.len(), log.failures[0].1);

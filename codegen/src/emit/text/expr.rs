@@ -90,7 +90,7 @@ impl<'a, D: Dialect> Printer<'a, D> {
                 };
                 let argument_type = self.type_of(scope, *first);
                 let risky = arguments.iter().all(|argument| is_constant(scope.function, *argument))
-                    && argument_type.scalar().is_some_and(Scalar::is_float);
+                    && argument_type.scalar().is_some_and(computed_late);
                 let mut codes = Vec::with_capacity(arguments.len());
                 for (position, argument) in arguments.iter().enumerate() {
                     codes.push(self.expression_as(scope, *argument, (opaque || risky) && position == 0)?);
@@ -109,7 +109,8 @@ impl<'a, D: Dialect> Printer<'a, D> {
             }
             ExpressionKind::Convert(value) => {
                 let from = self.type_of(scope, *value);
-                let risky = from.scalar().is_some_and(Scalar::is_float) && is_constant(scope.function, *value);
+                let late = from.scalar().is_some_and(computed_late) || ty.scalar().is_some_and(Scalar::is_wide);
+                let risky = late && is_constant(scope.function, *value);
                 let value = self.expression_as(scope, *value, opaque || risky)?;
                 // `usize` and `u32` are one type in every target, and an enum is its discriminant.
                 if word(from) == word(ty) { Ok(value) } else { D::convert(self, &word(from), &word(ty), value) }
@@ -268,6 +269,12 @@ fn is_zero(function: &Function, handle: Handle<Expression>) -> bool {
         ExpressionKind::Compose(parts) => parts.iter().all(|part| is_zero(function, *part)),
         _ => false,
     }
+}
+
+/// Whether functions and conversions of constants of the type are left for when the kernel runs: of floats, of which a result may be none that can be written, and of 64 bits, of which
+/// naga computes few.
+const fn computed_late(scalar: Scalar) -> bool {
+    scalar.is_float() || scalar.is_wide()
 }
 
 /// Whether the expression is made of constants alone, which a compiler would compute.

@@ -133,7 +133,11 @@ pub fn math(p: &mut P<'_>, function: MathFunction, ty: &Type, mut arguments: Vec
         MathFunction::Abs => "abs",
         MathFunction::Min => "min",
         MathFunction::Max => "max",
-        MathFunction::Clamp => "clamp",
+        // The language's own wants its ends in order, and refuses constant ones that are not.
+        MathFunction::Clamp => {
+            let [x, low, high] = <[Code; 3]>::try_from(arguments).map_err(|_| p.error("`clamp` takes three values"))?;
+            return Ok(Code::call("min", [Code::call("max", [x, low]), high]));
+        }
         MathFunction::Signum if ty.scalar() == Some(Scalar::F32) => return bits(p, function, ty, arguments),
         MathFunction::Signum => "sign",
         MathFunction::Floor => "floor",
