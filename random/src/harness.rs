@@ -5,8 +5,9 @@ use std::ops::Range;
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Arc, Mutex, PoisonError};
 
-use trefoil::device::DeviceOptions;
-use trefoil::{Device, DeviceKind, devices};
+use trefoil_dsl::device::{Device, DeviceKind, DeviceOptions};
+use trefoil_dsl::error::Error;
+
 use trefoil_codegen::target::Target;
 
 use crate::draw::draw;
@@ -61,10 +62,17 @@ pub struct Log {
 
 impl Harness {
     /// With every device of these kinds that opens, and NVRTC and `spirv-val` for one in so many programs; beside it why other devices do not open.
-    pub fn open(kinds: &[DeviceKind], every: u64) -> (Self, Vec<(DeviceKind, trefoil::Error)>) {
+    pub fn open(kinds: &[DeviceKind], every: u64) -> (Self, Vec<(DeviceKind, Error)>) {
         let (mut opened, mut refused) = (Vec::new(), Vec::new());
         for kind in kinds {
-            match devices::open(*kind, &DeviceOptions::default()) {
+            let options = DeviceOptions::default();
+            let device = match kind {
+                DeviceKind::Cpu => trefoil_cpu::open(&options),
+                DeviceKind::Wgpu => trefoil_wgpu::open(&options),
+                DeviceKind::Vulkan => trefoil_vulkan::open(&options),
+                DeviceKind::Cuda => trefoil_cuda::open(&options),
+            };
+            match device {
                 Ok(device) => opened.push((kind.name().to_owned(), device)),
                 Err(error) => refused.push((*kind, error)),
             }

@@ -3,7 +3,7 @@
 use std::process::ExitCode;
 
 use clap::Parser;
-use trefoil::DeviceKind;
+use trefoil_dsl::device::DeviceKind;
 use trefoil_random::draw::draw;
 use trefoil_random::harness::Harness;
 use trefoil_random::print::source;

@@ -3,8 +3,6 @@
 use std::fmt;
 use std::sync::Arc;
 
-use trefoil::device::{Command, DispatchCommand, GroupSource, MemoryRange, ParamSource};
-use trefoil::{Device, DeviceKind, Error};
 use trefoil_codegen::artefact::{
     Code, CpuArguments, CpuBuffer, Dialect, Kernel, ParamRole, ParamTransport, Params, VariantError,
 };
@@ -17,6 +15,9 @@ use trefoil_codegen::ir::{Instance, Module, Scalar, instantiate};
 use trefoil_codegen::layout;
 use trefoil_codegen::target::Target;
 use trefoil_codegen::verify::{Verified, verify};
+use trefoil_dsl::device::{Command, DispatchCommand, GroupSource, MemoryRange, ParamSource};
+use trefoil_dsl::device::{Device, DeviceKind};
+use trefoil_dsl::error::Error;
 
 use crate::print::source;
 use crate::syntax::Program;

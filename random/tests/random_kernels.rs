@@ -4,7 +4,7 @@
 
 #![allow(clippy::unwrap_used, reason = "a test that fails may panic")]
 
-use trefoil::DeviceKind;
+use trefoil_dsl::device::DeviceKind;
 use trefoil_random::harness::Harness;
 
 fn number(name: &str, otherwise: u64) -> u64 {

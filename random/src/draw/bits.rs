@@ -7,8 +7,6 @@ use super::Draw;
 use super::float::{clamped, constant, math};
 use crate::syntax::{Expr, Kind, Memory, Ty};
 
-const KNOWN: bool = false;
-
 impl Draw {
     /// At most so large: `value % count`, not negative.
     pub(super) fn few(&mut self, value: Expr, count: u32) -> Expr {
@@ -69,7 +67,7 @@ impl Draw {
                 let function = self.pick(&[M::Min, M::Max]);
                 math(function, vec![self.expr(ty, inner, true), self.expr(ty, inner, true)])
             }
-            11 if KNOWN => {
+            11 => {
                 let (value, low, high) =
                     (self.expr(ty, inner, true), self.expr(ty, inner.min(1), true), self.expr(ty, inner.min(1), true));
                 math(M::Clamp, vec![value, low, high])

@@ -23,6 +23,11 @@ pub(super) fn clamped(value: Expr, bound: f64) -> Expr {
     math(M::Clamp, vec![value, low, high])
 }
 
+/// A sum that is no part of another one: drivers put constants of nested sums together, whose rounding has no bound in those of the sums as they are written.
+pub(super) fn apart(sum: Expr) -> Expr {
+    clamped(sum, 4096.0)
+}
+
 impl Draw {
     /// A float scalar or vector.
     pub(super) fn float(&mut self, ty: &Ty, depth: u32, exact: bool) -> Expr {
@@ -73,7 +78,7 @@ impl Draw {
             9 | 10 => self.choice(ty, inner, exact),
             11..=13 => {
                 let operator = self.pick(&[B::Add, B::Subtract]);
-                Expr::binary(operator, self.expr(ty, inner, false), self.expr(ty, inner, false))
+                apart(Expr::binary(operator, self.expr(ty, inner, false), self.expr(ty, inner, false)))
             }
             14..=16 => {
                 let left = self.expr(ty, inner, false);
@@ -96,7 +101,7 @@ impl Draw {
             19 => {
                 let (a, b) = (self.expr(ty, inner, false), self.expr(ty, inner.min(1), false));
                 let b = self.tame(b);
-                math(M::MulAdd, vec![a, b, self.expr(ty, inner, false)])
+                apart(math(M::MulAdd, vec![a, b, self.expr(ty, inner, false)]))
             }
             20 if single => {
                 let function = self.pick(&[M::Mix, M::Copysign, M::Step]);
@@ -115,11 +120,11 @@ impl Draw {
                     return Expr::new(ty.clone(), Kind::Math(M::Length, vec![positive]));
                 }
                 let b = self.expr(&vector, inner.min(2), false);
-                Expr::new(ty.clone(), Kind::Math(M::Dot, vec![a, b]))
+                apart(Expr::new(ty.clone(), Kind::Math(M::Dot, vec![a, b])))
             }
             21 if single && ty.lanes() == 3 => {
                 let (a, b) = (self.expr(ty, inner, false), self.expr(ty, inner, false));
-                math(M::Cross, vec![a, b])
+                apart(math(M::Cross, vec![a, b]))
             }
             22 if single && ty.lanes() != 3 && ty.lanes() != 1 => self.unpacked(ty.lanes(), inner),
             23 if single && ty.lanes() == 1 && self.percent(50) => {

@@ -268,9 +268,9 @@ impl Draw {
                 let mut extra = few;
                 if let Some(sum) = self.sum {
                     let part = Expr::binary(BinaryOperator::Multiply, Expr::var(sum, Ty::F32), Expr::f32(0.125));
-                    extra = Expr::binary(BinaryOperator::Add, extra, part);
+                    extra = float::apart(Expr::binary(BinaryOperator::Add, extra, part));
                 }
-                value = Expr::binary(BinaryOperator::Add, value, extra.convert(scalar));
+                value = float::apart(Expr::binary(BinaryOperator::Add, value, extra.convert(scalar)));
             }
         }
         self.program.functions.push(Function { params, body, result: value });
@@ -309,7 +309,9 @@ impl Draw {
         let value = self.expr(&element, 3, false);
         let root = Root::Element(memory, Box::new(Expr::new(Ty::INDEX, Kind::GlobalIndex)));
         body.push(Stmt::Assign(Place { root: root.clone(), path: Vec::new() }, None, value));
-        if self.percent(50) {
+        // Vectors of narrow numbers are written as a whole where a device has no memory of such.
+        let whole = element.lanes() > 1 && element.scalar().is_some_and(Scalar::is_narrow);
+        if !whole && self.percent(50) {
             let (path, ty) = self.way_into(&element);
             let value = self.expr(&ty, 2, false);
             body.push(Stmt::Assign(Place { root, path }, None, value));
