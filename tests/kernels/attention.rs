@@ -9,8 +9,8 @@ use trefoil::kernels::attention::plain::{SIZE, Scores};
 use trefoil::{Buffer, Device, DeviceKind, Launch, Result, bf16, f16};
 
 use crate::case::{EPSILON, kernel};
-use crate::common::devices;
 use crate::numbers::numbers;
+use crate::stand::Stand;
 
 /// Elements before and after a slice that belong to nobody.
 const GUARD: usize = 68;
@@ -142,6 +142,11 @@ impl Shape {
         self.group * self.key_heads
     }
 
+    /// Multiplications.
+    fn operations(&self) -> usize {
+        self.batches * self.heads() * self.queries * self.keys * (self.elements + self.value_elements)
+    }
+
     fn cap(&self) -> f32 {
         if self.all { 1.5 } else { 0.0 }
     }
@@ -270,7 +275,7 @@ impl Shape {
 }
 
 /// Those for matrix units and for doubles, which not every device has: the op's tests hold them to its reference, where a device takes them.
-const BY_THE_OP: [&str; 3] = ["attention_matrices_4", "attention_matrices_8", "attention_plain_f64"];
+pub const BY_THE_OP: [&str; 3] = ["attention_matrices_4", "attention_matrices_8", "attention_plain_f64"];
 
 /// The kernels that are tested, here but for [`BY_THE_OP`].
 pub fn tested() -> BTreeSet<String> {
@@ -282,42 +287,42 @@ pub fn tested() -> BTreeSet<String> {
     names
 }
 
-/// Runs every kernel on every device.
-pub fn check() {
+/// Runs every kernel that the device can.
+pub fn check(stand: &Stand) {
     let here = tested().into_iter().filter(|name| !BY_THE_OP.contains(&name.as_str()));
     let every: Vec<&'static Kernel> = here.map(|name| kernel(&name)).collect();
-    for subject in devices() {
-        let is_cpu = subject.device.kind() == DeviceKind::Cpu;
-        let software = subject.device.properties().software && !is_cpu;
-        let here = |kernel: &&'static Kernel| {
-            if software { kernel.name.contains("f32") } else { !is_cpu || kernel.cpu.is_some() }
-        };
-        let compiled: Vec<_> = every.iter().copied().filter(here).collect();
-        subject.device.load(&compiled).unwrap();
-        check_of::<f32>(&subject.device, &subject.name);
-        // A processor that plays a GPU takes minutes to compile them all.
-        if !software {
-            check_of::<f16>(&subject.device, &subject.name);
-            check_of::<bf16>(&subject.device, &subject.name);
-        }
+    let software = stand.device.properties().software && stand.device.kind() != DeviceKind::Cpu;
+    // A processor that plays a GPU takes minutes to compile them all.
+    let here = |kernel: &&'static Kernel| if software { kernel.name.contains("f32") } else { stand.runs(kernel) };
+    let compiled: Vec<_> = every.iter().copied().filter(here).collect();
+    stand.device.load(&compiled).unwrap();
+    check_of::<f32>(stand);
+    if !software {
+        check_of::<f16>(stand);
+        check_of::<bf16>(stand);
     }
 }
 
-fn check_of<T: Value>(device: &Device, name: &str) {
+fn check_of<T: Value>(stand: &Stand) {
     for way in ways(T::NAME) {
-        // What is not compiled for processors has other kernels there.
-        if device.kind() == DeviceKind::Cpu && kernel(&way.name).cpu.is_none() {
+        if !stand.runs(kernel(&way.name)) {
             continue;
         }
         for shape in shapes() {
             if way.name.contains("rows") && shape.elements.max(shape.value_elements) > way.columns {
                 continue;
             }
-            let place = format!("{}, {shape:?}, on {name}", way.name);
+            if !stand.affords(shape.operations()) {
+                continue;
+            }
+            let place = format!("{}, {shape:?}, on {}", way.name, stand.name);
             let given = shape.given::<T>();
             let expected = shape.expected(&given);
-            let all =
-                shape.run(device, &way, &given, expected.len()).unwrap_or_else(|error| panic!("{place}: {error}"));
+            let run = shape.run(&stand.device, &way, &given, expected.len());
+            let all = run.unwrap_or_else(|error| panic!("{place}: {error}"));
+            let joined = shape.cut > 1 && !way.name.contains("plain");
+            let join = joined.then(|| kernel(&format!("attention_join_{}", T::NAME)));
+            stand.ran([kernel(&way.name)].into_iter().chain(join), &place);
             let (before, rest) = all.split_at(GUARD);
             let (written, after) = rest.split_at(expected.len());
             assert!(before.iter().chain(after).all(|x| x.number().is_nan()), "{place}: a guard was overwritten");

@@ -1,9 +1,9 @@
 //! A launch of a kernel with what it must give, and running it on every device.
 
 use trefoil::artefact::{Binding, Kernel};
-use trefoil::{Buffer, Device, DeviceKind, Launch, Result};
+use trefoil::{Buffer, Device, Launch, Result};
 
-use crate::common::{Subject, devices};
+use crate::stand::Stand;
 
 /// One unit in the last place of a number near 1.
 pub const EPSILON: f64 = f32::EPSILON as f64;
@@ -40,6 +40,8 @@ pub struct Case {
     pub values: Box<dyn Fn(Launch) -> Result<Launch>>,
     /// Workgroups.
     pub groups: usize,
+    /// About so many steps of all invocations together.
+    pub operations: usize,
     /// One for each element of the slice that it writes; `None` must stay as it was.
     pub expected: Vec<Option<Expected>>,
 }
@@ -50,15 +52,13 @@ pub fn kernel(name: &str) -> &'static Kernel {
     library.into_iter().find(|kernel| kernel.name == name).unwrap_or_else(|| panic!("the library has no `{name}`"))
 }
 
-/// Runs cases on every device.
-pub fn check(cases: &[Case]) {
-    for subject in devices() {
-        let fit = || cases.iter().filter(|case| case.is_for(&subject.device));
-        let kernels: Vec<_> = fit().map(|case| case.kernel).collect();
-        subject.device.load(&kernels).unwrap();
-        for case in fit() {
-            case.check(&subject);
-        }
+/// Runs cases on a device.
+pub fn check(stand: &Stand, cases: &[Case]) {
+    let fit = || cases.iter().filter(|case| stand.runs(case.kernel) && stand.affords(case.operations));
+    let kernels: Vec<_> = fit().map(|case| case.kernel).collect();
+    stand.device.load(&kernels).unwrap();
+    for case in fit() {
+        case.check(stand);
     }
 }
 
@@ -81,14 +81,10 @@ fn guarded<T: trefoil::dsl::element::Element>(
 }
 
 impl Case {
-    /// Whether the device runs it: some kernels are not compiled for processors, which have functions of their own.
-    fn is_for(&self, device: &Device) -> bool {
-        device.kind() != DeviceKind::Cpu || self.kernel.cpu.is_some()
-    }
-
-    fn check(&self, subject: &Subject) {
-        let place = format!("{}, {}, on {}", self.kernel.name, self.about, subject.name);
-        let words = self.run(&subject.device).unwrap_or_else(|error| panic!("{place}: {error}"));
+    fn check(&self, stand: &Stand) {
+        let place = format!("{}, {}, on {}", self.kernel.name, self.about, stand.name);
+        let words = self.run(&stand.device).unwrap_or_else(|error| panic!("{place}: {error}"));
+        stand.ran([self.kernel], &place);
         let output = self.kernel.bindings.iter().find(|binding| binding.access.writes()).unwrap();
         let (before, rest) = words.split_at(first(output));
         let (written, after) = rest.split_at(self.expected.len());

@@ -10,6 +10,8 @@
 
 mod attention;
 mod case;
+#[path = "../common/checker.rs"]
+mod checker;
 #[path = "../common/mod.rs"]
 mod common;
 mod matmul;
@@ -18,17 +20,19 @@ mod norm;
 mod numbers;
 mod reduce;
 mod rope;
+mod stand;
 
 use std::collections::BTreeSet;
 
 use case::{Case, check};
+use stand::Stand;
 use trefoil::kernels;
 
 /// The cases of the families that one type goes through.
 const FAMILIES: [fn() -> Vec<Case>; 1] = [matmul::cases];
 
-#[test]
-fn every_kernel_has_cases() {
+/// The kernels with cases here.
+fn direct() -> BTreeSet<String> {
     let cases: Vec<Case> = FAMILIES.iter().flat_map(|family| family()).collect();
     let with_groups = cases.iter().filter(|case| case.groups > 0);
     let mut tested: BTreeSet<_> = with_groups.map(|case| case.kernel.name.to_string()).collect();
@@ -36,6 +40,12 @@ fn every_kernel_has_cases() {
     tested.extend(reduce::tested().into_iter().map(str::to_owned));
     tested.extend(attention::tested());
     tested.extend(rope::tested());
+    tested
+}
+
+#[test]
+fn every_kernel_has_cases() {
+    let mut tested = direct();
     // Those that run through graphs: a family's tests there fail for a kernel that they do not run.
     let by_plans = [
         kernels::convolution::kernels(),
@@ -52,25 +62,51 @@ fn every_kernel_has_cases() {
 
 #[test]
 fn attention() {
-    attention::check();
+    Stand::all().iter().for_each(attention::check);
 }
 
 #[test]
 fn matmul() {
-    check(&matmul::cases());
+    Stand::all().iter().for_each(products);
 }
 
 #[test]
 fn norms() {
-    norm::check();
+    Stand::all().iter().for_each(norm::check);
 }
 
 #[test]
 fn reductions() {
-    reduce::check();
+    Stand::all().iter().for_each(reduce::check);
 }
 
 #[test]
 fn rope() {
-    rope::check();
+    Stand::all().iter().for_each(rope::check);
+}
+
+fn products(stand: &Stand) {
+    check(stand, &matmul::cases());
+}
+
+/// The same cases, but for the largest, on the device that checks: nothing may be found.
+#[test]
+fn nothing_is_amiss() {
+    let checks: [(&str, fn(&Stand)); 5] = [
+        ("attention", attention::check),
+        ("matmul", products),
+        ("norms", norm::check),
+        ("reductions", reduce::check),
+        ("rope", rope::check),
+    ];
+    // Each device that checks runs one dispatch at a time.
+    let ran: BTreeSet<String> = std::thread::scope(|scope| {
+        let threads = checks.map(|(family, check)| scope.spawn(move || Stand::checker().checked(family, check)));
+        threads.into_iter().flat_map(|thread| thread.join().unwrap()).collect()
+    });
+    let mut wanted = direct();
+    for name in attention::BY_THE_OP {
+        wanted.remove(name);
+    }
+    assert_eq!(ran, wanted, "kernels that ran, and kernels with cases");
 }

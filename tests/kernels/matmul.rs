@@ -109,6 +109,7 @@ fn tiled(cases: &mut Vec<Case>, tile: Tile, rows_are_n: bool) {
                     launch.value(batches[0])?.value(batches[1])?.value(parts)?.value(activation)
                 }),
                 groups: tiles * parts,
+                operations: tiles * rows * columns * k.next_multiple_of(step),
                 expected,
             });
         }
@@ -145,6 +146,7 @@ fn strided(cases: &mut Vec<Case>) {
                     launch.value([m, n, k])?.value(of(a))?.value(of(b))?.value(activation)
                 }),
                 groups,
+                operations: tiles * 16 * 16 * k,
                 expected: expected.clone(),
             });
         }
@@ -167,6 +169,7 @@ fn sum_of_parts(size: usize, n: usize, count: usize, batches: usize, activation:
         operands: vec![Operand::F32(parts.clone()), Operand::F32(bias)],
         values: Box::new(move |launch| launch.value(size)?.value(n)?.value(count)?.value(activation)),
         groups: expected.len().div_ceil(4 * 256),
+        operations: expected.len() * count,
         expected,
     }
 }

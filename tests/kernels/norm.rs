@@ -8,8 +8,8 @@ use trefoil::kernels::norm::team::SIZE;
 use trefoil::{Buffer, Device, Launch, Result, bf16, f16};
 
 use crate::case::{EPSILON, FLUSHED, kernel};
-use crate::common::devices;
 use crate::numbers::numbers;
+use crate::stand::Stand;
 
 /// Elements before and after a slice that belong to nobody; a multiple of what kernels move at once.
 const GUARD: usize = 68;
@@ -152,6 +152,12 @@ fn works(name: &str) -> Vec<Work> {
     works
 }
 
+/// Those of a kernel that a device has time for.
+fn affordable(stand: &Stand, kernel: &Kernel) -> impl Iterator<Item = Work> {
+    // Of each element some dozens of steps.
+    works(&kernel.name).into_iter().filter(|work| stand.affords(work.rows * work.elements * 32))
+}
+
 fn check_close(place: &str, given: &[f64], expected: &[(f64, f64)]) {
     assert_eq!(given.len(), expected.len(), "{place}");
     for (index, (given, (value, tolerance))) in given.iter().zip(expected).enumerate() {
@@ -161,8 +167,9 @@ fn check_close(place: &str, given: &[f64], expected: &[(f64, f64)]) {
 }
 
 /// The softmax of rows of numbers around 500, where exponentials overflow unless the largest is taken off first, with some that a mask took out.
-fn softmax<T: Value>(device: &Device, kernel: &'static Kernel, place: &str) -> Result<()> {
-    for work in works(&kernel.name) {
+fn softmax<T: Value>(stand: &Stand, kernel: &'static Kernel, place: &str) -> Result<()> {
+    let device = &stand.device;
+    for work in affordable(stand, kernel) {
         for logarithm in [false, true] {
             let place = format!("{place}, {work:?}, logarithm {logarithm}");
             let mut x: Vec<T> = numbers(work.rows * work.elements, 1, 20.0).iter().map(|x| T::of(x + 500.0)).collect();
@@ -181,6 +188,7 @@ fn softmax<T: Value>(device: &Device, kernel: &'static Kernel, place: &str) -> R
                 launch.value(work.bits)?.value(0usize)?.value([1usize; 4])?.value([0, 0, 0, 0, work.elements])?
             };
             device.run(launch.value(logarithm)?.groups(work.groups()))?;
+            stand.ran([kernel], &place);
             let mut expected = vec![(0.0, 0.0); x.len()];
             for row in 0..work.rows {
                 let places: Vec<usize> = (0..work.elements).map(|element| work.place(row, element)).collect();
@@ -227,10 +235,11 @@ const CHOICES: [[bool; 7]; 6] = [
 ];
 
 /// Norms of rows whose mean is large against their deviation, where it is taken off. `M` is what moments are.
-fn norm<T: Value, W: Value, M: Value>(device: &Device, kernel: &'static Kernel, place: &str) -> Result<()> {
+fn norm<T: Value, W: Value, M: Value>(stand: &Stand, kernel: &'static Kernel, place: &str) -> Result<()> {
+    let device = &stand.device;
     let strided = kernel.name.contains("strided");
     let wants_residual = kernel.name.ends_with("true");
-    for (index, work) in works(&kernel.name).into_iter().enumerate() {
+    for (index, work) in affordable(stand, kernel).enumerate() {
         for choice in CHOICES.into_iter().skip(index % 2).step_by(2) {
             let [residual, bias, gamma, beta, sum, moments, centred] = choice;
             if !strided && residual != wants_residual {
@@ -272,6 +281,7 @@ fn norm<T: Value, W: Value, M: Value>(device: &Device, kernel: &'static Kernel, 
             };
             let launch = launch.value([epsilon, f32::MAX])?.value(centred)?.value(sum)?.value(moments)?;
             device.run(launch.groups(work.groups()))?;
+            stand.ran([kernel], &place);
 
             let of = |vector: &[f64], at: usize, otherwise: f64| vector.get(at).copied().unwrap_or(otherwise);
             let as_numbers = |values: &[T]| values.iter().map(|x| x.number()).collect::<Vec<f64>>();
@@ -342,10 +352,10 @@ fn moments_of(v: &[f64], sizes: &[f64], epsilon: f64, centred: bool, depth: f64)
 }
 
 /// A kernel by its name, and the test of it.
-type Test = (&'static str, fn(&Device, &'static Kernel, &str) -> Result<()>);
+type Test = (&'static str, fn(&Stand, &'static Kernel, &str) -> Result<()>);
 
 fn tests() -> Vec<Test> {
-    let of = |name: &'static str| -> fn(&Device, &'static Kernel, &str) -> Result<()> {
+    let of = |name: &'static str| -> fn(&Stand, &'static Kernel, &str) -> Result<()> {
         let is = |part: &str| name.split('_').any(|known| known == part);
         match (name.starts_with("softmax"), is("bf16"), is("f16"), is("f64")) {
             (true, true, ..) => softmax::<bf16>,
@@ -368,16 +378,14 @@ pub fn tested() -> BTreeSet<&'static str> {
     tests().into_iter().map(|(name, _)| name).collect()
 }
 
-/// Runs every kernel on every device that can.
-pub fn check() {
-    for subject in devices() {
-        let offered = subject.device.properties().features;
-        for (name, test) in tests() {
-            if name.ends_with("f64") && !offered.has(trefoil::artefact::Feature::Float64) {
-                continue;
-            }
-            let place = format!("{name}, on {}", subject.name);
-            test(&subject.device, kernel(name), &place).unwrap_or_else(|error| panic!("{place}: {error}"));
+/// Runs every kernel that the device can.
+pub fn check(stand: &Stand) {
+    let offered = stand.device.properties().features;
+    for (name, test) in tests() {
+        if name.ends_with("f64") && !offered.has(trefoil::artefact::Feature::Float64) {
+            continue;
         }
+        let place = format!("{name}, on {}", stand.name);
+        test(stand, kernel(name), &place).unwrap_or_else(|error| panic!("{place}: {error}"));
     }
 }

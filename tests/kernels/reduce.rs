@@ -11,8 +11,8 @@ use trefoil::kernels::reduce::values::{Exponentials, Moments, Place};
 use trefoil::{Buffer, Device, Launch, Result, bf16, f16};
 
 use crate::case::{EPSILON, kernel};
-use crate::common::devices;
 use crate::numbers::numbers;
+use crate::stand::Stand;
 
 /// How much finer than floats doubles are rounded.
 const FINER: f64 = f64::EPSILON / f32::EPSILON as f64;
@@ -339,56 +339,58 @@ fn needs(name: &str) -> Features {
     }
 }
 
-/// Runs every kernel in all ways on every device.
-pub fn check() {
-    for subject in devices() {
-        let there = subject.device.properties().features;
-        let rows: Vec<Row> = rows().into_iter().filter(|row| there.contains(needs(row.names[0]))).collect();
-        let every: BTreeSet<_> = rows.iter().flat_map(|row| row.names).collect();
-        subject.device.load(&every.into_iter().map(kernel).collect::<Vec<_>>()).unwrap();
-        for row in rows {
-            for (index, (walk, extents, along, pieces)) in WORKS.into_iter().enumerate() {
-                let [lines, n, inner] = extents;
-                let many = index + 1 == WORKS.len() && row.names[0] != "reduce_sum_f32";
-                // Products of so many overflow.
-                let too_large = row.names[0].starts_with("reduce_product") && n > 200;
-                // How elements of 64 bits are gone over is one source for all of them, which sums go through.
-                let wide = needs(row.names[0]) != Features::NONE;
-                let elsewhere = wide && walk != Walk::Rows && !row.names[0].starts_with("reduce_sum");
-                if many || too_large || elsewhere || n == 0 && !row.of_none {
-                    continue;
-                }
-                let divides =
-                    ["reduce_sum_f", "reduce_l1", "reduce_var"].iter().any(|name| row.names[0].starts_with(name));
-                let divisor = if divides { n.max(1) } else { 1 };
-                let place =
-                    format!("{}, {walk:?} of {extents:?} by {along} in {pieces}, on {}", row.names[0], subject.name);
-                let work = Work { walk, extents, along, pieces, divisor };
-                let (x, given) = (row.run)(&subject.device, row.names.map(kernel), &work)
-                    .unwrap_or_else(|error| panic!("{place}: {error}"));
-                // Half a unit of a half, and what rounds to one; of a bfloat16, which is as small as a float.
-                let (halves, smallest) = match row.names[0] {
-                    name if name.ends_with("bf16") => (1.0 / 256.0, 0.0),
-                    name if name.ends_with("f16") => (1.0 / 2048.0, 1.0 / 8192.0),
-                    _ => (0.0, 0.0),
-                };
-                for (result, given) in given.into_iter().enumerate() {
-                    let first = result / inner * n * inner + result % inner;
-                    let along: Vec<f64> = (0..n).map(|j| x[first + j * inner]).collect();
-                    let (value, tolerance) = (row.reference)(&along, divisor as f64);
-                    // The largest half is 65504.
-                    let overflows = smallest > 0.0 && value.abs() >= 65_520.0;
-                    let value = if overflows { value.signum() * f64::INFINITY } else { value };
-                    // Doubles are rounded so much more finely, and are not flushed.
-                    let tolerance = if row.names[0].ends_with("f64") { tolerance * FINER } else { tolerance };
-                    let close = (given - value).abs() <= tolerance + halves * (value.abs() + smallest);
-                    assert!(
-                        close || given == value,
-                        "{place}: result {result} is {given}, {value} within {tolerance:e} expected"
-                    );
-                }
-                assert!(lines > 0 || x.is_empty());
+/// Runs every kernel in all ways that the device can.
+pub fn check(stand: &Stand) {
+    let there = stand.device.properties().features;
+    let rows: Vec<Row> = rows().into_iter().filter(|row| there.contains(needs(row.names[0]))).collect();
+    let every: BTreeSet<_> = rows.iter().flat_map(|row| row.names).collect();
+    stand.device.load(&every.into_iter().map(kernel).collect::<Vec<_>>()).unwrap();
+    for row in rows {
+        for (index, (walk, extents, along, pieces)) in WORKS.into_iter().enumerate() {
+            let [lines, n, inner] = extents;
+            let many = index + 1 == WORKS.len() && row.names[0] != "reduce_sum_f32";
+            // Products of so many overflow.
+            let too_large = row.names[0].starts_with("reduce_product") && n > 200;
+            // How elements of 64 bits are gone over is one source for all of them, which sums go through.
+            let wide = needs(row.names[0]) != Features::NONE;
+            let elsewhere = wide && walk != Walk::Rows && !row.names[0].starts_with("reduce_sum");
+            if many || too_large || elsewhere || n == 0 && !row.of_none {
+                continue;
             }
+            // Each workgroup also joins what its invocations have.
+            if !stand.affords(16 * (lines * n * inner + 256 * lines * inner * pieces)) {
+                continue;
+            }
+            let divides = ["reduce_sum_f", "reduce_l1", "reduce_var"].iter().any(|name| row.names[0].starts_with(name));
+            let divisor = if divides { n.max(1) } else { 1 };
+            let place = format!("{}, {walk:?} of {extents:?} by {along} in {pieces}, on {}", row.names[0], stand.name);
+            let work = Work { walk, extents, along, pieces, divisor };
+            let (x, given) = (row.run)(&stand.device, row.names.map(kernel), &work)
+                .unwrap_or_else(|error| panic!("{place}: {error}"));
+            let joined = (pieces > 1).then(|| kernel(row.names[1]));
+            stand.ran([kernel(row.names[0])].into_iter().chain(joined), &place);
+            // Half a unit of a half, and what rounds to one; of a bfloat16, which is as small as a float.
+            let (halves, smallest) = match row.names[0] {
+                name if name.ends_with("bf16") => (1.0 / 256.0, 0.0),
+                name if name.ends_with("f16") => (1.0 / 2048.0, 1.0 / 8192.0),
+                _ => (0.0, 0.0),
+            };
+            for (result, given) in given.into_iter().enumerate() {
+                let first = result / inner * n * inner + result % inner;
+                let along: Vec<f64> = (0..n).map(|j| x[first + j * inner]).collect();
+                let (value, tolerance) = (row.reference)(&along, divisor as f64);
+                // The largest half is 65504.
+                let overflows = smallest > 0.0 && value.abs() >= 65_520.0;
+                let value = if overflows { value.signum() * f64::INFINITY } else { value };
+                // Doubles are rounded so much more finely, and are not flushed.
+                let tolerance = if row.names[0].ends_with("f64") { tolerance * FINER } else { tolerance };
+                let close = (given - value).abs() <= tolerance + halves * (value.abs() + smallest);
+                assert!(
+                    close || given == value,
+                    "{place}: result {result} is {given}, {value} within {tolerance:e} expected"
+                );
+            }
+            assert!(lines > 0 || x.is_empty());
         }
     }
 }

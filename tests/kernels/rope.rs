@@ -5,11 +5,11 @@ use std::collections::BTreeSet;
 use trefoil::artefact::Feature;
 use trefoil::dsl::element::Element;
 use trefoil::kernels::rope::Pairs;
-use trefoil::{Device, DeviceKind, Launch, Result, bf16, f16};
+use trefoil::{DeviceKind, Launch, Result, bf16, f16};
 
 use crate::case::kernel;
-use crate::common::devices;
 use crate::numbers::numbers;
+use crate::stand::Stand;
 
 /// Elements before and after a slice that belong to nobody.
 const GUARD: usize = 68;
@@ -21,32 +21,25 @@ pub fn tested() -> BTreeSet<String> {
     names.chain(["rope_f64".to_owned()]).collect()
 }
 
-/// Runs every kernel on every device.
-pub fn check() {
-    for subject in devices() {
-        check_of::<f32, f32>(&subject.device, ["rope_f32_1", "rope_f32_4"], 1e-6, |x| x, f64::from);
-        check_of::<f16, f32>(&subject.device, ["rope_f16_1", "rope_f16_4"], 1.0 / 1024.0, f16::from_f32, f16::to_f64);
-        check_of::<bf16, f32>(
-            &subject.device,
-            ["rope_bf16_1", "rope_bf16_4"],
-            1.0 / 128.0,
-            bf16::from_f32,
-            bf16::to_f64,
-        );
-        let features = subject.device.properties().features;
-        if subject.device.kind() == DeviceKind::Cpu || features.has(Feature::Float64) {
-            check_of::<f64, f64>(&subject.device, ["rope_f64"], 1e-15, f64::from, |x| x);
-        }
+/// Runs every kernel that the device can.
+pub fn check(stand: &Stand) {
+    check_of::<f32, f32>(stand, ["rope_f32_1", "rope_f32_4"], 1e-6, |x| x, f64::from);
+    check_of::<f16, f32>(stand, ["rope_f16_1", "rope_f16_4"], 1.0 / 1024.0, f16::from_f32, f16::to_f64);
+    check_of::<bf16, f32>(stand, ["rope_bf16_1", "rope_bf16_4"], 1.0 / 128.0, bf16::from_f32, bf16::to_f64);
+    let features = stand.device.properties().features;
+    if stand.device.kind() == DeviceKind::Cpu || features.has(Feature::Float64) {
+        check_of::<f64, f64>(stand, ["rope_f64"], 1e-15, f64::from, |x| x);
     }
 }
 
 fn check_of<T: Element, Table: Element + From<f32> + Into<f64>>(
-    device: &Device,
+    stand: &Stand,
     names: impl AsRef<[&'static str]>,
     tolerance: f64,
     of: fn(f32) -> T,
     number: fn(T) -> f64,
 ) {
+    let device = &stand.device;
     for [first, second, third, elements, turned] in
         [[1, 1, 1, 8, 8], [2, 3, 5, 24, 16], [3, 1, 67, 64, 64], [1, 2, 0, 8, 8]]
     {
@@ -82,6 +75,7 @@ fn check_of<T: Element, Table: Element + From<f32> + Into<f64>>(
                 let place = format!("{name}, {:?}, {pairs:?}, {given}", [first, second, third, elements, turned]);
                 let all: Vec<f64> =
                     run().unwrap_or_else(|error| panic!("{place}: {error}")).into_iter().map(number).collect();
+                stand.ran([kernel(name)], &place);
                 let (before, rest) = all.split_at(GUARD);
                 let (made, after) = rest.split_at(x.len());
                 assert!(before.iter().chain(after).all(|x| x.is_nan()), "{place}: a guard was overwritten");

@@ -398,7 +398,12 @@ fn memory(
                 let info = &program.values[*value];
                 let bytes: &[u8] = match &info.origin {
                     Origin::Constant(bytes) => bytes,
-                    Origin::Input | Origin::Param | Origin::State | Origin::Computed | Origin::Version(_) => &[],
+                    Origin::Input
+                    | Origin::Param
+                    | Origin::State
+                    | Origin::Computed
+                    | Origin::Version(_)
+                    | Origin::Over(_) => &[],
                 };
                 let failed = || at("constant", &info.name);
                 let memory = device.backend().allocate(bytes.len() as u64, &info.name).map_err(failed())?;

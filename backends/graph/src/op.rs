@@ -150,6 +150,8 @@ pub struct Operand {
     pub layout: Layout,
     /// Whether it is a param: the same in every run, so that packing pays.
     pub is_param: bool,
+    /// Why its memory must stay as it is; `None` where nobody looks at it after this op, so that it may be written over ([`Slot::Over`]).
+    pub kept: Option<String>,
 }
 
 /// Why a candidate cannot do it.
@@ -239,6 +241,13 @@ pub enum Slot {
     Input(usize),
     /// That output.
     Output(usize),
+    /// That output, which takes over the memory of an input that is not [`Operand::kept`]: kernels find there what the input was, and what they do not write stays.
+    Over {
+        /// The output.
+        output: usize,
+        /// The input, of the same type.
+        input: usize,
+    },
     /// That piece of scratch memory.
     Scratch(usize),
     /// An empty slice, for an optional operand that is not there.

@@ -62,11 +62,7 @@ fn graph(
     let [x, weight, bias] = tensors[..] else { unreachable!("three operands") };
     let slides: Vec<Slide> = shape.slides.iter().copied().map(slide).collect();
     // Other activations for other shapes; `activations` has all of them.
-    let known = match element {
-        ElementType::F64 => 2,
-        element if element.is_float() => ACTIVATIONS.len(),
-        _ => 1,
-    };
+    let known = if element.is_float() { ACTIVATIONS.len() } else { 1 };
     let first = shape.x.iter().chain(shape.weight).sum::<usize>();
     for (name, bias, activation) in
         [("plain", None, ACTIVATIONS[first % known]), ("biased", Some(bias), ACTIVATIONS[(first + 1) % known])]
@@ -94,6 +90,7 @@ fn run(shape: &Shape<'_>, transposed: bool, element: ElementType, swapped: bool)
 }
 
 const F32: ElementType = ElementType::F32;
+const F64: ElementType = ElementType::F64;
 
 const SHAPES: &[Shape<'_>] = &[
     Shape { x: &[1, 1, 1], weight: &[1, 1, 1], slides: &[[1, 1, 0, 0, 0]], groups: 1 },
@@ -181,12 +178,15 @@ fn every_way() {
 fn activations() {
     let mut ran = BTreeSet::new();
     for device in devices() {
-        for transposed in [false, true] {
+        for (element, transposed) in [(F32, false), (F32, true), (F64, false), (F64, true)] {
+            if !computes(&device, element) {
+                continue;
+            }
             let mut g = Graph::new();
             let dims = |extents: &[i64]| extents.iter().map(|extent| Dim::from(*extent)).collect::<Vec<_>>();
-            let x = g.input("x", F32, dims(&[2, 4, 9])).unwrap();
-            let weight = g.input("weight", F32, dims(&[4, 4, 3])).unwrap();
-            let bias = g.input("bias", F32, dims(&[4])).unwrap();
+            let x = g.input("x", element, dims(&[2, 4, 9])).unwrap();
+            let weight = g.input("weight", element, dims(&[4, 4, 3])).unwrap();
+            let bias = g.input("bias", element, dims(&[4])).unwrap();
             for activation in ACTIVATIONS {
                 for bias in [None, Some(bias)] {
                     let slides = [slide([1, 1, 1, 1, 0])];
@@ -198,14 +198,14 @@ fn activations() {
                 }
             }
             let inputs = [("x", 72, 1), ("weight", 48, 2), ("bias", 4, 3)];
-            let inputs = inputs.map(|(name, count, seed)| (name, Values::of(F32, count, seed, 1.0)));
+            let inputs = inputs.map(|(name, count, seed)| (name, Values::of(element, count, seed, 1.0)));
             let op = if transposed { "conv_transpose" } else { "conv" };
             let node = g.nodes().iter().find(|node| node.op.name() == op).unwrap();
             for way in node.op.kind().ways() {
                 let options = Options { force: [(op.to_owned(), way.to_owned())].into(), ..Options::default() };
                 match Executable::compile(&g, &Model::new(), &device, &options) {
                     Ok(executable) => {
-                        compare(&g, &executable, &inputs, &Extents::new(), 4.0 * tolerance(F32));
+                        compare(&g, &executable, &inputs, &Extents::new(), 4.0 * tolerance(element));
                         ran.insert(way.to_owned());
                     }
                     Err(Error::NoCandidate { .. }) => {}
@@ -279,7 +279,7 @@ fn what_does_not_fit_is_told() {
     };
     let plain = [1, 1, 0, 0, 0];
     // Activations that kernels do not know of these elements.
-    for (element, activation) in [(ElementType::F64, Activation::Tanh), (ElementType::I32, Activation::Relu)] {
+    for (element, activation) in [(ElementType::U64, Activation::Tanh), (ElementType::I32, Activation::Relu)] {
         let mut g = Graph::new();
         let x = g.input("x", element, [1i64, 1, 3].map(Dim::from).to_vec()).unwrap();
         let made = g.conv(x, x, None, &[slide(plain)], 1, activation).unwrap_err().to_string();

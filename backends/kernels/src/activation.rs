@@ -20,15 +20,34 @@ pub enum Activation {
     Sigmoid,
 }
 
-/// `activation` of `x`.
+/// 1 / sqrt 2.
 #[device]
-pub fn activate(x: f32, activation: Activation) -> f32 {
-    match activation {
-        Activation::Identity => x,
-        Activation::Relu => max(x, 0.0),
-        Activation::Gelu => 0.5 * x * (1.0 + erf(x * FRAC_1_SQRT_2)),
-        Activation::Silu => x / (1.0 + exp(-x)),
-        Activation::Tanh => tanh(x),
-        Activation::Sigmoid => 1.0 / (1.0 + exp(-x)),
-    }
+#[expect(clippy::approx_constant, reason = "kernels know constants of `f32` alone by name")]
+const HALF_ROOT: f64 = 0.707_106_781_186_547_6;
+
+/// `activation` of numbers of a type, with 1 / sqrt 2 of that type.
+macro_rules! activations {
+    ($($(#[$doc:meta])* $name:ident $number:ty, $half_root:ident;)*) => {
+        $(
+            $(#[$doc])*
+            #[device]
+            pub fn $name(x: $number, activation: Activation) -> $number {
+                match activation {
+                    Activation::Identity => x,
+                    Activation::Relu => max(x, 0.0),
+                    Activation::Gelu => 0.5 * x * (1.0 + erf(x * $half_root)),
+                    Activation::Silu => x / (1.0 + exp(-x)),
+                    Activation::Tanh => tanh(x),
+                    Activation::Sigmoid => 1.0 / (1.0 + exp(-x)),
+                }
+            }
+        )*
+    };
+}
+
+activations! {
+    /// `activation` of `x`.
+    activate f32, FRAC_1_SQRT_2;
+    /// `activation` of a double.
+    activate_f64 f64, HALF_ROOT;
 }

@@ -23,7 +23,7 @@ pub fn library() -> Vec<&'static Kernel> {
     let mut kernels = [
         attention::join::attention_join::KERNELS,
         attention::matrices::attention_matrices::KERNELS,
-        attention::doubles::attention_plain_f64::KERNELS,
+        attention::plain::attention_plain_f64::KERNELS,
         attention::plain::attention_plain::KERNELS,
         attention::rows::attention_rows::KERNELS,
         attention::tiled::attention_tiled::KERNELS,

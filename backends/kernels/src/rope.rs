@@ -20,6 +20,66 @@ fn wide<T: Float>(x: Vec4<T>) -> Vec4<f32> {
     Vec4::new(x.x.to_f32(), x.y.to_f32(), x.z.to_f32(), x.w.to_f32())
 }
 
+/// Which element of its head a unit of `WIDTH` elements begins with, where the head begins in x, and where its angles begin in the tables.
+#[device]
+fn place_of<N: Element, const WIDTH: usize>(
+    unit: usize,
+    cosines: &[N],
+    positions: &[u32],
+    sizes: [usize; 5],
+    x_strides: [usize; 4],
+    table_strides: [usize; 3],
+    position_strides: [usize; 3],
+) -> Vec3<usize> {
+    let (units, turned) = (sizes[3] / WIDTH, sizes[4]);
+    let element = unit % units * WIDTH;
+    let head = unit / units;
+    let third = head % sizes[2];
+    let second = head / sizes[2] % sizes[1];
+    let first = head / (sizes[2] * sizes[1]);
+    let from = first * x_strides[0] + second * x_strides[1] + third * x_strides[2];
+    let mut row = first * table_strides[0] + second * table_strides[1] + third * table_strides[2];
+    if !positions.is_empty() {
+        let place = first * position_strides[0] + second * position_strides[1] + third * position_strides[2];
+        row = positions[place] as usize * (turned / 2);
+        // A row that the table lacks is all zeros, even where the product wraps.
+        if positions[place] as usize >= cosines.len() / max(turned / 2, 1) {
+            row = cosines.len();
+        }
+    }
+    Vec3::new(element, from, row)
+}
+
+/// The element at a place, turned if it is one of the first `turned`; elements lie `step` apart.
+#[device]
+#[expect(clippy::too_many_arguments, reason = "it is a part of a kernel's body")]
+fn turned_element<T: Element, N: Number, R: Fn(T) -> N>(
+    x: &[T],
+    cosines: &[N],
+    sines: &[N],
+    place: Vec3<usize>,
+    turned: usize,
+    step: usize,
+    pairs: Pairs,
+    number: R,
+) -> N {
+    let (element, from, row) = (place.x, place.y, place.z);
+    let own = number(x[from + element * step]);
+    let mut made = own;
+    if element < turned {
+        let halves = pairs == Pairs::Halves;
+        let is_first = if halves { element < turned / 2 } else { element % 2 == 0 };
+        let apart = if halves { turned / 2 } else { 1 };
+        let partner = if is_first { element + apart } else { element - apart };
+        let angle = row + if halves { min(element, partner) } else { element / 2 };
+        let other = number(x[from + partner * step]);
+        let along = cosines[angle] * own;
+        let across = sines[angle] * other;
+        made = if is_first { along - across } else { along + across };
+    }
+    made
+}
+
 /// y = x with the pairs of the first `sizes[4]` elements of each head turned: the first becomes cos · first - sin · second, the second sin · first + cos · second.
 ///
 /// * `sizes`: the extents of the result, which is contiguous, three axes and the elements of a head; and how many of these are turned.
@@ -43,29 +103,14 @@ pub fn rope<T: Float, const WIDTH: usize>(
     let (elements, turned) = (sizes[3], sizes[4]);
     let unit = global_index();
     if unit < sizes[0] * sizes[1] * sizes[2] * (elements / WIDTH) {
-        let element = unit % (elements / WIDTH) * WIDTH;
-        let head = unit / (elements / WIDTH);
-        let third = head % sizes[2];
-        let second = head / sizes[2] % sizes[1];
-        let first = head / (sizes[2] * sizes[1]);
-        let from = first * x_strides[0] + second * x_strides[1] + third * x_strides[2];
-        let mut row = first * table_strides[0] + second * table_strides[1] + third * table_strides[2];
-        if !positions.is_empty() {
-            let place = first * position_strides[0] + second * position_strides[1] + third * position_strides[2];
-            row = positions[place] as usize * (turned / 2);
-            // A row that the table lacks is all zeros, even where the product wraps.
-            if positions[place] as usize >= cosines.len() / max(turned / 2, 1) {
-                row = cosines.len();
-            }
-        }
-        let is_turned = element < turned;
-        let halves = pairs == Pairs::Halves;
-        let in_first = element < turned / 2;
+        let place = place_of::<f32, WIDTH>(unit, cosines, positions, sizes, x_strides, table_strides, position_strides);
         if WIDTH == 4 {
+            let (element, from, row) = (place.x, place.y, place.z);
             let own = wide(x.vec4((from + element) / 4));
             let mut made = own;
-            if is_turned {
-                if halves {
+            if element < turned {
+                if pairs == Pairs::Halves {
+                    let in_first = element < turned / 2;
                     let partner = if in_first { element + turned / 2 } else { element - turned / 2 };
                     let other = wide(x.vec4((from + partner) / 4));
                     let angle = (row + min(element, partner)) / 4;
@@ -84,17 +129,7 @@ pub fn rope<T: Float, const WIDTH: usize>(
             let kept = Vec4::new(T::from_f32(made.x), T::from_f32(made.y), T::from_f32(made.z), T::from_f32(made.w));
             y.set_vec4(unit, kept);
         } else {
-            let own = x[from + element * x_strides[3]].to_f32();
-            let mut made = own;
-            if is_turned {
-                let is_first = if halves { in_first } else { element % 2 == 0 };
-                let apart = if halves { turned / 2 } else { 1 };
-                let partner = if is_first { element + apart } else { element - apart };
-                let angle = row + if halves { min(element, partner) } else { element / 2 };
-                let other = x[from + partner * x_strides[3]].to_f32();
-                let turn = if is_first { -sines[angle] } else { sines[angle] };
-                made = cosines[angle] * own + turn * other;
-            }
+            let made = turned_element(x, cosines, sines, place, turned, x_strides[3], pairs, |x| x.to_f32());
             y[unit] = T::from_f32(made);
         }
     }
@@ -114,36 +149,9 @@ pub fn rope_f64(
     position_strides: [usize; 3],
     pairs: Pairs,
 ) {
-    let (elements, turned) = (sizes[3], sizes[4]);
     let unit = global_index();
-    if unit < sizes[0] * sizes[1] * sizes[2] * elements {
-        let element = unit % elements;
-        let head = unit / elements;
-        let third = head % sizes[2];
-        let second = head / sizes[2] % sizes[1];
-        let first = head / (sizes[2] * sizes[1]);
-        let from = first * x_strides[0] + second * x_strides[1] + third * x_strides[2];
-        let mut row = first * table_strides[0] + second * table_strides[1] + third * table_strides[2];
-        if !positions.is_empty() {
-            let place = first * position_strides[0] + second * position_strides[1] + third * position_strides[2];
-            row = positions[place] as usize * (turned / 2);
-            // A row that the table lacks is all zeros, even where the product wraps.
-            if positions[place] as usize >= cosines.len() / max(turned / 2, 1) {
-                row = cosines.len();
-            }
-        }
-        let own = x[from + element * x_strides[3]];
-        let mut made = own;
-        if element < turned {
-            let halves = pairs == Pairs::Halves;
-            let is_first = if halves { element < turned / 2 } else { element % 2 == 0 };
-            let apart = if halves { turned / 2 } else { 1 };
-            let partner = if is_first { element + apart } else { element - apart };
-            let angle = row + if halves { min(element, partner) } else { element / 2 };
-            let other = x[from + partner * x_strides[3]];
-            let turn = if is_first { -sines[angle] } else { sines[angle] };
-            made = cosines[angle] * own + turn * other;
-        }
-        y[unit] = made;
+    if unit < sizes[0] * sizes[1] * sizes[2] * sizes[3] {
+        let place = place_of::<f64, 1>(unit, cosines, positions, sizes, x_strides, table_strides, position_strides);
+        y[unit] = turned_element(x, cosines, sines, place, sizes[4], x_strides[3], pairs, |x| x);
     }
 }

@@ -7,6 +7,7 @@ use std::sync::Arc;
 use trefoil_codegen::artefact::{Feature, Kernel, ParamTransport, Target};
 use trefoil_dsl::device::{DeviceKind, Properties};
 
+use super::over::{Readers, ReadersAt, kept, taken_over};
 use super::program::{Chosen, KernelsWork, Located, Meaning, Origin, Program, PullWork, Value, Work};
 use super::{Options, checked};
 use crate::dim::Dim;
@@ -15,7 +16,7 @@ use crate::graph::Graph;
 use crate::op::{Candidate, Implementation, Ineligible, OpKind, Operand, Request, Slot, Step};
 use crate::ops::support::{LAUNCH, kernel_time, upper};
 use crate::pull::ELEMENT_BY_ELEMENT;
-use crate::types::Layout;
+use crate::types::{Layout, TensorType};
 
 /// Bytes that a copy moves in a microsecond, for comparing candidates: what a slow GPU does.
 const COPY_BYTES_PER_MICROSECOND: f64 = 100_000.0;
@@ -45,10 +46,13 @@ pub struct Decision {
 pub fn choose(graph: &Graph, program: &mut Program, device: &Properties, options: &Options) -> Result<Vec<Decision>> {
     known_names(graph, options)?;
     let mut decisions = Vec::new();
-    for work in std::mem::take(&mut program.works) {
+    let works = std::mem::take(&mut program.works);
+    let readers = Readers::new(&works);
+    for (index, work) in works.into_iter().enumerate() {
+        let readers = readers.at(index);
         match work {
-            Work::Kernels(kernels) => decisions.push(decide(graph, program, kernels, device, options)?),
-            Work::Pull(pull) => decisions.extend(decide_pull(graph, program, pull, device, options)?),
+            Work::Kernels(kernels) => decisions.push(decide(graph, program, kernels, readers, device, options)?),
+            Work::Pull(pull) => decisions.extend(decide_pull(graph, program, pull, readers, device, options)?),
             Work::Map(_) | Work::Fill(_) | Work::Update(_) => program.works.push(work),
         }
     }
@@ -98,6 +102,7 @@ fn decide(
     graph: &Graph,
     program: &mut Program,
     work: KernelsWork,
+    readers: ReadersAt<'_>,
     device: &Properties,
     options: &Options,
 ) -> Result<Decision> {
@@ -106,7 +111,7 @@ fn decide(
     let OpKind::Kernels(candidates) = op.kind() else {
         return Err(Error::Stage { stage: "choose", defect: format!("`{}` has no candidates", node.name) });
     };
-    let (best, others) = compare(graph, program, work.node, &work.inputs, &candidates, device, options);
+    let (best, others) = compare(graph, program, work.node, (&work.inputs, readers), &candidates, device, options);
     match best {
         Some(best) => Ok(accept(graph, program, work, best, others)),
         None => Err(nobody(&node.name, &others)),
@@ -118,6 +123,7 @@ fn decide_pull(
     graph: &Graph,
     program: &mut Program,
     work: PullWork,
+    readers: ReadersAt<'_>,
     device: &Properties,
     options: &Options,
 ) -> Result<Option<Decision>> {
@@ -130,22 +136,29 @@ fn decide_pull(
         program.works.push(Work::Pull(work));
         return Ok(None);
     }
-    let (best, mut others) = compare(graph, program, work.node, &work.inputs, &pull.candidates, device, options);
+    let inputs = (work.inputs.as_slice(), readers);
+    let (best, mut others) = compare(graph, program, work.node, inputs, &pull.candidates, device, options);
     let types: Vec<_> = work.inputs.iter().map(|input| input.ty.clone()).collect();
     let cost = kernel_time(device, LAUNCH + upper(&op.flops(&types, &node.outputs)) / FLOPS_OF_PULLS);
-    let is_forced = forced(graph, work.node, options) == Some(ELEMENT_BY_ELEMENT);
+    // Whoever forces another way wants that one, whatever it costs.
+    let forced = forced(graph, work.node, options);
+    let is_other_forced = forced.is_some_and(|way| way != ELEMENT_BY_ELEMENT);
     let is_forbidden = options.forbid.contains(ELEMENT_BY_ELEMENT);
     match best {
-        Some(best) if best.cost <= cost || is_forbidden => {
-            let why = if is_forbidden { "forbidden".to_owned() } else { format!("it would take {cost:.1} us") };
+        Some(best) if best.cost <= cost || is_forbidden || is_other_forced => {
+            let why = if is_other_forced {
+                "another one is forced".to_owned()
+            } else if is_forbidden {
+                "forbidden".to_owned()
+            } else {
+                format!("it would take {cost:.1} us")
+            };
             others.push((ELEMENT_BY_ELEMENT.to_owned(), why));
             let PullWork { node, op, inputs, output } = work;
             let kernels = KernelsWork { node, op, inputs, outputs: vec![output], chosen: None };
             Ok(Some(accept(graph, program, kernels, best, others)))
         }
-        None if is_forbidden || forced(graph, work.node, options).is_some() && !is_forced => {
-            Err(nobody(&node.name, &others))
-        }
+        None if is_forbidden || is_other_forced => Err(nobody(&node.name, &others)),
         best => {
             others.extend(best.map(|beaten| (beaten.candidate.name().to_owned(), costlier(&beaten))));
             let candidate = ELEMENT_BY_ELEMENT.to_owned();
@@ -175,13 +188,14 @@ fn compare<'a>(
     graph: &Graph,
     program: &Program,
     node: u32,
-    inputs: &[Located],
+    (inputs, readers): (&[Located], ReadersAt<'_>),
     candidates: &'a [Box<dyn Candidate + 'a>],
     device: &Properties,
     options: &Options,
 ) -> (Option<Offer<'a>>, Vec<(String, String)>) {
     let forced = forced(graph, node, options);
-    let operands: Vec<Operand> = inputs.iter().map(|input| operand(program, input)).collect();
+    let operands: Vec<Operand> =
+        (0..inputs.len()).map(|input| operand(graph, program, inputs, input, readers)).collect();
     let outputs = &graph.nodes()[node as usize].outputs;
     let (mut best, mut others): (Option<Offer<'_>>, Vec<(String, String)>) = (None, Vec::new());
     for candidate in candidates {
@@ -244,6 +258,13 @@ fn accept(
             meaning: Meaning::Scratch { node: work.node, piece: usize::MAX },
         });
     }
+    let over = taken_over(&best.implementation);
+    let mut replaced = Vec::new();
+    for (output, input) in over {
+        let below = work.inputs[input].value;
+        program.values[work.outputs[output]].origin = Origin::Over(below);
+        replaced.push(below);
+    }
     let decision = Decision {
         node: node.name.clone(),
         candidate: best.candidate.name().to_owned(),
@@ -251,7 +272,8 @@ fn accept(
         copied: best.copied.iter().map(|copied| copied.input).collect(),
         others,
     };
-    work.chosen = Some(Chosen { candidate: best.candidate.name(), implementation: best.implementation, scratch });
+    work.chosen =
+        Some(Chosen { candidate: best.candidate.name(), implementation: best.implementation, scratch, over: replaced });
     program.works.push(Work::Kernels(work));
     decision
 }
@@ -268,9 +290,11 @@ fn costlier(offer: &Offer<'_>) -> String {
     format!("it would take {:.1} us{copies}", offer.cost)
 }
 
-fn operand(program: &Program, input: &Located) -> Operand {
+fn operand(graph: &Graph, program: &Program, inputs: &[Located], position: usize, readers: ReadersAt<'_>) -> Operand {
+    let input = &inputs[position];
     let is_param = program.values[input.value].origin == Origin::Param;
-    Operand { ty: input.ty.clone(), layout: input.layout.clone(), is_param }
+    let kept = kept(graph, program, inputs, position, readers);
+    Operand { ty: input.ty.clone(), layout: input.layout.clone(), is_param, kept }
 }
 
 /// What a candidate offers; asked again with copies where it wants operands contiguous.
@@ -291,7 +315,7 @@ fn offer<'a>(
             Err(Ineligible::NeedsAlong { input, axis }) => vec![(input, Some(axis))],
             Err(Ineligible::Other(reason)) => return Err(reason),
             Ok(implementation) => {
-                fits(&implementation, operands.len(), outputs.len(), device)?;
+                fits(&implementation, &operands, outputs, device)?;
                 let wanted = unbindable(&implementation, &operands, device);
                 if wanted.is_empty() {
                     let cost = implementation.cost + copying;
@@ -315,6 +339,7 @@ fn offer<'a>(
             }
             operand.layout = Layout::contiguous_along(&operand.ty.shape, fastest);
             operand.is_param = false;
+            operand.kept = None;
             copying += LAUNCH + 2.0 * operand.ty.bytes().bounds().1 as f64 / COPY_BYTES_PER_MICROSECOND;
             copied.push(Copied { input, fastest });
         }
@@ -323,10 +348,40 @@ fn offer<'a>(
 }
 
 /// Checks an implementation against its kernels' signatures and the device.
-fn fits(implementation: &Implementation, inputs: usize, outputs: usize, device: &Properties) -> Result<(), String> {
+fn fits(
+    implementation: &Implementation,
+    operands: &[Operand],
+    types: &[TensorType],
+    device: &Properties,
+) -> Result<(), String> {
+    let (inputs, outputs) = (operands.len(), types.len());
+    let over = taken_over(implementation);
+    for (output, input) in &over {
+        let (Some(operand), Some(ty)) = (operands.get(*input), types.get(*output)) else {
+            return Err(format!(
+                "it writes output {output} over input {input}: there are {inputs} inputs, {outputs} outputs"
+            ));
+        };
+        let is_other = |other: &&(usize, usize)| (other.0 == *output) != (other.1 == *input);
+        if operand.ty != *ty
+            || !operand.layout.is_contiguous(&operand.ty.shape)
+            || over.iter().any(|other| is_other(&other))
+        {
+            return Err(format!("it writes output {output} over input {input}, which do not lie alike"));
+        }
+        if let Some(reason) = &operand.kept {
+            return Err(format!("it writes over input {input}, which must stay: {reason}"));
+        }
+    }
     let known = |slot: &Slot, writes: bool| match slot {
         Slot::Input(input) if *input >= inputs => Err(format!("it binds input {input}, but there are {inputs}")),
         Slot::Input(input) if writes => Err(format!("it writes input {input}")),
+        Slot::Input(input) if over.iter().any(|(_, taken)| taken == input) => {
+            Err(format!("it reads input {input}, over which it writes"))
+        }
+        Slot::Output(output) if over.iter().any(|(taken, _)| taken == output) => {
+            Err(format!("it writes output {output} over an input and apart from it"))
+        }
         Slot::Output(output) if *output >= outputs => Err(format!("it binds output {output}, but there are {outputs}")),
         Slot::Empty if writes => Err("it writes an operand that is not there".to_owned()),
         Slot::Scratch(piece) if *piece >= implementation.scratch.len() => {

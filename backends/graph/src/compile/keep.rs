@@ -14,12 +14,12 @@ use crate::graph::Graph;
 /// # Errors
 /// A fault of this stage.
 pub fn keep(graph: &Graph, mut program: Program) -> Result<Program> {
-    if program.works.iter().all(|work| work.replaces().is_none()) {
+    if program.works.iter().all(|work| work.replaces().is_empty()) {
         return Ok(program);
     }
     let mut order = Order::new(&program);
     for update in 0..order.next.len() {
-        let Some(old) = program.works[update].replaces() else { continue };
+        let Some(old) = program.works[update].replaces().first().copied() else { continue };
         let after = order.reach(update);
         let mut late = Vec::new();
         for reader in (0..order.next.len()).filter(|reader| *reader != update) {

@@ -5,7 +5,7 @@
 //! |---|---|
 //! | [`legalise`] | views become layouts of the memory that they read; elements that strides cannot arrange are copied |
 //! | [`keep`] | versions of states that are read after they were replaced are copied before |
-//! | [`choose`] | each op with kernels gets the cheapest candidate that can do it; operands that it wants contiguous are copied |
+//! | [`choose`] | each op with kernels gets the cheapest candidate that can do it; operands that it wants contiguous are copied, and some are written over (`over`) |
 //! | [`fuse`] | maps, copies among them, become regions, each one generated kernel |
 //! | [`steps`] | regions, pulls and candidates become one list of steps, with what each reads and writes |
 //! | [`plan`] | every tensor that lives in activation memory gets a place |
@@ -21,6 +21,7 @@ pub mod choose;
 pub mod fuse;
 pub mod keep;
 pub mod legalise;
+mod over;
 pub mod plan;
 pub mod program;
 pub mod prove;

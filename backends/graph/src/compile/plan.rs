@@ -1,7 +1,7 @@
 //! Places in memory: each value that lives in activation memory gets a buffer and a byte offset, from its lifetime, after fusion, at the upper bounds of
 //! the symbols.
 //!
-//! Values whose lifetimes overlap never share bytes. Params, constants and states have buffers of their own; a version of a state lies where the state lies, over the one that it replaces. Where a dispatch may not bind one piece of memory both for reading and for writing, what a step reads and what it writes
+//! Values whose lifetimes overlap never share bytes. Params, constants and states have buffers of their own; a version of a state lies where the state lies, over the one that it replaces; and what a step writes over an operand lies where that lies. Where a dispatch may not bind one piece of memory both for reading and for writing, what a step reads and what it writes
 //! lie in different buffers.
 
 use std::collections::BTreeMap;
@@ -89,7 +89,7 @@ pub fn plan(program: &Program, steps: &[Step], limits: &Limits, device: &str) ->
                 lifetimes.insert(value, Lifetime { bytes, born: 0, dies: 0 });
                 continue;
             }
-            Origin::Computed => continue,
+            Origin::Computed | Origin::Over(_) => continue,
         };
         planned.places[value] = Some(Place { buffer: planned.buffers.len(), offset: 0, bytes });
         planned.buffers.push(own);
@@ -97,19 +97,21 @@ pub fn plan(program: &Program, steps: &[Step], limits: &Limits, device: &str) ->
     // Step `i` is the moment `i + 1`.
     for (index, step) in steps.iter().enumerate() {
         for used in step.uses.iter().filter(|used| planned.places[used.value].is_none()) {
-            let bytes = u64::try_from(program.values[used.value].bytes.bounds().1).unwrap_or(0);
-            let lifetime = lifetimes.entry(used.value).or_insert(Lifetime { bytes, born: index + 1, dies: index + 1 });
+            let value = program.home_of(used.value);
+            let bytes = u64::try_from(program.values[value].bytes.bounds().1).unwrap_or(0);
+            let lifetime = lifetimes.entry(value).or_insert(Lifetime { bytes, born: index + 1, dies: index + 1 });
             lifetime.dies = index + 1;
         }
     }
     for value in program.outputs.iter().map(|(_, output)| output.value).chain(program.resident.iter().copied()) {
-        if let Some(lifetime) = lifetimes.get_mut(&value) {
+        if let Some(lifetime) = lifetimes.get_mut(&program.home_of(value)) {
             lifetime.dies = steps.len() + 1;
         }
     }
     let values: Vec<ValueId> = lifetimes.keys().copied().collect();
     let lifetimes: Vec<Lifetime> = lifetimes.into_values().collect();
-    let apart = if limits.shares_memory_within_dispatch { Vec::new() } else { read_and_written(steps, &values) };
+    let apart =
+        if limits.shares_memory_within_dispatch { Vec::new() } else { read_and_written(program, steps, &values) };
     let rules = Rules { max_buffer: limits.max_allocation_bytes, apart: &apart };
     let (places, sizes) = place(&lifetimes, rules);
     let first = planned.buffers.len();
@@ -117,6 +119,7 @@ pub fn plan(program: &Program, steps: &[Step], limits: &Limits, device: &str) ->
     for (value, place) in values.iter().zip(places) {
         planned.places[*value] = Some(Place { buffer: place.buffer + first, ..place });
     }
+    over(program, &mut planned);
     super::checked("plan", || check(&lifetimes, &planned, &values, &apart))?;
     Ok(planned)
 }
@@ -142,10 +145,10 @@ fn fitting(value: &Value, limits: &Limits, device: &str) -> Result<u64> {
 pub fn apart(program: &Program, steps: &[Step], limits: &Limits, device: &str) -> Result<Plan> {
     let mut touched = vec![false; program.values.len()];
     for used in steps.iter().flat_map(|step| &step.uses) {
-        touched[used.value] = true;
+        touched[program.home_of(used.value)] = true;
     }
     for (_, output) in &program.outputs {
-        touched[output.value] = true;
+        touched[program.home_of(output.value)] = true;
     }
     let mut planned = Plan { places: vec![None; program.values.len()], buffers: Vec::new() };
     for (value, info) in program.values.iter().enumerate().filter(|(value, _)| touched[*value]) {
@@ -153,12 +156,22 @@ pub fn apart(program: &Program, steps: &[Step], limits: &Limits, device: &str) -
         planned.places[value] = Some(Place { buffer: planned.buffers.len(), offset: 0, bytes });
         planned.buffers.push(Buffer::Activations(bytes));
     }
+    over(program, &mut planned);
     Ok(planned)
 }
 
+/// What is written over something lies where that lies.
+fn over(program: &Program, planned: &mut Plan) {
+    for (value, info) in program.values.iter().enumerate() {
+        if let Origin::Over(_) = info.origin {
+            planned.places[value] = planned.places[program.home_of(value)];
+        }
+    }
+}
+
 /// Pairs of positions in `values` of which a step reads one and writes the other.
-fn read_and_written(steps: &[Step], values: &[ValueId]) -> Vec<(usize, usize)> {
-    let position = |value: ValueId| values.binary_search(&value).ok();
+fn read_and_written(program: &Program, steps: &[Step], values: &[ValueId]) -> Vec<(usize, usize)> {
+    let position = |value: ValueId| values.binary_search(&program.home_of(value)).ok();
     let mut apart = Vec::new();
     for step in steps {
         for read in step.uses.iter().filter(|used| !used.access.writes()) {

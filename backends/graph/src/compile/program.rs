@@ -40,6 +40,8 @@ pub enum Origin {
     Computed,
     /// A step writes it over an older version of the state that is this value.
     Version(ValueId),
+    /// A step writes it over this value, which nobody reads any more.
+    Over(ValueId),
 }
 
 /// What a value is to the graph.
@@ -182,6 +184,8 @@ pub struct Chosen {
     pub implementation: Implementation,
     /// Its scratch memory.
     pub scratch: Vec<ValueId>,
+    /// The values over which it writes its outputs.
+    pub over: Vec<ValueId>,
 }
 
 /// Values and the work that makes them, in an order in which it can be done.
@@ -204,7 +208,7 @@ pub struct Program {
 impl Origin {
     /// Whether it is there before the first step.
     pub fn is_given(&self) -> bool {
-        !matches!(self, Self::Computed | Self::Version(_))
+        !matches!(self, Self::Computed | Self::Version(_) | Self::Over(_))
     }
 }
 
@@ -220,11 +224,12 @@ impl Work {
         }
     }
 
-    /// The value that is gone when it is done: the version of a state over which it writes.
-    pub fn replaces(&self) -> Option<ValueId> {
+    /// The values that are gone when it is done: the version of a state, or the operands, over which it writes.
+    pub fn replaces(&self) -> &[ValueId] {
         match self {
-            Self::Update(update) => Some(update.inputs[0].value),
-            Self::Map(_) | Self::Fill(_) | Self::Pull(_) | Self::Kernels(_) => None,
+            Self::Update(update) => std::slice::from_ref(&update.inputs[0].value),
+            Self::Kernels(kernels) => kernels.chosen.as_ref().map_or(&[], |chosen| &chosen.over),
+            Self::Map(_) | Self::Fill(_) | Self::Pull(_) => &[],
         }
     }
 
@@ -278,6 +283,14 @@ impl Program {
         }
     }
 
+    /// The value in whose memory a value lies: itself, unless it is written over another.
+    pub fn home_of(&self, mut value: ValueId) -> ValueId {
+        while let Origin::Over(below) = self.values[value].origin {
+            value = below;
+        }
+        value
+    }
+
     /// Adds a copy of `source` whose elements lie one after the other, and the map that makes it. Gives the copy.
     pub fn copy(&mut self, node: u32, source: &Located) -> (MapWork, Located) {
         self.copy_along(node, source, source.ty.rank().saturating_sub(1))
@@ -299,7 +312,7 @@ impl Program {
         (MapWork { node, op, inputs: vec![moved], output }, located)
     }
 
-    /// What every stage keeps: work reads values that are there before it and versions of states that are not replaced yet, each computed value is made once, and every layout stays within its memory
+    /// What every stage keeps: work reads values that are there before it and that nothing has replaced yet, each computed value is made once, and every layout stays within its memory
     /// at the symbols' upper bounds.
     ///
     /// # Errors
@@ -320,8 +333,8 @@ impl Program {
                 }
                 self.within(read)?;
             }
-            if let Some(gone) = work.replaces() {
-                replaced[gone] = true;
+            for gone in work.replaces() {
+                replaced[*gone] = true;
             }
             for write in work.writes() {
                 match there.get_mut(*write) {
@@ -335,7 +348,7 @@ impl Program {
                 return Err(format!("output `{name}` is never made"));
             }
             if replaced[output.value] {
-                return Err(format!("output `{name}` is a version of a state that another one replaces"));
+                return Err(format!("output `{name}` is replaced by what is written over it"));
             }
             if !output.layout.has_contiguous_strides(&output.ty.shape) || output.layout.offset.constant().is_none() {
                 return Err(format!("output `{name}` is not contiguous"));

@@ -1,7 +1,7 @@
 //! The proof: a simulation of what every byte range holds, from the graph and the recorded steps alone.
 //!
 //! It shares no code with the planner or the scheduler. A step says which nodes it computes; the graph says what those read. The proof fails if a step reads
-//! bytes that do not hold the value wanted, if an update writes into other bytes than those that hold the version before, if two steps that conflict have no barrier between them, if a node is computed before what it needs, if a step of a node's several is missing or out of order, or if an output or
+//! bytes that do not hold the value wanted, if an update writes into other bytes than those that hold the version before, or a step over an operand into others than the operand's, if two steps that conflict have no barrier between them, if a node is computed before what it needs, if a step of a node's several is missing or out of order, or if an output or
 //! the newest version of a state is not where it is looked for at the end.
 
 use std::collections::{BTreeMap, BTreeSet};
@@ -26,6 +26,8 @@ pub struct Access {
     pub writes: bool,
     /// What the bytes are meant to be.
     pub meaning: Meaning,
+    /// What they must be before, where the kernel writes over it and leaves in place what it does not write.
+    pub over: Option<Meaning>,
 }
 
 /// One thing that was recorded.
@@ -204,6 +206,7 @@ pub fn prove(graph: &Graph, trace: &Trace) -> Result<(), String> {
         }
         needs(graph, claims, accesses, &computed).or_else(wrong)?;
         continues_version(graph, claims, accesses, &memory).or_else(wrong)?;
+        continues_operand(graph, claims, accesses, &memory).or_else(wrong)?;
         for access in accesses.iter().filter(|access| access.writes) {
             memory.write(access.buffer, access.offset, access.offset + access.bytes, access.meaning);
         }
@@ -272,6 +275,21 @@ fn continues_version(graph: &Graph, claims: &[Claim], accesses: &[Access], memor
                 .holds(access.buffer, access.offset, access.offset + access.bytes, Meaning::Tensor(old))
                 .map_err(|found| format!("it updates {old:?}, but {found}"))?;
         }
+    }
+    Ok(())
+}
+
+/// Checks that what is written over holds an operand of the node, all of it.
+fn continues_operand(graph: &Graph, claims: &[Claim], accesses: &[Access], memory: &Memory) -> Result<(), String> {
+    for access in accesses {
+        let Some(below) = access.over else { continue };
+        let inputs = claims.iter().flat_map(|claim| read_by(graph, *claim));
+        if !inputs.into_iter().any(|input| stands_for(graph, input).contains(&below)) {
+            return Err(format!("it writes over {below:?}, which is none of its operands"));
+        }
+        memory
+            .holds(access.buffer, access.offset, access.offset + access.bytes, below)
+            .map_err(|found| format!("it writes over {below:?}, but {found}"))?;
     }
     Ok(())
 }

@@ -451,7 +451,8 @@ pub fn trace(
         let meaning = program.values[used.value].meaning;
         let bytes =
             end.saturating_sub(range.offset).min((place.offset + bytes(used.value)).saturating_sub(range.offset));
-        Ok::<_, String>(Access { buffer: buffer(range)?, offset: range.offset, bytes, reads, writes, meaning })
+        let over = used.over.map(|below| program.values[below].meaning);
+        Ok::<_, String>(Access { buffer: buffer(range)?, offset: range.offset, bytes, reads, writes, meaning, over })
     };
     let mut trace = Trace::default();
     for (value, info) in program.values.iter().enumerate() {
@@ -463,6 +464,7 @@ pub fn trace(
                 reads: false,
                 writes: true,
                 meaning: info.meaning,
+                over: None,
             });
         }
     }
@@ -510,6 +512,7 @@ pub fn trace(
             reads: true,
             writes: false,
             meaning: program.values[value].meaning,
+            over: None,
         };
         trace.taken.push((tensor, access));
     }

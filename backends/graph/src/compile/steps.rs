@@ -9,7 +9,7 @@ use trefoil_dsl::device::Properties;
 
 use super::cache::Kernels;
 use super::fuse::{Fills, Group, Region, kernel};
-use super::program::{Chosen, KernelsWork, Located, Meaning, Program, ValueId, Work};
+use super::program::{Chosen, KernelsWork, Located, Meaning, Origin, Program, ValueId, Work};
 use super::pull;
 use crate::dim::Dim;
 use crate::error::{Error, Result};
@@ -87,6 +87,8 @@ pub struct Use {
     pub bytes: Dim,
     /// Bytes that an update of a state writes, where the rest stays as it is.
     pub part: Option<Dim>,
+    /// The value that lies there before, where this is the first step that writes over it.
+    pub over: Option<ValueId>,
     /// Extents as the reader sees them, for a view.
     pub extents: Vec<Dim>,
     /// Strides in elements, for a view.
@@ -141,7 +143,8 @@ pub fn steps(
 /// All of a value.
 pub(super) fn whole(program: &Program, value: ValueId, access: Access) -> Use {
     let bytes = program.values[value].bytes.clone();
-    Use { value, access, offset: Dim::from(0i64), bytes, part: None, extents: Vec::new(), strides: Vec::new() }
+    let offset = Dim::from(0i64);
+    Use { value, access, offset, bytes, part: None, over: None, extents: Vec::new(), strides: Vec::new() }
 }
 
 fn of_region(
@@ -209,6 +212,7 @@ fn of_candidate(graph: &Graph, program: &Program, op: &KernelsWork, steps: &mut 
         return Err(Error::Stage { stage: "steps", defect: format!("`{}` has no candidate", node.name) });
     };
     let count = chosen.implementation.steps.len();
+    let mut fresh = chosen.over.clone();
     for (index, step) in chosen.implementation.steps.iter().enumerate() {
         let label = if count == 1 { node.name.clone() } else { format!("{} step {index}", node.name) };
         let wrong = |reason: String| Error::Candidate {
@@ -226,17 +230,25 @@ fn of_candidate(graph: &Graph, program: &Program, op: &KernelsWork, steps: &mut 
                 reads.chain(host.writes.iter().map(|slot| (slot, Access::Write, None))).collect()
             }
         };
-        let uses = slots
+        let mut uses = slots
             .into_iter()
             .map(|(slot, access, view)| used(program, op, chosen, slot, access, view).map_err(wrong))
             .collect::<Result<Vec<_>>>()?;
+        for used in &mut uses {
+            let Origin::Over(below) = program.values[used.value].origin else { continue };
+            if let Some(at) = fresh.iter().position(|value| *value == below) {
+                used.over = Some(fresh.swap_remove(at));
+            }
+        }
         let work = match step {
             OpStep::Kernel(KernelStep { kernel, params, grid, .. }) => {
                 StepWork::Kernel { kernel: kernel.clone(), params: params.clone(), grid: grid.clone() }
             }
             OpStep::Host(host) => StepWork::Host(host.clone()),
         };
-        let story = format!("{} by {}", node.op.name(), chosen.candidate);
+        let over: Vec<String> =
+            chosen.over.iter().map(|below| format!(", over `{}`", program.values[*below].name)).collect();
+        let story = format!("{} by {}{}", node.op.name(), chosen.candidate, over.concat());
         let (claims, part) = (vec![Claim::Node(op.node)], Part { index, of: count });
         steps.push(Step { label: label.into(), work, uses, claims, part, story });
     }
@@ -254,11 +266,11 @@ fn used(
 ) -> Result<Use, String> {
     let located = match slot {
         Slot::Input(input) => op.inputs.get(*input),
-        Slot::Output(_) | Slot::Scratch(_) | Slot::Empty => None,
+        Slot::Output(_) | Slot::Over { .. } | Slot::Scratch(_) | Slot::Empty => None,
     };
     let value = match slot {
         Slot::Input(_) => located.map(|located| located.value),
-        Slot::Output(output) => op.outputs.get(*output).copied(),
+        Slot::Output(output) | Slot::Over { output, .. } => op.outputs.get(*output).copied(),
         Slot::Empty => program.nothing,
         Slot::Scratch(piece) => chosen.scratch.get(*piece).copied(),
     };

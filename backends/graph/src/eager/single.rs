@@ -272,7 +272,11 @@ fn lower(eager: &Eager, graph: &Graph, operands: &[Tensor]) -> Result<Lowered> {
     let device = eager.device();
     let (properties, options) = (device.properties(), concerning(graph, eager.options()));
     let mut program = legalise(graph)?;
+    // Operands belong to others.
+    let inputs = program.values.iter().enumerate().filter(|(_, info)| info.origin == Origin::Input);
+    program.resident = inputs.map(|(value, _)| value).collect();
     choose(graph, &mut program, properties, &options)?;
+    program.resident.clear();
     let (groups, fills) = fuse(&program, &options, properties)?;
     let steps = steps(graph, &program, &groups, &fills, eager.kernels(), properties)?;
     let plan = plan::apart(&program, &steps, &properties.limits, &properties.name)?;
@@ -326,8 +330,9 @@ fn sources(
     operands: &[Tensor],
 ) -> Result<(Vec<Source>, Vec<usize>)> {
     let (mut sources, mut values) = (Vec::new(), Vec::new());
-    // Buffers are numbered in the order of their values.
-    for (value, info) in program.values.iter().enumerate().filter(|(value, _)| plan.places[*value].is_some()) {
+    // Buffers are numbered in the order of the values that have one of their own.
+    let own = |value: usize| plan.places[value].is_some() && program.home_of(value) == value;
+    for (value, info) in program.values.iter().enumerate().filter(|(value, _)| own(*value)) {
         let leaf = match info.meaning {
             Meaning::Tensor(tensor) => Some(tensor),
             Meaning::Copy(_) | Meaning::Scratch { .. } => None,

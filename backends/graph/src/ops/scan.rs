@@ -306,6 +306,6 @@ pub(super) fn running_counts(shape: Vec<Dim>, device: &Properties) -> Result<Imp
     let scan = Scan { operator: Operator::Sum, element: U32, axis, exclusive: true, reverse: false };
     let ty = TensorType { element: U32, shape };
     let layout = Layout::contiguous(&ty.shape);
-    let counts = Operand { ty: ty.clone(), layout, is_param: false };
+    let counts = Operand { ty: ty.clone(), layout, is_param: false, kept: None };
     Way(&scan).implement(&Request { inputs: &[counts], outputs: &[ty], device, deterministic: true })
 }

@@ -1,5 +1,7 @@
 //! Scatters: updates that go to slots of a tensor which indices tell (`places`). What stands in a slot is set, by its last update (`set`), or joined with all of them (`join`).
 //!
+//! Where nobody reads `x` afterwards the result takes over its memory: nothing is copied, and what has no update is not touched.
+//!
 //! Every form becomes one: `x` is `[lines, .., columns]`, with the axes that indices name in the middle, and `updates` are `[lines, count, columns]`; where strides can say that, nothing is copied.
 
 mod join;
@@ -12,7 +14,7 @@ pub use self::set::ScatterSet;
 use super::support::{expect_element, expect_shape, shape_error};
 use crate::dim::Dim;
 use crate::graph::{Graph, GraphError, Tensor};
-use crate::op::OpError;
+use crate::op::{Ineligible, OpError, Request, Slot};
 use crate::types::{ElementType, TensorType};
 
 /// What an update does to the element at its place.
@@ -48,6 +50,15 @@ impl Update {
     /// Whether it takes elements of a type: bools can be set alone.
     pub fn takes(self, element: ElementType) -> bool {
         self == Self::Set || element != ElementType::Bool
+    }
+}
+
+/// Where the result goes, which may take over the memory of x if nobody wants to see that any more.
+fn result(request: &Request<'_>, in_place: bool) -> Result<Slot, Ineligible> {
+    match request.inputs.first().and_then(|x| x.kept.as_ref()) {
+        _ if !in_place => Ok(Slot::Output(0)),
+        Some(reason) => Err(Ineligible::Other(format!("what it writes over must stay: {reason}"))),
+        None => Ok(Slot::Over { output: 0, input: 0 }),
     }
 }
 

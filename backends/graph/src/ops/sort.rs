@@ -176,7 +176,7 @@ pub(in crate::ops) fn places_in_order(
     let sort = Sort { gives: Gives::Places, axis: 0, descending: false };
     let ty = TensorType { element, shape: vec![count] };
     let places = TensorType { element: ElementType::U32, shape: ty.shape.clone() };
-    let x = Operand { layout: Layout::contiguous(&ty.shape), ty, is_param: false };
+    let x = Operand { layout: Layout::contiguous(&ty.shape), ty, is_param: false, kept: None };
     let by = |method: plan::Method| method(plan::Work::new(&x, &sort, &places)?, device);
     by(plan::held).or_else(|_| by(plan::digits))
 }

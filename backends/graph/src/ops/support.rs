@@ -6,7 +6,7 @@ use trefoil_dsl::artefact::Kernel;
 use trefoil_dsl::device::{DeviceKind, Properties};
 
 use crate::dim::Dim;
-use crate::op::{Grid, Implementation, Ineligible, KernelStep, OpError, Operand, ParamValue, Slot, Step};
+use crate::op::{Grid, Implementation, Ineligible, KernelStep, OpError, Operand, ParamValue, Request, Slot, Step};
 use crate::types::{ElementType, TensorType};
 
 /// Checks how many inputs there are.
@@ -128,6 +128,14 @@ pub fn upper(dim: &Dim) -> f64 {
 pub fn kernel_time(device: &Properties, microseconds: f64) -> f64 {
     // Two cores take some ten thousand times as long for a product.
     microseconds * if device.kind == DeviceKind::Cpu { 1.0e4 } else { 1.0 }
+}
+
+/// Refuses the CPU, for kernels that are not compiled for it: it has functions of its own. One that plays a GPU, to check kernels, takes them.
+pub fn not_on_processors(request: &Request<'_>) -> Result<(), Ineligible> {
+    if request.device.kind == DeviceKind::Cpu && !request.device.software {
+        return Err(Ineligible::Other("it is not compiled for processors".to_owned()));
+    }
+    Ok(())
 }
 
 /// Microseconds to move that many bytes, to compare candidates.

@@ -6,8 +6,7 @@
 //! | [`matrices`] | 64 rows, 64 keys at a time | many queries of `f16`, on matrix units |
 //! | [`rows`] | up to 8 rows and a part of the keys | few queries of many keys, where reading these is all that counts |
 //! | [`join`] | | what the two above leave where several workgroups share the keys of a row |
-//! | [`plain`] | one row | any strides and any extents; and scores, if somebody wants to see them |
-//! | [`doubles`] | one row | the same, of `f64` |
+//! | [`plain`] | one row | any strides, any extents and `f64`; and scores, if somebody wants to see them |
 //!
 //! **Rows.** The queries of all heads that share a head of keys are *rows* of it: row `r` is query `r / group` of head `r % group` among them. So keys and values are read once for the group.
 //!

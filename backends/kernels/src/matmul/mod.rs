@@ -27,7 +27,7 @@ pub mod tiled;
 use trefoil_dsl::artefact::Kernel;
 use trefoil_dsl::prelude::*;
 
-use crate::activation::{Activation, activate};
+use crate::activation::{Activation, activate, activate_f64};
 
 /// A kernel of any strides: attributes, generics, `A, B => C, the type of sums`, and what [`strided::multiply`] wants to know.
 macro_rules! strided {
@@ -226,10 +226,10 @@ kernels! {
         [instances(T = [f16, bf16])] [<T: Float>] f32, T => f32, f32,
         [0.0, |x| x, |x| x.to_f32(), |x| x, |x, activation| activate(x, activation)]
     }
-    /// Of `f64`, any strides; of activations it knows relu.
+    /// Of `f64`, any strides.
     strided! matmul_strided_f64 {
-        [requires(Float64)] [] f64, f64 => f64, f64,
-        [0.0, |x| x, |x| x, |x| x, |x, activation| if activation == Activation::Relu { max(x, 0.0) } else { x }]
+        [requires(Float64, Int64)] [] f64, f64 => f64, f64,
+        [0.0, |x| x, |x| x, |x| x, |x, activation| activate_f64(x, activation)]
     }
     /// Of integers of 32 bits, any strides, without an activation.
     strided! matmul_strided_words { [] [] u32, u32 => u32, u32, [0, |x| x, |x| x, |x| x, |x, _| x] }

@@ -30,7 +30,9 @@ fn set_four<T: Element>(y: &mut [T], made: Vec4<T>) {
         y.set_vec4(block, made);
     } else {
         for lane in unroll(0..3) {
-            y[4 * block + lane] = made[lane];
+            if 4 * block + lane < y.len() {
+                y[4 * block + lane] = made[lane];
+            }
         }
     }
 }
@@ -41,7 +43,7 @@ fn set_two(y: &mut [f64], made: Vec2<f64>) {
     let block = global_index();
     if 2 * block + 1 < y.len() {
         y.set_vec2(block, made);
-    } else {
+    } else if 2 * block < y.len() {
         y[2 * block] = made.x;
     }
 }

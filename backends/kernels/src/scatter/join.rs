@@ -25,6 +25,7 @@ const AT_ONCE: usize = 4;
 /// * `places`: the updates in the order of their slots. `runs`: where the slots begin there, and for each chunk whether it is of one slot, as `scatter_runs` leaves them.
 /// * `partials`: what chunks come to, `[lines, chunks, columns]`.
 /// * `of_chunks`: whether chunks are joined, rather than slots.
+/// * `in_place`: whether the old elements are in the result, where those of slots without updates stay; `x` is not read then.
 /// * `quads`: whether four columns are taken at a time: all strides are multiples of four then but those of columns, which are 1.
 /// * `shape`: lines, slots, columns, chunks. Without chunks slots take updates alone.
 /// * `x_strides`, `update_strides`: from a line, a slot or update, and a column to the next.
@@ -49,6 +50,7 @@ pub fn join_runs<
     partials: &mut [A],
     y: &mut [T],
     of_chunks: bool,
+    in_place: bool,
     quads: bool,
     shape: [usize; 4],
     x_strides: [usize; 3],
@@ -91,11 +93,13 @@ pub fn join_runs<
         let old = line * x_strides[0] + at * x_strides[1];
         let first_update = line * update_strides[0];
         let first_partial = (line * chunks + (from + ahead) / CHUNK) * columns;
+        let wanted_columns = select(in_place && items == 0, 0, columns);
         if quads {
-            for column in (local_index() & (along - 1)..columns / 4).step_by(along) {
+            for column in (local_index() & (along - 1)..wanted_columns / 4).step_by(along) {
                 let mut held = [start; 4];
                 if !of_chunks {
-                    let before = read(x, old / 4 + column);
+                    let own = row * columns / 4 + column;
+                    let before = if in_place { read(y, own) } else { read(x, old / 4 + column) };
                     for lane in unroll(0..4) {
                         held[lane] = take(before[lane]);
                     }
@@ -129,10 +133,11 @@ pub fn join_runs<
                 }
             }
         } else {
-            for column in (local_index() & (along - 1)..columns).step_by(along) {
+            for column in (local_index() & (along - 1)..wanted_columns).step_by(along) {
                 let mut held = start;
                 if !of_chunks {
-                    held = take(x[old + column * x_strides[2]]);
+                    let before = if in_place { y[row * columns + column] } else { x[old + column * x_strides[2]] };
+                    held = take(before);
                 }
                 for item in (0..items).step_by(AT_ONCE) {
                     let mut new = [zero; AT_ONCE];

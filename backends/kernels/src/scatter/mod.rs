@@ -1,7 +1,9 @@
 //! Scatters: updates that go to slots which indices tell. [`places`] finds the slots; what the updates of a slot do is an operator.
 //!
 //! There are two ways. [`join`] takes the updates of each slot in their order; it serves every operator and every type. Where the operator is the device's own on whole words, and the order of
-//! sums may vary, updates go to a copy of what is there by atomics.
+//! sums may vary, updates go to a copy of what is there by atomics. What is set is set by its last update.
+//!
+//! Either way works in place, where nobody wants to see any more what was there: what has no update is not even read.
 //!
 //! An operator lives in `f32` for floats of up to 32 bits, and in the element's own type otherwise; where signed integers come out as unsigned ones do, bit for bit, there is one kernel for both.
 
@@ -40,6 +42,41 @@ pub fn scatter_copy(x: &[u32], y: &mut [u32]) {
     }
 }
 
+/// The rows of y, `[lines, slots, columns]`, that have an update replaced by their last one, whose number from 1 up `last` tells; the others stay.
+///
+/// * `quads`: whether four columns are taken at a time: columns and strides are multiples of four then, but those of columns, which are 1.
+/// * `shape`: lines, slots and columns. `strides`: of the updates, from a line, an update and a column to the next. `bits`: `1 << bits` invocations share a row.
+#[kernel(workgroup(256), instances(T = [u8, u16, u32]))]
+pub fn scatter_set<T: Element>(
+    updates: &[T],
+    last: &[u32],
+    y: &mut [T],
+    quads: bool,
+    shape: [usize; 3],
+    strides: [usize; 3],
+    bits: usize,
+) {
+    let (slots, columns) = (shape[1], shape[2]);
+    let along = 1 << bits;
+    let row = group_index() * (256 >> bits) + (local_index() >> bits);
+    if row < shape[0] * slots {
+        let (line, slot) = (row / slots, row % slots);
+        let number = last[slot] as usize;
+        if number > 0 {
+            let from = line * strides[0] + (number - 1) * strides[1];
+            if quads {
+                for column in (local_index() & (along - 1)..columns / 4).step_by(along) {
+                    y.set_vec4(row * columns / 4 + column, updates.vec4(from / 4 + column));
+                }
+            } else {
+                for column in (local_index() & (along - 1)..columns).step_by(along) {
+                    y[row * columns + column] = updates[from + column * strides[2]];
+                }
+            }
+        }
+    }
+}
+
 /// Makes the kernels of lists of operators, and the list of all kernels.
 macro_rules! operators {
     (
@@ -53,6 +90,7 @@ macro_rules! operators {
         pub fn kernels() -> Vec<&'static Kernel> {
             let kernels = [
                 scatter_copy::KERNELS,
+                scatter_set::KERNELS,
                 places::scatter_clear::KERNELS,
                 places::scatter_last::KERNELS,
                 places::scatter_keys_u16::KERNELS,
@@ -101,6 +139,7 @@ macro_rules! operator {
             partials: &mut [$value],
             y: &mut [$element],
             of_chunks: bool,
+            in_place: bool,
             quads: bool,
             shape: [usize; 4],
             x_strides: [usize; 3],
@@ -108,7 +147,8 @@ macro_rules! operator {
             bits: usize,
         ) {
             join_runs(
-                x, updates, places, runs, partials, y, of_chunks, quads, shape, x_strides, update_strides, bits,
+                x, updates, places, runs, partials, y, of_chunks, in_place, quads, shape, x_strides, update_strides,
+                bits,
                 $($zero)*, $($start)*, $($take)*, $($join)*, $($give)*, $($access)*,
             );
         }

@@ -92,7 +92,7 @@ struct Stage<'p> {
     producer: BTreeMap<ValueId, usize>,
     /// For each value, the works that read it.
     readers: BTreeMap<ValueId, Vec<usize>>,
-    /// For each version of a state that is replaced, the work that does it.
+    /// For each version of a state, and each operand, that is written over, the work that does it.
     replaced: BTreeMap<ValueId, usize>,
     given_out: BTreeSet<ValueId>,
 }
@@ -117,7 +117,7 @@ impl<'p> Stage<'p> {
             for value in work.writes() {
                 stage.producer.insert(*value, index);
             }
-            stage.replaced.extend(work.replaces().map(|gone| (gone, index)));
+            stage.replaced.extend(work.replaces().iter().map(|gone| (*gone, index)));
         }
         for (index, work) in program.works.iter().enumerate() {
             let needed = match work {
@@ -322,8 +322,8 @@ fn check(program: &Program, groups: &[Group], fills: &Fills) -> Result<(), Strin
                     return Err(format!("`{}` is read before it is made", name(read.value)));
                 }
                 // What is replaced is there no more.
-                if let Some(gone) = work.replaces() {
-                    there.remove(&gone);
+                for gone in work.replaces() {
+                    there.remove(gone);
                 }
                 there.extend(work.writes());
             }

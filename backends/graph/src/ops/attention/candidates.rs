@@ -1,14 +1,13 @@
 //! The kernels of attention: which one, cut how.
 
 use trefoil_dsl::device::DeviceKind;
-use trefoil_kernels::attention::doubles::attention_plain_f64;
 use trefoil_kernels::attention::join::attention_join;
 use trefoil_kernels::attention::matrices::{LARGEST_SUBGROUP, ROWS as MATRIX_ROWS, attention_matrices};
-use trefoil_kernels::attention::plain::{SIZE, attention_plain};
+use trefoil_kernels::attention::plain::{SIZE, attention_plain, attention_plain_f64};
 use trefoil_kernels::attention::rows::attention_rows;
 use trefoil_kernels::attention::tiled::{ROWS_AT_ONCE, attention_tiled};
 
-use super::super::support::{LAUNCH, instance, kernel_time, upper};
+use super::super::support::{LAUNCH, instance, kernel_time, not_on_processors, upper};
 use super::{Attend, Queries, Scores};
 use crate::dim::Dim;
 use crate::op::{Candidate, Grid, Implementation, Ineligible, KernelStep, Operand, ParamValue, Request, Slot, Step};
@@ -155,9 +154,7 @@ impl Candidate for Kernels {
 
     fn implement(&self, request: &Request<'_>) -> Result<Implementation, Ineligible> {
         let (op, inputs) = (&self.op, request.inputs);
-        if request.device.kind == DeviceKind::Cpu {
-            return Err(Ineligible::Other("it is not compiled for processors".to_owned()));
-        }
+        not_on_processors(request)?;
         if op.scores != Scores::Nothing {
             return Err(Ineligible::Other("it gives no scores".to_owned()));
         }

@@ -77,7 +77,7 @@ impl Graph {
     /// `activation(x weight^T + bias)` with a weight of `[N, K]`, as models store it. The bias has the result's elements, which are those that [`Graph::matmul`] gives.
     ///
     /// # Errors
-    /// As [`Graph::matmul`]; or the bias is not `[N]`; or the elements are integers or `f64` and the activation is not known of them.
+    /// As [`Graph::matmul`]; or the bias is not `[N]`; or the elements are integers and there is an activation.
     pub fn linear(
         &mut self,
         x: Tensor,

@@ -3,7 +3,6 @@
 use std::sync::Arc;
 
 use trefoil_dsl::artefact::Kernel;
-use trefoil_dsl::device::DeviceKind;
 use trefoil_kernels::activation::Activation;
 use trefoil_kernels::matmul::{kernels, narrow, strided, tiled};
 
@@ -14,7 +13,7 @@ use super::rows::Rows;
 use super::types::Types;
 use crate::dim::Dim;
 use crate::op::{Candidate, Grid, Implementation, Ineligible, KernelStep, ParamValue, Request, Slot, Step};
-use crate::ops::support::{LAUNCH, instance, kernel_time, one_kernel, specialised, upper};
+use crate::ops::support::{LAUNCH, instance, kernel_time, not_on_processors, one_kernel, specialised, upper};
 
 /// Every kernel's candidate.
 pub(super) fn all(op: MatMul) -> Vec<Box<dyn Candidate>> {
@@ -46,14 +45,6 @@ pub(super) fn types(op: &MatMul, request: &Request<'_>) -> Result<Types, Ineligi
 /// The kernel of a family for these types.
 fn kernel_of(types: Types, family: &str) -> Result<Arc<Kernel>, Ineligible> {
     instance(&kernels(), &types.kernel(family))
-}
-
-/// Refuses the CPU, for kernels that are not compiled for it: it has a function of its own.
-pub(super) fn not_on_processors(request: &Request<'_>) -> Result<(), Ineligible> {
-    if request.device.kind == DeviceKind::Cpu {
-        return Err(Ineligible::Other("it is not compiled for processors".to_owned()));
-    }
-    Ok(())
 }
 
 /// Demands that the bias, if there is one, is contiguous.

@@ -4,11 +4,13 @@ use trefoil_kernels::matmul::rows::{COLUMNS, LINES, MOST, MOST_RESIDENT, OF_ONE,
 use trefoil_kernels::norm::team::SIZE;
 
 use super::MatMul;
-use super::candidates::{bias_of, contiguous_bias, multiples, not_on_processors, types};
+use super::candidates::{bias_of, contiguous_bias, multiples, types};
 use super::product::Product;
 use crate::dim::Dim;
 use crate::op::{Candidate, Grid, Implementation, Ineligible, ParamValue, Request, Slot};
-use crate::ops::support::{LAUNCH, instance, kernel_time, one_kernel, power_of_two, specialised, upper};
+use crate::ops::support::{
+    LAUNCH, instance, kernel_time, not_on_processors, one_kernel, power_of_two, specialised, upper,
+};
 
 /// Bytes that a kernel reads at once.
 const PIECE_BYTES: i64 = 16;

@@ -329,7 +329,7 @@ impl Graph {
     /// ```
     ///
     /// # Errors
-    /// The operands differ in type, are neither floats nor 32-bit integers, or do not fit each other; the activation is not known of them, as of integers and `f64`; the kernel does not fit into x; or a slide makes no sense.
+    /// The operands differ in type, are neither floats nor 32-bit integers, or do not fit each other; the activation is not known of them, as of integers; the kernel does not fit into x; or a slide makes no sense.
     pub fn conv(
         &mut self,
         x: Tensor,

@@ -9,8 +9,8 @@ use super::super::sort::places_in_order;
 use super::super::support::{
     LAUNCH, expect_element, expect_inputs, instance, kernel_time, shape_error, transfer_time, upper,
 };
-use super::Update;
 use super::places::Named;
+use super::{Update, result};
 use crate::dim::Dim;
 use crate::op::{
     Candidate, Grid, HostTensor, Implementation, Ineligible, KernelStep, Op, OpError, OpKind, Operand, ParamValue,
@@ -130,7 +130,12 @@ impl Op for Join {
     }
 
     fn kind(&self) -> OpKind<'_> {
-        OpKind::Kernels(vec![Box::new(InOrder(self)), Box::new(Atomics(self))])
+        let ways = [true, false].into_iter().flat_map(|in_place| {
+            let ways: [Box<dyn Candidate + '_>; 2] =
+                [Box::new(InOrder { op: self, in_place }), Box::new(Atomics { op: self, in_place })];
+            ways
+        });
+        OpKind::Kernels(ways.collect())
     }
 }
 
@@ -228,31 +233,40 @@ impl<'a> Work<'a> {
 }
 
 /// As many neighbours as share a row of so many elements, as a power of two.
-fn bits(row: i64) -> u32 {
+pub(super) fn bits(row: i64) -> u32 {
     let most = SIZE.trailing_zeros();
     (0..most).find(|bits| 1 << bits >= row).unwrap_or(most)
 }
 
-fn of_bits(bits: u32) -> ParamValue {
+pub(super) fn of_bits(bits: u32) -> ParamValue {
     ParamValue::Dim(Dim::from(i64::from(bits)))
 }
 
 /// A grid for so many rows that `1 << bits` invocations share.
-fn grid(rows: Dim, bits: u32) -> Grid {
+pub(super) fn grid(rows: Dim, bits: u32) -> Grid {
     Grid::Workgroups(rows.quotient_up((SIZE >> bits) as i64))
 }
 
 /// The updates of each slot, in their order.
 #[derive(Debug)]
-struct InOrder<'a>(&'a Join);
+struct InOrder<'a> {
+    op: &'a Join,
+    /// Whether the result takes over the memory of x.
+    in_place: bool,
+}
 
 impl Candidate for InOrder<'_> {
     fn name(&self) -> &'static str {
-        "updates in the order of their slots"
+        if self.in_place {
+            "updates in the order of their slots, in place"
+        } else {
+            "updates in the order of their slots"
+        }
     }
 
     fn implement(&self, request: &Request<'_>) -> Result<Implementation, Ineligible> {
-        let op = self.0;
+        let op = self.op;
+        let result = result(request, self.in_place)?;
         let mut work = Work::new(op, request)?;
         let (lines, slots, columns, count) =
             (work.lines.clone(), work.slots.clone(), work.columns.clone(), work.count.clone());
@@ -267,7 +281,7 @@ impl Candidate for InOrder<'_> {
             Slot::Input(_) => keys.clone(),
             Slot::Output(_) => places.clone(),
             Slot::Scratch(piece) => Slot::Scratch(first + piece),
-            Slot::Empty => Slot::Empty,
+            other @ (Slot::Over { .. } | Slot::Empty) => other.clone(),
         };
         for step in sort.steps {
             let Step::Kernel(step) = step else { continue };
@@ -293,6 +307,7 @@ impl Candidate for InOrder<'_> {
         let join = |of_chunks: bool| {
             vec![
                 ParamValue::Bool(of_chunks),
+                ParamValue::Bool(self.in_place),
                 ParamValue::Bool(quads),
                 ParamValue::Dims(vec![lines.clone(), slots.clone(), columns.clone(), chunks.clone()]),
                 ParamValue::Dims(work.x_strides.to_vec()),
@@ -302,32 +317,40 @@ impl Candidate for InOrder<'_> {
         };
         let passes = if chunks.is(0) { vec![false] } else { vec![true, false] };
         for (of_chunks, params) in passes.into_iter().map(|pass| (pass, join(pass))).collect::<Vec<_>>() {
-            let bindings = [Slot::Input(0), Slot::Input(2), places.clone(), runs.clone(), partials.clone()];
+            let x = if self.in_place { Slot::Empty } else { Slot::Input(0) };
+            let bindings = [x, Slot::Input(2), places.clone(), runs.clone(), partials.clone()];
             let rows = lines.clone() * if of_chunks { chunks.clone() } else { slots.clone() };
-            work.push(&name, bindings.into_iter().chain([Slot::Output(0)]).collect(), params, grid(rows, bits))?;
+            work.push(&name, bindings.into_iter().chain([result.clone()]).collect(), params, grid(rows, bits))?;
         }
         let [x, updates] = [0, 2].map(|input| upper(&request.inputs[input].ty.bytes()));
-        Ok(work.done(request.device, 2.0 * x + updates + 8.0 * upper(&slots), sort.cost))
+        // In place, rows without updates are not touched.
+        let touched = if self.in_place { x.min(updates) } else { x };
+        Ok(work.done(request.device, 2.0 * touched + updates + 8.0 * upper(&slots), sort.cost))
     }
 }
 
-/// Each update by itself, to a copy of what is there.
+/// Each update by itself, to what is there or a copy of it.
 #[derive(Debug)]
-struct Atomics<'a>(&'a Join);
+struct Atomics<'a> {
+    op: &'a Join,
+    /// Whether the result takes over the memory of x.
+    in_place: bool,
+}
 
 impl Candidate for Atomics<'_> {
     fn name(&self) -> &'static str {
-        "atomics"
+        if self.in_place { "atomics in place" } else { "atomics" }
     }
 
     fn implement(&self, request: &Request<'_>) -> Result<Implementation, Ineligible> {
-        let op = self.0;
+        let op = self.op;
         let name = op.atomic().ok_or_else(|| {
             Ineligible::Other(format!("there are no atomics for {} of {}", op.update.name(), op.element))
         })?;
         if request.deterministic && op.element.is_float() {
             return Err(Ineligible::Other("the order of its sums varies from run to run".to_owned()));
         }
+        let result = result(request, self.in_place)?;
         let x = &request.inputs[0];
         if !x.layout.has_contiguous_strides(&x.ty.shape) {
             return Err(Ineligible::NeedsContiguous(vec![0]));
@@ -335,7 +358,9 @@ impl Candidate for Atomics<'_> {
         let mut work = Work::new(op, request)?;
         let all = x.ty.elements();
         let copied = Grid::Workgroups(all.quotient_up(16 * SIZE as i64));
-        work.push("scatter_copy", vec![Slot::Input(0), Slot::Output(0)], Vec::new(), copied)?;
+        if !self.in_place {
+            work.push("scatter_copy", vec![Slot::Input(0), Slot::Output(0)], Vec::new(), copied)?;
+        }
         let keys = work.keys(op, U32)?;
         let most = work.columns.bounds().1;
         let bits = bits(most);
@@ -343,12 +368,13 @@ impl Candidate for Atomics<'_> {
         let shape = [&work.lines, &work.count, &work.columns, &work.slots].map(Clone::clone);
         let params =
             vec![ParamValue::Dims(shape.to_vec()), ParamValue::Dims(work.update_strides.to_vec()), of_bits(bits)];
-        work.push(name, vec![Slot::Input(2), keys, Slot::Output(0)], params, grid(rows, bits))?;
+        work.push(name, vec![Slot::Input(2), keys, result], params, grid(rows, bits))?;
         let updates = &request.inputs[2].ty;
         // Neighbours share sectors.
         let written =
             (2.0 * upper(&updates.bytes())).max(upper(&updates.elements()) * SECTOR / most.clamp(1, 8) as f64);
-        let bytes = 2.0 * upper(&x.ty.bytes()) + upper(&updates.bytes()) + 2.0 * written;
+        let copied = if self.in_place { 0.0 } else { 2.0 * upper(&x.ty.bytes()) };
+        let bytes = copied + upper(&updates.bytes()) + 2.0 * written;
         Ok(work.done(request.device, bytes, 0.0))
     }
 }

@@ -295,7 +295,7 @@ pub(super) fn digits(mut work: Work<'_>, device: &Properties) -> Result<Implemen
         Slot::Input(_) => counts.clone(),
         Slot::Output(_) => starts.clone(),
         Slot::Scratch(piece) => Slot::Scratch(first + piece),
-        Slot::Empty => Slot::Empty,
+        other @ (Slot::Over { .. } | Slot::Empty) => other.clone(),
     };
     let grid = Grid::Workgroups(work.rows.count.clone() * tiles.clone());
     let shape = ParamValue::Dims(vec![work.n.clone(), tiles]);

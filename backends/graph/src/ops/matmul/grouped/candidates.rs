@@ -6,11 +6,11 @@ use trefoil_dsl::artefact::Kernel;
 use trefoil_kernels::matmul::grouped::EDGE;
 use trefoil_kernels::matmul::kernels;
 
-use super::super::candidates::{multiples, not_on_processors};
+use super::super::candidates::multiples;
 use super::super::types::{Types, usual};
 use crate::op::{Candidate, Grid, Implementation, Ineligible, KernelStep, ParamValue, Request, Slot, Step};
 use crate::ops::sort::places_in_order;
-use crate::ops::support::{LAUNCH, instance, kernel_time, number, one_kernel, transfer_time, upper};
+use crate::ops::support::{LAUNCH, instance, kernel_time, not_on_processors, number, one_kernel, transfer_time, upper};
 use crate::types::ElementType;
 
 /// Columns of a workgroup that goes row by row: few where neighbours share a column, which then read what lies together.

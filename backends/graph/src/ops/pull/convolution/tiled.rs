@@ -8,7 +8,7 @@ use super::Convolution;
 use super::shape::Shape;
 use crate::dim::Dim;
 use crate::op::{Candidate, Grid, Implementation, Ineligible, KernelStep, ParamValue, Request, Slot, Step};
-use crate::ops::support::{LAUNCH, instance, kernel_time, number, specialised, upper};
+use crate::ops::support::{LAUNCH, instance, kernel_time, not_on_processors, number, specialised, upper};
 use crate::types::ElementType;
 
 /// Workgroups that a large GPU works on at once.
@@ -48,6 +48,7 @@ impl Candidate for Tiled<'_> {
     }
 
     fn implement(&self, request: &Request<'_>) -> Result<Implementation, Ineligible> {
+        not_on_processors(request)?;
         let element = request.inputs[0].ty.element;
         if !matches!(element, ElementType::F32 | ElementType::F16 | ElementType::BF16) {
             return Err(Ineligible::Other(format!("elements of {element}, of which it takes f32, f16 and bf16")));
