@@ -70,7 +70,7 @@ fn of_sums(element: ElementType) -> f64 {
 #[test]
 fn maps_before_and_behind_reductions() {
     for device in devices() {
-        for element in [ElementType::F32, ElementType::F16, ElementType::I32, ElementType::U32, ElementType::F64] {
+        for element in [ElementType::F32, ElementType::F16, ElementType::I32, ElementType::F64] {
             if !computes(&device, element) {
                 continue;
             }
@@ -144,7 +144,7 @@ fn casts_before_and_behind() {
 fn scaled_and_shifted_rows_of_softmax() {
     for device in devices() {
         for element in [ElementType::F32, ElementType::F16] {
-            for extents in [&[3usize, 7][..], &[2, 4, 32], &[5, 2048], &[2, 20_000]] {
+            for extents in [&[3usize, 7][..], &[2, 4, 32], &[2, 20_000]] {
                 let mut case = Case::default();
                 let x = case.input("x", element, extents);
                 let (last, first) = (*extents.last().unwrap(), extents[0]);
@@ -168,7 +168,7 @@ fn scaled_and_shifted_rows_of_softmax() {
 fn norms_with_residuals_sums_and_vectors() {
     for device in devices() {
         for element in [ElementType::F32, ElementType::BF16] {
-            for extents in [&[3usize, 7][..], &[6, 48], &[2, 3, 768]] {
+            for extents in [&[3usize, 7][..], &[2, 3, 768]] {
                 let mut case = Case::default();
                 let x = case.input("x", element, extents);
                 let last = *extents.last().unwrap();

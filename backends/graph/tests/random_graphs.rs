@@ -42,7 +42,8 @@ fn options(drawn: &Drawn) -> Options {
         options.into_kernels = IntoKernels::Everywhere;
         for node in drawn.graph.nodes() {
             let ways = node.op.kind().ways();
-            let (host, kernels): (Vec<&str>, Vec<&str>) = ways.into_iter().partition(|way| way.ends_with("on the host"));
+            let (host, kernels): (Vec<&str>, Vec<&str>) =
+                ways.into_iter().partition(|way| way.ends_with("on the host"));
             if !kernels.is_empty() {
                 options.forbid.extend(host.into_iter().map(str::to_owned));
             }

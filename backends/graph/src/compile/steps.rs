@@ -138,7 +138,7 @@ pub fn steps(
             }
             Group::Joined(joined) => {
                 let Work::Kernels(work) = &program.works[joined.work] else { continue };
-                let into = Into { joined, cache, device };
+                let into = Within { joined, cache, device };
                 let begun = steps.len();
                 match of_candidate(graph, program, work, Some(into), &mut steps) {
                     Err(Error::Kernel { kernel, message }) => {
@@ -236,13 +236,13 @@ fn refused(
 
 /// Regions that go into the kernels of a candidate, and where what comes of it is made.
 #[derive(Clone, Copy)]
-struct Into<'a> {
+struct Within<'a> {
     joined: &'a Joined,
     cache: Kernels<'a>,
     device: &'a Properties,
 }
 
-impl Into<'_> {
+impl Within<'_> {
     fn regions(&self, side: Side) -> impl Iterator<Item = &Spliced> {
         let (before, behind) = (&self.joined.before, &self.joined.behind);
         let before = before.iter().map(|(_, region)| region).filter(move |_| side == Side::Prologue);
@@ -292,7 +292,7 @@ fn of_candidate(
     graph: &Graph,
     program: &Program,
     op: &KernelsWork,
-    into: Option<Into<'_>>,
+    into: Option<Within<'_>>,
     steps: &mut Vec<Step>,
 ) -> Result<()> {
     let node = &graph.nodes()[op.node as usize];

@@ -3,7 +3,7 @@
 //! **What may.** The value between them is read and written element by element: its elements lie one after the other for both. A prologue's only value is read by that kernel alone. An epilogue may leave the value to others, which then is written beside
 //! its own. No third piece of work stands between the two. The kernel is one that touches its buffer by whole elements, as its IR tells, and what comes of it binds no more buffers than the device allows. Epilogues are sought first: they are never computed twice.
 //!
-//! **What pays.** An epilogue always saves the writing and the reading of a value. A prologue is computed and its operands are read as often as the kernel reads the element ([`Candidate::passes`]), which is once for most, and up to three times where a norm does not hold its
+//! **What pays.** An epilogue saves the writing and the reading of a value, or the reading alone; into kernels of which nobody says how often they read, such as products, which may be short of registers rather than of memory, none goes by itself. A prologue is computed and its operands are read as often as the kernel reads the element ([`Candidate::passes`]), which is once for most, and up to three times where a norm does not hold its
 //! rows. It is put there if no more bytes are read and written than before, and if what is computed again is no more than [`AGAIN`] maps an element. Operands of which neighbours lie apart, which a region of its own reads in blocks, are left
 //! to it where they are larger than a cache ([`CACHED`]).
 //!
@@ -256,13 +256,10 @@ impl Stage<'_> {
                 let keeps = self.leaves(*value, &[own, group]);
                 let made = self.behind(op, (at, own), (output, *value), group, keeps, maker);
                 let saved = self.bytes(*value) * if keeps { 1 } else { 2 };
-                let done = made.is_ok();
                 told.extend(self.tell(op, Side::Epilogue, group, saved, made.as_ref().err()));
                 if let Ok(joined) = made {
                     self.joined.insert(at, joined);
                     self.merge(own, group);
-                }
-                if done {
                     return;
                 }
             }
@@ -279,6 +276,10 @@ impl Stage<'_> {
         maker: &Maker<'_>,
     ) -> Result<Joined, String> {
         maker.allowed(Side::Epilogue)?;
+        let known = op.chosen.iter().flat_map(|chosen| &chosen.passes).any(Option::is_some);
+        if !known && maker.options.into_kernels != IntoKernels::Everywhere {
+            return Err("what that costs its kernels is not known".to_owned());
+        }
         let of_op = |read: &&Located| op.outputs.contains(&read.value);
         let reads = || self.maps(group).flat_map(|map| &map.inputs).filter(of_op);
         if !reads().all(|read| read.value == value && is_flat(self.program, read)) {

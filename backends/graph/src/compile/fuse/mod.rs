@@ -5,6 +5,7 @@
 //! value that only its own region reads never exists in memory. Then regions go into the kernels beside them ([`attach`]).
 
 pub mod attach;
+mod features;
 pub mod kernel;
 mod plan;
 mod read;
