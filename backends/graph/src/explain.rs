@@ -3,6 +3,7 @@
 use std::fmt;
 
 use crate::compile::choose::Decision;
+use crate::compile::fuse::attach::Merge;
 use crate::compile::schedule::Reason;
 use crate::types::TensorType;
 
@@ -23,6 +24,8 @@ pub struct Explanation {
     pub run_words: usize,
     /// The candidates of ops with kernels.
     pub decisions: Vec<Decision>,
+    /// Regions beside kernels: which went into them, and why not the others.
+    pub merges: Vec<Merge>,
     /// Values that exist in no memory, because one kernel makes and reads them.
     pub fused_away: Vec<String>,
 }
@@ -135,6 +138,9 @@ impl fmt::Display for Explanation {
             for (name, reason) in &decision.others {
                 writeln!(f, "    not {name}: {reason}")?;
             }
+        }
+        for merge in &self.merges {
+            writeln!(f, "{merge}")?;
         }
         if !self.fused_away.is_empty() {
             writeln!(f, "in no memory: {}", self.fused_away.join(", "))?;

@@ -29,7 +29,7 @@ pub mod pull;
 pub mod reference;
 pub mod types;
 
-pub use compile::Options;
+pub use compile::{IntoKernels, Options};
 pub use data::{Data, DataMut, OwnedData};
 pub use dim::{Dim, Extents, Symbol};
 pub use eager::{Eager, EagerTensor};

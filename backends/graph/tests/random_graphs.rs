@@ -21,7 +21,7 @@ use trefoil_graph::compile::program::Meaning;
 use trefoil_graph::compile::prove::{Access, Event, Trace, prove};
 use trefoil_graph::compile::steps::Claim;
 use trefoil_graph::ops::table::{Use, uses};
-use trefoil_graph::{Executable, Model, Options};
+use trefoil_graph::{Executable, IntoKernels, Model, Options};
 
 fn number(variable: &str, default: u64) -> u64 {
     match std::env::var(variable) {
@@ -35,14 +35,26 @@ fn exact(uses: &[Use]) -> Vec<&str> {
     uses.iter().filter(|known| known.exact).map(|known| known.row.op.as_str()).collect()
 }
 
-/// One way to run a graph: every eighth is not fused, so that maps lie in memory too.
-fn options(seed: u64) -> Options {
-    Options { fuse: !seed.is_multiple_of(8), ..Options::default() }
+/// One way to run a graph: every eighth is not fused, so that maps lie in memory too, and of every third regions go into kernels wherever they can, which on the CPU are no functions of the host then.
+fn options(drawn: &Drawn) -> Options {
+    let mut options = Options { fuse: !drawn.seed.is_multiple_of(8), ..Options::default() };
+    if drawn.seed % 3 == 1 {
+        options.into_kernels = IntoKernels::Everywhere;
+        for node in drawn.graph.nodes() {
+            let ways = node.op.kind().ways();
+            let (host, kernels): (Vec<&str>, Vec<&str>) =
+                ways.into_iter().partition(|way| way.ends_with("on the host"));
+            if !kernels.is_empty() {
+                options.forbid.extend(host.into_iter().map(str::to_owned));
+            }
+        }
+    }
+    options
 }
 
 /// Runs a graph; a panic is a failure too.
 fn attempt(drawn: &Drawn, device: &Device, model: &Model, exact: &[&str]) -> Result<Outcome, Failure> {
-    let run = || check(drawn, device, model, &options(drawn.seed), exact);
+    let run = || check(drawn, device, model, &options(drawn), exact);
     std::panic::catch_unwind(std::panic::AssertUnwindSafe(run)).unwrap_or_else(|panic| {
         let words = panic.downcast_ref::<String>().cloned();
         let words = words.or_else(|| panic.downcast_ref::<&str>().map(|words| (*words).to_owned()));

@@ -15,6 +15,7 @@ use trefoil_codegen::ir::{Instance, Module};
 use trefoil_dsl::support::cache::DiskCache;
 
 use super::fuse::kernel::Structure;
+use super::fuse::splice::{Facts, facts, identity};
 use crate::error::{Error, Result};
 
 /// What files of kernels are called.
@@ -24,6 +25,8 @@ const KIND: &str = "kernel";
 #[derive(Debug, Default)]
 pub struct KernelCache {
     known: Mutex<Known>,
+    /// What is known of kernels of candidates, by their identities.
+    facts: Mutex<BTreeMap<u64, Arc<Facts>>>,
 }
 
 #[derive(Debug, Default)]
@@ -42,19 +45,26 @@ pub struct Kernels<'c> {
 }
 
 impl Kernels<'_> {
+    /// What a kernel does with its buffers.
+    pub(crate) fn facts(&self, kernel: &Kernel) -> Arc<Facts> {
+        // Without the table they are only found again.
+        let Ok(mut known) = self.cache.facts.lock() else { return facts(kernel) };
+        known.entry(identity(kernel)).or_insert_with(|| facts(kernel)).clone()
+    }
+
     /// The kernel of that structure. If it is the first, it is what `module` gives, as another process left it or compiled now; `refused` tells why it does not compile.
     pub(crate) fn get(
         &self,
         structure: &Structure,
         target: Target,
-        module: impl FnOnce() -> Module,
+        module: impl FnOnce() -> Result<Module>,
         refused: impl FnOnce(&Module, &Diagnostics) -> Error,
     ) -> Result<Arc<Kernel>> {
         let mut known = self.cache.known.lock().map_err(|_| Error::Poisoned)?;
         if let Some(kernel) = known.kernels.get(&(structure.clone(), target)) {
             return Ok(kernel.clone());
         }
-        let module = module();
+        let module = module()?;
         let key = self.kept.and_then(|kept| Some((kept, key(&module, target)?)));
         let found = key.as_ref().and_then(|(kept, key)| Kernel::from_bytes(&kept.load(KIND, key)?).ok());
         let kernel = match found {

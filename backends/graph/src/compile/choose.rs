@@ -7,6 +7,7 @@ use std::sync::Arc;
 use trefoil_codegen::artefact::{Feature, Kernel, ParamTransport, Target};
 use trefoil_dsl::device::{DeviceKind, Properties};
 
+use super::fuse::attach::Side;
 use super::over::{Readers, ReadersAt, kept, taken_over};
 use super::program::{Chosen, KernelsWork, Located, Meaning, Origin, Program, PullWork, Value, Work};
 use super::{Options, checked};
@@ -75,7 +76,8 @@ fn known_names(graph: &Graph, options: &Options) -> Result<()> {
             return unknown("force", &format!("{name} for {target}"));
         }
     }
-    for name in &options.forbid {
+    let sides = Side::ALL.map(Side::name);
+    for name in options.forbid.iter().filter(|name| !sides.contains(&name.as_str())) {
         if !all.iter().any(|(_, _, known)| known == name) {
             return unknown("forbid", name);
         }
@@ -89,6 +91,8 @@ struct Offer<'a> {
     implementation: Implementation,
     copied: Vec<Copied>,
     cost: f64,
+    /// How often it reads an element of each input, if it says so.
+    passes: Vec<Option<u32>>,
 }
 
 /// An input that a candidate wants copied, and the axis that lies behind the others then.
@@ -272,8 +276,8 @@ fn accept(
         copied: best.copied.iter().map(|copied| copied.input).collect(),
         others,
     };
-    work.chosen =
-        Some(Chosen { candidate: best.candidate.name(), implementation: best.implementation, scratch, over: replaced });
+    let (candidate, passes) = (best.candidate.name(), best.passes);
+    work.chosen = Some(Chosen { candidate, implementation: best.implementation, scratch, over: replaced, passes });
     program.works.push(Work::Kernels(work));
     decision
 }
@@ -319,7 +323,8 @@ fn offer<'a>(
                 let wanted = unbindable(&implementation, &operands, device);
                 if wanted.is_empty() {
                     let cost = implementation.cost + copying;
-                    return Ok(Offer { candidate, implementation, copied, cost });
+                    let passes = (0..operands.len()).map(|input| candidate.passes(&request, input)).collect();
+                    return Ok(Offer { candidate, implementation, copied, cost, passes });
                 }
                 wanted.into_iter().map(last).collect::<Vec<_>>()
             }
@@ -414,7 +419,7 @@ fn fits(
     Ok(())
 }
 
-fn runs_on(kernel: &Kernel, device: &Properties) -> Result<(), String> {
+pub(super) fn runs_on(kernel: &Kernel, device: &Properties) -> Result<(), String> {
     let limits = &device.limits;
     let invocations: u32 = kernel.workgroup_size.iter().product();
     if kernel.bindings.len() as u64 > u64::from(limits.max_storage_buffers) {

@@ -6,7 +6,7 @@
 //! | [`legalise`] | views become layouts of the memory that they read; elements that strides cannot arrange are copied |
 //! | [`keep`] | versions of states that are read after they were replaced are copied before |
 //! | [`choose`] | each op with kernels gets the cheapest candidate that can do it; operands that it wants contiguous are copied, and some are written over (`over`) |
-//! | [`fuse`] | maps, copies among them, become regions, each one generated kernel |
+//! | [`fuse`] | maps, copies among them, become regions, each one generated kernel, or a part of the kernel beside it |
 //! | [`steps`] | regions, pulls and candidates become one list of steps, with what each reads and writes |
 //! | [`plan`] | every tensor that lives in activation memory gets a place |
 //! | [`schedule`] | barriers stand where byte ranges need them |
@@ -45,10 +45,22 @@ pub struct Options {
     pub fuse: bool,
     /// For an op or a node, by name, the candidate that must compute it.
     pub force: BTreeMap<String, String>,
-    /// Candidates, by name, that must not be used.
+    /// Candidates, by name, that must not be used; and `prologue` or `epilogue`, where regions must not go into the kernels of candidates on that side.
     pub forbid: BTreeSet<String>,
+    /// Where regions go into the kernels of candidates, if maps are fused at all.
+    pub into_kernels: IntoKernels,
     /// Inputs, by name, whose memory nothing else uses within a run, so that runs may leave them as they are ([`crate::executable::Run::unchanged`]). The memory of other inputs serves again once they are read.
     pub resident: BTreeSet<String>,
+}
+
+/// Where regions of maps go into the kernels beside them.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash)]
+pub enum IntoKernels {
+    /// Where fewer bytes are moved for it, and not on the CPU, which has the kernels compiled.
+    #[default]
+    WherePaid,
+    /// Wherever it is possible, whatever it costs: for tests and measurements.
+    Everywhere,
 }
 
 impl Default for Options {
@@ -58,6 +70,7 @@ impl Default for Options {
             fuse: true,
             force: BTreeMap::new(),
             forbid: BTreeSet::new(),
+            into_kernels: IntoKernels::WherePaid,
             resident: BTreeSet::new(),
         }
     }

@@ -186,6 +186,8 @@ pub struct Chosen {
     pub scratch: Vec<ValueId>,
     /// The values over which it writes its outputs.
     pub over: Vec<ValueId>,
+    /// How often it reads an element of each of its inputs, if it says so.
+    pub passes: Vec<Option<u32>>,
 }
 
 /// Values and the work that makes them, in an order in which it can be done.

@@ -204,7 +204,7 @@ pub fn prove(graph: &Graph, trace: &Trace) -> Result<(), String> {
                 return wrong(format!("it writes {:?}, which it does not compute", access.meaning));
             }
         }
-        needs(graph, claims, accesses, &computed).or_else(wrong)?;
+        needs(graph, claims, *part, accesses, &computed).or_else(wrong)?;
         continues_version(graph, claims, accesses, &memory).or_else(wrong)?;
         continues_operand(graph, claims, accesses, &memory).or_else(wrong)?;
         for access in accesses.iter().filter(|access| access.writes) {
@@ -317,15 +317,21 @@ fn read_by(graph: &Graph, claim: Claim) -> Vec<Tensor> {
 }
 
 /// Checks that a step has what its claims need: computed by an earlier claim of its own, bound by it, a fill, or, for one of several steps of a node, bound by another of them.
-fn needs(graph: &Graph, claims: &[Claim], accesses: &[Access], computed: &BTreeSet<Claim>) -> Result<(), String> {
+fn needs(
+    graph: &Graph,
+    claims: &[Claim],
+    part: Part,
+    accesses: &[Access],
+    computed: &BTreeSet<Claim>,
+) -> Result<(), String> {
     let mut own: BTreeSet<Meaning> = BTreeSet::new();
     let bound: BTreeSet<Meaning> = accesses.iter().filter(|access| access.reads).map(|access| access.meaning).collect();
     for claim in claims {
         let several = match claim {
             Claim::Node(node) => {
-                matches!(graph.nodes()[*node as usize].op.kind(), OpKind::Kernels(_) | OpKind::Pull(_))
+                part.of > 1 || matches!(graph.nodes()[*node as usize].op.kind(), OpKind::Kernels(_) | OpKind::Pull(_))
             }
-            Claim::Copy(_) => false,
+            Claim::Copy(_) => part.of > 1,
         };
         for tensor in read_by(graph, *claim) {
             let choices = stands_for(graph, tensor);

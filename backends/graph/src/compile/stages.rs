@@ -6,7 +6,8 @@ use trefoil_dsl::device::Properties;
 use super::Options;
 use super::cache::{KernelCache, Kernels};
 use super::choose::{Decision, choose};
-use super::fuse::fuse;
+use super::fuse::attach::Merge;
+use super::fuse::{Fused, fuse};
 use super::legalise::legalise;
 use super::plan::{Buffer, Plan, plan};
 use super::program::{Origin, Program};
@@ -23,6 +24,8 @@ use crate::types::TensorType;
 pub(crate) struct Staged {
     pub program: Program,
     pub decisions: Vec<Decision>,
+    /// What was decided of regions beside kernels.
+    pub merges: Vec<Merge>,
     pub steps: Vec<Step>,
     pub plan: Plan,
     /// Why a barrier stands before each step.
@@ -45,14 +48,15 @@ pub(crate) fn stages(graph: &Graph, kernels: Kernels<'_>, device: &Properties, o
     let mut program = debug_span!("legalise").in_scope(|| legalise(graph))?;
     program.resident = resident(graph, &program, options)?;
     let decisions = debug_span!("choose").in_scope(|| choose(graph, &mut program, device, options))?;
-    let (groups, fills) = debug_span!("fuse").in_scope(|| fuse(&program, options, device))?;
-    let steps = debug_span!("steps").in_scope(|| steps(graph, &program, &groups, &fills, kernels, device))?;
+    let mut fused = debug_span!("fuse").in_scope(|| fuse(&program, options, kernels, device))?;
+    let steps = debug_span!("steps").in_scope(|| steps(graph, &program, &mut fused, kernels, device))?;
+    let Fused { merges, .. } = fused;
     let plan = debug_span!("plan").in_scope(|| plan(&program, &steps, &device.limits, &device.name))?;
     let barriers = debug_span!("schedule").in_scope(|| {
         let touched: Vec<_> = steps.iter().map(|step| touches(&program, &plan, step)).collect();
         barriers(&touched)
     });
-    Ok(Staged { program, decisions, steps, plan, barriers })
+    Ok(Staged { program, decisions, merges, steps, plan, barriers })
 }
 
 /// The inputs that the options name.

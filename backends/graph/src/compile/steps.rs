@@ -8,7 +8,10 @@ use trefoil_codegen::ir::Module;
 use trefoil_dsl::device::Properties;
 
 use super::cache::Kernels;
-use super::fuse::{Fills, Group, Region, kernel};
+use super::choose::runs_on;
+use super::fuse::attach::{Joined, Side};
+use super::fuse::splice::{Held, Joint, Spliced, with_constants_of};
+use super::fuse::{Fills, Fused, Group, Region, kernel};
 use super::program::{Chosen, KernelsWork, Located, Meaning, Origin, Program, ValueId, Work};
 use super::pull;
 use crate::dim::Dim;
@@ -111,13 +114,13 @@ pub enum Claim {
 pub fn steps(
     graph: &Graph,
     program: &Program,
-    groups: &[Group],
-    fills: &Fills,
+    fused: &mut Fused,
     cache: Kernels<'_>,
     device: &Properties,
 ) -> Result<Vec<Step>> {
     let mut steps = Vec::new();
-    for group in groups {
+    let Fused { groups, fills, merges } = fused;
+    for group in groups.iter() {
         match group {
             Group::Region(region) => steps.push(of_region(program, region, fills, cache, device)?),
             Group::Pull(index) => {
@@ -132,7 +135,30 @@ pub fn steps(
             }
             Group::Kernels(index) => {
                 if let Work::Kernels(work) = &program.works[*index] {
-                    of_candidate(graph, program, work, &mut steps)?;
+                    of_candidate(graph, program, work, None, &mut steps)?;
+                }
+            }
+            Group::Joined(joined) => {
+                let Work::Kernels(work) = &program.works[joined.work] else { continue };
+                let into = Within { joined, cache, device };
+                let begun = steps.len();
+                match of_candidate(graph, program, work, Some(into), &mut steps) {
+                    Err(Error::Kernel { kernel, message }) => {
+                        // What a device makes nothing of is done piece by piece.
+                        steps.truncate(begun);
+                        let node = &graph.nodes()[work.node as usize].name;
+                        for merge in merges.iter_mut().filter(|merge| merge.refused.is_none() && merge.node == *node) {
+                            (merge.saved, merge.refused) = (0, Some(format!("`{kernel}` cannot be made: {message}")));
+                        }
+                        for (_, region) in &joined.before {
+                            steps.push(of_region(program, &region.region, fills, cache, device)?);
+                        }
+                        of_candidate(graph, program, work, None, &mut steps)?;
+                        if let Some((_, region, _)) = &joined.behind {
+                            steps.push(of_region(program, &region.region, fills, cache, device)?);
+                        }
+                    }
+                    made => made?,
                 }
             }
         }
@@ -158,16 +184,13 @@ fn of_region(
     let kernel = cache.get(
         &generated.structure,
         device.kind.target(),
-        || kernel::module(region, &generated),
+        || Ok(kernel::module(region, &generated)),
         |module, diagnostics| refused(program, region, device, module, diagnostics),
     )?;
     let values = generated.reads.iter().chain(&region.outputs);
     let uses: Vec<_> =
         values.zip(&*kernel.bindings).map(|(value, binding)| whole(program, *value, binding.access)).collect();
-    let claims = region.maps.iter().map(|map| match program.values[map.output].meaning {
-        Meaning::Copy(tensor) => Claim::Copy(tensor),
-        Meaning::Tensor(_) | Meaning::Scratch { .. } => Claim::Node(map.node),
-    });
+    let claims = claims(program, region);
     let (last, more) = match region.maps.as_slice() {
         [] => (String::new(), 0),
         [.., last] => (program.values[last.output].name.clone(), region.maps.len() - 1),
@@ -181,6 +204,14 @@ fn of_region(
         claims: claims.collect(),
         part: Part::WHOLE,
         story: format!("one kernel for {}{ways}", kernel::describe(&region.maps)),
+    })
+}
+
+/// What a region computes.
+fn claims<'p>(program: &'p Program, region: &'p Region) -> impl Iterator<Item = Claim> + 'p {
+    region.maps.iter().map(|map| match program.values[map.output].meaning {
+        Meaning::Copy(tensor) => Claim::Copy(tensor),
+        Meaning::Tensor(_) | Meaning::Scratch { .. } => Claim::Node(map.node),
     })
 }
 
@@ -206,7 +237,67 @@ fn refused(
     lacking.unwrap_or_else(|| Error::Kernel { kernel: module.name.clone(), message })
 }
 
-fn of_candidate(graph: &Graph, program: &Program, op: &KernelsWork, steps: &mut Vec<Step>) -> Result<()> {
+/// Regions that go into the kernels of a candidate, and where what comes of it is made.
+#[derive(Clone, Copy)]
+struct Within<'a> {
+    joined: &'a Joined,
+    cache: Kernels<'a>,
+    device: &'a Properties,
+}
+
+impl Within<'_> {
+    fn regions(&self, side: Side) -> impl Iterator<Item = &Spliced> {
+        let (before, behind) = (&self.joined.before, &self.joined.behind);
+        let before = before.iter().map(|(_, region)| region).filter(move |_| side == Side::Prologue);
+        before.chain(behind.iter().map(|(_, region, _)| region).filter(move |_| side == Side::Epilogue))
+    }
+
+    /// The maps on a side, for `explain`.
+    fn told(&self, side: Side, preposition: &str) -> Option<String> {
+        let maps: Vec<String> = self.regions(side).map(|region| kernel::describe(&region.region.maps)).collect();
+        (!maps.is_empty()).then(|| format!("{} {preposition} it", maps.join(" and ")))
+    }
+
+    /// A step with the regions in its kernel, and what that binds.
+    fn put(
+        &self,
+        program: &Program,
+        step: &KernelStep,
+        joint: &Joint<'_>,
+        own: Vec<Use>,
+    ) -> Result<(StepWork, Vec<Use>)> {
+        let old = &step.kernel;
+        let structure = joint.structure(old);
+        let failed = |message: String| Error::Kernel { kernel: old.name.to_string(), message };
+        let kernel = self.cache.get(
+            &structure,
+            self.device.kind.target(),
+            || joint.module(old, &structure).map_err(failed),
+            |module, diagnostics| Error::Kernel { kernel: module.name.clone(), message: diagnostics.to_string() },
+        )?;
+        let kernel = with_constants_of(kernel, old).map_err(failed)?;
+        runs_on(&kernel, self.device).map_err(failed)?;
+        let held = joint.held(old.bindings.len());
+        let uses = held.iter().zip(&*kernel.bindings).map(|(held, binding)| match (*held, joint.value(*held)) {
+            (Held::Own(at), _) => own.get(at).cloned(),
+            (_, value) => value.map(|value| whole(program, value, binding.access)),
+        });
+        let uses: Option<Vec<Use>> = uses.collect();
+        let uses = uses.ok_or_else(|| failed("it binds what nobody has".to_owned()))?;
+        let mut params = step.params.clone();
+        params.extend(joint.before.iter().flat_map(|(_, region)| region.params(false)));
+        params.extend(joint.behind.iter().flat_map(|(_, region, _)| region.params(true)));
+        Ok((StepWork::Kernel { kernel, params, grid: step.grid.clone() }, uses))
+    }
+}
+
+fn of_candidate(
+    graph: &Graph,
+    program: &Program,
+    op: &KernelsWork,
+    into: Option<Within<'_>>,
+    steps: &mut Vec<Step>,
+) -> Result<()> {
     let node = &graph.nodes()[op.node as usize];
     let Some(chosen) = &op.chosen else {
         return Err(Error::Stage { stage: "steps", defect: format!("`{}` has no candidate", node.name) });
@@ -240,16 +331,35 @@ fn of_candidate(graph: &Graph, program: &Program, op: &KernelsWork, steps: &mut 
                 used.over = Some(fresh.swap_remove(at));
             }
         }
-        let work = match step {
-            OpStep::Kernel(KernelStep { kernel, params, grid, .. }) => {
-                StepWork::Kernel { kernel: kernel.clone(), params: params.clone(), grid: grid.clone() }
+        let (work, uses) = match step {
+            OpStep::Kernel(step) => {
+                let facts = into.map(|into| into.cache.facts(&step.kernel));
+                let joint =
+                    into.zip(facts.as_ref()).and_then(|(into, facts)| Some((into, into.joined.joint(step, facts)?)));
+                match joint {
+                    Some((into, joint)) => into.put(program, step, &joint, uses)?,
+                    None => {
+                        let KernelStep { kernel, params, grid, .. } = step.clone();
+                        (StepWork::Kernel { kernel, params, grid }, uses)
+                    }
+                }
             }
-            OpStep::Host(host) => StepWork::Host(host.clone()),
+            OpStep::Host(host) => (StepWork::Host(host.clone()), uses),
         };
         let over: Vec<String> =
             chosen.over.iter().map(|below| format!(", over `{}`", program.values[*below].name)).collect();
-        let story = format!("{} by {}{}", node.op.name(), chosen.candidate, over.concat());
-        let (claims, part) = (vec![Claim::Node(op.node)], Part { index, of: count });
+        let mut story = format!("{} by {}{}", node.op.name(), chosen.candidate, over.concat());
+        let (mut all, part) = (vec![Claim::Node(op.node)], Part { index, of: count });
+        if let Some(into) = into {
+            let told = [into.told(Side::Prologue, "before"), into.told(Side::Epilogue, "behind")];
+            let told: Vec<String> = told.into_iter().flatten().collect();
+            story = format!("{story}, with {}", told.join(" and "));
+            // Every step of the op stands for all of it.
+            let before = into.regions(Side::Prologue).flat_map(|region| claims(program, &region.region));
+            let behind = into.regions(Side::Epilogue).flat_map(|region| claims(program, &region.region));
+            all = before.chain(all).chain(behind).collect();
+        }
+        let claims = all;
         steps.push(Step { label: label.into(), work, uses, claims, part, story });
     }
     Ok(())

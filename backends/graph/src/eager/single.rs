@@ -18,6 +18,7 @@ use super::strided::Strided;
 use super::tensor::Form;
 use crate::compile::by_value::by_value;
 use crate::compile::choose::choose;
+use crate::compile::fuse::attach::Side;
 use crate::compile::fuse::fuse;
 use crate::compile::legalise::legalise;
 use crate::compile::plan::{self, Plan};
@@ -277,8 +278,8 @@ fn lower(eager: &Eager, graph: &Graph, operands: &[Tensor]) -> Result<Lowered> {
     program.resident = inputs.map(|(value, _)| value).collect();
     choose(graph, &mut program, properties, &options)?;
     program.resident.clear();
-    let (groups, fills) = fuse(&program, &options, properties)?;
-    let steps = steps(graph, &program, &groups, &fills, eager.kernels(), properties)?;
+    let mut fused = fuse(&program, &options, eager.kernels(), properties)?;
+    let steps = steps(graph, &program, &mut fused, eager.kernels(), properties)?;
     let plan = plan::apart(&program, &steps, &properties.limits, &properties.name)?;
     let touched: Vec<_> = steps.iter().map(|step| touches(&program, &plan, step)).collect();
     let barriers = barriers(&touched);
@@ -313,7 +314,10 @@ fn lower(eager: &Eager, graph: &Graph, operands: &[Tensor]) -> Result<Lowered> {
 fn concerning(graph: &Graph, options: &Options) -> Options {
     let mut options = Options { resident: BTreeSet::new(), ..options.clone() };
     options.force.retain(|target, _| graph.nodes().iter().any(|node| node.op.name() == target));
-    options.forbid.retain(|name| graph.nodes().iter().any(|node| node.op.kind().ways().contains(&name.as_str())));
+    let is_side = |name: &str| Side::ALL.iter().any(|side| side.name() == name);
+    options.forbid.retain(|name| {
+        is_side(name) || graph.nodes().iter().any(|node| node.op.kind().ways().contains(&name.as_str()))
+    });
     options
 }
 

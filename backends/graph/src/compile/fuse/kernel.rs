@@ -5,13 +5,14 @@
 
 use std::fmt::Write as _;
 
-use trefoil_codegen::artefact::{Feature, Features};
+use trefoil_codegen::artefact::Features;
 use trefoil_codegen::ir::builder::{FunctionBuilder, ModuleBuilder, element, vector};
 use trefoil_codegen::ir::{
     BinaryOperator, Builtin, Expression, ExpressionKind, Handle, Local, Module, Place, Root, Scalar, Span, Type,
 };
 use trefoil_dsl::device::Properties;
 
+pub use super::features::{computes, feature, lacking, there};
 use super::plan::{Plan, Source};
 use super::read::{Pattern, Wide};
 use super::{Fills, Region};
@@ -32,6 +33,11 @@ pub struct Structure(String);
 impl Structure {
     pub(crate) fn new(text: String) -> Self {
         Self(text)
+    }
+
+    /// The whole of it.
+    pub(crate) fn text(&self) -> &str {
+        &self.0
     }
 }
 
@@ -60,41 +66,6 @@ impl Generated {
             _ => "",
         }
     }
-}
-
-/// The feature without which a device only moves elements of a type, converts them to other integers and tells whether they are equal.
-pub fn feature(element: ElementType) -> Option<Feature> {
-    features(element).first().copied()
-}
-
-/// That feature, and behind it what some functions of the elements ask for besides.
-const fn features(element: ElementType) -> &'static [Feature] {
-    match element.stored() {
-        Scalar::I64 | Scalar::U64 => &[Feature::Int64],
-        // Exponentials and logarithms are made of a double's bits.
-        Scalar::F64 => &[Feature::Float64, Feature::Int64],
-        _ => &[],
-    }
-}
-
-fn has(device: &Properties, feature: Feature) -> bool {
-    feature.always(device.kind.target()) || device.features.has(feature)
-}
-
-/// Whether a device computes with elements of a type.
-pub fn computes(device: &Properties, element: ElementType) -> bool {
-    feature(element).is_none_or(|feature| has(device, feature))
-}
-
-/// What a device lacks of the features for elements of a type.
-pub fn lacking(device: &Properties, element: ElementType) -> Option<Feature> {
-    features(element).iter().copied().find(|feature| !has(device, *feature))
-}
-
-/// What a device has of them.
-pub fn there(device: &Properties, element: ElementType) -> Features {
-    let there: Vec<_> = features(element).iter().copied().filter(|feature| has(device, *feature)).collect();
-    Features::of(&there)
 }
 
 /// Works out the kernel of a region, without making it.
@@ -149,16 +120,24 @@ fn name(maps: &[MapWork], structure: &str) -> String {
 
 /// FNV-1a.
 pub(crate) fn fingerprint(text: &str) -> u64 {
-    text.bytes().fold(0xcbf2_9ce4_8422_2325u64, |hash, byte| (hash ^ u64::from(byte)).wrapping_mul(0x0100_0000_01b3))
+    fingerprint_of(text.bytes())
+}
+
+/// FNV-1a of any bytes.
+pub(crate) fn fingerprint_of(bytes: impl Iterator<Item = u8>) -> u64 {
+    bytes.fold(0xcbf2_9ce4_8422_2325u64, |hash, byte| (hash ^ u64::from(byte)).wrapping_mul(0x0100_0000_01b3))
 }
 
 /// The module's bindings and parameters.
+#[derive(Default)]
 pub(super) struct Names {
-    inputs: Vec<u32>,
-    outputs: Vec<u32>,
-    turn: Option<u32>,
-    extents: Vec<Option<u32>>,
+    pub(super) inputs: Vec<u32>,
+    pub(super) outputs: Vec<u32>,
+    pub(super) turn: Option<u32>,
+    pub(super) extents: Vec<Option<u32>>,
     pub(super) reads: Vec<Option<u32>>,
+    /// Whether reads may be asked for past the end.
+    pub(super) guarded: bool,
 }
 
 /// Makes the kernel of a region.
@@ -240,14 +219,14 @@ fn declare(module: &mut ModuleBuilder, plan: &Plan) -> Names {
             }
         })
         .collect();
-    Names { inputs, outputs, turn, extents, reads }
+    Names { inputs, outputs, turn, extents, reads, guarded: false }
 }
 
 pub(super) struct Body<'a, 'm> {
     pub(super) builder: &'a mut FunctionBuilder<'m>,
     pub(super) plan: &'a Plan,
     pub(super) names: &'a Names,
-    maps: &'a [MapWork],
+    pub(super) maps: &'a [MapWork],
 }
 
 impl Body<'_, '_> {
@@ -335,45 +314,71 @@ impl Body<'_, '_> {
     }
 
     pub(super) fn compute(&mut self, i: Handle<Local>, read: &[Handle<Local>], lanes: u8) {
+        self.compute_to(None, read, lanes, &mut |body, output, result| {
+            let value = body.builder.local(result);
+            // Rounded where it is written: a device may do that by itself.
+            let value = body.stored(body.plan.types[body.plan.written[output]], value);
+            body.store(output, i, value, lanes);
+        });
+    }
+
+    /// Computes all maps, and hands what is written of them to `write`, as they compute with it. `given` is what the kernel before computed.
+    pub(super) fn compute_to(
+        &mut self,
+        given: Option<Handle<Local>>,
+        read: &[Handle<Local>],
+        lanes: u8,
+        write: &mut dyn FnMut(&mut Self, usize, Handle<Local>),
+    ) {
         let mut made: Vec<Handle<Local>> = Vec::new();
         for (index, map) in self.maps.iter().enumerate() {
             self.builder.at(span(index));
             let operands: Vec<_> = self.plan.operands[index]
                 .iter()
-                .map(|source| match source {
-                    Source::Map(producer) => made[*producer],
-                    Source::Read(position) => read[*position],
-                    Source::Fill(bits, element) => self.fill(*bits, *element, lanes),
+                .filter_map(|source| match source {
+                    Source::Map(producer) => Some(made[*producer]),
+                    Source::Given => given,
+                    Source::Read(position) => Some(read[*position]),
+                    Source::Fill(bits, element) => Some(self.fill(*bits, *element, lanes)),
                 })
                 .collect();
             let result = self.map(map, &operands, lanes);
             let element = self.plan.types[index];
             let mut result = self.bound(map.op.name(), result);
-            let output = self.plan.written.iter().position(|written| *written == index);
-            if element.is_float() && element.stored() != element.computed() {
-                // Rounded where it is written: a device may do that by itself.
-                if let Some(output) = output {
-                    let value = self.builder.local(result);
-                    let narrow = self.builder.convert(value, element.stored());
-                    self.store(output, i, narrow, lanes);
-                }
-                if self.plan.operands.iter().flatten().any(|source| *source == Source::Map(index)) {
-                    // A 16-bit float is rounded whether or not it goes through memory, so that fusion changes no result.
-                    let value = self.builder.local(result);
-                    let narrow = self.builder.convert(value, element.stored());
-                    let narrow = self.bound(if element == ElementType::F16 { "half" } else { "brain" }, narrow);
-                    let value = self.builder.local(narrow);
-                    let rounded = self.builder.convert(value, element.computed());
-                    result = self.bound("rounded", rounded);
-                }
-            } else if let Some(output) = output {
+            if let Some(output) = self.plan.written.iter().position(|written| *written == index) {
+                write(self, output, result);
+            }
+            let is_rounded = element.is_float() && element.stored() != element.computed();
+            if is_rounded && self.plan.operands.iter().flatten().any(|source| *source == Source::Map(index)) {
+                // A 16-bit float is rounded whether or not it goes through memory, so that fusion changes no result.
                 let value = self.builder.local(result);
-                let value = if element == ElementType::Bool { self.builder.convert(value, Scalar::U32) } else { value };
-                self.store(output, i, value, lanes);
+                let narrow = self.builder.convert(value, element.stored());
+                let narrow = self.bound(if element == ElementType::F16 { "half" } else { "brain" }, narrow);
+                let value = self.builder.local(narrow);
+                let rounded = self.builder.convert(value, element.computed());
+                result = self.bound("rounded", rounded);
             }
             made.push(result);
         }
         self.builder.at(Span::NONE);
+    }
+
+    /// What maps compute with, as memory holds it.
+    pub(super) fn stored(&mut self, element: ElementType, value: Value) -> Value {
+        if element.stored() == element.computed() { value } else { self.builder.convert(value, element.stored()) }
+    }
+
+    /// What memory holds, as maps compute with it.
+    pub(super) fn computed(&mut self, element: ElementType, value: Value, lanes: u8) -> Value {
+        if element == ElementType::Bool {
+            let zero = self.builder.u32(0);
+            let zero = if lanes > 1 { self.builder.splat(zero, lanes) } else { zero };
+            self.op(BinaryOperator::NotEqual, value, zero)
+        } else if element.stored() != element.computed() {
+            self.builder.convert(value, element.computed())
+        } else {
+            value
+        }
     }
 
     /// What a map computes, as one expression of one element or of four.
@@ -464,7 +469,8 @@ impl Body<'_, '_> {
     pub(super) fn load(&mut self, binding: usize, index: Value, wide: Wide, lanes: u8) -> Handle<Local> {
         let root = Root::Binding(self.names.inputs[binding]);
         // The layout was checked against the memory when the graph was legalised.
-        let inside = |place: Place| Place { guarded: false, ..place };
+        let guarded = self.names.guarded;
+        let inside = |place: Place| Place { guarded, ..place };
         let value = match (lanes, wide) {
             (2.., Wide::Vector) => self.builder.load(inside(vector(root, index, lanes))),
             (2.., _) => {
@@ -473,21 +479,12 @@ impl Body<'_, '_> {
             }
             _ => self.builder.load(inside(element(root, index))),
         };
-        let element = self.plan.bound[binding];
-        let value = if element == ElementType::Bool {
-            let zero = self.builder.u32(0);
-            let zero = if lanes > 1 { self.builder.splat(zero, lanes) } else { zero };
-            self.op(BinaryOperator::NotEqual, value, zero)
-        } else if element.stored() != element.computed() {
-            self.builder.convert(value, element.computed())
-        } else {
-            value
-        };
+        let value = self.computed(self.plan.bound[binding], value, lanes);
         self.bound("x", value)
     }
 
     /// offset + sum of coordinate * stride
-    fn strided(&mut self, param: u32, coordinates: &[Handle<Local>]) -> Value {
+    pub(super) fn strided(&mut self, param: u32, coordinates: &[Handle<Local>]) -> Value {
         let mut sum = self.number(param, 0);
         for (axis, coordinate) in coordinates.iter().enumerate() {
             let coordinate = self.builder.local(*coordinate);

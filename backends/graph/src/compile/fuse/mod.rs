@@ -2,11 +2,14 @@
 //!
 //! A region is a set of maps with equally many elements that read each other element by element, so that an invocation computes all of
 //! them for its position. What is read otherwise (through a view that moves elements, or broadcast) comes from memory, by strides. Fills are literals. A
-//! value that only its own region reads never exists in memory.
+//! value that only its own region reads never exists in memory. Then regions go into the kernels beside them ([`attach`]).
 
+pub mod attach;
+mod features;
 pub mod kernel;
 mod plan;
 mod read;
+pub(crate) mod splice;
 mod turn;
 
 use std::collections::{BTreeMap, BTreeSet};
@@ -14,6 +17,8 @@ use std::collections::{BTreeMap, BTreeSet};
 use trefoil_codegen::target::Profile;
 use trefoil_dsl::device::Properties;
 
+use self::attach::{Joined, Merge};
+use super::cache::Kernels;
 use super::program::{FillWork, Located, MapWork, Program, ValueId, Work};
 use super::{Options, checked};
 use crate::dim::Dim;
@@ -39,6 +44,8 @@ pub enum Group {
     Region(Region),
     /// The chosen candidate of the op at that position of [`Program::works`].
     Kernels(usize),
+    /// A candidate with regions in its kernels.
+    Joined(Box<Joined>),
     /// The pull at that position.
     Pull(usize),
     /// The update at that position.
@@ -48,11 +55,22 @@ pub enum Group {
 /// The bits of the fills of a program, by their values.
 pub type Fills = BTreeMap<ValueId, u64>;
 
+/// What this stage leaves.
+#[derive(Clone, Debug)]
+pub struct Fused {
+    /// The work.
+    pub groups: Vec<Group>,
+    /// The bits of the fills.
+    pub fills: Fills,
+    /// What was decided of regions beside kernels.
+    pub merges: Vec<Merge>,
+}
+
 /// Puts the maps of a program together.
 ///
 /// # Errors
 /// The checker finds a fault of this stage.
-pub fn fuse(program: &Program, options: &Options, device: &Properties) -> Result<(Vec<Group>, Fills)> {
+pub fn fuse(program: &Program, options: &Options, kernels: Kernels<'_>, device: &Properties) -> Result<Fused> {
     let fills: Fills = program
         .works
         .iter()
@@ -62,12 +80,14 @@ pub fn fuse(program: &Program, options: &Options, device: &Properties) -> Result
         })
         .collect();
     let mut stage = Stage::new(program, &fills, max_buffers(device));
+    let mut merges = Vec::new();
     if options.fuse {
         stage.merge_all();
+        merges = stage.attach_all(kernels, options, device);
     }
     let groups = stage.groups()?;
     checked("fuse", || check(program, &groups, &fills))?;
-    Ok((groups, fills))
+    Ok(Fused { groups, fills, merges })
 }
 
 /// How many buffers a generated kernel may bind: it is compiled for every device of the target, whatever more this one has.
@@ -95,6 +115,8 @@ struct Stage<'p> {
     /// For each version of a state, and each operand, that is written over, the work that does it.
     replaced: BTreeMap<ValueId, usize>,
     given_out: BTreeSet<ValueId>,
+    /// Ops with regions in their kernels, by their works, after which their groups are named.
+    joined: BTreeMap<usize, Joined>,
 }
 
 impl<'p> Stage<'p> {
@@ -109,6 +131,7 @@ impl<'p> Stage<'p> {
             readers: BTreeMap::new(),
             replaced: BTreeMap::new(),
             given_out: program.outputs.iter().map(|(_, output)| output.value).collect(),
+            joined: BTreeMap::new(),
         };
         for (index, work) in program.works.iter().enumerate() {
             for read in work.reads() {
@@ -280,6 +303,9 @@ impl<'p> Stage<'p> {
 
     fn group_of(&self, group: usize) -> Group {
         let members = &self.members[&group];
+        if let Some(joined) = self.joined.get(&group) {
+            return Group::Joined(Box::new(joined.clone()));
+        }
         let maps: Vec<MapWork> = match &self.program.works[members[0]] {
             Work::Kernels(_) => return Group::Kernels(members[0]),
             Work::Pull(_) => return Group::Pull(members[0]),
@@ -327,21 +353,31 @@ fn check(program: &Program, groups: &[Group], fills: &Fills) -> Result<(), Strin
                 }
                 there.extend(work.writes());
             }
-            Group::Region(region) => {
-                let mut inside = BTreeSet::new();
-                for map in &region.maps {
-                    for read in &map.inputs {
-                        let known =
-                            inside.contains(&read.value) && is_flat(program, read) || there.contains(&read.value);
-                        if !known {
-                            return Err(format!("`{}` is read before it is made", name(read.value)));
-                        }
-                    }
-                    if program.values[map.output].ty.as_ref().map(|ty| ty.elements()) != Some(region.elements.clone()) {
-                        return Err(format!("`{}` has another number of elements than its region", name(map.output)));
-                    }
-                    inside.insert(map.output);
+            Group::Joined(joined) => {
+                let Work::Kernels(op) = &program.works[joined.work] else {
+                    return Err("regions were put into something that is no kernel".to_owned());
+                };
+                let mut made = BTreeSet::new();
+                for (input, region) in &joined.before {
+                    check_maps(program, &region.region, &there, &BTreeSet::new())?;
+                    made.insert(op.inputs[*input].value);
                 }
+                if let Some(read) =
+                    op.inputs.iter().find(|read| !there.contains(&read.value) && !made.contains(&read.value))
+                {
+                    return Err(format!("`{}` is read before it is made", name(read.value)));
+                }
+                let mut gone = None;
+                if let Some((output, region, keeps)) = &joined.behind {
+                    let given = op.outputs[*output];
+                    check_maps(program, &region.region, &there, &BTreeSet::from([given]))?;
+                    gone = Some(given).filter(|_| !keeps);
+                    there.extend(&region.region.outputs);
+                }
+                there.extend(op.outputs.iter().filter(|output| gone != Some(**output)));
+            }
+            Group::Region(region) => {
+                check_maps(program, region, &there, &BTreeSet::new())?;
                 if region.outputs.is_empty() {
                     return Err(format!("a region of {} maps gives nothing out", region.maps.len()));
                 }
@@ -353,6 +389,30 @@ fn check(program: &Program, groups: &[Group], fills: &Fills) -> Result<(), Strin
         if !there.contains(&located.value) {
             return Err(format!("output `{output}` is never made"));
         }
+    }
+    Ok(())
+}
+
+/// Checks that the maps of a region read what is there, or element by element what the region makes or is `given`.
+fn check_maps(
+    program: &Program,
+    region: &Region,
+    there: &BTreeSet<ValueId>,
+    given: &BTreeSet<ValueId>,
+) -> Result<(), String> {
+    let name = |value: ValueId| &program.values[value].name;
+    let mut inside = given.clone();
+    for map in &region.maps {
+        for read in &map.inputs {
+            let known = inside.contains(&read.value) && is_flat(program, read) || there.contains(&read.value);
+            if !known {
+                return Err(format!("`{}` is read before it is made", name(read.value)));
+            }
+        }
+        if program.values[map.output].ty.as_ref().map(|ty| ty.elements()) != Some(region.elements.clone()) {
+            return Err(format!("`{}` has another number of elements than its region", name(map.output)));
+        }
+        inside.insert(map.output);
     }
     Ok(())
 }

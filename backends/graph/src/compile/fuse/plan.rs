@@ -26,6 +26,8 @@ const WORTH_BLOCKS: i64 = 1 << 18;
 pub(super) enum Source {
     /// An earlier map of the region.
     Map(usize),
+    /// What the kernel that the region is put behind was about to write.
+    Given,
     /// A literal of that element type, by its bits in memory.
     Fill(u64, ElementType),
     /// A read of memory.
@@ -67,44 +69,7 @@ pub(super) struct Plan {
 
 impl Plan {
     pub(super) fn new(program: &Program, region: &Region, fills: &Fills, device: &Properties) -> (Self, Vec<ValueId>) {
-        let mut plan = Self::default();
-        // What is read as two types is bound twice.
-        let mut values: Vec<(ValueId, ElementType)> = Vec::new();
-        let inside: BTreeMap<ValueId, usize> =
-            region.maps.iter().enumerate().map(|(index, map)| (map.output, index)).collect();
-        let element = |value: ValueId| program.values[value].ty.as_ref().map_or(ElementType::U32, |ty| ty.element);
-        for map in &region.maps {
-            let operands = map.inputs.iter().map(|input| {
-                if let Some(bits) = fills.get(&input.value) {
-                    return Source::Fill(*bits, input.ty.element);
-                }
-                if let Some(producer) = inside.get(&input.value).filter(|_| is_flat(program, input)) {
-                    return Source::Map(*producer);
-                }
-                let wanted = (input.value, input.ty.element);
-                let binding = values.iter().position(|known| *known == wanted).unwrap_or_else(|| {
-                    values.push(wanted);
-                    plan.bound.push(input.ty.element);
-                    values.len() - 1
-                });
-                let read = Read { binding, pattern: Pattern::of(&input.ty.shape, &input.layout), extents: 0 };
-                Source::Read(plan.reads.iter().position(|known| *known == read).unwrap_or_else(|| {
-                    plan.reads.push(read);
-                    plan.reads.len() - 1
-                }))
-            });
-            let operands = operands.collect();
-            plan.operands.push(operands);
-            plan.types.push(element(map.output));
-        }
-        plan.written = region.outputs.iter().filter_map(|value| inside.get(value).copied()).collect();
-        let filled = plan.operands.iter().flatten().filter_map(|source| match source {
-            Source::Fill(_, element) => Some(element),
-            Source::Map(_) | Source::Read(_) => None,
-        });
-        let elements: Vec<ElementType> = plan.bound.iter().chain(&plan.types).chain(filled).copied().collect();
-        let computes_all = elements.iter().all(|element| computes(device, *element));
-        plan.requires = elements.iter().fold(Features::NONE, |all, element| all.union(there(device, *element)));
+        let (mut plan, values, computes_all) = Self::of_reads(program, region, fills, device, None);
         let wide: Option<Vec<Pattern>> = plan.reads.iter().map(|read| read.pattern.widened()).collect();
         // Fewer elements than that are not worth another kernel; and what a device only moves, it has no vectors of. On the CPU the evaluator takes
         // hundreds of elements at once, and most quickly those that are neighbours in memory.
@@ -128,18 +93,76 @@ impl Plan {
             }
         }
         plan.rounds = plan.rounds_of(&region.elements, device);
-        for read in &mut plan.reads {
+        plan.count();
+        (plan, values)
+    }
+
+    /// What a region reads and how, element by element, and whether the device computes with all of its types. A region that is put behind a kernel is `given` the elements of that value.
+    pub(super) fn of_reads(
+        program: &Program,
+        region: &Region,
+        fills: &Fills,
+        device: &Properties,
+        given: Option<ValueId>,
+    ) -> (Self, Vec<ValueId>, bool) {
+        let mut plan = Self::default();
+        // What is read as two types is bound twice.
+        let mut values: Vec<(ValueId, ElementType)> = Vec::new();
+        let inside: BTreeMap<ValueId, usize> =
+            region.maps.iter().enumerate().map(|(index, map)| (map.output, index)).collect();
+        let element = |value: ValueId| program.values[value].ty.as_ref().map_or(ElementType::U32, |ty| ty.element);
+        for map in &region.maps {
+            let operands = map.inputs.iter().map(|input| {
+                if let Some(bits) = fills.get(&input.value) {
+                    return Source::Fill(*bits, input.ty.element);
+                }
+                if given == Some(input.value) && is_flat(program, input) {
+                    return Source::Given;
+                }
+                if let Some(producer) = inside.get(&input.value).filter(|_| is_flat(program, input)) {
+                    return Source::Map(*producer);
+                }
+                let wanted = (input.value, input.ty.element);
+                let binding = values.iter().position(|known| *known == wanted).unwrap_or_else(|| {
+                    values.push(wanted);
+                    plan.bound.push(input.ty.element);
+                    values.len() - 1
+                });
+                let read = Read { binding, pattern: Pattern::of(&input.ty.shape, &input.layout), extents: 0 };
+                Source::Read(plan.reads.iter().position(|known| *known == read).unwrap_or_else(|| {
+                    plan.reads.push(read);
+                    plan.reads.len() - 1
+                }))
+            });
+            let operands = operands.collect();
+            plan.operands.push(operands);
+            plan.types.push(element(map.output));
+        }
+        plan.written = region.outputs.iter().filter_map(|value| inside.get(value).copied()).collect();
+        let filled = plan.operands.iter().flatten().filter_map(|source| match source {
+            Source::Fill(_, element) => Some(element),
+            Source::Map(_) | Source::Given | Source::Read(_) => None,
+        });
+        let elements: Vec<ElementType> =
+            plan.bound.iter().chain(&plan.types).chain(filled).copied().chain(given.map(element)).collect();
+        let computes_all = elements.iter().all(|element| computes(device, *element));
+        plan.requires = elements.iter().fold(Features::NONE, |all, element| all.union(there(device, *element)));
+        (plan, values.into_iter().map(|(value, _)| value).collect(), computes_all)
+    }
+
+    /// Gathers the sets of extents by which strided reads count.
+    pub(super) fn count(&mut self) {
+        for read in &mut self.reads {
             if let Pattern::Strided(strided) = &read.pattern
                 && strided.wide != Wide::Turned
             {
-                let known = plan.extents.iter().position(|known| *known == strided.extents);
+                let known = self.extents.iter().position(|known| *known == strided.extents);
                 read.extents = known.unwrap_or_else(|| {
-                    plan.extents.push(strided.extents.clone());
-                    plan.extents.len() - 1
+                    self.extents.push(strided.extents.clone());
+                    self.extents.len() - 1
                 });
             }
         }
-        (plan, values.into_iter().map(|(value, _)| value).collect())
     }
 
     /// How often an invocation computes four elements, so that it moves enough.

@@ -181,7 +181,7 @@ impl Maker<'_> {
         let kernel = self.cache.get(
             &Structure::new(structure),
             self.device.kind.target(),
-            || module,
+            || Ok(module),
             |module, diagnostics| Error::Kernel { kernel: module.name.clone(), message: diagnostics.to_string() },
         )?;
         let values = bound.iter().map(|(value, _)| *value).chain([work.output]);

@@ -216,6 +216,11 @@ impl Held {
         Self { quads, bits }
     }
 
+    /// Whether that is all of rows of so many elements, which then are read once.
+    pub(super) fn is_all_of(&self, elements: &Dim) -> bool {
+        (4 * self.quads) << self.bits >= elements.bounds().1
+    }
+
     /// The workgroups that take so many rows.
     pub(super) fn grid(rows: &Dim, bits: i64) -> Grid {
         Grid::Workgroups(rows.quotient_up(SIZE as i64 >> bits))

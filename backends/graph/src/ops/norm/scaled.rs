@@ -132,6 +132,11 @@ impl Norm {
         if single { "_f32" } else { "" }
     }
 
+    /// Whether an input has an element for each of x, and is no vector that all rows read.
+    fn is_of_rows(&self, input: usize) -> bool {
+        input == 0 || self.positions()[0] == Some(input)
+    }
+
     fn flags(&self) -> [ParamValue; 3] {
         [self.kind == NormKind::Layer, self.wants_sum, self.wants_moments].map(ParamValue::Bool)
     }
@@ -338,6 +343,13 @@ impl Candidate for Registers<'_> {
         );
         Ok(Implementation { scratch, ..implementation })
     }
+
+    fn passes(&self, request: &Request<'_>, input: usize) -> Option<u32> {
+        let (op, x) = (self.0, &request.inputs[0]);
+        let elements = Rows::of(x, &op.axes, op.vectors(request.inputs).ok()?.as_ref()).in_quads().ok()?.elements;
+        let held = Held::of(x.ty.element, &elements, longest(request.device.kind != DeviceKind::Wgpu));
+        op.is_of_rows(input).then(|| if held.is_all_of(&elements) { 1 } else { 3 })
+    }
 }
 
 impl Candidate for Strided<'_> {
@@ -368,5 +380,9 @@ impl Candidate for Strided<'_> {
         let implementation =
             one_kernel(instance(&kernels(), &kernel)?, bindings, params, any.grid, moved(request, op, 2.0));
         Ok(Implementation { scratch, ..implementation })
+    }
+
+    fn passes(&self, _: &Request<'_>, input: usize) -> Option<u32> {
+        self.0.is_of_rows(input).then_some(2)
     }
 }

@@ -105,6 +105,13 @@ impl Candidate for Registers<'_> {
             kernel_time(request.device, transfer_time(2.0 * upper(&x.ty.bytes()))),
         ))
     }
+
+    fn passes(&self, request: &Request<'_>, _: usize) -> Option<u32> {
+        let x = &request.inputs[0];
+        let elements = Rows::of(x, &self.0.axes, None).in_quads().ok()?.elements;
+        let longest = longest(request.device.kind != DeviceKind::Cuda);
+        Some(if Held::of(x.ty.element, &elements, longest).is_all_of(&elements) { 1 } else { 2 })
+    }
 }
 
 impl Candidate for Strided<'_> {
@@ -135,5 +142,9 @@ impl Candidate for Strided<'_> {
             any.grid,
             kernel_time(request.device, transfer_time(3.0 * upper(&x.ty.bytes()))),
         ))
+    }
+
+    fn passes(&self, _: &Request<'_>, _: usize) -> Option<u32> {
+        Some(2)
     }
 }
