@@ -9,6 +9,7 @@ use std::collections::BTreeSet;
 
 use common::cases::Case;
 use common::{Values, compare, computes, devices, tolerance};
+use trefoil_codegen::target::Profile;
 use trefoil_dsl::device::{Device, DeviceKind};
 use trefoil_graph::compile::fuse::attach::{AGAIN, Merge, Side};
 use trefoil_graph::ops::norm::NormOperands;
@@ -271,9 +272,11 @@ fn no_kernel_binds_more_than_the_device_allows() {
         let z = case.graph.mul(z, two).unwrap();
         case.output("scaled", z);
         let told = both_of(&case, &device);
-        let most = usize::try_from(device.properties().limits.max_storage_buffers.min(8)).unwrap();
+        let portable = Profile::portable(device.kind().target()).max_storage_buffers;
+        let most = usize::try_from(device.properties().limits.max_storage_buffers.min(portable)).unwrap();
         assert!(told.steps.iter().all(|step| step.uses.len() <= most), "{told}");
-        if device.kind() != DeviceKind::Cpu {
+        // All of it binds nine.
+        if device.kind() != DeviceKind::Cpu && most < 9 {
             let reason = told.merges.iter().filter_map(|merge| merge.refused.as_deref());
             assert!(reason.into_iter().any(|reason| reason.contains("buffers")), "{told}");
         }

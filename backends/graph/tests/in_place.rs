@@ -8,6 +8,7 @@ use std::collections::BTreeSet;
 
 use common::cases::{Case, shape};
 use common::{Values, compare, computes, devices, numbers, tolerance};
+use trefoil_dsl::device::DeviceKind;
 use trefoil_graph::ops::scatter::Update;
 use trefoil_graph::{Eager, ElementType, Error, Executable, Extents, Graph, Model, Options, Symbol, Tensor};
 
@@ -55,7 +56,10 @@ fn scattered(element: ElementType, update: Update, form: usize, turned: bool) ->
 fn every_type_in_every_form_by_every_way() {
     let mut taken = BTreeSet::new();
     for device in devices() {
-        for element in ElementType::ALL {
+        // A processor that plays a GPU takes minutes to compile the kernels of all types, which `scatters` runs there.
+        let few = device.properties().software && device.kind() != DeviceKind::Cpu;
+        let chosen = |element: &ElementType| !few || [F32, U8, BF16].contains(element);
+        for element in ElementType::ALL.into_iter().filter(chosen) {
             for update in Update::ALL.into_iter().filter(|update| update.takes(element)) {
                 if !computes(&device, element) {
                     continue;

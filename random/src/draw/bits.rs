@@ -7,6 +7,18 @@ use super::Draw;
 use super::float::{clamped, constant, math};
 use crate::syntax::{Expr, Kind, Memory, Ty};
 
+/// The right side of an operation, where it is a number: the language refuses those that divide by zero, or shift by as many bits as there are.
+pub(super) fn sensible(operator: B, scalar: Scalar, right: Expr) -> Expr {
+    let bits = if scalar == Scalar::Index { 64 } else { u64::from(scalar.bits()) };
+    let kind = match (operator, right.kind) {
+        (B::ShiftLeft | B::ShiftRight, Kind::Literal(number)) => Kind::Literal(number % bits),
+        (B::Divide | B::Remainder, Kind::Literal(0)) => Kind::Literal(1),
+        (_, Kind::Splat(value)) => Kind::Splat(Box::new(sensible(operator, scalar, *value))),
+        (_, other) => other,
+    };
+    Expr { kind, ..right }
+}
+
 impl Draw {
     /// At most so large: `value % count`, not negative.
     pub(super) fn few(&mut self, value: Expr, count: u32) -> Expr {
@@ -48,13 +60,14 @@ impl Draw {
                     B::Or,
                     B::Xor,
                 ]);
-                Expr::binary(operator, self.integer_operand(ty, inner), self.integer_operand(ty, inner))
+                let (left, right) = (self.integer_operand(ty, inner), self.integer_operand(ty, inner));
+                Expr::binary(operator, left, sensible(operator, scalar, right))
             }
             7 | 8 => {
                 let operator = self.pick(&[B::ShiftLeft, B::ShiftRight]);
                 let amount = Ty::lanes_of(lanes, Scalar::U32);
                 let right = if self.percent(40) { self.literal(&amount) } else { self.expr(&amount, inner, true) };
-                Expr::binary(operator, self.expr(ty, inner, true), right)
+                Expr::binary(operator, self.expr(ty, inner, true), sensible(operator, scalar, right))
             }
             9 => {
                 let value = Box::new(self.expr(ty, inner, true));
@@ -74,7 +87,6 @@ impl Draw {
             }
             12 if scalar.is_signed() => {
                 let function = self.pick(&[M::Abs, M::Signum]);
-                let function = if scalar.bits() == 64 && !KNOWN { M::Abs } else { function };
                 math(function, vec![self.expr(ty, inner, true)])
             }
             12 | 13 if word => self.of_bits(ty, inner),

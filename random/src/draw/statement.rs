@@ -4,6 +4,7 @@ use rand::Rng;
 use trefoil_codegen::ir::{BinaryOperator as B, Scalar};
 
 use super::Draw;
+use super::bits::sensible;
 use super::float::clamped;
 use crate::syntax::{Block, Expr, Kind, Mode, Place, Root, Stmt, Ty};
 
@@ -139,7 +140,8 @@ impl Draw {
                 B::ShiftLeft | B::ShiftRight => Ty::lanes_of(ty.lanes(), Scalar::U32),
                 _ => ty,
             };
-            return vec![Stmt::Assign(place, Some(operator), self.expr(&right, 3, true))];
+            let right = sensible(operator, scalar, self.expr(&right, 3, true));
+            return vec![Stmt::Assign(place, Some(operator), right)];
         }
         if ty.scalar().is_some_and(Scalar::is_float) && !exact && self.percent(30) {
             let operator = self.pick(&[B::Add, B::Subtract]);
