@@ -133,7 +133,8 @@ impl Interval {
     /// With zero, if it may have been flushed; what is too large is no matter of roundings any more.
     pub fn bounded(self, scalar: Scalar) -> Result<Self, Reject> {
         let Format { least, bound, .. } = format(scalar);
-        if !(self.largest() <= bound) {
+        let largest = self.largest();
+        if largest.is_nan() || largest > bound {
             return Err("a float is too large");
         }
         let mut flushed = self;

@@ -199,7 +199,7 @@ impl Draw {
             let function = &self.program.functions[function];
             (function.params.clone(), function.result.ty.clone())
         };
-        if self.sum.is_none() && !result.scalar().is_some_and(|scalar| !scalar.is_float()) {
+        if self.sum.is_none() && result.scalar().is_none_or(Scalar::is_float) {
             return None;
         }
         let mut arguments = Vec::new();

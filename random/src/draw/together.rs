@@ -168,7 +168,7 @@ impl Draw {
         } else {
             let mut scalars = vec![Scalar::U32, Scalar::I32, Scalar::F32];
             // The order of a float sum is not stated.
-            let sums = function.operator().is_some_and(|operator| !matches!(operator.of_two(), Err(_)));
+            let sums = function.operator().is_some_and(|operator| operator.of_two().is_ok());
             if sums {
                 scalars.pop();
             }
