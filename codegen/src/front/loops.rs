@@ -231,6 +231,11 @@ impl Infer<'_> {
             fn visit_expr_return(&mut self, _: &'ast syn::ExprReturn) {
                 self.0 = true;
             }
+
+            /// One with a value is a mistake of its own.
+            fn visit_expr_break(&mut self, leave: &'ast syn::ExprBreak) {
+                self.0 |= leave.expr.is_some();
+            }
         }
         let mut returns = Returns(false);
         returns.visit_block(body);
@@ -262,9 +267,6 @@ impl Infer<'_> {
 
     pub(super) fn break_loop(&mut self, e: &syn::ExprBreak) -> Node {
         if let Some(value) = &e.expr {
-            if let Some(inner) = self.loops.last_mut() {
-                inner.breaks = true;
-            }
             self.error(value, "`break` with a value is not part of the kernel language: assign a variable before it");
             return self.failed(e);
         }

@@ -273,7 +273,10 @@ impl<'a> Builder<'a> {
                 let function = frame.function;
                 let from = &self.module.types[function.expressions[*value].ty];
                 let pair = |ty: &Type| matches!(ty, Type::Vector { lanes: 2, scalar: Scalar::F16 });
-                let (packs, unpacks) = (pair(from), pair(&self.module.types[expression.ty]));
+                let to = &self.module.types[expression.ty];
+                // Two halves are a word, and as many other elements of 16 bits.
+                let is_word = |ty: &Type| ty.scalar().is_some_and(|scalar| !scalar.is_narrow());
+                let (packs, unpacks) = (pair(from) && is_word(to), pair(to) && is_word(from));
                 if let Some(narrow) = from.scalar().filter(|scalar| scalar.is_narrow())
                     && !packs
                 {
