@@ -55,7 +55,7 @@ fn literals_are_computed_and_operations_that_do_nothing_are_gone() {
     assert_eq!(
         folded(
             "y: &mut [u32], n: u32",
-            "y[0] = (n + 0) * 1;\ny[1] = 0 * n + 7 * 6;\ny[2] = (n / 1) | 0;\ny[3] = (n % 1) + (n & 0);\ny[4] = n / 0;\ny[5] = n << 0;"
+            "y[0] = (n + 0) * 1;\ny[1] = 0 * n + 7 * 6;\ny[2] = (n / 1) | 0;\ny[3] = (n % 1) + (n & 0);\ny[4] = n / (7 * 0);\ny[5] = n << 0;"
         ),
         ["y[?0] = n;", "y[?1] = 42u32;", "y[?2] = n;", "y[?3] = 0u32;", "y[?4] = 0u32;", "y[?5] = n;",]
     );
