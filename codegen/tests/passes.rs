@@ -290,8 +290,17 @@ struct Author {
 
 impl Author {
     fn kernel(seed: u64) -> String {
-        let known =
-            ["n", "m", "a", "b", "(local_index() as u32)", "x[local_index() + 3]", "y[local_index()]", "3u32", "0u32"];
+        let known = [
+            "n",
+            "m",
+            "a",
+            "b",
+            "(local_index() as u32)",
+            "x[local_index() + 3]",
+            "y[local_index()]",
+            "3u32",
+            "(3u32 - 3u32)",
+        ];
         let mut author = Self {
             random: Random(seed),
             text: String::new(),
