@@ -64,7 +64,7 @@ impl Way {
             })
             .collect();
         format!(
-            "if constexpr (sizeof(T) == {bytes}) {{\n        alignas(T) {holder} held[{parts}];\n        \
+            "if constexpr (sizeof(T) == {bytes}) {{\n        alignas(T) alignas({holder}) {holder} held[{parts}];\n        \
              asm volatile(\"{{ .reg .pred p; setp.ne.u32 p, %{}, 0; {zeros}{reads}}}\" : {} : \"l\"(from), \"r\"(uint(inside)));\n        \
              return *reinterpret_cast<const T*>(held);\n    }}",
             parts + 1,
