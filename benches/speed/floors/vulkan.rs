@@ -26,6 +26,7 @@ pub struct Program {
 fn physical(instance: &ash::Instance, name: &str) -> Outcome<(vk::PhysicalDevice, u32)> {
     // SAFETY: the instance lives, and the devices are its own.
     let found = unsafe { instance.enumerate_physical_devices()? }.into_iter().find(|device| {
+        // SAFETY: as above, of one of them.
         let properties = unsafe { instance.get_physical_device_properties(*device) };
         properties.device_name_as_c_str().is_ok_and(|known| known.to_bytes() == name.as_bytes())
     });
