@@ -92,7 +92,8 @@ fn products(stand: &Stand) {
 /// The same cases, but for the largest, on the device that checks: nothing may be found.
 #[test]
 fn nothing_is_amiss() {
-    let checks: [(&str, fn(&Stand)); 5] = [
+    type Check = fn(&Stand);
+    let checks: [(&str, Check); 5] = [
         ("attention", attention::check),
         ("matmul", products),
         ("norms", norm::check),
