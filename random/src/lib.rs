@@ -1,6 +1,6 @@
 //! Kernels drawn at random, which every target must compute alike.
 //!
-//! A kernel is drawn as syntax ([`syntax`]) from a seed ([`draw`]), printed as Rust ([`print`]) and goes the whole way: front end, verifier, lowering, emitters. What it means is said by a walk over the
+//! A kernel is drawn as syntax ([`syntax`]) from a seed ([`draw`]), printed as Rust ([`mod@print`]) and goes the whole way: front end, verifier, lowering, emitters. What it means is said by a walk over the
 //! syntax ([`meaning`]) that shares nothing with the compiler: integers exactly, floats as intervals whose width is derived ([`interval`]). The evaluator, the checker and every device that
 //! opens must agree with that ([`run`]). What fails is made smaller ([`reduce`]) and shown as Rust. A table counts what of the IR had its value reach an output ([`table`]).
 
