@@ -214,13 +214,13 @@ macro_rules! plain {
 }
 
 plain! {
-    /// Of floats of up to 32 bits: [`attend`].
+    /// Of floats of up to 32 bits: `attend`.
     attention_plain [instances(T = [f32, f16, bf16])] [<T: Float>] T, f32,
     [0.0, f32::NEG_INFINITY, |x| x.to_f32(), |x| T::from_f32(x), |x| x, capped, weight, largest_score]
 }
 
 plain! {
-    /// Of doubles: [`attend`].
+    /// Of doubles: `attend`.
     attention_plain_f64 [requires(Float64, Int64)] [] f64, f64,
     [0.0, f64::NEG_INFINITY, |x| x, |x| x, |x| x as f64, capped_double, weight_of_double, largest_double]
 }
