@@ -3,7 +3,7 @@
 use std::sync::Arc;
 
 use crate::dim::Dim;
-use crate::op::{HostStep, Implementation, Ineligible, Slot, Step};
+use crate::op::{HostStep, Implementation, Ineligible, Operand, Slot, Step};
 use crate::types::{ElementType, TensorType};
 
 /// Floating-point operations in a microsecond, on two cores: a guess, to compare candidates.
@@ -60,4 +60,18 @@ pub fn lengths(name: &str, sizes: &[i64]) -> Result<Vec<usize>, String> {
 /// How many of some bytes are whole elements.
 fn whole<T>(bytes: usize) -> usize {
     bytes / size_of::<T>().max(1) * size_of::<T>()
+}
+
+/// Demands that inputs are contiguous.
+///
+/// # Errors
+/// Names those that are not.
+pub fn contiguous(inputs: &[Operand]) -> Result<(), Ineligible> {
+    let strided: Vec<_> = inputs
+        .iter()
+        .enumerate()
+        .filter(|(_, operand)| !operand.layout.is_contiguous(&operand.ty.shape))
+        .map(|(position, _)| position)
+        .collect();
+    if strided.is_empty() { Ok(()) } else { Err(Ineligible::NeedsContiguous(strided)) }
 }

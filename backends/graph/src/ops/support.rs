@@ -72,20 +72,6 @@ pub fn specialised(kernel: &Kernel, constants: &[(&str, i64)]) -> Result<Arc<Ker
     kernel.specialise(constants).map(Arc::new).map_err(|error| Ineligible::Other(error.to_string()))
 }
 
-/// Demands that inputs are contiguous.
-///
-/// # Errors
-/// Names those that are not.
-pub fn contiguous(inputs: &[Operand]) -> Result<(), Ineligible> {
-    let strided: Vec<_> = inputs
-        .iter()
-        .enumerate()
-        .filter(|(_, operand)| !operand.layout.is_contiguous(&operand.ty.shape))
-        .map(|(position, _)| position)
-        .collect();
-    if strided.is_empty() { Ok(()) } else { Err(Ineligible::NeedsContiguous(strided)) }
-}
-
 /// An implementation that is one kernel.
 pub fn one_kernel(
     kernel: Arc<Kernel>,

@@ -4,8 +4,8 @@ use trefoil_host::rows::{Norm as HostNorm, norm, softmax};
 
 use super::{Norm, NormKind, Softmax};
 use crate::op::{Candidate, Implementation, Ineligible, Request, Slot};
-use crate::ops::host::{columns, one_function};
-use crate::ops::support::{contiguous, transfer_time, upper};
+use crate::ops::host::{columns, contiguous, one_function};
+use crate::ops::support::{transfer_time, upper};
 
 /// Softmax, row by row.
 #[derive(Debug)]

@@ -8,8 +8,8 @@ use super::order::order;
 use super::{Gives, Sort};
 use crate::dim::Dim;
 use crate::op::{Candidate, HostStep, Implementation, Ineligible, Request, Slot, Step};
-use crate::ops::host::lengths;
-use crate::ops::support::{contiguous, transfer_time, upper};
+use crate::ops::host::{contiguous, lengths};
+use crate::ops::support::{transfer_time, upper};
 
 /// Sorts of the last axis, row by row.
 #[derive(Debug)]
