@@ -6,7 +6,7 @@ use trefoil_dsl::artefact::Kernel;
 use trefoil_dsl::device::{DeviceKind, Properties};
 
 use crate::dim::Dim;
-use crate::op::{Grid, Implementation, Ineligible, KernelStep, OpError, Operand, ParamValue, Request, Slot, Step};
+use crate::op::{Grid, Implementation, Ineligible, KernelStep, OpError, ParamValue, Request, Slot, Step};
 use crate::types::{ElementType, TensorType};
 
 /// Checks how many inputs there are.
