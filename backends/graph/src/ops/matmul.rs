@@ -110,6 +110,7 @@ impl Op for MatMul {
     }
 
     fn kind(&self) -> OpKind<'_> {
+        #[cfg_attr(not(feature = "cpu"), expect(unused_mut, reason = "nothing is added"))]
         let mut candidates = candidates::all(*self);
         #[cfg(feature = "cpu")]
         candidates.push(Box::new(host::Panels(*self)));

@@ -83,6 +83,7 @@ impl Op for GroupedMatMul {
     }
 
     fn kind(&self) -> OpKind<'_> {
+        #[cfg_attr(not(feature = "cpu"), expect(unused_mut, reason = "nothing is added"))]
         let mut candidates = candidates::all();
         #[cfg(feature = "cpu")]
         candidates.push(Box::new(host::ByGroup));

@@ -207,6 +207,7 @@ impl Op for Convolution {
 
     fn kind(&self) -> OpKind<'_> {
         let tiled = [128, 64].map(|rows| Box::new(tiled::Tiled { op: self, rows }) as Box<dyn Candidate>);
+        #[cfg_attr(not(feature = "cpu"), expect(unused_mut, reason = "nothing is added"))]
         let mut candidates = Vec::from(tiled);
         #[cfg(feature = "cpu")]
         candidates.push(Box::new(host::LaidOut(self)));
