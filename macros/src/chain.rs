@@ -69,22 +69,16 @@ pub fn export(bundle: &Bundle, used: &Bundles, visibility: &syn::Visibility, nam
 pub struct Resolved<H> {
     /// What the attribute passed on.
     pub header: H,
-    /// One for each path.
-    found: Vec<(String, Bundles)>,
+    /// The hash of the item that each path means.
+    found: Vec<String>,
+    /// All items together, each once.
+    pub bundles: Bundles,
 }
 
 impl<H> Resolved<H> {
-    /// Which item each of `paths` means, and all items together, each once.
-    pub fn union(&self, paths: &[syn::Path]) -> (Names, Bundles) {
-        let mut names = Names::new();
-        let mut all = Bundles::default();
-        for (path, (hash, bundles)) in paths.iter().zip(&self.found) {
-            names.insert(path_name(path), hash.clone());
-            for bundle in &bundles.0 {
-                all.add(bundle.clone());
-            }
-        }
-        (names, all)
+    /// Which item each of `paths` means, which are those that the chain was called for.
+    pub fn names(&self, paths: &[syn::Path]) -> Names {
+        paths.iter().map(path_name).zip(self.found.iter().cloned()).collect()
     }
 }
 
@@ -99,13 +93,14 @@ impl<H: Parse> Parse for Resolved<H> {
         syn::braced!(header in state);
         let header = header.parse()?;
         let mut found = Vec::new();
+        let mut bundles = Bundles::default();
         while !state.is_empty() {
             let group;
             syn::braced!(group in state);
-            let hash: syn::LitStr = group.parse()?;
-            found.push((hash.value(), group.parse()?));
+            found.push(group.parse::<syn::LitStr>()?.value());
+            bundles.read(&group)?;
         }
-        Ok(Self { header, found })
+        Ok(Self { header, found, bundles })
     }
 }
 

@@ -3,7 +3,6 @@
 use proc_macro2::TokenStream;
 use quote::{ToTokens, format_ident, quote, quote_spanned};
 use syn::parse::{Parse, ParseStream};
-use syn::punctuated::Punctuated;
 use syn::spanned::Spanned;
 use trefoil_codegen::front::{self, Bundle, Bundles, ItemInput, Names};
 
@@ -61,7 +60,8 @@ pub fn finish(input: TokenStream) -> TokenStream {
     if of_block {
         named.extend(listed.iter().cloned());
     }
-    let (names, used) = resolved.union(&named);
+    let names = resolved.names(&named);
+    let used = &resolved.bundles;
 
     let checked = front::check_item(ItemInput {
         item: item.clone(),
@@ -84,7 +84,7 @@ pub fn finish(input: TokenStream) -> TokenStream {
     let failed = checked.is_none();
     let rust = checked.unwrap_or_else(|| resolved.header.item.to_token_stream());
     let rust = match syn::parse2::<syn::Item>(rust) {
-        Ok(rust) => device_item(rust, failed, plain_data(item, &names, &used), &support),
+        Ok(rust) => device_item(rust, failed, plain_data(item, &names, used), &support),
         Err(error) => error.to_compile_error(),
     };
     let bundle = Bundle::new(item.clone(), names, failed);
@@ -92,17 +92,17 @@ pub fn finish(input: TokenStream) -> TokenStream {
     let export = match (own.as_slice(), listed.is_empty() || of_block) {
         // The blocks are found by a chain of their own, and the type is exported with them at its end.
         ([name, fields], false) => {
-            let export = chain::export(&bundle, &used, visibility, std::slice::from_ref(fields));
-            let header = TypeHeader { visibility: visibility.clone(), name: name.clone(), paths: listed.clone() };
+            let export = chain::export(&bundle, used, visibility, std::slice::from_ref(fields));
+            let header = TypeHeader { visibility: visibility.clone(), name: name.clone() };
             let mut closed = Bundles::default();
             closed.add(bundle);
-            used.0.into_iter().for_each(|bundle| closed.add(bundle));
+            used.0.iter().for_each(|bundle| closed.add(bundle.clone()));
             let header = Header { attribute: closed.to_token_stream(), item: header };
             let find =
                 chain::call(&listed, &quote!(#support::expansion::device_type_finish), &header.to_token_stream());
             quote!(#export #find)
         }
-        _ => chain::export(&bundle, &used, visibility, &own),
+        _ => chain::export(&bundle, used, visibility, &own),
     };
     quote!(#errors #rust #export)
 }
@@ -113,17 +113,16 @@ pub fn finish_type(input: TokenStream) -> TokenStream {
         Ok(resolved) => resolved,
         Err(error) => return error.to_compile_error(),
     };
-    let Header { attribute, item: TypeHeader { visibility, name, paths } } = &resolved.header;
+    let Header { attribute, item: TypeHeader { visibility, name } } = &resolved.header;
     let own: Bundles = match syn::parse2(attribute.clone()) {
         Ok(own) => own,
         Err(error) => return error.to_compile_error(),
     };
-    let (_, blocks) = resolved.union(paths);
     let Some((bundle, others)) = own.0.split_first() else {
         return TokenStream::new();
     };
     let mut used = Bundles::default();
-    others.iter().chain(&blocks.0).for_each(|bundle| used.add(bundle.clone()));
+    others.iter().chain(&resolved.bundles.0).for_each(|bundle| used.add(bundle.clone()));
     chain::export(bundle, &used, visibility, std::slice::from_ref(name))
 }
 
@@ -131,22 +130,18 @@ pub fn finish_type(input: TokenStream) -> TokenStream {
 struct TypeHeader {
     visibility: syn::Visibility,
     name: syn::Ident,
-    /// The paths of the blocks' macros.
-    paths: Vec<syn::Path>,
 }
 
 impl ToTokens for TypeHeader {
     fn to_tokens(&self, tokens: &mut TokenStream) {
-        let Self { visibility, name, paths } = self;
-        tokens.extend(quote!(#visibility #name #(#paths),*));
+        let Self { visibility, name } = self;
+        tokens.extend(quote!(#visibility #name));
     }
 }
 
 impl Parse for TypeHeader {
     fn parse(input: ParseStream<'_>) -> syn::Result<Self> {
-        let (visibility, name) = (input.parse()?, input.parse()?);
-        let paths = Punctuated::<syn::Path, syn::Token![,]>::parse_terminated(input)?;
-        Ok(Self { visibility, name, paths: paths.into_iter().collect() })
+        Ok(Self { visibility: input.parse()?, name: input.parse()? })
     }
 }
 

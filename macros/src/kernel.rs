@@ -34,32 +34,26 @@ pub fn finish(input: TokenStream) -> TokenStream {
         Ok(resolved) => resolved,
         Err(error) => return error.to_compile_error(),
     };
-    timings::printed(&resolved.header.item.sig.ident, || compiled(&resolved))
+    timings::printed(&resolved.header.item.sig.ident.clone(), || compiled(resolved))
 }
 
-fn compiled(resolved: &Resolved<Header<syn::ItemFn>>) -> TokenStream {
-    let Header { attribute, item } = &resolved.header;
+fn compiled(resolved: Resolved<Header<syn::ItemFn>>) -> TokenStream {
+    let names = resolved.names(&front::kernel_items_named(&resolved.header.attribute, &resolved.header.item));
+    let Resolved { header: Header { attribute, item }, bundles, .. } = resolved;
     let support = support::path();
-    let (names, bundles) = resolved.union(&front::kernel_items_named(attribute, item));
     let uses_mistaken = bundles.0.iter().any(|bundle| bundle.failed);
-    let input = Input {
-        attribute: attribute.clone(),
-        item: item.clone(),
-        bundles: bundles.0,
-        names,
-        support: support.clone(),
-        file: file(),
-    };
+    let input =
+        Input { attribute, item: item.clone(), bundles: bundles.0, names, support: support.clone(), file: file() };
     match stage(Stage::Front, || front::parse(input)) {
         // An item with a mistake has said so where it is defined; what follows from it is no second mistake.
-        Ok(_) if uses_mistaken => mistaken(item, &Errors::default(), &support),
-        Ok(output) => understood(item, &output, &support),
+        Ok(_) if uses_mistaken => mistaken(&item, &Errors::default(), &support),
+        Ok(output) => understood(&item, &output, &support),
         Err(errors) if errors.0.is_empty() && !uses_mistaken => {
             let unexplained = unexplained(&item.sig.ident);
-            let stand_in = mistaken(item, &errors, &support);
+            let stand_in = mistaken(&item, &errors, &support);
             quote!(#unexplained #stand_in)
         }
-        Err(errors) => mistaken(item, &errors, &support),
+        Err(errors) => mistaken(&item, &errors, &support),
     }
 }
 

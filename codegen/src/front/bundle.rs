@@ -13,7 +13,7 @@
 
 use std::collections::BTreeMap;
 
-use proc_macro2::TokenStream;
+use proc_macro2::{Delimiter, TokenStream};
 use quote::{ToTokens, quote};
 use syn::parse::{Parse, ParseStream};
 use syn::punctuated::Punctuated;
@@ -110,14 +110,35 @@ impl Bundles {
             self.0.push(bundle);
         }
     }
+
+    /// Reads a closed bundle, and adds those of its items that are not there yet. The others are passed over: bundles of items that use the same ones hold most
+    /// of them again.
+    ///
+    /// # Errors
+    /// It is none.
+    pub fn read(&mut self, input: ParseStream<'_>) -> syn::Result<()> {
+        while !input.is_empty() {
+            let ahead = input.fork();
+            let content;
+            syn::braced!(content in ahead);
+            let hash = content.parse::<syn::LitStr>()?.value();
+            if self.0.iter().any(|known| known.hash == hash) {
+                input.step(|cursor| match cursor.group(Delimiter::Brace) {
+                    Some((_, _, rest)) => Ok(((), rest)),
+                    None => Err(cursor.error("expected a bundle")),
+                })?;
+            } else {
+                self.0.push(input.parse()?);
+            }
+        }
+        Ok(())
+    }
 }
 
 impl Parse for Bundles {
     fn parse(input: ParseStream<'_>) -> syn::Result<Self> {
         let mut bundles = Self::default();
-        while !input.is_empty() {
-            bundles.add(input.parse()?);
-        }
+        bundles.read(input)?;
         Ok(bundles)
     }
 }
