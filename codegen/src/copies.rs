@@ -22,11 +22,7 @@ type Value = Handle<Expression>;
 /// # Errors
 /// The rewriting of a function fails, which the verifier rules out.
 pub(crate) fn legalise(module: &mut Module, native: Option<&dyn Fn(Scalar) -> bool>) -> Result<bool, Diagnostics> {
-    let mut any = false;
-    for function in module.functions.iter().map(|(_, function)| function).chain([&module.entry]) {
-        statements(&function.body, &mut |statement| any |= matches!(statement.kind, StatementKind::Asynchronous(_)));
-    }
-    if !any {
+    if !has_copies(module) {
         return Ok(false);
     }
     let index = module.intern(Type::Scalar(module.index.scalar()));
@@ -45,6 +41,15 @@ pub(crate) fn legalise(module: &mut Module, native: Option<&dyn Fn(Scalar) -> bo
     module.functions = rewritten;
     module.entry = entry;
     Ok(true)
+}
+
+/// Whether there are such copies, or anything that waits for them.
+pub(crate) fn has_copies(module: &Module) -> bool {
+    let mut any = false;
+    for function in module.functions.iter().map(|(_, function)| function).chain([&module.entry]) {
+        statements(&function.body, &mut |statement| any |= matches!(statement.kind, StatementKind::Asynchronous(_)));
+    }
+    any
 }
 
 /// The constant that an expression is, as a number.

@@ -26,7 +26,7 @@ use std::sync::{Arc, Mutex, OnceLock, PoisonError};
 
 use crate::artefact::{ParamTransport, Params};
 use crate::diagnostic::{Diagnostic, Diagnostics};
-use crate::ir::{Module, Scalar};
+use crate::ir::{Module, Scalar, Type};
 use crate::target::{Features, Profile, Target};
 use crate::verify::{AccessReport, KernelInfo, Verified, clear_guards, function_facts, workgroup_bytes};
 use crate::{copies, flat, layout, narrow, passes, small};
@@ -64,8 +64,18 @@ pub struct Settled<'v> {
     modules: Mutex<Vec<(Features, Arc<Made>)>>,
 }
 
-/// A settled module, once it is made.
-type Made = OnceLock<Result<Module, Diagnostics>>;
+/// What is settled for a set of features, once it is made.
+type Made = OnceLock<Result<Common, Diagnostics>>;
+
+/// What all targets with the same features begin with.
+#[derive(Clone)]
+struct Common {
+    module: Module,
+    /// Whether [`legalise_alike`] was done: where nothing before it depends on the target, it is done once for all of them.
+    alike: bool,
+    /// What stands for something by now.
+    emulated: Vec<&'static str>,
+}
 
 impl<'v> Settled<'v> {
     /// Of an instance.
@@ -74,8 +84,8 @@ impl<'v> Settled<'v> {
         Self { verified, asked, modules: Mutex::new(Vec::new()) }
     }
 
-    /// A copy of the module for these features.
-    fn module(&self, features: Features) -> Result<Module, Diagnostics> {
+    /// A copy of what is common for these features.
+    fn common(&self, features: Features) -> Result<Common, Diagnostics> {
         let features = features.intersection(self.asked);
         let made = {
             let mut modules = self.modules.lock().unwrap_or_else(PoisonError::into_inner);
@@ -91,13 +101,31 @@ impl<'v> Settled<'v> {
         made.get_or_init(|| self.make(features)).clone()
     }
 
-    fn make(&self, features: Features) -> Result<Module, Diagnostics> {
+    fn make(&self, features: Features) -> Result<Common, Diagnostics> {
         let mut module = settled(self.verified, features)?;
         passes::fold(&mut module);
         prune::prune(&mut module);
         passes::share(&mut module, passes::Sharing::ALL);
-        Ok(module)
+        let mut common = Common { alike: is_alike(&module), emulated: Vec::new(), module };
+        if common.alike {
+            common.emulated.extend(legalise_alike(&mut common.module)?);
+        }
+        Ok(common)
     }
+}
+
+/// Whether the module has none of what targets do differently before [`legalise_alike`].
+fn is_alike(module: &Module) -> bool {
+    !module.workgroup.iter().any(|(_, variable)| variable.tile.is_some())
+        && !module.types.iter().any(|(_, ty)| matches!(ty, Type::Matrix(_)))
+        && !copies::has_copies(module)
+}
+
+/// What is the same for all targets, and comes before all that is not but tiles, copies and matrices.
+fn legalise_alike(module: &mut Module) -> Result<Option<&'static str>, Diagnostics> {
+    small::legalise(module)?;
+    flat::legalise(module)?;
+    narrow::legalise(module)
 }
 
 /// The instance as it is on a device with these features, which are some of those that it asks for.
@@ -136,10 +164,9 @@ impl<'s> Lowering<'s> {
     }
 
     fn legalise(&self, profile: &Profile, transport: ParamTransport) -> Result<Lowered, Diagnostics> {
-        let mut module = self.settled.module(profile.features)?;
+        let Common { mut module, alike, mut emulated } = self.settled.common(profile.features)?;
         let verified = self.settled.verified;
         let mut info = verified.info.clone();
-        let mut emulated = Vec::new();
         emulated.extend(crate::tiles::legalise(&mut module, info.workgroup_size, profile.target)?);
         let holds_alike = |scalar| storage::is_native(scalar, profile);
         let native: Option<&dyn Fn(Scalar) -> bool> = (profile.target == Target::Cuda).then_some(&holds_alike);
@@ -152,9 +179,9 @@ impl<'s> Lowering<'s> {
         } else {
             matrices::guard(&mut module)?;
         }
-        small::legalise(&mut module)?;
-        flat::legalise(&mut module)?;
-        emulated.extend(narrow::legalise(&mut module)?);
+        if !alike {
+            emulated.extend(legalise_alike(&mut module)?);
+        }
         emulated.extend(wide::lower(&mut module, profile)?);
         // Words stand where the wide parameters stood.
         let params = layout::params(&module, info.grid).ok_or_else(|| {

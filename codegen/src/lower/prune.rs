@@ -6,12 +6,15 @@ use crate::ir::{Arena, ExpressionKind, Function, Handle, Module};
 pub fn prune(module: &mut Module) {
     let mut reached = vec![false; module.functions.len()];
     mark(module, &module.entry, &mut reached);
-    let old = std::mem::take(&mut module.functions);
+    if reached.iter().all(|reached| *reached) {
+        return;
+    }
+    let mut old = std::mem::take(&mut module.functions);
     let mut kept = Arena::new();
     let mut places: Vec<Option<Handle<Function>>> = vec![None; old.len()];
-    for (handle, function) in old.iter() {
+    for (handle, function) in old.iter_mut() {
         if reached[handle.index()] {
-            let mut function = function.clone();
+            let mut function = std::mem::take(function);
             redirect(&mut function, &places);
             places[handle.index()] = Some(kept.add(function));
         }
