@@ -3,8 +3,8 @@
 use super::KernelInfo;
 use crate::artefact::Access;
 use crate::ir::{
-    Asynchronous, BindingKind, CallArgument, ExpressionKind, Function, Handle, MatrixOperation, Module, Place,
-    Projection, Root, StatementKind, TileOperation, statements,
+    Asynchronous, BindingKind, CallArgument, ExpressionKind, Function, MatrixOperation, Module, Place, Projection,
+    Root, StatementKind, TileOperation, statements,
 };
 use crate::layout;
 
@@ -137,64 +137,68 @@ pub fn workgroup_bytes(module: &Module) -> u32 {
 /// For each function, whether it is collective, and whether it has effects, by itself or through what it calls.
 pub(crate) fn function_facts(module: &Module) -> (Vec<bool>, Vec<bool>) {
     let (mut collective, mut effects) = (Vec::<bool>::new(), Vec::<bool>::new());
+    // Whether all that a function writes are its by-reference arguments.
+    let mut references = Vec::<bool>::new();
     for (_, function) in module.functions.iter() {
-        let (mut waits, mut writes) = (false, false);
-        statements(&function.body, &mut |statement| match &statement.kind {
-            StatementKind::Barrier | StatementKind::UniformLoad { .. } | StatementKind::Subgroup { .. } => waits = true,
-            StatementKind::Matrix { operation, .. } => {
-                waits = true;
-                writes |= matches!(operation, MatrixOperation::Store { .. });
+        let (mut waits, mut writes, mut only_references) = (false, false, true);
+        statements(&function.body, &mut |statement| {
+            only_references &= writes_only_variables(&statement.kind);
+            match &statement.kind {
+                StatementKind::Barrier | StatementKind::UniformLoad { .. } | StatementKind::Subgroup { .. } => {
+                    waits = true;
+                }
+                StatementKind::Matrix { operation, .. } => {
+                    waits = true;
+                    writes |= matches!(operation, MatrixOperation::Store { .. });
+                }
+                StatementKind::Store { place, .. } => writes |= !matches!(place.root, Root::Local(_)),
+                StatementKind::Atomic { function, .. } if *function != crate::ir::AtomicFunction::Load => {
+                    writes = true;
+                }
+                StatementKind::Asynchronous(_) => writes = true,
+                StatementKind::Tile(operation) => {
+                    waits = true;
+                    writes |= matches!(operation, TileOperation::Copy { .. }) || in_arguments(operation);
+                }
+                // Where it stands is what it does.
+                kind => writes |= kind.orders_memory(),
             }
-            StatementKind::Store { place, .. } => writes |= !matches!(place.root, Root::Local(_)),
-            StatementKind::Atomic { function, .. } if *function != crate::ir::AtomicFunction::Load => writes = true,
-            StatementKind::Asynchronous(_) => writes = true,
-            StatementKind::Tile(operation) => {
-                waits = true;
-                writes |= matches!(operation, TileOperation::Copy { .. }) || in_arguments(operation);
-            }
-            // Where it stands is what it does.
-            kind => writes |= kind.orders_memory(),
         });
         function.live(&function.body, &mut |expression| {
             if let ExpressionKind::Call { function: callee, arguments } = &function.expressions[expression].kind {
                 waits |= collective.get(callee.index()).copied().unwrap_or(true);
+                let callee_only = references.get(callee.index()).copied().unwrap_or(false);
+                only_references &= callee_only;
                 // A callee that writes its by-reference arguments writes the caller's locals, which is the caller's own affair, unless
                 // the caller hands on an argument of its own.
-                let only_references = writes_only_references(module, *callee);
                 let hands_on =
                     arguments.iter().any(|argument| matches!(argument, CallArgument::Reference(Root::Argument(_))));
-                let writes_more = effects.get(callee.index()).copied().unwrap_or(true) && !only_references;
+                let writes_more = effects.get(callee.index()).copied().unwrap_or(true) && !callee_only;
                 writes |= writes_more || hands_on;
             }
         });
         collective.push(waits);
         effects.push(writes);
+        references.push(only_references);
     }
     (collective, effects)
+}
+
+/// Whether all that a statement by itself writes are variables of the function and its by-reference arguments.
+fn writes_only_variables(statement: &StatementKind) -> bool {
+    match statement {
+        StatementKind::Store { place, .. } => matches!(place.root, Root::Local(_) | Root::Argument(_)),
+        StatementKind::Matrix { operation: MatrixOperation::Store { .. }, .. }
+        | StatementKind::Asynchronous(_)
+        | StatementKind::Tile(TileOperation::Copy { .. }) => false,
+        StatementKind::Atomic { function, .. } if *function != crate::ir::AtomicFunction::Load => false,
+        kind => !kind.orders_memory(),
+    }
 }
 
 /// Whether a product is added to what the caller has.
 fn in_arguments(operation: &TileOperation) -> bool {
     matches!(operation, TileOperation::Multiply { sums: Place { root: Root::Argument(_), .. }, .. })
-}
-
-/// Whether all that a function writes are its by-reference arguments.
-fn writes_only_references(module: &Module, function: Handle<Function>) -> bool {
-    let function = &module.functions[function];
-    let mut only = true;
-    statements(&function.body, &mut |statement| match &statement.kind {
-        StatementKind::Store { place, .. } => only &= matches!(place.root, Root::Local(_) | Root::Argument(_)),
-        StatementKind::Matrix { operation: MatrixOperation::Store { .. }, .. } => only = false,
-        StatementKind::Atomic { function, .. } if *function != crate::ir::AtomicFunction::Load => only = false,
-        StatementKind::Asynchronous(_) | StatementKind::Tile(TileOperation::Copy { .. }) => only = false,
-        kind => only &= !kind.orders_memory(),
-    });
-    function.live(&function.body, &mut |expression| {
-        if let ExpressionKind::Call { function: callee, .. } = function.expressions[expression].kind {
-            only &= writes_only_references(module, callee);
-        }
-    });
-    only
 }
 
 impl KernelInfo {
