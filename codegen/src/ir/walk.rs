@@ -208,8 +208,16 @@ impl StatementKind {
 pub fn statements(block: &Block, visit: &mut dyn FnMut(&Statement)) {
     for statement in block {
         visit(statement);
-        for inner in statement.kind.blocks() {
-            statements(inner, visit);
+        // As `blocks` has it, without a list: this is the walk of all walks.
+        match &statement.kind {
+            StatementKind::If { accept, reject, .. } => {
+                statements(accept, visit);
+                statements(reject, visit);
+            }
+            StatementKind::For { body, .. } | StatementKind::While { body, .. } | StatementKind::Loop { body } => {
+                statements(body, visit);
+            }
+            kind => kind.blocks().into_iter().for_each(|inner| statements(inner, visit)),
         }
     }
 }

@@ -98,6 +98,8 @@ struct Walk<'a> {
     function: &'a Function,
     workgroup_size: [u32; 3],
     knowledge: Knowledge,
+    /// Whether any call of the function is given a variable.
+    hands_on: bool,
     /// What immutable integer locals were declared to be.
     locals: HashMap<Handle<Local>, Form>,
     /// What immutable locals of other types are another name of.
@@ -124,10 +126,16 @@ struct Walk<'a> {
 
 impl<'a> Walk<'a> {
     fn new(module: &'a Module, function: &'a Function, workgroup_size: [u32; 3]) -> Self {
+        let is_reference = |argument: &CallArgument| matches!(argument, CallArgument::Reference(_));
+        let hands_on = function.expressions.iter().any(|(_, expression)| match &expression.kind {
+            ExpressionKind::Call { arguments, .. } => arguments.iter().any(is_reference),
+            _ => false,
+        });
         Self {
             module,
             function,
             workgroup_size,
+            hands_on,
             knowledge: Knowledge::new(module.index.is_wide()),
             locals: HashMap::default(),
             names: HashMap::default(),
@@ -217,7 +225,8 @@ impl<'a> Walk<'a> {
                 self.scoped(&yes, accept);
                 self.versions.clone_from(&before);
                 self.scoped(&no, reject);
-                self.touch_all([&*accept, &*reject]);
+                let changed = self.changed([&*accept, &*reject]);
+                self.touch_each(&changed);
                 // Where one side leaves, the other's condition holds from here on.
                 if leaves(accept) {
                     self.learn_all(no);
@@ -232,31 +241,35 @@ impl<'a> Walk<'a> {
                     self.versions.clone_from(&before);
                 }
                 self.block(default);
-                self.touch_all(cases.iter().map(|case| &case.body).chain([&*default]));
+                let changed = self.changed(cases.iter().map(|case| &case.body).chain([&*default]));
+                self.touch_each(&changed);
             }
             StatementKind::For { local, start, end, step, body, .. } => {
                 let (local, start, end, step) = (*local, *start, *end, *step);
                 let facts = self.counts(local, start, end, step);
-                self.touch_all([&*body]);
+                let changed = self.changed([&*body]);
+                self.touch_each(&changed);
                 self.scoped(&facts, body);
-                self.touch_all([&*body]);
+                self.touch_each(&changed);
             }
             StatementKind::While { condition, body } => {
                 let condition = *condition;
-                self.touch_all([&*body]);
+                let changed = self.changed([&*body]);
+                self.touch_each(&changed);
                 self.accesses(condition);
                 let yes = self.says(condition, true);
                 self.scoped(&yes, body);
-                self.touch_all([&*body]);
+                self.touch_each(&changed);
                 if !super::structure::breaks(body) {
                     let no = self.says(condition, false);
                     self.learn_all(no);
                 }
             }
             StatementKind::Loop { body } => {
-                self.touch_all([&*body]);
+                let changed = self.changed([&*body]);
+                self.touch_each(&changed);
                 self.block(body);
-                self.touch_all([&*body]);
+                self.touch_each(&changed);
             }
             StatementKind::UniformLoad { place, .. } | StatementKind::Atomic { place, .. } => {
                 self.place(place, statement.span);
@@ -350,8 +363,8 @@ impl<'a> Walk<'a> {
         Key::Variable(root, self.versions.get(&root).copied().unwrap_or(0))
     }
 
-    /// Every variable that the blocks store to has another value from here on.
-    fn touch_all<'b>(&mut self, blocks: impl IntoIterator<Item = &'b Block>) {
+    /// The variables that the blocks store to.
+    fn changed<'b>(&self, blocks: impl IntoIterator<Item = &'b Block>) -> Vec<Root> {
         let mut roots = Vec::new();
         for block in blocks {
             statements(block, &mut |statement| {
@@ -363,13 +376,21 @@ impl<'a> Walk<'a> {
                 statement.kind.operands(&mut |operand| self.references(*operand, &mut roots));
             });
         }
+        roots
+    }
+
+    /// Each of the variables has another value from here on.
+    fn touch_each(&mut self, roots: &[Root]) {
         for root in roots {
-            self.touch(root);
+            self.touch(*root);
         }
     }
 
     /// The variables that calls in an expression may change.
     fn references(&self, handle: Handle<Expression>, roots: &mut Vec<Root>) {
+        if !self.hands_on {
+            return;
+        }
         self.function.tree(handle, &mut |part| {
             if let ExpressionKind::Call { arguments, .. } = &self.function.expressions[part].kind {
                 for argument in arguments {
