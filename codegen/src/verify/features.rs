@@ -6,6 +6,8 @@
 
 mod wide;
 
+use std::fmt::Display;
+
 use crate::diagnostic::{Diagnostic, Diagnostics};
 use crate::ir::{
     BindingKind, Block, Builtin, Expression, ExpressionKind, Function, Handle, Literal, MathFunction, Module,
@@ -147,11 +149,11 @@ pub fn live_features(module: &Module, features: Features) -> Features {
 
 /// Calls `visit` with each feature that an operation needs which is left when `if const` is decided for `features`, the operation
 /// in the author's words, and where it is.
-fn each_need(module: &Module, features: Features, visit: &mut dyn FnMut(Feature, &str, Span)) {
+fn each_need(module: &Module, features: Features, visit: &mut dyn FnMut(Feature, &dyn Display, Span)) {
     let wide = |element: Handle<Type>| module.types[element].scalar().is_some_and(Scalar::is_wide);
     let mut atomics = |name: &str, span: Span| {
         for feature in [Feature::Int64Atomics, Feature::Int64] {
-            visit(feature, &format!("the element type of `{name}`"), span);
+            visit(feature, &format_args!("the element type of `{name}`"), span);
         }
     };
     for binding in module.bindings.iter().filter(|binding| binding.kind == BindingKind::Atomic && wide(binding.element))
@@ -163,12 +165,12 @@ fn each_need(module: &Module, features: Features, visit: &mut dyn FnMut(Feature,
     }
     for binding in &module.bindings {
         if let Some(feature) = wide::of_memory(module, binding.element) {
-            visit(feature, &format!("the element type of `{}`", binding.name), binding.span);
+            visit(feature, &format_args!("the element type of `{}`", binding.name), binding.span);
         }
     }
     for (_, variable) in module.workgroup.iter() {
         if let Some(feature) = wide::of_memory(module, variable.element) {
-            visit(feature, &format!("the element type of `{}`", variable.name), variable.span);
+            visit(feature, &format_args!("the element type of `{}`", variable.name), variable.span);
         }
     }
     // A function calls only those before it, and needs nothing where all of its calls are left out.
@@ -178,7 +180,7 @@ fn each_need(module: &Module, features: Features, visit: &mut dyn FnMut(Feature,
             continue;
         }
         if function.precision == Precision::Strict && rounds(module, function) {
-            visit(Feature::Strict, "`strict`", function.span);
+            visit(Feature::Strict, &"`strict`", function.span);
         }
         needs(module, function, &function.body, features, &mut called, visit);
     }
@@ -205,7 +207,7 @@ fn needs(
     block: &Block,
     features: Features,
     called: &mut [bool],
-    visit: &mut dyn FnMut(Feature, &str, Span),
+    visit: &mut dyn FnMut(Feature, &dyn Display, Span),
 ) {
     for statement in block {
         statement.kind.operands(&mut |operand| {
@@ -219,10 +221,10 @@ fn needs(
                 ) = expression.kind
                 {
                     let name = Builtin::ALL.iter().find(|(known, _)| *known == builtin).map_or("", |(_, name)| name);
-                    visit(Feature::Subgroups, &format!("`{name}()`"), expression.span);
+                    visit(Feature::Subgroups, &format_args!("`{name}()`"), expression.span);
                 }
                 if let Type::Matrix(matrix) = &module.types[expression.ty] {
-                    visit(Feature::CooperativeMatrices, &format!("`{}`", matrix.role.name()), expression.span);
+                    visit(Feature::CooperativeMatrices, &format_args!("`{}`", matrix.role.name()), expression.span);
                 }
                 if let Some((features, what)) = wide::of_expression(module, function, part) {
                     features.iter().for_each(|feature| visit(feature, &what, expression.span));
@@ -242,10 +244,10 @@ fn needs(
             kind => {
                 match kind {
                     StatementKind::Subgroup { function, .. } => {
-                        visit(Feature::Subgroups, &format!("`{}`", function.name()), statement.span);
+                        visit(Feature::Subgroups, &format_args!("`{}`", function.name()), statement.span);
                     }
                     StatementKind::Fence(scope) => {
-                        visit(Feature::Ordering, &format!("`{}`", scope.fence()), statement.span);
+                        visit(Feature::Ordering, &format_args!("`{}`", scope.fence()), statement.span);
                     }
                     StatementKind::Atomic { function, ordering, .. } if kind.orders_memory() => {
                         let name = format!("`{}{}`", function.name(), ordering.order.suffix());
@@ -254,10 +256,14 @@ fn needs(
                     _ => {}
                 }
                 if let StatementKind::Matrix { operation, .. } = kind {
-                    visit(Feature::CooperativeMatrices, &format!("`{}` of a matrix", operation.name()), statement.span);
+                    visit(
+                        Feature::CooperativeMatrices,
+                        &format_args!("`{}` of a matrix", operation.name()),
+                        statement.span,
+                    );
                 }
                 if let StatementKind::Tile(operation @ TileOperation::Multiply { .. }) = kind {
-                    visit(Feature::CooperativeMatrices, &format!("`{}`", operation.name()), statement.span);
+                    visit(Feature::CooperativeMatrices, &format_args!("`{}`", operation.name()), statement.span);
                 }
                 for inner in kind.blocks() {
                     needs(module, function, inner, features, called, visit);

@@ -1,5 +1,7 @@
 //! What of 64-bit types needs their feature: arithmetic, and vectors of them. The rest is done on two words where a device lacks it.
 
+use std::fmt;
+
 use crate::ir::{BinaryOperator, Expression, ExpressionKind, Function, Handle, Module, Scalar, Type};
 use crate::target::{Feature, Features};
 
@@ -53,7 +55,7 @@ pub(super) fn of_expression(
             let scalar = scalar_of(*arguments.first()?)?;
             if scalar == Scalar::F64 && function.is_elementary_of_doubles() {
                 // It is made of a double's bits where a target has none.
-                return needs([scalar, Scalar::U64], format!("`{}` of f64", function.name()));
+                return needs([scalar, Scalar::U64], format_args!("`{}` of f64", function.name()));
             }
             (scalar, function.name())
         }
@@ -63,22 +65,23 @@ pub(super) fn of_expression(
             if from == to || !(from.is_float() || to.is_float()) {
                 return None;
             }
-            return needs([from, to], format!("`as` from {} to {}", from.rust_name(), to.rust_name()));
+            return needs([from, to], format_args!("`as` from {} to {}", from.rust_name(), to.rust_name()));
         }
         ExpressionKind::Bitcast(value) => {
             let (from, to) = (scalar_of(*value)?, own.scalar()?);
             if from.is_float() == to.is_float() {
                 return None;
             }
-            return needs([from, to], format!("a bitcast from {} to {}", from.rust_name(), to.rust_name()));
+            return needs([from, to], format_args!("a bitcast from {} to {}", from.rust_name(), to.rust_name()));
         }
         _ => return None,
     };
-    needs([scalar, scalar], format!("`{what}` of {}", scalar.rust_name()))
+    needs([scalar, scalar], format_args!("`{what}` of {}", scalar.rust_name()))
 }
 
-/// The features of both scalars, if there are any.
-fn needs(scalars: [Scalar; 2], what: String) -> Option<(Features, String)> {
-    let features: Vec<Feature> = scalars.into_iter().filter_map(feature).collect();
-    (!features.is_empty()).then(|| (Features::of(&features), what))
+/// The features of both scalars, if there are any; most have none, and then nothing is written.
+fn needs(scalars: [Scalar; 2], what: fmt::Arguments<'_>) -> Option<(Features, String)> {
+    let features = scalars.into_iter().filter_map(feature);
+    let features = features.fold(Features::NONE, |all, feature| all.union(Features::of(&[feature])));
+    (features != Features::NONE).then(|| (features, what.to_string()))
 }
