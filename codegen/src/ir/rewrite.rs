@@ -235,6 +235,21 @@ impl Copy<'_> {
                 ExpressionKind::Call { function, arguments: copied }
             }
             ExpressionKind::MatrixLength(ty) => ExpressionKind::MatrixLength(rewrite.ty(*ty)?),
+            // These are most of all expressions.
+            ExpressionKind::Literal(literal) => ExpressionKind::Literal(*literal),
+            ExpressionKind::Member { base, index } => {
+                ExpressionKind::Member { base: rewrite.expression(self, *base)?, index: *index }
+            }
+            ExpressionKind::Unary { operator, value } => {
+                ExpressionKind::Unary { operator: *operator, value: rewrite.expression(self, *value)? }
+            }
+            ExpressionKind::Binary { operator, left, right } => ExpressionKind::Binary {
+                operator: *operator,
+                left: rewrite.expression(self, *left)?,
+                right: rewrite.expression(self, *right)?,
+            },
+            ExpressionKind::Convert(value) => ExpressionKind::Convert(rewrite.expression(self, *value)?),
+            ExpressionKind::Splat(value) => ExpressionKind::Splat(rewrite.expression(self, *value)?),
             kind => {
                 let mut kind = kind.clone();
                 let mut failed = None;
