@@ -215,15 +215,16 @@ pub static KERNELS: &[&{expansion}::artefact::Kernel] = &[{}];",
     fn push_kernel(&self, source: &mut String, number: usize, made: &Made, name: &str) {
         let Self { expansion } = self;
         for (position, code) in made.codes.iter().enumerate() {
-            *source += &match &made.kernel.variants[position].code {
-                Code::Text(_) => format!("const CODE_{number}_{position}: &str = {code};"),
+            let (before, after) = match &made.kernel.variants[position].code {
+                Code::Text(_) => (format!("const CODE_{number}_{position}: &str = "), ";"),
                 // Byte strings cost rustc a sixth of what lists of numbers do.
                 Code::Spirv(words) => {
                     let words_type = format!("{expansion}::Words");
                     let size = words.len();
-                    format!("static CODE_{number}_{position}: {words_type}<{size}> = {words_type}(*{code});")
+                    (format!("static CODE_{number}_{position}: {words_type}<{size}> = {words_type}(*"), ");")
                 }
             };
+            source.extend([before.as_str(), code, after]);
         }
         let kernel = self.kernel(&made.kernel, number, made.cpu.is_some());
         *source +=

@@ -6,6 +6,7 @@
 
 use std::fs;
 use std::hash::{DefaultHasher, Hash, Hasher};
+use std::io::Write as _;
 use std::path::PathBuf;
 
 use proc_macro2::TokenStream;
@@ -59,11 +60,19 @@ impl Place {
     /// Keeps it in the place of what was kept before.
     pub fn write(&self, expansion: &Expansion) {
         let Expansion { counts: [instances, variants], source } = expansion;
-        let text = format!("{} {instances} {variants} {}\n{source}", self.key, source.len());
-        // Another compiler may read or write the same file: it finds the one or the other.
+        let head = format!("{} {instances} {variants} {}\n", self.key, source.len());
+        // Another compiler may read or write the same file: it finds the one or the other, or none.
         let beside = self.path.with_added_extension(std::process::id().to_string());
         let written = self.path.parent().map_or(Ok(()), fs::create_dir_all);
-        let written = written.and_then(|()| fs::write(&beside, text)).and_then(|()| fs::rename(&beside, &self.path));
+        let written = written.and_then(|()| {
+            // The text has megabytes: it is not copied behind its head.
+            let mut file = fs::File::create(&beside)?;
+            file.write_all(head.as_bytes())?;
+            file.write_all(source.as_bytes())?;
+            // A file system may write what takes another's place to the disk at once, to be proof against a loss of power, which costs nothing here but time.
+            let _ = fs::remove_file(&self.path);
+            fs::rename(&beside, &self.path)
+        });
         if written.is_err() {
             // What is half written is in nobody's way.
             let _ = fs::remove_file(&beside);

@@ -3,7 +3,6 @@
 //! Threads take parts from one list, so that none waits for another while there is something left. What naga judges longest is judged while the macro's own thread, which
 //! alone may make tokens, already puts together what the kernel becomes; a text that naga refuses takes that back.
 
-use std::num::NonZero;
 use std::sync::atomic::{AtomicUsize, Ordering};
 use std::sync::mpsc;
 use std::sync::{Mutex, PoisonError};
@@ -60,7 +59,8 @@ pub fn build_and_print<T, S: Send, R>(
         refused: Mutex::default(),
     };
     let measuring = timings::is_measuring();
-    let processors = std::thread::available_parallelism().map_or(1, NonZero::get);
+    // Asking the system anew for each kernel would read files.
+    let processors = rayon::current_num_threads();
     let (sender, receiver) = mpsc::channel();
     let (times_sender, times) = mpsc::channel();
     // The threads stay from kernel to kernel, and with them their memory.
