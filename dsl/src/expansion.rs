@@ -78,3 +78,46 @@ pub fn instance(
 #[derive(Debug)]
 #[repr(C, align(4))]
 pub struct Words<const N: usize>(pub [u8; N]);
+
+/// A text of parts that it shares with others.
+#[derive(Debug)]
+pub struct Joined<const N: usize>([u8; N]);
+
+impl<const N: usize> Joined<N> {
+    /// The parts one after the other, which have `N` bytes together.
+    ///
+    /// # Panics
+    /// They have not.
+    pub const fn new(parts: &[&str]) -> Self {
+        let mut bytes = [0; N];
+        let (mut part, mut at) = (0, 0);
+        while part < parts.len() {
+            let text = parts[part].as_bytes();
+            let (_, rest) = bytes.split_at_mut(at);
+            let (place, _) = rest.split_at_mut(text.len());
+            place.copy_from_slice(text);
+            at += text.len();
+            part += 1;
+        }
+        assert!(at == N, "the parts of a text are shorter than the text");
+        Self(bytes)
+    }
+
+    /// The text.
+    pub const fn text(&self) -> &str {
+        // SAFETY: the bytes are those of whole strings, one after the other: whoever makes a value fills all of it with such.
+        unsafe { std::str::from_utf8_unchecked(&self.0) }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::Joined;
+
+    #[test]
+    fn a_joined_text_is_its_parts() {
+        static TEXT: Joined<7> = Joined::new(&["a", "", "\u{e4}b", "cde"]);
+        assert_eq!(TEXT.text(), "a\u{e4}bcde");
+        assert_eq!(Joined::<0>::new(&[]).text(), "");
+    }
+}

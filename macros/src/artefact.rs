@@ -19,7 +19,7 @@ use trefoil_codegen::lower::Lowered;
 use trefoil_codegen::timings::{Stage, stage};
 
 use crate::remembered::Expansion;
-use crate::{literals, params};
+use crate::{literals, params, shared};
 
 /// What a kernel without generics is called in its module, and what its instance with wider indices is beside another.
 pub const KERNEL: &str = "KERNEL";
@@ -214,21 +214,63 @@ pub static KERNELS: &[&{expansion}::artefact::Kernel] = &[{}];",
     /// An instance: the code of its variants and its description.
     fn push_kernel(&self, source: &mut String, number: usize, made: &Made, name: &str) {
         let Self { expansion } = self;
-        for (position, code) in made.codes.iter().enumerate() {
-            let (before, after) = match &made.kernel.variants[position].code {
-                Code::Text(_) => (format!("const CODE_{number}_{position}: &str = "), ";"),
-                // Byte strings cost rustc a sixth of what lists of numbers do.
-                Code::Spirv(words) => {
-                    let words_type = format!("{expansion}::Words");
-                    let size = words.len();
-                    (format!("static CODE_{number}_{position}: {words_type}<{size}> = {words_type}(*"), ");")
-                }
-            };
-            source.extend([before.as_str(), code, after]);
+        let mut position = 0;
+        while position < made.codes.len() {
+            if self.push_shared(source, number, made, position) {
+                position += 2;
+            } else {
+                self.push_code(source, number, made, position);
+                position += 1;
+            }
         }
         let kernel = self.kernel(&made.kernel, number, made.cpu.is_some());
         *source +=
             &format!("/// `{}`.\npub static {name}: {expansion}::artefact::Kernel = {kernel};", made.kernel.name);
+    }
+
+    /// The code of a variant.
+    fn push_code(&self, source: &mut String, number: usize, made: &Made, position: usize) {
+        let Self { expansion } = self;
+        let (before, after) = match &made.kernel.variants[position].code {
+            Code::Text(_) => (format!("const CODE_{number}_{position}: &str = "), ";"),
+            // Byte strings cost rustc a sixth of what lists of numbers do.
+            Code::Spirv(words) => {
+                let words_type = format!("{expansion}::Words");
+                let size = words.len();
+                (format!("static CODE_{number}_{position}: {words_type}<{size}> = {words_type}(*"), ");")
+            }
+        };
+        source.extend([before.as_str(), &made.codes[position], after]);
+    }
+
+    /// The texts of a variant and of the next one, if they are much the same; else nothing.
+    fn push_shared(&self, source: &mut String, number: usize, made: &Made, position: usize) -> bool {
+        let Self { expansion } = self;
+        let next = position + 1;
+        let (Some(variants), Some(codes)) =
+            (made.kernel.variants.get(position..=next), made.codes.get(position..=next))
+        else {
+            return false;
+        };
+        let ([Variant { code: Code::Text(first), .. }, Variant { code: Code::Text(second), .. }], [one, other]) =
+            (variants, codes)
+        else {
+            return false;
+        };
+        let (one, other) = (literals::inside(one), literals::inside(other));
+        let Some([begin, end]) = shared::ends(one, other) else { return false };
+        let parts = format!("PART_{number}_{position}");
+        let (head, tail) = (&one[..begin], &one[one.len() - end..]);
+        source.extend(["const ", &parts, "_0: &str = \"", head, "\"; const ", &parts, "_1: &str = \"", tail, "\";"]);
+        for (position, literal, text) in [(position, one, first), (next, other, second)] {
+            let (code, size) = (format!("{number}_{position}"), text.len());
+            let between = &literal[begin..literal.len() - end];
+            *source += &format!(
+                "static JOINED_{code}: {expansion}::Joined<{size}> = {expansion}::Joined::new(&[{parts}_0, \"{between}\", {parts}_1]);
+                 const CODE_{code}: &str = JOINED_{code}.text();"
+            );
+        }
+        true
     }
 
     /// The struct that a launch is specialised with.

@@ -14,6 +14,7 @@ mod layout;
 mod literals;
 mod params;
 mod remembered;
+mod shared;
 mod support;
 mod timings;
 

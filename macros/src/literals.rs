@@ -50,9 +50,14 @@ pub fn push_text(source: &mut String, text: &str) {
     source.push('"');
 }
 
+/// What stands between the quotes of a literal that [`push_text`] wrote.
+pub fn inside(literal: &str) -> &str {
+    literal.strip_prefix('"').and_then(|rest| rest.strip_suffix('"')).unwrap_or(literal)
+}
+
 #[cfg(test)]
 mod tests {
-    use super::{push_bytes, push_text};
+    use super::{inside, push_bytes, push_text};
 
     #[test]
     fn what_is_read_is_what_was_meant() {
@@ -64,5 +69,6 @@ mod tests {
         let mut source = String::new();
         push_text(&mut source, text);
         assert_eq!(syn::parse_str::<syn::LitStr>(&source).unwrap().value(), text);
+        assert_eq!(format!("\"{}\"", inside(&source)), source);
     }
 }
