@@ -57,9 +57,11 @@ impl<'a, D: Dialect> Printer<'a, D> {
         let lowered = self.lowered;
         let resources = self.entry_resources.clone();
         self.precision = lowered.module.entry.precision;
+        self.hides_first_param = D::hides_first_param(&lowered.module);
         let mut scope = self.scope(&lowered.module.entry, &resources);
         let mut out = Writer::at_depth(1);
         self.block(&mut scope, &mut out, &lowered.module.entry.body)?;
+        self.hides_first_param = false;
         Ok(out.finish())
     }
 
