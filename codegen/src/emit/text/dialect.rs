@@ -250,6 +250,11 @@ pub trait Dialect: Sized {
         value
     }
 
+    /// The line at the beginning of a function that reads a specialisation constant, if the language's compiler must not compute with it.
+    fn read_constant(_name: &str) -> Option<String> {
+        None
+    }
+
     /// The line that opens a function. Arguments are by value, or by reference where the last part is true.
     fn function(
         p: &mut Printer<'_, Self>,

@@ -372,6 +372,11 @@ impl Dialect for Wgsl {
         Ok(Code::call(name, [value].into_iter().chain(lane)))
     }
 
+    /// What is computed with a variable is no constant, of which an overflow would be an error when the pipeline is made.
+    fn read_constant(name: &str) -> Option<String> {
+        Some(format!("let {name} = {name};"))
+    }
+
     fn function(
         p: &mut P<'_>,
         name: &str,
