@@ -261,6 +261,25 @@ fn kernels_that_put_nothing_together_read_parameters_as_they_are() {
     assert!(text.contains("make_uint4(params.first, 1u, 2u, 3u)"), "{text}");
 }
 
+/// NVIDIA's driver has given another lane where a variable of 64-bit lanes was indexed by what is known when the kernel runs.
+#[test]
+fn lanes_of_64_bits_are_chosen_and_not_indexed_in_wgsl() {
+    let source = "#[kernel(workgroup(64), targets(wgsl), requires(Int64, Float64))]
+        fn k(x: &[i64], y: &mut [i64], z: &mut [f64], v: Vec3<i64>, w: Vec2<f64>) {
+            let i = global_index();
+            y[i] = v[i % 4] + x[i];
+            z[i] = w[i % 2];
+        }";
+    let outputs = front::parse_source(source).unwrap_or_else(|errors| panic!("{errors}"));
+    let module = instantiate(&outputs[0].module, &Instance::default()).unwrap();
+    let text = wgsl::emit(&lowered(module, Target::Wgsl, ParamTransport::Buffer)).unwrap();
+    assert!(
+        text.contains("select(select(select(0li, value.z, i == 2u), value.y, i == 1u), value.x, i == 0u)"),
+        "{text}"
+    );
+    to_spirv(&text).unwrap_or_else(|error| panic!("{error}\n{text}"));
+}
+
 #[test]
 fn a_local_may_be_named_like_a_helper_of_wgsl() {
     let names = [

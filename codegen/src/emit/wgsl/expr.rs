@@ -331,6 +331,15 @@ pub fn part(p: &mut P<'_>, ty: &Type, base: Code, index: Code) -> Result<Code> {
     let helper = p.helper(&format!("part {name}"), &format!("{tag}_at"), |_, helper| {
         let mut out = Writer::default();
         out.open(format!("fn {helper}(value: {name}, i: u32) -> {result} {{"));
+        // NVIDIA's driver has given another lane of a variable of 64-bit lanes that is indexed.
+        if matches!(ty, Type::Vector { scalar, .. } if scalar.is_wide()) {
+            let lanes = LANES.iter().take(count as usize).enumerate().rev();
+            let chosen = lanes
+                .fold(zero.clone(), |others, (lane, name)| format!("select({others}, value.{name}, i == {lane}u)"));
+            out.line(format!("return {chosen};"));
+            out.close("}");
+            return Ok(out.finish());
+        }
         out.line("var parts = value;");
         out.open(format!("if (i < {count}u) {{"));
         out.line("return parts[i];");
