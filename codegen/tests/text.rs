@@ -267,7 +267,10 @@ fn lanes_of_64_bits_are_chosen_and_not_indexed_in_wgsl() {
     let source = "#[kernel(workgroup(64), targets(wgsl), requires(Int64, Float64))]
         fn k(x: &[i64], y: &mut [i64], z: &mut [f64], v: Vec3<i64>, w: Vec2<f64>) {
             let i = global_index();
-            y[i] = v[i % 4] + x[i];
+            let mut own = Vec4::new(x[i], 2, 3, 4);
+            own[i % 5] = 7;
+            own[i % 3] += v[i % 4];
+            y[i] = own[i % 2] + x[i];
             z[i] = w[i % 2];
         }";
     let outputs = front::parse_source(source).unwrap_or_else(|errors| panic!("{errors}"));
@@ -277,6 +280,8 @@ fn lanes_of_64_bits_are_chosen_and_not_indexed_in_wgsl() {
         text.contains("select(select(select(0li, value.z, i == 2u), value.y, i == 1u), value.x, i == 0u)"),
         "{text}"
     );
+    assert!(text.contains("own = vec4_i64_with(own, "), "{text}");
+    assert!(!text.contains("own["), "{text}");
     to_spirv(&text).unwrap_or_else(|error| panic!("{error}\n{text}"));
 }
 

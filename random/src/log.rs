@@ -1,6 +1,6 @@
 //! The log of a run, as a page of Markdown: what ran where, and for each kind of node, type and target in how many kernels a value of it reached an output.
 
-use std::fmt::Write;
+use std::fmt::{self, Write};
 
 use trefoil_codegen::target::Feature;
 use trefoil_dsl::device::Device;
@@ -38,15 +38,32 @@ fn targets(harness: &Harness) -> Vec<Target<'_>> {
     own.into_iter().chain(devices).collect()
 }
 
+/// A combination that came up too rarely.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Rare {
+    /// Which.
+    pub combination: Combination,
+    /// Where.
+    pub target: String,
+    /// In how many kernels.
+    pub count: u32,
+}
+
+impl fmt::Display for Rare {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let (kind, ty) = self.combination.key();
+        write!(f, "{kind} of {ty} on {}: {}", self.target, self.count)
+    }
+}
+
 /// The combinations of the language that came up in fewer kernels than they should on a target that has them.
-pub fn rare(harness: &Harness, log: &Log, least: u32) -> Vec<String> {
+pub fn rare(harness: &Harness, log: &Log, least: u32) -> Vec<Rare> {
     let mut rare = Vec::new();
     for combination in all() {
         for target in targets(harness).iter().filter(|target| target.has(combination.needs())) {
             let count = log.table.count(&combination.key(), target.name);
             if count < least {
-                let (kind, ty) = combination.key();
-                rare.push(format!("{kind} of {ty} on {}: {count}", target.name));
+                rare.push(Rare { combination, target: target.name.to_owned(), count });
             }
         }
     }

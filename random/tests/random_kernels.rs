@@ -6,6 +6,7 @@
 
 use trefoil_dsl::device::DeviceKind;
 use trefoil_random::harness::{Harness, Limits};
+use trefoil_random::log;
 
 /// Devices get one kernel in so many.
 const SHARE: u64 = 10;
@@ -30,6 +31,15 @@ fn kernels_drawn_at_random_agree_everywhere() {
     let log = harness.run(first..first + count, limits, &|words| println!("{words}"));
     log.lines().into_iter().for_each(|line| println!("{line}"));
     assert!(log.failures.is_empty(), "{} kernels fail, the first: {}", log.failures.len(), log.failures[0].1);
+    // Of what the language has, everything comes up: in 100 of 10,000 kernels at least.
+    let least = (count / 100) as u32;
+    let mut rare = log::rare(&harness, &log, least);
+    rare.retain(|one| one.target == "evaluator");
+    assert!(
+        rare.is_empty(),
+        "in fewer than {least} kernels: {}",
+        rare.iter().map(ToString::to_string).collect::<Vec<_>>().join(", ")
+    );
     // A generator that draws kernels of which nothing can be said tests nothing.
     assert!(u64::from(log.accepted) * 10 >= count * 8, "{} of {count} kernels have a meaning", log.accepted);
 }

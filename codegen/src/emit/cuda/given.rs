@@ -6,7 +6,7 @@
 //! kernel that could write such a thing reads that parameter through a function.
 
 use crate::emit::text::{Code, Printer};
-use crate::ir::{ExpressionKind, Literal, Module, Place, Projection, Root, StatementKind, Type, statements};
+use crate::ir::{ExpressionKind, Module, Place, Projection, Root, StatementKind, Type, statements};
 
 use super::Cuda;
 
@@ -25,15 +25,16 @@ pub fn puts_together(module: &Module) -> bool {
     found
 }
 
-/// Whether it is the first part of a local, written by itself.
+/// Whether it is the first part of a local, written by itself. Of an array's elements compilers see that they are parts.
 fn is_first_part(module: &Module, place: &Place) -> bool {
-    let is_zero = |literal: &Literal| literal.bits() == 0;
-    matches!(place.root, Root::Local(_))
+    let Root::Local(local) = place.root else { return false };
+    let ty = &module.types[module.entry.locals[local].ty];
+    matches!(ty, Type::Struct(_) | Type::Vector { .. })
         && !place.path.is_empty()
         && place.path.iter().all(|projection| match projection {
             Projection::Member(member) => *member == 0,
             Projection::Index(index) | Projection::Vector { index, .. } => {
-                matches!(&module.entry.expressions[*index].kind, ExpressionKind::Literal(literal) if is_zero(literal))
+                matches!(&module.entry.expressions[*index].kind, ExpressionKind::Literal(literal) if literal.bits() == 0)
             }
         })
 }

@@ -259,7 +259,7 @@ impl Dialect for Cuda {
         Ok(Some(vec![format!("return {};", volatile::read(p, pointer, index.clone(), condition).text)]))
     }
 
-    fn lane_place(p: &mut P<'_>, vector: &Type, base: Code, index: Code) -> Result<Lvalue> {
+    fn lane_place(p: &mut P<'_>, _: Root, vector: &Type, base: Code, index: Code) -> Result<Lvalue> {
         expr::lane_write(p, vector)?;
         let read = expr::lane_read(p, vector, base.clone(), index.clone())?;
         let write = format!("set_lane({}, {}, ", base.text, index.argument());

@@ -132,7 +132,7 @@ pub trait Dialect: Sized {
     fn vector_element(p: &mut Printer<'_, Self>, root: Root, scalar: Scalar, lanes: u8, index: Index)
     -> Result<Lvalue>;
     /// A lane of a vector place, by an index known at run time.
-    fn lane_place(p: &mut Printer<'_, Self>, vector: &Type, base: Code, index: Code) -> Result<Lvalue>;
+    fn lane_place(p: &mut Printer<'_, Self>, root: Root, vector: &Type, base: Code, index: Code) -> Result<Lvalue>;
     /// Reads a place that is declared as an atomic.
     fn atomic_load(place: Code, scalar: Scalar) -> Code;
     /// A statement that writes a place that is declared as an atomic.

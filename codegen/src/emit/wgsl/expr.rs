@@ -351,6 +351,21 @@ pub fn part(p: &mut P<'_>, ty: &Type, base: Code, index: Code) -> Result<Code> {
     Ok(Code::call(&helper, [base, index]))
 }
 
+/// The name of a function that gives a vector with another value in a lane.
+pub fn with_lane(p: &mut P<'_>, vector: &Type) -> Result<String> {
+    let (name, tag, part) = (type_name(p, vector)?, p.type_tag(vector)?, p.part_type(vector)?);
+    let (lane, count) = (type_name(p, &part)?, p.parts(vector)? as usize);
+    p.helper(&format!("with lane {name}"), &format!("{tag}_with"), |_, helper| {
+        let chosen = LANES.iter().take(count).enumerate();
+        let lanes = chosen.map(|(lane, name)| format!("select(vector.{name}, value, i == {lane}u)"));
+        let mut out = Writer::default();
+        out.open(format!("fn {helper}(vector: {name}, i: u32, value: {lane}) -> {name} {{"));
+        out.line(format!("return {name}({});", lanes.collect::<Vec<_>>().join(", ")));
+        out.close("}");
+        Ok(out.finish())
+    })
+}
+
 /// Other lanes of a vector.
 pub fn swizzle(base: Code, lanes: &[u8]) -> Code {
     let names: String = lanes.iter().filter_map(|lane| LANES.get(usize::from(*lane))).copied().collect();

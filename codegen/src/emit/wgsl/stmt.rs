@@ -239,7 +239,14 @@ impl Dialect for Wgsl {
         Ok(Lvalue::Parts(parts, Type::vector(lanes as u8, scalar)))
     }
 
-    fn lane_place(_: &mut P<'_>, _: &Type, base: Code, index: Code) -> Result<Lvalue> {
+    /// Lanes of 64 bits of an invocation's own variables are chosen, as those of values are; in memory others write the other lanes.
+    fn lane_place(p: &mut P<'_>, root: Root, vector: &Type, base: Code, index: Code) -> Result<Lvalue> {
+        let own = matches!(root, Root::Local(_) | Root::Argument(_));
+        if own && vector.scalar().is_some_and(Scalar::is_wide) {
+            let helper = expr::with_lane(p, vector)?;
+            let write = format!("{} = {helper}({}, {}, ", base.text, base.text, index.clone().argument());
+            return Ok(Lvalue::Calls { read: expr::part(p, vector, base, index)?, write });
+        }
         Ok(Lvalue::Plain(base.index(index)))
     }
 
