@@ -1,7 +1,7 @@
 //! The drawing of a kernel: a program is a function of its seed.
 //!
 //! Kernels are well typed, end, and have one meaning. Invocations write elements of their own; what they share is written behind a barrier or by operations whose order does not matter; and decisions are taken
-//! on floats that are known exactly. What a kernel is about it is asked for ([`wish`]); the rest is left to chance. Every variable is folded into an output, so that a wrong value is seen.
+//! on floats that are known exactly. A kernel is asked for a few things of the language, which say what it is about; the rest is left to chance. Every variable is folded into an output, so that a wrong value is seen.
 
 mod bits;
 mod data;
