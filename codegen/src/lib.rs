@@ -25,6 +25,7 @@ pub(crate) mod matrices;
 pub mod meaning;
 pub(crate) mod names;
 pub(crate) mod narrow;
+pub mod overrides;
 #[doc(hidden)]
 pub mod passes;
 pub(crate) mod small;

@@ -9,7 +9,7 @@ use trefoil_codegen::artefact::{Code, ConstantError, Kernel, Target};
 use trefoil_codegen::emit::{spirv, wgsl};
 use trefoil_codegen::ir::{self, Instance, Size};
 use trefoil_codegen::verify::verify;
-use trefoil_codegen::{compile, front};
+use trefoil_codegen::{compile, front, overrides};
 
 const TILES: &str = "
 #[kernel(workgroup(64), specialise(TILE: usize = 16, in 4..=64, multiple_of 4; SCALE: i32 = -2, in -8..=8; ROUND: bool = true))]
@@ -61,6 +61,7 @@ fn each_target_has_its_own_kind_of_constant() {
             "@id(0) override TILE: u32 = 16u;",
             "@id(1) override SCALE: i32 = i32(-2);",
             "@id(2) override ROUND: bool = true;",
+            "    let TILE = TILE;\n    let SCALE = SCALE;\n    let ROUND = ROUND;\n",
             "var<workgroup> plain: array<f32, TILE * 2u + 1u>;",
             "var<workgroup> wide: array<vec4<f32>, (TILE + 3u) / 4u>;",
             "i < TILE * 2u + 1u",
@@ -92,6 +93,34 @@ fn each_target_has_its_own_kind_of_constant() {
             "OpSpecConstantOp %u32 IMul %TILE",
         ],
     );
+}
+
+/// With the values as constants, and as overrides that nobody gives other values.
+#[test]
+fn naga_takes_every_value_of_a_constant() {
+    let source = "
+        #[kernel(workgroup(8), specialise(V: u32 = 9, in 0..=9; W: i32 = 0, in -9..=9; N: usize = 1, in 1..=9))]
+        pub fn computed(x: &[u32], y: &mut [u32]) {
+            let mut shared = workgroup_array::<u32>(N);
+            let i = local_index();
+            if i < N { shared[i] = x[i]; }
+            barrier();
+            let word = (V << 29) * 4000000000 + 77 / V + (x[i] << V) % V + shared[N - 1];
+            let sum = (W + 2147483647) * W - i32::MIN / W + abs(W);
+            y[i] = word ^ (sum as u32);
+        }";
+    let kernel = kernel(source);
+    let text = text(&kernel, Target::Wgsl);
+    wgsl::validate(&text).unwrap();
+    for values in [[0, 0, 1], [9, -9, 9], [3, 9, 4]] {
+        let named = [("V", values[0]), ("W", values[1]), ("N", values[2])];
+        let other = kernel.specialise(&named).unwrap();
+        let settled = overrides::settled(&text, &other.constants);
+        assert!(!settled.contains("override"), "{settled}");
+        let (module, info) = wgsl::parse(&settled).unwrap_or_else(|error| panic!("{error}\n{settled}"));
+        let options = naga::back::spv::Options { lang_version: (1, 3), ..Default::default() };
+        naga::back::spv::write_vec(&module, &info, &options, None).unwrap();
+    }
 }
 
 #[test]

@@ -214,6 +214,77 @@ fn a_local_of_doubles_may_be_named_like_a_function_of_cuda() {
 }
 
 /// WGSL's helpers are printed when something calls them first, which may be where a local of their name is in scope.
+/// NVRTC and nvcc 13.0 take a value whose first part is the block's first parameter for a copy of the block.
+#[test]
+fn a_value_that_begins_with_the_first_parameter_is_no_copy_of_all() {
+    let bodies = [
+        "y[i] = S { a: first, b: Vec2::new(1, 2), c: 3.0 };",
+        "let mut s = S { a: first, b: Vec2::new(i as u32, 2), c: 3.0 }; if i > 7 { s.c = 1.0; } y[i] = s;",
+        "let named = first; let s = S { a: named, b: Vec2::new(1, 2), c: 3.0 }; y[i] = s;",
+        "let mut s = y[i + 1]; s.a = first; y[i] = s;",
+        "let mut v = Vec4::<u32>::splat(5); v.x = first; z[i] = v;",
+        "let t = T { s: S { a: first, b: Vec2::new(1, 2), c: 3.0 }, d: 4 }; if t.d > i as u32 { y[i] = t.s; }",
+    ];
+    let nvrtc = nvrtc::load();
+    for body in bodies {
+        let source = format!(
+            "#[device] struct S {{ a: u32, b: Vec2<u32>, c: f32 }}
+            #[device] struct T {{ s: S, d: u32 }}
+            #[kernel(workgroup(64), targets(cuda))]
+            fn k(y: &mut [S], z: &mut [Vec4<u32>], first: u32, second: u32, third: f32, fourth: u32) {{
+                let i = global_index();
+                {body}
+                if i == 1000 {{ z[i] = Vec4::splat(2); y[i] = S {{ a: 1, b: Vec2::splat(2), c: 3.0 }}; }}
+            }}"
+        );
+        let outputs = front::parse_source(&source).unwrap_or_else(|errors| panic!("{errors}"));
+        let module = instantiate(&outputs[0].module, &Instance::default()).unwrap();
+        let text = cuda::emit(&lowered(module, Target::Cuda, ParamTransport::Value)).unwrap();
+        assert!(text.contains("given(params.first)"), "{text}");
+        let Some(nvrtc) = &nvrtc else { continue };
+        let ptx = nvrtc.ptx(&text, "compute_90").unwrap();
+        let of_block = |line: &&str| line.contains("ld.param") && line.contains("k_param_2");
+        for line in ptx.lines().filter(of_block) {
+            let others = ["+4]", "+8]", "+12]"].iter().any(|end| line.contains(end));
+            assert!(!others && !line.contains(".v"), "{body} reads other parameters: {line}\n{ptx}\n{text}");
+        }
+    }
+}
+
+#[test]
+fn kernels_that_put_nothing_together_read_parameters_as_they_are() {
+    let source = "#[kernel(workgroup(64), targets(cuda))]
+        fn k(y: &mut [Vec4<u32>], first: u32) { y[global_index()] = Vec4::new(first, 1, 2, 3); }";
+    let outputs = front::parse_source(source).unwrap_or_else(|errors| panic!("{errors}"));
+    let module = instantiate(&outputs[0].module, &Instance::default()).unwrap();
+    let text = cuda::emit(&lowered(module, Target::Cuda, ParamTransport::Value)).unwrap();
+    assert!(text.contains("make_uint4(params.first, 1u, 2u, 3u)"), "{text}");
+}
+
+/// NVIDIA's driver has given another lane where a variable of 64-bit lanes was indexed by what is known when the kernel runs.
+#[test]
+fn lanes_of_64_bits_are_chosen_and_not_indexed_in_wgsl() {
+    let source = "#[kernel(workgroup(64), targets(wgsl), requires(Int64, Float64))]
+        fn k(x: &[i64], y: &mut [i64], z: &mut [f64], v: Vec3<i64>, w: Vec2<f64>) {
+            let i = global_index();
+            let mut own = Vec4::new(x[i], 2, 3, 4);
+            own[i % 5] = 7;
+            own[i % 3] += v[i % 4];
+            y[i] = own[i % 2] + x[i];
+            z[i] = w[i % 2];
+        }";
+    let outputs = front::parse_source(source).unwrap_or_else(|errors| panic!("{errors}"));
+    let module = instantiate(&outputs[0].module, &Instance::default()).unwrap();
+    let text = wgsl::emit(&lowered(module, Target::Wgsl, ParamTransport::Buffer)).unwrap();
+    assert!(
+        text.contains("select(select(select(0li, value.z, i == 2u), value.y, i == 1u), value.x, i == 0u)"),
+        "{text}"
+    );
+    assert!(text.contains("own = vec4_i64_with(own, "), "{text}");
+    assert!(!text.contains("own["), "{text}");
+    to_spirv(&text).unwrap_or_else(|error| panic!("{error}\n{text}"));
+}
+
 #[test]
 fn a_local_may_be_named_like_a_helper_of_wgsl() {
     let names = [

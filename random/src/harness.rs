@@ -4,6 +4,7 @@ use std::collections::{BTreeMap, BTreeSet};
 use std::ops::Range;
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Arc, Mutex, PoisonError};
+use std::time::{Duration, Instant};
 
 use trefoil_dsl::device::{Device, DeviceKind, DeviceOptions};
 use trefoil_dsl::error::Error;
@@ -14,9 +15,12 @@ use crate::draw::draw;
 use crate::interval::Reject;
 use crate::run::{self, Failure};
 use crate::syntax::Program;
-use crate::table::{Table, reached};
+use crate::table::{Row, Table, reached};
 use crate::value::Value;
 use crate::{meaning, nvrtc, print, reduce};
+
+/// What runs a program without a device.
+const OWN: [&str; 2] = ["checker", "evaluator"];
 
 /// The size of a subgroup in the evaluator and the checker, where no device is asked.
 const SUBGROUP: u32 = 8;
@@ -30,13 +34,26 @@ pub struct Harness {
     pub nvrtc: Option<(nvrtc::Nvrtc, u64)>,
     /// Whether SPIR-V is handed to `spirv-val`, for every so many programs; 0 for none.
     pub spirv_val: u64,
+    /// Devices get one in so many programs; the evaluator and the checker get all.
+    pub share: u64,
+}
+
+/// How long many seeds are run.
+#[derive(Clone, Copy, Debug)]
+pub struct Limits {
+    /// How many programs run at once.
+    pub threads: usize,
+    /// With so many failures it ends.
+    pub failures: usize,
+    /// After this time no further one begins.
+    pub time: Option<Duration>,
 }
 
 /// What became of a program.
 #[derive(Clone, Debug)]
 pub enum Verdict {
-    /// Everything agrees. What reached an output, and which devices lack what it requires.
-    Agrees(BTreeSet<(String, String)>, Vec<String>),
+    /// Everything agrees. What reached an output, and where it ran.
+    Agrees(BTreeSet<Row>, Vec<String>),
     /// Nothing can be said of it.
     Rejected(Reject),
     /// Something disagrees.
@@ -50,14 +67,16 @@ pub struct Log {
     pub accepted: u32,
     /// Programs of which nothing can be said, by reason.
     pub rejected: BTreeMap<Reject, u32>,
-    /// Programs that a device did not run, since it lacks what they require.
-    pub lacking: BTreeMap<String, u32>,
+    /// Programs that agree, by where they ran: a device lacks what the others require, or was given a part of them.
+    pub ran: BTreeMap<String, u32>,
     /// Seeds that fail, with why.
     pub failures: Vec<(u64, Failure)>,
     /// Programs whose CUDA C was compiled, and whose SPIR-V was validated.
     pub compiled: [u32; 2],
     /// What reached an output in the accepted ones.
     pub table: Table,
+    /// How long it took.
+    pub time: Duration,
 }
 
 impl Harness {
@@ -78,7 +97,7 @@ impl Harness {
             }
         }
         let nvrtc = nvrtc::load().filter(|_| every > 0).map(|nvrtc| (nvrtc, every));
-        (Self { devices: opened, nvrtc, spirv_val: every }, refused)
+        (Self { devices: opened, nvrtc, spirv_val: every, share: 1 }, refused)
     }
 
     /// Runs a program everywhere.
@@ -98,7 +117,7 @@ impl Harness {
             }
         }
         match run::guarded(|| self.everywhere(program, number, &meanings)) {
-            Some(Ok((reached, lacking))) => Verdict::Agrees(reached, lacking),
+            Some(Ok((reached, ran))) => Verdict::Agrees(reached, ran),
             Some(Err(failure)) => Verdict::Fails(failure),
             None => Verdict::Fails(Failure { place: "panic".to_owned(), words: "something panics".to_owned() }),
         }
@@ -110,59 +129,49 @@ impl Harness {
         program: &Program,
         number: u64,
         meanings: &BTreeMap<u32, Vec<Vec<Value>>>,
-    ) -> Result<(BTreeSet<(String, String)>, Vec<String>), Failure> {
+    ) -> Result<(BTreeSet<Row>, Vec<String>), Failure> {
         let understood = run::understand(program)?;
         let Some(wanted) = meanings.get(&SUBGROUP) else { return Ok((BTreeSet::new(), Vec::new())) };
         let found = run::checked(&understood.module, program, SUBGROUP)?;
         run::agree("checker", program, wanted, &found)?;
         let found = run::evaluate(&understood.verified, program, SUBGROUP)?;
         run::agree("evaluator", program, wanted, &found)?;
-        let mut lacking = Vec::new();
-        if !self.devices.is_empty() || self.nvrtc.is_some() || self.spirv_val > 0 {
+        let mut ran = OWN.map(str::to_owned).to_vec();
+        let has_share = number.is_multiple_of(self.share.max(1));
+        if has_share && (!self.devices.is_empty() || self.nvrtc.is_some() || self.spirv_val > 0) {
             let kernel = Arc::new(run::compile(&understood.module, &Target::ALL)?);
             if let Some((nvrtc, every)) = &self.nvrtc
                 && number.is_multiple_of(*every)
             {
                 nvrtc::accepts(nvrtc, &kernel)?;
             }
-            let written = run::writable(&kernel);
-            let overrides = program.params.iter().any(|param| param.range.is_some());
-            // naga 30 computes with constants once more where it settles overrides, and then refuses some that it has called valid.
-            let refused = written.is_err() && overrides;
-            if refused {
-                lacking.push("naga's settling of overrides".to_owned());
-            } else {
-                written?;
-            }
+            run::writable(&kernel)?;
             if self.spirv_val > 0 && number.is_multiple_of(self.spirv_val) {
                 run::validated(&kernel, number)?;
             }
             for (name, device) in &self.devices {
-                if refused && device.kind() == DeviceKind::Wgpu {
-                    continue;
-                }
                 let size = if program.needs.subgroups { run::subgroup_size(device) } else { Some(SUBGROUP) };
-                let Some(wanted) = size.and_then(|size| meanings.get(&size)) else {
-                    lacking.push(name.clone());
-                    continue;
-                };
-                match run::launched(device, &kernel, program)? {
-                    Some(found) => run::agree(name, program, wanted, &found)?,
-                    None => lacking.push(name.clone()),
+                let Some(wanted) = size.and_then(|size| meanings.get(&size)) else { continue };
+                if let Some(found) = run::launched(device, &kernel, program)? {
+                    run::agree(name, program, wanted, &found)?;
+                    ran.push(name.clone());
                 }
             }
         }
-        Ok((reached(&understood.module), lacking))
+        Ok((reached(&understood.module), ran))
     }
 
-    /// Runs so many seeds from the first on, on several threads; tells of each failure, made smaller, as it is found.
-    pub fn run(&self, seeds: Range<u64>, threads: usize, most_failures: usize, tell: &(dyn Fn(String) + Sync)) -> Log {
+    /// Runs seeds, on several threads and for no longer than a limit; tells of each failure, made smaller, as it is found.
+    pub fn run(&self, seeds: Range<u64>, limits: Limits, tell: &(dyn Fn(String) + Sync)) -> Log {
+        let start = Instant::now();
         let (next, log) = (AtomicU64::new(seeds.start), Mutex::new(Log::default()));
         let lock = || log.lock().unwrap_or_else(PoisonError::into_inner);
+        let goes_on =
+            || limits.time.is_none_or(|time| start.elapsed() < time) && lock().failures.len() < limits.failures;
         std::thread::scope(|scope| {
-            for _ in 0..threads.max(1) {
+            for _ in 0..limits.threads.max(1) {
                 scope.spawn(|| {
-                    while lock().failures.len() < most_failures {
+                    while goes_on() {
                         let seed = next.fetch_add(1, Ordering::Relaxed);
                         if seed >= seeds.end {
                             break;
@@ -170,23 +179,26 @@ impl Harness {
                         let program = draw(seed);
                         let verdict = self.judge(&program, seed);
                         if let Verdict::Fails(failure) = &verdict {
-                            tell(self.smallest(seed, &program, failure));
+                            let in_time = || limits.time.is_none_or(|time| start.elapsed() < time);
+                            tell(self.smallest(seed, &program, failure, &in_time));
                         }
                         self.count(&mut lock(), seed, verdict);
                     }
                 });
             }
         });
-        log.into_inner().unwrap_or_else(PoisonError::into_inner)
+        let mut log = log.into_inner().unwrap_or_else(PoisonError::into_inner);
+        log.time = start.elapsed();
+        log
     }
 
     fn count(&self, log: &mut Log, seed: u64, verdict: Verdict) {
         match verdict {
-            Verdict::Agrees(reached, lacking) => {
+            Verdict::Agrees(reached, ran) => {
                 log.accepted += 1;
-                log.table.add(&reached);
-                for name in lacking {
-                    *log.lacking.entry(name).or_default() += 1;
+                log.table.add(&reached, &ran);
+                for name in ran {
+                    *log.ran.entry(name).or_default() += 1;
                 }
                 let counts = [
                     self.nvrtc.as_ref().is_some_and(|(_, every)| seed.is_multiple_of(*every)),
@@ -201,11 +213,14 @@ impl Harness {
         }
     }
 
-    /// A failure in words, with the smallest kernel that fails in the same place.
-    fn smallest(&self, seed: u64, program: &Program, failure: &Failure) -> String {
-        let fails = |smaller: &Program| match self.judge(smaller, 0) {
-            Verdict::Fails(found) => found.place == failure.place,
-            _ => false,
+    /// A failure in words, with the smallest kernel found in time that fails in the same place.
+    fn smallest(&self, seed: u64, program: &Program, failure: &Failure, in_time: &dyn Fn() -> bool) -> String {
+        let fails = |smaller: &Program| {
+            in_time()
+                && match self.judge(smaller, 0) {
+                    Verdict::Fails(found) => found.place == failure.place,
+                    _ => false,
+                }
         };
         let smallest = reduce::reduced(program, &fails);
         let words = match self.judge(&smallest, 0) {
@@ -221,15 +236,19 @@ impl Log {
     /// What was counted, in lines.
     pub fn lines(&self) -> Vec<String> {
         let rejected: u32 = self.rejected.values().sum();
-        let mut lines = vec![format!(
-            "{} kernels agree, {} fail, of {rejected} nothing can be said; CUDA C of {} compiled by NVRTC, SPIR-V of {} validated",
-            self.accepted,
-            self.failures.len(),
-            self.compiled[0],
-            self.compiled[1]
-        )];
+        let ended = u64::from(self.accepted + rejected) + self.failures.len() as u64;
+        let mut lines = vec![
+            format!("{ended} kernels in {:.0} s", self.time.as_secs_f64()),
+            format!(
+                "{} agree, {} fail, of {rejected} nothing can be said; CUDA C of {} compiled by NVRTC, SPIR-V of {} validated",
+                self.accepted,
+                self.failures.len(),
+                self.compiled[0],
+                self.compiled[1]
+            ),
+        ];
         lines.extend(self.rejected.iter().map(|(reason, count)| format!("nothing can be said: {reason}: {count}")));
-        lines.extend(self.lacking.iter().map(|(device, count)| format!("{device} lacks what {count} require")));
+        lines.extend(self.ran.iter().map(|(target, count)| format!("run on {target}: {count}")));
         lines
     }
 }

@@ -101,6 +101,17 @@ impl Interval {
         (self.low == self.high).then_some(self.low)
     }
 
+    /// From the least to the largest of several numbers.
+    pub fn around(ends: &[f64]) -> Self {
+        let least = ends.iter().copied().fold(f64::INFINITY, f64::min);
+        Self { low: least, high: ends.iter().copied().fold(f64::NEG_INFINITY, f64::max) }
+    }
+
+    /// Wider by so many units in the last place, and by a number.
+    pub fn widened(self, scalar: Scalar, units: f64, by: f64) -> Result<Self, Reject> {
+        Self { low: self.low - by, high: self.high + by }.rounded(scalar, units, false)
+    }
+
     /// Whether a number is in it.
     pub fn holds(self, value: f64) -> bool {
         value >= self.low && value <= self.high

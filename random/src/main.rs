@@ -1,11 +1,14 @@
-//! Draws kernels, runs them on devices, and prints the log: `cargo run -p trefoil-random -- --count 10000 --seed 1`.
+//! Draws kernels, runs them on devices, and writes the log: `cargo run --release -p trefoil-random -- --count 10000 --seed 1 --log FILE`.
 
+use std::path::PathBuf;
 use std::process::ExitCode;
+use std::time::Duration;
 
 use clap::Parser;
 use trefoil_dsl::device::DeviceKind;
 use trefoil_random::draw::draw;
-use trefoil_random::harness::Harness;
+use trefoil_random::harness::{Harness, Limits};
+use trefoil_random::log;
 use trefoil_random::print::source;
 
 /// Draws kernels at random, and runs them on the evaluator, the checker and devices, which must agree.
@@ -23,12 +26,18 @@ struct Arguments {
     /// NVRTC and spirv-val look at one in so many kernels; 0 is none.
     #[arg(long, default_value_t = 10)]
     every: u64,
-    /// How many kernels run at once.
-    #[arg(long, default_value_t = 2)]
-    threads: usize,
+    /// How many kernels run at once; as many as the machine has threads if it is not said.
+    #[arg(long)]
+    threads: Option<usize>,
     /// With so many failures it ends.
     #[arg(long, default_value_t = 10)]
     failures: usize,
+    /// After so many seconds no further kernel begins.
+    #[arg(long)]
+    seconds: Option<u64>,
+    /// Writes the log with its table there, as Markdown.
+    #[arg(long)]
+    log: Option<PathBuf>,
     /// Prints the kernel of the first seed, and runs nothing.
     #[arg(long)]
     show: bool,
@@ -50,18 +59,27 @@ fn main() -> ExitCode {
         }
     }
     let (harness, refused) = Harness::open(&kinds, arguments.every);
-    for (kind, error) in &refused {
-        println!("not run on {kind}: {error}");
-    }
+    let refused: Vec<String> = refused.iter().map(|(kind, error)| format!("not run on {kind}: {error}")).collect();
+    refused.iter().for_each(|line| println!("{line}"));
     for (name, device) in &harness.devices {
         let properties = device.properties();
         println!("{name}: {}, {}", properties.name, properties.driver);
     }
     let seeds = arguments.seed..arguments.seed.saturating_add(arguments.count);
-    println!("seeds {} to {}", seeds.start, seeds.end.saturating_sub(1));
-    let log = harness.run(seeds, arguments.threads, arguments.failures, &|words| println!("{words}"));
-    log.lines().into_iter().chain(log.table.lines()).for_each(|line| println!("{line}"));
-    println!("the least count of the table is {}", log.table.least());
+    let told = format!("seeds {} to {}", seeds.start, seeds.end.saturating_sub(1));
+    println!("{told}");
+    let threads = arguments.threads.or_else(|| std::thread::available_parallelism().ok().map(Into::into)).unwrap_or(1);
+    let limits = Limits { threads, failures: arguments.failures, time: arguments.seconds.map(Duration::from_secs) };
+    let log = harness.run(seeds, limits, &|words| println!("{words}"));
+    log.lines().into_iter().for_each(|line| println!("{line}"));
+    let rare = log::rare(&harness, &log, log::LEAST);
+    println!("{} combinations came up in fewer than {} kernels", rare.len(), log::LEAST);
+    if let Some(path) = &arguments.log
+        && let Err(error) = std::fs::write(path, log::page(&harness, &log, &told, &refused))
+    {
+        eprintln!("{} cannot be written: {error}", path.display());
+        return ExitCode::FAILURE;
+    }
     // A device that was asked for by name and does not open is no success.
     let missing = !arguments.devices.is_empty() && !refused.is_empty();
     if log.failures.is_empty() && !missing { ExitCode::SUCCESS } else { ExitCode::FAILURE }

@@ -2,7 +2,7 @@
 
 use std::fmt::Write;
 
-use trefoil_codegen::ir::{LogicalOperator, Scalar};
+use trefoil_codegen::ir::{Builtin, LogicalOperator, Scalar};
 
 use crate::syntax::{Access, Argument, Block, Expr, Kind, Memory, Mode, Place, Program, Root, Step, Stmt, Ty};
 
@@ -361,6 +361,11 @@ impl Body<'_> {
             Kind::GroupCount => "group_count()".to_owned(),
             Kind::SubgroupLane => "subgroup_lane()".to_owned(),
             Kind::SubgroupSize => "subgroup_size()".to_owned(),
+            Kind::SubgroupIndex => "subgroup_index()".to_owned(),
+            Kind::Axes(builtin) => {
+                let name = Builtin::ALL.iter().find(|(known, _)| known == builtin).map_or("", |(_, name)| name);
+                format!("{name}()")
+            }
             Kind::Several(memory, index) => {
                 format!("{}.vec{}({})", memory_name(*memory), expr.ty.lanes(), self.expr(index))
             }

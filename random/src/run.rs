@@ -13,6 +13,7 @@ use trefoil_codegen::front::parse_source;
 use trefoil_codegen::interp;
 use trefoil_codegen::ir::{Instance, Module, Scalar, instantiate};
 use trefoil_codegen::layout;
+use trefoil_codegen::overrides::settled;
 use trefoil_codegen::target::Target;
 use trefoil_codegen::verify::{Verified, verify};
 use trefoil_dsl::device::{Command, DispatchCommand, GroupSource, MemoryRange, ParamSource};
@@ -327,14 +328,9 @@ pub fn writable(kernel: &Kernel) -> Result<(), Failure> {
             continue;
         }
         let place = "naga's writer";
-        let (module, info) = wgsl::parse(text).map_err(|error| failure(place, error))?;
-        let entry = (naga::ShaderStage::Compute, &*kernel.name);
-        let values = kernel.constants.iter().enumerate();
-        let values = values.map(|(position, constant)| (position.to_string(), constant.value as f64)).collect();
         let written = guarded(|| {
             let (module, info) =
-                naga::back::pipeline_constants::process_overrides(&module, &info, Some(entry), &values)
-                    .map_err(|error| failure(place, error))?;
+                wgsl::parse(&settled(text, &kernel.constants)).map_err(|error| failure(place, error))?;
             let options = naga::back::spv::Options { lang_version: (1, 3), ..Default::default() };
             naga::back::spv::write_vec(&module, &info, &options, None).map_err(|error| failure(place, error))
         });

@@ -3,7 +3,7 @@
 //! Invariants that drawing keeps and reducing does not break: every variable has a number of its own in the whole program, every expression carries its type, loops count
 //! down, and what all invocations of a workgroup must reach stands outside of what depends on an invocation.
 
-use trefoil_codegen::ir::{AtomicFunction, BinaryOperator, LogicalOperator, MathFunction, SubgroupFunction};
+use trefoil_codegen::ir::{AtomicFunction, BinaryOperator, Builtin, LogicalOperator, MathFunction, SubgroupFunction};
 
 pub use trefoil_codegen::ir::Scalar;
 
@@ -115,6 +115,10 @@ pub enum Kind {
     SubgroupLane,
     /// `subgroup_size()`
     SubgroupSize,
+    /// `subgroup_index()`
+    SubgroupIndex,
+    /// `global_id()` and the others that have three axes.
+    Axes(Builtin),
     /// Several elements of a slice of scalars in one access: `x.vec4(i)`.
     Several(Memory, Box<Expr>),
 }

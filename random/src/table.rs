@@ -1,4 +1,4 @@
-//! What of the IR is exercised: for each kind of node and type, in how many kernels its value reaches an output.
+//! What of the IR is exercised: for each kind of node, type and target, in how many kernels its value reaches an output.
 //!
 //! A value reaches an output if it is stored to a buffer, decides whether something is stored that reaches one, or goes into a variable, workgroup memory or an argument of which this holds. It is found in
 //! the instance by going backwards until nothing is new, without a look at what runs.
@@ -6,41 +6,40 @@
 use std::collections::{BTreeMap, BTreeSet};
 
 use trefoil_codegen::ir::{
-    Block, CallArgument, Expression, ExpressionKind, Function, Handle, Module, Place, Root, StatementKind, Type,
+    Block, CallArgument, Expression, ExpressionKind, Function, Handle, Local, Module, Place, Root, StatementKind, Type,
 };
 
-/// Kernels in which a kind of node with a type reached an output.
+use crate::combination::{Operation, Place as Where};
+
+/// A kind of node with the type that it works on, of vectors and arrays that of the elements.
+pub type Row = (String, String);
+
+/// Kernels in which a kind of node with a type reached an output, on each target.
 #[derive(Clone, Debug, Default)]
 pub struct Table {
-    /// By kind and type.
-    pub counts: BTreeMap<(String, String), u32>,
+    /// By kind and type, and then by target.
+    pub counts: BTreeMap<Row, BTreeMap<String, u32>>,
 }
 
 impl Table {
-    /// Counts a kernel.
-    pub fn add(&mut self, kernel: &BTreeSet<(String, String)>) {
-        for key in kernel {
-            *self.counts.entry(key.clone()).or_default() += 1;
+    /// Counts a kernel that targets computed as it is meant.
+    pub fn add(&mut self, kernel: &BTreeSet<Row>, targets: &[String]) {
+        for row in kernel {
+            let counts = self.counts.entry(row.clone()).or_default();
+            for target in targets {
+                *counts.entry(target.clone()).or_default() += 1;
+            }
         }
     }
 
-    /// As lines, one a kind, with its types.
-    pub fn lines(&self) -> Vec<String> {
-        let mut kinds: BTreeMap<&str, Vec<String>> = BTreeMap::new();
-        for ((kind, ty), count) in &self.counts {
-            kinds.entry(kind).or_default().push(format!("{ty} {count}"));
-        }
-        kinds.iter().map(|(kind, types)| format!("{kind}: {}", types.join(", "))).collect()
-    }
-
-    /// The least count of all.
-    pub fn least(&self) -> u32 {
-        self.counts.values().copied().min().unwrap_or(0)
+    /// The count of a row for a target.
+    pub fn count(&self, row: &Row, target: &str) -> u32 {
+        self.counts.get(row).and_then(|counts| counts.get(target)).copied().unwrap_or(0)
     }
 }
 
 /// The nodes of a module whose values reach an output.
-pub fn reached(module: &Module) -> BTreeSet<(String, String)> {
+pub fn reached(module: &Module) -> BTreeSet<Row> {
     let functions: Vec<&Function> =
         module.functions.iter().map(|(_, function)| function).chain([&module.entry]).collect();
     let mut slice = Slice {
@@ -63,6 +62,15 @@ pub fn reached(module: &Module) -> BTreeSet<(String, String)> {
     }
 }
 
+fn of_root(root: Root) -> Where {
+    match root {
+        Root::Binding(_) => Where::Binding,
+        Root::Workgroup(_) => Where::Workgroup,
+        Root::Local(_) => Where::Local,
+        Root::Argument(_) => Where::Argument,
+    }
+}
+
 struct Slice<'m> {
     module: &'m Module,
     /// Locals whose values reach an output, by function.
@@ -71,19 +79,23 @@ struct Slice<'m> {
     arguments: BTreeSet<(usize, u32)>,
     /// Functions that are called for what reaches one.
     called: BTreeSet<usize>,
-    found: BTreeSet<(String, String)>,
+    found: BTreeSet<Row>,
 }
 
 impl Slice<'_> {
+    /// A type's name, of vectors and arrays that of the elements.
     fn ty(&self, ty: &Type) -> String {
         match ty {
-            Type::Scalar(scalar) => scalar.rust_name().to_owned(),
-            Type::Vector { lanes, scalar } => format!("Vec{lanes}<{}>", scalar.rust_name()),
-            Type::Array { .. } => "array".to_owned(),
+            Type::Scalar(scalar) | Type::Vector { scalar, .. } => scalar.rust_name().to_owned(),
+            Type::Array { element, .. } => self.ty(&self.module.types[*element]),
             Type::Struct(_) => "struct".to_owned(),
             Type::Enum(_) => "enum".to_owned(),
             Type::Matrix(_) => "matrix".to_owned(),
         }
+    }
+
+    fn of(&self, function: &Function, value: Handle<Expression>) -> String {
+        self.ty(&self.module.types[function.expressions[value].ty])
     }
 
     /// Whether a write there reaches an output.
@@ -101,47 +113,34 @@ impl Slice<'_> {
     /// A value that reaches an output.
     fn expression(&mut self, number: usize, function: &Function, handle: Handle<Expression>) {
         let expression = &function.expressions[handle];
-        let name = match &expression.kind {
-            ExpressionKind::Literal(_) => "literal".to_owned(),
-            ExpressionKind::Param(_) => "param".to_owned(),
-            ExpressionKind::Length(_) => "length".to_owned(),
-            ExpressionKind::Builtin(builtin) => format!("{builtin:?}"),
-            ExpressionKind::Argument(_) => "argument".to_owned(),
-            ExpressionKind::Local(_) => "local".to_owned(),
-            ExpressionKind::Load(place) => format!(
-                "load of {}",
-                match place.root {
-                    Root::Binding(_) => "binding",
-                    Root::Workgroup(_) => "workgroup memory",
-                    Root::Local(_) => "local",
-                    Root::Argument(_) => "argument",
-                }
-            ),
-            ExpressionKind::Member { .. } => "member".to_owned(),
-            ExpressionKind::Element { .. } => "element".to_owned(),
-            ExpressionKind::Compose(_) => "compose".to_owned(),
-            ExpressionKind::Splat(_) => "splat".to_owned(),
-            ExpressionKind::Swizzle { .. } => "swizzle".to_owned(),
-            ExpressionKind::Unary { operator, .. } => format!("{operator:?}"),
-            ExpressionKind::Binary { operator, left, .. } => {
-                let of = self.ty(&self.module.types[function.expressions[*left].ty]);
-                self.found.insert((format!("{operator:?}"), of));
-                String::new()
+        let operand = |value: &Handle<Expression>| self.of(function, *value);
+        let scalar = |value: &Handle<Expression>| self.module.types[function.expressions[*value].ty].scalar();
+        let own = self.ty(&self.module.types[expression.ty]);
+        let row = match &expression.kind {
+            ExpressionKind::Literal(_) => Some((Operation::Literal, own)),
+            ExpressionKind::Param(_) => Some((Operation::Param, own)),
+            ExpressionKind::Length(_) => Some((Operation::Length, own)),
+            ExpressionKind::Builtin(builtin) => Some((Operation::Builtin(*builtin), own)),
+            ExpressionKind::Argument(_) => Some((Operation::Argument, own)),
+            ExpressionKind::Local(_) => Some((Operation::Local, own)),
+            ExpressionKind::Load(place) => Some((Operation::Load(of_root(place.root)), own)),
+            ExpressionKind::Member { .. } => Some((Operation::Member, own)),
+            ExpressionKind::Element { .. } => Some((Operation::Element, own)),
+            ExpressionKind::Compose(_) => Some((Operation::Compose, own)),
+            ExpressionKind::Splat(_) => Some((Operation::Splat, own)),
+            ExpressionKind::Unary { operator, .. } => Some((Operation::Unary(*operator), own)),
+            ExpressionKind::Binary { operator, left, .. } => Some((Operation::Binary(*operator), operand(left))),
+            ExpressionKind::Logical { operator, .. } => Some((Operation::Logical(*operator), own)),
+            ExpressionKind::Math { function, arguments } => {
+                arguments.first().map(|first| (Operation::Math(*function), operand(first)))
             }
-            ExpressionKind::Logical { operator, .. } => format!("logical {operator:?}"),
-            ExpressionKind::Math { function, .. } => function.name().to_owned(),
-            ExpressionKind::Select { .. } => "select".to_owned(),
-            ExpressionKind::Convert(value) => {
-                format!("convert from {}", self.ty(&self.module.types[function.expressions[*value].ty]))
-            }
-            ExpressionKind::Bitcast(_) => "bitcast".to_owned(),
-            ExpressionKind::Call { .. } => "call".to_owned(),
-            _ => "other".to_owned(),
+            ExpressionKind::Select { .. } => Some((Operation::Select, own)),
+            ExpressionKind::Convert(value) => scalar(value).map(|from| (Operation::Convert(from), own)),
+            ExpressionKind::Bitcast(value) => scalar(value).map(|from| (Operation::Bitcast(from), own)),
+            ExpressionKind::Call { .. } => Some((Operation::Call, own)),
+            _ => None,
         };
-        if !name.is_empty() {
-            let ty = self.ty(&self.module.types[expression.ty]);
-            self.found.insert((name, ty));
-        }
+        self.found.extend(row.map(|(operation, ty)| (operation.name(), ty)));
         match &expression.kind {
             ExpressionKind::Local(local) => {
                 self.live.insert((number, local.index()));
@@ -189,7 +188,10 @@ impl Slice<'_> {
     }
 
     fn statement(&mut self, number: usize, function: &Function, kind: &StatementKind) -> bool {
-        let mut name = None;
+        // What is no operation on values of a type has none.
+        let mut row: Option<(String, String)> = None;
+        let alone = |name: &str| Some((name.to_owned(), String::new()));
+        let of_local = |slice: &Self, local: Handle<Local>| slice.ty(&slice.module.types[function.locals[local].ty]);
         let live = match kind {
             StatementKind::Let { local, value } => {
                 let calls =
@@ -203,27 +205,32 @@ impl Slice<'_> {
             StatementKind::Store { place, value } => {
                 let live = self.is_live(number, place);
                 if live {
-                    name = Some("store".to_owned());
+                    row = Some((Operation::Store(of_root(place.root)).name(), self.of(function, *value)));
                     self.indices(number, function, place);
                     self.expression(number, function, *value);
                 }
                 live
             }
             StatementKind::Return(value) => {
-                name = Some("return".to_owned());
+                row = value.map(|value| (Operation::Return.name(), self.of(function, value)));
                 value.iter().for_each(|value| self.expression(number, function, *value));
                 true
             }
             StatementKind::Break | StatementKind::Continue => {
-                name = Some(format!("{kind:?}"));
+                row = alone(if matches!(kind, StatementKind::Break) { "`break`" } else { "`continue`" });
                 true
             }
             StatementKind::Barrier => {
-                name = Some("barrier".to_owned());
+                row = alone("`barrier`");
                 true
             }
-            StatementKind::Atomic { place, function: atomic, value, compare, .. } => {
-                name = Some(format!("atomic {}", atomic.name()));
+            StatementKind::Atomic { place, function: atomic, value, compare, result, .. } => {
+                let ty = match (value, result) {
+                    (Some(value), _) => self.of(function, *value),
+                    (None, Some(result)) => of_local(self, *result),
+                    (None, None) => String::new(),
+                };
+                row = Some((Operation::Atomic(*atomic).name(), ty));
                 self.indices(number, function, place);
                 for value in [value, compare].into_iter().flatten() {
                     self.expression(number, function, *value);
@@ -233,7 +240,7 @@ impl Slice<'_> {
             StatementKind::UniformLoad { result, place } => {
                 let live = self.live.contains(&(number, result.index()));
                 if live {
-                    name = Some("uniform load".to_owned());
+                    row = Some((Operation::UniformLoad.name(), of_local(self, *result)));
                     self.indices(number, function, place);
                 }
                 live
@@ -241,7 +248,7 @@ impl Slice<'_> {
             StatementKind::Subgroup { result, function: operation, value, lane } => {
                 let live = self.live.contains(&(number, result.index()));
                 if live {
-                    name = Some(operation.name().to_owned());
+                    row = Some((Operation::Subgroup(*operation).name(), self.of(function, *value)));
                     self.expression(number, function, *value);
                     lane.iter().for_each(|lane| self.expression(number, function, *lane));
                 }
@@ -256,25 +263,20 @@ impl Slice<'_> {
                     let mut operands = Vec::new();
                     other.operands(&mut |operand| operands.push(*operand));
                     operands.into_iter().for_each(|operand| self.expression(number, function, operand));
-                    name = Some(
-                        match other {
-                            StatementKind::If { .. } => "if",
-                            StatementKind::Switch { .. } => "switch",
-                            StatementKind::For { unroll: true, .. } => "unrolled for",
-                            StatementKind::For { .. } => "for",
-                            StatementKind::While { .. } => "while",
-                            StatementKind::Loop { .. } => "loop",
-                            _ => "other",
-                        }
-                        .to_owned(),
-                    );
+                    row = alone(match other {
+                        StatementKind::If { .. } => "`if`",
+                        StatementKind::Switch { .. } => "`match`",
+                        StatementKind::For { unroll: true, .. } => "`for`, unrolled",
+                        StatementKind::For { .. } => "`for`",
+                        StatementKind::While { .. } => "`while`",
+                        StatementKind::Loop { .. } => "`loop`",
+                        _ => "other",
+                    });
                 }
                 any
             }
         };
-        if let (true, Some(name)) = (live, name) {
-            self.found.insert((name, "statement".to_owned()));
-        }
+        self.found.extend(row.filter(|_| live));
         live
     }
 }

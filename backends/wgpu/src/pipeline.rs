@@ -8,6 +8,7 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 
 use trefoil_codegen::artefact::{Code, Kernel, ParamTransport, Target};
+use trefoil_codegen::overrides;
 use trefoil_dsl::device::Pipeline;
 use trefoil_dsl::error::{Error, Result};
 use trefoil_dsl::support::cache::DiskCache;
@@ -56,19 +57,18 @@ impl Pipeline for WgpuPipeline {
     }
 }
 
-/// The code of a kernel, as wgpu takes it.
-enum Source<'k> {
-    Wgsl(&'k str),
-    /// With the values of specialisation constants.
+/// The code of a kernel, with the values of its specialisation constants, as wgpu takes it.
+enum Source {
+    Wgsl(String),
     Spirv(Vec<u32>),
 }
 
-impl Source<'_> {
+impl Source {
     fn module(&self, device: &wgpu::Device, kernel: &Kernel) -> wgpu::ShaderModule {
         let label = Some(kernel.name.as_ref());
         match self {
             Source::Wgsl(text) => {
-                let module = wgpu::ShaderModuleDescriptor { label, source: wgpu::ShaderSource::Wgsl((*text).into()) };
+                let module = wgpu::ShaderModuleDescriptor { label, source: wgpu::ShaderSource::Wgsl(text.into()) };
                 // SAFETY: the code generator guards every access that it cannot prove within bounds, and loops end.
                 unsafe { device.create_shader_module_trusted(module, wgpu::ShaderRuntimeChecks::unchecked()) }
             }
@@ -162,7 +162,9 @@ impl PipelineStore {
         let variant = select(shared, kernel)?;
         shared.state.checks().matrices(kernel, variant)?;
         let (block, source) = match (variant.target, &variant.code) {
-            (Target::Wgsl, Code::Text(text)) => (wgpu::BufferBindingType::Uniform, Source::Wgsl(text)),
+            (Target::Wgsl, Code::Text(text)) => {
+                (wgpu::BufferBindingType::Uniform, Source::Wgsl(overrides::settled(text, &kernel.constants)))
+            }
             (Target::Spirv, code) => match words(code, &kernel.constants) {
                 Some(words) => (wgpu::BufferBindingType::Storage { read_only: true }, Source::Spirv(words)),
                 None => return Err(failed("its code is not a SPIR-V module".to_owned())),
@@ -205,21 +207,13 @@ impl PipelineStore {
                     bind_group_layouts: &[Some(&layout)],
                     immediate_size: 0,
                 });
-                // An override with an id is known by that.
-                let values = kernel.constants.iter().enumerate();
-                let values: Vec<(String, f64)> =
-                    values.map(|(position, constant)| (position.to_string(), constant.value as f64)).collect();
-                let overrides: Vec<(&str, f64)> = match &source {
-                    Source::Wgsl(_) => values.iter().map(|(id, value)| (id.as_str(), *value)).collect(),
-                    Source::Spirv(_) => Vec::new(),
-                };
                 let handle = shared.device.create_compute_pipeline(&wgpu::ComputePipelineDescriptor {
                     label: Some(&kernel.name),
                     layout: Some(&pipeline_layout),
                     module: &module,
                     entry_point: Some(&kernel.name),
                     compilation_options: wgpu::PipelineCompilationOptions {
-                        constants: &overrides,
+                        constants: &[],
                         zero_initialize_workgroup_memory: false,
                     },
                     cache: self.cache.as_ref(),

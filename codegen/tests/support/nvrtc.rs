@@ -40,6 +40,56 @@ pub fn load() -> Option<Nvrtc> {
 }
 
 impl Nvrtc {
+    /// What a file becomes for an architecture such as `compute_90` before registers are given out.
+    #[allow(dead_code, reason = "not every test that compiles looks at it")]
+    pub fn ptx(&self, source: &str, architecture: &str) -> Result<String, String> {
+        let source = CString::new(source).map_err(|cause| cause.to_string())?;
+        let option = CString::new(format!("--gpu-architecture={architecture}")).map_err(|cause| cause.to_string())?;
+        let options = [option.as_ptr()];
+        type Texts = *const *const c_char;
+        let missing = |cause: libloading::Error| cause.to_string();
+        // SAFETY: the signatures are those of nvrtc.h; every pointer is valid for the call that gets it.
+        unsafe {
+            let create = self
+                .library
+                .get::<unsafe extern "C" fn(*mut Program, *const c_char, *const c_char, c_int, Texts, Texts) -> c_int>(
+                    b"nvrtcCreateProgram",
+                )
+                .map_err(missing)?;
+            let compile = self
+                .library
+                .get::<unsafe extern "C" fn(Program, c_int, Texts) -> c_int>(b"nvrtcCompileProgram")
+                .map_err(missing)?;
+            let size = self
+                .library
+                .get::<unsafe extern "C" fn(Program, *mut usize) -> c_int>(b"nvrtcGetPTXSize")
+                .map_err(missing)?;
+            let get = self
+                .library
+                .get::<unsafe extern "C" fn(Program, *mut c_char) -> c_int>(b"nvrtcGetPTX")
+                .map_err(missing)?;
+            let destroy = self
+                .library
+                .get::<unsafe extern "C" fn(*mut Program) -> c_int>(b"nvrtcDestroyProgram")
+                .map_err(missing)?;
+            let mut program: Program = std::ptr::null_mut();
+            let none = std::ptr::null();
+            create(&mut program, source.as_ptr(), c"kernel.cu".as_ptr(), 0, none, none);
+            let status = compile(program, 1, options.as_ptr());
+            let mut bytes = 0usize;
+            size(program, &mut bytes);
+            let mut text = vec![0u8; bytes.max(1)];
+            let got = get(program, text.as_mut_ptr().cast());
+            destroy(&mut program);
+            if status != 0 || got != 0 {
+                return Err(format!("nvrtcCompileProgram gave {status}, nvrtcGetPTX {got}"));
+            }
+            CStr::from_bytes_until_nul(&text)
+                .map(|text| text.to_string_lossy().into_owned())
+                .map_err(|cause| cause.to_string())
+        }
+    }
+
     /// Compiles a file to a cubin for an architecture; the compiler's log if it refuses.
     pub fn compile(&self, source: &str, architecture: &str) -> Result<usize, String> {
         let source = CString::new(source).map_err(|cause| cause.to_string())?;

@@ -208,7 +208,7 @@ impl Draw {
     }
 
     /// Floats as they were given, none of which is zero.
-    fn given(&mut self, ty: &Ty) -> Expr {
+    pub(super) fn given(&mut self, ty: &Ty) -> Expr {
         let part = Ty::Scalar(ty.scalar().unwrap_or(Scalar::F32));
         if ty.lanes() > 1 {
             let parts = (0..ty.lanes()).map(|_| self.given(&part)).collect();
@@ -237,6 +237,11 @@ impl Draw {
             M::Pack4xI8,
             M::Pack4xU8,
         ]);
+        self.packed_by(function, depth)
+    }
+
+    /// Lanes that a function puts into a word.
+    pub(super) fn packed_by(&mut self, function: M, depth: u32) -> Expr {
         let vector = match function {
             M::Pack4xI8 => Ty::Vector(4, Scalar::I32),
             M::Pack4xU8 => Ty::Vector(4, Scalar::U32),

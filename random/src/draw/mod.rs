@@ -1,19 +1,22 @@
 //! The drawing of a kernel: a program is a function of its seed.
 //!
 //! Kernels are well typed, end, and have one meaning. Invocations write elements of their own; what they share is written behind a barrier or by operations whose order does not matter; and decisions are taken
-//! on floats that are known exactly. Every variable is folded into an output, so that a wrong value is seen.
+//! on floats that are known exactly. A kernel is asked for a few things of the language, which say what it is about; the rest is left to chance. Every variable is folded into an output, so that a wrong value is seen.
 
 mod bits;
 mod data;
 mod expression;
 mod float;
+mod functions;
 mod statement;
 mod together;
+mod wish;
 
 use rand::{Rng, SeedableRng};
 use rand_chacha::ChaCha8Rng;
 use trefoil_codegen::ir::{BinaryOperator, Scalar};
 
+use crate::combination::{Combination, is_stored};
 use crate::syntax::{
     Access, Argument, Block, Buffer, Expr, Function, Kind, Memory, Mode, Needs, Param, Place, Program, Root, Step,
     Stmt, Ty, Var, Variable,
@@ -22,12 +25,13 @@ use crate::value::Value;
 
 /// The program of a seed.
 pub fn draw(seed: u64) -> Program {
-    let mut draw = Draw::new(seed);
+    let (wishes, needs) = wish::wishes(seed);
+    let mut draw = Draw::new(seed, &wishes, needs);
     draw.signature();
     for _ in 0..draw.below(4) {
         draw.function();
     }
-    draw.kernel();
+    draw.kernel(wishes);
     draw.program
 }
 
@@ -37,6 +41,8 @@ struct Draw {
     program: Program,
     /// Types of numbers that this kernel computes with.
     scalars: Vec<Scalar>,
+    /// The one that it is about, if memory holds that.
+    theme: Option<Scalar>,
     /// Variables that are known here, and whether they may be written.
     scope: Vec<(Var, bool)>,
     /// Slices that may be read here.
@@ -55,28 +61,19 @@ struct Draw {
 }
 
 impl Draw {
-    fn new(seed: u64) -> Self {
+    fn new(seed: u64, wishes: &[Combination], needs: Needs) -> Self {
         let mut rng = ChaCha8Rng::seed_from_u64(seed);
         let mut scalars = vec![Scalar::I32, Scalar::U32, Scalar::F32];
-        let mut needs = Needs::default();
-        if rng.random_bool(0.4) {
-            let narrow = [Scalar::I8, Scalar::U8, Scalar::I16, Scalar::U16];
-            scalars.extend(narrow.into_iter().filter(|_| rng.random_bool(0.5)));
+        for wish in wishes {
+            if is_stored(wish.scalar) && !scalars.contains(&wish.scalar) {
+                scalars.push(wish.scalar);
+            }
         }
-        if rng.random_bool(0.3) {
-            let halves = [Scalar::F16, Scalar::BF16];
-            scalars.extend(halves.into_iter().filter(|_| rng.random_bool(0.7)));
-        }
-        if rng.random_bool(0.2) {
-            needs.int64 = true;
-            scalars.extend([Scalar::I64, Scalar::U64]);
-        }
-        if rng.random_bool(0.15) {
-            // Vectors of three are put together from words in WGSL, which are those of integers.
-            (needs.float64, needs.int64) = (true, true);
-            scalars.push(Scalar::F64);
-        }
-        needs.subgroups = rng.random_bool(0.25);
+        // Types that every device has come together with others, too.
+        let others = [Scalar::I8, Scalar::U8, Scalar::I16, Scalar::U16, Scalar::F16, Scalar::BF16];
+        let others = others.into_iter().filter(|other| !scalars.contains(other)).collect::<Vec<_>>();
+        scalars.extend(others.into_iter().filter(|_| rng.random_bool(0.1)));
+        let theme = wishes.get(wishes.len() / 2).map(|wish| wish.scalar).filter(|scalar| is_stored(*scalar));
         let workgroup = [8, 16, 24, 32, 33, 64][rng.random_range(0..6)];
         let groups = rng.random_range(1..=3);
         let program = Program {
@@ -95,6 +92,7 @@ impl Draw {
             rng,
             program,
             scalars,
+            theme,
             scope: Vec::new(),
             slices: Vec::new(),
             hash: 0,
@@ -164,6 +162,18 @@ impl Draw {
         }
     }
 
+    /// What memory may hold, of the type that the kernel is about.
+    fn themed_element(&mut self) -> Ty {
+        let theme = self.theme;
+        match theme {
+            Some(scalar) if self.percent(70) => {
+                let lanes = if self.percent(25) { self.pick(&[2, 4]) } else { 1 };
+                Ty::lanes_of(lanes, scalar)
+            }
+            _ => self.element_type(),
+        }
+    }
+
     /// Structs, buffers and parameters.
     fn signature(&mut self) {
         for _ in 0..self.below(3) {
@@ -181,15 +191,18 @@ impl Draw {
             self.program.structs.push(fields);
         }
         let mut elements = vec![Ty::U32, Ty::F32];
-        if self.percent(60) {
-            elements.push(self.element_type());
+        if self.theme.is_some() || self.percent(60) {
+            elements.push(self.themed_element());
         }
         for element in elements {
             let length = self.rng.random_range(5..=self.program.invocations() as usize + 9);
             self.buffer(Access::Read, element, length);
         }
+        let mut types: Vec<Ty> = self.theme.map(Ty::Scalar).into_iter().collect();
         for _ in 0..self.below(3) {
-            let ty = self.number();
+            types.push(self.number());
+        }
+        for ty in types {
             let var = self.var(ty.clone(), true);
             let value = self.datum(&ty);
             self.program.params.push(Param { var, value, range: None });
@@ -279,7 +292,7 @@ impl Draw {
         self.result = None;
     }
 
-    fn kernel(&mut self) {
+    fn kernel(&mut self, wishes: Vec<Combination>) {
         let mut body = self.accumulators(true);
         let (hash, sum) = (self.hash, self.sum);
         self.scope.extend([hash].map(|var| (var, false)));
@@ -292,7 +305,10 @@ impl Draw {
             body.push(Stmt::Let { var, mutable: false, value });
             self.scope.push((var, false));
         }
-        let count = self.rng.random_range(3..=8);
+        for wish in wishes {
+            self.grant(wish, &mut body);
+        }
+        let count = self.rng.random_range(2..=5);
         for _ in 0..count {
             if self.percent(35) {
                 self.together(&mut body);
@@ -302,7 +318,7 @@ impl Draw {
             }
         }
         // A result of a type of its own, changed in part where it lies.
-        let element = self.element_type();
+        let element = self.themed_element();
         let missing = if self.percent(20) { self.below(4) } else { 0 };
         let length = self.program.invocations() as usize - missing;
         let memory = self.buffer(Access::Write, element.clone(), length);

@@ -25,7 +25,7 @@ impl Draw {
         }
     }
 
-    fn shared(&mut self, element: Ty, length: u32, atomic: bool) -> Option<Memory> {
+    pub(super) fn shared(&mut self, element: Ty, length: u32, atomic: bool) -> Option<Memory> {
         let structs = &self.program.structs;
         let bytes = |shared: &Shared| crate::value::layout(&shared.element, structs).0 * shared.length as usize;
         let new = Shared { element, length, atomic };

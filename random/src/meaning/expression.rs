@@ -1,6 +1,6 @@
 //! Values of expressions, and places, for one invocation.
 
-use trefoil_codegen::ir::{LogicalOperator, Scalar};
+use trefoil_codegen::ir::{Builtin, LogicalOperator, Scalar};
 
 use super::{Exits, Machine, is_true, scalar};
 use crate::interval::Reject;
@@ -133,7 +133,7 @@ impl Machine<'_> {
                 if function.is_lanewise() {
                     lanes(&given, &mut |given| scalar::math(*function, scalar, given))
                 } else if matches!(given[0], Value::Parts(_)) || matches!(expr.ty, Ty::Vector(..)) {
-                    scalar::whole(*function, &given)
+                    scalar::whole(*function, scalar, &given)
                 } else {
                     scalar::math(*function, scalar, &given)
                 }
@@ -186,6 +186,17 @@ impl Machine<'_> {
             Kind::GroupCount => number(self.program.groups.into()),
             Kind::SubgroupLane => number(lane as u64 % u64::from(self.subgroup)),
             Kind::SubgroupSize => number(self.subgroup.into()),
+            Kind::SubgroupIndex => number(lane as u64 / u64::from(self.subgroup)),
+            // Grids and workgroups are lines.
+            Kind::Axes(builtin) => {
+                let [first, others] = match builtin {
+                    Builtin::GlobalId => [u64::from(self.group * self.program.workgroup) + lane as u64, 0],
+                    Builtin::LocalId => [lane as u64, 0],
+                    Builtin::GroupId => [self.group.into(), 0],
+                    _ => [self.program.groups.into(), 1],
+                };
+                Ok(Value::Parts([first, others, others].map(Value::Word).to_vec()))
+            }
             Kind::Several(memory, index) => {
                 let (index, count) = (self.index(lane, index)?, u64::from(expr.ty.lanes()));
                 let zero = Value::zero(&expr.ty, &self.program.structs);

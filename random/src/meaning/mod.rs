@@ -3,6 +3,7 @@
 //! A workgroup runs in lockstep, each statement for all invocations that get there. Integers are exact; floats are intervals ([`crate::interval`]), and a program in which a
 //! rounding decides what is done says nothing ([`Reject`]).
 
+mod elementary;
 mod expression;
 mod scalar;
 

@@ -2,6 +2,7 @@
 
 use trefoil_codegen::ir::{BinaryOperator, MathFunction, Scalar};
 
+use super::elementary::elementary;
 use crate::interval::{Interval, Reject, nearest};
 use crate::value::{Value, bits_of, cut, float, integer};
 
@@ -145,6 +146,10 @@ pub(super) fn math(function: MathFunction, scalar: Scalar, given: &[Value]) -> R
     use MathFunction as M;
     if scalar.is_float() {
         let x = given.iter().map(interval).collect::<Result<Vec<_>, _>>()?;
+        // What is computed here is finite.
+        if matches!(function, M::IsNan | M::IsInfinite) {
+            return Ok(Value::Word(0));
+        }
         let even = |value: f64| value.round_ties_even();
         return Ok(Value::Float(match function {
             M::Abs => x[0].abs(),
@@ -170,7 +175,22 @@ pub(super) fn math(function: MathFunction, scalar: Scalar, given: &[Value]) -> R
                 low: if x[0].high <= x[1].low { 1.0 } else { 0.0 },
                 high: if x[0].low <= x[1].high { 1.0 } else { 0.0 },
             },
-            _ => return Err(MISTYPED),
+            M::Smoothstep => {
+                let (low, high, at) = (x[0], x[1], x[2]);
+                let t = at.subtract(low, scalar)?.divide(high.subtract(low, scalar)?, scalar)?;
+                let t = t.max(Interval::point(0.0)).min(Interval::point(1.0));
+                let rest = Interval::point(3.0).subtract(Interval::point(2.0).multiply(t, scalar)?, scalar)?;
+                t.multiply(t, scalar)?.multiply(rest, scalar)?
+            }
+            M::RemEuclid => {
+                let rest = x[0].remainder(x[1], scalar)?;
+                match (rest.low >= 0.0, rest.high < 0.0) {
+                    (true, _) => rest,
+                    (_, true) => rest.add(x[1].abs(), scalar)?,
+                    _ => return Err("a remainder is at its edge"),
+                }
+            }
+            _ => elementary(function, scalar, &x)?,
         }));
     }
     let words = given.iter().map(word).collect::<Result<Vec<_>, _>>()?;
@@ -232,7 +252,7 @@ pub(super) fn math(function: MathFunction, scalar: Scalar, given: &[Value]) -> R
 }
 
 /// A function that takes or gives a vector as a whole.
-pub(super) fn whole(function: MathFunction, given: &[Value]) -> Result<Value, Reject> {
+pub(super) fn whole(function: MathFunction, scalar: Scalar, given: &[Value]) -> Result<Value, Reject> {
     use MathFunction as M;
     let lanes = |index: usize| match &given[index] {
         Value::Parts(lanes) => Ok(lanes.as_slice()),
@@ -264,14 +284,31 @@ pub(super) fn whole(function: MathFunction, given: &[Value]) -> Result<Value, Re
         };
         Ok(Value::Parts((0..count).map(lane).collect::<Result<_, Reject>>()?))
     };
-    let scalar = |value: Interval| Ok(Value::Float(value));
+    let float = |value: Interval| Ok(Value::Float(value));
+    let product = |a: &[Interval], b: &[Interval], scalar| {
+        Interval::dot(&a.iter().copied().zip(b.iter().copied()).collect::<Vec<_>>(), scalar)
+    };
+    let length = |v: &[Interval]| product(v, v, single)?.max(Interval::point(0.0)).sqrt(single);
     match function {
-        M::Dot => scalar(Interval::dot(&floats(0)?.into_iter().zip(floats(1)?).collect::<Vec<_>>(), single)?),
-        M::Length => scalar(
-            Interval::dot(&floats(0)?.into_iter().map(|x| (x, x)).collect::<Vec<_>>(), single)?
-                .max(Interval::point(0.0))
-                .sqrt(single)?,
-        ),
+        M::Dot => float(product(&floats(0)?, &floats(1)?, scalar)?),
+        M::Length => float(length(&floats(0)?)?),
+        M::Distance => {
+            let differences = floats(0)?.into_iter().zip(floats(1)?).map(|(a, b)| a.subtract(b, single));
+            float(length(&differences.collect::<Result<Vec<_>, _>>()?)?)
+        }
+        M::Normalize => {
+            let v = floats(0)?;
+            let by = Interval::point(1.0).divide(length(&v)?, single)?;
+            // A unit more for where the root is that of the inverse.
+            let lane = |x: Interval| x.multiply(by, single)?.widened(single, 4.0, 0.0).map(Value::Float);
+            Ok(Value::Parts(v.into_iter().map(lane).collect::<Result<_, _>>()?))
+        }
+        M::Reflect => {
+            let (v, n) = (floats(0)?, floats(1)?);
+            let twice = Interval::point(2.0).multiply(product(&n, &v, single)?, single)?;
+            let lane = |(v, n): (Interval, Interval)| v.subtract(n.multiply(twice, single)?, single).map(Value::Float);
+            Ok(Value::Parts(v.into_iter().zip(n).map(lane).collect::<Result<_, _>>()?))
+        }
         M::Cross => {
             let (a, b) = (floats(0)?, floats(1)?);
             let lane = |i: usize, j: usize| {

@@ -8,6 +8,7 @@
 mod asynchronous;
 mod bulk;
 mod expr;
+mod given;
 mod matrix;
 mod module;
 mod ordered;

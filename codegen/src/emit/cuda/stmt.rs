@@ -6,13 +6,13 @@ use crate::emit::text::{
     AtomicCall, AtomicForm, Code, Dialect, Index, Level, Lvalue, Position, Printer, Resources, Side,
 };
 use crate::ir::{
-    AtomicFunction, BinaryOperator, IndexWidth, Literal, MathFunction, Matrix, MatrixOrder, Order, Root, Scalar, Scope,
-    SubgroupFunction, SubgroupOperator, Type, UnaryOperator,
+    AtomicFunction, BinaryOperator, IndexWidth, Literal, MathFunction, Matrix, MatrixOrder, Module, Order, Root,
+    Scalar, Scope, SubgroupFunction, SubgroupOperator, Type, UnaryOperator,
 };
 use crate::target::Target;
 use crate::tensor_map::TensorMap;
 
-use super::{Cuda, asynchronous, bulk, expr, matrix, module, ordered, tile, types, volatile};
+use super::{Cuda, asynchronous, bulk, expr, given, matrix, module, ordered, tile, types, volatile};
 
 type Result<T> = std::result::Result<T, EmitError>;
 type P<'a> = Printer<'a, Cuda>;
@@ -152,6 +152,14 @@ impl Dialect for Cuda {
         Ok(module::word_value(field, Code::call("array_at", [array, index])))
     }
 
+    fn hides_first_param(module: &Module) -> bool {
+        given::puts_together(module)
+    }
+
+    fn given(p: &mut P<'_>, value: Code) -> Code {
+        given::read(p, value)
+    }
+
     fn matrix_parts(p: &P<'_>, matrix: &Matrix) -> Result<u32> {
         matrix::parts(p, matrix)
     }
@@ -251,7 +259,7 @@ impl Dialect for Cuda {
         Ok(Some(vec![format!("return {};", volatile::read(p, pointer, index.clone(), condition).text)]))
     }
 
-    fn lane_place(p: &mut P<'_>, vector: &Type, base: Code, index: Code) -> Result<Lvalue> {
+    fn lane_place(p: &mut P<'_>, _: Root, vector: &Type, base: Code, index: Code) -> Result<Lvalue> {
         expr::lane_write(p, vector)?;
         let read = expr::lane_read(p, vector, base.clone(), index.clone())?;
         let write = format!("set_lane({}, {}, ", base.text, index.argument());

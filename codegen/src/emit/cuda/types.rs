@@ -199,6 +199,7 @@ const RESERVED: &[&str] = &[
     "bitcast",
     "lane",
     "set_lane",
+    "given",
     "array_at",
     "splat",
     "choose",

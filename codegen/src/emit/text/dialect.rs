@@ -3,8 +3,8 @@
 use crate::artefact::{ParamField, ParamScalar};
 use crate::emit::EmitError;
 use crate::ir::{
-    BinaryOperator, Handle, Literal, MathFunction, Matrix, MatrixOrder, Root, Scalar, Scope, SubgroupFunction, Type,
-    UnaryOperator,
+    BinaryOperator, Handle, Literal, MathFunction, Matrix, MatrixOrder, Module, Root, Scalar, Scope, SubgroupFunction,
+    Type, UnaryOperator,
 };
 use crate::target::Target;
 use crate::tensor_map::TensorMap;
@@ -132,7 +132,7 @@ pub trait Dialect: Sized {
     fn vector_element(p: &mut Printer<'_, Self>, root: Root, scalar: Scalar, lanes: u8, index: Index)
     -> Result<Lvalue>;
     /// A lane of a vector place, by an index known at run time.
-    fn lane_place(p: &mut Printer<'_, Self>, vector: &Type, base: Code, index: Code) -> Result<Lvalue>;
+    fn lane_place(p: &mut Printer<'_, Self>, root: Root, vector: &Type, base: Code, index: Code) -> Result<Lvalue>;
     /// Reads a place that is declared as an atomic.
     fn atomic_load(place: Code, scalar: Scalar) -> Code;
     /// A statement that writes a place that is declared as an atomic.
@@ -239,6 +239,20 @@ pub trait Dialect: Sized {
     /// The statements that wait for such products.
     fn finish_products(p: &mut Printer<'_, Self>, _sums: Vec<Code>) -> Result<Vec<String>> {
         Err(p.error("it has no products of tiles"))
+    }
+
+    /// Whether the kernel itself must read the first parameter of the block by [`Dialect::given`].
+    fn hides_first_param(_: &Module) -> bool {
+        false
+    }
+    /// A parameter's value as one of which the language's compiler does not see where it comes from.
+    fn given(_: &mut Printer<'_, Self>, value: Code) -> Code {
+        value
+    }
+
+    /// The line at the beginning of a function that reads a specialisation constant, if the language's compiler must not compute with it.
+    fn read_constant(_name: &str) -> Option<String> {
+        None
     }
 
     /// The line that opens a function. Arguments are by value, or by reference where the last part is true.

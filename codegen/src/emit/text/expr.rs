@@ -30,7 +30,7 @@ impl<'a, D: Dialect> Printer<'a, D> {
         match scope.kind(handle) {
             ExpressionKind::Literal(literal) => D::literal(self, *literal, opaque),
             ExpressionKind::Param(param) => self.param(*param),
-            ExpressionKind::Length(binding) => self.param_word(ParamRole::Length(*binding)),
+            ExpressionKind::Length(binding) => self.param_value(ParamRole::Length(*binding)),
             ExpressionKind::ViewExtent { binding, axis } => {
                 let field = self.param_field(ParamRole::Extents(*binding))?;
                 D::param_part(self, field, *axis)
@@ -153,9 +153,10 @@ impl<'a, D: Dialect> Printer<'a, D> {
         }
         let field = self.param_field(ParamRole::User(param))?;
         if field.ty.array {
-            return D::param_array(self, field);
+            let array = D::param_array(self, field)?;
+            return Ok(self.hidden(field, array));
         }
-        let code = self.param_word(ParamRole::User(param))?;
+        let code = self.param_value(ParamRole::User(param))?;
         if field.ty.scalar != ParamScalar::Bool {
             return Ok(code);
         }
@@ -167,7 +168,7 @@ impl<'a, D: Dialect> Printer<'a, D> {
 
     fn builtin(&mut self, builtin: Builtin) -> Result<Code> {
         if builtin == Builtin::GroupCount && self.lowered.info.grid == GridKind::Linear {
-            return self.param_word(ParamRole::GroupCount);
+            return self.param_value(ParamRole::GroupCount);
         }
         match Builtin::ALL.iter().find(|(known, _)| *known == builtin) {
             Some((_, name)) => Ok(Code::atom(*name)),

@@ -3,7 +3,7 @@
 use std::collections::BTreeSet;
 
 use crate::emit::EmitError;
-use crate::ir::{Function, Handle, Struct, Type};
+use crate::ir::{ExpressionKind, Function, Handle, Struct, Type};
 
 use super::stmt::leaves;
 use super::usage::called;
@@ -40,6 +40,7 @@ impl<'a, D: Dialect> Printer<'a, D> {
         let mut out = Writer::default();
         out.comment(&function.doc);
         out.open(D::function(self, &name, &arguments, &resources, result)?);
+        self.read_constants(&mut out, function);
         self.block(&mut scope, &mut out, &function.body)?;
         // The IR returns on every path; the languages do not see that of endless loops.
         if let (Some(ty), false) = (result, function.body.iter().any(|statement| leaves(&statement.kind))) {
@@ -47,6 +48,18 @@ impl<'a, D: Dialect> Printer<'a, D> {
         }
         out.close("}");
         Ok(out.finish())
+    }
+
+    /// The lines that read the specialisation constants that a function uses.
+    fn read_constants(&self, out: &mut Writer, function: &Function) {
+        let mut used = BTreeSet::new();
+        function.live(&function.body, &mut |expression| {
+            if let ExpressionKind::Param(param) = function.expressions[expression].kind {
+                used.extend(self.lowered.module.constants().position(|(index, ..)| index == param));
+            }
+        });
+        let lines = used.into_iter().filter_map(|position| D::read_constant(&self.constants[position]));
+        lines.for_each(|line| out.line(line));
     }
 
     /// The statements of the kernel's own body, indented once.
@@ -57,9 +70,12 @@ impl<'a, D: Dialect> Printer<'a, D> {
         let lowered = self.lowered;
         let resources = self.entry_resources.clone();
         self.precision = lowered.module.entry.precision;
+        self.hides_first_param = D::hides_first_param(&lowered.module);
         let mut scope = self.scope(&lowered.module.entry, &resources);
         let mut out = Writer::at_depth(1);
+        self.read_constants(&mut out, &lowered.module.entry);
         self.block(&mut scope, &mut out, &lowered.module.entry.body)?;
+        self.hides_first_param = false;
         Ok(out.finish())
     }
 

@@ -332,7 +332,7 @@ impl<'a, D: Dialect> Printer<'a, D> {
                     at.member(LANES[*index as usize])
                 }
                 (StepKind::Index { code, .. }, Some(vector @ Type::Vector { .. })) => {
-                    let lane = D::lane_place(self, vector, at, code.clone())?;
+                    let lane = D::lane_place(self, way.root, vector, at, code.clone())?;
                     match lane {
                         Lvalue::Plain(code) if !last => code,
                         lane => return Ok(lane),

@@ -49,6 +49,8 @@ pub struct Printer<'a, D> {
     known: BTreeMap<String, String>,
     /// That of the function which is being printed.
     pub precision: Precision,
+    /// Whether [`Dialect::given`] is asked: while the kernel itself is printed, if [`Dialect::hides_first_param`].
+    pub(super) hides_first_param: bool,
     dialect: PhantomData<D>,
 }
 
@@ -99,6 +101,7 @@ impl<'a, D: Dialect> Printer<'a, D> {
             helpers: Vec::new(),
             known: BTreeMap::new(),
             precision: Precision::Usual,
+            hides_first_param: false,
             dialect: PhantomData,
         };
         let entry = printer.names.claim(&module.name, |name| D::reserved(name, Position::Entry));
@@ -163,6 +166,18 @@ impl<'a, D: Dialect> Printer<'a, D> {
     pub fn param_word(&self, role: ParamRole) -> Result<super::Code> {
         let field = self.param_field(role)?;
         Ok(super::Code::atom(format!("params.{}", self.param_name(field))))
+    }
+
+    /// The value of a parameter where an expression reads it.
+    pub(super) fn param_value(&mut self, role: ParamRole) -> Result<Code> {
+        let field = self.param_field(role)?;
+        let value = self.param_word(role)?;
+        Ok(self.hidden(field, value))
+    }
+
+    /// The value of a field of the parameter block, so that the language's compiler does not see that it is the first one, if it must not.
+    pub(super) fn hidden(&mut self, field: &ParamField, value: Code) -> Code {
+        if self.hides_first_param && field.offset == 0 { D::given(self, value) } else { value }
     }
 
     /// The scope of a function, with names for its arguments and locals.

@@ -331,6 +331,15 @@ pub fn part(p: &mut P<'_>, ty: &Type, base: Code, index: Code) -> Result<Code> {
     let helper = p.helper(&format!("part {name}"), &format!("{tag}_at"), |_, helper| {
         let mut out = Writer::default();
         out.open(format!("fn {helper}(value: {name}, i: u32) -> {result} {{"));
+        // NVIDIA's driver has given another lane of a variable of 64-bit lanes that is indexed.
+        if matches!(ty, Type::Vector { scalar, .. } if scalar.is_wide()) {
+            let lanes = LANES.iter().take(count as usize).enumerate().rev();
+            let chosen = lanes
+                .fold(zero.clone(), |others, (lane, name)| format!("select({others}, value.{name}, i == {lane}u)"));
+            out.line(format!("return {chosen};"));
+            out.close("}");
+            return Ok(out.finish());
+        }
         out.line("var parts = value;");
         out.open(format!("if (i < {count}u) {{"));
         out.line("return parts[i];");
@@ -340,6 +349,21 @@ pub fn part(p: &mut P<'_>, ty: &Type, base: Code, index: Code) -> Result<Code> {
         Ok(out.finish())
     })?;
     Ok(Code::call(&helper, [base, index]))
+}
+
+/// The name of a function that gives a vector with another value in a lane.
+pub fn with_lane(p: &mut P<'_>, vector: &Type) -> Result<String> {
+    let (name, tag, part) = (type_name(p, vector)?, p.type_tag(vector)?, p.part_type(vector)?);
+    let (lane, count) = (type_name(p, &part)?, p.parts(vector)? as usize);
+    p.helper(&format!("with lane {name}"), &format!("{tag}_with"), |_, helper| {
+        let chosen = LANES.iter().take(count).enumerate();
+        let lanes = chosen.map(|(lane, name)| format!("select(vector.{name}, value, i == {lane}u)"));
+        let mut out = Writer::default();
+        out.open(format!("fn {helper}(vector: {name}, i: u32, value: {lane}) -> {name} {{"));
+        out.line(format!("return {name}({});", lanes.collect::<Vec<_>>().join(", ")));
+        out.close("}");
+        Ok(out.finish())
+    })
 }
 
 /// Other lanes of a vector.

@@ -8,6 +8,7 @@ use crate::artefact::{Access, GridKind, ParamField, ParamScalar};
 use crate::emit::EmitError;
 use crate::emit::text::{Dialect, Printer, Writer};
 use crate::ir::{Builtin, Root, Scalar, Type};
+use crate::overrides::declaration;
 use crate::target::{self, Feature, Profile, Target};
 
 use super::Wgsl;
@@ -142,12 +143,12 @@ fn constants(p: &P<'_>) -> Result<String> {
     let mut text = String::new();
     for (position, (_, param, range)) in p.lowered.module.constants().enumerate() {
         let (ty, name) = (type_name(p, p.ty(param.ty))?, &p.constants[position]);
-        let value = match p.ty(param.ty) {
-            Type::Scalar(Scalar::Bool) => (range.default != 0).to_string(),
-            Type::Scalar(Scalar::I32) => format!("i32({})", range.default),
-            _ => format!("{}u", range.default),
+        let scalar = match p.ty(param.ty) {
+            Type::Scalar(Scalar::Bool) => ParamScalar::Bool,
+            Type::Scalar(Scalar::I32) => ParamScalar::I32,
+            _ => ParamScalar::U32,
         };
-        let _ = writeln!(text, "@id({position}) override {name}: {ty} = {value};");
+        let _ = writeln!(text, "{}", declaration(position, name, &ty, scalar, range.default));
     }
     if !text.is_empty() {
         text.push('\n');

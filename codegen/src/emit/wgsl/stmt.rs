@@ -239,7 +239,14 @@ impl Dialect for Wgsl {
         Ok(Lvalue::Parts(parts, Type::vector(lanes as u8, scalar)))
     }
 
-    fn lane_place(_: &mut P<'_>, _: &Type, base: Code, index: Code) -> Result<Lvalue> {
+    /// Lanes of 64 bits of an invocation's own variables are chosen, as those of values are; in memory others write the other lanes.
+    fn lane_place(p: &mut P<'_>, root: Root, vector: &Type, base: Code, index: Code) -> Result<Lvalue> {
+        let own = matches!(root, Root::Local(_) | Root::Argument(_));
+        if own && vector.scalar().is_some_and(Scalar::is_wide) {
+            let helper = expr::with_lane(p, vector)?;
+            let write = format!("{} = {helper}({}, {}, ", base.text, base.text, index.clone().argument());
+            return Ok(Lvalue::Calls { read: expr::part(p, vector, base, index)?, write });
+        }
         Ok(Lvalue::Plain(base.index(index)))
     }
 
@@ -370,6 +377,11 @@ impl Dialect for Wgsl {
             return Err(p.error(format!("`{name}` has the wrong number of operands")));
         }
         Ok(Code::call(name, [value].into_iter().chain(lane)))
+    }
+
+    /// What is computed with a variable is no constant, of which an overflow would be an error when the pipeline is made.
+    fn read_constant(name: &str) -> Option<String> {
+        Some(format!("let {name} = {name};"))
     }
 
     fn function(

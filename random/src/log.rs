@@ -1,0 +1,123 @@
+//! The log of a run, as a page of Markdown: what ran where, and for each kind of node, type and target in how many kernels a value of it reached an output.
+
+use std::fmt::{self, Write};
+
+use trefoil_codegen::target::Feature;
+use trefoil_dsl::device::Device;
+
+use crate::combination::{Combination, all};
+use crate::harness::{Harness, Log};
+use crate::syntax::Needs;
+use crate::table::Row;
+
+/// The least count that a combination should have in 10,000 kernels.
+pub const LEAST: u32 = 100;
+
+/// A column of the table.
+struct Target<'h> {
+    name: &'h str,
+    /// `None` for what has everything.
+    device: Option<&'h Device>,
+}
+
+impl Target<'_> {
+    fn has(&self, needs: Needs) -> bool {
+        let Some(device) = self.device else { return true };
+        let features = device.properties().features;
+        let sizes_known = crate::run::subgroup_size(device).is_some();
+        (!needs.int64 || features.has(Feature::Int64))
+            && (!needs.float64 || features.has(Feature::Float64))
+            && (!needs.subgroups || features.has(Feature::Subgroups) && sizes_known)
+    }
+}
+
+/// The evaluator, the checker and the devices.
+fn targets(harness: &Harness) -> Vec<Target<'_>> {
+    let own = ["evaluator", "checker"].map(|name| Target { name, device: None });
+    let devices = harness.devices.iter().map(|(name, device)| Target { name, device: Some(device) });
+    own.into_iter().chain(devices).collect()
+}
+
+/// A combination that came up too rarely.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Rare {
+    /// Which.
+    pub combination: Combination,
+    /// Where.
+    pub target: String,
+    /// In how many kernels.
+    pub count: u32,
+}
+
+impl fmt::Display for Rare {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let (kind, ty) = self.combination.key();
+        write!(f, "{kind} of {ty} on {}: {}", self.target, self.count)
+    }
+}
+
+/// The combinations of the language that came up in fewer kernels than they should on a target that has them.
+pub fn rare(harness: &Harness, log: &Log, least: u32) -> Vec<Rare> {
+    let mut rare = Vec::new();
+    for combination in all() {
+        for target in targets(harness).iter().filter(|target| target.has(combination.needs())) {
+            let count = log.table.count(&combination.key(), target.name);
+            if count < least {
+                rare.push(Rare { combination, target: target.name.to_owned(), count });
+            }
+        }
+    }
+    rare
+}
+
+/// The page.
+pub fn page(harness: &Harness, log: &Log, seeds: &str, refused: &[String]) -> String {
+    let targets = targets(harness);
+    let combinations = all();
+    let mut out = String::from("# Kernels drawn at random\n\n");
+    let mut line = |text: &str| {
+        out.push_str(text);
+        out.push('\n');
+    };
+    line(
+        "Written by `cargo run --release -p trefoil-random`, which draws kernels from seeds and holds every target to what they mean (`random/`).",
+    );
+    line("");
+    line(&format!("* {seeds}"));
+    for (name, device) in &harness.devices {
+        let properties = device.properties();
+        line(&format!("* {name}: {}, {}", properties.name, properties.driver));
+    }
+    refused.iter().for_each(|text| line(&format!("* {text}")));
+    log.lines().iter().for_each(|text| line(&format!("* {text}")));
+    let rare = rare(harness, log, LEAST);
+    line(&format!(
+        "* {} of the language's {} combinations of a kind of node and a type came up in fewer than {LEAST} kernels on some target that has them",
+        rare.len(),
+        combinations.len()
+    ));
+    rare.iter().for_each(|text| line(&format!("  * {text}")));
+    for (seed, failure) in &log.failures {
+        line(&format!("* seed {seed} fails: {}", failure.to_string().lines().next().unwrap_or_default()));
+    }
+    line("");
+    line(
+        "A cell says in how many of the kernels that a target computed as they are meant a value of this kind and type reached an output; `-` is what the target lacks. Vectors and arrays count as their elements. Kinds without a type steer.",
+    );
+    line("");
+    let names: Vec<&str> = targets.iter().map(|target| target.name).collect();
+    line(&format!("| kind of node | type | {} |", names.join(" | ")));
+    line(&format!("|---|---|{}", "---|".repeat(names.len())));
+    let known: Vec<(Row, Needs)> = combinations.iter().map(|one: &Combination| (one.key(), one.needs())).collect();
+    let others = log.table.counts.keys().filter(|row| !known.iter().any(|(key, _)| key == *row));
+    let others: Vec<(Row, Needs)> = others.map(|row| (row.clone(), Needs::default())).collect();
+    for (row, needs) in known.iter().chain(&others) {
+        let mut text = format!("| {} | {} |", row.0, row.1);
+        for target in &targets {
+            let count = log.table.count(row, target.name);
+            let _ = if count > 0 || target.has(*needs) { write!(text, " {count} |") } else { write!(text, " - |") };
+        }
+        line(&text);
+    }
+    out
+}
