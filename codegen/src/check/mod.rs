@@ -24,6 +24,7 @@
 mod asynchronous;
 mod atomic;
 mod expression;
+mod launch;
 mod machine;
 mod math;
 mod memory;
@@ -33,6 +34,7 @@ mod scalar;
 mod shape;
 mod subgroup;
 
+pub use launch::Launch;
 pub use report::{Access, Finding, Found, Invocation, Location, Memory, MemoryKind, Report};
 
 use self::machine::{Machine, Stop};
