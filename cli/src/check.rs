@@ -32,6 +32,9 @@ pub struct Arguments {
     /// Runs the workgroups in an order that the seed decides.
     #[arg(long, value_name = "SEED")]
     shuffle: Option<u64>,
+    /// Runs what a kernel does where there are no subgroups.
+    #[arg(long)]
+    without_subgroups: bool,
     /// Allows reads past the end, which give zero.
     #[arg(long)]
     reads_past_end: bool,
@@ -130,6 +133,7 @@ fn one(kernel: &Kernel, arguments: &Arguments) -> Outcome<bool> {
         overflow: arguments.overflow,
         not_a_number: arguments.nan,
         subgroup_size: arguments.subgroup,
+        has_subgroups: !arguments.without_subgroups,
         order: arguments.shuffle.map_or(Order::Ascending, Order::Shuffled),
         ..Options::default()
     };

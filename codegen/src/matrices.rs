@@ -24,8 +24,17 @@ type Value = Handle<Expression>;
 /// # Errors
 /// An operation is none of those that the verifier accepts.
 pub(crate) fn spell_out(module: &mut Module) -> Result<Option<&'static str>, Diagnostics> {
+    let any = module.types.iter().any(|(_, ty)| matches!(ty, Type::Matrix(_)));
+    with_transfers(module).map(|_| any.then_some("matrices in the first lane of a subgroup"))
+}
+
+/// [`spell_out`]; gives the names of the functions that load and store matrices: what they access is the whole subgroup's, though its first lane does it.
+///
+/// # Errors
+/// As there.
+pub(crate) fn with_transfers(module: &mut Module) -> Result<Vec<String>, Diagnostics> {
     if !module.types.iter().any(|(_, ty)| matches!(ty, Type::Matrix(_))) {
-        return Ok(None);
+        return Ok(Vec::new());
     }
     let old_types = module.types.clone();
     let mut types = HashMap::new();
@@ -35,7 +44,9 @@ pub(crate) fn spell_out(module: &mut Module) -> Result<Option<&'static str>, Dia
     let names = FunctionNames::new(module.functions.iter().map(|(_, function)| function));
     let mut pass = Spell { module, old_types, types, names, known: HashMap::new() };
     rewrite_all(&mut pass)?;
-    Ok(Some("matrices in the first lane of a subgroup"))
+    let transfers = pass.known.iter().filter(|(wanted, _)| matches!(wanted, Wanted::Load(..) | Wanted::Store(..)));
+    let transfers: Vec<_> = transfers.map(|(_, function)| *function).collect();
+    Ok(transfers.into_iter().map(|function| module.functions[function].name.clone()).collect())
 }
 
 /// The type that holds values of a type.

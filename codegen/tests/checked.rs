@@ -5,7 +5,7 @@
 use trefoil_codegen::artefact::ParamRole;
 use trefoil_codegen::check::{CheckError, Finding, MemoryKind, Options, Order, Program, Report};
 use trefoil_codegen::front::parse_source;
-use trefoil_codegen::ir::{Instance, Module};
+use trefoil_codegen::ir::{Instance, Locations, Module, Span};
 use trefoil_codegen::layout;
 
 /// A kernel of so many invocations.
@@ -350,6 +350,56 @@ fn subgroups_are_as_large_as_asked() {
 }
 
 #[test]
+fn a_target_has_subgroups_or_not() {
+    let body =
+        "if const { target::has(Feature::Subgroups) } { y[global_index()] = 1; } else { y[global_index()] = 2; }";
+    let module = kernel("workgroup(64)", "y: &mut [u32]", body);
+    for (has_subgroups, wanted) in [(true, 1), (false, 2)] {
+        let options = Options { has_subgroups, ..Options::default() };
+        let (report, buffers) = run(&module, &options, &[128], &[], 2);
+        assert!(report.is_clean(), "{report}");
+        assert_eq!(buffers[0], [wanted; 128]);
+    }
+}
+
+#[test]
+fn what_one_operation_on_matrices_writes_another_of_its_subgroup_finds_behind_a_barrier() {
+    let check = |signature: &str, body: &str| {
+        let module = kernel(
+            "workgroup(32), subgroup(32), requires(CooperativeMatrices), targets(spirv, cuda, cpu)",
+            signature,
+            body,
+        );
+        run(&module, &Options::default(), &vec![256; module.bindings.len()], &[], 1).0
+    };
+    let body = |stored: &str, between: &str, read: &str| {
+        format!("let mut tile = workgroup_array::<f32>(256);\n{stored}\n{between}\n{read}")
+    };
+    // Which invocation holds which element is the device's affair, so that nothing but a barrier orders a store before a load.
+    let store = "Accumulator::<f32, 16, 16>::fill(2.0).store(&mut tile, 0, 16);";
+    let load = "Accumulator::<f32, 16, 16>::load(&tile, 0, 16).store(y, 0, 16);";
+    // One row after the other, so that the first invocation itself reads what it wrote.
+    let own = "for i in 0..16 { if local_index() < 16 { y[local_index() + i * 16] = tile[local_index() + i * 16]; } }";
+    let fill = "for i in 0..256 { if local_index() == 0 { tile[i] = 1.0; } }";
+    for (first, second) in [(store, load), (store, own), (fill, load), (store, store)] {
+        let report = check("y: &mut [f32]", &body(first, "", second));
+        let Some(Finding::Race { memory, first, second, .. }) = report.findings.first().map(|found| &found.finding)
+        else {
+            panic!("no race: {report}");
+        };
+        assert_eq!(memory.name, "tile");
+        assert!(first.at.contains(":4:") && second.at.contains(":6:"), "{report}");
+    }
+    for (first, second) in [(store, load), (store, own), (fill, load), (store, store)] {
+        let report = check("y: &mut [f32]", &body(first, "barrier();", second));
+        assert!(report.is_clean(), "{report}");
+    }
+    // A matrix is stored where it was loaded: what is stored was made of what was loaded.
+    let report = check("y: &mut [f32]", "let sum = Accumulator::<f32, 16, 16>::load(y, 0, 16);\nsum.store(y, 0, 16);");
+    assert!(report.is_clean(), "{report}");
+}
+
+#[test]
 fn findings_are_counted_and_end_a_run() {
     let body = "y[0] = 1;\ny[1] = 1;\ny[2] = 1;";
     let module = kernel("workgroup(64)", "y: &mut [u32]", body);
@@ -375,6 +425,26 @@ fn arguments_that_do_not_fit_are_errors() {
     assert!(refused(&mut [vec![0; 511]], &params, Options::default()).reason.contains("`y` has 128 elements"));
     let odd = Options { subgroup_size: 12, ..Options::default() };
     assert!(refused(&mut fitting, &params, odd).reason.contains("subgroups of 12"));
+}
+
+#[test]
+fn a_place_is_told_of_with_its_file() {
+    let mut locations = Locations { file: "src/kernel.rs".to_owned(), ..Locations::default() };
+    let places = [
+        ("src/kernel.rs", 3),
+        ("src/kernel.rs", 4),
+        ("src/helper.rs", 9),
+        ("src/other.rs", 1),
+        ("src/helper.rs", 8),
+        ("src/kernel.rs", 5),
+    ];
+    let spans: Vec<Span> = places.iter().map(|(file, line)| locations.add(file, *line, 7)).collect();
+    for ((file, line), span) in places.iter().zip(spans) {
+        assert_eq!(locations.position(span), Some((*file, *line, 7)));
+        assert_eq!(locations.describe(span), format!("{file}:{line}:7"));
+    }
+    assert_eq!(locations.others, ["src/helper.rs", "src/other.rs"]);
+    assert_eq!(locations.describe(Span::NONE), "src/kernel.rs");
 }
 
 /// The tiled product that a checker must be fast at.

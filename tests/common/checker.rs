@@ -7,7 +7,9 @@ use std::collections::BTreeSet;
 use std::time::Instant;
 
 use trefoil::Device;
-use trefoil::check::{self, Finding, MemoryKind, Options, Reports};
+use trefoil::check::{self, Finding, Launch, MemoryKind, Options, Reports};
+
+use crate::launches;
 
 /// A device that checks, with what ran there.
 pub struct Checker {
@@ -23,6 +25,19 @@ pub struct Checker {
 impl Checker {
     /// Opens one for whoever asks: what it finds is theirs.
     pub fn open() -> Self {
+        let checker = Self::unwatched();
+        launches::keep(&checker.reports);
+        checker
+    }
+
+    /// Opens one of which somebody is told what is launched there.
+    pub fn watched(watcher: impl Fn(&Launch) + Send + Sync + 'static) -> Self {
+        let checker = Self::unwatched();
+        checker.reports.watch(watcher);
+        checker
+    }
+
+    fn unwatched() -> Self {
         // A run ends with so many findings, and reads past the end are some.
         let options = Options { most_findings: 1000, ..Options::default() };
         let (device, reports) = check::device(&options).unwrap();

@@ -14,10 +14,16 @@ mod case;
 mod checker;
 #[path = "../common/mod.rs"]
 mod common;
+#[path = "../../backends/graph/tests/common/mod.rs"]
+mod graphs;
+#[path = "../common/launches.rs"]
+mod launches;
 mod matmul;
+mod mutants;
 mod norm;
 #[path = "../common/numbers.rs"]
 mod numbers;
+mod plans;
 mod reduce;
 mod rope;
 mod stand;
@@ -93,12 +99,18 @@ fn products(stand: &Stand) {
 #[test]
 fn nothing_is_amiss() {
     type Check = fn(&Stand);
-    let checks: [(&str, Check); 5] = [
+    let checks: [(&str, Check); 11] = [
         ("attention", attention::check),
+        ("attention by its op", plans::attention),
+        ("convolutions", plans::convolutions),
+        ("grouped products", plans::grouped),
         ("matmul", products),
         ("norms", norm::check),
+        ("random", plans::random),
         ("reductions", reduce::check),
         ("rope", rope::check),
+        ("scans", plans::scans),
+        ("scatters", plans::scatters),
     ];
     // Each device that checks runs one dispatch at a time.
     let ran: BTreeSet<String> = std::thread::scope(|scope| {
@@ -109,5 +121,16 @@ fn nothing_is_amiss() {
     for name in attention::BY_THE_OP {
         wanted.remove(name);
     }
-    assert_eq!(ran, wanted, "kernels that ran, and kernels with cases");
+    let missing: Vec<&String> = wanted.difference(&ran).collect();
+    assert!(missing.is_empty(), "kernels with cases that did not run: {missing:?}");
+}
+
+/// The same of products and sorts that plans launch: minutes, for large tiles and long rows.
+#[test]
+#[ignore = "it takes minutes, and is for `scripts/mutants.sh`"]
+fn nothing_is_amiss_in_products_and_sorts() {
+    std::thread::scope(|scope| {
+        scope.spawn(|| Stand::checker().checked("planned products", plans::products));
+        scope.spawn(|| Stand::checker().checked("sorts", plans::sorts));
+    });
 }

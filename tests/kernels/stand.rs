@@ -4,6 +4,7 @@ use std::collections::BTreeSet;
 use std::time::Instant;
 
 use trefoil::artefact::Kernel;
+use trefoil::check::Launch;
 use trefoil::{Device, DeviceKind};
 
 use crate::checker::Checker;
@@ -30,7 +31,15 @@ impl Stand {
 
     /// The checker.
     pub fn checker() -> Self {
-        let checker = Checker::open();
+        Self::of(Checker::open())
+    }
+
+    /// The same, of which somebody is told what is launched there.
+    pub fn watched(watcher: impl Fn(&Launch) + Send + Sync + 'static) -> Self {
+        Self::of(Checker::watched(watcher))
+    }
+
+    fn of(checker: Checker) -> Self {
         Self { name: "the checker".to_owned(), device: checker.device.clone(), checker: Some(checker) }
     }
 
@@ -48,6 +57,13 @@ impl Stand {
     pub fn ran<'a>(&self, kernels: impl IntoIterator<Item = &'a Kernel>, place: &str) {
         if let Some(checker) = &self.checker {
             checker.ran(kernels.into_iter().map(|kernel| &*kernel.name), place);
+        }
+    }
+
+    /// The same, of kernels by their names.
+    pub fn ran_by_name<'a>(&self, kernels: impl IntoIterator<Item = &'a str>, place: &str) {
+        if let Some(checker) = &self.checker {
+            checker.ran(kernels, place);
         }
     }
 

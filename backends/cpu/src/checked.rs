@@ -1,9 +1,10 @@
 //! Dispatches that are checked: the checker has memory of its own, and what a kernel changed is copied back.
 
-use std::sync::{Arc, Mutex};
+use std::fmt;
+use std::sync::{Arc, Mutex, OnceLock};
 
 use trefoil_codegen::artefact::{CpuBuffer, ParamRole};
-use trefoil_codegen::check::{Options, Program, Report};
+use trefoil_codegen::check::{Launch, Options, Program, Report};
 use trefoil_codegen::target::MOST_SUBGROUP;
 use trefoil_dsl::device::{DeviceKind, DispatchCommand, Properties};
 use trefoil_dsl::error::{Error, Result};
@@ -12,16 +13,30 @@ use trefoil_dsl::support::state::lock;
 use crate::device::Shared;
 use crate::submit::broken;
 
+type Watcher = dyn Fn(&Launch) + Send + Sync;
+
 /// What the runs of a device that checks have found so far.
-#[derive(Clone, Debug)]
+#[derive(Clone)]
 pub struct Reports {
     options: Options,
     made: Arc<Mutex<Vec<Report>>>,
+    watcher: Arc<OnceLock<Box<Watcher>>>,
+}
+
+impl fmt::Debug for Reports {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("Reports").field("options", &self.options).field("made", &self.made).finish_non_exhaustive()
+    }
 }
 
 impl Reports {
     pub(crate) fn new(options: Options) -> Self {
-        Self { options, made: Arc::default() }
+        Self { options, made: Arc::default(), watcher: Arc::default() }
+    }
+
+    /// Calls `watcher` with each dispatch before it runs, so that it can be checked once more, elsewhere or changed. The first watcher stays.
+    pub fn watch(&self, watcher: impl Fn(&Launch) + Send + Sync + 'static) {
+        self.watcher.get_or_init(|| Box::new(watcher));
     }
 
     /// A report for each dispatch since the last call, in the order in which they ran.
@@ -68,6 +83,9 @@ impl Shared {
         // SAFETY: the ranges are within memory that the command holds, which is initialised; nobody else uses device memory during our turn.
         let copy = |buffer: &CpuBuffer| unsafe { std::slice::from_raw_parts(buffer.pointer, buffer.bytes) }.to_vec();
         let before: Vec<Vec<u8>> = buffers.iter().map(copy).collect();
+        if let Some(watcher) = reports.watcher.get() {
+            watcher(&Launch::new(dispatch.pipeline.kernel(), &before, params, groups));
+        }
         let mut after = before.clone();
         let report = program
             .run(&reports.options, &mut after, params, groups)

@@ -7,10 +7,10 @@
 mod rules;
 
 use std::borrow::Cow;
-use std::sync::Arc;
+use std::sync::{Arc, Mutex};
 
 use trefoil_codegen::artefact::{CpuArguments, CpuFunction, Kernel, ParamRole, ParamTransport, Target};
-use trefoil_codegen::check::{Options, Report};
+use trefoil_codegen::check::{Launch, Options, Report};
 use trefoil_codegen::compile;
 use trefoil_codegen::front::parse_source;
 use trefoil_dsl::device::{
@@ -100,12 +100,26 @@ fn late_instances_run_in_the_evaluator() {
 #[test]
 fn a_device_that_checks_gives_the_same_results_and_a_report_of_each_dispatch() {
     let (device, reports) = trefoil_cpu::open_checked(&DeviceOptions::default(), &Options::default()).unwrap();
+    let launches: Arc<Mutex<Vec<Launch>>> = Arc::default();
+    let sink = launches.clone();
+    reports.watch(move |launch| sink.lock().unwrap().push(launch.clone()));
     // It needs no code for the CPU.
     run_scaled(&device, &late(&[Target::Cuda]), &[1, 63, 5000]);
     let made = reports.take();
     assert_eq!(made.len(), 3);
     assert!(made.iter().all(Report::is_clean), "{made:?}");
     assert!(reports.take().is_empty());
+    // What was launched does the same anywhere else.
+    let launches = launches.lock().unwrap();
+    assert_eq!(launches.len(), 3);
+    for (launch, made) in launches.iter().zip(&made) {
+        let mut launch = Launch::from_bytes(&launch.to_bytes().unwrap()).unwrap();
+        let program = launch.program().unwrap();
+        let before = launch.buffers.clone();
+        let report = program.run(&Options::default(), &mut launch.buffers, &launch.params, launch.groups).unwrap();
+        assert_eq!(report, *made);
+        assert_ne!(launch.buffers, before);
+    }
     let odd = Options { subgroup_size: 24, ..Options::default() };
     let refused = trefoil_cpu::open_checked(&DeviceOptions::default(), &odd);
     assert!(matches!(&refused, Err(Error::Unavailable { reason, .. }) if reason.contains("24")), "{refused:?}");

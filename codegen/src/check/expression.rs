@@ -8,6 +8,7 @@ use crate::ir::{
     BinaryOperator as B, Builtin, Expression, ExpressionKind as E, Handle, LogicalOperator, MathFunction, OperandType,
     Root, Scalar, Type, UnaryOperator,
 };
+use crate::target::Feature;
 
 impl<'m> Machine<'m> {
     /// The value of an expression.
@@ -29,7 +30,10 @@ impl<'m> Machine<'m> {
             E::Length(binding) => Ok(self.same(&[self.lengths[*binding as usize]])),
             E::ViewExtent { binding, axis } => Ok(self.same(&[self.extents[*binding as usize][*axis as usize]])),
             E::ViewStride { binding, axis } => Ok(self.same(&[self.strides[*binding as usize][*axis as usize]])),
-            E::TargetHas(feature) => Ok(self.same(&[u64::from(self.program.features.has(*feature))])),
+            E::TargetHas(feature) => {
+                let has = *feature == Feature::Subgroups && self.options.has_subgroups;
+                Ok(self.same(&[u64::from(has || self.program.features.has(*feature))]))
+            }
             E::Argument(_) | E::Local(_) | E::Builtin(_) | E::Member { .. } => self.part(frame, handle, lanes),
             E::Load(place) => self.load(frame, place, lanes, self.at(expression.span)),
             E::Element { base, index } => self.element_of(frame, *base, *index, lanes, self.at(expression.span)),

@@ -4,7 +4,7 @@ use std::collections::{BTreeSet, HashMap};
 use std::rc::Rc;
 
 use super::asynchronous::Copies;
-use super::memory::{Against, Memory, Now, Touch};
+use super::memory::{Against, Memory, Now, Touch, who};
 use super::report::{Access, Finding, Findings, Invocation, Memory as Named, MemoryKind, Same};
 use super::scalar;
 use super::shape::Shape;
@@ -89,6 +89,10 @@ pub(super) struct Machine<'m> {
     starts: Vec<(u32, u32)>,
     /// The innermost place in the source that is known.
     pub(super) here: u32,
+    /// The number of the operation that moves a matrix just now, from 1; 0 of none.
+    operation: u32,
+    /// Operations that have moved matrices so far.
+    operations: u32,
     pub(super) copies: Copies,
     pub(super) released: HashMap<(Option<u32>, usize, u64), Released>,
     /// Workgroups of which the one that runs has learned by an acquire.
@@ -122,6 +126,8 @@ impl<'m> Machine<'m> {
             now: Now { stretch: 0, first: 0 },
             starts: Vec::new(),
             here: 0,
+            operation: 0,
+            operations: 0,
             copies: Copies::default(),
             released: HashMap::new(),
             learned: BTreeSet::new(),
@@ -464,11 +470,15 @@ impl<'m> Machine<'m> {
             });
         }
         let callee = &self.module.functions[function];
-        let outer = self.here;
+        let (outer, operation) = (self.here, self.operation);
         self.here = self.at(span);
+        if self.program.moves_matrix[function.index()] {
+            self.operations = (self.operations + 1) % who::OPERATIONS;
+            self.operation = self.operations + 1;
+        }
         let mut inner = self.frame(callee, given);
         self.block(&mut inner, &callee.body, lanes.clone())?;
-        self.here = outer;
+        (self.here, self.operation) = (outer, operation);
         let mut changed = Vec::new();
         for (index, argument) in arguments.iter().enumerate() {
             if let CallArgument::Reference(root) = argument {
@@ -483,6 +493,11 @@ impl<'m> Machine<'m> {
     /// Notes a finding; the run ends with the last that is wanted.
     pub(super) fn found(&mut self, same: Same, finding: impl FnOnce() -> Finding) -> Run<()> {
         if self.findings.add(same, finding) { Err(Stop::Enough) } else { Ok(()) }
+    }
+
+    /// Who accesses memory where that lane does.
+    pub(super) const fn who(&self, lane: u32) -> u32 {
+        who::of(lane, self.operation)
     }
 
     /// The invocation of a lane of the workgroup that runs.
@@ -547,7 +562,7 @@ impl<'m> Machine<'m> {
         };
         let earlier_group = if kind == 5 { self.group } else { self.group_of(touch.stretch) };
         let explained = if earlier_group == self.group {
-            kind == 0 && self.learned_lanes.contains(&(touch.lane, lane))
+            kind == 0 && self.learned_lanes.contains(&(who::lane(touch.lane), lane))
         } else {
             self.learned.contains(&earlier_group)
         };
@@ -566,7 +581,7 @@ impl<'m> Machine<'m> {
 
     fn earlier(&self, touch: Touch, group: u32, writes: bool) -> Access {
         Access {
-            invocation: self.invocation_of(touch.lane, group),
+            invocation: self.invocation_of(who::lane(touch.lane), group),
             at: self.module.locations.describe(Span(touch.span)),
             writes,
         }

@@ -14,7 +14,28 @@ const NEVER: u32 = 0;
 /// That of a write which an asynchronous copy is still to do.
 const UNDER_WAY: u32 = u32::MAX;
 
-/// An access: the invocation in its workgroup, which the stretch tells, and the place in the source.
+/// Who accesses memory: a lane of the workgroup, or an operation that moves a matrix for the lane's subgroup.
+///
+/// Which of a subgroup's lanes accesses an element of a matrix is the device's affair. So each such operation writes as somebody of its own, whom nothing but a barrier
+/// orders before others. It reads as the lane, lest a matrix could not be stored where it was loaded: its value comes from there.
+pub(super) mod who {
+    /// Bits for a lane: workgroups have no more invocations than that.
+    const LANE_BITS: u32 = 12;
+    /// So many operations are told apart.
+    pub(in crate::check) const OPERATIONS: u32 = (1 << (32 - LANE_BITS)) - 1;
+
+    /// A lane in an operation; 0 is none.
+    pub(in crate::check) const fn of(lane: u32, operation: u32) -> u32 {
+        operation << LANE_BITS | lane
+    }
+
+    /// The lane.
+    pub(in crate::check) const fn lane(who: u32) -> u32 {
+        who & ((1 << LANE_BITS) - 1)
+    }
+}
+
+/// An access: by whom in its workgroup, which the stretch tells, and the place in the source.
 #[derive(Clone, Copy, Debug, Default)]
 pub(super) struct Touch {
     pub(super) stretch: u32,
@@ -63,8 +84,8 @@ pub(super) enum Against {
 impl Cell {
     /// Notes a read; `shared` is whether other workgroups have the memory too.
     #[inline]
-    pub(super) fn read(&mut self, now: Now, lane: u32, span: u32, shared: bool) -> Option<Against> {
-        let write = self.write;
+    pub(super) fn read(&mut self, now: Now, who: u32, span: u32, shared: bool) -> Option<Against> {
+        let (write, lane) = (self.write, who::lane(who));
         if self.read.lane != lane || self.read.stretch != now.stretch {
             if self.read.stretch == now.stretch {
                 self.beside = self.read;
@@ -73,15 +94,15 @@ impl Cell {
             }
             self.read = Touch { stretch: now.stretch, lane, span };
         }
-        against(write, now, lane, shared, true)
+        against(write, now, who, shared, true)
     }
 
     /// Notes a write.
     #[inline]
-    pub(super) fn write(&mut self, now: Now, lane: u32, span: u32, shared: bool) -> Option<Against> {
-        let before = *self;
-        self.write = Touch { stretch: now.stretch, lane, span };
-        against(before.write, now, lane, shared, true)
+    pub(super) fn write(&mut self, now: Now, who: u32, span: u32, shared: bool) -> Option<Against> {
+        let (before, lane) = (*self, who::lane(who));
+        self.write = Touch { stretch: now.stretch, lane: who, span };
+        against(before.write, now, who, shared, true)
             .or_else(|| against(before.read, now, lane, shared, false))
             .or_else(|| against(before.beside, now, lane, shared, false))
             .or_else(|| against(before.apart, now, lane, shared, false))

@@ -9,8 +9,8 @@
 //! once and not once an invocation. Those that do not take part are left out by a list of lanes (`machine`). Workgroups follow one after the other, in an
 //! order that may be chosen: a kernel whose result depends on it has a race, which is found in any order.
 //!
-//! Matrices and tiles are spelled out as plain loops first, as for the CPU. What they access counts as accessed by the first lane of the subgroup, at the place of
-//! the call. Asynchronous copies have their own meaning: what is copied may not be touched before somebody has waited.
+//! Matrices and tiles are spelled out as plain loops first, as for the CPU. What they access is told of as accessed by the first lane of the subgroup, at the place of
+//! the call. Which lane it really is, nobody knows: what one operation writes, another one of the same subgroup finds no more than anybody else does without a barrier. Asynchronous copies have their own meaning: what is copied may not be touched before somebody has waited.
 //!
 //! # What is found
 //! * *Races*: accesses of one element by two invocations, one a write, without a barrier between them in a workgroup, or at all between workgroups. What ordered atomics
@@ -24,6 +24,7 @@
 mod asynchronous;
 mod atomic;
 mod expression;
+mod launch;
 mod machine;
 mod math;
 mod memory;
@@ -33,6 +34,7 @@ mod scalar;
 mod shape;
 mod subgroup;
 
+pub use launch::Launch;
 pub use report::{Access, Finding, Found, Invocation, Location, Memory, MemoryKind, Report};
 
 use self::machine::{Machine, Stop};
@@ -64,6 +66,8 @@ pub struct Options {
     pub not_a_number: bool,
     /// Invocations of a subgroup, for kernels that do not state it: 4, 8, 32 and 64 are those of GPUs.
     pub subgroup_size: u32,
+    /// Whether `target::has(Feature::Subgroups)` is true, as on most GPUs, or in kernels alone that require them.
+    pub has_subgroups: bool,
     /// How workgroups follow each other.
     pub order: Order,
     /// With so many different findings a run ends.
@@ -85,6 +89,7 @@ impl Default for Options {
             overflow: false,
             not_a_number: false,
             subgroup_size: 32,
+            has_subgroups: true,
             order: Order::Ascending,
             most_findings: 20,
             most_rounds: 10_000_000,
@@ -125,6 +130,8 @@ pub struct Program {
     features: Features,
     orders_memory: bool,
     has_fences: bool,
+    /// Which functions load or store a matrix for a subgroup.
+    moves_matrix: Vec<bool>,
 }
 
 impl Program {
@@ -150,10 +157,11 @@ impl Program {
         let name = verified.module.name.clone();
         let failed = |reason: String| CheckError { kernel: name.clone(), reason };
         let mut module = verified.module.clone();
-        tiles::legalise(&mut module, verified.info.workgroup_size, Target::Cpu)
-            .and_then(|_| matrices::spell_out(&mut module))
-            .and_then(|_| flat::legalise(&mut module))
+        let transfers = tiles::legalise(&mut module, verified.info.workgroup_size, Target::Cpu)
+            .and_then(|_| matrices::with_transfers(&mut module))
+            .and_then(|transfers| flat::legalise(&mut module).map(|_| transfers))
             .map_err(|found| failed(found.to_string()))?;
+        let moves_matrix = module.functions.iter().map(|(_, function)| transfers.contains(&function.name)).collect();
         let params = layout::params(&module, verified.info.grid)
             .ok_or_else(|| failed("it has a parameter that cannot be one".to_owned()))?;
         let shapes = shape::shapes(&module).map_err(failed)?;
@@ -166,7 +174,7 @@ impl Program {
             });
         }
         let orders_memory = module.orders_memory();
-        Ok(Self { verified, module, shapes, params, features, orders_memory, has_fences })
+        Ok(Self { verified, module, shapes, params, features, orders_memory, has_fences, moves_matrix })
     }
 
     /// The instance that is checked.

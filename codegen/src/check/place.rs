@@ -187,7 +187,7 @@ impl<'m> Machine<'m> {
         let Spot { first, count } = self.locate(frame, place, lanes, (span, false))?;
         let mut out = self.take(count * n);
         let mut wrong = Vec::new();
-        let (now, uninitialised) = (self.now, self.options.uninitialised);
+        let (now, uninitialised, operation) = (self.now, self.options.uninitialised, self.who(0));
         match place.root {
             Root::Local(_) | Root::Argument(_) => {
                 let words = self.variable(frame, place.root)?;
@@ -228,7 +228,7 @@ impl<'m> Machine<'m> {
                                 wrong.push((lane, at, Wrong::Unwritten));
                             }
                         } else if !memory.atomic
-                            && let Some(against) = cell.read(now, lane, span, memory.shared)
+                            && let Some(against) = cell.read(now, operation | lane, span, memory.shared)
                         {
                             wrong.push((lane, at, Wrong::Against(against)));
                         }
@@ -336,7 +336,7 @@ impl<'m> Machine<'m> {
                 }
             }
             root @ (Root::Binding(_) | Root::Workgroup(_)) => {
-                let now = self.now;
+                let (now, operation) = (self.now, self.who(0));
                 let mut wrong = Vec::new();
                 let memory = match root {
                     Root::Workgroup(variable) => &mut self.workgroup[variable.index()],
@@ -347,7 +347,7 @@ impl<'m> Machine<'m> {
                         let at = first[lane as usize] as usize + part;
                         memory.words[at] = words[part * n + lane as usize];
                         if let Some(cell) = memory.cells.get_mut(at)
-                            && let Some(against) = cell.write(now, lane, span, memory.shared)
+                            && let Some(against) = cell.write(now, operation | lane, span, memory.shared)
                         {
                             wrong.push((lane, at, Wrong::Against(against)));
                         }

@@ -1,5 +1,7 @@
 //! Mistakes of the author, on the author's tokens.
 
+use std::path::Path;
+
 use proc_macro2::{Span, TokenStream};
 use quote::ToTokens;
 
@@ -98,7 +100,8 @@ impl SpanTable {
     pub(super) fn add(&mut self, (first, last): (Span, Span), locations: &mut ir::Locations) -> ir::Span {
         self.spans.push((first, last));
         let start = first.start();
-        locations.add(start.line as u32, start.column as u32 + 1)
+        let file = named(first.file(), &locations.file);
+        locations.add(&file, start.line as u32, start.column as u32 + 1)
     }
 
     /// The tokens; `None` for code that nobody wrote.
@@ -115,4 +118,18 @@ impl SpanTable {
         }
         errors
     }
+}
+
+/// How a file is told of: as the compiler names it, but for one in a folder of this machine's own, which a kernel's hash must not know; that begins at its crate's folder. Text that was not read from a
+/// file counts as the kernel's.
+fn named(file: String, own: &str) -> String {
+    if file == own || file.starts_with('<') {
+        return own.to_owned();
+    }
+    if !Path::new(&file).is_absolute() {
+        return file;
+    }
+    let parts: Vec<&str> = file.split(['/', '\\']).collect();
+    let source = parts.iter().rposition(|part| *part == "src").unwrap_or(parts.len() - 1);
+    parts[source.saturating_sub(1)..].join("/")
 }
