@@ -275,7 +275,13 @@ impl Shape {
 }
 
 /// Those for matrix units and for doubles, which not every device has: the op's tests hold them to its reference, where a device takes them.
-pub const BY_THE_OP: [&str; 3] = ["attention_matrices_4", "attention_matrices_8", "attention_plain_f64"];
+pub const BY_THE_OP: [&str; 5] = [
+    "attention_matrices_f16_4",
+    "attention_matrices_f16_8",
+    "attention_matrices_bf16_4",
+    "attention_matrices_bf16_8",
+    "attention_plain_f64",
+];
 
 /// The kernels that are tested, here but for [`BY_THE_OP`].
 pub fn tested() -> BTreeSet<String> {

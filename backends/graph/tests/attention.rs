@@ -266,8 +266,10 @@ fn attributes_and_operands() {
     for row in &rows {
         assert_ne!(row.reference()["y"].values, base["y"].values, "{row:?} is no other than the plain one");
     }
-    let halves: Vec<_> = rows.iter().rev().take(4).map(|row| Row { element: F16, ..row.clone() }).collect();
-    rows.extend(halves);
+    let last: Vec<_> = rows.iter().rev().take(4).cloned().collect();
+    for element in [F16, BF16] {
+        rows.extend(last.iter().map(|row| Row { element, ..row.clone() }));
+    }
     check(&rows);
 }
 

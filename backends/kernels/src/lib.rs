@@ -22,7 +22,6 @@ use trefoil_dsl::artefact::Kernel;
 pub fn library() -> Vec<&'static Kernel> {
     let mut kernels = [
         attention::join::attention_join::KERNELS,
-        attention::matrices::attention_matrices::KERNELS,
         attention::plain::attention_plain_f64::KERNELS,
         attention::plain::attention_plain::KERNELS,
         attention::rows::attention_rows::KERNELS,
@@ -31,6 +30,7 @@ pub fn library() -> Vec<&'static Kernel> {
         rope::rope_f64::KERNELS,
     ]
     .concat();
+    kernels.extend(attention::matrices::kernels());
     kernels.extend(matmul::kernels());
     kernels.extend(convolution::kernels());
     kernels.extend(norm::kernels());

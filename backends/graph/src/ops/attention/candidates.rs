@@ -2,7 +2,7 @@
 
 use trefoil_dsl::device::DeviceKind;
 use trefoil_kernels::attention::join::attention_join;
-use trefoil_kernels::attention::matrices::{LARGEST_SUBGROUP, ROWS as MATRIX_ROWS, attention_matrices};
+use trefoil_kernels::attention::matrices::{LARGEST_SUBGROUP, ROWS as MATRIX_ROWS, kernels as matrix_kernels};
 use trefoil_kernels::attention::plain::{SIZE, attention_plain, attention_plain_f64};
 use trefoil_kernels::attention::rows::attention_rows;
 use trefoil_kernels::attention::tiled::{ROWS_AT_ONCE, attention_tiled};
@@ -259,7 +259,7 @@ impl Candidate for Kernels {
     }
 }
 
-/// The kernel of `f16` for matrix units.
+/// The kernels of halves for matrix units.
 #[derive(Debug)]
 struct Matrices(Attend);
 
@@ -273,8 +273,9 @@ impl Candidate for Matrices {
         if op.scores != Scores::Nothing {
             return Err(Ineligible::Other("it gives no scores".to_owned()));
         }
-        if inputs[0].ty.element != ElementType::F16 {
-            return Err(Ineligible::Other(format!("elements of {}, not f16", inputs[0].ty.element)));
+        let element = inputs[0].ty.element;
+        if ![ElementType::F16, ElementType::BF16].contains(&element) {
+            return Err(Ineligible::Other(format!("elements of {element}, not f16 or bf16")));
         }
         if request.device.limits.max_subgroup > LARGEST_SUBGROUP {
             let largest = request.device.limits.max_subgroup;
@@ -306,7 +307,7 @@ impl Candidate for Matrices {
         params.extend(layouts.map(|layout| ParamValue::Dims(op.strides(layout)[..3].to_vec())));
         params.extend(op.told(inputs));
         let step = KernelStep {
-            kernel: instance(attention_matrices::KERNELS, &format!("attention_matrices_{parts}"))?,
+            kernel: instance(&matrix_kernels(), &format!("attention_matrices_{element}_{parts}"))?,
             bindings: op.reads().into_iter().chain([Slot::Output(0)]).collect(),
             params,
             grid: Grid::Workgroups(groups.clone()),
