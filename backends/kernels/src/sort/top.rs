@@ -3,10 +3,14 @@
 //! A workgroup walks along a row, or a piece of it, with the `k` best elements so far in workgroup memory, in order. An element that comes before the last of them is a *candidate* and joins a queue behind
 //! them; when the queue is full, all of it is sorted with the best and emptied. Few elements of a row are candidates (about k ln(n / k) of n in no order), so that sorts are rare.
 //!
-//! No two elements are equal, since of equal ones the index decides: the result depends on nothing that a workgroup's invocations do at their own times. A candidate for which the queue has no room waits in
-//! its invocation.
+//! Looking for candidates and putting them into the queue are apart: for some rounds an invocation only reads, and notes in the bits of a word what may be one. Then it reads these again, from a cache, and puts them into the queue; those for which there is no
+//! room stay noted. So the loop that every element goes through has no barrier, no atomic and no branch.
 //!
-//! **Cost.** The row's bytes once, 32 of them an invocation at once; and some sorts: three or four of 45 steps of 512 elements for 50 of 32,000.
+//! No two elements are equal, since of equal ones the index decides: the result depends on nothing that a workgroup's invocations do at their own times.
+//!
+//! A bound comes first: each invocation's best of eight elements, of which the `k`th is no better than the `k`th of all. So few of the first elements are candidates, and a few thousand elements later a sort gives a better one.
+//!
+//! **Cost.** The row's bytes once, 32 of them an invocation at once; and three sorts: 36 steps for the bound, and twice 45 of 512 elements, for 50 of 32,000.
 
 use trefoil_dsl::prelude::*;
 
@@ -18,6 +22,9 @@ pub const SIZE: usize = 256;
 /// Elements of an invocation in a round.
 #[device]
 pub const EACH: usize = 8;
+/// Rounds between two looks at the queue; each element of an invocation in them has a bit of a word.
+#[device]
+const AT_ONCE: usize = 4;
 /// Elements that a workgroup holds, of which at least half are the queue: for small `k`, and for large.
 pub const HELD: [usize; 2] = [512, 1024];
 
@@ -100,6 +107,30 @@ pub fn top_rows<const HELD: usize, T: Element, W: Fn(T) -> u32>(
     }
     let first = x_first + from * steps[0];
 
+    let mut ahead = words_of(x, first, steps[0], 0, quads, &word);
+    // The best of what each invocation reads first: the `k`th of them bounds the `k`th of all.
+    let mut own = Ranked::NONE;
+    for part in unroll(0..EACH) {
+        let column = column_of(0, part, quads);
+        let candidate = Ranked { rank: rank_of(ahead[part], order), column: (from + column) as u32 };
+        if column < count && candidate.before(own) {
+            own = candidate;
+        }
+    }
+    held[lane] = own;
+    for at in (SIZE + lane..HELD).step_by(SIZE) {
+        held[at] = Ranked::NONE;
+    }
+    let mut last = Ranked::NONE;
+    if k <= SIZE {
+        sort_runs::<SIZE, HELD>(held, SIZE);
+        let bound = held[k - 1];
+        if bound.column != u32::MAX {
+            // It may be among the best itself.
+            last = Ranked { rank: bound.rank, column: bound.column + 1 };
+        }
+        barrier();
+    }
     for at in (lane..k).step_by(SIZE) {
         held[at] = Ranked::NONE;
     }
@@ -107,38 +138,53 @@ pub fn top_rows<const HELD: usize, T: Element, W: Fn(T) -> u32>(
         queued[0].store(0);
     }
     barrier();
-    let mut last = Ranked::NONE;
     let mut queue = 0;
-    let mut ahead = words_of(x, first, steps[0], 0, quads, &word);
     let rounds = (min(chunk, n) + SIZE * EACH - 1) / (SIZE * EACH);
-    for round in 0..rounds {
-        let words = ahead;
-        // What the next round looks at is read now, and not waited for.
-        ahead = words_of(x, first, steps[0], round + 1, quads, &word);
-        let mut mine = [Ranked::NONE; EACH];
-        for part in unroll(0..EACH) {
-            let column = column_of(round, part, quads);
-            let candidate = Ranked { rank: rank_of(words[part], order), column: (from + column) as u32 };
-            if column < count && candidate.before(last) {
-                mine[part] = candidate;
+    let mut round = 0;
+    while round < rounds {
+        let begin = round;
+        let until = min(if round == 0 { 1 } else { round + AT_ONCE }, rounds);
+        let mut waiting = 0u32;
+        let mut bit = 1u32;
+        while round < until {
+            let words = ahead;
+            // What the next round looks at is read now, and not waited for.
+            ahead = words_of(x, first, steps[0], round + 1, quads, &word);
+            for part in unroll(0..EACH) {
+                let inside = column_of(round, part, quads) < count;
+                waiting |= select(inside && rank_of(words[part], order) <= last.rank, bit << part as u32, 0);
             }
+            bit <<= EACH as u32;
+            round += 1;
         }
         loop {
-            for part in unroll(0..EACH) {
-                if mine[part].before(last) {
+            let mut left = waiting;
+            while left != 0 {
+                let own = left.trailing_zeros() as usize;
+                left &= left - 1;
+                let column = column_of(begin + own / EACH, own % EACH, quads);
+                let rank = rank_of(word(x[first + column * steps[0]]), order);
+                let candidate = Ranked { rank, column: (from + column) as u32 };
+                let mut settled = true;
+                if candidate.before(last) {
                     let place = k + queued[0].add(1) as usize;
-                    if place < HELD {
-                        held[place] = mine[part];
-                        mine[part] = Ranked::NONE;
+                    settled = place < HELD;
+                    if settled {
+                        held[place] = candidate;
+                    } else {
+                        left = 0;
                     }
                 }
+                waiting &= !select(settled, 1 << own as u32, 0);
             }
             barrier();
             if lane == 0 {
                 agreed[0] = queued[0].load();
             }
             queue = workgroup_uniform_load(&agreed[0]) as usize;
-            if k + queue <= HELD {
+            // Once, early, for a better bound.
+            let is_early = begin == 1 && until < rounds && queue > k;
+            if k + queue <= HELD && !is_early {
                 break;
             }
             sort_runs::<SIZE, HELD>(held, HELD);
