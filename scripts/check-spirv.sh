@@ -10,17 +10,20 @@ set -euo pipefail
 validator=$(cd "$(dirname "$0")/.." && pwd)/.tools/bin/spirv-val
 [ -x "$validator" ] || { echo "check-spirv: no $validator; run scripts/setup-tools.sh" >&2; exit 2; }
 
-passed=0
-failed=0
-while IFS= read -r -d '' file; do
-    if output=$("$validator" --target-env vulkan1.3 "$file" 2>&1); then
-        passed=$((passed + 1))
+# Prints a word for each file, behind what the validator says against it.
+check() {
+    local output
+    if output=$("$1" --target-env vulkan1.3 "$2" 2>&1); then
+        echo passed
     else
-        failed=$((failed + 1))
-        echo "check-spirv: $file"
-        echo "$output" | sed 's/^/    /'
+        printf 'check-spirv: %s\n%s\nfailed\n' "$2" "$(sed 's/^/    /' <<<"$output")"
     fi
-done < <(find "$1" -name '*.spv' -print0 | sort -z)
+}
+export -f check
+results=$(find "$1" -name '*.spv' -print0 | sort -z | xargs -0 -r -n 1 -P "$(nproc)" bash -c 'check "$@"' check "$validator")
+passed=$(grep -cx passed <<<"$results" || true)
+failed=$(grep -cx failed <<<"$results" || true)
+grep -vxE 'passed|failed' <<<"$results" || true
 
 version=$("$validator" --version)
 echo "check-spirv: $passed passed, $failed failed (${version%%$'\n'*}, vulkan1.3)"

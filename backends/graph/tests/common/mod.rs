@@ -129,6 +129,14 @@ pub fn computes(device: &Device, element: ElementType) -> bool {
     device.properties().features.has(feature)
 }
 
+/// Whether a device tries kernels of such elements in every way, and not in the chosen one alone. A processor that plays a GPU takes a second to compile a kernel: there Vulkan tries them all, and wgpu, with and without
+/// WebGPU's limits, those of `f32`; `tests/kernels` runs every kernel on each of them.
+#[allow(dead_code, reason = "few programs try every way")]
+pub fn tries_every_way(device: &Device, element: ElementType) -> bool {
+    let slow = device.properties().software && device.kind() == DeviceKind::Wgpu;
+    element == ElementType::F32 || !slow || !devices().iter().any(|device| device.kind() == DeviceKind::Vulkan)
+}
+
 /// Compiles and runs a graph and compares every output with the reference; and, where the graph has no symbols, runs its nodes one by one and compares again.
 pub fn check(
     graph: &Graph,
