@@ -95,10 +95,13 @@ fn products(stand: &Stand) {
     check(stand, &matmul::cases());
 }
 
-/// The same cases, but for the largest, on the device that checks: nothing may be found.
+/// The same cases, but for the largest, on the device that checks: nothing may be found. Products and sorts that plans launch take minutes, and come along where launches are kept for the survey of mutants
+/// (`scripts/mutants.sh`).
 #[test]
 fn nothing_is_amiss() {
     type Check = fn(&Stand);
+    let long: [(&str, Check); 2] = [("planned products", plans::products), ("sorts", plans::sorts)];
+    let surveyed = std::env::var_os("TREFOIL_LAUNCHES").is_some();
     let checks: [(&str, Check); 11] = [
         ("attention", attention::check),
         ("attention by its op", plans::attention),
@@ -114,7 +117,9 @@ fn nothing_is_amiss() {
     ];
     // Each device that checks runs one dispatch at a time.
     let ran: BTreeSet<String> = std::thread::scope(|scope| {
-        let threads = checks.map(|(family, check)| scope.spawn(move || Stand::checker().checked(family, check)));
+        let all = checks.into_iter().chain(long.into_iter().filter(|_| surveyed));
+        let threads: Vec<_> =
+            all.map(|(family, check)| scope.spawn(move || Stand::checker().checked(family, check))).collect();
         threads.into_iter().flat_map(|thread| thread.join().unwrap()).collect()
     });
     let mut wanted = direct();
@@ -123,14 +128,4 @@ fn nothing_is_amiss() {
     }
     let missing: Vec<&String> = wanted.difference(&ran).collect();
     assert!(missing.is_empty(), "kernels with cases that did not run: {missing:?}");
-}
-
-/// The same of products and sorts that plans launch: minutes, for large tiles and long rows.
-#[test]
-#[ignore = "it takes minutes, and is for `scripts/mutants.sh`"]
-fn nothing_is_amiss_in_products_and_sorts() {
-    std::thread::scope(|scope| {
-        scope.spawn(|| Stand::checker().checked("planned products", plans::products));
-        scope.spawn(|| Stand::checker().checked("sorts", plans::sorts));
-    });
 }
