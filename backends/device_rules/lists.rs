@@ -2,12 +2,13 @@
 
 use std::sync::Arc;
 
-use trefoil_codegen::artefact::ParamTransport;
+use trefoil_codegen::artefact::{MatrixScalar, ParamTransport};
 use trefoil_dsl::device::{
-    Command, CopyCommand, DeviceKind, DispatchCommand, GroupSource, HostCommand, Memory, MemoryRange, ParamSource,
-    RunIo,
+    Call, CallCommand, Command, CopyCommand, DeviceKind, DispatchCommand, GroupSource, Memory, MemoryRange,
+    ParamSource, RunIo,
 };
 use trefoil_dsl::error::{Error, Result};
+use trefoil_dsl::product::{LibraryProduct, MatrixLayout};
 
 use super::{Subject, bound, by_value, bytes, dispatch, download, kernel, load, numbers, open, params, upload, whole};
 
@@ -96,16 +97,48 @@ pub fn wrong_commands_are_errors(subject: &Subject) {
         assert!(matches!(result, Err(Error::Grid { .. })), "{result:?}");
     }
     if device.kind() != DeviceKind::Cpu {
-        let host = HostCommand {
-            function: Arc::new(|_, _, _| Ok(())),
+        let host = CallCommand {
+            call: Call::Host(Arc::new(|_, _, _| Ok(()))),
             reads: Vec::new(),
             writes: Vec::new(),
             run_words: 0..0,
             label: Arc::from("host"),
         };
-        broken(backend.execute(&[Command::Host(host.clone())]), "a function of the host");
-        broken(backend.time(&[Command::Host(host.clone())]).map(drop), "a function of the host");
-        broken(backend.record(&[Command::Host(host)], 0).map(drop), "a function of the host");
+        broken(backend.execute(&[Command::Call(host.clone())]), "a function of the host");
+        broken(backend.time(&[Command::Call(host.clone())]).map(drop), "a function of the host");
+        broken(backend.record(&[Command::Call(host)], 0).map(drop), "a function of the host");
+    }
+    // A product by a library: refused where there is none, and where its matrices do not fit.
+    let in_rows = |line| MatrixLayout { in_rows: true, line, batch: 0 };
+    let product = LibraryProduct {
+        operands: MatrixScalar::F32,
+        result: MatrixScalar::F32,
+        batch: 1,
+        rows: 8,
+        columns: 8,
+        depth: 8,
+        a: in_rows(8),
+        b: in_rows(8),
+        bias: false,
+    };
+    let of = |product: LibraryProduct, reads: usize| {
+        let ranges: Vec<MemoryRange> = memory.iter().map(|memory| bound(memory)).collect();
+        let [a, b, c] = ranges.as_slice() else { panic!("three pieces of memory are wanted") };
+        Command::Call(CallCommand {
+            call: Call::Product(product),
+            reads: [a, b].into_iter().take(reads).cloned().collect(),
+            writes: vec![c.clone()],
+            run_words: 0..0,
+            label: Arc::from("product"),
+        })
+    };
+    if device.properties().matrix_library.is_none() {
+        broken(backend.execute(&[of(product, 2)]), "a product without a library");
+    } else {
+        backend.execute(&[of(product, 2)]).unwrap();
+        broken(backend.execute(&[of(product, 1)]), "a product of one matrix");
+        broken(backend.execute(&[of(LibraryProduct { rows: 9, ..product }, 2)]), "a matrix that does not fit");
+        broken(backend.execute(&[of(LibraryProduct { depth: 0, ..product }, 2)]), "a product of nothing");
     }
     let foreign = upload(&other, &[1.0; 64]);
     assert!(matches!(run(&|c| c.bindings[0] = bound(&foreign)), Err(Error::OtherDevice { .. })));

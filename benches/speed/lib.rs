@@ -102,22 +102,26 @@ fn on(device: &Device, arguments: &Arguments) -> Outcome {
         Ok(figure) => figure.print(device, ceiling.bytes_per_second, arguments.json),
         Err(error) => eprintln!("bench: {name} on {}: {error}", properties.kind),
     };
+    let of_graph = |case: &cases::Case, element| match measure::graph(device, case, element, scale) {
+        Ok(figures) => figures.into_iter().for_each(|figure| report(&case.name, Ok(figure))),
+        Err(error) => report(&case.name, Err(error)),
+    };
     for case in cases::all(scale) {
         if wanted(&case.name) {
-            report(&case.name, measure::graph(device, &case, cases::ELEMENT, scale));
+            of_graph(&case, cases::ELEMENT);
         }
     }
     for element in [ElementType::F32, ElementType::F16, ElementType::BF16] {
         for case in elementwise::all(scale, element).into_iter().chain(products::all(scale, element)) {
             if wanted(&case.name) {
-                report(&case.name, measure::graph(device, &case, element, scale));
+                of_graph(&case, element);
             }
         }
     }
     for element in [ElementType::F32, ElementType::F16] {
         for case in attention::all(scale, element) {
             if wanted(&case.name) {
-                report(&case.name, measure::graph(device, &case, element, scale));
+                of_graph(&case, element);
             }
         }
     }

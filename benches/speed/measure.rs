@@ -187,9 +187,11 @@ pub fn ceiling(device: &Device, scale: Scale) -> Outcome<Ceiling> {
     Ok(Ceiling { figures, bytes_per_second })
 }
 
-/// Measures a graph with inputs of such elements: device time of all its steps.
-pub fn graph(device: &Device, case: &Case, element: ElementType, scale: Scale) -> Outcome<Figure> {
-    let model = Model::new();
+/// The candidate that is a library's, not ours.
+const LIBRARY: &str = "matmul by the device's library";
+
+/// Measures a graph with inputs of such elements: device time of all its steps, by kernels of ours; and of products, if the device has a library that multiplies, by that too.
+pub fn graph(device: &Device, case: &Case, element: ElementType, scale: Scale) -> Outcome<Vec<Figure>> {
     let mut g = Graph::new();
     let mut tensors = Vec::new();
     for (name, shape) in &case.inputs {
@@ -197,7 +199,6 @@ pub fn graph(device: &Device, case: &Case, element: ElementType, scale: Scale) -
         tensors.push(g.input(name, element, shape)?);
     }
     (case.build)(&mut g, &tensors)?;
-    let extents = Extents::new();
     // The same numbers for each working set, in memory of its own.
     let values: Vec<_> = case
         .inputs
@@ -209,11 +210,33 @@ pub fn graph(device: &Device, case: &Case, element: ElementType, scale: Scale) -
     for (name, bytes) in &values {
         inputs.push((name, Data::from_bytes(element, bytes).ok_or("bytes that are no whole elements")?));
     }
+    let multiplies = g.nodes().iter().any(|node| node.op.kind().ways().contains(&LIBRARY));
+    let forbid = multiplies.then(|| LIBRARY.to_owned()).into_iter().collect();
+    let ours = measured(device, case, scale, &g, &inputs, &Options { forbid, ..Options::default() })?;
+    let mut figures = vec![Figure { name: case.name.clone(), ..ours }];
+    if let (true, Some(library)) = (multiplies, device.properties().matrix_library) {
+        let force = [("matmul".to_owned(), LIBRARY.to_owned())].into();
+        let theirs = measured(device, case, scale, &g, &inputs, &Options { force, ..Options::default() })?;
+        figures.push(Figure { name: format!("{} by {library}", case.name), ..theirs });
+    }
+    Ok(figures)
+}
+
+/// Measures a graph as it is compiled with such options.
+fn measured(
+    device: &Device,
+    case: &Case,
+    scale: Scale,
+    g: &Graph,
+    inputs: &[(&str, Data<'_>)],
+    options: &Options,
+) -> Outcome<Figure> {
+    let (model, extents) = (Model::new(), Extents::new());
     let mut sets = Vec::new();
     for _ in 0..scale.sets(case.bytes) {
-        let executable = Executable::compile(&g, &model, device, &Options::default())?;
+        let executable = Executable::compile(g, &model, device, options)?;
         // Puts the inputs in their places.
-        executable.run(&inputs, &extents)?;
+        executable.run(inputs, &extents)?;
         sets.push(executable);
     }
     let [nanoseconds] = medians(sets.len(), |round| Ok([sets[round % sets.len()].profile(&extents)?.nanoseconds()]))?;

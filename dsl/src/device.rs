@@ -21,6 +21,7 @@ use std::sync::Arc;
 use trefoil_codegen::artefact::{Features, Kernel, MatrixProduct, ParamTransport, Target};
 
 use crate::error::{Error, Result};
+use crate::product::LibraryProduct;
 use crate::support::cache::DiskCache;
 
 /// What kind of device it is, which is also the name by which users ask for it.
@@ -95,6 +96,8 @@ pub struct Properties {
     /// The sizes of subgroups that a kernel may state, from the least to the largest: of the device's choice where it gives one, otherwise the one that all
     /// of its subgroups have. None where they vary and nobody can choose.
     pub subgroup_sizes: Option<RangeInclusive<u32>>,
+    /// The name of the vendor's library that multiplies matrices for the device's lists ([`Call::Product`]), if there is one on this machine.
+    pub matrix_library: Option<&'static str>,
     /// Numbers that launches and plans must respect.
     pub limits: Limits,
 }
@@ -178,8 +181,8 @@ pub enum Command {
     Dispatch(DispatchCommand),
     /// Everything before is finished, and its writes are visible to everything after.
     Barrier,
-    /// Runs a function of the host. Only the CPU device can; the others answer [`HostCommand::refused`].
-    Host(HostCommand),
+    /// Calls something that is no kernel. A device that cannot answers [`CallCommand::refused`].
+    Call(CallCommand),
     /// Copies within the device. It stands in the list as a dispatch does: barriers order it.
     Copy(CopyCommand),
 }
@@ -189,7 +192,7 @@ impl Command {
     pub const fn label(&self) -> Option<&Arc<str>> {
         match self {
             Self::Dispatch(dispatch) => Some(&dispatch.label),
-            Self::Host(host) => Some(&host.label),
+            Self::Call(call) => Some(&call.label),
             Self::Copy(copy) => Some(&copy.label),
             Self::Barrier => None,
         }
@@ -213,11 +216,30 @@ pub struct CopyCommand {
     pub label: Arc<str>,
 }
 
-/// A function of the host among the commands of a list. It stands in the list as a dispatch does: barriers order it.
+/// What is called that is no kernel.
 #[derive(Clone)]
-pub struct HostCommand {
-    /// The code.
-    pub function: Arc<HostFunction>,
+pub enum Call {
+    /// A function of the host, on the CPU device.
+    Host(Arc<HostFunction>),
+    /// A product of matrices by the library that [`Properties::matrix_library`] names. It reads `a`, `b` and, if there is one, the bias, and writes `c`; each range begins where the matrix does, at a
+    /// multiple of its elements' size, and is as long at least.
+    Product(LibraryProduct),
+}
+
+impl fmt::Debug for Call {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Self::Host(_) => f.write_str("Host"),
+            Self::Product(product) => product.fmt(f),
+        }
+    }
+}
+
+/// A call among the commands of a list. It stands in the list as a dispatch does: barriers order it.
+#[derive(Clone, Debug)]
+pub struct CallCommand {
+    /// What is called.
+    pub call: Call,
     /// What it reads.
     pub reads: Vec<MemoryRange>,
     /// What it writes: ranges that overlap neither each other nor what it reads.
@@ -228,25 +250,17 @@ pub struct HostCommand {
     pub label: Arc<str>,
 }
 
-/// The code of a [`HostCommand`]: the bytes of what it reads and of what it writes, in order, and its run words. An `Err` loses the device.
+/// The code of [`Call::Host`]: the bytes of what it reads and of what it writes, in order, and its run words. An `Err` loses the device.
 pub type HostFunction = dyn Fn(&[&[u8]], &mut [&mut [u8]], &[u8]) -> Result<(), String> + Send + Sync;
 
-impl HostCommand {
-    /// What a device answers that runs no functions of the host.
+impl CallCommand {
+    /// What a device answers that does not do such calls.
     pub fn refused(&self, properties: &Properties) -> Error {
-        let reason = format!("functions of the host run on the cpu device alone, not on {}", properties.name);
+        let reason = match self.call {
+            Call::Host(_) => format!("functions of the host run on the cpu device alone, not on {}", properties.name),
+            Call::Product(_) => format!("{} has no library that multiplies matrices", properties.name),
+        };
         Error::Command { label: self.label.to_string(), reason }
-    }
-}
-
-impl fmt::Debug for HostCommand {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.debug_struct("HostCommand")
-            .field("label", &self.label)
-            .field("reads", &self.reads)
-            .field("writes", &self.writes)
-            .field("run_words", &self.run_words)
-            .finish_non_exhaustive()
     }
 }
 

@@ -23,6 +23,7 @@ pub mod matrix;
 pub mod memory;
 pub mod param;
 pub mod prelude;
+pub mod product;
 pub mod support;
 pub mod tile;
 pub mod vector;

@@ -39,6 +39,7 @@ pub(crate) fn properties(threads: usize) -> Properties {
         features: Features::of_target(Target::Cpu),
         matrices: Vec::new(),
         subgroup_sizes: Some(1..=MOST_SUBGROUP),
+        matrix_library: None,
         limits: Limits {
             max_allocation_bytes: most,
             max_binding_bytes: most,

@@ -4,7 +4,7 @@ use std::sync::atomic::{AtomicU64, Ordering};
 
 use trefoil_codegen::artefact::{Access, CpuArguments, CpuBuffer, GridKind, ParamRole};
 use trefoil_dsl::device::{
-    Command, CopyCommand, DispatchCommand, GroupSource, HostCommand, MemoryRange, ParamSource, Recording, RunIo,
+    Call, CallCommand, Command, CopyCommand, DispatchCommand, GroupSource, MemoryRange, ParamSource, Recording, RunIo,
 };
 use trefoil_dsl::error::{Error, Result};
 use trefoil_dsl::support::check::{GROUP_BYTES, group_counts};
@@ -119,7 +119,7 @@ impl Shared {
     pub(crate) fn command(&self, command: &Command, words: &[u8]) -> Result<()> {
         match command {
             Command::Barrier => Ok(()),
-            Command::Host(host) => self.host(host, words),
+            Command::Call(call) => self.call(call, words),
             Command::Copy(copy) => self.copy(copy),
             Command::Dispatch(dispatch) => self.dispatch(dispatch, words),
         }
@@ -147,7 +147,8 @@ impl Shared {
         });
     }
 
-    fn host(&self, host: &HostCommand, words: &[u8]) -> Result<()> {
+    fn call(&self, host: &CallCommand, words: &[u8]) -> Result<()> {
+        let Call::Host(function) = &host.call else { return Err(host.refused(&self.state.properties)) };
         let mut reads = Vec::with_capacity(host.reads.len());
         for range in &host.reads {
             let at = CpuMemory::at(range, self)?;
@@ -164,7 +165,7 @@ impl Shared {
         let mine = words
             .get(host.run_words.start as usize..host.run_words.end as usize)
             .ok_or_else(|| broken(&host.label, "its run words are missing".to_owned()))?;
-        (host.function)(&reads, &mut writes, mine).map_err(|message| self.state.lost(&host.label, message))
+        function(&reads, &mut writes, mine).map_err(|message| self.state.lost(&host.label, message))
     }
 
     /// Checks that the lengths in a parameter block are within the memory bound, and that the grid's invocations can be counted: what

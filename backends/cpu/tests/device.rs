@@ -14,7 +14,8 @@ use trefoil_codegen::check::{Launch, Options, Report};
 use trefoil_codegen::compile;
 use trefoil_codegen::front::parse_source;
 use trefoil_dsl::device::{
-    Command, Device, DeviceKind, DeviceOptions, DispatchCommand, GroupSource, HostCommand, MemoryRange, ParamSource,
+    Call, CallCommand, Command, Device, DeviceKind, DeviceOptions, DispatchCommand, GroupSource, MemoryRange,
+    ParamSource,
 };
 use trefoil_dsl::error::Error;
 
@@ -191,11 +192,11 @@ fn a_function_of_the_host_runs_and_its_failure_loses_the_device() {
     let range = |offset| MemoryRange { memory: memory.clone(), offset, bytes: 4 };
     backend.write(&range(0), &[1, 2, 3, 4]).unwrap();
     let host = |fails: bool| {
-        Command::Host(HostCommand {
-            function: Arc::new(move |reads, writes, _| {
+        Command::Call(CallCommand {
+            call: Call::Host(Arc::new(move |reads, writes, _| {
                 writes[0].copy_from_slice(reads[0]);
                 if fails { Err("on purpose".to_owned()) } else { Ok(()) }
-            }),
+            })),
             reads: vec![range(0)],
             writes: vec![range(4)],
             run_words: 0..0,

@@ -14,6 +14,7 @@ use trefoil_dsl::support::cache::DiskCache;
 use trefoil_dsl::support::state::DeviceState;
 
 use crate::driver::{message, start, unavailable};
+use crate::library::Library;
 use crate::limits::{Adapter, usable};
 use crate::memory::CudaMemory;
 use crate::pipeline::PipelineStore;
@@ -97,6 +98,8 @@ pub(crate) struct CudaBackend {
     pub(crate) shared: Arc<Shared>,
     pub(crate) queue: Mutex<Queue>,
     pub(crate) pipelines: PipelineStore,
+    /// Opened by the first product that wants it.
+    pub(crate) library: Mutex<Option<Arc<Library>>>,
     /// If labels were asked for, and the library for them is there.
     pub(crate) ranges: Option<Ranges>,
 }
@@ -121,7 +124,7 @@ impl CudaBackend {
             Arc::new(Shared { state: DeviceState::new(id, properties), architecture: adapter.architecture, handles });
         let ranges = if options.labels { Ranges::load() } else { None };
         let pipelines = PipelineStore::open(&shared, options.cache.as_deref())?;
-        Ok(Self { queue: Mutex::default(), pipelines, ranges, shared })
+        Ok(Self { queue: Mutex::default(), pipelines, library: Mutex::default(), ranges, shared })
     }
 }
 

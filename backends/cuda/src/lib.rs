@@ -8,12 +8,15 @@
 //! of memory. So memory that is freed while the GPU uses it goes when the GPU comes to it, and lists see what earlier lists wrote.
 //! A recording is a CUDA graph whose edges are the barriers that the list asked for; running it is one launch.
 //!
+//! Products of matrices may also be cuBLASLt's, where it is installed: in a recording they are what a stream captured of it.
+//!
 //! # Pointers
 //! A kernel gets one pointer for each binding, then its parameter block: as one struct by value, or as a pointer into the
 //! recording's run words.
 
 mod device;
 mod driver;
+mod library;
 mod limits;
 mod memory;
 mod nvrtc;

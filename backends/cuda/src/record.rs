@@ -15,6 +15,7 @@ use trefoil_dsl::support::state::CounterCells;
 
 use crate::device::{CudaBackend, Shared};
 use crate::driver::message;
+use crate::library::{Library, Ready};
 use crate::memory::{CudaMemory, RawMemory};
 use crate::pipeline::CudaPipeline;
 
@@ -122,6 +123,7 @@ impl Copy {
 enum Work<'a> {
     Launch(Launch<'a>),
     Copy(Copy),
+    Product(Ready),
 }
 
 /// A graph that is being built; it goes with its scope.
@@ -212,12 +214,55 @@ impl Graph {
         Ok(node)
     }
 
+    /// A node that multiplies matrices after `after`: what cuBLASLt hands to a stream, captured.
+    fn product(&self, shared: &Shared, product: &Ready, after: &[sys::CUgraphNode]) -> Result<sys::CUgraphNode> {
+        let failed = |error| shared.state.driver("capturing a product of matrices", message(error));
+        let stream = Captured::begin().map_err(failed)?;
+        let started = product.start(shared, stream.0);
+        // Ended in any case: a stream that captures takes nothing else.
+        let captured = stream.end().map_err(failed);
+        started?;
+        let captured = captured?;
+        let mut node = std::ptr::null_mut();
+        // SAFETY: the driver copies the captured graph, which lives until the end of this function; `after` are nodes of this graph.
+        unsafe { sys::cuGraphAddChildGraphNode(&mut node, self.0, after.as_ptr(), after.len(), captured.0) }
+            .result()
+            .map_err(failed)?;
+        Ok(node)
+    }
+
     /// A node that does nothing after `after`.
     fn join(&self, after: &[sys::CUgraphNode]) -> Result<sys::CUgraphNode, result::DriverError> {
         let mut node = std::ptr::null_mut();
         // SAFETY: `after` are nodes of this graph.
         unsafe { sys::cuGraphAddEmptyNode(&mut node, self.0, after.as_ptr(), after.len()) }.result()?;
         Ok(node)
+    }
+}
+
+/// A stream that notes what it is given instead of doing it; it goes with its scope.
+struct Captured(sys::CUstream);
+
+impl Captured {
+    fn begin() -> Result<Self, result::DriverError> {
+        let stream = Self(result::stream::create(result::stream::StreamKind::NonBlocking)?);
+        // Libraries load their kernels when they first need them, which stricter modes forbid.
+        let mode = sys::CUstreamCaptureMode::CU_STREAM_CAPTURE_MODE_RELAXED;
+        // SAFETY: the context is current, and the stream is ours alone.
+        unsafe { result::stream::begin_capture(stream.0, mode) }?;
+        Ok(stream)
+    }
+
+    fn end(&self) -> Result<Graph, result::DriverError> {
+        // SAFETY: the stream captures.
+        unsafe { result::stream::end_capture(self.0) }.map(Graph)
+    }
+}
+
+impl Drop for Captured {
+    fn drop(&mut self) {
+        // SAFETY: the stream was made by `begin` and is destroyed once.
+        let _ = unsafe { result::stream::destroy(self.0) };
     }
 }
 
@@ -236,6 +281,7 @@ pub(crate) struct CudaRecording {
     pub(crate) ran: Mutex<bool>,
     _memory: Vec<Arc<dyn Memory>>,
     _pipelines: Vec<Arc<dyn Pipeline>>,
+    _library: Option<Arc<Library>>,
 }
 
 // SAFETY: the driver's handles may be used from any thread in which the context is current.
@@ -289,6 +335,7 @@ impl CudaBackend {
         let graph = Graph::new().map_err(failed("making a graph"))?;
         let mut memory = Vec::new();
         let mut pipelines = Vec::new();
+        let mut library = None;
         // What the present group waits for, and the present group.
         let mut before: Vec<sys::CUgraphNode> = Vec::new();
         let mut group: Vec<Work<'_>> = Vec::new();
@@ -300,10 +347,18 @@ impl CudaBackend {
                 before = vec![graph.join(&before).map_err(failed("joining commands in a graph"))?];
             }
             let mut nodes = Vec::with_capacity(group.len());
+            // Products share memory: each waits for the one before.
+            let mut product = None;
             for work in group.drain(..) {
                 let node = match work {
                     Work::Launch(mut launch) => graph.kernel(&mut launch, &before),
                     Work::Copy(copy) => graph.copy(&copy, shared.handles.context, &before),
+                    Work::Product(ready) => {
+                        let after: Vec<_> = before.iter().copied().chain(product).collect();
+                        let node = graph.product(shared, &ready, &after)?;
+                        product = Some(node);
+                        Ok(node)
+                    }
                 };
                 nodes.push(node.map_err(failed("adding a command to a graph"))?);
             }
@@ -313,7 +368,12 @@ impl CudaBackend {
         for command in list {
             match command {
                 Command::Barrier => close(&mut group)?,
-                Command::Host(host) => return Err(host.refused(&shared.state.properties)),
+                Command::Call(call) => {
+                    let ready = self.ready_call(call)?;
+                    memory.extend(call.reads.iter().chain(&call.writes).map(|range| range.memory.clone()));
+                    library = Some(ready.library().clone());
+                    group.push(Work::Product(ready));
+                }
                 Command::Dispatch(dispatch) => {
                     pipelines.push(dispatch.pipeline.clone());
                     memory.extend(dispatch.bindings.iter().map(|range| range.memory.clone()));
@@ -343,6 +403,7 @@ impl CudaBackend {
             ran: Mutex::new(false),
             _memory: memory,
             _pipelines: pipelines,
+            _library: library,
         };
         if let Some(graph) = recording.graph {
             // SAFETY: the graph and the stream are the device's. So the first run is as quick as the others.

@@ -10,6 +10,7 @@ use trefoil_dsl::support::state::{CounterCells, lock};
 
 use crate::device::{CudaBackend, Shared};
 use crate::driver::message;
+use crate::library::Ready;
 use crate::memory::{CudaMemory, PINNED_MOST, Pinned, PinnedPool};
 use crate::ranges::Range;
 use crate::record::{Copy, CudaRecording, Launch};
@@ -33,7 +34,7 @@ impl Queue {
 }
 
 /// The workgroup counts of a dispatch that has them in memory, as what was submitted before leaves them there: waits for that.
-pub(crate) fn read_groups(shared: &Shared, dispatch: &DispatchCommand) -> Result<Option<[u32; 3]>> {
+fn read_groups(shared: &Shared, dispatch: &DispatchCommand) -> Result<Option<[u32; 3]>> {
     let GroupSource::Memory(range) = &dispatch.groups else { return Ok(None) };
     let from = CudaMemory::of(&range.memory, shared)?.address() + range.offset;
     let lost = |error| shared.state.lost(&dispatch.label, message(error));
@@ -47,25 +48,42 @@ pub(crate) fn read_groups(shared: &Shared, dispatch: &DispatchCommand) -> Result
     Ok(Some(groups))
 }
 
-/// The dispatches of a list, made ready before anything runs: a list runs as a whole or not at all.
-pub(crate) fn launches<'a>(shared: &Shared, list: &'a [Command]) -> Result<Vec<Option<Launch<'a>>>> {
-    let launch_of = |command: &'a Command| match command {
-        Command::Dispatch(dispatch) => Launch::of(shared, dispatch, None),
-        Command::Host(host) => Err(host.refused(&shared.state.properties)),
-        Command::Copy(_) | Command::Barrier => Ok(None),
-    };
-    list.iter().map(launch_of).collect()
+/// A command made ready.
+pub(crate) enum Prepared<'a> {
+    /// A dispatch; without a launch it has no workgroups.
+    Dispatch(&'a DispatchCommand, Option<Launch<'a>>),
+    /// A product of matrices.
+    Product(Ready),
+    /// A copy.
+    Copy(&'a CopyCommand),
+    /// The stream runs one launch after the other, so that a barrier is there anyway.
+    Barrier,
 }
 
-/// Launches one dispatch on the stream, with the workgroup counts that were read for it; none has nothing to launch.
-pub(crate) fn launch(
-    shared: &Shared,
-    dispatch: &DispatchCommand,
-    launch: Option<Launch<'_>>,
-    groups: Option<[u32; 3]>,
-) -> Result<()> {
-    let Some(mut launch) = launch else { return Ok(()) };
-    launch.groups = groups.unwrap_or(launch.groups);
+impl Prepared<'_> {
+    /// Reads the workgroup counts of a dispatch that has them in memory.
+    pub(crate) fn settle(&mut self, shared: &Shared) -> Result<()> {
+        if let Self::Dispatch(dispatch, Some(launch)) = self
+            && let Some(groups) = read_groups(shared, dispatch)?
+        {
+            launch.groups = groups;
+        }
+        Ok(())
+    }
+
+    /// Hands it to the stream.
+    pub(crate) fn start(self, shared: &Shared) -> Result<()> {
+        match self {
+            Self::Dispatch(dispatch, launched) => launched.map_or(Ok(()), |ready| launch(shared, dispatch, ready)),
+            Self::Product(ready) => ready.start(shared, shared.handles.stream),
+            Self::Copy(command) => copy(shared, command),
+            Self::Barrier => Ok(()),
+        }
+    }
+}
+
+/// Launches one dispatch on the stream.
+fn launch(shared: &Shared, dispatch: &DispatchCommand, mut launch: Launch<'_>) -> Result<()> {
     if launch.groups.contains(&0) {
         return Ok(());
     }
@@ -88,7 +106,7 @@ pub(crate) fn launch(
 }
 
 /// Starts one copy within the GPU on the stream.
-pub(crate) fn copy(shared: &Shared, command: &CopyCommand) -> Result<()> {
+fn copy(shared: &Shared, command: &CopyCommand) -> Result<()> {
     let Some(copy) = Copy::of(shared, command)? else { return Ok(()) };
     // SAFETY: the context is current; the checks put both ranges within their memory, which is freed in the order of the stream.
     unsafe { result::memcpy_dtod_async(copy.to, copy.from, copy.bytes, shared.handles.stream) }
@@ -151,21 +169,28 @@ impl CudaBackend {
         self.synchronize(&label)
     }
 
+    /// The commands of a list that was checked, made ready before anything runs: a list runs as a whole or not at all.
+    pub(crate) fn prepare<'a>(&self, list: &'a [Command]) -> Result<Vec<Prepared<'a>>> {
+        let prepared = |command: &'a Command| match command {
+            Command::Dispatch(dispatch) => Ok(Prepared::Dispatch(dispatch, Launch::of(&self.shared, dispatch, None)?)),
+            Command::Call(call) => self.ready_call(call).map(Prepared::Product),
+            Command::Copy(command) => Ok(Prepared::Copy(command)),
+            Command::Barrier => Ok(Prepared::Barrier),
+        };
+        list.iter().map(prepared).collect()
+    }
+
     /// Runs a list without waiting for it.
     pub(crate) fn submit_list(&self, list: &[Command]) -> Result<()> {
         let shared = &self.shared;
         shared.state.checks().commands(list, None)?;
-        let launches = launches(shared, list)?;
+        let prepared = self.prepare(list)?;
         let mut queue = lock(&self.queue);
         queue.last = Some(Command::first_label(list));
-        for (command, ready) in list.iter().zip(launches) {
+        for (command, mut ready) in list.iter().zip(prepared) {
             let _range = self.range(command);
-            match command {
-                Command::Dispatch(dispatch) => launch(shared, dispatch, ready, read_groups(shared, dispatch)?)?,
-                Command::Copy(command) => copy(shared, command)?,
-                // There is no function of the host, and the stream runs one launch after the other, so that a barrier is there anyway.
-                Command::Host(_) | Command::Barrier => {}
-            }
+            ready.settle(shared)?;
+            ready.start(shared)?;
         }
         CounterCells::add(&shared.state.counters.submissions);
         Ok(())

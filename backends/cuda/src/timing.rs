@@ -7,7 +7,7 @@ use trefoil_dsl::support::state::lock;
 
 use crate::device::{CudaBackend, Shared};
 use crate::driver::message;
-use crate::submit::{copy, launch, launches, read_groups};
+use crate::submit::Prepared;
 
 /// An event that goes with its scope.
 struct Event(sys::CUevent);
@@ -37,27 +37,20 @@ impl CudaBackend {
     pub(crate) fn time_list(&self, list: &[Command]) -> Result<Vec<u64>> {
         let shared = &self.shared;
         shared.state.checks().commands(list, None)?;
-        let launches = launches(shared, list)?;
+        let prepared = self.prepare(list)?;
         let label = Command::first_label(list);
         let queue = lock(&self.queue);
         let mut events = Vec::with_capacity(list.len());
-        for (command, ready) in list.iter().zip(launches) {
+        for (command, mut ready) in list.iter().zip(prepared) {
             let _range = self.range(command);
-            events.push(match command {
-                // There is no function of the host.
-                Command::Host(_) | Command::Barrier => None,
-                Command::Dispatch(dispatch) => {
-                    let groups = read_groups(shared, dispatch)?;
-                    let start = Event::record(shared)?;
-                    launch(shared, dispatch, ready, groups)?;
-                    Some((start, Event::record(shared)?))
-                }
-                Command::Copy(command) => {
-                    let start = Event::record(shared)?;
-                    copy(shared, command)?;
-                    Some((start, Event::record(shared)?))
-                }
-            });
+            if matches!(ready, Prepared::Barrier) {
+                events.push(None);
+                continue;
+            }
+            ready.settle(shared)?;
+            let start = Event::record(shared)?;
+            ready.start(shared)?;
+            events.push(Some((start, Event::record(shared)?)));
         }
         drop(queue);
         self.synchronize(&label)?;

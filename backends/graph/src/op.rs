@@ -15,6 +15,7 @@ use trefoil_codegen::artefact::Kernel;
 use trefoil_codegen::ir::builder::FunctionBuilder;
 use trefoil_codegen::ir::{Expression, Handle, Local};
 use trefoil_dsl::device::Properties;
+use trefoil_dsl::product::LibraryProduct;
 
 use crate::dim::{Dim, DimError};
 use crate::ops::state::Update;
@@ -195,8 +196,8 @@ pub struct Implementation {
 pub enum Step {
     /// A kernel.
     Kernel(KernelStep),
-    /// A function on the host; only on the CPU device.
-    Host(HostStep),
+    /// A call of something that is no kernel.
+    Call(CallStep),
 }
 
 /// A kernel with symbolic arguments.
@@ -212,13 +213,31 @@ pub struct KernelStep {
     pub grid: Grid,
 }
 
-/// A function on the host with symbolic arguments.
+/// What is called that is no kernel.
 #[derive(Clone)]
-pub struct HostStep {
+pub enum Callee {
+    /// A function on the host, which gets the bytes of what is read and written in order, and the values of the numbers; only on the CPU device.
+    Host(Arc<HostFunction>),
+    /// A product by the library that the device names ([`Properties::matrix_library`]); there are no numbers.
+    Product(LibraryProduct),
+}
+
+impl fmt::Debug for Callee {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Self::Host(_) => f.write_str("Host"),
+            Self::Product(product) => product.fmt(f),
+        }
+    }
+}
+
+/// A call with symbolic arguments.
+#[derive(Clone, Debug)]
+pub struct CallStep {
     /// Names it.
     pub name: &'static str,
-    /// Gets the bytes of `reads` and `writes` in order, and the values of `params`.
-    pub function: Arc<HostFunction>,
+    /// What is called.
+    pub callee: Callee,
     /// What it reads.
     pub reads: Vec<Slot>,
     /// What it writes.
@@ -229,16 +248,6 @@ pub struct HostStep {
 
 /// The code of a host step: bytes read, bytes written, numbers.
 pub type HostFunction = dyn Fn(&[&[u8]], &mut [&mut [u8]], &[i64]) -> Result<(), String> + Send + Sync;
-
-impl fmt::Debug for HostStep {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.debug_struct("HostStep")
-            .field("name", &self.name)
-            .field("reads", &self.reads)
-            .field("writes", &self.writes)
-            .finish_non_exhaustive()
-    }
-}
 
 /// A tensor or scratch memory of an op.
 #[derive(Clone, Debug, PartialEq, Eq)]

@@ -307,6 +307,7 @@ fn describe(instance: &Instance, physical: vk::PhysicalDevice) -> Result<Adapter
             features: kernel_features,
             matrices,
             subgroup_sizes,
+            matrix_library: None,
             limits: Limits {
                 max_allocation_bytes,
                 max_binding_bytes: u64::from(limits.max_storage_buffer_range) / BINDING_MULTIPLE * BINDING_MULTIPLE,

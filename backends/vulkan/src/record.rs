@@ -158,7 +158,7 @@ impl Kept {
                     }
                 }
                 Command::Copy(copy) => kept.memory.extend([copy.from.memory.clone(), copy.to.memory.clone()]),
-                Command::Barrier | Command::Host(_) => {}
+                Command::Barrier | Command::Call(_) => {}
             }
         }
         kept
@@ -240,12 +240,12 @@ impl<'a> Encoder<'a> {
         let more = list.iter().any(|command| match command {
             Command::Copy(_) => true,
             Command::Dispatch(dispatch) => matches!(dispatch.groups, GroupSource::Memory(_)),
-            Command::Barrier | Command::Host(_) => false,
+            Command::Barrier | Command::Call(_) => false,
         });
         for command in list {
             match command {
                 Command::Dispatch(dispatch) => self.dispatch(dispatch)?,
-                Command::Host(host) => return Err(host.refused(&self.shared.state.properties)),
+                Command::Call(host) => return Err(host.refused(&self.shared.state.properties)),
                 Command::Copy(copy) => self.copy_command(copy)?,
                 Command::Barrier if more => self.full_barrier(),
                 Command::Barrier => self.memory_barrier(

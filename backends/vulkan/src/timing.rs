@@ -71,7 +71,7 @@ impl VulkanBackend {
             match command {
                 Command::Dispatch(dispatch) => encoder.dispatch(dispatch)?,
                 Command::Copy(copy) => encoder.copy_command(copy)?,
-                Command::Host(host) => return Err(host.refused(&shared.state.properties)),
+                Command::Call(host) => return Err(host.refused(&shared.state.properties)),
                 Command::Barrier => {}
             }
             // It waits for the end of all commands before it.

@@ -127,6 +127,7 @@ pub(crate) fn describe(adapter: &wgpu::Adapter) -> Properties {
         features: kernel_features,
         matrices,
         subgroup_sizes: without_choice(info.subgroup_min_size, info.subgroup_max_size),
+        matrix_library: None,
         limits: Limits {
             max_allocation_bytes: limits.max_buffer_size,
             max_binding_bytes: limits.max_storage_buffer_binding_size / BINDING_MULTIPLE * BINDING_MULTIPLE,

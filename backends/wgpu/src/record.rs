@@ -95,7 +95,7 @@ pub(crate) fn steps(
     for command in commands {
         let dispatch = match command {
             Command::Dispatch(dispatch) => dispatch,
-            Command::Host(host) => return Err(host.refused(&shared.state.properties)),
+            Command::Call(host) => return Err(host.refused(&shared.state.properties)),
             Command::Copy(copy) => {
                 steps.push(Step::Copy(copy.clone()));
                 continue;

@@ -78,7 +78,7 @@ impl WgpuBackend {
         let (pairs, _) = ticks.as_chunks::<2>();
         times.extend(list.iter().zip(pairs).map(|(command, pair)| match command {
             Command::Dispatch(_) | Command::Copy(_) => (pair[1].saturating_sub(pair[0]) as f64 * period) as u64,
-            Command::Barrier | Command::Host(_) => 0,
+            Command::Barrier | Command::Call(_) => 0,
         }));
         Ok(())
     }

@@ -124,6 +124,7 @@ fn device(kind: DeviceKind, max_groups: [u32; 3]) -> (Device, Arc<Fake>) {
             features: Features::NONE,
             matrices: Vec::new(),
             subgroup_sizes: None,
+            matrix_library: None,
             limits: Limits {
                 max_allocation_bytes: 1 << 40,
                 max_binding_bytes: 1 << 40,

@@ -7,10 +7,11 @@ use std::sync::Arc;
 use trefoil_codegen::artefact::{GridKind, Kernel, MatrixNeed, ParamTransport, Variant};
 
 use crate::device::{
-    Command, CopyCommand, DeviceKind, DispatchCommand, GroupSource, HostCommand, Memory, MemoryRange, ParamSource,
-    Properties, RunIo,
+    Call, CallCommand, Command, CopyCommand, DeviceKind, DispatchCommand, GroupSource, Memory, MemoryRange,
+    ParamSource, Properties, RunIo,
 };
 use crate::error::{Error, Result};
+use crate::product::LibraryProduct;
 use crate::support::adapter;
 
 /// Every binding covers a multiple of this many bytes.
@@ -177,7 +178,7 @@ impl Checks<'_> {
         for command in commands {
             match command {
                 Command::Dispatch(dispatch) => self.dispatch(dispatch, run_words)?,
-                Command::Host(host) => self.host(host, run_words)?,
+                Command::Call(call) => self.call(call, run_words)?,
                 Command::Copy(copy) => self.copy(copy)?,
                 Command::Barrier => {}
             }
@@ -223,17 +224,24 @@ impl Checks<'_> {
         Ok(())
     }
 
-    fn host(&self, host: &HostCommand, run_words: Option<usize>) -> Result<()> {
-        if self.properties.kind != DeviceKind::Cpu {
-            return Err(host.refused(self.properties));
+    fn call(&self, call: &CallCommand, run_words: Option<usize>) -> Result<()> {
+        let able = match call.call {
+            Call::Host(_) => self.properties.kind == DeviceKind::Cpu,
+            Call::Product(_) => self.properties.matrix_library.is_some(),
+        };
+        if !able {
+            return Err(call.refused(self.properties));
         }
-        let broken = |reason: String| Error::Command { label: host.label.to_string(), reason };
-        let words = &host.run_words;
+        let broken = |reason: String| Error::Command { label: call.label.to_string(), reason };
+        if let Call::Product(product) = &call.call {
+            product_fits(product, call).map_err(broken)?;
+        }
+        let words = &call.run_words;
         if words.start > words.end || words.end as usize > run_words.unwrap_or(0) {
             return Err(broken(format!("bytes {words:?} are not within its run words")));
         }
-        for range in host.reads.iter().chain(&host.writes) {
-            self.owner(range.memory.device(), || format!("the memory of `{}`", host.label))?;
+        for range in call.reads.iter().chain(&call.writes) {
+            self.owner(range.memory.device(), || format!("the memory of `{}`", call.label))?;
             let end = range.offset.checked_add(range.bytes);
             if end.is_none_or(|end| end > range.memory.bytes()) {
                 return Err(broken(format!(
@@ -244,8 +252,8 @@ impl Checks<'_> {
                 )));
             }
         }
-        for (position, write) in host.writes.iter().enumerate() {
-            for other in host.reads.iter().chain(&host.writes[position + 1..]) {
+        for (position, write) in call.writes.iter().enumerate() {
+            for other in call.reads.iter().chain(&call.writes[position + 1..]) {
                 if same_memory(&write.memory, &other.memory) && overlap(write, other) {
                     return Err(broken("a range that it writes overlaps another of its ranges".to_owned()));
                 }
@@ -490,4 +498,28 @@ mod tests {
     fn padding_is_at_least_one_unit() {
         assert_eq!([0, 1, 15, 16, 17, 32].map(padded), [16, 16, 16, 16, 32, 32]);
     }
+}
+
+/// Whether a product's ranges hold its matrices.
+fn product_fits(product: &LibraryProduct, call: &CallCommand) -> Result<(), String> {
+    if let Some(defect) = product.defect() {
+        return Err(format!("a product with {defect}"));
+    }
+    let (operands, result) = product.bytes().ok_or("a product of more bytes than can be counted")?;
+    if (call.reads.len(), call.writes.len()) != (operands.len(), 1) {
+        let (reads, writes) = (call.reads.len(), call.writes.len());
+        return Err(format!("a product reads {} ranges and writes one; {reads} and {writes} given", operands.len()));
+    }
+    let elements = [product.operands, product.operands, product.result];
+    let wanted = operands.iter().zip(elements).chain([(&result, product.result)]);
+    for (range, (bytes, element)) in call.reads.iter().chain(&call.writes).zip(wanted) {
+        let size = u64::from(element.scalar().bits()) / 8;
+        if range.bytes < *bytes || !range.offset.is_multiple_of(size) {
+            return Err(format!(
+                "a matrix of {bytes} bytes in elements of {size} does not fit {} bytes from byte {} on",
+                range.bytes, range.offset
+            ));
+        }
+    }
+    Ok(())
 }

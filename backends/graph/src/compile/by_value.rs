@@ -2,7 +2,7 @@
 
 use std::sync::Arc;
 
-use trefoil_dsl::device::{Command, DispatchCommand, GroupSource, HostCommand, ParamSource};
+use trefoil_dsl::device::{Call, CallCommand, Command, DispatchCommand, GroupSource, ParamSource};
 use trefoil_dsl::support::check::{GROUP_BYTES, group_counts};
 
 use crate::error::{Error, Result};
@@ -14,7 +14,7 @@ use crate::error::{Error, Result};
 pub fn by_value(command: &Command, words: &[u8]) -> Result<Command> {
     Ok(match command {
         Command::Dispatch(dispatch) => Command::Dispatch(dispatch_by_value(dispatch, words)?),
-        Command::Host(host) => Command::Host(with_words(host, words)?),
+        Command::Call(call) => Command::Call(with_words(call, words)?),
         other => other.clone(),
     })
 }
@@ -43,13 +43,15 @@ fn dispatch_by_value(dispatch: &DispatchCommand, words: &[u8]) -> Result<Dispatc
     Ok(command)
 }
 
-/// A function of the host that brings its run words.
-fn with_words(host: &HostCommand, words: &[u8]) -> Result<HostCommand> {
-    let mine: Arc<[u8]> = part(words, host.run_words.start, host.run_words.len(), &host.label)?.into();
-    let function = host.function.clone();
-    Ok(HostCommand {
-        function: Arc::new(move |reads, writes, _| function(reads, writes, &mine)),
-        run_words: 0..0,
-        ..host.clone()
-    })
+/// A call that brings its run words.
+fn with_words(command: &CallCommand, words: &[u8]) -> Result<CallCommand> {
+    let call = match &command.call {
+        Call::Host(function) => {
+            let mine: Arc<[u8]> = part(words, command.run_words.start, command.run_words.len(), &command.label)?.into();
+            let function = function.clone();
+            Call::Host(Arc::new(move |reads, writes, _| function(reads, writes, &mine)))
+        }
+        Call::Product(product) => Call::Product(*product),
+    };
+    Ok(CallCommand { call, run_words: 0..0, ..command.clone() })
 }

@@ -14,7 +14,7 @@ use super::{Options, checked};
 use crate::dim::Dim;
 use crate::error::{Error, Result, names};
 use crate::graph::Graph;
-use crate::op::{Candidate, Implementation, Ineligible, OpKind, Operand, Request, Slot, Step};
+use crate::op::{Callee, Candidate, Implementation, Ineligible, OpKind, Operand, Request, Slot, Step};
 use crate::ops::support::{LAUNCH, kernel_time, upper};
 use crate::pull::ELEMENT_BY_ELEMENT;
 use crate::types::{Layout, TensorType};
@@ -285,7 +285,7 @@ fn accept(
 fn binds_nothing(implementation: &Implementation) -> bool {
     implementation.steps.iter().any(|step| match step {
         Step::Kernel(step) => step.bindings.contains(&Slot::Empty),
-        Step::Host(host) => host.reads.contains(&Slot::Empty),
+        Step::Call(call) => call.reads.contains(&Slot::Empty),
     })
 }
 
@@ -407,12 +407,18 @@ fn fits(
                 }
                 runs_on(kernel, device)?;
             }
-            Step::Host(host) => {
-                if device.kind != DeviceKind::Cpu {
-                    return Err(format!("`{}` runs on the host, and this is not the cpu device", host.name));
+            Step::Call(call) => {
+                match &call.callee {
+                    Callee::Host(_) if device.kind != DeviceKind::Cpu => {
+                        return Err(format!("`{}` runs on the host, and this is not the cpu device", call.name));
+                    }
+                    Callee::Product(_) if device.matrix_library.is_none() => {
+                        return Err(format!("{} has no library that multiplies matrices", device.name));
+                    }
+                    Callee::Host(_) | Callee::Product(_) => {}
                 }
-                host.reads.iter().try_for_each(|slot| known(slot, false))?;
-                host.writes.iter().try_for_each(|slot| known(slot, true))?;
+                call.reads.iter().try_for_each(|slot| known(slot, false))?;
+                call.writes.iter().try_for_each(|slot| known(slot, true))?;
             }
         }
     }
@@ -462,7 +468,7 @@ fn unbindable(implementation: &Implementation, operands: &[Operand], device: &Pr
             Step::Kernel(step) => {
                 (&step.bindings, step.kernel.bindings.iter().map(|binding| i64::from(binding.vector.max(1))).collect())
             }
-            Step::Host(host) => (&host.reads, vec![1; host.reads.len()]),
+            Step::Call(call) => (&call.reads, vec![1; call.reads.len()]),
         };
         for (slot, vector) in slots.iter().zip(vectors) {
             let Slot::Input(input) = slot else { continue };

@@ -12,7 +12,7 @@ use crate::op::{Implementation, Slot, Step};
 pub(super) fn taken_over(implementation: &Implementation) -> BTreeSet<(usize, usize)> {
     let slots = implementation.steps.iter().flat_map(|step| match step {
         Step::Kernel(step) => step.bindings.iter().chain(&[]),
-        Step::Host(host) => host.reads.iter().chain(&host.writes),
+        Step::Call(call) => call.reads.iter().chain(&call.writes),
     });
     let over = slots.filter_map(|slot| match slot {
         Slot::Over { output, input } => Some((*output, *input)),

@@ -7,8 +7,7 @@ use std::sync::Arc;
 
 use trefoil_codegen::artefact::{GridKind, Kernel, ParamField, ParamRole, ParamScalar, ParamTransport};
 use trefoil_dsl::device::{
-    Command, Device, DispatchCommand, GroupSource, HostCommand, HostFunction, Memory, MemoryRange, ParamSource,
-    Pipeline,
+    Call, CallCommand, Command, Device, DispatchCommand, GroupSource, Memory, MemoryRange, ParamSource, Pipeline,
 };
 use trefoil_dsl::error::Error as DeviceError;
 use trefoil_dsl::support::check::{BINDING_MULTIPLE, PARAMS_ALIGNMENT, padded};
@@ -21,7 +20,7 @@ use super::steps::{Step, StepWork, Use};
 use super::words::{Format, GridShape, GridWords, Number, RunWords, StatePlace};
 use crate::dim::{Dim, Extents};
 use crate::error::{Error, Result, at};
-use crate::op::{Grid, ParamValue};
+use crate::op::{CallStep, Callee, Grid, ParamValue};
 
 /// A step's binding as a range of bytes.
 #[derive(Clone, Debug)]
@@ -77,7 +76,7 @@ pub fn commands(
         .iter()
         .filter_map(|step| match &step.work {
             StepWork::Kernel { kernel, .. } => Some(kernel.clone()),
-            StepWork::Host(_) => None,
+            StepWork::Call(_) => None,
         })
         .collect();
     let mut pipelines = load(device, &kernels, transport).map_err(|error| at_step(error, steps))?.into_iter();
@@ -98,7 +97,7 @@ pub fn commands(
                 grids.push((commands.len(), words));
                 commands.push(Command::Dispatch(dispatch));
             }
-            StepWork::Host(host) => commands.push(Command::Host(recorder.host(step, host)?)),
+            StepWork::Call(call) => commands.push(Command::Call(recorder.call(step, call)?)),
         }
     }
     // Grids that depend on symbols lie after all blocks.
@@ -126,7 +125,7 @@ fn at_step(error: Error, steps: &[Step]) -> Error {
     };
     let named = |step: &&Step| match &step.work {
         StepWork::Kernel { kernel, .. } => at_kernel == Some(&*kernel.name),
-        StepWork::Host(_) => false,
+        StepWork::Call(_) => false,
     };
     match steps.iter().find(named) {
         Some(step) => at("step", &step.label)(error),
@@ -392,10 +391,10 @@ impl Recorder<'_> {
         Ok(GridWords { count_at: None, groups_at, shape, bound, step: step.label.clone() })
     }
 
-    fn host(&mut self, step: &Step, host: &crate::op::HostStep) -> Result<HostCommand> {
+    fn call(&mut self, step: &Step, callee: &CallStep) -> Result<CallCommand> {
         let start = self.words.template.len().next_multiple_of(8);
-        self.words.template.resize(start + 8 * host.params.len(), 0);
-        for (index, value) in host.params.iter().enumerate() {
+        self.words.template.resize(start + 8 * callee.params.len(), 0);
+        for (index, value) in callee.params.iter().enumerate() {
             self.add(Number {
                 at: start + 8 * index,
                 value: value.clone(),
@@ -405,14 +404,18 @@ impl Recorder<'_> {
                 param: index.to_string(),
             })?;
         }
-        let function = host.function.clone();
-        let function: Arc<HostFunction> = Arc::new(move |reads, writes, words| {
-            let numbers: Vec<i64> = words
-                .chunks_exact(8)
-                .map(|word| word.iter().rev().fold(0u64, |number, byte| number << 8 | u64::from(*byte)).cast_signed())
-                .collect();
-            function(reads, writes, &numbers)
-        });
+        let call = match &callee.callee {
+            Callee::Product(product) => Call::Product(*product),
+            Callee::Host(function) => {
+                let function = function.clone();
+                Call::Host(Arc::new(move |reads, writes, words| {
+                    let number =
+                        |word: &[u8]| word.iter().rev().fold(0u64, |number, byte| number << 8 | u64::from(*byte));
+                    let numbers: Vec<i64> = words.chunks_exact(8).map(|word| number(word).cast_signed()).collect();
+                    function(reads, writes, &numbers)
+                }))
+            }
+        };
         let ranges = step.uses.iter().map(|used| {
             let (place, memory) = self.place(step, used)?;
             let all = u64::try_from(self.program.values[used.value].bytes.bounds().1).unwrap_or(0);
@@ -420,9 +423,9 @@ impl Recorder<'_> {
             Ok(MemoryRange { memory, offset: place.offset + offset, bytes: all.saturating_sub(offset) })
         });
         let mut ranges = ranges.collect::<Result<Vec<_>>>()?;
-        let writes = ranges.split_off(host.reads.len());
+        let writes = ranges.split_off(callee.reads.len());
         let end = self.words.template.len() as u32;
-        Ok(HostCommand { function, reads: ranges, writes, run_words: start as u32..end, label: step.label.clone() })
+        Ok(CallCommand { call, reads: ranges, writes, run_words: start as u32..end, label: step.label.clone() })
     }
 }
 
@@ -484,10 +487,10 @@ pub fn trace(
                 }
                 step
             }
-            Command::Host(host) => {
+            Command::Call(call) => {
                 let step = next.next().ok_or("there are more commands than steps")?;
-                let reads = host.reads.iter().map(|range| (range, true));
-                let ranges = reads.chain(host.writes.iter().map(|range| (range, false)));
+                let reads = call.reads.iter().map(|range| (range, true));
+                let ranges = reads.chain(call.writes.iter().map(|range| (range, false)));
                 for ((range, reads), used) in ranges.zip(&step.uses) {
                     accesses.push(access(range, used, reads, !reads)?);
                 }

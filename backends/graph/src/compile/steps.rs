@@ -17,7 +17,7 @@ use super::pull;
 use crate::dim::Dim;
 use crate::error::{Error, Result};
 use crate::graph::{Graph, Tensor};
-use crate::op::{Grid, HostStep, KernelStep, ParamValue, Slot, Step as OpStep};
+use crate::op::{CallStep, Grid, KernelStep, ParamValue, Slot, Step as OpStep};
 use crate::types::Layout;
 
 /// Something that the device or the host does, as a whole.
@@ -27,7 +27,7 @@ pub struct Step {
     pub label: Arc<str>,
     /// What is done.
     pub work: StepWork,
-    /// What each binding is; for host steps what they read, then what they write.
+    /// What each binding is; for calls what they read, then what they write.
     pub uses: Vec<Use>,
     /// What it computes of the graph.
     pub claims: Vec<Claim>,
@@ -63,8 +63,8 @@ pub enum StepWork {
         /// The grid.
         grid: Grid,
     },
-    /// A function of the host.
-    Host(HostStep),
+    /// A call.
+    Call(CallStep),
 }
 
 impl StepWork {
@@ -72,7 +72,7 @@ impl StepWork {
     pub fn name(&self) -> &str {
         match self {
             Self::Kernel { kernel, .. } => &kernel.name,
-            Self::Host(host) => host.name,
+            Self::Call(call) => call.name,
         }
     }
 }
@@ -316,9 +316,9 @@ fn of_candidate(
                 let bindings = step.kernel.bindings.iter();
                 step.bindings.iter().zip(bindings).map(|(slot, binding)| (slot, binding.access, binding.view)).collect()
             }
-            OpStep::Host(host) => {
-                let reads = host.reads.iter().map(|slot| (slot, Access::Read, None));
-                reads.chain(host.writes.iter().map(|slot| (slot, Access::Write, None))).collect()
+            OpStep::Call(call) => {
+                let reads = call.reads.iter().map(|slot| (slot, Access::Read, None));
+                reads.chain(call.writes.iter().map(|slot| (slot, Access::Write, None))).collect()
             }
         };
         let mut uses = slots
@@ -344,7 +344,7 @@ fn of_candidate(
                     }
                 }
             }
-            OpStep::Host(host) => (StepWork::Host(host.clone()), uses),
+            OpStep::Call(call) => (StepWork::Call(call.clone()), uses),
         };
         let over: Vec<String> =
             chosen.over.iter().map(|below| format!(", over `{}`", program.values[*below].name)).collect();

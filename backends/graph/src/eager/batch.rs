@@ -5,7 +5,7 @@
 
 use std::sync::Arc;
 
-use trefoil_dsl::device::{Command, Device, DispatchCommand, GroupSource, HostCommand, MemoryRange, ParamSource};
+use trefoil_dsl::device::{CallCommand, Command, Device, DispatchCommand, GroupSource, MemoryRange, ParamSource};
 
 use super::pool::Piece;
 use super::single::{Part, Uses, Work};
@@ -16,7 +16,7 @@ use crate::error::{Error, Result};
 #[derive(Debug)]
 pub(super) struct Batch {
     commands: Vec<Command>,
-    /// Dispatches and functions of the host among them.
+    /// Dispatches and calls among them.
     launches: usize,
     stretch: u64,
     /// The first stretch that is not submitted.
@@ -69,8 +69,8 @@ impl Batch {
                 groups: GroupSource::Value(*groups),
                 label: label.clone(),
             }),
-            Work::Host { function, reads, writes, label } => Command::Host(HostCommand {
-                function: function.clone(),
+            Work::Call { call, reads, writes, label } => Command::Call(CallCommand {
+                call: call.clone(),
                 reads: reads.iter().copied().map(range).collect::<Result<_>>()?,
                 writes: writes.iter().copied().map(range).collect::<Result<_>>()?,
                 run_words: 0..0,

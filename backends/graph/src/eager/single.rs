@@ -9,7 +9,7 @@ use std::sync::Arc;
 
 use trefoil_dsl::artefact::ParamTransport;
 use trefoil_dsl::device::{
-    Command, DispatchCommand, GroupSource, HostCommand, HostFunction, Memory, MemoryRange, ParamSource, Pipeline,
+    Call, CallCommand, Command, DispatchCommand, GroupSource, Memory, MemoryRange, ParamSource, Pipeline,
 };
 
 use super::Eager;
@@ -98,8 +98,8 @@ pub(super) enum Work {
         groups: [u32; 3],
         label: Arc<str>,
     },
-    Host {
-        function: Arc<HostFunction>,
+    Call {
+        call: Call,
         reads: Vec<Part>,
         writes: Vec<Part>,
         label: Arc<str>,
@@ -110,7 +110,7 @@ impl std::fmt::Debug for Work {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
         match self {
             Self::Dispatch { parts, groups, label, .. } => write!(f, "{label} on {parts:?} in {groups:?}"),
-            Self::Host { reads, writes, label, .. } => write!(f, "{label} from {reads:?} to {writes:?}"),
+            Self::Call { reads, writes, label, .. } => write!(f, "{label} from {reads:?} to {writes:?}"),
         }
     }
 }
@@ -127,7 +127,7 @@ impl Work {
     pub fn parts(&self) -> impl Iterator<Item = (Part, Uses)> {
         let (bound, read, written): (&[(Part, Uses)], &[Part], &[Part]) = match self {
             Self::Dispatch { parts, .. } => (parts, &[], &[]),
-            Self::Host { reads, writes, .. } => (&[], reads, writes),
+            Self::Call { reads, writes, .. } => (&[], reads, writes),
         };
         let read = read.iter().map(|part| (*part, Uses { reads: true, writes: false }));
         let written = written.iter().map(|part| (*part, Uses { reads: false, writes: true }));
@@ -385,8 +385,8 @@ fn without_memory(command: Command) -> Result<Work> {
                 _ => Err(defect(format!("`{label}` depends on run words"))),
             }
         }
-        Command::Host(HostCommand { function, reads, writes, label, .. }) => Ok(Work::Host {
-            function,
+        Command::Call(CallCommand { call, reads, writes, label, .. }) => Ok(Work::Call {
+            call,
             reads: reads.iter().map(part).collect::<Result<_>>()?,
             writes: writes.iter().map(part).collect::<Result<_>>()?,
             label,

@@ -3,7 +3,7 @@
 use std::ops::Range;
 use std::sync::{Arc, Mutex, OnceLock};
 
-use trefoil_dsl::device::{Command, CopyCommand, DispatchCommand, HostCommand, Memory, MemoryRange};
+use trefoil_dsl::device::{CallCommand, Command, CopyCommand, DispatchCommand, Memory, MemoryRange};
 use trefoil_dsl::support::check::{COPY_MULTIPLE, padded, same_memory};
 
 use super::run::check_data;
@@ -188,8 +188,8 @@ impl Executable {
                 Command::Dispatch(dispatch) => {
                     Command::Dispatch(DispatchCommand { bindings: all(&dispatch.bindings), ..dispatch.clone() })
                 }
-                Command::Host(host) => {
-                    Command::Host(HostCommand { reads: all(&host.reads), writes: all(&host.writes), ..host.clone() })
+                Command::Call(call) => {
+                    Command::Call(CallCommand { reads: all(&call.reads), writes: all(&call.writes), ..call.clone() })
                 }
                 Command::Copy(copy) => {
                     Command::Copy(CopyCommand { from: moved(&copy.from), to: moved(&copy.to), ..copy.clone() })

@@ -3,7 +3,7 @@
 use std::sync::Arc;
 
 use crate::dim::Dim;
-use crate::op::{HostStep, Implementation, Ineligible, Operand, Slot, Step};
+use crate::op::{CallStep, Callee, Implementation, Ineligible, Operand, Slot, Step};
 use crate::types::{ElementType, TensorType};
 
 /// Floating-point operations in a microsecond, on two cores: a guess, to compare candidates.
@@ -44,8 +44,14 @@ where
         let out = bytemuck::try_cast_slice_mut(&mut out[..length]).map_err(misaligned)?;
         function(&reads, out, &lengths(name, sizes)?)
     };
-    let step = HostStep { name, function: Arc::new(of_bytes), reads, writes: vec![Slot::Output(0)], params: sizes };
-    Implementation { steps: vec![Step::Host(step)], scratch: Vec::new(), cost }
+    let step = CallStep {
+        name,
+        callee: Callee::Host(Arc::new(of_bytes)),
+        reads,
+        writes: vec![Slot::Output(0)],
+        params: sizes,
+    };
+    Implementation { steps: vec![Step::Call(step)], scratch: Vec::new(), cost }
 }
 
 /// Sizes and strides as they come to a host step.

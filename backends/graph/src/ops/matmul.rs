@@ -1,6 +1,6 @@
 //! `matmul(a, b, bias?, activation, out)`: activation(a b + bias), with batch broadcasting and operands in any strides.
 //!
-//! Which elements can be multiplied is said in `types`, how kernels see a product in `product`, what does it in `candidates`, `matrices`, `rows` and `host`, and what is made of it
+//! Which elements can be multiplied is said in `types`, how kernels see a product in `product`, what does it in `candidates`, `matrices`, `rows`, `library` and `host`, and what is made of it
 //! in `builders`; products of rows with a matrix for each group of them are `grouped`.
 
 mod builders;
@@ -8,6 +8,7 @@ mod candidates;
 mod grouped;
 #[cfg(feature = "cpu")]
 mod host;
+mod library;
 mod matrices;
 mod product;
 mod rows;
@@ -110,8 +111,8 @@ impl Op for MatMul {
     }
 
     fn kind(&self) -> OpKind<'_> {
-        #[cfg_attr(not(feature = "cpu"), expect(unused_mut, reason = "nothing is added"))]
         let mut candidates = candidates::all(*self);
+        candidates.push(Box::new(library::Library(*self)));
         #[cfg(feature = "cpu")]
         candidates.push(Box::new(host::Panels(*self)));
         OpKind::Kernels(candidates)

@@ -8,8 +8,8 @@ use trefoil_codegen::ir::builder::{ModuleBuilder, element, variable};
 use trefoil_codegen::ir::{BinaryOperator, Builtin, Instance, Root, Scalar};
 use trefoil_graph::Dim;
 use trefoil_graph::op::{
-    Candidate, Grid, HostStep, HostTensor, Implementation, Ineligible, KernelStep, Op, OpError, OpKind, ParamValue,
-    Request, Slot, Step,
+    CallStep, Callee, Candidate, Grid, HostTensor, Implementation, Ineligible, KernelStep, Op, OpError, OpKind,
+    ParamValue, Request, Slot, Step,
 };
 use trefoil_graph::types::TensorType;
 
@@ -103,14 +103,14 @@ impl Candidate for Way {
                     }
                     Ok(())
                 };
-                let host = HostStep {
+                let host = CallStep {
                     name: "row sums on the host",
-                    function: Arc::new(function),
+                    callee: Callee::Host(Arc::new(function)),
                     reads: vec![Slot::Input(0)],
                     writes: vec![Slot::Output(0)],
                     params: vec![rows, columns],
                 };
-                (vec![Step::Host(host)], Vec::new())
+                (vec![Step::Call(host)], Vec::new())
             }
         };
         Ok(Implementation { steps, scratch, cost: self.cost })

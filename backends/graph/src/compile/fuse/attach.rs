@@ -131,10 +131,10 @@ impl Joined {
         for step in &chosen.implementation.steps {
             let step = match step {
                 OpStep::Kernel(step) => step,
-                OpStep::Host(host) if host.reads.iter().chain(&host.writes).any(touches) => {
-                    return Err(format!("`{}` is a function of the host", host.name));
+                OpStep::Call(call) if call.reads.iter().chain(&call.writes).any(touches) => {
+                    return Err(format!("`{}` is no kernel", call.name));
                 }
-                OpStep::Host(_) => continue,
+                OpStep::Call(_) => continue,
             };
             let facts = kernels.facts(&step.kernel);
             for (slot, binding) in step.bindings.iter().zip(&*step.kernel.bindings) {

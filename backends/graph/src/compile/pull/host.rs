@@ -25,7 +25,7 @@ use self::sources::{Source, Sources};
 use self::walk::Walk;
 use super::plan::Plan;
 use crate::dim::Dim;
-use crate::op::{HostStep, Op, OpKind, Slot};
+use crate::op::{CallStep, Callee, Op, OpKind, Slot};
 use crate::pull::{Expression, Given, Machine};
 use crate::types::ElementType;
 
@@ -51,7 +51,7 @@ pub struct Position<'r> {
 }
 
 /// The step that computes a plan on the host.
-pub fn step(op: Arc<dyn Op>, name: &'static str, plan: Plan) -> HostStep {
+pub fn step(op: Arc<dyn Op>, name: &'static str, plan: Plan) -> CallStep {
     let mut params: Vec<Dim> = Vec::new();
     for axis in &plan.axes {
         params.push(axis.extent.clone());
@@ -72,7 +72,7 @@ pub fn step(op: Arc<dyn Op>, name: &'static str, plan: Plan) -> HostStep {
         run(&*pull.expression, &plan, &numbers, reads, out)
             .ok_or_else(|| format!("`{name}` reads or writes beyond its tensors"))
     };
-    HostStep { name, function: Arc::new(function), reads, writes: vec![Slot::Output(0)], params }
+    CallStep { name, callee: Callee::Host(Arc::new(function)), reads, writes: vec![Slot::Output(0)], params }
 }
 
 impl Numbers {

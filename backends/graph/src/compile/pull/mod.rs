@@ -137,7 +137,7 @@ impl Maker<'_> {
             let reads = inputs.iter().map(|input| whole(program, input.value, Access::Read));
             let uses = reads.chain([whole(program, work.output, Access::Write)]).collect();
             let story = format!("{op} on the host, {} bytes at once or a run", plan.unit.bytes);
-            let step = StepWork::Host(host::step(work.op.clone(), op, plan));
+            let step = StepWork::Call(host::step(work.op.clone(), op, plan));
             return Ok(Step { label: label.into(), work: step, uses, claims, part: Part::WHOLE, story });
         }
         // What is read as two types is bound twice.

@@ -188,7 +188,7 @@ struct Tiled {
 }
 
 /// Whether an operand's lines go along K, and how far they are apart: its strides along K and across it, and its extents there.
-fn lines(along: &Dim, across: &Dim, k: &Dim, other: &Dim) -> Option<(bool, Dim)> {
+pub(super) fn lines(along: &Dim, across: &Dim, k: &Dim, other: &Dim) -> Option<(bool, Dim)> {
     if along.is(1) || k.is(1) {
         Some((true, across.clone()))
     } else if across.is(1) || other.is(1) {

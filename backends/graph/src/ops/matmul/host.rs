@@ -10,7 +10,7 @@ use trefoil_kernels::activation::Activation;
 use super::MatMul;
 use super::candidates::types;
 use super::product::Product;
-use crate::op::{Candidate, HostStep, Implementation, Ineligible, Request, Slot, Step};
+use crate::op::{CallStep, Callee, Candidate, Implementation, Ineligible, Request, Slot, Step};
 use crate::ops::host::FLOPS_PER_MICROSECOND;
 use crate::ops::support::upper;
 use crate::types::ElementType;
@@ -61,14 +61,14 @@ impl Candidate for Panels {
                 .collect::<Result<_, _>>()?;
             function(reads, out, &sizes, activation)
         };
-        let step = HostStep {
+        let step = CallStep {
             name: "multiply",
-            function: Arc::new(of_bytes),
+            callee: Callee::Host(Arc::new(of_bytes)),
             reads,
             writes: vec![Slot::Output(0)],
             params: sizes,
         };
-        Ok(Implementation { steps: vec![Step::Host(step)], scratch: Vec::new(), cost })
+        Ok(Implementation { steps: vec![Step::Call(step)], scratch: Vec::new(), cost })
     }
 }
 

@@ -7,7 +7,7 @@ use trefoil_host::sort::{Rows as HostRows, sort};
 use super::order::order;
 use super::{Gives, Sort};
 use crate::dim::Dim;
-use crate::op::{Candidate, HostStep, Implementation, Ineligible, Request, Slot, Step};
+use crate::op::{CallStep, Callee, Candidate, Implementation, Ineligible, Request, Slot, Step};
 use crate::ops::host::{contiguous, lengths};
 use crate::ops::support::{transfer_time, upper};
 
@@ -44,14 +44,14 @@ impl Candidate for Rows<'_> {
             };
             sort(&HostRows { x, width, columns, wanted, order }, count, values, places)
         };
-        let step = HostStep {
+        let step = CallStep {
             name: "sort of rows",
-            function: Arc::new(function),
+            callee: Callee::Host(Arc::new(function)),
             reads: vec![Slot::Input(0)],
             writes: (0..request.outputs.len()).map(Slot::Output).collect(),
             params: vec![columns.clone(), wanted.clone(), count],
         };
         let cost = transfer_time(3.0 * upper(&x.bytes()));
-        Ok(Implementation { steps: vec![Step::Host(step)], scratch: Vec::new(), cost })
+        Ok(Implementation { steps: vec![Step::Call(step)], scratch: Vec::new(), cost })
     }
 }

@@ -9,7 +9,7 @@ use trefoil_host::product::Matrices;
 
 use super::super::host::elements;
 use super::candidates::contiguous_ids;
-use crate::op::{Candidate, HostStep, Implementation, Ineligible, Request, Slot, Step};
+use crate::op::{CallStep, Callee, Candidate, Implementation, Ineligible, Request, Slot, Step};
 use crate::ops::host::FLOPS_PER_MICROSECOND;
 use crate::ops::support::upper;
 use crate::types::ElementType;
@@ -48,14 +48,14 @@ impl Candidate for ByGroup {
             let size = |size: &i64| usize::try_from(*size).map_err(|_| format!("{size}, no size or stride"));
             function(reads, out, &sizes.iter().map(size).collect::<Result<Vec<_>, _>>()?)
         };
-        let step = HostStep {
+        let step = CallStep {
             name: "multiply_grouped",
-            function: Arc::new(of_bytes),
+            callee: Callee::Host(Arc::new(of_bytes)),
             reads: vec![Slot::Input(0), Slot::Input(1), Slot::Input(2)],
             writes: vec![Slot::Output(0)],
             params: sizes,
         };
-        Ok(Implementation { steps: vec![Step::Host(step)], scratch: Vec::new(), cost })
+        Ok(Implementation { steps: vec![Step::Call(step)], scratch: Vec::new(), cost })
     }
 }
 
