@@ -213,7 +213,6 @@ fn a_local_of_doubles_may_be_named_like_a_function_of_cuda() {
     }
 }
 
-/// WGSL's helpers are printed when something calls them first, which may be where a local of their name is in scope.
 /// NVRTC and nvcc 13.0 take a value whose first part is the block's first parameter for a copy of the block.
 #[test]
 fn a_value_that_begins_with_the_first_parameter_is_no_copy_of_all() {
@@ -251,6 +250,23 @@ fn a_value_that_begins_with_the_first_parameter_is_no_copy_of_all() {
     }
 }
 
+/// ptxas 13.0 takes what its instruction for magnitudes gives for one that is never negative, which the least number's is: kernels drawn at random found remainders without their sign.
+#[test]
+fn magnitudes_are_no_instruction_of_cuda() {
+    let source = "#[kernel(workgroup(64), targets(cuda))]
+        fn k(x: &[i32], y: &mut [i32], z: &mut [i64], a: i32, b: i64) {
+            let i = global_index();
+            y[i] = a.abs() % x[i];
+            z[i] = b.abs() % (x[i] as i64);
+        }";
+    let outputs = front::parse_source(source).unwrap_or_else(|errors| panic!("{errors}"));
+    let module = instantiate(&outputs[0].module, &Instance::default()).unwrap();
+    let text = cuda::emit(&lowered(module, Target::Cuda, ParamTransport::Value)).unwrap();
+    let Some(nvrtc) = nvrtc::load() else { return };
+    let ptx = nvrtc.ptx(&text, "compute_90").unwrap();
+    assert!(!ptx.contains("abs.s"), "{ptx}\n{text}");
+}
+
 #[test]
 fn kernels_that_put_nothing_together_read_parameters_as_they_are() {
     let source = "#[kernel(workgroup(64), targets(cuda))]
@@ -285,6 +301,7 @@ fn lanes_of_64_bits_are_chosen_and_not_indexed_in_wgsl() {
     to_spirv(&text).unwrap_or_else(|error| panic!("{error}\n{text}"));
 }
 
+/// WGSL's helpers are printed when something calls them first, which may be where a local of their name is in scope.
 #[test]
 fn a_local_may_be_named_like_a_helper_of_wgsl() {
     let names = [

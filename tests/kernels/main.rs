@@ -7,6 +7,10 @@
 //! A kernel of the library without a case fails [`every_kernel_has_cases`]. Families whose launches a plan makes, several for a result, have theirs in `backends/graph/tests`, by the plan.
 
 #![allow(clippy::unwrap_used, reason = "a test that fails may panic")]
+#![allow(
+    clippy::duplicate_mod,
+    reason = "the graph's helpers, by which plans are made here, have some of these files too"
+)]
 
 mod attention;
 mod case;

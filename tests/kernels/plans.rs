@@ -226,7 +226,8 @@ pub fn convolutions(stand: &Stand) {
         padding: [padding; 2].map(Dim::from),
         output_padding: Dim::from(0),
     };
-    let shapes: [(&[usize], &[usize], &[Slide], i64); 4] = [
+    type Shape<'a> = (&'a [usize], &'a [usize], &'a [Slide], i64);
+    let shapes: [Shape<'_>; 4] = [
         (&[2, 3, 13], &[5, 3, 4], &[slide(3, 2, 1)], 1),
         (&[1, 8, 9, 11], &[12, 8, 3, 3], &[slide(1, 1, 1), slide(2, 1, 0)], 1),
         (&[2, 6, 5, 6], &[4, 3, 2, 3], &[slide(1, 2, 0), slide(1, 1, 2)], 2),

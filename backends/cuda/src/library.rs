@@ -35,11 +35,14 @@ pub(crate) fn is_present() -> bool {
     unsafe { sys::is_culib_present() }
 }
 
+/// What a plan is for: a product, and the alignments of a, b and c.
+type Key = (LibraryProduct, [u32; 3]);
+
 /// cuBLASLt, ready to multiply.
 pub(crate) struct Library {
     handle: sys::cublasLtHandle_t,
     workspace: RawMemory,
-    plans: Mutex<HashMap<(LibraryProduct, [u32; 3]), Arc<Plan>>>,
+    plans: Mutex<HashMap<Key, Arc<Plan>>>,
 }
 
 // SAFETY: cuBLASLt's handle may be used from any thread, and by several at once.
@@ -109,9 +112,9 @@ impl CudaBackend {
         for range in command.reads.iter().chain(&command.writes) {
             addresses.push(CudaMemory::of(&range.memory, shared)?.address() + range.offset);
         }
-        let (at, bias) = match addresses.as_slice() {
-            &[a, b, c] => ([a, b, c], None),
-            &[a, b, bias, c] => ([a, b, c], Some(bias)),
+        let (at, bias) = match *addresses.as_slice() {
+            [a, b, c] => ([a, b, c], None),
+            [a, b, bias, c] => ([a, b, c], Some(bias)),
             _ => return Err(command.refused(&shared.state.properties)),
         };
         let alignments = at.map(|address| 1u32 << (address | BEST_ALIGNMENT).trailing_zeros());

@@ -490,16 +490,6 @@ impl Checks<'_> {
     }
 }
 
-#[cfg(test)]
-mod tests {
-    use super::padded;
-
-    #[test]
-    fn padding_is_at_least_one_unit() {
-        assert_eq!([0, 1, 15, 16, 17, 32].map(padded), [16, 16, 16, 16, 32, 32]);
-    }
-}
-
 /// Whether a product's ranges hold its matrices.
 fn product_fits(product: &LibraryProduct, call: &CallCommand) -> Result<(), String> {
     if let Some(defect) = product.defect() {
@@ -522,4 +512,14 @@ fn product_fits(product: &LibraryProduct, call: &CallCommand) -> Result<(), Stri
         }
     }
     Ok(())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::padded;
+
+    #[test]
+    fn padding_is_at_least_one_unit() {
+        assert_eq!([0, 1, 15, 16, 17, 32].map(padded), [16, 16, 16, 16, 32, 32]);
+    }
 }

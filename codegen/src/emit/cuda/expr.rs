@@ -133,7 +133,8 @@ pub fn unary(p: &mut P<'_>, operator: UnaryOperator, ty: &Type, value: Code) -> 
     Ok(prefix(sign, value))
 }
 
-/// Signed arithmetic that wraps, which C++ leaves undefined.
+/// Signed arithmetic that wraps, which C++ leaves undefined. The negative of a magnitude is hidden from compilers: they would make it the instruction for magnitudes, whose result ptxas 13.0 takes for
+/// one that is never negative, so that remainders by it and comparisons with it are wrong where it is the least number.
 fn wrapping(p: &mut P<'_>, name: &'static str, scalar: Scalar, operands: Vec<Code>) -> Result<Code> {
     let function = format!("wrapping_{name}");
     let (int, uint) = signs(p, scalar)?;
@@ -141,12 +142,17 @@ fn wrapping(p: &mut P<'_>, name: &'static str, scalar: Scalar, operands: Vec<Cod
         let zero = if scalar.is_wide() { "0ull" } else { "0u" };
         let (parameters, value) = match name {
             "negate" => (format!("{int} a"), format!("{int}({zero} - {uint}(a))")),
-            "abs" => (format!("{int} a"), format!("a < 0 ? {int}({zero} - {uint}(a)) : a")),
+            "abs" => (format!("{int} a"), format!("a < 0 ? {int}(negated) : a")),
             "add" => (format!("{int} a, {int} b"), format!("{int}({uint}(a) + {uint}(b))")),
             "subtract" => (format!("{int} a, {int} b"), format!("{int}({uint}(a) - {uint}(b))")),
             _ => (format!("{int} a, {int} b"), format!("{int}({uint}(a) * {uint}(b))")),
         };
-        format!("__device__ __forceinline__ {int} {function}({parameters}) {{\n    return {value};\n}}\n")
+        let register = if scalar.is_wide() { 'l' } else { 'r' };
+        let hidden = match name {
+            "abs" => format!("    {uint} negated = {zero} - {uint}(a);\n    asm(\"\" : \"+{register}\"(negated));\n"),
+            _ => String::new(),
+        };
+        format!("__device__ __forceinline__ {int} {function}({parameters}) {{\n{hidden}    return {value};\n}}\n")
     });
     Ok(Code::call(&function, operands))
 }

@@ -188,7 +188,7 @@ struct Tiled {
 }
 
 /// Whether an operand's lines go along K, and how far they are apart: its strides along K and across it, and its extents there.
-pub(super) fn lines(along: &Dim, across: &Dim, k: &Dim, other: &Dim) -> Option<(bool, Dim)> {
+fn lines(along: &Dim, across: &Dim, k: &Dim, other: &Dim) -> Option<(bool, Dim)> {
     if along.is(1) || k.is(1) {
         Some((true, across.clone()))
     } else if across.is(1) || other.is(1) {
@@ -196,6 +196,17 @@ pub(super) fn lines(along: &Dim, across: &Dim, k: &Dim, other: &Dim) -> Option<(
     } else {
         None
     }
+}
+
+/// The lines of both operands: whether they go along K, and how far they are apart.
+///
+/// # Errors
+/// Those of one do neither follow on each other along K nor across it.
+pub(super) fn lines_of(product: &Product) -> Result<[(bool, Dim); 2], Ineligible> {
+    let Product { m, n, k, a, b, .. } = product;
+    let a_lines = lines(&a[1], &a[0], k, m).ok_or_else(|| Ineligible::NeedsContiguous(vec![0]))?;
+    let b_lines = lines(&b[0], &b[1], k, n).ok_or_else(|| Ineligible::NeedsContiguous(vec![1]))?;
+    Ok([a_lines, b_lines])
 }
 
 impl Candidate for Tiled {
@@ -212,13 +223,8 @@ impl Candidate for Tiled {
         let kernel = kernel_of(types(&self.op, request)?, self.tile.family())?;
         let product = Product::new(request)?;
         contiguous_bias(request)?;
-        let Product { batch, m, n, k, a, b, a_batch, b_batch } = &product;
-        let Some((a_along, a_line)) = lines(&a[1], &a[0], k, m) else {
-            return Err(Ineligible::NeedsContiguous(vec![0]));
-        };
-        let Some((b_along, b_line)) = lines(&b[0], &b[1], k, n) else {
-            return Err(Ineligible::NeedsContiguous(vec![1]));
-        };
+        let Product { batch, m, n, k, a_batch, b_batch, .. } = &product;
+        let [(a_along, a_line), (b_along, b_line)] = lines_of(&product)?;
         if self.tile != Tile::Any {
             let a_length = if a_along { k } else { m };
             multiples(request, [a_length, k, n, a_batch, b_batch, &a_line, &b_line], 4)?;

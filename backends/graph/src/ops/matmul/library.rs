@@ -5,7 +5,7 @@ use trefoil_dsl::product::{LibraryProduct, MatrixLayout};
 use trefoil_kernels::activation::Activation;
 
 use super::MatMul;
-use super::candidates::{contiguous_bias, lines, types};
+use super::candidates::{contiguous_bias, lines_of, types};
 use super::product::Product;
 use crate::dim::Dim;
 use crate::op::{CallStep, Callee, Candidate, Implementation, Ineligible, Request, Slot, Step};
@@ -70,13 +70,8 @@ impl Candidate for Library {
         }
         let product = Product::new(request)?;
         contiguous_bias(request)?;
-        let Product { batch, m, n, k, a, b, a_batch, b_batch } = &product;
-        let Some((a_along, a_line)) = lines(&a[1], &a[0], k, m) else {
-            return Err(Ineligible::NeedsContiguous(vec![0]));
-        };
-        let Some((b_along, b_line)) = lines(&b[0], &b[1], k, n) else {
-            return Err(Ineligible::NeedsContiguous(vec![1]));
-        };
+        let Product { batch, m, n, k, a_batch, b_batch, .. } = &product;
+        let [(a_along, a_line), (b_along, b_line)] = lines_of(&product)?;
         let (rows, columns, depth) = (known(m)?, known(n)?, known(k)?);
         // One line may lie any distance from the next, which is not there.
         let layout = |in_rows: bool, line: &Dim, [lines, length]: [u64; 2], batch: &Dim| {
