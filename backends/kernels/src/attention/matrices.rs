@@ -9,6 +9,11 @@
 //!
 //! **Limits.** SPIR-V has no matrices of `bf16`, so that these are for CUDA and the CPU. Subgroups of at most 32, and heads of at most `16 * PARTS` elements, a multiple of 8; what is missing is zero.
 
+#![allow(
+    rustdoc::broken_intra_doc_links,
+    reason = "the kernel that the others are like has a module of its name, and a link in a macro cannot say which is meant"
+)]
+
 use trefoil_dsl::prelude::*;
 
 use super::{biased, capped, first_position, key_count, result, seen, share, sink_of, weight};
