@@ -233,6 +233,21 @@ impl Harness {
 }
 
 impl Log {
+    /// Adds what was counted of other seeds.
+    pub fn add(&mut self, other: Self) {
+        self.accepted += other.accepted;
+        for (reason, count) in other.rejected {
+            *self.rejected.entry(reason).or_default() += count;
+        }
+        for (place, count) in other.ran {
+            *self.ran.entry(place).or_default() += count;
+        }
+        self.failures.extend(other.failures);
+        self.compiled = [0, 1].map(|index| self.compiled[index] + other.compiled[index]);
+        self.table.join(other.table);
+        self.time += other.time;
+    }
+
     /// What was counted, in lines.
     pub fn lines(&self) -> Vec<String> {
         let rejected: u32 = self.rejected.values().sum();

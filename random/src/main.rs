@@ -7,7 +7,7 @@ use std::time::Duration;
 use clap::Parser;
 use trefoil_dsl::device::DeviceKind;
 use trefoil_random::draw::draw;
-use trefoil_random::harness::{Harness, Limits};
+use trefoil_random::harness::{Harness, Limits, Log};
 use trefoil_random::log;
 use trefoil_random::print::source;
 
@@ -35,6 +35,9 @@ struct Arguments {
     /// After so many seconds no further kernel begins.
     #[arg(long)]
     seconds: Option<u64>,
+    /// After so many kernels devices are opened anew: drivers keep something of each kernel that they compiled, and one of them ends after 6,600.
+    #[arg(long, default_value_t = 2000, value_parser = clap::value_parser!(u64).range(1..))]
+    portion: u64,
     /// Writes the log with its table there, as Markdown.
     #[arg(long)]
     log: Option<PathBuf>,
@@ -58,7 +61,8 @@ fn main() -> ExitCode {
             return ExitCode::FAILURE;
         }
     }
-    let (harness, refused) = Harness::open(&kinds, arguments.every);
+    let open = || Harness::open(&kinds, arguments.every);
+    let (mut harness, refused) = open();
     let refused: Vec<String> = refused.iter().map(|(kind, error)| format!("not run on {kind}: {error}")).collect();
     refused.iter().for_each(|line| println!("{line}"));
     for (name, device) in &harness.devices {
@@ -69,8 +73,34 @@ fn main() -> ExitCode {
     let told = format!("seeds {} to {}", seeds.start, seeds.end.saturating_sub(1));
     println!("{told}");
     let threads = arguments.threads.or_else(|| std::thread::available_parallelism().ok().map(Into::into)).unwrap_or(1);
-    let limits = Limits { threads, failures: arguments.failures, time: arguments.seconds.map(Duration::from_secs) };
-    let log = harness.run(seeds, limits, &|words| println!("{words}"));
+    let time = arguments.seconds.map(Duration::from_secs);
+    let mut log = Log::default();
+    let mut first = seeds.start;
+    while first < seeds.end {
+        let end = first.saturating_add(arguments.portion).min(seeds.end);
+        let limits = Limits {
+            threads,
+            failures: arguments.failures.saturating_sub(log.failures.len()),
+            time: time.map(|time| time.saturating_sub(log.time)),
+        };
+        log.add(harness.run(first..end, limits, &|words| println!("{words}")));
+        if log.failures.len() >= arguments.failures || time.is_some_and(|time| log.time >= time) {
+            break;
+        }
+        first = end;
+        if first < seeds.end {
+            // The old devices go first, so that there is room for the new ones.
+            harness.devices.clear();
+            let (opened, lost) = open();
+            if let Some((kind, error)) =
+                lost.iter().find(|(kind, _)| !refused.iter().any(|line| line.contains(kind.name())))
+            {
+                eprintln!("{kind} does not open again: {error}");
+                return ExitCode::FAILURE;
+            }
+            harness = opened;
+        }
+    }
     log.lines().into_iter().for_each(|line| println!("{line}"));
     let rare = log::rare(&harness, &log, log::LEAST);
     println!("{} combinations came up in fewer than {} kernels", rare.len(), log::LEAST);

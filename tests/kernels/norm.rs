@@ -4,7 +4,7 @@ use std::collections::BTreeSet;
 
 use trefoil::artefact::Kernel;
 use trefoil::dsl::element::Element;
-use trefoil::kernels::norm::team::SIZE;
+use trefoil::kernels::team::SIZE;
 use trefoil::{Buffer, Device, Launch, Result, bf16, f16};
 
 use crate::case::{EPSILON, FLUSHED, kernel};

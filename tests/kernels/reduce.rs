@@ -5,9 +5,9 @@ use std::sync::Arc;
 
 use trefoil::artefact::{Feature, Features, Kernel};
 use trefoil::dsl::element::Element;
-use trefoil::kernels::reduce::longs::{DoubleExponentials, DoubleMoments, LongPlace};
+use trefoil::kernels::longs::{DoubleExponentials, DoubleMoments, LongPlace};
 use trefoil::kernels::reduce::shapes::{SIZE, Walk};
-use trefoil::kernels::reduce::values::{Exponentials, Moments, Place};
+use trefoil::kernels::values::{Exponentials, Moments, Place};
 use trefoil::{Buffer, Device, Launch, Result, bf16, f16};
 
 use crate::case::{EPSILON, kernel};

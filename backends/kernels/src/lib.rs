@@ -1,43 +1,34 @@
-//! trefoil's kernel library, written in the DSL. A file holds a family.
+//! trefoil's kernel library, written in the DSL. A crate holds a family, so that a change of one kernel compiles its family alone; this one brings them together.
 //!
 //! Kernels take plain slices and numbers; what an op means, which kernel serves it and when is said in the graph crate.
 
-pub mod activation;
-pub mod attention;
-pub mod convolution;
-pub mod matmul;
-pub mod norm;
-pub mod quads;
-pub mod random;
-pub mod reduce;
-pub mod rope;
-pub mod scan;
-pub mod scatter;
-pub mod sort;
-pub mod workgroup;
+pub use trefoil_kernels_attention as attention;
+pub use trefoil_kernels_common::{activation, longs, quads, team, values, workgroup};
+pub use trefoil_kernels_convolution as convolution;
+pub use trefoil_kernels_matmul as matmul;
+pub use trefoil_kernels_norm as norm;
+pub use trefoil_kernels_random as random;
+pub use trefoil_kernels_reduce as reduce;
+pub use trefoil_kernels_rope as rope;
+pub use trefoil_kernels_scan as scan;
+pub use trefoil_kernels_scatter as scatter;
+pub use trefoil_kernels_sort as sort;
 
 use trefoil_dsl::artefact::Kernel;
 
 /// Every instance of every kernel of the library.
 pub fn library() -> Vec<&'static Kernel> {
-    let mut kernels = [
-        attention::join::attention_join::KERNELS,
-        attention::plain::attention_plain_f64::KERNELS,
-        attention::plain::attention_plain::KERNELS,
-        attention::rows::attention_rows::KERNELS,
-        attention::tiled::attention_tiled::KERNELS,
-        rope::rope::KERNELS,
-        rope::rope_f64::KERNELS,
+    [
+        attention::kernels(),
+        rope::kernels(),
+        matmul::kernels(),
+        convolution::kernels(),
+        norm::kernels(),
+        random::kernels(),
+        reduce::kernels(),
+        scan::kernels(),
+        scatter::kernels(),
+        sort::kernels(),
     ]
-    .concat();
-    kernels.extend(attention::matrices::kernels());
-    kernels.extend(matmul::kernels());
-    kernels.extend(convolution::kernels());
-    kernels.extend(norm::kernels());
-    kernels.extend(random::kernels());
-    kernels.extend(reduce::kernels());
-    kernels.extend(scan::kernels());
-    kernels.extend(scatter::kernels());
-    kernels.extend(sort::kernels());
-    kernels
+    .concat()
 }

@@ -1,7 +1,7 @@
 //! Products of few rows or few columns, which read the large operand once.
 
 use trefoil_kernels::matmul::rows::{COLUMNS, LINES, MOST, MOST_RESIDENT, OF_ONE, OF_SEVERAL, kernels};
-use trefoil_kernels::norm::team::SIZE;
+use trefoil_kernels::team::SIZE;
 
 use super::MatMul;
 use super::candidates::{bias_of, contiguous_bias, multiples, types};

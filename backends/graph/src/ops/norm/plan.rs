@@ -4,7 +4,7 @@
 //! held in registers; others are gone over by their strides, and neighbouring invocations take neighbouring elements, or neighbouring rows where the elements lie apart.
 
 use trefoil_kernels::norm::rows::{LARGEST, LARGEST_OF_HALVES};
-use trefoil_kernels::norm::team::{LEVELS, SIZE};
+use trefoil_kernels::team::{LEVELS, SIZE};
 
 use super::super::levels::{Level, count, merged};
 use super::super::support::number;

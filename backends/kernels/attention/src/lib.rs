@@ -1,0 +1,110 @@
+//! Attention: softmax(q kᵀ · scale, capped, biased, of the keys that a query sees) v, head by head. No kernel writes the matrix of scores, unless it is asked for.
+//!
+//! | kernel | a workgroup has | for |
+//! |---|---|---|
+//! | [`tiled`] | 64 or 16 rows, 128 keys at a time | many queries |
+//! | [`matrices`] | 64 rows, 64 keys at a time | many queries of `f16`, on matrix units |
+//! | [`rows`] | up to 8 rows and a part of the keys | few queries of many keys, where reading these is all that counts |
+//! | [`join`] | | what the two above leave where several workgroups share the keys of a row |
+//! | [`plain`] | one row | any strides, any extents and `f64`; and scores, if somebody wants to see them |
+//!
+//! **Rows.** The queries of all heads that share a head of keys are *rows* of it: row `r` is query `r / group` of head `r % group` among them. So keys and values are read once for the group.
+//!
+//! **Which keys a query sees** is one range for every mask but the bias: a query stands at a position among the keys, and sees `window[0]` keys before it and `window[1]` behind it
+//! ([`seen`]); causal attention sees none behind. What hides single keys comes as a bias of minus infinity, which hides a key whatever its score.
+//!
+//! **A query that sees no key** gives zeros.
+//!
+//! **Numbers.** Elements are `f32`, `f16` or `bf16`, and everything between them is `f32`; or they are `f64`, and so is everything between them.
+
+pub mod doubles;
+pub mod join;
+pub mod matrices;
+pub mod plain;
+pub mod rows;
+pub mod tiled;
+
+use trefoil_dsl::artefact::Kernel;
+use trefoil_dsl::prelude::*;
+
+/// Every kernel of this family.
+pub fn kernels() -> Vec<&'static Kernel> {
+    [
+        join::attention_join::KERNELS,
+        plain::attention_plain_f64::KERNELS,
+        plain::attention_plain::KERNELS,
+        rows::attention_rows::KERNELS,
+        tiled::attention_tiled::KERNELS,
+        &matrices::kernels(),
+    ]
+    .concat()
+}
+
+/// What stands for no bound of a window: further than any key.
+pub const UNBOUNDED: u32 = (1 << 30) - 1;
+
+/// How many of a batch's keys count: all, or so many as `lengths` says if it is not empty.
+#[device]
+pub fn key_count(lengths: &[u32], batch: usize, keys: usize) -> usize {
+    if lengths.is_empty() { keys } else { min(lengths[batch] as usize, keys) }
+}
+
+/// Where the first query stands among the keys: at `offset`; or `from_end`, where the last query stands at the last key that counts.
+#[device]
+pub fn first_position(offset: i32, from_end: bool, count: usize, queries: usize) -> i32 {
+    if from_end { count as i32 - queries as i32 } else { offset }
+}
+
+/// The first key that a query at a position sees, and the one after the last; both the same if it sees none.
+#[device]
+pub fn seen(position: i32, count: usize, window: [i32; 2]) -> Vec2<usize> {
+    let first = clamp(position - window[0], 0, count as i32);
+    let end = clamp(position + window[1] + 1, first, count as i32);
+    Vec2::new(first as usize, end as usize)
+}
+
+/// A scaled product of a query and a key, held between `-cap` and `cap`; as it is if the cap is 0.
+#[device]
+pub fn capped(product: f32, cap: f32) -> f32 {
+    if cap > 0.0 { tanh(product / cap) * cap } else { product }
+}
+
+/// A score with its bias. One of minus infinity hides the key, whatever the score is.
+#[device]
+pub fn biased(score: f32, bias: f32) -> f32 {
+    if bias == f32::NEG_INFINITY { f32::NEG_INFINITY } else { score + bias }
+}
+
+/// e^(score - largest), of scores that are at most `largest`; where all are minus infinity it is 0.
+#[device]
+pub fn weight(score: f32, largest: f32) -> f32 {
+    if largest == f32::NEG_INFINITY { 0.0 } else { exp2((score - largest) * LOG2_E) }
+}
+
+/// By what a weighted sum of values is multiplied, of weights by the largest score and their sum, if a sink of a score takes a share too.
+#[device]
+pub fn share(largest: f32, total: f32, sink: f32) -> f32 {
+    let most = max(largest, sink);
+    let own = weight(largest, most);
+    let sum = total * own + weight(sink, most);
+    if largest == f32::NEG_INFINITY { 0.0 } else { own / sum }
+}
+
+/// The sink of a head; minus infinity if there are none.
+#[device]
+pub fn sink_of<T: Float>(sinks: &[T], head: usize) -> f32 {
+    if sinks.is_empty() { f32::NEG_INFINITY } else { sinks[head].to_f32() }
+}
+
+/// Four elements as numbers to compute with.
+#[device]
+pub fn wide<T: Float>(x: Vec4<T>) -> Vec4<f32> {
+    Vec4::new(x.x.to_f32(), x.y.to_f32(), x.z.to_f32(), x.w.to_f32())
+}
+
+/// Four numbers as elements, of a weighted sum and the share that it gets; zeros if nothing was seen, whatever the sum is.
+#[device]
+pub fn result<T: Float>(sum: Vec4<f32>, share: f32) -> Vec4<T> {
+    let scaled = if share == 0.0 { Vec4::splat(0.0) } else { sum * share };
+    Vec4::new(T::from_f32(scaled.x), T::from_f32(scaled.y), T::from_f32(scaled.z), T::from_f32(scaled.w))
+}
