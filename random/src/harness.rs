@@ -1,11 +1,15 @@
 //! Many seeds: each drawn, run everywhere and compared, and counted.
 
 use std::collections::{BTreeMap, BTreeSet};
+use std::fs;
+use std::io;
 use std::ops::Range;
+use std::path::{Path, PathBuf};
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Arc, Mutex, PoisonError};
 use std::time::{Duration, Instant};
 
+use serde::{Deserialize, Serialize};
 use trefoil_dsl::device::{Device, DeviceKind, DeviceOptions};
 use trefoil_dsl::error::Error;
 
@@ -60,13 +64,15 @@ pub enum Verdict {
     Fails(Failure),
 }
 
-/// The counts of a run.
-#[derive(Clone, Debug, Default)]
+/// The counts of a run, or of several.
+#[derive(Clone, Debug, Default, Serialize, Deserialize)]
 pub struct Log {
+    /// The first and the last seed of each run.
+    pub seeds: Vec<[u64; 2]>,
     /// Programs that agree everywhere.
     pub accepted: u32,
     /// Programs of which nothing can be said, by reason.
-    pub rejected: BTreeMap<Reject, u32>,
+    pub rejected: BTreeMap<String, u32>,
     /// Programs that agree, by where they ran: a device lacks what the others require, or was given a part of them.
     pub ran: BTreeMap<String, u32>,
     /// Seeds that fail, with why.
@@ -208,7 +214,7 @@ impl Harness {
                     *total += u32::from(counted);
                 }
             }
-            Verdict::Rejected(reject) => *log.rejected.entry(reject).or_default() += 1,
+            Verdict::Rejected(reject) => *log.rejected.entry(reject.to_owned()).or_default() += 1,
             Verdict::Fails(failure) => log.failures.push((seed, failure)),
         }
     }
@@ -232,9 +238,48 @@ impl Harness {
     }
 }
 
+/// What is wrong with a file of counts.
+#[derive(Debug, thiserror::Error)]
+pub enum CountsError {
+    /// It cannot be read or written.
+    #[error("{path}: {error}")]
+    File {
+        /// The file.
+        path: PathBuf,
+        /// Why.
+        error: io::Error,
+    },
+    /// Something else stands there.
+    #[error("{0} holds no counts of an earlier run")]
+    Unknown(PathBuf),
+}
+
 impl Log {
+    /// The counts of earlier runs; none if there is no such file.
+    ///
+    /// # Errors
+    /// If it cannot be read, or something else stands there.
+    pub fn read(path: &Path) -> Result<Option<Self>, CountsError> {
+        match fs::read(path) {
+            Ok(bytes) => postcard::from_bytes(&bytes).map(Some).map_err(|_| CountsError::Unknown(path.to_owned())),
+            Err(error) if error.kind() == io::ErrorKind::NotFound => Ok(None),
+            Err(error) => Err(CountsError::File { path: path.to_owned(), error }),
+        }
+    }
+
+    /// Keeps the counts for a further run.
+    ///
+    /// # Errors
+    /// If the file cannot be written.
+    pub fn write(&self, path: &Path) -> Result<(), CountsError> {
+        let failed = |error| CountsError::File { path: path.to_owned(), error };
+        let bytes = postcard::to_stdvec(self).map_err(|error| failed(io::Error::other(error)))?;
+        fs::write(path, bytes).map_err(failed)
+    }
+
     /// Adds what was counted of other seeds.
     pub fn add(&mut self, other: Self) {
+        self.seeds.extend(other.seeds);
         self.accepted += other.accepted;
         for (reason, count) in other.rejected {
             *self.rejected.entry(reason).or_default() += count;
@@ -252,7 +297,9 @@ impl Log {
     pub fn lines(&self) -> Vec<String> {
         let rejected: u32 = self.rejected.values().sum();
         let ended = u64::from(self.accepted + rejected) + self.failures.len() as u64;
-        let mut lines = vec![
+        let mut lines: Vec<String> =
+            self.seeds.iter().map(|[first, last]| format!("seeds {first} to {last}")).collect();
+        lines.extend([
             format!("{ended} kernels in {:.0} s", self.time.as_secs_f64()),
             format!(
                 "{} agree, {} fail, of {rejected} nothing can be said; CUDA C of {} compiled by NVRTC, SPIR-V of {} validated",
@@ -261,7 +308,7 @@ impl Log {
                 self.compiled[0],
                 self.compiled[1]
             ),
-        ];
+        ]);
         lines.extend(self.rejected.iter().map(|(reason, count)| format!("nothing can be said: {reason}: {count}")));
         lines.extend(self.ran.iter().map(|(target, count)| format!("run on {target}: {count}")));
         lines

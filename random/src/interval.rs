@@ -1,7 +1,8 @@
 //! What a float may be on a right device: an interval that holds both the real number that the operations ask for and everything that roundings can make of it.
 //!
-//! A sum, difference or product of intervals is that of the real numbers in them, wider by half a unit in the last place of its type at either end: one rounding. Whoever contracts a product and a sum to one
-//! rounding, or leaves out two operations that undo each other, stays within, since the real number itself is in the interval. A quotient and a root are wider by the three units that the
+//! Sums, differences and products are a polynomial, which a driver may compute in any form: it contracts, adds up in another order, factors out, and leaves out what undoes itself; WGSL and Vulkan allow it, and
+//! NVIDIA's compiler does all of it. So an interval remembers what it was made of ([`Made`]): the polynomial's exact range, the same polynomial of its operands' sizes, and its operations. A form of it with so many
+//! roundings is off by no more than each of them makes of the largest value that any part can have, which is that of the sizes. A quotient and a root are wider by the three units that the
 //! language allows GPUs. A number below the least normal one may be flushed, so that zero is then in the interval too. Results that are exact stay points: an integer may be made of them, or a decision.
 //!
 //! Ends are doubles, computed so that what a double itself rounds away lies inside. Of `f64` the unit is taken whole.
@@ -12,12 +13,35 @@ use trefoil_codegen::ir::Scalar;
 pub type Reject = &'static str;
 
 /// The numbers from one to another, both included.
-#[derive(Clone, Copy, Debug, PartialEq)]
+#[derive(Clone, Copy, Debug)]
 pub struct Interval {
     /// The least.
     pub low: f64,
     /// The largest.
     pub high: f64,
+    /// What sums and products it is made of, if there are any.
+    made: Option<Made>,
+}
+
+/// A polynomial of numbers that are no sums or products.
+#[derive(Clone, Copy, Debug)]
+struct Made {
+    /// The least that it is without roundings.
+    low: f64,
+    /// The largest.
+    high: f64,
+    /// The same of its operands' sizes: no part of any form of it is larger.
+    size: f64,
+    /// What every part of any form of it is a multiple of; 0 if that is not known, and infinite of zeros.
+    quantum: f64,
+    /// How many operations there are.
+    roundings: u32,
+}
+
+impl PartialEq for Interval {
+    fn eq(&self, other: &Self) -> bool {
+        self.low == other.low && self.high == other.high
+    }
 }
 
 /// A float type: the digits of its significand, its least normal number and a bound that is well within its range.
@@ -78,6 +102,19 @@ fn root(a: f64) -> Real {
     around(root, root.mul_add(root, -a))
 }
 
+/// The largest power of two of which a number is a multiple.
+fn quantum(value: f64) -> f64 {
+    if value == 0.0 {
+        return f64::INFINITY;
+    }
+    let bits = value.to_bits();
+    let exponent = ((bits >> 52) as i32 & 0x7ff) - 1023;
+    let zeros = (bits | 1 << 52).trailing_zeros() as i32;
+    let power = exponent - 52 + zeros;
+    // Below this nothing is said: such numbers are flushed.
+    if power < -1022 { 0.0 } else { power_of(power) }
+}
+
 /// The unit in the last place of a number of that size.
 fn unit(scalar: Scalar, size: f64) -> f64 {
     let Format { digits, least, .. } = format(scalar);
@@ -88,12 +125,37 @@ fn unit(scalar: Scalar, size: f64) -> f64 {
 impl Interval {
     /// One number.
     pub const fn point(value: f64) -> Self {
-        Self { low: value, high: value }
+        Self::between(value, value)
+    }
+
+    /// From the least to the largest.
+    pub const fn between(low: f64, high: f64) -> Self {
+        Self { low, high, made: None }
+    }
+
+    /// What it was made of; of itself if it is no sum or product.
+    fn made(self) -> Made {
+        let quantum = self.exact().map_or(0.0, quantum);
+        self.made.unwrap_or(Made { low: self.low, high: self.high, size: self.largest(), quantum, roundings: 0 })
+    }
+
+    /// Whatever form a target has computed a polynomial in.
+    fn in_any_form(made: Made, scalar: Scalar) -> Result<Self, Reject> {
+        let digits = format(scalar).digits;
+        let whole = Self { low: made.low, high: made.high, made: Some(made) };
+        // All parts of all forms are numbers of the type.
+        if whole.exact().is_some() && made.size <= made.quantum * power_of(digits) {
+            return whole.bounded(scalar);
+        }
+        // Half a unit is no more than this part of a number. Roundings of roundings are less than a thousandth; doubles themselves round here too, so that of them it is a whole unit.
+        let part = power_of(if scalar == Scalar::F64 { 1 - digits } else { -digits });
+        let by = f64::from(made.roundings) * part * made.size * 1.001;
+        Self { low: (made.low - by).next_down(), high: (made.high + by).next_up(), made: Some(made) }.bounded(scalar)
     }
 
     /// From the lesser to the larger.
     pub fn hull(a: f64, b: f64) -> Self {
-        Self { low: a.min(b), high: a.max(b) }
+        Self::between(a.min(b), a.max(b))
     }
 
     /// The number, if it is one.
@@ -104,12 +166,12 @@ impl Interval {
     /// From the least to the largest of several numbers.
     pub fn around(ends: &[f64]) -> Self {
         let least = ends.iter().copied().fold(f64::INFINITY, f64::min);
-        Self { low: least, high: ends.iter().copied().fold(f64::NEG_INFINITY, f64::max) }
+        Self::between(least, ends.iter().copied().fold(f64::NEG_INFINITY, f64::max))
     }
 
     /// Wider by so many units in the last place, and by a number.
     pub fn widened(self, scalar: Scalar, units: f64, by: f64) -> Result<Self, Reject> {
-        Self { low: self.low - by, high: self.high + by }.rounded(scalar, units, false)
+        Self::between(self.low - by, self.high + by).rounded(scalar, units, false)
     }
 
     /// Whether a number is in it.
@@ -124,7 +186,7 @@ impl Interval {
     fn of(ends: &[Real]) -> Self {
         let low = ends.iter().map(|(low, _)| *low).fold(f64::INFINITY, f64::min);
         let high = ends.iter().map(|(_, high)| *high).fold(f64::NEG_INFINITY, f64::max);
-        Self { low, high }
+        Self::between(low, high)
     }
 
     /// Wider by what roundings of a total of so many units make, unless it is a number of the type.
@@ -138,7 +200,7 @@ impl Interval {
         // The unit of a double cannot be halved within doubles.
         let units = if scalar == Scalar::F64 { units.ceil() } else { units };
         let by = |end: f64| units * unit(scalar, end);
-        Self { low: (self.low - by(self.low)).next_down(), high: (self.high + by(self.high)).next_up() }.bounded(scalar)
+        Self::between((self.low - by(self.low)).next_down(), (self.high + by(self.high)).next_up()).bounded(scalar)
     }
 
     /// With zero, if it may have been flushed; what is too large is no matter of roundings any more.
@@ -155,17 +217,33 @@ impl Interval {
         if self.high > -least && self.high < 0.0 {
             flushed.high = 0.0;
         }
+        if flushed != self {
+            flushed.made = None;
+        }
         Ok(flushed)
     }
 
     /// `a + b`
     pub fn add(self, other: Self, scalar: Scalar) -> Result<Self, Reject> {
-        Self::of(&[sum(self.low, other.low), sum(self.high, other.high)]).rounded(scalar, 0.5, true)
+        let (a, b) = (self.made(), other.made());
+        let whole = Self::of(&[sum(a.low, b.low), sum(a.high, b.high)]);
+        let made = Made {
+            low: whole.low,
+            high: whole.high,
+            size: a.size + b.size,
+            quantum: a.quantum.min(b.quantum),
+            roundings: a.roundings + b.roundings + 1,
+        };
+        Self::in_any_form(made, scalar)
     }
 
     /// `-a`
     pub const fn negate(self) -> Self {
-        Self { low: -self.high, high: -self.low }
+        let made = match self.made {
+            Some(made) => Some(Made { low: -made.high, high: -made.low, ..made }),
+            None => None,
+        };
+        Self { low: -self.high, high: -self.low, made }
     }
 
     /// `a - b`
@@ -184,7 +262,18 @@ impl Interval {
 
     /// `a * b`
     pub fn multiply(self, other: Self, scalar: Scalar) -> Result<Self, Reject> {
-        self.corners(other, product).rounded(scalar, 0.5, true)
+        let (a, b) = (self.made(), other.made());
+        let whole = Self::between(a.low, a.high).corners(Self::between(b.low, b.high), product);
+        // Zero times anything is zero, of which everything is a multiple.
+        let is_zero = whole.exact() == Some(0.0);
+        let made = Made {
+            low: whole.low,
+            high: whole.high,
+            size: if is_zero { 0.0 } else { a.size * b.size },
+            quantum: if is_zero { f64::INFINITY } else { a.quantum * b.quantum },
+            roundings: a.roundings + b.roundings + 1,
+        };
+        Self::in_any_form(made, scalar)
     }
 
     /// `a / b`
@@ -231,59 +320,60 @@ impl Interval {
 
     /// By a function that never falls, which gives numbers of the type for such.
     pub fn rising(self, of: impl Fn(f64) -> f64) -> Self {
-        Self { low: of(self.low), high: of(self.high) }
+        Self::between(of(self.low), of(self.high))
     }
 
     /// `abs(a)`
     pub fn abs(self) -> Self {
         let low = if self.holds(0.0) { 0.0 } else { self.low.abs().min(self.high.abs()) };
-        Self { low, high: self.largest() }
+        Self::between(low, self.largest())
     }
 
     /// The smaller.
     pub fn min(self, other: Self) -> Self {
-        Self { low: self.low.min(other.low), high: self.high.min(other.high) }
+        Self::between(self.low.min(other.low), self.high.min(other.high))
     }
 
     /// The larger.
     pub fn max(self, other: Self) -> Self {
-        Self { low: self.low.max(other.low), high: self.high.max(other.high) }
+        Self::between(self.low.max(other.low), self.high.max(other.high))
     }
 
-    /// `x - trunc(x)`
-    pub fn fract(self) -> Self {
+    /// `x - trunc(x)`, which is what targets compute: beside other terms, the two may be added to these one by one.
+    pub fn fract(self, scalar: Scalar) -> Result<Self, Reject> {
         let whole = self.low.trunc();
-        if whole == self.high.trunc() {
-            return Self { low: self.low - whole, high: self.high - whole };
+        if whole != self.high.trunc() {
+            return Ok(Self::between(if self.low < 0.0 { -1.0 } else { 0.0 }, if self.high > 0.0 { 1.0 } else { 0.0 }));
         }
-        Self { low: if self.low < 0.0 { -1.0 } else { 0.0 }, high: if self.high > 0.0 { 1.0 } else { 0.0 } }
+        let made = self.made();
+        let (low, high) = (self.low - whole, self.high - whole);
+        let rest = Made { low, high, size: made.size + whole.abs(), roundings: made.roundings + 1, ..made };
+        // By itself it is exact.
+        if self.made.is_none() { Ok(Self { low, high, made: Some(rest) }) } else { Self::in_any_form(rest, scalar) }
     }
 
     /// 1 or -1, by the sign; of zero either.
     pub fn signum(self) -> Self {
-        Self { low: if self.low > 0.0 { 1.0 } else { -1.0 }, high: if self.high < 0.0 { -1.0 } else { 1.0 } }
+        Self::between(if self.low > 0.0 { 1.0 } else { -1.0 }, if self.high < 0.0 { -1.0 } else { 1.0 })
     }
 
     /// The size of one with the sign of another.
     pub fn copysign(self, sign: Self) -> Self {
         let size = self.abs();
         let sign = sign.signum();
-        Self {
-            low: if sign.low > 0.0 { size.low } else { -size.high },
-            high: if sign.high < 0.0 { -size.low } else { size.high },
-        }
+        Self::between(
+            if sign.low > 0.0 { size.low } else { -size.high },
+            if sign.high < 0.0 { -size.low } else { size.high },
+        )
     }
 
-    /// The sum of products in any order.
+    /// The sum of products.
     pub fn dot(pairs: &[(Self, Self)], scalar: Scalar) -> Result<Self, Reject> {
-        let (mut total, mut size) = (Self::point(0.0), 0.0);
+        let mut total = Self::point(0.0);
         for (a, b) in pairs {
-            let product = a.corners(*b, product).rounded(scalar, 0.5, true)?;
-            size += product.largest();
-            total = Self::of(&[sum(total.low, product.low), sum(total.high, product.high)]);
+            total = total.add(a.multiply(*b, scalar)?, scalar)?;
         }
-        let by = pairs.len() as f64 * unit(scalar, size);
-        Self { low: total.low - by, high: total.high + by }.bounded(scalar)
+        Ok(total)
     }
 
     /// In another type, rounded to the nearest.

@@ -71,7 +71,7 @@ pub fn rare(harness: &Harness, log: &Log, least: u32) -> Vec<Rare> {
 }
 
 /// The page.
-pub fn page(harness: &Harness, log: &Log, seeds: &str, refused: &[String]) -> String {
+pub fn page(harness: &Harness, log: &Log, refused: &[String]) -> String {
     let targets = targets(harness);
     let combinations = all();
     let mut out = String::from("# Kernels drawn at random\n\n");
@@ -83,7 +83,6 @@ pub fn page(harness: &Harness, log: &Log, seeds: &str, refused: &[String]) -> St
         "Written by `cargo run --release -p trefoil-random`, which draws kernels from seeds and holds every target to what they mean (`random/`).",
     );
     line("");
-    line(&format!("* {seeds}"));
     for (name, device) in &harness.devices {
         let properties = device.properties();
         line(&format!("* {name}: {}, {}", properties.name, properties.driver));

@@ -35,9 +35,9 @@ struct Arguments {
     /// After so many seconds no further kernel begins.
     #[arg(long)]
     seconds: Option<u64>,
-    /// After so many kernels devices are opened anew: drivers keep something of each kernel that they compiled, and one of them ends after 6,600.
-    #[arg(long, default_value_t = 2000, value_parser = clap::value_parser!(u64).range(1..))]
-    portion: u64,
+    /// Goes on with what an earlier run has counted there, and keeps the counts of both there: one driver's compiler refuses all after 6,600 kernels of a process.
+    #[arg(long)]
+    counts: Option<PathBuf>,
     /// Writes the log with its table there, as Markdown.
     #[arg(long)]
     log: Option<PathBuf>,
@@ -61,8 +61,7 @@ fn main() -> ExitCode {
             return ExitCode::FAILURE;
         }
     }
-    let open = || Harness::open(&kinds, arguments.every);
-    let (mut harness, refused) = open();
+    let (harness, refused) = Harness::open(&kinds, arguments.every);
     let refused: Vec<String> = refused.iter().map(|(kind, error)| format!("not run on {kind}: {error}")).collect();
     refused.iter().for_each(|line| println!("{line}"));
     for (name, device) in &harness.devices {
@@ -70,44 +69,29 @@ fn main() -> ExitCode {
         println!("{name}: {}, {}", properties.name, properties.driver);
     }
     let seeds = arguments.seed..arguments.seed.saturating_add(arguments.count);
-    let told = format!("seeds {} to {}", seeds.start, seeds.end.saturating_sub(1));
-    println!("{told}");
+    let mut log = match arguments.counts.as_deref().map(Log::read) {
+        Some(Err(error)) => {
+            eprintln!("{error}");
+            return ExitCode::FAILURE;
+        }
+        Some(Ok(log)) => log.unwrap_or_default(),
+        None => Log::default(),
+    };
+    log.seeds.push([seeds.start, seeds.end.saturating_sub(1)]);
     let threads = arguments.threads.or_else(|| std::thread::available_parallelism().ok().map(Into::into)).unwrap_or(1);
-    let time = arguments.seconds.map(Duration::from_secs);
-    let mut log = Log::default();
-    let mut first = seeds.start;
-    while first < seeds.end {
-        let end = first.saturating_add(arguments.portion).min(seeds.end);
-        let limits = Limits {
-            threads,
-            failures: arguments.failures.saturating_sub(log.failures.len()),
-            time: time.map(|time| time.saturating_sub(log.time)),
-        };
-        log.add(harness.run(first..end, limits, &|words| println!("{words}")));
-        if log.failures.len() >= arguments.failures || time.is_some_and(|time| log.time >= time) {
-            break;
-        }
-        first = end;
-        if first < seeds.end {
-            // The old devices go first, so that there is room for the new ones.
-            harness.devices.clear();
-            let (opened, lost) = open();
-            if let Some((kind, error)) =
-                lost.iter().find(|(kind, _)| !refused.iter().any(|line| line.contains(kind.name())))
-            {
-                eprintln!("{kind} does not open again: {error}");
-                return ExitCode::FAILURE;
-            }
-            harness = opened;
-        }
-    }
+    let limits = Limits { threads, failures: arguments.failures, time: arguments.seconds.map(Duration::from_secs) };
+    log.add(harness.run(seeds, limits, &|words| println!("{words}")));
     log.lines().into_iter().for_each(|line| println!("{line}"));
     let rare = log::rare(&harness, &log, log::LEAST);
     println!("{} combinations came up in fewer than {} kernels", rare.len(), log::LEAST);
     if let Some(path) = &arguments.log
-        && let Err(error) = std::fs::write(path, log::page(&harness, &log, &told, &refused))
+        && let Err(error) = std::fs::write(path, log::page(&harness, &log, &refused))
     {
         eprintln!("{} cannot be written: {error}", path.display());
+        return ExitCode::FAILURE;
+    }
+    if let Some(Err(error)) = arguments.counts.as_deref().map(|path| log.write(path)) {
+        eprintln!("{error}");
         return ExitCode::FAILURE;
     }
     // A device that was asked for by name and does not open is no success.

@@ -25,7 +25,7 @@ use crate::syntax::Program;
 use crate::value::{Value, bytes, float, layout as layout_of};
 
 /// What is wrong with a kernel, and where it was seen.
-#[derive(Clone, Debug, PartialEq, Eq)]
+#[derive(Clone, Debug, PartialEq, Eq, serde::Serialize, serde::Deserialize)]
 pub struct Failure {
     /// The part of the compiler, or the device.
     pub place: String,

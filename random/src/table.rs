@@ -5,6 +5,7 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 
+use serde::{Deserialize, Serialize};
 use trefoil_codegen::ir::{
     Block, CallArgument, Expression, ExpressionKind, Function, Handle, Local, Module, Place, Root, StatementKind, Type,
 };
@@ -15,7 +16,7 @@ use crate::combination::{Operation, Place as Where};
 pub type Row = (String, String);
 
 /// Kernels in which a kind of node with a type reached an output, on each target.
-#[derive(Clone, Debug, Default)]
+#[derive(Clone, Debug, Default, Serialize, Deserialize)]
 pub struct Table {
     /// By kind and type, and then by target.
     pub counts: BTreeMap<Row, BTreeMap<String, u32>>,

@@ -351,6 +351,38 @@ const SOURCES: &[(&str, &str)] = &[
         }",
     ),
     (
+        "less_i64",
+        "fn less_i64(a: i64, b: i64) -> bool {
+            let high = (a >> spread(32u32)) as i32;
+            let other = (b >> spread(32u32)) as i32;
+            (high < other) | ((high == other) & ((a as u32) < (b as u32)))
+        }",
+    ),
+    (
+        "less_equal_i64",
+        "fn less_equal_i64(a: i64, b: i64) -> bool {
+            let high = (a >> spread(32u32)) as i32;
+            let other = (b >> spread(32u32)) as i32;
+            (high < other) | ((high == other) & ((a as u32) <= (b as u32)))
+        }",
+    ),
+    (
+        "greater_i64",
+        "fn greater_i64(a: i64, b: i64) -> bool {
+            let high = (a >> spread(32u32)) as i32;
+            let other = (b >> spread(32u32)) as i32;
+            (high > other) | ((high == other) & ((a as u32) > (b as u32)))
+        }",
+    ),
+    (
+        "greater_equal_i64",
+        "fn greater_equal_i64(a: i64, b: i64) -> bool {
+            let high = (a >> spread(32u32)) as i32;
+            let other = (b >> spread(32u32)) as i32;
+            (high > other) | ((high == other) & ((a as u32) >= (b as u32)))
+        }",
+    ),
+    (
         "div_u32",
         "fn div_u32(a: u32, b: u32) -> u32 {
             select(b == 0, 0, a / max(b, 1))
@@ -402,6 +434,7 @@ pub fn name_for(target: Target, function: MathFunction, scalar: Scalar) -> &'sta
             _ => return function.name(),
         },
         Scalar::I32 => format!("{}_i32", function.name()),
+        Scalar::I64 if matches!(function, MathFunction::Abs) => "abs_i64".to_owned(),
         scalar if scalar.is_integer() => format!("{}_u32", function.name()),
         // What is exact of `f32` is so by the same text.
         Scalar::F64 => format!("{}_f64", function.name()),

@@ -83,6 +83,8 @@ pub const fn math(profile: &Profile, function: MathFunction, scalar: Scalar) -> 
             !matches!((target, scalar), (Target::Wgsl | Target::Spirv, Scalar::F64))
         }
         M::PackHalf => narrowing(target),
+        // A Vulkan driver takes what GLSL's gives for never negative, which the least number's is.
+        M::Abs => !(scalar.is_signed() && scalar.is_integer() && matches!(target, Target::Wgsl | Target::Spirv)),
         _ => true,
     }
 }
@@ -136,6 +138,11 @@ pub const fn division(target: Target) -> bool {
 
 /// Whether the remainder of a negative number is native. Vulkan leaves OpSRem open there, which is also what WGSL becomes.
 pub const fn signed_remainder(target: Target) -> bool {
+    matches!(target, Target::Cpu | Target::Cuda)
+}
+
+/// Whether the order of signed numbers of 64 bits is native. A Vulkan driver takes `x << 2 <= -8` for an order of unsigned ones, where a division stands in the same kernel.
+pub const fn order_of_longs(target: Target) -> bool {
     matches!(target, Target::Cpu | Target::Cuda)
 }
 

@@ -55,7 +55,7 @@ pub(super) fn elementary(function: MathFunction, scalar: Scalar, x: &[Interval])
         M::Asin => rising(within(first, -1.0, 1.0)?, f64::asin, 4.0),
         M::Acos => {
             let x = within(first, -1.0, 1.0)?;
-            Interval { low: x.high.acos(), high: x.low.acos() }.widened(scalar, units(4.0), 0.0)
+            Interval::between(x.high.acos(), x.low.acos()).widened(scalar, units(4.0), 0.0)
         }
         M::Atan => rising(first, f64::atan, 4096.0),
         M::Cbrt => rising(first, f64::cbrt, 3.0),
@@ -97,7 +97,7 @@ pub(super) fn elementary(function: MathFunction, scalar: Scalar, x: &[Interval])
         M::Hypot => {
             let squares = first.abs().rising(|x| x * x);
             let others = x[1].abs().rising(|x| x * x);
-            let sum = Interval { low: squares.low + others.low, high: squares.high + others.high };
+            let sum = Interval::between(squares.low + others.low, squares.high + others.high);
             sum.rising(f64::sqrt).widened(scalar, 10.0, 0.0)
         }
         M::IsNan | M::IsInfinite => Err("a bool is no float"),

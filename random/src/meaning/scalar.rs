@@ -162,7 +162,7 @@ pub(super) fn math(function: MathFunction, scalar: Scalar, given: &[Value]) -> R
             M::Trunc => x[0].rising(f64::trunc),
             M::Round => x[0].rising(f64::round),
             M::RoundTiesEven => x[0].rising(even),
-            M::Fract => x[0].fract(),
+            M::Fract => x[0].fract(scalar)?,
             M::Copysign => x[0].copysign(x[1]),
             M::Sqrt => x[0].sqrt(scalar)?,
             M::InverseSqrt => Interval::point(1.0).divide(x[0].sqrt(scalar)?, scalar)?,
@@ -171,10 +171,10 @@ pub(super) fn math(function: MathFunction, scalar: Scalar, given: &[Value]) -> R
                 let rest = Interval::point(1.0).subtract(x[2], scalar)?;
                 x[0].multiply(rest, scalar)?.add(x[1].multiply(x[2], scalar)?, scalar)?
             }
-            M::Step => Interval {
-                low: if x[0].high <= x[1].low { 1.0 } else { 0.0 },
-                high: if x[0].low <= x[1].high { 1.0 } else { 0.0 },
-            },
+            M::Step => Interval::between(
+                if x[0].high <= x[1].low { 1.0 } else { 0.0 },
+                if x[0].low <= x[1].high { 1.0 } else { 0.0 },
+            ),
             M::Smoothstep => {
                 let (low, high, at) = (x[0], x[1], x[2]);
                 let t = at.subtract(low, scalar)?.divide(high.subtract(low, scalar)?, scalar)?;
