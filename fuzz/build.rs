@@ -5,8 +5,13 @@ use std::path::{Path, PathBuf};
 use std::{env, fs, io};
 
 /// Folders and files beside this package.
-const SOURCES: [&str; 5] =
-    ["guide/src/rows", "examples/kernels/src", "backends/kernels/src", "tests/ui/cases", "codegen/tests/front/kernels.txt"];
+const SOURCES: [&str; 5] = [
+    "guide/src/rows",
+    "examples/kernels/src",
+    "backends/kernels/src",
+    "tests/ui/cases",
+    "codegen/tests/front/kernels.txt",
+];
 
 fn main() -> io::Result<()> {
     let root = PathBuf::from(env::var_os("CARGO_MANIFEST_DIR").unwrap_or_default()).join("..");

@@ -21,10 +21,22 @@ fn open() -> Option<std::fs::File> {
 
 const HEADERS: [(&str, usize); 5] = [
     (r#"{"w":{"dtype":"F32","shape":[2,3],"data_offsets":[0,24]}}"#, 24),
-    (r#"{"__metadata__":{"format":"pt"},"a":{"dtype":"F16","shape":[4],"data_offsets":[0,8]},"b":{"dtype":"I64","shape":[1,1],"data_offsets":[8,16]}}"#, 16),
-    (r#"{"flags":{"dtype":"BOOL","shape":[5],"data_offsets":[0,5]},"none":{"dtype":"U8","shape":[0],"data_offsets":[5,5]}}"#, 5),
-    (r#"{"s":{"dtype":"F64","shape":[],"data_offsets":[0,8]},"f":{"dtype":"F8_E4M3","shape":[8],"data_offsets":[8,16]}}"#, 16),
-    (r#"{"q":{"dtype":"F4","shape":[4],"data_offsets":[0,2]},"b":{"dtype":"BF16","shape":[1],"data_offsets":[2,4]}}"#, 4),
+    (
+        r#"{"__metadata__":{"format":"pt"},"a":{"dtype":"F16","shape":[4],"data_offsets":[0,8]},"b":{"dtype":"I64","shape":[1,1],"data_offsets":[8,16]}}"#,
+        16,
+    ),
+    (
+        r#"{"flags":{"dtype":"BOOL","shape":[5],"data_offsets":[0,5]},"none":{"dtype":"U8","shape":[0],"data_offsets":[5,5]}}"#,
+        5,
+    ),
+    (
+        r#"{"s":{"dtype":"F64","shape":[],"data_offsets":[0,8]},"f":{"dtype":"F8_E4M3","shape":[8],"data_offsets":[8,16]}}"#,
+        16,
+    ),
+    (
+        r#"{"q":{"dtype":"F4","shape":[4],"data_offsets":[0,2]},"b":{"dtype":"BF16","shape":[1],"data_offsets":[2,4]}}"#,
+        4,
+    ),
 ];
 
 fn file(header: &[u8], data: &[u8]) -> Vec<u8> {

@@ -30,7 +30,10 @@ pub fn all_targets(output: &Output) {
                 let words = format!("{refused:?}");
                 // A name may mean something else in a language, and naga follows nesting less far than Rust does.
                 let allowed = ["rename the kernel", "recursion limit"];
-                assert!(!words.contains("cannot be emitted") || allowed.iter().any(|part| words.contains(part)), "{words}");
+                assert!(
+                    !words.contains("cannot be emitted") || allowed.iter().any(|part| words.contains(part)),
+                    "{words}"
+                );
             }
         }
     }

@@ -10,15 +10,39 @@ use crate::words::{Kind, joined, kind, unit, words};
 
 /// Numbers at which something may end.
 const NUMBERS: [&str; 28] = [
-    "0", "1", "2", "3", "4", "7", "8", "16", "31", "32", "33", "63", "64", "65", "127", "128", "255", "256", "1024",
-    "65535", "65536", "2147483647", "2147483648", "4294967295", "4294967296", "9223372036854775808",
-    "18446744073709551615", "18446744073709551616",
+    "0",
+    "1",
+    "2",
+    "3",
+    "4",
+    "7",
+    "8",
+    "16",
+    "31",
+    "32",
+    "33",
+    "63",
+    "64",
+    "65",
+    "127",
+    "128",
+    "255",
+    "256",
+    "1024",
+    "65535",
+    "65536",
+    "2147483647",
+    "2147483648",
+    "4294967295",
+    "4294967296",
+    "9223372036854775808",
+    "18446744073709551615",
+    "18446744073709551616",
 ];
 
 const FLOATS: [&str; 8] = ["0.0", "1.0", "-0.0", "1e38", "1e39", "1e400", "1e-45", "3.4028235e38"];
 
-const SUFFIXES: [&str; 14] =
-    ["", "", "", "u32", "i32", "usize", "f32", "f16", "u8", "i8", "i64", "u64", "f64", "bf16"];
+const SUFFIXES: [&str; 14] = ["", "", "", "u32", "i32", "usize", "f32", "f16", "u8", "i8", "i64", "u64", "f64", "bf16"];
 
 /// What stands before and behind something that is nested in it.
 const WRAPPERS: [(&str, &str); 22] = [
@@ -193,10 +217,9 @@ fn change(all: &mut Vec<String>, numbers: &mut Numbers, most: usize) {
         }
         13 => {
             // Every use of a name.
-            let (Some(one), Some(other)) = (
-                find(all, numbers, |kind| kind == Kind::Name),
-                find(all, numbers, |kind| kind == Kind::Name),
-            ) else {
+            let (Some(one), Some(other)) =
+                (find(all, numbers, |kind| kind == Kind::Name), find(all, numbers, |kind| kind == Kind::Name))
+            else {
                 return;
             };
             let (old, mut new) = (all[one].clone(), all[other].clone());

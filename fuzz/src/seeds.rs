@@ -7,11 +7,11 @@ use std::path::{Path, PathBuf};
 use std::{env, fs, io, process};
 
 use quote::ToTokens;
+use syn::visit_mut::VisitMut;
 use trefoil_codegen::check::{Launch, Program};
 use trefoil_codegen::compile::compile_for;
 use trefoil_codegen::front::{Output, parse_source};
 use trefoil_codegen::ir::{Instance, Module};
-use syn::visit_mut::VisitMut;
 
 use crate::sources::SOURCES;
 use crate::stack;

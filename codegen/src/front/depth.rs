@@ -34,7 +34,9 @@ pub(super) struct Depth {
 }
 
 pub(super) fn too_deep() -> String {
-    format!("expressions are nested too deep here, more than {MOST_NESTED} within each other: put parts of them into variables by `let`, or into functions")
+    format!(
+        "expressions are nested too deep here, more than {MOST_NESTED} within each other: put parts of them into variables by `let`, or into functions"
+    )
 }
 
 pub(super) fn too_many_items() -> String {
@@ -63,7 +65,9 @@ impl Session {
             return true;
         }
         let message = if self.constants > MOST_CONSTANTS {
-            format!("constants are used more than {MOST_CONSTANTS} times here, each time anew in those that use them: write the value of one of them as a literal")
+            format!(
+                "constants are used more than {MOST_CONSTANTS} times here, each time anew in those that use them: write the value of one of them as a literal"
+            )
         } else {
             too_many_items()
         };
@@ -83,7 +87,9 @@ struct Level {
     outside: usize,
     /// Operators here that what comes next may be nested in.
     operators: usize,
-    /// Those of them that a comma does not end: `<` without `>`.
+    /// What the last value here is a part or a result of: `.a[0](1)`. The next value is in none of that.
+    postfixes: usize,
+    /// Those operators that a comma does not end: `<` without `>`.
     angles: usize,
     /// What the token before was.
     before: Before,
@@ -102,17 +108,24 @@ enum Before {
 
 impl Level {
     fn new(tokens: TokenStream, outside: usize) -> Self {
-        Self { tokens: tokens.into_iter(), outside, operators: 0, angles: 0, before: Before::Start }
+        Self { tokens: tokens.into_iter(), outside, operators: 0, postfixes: 0, angles: 0, before: Before::Start }
     }
 
     /// A sign or a word that is like one, of that weight.
     fn operator(&mut self, weight: usize) {
         self.operators += weight;
+        self.postfixes = 0;
+    }
+
+    /// How deep what comes next is.
+    fn depth(&self) -> usize {
+        self.outside + self.operators + self.postfixes
     }
 
     /// What comes is nested in nothing that came, but for open angles.
     fn separate(&mut self) {
         self.operators = self.angles * HEAVY;
+        self.postfixes = 0;
     }
 
     fn sign(&mut self, sign: char, spacing: Spacing) {
@@ -130,6 +143,7 @@ impl Level {
             _ if is_second_half => return self.before = Before::Sign(sign, Spacing::Alone, false),
             // An attribute begins something.
             '#' if self.before == Before::Braces => self.separate(),
+            '.' | '?' if is_between => self.postfixes += 1,
             '<' => {
                 self.angles += 1;
                 self.operator(HEAVY);
@@ -154,8 +168,9 @@ impl Level {
                 self.angles = 0;
                 self.separate();
             }
-            "return" | "break" | "move" | "let" | "fn" | "impl" | "dyn" | "mut" | "const" | "static" | "unsafe" | "async" | "ref" | "for"
-            | "in" | "yield" | "await" | "box" | "try" | "if" | "match" | "while" | "loop" | "extern" | "where" => self.operator(HEAVY),
+            "return" | "break" | "move" | "let" | "fn" | "impl" | "dyn" | "mut" | "const" | "static" | "unsafe"
+            | "async" | "ref" | "for" | "in" | "yield" | "await" | "box" | "try" | "if" | "match" | "while"
+            | "loop" | "extern" | "where" => self.operator(HEAVY),
             _ => {}
         }
         self.before = Before::Value;
@@ -180,18 +195,21 @@ pub fn check_depth(tokens: &TokenStream) -> syn::Result<()> {
             TokenTree::Literal(_) => level.word(""),
             TokenTree::Group(group) => {
                 if matches!(level.before, Before::Value | Before::Braces) {
-                    level.operator(1);
+                    level.postfixes += 1;
                 }
-                let outside = level.outside + level.operators + 1;
+                let outside = level.depth() + 1;
                 level.before = if group.delimiter() == Delimiter::Brace { Before::Braces } else { Before::Value };
                 if levels.len() > MOST_BRACKETS {
-                    return Err(too_deep_at(group.span_open(), &format!("more than {MOST_BRACKETS} brackets within each other")));
+                    return Err(too_deep_at(
+                        group.span_open(),
+                        &format!("more than {MOST_BRACKETS} brackets within each other"),
+                    ));
                 }
                 levels.push(Level::new(group.stream(), outside));
             }
         }
         if let Some(level) = levels.last()
-            && level.outside + level.operators > MOST_OPERATORS
+            && level.depth() > MOST_OPERATORS
         {
             return Err(too_deep_at(span, &format!("more than {MOST_OPERATORS} operators in one expression")));
         }
@@ -211,5 +229,8 @@ fn is_double(first: char, second: char, is_between: bool) -> bool {
 }
 
 fn too_deep_at(span: Span, what: &str) -> syn::Error {
-    syn::Error::new(span, format!("this is nested too deep, with {what}: put parts of it into variables by `let`, or into functions"))
+    syn::Error::new(
+        span,
+        format!("this is nested too deep, with {what}: put parts of it into variables by `let`, or into functions"),
+    )
 }
