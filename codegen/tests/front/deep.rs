@@ -1,5 +1,7 @@
 //! What is nested deeper than a stack can hold is a mistake of its author's, and the end of no compiler; what people write is far from it.
 
+#![allow(clippy::unwrap_used, reason = "a helper of tests unwraps too")]
+
 use trefoil_codegen::compile::compile;
 use trefoil_codegen::front::parse_source;
 use trefoil_codegen::ir::Instance;
