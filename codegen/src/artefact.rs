@@ -260,7 +260,8 @@ pub fn defined_name(constant: &str) -> String {
 impl Constant {
     /// Whether a value is one of those that the kernel declares.
     pub const fn accepts(&self, value: i64) -> bool {
-        value >= self.low && value <= self.high && value % self.multiple as i64 == 0
+        // An artefact that was read from bytes may say anything.
+        self.multiple != 0 && value >= self.low && value <= self.high && value % self.multiple as i64 == 0
     }
 }
 

@@ -282,6 +282,24 @@ fn bindings(verified: &Verified) -> Result<Vec<Binding>, Diagnostics> {
     Ok(bindings)
 }
 
+/// Whether an artefact says of an instance what an engine that runs the instance's IR relies on: what it is bound to, its parameter block and its workgroups. An artefact that was read from
+/// bytes may say anything.
+pub fn is_described(kernel: &Kernel, verified: &Verified) -> bool {
+    let Verified { module, info } = verified;
+    let Ok(own) = bindings(verified) else { return false };
+    let fits = |told: &Binding, own: &Binding| {
+        let same =
+            (told.element.size, told.element.align, told.view) == (own.element.size, own.element.align, own.view);
+        // Other values of specialisation constants may leave less to do.
+        same && told.vector >= own.vector && (told.access.writes() || !own.access.writes())
+    };
+    kernel.bindings.len() == own.len()
+        && kernel.bindings.iter().zip(&own).all(|(told, own)| fits(told, own))
+        && layout::params(module, info.grid).as_ref() == Some(&kernel.params)
+        && (kernel.workgroup_size, kernel.subgroup_size, kernel.grid)
+            == (info.workgroup_size, info.subgroup_size, info.grid)
+}
+
 /// A hash of everything that decides the code: the same on every machine.
 fn hash(kernel: &Kernel) -> [u8; 16] {
     let mut fields = Fields::default();

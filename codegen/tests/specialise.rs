@@ -225,3 +225,11 @@ fn mistakes() {
         assert!(said.contains(words), "expected `{words}`:\n{said}");
     }
 }
+
+/// Multiples of 0, which no kernel declares, may stand in a damaged file.
+#[test]
+fn nothing_is_a_multiple_of_nothing() {
+    let mut kernel = kernel(TILES);
+    kernel.constants.to_mut()[0].multiple = 0;
+    assert!(Kernel::from_bytes(&kernel.to_bytes().unwrap()).unwrap().specialise(&[("TILE", 16)]).is_err());
+}

@@ -11,6 +11,9 @@ use crate::{artefact, launch, layout, support, timings};
 
 /// What the attribute expands to: the chain that finds what the kernel names.
 pub fn begin(attribute: TokenStream, tokens: TokenStream) -> TokenStream {
+    if let Err(error) = front::check_depth(&attribute).and_then(|()| front::check_depth(&tokens)) {
+        return error.to_compile_error();
+    }
     let item: syn::ItemFn = match syn::parse2(tokens.clone()) {
         Ok(item) => item,
         Err(error) => {

@@ -6,6 +6,7 @@ use std::sync::Arc;
 
 use trefoil_codegen::artefact::{CpuArguments, CpuFunction, Kernel, ParamTransport, Target, VariantError};
 use trefoil_codegen::check;
+use trefoil_codegen::compile::is_described;
 use trefoil_codegen::interp::Program;
 use trefoil_codegen::ir::{self, Instance, Module};
 use trefoil_codegen::verify::verify;
@@ -155,5 +156,13 @@ fn evaluate(shared: &Shared, kernel: &Kernel) -> Result<Program> {
     let mut module = ir::instantiate(&module, &instance).map_err(|error| failed(shared, kernel, error.to_string()))?;
     ir::specialise(&mut module, &values);
     let verified = verify(module).map_err(|error| failed(shared, kernel, error.to_string()))?;
+    // Memory is bound as the artefact says, and accessed as the IR does.
+    if !is_described(kernel, &verified) {
+        return Err(failed(
+            shared,
+            kernel,
+            "it is damaged: its bindings and parameters are not those of its IR".to_owned(),
+        ));
+    }
     Program::new(&verified).map_err(|error| failed(shared, kernel, error.to_string()))
 }

@@ -214,3 +214,25 @@ fn a_function_of_the_host_runs_and_its_failure_loses_the_device() {
     again.backend().allocate(8, "m").unwrap();
     assert!(matches!(backend.wait(), Err(Error::Lost { .. })));
 }
+
+/// Memory is bound as the artefact says, and accessed as its IR does.
+#[test]
+fn an_artefact_that_says_something_else_than_its_ir_is_refused() {
+    let device = trefoil_cpu::open(&DeviceOptions::default()).unwrap();
+    let whole = late(&[Target::Cpu]);
+    assert!(device.backend().load(std::slice::from_ref(&whole), ParamTransport::Value).is_ok());
+    let changes: [fn(&mut Kernel); 4] = [
+        |kernel| drop(kernel.bindings.to_mut().pop()),
+        |kernel| kernel.bindings.to_mut()[0].element.size = 2,
+        |kernel| kernel.params.size = 0,
+        |kernel| kernel.workgroup_size = [1; 3],
+    ];
+    for change in changes {
+        let mut kernel = Kernel::clone(&whole);
+        change(&mut kernel);
+        // Pipelines are known by it.
+        kernel.hash[0] ^= 1;
+        let error = device.backend().load(&[Arc::new(kernel)], ParamTransport::Value).unwrap_err();
+        assert!(error.to_string().contains("it is damaged"), "{error}");
+    }
+}

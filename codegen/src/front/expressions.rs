@@ -17,6 +17,13 @@ use crate::ir::{Literal, Scalar, Size};
 impl Infer<'_> {
     /// The value of an expression. The hint is the type that its place wants, if that is known; literals and arrays look at it.
     pub(super) fn expr(&mut self, e: &syn::Expr, hint: Option<&Ty>) -> Node {
+        let Some(outside) = self.session.enter(e) else { return self.failed(e) };
+        let node = self.expression(e, hint);
+        self.session.depth = outside;
+        node
+    }
+
+    fn expression(&mut self, e: &syn::Expr, hint: Option<&Ty>) -> Node {
         match e {
             syn::Expr::Paren(inner) => self.expr(&inner.expr, hint),
             syn::Expr::Group(inner) => self.expr(&inner.expr, hint),
@@ -237,7 +244,9 @@ impl Infer<'_> {
         if self.session.stack.contains(&bundle.hash) {
             return self.wrong(e, "this constant is defined by itself");
         }
-        self.session.stack.push(bundle.hash.clone());
+        if !self.session.enter_constant(&bundle.hash, e) {
+            return self.failed(e);
+        }
         let node = self.constant_value(item, bundle);
         self.session.stack.pop();
         let ty = node.ty.clone();

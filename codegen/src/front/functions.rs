@@ -8,6 +8,7 @@ use proc_macro2::TokenStream;
 use super::build::Build;
 use super::callables::{Callable, FunctionParameter};
 use super::checked;
+use super::depth;
 use super::generics::function_generics;
 use super::infer::{Length, Ty};
 use super::items;
@@ -76,6 +77,12 @@ impl Session {
             generics: Rc::new(generics),
             own: item.sig.ident.to_string(),
         };
+        if self.stack.len() >= depth::MOST_ITEMS {
+            self.error_at(span, depth::too_many_items());
+            self.poisoned = true;
+            self.functions.push((key.clone(), None));
+            return None;
+        }
         self.stack.push(key.hash.clone());
         let outside = std::mem::replace(&mut self.precision, key.precision);
         let made = self.head(item, scope, &key.origins, &key.functions, false).and_then(|head| self.body(head, item));
@@ -168,6 +175,12 @@ impl Session {
         }
         let span = self.span(&item.sig.ident);
         let mut infer = Infer::new(self, head.scope, head.result.clone(), head.record);
+        for (position, entry) in head.entries.iter().enumerate() {
+            if head.entries[..position].iter().any(|other| other.name == entry.name) {
+                infer.error(&entry.name, format!("another parameter is called `{}` too", entry.name));
+                infer.session.poisoned = true;
+            }
+        }
         for Entry { name, entity, mutable } in head.entries {
             match entity {
                 Entity::Value(kind, ty) if mutable => {

@@ -295,6 +295,13 @@ impl Session {
 
     /// A size that may depend on specialisation constants: the length of a workgroup array.
     pub(super) fn workgroup_size(&mut self, expression: &syn::Expr, scope: &Scope) -> Option<Length> {
+        let outside = self.enter(expression)?;
+        let size = self.size_within(expression, scope);
+        self.depth = outside;
+        size
+    }
+
+    fn size_within(&mut self, expression: &syn::Expr, scope: &Scope) -> Option<Length> {
         match expression {
             syn::Expr::Paren(paren) => self.workgroup_size(&paren.expr, scope),
             syn::Expr::Group(group) => self.workgroup_size(&group.expr, scope),
@@ -373,7 +380,9 @@ impl Session {
             return None;
         }
         let inner = Scope { names: Rc::new(bundle.names.clone()), own: item.ident.to_string(), ..Scope::default() };
-        self.stack.push(bundle.hash.clone());
+        if !self.enter_constant(&bundle.hash, path) {
+            return None;
+        }
         let size = self.size(&item.expr, &inner);
         self.stack.pop();
         size

@@ -16,6 +16,7 @@ mod callables;
 mod calls;
 mod checked;
 mod constructors;
+mod depth;
 mod device_calls;
 mod effects;
 mod ends;
@@ -52,6 +53,7 @@ mod values;
 use proc_macro2::TokenStream;
 
 pub use bundle::{Bundle, Bundles, Names, path_name};
+pub use depth::check_depth;
 pub use errors::{Error, Errors, SpanTable};
 pub use named::{Named, items_named, kernel_items_named};
 pub use precision::mark_precision;

@@ -18,6 +18,13 @@ pub(super) enum Operand {
 impl Infer<'_> {
     /// What an expression stands for, without reading it.
     pub(super) fn operand(&mut self, e: &syn::Expr) -> Operand {
+        let Some(outside) = self.session.enter(e) else { return Operand::Value(self.failed(e)) };
+        let operand = self.part(e);
+        self.session.depth = outside;
+        operand
+    }
+
+    fn part(&mut self, e: &syn::Expr) -> Operand {
         match e {
             syn::Expr::Paren(inner) => self.operand(&inner.expr),
             syn::Expr::Group(inner) => self.operand(&inner.expr),

@@ -7,6 +7,7 @@ use proc_macro2::{Span, TokenStream};
 
 use super::bundle::{Bundle, Names};
 use super::callables::Callable;
+use super::depth::Depth;
 use super::ends::Placed;
 use super::errors::{Errors, SpanTable};
 use super::impls::{self, Member};
@@ -34,6 +35,12 @@ pub(super) struct Session {
     pub effects: HashMap<Handle<Function>, bool>,
     /// The hashes of the items that are being worked on, outermost first.
     pub stack: Vec<String>,
+    /// How deep in expressions the one is that is being read.
+    pub depth: Depth,
+    /// How often constants were looked up.
+    pub constants: usize,
+    /// How deep in values the one is that is being built, functions that are made for it included.
+    pub built: usize,
     /// The path to the crate that kernel authors import.
     pub support: TokenStream,
     /// Whether a `#[device]` function or constant is checked by itself: buffers then stand for its slices, which may be workgroup arrays.
@@ -99,6 +106,9 @@ impl Session {
             functions: Vec::new(),
             effects: HashMap::new(),
             stack: Vec::new(),
+            depth: Depth::default(),
+            constants: 0,
+            built: 0,
             support,
             alone: false,
             precision: Precision::Usual,

@@ -6,6 +6,7 @@ use proc_macro2::{Span, TokenStream};
 use quote::quote;
 
 use super::bundle::{Bundle, Names, path_name};
+use super::depth::check_depth;
 use super::ends::Placed;
 use super::errors::Errors;
 use super::named::items_named;
@@ -23,7 +24,9 @@ struct File {
 impl File {
     /// Names are resolved within the file; an item's hash is its name, of which there is one.
     fn read(source: &str) -> Result<Self, Errors> {
-        let file: syn::File = syn::parse_str(source)?;
+        let tokens: TokenStream = source.parse().map_err(syn::Error::from)?;
+        check_depth(&tokens)?;
+        let file: syn::File = syn::parse2(tokens)?;
         let mut errors = Errors::default();
         let (mut devices, mut kernels) = (HashMap::new(), Vec::new());
         let mut order = Vec::new();

@@ -1,6 +1,7 @@
 //! The building of values.
 
 use super::build::{Build, indices};
+use super::depth;
 use super::infer::Ty;
 use super::tree::{Kind, Node, Origin};
 use crate::ir::{
@@ -11,6 +12,17 @@ use crate::ir::{
 impl Build<'_> {
     /// The value of an expression; statements that it needs are written.
     pub(super) fn value(&mut self, node: &Node) -> Handle<Expression> {
+        if self.session.built >= depth::MOST_BUILT {
+            self.session.error_at(node.span, depth::too_deep());
+            return self.zero(&node.ty, node.span);
+        }
+        self.session.built += 1;
+        let value = self.value_within(node);
+        self.session.built -= 1;
+        value
+    }
+
+    fn value_within(&mut self, node: &Node) -> Handle<Expression> {
         let span = node.span;
         match &node.kind {
             Kind::Error | Kind::Unit => self.zero(&node.ty, span),

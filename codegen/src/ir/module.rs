@@ -5,6 +5,7 @@ use serde::{Deserialize, Serialize};
 use super::arena::{Arena, Handle};
 use super::expression::{Expression, Literal};
 use super::precision::Precision;
+use super::sound::holds_together;
 use super::span::{Locations, Span};
 use super::statement::Block;
 use super::tile::Tile;
@@ -317,7 +318,8 @@ impl Module {
     /// # Errors
     /// The bytes are something else.
     pub fn from_bytes(bytes: &[u8]) -> Result<Self, postcard::Error> {
-        postcard::from_bytes(bytes)
+        let module = postcard::from_bytes(bytes)?;
+        if holds_together(&module) { Ok(module) } else { Err(postcard::Error::DeserializeBadEncoding) }
     }
 }
 

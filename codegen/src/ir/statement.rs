@@ -49,8 +49,10 @@ pub enum StatementKind {
         /// A `Bool`.
         condition: Handle<Expression>,
         /// If true.
+        #[serde(deserialize_with = "super::nested::deserialize")]
         accept: Block,
         /// If false.
+        #[serde(deserialize_with = "super::nested::deserialize")]
         reject: Block,
         /// `if const`: the condition is made of `TargetHas`, literals, generic constants and operators alone; lowering keeps one
         /// block.
@@ -63,6 +65,7 @@ pub enum StatementKind {
         /// No value twice.
         cases: Vec<Case>,
         /// If no case fits.
+        #[serde(deserialize_with = "super::nested::deserialize")]
         default: Block,
     },
     /// Runs the body with `local` at start, start + step and so on while it is below `end`. All three are evaluated once, before. The
@@ -77,6 +80,7 @@ pub enum StatementKind {
         /// How far from one to the next.
         step: Handle<Expression>,
         /// The body.
+        #[serde(deserialize_with = "super::nested::deserialize")]
         body: Block,
         /// Whether the author wrote `unroll(..)`: start, end and step are then constants of the instance, the body neither
         /// breaks nor continues, and the loop is gone after lowering.
@@ -87,11 +91,13 @@ pub enum StatementKind {
         /// A `Bool`.
         condition: Handle<Expression>,
         /// The body.
+        #[serde(deserialize_with = "super::nested::deserialize")]
         body: Block,
     },
     /// Runs the body until it breaks or returns.
     Loop {
         /// The body.
+        #[serde(deserialize_with = "super::nested::deserialize")]
         body: Block,
     },
     /// Leaves the innermost loop.
@@ -157,6 +163,7 @@ pub struct Case {
     /// Bits of the values; at least one.
     pub values: Vec<u32>,
     /// What to run; there is no falling through.
+    #[serde(deserialize_with = "super::nested::deserialize")]
     pub body: Block,
 }
 

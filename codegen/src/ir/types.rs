@@ -300,7 +300,11 @@ pub enum Size {
     /// A specialisation constant of the kernel, by position among its params: in the length of workgroup memory alone.
     Param(u32),
     /// A computation on sizes; overflow and division by zero are errors of the instantiation.
-    Binary(SizeOperator, Box<Size>, Box<Size>),
+    Binary(
+        SizeOperator,
+        #[serde(deserialize_with = "super::nested::deserialize")] Box<Size>,
+        #[serde(deserialize_with = "super::nested::deserialize")] Box<Size>,
+    ),
 }
 
 /// What can be computed with sizes.

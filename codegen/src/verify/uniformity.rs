@@ -81,6 +81,7 @@ impl Analysis<'_> {
             arguments: arguments.to_vec(),
             result: None,
             left: None,
+            exits: HashMap::default(),
             changed: true,
             report: false,
         };
@@ -132,6 +133,8 @@ struct Walk<'w, 'a> {
     result: Reason,
     /// Why, for what comes after a `return` that not all invocations took.
     left: Control,
+    /// How loops are left apart, by the addresses of their bodies.
+    exits: HashMap<*const Block, Apart>,
     changed: bool,
     report: bool,
 }
@@ -256,16 +259,21 @@ impl Walk<'_, '_> {
 
     /// A loop's body: if invocations leave it apart, for `reason` or by themselves, all of it differs.
     fn repeat(&mut self, body: &Block, control: &Control, reason: Reason, what: &str) {
-        let mut inner = inside(control, reason, what);
-        let (report, before) = (self.report, self.left.clone());
-        // The first time round finds out whether they do; what is found wrong is reported by the second.
-        self.report = false;
+        // Whether they do by themselves was found out by an earlier walk of the whole function: a walk of the body for each loop around it would take
+        // twice as long for every level.
+        let key = std::ptr::from_ref(body);
+        let known = self.exits.get(&key).cloned();
+        let inner = inside(control, reason, what).or_else(|| known.clone());
+        let before = self.left.is_some();
         let mut exit = LoopExit::default();
         self.block(body, &inner, &mut exit);
-        let returned = if before.is_none() { self.left.clone() } else { None };
-        inner = inner.or(exit.apart).or(returned);
-        self.report = report;
-        self.block(body, &inner, &mut LoopExit::default());
+        let returned = if before { None } else { self.left.clone() };
+        if known.is_none()
+            && let Some(apart) = exit.apart.or(returned)
+        {
+            self.exits.insert(key, apart);
+            self.changed = true;
+        }
     }
 
     /// An operation on matrices: what it is given besides them is the subgroup's.

@@ -2,6 +2,7 @@
 
 mod abstractions;
 mod accepted;
+mod deep;
 mod items;
 mod order;
 mod realistic;

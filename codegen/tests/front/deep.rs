@@ -1,0 +1,110 @@
+//! What is nested deeper than a stack can hold is a mistake of its author's, and the end of no compiler; what people write is far from it.
+
+#![allow(clippy::unwrap_used, reason = "a helper of tests unwraps too")]
+
+use trefoil_codegen::compile::compile;
+use trefoil_codegen::front::parse_source;
+use trefoil_codegen::ir::Instance;
+
+/// A kernel with these statements, in which `before` and `after` stand so often around something.
+fn nested(around: (&str, &str), before: &str, inner: &str, after: &str, times: usize) -> String {
+    let body = format!("{}{}{inner}{}{}", around.0, before.repeat(times), after.repeat(times), around.1);
+    format!("#[kernel(workgroup(64))] fn k(y: &mut [u32], n: u32) {{ {body} }}")
+}
+
+/// What is said of a source on the stack that rustc gives macros, and whether it could be compiled.
+fn outcome(source: String) -> Result<(), String> {
+    let work = move || {
+        let outputs = parse_source(&source).map_err(|errors| errors.to_string())?;
+        for output in &outputs {
+            compile(&output.module, &Instance::default()).map_err(|found| found.to_string())?;
+        }
+        Ok(())
+    };
+    std::thread::Builder::new().stack_size(8 << 20).spawn(work).unwrap().join().unwrap()
+}
+
+type Form = ((&'static str, &'static str), &'static str, &'static str, &'static str);
+
+/// What may stand within itself, in values, statements, types and patterns.
+const FORMS: [Form; 22] = [
+    (("y[0] = ", ";"), "(", "n", ")"),
+    (("y[0] = ", ";"), "{", "n", "}"),
+    (("y[0] = ", ";"), "!", "n", ""),
+    (("y[0] = ", ";"), "(n+", "n", ")"),
+    (("y[0] = ", ";"), "min(n,", "n", ")"),
+    (("y[0] = ", ";"), "", "n", "+n"),
+    (("y[0] = ", ";"), "", "n", ".min(3)"),
+    (("y[0] = ", ";"), "", "n", " as u32"),
+    (("y[0] = ", ";"), "if n > 1 { 2 } else ", "{ 1 }", ""),
+    (("", ""), "if n > y[0] {", "y[0] = 1;", "}"),
+    (("", ""), "for i in 0..2 {", "y[0] = 1;", "}"),
+    (("", ""), "while y[0] < n {", "y[0] = 1;", "}"),
+    (("", ""), "match n { 0 => {} _ => {", "y[0] = 1;", "}}"),
+    (("if n > 1", " { y[0] = 1; }"), "", "", "&& n > 2"),
+    (("let a = ", "; y[0] = 1;"), "[", "1u32", "]"),
+    (("let a: ", " = 1;"), "[", "u32", ";1]"),
+    (("let a: ", " = 1;"), "Vec2<", "u32", ">"),
+    (("let a: ", " = 1;"), "A<u8, ", "u32", ">"),
+    (("let a: ", " = 1;"), "&", "u32", ""),
+    (("let a = ", ";"), "|x|", "n", ""),
+    (("let ", " = n;"), "&", "x", ""),
+    (("", "n;"), "return ", "", ""),
+];
+
+#[test]
+fn deep_nesting_is_a_mistake() {
+    for (around, before, inner, after) in FORMS {
+        for times in [1000, 5000] {
+            let said = outcome(nested(around, before, inner, after, times)).unwrap_err();
+            assert!(said.contains("nested too deep"), "{before}{inner}{after} {times} times: {said}");
+        }
+    }
+}
+
+#[test]
+fn some_nesting_is_none() {
+    for (around, before, inner, after) in &FORMS[..15] {
+        assert_eq!(outcome(nested(*around, before, inner, after, 24)), Ok(()), "{before}{inner}{after}");
+    }
+    // Sums of a stencil, and tables.
+    let sum: Vec<String> = (0..343).map(|i| format!("y[{i}] * {i}")).collect();
+    let table: Vec<String> = (0..3000).map(|i| format!("{i} + 1")).collect();
+    let body = format!("y[0] = {}; let table = [{}]; y[1] = table[n as usize];", sum.join(" + "), table.join(", "));
+    assert_eq!(outcome(nested(("", ""), "", &body, "", 1)), Ok(()));
+    let cases: Vec<String> =
+        (0..500).map(|i| format!("if n > {i} {{ y[0] = {i}; }} match n {{ 1 => {{}} _ => {{}} }}")).collect();
+    assert_eq!(outcome(nested(("", ""), "", &cases.join(" "), "", 1)), Ok(()));
+}
+
+/// Sixty loops within each other once took 2^60 walks of the innermost.
+#[test]
+fn nested_loops_take_no_time() {
+    assert_eq!(outcome(nested(("", ""), "for i in 0..2 {", "y[0] = 1;", "}", 60)), Ok(()));
+}
+
+#[test]
+fn items_that_use_each_other_do_so_only_so_deep() {
+    let items = |first: &str, next: fn(usize) -> String, count: usize, value: &str| {
+        let items: String = (1..=count).map(next).collect();
+        outcome(format!("{first} {items} #[kernel(workgroup(64))] fn k(y: &mut [u32]) {{ y[0] = {value}; }}"))
+    };
+    let call = |i: usize| format!("#[device] fn g{i}(x: u32) -> u32 {{ g{}(x) + 1 }}", i - 1);
+    let first = "#[device] fn g0(x: u32) -> u32 { x }";
+    assert_eq!(items(first, call, 50, "g50(1)"), Ok(()));
+    assert!(items(first, call, 200, "g200(1)").unwrap_err().contains("functions and constants use each other"));
+    // Each looks the one before up twice, which is 2^30 times.
+    let twice = |i: usize| format!("#[device] const C{i}: u32 = C{0} + C{0};", i - 1);
+    let first = "#[device] const C0: u32 = 0;";
+    assert_eq!(items(first, twice, 10, "C10"), Ok(()));
+    assert!(items(first, twice, 30, "C30").unwrap_err().contains("constants are used more than"));
+    let lengths = |i: usize| format!("#[device] const C{i}: usize = C{0} + C{0};", i - 1);
+    let first = "#[device] const C0: usize = 0;";
+    assert!(items(first, lengths, 30, "[1; 1 + C30][0]").unwrap_err().contains("constants are used more than"));
+}
+
+#[test]
+fn two_parameters_have_two_names() {
+    let said = super::mistakes("#[kernel(workgroup(1))]\nfn k(n: &[u32], n: &mut [u32]) { n[0] = 1; }");
+    assert_eq!(said, "2:17: another parameter is called `n` too");
+}
