@@ -1,0 +1,62 @@
+//! What compilers of drivers have folded into something else, in kernels drawn at random: the smallest kernels that showed it, on every device.
+
+#![allow(clippy::unwrap_used, reason = "a test that fails may panic")]
+
+mod common;
+
+use trefoil::artefact::Feature;
+use trefoil::prelude::*;
+
+/// A compiler that takes a magnitude for never negative turns the first arm into `abs(x) < 2`, which holds for the least number.
+#[kernel(workgroup(64))]
+fn sorted_by_magnitude(x: &[i32], y: &mut [i32]) {
+    let i = global_index();
+    let mut kind = 0;
+    match abs(x[i]) {
+        0 | 1 => kind = 1,
+        2 => {}
+        _ => kind = 7,
+    }
+    y[i] = kind;
+}
+
+#[test]
+fn the_least_number_is_its_own_magnitude() {
+    let x = [0, 1, -1, 2, -2, 3, -3, i32::MIN, i32::MAX, i32::MIN + 1];
+    let wanted: Vec<i32> = x.iter().map(|x| [1, 1, 0].get(x.unsigned_abs() as usize).copied().unwrap_or(7)).collect();
+    for subject in common::devices() {
+        let device = &subject.device;
+        let given = device.buffer(&x).unwrap();
+        let mut y = device.zeros::<i32>(x.len()).unwrap();
+        device.run(sorted_by_magnitude(&given, &mut y).unwrap().over(x.len())).unwrap();
+        assert_eq!(y.read().unwrap(), wanted, "on {}", subject.name);
+    }
+}
+
+/// Beside a quotient the order of a shifted number became one of unsigned numbers.
+#[kernel(workgroup(64), requires(Int64))]
+fn order_beside_quotient(x: &[i64], quotients: &mut [i64], below: &mut [u32]) {
+    let i = global_index();
+    let number = x[i];
+    below[i] = ((number << 2) <= -8) as u32;
+    quotients[i] = 49 / number;
+}
+
+#[test]
+fn shifted_numbers_are_in_order() {
+    let x = [0, 1, -1, 2, -2, 3, -3, 100, -100, i64::MIN, i64::MAX, 1 << 61, -(1 << 61), 5 << 60];
+    let below: Vec<u32> = x.iter().map(|x| u32::from((x << 2) <= -8)).collect();
+    let quotients: Vec<i64> = x.iter().map(|x| 49_i64.checked_div(*x).unwrap_or(0)).collect();
+    for subject in common::devices() {
+        let device = &subject.device;
+        if !device.properties().features.has(Feature::Int64) {
+            continue;
+        }
+        let given = device.buffer(&x).unwrap();
+        let mut y = device.zeros::<i64>(x.len()).unwrap();
+        let mut z = device.zeros::<u32>(x.len()).unwrap();
+        device.run(order_beside_quotient(&given, &mut y, &mut z).unwrap().over(x.len())).unwrap();
+        assert_eq!(z.read().unwrap(), below, "on {}", subject.name);
+        assert_eq!(y.read().unwrap(), quotients, "on {}", subject.name);
+    }
+}
