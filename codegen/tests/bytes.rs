@@ -40,10 +40,10 @@ fn what_refers_to_nothing_is_refused() {
         ExpressionKind::Convert(Handle::from_index(FAR)),
         ExpressionKind::Call { function: Handle::from_index(0), arguments: Vec::new() },
     ] {
-        let mut changed = |module: &mut Module| {
+        let changed = |module: &mut Module| {
             add(module, kind.clone());
         };
-        assert!(!is_read(&mut changed), "{kind:?}");
+        assert!(!is_read(changed), "{kind:?}");
     }
 }
 
