@@ -1,7 +1,7 @@
 //! What a float may be on a right device: an interval that holds both the real number that the operations ask for and everything that roundings can make of it.
 //!
 //! Sums, differences and products are a polynomial, which a driver may compute in any form: it contracts, adds up in another order, factors out, and leaves out what undoes itself; WGSL and Vulkan allow it, and
-//! NVIDIA's compiler does all of it. So an interval remembers what it was made of ([`Made`]): the polynomial's exact range, the same polynomial of its operands' sizes, and its operations. A form of it with so many
+//! NVIDIA's compiler does all of it. So an interval remembers what it was made of (`Made`): the polynomial's exact range, the same polynomial of its operands' sizes, and its operations. A form of it with so many
 //! roundings is off by no more than each of them makes of the largest value that any part can have, which is that of the sizes. A quotient and a root are wider by the three units that the
 //! language allows GPUs. A number below the least normal one may be flushed, so that zero is then in the interval too. Results that are exact stay points: an integer may be made of them, or a decision.
 //!
