@@ -4,14 +4,9 @@ use std::fmt::Write;
 use std::path::{Path, PathBuf};
 use std::{env, fs, io};
 
-/// Folders and files beside this package.
-const SOURCES: [&str; 5] = [
-    "guide/src/rows",
-    "examples/kernels/src",
-    "backends/kernels/src",
-    "tests/ui/cases",
-    "codegen/tests/front/kernels.txt",
-];
+/// Folders and files beside this package. Items of one find each other.
+const SOURCES: [&str; 5] =
+    ["guide/src/rows", "examples/kernels/src", "backends/kernels", "tests/ui/cases", "codegen/tests/front/kernels.txt"];
 
 fn main() -> io::Result<()> {
     let root = PathBuf::from(env::var_os("CARGO_MANIFEST_DIR").unwrap_or_default()).join("..");
@@ -19,29 +14,28 @@ fn main() -> io::Result<()> {
     for source in SOURCES {
         let path = root.join(source);
         println!("cargo::rerun-if-changed={}", path.display());
-        collect(&path, &mut files)?;
+        collect(source, &path, &mut files)?;
     }
     files.sort();
     let mut list = "&[".to_owned();
-    for file in files {
-        let folder = file.parent().unwrap_or(&file);
+    for (source, file) in files {
         // Writing to a string does not fail.
-        let _ = write!(list, "({folder:?}, include_str!({file:?})),");
+        let _ = write!(list, "({source:?}, include_str!({file:?})),");
     }
     list.push(']');
     let out = PathBuf::from(env::var_os("OUT_DIR").unwrap_or_default());
     fs::write(out.join("sources.rs"), list)
 }
 
-fn collect(path: &Path, into: &mut Vec<PathBuf>) -> io::Result<()> {
+fn collect(source: &'static str, path: &Path, into: &mut Vec<(&'static str, PathBuf)>) -> io::Result<()> {
     if !path.is_dir() {
         if path.extension().is_some_and(|extension| extension == "rs" || extension == "txt") {
-            into.push(path.to_owned());
+            into.push((source, path.to_owned()));
         }
         return Ok(());
     }
     for entry in fs::read_dir(path)? {
-        collect(&entry?.path(), into)?;
+        collect(source, &entry?.path(), into)?;
     }
     Ok(())
 }

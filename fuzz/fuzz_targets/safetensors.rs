@@ -1,4 +1,4 @@
-//! Files of params: opened, listed, read as numbers, and brought to a device by a graph that declares one of them.
+//! Files of params: opened, listed and read as numbers.
 
 #![no_main]
 

@@ -38,7 +38,7 @@ fn write(folder: &Path, inputs: &[Vec<u8>]) -> io::Result<()> {
     Ok(())
 }
 
-/// An item of a file, with the folder of its package.
+/// An item of a file, with where that is from.
 struct Item<'a> {
     package: &'a str,
     file: usize,
@@ -48,9 +48,8 @@ struct Item<'a> {
 /// Each kernel of the sources, with the items that it uses.
 pub fn kernels() -> Vec<String> {
     let (mut items, mut kernels) = (Vec::new(), Vec::new());
-    for (file, (folder, text)) in SOURCES.iter().enumerate() {
+    for (file, &(package, text)) in SOURCES.iter().enumerate() {
         let Ok(parsed) = syn::parse_file(text) else { continue };
-        let package = folder.split("/src").next().unwrap_or(folder);
         for mut item in parsed.items {
             Undocumented.visit_item_mut(&mut item);
             if is_marked(&item, "kernel") {

@@ -4,7 +4,7 @@ use std::sync::OnceLock;
 
 use crate::words::{Kind, kind, words};
 
-/// Folder and text of each file.
+/// Where each file is from (a line of `build.rs`), and its text.
 pub const SOURCES: &[(&str, &str)] = include!(concat!(env!("OUT_DIR"), "/sources.rs"));
 
 /// The words of each file, from which mutations take.

@@ -19,7 +19,7 @@ use crate::draw::draw;
 use crate::interval::Reject;
 use crate::run::{self, Failure};
 use crate::syntax::Program;
-use crate::table::{Row, Table, reached};
+use crate::table::{Row, Table, add_counts, reached};
 use crate::value::Value;
 use crate::{meaning, nvrtc, print, reduce};
 
@@ -281,12 +281,8 @@ impl Log {
     pub fn add(&mut self, other: Self) {
         self.seeds.extend(other.seeds);
         self.accepted += other.accepted;
-        for (reason, count) in other.rejected {
-            *self.rejected.entry(reason).or_default() += count;
-        }
-        for (place, count) in other.ran {
-            *self.ran.entry(place).or_default() += count;
-        }
+        add_counts(&mut self.rejected, other.rejected);
+        add_counts(&mut self.ran, other.ran);
         self.failures.extend(other.failures);
         self.compiled = [0, 1].map(|index| self.compiled[index] + other.compiled[index]);
         self.table.join(other.table);

@@ -171,7 +171,7 @@ impl Interval {
 
     /// Wider by so many units in the last place, and by a number.
     pub fn widened(self, scalar: Scalar, units: f64, by: f64) -> Result<Self, Reject> {
-        Self::between(self.low - by, self.high + by).rounded(scalar, units, false)
+        Self::between(self.low - by, self.high + by).rounded(scalar, units)
     }
 
     /// Whether a number is in it.
@@ -189,14 +189,8 @@ impl Interval {
         Self::between(low, high)
     }
 
-    /// Wider by what roundings of a total of so many units make, unless it is a number of the type.
-    fn rounded(self, scalar: Scalar, units: f64, exact_stays: bool) -> Result<Self, Reject> {
-        if let Some(value) = self.exact()
-            && exact_stays
-            && nearest(scalar, value) == value
-        {
-            return self.bounded(scalar);
-        }
+    /// Wider by what roundings of a total of so many units make.
+    fn rounded(self, scalar: Scalar, units: f64) -> Result<Self, Reject> {
         // The unit of a double cannot be halved within doubles.
         let units = if scalar == Scalar::F64 { units.ceil() } else { units };
         let by = |end: f64| units * unit(scalar, end);
@@ -292,9 +286,9 @@ impl Interval {
     /// Three units of what it is computed in, and then a rounding.
     fn thrice(self, scalar: Scalar) -> Result<Self, Reject> {
         if matches!(scalar, Scalar::F16 | Scalar::BF16) {
-            return self.rounded(Scalar::F32, 3.5, false)?.rounded(scalar, 0.5, false);
+            return self.rounded(Scalar::F32, 3.5)?.rounded(scalar, 0.5);
         }
-        self.rounded(scalar, 3.5, false)
+        self.rounded(scalar, 3.5)
     }
 
     /// `a % b`, if it is known how often b is in a.
@@ -381,7 +375,7 @@ impl Interval {
         if let Some(value) = self.exact() {
             return Self::point(nearest(to, value)).bounded(to);
         }
-        self.rounded(to, 0.5, true)
+        self.rounded(to, 0.5)
     }
 
     /// As an integer: toward zero, at the limits where it is larger.

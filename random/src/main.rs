@@ -35,7 +35,7 @@ struct Arguments {
     /// After so many seconds no further kernel begins.
     #[arg(long)]
     seconds: Option<u64>,
-    /// Goes on with what an earlier run has counted there, and keeps the counts of both there: one driver's compiler refuses all after 6,600 kernels of a process.
+    /// Goes on with what an earlier run has counted there, and keeps the counts of both there: a driver may not outlive a kernel.
     #[arg(long)]
     counts: Option<PathBuf>,
     /// Writes the log with its table there, as Markdown.

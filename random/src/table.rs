@@ -36,16 +36,20 @@ impl Table {
     /// Adds the counts of other kernels.
     pub fn join(&mut self, other: Self) {
         for (row, counts) in other.counts {
-            let all = self.counts.entry(row).or_default();
-            for (target, count) in counts {
-                *all.entry(target).or_default() += count;
-            }
+            add_counts(self.counts.entry(row).or_default(), counts);
         }
     }
 
     /// The count of a row for a target.
     pub fn count(&self, row: &Row, target: &str) -> u32 {
         self.counts.get(row).and_then(|counts| counts.get(target)).copied().unwrap_or(0)
+    }
+}
+
+/// Adds counts to others.
+pub(crate) fn add_counts(all: &mut BTreeMap<String, u32>, counts: BTreeMap<String, u32>) {
+    for (name, count) in counts {
+        *all.entry(name).or_default() += count;
     }
 }
 
