@@ -23,7 +23,7 @@ const ROOT: u32 = 0xbb67_ae85;
 ///
 /// ```
 /// use trefoil_dsl::prelude::{Vec2, Vec4};
-/// use trefoil_kernels::random::philox::philox;
+/// use trefoil_kernels_random::philox::philox;
 /// let words = philox(Vec4::splat(0), Vec2::splat(0));
 /// assert_eq!(words.to_array(), [0x6627_e8d5, 0xe169_c58d, 0xbc57_ac4c, 0x9b00_dbd8]);
 /// ```
