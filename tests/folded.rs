@@ -60,3 +60,29 @@ fn shifted_numbers_are_in_order() {
         assert_eq!(y.read().unwrap(), quotients, "on {}", subject.name);
     }
 }
+
+/// NVIDIA's `atomicSub` negates as if nothing were the least number, so that of `x & i32::MIN` nothing was subtracted.
+#[kernel(workgroup(64))]
+fn less_the_sign(x: &[i32], words: &[u32], y: &[Atomic<i32>], z: &[Atomic<u32>]) {
+    let i = global_index();
+    if i < x.len() {
+        y[i].sub(x[i] & i32::MIN);
+        z[i].sub(words[i] & 0x8000_0000);
+    }
+}
+
+#[test]
+fn the_least_number_is_subtracted() {
+    let x = [0, 1, -1, i32::MIN, i32::MAX, -2, 1 << 30];
+    let words = x.map(|x| x as u32);
+    let wanted = x.map(|x| 1_i32.wrapping_sub(x & i32::MIN));
+    for subject in common::devices() {
+        let device = &subject.device;
+        let (given, given_words) = (device.buffer(&x).unwrap(), device.buffer(&words).unwrap());
+        let mut y = device.buffer(&[1_i32; 7]).unwrap();
+        let mut z = device.buffer(&[1_u32; 7]).unwrap();
+        device.run(less_the_sign(&given, &given_words, &mut y, &mut z).unwrap().over(x.len())).unwrap();
+        assert_eq!(y.read().unwrap(), wanted, "on {}", subject.name);
+        assert_eq!(z.read().unwrap(), wanted.map(|y| y as u32), "on {}", subject.name);
+    }
+}

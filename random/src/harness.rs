@@ -10,12 +10,13 @@ use std::sync::{Arc, Mutex, PoisonError};
 use std::time::{Duration, Instant};
 
 use serde::{Deserialize, Serialize};
-use trefoil_dsl::device::{Device, DeviceKind, DeviceOptions};
+use trefoil_dsl::device::{DeviceKind, DeviceOptions};
 use trefoil_dsl::error::Error;
 
 use trefoil_codegen::target::Target;
 
 use crate::draw::draw;
+use crate::held::Held;
 use crate::interval::Reject;
 use crate::run::{self, Failure};
 use crate::syntax::Program;
@@ -32,8 +33,8 @@ const SUBGROUP: u32 = 8;
 /// Where programs run beside the evaluator and the checker.
 #[derive(Debug, Default)]
 pub struct Harness {
-    /// Devices with names.
-    pub devices: Vec<(String, Device)>,
+    /// Devices.
+    pub devices: Vec<Held>,
     /// What compiles CUDA C without a device, and for every how many programs it is asked.
     pub nvrtc: Option<(nvrtc::Nvrtc, u64)>,
     /// Whether SPIR-V is handed to `spirv-val`, for every so many programs; 0 for none.
@@ -98,7 +99,7 @@ impl Harness {
                 DeviceKind::Cuda => trefoil_cuda::open(&options),
             };
             match device {
-                Ok(device) => opened.push((kind.name().to_owned(), device)),
+                Ok(device) => opened.push(Held::new(device)),
                 Err(error) => refused.push((*kind, error)),
             }
         }
@@ -110,7 +111,7 @@ impl Harness {
     pub fn judge(&self, program: &Program, number: u64) -> Verdict {
         let mut meanings: BTreeMap<u32, Vec<Vec<Value>>> = BTreeMap::new();
         let mut sizes = BTreeSet::from([SUBGROUP]);
-        sizes.extend(self.devices.iter().filter_map(|(_, device)| run::subgroup_size(device)));
+        sizes.extend(self.devices.iter().filter_map(|held| run::subgroup_size(&held.device)));
         if !program.needs.subgroups {
             sizes = BTreeSet::from([SUBGROUP]);
         }
@@ -155,12 +156,12 @@ impl Harness {
             if self.spirv_val > 0 && number.is_multiple_of(self.spirv_val) {
                 run::validated(&kernel, number)?;
             }
-            for (name, device) in &self.devices {
-                let size = if program.needs.subgroups { run::subgroup_size(device) } else { Some(SUBGROUP) };
+            for held in &self.devices {
+                let size = if program.needs.subgroups { run::subgroup_size(&held.device) } else { Some(SUBGROUP) };
                 let Some(wanted) = size.and_then(|size| meanings.get(&size)) else { continue };
-                if let Some(found) = run::launched(device, &kernel, program)? {
-                    run::agree(name, program, wanted, &found)?;
-                    ran.push(name.clone());
+                if let Some(found) = held.launched(&kernel, program)? {
+                    run::agree(held.name(), program, wanted, &found)?;
+                    ran.push(held.name().to_owned());
                 }
             }
         }

@@ -34,7 +34,7 @@ impl Target<'_> {
 /// The evaluator, the checker and the devices.
 fn targets(harness: &Harness) -> Vec<Target<'_>> {
     let own = ["evaluator", "checker"].map(|name| Target { name, device: None });
-    let devices = harness.devices.iter().map(|(name, device)| Target { name, device: Some(device) });
+    let devices = harness.devices.iter().map(|held| Target { name: held.name(), device: Some(&held.device) });
     own.into_iter().chain(devices).collect()
 }
 
@@ -83,9 +83,9 @@ pub fn page(harness: &Harness, log: &Log, refused: &[String]) -> String {
         "Written by `cargo run --release -p trefoil-random`, which draws kernels from seeds and holds every target to what they mean (`random/`).",
     );
     line("");
-    for (name, device) in &harness.devices {
-        let properties = device.properties();
-        line(&format!("* {name}: {}, {}", properties.name, properties.driver));
+    for held in &harness.devices {
+        let properties = held.device.properties();
+        line(&format!("* {}: {}, {}", held.name(), properties.name, properties.driver));
     }
     refused.iter().for_each(|text| line(&format!("* {text}")));
     log.lines().iter().for_each(|text| line(&format!("* {text}")));

@@ -5,11 +5,16 @@ use std::process::ExitCode;
 use std::time::Duration;
 
 use clap::Parser;
+use trefoil_codegen::artefact::Code;
+use trefoil_codegen::emit::spirv;
+use trefoil_codegen::target::Target;
 use trefoil_dsl::device::DeviceKind;
 use trefoil_random::draw::draw;
 use trefoil_random::harness::{Harness, Limits, Log};
 use trefoil_random::log;
 use trefoil_random::print::source;
+use trefoil_random::run::{self, Failure};
+use trefoil_random::syntax::Program;
 
 /// Draws kernels at random, and runs them on the evaluator, the checker and devices, which must agree.
 #[derive(Debug, Parser)]
@@ -44,13 +49,26 @@ struct Arguments {
     /// Prints the kernel of the first seed, and runs nothing.
     #[arg(long)]
     show: bool,
+    /// With `--show`: what it becomes for this target instead: `wgsl`, `spirv` or `cuda`.
+    #[arg(long, requires = "show")]
+    code: Option<String>,
 }
 
 fn main() -> ExitCode {
     let arguments = Arguments::parse();
     if arguments.show {
-        println!("{}", source(&draw(arguments.seed)));
-        return ExitCode::SUCCESS;
+        let program = draw(arguments.seed);
+        let shown = arguments.code.as_deref().map_or_else(|| Ok(source(&program)), |target| code(&program, target));
+        return match shown {
+            Ok(text) => {
+                println!("{text}");
+                ExitCode::SUCCESS
+            }
+            Err(failure) => {
+                eprintln!("{failure}");
+                ExitCode::FAILURE
+            }
+        };
     }
     let wanted =
         |kind: &DeviceKind| arguments.devices.is_empty() || arguments.devices.iter().any(|name| name == kind.name());
@@ -64,9 +82,9 @@ fn main() -> ExitCode {
     let (harness, refused) = Harness::open(&kinds, arguments.every);
     let refused: Vec<String> = refused.iter().map(|(kind, error)| format!("not run on {kind}: {error}")).collect();
     refused.iter().for_each(|line| println!("{line}"));
-    for (name, device) in &harness.devices {
-        let properties = device.properties();
-        println!("{name}: {}, {}", properties.name, properties.driver);
+    for held in &harness.devices {
+        let properties = held.device.properties();
+        println!("{}: {}, {}", held.name(), properties.name, properties.driver);
     }
     let seeds = arguments.seed..arguments.seed.saturating_add(arguments.count);
     let mut log = match arguments.counts.as_deref().map(Log::read) {
@@ -97,4 +115,21 @@ fn main() -> ExitCode {
     // A device that was asked for by name and does not open is no success.
     let missing = !arguments.devices.is_empty() && !refused.is_empty();
     if log.failures.is_empty() && !missing { ExitCode::SUCCESS } else { ExitCode::FAILURE }
+}
+
+/// What a program becomes for a target: the first variant that is a text, or words, which are disassembled.
+fn code(program: &Program, target: &str) -> Result<String, Failure> {
+    let wrong = |words: String| Failure { place: "command line".to_owned(), words };
+    let target = Target::ALL.into_iter().find(|known| known.name() == target);
+    let target = target.ok_or_else(|| wrong("there is no such target".to_owned()))?;
+    let kernel = run::compile(&run::understand(program)?.module, &[target])?;
+    match kernel.variants.first().map(|variant| &variant.code) {
+        Some(Code::Text(text)) => Ok(text.to_string()),
+        Some(Code::Spirv(bytes)) => {
+            let (words, _) = bytes.as_chunks::<4>();
+            let words: Vec<u32> = words.iter().map(|word| u32::from_le_bytes(*word)).collect();
+            Ok(spirv::disassemble(&words))
+        }
+        _ => Err(wrong(format!("{} has no code of its own", target.name()))),
+    }
 }

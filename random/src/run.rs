@@ -192,13 +192,26 @@ pub fn checked(module: &Module, program: &Program, subgroup: u32) -> Result<Vec<
     if report.is_clean() { Ok(buffers) } else { Err(failure("checker", report)) }
 }
 
-/// What a device makes of a kernel; nothing where the device lacks what the kernel requires.
+/// What a device leaves in buffers; nothing where it lacks what a kernel requires.
+pub type Found = Option<Vec<Vec<u8>>>;
+
+/// Why a device does not run a kernel.
+#[derive(Clone, Debug)]
+pub struct Refused {
+    /// In words.
+    pub failure: Failure,
+    /// Whether the device answers nothing any more, for which this kernel may not be the reason.
+    pub lost: bool,
+}
+
+/// What a device makes of a kernel.
 ///
 /// # Errors
 /// The device or its driver refuses the kernel.
-pub fn launched(device: &Device, kernel: &Arc<Kernel>, program: &Program) -> Result<Option<Vec<Vec<u8>>>, Failure> {
+pub fn launched(device: &Device, kernel: &Arc<Kernel>, program: &Program) -> Result<Found, Refused> {
     let place = device.kind().name();
-    let failed = |error: Error| failure(place, error);
+    let failed = |error: Error| Refused { lost: matches!(error, Error::Lost { .. }), failure: failure(place, error) };
+    let unlike = |words: &dyn fmt::Display| Refused { failure: failure(place, words), lost: false };
     let backend = device.backend();
     let values: Vec<(String, i64)> = program
         .params
@@ -213,13 +226,13 @@ pub fn launched(device: &Device, kernel: &Arc<Kernel>, program: &Program) -> Res
         kernel.clone()
     } else {
         let named: Vec<(&str, i64)> = values.iter().map(|(name, value)| (name.as_str(), *value)).collect();
-        Arc::new(kernel.specialise(&named).map_err(|error| failure(place, error))?)
+        Arc::new(kernel.specialise(&named).map_err(|error| unlike(&error))?)
     };
     let loaded = match backend.load(std::slice::from_ref(&kernel), ParamTransport::Value) {
         Err(Error::Variant(VariantError::MissingFeatures { .. })) => return Ok(None),
         loaded => loaded.map_err(failed)?,
     };
-    let Some(pipeline) = loaded.into_iter().next() else { return Err(failure(place, "no pipeline was made")) };
+    let Some(pipeline) = loaded.into_iter().next() else { return Err(unlike(&"no pipeline was made")) };
     let mut bindings = Vec::new();
     let first = initial(program);
     for bytes in &first {

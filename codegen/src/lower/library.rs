@@ -367,22 +367,6 @@ const SOURCES: &[(&str, &str)] = &[
         }",
     ),
     (
-        "greater_i64",
-        "fn greater_i64(a: i64, b: i64) -> bool {
-            let high = (a >> spread(32u32)) as i32;
-            let other = (b >> spread(32u32)) as i32;
-            (high > other) | ((high == other) & ((a as u32) > (b as u32)))
-        }",
-    ),
-    (
-        "greater_equal_i64",
-        "fn greater_equal_i64(a: i64, b: i64) -> bool {
-            let high = (a >> spread(32u32)) as i32;
-            let other = (b >> spread(32u32)) as i32;
-            (high > other) | ((high == other) & ((a as u32) >= (b as u32)))
-        }",
-    ),
-    (
         "div_u32",
         "fn div_u32(a: u32, b: u32) -> u32 {
             select(b == 0, 0, a / max(b, 1))

@@ -200,14 +200,14 @@ impl Rewrite for Meaning<'_> {
                         if self.shape(old.expressions[*left].ty).is_some_and(|(scalar, _)| scalar == Scalar::I64)
                             && !table::order_of_longs(self.profile.target) =>
                     {
-                        let name = match operator {
-                            BinaryOperator::Less => "less_i64",
-                            BinaryOperator::LessEqual => "less_equal_i64",
-                            BinaryOperator::Greater => "greater_i64",
-                            _ => "greater_equal_i64",
+                        let (name, sides) = match operator {
+                            BinaryOperator::Less => ("less_i64", [*left, *right]),
+                            BinaryOperator::LessEqual => ("less_equal_i64", [*left, *right]),
+                            BinaryOperator::Greater => ("less_i64", [*right, *left]),
+                            _ => ("less_equal_i64", [*right, *left]),
                         };
                         let wanted = Wanted { name, lanes, index: false, double: false, precision: Precision::Usual };
-                        return self.replace(copy, handle, wanted, &[*left, *right]);
+                        return self.replace(copy, handle, wanted, &sides);
                     }
                     BinaryOperator::ShiftLeft | BinaryOperator::ShiftRight
                         if !table::shift(self.profile.target) && !Self::shifts_plainly(old, *right, scalar.bits()) =>

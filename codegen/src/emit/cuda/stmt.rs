@@ -310,8 +310,7 @@ impl Dialect for Cuda {
                 let line = Self::atomic_store(place, scalar, value);
                 return Ok(AtomicForm::Statement(line.trim_end_matches(';').to_owned()));
             }
-            AtomicFunction::Add => "atomicAdd",
-            AtomicFunction::Subtract => "atomicSub",
+            AtomicFunction::Add | AtomicFunction::Subtract => "atomicAdd",
             AtomicFunction::Min => "atomicMin",
             AtomicFunction::Max => "atomicMax",
             AtomicFunction::And => "atomicAnd",
@@ -320,7 +319,12 @@ impl Dialect for Cuda {
             AtomicFunction::Exchange => "atomicExch",
             AtomicFunction::CompareExchange => "atomicCAS",
         };
-        let value = value.ok_or_else(|| p.error(format!("`{name}` has no value")))?;
+        let mut value = value.ok_or_else(|| p.error(format!("`{name}` has no value")))?;
+        if function == AtomicFunction::Subtract {
+            // NVIDIA's own `atomicSub` negates as if nothing were the least number: of `x & i32::MIN` nothing would be subtracted.
+            let ty = types::scalar_name(scalar);
+            value = Code::atom(format!("{ty}(0u - uint({}))", value.text));
+        }
         let operands = [pointer].into_iter().chain(compare).chain([value]);
         let reach = if ordering.scope == Scope::Workgroup { "_block" } else { "" };
         Ok(AtomicForm::Value(Code::call(&format!("{name}{reach}"), operands)))
