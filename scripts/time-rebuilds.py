@@ -1,7 +1,9 @@
 #!/usr/bin/env python3
 """Changes one kernel of each large family of the library, rebuilds, and prints how long that took: the median of three changes.
 
-    scripts/time-rebuilds.py [check|build]
+    scripts/time-rebuilds.py [check|build] [moved]
+
+With `moved` each change also puts a line before everything in the file, so that the compiler finds all kernels of the file changed.
 
 A file is put back as it was, also after an interruption. Other work on the machine counts: what is printed is time on the wall.
 """
@@ -18,17 +20,18 @@ CHANGES = [
     ("attention/src/tiled.rs", "min(first_row + 8 * ROWS, rows) - 1", "min(first_row + 8 * ROWS, rows) - {n}"),
     ("convolution/src/weights.rs", "if i < ", "if i + {n} < "),
     ("matmul/src/narrow.rs", "(piece % parts)", "((piece + {n}) % parts)"),
-    ("norm/src/lib.rs", "norm_rows (f32; own; 4, 8, 16;", "norm_rows (f32; own; 4, 8, {n};"),
-    ("reduce/src/lib.rs", "[|a, x, _| a + abs(x.to_f32())]", "[|a, x, _| a + abs(x.to_f32()) * {n}.0]"),
+    ("norm/src/norms.rs", "norm_rows (f32; own; 4, 8, 16;", "norm_rows (f32; own; 4, 8, {n};"),
+    ("reduce/src/floats.rs", "[|a, x, _| a + abs(x.to_f32())]", "[|a, x, _| a + abs(x.to_f32()) * {n}.0]"),
     ("rope/src/lib.rs", "(from + element) / 4", "(from + element + {n}) / 4"),
-    ("scan/src/lib.rs", "{ f32, [0.0], [|a, b| a + b]", "{ f32, [0.0], [|a, b| a + b * {n}.0]"),
+    ("scan/src/words.rs", "{ f32, [0.0], [|a, b| a + b]", "{ f32, [0.0], [|a, b| a + b * {n}.0]"),
     ("scatter/src/places.rs", "if i < last.len()", "if i + {n} < last.len()"),
     ("sort/src/radix.rs", "part * SIZE + lane < count", "part * SIZE + lane + {n} < count"),
 ]
 
 
 def main() -> int:
-    command = sys.argv[1] if len(sys.argv) > 1 else "build"
+    moved = "moved" in sys.argv[1:]
+    command = next((word for word in sys.argv[1:] if word != "moved"), "build")
 
     def rebuild() -> float:
         start = time.monotonic()
@@ -47,7 +50,8 @@ def main() -> int:
         try:
             for _ in range(3):
                 number += 1
-                path.write_text(text.replace(piece, instead.replace("{n}", str(number))))
+                lines = number - 8 if moved else 0
+                path.write_text("//\n" * lines + text.replace(piece, instead.replace("{n}", str(number))))
                 times.append(rebuild())
         finally:
             path.write_text(text)

@@ -290,7 +290,7 @@ pub fn bitcast<To: bytemuck::Pod>(value: impl bytemuck::Pod) -> To {
     checked(value)
 }
 
-/// A loop over this range is written out in the emitted code: `for i in unroll(0..4)`. Its bounds must be constants.
+/// A loop over this range is written out in the emitted code: `for i in unroll(0..4)`. Its bounds must be constants. In Rust for the CPU a long one stays a loop, of which rustc unrolls what is worth it.
 pub fn unroll<R: IntoIterator>(range: R) -> R {
     range
 }

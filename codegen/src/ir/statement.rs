@@ -83,7 +83,7 @@ pub enum StatementKind {
         #[serde(deserialize_with = "super::nested::deserialize")]
         body: Block,
         /// Whether the author wrote `unroll(..)`: start, end and step are then constants of the instance, the body neither
-        /// breaks nor continues, and the loop is gone after lowering.
+        /// breaks nor continues, and after lowering the loop is gone, or a plain one.
         unroll: bool,
     },
     /// Runs the body while the condition holds; it is evaluated before each run.

@@ -24,6 +24,7 @@ mod wide;
 
 use std::sync::{Arc, Mutex, OnceLock, PoisonError};
 
+use self::settle::Unrolling;
 use crate::artefact::{ParamTransport, Params};
 use crate::diagnostic::{Diagnostic, Diagnostics};
 use crate::ir::{Module, Scalar, Type};
@@ -61,7 +62,7 @@ pub struct Settled<'v> {
     /// The features that the kernel asks for: others decide nothing here.
     asked: Features,
     /// Each is made by the thread that asks first, while others may make those of other features.
-    modules: Mutex<Vec<(Features, Arc<Made>)>>,
+    modules: Mutex<Vec<(Features, Unrolling, Arc<Made>)>>,
 }
 
 /// What is settled for a set of features, once it is made.
@@ -85,24 +86,25 @@ impl<'v> Settled<'v> {
     }
 
     /// A copy of what is common for these features.
-    fn common(&self, features: Features) -> Result<Common, Diagnostics> {
-        let features = features.intersection(self.asked);
+    fn common(&self, profile: &Profile) -> Result<Common, Diagnostics> {
+        let features = profile.features.intersection(self.asked);
+        let unrolling = if profile.target == Target::Cpu { Unrolling::Short } else { Unrolling::All };
         let made = {
             let mut modules = self.modules.lock().unwrap_or_else(PoisonError::into_inner);
-            match modules.iter().find(|(settled, _)| *settled == features) {
-                Some((_, made)) => made.clone(),
+            match modules.iter().find(|known| (known.0, known.1) == (features, unrolling)) {
+                Some((.., made)) => made.clone(),
                 None => {
                     let made = Arc::new(Made::new());
-                    modules.push((features, made.clone()));
+                    modules.push((features, unrolling, made.clone()));
                     made
                 }
             }
         };
-        made.get_or_init(|| self.make(features)).clone()
+        made.get_or_init(|| self.make(features, unrolling)).clone()
     }
 
-    fn make(&self, features: Features) -> Result<Common, Diagnostics> {
-        let mut module = settled(self.verified, features)?;
+    fn make(&self, features: Features, unrolling: Unrolling) -> Result<Common, Diagnostics> {
+        let mut module = settled(self.verified, features, unrolling)?;
         passes::fold(&mut module);
         prune::prune(&mut module);
         passes::share(&mut module, passes::Sharing::ALL);
@@ -129,9 +131,9 @@ fn legalise_alike(module: &mut Module) -> Result<Option<&'static str>, Diagnosti
 }
 
 /// The instance as it is on a device with these features, which are some of those that it asks for.
-fn settled(verified: &Verified, features: Features) -> Result<Module, Diagnostics> {
+fn settled(verified: &Verified, features: Features, unrolling: Unrolling) -> Result<Module, Diagnostics> {
     let mut module = verified.module.clone();
-    settle::settle(&mut module, features)?;
+    settle::settle(&mut module, features, unrolling)?;
     clear_guards(&mut module, &verified.info);
     Ok(module)
 }
@@ -164,7 +166,7 @@ impl<'s> Lowering<'s> {
     }
 
     fn legalise(&self, profile: &Profile, transport: ParamTransport) -> Result<Lowered, Diagnostics> {
-        let Common { mut module, alike, mut emulated } = self.settled.common(profile.features)?;
+        let Common { mut module, alike, mut emulated } = self.settled.common(profile)?;
         let verified = self.settled.verified;
         let mut info = verified.info.clone();
         emulated.extend(crate::tiles::legalise(&mut module, info.workgroup_size, profile.target)?);
@@ -221,7 +223,7 @@ impl<'s> Lowering<'s> {
 /// # Errors
 /// The instance cannot be settled.
 pub fn accesses(verified: &Verified, features: Features) -> Result<Vec<AccessReport>, Diagnostics> {
-    let mut module = settled(verified, features.intersection(settle::asked(&verified.module)))?;
+    let mut module = settled(verified, features.intersection(settle::asked(&verified.module)), Unrolling::All)?;
     prune::prune(&mut module);
     Ok(crate::verify::accesses(&module, verified.info.workgroup_size))
 }

@@ -1,6 +1,8 @@
 //! Settling what is known: `if const` is decided, loops over `unroll(..)` are written out, constants are computed.
 //!
 //! Constants that the author named stay as they are; those that come from an unrolled loop's counter are put in wherever they are used.
+//!
+//! For the CPU only short loops are written out ([`Unrolling::Short`]): rustc unrolls what is worth it, and would else read and compile every round.
 
 use crate::diagnostic::{Diagnostic, Diagnostics};
 use crate::hashing::HashMap;
@@ -16,13 +18,25 @@ const MAX_ROUNDS: u64 = 1024;
 /// The most statements that a function may grow to.
 const MAX_STATEMENTS: usize = 100_000;
 
+/// The most statements that a loop is written out to by [`Unrolling::Short`].
+const SHORT: u64 = 24;
+
+/// Which loops over `unroll(..)` are written out.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Unrolling {
+    /// All.
+    All,
+    /// Those that come to [`SHORT`] statements at most, and those whose rounds differ in more than values; others become plain loops.
+    Short,
+}
+
 /// Settles every function of the module for a device with exactly `features`.
-pub fn settle(module: &mut Module, features: Features) -> Result<(), Diagnostics> {
+pub fn settle(module: &mut Module, features: Features, unrolling: Unrolling) -> Result<(), Diagnostics> {
     let functions = std::mem::take(&mut module.functions);
     let entry = std::mem::take(&mut module.entry);
     let types = &module.types;
     let one = |function: &Function| {
-        let mut pass = Settle { types, features, known: HashMap::default(), statements: 0 };
+        let mut pass = Settle { types, features, unrolling, known: HashMap::default(), statements: 0 };
         rewrite(&mut pass, function)
     };
     let mut settled = Arena::new();
@@ -55,6 +69,7 @@ struct Known {
 struct Settle<'a> {
     types: &'a Arena<Type>,
     features: Features,
+    unrolling: Unrolling,
     known: HashMap<Handle<Local>, Known>,
     statements: usize,
 }
@@ -99,26 +114,51 @@ impl Settle<'_> {
         }
     }
 
+    /// How many statements so many rounds of a body come to when all loops in it are written out; `None` if that hangs on which round it is.
+    fn written_out(&self, function: &Function, body: &Block, rounds: u64) -> Option<u64> {
+        let mut size = 0_u64;
+        for statement in body {
+            let more = match &statement.kind {
+                StatementKind::For { start, end, step, body, unroll: true, .. } => {
+                    let [first, end, step] =
+                        [*start, *end, *step].map(|bound| self.literal(function, bound)?.literal.as_integer());
+                    self.written_out(function, body, self::rounds(first?, end?, step?.max(1)))?
+                }
+                StatementKind::If { condition, constant: true, .. } if self.literal(function, *condition).is_none() => {
+                    return None;
+                }
+                kind => {
+                    let mut inner = 1_u64;
+                    for block in kind.blocks() {
+                        inner = inner.saturating_add(self.written_out(function, block, 1)?);
+                    }
+                    inner
+                }
+            };
+            size = size.saturating_add(more);
+        }
+        Some(size.saturating_mul(rounds))
+    }
+
     /// Writes an unrolled loop out.
     fn unroll(
         &mut self,
         copy: &mut Copy<'_>,
         local: Handle<Local>,
-        [start, end, step]: [Handle<Expression>; 3],
+        range: [Handle<Expression>; 3],
         body: &Block,
         out: &mut Block,
         span: crate::ir::Span,
     ) -> Result<(), Diagnostic> {
         let integer = |pass: &Self, handle| pass.literal(copy.old, handle).and_then(|known| known.literal.as_integer());
-        let (Some(first), Some(end), Some(step)) = (integer(self, start), integer(self, end), integer(self, step))
-        else {
+        let [Some(first), Some(end), Some(by)] = range.map(|bound| integer(self, bound)) else {
             return Err(Diagnostic::new(
                 span,
                 "the range of `unroll(..)` is made of constants alone: literals, consts, const generics and counters of outer unrolled loops",
             ));
         };
-        let step = step.max(1);
-        let rounds = if end > first { ((end - first) as u64).div_ceil(step as u64) } else { 0 };
+        let step = by.max(1);
+        let rounds = rounds(first, end, step);
         if rounds > MAX_ROUNDS {
             return Err(Diagnostic::new(
                 span,
@@ -126,6 +166,16 @@ impl Settle<'_> {
                     "`unroll(..)` would write the loop's body {rounds} times; {MAX_ROUNDS} is the most: leave `unroll` away"
                 ),
             ));
+        }
+        if self.unrolling == Unrolling::Short
+            && by == step
+            && self.written_out(copy.old, body, rounds).is_some_and(|size| size > SHORT)
+        {
+            self.known.remove(&local);
+            let body = body.clone();
+            let kind =
+                StatementKind::For { local, start: range[0], end: range[1], step: range[2], body, unroll: false };
+            return copy.statement(self, &Statement { kind, span }, out);
         }
         let scalar = self.types[copy.old.locals[local].ty].scalar();
         for round in 0..rounds {
@@ -141,6 +191,11 @@ impl Settle<'_> {
         self.known.remove(&local);
         Ok(())
     }
+}
+
+/// How often a loop goes round.
+fn rounds(first: i128, end: i128, step: i128) -> u64 {
+    if end > first { ((end - first) as u64).div_ceil(step as u64) } else { 0 }
 }
 
 /// Whether control does not get past the statement.

@@ -10,6 +10,7 @@
 //!
 //! **Invariants.** A masked row takes part with zeros, and nothing is kept of it: its own pass has sums of its own, so that an infinity in one matrix stays in its group's rows.
 
+use trefoil_dsl::artefact::Kernel;
 use trefoil_dsl::prelude::*;
 
 use super::{quad_of, tile_of};
@@ -174,4 +175,78 @@ pub fn multiply_tile<A: Float, B: Float, C: Float>(
         }
         first = end;
     }
+}
+
+/// A kernel of rows in groups, row by row: as `strided!`.
+macro_rules! grouped_rows {
+    (
+        $(#[$doc:meta])* $name:ident [$($attribute:tt)*] [$($generics:tt)*] $a:ty, $b:ty => $c:ty, $sum:ty, [$($closures:tt)*]
+    ) => {
+        $(#[$doc])*
+        #[kernel(workgroup(256), $($attribute)*)]
+        pub fn $name $($generics)* (
+            a: &[$a],
+            b: &[$b],
+            groups: &[u32],
+            c: &mut [$c],
+            sizes: [usize; 3],
+            a_strides: [usize; 2],
+            b_strides: [usize; 3],
+            columns: usize,
+            along: bool,
+        ) {
+            let mut sums = workgroup_array::<$sum>(256);
+            multiply_row(
+                a, b, groups, c, &mut sums, sizes, a_strides, b_strides, columns, along, $($closures)*,
+            );
+        }
+    };
+}
+
+/// A kernel of rows in groups, in tiles: attributes, generics, `A, B => C`.
+macro_rules! grouped_tiles {
+    ($(#[$doc:meta])* $name:ident [$($attribute:tt)*] [$($generics:tt)*] $a:ty, $b:ty => $c:ty) => {
+        $(#[$doc])*
+        #[kernel(
+            workgroup(256),
+            targets(wgsl, spirv, cuda),
+            specialise(ALONG: bool = true),
+            $($attribute)*
+        )]
+        pub fn $name $($generics)* (
+            a: &[$a],
+            b: &[$b],
+            groups: &[u32],
+            order: &[u32],
+            c: &mut [$c],
+            sizes: [usize; 4],
+            strides: [usize; 3],
+        ) {
+            let mut a_held = workgroup_array::<f32>(HELD);
+            let mut b_held = workgroup_array::<f32>(HELD);
+            multiply_tile::<$a, $b, $c>(
+                a, b, groups, order, c, &mut a_held, &mut b_held, sizes, strides, ALONG,
+            );
+        }
+    };
+}
+
+kernels! {
+    /// Rows in groups, row by row.
+    grouped_rows! matmul_grouped_rows {
+        [instances(T = [f32, f16, bf16])] [<T: Float>] T, T => T, f32,
+        [0.0, |x| x.to_f32(), |x| x.to_f32(), |x| T::from_f32(x)]
+    }
+    /// Rows in groups, row by row, of `f32` and halves.
+    grouped_rows! matmul_grouped_rows_mixed {
+        [instances(T = [f16, bf16])] [<T: Float>] f32, T => f32, f32, [0.0, |x| x, |x| x.to_f32(), |x| x]
+    }
+    /// Rows in groups, row by row, of `f64`.
+    grouped_rows! matmul_grouped_rows_f64 {
+        [requires(Float64)] [] f64, f64 => f64, f64, [0.0, |x| x, |x| x, |x| x]
+    }
+    /// Rows in groups, in tiles.
+    grouped_tiles! matmul_grouped_tiles { [instances(T = [f32, f16, bf16])] [<T: Float>] T, T => T }
+    /// Rows in groups, in tiles, of `f32` and halves.
+    grouped_tiles! matmul_grouped_tiles_mixed { [instances(T = [f16, bf16])] [<T: Float>] f32, T => f32 }
 }

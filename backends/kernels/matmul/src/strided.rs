@@ -1,8 +1,9 @@
 //! Any strides, any extents, and every element type.
 
+use trefoil_dsl::artefact::Kernel;
 use trefoil_dsl::prelude::*;
 
-use trefoil_kernels_common::activation::Activation;
+use trefoil_kernels_common::activation::{Activation, activate, activate_f64};
 
 /// Rows and columns of a workgroup's tile, and how far it goes along K at once.
 #[device]
@@ -71,5 +72,74 @@ pub fn multiply<
             sum += start(bias[column]);
         }
         c[(batch * m + row) * n + column] = end(sum, activation);
+    }
+}
+
+/// A kernel of any strides: attributes, generics, `A, B => C, the type of sums`, and what [`multiply`] wants to know.
+macro_rules! strided {
+    (
+        $(#[$doc:meta])* $name:ident [$($attribute:tt)*] [$($generics:tt)*] $a:ty, $b:ty => $c:ty, $sum:ty, [$($closures:tt)*]
+    ) => {
+        $(#[$doc])*
+        #[kernel(workgroup(256), $($attribute)*)]
+        pub fn $name $($generics)* (
+            a: &[$a],
+            b: &[$b],
+            bias: &[$c],
+            c: &mut [$c],
+            sizes: [usize; 3],
+            a_strides: [usize; 3],
+            b_strides: [usize; 3],
+            activation: Activation,
+        ) {
+            let mut a_tile = workgroup_array::<$sum>(EDGE * EDGE);
+            let mut b_tile = workgroup_array::<$sum>(EDGE * EDGE);
+            multiply(
+                a, b, bias, c, &mut a_tile, &mut b_tile, sizes, a_strides, b_strides, activation, $($closures)*,
+            );
+        }
+    };
+}
+
+kernels! {
+    /// Of one type of floats, any strides.
+    strided! matmul_strided {
+        [instances(T = [f32, f16, bf16])] [<T: Float>] T, T => T, f32,
+        [0.0, |x| x.to_f32(), |x| x.to_f32(), |x| x.to_f32(), |x, activation| T::from_f32(activate(x, activation))]
+    }
+    /// Of halves, with sums as results, any strides.
+    strided! matmul_strided_wide {
+        [instances(T = [f16, bf16])] [<T: Float>] T, T => f32, f32,
+        [0.0, |x| x.to_f32(), |x| x.to_f32(), |x| x, |x, activation| activate(x, activation)]
+    }
+    /// Of `f32` and halves, any strides.
+    strided! matmul_strided_mixed {
+        [instances(T = [f16, bf16])] [<T: Float>] f32, T => f32, f32,
+        [0.0, |x| x, |x| x.to_f32(), |x| x, |x, activation| activate(x, activation)]
+    }
+    /// Of `f64`, any strides.
+    strided! matmul_strided_f64 {
+        [requires(Float64, Int64)] [] f64, f64 => f64, f64,
+        [0.0, |x| x, |x| x, |x| x, |x, activation| activate_f64(x, activation)]
+    }
+    /// Of integers of 32 bits, any strides, without an activation.
+    strided! matmul_strided_words { [] [] u32, u32 => u32, u32, [0, |x| x, |x| x, |x| x, |x, _| x] }
+    /// Of integers of 64 bits, any strides, without an activation.
+    strided! matmul_strided_longs { [requires(Int64)] [] u64, u64 => u64, u64, [0, |x| x, |x| x, |x| x, |x, _| x] }
+    /// Of signed and signed bytes, any strides, without an activation.
+    strided! matmul_strided_bytes_i8_i8 {
+        [] [] i8, i8 => i32, i32, [0, |x| x as i32, |x| x as i32, |x| x, |x, _| x]
+    }
+    /// Of signed and unsigned bytes, any strides, without an activation.
+    strided! matmul_strided_bytes_i8_u8 {
+        [] [] i8, u8 => i32, i32, [0, |x| x as i32, |x| x as i32, |x| x, |x, _| x]
+    }
+    /// Of unsigned and signed bytes, any strides, without an activation.
+    strided! matmul_strided_bytes_u8_i8 {
+        [] [] u8, i8 => i32, i32, [0, |x| x as i32, |x| x as i32, |x| x, |x, _| x]
+    }
+    /// Of unsigned and unsigned bytes, any strides, without an activation.
+    strided! matmul_strided_bytes_u8_u8 {
+        [] [] u8, u8 => i32, i32, [0, |x| x as i32, |x| x as i32, |x| x, |x, _| x]
     }
 }

@@ -16,6 +16,7 @@
 //! `EDGE * DEPTH * 16` bytes of workgroup memory are taken: 16 KiB, which every device has, by tiles of 64 with 16 along K and of 128 with 8.
 //! A processor has its own way (`trefoil_host::product`).
 
+use trefoil_dsl::artefact::Kernel;
 use trefoil_dsl::prelude::*;
 
 use super::{activate_quad, tile_of};
@@ -242,5 +243,71 @@ pub fn multiply<
                 }
             }
         }
+    }
+}
+
+/// A kernel in tiles: attributes, generics, `A, B => C`, the tile's edge and how far it goes along K, groups of four that an invocation has, and whether it reads four elements at a time.
+macro_rules! tiled {
+    (
+        $(#[$doc:meta])* $name:ident [$($attribute:tt)*] [$($generics:tt)*] $a:ty, $b:ty => $c:ty,
+        $edge:literal by $depth:literal, $rows:literal by $columns:literal, $wide:literal
+    ) => {
+        $(#[$doc])*
+        #[kernel(
+            workgroup(128),
+            specialise(A_ALONG: bool = true; B_ALONG: bool = false; PLAIN: bool = false),
+            $($attribute)*
+        )]
+        pub fn $name $($generics)* (
+            a: &[$a],
+            b: &[$b],
+            bias: &[$c],
+            c: &mut [$c],
+            sizes: [usize; 3],
+            strides: [usize; 4],
+            parts: [usize; 2],
+            activation: Activation,
+        ) {
+            let mut a_steps = workgroup_array::<f32>(2 * $edge * $depth);
+            let mut b_steps = workgroup_array::<f32>(2 * $edge * $depth);
+            multiply::<$a, $b, $c, $edge, $depth, $rows, $columns, { 4 * $rows * $columns }, $wide>(
+                a, b, bias, c, &mut a_steps, &mut b_steps, sizes, strides, parts, A_ALONG, B_ALONG, PLAIN, activation,
+            );
+        }
+    };
+}
+
+kernels! {
+    /// In tiles of 128, 8 along K.
+    tiled! matmul_tiled_128 {
+        [targets(wgsl, spirv, cuda), instances(T = [f32, f16, bf16])] [<T: Float>] T, T => T, 128 by 8, 4 by 2, true
+    }
+    /// In tiles of 128, 8 along K, of `f32` and halves.
+    tiled! matmul_tiled_128_mixed {
+        [targets(wgsl, spirv, cuda), instances(T = [f16, bf16])] [<T: Float>] f32, T => f32, 128 by 8, 4 by 2, true
+    }
+    /// In tiles of 64.
+    tiled! matmul_tiled_64 {
+        [targets(wgsl, spirv, cuda), instances(T = [f32, f16, bf16])] [<T: Float>] T, T => T, 64 by 16, 2 by 1, true
+    }
+    /// In tiles of 64, of halves, with sums as results.
+    tiled! matmul_tiled_64_wide {
+        [targets(wgsl, spirv, cuda), instances(T = [f16, bf16])] [<T: Float>] T, T => f32, 64 by 16, 2 by 1, true
+    }
+    /// In tiles of 64, of `f32` and halves.
+    tiled! matmul_tiled_64_mixed {
+        [targets(wgsl, spirv, cuda), instances(T = [f16, bf16])] [<T: Float>] f32, T => f32, 64 by 16, 2 by 1, true
+    }
+    /// In tiles of 64, of any extents.
+    tiled! matmul_tiled_any {
+        [targets(wgsl, spirv, cuda), instances(T = [f32, f16, bf16])] [<T: Float>] T, T => T, 64 by 16, 2 by 1, false
+    }
+    /// In tiles of 64, of any extents, of halves, with sums as results.
+    tiled! matmul_tiled_any_wide {
+        [targets(wgsl, spirv, cuda), instances(T = [f16, bf16])] [<T: Float>] T, T => f32, 64 by 16, 2 by 1, false
+    }
+    /// In tiles of 64, of any extents, of `f32` and halves.
+    tiled! matmul_tiled_any_mixed {
+        [targets(wgsl, spirv, cuda), instances(T = [f16, bf16])] [<T: Float>] f32, T => f32, 64 by 16, 2 by 1, false
     }
 }
