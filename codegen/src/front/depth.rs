@@ -23,6 +23,8 @@ const MOST_CHAINED: usize = 400;
 pub(super) const MOST_BUILT: usize = 1000;
 /// Functions and constants that use each other one after the other.
 pub(super) const MOST_ITEMS: usize = 64;
+/// Copies of functions, for other types, constants and slices, in one kernel: functions that call each other with other constants may ask for any number.
+pub(super) const MOST_COPIES: usize = 1 << 10;
 /// How often a kernel's constants may be looked up, in each other too: each use of one that uses another twice looks that up twice.
 const MOST_CONSTANTS: usize = 1 << 14;
 
@@ -41,6 +43,12 @@ pub(super) fn too_deep() -> String {
 
 pub(super) fn too_many_items() -> String {
     format!("here more than {MOST_ITEMS} functions and constants use each other, one after the other")
+}
+
+pub(super) fn too_many_copies() -> String {
+    format!(
+        "here more than {MOST_COPIES} copies of functions are made, one for each set of types, constants and slices: give numbers as arguments instead of const parameters"
+    )
 }
 
 impl Session {
