@@ -2,7 +2,7 @@
 //!
 //! Everything that reads syntax calls itself for what is nested in it, beginning with the parser, and a stack that overflows ends the compiler without a word. So tokens are
 //! looked at before they are parsed, without calls that nest, and expressions once more while they are read. The bounds are many times what people write, and leave room on a stack of
-//! 8 MiB for a compiler that is not optimised. naga has bounds of its own, of 127 braces and some 190 calls, which what is emitted stays within.
+//! 8 MiB for a compiler that is not optimised. naga has bounds of its own, which the emitter of WGSL holds its texts against.
 
 use proc_macro2::{Delimiter, Spacing, Span, TokenStream, TokenTree};
 

@@ -168,6 +168,39 @@ fn calls_grow_only_so_many() {
     assert!(said.contains("more than 1024 copies of functions are made"), "{said}");
 }
 
+/// naga follows nesting less far than Rust does, and what becomes of an operator may be a call.
+#[test]
+fn what_naga_would_not_follow_has_a_place() {
+    let forms: [Form; 12] = [
+        (("y[0] = ", ";"), "", "n", "/y[1]"),
+        (("y[0] = ", ";"), "", "n", "%n"),
+        (("y[0] = ", ";"), "", "n", "<<n"),
+        (("y[0] = ", ";"), "", "n", "&n|1"),
+        (("y[0] = ", ";"), "", "n", ".min(3)"),
+        (("y[0] = ", ";"), "!", "n", ""),
+        (("y[0] = ", ";"), "n/(", "n", ")"),
+        (("y[0] = ", ";"), "y[(", "0", ") as usize]"),
+        (("y[0] = ", ";"), "if n > 1 { 2 } else ", "{ 1 }", ""),
+        (("if n > 1", " { y[0] = 1; }"), "", "", "&& n > 2 || n < 7"),
+        (("", ""), "for i in 0..2 {", "y[0] = 1;", "}"),
+        (("", ""), "while y[0] < n {", "y[0] = 1;", "}"),
+    ];
+    for (around, before, inner, after) in forms {
+        let mut refused = 0;
+        for times in [20, 40, 60, 62, 100, 120, 126, 150, 180, 190, 195, 199, 200, 250, 300, 390] {
+            let Err(said) = outcome(nested(around, before, inner, after, times)) else {
+                assert_eq!(refused, 0, "{before}{inner}{after} {times} times");
+                continue;
+            };
+            refused += 1;
+            assert!(said.contains("nested too deep"), "{before}{inner}{after} {times} times: {said}");
+        }
+    }
+    let chain = nested(("y[0] = ", ";"), "", "n", "/y[1]", 300);
+    let said = outcome(chain).unwrap_err();
+    assert!(said.contains("brackets within each other, of which 190 are possible"), "{said}");
+}
+
 #[test]
 fn two_parameters_have_two_names() {
     let said = super::mistakes("#[kernel(workgroup(1))]\nfn k(n: &[u32], n: &mut [u32]) { n[0] = 1; }");
