@@ -1,8 +1,9 @@
 #!/usr/bin/env bash
-# Fuzzes each target for so many seconds, one after the other, and tells what came of it: scripts/fuzz.sh [SECONDS], an hour each by default.
+# Fuzzes each target for so many seconds of processor time, one after the other, and tells what came of it: scripts/fuzz.sh [SECONDS], an hour each by default.
 #
-# Stable Rust and a C++ compiler are all it needs: it builds what `cargo fuzz run -s none` builds. FORKS=5 runs five processes at once, TARGETS="front_end ir_file" those alone.
-# BINARIES=FOLDER takes the programs from there and builds nothing, for machines without Rust. What was found stays in fuzz/artifacts, and inputs that reach new code in fuzz/corpus.
+# Stable Rust and a C++ compiler are all it needs: it builds what `cargo fuzz run -s none` builds. FORKS=5 runs five processes at once, each for that time, TARGETS="front_end ir_file" those
+# targets alone. BINARIES=FOLDER takes the programs from there and builds nothing, for machines without Rust. What was found stays in fuzz/artifacts, inputs that reach new code in fuzz/corpus, and
+# a line for each run in fuzz/runs.tsv, of which the sums are told at the end: a later run goes on where an earlier one ended.
 set -euo pipefail
 cd "$(dirname "$0")/.."
 
@@ -20,8 +21,14 @@ if [ -z "${BINARIES:-}" ]; then
     BINARIES=fuzz/target/$host/release
 fi
 
+# What the processes of a command used, of a processor and by the clock, in seconds.
+TIMEFORMAT='%U %S %R'
 failed=0
-printf '%-12s %12s %8s %8s %8s %8s\n' target executions "per s" edges corpus faults
+format='%-12s %12s %8s %8s %8s %8s %8s %8s\n'
+heading=(target executions seconds "by clock" "per s" edges corpus faults)
+# shellcheck disable=SC2059 # The format is the one above.
+line() { printf "$format" "$@"; }
+line "${heading[@]}"
 for target in $targets; do
     # Kernels with code for every target are long.
     case $target in
@@ -34,18 +41,37 @@ for target in $targets; do
     mkdir -p "$corpus" "$artifacts"
     TREFOIL_SEEDS=$seeds "$program" > /dev/null 2>&1
     before=$(find "$artifacts" -type f | wc -l)
-    # A fault ends one of its processes, and the others go on.
-    "$program" "$corpus" "$seeds" -fork="$forks" -ignore_crashes=1 -ignore_timeouts=1 -ignore_ooms=1 -max_total_time="$seconds" -timeout=10 \
-        -rss_limit_mb=4096 -max_len=$longest -artifact_prefix="$artifacts/" > "$log" 2>&1 || true
+    : > "$log"
+    executions=0 used=0 clock=0 edges=0
+    # Others may use the processor too: what a round lacks is in another one, which reads the corpus again and so is not too short.
+    while [ "$used" -lt "$seconds" ]; do
+        left=$((seconds - used)) least=$((seconds / 50 + 1))
+        # A fault ends one of its processes, and the others go on.
+        { time "$program" "$corpus" "$seeds" -fork="$forks" -ignore_crashes=1 -ignore_timeouts=1 -ignore_ooms=1 -max_total_time=$((left > least ? left : least)) -timeout=10 \
+            -rss_limit_mb=4096 -max_len=$longest -artifact_prefix="$artifacts/" > "$log.round" 2>&1 || true; } 2> "$log.time"
+        cat "$log.round" >> "$log"
+        last=$(grep -E '^#[0-9]+: cov: ' "$log.round" | tail -n 1 || true)
+        read -r ran edges <<< "$(sed -E 's/^#([0-9]+): cov: ([0-9]+) .*/\1 \2/' <<< "${last:-#0: cov: 0 }")"
+        read -r round by_clock <<< "$(tail -n 1 "$log.time" | awk -v forks="$forks" '{ printf "%d %d", ($1 + $2) / forks, $3 }')"
+        executions=$((executions + ran)) used=$((used + round)) clock=$((clock + by_clock))
+        [ "$ran" -gt 0 ] && [ "$round" -gt 0 ] || break
+    done
+    rm -f "$log.round" "$log.time"
     faults=$(($(find "$artifacts" -type f | wc -l) - before))
-    last=$(grep -E '^#[0-9]+: cov: ' "$log" | tail -n 1 || true)
-    read -r runs edges <<< "$(sed -E 's/^#([0-9]+): cov: ([0-9]+) .*/\1 \2/' <<< "${last:-#0: cov: 0 }")"
-    time=$(sed -nE 's/.* time: ([0-9]+)s.*/\1/p' <<< "$last")
-    printf '%-12s %12s %8s %8s %8s %8s\n' "$target" "$runs" "$((runs / (${time:-0} > 0 ? ${time:-0} : 1)))" "$edges" "$(find "$corpus" -type f | wc -l)" "$faults"
+    figures=("$target" "$executions" $((used * forks)) "$clock" $((executions / (used > 0 ? used * forks : 1))) "$edges" "$(find "$corpus" -type f | wc -l)" "$faults")
+    line "${figures[@]}"
+    (IFS=$'\t'; echo "${figures[*]}") >> "$work/runs.tsv"
     # A target that ran nothing has failed too.
-    if [ "$faults" -gt 0 ] || [ "$runs" -eq 0 ]; then
+    if [ "$faults" -gt 0 ] || [ "$executions" -eq 0 ]; then
         failed=1
         grep -E "panicked at|ERROR: libFuzzer" -A 2 "$log" | head -n 40 || true
     fi
 done
+if [ "$(wc -l < "$work/runs.tsv")" -gt "$(wc -w <<< "$targets")" ]; then
+    echo "all runs so far:"
+    while IFS=$'\t' read -r -a figures; do line "${figures[@]}"; done < <(awk -F'\t' -v OFS='\t' '
+        !($1 in edges) { order[++count] = $1 }
+        { executions[$1] += $2; seconds[$1] += $3; clock[$1] += $4; edges[$1] = $6; corpus[$1] = $7; faults[$1] += $8 }
+        END { for (i = 1; i <= count; i++) { t = order[i]; print t, executions[t], seconds[t], clock[t], int(executions[t] / (seconds[t] ? seconds[t] : 1)), edges[t], corpus[t], faults[t] } }' "$work/runs.tsv")
+fi
 exit $failed

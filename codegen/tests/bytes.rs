@@ -4,8 +4,9 @@
 
 use trefoil_codegen::front::parse_source;
 use trefoil_codegen::ir::{
-    Expression, ExpressionKind, Handle, Module, Size, SizeOperator, Statement, StatementKind, Type,
+    Expression, ExpressionKind, Handle, Module, Projection, Size, SizeOperator, Statement, StatementKind, Type,
 };
+use trefoil_codegen::verify::verify;
 
 fn module() -> Module {
     let source = "#[kernel(workgroup(64))] fn k(x: &[f32], y: &mut [f32], n: u32) { let i = global_index(); if i < y.len() { y[i] = -x[i] + n as f32; } }";
@@ -89,6 +90,60 @@ fn what_no_walk_would_end_in_is_refused() {
     };
     assert!(is_read(sizes(100)));
     assert!(!is_read(sizes(500)));
+}
+
+/// An index that a function should give which gives nothing has no value, whatever its type says.
+#[test]
+fn what_gives_nothing_is_no_operand() {
+    let source = "#[device] fn nothing(y: &mut [u32]) { y[1] = 2; } #[kernel(workgroup(64))] fn k(y: &mut [u32]) { nothing(y); y[2] = 1; }";
+    let mut module = parse_source(source).unwrap().remove(0).module;
+    assert!(verify(module.clone()).is_ok());
+    let call = module.entry.body.iter().find_map(|statement| match statement.kind {
+        StatementKind::Evaluate(call) => Some(call),
+        _ => None,
+    });
+    let call = call.unwrap();
+    module.entry.body.retain(|statement| !matches!(statement.kind, StatementKind::Evaluate(_)));
+    index_by(&mut module, |module, ty| {
+        module.entry.expressions[call].ty = ty;
+        call
+    });
+    let said = verify(module).unwrap_err().to_string();
+    assert!(said.contains("`nothing` gives no value: its call is a statement of its own"), "{said}");
+}
+
+/// Nor has one that is made of no parts.
+#[test]
+fn a_scalar_is_made_of_no_parts() {
+    let mut module = module();
+    index_by(&mut module, |module, ty| {
+        let kind = ExpressionKind::Compose(Vec::new());
+        module.entry.expressions.add(Expression { kind, ty, span: Default::default() })
+    });
+    let said = verify(module).unwrap_err().to_string();
+    assert!(said.contains("usize is not made of parts"), "{said}");
+}
+
+/// Stores what the kernel stores at another index of the same type, which is read from bytes.
+fn index_by(module: &mut Module, change: impl Fn(&mut Module, Handle<Type>) -> Handle<Expression>) {
+    let mut changed = 0;
+    let mut body = std::mem::take(&mut module.entry.body);
+    let mut blocks = vec![&mut body];
+    while let Some(block) = blocks.pop() {
+        for statement in block {
+            if let StatementKind::Store { place, .. } = &mut statement.kind
+                && let [Projection::Index(index)] = &mut place.path[..]
+            {
+                let ty = module.entry.expressions[*index].ty;
+                *index = change(module, ty);
+                changed += 1;
+            }
+            blocks.extend(statement.kind.blocks_mut());
+        }
+    }
+    module.entry.body = body;
+    assert_eq!(changed, 1);
+    *module = Module::from_bytes(&module.to_bytes().unwrap()).unwrap();
 }
 
 fn statement(kind: StatementKind) -> Statement {

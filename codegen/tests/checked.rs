@@ -487,3 +487,14 @@ fn a_tiled_product_is_checked_and_right() {
         assert_eq!(f32::from_le_bytes(found.try_into().unwrap()), wanted);
     }
 }
+
+/// A launch that somebody kept may say anything of a constant.
+#[test]
+fn a_constant_out_of_its_range_takes_no_memory() {
+    let attribute = "workgroup(8), specialise(N: usize = 2, in 1..=9)";
+    let body = "let mut shared = workgroup_array::<u32>(N); shared[0] = 1; barrier(); y[local_index()] = shared[0];";
+    let program = Program::new(&kernel(attribute, "y: &mut [u32]", body), &Instance::default(), &[]).unwrap();
+    let params = vec![0x7f; block(&program, &[8], &[], 1).len()];
+    let said = program.run(&Options::default(), &mut [vec![0; 32]], &params, [1, 1, 1]).unwrap_err();
+    assert!(said.reason.contains("2139062143 elements"), "{}", said.reason);
+}

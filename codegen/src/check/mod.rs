@@ -296,6 +296,11 @@ impl Program {
         for (_, variable) in module.workgroup.iter() {
             let length = size(variable.exact.as_ref().unwrap_or(&variable.length), &machine.params)
                 .ok_or_else(|| format!("the length of `{}` is not known", variable.name))?;
+            // The block of a launch may hold any value of a specialisation constant.
+            let most = variable.length.literal().unwrap_or(0);
+            if length > most {
+                return Err(format!("`{}` has {length} elements, and at most {most} are possible", variable.name));
+            }
             let scalars = &self.shapes[variable.element.index()].scalars;
             machine.workgroup.push(memory::Memory::of_workgroup(scalars, length, variable.atomic));
         }

@@ -159,6 +159,10 @@ impl<'s> Emitter<'s> {
             _ => return Err(absent(source.verified, profile)),
         };
         let code = emitted.map_err(|error| Diagnostic::new(source.verified.module.entry.span, error.to_string()))?;
+        #[cfg(feature = "wgsl")]
+        if let (Target::Wgsl, Code::Text(text)) = (profile.target, &code) {
+            wgsl::check_depth(lowered, text)?;
+        }
         let mut needs = wanted_matrices(&lowered.module);
         if profile.blocks {
             needs = needs.into_iter().map(|need| need.of_side(MATRIX_BLOCK)).collect();

@@ -2,7 +2,7 @@
 //!
 //! Everything that reads syntax calls itself for what is nested in it, beginning with the parser, and a stack that overflows ends the compiler without a word. So tokens are
 //! looked at before they are parsed, without calls that nest, and expressions once more while they are read. The bounds are many times what people write, and leave room on a stack of
-//! 8 MiB for a compiler that is not optimised. naga has bounds of its own, of 127 braces and some 190 calls, which what is emitted stays within.
+//! 8 MiB for a compiler that is not optimised. naga has bounds of its own, which the emitter of WGSL holds its texts against.
 
 use proc_macro2::{Delimiter, Spacing, Span, TokenStream, TokenTree};
 
@@ -23,6 +23,8 @@ const MOST_CHAINED: usize = 400;
 pub(super) const MOST_BUILT: usize = 1000;
 /// Functions and constants that use each other one after the other.
 pub(super) const MOST_ITEMS: usize = 64;
+/// Copies of functions, for other types, constants and slices, in one kernel: functions that call each other with other constants may ask for any number.
+pub(super) const MOST_COPIES: usize = 1 << 10;
 /// How often a kernel's constants may be looked up, in each other too: each use of one that uses another twice looks that up twice.
 const MOST_CONSTANTS: usize = 1 << 14;
 
@@ -41,6 +43,12 @@ pub(super) fn too_deep() -> String {
 
 pub(super) fn too_many_items() -> String {
     format!("here more than {MOST_ITEMS} functions and constants use each other, one after the other")
+}
+
+pub(super) fn too_many_copies() -> String {
+    format!(
+        "here more than {MOST_COPIES} copies of functions are made, one for each set of types, constants and slices: give numbers as arguments instead of const parameters"
+    )
 }
 
 impl Session {

@@ -83,6 +83,14 @@ impl Session {
             self.functions.push((key.clone(), None));
             return None;
         }
+        if self.functions.len() >= depth::MOST_COPIES {
+            // Once is enough: callers further out ask for more.
+            if !self.poisoned {
+                self.error_at(span, depth::too_many_copies());
+            }
+            self.poisoned = true;
+            return None;
+        }
         self.stack.push(key.hash.clone());
         let outside = std::mem::replace(&mut self.precision, key.precision);
         let made = self.head(item, scope, &key.origins, &key.functions, false).and_then(|head| self.body(head, item));

@@ -11,6 +11,7 @@ use super::matrices;
 use super::named;
 use super::session::{GenericArgument, Scope, Session, unique};
 use crate::ir::{Enum, Handle, Scalar, Size, SizeOperator, Struct};
+use crate::verify;
 
 /// An item that a path in a type or a literal means.
 pub(super) enum Item {
@@ -206,8 +207,10 @@ impl Session {
         let scope = Scope { names: Rc::new(bundle.names.clone()), own: item.ident.to_string(), ..Scope::default() };
         let mut all = Vec::new();
         let mut wrong = false;
+        let mut scalars = 0u64;
         for field in &fields.named {
             let ty = self.resolve_type(&field.ty, &scope);
+            scalars = scalars.saturating_add(self.scalars(&ty));
             if !self.in_struct(&ty) && ty != Ty::Error {
                 let found = self.describe(&ty);
                 self.error(&field.ty, format!("a field of a #[device] struct is f32, i32, u32, f64, i64, u64, a vector, an array or a struct of those, or an enum; `{found}` is none"));
@@ -221,13 +224,32 @@ impl Session {
         if wrong {
             return None;
         }
+        // The verifier says so too, of what has become of all types; until then they are walked through.
+        if scalars > verify::MOST_SCALARS {
+            self.error(&item.ident, verify::too_large(&item.ident.to_string(), scalars));
+            return None;
+        }
         let taken: Vec<String> = self.module.structs.iter().map(|(_, s)| s.name.clone()).collect();
         let handle = self
             .module
             .structs
             .add(Struct { name: unique(&item.ident.to_string(), taken.iter().map(String::as_str)), fields: all });
+        self.struct_scalars.insert(handle, scalars);
         self.structs.insert(bundle.hash.clone(), Some(handle));
         Some(handle)
+    }
+
+    /// How many scalars a type is made of, arrays of a length that is not known yet as if it were 1.
+    fn scalars(&self, ty: &Ty) -> u64 {
+        match ty {
+            Ty::Vector(lanes, _) => u64::from(*lanes),
+            Ty::Array(element, Length::Known(Size::Literal(length))) => {
+                self.scalars(element).saturating_mul(u64::from(*length))
+            }
+            Ty::Array(element, _) => self.scalars(element),
+            Ty::Struct(handle) => self.struct_scalars.get(handle).copied().unwrap_or(1),
+            _ => 1,
+        }
     }
 
     fn in_struct(&self, ty: &Ty) -> bool {

@@ -29,6 +29,8 @@ pub(super) struct Session {
     /// By the hash of a type: the functions and constants of its `impl` blocks.
     pub members: HashMap<String, Vec<Member>>,
     pub structs: HashMap<String, Option<Handle<Struct>>>,
+    /// How many scalars each is made of.
+    pub struct_scalars: HashMap<Handle<Struct>, u64>,
     pub enums: HashMap<String, Option<Handle<Enum>>>,
     pub functions: Vec<(FunctionKey, Option<Handle<Function>>)>,
     /// By function: whether it writes anything but its own locals, or is collective.
@@ -102,6 +104,7 @@ impl Session {
             bundles,
             members,
             structs: HashMap::new(),
+            struct_scalars: HashMap::new(),
             enums: HashMap::new(),
             functions: Vec::new(),
             effects: HashMap::new(),

@@ -1,7 +1,7 @@
 //! The verifier: what a kernel must obey on every target, and the facts that emitters rely on.
 //!
 //! It takes an instance (no generics) and gives [`Verified`], the only thing that lowering accepts. The checks go from the ground up,
-//! each relying on those before it: `signature` (bindings, params, memory), `structure` (handles, scopes, control flow), `types`,
+//! each relying on those before it: `signature` (bindings, params, memory, and by `sizes` that none is too large), `structure` (handles, scopes, control flow), `types`,
 //! then `access` and `features` (facts), `uniformity`, and `bounds`, which takes away guards that are not needed.
 
 mod access;
@@ -12,6 +12,7 @@ mod linear;
 mod matrices;
 mod profile;
 mod signature;
+mod sizes;
 mod structure;
 mod tiles;
 mod types;
@@ -23,9 +24,7 @@ use crate::ir::{ExpressionKind, Function, Module};
 use crate::passes;
 use crate::target::Features;
 
-#[cfg(feature = "lower")]
-pub(crate) use access::workgroup_bytes;
-pub(crate) use access::{function_facts, places, places_of};
+pub(crate) use access::{function_facts, places, places_of, workgroup_bytes};
 pub use bounds::AccessReport;
 #[cfg(feature = "lower")]
 pub(crate) use bounds::accesses;
@@ -46,6 +45,8 @@ pub use profile::check_profile;
 pub(crate) use profile::transport_fits;
 #[cfg(feature = "front")]
 pub(crate) use signature::no_wide_indices;
+#[cfg(feature = "front")]
+pub(crate) use sizes::{MOST_SCALARS, too_large};
 pub(crate) use tiles::sums as sums_of_tiles;
 pub(crate) use types::name as type_name;
 
@@ -112,8 +113,8 @@ pub fn verify(module: Module) -> Result<Verified, Diagnostics> {
 /// # Errors
 /// As [`verify`].
 pub fn verify_as_written(mut module: Module) -> Result<Verified, Diagnostics> {
-    let stages: [fn(&Module) -> Vec<Diagnostic>; 4] =
-        [signature::check, structure::check, types::check, uniformity::check];
+    let stages: [fn(&Module) -> Vec<Diagnostic>; 5] =
+        [signature::check, structure::check, sizes::calls, types::check, uniformity::check];
     for stage in stages {
         let found = stage(&module);
         if !found.is_empty() {

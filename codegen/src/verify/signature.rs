@@ -1,5 +1,6 @@
 //! What stands outside function bodies: generics gone, bindings, parameters, workgroup memory and types that devices can hold.
 
+use super::sizes;
 use crate::diagnostic::Diagnostic;
 use crate::ir::{BindingKind, Enum, Handle, Module, Scalar, Span, StatedSubgroup, Type};
 use crate::layout;
@@ -36,6 +37,10 @@ pub fn check(module: &Module) -> Vec<Diagnostic> {
     }
     for (_, ty) in module.types.iter() {
         check_type(module, ty, &mut found);
+    }
+    if found.is_empty() {
+        // What follows walks through types.
+        found.extend(sizes::types(module));
     }
     if !found.is_empty() {
         return found;
@@ -79,6 +84,7 @@ pub fn check(module: &Module) -> Vec<Diagnostic> {
             ));
         }
     }
+    found.extend(sizes::workgroup(module));
     found
 }
 

@@ -380,7 +380,7 @@ impl Checker<'_> {
     }
 }
 
-/// A call that writes or is collective is the root of a `Let` or `Evaluate`.
+/// A call that writes or is collective is the root of a `Let` or `Evaluate`, and one that gives nothing that of an `Evaluate`.
 fn check_call_positions(module: &Module, found: &mut Vec<Diagnostic>) {
     let (collective, effects) = function_facts(module);
     for function in super::functions(module) {
@@ -395,7 +395,16 @@ fn check_call_positions(module: &Module, found: &mut Vec<Diagnostic>) {
                     let ExpressionKind::Call { function: callee, .. } = function.expressions[part].kind else {
                         return;
                     };
-                    if Some(part) != allowed && (collective[callee.index()] || effects[callee.index()]) {
+                    let is_alone = matches!(statement.kind, StatementKind::Evaluate(value) if value == part);
+                    if !is_alone && module.functions[callee].result.is_none() {
+                        found.push(Diagnostic::new(
+                            function.expressions[part].span,
+                            format!(
+                                "`{}` gives no value: its call is a statement of its own",
+                                module.functions[callee].name
+                            ),
+                        ));
+                    } else if Some(part) != allowed && (collective[callee.index()] || effects[callee.index()]) {
                         found.push(Diagnostic::new(
                             function.expressions[part].span,
                             format!(

@@ -16,6 +16,7 @@ pub fn check(module: &Module) -> Vec<Diagnostic> {
         function.live(&function.body, &mut |handle| {
             let expression = &function.expressions[handle];
             match checker.infer(handle) {
+                // A statement of its own, whose type nobody asks for.
                 Ok(None) => {}
                 Ok(Some(ty)) if ty == module.types[expression.ty] => {}
                 Ok(Some(ty)) => found.push(Diagnostic::new(
@@ -201,7 +202,10 @@ impl Checker<'_> {
                 if !self.is_index(*index) {
                     return Err(format!("an index is a usize, not {}", self.name(self.of(*index))));
                 }
-                part(self.module, self.of(*base), 0)?
+                match self.of(*base) {
+                    ty @ Type::Struct(_) => return Err(format!("{} cannot be indexed", self.name(ty))),
+                    ty => part(self.module, ty, 0)?,
+                }
             }
             ExpressionKind::Compose(parts) => {
                 self.compose(stated, parts)?;
@@ -306,7 +310,9 @@ impl Checker<'_> {
             Type::Vector { lanes, .. } => u32::from(*lanes),
             Type::Array { length, .. } => length.literal().unwrap_or(0),
             Type::Struct(item) => self.module.structs[*item].fields.len() as u32,
-            Type::Scalar(_) | Type::Enum(_) | Type::Matrix(_) => 0,
+            Type::Scalar(_) | Type::Enum(_) | Type::Matrix(_) => {
+                return Err(format!("{} is not made of parts", self.name(stated)));
+            }
         };
         if count as usize != parts.len() {
             return Err(format!("{} has {count} parts; {} are given", self.name(stated), parts.len()));
@@ -468,11 +474,6 @@ impl Checker<'_> {
         match &statement.kind {
             StatementKind::Let { local, value } => {
                 if let Some(value) = value {
-                    if let ExpressionKind::Call { function, .. } = self.function.expressions[*value].kind
-                        && self.module.functions[function].result.is_none()
-                    {
-                        return Err((at, format!("`{}` gives no value", self.module.functions[function].name)));
-                    }
                     expect(*value, &self.module.types[self.function.locals[*local].ty])?;
                 }
                 Ok(())

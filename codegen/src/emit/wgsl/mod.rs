@@ -4,6 +4,7 @@
 //! them. A binding that is read or written several elements at a time is declared as an array of vectors; one whose elements WGSL would lay out otherwise
 //! than the host (it gives three lanes the room of four) as an array of words.
 
+mod depth;
 mod expr;
 mod module;
 mod stmt;
@@ -14,6 +15,7 @@ use super::text::Printer;
 use crate::lower::Lowered;
 use crate::target::Target;
 
+pub(super) use depth::check as check_depth;
 pub use module::{Printed, parse};
 
 /// The dialect.
