@@ -14,7 +14,7 @@ use trefoil_random::held::Held;
 fn kernels_go_on_after_a_device_is_lost() {
     let opened = Arc::new(AtomicU32::new(0));
     let counted = opened.clone();
-    let (faults, device) = Faults::over(trefoil_cpu::open(&DeviceOptions::default()).unwrap());
+    let (faults, device) = Faults::over(&trefoil_cpu::open(&DeviceOptions::default()).unwrap());
     let device = device.opened_by(move || {
         counted.fetch_add(1, Ordering::Relaxed);
         trefoil_cpu::open(&DeviceOptions::default())
