@@ -8,7 +8,7 @@ mod common;
 use std::collections::BTreeSet;
 
 use common::cases::Case;
-use common::{Values, compare, computes, devices, tolerance};
+use common::{Values, compare, computes, devices, is_no_kernel, tolerance};
 use trefoil_codegen::target::Profile;
 use trefoil_dsl::device::{Device, DeviceKind};
 use trefoil_graph::compile::fuse::attach::{AGAIN, Merge, Side};
@@ -18,7 +18,7 @@ use trefoil_graph::{Dim, ElementType, Executable, Extents, Graph, IntoKernels, M
 /// Regions go into kernels wherever they can, and the CPU has its kernels do the work.
 fn everywhere(graph: &Graph) -> Options {
     let ways = graph.nodes().iter().flat_map(|node| node.op.kind().ways());
-    let forbid = ways.filter(|way| way.ends_with("on the host")).map(str::to_owned).collect();
+    let forbid = ways.filter(|way| is_no_kernel(way)).map(str::to_owned).collect();
     Options { into_kernels: IntoKernels::Everywhere, forbid, ..Options::default() }
 }
 
