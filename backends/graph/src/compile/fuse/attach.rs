@@ -1,6 +1,6 @@
 //! Regions go into the kernels beside them: an epilogue behind the kernel that makes what it reads, a prologue before the one that reads what it makes.
 //!
-//! The kernels are those of candidates, and of pulls that move elements, such as gathers. These take what kernels of candidates leave, and get a kernel that binds elements rather than words ([`by_elements`]).
+//! The kernels are those of candidates, and of pulls that move elements, such as gathers. These take what kernels of candidates leave, and get a kernel that binds elements rather than words (`pull::by_elements`).
 //!
 //! **What may.** The value between them is read and written element by element: its elements lie one after the other for both. A prologue's only value is read by that kernel alone. An epilogue may leave the value to others, which then is written beside
 //! its own. No third piece of work stands between the two. The kernel is one that touches its buffer by whole elements, as its IR tells, and what comes of it binds no more buffers than the device allows. Epilogues are sought first: they are never computed twice.
