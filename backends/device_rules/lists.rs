@@ -2,7 +2,8 @@
 
 use std::sync::Arc;
 
-use trefoil_codegen::artefact::{MatrixScalar, ParamTransport};
+use trefoil_codegen::artefact::ParamTransport;
+use trefoil_codegen::ir::Scalar;
 use trefoil_dsl::device::{
     Call, CallCommand, Command, CopyCommand, DeviceKind, DispatchCommand, GroupSource, Memory, MemoryRange,
     ParamSource, RunIo,
@@ -111,8 +112,8 @@ pub fn wrong_commands_are_errors(subject: &Subject) {
     // A product by a library: refused where there is none, and where its matrices do not fit.
     let in_rows = |line| MatrixLayout { in_rows: true, line, batch: 0 };
     let product = LibraryProduct {
-        operands: MatrixScalar::F32,
-        result: MatrixScalar::F32,
+        operands: Scalar::F32,
+        result: Scalar::F32,
         batch: 1,
         rows: 8,
         columns: 8,
@@ -139,6 +140,8 @@ pub fn wrong_commands_are_errors(subject: &Subject) {
         broken(backend.execute(&[of(product, 1)]), "a product of one matrix");
         broken(backend.execute(&[of(LibraryProduct { rows: 9, ..product }, 2)]), "a matrix that does not fit");
         broken(backend.execute(&[of(LibraryProduct { depth: 0, ..product }, 2)]), "a product of nothing");
+        let words = LibraryProduct { operands: Scalar::I32, result: Scalar::I32, ..product };
+        broken(backend.execute(&[of(words, 2)]), "a product of integers");
     }
     let foreign = upload(&other, &[1.0; 64]);
     assert!(matches!(run(&|c| c.bindings[0] = bound(&foreign)), Err(Error::OtherDevice { .. })));

@@ -217,7 +217,7 @@ pub fn graph(device: &Device, case: &Case, element: ElementType, scale: Scale) -
     if let (true, Some(library)) = (multiplies, device.properties().matrix_library) {
         let force = [("matmul".to_owned(), LIBRARY.to_owned())].into();
         let theirs = measured(device, case, scale, &g, &inputs, &Options { force, ..Options::default() })?;
-        figures.push(Figure { name: format!("{} by {library}", case.name), ..theirs });
+        figures.push(Figure { name: format!("{} by {}", case.name, library.name), ..theirs });
     }
     Ok(figures)
 }

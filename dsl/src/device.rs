@@ -21,7 +21,7 @@ use std::sync::Arc;
 use trefoil_codegen::artefact::{Features, Kernel, MatrixProduct, ParamTransport, Target};
 
 use crate::error::{Error, Result};
-use crate::product::LibraryProduct;
+use crate::product::{LibraryProduct, MatrixLibrary};
 use crate::support::cache::DiskCache;
 
 /// What kind of device it is, which is also the name by which users ask for it.
@@ -96,8 +96,8 @@ pub struct Properties {
     /// The sizes of subgroups that a kernel may state, from the least to the largest: of the device's choice where it gives one, otherwise the one that all
     /// of its subgroups have. None where they vary and nobody can choose.
     pub subgroup_sizes: Option<RangeInclusive<u32>>,
-    /// The name of the vendor's library that multiplies matrices for the device's lists ([`Call::Product`]), if there is one on this machine.
-    pub matrix_library: Option<&'static str>,
+    /// The library that multiplies matrices for the device's lists ([`Call::Product`]), if there is one on this machine.
+    pub matrix_library: Option<MatrixLibrary>,
     /// Numbers that launches and plans must respect.
     pub limits: Limits,
 }
@@ -106,6 +106,23 @@ impl Properties {
     /// Whether the device can promise subgroups of a size.
     pub fn offers_subgroups_of(&self, size: u32) -> bool {
         size.is_power_of_two() && self.subgroup_sizes.as_ref().is_some_and(|sizes| sizes.contains(&size))
+    }
+
+    /// The library that multiplies matrices.
+    ///
+    /// # Errors
+    /// There is none; the message says so.
+    pub fn library(&self) -> Result<&MatrixLibrary, String> {
+        let missing = || format!("{} has no library that multiplies matrices", self.name);
+        self.matrix_library.as_ref().ok_or_else(missing)
+    }
+
+    /// Checks that lists of the device may hold a product.
+    ///
+    /// # Errors
+    /// There is no library, or it does not multiply so; the message says why.
+    pub fn multiplies(&self, product: &LibraryProduct) -> Result<(), String> {
+        self.library()?.refusal(product).map_or(Ok(()), Err)
     }
 }
 
@@ -254,13 +271,28 @@ pub struct CallCommand {
 pub type HostFunction = dyn Fn(&[&[u8]], &mut [&mut [u8]], &[u8]) -> Result<(), String> + Send + Sync;
 
 impl CallCommand {
-    /// What a device answers that does not do such calls.
-    pub fn refused(&self, properties: &Properties) -> Error {
-        let reason = match self.call {
-            Call::Host(_) => format!("functions of the host run on the cpu device alone, not on {}", properties.name),
-            Call::Product(_) => format!("{} has no library that multiplies matrices", properties.name),
+    /// Checks that a device does such calls.
+    ///
+    /// # Errors
+    /// It does not; the error says why.
+    pub fn expect_able(&self, properties: &Properties) -> Result<()> {
+        let able = match &self.call {
+            Call::Host(_) if properties.kind == DeviceKind::Cpu => Ok(()),
+            Call::Host(_) => {
+                Err(format!("functions of the host run on the cpu device alone, not on {}", properties.name))
+            }
+            Call::Product(product) => properties.multiplies(product),
         };
-        Error::Command { label: self.label.to_string(), reason }
+        able.map_err(|reason| Error::Command { label: self.label.to_string(), reason })
+    }
+
+    /// What a device answers that has no way to do the call.
+    pub fn refused(&self, properties: &Properties) -> Error {
+        let unknown = || Error::Command {
+            label: self.label.to_string(),
+            reason: format!("{} has no way to do such a call", properties.name),
+        };
+        self.expect_able(properties).err().unwrap_or_else(unknown)
     }
 }
 

@@ -1,8 +1,29 @@
 //! Products of matrices by a library that comes with a device: what is asked of it, as data.
 //!
-//! A device whose driver's vendor has such a library names it ([`Properties::matrix_library`](crate::device::Properties::matrix_library)) and takes [`Call::Product`](crate::device::Call::Product) in its lists.
+//! A device that has such a library tells of it ([`Properties::matrix_library`](crate::device::Properties::matrix_library)) and takes [`Call::Product`](crate::device::Call::Product) in its lists.
 
-use trefoil_codegen::artefact::MatrixScalar;
+use trefoil_codegen::ir::Scalar;
+
+/// A library that multiplies matrices for a device's lists.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct MatrixLibrary {
+    /// Its name.
+    pub name: &'static str,
+    /// The elements of operands and of results that it takes together.
+    pub elements: &'static [(Scalar, Scalar)],
+}
+
+impl MatrixLibrary {
+    /// Why it cannot be asked for a product, if that is so.
+    pub fn refusal(&self, product: &LibraryProduct) -> Option<String> {
+        let (operands, result) = (product.operands, product.result);
+        if !self.elements.contains(&(operands, result)) {
+            let [operands, result] = [operands, result].map(Scalar::rust_name);
+            return Some(format!("{} makes no {result} of elements of {operands}", self.name));
+        }
+        product.defect().map(|defect| format!("a product with {defect}"))
+    }
+}
 
 /// How a matrix lies: lines of elements that follow on each other.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
@@ -15,15 +36,15 @@ pub struct MatrixLayout {
     pub batch: u64,
 }
 
-/// `c = a * b`, plus a bias for each column of `c`; for each of a batch. Products are summed in `f32`.
+/// `c = a * b`, plus a bias for each column of `c`; for each of a batch. Products are summed in `f32`, of `f64` in that.
 ///
 /// `a` has `rows` by `depth` elements, `b` `depth` by `columns`; those of `c` lie row by row, one matrix behind the other. No extent is 0.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub struct LibraryProduct {
     /// The type of `a` and `b`.
-    pub operands: MatrixScalar,
-    /// The type of `c` and of the bias: that of the operands, or `f32`.
-    pub result: MatrixScalar,
+    pub operands: Scalar,
+    /// The type of `c` and of the bias.
+    pub result: Scalar,
     /// How many products.
     pub batch: u64,
     /// Rows of `a` and of `c`.
@@ -44,7 +65,7 @@ impl LibraryProduct {
     /// The bytes that each operand has at least, and those of the result; `None` if they cannot be counted.
     ///
     /// ```
-    /// use trefoil_dsl::artefact::MatrixScalar::F32;
+    /// use trefoil_codegen::ir::Scalar::F32;
     /// use trefoil_dsl::product::{LibraryProduct, MatrixLayout};
     ///
     /// let in_rows = |line| MatrixLayout { in_rows: true, line, batch: 0 };
@@ -54,7 +75,7 @@ impl LibraryProduct {
     /// assert_eq!(product.bytes(), Some((vec![32, 48], 24)));
     /// ```
     pub fn bytes(&self) -> Option<(Vec<u64>, u64)> {
-        let each = |scalar: MatrixScalar| u64::from(scalar.scalar().bits()) / 8;
+        let each = |scalar: Scalar| u64::from(scalar.bits()) / 8;
         let matrix = |layout: &MatrixLayout, rows: u64, columns: u64| {
             let (lines, length) = if layout.in_rows { (rows, columns) } else { (columns, rows) };
             let last = lines.checked_sub(1)?.checked_mul(layout.line)?;
@@ -69,14 +90,11 @@ impl LibraryProduct {
         Some((operands, result))
     }
 
-    /// Why no library can be asked for it, if that is so.
+    /// Why no library can be asked for it, whatever its elements, if that is so.
     pub fn defect(&self) -> Option<String> {
         let extents = [self.batch, self.rows, self.columns, self.depth];
         if extents.iter().any(|extent| *extent == 0 || i32::try_from(*extent).is_err()) {
             return Some(format!("extents of {extents:?}, of which each is from 1 to 2^31"));
-        }
-        if self.result != self.operands && self.result != MatrixScalar::F32 {
-            return Some(format!("a result of {:?} from operands of {:?}", self.result, self.operands));
         }
         let (a, b) = (&self.a, &self.b);
         let short = |layout: &MatrixLayout, rows, columns| layout.line < if layout.in_rows { columns } else { rows };

@@ -9,9 +9,13 @@
 //! The device has a thread pool of its own. A dispatch is cut into runs of workgroups, which its threads take one after the other;
 //! commands run one after the other, and a list is done when the call that submits it returns. So there is nothing to wait
 //! for, memory goes when its last handle goes, and barriers are there anyway.
+//!
+//! With the feature `gemm` lists may hold products of matrices by the crate of that name.
 
 mod checked;
 mod device;
+#[cfg(feature = "gemm")]
+mod library;
 mod limits;
 mod memory;
 mod pipeline;

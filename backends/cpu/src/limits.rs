@@ -39,6 +39,9 @@ pub(crate) fn properties(threads: usize) -> Properties {
         features: Features::of_target(Target::Cpu),
         matrices: Vec::new(),
         subgroup_sizes: Some(1..=MOST_SUBGROUP),
+        #[cfg(feature = "gemm")]
+        matrix_library: Some(crate::library::LIBRARY),
+        #[cfg(not(feature = "gemm"))]
         matrix_library: None,
         limits: Limits {
             max_allocation_bytes: most,

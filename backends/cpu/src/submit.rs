@@ -147,25 +147,36 @@ impl Shared {
         });
     }
 
-    fn call(&self, host: &CallCommand, words: &[u8]) -> Result<()> {
-        let Call::Host(function) = &host.call else { return Err(host.refused(&self.state.properties)) };
-        let mut reads = Vec::with_capacity(host.reads.len());
-        for range in &host.reads {
+    fn call(&self, call: &CallCommand, words: &[u8]) -> Result<()> {
+        let mut reads = Vec::with_capacity(call.reads.len());
+        for range in &call.reads {
             let at = CpuMemory::at(range, self)?;
             // SAFETY: the range is within its memory, which is initialised; nothing writes it during the call, because writes
             // were checked not to overlap reads.
             reads.push(unsafe { std::slice::from_raw_parts(at.cast_const(), range.bytes as usize) });
         }
-        let mut writes = Vec::with_capacity(host.writes.len());
-        for range in &host.writes {
+        let mut writes = Vec::with_capacity(call.writes.len());
+        for range in &call.writes {
             let at = CpuMemory::at(range, self)?;
             // SAFETY: as above; the ranges written overlap no other.
             writes.push(unsafe { std::slice::from_raw_parts_mut(at, range.bytes as usize) });
         }
-        let mine = words
-            .get(host.run_words.start as usize..host.run_words.end as usize)
-            .ok_or_else(|| broken(&host.label, "its run words are missing".to_owned()))?;
-        function(&reads, &mut writes, mine).map_err(|message| self.state.lost(&host.label, message))
+        match &call.call {
+            Call::Host(function) => {
+                let mine = words
+                    .get(call.run_words.start as usize..call.run_words.end as usize)
+                    .ok_or_else(|| broken(&call.label, "its run words are missing".to_owned()))?;
+                function(&reads, &mut writes, mine).map_err(|message| self.state.lost(&call.label, message))
+            }
+            #[cfg(feature = "gemm")]
+            Call::Product(product) => {
+                // SAFETY: the list was checked, and the ranges are the call's.
+                let done = unsafe { crate::library::multiply(product, &reads, &mut writes) };
+                done.ok_or_else(|| call.refused(&self.state.properties))
+            }
+            #[cfg(not(feature = "gemm"))]
+            Call::Product(_) => Err(call.refused(&self.state.properties)),
+        }
     }
 
     /// Checks that the lengths in a parameter block are within the memory bound, and that the grid's invocations can be counted: what

@@ -13,17 +13,26 @@ use std::sync::{Arc, Mutex};
 use cudarc::cublaslt::result::CublasError;
 use cudarc::cublaslt::{result, sys};
 use cudarc::driver::sys::{CUdeviceptr, CUstream};
-use trefoil_codegen::artefact::MatrixScalar;
+use trefoil_codegen::ir::Scalar;
 use trefoil_dsl::device::{Call, CallCommand};
 use trefoil_dsl::error::{Error, Result};
-use trefoil_dsl::product::LibraryProduct;
+use trefoil_dsl::product::{LibraryProduct, MatrixLibrary};
 use trefoil_dsl::support::state::lock;
 
 use crate::device::{CudaBackend, Shared};
 use crate::memory::{CudaMemory, RawMemory};
 
-/// The library's name.
-pub(crate) const NAME: &str = "cuBLASLt";
+/// What it multiplies.
+pub(crate) const LIBRARY: MatrixLibrary = MatrixLibrary {
+    name: "cuBLASLt",
+    elements: &[
+        (Scalar::F32, Scalar::F32),
+        (Scalar::F16, Scalar::F16),
+        (Scalar::F16, Scalar::F32),
+        (Scalar::BF16, Scalar::BF16),
+        (Scalar::BF16, Scalar::F32),
+    ],
+};
 /// What cuBLASLt may use besides operands and result; so much its authors advise for a Hopper.
 const WORKSPACE_BYTES: usize = 32 << 20;
 /// Addresses that are multiples of this are as good as any.
@@ -52,7 +61,7 @@ unsafe impl Sync for Library {}
 
 impl fmt::Debug for Library {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.write_str(NAME)
+        f.write_str(LIBRARY.name)
     }
 }
 
@@ -81,7 +90,7 @@ impl Library {
     }
 
     /// The plan of a product for operands and a result of that alignment.
-    fn plan(&self, product: &LibraryProduct, alignments: [u32; 3]) -> std::result::Result<Arc<Plan>, CublasError> {
+    fn plan(&self, product: &LibraryProduct, alignments: [u32; 3]) -> Done<Arc<Plan>> {
         let mut plans = lock(&self.plans);
         if let Some(plan) = plans.get(&(*product, alignments)) {
             return Ok(plan.clone());
@@ -174,10 +183,10 @@ impl Ready {
 /// What cuBLASLt makes of a product.
 struct Plan {
     /// The pointer to the bias is part of it.
-    operation: Mutex<Operation>,
-    left: Layout,
-    right: Layout,
-    to: Layout,
+    operation: Mutex<Descriptor<Operation>>,
+    left: Descriptor<Layout>,
+    right: Descriptor<Layout>,
+    to: Descriptor<Layout>,
     algorithm: sys::cublasLtMatmulAlgo_t,
 }
 
@@ -187,11 +196,7 @@ unsafe impl Send for Plan {}
 unsafe impl Sync for Plan {}
 
 impl Plan {
-    fn new(
-        handle: sys::cublasLtHandle_t,
-        product: &LibraryProduct,
-        alignments: [u32; 3],
-    ) -> std::result::Result<Self, CublasError> {
+    fn new(handle: sys::cublasLtHandle_t, product: &LibraryProduct, alignments: [u32; 3]) -> Done<Self> {
         use sys::cublasLtEpilogue_t::{CUBLASLT_EPILOGUE_BIAS, CUBLASLT_EPILOGUE_DEFAULT};
         use sys::cublasLtMatmulDescAttributes_t::{
             CUBLASLT_MATMUL_DESC_EPILOGUE, CUBLASLT_MATMUL_DESC_TRANSA, CUBLASLT_MATMUL_DESC_TRANSB,
@@ -201,7 +206,10 @@ impl Plan {
             CUBLASLT_MATMUL_PREF_MIN_ALIGNMENT_B_BYTES, CUBLASLT_MATMUL_PREF_MIN_ALIGNMENT_C_BYTES,
             CUBLASLT_MATMUL_PREF_MIN_ALIGNMENT_D_BYTES,
         };
-        let operation = Operation::new()?;
+        // Sums and scales of `f32`, without a rounding of operands to shorter types.
+        let operation: Descriptor<Operation> =
+            result::create_matmul_desc(sys::cublasComputeType_t::CUBLAS_COMPUTE_32F, sys::cudaDataType_t::CUDA_R_32F)
+                .map(Descriptor)?;
         let turned = |in_rows: bool| i32::from(!in_rows);
         // As cuBLAS counts its operations: 0 as it is, 1 transposed.
         operation.set(CUBLASLT_MATMUL_DESC_TRANSA, &turned(product.b.in_rows))?;
@@ -211,10 +219,10 @@ impl Plan {
         let LibraryProduct { rows, columns, depth, a, b, batch, .. } = *product;
         // As cuBLASLt sees them, transposed.
         let lying = |in_rows: bool, rows, columns| if in_rows { [columns, rows] } else { [rows, columns] };
-        let left = Layout::new(product.operands, lying(b.in_rows, depth, columns), b.line, batch, b.batch)?;
-        let right = Layout::new(product.operands, lying(a.in_rows, rows, depth), a.line, batch, a.batch)?;
-        let to = Layout::new(product.result, [columns, rows], columns, batch, rows * columns)?;
-        let preference = Preference::new()?;
+        let left = layout(product.operands, lying(b.in_rows, depth, columns), b.line, batch, b.batch)?;
+        let right = layout(product.operands, lying(a.in_rows, rows, depth), a.line, batch, a.batch)?;
+        let to = layout(product.result, [columns, rows], columns, batch, rows * columns)?;
+        let preference = result::create_matmul_pref().map(Descriptor::<Preference>)?;
         preference.set(CUBLASLT_MATMUL_PREF_MAX_WORKSPACE_BYTES, &WORKSPACE_BYTES)?;
         let [of_a, of_b, of_c] = alignments;
         for (attribute, alignment) in [
@@ -233,106 +241,83 @@ impl Plan {
     }
 }
 
-/// The operation's descriptor.
-struct Operation(sys::cublasLtMatmulDesc_t);
+/// What becomes of a call of cuBLASLt.
+type Done<T = ()> = std::result::Result<T, CublasError>;
 
-impl Operation {
-    /// Sums and scales of `f32`, without a rounding of operands to shorter types.
-    fn new() -> std::result::Result<Self, CublasError> {
-        result::create_matmul_desc(sys::cublasComputeType_t::CUBLAS_COMPUTE_32F, sys::cudaDataType_t::CUDA_R_32F)
-            .map(Self)
-    }
+/// How attributes of a descriptor are set: from memory that holds so many bytes.
+type Set<K> = unsafe fn(<K as Kind>::Handle, <K as Kind>::Attribute, *const c_void, usize) -> Done;
 
-    fn set<T>(
-        &self,
-        attribute: sys::cublasLtMatmulDescAttributes_t,
-        value: &T,
-    ) -> std::result::Result<(), CublasError> {
+/// What cuBLASLt has descriptors of: how attributes of one are set, and how it goes.
+trait Kind {
+    type Handle: Copy;
+    type Attribute;
+    const SET: Set<Self>;
+    const DESTROY: unsafe fn(Self::Handle) -> Done;
+}
+
+/// The operation.
+enum Operation {}
+
+impl Kind for Operation {
+    type Handle = sys::cublasLtMatmulDesc_t;
+    type Attribute = sys::cublasLtMatmulDescAttributes_t;
+    const SET: Set<Self> = result::set_matmul_desc_attribute;
+    const DESTROY: unsafe fn(Self::Handle) -> Done = result::destroy_matmul_desc;
+}
+
+/// A matrix.
+enum Layout {}
+
+impl Kind for Layout {
+    type Handle = sys::cublasLtMatrixLayout_t;
+    type Attribute = sys::cublasLtMatrixLayoutAttribute_t;
+    const SET: Set<Self> = result::set_matrix_layout_attribute;
+    const DESTROY: unsafe fn(Self::Handle) -> Done = result::destroy_matrix_layout;
+}
+
+/// What it is told when it looks for an algorithm.
+enum Preference {}
+
+impl Kind for Preference {
+    type Handle = sys::cublasLtMatmulPreference_t;
+    type Attribute = sys::cublasLtMatmulPreferenceAttributes_t;
+    const SET: Set<Self> = result::set_matmul_pref_attribute;
+    const DESTROY: unsafe fn(Self::Handle) -> Done = result::destroy_matmul_pref;
+}
+
+/// A descriptor.
+struct Descriptor<K: Kind>(K::Handle);
+
+impl<K: Kind> Descriptor<K> {
+    fn set<T>(&self, attribute: K::Attribute, value: &T) -> Done {
         // SAFETY: the descriptor is live; the value is of the attribute's size, which cuBLASLt checks, and is copied.
-        unsafe {
-            result::set_matmul_desc_attribute(self.0, attribute, std::ptr::from_ref(value).cast(), size_of::<T>())
-        }
+        unsafe { K::SET(self.0, attribute, std::ptr::from_ref(value).cast(), size_of::<T>()) }
     }
 }
 
-impl Drop for Operation {
+impl<K: Kind> Drop for Descriptor<K> {
     fn drop(&mut self) {
-        // SAFETY: it is destroyed once.
-        let _ = unsafe { result::destroy_matmul_desc(self.0) };
+        // SAFETY: it is destroyed once. There is nobody to tell of a failure.
+        let _ = unsafe { K::DESTROY(self.0) };
     }
 }
 
-/// A matrix's descriptor.
-struct Layout(sys::cublasLtMatrixLayout_t);
-
-impl Layout {
-    /// Of `[rows, columns]`, column by column, `line` elements apart; and of so many matrices, `apart` elements from each other.
-    fn new(
-        scalar: MatrixScalar,
-        [rows, columns]: [u64; 2],
-        line: u64,
-        batch: u64,
-        apart: u64,
-    ) -> std::result::Result<Self, CublasError> {
-        use sys::cublasLtMatrixLayoutAttribute_t::{
-            CUBLASLT_MATRIX_LAYOUT_BATCH_COUNT, CUBLASLT_MATRIX_LAYOUT_STRIDED_BATCH_OFFSET,
-        };
-        let scalar = match scalar {
-            MatrixScalar::F16 => sys::cudaDataType_t::CUDA_R_16F,
-            MatrixScalar::BF16 => sys::cudaDataType_t::CUDA_R_16BF,
-            MatrixScalar::F32 => sys::cudaDataType_t::CUDA_R_32F,
-        };
-        let layout = result::create_matrix_layout(scalar, rows, columns, line.cast_signed()).map(Self)?;
-        if batch > 1 {
-            // A product's extents fit in 31 bits.
-            layout.set(CUBLASLT_MATRIX_LAYOUT_BATCH_COUNT, &(batch as i32))?;
-            layout.set(CUBLASLT_MATRIX_LAYOUT_STRIDED_BATCH_OFFSET, &apart.cast_signed())?;
-        }
-        Ok(layout)
+/// The descriptor of a matrix `[rows, columns]`, column by column, `line` elements apart; and of so many matrices, `apart` elements from each other.
+fn layout(scalar: Scalar, [rows, columns]: [u64; 2], line: u64, batch: u64, apart: u64) -> Done<Descriptor<Layout>> {
+    use sys::cublasLtMatrixLayoutAttribute_t::{
+        CUBLASLT_MATRIX_LAYOUT_BATCH_COUNT, CUBLASLT_MATRIX_LAYOUT_STRIDED_BATCH_OFFSET,
+    };
+    let scalar = match scalar {
+        Scalar::F16 => sys::cudaDataType_t::CUDA_R_16F,
+        Scalar::BF16 => sys::cudaDataType_t::CUDA_R_16BF,
+        // The library lists no others.
+        _ => sys::cudaDataType_t::CUDA_R_32F,
+    };
+    let layout = result::create_matrix_layout(scalar, rows, columns, line.cast_signed()).map(Descriptor)?;
+    if batch > 1 {
+        // A product's extents fit in 31 bits.
+        layout.set(CUBLASLT_MATRIX_LAYOUT_BATCH_COUNT, &(batch as i32))?;
+        layout.set(CUBLASLT_MATRIX_LAYOUT_STRIDED_BATCH_OFFSET, &apart.cast_signed())?;
     }
-
-    fn set<T>(
-        &self,
-        attribute: sys::cublasLtMatrixLayoutAttribute_t,
-        value: &T,
-    ) -> std::result::Result<(), CublasError> {
-        // SAFETY: as for operations.
-        unsafe {
-            result::set_matrix_layout_attribute(self.0, attribute, std::ptr::from_ref(value).cast(), size_of::<T>())
-        }
-    }
-}
-
-impl Drop for Layout {
-    fn drop(&mut self) {
-        // SAFETY: it is destroyed once.
-        let _ = unsafe { result::destroy_matrix_layout(self.0) };
-    }
-}
-
-/// What cuBLASLt is told when it looks for an algorithm.
-struct Preference(sys::cublasLtMatmulPreference_t);
-
-impl Preference {
-    fn new() -> std::result::Result<Self, CublasError> {
-        result::create_matmul_pref().map(Self)
-    }
-
-    fn set<T>(
-        &self,
-        attribute: sys::cublasLtMatmulPreferenceAttributes_t,
-        value: &T,
-    ) -> std::result::Result<(), CublasError> {
-        // SAFETY: as for operations.
-        unsafe {
-            result::set_matmul_pref_attribute(self.0, attribute, std::ptr::from_ref(value).cast(), size_of::<T>())
-        }
-    }
-}
-
-impl Drop for Preference {
-    fn drop(&mut self) {
-        // SAFETY: it is destroyed once.
-        let _ = unsafe { result::destroy_matmul_pref(self.0) };
-    }
+    Ok(layout)
 }

@@ -113,7 +113,7 @@ fn describe(ordinal: i32) -> Result<Result<Adapter, String>, result::DriverError
             features,
             matrices,
             subgroup_sizes: Some(warp..=warp),
-            matrix_library: crate::library::is_present().then_some(crate::library::NAME),
+            matrix_library: crate::library::is_present().then_some(crate::library::LIBRARY),
             limits: Limits {
                 max_allocation_bytes: memory,
                 max_binding_bytes: memory / BINDING_MULTIPLE * BINDING_MULTIPLE,

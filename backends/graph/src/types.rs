@@ -127,16 +127,25 @@ impl ElementType {
 
     /// What maps compute with for an element whose bits in memory are these.
     pub(crate) fn literal(self, bits: u64) -> Literal {
-        let stored = match self.scalar() {
-            Scalar::Bool => return Literal::Bool(bits != 0),
+        match (self.scalar(), self.stored_literal(bits)) {
+            (Scalar::Bool, _) => Literal::Bool(bits != 0),
+            (Scalar::F16 | Scalar::BF16, stored) => {
+                let wide = stored.as_float().and_then(|value| Literal::float(self.computed(), value));
+                wide.unwrap_or(stored)
+            }
+            (_, stored) => stored,
+        }
+    }
+
+    /// An element as memory holds it, by its bits there.
+    pub(crate) fn stored_literal(self, bits: u64) -> Literal {
+        match self.stored() {
             Scalar::F16 => Literal::F16(bits as u16),
             Scalar::BF16 => Literal::BF16(bits as u16),
-            Scalar::F32 => return Literal::F32(f32::from_bits(bits as u32)),
-            Scalar::F64 => return Literal::F64(f64::from_bits(bits)),
-            scalar => return Literal::integer(scalar, bits).unwrap_or(Literal::U32(0)),
-        };
-        let wide = stored.as_float().and_then(|value| Literal::float(self.computed(), value));
-        wide.unwrap_or(stored)
+            Scalar::F32 => Literal::F32(f32::from_bits(bits as u32)),
+            Scalar::F64 => Literal::F64(f64::from_bits(bits)),
+            scalar => Literal::integer(scalar, bits).unwrap_or(Literal::U32(0)),
+        }
     }
 
     /// The bits in memory of a value that the type has.

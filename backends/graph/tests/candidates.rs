@@ -130,6 +130,9 @@ fn products_of_any_shape_and_stride() {
             kernels.extend(["matmul in tiles of 128", "matmul in tiles of 64", "matmul in tiles of 64 of any extents"]);
             kernels.extend(["matmul of few rows", "matmul of few columns", "matmul element by element"]);
         }
+        if device.properties().matrix_library.is_some() {
+            kernels.push("matmul by the device's library");
+        }
         all_ran(&device, &ran, &kernels, "matmul on the host");
     }
 }

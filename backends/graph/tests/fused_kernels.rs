@@ -1,4 +1,4 @@
-//! Regions of maps within the kernels of reductions, softmax and norms: the same results as beside them, of awkward shapes, several types, broadcast and strided operands; fewer steps and bytes; and where they must stay
+//! Regions of maps within the kernels of reductions, softmax, norms and gathers: the same results as beside them, of awkward shapes, several types, broadcast and strided operands; fewer steps and bytes; and where they must stay
 //! outside.
 
 #![allow(clippy::unwrap_used, reason = "helpers of tests unwrap too")]
@@ -8,17 +8,17 @@ mod common;
 use std::collections::BTreeSet;
 
 use common::cases::Case;
-use common::{Values, compare, computes, devices, tolerance};
+use common::{Values, compare, computes, devices, is_no_kernel, tolerance};
 use trefoil_codegen::target::Profile;
 use trefoil_dsl::device::{Device, DeviceKind};
 use trefoil_graph::compile::fuse::attach::{AGAIN, Merge, Side};
 use trefoil_graph::ops::norm::NormOperands;
-use trefoil_graph::{Dim, ElementType, Executable, Extents, Graph, IntoKernels, Model, Options, Symbol};
+use trefoil_graph::{Dim, ElementType, Executable, Extents, Graph, IntoKernels, Model, Options, Symbol, Tensor};
 
 /// Regions go into kernels wherever they can, and the CPU has its kernels do the work.
 fn everywhere(graph: &Graph) -> Options {
     let ways = graph.nodes().iter().flat_map(|node| node.op.kind().ways());
-    let forbid = ways.filter(|way| way.ends_with("on the host")).map(str::to_owned).collect();
+    let forbid = ways.filter(|way| is_no_kernel(way)).map(str::to_owned).collect();
     Options { into_kernels: IntoKernels::Everywhere, forbid, ..Options::default() }
 }
 
@@ -375,5 +375,132 @@ fn equal_structures_share_a_kernel() {
             counts.push(model.kernels().count().unwrap());
         }
         assert_eq!(counts, [1, 1, 1]);
+    }
+}
+
+/// Indices within an axis, and one that is no place.
+fn indices(case: &mut Case, name: &str, count: usize, extent: usize) -> Tensor {
+    let mut values: Vec<i32> = (0..count).map(|i| (i * 5 % extent) as i32).collect();
+    if let Some(last) = values.last_mut() {
+        *last = extent as i32;
+    }
+    case.given(name, Values::I32(values), &[count])
+}
+
+#[test]
+fn maps_before_and_behind_gathers() {
+    use ElementType::{BF16, Bool, F16, F32, F64, I32, I64, U8};
+    for device in devices() {
+        for element in [F32, F16, BF16, F64, I32, I64, U8] {
+            if !computes(&device, element) {
+                continue;
+            }
+            // Runs of every width, gathers along the first, a middle and the last axis, and an empty one.
+            for (extents, axis, count) in [
+                (&[5usize, 8][..], 0, 3),
+                (&[5, 7], 0, 4),
+                (&[3, 6], 0, 2),
+                (&[2, 5, 12], 1, 4),
+                (&[4, 9], 1, 6),
+                (&[5, 128], 0, 5),
+                (&[5, 8], 0, 0),
+            ] {
+                let mut case = Case::default();
+                let x = case.input("x", element, extents);
+                let last = case.input("last", element, &extents[extents.len() - 1..]);
+                let at = indices(&mut case, "at", count, extents[axis]);
+                // What is gathered is computed where it is read; a place that is none stays 0.
+                let y = case.graph.mul(x, last).unwrap();
+                let y = case.graph.add(y, x).unwrap();
+                let y = case.graph.gather(y, at, axis as isize).unwrap();
+                // And what comes of it goes on, with a result of another type.
+                let z = case.graph.add(y, y).unwrap();
+                let z = case.graph.eq(z, y).unwrap();
+                case.output("z", z);
+                let executable = both(&case, &device, tolerance(element), 2);
+                let told = executable.explain();
+                assert!(told.steps[0].story.contains("before it"), "{told}");
+                assert!(told.steps[0].story.contains("behind it"), "{told}");
+            }
+        }
+        let mut case = Case::default();
+        let (x, other) = (case.input("x", Bool, &[6, 4]), case.input("other", Bool, &[6, 4]));
+        let at = indices(&mut case, "at", 4, 6);
+        let y = case.graph.logical_and(x, other).unwrap();
+        let y = case.graph.gather(y, at, 0).unwrap();
+        let y = case.graph.logical_not(y).unwrap();
+        case.output("y", y);
+        both(&case, &device, 0.0, 2);
+    }
+}
+
+#[test]
+fn pulls_that_move_take_maps_too() {
+    for device in devices() {
+        let mut case = Case::default();
+        let x = case.input("x", ElementType::F32, &[4, 6]);
+        let y = case.graph.exp(x).unwrap();
+        let elements = Values::I32((0..24).map(|i| i * 7 % 6).collect());
+        let at = case.given("at", elements, &[4, 6]);
+        let y = case.graph.gather_elements(y, at, 1).unwrap();
+        let y = case.graph.relu(y).unwrap();
+        case.output("elements", y);
+        // Indices may be computed where they are read.
+        let rows = indices(&mut case, "rows", 3, 4);
+        let two = case.given("two", Values::I32(vec![1, 0, -1]), &[3]);
+        let rows = case.graph.add(rows, two).unwrap();
+        let z = case.graph.gather(x, rows, 0).unwrap();
+        case.output("rows", z);
+        both(&case, &device, 1e-5, 3);
+    }
+}
+
+#[test]
+fn gathers_pay_where_fewer_bytes_move() {
+    for device in devices().into_iter().filter(|device| device.kind() != DeviceKind::Cpu) {
+        let told = |rows: usize, count: usize, others: usize| {
+            let mut case = Case::default();
+            let mut x = case.input("x", ElementType::F32, &[rows, 64]);
+            for number in 0..others {
+                let other = case.input(&format!("other{number}"), ElementType::F32, &[rows, 64]);
+                x = case.graph.add(x, other).unwrap();
+            }
+            x = case.graph.sin(x).unwrap();
+            let at = indices(&mut case, "at", count, rows);
+            let y = case.graph.gather(x, at, 0).unwrap();
+            case.output("y", y);
+            let merges = compile(&case.graph, &device, &Options::default()).explain().merges;
+            assert_eq!(merges.len(), 1, "{merges:?}");
+            merges[0].refused.clone()
+        };
+        assert_eq!(told(64, 16, 2), None);
+        assert_eq!(told(16, 16, 0), None);
+        // Rows are read eight times each.
+        assert!(told(16, 128, 1).unwrap().contains("would be read"));
+        assert!(told(16, 16 * 32, 0).unwrap().contains("computed again"));
+    }
+}
+
+#[test]
+fn gathers_of_every_extent() {
+    let (rows, count) = (Symbol::new("rows", 1, 30).unwrap(), Symbol::new("count", 0, 20).unwrap());
+    let mut graph = Graph::new();
+    let x = graph.input("x", ElementType::F32, vec![Dim::from(&rows), Dim::from(12usize)]).unwrap();
+    let at = graph.input("at", ElementType::I32, vec![Dim::from(&count)]).unwrap();
+    let y = graph.exp(x).unwrap();
+    let y = graph.gather(y, at, 0).unwrap();
+    let y = graph.tanh(y).unwrap();
+    graph.output("y", y).unwrap();
+    for device in devices() {
+        let executable = compile(&graph, &device, &everywhere(&graph));
+        assert_eq!(merged(&executable.explain().merges), 2, "{}", executable.explain());
+        for (m, n) in [(30i64, 20i64), (1, 0), (7, 13), (29, 1)] {
+            let mut extents = Extents::new();
+            extents.set(&rows, m).unwrap();
+            extents.set(&count, n).unwrap();
+            let x = Values::of(ElementType::F32, (m * 12) as usize, 3, 1.5);
+            let at = Values::I32((0..n).map(|i| (i * 11 % (m + 1)) as i32).collect());
+            compare(&graph, &executable, &[("x", x), ("at", at)], &extents, 1e-5);
+        }
     }
 }

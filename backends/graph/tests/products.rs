@@ -11,6 +11,7 @@ use common::cases::{Case, shape};
 use common::{Values, compare, computes, devices, numbers, tolerance, tries_every_way};
 use trefoil_codegen::artefact::ParamTransport;
 use trefoil_dsl::device::{Device, DeviceKind};
+use trefoil_graph::compile::stages::forecast;
 use trefoil_graph::graph::GraphError;
 use trefoil_graph::op::{HostTensor, Op};
 use trefoil_graph::ops::matmul::{Contraction, MatMul};
@@ -188,6 +189,52 @@ fn drawn_shapes_are_done_in_tiles_and_alike_in_two_runs() {
 /// What compiles a product by kernels, where a device has a library that multiplies too.
 fn by_kernels() -> Options {
     Options { forbid: ["matmul by the device's library".to_owned()].into(), ..Options::default() }
+}
+
+#[test]
+fn a_library_is_taken_where_it_is_faster_and_not_forbidden() {
+    let product = |element: ElementType, [m, n, k]: [usize; 3], activation: Activation| {
+        let mut graph = Graph::new();
+        let a = graph.input("a", element, shape(&[m, k])).unwrap();
+        let b = graph.input("b", element, shape(&[n, k])).unwrap();
+        let b = graph.transpose(b, &[1, 0]).unwrap();
+        let c = graph.add_one(MatMul { bias: false, activation, out: element }, &[a, b]).unwrap();
+        graph.output("c", c).unwrap();
+        graph
+    };
+    const LIBRARY: &str = "matmul by the device's library";
+    for device in devices() {
+        let compile = |graph: &Graph, options: &Options| {
+            let executable = Executable::compile(graph, &Model::new(), &device, options).unwrap();
+            executable.explain().decisions[0].clone()
+        };
+        let reason = |graph: &Graph| {
+            let decision = compile(graph, &Options::default());
+            decision.others.into_iter().find(|(name, _)| name == LIBRARY).map(|(_, reason)| reason).unwrap()
+        };
+        let single = product(F32, [64, 64, 64], Activation::Identity);
+        let Some(library) = device.properties().matrix_library else {
+            assert!(reason(&single).contains("no library"), "{}", reason(&single));
+            continue;
+        };
+        let of_integers = product(I32, [64, 64, 64], Activation::Identity);
+        assert!(reason(&of_integers).contains(library.name), "{}", reason(&of_integers));
+        let activated = product(F32, [64, 64, 64], Activation::Relu);
+        assert!(reason(&activated).contains("activation"), "{}", reason(&activated));
+        if device.kind() == DeviceKind::Cpu {
+            let halves = product(F16, [64, 64, 64], Activation::Identity);
+            assert!(reason(&halves).contains("f16"), "{}", reason(&halves));
+            // Few rows by a large matrix that it would turn are left to ours.
+            assert!(reason(&product(F32, [8, 1024, 1024], Activation::Identity)).contains("it would take"));
+            for graph in [single, product(F64, [1, 100, 30], Activation::Identity)] {
+                let chosen = compile(&graph, &Options::default());
+                assert_eq!(chosen.candidate, LIBRARY, "{chosen:?}");
+                assert_ne!(compile(&graph, &by_kernels()).candidate, LIBRARY);
+                let told = forecast(&graph, device.properties(), &Options::default()).unwrap();
+                assert_eq!(told.steps, [library.name]);
+            }
+        }
+    }
 }
 
 #[test]

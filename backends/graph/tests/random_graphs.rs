@@ -14,7 +14,7 @@ use std::sync::Mutex;
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::time::{Duration, Instant};
 
-use common::devices;
+use common::{devices, is_no_kernel};
 use graphs::{Drawn, Failure, Numbers, Outcome, check, draw, listing, reduced};
 use trefoil_dsl::device::{Device, DeviceKind, DeviceOptions};
 use trefoil_graph::compile::program::Meaning;
@@ -42,8 +42,7 @@ fn options(drawn: &Drawn) -> Options {
         options.into_kernels = IntoKernels::Everywhere;
         for node in drawn.graph.nodes() {
             let ways = node.op.kind().ways();
-            let (host, kernels): (Vec<&str>, Vec<&str>) =
-                ways.into_iter().partition(|way| way.ends_with("on the host"));
+            let (host, kernels): (Vec<&str>, Vec<&str>) = ways.into_iter().partition(|way| is_no_kernel(way));
             if !kernels.is_empty() {
                 options.forbid.extend(host.into_iter().map(str::to_owned));
             }

@@ -4,13 +4,15 @@
 
 mod common;
 
+use common::cases::Case;
 use common::ops::RowSum;
+use common::{compare, devices};
 use proptest::prelude::*;
-use trefoil_dsl::device::DeviceOptions;
+use trefoil_dsl::device::{DeviceKind, DeviceOptions};
 use trefoil_graph::compile::plan::{ALIGNMENT, Lifetime, Rules, place};
 use trefoil_graph::compile::prove::{Event, Trace, prove};
 use trefoil_graph::compile::schedule::{Hazard, Touch, barriers};
-use trefoil_graph::{Dim, ElementType, Executable, Graph, Model, Options};
+use trefoil_graph::{Dim, ElementType, Executable, Extents, Graph, Model, Options, Tensor};
 
 fn lifetimes() -> impl Strategy<Value = Vec<Lifetime>> {
     let one = (0u64..5000, 0usize..30, 0usize..12).prop_map(|(bytes, born, length)| Lifetime {
@@ -117,6 +119,45 @@ fn a_barrier_says_why() {
     let (raw, war, waw) = (Hazard::ReadAfterWrite, Hazard::WriteAfterRead, Hazard::WriteAfterWrite);
     assert_eq!(hazards, [vec![], vec![], vec![raw], vec![war], vec![waw]]);
     assert_eq!(barriers(&steps)[2][0].to_string(), "step 2 reads `a`, which step 0 writes");
+}
+
+/// Three chains of five maps, one after the other or side by side, and a tensor beside which theirs are small.
+fn chains(side_by_side: bool) -> Case {
+    let mut case = Case::default();
+    let wide = case.input("wide", ElementType::F32, &[64, 64]);
+    let wide = case.graph.exp(wide).unwrap();
+    let sums = case.graph.sum(wide, &[0], false).unwrap();
+    case.output("sums", sums);
+    let mut ends: Vec<Tensor> = (0..3).map(|chain| case.input(&format!("x{chain}"), ElementType::F32, &[64])).collect();
+    let order = (0..15).map(|step| if side_by_side { step % 3 } else { step / 5 });
+    for chain in order {
+        ends[chain] = case.graph.tanh(ends[chain]).unwrap();
+    }
+    for (chain, end) in ends.into_iter().enumerate() {
+        case.output(&format!("y{chain}"), end);
+    }
+    case
+}
+
+#[test]
+fn independent_steps_stand_together() {
+    let options = Options { fuse: false, ..Options::default() };
+    for side_by_side in [false, true] {
+        let case = chains(side_by_side);
+        let inputs: Vec<_> = case.inputs.iter().map(|(name, values)| (name.as_str(), values.clone())).collect();
+        for device in devices() {
+            let executable = Executable::compile(&case.graph, &Model::new(), &device, &options).unwrap();
+            compare(&case.graph, &executable, &inputs, &Extents::new(), 1e-5);
+            let told = executable.explain();
+            // The processor does the steps in the order given.
+            if device.kind() == DeviceKind::Cpu {
+                assert!(told.barriers() >= 12, "{told}");
+            } else {
+                // The first map of the large tensor stands alone: beside it there is no room. The chains are five groups, and it is 15 steps.
+                assert_eq!(told.barriers(), 5, "{told}");
+            }
+        }
+    }
 }
 
 /// A chain with a branch, compiled without fusion so that it has many steps and shared memory.

@@ -4,7 +4,7 @@
 //! loops are written so that the compiler makes vectors of them; `isa` compiles each body once for each instruction set. Work is split over the
 //! thread pool that the caller is in.
 //!
-//! A library would do for the product alone; the one that is as fast brings twelve crates, fuses no activation, and cannot be shared with attention.
+//! A library would do for the product alone, and one is a candidate beside this (`trefoil_cpu` with its feature `gemm`); it fuses no activation, and cannot be shared with attention.
 
 pub mod attention;
 pub mod convolution;

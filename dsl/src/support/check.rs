@@ -7,8 +7,8 @@ use std::sync::Arc;
 use trefoil_codegen::artefact::{GridKind, Kernel, MatrixNeed, ParamTransport, Variant};
 
 use crate::device::{
-    Call, CallCommand, Command, CopyCommand, DeviceKind, DispatchCommand, GroupSource, Memory, MemoryRange,
-    ParamSource, Properties, RunIo,
+    Call, CallCommand, Command, CopyCommand, DispatchCommand, GroupSource, Memory, MemoryRange, ParamSource,
+    Properties, RunIo,
 };
 use crate::error::{Error, Result};
 use crate::product::LibraryProduct;
@@ -225,13 +225,7 @@ impl Checks<'_> {
     }
 
     fn call(&self, call: &CallCommand, run_words: Option<usize>) -> Result<()> {
-        let able = match call.call {
-            Call::Host(_) => self.properties.kind == DeviceKind::Cpu,
-            Call::Product(_) => self.properties.matrix_library.is_some(),
-        };
-        if !able {
-            return Err(call.refused(self.properties));
-        }
+        call.expect_able(self.properties)?;
         let broken = |reason: String| Error::Command { label: call.label.to_string(), reason };
         if let Call::Product(product) = &call.call {
             product_fits(product, call).map_err(broken)?;
@@ -492,9 +486,6 @@ impl Checks<'_> {
 
 /// Whether a product's ranges hold its matrices.
 fn product_fits(product: &LibraryProduct, call: &CallCommand) -> Result<(), String> {
-    if let Some(defect) = product.defect() {
-        return Err(format!("a product with {defect}"));
-    }
     let (operands, result) = product.bytes().ok_or("a product of more bytes than can be counted")?;
     if (call.reads.len(), call.writes.len()) != (operands.len(), 1) {
         let (reads, writes) = (call.reads.len(), call.writes.len());
@@ -503,7 +494,7 @@ fn product_fits(product: &LibraryProduct, call: &CallCommand) -> Result<(), Stri
     let elements = [product.operands, product.operands, product.result];
     let wanted = operands.iter().zip(elements).chain([(&result, product.result)]);
     for (range, (bytes, element)) in call.reads.iter().chain(&call.writes).zip(wanted) {
-        let size = u64::from(element.scalar().bits()) / 8;
+        let size = u64::from(element.bits()) / 8;
         if range.bytes < *bytes || !range.offset.is_multiple_of(size) {
             return Err(format!(
                 "a matrix of {bytes} bytes in elements of {size} does not fit {} bytes from byte {} on",

@@ -412,10 +412,8 @@ fn fits(
                     Callee::Host(_) if device.kind != DeviceKind::Cpu => {
                         return Err(format!("`{}` runs on the host, and this is not the cpu device", call.name));
                     }
-                    Callee::Product(_) if device.matrix_library.is_none() => {
-                        return Err(format!("{} has no library that multiplies matrices", device.name));
-                    }
-                    Callee::Host(_) | Callee::Product(_) => {}
+                    Callee::Product(product) => device.multiplies(product)?,
+                    Callee::Host(_) => {}
                 }
                 call.reads.iter().try_for_each(|slot| known(slot, false))?;
                 call.writes.iter().try_for_each(|slot| known(slot, true))?;

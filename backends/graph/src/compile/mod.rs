@@ -8,6 +8,7 @@
 //! | [`choose`] | each op with kernels gets the cheapest candidate that can do it; operands that it wants contiguous are copied, and some are written over (`over`) |
 //! | [`fuse`] | maps, copies among them, become regions, each one generated kernel, or a part of the kernel beside it |
 //! | [`steps`] | regions, pulls and candidates become one list of steps, with what each reads and writes |
+//! | `order` | steps that need nothing of each other stand together, where that takes no more memory |
 //! | [`plan`] | every tensor that lives in activation memory gets a place |
 //! | [`schedule`] | barriers stand where byte ranges need them |
 //! | [`prove`] | an independent simulation: every step reads the values that the graph means |
@@ -21,6 +22,7 @@ pub mod choose;
 pub mod fuse;
 pub mod keep;
 pub mod legalise;
+mod order;
 mod over;
 pub mod plan;
 pub mod program;

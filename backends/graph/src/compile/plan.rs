@@ -53,9 +53,9 @@ pub struct Plan {
 pub struct Lifetime {
     /// Bytes that it takes.
     pub bytes: u64,
-    /// The step that makes it; 0 for what is there before the first one.
+    /// The moment of the step that makes it; 0 for what is there before the first one.
     pub born: usize,
-    /// The last step that touches it.
+    /// That of the last step that touches it.
     pub dies: usize,
 }
 
@@ -68,12 +68,37 @@ pub struct Rules<'a> {
     pub apart: &'a [(usize, usize)],
 }
 
-/// Plans the memory of a program.
+/// The lifetimes of the values in activation memory, where each step runs at a moment counted from 1; steps that run at the same one share no memory but for reading.
+pub(super) fn lifetimes(program: &Program, steps: &[Step], moments: &[usize]) -> BTreeMap<ValueId, Lifetime> {
+    let bytes = |value: ValueId| u64::try_from(program.values[value].bytes.bounds().1).unwrap_or(0);
+    let given = program.values.iter().enumerate().filter(|(_, info)| info.origin == Origin::Input);
+    let mut lifetimes: BTreeMap<ValueId, Lifetime> =
+        given.map(|(value, _)| (value, Lifetime { bytes: bytes(value), born: 0, dies: 0 })).collect();
+    let elsewhere = |value: ValueId| {
+        let origin = &program.values[value].origin;
+        matches!(origin, Origin::Param | Origin::Constant(_) | Origin::State | Origin::Version(_))
+    };
+    for (step, moment) in steps.iter().zip(moments) {
+        for used in step.uses.iter().filter(|used| !elsewhere(used.value)) {
+            let home = program.home_of(used.value);
+            let fresh = Lifetime { bytes: bytes(home), born: *moment, dies: *moment };
+            lifetimes.entry(home).or_insert(fresh).dies = *moment;
+        }
+    }
+    let last = moments.last().copied().unwrap_or(0) + 1;
+    for value in program.outputs.iter().map(|(_, output)| output.value).chain(program.resident.iter().copied()) {
+        if let Some(lifetime) = lifetimes.get_mut(&program.home_of(value)) {
+            lifetime.dies = last;
+        }
+    }
+    lifetimes
+}
+
+/// Plans the memory of a program, whose steps run at these moments.
 ///
 /// # Errors
 /// A value is larger than the device allows in one allocation or binding.
-pub fn plan(program: &Program, steps: &[Step], limits: &Limits, device: &str) -> Result<Plan> {
-    let mut lifetimes: BTreeMap<ValueId, Lifetime> = BTreeMap::new();
+pub fn plan(program: &Program, steps: &[Step], moments: &[usize], limits: &Limits, device: &str) -> Result<Plan> {
     let mut planned = Plan { places: vec![None; program.values.len()], buffers: Vec::new() };
     for (value, info) in program.values.iter().enumerate() {
         let bytes = fitting(info, limits, device)?;
@@ -85,29 +110,12 @@ pub fn plan(program: &Program, steps: &[Step], limits: &Limits, device: &str) ->
                 planned.places[value] = planned.places[state];
                 continue;
             }
-            Origin::Input => {
-                lifetimes.insert(value, Lifetime { bytes, born: 0, dies: 0 });
-                continue;
-            }
-            Origin::Computed | Origin::Over(_) => continue,
+            Origin::Input | Origin::Computed | Origin::Over(_) => continue,
         };
         planned.places[value] = Some(Place { buffer: planned.buffers.len(), offset: 0, bytes });
         planned.buffers.push(own);
     }
-    // Step `i` is the moment `i + 1`.
-    for (index, step) in steps.iter().enumerate() {
-        for used in step.uses.iter().filter(|used| planned.places[used.value].is_none()) {
-            let value = program.home_of(used.value);
-            let bytes = u64::try_from(program.values[value].bytes.bounds().1).unwrap_or(0);
-            let lifetime = lifetimes.entry(value).or_insert(Lifetime { bytes, born: index + 1, dies: index + 1 });
-            lifetime.dies = index + 1;
-        }
-    }
-    for value in program.outputs.iter().map(|(_, output)| output.value).chain(program.resident.iter().copied()) {
-        if let Some(lifetime) = lifetimes.get_mut(&program.home_of(value)) {
-            lifetime.dies = steps.len() + 1;
-        }
-    }
+    let lifetimes = lifetimes(program, steps, moments);
     let values: Vec<ValueId> = lifetimes.keys().copied().collect();
     let lifetimes: Vec<Lifetime> = lifetimes.into_values().collect();
     let apart =
@@ -274,7 +282,7 @@ fn most_alive(lifetimes: &[Lifetime]) -> u64 {
 }
 
 /// Bytes that a value takes in a buffer.
-fn taken(lifetime: &Lifetime) -> u64 {
+pub(super) fn taken(lifetime: &Lifetime) -> u64 {
     lifetime.bytes.max(1).next_multiple_of(ALIGNMENT)
 }
 

@@ -9,10 +9,10 @@ use super::choose::{Decision, choose};
 use super::fuse::attach::Merge;
 use super::fuse::{Fused, fuse};
 use super::legalise::legalise;
-use super::plan::{Buffer, Plan, plan};
+use super::order::{Ordered, ordered};
+use super::plan::{Buffer, Plan};
 use super::program::{Origin, Program};
-use super::record::touches;
-use super::schedule::{Reason, barriers};
+use super::schedule::Reason;
 use super::steps::{Step, steps};
 use crate::error::{Error, Result, names};
 use crate::graph::{Graph, LeafKind};
@@ -51,11 +51,8 @@ pub(crate) fn stages(graph: &Graph, kernels: Kernels<'_>, device: &Properties, o
     let mut fused = debug_span!("fuse").in_scope(|| fuse(&program, options, kernels, device))?;
     let steps = debug_span!("steps").in_scope(|| steps(graph, &program, &mut fused, kernels, device))?;
     let Fused { merges, .. } = fused;
-    let plan = debug_span!("plan").in_scope(|| plan(&program, &steps, &device.limits, &device.name))?;
-    let barriers = debug_span!("schedule").in_scope(|| {
-        let touched: Vec<_> = steps.iter().map(|step| touches(&program, &plan, step)).collect();
-        barriers(&touched)
-    });
+    let ordered = ordered(&program, steps, device)?;
+    let Ordered { steps, plan, barriers } = ordered;
     Ok(Staged { program, decisions, merges, steps, plan, barriers })
 }
 

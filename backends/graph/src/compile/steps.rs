@@ -139,7 +139,7 @@ pub fn steps(
                 }
             }
             Group::Joined(joined) => {
-                let Work::Kernels(work) = &program.works[joined.work] else { continue };
+                let work = &joined.op;
                 let into = Within { joined, cache, device };
                 let begun = steps.len();
                 match of_candidate(graph, program, work, Some(into), &mut steps) {

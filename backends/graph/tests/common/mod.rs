@@ -129,6 +129,12 @@ pub fn computes(device: &Device, element: ElementType) -> bool {
     device.properties().features.has(feature)
 }
 
+/// Whether a way to do an op is none by kernels: a function of the host, or a call of a library.
+#[allow(dead_code, reason = "few programs name ways")]
+pub fn is_no_kernel(way: &str) -> bool {
+    way.ends_with("on the host") || way.ends_with("library")
+}
+
 /// Whether a device tries kernels of such elements in every way, and not in the chosen one alone. A processor that plays a GPU takes a second to compile a kernel: there Vulkan tries them all, and wgpu, with and without
 /// WebGPU's limits, those of `f32`; `tests/kernels` runs every kernel on each of them.
 #[allow(dead_code, reason = "few programs try every way")]

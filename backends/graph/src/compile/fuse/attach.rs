@@ -1,16 +1,19 @@
 //! Regions go into the kernels beside them: an epilogue behind the kernel that makes what it reads, a prologue before the one that reads what it makes.
 //!
+//! The kernels are those of candidates, and of pulls that move elements, such as gathers. These take what kernels of candidates leave, and get a kernel that binds elements rather than words (`pull::by_elements`).
+//!
 //! **What may.** The value between them is read and written element by element: its elements lie one after the other for both. A prologue's only value is read by that kernel alone. An epilogue may leave the value to others, which then is written beside
 //! its own. No third piece of work stands between the two. The kernel is one that touches its buffer by whole elements, as its IR tells, and what comes of it binds no more buffers than the device allows. Epilogues are sought first: they are never computed twice.
 //!
-//! **What pays.** An epilogue saves the writing and the reading of a value, or the reading alone; into kernels of which nobody says how often they read, such as products, which may be short of registers rather than of memory, none goes by itself. A prologue is computed and its operands are read as often as the kernel reads the element ([`Candidate::passes`]), which is once for most, and up to three times where a norm does not hold its
-//! rows. It is put there if no more bytes are read and written than before, and if what is computed again is no more than [`AGAIN`] maps an element. Operands of which neighbours lie apart, which a region of its own reads in blocks, are left
+//! **What pays.** An epilogue saves the writing and the reading of a value, or the reading alone; into kernels of which nobody says how often they read, such as products, which may be short of registers rather than of memory, none goes by itself. A prologue is computed and its operands are read as often as the kernel reads the element ([`Candidate::passes`]), which is once for most, up to three times where a norm does not hold its
+//! rows, and where a gather repeats rows as often as its result is larger than what it reads. It is put there if no more bytes are read and written than before, and if what is computed again is no more than [`AGAIN`] maps an element. Operands of which neighbours lie apart, which a region of its own reads in blocks, are left
 //! to it where they are larger than a cache ([`CACHED`]).
 //!
 //! On the CPU the kernels of candidates are compiled and those that come of this are evaluated, and many candidates are functions of the host: there it is done only if the options ask for it.
 //!
 //! [`Candidate::passes`]: crate::op::Candidate::passes
 
+use std::borrow::Cow;
 use std::collections::BTreeSet;
 use std::fmt;
 
@@ -23,6 +26,7 @@ use super::splice::{Facts, Joint, Spliced, Touched};
 use super::{Region, Stage, is_flat};
 use crate::compile::cache::Kernels;
 use crate::compile::program::{KernelsWork, Located, ValueId, Work};
+use crate::compile::pull::by_elements;
 use crate::compile::{IntoKernels, Options};
 use crate::op::{KernelStep, Slot, Step as OpStep};
 
@@ -81,8 +85,8 @@ impl fmt::Display for Merge {
 /// A candidate's kernels with regions in them.
 #[derive(Clone, Debug)]
 pub struct Joined {
-    /// The op's position among [`crate::compile::program::Program::works`].
-    pub(crate) work: usize,
+    /// The op.
+    pub(crate) op: KernelsWork,
     /// Regions that compute inputs.
     pub(crate) before: Vec<(usize, Spliced)>,
     /// The region behind an output, and whether that is written too.
@@ -112,8 +116,8 @@ impl Joined {
     }
 
     /// Why this cannot be, if it cannot.
-    fn check(&self, op: &KernelsWork, kernels: Kernels<'_>, device: &Properties, most: usize) -> Result<(), String> {
-        let Some(chosen) = &op.chosen else { return Err("nothing was chosen for it".to_owned()) };
+    fn check(&self, kernels: Kernels<'_>, device: &Properties, most: usize) -> Result<(), String> {
+        let Some(chosen) = &self.op.chosen else { return Err("nothing was chosen for it".to_owned()) };
         let touches = |slot: &Slot| {
             self.before.iter().any(|(input, _)| *slot == Slot::Input(*input))
                 || self.behind.as_ref().is_some_and(|(output, ..)| *slot == Slot::Output(*output))
@@ -199,25 +203,36 @@ fn scattered(region: &Spliced, lanes: &[u8]) -> Result<(), String> {
     }
 }
 
-impl Stage<'_> {
+impl<'p> Stage<'p> {
     /// Puts regions into kernels, and tells what was decided.
     pub(super) fn attach_all(&mut self, kernels: Kernels<'_>, options: &Options, device: &Properties) -> Vec<Merge> {
         let mut told = Vec::new();
         let maker = Maker { kernels, options, device };
         let works = || self.program.works.iter().enumerate();
-        let ops: Vec<usize> = works()
-            .filter(|(_, work)| matches!(work, Work::Kernels(op) if op.chosen.is_some()))
-            .map(|(at, _)| at)
-            .collect();
-        for side in [Side::Epilogue, Side::Prologue] {
-            for at in &ops {
-                match side {
-                    Side::Epilogue => self.epilogue(*at, &maker, &mut told),
-                    Side::Prologue => self.prologues(*at, &maker, &mut told),
+        let ops = works().filter(|(_, work)| matches!(work, Work::Kernels(op) if op.chosen.is_some()));
+        // Pulls take what kernels of candidates leave.
+        let pulls = works().filter(|(_, work)| matches!(work, Work::Pull(_)));
+        for all in [ops.map(|(at, _)| at).collect::<Vec<_>>(), pulls.map(|(at, _)| at).collect()] {
+            for side in [Side::Epilogue, Side::Prologue] {
+                for at in &all {
+                    match side {
+                        Side::Epilogue => self.epilogue(*at, &maker, &mut told),
+                        Side::Prologue => self.prologues(*at, &maker, &mut told),
+                    }
                 }
             }
         }
         told
+    }
+
+    /// A work as kernels: those of its candidate, or that of a pull which moves elements, made where regions may go into it.
+    fn op(&self, at: usize, side: Side, maker: &Maker<'_>) -> Option<Cow<'p, KernelsWork>> {
+        match &self.program.works[at] {
+            Work::Kernels(op) => Some(Cow::Borrowed(op)),
+            Work::Pull(_) if maker.allowed(side).is_err() => None,
+            Work::Pull(pull) => by_elements(self.program, pull, maker.kernels, maker.device).map(Cow::Owned),
+            Work::Map(_) | Work::Fill(_) | Work::Update(_) => None,
+        }
     }
 
     /// Whether a group is a region.
@@ -234,8 +249,9 @@ impl Stage<'_> {
         Region { maps, outputs, elements }
     }
 
-    fn joined(&self, at: usize) -> Joined {
-        self.joined.get(&at).cloned().unwrap_or(Joined { work: at, before: Vec::new(), behind: None })
+    fn joined(&self, at: usize, op: &KernelsWork) -> Joined {
+        let fresh = || Joined { op: op.clone(), before: Vec::new(), behind: None };
+        self.joined.get(&at).cloned().unwrap_or_else(fresh)
     }
 
     fn bytes(&self, value: ValueId) -> u64 {
@@ -243,9 +259,8 @@ impl Stage<'_> {
     }
 
     fn epilogue(&mut self, at: usize, maker: &Maker<'_>, told: &mut Vec<Merge>) {
-        let Work::Kernels(op) = &self.program.works[at] else { return };
         let Some(own) = self.group[at] else { return };
-        for (output, value) in op.outputs.iter().enumerate() {
+        for (output, value) in self.program.works[at].writes().iter().enumerate() {
             let readers = self.readers.get(value).map_or(&[][..], Vec::as_slice);
             let groups: BTreeSet<usize> = readers
                 .iter()
@@ -253,10 +268,11 @@ impl Stage<'_> {
                 .filter(|group| self.is_region(*group))
                 .collect();
             for group in groups {
+                let Some(op) = self.op(at, Side::Epilogue, maker) else { return };
                 let keeps = self.leaves(*value, &[own, group]);
-                let made = self.behind(op, (at, own), (output, *value), group, keeps, maker);
+                let made = self.behind(&op, (at, own), (output, *value), group, keeps, maker);
                 let saved = self.bytes(*value) * if keeps { 1 } else { 2 };
-                told.extend(self.tell(op, Side::Epilogue, group, saved, made.as_ref().err()));
+                told.extend(self.tell(&op, Side::Epilogue, group, saved, made.as_ref().err()));
                 if let Ok(joined) = made {
                     self.joined.insert(at, joined);
                     self.merge(own, group);
@@ -299,21 +315,21 @@ impl Stage<'_> {
         let outputs: Vec<ValueId> = made.filter(|made| self.leaves(*made, &[group])).collect();
         let region = self.region(group, outputs);
         let spliced = Spliced::new(self.program, &region, self.fills, maker.device, Some(value));
-        let mut joined = self.joined(at);
+        let mut joined = self.joined(at, op);
         joined.behind = Some((output, spliced, keeps));
-        joined.check(op, maker.kernels, maker.device, self.max_buffers)?;
+        joined.check(maker.kernels, maker.device, self.max_buffers)?;
         Ok(joined)
     }
 
     fn prologues(&mut self, at: usize, maker: &Maker<'_>, told: &mut Vec<Merge>) {
-        let Work::Kernels(op) = &self.program.works[at] else { return };
-        for (input, located) in op.inputs.iter().enumerate() {
+        for (input, located) in self.program.works[at].reads().enumerate() {
             let Some(own) = self.group[at] else { return };
             let producer = self.producer.get(&located.value).and_then(|producer| self.group[*producer]);
             let Some(group) = producer.filter(|group| *group != own && self.is_region(*group)) else { continue };
-            let made = self.before(op, (at, own), (input, located), group, maker);
+            let Some(op) = self.op(at, Side::Prologue, maker) else { return };
+            let made = self.before(&op, (at, own), (input, located), group, maker);
             let saved = 2 * self.bytes(located.value);
-            told.extend(self.tell(op, Side::Prologue, group, saved, made.as_ref().err()));
+            told.extend(self.tell(&op, Side::Prologue, group, saved, made.as_ref().err()));
             if let Ok(joined) = made {
                 self.joined.insert(at, joined);
                 self.merge(own, group);
@@ -352,9 +368,9 @@ impl Stage<'_> {
         let region = self.region(group, vec![value]);
         let spliced = Spliced::new(self.program, &region, self.fills, maker.device, None);
         maker.pays(op, input, &spliced, self.bytes(value), |read| self.bytes(read))?;
-        let mut joined = self.joined(at);
+        let mut joined = self.joined(at, op);
         joined.before.push((input, spliced));
-        joined.check(op, maker.kernels, maker.device, self.max_buffers)?;
+        joined.check(maker.kernels, maker.device, self.max_buffers)?;
         Ok(joined)
     }
 

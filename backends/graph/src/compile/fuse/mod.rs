@@ -354,9 +354,7 @@ fn check(program: &Program, groups: &[Group], fills: &Fills) -> Result<(), Strin
                 there.extend(work.writes());
             }
             Group::Joined(joined) => {
-                let Work::Kernels(op) = &program.works[joined.work] else {
-                    return Err("regions were put into something that is no kernel".to_owned());
-                };
+                let op = &joined.op;
                 let mut made = BTreeSet::new();
                 for (input, region) in &joined.before {
                     check_maps(program, &region.region, &there, &BTreeSet::new())?;

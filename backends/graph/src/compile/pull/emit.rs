@@ -362,5 +362,5 @@ impl<'m> Emit<'m> {
 pub fn computed_types(plan: &Plan) -> impl Iterator<Item = ElementType> {
     let inputs = plan.inputs.iter().filter(|input| input.moved).map(|input| input.element);
     let all = plan.computes_in.into_iter().chain([plan.element]).chain(inputs);
-    all.filter(|_| plan.computes_in.is_some())
+    all.filter(|_| plan.computes_in.is_some() || plan.by_elements)
 }

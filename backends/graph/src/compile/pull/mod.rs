@@ -1,4 +1,4 @@
-//! Pulls: each becomes one generated kernel, or on the CPU a function of the host where long runs are copied; several where a device binds fewer buffers than the op has inputs.
+//! Pulls: each becomes one generated kernel, into which regions may be put if it only moves elements ([`by_elements`]), or on the CPU a function of the host where long runs are copied; several where a device binds fewer buffers than the op has inputs.
 //!
 //! | file | what it does |
 //! |---|---|
@@ -13,21 +13,21 @@ mod plan;
 use std::fmt::Write as _;
 use std::sync::Arc;
 
-use trefoil_codegen::artefact::{Access, Features};
+use trefoil_codegen::artefact::{Access, Features, Kernel};
 use trefoil_codegen::ir::Scalar;
 use trefoil_dsl::device::{DeviceKind, Properties};
 
-use self::plan::Plan;
+use self::plan::{Plan, Way};
 use super::cache::Kernels;
 use super::fuse::kernel::{Structure, computes, feature, fingerprint, there};
 use super::fuse::max_buffers;
-use super::program::{Located, Program, PullWork, UpdateWork, ValueId};
+use super::program::{Chosen, KernelsWork, Located, Program, PullWork, UpdateWork, ValueId};
 use super::steps::{Claim, Part, Step, StepWork, whole};
 use crate::dim::Dim;
 use crate::error::{Error, Result};
-use crate::op::{Grid, OpKind};
+use crate::op::{Grid, Implementation, KernelStep, OpKind, ParamValue, Slot, Step as OpStep};
 use crate::ops::state::Move;
-use crate::pull::Pull;
+use crate::pull::{ELEMENT_BY_ELEMENT, Pull};
 use crate::types::{Layout, TensorType};
 
 /// Adds the steps of a pull.
@@ -100,6 +100,48 @@ pub(crate) fn update(program: &Program, work: &UpdateWork, cache: Kernels<'_>, d
     Ok(step)
 }
 
+/// A pull as kernels that bind its tensors as what their elements are, so that regions may be put into them; `None` of one that computes, or that is not one kernel of whole tensors.
+pub(crate) fn by_elements(
+    program: &Program,
+    work: &PullWork,
+    cache: Kernels<'_>,
+    device: &Properties,
+) -> Option<KernelsWork> {
+    let OpKind::Pull(pull) = work.op.kind() else { return None };
+    let ty = program.values[work.output].ty.clone()?;
+    let types: Vec<TensorType> = work.inputs.iter().map(|input| input.ty.clone()).collect();
+    let begins_within = |input: &Located| !input.layout.offset.is(0);
+    if pull.expression.computes_in(&types, &ty).is_some()
+        || work.inputs.iter().any(begins_within)
+        || work.inputs.len() >= max_buffers(device)
+        || !types.iter().chain([&ty]).map(TensorType::elements).all(is_counted)
+    {
+        return None;
+    }
+    let maker = Maker { program, work, cache, device, pull: &pull };
+    let plan = maker.plan(&work.inputs, &ty, &Layout::contiguous(&ty.shape), true);
+    let made = maker.kernel(&work.inputs, &plan).ok()?;
+    let inputs = made.bound.iter().map(|input| Slot::Input(*input));
+    let bindings = inputs.chain([Slot::Output(0)]).collect();
+    let grid = Grid::Invocations(plan.invocations());
+    let step = KernelStep { kernel: made.kernel, bindings, params: made.params, grid };
+    // Each element of the result is one of an input.
+    let written = ty.elements().bounds().1;
+    let passes = types.iter().map(|ty| match ty.elements().bounds().1 {
+        0 => None,
+        read => u32::try_from((written.saturating_add(read) - 1) / read).ok().map(|times| times.max(1)),
+    });
+    let chosen = Chosen {
+        candidate: ELEMENT_BY_ELEMENT,
+        implementation: Implementation { steps: vec![OpStep::Kernel(step)], scratch: Vec::new(), cost: 0.0 },
+        scratch: Vec::new(),
+        over: Vec::new(),
+        passes: passes.collect(),
+    };
+    let (node, op, inputs) = (work.node, work.op.clone(), work.inputs.clone());
+    Some(KernelsWork { node, op, inputs, outputs: vec![work.output], chosen: Some(chosen) })
+}
+
 /// Whether kernels can count so many elements.
 fn is_counted(elements: Dim) -> bool {
     i32::try_from(elements.bounds().1).is_ok()
@@ -113,16 +155,28 @@ struct Maker<'a> {
     pull: &'a Pull<'a>,
 }
 
+/// A pull's kernel.
+struct Made {
+    kernel: Arc<Kernel>,
+    params: Vec<ParamValue>,
+    /// For each binding that is read, the first of the inputs that it is.
+    bound: Vec<usize>,
+}
+
 impl Maker<'_> {
-    fn step(&self, inputs: &[Located], ty: &TensorType, layout: &Layout, part: Option<usize>) -> Result<Step> {
-        let (program, work) = (self.program, self.work);
+    fn plan(&self, inputs: &[Located], ty: &TensorType, layout: &Layout, by_elements: bool) -> Plan {
         let types: Vec<TensorType> = inputs.iter().map(|input| input.ty.clone()).collect();
         let tensors: Vec<_> = inputs.iter().map(|input| (&input.ty, &input.layout)).collect();
-        let on_cpu = self.device.kind == DeviceKind::Cpu;
         let computes_in = self.pull.expression.computes_in(&types, ty);
-        let plan = Plan::new(self.pull.expression.frame(&types, ty), computes_in, &tensors, (ty, layout), !on_cpu);
-        let tensors = types.iter().chain([ty]);
-        let on_host = on_cpu
+        let way = Way { spread: self.device.kind != DeviceKind::Cpu, by_elements };
+        Plan::new(self.pull.expression.frame(&types, ty), computes_in, &tensors, (ty, layout), way)
+    }
+
+    fn step(&self, inputs: &[Located], ty: &TensorType, layout: &Layout, part: Option<usize>) -> Result<Step> {
+        let (program, work) = (self.program, self.work);
+        let plan = self.plan(inputs, ty, layout, false);
+        let tensors = inputs.iter().map(|input| &input.ty).chain([ty]);
+        let on_host = self.device.kind == DeviceKind::Cpu
             && (plan.moves_runs()
                 || inputs.len() >= max_buffers(self.device)
                 || !tensors.map(TensorType::elements).all(is_counted));
@@ -140,14 +194,33 @@ impl Maker<'_> {
             let step = StepWork::Call(host::step(work.op.clone(), op, plan));
             return Ok(Step { label: label.into(), work: step, uses, claims, part: Part::WHOLE, story });
         }
+        let Made { kernel, params, bound } = self.kernel(inputs, &plan)?;
+        let values = bound.iter().map(|input| inputs[*input].value).chain([work.output]);
+        let uses = values.zip(&*kernel.bindings).map(|(value, binding)| whole(program, value, binding.access));
+        let uses = uses.collect();
+        let ways = match (plan.computes_in, plan.units) {
+            (Some(_), _) => String::new(),
+            (None, 1) => format!(", {} bytes at once", plan.unit.bytes),
+            (None, units) => format!(", {units} times {} bytes at once", plan.unit.bytes),
+        };
+        let work = StepWork::Kernel { kernel, params, grid: Grid::Invocations(plan.invocations()) };
+        let (part, story) = (Part::WHOLE, format!("one kernel for {op}{ways}"));
+        Ok(Step { label: label.into(), work, uses, claims, part, story })
+    }
+
+    /// The kernel of a plan.
+    fn kernel(&self, inputs: &[Located], plan: &Plan) -> Result<Made> {
+        let op = self.work.op.name();
         // What is read as two types is bound twice.
         let mut bound: Vec<(ValueId, Scalar)> = Vec::new();
-        let bindings = inputs.iter().zip(&plan.inputs).map(|(located, input)| {
+        let mut firsts = Vec::new();
+        let bindings = inputs.iter().zip(&plan.inputs).enumerate().map(|(position, (located, input))| {
             let is_unit = input.moved && plan.computes_in.is_none();
             let scalar = if is_unit { plan.unit.scalar } else { input.element.stored() };
             let wanted = (located.value, scalar);
             let known = bound.iter().position(|known| *known == wanted).unwrap_or_else(|| {
                 bound.push(wanted);
+                firsts.push(position);
                 bound.len() - 1
             });
             known as u32
@@ -155,11 +228,11 @@ impl Maker<'_> {
         let bindings: Vec<u32> = bindings.collect();
         let scalars: Vec<Scalar> = bound.iter().map(|(_, scalar)| *scalar).collect();
         let mut requires = Features::NONE;
-        for element in emit::computed_types(&plan) {
+        for element in emit::computed_types(plan) {
             let Some(needed) = feature(element) else { continue };
             if !computes(self.device, element) {
                 return Err(Error::Lacking {
-                    node: name.clone(),
+                    node: self.program.values[self.work.output].name.clone(),
                     op,
                     element,
                     device: self.device.name.clone(),
@@ -168,7 +241,7 @@ impl Maker<'_> {
             }
             requires = requires.union(there(self.device, element));
         }
-        let (mut module, params) = emit::module(op, self.pull, &plan, &scalars, &bindings, requires);
+        let (mut module, params) = emit::module(op, self.pull, plan, &scalars, &bindings, requires);
         let mut structure = module.to_string();
         if requires != Features::NONE {
             // Writing to a string does not fail.
@@ -184,16 +257,6 @@ impl Maker<'_> {
             || Ok(module),
             |module, diagnostics| Error::Kernel { kernel: module.name.clone(), message: diagnostics.to_string() },
         )?;
-        let values = bound.iter().map(|(value, _)| *value).chain([work.output]);
-        let uses = values.zip(&*kernel.bindings).map(|(value, binding)| whole(program, value, binding.access));
-        let uses = uses.collect();
-        let ways = match (plan.computes_in, plan.units) {
-            (Some(_), _) => String::new(),
-            (None, 1) => format!(", {} bytes at once", plan.unit.bytes),
-            (None, units) => format!(", {units} times {} bytes at once", plan.unit.bytes),
-        };
-        let work = StepWork::Kernel { kernel, params, grid: Grid::Invocations(plan.invocations()) };
-        let (part, story) = (Part::WHOLE, format!("one kernel for {op}{ways}"));
-        Ok(Step { label: label.into(), work, uses, claims, part, story })
+        Ok(Made { kernel, params, bound: firsts })
     }
 }

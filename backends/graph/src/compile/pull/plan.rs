@@ -15,6 +15,15 @@ const LONG: i64 = 64;
 /// The least units of a piece of a run that neighbouring invocations move.
 const PIECE: i64 = 8;
 
+/// How elements may be moved.
+#[derive(Clone, Copy, Debug)]
+pub struct Way {
+    /// Whether an invocation may move several units.
+    pub spread: bool,
+    /// Whether a unit is made of elements, which others may compute with, rather than of words.
+    pub by_elements: bool,
+}
+
 /// What is moved at once.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Unit {
@@ -59,6 +68,8 @@ pub struct Plan {
     pub units: i64,
     /// What elements are computed in, if they are.
     pub computes_in: Option<ElementType>,
+    /// Whether memory is bound as what its elements are, though they are only moved.
+    pub by_elements: bool,
     /// The output's element type.
     pub element: ElementType,
     /// Axes that pass through in front, those that do not, and those that pass through behind, of which the last is the run.
@@ -87,13 +98,13 @@ pub struct Plan {
 pub type Tensor<'a> = (&'a TensorType, &'a Layout);
 
 impl Plan {
-    /// The plan for given tensors; `spread` is whether an invocation may move several units.
+    /// The plan for given tensors.
     pub fn new(
         frame: Frame,
         computes_in: Option<ElementType>,
         inputs: &[Tensor<'_>],
         (ty, layout): Tensor<'_>,
-        spread: bool,
+        way: Way,
     ) -> Self {
         let moved = inputs.len().saturating_sub(frame.indices);
         let (rank, bytes) = (ty.rank(), ty.element.bytes() as i64);
@@ -124,6 +135,7 @@ impl Plan {
             unit: Unit { scalar: ty.element.stored(), lanes: 1, bytes },
             units: 1,
             computes_in,
+            by_elements: way.by_elements,
             element: ty.element,
             inputs: inputs.collect(),
             axes: axes.collect(),
@@ -141,7 +153,7 @@ impl Plan {
                 plan.take_blocks(bytes);
             }
             plan.merge();
-            plan.widen(bytes, spread);
+            plan.widen(bytes, way.spread);
         } else {
             plan.merge();
         }
@@ -243,7 +255,9 @@ impl Plan {
                         && all_but_run().all(|axis| even(&axis.output) && axis.inputs.iter().all(even))
                         && moved().all(|input| even(&input.offset) && input.strides.iter().all(even))
             };
-            width = [WIDEST, 8, 4, 2].into_iter().filter(|width| *width > bytes).find(fits).unwrap_or(bytes);
+            let most = if self.by_elements { bytes * most_lanes(bytes) } else { WIDEST };
+            let widths = [WIDEST, 8, 4, 2].into_iter().filter(|width| (bytes + 1..=most).contains(width));
+            width = widths.into_iter().find(fits).unwrap_or(bytes);
             let factor = Dim::from(width / bytes);
             if width > bytes {
                 for (at, axis) in self.axes.iter_mut().enumerate() {
@@ -267,6 +281,7 @@ impl Plan {
             }
         }
         let (scalar, lanes) = match width {
+            _ if self.by_elements => (self.element.stored(), (width / bytes) as u8),
             1 => (Scalar::U8, 1),
             2 => (Scalar::U16, 1),
             4 => (Scalar::U32, 1),
@@ -295,6 +310,11 @@ impl Axis {
         goes_on(&self.output, &inner.output)
             && self.inputs.iter().zip(&inner.inputs).all(|(outer, stride)| goes_on(outer, stride))
     }
+}
+
+/// Elements of so many bytes that are read and written at once, at most.
+const fn most_lanes(bytes: i64) -> i64 {
+    if bytes <= 4 { 4 } else { 1 }
 }
 
 fn greatest_common_divisor(a: i64, b: i64) -> i64 {

@@ -1,6 +1,7 @@
 //! The product by the library that comes with a device.
 
-use trefoil_dsl::artefact::MatrixScalar;
+use trefoil_codegen::ir::Scalar;
+use trefoil_dsl::device::DeviceKind;
 use trefoil_dsl::product::{LibraryProduct, MatrixLayout};
 use trefoil_kernels::activation::Activation;
 
@@ -9,8 +10,8 @@ use super::candidates::{contiguous_bias, lines_of, types};
 use super::product::Product;
 use crate::dim::Dim;
 use crate::op::{CallStep, Callee, Candidate, Implementation, Ineligible, Request, Slot, Step};
+use crate::ops::host::FLOPS_PER_MICROSECOND;
 use crate::ops::support::LAUNCH;
-use crate::types::ElementType;
 
 /// What a large GPU's library multiplies and adds in a microsecond, of halves and of `f32`, measured on an H200 with cuBLASLt.
 const HALF_FLOPS: f64 = 600.0e6;
@@ -23,22 +24,17 @@ const ENDS: f64 = 4.0;
 const BUSY: f64 = 132.0;
 const DEPTH: f64 = 1024.0;
 
+/// How many times as fast a processor's library is as the products of `trefoil_host`.
+const CORES_FASTER: f64 = 1.4;
+/// Single elements of a matrix that it turns in a microsecond, and bytes of a matrix that stay in a core's cache.
+const TURNED: f64 = 1000.0;
+const CACHED: f64 = 1_048_576.0;
+/// Microseconds until it multiplies.
+const CALL: f64 = 0.5;
+
 /// By the device's library.
 #[derive(Debug)]
 pub(super) struct Library(pub(super) MatMul);
-
-/// How the library takes elements of a type.
-///
-/// # Errors
-/// It does not.
-fn scalar(element: ElementType) -> Result<MatrixScalar, Ineligible> {
-    match element {
-        ElementType::F32 => Ok(MatrixScalar::F32),
-        ElementType::F16 => Ok(MatrixScalar::F16),
-        ElementType::BF16 => Ok(MatrixScalar::BF16),
-        other => Err(Ineligible::Other(format!("elements of {other}, of which it multiplies none"))),
-    }
-}
 
 /// A size, which the library must know when the product is recorded.
 ///
@@ -57,9 +53,8 @@ impl Candidate for Library {
     fn implement(&self, request: &Request<'_>) -> Result<Implementation, Ineligible> {
         let no = |reason: String| Err(Ineligible::Other(reason));
         types(&self.0, request)?;
-        let Some(name) = request.device.matrix_library else {
-            return no(format!("{} has no library that multiplies matrices", request.device.name));
-        };
+        let library = request.device.library().map_err(Ineligible::Other)?;
+        let name = library.name;
         let (of_a, of_b) = (request.inputs[0].ty.element, request.inputs[1].ty.element);
         if of_a != of_b {
             return no(format!("elements of {of_a} and {of_b}, which {name} does not multiply with each other"));
@@ -80,8 +75,8 @@ impl Candidate for Library {
         };
         let of = |along: bool, across: u64| if along { [across, depth] } else { [depth, across] };
         let asked = LibraryProduct {
-            operands: scalar(of_a)?,
-            result: scalar(self.0.out)?,
+            operands: of_a.stored(),
+            result: self.0.out.stored(),
             batch: known(batch)?,
             rows,
             columns,
@@ -90,14 +85,15 @@ impl Candidate for Library {
             b: layout(!b_along, &b_line, of(b_along, columns), b_batch)?,
             bias: self.0.bias,
         };
-        if let Some(defect) = asked.defect() {
-            return no(format!("a product with {defect}"));
+        if let Some(refusal) = library.refusal(&asked) {
+            return no(refusal);
         }
         let mut reads = vec![Slot::Input(0), Slot::Input(1)];
         reads.extend(self.0.bias.then_some(Slot::Input(2)));
         let step =
             CallStep { name, callee: Callee::Product(asked), reads, writes: vec![Slot::Output(0)], params: Vec::new() };
-        Ok(Implementation { steps: vec![Step::Call(step)], scratch: Vec::new(), cost: cost(&asked) })
+        let cost = if request.device.kind == DeviceKind::Cpu { cost_on_cores(&asked) } else { cost(&asked) };
+        Ok(Implementation { steps: vec![Step::Call(step)], scratch: Vec::new(), cost })
     }
 }
 
@@ -106,9 +102,23 @@ impl Candidate for Library {
 fn cost(product: &LibraryProduct) -> f64 {
     let [batch, rows, columns, depth] =
         [product.batch, product.rows, product.columns, product.depth].map(|extent| extent as f64);
-    let rate = if product.operands == MatrixScalar::F32 { SINGLE_FLOPS } else { HALF_FLOPS };
+    let rate = if product.operands == Scalar::F32 { SINGLE_FLOPS } else { HALF_FLOPS };
     let tiles = batch * (rows / 128.0).ceil() * (columns / 256.0).ceil() * (depth / DEPTH).max(1.0);
     let multiplying = 2.0 * batch * rows * columns * depth / rate / (tiles / BUSY).min(1.0);
     let bytes = product.bytes().map_or(0, |(operands, result)| operands.iter().sum::<u64>() + result);
     LAUNCH + ENDS + multiplying.max(bytes as f64 / BYTES)
+}
+
+/// What it takes on a processor's cores, in microseconds, measured beside the products of `trefoil_host`, whose estimate is the unit.
+#[expect(clippy::cast_precision_loss, reason = "a cost is a guess")]
+fn cost_on_cores(product: &LibraryProduct) -> f64 {
+    let [batch, rows, columns, depth] =
+        [product.batch, product.rows, product.columns, product.depth].map(|extent| extent as f64);
+    let wide = f64::from(product.operands.bits()) / 32.0;
+    let multiplying = 2.0 * batch * rows * columns * depth / (CORES_FASTER * FLOPS_PER_MICROSECOND) * wide;
+    // It turns a matrix `b` that lies column by column, unless it is read once; where that comes from memory, this takes longer than a product of few rows.
+    let elements = depth * columns;
+    let turns = !product.b.in_rows && rows > 1.0 && columns > 1.0 && 4.0 * elements * wide > CACHED;
+    let turning = if turns { batch * elements * wide / TURNED } else { 0.0 };
+    CALL + multiplying + turning
 }

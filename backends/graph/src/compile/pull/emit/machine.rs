@@ -80,6 +80,15 @@ impl<'e, 'm> Machine for &'e Emit<'m> {
                 let literal = element.literal(bits);
                 self.builder.borrow_mut().literal(literal)
             }
+            None if self.plan.by_elements => {
+                let literal = self.plan.element.stored_literal(bits);
+                let mut builder = self.builder.borrow_mut();
+                let one = builder.literal(literal);
+                match self.plan.unit.lanes {
+                    1 => one,
+                    lanes => builder.compose(vec![one; usize::from(lanes)]),
+                }
+            }
             None => {
                 let size = self.plan.element.bytes() as usize;
                 let all: Vec<u8> =
