@@ -43,9 +43,9 @@ for target in $targets; do
     before=$(find "$artifacts" -type f | wc -l)
     : > "$log"
     executions=0 used=0 clock=0 edges=0
-    # Others may use the processor too: what a round lacks is in another one, which reads the corpus again and so is not too short.
+    # Others may use the processor too: what a round lacks is in another one, as long as it takes with the share of before. It reads the corpus again, and so is not too short.
     while [ "$used" -lt "$seconds" ]; do
-        left=$((seconds - used)) least=$((seconds / 50 + 1))
+        left=$((used > 0 ? (seconds - used) * clock / used : seconds)) least=$((seconds / 50 + 1))
         # A fault ends one of its processes, and the others go on.
         { time "$program" "$corpus" "$seeds" -fork="$forks" -ignore_crashes=1 -ignore_timeouts=1 -ignore_ooms=1 -max_total_time=$((left > least ? left : least)) -timeout=10 \
             -rss_limit_mb=4096 -max_len=$longest -artifact_prefix="$artifacts/" > "$log.round" 2>&1 || true; } 2> "$log.time"
