@@ -86,3 +86,33 @@ fn the_least_number_is_subtracted() {
         assert_eq!(z.read().unwrap(), wanted.map(|y| y as u32), "on {}", subject.name);
     }
 }
+
+/// Of doubles that round to zero a driver lost the sign.
+#[kernel(workgroup(64), requires(Float64, Int64))]
+fn rounded(x: &[f64], bits: &mut [u64]) {
+    let i = global_index();
+    if i < x.len() {
+        bits[4 * i] = bitcast::<u64>(trunc(x[i]));
+        bits[4 * i + 1] = bitcast::<u64>(round_ties_even(x[i]));
+        bits[4 * i + 2] = bitcast::<u64>(floor(x[i]));
+        bits[4 * i + 3] = bitcast::<u64>(ceil(x[i]));
+    }
+}
+
+#[test]
+fn zeros_keep_the_sign_of_what_is_rounded() {
+    let x = [0.3, -0.3, 0.5, -0.5, 0.0, -0.0, 0.9, -0.9, 1.5, -1.5, 3e15, -3e15, 1e300, -1e300];
+    let wanted: Vec<u64> =
+        x.iter().flat_map(|x: &f64| [x.trunc(), x.round_ties_even(), x.floor(), x.ceil()]).map(f64::to_bits).collect();
+    for subject in common::devices() {
+        let device = &subject.device;
+        let features = device.properties().features;
+        if !features.has(Feature::Float64) || !features.has(Feature::Int64) {
+            continue;
+        }
+        let given = device.buffer(&x).unwrap();
+        let mut bits = device.zeros::<u64>(wanted.len()).unwrap();
+        device.run(rounded(&given, &mut bits).unwrap().over(x.len())).unwrap();
+        assert_eq!(bits.read().unwrap(), wanted, "on {}", subject.name);
+    }
+}
