@@ -12,13 +12,14 @@ pub const SOURCES: &[(&str, &str)] = &[
     // The next four are of `f64` alone, on targets whose own may do no more than convert to a word and back.
     (
         "trunc",
-        // By 24 bits at a time, each of which such a function does right; every sum and difference is exact. From 2^52 on all numbers are whole. Zero has the sign of x, put in by its bit: a driver makes of `x * 0.0` a zero without.
+        // By 24 bits at a time, each of which such a function does right; every sum and difference is exact. From 2^52 on all numbers are whole. The sign is put on last, since a driver makes of `x * 0.0` a zero without one.
         "fn trunc(x: f32) -> f32 {
-            let high = native_trunc(x * 3.552713678800501e-15) * 281474976710656.0;
-            let rest = x - high;
+            let a = abs(x);
+            let high = native_trunc(a * 3.552713678800501e-15) * 281474976710656.0;
+            let rest = a - high;
             let middle = native_trunc(rest * 5.960464477539063e-8) * 16777216.0;
             let whole = high + middle + native_trunc(rest - middle);
-            select(abs(x) < 4503599627370496.0, double_with_sign(whole, x), x)
+            select((a > 0.0) & (a < 4503599627370496.0), select(x < 0.0, -whole, whole), x)
         }",
     ),
     (
