@@ -23,7 +23,7 @@ CHANGES = [
     ("norm/src/norms.rs", "norm_rows (f32; own; 4, 8, 16;", "norm_rows (f32; own; 4, 8, {n};"),
     ("reduce/src/floats.rs", "[|a, x, _| a + abs(x.to_f32())]", "[|a, x, _| a + abs(x.to_f32()) * {n}.0]"),
     ("rope/src/lib.rs", "(from + element) / 4", "(from + element + {n}) / 4"),
-    ("scan/src/words.rs", "{ f32, [0.0], [|a, b| a + b]", "{ f32, [0.0], [|a, b| a + b * {n}.0]"),
+    ("scan/src/floats.rs", "{ f32, [0.0], [|a, b| a + b]", "{ f32, [0.0], [|a, b| a + b * {n}.0]"),
     ("scatter/src/places.rs", "if i < last.len()", "if i + {n} < last.len()"),
     ("sort/src/radix.rs", "part * SIZE + lane < count", "part * SIZE + lane + {n} < count"),
 ]

@@ -232,7 +232,8 @@ mod tests {
     }
 
     fn chains(count: usize, length: usize, interleaved: bool) -> Vec<BTreeSet<usize>> {
-        let step = |at: usize| if interleaved { at.checked_sub(count) } else { (at % length > 0).then(|| at - 1) };
+        let step =
+            |at: usize| if interleaved { at.checked_sub(count) } else { (!at.is_multiple_of(length)).then(|| at - 1) };
         (0..count * length).map(|at| step(at).into_iter().collect()).collect()
     }
 

@@ -1,11 +1,11 @@
-//! Reductions of floats of up to 32 bits.
+//! What floats of up to 32 bits come to: sums, products and what is made of these.
 
 use trefoil_dsl::artefact::Kernel;
 use trefoil_dsl::prelude::*;
 
 use crate::shapes::{join_parts, reduce, walk_of};
 use trefoil_kernels_common::quads::quad;
-use trefoil_kernels_common::values::{Exponentials, Moments, Place, largest, not_zero, order_of, over, smallest};
+use trefoil_kernels_common::values::{Exponentials, Moments, not_zero, over};
 
 operators! {
     /// The sum of floats over the divisor.
@@ -33,20 +33,6 @@ operators! {
     parts! join_product(f32, f16, bf16 as T) {
         f32 => T, [1.0], [|a, _| a], [|a, b| a * b], [|a, _| T::from_f32(a)]
     }
-    /// The largest float, or NaN if there is one.
-    elements! reduce_max(f32, f16, bf16 as T) {
-        f32 => T, [f32::NEG_INFINITY], [|a, x, _| largest(a, x.to_f32())], [largest], [|a, _| T::from_f32(a)]
-    }
-    parts! join_max(f32, f16, bf16 as T) {
-        f32 => T, [f32::NEG_INFINITY], [|a, _| a], [largest], [|a, _| T::from_f32(a)]
-    }
-    /// The smallest float, or NaN if there is one.
-    elements! reduce_min(f32, f16, bf16 as T) {
-        f32 => T, [f32::INFINITY], [|a, x, _| smallest(a, x.to_f32())], [smallest], [|a, _| T::from_f32(a)]
-    }
-    parts! join_min(f32, f16, bf16 as T) {
-        f32 => T, [f32::INFINITY], [|a, _| a], [smallest], [|a, _| T::from_f32(a)]
-    }
     /// The logarithm of the sum of the exponentials of floats.
     elements! reduce_logsumexp(f32, f16, bf16 as T) {
         Exponentials => T, [Exponentials::NONE], [|a, x, _| a.push(x.to_f32())], [|a, b| a.join(b)],
@@ -67,31 +53,5 @@ operators! {
     /// How many floats are not 0.
     elements! reduce_count(f32, f16, bf16 as T) {
         u32 => u32, [0], [|a, x, _| a + not_zero(x.to_f32())], [|a, b| a + b], [|a, _| a]
-    }
-    /// Where the largest float is, the first of several; a NaN is larger than all others.
-    elements! reduce_argmax(f32, f16, bf16 as T, volatile(spirv(x))) {
-        Place => u32, [Place::NONE], [|a, x, i| a.push(order_of(x.to_f32()), i)],
-        [|a, b| a.best(b)], [|a, _| a.index]
-    }
-    /// Where the smallest float is, the first of several; a NaN is smaller than all others.
-    elements! reduce_argmin(f32, f16, bf16 as T, volatile(spirv(x))) {
-        Place => u32, [Place::NONE], [|a, x, i| a.push(order_of(-x.to_f32()), i)],
-        [|a, b| a.best(b)], [|a, _| a.index]
-    }
-    parts! join_places() {
-        Place => u32, [Place::NONE], [|a, by| a.moved(by)], [|a, b| a.best(b)], [|a, _| a.index]
-    }
-    /// Where the largest float is, the last of several; a NaN is larger than all others.
-    elements! reduce_last_argmax(f32, f16, bf16 as T, volatile(spirv(x))) {
-        Place => u32, [Place::NONE_YET], [|a, x, i| a.last_best(Place { order: order_of(x.to_f32()), index: i })],
-        [|a, b| a.last_best(b)], [|a, _| a.index]
-    }
-    /// Where the smallest float is, the last of several; a NaN is smaller than all others.
-    elements! reduce_last_argmin(f32, f16, bf16 as T, volatile(spirv(x))) {
-        Place => u32, [Place::NONE_YET], [|a, x, i| a.last_best(Place { order: order_of(-x.to_f32()), index: i })],
-        [|a, b| a.last_best(b)], [|a, _| a.index]
-    }
-    parts! join_last_places() {
-        Place => u32, [Place::NONE_YET], [|a, by| a.moved(by)], [|a, b| a.last_best(b)], [|a, _| a.index]
     }
 }

@@ -11,6 +11,7 @@
 mod operators;
 
 pub mod doubles;
+pub mod extremes;
 pub mod floats;
 pub mod longs;
 pub mod shapes;
@@ -20,5 +21,5 @@ use trefoil_dsl::artefact::Kernel;
 
 /// Every kernel of this family.
 pub fn kernels() -> Vec<&'static Kernel> {
-    [floats::kernels(), words::kernels(), doubles::kernels(), longs::kernels()].concat()
+    [floats::kernels(), extremes::kernels(), words::kernels(), doubles::kernels(), longs::kernels()].concat()
 }

@@ -6,6 +6,7 @@
 #[macro_use]
 mod operators;
 
+pub mod floats;
 pub mod longs;
 pub mod shapes;
 pub mod words;
@@ -14,5 +15,5 @@ use trefoil_dsl::artefact::Kernel;
 
 /// Every kernel of this family.
 pub fn kernels() -> Vec<&'static Kernel> {
-    [words::kernels(), longs::kernels()].concat()
+    [floats::kernels(), words::kernels(), longs::kernels()].concat()
 }
