@@ -45,7 +45,8 @@ pub use trefoil_codegen as codegen;
 pub use trefoil_dsl as dsl;
 pub use trefoil_dsl::{
     Buffer, BufferSlice, BufferSliceMut, BufferView, BufferViewMut, Device, DeviceKind, Dispatch, Error, Launch,
-    Recorded, Result, Vec2, Vec3, Vec4, artefact, bf16, buffer, device, error, f16, kernel, launch, prelude,
+    PinnedBuffer, Recorded, Result, Vec2, Vec3, Vec4, artefact, bf16, buffer, device, error, f16, kernel, launch,
+    prelude,
 };
 pub use trefoil_graph as graph;
 pub use trefoil_kernels as kernels;

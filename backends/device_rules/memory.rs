@@ -1,10 +1,12 @@
 //! Memory: ranges, and how long it lives.
 
+use std::sync::Arc;
+
 use trefoil_codegen::artefact::ParamTransport;
-use trefoil_dsl::device::MemoryRange;
+use trefoil_dsl::device::{Memory, MemoryRange, RunIo};
 use trefoil_dsl::error::{Error, Result};
 
-use super::{Subject, by_value, download, kernel, load, open, upload, whole};
+use super::{Subject, by_value, bytes, download, floats, kernel, load, numbers, open, upload, whole};
 
 pub fn memory_of_any_size_keeps_what_is_written(subject: &Subject) {
     let device = open(subject);
@@ -74,4 +76,55 @@ pub fn memory_may_go_while_it_is_used(subject: &Subject) {
     // The device goes first; what it made goes after it.
     drop(device);
     drop((y, z, pipeline, add));
+}
+
+pub fn pinned_memory_is_moved_both_ways(subject: &Subject) {
+    let device = open(subject);
+    let backend = device.backend();
+    assert!(device.pinned::<f32>(0).unwrap().is_empty());
+    assert!(matches!(device.pinned::<f32>(usize::MAX), Err(Error::OutOfMemory { .. })));
+    let rotate = load(&device, &kernel(subject, "rotate"), ParamTransport::Value);
+    // Below and above the sizes at which a device copies what is pinned, stages transfers, and lets them go by themselves.
+    for len in [5usize, 1000, 40_000, 10_000_000] {
+        let (x, y) = (upload(&device, &vec![0.0; len]), upload(&device, &vec![-1.0; len]));
+        // The largest transfers are more than one grid of these kernels reaches.
+        let used = len.min(4_000_000);
+        let recording = backend.record(&[by_value(&rotate, &[&x, &y], used, 1.0)], 0).unwrap();
+        let size = 4 * len;
+        let mut host = device.pinned::<u8>(2 * size + 12).unwrap();
+        assert!(host.iter().all(|byte| *byte == 0));
+        for seed in 0..3 {
+            // Neither side starts where the memory does, and there are bytes behind each.
+            let (from, to) = host[4..].split_at_mut(size + 4);
+            let start = numbers(len, seed);
+            from[..size].copy_from_slice(&bytes(&start));
+            to.fill(0xA5);
+            backend.write(&whole(&x), &from[..size]).unwrap();
+            // It is ours again: the device does not see this.
+            from.fill(0x5A);
+            backend.read(&whole(&x), &mut to[..size]).unwrap();
+            assert!(floats(&to[..size]) == start, "{len} there and back");
+            assert_eq!(to[size..], [0xA5; 4], "{len}: bytes behind");
+
+            let start = numbers(len, seed + 3);
+            from[..size].copy_from_slice(&bytes(&start));
+            // A part of the transfers lies in other memory.
+            let first = bytes(&start[..1]);
+            let mut last = [0; 4];
+            let part = |memory: &Arc<dyn Memory>, offset: usize, bytes: usize| MemoryRange {
+                memory: memory.clone(),
+                offset: offset as u64,
+                bytes: bytes as u64,
+            };
+            let uploads = [(part(&x, 4, size - 4), &from[4..size]), (part(&x, 0, 4), &first[..])];
+            let mut downloads = [(part(&y, 0, size), &mut to[..size]), (part(&y, size - 4, 4), &mut last[..])];
+            backend.run(&*recording, RunIo { run_words: None, uploads: &uploads, downloads: &mut downloads }).unwrap();
+            let result = floats(&to[..size]);
+            for i in 0..used {
+                assert_eq!(result[i], start[(i + 1) % used], "element {i} of {len}");
+            }
+            assert!(result[used..].iter().all(|rest| *rest == -1.0), "rest of {len}");
+            assert_eq!((&last[..], &to[size..]), (&to[size - 4..size], &[0xA5; 4][..]), "{len}");
+        }
+    }
 }

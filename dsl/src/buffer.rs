@@ -125,13 +125,7 @@ impl<T: Element> Buffer<T> {
     /// # Errors
     /// `data` has another length, or the device failed.
     pub fn write(&self, data: &[T]) -> Result<()> {
-        if data.len() != self.len {
-            return Err(Error::WrongLength {
-                what: "buffer".to_owned(),
-                given: data.len() as u64,
-                expected: self.len as u64,
-            });
-        }
+        self.expect_length(data.len())?;
         if data.is_empty() {
             return Ok(());
         }
@@ -144,10 +138,20 @@ impl<T: Element> Buffer<T> {
     /// The device failed.
     pub fn read(&self) -> Result<Vec<T>> {
         let mut data = vec![T::zeroed(); self.len];
-        if !data.is_empty() {
-            self.device.backend().read(&self.all(), bytemuck::cast_slice_mut(&mut data))?;
-        }
+        self.read_into(&mut data)?;
         Ok(data)
+    }
+
+    /// Copies all of it to memory of the host that is there already, as a [`crate::PinnedBuffer`] may be.
+    ///
+    /// # Errors
+    /// `into` has another length, or the device failed.
+    pub fn read_into(&self, into: &mut [T]) -> Result<()> {
+        self.expect_length(into.len())?;
+        if into.is_empty() {
+            return Ok(());
+        }
+        self.device.backend().read(&self.all(), bytemuck::cast_slice_mut(into))
     }
 
     /// Elements `range` of it.
@@ -166,6 +170,13 @@ impl<T: Element> Buffer<T> {
     pub fn slice_mut(&mut self, range: impl RangeBounds<usize>) -> Result<BufferSliceMut<'_, T>> {
         let (first, len) = within(self.len, range)?;
         Ok(BufferSliceMut { buffer: self, first, len })
+    }
+
+    fn expect_length(&self, given: usize) -> Result<()> {
+        if given == self.len {
+            return Ok(());
+        }
+        Err(Error::WrongLength { what: "buffer".to_owned(), given: given as u64, expected: self.len as u64 })
     }
 
     fn all(&self) -> MemoryRange {

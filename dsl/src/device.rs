@@ -21,6 +21,7 @@ use std::sync::Arc;
 use trefoil_codegen::artefact::{Features, Kernel, MatrixProduct, ParamTransport, Target};
 
 use crate::error::{Error, Result};
+use crate::pinned::{Ordinary, Pinned};
 use crate::product::{LibraryProduct, MatrixLibrary};
 use crate::support::cache::DiskCache;
 
@@ -385,7 +386,22 @@ pub trait Backend: Send + Sync + fmt::Debug + 'static {
     /// The size is over the device's limit, or memory ran out.
     fn allocate(&self, bytes: u64, label: &str) -> Result<Arc<dyn Memory>>;
 
-    /// Copies `data` to memory, after everything submitted before.
+    /// Makes `bytes` bytes of zeros on the host (0 is allowed) that the device reaches by itself: transfers whose bytes lie there need no copy on the way. Where a device has none, it is memory like any other.
+    ///
+    /// # Errors
+    /// There is no room for it, or the driver does not make it.
+    fn pin(&self, bytes: usize, label: &str) -> Result<Box<dyn Pinned>> {
+        match Ordinary::new(bytes) {
+            Some(memory) => Ok(Box::new(memory)),
+            None => Err(Error::OutOfMemory {
+                what: format!("`{label}`"),
+                bytes: bytes as u64,
+                device: self.properties().name.clone(),
+            }),
+        }
+    }
+
+    /// Copies `data` to memory, after everything submitted before. `data` is the caller's again when the call returns.
     ///
     /// # Errors
     /// The range leaves the memory, the memory is another device's, or the device failed.

@@ -9,6 +9,7 @@ use trefoil_dsl::device::{
     Backend, Command, Counters, DeviceKind, DeviceOptions, Memory, MemoryRange, Pipeline, Properties, Recording, RunIo,
 };
 use trefoil_dsl::error::{Error, Result};
+use trefoil_dsl::pinned::Pinned;
 use trefoil_dsl::support::adapter::{choose, restrict};
 use trefoil_dsl::support::cache::DiskCache;
 use trefoil_dsl::support::state::DeviceState;
@@ -16,7 +17,7 @@ use trefoil_dsl::support::state::DeviceState;
 use crate::driver::{message, start, unavailable};
 use crate::library::Library;
 use crate::limits::{Adapter, usable};
-use crate::memory::CudaMemory;
+use crate::memory::{self, CudaMemory};
 use crate::pipeline::PipelineStore;
 use crate::ranges::Ranges;
 use crate::submit::Queue;
@@ -180,6 +181,13 @@ impl Backend for CudaBackend {
         self.shared.guarded(|| {
             self.shared.state.checks().allocation(bytes, label)?;
             let memory: Arc<dyn Memory> = Arc::new(CudaMemory::new(&self.shared, bytes, label)?);
+            Ok(memory)
+        })
+    }
+
+    fn pin(&self, bytes: usize, label: &str) -> Result<Box<dyn Pinned>> {
+        self.shared.guarded(|| {
+            let memory: Box<dyn Pinned> = Box::new(memory::Pinned::new(&self.shared, bytes, label)?);
             Ok(memory)
         })
     }

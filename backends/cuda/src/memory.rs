@@ -1,4 +1,4 @@
-//! Memory on the GPU, and pinned memory of the host through which small transfers go.
+//! Memory on the GPU, and pinned memory of the host: through which small transfers go, and which callers hold.
 
 use std::any::Any;
 use std::ffi::c_void;
@@ -8,13 +8,14 @@ use std::sync::Arc;
 use cudarc::driver::{result, sys};
 use trefoil_dsl::device::Memory;
 use trefoil_dsl::error::Result;
+use trefoil_dsl::pinned;
 use trefoil_dsl::support::check::padded;
 
 use crate::device::Shared;
 use crate::driver::message;
 
-/// Pinned buffers are at least this large.
-const PINNED_MINIMUM: usize = 64 * 1024;
+/// Buffers of the pool are at least this large; and less than this is copied through them sooner than the driver tells that it is pinned already.
+pub(crate) const PINNED_MINIMUM: usize = 64 * 1024;
 /// The largest transfers of a run that go through pinned memory, all together, in each direction.
 pub(crate) const PINNED_MOST: usize = 8 * 1024 * 1024;
 
@@ -117,6 +118,7 @@ impl Memory for CudaMemory {
 }
 
 /// Memory of the host that the GPU reaches by itself, so that copies run beside the host.
+#[derive(Debug)]
 pub(crate) struct Pinned {
     shared: Arc<Shared>,
     pointer: *mut u8,
@@ -125,22 +127,42 @@ pub(crate) struct Pinned {
 
 // SAFETY: the memory is plain bytes that one owner at a time uses; the driver lets any thread free it.
 unsafe impl Send for Pinned {}
+// SAFETY: through a shared reference the memory is only read.
+unsafe impl Sync for Pinned {}
 
 impl Pinned {
-    fn new(shared: &Arc<Shared>, bytes: usize) -> Result<Self> {
-        // SAFETY: the context is current, as in every call of a backend.
-        let pointer = unsafe { result::malloc_host(bytes, 0) }
-            .map_err(|error| shared.state.driver("making pinned memory", message(error)))?;
+    /// Makes `bytes` bytes of zeros.
+    pub(crate) fn new(shared: &Arc<Shared>, bytes: usize, label: &str) -> Result<Self> {
+        // SAFETY: the context is current, as in every call of a backend; the driver makes no memory of 0 bytes.
+        let pointer = unsafe { result::malloc_host(bytes.max(1), 0) }.map_err(|error| match error.0 {
+            sys::CUresult::CUDA_ERROR_OUT_OF_MEMORY => shared.state.out_of_memory(label, bytes as u64),
+            _ => shared.state.driver("making pinned memory", message(error)),
+        })?;
         // SAFETY: the driver gave that many bytes, whose contents are unspecified; slices of them must be initialised.
         unsafe { std::ptr::write_bytes(pointer.cast::<u8>(), 0, bytes) };
         Ok(Self { shared: shared.clone(), pointer: pointer.cast(), bytes })
     }
+}
 
-    /// Its bytes. The GPU must be done with them.
-    pub(crate) fn bytes(&mut self) -> &mut [u8] {
-        // SAFETY: the memory is valid and initialised for that many bytes, and `self` is borrowed for as long as the slice.
+impl pinned::Pinned for Pinned {
+    fn bytes(&self) -> &[u8] {
+        // SAFETY: the memory is valid and initialised for that many bytes as long as `self`; the GPU writes to it only while whoever lent it waits.
+        unsafe { std::slice::from_raw_parts(self.pointer, self.bytes) }
+    }
+
+    fn bytes_mut(&mut self) -> &mut [u8] {
+        // SAFETY: as above, and `self` is borrowed alone for as long as the slice.
         unsafe { std::slice::from_raw_parts_mut(self.pointer, self.bytes) }
     }
+}
+
+/// Whether the driver reaches bytes of the host by itself, whoever made that memory: then a transfer that was started with them may not be done when the call returns.
+pub(crate) fn is_pinned(bytes: &[u8]) -> bool {
+    let mut kind = 0u32;
+    let attribute = sys::CUpointer_attribute::CU_POINTER_ATTRIBUTE_MEMORY_TYPE;
+    let address = bytes.as_ptr().addr() as sys::CUdeviceptr;
+    // SAFETY: the context is current; the attribute is a number of 32 bits; of the address the driver only says whether it knows it.
+    unsafe { sys::cuPointerGetAttribute((&raw mut kind).cast(), attribute, address) }.result().is_ok()
 }
 
 impl Drop for Pinned {
@@ -162,7 +184,7 @@ impl PinnedPool {
         let best = self.0.iter().enumerate().filter(|(_, p)| p.bytes >= bytes).min_by_key(|(_, p)| p.bytes);
         match best {
             Some((at, _)) => Ok(self.0.swap_remove(at)),
-            None => Pinned::new(shared, bytes.max(PINNED_MINIMUM).next_power_of_two()),
+            None => Pinned::new(shared, bytes.max(PINNED_MINIMUM).next_power_of_two(), "staging of transfers"),
         }
     }
 

@@ -5,13 +5,14 @@ use std::sync::Arc;
 use cudarc::driver::{result, sys};
 use trefoil_dsl::device::{Command, CopyCommand, DispatchCommand, GroupSource, MemoryRange, Recording, RunIo};
 use trefoil_dsl::error::Result;
+use trefoil_dsl::pinned::Pinned as _;
 use trefoil_dsl::support::check::{BINDING_MULTIPLE, GROUP_BYTES, group_counts};
 use trefoil_dsl::support::state::{CounterCells, lock};
 
 use crate::device::{CudaBackend, Shared};
 use crate::driver::message;
 use crate::library::Ready;
-use crate::memory::{CudaMemory, PINNED_MOST, Pinned, PinnedPool};
+use crate::memory::{CudaMemory, PINNED_MINIMUM, PINNED_MOST, Pinned, PinnedPool, is_pinned};
 use crate::ranges::Range;
 use crate::record::{Copy, CudaRecording, Launch};
 
@@ -113,6 +114,11 @@ fn copy(shared: &Shared, command: &CopyCommand) -> Result<()> {
         .map_err(|error| shared.state.lost(&command.label, message(error)))
 }
 
+/// Whether a transfer of a run goes through the device's pinned memory.
+fn is_staged(data: &[u8]) -> bool {
+    data.len() < PINNED_MINIMUM || !is_pinned(data)
+}
+
 /// Where the next piece starts in a pinned buffer.
 fn next_piece(bytes: usize) -> usize {
     bytes.checked_next_multiple_of(BINDING_MULTIPLE as usize).unwrap_or(usize::MAX)
@@ -155,7 +161,9 @@ impl CudaBackend {
         if data.is_empty() {
             return Ok(());
         }
-        self.start_upload(self.address(to)?, data, "write")
+        self.start_upload(self.address(to)?, data, "write")?;
+        // Memory that the GPU reaches is the caller's again only when it is done.
+        if is_pinned(data) { self.synchronize("write") } else { Ok(()) }
     }
 
     /// Copies memory to `data`, after everything submitted before.
@@ -214,61 +222,65 @@ impl CudaBackend {
         // Everything to bring, by address.
         let mut bring = Vec::with_capacity(uploads.len() + 1);
         if let (Some(words), Some(memory)) = (run_words, &recording.run_words) {
-            bring.push((memory.address, words));
+            bring.push((memory.address, words, true));
         }
         for (range, data) in uploads {
-            bring.push((self.address(range)?, *data));
+            bring.push((self.address(range)?, *data, is_staged(data)));
         }
         let mut take = Vec::with_capacity(downloads.len());
         for (range, data) in downloads {
             if !data.is_empty() {
-                take.push((self.address(range)?, &mut **data));
+                take.push((self.address(range)?, &mut **data, is_staged(data)));
             }
         }
 
         let mut queue = lock(&self.queue);
         queue.last = Some(recording.label.clone());
         // Both are there before anything starts, so that nothing is given back while the GPU may use it.
-        let mut up = queue.staging(shared, bring.iter().map(|(_, data)| data.len()))?;
-        let mut down = queue.staging(shared, take.iter().map(|(_, data)| data.len()))?;
-        let mut at = 0;
-        for (address, data) in bring {
-            if data.is_empty() {
-                continue;
-            }
-            match &mut up {
-                Some(pinned) => {
-                    let piece = &mut pinned.bytes()[at..at + data.len()];
-                    piece.copy_from_slice(data);
-                    at += next_piece(data.len());
-                    self.start_upload(address, piece, label)?;
-                }
-                None => self.start_upload(address, data, label)?,
-            }
-        }
-        if let Some(graph) = recording.graph {
-            let _range = Range::begin(self.ranges.as_ref(), label);
-            // SAFETY: the context is current; graph and stream are the device's, and the recording outlives the run.
-            unsafe { result::graph::launch(graph, shared.handles.stream) }
-                .map_err(|error| shared.state.lost(label, message(error)))?;
-        }
+        let mut up = queue.staging(shared, bring.iter().filter(|piece| piece.2).map(|(_, data, _)| data.len()))?;
+        let mut down = queue.staging(shared, take.iter().filter(|piece| piece.2).map(|(_, data, _)| data.len()))?;
         let mut copies = Vec::new();
-        at = 0;
-        for (address, data) in take {
-            match &mut down {
-                Some(pinned) => {
-                    let piece = &mut pinned.bytes()[at..at + data.len()];
-                    self.start_download(address, piece, label)?;
-                    let next = at + next_piece(data.len());
-                    copies.push((at, data));
-                    at = next;
+        let start = || -> Result<()> {
+            let mut at = 0;
+            for (address, data, staged) in bring {
+                match &mut up {
+                    _ if data.is_empty() => {}
+                    Some(pinned) if staged => {
+                        let piece = &mut pinned.bytes_mut()[at..at + data.len()];
+                        piece.copy_from_slice(data);
+                        at += next_piece(data.len());
+                        self.start_upload(address, piece, label)?;
+                    }
+                    _ => self.start_upload(address, data, label)?,
                 }
-                None => self.start_download(address, data, label)?,
             }
-        }
+            if let Some(graph) = recording.graph {
+                let _range = Range::begin(self.ranges.as_ref(), label);
+                // SAFETY: the context is current; graph and stream are the device's, and the recording outlives the run.
+                unsafe { result::graph::launch(graph, shared.handles.stream) }
+                    .map_err(|error| shared.state.lost(label, message(error)))?;
+            }
+            at = 0;
+            for (address, data, staged) in take {
+                match &mut down {
+                    Some(pinned) if staged => {
+                        let piece = &mut pinned.bytes_mut()[at..at + data.len()];
+                        self.start_download(address, piece, label)?;
+                        let next = at + next_piece(data.len());
+                        copies.push((at, data));
+                        at = next;
+                    }
+                    _ => self.start_download(address, data, label)?,
+                }
+            }
+            Ok(())
+        };
+        let started = start();
         CounterCells::add(&shared.state.counters.submissions);
         drop(queue);
-        self.synchronize(label)?;
+        // What was started uses the caller's memory and ours until it is done, also where not all of it was.
+        let finished = self.synchronize(label);
+        started.and(finished)?;
         *ran = true;
         drop(ran);
         if let Some(pinned) = &mut down {

@@ -6,6 +6,8 @@ use std::fmt;
 
 use bytemuck::Pod;
 
+use trefoil_dsl::pinned::PinnedBuffer;
+
 use crate::error::{Error, Result};
 use crate::types::{ElementType, with_element_types};
 
@@ -108,6 +110,12 @@ impl<'a, T: HostElement> From<&'a Vec<T>> for Data<'a> {
     }
 }
 
+impl<'a, T: HostElement> From<&'a PinnedBuffer<T>> for Data<'a> {
+    fn from(values: &'a PinnedBuffer<T>) -> Self {
+        Self::from(&**values)
+    }
+}
+
 /// Room for elements of a tensor in the caller's memory, the last axis fastest.
 #[derive(Debug)]
 pub struct DataMut<'a> {
@@ -151,18 +159,51 @@ impl<'a, T: HostElement> From<&'a mut Vec<T>> for DataMut<'a> {
     }
 }
 
-/// Elements of a tensor, or room for them, that are handed over and come back: for runs that go on while the program does something else. Made of a `Vec` and turned into it again, in the same memory.
+impl<'a, T: HostElement> From<&'a mut PinnedBuffer<T>> for DataMut<'a> {
+    fn from(room: &'a mut PinnedBuffer<T>) -> Self {
+        Self::from(&mut **room)
+    }
+}
+
+/// Elements of a tensor, or room for them, that are handed over and come back: for runs that go on while the program does something else. Made of a `Vec` or a [`PinnedBuffer`] and turned into it again, in the same memory.
 #[derive(Debug)]
 pub struct OwnedData(Box<dyn Owned>);
 
-/// A list of some element type.
+/// A list of some element type, or a pinned buffer of them.
 trait Owned: Any + Send + Sync + fmt::Debug {
+    /// What it is, for messages.
+    fn name(&self) -> &'static str;
     fn data(&self) -> Data<'_>;
     fn data_mut(&mut self) -> DataMut<'_>;
     fn into_any(self: Box<Self>) -> Box<dyn Any>;
 }
 
+const LIST: &str = "list";
+const PINNED: &str = "pinned buffer";
+
 impl<T: HostElement> Owned for Vec<T> {
+    fn name(&self) -> &'static str {
+        LIST
+    }
+
+    fn data(&self) -> Data<'_> {
+        self.into()
+    }
+
+    fn data_mut(&mut self) -> DataMut<'_> {
+        self.into()
+    }
+
+    fn into_any(self: Box<Self>) -> Box<dyn Any> {
+        self
+    }
+}
+
+impl<T: HostElement> Owned for PinnedBuffer<T> {
+    fn name(&self) -> &'static str {
+        PINNED
+    }
+
     fn data(&self) -> Data<'_> {
         self.into()
     }
@@ -181,6 +222,10 @@ impl<T: HostElement> Owned for Vec<T> {
 struct Bools(Vec<u32>);
 
 impl Owned for Bools {
+    fn name(&self) -> &'static str {
+        LIST
+    }
+
     fn data(&self) -> Data<'_> {
         Data { element: ElementType::Bool, ..Data::from(&self.0) }
     }
@@ -196,6 +241,12 @@ impl Owned for Bools {
 
 impl<T: HostElement> From<Vec<T>> for OwnedData {
     fn from(elements: Vec<T>) -> Self {
+        Self(Box::new(elements))
+    }
+}
+
+impl<T: HostElement> From<PinnedBuffer<T>> for OwnedData {
+    fn from(elements: PinnedBuffer<T>) -> Self {
         Self(Box::new(elements))
     }
 }
@@ -219,16 +270,23 @@ impl OwnedData {
     /// The list that it was made of; of bools, that of their words.
     ///
     /// # Errors
-    /// The elements are of another type.
+    /// The elements are of another type, or it was made of a [`PinnedBuffer`].
     pub fn into_vec<T: HostElement>(self) -> Result<Vec<T>> {
-        let expected = self.data().element;
-        match self.0.into_any().downcast() {
-            Ok(elements) => Ok(*elements),
-            Err(_) => {
-                let (what, name, given) = ("elements", "handed over".to_owned(), T::ELEMENT.to_string());
-                Err(Error::ElementType { what, name, given, expected })
-            }
-        }
+        self.into_what_it_was(LIST, T::ELEMENT)
+    }
+
+    /// The pinned buffer that it was made of.
+    ///
+    /// # Errors
+    /// The elements are of another type, or it was made of a `Vec`.
+    pub fn into_pinned<T: HostElement>(self) -> Result<PinnedBuffer<T>> {
+        self.into_what_it_was(PINNED, T::ELEMENT)
+    }
+
+    fn into_what_it_was<C: 'static>(self, wanted: &'static str, element: ElementType) -> Result<C> {
+        let (given, given_element) = (self.0.name(), self.0.data().element);
+        let other = |_| Error::HandedOver { given, given_element, wanted, element };
+        Ok(*self.0.into_any().downcast().map_err(other)?)
     }
 }
 

@@ -190,6 +190,18 @@ pub enum Error {
         /// What is right.
         expected: ElementType,
     },
+    /// What was handed over is not what it is taken back as.
+    #[error("a {given} of {given_element} was handed over, and is taken back as a {wanted} of {element}")]
+    HandedOver {
+        /// What it is: `list` or `pinned buffer`.
+        given: &'static str,
+        /// Its elements; of bools, those are words.
+        given_element: ElementType,
+        /// As what it is taken back.
+        wanted: &'static str,
+        /// With which elements.
+        element: ElementType,
+    },
     /// Another number of elements.
     #[error("{what} `{name}`: {given} elements given, {expected} expected for {ty}")]
     Length {

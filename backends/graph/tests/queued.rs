@@ -165,10 +165,33 @@ fn refused_runs_give_everything_back_too() {
         assert!(matches!(finished.result, Err(Error::Unknown { what: "output", .. })));
         assert_eq!((finished.inputs.len(), finished.outputs.len()), (1, 1));
         let error = OwnedData::from(vec![1f32]).into_vec::<u32>().unwrap_err().to_string();
-        assert_eq!(error, "elements `handed over`: elements of type u32 given, f32 expected");
+        assert_eq!(error, "a list of f32 was handed over, and is taken back as a list of u32");
         // Nothing of that was added, and later runs are right.
         let outputs = run().input("x", vec![1f32; 3]).start().wait().result.unwrap();
         assert_eq!(outputs.get::<f32>("sum").unwrap(), [1.0; 3]);
+    }
+}
+
+#[test]
+fn pinned_buffers_are_handed_over_and_come_back() {
+    for device in devices() {
+        let executable = totals(&device);
+        let extents = Extents::new();
+        let (mut x, mut sum) = (device.pinned::<f32>(3).unwrap(), device.pinned::<f32>(3).unwrap());
+        for round in 1..4 {
+            x.fill(round as f32);
+            let mut finished = executable.queue(&extents).input("x", x).take_into("sum", sum).start().wait();
+            finished.result.unwrap();
+            x = finished.inputs.remove(0).into_pinned().unwrap();
+            sum = finished.outputs.remove(0).into_pinned().unwrap();
+            assert_eq!((x[0], sum[0]), (round as f32, (1..=round).sum::<i32>() as f32));
+        }
+        // A run that is waited for takes them as the slices that they are.
+        x.fill(-6.0);
+        executable.prepare(&extents).input("x", &x).take_into("sum", &mut sum).run().unwrap();
+        assert_eq!(*sum, [0.0; 3]);
+        let error = OwnedData::from(x).into_vec::<f32>().unwrap_err().to_string();
+        assert_eq!(error, "a pinned buffer of f32 was handed over, and is taken back as a list of f32");
     }
 }
 

@@ -11,6 +11,7 @@ use trefoil_dsl::device::{
     Backend, Command, Counters, DeviceKind, DeviceOptions, Memory, MemoryRange, Pipeline, Properties, Recording, RunIo,
 };
 use trefoil_dsl::error::{Error, Result};
+use trefoil_dsl::pinned::Pinned;
 use trefoil_dsl::support::adapter::{choose, restrict};
 use trefoil_dsl::support::cache::DiskCache;
 use trefoil_dsl::support::state::{DeviceState, lock};
@@ -19,6 +20,7 @@ use trefoil_dsl::support::wait::is_soon;
 use crate::instance::{Instance, unavailable};
 use crate::limits::{Adapter, Traits, rank, usable};
 use crate::memory::VulkanMemory;
+use crate::pinned::{PinnedBuffers, VulkanPinned};
 use crate::pipeline::{Layout, LayoutKey, PipelineStore};
 use crate::submit::Queue;
 
@@ -34,6 +36,8 @@ pub(crate) struct Shared {
     pub(crate) timeline: vk::Semaphore,
     /// Pipeline layouts by what they depend on.
     pub(crate) layouts: Mutex<HashMap<LayoutKey, Layout>>,
+    /// What transfers need not stage.
+    pub(crate) pinned: PinnedBuffers,
     debug: Option<ash::ext::debug_utils::Device>,
     allocator: Mutex<Option<Allocator>>,
     instance: Instance,
@@ -256,6 +260,7 @@ fn connect(instance: Instance, adapter: Adapter, options: &DeviceOptions, id: u6
         device,
         timeline,
         layouts: Mutex::default(),
+        pinned: PinnedBuffers::default(),
         debug,
         allocator: Mutex::new(Some(allocator)),
         instance,
@@ -272,6 +277,13 @@ impl Backend for VulkanBackend {
         self.shared.guarded(|| {
             self.shared.state.checks().allocation(bytes, label)?;
             let memory: Arc<dyn Memory> = Arc::new(VulkanMemory::new(&self.shared, bytes, label)?);
+            Ok(memory)
+        })
+    }
+
+    fn pin(&self, bytes: usize, label: &str) -> Result<Box<dyn Pinned>> {
+        self.shared.guarded(|| {
+            let memory: Box<dyn Pinned> = Box::new(VulkanPinned::new(&self.shared, bytes, label)?);
             Ok(memory)
         })
     }

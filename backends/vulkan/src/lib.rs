@@ -11,13 +11,15 @@
 //!
 //! # Memory
 //! Small pieces of memory lie in device memory that the host can write to, where a device has such memory over the whole heap:
-//! they are written without a copy on the device. All others are reached through pooled staging buffers.
+//! they are written without a copy on the device. All others are reached through pooled staging buffers, unless what a program brings or takes
+//! lies in a pinned buffer of its own, which the device copies by itself.
 
 mod device;
 mod float_modes;
 mod instance;
 mod limits;
 mod memory;
+mod pinned;
 mod pipeline;
 mod record;
 mod submit;

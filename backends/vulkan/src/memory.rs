@@ -88,7 +88,8 @@ impl RawBuffer {
         self.mapped().is_some() && (bytes <= UNCACHED_READ || self.allocation.as_ref().is_some_and(is_cached))
     }
 
-    fn address(&self, offset: u64, length: usize) -> Result<*mut u8> {
+    /// Where the host sees a range of it.
+    pub(crate) fn address(&self, offset: u64, length: usize) -> Result<*mut u8> {
         let end = offset.checked_add(length as u64);
         match self.mapped() {
             // The end is within the mapping, hence the offset fits the address space.
@@ -100,7 +101,7 @@ impl RawBuffer {
     /// Copies `data` to it. The GPU must not be using these bytes, or callers get a mixture.
     pub(crate) fn write_host(&self, offset: u64, data: &[u8]) -> Result<()> {
         let to = self.address(offset, data.len())?;
-        // SAFETY: `address` checked that the range is within the mapping, which lives as long as `self` and no reference points into.
+        // SAFETY: `address` checked that the range is within the mapping, which lives as long as `self`; references point only into pinned buffers, which are never written so.
         unsafe { std::ptr::copy_nonoverlapping(data.as_ptr(), to, data.len()) };
         Ok(())
     }

@@ -142,6 +142,8 @@ pub(crate) struct Kept {
     pub(crate) memory: Vec<Arc<dyn Memory>>,
     /// Pipelines.
     pub(crate) pipelines: Vec<Arc<dyn Pipeline>>,
+    /// Pinned buffers.
+    pub(crate) pinned: Vec<Arc<RawBuffer>>,
 }
 
 impl Kept {

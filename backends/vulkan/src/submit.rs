@@ -1,7 +1,7 @@
 //! Submissions: the one queue, what it still holds for the device, transfers, lists and runs.
 
 use std::collections::VecDeque;
-use std::sync::Arc;
+use std::sync::{Arc, MutexGuard};
 
 use ash::vk;
 use trefoil_dsl::device::{Command, MemoryRange, Recording, RunIo};
@@ -10,7 +10,7 @@ use trefoil_dsl::support::check::BINDING_MULTIPLE;
 use trefoil_dsl::support::state::{CounterCells, lock};
 
 use crate::device::{Shared, VulkanBackend};
-use crate::memory::{Direction, STAGING_CHUNK, Staging, StagingPool, VulkanMemory};
+use crate::memory::{Direction, RawBuffer, STAGING_CHUNK, Staging, StagingPool, VulkanMemory};
 use crate::record::{Commands, Descriptors, Encoder, Kept, VulkanRecording, spilled_bytes};
 
 /// Submissions that may be unfinished before the next one waits for the oldest; it bounds what is held for the device.
@@ -125,12 +125,12 @@ impl Queue {
     }
 }
 
-/// Part of a run's transfer: where it lies in the staging buffer.
-struct Piece<'a> {
-    memory: &'a VulkanMemory,
-    offset: u64,
-    staged: u64,
-    bytes: u64,
+/// Where the host's side of a transfer lies: in a pinned buffer, or else in the run's staging buffer from that byte on.
+type HostSide = (Option<Arc<RawBuffer>>, u64);
+
+/// The buffer of a host side, and where in it.
+fn host_side<'a>((pinned, at): &'a HostSide, staging: Option<&'a Staging>) -> Option<(&'a RawBuffer, u64)> {
+    Some((pinned.as_deref().or_else(|| staging.map(|staging| &staging.buffer))?, *at))
 }
 
 /// Where the next piece starts in a staging buffer.
@@ -150,6 +150,11 @@ impl VulkanBackend {
             return memory.buffer.write_host(to.offset, data);
         }
         let label: Arc<str> = Arc::from("write");
+        if let Some((pinned, at)) = shared.pinned.find(data) {
+            return self.copy_pinned(queue, &pinned, to, &label, |encoder| {
+                encoder.copy((&pinned, at), (&memory.buffer, to.offset), to.bytes);
+            });
+        }
         let mut offset = to.offset;
         for chunk in data.chunks(STAGING_CHUNK as usize) {
             let mut slot = queue.slot(shared)?;
@@ -176,6 +181,11 @@ impl VulkanBackend {
             return memory.buffer.read_host(from.offset, data);
         }
         let label: Arc<str> = Arc::from("read");
+        if let Some((pinned, at)) = shared.pinned.find(data) {
+            return self.copy_pinned(lock(&self.queue), &pinned, from, &label, |encoder| {
+                encoder.copy((&memory.buffer, from.offset), (&pinned, at), from.bytes);
+            });
+        }
         let mut offset = from.offset;
         for chunk in data.chunks_mut(STAGING_CHUNK as usize) {
             let bytes = chunk.len() as u64;
@@ -198,6 +208,28 @@ impl VulkanBackend {
             offset += bytes;
         }
         Ok(())
+    }
+
+    /// Copies between a pinned buffer and memory as `fill` encodes it, and waits for it: the pinned bytes are the caller's again then.
+    fn copy_pinned(
+        &self,
+        mut queue: MutexGuard<'_, Queue>,
+        pinned: &Arc<RawBuffer>,
+        range: &MemoryRange,
+        label: &Arc<str>,
+        fill: impl FnOnce(&Encoder<'_>),
+    ) -> Result<()> {
+        let shared = &self.shared;
+        let mut slot = queue.slot(shared)?;
+        let encoder = Encoder::begin(shared, slot.commands.buffers[0], &mut slot.descriptors, true)?;
+        fill(&encoder);
+        let commands = encoder.end()?;
+        let kept = Kept { memory: vec![range.memory.clone()], pinned: vec![pinned.clone()], ..Kept::default() };
+        let value = queue.submit(shared, &[commands], slot, Vec::new(), kept, label)?;
+        drop(queue);
+        shared.wait_for(value, label)?;
+        // The submission holds the memory until it is taken back.
+        lock(&self.queue).retire(shared)
     }
 
     /// Runs a list without waiting for it.
@@ -246,12 +278,15 @@ impl VulkanBackend {
         let mut small_uploads = Vec::with_capacity(uploads.len());
         let mut staged = 0;
         for (range, data) in uploads {
-            if staged + next_piece(range.bytes) > STAGING_CHUNK {
+            let pinned = shared.pinned.find(data);
+            if pinned.is_none() && staged + next_piece(range.bytes) > STAGING_CHUNK {
                 self.upload(range, data)?;
-            } else {
-                staged += next_piece(range.bytes);
-                small_uploads.push((range, *data));
+                continue;
             }
+            if pinned.is_none() {
+                staged += next_piece(range.bytes);
+            }
+            small_uploads.push((range, *data, pinned));
         }
 
         let mut queue = lock(&self.queue);
@@ -265,28 +300,44 @@ impl VulkanBackend {
         let mut pieces = Vec::with_capacity(small_uploads.len());
         staged = 0;
         let mut kept = Kept::default();
-        for (range, data) in small_uploads {
+        for (range, data, pinned) in small_uploads {
             let memory = VulkanMemory::of(&range.memory, shared)?;
             if memory.buffer.is_writable() {
                 queue.settle(shared)?;
                 memory.buffer.write_host(range.offset, data)?;
             } else if !data.is_empty() {
-                pieces.push((Piece { memory, offset: range.offset, staged, bytes: range.bytes }, data));
-                staged += next_piece(range.bytes);
+                let from = match pinned {
+                    Some((buffer, at)) => {
+                        kept.pinned.push(buffer.clone());
+                        (Some(buffer), at)
+                    }
+                    None => (None, staged),
+                };
+                if from.0.is_none() {
+                    staged += next_piece(range.bytes);
+                }
+                pieces.push((from, memory, range, data));
                 kept.memory.push(range.memory.clone());
             }
         }
         let mut held = Vec::new();
         if !pieces.is_empty() {
-            let staging = queue.take_staging(shared, staged, Direction::Upload)?;
+            let staging = match staged {
+                0 => None,
+                bytes => Some(queue.take_staging(shared, bytes, Direction::Upload)?),
+            };
             let commands = slot.commands.buffers[0];
             let encoder = Encoder::begin(shared, commands, &mut slot.descriptors, true)?;
-            for (piece, data) in &pieces {
-                staging.buffer.write_host(piece.staged, data)?;
-                encoder.copy((&staging.buffer, piece.staged), (&piece.memory.buffer, piece.offset), piece.bytes);
+            for (from, memory, range, data) in &pieces {
+                if let (None, Some(staging)) = (&from.0, &staging) {
+                    staging.buffer.write_host(from.1, data)?;
+                }
+                if let Some(from) = host_side(from, staging.as_ref()) {
+                    encoder.copy(from, (&memory.buffer, range.offset), range.bytes);
+                }
             }
             submitted.push(encoder.end()?);
-            held.push(staging);
+            held.extend(staging);
         }
         submitted.push(recording.commands.buffers[0]);
 
@@ -300,26 +351,32 @@ impl VulkanBackend {
             }
             if VulkanMemory::of(&range.memory, shared)?.buffer.is_readable(data.len()) {
                 direct.push((range, data));
+            } else if let Some((buffer, at)) = shared.pinned.find(data) {
+                kept.memory.push(range.memory.clone());
+                kept.pinned.push(buffer.clone());
+                taken.push(((Some(buffer), at), range, data));
             } else if staged + next_piece(range.bytes) > STAGING_CHUNK {
                 large.push((range, data));
             } else {
-                let at = staged;
-                staged += next_piece(range.bytes);
                 kept.memory.push(range.memory.clone());
-                taken.push((at, range, data));
+                taken.push(((None, staged), range, data));
+                staged += next_piece(range.bytes);
             }
         }
         let mut result = None;
         if !taken.is_empty() {
-            let staging = queue.take_staging(shared, staged, Direction::Download)?;
+            if staged > 0 {
+                result = Some(queue.take_staging(shared, staged, Direction::Download)?);
+            }
             let commands = slot.commands.buffers[1];
             let encoder = Encoder::begin(shared, commands, &mut slot.descriptors, true)?;
-            for (at, range, _) in &taken {
+            for (to, range, _) in &taken {
                 let memory = VulkanMemory::of(&range.memory, shared)?;
-                encoder.copy((&memory.buffer, range.offset), (&staging.buffer, *at), range.bytes);
+                if let Some(to) = host_side(to, result.as_ref()) {
+                    encoder.copy((&memory.buffer, range.offset), to, range.bytes);
+                }
             }
             submitted.push(encoder.end()?);
-            result = Some(staging);
         }
         let value = queue.submit(shared, &submitted, slot, held, kept, &recording.label)?;
         drop(queue);
@@ -328,8 +385,10 @@ impl VulkanBackend {
         drop(ran);
 
         if let Some(staging) = result {
-            for (at, _, data) in taken {
-                staging.buffer.read_host(at, data)?;
+            for ((pinned, at), _, data) in taken {
+                if pinned.is_none() {
+                    staging.buffer.read_host(at, data)?;
+                }
             }
             lock(&self.queue).staging.give(staging);
         }

@@ -25,11 +25,12 @@ use super::cache::DiskCache;
 use super::state::lock;
 use crate::device::{Backend, Command, Counters, Device, Memory, MemoryRange, Pipeline, Properties, Recording, RunIo};
 use crate::error::{Error, Result};
+use crate::pinned::Pinned;
 
 /// What may fail.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Call {
-    /// [`Backend::allocate`].
+    /// [`Backend::allocate`] and [`Backend::pin`].
     Allocation,
     /// [`Backend::write`].
     Write,
@@ -183,21 +184,33 @@ const NOTHING_READ: u8 = 0xA5;
 #[derive(Debug)]
 struct Faulty(Arc<Faults>);
 
+impl Faulty {
+    /// Counts an allocation, and fails if it is the one that was planted.
+    fn allocates(&self, bytes: u64, label: &str) -> Result<()> {
+        let device = || self.properties().name.clone();
+        self.0.meets(Call::Allocation, label, || Error::OutOfMemory {
+            what: format!("`{label}`"),
+            bytes,
+            device: device(),
+        })
+    }
+}
+
 impl Backend for Faulty {
     fn properties(&self) -> &Properties {
         self.0.backend().properties()
     }
 
     fn allocate(&self, bytes: u64, label: &str) -> Result<Arc<dyn Memory>> {
-        let device = || self.properties().name.clone();
-        self.0.meets(Call::Allocation, label, || Error::OutOfMemory {
-            what: format!("`{label}`"),
-            bytes,
-            device: device(),
-        })?;
+        self.allocates(bytes, label)?;
         let memory = self.0.backend().allocate(bytes, label)?;
         lock(&self.0.state).memory.push(Arc::downgrade(&memory));
         Ok(memory)
+    }
+
+    fn pin(&self, bytes: usize, label: &str) -> Result<Box<dyn Pinned>> {
+        self.allocates(bytes as u64, label)?;
+        self.0.backend().pin(bytes, label)
     }
 
     fn write(&self, to: &MemoryRange, data: &[u8]) -> Result<()> {

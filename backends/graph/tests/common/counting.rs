@@ -10,6 +10,7 @@ use trefoil_dsl::device::{
     Backend, Command, Counters, Device, Memory, MemoryRange, Pipeline, Properties, Recording, RunIo,
 };
 use trefoil_dsl::error::Result;
+use trefoil_dsl::pinned::Pinned;
 use trefoil_dsl::support::cache::DiskCache;
 
 /// A device behind which another works.
@@ -66,6 +67,10 @@ impl Backend for Counting {
 
     fn allocate(&self, bytes: u64, label: &str) -> Result<Arc<dyn Memory>> {
         self.device.backend().allocate(bytes, label)
+    }
+
+    fn pin(&self, bytes: usize, label: &str) -> Result<Box<dyn Pinned>> {
+        self.device.backend().pin(bytes, label)
     }
 
     fn write(&self, to: &MemoryRange, data: &[u8]) -> Result<()> {
