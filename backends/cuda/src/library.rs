@@ -49,6 +49,7 @@ type Key = (LibraryProduct, [u32; 3]);
 
 /// cuBLASLt, ready to multiply.
 pub(crate) struct Library {
+    shared: Arc<Shared>,
     handle: sys::cublasLtHandle_t,
     workspace: RawMemory,
     plans: Mutex<HashMap<Key, Arc<Plan>>>,
@@ -67,8 +68,11 @@ impl fmt::Debug for Library {
 
 impl Drop for Library {
     fn drop(&mut self) {
-        // SAFETY: the handle was made by `new` and is destroyed once. There is nobody to tell of a failure.
-        let _ = unsafe { result::destroy_handle(self.handle) };
+        // The last recording with a product may go on any thread. If the device is lost, the handle goes with the context.
+        if self.shared.enter().is_ok() {
+            // SAFETY: the handle was made by `new` and is destroyed once. There is nobody to tell of a failure.
+            let _ = unsafe { result::destroy_handle(self.handle) };
+        }
     }
 }
 
@@ -86,7 +90,7 @@ impl Library {
     fn new(shared: &Arc<Shared>) -> Result<Self> {
         let handle = result::create_handle().map_err(|error| failed(shared, "starting cuBLASLt", error))?;
         let workspace = RawMemory::new(shared, WORKSPACE_BYTES as u64, "cuBLASLt's workspace")?;
-        Ok(Self { handle, workspace, plans: Mutex::default() })
+        Ok(Self { shared: shared.clone(), handle, workspace, plans: Mutex::default() })
     }
 
     /// The plan of a product for operands and a result of that alignment.

@@ -177,7 +177,8 @@ pub fn q4_k_matvec(weights: &[u32], x: &[f32], y: &mut [f32], blocks: usize, row
     }
     barrier();
     // Of each row an invocation adds up a few sums, each part from others on, for the banks' sake; then one adds up theirs.
-    let row = min(lane / PARTS, MOST_ROWS - 1);
+    // Rows that nobody has written to are not looked at.
+    let row = min(min(lane / PARTS, MOST_ROWS - 1), rows - 1);
     let part = lane % PARTS;
     let mut sum = 0.0;
     for k in unroll(0..SIZE / PARTS) {
