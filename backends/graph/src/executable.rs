@@ -1,5 +1,6 @@
 //! Executables: graphs compiled for a device, to be run any number of times.
 
+mod debug;
 mod outputs;
 mod pending;
 mod plans;

@@ -15,6 +15,7 @@
 
 pub mod compile;
 pub mod data;
+pub mod debug;
 pub mod dim;
 pub mod eager;
 pub mod error;
@@ -31,6 +32,7 @@ pub mod types;
 
 pub use compile::{IntoKernels, Options};
 pub use data::{Data, DataMut, OwnedData};
+pub use debug::{DebugOptions, DebugReport};
 pub use dim::{Dim, Extents, Symbol};
 pub use eager::{Eager, EagerTensor};
 pub use error::{Error, Result};

@@ -11,6 +11,7 @@ use trefoil_dsl::element::Element;
 use trefoil_dsl::error::Error as DeviceError;
 use trefoil_dsl::support::check::COPY_MULTIPLE;
 
+use super::debug::Watch;
 use super::slots::{InputId, OutputId, Slot, Which};
 use super::{Elements, Executable, Outputs};
 use crate::data::{Data, DataMut, HostElement};
@@ -23,7 +24,7 @@ use crate::types::{ElementType, TensorType};
 #[derive(Debug)]
 #[must_use = "nothing runs before `run` is called"]
 pub struct Run<'a> {
-    executable: &'a Executable,
+    pub(super) executable: &'a Executable,
     extents: &'a Extents,
     lists: Lists<'a>,
     /// Whether the caller said which outputs it takes; all of them otherwise.
@@ -193,12 +194,17 @@ impl<'a> Run<'a> {
     /// it does not have.
     pub fn run(mut self) -> Result<Outputs> {
         let _run = debug_span!("run").entered();
+        self.done(None)
+    }
+
+    /// Runs, and gives the executable its lists back.
+    pub(super) fn done(&mut self, watch: Option<&mut Watch<'_>>) -> Result<Outputs> {
         let mut outputs = Outputs::default();
         let done = match self.refused.take() {
             Some(refused) => Err(refused),
-            None => self.go(&mut outputs.tensors),
+            None => self.go(&mut outputs.tensors, watch),
         };
-        let Lists { given, taken } = self.lists;
+        let Lists { given, taken } = std::mem::take(&mut self.lists);
         if let Ok(mut kept) = self.executable.lists.lock() {
             *kept = Lists { given: emptied(given), taken: emptied(taken) };
         }
@@ -261,7 +267,7 @@ impl<'a> Run<'a> {
         self
     }
 
-    fn go(&mut self, outputs: &mut Vec<Elements>) -> Result<()> {
+    fn go(&mut self, outputs: &mut Vec<Elements>, mut watch: Option<&mut Watch<'_>>) -> Result<()> {
         let Self { executable, extents, lists, .. } = self;
         // One run at a time: all runs use the same memory.
         let mut turn = executable.turn()?;
@@ -330,20 +336,27 @@ impl<'a> Run<'a> {
             }
         }
         let backend = executable.device.backend();
+        if let Some(watch) = &watch {
+            watch.begin()?;
+        }
         if !copies.is_empty() {
             backend.execute(&copies).map_err(at("an input of a run from", &Command::first_label(&copies)))?;
         }
         let run_words = (!has_words && !words.is_empty()).then_some(&*words);
         let io = RunIo { run_words, uploads: &uploads, downloads: &mut downloads };
-        let ran = backend.run(&*executable.recording, io);
-        let ran = ran.map_err(|error| at("a run from", &Command::first_label(&executable.commands))(error));
+        let failed = |error| at("a run from", &Command::first_label(&executable.commands))(error);
+        let ran = match &mut watch {
+            None => backend.run(&*executable.recording, io).map_err(failed),
+            Some(watch) => watch.run(io, extents),
+        };
         executable.settled(common, ran)?;
         for ((last, given), slot) in state.given.iter_mut().zip(&lists.given).zip(&executable.inputs) {
             if given.as_ref().is_some_and(|given| !matches!(given, Given::Unchanged)) {
                 *last = Some(elements(&slot.ty, extents)?);
             }
         }
-        state.has_words = true;
+        // A run that is watched does not use the recording.
+        state.has_words = watch.is_none();
         state.extents.become_equal(extents);
         if takes_next {
             common.next_seed = common.next_seed.wrapping_add(1);
