@@ -230,7 +230,8 @@ impl CudaBackend {
         let mut take = Vec::with_capacity(downloads.len());
         for (range, data) in downloads {
             if !data.is_empty() {
-                take.push((self.address(range)?, &mut **data, is_staged(data)));
+                let staged = is_staged(data);
+                take.push((self.address(range)?, &mut **data, staged));
             }
         }
 

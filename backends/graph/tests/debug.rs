@@ -113,7 +113,7 @@ fn with_careless(device: &Device, op: Careless) -> Executable {
     let y = g.neg(product).unwrap();
     g.output("y", y).unwrap();
     let model = Model::new();
-    model.set("w", &[5, 4], (&[0.5f32; 20]).into()).unwrap();
+    model.set("w", &[5, 4], &[0.5f32; 20]).unwrap();
     Executable::compile(&g, &model, device, &Options::default()).unwrap()
 }
 

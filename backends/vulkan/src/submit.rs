@@ -359,8 +359,9 @@ impl VulkanBackend {
                 large.push((range, data));
             } else {
                 kept.memory.push(range.memory.clone());
-                taken.push(((None, staged), range, data));
+                let at = staged;
                 staged += next_piece(range.bytes);
+                taken.push(((None, at), range, data));
             }
         }
         let mut result = None;

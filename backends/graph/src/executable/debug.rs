@@ -3,7 +3,7 @@
 use std::collections::{BTreeMap, BTreeSet};
 
 use tracing::debug_span;
-use trefoil_dsl::device::{Command, MemoryRange, RunIo};
+use trefoil_dsl::device::{MemoryRange, RunIo};
 
 use super::{Executable, Outputs, Parts, Run};
 use crate::compile::plan::Buffer;
@@ -14,7 +14,7 @@ use crate::debug::{DebugOptions, DebugReport, Difference, SeenStep, SeenTensor, 
 use crate::dim::{Dim, Extents};
 use crate::error::{Result, at};
 use crate::graph::{Graph, Leaf, LeafKind, Tensor};
-use crate::op::HostTensor;
+use crate::op::{HostTensor, OpKind};
 use crate::reference::evaluate_node;
 use crate::types::{ElementType, Layout};
 
@@ -281,6 +281,17 @@ fn arranged(from: &HostTensor, layout: &Layout, shape: &[usize], extents: &Exten
     Ok((0..shape.iter().product()).map(element).collect())
 }
 
+/// The output of a view that starts where a symbol says, of which references know nothing.
+fn viewed(graph: &Graph, node: usize, values: &Read, extents: &Extents) -> Option<HostTensor> {
+    let node = graph.nodes().get(node)?;
+    let (OpKind::View(view), [input], [output]) = (node.op.kind(), &*node.inputs, &*node.outputs) else { return None };
+    let ty = graph.type_of(*input).ok()?;
+    let layout = view.layout(ty, &Layout::contiguous(&ty.shape), output)?;
+    let shape: Vec<usize> = output.shape.iter().map(|extent| size(extent, extents)).collect::<Result<_>>().ok()?;
+    let values = arranged(values.get(input)?, &layout, &shape, extents).ok()??;
+    Some(HostTensor { shape, values })
+}
+
 /// What the references make of a tensor, from what was read; none if that is not enough, or an op has no reference for it.
 fn expected(graph: &Graph, tensor: Tensor, read: &Read, extents: &Extents) -> Option<HostTensor> {
     let mut needed = BTreeSet::new();
@@ -300,7 +311,10 @@ fn expected(graph: &Graph, tensor: Tensor, read: &Read, extents: &Extents) -> Op
     let mut values = read.clone();
     // Nodes are in an order in which they can be computed.
     for node in needed {
-        let made = evaluate_node(graph, node, &BTreeMap::new(), &values, extents).ok()?;
+        let made = match evaluate_node(graph, node, &BTreeMap::new(), &values, extents) {
+            Ok(made) => made,
+            Err(_) => vec![viewed(graph, node, &values, extents)?],
+        };
         for (port, made) in made.into_iter().enumerate() {
             values.insert(graph.tensor(node as u32, port as u32), made);
         }
