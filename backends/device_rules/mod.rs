@@ -43,7 +43,7 @@ pub struct Subject {
     pub cpu: fn(&str) -> Option<CpuFunction>,
 }
 
-/// Every test, for a static `Subject`.
+/// Every test, for a static `Subject`; `opened` is one that others opened, on an adapter of their choice.
 #[macro_export]
 macro_rules! device_rules {
     ($subject:expr; $($name:ident),* $(,)?) => { $(#[test] fn $name() {
@@ -52,6 +52,10 @@ macro_rules! device_rules {
         }
     })* };
     ($subject:expr) => {
+        device_rules!($subject; adapters_that_are_not_there_are_errors);
+        device_rules!(opened $subject);
+    };
+    (opened $subject:expr) => {
         device_rules!($subject;
             memory_of_any_size_keeps_what_is_written, wrong_ranges_are_errors, lists_run_at_once, dependent_commands_see_each_other,
             a_recording_serves_every_extent, groups_come_from_run_words, wrong_commands_are_errors, runs_carry_uploads_and_downloads,

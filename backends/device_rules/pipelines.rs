@@ -34,6 +34,9 @@ pub fn poorer_devices_refuse(subject: &Subject) {
     bare.hash = [9; 16];
     let missing = device.backend().load(&[Arc::new(bare)], ParamTransport::Value);
     assert!(matches!(missing, Err(Error::Variant(_))), "{missing:?}");
+}
+
+pub fn adapters_that_are_not_there_are_errors(subject: &Subject) {
     let absent = DeviceOptions { adapter: Some("no such adapter".to_owned()), ..DeviceOptions::default() };
     assert!(matches!((subject.open)(&absent), Err(Error::NoSuchAdapter { .. })));
 }

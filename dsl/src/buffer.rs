@@ -236,6 +236,11 @@ fn within(length: usize, range: impl RangeBounds<usize>) -> Result<(usize, usize
 }
 
 impl<'a, T: Element> BufferSliceMut<'a, T> {
+    /// The buffer.
+    pub fn buffer(&self) -> &'a Buffer<T> {
+        self.buffer
+    }
+
     /// The first element.
     pub fn first(&self) -> usize {
         self.first

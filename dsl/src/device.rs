@@ -375,7 +375,7 @@ pub struct Counters {
 }
 
 /// What a device crate implements.
-pub trait Backend: Send + Sync + fmt::Debug + 'static {
+pub trait Backend: Any + Send + Sync + fmt::Debug {
     /// What it is and allows.
     fn properties(&self) -> &Properties;
 

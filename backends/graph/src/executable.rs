@@ -42,7 +42,7 @@ use pending::Task;
 pub use pending::{Finished, Pending, QueuedRun};
 pub use plans::{Plans, PlansStatistics};
 pub use run::Run;
-use run::{Lists, Room};
+use run::{Lists, Scratch};
 pub use slots::{InputId, OutputId, Which};
 use slots::{Slot, unknown};
 
@@ -104,11 +104,13 @@ struct RunState {
     extents: Extents,
     /// Whether it has them still.
     has_words: bool,
+    /// Whether the last run left its outputs in their places.
+    has_outputs: bool,
     /// For each input how many elements the last run had that was given it.
     given: Vec<Option<u64>>,
     /// The model's losses when every param was there.
     params_filled: Option<u64>,
-    room: Room,
+    scratch: Scratch,
 }
 
 /// What runs leave behind in the states; held during a run.
@@ -134,7 +136,7 @@ impl RunState {
 
     /// The values of the symbols of the last run, unless it failed.
     fn extents(&self) -> Option<&Extents> {
-        self.has_words.then_some(&self.extents)
+        self.has_outputs.then_some(&self.extents)
     }
 }
 

@@ -7,15 +7,16 @@ use trefoil_codegen::artefact::{Kernel, Language, ParamTransport, Target};
 use trefoil_dsl::device::{
     Backend, Command, Counters, DeviceKind, DeviceOptions, Memory, MemoryRange, Pipeline, Properties, Recording, RunIo,
 };
-use trefoil_dsl::error::Result;
+use trefoil_dsl::error::{Error, Result};
 use trefoil_dsl::support::adapter::{choose, restrict};
 use trefoil_dsl::support::cache::DiskCache;
+use trefoil_dsl::support::check::BINDING_MULTIPLE;
 use trefoil_dsl::support::state::{DeviceState, lock};
 use trefoil_dsl::support::wait::is_soon;
 
 use crate::bind_groups::BindGroups;
-use crate::limits::{describe, instance, rank, required_features, required_limits, unavailable, usable};
-use crate::memory::WgpuMemory;
+use crate::limits::{Offer, describe, instance, rank, required_features, required_limits, unavailable, usable};
+use crate::memory::{USAGE, WgpuMemory};
 use crate::passthrough;
 use crate::pipeline::PipelineStore;
 use crate::record::ParamBuffer;
@@ -104,7 +105,8 @@ pub(crate) struct WgpuBackend {
     pub(crate) pipelines: PipelineStore,
     /// Where blocks given by value go; who holds it submits a list.
     pub(crate) params: Mutex<Option<ParamBuffer>>,
-    _anchors: [wgpu::Buffer; 2],
+    /// The first takes copies.
+    anchors: [wgpu::Buffer; 2],
 }
 
 impl fmt::Debug for WgpuBackend {
@@ -121,8 +123,7 @@ impl WgpuBackend {
         let names: Vec<String> = adapters.iter().map(|adapter| adapter.get_info().name).collect();
         let chosen = choose(DeviceKind::Wgpu, &names, options.adapter.as_deref(), |i| rank(&adapters[i]))?;
         let adapter = adapters.swap_remove(chosen);
-        let properties = describe(&adapter);
-        let properties = restrict(properties, options)?;
+        let properties = restrict(describe(Offer::of(&adapter)), options)?;
         let descriptor = wgpu::DeviceDescriptor {
             label: Some("trefoil"),
             required_features: required_features(&adapter, properties.features),
@@ -134,8 +135,8 @@ impl WgpuBackend {
         };
         let (device, queue) = pollster::block_on(adapter.request_device(&descriptor))
             .map_err(|error| unavailable(format!("{} does not open: {error}", properties.name)))?;
-        let stray: Arc<Mutex<Vec<String>>> = Arc::default();
-        let state = DeviceState::new(id, properties);
+        let backend = Self::on(&adapter, device, queue, DeviceState::new(id, properties), options)?;
+        let Shared { state, device, stray, .. } = &*backend.shared;
         let (errors, failure, name) = (stray.clone(), state.failure.clone(), state.properties.name.clone());
         device.on_uncaptured_error(Arc::new(move |error: wgpu::Error| lock(&errors).push(error.to_string())));
         device.set_device_lost_callback(move |reason, message| {
@@ -144,13 +145,43 @@ impl WgpuBackend {
                 failure.lost(&name, "an earlier command", message);
             }
         });
+        Ok(backend)
+    }
+
+    /// Uses a device that the program opened. What wgpu reports outside of any scope, and its loss, the program hears; ours are all within scopes.
+    pub(crate) fn open_on(
+        adapter: &wgpu::Adapter,
+        device: &wgpu::Device,
+        queue: &wgpu::Queue,
+        options: &DeviceOptions,
+        id: u64,
+    ) -> Result<Self> {
+        let refused = [("adapter", options.adapter.is_some()), ("validate", options.validate)];
+        if let Some((option, _)) = refused.into_iter().find(|(_, is_set)| *is_set) {
+            let given = device.adapter_info().name;
+            return Err(unavailable(format!(
+                "`DeviceOptions::{option}` is for devices that trefoil opens, and that of {given} is open already"
+            )));
+        }
+        let properties = restrict(describe(Offer::opened(adapter, device)), options)?;
+        Self::on(adapter, device.clone(), queue.clone(), DeviceState::new(id, properties), options)
+    }
+
+    /// On a device that is open.
+    fn on(
+        adapter: &wgpu::Adapter,
+        device: wgpu::Device,
+        queue: wgpu::Queue,
+        state: DeviceState,
+        options: &DeviceOptions,
+    ) -> Result<Self> {
         let info = adapter.get_info();
         let browser = info.backend == wgpu::Backend::BrowserWebGpu;
         let shared = Arc::new(Shared {
             state,
+            takes_spirv: device.features().contains(passthrough::wanted()),
             device,
             queue,
-            takes_spirv: descriptor.required_features.contains(passthrough::wanted()),
             language: if browser { Language::BROWSERS } else { Target::Wgsl.into() },
             bind_groups: BindGroups::default(),
             labels: options.labels,
@@ -158,11 +189,34 @@ impl WgpuBackend {
                 "wgpu 30\n{}\n{}\n{}\n{} {}\n{}",
                 info.name, info.driver, info.driver_info, info.vendor, info.device, info.backend
             ),
-            stray,
+            stray: Arc::default(),
         });
         let pipelines = PipelineStore::open(&shared, options.cache.as_deref())?;
         let anchors = anchors(&shared)?;
-        Ok(Self { shared, pipelines, params: Mutex::default(), _anchors: anchors })
+        Ok(Self { shared, pipelines, params: Mutex::default(), anchors })
+    }
+
+    /// A buffer of the program's own as memory of the device.
+    pub(crate) fn adopt(&self, buffer: &wgpu::Buffer) -> Result<WgpuMemory> {
+        let shared = &self.shared;
+        let refused = |reason: String| Error::Command { label: "a buffer of the program's own".to_owned(), reason };
+        let missing = USAGE - buffer.usage();
+        if !missing.is_empty() {
+            return Err(refused(format!("its usage lacks {missing:?}")));
+        }
+        if buffer.size() == 0 || !buffer.size().is_multiple_of(BINDING_MULTIPLE) {
+            let reason = format!("it has {} bytes, a multiple of {BINDING_MULTIPLE} is expected", buffer.size());
+            return Err(refused(reason));
+        }
+        // wgpu tells nobody whose a buffer is, and refuses commands with those of another device.
+        let descriptor = wgpu::CommandEncoderDescriptor { label: Some("whose buffer it is") };
+        let tried = shared.scoped(|| {
+            let mut encoder = shared.device.create_command_encoder(&descriptor);
+            encoder.copy_buffer_to_buffer(buffer, 0, &self.anchors[0], 0, self.anchors[0].size());
+            encoder.finish()
+        });
+        tried.map_err(|error| refused(error.to_string()))?;
+        Ok(WgpuMemory::adopt(shared, buffer))
     }
 }
 

@@ -24,10 +24,11 @@ mod record;
 mod submit;
 mod timing;
 
+use std::any::Any;
 use std::sync::Arc;
 
-use trefoil_dsl::device::{Device, DeviceOptions, next_device_id};
-use trefoil_dsl::error::Result;
+use trefoil_dsl::device::{Device, DeviceOptions, Memory, next_device_id};
+use trefoil_dsl::error::{Error, Result};
 
 /// Opens the wgpu device that `options` ask for: the best one, discrete GPUs first, unless they name one.
 ///
@@ -38,6 +39,79 @@ pub fn open(options: &DeviceOptions) -> Result<Device> {
     let backend = device::WgpuBackend::open(options, id)?;
     let options = options.clone();
     Ok(Device::new(Arc::new(backend), id).opened_by(move || open(&options)))
+}
+
+/// What a program may ask wgpu for to get a device that it shares with trefoil ([`open_on`]): what the adapter has of the features that kernels use, and all of its limits. A device that has less serves too: kernels that want more are not chosen there.
+///
+/// Products of matrices on tensor cores want [`wgpu::Features::EXPERIMENTAL_COOPERATIVE_MATRIX`], [`wgpu::Features::PASSTHROUGH_SHADERS`] and [`wgpu::ExperimentalFeatures`] besides, which are for the program to allow.
+pub fn device_descriptor(adapter: &wgpu::Adapter) -> wgpu::DeviceDescriptor<'static> {
+    wgpu::DeviceDescriptor {
+        label: Some("shared with trefoil"),
+        required_features: adapter.features() & limits::FEATURES,
+        required_limits: adapter.limits(),
+        ..wgpu::DeviceDescriptor::default()
+    }
+}
+
+/// Runs trefoil on a device that the program opened and goes on using, such as that of a renderer: trefoil's commands and the program's follow each other in the order in which they are submitted to `queue`.
+/// `adapter` is the one that gave the device.
+///
+/// The program's handlers of errors and of the device's loss stay as they are.
+///
+/// ```
+/// use trefoil_dsl::device::{DeviceOptions, MemoryRange};
+/// let instance = wgpu::Instance::new(wgpu::InstanceDescriptor::new_without_display_handle());
+/// let Ok(adapter) = pollster::block_on(instance.request_adapter(&Default::default())) else { return Ok(()) };
+/// let (device, queue) = pollster::block_on(adapter.request_device(&trefoil_wgpu::device_descriptor(&adapter)))?;
+/// let shared = trefoil_wgpu::open_on(&adapter, &device, &queue, &DeviceOptions::default())?;
+///
+/// // A buffer of the program's is memory for trefoil, and the other way round.
+/// let vertices = device.create_buffer(&wgpu::BufferDescriptor {
+///     label: None,
+///     size: 64,
+///     usage: wgpu::BufferUsages::STORAGE | wgpu::BufferUsages::COPY_SRC | wgpu::BufferUsages::COPY_DST,
+///     mapped_at_creation: false,
+/// });
+/// queue.write_buffer(&vertices, 0, &[7; 64]);
+/// let memory = trefoil_wgpu::memory(&shared, &vertices)?;
+/// let mut bytes = [0; 64];
+/// shared.backend().read(&MemoryRange { memory, offset: 0, bytes: 64 }, &mut bytes)?;
+/// assert_eq!(bytes, [7; 64]);
+/// let numbers = shared.buffer(&[1f32, 2.0])?;
+/// assert_eq!(trefoil_wgpu::buffer(&**numbers.memory()).map(wgpu::Buffer::size), Some(16));
+/// # Ok::<(), Box<dyn std::error::Error>>(())
+/// ```
+///
+/// # Errors
+/// `options` ask for another adapter or for validation, which are settled; or the cache's folder cannot be made.
+pub fn open_on(
+    adapter: &wgpu::Adapter,
+    device: &wgpu::Device,
+    queue: &wgpu::Queue,
+    options: &DeviceOptions,
+) -> Result<Device> {
+    let id = next_device_id();
+    Ok(Device::new(Arc::new(device::WgpuBackend::open_on(adapter, device, queue, options, id)?), id))
+}
+
+/// A buffer of the program's own as memory of `device`, for inputs and outputs of runs and for launches. It must not be mapped or destroyed while trefoil's commands use it.
+///
+/// As in every call of wgpu, the buffer must be of the same [`wgpu::Instance`]: wgpu panics otherwise, or takes another buffer of that number.
+///
+/// # Errors
+/// `device` is none of wgpu's, the buffer is another device's, its usage lacks storage or copies, or its size is no multiple of 16 bytes.
+pub fn memory(device: &Device, buffer: &wgpu::Buffer) -> Result<Arc<dyn Memory>> {
+    let backend: &dyn Any = device.backend();
+    let Some(backend) = backend.downcast_ref::<device::WgpuBackend>() else {
+        let (what, device) = ("a buffer of wgpu".to_owned(), device.properties().name.clone());
+        return Err(Error::OtherDevice { what, device });
+    };
+    Ok(Arc::new(backend.adopt(buffer)?))
+}
+
+/// The buffer that a piece of memory of a wgpu device is; none of other devices'. It has room for whole multiples of 16 bytes. What the program submits with it, to the queue that it shares, is ordered by wgpu.
+pub fn buffer(memory: &dyn Memory) -> Option<&wgpu::Buffer> {
+    memory.as_any().downcast_ref().map(|memory: &memory::WgpuMemory| &memory.buffer)
 }
 
 /// The names of the adapters, at the positions by which [`DeviceOptions::adapter`] may ask for them.

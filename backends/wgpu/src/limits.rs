@@ -2,7 +2,7 @@
 
 use std::sync::OnceLock;
 
-use trefoil_codegen::artefact::{Feature, Features};
+use trefoil_codegen::artefact::{Feature, Features, MatrixProduct};
 use trefoil_dsl::device::{DeviceKind, Limits, Properties};
 use trefoil_dsl::error::{Error, Result};
 use trefoil_dsl::support::adapter::without_choice;
@@ -58,15 +58,36 @@ pub(crate) fn rank(adapter: &wgpu::Adapter) -> u32 {
     }
 }
 
-/// The optional features of wgpu that this crate uses, as far as the adapter has them.
-fn features(adapter: &wgpu::Adapter) -> wgpu::Features {
-    let wanted = wgpu::Features::SUBGROUP
-        | wgpu::Features::SHADER_F16
-        | wgpu::Features::SHADER_INT64
-        | wgpu::Features::SHADER_F64
-        | wgpu::Features::TIMESTAMP_QUERY
-        | wgpu::Features::PIPELINE_CACHE;
-    adapter.features() & wanted
+/// The optional features of wgpu that this crate uses, beside those for matrices.
+pub(crate) const FEATURES: wgpu::Features = wgpu::Features::SUBGROUP
+    .union(wgpu::Features::SHADER_F16)
+    .union(wgpu::Features::SHADER_INT64)
+    .union(wgpu::Features::SHADER_F64)
+    .union(wgpu::Features::TIMESTAMP_QUERY)
+    .union(wgpu::Features::PIPELINE_CACHE);
+
+/// What there is to describe: all that an adapter has, or what a device was opened with.
+pub(crate) struct Offer {
+    info: wgpu::AdapterInfo,
+    features: wgpu::Features,
+    limits: wgpu::Limits,
+    products: Vec<MatrixProduct>,
+}
+
+impl Offer {
+    /// All that an adapter has.
+    pub(crate) fn of(adapter: &wgpu::Adapter) -> Self {
+        let (info, features, limits) = (adapter.get_info(), adapter.features(), adapter.limits());
+        Self { info, features, limits, products: passthrough::products(adapter) }
+    }
+
+    /// What a device of that adapter was opened with.
+    pub(crate) fn opened(adapter: &wgpu::Adapter, device: &wgpu::Device) -> Self {
+        let features = device.features();
+        let takes_spirv = features.contains(passthrough::wanted());
+        let products = if takes_spirv { passthrough::products(adapter) } else { Vec::new() };
+        Self { info: adapter.get_info(), features, limits: device.limits(), products }
+    }
 }
 
 /// What kernels may use of an adapter, by wgpu's names.
@@ -80,7 +101,7 @@ const KERNEL_FEATURES: [(wgpu::Features, Feature); 4] = [
 /// The features to open a device with: what the adapter has, without what kernels must not use.
 pub(crate) fn required_features(adapter: &wgpu::Adapter, allowed: Features) -> wgpu::Features {
     let refused = KERNEL_FEATURES.into_iter().filter(|(_, feature)| !allowed.contains(Features::of(&[*feature])));
-    let said = refused.fold(features(adapter), |all, (refused, _)| all - refused);
+    let said = refused.fold(adapter.features() & FEATURES, |all, (refused, _)| all - refused);
     let takes_spirv =
         allowed.intersection(passthrough::FEATURES) != Features::NONE && !passthrough::products(adapter).is_empty();
     if takes_spirv { said | passthrough::wanted() } else { said }
@@ -103,18 +124,15 @@ pub(crate) fn required_limits(adapter: &wgpu::Adapter, allowed: &Limits) -> wgpu
     }
 }
 
-/// What callers may know of an adapter.
-pub(crate) fn describe(adapter: &wgpu::Adapter) -> Properties {
-    let info = adapter.get_info();
-    let limits = adapter.limits();
-    let has = features(adapter);
+/// What callers may know of it.
+pub(crate) fn describe(offer: Offer) -> Properties {
+    let Offer { info, features, limits, products: matrices } = offer;
     let mut kernel_features = Features::NONE;
     for (wanted, feature) in KERNEL_FEATURES {
-        if has.contains(wanted) {
+        if features.contains(wanted) {
             kernel_features = kernel_features.union(Features::of(&[feature]));
         }
     }
-    let matrices = passthrough::products(adapter);
     let takes_spirv = !matrices.is_empty();
     if takes_spirv {
         kernel_features = kernel_features.union(passthrough::FEATURES);

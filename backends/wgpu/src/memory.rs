@@ -27,18 +27,25 @@ pub(crate) struct WgpuMemory {
     /// The buffer, padded as bindings need it.
     pub(crate) buffer: wgpu::Buffer,
     bytes: u64,
+    /// Whether it was made here, and not by the program.
+    counted: bool,
 }
+
+/// What a buffer must be usable for, so that kernels, copies and transfers may use it.
+pub(crate) const USAGE: wgpu::BufferUsages =
+    wgpu::BufferUsages::STORAGE.union(wgpu::BufferUsages::COPY_SRC).union(wgpu::BufferUsages::COPY_DST);
 
 impl WgpuMemory {
     /// Makes memory of `bytes` bytes, whose size was checked.
     pub(crate) fn new(shared: &Arc<Shared>, bytes: u64, label: &str) -> Result<Self> {
-        let usage = wgpu::BufferUsages::STORAGE
-            | wgpu::BufferUsages::INDIRECT
-            | wgpu::BufferUsages::COPY_SRC
-            | wgpu::BufferUsages::COPY_DST;
-        let buffer = shared.buffer(padded(bytes), usage, label)?;
+        let buffer = shared.buffer(padded(bytes), USAGE | wgpu::BufferUsages::INDIRECT, label)?;
         shared.state.counters.allocated(bytes);
-        Ok(Self { shared: shared.clone(), buffer, bytes })
+        Ok(Self { shared: shared.clone(), buffer, bytes, counted: true })
+    }
+
+    /// A buffer of the program's own, which was checked.
+    pub(crate) fn adopt(shared: &Arc<Shared>, buffer: &wgpu::Buffer) -> Self {
+        Self { shared: shared.clone(), buffer: buffer.clone(), bytes: buffer.size(), counted: false }
     }
 
     /// The memory behind a handle that was checked to be this device's.
@@ -50,7 +57,9 @@ impl WgpuMemory {
 impl Drop for WgpuMemory {
     fn drop(&mut self) {
         self.shared.bind_groups.forget(&self.buffer);
-        self.shared.state.counters.freed(self.bytes);
+        if self.counted {
+            self.shared.state.counters.freed(self.bytes);
+        }
     }
 }
 

@@ -5,9 +5,13 @@
 #[path = "../../device_rules/mod.rs"]
 mod rules;
 
+use std::sync::{Arc, OnceLock};
+
 use trefoil_codegen::artefact::{Code, Features, ParamTransport, Target, Variant};
-use trefoil_dsl::device::{DeviceKind, DeviceOptions};
-use trefoil_dsl::error::Error;
+use trefoil_dsl::device::{
+    Command, Device, DeviceKind, DeviceOptions, DispatchCommand, GroupSource, Memory, MemoryRange, ParamSource,
+};
+use trefoil_dsl::error::{Error, Result};
 
 fn wgsl(name: &str) -> &'static str {
     match name {
@@ -62,6 +66,93 @@ const SUBJECT: rules::Subject =
     rules::Subject { kind: DeviceKind::Wgpu, open: trefoil_wgpu::open, variants, reports_cache: false, cpu: |_| None };
 
 device_rules!(SUBJECT);
+
+/// The same rules on a device that the program opened.
+mod shared {
+    use super::*;
+
+    fn open(options: &DeviceOptions) -> Result<Device> {
+        let (adapter, device, queue) = own()?;
+        trefoil_wgpu::open_on(&adapter, &device, &queue, options)
+    }
+
+    /// A device of the program's own, on the adapter that trefoil would choose too.
+    pub fn own() -> Result<(wgpu::Adapter, wgpu::Device, wgpu::Queue)> {
+        // One instance stays, so that the driver's library does.
+        static INSTANCE: OnceLock<wgpu::Instance> = OnceLock::new();
+        let none = |reason: String| Error::Unavailable { kind: DeviceKind::Wgpu.name(), reason };
+        let make = || wgpu::Instance::new(wgpu::InstanceDescriptor::new_without_display_handle());
+        let wanted = wgpu::RequestAdapterOptions {
+            power_preference: wgpu::PowerPreference::HighPerformance,
+            ..Default::default()
+        };
+        let found = pollster::block_on(INSTANCE.get_or_init(make).request_adapter(&wanted));
+        let adapter = found.map_err(|error| none(error.to_string()))?;
+        let opened = pollster::block_on(adapter.request_device(&trefoil_wgpu::device_descriptor(&adapter)));
+        let (device, queue) = opened.map_err(|error| none(error.to_string()))?;
+        Ok((adapter, device, queue))
+    }
+
+    const SUBJECT: rules::Subject = rules::Subject { open, ..super::SUBJECT };
+
+    device_rules!(opened SUBJECT);
+}
+
+#[test]
+fn buffers_of_the_program_are_memory_and_the_other_way_round() {
+    if !rules::is_present(&SUBJECT) {
+        return;
+    }
+    let (adapter, device, queue) = shared::own().unwrap();
+    let on = trefoil_wgpu::open_on(&adapter, &device, &queue, &DeviceOptions::default()).unwrap();
+    let made = |size, usage| {
+        device.create_buffer(&wgpu::BufferDescriptor { label: None, size, usage, mapped_at_creation: false })
+    };
+    let usage = wgpu::BufferUsages::STORAGE | wgpu::BufferUsages::COPY_SRC | wgpu::BufferUsages::COPY_DST;
+    let buffer = made(400_000, usage);
+    queue.write_buffer(&buffer, 0, bytemuck::cast_slice(&vec![1f32; 100_000]));
+    let before = on.backend().counters();
+    let memory = trefoil_wgpu::memory(&on, &buffer).unwrap();
+    // The program's writes come before the list, and what it submits behind sees what the list did.
+    let pipeline = on.backend().load(&[rules::kernel(&SUBJECT, "add")], ParamTransport::Value).unwrap().remove(0);
+    let sum = on.zeros::<f32>(100_000).unwrap();
+    let bound = |memory: &Arc<dyn Memory>| MemoryRange { memory: memory.clone(), offset: 0, bytes: memory.bytes() };
+    let add = DispatchCommand {
+        pipeline,
+        bindings: [&memory, &memory, sum.memory()].map(bound).to_vec(),
+        params: ParamSource::Value([&100_000u32.to_le_bytes()[..], &2f32.to_le_bytes(), &[0; 8]].concat()),
+        groups: GroupSource::Value([100_000u32.div_ceil(64), 1, 1]),
+        label: "add".into(),
+    };
+    on.backend().execute(&[Command::Dispatch(add)]).unwrap();
+    let mut encoder = device.create_command_encoder(&wgpu::CommandEncoderDescriptor::default());
+    encoder.copy_buffer_to_buffer(trefoil_wgpu::buffer(&**sum.memory()).unwrap(), 0, &buffer, 0, 400_000);
+    queue.submit([encoder.finish()]);
+    let mut back = vec![0; 400_000];
+    on.backend().read(&bound(&memory), &mut back).unwrap();
+    assert!(bytemuck::cast_slice::<u8, f32>(&back).iter().all(|value| *value == 4.0));
+    drop(memory);
+    let after = on.backend().counters();
+    assert_eq!((after.allocations, after.allocated_bytes), (before.allocations + 1, before.allocated_bytes + 400_000));
+
+    let (adapter, device_of_other, queue_of_other) = shared::own().unwrap();
+    let options = DeviceOptions::default();
+    let other = trefoil_wgpu::open_on(&adapter, &device_of_other, &queue_of_other, &options).unwrap();
+    let refused =
+        |device: &Device, buffer: &wgpu::Buffer| trefoil_wgpu::memory(device, buffer).unwrap_err().to_string();
+    let unreadable = refused(&on, &made(16, usage - wgpu::BufferUsages::COPY_SRC));
+    assert!(unreadable.contains("its usage lacks BufferUsages(COPY_SRC)"), "{unreadable}");
+    let odd = refused(&on, &made(20, usage));
+    assert!(odd.contains("it has 20 bytes, a multiple of 16 is expected"), "{odd}");
+    refused(&other, &buffer);
+    // Neither device is the worse for it.
+    for device in [&other, &on] {
+        assert_eq!(device.buffer(&[1f32]).unwrap().read().unwrap(), [1.0]);
+    }
+    let options = DeviceOptions { validate: true, ..DeviceOptions::default() };
+    let refused = trefoil_wgpu::open_on(&adapter, &device, &queue, &options).unwrap_err().to_string();
+    assert!(refused.contains("`DeviceOptions::validate` is for devices that trefoil opens"), "{refused}");
+}
 
 #[test]
 fn kernels_that_do_not_build_are_named() {

@@ -21,6 +21,11 @@ fn on_the_programs_own_wgpu_device() {
 }
 
 #[test]
+fn a_graph_on_the_programs_own_wgpu_device() {
+    run(env!("CARGO_BIN_EXE_wgpu_graph"), "wgpu");
+}
+
+#[test]
 fn on_the_programs_own_ash_device() {
     run(env!("CARGO_BIN_EXE_ash_device"), "vulkan");
 }

@@ -51,7 +51,14 @@ enum Given {
 struct Taken {
     output: Option<OutputId>,
     rows: Option<Range<u64>>,
-    into: Option<OwnedData>,
+    into: Option<Room>,
+}
+
+/// Memory for what a run takes.
+#[derive(Debug)]
+enum Room {
+    Host(OwnedData),
+    Device(ElementType, MemoryRange),
 }
 
 /// A run that was started. Dropping it lets the run go on; what it owns is freed when it is done.
@@ -161,7 +168,17 @@ impl QueuedRun {
 
     /// Takes an output into memory that has room for exactly its elements, and comes back with the result.
     pub fn take_into<'w>(self, which: impl Into<Which<'w, OutputId>>, into: impl Into<OwnedData>) -> Self {
-        self.want(which.into(), None, Some(into.into()))
+        self.want(which.into(), None, Some(Room::Host(into.into())))
+    }
+
+    /// Takes an output into memory of the same device, as [`super::Run::take_memory`].
+    pub fn take_memory<'w>(
+        self,
+        which: impl Into<Which<'w, OutputId>>,
+        element: ElementType,
+        range: MemoryRange,
+    ) -> Self {
+        self.want(which.into(), None, Some(Room::Device(element, range)))
     }
 
     /// Takes rows of an output into memory that has room for exactly their elements.
@@ -171,7 +188,7 @@ impl QueuedRun {
         rows: Range<u64>,
         into: impl Into<OwnedData>,
     ) -> Self {
-        self.want(which.into(), Some(rows), Some(into.into()))
+        self.want(which.into(), Some(rows), Some(Room::Host(into.into())))
     }
 
     /// Takes no output.
@@ -213,7 +230,7 @@ impl QueuedRun {
         self
     }
 
-    fn want(mut self, which: Which<'_, OutputId>, rows: Option<Range<u64>>, into: Option<OwnedData>) -> Self {
+    fn want(mut self, which: Which<'_, OutputId>, rows: Option<Range<u64>>, into: Option<Room>) -> Self {
         self.chosen = true;
         let output = self.executable.output_id(which).map_err(|error| self.refused.get_or_insert(error)).ok();
         self.outputs.push(Taken { output, rows, into });
@@ -238,8 +255,10 @@ impl QueuedRun {
             run = match (rows.clone(), into) {
                 (None, None) => run.take(*output),
                 (Some(rows), None) => run.take_rows(*output, rows),
-                (None, Some(into)) => run.take_into(*output, into.data_mut()),
-                (Some(rows), Some(into)) => run.take_rows_into(*output, rows, into.data_mut()),
+                (None, Some(Room::Host(into))) => run.take_into(*output, into.data_mut()),
+                (Some(rows), Some(Room::Host(into))) => run.take_rows_into(*output, rows, into.data_mut()),
+                // Nobody asks for rows of it.
+                (_, Some(Room::Device(element, range))) => run.take_memory(*output, *element, range.clone()),
             };
         }
         run.run()
@@ -252,7 +271,11 @@ impl QueuedRun {
             Given::Memory(..) | Given::Unchanged => None,
         };
         let inputs = self.inputs.into_iter().filter_map(elements).collect();
-        let outputs = self.outputs.into_iter().filter_map(|taken| taken.into).collect();
+        let host = |taken: Taken| match taken.into {
+            Some(Room::Host(into)) => Some(into),
+            Some(Room::Device(..)) | None => None,
+        };
+        let outputs = self.outputs.into_iter().filter_map(host).collect();
         (self.executable, Finished { result, inputs, outputs })
     }
 }

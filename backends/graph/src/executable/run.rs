@@ -5,8 +5,8 @@
 use std::ops::Range;
 
 use tracing::debug_span;
-use trefoil_dsl::buffer::BufferSlice;
-use trefoil_dsl::device::{Command, CopyCommand, MemoryRange, RunIo};
+use trefoil_dsl::buffer::{BufferSlice, BufferSliceMut};
+use trefoil_dsl::device::{Command, CopyCommand, Device, MemoryRange, RunIo};
 use trefoil_dsl::element::Element;
 use trefoil_dsl::error::Error as DeviceError;
 use trefoil_dsl::support::check::COPY_MULTIPLE;
@@ -41,9 +41,9 @@ pub(super) struct Lists<'a> {
     taken: Vec<Taken<'a>>,
 }
 
-/// Room for what is made of it; empty between runs.
+/// Lists for what is made of it; empty between runs.
 #[derive(Debug, Default)]
-pub(super) struct Room {
+pub(super) struct Scratch {
     uploads: Vec<(MemoryRange, &'static [u8])>,
     downloads: Vec<(MemoryRange, &'static mut [u8])>,
     copies: Vec<Command>,
@@ -58,13 +58,20 @@ enum Given<'a> {
     Unchanged,
 }
 
+/// Memory of the caller's for what a run takes.
+#[derive(Debug)]
+enum Room<'a> {
+    Host(DataMut<'a>),
+    Device(ElementType, MemoryRange),
+}
+
 /// A part of an output, and where it goes.
 #[derive(Debug)]
 struct Taken<'a> {
     output: usize,
     rows: Option<Range<u64>>,
     /// The caller's memory; otherwise among the [`Outputs`].
-    into: Option<DataMut<'a>>,
+    into: Option<Room<'a>>,
     /// Where it lies, once the run's extents are known.
     part: Option<MemoryRange>,
 }
@@ -168,7 +175,26 @@ impl<'a> Run<'a> {
 
     /// Takes an output into the caller's memory, which has room for exactly its elements. If the run fails, what is there is unspecified.
     pub fn take_into(self, which: impl Into<Which<'a, OutputId>>, into: impl Into<DataMut<'a>>) -> Self {
-        self.want(which.into(), None, Some(into.into()))
+        self.want(which.into(), None, Some(Room::Host(into.into())))
+    }
+
+    /// Takes an output into the first elements of a buffer of the same device, or of a slice of one from a multiple of 4 bytes on: it is copied there on the device, and does not go to the host. What is submitted after the run finds it.
+    pub fn take_buffer<T: Element + HostElement>(
+        self,
+        which: impl Into<Which<'a, OutputId>>,
+        into: impl Into<BufferSliceMut<'a, T>>,
+    ) -> Self {
+        let slice = into.into();
+        let bytes = |count: usize| count as u64 * size_of::<T>() as u64;
+        let memory = slice.buffer().memory().clone();
+        let range = MemoryRange { memory, offset: bytes(slice.first()), bytes: bytes(slice.len()) };
+        self.take_memory(which, T::ELEMENT, range)
+    }
+
+    /// As [`Run::take_buffer`], for memory that is no typed buffer, such as a buffer of a renderer that shares the device: elements one after the other (of bools, words that are 1 or 0), from a multiple of 4 bytes on. Whole words are written, so
+    /// that it has room for the elements rounded up to 4 bytes.
+    pub fn take_memory(self, which: impl Into<Which<'a, OutputId>>, element: ElementType, range: MemoryRange) -> Self {
+        self.want(which.into(), None, Some(Room::Device(element, range)))
     }
 
     /// Takes rows of an output into the caller's memory, which has room for exactly their elements.
@@ -178,7 +204,7 @@ impl<'a> Run<'a> {
         rows: Range<u64>,
         into: impl Into<DataMut<'a>>,
     ) -> Self {
-        self.want(which.into(), Some(rows), Some(into.into()))
+        self.want(which.into(), Some(rows), Some(Room::Host(into.into())))
     }
 
     /// Takes no output: the run updates states, or leaves rows for [`Executable::feed`].
@@ -230,21 +256,7 @@ impl<'a> Run<'a> {
         }
         match &given {
             Given::Elements(_) => {}
-            Given::Memory(range) => {
-                let what = || format!("the memory of input `{name}`");
-                if range.memory.device() != device.id() {
-                    device.check_owner(range.memory.device(), &what())?;
-                }
-                if range.offset.checked_add(range.bytes).is_none_or(|end| end > range.memory.bytes()) {
-                    let what = format!("{}, counted in bytes", what());
-                    let (first, count, length) = (range.offset, range.bytes, range.memory.bytes());
-                    return Err(DeviceError::OutOfRange { what, first, count, length }.into());
-                }
-                if !range.offset.is_multiple_of(COPY_MULTIPLE) {
-                    let reason = format!("it starts at byte {}, not at a multiple of {COPY_MULTIPLE}", range.offset);
-                    return Err(DeviceError::Command { label: what(), reason }.into());
-                }
-            }
+            Given::Memory(range) => check_memory(device, range, "input", name)?,
             Given::Unchanged => {
                 if slot.is_some_and(|slot| !slot.resident) {
                     let reason = "its memory serves again once it is read, unless `Options::resident` names it";
@@ -256,7 +268,7 @@ impl<'a> Run<'a> {
         Ok(())
     }
 
-    fn want(mut self, which: Which<'_, OutputId>, rows: Option<Range<u64>>, into: Option<DataMut<'a>>) -> Self {
+    fn want(mut self, which: Which<'_, OutputId>, rows: Option<Range<u64>>, into: Option<Room<'a>>) -> Self {
         self.chosen = true;
         match self.executable.output_index(which) {
             Ok(output) => self.lists.taken.push(Taken { output, rows, into, part: None }),
@@ -273,7 +285,7 @@ impl<'a> Run<'a> {
         let mut turn = executable.turn()?;
         let (state, common) = (&mut *turn.run, &mut *turn.common);
         executable.check_bound(extents)?;
-        let Room { uploads, downloads, mut copies, mut words } = std::mem::take(&mut state.room);
+        let Scratch { uploads, downloads, mut copies, mut words } = std::mem::take(&mut state.scratch);
         let mut uploads: Vec<(MemoryRange, &[u8])> = uploads;
         let mut downloads: Vec<(MemoryRange, &mut [u8])> = emptied(downloads);
 
@@ -302,7 +314,7 @@ impl<'a> Run<'a> {
             lists.taken.extend(all);
         }
         for taken in &mut lists.taken {
-            taken.locate(&executable.outputs[taken.output], extents, outputs)?;
+            taken.locate(&executable.device, &executable.outputs[taken.output], extents, outputs)?;
         }
         let losses = executable.model.losses();
         if state.params_filled != Some(losses) {
@@ -313,14 +325,18 @@ impl<'a> Run<'a> {
             }
             state.params_filled = Some(losses);
         }
-        let has_words = state.extents().is_some_and(|known| known == *extents);
+        let has_words = state.has_words && state.extents().is_some_and(|known| known == *extents);
         if !has_words {
             executable.words.fill_into(extents, &mut words)?;
         }
-        let mut owned = outputs.iter_mut();
-        for Taken { into, part, .. } in lists.taken.drain(..) {
+        let (mut owned, mut behind) = (outputs.iter_mut(), Vec::new());
+        for Taken { output, into, part, .. } in lists.taken.drain(..) {
             let bytes = match into {
-                Some(into) => Some(into.bytes),
+                Some(Room::Host(into)) => Some(into.bytes),
+                Some(Room::Device(_, to)) => {
+                    behind.extend(part.and_then(|from| copy_out(&executable.outputs[output], from, to)));
+                    continue;
+                }
                 None => owned.next().map(Elements::bytes_mut),
             };
             if let (Some(part), Some(bytes)) = (part, bytes.filter(|bytes| !bytes.is_empty())) {
@@ -329,7 +345,7 @@ impl<'a> Run<'a> {
         }
 
         // If the run fails, nobody knows what the device has.
-        state.has_words = false;
+        (state.has_words, state.has_outputs) = (false, false);
         for (last, given) in state.given.iter_mut().zip(&lists.given) {
             if given.as_ref().is_some_and(|given| !matches!(given, Given::Unchanged)) {
                 *last = None;
@@ -349,6 +365,11 @@ impl<'a> Run<'a> {
             None => backend.run(&*executable.recording, io).map_err(failed),
             Some(watch) => watch.run(io, extents),
         };
+        // What takes outputs on the device follows, in the order of the queue.
+        let ran = ran.and_then(|()| match behind.as_slice() {
+            [] => Ok(()),
+            copies => backend.execute(copies).map_err(at("an output of a run from", &Command::first_label(copies))),
+        });
         executable.settled(common, ran)?;
         for ((last, given), slot) in state.given.iter_mut().zip(&lists.given).zip(&executable.inputs) {
             if given.as_ref().is_some_and(|given| !matches!(given, Given::Unchanged)) {
@@ -356,20 +377,20 @@ impl<'a> Run<'a> {
             }
         }
         // A run that is watched does not use the recording.
-        state.has_words = watch.is_none();
+        (state.has_words, state.has_outputs) = (watch.is_none(), true);
         state.extents.become_equal(extents);
         if takes_next {
             common.next_seed = common.next_seed.wrapping_add(1);
         }
         copies.clear();
-        state.room = Room { uploads: emptied(uploads), downloads: emptied(downloads), copies, words };
+        state.scratch = Scratch { uploads: emptied(uploads), downloads: emptied(downloads), copies, words };
         Ok(())
     }
 }
 
 impl Taken<'_> {
     /// Finds the bytes that are taken, and makes room for them if the caller has none.
-    fn locate(&mut self, slot: &Slot, extents: &Extents, outputs: &mut Vec<Elements>) -> Result<()> {
+    fn locate(&mut self, device: &Device, slot: &Slot, extents: &Extents, outputs: &mut Vec<Elements>) -> Result<()> {
         let refused = |rows: &Range<u64>| match slot.shape(extents) {
             Ok(shape) => Error::Rows { output: slot.name.to_string(), rows: rows.clone(), shape },
             Err(error) => error,
@@ -385,9 +406,24 @@ impl Taken<'_> {
         let (first, count) = (rows.start * inner, (rows.end - rows.start) * inner);
         let size = slot.ty.element.bytes();
         self.part = Some(slot.part(first * size, count * size));
-        if let Some(into) = &self.into {
-            check_element("output", &slot.name, slot.ty.element, into.element)?;
-            return check_length("output", &slot.name, &slot.ty, into.len(), count, extents);
+        match &self.into {
+            Some(Room::Host(into)) => {
+                check_element("output", &slot.name, slot.ty.element, into.element)?;
+                return check_length("output", &slot.name, &slot.ty, into.len(), count, extents);
+            }
+            Some(Room::Device(element, to)) => {
+                check_element("output", &slot.name, slot.ty.element, *element)?;
+                check_memory(device, to, "output", &slot.name)?;
+                if to.bytes < (count * size).next_multiple_of(COPY_MULTIPLE) {
+                    check_length("output", &slot.name, &slot.ty, to.bytes / size, count, extents)?;
+                    let reason =
+                        format!("it has room for {} bytes; whole words of {COPY_MULTIPLE} are written", to.bytes);
+                    let label = format!("the memory for output `{}`", slot.name);
+                    return Err(DeviceError::Command { label, reason }.into());
+                }
+                return Ok(());
+            }
+            None => {}
         }
         let mut shape = slot.shape(extents)?;
         if let (Some(first), Some(rows)) = (shape.first_mut(), &self.rows) {
@@ -438,6 +474,32 @@ fn check_unchanged(slot: &Slot, last: Option<u64>, extents: &Extents) -> Result<
         None => "no run was given it".to_owned(),
     };
     Err(Error::Unchanged { name: slot.name.to_string(), reason })
+}
+
+/// Checks that memory of the caller's is the device's and can be copied from or to.
+fn check_memory(device: &Device, range: &MemoryRange, what: &str, name: &str) -> Result<()> {
+    let what = || format!("the memory of {what} `{name}`");
+    if range.memory.device() != device.id() {
+        device.check_owner(range.memory.device(), &what())?;
+    }
+    if range.offset.checked_add(range.bytes).is_none_or(|end| end > range.memory.bytes()) {
+        let what = format!("{}, counted in bytes", what());
+        let (first, count, length) = (range.offset, range.bytes, range.memory.bytes());
+        return Err(DeviceError::OutOfRange { what, first, count, length }.into());
+    }
+    if !range.offset.is_multiple_of(COPY_MULTIPLE) {
+        let reason = format!("it starts at byte {}, not at a multiple of {COPY_MULTIPLE}", range.offset);
+        return Err(DeviceError::Command { label: what(), reason }.into());
+    }
+    Ok(())
+}
+
+/// The copy of an output from its place to device memory, which has room for it; `None` if it is empty.
+fn copy_out(slot: &Slot, from: MemoryRange, to: MemoryRange) -> Option<Command> {
+    // Whole words: values lie in memory that is padded to them.
+    let bytes = from.bytes.next_multiple_of(COPY_MULTIPLE);
+    let (from, to) = (MemoryRange { bytes, ..from }, MemoryRange { bytes, ..to });
+    (bytes > 0).then(|| Command::Copy(CopyCommand { from, to, label: slot.name.clone() }))
 }
 
 /// The copy of an input from device memory to its place; `None` if it is empty.
