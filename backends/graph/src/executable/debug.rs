@@ -40,7 +40,7 @@ impl Run<'_> {
     /// let (outputs, report) = run.debug(&Default::default())?;
     /// println!("{report}");
     /// let (step, tensor) = report.first_nan().ok_or("no NaN")?;
-    /// assert_eq!((step.map(|step| &*step.label), tensor.statistics.nans), (Some("sqrt 1"), 1));
+    /// assert_eq!((step.map(|step| &*step.label), tensor.statistics.nans), (Some("sqrt.1"), 1));
     /// assert!(report.first_beyond(10.0).is_none(), "every step did what it should");
     /// assert!(outputs.get::<f32>("y")?[3].is_nan());
     /// # Ok::<(), Box<dyn std::error::Error>>(())
