@@ -6,9 +6,6 @@ use crate::dim::Dim;
 use crate::op::{CallStep, Callee, Implementation, Ineligible, Operand, Slot, Step};
 use crate::types::{ElementType, TensorType};
 
-/// Floating-point operations in a microsecond, on two cores: a guess, to compare candidates.
-pub const FLOPS_PER_MICROSECOND: f64 = 1.0e5;
-
 /// Elements of a row.
 ///
 /// # Errors

@@ -87,6 +87,8 @@ pub fn one_kernel(
     }
 }
 
+/// Floating-point operations in a microsecond, on two cores: a guess, to compare candidates.
+pub const FLOPS_PER_MICROSECOND: f64 = 1.0e5;
 /// What a launch more costs on a large GPU, in microseconds.
 pub const LAUNCH: f64 = 3.0;
 

@@ -6,8 +6,8 @@ use super::candidates::Sizes;
 use super::{Attend, AttentionLayout, Queries, Scores};
 use crate::dim::Dim;
 use crate::op::{Candidate, Implementation, Ineligible, Request, Slot};
-use crate::ops::host::{FLOPS_PER_MICROSECOND, one_function};
-use crate::ops::support::upper;
+use crate::ops::host::one_function;
+use crate::ops::support::{FLOPS_PER_MICROSECOND, upper};
 use crate::types::ElementType;
 
 /// Whole rows of scores, a few at a time.

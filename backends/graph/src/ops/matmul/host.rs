@@ -11,8 +11,7 @@ use super::MatMul;
 use super::candidates::types;
 use super::product::Product;
 use crate::op::{CallStep, Callee, Candidate, Implementation, Ineligible, Request, Slot, Step};
-use crate::ops::host::FLOPS_PER_MICROSECOND;
-use crate::ops::support::upper;
+use crate::ops::support::{FLOPS_PER_MICROSECOND, upper};
 use crate::types::ElementType;
 
 use ElementType::{BF16, F16, F32};

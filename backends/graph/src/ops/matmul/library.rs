@@ -10,8 +10,7 @@ use super::candidates::{contiguous_bias, lines_of, types};
 use super::product::Product;
 use crate::dim::Dim;
 use crate::op::{CallStep, Callee, Candidate, Implementation, Ineligible, Request, Slot, Step};
-use crate::ops::host::FLOPS_PER_MICROSECOND;
-use crate::ops::support::LAUNCH;
+use crate::ops::support::{FLOPS_PER_MICROSECOND, LAUNCH};
 
 /// What a large GPU's library multiplies and adds in a microsecond, of halves and of `f32`, measured on an H200 with cuBLASLt.
 const HALF_FLOPS: f64 = 600.0e6;

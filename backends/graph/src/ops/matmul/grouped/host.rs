@@ -10,8 +10,7 @@ use trefoil_host::product::Matrices;
 use super::super::host::elements;
 use super::candidates::contiguous_ids;
 use crate::op::{CallStep, Callee, Candidate, Implementation, Ineligible, Request, Slot, Step};
-use crate::ops::host::FLOPS_PER_MICROSECOND;
-use crate::ops::support::upper;
+use crate::ops::support::{FLOPS_PER_MICROSECOND, upper};
 use crate::types::ElementType;
 
 use ElementType::{BF16, F16, F32};

@@ -5,8 +5,8 @@ use trefoil_host::convolution::{Axis as HostAxis, Convolution as HostConvolution
 use super::Convolution;
 use super::shape::Shape;
 use crate::op::{Candidate, Implementation, Ineligible, Request, Slot};
-use crate::ops::host::{FLOPS_PER_MICROSECOND, one_function};
-use crate::ops::support::upper;
+use crate::ops::host::one_function;
+use crate::ops::support::{FLOPS_PER_MICROSECOND, upper};
 use crate::types::ElementType;
 
 /// What the kernel meets laid out image by image, and the product of it.
