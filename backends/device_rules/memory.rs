@@ -1,12 +1,10 @@
 //! Memory: ranges, and how long it lives.
 
-use std::sync::Arc;
-
 use trefoil_codegen::artefact::ParamTransport;
-use trefoil_dsl::device::{Memory, MemoryRange, RunIo};
+use trefoil_dsl::device::{MemoryRange, RunIo};
 use trefoil_dsl::error::{Error, Result};
 
-use super::{Subject, by_value, bytes, download, floats, kernel, load, numbers, open, upload, whole};
+use super::{Subject, by_value, bytes, download, floats, kernel, load, numbers, open, part, upload, whole};
 
 pub fn memory_of_any_size_keeps_what_is_written(subject: &Subject) {
     let device = open(subject);
@@ -111,11 +109,6 @@ pub fn pinned_memory_is_moved_both_ways(subject: &Subject) {
             // A part of the transfers lies in other memory.
             let first = bytes(&start[..1]);
             let mut last = [0; 4];
-            let part = |memory: &Arc<dyn Memory>, offset: usize, bytes: usize| MemoryRange {
-                memory: memory.clone(),
-                offset: offset as u64,
-                bytes: bytes as u64,
-            };
             let uploads = [(part(&x, 4, size - 4), &from[4..size]), (part(&x, 0, 4), &first[..])];
             let mut downloads = [(part(&y, 0, size), &mut to[..size]), (part(&y, size - 4, 4), &mut last[..])];
             backend.run(&*recording, RunIo { run_words: None, uploads: &uploads, downloads: &mut downloads }).unwrap();

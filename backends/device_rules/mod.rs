@@ -164,6 +164,10 @@ fn whole(memory: &Arc<dyn Memory>) -> MemoryRange {
     MemoryRange { memory: memory.clone(), offset: 0, bytes: memory.bytes() }
 }
 
+fn part(memory: &Arc<dyn Memory>, offset: usize, bytes: usize) -> MemoryRange {
+    MemoryRange { memory: memory.clone(), offset: offset as u64, bytes: bytes as u64 }
+}
+
 fn bound(memory: &Arc<dyn Memory>) -> MemoryRange {
     MemoryRange { memory: memory.clone(), offset: 0, bytes: memory.bytes().max(1).next_multiple_of(16) }
 }

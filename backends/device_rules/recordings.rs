@@ -1,13 +1,12 @@
 //! Recordings, and the run words that their commands read.
 
-use std::sync::Arc;
-
 use trefoil_codegen::artefact::ParamTransport;
-use trefoil_dsl::device::{Command, GroupSource, Memory, MemoryRange, ParamSource, RunIo};
+use trefoil_dsl::device::{Command, GroupSource, MemoryRange, ParamSource, RunIo};
 use trefoil_dsl::error::Error;
 
 use super::{
-    Subject, by_value, bytes, dispatch, download, floats, groups, kernel, load, numbers, open, params, upload, whole,
+    Subject, by_value, bytes, dispatch, download, floats, groups, kernel, load, numbers, open, params, part, upload,
+    whole,
 };
 
 /// Run words: parameter blocks of `add` and `rotate`, then the workgroups of both.
@@ -107,16 +106,11 @@ pub fn runs_carry_uploads_and_downloads(subject: &Subject) {
             let (first, second) = data.split_at(8);
             let mut head = vec![0; 12];
             let mut all = vec![0; data.len()];
-            let range = |memory: &Arc<dyn Memory>, offset: usize, bytes: usize| MemoryRange {
-                memory: memory.clone(),
-                offset: offset as u64,
-                bytes: bytes as u64,
-            };
-            let uploads = [(range(&x, 0, 8), first), (range(&x, 8, second.len()), second)];
+            let uploads = [(part(&x, 0, 8), first), (part(&x, 8, second.len()), second)];
             let mut downloads = [
-                (range(&y, 0, 12), &mut head[..]),
-                (range(&y, 0, data.len()), &mut all[..]),
-                (range(&y, 3, 0), &mut [][..]),
+                (part(&y, 0, 12), &mut head[..]),
+                (part(&y, 0, data.len()), &mut all[..]),
+                (part(&y, 3, 0), &mut [][..]),
             ];
             backend.run(&*recording, RunIo { run_words: None, uploads: &uploads, downloads: &mut downloads }).unwrap();
             let result = floats(&all);

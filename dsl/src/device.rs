@@ -109,6 +109,11 @@ impl Properties {
         size.is_power_of_two() && self.subgroup_sizes.as_ref().is_some_and(|sizes| sizes.contains(&size))
     }
 
+    /// There is no memory left for the `bytes` bytes that `label` names.
+    pub fn out_of_memory(&self, label: &str, bytes: u64) -> Error {
+        Error::OutOfMemory { what: format!("`{label}`"), bytes, device: self.name.clone() }
+    }
+
     /// The library that multiplies matrices.
     ///
     /// # Errors
@@ -393,11 +398,7 @@ pub trait Backend: Any + Send + Sync + fmt::Debug {
     fn pin(&self, bytes: usize, label: &str) -> Result<Box<dyn Pinned>> {
         match Ordinary::new(bytes) {
             Some(memory) => Ok(Box::new(memory)),
-            None => Err(Error::OutOfMemory {
-                what: format!("`{label}`"),
-                bytes: bytes as u64,
-                device: self.properties().name.clone(),
-            }),
+            None => Err(self.properties().out_of_memory(label, bytes as u64)),
         }
     }
 

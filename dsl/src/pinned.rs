@@ -48,19 +48,14 @@ impl Device {
     /// # Errors
     /// There is no room for it, or the driver does not make it.
     pub fn pinned<T: Pod>(&self, len: usize) -> Result<PinnedBuffer<T>> {
+        let label = format!("pinned buffer of {len} {}", std::any::type_name::<T>());
         let bytes = len.checked_mul(size_of::<T>());
-        let label = || format!("pinned buffer of {len} {}", std::any::type_name::<T>());
-        let no_room = || Error::OutOfMemory {
-            what: format!("`{}`", label()),
-            bytes: u64::MAX,
-            device: self.properties().name.clone(),
-        };
-        let bytes = bytes.ok_or_else(no_room)?;
-        let memory = self.backend().pin(bytes, &label())?;
+        let bytes = bytes.ok_or_else(|| self.properties().out_of_memory(&label, u64::MAX))?;
+        let memory = self.backend().pin(bytes, &label)?;
         let usable = bytemuck::try_cast_slice::<_, T>(memory.bytes()).is_ok_and(|elements| elements.len() == len);
         if !usable {
             let device = self.properties().name.clone();
-            let message = format!("{} was given {} bytes at {:p}", label(), memory.bytes().len(), memory.bytes());
+            let message = format!("{label} was given {} bytes at {:p}", memory.bytes().len(), memory.bytes());
             return Err(Error::Driver { device, call: "making pinned memory", message });
         }
         Ok(PinnedBuffer { memory, len, element: PhantomData })

@@ -181,41 +181,35 @@ trait Owned: Any + Send + Sync + fmt::Debug {
 const LIST: &str = "list";
 const PINNED: &str = "pinned buffer";
 
-impl<T: HostElement> Owned for Vec<T> {
-    fn name(&self) -> &'static str {
-        LIST
-    }
+macro_rules! owned {
+    ($($held:ident: $name:expr),*) => {
+        $(impl<T: HostElement> Owned for $held<T> {
+            fn name(&self) -> &'static str {
+                $name
+            }
 
-    fn data(&self) -> Data<'_> {
-        self.into()
-    }
+            fn data(&self) -> Data<'_> {
+                self.into()
+            }
 
-    fn data_mut(&mut self) -> DataMut<'_> {
-        self.into()
-    }
+            fn data_mut(&mut self) -> DataMut<'_> {
+                self.into()
+            }
 
-    fn into_any(self: Box<Self>) -> Box<dyn Any> {
-        self
-    }
+            fn into_any(self: Box<Self>) -> Box<dyn Any> {
+                self
+            }
+        }
+
+        impl<T: HostElement> From<$held<T>> for OwnedData {
+            fn from(elements: $held<T>) -> Self {
+                Self(Box::new(elements))
+            }
+        })*
+    };
 }
 
-impl<T: HostElement> Owned for PinnedBuffer<T> {
-    fn name(&self) -> &'static str {
-        PINNED
-    }
-
-    fn data(&self) -> Data<'_> {
-        self.into()
-    }
-
-    fn data_mut(&mut self) -> DataMut<'_> {
-        self.into()
-    }
-
-    fn into_any(self: Box<Self>) -> Box<dyn Any> {
-        self
-    }
-}
+owned!(Vec: LIST, PinnedBuffer: PINNED);
 
 /// Words that are 1 or 0.
 #[derive(Debug)]
@@ -236,18 +230,6 @@ impl Owned for Bools {
 
     fn into_any(self: Box<Self>) -> Box<dyn Any> {
         Box::new(self.0)
-    }
-}
-
-impl<T: HostElement> From<Vec<T>> for OwnedData {
-    fn from(elements: Vec<T>) -> Self {
-        Self(Box::new(elements))
-    }
-}
-
-impl<T: HostElement> From<PinnedBuffer<T>> for OwnedData {
-    fn from(elements: PinnedBuffer<T>) -> Self {
-        Self(Box::new(elements))
     }
 }
 

@@ -134,19 +134,18 @@ impl DebugReport {
     /// The first tensor with a NaN, and the step that wrote it; none for one that was given.
     pub fn first_nan(&self) -> Option<(Option<&SeenStep>, &SeenTensor)> {
         let given = self.given.iter().map(|tensor| (None, tensor));
-        given.chain(self.written()).find(|(_, tensor)| tensor.statistics.nans > 0)
+        let written = self.written().map(|(step, tensor)| (Some(step), tensor));
+        given.chain(written).find(|(_, tensor)| tensor.statistics.nans > 0)
     }
 
     /// The first tensor that is farther from the reference than so many times the [`tolerance`] of its element type, and the step that wrote it. Long sums of large terms may be some times as far.
     pub fn first_beyond(&self, times: f64) -> Option<(&SeenStep, &SeenTensor)> {
-        self.written().find_map(|(step, tensor)| {
-            let far = tensor.difference.is_some_and(|far| far.relative > times * tolerance(tensor.element));
-            step.filter(|_| far).map(|step| (step, tensor))
-        })
+        self.written()
+            .find(|(_, tensor)| tensor.difference.is_some_and(|far| far.relative > times * tolerance(tensor.element)))
     }
 
-    fn written(&self) -> impl Iterator<Item = (Option<&SeenStep>, &SeenTensor)> {
-        self.steps.iter().flat_map(|step| step.tensors.iter().map(move |tensor| (Some(step), tensor)))
+    fn written(&self) -> impl Iterator<Item = (&SeenStep, &SeenTensor)> {
+        self.steps.iter().flat_map(|step| step.tensors.iter().map(move |tensor| (step, tensor)))
     }
 }
 

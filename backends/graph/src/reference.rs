@@ -4,7 +4,7 @@ use std::any::Any;
 use std::collections::BTreeMap;
 
 use crate::data::to_f64;
-use crate::dim::{Dim, Extents};
+use crate::dim::Extents;
 use crate::error::{Error, Result};
 use crate::graph::{Graph, Leaf, LeafKind, Tensor};
 use crate::op::HostTensor;
@@ -64,11 +64,7 @@ pub fn evaluate_node(
         let known = graph.nodes().len().to_string();
         return Err(Error::Unknown { what: "node", name: node.to_string(), known });
     };
-    let shapes: Vec<Vec<usize>> = node
-        .outputs
-        .iter()
-        .map(|ty| ty.shape.iter().map(|extent| size(extent, extents)).collect())
-        .collect::<Result<_>>()?;
+    let shapes: Vec<Vec<usize>> = node.outputs.iter().map(|ty| ty.shape_in(extents)).collect::<Result<_, _>>()?;
     let op: &dyn Any = &*node.op;
     let made = match op.downcast_ref::<Leaf>() {
         Some(Leaf { kind: LeafKind::Constant(bytes), ty }) => {
@@ -109,8 +105,4 @@ pub fn evaluate_node(
         return Err(Error::Missing { what: "reference of", name: node.name.clone(), ty: node.op.name().to_owned() });
     }
     Ok(made)
-}
-
-fn size(extent: &Dim, extents: &Extents) -> Result<usize> {
-    Ok(usize::try_from(extent.eval(extents)?).unwrap_or(0))
 }

@@ -5,7 +5,7 @@ use std::fmt;
 use serde::{Deserialize, Serialize};
 use trefoil_codegen::ir::{Literal, Scalar};
 
-use crate::dim::{Dim, Extents};
+use crate::dim::{Dim, DimError, Extents};
 
 /// The table of element types, from which everything about them follows: calls a macro with a row for each. The variant's name is that of the IR's scalar; beside
 /// it stands the Rust type that is its memory form, with how a value of it becomes an `f64`.
@@ -202,6 +202,14 @@ impl TensorType {
     /// The extents of a tensor without symbols; 0 where there is one.
     pub fn extents(&self) -> Vec<usize> {
         self.shape.iter().map(Dim::number).collect()
+    }
+
+    /// The extents in a run; 0 where one does not fit the host.
+    ///
+    /// # Errors
+    /// A symbol has no value.
+    pub fn shape_in(&self, extents: &Extents) -> Result<Vec<usize>, DimError> {
+        self.shape.iter().map(|extent| Ok(usize::try_from(extent.eval(extents)?).unwrap_or(0))).collect()
     }
 
     /// How many elements.

@@ -279,14 +279,13 @@ impl VulkanBackend {
         let mut staged = 0;
         for (range, data) in uploads {
             let pinned = shared.pinned.find(data);
-            if pinned.is_none() && staged + next_piece(range.bytes) > STAGING_CHUNK {
+            let piece = if pinned.is_some() { 0 } else { next_piece(range.bytes) };
+            if staged + piece > STAGING_CHUNK {
                 self.upload(range, data)?;
-                continue;
+            } else {
+                staged += piece;
+                small_uploads.push((range, *data, pinned));
             }
-            if pinned.is_none() {
-                staged += next_piece(range.bytes);
-            }
-            small_uploads.push((range, *data, pinned));
         }
 
         let mut queue = lock(&self.queue);
@@ -311,11 +310,12 @@ impl VulkanBackend {
                         kept.pinned.push(buffer.clone());
                         (Some(buffer), at)
                     }
-                    None => (None, staged),
+                    None => {
+                        let at = staged;
+                        staged += next_piece(range.bytes);
+                        (None, at)
+                    }
                 };
-                if from.0.is_none() {
-                    staged += next_piece(range.bytes);
-                }
                 pieces.push((from, memory, range, data));
                 kept.memory.push(range.memory.clone());
             }

@@ -187,12 +187,7 @@ struct Faulty(Arc<Faults>);
 impl Faulty {
     /// Counts an allocation, and fails if it is the one that was planted.
     fn allocates(&self, bytes: u64, label: &str) -> Result<()> {
-        let device = || self.properties().name.clone();
-        self.0.meets(Call::Allocation, label, || Error::OutOfMemory {
-            what: format!("`{label}`"),
-            bytes,
-            device: device(),
-        })
+        self.0.meets(Call::Allocation, label, || self.properties().out_of_memory(label, bytes))
     }
 }
 

@@ -50,7 +50,7 @@ impl DeviceState {
 
     /// There is no memory left for the `bytes` bytes that `label` names.
     pub fn out_of_memory(&self, label: &str, bytes: u64) -> Error {
-        Error::OutOfMemory { what: format!("`{label}`"), bytes, device: self.properties.name.clone() }
+        self.properties.out_of_memory(label, bytes)
     }
 
     /// The backend's own type behind a handle of the interface.

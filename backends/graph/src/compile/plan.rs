@@ -69,7 +69,7 @@ pub struct Rules<'a> {
 }
 
 /// The lifetimes of the values in activation memory, where each step runs at a moment counted from 1; steps that run at the same one share no memory but for reading.
-pub(super) fn lifetimes(program: &Program, steps: &[Step], moments: &[usize]) -> BTreeMap<ValueId, Lifetime> {
+pub(crate) fn lifetimes(program: &Program, steps: &[Step], moments: &[usize]) -> BTreeMap<ValueId, Lifetime> {
     let bytes = |value: ValueId| u64::try_from(program.values[value].bytes.bounds().1).unwrap_or(0);
     let given = program.values.iter().enumerate().filter(|(_, info)| info.origin == Origin::Input);
     let mut lifetimes: BTreeMap<ValueId, Lifetime> =

@@ -6,12 +6,12 @@ use tracing::debug_span;
 use trefoil_dsl::device::{MemoryRange, RunIo};
 
 use super::{Executable, Outputs, Parts, Run};
-use crate::compile::plan::Buffer;
-use crate::compile::program::{Located, Meaning, Origin, Program, ValueId, Work};
+use crate::compile::plan::{Lifetime, lifetimes};
+use crate::compile::program::{Located, Meaning, Program, ValueId, Work};
 use crate::compile::steps::{Step, Use};
 use crate::data::to_f64;
 use crate::debug::{DebugOptions, DebugReport, Difference, SeenStep, SeenTensor, Statistics};
-use crate::dim::{Dim, Extents};
+use crate::dim::Extents;
 use crate::error::{Result, at};
 use crate::graph::{Graph, Leaf, LeafKind, Tensor};
 use crate::op::{HostTensor, OpKind};
@@ -64,8 +64,8 @@ pub(super) struct Watch<'e> {
     report: DebugReport,
     /// The values of which the report has told already that they were given.
     told: BTreeSet<ValueId>,
-    /// For each value in activation memory, but those that outlast the run, the last step that touches it.
-    dies: BTreeMap<ValueId, usize>,
+    /// Those of the values in activation memory, by steps counted from 1.
+    lifetimes: BTreeMap<ValueId, Lifetime>,
 }
 
 /// What a step reads, before it runs.
@@ -73,34 +73,19 @@ type Read = BTreeMap<Tensor, HostTensor>;
 
 impl<'e> Watch<'e> {
     fn new(executable: &'e Executable, options: &DebugOptions) -> Self {
-        let Parts { program, plan, steps, .. } = &*executable.parts;
-        let in_activations = |value: ValueId| {
-            plan.places[value].is_some_and(|place| matches!(plan.buffers[place.buffer], Buffer::Activations(_)))
-        };
-        let given = program.values.iter().enumerate().filter(|(_, info)| info.origin == Origin::Input);
-        let mut dies: BTreeMap<ValueId, usize> = given.map(|(value, _)| (value, 0)).collect();
-        for (index, step) in steps.iter().enumerate() {
-            dies.extend(step.uses.iter().map(|used| (program.home_of(used.value), index)));
-        }
-        for value in program.outputs.iter().map(|(_, output)| output.value).chain(program.resident.iter().copied()) {
-            dies.remove(&program.home_of(value));
-        }
-        dies.retain(|value, _| in_activations(*value));
+        let Parts { program, steps, .. } = &*executable.parts;
+        let moments: Vec<usize> = (1..=steps.len()).collect();
+        let lifetimes = lifetimes(program, steps, &moments);
         let report =
             DebugReport { device: executable.device.properties().name.clone(), given: Vec::new(), steps: Vec::new() };
-        Self { executable, options: *options, report, told: BTreeSet::new(), dies }
+        Self { executable, options: *options, report, told: BTreeSet::new(), lifetimes }
     }
 
     /// Before the run's inputs are there.
     pub(super) fn begin(&self) -> Result<()> {
-        for (value, info) in self.executable.parts.program.values.iter().enumerate() {
-            // What is written over something has no memory of its own; outputs are poisoned too, until they are written.
-            let is_resident = self.executable.parts.program.resident.contains(&value);
-            if !matches!(info.origin, Origin::Over(_) | Origin::Version(_)) && !is_resident {
-                self.poison(value)?;
-            }
-        }
-        Ok(())
+        // Outputs are poisoned too, until they are written.
+        let resident = &self.executable.parts.program.resident;
+        self.lifetimes.keys().filter(|value| !resident.contains(value)).try_for_each(|value| self.poison(*value))
     }
 
     /// The run: uploads, each step by itself, downloads.
@@ -126,7 +111,7 @@ impl<'e> Watch<'e> {
             let tensors = if is_last { self.look_behind(step, &read, extents)? } else { Vec::new() };
             let (label, kernel) = (step.label.clone(), step.work.name().to_owned());
             self.report.steps.push(SeenStep { label, kernel, tensors });
-            for (value, _) in self.dies.iter().filter(|(_, dies)| **dies == index) {
+            for (value, _) in self.lifetimes.iter().filter(|(_, lifetime)| lifetime.dies == index + 1) {
                 self.poison(*value)?;
             }
         }
@@ -136,13 +121,10 @@ impl<'e> Watch<'e> {
         Ok(())
     }
 
-    /// Poisons the memory of a value, if it lies among activations.
+    /// Poisons the memory of a value that lies among activations.
     fn poison(&self, value: ValueId) -> Result<()> {
         let Executable { device, memory, parts, .. } = self.executable;
         let Some(place) = parts.plan.places[value].filter(|_| self.options.poison) else { return Ok(()) };
-        if !matches!(parts.plan.buffers[place.buffer], Buffer::Activations(_)) {
-            return Ok(());
-        }
         let end = place.offset + place.bytes;
         let mut offset = place.offset;
         while offset < end {
@@ -201,7 +183,7 @@ impl<'e> Watch<'e> {
         let (Some(ty), Some(place)) = (&parts.program.values[value].ty, parts.plan.places[value]) else {
             return Ok(None);
         };
-        let shape: Vec<usize> = ty.shape.iter().map(|extent| size(extent, extents)).collect::<Result<_>>()?;
+        let shape = ty.shape_in(extents)?;
         let mut bytes = vec![0; shape.iter().product::<usize>() * ty.element.bytes() as usize];
         if !bytes.is_empty() {
             let (memory, bytes_of) = (memory[place.buffer].clone(), bytes.len() as u64);
@@ -211,10 +193,6 @@ impl<'e> Watch<'e> {
         }
         Ok(Some(HostTensor { shape, values: to_f64(ty.element, &bytes) }))
     }
-}
-
-fn size(extent: &Dim, extents: &Extents) -> Result<usize> {
-    Ok(usize::try_from(extent.eval(extents)?).unwrap_or(0))
 }
 
 /// The values that a step finds where it uses one: that one, or what it writes over.
@@ -260,8 +238,7 @@ fn as_tensor(
             }
         }
     };
-    let shape: Vec<usize> =
-        graph.type_of(tensor)?.shape.iter().map(|extent| size(extent, extents)).collect::<Result<_>>()?;
+    let shape = graph.type_of(tensor)?.shape_in(extents)?;
     let Some(values) = arranged(elements, layout, &shape, extents)? else { return Ok(None) };
     Ok(Some((tensor, HostTensor { shape, values })))
 }
@@ -287,7 +264,7 @@ fn viewed(graph: &Graph, node: usize, values: &Read, extents: &Extents) -> Optio
     let (OpKind::View(view), [input], [output]) = (node.op.kind(), &*node.inputs, &*node.outputs) else { return None };
     let ty = graph.type_of(*input).ok()?;
     let layout = view.layout(ty, &Layout::contiguous(&ty.shape), output)?;
-    let shape: Vec<usize> = output.shape.iter().map(|extent| size(extent, extents)).collect::<Result<_>>().ok()?;
+    let shape = output.shape_in(extents).ok()?;
     let values = arranged(values.get(input)?, &layout, &shape, extents).ok()??;
     Some(HostTensor { shape, values })
 }

@@ -10,6 +10,7 @@ use std::sync::mpsc::{Receiver, Sender, TryRecvError, channel};
 
 use trefoil_dsl::device::{Command, MemoryRange};
 
+use super::run::Room;
 use super::slots::{InputId, OutputId, Which};
 use super::{Executable, Outputs};
 use crate::data::OwnedData;
@@ -51,14 +52,7 @@ enum Given {
 struct Taken {
     output: Option<OutputId>,
     rows: Option<Range<u64>>,
-    into: Option<Room>,
-}
-
-/// Memory for what a run takes.
-#[derive(Debug)]
-enum Room {
-    Host(OwnedData),
-    Device(ElementType, MemoryRange),
+    into: Option<Room<OwnedData>>,
 }
 
 /// A run that was started. Dropping it lets the run go on; what it owns is freed when it is done.
@@ -230,7 +224,7 @@ impl QueuedRun {
         self
     }
 
-    fn want(mut self, which: Which<'_, OutputId>, rows: Option<Range<u64>>, into: Option<Room>) -> Self {
+    fn want(mut self, which: Which<'_, OutputId>, rows: Option<Range<u64>>, into: Option<Room<OwnedData>>) -> Self {
         self.chosen = true;
         let output = self.executable.output_id(which).map_err(|error| self.refused.get_or_insert(error)).ok();
         self.outputs.push(Taken { output, rows, into });

@@ -60,8 +60,8 @@ enum Given<'a> {
 
 /// Memory of the caller's for what a run takes.
 #[derive(Debug)]
-enum Room<'a> {
-    Host(DataMut<'a>),
+pub(super) enum Room<H> {
+    Host(H),
     Device(ElementType, MemoryRange),
 }
 
@@ -71,7 +71,7 @@ struct Taken<'a> {
     output: usize,
     rows: Option<Range<u64>>,
     /// The caller's memory; otherwise among the [`Outputs`].
-    into: Option<Room<'a>>,
+    into: Option<Room<DataMut<'a>>>,
     /// Where it lies, once the run's extents are known.
     part: Option<MemoryRange>,
 }
@@ -268,7 +268,7 @@ impl<'a> Run<'a> {
         Ok(())
     }
 
-    fn want(mut self, which: Which<'_, OutputId>, rows: Option<Range<u64>>, into: Option<Room<'a>>) -> Self {
+    fn want(mut self, which: Which<'_, OutputId>, rows: Option<Range<u64>>, into: Option<Room<DataMut<'a>>>) -> Self {
         self.chosen = true;
         match self.executable.output_index(which) {
             Ok(output) => self.lists.taken.push(Taken { output, rows, into, part: None }),

@@ -80,8 +80,7 @@ impl Slot {
 
     /// The extents in a run.
     pub fn shape(&self, extents: &Extents) -> Result<Vec<usize>> {
-        let extent = |dim: &crate::dim::Dim| Ok(usize::try_from(dim.eval(extents)?).unwrap_or(0));
-        self.ty.shape.iter().map(extent).collect()
+        Ok(self.ty.shape_in(extents)?)
     }
 }
 
