@@ -2,6 +2,7 @@
 
 use std::collections::HashMap;
 use std::fmt;
+use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Arc, Mutex};
 
 use ash::vk;
@@ -10,14 +11,16 @@ use trefoil_codegen::artefact::{Kernel, ParamTransport};
 use trefoil_dsl::device::{
     Backend, Command, Counters, DeviceKind, DeviceOptions, Memory, MemoryRange, Pipeline, Properties, Recording, RunIo,
 };
-use trefoil_dsl::error::{Error, Result};
+use trefoil_dsl::error::Result;
 use trefoil_dsl::pinned::Pinned;
 use trefoil_dsl::support::adapter::{choose, restrict};
 use trefoil_dsl::support::cache::DiskCache;
 use trefoil_dsl::support::state::{DeviceState, lock};
 use trefoil_dsl::support::wait::is_soon;
 
-use crate::instance::{Instance, unavailable};
+use crate::connection::{Connection, Own, failed};
+use crate::foreign::OpenedDevice;
+use crate::instance::Instance;
 use crate::limits::{Adapter, Traits, rank, usable};
 use crate::memory::VulkanMemory;
 use crate::pinned::{PinnedBuffers, VulkanPinned};
@@ -34,13 +37,16 @@ pub(crate) struct Shared {
     pub(crate) device: ash::Device,
     /// The semaphore whose value is the last finished submission.
     pub(crate) timeline: vk::Semaphore,
+    /// The value that the last submission signals; changed by who holds the lock of what is in flight.
+    pub(crate) submitted: AtomicU64,
     /// Pipeline layouts by what they depend on.
     pub(crate) layouts: Mutex<HashMap<LayoutKey, Layout>>,
     /// What transfers need not stage.
     pub(crate) pinned: PinnedBuffers,
     debug: Option<ash::ext::debug_utils::Device>,
     allocator: Mutex<Option<Allocator>>,
-    instance: Instance,
+    /// The device itself and its queue; goes after everything that was made with them.
+    pub(crate) connection: Connection,
 }
 
 impl Shared {
@@ -70,6 +76,14 @@ impl Shared {
         let info = vk::SemaphoreWaitInfo::default().semaphores(&semaphores).values(&values);
         // SAFETY: as above; the value was submitted, so that it will be signalled or the device is lost.
         unsafe { self.device.wait_semaphores(&info, u64::MAX) }.map_err(|error| self.state.lost(label, error))
+    }
+
+    /// Waits for everything submitted. The program's other queues go on, and if the device is lost there is nothing left to wait for.
+    pub(crate) fn finish(&self) {
+        let (semaphores, values) = ([self.timeline], [self.submitted.load(Ordering::Acquire)]);
+        let info = vk::SemaphoreWaitInfo::default().semaphores(&semaphores).values(&values);
+        // SAFETY: as in `wait_for`.
+        let _ = unsafe { self.device.wait_semaphores(&info, u64::MAX) };
     }
 
     /// Gives an object a name in the validation layer's messages and in debuggers.
@@ -102,13 +116,8 @@ impl Shared {
     pub(crate) fn guarded<T>(&self, act: impl FnOnce() -> Result<T>) -> Result<T> {
         self.state.failure.check()?;
         let result = act();
-        if self.instance.validates {
-            let messages = self.instance.take_messages();
-            if !messages.is_empty() {
-                return Err(self.state.driver("validation", messages.join("\n")));
-            }
-        }
-        result
+        let messages = self.connection.validation();
+        if messages.is_empty() { result } else { Err(self.state.driver("validation", messages.join("\n"))) }
     }
 }
 
@@ -121,7 +130,7 @@ impl fmt::Debug for Shared {
 impl Drop for Shared {
     fn drop(&mut self) {
         // SAFETY: everything that was made with the device held `self`, so that only these objects are left, and the backend
-        // waited for the queue when it went.
+        // waited for what it had submitted when it went.
         unsafe {
             for layout in lock(&self.layouts).values() {
                 self.device.destroy_pipeline_layout(layout.pipeline, None);
@@ -129,7 +138,6 @@ impl Drop for Shared {
             }
             *lock(&self.allocator) = None;
             self.device.destroy_semaphore(self.timeline, None);
-            self.device.destroy_device(None);
         }
     }
 }
@@ -151,83 +159,45 @@ impl VulkanBackend {
     /// Opens the device that `options` ask for.
     pub(crate) fn open(options: &DeviceOptions, id: u64) -> Result<Self> {
         let instance = Instance::open(options.validate, options.labels)?;
-        let mut adapters = usable(&instance)?;
+        let mut adapters = usable(instance.api())?;
         let names: Vec<String> = adapters.iter().map(|adapter| adapter.name.clone()).collect();
         let chosen = choose(DeviceKind::Vulkan, &names, options.adapter.as_deref(), |i| rank(adapters[i].kind))?;
-        let adapter = adapters.swap_remove(chosen);
-        let (shared, queue) = connect(instance, adapter, options, id)?;
-        let shared = Arc::new(shared);
-        let pipelines = PipelineStore::open(&shared, options.cache.as_deref())?;
-        Ok(Self { queue: Mutex::new(Queue::new(queue)), pipelines, shared })
+        let mut adapter = adapters.swap_remove(chosen);
+        adapter.properties = restrict(adapter.properties, options)?;
+        let (own, device) = Own::open(instance, &adapter)?;
+        let (instance, names) = (own.instance.raw.clone(), own.instance.names);
+        Self::on(adapter, (&instance, device), names, Connection::Own(own), options, id)
     }
-}
 
-impl Drop for VulkanBackend {
-    fn drop(&mut self) {
-        // SAFETY: the device is alive. If it is lost there is nothing left to wait for.
-        let _ = unsafe { self.shared.device.device_wait_idle() };
+    /// Uses a device that the program opened.
+    ///
+    /// # Safety
+    /// Those of [`crate::open_on`].
+    pub(crate) unsafe fn open_on(opened: OpenedDevice<'_>, options: &DeviceOptions, id: u64) -> Result<Self> {
+        // SAFETY: the caller's promise.
+        let mut adapter = unsafe { opened.describe(options) }?;
+        adapter.properties = restrict(adapter.properties, options)?;
+        // The host must not touch what commands of the program's may be using, of which the queue alone knows.
+        adapter.traits.direct_bytes = 0;
+        let (instance, device, names) = (opened.instance, opened.device.clone(), options.labels && opened.has_labels());
+        Self::on(adapter, (instance, device), names, opened.connection(), options, id)
     }
-}
 
-/// Makes the logical device and what every later call needs.
-fn connect(instance: Instance, adapter: Adapter, options: &DeviceOptions, id: u64) -> Result<(Shared, vk::Queue)> {
-    let Adapter { physical, name, properties, mut traits, .. } = adapter;
-    let properties = restrict(properties, options)?;
-    if options.subgroup_size.is_some() {
-        traits.required_subgroup = options.subgroup_size;
-    }
-    let family = traits.family;
-    let failed = |call: &'static str, error: &dyn ToString| Error::Driver {
-        device: name.clone(),
-        call,
-        message: error.to_string(),
-    };
-    let enable = traits.enable;
-    let mut features_11 =
-        vk::PhysicalDeviceVulkan11Features::default().storage_buffer16_bit_access(enable.storage_16bit);
-    let mut features_12 = vk::PhysicalDeviceVulkan12Features::default()
-        .timeline_semaphore(true)
-        .vulkan_memory_model(true)
-        .shader_buffer_int64_atomics(enable.int64_atomics)
-        .shader_shared_int64_atomics(enable.int64_atomics)
-        .vulkan_memory_model_device_scope(enable.memory_model_device_scope)
-        .shader_float16(enable.matrices)
-        .shader_subgroup_extended_types(enable.subgroup_extended_types);
-    let mut features_13 = vk::PhysicalDeviceVulkan13Features::default()
-        .subgroup_size_control(enable.subgroup_size_control)
-        .shader_integer_dot_product(enable.integer_dot)
-        .compute_full_subgroups(enable.compute_full_subgroups);
-    let core = vk::PhysicalDeviceFeatures::default().shader_int64(enable.int64).shader_float64(enable.float64);
-    let mut extensions = Vec::new();
-    if enable.portability_subset {
-        extensions.push(ash::khr::portability_subset::NAME.as_ptr());
-    }
-    let mut matrices = vk::PhysicalDeviceCooperativeMatrixFeaturesKHR::default().cooperative_matrix(true);
-    if enable.matrices {
-        extensions.push(ash::khr::cooperative_matrix::NAME.as_ptr());
-    }
-    let queues = [vk::DeviceQueueCreateInfo::default().queue_family_index(family).queue_priorities(&[1.0])];
-    let mut info = vk::DeviceCreateInfo::default()
-        .queue_create_infos(&queues)
-        .enabled_extension_names(&extensions)
-        .enabled_features(&core)
-        .push_next(&mut features_11)
-        .push_next(&mut features_12);
-    if enable.version_1_3 {
-        info = info.push_next(&mut features_13);
-    }
-    if enable.matrices {
-        info = info.push_next(&mut matrices);
-    }
-    // SAFETY: the physical device is this instance's, and every feature and extension named was found present.
-    let device = unsafe { instance.raw.create_device(physical, &info, None) }
-        .map_err(|error| unavailable(format!("the driver does not open {name}: {error}")))?;
-    // From here on a failure must give the device back.
-    let made = (|| {
-        // SAFETY: one queue of that family was asked for.
-        let queue = unsafe { device.get_device_queue(family, 0) };
+    /// On a device that is open.
+    fn on(
+        adapter: Adapter,
+        (instance, device): (&ash::Instance, ash::Device),
+        names: bool,
+        connection: Connection,
+        options: &DeviceOptions,
+        id: u64,
+    ) -> Result<Self> {
+        let Adapter { physical, name, properties, mut traits, .. } = adapter;
+        if options.subgroup_size.is_some() {
+            traits.required_subgroup = options.subgroup_size;
+        }
         let allocator = Allocator::new(&AllocatorCreateDesc {
-            instance: instance.raw.clone(),
+            instance: instance.clone(),
             device: device.clone(),
             physical_device: physical,
             debug_settings: gpu_allocator::AllocatorDebugSettings::default(),
@@ -236,36 +206,34 @@ fn connect(instance: Instance, adapter: Adapter, options: &DeviceOptions, id: u6
                 .with_max_device_memblock_size(256 << 20)
                 .with_max_host_memblock_size(64 << 20),
         })
-        .map_err(|error| failed("making the allocator", &error))?;
+        .map_err(|error| failed(&name, "making the allocator", error))?;
         let mut kind =
             vk::SemaphoreTypeCreateInfo::default().semaphore_type(vk::SemaphoreType::TIMELINE).initial_value(0);
         let info = vk::SemaphoreCreateInfo::default().push_next(&mut kind);
         // SAFETY: timeline semaphores are enabled.
         let timeline = unsafe { device.create_semaphore(&info, None) }
-            .map_err(|error| failed("making the timeline semaphore", &error))?;
-        Ok((queue, allocator, timeline))
-    })();
-    let (queue, allocator, timeline) = match made {
-        Ok(made) => made,
-        Err(error) => {
-            // SAFETY: nothing that the device made is left.
-            unsafe { device.destroy_device(None) };
-            return Err(error);
-        }
-    };
-    let debug = instance.names.then(|| ash::ext::debug_utils::Device::new(&instance.raw, &device));
-    let shared = Shared {
-        state: DeviceState::new(id, properties),
-        traits,
-        device,
-        timeline,
-        layouts: Mutex::default(),
-        pinned: PinnedBuffers::default(),
-        debug,
-        allocator: Mutex::new(Some(allocator)),
-        instance,
-    };
-    Ok((shared, queue))
+            .map_err(|error| failed(&name, "making the timeline semaphore", error))?;
+        let shared = Arc::new(Shared {
+            state: DeviceState::new(id, properties),
+            traits,
+            debug: names.then(|| ash::ext::debug_utils::Device::new(instance, &device)),
+            device,
+            timeline,
+            submitted: AtomicU64::new(0),
+            layouts: Mutex::default(),
+            pinned: PinnedBuffers::default(),
+            allocator: Mutex::new(Some(allocator)),
+            connection,
+        });
+        let pipelines = PipelineStore::open(&shared, options.cache.as_deref())?;
+        Ok(Self { queue: Mutex::default(), pipelines, shared })
+    }
+}
+
+impl Drop for VulkanBackend {
+    fn drop(&mut self) {
+        self.shared.finish();
+    }
 }
 
 impl Backend for VulkanBackend {

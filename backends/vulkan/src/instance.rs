@@ -7,6 +7,8 @@ use ash::vk;
 use trefoil_dsl::device::DeviceKind;
 use trefoil_dsl::error::{Error, Result};
 
+use crate::limits::Api;
+
 const VALIDATION_LAYER: &CStr = c"VK_LAYER_KHRONOS_validation";
 
 /// Something that this machine lacks.
@@ -32,7 +34,7 @@ pub(crate) struct Instance {
     /// The instance's functions.
     pub(crate) raw: ash::Instance,
     /// The version of the API that the instance was made for, 1.2 or 1.3.
-    pub(crate) version: u32,
+    version: u32,
     /// Whether the validation layer listens.
     pub(crate) validates: bool,
     /// Whether commands and objects can be given names.
@@ -41,7 +43,7 @@ pub(crate) struct Instance {
     // Boxed, because the driver holds its address.
     messages: Box<Mutex<Vec<String>>>,
     // Keeps the loader's library open, and must go last.
-    pub(crate) entry: ash::Entry,
+    entry: ash::Entry,
 }
 
 impl Instance {
@@ -105,6 +107,11 @@ impl Instance {
             instance.listen()?;
         }
         Ok(instance)
+    }
+
+    /// By what physical devices are asked.
+    pub(crate) fn api(&self) -> Api<'_> {
+        Api { entry: &self.entry, instance: &self.raw, version: self.version }
     }
 
     fn listen(&mut self) -> Result<()> {

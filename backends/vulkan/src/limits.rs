@@ -8,7 +8,8 @@ use trefoil_dsl::device::{DeviceKind, Limits, Properties};
 use trefoil_dsl::error::Result;
 use trefoil_dsl::support::check::BINDING_MULTIPLE;
 
-use crate::instance::{Instance, unavailable};
+use crate::features::DeviceFeatures;
+use crate::instance::unavailable;
 
 /// Pieces of memory up to this size are mapped where device memory can be.
 const DIRECT_BYTES: u64 = 256 * 1024;
@@ -25,6 +26,19 @@ pub(crate) struct Adapter {
     pub(crate) properties: Properties,
     /// What only this crate needs.
     pub(crate) traits: Traits,
+    /// What a device of it is made with, or was.
+    pub(crate) features: DeviceFeatures,
+}
+
+/// The functions by which a physical device is asked.
+#[derive(Clone, Copy)]
+pub(crate) struct Api<'a> {
+    /// The loader's.
+    pub(crate) entry: &'a ash::Entry,
+    /// The instance's.
+    pub(crate) instance: &'a ash::Instance,
+    /// The version that the instance was made for.
+    pub(crate) version: u32,
 }
 
 /// What only this crate needs to know of a device.
@@ -56,42 +70,21 @@ pub(crate) struct Traits {
     pub(crate) spins: bool,
     /// Names the driver's build, for the pipeline cache.
     pub(crate) driver_key: Vec<u8>,
-    /// Features to enable.
-    pub(crate) enable: Enable,
-}
-
-/// Features to enable, each only if the device has it.
-#[derive(Clone, Copy, Debug, Default)]
-pub(crate) struct Enable {
-    pub(crate) storage_16bit: bool,
-    /// Matrices, and arithmetic of the halves in them.
-    pub(crate) matrices: bool,
-    pub(crate) int64: bool,
-    /// Products of bytes, of which 1.3 has the extension.
-    pub(crate) integer_dot: bool,
-    /// Atomics of 64 bits in buffers and workgroup memory.
-    pub(crate) int64_atomics: bool,
-    pub(crate) float64: bool,
-    pub(crate) memory_model_device_scope: bool,
-    pub(crate) subgroup_extended_types: bool,
-    pub(crate) subgroup_size_control: bool,
-    pub(crate) compute_full_subgroups: bool,
-    pub(crate) version_1_3: bool,
-    pub(crate) portability_subset: bool,
 }
 
 /// The adapters that can be opened, in the loader's order.
 ///
 /// # Errors
 /// There is none; the reason says for each adapter what it lacks.
-pub(crate) fn usable(instance: &Instance) -> Result<Vec<Adapter>> {
+pub(crate) fn usable(api: Api<'_>) -> Result<Vec<Adapter>> {
     // SAFETY: the instance is alive.
-    let all = unsafe { instance.raw.enumerate_physical_devices() }
+    let all = unsafe { api.instance.enumerate_physical_devices() }
         .map_err(|error| unavailable(format!("the Vulkan loader lists no devices: {error}")))?;
     let mut adapters = Vec::new();
     let mut reasons = Vec::new();
     for physical in all {
-        match describe(instance, physical) {
+        // SAFETY: the instance listed the device.
+        match unsafe { describe(api, physical, None) } {
             Ok(adapter) => adapters.push(adapter),
             Err(reason) => reasons.push(reason),
         }
@@ -122,41 +115,44 @@ fn text(chars: Result<&CStr, std::ffi::FromBytesUntilNulError>) -> String {
     chars.map(|text| text.to_string_lossy().into_owned()).unwrap_or_default()
 }
 
-/// Describes a physical device, or says why it cannot be used.
-fn describe(instance: &Instance, physical: vk::PhysicalDevice) -> Result<Adapter, String> {
-    // SAFETY: `physical` comes from this instance.
-    let basic = unsafe { instance.raw.get_physical_device_properties(physical) };
+/// Describes a physical device, or says why it cannot be used. A logical device that is open has no more features than it was made with, and one queue family to use.
+///
+/// # Safety
+/// `physical` is a device of the instance.
+pub(crate) unsafe fn describe(
+    api: Api<'_>,
+    physical: vk::PhysicalDevice,
+    opened: Option<(&DeviceFeatures, u32)>,
+) -> Result<Adapter, String> {
+    let instance = api.instance;
+    // SAFETY: the caller's promise.
+    let basic = unsafe { instance.get_physical_device_properties(physical) };
     let name = text(basic.device_name_as_c_str());
-    let version = basic.api_version.min(instance.version);
+    let version = basic.api_version.min(api.version);
     if version < vk::API_VERSION_1_2 {
+        let (offers, version) = match basic.api_version < vk::API_VERSION_1_2 {
+            true => ("offers", basic.api_version),
+            false => ("is used by an instance for", api.version),
+        };
         return Err(format!(
-            "{name} offers Vulkan {}.{}, and 1.2 is needed",
-            vk::api_version_major(basic.api_version),
-            vk::api_version_minor(basic.api_version)
+            "{name} {offers} Vulkan {}.{}, and 1.2 is needed",
+            vk::api_version_major(version),
+            vk::api_version_minor(version)
         ));
     }
     let is_1_3 = version >= vk::API_VERSION_1_3;
-    // SAFETY: as above.
-    let extensions = unsafe { instance.raw.enumerate_device_extension_properties(physical) }
+    // SAFETY: as above, and the version is that of both.
+    let mut features = unsafe { DeviceFeatures::of(instance, physical, version) }
         .map_err(|error| format!("{name} lists no extensions: {error}"))?;
-    let has = |wanted: &CStr| extensions.iter().any(|e| e.extension_name_as_c_str() == Ok(wanted));
-
-    let mut features_11 = vk::PhysicalDeviceVulkan11Features::default();
-    let mut features_12 = vk::PhysicalDeviceVulkan12Features::default();
-    let mut features_13 = vk::PhysicalDeviceVulkan13Features::default();
-    let mut features = vk::PhysicalDeviceFeatures2::default().push_next(&mut features_11).push_next(&mut features_12);
-    if is_1_3 {
-        features = features.push_next(&mut features_13);
+    if let Some((enabled, _)) = opened {
+        features = features.and(enabled);
     }
-    // SAFETY: every structure of the chain belongs to a version that the device has.
-    unsafe { instance.raw.get_physical_device_features2(physical, &mut features) };
-    let (int64, float64) = (features.features.shader_int64 == vk::TRUE, features.features.shader_float64 == vk::TRUE);
-
+    let (int64, float64) = (features.core.shader_int64 == vk::TRUE, features.core.shader_float64 == vk::TRUE);
+    let storage_16bit = features.vulkan_11.storage_buffer16_bit_access == vk::TRUE;
     let int64_atomics = int64
-        && features_12.shader_buffer_int64_atomics == vk::TRUE
-        && features_12.shader_shared_int64_atomics == vk::TRUE;
-
-    let integer_dot = features_13.shader_integer_dot_product == vk::TRUE;
+        && features.vulkan_12.shader_buffer_int64_atomics == vk::TRUE
+        && features.vulkan_12.shader_shared_int64_atomics == vk::TRUE;
+    let integer_dot = features.vulkan_13.shader_integer_dot_product == vk::TRUE;
 
     let mut driver = vk::PhysicalDeviceDriverProperties::default();
     let mut identity = vk::PhysicalDeviceIDProperties::default();
@@ -174,30 +170,41 @@ fn describe(instance: &Instance, physical: vk::PhysicalDevice) -> Result<Adapter
     if is_1_3 {
         properties = properties.push_next(&mut maintenance_4).push_next(&mut sizes);
     }
+    // SAFETY: as above; every structure of the chain belongs to a version that the device has.
+    unsafe { instance.get_physical_device_properties2(physical, &mut properties) };
     // SAFETY: as above.
-    unsafe { instance.raw.get_physical_device_properties2(physical, &mut properties) };
+    let memory = unsafe { instance.get_physical_device_memory_properties(physical) };
     // SAFETY: as above.
-    let memory = unsafe { instance.raw.get_physical_device_memory_properties(physical) };
-    // SAFETY: as above.
-    let families = unsafe { instance.raw.get_physical_device_queue_family_properties(physical) };
+    let families = unsafe { instance.get_physical_device_queue_family_properties(physical) };
 
     let mut missing = Vec::new();
-    if features_12.timeline_semaphore == vk::FALSE {
-        missing.push("timeline semaphores");
+    if features.vulkan_12.timeline_semaphore == vk::FALSE {
+        missing.push("timeline semaphores (`vulkan_12.timeline_semaphore`)");
     }
-    if features_12.vulkan_memory_model == vk::FALSE {
-        missing.push("the Vulkan memory model");
+    if features.vulkan_12.vulkan_memory_model == vk::FALSE {
+        missing.push("the Vulkan memory model (`vulkan_12.vulkan_memory_model`)");
     }
     let compute = |family: &vk::QueueFamilyProperties| family.queue_flags.contains(vk::QueueFlags::COMPUTE);
-    let family = families
-        .iter()
-        .position(|family| compute(family) && family.timestamp_valid_bits > 0)
-        .or_else(|| families.iter().position(compute));
+    let family = match opened {
+        Some((_, family)) => {
+            let at = usize::try_from(family).unwrap_or(usize::MAX);
+            if !families.get(at).is_some_and(compute) {
+                let count = families.len();
+                return Err(format!("queue family {family} of {name}, which has {count}, is none that computes"));
+            }
+            Some(at)
+        }
+        None => families
+            .iter()
+            .position(|family| compute(family) && family.timestamp_valid_bits > 0)
+            .or_else(|| families.iter().position(compute)),
+    };
     if family.is_none() {
         missing.push("a queue that computes");
     }
     let (Some(family), true) = (family, missing.is_empty()) else {
-        return Err(format!("{name} lacks {}", missing.join(" and ")));
+        let lacks = if opened.is_some() { "was opened without" } else { "lacks" };
+        return Err(format!("{name} {lacks} {}", missing.join(" and ")));
     };
 
     // The memory model has them.
@@ -213,7 +220,7 @@ fn describe(instance: &Instance, physical: vk::PhysicalDevice) -> Result<Adapter
     {
         kernel_features = kernel_features.union(Features::of(&[Feature::Subgroups]));
     }
-    if features_11.storage_buffer16_bit_access == vk::TRUE {
+    if storage_16bit {
         kernel_features = kernel_features.union(Features::of(&[Feature::F16Storage]));
     }
 
@@ -228,15 +235,22 @@ fn describe(instance: &Instance, physical: vk::PhysicalDevice) -> Result<Adapter
         }
     }
 
-    let matrices = if has(ash::khr::cooperative_matrix::NAME)
-        && features_11.storage_buffer16_bit_access == vk::TRUE
-        && features_12.shader_float16 == vk::TRUE
+    let matrices = if features.has(ash::khr::cooperative_matrix::NAME)
+        && features.cooperative_matrix.cooperative_matrix == vk::TRUE
+        && storage_16bit
+        && features.vulkan_12.shader_float16 == vk::TRUE
         && kernel_features.has(Feature::Subgroups)
     {
-        products(instance, physical).map_err(|error| format!("{name} lists no matrices: {error}"))?
+        products(api, physical).map_err(|error| format!("{name} lists no matrices: {error}"))?
     } else {
         Vec::new()
     };
+    if matrices.is_empty() {
+        // Halves are computed with in matrices alone.
+        features.vulkan_12.shader_float16 = vk::FALSE;
+        features.cooperative_matrix = vk::PhysicalDeviceCooperativeMatrixFeaturesKHR::default();
+        features.extensions.retain(|name| *name != ash::khr::cooperative_matrix::NAME);
+    }
     if !matrices.is_empty() {
         kernel_features = kernel_features.union(Features::of(&[Feature::CooperativeMatrices]));
     }
@@ -263,21 +277,8 @@ fn describe(instance: &Instance, physical: vk::PhysicalDevice) -> Result<Adapter
         limits.max_per_stage_descriptor_storage_buffers.min(limits.max_descriptor_set_storage_buffers);
     let software = basic.device_type == vk::PhysicalDeviceType::CPU;
     let timestamp_bits = families[family].timestamp_valid_bits;
-    let enable = Enable {
-        matrices: !matrices.is_empty(),
-        storage_16bit: features_11.storage_buffer16_bit_access == vk::TRUE,
-        int64,
-        float64,
-        int64_atomics,
-        integer_dot,
-        memory_model_device_scope: features_12.vulkan_memory_model_device_scope == vk::TRUE,
-        subgroup_extended_types: features_12.shader_subgroup_extended_types == vk::TRUE,
-        subgroup_size_control: features_13.subgroup_size_control == vk::TRUE,
-        compute_full_subgroups: features_13.compute_full_subgroups == vk::TRUE,
-        version_1_3: is_1_3,
-        portability_subset: has(ash::khr::portability_subset::NAME),
-    };
-    let full_subgroups = enable.subgroup_size_control && enable.compute_full_subgroups;
+    let full_subgroups =
+        features.vulkan_13.subgroup_size_control == vk::TRUE && features.vulkan_13.compute_full_subgroups == vk::TRUE;
     let chosen = sizes.required_subgroup_size_stages.contains(vk::ShaderStageFlags::COMPUTE);
     let subgroup_sizes = match (full_subgroups, chosen) {
         (false, _) => None,
@@ -342,22 +343,15 @@ fn describe(instance: &Instance, physical: vk::PhysicalDevice) -> Result<Adapter
                 floats.shader_signed_zero_inf_nan_preserve_float64 == vk::TRUE,
             ],
             driver_key,
-            enable,
         },
+        features,
         name,
     })
 }
 
 /// The products of matrices that a subgroup of the device computes, without those of integers.
-fn products(instance: &Instance, physical: vk::PhysicalDevice) -> Result<Vec<MatrixProduct>, vk::Result> {
-    let mut feature = vk::PhysicalDeviceCooperativeMatrixFeaturesKHR::default();
-    let mut features = vk::PhysicalDeviceFeatures2::default().push_next(&mut feature);
-    // SAFETY: the structure belongs to an extension that the device has.
-    unsafe { instance.raw.get_physical_device_features2(physical, &mut features) };
-    if feature.cooperative_matrix == vk::FALSE {
-        return Ok(Vec::new());
-    }
-    let extension = ash::khr::cooperative_matrix::Instance::new(&instance.entry, &instance.raw);
+fn products(api: Api<'_>, physical: vk::PhysicalDevice) -> Result<Vec<MatrixProduct>, vk::Result> {
+    let extension = ash::khr::cooperative_matrix::Instance::new(api.entry, api.instance);
     // SAFETY: the device has the extension.
     let all = unsafe { extension.get_physical_device_cooperative_matrix_properties(physical) }?;
     let scalar = |ty: vk::ComponentTypeKHR| match ty {

@@ -20,8 +20,10 @@ pub(crate) const STAGING_CHUNK: u64 = 32 * 1024 * 1024;
 /// Staging buffers in the pool beyond this many bytes are freed instead of kept.
 const STAGING_KEPT: u64 = 4 * STAGING_CHUNK;
 
-/// A buffer with memory of its own.
+/// A buffer with memory of its own, or one of the program's.
 pub(crate) struct RawBuffer {
+    /// What the program gave with a buffer of its own, which is not destroyed here. It goes before what may keep the device.
+    owner: Option<Box<dyn Any + Send + Sync>>,
     shared: Arc<Shared>,
     /// The handle.
     pub(crate) handle: vk::Buffer,
@@ -49,7 +51,7 @@ impl RawBuffer {
         // SAFETY: the device is alive; the size is above 0 and at most the device's limit, which callers checked.
         let handle = unsafe { shared.device.create_buffer(&info, None) }.map_err(|_| no_memory())?;
         // From here on, dropping the buffer destroys the handle.
-        let mut buffer = Self { shared: shared.clone(), handle, allocation: None, bytes };
+        let mut buffer = Self { shared: shared.clone(), handle, allocation: None, owner: None, bytes };
         // SAFETY: the handle was just made by this device.
         let requirements = unsafe { shared.device.get_buffer_memory_requirements(handle) };
         let wanted = AllocationCreateDesc {
@@ -76,16 +78,16 @@ impl RawBuffer {
         self.allocation.as_ref()?.mapped_ptr().map(|pointer| pointer.as_ptr().cast())
     }
 
-    /// Whether the host can write to it.
+    /// Whether the host can write to it as soon as trefoil's submissions are done. On a device of the program's it cannot: the program's commands may use it too, of which the queue alone knows.
     pub(crate) fn is_writable(&self) -> bool {
-        self.mapped().is_some()
+        self.mapped().is_some() && !self.shared.connection.is_shared()
     }
 
-    /// Whether the host reads so many bytes of it faster than the device copies them to memory that the host has cached.
+    /// Whether the host can read it so, and so many bytes faster than the device copies them to memory that the host has cached.
     pub(crate) fn is_readable(&self, bytes: usize) -> bool {
         let is_cached =
             |allocation: &Allocation| allocation.memory_properties().contains(vk::MemoryPropertyFlags::HOST_CACHED);
-        self.mapped().is_some() && (bytes <= UNCACHED_READ || self.allocation.as_ref().is_some_and(is_cached))
+        self.is_writable() && (bytes <= UNCACHED_READ || self.allocation.as_ref().is_some_and(is_cached))
     }
 
     /// Where the host sees a range of it.
@@ -117,6 +119,9 @@ impl RawBuffer {
 
 impl Drop for RawBuffer {
     fn drop(&mut self) {
+        if self.owner.is_some() {
+            return;
+        }
         // SAFETY: whoever submits work holds the buffers that it uses until the work is done.
         unsafe { self.shared.device.destroy_buffer(self.handle, None) };
         if let Some(allocation) = self.allocation.take() {
@@ -152,6 +157,17 @@ impl VulkanMemory {
         Ok(Self { buffer, bytes })
     }
 
+    /// A buffer of the program's own, which was checked. `owner` is held as long as it is used.
+    pub(crate) fn adopt(
+        shared: &Arc<Shared>,
+        handle: vk::Buffer,
+        bytes: u64,
+        owner: Box<dyn Any + Send + Sync>,
+    ) -> Self {
+        let buffer = RawBuffer { shared: shared.clone(), handle, allocation: None, owner: Some(owner), bytes };
+        Self { buffer, bytes }
+    }
+
     /// The memory behind a handle that was checked to be this device's.
     pub(crate) fn of<'a>(memory: &'a Arc<dyn Memory>, shared: &Shared) -> Result<&'a Self> {
         shared.state.own(memory.as_any(), "a piece of memory")
@@ -160,7 +176,9 @@ impl VulkanMemory {
 
 impl Drop for VulkanMemory {
     fn drop(&mut self) {
-        self.buffer.shared.state.counters.freed(self.bytes);
+        if self.buffer.owner.is_none() {
+            self.buffer.shared.state.counters.freed(self.bytes);
+        }
     }
 }
 

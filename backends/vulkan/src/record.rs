@@ -22,6 +22,21 @@ const SETS: u32 = 128;
 /// Storage buffers of one descriptor pool, for each of its sets on average.
 const BUFFERS_PER_SET: u32 = 8;
 
+// What commands of trefoil's write, and where; and what they read and write, and where.
+const OUR_STAGES: vk::PipelineStageFlags = vk::PipelineStageFlags::from_raw(
+    vk::PipelineStageFlags::COMPUTE_SHADER.as_raw() | vk::PipelineStageFlags::TRANSFER.as_raw(),
+);
+const OUR_WRITES: vk::AccessFlags =
+    vk::AccessFlags::from_raw(vk::AccessFlags::SHADER_WRITE.as_raw() | vk::AccessFlags::TRANSFER_WRITE.as_raw());
+const OUR_USING_STAGES: vk::PipelineStageFlags =
+    vk::PipelineStageFlags::from_raw(OUR_STAGES.as_raw() | vk::PipelineStageFlags::DRAW_INDIRECT.as_raw());
+const OUR_USES: vk::AccessFlags = vk::AccessFlags::from_raw(
+    OUR_WRITES.as_raw()
+        | vk::AccessFlags::SHADER_READ.as_raw()
+        | vk::AccessFlags::TRANSFER_READ.as_raw()
+        | vk::AccessFlags::INDIRECT_COMMAND_READ.as_raw(),
+);
+
 /// Descriptor pools that grow, and are emptied all at once.
 pub(crate) struct Descriptors {
     shared: Arc<Shared>,
@@ -198,7 +213,7 @@ pub(crate) struct Encoder<'a> {
 }
 
 impl<'a> Encoder<'a> {
-    /// Begins a command buffer, which must be empty, with a barrier against everything submitted before.
+    /// Begins a command buffer, which must be empty, with a barrier against everything submitted before: by trefoil, and on a device of the program's by the program too.
     pub(crate) fn begin(
         shared: &'a Shared,
         commands: vk::CommandBuffer,
@@ -220,7 +235,11 @@ impl<'a> Encoder<'a> {
             next_spilled: 0,
             bound: vk::Pipeline::null(),
         };
-        encoder.full_barrier();
+        if shared.connection.is_shared() {
+            encoder.barrier_after_the_program();
+        } else {
+            encoder.full_barrier();
+        }
         Ok(encoder)
     }
 
@@ -397,18 +416,13 @@ impl<'a> Encoder<'a> {
 
     /// Everything before is finished, and visible to everything after.
     pub(crate) fn full_barrier(&self) {
-        self.memory_barrier(
-            vk::PipelineStageFlags::COMPUTE_SHADER | vk::PipelineStageFlags::TRANSFER,
-            vk::AccessFlags::SHADER_WRITE | vk::AccessFlags::TRANSFER_WRITE,
-            vk::PipelineStageFlags::COMPUTE_SHADER
-                | vk::PipelineStageFlags::TRANSFER
-                | vk::PipelineStageFlags::DRAW_INDIRECT,
-            vk::AccessFlags::SHADER_READ
-                | vk::AccessFlags::SHADER_WRITE
-                | vk::AccessFlags::TRANSFER_READ
-                | vk::AccessFlags::TRANSFER_WRITE
-                | vk::AccessFlags::INDIRECT_COMMAND_READ,
-        );
+        self.memory_barrier(OUR_STAGES, OUR_WRITES, OUR_USING_STAGES, OUR_USES);
+    }
+
+    /// As [`Encoder::full_barrier`], where what is before may be any command.
+    fn barrier_after_the_program(&self) {
+        let all = vk::PipelineStageFlags::ALL_COMMANDS;
+        self.memory_barrier(all, vk::AccessFlags::MEMORY_WRITE, OUR_USING_STAGES, OUR_USES);
     }
 
     fn memory_barrier(
@@ -433,14 +447,17 @@ impl<'a> Encoder<'a> {
         }
     }
 
-    /// Ends the command buffer with a barrier towards the host.
+    /// Ends the command buffer with a barrier towards the host, and on a device of the program's towards every command that is submitted after it.
     pub(crate) fn end(self) -> Result<vk::CommandBuffer> {
-        self.memory_barrier(
-            vk::PipelineStageFlags::COMPUTE_SHADER | vk::PipelineStageFlags::TRANSFER,
-            vk::AccessFlags::SHADER_WRITE | vk::AccessFlags::TRANSFER_WRITE,
-            vk::PipelineStageFlags::HOST,
-            vk::AccessFlags::HOST_READ,
-        );
+        let (stages, uses) = if self.shared.connection.is_shared() {
+            (
+                vk::PipelineStageFlags::HOST | vk::PipelineStageFlags::ALL_COMMANDS,
+                vk::AccessFlags::MEMORY_READ | vk::AccessFlags::MEMORY_WRITE,
+            )
+        } else {
+            (vk::PipelineStageFlags::HOST, vk::AccessFlags::HOST_READ)
+        };
+        self.memory_barrier(OUR_STAGES, OUR_WRITES, stages, uses);
         // SAFETY: the command buffer is being recorded.
         unsafe { self.shared.device.end_command_buffer(self.commands) }
             .map_err(|error| self.shared.state.driver("ending a command buffer", error))?;
@@ -485,8 +502,7 @@ impl Drop for VulkanRecording {
     fn drop(&mut self) {
         if self.shared.state.failure.check().is_err() {
             // A run waits for its end, unless the device failed meanwhile.
-            // SAFETY: the device is alive.
-            let _ = unsafe { self.shared.device.device_wait_idle() };
+            self.shared.finish();
         }
     }
 }

@@ -1,6 +1,7 @@
 //! Submissions: the one queue, what it still holds for the device, transfers, lists and runs.
 
 use std::collections::VecDeque;
+use std::sync::atomic::Ordering;
 use std::sync::{Arc, MutexGuard};
 
 use ash::vk;
@@ -38,22 +39,15 @@ struct InFlight {
     _kept: Kept,
 }
 
-/// The queue and what it holds for the device.
+/// What is held for the device; who has its lock submits.
+#[derive(Default)]
 pub(crate) struct Queue {
-    handle: vk::Queue,
-    // The value that the last submission signals.
-    last: u64,
     in_flight: VecDeque<InFlight>,
     slots: Vec<Slot>,
     staging: StagingPool,
 }
 
 impl Queue {
-    /// A queue to which nothing was submitted.
-    pub(crate) fn new(handle: vk::Queue) -> Self {
-        Self { handle, last: 0, in_flight: VecDeque::new(), slots: Vec::new(), staging: StagingPool::default() }
-    }
-
     /// Takes back what the device is done with.
     fn retire(&mut self, shared: &Shared) -> Result<()> {
         let Some(oldest) = self.in_flight.front() else { return Ok(()) };
@@ -72,7 +66,7 @@ impl Queue {
     /// Waits until nothing is unfinished.
     fn settle(&mut self, shared: &Shared) -> Result<()> {
         if let Some(oldest) = self.in_flight.front() {
-            shared.wait_for(self.last, &oldest.label.clone())?;
+            shared.wait_for(shared.submitted.load(Ordering::Acquire), &oldest.label.clone())?;
         }
         self.retire(shared)
     }
@@ -107,19 +101,17 @@ impl Queue {
         kept: Kept,
         label: &Arc<str>,
     ) -> Result<u64> {
-        let value = self.last + 1;
+        let value = shared.submitted.load(Ordering::Acquire) + 1;
         let signals = [shared.timeline];
         let values = [value];
         let mut timeline = vk::TimelineSemaphoreSubmitInfo::default().signal_semaphore_values(&values);
         let info =
             vk::SubmitInfo::default().command_buffers(commands).signal_semaphores(&signals).push_next(&mut timeline);
-        // SAFETY: the queue is ours alone under its lock; the command buffers are complete and not in use; all that they use is
-        // held by the entry below or by a recording that waits for its run.
-        let submitted = unsafe { shared.device.queue_submit(self.handle, &[info], vk::Fence::null()) };
         // Even after a failure these must not be freed while the device might use them.
         self.in_flight.push_back(InFlight { value, label: label.clone(), slot, staging, _kept: kept });
-        submitted.map_err(|error| shared.state.lost(label, error))?;
-        self.last = value;
+        // SAFETY: `self` is behind its lock; the command buffers are complete and not in use; all that they use is held by the entry above or by a recording that waits for its run.
+        unsafe { shared.connection.submit(&shared.device, &info, &shared.submitted, value) }
+            .map_err(|error| shared.state.lost(label, error))?;
         CounterCells::add(&shared.state.counters.submissions);
         Ok(value)
     }
@@ -258,7 +250,7 @@ impl VulkanBackend {
         let (last, label) = {
             let queue = lock(&self.queue);
             match queue.in_flight.front() {
-                Some(oldest) => (queue.last, oldest.label.clone()),
+                Some(oldest) => (self.shared.submitted.load(Ordering::Acquire), oldest.label.clone()),
                 None => return Ok(()),
             }
         };

@@ -17,13 +17,11 @@ struct Queries<'a> {
 
 impl Drop for Queries<'_> {
     fn drop(&mut self) {
-        // SAFETY: the list that used it was waited for, or the device is lost and idle.
-        unsafe {
-            if self.shared.state.failure.check().is_err() {
-                let _ = self.shared.device.device_wait_idle();
-            }
-            self.shared.device.destroy_query_pool(self.handle, None);
+        if self.shared.state.failure.check().is_err() {
+            self.shared.finish();
         }
+        // SAFETY: the list that used it was waited for.
+        unsafe { self.shared.device.destroy_query_pool(self.handle, None) };
     }
 }
 

@@ -1,0 +1,81 @@
+//! The device interface's rules on Vulkan, with SPIR-V that naga writes from a few lines of WGSL.
+
+#![allow(clippy::unwrap_used, reason = "a test that fails may panic")]
+
+#[path = "../../../device_rules/mod.rs"]
+mod rules;
+
+mod opened;
+mod own;
+mod words;
+
+use trefoil_codegen::artefact::ParamTransport;
+use trefoil_dsl::device::{DeviceKind, DeviceOptions};
+use trefoil_dsl::error::Error;
+use words::variants;
+
+const SUBJECT: rules::Subject = rules::Subject {
+    kind: DeviceKind::Vulkan,
+    open: trefoil_vulkan::open,
+    variants,
+    reports_cache: false,
+    cpu: |_| None,
+};
+
+device_rules!(SUBJECT);
+
+#[test]
+fn messages_of_the_validation_layer_are_errors() {
+    if !rules::is_present(&SUBJECT) {
+        return;
+    }
+    let device = match trefoil_vulkan::open(&DeviceOptions { validate: true, ..DeviceOptions::default() }) {
+        Ok(device) => device,
+        Err(error) => {
+            assert!(error.to_string().contains("VK_LAYER_KHRONOS_validation"), "{error}");
+            return;
+        }
+    };
+    // The shader has a parameter block that the kernel does not declare.
+    let mut kernel = (*rules::kernel(&SUBJECT, "table")).clone();
+    kernel.params.size = 0;
+    let refused = device.backend().load(&[std::sync::Arc::new(kernel)], ParamTransport::Buffer);
+    assert!(matches!(refused, Err(Error::Driver { call: "validation", .. })), "{refused:?}");
+}
+
+/// The name of the variable that makes a test process its own child.
+const CHILD: &str = "TREFOIL_TEST_WITHOUT_DRIVERS";
+
+#[test]
+fn a_machine_without_drivers_is_told_so() {
+    if std::env::var_os(CHILD).is_some() {
+        for error in
+            [trefoil_vulkan::open(&DeviceOptions::default()).unwrap_err(), trefoil_vulkan::adapters().unwrap_err()]
+        {
+            assert!(matches!(&error, Error::Unavailable { reason, .. } if reason.contains("no driver")), "{error}");
+        }
+        return;
+    }
+    let child = std::process::Command::new(std::env::current_exe().unwrap())
+        .args(["--exact", "a_machine_without_drivers_is_told_so"])
+        .env(CHILD, "1")
+        .env("VK_ICD_FILENAMES", "/nowhere/absent.json")
+        .env("VK_DRIVER_FILES", "/nowhere/absent.json")
+        .output()
+        .unwrap();
+    assert!(child.status.success(), "{}", String::from_utf8_lossy(&child.stdout));
+}
+
+#[test]
+fn adapters_are_listed_and_chosen_by_name() {
+    let Ok(names) = trefoil_vulkan::adapters() else { return };
+    assert!(!names.is_empty());
+    for (position, name) in names.iter().enumerate() {
+        for adapter in [position.to_string(), name.to_uppercase()] {
+            let options = DeviceOptions { adapter: Some(adapter), ..DeviceOptions::default() };
+            let device = trefoil_vulkan::open(&options).unwrap();
+            assert!(names.contains(&device.properties().name));
+            assert_eq!(device.properties().software, name.contains("llvmpipe"));
+        }
+    }
+}
