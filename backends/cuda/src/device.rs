@@ -1,5 +1,6 @@
 //! The opened device, and its side of the device interface.
 
+use std::any::Any;
 use std::fmt;
 use std::sync::{Arc, Mutex};
 
@@ -14,7 +15,9 @@ use trefoil_dsl::support::adapter::{choose, restrict};
 use trefoil_dsl::support::cache::DiskCache;
 use trefoil_dsl::support::state::DeviceState;
 
+use crate::context::{Busy, Entered, Handles, Origin};
 use crate::driver::{message, start, unavailable};
+use crate::foreign::{self, CAPTURED};
 use crate::library::Library;
 use crate::limits::{Adapter, usable};
 use crate::memory::{self, CudaMemory};
@@ -25,65 +28,36 @@ use crate::submit::Queue;
 /// Bytes of freed memory that the pool keeps for later.
 const POOL_KEEPS: u64 = 1 << 30;
 
-/// The driver's objects of an open device.
-pub(crate) struct Handles {
-    device: sys::CUdevice,
-    /// The device's primary context.
-    pub(crate) context: sys::CUcontext,
-    /// The one stream; never the default stream, which other users of the context share.
-    pub(crate) stream: sys::CUstream,
-    /// Where memory comes from, if the device has pools.
-    pub(crate) pool: Option<sys::CUmemoryPool>,
-}
-
-// SAFETY: the driver's handles may be used from any thread in which the context is current, which `Shared::enter` sees to.
-unsafe impl Send for Handles {}
-// SAFETY: as above; the driver locks what threads share.
-unsafe impl Sync for Handles {}
-
-impl Drop for Handles {
-    fn drop(&mut self) {
-        // SAFETY: everything that was made with the device held `Shared`, which holds `self`, so that only these objects are left.
-        // There is nobody to tell of a failure.
-        unsafe {
-            if result::ctx::set_current(self.context).is_ok() {
-                if !self.stream.is_null() {
-                    let _ = result::stream::synchronize(self.stream);
-                }
-                if let Some(pool) = self.pool {
-                    let _ = sys::cuMemPoolDestroy(pool).result();
-                }
-                if !self.stream.is_null() {
-                    let _ = result::stream::destroy(self.stream);
-                }
-            }
-            let _ = result::primary_ctx::release(self.device);
-        }
-    }
-}
-
 /// What everything that a device made holds, and what goes last.
 pub(crate) struct Shared {
     /// What all devices have.
     pub(crate) state: DeviceState,
     /// What NVRTC compiles for.
     pub(crate) architecture: String,
+    /// The GPU's position among the driver's.
+    pub(crate) ordinal: i32,
     /// The driver's objects.
     pub(crate) handles: Handles,
 }
 
 impl Shared {
-    /// Makes the device's context current in this thread, as every driver call needs it.
-    pub(crate) fn enter(&self) -> Result<()> {
-        // SAFETY: the context is retained until `Handles` goes.
-        unsafe { result::ctx::set_current(self.handles.context) }
-            .map_err(|error| self.state.lost("entering the context", message(error)))
+    /// Makes the device's context current in this thread, as every driver call needs it, until what is returned goes.
+    pub(crate) fn enter(&self) -> Result<Entered> {
+        self.handles.enter().map_err(|error| self.state.lost("entering the context", message(error)))
     }
 
-    /// Does something in the device's context unless the device failed before.
+    /// Does something in the device's context unless the device failed before, or its stream takes no commands.
     fn guarded<T>(&self, act: impl FnOnce() -> Result<T>) -> Result<T> {
         self.state.failure.check()?;
-        self.enter()?;
+        let _entered = self.enter()?;
+        self.handles.ready().map_err(|busy| match busy {
+            Busy::Captured(error) => {
+                let said = error.map(|error| format!(": {}", message(error))).unwrap_or_default();
+                self.state.driver("using the program's stream", format!("{CAPTURED}{said}"))
+            }
+            Busy::Failed(error) => self.state.lost("an earlier command", message(error)),
+        })?;
+        self.handles.tidy();
         act()
     }
 }
@@ -119,57 +93,90 @@ impl CudaBackend {
         let names: Vec<String> = adapters.iter().map(|adapter| adapter.properties.name.clone()).collect();
         let chosen = choose(DeviceKind::Cuda, &names, options.adapter.as_deref(), |_| 0)?;
         let adapter = adapters.swap_remove(chosen);
-        let properties = restrict(adapter.properties.clone(), options)?;
         let handles = connect(&adapter)?;
-        let shared =
-            Arc::new(Shared { state: DeviceState::new(id, properties), architecture: adapter.architecture, handles });
+        Self::on(adapter, handles, options, id)
+    }
+
+    /// Uses a context and a stream of the program's.
+    ///
+    /// # Safety
+    /// Those of [`crate::open_on_raw`].
+    pub(crate) unsafe fn open_on(
+        context: sys::CUcontext,
+        stream: sys::CUstream,
+        owner: Box<dyn Any + Send + Sync>,
+        options: &DeviceOptions,
+        id: u64,
+    ) -> Result<Self> {
+        // SAFETY: the caller's promise.
+        let (adapter, handles) = unsafe { foreign::connect(context, stream, owner, options) }?;
+        Self::on(adapter, handles, options, id)
+    }
+
+    /// On a context and a stream that are open.
+    fn on(adapter: Adapter, mut handles: Handles, options: &DeviceOptions, id: u64) -> Result<Self> {
+        let properties = restrict(adapter.properties.clone(), options)?;
+        handles.pool = pool(&adapter, &handles)?;
+        let Adapter { architecture, ordinal, .. } = adapter;
+        let shared = Arc::new(Shared { state: DeviceState::new(id, properties), architecture, ordinal, handles });
         let ranges = if options.labels { Ranges::load() } else { None };
         let pipelines = PipelineStore::open(&shared, options.cache.as_deref())?;
         Ok(Self { queue: Mutex::default(), pipelines, library: Mutex::default(), ranges, shared })
     }
 }
 
-/// Makes the driver's objects.
+fn failed(adapter: &Adapter, call: &'static str) -> impl Fn(result::DriverError) -> Error {
+    let device = adapter.properties.name.clone();
+    move |error| Error::Driver { device: device.clone(), call, message: message(error) }
+}
+
+/// Opens the primary context, and makes a stream there.
 fn connect(adapter: &Adapter) -> Result<Handles> {
     let name = &adapter.properties.name;
-    let failed = |call: &'static str| {
-        let name = name.clone();
-        move |error| Error::Driver { device: name, call, message: message(error) }
-    };
     // SAFETY: the driver gave the device.
     let context = unsafe { result::primary_ctx::retain(adapter.device) }
         .map_err(|error| unavailable(format!("the driver does not open {name}: {}", message(error))))?;
     // From here on, dropping the handles gives back what was made so far.
-    let mut handles = Handles { device: adapter.device, context, stream: std::ptr::null_mut(), pool: None };
-    // SAFETY: the context was just retained.
-    unsafe { result::ctx::set_current(context) }.map_err(failed("entering the context"))?;
-    handles.stream =
-        result::stream::create(result::stream::StreamKind::NonBlocking).map_err(failed("making the stream"))?;
-    if adapter.pools {
-        let properties = sys::CUmemPoolProps_st {
-            allocType: sys::CUmemAllocationType::CU_MEM_ALLOCATION_TYPE_PINNED,
-            handleTypes: sys::CUmemAllocationHandleType::CU_MEM_HANDLE_TYPE_NONE,
-            location: sys::CUmemLocation_st {
-                type_: sys::CUmemLocationType::CU_MEM_LOCATION_TYPE_DEVICE,
-                id: adapter.ordinal,
-            },
-            win32SecurityAttributes: std::ptr::null_mut(),
-            maxSize: 0,
-            usage: 0,
-            reserved: [0; 54],
-        };
-        let mut pool = std::ptr::null_mut();
-        // SAFETY: the properties are complete and outlive the call.
-        unsafe { sys::cuMemPoolCreate(&mut pool, &properties) }.result().map_err(failed("making the memory pool"))?;
-        handles.pool = Some(pool);
-        let mut keeps = POOL_KEEPS;
-        let attribute = sys::CUmemPool_attribute::CU_MEMPOOL_ATTR_RELEASE_THRESHOLD;
-        // SAFETY: the attribute is a 64-bit number.
-        unsafe { sys::cuMemPoolSetAttribute(pool, attribute, (&raw mut keeps).cast()) }
-            .result()
-            .map_err(failed("setting up the memory pool"))?;
-    }
+    let mut handles = Handles::new(context, std::ptr::null_mut(), Origin::Own(adapter.device));
+    let _entered = handles.enter().map_err(failed(adapter, "entering the context"))?;
+    handles.stream = result::stream::create(result::stream::StreamKind::NonBlocking)
+        .map_err(failed(adapter, "making the stream"))?;
     Ok(handles)
+}
+
+/// A memory pool of the device's own, where there are pools: the context's default pool is the program's.
+fn pool(adapter: &Adapter, handles: &Handles) -> Result<Option<sys::CUmemoryPool>> {
+    if !adapter.pools {
+        return Ok(None);
+    }
+    let _entered = handles.enter().map_err(failed(adapter, "entering the context"))?;
+    let properties = sys::CUmemPoolProps_st {
+        allocType: sys::CUmemAllocationType::CU_MEM_ALLOCATION_TYPE_PINNED,
+        handleTypes: sys::CUmemAllocationHandleType::CU_MEM_HANDLE_TYPE_NONE,
+        location: sys::CUmemLocation_st {
+            type_: sys::CUmemLocationType::CU_MEM_LOCATION_TYPE_DEVICE,
+            id: adapter.ordinal,
+        },
+        win32SecurityAttributes: std::ptr::null_mut(),
+        maxSize: 0,
+        usage: 0,
+        reserved: [0; 54],
+    };
+    let mut pool = std::ptr::null_mut();
+    // SAFETY: the properties are complete and outlive the call.
+    unsafe { sys::cuMemPoolCreate(&mut pool, &properties) }
+        .result()
+        .map_err(failed(adapter, "making the memory pool"))?;
+    let mut keeps = POOL_KEEPS;
+    let attribute = sys::CUmemPool_attribute::CU_MEMPOOL_ATTR_RELEASE_THRESHOLD;
+    // SAFETY: the attribute is a 64-bit number.
+    let set = unsafe { sys::cuMemPoolSetAttribute(pool, attribute, (&raw mut keeps).cast()) }.result();
+    if let Err(error) = set {
+        // SAFETY: nothing was made of it yet.
+        let _ = unsafe { sys::cuMemPoolDestroy(pool) }.result();
+        return Err(failed(adapter, "setting up the memory pool")(error));
+    }
+    Ok(Some(pool))
 }
 
 impl Backend for CudaBackend {

@@ -69,7 +69,7 @@ impl fmt::Debug for Library {
 impl Drop for Library {
     fn drop(&mut self) {
         // The last recording with a product may go on any thread. If the device is lost, the handle goes with the context.
-        if self.shared.enter().is_ok() {
+        if let Ok(_entered) = self.shared.enter() {
             // SAFETY: the handle was made by `new` and is destroyed once. There is nobody to tell of a failure.
             let _ = unsafe { result::destroy_handle(self.handle) };
         }

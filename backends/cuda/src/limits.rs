@@ -54,6 +54,21 @@ pub(crate) fn usable() -> Result<Vec<Adapter>> {
     Ok(adapters)
 }
 
+/// The GPU of a context, whose handle the driver gave.
+///
+/// # Errors
+/// It cannot be used; the reason says what it lacks.
+pub(crate) fn of_device(device: sys::CUdevice) -> Result<Adapter> {
+    let failed =
+        |error| unavailable(format!("the NVIDIA driver does not describe the context's GPU: {}", message(error)));
+    for ordinal in 0..result::device::get_count().map_err(failed)? {
+        if result::device::get(ordinal).map_err(failed)? == device {
+            return describe(ordinal).map_err(failed)?.map_err(unavailable);
+        }
+    }
+    Err(unavailable("the NVIDIA driver does not list the context's GPU"))
+}
+
 /// What `mma.sync` of 16 by 8 by 16 multiplies, alone or twice.
 fn products() -> Vec<MatrixProduct> {
     use MatrixScalar::{BF16, F16, F32};

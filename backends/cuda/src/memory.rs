@@ -11,6 +11,7 @@ use trefoil_dsl::error::Result;
 use trefoil_dsl::pinned;
 use trefoil_dsl::support::check::padded;
 
+use crate::context::Left;
 use crate::device::Shared;
 use crate::driver::message;
 
@@ -49,18 +50,8 @@ impl RawMemory {
 impl Drop for RawMemory {
     fn drop(&mut self) {
         // Memory may go on any thread. If the device is lost, its memory goes with the context.
-        if self.shared.enter().is_err() {
-            return;
-        }
-        // SAFETY: the memory was made by this device and is freed once. In the order of the stream, it goes after everything
-        // submitted before; recordings hold what they use.
-        unsafe {
-            if self.shared.handles.pool.is_some() {
-                let _ = result::free_async(self.address, self.shared.handles.stream);
-            } else {
-                let _ = result::stream::synchronize(self.shared.handles.stream);
-                let _ = result::free_sync(self.address);
-            }
+        if let Ok(_entered) = self.shared.enter() {
+            self.shared.handles.give_back(Left::Memory(self.address));
         }
     }
 }
@@ -72,10 +63,27 @@ impl fmt::Debug for RawMemory {
 }
 
 /// Memory that callers hold.
-#[derive(Debug)]
 pub(crate) struct CudaMemory {
-    raw: RawMemory,
+    // Goes before what may keep the context.
+    holds: Holds,
+    shared: Arc<Shared>,
+    address: sys::CUdeviceptr,
     bytes: u64,
+}
+
+/// What keeps a piece of memory.
+enum Holds {
+    /// It was made here, and is freed with this.
+    Own(#[expect(dead_code, reason = "it is held")] RawMemory),
+    /// What the program gave with memory of its own.
+    Program(#[expect(dead_code, reason = "it is held")] Box<dyn Any + Send + Sync>),
+}
+
+impl fmt::Debug for CudaMemory {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let whose = if matches!(self.holds, Holds::Own(_)) { "" } else { "the program's, " };
+        write!(f, "CudaMemory({whose}{} bytes at {:#x})", self.bytes, self.address)
+    }
 }
 
 impl CudaMemory {
@@ -83,12 +91,22 @@ impl CudaMemory {
     pub(crate) fn new(shared: &Arc<Shared>, bytes: u64, label: &str) -> Result<Self> {
         let raw = RawMemory::new(shared, padded(bytes), label)?;
         shared.state.counters.allocated(bytes);
-        Ok(Self { raw, bytes })
+        Ok(Self { address: raw.address, holds: Holds::Own(raw), shared: shared.clone(), bytes })
+    }
+
+    /// Memory of the program's own, which was checked. `owner` is held as long as it is.
+    pub(crate) fn adopt(
+        shared: &Arc<Shared>,
+        address: sys::CUdeviceptr,
+        bytes: u64,
+        owner: Box<dyn Any + Send + Sync>,
+    ) -> Self {
+        Self { holds: Holds::Program(owner), shared: shared.clone(), address, bytes }
     }
 
     /// Its address on the GPU.
     pub(crate) fn address(&self) -> sys::CUdeviceptr {
-        self.raw.address
+        self.address
     }
 
     /// The memory behind a handle that was checked to be this device's.
@@ -99,7 +117,9 @@ impl CudaMemory {
 
 impl Drop for CudaMemory {
     fn drop(&mut self) {
-        self.raw.shared.state.counters.freed(self.bytes);
+        if matches!(self.holds, Holds::Own(_)) {
+            self.shared.state.counters.freed(self.bytes);
+        }
     }
 }
 
@@ -113,7 +133,7 @@ impl Memory for CudaMemory {
     }
 
     fn device(&self) -> u64 {
-        self.raw.shared.state.id
+        self.shared.state.id
     }
 }
 
@@ -167,7 +187,7 @@ pub(crate) fn is_pinned(bytes: &[u8]) -> bool {
 
 impl Drop for Pinned {
     fn drop(&mut self) {
-        if self.shared.enter().is_ok() {
+        if let Ok(_entered) = self.shared.enter() {
             // SAFETY: the driver gave the memory, and it is freed once.
             let _ = unsafe { result::free_host(self.pointer.cast::<c_void>()) };
         }

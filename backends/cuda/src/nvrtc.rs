@@ -104,8 +104,8 @@ mod tests {
     #[test]
     fn the_kernels_of_the_device_rules_compile() {
         if present() {
-            let kernels = include_str!("../tests/kernels.cu");
-            for block in [include_str!("../tests/by_value.cu"), include_str!("../tests/by_pointer.cu")] {
+            let kernels = include_str!("../tests/device/kernels.cu");
+            for block in [include_str!("../tests/device/by_value.cu"), include_str!("../tests/device/by_pointer.cu")] {
                 compile("rules", &format!("{block}{kernels}"), "sm_90a").unwrap();
             }
         }

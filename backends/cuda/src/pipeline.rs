@@ -15,6 +15,7 @@ use trefoil_dsl::support::cache::DiskCache;
 use trefoil_dsl::support::pipelines::{PipelineCache, key};
 use trefoil_dsl::support::state::CounterCells;
 
+use crate::context::Left;
 use crate::device::Shared;
 use crate::driver::message;
 use crate::limits::{ARGUMENT_BYTES, STATIC_WORKGROUP_BYTES};
@@ -56,13 +57,9 @@ impl fmt::Debug for CudaPipeline {
 
 impl Drop for CudaPipeline {
     fn drop(&mut self) {
-        if self.shared.enter().is_ok() {
-            // SAFETY: the module is unloaded once. Work that uses it may be under way when the last handle goes, so it is waited
-            // for; recordings hold their pipelines.
-            unsafe {
-                let _ = result::stream::synchronize(self.shared.handles.stream);
-                let _ = result::module::unload(self.module);
-            }
+        if let Ok(_entered) = self.shared.enter() {
+            // Work that uses it may be under way when the last handle goes; recordings hold their pipelines.
+            self.shared.handles.give_back(Left::Module(self.module));
         }
     }
 }
@@ -114,7 +111,7 @@ impl PipelineStore {
         let Properties { features, matrices, .. } = &shared.state.properties;
         let variant = kernel.variant_with(Target::Cuda, *features, matrices, transport)?;
         // Threads of the pool have no current context.
-        shared.enter()?;
+        let _entered = shared.enter()?;
         let arguments = arguments(kernel, variant);
         let wanted: u64 = arguments.iter().map(|size| (*size as u64).next_multiple_of(16)).sum();
         if wanted > ARGUMENT_BYTES {

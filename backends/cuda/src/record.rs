@@ -306,7 +306,7 @@ impl fmt::Debug for CudaRecording {
 
 impl Drop for CudaRecording {
     fn drop(&mut self) {
-        if let (Some(graph), Ok(())) = (self.graph, self.shared.enter()) {
+        if let (Some(graph), Ok(_entered)) = (self.graph, self.shared.enter()) {
             // SAFETY: the graph is destroyed once, and every run waited for its end.
             let _ = unsafe { result::graph::exec_destroy(graph) };
         }

@@ -1,5 +1,7 @@
 //! The kernel that the examples run, each on a device that the program opened by itself: nothing of trefoil's devices, only what the
-//! macro left in the program ([`trefoil::artefact::Kernel`] and the typed parameter block).
+//! macro left in the program ([`trefoil::artefact::Kernel`] and the typed parameter block). And the graph that the others run, with trefoil's devices on the program's own ([`edges`]).
+
+pub mod edges;
 
 use trefoil::prelude::*;
 

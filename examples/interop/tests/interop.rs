@@ -31,6 +31,16 @@ fn on_the_programs_own_ash_device() {
 }
 
 #[test]
+fn a_graph_on_the_programs_own_ash_device() {
+    run(env!("CARGO_BIN_EXE_ash_graph"), "vulkan");
+}
+
+#[test]
+fn a_graph_on_the_programs_own_cuda_stream() {
+    run(env!("CARGO_BIN_EXE_cuda_graph"), "cuda");
+}
+
+#[test]
 fn in_the_programs_own_cuda_context() {
     run(env!("CARGO_BIN_EXE_cuda_context"), "cuda");
 }

@@ -2,8 +2,10 @@
 
 #![allow(clippy::unwrap_used, reason = "a test that fails may panic")]
 
-#[path = "../../device_rules/mod.rs"]
+#[path = "../../../device_rules/mod.rs"]
 mod rules;
+
+mod opened;
 
 use trefoil_codegen::artefact::{Code, Features, ParamTransport, Target, Variant};
 use trefoil_dsl::device::{DeviceKind, DeviceOptions};
@@ -29,13 +31,10 @@ fn variants(_name: &str) -> Vec<Variant> {
         .collect()
 }
 
-device_rules!(rules::Subject {
-    kind: DeviceKind::Cuda,
-    open: trefoil_cuda::open,
-    variants,
-    reports_cache: true,
-    cpu: |_| None
-});
+const SUBJECT: rules::Subject =
+    rules::Subject { kind: DeviceKind::Cuda, open: trefoil_cuda::open, variants, reports_cache: true, cpu: |_| None };
+
+device_rules!(SUBJECT);
 
 #[test]
 fn a_machine_without_a_gpu_is_told_what_is_missing() {
