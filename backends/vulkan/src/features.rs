@@ -10,7 +10,7 @@ use ash::vk;
 /// trefoil looks at the few that it knows and never at a `p_next`. A device needs `vulkan_12.timeline_semaphore` and `vulkan_12.vulkan_memory_model`; without any other, kernels that want it are not chosen there.
 #[derive(Clone, Default)]
 pub struct DeviceFeatures {
-    /// The version of the API that the instance was made for, [`vk::ApplicationInfo::api_version`]; 1.2 at least.
+    /// The version of the API that may be used, 1.2 at least: no higher than [`vk::ApplicationInfo::api_version`] of the instance.
     pub api_version: u32,
     /// Features of Vulkan 1.0.
     pub core: vk::PhysicalDeviceFeatures,

@@ -16,11 +16,10 @@ use crate::memory::VulkanMemory;
 
 /// How trefoil reaches a queue of the program's: a function that calls what it is given once with the queue, while nobody else uses that. It is called for every submission, on whatever thread makes it, and must not call trefoil.
 ///
-/// Where the queue has a lock, it takes it: `Box::new(move |submit| submit(*lock.lock().unwrap()))`. What it owns is dropped after trefoil's last use of the device, so that it may hold what keeps the device alive.
+/// Use is whatever Vulkan wants the queue synchronised for: submitting, presenting, and waiting for the queue or the whole device to be idle. Where the queue has a lock, the function takes it: `Box::new(move |submit| submit(*lock.lock().unwrap()))`. What it owns is dropped after trefoil's last use of the device, so that it may hold what keeps the device alive.
 pub type WithQueue = dyn Fn(&mut dyn FnMut(vk::Queue)) + Send + Sync;
 
 /// A device that the program opened, for [`open_on`](crate::open_on).
-#[allow(missing_debug_implementations, reason = "functions of ash's have none")]
 pub struct OpenedDevice<'a> {
     /// The loader.
     pub entry: &'a ash::Entry,

@@ -19,6 +19,7 @@
 //! with one before every later command, whoever's they are. The host never writes to memory on the device, since only the queue knows whether a command of the program's uses it. Nothing waits for the whole device.
 
 mod connection;
+mod descriptors;
 mod device;
 mod features;
 mod float_modes;

@@ -10,9 +10,10 @@ use trefoil_dsl::error::Result;
 use trefoil_dsl::support::check::BINDING_MULTIPLE;
 use trefoil_dsl::support::state::{CounterCells, lock};
 
+use crate::descriptors::Descriptors;
 use crate::device::{Shared, VulkanBackend};
 use crate::memory::{Direction, RawBuffer, STAGING_CHUNK, Staging, StagingPool, VulkanMemory};
-use crate::record::{Commands, Descriptors, Encoder, Kept, VulkanRecording, spilled_bytes};
+use crate::record::{Commands, Encoder, Kept, VulkanRecording, spilled_bytes};
 
 /// Submissions that may be unfinished before the next one waits for the oldest; it bounds what is held for the device.
 const MOST_IN_FLIGHT: usize = 64;
