@@ -13,7 +13,7 @@ use crate::limits::Adapter;
 /// Whose the device is.
 pub(crate) enum Connection {
     /// Opened here.
-    Own(Own),
+    Own(Box<Own>),
     /// The program's.
     Program {
         /// How its queue is reached.

@@ -166,7 +166,7 @@ impl VulkanBackend {
         adapter.properties = restrict(adapter.properties, options)?;
         let (own, device) = Own::open(instance, &adapter)?;
         let (instance, names) = (own.instance.raw.clone(), own.instance.names);
-        Self::on(adapter, (&instance, device), names, Connection::Own(own), options, id)
+        Self::on(adapter, (&instance, device), names, Connection::Own(Box::new(own)), options, id)
     }
 
     /// Uses a device that the program opened.

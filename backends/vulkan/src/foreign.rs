@@ -14,7 +14,7 @@ use crate::instance::unavailable;
 use crate::limits::{Adapter, Api, describe};
 use crate::memory::VulkanMemory;
 
-/// How trefoil reaches a queue of the program's: a function that calls what it is given once with the queue, while nobody else uses that. It is called for every submission, on whatever thread makes it, and must not call trefoil.
+/// How trefoil reaches a queue of the program's: a function that calls what it is given once with the queue, while nobody else uses that. It is called for every submission, on whatever thread makes it, and must not call trefoil; nor may whoever calls trefoil be using the queue.
 ///
 /// Use is whatever Vulkan wants the queue synchronised for: submitting, presenting, and waiting for the queue or the whole device to be idle. Where the queue has a lock, the function takes it: `Box::new(move |submit| submit(*lock.lock().unwrap()))`. What it owns is dropped after trefoil's last use of the device, so that it may hold what keeps the device alive.
 pub type WithQueue = dyn Fn(&mut dyn FnMut(vk::Queue)) + Send + Sync;

@@ -182,7 +182,7 @@ fn what_cannot_be_shared_is_named() {
     let elsewhere = context.new_stream().unwrap();
     let foreign = refused(trefoil_cuda::memory(&on, Arc::new(elsewhere.clone_htod(&[0f32; 4]).unwrap())));
     assert!(foreign.contains("another stream"), "{foreign}");
-    let host = vec![0u128; 4];
+    let host = [0u128; 4];
     // SAFETY: the bytes outlive the call, which refuses them.
     let at = |pointer, bytes| refused(unsafe { trefoil_cuda::memory_at(&on, pointer, bytes, ()) });
     let unknown = at(host.as_ptr().addr() as u64, 64);
