@@ -46,17 +46,22 @@ impl Shared {
         self.handles.enter().map_err(|error| self.state.lost("entering the context", message(error)))
     }
 
-    /// Does something in the device's context unless the device failed before, or its stream takes no commands.
-    fn guarded<T>(&self, act: impl FnOnce() -> Result<T>) -> Result<T> {
-        self.state.failure.check()?;
-        let _entered = self.enter()?;
+    /// Goes on if the stream takes commands; the context is current.
+    pub(crate) fn ready(&self) -> Result<()> {
         self.handles.ready().map_err(|busy| match busy {
             Busy::Captured(error) => {
                 let said = error.map(|error| format!(": {}", message(error))).unwrap_or_default();
                 self.state.driver("using the program's stream", format!("{CAPTURED}{said}"))
             }
             Busy::Failed(error) => self.state.lost("an earlier command", message(error)),
-        })?;
+        })
+    }
+
+    /// Does something in the device's context unless the device failed before, or its stream takes no commands.
+    fn guarded<T>(&self, act: impl FnOnce() -> Result<T>) -> Result<T> {
+        self.state.failure.check()?;
+        let _entered = self.enter()?;
+        self.ready()?;
         self.handles.tidy();
         act()
     }

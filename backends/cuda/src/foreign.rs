@@ -38,19 +38,19 @@ pub(crate) unsafe fn connect(
     let handles = Handles::new(context, stream, Origin::Program { _owner: owner });
     let failed = |what: &str, error| unavailable(format!("{what}: {}", message(error)));
     let _entered = handles.enter().map_err(|error| failed("the program's context cannot be entered", error))?;
-    match handles.ready() {
-        Ok(()) => {}
-        Err(Busy::Captured(_)) => return Err(unavailable(CAPTURED)),
-        Err(Busy::Failed(error)) => return Err(failed("the program's stream takes no commands", error)),
-    }
     let mut own = std::ptr::null_mut();
     // SAFETY: the stream is alive, by the caller's promise; of a default stream the driver gives the current context.
-    unsafe { sys::cuStreamGetCtx(stream, &mut own) }
-        .result()
-        .map_err(|error| failed("the program's stream does not tell its context", error))?;
-    if own != context {
+    let told = unsafe { sys::cuStreamGetCtx(stream, &mut own) }.result();
+    if told.is_ok() && own != context {
         return Err(unavailable("the program's stream is of another context than the one given"));
     }
+    // What is said of a capture comes before what the driver makes of one.
+    match handles.ready() {
+        Ok(()) => {}
+        Err(Busy::Captured(_)) => return Err(unavailable(format!("the program's stream is not free: {CAPTURED}"))),
+        Err(Busy::Failed(error)) => return Err(failed("the program's stream takes no commands", error)),
+    }
+    told.map_err(|error| failed("the program's stream does not tell its context", error))?;
     let mut device = 0;
     // SAFETY: a context is current.
     unsafe { sys::cuCtxGetDevice(&mut device) }
@@ -101,6 +101,7 @@ pub(crate) fn adopt_slice<T: AnyBitPattern>(device: &Device, slice: Arc<CudaSlic
     }
     let pointer = {
         let _entered = shared.enter()?;
+        shared.ready()?;
         // What other streams wrote there is waited for once; commands of this one are in order anyway.
         let (pointer, _used) = slice.device_ptr(slice.stream());
         pointer

@@ -119,7 +119,7 @@ pub unsafe fn open_on_raw(
 /// copies say, for which elements may have any bits.
 ///
 /// # Errors
-/// `device` is none of CUDA's, the slice was made on another stream, or its size is no multiple of 16 bytes.
+/// `device` is none of CUDA's, the slice was made on another stream, the stream is captured, or the slice's size is no multiple of 16 bytes.
 pub fn memory<T: AnyBitPattern>(device: &Device, slice: Arc<CudaSlice<T>>) -> Result<Arc<dyn Memory>> {
     Ok(Arc::new(foreign::adopt_slice(device, slice)?))
 }

@@ -104,13 +104,16 @@ fn a_capture_of_the_programs_is_left_alone() {
     let (stays, goes) = (on.buffer(&[1f32, 2.0]).unwrap(), on.buffer(&[3f32]).unwrap());
     let other = trefoil_cuda::open_on(&stream.context().new_stream().unwrap(), &options).unwrap();
     let ones = other.buffer(&[1f32; 64]).unwrap();
+    let slice = Arc::new(stream.clone_htod(&[0u32; 4]).unwrap());
     stream.synchronize().unwrap();
-    stream.begin_capture(sys::CUstreamCaptureMode::CU_STREAM_CAPTURE_MODE_GLOBAL).unwrap();
+    // It forbids much to this thread, and nothing to those of other tests.
+    stream.begin_capture(sys::CUstreamCaptureMode::CU_STREAM_CAPTURE_MODE_THREAD_LOCAL).unwrap();
     drop(goes);
     let refused = [
         stays.read().map(|_| ()).unwrap_err(),
         on.buffer(&[4f32]).map(|_| ()).unwrap_err(),
         on.backend().wait().unwrap_err(),
+        trefoil_cuda::memory(&on, slice.clone()).map(|_| ()).unwrap_err(),
         trefoil_cuda::open_on(&stream, &options).map(|_| ()).unwrap_err(),
     ];
     // Another stream goes on meanwhile, with whatever a call does.
