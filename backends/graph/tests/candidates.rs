@@ -13,7 +13,7 @@ use trefoil_graph::graph::Tensor;
 use trefoil_graph::ops::attention::{Attention, AttentionLayout, AttentionOperands};
 use trefoil_graph::ops::matmul::MatMul;
 use trefoil_graph::ops::norm::NormOperands;
-use trefoil_graph::{Dim, ElementType, Error, Executable, Extents, Graph, Model, Options};
+use trefoil_graph::{Dim, ElementType, Error, Executable, Extents, Graph, Model, Options, Symbol};
 use trefoil_kernels::activation::Activation;
 
 /// A graph with inputs of random numbers.
@@ -242,4 +242,35 @@ fn softmax_of_any_rows() {
         }
         all_ran(&device, &ran, &["softmax held in registers", "softmax of any strides"], "softmax on the host");
     }
+}
+
+#[test]
+fn what_is_copied_for_one_is_there_for_others() {
+    let device = devices().into_iter().find(|device| device.kind() == DeviceKind::Cpu).unwrap();
+    let mut graph = Graph::new();
+    let at = Symbol::new("at", 0, 11).unwrap();
+    let input = |graph: &mut Graph, name: &str, shape: [i64; 2]| {
+        graph.input(name, ElementType::F32, shape.map(Dim::from).to_vec()).unwrap()
+    };
+    let (table, x, y) =
+        (input(&mut graph, "table", [16, 8]), input(&mut graph, "x", [5, 4]), input(&mut graph, "y", [3, 4]));
+    // Rows that start where a run says: no pointer to them can be bound.
+    let part = graph.narrow(table, 0, Dim::from(&at), Dim::from(4i64)).unwrap();
+    let (of_x, of_y) = (graph.matmul(x, part).unwrap(), graph.matmul(y, part).unwrap());
+    // Another part of the same table is another copy.
+    let other = graph.narrow(table, 0, Dim::from(&at) + 1, Dim::from(4i64)).unwrap();
+    let of_other = graph.matmul(y, other).unwrap();
+    for (name, tensor) in [("of x", of_x), ("of y", of_y), ("of other", of_other)] {
+        graph.output(name, tensor).unwrap();
+    }
+    let executable = Executable::compile(&graph, &Model::new(), &device, &Options::default()).unwrap();
+    let explanation = executable.explain();
+    let uses = explanation.steps.iter().flat_map(|step| &step.uses);
+    let copies = uses.filter(|used| used.written && used.tensor.starts_with("copy of")).count();
+    assert_eq!(copies, 2, "{explanation}");
+    let mut extents = Extents::new();
+    extents.set(&at, 7).unwrap();
+    let inputs = [("table", [16, 8]), ("x", [5, 4]), ("y", [3, 4])];
+    let inputs = inputs.map(|(name, [rows, columns])| (name, Values::F32(numbers(rows * columns, rows as u32, 1.0))));
+    compare(&graph, &executable, &inputs, &extents, 2e-5);
 }

@@ -212,7 +212,8 @@ fn compare<'a>(
             others.push((name.to_owned(), "forbidden".to_owned()));
             continue;
         }
-        match offer(&**candidate, &operands, outputs, device, options.deterministic) {
+        let is_there = |input: usize, fastest| program.known_copy(&inputs[input], fastest).is_some();
+        match offer(&**candidate, &operands, outputs, is_there, device, options.deterministic) {
             Err(reason) => others.push((name.to_owned(), reason)),
             Ok(offer) => match &best {
                 Some(known) if known.cost <= offer.cost => others.push((name.to_owned(), costlier(&offer))),
@@ -237,9 +238,12 @@ fn accept(
 ) -> Decision {
     let node = &graph.nodes()[work.node as usize];
     for Copied { input, fastest } in &best.copied {
-        let (copy, located) = program.copy_along(work.node, &work.inputs[*input], *fastest);
-        program.works.push(Work::Map(copy));
-        work.inputs[*input] = located;
+        let source = &work.inputs[*input];
+        work.inputs[*input] = program.known_copy(source, *fastest).unwrap_or_else(|| {
+            let (copy, located) = program.copy_along(work.node, source, *fastest);
+            program.works.push(Work::Map(copy));
+            located
+        });
     }
     let scratch = best.implementation.scratch.iter().enumerate().map(|(piece, bytes)| {
         program.values.push(Value {
@@ -301,11 +305,12 @@ fn operand(graph: &Graph, program: &Program, inputs: &[Located], position: usize
     Operand { ty: input.ty.clone(), layout: input.layout.clone(), is_param, kept }
 }
 
-/// What a candidate offers; asked again with copies where it wants operands contiguous.
+/// What a candidate offers; asked again with copies where it wants operands contiguous, of which those cost nothing that are there for others.
 fn offer<'a>(
     candidate: &'a dyn Candidate,
     operands: &[Operand],
-    outputs: &[crate::types::TensorType],
+    outputs: &[TensorType],
+    is_there: impl Fn(usize, usize) -> bool,
     device: &Properties,
     deterministic: bool,
 ) -> Result<Offer<'a>, String> {
@@ -345,7 +350,9 @@ fn offer<'a>(
             operand.layout = Layout::contiguous_along(&operand.ty.shape, fastest);
             operand.is_param = false;
             operand.kept = None;
-            copying += LAUNCH + 2.0 * operand.ty.bytes().bounds().1 as f64 / COPY_BYTES_PER_MICROSECOND;
+            if !is_there(input, fastest) {
+                copying += LAUNCH + 2.0 * operand.ty.bytes().bounds().1 as f64 / COPY_BYTES_PER_MICROSECOND;
+            }
             copied.push(Copied { input, fastest });
         }
     }

@@ -301,17 +301,24 @@ impl Program {
     /// As [`Program::copy`], with this axis behind the others in memory.
     pub fn copy_along(&mut self, node: u32, source: &Located, fastest: usize) -> (MapWork, Located) {
         let name = format!("copy of {}", self.values[source.value].name);
-        let layout = Layout::contiguous_along(&source.ty.shape, fastest);
-        // The map sees the axes as they lie in what it makes.
-        let mut moved = source.clone();
-        if fastest < source.ty.rank() {
-            moved.ty.shape[fastest..].rotate_left(1);
-            moved.layout.strides[fastest..].rotate_left(1);
-        }
+        let moved = moved_along(source, fastest);
         let output = self.tensor(name, moved.ty.clone(), Origin::Computed, Meaning::Copy(source.tensor));
-        let located = Located { tensor: source.tensor, value: output, ty: source.ty.clone(), layout };
+        let located = copied_along(source, fastest, output);
         let op = Arc::new(crate::ops::map::Contiguous);
         (MapWork { node, op, inputs: vec![moved], output }, located)
+    }
+
+    /// The copy of these elements that [`Program::copy_along`] would make, if one of the works so far makes it for another reader and nothing was written over it since.
+    pub fn known_copy(&self, source: &Located, fastest: usize) -> Option<Located> {
+        let moved = moved_along(source, fastest);
+        self.works.iter().find_map(|work| {
+            let Work::Map(MapWork { inputs, output, .. }) = work else { return None };
+            let value = &self.values[*output];
+            let same = matches!((&value.meaning, inputs.as_slice()), (Meaning::Copy(_), [read])
+                if read.value == moved.value && read.ty == moved.ty && read.layout == moved.layout);
+            let is_gone = || self.values.iter().any(|other| other.origin == Origin::Over(*output));
+            (same && value.ty.as_ref() == Some(&moved.ty) && !is_gone()).then(|| copied_along(source, fastest, *output))
+        })
     }
 
     /// What every stage keeps: work reads values that are there before it and that nothing has replaced yet, each computed value is made once, and every layout stays within its memory
@@ -386,4 +393,20 @@ impl Program {
         }
         Ok(())
     }
+}
+
+/// The elements as the map sees them that copies them: with the axes as they lie in what it makes.
+fn moved_along(source: &Located, fastest: usize) -> Located {
+    let mut moved = source.clone();
+    if fastest < source.ty.rank() {
+        moved.ty.shape[fastest..].rotate_left(1);
+        moved.layout.strides[fastest..].rotate_left(1);
+    }
+    moved
+}
+
+/// The elements as their readers see them in the copy that is `value`.
+fn copied_along(source: &Located, fastest: usize, value: ValueId) -> Located {
+    let layout = Layout::contiguous_along(&source.ty.shape, fastest);
+    Located { tensor: source.tensor, value, ty: source.ty.clone(), layout }
 }
