@@ -116,3 +116,25 @@ fn zeros_keep_the_sign_of_what_is_rounded() {
         assert_eq!(bits.read().unwrap(), wanted, "on {}", subject.name);
     }
 }
+
+/// A compiler takes the negative of what is 0 or 1 for a number that is never below 0.
+#[kernel(workgroup(64))]
+fn least_of_negatives(x: &[i32], y: &mut [i32]) {
+    let i = local_index();
+    let bits = [0i32, 0, 1];
+    let none = [0i32; 3];
+    y[global_index()] = min(none[i], min(x[193], -bits[i]));
+}
+
+#[test]
+fn the_negative_of_one_is_below_zero() {
+    let mut wanted = [0; 64];
+    wanted[2] = -1;
+    for subject in common::devices() {
+        let device = &subject.device;
+        let given = device.buffer(&[5i32; 4]).unwrap();
+        let mut y = device.buffer(&[7i32; 64]).unwrap();
+        device.run(least_of_negatives(&given, &mut y).unwrap().over(64)).unwrap();
+        assert_eq!(y.read().unwrap(), wanted, "on {}", subject.name);
+    }
+}

@@ -134,22 +134,23 @@ pub fn unary(p: &mut P<'_>, operator: UnaryOperator, ty: &Type, value: Code) -> 
 }
 
 /// Signed arithmetic that wraps, which C++ leaves undefined. The negative of a magnitude is hidden from compilers: they would make it the instruction for magnitudes, whose result ptxas 13.0 takes for
-/// one that is never negative, so that remainders by it and comparisons with it are wrong where it is the least number.
+/// one that is never negative, so that remainders by it and comparisons with it are wrong where it is the least number. Other negatives are one more than the inverted bits, of which the latter are hidden: of a number that is
+/// 0 or 1, ptxas takes the negative for one that is never below 0.
 fn wrapping(p: &mut P<'_>, name: &'static str, scalar: Scalar, operands: Vec<Code>) -> Result<Code> {
     let function = format!("wrapping_{name}");
     let (int, uint) = signs(p, scalar)?;
     p.prelude(&format!("{function} {int}"), || {
-        let zero = if scalar.is_wide() { "0ull" } else { "0u" };
+        let (register, zero, one) = if scalar.is_wide() { ('l', "0ull", "1ull") } else { ('r', "0u", "1u") };
         let (parameters, value) = match name {
-            "negate" => (format!("{int} a"), format!("{int}({zero} - {uint}(a))")),
+            "negate" => (format!("{int} a"), format!("{int}(inverted + {one})")),
             "abs" => (format!("{int} a"), format!("a < 0 ? {int}(negated) : a")),
             "add" => (format!("{int} a, {int} b"), format!("{int}({uint}(a) + {uint}(b))")),
             "subtract" => (format!("{int} a, {int} b"), format!("{int}({uint}(a) - {uint}(b))")),
             _ => (format!("{int} a, {int} b"), format!("{int}({uint}(a) * {uint}(b))")),
         };
-        let register = if scalar.is_wide() { 'l' } else { 'r' };
         let hidden = match name {
             "abs" => format!("    {uint} negated = {zero} - {uint}(a);\n    asm(\"\" : \"+{register}\"(negated));\n"),
+            "negate" => format!("    {uint} inverted = ~{uint}(a);\n    asm(\"\" : \"+{register}\"(inverted));\n"),
             _ => String::new(),
         };
         format!("__device__ __forceinline__ {int} {function}({parameters}) {{\n{hidden}    return {value};\n}}\n")
