@@ -158,6 +158,8 @@ pub struct Limits {
     /// Whether one dispatch may bind parts of one piece of memory both for reading and for writing. wgpu and browsers refuse
     /// that even for disjoint ranges.
     pub shares_memory_within_dispatch: bool,
+    /// Up to so many bytes the host reads sooner if kernels write them to [`Backend::allocate_near_host`]; 0 where it makes no difference.
+    pub near_host_bytes: u64,
 }
 
 /// A piece of device memory. It is freed when the last handle goes and the device is done with it.
@@ -390,6 +392,14 @@ pub trait Backend: Any + Send + Sync + fmt::Debug {
     /// # Errors
     /// The size is over the device's limit, or memory ran out.
     fn allocate(&self, bytes: u64, label: &str) -> Result<Arc<dyn Memory>>;
+
+    /// As [`allocate`](Backend::allocate), of memory that the host has cached, if the device has any: for a few bytes ([`Limits::near_host_bytes`]) that kernels write once and the host then reads. Kernels that read it, or much of it, are slow.
+    ///
+    /// # Errors
+    /// As [`allocate`](Backend::allocate).
+    fn allocate_near_host(&self, bytes: u64, label: &str) -> Result<Arc<dyn Memory>> {
+        self.allocate(bytes, label)
+    }
 
     /// Makes `bytes` bytes of zeros on the host (0 is allowed) that the device reaches by itself: transfers whose bytes lie there need no copy on the way. Where a device has none, it is memory like any other.
     ///

@@ -56,6 +56,7 @@ pub(crate) fn properties(threads: usize) -> Properties {
             min_subgroup: CPU_SUBGROUP_SIZE,
             max_subgroup: CPU_SUBGROUP_SIZE,
             shares_memory_within_dispatch: true,
+            near_host_bytes: 0,
         },
     }
 }

@@ -150,6 +150,7 @@ fn describe(ordinal: i32) -> Result<Result<Adapter, String>, result::DriverError
                 min_subgroup: warp,
                 max_subgroup: warp,
                 shares_memory_within_dispatch: true,
+                near_host_bytes: 0,
             },
         },
     }))

@@ -374,10 +374,9 @@ fn memory(
     let (mut memory, mut params) = (Vec::new(), Vec::new());
     for (index, buffer) in plan.buffers.iter().enumerate() {
         memory.push(match buffer {
-            Buffer::Activations(bytes) => device
-                .backend()
-                .allocate(*bytes, "activations")
-                .map_err(|error| at_largest(program, plan, index, error))?,
+            Buffer::Activations(bytes) => {
+                plan.allocate(index, *bytes, device).map_err(|error| at_largest(program, plan, index, error))?
+            }
             Buffer::Param(value) => {
                 let info = &program.values[*value];
                 let ty = info.ty.clone().unwrap_or(TensorType { element: ElementType::U32, shape: Vec::new() });

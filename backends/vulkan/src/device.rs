@@ -249,6 +249,14 @@ impl Backend for VulkanBackend {
         })
     }
 
+    fn allocate_near_host(&self, bytes: u64, label: &str) -> Result<Arc<dyn Memory>> {
+        self.shared.guarded(|| {
+            self.shared.state.checks().allocation(bytes, label)?;
+            let memory: Arc<dyn Memory> = Arc::new(VulkanMemory::near_host(&self.shared, bytes, label)?);
+            Ok(memory)
+        })
+    }
+
     fn pin(&self, bytes: usize, label: &str) -> Result<Box<dyn Pinned>> {
         self.shared.guarded(|| {
             let memory: Box<dyn Pinned> = Box::new(VulkanPinned::new(&self.shared, bytes, label)?);

@@ -145,14 +145,22 @@ pub(crate) struct VulkanMemory {
 impl VulkanMemory {
     /// Makes memory of `bytes` bytes, whose size was checked.
     pub(crate) fn new(shared: &Arc<Shared>, bytes: u64, label: &str) -> Result<Self> {
-        let size = padded(bytes);
-        let location = if size <= shared.traits.direct_bytes {
+        let location = if padded(bytes) <= shared.traits.direct_bytes {
             // gpu-allocator prefers memory that is on the device as well.
             MemoryLocation::CpuToGpu
         } else {
             MemoryLocation::GpuOnly
         };
-        let buffer = RawBuffer::new(shared, size, location, label)?;
+        Self::at(shared, location, bytes, label)
+    }
+
+    /// The same, of memory that the host has cached.
+    pub(crate) fn near_host(shared: &Arc<Shared>, bytes: u64, label: &str) -> Result<Self> {
+        Self::at(shared, MemoryLocation::GpuToCpu, bytes, label)
+    }
+
+    fn at(shared: &Arc<Shared>, location: MemoryLocation, bytes: u64, label: &str) -> Result<Self> {
+        let buffer = RawBuffer::new(shared, padded(bytes), location, label)?;
         shared.state.counters.allocated(bytes);
         Ok(Self { buffer, bytes })
     }

@@ -163,6 +163,7 @@ pub(crate) fn describe(offer: Offer) -> Properties {
             min_subgroup: info.subgroup_min_size,
             max_subgroup: info.subgroup_max_size,
             shares_memory_within_dispatch: false,
+            near_host_bytes: 0,
         },
     }
 }

@@ -137,6 +137,7 @@ fn device(kind: DeviceKind, max_groups: [u32; 3]) -> (Device, Arc<Fake>) {
                 min_subgroup: 1,
                 max_subgroup: 1,
                 shares_memory_within_dispatch: false,
+                near_host_bytes: 0,
             },
         },
         ran: Mutex::default(),

@@ -93,6 +93,7 @@ fn at_most(a: Limits, b: Limits) -> Limits {
         min_subgroup: a.min_subgroup,
         max_subgroup: a.max_subgroup,
         shares_memory_within_dispatch: a.shares_memory_within_dispatch && b.shares_memory_within_dispatch,
+        near_host_bytes: a.near_host_bytes.min(b.near_host_bytes),
     }
 }
 

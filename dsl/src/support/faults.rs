@@ -189,6 +189,12 @@ impl Faulty {
     fn allocates(&self, bytes: u64, label: &str) -> Result<()> {
         self.0.meets(Call::Allocation, label, || self.properties().out_of_memory(label, bytes))
     }
+
+    /// Memory that was made, which is now counted as alive.
+    fn counted(&self, memory: Arc<dyn Memory>) -> Arc<dyn Memory> {
+        lock(&self.0.state).memory.push(Arc::downgrade(&memory));
+        memory
+    }
 }
 
 impl Backend for Faulty {
@@ -198,9 +204,12 @@ impl Backend for Faulty {
 
     fn allocate(&self, bytes: u64, label: &str) -> Result<Arc<dyn Memory>> {
         self.allocates(bytes, label)?;
-        let memory = self.0.backend().allocate(bytes, label)?;
-        lock(&self.0.state).memory.push(Arc::downgrade(&memory));
-        Ok(memory)
+        Ok(self.counted(self.0.backend().allocate(bytes, label)?))
+    }
+
+    fn allocate_near_host(&self, bytes: u64, label: &str) -> Result<Arc<dyn Memory>> {
+        self.allocates(bytes, label)?;
+        Ok(self.counted(self.0.backend().allocate_near_host(bytes, label)?))
     }
 
     fn pin(&self, bytes: usize, label: &str) -> Result<Box<dyn Pinned>> {

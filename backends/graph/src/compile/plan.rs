@@ -2,11 +2,14 @@
 //! the symbols.
 //!
 //! Values whose lifetimes overlap never share bytes. Params, constants and states have buffers of their own; a version of a state lies where the state lies, over the one that it replaces; and what a step writes over an operand lies where that lies. Where a dispatch may not bind one piece of memory both for reading and for writing, what a step reads and what it writes
-//! lie in different buffers.
+//! lie in different buffers. Where that lets the host read them sooner, small outputs that no step reads lie in a buffer near it.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
+use std::sync::Arc;
 
-use trefoil_dsl::device::Limits;
+use trefoil_codegen::artefact::Access;
+use trefoil_dsl::device::{Device, Limits, Memory};
+use trefoil_dsl::error::Result as DeviceResult;
 
 use super::program::{Origin, Program, Value, ValueId};
 use super::steps::Step;
@@ -46,6 +49,20 @@ pub struct Plan {
     pub places: Vec<Option<Place>>,
     /// The memory.
     pub buffers: Vec<Buffer>,
+    /// The buffer of activations that lies near the host, if there is one: small outputs that no step reads.
+    pub near_host: Option<usize>,
+}
+
+impl Plan {
+    /// Makes the memory of a buffer of activations.
+    ///
+    /// # Errors
+    /// The device has no room, or failed.
+    pub(crate) fn allocate(&self, buffer: usize, bytes: u64, device: &Device) -> DeviceResult<Arc<dyn Memory>> {
+        let (backend, label) = (device.backend(), "activations");
+        let is_near = self.near_host == Some(buffer);
+        if is_near { backend.allocate_near_host(bytes, label) } else { backend.allocate(bytes, label) }
+    }
 }
 
 /// A value to place.
@@ -99,7 +116,7 @@ pub(crate) fn lifetimes(program: &Program, steps: &[Step], moments: &[usize]) ->
 /// # Errors
 /// A value is larger than the device allows in one allocation or binding.
 pub fn plan(program: &Program, steps: &[Step], moments: &[usize], limits: &Limits, device: &str) -> Result<Plan> {
-    let mut planned = Plan { places: vec![None; program.values.len()], buffers: Vec::new() };
+    let mut planned = Plan { places: vec![None; program.values.len()], ..Plan::default() };
     for (value, info) in program.values.iter().enumerate() {
         let bytes = fitting(info, limits, device)?;
         let own = match info.origin {
@@ -120,16 +137,56 @@ pub fn plan(program: &Program, steps: &[Step], moments: &[usize], limits: &Limit
     let lifetimes: Vec<Lifetime> = lifetimes.into_values().collect();
     let apart =
         if limits.shares_memory_within_dispatch { Vec::new() } else { read_and_written(program, steps, &values) };
-    let rules = Rules { max_buffer: limits.max_allocation_bytes, apart: &apart };
-    let (places, sizes) = place(&lifetimes, rules);
+    let near = near_host(program, steps, &values, &lifetimes, limits.near_host_bytes);
+    let far: Vec<usize> = (0..values.len()).filter(|position| !near.contains(position)).collect();
+    let of_far = |position: usize| far.binary_search(&position).ok();
+    let between: Vec<_> = apart.iter().filter_map(|(a, b)| Some((of_far(*a)?, of_far(*b)?))).collect();
+    let rules = Rules { max_buffer: limits.max_allocation_bytes, apart: &between };
+    let (places, sizes) = place(&far.iter().map(|position| lifetimes[*position].clone()).collect::<Vec<_>>(), rules);
     let first = planned.buffers.len();
     planned.buffers.extend(sizes.into_iter().map(Buffer::Activations));
-    for (value, place) in values.iter().zip(places) {
-        planned.places[*value] = Some(Place { buffer: place.buffer + first, ..place });
+    for (position, place) in far.into_iter().zip(places) {
+        planned.places[values[position]] = Some(Place { buffer: place.buffer + first, ..place });
+    }
+    let mut end = 0;
+    for position in &near {
+        let bytes = taken(&lifetimes[*position]);
+        planned.places[values[*position]] = Some(Place { buffer: planned.buffers.len(), offset: end, bytes });
+        end += bytes;
+    }
+    if end > 0 {
+        planned.near_host = Some(planned.buffers.len());
+        planned.buffers.push(Buffer::Activations(end));
     }
     over(program, &mut planned);
     super::checked("plan", || check(&lifetimes, &planned, &values, &apart))?;
     Ok(planned)
+}
+
+/// The positions of the values that lie near the host: outputs that steps write and none reads, as long as all of them take at most so many bytes.
+fn near_host(
+    program: &Program,
+    steps: &[Step],
+    values: &[ValueId],
+    lifetimes: &[Lifetime],
+    most: u64,
+) -> BTreeSet<usize> {
+    let read: BTreeSet<ValueId> = steps
+        .iter()
+        .flat_map(|step| &step.uses)
+        .filter(|used| used.access != Access::Write)
+        .map(|used| program.home_of(used.value))
+        .collect();
+    let (mut near, mut left) = (BTreeSet::new(), most);
+    for (_, output) in &program.outputs {
+        let is_written_once = program.values[output.value].origin == Origin::Computed && !read.contains(&output.value);
+        let Some(position) = values.binary_search(&output.value).ok().filter(|_| is_written_once) else { continue };
+        let bytes = taken(&lifetimes[position]);
+        if bytes <= left && near.insert(position) {
+            left -= bytes;
+        }
+    }
+    near
 }
 
 /// The bytes of a value that the device can hold and bind.
@@ -158,7 +215,7 @@ pub fn apart(program: &Program, steps: &[Step], limits: &Limits, device: &str) -
     for (_, output) in &program.outputs {
         touched[program.home_of(output.value)] = true;
     }
-    let mut planned = Plan { places: vec![None; program.values.len()], buffers: Vec::new() };
+    let mut planned = Plan { places: vec![None; program.values.len()], ..Plan::default() };
     for (value, info) in program.values.iter().enumerate().filter(|(value, _)| touched[*value]) {
         let bytes = fitting(info, limits, device)?;
         planned.places[value] = Some(Place { buffer: planned.buffers.len(), offset: 0, bytes });

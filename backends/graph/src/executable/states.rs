@@ -7,7 +7,7 @@ use trefoil_dsl::device::{CallCommand, Command, CopyCommand, DispatchCommand, Me
 use trefoil_dsl::support::check::{COPY_MULTIPLE, padded, same_memory};
 
 use super::run::check_data;
-use super::{Common, Elements, Executable, RunState, Slot, Which, at_largest, unknown};
+use super::{Common, Elements, Executable, Parts, RunState, Slot, Which, at_largest, unknown};
 use crate::compile::plan::Buffer;
 use crate::data::Data;
 use crate::dim::Extents;
@@ -161,8 +161,9 @@ impl Executable {
             memory.push(match buffer {
                 Buffer::Param(_) | Buffer::Constant(_) => mine.clone(),
                 Buffer::Activations(bytes) => {
-                    let made = self.device.backend().allocate(*bytes, "activations");
-                    made.map_err(|error| at_largest(&self.parts.program, &self.parts.plan, index, error))?
+                    let Parts { program, plan, .. } = &*self.parts;
+                    let made = plan.allocate(index, *bytes, &self.device);
+                    made.map_err(|error| at_largest(program, plan, index, error))?
                 }
                 Buffer::State(value) => {
                     let name = &self.parts.program.values[*value].name;
