@@ -43,9 +43,17 @@ impl Stand {
         Self { name: "the checker".to_owned(), device: checker.device.clone(), checker: Some(checker) }
     }
 
-    /// Whether it runs a kernel: some are not compiled for processors, which have functions of their own.
+    /// Whether it runs a kernel: some are for one language alone, or for workgroups wider than every device has, and some are not compiled for processors, which have functions of their own.
     pub fn runs(&self, kernel: &Kernel) -> bool {
-        self.checker.is_some() || self.device.kind() != DeviceKind::Cpu || kernel.cpu.is_some()
+        let invocations: u32 = kernel.workgroup_size.iter().product();
+        let kind = self.device.kind();
+        let is_there = match kind {
+            DeviceKind::Cpu => kernel.cpu.is_some(),
+            DeviceKind::Wgpu | DeviceKind::Vulkan | DeviceKind::Cuda => {
+                kernel.variants.iter().any(|variant| variant.target == kind.target())
+            }
+        };
+        self.checker.is_some() || is_there && invocations <= self.device.limits().max_invocations
     }
 
     /// Whether a case of about so many steps is worth its time here.

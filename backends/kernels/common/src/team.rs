@@ -5,7 +5,7 @@
 
 use trefoil_dsl::prelude::*;
 
-/// Invocations of a workgroup.
+/// Invocations of a workgroup, but where kernels say otherwise.
 #[device]
 pub const SIZE: usize = 256;
 /// The most extents over which rows, or the elements of a row, are spread, besides the outermost.
@@ -33,10 +33,10 @@ pub fn spread(position: usize, levels: usize, extents: [usize; 4], strides: [usi
     place + rest * strides[4]
 }
 
-/// What all of a team have together, the same for each: `join` of two values, `whole` of a subgroup's. It uses `SIZE` elements of `scratch` from `slot * SIZE` on; the next
+/// What all of a team have together, the same for each, in workgroups of `ACROSS` invocations: `join` of two values, `whole` of a subgroup's. It uses `ACROSS` elements of `scratch` from `slot * ACROSS` on; the next
 /// call needs another slot. There is no barrier where a subgroup holds the team.
 #[device]
-pub fn of_team<J: Fn(f32, f32) -> f32, S: Fn(f32) -> f32>(
+pub fn of_team<const ACROSS: usize, J: Fn(f32, f32) -> f32, S: Fn(f32) -> f32>(
     value: f32,
     bits: usize,
     slot: usize,
@@ -45,7 +45,7 @@ pub fn of_team<J: Fn(f32, f32) -> f32, S: Fn(f32) -> f32>(
     whole: S,
 ) -> f32 {
     let along = 1 << bits;
-    let first = slot * SIZE;
+    let first = slot * ACROSS;
     let mut all = value;
     if const { target::has(Feature::Subgroups) } {
         if along >= subgroup_size() {
@@ -72,6 +72,17 @@ pub fn of_team<J: Fn(f32, f32) -> f32, S: Fn(f32) -> f32>(
                     join(join(low.x, low.y), join(low.z, low.w)),
                     join(join(high.x, high.y), join(high.z, high.w)),
                 );
+            } else if ACROSS > SIZE && parts == 16 {
+                let from = first / 4;
+                let mut fours = [Vec4::splat(0.0); 4];
+                for i in unroll(0..4) {
+                    fours[i] = scratch.vec4(from + i);
+                }
+                let mut joined = [0.0; 4];
+                for i in unroll(0..4) {
+                    joined[i] = join(join(fours[i].x, fours[i].y), join(fours[i].z, fours[i].w));
+                }
+                all = join(join(joined[0], joined[1]), join(joined[2], joined[3]));
             } else {
                 let from = first + (standing() >> bits) * parts;
                 all = scratch[from];
@@ -103,15 +114,15 @@ pub fn of_team<J: Fn(f32, f32) -> f32, S: Fn(f32) -> f32>(
 /// The sum of a team's values, as [`of_team`].
 #[device]
 #[expect(clippy::redundant_closure, reason = "kernels pass functions of subgroups on in closures")]
-pub fn sum_of_team(value: f32, bits: usize, slot: usize, scratch: &mut [f32]) -> f32 {
-    of_team(value, bits, slot, scratch, |a, b| a + b, |a| subgroup_add(a))
+pub fn sum_of_team<const ACROSS: usize>(value: f32, bits: usize, slot: usize, scratch: &mut [f32]) -> f32 {
+    of_team::<ACROSS, _, _>(value, bits, slot, scratch, |a, b| a + b, |a| subgroup_add(a))
 }
 
 /// The largest of a team's values, as [`of_team`].
 #[device]
 #[expect(clippy::redundant_closure, reason = "kernels pass functions of subgroups on in closures")]
-pub fn largest_of_team(value: f32, bits: usize, slot: usize, scratch: &mut [f32]) -> f32 {
-    of_team(value, bits, slot, scratch, max, |a| subgroup_max(a))
+pub fn largest_of_team<const ACROSS: usize>(value: f32, bits: usize, slot: usize, scratch: &mut [f32]) -> f32 {
+    of_team::<ACROSS, _, _>(value, bits, slot, scratch, max, |a| subgroup_max(a))
 }
 
 /// As [`of_team`], for teams whose invocations are `apart` in the workgroup and values of any type: `at` is this one's place in its team. It begins with a barrier.

@@ -7,7 +7,7 @@
 
 use trefoil_dsl::prelude::*;
 
-use trefoil_kernels_common::team::{SIZE, largest_of_team, spread, standing, sum_of_team};
+use trefoil_kernels_common::team::{largest_of_team, spread, standing, sum_of_team};
 
 /// The least `HELD` of instances for `f32` that take rows of any length.
 #[device]
@@ -15,9 +15,9 @@ pub const LARGEST: usize = 16;
 /// The same for halves; there are no others.
 #[device]
 pub const LARGEST_OF_HALVES: usize = 8;
-/// The most quads of `gamma` and of `beta` that an invocation holds besides those of its row.
+/// Invocations of the workgroups that hold the longest rows: two take the registers of a multiprocessor, with [`LARGEST`] quads each.
 #[device]
-const BESIDE: usize = 8;
+pub const WIDE: usize = 512;
 /// Reads of what is not held before the first is used.
 #[device]
 const AT_ONCE: usize = 4;
@@ -40,14 +40,14 @@ fn largest(x: Vec4<f32>) -> f32 {
     max(max(x.x, x.y), max(x.z, x.w))
 }
 
-/// The softmax of rows, or its logarithm. Rows may be longer than what their teams hold if `HELD` is at least `MOST`.
+/// The softmax of rows, or its logarithm, by workgroups of `ACROSS` invocations. Rows may be longer than what their teams hold if `HELD` is at least `MOST`.
 ///
 /// * `shape`: rows, and elements of each.
 /// * `bits`: `1 << bits` invocations share a row.
 /// * `levels`, `extents`, `strides`: where rows start in `x`, as for [`spread`]; in `y` they follow on each other.
 #[device]
 #[expect(clippy::too_many_arguments, reason = "it is a kernel's body")]
-pub fn softmax<T: Float, const HELD: usize, const MOST: usize>(
+pub fn softmax<T: Float, const ACROSS: usize, const HELD: usize, const MOST: usize>(
     x: &[T],
     y: &mut [T],
     scratch: &mut [f32],
@@ -60,7 +60,7 @@ pub fn softmax<T: Float, const HELD: usize, const MOST: usize>(
 ) {
     let along = 1 << bits;
     let at = standing() & (along - 1);
-    let row = group_index() * (SIZE >> bits) + (standing() >> bits);
+    let row = group_index() * (ACROSS >> bits) + (standing() >> bits);
     let quads = if row < shape[0] { shape[1] / 4 } else { 0 };
     let first = spread(row, levels, extents, strides) / 4;
     let to = row * (shape[1] / 4);
@@ -96,7 +96,7 @@ pub fn softmax<T: Float, const HELD: usize, const MOST: usize>(
         }
     }
     let own = most;
-    most = largest_of_team(most, bits, 0, scratch);
+    most = largest_of_team::<ACROSS>(most, bits, 0, scratch);
     if HELD >= MOST {
         sum *= exp(select(own == f32::NEG_INFINITY, 0.0, own - most));
     }
@@ -106,7 +106,7 @@ pub fn softmax<T: Float, const HELD: usize, const MOST: usize>(
         sum += total(power);
         held[k] = select(logarithm, distance, power);
     }
-    sum = sum_of_team(sum, bits, 1, scratch);
+    sum = sum_of_team::<ACROSS>(sum, bits, 1, scratch);
     let scale = select(logarithm, 1.0, 1.0 / sum);
     let shift = select(logarithm, ln(sum), 0.0);
     for k in unroll(0..HELD) {
@@ -155,7 +155,7 @@ pub fn bounded_inverse_root(x: f32, bound: f32) -> f32 {
     select(is_nan(x), x, select(exact > bound, bound, exact))
 }
 
-/// A norm of rows: y = (v - mean) * factor * gamma + beta for v = x, or with `RESIDUAL` v = x + residual + bias, where
+/// A norm of rows, by workgroups of `ACROSS` invocations, which hold `BESIDE` quads of `gamma` and of `beta` besides those of the row: y = (v - mean) * factor * gamma + beta for v = x, or with `RESIDUAL` v = x + residual + bias, where
 /// factor = 1 / sqrt(sum of (v - mean)^2 / divisor + epsilon), at most a bound; mean is 0 unless the row is centred. An empty `bias`, `gamma` or `beta` stands for none. Rows may be longer than what their
 /// teams hold if `HELD` is at least `MOST`.
 ///
@@ -167,7 +167,15 @@ pub fn bounded_inverse_root(x: f32, bound: f32) -> f32 {
 /// * `centred`, `wants_sum`, `wants_moments`: whether the mean is taken off; with `RESIDUAL`, whether v goes to `sum`; whether mean and factor go to `moments`.
 #[device]
 #[expect(clippy::too_many_arguments, reason = "it is a kernel's body")]
-pub fn norm<T: Float, W: Float, const HELD: usize, const MOST: usize, const RESIDUAL: bool>(
+pub fn norm<
+    T: Float,
+    W: Float,
+    const ACROSS: usize,
+    const HELD: usize,
+    const MOST: usize,
+    const BESIDE: usize,
+    const RESIDUAL: bool,
+>(
     x: &[T],
     residual: &[T],
     bias: &[T],
@@ -191,7 +199,7 @@ pub fn norm<T: Float, W: Float, const HELD: usize, const MOST: usize, const RESI
 ) {
     let along = 1 << bits;
     let at = standing() & (along - 1);
-    let row = group_index() * (SIZE >> bits) + (standing() >> bits);
+    let row = group_index() * (ACROSS >> bits) + (standing() >> bits);
     let quads = if row < shape[0] { shape[1] / 4 } else { 0 };
     let first = spread(row, levels, extents, x_strides) / 4;
     let vector = spread(row, levels, extents, v_strides);
@@ -231,7 +239,7 @@ pub fn norm<T: Float, W: Float, const HELD: usize, const MOST: usize, const RESI
             sums += total(held[k]);
         }
         let count = if HELD >= MOST { min(shape[1], 4 * HELD * along) } else { shape[1] };
-        mean = sum_of_team(sums, bits, 0, scratch) / count as f32;
+        mean = sum_of_team::<ACROSS>(sums, bits, 0, scratch) / count as f32;
     }
     let mut squares = 0.0;
     for k in unroll(0..HELD) {
@@ -258,11 +266,11 @@ pub fn norm<T: Float, W: Float, const HELD: usize, const MOST: usize, const RESI
             }
         }
     }
-    squares = sum_of_team(squares, bits, 1, scratch);
+    squares = sum_of_team::<ACROSS>(squares, bits, 1, scratch);
     if HELD >= MOST {
-        if centred {
+        if centred && shape[1] > 4 * HELD * along {
             // By how much the mean of all differs from that of what is held.
-            drift = sum_of_team(drift, bits, 2, scratch) / shape[1] as f32;
+            drift = sum_of_team::<ACROSS>(drift, bits, 2, scratch) / shape[1] as f32;
             squares = max(squares - drift * drift * shape[1] as f32, 0.0);
         } else {
             drift = 0.0;

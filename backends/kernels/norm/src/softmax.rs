@@ -6,11 +6,11 @@ use trefoil_dsl::prelude::*;
 use crate::rows::{LARGEST, LARGEST_OF_HALVES};
 use crate::{rows, strided};
 
-/// A kernel for the softmax of rows that follow on each other: `(types, how many quads an invocation holds; with how many rows may be longer)`.
+/// A kernel for the softmax of rows that follow on each other: `(invocations; types, how many quads one holds; with how many rows may be longer)`.
 macro_rules! softmax_rows {
-    ($name:ident ($($element:ident),+; $($held:tt),+; $most:ident)) => {
+    ($name:ident ($across:tt; $($element:ident),+; $($held:tt),+; $most:ident $(; $told:meta)?)) => {
         /// The softmax of rows that are held in registers, as [`rows::softmax`] says.
-        #[kernel(workgroup(256), instances(T = [$($element),+], HELD = [$($held),+]))]
+        #[kernel(workgroup($across), instances(T = [$($element),+], HELD = [$($held),+]) $(, $told)?)]
         pub fn $name<T: Float, const HELD: usize>(
             x: &[T],
             y: &mut [T],
@@ -21,8 +21,8 @@ macro_rules! softmax_rows {
             strides: [usize; 5],
             logarithm: bool,
         ) {
-            let mut scratch = workgroup_array::<f32>(512);
-            rows::softmax::<T, HELD, $most>(x, y, &mut scratch, shape, bits, levels, extents, strides, logarithm);
+            let mut scratch = workgroup_array::<f32>(2 * $across);
+            rows::softmax::<T, $across, HELD, $most>(x, y, &mut scratch, shape, bits, levels, extents, strides, logarithm);
         }
     };
 }
@@ -71,8 +71,9 @@ macro_rules! softmax_strided {
 }
 
 kernels! {
-    softmax_rows! softmax_rows (f32; 4, 8, 16, 32; LARGEST)
-    softmax_rows! softmax_half_rows (f16, bf16; 8; LARGEST_OF_HALVES)
+    softmax_rows! softmax_rows (256; f32; 4, 8, 16, 32; LARGEST)
+    softmax_rows! softmax_wide_rows (512; f32; 16; LARGEST; targets(cuda))
+    softmax_rows! softmax_half_rows (256; f16, bf16; 8; LARGEST_OF_HALVES)
     softmax_strided! softmax_strided (f32, f16, bf16)
     softmax_strided! softmax_strided_f64 (f64)
 }

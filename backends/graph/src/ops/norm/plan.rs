@@ -3,7 +3,8 @@
 //! The axes that are normalised make a row's elements, the others make rows; of either, axes that follow on each other in every operand become one. Rows whose elements follow on each other, four at a time, are
 //! held in registers; others are gone over by their strides, and neighbouring invocations take neighbouring elements, or neighbouring rows where the elements lie apart.
 
-use trefoil_kernels::norm::rows::{LARGEST, LARGEST_OF_HALVES};
+use trefoil_dsl::device::{DeviceKind, Properties};
+use trefoil_kernels::norm::rows::{LARGEST, LARGEST_OF_HALVES, WIDE};
 use trefoil_kernels::team::{LEVELS, SIZE};
 
 use super::super::levels::{Level, count, merged};
@@ -185,14 +186,29 @@ fn shared(rows: i64, elements: i64, beside: bool) -> i64 {
     along
 }
 
-/// The most quads that an invocation holds of a row too long for [`LARGEST`]: twice as many where that was measured to be faster, since a row of 32,000 is then read once, but alone on its multiprocessor. Otherwise
-/// what is not held is read again.
-pub(super) fn longest(is_held: bool) -> i64 {
-    LARGEST as i64 * if is_held { 2 } else { 1 }
+/// How rows are taken that are too long for workgroups of [`SIZE`] invocations with [`LARGEST`] quads each: what was measured to be fastest.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Longest {
+    /// By workgroups of [`WIDE`] invocations: a row of 32,000 is read once.
+    Wide,
+    /// With twice as many quads an invocation: the same, where kernels have no more invocations.
+    Twice,
+    /// What is not held is read again.
+    Again,
+}
+
+impl Longest {
+    /// For a device; `otherwise` where its workgroups are not as wide, or its compiler's kernels were not measured to be faster so.
+    pub(super) fn on(device: &Properties, otherwise: Self) -> Self {
+        let is_wide = device.kind == DeviceKind::Cuda && device.limits.max_invocations >= WIDE as u32;
+        if is_wide { Self::Wide } else { otherwise }
+    }
 }
 
 /// What of a row an invocation holds.
 pub(super) struct Held {
+    /// Whether the workgroups are wide.
+    pub(super) is_wide: bool,
     /// Groups of four elements.
     pub(super) quads: i64,
     /// `1 << bits` invocations share a row.
@@ -200,20 +216,25 @@ pub(super) struct Held {
 }
 
 impl Held {
-    /// For rows of so many elements, of which an invocation holds `longest` quads at most.
-    pub(super) fn of(element: ElementType, elements: &Dim, longest: i64) -> Self {
+    /// For rows of so many elements.
+    pub(super) fn of(element: ElementType, elements: &Dim, longest: Longest) -> Self {
         let n = elements.bounds().1;
+        let is_wide = element == ElementType::F32 && n > 16_384 && longest == Longest::Wide;
         let quads = match n {
             _ if element != ElementType::F32 => LARGEST_OF_HALVES as i64,
             ..=512 | 1025..=4096 => 4,
             // Up to 32 invocations share a row of 1024, which need no barrier where subgroups have as many.
             513..=1024 | 4097..=8192 => 8,
-            8193..=16_384 => LARGEST as i64,
-            _ => longest,
+            _ if n <= 16_384 || longest != Longest::Twice => LARGEST as i64,
+            _ => 2 * LARGEST as i64,
         };
-        let most = SIZE.ilog2().into();
+        let most = Self::across(is_wide).ilog2().into();
         let bits = (0..most).find(|bits| (4 * quads) << bits >= n).unwrap_or(most);
-        Self { quads, bits }
+        Self { is_wide, quads, bits }
+    }
+
+    fn across(is_wide: bool) -> usize {
+        if is_wide { WIDE } else { SIZE }
     }
 
     /// Whether that is all of rows of so many elements, which then are read once.
@@ -222,7 +243,7 @@ impl Held {
     }
 
     /// The workgroups that take so many rows.
-    pub(super) fn grid(rows: &Dim, bits: i64) -> Grid {
-        Grid::Workgroups(rows.quotient_up(SIZE as i64 >> bits))
+    pub(super) fn grid(&self, rows: &Dim) -> Grid {
+        Grid::Workgroups(rows.quotient_up(Self::across(self.is_wide) as i64 >> self.bits))
     }
 }

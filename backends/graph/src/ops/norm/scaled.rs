@@ -1,10 +1,10 @@
 //! Norms by a root of squares.
 
-use trefoil_dsl::device::DeviceKind;
+use trefoil_dsl::device::{DeviceKind, Properties};
 use trefoil_kernels::norm::kernels;
 use trefoil_kernels::norm::rows::LARGEST;
 
-use super::plan::{Held, InQuads, Rows, longest};
+use super::plan::{Held, InQuads, Longest, Rows};
 use super::{expect_axes, expect_float, rows_of};
 use crate::dim::Dim;
 use crate::op::{
@@ -283,6 +283,12 @@ fn moved(request: &Request<'_>, op: &Norm, reads: f64) -> f64 {
     kernel_time(request.device, transfer_time(operands * upper(&request.inputs[0].ty.bytes())))
 }
 
+/// WGSL's compilers read what is needed behind the sums again rather than hold it; the others are kept from that.
+fn longest(device: &Properties) -> Longest {
+    let is_wgpu = device.kind == DeviceKind::Wgpu;
+    Longest::on(device, if is_wgpu { Longest::Again } else { Longest::Twice })
+}
+
 /// Rows that follow on each other, held in registers.
 #[derive(Debug)]
 struct Registers<'a>(&'a Norm);
@@ -311,9 +317,10 @@ impl Candidate for Registers<'_> {
         if op.bias && !(op.residual && runs[0].is(1)) {
             return no("a bias without a residual, or that lies otherwise than a row");
         }
-        // WGSL's compilers read what is needed behind the sums again rather than hold it; the others are kept from that.
-        let Held { quads, bits } = Held::of(x.ty.element, &elements, longest(request.device.kind != DeviceKind::Wgpu));
+        let held = Held::of(x.ty.element, &elements, longest(request.device));
+        let Held { is_wide, quads, bits } = held;
         let (kernel, suffix) = match x.ty.element {
+            ElementType::F32 if is_wide => ("norm_wide_rows", ""),
             ElementType::F32 if quads > LARGEST as i64 => ("norm_long_rows", ""),
             ElementType::F32 => ("norm_rows", ""),
             _ => ("norm_half_rows", op.suffix(request.inputs)),
@@ -338,7 +345,7 @@ impl Candidate for Registers<'_> {
                 wants_sum,
                 wants_moments,
             ],
-            Held::grid(&rows, bits),
+            held.grid(&rows),
             moved(request, op, 1.0),
         );
         Ok(Implementation { scratch, ..implementation })
@@ -347,7 +354,7 @@ impl Candidate for Registers<'_> {
     fn passes(&self, request: &Request<'_>, input: usize) -> Option<u32> {
         let (op, x) = (self.0, &request.inputs[0]);
         let elements = Rows::of(x, &op.axes, op.vectors(request.inputs).ok()?.as_ref()).in_quads().ok()?.elements;
-        let held = Held::of(x.ty.element, &elements, longest(request.device.kind != DeviceKind::Wgpu));
+        let held = Held::of(x.ty.element, &elements, longest(request.device));
         op.is_of_rows(input).then(|| if held.is_all_of(&elements) { 1 } else { 3 })
     }
 }

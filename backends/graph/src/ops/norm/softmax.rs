@@ -1,9 +1,8 @@
 //! Softmax and its logarithm.
 
-use trefoil_dsl::device::DeviceKind;
 use trefoil_kernels::norm::kernels;
 
-use super::plan::{Held, Rows, longest};
+use super::plan::{Held, Longest, Rows};
 use super::{expect_axes, expect_float, rows_of};
 use crate::dim::Dim;
 use crate::op::{Candidate, HostTensor, Implementation, Ineligible, Op, OpError, OpKind, ParamValue, Request, Slot};
@@ -85,10 +84,13 @@ impl Candidate for Registers<'_> {
         }
         let rows = Rows::of(x, &self.0.axes, None);
         let plain = rows.in_quads()?;
-        // By the compiler of CUDA, exponentials of a row that is alone on its multiprocessor leave memory waiting.
-        let longest = longest(request.device.kind != DeviceKind::Cuda);
-        let Held { quads, bits } = Held::of(x.ty.element, &plain.elements, longest);
-        let kernel = if x.ty.element == ElementType::F32 { "softmax_rows" } else { "softmax_half_rows" };
+        let held = Held::of(x.ty.element, &plain.elements, Longest::on(request.device, Longest::Twice));
+        let Held { is_wide, quads, bits } = held;
+        let kernel = match x.ty.element {
+            ElementType::F32 if is_wide => "softmax_wide_rows",
+            ElementType::F32 => "softmax_rows",
+            _ => "softmax_half_rows",
+        };
         let [levels, extents, strides, _] = plain.starts;
         Ok(one_kernel(
             instance(&kernels(), &format!("{kernel}_{}_{quads}", x.ty.element))?,
@@ -101,7 +103,7 @@ impl Candidate for Registers<'_> {
                 strides,
                 ParamValue::Bool(self.0.logarithm),
             ],
-            Held::grid(&plain.rows, bits),
+            held.grid(&plain.rows),
             kernel_time(request.device, transfer_time(2.0 * upper(&x.ty.bytes()))),
         ))
     }
@@ -109,7 +111,7 @@ impl Candidate for Registers<'_> {
     fn passes(&self, request: &Request<'_>, _: usize) -> Option<u32> {
         let x = &request.inputs[0];
         let elements = Rows::of(x, &self.0.axes, None).in_quads().ok()?.elements;
-        let longest = longest(request.device.kind != DeviceKind::Cuda);
+        let longest = Longest::on(request.device, Longest::Twice);
         Some(if Held::of(x.ty.element, &elements, longest).is_all_of(&elements) { 1 } else { 2 })
     }
 }
