@@ -12,6 +12,7 @@ use trefoil_dsl::device::{DeviceKind, DeviceOptions};
 use trefoil_graph::compile::plan::{ALIGNMENT, Lifetime, Rules, place};
 use trefoil_graph::compile::prove::{Event, Trace, prove};
 use trefoil_graph::compile::schedule::{Hazard, Touch, barriers};
+use trefoil_graph::compile::stages::forecast;
 use trefoil_graph::{Dim, ElementType, Executable, Extents, Graph, Model, Options, Tensor};
 
 fn lifetimes() -> impl Strategy<Value = Vec<Lifetime>> {
@@ -243,4 +244,28 @@ fn the_proof_finds_planted_defects() {
     assert!(prove(&graph, &bad).is_err());
     bad.taken.clear();
     assert!(prove(&graph, &bad).unwrap_err().contains("never taken"));
+}
+
+#[test]
+fn small_outputs_that_nothing_reads_lie_near_the_host() {
+    let device = devices().into_iter().find(|device| device.kind() == DeviceKind::Cpu).unwrap();
+    let mut graph = Graph::new();
+    let mut input = |name: &str, count: i64| graph.input(name, ElementType::F32, vec![Dim::from(count)]).unwrap();
+    let (few, many) = (input("few", 40), input("many", 4000));
+    let (small, large) = (graph.neg(few).unwrap(), graph.neg(many).unwrap());
+    // What another step reads stays on the device, however small it is.
+    let read = graph.reverse(small, &[0]).unwrap();
+    let again = graph.reverse(read, &[0]).unwrap();
+    for (name, tensor) in [("small", small), ("large", large), ("again", again)] {
+        graph.output(name, tensor).unwrap();
+    }
+    let sizes = |near_host_bytes: u64| {
+        let mut properties = device.properties().clone();
+        properties.limits.near_host_bytes = near_host_bytes;
+        forecast(&graph, &properties, &Options::default()).unwrap().activations
+    };
+    let (all, near, none) = (sizes(0), sizes(4096), sizes(100));
+    assert_eq!((all.len(), near.len()), (1, 2), "{all:?}, {near:?}");
+    assert!(near[1] == ALIGNMENT || near[1] == 2 * ALIGNMENT, "{near:?}");
+    assert_eq!(none, all);
 }
