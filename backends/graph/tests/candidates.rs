@@ -270,7 +270,22 @@ fn what_is_copied_for_one_is_there_for_others() {
     assert_eq!(copies, 2, "{explanation}");
     let mut extents = Extents::new();
     extents.set(&at, 7).unwrap();
-    let inputs = [("table", [16, 8]), ("x", [5, 4]), ("y", [3, 4])];
-    let inputs = inputs.map(|(name, [rows, columns])| (name, Values::F32(numbers(rows * columns, rows as u32, 1.0))));
-    compare(&graph, &executable, &inputs, &extents, 2e-5);
+    let (table, x, y) = (numbers(128, 1, 1.0), numbers(20, 2, 1.0), numbers(12, 3, 1.0));
+    let inputs = [("table", (&table).into()), ("x", (&x).into()), ("y", (&y).into())];
+    let outputs = executable.run(&inputs, &extents).unwrap();
+    for (name, left, first) in [("of x", &x, 7), ("of y", &y, 7), ("of other", &y, 8)] {
+        let product = |row: usize, column: usize| {
+            let of = |k: usize| f64::from(left[row * 4 + k]) * f64::from(table[(first + k) * 8 + column]);
+            (0..4).map(of).sum::<f64>()
+        };
+        let given = outputs.get::<f32>(name).unwrap();
+        assert_eq!(given.len(), left.len() * 2);
+        for (at, value) in given.iter().enumerate() {
+            let wanted = product(at / 8, at % 8);
+            assert!(
+                (f64::from(*value) - wanted).abs() < 4.0 * f64::from(f32::EPSILON) * 4.0,
+                "{name} {at}: {value}, {wanted}"
+            );
+        }
+    }
 }
