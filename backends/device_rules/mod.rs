@@ -136,7 +136,8 @@ pub fn kernel(subject: &Subject, name: &'static str) -> Arc<Kernel> {
     })
 }
 
-fn load(device: &Device, kernel: &Arc<Kernel>, transport: ParamTransport) -> Arc<dyn Pipeline> {
+/// A kernel made ready.
+pub fn load(device: &Device, kernel: &Arc<Kernel>, transport: ParamTransport) -> Arc<dyn Pipeline> {
     device.backend().load(std::slice::from_ref(kernel), transport).unwrap().remove(0)
 }
 
@@ -160,7 +161,8 @@ fn params(len: usize, scale: f32) -> Vec<u8> {
     block
 }
 
-fn whole(memory: &Arc<dyn Memory>) -> MemoryRange {
+/// All of a piece of memory.
+pub fn whole(memory: &Arc<dyn Memory>) -> MemoryRange {
     MemoryRange { memory: memory.clone(), offset: 0, bytes: memory.bytes() }
 }
 
@@ -178,7 +180,8 @@ fn upload(device: &Device, values: &[f32]) -> Arc<dyn Memory> {
     memory
 }
 
-fn download(device: &Device, memory: &Arc<dyn Memory>) -> Vec<f32> {
+/// What a piece of memory holds.
+pub fn download(device: &Device, memory: &Arc<dyn Memory>) -> Vec<f32> {
     let mut data = vec![0; memory.bytes() as usize];
     device.backend().read(&whole(memory), &mut data).unwrap();
     floats(&data)
@@ -203,7 +206,8 @@ fn dispatch(
     }
 }
 
-fn by_value(pipeline: &Arc<dyn Pipeline>, memory: &[&Arc<dyn Memory>], len: usize, scale: f32) -> Command {
+/// A dispatch of one of the kernels above, with its parameters by value.
+pub fn by_value(pipeline: &Arc<dyn Pipeline>, memory: &[&Arc<dyn Memory>], len: usize, scale: f32) -> Command {
     Command::Dispatch(dispatch(
         pipeline,
         memory,

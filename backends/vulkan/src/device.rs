@@ -228,6 +228,20 @@ impl VulkanBackend {
         let pipelines = PipelineStore::open(&shared, options.cache.as_deref())?;
         Ok(Self { queue: Mutex::default(), pipelines, shared })
     }
+
+    /// Memory as `make` makes it, of a size that the device allows.
+    fn make_memory(
+        &self,
+        bytes: u64,
+        label: &str,
+        make: fn(&Arc<Shared>, u64, &str) -> Result<VulkanMemory>,
+    ) -> Result<Arc<dyn Memory>> {
+        self.shared.guarded(|| {
+            self.shared.state.checks().allocation(bytes, label)?;
+            let memory: Arc<dyn Memory> = Arc::new(make(&self.shared, bytes, label)?);
+            Ok(memory)
+        })
+    }
 }
 
 impl Drop for VulkanBackend {
@@ -242,19 +256,11 @@ impl Backend for VulkanBackend {
     }
 
     fn allocate(&self, bytes: u64, label: &str) -> Result<Arc<dyn Memory>> {
-        self.shared.guarded(|| {
-            self.shared.state.checks().allocation(bytes, label)?;
-            let memory: Arc<dyn Memory> = Arc::new(VulkanMemory::new(&self.shared, bytes, label)?);
-            Ok(memory)
-        })
+        self.make_memory(bytes, label, VulkanMemory::new)
     }
 
     fn allocate_near_host(&self, bytes: u64, label: &str) -> Result<Arc<dyn Memory>> {
-        self.shared.guarded(|| {
-            self.shared.state.checks().allocation(bytes, label)?;
-            let memory: Arc<dyn Memory> = Arc::new(VulkanMemory::near_host(&self.shared, bytes, label)?);
-            Ok(memory)
-        })
+        self.make_memory(bytes, label, VulkanMemory::near_host)
     }
 
     fn pin(&self, bytes: usize, label: &str) -> Result<Box<dyn Pinned>> {

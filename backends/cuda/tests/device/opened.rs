@@ -4,9 +4,7 @@ use std::sync::Arc;
 
 use cudarc::driver::{CudaContext, CudaStream, sys};
 use trefoil_codegen::artefact::ParamTransport;
-use trefoil_dsl::device::{
-    Command, Device, DeviceKind, DeviceOptions, DispatchCommand, GroupSource, Memory, MemoryRange, ParamSource,
-};
+use trefoil_dsl::device::{Command, Device, DeviceKind, DeviceOptions, Memory};
 use trefoil_dsl::error::{Error, Result};
 
 use crate::{device_rules, rules};
@@ -43,21 +41,10 @@ mod default {
     device_rules!(opened SUBJECT);
 }
 
-fn bound(memory: &Arc<dyn Memory>) -> MemoryRange {
-    MemoryRange { memory: memory.clone(), offset: 0, bytes: memory.bytes() }
-}
-
 /// c = 2 (a + b).
-fn add(device: &Device, [a, b, c]: [&Arc<dyn Memory>; 3]) -> Command {
-    let pipeline = device.backend().load(&[rules::kernel(&SUBJECT, "add")], ParamTransport::Value).unwrap().remove(0);
-    let length = (c.bytes() / 4) as u32;
-    Command::Dispatch(DispatchCommand {
-        pipeline,
-        bindings: [a, b, c].map(bound).to_vec(),
-        params: ParamSource::Value([&length.to_le_bytes()[..], &2f32.to_le_bytes(), &[0; 8]].concat()),
-        groups: GroupSource::Value([length.div_ceil(64), 1, 1]),
-        label: "add".into(),
-    })
+fn add(device: &Device, memory: [&Arc<dyn Memory>; 3]) -> Command {
+    let pipeline = rules::load(device, &rules::kernel(&SUBJECT, "add"), ParamTransport::Value);
+    rules::by_value(&pipeline, &memory, (memory[2].bytes() / 4) as usize, 2.0)
 }
 
 #[test]
@@ -196,7 +183,7 @@ fn what_cannot_be_shared_is_named() {
     assert!(crooked.contains("a multiple of 16 is expected"), "{crooked}");
     // SAFETY: the buffer outlives the memory.
     let part = unsafe { trefoil_cuda::memory_at(&on, inside + 16, 32, ()) }.unwrap();
-    on.backend().write(&bound(&part), &[1; 32]).unwrap();
+    on.backend().write(&rules::whole(&part), &[1; 32]).unwrap();
     assert_eq!(buffer.read().unwrap()[3..5], [0.0, f32::from_le_bytes([1; 4])]);
     // Nothing of that did any harm.
     assert_eq!(on.buffer(&[1f32]).unwrap().read().unwrap(), [1.0]);

@@ -6,9 +6,7 @@ use std::sync::Arc;
 
 use ash::vk;
 use trefoil_codegen::artefact::{Feature, ParamTransport};
-use trefoil_dsl::device::{
-    Command, Device, DeviceOptions, DispatchCommand, GroupSource, Memory, MemoryRange, ParamSource,
-};
+use trefoil_dsl::device::{Command, Device, DeviceOptions, Memory};
 use trefoil_dsl::error::Result;
 use trefoil_vulkan::DeviceFeatures;
 
@@ -38,27 +36,10 @@ mod poor {
     device_rules!(SUBJECT; lists_run_at_once, a_recording_serves_every_extent, kernels_are_made_once);
 }
 
-fn bound(memory: &Arc<dyn Memory>) -> MemoryRange {
-    MemoryRange { memory: memory.clone(), offset: 0, bytes: memory.bytes() }
-}
-
 /// c = 2 (a + b).
-fn add(device: &Device, [a, b, c]: [&Arc<dyn Memory>; 3]) -> Command {
-    let pipeline = device.backend().load(&[rules::kernel(&SUBJECT, "add")], ParamTransport::Value).unwrap().remove(0);
-    let length = (c.bytes() / 4) as u32;
-    Command::Dispatch(DispatchCommand {
-        pipeline,
-        bindings: [a, b, c].map(bound).to_vec(),
-        params: ParamSource::Value([&length.to_le_bytes()[..], &2f32.to_le_bytes(), &[0; 8]].concat()),
-        groups: GroupSource::Value([length.div_ceil(64), 1, 1]),
-        label: "add".into(),
-    })
-}
-
-fn read(device: &Device, memory: &Arc<dyn Memory>) -> Vec<f32> {
-    let mut bytes = vec![0; memory.bytes() as usize];
-    device.backend().read(&bound(memory), &mut bytes).unwrap();
-    bytes.chunks_exact(4).map(|word| f32::from_le_bytes(word.try_into().unwrap())).collect()
+fn add(device: &Device, memory: [&Arc<dyn Memory>; 3]) -> Command {
+    let pipeline = rules::load(device, &rules::kernel(&SUBJECT, "add"), ParamTransport::Value);
+    rules::by_value(&pipeline, &memory, (memory[2].bytes() / 4) as usize, 2.0)
 }
 
 #[test]
@@ -90,11 +71,11 @@ fn commands_of_both_follow_each_other_without_barriers_of_the_programs() {
                 device.cmd_copy_buffer(list, from, buffer.handle, &whole);
             };
             submitted.push(program.submit(copy));
-            assert!(read(&on, &memory).iter().all(|element| *element == 4.0 * value), "{length} of {value}");
+            assert!(rules::download(&on, &memory).iter().all(|element| *element == 4.0 * value), "{length} of {value}");
             // trefoil writes what commands of the program's may still be reading.
             submitted.push(program.submit(copy));
-            on.backend().write(&bound(sum.memory()), &vec![0; bytes as usize]).unwrap();
-            assert!(read(&on, &memory).iter().all(|element| *element == 4.0 * value), "{length} of {value}");
+            on.backend().write(&rules::whole(sum.memory()), &vec![0; bytes as usize]).unwrap();
+            assert!(rules::download(&on, &memory).iter().all(|element| *element == 4.0 * value), "{length} of {value}");
         }
         let after = on.backend().counters();
         assert_eq!(
