@@ -138,3 +138,86 @@ fn the_negative_of_one_is_below_zero() {
         assert_eq!(y.read().unwrap(), wanted, "on {}", subject.name);
     }
 }
+
+/// Of two quotients of 64 bits in a kernel a compiler gave one twice.
+#[kernel(workgroup(64), requires(Int64))]
+fn quotients_and_rests(a: &[i64], b: &[i64], signed: &mut [i64], unsigned: &mut [u64]) {
+    let i = global_index();
+    let (x, y) = (a[i], b[i]);
+    signed[6 * i] = x / y;
+    signed[6 * i + 1] = x % y;
+    signed[6 * i + 2] = -46 % y;
+    signed[6 * i + 3] = 93 % a[0];
+    signed[6 * i + 4] = x / 1000;
+    signed[6 * i + 5] = x % -7;
+    unsigned[2 * i] = (x as u64) / (y as u64);
+    unsigned[2 * i + 1] = (x as u64) % (y as u64);
+}
+
+#[test]
+fn quotients_of_64_bits_stand_beside_each_other() {
+    // Edges of every size, with each other, and numbers of all sizes from a fixed sequence.
+    let mut edges = vec![5, 0, 3, 7, 10, i64::MAX, i64::MIN, 0x7fff_ffff_ffff_fc00, 0x0000_ffff_ffff_ffff];
+    edges.extend(
+        [1, 19, 23, 24, 25, 31, 32, 38, 47, 52, 57, 62]
+            .iter()
+            .flat_map(|bit| [(1 << bit) - 1, 1 << bit, (1 << bit) + 1]),
+    );
+    edges.extend(edges.clone().iter().map(|x| x.wrapping_neg()));
+    let mut pairs: Vec<(i64, i64)> = edges.iter().flat_map(|x| edges.iter().map(move |y| (*x, *y))).collect();
+    let mut state = 1u64;
+    let mut next = || {
+        state = state.wrapping_mul(6_364_136_223_846_793_005).wrapping_add(1_442_695_040_888_963_407);
+        (state ^ (state >> 29)).cast_signed() >> ((state >> 58) & 63)
+    };
+    pairs.extend((0..100_000).map(|_| (next(), next())));
+    // Dividends beside a multiple of the divisor.
+    pairs.extend((0..50_000).map(|_| {
+        let (x, y) = (next(), next());
+        (y.wrapping_mul(x.checked_div(y).unwrap_or(0)).wrapping_sub(x & 1), y)
+    }));
+    let (a, b): (Vec<i64>, Vec<i64>) = pairs.iter().copied().unzip();
+    let quotient = |x: i64, y: i64| if y == 0 { 0 } else { x.wrapping_div(y) };
+    let rest = |x: i64, y: i64| if y == 0 { 0 } else { x.wrapping_rem(y) };
+    let signed: Vec<i64> = pairs
+        .iter()
+        .flat_map(|(x, y)| [quotient(*x, *y), rest(*x, *y), rest(-46, *y), rest(93, a[0]), x / 1000, x % -7])
+        .collect();
+    let unsigned: Vec<u64> = pairs
+        .iter()
+        .map(|(x, y)| (x.cast_unsigned(), y.cast_unsigned()))
+        .flat_map(|(x, y)| [x.checked_div(y).unwrap_or(0), x.checked_rem(y).unwrap_or(0)])
+        .collect();
+    for subject in common::devices() {
+        let device = &subject.device;
+        if !device.properties().features.has(Feature::Int64) {
+            continue;
+        }
+        let (x, y) = (device.buffer(&a).unwrap(), device.buffer(&b).unwrap());
+        let mut of_signed = device.zeros::<i64>(signed.len()).unwrap();
+        let mut of_unsigned = device.zeros::<u64>(unsigned.len()).unwrap();
+        device.run(quotients_and_rests(&x, &y, &mut of_signed, &mut of_unsigned).unwrap().over(a.len())).unwrap();
+        let (found, wanted) = (of_signed.read().unwrap(), &signed);
+        if let Some(at) = (0..wanted.len()).find(|at| found[*at] != wanted[*at]) {
+            panic!(
+                "on {}: {:?} gives {} in place {}, not {}",
+                subject.name,
+                pairs[at / 6],
+                found[at],
+                at % 6,
+                wanted[at]
+            );
+        }
+        let (found, wanted) = (of_unsigned.read().unwrap(), &unsigned);
+        if let Some(at) = (0..wanted.len()).find(|at| found[*at] != wanted[*at]) {
+            panic!(
+                "on {}: {:x?} gives {} in place {}, not {}",
+                subject.name,
+                pairs[at / 2],
+                found[at],
+                at % 2,
+                wanted[at]
+            );
+        }
+    }
+}

@@ -21,6 +21,7 @@ use trefoil_dsl::support::check::padded;
 use crate::compile::cache::Kernels;
 use crate::compile::choose::Decision;
 use crate::compile::fuse::attach::Merge;
+use crate::compile::fuse::beside::Beside;
 use crate::compile::plan::{Buffer, Plan};
 use crate::compile::program::{Origin, Program};
 use crate::compile::prove::{Trace, prove};
@@ -95,6 +96,7 @@ struct Parts {
     barriers: Vec<Vec<Reason>>,
     decisions: Vec<Decision>,
     merges: Vec<Merge>,
+    beside: Vec<Beside>,
 }
 
 /// What runs leave behind, and what the next one needs; held during a run.
@@ -156,7 +158,7 @@ impl Executable {
         let properties = device.properties();
         let _compile = info_span!("compile", device = properties.name, nodes = graph.nodes().len()).entered();
         let kernels = Kernels { cache: model.kernels(), kept: device.backend().kept() };
-        let Staged { program, decisions, merges, steps, plan, barriers } =
+        let Staged { program, decisions, merges, beside, steps, plan, barriers } =
             stages(&graph, kernels, properties, options)?;
 
         let (memory, params) = debug_span!("memory").in_scope(|| memory(&program, &plan, model, device, plan_of))?;
@@ -228,7 +230,8 @@ impl Executable {
             worker: Mutex::default(),
             by_value: OnceLock::new(),
             memory,
-            parts: Parts { family, graph, options, program, plan, steps, flops, barriers, decisions, merges }.into(),
+            parts: Parts { family, graph, options, program, plan, steps, flops, barriers, decisions, merges, beside }
+                .into(),
         })
     }
 
@@ -302,7 +305,7 @@ impl Executable {
 
     /// What it does and why.
     pub fn explain(&self) -> Explanation {
-        let Parts { program, plan, steps, barriers, decisions, merges, .. } = &*self.parts;
+        let Parts { program, plan, steps, barriers, decisions, merges, beside, .. } = &*self.parts;
         let most = |bytes: &Dim| u64::try_from(bytes.bounds().1).unwrap_or(0);
         let bytes = |value: usize| u64::try_from(program.values[value].bytes.bounds().1).unwrap_or(0);
         let explained = steps.iter().zip(barriers).map(|(step, barrier)| ExplainedStep {
@@ -356,6 +359,7 @@ impl Executable {
             run_words: self.words.len(),
             decisions: decisions.clone(),
             merges: merges.clone(),
+            beside: beside.clone(),
             fused_away: fused_away.cloned().collect(),
         }
     }

@@ -4,6 +4,7 @@ use std::fmt;
 
 use crate::compile::choose::Decision;
 use crate::compile::fuse::attach::Merge;
+use crate::compile::fuse::beside::Beside;
 use crate::compile::schedule::Reason;
 use crate::types::TensorType;
 
@@ -26,6 +27,8 @@ pub struct Explanation {
     pub decisions: Vec<Decision>,
     /// Regions beside kernels: which went into them, and why not the others.
     pub merges: Vec<Merge>,
+    /// Small regions that share a kernel.
+    pub beside: Vec<Beside>,
     /// Values that exist in no memory, because one kernel makes and reads them.
     pub fused_away: Vec<String>,
 }
@@ -141,6 +144,9 @@ impl fmt::Display for Explanation {
         }
         for merge in &self.merges {
             writeln!(f, "{merge}")?;
+        }
+        for beside in &self.beside {
+            writeln!(f, "{beside}")?;
         }
         if !self.fused_away.is_empty() {
             writeln!(f, "in no memory: {}", self.fused_away.join(", "))?;

@@ -11,6 +11,7 @@ mod angles;
 mod bits;
 mod doubles;
 mod elementary;
+mod longs;
 mod powers;
 mod vectors;
 
@@ -324,49 +325,6 @@ const SOURCES: &[(&str, &str)] = &[
         }",
     ),
     (
-        "div_u64",
-        "fn div_u64(a: u64, b: u64) -> u64 {
-            select(b == 0, 0, a / max(b, 1))
-        }",
-    ),
-    (
-        "rem_u64",
-        "fn rem_u64(a: u64, b: u64) -> u64 {
-            select(b == 0, 0, a % max(b, 1))
-        }",
-    ),
-    (
-        "div_i64",
-        "fn div_i64(a: i64, b: i64) -> i64 {
-            let apart = (b == 0) | ((a == -9223372036854775808) & (b == -1));
-            select(b == 0, 0, a / select(apart, 1, b))
-        }",
-    ),
-    (
-        "rem_i64",
-        "fn rem_i64(a: i64, b: i64) -> i64 {
-            let apart = (b == 0) | ((a == -9223372036854775808) & (b == -1));
-            let divisor = select(apart, 1, b);
-            a - a / divisor * divisor
-        }",
-    ),
-    (
-        "less_i64",
-        "fn less_i64(a: i64, b: i64) -> bool {
-            let high = (a >> spread(32u32)) as i32;
-            let other = (b >> spread(32u32)) as i32;
-            (high < other) | ((high == other) & ((a as u32) < (b as u32)))
-        }",
-    ),
-    (
-        "less_equal_i64",
-        "fn less_equal_i64(a: i64, b: i64) -> bool {
-            let high = (a >> spread(32u32)) as i32;
-            let other = (b >> spread(32u32)) as i32;
-            (high < other) | ((high == other) & ((a as u32) <= (b as u32)))
-        }",
-    ),
-    (
         "div_u32",
         "fn div_u32(a: u32, b: u32) -> u32 {
             select(b == 0, 0, a / max(b, 1))
@@ -435,6 +393,7 @@ pub fn entry(name: &str) -> Option<(&'static str, &'static str)> {
         bits::SOURCES,
         doubles::SOURCES,
         elementary::SOURCES,
+        longs::SOURCES,
         powers::SOURCES,
         vectors::SOURCES,
     ];

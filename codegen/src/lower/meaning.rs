@@ -179,14 +179,20 @@ impl Rewrite for Meaning<'_> {
                                     || !scalar.is_signed()
                                     || table::signed_remainder(self.profile.target))) =>
                     {
+                        let plainly =
+                            table::division_of_longs(self.profile.target) || Self::divides_plainly(old, *right);
                         let name = match (operator, scalar) {
                             (BinaryOperator::Divide, Scalar::I32) => "div_i32",
-                            (BinaryOperator::Divide, Scalar::I64) => "div_i64",
-                            (BinaryOperator::Divide, Scalar::U64) => "div_u64",
+                            (BinaryOperator::Divide, Scalar::I64) if plainly => "div_i64",
+                            (BinaryOperator::Divide, Scalar::I64) => "div_i64_by_digits",
+                            (BinaryOperator::Divide, Scalar::U64) if plainly => "div_u64",
+                            (BinaryOperator::Divide, Scalar::U64) => "div_u64_by_digits",
                             (BinaryOperator::Divide, _) => "div_u32",
                             (_, Scalar::I32) => "rem_i32",
-                            (_, Scalar::I64) => "rem_i64",
-                            (_, Scalar::U64) => "rem_u64",
+                            (_, Scalar::I64) if plainly => "rem_i64",
+                            (_, Scalar::I64) => "rem_i64_by_digits",
+                            (_, Scalar::U64) if plainly => "rem_u64",
+                            (_, Scalar::U64) => "rem_u64_by_digits",
                             _ => "rem_u32",
                         };
                         let index = scalar == Scalar::Index;

@@ -141,6 +141,11 @@ pub const fn signed_remainder(target: Target) -> bool {
     matches!(target, Target::Cpu | Target::Cuda)
 }
 
+/// Whether integers of 64 bits are divided natively by what is not 0 and not known. A Vulkan driver takes one such quotient for another that stands in the same kernel.
+pub const fn division_of_longs(target: Target) -> bool {
+    matches!(target, Target::Cpu | Target::Cuda)
+}
+
 /// Whether the order of signed numbers of 64 bits is native. A Vulkan driver takes `x << 2 <= -8` for an order of unsigned ones, where a division stands in the same kernel.
 pub const fn order_of_longs(target: Target) -> bool {
     matches!(target, Target::Cpu | Target::Cuda)

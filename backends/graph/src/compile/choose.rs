@@ -7,7 +7,7 @@ use std::sync::Arc;
 use trefoil_codegen::artefact::{Feature, Kernel, ParamTransport, Target};
 use trefoil_dsl::device::{DeviceKind, Properties};
 
-use super::fuse::attach::Side;
+use super::fuse::forbidden_names;
 use super::over::{Readers, ReadersAt, kept, taken_over};
 use super::program::{Chosen, KernelsWork, Located, Meaning, Origin, Program, PullWork, Value, Work};
 use super::{Options, checked};
@@ -76,8 +76,7 @@ fn known_names(graph: &Graph, options: &Options) -> Result<()> {
             return unknown("force", &format!("{name} for {target}"));
         }
     }
-    let sides = Side::ALL.map(Side::name);
-    for name in options.forbid.iter().filter(|name| !sides.contains(&name.as_str())) {
+    for name in options.forbid.iter().filter(|name| !forbidden_names().any(|known| known == *name)) {
         if !all.iter().any(|(_, _, known)| known == name) {
             return unknown("forbid", name);
         }

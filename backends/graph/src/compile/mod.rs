@@ -47,7 +47,7 @@ pub struct Options {
     pub fuse: bool,
     /// For an op or a node, by name, the candidate that must compute it.
     pub force: BTreeMap<String, String>,
-    /// Candidates, by name, that must not be used; and `prologue` or `epilogue`, where regions must not go into the kernels of candidates on that side.
+    /// Candidates, by name, that must not be used; and `prologue` or `epilogue`, where regions must not go into the kernels of candidates on that side, or `beside`, where small regions must not share a kernel.
     pub forbid: BTreeSet<String>,
     /// Where regions go into the kernels of candidates, if maps are fused at all.
     pub into_kernels: IntoKernels,

@@ -7,6 +7,7 @@ use super::Options;
 use super::cache::{KernelCache, Kernels};
 use super::choose::{Decision, choose};
 use super::fuse::attach::Merge;
+use super::fuse::beside::Beside;
 use super::fuse::{Fused, fuse};
 use super::legalise::legalise;
 use super::order::{Ordered, ordered};
@@ -26,6 +27,8 @@ pub(crate) struct Staged {
     pub decisions: Vec<Decision>,
     /// What was decided of regions beside kernels.
     pub merges: Vec<Merge>,
+    /// Small regions that share a kernel.
+    pub beside: Vec<Beside>,
     pub steps: Vec<Step>,
     pub plan: Plan,
     /// Why a barrier stands before each step.
@@ -50,10 +53,10 @@ pub(crate) fn stages(graph: &Graph, kernels: Kernels<'_>, device: &Properties, o
     let decisions = debug_span!("choose").in_scope(|| choose(graph, &mut program, device, options))?;
     let mut fused = debug_span!("fuse").in_scope(|| fuse(&program, options, kernels, device))?;
     let steps = debug_span!("steps").in_scope(|| steps(graph, &program, &mut fused, kernels, device))?;
-    let Fused { merges, .. } = fused;
+    let Fused { merges, beside, .. } = fused;
     let ordered = ordered(&program, steps, device)?;
     let Ordered { steps, plan, barriers } = ordered;
-    Ok(Staged { program, decisions, merges, steps, plan, barriers })
+    Ok(Staged { program, decisions, merges, beside, steps, plan, barriers })
 }
 
 /// The inputs that the options name.

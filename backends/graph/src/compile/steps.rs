@@ -119,7 +119,7 @@ pub fn steps(
     device: &Properties,
 ) -> Result<Vec<Step>> {
     let mut steps = Vec::new();
-    let Fused { groups, fills, merges } = fused;
+    let Fused { groups, fills, merges, .. } = fused;
     for group in groups.iter() {
         match group {
             Group::Region(region) => steps.push(of_region(program, region, fills, cache, device)?),

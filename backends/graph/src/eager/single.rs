@@ -18,7 +18,7 @@ use super::strided::Strided;
 use super::tensor::Form;
 use crate::compile::by_value::by_value;
 use crate::compile::choose::choose;
-use crate::compile::fuse::attach::Side;
+use crate::compile::fuse::forbidden_names;
 use crate::compile::fuse::fuse;
 use crate::compile::legalise::legalise;
 use crate::compile::plan::{self, Plan};
@@ -314,9 +314,9 @@ fn lower(eager: &Eager, graph: &Graph, operands: &[Tensor]) -> Result<Lowered> {
 fn concerning(graph: &Graph, options: &Options) -> Options {
     let mut options = Options { resident: BTreeSet::new(), ..options.clone() };
     options.force.retain(|target, _| graph.nodes().iter().any(|node| node.op.name() == target));
-    let is_side = |name: &str| Side::ALL.iter().any(|side| side.name() == name);
     options.forbid.retain(|name| {
-        is_side(name) || graph.nodes().iter().any(|node| node.op.kind().ways().contains(&name.as_str()))
+        forbidden_names().any(|known| known == name)
+            || graph.nodes().iter().any(|node| node.op.kind().ways().contains(&name.as_str()))
     });
     options
 }

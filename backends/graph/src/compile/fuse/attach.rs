@@ -236,7 +236,7 @@ impl<'p> Stage<'p> {
     }
 
     /// Whether a group is a region.
-    fn is_region(&self, group: usize) -> bool {
+    pub(super) fn is_region(&self, group: usize) -> bool {
         self.members
             .get(&group)
             .is_some_and(|members| members.iter().all(|member| matches!(self.program.works[*member], Work::Map(_))))

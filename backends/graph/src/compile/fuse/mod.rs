@@ -2,9 +2,10 @@
 //!
 //! A region is a set of maps with equally many elements that read each other element by element, so that an invocation computes all of
 //! them for its position. What is read otherwise (through a view that moves elements, or broadcast) comes from memory, by strides. Fills are literals. A
-//! value that only its own region reads never exists in memory. Then regions go into the kernels beside them ([`attach`]).
+//! value that only its own region reads never exists in memory. Then regions go into the kernels beside them ([`attach`]), and small ones that need nothing of each other share a kernel ([`beside`]).
 
 pub mod attach;
+pub mod beside;
 mod features;
 pub mod kernel;
 mod plan;
@@ -17,7 +18,8 @@ use std::collections::{BTreeMap, BTreeSet};
 use trefoil_codegen::target::Profile;
 use trefoil_dsl::device::Properties;
 
-use self::attach::{Joined, Merge};
+use self::attach::{Joined, Merge, Side};
+use self::beside::Beside;
 use super::cache::Kernels;
 use super::program::{FillWork, Located, MapWork, Program, ValueId, Work};
 use super::{Options, checked};
@@ -64,6 +66,8 @@ pub struct Fused {
     pub fills: Fills,
     /// What was decided of regions beside kernels.
     pub merges: Vec<Merge>,
+    /// Small regions that share a kernel.
+    pub beside: Vec<Beside>,
 }
 
 /// Puts the maps of a program together.
@@ -80,14 +84,20 @@ pub fn fuse(program: &Program, options: &Options, kernels: Kernels<'_>, device: 
         })
         .collect();
     let mut stage = Stage::new(program, &fills, max_buffers(device));
-    let mut merges = Vec::new();
+    let (mut merges, mut beside) = (Vec::new(), Vec::new());
     if options.fuse {
         stage.merge_all();
         merges = stage.attach_all(kernels, options, device);
+        beside = stage.beside_all(options)?;
     }
     let groups = stage.groups()?;
     checked("fuse", || check(program, &groups, &fills))?;
-    Ok(Fused { groups, fills, merges })
+    Ok(Fused { groups, fills, merges, beside })
+}
+
+/// What [`Options::forbid`] takes of regions beside the names of candidates.
+pub(crate) fn forbidden_names() -> impl Iterator<Item = &'static str> {
+    Side::ALL.map(Side::name).into_iter().chain([beside::NAME])
 }
 
 /// How many buffers a generated kernel may bind: it is compiled for every device of the target, whatever more this one has.
@@ -273,8 +283,12 @@ impl<'p> Stage<'p> {
         members.sort_unstable();
     }
 
-    /// The groups, each after those that it reads; otherwise in the order of their last members.
     fn groups(&self) -> Result<Vec<Group>> {
+        Ok(self.in_order()?.into_iter().map(|group| self.group_of(group)).collect())
+    }
+
+    /// The groups, each after those that it reads; otherwise in the order of their last members.
+    fn in_order(&self) -> Result<Vec<usize>> {
         let mut waiting: BTreeMap<usize, usize> = self.members.keys().map(|group| (*group, 0)).collect();
         for group in self.members.keys() {
             for next in self.successors(*group) {
@@ -286,7 +300,7 @@ impl<'p> Stage<'p> {
             waiting.iter().filter(|(_, count)| **count == 0).map(|(group, _)| key(*group)).collect();
         let mut groups = Vec::new();
         while let Some((_, group)) = ready.pop_first() {
-            groups.push(self.group_of(group));
+            groups.push(group);
             for next in self.successors(group) {
                 let count = waiting.entry(next).or_default();
                 *count -= 1;
