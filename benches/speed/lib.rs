@@ -133,6 +133,11 @@ fn on(device: &Device, arguments: &Arguments) -> Outcome {
             report(&name, runs::measure(device, &name, steps));
         }
     }
+    for (name, shared) in runs::beside() {
+        if wanted(&name) {
+            report(&name, runs::measure_beside(device, &name, shared));
+        }
+    }
     if wanted(&floors::name()) {
         match floors::measure(device) {
             Ok(floor) => floor.into_iter().for_each(|figure| report(&floors::name(), Ok(figure))),

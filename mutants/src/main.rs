@@ -27,9 +27,9 @@ struct Arguments {
     /// Of each kernel one site in so many is looked at.
     #[arg(long, default_value_t = 1)]
     every: usize,
-    /// Threads.
-    #[arg(long, default_value_t = 2)]
-    threads: usize,
+    /// Threads; as many as the machine has if it is not said.
+    #[arg(long)]
+    threads: Option<usize>,
     /// Prints what became of each mutant.
     #[arg(long)]
     all: bool,
@@ -52,7 +52,8 @@ fn run(arguments: &Arguments) -> Result<(), Box<dyn Error>> {
     println!("{} launches, {:.1?}", launches.len(), start.elapsed());
     let families = families(launches)?;
     println!("{} families of kernels, {:.1?}", families.len(), start.elapsed());
-    let surveyed = survey(&families, arguments.threads, arguments.every, &|kernel| tell(kernel, arguments.all))?;
+    let pool = rayon::ThreadPoolBuilder::new().num_threads(arguments.threads.unwrap_or(0)).build()?;
+    let surveyed = pool.install(|| survey(&families, arguments.every, &|kernel| tell(kernel, arguments.all)))?;
     println!("{:.1?}", start.elapsed());
     if let Some(file) = &arguments.to {
         std::fs::write(file, page(&surveyed))?;

@@ -1,10 +1,9 @@
 //! Every mutant of every kernel.
 
 use std::collections::BTreeMap;
-use std::sync::Mutex;
-use std::sync::atomic::{AtomicUsize, Ordering};
 use std::time::{Duration, Instant};
 
+use rayon::prelude::*;
 use trefoil_codegen::check::CheckError;
 use trefoil_codegen::diagnostic::Diagnostic;
 
@@ -14,7 +13,7 @@ use crate::mutate::sites;
 use crate::site::Site;
 use crate::subject::{Family, Subject};
 
-/// Of a family that takes longer, no further instance is looked at.
+/// Of a family whose mutants took longer together, no further instance is looked at.
 const LONG: Duration = Duration::from_secs(30);
 
 /// What became of the mutants of a family.
@@ -30,7 +29,7 @@ pub struct Surveyed {
     pub outcomes: Vec<Outcome>,
     /// What the checker tells of the kernel itself.
     pub amiss: Vec<String>,
-    /// What it took.
+    /// What its mutants took, one after the other.
     pub took: Duration,
 }
 
@@ -41,44 +40,24 @@ fn key(subject: &Subject, site: &Site) -> Key {
     (site.mistake, subject.module.locations.describe(site.span), site.function.clone(), site.number)
 }
 
-/// Surveys kernels on so many threads; `note` is told of each family that is done. Of each instance one site in `every` is looked at.
+/// Surveys kernels on the threads of the pool that it is called in; `note` is told of each family that is done. Of each instance one site in `every` is looked at.
 ///
 /// # Errors
 /// A kernel does not run in the checker.
 pub fn survey(
     families: &[Family],
-    threads: usize,
     every: usize,
     note: &(dyn Fn(&Surveyed) + Sync),
 ) -> Result<Vec<Surveyed>, CheckError> {
-    let next = AtomicUsize::new(0);
-    let done = Mutex::new(Vec::new());
-    let work = || -> Result<(), CheckError> {
-        loop {
-            let position = next.fetch_add(1, Ordering::Relaxed);
-            let Some(family) = families.get(position) else { return Ok(()) };
-            let surveyed = look_at(family, every)?;
-            note(&surveyed);
-            done.lock().unwrap_or_else(std::sync::PoisonError::into_inner).push((position, surveyed));
-        }
+    let look = |family: &Family| {
+        let surveyed = look_at(family, every)?;
+        note(&surveyed);
+        Ok(surveyed)
     };
-    std::thread::scope(|scope| {
-        let workers: Vec<_> = (0..threads.max(1)).map(|_| scope.spawn(work)).collect();
-        for worker in workers {
-            match worker.join() {
-                Ok(result) => result?,
-                Err(panic) => std::panic::resume_unwind(panic),
-            }
-        }
-        Ok(())
-    })?;
-    let mut done = done.into_inner().unwrap_or_else(std::sync::PoisonError::into_inner);
-    done.sort_by_key(|(position, _)| *position);
-    Ok(done.into_iter().map(|(_, surveyed)| surveyed).collect())
+    families.par_iter().map(look).collect()
 }
 
 fn look_at(family: &Family, every: usize) -> Result<Surveyed, CheckError> {
-    let start = Instant::now();
     let mut outcomes: BTreeMap<Key, Outcome> = BTreeMap::new();
     let mut surveyed = Surveyed {
         kernels: family.kernels.iter().cloned().collect(),
@@ -89,20 +68,24 @@ fn look_at(family: &Family, every: usize) -> Result<Surveyed, CheckError> {
         took: Duration::ZERO,
     };
     for launches in family.looked_at() {
-        if start.elapsed() > LONG {
+        if surveyed.took > LONG {
             break;
         }
         let subject = Subject::new(launches.clone())?;
         let failed = |found: Diagnostic| CheckError { kernel: subject.instance.clone(), reason: found.message };
         // What a mutant does in one instance is rarely another thing in the next: those are for sites that only they have, and for mutants that survive.
-        for (position, site) in sites(&subject.module).map_err(failed)?.iter().enumerate().step_by(every.max(1)) {
-            let key = key(&subject, site);
-            let known = outcomes.get(&key).map(|outcome| outcome.fate);
-            if known.is_some_and(|fate| fate <= Fate::Beside) {
-                continue;
-            }
+        let all = sites(&subject.module).map_err(failed)?;
+        let open = |site: &Site| outcomes.get(&key(&subject, site)).is_none_or(|outcome| outcome.fate > Fate::Beside);
+        let chosen: Vec<(usize, &Site)> =
+            all.iter().enumerate().step_by(every.max(1)).filter(|(_, site)| open(site)).collect();
+        let mutants = chosen.into_par_iter().map(|(position, site)| {
+            let start = Instant::now();
             let outcome = fate(&subject, site, position).map_err(failed)?;
-            if known.is_none_or(|known| outcome.fate < known) {
+            Ok((key(&subject, site), outcome, start.elapsed()))
+        });
+        for (key, outcome, took) in mutants.collect::<Result<Vec<_>, CheckError>>()? {
+            surveyed.took += took;
+            if outcomes.get(&key).is_none_or(|known| outcome.fate < known.fate) {
                 outcomes.insert(key, outcome);
             }
         }
@@ -111,6 +94,5 @@ fn look_at(family: &Family, every: usize) -> Result<Surveyed, CheckError> {
         surveyed.instances.push(subject.instance);
     }
     surveyed.outcomes = outcomes.into_values().collect();
-    surveyed.took = start.elapsed();
     Ok(surveyed)
 }

@@ -215,6 +215,15 @@ fn a_function_of_the_host_runs_and_its_failure_loses_the_device() {
     assert!(matches!(backend.wait(), Err(Error::Lost { .. })));
 }
 
+#[test]
+fn workgroups_of_more_invocations_than_can_be_counted_are_refused() {
+    let device = trefoil_cpu::open(&DeviceOptions::default()).unwrap();
+    let mut kernel = Kernel::clone(&late(&[Target::Cpu]));
+    kernel.workgroup_size = [u32::MAX; 3];
+    let error = device.backend().load(&[Arc::new(kernel)], ParamTransport::Value).unwrap_err();
+    assert!(error.to_string().contains("invocations in a workgroup"), "{error}");
+}
+
 /// Memory is bound as the artefact says, and accessed as its IR does.
 #[test]
 fn an_artefact_that_says_something_else_than_its_ir_is_refused() {

@@ -119,7 +119,11 @@ impl Checks<'_> {
         let wants: [(&'static str, u64, u64); 6] = [
             ("storage buffers", kernel.bindings.len() as u64, limits.max_storage_buffers.into()),
             ("bytes of workgroup memory", kernel.workgroup_bytes.into(), limits.max_workgroup_bytes.into()),
-            ("invocations in a workgroup", size.iter().product(), limits.max_invocations.into()),
+            (
+                "invocations in a workgroup",
+                size.iter().fold(1, |all: u64, extent| all.saturating_mul(*extent)),
+                limits.max_invocations.into(),
+            ),
             ("invocations in a workgroup along x", size[0], axis(0)),
             ("invocations in a workgroup along y", size[1], axis(1)),
             ("invocations in a workgroup along z", size[2], axis(2)),
