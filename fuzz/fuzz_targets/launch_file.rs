@@ -11,8 +11,8 @@ fuzz_target!(
     |data: &[u8]| -> Corpus {
         let Ok(mut launch) = Launch::from_bytes(data) else { return Corpus::Reject };
         if let Ok(program) = launch.program() {
-            // How long a kernel runs is its author's affair.
-            let options = Options { most_rounds: 100, ..Options::default() };
+            // How long a kernel runs is its author's affair; and loops stand within loops.
+            let options = Options { most_rounds: 12, ..Options::default() };
             let groups = launch.groups.map(|count| count.min(2));
             // What the checker finds is no fault.
             let _ = program.run(&options, &mut launch.buffers, &launch.params, groups);

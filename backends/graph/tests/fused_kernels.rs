@@ -12,13 +12,14 @@ use common::{Values, compare, computes, devices, is_no_kernel, tolerance};
 use trefoil_codegen::target::Profile;
 use trefoil_dsl::device::{Device, DeviceKind};
 use trefoil_graph::compile::fuse::attach::{AGAIN, Merge, Side};
+use trefoil_graph::compile::fuse::beside;
 use trefoil_graph::ops::norm::NormOperands;
 use trefoil_graph::{Dim, ElementType, Executable, Extents, Graph, IntoKernels, Model, Options, Symbol, Tensor};
 
-/// Regions go into kernels wherever they can, and the CPU has its kernels do the work.
+/// Regions go into kernels wherever they can, and the CPU has its kernels do the work. Those that go into none stay apart, so that they can be counted.
 fn everywhere(graph: &Graph) -> Options {
     let ways = graph.nodes().iter().flat_map(|node| node.op.kind().ways());
-    let forbid = ways.filter(|way| is_no_kernel(way)).map(str::to_owned).collect();
+    let forbid = ways.filter(|way| is_no_kernel(way)).chain([beside::NAME]).map(str::to_owned).collect();
     Options { into_kernels: IntoKernels::Everywhere, forbid, ..Options::default() }
 }
 
