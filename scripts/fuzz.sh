@@ -24,12 +24,16 @@ fi
 # What the processes of a command used, of a processor and by the clock, in seconds.
 TIMEFORMAT='%U %S %R'
 failed=0
+# Who ends it sooner gets the figures until then: the fuzzer is told to end, and tells what it did.
+running='' stopped=''
+trap 'stopped=1; [ -z "$running" ] || pkill -INT -P "$running" || true' TERM INT
 format='%-12s %12s %8s %8s %8s %8s %8s %8s\n'
 heading=(target executions seconds "by clock" "per s" edges corpus faults)
 # shellcheck disable=SC2059 # The format is the one above.
 line() { printf "$format" "$@"; }
 line "${heading[@]}"
 for target in $targets; do
+    [ -z "$stopped" ] || break
     # Kernels with code for every target are long.
     case $target in
         kernel_file) longest=40000 ;;
@@ -46,15 +50,21 @@ for target in $targets; do
     # Others may use the processor too: what a round lacks is in another one, as long as it takes with the share of before. It reads the corpus again, and so is not too short.
     while [ "$used" -lt "$seconds" ]; do
         left=$((used > 0 ? (seconds - used) * clock / used : seconds)) least=$((seconds / 50 + 1))
-        # A fault ends one of its processes, and the others go on.
-        { time "$program" "$corpus" "$seeds" -fork="$forks" -ignore_crashes=1 -ignore_timeouts=1 -ignore_ooms=1 -max_total_time=$((left > least ? left : least)) -timeout=10 \
-            -rss_limit_mb=4096 -max_len=$longest -artifact_prefix="$artifacts/" > "$log.round" 2>&1 || true; } 2> "$log.time"
+        # A fault ends one of its processes, and the others go on. What ends the script may be sent to all that it started.
+        { trap : TERM INT
+          time "$program" "$corpus" "$seeds" -fork="$forks" -ignore_crashes=1 -ignore_timeouts=1 -ignore_ooms=1 -max_total_time=$((left > least ? left : least)) -timeout=10 \
+            -rss_limit_mb=4096 -max_len=$longest -artifact_prefix="$artifacts/" > "$log.round" 2>&1 || true; } 2> "$log.time" &
+        running=$!
+        wait "$running" || true
+        # Waiting ends when the script is told to, and then there is something to wait for still.
+        wait "$running" 2> /dev/null || true
+        running=
         cat "$log.round" >> "$log"
         last=$(grep -E '^#[0-9]+: cov: ' "$log.round" | tail -n 1 || true)
         read -r ran edges <<< "$(sed -E 's/^#([0-9]+): cov: ([0-9]+) .*/\1 \2/' <<< "${last:-#0: cov: 0 }")"
         read -r round by_clock <<< "$(tail -n 1 "$log.time" | awk -v forks="$forks" '{ printf "%d %d", ($1 + $2) / forks, $3 }')"
         executions=$((executions + ran)) used=$((used + round)) clock=$((clock + by_clock))
-        [ "$ran" -gt 0 ] && [ "$round" -gt 0 ] || break
+        [ "$ran" -gt 0 ] && [ "$round" -gt 0 ] && [ -z "$stopped" ] || break
     done
     rm -f "$log.round" "$log.time"
     faults=$(($(find "$artifacts" -type f | wc -l) - before))
