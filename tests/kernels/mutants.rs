@@ -24,7 +24,7 @@ fn mistakes_are_seen() {
     // Workgroup memory, barriers and operations of subgroups.
     plans::scans_of(&stand, [ElementType::F32]);
     let launches = std::mem::take(&mut *launches.lock().unwrap());
-    let surveyed = survey(&families(launches).unwrap(), 2, EVERY, &|kernel| {
+    let surveyed = survey(&families(launches).unwrap(), EVERY, &|kernel| {
         println!("{:?}: {} sites, {:.1?}", kernel.kernels, kernel.outcomes.len(), kernel.took);
     })
     .unwrap();
