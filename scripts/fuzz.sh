@@ -17,7 +17,7 @@ if [ -z "${BINARIES:-}" ]; then
     coverage="-Cpasses=sancov-module -Cllvm-args=-sanitizer-coverage-level=4 -Cllvm-args=-sanitizer-coverage-inline-8bit-counters"
     coverage="$coverage -Cllvm-args=-sanitizer-coverage-pc-table -Cllvm-args=-sanitizer-coverage-trace-compares --cfg fuzzing"
     # With a target given, macros and build scripts are built without it.
-    (cd fuzz && RUSTC_WRAPPER="$PWD/scripts/fuzz-rustc.sh" RUSTFLAGS="$coverage" CARGO_INCREMENTAL=0 cargo build --release --locked --target "$host" --target-dir target)
+    (cd fuzz && RUSTC_WRAPPER="$PWD/../scripts/fuzz-rustc.sh" RUSTFLAGS="$coverage" CARGO_INCREMENTAL=0 cargo build --release --locked --target "$host" --target-dir target)
     BINARIES=fuzz/target/$host/release
 fi
 
