@@ -245,8 +245,7 @@ impl<'p> Stage<'p> {
     /// The region of a group, which gives these values out.
     fn region(&self, group: usize, outputs: Vec<ValueId>) -> Region {
         let maps: Vec<_> = self.maps(group).cloned().collect();
-        let elements = maps.first().map_or(crate::dim::Dim::from(0i64), |map| self.elements(map));
-        Region { maps, outputs, elements }
+        Region { maps, outputs, elements: self.elements_of(group) }
     }
 
     fn joined(&self, at: usize, op: &KernelsWork) -> Joined {

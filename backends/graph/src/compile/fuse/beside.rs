@@ -108,10 +108,6 @@ impl Stage<'_> {
             .all(|value| value.origin.is_given() || value.bytes.bounds().1 <= SMALL)
     }
 
-    fn elements_of(&self, group: usize) -> Dim {
-        self.maps(group).next().map_or(Dim::from(0i64), |map| self.elements(map))
-    }
-
     fn named(&self, group: usize) -> String {
         describe(&self.maps(group).cloned().collect::<Vec<MapWork>>())
     }

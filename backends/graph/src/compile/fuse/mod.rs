@@ -196,6 +196,11 @@ impl<'p> Stage<'p> {
         self.program.values[map.output].ty.as_ref().map_or(Dim::from(0i64), |ty| ty.elements())
     }
 
+    /// How many elements the maps of a group have.
+    fn elements_of(&self, group: usize) -> Dim {
+        self.maps(group).next().map_or(Dim::from(0i64), |map| self.elements(map))
+    }
+
     fn maps(&self, group: usize) -> impl Iterator<Item = &'p MapWork> + '_ {
         self.members[&group].iter().filter_map(|member| match &self.program.works[*member] {
             Work::Map(map) => Some(map),
