@@ -55,9 +55,8 @@ for target in $targets; do
           time "$program" "$corpus" "$seeds" -fork="$forks" -ignore_crashes=1 -ignore_timeouts=1 -ignore_ooms=1 -max_total_time=$((left > least ? left : least)) -timeout=10 \
             -rss_limit_mb=4096 -max_len=$longest -artifact_prefix="$artifacts/" > "$log.round" 2>&1 || true; } 2> "$log.time" &
         running=$!
-        wait "$running" || true
-        # Waiting ends when the script is told to, and then there is something to wait for still.
-        wait "$running" 2> /dev/null || true
+        # Waiting ends each time that the script is told to, and then there is something to wait for still.
+        while kill -0 "$running" 2> /dev/null; do wait "$running" || true; done
         running=
         cat "$log.round" >> "$log"
         last=$(grep -E '^#[0-9]+: cov: ' "$log.round" | tail -n 1 || true)

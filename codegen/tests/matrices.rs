@@ -224,6 +224,29 @@ fn elements_are_mapped_and_zipped() {
 }
 
 #[test]
+fn arithmetic_of_parts_is_arithmetic_of_matrices_in_spirv() {
+    let forms = |closure: &str| -> Vec<[usize; 2]> {
+        let body = format!(
+            "let x = Accumulator::<f32, 16, 16>::load(x, 0, 16);\n\
+             let y = Accumulator::<f32, 16, 16>::load(y, 0, 16);\n\
+             x.zip(y, {closure}).store(out, 0, 16);"
+        );
+        let texts = every_target(&source("x: &[f32], y: &[f32], out: &mut [f32]", &body, "spirv"));
+        texts
+            .iter()
+            .map(|(_, text)| ["OpFMul %global", "OpCooperativeMatrixLength"].map(|of| text.matches(of).count()))
+            .collect()
+    };
+    // A matrix that is held in blocks of 8 by 8 has four of them.
+    for [products, loops] in forms("|a, b| { let c = a * b; c * c - -a / 2.0 }") {
+        assert!([2, 8].contains(&products) && loops == 0, "{products} products, {loops} loops");
+    }
+    for [products, loops] in forms("|a, b| max(a * b, 0.0)") {
+        assert!(products == 0 && loops > 0, "{products} products, {loops} loops");
+    }
+}
+
+#[test]
 fn brain_floats_and_sums_of_halves() {
     let body = "let a = MatrixA::<bf16, 16, 16>::load(a, 0, 16);\n\
                 let b = MatrixB::<bf16, 16, 16>::fill(bf16::from_f32(1.5));\n\

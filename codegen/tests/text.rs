@@ -268,6 +268,34 @@ fn magnitudes_are_no_instruction_of_cuda() {
 }
 
 #[test]
+fn long_loops_are_unrolled_by_the_compiler_of_cuda() {
+    // A round has three statements; LONG is 1024 of them.
+    let text = |rounds: u32, target: Target| {
+        let source = format!(
+            "#[kernel(workgroup(64))]\nfn k(x: &[u32], y: &mut [u32]) {{\nlet mut sum = 0;\n\
+             for i in unroll(0..{rounds}) {{\nlet a = x[i];\nlet b = a ^ sum;\nsum = b * 3;\n}}\ny[0] = sum;\n}}"
+        );
+        let outputs = front::parse_source(&source).unwrap_or_else(|errors| panic!("{errors}"));
+        let module = instantiate(&outputs[0].module, &Instance::default()).unwrap_or_else(|errors| panic!("{errors}"));
+        let lowered = lowered(module, target, ParamTransport::Buffer);
+        let text = match target {
+            Target::Cuda => cuda::emit(&lowered),
+            _ => wgsl::emit(&lowered),
+        };
+        text.unwrap_or_else(|error| panic!("{error}"))
+    };
+    let short = text(300, Target::Cuda);
+    assert!(!short.contains("#pragma unroll") && !short.contains("for ("), "{short}");
+    let long = text(400, Target::Cuda);
+    assert!(long.contains("#pragma unroll\n    for (uint i = 0u; i < 400u; i++) {"), "{long}");
+    if let Some(nvrtc) = nvrtc::load() {
+        nvrtc.compile(&long, "sm_80").unwrap_or_else(|log| panic!("{log}\n{long}"));
+    }
+    let written = text(400, Target::Wgsl);
+    assert!(!written.contains("for ("), "{written}");
+}
+
+#[test]
 fn kernels_that_put_nothing_together_read_parameters_as_they_are() {
     let source = "#[kernel(workgroup(64), targets(cuda))]
         fn k(y: &mut [Vec4<u32>], first: u32) { y[global_index()] = Vec4::new(first, 1, 2, 3); }";

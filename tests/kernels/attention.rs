@@ -274,12 +274,14 @@ impl Shape {
     }
 }
 
-/// Those for matrix units and for doubles, which not every device has: the op's tests hold them to its reference, where a device takes them.
-pub const BY_THE_OP: [&str; 5] = [
+/// Those for matrix units, for much workgroup memory and for doubles, which not every device has: the op's tests hold them to its reference, where a device takes them.
+pub const BY_THE_OP: [&str; 7] = [
     "attention_matrices_f16_4",
     "attention_matrices_f16_8",
     "attention_matrices_bf16_4",
     "attention_matrices_bf16_8",
+    "attention_staged_1",
+    "attention_staged_2",
     "attention_plain_f64",
 ];
 

@@ -191,7 +191,8 @@ fn attention_of_any_shape_mask_and_arrangement() {
         }
         let of_gpus = ["attention in tiles of 64 rows", "attention in tiles of 16 rows", "attention of few rows"];
         let of_gpus = if device.kind() == DeviceKind::Cpu { &[][..] } else { &of_gpus };
-        let kernels = [of_gpus, &["attention of any strides"]].concat();
+        let of_cuda = if device.kind() == DeviceKind::Cuda { &["attention in stages"][..] } else { &[] };
+        let kernels = [of_gpus, of_cuda, &["attention of any strides"]].concat();
         all_ran(&device, &ran, &kernels, "attention on the host");
     }
 }

@@ -83,7 +83,8 @@ pub enum StatementKind {
         #[serde(deserialize_with = "super::nested::deserialize")]
         body: Block,
         /// Whether the author wrote `unroll(..)`: start, end and step are then constants of the instance, the body neither
-        /// breaks nor continues, and after lowering the loop is gone, or a plain one.
+        /// breaks nor continues, and after lowering the loop is gone, or a plain one, or one that the
+        /// target's compiler unrolls.
         unroll: bool,
     },
     /// Runs the body while the condition holds; it is evaluated before each run.

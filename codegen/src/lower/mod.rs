@@ -88,7 +88,7 @@ impl<'v> Settled<'v> {
     /// A copy of what is common for these features.
     fn common(&self, profile: &Profile) -> Result<Common, Diagnostics> {
         let features = profile.features.intersection(self.asked);
-        let unrolling = if profile.target == Target::Cpu { Unrolling::Short } else { Unrolling::All };
+        let unrolling = Unrolling::of(profile.target);
         let made = {
             let mut modules = self.modules.lock().unwrap_or_else(PoisonError::into_inner);
             match modules.iter().find(|known| (known.0, known.1) == (features, unrolling)) {
@@ -223,7 +223,7 @@ impl<'s> Lowering<'s> {
 /// # Errors
 /// The instance cannot be settled.
 pub fn accesses(verified: &Verified, features: Features) -> Result<Vec<AccessReport>, Diagnostics> {
-    let mut module = settled(verified, features.intersection(settle::asked(&verified.module)), Unrolling::All)?;
+    let mut module = settled(verified, features.intersection(settle::asked(&verified.module)), Unrolling::Long)?;
     prune::prune(&mut module);
     Ok(crate::verify::accesses(&module, verified.info.workgroup_size))
 }

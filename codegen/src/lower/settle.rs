@@ -2,7 +2,8 @@
 //!
 //! Constants that the author named stay as they are; those that come from an unrolled loop's counter are put in wherever they are used.
 //!
-//! For the CPU only short loops are written out ([`Unrolling::Short`]): rustc unrolls what is worth it, and would else read and compile every round.
+//! For the CPU only short loops are written out ([`Unrolling::Short`]): rustc unrolls what is worth it, and would else read and compile every round. CUDA C has a word for the compiler, which writes long ones out
+//! ([`Unrolling::Long`]): the text is read and worked over once then, and not once for each round.
 
 use crate::diagnostic::{Diagnostic, Diagnostics};
 use crate::hashing::HashMap;
@@ -11,15 +12,16 @@ use crate::ir::{
     Arena, Block, Expression, ExpressionKind, Function, Handle, Literal, Local, Module, Statement, StatementKind, Type,
     constant,
 };
-use crate::target::Features;
+use crate::target::{Features, Target};
 
 /// The most rounds of one unrolled loop.
 const MAX_ROUNDS: u64 = 1024;
 /// The most statements that a function may grow to.
 const MAX_STATEMENTS: usize = 100_000;
 
-/// The most statements that a loop is written out to by [`Unrolling::Short`].
+/// The most statements that a loop is written out to by [`Unrolling::Short`] and by [`Unrolling::Long`].
 const SHORT: u64 = 24;
+const LONG: u64 = 1024;
 
 /// Which loops over `unroll(..)` are written out.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -28,6 +30,28 @@ pub enum Unrolling {
     All,
     /// Those that come to [`SHORT`] statements at most, and those whose rounds differ in more than values; others become plain loops.
     Short,
+    /// The same with [`LONG`]; others stay loops that the target's compiler unrolls.
+    Long,
+}
+
+impl Unrolling {
+    /// What is done for a target.
+    pub const fn of(target: Target) -> Self {
+        match target {
+            Target::Cpu => Self::Short,
+            Target::Cuda => Self::Long,
+            Target::Wgsl | Target::Spirv => Self::All,
+        }
+    }
+
+    /// The most statements that a loop is written out to.
+    const fn most(self) -> Option<u64> {
+        match self {
+            Self::All => None,
+            Self::Short => Some(SHORT),
+            Self::Long => Some(LONG),
+        }
+    }
 }
 
 /// Settles every function of the module for a device with exactly `features`.
@@ -167,15 +191,19 @@ impl Settle<'_> {
                 ),
             ));
         }
-        if self.unrolling == Unrolling::Short
+        if let Some(most) = self.unrolling.most()
             && by == step
-            && self.written_out(copy.old, body, rounds).is_some_and(|size| size > SHORT)
+            && self.written_out(copy.old, body, rounds).is_some_and(|size| size > most)
         {
             self.known.remove(&local);
             let body = body.clone();
             let kind =
                 StatementKind::For { local, start: range[0], end: range[1], step: range[2], body, unroll: false };
-            return copy.statement(self, &Statement { kind, span }, out);
+            copy.statement(self, &Statement { kind, span }, out)?;
+            if let Some(StatementKind::For { unroll, .. }) = out.last_mut().map(|last| &mut last.kind) {
+                *unroll = self.unrolling == Unrolling::Long;
+            }
+            return Ok(());
         }
         let scalar = self.types[copy.old.locals[local].ty].scalar();
         for round in 0..rounds {

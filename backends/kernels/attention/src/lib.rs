@@ -3,6 +3,7 @@
 //! | kernel | a workgroup has | for |
 //! |---|---|---|
 //! | [`tiled`] | 64 or 16 rows, 128 keys at a time | many queries |
+//! | [`staged`] | 128 rows, 128 keys at a time | many queries of `f32`, with much workgroup memory |
 //! | [`matrices`] | 64 rows, 64 keys at a time | many queries of `f16`, on matrix units |
 //! | [`rows`] | up to 8 rows and a part of the keys | few queries of many keys, where reading these is all that counts |
 //! | [`join`] | | what the two above leave where several workgroups share the keys of a row |
@@ -22,6 +23,7 @@ pub mod join;
 pub mod matrices;
 pub mod plain;
 pub mod rows;
+pub mod staged;
 pub mod tiled;
 
 use trefoil_dsl::artefact::Kernel;
@@ -34,6 +36,7 @@ pub fn kernels() -> Vec<&'static Kernel> {
         plain::attention_plain_f64::KERNELS,
         plain::attention_plain::KERNELS,
         rows::attention_rows::KERNELS,
+        staged::attention_staged::KERNELS,
         tiled::attention_tiled::KERNELS,
         &matrices::kernels(),
     ]

@@ -16,14 +16,14 @@
 
 use trefoil_dsl::prelude::*;
 
-use super::{biased, capped, first_position, key_count, result, seen, share, sink_of, weight};
+use super::{biased, capped, first_position, key_count, result, seen, share, sink_of};
 
 /// Rows of a workgroup.
 #[device]
 pub const ROWS: usize = 64;
 /// Keys of a step.
 #[device]
-const KEYS: usize = 64;
+pub const KEYS: usize = 64;
 /// From one row of scores to the next, in floats, and of weights.
 #[device]
 const LINE: usize = 72;
@@ -38,11 +38,15 @@ macro_rules! matrices {
     ($($name:ident $element:ident ($($target:ident),+);)*) => {
         $(
             /// As [`super::tiled::attention_tiled`], whose sizes count pieces of 16 bytes here, as slices of 16 bytes hold them; all strides of q, k and v are multiples of 8, and keys are not cut in parts.
+            ///
+            /// * `PLAIN`: there is neither a cap nor a bias.
+            /// * `WHOLE`: every row sees every key, these are a multiple of [`KEYS`], and heads have `16 * PARTS` elements.
             #[kernel(
                 workgroup(128),
                 targets($($target),+),
                 requires(CooperativeMatrices),
-                instances(PARTS = [4, 8])
+                instances(PARTS = [4, 8]),
+                specialise(PLAIN: bool = false; WHOLE: bool = false)
             )]
             pub fn $name<const PARTS: usize>(
                 q: &[Vec4<u32>],
@@ -117,7 +121,7 @@ macro_rules! matrices {
                 let mut next = [Vec4::<u32>::splat(0); PARTS];
                 for p in unroll(0..PARTS) {
                     let key = from + own_line + p * apart;
-                    next[p] = k[select(key < to && own_piece < pieces, k_first + key * k_step + own_piece, k.len())];
+                    next[p] = k[select(WHOLE || key < to && own_piece < pieces, k_first + key * k_step + own_piece, k.len())];
                 }
                 barrier();
 
@@ -128,7 +132,7 @@ macro_rules! matrices {
                     barrier();
                     for p in unroll(0..PARTS) {
                         let key = start + own_line + p * apart;
-                        next[p] = v[select(key < to && own_piece < value_pieces, v_first + key * v_step + own_piece, v.len())];
+                        next[p] = v[select(WHOLE || key < to && own_piece < value_pieces, v_first + key * v_step + own_piece, v.len())];
                     }
                     for x in unroll(0..KEYS / 16) {
                         let mut score = Accumulator::<f32, 16, 16>::fill(0.0);
@@ -144,22 +148,23 @@ macro_rules! matrices {
                     }
                     for p in unroll(0..PARTS) {
                         let key = start + KEYS + own_line + p * apart;
-                        next[p] = k[select(key < to && own_piece < pieces, k_first + key * k_step + own_piece, k.len())];
+                        next[p] = k[select(WHOLE || key < to && own_piece < pieces, k_first + key * k_step + own_piece, k.len())];
                     }
 
                     // Every other quad of a row.
                     let mut own = [Vec4::splat(0.0); KEYS / 8];
+                    let unit = if PLAIN { scale * LOG2_E } else { scale };
                     for j in unroll(0..KEYS / 8) {
-                        own[j] = scores.vec4(row * (LINE / 4) + j * 2 + half) * scale;
+                        own[j] = scores.vec4(row * (LINE / 4) + j * 2 + half) * unit;
                     }
-                    if cap > 0.0 {
+                    if !PLAIN && cap > 0.0 {
                         for j in unroll(0..KEYS / 8) {
                             for lane in unroll(0..4) {
                                 own[j][lane] = capped(own[j][lane], cap);
                             }
                         }
                     }
-                    if !bias.is_empty() {
+                    if !PLAIN && !bias.is_empty() {
                         for j in unroll(0..KEYS / 8) {
                             for lane in unroll(0..4) {
                                 let key = start + (j * 2 + half) * 4 + lane;
@@ -169,7 +174,12 @@ macro_rules! matrices {
                             }
                         }
                     }
-                    if start < last_seen.x || start + KEYS > first_seen.y {
+                    if !PLAIN {
+                        for j in unroll(0..KEYS / 8) {
+                            own[j] = own[j] * LOG2_E;
+                        }
+                    }
+                    if !WHOLE && (start < last_seen.x || start + KEYS > first_seen.y) {
                         for j in unroll(0..KEYS / 8) {
                             for lane in unroll(0..4) {
                                 let key = start + (j * 2 + half) * 4 + lane;
@@ -185,12 +195,14 @@ macro_rules! matrices {
                     }
                     let of_half = max(max(most.x, most.y), max(most.z, most.w));
                     let now = max(largest, max(of_half, subgroup_shuffle_xor(of_half, 1)));
-                    let shrink = weight(largest, now);
+                    // Where a row has seen nothing yet, all that it has is minus infinity, of which another number still gives weights of 0.
+                    let zero = if now == f32::NEG_INFINITY { 0.0 } else { now };
+                    let shrink = exp2(largest - zero);
                     let mut sum = 0.0;
                     for j in unroll(0..KEYS / 8) {
                         let mut rounded = Vec4::splat($element::from_f32(0.0));
                         for lane in unroll(0..4) {
-                            rounded[lane] = $element::from_f32(weight(own[j][lane], now));
+                            rounded[lane] = $element::from_f32(exp2(own[j][lane] - zero));
                             sum += rounded[lane].to_f32();
                         }
                         weights.set_vec4(row * (LINE / 4) + j * 2 + half, rounded);
@@ -217,7 +229,7 @@ macro_rules! matrices {
                 }
 
                 let all = total + subgroup_shuffle_xor(total, 1);
-                let part = share(largest, all, sink_of(sinks, head));
+                let part = share(largest / LOG2_E, all, sink_of(sinks, head));
                 if half == 0 {
                     factors[row] = part;
                 }

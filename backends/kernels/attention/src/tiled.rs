@@ -13,7 +13,7 @@
 
 use trefoil_dsl::prelude::*;
 
-use super::{biased, capped, first_position, key_count, result, seen, share, sink_of, weight, wide};
+use super::{biased, capped, first_position, key_count, result, seen, share, sink_of, wide};
 
 /// Rows of a workgroup for each row of an invocation.
 pub const ROWS_AT_ONCE: usize = 8;
@@ -26,11 +26,14 @@ pub const KEYS: usize = 128;
 /// * `sizes`: heads that share a head of keys, heads of keys, queries, keys, quads of a query, quads of a value, and rows of all batches and heads times `cut`.
 /// * Strides are in elements, from one batch, head and position to the next; all are multiples of four, and a head's elements lie together. Those of the bias are of batch, head, query and key, 0 where it is broadcast.
 /// * `lengths`, `offset`, `from_end`, `window`: see [`key_count`], [`first_position`], [`seen`]. An empty slice stands for an operand that is not there.
+/// * `PLAIN`: there is neither a cap nor a bias.
+/// * `WHOLE`: every row sees every key, these are a multiple of [`KEYS`], a query's elements of 16 and a value's of `64 * WIDE`.
 /// * `parts`: for each row and part of `cut` the weighted sum of values, and behind all of them the largest score and the sum of weights.
 #[kernel(
     workgroup(128),
     targets(wgsl, spirv, cuda),
-    instances(T = [f32, f16, bf16], ROWS = [2, 8], WIDE = [1, 2])
+    instances(T = [f32, f16, bf16], ROWS = [2, 8], WIDE = [1, 2]),
+    specialise(PLAIN: bool = false; WHOLE: bool = false)
 )]
 pub fn attention_tiled<T: Float, const ROWS: usize, const WIDE: usize>(
     q: &[T],
@@ -119,11 +122,11 @@ pub fn attention_tiled<T: Float, const ROWS: usize, const WIDE: usize>(
             }
             let quad = step * 4 + local_index() % 4;
             for i in unroll(0..2) {
-                next_q[i] = q.vec4(select(quad < quads, q_first[i] + quad, q.len()));
+                next_q[i] = q.vec4(select(WHOLE || quad < quads, q_first[i] + quad, q.len()));
             }
             for i in unroll(0..4) {
                 let key = start + local_index() / 4 + i * 32;
-                next_k[i] = k.vec4(select(quad < quads && key < to, k_first + key * k_step + quad, k.len()));
+                next_k[i] = k.vec4(select(WHOLE || quad < quads && key < to, k_first + key * k_step + quad, k.len()));
             }
             if step > 0 {
                 for inner in 0..4 {
@@ -144,16 +147,17 @@ pub fn attention_tiled<T: Float, const ROWS: usize, const WIDE: usize>(
             }
         }
 
-        // What was multiplied becomes scores; what a row does not see has minus infinity.
+        // What was multiplied becomes scores, logarithms of two as weights are powers of it; what a row does not see has minus infinity.
+        let unit = if PLAIN { scale * LOG2_E } else { scale };
         for at in unroll(0..8 * ROWS) {
-            scores[at] *= scale;
+            scores[at] *= unit;
         }
-        if cap > 0.0 {
+        if !PLAIN && cap > 0.0 {
             for at in unroll(0..8 * ROWS) {
                 scores[at] = capped(scores[at], cap);
             }
         }
-        if !bias.is_empty() {
+        if !PLAIN && !bias.is_empty() {
             for r in unroll(0..ROWS) {
                 let row = first_row + r * 8 + ty;
                 let head = key_head * group + row % group;
@@ -165,7 +169,12 @@ pub fn attention_tiled<T: Float, const ROWS: usize, const WIDE: usize>(
                 }
             }
         }
-        if start < last_seen.x || min(start + KEYS, to) > first_seen.y || start + KEYS > to {
+        if !PLAIN {
+            for at in unroll(0..8 * ROWS) {
+                scores[at] *= LOG2_E;
+            }
+        }
+        if !WHOLE && (start < last_seen.x || min(start + KEYS, to) > first_seen.y || start + KEYS > to) {
             for r in unroll(0..ROWS) {
                 let row = first_row + r * 8 + ty;
                 let own = seen(position + (row / group) as i32, count, window);
@@ -192,10 +201,12 @@ pub fn attention_tiled<T: Float, const ROWS: usize, const WIDE: usize>(
                 most = max(most, shared.vec4((r * 8 + ty) * 4 + i));
             }
             let now = max(max(most.x, most.y), max(most.z, most.w));
-            let shrink = weight(before, now);
+            // Where a row has seen nothing yet, all that it has is minus infinity, of which another number still gives weights of 0.
+            let zero = if now == f32::NEG_INFINITY { 0.0 } else { now };
+            let shrink = exp2(before - zero);
             let mut total = totals[r] * shrink;
             for j in unroll(0..8) {
-                let own = weight(scores[r * 8 + j], now);
+                let own = exp2(scores[r * 8 + j] - zero);
                 scores[r * 8 + j] = own;
                 total += own;
             }
@@ -226,7 +237,7 @@ pub fn attention_tiled<T: Float, const ROWS: usize, const WIDE: usize>(
                 let at = local_index() + i * 128;
                 let key = start + step * 16 + at / (16 * WIDE);
                 let quad = at % (16 * WIDE);
-                let inside = key < to && column + quad < value_quads;
+                let inside = WHOLE || key < to && column + quad < value_quads;
                 next_v[i] = v.vec4(select(inside, v_first + key * v_step + quad, v.len()));
             }
             if step > 0 {
@@ -262,7 +273,7 @@ pub fn attention_tiled<T: Float, const ROWS: usize, const WIDE: usize>(
         let total = (fours.x + fours.y) + (fours.z + fours.w);
         let row = first_row + r * 8 + ty;
         let head = key_head * group + row % group;
-        let own = share(largest[r], total, sink_of(sinks, head));
+        let own = share(largest[r] / LOG2_E, total, sink_of(sinks, head));
         let out_first = (batch * out_strides[0] + head * out_strides[1] + row / group * out_strides[2]) / 4;
         let slot = ((batch * key_heads + key_head) * rows + row) * cut + part;
         if row < rows {
@@ -277,7 +288,7 @@ pub fn attention_tiled<T: Float, const ROWS: usize, const WIDE: usize>(
                 }
             }
             if cut > 1 && column == 0 && tx == 0 {
-                parts[sizes[6] * value_quads * 4 + slot * 2] = largest[r];
+                parts[sizes[6] * value_quads * 4 + slot * 2] = largest[r] / LOG2_E;
                 parts[sizes[6] * value_quads * 4 + slot * 2 + 1] = total;
             }
         }

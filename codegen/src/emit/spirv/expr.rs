@@ -133,13 +133,8 @@ impl<'a> FunctionWriter<'_, 'a> {
                 Ok(self.op(op, ty, &[value]))
             }
             ExpressionKind::Binary { operator, left, right } => {
-                let op = binary_op(*operator, self.kind(*left)?)
-                    .ok_or_else(|| self.writer.fail(format!("{operator:?} has no meaning for its operands")))?;
-                let left = self.value(*left)?;
-                let right = self.value(*right)?;
-                let result = self.op(op, ty, &[left, right]);
-                self.keep_apart(op, result);
-                Ok(result)
+                let operands = [self.value(*left)?, self.value(*right)?];
+                self.binary(*operator, *left, ty, operands)
             }
             ExpressionKind::Logical { operator, left, right } => self.logical(*operator, *left, *right, ty),
             ExpressionKind::Math { function, arguments } => self.math(*function, arguments, ty),
@@ -157,6 +152,21 @@ impl<'a> FunctionWriter<'_, 'a> {
                 Err(self.writer.fail(format!("a question for the feature {} is left after lowering", feature.name())))
             }
         }
+    }
+
+    /// An operation on two values, of the kind that `like` is.
+    pub(super) fn binary(
+        &mut self,
+        operator: BinaryOperator,
+        like: Handle<Expression>,
+        ty: Word,
+        operands: [Word; 2],
+    ) -> Result<Word, EmitError> {
+        let op = binary_op(operator, self.kind(like)?)
+            .ok_or_else(|| self.writer.fail(format!("{operator:?} has no meaning for its operands")))?;
+        let result = self.op(op, ty, &operands);
+        self.keep_apart(op, result);
+        Ok(result)
     }
 
     /// A composite value; a constant if its parts are literals.

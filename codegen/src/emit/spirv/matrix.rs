@@ -8,12 +8,27 @@ use rspirv::spirv::{Capability, CooperativeMatrixLayout, CooperativeMatrixUse, O
 use super::function::FunctionWriter;
 use super::module::Writer;
 use crate::emit::EmitError;
+use crate::hashing::HashMap;
 use crate::ir::{
-    Expression, ExpressionKind, Handle, Local, Matrix, MatrixOperation, MatrixOrder, MatrixRole, Place, Projection,
-    Root, Scalar, Size, Type,
+    BinaryOperator, Block, Expression, ExpressionKind, Handle, Local, Matrix, MatrixOperation, MatrixOrder, MatrixRole,
+    Place, Projection, Root, Scalar, Size, StatementKind, Type, UnaryOperator,
 };
 use crate::target::{Feature, MATRIX_BLOCK};
 use crate::verify::{matrix_element, scalars_of_element};
+
+/// A loop over the parts of matrices of a type: at which it is, and what the locals of its body are.
+struct Parts {
+    ty: Handle<Type>,
+    part: Handle<Local>,
+    lets: Vec<(Handle<Local>, Handle<Expression>)>,
+}
+
+/// The block of a matrix, if it has several, for which a loop's arithmetic is written, and what the locals are there.
+struct PartBlock {
+    ty: Word,
+    number: Option<u32>,
+    known: HashMap<Handle<Local>, Word>,
+}
 
 impl Writer<'_> {
     /// How many blocks a matrix is held in, down and across.
@@ -221,6 +236,109 @@ impl FunctionWriter<'_, '_> {
             self.effect(Op::Store, vec![Operand::IdRef(place), Operand::IdRef(filled)]);
         }
         Ok(true)
+    }
+
+    /// Writes what a loop over the parts of matrices does as operations on the matrices themselves, if it is arithmetic of `f32` alone; says whether it was. A driver that does not unroll the loop keeps matrices
+    /// in memory for it: their parts are looked up by a number that it only knows once it has unrolled.
+    pub(super) fn matrix_arithmetic(
+        &mut self,
+        part: Handle<Local>,
+        end: Handle<Expression>,
+        body: &Block,
+    ) -> Result<bool, EmitError> {
+        let ExpressionKind::MatrixLength(ty) = self.function.expressions[end].kind else { return Ok(false) };
+        let (Some(matrix), Some((last, lets))) = (self.as_matrix(ty), body.split_last()) else { return Ok(false) };
+        let StatementKind::Store { place, value } = &last.kind else { return Ok(false) };
+        let mut parts = Parts { ty, part, lets: Vec::new() };
+        for statement in lets {
+            match statement.kind {
+                StatementKind::Let { local, value: Some(value) } if self.is_arithmetic(value, &parts) => {
+                    parts.lets.push((local, value));
+                }
+                _ => return Ok(false),
+            }
+        }
+        let (Some(target), Scalar::F32, true) =
+            (self.part_of(place, &parts), matrix.scalar, self.is_arithmetic(*value, &parts))
+        else {
+            return Ok(false);
+        };
+        let ty = self.writer.block(&matrix);
+        let ty = self.writer.block_type(&ty)?;
+        let [down, across] = self.writer.grid(&matrix);
+        for number in 0..down * across {
+            let mut block = PartBlock { ty, number: (down * across > 1).then_some(number), known: HashMap::default() };
+            for (local, value) in &parts.lets {
+                let value = self.arithmetic(*value, &parts, &block)?;
+                block.known.insert(*local, value);
+            }
+            let result = self.arithmetic(*value, &parts, &block)?;
+            let to = self.block_pointer(target, &block)?;
+            self.effect(Op::Store, vec![Operand::IdRef(to), Operand::IdRef(result)]);
+        }
+        Ok(true)
+    }
+
+    /// The matrix of which a place is the part that the loop is at.
+    fn part_of(&self, place: &Place, parts: &Parts) -> Option<Handle<Local>> {
+        let (Root::Local(local), [Projection::Index(index)]) = (place.root, place.path.as_slice()) else { return None };
+        let function = self.function;
+        let is_part = matches!(function.expressions[*index].kind, ExpressionKind::Local(at) if at == parts.part);
+        (is_part && function.locals[local].ty == parts.ty).then_some(local)
+    }
+
+    /// Whether a part's value is what SPIR-V computes of whole matrices, of parts and of numbers that all invocations have alike.
+    fn is_arithmetic(&self, value: Handle<Expression>, parts: &Parts) -> bool {
+        match &self.function.expressions[value].kind {
+            ExpressionKind::Literal(_) => true,
+            ExpressionKind::Local(local) => parts.lets.iter().any(|(known, _)| known == local),
+            ExpressionKind::Load(place) => self.part_of(place, parts).is_some(),
+            ExpressionKind::Unary { operator: UnaryOperator::Negate, value } => self.is_arithmetic(*value, parts),
+            ExpressionKind::Binary { operator, left, right } => {
+                use BinaryOperator as B;
+                matches!(operator, B::Add | B::Subtract | B::Multiply | B::Divide)
+                    && self.is_arithmetic(*left, parts)
+                    && self.is_arithmetic(*right, parts)
+            }
+            _ => false,
+        }
+    }
+
+    fn arithmetic(&mut self, value: Handle<Expression>, parts: &Parts, block: &PartBlock) -> Result<Word, EmitError> {
+        match &self.function.expressions[value].kind {
+            ExpressionKind::Literal(_) => {
+                let value = self.value(value)?;
+                Ok(self.op(Op::CompositeConstruct, block.ty, &[value]))
+            }
+            ExpressionKind::Local(local) => match block.known.get(local) {
+                Some(value) => Ok(*value),
+                None => Err(self.writer.fail("a part is computed of another local")),
+            },
+            ExpressionKind::Load(place) => match self.part_of(place, parts) {
+                Some(matrix) => {
+                    let from = self.block_pointer(matrix, block)?;
+                    Ok(self.op(Op::Load, block.ty, &[from]))
+                }
+                None => Err(self.writer.fail("a part is computed of other memory")),
+            },
+            ExpressionKind::Unary { value, .. } => {
+                let value = self.arithmetic(*value, parts, block)?;
+                Ok(self.op(Op::FNegate, block.ty, &[value]))
+            }
+            ExpressionKind::Binary { operator, left, right } => {
+                let operands = [self.arithmetic(*left, parts, block)?, self.arithmetic(*right, parts, block)?];
+                self.binary(*operator, *left, block.ty, operands)
+            }
+            _ => Err(self.writer.fail("a part is computed by no arithmetic")),
+        }
+    }
+
+    /// Where a block of a matrix lies, or all of one that is a single block.
+    fn block_pointer(&mut self, matrix: Handle<Local>, block: &PartBlock) -> Result<Word, EmitError> {
+        let variable = self.local_variable(matrix)?;
+        let Some(number) = block.number else { return Ok(variable) };
+        let (pointer, number) = (self.writer.pointer(StorageClass::Function, block.ty), self.writer.u32(number));
+        Ok(self.op(Op::AccessChain, pointer, &[variable, number]))
     }
 
     /// How many parts of a matrix of that type the invocation holds.

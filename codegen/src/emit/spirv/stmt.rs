@@ -52,6 +52,7 @@ impl FunctionWriter<'_, '_> {
             },
             StatementKind::If { condition, accept, reject, .. } => self.choose(*condition, accept, reject),
             StatementKind::Switch { selector, cases, default } => self.switch(*selector, cases, default),
+            StatementKind::For { local, end, body, .. } if self.matrix_arithmetic(*local, *end, body)? => Ok(()),
             StatementKind::For { local, start, end, step, body, .. } => {
                 self.range(&Range { local: *local, start: *start, end: *end, step: *step }, body)
             }

@@ -124,6 +124,8 @@ pub trait Dialect: Sized {
     fn bound_index(_: &Printer<'_, Self>, _: Root, index: Code) -> Result<Code> {
         Ok(index)
     }
+    /// What stands before a loop that the target's compiler is to unroll, if it can be asked to.
+    const UNROLL: Option<&'static str> = None;
     /// Whether it matters to compilers that the indices of places which lie a number apart are said as such.
     const TELLS_APART: bool = false;
     /// Element `index` of a buffer or workgroup variable, in the elements in which it is declared.

@@ -50,8 +50,11 @@ impl<'a, D: Dialect> Printer<'a, D> {
                 self.otherwise(scope, out, reject)
             }
             StatementKind::Switch { selector, cases, default } => self.switch(scope, out, *selector, cases, default),
-            StatementKind::For { unroll: true, .. } => Err(self.error("an unrolled loop is left")),
-            StatementKind::For { local, start, end, step, body, unroll: false } => {
+            StatementKind::For { local, start, end, step, body, unroll } => {
+                if *unroll {
+                    let word = D::UNROLL.ok_or_else(|| self.error("an unrolled loop is left"))?;
+                    out.line(word);
+                }
                 self.for_loop(scope, out, *local, [*start, *end, *step], body)
             }
             StatementKind::While { condition, body } => {

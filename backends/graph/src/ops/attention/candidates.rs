@@ -1,13 +1,18 @@
 //! The kernels of attention: which one, cut how.
 
+use trefoil_dsl::artefact::Kernel;
 use trefoil_dsl::device::DeviceKind;
+use trefoil_kernels::attention::UNBOUNDED;
 use trefoil_kernels::attention::join::attention_join;
-use trefoil_kernels::attention::matrices::{LARGEST_SUBGROUP, ROWS as MATRIX_ROWS, kernels as matrix_kernels};
+use trefoil_kernels::attention::matrices::{
+    KEYS as MATRIX_KEYS, LARGEST_SUBGROUP, ROWS as MATRIX_ROWS, kernels as matrix_kernels,
+};
 use trefoil_kernels::attention::plain::{SIZE, attention_plain, attention_plain_f64};
 use trefoil_kernels::attention::rows::attention_rows;
-use trefoil_kernels::attention::tiled::{ROWS_AT_ONCE, attention_tiled};
+use trefoil_kernels::attention::staged::{KEYS as STAGED_KEYS, ROWS as STAGED_ROWS, attention_staged};
+use trefoil_kernels::attention::tiled::{KEYS, ROWS_AT_ONCE, attention_tiled};
 
-use super::super::support::{LAUNCH, instance, kernel_time, not_on_processors, upper};
+use super::super::support::{LAUNCH, instance, kernel_time, not_on_processors, specialised, upper};
 use super::{Attend, Queries, Scores};
 use crate::dim::Dim;
 use crate::op::{Candidate, Grid, Implementation, Ineligible, KernelStep, Operand, ParamValue, Request, Slot, Step};
@@ -16,6 +21,8 @@ use crate::types::{ElementType, Layout};
 /// Workgroups of the tiled kernel that keep a large GPU busy, two for each multiprocessor, and of the kernel of rows.
 const BUSY_TILES: i64 = 264;
 const BUSY_ROWS: i64 = 1056;
+/// Of the kernel with most of a multiprocessor's workgroup memory.
+const BUSY_STAGES: i64 = 132;
 /// The fewest keys that are worth a workgroup of their own.
 const LEAST_KEYS: i64 = 128;
 /// What a large GPU does in a microsecond: bytes, and operations of the kernels.
@@ -23,6 +30,7 @@ const BYTES: f64 = 4.0e6;
 const TILED_FLOPS: f64 = 30.0e6;
 const NARROW_FLOPS: f64 = 12.0e6;
 const ROWS_FLOPS: f64 = 15.0e6;
+const STAGED_FLOPS: f64 = 40.0e6;
 const MATRIX_FLOPS: f64 = 100.0e6;
 const PLAIN_FLOPS: f64 = 0.3e6;
 /// How much slower than other kernels one for matrix units is on a processor, which has none.
@@ -34,6 +42,7 @@ pub(super) fn all(op: &Attend) -> Vec<Box<dyn Candidate>> {
         Box::new(Kernels { op: *op, way: Way::Tiled }),
         Box::new(Kernels { op: *op, way: Way::Narrow }),
         Box::new(Kernels { op: *op, way: Way::Rows }),
+        Box::new(Staged(*op)),
         Box::new(Matrices(*op)),
         Box::new(Plain(*op)),
     ]
@@ -59,6 +68,11 @@ impl Sizes {
         let [.., value_elements] = op.extents(&request.inputs[2].ty);
         let group = if heads == key_heads { Dim::from(1i64) } else { heads.quotient(&key_heads) };
         Self { batch, heads, key_heads, queries, keys, elements, value_elements, group }
+    }
+
+    /// Whether heads of queries and of values both have so many elements.
+    fn fill(&self, elements: i64) -> bool {
+        self.elements.is(elements) && self.value_elements.is(elements)
     }
 }
 
@@ -106,6 +120,13 @@ impl Attend {
             ParamValue::Bool(from_end),
             ParamValue::Dims(self.window().map(Dim::from).to_vec()),
         ]
+    }
+
+    /// The constants of kernels of tiles: `PLAIN` if scores are neither capped nor biased, `WHOLE` if every query sees every key, but for those that a bias hides, in tiles that are `whole`.
+    fn ways(&self, inputs: &[Operand], whole: bool) -> [(&'static str, i64); 2] {
+        let plain = self.attention.cap.is_none() && self.optional(inputs, 0).is_none();
+        let sees_all = self.window() == [i64::from(UNBOUNDED); 2] && self.optional(inputs, 1).is_none();
+        [("PLAIN", i64::from(plain)), ("WHOLE", i64::from(whole && sees_all))]
     }
 
     /// What all kernels read.
@@ -166,8 +187,8 @@ impl Candidate for Kernels {
             if !elements.divides_evenly(4) {
                 return Err(Ineligible::Other(format!("{what} of {elements} elements, not a multiple of 4")));
             }
-            if self.way == Way::Rows && elements.bounds().1 > 128 {
-                return Err(Ineligible::Other(format!("{what} of {elements} elements, more than 128")));
+            if self.way == Way::Rows && elements.bounds().1 > WHOLE_HEAD {
+                return Err(Ineligible::Other(format!("{what} of {elements} elements, more than {WHOLE_HEAD}")));
             }
         }
         strided(op, inputs, 4)?;
@@ -214,8 +235,15 @@ impl Candidate for Kernels {
         params.extend(op.told(inputs));
         params.push(ParamValue::Dim(Dim::from(cut)));
         let kernels = if self.way == Way::Rows { attention_rows::KERNELS } else { attention_tiled::KERNELS };
+        let mut kernel = instance(kernels, &format!("{}_{element}_{}_{second}", name.0, name.1))?;
+        if self.way != Way::Rows {
+            let whole = sizes.keys.divides_evenly(KEYS as i64)
+                && sizes.elements.divides_evenly(16)
+                && sizes.value_elements.divides_evenly(width);
+            kernel = specialised(&kernel, &op.ways(inputs, whole))?;
+        }
         let mut steps = vec![Step::Kernel(KernelStep {
-            kernel: instance(kernels, &format!("{}_{element}_{}_{second}", name.0, name.1))?,
+            kernel,
             bindings: op.reads().into_iter().chain([Slot::Output(0), Slot::Scratch(0)]).collect(),
             params,
             grid: Grid::Workgroups(groups.clone() * cut),
@@ -259,6 +287,100 @@ impl Candidate for Kernels {
     }
 }
 
+/// How many elements a head has at most for kernels that hold it whole.
+const WHOLE_HEAD: i64 = 128;
+
+/// What kernels that hold whole heads are told, of which they read pieces of 16 bytes: so many elements.
+struct Heads {
+    piece: i64,
+}
+
+impl Heads {
+    /// The sizes, if such a kernel can have them.
+    fn sizes(&self, op: &Attend, request: &Request<'_>) -> Result<Sizes, Ineligible> {
+        let piece = self.piece;
+        if op.scores != Scores::Nothing {
+            return Err(Ineligible::Other("it gives no scores".to_owned()));
+        }
+        let sizes = Sizes::new(op, request);
+        for (what, elements) in [("queries", &sizes.elements), ("values", &sizes.value_elements)] {
+            if !elements.divides_evenly(piece) || elements.bounds().1 > WHOLE_HEAD {
+                return Err(Ineligible::Other(format!(
+                    "{what} of {elements} elements, no multiple of {piece} up to {WHOLE_HEAD}"
+                )));
+            }
+        }
+        strided(op, request.inputs, piece)?;
+        op.contiguous_vectors(request.inputs)?;
+        Ok(sizes)
+    }
+
+    /// The launch of a kernel whose workgroups have so many rows each, and how many workgroups it has; `whole` if keys and elements leave no tile with an edge.
+    fn step(
+        &self,
+        op: &Attend,
+        request: &Request<'_>,
+        kernel: &Kernel,
+        sizes: &Sizes,
+        (rows, whole): (usize, bool),
+    ) -> Result<(KernelStep, Dim), Ineligible> {
+        let inputs = request.inputs;
+        let blocks = (sizes.group.clone() * sizes.queries.clone()).quotient_up(rows as i64);
+        let groups = sizes.batch.clone() * sizes.key_heads.clone() * blocks;
+        let pieces = |elements: &Dim| elements.quotient(&Dim::from(self.piece));
+        let mut params = vec![ParamValue::Dims(vec![
+            sizes.group.clone(),
+            sizes.key_heads.clone(),
+            sizes.queries.clone(),
+            sizes.keys.clone(),
+            pieces(&sizes.elements),
+            pieces(&sizes.value_elements),
+        ])];
+        let out = Layout::contiguous(&request.outputs[0].shape);
+        let layouts = inputs[..3].iter().map(|operand| &operand.layout).chain([&out]);
+        params.extend(layouts.map(|layout| ParamValue::Dims(op.strides(layout)[..3].to_vec())));
+        params.extend(op.told(inputs));
+        let step = KernelStep {
+            kernel: specialised(kernel, &op.ways(inputs, whole))?,
+            bindings: op.reads().into_iter().chain([Slot::Output(0)]).collect(),
+            params,
+            grid: Grid::Workgroups(groups.clone()),
+        };
+        Ok((step, groups))
+    }
+}
+
+/// The kernel of `f32` with stages in workgroup memory.
+#[derive(Debug)]
+struct Staged(Attend);
+
+impl Candidate for Staged {
+    fn name(&self) -> &'static str {
+        "attention in stages"
+    }
+
+    fn implement(&self, request: &Request<'_>) -> Result<Implementation, Ineligible> {
+        let (op, inputs) = (&self.0, request.inputs);
+        not_on_processors(request)?;
+        if inputs[0].ty.element != ElementType::F32 {
+            return Err(Ineligible::Other(format!("elements of {}, not f32", inputs[0].ty.element)));
+        }
+        let heads = Heads { piece: 4 };
+        let sizes = heads.sizes(op, request)?;
+        let wide = if sizes.elements.bounds().1.max(sizes.value_elements.bounds().1) <= 64 { 1 } else { 2 };
+        let kernel = instance(attention_staged::KERNELS, &format!("attention_staged_{wide}"))?;
+        let whole = sizes.keys.divides_evenly(STAGED_KEYS as i64) && sizes.fill(64 * wide);
+        let (step, groups) = heads.step(op, request, &kernel, &sizes, (STAGED_ROWS, whole))?;
+        let used = (upper(&groups) / BUSY_STAGES as f64).clamp(1e-3, 1.0);
+        let flops = upper(&groups) * STAGED_ROWS as f64 * upper(&sizes.keys) * 64.0 * wide as f64 * 4.0;
+        Ok(Implementation {
+            steps: vec![Step::Kernel(step)],
+            scratch: Vec::new(),
+            cost: kernel_time(request.device, LAUNCH + flops / STAGED_FLOPS / used),
+        })
+    }
+}
+
 /// The kernels of halves for matrix units.
 #[derive(Debug)]
 struct Matrices(Attend);
@@ -270,9 +392,6 @@ impl Candidate for Matrices {
 
     fn implement(&self, request: &Request<'_>) -> Result<Implementation, Ineligible> {
         let (op, inputs) = (&self.0, request.inputs);
-        if op.scores != Scores::Nothing {
-            return Err(Ineligible::Other("it gives no scores".to_owned()));
-        }
         let element = inputs[0].ty.element;
         if ![ElementType::F16, ElementType::BF16].contains(&element) {
             return Err(Ineligible::Other(format!("elements of {element}, not f16 or bf16")));
@@ -281,37 +400,12 @@ impl Candidate for Matrices {
             let largest = request.device.limits.max_subgroup;
             return Err(Ineligible::Other(format!("subgroups of up to {largest}, more than {LARGEST_SUBGROUP}")));
         }
-        let sizes = Sizes::new(op, request);
-        for (what, elements) in [("queries", &sizes.elements), ("values", &sizes.value_elements)] {
-            if !elements.divides_evenly(8) || elements.bounds().1 > 128 {
-                return Err(Ineligible::Other(format!("{what} of {elements} elements, no multiple of 8 up to 128")));
-            }
-        }
-        strided(op, inputs, 8)?;
-        op.contiguous_vectors(inputs)?;
+        let heads = Heads { piece: 8 };
+        let sizes = heads.sizes(op, request)?;
         let parts = if sizes.elements.bounds().1.max(sizes.value_elements.bounds().1) <= 64 { 4 } else { 8 };
-        let rows = sizes.group.clone() * sizes.queries.clone();
-        let blocks = rows.quotient_up(MATRIX_ROWS as i64);
-        let groups = sizes.batch.clone() * sizes.key_heads.clone() * blocks;
-        let eighth = |elements: &Dim| elements.quotient(&Dim::from(8i64));
-        let out = Layout::contiguous(&request.outputs[0].shape);
-        let mut params = vec![ParamValue::Dims(vec![
-            sizes.group.clone(),
-            sizes.key_heads.clone(),
-            sizes.queries.clone(),
-            sizes.keys.clone(),
-            eighth(&sizes.elements),
-            eighth(&sizes.value_elements),
-        ])];
-        let layouts = inputs[..3].iter().map(|operand| &operand.layout).chain([&out]);
-        params.extend(layouts.map(|layout| ParamValue::Dims(op.strides(layout)[..3].to_vec())));
-        params.extend(op.told(inputs));
-        let step = KernelStep {
-            kernel: instance(&matrix_kernels(), &format!("attention_matrices_{element}_{parts}"))?,
-            bindings: op.reads().into_iter().chain([Slot::Output(0)]).collect(),
-            params,
-            grid: Grid::Workgroups(groups.clone()),
-        };
+        let kernel = instance(&matrix_kernels(), &format!("attention_matrices_{element}_{parts}"))?;
+        let whole = sizes.keys.divides_evenly(MATRIX_KEYS as i64) && sizes.fill(16 * i64::from(parts));
+        let (step, groups) = heads.step(op, request, &kernel, &sizes, (MATRIX_ROWS, whole))?;
         let used = (upper(&groups) / BUSY_TILES as f64).clamp(1e-3, 1.0);
         let flops = upper(&groups) * MATRIX_ROWS as f64 * upper(&sizes.keys) * f64::from(parts) * 16.0 * 4.0;
         let slower = if request.device.kind == DeviceKind::Cpu { WITHOUT_MATRICES } else { 1.0 };
