@@ -12,7 +12,7 @@ use trefoil_kernels::attention::rows::attention_rows;
 use trefoil_kernels::attention::staged::{KEYS as STAGED_KEYS, ROWS as STAGED_ROWS, attention_staged};
 use trefoil_kernels::attention::tiled::{KEYS, ROWS_AT_ONCE, attention_tiled};
 
-use super::super::support::{LAUNCH, instance, kernel_time, not_on_processors, specialised, upper};
+use super::super::support::{LAUNCH, instance, kernel_time, not_on_processors, one_kernel, specialised, upper};
 use super::{Attend, Queries, Scores};
 use crate::dim::Dim;
 use crate::op::{Candidate, Grid, Implementation, Ineligible, KernelStep, Operand, ParamValue, Request, Slot, Step};
@@ -68,6 +68,11 @@ impl Sizes {
         let [.., value_elements] = op.extents(&request.inputs[2].ty);
         let group = if heads == key_heads { Dim::from(1i64) } else { heads.quotient(&key_heads) };
         Self { batch, heads, key_heads, queries, keys, elements, value_elements, group }
+    }
+
+    /// The most elements that a head of queries or of values may have.
+    fn widest(&self) -> i64 {
+        self.elements.bounds().1.max(self.value_elements.bounds().1)
     }
 
     /// Whether heads of queries and of values both have so many elements.
@@ -195,7 +200,6 @@ impl Candidate for Kernels {
         op.contiguous_vectors(inputs)?;
         let most = |dim: &Dim| dim.bounds().1.max(1);
         let rows = sizes.group.clone() * sizes.queries.clone();
-        let widest = sizes.elements.bounds().1.max(sizes.value_elements.bounds().1);
         // Rows of a workgroup, columns of the values that it has, and what tells the instance.
         let (height, width, name, second) = match self.way {
             Way::Tiled | Way::Narrow => {
@@ -205,7 +209,7 @@ impl Candidate for Kernels {
             }
             Way::Rows => {
                 let at_once = if most(&rows) == 1 { 1 } else { 8 };
-                (at_once, 128, ("attention_rows", at_once), if widest <= 64 { 1 } else { 2 })
+                (at_once, 128, ("attention_rows", at_once), if sizes.widest() <= 64 { 1 } else { 2 })
             }
         };
         let blocks = rows.quotient_up(height);
@@ -290,9 +294,13 @@ impl Candidate for Kernels {
 /// How many elements a head has at most for kernels that hold it whole.
 const WHOLE_HEAD: i64 = 128;
 
-/// What kernels that hold whole heads are told, of which they read pieces of 16 bytes: so many elements.
+/// A kernel that holds whole heads, of which it reads pieces of 16 bytes: how many elements these are, rows of a workgroup, keys of a tile, workgroups that keep a large GPU busy, and operations that it does there in a microsecond.
 struct Heads {
     piece: i64,
+    rows: usize,
+    keys: usize,
+    busy: i64,
+    rate: f64,
 }
 
 impl Heads {
@@ -315,17 +323,16 @@ impl Heads {
         Ok(sizes)
     }
 
-    /// The launch of a kernel whose workgroups have so many rows each, and how many workgroups it has; `whole` if keys and elements leave no tile with an edge.
-    fn step(
+    /// An instance whose heads have room for so many elements.
+    fn implementation(
         &self,
         op: &Attend,
         request: &Request<'_>,
-        kernel: &Kernel,
         sizes: &Sizes,
-        (rows, whole): (usize, bool),
-    ) -> Result<(KernelStep, Dim), Ineligible> {
+        (kernel, room): (&Kernel, i64),
+    ) -> Result<Implementation, Ineligible> {
         let inputs = request.inputs;
-        let blocks = (sizes.group.clone() * sizes.queries.clone()).quotient_up(rows as i64);
+        let blocks = (sizes.group.clone() * sizes.queries.clone()).quotient_up(self.rows as i64);
         let groups = sizes.batch.clone() * sizes.key_heads.clone() * blocks;
         let pieces = |elements: &Dim| elements.quotient(&Dim::from(self.piece));
         let mut params = vec![ParamValue::Dims(vec![
@@ -340,13 +347,16 @@ impl Heads {
         let layouts = inputs[..3].iter().map(|operand| &operand.layout).chain([&out]);
         params.extend(layouts.map(|layout| ParamValue::Dims(op.strides(layout)[..3].to_vec())));
         params.extend(op.told(inputs));
-        let step = KernelStep {
-            kernel: specialised(kernel, &op.ways(inputs, whole))?,
-            bindings: op.reads().into_iter().chain([Slot::Output(0)]).collect(),
+        let whole = sizes.keys.divides_evenly(self.keys as i64) && sizes.fill(room);
+        let used = (upper(&groups) / self.busy as f64).clamp(1e-3, 1.0);
+        let flops = upper(&groups) * self.rows as f64 * upper(&sizes.keys) * room as f64 * 4.0;
+        Ok(one_kernel(
+            specialised(kernel, &op.ways(inputs, whole))?,
+            op.reads().into_iter().chain([Slot::Output(0)]).collect(),
             params,
-            grid: Grid::Workgroups(groups.clone()),
-        };
-        Ok((step, groups))
+            Grid::Workgroups(groups),
+            kernel_time(request.device, LAUNCH + flops / self.rate / used),
+        ))
     }
 }
 
@@ -365,19 +375,11 @@ impl Candidate for Staged {
         if inputs[0].ty.element != ElementType::F32 {
             return Err(Ineligible::Other(format!("elements of {}, not f32", inputs[0].ty.element)));
         }
-        let heads = Heads { piece: 4 };
+        let heads = Heads { piece: 4, rows: STAGED_ROWS, keys: STAGED_KEYS, busy: BUSY_STAGES, rate: STAGED_FLOPS };
         let sizes = heads.sizes(op, request)?;
-        let wide = if sizes.elements.bounds().1.max(sizes.value_elements.bounds().1) <= 64 { 1 } else { 2 };
+        let wide = if sizes.widest() <= 64 { 1 } else { 2 };
         let kernel = instance(attention_staged::KERNELS, &format!("attention_staged_{wide}"))?;
-        let whole = sizes.keys.divides_evenly(STAGED_KEYS as i64) && sizes.fill(64 * wide);
-        let (step, groups) = heads.step(op, request, &kernel, &sizes, (STAGED_ROWS, whole))?;
-        let used = (upper(&groups) / BUSY_STAGES as f64).clamp(1e-3, 1.0);
-        let flops = upper(&groups) * STAGED_ROWS as f64 * upper(&sizes.keys) * 64.0 * wide as f64 * 4.0;
-        Ok(Implementation {
-            steps: vec![Step::Kernel(step)],
-            scratch: Vec::new(),
-            cost: kernel_time(request.device, LAUNCH + flops / STAGED_FLOPS / used),
-        })
+        heads.implementation(op, request, &sizes, (&kernel, 64 * wide))
     }
 }
 
@@ -400,21 +402,13 @@ impl Candidate for Matrices {
             let largest = request.device.limits.max_subgroup;
             return Err(Ineligible::Other(format!("subgroups of up to {largest}, more than {LARGEST_SUBGROUP}")));
         }
-        let heads = Heads { piece: 8 };
-        let sizes = heads.sizes(op, request)?;
-        let parts = if sizes.elements.bounds().1.max(sizes.value_elements.bounds().1) <= 64 { 4 } else { 8 };
-        let kernel = instance(&matrix_kernels(), &format!("attention_matrices_{element}_{parts}"))?;
-        let whole = sizes.keys.divides_evenly(MATRIX_KEYS as i64) && sizes.fill(16 * i64::from(parts));
-        let (step, groups) = heads.step(op, request, &kernel, &sizes, (MATRIX_ROWS, whole))?;
-        let used = (upper(&groups) / BUSY_TILES as f64).clamp(1e-3, 1.0);
-        let flops = upper(&groups) * MATRIX_ROWS as f64 * upper(&sizes.keys) * f64::from(parts) * 16.0 * 4.0;
         let slower = if request.device.kind == DeviceKind::Cpu { WITHOUT_MATRICES } else { 1.0 };
-        let time = flops / MATRIX_FLOPS / used * slower;
-        Ok(Implementation {
-            steps: vec![Step::Kernel(step)],
-            scratch: Vec::new(),
-            cost: kernel_time(request.device, LAUNCH + time),
-        })
+        let rate = MATRIX_FLOPS / slower;
+        let heads = Heads { piece: 8, rows: MATRIX_ROWS, keys: MATRIX_KEYS, busy: BUSY_TILES, rate };
+        let sizes = heads.sizes(op, request)?;
+        let parts = if sizes.widest() <= 64 { 4 } else { 8 };
+        let kernel = instance(&matrix_kernels(), &format!("attention_matrices_{element}_{parts}"))?;
+        heads.implementation(op, request, &sizes, (&kernel, 16 * parts))
     }
 }
 
