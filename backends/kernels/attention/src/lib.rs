@@ -78,10 +78,16 @@ pub fn biased(score: f32, bias: f32) -> f32 {
     if bias == f32::NEG_INFINITY { f32::NEG_INFINITY } else { score + bias }
 }
 
+/// 2^x of an x that is at most 0; where it would be subnormal it may be 0, which adds nothing to a sum that has a 1 in it.
+#[device(fast)]
+pub fn power(x: f32) -> f32 {
+    exp2(x)
+}
+
 /// e^(score - largest), of scores that are at most `largest`; where all are minus infinity it is 0.
 #[device]
 pub fn weight(score: f32, largest: f32) -> f32 {
-    if largest == f32::NEG_INFINITY { 0.0 } else { exp2((score - largest) * LOG2_E) }
+    if largest == f32::NEG_INFINITY { 0.0 } else { power((score - largest) * LOG2_E) }
 }
 
 /// By what a weighted sum of values is multiplied, of weights by the largest score and their sum, if a sink of a score takes a share too.

@@ -16,7 +16,7 @@
 
 use trefoil_dsl::prelude::*;
 
-use super::{biased, capped, first_position, key_count, result, seen, share, sink_of};
+use super::{biased, capped, first_position, key_count, power, result, seen, share, sink_of};
 
 /// Rows of a workgroup.
 #[device]
@@ -197,12 +197,12 @@ macro_rules! matrices {
                     let now = max(largest, max(of_half, subgroup_shuffle_xor(of_half, 1)));
                     // Where a row has seen nothing yet, all that it has is minus infinity, of which another number still gives weights of 0.
                     let zero = if now == f32::NEG_INFINITY { 0.0 } else { now };
-                    let shrink = exp2(largest - zero);
+                    let shrink = power(largest - zero);
                     let mut sum = 0.0;
                     for j in unroll(0..KEYS / 8) {
                         let mut rounded = Vec4::splat($element::from_f32(0.0));
                         for lane in unroll(0..4) {
-                            rounded[lane] = $element::from_f32(exp2(own[j][lane] - zero));
+                            rounded[lane] = $element::from_f32(power(own[j][lane] - zero));
                             sum += rounded[lane].to_f32();
                         }
                         weights.set_vec4(row * (LINE / 4) + j * 2 + half, rounded);

@@ -12,7 +12,7 @@
 
 use trefoil_dsl::prelude::*;
 
-use super::{biased, capped, first_position, key_count, result, seen, share, sink_of};
+use super::{biased, capped, first_position, key_count, power, result, seen, share, sink_of};
 
 /// Rows of a workgroup.
 #[device]
@@ -124,6 +124,14 @@ pub fn attention_staged<const WIDE: usize>(
         );
     }
     async_commit();
+    // Scores are logarithms of two, as weights are powers of it; but for what comes between, queries have all of the factor.
+    let unit = if PLAIN { scale * LOG2_E } else { scale };
+    async_wait(0);
+    for p in unroll(0..8 * WIDE) {
+        let at = i + p * 256;
+        let own = at / (16 * WIDE) * query_line + at % (16 * WIDE);
+        own_queries[own] = own_queries[own] * unit;
+    }
 
     // With fewer columns the first of them.
     let mut sums = [Vec4::splat(0.0); 16];
@@ -177,11 +185,7 @@ pub fn attention_staged<const WIDE: usize>(
             turn += 1;
         }
 
-        // What was multiplied becomes scores, logarithms of two as weights are powers of it; what a row does not see has minus infinity.
-        let unit = if PLAIN { scale * LOG2_E } else { scale };
-        for at in unroll(0..64) {
-            scores[at] *= unit;
-        }
+        // What was multiplied becomes scores; what a row does not see has minus infinity.
         if !PLAIN && cap > 0.0 {
             for at in unroll(0..64) {
                 scores[at] = capped(scores[at], cap);
@@ -227,10 +231,10 @@ pub fn attention_staged<const WIDE: usize>(
             let now = max(largest[r], most);
             // Where a row has seen nothing yet, all that it has is minus infinity, of which another number still gives weights of 0.
             let zero = if now == f32::NEG_INFINITY { 0.0 } else { now };
-            let shrink = exp2(largest[r] - zero);
+            let shrink = power(largest[r] - zero);
             let mut total = totals[r] * shrink;
             for j in unroll(0..8) {
-                let own = exp2(scores[r * 8 + j] - zero);
+                let own = power(scores[r * 8 + j] - zero);
                 weights[(r * APART + ty) * (WEIGHT_LINE * 4) + j * 16 + tx] = own;
                 total += own;
             }

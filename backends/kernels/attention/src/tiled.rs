@@ -13,7 +13,7 @@
 
 use trefoil_dsl::prelude::*;
 
-use super::{biased, capped, first_position, key_count, result, seen, share, sink_of, wide};
+use super::{biased, capped, first_position, key_count, power, result, seen, share, sink_of, wide};
 
 /// Rows of a workgroup for each row of an invocation.
 pub const ROWS_AT_ONCE: usize = 8;
@@ -203,10 +203,10 @@ pub fn attention_tiled<T: Float, const ROWS: usize, const WIDE: usize>(
             let now = max(max(most.x, most.y), max(most.z, most.w));
             // Where a row has seen nothing yet, all that it has is minus infinity, of which another number still gives weights of 0.
             let zero = if now == f32::NEG_INFINITY { 0.0 } else { now };
-            let shrink = exp2(before - zero);
+            let shrink = power(before - zero);
             let mut total = totals[r] * shrink;
             for j in unroll(0..8) {
-                let own = exp2(scores[r * 8 + j] - zero);
+                let own = power(scores[r * 8 + j] - zero);
                 scores[r * 8 + j] = own;
                 total += own;
             }

@@ -37,23 +37,29 @@ pub const fn math(precision: Precision, function: M, scalar: Scalar) -> Option<&
         (Precision::Fast, M::Cos, Scalar::F32) => "__cosf",
         (Precision::Fast, M::Tan, Scalar::F32) => "__tanf",
         (Precision::Fast, M::Sqrt, Scalar::F32) => FAST_SQRT,
+        (Precision::Fast, M::Exp2, Scalar::F32) => FAST_EXP2,
         _ => return None,
     })
 }
 
-/// No header has it, as it has the others.
+/// No header has these, as it has the others.
 const FAST_SQRT: &str = "fast_sqrt";
+/// Below the least normal number it gives 0, which saves three instructions of four.
+const FAST_EXP2: &str = "fast_exp2";
 
 /// What a function needs to be printed before it is used.
 pub fn prelude(p: &mut Printer<'_, Cuda>, name: &'static str) {
-    if name == FAST_SQRT {
-        p.prelude(name, || {
-            format!(
-                "__device__ __forceinline__ float {FAST_SQRT}(float x) {{\n    float y;\n    \
-                 asm(\"sqrt.approx.f32 %0, %1;\" : \"=f\"(y) : \"f\"(x));\n    return y;\n}}\n"
-            )
-        });
-    }
+    let instruction = match name {
+        FAST_SQRT => "sqrt.approx.f32",
+        FAST_EXP2 => "ex2.approx.ftz.f32",
+        _ => return,
+    };
+    p.prelude(name, || {
+        format!(
+            "__device__ __forceinline__ float {name}(float x) {{\n    float y;\n    \
+             asm(\"{instruction} %0, %1;\" : \"=f\"(y) : \"f\"(x));\n    return y;\n}}\n"
+        )
+    });
 }
 
 /// What a function is called of vectors: names with two underscores are the compiler's.
