@@ -338,6 +338,7 @@ fn same(a: f64, b: f64) -> bool {
     a.to_bits() == b.to_bits() || (a.is_nan() && b.is_nan()) || (a == 0.0 && b == 0.0)
 }
 
+/// Not so on wgpu with Mesa 25: WGSL has no word for exact arithmetic, and that driver takes `f64(f32(x))` for `x`.
 #[test]
 #[expect(clippy::manual_clamp, reason = "Rust's clamp keeps a NaN")]
 fn doubles_are_computed_to_their_last_bit() {

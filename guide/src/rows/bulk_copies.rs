@@ -51,6 +51,7 @@ pub fn check(device: &Device) -> Outcome {
     let products = &device.properties().matrices;
     let lists = |product: &str| products.iter().any(|one| one.to_string() == product);
     let listed = device.kind() == DeviceKind::Cpu || lists(PRODUCT) || lists(PARTS);
+    let room = device.properties().limits.max_workgroup_bytes >= projected::KERNEL.workgroup_bytes;
     for (rows, columns) in [(128, 300), (64, 7), (192, 64), (64, 0)] {
         let (x, weights) = (device.buffer(&padded(rows, columns))?, device.buffer(&padded(columns, 64))?);
         // What is not written stays visible.
@@ -59,6 +60,7 @@ pub fn check(device: &Device) -> Outcome {
         let shape = Shape { columns: columns as u32, pitch };
         match device.run(projected(&x, &weights, &mut y, shape)?.groups(rows / 64)) {
             Err(error) if !listed && error.to_string().contains(PRODUCT) => return Ok(()),
+            Err(error) if !room && error.to_string().contains("bytes of workgroup memory") => return Ok(()),
             ran => ran?,
         }
         let expected: Vec<f32> =
