@@ -5,10 +5,10 @@
 //!
 //! **Stages.** What comes has two places in turn. A step waits for its own copies, and behind its one barrier, when nobody reads the other place any more, begins those of the next step, be they of keys, of values or of the next tile.
 //!
-//! **What it costs.** An invocation reads 16 times 16 bytes of workgroup memory for 256 multiplications, of either product, and a step has 2048 of them between two barriers. Lines of workgroup memory are odd multiples of 16 bytes
-//! long, so that eight invocations that read 16 bytes of eight lines hit all banks once. A step's reads lie numbers apart that the compiler knows, so that one address serves them all.
+//! **What it costs.** An invocation reads 16 times 16 bytes of workgroup memory for 256 multiplications, of either product, and a step has 2048 of them between two barriers. Lines of queries and keys are odd multiples of 16 bytes
+//! long, so that eight invocations that read 16 bytes of eight lines hit all banks once; those of weights are odd multiples of 64, so that the two rows of a subgroup are written to different banks. A step's reads lie numbers apart that the compiler knows, so that one address serves them all.
 //!
-//! **Limits.** 172 KB of workgroup memory, which CUDA has from compute capability 9 on; a kernel may ask for so much where devices have matrix units, of which it uses nothing else. Heads of at most `64 * WIDE` elements, a multiple of 4. Keys are not cut in parts.
+//! **Limits.** 174 KiB of workgroup memory, which CUDA has from compute capability 9 on; a kernel may ask for so much where devices have matrix units, of which it uses nothing else. Heads of at most `64 * WIDE` elements, a multiple of 4. Keys are not cut in parts.
 
 use trefoil_dsl::prelude::*;
 
@@ -36,7 +36,7 @@ const KEY_LINE: usize = 9;
 const PLACE: usize = KEYS * KEY_LINE;
 /// From a row of weights to the next, in quads.
 #[device]
-const WEIGHT_LINE: usize = 33;
+const WEIGHT_LINE: usize = 36;
 
 /// As [`super::tiled::attention_tiled`], of `f32` alone, whose slices are of quads here and whose sizes have no rows of all parts.
 ///
@@ -169,16 +169,24 @@ pub fn attention_staged<const WIDE: usize>(
             let key_here = here + tx * KEY_LINE;
             let query_here = ty * query_line + step * QUADS;
             for inner in unroll(0..QUADS) {
-                let mut others = [Vec4::splat(0.0); 8];
-                for j in unroll(0..8) {
-                    others[j] = places[key_here + (j * 16 * KEY_LINE + inner)];
-                }
+                let mut own = [Vec4::splat(0.0); 8];
                 for r in unroll(0..8) {
-                    let own = own_queries[query_here + (r * APART * query_line + inner)];
-                    for j in unroll(0..8) {
-                        let other = others[j];
-                        let half = own.y * other.y + (own.x * other.x + scores[r * 8 + j]);
-                        scores[r * 8 + j] = own.w * other.w + (own.z * other.z + half);
+                    own[r] = own_queries[query_here + (r * APART * query_line + inner)];
+                }
+                // Sums that follow each other wait for none.
+                for j in unroll(0..8) {
+                    let other = places[key_here + (j * 16 * KEY_LINE + inner)];
+                    for r in unroll(0..8) {
+                        scores[r * 8 + j] += own[r].x * other.x;
+                    }
+                    for r in unroll(0..8) {
+                        scores[r * 8 + j] += own[r].y * other.y;
+                    }
+                    for r in unroll(0..8) {
+                        scores[r * 8 + j] += own[r].z * other.z;
+                    }
+                    for r in unroll(0..8) {
+                        scores[r * 8 + j] += own[r].w * other.w;
                     }
                 }
             }
@@ -238,8 +246,11 @@ pub fn attention_staged<const WIDE: usize>(
                 weights[(r * APART + ty) * (WEIGHT_LINE * 4) + j * 16 + tx] = own;
                 total += own;
             }
-            for w in unroll(0..WIDE) {
-                sums[r * WIDE + w] = sums[r * WIDE + w] * shrink;
+            // After the first keys the largest score seldom changes.
+            if subgroup_any(shrink != 1.0) {
+                for w in unroll(0..WIDE) {
+                    sums[r * WIDE + w] = sums[r * WIDE + w] * shrink;
+                }
             }
             largest[r] = now;
             totals[r] = total;

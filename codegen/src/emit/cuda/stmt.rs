@@ -31,7 +31,7 @@ fn element_of(p: &mut P<'_>, root: Root, pointer: Code, index: Index) -> Code {
                  return int(x);\n}\n"
                     .to_owned()
             });
-            Code::atom(format!("({} + in_a_register({}))[{number}u]", pointer.text, value.argument()))
+            Code::atom(format!("({} + in_a_register({}))[{}]", pointer.text, value.argument(), number.text))
         }
         _ => pointer.index(index.whole),
     }

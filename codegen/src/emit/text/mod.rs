@@ -5,6 +5,7 @@
 //! A place that needs no guard and that the language can name is printed in place: `x[i]`. Any other goes through a small function
 //! that is made for it and named after its variable: `x_at(i)` reads, `x_set(i, value)` writes, `x_add(i, value)` is an atomic.
 
+mod apart;
 mod code;
 mod dialect;
 mod expr;

@@ -4,13 +4,12 @@ use crate::artefact::ParamRole;
 use crate::emit::EmitError;
 use crate::emit::names::Names;
 use crate::ir::{
-    AtomicFunction, BinaryOperator, Expression, ExpressionKind, Handle, Ordering, Place, Projection, Root, Scalar,
-    Scope as Reach, Type, WorkgroupVariable,
+    AtomicFunction, BinaryOperator, Ordering, Place, Projection, Root, Scalar, Scope as Reach, Type, WorkgroupVariable,
 };
 
 use super::code::{infix, logical};
 use super::printer::{LANES, Scope};
-use super::{Code, Dialect, Printer, Resources, Writer};
+use super::{Code, Dialect, Printer, Resources, Writer, apart};
 
 type Result<T> = std::result::Result<T, EmitError>;
 
@@ -35,8 +34,8 @@ pub enum Lvalue {
 pub struct Index {
     /// All of it.
     pub whole: Code,
-    /// The sum that it is of a value and a number, where the place is known to be in a workgroup variable and [`Dialect::TELLS_APART`].
-    pub apart: Option<(Code, u32)>,
+    /// The sum that it is of a value and a number (see [`apart`]), where the place is known to be in a workgroup variable and [`Dialect::TELLS_APART`].
+    pub apart: Option<(Code, Code)>,
 }
 
 /// An atomic operation with its operands printed.
@@ -91,7 +90,7 @@ pub(super) struct Way {
     pub(super) ty: Type,
     guarded: bool,
     /// See [`Index::apart`].
-    apart: Option<(Code, u32)>,
+    apart: Option<(Code, Code)>,
 }
 
 /// What is done with a place.
@@ -188,7 +187,7 @@ impl<'a, D: Dialect> Printer<'a, D> {
                         None => element()?,
                         Some(ty) => self.part_type(ty)?,
                     };
-                    let (code, literal) = (self.expression(scope, *index)?, literal_index(scope, *index));
+                    let (code, literal) = (self.expression(scope, *index)?, apart::literal(scope.kind(*index)));
                     (StepKind::Index { code, literal }, next)
                 }
                 Projection::Member(member) => {
@@ -206,7 +205,7 @@ impl<'a, D: Dialect> Printer<'a, D> {
                     };
                     let scalar =
                         part.scalar().ok_or_else(|| self.error("a vector is loaded of what holds no scalars"))?;
-                    let (code, literal) = (self.expression(scope, *index)?, literal_index(scope, *index));
+                    let (code, literal) = (self.expression(scope, *index)?, apart::literal(scope.kind(*index)));
                     (StepKind::Vector { code, lanes: *lanes, literal }, Type::vector(*lanes, scalar))
                 }
             };
@@ -217,23 +216,6 @@ impl<'a, D: Dialect> Printer<'a, D> {
         let root_name = self.root_name(scope, place.root);
         let apart = self.apart(scope, place)?;
         Ok(Way { root: place.root, root_name, root_type, steps, ty, guarded: place.guarded, apart })
-    }
-
-    /// The value and the number of whose sum a place in a workgroup variable is the element.
-    fn apart(&mut self, scope: &Scope<'a>, place: &Place) -> Result<Option<(Code, u32)>> {
-        let (Root::Workgroup(_), false, Some(Projection::Index(index) | Projection::Vector { index, .. })) =
-            (place.root, place.guarded || !D::TELLS_APART, place.path.first())
-        else {
-            return Ok(None);
-        };
-        let ExpressionKind::Binary { operator: BinaryOperator::Add, left, right } = *scope.kind(*index) else {
-            return Ok(None);
-        };
-        match (literal_index(scope, left), literal_index(scope, right)) {
-            (None, Some(number)) => Ok(Some((self.expression(scope, left)?, number))),
-            (Some(number), None) => Ok(Some((self.expression(scope, right)?, number))),
-            _ => Ok(None),
-        }
     }
 
     /// Whether a way must go through an accessor: it is guarded, or its pieces are not what the language sees in memory.
@@ -567,12 +549,4 @@ impl<'a, D: Dialect> Printer<'a, D> {
 pub fn lane_index(index: &Code, lanes: u32, lane: u32) -> Code {
     let first = infix(BinaryOperator::Multiply, index.clone(), Code::atom(format!("{lanes}u")));
     if lane == 0 { first } else { infix(BinaryOperator::Add, first, Code::atom(format!("{lane}u"))) }
-}
-
-/// The number of an index that is a literal.
-fn literal_index(scope: &Scope<'_>, index: Handle<Expression>) -> Option<u32> {
-    match scope.kind(index) {
-        ExpressionKind::Literal(literal) if literal.scalar().is_integer() => u32::try_from(literal.bits()).ok(),
-        _ => None,
-    }
 }

@@ -13,7 +13,7 @@ use crate::ir::{
 use crate::lower::Lowered;
 
 use super::usage::{self, Resources};
-use super::{Code, Dialect, Position, infix};
+use super::{Code, Dialect, Position, apart, infix};
 
 type Result<T> = std::result::Result<T, EmitError>;
 
@@ -65,6 +65,8 @@ pub struct Scope<'a> {
     pub arguments: Vec<String>,
     /// Names taken in it.
     pub names: Names,
+    /// See [`apart::counters`].
+    pub(super) counters: Vec<Option<u64>>,
 }
 
 impl<'a> Scope<'a> {
@@ -211,7 +213,7 @@ impl<'a, D: Dialect> Printer<'a, D> {
         };
         let arguments = function.arguments.iter().map(|argument| claim(&argument.name)).collect();
         let locals = function.locals.iter().map(|(_, local)| claim(&local.name)).collect();
-        Scope { function, locals, arguments, names }
+        Scope { function, locals, arguments, names, counters: apart::counters(function) }
     }
 
     /// Whether an accessor might be given that name.
