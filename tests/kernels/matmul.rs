@@ -89,11 +89,11 @@ fn tiled(cases: &mut Vec<Case>, tile: Tile, rows_are_n: bool) {
             let bias = if parts == 1 && index % 3 != 1 { numbers(n, 11, 1.0) } else { Vec::new() };
             let (a, b) = product.operands();
             let expected = product.expected(&a, &b, &bias, activation, parts, step);
-            let known = if is_narrow {
-                kernel(&format!("{name}_{rows_are_n}"))
-            } else {
-                Box::leak(Box::new(kernel(name).specialise(&[("B_ALONG", i64::from(rows_are_n))]).unwrap()))
+            let (instance, constant) = match is_narrow {
+                true => (kernel(&format!("{name}_{rows_are_n}")), ("UNBRANCHED", (index + parts) as i64 % 2)),
+                false => (kernel(name), ("B_ALONG", i64::from(rows_are_n))),
             };
+            let known = Box::leak(Box::new(instance.specialise(&[constant]).unwrap()));
             cases.push(Case {
                 kernel: known,
                 about: format!("{batches} times {m} x {n} x {k}, {parts} parts, {activation:?}"),

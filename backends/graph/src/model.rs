@@ -77,6 +77,40 @@ impl Bytes {
     }
 }
 
+impl State {
+    /// That there is no param of that name.
+    fn unknown(&self, name: &str) -> Error {
+        Error::Unknown { what: "param", name: name.to_owned(), known: names(self.params.keys().map(String::as_str)) }
+    }
+}
+
+/// The rows of all parts, one after the other.
+fn joined(name: &str, parts: &[(&String, &Param)]) -> Result<Param> {
+    let wrong = |given: String, expected: String| Error::Shape { name: name.to_owned(), given, expected };
+    let Some((first_name, first)) = parts.first() else {
+        return Err(wrong("joined of nothing".to_owned(), "one param at least".to_owned()));
+    };
+    let mut shape = first.shape.clone();
+    let Some(rows) = shape.first_mut() else {
+        return Err(wrong(format!("joined of `{first_name}`, which has no axes"), "an axis to join along".to_owned()));
+    };
+    *rows = 0;
+    let mut bytes = Vec::new();
+    for (part_name, part) in parts {
+        let alike = part.element == first.element && part.shape.len() == shape.len() && part.shape[1..] == shape[1..];
+        if !alike {
+            let given = format!("joined of `{part_name}`, which is {}", part.describe());
+            return Err(wrong(
+                given,
+                format!("all but the first extent as of `{first_name}`, which is {}", first.describe()),
+            ));
+        }
+        shape[0] += part.shape[0];
+        bytes.extend_from_slice(part.bytes.as_slice());
+    }
+    Ok(Param { element: first.element.clone(), shape, bytes: Bytes::Owned(bytes.into()) })
+}
+
 impl Param {
     fn describe(&self) -> String {
         let element = match &self.element {
@@ -217,6 +251,35 @@ impl Model {
                 ty: param.describe(),
             });
         }
+        self.give(name, param)
+    }
+
+    /// Gives a param as [`Model::set`] does, with the rows of others, in their order, as they are now: their first axes are laid end to end. Of the weights of queries, keys and values it makes one for
+    /// [`Graph::linear_split`](crate::Graph::linear_split), which one kernel reads where three would wait for each other's ends. The others stay; devices hold of them what graphs read.
+    ///
+    /// ```
+    /// use trefoil_graph::Model;
+    ///
+    /// let model = Model::new();
+    /// model.set("query", &[1, 2], &[1f32, 2.0])?;
+    /// model.set("key", &[2, 2], &[3f32, 4.0, 5.0, 6.0])?;
+    /// model.join("packed", &["query", "key"])?;
+    /// assert_eq!(model.values("packed")?.shape, [3, 2]);
+    /// # Ok::<(), trefoil_graph::Error>(())
+    /// ```
+    ///
+    /// # Errors
+    /// There are no others or not all of them, one has no axes, or they differ in more than their first extent; or as [`Model::set`].
+    pub fn join(&self, name: &str, parts: &[&str]) -> Result<()> {
+        let param = {
+            let state = self.lock()?;
+            let parts = parts.iter().map(|part| state.params.get_key_value(*part).ok_or_else(|| state.unknown(part)));
+            joined(name, &parts.collect::<Result<Vec<_>>>()?)?
+        };
+        self.give(name, param)
+    }
+
+    fn give(&self, name: &str, param: Param) -> Result<()> {
         let mut state = self.lock()?;
         for ((_, known), copy) in &mut state.copies {
             if known == name {
@@ -253,10 +316,7 @@ impl Model {
     /// There is no such param, or graphs do not know its element type.
     pub fn values(&self, name: &str) -> Result<HostTensor> {
         let state = self.lock()?;
-        let Some(param) = state.params.get(name) else {
-            let known = names(state.params.keys().map(String::as_str));
-            return Err(Error::Unknown { what: "param", name: name.to_owned(), known });
-        };
+        let param = state.params.get(name).ok_or_else(|| state.unknown(name))?;
         match &param.element {
             Ok(element) => {
                 Ok(HostTensor { shape: param.shape.clone(), values: to_f64(*element, param.bytes.as_slice()) })

@@ -228,6 +228,46 @@ fn params_are_held_once_and_may_come_late() {
 }
 
 #[test]
+fn rows_of_several_params_are_one() {
+    let model = Model::new();
+    model.set("a", &[1, 3], &[1f32, 2.0, 3.0]).unwrap();
+    model.set("b", &[2, 3], &[4f32, 5.0, 6.0, 7.0, 8.0, 9.0]).unwrap();
+    model.set("narrow", &[1, 2], &[0f32; 2]).unwrap();
+    model.set("whole", &[1, 3], &[0i32; 3]).unwrap();
+    model.set("scalar", &[], &[1f32]).unwrap();
+    for device in devices() {
+        model.join("c", &["b", "a", "b"]).unwrap();
+        let mut graph = Graph::new();
+        let c = graph.param("c", FLOAT, [5, 3].map(Dim::from)).unwrap();
+        let y = graph.neg(c).unwrap();
+        graph.output("y", y).unwrap();
+        let executable = Executable::compile(&graph, &model, &device, &Options::default()).unwrap();
+        let run = || executable.run(&[], &Extents::new()).unwrap().get::<f32>("y").unwrap().to_vec();
+        assert_eq!(run(), [4f32, 5.0, 6.0, 7.0, 8.0, 9.0, 1.0, 2.0, 3.0, 4.0, 5.0, 6.0, 7.0, 8.0, 9.0].map(|x| -x));
+        // Devices that hold it get its new values.
+        model.join("c", &["a", "b", "b"]).unwrap();
+        assert_eq!(run()[..4], [-1.0, -2.0, -3.0, -4.0]);
+        assert!(matches!(model.join("c", &["a", "b"]), Err(Error::Shape { .. })));
+        assert_eq!(run()[..4], [-1.0, -2.0, -3.0, -4.0]);
+    }
+    for (parts, wrong) in [
+        (&[][..], "param `d` is joined of nothing, one param at least expected"),
+        (&["scalar"], "param `d` is joined of `scalar`, which has no axes, an axis to join along expected"),
+        (
+            &["a", "narrow"],
+            "param `d` is joined of `narrow`, which is f32[1, 2], all but the first extent as of `a`, which is f32[1, 3] expected",
+        ),
+        (
+            &["a", "whole"],
+            "param `d` is joined of `whole`, which is i32[1, 3], all but the first extent as of `a`, which is f32[1, 3] expected",
+        ),
+    ] {
+        assert_eq!(model.join("d", parts).unwrap_err().to_string(), wrong);
+    }
+    assert!(matches!(model.join("d", &["a", "e"]), Err(Error::Unknown { what: "param", .. })));
+}
+
+#[test]
 fn safetensors_are_mapped_and_checked() {
     use safetensors::tensor::{Dtype, TensorView};
     let directory = std::env::temp_dir().join(format!("trefoil-graph-{}", std::process::id()));

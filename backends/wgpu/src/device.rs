@@ -2,6 +2,7 @@
 
 use std::fmt;
 use std::sync::{Arc, Mutex};
+use std::time::Duration;
 
 use trefoil_codegen::artefact::{Kernel, Language, ParamTransport, Target};
 use trefoil_dsl::device::{
@@ -74,11 +75,21 @@ impl Shared {
 
     /// Waits for a submission, or for all of them.
     pub(crate) fn wait_for(&self, submission: Option<wgpu::SubmissionIndex>, label: &str) -> Result<()> {
-        let is_idle = || {
-            let status = self.device.poll(wgpu::PollType::Poll).map_err(|error| self.state.lost(label, error))?;
-            Ok(status.is_queue_empty())
+        // Of one submission, whatever others come behind it.
+        let is_done = || {
+            let ask = match &submission {
+                Some(one) => {
+                    wgpu::PollType::Wait { submission_index: Some(one.clone()), timeout: Some(Duration::ZERO) }
+                }
+                None => wgpu::PollType::Poll,
+            };
+            match self.device.poll(ask) {
+                Ok(status) => Ok(submission.is_some() || status.is_queue_empty()),
+                Err(wgpu::PollError::Timeout) => Ok(false),
+                Err(error) => Err(self.state.lost(label, error)),
+            }
         };
-        if !self.state.properties.software && is_soon(is_idle)? {
+        if !self.state.properties.software && is_soon(is_done)? {
             return self.state.failure.check();
         }
         self.device

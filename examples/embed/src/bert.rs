@@ -1,12 +1,15 @@
 //! A BERT encoder with mean pooling, as a graph.
 //!
-//! Names of params are those of the checkpoint, so that the model's file is used as it is.
+//! Names of params are those of the checkpoint, so that the model's file is used as it is; but for the weights of queries, keys and values, which are one param of a layer each ([`weights`]).
+
+use std::path::Path;
 
 use trefoil::graph::dim::{Dim, Symbol};
 use trefoil::graph::graph::{Graph, GraphError, Tensor};
 use trefoil::graph::ops::attention::{Attention, AttentionLayout, AttentionOperands};
 use trefoil::graph::ops::norm::NormOperands;
 use trefoil::graph::types::ElementType;
+use trefoil::graph::{self, Model};
 use trefoil::kernels::activation::Activation;
 
 /// The sizes of an encoder.
@@ -39,6 +42,25 @@ impl BertConfig {
         layers: 6,
         epsilon: 1e-12,
     };
+}
+
+/// What the params of queries, keys and values are called in a checkpoint, and what they are called together.
+const PARTS: [&str; 3] = ["query", "key", "value"];
+const TOGETHER: &str = "query_key_value";
+
+/// The model of a checkpoint, with what [`encoder`] wants beside the checkpoint's params: those of queries, keys and values together.
+///
+/// # Errors
+/// The file cannot be read, or is no checkpoint of such an encoder.
+pub fn weights(config: &BertConfig, file: &Path) -> Result<Model, graph::Error> {
+    let model = Model::from_safetensors(&[file])?;
+    for layer in 0..config.layers {
+        for what in ["weight", "bias"] {
+            let name = |part: &str| format!("encoder.layer.{layer}.attention.self.{part}.{what}");
+            model.join(&name(TOGETHER), &PARTS.map(name).each_ref().map(String::as_str))?;
+        }
+    }
+    Ok(model)
 }
 
 /// Builds the encoder: inputs `ids` (`u32[batch, tokens]`) and `mask` (`f32[batch, tokens]`, 1 for tokens and 0 for padding), output `embeddings`
@@ -110,9 +132,14 @@ fn dense(
     (from, to): (i64, i64),
     activation: Activation,
 ) -> Result<Tensor, GraphError> {
-    let weight = param(g, &format!("{name}.weight"), &[to, from])?;
-    let bias = param(g, &format!("{name}.bias"), &[to])?;
+    let (weight, bias) = dense_params(g, name, (from, to))?;
     g.linear(x, weight, Some(bias), activation)
+}
+
+/// The weight and the bias of a dense layer.
+fn dense_params(g: &mut Graph, name: &str, (from, to): (i64, i64)) -> Result<(Tensor, Tensor), GraphError> {
+    let weight = param(g, &format!("{name}.weight"), &[to, from])?;
+    Ok((weight, param(g, &format!("{name}.bias"), &[to])?))
 }
 
 fn encoder_layer(
@@ -127,10 +154,11 @@ fn encoder_layer(
     let (hidden, heads) = (config.hidden, config.heads);
     let per_head = hidden / heads;
     let square = (hidden, hidden);
-    let mut parts = Vec::with_capacity(3);
-    for part in ["query", "key", "value"] {
-        let flat = dense(g, &format!("{name}.attention.self.{part}"), x, square, Activation::Identity)?;
-        parts.push(g.reshape(flat, vec![b.clone(), s.clone(), heads.into(), per_head.into()])?);
+    let (weight, bias) = dense_params(g, &format!("{name}.attention.self.{TOGETHER}"), (hidden, 3 * hidden))?;
+    let columns = usize::try_from(hidden).unwrap_or(0);
+    let mut parts = g.linear_split(x, weight, Some(bias), &[columns; 3])?;
+    for part in &mut parts {
+        *part = g.reshape(*part, vec![b.clone(), s.clone(), heads.into(), per_head.into()])?;
     }
     #[expect(clippy::cast_precision_loss, reason = "head sizes are small")]
     let scale = 1.0 / (per_head as f32).sqrt();

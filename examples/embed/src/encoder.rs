@@ -4,7 +4,7 @@ use std::error::Error;
 use std::path::Path;
 
 use trefoil::Device;
-use trefoil::graph::{Executable, Extents, Model, Options, Symbol};
+use trefoil::graph::{Executable, Extents, Options, Symbol};
 
 use crate::bert::{self, BertConfig};
 use crate::tokens::{Batch, Tokens};
@@ -47,7 +47,7 @@ impl Encoder {
             }
         }
         let tokens = Tokens::open(&folder.join("tokenizer.json"))?;
-        let model = Model::from_safetensors(&[folder.join("model.safetensors")])?;
+        let model = bert::weights(&BertConfig::MINILM_L6, &folder.join("model.safetensors"))?;
         let batch = Symbol::new("batch", 1, bounds.texts as i64)?;
         let length = Symbol::new("tokens", 1, bounds.tokens as i64)?;
         let graph = bert::encoder(&BertConfig::MINILM_L6, &batch, &length)?;

@@ -34,7 +34,7 @@ impl Encoder {
         let mut extents = Extents::new();
         extents.set(&batch, TEXTS as i64).unwrap();
         extents.set(&length, TOKENS as i64).unwrap();
-        Some(Self { graph, model: Model::from_safetensors(&[file]).unwrap(), extents })
+        Some(Self { graph, model: bert::weights(&BertConfig::MINILM_L6, &file).unwrap(), extents })
     }
 
     /// Compiles and runs twice: three answers, or fewer if it does not compile.

@@ -11,7 +11,7 @@ use std::path::Path;
 
 use trefoil::DeviceKind;
 use trefoil::graph::explain::Explanation;
-use trefoil::graph::{Executable, Extents, Model, Options, Symbol};
+use trefoil::graph::{Executable, Extents, Options, Symbol};
 use trefoil_embed::bert::{self, BertConfig};
 
 const LENGTHS: [i64; 8] = [4, 7, 12, 20, 31, 48, 64, 97];
@@ -52,7 +52,7 @@ fn eight_lengths_on_two_threads_share_the_weights_and_waste_little() {
         let (what, device) = (&subject.name, &subject.device);
         let allocated = || device.backend().counters().allocated_bytes;
         let before = allocated();
-        let model = Model::from_safetensors(&[&file]).unwrap();
+        let model = bert::weights(&BertConfig::MINILM_L6, &file).unwrap();
         let compiled = LENGTHS.map(|length| {
             let [batch, tokens] = [("batch", 1), ("tokens", length)].map(|(name, n)| Symbol::new(name, n, n).unwrap());
             let graph = bert::encoder(&BertConfig::MINILM_L6, &batch, &tokens).unwrap();

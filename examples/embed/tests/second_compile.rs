@@ -8,7 +8,7 @@ use std::time::Instant;
 
 use trefoil::device::{DeviceKind, DeviceOptions};
 use trefoil::devices;
-use trefoil::graph::{Executable, Model, Options, Symbol};
+use trefoil::graph::{Executable, Options, Symbol};
 use trefoil_embed::bert::{self, BertConfig};
 
 /// Tells a process of this test that it is one of those that compile, and in which folder.
@@ -31,7 +31,7 @@ fn model() -> Option<PathBuf> {
 fn compile(file: &Path, folder: PathBuf) {
     let options = DeviceOptions { cache: Some(folder), ..DeviceOptions::default() };
     let device = devices::open(DeviceKind::Cpu, &options).unwrap();
-    let model = Model::from_safetensors(&[file]).unwrap();
+    let model = bert::weights(&BertConfig::MINILM_L6, file).unwrap();
     let [batch, tokens] = [("batch", 32), ("tokens", 256)].map(|(name, most)| Symbol::new(name, 1, most).unwrap());
     let graph = bert::encoder(&BertConfig::MINILM_L6, &batch, &tokens).unwrap();
     let start = Instant::now();

@@ -2,7 +2,7 @@
 //!
 //! **Who does what.** A workgroup has `8 * ROWS` rows of a head of keys and 64 or 128 columns of the values. 16 invocations share a row and each has `ROWS` of them. Of a tile's scores an invocation keeps every sixteenth column of its rows,
 //! of the result `WIDE` times four columns, all in registers. Queries and keys come to workgroup memory 16 elements of a head at a time, values 16 keys at a time and with them the weights of
-//! these keys; while one such step is multiplied, the next is on its way to registers. So heads may have any number of elements, and 15 KiB of workgroup memory are enough.
+//! these keys; while one such step is multiplied, the next is on its way to registers. There is no branch in between, and no loop that is not written out, since drivers wait there for what was read. So heads may have any number of elements, and 15 KiB of workgroup memory are enough.
 //!
 //! **What it costs.** An invocation with 8 rows reads 16 times 16 bytes of workgroup memory for 256 multiplications, of either product. Lines of workgroup memory are five times 16 bytes long, so that
 //! eight invocations that read 16 bytes of eight lines hit all banks once.
@@ -106,45 +106,51 @@ pub fn attention_tiled<T: Float, const ROWS: usize, const WIDE: usize>(
         let mut scores = [0.0; 64];
         let mut next_q = [zero; 2];
         let mut next_k = [zero; 4];
-        for step in 0..quads.div_ceil(4) + 1 {
-            if step > 0 {
-                for i in unroll(0..2) {
-                    let at = local_index() + i * 128;
-                    if at < 32 * ROWS {
-                        shared.set_vec4(at / 4 * 5 + at % 4, wide(next_q[i]));
-                    }
-                }
-                for i in unroll(0..4) {
-                    let at = local_index() + i * 128;
-                    shared.set_vec4(right + at / 4 * 5 + at % 4, wide(next_k[i]));
-                }
-                barrier();
-            }
-            let quad = step * 4 + local_index() % 4;
+        let own_quad = local_index() % 4;
+        for i in unroll(0..2) {
+            next_q[i] = q.vec4(select(WHOLE || own_quad < quads, q_first[i] + own_quad, q.len()));
+        }
+        for i in unroll(0..4) {
+            let key = start + local_index() / 4 + i * 32;
+            let there = WHOLE || own_quad < quads && key < to;
+            next_k[i] = k.vec4(select(there, k_first + key * k_step + own_quad, k.len()));
+        }
+        for step in 0..quads.div_ceil(4) {
             for i in unroll(0..2) {
-                next_q[i] = q.vec4(select(WHOLE || quad < quads, q_first[i] + quad, q.len()));
+                let at = local_index() + i * 128;
+                if at < 32 * ROWS {
+                    shared.set_vec4(at / 4 * 5 + at % 4, wide(next_q[i]));
+                }
+            }
+            for i in unroll(0..4) {
+                let at = local_index() + i * 128;
+                shared.set_vec4(right + at / 4 * 5 + at % 4, wide(next_k[i]));
+            }
+            barrier();
+            let quad = (step + 1) * 4 + own_quad;
+            for i in unroll(0..2) {
+                next_q[i] = q.vec4(select(quad < quads, q_first[i] + quad, q.len()));
             }
             for i in unroll(0..4) {
                 let key = start + local_index() / 4 + i * 32;
-                next_k[i] = k.vec4(select(WHOLE || quad < quads && key < to, k_first + key * k_step + quad, k.len()));
+                let there = quad < quads && (WHOLE || key < to);
+                next_k[i] = k.vec4(select(there, k_first + key * k_step + quad, k.len()));
             }
-            if step > 0 {
-                for inner in 0..4 {
-                    let mut others = [Vec4::splat(0.0); 8];
+            for inner in unroll(0..4) {
+                let mut others = [Vec4::splat(0.0); 8];
+                for j in unroll(0..8) {
+                    others[j] = shared.vec4(right + (j * 16 + tx) * 5 + inner);
+                }
+                for r in unroll(0..ROWS) {
+                    let own = shared.vec4((r * 8 + ty) * 5 + inner);
                     for j in unroll(0..8) {
-                        others[j] = shared.vec4(right + (j * 16 + tx) * 5 + inner);
-                    }
-                    for r in unroll(0..ROWS) {
-                        let own = shared.vec4((r * 8 + ty) * 5 + inner);
-                        for j in unroll(0..8) {
-                            let other = others[j];
-                            let half = own.y * other.y + (own.x * other.x + scores[r * 8 + j]);
-                            scores[r * 8 + j] = own.w * other.w + (own.z * other.z + half);
-                        }
+                        let other = others[j];
+                        let half = own.y * other.y + (own.x * other.x + scores[r * 8 + j]);
+                        scores[r * 8 + j] = own.w * other.w + (own.z * other.z + half);
                     }
                 }
-                barrier();
             }
+            barrier();
         }
 
         // What was multiplied becomes scores, logarithms of two as weights are powers of it; what a row does not see has minus infinity.
@@ -219,45 +225,46 @@ pub fn attention_tiled<T: Float, const ROWS: usize, const WIDE: usize>(
         barrier();
 
         let mut next_v = [zero; 4];
-        for step in 0..min(KEYS, to - start).div_ceil(16) + 1 {
-            if step > 0 {
-                for j in unroll(0..8) {
-                    if j + 1 == step {
-                        for r in unroll(0..ROWS) {
-                            shared[(r * 8 + ty) * 20 + tx] = scores[r * 8 + j];
-                        }
+        for i in unroll(0..2 * WIDE) {
+            let at = local_index() + i * 128;
+            let (key, quad) = (start + at / (16 * WIDE), at % (16 * WIDE));
+            let there = WHOLE || key < to && column + quad < value_quads;
+            next_v[i] = v.vec4(select(there, v_first + key * v_step + quad, v.len()));
+        }
+        for step in 0..min(KEYS, to - start).div_ceil(16) {
+            for j in unroll(0..8) {
+                if j == step {
+                    for r in unroll(0..ROWS) {
+                        shared[(r * 8 + ty) * 20 + tx] = scores[r * 8 + j];
                     }
                 }
-                for i in unroll(0..2 * WIDE) {
-                    shared.set_vec4(right + local_index() + i * 128, wide(next_v[i]));
-                }
-                barrier();
             }
             for i in unroll(0..2 * WIDE) {
-                let at = local_index() + i * 128;
-                let key = start + step * 16 + at / (16 * WIDE);
-                let quad = at % (16 * WIDE);
-                let inside = WHOLE || key < to && column + quad < value_quads;
-                next_v[i] = v.vec4(select(inside, v_first + key * v_step + quad, v.len()));
+                shared.set_vec4(right + local_index() + i * 128, wide(next_v[i]));
             }
-            if step > 0 {
-                for inner in 0..4 {
-                    let mut values = [Vec4::splat(0.0); 8];
-                    for i in unroll(0..4) {
-                        for w in unroll(0..WIDE) {
-                            values[i * WIDE + w] = shared.vec4(right + ((inner * 4 + i) * WIDE + w) * 16 + tx);
-                        }
-                    }
-                    for r in unroll(0..ROWS) {
-                        let own = shared.vec4((r * 8 + ty) * 5 + inner);
-                        for w in unroll(0..WIDE) {
-                            let half = values[WIDE + w] * own.y + (values[w] * own.x + sums[r * WIDE + w]);
-                            sums[r * WIDE + w] = values[3 * WIDE + w] * own.w + (values[2 * WIDE + w] * own.z + half);
-                        }
+            barrier();
+            for i in unroll(0..2 * WIDE) {
+                let at = local_index() + i * 128;
+                let (key, quad) = (start + (step + 1) * 16 + at / (16 * WIDE), at % (16 * WIDE));
+                let there = key < to && (WHOLE || column + quad < value_quads);
+                next_v[i] = v.vec4(select(there, v_first + key * v_step + quad, v.len()));
+            }
+            for inner in unroll(0..4) {
+                let mut values = [Vec4::splat(0.0); 8];
+                for i in unroll(0..4) {
+                    for w in unroll(0..WIDE) {
+                        values[i * WIDE + w] = shared.vec4(right + ((inner * 4 + i) * WIDE + w) * 16 + tx);
                     }
                 }
-                barrier();
+                for r in unroll(0..ROWS) {
+                    let own = shared.vec4((r * 8 + ty) * 5 + inner);
+                    for w in unroll(0..WIDE) {
+                        let half = values[WIDE + w] * own.y + (values[w] * own.x + sums[r * WIDE + w]);
+                        sums[r * WIDE + w] = values[3 * WIDE + w] * own.w + (values[2 * WIDE + w] * own.z + half);
+                    }
+                }
             }
+            barrier();
         }
     }
 

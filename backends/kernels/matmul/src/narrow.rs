@@ -26,7 +26,10 @@ const DEPTH: usize = 16;
 
 /// The product in tiles of [`ROWS`] by [`COLUMNS`]. With one part it is finished; with more, part p of batch b goes to rows `(b * parts + p) * m` and following of C,
 /// without bias and activation, for [`matmul_sum_parts`].
-#[kernel(workgroup(128), instances(B_ROWS_ARE_N = [false, true]))]
+///
+/// `UNBRANCHED`: every round does everything, so that the first multiplies zeros and the last reads past the end, which costs no memory. Most drivers wait for what was read before they enter or leave a branch, and so in each round; CUDA's
+/// does not, and is better off without.
+#[kernel(workgroup(128), instances(B_ROWS_ARE_N = [false, true]), specialise(UNBRANCHED: bool = false))]
 pub fn matmul_narrow<const B_ROWS_ARE_N: bool>(
     a: &[f32],
     b: &[f32],
@@ -63,7 +66,7 @@ pub fn matmul_narrow<const B_ROWS_ARE_N: bool>(
 
     for step in 0..steps + 1 {
         // Hand over what was read in the round before.
-        if step > 0 {
+        if UNBRANCHED || step > 0 {
             for i in unroll(0..2) {
                 let at = lane + i * 32;
                 let first = group * 896 + at % 4 * 80 + at / 4;
@@ -86,7 +89,7 @@ pub fn matmul_narrow<const B_ROWS_ARE_N: bool>(
             }
             barrier();
         }
-        if step < steps {
+        if UNBRANCHED || step < steps {
             let k_here = k_first + (step * GROUPS + group) * DEPTH;
             for i in unroll(0..2) {
                 let at = lane + i * 32;
@@ -104,7 +107,7 @@ pub fn matmul_narrow<const B_ROWS_ARE_N: bool>(
                 }
             }
         }
-        if step > 0 {
+        if UNBRANCHED || step > 0 {
             for inner in unroll(0..DEPTH) {
                 let left = pieces.vec4(group * 224 + inner * 5 + local_row);
                 let right = pieces.vec4(group * 224 + 80 + inner * 9 + local_column);

@@ -3,6 +3,7 @@
 use std::sync::Arc;
 
 use trefoil_dsl::artefact::Kernel;
+use trefoil_dsl::device::DeviceKind;
 use trefoil_kernels::activation::Activation;
 use trefoil_kernels::matmul::{kernels, narrow, strided, tiled};
 
@@ -295,8 +296,10 @@ impl Candidate for Narrow {
         params.push(ParamValue::Dim(Dim::from(parts)));
         let ([bias, result], activation) = ends(op, parts);
         params.push(activation);
+        let kernel = instance(narrow::matmul_narrow::KERNELS, &format!("matmul_narrow_{rows_are_n}"))?;
+        let unbranched = request.device.kind != DeviceKind::Cuda;
         let mut steps = vec![Step::Kernel(KernelStep {
-            kernel: instance(narrow::matmul_narrow::KERNELS, &format!("matmul_narrow_{rows_are_n}"))?,
+            kernel: specialised(&kernel, &[("UNBRANCHED", i64::from(unbranched))])?,
             bindings: vec![Slot::Input(0), Slot::Input(1), bias, result],
             params,
             grid: Grid::Workgroups(tiles.clone() * parts),
