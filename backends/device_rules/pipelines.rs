@@ -2,6 +2,7 @@
 
 use std::borrow::Cow;
 use std::sync::Arc;
+use std::sync::atomic::{AtomicUsize, Ordering};
 
 use trefoil_codegen::artefact::ParamTransport;
 use trefoil_dsl::device::{Command, DeviceOptions, GroupSource, Limits, Memory, ParamSource, RunIo};
@@ -97,8 +98,11 @@ pub fn kernels_are_made_once(subject: &Subject) {
 }
 
 pub fn pipelines_come_from_the_cache_on_disk(subject: &Subject) {
+    /// The rules of several kinds of device run beside each other in one program.
+    static CALLS: AtomicUsize = AtomicUsize::new(0);
     let name = std::env::current_exe().unwrap().file_name().unwrap().to_string_lossy().into_owned();
-    let folder = std::env::temp_dir().join(format!("trefoil-{name}-{}", std::process::id()));
+    let call = CALLS.fetch_add(1, Ordering::Relaxed);
+    let folder = std::env::temp_dir().join(format!("trefoil-{name}-{}-{call}", std::process::id()));
     let _ = std::fs::remove_dir_all(&folder);
     let options = DeviceOptions { cache: Some(folder.clone()), ..DeviceOptions::default() };
     let add = [kernel(subject, "add"), kernel(subject, "rotate")];

@@ -16,7 +16,7 @@ use trefoil_dsl::pinned::Pinned;
 use trefoil_dsl::support::adapter::{choose, restrict};
 use trefoil_dsl::support::cache::DiskCache;
 use trefoil_dsl::support::state::{DeviceState, lock};
-use trefoil_dsl::support::wait::is_soon;
+use trefoil_dsl::support::wait::{self, is_soon};
 
 use crate::connection::{Connection, Own, failed};
 use crate::foreign::OpenedDevice;
@@ -68,7 +68,7 @@ impl Shared {
         if self.finished(label)? >= value {
             return Ok(());
         }
-        if self.traits.spins && is_soon(|| Ok(self.finished(label)? >= value))? {
+        if self.traits.spins && is_soon(wait::LONG, || Ok(self.finished(label)? >= value))? {
             return Ok(());
         }
         let semaphores = [self.timeline];

@@ -2,7 +2,6 @@
 
 use std::fmt;
 use std::sync::{Arc, Mutex};
-use std::time::Duration;
 
 use trefoil_codegen::artefact::{Kernel, Language, ParamTransport, Target};
 use trefoil_dsl::device::{
@@ -13,7 +12,7 @@ use trefoil_dsl::support::adapter::{choose, restrict};
 use trefoil_dsl::support::cache::DiskCache;
 use trefoil_dsl::support::check::BINDING_MULTIPLE;
 use trefoil_dsl::support::state::{DeviceState, lock};
-use trefoil_dsl::support::wait::is_soon;
+use trefoil_dsl::support::wait::{self, is_soon};
 
 use crate::bind_groups::BindGroups;
 use crate::limits::{Offer, describe, instance, rank, required_features, required_limits, unavailable, usable};
@@ -75,21 +74,13 @@ impl Shared {
 
     /// Waits for a submission, or for all of them.
     pub(crate) fn wait_for(&self, submission: Option<wgpu::SubmissionIndex>, label: &str) -> Result<()> {
-        // Of one submission, whatever others come behind it.
-        let is_done = || {
-            let ask = match &submission {
-                Some(one) => {
-                    wgpu::PollType::Wait { submission_index: Some(one.clone()), timeout: Some(Duration::ZERO) }
-                }
-                None => wgpu::PollType::Poll,
-            };
-            match self.device.poll(ask) {
-                Ok(status) => Ok(submission.is_some() || status.is_queue_empty()),
-                Err(wgpu::PollError::Timeout) => Ok(false),
-                Err(error) => Err(self.state.lost(label, error)),
-            }
+        // Others may keep the queue from being empty, so that this asks for a short time only. (To be told of one submission, a wait with a timeout would have to be asked for, which panics in wgpu-core 30 where
+        // another thread submits meanwhile.)
+        let is_idle = || {
+            let status = self.device.poll(wgpu::PollType::Poll).map_err(|error| self.state.lost(label, error))?;
+            Ok(status.is_queue_empty())
         };
-        if !self.state.properties.software && is_soon(is_done)? {
+        if !self.state.properties.software && is_soon(wait::BRIEF, is_idle)? {
             return self.state.failure.check();
         }
         self.device
