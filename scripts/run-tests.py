@@ -57,6 +57,8 @@ programs = [line.rstrip("\n").split("\t") for line in sys.stdin]
 programs = [program for program in programs if program[0] in ("test", "macro")]
 if not programs:
     sys.exit("run-tests: no programs were given")
+# By far the longest, with which all others would have ended long before.
+programs.sort(key=lambda program: program[1] != "hard_kernels")
 with ThreadPoolExecutor(os.cpu_count()) as several:
     ends = list(several.map(run, programs))
 failed = []

@@ -34,7 +34,7 @@ pub enum Lvalue {
 pub struct Index {
     /// All of it.
     pub whole: Code,
-    /// The sum that it is of a value and a number (see [`apart`]), where the place is known to be in a workgroup variable and [`Dialect::TELLS_APART`].
+    /// The sum that it is of a value and a number, literal or made of counters of loops that are left to unroll, where the place is known to be in a workgroup variable and [`Dialect::TELLS_APART`].
     pub apart: Option<(Code, Code)>,
 }
 
