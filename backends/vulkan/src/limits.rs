@@ -245,6 +245,9 @@ pub(crate) unsafe fn describe(
     let matrices = if features.has(ash::khr::cooperative_matrix::NAME)
         && features.cooperative_matrix.cooperative_matrix == vk::TRUE
         && storage_16bit
+        // Modules with matrices ask for rounding to the nearest where halves are made for them.
+        && floats.shader_rounding_mode_rte_float16 == vk::TRUE
+        && floats.rounding_mode_independence != vk::ShaderFloatControlsIndependence::NONE
         && features.vulkan_12.shader_float16 == vk::TRUE
         && kernel_features.has(Feature::Subgroups)
     {

@@ -5,7 +5,8 @@
 //! as non-private, so that no barrier orders what invocations of a workgroup write for each other. So a device of wgpu on Vulkan that has matrices takes
 //! the kernel's own SPIR-V, unchanged, through the pipeline layout of wgpu. Bindings are numbered alike there; the parameter block is a storage buffer.
 //!
-//! A device that has no matrices never takes SPIR-V: with them wgpu enables the memory model that every module of ours has.
+//! A device that has no matrices never takes SPIR-V: with them wgpu enables the memory model that every module of ours has. Modules that make halves ask for rounding to the nearest, of which wgpu tells nothing: drivers
+//! that multiply matrices have it.
 
 use trefoil_codegen::artefact::{
     Code, Constant, Feature, Features, Kernel, MatrixProduct, MatrixScalar, ParamTransport, Target, Variant,

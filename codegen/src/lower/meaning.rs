@@ -257,9 +257,9 @@ impl Rewrite for Meaning<'_> {
 
     fn statement(&mut self, copy: &mut Copy<'_>, statement: &Statement, out: &mut Block) -> Result<(), Diagnostic> {
         if let StatementKind::Store { place, value } = &statement.kind
-            && matches!(place.root, Root::Binding(_))
+            && matches!(place.root, Root::Binding(_) | Root::Workgroup(_))
             && self.narrows(copy.old, *value).is_some()
-            && table::narrowing_to_binding(self.profile.target)
+            && table::narrowing_to_memory(self.profile.target)
         {
             let place = self.place(copy, place, statement.span)?;
             let value = copy.expression(self, *value)?;

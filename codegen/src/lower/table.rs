@@ -116,8 +116,9 @@ pub const fn narrowing(target: Target) -> bool {
     matches!(target, Target::Cpu | Target::Cuda)
 }
 
-/// Whether narrowing to a half that goes to a binding does: SPIR-V has a mode for it there, and nowhere else.
-pub const fn narrowing_to_binding(target: Target) -> bool {
+/// Whether narrowing to a half that goes to memory does, without another use: SPIR-V has a decoration for it where that is a binding, and a mode of the module. Values that are used as well would not be rounded: drivers that see one
+/// narrowed and widened again take the value itself, whatever the mode and the decorations.
+pub const fn narrowing_to_memory(target: Target) -> bool {
     narrowing(target) || matches!(target, Target::Spirv)
 }
 

@@ -200,12 +200,12 @@ macro_rules! matrices {
                     let shrink = power(largest - zero);
                     let mut sum = 0.0;
                     for j in unroll(0..KEYS / 8) {
-                        let mut rounded = Vec4::splat($element::from_f32(0.0));
+                        let mut weight = Vec4::splat(0.0);
                         for lane in unroll(0..4) {
-                            rounded[lane] = $element::from_f32(power(own[j][lane] - zero));
-                            sum += rounded[lane].to_f32();
+                            weight[lane] = power(own[j][lane] - zero);
+                            sum += weight[lane];
                         }
-                        weights.set_vec4(row * (LINE / 4) + j * 2 + half, rounded);
+                        weights.set_vec4(row * (LINE / 4) + j * 2 + half, Vec4::<$element>::from_f32(weight));
                     }
                     total = total * shrink + sum;
                     largest = now;

@@ -53,8 +53,8 @@ pub fn convolution_tiled<T: Float, const ROWS: usize>(
     length: usize,
     activation: Activation,
 ) {
-    let mut left_steps = workgroup_array::<f32>(2 * DEPTH * ROWS);
-    let mut right_steps = workgroup_array::<f32>(2 * DEPTH * COLUMNS);
+    let mut left_steps = workgroup_array::<Vec4<f32>>(DEPTH * ROWS / 2);
+    let mut right_steps = workgroup_array::<Vec4<f32>>(DEPTH * COLUMNS / 2);
     let (outputs, images, channels, groups) = (shape[0], shape[1], shape[2], shape[3]);
     let positions = out_extents[0] * out_extents[1] * out_extents[2];
     let row_tiles = outputs.div_ceil(ROWS);
@@ -78,9 +78,10 @@ pub fn convolution_tiled<T: Float, const ROWS: usize>(
     // Where the part begins.
     let channel_steps = channels.div_ceil(DEPTH);
     let steps = min(part * length + length, sizes[0] * sizes[1] * sizes[2] * channel_steps);
-    let mut step = part * length;
+    let mut step = min(part * length, steps);
     let mut channel = step % channel_steps * DEPTH;
     let mut kernel_element = step / channel_steps;
+    let mut weight_row = (group * (sizes[0] * sizes[1] * sizes[2]) + kernel_element) * channels + channel;
     let mut place = 0;
     let mut inside = false;
     let mut is_new = true;
@@ -92,48 +93,55 @@ pub fn convolution_tiled<T: Float, const ROWS: usize>(
     let mut tile_sums = [Vec4::splat(0.0); 32];
     let mut left_next = [Vec4::splat(T::lit(0.0)); 2];
     let mut right_next = [T::lit(0.0); DEPTH];
-    // The first round only reads, the last only multiplies.
-    let rounds = steps - min(step, steps) + 1;
-    for round in 0..rounds {
-        let half = round % 2;
-        let other = (round + 1) % 2;
-        if is_new {
-            let element_2 = kernel_element % sizes[2];
-            let element_1 = kernel_element / sizes[2] % sizes[1];
-            let element_0 = kernel_element / (sizes[2] * sizes[1]);
-            let here_0 = met(at_0, element_0 * dilations[0], fronts[0], strides[0], extents[0], transposed);
-            let here_1 = met(at_1, element_1 * dilations[1], fronts[1], strides[1], extents[1], transposed);
-            let here_2 = met(at_2, element_2 * dilations[2], fronts[2], strides[2], extents[2], transposed);
-            inside = image < images && here_0 < extents[0] && here_1 < extents[1] && here_2 < extents[2];
-            place = first + here_0 * x_strides[2] + here_1 * x_strides[3] + here_2 * x_strides[4];
-        }
-        // Past the end of all: behind the last step, too.
-        let left = select(step < steps, channels - channel, 0);
-        for i in unroll(0..DEPTH) {
-            let from = place + (channel + i) * x_strides[1];
-            right_next[i] = x[select(inside && i < left, from, x.len())];
-        }
-        let weight_row = (group * (sizes[0] * sizes[1] * sizes[2]) + kernel_element) * channels + channel;
-        for p in unroll(0..ROWS / 64) {
-            let own = local / (ROWS / 4) + p * (512 / ROWS);
-            let from = (weight_row + own) * row_quads + quad;
-            left_next[p] = weights.vec4(select(quad < row_quads && own < left, from, weights.len()));
-        }
-        step += 1;
-        channel += DEPTH;
-        is_new = channel >= channels;
-        if is_new {
-            channel = 0;
-            kernel_element += 1;
-        }
-        if round > 0 {
+    // The first round only reads, the last only multiplies; none is in a branch, before which drivers would wait for what was read, so that the first multiplies zeros.
+    for p in unroll(0..ROWS / 64) {
+        left_steps[DEPTH * ROWS / 4 + local + p * 128] = Vec4::splat(0.0);
+    }
+    for i in unroll(0..DEPTH / 4) {
+        right_steps[DEPTH * COLUMNS / 4 + local + i * 128] = Vec4::splat(0.0);
+    }
+    barrier();
+    // Turns of the loop are long enough to hide what is read in them: of a small tile they have two rounds.
+    for turn in 0..(steps - step + 1).div_ceil(128 / ROWS) {
+        for round in unroll(0..128 / ROWS) {
+            let half = if ROWS == 64 { round } else { turn % 2 };
+            let other = 1 - half;
+            if is_new {
+                let element_2 = kernel_element % sizes[2];
+                let element_1 = kernel_element / sizes[2] % sizes[1];
+                let element_0 = kernel_element / (sizes[2] * sizes[1]);
+                let here_0 = met(at_0, element_0 * dilations[0], fronts[0], strides[0], extents[0], transposed);
+                let here_1 = met(at_1, element_1 * dilations[1], fronts[1], strides[1], extents[1], transposed);
+                let here_2 = met(at_2, element_2 * dilations[2], fronts[2], strides[2], extents[2], transposed);
+                inside = image < images && here_0 < extents[0] && here_1 < extents[1] && here_2 < extents[2];
+                let here = first + here_0 * x_strides[2] + here_1 * x_strides[3] + here_2 * x_strides[4];
+                place = here + channel * x_strides[1];
+            }
+            // None behind the last step.
+            let left = select(step < steps, channels - channel, 0);
+            let left_here = select(inside, left, 0);
+            for i in unroll(0..DEPTH) {
+                right_next[i] = x[select(i < left_here, place + i * x_strides[1], x.len())];
+            }
+            for p in unroll(0..ROWS / 64) {
+                let own = local / (ROWS / 4) + p * (512 / ROWS);
+                let from = (weight_row + own) * row_quads + quad;
+                left_next[p] = weights.vec4(select(quad < row_quads && own < left, from, weights.len()));
+            }
+            step += 1;
+            channel += DEPTH;
+            place += DEPTH * x_strides[1];
+            is_new = channel >= channels;
+            weight_row += min(left, DEPTH);
+            channel = select(is_new, 0, channel);
+            kernel_element += select(is_new, 1, 0);
             let row_here = other * (DEPTH * ROWS / 4) + own_row;
             let column_here = other * (DEPTH * COLUMNS / 4) + own_column;
             for inner in unroll(0..DEPTH) {
-                for column_part in unroll(0..2) {
-                    let right = right_steps.vec4(column_here + (inner * (COLUMNS / 4) + column_part * 4));
-                    for row_part in unroll(0..ROWS / 32) {
-                        let left = left_steps.vec4(row_here + (inner * (ROWS / 4) + row_part * 8));
+                for row_part in unroll(0..ROWS / 32) {
+                    let left = left_steps[row_here + (inner * (ROWS / 4) + row_part * 8)];
+                    for column_part in unroll(0..2) {
+                        let right = right_steps[column_here + (inner * (COLUMNS / 4) + column_part * 4)];
                         let at = (column_part * (ROWS / 32) + row_part) * 4;
                         tile_sums[at] = right * left.x + tile_sums[at];
                         tile_sums[at + 1] = right * left.y + tile_sums[at + 1];
@@ -142,16 +150,16 @@ pub fn convolution_tiled<T: Float, const ROWS: usize>(
                     }
                 }
             }
+            let left_to = half * (DEPTH * ROWS / 4) + local;
+            for p in unroll(0..ROWS / 64) {
+                left_steps[left_to + p * 128] = left_next[p].to_f32();
+            }
+            let right_to = half * (DEPTH * COLUMNS / 4) + local / 4;
+            for i in unroll(0..DEPTH) {
+                right_steps[right_to + i * (COLUMNS / 4)][local % 4] = right_next[i].to_f32();
+            }
+            barrier();
         }
-        let left_to = half * (DEPTH * ROWS / 4) + local;
-        for p in unroll(0..ROWS / 64) {
-            left_steps.set_vec4(left_to + p * 128, left_next[p].to_f32());
-        }
-        let right_to = half * (DEPTH * COLUMNS) + local;
-        for i in unroll(0..DEPTH) {
-            right_steps[right_to + i * COLUMNS] = right_next[i].to_f32();
-        }
-        barrier();
     }
 
     for column_part in unroll(0..2) {

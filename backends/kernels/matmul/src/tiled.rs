@@ -85,10 +85,10 @@ fn read<T: Float, const WIDE: bool>(
     }
 }
 
-/// The group of that number as it goes to workgroup memory: along K one by one, across it as it is.
+/// The group of that number as it goes to workgroup memory: along K one by one, across it as it is. `half` and the places are vectors, so that drivers need not find which one an element is in.
 #[device]
 fn hand_over<const EDGE: usize, const DEPTH: usize>(
-    steps: &mut [f32],
+    steps: &mut [Vec4<f32>],
     half: usize,
     number: usize,
     four: Vec4<f32>,
@@ -96,14 +96,15 @@ fn hand_over<const EDGE: usize, const DEPTH: usize>(
 ) {
     if along {
         let (line, quad) = (number / (DEPTH / 4), number % (DEPTH / 4));
-        let first = half + quad * 4 * EDGE + (line ^ (quad * (128 / DEPTH)));
-        steps[first] = four.x;
-        steps[first + EDGE] = four.y;
-        steps[first + 2 * EDGE] = four.z;
-        steps[first + 3 * EDGE] = four.w;
+        let first = half + (quad * EDGE + ((line / 4) ^ (quad * (32 / DEPTH))));
+        let lane = line % 4;
+        steps[first][lane] = four.x;
+        steps[first + EDGE / 4][lane] = four.y;
+        steps[first + EDGE / 2][lane] = four.z;
+        steps[first + 3 * EDGE / 4][lane] = four.w;
     } else {
         let (line, quad) = (number / (EDGE / 4), number % (EDGE / 4));
-        steps.set_vec4(half / 4 + line * (EDGE / 4) + (quad ^ (line / 4 * (32 / DEPTH))), four);
+        steps[half + (line * (EDGE / 4) + (quad ^ (line / 4 * (32 / DEPTH))))] = four;
     }
 }
 
@@ -132,8 +133,8 @@ pub fn multiply<
     b: &[B],
     bias: &[C],
     c: &mut [C],
-    a_steps: &mut [f32],
-    b_steps: &mut [f32],
+    a_steps: &mut [Vec4<f32>],
+    b_steps: &mut [Vec4<f32>],
     sizes: [usize; 3],
     strides: [usize; 4],
     parts: [usize; 2],
@@ -188,11 +189,11 @@ pub fn multiply<
             let moved = inner / 4 * (32 / DEPTH);
             let row_here = here + (own_row ^ moved);
             let column_here = here + if COLUMNS == 2 { own_column } else { own_column ^ moved };
-            for column_part in unroll(0..COLUMNS) {
-                let column_apart = if COLUMNS == 2 { (column_part * 4) ^ moved } else { 0 };
-                let right = b_steps.vec4(column_here + (inner * (EDGE / 4) + column_apart));
-                for row_part in unroll(0..ROWS) {
-                    let left = a_steps.vec4(row_here + (inner * (EDGE / 4) + row_part * 8));
+            for row_part in unroll(0..ROWS) {
+                let left = a_steps[row_here + (inner * (EDGE / 4) + row_part * 8)];
+                for column_part in unroll(0..COLUMNS) {
+                    let column_apart = if COLUMNS == 2 { (column_part * 4) ^ moved } else { 0 };
+                    let right = b_steps[column_here + (inner * (EDGE / 4) + column_apart)];
                     let at = (column_part * ROWS + row_part) * 4;
                     sums[at] = right * left.x + sums[at];
                     sums[at + 1] = right * left.y + sums[at + 1];
@@ -201,7 +202,7 @@ pub fn multiply<
                 }
             }
         }
-        let other = (step + 1) % 2 * (DEPTH * EDGE);
+        let other = (step + 1) % 2 * (DEPTH * EDGE / 4);
         for p in unroll(0..EACH) {
             hand_over::<EDGE, DEPTH>(a_steps, other, local + p * SIZE, a_next[p], a_along);
             hand_over::<EDGE, DEPTH>(b_steps, other, local + p * SIZE, b_next[p], b_along);
@@ -268,8 +269,8 @@ macro_rules! tiled {
             parts: [usize; 2],
             activation: Activation,
         ) {
-            let mut a_steps = workgroup_array::<f32>(2 * $edge * $depth);
-            let mut b_steps = workgroup_array::<f32>(2 * $edge * $depth);
+            let mut a_steps = workgroup_array::<Vec4<f32>>($edge * $depth / 2);
+            let mut b_steps = workgroup_array::<Vec4<f32>>($edge * $depth / 2);
             multiply::<$a, $b, $c, $edge, $depth, $rows, $columns, { 4 * $rows * $columns }, $wide>(
                 a, b, bias, c, &mut a_steps, &mut b_steps, sizes, strides, parts, A_ALONG, B_ALONG, PLAIN, activation,
             );

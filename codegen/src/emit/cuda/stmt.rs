@@ -260,7 +260,12 @@ impl Dialect for Cuda {
         Ok(Some(vec![format!("return {};", volatile::read(p, pointer, index.clone(), condition).text)]))
     }
 
-    fn lane_place(p: &mut P<'_>, _: Root, vector: &Type, base: Code, index: Code) -> Result<Lvalue> {
+    fn lane_place(p: &mut P<'_>, root: Root, vector: &Type, base: Code, index: Code) -> Result<Lvalue> {
+        // What lies in memory has an address, unlike what may be in registers.
+        if let (Root::Workgroup(_), Some(scalar)) = (root, vector.scalar().filter(|scalar| *scalar != Scalar::Bool)) {
+            let text = format!("reinterpret_cast<{}*>(&{})[{}]", types::scalar_name(scalar), base.text, index.text);
+            return Ok(Lvalue::Plain(Code::atom(text)));
+        }
         expr::lane_write(p, vector)?;
         let read = expr::lane_read(p, vector, base.clone(), index.clone())?;
         let write = format!("set_lane({}, {}, ", base.text, index.argument());

@@ -443,7 +443,7 @@ impl<'a> FunctionWriter<'_, 'a> {
                 }
             });
         }
-        self.touched |= self.writer.touches.get(callee.index()).copied().unwrap_or(true);
+        self.touched |= self.writer.touched.accesses.get(callee.index()).copied().unwrap_or(true);
         let result = match self.writer.lowered.module.functions[callee].result {
             Some(_) => ty,
             None => self.void(),

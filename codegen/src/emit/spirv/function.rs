@@ -40,14 +40,13 @@ pub(super) struct FunctionWriter<'w, 'a> {
     pub(super) touched: bool,
     /// Barriers inside the outermost loop, by block and position: later accesses come before them in the next round.
     pub(super) pending_barriers: Vec<(usize, usize)>,
-    pub(super) is_entry: bool,
     /// Whether what is written is in a loop with a barrier. Reads of buffers that nothing writes stay there where the author put them: drivers move them behind the barrier, to where
     /// their values are used, and then wait for memory. The half products of two matrices of 4096 by 4096 took a third longer on one.
     pub(super) in_rounds: bool,
 }
 
 impl<'w, 'a> FunctionWriter<'w, 'a> {
-    pub(super) fn new(writer: &'w mut Writer<'a>, function: &'a Function, in_rounds: bool) -> Self {
+    pub(super) fn new(writer: &'w mut Writer<'a>, function: &'a Function, in_rounds: bool, touched: bool) -> Self {
         Self {
             writer,
             function,
@@ -60,15 +59,14 @@ impl<'w, 'a> FunctionWriter<'w, 'a> {
             places: HashMap::default(),
             arguments: Vec::new(),
             loops: Vec::new(),
-            touched: false,
+            touched,
             pending_barriers: Vec::new(),
-            is_entry: false,
             in_rounds,
         }
     }
 
-    /// Writes a function that the kernel calls; says whether it accesses a buffer that the kernel writes.
-    pub(super) fn write(mut self, id: Word) -> Result<bool, EmitError> {
+    /// Writes a function that the kernel calls.
+    pub(super) fn write(mut self, id: Word) -> Result<(), EmitError> {
         let function = self.function;
         let result = match function.result {
             Some(ty) => self.value_type(ty)?,
@@ -97,15 +95,13 @@ impl<'w, 'a> FunctionWriter<'w, 'a> {
                 self.terminate(Op::Return, Vec::new());
             }
         }
-        let touched = self.touched;
         self.finish(id, result, signature, parameters);
-        Ok(touched)
+        Ok(())
     }
 
     /// Writes the kernel's own body; workgroups beyond those asked for return at once.
     pub(super) fn write_entry(mut self, id: Word) -> Result<(), EmitError> {
         let function = self.function;
-        self.is_entry = true;
         let entry = self.writer.id();
         self.begin(entry);
         if self.writer.is_linear() {

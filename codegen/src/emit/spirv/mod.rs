@@ -6,9 +6,10 @@
 //! What every module keeps to:
 //! * **Memory.** Storage buffers hold types with explicit offsets and strides (`types`); workgroup variables and locals hold types
 //!   without any, because newer validators refuse strides there. A `Vec3` in a buffer is an array of three scalars, since it may start
-//!   at any multiple of 4 bytes. Halves are `f32` in registers, workgroup memory and locals; only loads and stores of buffers convert.
+//!   at any multiple of 4 bytes. Halves are `f32` in registers, workgroup memory and locals; only loads and stores of buffers convert,
+//!   and those of workgroup memory of which matrices are loaded. What is stored there is rounded as it is: the module asks for rounding to the nearest then.
 //! * **Barriers** are AcquireRelease with MakeAvailable and MakeVisible over workgroup memory, and over buffers if a buffer that the
-//!   kernel writes may have been touched before. Accesses to what such barriers, or ordered atomics and fences, order are non-private.
+//!   kernel writes may have been touched before (`touched`). Accesses to what such barriers, or ordered atomics and fences, order are non-private.
 //! * **Reads** of vectors from buffers that the kernel does not write are volatile in loops with a barrier: drivers move others behind the barrier, to where their values are used, and wait for memory there.
 //! * **Guards** (`place`) are a clamped index and a select where that is safe, and a branch elsewhere.
 //! * **Control flow** (`stmt`) is structured; every merge block exists, an unreachable one says so.
@@ -23,6 +24,7 @@ mod matrix;
 mod module;
 mod place;
 mod stmt;
+mod touched;
 mod types;
 
 use rspirv::binary::Assemble;

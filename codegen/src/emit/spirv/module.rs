@@ -7,6 +7,7 @@ use rspirv::spirv::{
 };
 
 use super::function::FunctionWriter;
+use super::touched::{self, Touched};
 use crate::artefact::{Access, GridKind, ParamField, ParamRole, ParamScalar, ParamTransport};
 use crate::emit::EmitError;
 use crate::hashing::{HashMap, HashSet};
@@ -43,11 +44,17 @@ pub(super) struct Writer<'a> {
     pub(super) constants: Vec<(u32, Word)>,
     /// The ids of functions, in arena order.
     pub(super) functions: Vec<Word>,
-    /// For each function written so far, whether it accesses a buffer that the kernel writes.
-    pub(super) touches: Vec<bool>,
+    /// Where buffers that the kernel writes have been accessed before.
+    pub(super) touched: Touched,
     glsl: Option<Word>,
+    /// Whether halves are made where they are stored in workgroup memory: the module asks for rounding to the nearest then.
+    pub(super) rounds_halves: bool,
     /// Whether the kernel has a barrier, or orders memory otherwise, so that accesses to written buffers must be non-private.
     pub(super) shares: bool,
+}
+
+fn is_written(lowered: &Lowered, binding: u32) -> bool {
+    lowered.info.access.get(binding as usize).is_none_or(|access| access.writes())
 }
 
 /// Writes the kernel.
@@ -74,8 +81,9 @@ pub(super) fn write(lowered: &Lowered) -> Result<Module, EmitError> {
         builtins: Vec::new(),
         interface: Vec::new(),
         functions: Vec::new(),
-        touches: Vec::new(),
+        touched: touched::find(module, &|binding| is_written(lowered, binding)),
         glsl: None,
+        rounds_halves: false,
         shares,
     };
     writer.capability(Capability::Shader);
@@ -95,12 +103,12 @@ pub(super) fn write(lowered: &Lowered) -> Result<Module, EmitError> {
     let of_rounds = functions_of_rounds(module);
     for (handle, function) in module.functions.iter() {
         let id = writer.functions[handle.index()];
-        let touches = FunctionWriter::new(&mut writer, function, of_rounds.contains(&handle)).write(id)?;
-        writer.touches.push(touches);
+        let entered = writer.touched.entered[handle.index()];
+        FunctionWriter::new(&mut writer, function, of_rounds.contains(&handle), entered).write(id)?;
     }
     let entry = writer.id();
     writer.name(entry, &module.name);
-    FunctionWriter::new(&mut writer, &module.entry, false).write_entry(entry)?;
+    FunctionWriter::new(&mut writer, &module.entry, false, false).write_entry(entry)?;
     writer.finish(entry)
 }
 
@@ -293,7 +301,7 @@ impl<'a> Writer<'a> {
 
     /// Whether the kernel changes that buffer.
     pub(super) fn is_written(&self, binding: u32) -> bool {
-        self.lowered.info.access.get(binding as usize).is_none_or(|access| access.writes())
+        is_written(self.lowered, binding)
     }
 
     /// How many scalars one element of a buffer's declared array holds. The facts count elements of the author's slice.
@@ -466,6 +474,12 @@ impl<'a> Writer<'a> {
         operands.extend(self.lowered.info.workgroup_size.map(Operand::LiteralBit32));
         self.module.execution_modes.push(Instruction::new(Op::ExecutionMode, None, None, operands));
         self.keep_what_is_no_number(entry);
+        if self.rounds_halves {
+            self.capability(Capability::RoundingModeRTE);
+            let mode = Operand::ExecutionMode(ExecutionMode::RoundingModeRTE);
+            let operands = vec![Operand::IdRef(entry), mode, Operand::LiteralBit32(16)];
+            self.module.execution_modes.push(Instruction::new(Op::ExecutionMode, None, None, operands));
+        }
         let operands =
             vec![Operand::AddressingModel(AddressingModel::Logical), Operand::MemoryModel(MemoryModel::Vulkan)];
         self.module.memory_model = Some(Instruction::new(Op::MemoryModel, None, None, operands));

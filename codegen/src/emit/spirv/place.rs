@@ -469,10 +469,15 @@ impl FunctionWriter<'_, '_> {
         let mut stored = value;
         if held != value_type {
             stored = self.op(Op::FConvert, held, &[value]);
-            // SPIR-V has the mode for stores to buffers alone; elsewhere the value is a half already, and nothing is rounded.
-            if reached.class == StorageClass::StorageBuffer {
-                let nearest = Operand::FPRoundingMode(FPRoundingMode::RTE);
-                self.writer.decorate(stored, Decoration::FPRoundingMode, &[nearest]);
+            match reached.class {
+                StorageClass::StorageBuffer => {
+                    let nearest = Operand::FPRoundingMode(FPRoundingMode::RTE);
+                    self.writer.decorate(stored, Decoration::FPRoundingMode, &[nearest]);
+                }
+                // The decoration is for stores to buffers alone.
+                StorageClass::Workgroup => self.writer.rounds_halves = true,
+                // The value is a half already, and nothing is rounded.
+                _ => {}
             }
         }
         let mut operands = vec![Operand::IdRef(pointer), Operand::IdRef(stored)];

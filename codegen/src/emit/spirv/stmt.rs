@@ -291,7 +291,7 @@ impl FunctionWriter<'_, '_> {
     /// A workgroup barrier.
     fn barrier(&mut self) {
         let position = self.position();
-        let orders_buffers = self.touched || !self.is_entry;
+        let orders_buffers = self.touched;
         let semantics = self.semantics(orders_buffers);
         let scope = self.writer.u32(Scope::Workgroup as u32);
         self.effect(

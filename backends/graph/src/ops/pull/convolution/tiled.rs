@@ -11,8 +11,6 @@ use crate::op::{Candidate, Grid, Implementation, Ineligible, KernelStep, ParamVa
 use crate::ops::support::{LAUNCH, instance, kernel_time, not_on_processors, number, specialised, upper};
 use crate::types::ElementType;
 
-/// Workgroups that a large GPU works on at once.
-const BUSY: i64 = 264;
 /// The steps are divided into so many parts at most.
 const MOST_PARTS: i64 = 8;
 /// A part has so many steps at least, lest adding up take longer than what it saves.
@@ -26,16 +24,17 @@ pub(super) struct Tiled<'a> {
 }
 
 impl Tiled<'_> {
-    /// Microseconds that a workgroup on a busy large GPU takes for a step of a tile.
-    fn time(&self) -> f64 {
-        if self.rows == 128 { 2.0 } else { 1.1 }
+    /// How many workgroups a large GPU works on at once, two on each multiprocessor or three, and microseconds that one of them takes for a step of a tile.
+    const fn busy(&self) -> (f64, f64) {
+        if self.rows == 128 { (264.0, 2.0) } else { (396.0, 1.65) }
     }
 
     /// The time of so many parts, in microseconds: of the rounds that workgroups take, and of writing and reading `bytes` of sums for each part.
     fn cost(&self, tiles: &Dim, steps: &Dim, bytes: f64, parts: i64) -> f64 {
-        let rounds = (upper(tiles) * parts as f64 / BUSY as f64).ceil().max(1.0);
+        let (workgroups, step) = self.busy();
+        let rounds = (upper(tiles) * parts as f64 / workgroups).ceil().max(1.0);
         let adding = if parts == 1 { 0.0 } else { LAUNCH + 2.0 * bytes * parts as f64 / BYTES_PER_MICROSECOND };
-        rounds * (upper(steps) / parts as f64).ceil() * self.time() + adding
+        rounds * (upper(steps) / parts as f64).ceil() * step + adding
     }
 }
 
