@@ -94,8 +94,7 @@ def main() -> None:
             lines = [f"{address:05x} {waits} {instruction}\n" for address, instruction, waits in listing]
             (out / f"{name}.{seen[name]}.sass").write_text("".join(lines))
             loop = longest_loop(listing)
-            operation = lambda i: re.sub(r"^@!?U?P\w+ ", "", listing[i][1]).split()[0]
-            counts = collections.Counter(operation(i) for i in loop)
+            counts = collections.Counter(re.sub(r"^@!?U?P\w+ ", "", listing[i][1]).split()[0] for i in loop)
             registers = max((int(number) for _, text, _ in listing for number in re.findall(r"\bR(\d+)", text)), default=-1) + 1
             most = ", ".join(f"{count} {operation}" for operation, count in counts.most_common(12))
             print(f"{name}.{seen[name]}: {len(listing)} instructions, {registers} registers, a loop of {len(loop)}: {most}")

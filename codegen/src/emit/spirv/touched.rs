@@ -5,7 +5,8 @@
 use crate::ir::{Block, ExpressionKind, Function, Handle, Module as Ir, Root, StatementKind, statements};
 use crate::verify::places_of;
 
-/// What is known of each function, in arena order.
+/// What is known of each function, in arena order; nothing of a kernel without barriers, which need not ask.
+#[derive(Default)]
 pub(super) struct Touched {
     /// Whether it accesses such a buffer, itself or in a function that it calls.
     pub(super) accesses: Vec<bool>,
@@ -58,11 +59,15 @@ impl Search<'_> {
         own
     }
 
+    fn calls_access(&self, own: &Own) -> bool {
+        own.calls.iter().any(|called| self.accesses[called.index()])
+    }
+
     fn is_accessed(&self, function: &Function, block: &Block) -> bool {
         let mut found = false;
         statements(block, &mut |statement| {
             let own = self.own(function, &statement.kind);
-            found |= own.accesses || own.calls.iter().any(|called| self.accesses[called.index()]);
+            found |= own.accesses || self.calls_access(&own);
         });
         found
     }
@@ -78,14 +83,17 @@ impl Search<'_> {
             {
                 touched |= self.is_accessed(function, body);
             }
-            let beside =
-                own.accesses || own.calls.len() > 1 && own.calls.iter().any(|call| self.accesses[call.index()]);
+            let calls_access = self.calls_access(&own);
+            // Of several calls any may come before another.
+            let before_calls = touched || own.accesses || own.calls.len() > 1 && calls_access;
             for called in &own.calls {
-                self.entered[called.index()] |= touched || beside;
+                self.entered[called.index()] |= before_calls;
             }
-            touched |= own.accesses || own.calls.iter().any(|called| self.accesses[called.index()]);
-            let inside = statement.kind.blocks().into_iter().map(|inner| self.enter(function, inner, touched));
-            touched |= inside.fold(false, |any, one| any | one);
+            touched |= own.accesses || calls_access;
+            let before_blocks = touched;
+            for inner in statement.kind.blocks() {
+                touched |= self.enter(function, inner, before_blocks);
+            }
         }
         touched
     }
