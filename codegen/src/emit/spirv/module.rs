@@ -81,11 +81,7 @@ pub(super) fn write(lowered: &Lowered) -> Result<Module, EmitError> {
         builtins: Vec::new(),
         interface: Vec::new(),
         functions: Vec::new(),
-        touched: if shares {
-            touched::find(module, &|binding| is_written(lowered, binding))
-        } else {
-            Touched::default()
-        },
+        touched: touched::find(module, &|binding| is_written(lowered, binding)),
         glsl: None,
         rounds_halves: false,
         shares,
@@ -107,7 +103,7 @@ pub(super) fn write(lowered: &Lowered) -> Result<Module, EmitError> {
     let of_rounds = functions_of_rounds(module);
     for (handle, function) in module.functions.iter() {
         let id = writer.functions[handle.index()];
-        let entered = writer.touched.entered.get(handle.index()).copied().unwrap_or(true);
+        let entered = writer.touched.entered[handle.index()];
         FunctionWriter::new(&mut writer, function, of_rounds.contains(&handle), entered).write(id)?;
     }
     let entry = writer.id();

@@ -5,8 +5,7 @@
 use crate::ir::{Block, ExpressionKind, Function, Handle, Module as Ir, Root, StatementKind, statements};
 use crate::verify::places_of;
 
-/// What is known of each function, in arena order; nothing of a kernel without barriers, which need not ask.
-#[derive(Default)]
+/// What is known of each function, in arena order.
 pub(super) struct Touched {
     /// Whether it accesses such a buffer, itself or in a function that it calls.
     pub(super) accesses: Vec<bool>,
