@@ -126,6 +126,7 @@ pub fn kernel(subject: &Subject, name: &'static str) -> Arc<Kernel> {
         workgroup_size: [64, 1, 1],
         subgroup_size: None,
         workgroup_bytes: 0,
+        no_robustness: false,
         index: IndexWidth::Bits32,
         grid: GridKind::Linear,
         variants: (subject.variants)(name).into(),

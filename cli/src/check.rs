@@ -138,7 +138,7 @@ fn one(kernel: &Kernel, arguments: &Arguments) -> Outcome<bool> {
         ..Options::default()
     };
     let report = program.run(&options, &mut buffers, &block, groups)?;
-    println!("{report}");
+    say!("{report}");
     Ok(report.is_clean())
 }
 

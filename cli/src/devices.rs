@@ -12,7 +12,7 @@ pub fn list() -> Outcome {
             Ok(device) => {
                 let properties = device.properties();
                 let features: Vec<_> = properties.features.iter().map(|feature| feature.name()).collect();
-                println!(
+                say!(
                     "{:<7} {}{}, {}, features: {}",
                     listing.kind.name(),
                     properties.name,
@@ -21,7 +21,7 @@ pub fn list() -> Outcome {
                     if features.is_empty() { "none".to_owned() } else { features.join(" ") },
                 );
             }
-            Err(error) => println!("{:<7} not usable: {error}", listing.kind.name()),
+            Err(error) => say!("{:<7} not usable: {error}", listing.kind.name()),
         }
     }
     Ok(())

@@ -46,19 +46,19 @@ pub fn one(name: &str, form: Form) -> Outcome {
             Form::Spirv => Target::Spirv,
             Form::Cuda => Target::Cuda,
             Form::Cpu => {
-                println!("{}", cpu_text(kernel)?);
+                say!("{}", cpu_text(kernel)?);
                 continue;
             }
             Form::Ir => {
-                println!("{}", compiled(kernel, Target::Cpu)?.verified.module);
+                say!("{}", compiled(kernel, Target::Cpu)?.verified.module);
                 continue;
             }
         };
         for variant in kernel.variants.iter().filter(|variant| variant.target == target) {
-            println!("// {}", file_stem(kernel, variant));
+            say!("// {}", file_stem(kernel, variant));
             match &variant.code {
-                Code::Text(text) => println!("{text}"),
-                Code::Spirv(bytes) => println!("{}", spirv::disassemble(&words(bytes))),
+                Code::Text(text) => say!("{text}"),
+                Code::Spirv(bytes) => say!("{}", spirv::disassemble(&words(bytes))),
             }
         }
     }
@@ -72,7 +72,7 @@ pub fn all(out: &Path) -> Outcome {
     for row in trefoil_guide::ROWS {
         files += folder(&out.join("guide").join(row.name), row.instances())?;
     }
-    println!("{files} files in {}", out.display());
+    say!("{files} files in {}", out.display());
     Ok(())
 }
 

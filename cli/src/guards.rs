@@ -24,7 +24,7 @@ fn of(kernel: &Kernel) -> Outcome {
     let features = best.map_or(Features::NONE, |(profile, _)| profile.features);
     let found = accesses(&verified, features)?;
     let guarded = found.iter().filter(|access| access.guarded).count();
-    println!("{}: {} accesses, {guarded} guarded", kernel.name, found.len());
+    say!("{}: {} accesses, {guarded} guarded", kernel.name, found.len());
     let widest = found.iter().map(|access| access.place.chars().count()).max().unwrap_or(0).min(48);
     for access in found {
         let at = verified.module.locations.describe(access.span);
@@ -33,7 +33,7 @@ fn of(kernel: &Kernel) -> Outcome {
             (false, true) => "in range: its index is a constant".to_owned(),
             (false, false) => format!("in range: {}", access.because.join(", ")),
         };
-        println!("  {:<widest$}  {why}  ({at})", access.place);
+        say!("  {:<widest$}  {why}  ({at})", access.place);
     }
     Ok(())
 }

@@ -12,7 +12,7 @@ pub fn known() -> impl Iterator<Item = &'static Kernel> {
 /// Prints each instance of each kernel of the library and of the examples with its signature.
 pub fn list() -> Outcome {
     for kernel in known() {
-        println!("{}", signature(kernel));
+        say!("{}", signature(kernel));
     }
     Ok(())
 }

@@ -22,12 +22,12 @@ fn cells(row: &Row) -> Outcome<Vec<(Target, Cell)>> {
 pub fn table(as_json: bool) -> Outcome {
     if as_json {
         let rows = ROWS.iter().map(object).collect::<Outcome<Vec<_>>>()?;
-        println!("{}", serde_json::to_string_pretty(&rows)?);
+        say!("{}", serde_json::to_string_pretty(&rows)?);
         return Ok(());
     }
     let widest = ROWS.iter().map(|row| row.feature().chars().count()).max().unwrap_or(0);
     let heads: String = Target::ALL.iter().map(|target| format!("  {:<13}", target.name())).collect();
-    println!("{:<widest$}{heads}", "feature");
+    say!("{:<widest$}{heads}", "feature");
     let mut notes = Vec::new();
     for row in ROWS {
         let mut line = format!("{:<widest$}", row.feature());
@@ -47,13 +47,13 @@ pub fn table(as_json: bool) -> Outcome {
             };
             line += &format!("  {:<13}", format!("{}{mark}", cell.support.name()));
         }
-        println!("{}", line.trim_end());
+        say!("{}", line.trim_end());
     }
-    println!();
+    say!("");
     for (number, note) in notes.iter().enumerate() {
-        println!("[{}] {note}", number + 1);
+        say!("[{}] {note}", number + 1);
     }
-    println!(
+    say!(
         "Each row is a file in guide/src/rows and a test of the same name in guide/tests/rows.rs, which runs it on every device."
     );
     Ok(())

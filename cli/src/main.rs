@@ -1,5 +1,10 @@
 //! The trefoil command: what this machine can run kernels on, the kernel library, its emitted code, and what the language holds.
 
+/// A line of output, as `println!`; what cannot be written is an error of the function around it.
+macro_rules! say {
+    ($($part:tt)*) => { std::io::Write::write_fmt(&mut std::io::stdout(), format_args!("{}\n", format_args!($($part)*)))? };
+}
+
 mod check;
 mod describe;
 mod devices;
@@ -9,6 +14,7 @@ mod kernels;
 mod language;
 mod ops;
 
+use std::io;
 use std::path::PathBuf;
 use std::process::ExitCode;
 
@@ -78,6 +84,12 @@ type Outcome<T = ()> = Result<T, Box<dyn std::error::Error>>;
 fn main() -> ExitCode {
     match run(Arguments::parse().command) {
         Ok(()) => ExitCode::SUCCESS,
+        // Who reads has seen enough: `trefoil guards .. | head`.
+        Err(error)
+            if error.downcast_ref::<io::Error>().is_some_and(|error| error.kind() == io::ErrorKind::BrokenPipe) =>
+        {
+            ExitCode::SUCCESS
+        }
         Err(error) => {
             eprintln!("trefoil: {error}");
             ExitCode::FAILURE

@@ -1,5 +1,6 @@
 //! `trefoil ops`: the op table.
 
+use std::io::Write as _;
 use std::path::Path;
 
 use serde_json::{Value, json};
@@ -12,7 +13,7 @@ use crate::Outcome;
 
 /// Prints the table, for people or as an array of objects: `op`, `attributes`, `types`, `devices`, `formula`, `accuracy`.
 pub fn table(as_json: bool) -> Outcome {
-    print!("{}", if as_json { objects()? } else { page() });
+    write!(std::io::stdout(), "{}", if as_json { objects()? } else { page() })?;
     Ok(())
 }
 

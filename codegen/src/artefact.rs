@@ -54,6 +54,9 @@ pub struct Kernel {
     pub subgroup_size: Option<u32>,
     /// Bytes of workgroup memory.
     pub workgroup_bytes: u32,
+    /// Whether its pipelines ask a driver that can be asked (`VK_EXT_pipeline_robustness`) to leave out its own checks of accesses to buffers. Those that are not proved to be in range are guarded in the code in
+    /// either case; some loops are compiled much better without the driver's, and some much worse.
+    pub no_robustness: bool,
     /// How wide its indices are: lengths, extents, strides and offsets of its buffers must fit.
     pub index: IndexWidth,
     /// How many grid dimensions the kernel looks at.

@@ -212,6 +212,7 @@ fn assemble(
         workgroup_size: verified.info.workgroup_size,
         subgroup_size: verified.info.subgroup_size,
         workgroup_bytes: verified.info.workgroup_bytes,
+        no_robustness: verified.module.no_robustness,
         index: verified.module.index,
         grid: verified.info.grid,
         variants: Cow::Owned(made),

@@ -1,17 +1,17 @@
-//! What SPIR-V says of memory: which barriers order buffers, and that the validator takes it.
+//! What SPIR-V says of memory: which barriers order buffers, that the validator takes it, and that guards do not depend on what drivers are asked for.
 
 #![allow(clippy::unwrap_used, reason = "helpers of tests unwrap too")]
 
 #[path = "support/spirv_val.rs"]
 mod spirv_val;
 
-use trefoil_codegen::artefact::{Code, Features};
+use trefoil_codegen::artefact::{Code, Features, Kernel};
 use trefoil_codegen::emit::{Emitter, Source, spirv};
-use trefoil_codegen::front;
 use trefoil_codegen::ir::{Instance, instantiate};
 use trefoil_codegen::target::Target;
 use trefoil_codegen::variants::variants;
 use trefoil_codegen::verify::verify;
+use trefoil_codegen::{compile, front};
 
 /// The first kernel of a source for every device.
 fn text(name: &str, source: &str) -> String {
@@ -69,4 +69,28 @@ fn a_function_orders_buffers_if_one_was_touched_before() {
     assert_eq!(ordered("barrier_before_write", before_loop), [false, false]);
     let in_branch = "if n > 1 { y[i] = 1.0; } sum = turned(&mut shared, x[i]); y[i] = sum;";
     assert_eq!(ordered("barrier_behind_branch", in_branch), [true]);
+}
+
+#[test]
+fn guards_are_the_same_where_drivers_check_nothing() {
+    let of = |word: &str| {
+        let source = format!(
+            "#[kernel(workgroup(64){word})]
+            pub fn copied(x: &[f32], y: &mut [f32], from: usize) {{ y[global_index()] = x[from]; }}"
+        );
+        let outputs = front::parse_source(&source).unwrap_or_else(|errors| panic!("{errors}"));
+        compile::compile(&outputs[0].module, &Instance::default()).unwrap_or_else(|found| panic!("{found}"))
+    };
+    let (checked, unchecked) = (of(""), of(", no_robustness"));
+    assert_eq!((checked.no_robustness, unchecked.no_robustness), (false, true));
+    let codes = |kernel: &Kernel| -> Vec<Vec<u8>> {
+        let codes = kernel.variants.iter().map(|variant| match &variant.code {
+            Code::Text(text) => text.as_bytes().to_vec(),
+            Code::Spirv(bytes) => bytes.to_vec(),
+        });
+        codes.collect()
+    };
+    assert_eq!(codes(&checked), codes(&unchecked));
+    // Pipelines are found by it.
+    assert_ne!(checked.hash, unchecked.hash);
 }

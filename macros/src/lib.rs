@@ -59,6 +59,8 @@ use proc_macro::TokenStream;
 /// * `targets(wgsl, spirv, cuda, cpu)`: the targets to compile for; all of them otherwise.
 /// * `indirect`: the grid may come from a buffer (`Launch::indirect`); it is launched as it is given, along up to three axes. Kernels that look at axes
 ///   (`global_id` and its like) need no such word.
+/// * `no_robustness`: drivers need not check accesses to buffers themselves. Every access is proved to be in range or guarded in the code, with this word or without it; but drivers add checks of their own,
+///   around which some loops cannot be scheduled, while others are compiled better with them. Measure. Vulkan's pipelines ask for it where the device has `VK_EXT_pipeline_robustness`; nothing changes elsewhere.
 /// * `strict` or `fast`: how closely the kernel, and each function that it calls and that says neither, keeps to what is written; see [`macro@device`].
 /// * `requires(Subgroups)`: features without which the kernel does not run.
 ///

@@ -22,6 +22,8 @@ pub struct DeviceFeatures {
     pub vulkan_13: vk::PhysicalDeviceVulkan13Features<'static>,
     /// Features of `VK_KHR_cooperative_matrix`, which count if it is among the extensions.
     pub cooperative_matrix: vk::PhysicalDeviceCooperativeMatrixFeaturesKHR<'static>,
+    /// Features of `VK_EXT_pipeline_robustness`, which count if it is among the extensions.
+    pub pipeline_robustness: vk::PhysicalDevicePipelineRobustnessFeaturesEXT<'static>,
     /// Names of extensions.
     pub extensions: Vec<&'static CStr>,
 }
@@ -40,17 +42,22 @@ impl DeviceFeatures {
     /// Puts the features at the front of what a device is made with. The names of the extensions are for the caller to give, and so are features in other structures.
     pub fn push_onto<'a>(&'a mut self, info: vk::DeviceCreateInfo<'a>) -> vk::DeviceCreateInfo<'a> {
         let matrices = self.has(ash::khr::cooperative_matrix::NAME);
+        let robustness = self.has(ash::ext::pipeline_robustness::NAME);
         // What an earlier call left there would close a ring.
         self.vulkan_11.p_next = std::ptr::null_mut();
         self.vulkan_12.p_next = std::ptr::null_mut();
         self.vulkan_13.p_next = std::ptr::null_mut();
         self.cooperative_matrix.p_next = std::ptr::null_mut();
+        self.pipeline_robustness.p_next = std::ptr::null_mut();
         let mut info = info.enabled_features(&self.core).push_next(&mut self.vulkan_11).push_next(&mut self.vulkan_12);
         if self.api_version >= vk::API_VERSION_1_3 {
             info = info.push_next(&mut self.vulkan_13);
         }
         if matrices {
             info = info.push_next(&mut self.cooperative_matrix);
+        }
+        if robustness {
+            info = info.push_next(&mut self.pipeline_robustness);
         }
         info
     }
@@ -66,10 +73,15 @@ impl DeviceFeatures {
     ) -> Result<Self, vk::Result> {
         // SAFETY: the caller's promise.
         let present = unsafe { instance.enumerate_device_extension_properties(physical) }?;
-        let known = [ash::khr::cooperative_matrix::NAME, ash::khr::portability_subset::NAME];
+        let known = [
+            ash::khr::cooperative_matrix::NAME,
+            ash::ext::pipeline_robustness::NAME,
+            ash::khr::portability_subset::NAME,
+        ];
         let has = |name: &&CStr| present.iter().any(|found| found.extension_name_as_c_str() == Ok(*name));
         let mut all = Self { api_version, extensions: known.into_iter().filter(has).collect(), ..Self::default() };
         let matrices = all.has(ash::khr::cooperative_matrix::NAME);
+        let robustness = all.has(ash::ext::pipeline_robustness::NAME);
         let mut chain =
             vk::PhysicalDeviceFeatures2::default().push_next(&mut all.vulkan_11).push_next(&mut all.vulkan_12);
         if api_version >= vk::API_VERSION_1_3 {
@@ -77,6 +89,9 @@ impl DeviceFeatures {
         }
         if matrices {
             chain = chain.push_next(&mut all.cooperative_matrix);
+        }
+        if robustness {
+            chain = chain.push_next(&mut all.pipeline_robustness);
         }
         // SAFETY: as above; every structure of the chain belongs to a version or an extension that the device has.
         unsafe { instance.get_physical_device_features2(physical, &mut chain) };
@@ -118,12 +133,13 @@ impl DeviceFeatures {
             &mut self.vulkan_13.compute_full_subgroups,
             &mut self.vulkan_13.shader_integer_dot_product,
             &mut self.cooperative_matrix.cooperative_matrix,
+            &mut self.pipeline_robustness.pipeline_robustness,
         ]
     }
 }
 
 /// How many flags trefoil knows.
-const KNOWN: usize = 14;
+const KNOWN: usize = 15;
 
 impl fmt::Debug for DeviceFeatures {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {

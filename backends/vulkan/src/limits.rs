@@ -64,6 +64,8 @@ pub(crate) struct Traits {
     pub(crate) required_subgroup: Option<u32>,
     /// Whether pipelines report whether a cache served them.
     pub(crate) feedback: bool,
+    /// Whether pipelines say whether the driver checks accesses to buffers.
+    pub(crate) chooses_robustness: bool,
     /// Whether compilers keep infinities, NaNs and the sign of zero if a module asks for it, in floats of 32 and of 64 bits.
     pub(crate) keeps_what_is_no_number: [bool; 2],
     /// Memory up to this size is made host-visible on the device.
@@ -347,6 +349,8 @@ pub(crate) unsafe fn describe(
             max_subgroups: sizes.max_compute_workgroup_subgroups,
             required_subgroup: None,
             feedback: is_1_3,
+            chooses_robustness: features.has(ash::ext::pipeline_robustness::NAME)
+                && features.pipeline_robustness.pipeline_robustness == vk::TRUE,
             direct_bytes: if mapped_heap >= device_heap { DIRECT_BYTES } else { 0 },
             spins: !software,
             keeps_what_is_no_number: [

@@ -281,6 +281,15 @@ fn create(
     if shared.traits.feedback {
         info = info.push_next(&mut feedback);
     }
+    // Where pipelines can choose, NVIDIA's driver checks nothing for one that says nothing.
+    let checks = match kernel.no_robustness {
+        true => vk::PipelineRobustnessBufferBehaviorEXT::DISABLED,
+        false => vk::PipelineRobustnessBufferBehaviorEXT::ROBUST_BUFFER_ACCESS,
+    };
+    let mut robustness = vk::PipelineRobustnessCreateInfoEXT::default().storage_buffers(checks).uniform_buffers(checks);
+    if shared.traits.chooses_robustness {
+        info = info.push_next(&mut robustness);
+    }
     // SAFETY: module, layout and cache are this device's, and everything in `info` outlives the call.
     let made = unsafe { shared.device.create_compute_pipelines(cache, &[info], None) };
     let handle = match made {

@@ -1,4 +1,4 @@
-//! What stands inside of `#[kernel(..)]`: `workgroup`, `subgroup`, `resident`, `volatile`, `index`, `instances`, `targets`, `requires`, `indirect`, `strict` and `fast`; for `specialise` see there.
+//! What stands inside of `#[kernel(..)]`: `workgroup`, `subgroup`, `resident`, `volatile`, `index`, `instances`, `targets`, `requires`, `indirect`, `no_robustness`, `strict` and `fast`; for `specialise` see there.
 
 use proc_macro2::TokenStream;
 use quote::ToTokens;
@@ -41,7 +41,7 @@ const VOLATILE_TARGETS: [Target; 2] = [Target::Spirv, Target::Cuda];
 
 /// Whether a part is a word without anything in parentheses.
 fn is_word(name: &syn::Ident) -> bool {
-    name == "indirect" || Precision::from_name(&name.to_string()).is_some()
+    ["indirect", "no_robustness"].iter().any(|word| name == word) || Precision::from_name(&name.to_string()).is_some()
 }
 
 /// `T = [f32, f16]`
@@ -66,12 +66,12 @@ impl Session {
         let parts = match Punctuated::<Part, syn::Token![,]>::parse_terminated.parse2(attribute) {
             Ok(parts) => parts,
             Err(error) => {
-                self.error_of(&error, "write `#[kernel(workgroup(256))]`, and if need be `subgroup(..)`, `resident(..)`, `volatile(..)`, `index = 64`, `instances(..)`, `specialise(..)`, `targets(..)`, `requires(..)`, `indirect` and `strict` or `fast` after it");
+                self.error_of(&error, "write `#[kernel(workgroup(256))]`, and if need be `subgroup(..)`, `resident(..)`, `volatile(..)`, `index = 64`, `instances(..)`, `specialise(..)`, `targets(..)`, `requires(..)`, `indirect`, `no_robustness` and `strict` or `fast` after it");
                 return Vec::new();
             }
         };
         let mut seen: Vec<String> = Vec::new();
-        let (mut instances, mut index) = (None, None);
+        let (mut instances, mut index, mut robustness) = (None, None, None);
         self.module.targets = Target::ALL.to_vec();
         for part in parts {
             let name = part.name.to_string();
@@ -102,11 +102,15 @@ impl Session {
                 // Read before, since the kernel's own names depend on it.
                 "specialise" => {}
                 "indirect" => self.module.indirect = true,
+                "no_robustness" => {
+                    self.module.no_robustness = true;
+                    robustness = Some(part.name);
+                }
                 _ if part.alone => {}
                 _ => self.error(
                     &part.name,
                     format!(
-                        "`{name}` is unknown: a kernel has workgroup(..), subgroup(..), resident(..), volatile(..), index = .., instances(..), specialise(..), targets(..), requires(..), indirect, strict and fast"
+                        "`{name}` is unknown: a kernel has workgroup(..), subgroup(..), resident(..), volatile(..), index = .., instances(..), specialise(..), targets(..), requires(..), indirect, no_robustness, strict and fast"
                     ),
                 ),
             }
@@ -114,6 +118,9 @@ impl Session {
         }
         if let Some(part) = index {
             self.index(&part);
+        }
+        if let Some(word) = robustness.filter(|_| !self.module.targets.contains(&Target::Spirv)) {
+            self.error(&word, "`no_robustness` is for pipelines of SPIR-V, which is not among the targets");
         }
         if !seen.iter().any(|name| name == "workgroup") {
             self.error(

@@ -29,6 +29,8 @@ pub struct Module {
     pub resident: Option<Size>,
     /// Whether its grid may come from a buffer: `indirect`.
     pub indirect: bool,
+    /// Whether a driver is asked to leave out its own checks of accesses to buffers, beside which ours stand in the code anyway: `no_robustness`.
+    pub no_robustness: bool,
     /// How wide the indices of an instance are; of a generic module, 32 bits, since its instances say.
     pub index: IndexWidth,
     /// What every variant needs, by the author's `requires(..)`.

@@ -130,7 +130,12 @@ impl Printer<'_> {
         let resident =
             module.resident.as_ref().map_or_else(String::new, |resident| format!("; resident {}", self.size(resident)));
         let indirect = if module.indirect { "; indirect" } else { "" };
-        self.line(&format!("kernel({}{subgroup}{resident}{indirect}) fn {}{generics}(", size.join(", "), module.name))?;
+        let robust = if module.no_robustness { "; no_robustness" } else { "" };
+        self.line(&format!(
+            "kernel({}{subgroup}{resident}{indirect}{robust}) fn {}{generics}(",
+            size.join(", "),
+            module.name
+        ))?;
         for binding in &module.bindings {
             let element = self.ty(binding.element);
             let rank = binding.view.map_or_else(String::new, |rank| format!(" view of rank {rank}"));

@@ -176,6 +176,7 @@ fn kernel(grid: GridKind, bindings: Vec<Binding>, mut fields: Vec<ParamField>) -
         workgroup_size: [4, 2, 1],
         subgroup_size: None,
         workgroup_bytes: 0,
+        no_robustness: false,
         index: IndexWidth::Bits32,
         grid,
         variants: Vec::new().into(),

@@ -106,6 +106,7 @@ mod tests {
             workgroup_size: [1, 1, 1],
             subgroup_size: None,
             workgroup_bytes: 0,
+            no_robustness: false,
             index: IndexWidth::Bits32,
             grid: GridKind::Linear,
             variants: Vec::new().into(),

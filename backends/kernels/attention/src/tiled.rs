@@ -32,6 +32,7 @@ pub const KEYS: usize = 128;
 #[kernel(
     workgroup(128),
     targets(wgsl, spirv, cuda),
+    no_robustness,
     instances(T = [f32, f16, bf16], ROWS = [2, 8], WIDE = [1, 2]),
     specialise(PLAIN: bool = false; WHOLE: bool = false)
 )]

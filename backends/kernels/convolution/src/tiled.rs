@@ -31,6 +31,7 @@ pub const DEPTH: usize = 8;
 #[kernel(
     workgroup(128),
     targets(wgsl, spirv, cuda),
+    no_robustness,
     specialise(PLAIN: bool = false),
     instances(T = [f32, f16, bf16], ROWS = [64, 128])
 )]

@@ -29,7 +29,7 @@ const DEPTH: usize = 16;
 ///
 /// `UNBRANCHED`: every round does everything, so that the first multiplies zeros and the last reads past the end, which costs no memory. Most drivers wait for what was read before they enter or leave a branch, and so in each round; CUDA's
 /// does not, and is better off without.
-#[kernel(workgroup(128), instances(B_ROWS_ARE_N = [false, true]), specialise(UNBRANCHED: bool = false))]
+#[kernel(workgroup(128), no_robustness, instances(B_ROWS_ARE_N = [false, true]), specialise(UNBRANCHED: bool = false))]
 pub fn matmul_narrow<const B_ROWS_ARE_N: bool>(
     a: &[f32],
     b: &[f32],

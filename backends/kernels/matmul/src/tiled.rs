@@ -113,6 +113,7 @@ fn hand_over<const EDGE: usize, const DEPTH: usize>(
 /// * `sizes`: M, N and K. `strides`: from one matrix and one line to the next, of A and of B.
 /// * `parts`: how many workgroups share a tile's K, and how many elements of it each has, a multiple of `DEPTH`. Of several each has a C of its own, and no bias and no activation.
 /// * `a_along`, `b_along`: whether lines go along K, so that they are rows of A and columns of B; otherwise they go across it.
+/// * `early`: whether a step's pieces are handed over in the midst of its products, which drivers of Vulkan and wgpu overlap better; CUDA's compiler does so with those handed over behind them.
 /// * `plain`: whether there is no activation, which spares a device the code of all of them.
 /// * Without `WIDE` extents and strides are any; with it those along lines are multiples of 4.
 /// * `ROWS` and `COLUMNS`: groups of four that an invocation has along either axis, `EDGE / 32` and `EDGE / 64`; `SUMS`: vectors of sums, four times their product.
@@ -141,6 +142,7 @@ pub fn multiply<
     a_along: bool,
     b_along: bool,
     plain: bool,
+    early: bool,
     activation: Activation,
 ) {
     let (m, n, k) = (sizes[0], sizes[1], sizes[2]);
@@ -183,35 +185,39 @@ pub fn multiply<
 
     for step in 0..(part.y - part.x).div_ceil(DEPTH) {
         let here = step % 2 * (DEPTH * EDGE / 4);
-        for inner in unroll(0..DEPTH) {
-            // By how much the groups of these four k's are moved. Parts of rows lie 8 apart, which that does not touch, so that one address serves them all; of the columns of a large tile it makes
-            // the parts trade places.
-            let moved = inner / 4 * (32 / DEPTH);
-            let row_here = here + (own_row ^ moved);
-            let column_here = here + if COLUMNS == 2 { own_column } else { own_column ^ moved };
-            for row_part in unroll(0..ROWS) {
-                let left = a_steps[row_here + (inner * (EDGE / 4) + row_part * 8)];
-                for column_part in unroll(0..COLUMNS) {
-                    let column_apart = if COLUMNS == 2 { (column_part * 4) ^ moved } else { 0 };
-                    let right = b_steps[column_here + (inner * (EDGE / 4) + column_apart)];
-                    let at = (column_part * ROWS + row_part) * 4;
-                    sums[at] = right * left.x + sums[at];
-                    sums[at + 1] = right * left.y + sums[at + 1];
-                    sums[at + 2] = right * left.z + sums[at + 2];
-                    sums[at + 3] = right * left.w + sums[at + 3];
+        let other = (step + 1) % 2 * (DEPTH * EDGE / 4);
+        let further = (step + 2) * DEPTH;
+        for part in unroll(0..2) {
+            for inner in unroll(part * (DEPTH / 2)..(part + 1) * (DEPTH / 2)) {
+                // By how much the groups of these four k's are moved. Parts of rows lie 8 apart, which that does not touch, so that one address serves them all; of the columns of a large tile it
+                // makes the parts trade places.
+                let moved = inner / 4 * (32 / DEPTH);
+                let row_here = here + (own_row ^ moved);
+                let column_here = here + (own_column ^ (2 - COLUMNS) * moved);
+                for row_part in unroll(0..ROWS) {
+                    let left = a_steps[row_here + (inner * (EDGE / 4) + row_part * 8)];
+                    for column_part in unroll(0..COLUMNS) {
+                        let column_apart = (COLUMNS - 1) * (column_part * 4 ^ moved);
+                        let right = b_steps[column_here + (inner * (EDGE / 4) + column_apart)];
+                        let at = (column_part * ROWS + row_part) * 4;
+                        sums[at] = right * left.x + sums[at];
+                        sums[at + 1] = right * left.y + sums[at + 1];
+                        sums[at + 2] = right * left.z + sums[at + 2];
+                        sums[at + 3] = right * left.w + sums[at + 3];
+                    }
                 }
             }
-        }
-        let other = (step + 1) % 2 * (DEPTH * EDGE / 4);
-        for p in unroll(0..EACH) {
-            hand_over::<EDGE, DEPTH>(a_steps, other, local + p * SIZE, a_next[p], a_along);
-            hand_over::<EDGE, DEPTH>(b_steps, other, local + p * SIZE, b_next[p], b_along);
-        }
-        // They are wanted in a step from now: compilers put a read off to the end of the step in which it is made, and the next one is behind a barrier.
-        let further = (step + 2) * DEPTH;
-        for p in unroll(0..EACH) {
-            a_next[p] = read::<A, WIDE>(a, a_groups[p], further, strides[1], a_along);
-            b_next[p] = read::<B, WIDE>(b, b_groups[p], further, strides[3], b_along);
+            if (part == 0) == early {
+                for p in unroll(0..EACH) {
+                    hand_over::<EDGE, DEPTH>(a_steps, other, local + p * SIZE, a_next[p], a_along);
+                    hand_over::<EDGE, DEPTH>(b_steps, other, local + p * SIZE, b_next[p], b_along);
+                }
+                // They are wanted in a step from now: compilers put a read off to the end of the step in which it is made, and the next one is behind a barrier.
+                for p in unroll(0..EACH) {
+                    a_next[p] = read::<A, WIDE>(a, a_groups[p], further, strides[1], a_along);
+                    b_next[p] = read::<B, WIDE>(b, b_groups[p], further, strides[3], b_along);
+                }
+            }
         }
         barrier();
     }
@@ -256,7 +262,8 @@ macro_rules! tiled {
         $(#[$doc])*
         #[kernel(
             workgroup(128),
-            specialise(A_ALONG: bool = true; B_ALONG: bool = false; PLAIN: bool = false),
+            no_robustness,
+            specialise(A_ALONG: bool = true; B_ALONG: bool = false; PLAIN: bool = false; EARLY: bool = true),
             $($attribute)*
         )]
         pub fn $name $($generics)* (
@@ -272,7 +279,7 @@ macro_rules! tiled {
             let mut a_steps = workgroup_array::<Vec4<f32>>($edge * $depth / 2);
             let mut b_steps = workgroup_array::<Vec4<f32>>($edge * $depth / 2);
             multiply::<$a, $b, $c, $edge, $depth, $rows, $columns, { 4 * $rows * $columns }, $wide>(
-                a, b, bias, c, &mut a_steps, &mut b_steps, sizes, strides, parts, A_ALONG, B_ALONG, PLAIN, activation,
+                a, b, bias, c, &mut a_steps, &mut b_steps, sizes, strides, parts, A_ALONG, B_ALONG, PLAIN, EARLY, activation,
             );
         }
     };

@@ -130,7 +130,7 @@ macro_rules! operator {
         { [$($access:tt)*], [$($zero:tt)*], [$($take:tt)*], [$($give:tt)*], $value:ty, [$($start:tt)*], [$($join:tt)*] }
     ) => {
         $(#[$doc])*
-        #[kernel(workgroup(256) $($arguments)*)]
+        #[kernel(workgroup(256), no_robustness $($arguments)*)]
         pub fn $name $($generics)* (
             x: &[$element],
             updates: &[$element],

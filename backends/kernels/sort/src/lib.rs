@@ -57,7 +57,7 @@ macro_rules! widths {
             }
 
             /// The best of long rows, or of their pieces; at most half of `HELD`.
-            #[kernel(workgroup(256), instances(HELD = [512, 1024]), specialise(QUADS: bool = false))]
+            #[kernel(workgroup(256), no_robustness, instances(HELD = [512, 1024]), specialise(QUADS: bool = false))]
             pub fn $top<const HELD: usize>(
                 x: &[$element],
                 values: &mut [$element],

@@ -32,7 +32,7 @@ fn read(x: &[u32], first: usize, count: usize, behind: u32, tile: &mut [u32]) ->
 }
 
 /// Counts the digits of each tile of each row: `counts[(row * 256 + digit) * tiles + tile]`. `shape`: `n`, tiles of a row.
-#[kernel(workgroup(256))]
+#[kernel(workgroup(256), no_robustness)]
 pub fn sort_count(ranks: &[u32], counts: &mut [u32], shape: [usize; 2], shift: u32) {
     let own = workgroup_array::<Atomic<u32>>(SIZE);
     let (n, tiles) = (shape[0], shape[1]);
@@ -57,7 +57,7 @@ pub fn sort_count(ranks: &[u32], counts: &mut [u32], shape: [usize; 2], shift: u
 
 /// Puts the ranks of each tile, and with `PLACES` their places, where the running sums of the counts say. `given`: whether places are given; otherwise they are positions in
 /// the row. `shape`: `n`, tiles of a row.
-#[kernel(workgroup(256), instances(PLACES = [false, true]))]
+#[kernel(workgroup(256), no_robustness, instances(PLACES = [false, true]))]
 pub fn sort_spread<const PLACES: bool>(
     ranks: &[u32],
     places: &[u32],

@@ -107,6 +107,7 @@ fn kernel(module: &Module, features: Features) -> Arc<Kernel> {
         workgroup_size: facts.info.workgroup_size,
         subgroup_size: facts.info.subgroup_size,
         workgroup_bytes: facts.info.workgroup_bytes,
+        no_robustness: false,
         index: module.index,
         grid: facts.info.grid,
         variants: variants.into(),

@@ -231,8 +231,9 @@ impl Candidate for Tiled {
             multiples(request, [a_length, k, n, a_batch, b_batch, &a_line, &b_line], 4)?;
         }
         let plain = self.op.activation == Activation::Identity;
-        let constants =
-            [("A_ALONG", a_along), ("B_ALONG", b_along), ("PLAIN", plain)].map(|(name, is)| (name, i64::from(is)));
+        let early = request.device.kind != DeviceKind::Cuda;
+        let constants = [("A_ALONG", a_along), ("B_ALONG", b_along), ("PLAIN", plain), ("EARLY", early)]
+            .map(|(name, is)| (name, i64::from(is)));
         let kernel = specialised(&kernel, &constants)?;
         let edge = self.tile.edge();
         let tiles = m.quotient_up(edge) * n.quotient_up(edge) * batch.clone();
