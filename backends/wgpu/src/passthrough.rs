@@ -1,9 +1,12 @@
-//! SPIR-V for kernels that WGSL cannot say: those with matrices that a subgroup holds together.
+//! SPIR-V for kernels that WGSL cannot say: those with matrices that a subgroup holds together, and those with reads that stay where they are written.
 //!
 //! naga has matrices of its own, and kernels cannot be written with them: there is no way to an accumulator's elements, none to convert one, no memory of another
 //! type than the matrix's, and no shape but squares of 8 and 16. Above all, the SPIR-V that naga makes of them declares the Vulkan memory model and marks no access
 //! as non-private, so that no barrier orders what invocations of a workgroup write for each other. So a device of wgpu on Vulkan that has matrices takes
 //! the kernel's own SPIR-V, unchanged, through the pipeline layout of wgpu. Bindings are numbered alike there; the parameter block is a storage buffer.
+//!
+//! Reads stay where they are written if they are volatile, which WGSL does not have: without that, norms of long rows have half the speed, since a driver puts reads off until each waits for its own. Kernels whose
+//! pipelines want no checks of the driver's (`no_robustness`) are left in WGSL all the same: wgpu's devices have these checks, with which such kernels are slower as SPIR-V.
 //!
 //! A device that has no matrices never takes SPIR-V: with them wgpu enables the memory model that every module of ours has. Modules that make halves ask for rounding to the nearest, of which wgpu tells nothing: drivers
 //! that multiply matrices have it.
@@ -60,28 +63,50 @@ pub(crate) fn select<'k>(shared: &Shared, kernel: &'k Kernel) -> Result<&'k Vari
     match (choose(Target::Spirv.into()), choose(shared.language)) {
         (Ok(spirv), Ok(wgsl)) => {
             let unsayable = spirv.features.iter().any(|feature| feature.never(Target::Wgsl));
-            Ok(if unsayable { spirv } else { wgsl })
+            let stays = || !kernel.no_robustness && has_volatile_reads(&spirv.code);
+            Ok(if unsayable || stays() { spirv } else { wgsl })
         }
         (Err(VariantError::NoTarget { .. }), wgsl) | (Err(_), wgsl @ Ok(_)) => wgsl,
         (spirv, Err(_)) => spirv,
     }
 }
 
+/// The words of a module; `None` if it is not SPIR-V.
+fn module(code: &Code) -> Option<Vec<u32>> {
+    const MAGIC: u32 = 0x0723_0203;
+    let Code::Spirv(bytes) = code else { return None };
+    let (chunks, []) = bytes.as_chunks::<4>() else { return None };
+    let words: Vec<u32> = chunks.iter().map(|word| u32::from_le_bytes(*word)).collect();
+    (words.first() == Some(&MAGIC) && words.len() >= HEADER).then_some(words)
+}
+
+/// Words before a module's first instruction.
+const HEADER: usize = 5;
+
+/// Whether a module reads anything by a volatile load.
+fn has_volatile_reads(code: &Code) -> bool {
+    const LOAD: u32 = 61;
+    const VOLATILE: u32 = 1;
+    let Some(words) = module(code) else { return false };
+    let mut at = HEADER;
+    while let Some(&[first, _, _, _, access]) = words.get(at..at + 5) {
+        let length = (first >> 16) as usize;
+        if first & 0xffff == LOAD && length > 4 && access & VOLATILE != 0 {
+            return true;
+        }
+        at += length.max(1);
+    }
+    false
+}
+
 /// The words of a module with the values of the kernel's specialisation constants, of which wgpu passes none on; `None` if it is not SPIR-V.
 pub(crate) fn words(code: &Code, constants: &[Constant]) -> Option<Vec<u32>> {
-    const MAGIC: u32 = 0x0723_0203;
-    const HEADER: usize = 5;
     const DECORATE: u32 = 71;
     const SPEC_ID: u32 = 1;
     const SPEC_TRUE: u32 = 48;
     const SPEC_FALSE: u32 = 49;
     const SPEC_CONSTANT: u32 = 50;
-    let Code::Spirv(bytes) = code else { return None };
-    let (chunks, []) = bytes.as_chunks::<4>() else { return None };
-    let mut words: Vec<u32> = chunks.iter().map(|word| u32::from_le_bytes(*word)).collect();
-    if words.first() != Some(&MAGIC) || words.len() < HEADER {
-        return None;
-    }
+    let mut words = module(code)?;
     // Decorations come before constants.
     let mut named: Vec<(u32, &Constant)> = Vec::new();
     let mut at = HEADER;
@@ -169,6 +194,28 @@ mod tests {
         ];
         assert_eq!(words(&bytes(&module([0, 1, 48])), &all), Some(module([5, 0xffff_fffe, 49])));
         assert_eq!(words(&bytes(&module([0, 1, 49])), &[]), Some(module([0, 1, 49])));
+    }
+
+    #[test]
+    fn volatile_loads_are_found() {
+        let with =
+            |access: u32| bytes(&[0x0723_0203, 0x0001_0500, 0, 20, 0, 5 << 16 | 61, 1, 2, 3, access, 1 << 16 | 253]);
+        assert!(has_volatile_reads(&with(0b1)) && has_volatile_reads(&with(0b10_0001)));
+        assert!(!has_volatile_reads(&with(0b10_0000)));
+        // One without an operand for it, behind which another instruction begins with an odd word.
+        assert!(!has_volatile_reads(&bytes(&[
+            0x0723_0203,
+            0x0001_0500,
+            0,
+            20,
+            0,
+            4 << 16 | 61,
+            1,
+            2,
+            3,
+            1 << 16 | 253
+        ])));
+        assert!(!has_volatile_reads(&Code::Text("fn main() {}".into())));
     }
 
     #[test]
