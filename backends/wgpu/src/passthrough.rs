@@ -5,8 +5,8 @@
 //! as non-private, so that no barrier orders what invocations of a workgroup write for each other. So a device of wgpu on Vulkan that has matrices takes
 //! the kernel's own SPIR-V, unchanged, through the pipeline layout of wgpu. Bindings are numbered alike there; the parameter block is a storage buffer.
 //!
-//! Reads stay where they are written if they are volatile, which WGSL does not have: without that, norms of long rows have half the speed, since a driver puts reads off until each waits for its own. Kernels whose
-//! pipelines want no checks of the driver's (`no_robustness`) are left in WGSL all the same: wgpu's devices have these checks, with which such kernels are slower as SPIR-V.
+//! Reads stay where they are written if they are volatile, which WGSL does not have: others a driver puts off until each waits for its own. The argmax of rows of 1,024 has 94 % of what memory gives so, and 88 % from
+//! WGSL. Kernels whose pipelines want no checks of the driver's (`no_robustness`) are left in WGSL all the same: a device of wgpu has these checks, with which convolutions have 31 TFLOP/s from WGSL and 28 as SPIR-V.
 //!
 //! A device that has no matrices never takes SPIR-V: with them wgpu enables the memory model that every module of ours has. Modules that make halves ask for rounding to the nearest, of which wgpu tells nothing: drivers
 //! that multiply matrices have it.

@@ -187,8 +187,8 @@ pub fn multiply<
         let here = step % 2 * (DEPTH * EDGE / 4);
         let other = (step + 1) % 2 * (DEPTH * EDGE / 4);
         let further = (step + 2) * DEPTH;
-        for part in unroll(0..2) {
-            for inner in unroll(part * (DEPTH / 2)..(part + 1) * (DEPTH / 2)) {
+        for stage in unroll(0..2) {
+            for inner in unroll(stage * (DEPTH / 2)..(stage + 1) * (DEPTH / 2)) {
                 // By how much the groups of these four k's are moved. Parts of rows lie 8 apart, which that does not touch, so that one address serves them all; of the columns of a large tile it
                 // makes the parts trade places.
                 let moved = inner / 4 * (32 / DEPTH);
@@ -207,7 +207,7 @@ pub fn multiply<
                     }
                 }
             }
-            if (part == 0) == early {
+            if (stage == 0) == early {
                 for p in unroll(0..EACH) {
                     hand_over::<EDGE, DEPTH>(a_steps, other, local + p * SIZE, a_next[p], a_along);
                     hand_over::<EDGE, DEPTH>(b_steps, other, local + p * SIZE, b_next[p], b_along);
