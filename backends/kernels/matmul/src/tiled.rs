@@ -193,11 +193,11 @@ pub fn multiply<
                 // makes the parts trade places.
                 let moved = inner / 4 * (32 / DEPTH);
                 let row_here = here + (own_row ^ moved);
-                let column_here = here + (own_column ^ (2 - COLUMNS) * moved);
+                let column_here = here + (own_column ^ ((2 - COLUMNS) * moved));
                 for row_part in unroll(0..ROWS) {
                     let left = a_steps[row_here + (inner * (EDGE / 4) + row_part * 8)];
                     for column_part in unroll(0..COLUMNS) {
-                        let column_apart = (COLUMNS - 1) * (column_part * 4 ^ moved);
+                        let column_apart = (COLUMNS - 1) * ((column_part * 4) ^ moved);
                         let right = b_steps[column_here + (inner * (EDGE / 4) + column_apart)];
                         let at = (column_part * ROWS + row_part) * 4;
                         sums[at] = right * left.x + sums[at];
