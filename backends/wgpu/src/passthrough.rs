@@ -11,6 +11,8 @@
 //! A device that has no matrices never takes SPIR-V: with them wgpu enables the memory model that every module of ours has. Modules that make halves ask for rounding to the nearest, of which wgpu tells nothing: drivers
 //! that multiply matrices have it.
 
+use std::ops::Range;
+
 use trefoil_codegen::artefact::{
     Code, Constant, Feature, Features, Kernel, MatrixProduct, MatrixScalar, ParamTransport, Target, Variant,
     VariantError,
@@ -83,20 +85,25 @@ fn module(code: &Code) -> Option<Vec<u32>> {
 /// Words before a module's first instruction.
 const HEADER: usize = 5;
 
+/// Where a module's instructions are; `None` if one goes past the end.
+fn instructions(words: &[u32]) -> Option<Vec<Range<usize>>> {
+    let (mut all, mut at) = (Vec::new(), HEADER);
+    while let Some(first) = words.get(at) {
+        let end = at + ((first >> 16) as usize).max(1);
+        words.get(at..end)?;
+        all.push(at..end);
+        at = end;
+    }
+    Some(all)
+}
+
 /// Whether a module reads anything by a volatile load.
 fn has_volatile_reads(code: &Code) -> bool {
     const LOAD: u32 = 61;
     const VOLATILE: u32 = 1;
     let Some(words) = module(code) else { return false };
-    let mut at = HEADER;
-    while let Some(&[first, _, _, _, access]) = words.get(at..at + 5) {
-        let length = (first >> 16) as usize;
-        if first & 0xffff == LOAD && length > 4 && access & VOLATILE != 0 {
-            return true;
-        }
-        at += length.max(1);
-    }
-    false
+    let is_volatile = |at: Range<usize>| matches!(words[at], [first, _, _, _, access, ..] if first & 0xffff == LOAD && access & VOLATILE != 0);
+    instructions(&words).is_some_and(|all| all.into_iter().any(is_volatile))
 }
 
 /// The words of a module with the values of the kernel's specialisation constants, of which wgpu passes none on; `None` if it is not SPIR-V.
@@ -109,11 +116,9 @@ pub(crate) fn words(code: &Code, constants: &[Constant]) -> Option<Vec<u32>> {
     let mut words = module(code)?;
     // Decorations come before constants.
     let mut named: Vec<(u32, &Constant)> = Vec::new();
-    let mut at = HEADER;
-    while at < words.len() {
-        let (length, code) = ((words[at] >> 16) as usize, words[at] & 0xffff);
-        let instruction = words.get_mut(at..at + length.max(1))?;
-        match (code, &mut *instruction) {
+    for at in instructions(&words)? {
+        let instruction = &mut words[at];
+        match (instruction[0] & 0xffff, instruction) {
             (DECORATE, [_, id, SPEC_ID, number]) => {
                 named.extend(constants.get(*number as usize).map(|constant| (*id, constant)));
             }
@@ -130,7 +135,6 @@ pub(crate) fn words(code: &Code, constants: &[Constant]) -> Option<Vec<u32>> {
             }
             _ => {}
         }
-        at += length.max(1);
     }
     Some(words)
 }
