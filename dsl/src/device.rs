@@ -18,7 +18,7 @@ use std::fmt;
 use std::ops::RangeInclusive;
 use std::sync::Arc;
 
-use trefoil_codegen::artefact::{Features, Kernel, MatrixProduct, ParamTransport, Target};
+use trefoil_codegen::artefact::{Feature, Features, Kernel, MatrixProduct, ParamTransport, Target};
 
 use crate::error::{Error, Result};
 use crate::pinned::{Ordinary, Pinned};
@@ -107,6 +107,11 @@ impl Properties {
     /// Whether the device can promise subgroups of a size.
     pub fn offers_subgroups_of(&self, size: u32) -> bool {
         size.is_power_of_two() && self.subgroup_sizes.as_ref().is_some_and(|sizes| sizes.contains(&size))
+    }
+
+    /// Whether reads that a kernel says are `volatile` stay where it has them. WGSL has no word for it, so that devices of wgpu keep them only where they take SPIR-V, as those do that multiply matrices.
+    pub fn keeps_volatile_reads(&self) -> bool {
+        self.kind != DeviceKind::Wgpu || self.features.contains(Features::of(&[Feature::CooperativeMatrices]))
     }
 
     /// There is no memory left for the `bytes` bytes that `label` names.

@@ -170,41 +170,41 @@ const SOURCES: &[(&str, &str)] = &[
             select((quarters & 2) == 0, value, -value)
         }",
     ),
+    // The logistic curve far from 0, where its exponential may be infinite, and a polynomial near it. A NaN is on neither side, and comes through.
     (
         "tanh",
         "fn tanh(x: f32) -> f32 {
-            let t = min(abs(x), 10.0);
+            let t = abs(x);
             let z = t * t;
             let p = mul_add(z, -6.096714176e-3, 2.099717967e-2);
             let p = mul_add(z, p, -5.385090783e-2);
             let p = mul_add(z, p, 1.333276927e-1);
             let p = mul_add(z, p, -3.333332837e-1);
             let near = mul_add(t * z, p, t);
-            let far = 1.0 - 2.0 / (exp(2.0 * t) + 1.0);
-            select(is_nan(x), x, with_sign(select(t < 0.625, near, far), x))
+            let far = 1.0 - 2.0 / (exp2(2.885390082 * t) + 1.0);
+            with_sign(select(t < 0.625, near, far), x)
         }",
     ),
+    // Minimax polynomials: of erf(t) / t - 1 in t^2 near 0, and of the binary logarithm of 1 - erf(t), by -t, beyond 0.93, which falls for ever. A NaN comes through.
     (
         "erf",
         "fn erf(x: f32) -> f32 {
-            let t = min(abs(x), 4.0);
+            let t = abs(x);
             let z = t * t;
-            let p = mul_add(z, 8.269511454e-5, -8.118998376e-4);
-            let p = mul_add(z, p, 5.198960193e-3);
-            let p = mul_add(z, p, -2.685857564e-2);
-            let p = mul_add(z, p, 1.128368080e-1);
-            let p = mul_add(z, p, -3.761263192e-1);
-            let p = mul_add(z, p, 1.283791661e-1);
+            let p = mul_add(z, -5.953748478e-4, 4.985942040e-3);
+            let p = mul_add(z, p, -2.676172182e-2);
+            let p = mul_add(z, p, 1.128168255e-1);
+            let p = mul_add(z, p, -3.761247993e-1);
+            let p = mul_add(z, p, 1.283791512e-1);
             let near = mul_add(t, p, t);
-            let q = mul_add(t, -1.046065677e-6, 3.438850763e-5);
-            let q = mul_add(t, q, -4.988249857e-4);
-            let q = mul_add(t, q, 4.303789232e-3);
-            let q = mul_add(t, q, -2.513954975e-2);
-            let q = mul_add(t, q, 1.078556553e-1);
-            let q = mul_add(t, q, 6.341481805e-1);
-            let q = mul_add(t, q, 1.289027929e-1);
-            let far = 1.0 - exp(-mul_add(t, q, t));
-            select(is_nan(x), x, with_sign(select(t < 0.93, near, far), x))
+            let q = mul_add(t, 1.675277599e-5, -4.712146474e-4);
+            let q = mul_add(t, q, 5.277383607e-3);
+            let q = mul_add(t, q, -3.432891890e-2);
+            let q = mul_add(t, q, 1.533226669e-1);
+            let q = mul_add(t, q, 9.162961841e-1);
+            let q = mul_add(t, q, 6.283038259e-1);
+            let far = 1.0 - exp2(-mul_add(t, q, t));
+            with_sign(select(t < 0.93, near, far), x)
         }",
     ),
     (

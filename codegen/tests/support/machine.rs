@@ -391,6 +391,7 @@ fn math(function: M, scalar: Scalar, arguments: &[u32]) -> u32 {
         M::Trunc => float(0).trunc(),
         M::RoundTiesEven => float(0).round_ties_even(),
         M::Exp => float(0).exp(),
+        M::Exp2 => float(0).exp2(),
         M::Sin => float(0).sin(),
         M::Cos => float(0).cos(),
         M::Tan => float(0).tan(),

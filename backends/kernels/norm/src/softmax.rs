@@ -71,7 +71,8 @@ macro_rules! softmax_strided {
 }
 
 kernels! {
-    softmax_rows! softmax_rows (256; f32; 4, 8, 16, 32; LARGEST)
+    softmax_rows! softmax_rows (256; f32; 4, 8, 16; LARGEST)
+    softmax_rows! softmax_long_rows (256; f32; 32; LARGEST; volatile(spirv(x)))
     softmax_rows! softmax_wide_rows (512; f32; 16; LARGEST; targets(cuda))
     softmax_rows! softmax_half_rows (256; f16, bf16; 8; LARGEST_OF_HALVES)
     softmax_strided! softmax_strided (f32, f16, bf16)

@@ -37,21 +37,21 @@ pub const fn math(precision: Precision, function: M, scalar: Scalar) -> Option<&
         (Precision::Fast, M::Cos, Scalar::F32) => "__cosf",
         (Precision::Fast, M::Tan, Scalar::F32) => "__tanf",
         (Precision::Fast, M::Sqrt, Scalar::F32) => FAST_SQRT,
-        (Precision::Fast, M::Exp2, Scalar::F32) => FAST_EXP2,
+        (_, M::Exp2, Scalar::F32) => EXP2,
         _ => return None,
     })
 }
 
 /// No header has these, as it has the others.
 const FAST_SQRT: &str = "fast_sqrt";
-/// Below the least normal number it gives 0, which saves three instructions of four.
-const FAST_EXP2: &str = "fast_exp2";
+/// As exact as `exp2f`, but that it gives 0 below the least normal number, which saves three instructions of four.
+const EXP2: &str = "normal_exp2";
 
 /// What a function needs to be printed before it is used.
 pub fn prelude(p: &mut Printer<'_, Cuda>, name: &'static str) {
     let instruction = match name {
         FAST_SQRT => "sqrt.approx.f32",
-        FAST_EXP2 => "ex2.approx.ftz.f32",
+        EXP2 => "ex2.approx.ftz.f32",
         _ => return,
     };
     p.prelude(name, || {
@@ -73,13 +73,14 @@ pub fn overload(precision: Precision, name: &str) -> String {
 /// Whether a name is one of those that are printed for vectors, or of a scalar product.
 pub fn reserved(name: &str) -> bool {
     let scalars = [Scalar::F32, Scalar::F64];
-    [Precision::Strict, Precision::Fast].into_iter().filter(|precision| name.contains(precision.name())).any(
-        |precision| {
+    let mut apart =
+        [Precision::Strict, Precision::Fast].into_iter().filter(|precision| name.contains(precision.name()));
+    name == EXP2
+        || apart.any(|precision| {
             let operators = [B::Add, B::Subtract, B::Multiply, B::Divide].into_iter();
             let binary = operators.flat_map(|operator| scalars.map(|scalar| binary(precision, operator, Some(scalar))));
             let math = M::ALL.iter().flat_map(|function| scalars.map(|scalar| math(precision, *function, scalar)));
             name == precision.suffixed("dot")
                 || binary.chain(math).flatten().any(|known| overload(precision, known) == name)
-        },
-    )
+        })
 }

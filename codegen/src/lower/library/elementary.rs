@@ -205,10 +205,12 @@ pub const SOURCES: &[(&str, &str)] = &[
     ),
     (
         "hypot",
+        // GPUs divide by what is beyond 2^126 as by an infinity.
         "fn hypot(x: f32, y: f32) -> f32 {
             let a = max(abs(x), abs(y));
             let b = min(abs(x), abs(y));
-            let r = b / select(a > 0.0, a, 1.0);
+            let scale = select(a > 1.0e37, 5.9604645e-8, 1.0);
+            let r = (b * scale) / select(a > 0.0, a * scale, 1.0);
             let value = a * sqrt(mul_add(r, r, 1.0));
             let number = select(is_nan(x) | is_nan(y), from_bits(0x7fc00000u32), value);
             select(is_infinite(x) | is_infinite(y), from_bits(0x7f800000u32), number)

@@ -1,6 +1,6 @@
 //! Norms by a root of squares.
 
-use trefoil_dsl::device::{DeviceKind, Properties};
+use trefoil_dsl::device::Properties;
 use trefoil_kernels::norm::kernels;
 use trefoil_kernels::norm::rows::LARGEST;
 
@@ -283,10 +283,9 @@ fn moved(request: &Request<'_>, op: &Norm, reads: f64) -> f64 {
     kernel_time(request.device, transfer_time(operands * upper(&request.inputs[0].ty.bytes())))
 }
 
-/// WGSL's compilers read what is needed behind the sums again rather than hold it; the others are kept from that.
+/// Compilers read what is needed behind the sums again rather than hold it, unless they are kept from that.
 fn longest(device: &Properties) -> Longest {
-    let is_wgpu = device.kind == DeviceKind::Wgpu;
-    Longest::on(device, if is_wgpu { Longest::Again } else { Longest::Twice })
+    Longest::on(device, if device.keeps_volatile_reads() { Longest::Twice } else { Longest::Again })
 }
 
 /// Rows that follow on each other, held in registers.

@@ -1,6 +1,7 @@
 //! Softmax and its logarithm.
 
 use trefoil_kernels::norm::kernels;
+use trefoil_kernels::norm::rows::LARGEST;
 
 use super::plan::{Held, Longest, Rows};
 use super::{expect_axes, expect_float, rows_of};
@@ -88,6 +89,7 @@ impl Candidate for Registers<'_> {
         let Held { is_wide, quads, bits } = held;
         let kernel = match x.ty.element {
             ElementType::F32 if is_wide => "softmax_wide_rows",
+            ElementType::F32 if quads > LARGEST as i64 => "softmax_long_rows",
             ElementType::F32 => "softmax_rows",
             _ => "softmax_half_rows",
         };
