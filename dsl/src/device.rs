@@ -91,7 +91,7 @@ pub struct Properties {
     pub software: bool,
     /// Optional features that kernels may use.
     pub features: Features,
-    /// The products of matrices that kernels may ask for, if [`Feature::CooperativeMatrices`](trefoil_codegen::artefact::Feature::CooperativeMatrices) is among the features; the CPU has every one,
+    /// The products of matrices that kernels may ask for, if [`Feature::CooperativeMatrices`] is among the features; the CPU has every one,
     /// and lists none.
     pub matrices: Vec<MatrixProduct>,
     /// The sizes of subgroups that a kernel may state, from the least to the largest: of the device's choice where it gives one, otherwise the one that all
