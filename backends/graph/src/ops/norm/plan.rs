@@ -208,7 +208,7 @@ impl Longest {
 /// What of a row an invocation holds.
 pub(super) struct Held {
     /// Whether the workgroups are wide.
-    pub(super) is_wide: bool,
+    is_wide: bool,
     /// Groups of four elements.
     pub(super) quads: i64,
     /// `1 << bits` invocations share a row.
@@ -235,6 +235,17 @@ impl Held {
 
     fn across(is_wide: bool) -> usize {
         if is_wide { WIDE } else { SIZE }
+    }
+
+    /// The name of the family's kernel for such rows, without its instance.
+    pub(super) fn kernel(&self, family: &str, element: ElementType) -> String {
+        let rows = match element {
+            ElementType::F32 if self.is_wide => "wide_rows",
+            ElementType::F32 if self.quads > LARGEST as i64 => "long_rows",
+            ElementType::F32 => "rows",
+            _ => "half_rows",
+        };
+        format!("{family}_{rows}")
     }
 
     /// Whether that is all of rows of so many elements, which then are read once.

@@ -2,7 +2,6 @@
 
 use trefoil_dsl::device::Properties;
 use trefoil_kernels::norm::kernels;
-use trefoil_kernels::norm::rows::LARGEST;
 
 use super::plan::{Held, InQuads, Longest, Rows};
 use super::{expect_axes, expect_float, rows_of};
@@ -317,13 +316,8 @@ impl Candidate for Registers<'_> {
             return no("a bias without a residual, or that lies otherwise than a row");
         }
         let held = Held::of(x.ty.element, &elements, longest(request.device));
-        let Held { is_wide, quads, bits } = held;
-        let (kernel, suffix) = match x.ty.element {
-            ElementType::F32 if is_wide => ("norm_wide_rows", ""),
-            ElementType::F32 if quads > LARGEST as i64 => ("norm_long_rows", ""),
-            ElementType::F32 => ("norm_rows", ""),
-            _ => ("norm_half_rows", op.suffix(request.inputs)),
-        };
+        let Held { quads, bits, .. } = held;
+        let (kernel, suffix) = (held.kernel("norm", x.ty.element), op.suffix(request.inputs));
         let (divisor, numbers) = op.constants(&elements);
         let [levels, extents, x_strides, v_strides] = starts;
         let [centred, wants_sum, wants_moments] = op.flags();

@@ -1,7 +1,6 @@
 //! Softmax and its logarithm.
 
 use trefoil_kernels::norm::kernels;
-use trefoil_kernels::norm::rows::LARGEST;
 
 use super::plan::{Held, Longest, Rows};
 use super::{expect_axes, expect_float, rows_of};
@@ -86,13 +85,8 @@ impl Candidate for Registers<'_> {
         let rows = Rows::of(x, &self.0.axes, None);
         let plain = rows.in_quads()?;
         let held = Held::of(x.ty.element, &plain.elements, Longest::on(request.device, Longest::Twice));
-        let Held { is_wide, quads, bits } = held;
-        let kernel = match x.ty.element {
-            ElementType::F32 if is_wide => "softmax_wide_rows",
-            ElementType::F32 if quads > LARGEST as i64 => "softmax_long_rows",
-            ElementType::F32 => "softmax_rows",
-            _ => "softmax_half_rows",
-        };
+        let Held { quads, bits, .. } = held;
+        let kernel = held.kernel("softmax", x.ty.element);
         let [levels, extents, strides, _] = plain.starts;
         Ok(one_kernel(
             instance(&kernels(), &format!("{kernel}_{}_{quads}", x.ty.element))?,
