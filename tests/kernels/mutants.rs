@@ -30,10 +30,11 @@ fn mistakes_are_seen() {
     .unwrap();
     let amiss: Vec<_> = surveyed.iter().flat_map(|kernel| &kernel.amiss).collect();
     assert!(amiss.is_empty(), "of the kernels themselves: {amiss:?}");
-    let (mut all, mut seen) = (0, 0);
+    let (mut all, mut different, mut seen) = (0, 0, 0);
     for outcome in surveyed.iter().flat_map(|kernel| &kernel.outcomes) {
         let (site, fate, reason) = (&outcome.site, outcome.fate, &outcome.reason);
         all += 1;
+        different += usize::from(fate != Fate::Equal);
         seen += usize::from(fate < Fate::OtherResult);
         // What else survives is another kernel, which does nothing amiss; without a barrier a kernel is none.
         let is_silent = site.mistake == Mistake::BarrierDropped && fate == Fate::OtherResult;
@@ -43,6 +44,8 @@ fn mistakes_are_seen() {
             site.line
         );
     }
-    println!("{seen} of {all} mutants are refused or told of");
-    assert!(all > 100 && 2 * seen > all, "{seen} of {all} mutants are refused or told of");
+    // One that does the same as the kernel is no mistake: constants of the pipeline decide many branches.
+    let words = format!("of {all} mutants {different} do something else, and {seen} are refused or told of");
+    println!("{words}");
+    assert!(all > 100 && 2 * seen > different, "{words}");
 }

@@ -110,6 +110,11 @@ impl ElementType {
         self.scalar().is_float()
     }
 
+    /// Whether it is a float of 16 bits, which is computed as an `f32`.
+    pub const fn is_half(self) -> bool {
+        self.is_float() && self.scalar().is_narrow()
+    }
+
     /// Whether it is an integer.
     pub const fn is_integer(self) -> bool {
         self.scalar().is_integer()

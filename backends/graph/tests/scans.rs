@@ -97,6 +97,38 @@ fn every_type_along_every_axis() {
 }
 
 #[test]
+fn what_is_broadcast_and_less_than_a_quad() {
+    let devices = devices();
+    for element in [ElementType::F32, ElementType::F16, ElementType::I64] {
+        for extents in [&[1usize][..], &[2], &[3], &[3, 1], &[1, 2]] {
+            all(&devices, element, extents, false, true);
+        }
+    }
+    for (there, extents) in [
+        (&[1usize][..], &[1000usize][..]),
+        (&[1, 1], &[3, 70]),
+        (&[3, 1], &[3, 1003]),
+        (&[1, 3], &[600, 3]),
+        (&[1, 8], &[40, 8]),
+        (&[40, 1], &[40, 8]),
+    ] {
+        let values = Values::of(ElementType::F32, there.iter().product(), 8, 1.5);
+        let mut graph = Graph::new();
+        let x = graph.input("x", ElementType::F32, shape(there)).unwrap();
+        let x = graph.expand(x, shape(extents)).unwrap();
+        for axis in 0..extents.len() {
+            for way in 0..4 {
+                scanned(&mut graph, x, Operator::Sum, axis, way);
+                scanned(&mut graph, x, Operator::Max, axis, way);
+            }
+        }
+        for device in &devices {
+            check(&graph, device, &[("x", values.clone())], &Extents::new(), 1e-4);
+        }
+    }
+}
+
+#[test]
 fn rows_and_columns_of_many_lengths() {
     let devices = devices();
     for (index, extents) in [

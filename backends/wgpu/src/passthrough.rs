@@ -6,7 +6,8 @@
 //! the kernel's own SPIR-V, unchanged, through the pipeline layout of wgpu. Bindings are numbered alike there; the parameter block is a storage buffer.
 //!
 //! Reads stay where they are written if they are volatile, which WGSL does not have: others a driver puts off until each waits for its own. The argmax of rows of 1,024 has 94 % of what memory gives so, and 88 % from
-//! WGSL. Kernels whose pipelines want no checks of the driver's (`no_robustness`) are left in WGSL all the same: a device of wgpu has these checks, with which convolutions have 31 TFLOP/s from WGSL and 28 as SPIR-V.
+//! WGSL. Kernels whose pipelines want no checks of the driver's (`no_robustness`) are left in WGSL all the same: a device of wgpu has these checks, with which convolutions have 31 TFLOP/s from WGSL and 28 as SPIR-V. So are those that sum products
+//! of bytes: WGSL has a function for that, and wgpu does not tell whether SPIR-V's instruction may be used.
 //!
 //! A device that has no matrices never takes SPIR-V: with them wgpu enables the memory model that every module of ours has. Modules that make halves ask for rounding to the nearest, of which wgpu tells nothing: drivers
 //! that multiply matrices have it.
@@ -65,7 +66,8 @@ pub(crate) fn select<'k>(shared: &Shared, kernel: &'k Kernel) -> Result<&'k Vari
     match (choose(Target::Spirv.into()), choose(shared.language)) {
         (Ok(spirv), Ok(wgsl)) => {
             let unsayable = spirv.features.iter().any(|feature| feature.never(Target::Wgsl));
-            let stays = || !kernel.no_robustness && has_volatile_reads(&spirv.code);
+            let dots = || kernel.variants.iter().any(|variant| variant.features.has(Feature::IntegerDot));
+            let stays = || !kernel.no_robustness && has_volatile_reads(&spirv.code) && !dots();
             Ok(if unsayable || stays() { spirv } else { wgsl })
         }
         (Err(VariantError::NoTarget { .. }), wgsl) | (Err(_), wgsl @ Ok(_)) => wgsl,

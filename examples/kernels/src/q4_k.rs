@@ -7,7 +7,7 @@
 //! **Idea.** A block is nine groups of 16 bytes, and every read is one of them. An invocation takes one of the eight groups of numbers of a block: 16 weights of each of two
 //! sub-blocks. The 32 elements of x that they meet stay with it for all rows of the workgroup, as integers of 23 bits with one exponent, taken apart in
 //! three bytes each: so four weights cost three sums of four products of bytes, which devices have an instruction for, and no conversion. Weights are read a few rows ahead
-//! of their use.
+//! of their use, by volatile reads in SPIR-V, where drivers put off others to where they are used.
 //!
 //! **Invariants.** A row is a whole number of blocks. Each sum has an order that depends on the row's length alone. Of 32 elements the greatest keeps its 24 bits and the others as many less as they are smaller, an error
 //! below that of their sum in `f32`; infinities and NaNs reach the result by the sums of x.
@@ -105,7 +105,7 @@ fn block_of(row: usize, blocks: usize, group: usize) -> usize {
 }
 
 /// `y` = weights * x; a workgroup takes `rows` of them.
-#[kernel(workgroup(SIZE))]
+#[kernel(workgroup(SIZE), volatile(spirv(weights)))]
 pub fn q4_k_matvec(weights: &[u32], x: &[f32], y: &mut [f32], blocks: usize, rows: usize) {
     let mut partial = workgroup_array::<f32>(MOST_ROWS * NEXT_ROW);
     let (quads, x_quads) = (weights.len() / 4, x.len() / 4);

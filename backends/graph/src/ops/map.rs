@@ -3,11 +3,13 @@
 //! Most are functions of elements of one type: each is one row of a table (`rows`), with its formula, its reference, the types that it takes and its attributes; the macro
 //! `functions!` makes the definition ([`Function`]) and the method of [`crate::Graph`] from it, and [`Elementwise`] is the op of all of them. A row's formula is
 //! written with Rust's operators (`term`), and works on scalars and, lane by lane, on vectors alike: constants are made like the values that they meet.
+//! 16-bit floats are computed in `f32`, some by shorter formulas (`halves`).
 
 mod accuracy;
 mod body;
 mod elementwise;
 mod functions;
+mod halves;
 mod methods;
 mod rows;
 mod term;

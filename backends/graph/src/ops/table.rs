@@ -113,7 +113,7 @@ pub fn rows() -> Vec<Row> {
         attributes: function.attributes.iter().map(|attribute| attribute.name.to_owned()).collect(),
         types: ElementType::ALL.into_iter().filter(|element| function.takes(*element)).collect(),
         formula: function.formula.to_owned(),
-        accuracy: function.accuracy().to_string(),
+        accuracy: function.accuracy(ElementType::F32).to_string(),
     });
     let reductions = Reduction::ALL.iter().map(|reduction| {
         let op = Reduce { reduction: *reduction, element: ElementType::F32, axes: vec![0], keep: false, correction: 0 };

@@ -126,61 +126,68 @@ pub fn attention_rows<T: Float, const ROWS: usize, const QUADS: usize>(
         added[r] = batch * bias_strides[0] + head * bias_strides[1] + row / group * bias_strides[2];
     }
 
-    // Four keys of a team at a time.
-    for start in (from..to).step_by(4 * TEAMS) {
-        let mut read_k = [Vec4::splat(T::lit(0.0)); 8];
-        let mut read_v = [Vec4::splat(T::lit(0.0)); 8];
-        for n in unroll(0..4) {
-            let key = start + n * TEAMS + team;
-            for i in unroll(0..QUADS) {
-                let quad = lane + i * TEAM;
-                read_k[n * QUADS + i] =
-                    k.vec4(select(key < to && quad < quads, k_first + key * k_step + quad, k.len()));
-            }
-            for i in unroll(0..QUADS) {
-                let quad = lane + i * TEAM;
-                let inside = key < to && quad < value_quads;
-                read_v[n * QUADS + i] = v.vec4(select(inside, v_first + key * v_step + quad, v.len()));
-            }
-        }
-        for r in unroll(0..ROWS) {
-            let mut products = Vec4::splat(0.0);
+    // Four keys of a team at a time. No read asks whether it is in range: behind the last key it is that one again, whose weight is nothing then, and beside a head of fewer elements its last ones,
+    // which meet a zero and of which nobody writes a sum.
+    let (k_quads, v_quads) = (k.len() / 4, v.len() / 4);
+    let mut k_at = [0usize; QUADS];
+    let mut v_at = [0usize; QUADS];
+    for i in unroll(0..QUADS) {
+        k_at[i] = k_first + min(lane + i * TEAM, max(quads, 1) - 1);
+        v_at[i] = v_first + min(lane + i * TEAM, max(value_quads, 1) - 1);
+    }
+    if k_quads > 0 && v_quads > 0 {
+        for start in (from..to).step_by(4 * TEAMS) {
+            let mut read_k = [Vec4::splat(T::lit(0.0)); 8];
+            let mut read_v = [Vec4::splat(T::lit(0.0)); 8];
             for n in unroll(0..4) {
-                let mut product = Vec4::splat(0.0);
+                let key = min(start + n * TEAMS + team, to - 1);
                 for i in unroll(0..QUADS) {
-                    product = wide(read_k[n * QUADS + i]) * own[r * QUADS + i] + product;
+                    read_k[n * QUADS + i] = k.vec4(min(k_at[i] + key * k_step, k_quads - 1));
                 }
-                products[n] = (product.x + product.y) + (product.z + product.w);
-            }
-            let mut scores = team_sum(products, at, &mut shared);
-            let mut most = largest[r];
-            for n in unroll(0..4) {
-                let key = start + n * TEAMS + team;
-                let mut score = capped(scores[n], cap);
-                if !bias.is_empty() {
-                    let place = select(key < to && first_row + r < rows, added[r] + key * bias_strides[3], bias.len());
-                    score = biased(score, bias[place].to_f32());
-                }
-                if key < ends[r].x || key >= min(ends[r].y, to) {
-                    score = f32::NEG_INFINITY;
-                }
-                scores[n] = score;
-                most = max(most, score);
-            }
-            let shrink = weight(largest[r], most);
-            let mut total = totals[r] * shrink;
-            for i in unroll(0..QUADS) {
-                sums[r * QUADS + i] = sums[r * QUADS + i] * shrink;
-            }
-            for n in unroll(0..4) {
-                let own_weight = weight(scores[n], most);
-                total += own_weight;
                 for i in unroll(0..QUADS) {
-                    sums[r * QUADS + i] = wide(read_v[n * QUADS + i]) * own_weight + sums[r * QUADS + i];
+                    read_v[n * QUADS + i] = v.vec4(min(v_at[i] + key * v_step, v_quads - 1));
                 }
             }
-            largest[r] = most;
-            totals[r] = total;
+            for r in unroll(0..ROWS) {
+                let mut products = Vec4::splat(0.0);
+                for n in unroll(0..4) {
+                    let mut product = Vec4::splat(0.0);
+                    for i in unroll(0..QUADS) {
+                        product = wide(read_k[n * QUADS + i]) * own[r * QUADS + i] + product;
+                    }
+                    products[n] = (product.x + product.y) + (product.z + product.w);
+                }
+                let mut scores = team_sum(products, at, &mut shared);
+                let mut most = largest[r];
+                for n in unroll(0..4) {
+                    let key = start + n * TEAMS + team;
+                    let mut score = capped(scores[n], cap);
+                    if !bias.is_empty() {
+                        let place =
+                            select(key < to && first_row + r < rows, added[r] + key * bias_strides[3], bias.len());
+                        score = biased(score, bias[place].to_f32());
+                    }
+                    if key < ends[r].x || key >= min(ends[r].y, to) {
+                        score = f32::NEG_INFINITY;
+                    }
+                    scores[n] = score;
+                    most = max(most, score);
+                }
+                let shrink = weight(largest[r], most);
+                let mut total = totals[r] * shrink;
+                for i in unroll(0..QUADS) {
+                    sums[r * QUADS + i] = sums[r * QUADS + i] * shrink;
+                }
+                for n in unroll(0..4) {
+                    let own_weight = weight(scores[n], most);
+                    total += own_weight;
+                    for i in unroll(0..QUADS) {
+                        sums[r * QUADS + i] = wide(read_v[n * QUADS + i]) * own_weight + sums[r * QUADS + i];
+                    }
+                }
+                largest[r] = most;
+                totals[r] = total;
+            }
         }
     }
 

@@ -1,14 +1,14 @@
 //! Products of halves on matrix units, summed in `f32`.
 //!
-//! **Idea.** A workgroup of eight subgroups computes a tile of C. It goes along K 32 at a time: a tile of each operand lies in workgroup memory, and while the subgroups multiply them, the reads of
+//! **Idea.** A workgroup of eight subgroups computes a tile of C. It goes along K 32 at a time, or 64: a tile of each operand lies in workgroup memory, and while the subgroups multiply them, the reads of
 //! the next are under way to registers. They are in no branch, lest a device wait for one before it begins the next: behind the last step they are past the end. Each subgroup keeps its part of the tile in accumulators of
 //! 16 by 16. Workgroups that run together have tiles that lie together, so that the operands come from the cache.
 //!
-//! | kernel | tile | a subgroup's part | for |
-//! |---|---|---|---|
-//! | `large` | 128 by 256 | 64 by 64 | products that fill a device |
-//! | `middle` | 64 by 128 | 32 by 32 | fewer tiles, or K in parts |
-//! | `low` | 16 by 256 | 16 by 32 | few rows, where reading B is all that counts |
+//! | kernel | tile | a subgroup's part | along K | for |
+//! |---|---|---|---|---|
+//! | `large` | 128 by 256 | 64 by 64 | 32 | products that fill a device |
+//! | `middle` | 64 by 128 | 32 by 32 | 64 | fewer tiles, or K in parts |
+//! | `low` | 16 by 256 | 16 by 32 | 32 | few rows, where reading B is all that counts |
 //!
 //! **Operands.** K is contiguous in A, N or K in B; both are read 16 bytes at a time, so that N, K and all strides are multiples of 8. What is outside a matrix is zero.
 //!
@@ -29,9 +29,9 @@ pub const LARGEST_SUBGROUP: u32 = 32;
 /// How far a workgroup goes along K at once, in pieces of eight elements.
 #[device]
 pub const DEPTH: usize = 4;
-/// From one line along K to the next in workgroup memory, in pieces.
+/// The same of the tile in the middle, which has the registers and the workgroup memory for it: fewer waits, and each for twice as much.
 #[device]
-const LINE: usize = DEPTH + 1;
+pub const MIDDLE_DEPTH: usize = 8;
 /// Subgroups.
 #[device]
 const SUBGROUPS: usize = 8;
@@ -92,13 +92,13 @@ pub fn unpack_bf16(word: u32) -> Vec2<f32> {
 }
 
 macro_rules! matrices {
-    ($($(#[$doc:meta])* $name:ident $T:ident ($($target:ident),+) ($pack:ident, $unpack:ident) $high:literal by $wide:literal, $down:literal subgroups down, $pieces:literal;)*) => {
+    ($($(#[$doc:meta])* $name:ident $T:ident ($($target:ident),+) ($pack:ident, $unpack:ident) $high:literal by $wide:literal, $down:literal subgroups down, $depth:ident deep, $pieces:literal;)*) => {
         $(
             $(#[$doc])*
             ///
             /// * `sizes`: M, and in pieces of eight N and K. `strides`: of batches and lines of A and of B, in pieces; a line of B is a row, or with `B_ALONG` a column.
             /// * `parts` of `length` pieces of K; with several of them `single`, without bias and activation.
-            /// * `WHOLE`: whether M and N are multiples of the tile's and every part of `DEPTH`, which spares it looking at edges; behind the last step it is read again then.
+            /// * `WHOLE`: whether M and N are multiples of the tile's and every part of the depth, which spares it looking at edges; behind the last step it is read again then.
             /// * `single`: whether C and the bias are `f32`; otherwise they are of the operands' type.
             #[kernel(
                 workgroup(256),
@@ -121,11 +121,13 @@ macro_rules! matrices {
             ) {
                 let mut shared = workgroup_array::<Vec4<u32>>($pieces);
                 let (m, n, k) = (sizes[0], sizes[1], sizes[2]);
+                // From one line along K to the next in workgroup memory, and how many lines the workgroup moves at once.
+                let (deep_line, at_once) = ($depth + 1, 256 / $depth);
                 let (high, wide) = ($down * $high * 16, SUBGROUPS / $down * $wide * 16);
                 // The columns of a tile in pieces, and what a row of B's tile takes.
                 let across = SUBGROUPS / $down * $wide * 2;
                 let row_line = across + 1;
-                let right = high * LINE;
+                let right = high * deep_line;
                 let (row_tiles, column_tiles) = (m.div_ceil(high), n.div_ceil(across));
                 let unit = group_index() / (row_tiles * column_tiles);
                 let tile = tile_of(group_index() % (row_tiles * column_tiles), row_tiles, column_tiles);
@@ -136,24 +138,24 @@ macro_rules! matrices {
                 let to = min(from + length, k);
                 let i = local_index();
                 // Neighbours move pieces that lie together.
-                let (along_line, along_piece) = (i / DEPTH, i % DEPTH);
+                let (along_line, along_piece) = (i / $depth, i % $depth);
                 let (across_line, across_piece) = (i / across, i % across);
                 let across_apart = 256 / across;
                 let subgroup = subgroup_index() % SUBGROUPS;
                 let (top, start) = (subgroup % $down * ($high * 16), subgroup / $down * ($wide * 16));
 
                 let mut sums = [[Accumulator::<f32, 16, 16>::fill(0.0); $wide]; $high];
-                let mut a_next = [Vec4::<u32>::splat(0); ($down * $high + 3) / 4];
-                let mut b_next = [Vec4::<u32>::splat(0); 4];
+                let mut a_next = [Vec4::<u32>::splat(0); ($down * $high * $depth + 15) / 16];
+                let mut b_next = [Vec4::<u32>::splat(0); $depth];
                 // The first round only reads.
-                for p in unroll(0..($down * $high + 3) / 4) {
-                    let line = row + along_line + p * 64;
+                for p in unroll(0..($down * $high * $depth + 15) / 16) {
+                    let line = row + along_line + p * at_once;
                     a_next[p] = piece(a, a_first, line, m, from + along_piece, to, strides[1], WHOLE);
                 }
-                for p in unroll(0..4) {
-                    if p < across / 8 {
+                for p in unroll(0..$depth) {
+                    if p < across * $depth / 32 {
                         if B_ALONG {
-                            let line = column * 8 + along_line + p * 64;
+                            let line = column * 8 + along_line + p * at_once;
                             b_next[p] = piece(b, b_first, line, n * 8, from + along_piece, to, strides[3], WHOLE);
                         } else {
                             let line = from * 8 + across_line + p * across_apart;
@@ -161,32 +163,32 @@ macro_rules! matrices {
                         }
                     }
                 }
-                let steps = (to - from).div_ceil(DEPTH);
+                let steps = (to - from).div_ceil($depth);
                 for step in 0..steps {
-                    for p in unroll(0..($down * $high + 3) / 4) {
-                        if along_line + p * 64 < high {
-                            shared[(along_line + p * 64) * LINE + along_piece] = a_next[p];
+                    for p in unroll(0..($down * $high * $depth + 15) / 16) {
+                        if along_line + p * at_once < high {
+                            shared[(along_line + p * at_once) * deep_line + along_piece] = a_next[p];
                         }
                     }
-                    for p in unroll(0..4) {
-                        if p < across / 8 {
+                    for p in unroll(0..$depth) {
+                        if p < across * $depth / 32 {
                             if B_ALONG {
-                                shared[right + (along_line + p * 64) * LINE + along_piece] = b_next[p];
+                                shared[right + (along_line + p * at_once) * deep_line + along_piece] = b_next[p];
                             } else {
                                 shared[right + (across_line + p * across_apart) * row_line + across_piece] = b_next[p];
                             }
                         }
                     }
                     barrier();
-                    let depth = from + select(WHOLE, min(step + 1, steps - 1), step + 1) * DEPTH;
-                    for p in unroll(0..($down * $high + 3) / 4) {
-                        let line = row + along_line + p * 64;
+                    let depth = from + select(WHOLE, min(step + 1, steps - 1), step + 1) * $depth;
+                    for p in unroll(0..($down * $high * $depth + 15) / 16) {
+                        let line = row + along_line + p * at_once;
                         a_next[p] = piece(a, a_first, line, m, depth + along_piece, to, strides[1], WHOLE);
                     }
-                    for p in unroll(0..4) {
-                        if p < across / 8 {
+                    for p in unroll(0..$depth) {
+                        if p < across * $depth / 32 {
                             if B_ALONG {
-                                let line = column * 8 + along_line + p * 64;
+                                let line = column * 8 + along_line + p * at_once;
                                 b_next[p] = piece(b, b_first, line, n * 8, depth + along_piece, to, strides[3], WHOLE);
                             } else {
                                 let line = depth * 8 + across_line + p * across_apart;
@@ -194,14 +196,14 @@ macro_rules! matrices {
                             }
                         }
                     }
-                    for d in unroll(0..DEPTH / 2) {
+                    for d in unroll(0..$depth / 2) {
                         let mut sides = [MatrixA::<$T, 16, 16>::fill($T::from_f32(0.0)); $high];
                         for y in unroll(0..$high) {
-                            sides[y] = MatrixA::load(&shared, (top + y * 16) * LINE + d * 2, LINE);
+                            sides[y] = MatrixA::load(&shared, (top + y * 16) * deep_line + d * 2, deep_line);
                         }
                         for x in unroll(0..$wide) {
                             let side = if B_ALONG {
-                                MatrixB::<$T, 16, 16>::load_columns(&shared, right + (start + x * 16) * LINE + d * 2, LINE)
+                                MatrixB::<$T, 16, 16>::load_columns(&shared, right + (start + x * 16) * deep_line + d * 2, deep_line)
                             } else {
                                 let at = right + d * 16 * row_line + start / 8 + x * 2;
                                 MatrixB::<$T, 16, 16>::load(&shared, at, row_line)
@@ -285,15 +287,15 @@ macro_rules! matrices {
 
 matrices! {
     /// `f16`, 128 by 256.
-    matmul_matrices_large_f16 f16 (spirv, cuda, cpu) (pack_f16, unpack_f16) 4 by 4, 2 subgroups down, 1920;
+    matmul_matrices_large_f16 f16 (spirv, cuda, cpu) (pack_f16, unpack_f16) 4 by 4, 2 subgroups down, DEPTH deep, 1920;
     /// `f16`, 64 by 128.
-    matmul_matrices_middle_f16 f16 (spirv, cuda, cpu) (pack_f16, unpack_f16) 2 by 2, 2 subgroups down, 1152;
+    matmul_matrices_middle_f16 f16 (spirv, cuda, cpu) (pack_f16, unpack_f16) 2 by 2, 2 subgroups down, MIDDLE_DEPTH deep, 1728;
     /// `f16`, 16 by 256.
-    matmul_matrices_low_f16 f16 (spirv, cuda, cpu) (pack_f16, unpack_f16) 1 by 2, 1 subgroups down, 1360;
+    matmul_matrices_low_f16 f16 (spirv, cuda, cpu) (pack_f16, unpack_f16) 1 by 2, 1 subgroups down, DEPTH deep, 1360;
     /// `bf16`, which SPIR-V has no matrices of, 128 by 256.
-    matmul_matrices_large_bf16 bf16 (cuda, cpu) (pack_bf16, unpack_bf16) 4 by 4, 2 subgroups down, 1920;
+    matmul_matrices_large_bf16 bf16 (cuda, cpu) (pack_bf16, unpack_bf16) 4 by 4, 2 subgroups down, DEPTH deep, 1920;
     /// `bf16`, which SPIR-V has no matrices of, 64 by 128.
-    matmul_matrices_middle_bf16 bf16 (cuda, cpu) (pack_bf16, unpack_bf16) 2 by 2, 2 subgroups down, 1152;
+    matmul_matrices_middle_bf16 bf16 (cuda, cpu) (pack_bf16, unpack_bf16) 2 by 2, 2 subgroups down, MIDDLE_DEPTH deep, 1728;
     /// `bf16`, which SPIR-V has no matrices of, 16 by 256.
-    matmul_matrices_low_bf16 bf16 (cuda, cpu) (pack_bf16, unpack_bf16) 1 by 2, 1 subgroups down, 1360;
+    matmul_matrices_low_bf16 bf16 (cuda, cpu) (pack_bf16, unpack_bf16) 1 by 2, 1 subgroups down, DEPTH deep, 1360;
 }

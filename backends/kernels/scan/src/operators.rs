@@ -17,29 +17,29 @@ macro_rules! operator {
     ($(#[$doc:meta])* $name:ident ($($float:ident),+ as $T:ident) { $($operator:tt)* }) => {
         operator! {
             @kernel $(#[$doc])* $name [, instances($T = [$($float),*])] [<$T: Float>] $T,
-            { [quad, set_quad], [$T::lit(0.0)], [|x| x.to_f32()], [|a| $T::from_f32(a)], $($operator)* }
+            { [[|x, i| x.vec4(i)], set_quad], [$T::lit(0.0)], [|x| x.to_f32()], [|a| $T::from_f32(a)], $($operator)* }
         }
     };
     ($(#[$doc:meta])* $name:ident ($element:ty, $zero:literal) { $($operator:tt)* }) => {
         operator! {
-            @kernel $(#[$doc])* $name [] [] $element, { [quad, set_quad], [$zero], [|x| x], [|a| a], $($operator)* }
+            @kernel $(#[$doc])* $name [] [] $element, { [[|x, i| x.vec4(i)], set_quad], [$zero], [|x| x], [|a| a], $($operator)* }
         }
     };
     ($(#[$doc:meta])* $name:ident ($element:ty, $zero:literal, requires($($feature:ident),*)) { $($operator:tt)* }) => {
         operator! {
             @kernel $(#[$doc])* $name [, requires($($feature),*)] [] $element,
-            { [two_pairs, set_two_pairs], [$zero], [|x| x], [|a| a], $($operator)* }
+            { [[two_pairs], set_two_pairs], [$zero], [|x| x], [|a| a], $($operator)* }
         }
     };
     (
         @kernel $(#[$doc:meta])* $name:ident [$($arguments:tt)*] [$($generics:tt)*] $element:ty,
-        { [$read:path, $write:path], [$($zero:tt)*], [$($take:tt)*], [$($give:tt)*], $value:ty, [$($start:tt)*], [$($join:tt)*], [$($up:tt)*] }
+        { [[$($read:tt)*], $write:path], [$($zero:tt)*], [$($take:tt)*], [$($give:tt)*], $value:ty, [$($start:tt)*], [$($join:tt)*], [$($up:tt)*] }
     ) => {
         $(#[$doc])*
         #[kernel(
             workgroup(256),
             resident(RESIDENT),
-            specialise(WALK: usize = 0, in 0..=3; PART: usize = 0, in 0..=2; RESIDENT: usize = 1, in 1..=8)
+            specialise(WALK: usize = 0, in 0..=3; PART: usize = 0, in 0..=2; EARLY: bool = false; RESIDENT: usize = 1, in 1..=8)
             $($arguments)*
         )]
         pub fn $name $($generics)* (
@@ -59,8 +59,8 @@ macro_rules! operator {
         ) {
             let mut scratch = workgroup_array::<$value>(2048);
             scan(
-                x, y, before, totals, &mut scratch, walk_of(WALK), part_of(PART), exclusive, reverse, shape, strides, levels, extents,
-                x_strides, y_strides, split, $($zero)*, $($start)*, $($take)*, $($join)*, $($give)*, $($up)*, $read, $write,
+                x, y, before, totals, &mut scratch, walk_of(WALK), part_of(PART), EARLY, exclusive, reverse, shape, strides, levels, extents,
+                x_strides, y_strides, split, $($zero)*, $($start)*, $($take)*, $($join)*, $($give)*, $($up)*, $($read)*, $write,
             );
         }
     };

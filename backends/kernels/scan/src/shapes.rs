@@ -4,14 +4,14 @@
 //! operator makes of the elements of its sequence up to it. Results lie one after the other, `[outer, n, inner]`.
 //!
 //! **Who does what.** `along` invocations of a workgroup, a power of two, are a team with a sequence (or with four that lie side by side), and `SIZE / along` teams are side by
-//! side: in rows a team's invocations are neighbours, in columns neighbours belong to neighbouring columns, so that either reads what follows on each other. In a round an invocation takes 16 elements: in
-//! rows four quads, each in another quarter of the round; in columns four that follow on each other, of each column. They are four *slots* of four elements. Within a slot one
+//! side: in rows a team's invocations are neighbours, in columns neighbours belong to neighbouring columns, so that either reads what follows on each other. In a round an invocation takes 16 elements of
+//! a row, four quads, each in another quarter of the round, and in columns eight that follow on each other, of each of four columns: they are four *slots* of four or of eight elements. Within a slot one
 //! invocation goes from element to element; slot by slot the team finds what comes before each invocation; and what a round has come to is carried on to the next.
 //!
 //! **Pieces.** Where there are few sequences for a device, each is cut in `pieces` of `chunk` elements. A first launch writes the total of each piece, a second one scans these, and a third one
 //! scans the pieces from there on. No workgroup waits for another, so that this is right on every device.
 //!
-//! **Why it is fast.** In one piece each element is read once and written once, 16 bytes at a time where memory allows it, four reads before the first use; it stays in registers meanwhile. In
+//! **Why it is fast.** In one piece each element is read once and written once, 16 bytes at a time where memory allows it, four or eight reads before the first use; it stays in registers meanwhile. In
 //! pieces it is read twice.
 //!
 //! **Order.** Which elements meet depends on the parameters alone, so that the same launch gives the same bits every time.
@@ -22,7 +22,10 @@ use trefoil_dsl::prelude::*;
 #[device]
 pub const SIZE: usize = 256;
 /// Elements of an invocation in a round, of one sequence: in rows, and in columns.
-pub const EACH: [usize; 2] = [16, 4];
+pub const EACH: [usize; 2] = [16, DOWN];
+/// Elements of a column that an invocation has in a round: with as few columns as a line of the cache wants, there are few workgroups, which keep memory busy if each asks for much at once.
+#[device]
+pub const DOWN: usize = 8;
 /// The most extents over which lines are spread.
 pub const LEVELS: usize = 4;
 
@@ -194,7 +197,10 @@ fn team_by_subgroups<A: Element, J: Fn(A, A) -> A, U: Fn(A, u32) -> A>(
 
 /// Scans sequences, or pieces of them, or finds the totals of pieces.
 ///
+/// * `x`: where it has fewer than four elements, `n` is so small too: nothing is broadcast then.
 /// * `before`: for each sequence and piece, what comes before it; read by [`Part::Rest`] alone. `totals`: the same, what it comes to; written by [`Part::Totals`] alone.
+/// * `early`: whether quads of columns are read a round early, so that they are on their way while those before them are put together: there may be one workgroup for each multiprocessor, and nothing else would be read
+///   meanwhile. The compiler must not wait for them before they are wanted.
 /// * `exclusive`: whether a result leaves out its own element; the first is `start` then.
 /// * `reverse`: whether sequences are gone over from their ends.
 /// * `shape`: lines, `inner`, `n`.
@@ -222,6 +228,7 @@ pub fn scan<
     scratch: &mut [A],
     walk: Walk,
     part: Part,
+    early: bool,
     exclusive: bool,
     reverse: bool,
     shape: [usize; 3],
@@ -300,120 +307,156 @@ pub fn scan<
     }
     // From one slot's elements to those of the next, and from one invocation's to those of the next.
     let apart = if rows { 4 * along } else { 0 };
-    let ahead = at_team * 4;
-    let span = if rows { 16 * along } else { 4 * along };
+    let ahead = at_team * if rows { 4 } else { DOWN };
+    let span = along * if rows { 16 } else { DOWN };
     let rounds = (min(chunk, n) + span - 1) >> span.trailing_zeros();
-    for round in 0..rounds {
-        let p = round * span + ahead;
-        let mut read = [Vec4::splat(zero); 4];
-        if walk == Walk::Rows {
-            for k in unroll(0..4) {
-                let quad = (from + p + k * apart) / 4;
-                let quad = min(quad, n / 4 - 1);
-                read[k] = read_four(x, x_first / 4 + turned(quad, n / 4, reverse));
-            }
-            if reverse {
-                for k in unroll(0..4) {
-                    read[k] = Vec4::new(read[k].w, read[k].z, read[k].y, read[k].x);
-                }
-            }
-        } else if walk == Walk::Elements {
-            for k in unroll(0..4) {
-                for lane in unroll(0..4) {
-                    let position = min(from + p + k * apart + lane, n - 1);
-                    read[k][lane] = x[x_first + turned(position, n, reverse) * strides[1]];
-                }
-            }
-        } else if walk == Walk::Quads {
-            for k in unroll(0..4) {
-                let position = min(from + p + k, n - 1);
-                read[k] = read_four(x, (x_first + turned(position, n, reverse) * strides[1]) / 4);
-            }
-        } else {
-            for k in unroll(0..4) {
-                let position = min(from + p + k, n - 1);
-                read[k][0] = x[x_first + turned(position, n, reverse) * strides[1]];
+    // Reads of rows, and those that are early, do not ask whether they are in range: where there are quads, the last one is as good as one beyond, and nothing is to be done to it on its way. Of columns that are not
+    // read early Vulkan makes more if it is asked.
+    let quads = x.len() / 4;
+    if quads > 0 {
+        let mut next = [Vec4::splat(zero); DOWN];
+        if walk == Walk::Quads && early {
+            for k in unroll(0..DOWN) {
+                let position = min(from + ahead + k, n - 1);
+                next[k] = read_four(x, min((x_first + turned(position, n, reverse) * strides[1]) / 4, quads - 1));
             }
         }
-        let mut held = [start; 16];
-        for slot in unroll(0..4) {
-            for t in unroll(0..4) {
-                if p + slot * apart + t < count {
-                    held[4 * slot + t] = take(if rows { read[slot][t] } else { read[t][slot] });
-                }
-            }
-        }
-        let mut own = [start; 4];
-        for slot in unroll(0..4) {
-            for t in unroll(1..4) {
-                held[4 * slot + t] = join(held[4 * slot + t - 1], held[4 * slot + t]);
-            }
-            own[slot] = held[4 * slot + 3];
-        }
-        let spread = if rows { 1 } else { across };
-        let both = if const { target::has(Feature::Subgroups) } {
-            team_by_subgroups(own, start, scratch, round % 2, team, at_team, along, spread, &join, &up)
-        } else {
-            team_by_memory(own, start, scratch, local, at_team, along, spread, &join)
-        };
-        for slot in unroll(0..4) {
-            let carried = if rows { carry[0] } else { carry[slot] };
-            let first = join(carried, both[slot]);
-            let next = join(carried, both[4 + slot]);
-            if rows {
-                carry[0] = next;
-            } else {
-                carry[slot] = next;
-            }
-            for back in unroll(0..4) {
-                let t = 3 - back;
-                if !exclusive {
-                    held[4 * slot + t] = join(first, held[4 * slot + t]);
-                } else if t > 0 {
-                    held[4 * slot + t] = join(first, held[4 * slot + t - 1]);
-                } else {
-                    held[4 * slot + t] = first;
-                }
-            }
-        }
-        if part != Part::Totals {
+        for round in 0..rounds {
+            let p = round * span + ahead;
+            let mut read = [Vec4::splat(zero); DOWN];
             if walk == Walk::Rows {
                 for k in unroll(0..4) {
-                    if p + k * apart < count {
-                        let quad = (from + p + k * apart) / 4;
-                        let (a, b) = (give(held[4 * k]), give(held[4 * k + 1]));
-                        let (c, d) = (give(held[4 * k + 2]), give(held[4 * k + 3]));
-                        if reverse {
-                            write_four(y, y_first / 4 + turned(quad, n / 4, true), Vec4::new(d, c, b, a));
-                        } else {
-                            write_four(y, y_first / 4 + quad, Vec4::new(a, b, c, d));
-                        }
+                    let quad = (from + p + k * apart) / 4;
+                    let quad = min(quad, n / 4 - 1);
+                    read[k] = read_four(x, min(x_first / 4 + turned(quad, n / 4, reverse), quads - 1));
+                }
+                if reverse {
+                    for k in unroll(0..4) {
+                        read[k] = Vec4::new(read[k].w, read[k].z, read[k].y, read[k].x);
                     }
                 }
             } else if walk == Walk::Elements {
                 for k in unroll(0..4) {
                     for lane in unroll(0..4) {
-                        let position = p + k * apart + lane;
-                        if position < count {
-                            let at = turned(from + position, n, reverse);
-                            y[y_first + at * strides[3]] = give(held[4 * k + lane]);
-                        }
+                        let position = min(from + p + k * apart + lane, n - 1);
+                        read[k][lane] = x[x_first + turned(position, n, reverse) * strides[1]];
+                    }
+                }
+            } else if walk == Walk::Quads {
+                if early {
+                    read = next;
+                }
+                let p = if early { p + span } else { p };
+                for k in unroll(0..DOWN) {
+                    let position = min(from + p + k, n - 1);
+                    let quad = (x_first + turned(position, n, reverse) * strides[1]) / 4;
+                    if early {
+                        next[k] = read_four(x, min(quad, quads - 1));
+                    } else {
+                        read[k] = read_four(x, quad);
                     }
                 }
             } else {
-                for t in unroll(0..4) {
-                    if p + t < count {
-                        let at = y_first + turned(from + p + t, n, reverse) * strides[3];
-                        let first = give(held[t]);
-                        if walk == Walk::Quads {
-                            let (b, c, d) = (give(held[4 + t]), give(held[8 + t]), give(held[12 + t]));
-                            write_four(y, at / 4, Vec4::new(first, b, c, d));
+                for k in unroll(0..DOWN) {
+                    let position = min(from + p + k, n - 1);
+                    read[k][0] = x[x_first + turned(position, n, reverse) * strides[1]];
+                }
+            }
+            // Of a slot's places those of a row use four.
+            let mut held = [start; 4 * DOWN];
+            for slot in unroll(0..4) {
+                for t in unroll(0..DOWN) {
+                    if (t < 4 || !rows) && p + slot * apart + t < count {
+                        held[DOWN * slot + t] = take(if rows { read[slot][t % 4] } else { read[t][slot] });
+                    }
+                }
+            }
+            let mut own = [start; 4];
+            for slot in unroll(0..4) {
+                for t in unroll(1..DOWN) {
+                    if t < 4 || !rows {
+                        held[DOWN * slot + t] = join(held[DOWN * slot + t - 1], held[DOWN * slot + t]);
+                    }
+                }
+                own[slot] = if rows { held[DOWN * slot + 3] } else { held[DOWN * slot + DOWN - 1] };
+            }
+            let spread = if rows { 1 } else { across };
+            let both = if const { target::has(Feature::Subgroups) } {
+                team_by_subgroups(own, start, scratch, round % 2, team, at_team, along, spread, &join, &up)
+            } else {
+                team_by_memory(own, start, scratch, local, at_team, along, spread, &join)
+            };
+            for slot in unroll(0..4) {
+                let carried = if rows { carry[0] } else { carry[slot] };
+                let first = join(carried, both[slot]);
+                let next = join(carried, both[4 + slot]);
+                if rows {
+                    carry[0] = next;
+                } else {
+                    carry[slot] = next;
+                }
+                for back in unroll(0..DOWN) {
+                    let t = DOWN - 1 - back;
+                    if t < 4 || !rows {
+                        if !exclusive {
+                            held[DOWN * slot + t] = join(first, held[DOWN * slot + t]);
+                        } else if t > 0 {
+                            held[DOWN * slot + t] = join(first, held[DOWN * slot + t - 1]);
                         } else {
-                            y[at] = first;
+                            held[DOWN * slot + t] = first;
                         }
                     }
                 }
             }
+            if part != Part::Totals {
+                if walk == Walk::Rows {
+                    for k in unroll(0..4) {
+                        if p + k * apart < count {
+                            let quad = (from + p + k * apart) / 4;
+                            let (a, b) = (give(held[DOWN * k]), give(held[DOWN * k + 1]));
+                            let (c, d) = (give(held[DOWN * k + 2]), give(held[DOWN * k + 3]));
+                            if reverse {
+                                write_four(y, y_first / 4 + turned(quad, n / 4, true), Vec4::new(d, c, b, a));
+                            } else {
+                                write_four(y, y_first / 4 + quad, Vec4::new(a, b, c, d));
+                            }
+                        }
+                    }
+                } else if walk == Walk::Elements {
+                    for k in unroll(0..4) {
+                        for lane in unroll(0..4) {
+                            let position = p + k * apart + lane;
+                            if position < count {
+                                let at = turned(from + position, n, reverse);
+                                y[y_first + at * strides[3]] = give(held[DOWN * k + lane]);
+                            }
+                        }
+                    }
+                } else {
+                    for t in unroll(0..DOWN) {
+                        if p + t < count {
+                            let at = y_first + turned(from + p + t, n, reverse) * strides[3];
+                            let first = give(held[t]);
+                            if walk == Walk::Quads {
+                                let (b, c, d) =
+                                    (give(held[DOWN + t]), give(held[2 * DOWN + t]), give(held[3 * DOWN + t]));
+                                write_four(y, at / 4, Vec4::new(first, b, c, d));
+                            } else {
+                                y[at] = first;
+                            }
+                        }
+                    }
+                }
+            }
+        }
+    } else if inside && at_team == 0 && piece == 0 && part != Part::Totals {
+        // Three elements at most, which are the first piece's.
+        let mut sum = start;
+        for i in 0..n {
+            let at = turned(i, n, reverse);
+            let next = join(sum, take(x[x_first + at * strides[1]]));
+            y[y_first + at * strides[3]] = give(if exclusive { sum } else { next });
+            sum = next;
         }
     }
     if part == Part::Totals && inside && at_team == 0 {

@@ -4,7 +4,7 @@ use trefoil_dsl::artefact::Kernel;
 use trefoil_dsl::prelude::*;
 
 use crate::shapes::{part_of, scan, walk_of};
-use trefoil_kernels_common::quads::{quad, set_quad};
+use trefoil_kernels_common::quads::set_quad;
 
 operators! {
     /// Sums of integers, which wrap.

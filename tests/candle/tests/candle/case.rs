@@ -286,7 +286,7 @@ impl Allowed {
         match self {
             Self::Exact => 0.0,
             Self::Sum => reference::tolerance(element) * wanted.abs().max(1.0),
-            Self::Function(function) if function.accuracy().at(3.0) == 0.0 => 0.0,
+            Self::Function(function) if function.accuracy(element).at(3.0) == 0.0 => 0.0,
             Self::Function(function) => {
                 // A unit of the last place is at most so much of a number; arguments are at most 3.
                 let (unit, rounded, least) = match element {
@@ -298,7 +298,7 @@ impl Allowed {
                     F32 => (f64::from(f32::EPSILON), 0.0, 0.0),
                     _ => return 0.0,
                 };
-                (function.accuracy().at(3.0) * unit + rounded) * wanted.abs() + least
+                (function.accuracy(element).at(3.0) * unit + rounded) * wanted.abs() + least
             }
         }
     }

@@ -348,8 +348,7 @@ impl Body<'_, '_> {
             if let Some(output) = self.plan.written.iter().position(|written| *written == index) {
                 write(self, output, result);
             }
-            let is_rounded = element.is_float() && element.stored() != element.computed();
-            if is_rounded && self.plan.operands.iter().flatten().any(|source| *source == Source::Map(index)) {
+            if element.is_half() && self.plan.operands.iter().flatten().any(|source| *source == Source::Map(index)) {
                 // A 16-bit float is rounded whether or not it goes through memory, so that fusion changes no result.
                 let value = self.builder.local(result);
                 let narrow = self.builder.convert(value, element.stored());

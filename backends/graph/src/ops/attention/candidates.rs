@@ -18,9 +18,9 @@ use crate::dim::Dim;
 use crate::op::{Candidate, Grid, Implementation, Ineligible, KernelStep, Operand, ParamValue, Request, Slot, Step};
 use crate::types::{ElementType, Layout};
 
-/// Workgroups of the tiled kernel that keep a large GPU busy, two for each multiprocessor, and of the kernel of rows.
+/// Workgroups of the tiled kernel that keep a large GPU busy, two for each multiprocessor, and of the kernel of rows, four for each: more of them have fewer keys, and memory waits while they put together what they found.
 const BUSY_TILES: i64 = 264;
-const BUSY_ROWS: i64 = 1056;
+const BUSY_ROWS: i64 = 528;
 /// Of the kernel with most of a multiprocessor's workgroup memory.
 const BUSY_STAGES: i64 = 132;
 /// The fewest keys that are worth a workgroup of their own.
@@ -191,6 +191,10 @@ impl Candidate for Kernels {
         for (what, elements) in [("queries", &sizes.elements), ("values", &sizes.value_elements)] {
             if !elements.divides_evenly(4) {
                 return Err(Ineligible::Other(format!("{what} of {elements} elements, not a multiple of 4")));
+            }
+            // It takes keys without elements for no keys.
+            if self.way == Way::Rows && elements.bounds().0 < 1 {
+                return Err(Ineligible::Other(format!("{what} of {elements} elements, which may be none")));
             }
             if self.way == Way::Rows && elements.bounds().1 > WHOLE_HEAD {
                 return Err(Ineligible::Other(format!("{what} of {elements} elements, more than {WHOLE_HEAD}")));

@@ -45,8 +45,19 @@ impl fmt::Display for Accuracy {
 }
 
 impl Function {
-    /// How exact it is on every device, for `f32`, and for `f64` where it takes that. What is computed of 16-bit floats is the same, rounded once more; integers are exact.
-    pub fn accuracy(&self) -> Accuracy {
+    /// How exact it is on every device, for elements of a type. 16-bit floats are computed in `f32`, of which the units are, and rounded once more; integers are exact.
+    pub fn accuracy(&self, element: ElementType) -> Accuracy {
+        let single = self.accuracy_of_singles();
+        // Formulas of their own are within 2^-16 of the result (`halves`).
+        if element.is_half() && single.units > 0.5 {
+            Accuracy { units: single.units.max(128.0), ..single }
+        } else {
+            single
+        }
+    }
+
+    /// The same for `f32`, and for `f64` where it takes that.
+    fn accuracy_of_singles(&self) -> Accuracy {
         if self.is_test {
             return Accuracy::units(0.0);
         }

@@ -8,7 +8,9 @@ use std::cell::RefCell;
 use std::ops;
 
 use trefoil_codegen::ir::builder::FunctionBuilder;
-use trefoil_codegen::ir::{BinaryOperator, Handle, Literal, Local, MathFunction, Scalar, Type, UnaryOperator};
+use trefoil_codegen::ir::{
+    BinaryOperator, Handle, Literal, Local, MathFunction, Precision, Scalar, Type, UnaryOperator,
+};
 
 use super::Value;
 
@@ -16,6 +18,8 @@ use super::Value;
 pub(super) struct Sketch {
     /// What numbers are made like.
     scalar: Option<Scalar>,
+    /// Whether elements are 16-bit floats, which are computed as `f32`.
+    halves: bool,
     nodes: RefCell<Vec<Node>>,
 }
 
@@ -26,6 +30,7 @@ enum Node {
     Unary(UnaryOperator, usize),
     Binary(BinaryOperator, usize, usize),
     Math(MathFunction, Vec<usize>),
+    Cheaply(MathFunction, usize),
     Select(usize, usize, usize),
     Convert(Scalar, usize),
 }
@@ -34,7 +39,7 @@ impl Node {
     fn operands(&self) -> Vec<usize> {
         match self {
             Self::Element(_) | Self::Number(_) => Vec::new(),
-            Self::Unary(_, of) | Self::Convert(_, of) => vec![*of],
+            Self::Unary(_, of) | Self::Cheaply(_, of) | Self::Convert(_, of) => vec![*of],
             Self::Binary(_, left, right) => vec![*left, *right],
             Self::Math(_, of) => of.clone(),
             Self::Select(condition, accept, reject) => vec![*condition, *accept, *reject],
@@ -67,9 +72,9 @@ impl<'s> Operand<'s> for f64 {
 }
 
 impl Sketch {
-    /// A formula over elements of that type.
-    pub(super) fn new(scalar: Option<Scalar>) -> Self {
-        Self { scalar, nodes: RefCell::default() }
+    /// A formula over elements of that type, which may be what is computed of 16-bit floats.
+    pub(super) fn new(scalar: Option<Scalar>, halves: bool) -> Self {
+        Self { scalar, halves, nodes: RefCell::default() }
     }
 
     fn add(&self, node: Node) -> Term<'_> {
@@ -128,6 +133,10 @@ impl Writer<'_, '_> {
                 let of = of.iter().map(|of| self.value(*of)).collect();
                 self.builder.math(*function, of)
             }
+            Node::Cheaply(function, of) => {
+                let of = self.value(*of);
+                cheaply(self.builder, *function, of)
+            }
             Node::Select(condition, accept, reject) => {
                 let (condition, accept) = (self.value(*condition), self.value(*accept));
                 let reject = self.value(*reject);
@@ -145,6 +154,25 @@ impl Writer<'_, '_> {
         self.bound[node] = Some(local);
         self.builder.local(local)
     }
+}
+
+/// A function of the IR in the device's cheapest form: as a function of its own, since a precision is a whole function's.
+fn cheaply(builder: &mut FunctionBuilder<'_>, function: MathFunction, of: Value) -> Value {
+    let ty = builder.type_of(of).clone();
+    let name = format!("{}_of_{}", function.name(), ty.lanes().unwrap_or(1));
+    let known = builder.module().functions.iter().find(|(_, known)| known.name == name).map(|(handle, _)| handle);
+    let callee = known.unwrap_or_else(|| {
+        let ty = builder.module().intern(ty.clone());
+        let mut body = FunctionBuilder::new(builder.module(), &name);
+        body.precision(Precision::Fast);
+        body.result(ty);
+        let x = body.argument("x", ty);
+        let x = body.get_argument(x);
+        let value = body.math(function, vec![x]);
+        body.return_value(Some(value));
+        body.finish()
+    });
+    builder.call(callee, vec![of], ty)
 }
 
 /// A constant of the type of `local`, or of a vector of it: the nearest of a float, the integer, not 0 for true.
@@ -175,6 +203,11 @@ impl<'s> Term<'s> {
         self.sketch.scalar == Some(Scalar::F64)
     }
 
+    /// Whether elements are 16-bit floats.
+    pub(super) fn is_half(self) -> bool {
+        self.sketch.halves
+    }
+
     /// Whether a function of the IR takes elements like these.
     pub(super) fn takes(self, function: MathFunction) -> bool {
         self.sketch.scalar.is_some_and(|scalar| function.takes(&Type::Scalar(scalar)))
@@ -200,6 +233,11 @@ impl<'s> Term<'s> {
         self.sketch.add(Node::Math(function, vec![self.node]))
     }
 
+    /// A function of the IR of floats of 32 bits in the device's cheapest form ([`Precision::Fast`]).
+    pub(super) fn cheaply(self, function: MathFunction) -> Self {
+        self.sketch.add(Node::Cheaply(function, self.node))
+    }
+
     /// A function of the IR that takes more than this.
     pub(super) fn math_with<const N: usize>(self, function: MathFunction, others: [Self; N]) -> Self {
         let mut of = vec![self.node];
@@ -219,6 +257,11 @@ impl<'s> Term<'s> {
             return value;
         }
         self.math(MathFunction::IsNan).select(self, value)
+    }
+
+    /// `self == other`
+    pub(super) fn equal(self, other: impl Operand<'s>) -> Self {
+        self.binary(BinaryOperator::Equal, other)
     }
 
     /// `self < other`

@@ -1,7 +1,7 @@
 //! Products of halves on matrix units.
 
 use trefoil_dsl::device::DeviceKind;
-use trefoil_kernels::matmul::matrices::{DEPTH, LARGEST_SUBGROUP, kernels};
+use trefoil_kernels::matmul::matrices::{DEPTH, LARGEST_SUBGROUP, MIDDLE_DEPTH, kernels};
 
 use super::MatMul;
 use super::candidates::{contiguous_bias, ends, multiples, parts_for, summed, types};
@@ -38,11 +38,19 @@ impl Tile {
         }
     }
 
+    /// How far a workgroup goes along K at once, in pieces.
+    const fn depth(self) -> i64 {
+        match self {
+            Self::Large | Self::Low => DEPTH as i64,
+            Self::Middle => MIDDLE_DEPTH as i64,
+        }
+    }
+
     /// Workgroups that keep a large GPU busy, and the microseconds that one of so many takes for a step along K.
     const fn busy(self) -> (i64, f64) {
         match self {
             Self::Large => (132, 0.03),
-            Self::Middle => (264, 0.02),
+            Self::Middle => (264, 0.016),
             Self::Low => (528, 0.02),
         }
     }
@@ -100,11 +108,12 @@ impl Candidate for Matrices {
         let parts = parts_for(busy, &tiles, k);
         let ([bias, result], activation) = ends(&self.op, parts);
         let pieces = |dim: &Dim| dim.quotient(&Dim::from(PIECE));
-        let length = k.quotient_up(PIECE * DEPTH as i64 * parts) * DEPTH as i64;
+        let depth = self.tile.depth();
+        let length = k.quotient_up(PIECE * depth * parts) * depth;
         let name = format!("matmul_matrices_{}_{a_element}_{along}", self.tile.kernel());
         // Every part is whole if all of K is as many whole steps as parts.
         let has_no_edge =
-            m.divides_evenly(rows) && n.divides_evenly(columns) && k.divides_evenly(PIECE * DEPTH as i64 * parts);
+            m.divides_evenly(rows) && n.divides_evenly(columns) && k.divides_evenly(PIECE * depth * parts);
         let kernel = instance(&kernels(), &name)?;
         let step = KernelStep {
             kernel: specialised(&kernel, &[("WHOLE", i64::from(has_no_edge))])?,

@@ -6,8 +6,8 @@
 use std::sync::Arc;
 
 use trefoil_dsl::artefact::Kernel;
-use trefoil_dsl::device::Properties;
-use trefoil_kernels::scan::shapes::{EACH, LEVELS, Part, SIZE, Walk};
+use trefoil_dsl::device::{DeviceKind, Properties};
+use trefoil_kernels::scan::shapes::{DOWN, EACH, LEVELS, Part, SIZE, Walk};
 
 use super::super::levels::{Level, count, innermost_first, merged_in_all};
 use super::super::support::{LAUNCH, kernel_time, number, power_of_two, specialised, transfer_time, upper};
@@ -19,6 +19,10 @@ use crate::op::{Grid, Implementation, Ineligible, KernelStep, Operand, ParamValu
 const WANTED: i64 = 1024;
 /// With fewer workgroups sequences are cut in pieces: one for each of 132 multiprocessors asks for 16 KiB at once, which is a third of what keeps its memory busy, as much as reading twice costs.
 const FEW: i64 = 132;
+/// The same where a round is read while the one before is put together: half of what keeps memory busy is asked for all the time.
+const FEW_EARLY: i64 = 128;
+/// The most invocations that share a column: those side by side read half a line of the cache at least, and where a round is read early, for which fewer workgroups will do, a line.
+const MOST_ALONG: [i64; 2] = [64, 32];
 
 /// The kernels of a scan.
 pub(super) struct Kernels {
@@ -37,6 +41,8 @@ struct Launch {
     /// Along `inner` and `n`, of elements and of results.
     strides: [Dim; 4],
     levels: Vec<Level<2>>,
+    /// Whether quads of columns are read a round early.
+    early: bool,
     along: i64,
     chunk: Dim,
     pieces: i64,
@@ -60,7 +66,11 @@ impl Launch {
         // Rows of words are done in 48 registers; columns hold more.
         let of_words = kernel.bindings.iter().all(|binding| binding.element.size <= 4);
         let resident = if self.walk == Walk::Rows && of_words { 5 } else { 1 };
-        let kernel = specialised(kernel, &[("WALK", self.walk as i64), ("PART", part as i64), ("RESIDENT", resident)])?;
+        let early = i64::from(self.early);
+        let kernel = specialised(
+            kernel,
+            &[("WALK", self.walk as i64), ("PART", part as i64), ("EARLY", early), ("RESIDENT", resident)],
+        )?;
         let params = vec![
             ParamValue::Bool(exclusive),
             ParamValue::Bool(reverse),
@@ -84,15 +94,16 @@ fn along_row(n: i64) -> i64 {
     power_of_two((quads + 3) / 4, SIZE as i64).max(power_of_two(quads, 32))
 }
 
-/// Invocations that share a column of `n` elements, or four columns, of which there are so many: as few as fill a device, but no fewer columns side by side than half a line of the cache holds.
-fn along_columns(units: i64, n: i64) -> i64 {
-    let most = power_of_two((n + 3) / 4, 64);
+/// Invocations that share a column of `n` elements, or four columns, of which there are so many: as few as fill a device.
+fn along_columns(units: i64, n: i64, early: bool) -> i64 {
+    let each = power_of_two((n + DOWN as i64 - 1) / DOWN as i64, SIZE as i64);
+    let most = each.min(MOST_ALONG[usize::from(early)]);
     let mut along = 1;
     while along < most && units.saturating_mul(along) / (SIZE as i64) < WANTED {
         along *= 2;
     }
     // No invocation beside the last column.
-    while SIZE as i64 / along > power_of_two(units, SIZE as i64) && along < power_of_two((n + 3) / 4, SIZE as i64) {
+    while SIZE as i64 / along > power_of_two(units, SIZE as i64) && along < each {
         along *= 2;
     }
     along
@@ -130,6 +141,11 @@ pub(super) fn implement(
     } else {
         Walk::Columns
     };
+    // Kernels take a few elements for short sequences.
+    let is_broadcast = x.layout.strides.iter().zip(&x.ty.shape).any(|(stride, extent)| stride.is(0) && !extent.is(1));
+    if matches!(walk, Walk::Elements | Walk::Columns) && is_broadcast {
+        return Err(Ineligible::NeedsContiguous(vec![0]));
+    }
     let [x_inner, y_inner] = inner.strides;
     let [x_n, y_n] = scanned.strides;
     let mut launch = Launch {
@@ -138,17 +154,20 @@ pub(super) fn implement(
         inner: inner.extent,
         strides: [x_inner, x_n, y_inner, y_n],
         levels,
+        // Vulkan's compilers wait for what is read early before the round is over.
+        early: walk == Walk::Quads && !matches!(device.kind, DeviceKind::Vulkan | DeviceKind::Wgpu),
         along: 1,
         chunk: n.clone(),
         pieces: 1,
         n,
     };
     let (units, most) = (launch.units().bounds().1, launch.n.bounds().1);
-    launch.along = if row { along_row(most) } else { along_columns(units, most) };
+    launch.along = if row { along_row(most) } else { along_columns(units, most, launch.early) };
     let groups = (units.saturating_mul(launch.along) / SIZE as i64).max(1);
     // What a team takes at once.
     let span = launch.along * EACH[usize::from(!row)] as i64;
-    let pieces = if groups >= FEW { 1 } else { (WANTED / groups).min(most / (2 * span)) };
+    let few = if launch.early { FEW_EARLY } else { FEW };
+    let pieces = if groups >= few { 1 } else { (WANTED / groups).min(most / (2 * span)) };
     let bytes = upper(&x.ty.bytes());
     let slots = |before, totals| [Slot::Input(0), Slot::Output(0), before, totals];
     // A binding that is written holds something.
@@ -170,6 +189,7 @@ pub(super) fn implement(
         inner: number(1),
         strides: [number(0), number(1), number(0), number(1)],
         levels: vec![Level { extent: sequences.clone(), strides: [number(pieces), number(pieces)] }],
+        early: false,
         along: along_row(pieces),
         chunk: number(pieces),
         pieces: 1,

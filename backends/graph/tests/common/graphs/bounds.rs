@@ -105,7 +105,7 @@ fn local(graph: &Graph, node: usize, port: usize, exact: &[&str], inputs: &[Host
     let rounded = rounding(element);
     if let Some(function) = Function::named(node.op.name()) {
         let widest = inputs.first().map_or(0.0, largest);
-        let units = function.accuracy().at(if widest.is_finite() { widest } else { 0.0 });
+        let units = function.accuracy(element).at(if widest.is_finite() { widest } else { 0.0 });
         if units == 0.0 {
             return Local::EXACT;
         }

@@ -3,6 +3,7 @@
 use trefoil_codegen::ir::{BinaryOperator as O, MathFunction as M};
 
 use crate::ops::map::functions::functions;
+use crate::ops::map::halves;
 use crate::ops::map::term::Term;
 use crate::ops::real;
 
@@ -10,6 +11,9 @@ use crate::ops::real;
 fn power<'s>(a: Term<'s>, b: Term<'s>) -> Term<'s> {
     if a.is_double() {
         return a.math_with(M::Powf, [b]);
+    }
+    if a.is_half() {
+        return halves::power(a, b);
     }
     let size = a.math(M::Abs);
     let is_odd = (b - 2.0 * (b * 0.5).math(M::Trunc)).math(M::Abs).binary(O::Equal, 1.0);
@@ -57,7 +61,7 @@ functions! {
 
     /// e^x - 1, exact near 0.
     expm1(x: Floats) {
-        body: x.math(M::ExpM1),
+        body: if x.is_half() { halves::exp_m1(x) } else { x.math(M::ExpM1) },
         reference: x.exp_m1(),
     }
 
@@ -75,7 +79,7 @@ functions! {
 
     /// The natural logarithm of 1 + x, exact near 0.
     log1p(x: Floats) {
-        body: x.math(M::Ln1p),
+        body: if x.is_half() { halves::ln_1p(x) } else { x.math(M::Ln1p) },
         reference: x.ln_1p(),
     }
 
@@ -156,13 +160,13 @@ functions! {
 
     /// The hyperbolic sine.
     sinh(x: Floats) {
-        body: x.math(M::Sinh),
+        body: if x.is_half() { halves::sinh(x) } else { x.math(M::Sinh) },
         reference: x.sinh(),
     }
 
     /// The hyperbolic cosine.
     cosh(x: Floats) {
-        body: x.math(M::Cosh),
+        body: if x.is_half() { halves::cosh(x) } else { x.math(M::Cosh) },
         reference: x.cosh(),
     }
 
@@ -174,19 +178,19 @@ functions! {
 
     /// The inverse of the hyperbolic sine.
     asinh(x: Floats) {
-        body: x.math(M::Asinh),
+        body: if x.is_half() { halves::asinh(x) } else { x.math(M::Asinh) },
         reference: real::asinh(x),
     }
 
     /// The inverse of the hyperbolic cosine; NaN below 1.
     acosh(x: Floats) {
-        body: x.math(M::Acosh),
+        body: if x.is_half() { halves::acosh(x) } else { x.math(M::Acosh) },
         reference: real::acosh(x),
     }
 
     /// The inverse of the hyperbolic tangent; NaN beyond -1 and 1.
     atanh(x: Floats) {
-        body: x.math(M::Atanh),
+        body: if x.is_half() { halves::atanh(x) } else { x.math(M::Atanh) },
         reference: real::atanh(x),
     }
 

@@ -1,0 +1,109 @@
+//! Formulas for 16-bit floats, in fewer instructions than those of `f32`.
+//!
+//! Elements are computed in `f32` and rounded where they are written, so that what is wrong by 2^-16 of itself moves a result by a 32nd of a half's last place, and by a 256th of a `bf16`'s.
+//! Exponentials and logarithms are the devices' own, powers of 2 and logarithms to base 2, of which the former may err by as much as their exponents are rounded and the latter by a fixed distance:
+//! where a result is small beside what it is made of, a polynomial stands for it, fitted with its largest error relative to the result as small as it can be.
+//!
+//! A NaN fails every comparison, and gets to a polynomial, which keeps it.
+
+use std::f64::consts::{LN_2, LOG2_E};
+
+use trefoil_codegen::ir::MathFunction as M;
+
+use super::term::Term;
+
+/// Of ln(1 + x) / x, up to 1/8.
+const LN_1P: [f64; 5] = [1.000_000_01, -0.499_987_074, 0.333_314_819, -0.253_295_656, 0.203_301_555];
+
+/// Beyond this, `x * x` is `x * x + 1`, and as an `f32` may be infinite.
+const FAR: f64 = 1e4;
+
+/// The coefficients' polynomial, the constant first.
+fn polynomial<'s>(x: Term<'s>, coefficients: &[f64]) -> Term<'s> {
+    let (last, others) = coefficients.split_last().map_or((0.0, &[][..]), |(last, others)| (*last, others));
+    others.iter().rev().fold(x.number(last), |sum, coefficient| x.math_with(M::MulAdd, [sum, x.number(*coefficient)]))
+}
+
+/// Half of e to the power of x.
+fn half_exp(x: Term<'_>) -> Term<'_> {
+    x.math_with(M::MulAdd, [x.number(LOG2_E), x.number(-1.0)]).math(M::Exp2)
+}
+
+/// The natural logarithm of 2 x; within a fixed distance of 2^-21 around 1/2.
+fn ln_of_double(x: Term<'_>) -> Term<'_> {
+    x.cheaply(M::Log2).math_with(M::MulAdd, [x.number(LN_2), x.number(LN_2)])
+}
+
+/// `e^x - 1`
+pub(super) fn exp_m1(x: Term<'_>) -> Term<'_> {
+    let near = x * polynomial(x, &[0.999_999_943, 0.499_993_52, 0.166_669_457, 0.041_879_251_4, 0.008_333_320_61]);
+    let far = (x * LOG2_E).math(M::Exp2) - 1.0;
+    x.math(M::Abs).above(0.35).select(far, near)
+}
+
+/// `ln(1 + x)`
+pub(super) fn ln_1p(x: Term<'_>) -> Term<'_> {
+    let near = x * polynomial(x, &LN_1P);
+    let far = (x + 1.0).cheaply(M::Log2) * LN_2;
+    let value = x.math(M::Abs).above(0.125).select(far, near);
+    // A device's logarithm of what is not positive may be anything.
+    let edge = x.equal(-1.0).select(f64::NEG_INFINITY, f64::NAN);
+    x.above(-1.0).select(value, edge)
+}
+
+/// The hyperbolic sine.
+pub(super) fn sinh(x: Term<'_>) -> Term<'_> {
+    let near = x * polynomial(x * x, &[1.000_005_88, 0.166_556_531, 0.008_631_882_92]);
+    let far = half_exp(x) - half_exp(-x);
+    x.math(M::Abs).above(1.0).select(far, near)
+}
+
+/// The hyperbolic cosine.
+pub(super) fn cosh(x: Term<'_>) -> Term<'_> {
+    half_exp(x) + half_exp(-x)
+}
+
+/// The inverse of the hyperbolic sine.
+pub(super) fn asinh(x: Term<'_>) -> Term<'_> {
+    let near = x * polynomial(x * x, &[0.999_999_381, -0.166_584_617, 0.073_280_712_8, -0.032_653_883_3]);
+    let size = x.math(M::Abs);
+    let root = x.math_with(M::MulAdd, [x, x.number(1.0)]).math(M::Sqrt);
+    let far = ln_of_double(size.above(FAR).select(size, (size + root) * 0.5));
+    size.above(0.5).select(far.math_with(M::Copysign, [x]), near)
+}
+
+/// The inverse of the hyperbolic cosine; NaN below 1. No half is nearer to 1 than 2^-10, which has 2^-4.5.
+pub(super) fn acosh(x: Term<'_>) -> Term<'_> {
+    let root = x.math_with(M::MulAdd, [x, x.number(-1.0)]).math(M::Sqrt);
+    let value = ln_of_double(x.above(FAR).select(x, (x + root) * 0.5));
+    let value = x.equal(1.0).select(0.0, value);
+    x.below(1.0).select(f64::NAN, value)
+}
+
+/// The inverse of the hyperbolic tangent; NaN beyond -1 and 1.
+pub(super) fn atanh(x: Term<'_>) -> Term<'_> {
+    let near = x * polynomial(x * x, &[0.999_999_216, 0.333_486_697, 0.195_366_328, 0.186_286_534]);
+    let far = ((x + 1.0).cheaply(M::Log2) - (1.0 - x).cheaply(M::Log2)) * (0.5 * LN_2);
+    let size = x.math(M::Abs);
+    let inside = size.above(0.4).select(far, near);
+    let edge = size.equal(1.0).select(x.number(f64::INFINITY).math_with(M::Copysign, [x]), f64::NAN);
+    size.below(1.0).select(inside, edge)
+}
+
+/// a to the power of b as IEEE 754 has it.
+pub(super) fn power<'s>(a: Term<'s>, b: Term<'s>) -> Term<'s> {
+    let size = a.math(M::Abs);
+    // Near 1, where a device's logarithm is as wrong as far from it, b may be large. Of a zero or an infinity it is infinite, and its power what it should be.
+    let beyond = size - 1.0;
+    let near = beyond * polynomial(beyond, &LN_1P.map(|coefficient| coefficient * LOG2_E));
+    let log2 = beyond.math(M::Abs).above(0.125).select(size.cheaply(M::Log2), near);
+    let log2 = size.equal(0.0).select(f64::NEG_INFINITY, log2);
+    let value = (b * log2).math(M::Exp2);
+    let is_odd = (b - 2.0 * (b * 0.5).math(M::Trunc)).math(M::Abs).equal(1.0);
+    let value = is_odd.select(value.math_with(M::Copysign, [a]), value);
+    let is_none = !b.math(M::Trunc).equal(b) & a.below(0.0) & a.above(f64::NEG_INFINITY);
+    let value = is_none.select(f64::NAN, value);
+    let is_endless = b.math(M::Abs).equal(f64::INFINITY);
+    let is_one = b.equal(0.0) | a.equal(1.0) | (a.equal(-1.0) & is_endless);
+    is_one.select(1.0, value)
+}
