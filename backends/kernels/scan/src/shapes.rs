@@ -195,6 +195,29 @@ fn team_by_subgroups<A: Element, J: Fn(A, A) -> A, U: Fn(A, u32) -> A>(
     result
 }
 
+/// As [`team_by_memory`] or [`team_by_subgroups`], whichever the device has.
+#[device]
+#[expect(clippy::too_many_arguments, reason = "it is a part of a kernel's body")]
+fn of_team<A: Element, J: Fn(A, A) -> A, U: Fn(A, u32) -> A>(
+    own: [A; 4],
+    start: A,
+    scratch: &mut [A],
+    round: usize,
+    local: usize,
+    team: usize,
+    at_team: usize,
+    along: usize,
+    spread: usize,
+    join: J,
+    up: U,
+) -> [A; 8] {
+    if const { target::has(Feature::Subgroups) } {
+        team_by_subgroups(own, start, scratch, round % 2, team, at_team, along, spread, join, up)
+    } else {
+        team_by_memory(own, start, scratch, local, at_team, along, spread, join)
+    }
+}
+
 /// Scans sequences, or pieces of them, or finds the totals of pieces.
 ///
 /// * `x`: where it has fewer than four elements, `n` is so small too: nothing is broadcast then.
@@ -305,25 +328,18 @@ pub fn scan<
             }
         }
     }
-    // From one slot's elements to those of the next, and from one invocation's to those of the next.
-    let apart = if rows { 4 * along } else { 0 };
     let ahead = at_team * if rows { 4 } else { DOWN };
     let span = along * if rows { 16 } else { DOWN };
     let rounds = (min(chunk, n) + span - 1) >> span.trailing_zeros();
     // Reads of rows, and those that are early, do not ask whether they are in range: where there are quads, the last one is as good as one beyond, and nothing is to be done to it on its way. Of columns that are not
     // read early Vulkan makes more if it is asked.
     let quads = x.len() / 4;
-    if quads > 0 {
-        let mut next = [Vec4::splat(zero); DOWN];
-        if walk == Walk::Quads && early {
-            for k in unroll(0..DOWN) {
-                let position = min(from + ahead + k, n - 1);
-                next[k] = read_four(x, min((x_first + turned(position, n, reverse) * strides[1]) / 4, quads - 1));
-            }
-        }
+    if quads > 0 && rows {
+        // From one slot's elements to those of the next.
+        let apart = 4 * along;
         for round in 0..rounds {
             let p = round * span + ahead;
-            let mut read = [Vec4::splat(zero); DOWN];
+            let mut read = [Vec4::splat(zero); 4];
             if walk == Walk::Rows {
                 for k in unroll(0..4) {
                     let quad = (from + p + k * apart) / 4;
@@ -335,14 +351,83 @@ pub fn scan<
                         read[k] = Vec4::new(read[k].w, read[k].z, read[k].y, read[k].x);
                     }
                 }
-            } else if walk == Walk::Elements {
+            } else {
                 for k in unroll(0..4) {
                     for lane in unroll(0..4) {
                         let position = min(from + p + k * apart + lane, n - 1);
                         read[k][lane] = x[x_first + turned(position, n, reverse) * strides[1]];
                     }
                 }
-            } else if walk == Walk::Quads {
+            }
+            let mut held = [start; 16];
+            for slot in unroll(0..4) {
+                for t in unroll(0..4) {
+                    if p + slot * apart + t < count {
+                        held[4 * slot + t] = take(read[slot][t]);
+                    }
+                }
+            }
+            let mut own = [start; 4];
+            for slot in unroll(0..4) {
+                for t in unroll(1..4) {
+                    held[4 * slot + t] = join(held[4 * slot + t - 1], held[4 * slot + t]);
+                }
+                own[slot] = held[4 * slot + 3];
+            }
+            let both = of_team(own, start, scratch, round, local, team, at_team, along, 1, &join, &up);
+            for slot in unroll(0..4) {
+                let first = join(carry[0], both[slot]);
+                carry[0] = join(carry[0], both[4 + slot]);
+                for back in unroll(0..4) {
+                    let t = 3 - back;
+                    if !exclusive {
+                        held[4 * slot + t] = join(first, held[4 * slot + t]);
+                    } else if t > 0 {
+                        held[4 * slot + t] = join(first, held[4 * slot + t - 1]);
+                    } else {
+                        held[4 * slot + t] = first;
+                    }
+                }
+            }
+            if part != Part::Totals {
+                if walk == Walk::Rows {
+                    for k in unroll(0..4) {
+                        if p + k * apart < count {
+                            let quad = (from + p + k * apart) / 4;
+                            let (a, b) = (give(held[4 * k]), give(held[4 * k + 1]));
+                            let (c, d) = (give(held[4 * k + 2]), give(held[4 * k + 3]));
+                            if reverse {
+                                write_four(y, y_first / 4 + turned(quad, n / 4, true), Vec4::new(d, c, b, a));
+                            } else {
+                                write_four(y, y_first / 4 + quad, Vec4::new(a, b, c, d));
+                            }
+                        }
+                    }
+                } else {
+                    for k in unroll(0..4) {
+                        for lane in unroll(0..4) {
+                            let position = p + k * apart + lane;
+                            if position < count {
+                                let at = turned(from + position, n, reverse);
+                                y[y_first + at * strides[3]] = give(held[4 * k + lane]);
+                            }
+                        }
+                    }
+                }
+            }
+        }
+    } else if quads > 0 {
+        let mut next = [Vec4::splat(zero); DOWN];
+        if walk == Walk::Quads && early {
+            for k in unroll(0..DOWN) {
+                let position = min(from + ahead + k, n - 1);
+                next[k] = read_four(x, min((x_first + turned(position, n, reverse) * strides[1]) / 4, quads - 1));
+            }
+        }
+        for round in 0..rounds {
+            let p = round * span + ahead;
+            let mut read = [Vec4::splat(zero); DOWN];
+            if walk == Walk::Quads {
                 if early {
                     read = next;
                 }
@@ -362,88 +447,47 @@ pub fn scan<
                     read[k][0] = x[x_first + turned(position, n, reverse) * strides[1]];
                 }
             }
-            // Of a slot's places those of a row use four.
+            // A slot is a column.
             let mut held = [start; 4 * DOWN];
             for slot in unroll(0..4) {
                 for t in unroll(0..DOWN) {
-                    if (t < 4 || !rows) && p + slot * apart + t < count {
-                        held[DOWN * slot + t] = take(if rows { read[slot][t % 4] } else { read[t][slot] });
+                    if p + t < count {
+                        held[DOWN * slot + t] = take(read[t][slot]);
                     }
                 }
             }
             let mut own = [start; 4];
             for slot in unroll(0..4) {
                 for t in unroll(1..DOWN) {
-                    if t < 4 || !rows {
-                        held[DOWN * slot + t] = join(held[DOWN * slot + t - 1], held[DOWN * slot + t]);
-                    }
+                    held[DOWN * slot + t] = join(held[DOWN * slot + t - 1], held[DOWN * slot + t]);
                 }
-                own[slot] = if rows { held[DOWN * slot + 3] } else { held[DOWN * slot + DOWN - 1] };
+                own[slot] = held[DOWN * slot + DOWN - 1];
             }
-            let spread = if rows { 1 } else { across };
-            let both = if const { target::has(Feature::Subgroups) } {
-                team_by_subgroups(own, start, scratch, round % 2, team, at_team, along, spread, &join, &up)
-            } else {
-                team_by_memory(own, start, scratch, local, at_team, along, spread, &join)
-            };
+            let both = of_team(own, start, scratch, round, local, team, at_team, along, across, &join, &up);
             for slot in unroll(0..4) {
-                let carried = if rows { carry[0] } else { carry[slot] };
-                let first = join(carried, both[slot]);
-                let next = join(carried, both[4 + slot]);
-                if rows {
-                    carry[0] = next;
-                } else {
-                    carry[slot] = next;
-                }
+                let first = join(carry[slot], both[slot]);
+                carry[slot] = join(carry[slot], both[4 + slot]);
                 for back in unroll(0..DOWN) {
                     let t = DOWN - 1 - back;
-                    if t < 4 || !rows {
-                        if !exclusive {
-                            held[DOWN * slot + t] = join(first, held[DOWN * slot + t]);
-                        } else if t > 0 {
-                            held[DOWN * slot + t] = join(first, held[DOWN * slot + t - 1]);
-                        } else {
-                            held[DOWN * slot + t] = first;
-                        }
+                    if !exclusive {
+                        held[DOWN * slot + t] = join(first, held[DOWN * slot + t]);
+                    } else if t > 0 {
+                        held[DOWN * slot + t] = join(first, held[DOWN * slot + t - 1]);
+                    } else {
+                        held[DOWN * slot + t] = first;
                     }
                 }
             }
             if part != Part::Totals {
-                if walk == Walk::Rows {
-                    for k in unroll(0..4) {
-                        if p + k * apart < count {
-                            let quad = (from + p + k * apart) / 4;
-                            let (a, b) = (give(held[DOWN * k]), give(held[DOWN * k + 1]));
-                            let (c, d) = (give(held[DOWN * k + 2]), give(held[DOWN * k + 3]));
-                            if reverse {
-                                write_four(y, y_first / 4 + turned(quad, n / 4, true), Vec4::new(d, c, b, a));
-                            } else {
-                                write_four(y, y_first / 4 + quad, Vec4::new(a, b, c, d));
-                            }
-                        }
-                    }
-                } else if walk == Walk::Elements {
-                    for k in unroll(0..4) {
-                        for lane in unroll(0..4) {
-                            let position = p + k * apart + lane;
-                            if position < count {
-                                let at = turned(from + position, n, reverse);
-                                y[y_first + at * strides[3]] = give(held[DOWN * k + lane]);
-                            }
-                        }
-                    }
-                } else {
-                    for t in unroll(0..DOWN) {
-                        if p + t < count {
-                            let at = y_first + turned(from + p + t, n, reverse) * strides[3];
-                            let first = give(held[t]);
-                            if walk == Walk::Quads {
-                                let (b, c, d) =
-                                    (give(held[DOWN + t]), give(held[2 * DOWN + t]), give(held[3 * DOWN + t]));
-                                write_four(y, at / 4, Vec4::new(first, b, c, d));
-                            } else {
-                                y[at] = first;
-                            }
+                for t in unroll(0..DOWN) {
+                    if p + t < count {
+                        let at = y_first + turned(from + p + t, n, reverse) * strides[3];
+                        let first = give(held[t]);
+                        if walk == Walk::Quads {
+                            let (b, c) = (give(held[DOWN + t]), give(held[2 * DOWN + t]));
+                            write_four(y, at / 4, Vec4::new(first, b, c, give(held[3 * DOWN + t])));
+                        } else {
+                            y[at] = first;
                         }
                     }
                 }
