@@ -99,7 +99,7 @@ pub(super) fn power<'s>(a: Term<'s>, b: Term<'s>) -> Term<'s> {
     let log2 = beyond.math(M::Abs).above(0.125).select(size.cheaply(M::Log2), near);
     let log2 = size.equal(0.0).select(f64::NEG_INFINITY, log2);
     let value = (b * log2).math(M::Exp2);
-    let is_odd = (b - 2.0 * (b * 0.5).math(M::Trunc)).math(M::Abs).equal(1.0);
+    let is_odd = b.is_odd();
     let value = is_odd.select(value.math_with(M::Copysign, [a]), value);
     let is_none = !b.math(M::Trunc).equal(b) & a.below(0.0) & a.above(f64::NEG_INFINITY);
     let value = is_none.select(f64::NAN, value);

@@ -264,6 +264,12 @@ impl<'s> Term<'s> {
         self.binary(BinaryOperator::Equal, other)
     }
 
+    /// Whether this float is an odd integer.
+    pub(super) fn is_odd(self) -> Self {
+        let rest = self - 2.0 * (self * 0.5).math(MathFunction::Trunc);
+        rest.math(MathFunction::Abs).equal(1.0)
+    }
+
     /// `self < other`
     pub(super) fn below(self, other: impl Operand<'s>) -> Self {
         self.binary(BinaryOperator::Less, other)

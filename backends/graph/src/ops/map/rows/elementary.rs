@@ -1,6 +1,6 @@
 //! Elementary functions of real numbers.
 
-use trefoil_codegen::ir::{BinaryOperator as O, MathFunction as M};
+use trefoil_codegen::ir::MathFunction as M;
 
 use crate::ops::map::functions::functions;
 use crate::ops::map::halves;
@@ -16,15 +16,15 @@ fn power<'s>(a: Term<'s>, b: Term<'s>) -> Term<'s> {
         return halves::power(a, b);
     }
     let size = a.math(M::Abs);
-    let is_odd = (b - 2.0 * (b * 0.5).math(M::Trunc)).math(M::Abs).binary(O::Equal, 1.0);
+    let is_odd = b.is_odd();
     // Of a zero or an infinity it is that or its inverse, with its sign if b is odd.
     let edge = is_odd.select(a, size);
     let edge = b.below(0.0).select(1.0 / edge, edge);
-    let is_edge = a.binary(O::Equal, 0.0) | a.math(M::IsInfinite);
+    let is_edge = a.equal(0.0) | a.math(M::IsInfinite);
     let value = is_edge.select(edge, a.math_with(M::Powf, [b]));
     let value = either_nan(a, b).select(a + b, value);
-    let is_one = b.binary(O::Equal, 0.0) | a.binary(O::Equal, 1.0);
-    (is_one | (size.binary(O::Equal, 1.0) & b.math(M::IsInfinite))).select(1.0, value)
+    let is_one = b.equal(0.0) | a.equal(1.0);
+    (is_one | (size.equal(1.0) & b.math(M::IsInfinite))).select(1.0, value)
 }
 
 fn either_nan<'s>(a: Term<'s>, b: Term<'s>) -> Term<'s> {
@@ -38,7 +38,7 @@ fn angle<'s>(y: Term<'s>, x: Term<'s>) -> Term<'s> {
     }
     let beyond = x.number(1.0).math_with(M::Copysign, [x]).below(0.0);
     let flat = beyond.select(x.number(std::f64::consts::PI), 0.0).math_with(M::Copysign, [y]);
-    let is_origin = y.binary(O::Equal, 0.0) & x.binary(O::Equal, 0.0);
+    let is_origin = y.equal(0.0) & x.equal(0.0);
     let value = is_origin.select(flat, y.math_with(M::Atan2, [x]));
     either_nan(y, x).select(y + x, value)
 }

@@ -27,7 +27,7 @@ functions! {
 
     /// `a == b`
     eq(a, b: All) -> Bool {
-        body: a.binary(O::Equal, b),
+        body: a.equal(b),
         reference: truth(a == b),
     }
 
