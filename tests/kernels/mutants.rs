@@ -44,8 +44,7 @@ fn mistakes_are_seen() {
             site.line
         );
     }
-    // One that does the same as the kernel is no mistake: constants of the pipeline decide many branches.
     let words = format!("of {all} mutants {different} do something else, and {seen} are refused or told of");
     println!("{words}");
-    assert!(all > 100 && 2 * seen > different, "{words}");
+    assert!(all > 100 && 2 * seen > all, "{words}");
 }
