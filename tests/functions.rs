@@ -95,12 +95,40 @@ fn elementary_functions() {
         f32::NEG_INFINITY,
         f32::NAN,
     ]);
-    // WGSL and Vulkan leave the remainder of what is infinite, and large quotients, to the device.
-    let inputs: Vec<(f32, f32)> = inputs.into_iter().filter(|(x, _)| !x.is_infinite()).collect();
     let (a, b) = unzip(&inputs);
     for subject in common::devices() {
         let (a, b) = (subject.device.buffer(&a).unwrap(), subject.device.buffer(&b).unwrap());
         check(&subject, &inputs, &ELEMENTARY, |y| elementary(&a, &b, y));
+    }
+}
+
+#[kernel(workgroup(64))]
+fn rests(a: &[f32], b: &[f32], y: &mut [u32]) {
+    let i = global_index();
+    if i < a.len() {
+        y[i] = (a[i] % b[i]).to_bits();
+    }
+}
+
+const REMAINDER: [Row<(f32, f32)>; 1] = [Row { words: "%", meaning: |(x, z)| Value::Float(x % z, 8) }];
+
+/// WGSL and Vulkan leave the remainder by what is infinite to the device.
+#[test]
+fn remainders_of_floats() {
+    let numbers = [0.0, 0.1, 0.7, -0.7, 0.75, 1.0, -3.0, 3.0e-5, 2.5, -7.25, 1.0e30, -1.0e30];
+    let ends = [f32::INFINITY, f32::NEG_INFINITY, f32::NAN];
+    // By numbers of few bits products are exact, also where a device rounds them.
+    let few_bits = [0.25, -0.75, 1.0, 3.0, -8.0, 1.0e30];
+    let mut inputs = Vec::new();
+    for x in numbers.into_iter().chain(ends) {
+        let small = |z: &f32| x.is_nan() || x.is_infinite() || (x / z).abs() < 1.0e6;
+        let by = few_bits.into_iter().filter(small).chain(ends).chain([0.0, -0.0]);
+        inputs.extend(by.map(|z| (x, z)));
+    }
+    let (a, b) = unzip(&inputs);
+    for subject in common::devices() {
+        let (a, b) = (subject.device.buffer(&a).unwrap(), subject.device.buffer(&b).unwrap());
+        check(&subject, &inputs, &REMAINDER, |y| rests(&a, &b, y));
     }
 }
 

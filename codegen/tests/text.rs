@@ -386,8 +386,8 @@ fn what_has_no_result_is_told_by_bits_in_wgsl() {
         ("z[i] = b / b;", doubles, "over_itself_f32(b)"),
         ("z[i] = b - b;", doubles, "less_itself_f32(b)"),
         ("z[i] = b % b;", doubles, "rest_by_itself_f32(b)"),
-        ("z[i] = b % z[i + 1];", doubles, "rest_of_f32(b, "),
-        ("y[i] = a % x[i + 1];", doubles, "rest_of_f64(a, "),
+        ("z[i] = b % z[i + 1];", doubles, "rem_by_bits(b, "),
+        ("y[i] = a % x[i + 1];", doubles, "rest_of_f64(x, y)"),
         ("y[i] = if a.is_nan() { 0.0 } else { a };", doubles, "!(x == x)"),
         ("y[i] = if a.is_nan() { 0.0 } else { a };", ", requires(Float64, Int64)", "bitcast<u64>(x)"),
     ] {

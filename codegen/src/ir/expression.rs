@@ -359,7 +359,7 @@ pub enum BinaryOperator {
     Multiply,
     /// `/`; integers truncate, x / 0 is 0, MIN / -1 is MIN.
     Divide,
-    /// `%`, with the sign of the left side; of integers x % 0 is 0 and MIN % -1 is 0.
+    /// `%`, with the sign of the left side; of integers x % 0 is 0 and MIN % -1 is 0; of floats x by what is infinite is x.
     Remainder,
     /// `&`, of integers and bools.
     And,

@@ -18,6 +18,18 @@ mod vectors;
 use crate::ir::{MathFunction, Scalar};
 use crate::target::Target;
 
+/// The remainder of floats, which stands in for an operator.
+pub const fn remainder(target: Target, double: bool) -> &'static str {
+    match (target, double) {
+        (_, true) => REMAINDER_OF_DOUBLES,
+        (Target::Wgsl, false) => "rem_by_bits",
+        _ => "rem",
+    }
+}
+
+/// That of doubles, in which the operator is the target's own.
+pub const REMAINDER_OF_DOUBLES: &str = "rem_of_doubles";
+
 /// Name and text of the functions here.
 const SOURCES: &[(&str, &str)] = &[
     (

@@ -1,6 +1,6 @@
 //! Replacing operations that the target lacks or means otherwise, as the [`super::table`] says.
 
-use super::library::{name_for, with_number};
+use super::library::{self, name_for, with_number};
 use super::source::{Library, Wanted, call};
 use super::table::{self, Cheaper};
 use crate::diagnostic::{Diagnostic, Diagnostics};
@@ -197,6 +197,18 @@ impl Rewrite for Meaning<'_> {
                         };
                         let index = scalar == Scalar::Index;
                         let wanted = Wanted { name, lanes, index, double: false, precision: Precision::Usual };
+                        return self.replace(copy, handle, wanted, &[*left, *right]);
+                    }
+                    // Of a value by itself it is said where it is printed.
+                    BinaryOperator::Remainder
+                        if matches!(scalar, Scalar::F32 | Scalar::F64)
+                            && old.precision != Precision::Fast
+                            && !table::remainder_of_floats(self.profile.target)
+                            && old.expressions[*left].kind != old.expressions[*right].kind =>
+                    {
+                        let double = scalar == Scalar::F64;
+                        let name = library::remainder(self.profile.target, double);
+                        let wanted = Wanted { name, lanes, index: false, double, precision: old.precision };
                         return self.replace(copy, handle, wanted, &[*left, *right]);
                     }
                     BinaryOperator::Less

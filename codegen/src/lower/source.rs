@@ -212,6 +212,21 @@ impl Context<'_> {
         if other != wanted {
             return Err(format!("{} beside {}", other.rust_name(), wanted.rust_name()));
         }
+        if operator == B::Remainder
+            && scalar.is_float()
+            && self.wanted.name != library::REMAINDER_OF_DOUBLES
+            && !table::remainder_of_floats(self.library.profile.target)
+        {
+            let ty = body.type_of(left).clone();
+            let lanes = ty.lanes().unwrap_or(1);
+            let wanted = Wanted {
+                name: library::remainder(self.library.profile.target, self.wanted.double),
+                lanes,
+                ..self.wanted
+            };
+            let function = self.library.function(body.module(), wanted)?;
+            return Ok((body.call(function, vec![left, right], ty), scalar));
+        }
         let result = if operator.is_comparison() { Scalar::Bool } else { scalar };
         Ok((body.binary(operator, left, right), result))
     }

@@ -141,6 +141,11 @@ pub const fn signed_remainder(target: Target) -> bool {
     matches!(target, Target::Cpu | Target::Cuda)
 }
 
+/// Whether the remainder of floats is native: exact, and of what is finite by what is infinite the left side. WGSL and Vulkan leave both open: drivers compute `x - y * trunc(x / y)`, which may be off by one y.
+pub const fn remainder_of_floats(target: Target) -> bool {
+    matches!(target, Target::Cpu | Target::Cuda)
+}
+
 /// Whether integers of 64 bits are divided natively by what is not 0 and not known. A Vulkan driver takes one such quotient for another that stands in the same kernel.
 pub const fn division_of_longs(target: Target) -> bool {
     matches!(target, Target::Cpu | Target::Cuda)

@@ -54,6 +54,38 @@ pub const SOURCES: &[(&str, &str)] = &[
         }",
     ),
     (
+        "rem",
+        // The quotient may have been rounded to the other side of an integer.
+        "fn rem(x: f32, y: f32) -> f32 {
+            let size = abs(x);
+            let by = abs(y);
+            let rest = mul_add(-trunc(size / by), by, size);
+            let rest = select(rest < 0.0, rest + by, rest);
+            let rest = select(rest >= by, rest - by, rest);
+            select(size < by, x, with_sign(rest, x))
+        }",
+    ),
+    (
+        "rem_by_bits",
+        // Compilers may take it that there are neither infinities nor NaNs, and that two equal values leave nothing.
+        "fn rem_by_bits(x: f32, y: f32) -> f32 {
+            let is_usual = ((to_bits(x) & 0x7fffffffu32) < 0x7f800000u32) & (abs(y) > 0.0);
+            select(is_usual, rem(x, y), from_bits(0x7fc00000u32))
+        }",
+    ),
+    (
+        "rem_of_doubles",
+        "fn rem_of_doubles(x: f32, y: f32) -> f32 {
+            let rest = x % y;
+            let by = abs(y);
+            let step = select(x < 0.0, -by, by);
+            let rest = select(abs(rest) < by, rest, rest - step);
+            let beyond = ((rest < 0.0) & (x > 0.0)) | ((rest > 0.0) & (x < 0.0));
+            let rest = select(beyond, rest + step, rest);
+            select(is_infinite(y) & !is_infinite(x), x, rest)
+        }",
+    ),
+    (
         "rem_euclid",
         "fn rem_euclid(x: f32, y: f32) -> f32 {
             let rest = x % y;

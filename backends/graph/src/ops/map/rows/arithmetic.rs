@@ -15,21 +15,6 @@ fn extreme<'s>(function: M, a: Term<'s>, b: Term<'s>) -> Term<'s> {
     a.math(M::IsNan).select(a, b.math(M::IsNan).select(b, number))
 }
 
-/// Drivers compute `a - b * trunc(a / b)`, which has no value where b is infinite and a is the remainder, and is off by one b where the
-/// quotient is rounded to the other side of an integer.
-fn remainder<'s>(a: Term<'s>, b: Term<'s>) -> Term<'s> {
-    if !a.is_float() {
-        return a % b;
-    }
-    let (rest, size) = (a % b, b.math(M::Abs));
-    let step = a.below(0.0).select(-size, size);
-    let is_whole = !rest.math(M::Abs).below(size);
-    let rest = is_whole.select(rest - step, rest);
-    let beyond = (rest.below(0.0) & a.above(0.0)) | (rest.above(0.0) & a.below(0.0));
-    let rest = beyond.select(rest + step, rest);
-    (b.math(M::IsInfinite) & !a.math(M::IsInfinite)).select(a, rest)
-}
-
 /// Between two bounds. A NaN, of which no comparison holds, stays; drivers that make a `min` and a `max` of that are kept from it.
 pub(super) fn between(x: Term<'_>, low: f64, high: f64) -> Term<'_> {
     let value = x.below(low).select(low, x.above(high).select(high, x));
@@ -140,7 +125,7 @@ functions! {
 
     /// The remainder of `a / b` with the sign of a; of integers 0 where b is 0.
     rem(a, b: Numbers) {
-        body: remainder(a, b),
+        body: a % b,
         reference: a % b,
         integers(_bits): if b == 0 { 0 } else { a % b },
     }
