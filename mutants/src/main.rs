@@ -9,7 +9,7 @@ use clap::Parser;
 use trefoil_mutants::fate::Fate;
 use trefoil_mutants::launch;
 use trefoil_mutants::page::page;
-use trefoil_mutants::subject::families;
+use trefoil_mutants::subject::{Patience, families};
 use trefoil_mutants::survey::{Surveyed, survey};
 
 /// Every mutant of the kernels whose launches a folder holds.
@@ -53,7 +53,8 @@ fn run(arguments: &Arguments) -> Result<(), Box<dyn Error>> {
     let families = families(launches)?;
     println!("{} families of kernels, {:.1?}", families.len(), start.elapsed());
     let pool = rayon::ThreadPoolBuilder::new().num_threads(arguments.threads.unwrap_or(0)).build()?;
-    let surveyed = pool.install(|| survey(&families, arguments.every, &|kernel| tell(kernel, arguments.all)))?;
+    let surveyed =
+        pool.install(|| survey(&families, arguments.every, Patience::BRIEF, &|kernel| tell(kernel, arguments.all)))?;
     println!("{:.1?}", start.elapsed());
     if let Some(file) = &arguments.to {
         std::fs::write(file, page(&surveyed))?;

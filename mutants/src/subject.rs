@@ -11,10 +11,24 @@ use trefoil_codegen::check::{CheckError, Launch};
 
 /// Launches of an instance that are looked at, the smallest first.
 const CANDIDATES: usize = 12;
-/// What a launch may take.
-const LONGEST: Duration = Duration::from_millis(100);
 /// Findings in a run of a kernel itself: reads past the end that are meant.
 const MOST_FINDINGS: usize = 1000;
+
+/// How long kernels are looked at.
+#[derive(Clone, Copy, Debug)]
+pub struct Patience {
+    /// What a launch may take.
+    pub launch: Duration,
+    /// Of a family whose mutants took longer together, no further instance is looked at.
+    pub family: Duration,
+}
+
+impl Patience {
+    /// For every kernel that there is.
+    pub const BRIEF: Self = Self { launch: Duration::from_millis(100), family: Duration::from_secs(30) };
+    /// What is looked at depends on no clock.
+    pub const ENDLESS: Self = Self { launch: Duration::MAX, family: Duration::MAX };
+}
 
 /// An instance, with launches of it as it runs itself.
 #[derive(Clone, Debug)]
@@ -85,7 +99,7 @@ impl Subject {
     ///
     /// # Errors
     /// There is no launch, or its kernel does not run in the checker.
-    pub fn new(mut launches: Vec<Launch>) -> Result<Self, CheckError> {
+    pub fn new(mut launches: Vec<Launch>, patience: Patience) -> Result<Self, CheckError> {
         launches.sort_by_key(size);
         let Some(first) = launches.first() else {
             return Err(CheckError { kernel: String::new(), reason: "it is never launched".to_owned() });
@@ -103,7 +117,7 @@ impl Subject {
         for (launch, has_subgroups) in launches {
             let start = Instant::now();
             let ran = run_of(&subject.module, &launch, has_subgroups, MOST_FINDINGS).map_err(failed)?;
-            if start.elapsed() > LONGEST && !subject.runs.is_empty() {
+            if start.elapsed() > patience.launch && !subject.runs.is_empty() {
                 break;
             }
             let amiss = ran.told.iter().filter(|told| told.kind != "past the end");

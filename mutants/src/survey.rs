@@ -11,10 +11,7 @@ use crate::fate::{Fate, Outcome, fate};
 use crate::mistake::Mistake;
 use crate::mutate::sites;
 use crate::site::Site;
-use crate::subject::{Family, Subject};
-
-/// Of a family whose mutants took longer together, no further instance is looked at.
-const LONG: Duration = Duration::from_secs(30);
+use crate::subject::{Family, Patience, Subject};
 
 /// What became of the mutants of a family.
 #[derive(Clone, Debug)]
@@ -47,17 +44,18 @@ fn key(subject: &Subject, site: &Site) -> Key {
 pub fn survey(
     families: &[Family],
     every: usize,
+    patience: Patience,
     note: &(dyn Fn(&Surveyed) + Sync),
 ) -> Result<Vec<Surveyed>, CheckError> {
     let look = |family: &Family| {
-        let surveyed = look_at(family, every)?;
+        let surveyed = look_at(family, every, patience)?;
         note(&surveyed);
         Ok(surveyed)
     };
     families.par_iter().map(look).collect()
 }
 
-fn look_at(family: &Family, every: usize) -> Result<Surveyed, CheckError> {
+fn look_at(family: &Family, every: usize, patience: Patience) -> Result<Surveyed, CheckError> {
     let mut outcomes: BTreeMap<Key, Outcome> = BTreeMap::new();
     let mut surveyed = Surveyed {
         kernels: family.kernels.iter().cloned().collect(),
@@ -68,10 +66,10 @@ fn look_at(family: &Family, every: usize) -> Result<Surveyed, CheckError> {
         took: Duration::ZERO,
     };
     for launches in family.looked_at() {
-        if surveyed.took > LONG {
+        if surveyed.took > patience.family {
             break;
         }
-        let subject = Subject::new(launches.clone())?;
+        let subject = Subject::new(launches.clone(), patience)?;
         let failed = |found: Diagnostic| CheckError { kernel: subject.instance.clone(), reason: found.message };
         // What a mutant does in one instance is rarely another thing in the next: those are for sites that only they have, and for mutants that survive.
         let all = sites(&subject.module).map_err(failed)?;

@@ -6,7 +6,7 @@ use trefoil::check::Launch;
 use trefoil::graph::ElementType;
 use trefoil_mutants::fate::Fate;
 use trefoil_mutants::mistake::Mistake;
-use trefoil_mutants::subject::families;
+use trefoil_mutants::subject::{Patience, families};
 use trefoil_mutants::survey::survey;
 
 use crate::stand::Stand;
@@ -24,7 +24,7 @@ fn mistakes_are_seen() {
     // Workgroup memory, barriers and operations of subgroups.
     plans::scans_of(&stand, [ElementType::F32]);
     let launches = std::mem::take(&mut *launches.lock().unwrap());
-    let surveyed = survey(&families(launches).unwrap(), EVERY, &|kernel| {
+    let surveyed = survey(&families(launches).unwrap(), EVERY, Patience::ENDLESS, &|kernel| {
         println!("{:?}: {} sites, {:.1?}", kernel.kernels, kernel.outcomes.len(), kernel.took);
     })
     .unwrap();

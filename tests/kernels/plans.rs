@@ -68,7 +68,7 @@ pub fn scans(stand: &Stand) {
 pub fn scans_of(stand: &Stand, elements: impl IntoIterator<Item = ElementType>) {
     for element in elements {
         // The last is cut in pieces, and the one before has no quad.
-        for extents in [&[3, 5, 4][..], &[2, 300], &[300, 2], &[3], &[2050, 5]] {
+        for extents in [&[3, 5, 4][..], &[2, 300], &[300, 2], &[3], &[2050, 3]] {
             let mut case = Case::default();
             let x = case.input("x", element, extents);
             for (number, operator) in Operator::ALL.iter().copied().enumerate() {
