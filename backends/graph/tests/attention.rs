@@ -12,7 +12,7 @@ use trefoil_dsl::device::DeviceKind;
 use trefoil_graph::graph::GraphError;
 use trefoil_graph::op::HostTensor;
 use trefoil_graph::ops::attention::{Attention, AttentionLayout, AttentionOperands, Queries, Scores};
-use trefoil_graph::{Dim, ElementType, Error, Executable, Extents, Graph, Model, Options, Symbol, reference};
+use trefoil_graph::{Data, Dim, ElementType, Error, Executable, Extents, Graph, Model, Options, Symbol, reference};
 
 use AttentionLayout::{Bhsd, Bshd};
 use ElementType::{BF16, Bool, F16, F32, F64, U32};
@@ -326,6 +326,31 @@ fn what_is_hidden_may_be_anything() {
             let place = format!("{name} on {}", device.properties().name);
             assert_eq!(given[..8], [0.0; 8], "{place}");
             assert_eq!(given[8..], [0.25; 8], "{place}");
+        }
+    }
+}
+
+/// What kernels read beside a short head may be that key again: an infinity there times zero would be a NaN.
+#[test]
+fn a_key_of_minus_infinity_weighs_nothing() {
+    for device in devices() {
+        let mut graph = Graph::new();
+        let q = graph.input("q", F32, shape(&[1, 1, 1, 8])).unwrap();
+        let k = graph.input("k", F32, shape(&[1, 1, 3, 8])).unwrap();
+        let v = graph.input("v", F32, shape(&[1, 1, 3, 8])).unwrap();
+        let y = graph.attention(q, k, v, AttentionOperands::default(), Attention::new(Bhsd, 1.0)).unwrap();
+        graph.output("y", y).unwrap();
+        let mut keys = [1.0f32; 24];
+        keys[15] = f32::NEG_INFINITY;
+        let values: Vec<f32> = (0..24).map(|at| if at / 8 == 1 { 1000.0 } else { 0.25 }).collect();
+        for name in candidates(&graph) {
+            let options = Options { force: [("attention".to_owned(), name.to_owned())].into(), ..Options::default() };
+            let Ok(executable) = Executable::compile(&graph, &Model::new(), &device, &options) else { continue };
+            let queries = [1.0f32; 8];
+            let inputs = [("q", Data::from(&queries)), ("k", Data::from(&keys)), ("v", Data::from(&values))];
+            let outputs = executable.run(&inputs, &Extents::new()).unwrap();
+            let given = outputs.host("y").unwrap().values;
+            assert_eq!(given, [0.25; 8], "{name} on {}", device.properties().name);
         }
     }
 }

@@ -3,7 +3,8 @@
 //! **Who does what.** A workgroup has up to `ROWS` rows and a part of the keys. A *team* of 16 invocations takes a key: each has every sixteenth quad of it, of the value, and of every row and its sum. A product is added up over the
 //! team, so that all of the team know a score; each team has a softmax of its own, corrected as it goes, and at the end the teams put together what they found.
 //!
-//! **Why it is fast.** An invocation asks for everything of several keys and their values at once, and there is no barrier before the end, where subgroups have 16 invocations or more. Elsewhere teams add up through workgroup memory.
+//! **Why it is fast.** An invocation asks for everything of several keys and their values at once, with `EARLY` while those before them are weighed, and there is no barrier before the end, where subgroups have 16 invocations or more. Elsewhere teams
+//! add up through workgroup memory.
 //!
 //! **Targets.** As of [`super::tiled`].
 
@@ -53,6 +54,7 @@ fn team_sum(own: Vec4<f32>, at: usize, scratch: &mut [f32]) -> Vec4<f32> {
     workgroup(128),
     targets(wgsl, spirv, cuda),
     volatile(cuda(k, v)),
+    specialise(EARLY: bool = false; WHOLE: bool = false),
     instances(T = [f32, f16, bf16], ROWS = [1, 8], QUADS = [1, 2])
 )]
 pub fn attention_rows<T: Float, const ROWS: usize, const QUADS: usize>(
@@ -126,8 +128,8 @@ pub fn attention_rows<T: Float, const ROWS: usize, const QUADS: usize>(
         added[r] = batch * bias_strides[0] + head * bias_strides[1] + row / group * bias_strides[2];
     }
 
-    // Four keys of a team at a time. No read asks whether it is in range: behind the last key it is that one again, whose weight is nothing then, and beside a head of fewer elements its last ones,
-    // which meet a zero and of which nobody writes a sum.
+    // Four keys of a team at a time. No read asks whether it is in range: behind the last key it is that one again, whose weight is nothing then, and beside a head of fewer elements, where
+    // not all lanes have one (`WHOLE`), its last ones, which count as zeros and of which nobody writes a sum.
     let (k_quads, v_quads) = (k.len() / 4, v.len() / 4);
     let mut k_at = [0usize; QUADS];
     let mut v_at = [0usize; QUADS];
@@ -136,24 +138,47 @@ pub fn attention_rows<T: Float, const ROWS: usize, const QUADS: usize>(
         v_at[i] = v_first + min(lane + i * TEAM, max(value_quads, 1) - 1);
     }
     if k_quads > 0 && v_quads > 0 {
-        for start in (from..to).step_by(4 * TEAMS) {
-            let mut read_k = [Vec4::splat(T::lit(0.0)); 8];
-            let mut read_v = [Vec4::splat(T::lit(0.0)); 8];
+        let mut next_k = [Vec4::splat(T::lit(0.0)); 8];
+        let mut next_v = [Vec4::splat(T::lit(0.0)); 8];
+        if EARLY {
             for n in unroll(0..4) {
-                let key = min(start + n * TEAMS + team, to - 1);
+                let key = min(from + n * TEAMS + team, to - 1);
                 for i in unroll(0..QUADS) {
-                    read_k[n * QUADS + i] = k.vec4(min(k_at[i] + key * k_step, k_quads - 1));
+                    next_k[n * QUADS + i] = k.vec4(min(k_at[i] + key * k_step, k_quads - 1));
                 }
                 for i in unroll(0..QUADS) {
-                    read_v[n * QUADS + i] = v.vec4(min(v_at[i] + key * v_step, v_quads - 1));
+                    next_v[n * QUADS + i] = v.vec4(min(v_at[i] + key * v_step, v_quads - 1));
                 }
+            }
+        }
+        for start in (from..to).step_by(4 * TEAMS) {
+            let mut read_k = next_k;
+            let mut read_v = next_v;
+            let ahead = if EARLY { start + 4 * TEAMS } else { start };
+            for n in unroll(0..4) {
+                let key = min(ahead + n * TEAMS + team, to - 1);
+                for i in unroll(0..QUADS) {
+                    next_k[n * QUADS + i] = k.vec4(min(k_at[i] + key * k_step, k_quads - 1));
+                }
+                for i in unroll(0..QUADS) {
+                    next_v[n * QUADS + i] = v.vec4(min(v_at[i] + key * v_step, v_quads - 1));
+                }
+            }
+            if !EARLY {
+                read_k = next_k;
+                read_v = next_v;
             }
             for r in unroll(0..ROWS) {
                 let mut products = Vec4::splat(0.0);
                 for n in unroll(0..4) {
                     let mut product = Vec4::splat(0.0);
                     for i in unroll(0..QUADS) {
-                        product = wide(read_k[n * QUADS + i]) * own[r * QUADS + i] + product;
+                        let mut quad = wide(read_k[n * QUADS + i]);
+                        if !WHOLE {
+                            // An infinity times zero is none.
+                            quad = select(lane + i * TEAM < quads, quad, Vec4::splat(0.0));
+                        }
+                        product = quad * own[r * QUADS + i] + product;
                     }
                     products[n] = (product.x + product.y) + (product.z + product.w);
                 }

@@ -244,7 +244,12 @@ impl Candidate for Kernels {
         params.push(ParamValue::Dim(Dim::from(cut)));
         let kernels = if self.way == Way::Rows { attention_rows::KERNELS } else { attention_tiled::KERNELS };
         let mut kernel = instance(kernels, &format!("{}_{element}_{}_{second}", name.0, name.1))?;
-        if self.way != Way::Rows {
+        if self.way == Way::Rows {
+            // Several rows leave no registers for it, and on CUDA `f32` is slower with it.
+            let early = height == 1 && (request.device.kind != DeviceKind::Cuda || inputs[0].ty.element.bytes() == 2);
+            let whole = sizes.elements.is(64 * second);
+            kernel = specialised(&kernel, &[("EARLY", i64::from(early)), ("WHOLE", i64::from(whole))])?;
+        } else {
             let whole = sizes.keys.divides_evenly(KEYS as i64)
                 && sizes.elements.divides_evenly(16)
                 && sizes.value_elements.divides_evenly(width);
