@@ -10,7 +10,9 @@ cd "$(dirname "$0")/.."
 sanitizer=$(command -v compute-sanitizer || echo /usr/local/cuda/bin/compute-sanitizer)
 programs=("$@")
 if [ ${#programs[@]} = 0 ]; then
-    mapfile -t programs < <(cargo test --quiet -p trefoil --features cuda --test kernels --no-run --message-format=json | scripts/test-programs.py | cut -f4)
+    # A build that fails ends the script here.
+    built=$(cargo test --quiet -p trefoil --features cuda --test kernels --no-run --message-format=json | scripts/test-programs.py)
+    mapfile -t programs < <(cut -f4 <<<"$built")
 fi
 # Launches of other drivers are not looked at, and take their time.
 export TREFOIL_REQUIRE_DEVICES=cuda VK_DRIVER_FILES=/nonexistent

@@ -8,7 +8,7 @@ use std::collections::{BTreeMap, BTreeSet};
 
 use common::{Values, compare, computes, devices, numbers, tolerance};
 use half::{bf16, f16};
-use trefoil_dsl::device::DeviceKind;
+use trefoil_dsl::device::{Device, DeviceKind};
 use trefoil_graph::graph::GraphError;
 use trefoil_graph::op::HostTensor;
 use trefoil_graph::ops::attention::{Attention, AttentionLayout, AttentionOperands, Queries, Scores};
@@ -133,6 +133,15 @@ impl Row {
 /// The candidates of a graph's attention.
 fn candidates(graph: &Graph) -> BTreeSet<&'static str> {
     graph.nodes().iter().flat_map(|node| node.op.kind().ways()).collect()
+}
+
+/// The graph by each candidate that takes it on a device, with the candidate's name.
+fn by_each_candidate(graph: &Graph, device: &Device) -> Vec<(&'static str, Executable)> {
+    let by = |name: &'static str| {
+        let options = Options { force: [("attention".to_owned(), name.to_owned())].into(), ..Options::default() };
+        Some((name, Executable::compile(graph, &Model::new(), device, &options).ok()?))
+    };
+    candidates(graph).into_iter().filter_map(by).collect()
 }
 
 /// Runs each row on every device, as chosen and with each candidate forced, after a run on NaN. Every device must take each row. Gives who took what.
@@ -310,9 +319,7 @@ fn what_is_hidden_may_be_anything() {
         keys[16..].fill(f32::NAN);
         let values: Vec<f32> = (0..32).map(|at| if at < 16 { 0.25 } else { f32::NAN }).collect();
         let mask = vec![false, false, false, false, false, true, true, true];
-        for name in candidates(&graph) {
-            let options = Options { force: [("attention".to_owned(), name.to_owned())].into(), ..Options::default() };
-            let Ok(executable) = Executable::compile(&graph, &Model::new(), &device, &options) else { continue };
+        for (name, executable) in by_each_candidate(&graph, &device) {
             let inputs = [
                 ("q", Values::F32(vec![1.0; 16])),
                 ("k", Values::F32(keys.clone())),
@@ -343,9 +350,7 @@ fn a_key_of_minus_infinity_weighs_nothing() {
         let mut keys = [1.0f32; 24];
         keys[15] = f32::NEG_INFINITY;
         let values: Vec<f32> = (0..24).map(|at| if at / 8 == 1 { 1000.0 } else { 0.25 }).collect();
-        for name in candidates(&graph) {
-            let options = Options { force: [("attention".to_owned(), name.to_owned())].into(), ..Options::default() };
-            let Ok(executable) = Executable::compile(&graph, &Model::new(), &device, &options) else { continue };
+        for (name, executable) in by_each_candidate(&graph, &device) {
             let queries = [1.0f32; 8];
             let inputs = [("q", Data::from(&queries)), ("k", Data::from(&keys)), ("v", Data::from(&values))];
             let outputs = executable.run(&inputs, &Extents::new()).unwrap();
@@ -369,9 +374,7 @@ fn extents_that_each_run_decides() {
     let y = graph.attention(q, k, v, AttentionOperands::default(), op).unwrap();
     graph.output("y", y).unwrap();
     for device in devices() {
-        for name in candidates(&graph) {
-            let options = Options { force: [("attention".to_owned(), name.to_owned())].into(), ..Options::default() };
-            let Ok(executable) = Executable::compile(&graph, &Model::new(), &device, &options) else { continue };
+        for (_, executable) in by_each_candidate(&graph, &device) {
             for [b, n, p] in [[0usize, 1, 0], [2, 40, 0], [3, 1, 199], [1, 17, 130]] {
                 let mut extents = Extents::new();
                 extents.set(&batch, b as i64).unwrap();

@@ -2,7 +2,7 @@
 //!
 //! The text is a small part of Rust, read by [`super::text`] and translated by [`super::source`]: immutable `let`s, operators, `as`, calls of mathematical functions by
 //! their names (which are looked up in the [`super::table`] again; `native_` before a name is the target's own, `own_` the one here), of other
-//! functions here, and of `select`, `to_bits` and `from_bits` (as `u32`; of doubles as `u64`). Each works on scalars and, lane by lane, on vectors. They are free of branches, so that
+//! functions here, and of `select`, `to_bits` and `from_bits` (as `u32`; of doubles as `u64`) and `remainder`, which is `%` of floats as the IR means it: the operator is the target's own. Each works on scalars and, lane by lane, on vectors. They are free of branches, so that
 //! the CPU makes vectors of them. What is one number beside vectors has a type like `one_f32`, and is computed within `one(..)`; `spread`
 //! makes a vector of it, `vector` one of several; `lane0` to `lane3`, `yzx` and `zxy` take lanes.
 //! `f32` to the accuracy that the tests of lowering measure; polynomials were fitted at Chebyshev nodes.
@@ -15,20 +15,22 @@ mod longs;
 mod powers;
 mod vectors;
 
-use crate::ir::{MathFunction, Scalar};
+use super::table;
+use crate::ir::{MathFunction, Precision, Scalar};
 use crate::target::Target;
 
-/// The remainder of floats, which stands in for an operator.
-pub const fn remainder(target: Target, double: bool) -> &'static str {
-    match (target, double) {
-        (_, true) => REMAINDER_OF_DOUBLES,
-        (Target::Wgsl, false) => "rem_by_bits",
-        _ => "rem",
+/// What stands in for `%` of floats, where the target's own is not what the IR means.
+pub fn remainder(target: Target, scalar: Scalar, precision: Precision) -> Option<&'static str> {
+    if table::remainder_of_floats(target) || precision == Precision::Fast {
+        return None;
+    }
+    match scalar {
+        Scalar::F32 if target == Target::Wgsl => Some("rem_by_bits"),
+        Scalar::F32 => Some("rem"),
+        Scalar::F64 => Some("rem_of_doubles"),
+        _ => None,
     }
 }
-
-/// That of doubles, in which the operator is the target's own.
-pub const REMAINDER_OF_DOUBLES: &str = "rem_of_doubles";
 
 /// Name and text of the functions here.
 const SOURCES: &[(&str, &str)] = &[

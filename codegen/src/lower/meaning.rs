@@ -200,16 +200,12 @@ impl Rewrite for Meaning<'_> {
                         return self.replace(copy, handle, wanted, &[*left, *right]);
                     }
                     // Of a value by itself it is said where it is printed.
-                    BinaryOperator::Remainder
-                        if matches!(scalar, Scalar::F32 | Scalar::F64)
-                            && old.precision != Precision::Fast
-                            && !table::remainder_of_floats(self.profile.target)
-                            && old.expressions[*left].kind != old.expressions[*right].kind =>
-                    {
-                        let double = scalar == Scalar::F64;
-                        let name = library::remainder(self.profile.target, double);
-                        let wanted = Wanted { name, lanes, index: false, double, precision: old.precision };
-                        return self.replace(copy, handle, wanted, &[*left, *right]);
+                    BinaryOperator::Remainder if old.expressions[*left].kind != old.expressions[*right].kind => {
+                        if let Some(name) = library::remainder(self.profile.target, scalar, old.precision) {
+                            let double = scalar == Scalar::F64;
+                            let wanted = Wanted { name, lanes, index: false, double, precision: old.precision };
+                            return self.replace(copy, handle, wanted, &[*left, *right]);
+                        }
                     }
                     BinaryOperator::Less
                     | BinaryOperator::LessEqual

@@ -212,21 +212,6 @@ impl Context<'_> {
         if other != wanted {
             return Err(format!("{} beside {}", other.rust_name(), wanted.rust_name()));
         }
-        if operator == B::Remainder
-            && scalar.is_float()
-            && self.wanted.name != library::REMAINDER_OF_DOUBLES
-            && !table::remainder_of_floats(self.library.profile.target)
-        {
-            let ty = body.type_of(left).clone();
-            let lanes = ty.lanes().unwrap_or(1);
-            let wanted = Wanted {
-                name: library::remainder(self.library.profile.target, self.wanted.double),
-                lanes,
-                ..self.wanted
-            };
-            let function = self.library.function(body.module(), wanted)?;
-            return Ok((body.call(function, vec![left, right], ty), scalar));
-        }
         let result = if operator.is_comparison() { Scalar::Bool } else { scalar };
         Ok((body.binary(operator, left, right), result))
     }
@@ -327,6 +312,15 @@ impl Context<'_> {
             values.push(value);
         }
         let scalar = scalar.ok_or("a call without arguments")?;
+        let name = match (name, values.as_slice()) {
+            ("remainder", [left, right]) => {
+                match library::remainder(self.library.profile.target, scalar, self.wanted.precision) {
+                    Some(name) => name,
+                    None => return Ok((body.binary(B::Remainder, *left, *right), scalar)),
+                }
+            }
+            _ => name,
+        };
         // The target's own, or ours, whatever the table says.
         let (name, native, own) = match (name.strip_prefix("native_"), name.strip_prefix("own_")) {
             (Some(name), _) => (name, true, false),

@@ -88,7 +88,7 @@ pub const SOURCES: &[(&str, &str)] = &[
     (
         "rem_euclid",
         "fn rem_euclid(x: f32, y: f32) -> f32 {
-            let rest = x % y;
+            let rest = remainder(x, y);
             select(rest < 0.0, rest + abs(y), rest)
         }",
     ),

@@ -245,7 +245,7 @@ impl Candidate for Kernels {
         let kernels = if self.way == Way::Rows { attention_rows::KERNELS } else { attention_tiled::KERNELS };
         let mut kernel = instance(kernels, &format!("{}_{element}_{}_{second}", name.0, name.1))?;
         if self.way == Way::Rows {
-            // Several rows leave no registers for it, and on CUDA `f32` is slower with it.
+            // Several rows have their sums where it would be, and were not tried; on CUDA `f32` is slower with it.
             let early = height == 1 && (request.device.kind != DeviceKind::Cuda || inputs[0].ty.element.bytes() == 2);
             let whole = sizes.elements.is(64 * second);
             kernel = specialised(&kernel, &[("EARLY", i64::from(early)), ("WHOLE", i64::from(whole))])?;
