@@ -112,14 +112,8 @@ fn on(device: &Device, arguments: &Arguments) -> Outcome {
         }
     }
     for element in [ElementType::F32, ElementType::F16, ElementType::BF16] {
-        for case in elementwise::all(scale, element).into_iter().chain(products::all(scale, element)) {
-            if wanted(&case.name) {
-                of_graph(&case, element);
-            }
-        }
-    }
-    for element in [ElementType::F32, ElementType::F16] {
-        for case in attention::all(scale, element) {
+        let of_numbers = elementwise::all(scale, element).into_iter().chain(products::all(scale, element));
+        for case in of_numbers.chain(attention::all(scale, element)) {
             if wanted(&case.name) {
                 of_graph(&case, element);
             }

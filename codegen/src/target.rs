@@ -125,11 +125,13 @@ pub enum Feature {
     /// Sums of the products of four bytes in one instruction, which CUDA and the CPU always have. Nothing needs it: where a device lacks it the products are made one by
     /// one, and WGSL leaves it to who reads the text.
     IntegerDot = 8,
+    /// Matrices of `bf16`, which not every Vulkan device has that has matrices. A kernel with such matrices that requires [`Feature::CooperativeMatrices`] requires this too.
+    Bf16Matrices = 9,
 }
 
 impl Feature {
     /// Every feature.
-    pub const ALL: [Self; 9] = [
+    pub const ALL: [Self; 10] = [
         Self::Subgroups,
         Self::F16Storage,
         Self::Int64,
@@ -139,12 +141,13 @@ impl Feature {
         Self::Int64Atomics,
         Self::Strict,
         Self::IntegerDot,
+        Self::Bf16Matrices,
     ];
 
     /// Whether every device of a target has it, so that kernels need not ask.
     pub const fn always(self, target: Target) -> bool {
         match self {
-            Self::Subgroups | Self::CooperativeMatrices => false,
+            Self::Subgroups | Self::CooperativeMatrices | Self::Bf16Matrices => false,
             Self::F16Storage | Self::Int64 | Self::Float64 | Self::Int64Atomics | Self::IntegerDot => {
                 matches!(target, Target::Cuda | Target::Cpu)
             }
@@ -156,7 +159,12 @@ impl Feature {
     pub const fn never(self, target: Target) -> bool {
         let lacking = matches!(
             self,
-            Self::Ordering | Self::CooperativeMatrices | Self::Int64Atomics | Self::Strict | Self::IntegerDot
+            Self::Ordering
+                | Self::CooperativeMatrices
+                | Self::Int64Atomics
+                | Self::Strict
+                | Self::IntegerDot
+                | Self::Bf16Matrices
         );
         lacking && matches!(target, Target::Wgsl)
     }
@@ -173,6 +181,7 @@ impl Feature {
             Self::Int64Atomics => "atomic64",
             Self::Strict => "strict",
             Self::IntegerDot => "dot",
+            Self::Bf16Matrices => "bf16",
         }
     }
 
@@ -187,7 +196,8 @@ impl Feature {
             | Self::CooperativeMatrices
             | Self::Int64Atomics
             | Self::Strict
-            | Self::IntegerDot => None,
+            | Self::IntegerDot
+            | Self::Bf16Matrices => None,
         }
     }
 
@@ -203,6 +213,7 @@ impl Feature {
             Self::Int64Atomics => "Int64Atomics",
             Self::Strict => "Strict",
             Self::IntegerDot => "IntegerDot",
+            Self::Bf16Matrices => "Bf16Matrices",
         }
     }
 
@@ -259,14 +270,13 @@ impl Features {
         Self(self.0 & other.0)
     }
 
-    /// The set with what its features imply: where there are matrices there are subgroups, and halves in memory, if a kernel holds any.
+    /// The set with what its features imply: where there are matrices there are subgroups, and what of the kernel's narrow floats are `with_matrices`.
     #[must_use]
-    pub const fn closed(self, holds_halves: bool) -> Self {
+    pub const fn closed(self, with_matrices: Self) -> Self {
         if !self.has(Feature::CooperativeMatrices) {
             return self;
         }
-        let all = self.union(Self::of(&[Feature::Subgroups]));
-        if holds_halves { all.union(Self::of(&[Feature::F16Storage])) } else { all }
+        self.union(Self::of(&[Feature::Subgroups])).union(with_matrices)
     }
 
     /// How many features the set holds.

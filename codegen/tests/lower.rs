@@ -205,6 +205,41 @@ fn halves_stay_halves_where_the_target_has_them() {
     }
 }
 
+#[test]
+fn brains_are_rounded_where_they_are_converted_and_nowhere_else() {
+    let copied = |doubled: bool| {
+        let mut module = ModuleBuilder::new("brains", [64, 1, 1]);
+        let brain = module.scalar(Scalar::BF16);
+        let (x, y) = (module.shared("x", brain), module.mutable("y", brain));
+        let mut body = module.entry();
+        let i = body.builtin(Builtin::GlobalIndex);
+        let mut value = body.load(vector(Root::Binding(x), i, 4));
+        if doubled {
+            let wide = body.convert(value, Scalar::F32);
+            let two = body.f32(2.0);
+            let two = body.splat(two, 4);
+            let wide = body.binary(B::Multiply, wide, two);
+            value = body.convert(wide, Scalar::BF16);
+        }
+        let i = body.builtin(Builtin::GlobalIndex);
+        body.store(vector(Root::Binding(y), i, 4), value);
+        body.finish_entry();
+        module.build()
+    };
+    for target in GPUS {
+        for doubled in [false, true] {
+            let lowered = lowered(&copied(doubled), target, Features::NONE);
+            let module = &lowered.module;
+            // CUDA has an instruction for it.
+            let is_native =
+                |kind: &ExpressionKind| matches!(kind, ExpressionKind::Math { function: M::NearestBrain, .. });
+            let rounds = module.functions.iter().any(|(_, function)| function.name.starts_with("nearest"))
+                || module.entry.expressions.iter().any(|(_, expression)| is_native(&expression.kind));
+            assert_eq!(rounds, doubled, "{}", target.name());
+        }
+    }
+}
+
 // Constants.
 
 #[test]

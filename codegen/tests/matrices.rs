@@ -12,7 +12,7 @@ mod support {
 }
 
 use half::{bf16, f16};
-use trefoil_codegen::artefact::{Code, Features, Kernel, MatrixProduct, MatrixScalar, ParamTransport, Target};
+use trefoil_codegen::artefact::{Code, Feature, Features, Kernel, MatrixProduct, MatrixScalar, ParamTransport, Target};
 use trefoil_codegen::emit::spirv;
 use trefoil_codegen::ir::{Instance, Module, instantiate};
 use trefoil_codegen::{compile, front};
@@ -393,6 +393,26 @@ fn a_device_must_list_what_a_kernel_wants() {
     };
     assert_eq!(of(&[wide, narrow, product(8, MatrixScalar::F32)]), "subgroups-f16-matrices");
     assert_eq!(of(&[product(8, MatrixScalar::F32), product(8, MatrixScalar::F16)]), "subgroups-f16-matrices-blocks");
+}
+
+#[test]
+fn a_device_may_have_matrices_and_none_of_brains() {
+    let body = "let a = MatrixA::<bf16, 16, 16>::load(x, 0, 16);\n\
+                let b = MatrixB::<bf16, 16, 16>::load(x, 0, 16);\n\
+                multiply_add(a, b, Accumulator::<f32, 16, 16>::fill(0.0)).store(out, 0, 16);";
+    let kernel = kernel(&source("x: &[bf16], out: &mut [f32]", body, "spirv, cpu")).unwrap();
+    let product = |input| MatrixProduct { rows: 16, columns: 16, depth: 16, input, accumulator: MatrixScalar::F32 };
+    let choose = |features: Features, input| {
+        let chosen = kernel.variant_with(Target::Spirv, features, &[product(input)], ParamTransport::Value);
+        chosen.map(|variant| variant.profile.to_string()).map_err(|error| error.to_string())
+    };
+    let with = Features::of(&[Feature::Subgroups, Feature::CooperativeMatrices, Feature::Bf16Matrices]);
+    assert_eq!(choose(with, MatrixScalar::BF16), Ok("subgroups-matrices-bf16".to_owned()));
+    let refused = choose(with, MatrixScalar::F16).unwrap_err();
+    assert!(refused.contains("wants products of matrices of 16x16x16 of bf16 in f32 on spirv"), "{refused}");
+    let without = Features::of(&[Feature::Subgroups, Feature::CooperativeMatrices]);
+    let refused = choose(without, MatrixScalar::F16).unwrap_err();
+    assert!(refused.contains("bf16"), "{refused}");
 }
 
 #[test]

@@ -105,7 +105,7 @@ fn describe(ordinal: i32) -> Result<Result<Adapter, String>, result::DriverError
     // SAFETY: the driver was started.
     unsafe { sys::cuDriverGetVersion(&mut version) }.result()?;
     let all = Features::of_target(Target::Cuda);
-    let without = Features::of(&[Feature::CooperativeMatrices]);
+    let without = Features::of(&[Feature::CooperativeMatrices, Feature::Bf16Matrices]);
     let (features, matrices) =
         if capability >= MATRICES { (all, products()) } else { (Features(all.0 & !without.0), Vec::new()) };
     let warp = number(Attribute::CU_DEVICE_ATTRIBUTE_WARP_SIZE)?;

@@ -6,6 +6,7 @@ mod common;
 
 use common::{Values, check, compare, devices, numbers};
 use half::{bf16, f16};
+use trefoil_dsl::device::DeviceKind;
 use trefoil_graph::graph::GraphError;
 use trefoil_graph::ops::narrow::{Narrow, Rounding};
 use trefoil_graph::{Dim, ElementType, Executable, Extents, Graph, Model, Options, Symbol, Tensor};
@@ -110,7 +111,10 @@ fn every_code_of_every_type() {
 fn every_half_float() {
     let halves: Vec<f16> = (0..=u16::MAX).map(f16::from_bits).collect();
     let brains: Vec<bf16> = (0..=u16::MAX).map(bf16::from_bits).collect();
+    // A GPU's instruction that widens a half has one NaN for all of these.
+    let widened: Vec<f16> = halves.iter().map(|half| if half.is_nan() { f16::NAN } else { *half }).collect();
     for device in devices() {
+        let halves = if device.properties().kind == DeviceKind::Cpu { &halves } else { &widened };
         for values in [Values::F16(halves.clone()), Values::BF16(brains.clone())] {
             let mut graph = Graph::new();
             let x = graph.input("x", values.element(), shape(&[256, 256])).unwrap();

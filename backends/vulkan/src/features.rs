@@ -1,9 +1,14 @@
 //! What of Vulkan kernels can use: asked of an adapter, enabled when a device is made, and told of one that the program made.
 
+mod bfloat16;
+
 use std::ffi::{CStr, c_char};
 use std::fmt;
 
 use ash::vk;
+
+pub use self::bfloat16::ShaderBfloat16Features;
+pub(crate) use self::bfloat16::{COMPONENT as BFLOAT16_COMPONENT, NAME as BFLOAT16};
 
 /// Features and extensions of a Vulkan device, in Vulkan's own structures: what kernels can use ([`crate::device_features`]), to which a program adds what it wants for itself; and what a device was made with ([`crate::open_on`]).
 ///
@@ -24,6 +29,8 @@ pub struct DeviceFeatures {
     pub cooperative_matrix: vk::PhysicalDeviceCooperativeMatrixFeaturesKHR<'static>,
     /// Features of `VK_EXT_pipeline_robustness`, which count if it is among the extensions.
     pub pipeline_robustness: vk::PhysicalDevicePipelineRobustnessFeaturesEXT<'static>,
+    /// Features of `VK_KHR_shader_bfloat16`, which count if it is among the extensions.
+    pub shader_bfloat16: ShaderBfloat16Features,
     /// Names of extensions.
     pub extensions: Vec<&'static CStr>,
 }
@@ -43,12 +50,14 @@ impl DeviceFeatures {
     pub fn push_onto<'a>(&'a mut self, info: vk::DeviceCreateInfo<'a>) -> vk::DeviceCreateInfo<'a> {
         let matrices = self.has(ash::khr::cooperative_matrix::NAME);
         let robustness = self.has(ash::ext::pipeline_robustness::NAME);
+        let bfloat16 = self.has(BFLOAT16);
         // What an earlier call left there would close a ring.
         self.vulkan_11.p_next = std::ptr::null_mut();
         self.vulkan_12.p_next = std::ptr::null_mut();
         self.vulkan_13.p_next = std::ptr::null_mut();
         self.cooperative_matrix.p_next = std::ptr::null_mut();
         self.pipeline_robustness.p_next = std::ptr::null_mut();
+        self.shader_bfloat16.p_next = std::ptr::null_mut();
         let mut info = info.enabled_features(&self.core).push_next(&mut self.vulkan_11).push_next(&mut self.vulkan_12);
         if self.api_version >= vk::API_VERSION_1_3 {
             info = info.push_next(&mut self.vulkan_13);
@@ -58,6 +67,9 @@ impl DeviceFeatures {
         }
         if robustness {
             info = info.push_next(&mut self.pipeline_robustness);
+        }
+        if bfloat16 {
+            info = info.push_next(&mut self.shader_bfloat16);
         }
         info
     }
@@ -76,12 +88,14 @@ impl DeviceFeatures {
         let known = [
             ash::khr::cooperative_matrix::NAME,
             ash::ext::pipeline_robustness::NAME,
+            BFLOAT16,
             ash::khr::portability_subset::NAME,
         ];
         let has = |name: &&CStr| present.iter().any(|found| found.extension_name_as_c_str() == Ok(*name));
         let mut all = Self { api_version, extensions: known.into_iter().filter(has).collect(), ..Self::default() };
         let matrices = all.has(ash::khr::cooperative_matrix::NAME);
         let robustness = all.has(ash::ext::pipeline_robustness::NAME);
+        let bfloat16 = all.has(BFLOAT16);
         let mut chain =
             vk::PhysicalDeviceFeatures2::default().push_next(&mut all.vulkan_11).push_next(&mut all.vulkan_12);
         if api_version >= vk::API_VERSION_1_3 {
@@ -92,6 +106,9 @@ impl DeviceFeatures {
         }
         if robustness {
             chain = chain.push_next(&mut all.pipeline_robustness);
+        }
+        if bfloat16 {
+            chain = chain.push_next(&mut all.shader_bfloat16);
         }
         // SAFETY: as above; every structure of the chain belongs to a version or an extension that the device has.
         unsafe { instance.get_physical_device_features2(physical, &mut chain) };
@@ -134,12 +151,14 @@ impl DeviceFeatures {
             &mut self.vulkan_13.shader_integer_dot_product,
             &mut self.cooperative_matrix.cooperative_matrix,
             &mut self.pipeline_robustness.pipeline_robustness,
+            &mut self.shader_bfloat16.shader_bfloat16_type,
+            &mut self.shader_bfloat16.shader_bfloat16_cooperative_matrix,
         ]
     }
 }
 
 /// How many flags trefoil knows.
-const KNOWN: usize = 15;
+const KNOWN: usize = 17;
 
 impl fmt::Debug for DeviceFeatures {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {

@@ -40,7 +40,7 @@ use ash::vk;
 use trefoil_dsl::device::{Device, DeviceOptions, Memory, next_device_id};
 use trefoil_dsl::error::Result;
 
-pub use crate::features::DeviceFeatures;
+pub use crate::features::{DeviceFeatures, ShaderBfloat16Features};
 pub use crate::foreign::{OpenedDevice, WithQueue};
 
 /// Opens the Vulkan device that `options` ask for: the best one, discrete GPUs first, unless they name one.

@@ -8,7 +8,7 @@ use trefoil_dsl::device::{DeviceKind, Limits, Properties};
 use trefoil_dsl::error::Result;
 use trefoil_dsl::support::check::BINDING_MULTIPLE;
 
-use crate::features::DeviceFeatures;
+use crate::features::{BFLOAT16, BFLOAT16_COMPONENT, DeviceFeatures, ShaderBfloat16Features};
 use crate::instance::unavailable;
 
 /// Pieces of memory up to this size are mapped where device memory can be.
@@ -253,7 +253,10 @@ pub(crate) unsafe fn describe(
         && features.vulkan_12.shader_float16 == vk::TRUE
         && kernel_features.has(Feature::Subgroups)
     {
-        products(api, physical).map_err(|error| format!("{name} lists no matrices: {error}"))?
+        let bfloat16 = features.has(BFLOAT16)
+            && features.shader_bfloat16.shader_bfloat16_type == vk::TRUE
+            && features.shader_bfloat16.shader_bfloat16_cooperative_matrix == vk::TRUE;
+        products(api, physical, bfloat16).map_err(|error| format!("{name} lists no matrices: {error}"))?
     } else {
         Vec::new()
     };
@@ -265,6 +268,12 @@ pub(crate) unsafe fn describe(
     }
     if !matrices.is_empty() {
         kernel_features = kernel_features.union(Features::of(&[Feature::CooperativeMatrices]));
+    }
+    if matrices.iter().any(|product| product.input == MatrixScalar::BF16) {
+        kernel_features = kernel_features.union(Features::of(&[Feature::Bf16Matrices]));
+    } else {
+        features.shader_bfloat16 = ShaderBfloat16Features::default();
+        features.extensions.retain(|name| *name != BFLOAT16);
     }
 
     let limits = &basic.limits;
@@ -364,14 +373,15 @@ pub(crate) unsafe fn describe(
     })
 }
 
-/// The products of matrices that a subgroup of the device computes, without those of integers.
-fn products(api: Api<'_>, physical: vk::PhysicalDevice) -> Result<Vec<MatrixProduct>, vk::Result> {
+/// The products of matrices that a subgroup of the device computes, without those of integers, and of `bf16` if kernels may use them.
+fn products(api: Api<'_>, physical: vk::PhysicalDevice, bfloat16: bool) -> Result<Vec<MatrixProduct>, vk::Result> {
     let extension = ash::khr::cooperative_matrix::Instance::new(api.entry, api.instance);
     // SAFETY: the device has the extension.
     let all = unsafe { extension.get_physical_device_cooperative_matrix_properties(physical) }?;
     let scalar = |ty: vk::ComponentTypeKHR| match ty {
         vk::ComponentTypeKHR::FLOAT16 => Some(MatrixScalar::F16),
         vk::ComponentTypeKHR::FLOAT32 => Some(MatrixScalar::F32),
+        BFLOAT16_COMPONENT if bfloat16 => Some(MatrixScalar::BF16),
         _ => None,
     };
     let product = |one: &vk::CooperativeMatrixPropertiesKHR<'_>| {

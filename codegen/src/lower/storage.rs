@@ -3,7 +3,7 @@
 //!
 //! Every narrow value is one of its 32-bit type exactly, so one that is moved about keeps its value; what is converted to a narrow type is
 //! rounded or wrapped where it is written to a binding, or at once where it is not. CUDA and the CPU read and write narrow integers in
-//! bindings and nowhere else, as SPIR-V with 16-bit storage does halves; halves are values of CUDA, of the CPU and of WGSL with `f16`. A `bf16` is
+//! bindings and nowhere else, as SPIR-V with 16-bit storage does halves, and `bf16` in kernels with matrices of them; halves are values of CUDA, of the CPU and of WGSL with `f16`. A `bf16` is
 //! the upper half of an `f32`, which integers make.
 //!
 //! Elsewhere a slice of narrow scalars is a slice of words, two or four elements in each (`packed`), and each access is a call of a small
@@ -43,8 +43,17 @@ pub(super) fn is_native(scalar: Scalar, profile: &Profile) -> bool {
 fn is_accessed(scalar: Scalar, profile: &Profile) -> bool {
     match profile.target {
         Target::Cuda | Target::Cpu => true,
-        Target::Wgsl | Target::Spirv => scalar == Scalar::F16 && profile.features.has(Feature::F16Storage),
+        Target::Wgsl | Target::Spirv => match scalar {
+            Scalar::F16 => profile.features.has(Feature::F16Storage),
+            Scalar::BF16 => profile.target == Target::Spirv && profile.features.has(Feature::Bf16Matrices),
+            _ => false,
+        },
     }
+}
+
+/// What memory holds of a narrow type that is accessed there: of a `bf16` its bits, where there is no such type.
+fn in_memory(scalar: Scalar, profile: &Profile) -> Scalar {
+    if scalar == Scalar::BF16 && profile.target != Target::Spirv { Scalar::U16 } else { scalar }
 }
 
 /// Replaces what the profile does not have, and names the forms that stand for it.
@@ -73,8 +82,7 @@ pub fn lower(module: &mut Module, info: &mut KernelInfo, profile: &Profile) -> R
         let scalar = replaced(&old_types[element]).filter(|_| held[handle.index()]);
         workgroup.push(if scalar.is_some() { Form::Own } else { Form::Other });
         module.workgroup[handle].element = match scalar {
-            Some(Scalar::BF16) => module.intern(old_types[element].with_scalar(Scalar::U16)),
-            Some(_) => element,
+            Some(scalar) => module.intern(old_types[element].with_scalar(in_memory(scalar, profile))),
             None => types[&element],
         };
     }
@@ -109,11 +117,12 @@ pub fn lower(module: &mut Module, info: &mut KernelInfo, profile: &Profile) -> R
                 let word = if one { Type::Scalar(Scalar::U32) } else { Type::vector(2, Scalar::U32) };
                 module.bindings[index].element = module.intern(word);
             }
-            // Memory holds the bits of a `bf16`.
-            Form::Own if ty.scalar() == Some(Scalar::BF16) => {
-                module.bindings[index].element = module.intern(ty.with_scalar(Scalar::U16));
+            Form::Own => {
+                if let Some(scalar) = replaced(&ty) {
+                    module.bindings[index].element = module.intern(ty.with_scalar(in_memory(scalar, profile)));
+                }
             }
-            Form::Own | Form::Other => {}
+            Form::Other => {}
         }
         bindings.push(form);
     }

@@ -76,7 +76,8 @@ pub const fn math(profile: &Profile, function: MathFunction, scalar: Scalar) -> 
         // WGSL's may give either with a NaN; SPIR-V has NMin and NMax, CUDA C fminf and fmaxf.
         M::Min | M::Max | M::Clamp => !matches!((target, scalar), (Target::Wgsl, Scalar::F32 | Scalar::F64)),
         // A driver that sees a value narrowed and widened again may take the value itself, and may narrow toward zero.
-        M::NearestHalf | M::NearestBrain => false,
+        M::NearestHalf => false,
+        M::NearestBrain => matches!(target, Target::Cuda),
         // A Vulkan driver for processors rounds doubles right only where the processor rounds eight of them at once: elsewhere 1.5 becomes 1, and 2^31 - 0.1 stays as it is.
         M::RoundTiesEven | M::Trunc | M::Floor | M::Ceil => {
             !matches!((target, scalar), (Target::Wgsl | Target::Spirv, Scalar::F64))

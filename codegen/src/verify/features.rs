@@ -24,7 +24,8 @@ pub struct Found {
 }
 
 pub fn find(module: &Module) -> Result<Found, Diagnostics> {
-    let required = required(module).closed(holds_halves(module));
+    let narrow = narrow(module);
+    let required = required(module).closed(narrow);
     let mut found: Vec<Diagnostic> = Vec::new();
     for feature in required.iter() {
         let never = names_of(module, |target| feature.never(target));
@@ -90,13 +91,11 @@ pub fn find(module: &Module) -> Result<Found, Diagnostics> {
             }
         });
     }
-    if holds_halves(module) {
-        relevant = relevant.union(Features::of(&[Feature::F16Storage]));
-    }
+    relevant = relevant.union(narrow);
     if multiplies_bytes(module) {
         relevant = relevant.union(Features::of(&[Feature::IntegerDot]));
     }
-    relevant = relevant.closed(holds_halves(module));
+    relevant = relevant.closed(narrow);
     Ok(Found { required, relevant })
 }
 
@@ -118,10 +117,20 @@ fn names_of(module: &Module, holds: impl Fn(Target) -> bool) -> Vec<&'static str
     module.targets.iter().copied().filter(|target| holds(*target)).map(Target::name).collect()
 }
 
-fn holds_halves(module: &Module) -> bool {
+/// What makes a difference to a kernel's narrow floats, and is there where matrices are: halves in memory, and `bf16` in matrices.
+fn narrow(module: &Module) -> Features {
     let elements = module.bindings.iter().map(|binding| binding.element);
     let workgroup = module.workgroup.iter().map(|(_, variable)| variable.element);
-    elements.chain(workgroup).any(|element| module.types[element].scalar() == Some(Scalar::F16))
+    let holds_halves = elements.chain(workgroup).any(|element| module.types[element].scalar() == Some(Scalar::F16));
+    let is_of_brains = |ty: &Type| matches!(ty, Type::Matrix(matrix) if matrix.scalar == Scalar::BF16);
+    let mut found = Features::NONE;
+    if holds_halves {
+        found = found.union(Features::of(&[Feature::F16Storage]));
+    }
+    if module.types.iter().any(|(_, ty)| is_of_brains(ty)) {
+        found = found.union(Features::of(&[Feature::Bf16Matrices]));
+    }
+    found
 }
 
 /// Whether sums of the products of bytes are computed.
@@ -137,7 +146,8 @@ fn multiplies_bytes(module: &Module) -> bool {
 pub fn viable(module: &Module, features: Features) -> bool {
     features.contains(required(module))
         && features.contains(live_features(module, features))
-        && features.closed(holds_halves(module)) == features
+        && features.closed(narrow(module)) == features
+        && (features.has(Feature::CooperativeMatrices) || !features.has(Feature::Bf16Matrices))
 }
 
 /// The features that operations need which are left when `if const` is decided for `features`.

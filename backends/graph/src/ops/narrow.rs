@@ -166,7 +166,7 @@ pub enum Rounding {
 /// Numbers as codes of a narrow type.
 ///
 /// * Of a float what is beyond the largest number, infinities too, is that number with its sign if it saturates, else infinity or NaN. `Float4E2M1`, which has neither, saturates always, and minus zero
-///   stands there for NaN. NaN keeps its sign where codes have one.
+///   stands there for NaN. NaN keeps its sign where codes have one, but for an `f16`'s on GPUs, which widen all of these to the same NaN.
 /// * Of `Float8E8M0` the sign is left out, what is below 2^-127 is 2^-127, and infinity is NaN; what is rounded to more than 2^127 is 2^127 if it saturates, else NaN.
 /// * An integer is the nearest end of the type's range if it saturates, else its lower bits; of floats beyond those of `i32` and NaN it is as if they were cast to that.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]

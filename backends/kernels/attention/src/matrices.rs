@@ -7,7 +7,7 @@
 //! **What it costs.** Each subgroup reads all keys and values from workgroup memory, which is most of what is read there. Keys and values of the next step are on their way to registers while this one is computed. Lines of
 //! workgroup memory are odd multiples of 16 bytes long for matrices, and those of scores such that neither matrices nor rows meet a bank twice.
 //!
-//! **Limits.** SPIR-V has no matrices of `bf16`, so that these are for CUDA and the CPU. Subgroups of at most 32, and heads of at most `16 * PARTS` elements, a multiple of 8; what is missing is zero.
+//! **Limits.** Subgroups of at most 32, and heads of at most `16 * PARTS` elements, a multiple of 8; what is missing is zero.
 
 #![allow(
     rustdoc::broken_intra_doc_links,
@@ -33,9 +33,26 @@ const SUBGROUPS: usize = 4;
 /// The largest subgroup of which there are so many.
 pub const LARGEST_SUBGROUP: u32 = 32;
 
+/// Weights as `f16`.
+#[device]
+fn narrow_f16(weights: Vec4<f32>) -> Vec4<f16> {
+    Vec4::<f16>::from_f32(weights)
+}
+
+/// Weights as `bf16`, those halfway up, which takes half the operations of ties to even. None is negative, and where one is no number, their sum says so, which is not rounded.
+#[device]
+fn narrow_bf16(weights: Vec4<f32>) -> Vec4<bf16> {
+    Vec4::new(upper_half(weights.x), upper_half(weights.y), upper_half(weights.z), upper_half(weights.w))
+}
+
+#[device]
+fn upper_half(x: f32) -> bf16 {
+    bf16::from_bits(((x.to_bits() + 0x8000) >> 16) as u16)
+}
+
 /// Makes the kernels of both halves, and the list of them.
 macro_rules! matrices {
-    ($($name:ident $element:ident ($($target:ident),+);)*) => {
+    ($($name:ident $element:ident $narrow:ident;)*) => {
         $(
             /// As [`super::tiled::attention_tiled`], whose sizes count pieces of 16 bytes here, as slices of 16 bytes hold them; all strides of q, k and v are multiples of 8, and keys are not cut in parts.
             ///
@@ -43,7 +60,7 @@ macro_rules! matrices {
             /// * `WHOLE`: every row sees every key, these are a multiple of [`KEYS`], and heads have `16 * PARTS` elements.
             #[kernel(
                 workgroup(128),
-                targets($($target),+),
+                targets(spirv, cuda, cpu),
                 requires(CooperativeMatrices),
                 instances(PARTS = [4, 8]),
                 specialise(PLAIN: bool = false; WHOLE: bool = false)
@@ -205,7 +222,7 @@ macro_rules! matrices {
                             weight[lane] = power(own[j][lane] - zero);
                             sum += weight[lane];
                         }
-                        weights.set_vec4(row * (LINE / 4) + j * 2 + half, Vec4::<$element>::from_f32(weight));
+                        weights.set_vec4(row * (LINE / 4) + j * 2 + half, $narrow(weight));
                     }
                     total = total * shrink + sum;
                     largest = now;
@@ -259,6 +276,6 @@ macro_rules! matrices {
 }
 
 matrices! {
-    attention_matrices_f16 f16 (spirv, cuda, cpu);
-    attention_matrices_bf16 bf16 (cuda, cpu);
+    attention_matrices_f16 f16 narrow_f16;
+    attention_matrices_bf16 bf16 narrow_bf16;
 }

@@ -92,7 +92,7 @@ pub fn unpack_bf16(word: u32) -> Vec2<f32> {
 }
 
 macro_rules! matrices {
-    ($($(#[$doc:meta])* $name:ident $T:ident ($($target:ident),+) ($pack:ident, $unpack:ident) $high:literal by $wide:literal, $down:literal subgroups down, $depth:ident deep, $pieces:literal;)*) => {
+    ($($(#[$doc:meta])* $name:ident $T:ident ($pack:ident, $unpack:ident) $high:literal by $wide:literal, $down:literal subgroups down, $depth:ident deep, $pieces:literal;)*) => {
         $(
             $(#[$doc])*
             ///
@@ -102,7 +102,7 @@ macro_rules! matrices {
             /// * `single`: whether C and the bias are `f32`; otherwise they are of the operands' type.
             #[kernel(
                 workgroup(256),
-                targets($($target),+),
+                targets(spirv, cuda, cpu),
                 requires(CooperativeMatrices),
                 instances(B_ALONG = [false, true]),
                 specialise(WHOLE: bool = false)
@@ -287,15 +287,15 @@ macro_rules! matrices {
 
 matrices! {
     /// `f16`, 128 by 256.
-    matmul_matrices_large_f16 f16 (spirv, cuda, cpu) (pack_f16, unpack_f16) 4 by 4, 2 subgroups down, DEPTH deep, 1920;
+    matmul_matrices_large_f16 f16 (pack_f16, unpack_f16) 4 by 4, 2 subgroups down, DEPTH deep, 1920;
     /// `f16`, 64 by 128.
-    matmul_matrices_middle_f16 f16 (spirv, cuda, cpu) (pack_f16, unpack_f16) 2 by 2, 2 subgroups down, MIDDLE_DEPTH deep, 1728;
+    matmul_matrices_middle_f16 f16 (pack_f16, unpack_f16) 2 by 2, 2 subgroups down, MIDDLE_DEPTH deep, 1728;
     /// `f16`, 16 by 256.
-    matmul_matrices_low_f16 f16 (spirv, cuda, cpu) (pack_f16, unpack_f16) 1 by 2, 1 subgroups down, DEPTH deep, 1360;
-    /// `bf16`, which SPIR-V has no matrices of, 128 by 256.
-    matmul_matrices_large_bf16 bf16 (cuda, cpu) (pack_bf16, unpack_bf16) 4 by 4, 2 subgroups down, DEPTH deep, 1920;
-    /// `bf16`, which SPIR-V has no matrices of, 64 by 128.
-    matmul_matrices_middle_bf16 bf16 (cuda, cpu) (pack_bf16, unpack_bf16) 2 by 2, 2 subgroups down, MIDDLE_DEPTH deep, 1728;
-    /// `bf16`, which SPIR-V has no matrices of, 16 by 256.
-    matmul_matrices_low_bf16 bf16 (cuda, cpu) (pack_bf16, unpack_bf16) 1 by 2, 1 subgroups down, DEPTH deep, 1360;
+    matmul_matrices_low_f16 f16 (pack_f16, unpack_f16) 1 by 2, 1 subgroups down, DEPTH deep, 1360;
+    /// `bf16`, 128 by 256.
+    matmul_matrices_large_bf16 bf16 (pack_bf16, unpack_bf16) 4 by 4, 2 subgroups down, DEPTH deep, 1920;
+    /// `bf16`, 64 by 128.
+    matmul_matrices_middle_bf16 bf16 (pack_bf16, unpack_bf16) 2 by 2, 2 subgroups down, MIDDLE_DEPTH deep, 1728;
+    /// `bf16`, 16 by 256.
+    matmul_matrices_low_bf16 bf16 (pack_bf16, unpack_bf16) 1 by 2, 1 subgroups down, DEPTH deep, 1360;
 }

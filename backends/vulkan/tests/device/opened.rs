@@ -107,8 +107,14 @@ fn what_the_program_did_not_enable_is_not_used() {
     .unwrap();
     assert_eq!(rich.properties().features, own.properties().features);
     let poor = Program::open(only_needed).unwrap().share(&DeviceOptions::default()).unwrap();
-    for optional in [Feature::Int64, Feature::Float64, Feature::Int64Atomics, Feature::F16Storage, Feature::IntegerDot]
-    {
+    for optional in [
+        Feature::Int64,
+        Feature::Float64,
+        Feature::Int64Atomics,
+        Feature::F16Storage,
+        Feature::IntegerDot,
+        Feature::Bf16Matrices,
+    ] {
         assert!(!poor.properties().features.has(optional), "{optional:?}");
     }
     assert!(poor.properties().features.has(Feature::Ordering) && poor.properties().subgroup_sizes.is_none());

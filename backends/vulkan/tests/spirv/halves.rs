@@ -1,4 +1,4 @@
-//! Rounding to halves, in buffers and packed in words.
+//! Rounding to 16-bit floats, in buffers and packed in words.
 
 use super::*;
 
@@ -43,6 +43,51 @@ fn halves_in_buffers() {
             assert_eq!(half_value(stored), expected, "stored {x:e} as {stored:#x}");
         }
         assert_eq!(rounded.to_bits(), (expected as f32).to_bits(), "rounded {x:e} to {rounded:e}");
+    }
+}
+
+#[test]
+fn brains_packed_in_words() {
+    for lanes in [1, 2, 4] {
+        let mut module = ModuleBuilder::new(&format!("brains_{lanes}"), [32, 1, 1]);
+        let (brain, float) = (module.scalar(Scalar::BF16), module.scalar(Scalar::F32));
+        let (x, y, z) = (module.shared("x", float), module.mutable("y", brain), module.mutable("z", brain));
+        let mut body = module.entry();
+        let i = global(&mut body);
+        let at = |body: &mut FunctionBuilder<'_>, binding: u32| {
+            let index = body.local(i);
+            if lanes == 1 {
+                element(Root::Binding(binding), index)
+            } else {
+                vector(Root::Binding(binding), index, lanes)
+            }
+        };
+        let from = at(&mut body, x);
+        let value = body.load(from);
+        let value = body.convert(value, Scalar::BF16);
+        let to = at(&mut body, y);
+        body.store(to, value);
+        // What is moved about stays as it is.
+        let from = at(&mut body, y);
+        let value = body.load(from);
+        let to = at(&mut body, z);
+        body.store(to, value);
+        body.finish_entry();
+        let module = module.build();
+        let words = spirv::emit(&lowered(&module, Features::NONE, ParamTransport::Value)).unwrap();
+        assert_eq!(spirv::disassemble(&words).contains("%runtime_array_u32x2"), lanes == 4, "two words at once");
+        let mut x: Vec<f32> = brain_cases();
+        x.resize(x.len().next_multiple_of(4), 1.0);
+        let buffers = [floats(x.clone()), vec![0x55; x.len() * 2], vec![0x55; x.len() * 2]];
+        let groups = x.len().div_ceil(32 * usize::from(lanes)) as u32;
+        let run = Run { groups: [groups, 1, 1], buffers: &buffers, params: &[], views: &[] };
+        let Some(got) = self::run(&module, Features::NONE, &run) else { return };
+        assert_eq!(got[1], got[2], "{lanes} at once");
+        for (x, stored) in x.iter().zip(got[1].chunks_exact(2)) {
+            let stored = u16::from_le_bytes([stored[0], stored[1]]);
+            let is_right = if x.is_nan() { stored & 0x7fff > 0x7f80 } else { stored == nearest_brain(*x) };
+            assert!(is_right, "stored {x:e} as {stored:#x}, {lanes} at once");
+        }
     }
 }
 
@@ -102,6 +147,33 @@ fn half_cases() -> Vec<f32> {
         }
     }
     cases
+}
+
+/// Numbers around everything that rounding to `bf16` must get right.
+fn brain_cases() -> Vec<f32> {
+    let mut cases = vec![0.0, -0.0, f32::INFINITY, f32::NEG_INFINITY, f32::NAN, f32::from_bits(0x7f80_0001), f32::MAX];
+    for upper in [0x0080u32, 0x0081, 0x3f80, 0x3f81, 0x3fff, 0x4000, 0x7f7e, 0x7f7f] {
+        for rest in [0, 1, 0x7fff, 0x8000, 0x8001, 0xffff] {
+            cases.extend([0, 1 << 31].map(|sign| f32::from_bits(sign | upper << 16 | rest)));
+        }
+    }
+    cases
+}
+
+/// The closest `bf16`, and of two equally close ones that with the even last place; past the largest, infinity lies where numbers would go on.
+fn nearest_brain(x: f32) -> u16 {
+    let value = |upper: u16| match f64::from(f32::from_bits(u32::from(upper) << 16)) {
+        infinite if infinite.is_infinite() => 2f64.powi(128),
+        finite => finite,
+    };
+    let magnitude = f64::from(x.abs());
+    let below = (x.abs().to_bits() >> 16) as u16;
+    let sign = ((x.to_bits() >> 16) & 0x8000) as u16;
+    if magnitude.is_infinite() {
+        return sign | below;
+    }
+    let (under, over) = (magnitude - value(below), value(below + 1) - magnitude);
+    sign | if over < under || over == under && below & 1 == 1 { below + 1 } else { below }
 }
 
 fn half_value(bits: u16) -> f64 {

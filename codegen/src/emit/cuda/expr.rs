@@ -297,6 +297,23 @@ pub fn math(p: &mut P<'_>, function: MathFunction, ty: &Type, arguments: Vec<Cod
             half_prelude(p, "to_half");
             Code::call("uint", [Code::call("to_half", arguments)])
         }
+        MathFunction::NearestBrain => {
+            bitcast_prelude(p);
+            p.prelude("nearest_brain", || {
+                "// One instruction where there is one, and by the bits elsewhere.\n\
+                 __device__ __forceinline__ float nearest_brain(float x) {\n\
+                 #if __CUDA_ARCH__ >= 800\n    \
+                 unsigned short upper;\n    asm(\"cvt.rn.bf16.f32 %0, %1;\" : \"=h\"(upper) : \"f\"(x));\n    \
+                 return bitcast<float>(uint(upper) << 16u);\n\
+                 #else\n    \
+                 const uint bits = bitcast<uint>(x);\n    \
+                 const uint kept = x != x ? bits | 0x400000u : bits + 0x7fffu + (bits >> 16u & 1u);\n    \
+                 return bitcast<float>(kept & 0xffff0000u);\n\
+                 #endif\n}\n"
+                    .to_owned()
+            });
+            Code::call("nearest_brain", arguments)
+        }
         MathFunction::ReverseBits if signed => {
             helper(p, "reverse_bits", "int reverse_bits(int x)", "int(__brev(uint(x)))", arguments)
         }

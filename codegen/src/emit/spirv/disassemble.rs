@@ -94,6 +94,7 @@ impl<'m> Text<'m> {
             Op::TypeVoid => "void".to_owned(),
             Op::TypeBool => "bool".to_owned(),
             Op::TypeInt => format!("{}{}", if part(1) == "0" { 'u' } else { 'i' }, part(0)),
+            Op::TypeFloat if instruction.operands.len() > 1 => format!("bf{}", part(0)),
             Op::TypeFloat => format!("f{}", part(0)),
             Op::TypeVector => format!("{}x{}", part(0), part(1)),
             Op::TypeArray => match instruction.operands.get(1) {

@@ -57,6 +57,9 @@ impl Writer<'_> {
         self.capability(Capability::CooperativeMatrixKHR);
         self.extension("SPV_KHR_cooperative_matrix");
         let component = self.component(matrix.scalar)?;
+        if matrix.scalar == Scalar::BF16 {
+            self.capability(Capability::BFloat16CooperativeMatrixKHR);
+        }
         let [rows, columns] = matrix.shape();
         let usage = match matrix.role {
             MatrixRole::A => CooperativeMatrixUse::MatrixAKHR,
@@ -73,13 +76,11 @@ impl Writer<'_> {
         match scalar {
             Scalar::F16 => {
                 self.capability(Capability::Float16);
-                Ok(self.global(Op::TypeFloat, None, vec![Operand::LiteralBit32(16)]))
+                Ok(self.half_type())
             }
+            Scalar::BF16 => self.brain_type(),
             Scalar::F32 => Ok(self.f32_type()),
-            other => Err(self.fail(format!(
-                "it has matrices of f16 and f32, not of {}: leave spirv out of `targets(..)`, or use f16",
-                other.rust_name()
-            ))),
+            other => Err(self.fail(format!("it has matrices of f16, bf16 and f32, not of {}", other.rust_name()))),
         }
     }
 }

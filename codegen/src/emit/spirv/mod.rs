@@ -6,7 +6,7 @@
 //! What every module keeps to:
 //! * **Memory.** Storage buffers hold types with explicit offsets and strides (`types`); workgroup variables and locals hold types
 //!   without any, because newer validators refuse strides there. A `Vec3` in a buffer is an array of three scalars, since it may start
-//!   at any multiple of 4 bytes. Halves are `f32` in registers, workgroup memory and locals; only loads and stores of buffers convert,
+//!   at any multiple of 4 bytes. 16-bit floats are `f32` in registers, workgroup memory and locals; only loads and stores of buffers convert,
 //!   and those of workgroup memory of which matrices are loaded. What is stored there is rounded as it is: the module asks for rounding to the nearest then.
 //! * **Barriers** are AcquireRelease with MakeAvailable and MakeVisible over workgroup memory, and over buffers if a buffer that the
 //!   kernel writes may have been touched before (`touched`). Accesses to what such barriers, or ordered atomics and fences, order are non-private.

@@ -2,8 +2,8 @@
 
 use rspirv::dr::{Instruction, Module, ModuleHeader, Operand};
 use rspirv::spirv::{
-    AddressingModel, BuiltIn, Capability, Decoration, ExecutionMode, ExecutionModel, MemoryModel, Op, StorageClass,
-    Word,
+    AddressingModel, BuiltIn, Capability, Decoration, ExecutionMode, ExecutionModel, FPEncoding, MemoryModel, Op,
+    StorageClass, Word,
 };
 
 use super::function::FunctionWriter;
@@ -264,11 +264,28 @@ impl<'a> Writer<'a> {
         }
     }
 
-    /// The 16-bit float type, which only loads and stores of buffers use.
-    pub(super) fn half_type(&mut self) -> Result<Word, EmitError> {
-        self.require(Feature::F16Storage, "a buffer holds halves")?;
+    /// A 16-bit float type, for loads and stores of buffers.
+    pub(super) fn stored_float(&mut self, scalar: Scalar) -> Result<Word, EmitError> {
         self.capability(Capability::StorageBuffer16BitAccess);
-        Ok(self.global(Op::TypeFloat, None, vec![Operand::LiteralBit32(16)]))
+        if scalar == Scalar::BF16 {
+            return self.brain_type();
+        }
+        self.require(Feature::F16Storage, "a buffer holds halves")?;
+        Ok(self.half_type())
+    }
+
+    /// `f16`.
+    pub(super) fn half_type(&mut self) -> Word {
+        self.global(Op::TypeFloat, None, vec![Operand::LiteralBit32(16)])
+    }
+
+    /// `bf16`, which is stored, converted and multiplied in matrices.
+    pub(super) fn brain_type(&mut self) -> Result<Word, EmitError> {
+        self.require(Feature::Bf16Matrices, "it has matrices of bf16")?;
+        self.capability(Capability::BFloat16TypeKHR);
+        self.extension("SPV_KHR_bfloat16");
+        let encoding = Operand::FPEncoding(FPEncoding::BFloat16KHR);
+        Ok(self.global(Op::TypeFloat, None, vec![Operand::LiteralBit32(16), encoding]))
     }
 
     /// Fails unless the profile has a feature.
@@ -304,11 +321,11 @@ impl<'a> Writer<'a> {
         is_written(self.lowered, binding)
     }
 
-    /// How many scalars one element of a buffer's declared array holds. The facts count elements of the author's slice.
+    /// How many scalars one element of a buffer's declared array holds.
     pub(super) fn binding_width(&self, binding: u32) -> u32 {
         let declared = &self.lowered.module.bindings[binding as usize];
         let widest = self.lowered.info.vector.get(binding as usize).copied().unwrap_or(1);
-        width(self.ir(declared.element), widest / declared.packed.max(1))
+        width(self.ir(declared.element), widest)
     }
 
     /// How many scalars one element of a workgroup variable's declared array holds.
@@ -499,7 +516,7 @@ impl Writer<'_> {
         let floats = self.module.types_global_values.iter().filter(|value| value.class.opcode == Op::TypeFloat);
         let widths: Vec<_> = floats.filter_map(|float| float.operands.first()).cloned().collect();
         for width in widths {
-            // Halves are stored and converted, never computed with.
+            // 16-bit floats are stored and converted, never computed with.
             if width == Operand::LiteralBit32(16) {
                 continue;
             }

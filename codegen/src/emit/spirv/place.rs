@@ -470,6 +470,8 @@ impl FunctionWriter<'_, '_> {
         if held != value_type {
             stored = self.op(Op::FConvert, held, &[value]);
             match reached.class {
+                // Lowering has rounded it, since drivers convert to it as they like.
+                _ if ty.scalar() == Some(Scalar::BF16) => {}
                 StorageClass::StorageBuffer => {
                     let nearest = Operand::FPRoundingMode(FPRoundingMode::RTE);
                     self.writer.decorate(stored, Decoration::FPRoundingMode, &[nearest]);

@@ -54,17 +54,17 @@ impl Writer<'_> {
         Ok(self.global(Op::TypeFloat, None, vec![Operand::LiteralBit32(64)]))
     }
 
-    /// The scalar as a value: halves are held as `f32`, which represents each of them.
+    /// The scalar as a value: 16-bit floats are held as `f32`, which represents each of them.
     pub(super) fn scalar_type(&mut self, scalar: Scalar) -> Result<Word, EmitError> {
         match scalar {
             Scalar::Bool => Ok(self.bool_type()),
             Scalar::I32 => Ok(self.i32_type()),
             Scalar::U32 | Scalar::Index => Ok(self.u32_type()),
-            Scalar::F16 | Scalar::F32 => Ok(self.f32_type()),
+            Scalar::F16 | Scalar::BF16 | Scalar::F32 => Ok(self.f32_type()),
             Scalar::I64 => self.wide_integer(true),
             Scalar::U64 => self.wide_integer(false),
             Scalar::F64 => self.f64_type(),
-            Scalar::I8 | Scalar::U8 | Scalar::I16 | Scalar::U16 | Scalar::BF16 => {
+            Scalar::I8 | Scalar::U8 | Scalar::I16 | Scalar::U16 => {
                 Err(self.fail(format!("a value of type {} is left", scalar.rust_name())))
             }
             Scalar::Generic(_) => Err(self.fail("a type parameter is left in an instance")),
@@ -142,7 +142,7 @@ impl Writer<'_> {
         let id = match ty {
             Type::Scalar(Scalar::Bool) => return Err(self.fail("a buffer holds `bool`")),
             Type::Matrix(_) => return Err(self.fail("a buffer holds a matrix as such")),
-            Type::Scalar(Scalar::F16) => self.half_type()?,
+            Type::Scalar(scalar @ (Scalar::F16 | Scalar::BF16)) => self.stored_float(*scalar)?,
             Type::Scalar(_) | Type::Enum(_) => self.value_type(ty)?,
             Type::Vector { lanes: 3, scalar } => {
                 let element = self.memory_type(&Type::Scalar(*scalar))?;
@@ -177,13 +177,13 @@ impl Writer<'_> {
         Ok(id)
     }
 
-    /// The type as it lies in workgroup memory: as values have it, but for halves, which are there where matrices are.
+    /// The type as it lies in workgroup memory: as values have it, but for 16-bit floats, which are there where matrices are.
     pub(super) fn workgroup_type(&mut self, ty: &Type) -> Result<Word, EmitError> {
         match ty {
-            Type::Scalar(Scalar::F16) => self.component(Scalar::F16),
-            Type::Vector { lanes, scalar: Scalar::F16 } => {
-                let half = self.component(Scalar::F16)?;
-                Ok(self.vector_of(half, *lanes))
+            Type::Scalar(scalar @ (Scalar::F16 | Scalar::BF16)) => self.component(*scalar),
+            Type::Vector { lanes, scalar: scalar @ (Scalar::F16 | Scalar::BF16) } => {
+                let component = self.component(*scalar)?;
+                Ok(self.vector_of(component, *lanes))
             }
             _ => self.value_type(ty),
         }

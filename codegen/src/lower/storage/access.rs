@@ -128,9 +128,14 @@ impl Storage<'_> {
     ) -> Result<(), Diagnostic> {
         let binding = if let Root::Binding(binding) = place.root { binding } else { 0 };
         let original = value;
-        // Rounding and wrapping happen when it is written; `f16::from_f32(x)` need not do it before.
+        // Rounding and wrapping happen when it is written; `f16::from_f32(x)` need not do it before. A `bf16` is rounded by integers, which what is one already is spared, and which SPIR-V's own
+        // conversion would not do: drivers cut.
         let value = match copy.old.expressions[value].kind {
-            ExpressionKind::Convert(inner) if self.replaced(copy.old.expressions[value].ty).is_some() => inner,
+            ExpressionKind::Convert(inner)
+                if self.replaced(copy.old.expressions[value].ty).is_some_and(|scalar| scalar != Scalar::BF16) =>
+            {
+                inner
+            }
             _ => value,
         };
         let kind = match self.form(place.root) {

@@ -1,6 +1,6 @@
 //! Values of narrow types as those of 32 bits: how they are rounded or wrapped, and what bits they have in memory.
 
-use super::{Storage, is_native};
+use super::{Storage, in_memory, is_native};
 use crate::diagnostic::Diagnostic;
 use crate::ir::rewrite::{Copy, Rewrite};
 use crate::ir::{BinaryOperator as B, Expression, ExpressionKind, Handle, Literal, MathFunction, Scalar, Span, Type};
@@ -29,8 +29,7 @@ impl Storage<'_> {
 
     /// What memory holds for a type of old.
     pub(super) fn held(&mut self, ty: Handle<Type>, scalar: Scalar) -> Handle<Type> {
-        let held = if scalar == Scalar::BF16 { Scalar::U16 } else { scalar };
-        let ty = self.old_types[ty].with_scalar(held);
+        let ty = self.old_types[ty].with_scalar(in_memory(scalar, self.profile));
         self.module.intern(ty)
     }
 
@@ -43,7 +42,7 @@ impl Storage<'_> {
         wide: Handle<Type>,
         span: Span,
     ) -> Handle<Expression> {
-        if scalar != Scalar::BF16 {
+        if in_memory(scalar, self.profile) == scalar {
             return copy.add(ExpressionKind::Convert(value), wide, span);
         }
         let words = self.with(wide, Scalar::U32);
@@ -60,7 +59,7 @@ impl Storage<'_> {
         span: Span,
     ) -> Handle<Expression> {
         let wide = copy.new.expressions[value].ty;
-        if scalar != Scalar::BF16 {
+        if in_memory(scalar, self.profile) == scalar {
             let held = self.with(wide, scalar);
             return copy.add(ExpressionKind::Convert(value), held, span);
         }
@@ -106,7 +105,7 @@ impl Storage<'_> {
         }
     }
 
-    /// The bits of a wide value's narrow one, in the low bits of a word, the others zero.
+    /// The bits of a wide value's narrow one, in the low bits of a word, the others zero; of a `bf16`, if the value is one.
     pub(super) fn encoded(
         &mut self,
         copy: &mut Copy<'_>,
@@ -117,10 +116,9 @@ impl Storage<'_> {
         match scalar {
             Scalar::F16 => self.math(copy, MathFunction::PackHalf, value, Scalar::U32, span),
             Scalar::BF16 => {
-                let nearest = self.math(copy, MathFunction::NearestBrain, value, Scalar::F32, span);
-                let ty = copy.new.expressions[nearest].ty;
+                let ty = copy.new.expressions[value].ty;
                 let words = self.with(ty, Scalar::U32);
-                let bits = copy.add(ExpressionKind::Bitcast(nearest), words, span);
+                let bits = copy.add(ExpressionKind::Bitcast(value), words, span);
                 self.shifted(copy, B::ShiftRight, bits, 16, span)
             }
             _ => {

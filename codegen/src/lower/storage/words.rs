@@ -115,13 +115,12 @@ impl Words {
         }
     }
 
-    /// The bits of a value, in the low bits of a word, the others zero.
+    /// The bits of a value, in the low bits of a word, the others zero. A `bf16` is one already: what is converted was rounded before.
     fn encode(&self, body: &mut FunctionBuilder<'_>, value: Value) -> Value {
         match self.scalar {
             Scalar::F16 => body.math(MathFunction::PackHalf, vec![value]),
             Scalar::BF16 => {
-                let nearest = body.math(MathFunction::NearestBrain, vec![value]);
-                let bits = body.bitcast(nearest, Scalar::U32);
+                let bits = body.bitcast(value, Scalar::U32);
                 let by = body.u32(16);
                 body.binary(B::ShiftRight, bits, by)
             }
@@ -143,6 +142,12 @@ impl Words {
     fn encode_lanes(&self, body: &mut FunctionBuilder<'_>, first: u32, count: u32) -> Value {
         let lane = self.lane(body, first);
         let mut whole = self.encode(body, lane);
+        if self.scalar == Scalar::BF16 && count == 2 {
+            // Its bits are those of the upper half, and the others are zero.
+            let lane = self.lane(body, first + 1);
+            let high = body.bitcast(lane, Scalar::U32);
+            return body.binary(B::Or, whole, high);
+        }
         let rest: Vec<Value> = (1..count)
             .map(|at| {
                 let lane = self.lane(body, first + at);

@@ -129,7 +129,9 @@ impl Candidate for Matrices {
             grid: Grid::Workgroups(tiles.clone() * parts),
         };
         let rounds = (upper(&tiles) * parts as f64 / busy as f64).max(1.0);
-        let reading = upper(batch) * upper(k) * upper(n) * b_element.bytes() as f64 / READ_BYTES;
+        // Each row of tiles reads B again, which large tiles hide behind what they compute.
+        let readers = if self.tile == Tile::Low { upper(&m.quotient_up(rows)) } else { 1.0 };
+        let reading = upper(batch) * readers * upper(k) * upper(n) * b_element.bytes() as f64 / READ_BYTES;
         let cost = LAUNCH + reading + rounds * upper(k) / parts as f64 * time;
         let mut implementation = summed(&self.op, request, &product, parts, step, cost)?;
         if request.device.kind == DeviceKind::Cpu {
