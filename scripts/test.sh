@@ -31,23 +31,31 @@ export INSTA_UPDATE=no
 
 features=(--features trefoil/wgpu,trefoil/vulkan,trefoil/cuda)
 
-step() { echo; echo "== $*"; "$@"; }
+# Cargo for this workspace, which lints what it checks as `cargo clippy` would, and shares what it builds with the other steps. Kernels are compiled once here, in
+# seconds, where optimising the macros for many such builds takes minutes. Tests that call Cargo do so without this.
+checked() {
+    RUSTC_WORKSPACE_WRAPPER=$PWD/scripts/lint-what-is-checked.sh CLIPPY_ARGS=-D__CLIPPY_HACKERY__warnings__CLIPPY_HACKERY__ \
+        CARGO_PROFILE_DEV_BUILD_OVERRIDE_OPT_LEVEL=1 "$@"
+}
+step() {
+    local begin=$SECONDS
+    echo; echo "== $*"; "$@"
+    echo "== $((SECONDS - begin)) s"
+}
 
 step cargo fmt --all --check
-step cargo clippy --quiet --workspace --all-targets "${features[@]}" -- -D warnings
+step checked cargo check --quiet --workspace --all-targets "${features[@]}"
 # Fuzzing has a workspace of its own, whose list of packages follows this one's: where it does not, nothing there is built.
 step cargo update --quiet --workspace --locked --manifest-path fuzz/Cargo.toml
 echo; echo "== cargo test --workspace ${features[*]} --no-run"
-programs=$(cargo test --workspace "${features[@]}" --no-run --message-format=json-render-diagnostics | scripts/test-programs.py)
+programs=$(checked cargo test --workspace "${features[@]}" --no-run --message-format=json-render-diagnostics | scripts/test-programs.py)
 step scripts/run-tests.py "${launcher[@]}" <<<"$programs"
 # Examples in the documentation, by a part of their names: with `--doc` Cargo would build most crates again.
-step cargo test --quiet --workspace "${features[@]}" -- '(line '
-# Checked by Clippy's compiler with Clippy's arguments, as above, most of what crates need of each other is there already.
-documented() {
-    RUSTC_WORKSPACE_WRAPPER=$(rustc --print sysroot)/bin/clippy-driver CLIPPY_ARGS=-D__CLIPPY_HACKERY__warnings__CLIPPY_HACKERY__ \
-        RUSTDOCFLAGS="-D warnings" cargo doc --quiet --workspace --no-deps "${features[@]}"
-}
-step documented
+step checked cargo test --quiet --workspace "${features[@]}" -- '(line '
+# Asked for examples, Cargo counts in what tests need, as above: without them it would build most crates again, with other features. Programs are those whose name no library has,
+# since its page would be overwritten.
+documented=(--lib --examples --bin embed --bin hard-kernels --bin trefoil-browser --bin cuda_context --bin '*_device' --bin '*_graph')
+step checked env RUSTDOCFLAGS="-D warnings" cargo doc --quiet --workspace --no-deps "${documented[@]}" "${features[@]}"
 program() { awk -F'\t' -v name="$1" '$1 == "program" && $2 == name { print $4 }' <<<"$programs"; }
 # What the command line writes, judged by the newest spirv-val, by NVRTC and by Tint.
 rm -rf target/emitted
