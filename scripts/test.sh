@@ -52,9 +52,14 @@ programs=$(checked cargo test --workspace "${features[@]}" --no-run --message-fo
 step scripts/run-tests.py "${launcher[@]}" <<<"$programs"
 # Examples in the documentation, by a part of their names: with `--doc` Cargo would build most crates again.
 step checked cargo test --quiet --workspace "${features[@]}" -- '(line '
-# Asked for examples, Cargo counts in what tests need, as above: without them it would build most crates again, with other features. Programs are those whose name no library has,
-# since its page would be overwritten.
-documented=(--lib --examples --bin embed --bin hard-kernels --bin trefoil-browser --bin cuda_context --bin '*_device' --bin '*_graph')
+# Asked for examples, Cargo counts in what tests need, as above: without them it would build most crates again, with other features. Programs must be named then: all but those that have no
+# documentation, or a library of their name beside them, whose page they would overwrite.
+documented=(--lib --examples $(cargo metadata --no-deps --format-version 1 | python3 -c '
+import json, sys
+for package in json.load(sys.stdin)["packages"]:
+    programs = {target["name"] for target in package["targets"] if target["kind"] == ["bin"] and target["doc"]}
+    libraries = {target["name"] for target in package["targets"] if target["kind"][0] in ("lib", "proc-macro")}
+    print(*(f"--bin={name}" for name in sorted(programs) if name.replace("-", "_") not in libraries))'))
 step checked env RUSTDOCFLAGS="-D warnings" cargo doc --quiet --workspace --no-deps "${documented[@]}" "${features[@]}"
 program() { awk -F'\t' -v name="$1" '$1 == "program" && $2 == name { print $4 }' <<<"$programs"; }
 # What the command line writes, judged by the newest spirv-val, by NVRTC and by Tint.
