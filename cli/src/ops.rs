@@ -7,6 +7,7 @@ use serde_json::{Value, json};
 use trefoil::DeviceKind;
 use trefoil::graph::ElementType;
 use trefoil::graph::compile::fuse::kernel::feature;
+use trefoil::graph::ops::map::Accuracy;
 use trefoil::graph::ops::table::{Row, rows};
 
 use crate::Outcome;
@@ -46,9 +47,10 @@ fn page() -> String {
     let wide = ElementType::list(|element| feature(element).is_some());
     let mut page = format!(
         "# The ops\n\nEvery op runs on {devices}. Elements of {wide} are computed where the device has such arithmetic, and moved everywhere. \
-         The accuracy of functions of elements is that of f32, or of f64, in units of the last place (ulp); of f16 and bf16 it is, before their own rounding, that of f32 or 2^-16 of the result, whichever is more. \
+         The accuracy of functions of elements is that of f32, or of f64, in units of the last place (ulp); of f16 and bf16 it is, before their own rounding, that of f32 or 2^-{} of the result, whichever is more. \
          Made by `cargo run -p trefoil-cli -- ops --docs docs`.\n\n\
-         | op | computes | attributes | types | accuracy |\n|---|---|---|---|---|\n"
+         | op | computes | attributes | types | accuracy |\n|---|---|---|---|---|\n",
+        Accuracy::BITS_OF_HALVES
     );
     for Row { op, attributes, types, formula, accuracy } in rows() {
         let types = if types.len() == ElementType::ALL.len() {

@@ -35,6 +35,29 @@ pub struct DeviceFeatures {
     pub extensions: Vec<&'static CStr>,
 }
 
+/// Puts the structures of features whose version or extension is there at the front of a chain, of either kind that Vulkan has for them.
+macro_rules! push_all {
+    ($features:ident, $chain:expr) => {{
+        let [matrices, robustness, bfloat16] =
+            [ash::khr::cooperative_matrix::NAME, ash::ext::pipeline_robustness::NAME, BFLOAT16]
+                .map(|name| $features.has(name));
+        let mut chain = $chain.push_next(&mut $features.vulkan_11).push_next(&mut $features.vulkan_12);
+        if $features.api_version >= vk::API_VERSION_1_3 {
+            chain = chain.push_next(&mut $features.vulkan_13);
+        }
+        if matrices {
+            chain = chain.push_next(&mut $features.cooperative_matrix);
+        }
+        if robustness {
+            chain = chain.push_next(&mut $features.pipeline_robustness);
+        }
+        if bfloat16 {
+            chain = chain.push_next(&mut $features.shader_bfloat16);
+        }
+        chain
+    }};
+}
+
 impl DeviceFeatures {
     /// Whether an extension is among them.
     pub fn has(&self, extension: &CStr) -> bool {
@@ -48,9 +71,6 @@ impl DeviceFeatures {
 
     /// Puts the features at the front of what a device is made with. The names of the extensions are for the caller to give, and so are features in other structures.
     pub fn push_onto<'a>(&'a mut self, info: vk::DeviceCreateInfo<'a>) -> vk::DeviceCreateInfo<'a> {
-        let matrices = self.has(ash::khr::cooperative_matrix::NAME);
-        let robustness = self.has(ash::ext::pipeline_robustness::NAME);
-        let bfloat16 = self.has(BFLOAT16);
         // What an earlier call left there would close a ring.
         self.vulkan_11.p_next = std::ptr::null_mut();
         self.vulkan_12.p_next = std::ptr::null_mut();
@@ -58,20 +78,7 @@ impl DeviceFeatures {
         self.cooperative_matrix.p_next = std::ptr::null_mut();
         self.pipeline_robustness.p_next = std::ptr::null_mut();
         self.shader_bfloat16.p_next = std::ptr::null_mut();
-        let mut info = info.enabled_features(&self.core).push_next(&mut self.vulkan_11).push_next(&mut self.vulkan_12);
-        if self.api_version >= vk::API_VERSION_1_3 {
-            info = info.push_next(&mut self.vulkan_13);
-        }
-        if matrices {
-            info = info.push_next(&mut self.cooperative_matrix);
-        }
-        if robustness {
-            info = info.push_next(&mut self.pipeline_robustness);
-        }
-        if bfloat16 {
-            info = info.push_next(&mut self.shader_bfloat16);
-        }
-        info
+        push_all!(self, info.enabled_features(&self.core))
     }
 
     /// What a physical device has, of what kernels can use. `api_version` is that of both the device and the instance.
@@ -93,23 +100,7 @@ impl DeviceFeatures {
         ];
         let has = |name: &&CStr| present.iter().any(|found| found.extension_name_as_c_str() == Ok(*name));
         let mut all = Self { api_version, extensions: known.into_iter().filter(has).collect(), ..Self::default() };
-        let matrices = all.has(ash::khr::cooperative_matrix::NAME);
-        let robustness = all.has(ash::ext::pipeline_robustness::NAME);
-        let bfloat16 = all.has(BFLOAT16);
-        let mut chain =
-            vk::PhysicalDeviceFeatures2::default().push_next(&mut all.vulkan_11).push_next(&mut all.vulkan_12);
-        if api_version >= vk::API_VERSION_1_3 {
-            chain = chain.push_next(&mut all.vulkan_13);
-        }
-        if matrices {
-            chain = chain.push_next(&mut all.cooperative_matrix);
-        }
-        if robustness {
-            chain = chain.push_next(&mut all.pipeline_robustness);
-        }
-        if bfloat16 {
-            chain = chain.push_next(&mut all.shader_bfloat16);
-        }
+        let mut chain = push_all!(all, vk::PhysicalDeviceFeatures2::default());
         // SAFETY: as above; every structure of the chain belongs to a version or an extension that the device has.
         unsafe { instance.get_physical_device_features2(physical, &mut chain) };
         all.core = chain.features;

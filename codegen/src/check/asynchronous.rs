@@ -1,6 +1,7 @@
 //! Asynchronous copies: the elements move when the copy begins, and their shadow says that it is under way until its invocation has waited.
 
-use super::machine::{Frame, Lanes, Machine, Run, Stop};
+use super::lanes::Lanes;
+use super::machine::{Frame, Machine, Run, Stop};
 use super::memory::Against;
 use crate::ir::{Asynchronous, Root};
 

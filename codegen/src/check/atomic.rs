@@ -4,7 +4,8 @@
 //! of its run the other released is not looked at, and a kernel with fences counts as if all its atomics were ordered, so that a race of a kernel that
 //! orders memory by itself may go unseen; what is reported is one.
 
-use super::machine::{Frame, Lanes, Machine, Run};
+use super::lanes::Lanes;
+use super::machine::{Frame, Machine, Run};
 use super::math;
 use super::scalar;
 use crate::ir::{AtomicFunction, BinaryOperator, Expression, Handle, MathFunction, Ordering, Place, Root, Scalar};

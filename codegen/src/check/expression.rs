@@ -1,6 +1,7 @@
 //! Expressions, over all lanes at once: what takes part decides what is accessed and told of, not what is computed.
 
-use super::machine::{Frame, Lanes, Machine, Run, Stop, divide};
+use super::lanes::{Lanes, divide};
+use super::machine::{Frame, Machine, Run, Stop};
 use super::math;
 use super::report::{Finding, Same};
 use super::scalar::{self, canonical};

@@ -24,6 +24,7 @@
 mod asynchronous;
 mod atomic;
 mod expression;
+mod lanes;
 mod launch;
 mod machine;
 mod math;
@@ -32,6 +33,7 @@ mod place;
 mod report;
 mod scalar;
 mod shape;
+mod statement;
 mod subgroup;
 
 pub use launch::Launch;

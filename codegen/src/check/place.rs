@@ -1,6 +1,7 @@
 //! Places: which scalars of a variable an access means, and reading and writing them.
 
-use super::machine::{Frame, Lanes, Machine, Run, Stop};
+use super::lanes::Lanes;
+use super::machine::{Frame, Machine, Run, Stop};
 use super::memory::Against;
 use super::report::{Finding, Same};
 use crate::ir::{Expression, Handle, Place, Projection, Root, Type};

@@ -1,6 +1,7 @@
 //! Operations over a subgroup: neighbouring lanes of the workgroup, of which all take part.
 
-use super::machine::{Frame, Lanes, Machine, Run};
+use super::lanes::Lanes;
+use super::machine::{Frame, Machine, Run};
 use super::math;
 use super::scalar;
 use crate::ir::{Expression, Handle, Scalar, SubgroupFunction as F, SubgroupOperator};

@@ -45,7 +45,7 @@ fn is_accessed(scalar: Scalar, profile: &Profile) -> bool {
         Target::Cuda | Target::Cpu => true,
         Target::Wgsl | Target::Spirv => match scalar {
             Scalar::F16 => profile.features.has(Feature::F16Storage),
-            Scalar::BF16 => profile.target == Target::Spirv && profile.features.has(Feature::Bf16Matrices),
+            Scalar::BF16 => profile.features.has(Feature::Bf16Matrices),
             _ => false,
         },
     }

@@ -7,7 +7,8 @@
 //! the others are done: so a launch before joins each whole chunk of updates that go to one slot ([`super::places::CHUNK`] of them), and a slot's team takes what these come to.
 //!
 //! **Why it is fast.** The old elements and the updates are read once, and the result is written once, 16 bytes at a time where memory allows it; four updates are asked for before the first is
-//! used, without a branch around a read.
+//! used, without a branch around a read. What is past the last update is asked for outside of its buffer, where there is nothing to wait for: past the places of a slot's updates there
+//! may be words that nobody has written.
 
 use trefoil_dsl::prelude::*;
 
@@ -110,7 +111,8 @@ pub fn join_runs<
                     for k in unroll(0..AT_ONCE) {
                         let is_whole = item + k >= ahead && item + k < ahead + whole;
                         let behind = if item + k < ahead { 0 } else { whole * (CHUNK - 1) };
-                        let place = places[from + item + k + behind] as usize;
+                        let at = select(item + k < items, from + item + k + behind, places.len());
+                        let place = places[at] as usize;
                         let wanted = (first_update + place * update_strides[1]) / 4 + column;
                         let partial = (first_partial + (item + k - ahead) * columns) / 4 + column;
                         new[k] = read(updates, select(is_whole || item + k >= items, updates.len(), wanted));
@@ -145,7 +147,8 @@ pub fn join_runs<
                     for k in unroll(0..AT_ONCE) {
                         let is_whole = item + k >= ahead && item + k < ahead + whole;
                         let behind = if item + k < ahead { 0 } else { whole * (CHUNK - 1) };
-                        let place = places[from + item + k + behind] as usize;
+                        let at = select(item + k < items, from + item + k + behind, places.len());
+                        let place = places[at] as usize;
                         let wanted = first_update + place * update_strides[1] + column * update_strides[2];
                         let partial = first_partial + (item + k - ahead) * columns + column;
                         new[k] = updates[select(is_whole || item + k >= items, updates.len(), wanted)];

@@ -18,6 +18,9 @@ pub struct Accuracy {
 }
 
 impl Accuracy {
+    /// To so many bits formulas of 16-bit floats' own are exact, before the result is rounded to one.
+    pub const BITS_OF_HALVES: u32 = 16;
+
     const fn units(units: f64) -> Self {
         Self { units, with_size: 0.0, with_square: 0.0 }
     }
@@ -48,9 +51,9 @@ impl Function {
     /// How exact it is on every device, for elements of a type. 16-bit floats are computed in `f32`, of which the units are, and rounded once more; integers are exact.
     pub fn accuracy(&self, element: ElementType) -> Accuracy {
         let single = self.accuracy_of_singles();
-        // Formulas of their own are within 2^-16 of the result (`halves`).
         if element.is_half() && single.units > 0.5 {
-            Accuracy { units: single.units.max(128.0), ..single }
+            let units = f64::from(1 << (f32::MANTISSA_DIGITS - 1 - Accuracy::BITS_OF_HALVES));
+            Accuracy { units: single.units.max(units), ..single }
         } else {
             single
         }
