@@ -3,6 +3,8 @@
 #
 #     scripts/sanitize.sh [PROGRAM..]
 #
+# One at a time: beside another program on the same GPU, initcheck tells of reads of which it does not tell alone.
+#
 # Without test programs it builds `tests/kernels`, in which every kernel is launched in every way that it has. Tests of the interpreter are left out: they launch nothing on a device.
 set -euo pipefail
 cd "$(dirname "$0")/.."

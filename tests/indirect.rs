@@ -5,6 +5,7 @@
 mod common;
 
 use trefoil::DeviceKind;
+use trefoil::error::Error;
 use trefoil::prelude::*;
 
 /// Moves the elements that are not 0 to the front, in any order, and counts them.
@@ -134,19 +135,31 @@ fn what_is_not_possible_is_an_error() {
     }
 }
 
-/// More than a device has is an error where the host sees it, and elsewhere not tried.
+/// More than a device has is an error where the host sees it, nothing on wgpu, and on Vulkan, which does not say what happens, not tried.
 #[test]
-fn counts_above_the_limits_are_an_error_where_they_are_read() {
+fn counts_above_the_limits_run_nothing() {
     for subject in common::devices() {
         let device = &subject.device;
-        if !matches!(device.kind(), DeviceKind::Cpu | DeviceKind::Cuda) {
-            continue;
+        for counts in [[1u32, u32::MAX, 1], [1, 1, u32::MAX], [65536, 65536, 65536]] {
+            let there = device.buffer(&counts).unwrap();
+            let mut y = device.zeros::<u32>(64).unwrap();
+            let mut launch = || places(&mut y).unwrap().indirect(&there).unwrap();
+            match device.kind() {
+                DeviceKind::Vulkan => continue,
+                DeviceKind::Wgpu => {
+                    device.run(launch()).unwrap();
+                    device.run_all([launch(), launch()]).unwrap();
+                    device.time(launch()).unwrap();
+                }
+                DeviceKind::Cpu | DeviceKind::Cuda => {
+                    let error = device.run(launch()).expect_err("too many");
+                    assert!(matches!(&error, Error::Grid { kernel, .. } if kernel == "places"), "{error}");
+                }
+            }
+            assert_eq!(y.read().unwrap(), [0; 64], "{counts:?} on {}", subject.name);
         }
-        let counts = device.buffer(&[1u32, u32::MAX, 1]).unwrap();
-        let mut y = device.zeros::<u32>(64).unwrap();
-        let error = device.run(places(&mut y).unwrap().indirect(&counts).unwrap()).expect_err("too many").to_string();
-        assert!(error.contains("places") && error.contains("4294967295"), "{error}");
         // It is still there.
+        let mut y = device.zeros::<u32>(64).unwrap();
         let counts = device.buffer(&[1u32, 1, 1]).unwrap();
         device.run(places(&mut y).unwrap().indirect(&counts).unwrap()).unwrap();
         assert_eq!(y.read().unwrap()[0], 112);

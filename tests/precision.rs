@@ -30,6 +30,18 @@ fn strict_words(x: &[Vec3<f32>], y: &[Vec3<f32>], z: &mut [Vec4<f32>]) {
     }
 }
 
+/// A variable that is assigned what it was, times something and plus something.
+#[kernel(workgroup(64), targets(spirv, cuda, cpu), strict)]
+fn strict_steps(x: &[Vec3<f32>], y: &mut [f32]) {
+    let i = global_index();
+    if i < x.len() {
+        let mut sum = x[i].x;
+        sum *= x[i].y;
+        sum += x[i].z;
+        y[i] = sum;
+    }
+}
+
 #[kernel(workgroup(64), targets(spirv, cuda, cpu), requires(Float64), strict)]
 fn strict_doubles(x: &[f64], z: &mut [f64]) {
     let i = global_index();
@@ -68,6 +80,12 @@ fn strict_code_gives_the_bits_that_rust_gives() {
         device.run(strict_words(&x_there, &y_there, &mut z).unwrap().over(x.len())).unwrap();
         for (i, (found, wanted)) in z.read().unwrap().iter().zip(&expected).enumerate() {
             assert_eq!(lanes(found), *wanted, "row {i} on {}", subject.name);
+        }
+        let mut sums = device.zeros::<f32>(x.len()).unwrap();
+        device.run(strict_steps(&x_there, &mut sums).unwrap().over(x.len())).unwrap();
+        for (x, found) in x.iter().zip(sums.read().unwrap()) {
+            let product = std::hint::black_box(x.x * x.y);
+            assert_eq!(found.to_bits(), (product + x.z).to_bits(), "steps on {}", subject.name);
         }
         if device.properties().features.has(Feature::Float64) {
             let wide: Vec<f64> = numbers(1000, 3).iter().map(|x| f64::from(*x) / 3.0).collect();

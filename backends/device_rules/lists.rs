@@ -84,7 +84,9 @@ pub fn wrong_commands_are_errors(subject: &Subject) {
     broken(run(&|c| c.groups = GroupSource::RunWords { offset: 0, bound: [1; 3] }), "groups outside of a recording");
     let counts = MemoryRange { memory: memory[0].clone(), offset: 0, bytes: 12 };
     broken(run(&|c| c.groups = GroupSource::Memory(counts.clone())), "a kernel whose workgroups the host counts");
-    if !device.kind().has_pointers() {
+    if device.kind().has_pointers() {
+        broken(run(&|c| c.bindings[0].offset = 2), "misaligned");
+    } else {
         broken(run(&|c| c.bindings[0].offset = 4), "misaligned");
         broken(run(&|c| c.bindings[0].bytes = 250), "length not padded");
         broken(run(&|c| c.bindings[0].bytes = 0), "nothing bound");

@@ -56,6 +56,26 @@ pub fn wrong_ranges_are_errors(subject: &Subject) {
     }
 }
 
+pub fn parts_of_words_may_be_written_at_once(subject: &Subject) {
+    let device = open(subject);
+    let backend = device.backend();
+    // The last word is not whole, and what is behind it is nobody's.
+    let memory = backend.allocate(7, "seven").unwrap();
+    for round in 0..40u8 {
+        std::thread::scope(|scope| {
+            for at in 0..7 {
+                let memory = &memory;
+                scope.spawn(move || {
+                    backend.write(&part(memory, at, 1), &[round.wrapping_mul(7).wrapping_add(at as u8)]).unwrap()
+                });
+            }
+        });
+        let mut back = [0; 7];
+        backend.read(&whole(&memory), &mut back).unwrap();
+        assert_eq!(back, [0, 1, 2, 3, 4, 5, 6].map(|at| round.wrapping_mul(7).wrapping_add(at)), "round {round}");
+    }
+}
+
 pub fn memory_may_go_while_it_is_used(subject: &Subject) {
     let device = open(subject);
     let add = load(&device, &kernel(subject, "add"), ParamTransport::Value);

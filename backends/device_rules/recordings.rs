@@ -1,6 +1,8 @@
 //! Recordings, and the run words that their commands read.
 
-use trefoil_codegen::artefact::ParamTransport;
+use std::sync::Arc;
+
+use trefoil_codegen::artefact::{Kernel, ParamRole, ParamTransport};
 use trefoil_dsl::device::{Command, GroupSource, MemoryRange, ParamSource, RunIo};
 use trefoil_dsl::error::Error;
 
@@ -85,6 +87,72 @@ pub fn groups_come_from_run_words(subject: &Subject) {
             assert_eq!(result[i], start[(i + 1) % len] * 3.0, "element {i} of {len}");
         }
         assert!(result[len..].iter().all(|rest| *rest == -1.0), "rest after {len}");
+    }
+}
+
+pub fn lengths_and_counts_are_held_to_what_is_bound(subject: &Subject) {
+    let device = open(subject);
+    let backend = device.backend();
+    // Its first parameter is now the length of what it writes, as it is in kernels of authors.
+    let mut kernel = Kernel::clone(&kernel(subject, "rotate"));
+    kernel.params.fields.to_mut()[0].role = ParamRole::Length(1);
+    kernel.hash[15] = 1;
+    let kernel = Arc::new(kernel);
+    let (x, y) = (upload(&device, &numbers(64, 1)), upload(&device, &numbers(64, 2)));
+    let said = |result: trefoil_dsl::error::Result<()>, words: &str| match result {
+        Err(Error::Command { label, reason }) => assert!(label == "rotate" && reason.contains(words), "{reason}"),
+        other => panic!("{other:?} does not say {words}"),
+    };
+    let pipeline = load(&device, &kernel, ParamTransport::Value);
+    backend.execute(&[by_value(&pipeline, &[&x, &y], 64, 1.0)]).unwrap();
+    said(backend.execute(&[by_value(&pipeline, &[&x, &y], 65, 1.0)]), "`y` has 65 elements from element 0 on");
+    said(backend.record(&[by_value(&pipeline, &[&x, &y], 65, 1.0)], 0).map(drop), "`y` has 65 elements");
+
+    let pipeline = load(&device, &kernel, ParamTransport::Buffer);
+    let source = GroupSource::RunWords { offset: 256, bound: [1, 1, 1] };
+    let list = [Command::Dispatch(dispatch(&pipeline, &[&x, &y], ParamSource::RunWords(0), source))];
+    let recording = backend.record(&list, 268).unwrap();
+    let run = |len: usize, groups: [u32; 3]| {
+        let mut words = params(len, 1.0);
+        words.resize(256, 0);
+        words.extend(groups.into_iter().flat_map(u32::to_le_bytes));
+        backend.run(&*recording, RunIo { run_words: Some(&words), ..RunIo::default() })
+    };
+    said(run(65, [1, 1, 1]), "`y` has 65 elements from element 0 on");
+    said(run(64, [1, 2, 1]), "its run words say [1, 2, 1] workgroups");
+    // Words that were refused are not those of a first run.
+    assert!(matches!(backend.run(&*recording, RunIo::default()), Err(Error::WrongLength { .. })));
+    run(64, [1, 1, 1]).unwrap();
+    assert_eq!(download(&device, &y)[63], numbers(64, 1)[0]);
+}
+
+pub fn many_threads_may_run_one_recording(subject: &Subject) {
+    let device = open(subject);
+    let backend = device.backend();
+    let rotate = load(&device, &kernel(subject, "rotate"), ParamTransport::Value);
+    // What the host reads by itself, what is staged, and what goes by itself, since two such downloads are more than is staged.
+    for (len, rounds) in [(20usize, 200), (10_000, 50), (100_000, 20), (10_000_000, 2)] {
+        let (x, y) = (upload(&device, &vec![0.0; len]), upload(&device, &vec![-1.0; len]));
+        let used = len.min(4_000_000);
+        let recording = backend.record(&[by_value(&rotate, &[&x, &y], used, 1.0)], 0).unwrap();
+        std::thread::scope(|scope| {
+            for thread in 0..3 {
+                let (x, y, recording) = (&x, &y, &recording);
+                scope.spawn(move || {
+                    for round in 0..rounds {
+                        let start = vec![(thread * rounds + round) as f32; used];
+                        let data = bytes(&start);
+                        let (mut one, mut other) = (vec![0; 4 * len], vec![0; 4 * len]);
+                        let mut downloads = [(whole(y), &mut one[..]), (whole(y), &mut other[..])];
+                        let uploads = [(part(x, 0, data.len()), &data[..])];
+                        let io = RunIo { run_words: None, uploads: &uploads, downloads: &mut downloads };
+                        backend.run(&**recording, io).unwrap();
+                        let is_own = |found: &[u8]| found[..data.len()] == data;
+                        assert!(is_own(&one) && is_own(&other), "thread {thread}, round {round}, {len} elements");
+                    }
+                });
+            }
+        });
     }
 }
 

@@ -67,8 +67,12 @@ pub fn params(module: &Module, grid: GridKind) -> Option<Params> {
             continue;
         }
         for found in flat::leaves(module, param.ty)? {
-            let name =
-                if found.name.is_empty() { param.name.clone() } else { format!("{}_{}", param.name, found.name) };
+            let name = if found.name.is_empty() {
+                param.name.clone()
+            } else {
+                // Only a whole name may be a raw one.
+                format!("{}_{}", param.name, found.name.replace("r#", ""))
+            };
             block.add(name, ParamRole::User(leaf), found.ty);
             leaf += 1;
         }

@@ -39,6 +39,27 @@ fn a_comparison_with_the_length_puts_an_index_in_range() {
     );
 }
 
+/// A remainder, quotient or least of a number that is not negative in one place may be negative in another.
+#[test]
+fn what_holds_without_a_sign_is_not_said_of_numbers_with_one() {
+    for (inside, behind) in [
+        ("v as u32 % 16", "v % 16"),
+        ("v as u32 / 134_217_728", "v / 134_217_728"),
+        ("min(v as u32, 7)", "min(v, 7)"),
+        ("v as u32 & 15", "v & 15"),
+    ] {
+        let said = said(
+            "x: &[i32], y: &mut [f32]",
+            &format!(
+                "let mut t = workgroup_array::<f32>(16);\nlet v = x[0];\nif v >= 0 {{\nt[({inside}) as usize] = 1.0;\n}}\n\
+                 let r = {behind};\nt[r as usize] = 2.0;"
+            ),
+        );
+        assert!(said[1].starts_with("t[") && !said[1].contains("guarded"), "{said:?}");
+        assert!(said[2].ends_with(": guarded"), "{said:?}");
+    }
+}
+
 #[test]
 fn ranges_of_loops_and_builtins_do() {
     assert_eq!(

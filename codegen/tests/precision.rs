@@ -9,7 +9,7 @@ mod nvrtc;
 #[path = "support/spirv_val.rs"]
 mod spirv_val;
 
-use trefoil_codegen::emit::{spirv, wgsl};
+use trefoil_codegen::emit::{cuda, spirv, wgsl};
 use trefoil_codegen::front::parse_source;
 use trefoil_codegen::ir::{Instance, Module, Precision, instantiate};
 use trefoil_codegen::lower::{Lowered, lower};
@@ -90,6 +90,34 @@ fn nothing_is_left_to_contract() {
     let rounding = ["OpFAdd", "OpFSub", "OpFMul", "OpFDiv"].map(|op| text.matches(op).count()).iter().sum::<usize>();
     assert!(rounding > 10 && decorated == rounding, "{decorated} of {rounding}\n{text}");
     assert!(!text.contains("OpDot"), "{text}");
+}
+
+/// Nor where a variable is assigned what it was, and something else.
+#[test]
+fn variables_are_multiplied_and_added_to_one_by_one() {
+    let source = "#[kernel(workgroup(64), targets(spirv, cuda, cpu)PRECISION)]
+    fn k(x: &[f32], y: &mut [f32]) {
+        let i = global_index();
+        let mut s = x[i];
+        s *= x[i + 1];
+        s += x[i + 2];
+        s -= x[i + 3];
+        s /= x[i + 4];
+        y[i] = s;
+    }";
+    let text = |precision: &str| {
+        let module = kernel(&source.replace("PRECISION", precision));
+        cuda::emit(&lowered(&module, Target::Cuda)).unwrap()
+    };
+    let (usual, strict, fast) = (text(""), text(", strict"), text(", fast"));
+    for operator in ["*=", "+=", "-=", "/="] {
+        assert!(usual.contains(&format!("s {operator} ")), "{usual}");
+        assert!(!strict.contains(&format!("s {operator} ")), "{strict}");
+    }
+    for function in ["__fmul_rn(s, ", "__fadd_rn(s, ", "__fsub_rn(s, ", "__fdiv_rn(s, "] {
+        assert!(strict.contains(function), "{strict}");
+    }
+    assert!(fast.contains("__fdividef(s, ") && fast.contains("s *= "), "{fast}");
 }
 
 /// A function that says nothing is as its caller; one that says something is what it says.

@@ -385,6 +385,8 @@ fn what_has_no_result_is_told_by_bits_in_wgsl() {
     for (line, features, expected) in [
         ("z[i] = b / b;", doubles, "over_itself_f32(b)"),
         ("z[i] = b - b;", doubles, "less_itself_f32(b)"),
+        ("let mut c = b; c /= c; z[i] = c;", doubles, "over_itself_f32(c)"),
+        ("let mut c = b; c -= c; z[i] = c;", doubles, "less_itself_f32(c)"),
         ("z[i] = b % b;", doubles, "rest_by_itself_f32(b)"),
         ("z[i] = b % z[i + 1];", doubles, "rem_by_bits(b, "),
         ("y[i] = a % x[i + 1];", doubles, "rest_of_f64(x, y)"),
@@ -395,6 +397,33 @@ fn what_has_no_result_is_told_by_bits_in_wgsl() {
         assert!(text.contains(expected), "{line}\n{text}");
     }
     assert!(!text("z[i] = b * (1.0 / 1.0);", doubles).contains("over_itself"));
+}
+
+/// A lane of a vector in workgroup memory has no address, a member of a struct there has one.
+#[test]
+fn uniform_loads_of_lanes_and_members_are_taken_by_naga() {
+    for (place, is_load) in
+        [("t[0]", true), ("t[0].x", false), ("t[0][1]", false), ("u[0].b", true), ("u[0].v.y", false)]
+    {
+        let source = format!(
+            "#[device] struct S {{ a: f32, b: f32, v: Vec2<f32> }}
+            #[kernel(workgroup(64))] fn k(y: &mut [f32], z: &mut [Vec4<f32>]) {{
+                let mut t = workgroup_array::<Vec4<f32>>(64);
+                let mut u = workgroup_array::<S>(64);
+                t[local_index()] = z[local_index()];
+                u[local_index()] = S {{ a: 1.0, b: y[0], v: Vec2::new(2.0, 3.0) }};
+                barrier();
+                let value = workgroup_uniform_load(&{place});
+                {} = value;
+            }}",
+            if place == "t[0]" { "z[global_index()]" } else { "y[global_index()]" }
+        );
+        let outputs = front::parse_source(&source).unwrap_or_else(|errors| panic!("{errors}"));
+        let module = instantiate(&outputs[0].module, &Instance::default()).unwrap();
+        let text = wgsl::emit(&lowered(module, Target::Wgsl, ParamTransport::Buffer)).unwrap();
+        assert_eq!(text.contains("workgroupUniformLoad"), is_load, "{text}");
+        to_spirv(&text).unwrap_or_else(|error| panic!("{error}\n{text}"));
+    }
 }
 
 /// Found by kernels drawn at random: naga computes with constants, refuses ends of `clamp` in the wrong order, and knows few functions and conversions of 64 bits.

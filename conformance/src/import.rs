@@ -28,7 +28,7 @@ use trefoil_graph::graph::GraphError;
 use trefoil_graph::op::HostTensor;
 use trefoil_graph::ops::narrow::Narrow;
 use trefoil_graph::types::TensorType;
-use trefoil_graph::{Dim, ElementType, Extents, Graph, Tensor, reference};
+use trefoil_graph::{Data, Dim, ElementType, Extents, Graph, Tensor, reference};
 
 use crate::cases::{Attribute, Case, Cases, Node, Stored};
 
@@ -311,14 +311,8 @@ impl Importer<'_> {
     /// A constant of the graph.
     fn constant(&mut self, element: ElementType, shape: &[usize], bytes: &[u8]) -> Result<Tensor, Unsupported> {
         let dims: Vec<Dim> = shape.iter().map(|extent| Dim::from(*extent)).collect();
-        let graph = &mut self.graph;
-        // Words of the element's size, which the bytes need not be aligned to.
-        Ok(match element.bytes() {
-            1 => graph.constant::<u8>(element, dims, bytes)?,
-            2 => graph.constant::<u16>(element, dims, &bytemuck::pod_collect_to_vec(bytes))?,
-            4 => graph.constant::<u32>(element, dims, &bytemuck::pod_collect_to_vec(bytes))?,
-            _ => graph.constant::<u64>(element, dims, &bytemuck::pod_collect_to_vec(bytes))?,
-        })
+        let part = || Unsupported::Element(format!("{element} in {} bytes", bytes.len()));
+        Ok(self.graph.constant(element, dims, Data::from_bytes(element, bytes).ok_or_else(part)?)?)
     }
 
     /// A constant of 64-bit integers, as ONNX has shapes.

@@ -175,6 +175,10 @@ pub trait Memory: Any + Send + Sync + fmt::Debug {
     fn as_any(&self) -> &dyn Any;
     /// Identifies the device that made it ([`Device::id`]).
     fn device(&self) -> u64;
+    /// Whether `other` is another handle on the same memory: a program may give a buffer of its own twice.
+    fn shares(&self, _other: &dyn Memory) -> bool {
+        false
+    }
 }
 
 /// A kernel made ready on a device.
@@ -315,7 +319,8 @@ pub struct DispatchCommand {
     /// The kernel, loaded for the transport that `params` uses.
     pub pipeline: Arc<dyn Pipeline>,
     /// The range of each binding, within its memory padded to 16 bytes: at a multiple of [`Limits::binding_alignment`] and a multiple of
-    /// 16 bytes long, or on a device with pointers ([`DeviceKind::has_pointers`]) from any element to any other.
+    /// 16 bytes long, or on a device with pointers ([`DeviceKind::has_pointers`]) from any element to any other, at a multiple of what the kernel's widest access moves
+    /// ([`trefoil_codegen::artefact::Binding::vector`]). Lengths among the parameters are within them.
     pub bindings: Vec<MemoryRange>,
     /// The parameter block.
     pub params: ParamSource,
@@ -339,7 +344,7 @@ pub enum ParamSource {
 pub enum GroupSource {
     /// These.
     Value([u32; 3]),
-    /// Three `u32` in the run words at this byte (a multiple of 4); never more than `bound` along any axis. A device without
+    /// Three `u32` in the run words at this byte (a multiple of 4); a run that brings more than `bound` along any axis is an error. A device without
     /// indirect dispatch launches `bound`, since workgroups past the end return at once.
     RunWords {
         /// Where the numbers lie.
@@ -457,7 +462,8 @@ pub trait Backend: Any + Send + Sync + fmt::Debug {
     /// Runs a recording: uploads, commands, downloads; and waits for it.
     ///
     /// # Errors
-    /// A range or length is wrong, the first run brings no run words though the recording has some, or the device failed.
+    /// A range or length is wrong, the first run brings no run words though the recording has some, run words say more elements than are bound or more workgroups than were recorded
+    /// (then nothing has run), or the device failed.
     fn run(&self, recording: &dyn Recording, io: RunIo<'_, '_>) -> Result<()>;
 
     /// Runs commands one at a time and gives the device time of each in nanoseconds (0 for barriers), by the device's own clock.

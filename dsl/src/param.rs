@@ -20,13 +20,36 @@ pub trait Param: Copy {
 /// What is given for one parameter of the block. How wide an index lies there is for the kernel to say.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Leaf {
+    /// The type of the numbers; none if there are none.
+    scalar: Option<ParamScalar>,
     words: Vec<u32>,
     indices: Vec<usize>,
+}
+
+/// The name of a type of the block in Rust. Narrow numbers travel in the words of the others.
+const fn name(scalar: ParamScalar) -> &'static str {
+    match scalar {
+        ParamScalar::F32 => "f32",
+        ParamScalar::I32 => "i32",
+        ParamScalar::U32 => "u32",
+        ParamScalar::Index => "usize",
+        ParamScalar::Bool => "bool",
+        ParamScalar::I64 => "i64",
+        ParamScalar::U64 => "u64",
+        ParamScalar::F64 => "f64",
+    }
 }
 
 impl Leaf {
     /// The words for numbers of that type in the block.
     pub(crate) fn words(&self, scalar: ParamScalar) -> Result<Vec<u32>, String> {
+        let is_index = |given| given == ParamScalar::Index && scalar == ParamScalar::U64;
+        if let Some(given) = self.scalar
+            && given != scalar
+            && !is_index(given)
+        {
+            return Err(format!("`{}` given, `{}` expected", name(given), name(scalar)));
+        }
         if scalar.bytes() == 8 {
             let both = |index: &usize| halves(*index as u64);
             return Ok(if self.indices.is_empty() {
@@ -45,22 +68,24 @@ pub(crate) const fn halves(number: u64) -> [u32; 2] {
     [number as u32, (number >> 32) as u32]
 }
 
-/// The only leaf.
-fn only(leaves: &mut [Leaf]) -> Result<&mut Leaf, String> {
-    leaves.first_mut().ok_or_else(|| "it has no place in the block".to_owned())
+/// The only leaf, of numbers of that type.
+fn only(leaves: &mut [Leaf], scalar: ParamScalar) -> Result<&mut Leaf, String> {
+    let leaf = leaves.first_mut().ok_or_else(|| "it has no place in the block".to_owned())?;
+    leaf.scalar = Some(scalar);
+    Ok(leaf)
 }
 
 /// The scalars among parameters, of which vectors and arrays may be made.
 pub trait ScalarParam: Param {}
 
 macro_rules! scalar_params {
-    ($($ty:ty: $value:ident => $word:expr;)*) => {
+    ($($ty:ty as $scalar:ident: $value:ident => $word:expr;)*) => {
         $(
             impl Param for $ty {
                 fn words(self, leaves: &mut [Leaf]) -> Result<(), String> {
                     let $value = self;
                     let word = $word;
-                    only(leaves)?.words.push(word);
+                    only(leaves, ParamScalar::$scalar)?.words.push(word);
                     Ok(())
                 }
             }
@@ -70,34 +95,34 @@ macro_rules! scalar_params {
 }
 
 scalar_params! {
-    f32: value => value.to_bits();
-    i32: value => value.cast_unsigned();
-    u32: value => value;
-    bool: value => u32::from(value);
-    i8: value => i32::from(value).cast_unsigned();
-    u8: value => value.into();
-    i16: value => i32::from(value).cast_unsigned();
-    u16: value => value.into();
-    half::f16: value => value.to_f32().to_bits();
-    half::bf16: value => value.to_f32().to_bits();
+    f32 as F32: value => value.to_bits();
+    i32 as I32: value => value.cast_unsigned();
+    u32 as U32: value => value;
+    bool as Bool: value => u32::from(value);
+    i8 as I32: value => i32::from(value).cast_unsigned();
+    u8 as U32: value => value.into();
+    i16 as I32: value => i32::from(value).cast_unsigned();
+    u16 as U32: value => value.into();
+    half::f16 as F32: value => value.to_f32().to_bits();
+    half::bf16 as F32: value => value.to_f32().to_bits();
 }
 
 impl Param for usize {
     fn words(self, leaves: &mut [Leaf]) -> Result<(), String> {
-        only(leaves)?.indices.push(self);
+        only(leaves, ParamScalar::Index)?.indices.push(self);
         Ok(())
     }
 }
 impl ScalarParam for usize {}
 
 macro_rules! wide_params {
-    ($($ty:ty: $value:ident => $bits:expr;)*) => {
+    ($($ty:ty as $scalar:ident: $value:ident => $bits:expr;)*) => {
         $(
             impl Param for $ty {
                 fn words(self, leaves: &mut [Leaf]) -> Result<(), String> {
                     let $value = self;
                     let bits: u64 = $bits;
-                    only(leaves)?.words.extend(halves(bits));
+                    only(leaves, ParamScalar::$scalar)?.words.extend(halves(bits));
                     Ok(())
                 }
             }
@@ -107,9 +132,9 @@ macro_rules! wide_params {
 }
 
 wide_params! {
-    i64: value => value.cast_unsigned();
-    u64: value => value;
-    f64: value => value.to_bits();
+    i64 as I64: value => value.cast_unsigned();
+    u64 as U64: value => value;
+    f64 as F64: value => value.to_bits();
 }
 
 macro_rules! vector_params {

@@ -7,6 +7,7 @@
 
 use proc_macro2::{Ident, TokenStream};
 use quote::{ToTokens, format_ident};
+use syn::ext::IdentExt;
 use syn::parse::{Parse, ParseStream, Parser};
 use syn::punctuated::Punctuated;
 use trefoil_codegen::front::path_name;
@@ -119,7 +120,7 @@ pub fn macros(item: &syn::Item, paths: &[syn::Path]) -> Vec<syn::Path> {
 fn renamed(path: &syn::Path, suffix: &str) -> syn::Path {
     let mut path = path.clone();
     if let Some(last) = path.segments.last_mut() {
-        last.ident = Ident::new(&format!("{}_{suffix}", last.ident), last.ident.span());
+        last.ident = Ident::new(&format!("{}_{suffix}", last.ident.unraw()), last.ident.span());
         last.arguments = syn::PathArguments::None;
     }
     path

@@ -14,6 +14,7 @@
 
 use proc_macro2::{Ident, Span, TokenStream};
 use quote::{ToTokens, quote};
+use syn::ext::IdentExt;
 use syn::parse::{Parse, ParseStream};
 use trefoil_codegen::front::{Bundle, Bundles, Names, path_name};
 
@@ -37,7 +38,7 @@ pub fn export(bundle: &Bundle, used: &Bundles, visibility: &syn::Visibility, nam
     for byte in place.file().bytes() {
         file = (file ^ u64::from(byte)).wrapping_mul(0x0100_0000_01b3);
     }
-    let unique = format!("__trefoil_{name}_{}_{file:016x}_{}_{}", bundle.hash, start.line, start.column);
+    let unique = format!("__trefoil_{}_{}_{file:016x}_{}_{}", name.unraw(), bundle.hash, start.line, start.column);
     let unique = Ident::new(&unique, Span::call_site());
     let mut closed = Bundles::default();
     closed.add(bundle.clone());

@@ -108,7 +108,8 @@ impl Case {
         let mut output = None;
         for binding in self.kernel.bindings.iter() {
             if binding.access.writes() {
-                let mut held = guarded(device, binding, &vec![POISON; self.expected.len()], POISON)?;
+                let poison = f32::from_bits(POISON);
+                let mut held = guarded(device, binding, &vec![poison; self.expected.len()], poison)?;
                 let start = first(binding);
                 launch = launch.write(held.slice_mut(start..start + self.expected.len())?)?;
                 output = Some(held);
@@ -120,6 +121,6 @@ impl Case {
         }
         assert!(operands.next().is_none(), "{}: more operands than bindings", self.about);
         device.run((self.values)(launch)?.groups(self.groups))?;
-        output.unwrap().read()
+        Ok(output.unwrap().read()?.into_iter().map(f32::to_bits).collect())
     }
 }

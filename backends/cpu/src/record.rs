@@ -6,6 +6,7 @@ use std::sync::{Arc, Mutex};
 
 use trefoil_dsl::device::{Command, Recording};
 use trefoil_dsl::error::Result;
+use trefoil_dsl::support::check::WordRules;
 use trefoil_dsl::support::state::CounterCells;
 
 use crate::device::{CpuBackend, Shared};
@@ -49,8 +50,8 @@ pub(crate) struct CpuRecording {
     shared: Arc<Shared>,
     /// The commands, checked.
     pub(crate) commands: Vec<Command>,
-    /// The size of the run words in bytes.
-    pub(crate) run_words: usize,
+    /// What the run words must keep.
+    pub(crate) rules: WordRules,
     /// Held during a run, so that run words are not changed under it.
     pub(crate) state: Mutex<State>,
 }
@@ -79,7 +80,8 @@ impl Recording for CpuRecording {
 impl CpuBackend {
     pub(crate) fn make_recording(&self, commands: &[Command], run_words: usize) -> Result<Arc<dyn Recording>> {
         let shared = &self.shared;
-        self.check(commands, Some(run_words))?;
+        let rules = shared.state.checks().recording(commands, run_words)?;
+        self.transports(commands)?;
         if run_words > 0 {
             shared.state.checks().allocation(run_words as u64, "run words")?;
         }
@@ -87,7 +89,7 @@ impl CpuBackend {
         Ok(Arc::new(CpuRecording {
             shared: shared.clone(),
             commands: commands.to_vec(),
-            run_words,
+            rules,
             state: Mutex::new(State { words: Aligned::new(run_words), ran: false }),
         }))
     }

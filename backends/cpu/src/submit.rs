@@ -2,7 +2,7 @@
 
 use std::sync::atomic::{AtomicU64, Ordering};
 
-use trefoil_codegen::artefact::{Access, CpuArguments, CpuBuffer, GridKind, ParamRole};
+use trefoil_codegen::artefact::{CpuArguments, CpuBuffer, GridKind};
 use trefoil_dsl::device::{
     Call, CallCommand, Command, CopyCommand, DispatchCommand, GroupSource, MemoryRange, ParamSource, Recording, RunIo,
 };
@@ -30,30 +30,18 @@ pub(crate) fn broken(label: &str, reason: String) -> Error {
 
 impl CpuBackend {
     /// Checks a list before any of it runs.
-    pub(crate) fn check(&self, commands: &[Command], run_words: Option<usize>) -> Result<()> {
+    pub(crate) fn check(&self, commands: &[Command]) -> Result<()> {
+        self.shared.state.checks().commands(commands, None)?;
+        self.transports(commands)
+    }
+
+    /// Checks that pipelines were loaded for how their parameters come.
+    pub(crate) fn transports(&self, commands: &[Command]) -> Result<()> {
         let shared = &self.shared;
-        shared.state.checks().commands(commands, run_words)?;
         for command in commands {
             if let Command::Dispatch(dispatch) = command {
                 let pipeline = CpuPipeline::of(&dispatch.pipeline, shared)?;
                 shared.state.checks().transport(dispatch, pipeline.transport)?;
-                for (range, binding) in dispatch.bindings.iter().zip(&*dispatch.pipeline.kernel().bindings) {
-                    // Loads and stores are by scalars or words of four bytes; atomics are whole.
-                    let most = if binding.access == Access::Atomic { 8 } else { 4 };
-                    let align = u64::from(binding.element.align.min(most)).max(1);
-                    if !range.offset.is_multiple_of(align) {
-                        return Err(broken(
-                            &dispatch.label,
-                            format!(
-                                "`{}` is bound from byte {} on, not from a multiple of {align}",
-                                binding.name, range.offset
-                            ),
-                        ));
-                    }
-                }
-                if let (ParamSource::Value(bytes), GroupSource::Value(groups)) = (&dispatch.params, &dispatch.groups) {
-                    shared.block(dispatch, bytes, *groups)?;
-                }
             }
         }
         Ok(())
@@ -61,7 +49,7 @@ impl CpuBackend {
 
     /// Runs a list; it is done when the call returns.
     pub(crate) fn submit_list(&self, commands: &[Command]) -> Result<()> {
-        self.check(commands, None)?;
+        self.check(commands)?;
         let shared = &self.shared;
         let _turn = lock(&shared.turn);
         shared.pool.install(|| commands.iter().try_for_each(|command| shared.command(command, &[])))?;
@@ -74,7 +62,7 @@ impl CpuBackend {
         let shared = &self.shared;
         let recording = CpuRecording::of(recording, shared)?;
         let mut state = lock(&recording.state);
-        shared.state.checks().io(&io, recording.run_words, state.ran)?;
+        shared.state.checks().io(&io, &recording.rules, state.ran)?;
         let RunIo { run_words, uploads, downloads } = io;
         if let Some(words) = run_words {
             state.words.set(words);
@@ -179,42 +167,6 @@ impl Shared {
         }
     }
 
-    /// Checks that the lengths in a parameter block are within the memory bound, and that the grid's invocations can be counted: what
-    /// a compiled kernel relies on.
-    fn block(&self, dispatch: &DispatchCommand, block: &[u8], groups: [u32; 3]) -> Result<()> {
-        let kernel = dispatch.pipeline.kernel();
-        for field in &*kernel.params.fields {
-            let ParamRole::Length(binding) = field.role else { continue };
-            let (at, mut bytes) = (field.offset as usize, [0; 8]);
-            let given = block.get(at..at + field.ty.scalar.bytes() as usize);
-            let length = given.map(|given| {
-                bytes.iter_mut().zip(given).for_each(|(to, from)| *to = *from);
-                u64::from_le_bytes(bytes)
-            });
-            let (Some(length), Some(range), Some(binding)) =
-                (length, dispatch.bindings.get(binding as usize), kernel.bindings.get(binding as usize))
-            else {
-                return Err(broken(&dispatch.label, format!("`{}` is not in its parameter block", field.name)));
-            };
-            if length.checked_mul(binding.element.size.into()).is_none_or(|bytes| bytes > range.bytes) {
-                return Err(broken(
-                    &dispatch.label,
-                    format!(
-                        "its parameters say that `{}` has {length} elements, and {} bytes are bound",
-                        binding.name, range.bytes
-                    ),
-                ));
-            }
-        }
-        if kernel.grid == GridKind::Linear && (groups[1] > 1 || groups[2] > 1) {
-            let total = groups.iter().map(|count| u64::from(*count)).product::<u64>();
-            if total > u64::from(u32::MAX) {
-                return Err(broken(&dispatch.label, format!("a grid of {groups:?} workgroups is too large")));
-            }
-        }
-        Ok(())
-    }
-
     fn dispatch(&self, dispatch: &DispatchCommand, words: &[u8]) -> Result<()> {
         let pipeline = CpuPipeline::of(&dispatch.pipeline, self)?;
         let kernel = dispatch.pipeline.kernel();
@@ -238,21 +190,14 @@ impl Shared {
                 self.state.checks().grid(kernel, groups)?;
                 groups
             }
-            &GroupSource::RunWords { offset, bound } => {
-                let mut groups = [0; 3];
-                for (axis, group) in groups.iter_mut().enumerate() {
-                    let at = offset as usize + 4 * axis;
-                    let word: [u8; 4] =
-                        words.get(at..at + 4).and_then(|word| word.try_into().ok()).ok_or_else(missing)?;
-                    *group = u32::from_le_bytes(word).min(bound[axis]);
-                }
-                groups
+            GroupSource::RunWords { offset, .. } => {
+                let given = words.get(*offset as usize..).and_then(<[u8]>::first_chunk::<GROUP_BYTES>);
+                group_counts(*given.ok_or_else(missing)?)
             }
         };
         if groups.contains(&0) {
             return Ok(());
         }
-        self.block(dispatch, params, groups)?;
         let buffers = dispatch
             .bindings
             .iter()

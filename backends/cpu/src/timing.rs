@@ -11,7 +11,7 @@ use crate::device::CpuBackend;
 impl CpuBackend {
     /// Runs commands one at a time and gives the time of each in nanoseconds, from the first workgroup to the last.
     pub(crate) fn time_list(&self, commands: &[Command]) -> Result<Vec<u64>> {
-        self.check(commands, None)?;
+        self.check(commands)?;
         let _turn = lock(&self.shared.turn);
         let shared = &self.shared;
         shared.pool.install(|| {

@@ -1,6 +1,7 @@
 //! The context and the stream of a device: opened here and closed with the last handle, or the program's.
 //!
-//! On the program's, a call leaves everything as it was: the thread's current context, and its mode of stream captures. That is *relaxed* meanwhile, so that a call breaks no capture of another stream.
+//! A call leaves everything as it was: the thread's current context, which may be that of another library on another GPU, and on the program's context and stream the thread's mode of stream captures too. That is *relaxed* meanwhile, so that a
+//! call breaks no capture of another stream.
 //! While the program captures the very stream, nothing can be done on it: calls are errors, and what goes meanwhile is freed by the next call.
 
 use std::any::Any;
@@ -44,25 +45,23 @@ unsafe impl Send for Handles {}
 // SAFETY: as above; the driver locks what threads share.
 unsafe impl Sync for Handles {}
 
-/// The context is current in this thread; on the program's, what was before is again when this goes.
+/// The context is current in this thread; what was before is again when this goes.
 #[must_use]
-pub(crate) struct Entered(Option<Before>);
-
-/// What a thread had before.
-struct Before {
+pub(crate) struct Entered {
+    /// What was current before; null if nothing was.
     context: sys::CUcontext,
+    /// How the thread captured before, on the program's.
     mode: Option<sys::CUstreamCaptureMode>,
 }
 
 impl Drop for Entered {
     fn drop(&mut self) {
-        let Some(Before { context, mode }) = self.0.take() else { return };
         // SAFETY: mode and context are those that the thread had. There is nobody to tell of a failure.
         unsafe {
-            if let Some(mut mode) = mode {
+            if let Some(mut mode) = self.mode {
                 let _ = sys::cuThreadExchangeStreamCaptureMode(&mut mode).result();
             }
-            let _ = result::ctx::set_current(context);
+            let _ = result::ctx::set_current(self.context);
         }
     }
 }
@@ -87,16 +86,15 @@ impl Handles {
 
     /// Makes the context current in this thread, as every driver call needs it.
     pub(crate) fn enter(&self) -> Result<Entered, result::DriverError> {
-        let before =
-            if self.is_shared() { Some(result::ctx::get_current()?.unwrap_or(std::ptr::null_mut())) } else { None };
+        let context = result::ctx::get_current()?.unwrap_or(std::ptr::null_mut());
         // SAFETY: the context is alive until `self` goes.
         unsafe { result::ctx::set_current(self.context) }?;
-        let mut entered = Entered(before.map(|context| Before { context, mode: None }));
-        if let Some(before) = &mut entered.0 {
+        let mut entered = Entered { context, mode: None };
+        if self.is_shared() {
             let mut mode = sys::CUstreamCaptureMode::CU_STREAM_CAPTURE_MODE_RELAXED;
             // SAFETY: the driver writes the mode that was.
             unsafe { sys::cuThreadExchangeStreamCaptureMode(&mut mode) }.result()?;
-            before.mode = Some(mode);
+            entered.mode = Some(mode);
         }
         Ok(entered)
     }

@@ -88,8 +88,9 @@ pub(crate) struct Ready {
 
 impl Library {
     fn new(shared: &Arc<Shared>) -> Result<Self> {
-        let handle = result::create_handle().map_err(|error| failed(shared, "starting cuBLASLt", error))?;
+        // First what gives itself back, so that nothing is left where the other cannot be made.
         let workspace = RawMemory::new(shared, WORKSPACE_BYTES as u64, "cuBLASLt's workspace")?;
+        let handle = result::create_handle().map_err(|error| failed(shared, "starting cuBLASLt", error))?;
         Ok(Self { shared: shared.clone(), handle, workspace, plans: Mutex::default() })
     }
 

@@ -135,6 +135,11 @@ impl Memory for CudaMemory {
     fn device(&self) -> u64 {
         self.shared.state.id
     }
+
+    fn shares(&self, other: &dyn Memory) -> bool {
+        let other: Option<&Self> = other.as_any().downcast_ref();
+        other.is_some_and(|other| self.device() == other.device() && self.address == other.address)
+    }
 }
 
 /// Memory of the host that the GPU reaches by itself, so that copies run beside the host.

@@ -10,7 +10,7 @@ use trefoil_dsl::device::{
     Command, CopyCommand, DispatchCommand, GroupSource, Memory, MemoryRange, ParamSource, Pipeline, Recording,
 };
 use trefoil_dsl::error::{Error, Result};
-use trefoil_dsl::support::check::padded;
+use trefoil_dsl::support::check::{WordRules, padded};
 use trefoil_dsl::support::state::CounterCells;
 
 use crate::device::{CudaBackend, Shared};
@@ -273,8 +273,8 @@ pub(crate) struct CudaRecording {
     pub(crate) graph: Option<sys::CUgraphExec>,
     /// Where run words lie, if there are any.
     pub(crate) run_words: Option<RawMemory>,
-    /// Their size in bytes.
-    pub(crate) run_words_bytes: usize,
+    /// What they must keep.
+    pub(crate) rules: WordRules,
     /// Names the recording in errors.
     pub(crate) label: Arc<str>,
     /// Whether it has run; held during a run, so that run words are not changed under it.
@@ -323,7 +323,7 @@ impl CudaBackend {
     /// Records `list`. Commands between two barriers may overlap; those after a barrier wait for all before it.
     pub(crate) fn make_recording(&self, list: &[Command], run_words: usize) -> Result<Arc<dyn Recording>> {
         let shared = &self.shared;
-        shared.state.checks().commands(list, Some(run_words))?;
+        let rules = shared.state.checks().recording(list, run_words)?;
         let words = match run_words {
             0 => None,
             bytes => {
@@ -398,7 +398,7 @@ impl CudaBackend {
             shared: shared.clone(),
             graph: graph_exec,
             run_words: words,
-            run_words_bytes: run_words,
+            rules,
             label: Command::first_label(list),
             ran: Mutex::new(false),
             _memory: memory,

@@ -216,7 +216,7 @@ impl CudaBackend {
         let recording = CudaRecording::of(recording, shared)?;
         let label = &*recording.label;
         let mut ran = lock(&recording.ran);
-        shared.state.checks().io(&io, recording.run_words_bytes, *ran)?;
+        shared.state.checks().io(&io, &recording.rules, *ran)?;
         let RunIo { run_words, uploads, downloads } = io;
 
         // Everything to bring, by address.

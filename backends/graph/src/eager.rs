@@ -62,8 +62,8 @@ use crate::dim::Dim;
 use crate::error::{Error, Result, at};
 #[cfg(doc)]
 use crate::graph::Graph;
-use crate::graph::Tensor;
-use crate::op::Op;
+use crate::graph::{GraphError, Leaf, LeafKind, Tensor};
+use crate::op::{Op, OpError};
 use crate::types::{Layout, Shape, TensorType};
 
 /// Runs ops on a device; clones are the same one.
@@ -180,18 +180,40 @@ impl Eager {
         self.add_shared(&(Arc::new(op) as Arc<dyn Op>), inputs)
     }
 
-    /// [`Eager::add_op`] of an op that others hold too, such as one of a graph's nodes.
+    /// [`Eager::add_op`] of an op that others hold too, such as one of a graph's nodes. A constant of a graph becomes a tensor of its values.
     ///
     /// # Errors
-    /// As [`Eager::add_op`].
+    /// As [`Eager::add_op`]; or the op is a leaf whose values a run or a model would give.
     pub fn add_shared(&self, op: &Arc<dyn Op>, inputs: &[&EagerTensor]) -> Result<Vec<EagerTensor>> {
-        let mut call = self.call(op.name());
         let ty: &dyn std::any::Any = &**op;
+        if let Some(Leaf { kind, ty }) = ty.downcast_ref().filter(|_| inputs.is_empty()) {
+            match kind {
+                LeafKind::Constant(bytes) => return Ok(vec![self.constant(ty, bytes)?]),
+                LeafKind::Input | LeafKind::Param | LeafKind::State => return Err(not_given(op.name(), ty)),
+                LeafKind::Seed => {}
+            }
+        }
+        let mut call = self.call(op.name());
         call.attribute(&ty.type_id());
         call.attribute(&op.attributes());
         let inputs: Vec<Tensor> = inputs.take("input", &mut call);
         call.attribute(&inputs.len());
         call.run(|graph| graph.add_shared(op, &inputs))
+    }
+
+    /// A tensor of the values of a graph's constant, which are no part of a call: its executable would hold those of the first.
+    fn constant(&self, ty: &TensorType, bytes: &[u8]) -> Result<EagerTensor> {
+        if ty.shape.iter().any(|extent| extent.constant().is_none()) {
+            return Err(Error::Symbolic { what: "constant", name: "values".to_owned(), ty: ty.to_string() });
+        }
+        let values = Data::from_bytes(ty.element, bytes).ok_or_else(|| Error::Length {
+            what: "constant",
+            name: "values".to_owned(),
+            given: bytes.len() as u64 / ty.element.bytes(),
+            expected: u64::try_from(ty.elements().bounds().1).unwrap_or(0),
+            ty: ty.to_string(),
+        })?;
+        self.tensor(&ty.extents(), values)
     }
 
     /// Runs an op that has one output.
@@ -364,4 +386,11 @@ impl Eager {
         let seed = state.seeds.take();
         seed.ok_or_else(|| Error::Stage { stage: "eager", defect: "there is no seed".to_owned() })
     }
+}
+
+/// That an op is a leaf which nobody gives to ops that run one by one.
+fn not_given(kind: &str, ty: &TensorType) -> Error {
+    let expected = "`constant`, whose values it has; `Eager::tensor` makes tensors of others".to_owned();
+    let error = OpError::Attribute { attribute: "kind", given: kind.to_owned(), expected };
+    GraphError::Op { op: format!("{kind} {ty}"), error }.into()
 }

@@ -252,6 +252,18 @@ pub enum Error {
         /// Its extents in this run.
         shape: Vec<usize>,
     },
+    /// A tensor would have fewer than no positions in a run.
+    #[error("tensor `{tensor}`, axis {axis}: the extent {extent} is {given} in this run; it must not be negative")]
+    Extent {
+        /// The tensor.
+        tensor: String,
+        /// The axis.
+        axis: usize,
+        /// The extent, as the graph says it.
+        extent: String,
+        /// What it would be.
+        given: i64,
+    },
     /// A run would update a state beyond its end.
     #[error("state `{state}`, axis {axis}: {length} positions from {position} on do not lie within its {extent}")]
     Position {

@@ -108,6 +108,8 @@ struct RunState {
     has_words: bool,
     /// Whether the last run left its outputs in their places.
     has_outputs: bool,
+    /// [`Common::clock`] when it did.
+    left_at: u64,
     /// For each input how many elements the last run had that was given it.
     given: Vec<Option<u64>>,
     /// The model's losses when every param was there.
@@ -116,18 +118,37 @@ struct RunState {
 }
 
 /// What runs leave behind in the states; held during a run.
-#[derive(Debug, Default)]
+#[derive(Debug)]
 struct Common {
     /// The seed of the next run that is given none.
     next_seed: u64,
     /// What the device said when it failed at something that writes states: nobody knows what they hold.
     failed: Option<Error>,
+    /// Counts what writes states: runs, and writes of the program.
+    clock: u64,
+    /// For each state the count at which it was written last.
+    written: Vec<u64>,
 }
 
 /// The right to use an executable's memory and its states.
 struct Turn<'e> {
     run: MutexGuard<'e, RunState>,
     common: MutexGuard<'e, Common>,
+}
+
+impl Common {
+    /// Nothing so far, of so many states.
+    fn new(states: usize, next_seed: u64) -> Self {
+        Self { next_seed, failed: None, clock: 0, written: vec![0; states] }
+    }
+
+    /// Notes that states are written, by their positions.
+    fn note(&mut self, states: impl IntoIterator<Item = usize>) {
+        self.clock += 1;
+        for state in states {
+            self.written[state] = self.clock;
+        }
+    }
 }
 
 impl RunState {
@@ -163,8 +184,9 @@ impl Executable {
 
         let (memory, params) = debug_span!("memory").in_scope(|| memory(&program, &plan, model, device, plan_of))?;
         let transport = ParamTransport::Buffer;
-        let recorded = debug_span!("kernels")
+        let mut recorded = debug_span!("kernels")
             .in_scope(|| commands(device, &program, &plan, &memory, &steps, &barriers, transport))?;
+        recorded.words.look_at(&graph, &program);
         debug_span!("prove").in_scope(|| {
             checked("record", || prove(&graph, &trace(&program, &plan, &memory, &steps, &recorded.commands)?))
         })?;
@@ -208,7 +230,8 @@ impl Executable {
         let family = plan_of.map_or_else(|| FAMILIES.fetch_add(1, Ordering::Relaxed), |other| other.parts.family);
         // Runs of plans that have nothing in common overlap.
         let shares = has_seed || !states.is_empty();
-        let common = plan_of.filter(|_| shares).map_or_else(Arc::default, |other| other.common.clone());
+        let own = || Arc::new(Mutex::new(Common::new(states.len(), 0)));
+        let common = plan_of.filter(|_| shares).map_or_else(own, |other| other.common.clone());
         let flops = steps.iter().map(|step| profile::flops(&graph, step)).collect();
         let state = RunState::new(inputs.len(), None);
         let options = options.clone();
@@ -271,6 +294,12 @@ impl Executable {
         let run = self.state.lock().map_err(|_| Error::Poisoned)?;
         let common = self.common.lock().map_err(|_| Error::Poisoned)?;
         Ok(Turn { run, common })
+    }
+
+    /// The positions of the states that a run updates.
+    fn updated(&self) -> impl Iterator<Item = usize> {
+        let states = self.parts.graph.states().iter().enumerate();
+        states.filter(|(_, state)| state.left != state.found).map(|(position, _)| position)
     }
 
     /// Passes on how something went that writes states, and remembers a failure.

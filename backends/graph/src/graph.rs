@@ -4,14 +4,20 @@
 //! node and is checked to belong to the graph that it is used with. Types and shapes are known as soon as a node is added, and whatever
 //! does not fit is an error then.
 
+mod leaf;
+
+use std::any::Any;
 use std::collections::BTreeMap;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU32, Ordering};
 
 use thiserror::Error;
 
+pub use self::leaf::{Leaf, LeafKind};
+use crate::data::Data;
 use crate::dim::Extents;
-use crate::op::{Op, OpError, OpKind};
+use crate::op::{Op, OpError};
+use crate::ops::state::Update;
 use crate::types::{ElementType, Shape, TensorType};
 
 /// A value in a graph: one output of one node.
@@ -47,34 +53,14 @@ pub struct Node {
     pub name: String,
 }
 
-/// What a leaf stands for.
-#[derive(Clone, Debug, PartialEq)]
-pub enum LeafKind {
-    /// Given anew for each run.
-    Input,
-    /// The words that random numbers depend on: given for a run, or counted on from run to run.
-    Seed,
-    /// Left by the run before, in the executable; zero before the first one.
-    State,
-    /// Given once, by a model.
-    Param,
-    /// Given with the graph, as bytes of its element type.
-    Constant(Arc<[u8]>),
-}
-
-/// A tensor that is given, not computed.
-#[derive(Clone, Debug)]
-pub struct Leaf {
-    /// By whom it is given.
-    pub kind: LeafKind,
-    /// What it is.
-    pub ty: TensorType,
-}
-
 /// Nodes, and the names of what goes in and out.
-#[derive(Clone, Debug)]
+///
+/// A clone has the tensors that there were when it was made. What is added later to either is a tensor of that one alone.
+#[derive(Debug)]
 pub struct Graph {
     id: u32,
+    /// The graphs of which it is a clone, from the oldest on, each with the number of the nodes that it had then: the first nodes are the oldest one's, and so on.
+    cloned: Vec<(u32, u32)>,
     nodes: Vec<Node>,
     leaves: BTreeMap<String, Tensor>,
     outputs: Vec<(String, Tensor)>,
@@ -149,6 +135,14 @@ pub enum GraphError {
         /// The newest version.
         newest: String,
     },
+    /// A constant of other elements than its values are.
+    #[error("constant: elements of type {given} given, {expected} expected")]
+    ConstantElement {
+        /// What the values are.
+        given: ElementType,
+        /// What the constant is.
+        expected: ElementType,
+    },
     /// A constant whose values do not fill its shape.
     #[error("constant: {given} values given, the shape {shape} takes {expected}")]
     ConstantLength {
@@ -161,45 +155,34 @@ pub enum GraphError {
     },
 }
 
-impl Op for Leaf {
-    fn name(&self) -> &'static str {
-        match self.kind {
-            LeafKind::Input => "input",
-            LeafKind::Seed => SEED,
-            LeafKind::State => "state",
-            LeafKind::Param => "param",
-            LeafKind::Constant(_) => "constant",
-        }
-    }
-
-    fn attributes(&self) -> Vec<(&'static str, String)> {
-        vec![("type", self.ty.to_string())]
-    }
-
-    fn infer(&self, inputs: &[TensorType]) -> Result<Vec<TensorType>, OpError> {
-        if !inputs.is_empty() {
-            return Err(OpError::InputCount { given: inputs.len(), expected: 0 });
-        }
-        Ok(vec![self.ty.clone()])
-    }
-
-    fn reference(&self, _: &[crate::op::HostTensor], _: &[Vec<usize>]) -> Vec<crate::op::HostTensor> {
-        Vec::new()
-    }
-
-    fn flops(&self, _: &[TensorType], _: &[TensorType]) -> crate::dim::Dim {
-        crate::dim::Dim::from(0i64)
-    }
-
-    fn kind(&self) -> OpKind<'_> {
-        OpKind::Leaf
-    }
-}
-
 /// That an op has so many outputs where one is expected.
 pub(crate) fn several_outputs(op: &str, outputs: usize) -> GraphError {
     let error = OpError::Attribute { attribute: "outputs", given: outputs.to_string(), expected: "1".to_owned() };
     GraphError::Op { op: op.to_owned(), error }
+}
+
+/// A graph id that no other graph has.
+fn next_id() -> u32 {
+    static NEXT: AtomicU32 = AtomicU32::new(TRACE + 1);
+    NEXT.fetch_add(1, Ordering::Relaxed)
+}
+
+impl Clone for Graph {
+    fn clone(&self) -> Self {
+        let Self { id, cloned, nodes, leaves, outputs, states, streams, bindings } = self;
+        let mut cloned = cloned.clone();
+        cloned.push((*id, nodes.len() as u32));
+        Self {
+            id: next_id(),
+            cloned,
+            nodes: nodes.clone(),
+            leaves: leaves.clone(),
+            outputs: outputs.clone(),
+            states: states.clone(),
+            streams: *streams,
+            bindings: bindings.clone(),
+        }
+    }
 }
 
 impl Default for Graph {
@@ -211,9 +194,9 @@ impl Default for Graph {
 impl Graph {
     /// An empty graph.
     pub fn new() -> Self {
-        static NEXT: AtomicU32 = AtomicU32::new(1);
         Self {
-            id: NEXT.fetch_add(1, Ordering::Relaxed),
+            id: next_id(),
+            cloned: Vec::new(),
             nodes: Vec::new(),
             leaves: BTreeMap::new(),
             outputs: Vec::new(),
@@ -303,29 +286,27 @@ impl Graph {
     /// A tensor whose values are part of the graph.
     ///
     /// # Errors
-    /// The number of values is not what the shape takes.
-    pub fn constant<T: bytemuck::Pod>(
+    /// The values are of another type, or their number is not what the shape takes.
+    pub fn constant<'d>(
         &mut self,
         element: ElementType,
         shape: impl Into<Shape>,
-        values: &[T],
+        values: impl Into<Data<'d>>,
     ) -> Result<Tensor, GraphError> {
-        let ty = TensorType { element, shape: shape.into() };
+        let (ty, values) = (TensorType { element, shape: shape.into() }, values.into());
+        if values.element() != element {
+            return Err(GraphError::ConstantElement { given: values.element(), expected: element });
+        }
         let expected = ty.elements().constant();
-        let bytes: &[u8] = bytemuck::cast_slice(values);
-        let fits = expected.is_some_and(|count| {
-            size_of::<T>() as u64 == element.bytes()
-                && u64::try_from(count).is_ok_and(|count| count == values.len() as u64)
-        });
-        if !fits {
+        if expected.and_then(|count| u64::try_from(count).ok()) != Some(values.len()) {
             return Err(GraphError::ConstantLength {
-                given: values.len(),
+                given: usize::try_from(values.len()).unwrap_or(usize::MAX),
                 shape: ty.to_string(),
                 expected: expected.map(|count| count.to_string()).unwrap_or_default(),
             });
         }
         let name = format!("constant {}", self.nodes.len());
-        self.leaf(&name, LeafKind::Constant(bytes.into()), ty)
+        self.leaf(&name, LeafKind::Constant((&*values.bytes).into()), ty)
     }
 
     fn leaf(&mut self, name: &str, kind: LeafKind, ty: TensorType) -> Result<Tensor, GraphError> {
@@ -333,6 +314,7 @@ impl Graph {
             return Err(GraphError::NameTaken { what: "leaf", name: name.to_owned() });
         }
         let op = Leaf { kind, ty: ty.clone() };
+        op.infer(&[]).map_err(|error| GraphError::Op { op: format!("{} `{name}`", op.name()), error })?;
         let tensor = self.push(Node { op: Arc::new(op), inputs: Vec::new(), outputs: vec![ty], name: name.to_owned() });
         self.leaves.insert(name.to_owned(), tensor);
         Ok(tensor)
@@ -349,16 +331,22 @@ impl Graph {
     /// [`Graph::add_op`] of an op that others hold too, such as one of another graph's nodes.
     ///
     /// # Errors
-    /// As [`Graph::add_op`].
+    /// As [`Graph::add_op`]; and an update is of something that is not a state's newest version ([`Graph::update`]).
     pub fn add_shared(&mut self, op: &Arc<dyn Op>, inputs: &[Tensor]) -> Result<Vec<Tensor>, GraphError> {
         let mut types = Vec::with_capacity(inputs.len());
         for input in inputs {
             types.push(self.known(*input, op.name())?.clone());
         }
+        let definition: &dyn Any = &**op;
+        let updated = inputs.first().copied().filter(|_| definition.is::<Update>());
+        updated.map_or(Ok(()), |state| self.expect_newest(state))?;
         let outputs = op.infer(&types).map_err(|error| GraphError::Op { op: self.describe(&**op, inputs), error })?;
         let count = outputs.len() as u32;
         let name = format!("{}.{}", op.name(), self.nodes.len());
         let first = self.push(Node { op: op.clone(), inputs: inputs.to_vec(), outputs, name });
+        if let Some(old) = updated {
+            self.note_version(old, first);
+        }
         Ok((0..count).map(|port| Tensor { port, ..first }).collect())
     }
 
@@ -412,7 +400,7 @@ impl Graph {
     }
 
     /// Notes a state's new version, `by` an update of the version `of`.
-    pub(crate) fn note_version(&mut self, of: Tensor, by: Tensor) {
+    fn note_version(&mut self, of: Tensor, by: Tensor) {
         for state in self.states.iter_mut().filter(|state| state.left == of) {
             state.left = by;
         }
@@ -420,7 +408,7 @@ impl Graph {
 
     /// By whom a leaf is given; `None` for what is computed.
     pub(crate) fn leaf_kind(&self, tensor: Tensor) -> Option<&LeafKind> {
-        let op: &dyn std::any::Any = &*self.nodes.get(tensor.node as usize)?.op;
+        let op: &dyn Any = &*self.nodes.get(tensor.node as usize)?.op;
         op.downcast_ref::<Leaf>().map(|leaf| &leaf.kind)
     }
 
@@ -434,13 +422,15 @@ impl Graph {
         &self.outputs
     }
 
-    /// The name of an output of a node.
+    /// The name of an output of a node: that of the graph to which the node was added.
     pub(crate) fn tensor(&self, node: u32, port: u32) -> Tensor {
-        Tensor { graph: self.id, node, port }
+        let first = self.cloned.iter().find(|(_, nodes)| node < *nodes);
+        Tensor { graph: first.map_or(self.id, |(id, _)| *id), node, port }
     }
 
     fn known(&self, tensor: Tensor, what: &str) -> Result<&TensorType, GraphError> {
-        let node = self.nodes.get(tensor.node as usize).filter(|_| tensor.graph == self.id);
+        let is_own = tensor == self.tensor(tensor.node, tensor.port);
+        let node = self.nodes.get(tensor.node as usize).filter(|_| is_own);
         node.and_then(|node| node.outputs.get(tensor.port as usize))
             .ok_or_else(|| GraphError::OtherGraph { what: what.to_owned() })
     }

@@ -54,16 +54,6 @@ pub trait Op: fmt::Debug + Send + Sync + Any {
 
     /// What the scheduler does with it.
     fn kind(&self) -> OpKind<'_>;
-
-    /// Pairs (output, input) such that the output may overwrite the input, element by element.
-    fn in_place(&self) -> &'static [(usize, usize)] {
-        &[]
-    }
-
-    /// The gradient's place; `None` until the op is differentiable.
-    fn differentiable(&self) -> bool {
-        false
-    }
 }
 
 /// How the scheduler treats an op.

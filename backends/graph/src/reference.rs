@@ -3,6 +3,7 @@
 use std::any::Any;
 use std::collections::BTreeMap;
 
+use crate::compile::words::expect_extents_of;
 use crate::data::to_f64;
 use crate::dim::Extents;
 use crate::error::{Error, Result};
@@ -65,6 +66,7 @@ pub fn evaluate_node(
         return Err(Error::Unknown { what: "node", name: node.to_string(), known });
     };
     let shapes: Vec<Vec<usize>> = node.outputs.iter().map(|ty| ty.shape_in(extents)).collect::<Result<_, _>>()?;
+    node.outputs.iter().try_for_each(|ty| expect_extents_of(&node.name, ty, extents))?;
     let op: &dyn Any = &*node.op;
     let made = match op.downcast_ref::<Leaf>() {
         Some(Leaf { kind: LeafKind::Constant(bytes), ty }) => {

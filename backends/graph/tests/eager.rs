@@ -9,8 +9,10 @@ use common::ops::RowSum;
 use common::{Values, devices, numbers};
 use trefoil_dsl::support::faults::{Call, Fault, Faults, Then};
 use trefoil_graph::eager::EagerOptions;
+use trefoil_graph::graph::{Leaf, LeafKind};
 use trefoil_graph::ops::norm::NormOperands;
-use trefoil_graph::{Data, Dim, Eager, ElementType, Error, Executable, Extents, Graph, Model, Options};
+use trefoil_graph::types::TensorType;
+use trefoil_graph::{Data, Dim, Eager, ElementType, Error, Executable, Extents, Graph, Model, Options, Tensor};
 use trefoil_kernels::activation::Activation;
 
 use ElementType::{F32, U32};
@@ -379,5 +381,40 @@ fn values_of_every_type_come_back() {
         }
         let bytes = Data::from_bytes(F32, &[0; 12]).unwrap();
         assert_eq!(eager.tensor(&[3], bytes).unwrap().read::<f32>().unwrap(), [0.0; 3]);
+    }
+}
+
+/// Constants of a graph become tensors of their own values; what a run or a model would have to give is refused by its name.
+#[test]
+fn leaves_of_graphs() {
+    let mut graph = Graph::new();
+    let first = graph.constant(F32, dims(&[2]), &[1.0f32, 2.0]).unwrap();
+    let second = graph.constant(F32, dims(&[2]), &[3.0f32, 4.0]).unwrap();
+    let empty = graph.constant(F32, dims(&[0, 2]), &[0.0f32; 0]).unwrap();
+    let x = graph.input("x", F32, dims(&[2])).unwrap();
+    let weights = graph.param("weights", F32, dims(&[2])).unwrap();
+    let cache = graph.state("cache", F32, dims(&[2])).unwrap();
+    let op = |tensor: Tensor| &graph.nodes()[tensor.node()].op;
+    assert_ne!(op(first).attributes(), op(second).attributes());
+    for device in devices() {
+        let eager = Eager::new(&device);
+        let add = |tensor| eager.add_shared(op(tensor), &[]);
+        for (constant, values) in
+            [(first, &[1.0f32, 2.0][..]), (second, &[3.0, 4.0]), (empty, &[]), (first, &[1.0, 2.0])]
+        {
+            let made = add(constant).unwrap().remove(0);
+            assert_eq!(made.read::<f32>().unwrap(), values);
+            assert_eq!(made.shape().len(), if values.is_empty() { 2 } else { 1 });
+        }
+        for (leaf, kind) in [(x, "input"), (weights, "param"), (cache, "state")] {
+            let refused = add(leaf).unwrap_err().to_string();
+            assert!(refused.contains(kind) && refused.contains("f32[2]"), "{refused}");
+        }
+        let one = eager.tensor(&[2], &[1.0f32, 2.0]).unwrap();
+        assert!(eager.add_shared(op(first), &[&one]).unwrap_err().to_string().contains("1 inputs given, 0 expected"));
+        let ty = TensorType { element: F32, shape: dims(&[2]) };
+        let short = Leaf { kind: LeafKind::Constant([0u8; 4].as_slice().into()), ty };
+        let refused = eager.add_op(short, &[]).unwrap_err();
+        assert!(matches!(refused, Error::Length { given: 1, expected: 2, .. }), "{refused}");
     }
 }

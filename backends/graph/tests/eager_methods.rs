@@ -137,6 +137,8 @@ fn methods_give_what_graphs_give() {
             "fill" [] |g| g.fill(2.5, F32, dims(&[2, 3]));
             "scalar" [] |g| g.scalar(7, ElementType::U8);
             "arange" [] |g| g.arange(0.5, 0.25, 9i64, F32);
+            "swap_axes" [x: F32 [2, 3, 4]] |g| g.swap_axes(x, 0, -1);
+            "flatten" [x: F32 [2, 3, 4]] |g| g.flatten(x, 0, -2);
             "sum" [x: F32 [3, 257]] |g| g.sum(x, &[-1], true);
             "cumsum" [x: F32 [2, 70]] |g| g.cumsum(x, 1, false, true);
             "concat" [x: F32 [2, 3], other: F32 [2, 4]] |g| g.concat(&[x, other, x], -1);

@@ -7,6 +7,7 @@ mod common;
 use std::collections::BTreeSet;
 
 use common::cases::{Case, shape};
+use common::ops::Increment;
 use common::{Values, compare, computes, devices, numbers, tolerance, tries_every_way};
 use trefoil_dsl::device::DeviceKind;
 use trefoil_graph::ops::scatter::Update;
@@ -321,5 +322,42 @@ fn operands_of_eager_calls_stay() {
         let places = eager.tensor(&[5], &[1u32, 3, 3, 9, 0]).unwrap();
         let _ = eager.scatter(&turned, &places, &rows, 0, Update::Add).unwrap().read::<f32>().unwrap();
         assert_eq!(table.read::<f32>().unwrap(), x);
+    }
+}
+
+/// A copy that was made for one reader is an output's memory, or another reader's, and so is not written over.
+#[test]
+fn copies_that_others_read_stay() {
+    let mut of_an_output = Case::default();
+    let x = of_an_output.turned("x", F32, &[3, 2]);
+    // The elements of the result in their order: the copy is the output.
+    let flat = of_an_output.graph.reshape(x, shape(&[6])).unwrap();
+    let y = of_an_output.graph.add_one(Increment, &[x]).unwrap();
+    of_an_output.output("flat", flat);
+    of_an_output.output("y", y);
+
+    let mut of_a_reader = Case::default();
+    let x = of_a_reader.turned("x", F32, &[3, 2]);
+    let flat = of_a_reader.graph.reshape(x, shape(&[6])).unwrap();
+    let y = of_a_reader.graph.add_one(Increment, &[x]).unwrap();
+    let sum = of_a_reader.graph.sum(flat, &[0], true).unwrap();
+    let both = of_a_reader.graph.add(y, sum).unwrap();
+    let total = of_a_reader.graph.mul(flat, sum).unwrap();
+    of_a_reader.output("both", both);
+    of_a_reader.output("total", total);
+
+    // One that nobody else reads is.
+    let mut alone = Case::default();
+    let x = alone.turned("x", F32, &[3, 2]);
+    let y = alone.graph.add_one(Increment, &[x]).unwrap();
+    alone.output("y", y);
+    for device in devices() {
+        for case in [&of_an_output, &of_a_reader, &alone] {
+            let told = case.check(&device, 1e-5).explain();
+            let increment = told.decisions.iter().find(|decision| decision.candidate == "in place").unwrap();
+            assert_eq!(increment.copied, [0], "{told}");
+            // It pays for the copy that it gets.
+            assert!(increment.cost > 2.0, "{told}");
+        }
     }
 }

@@ -6,12 +6,13 @@ mod common;
 
 use std::collections::BTreeSet;
 
-use common::{Values, check, computes, devices, tolerance};
+use common::ops::{Thrice, Twice};
+use common::{Values, check, compare, computes, devices, tolerance};
 use trefoil_dsl::device::{Device, DeviceKind};
 use trefoil_graph::op::{HostTensor, Op};
 use trefoil_graph::ops::map::{Elementwise, Function};
 use trefoil_graph::ops::view::StopGradient;
-use trefoil_graph::{Dim, ElementType, Error, Executable, Extents, Graph, Model, Options};
+use trefoil_graph::{Dim, Eager, ElementType, Error, Executable, Extents, Graph, Model, Options};
 
 fn shape(extents: &[usize]) -> Vec<Dim> {
     extents.iter().map(|extent| Dim::from(*extent)).collect()
@@ -372,5 +373,39 @@ fn a_region_may_give_several_values_out_and_mix_types() {
                 (executable.run(&data, &Extents::new()).unwrap(), plain.run(&data, &Extents::new()).unwrap());
             assert_eq!(one.get::<f32>("back").unwrap(), other.get::<f32>("back").unwrap());
         }
+    }
+}
+
+/// Kernels are kept by the ops of which they are made, not by what these are called.
+#[test]
+fn maps_of_one_name_and_of_other_types_have_kernels_of_their_own() {
+    let graph_of = |op: fn(&mut Graph, trefoil_graph::Tensor) -> trefoil_graph::Tensor| {
+        let mut graph = Graph::new();
+        let x = graph.input("x", ElementType::F32, shape(&[5, 33])).unwrap();
+        let scaled = op(&mut graph, x);
+        graph.output("scaled", scaled).unwrap();
+        // Computed where the softmax reads it.
+        let z = graph.input("z", ElementType::F32, shape(&[5, 33])).unwrap();
+        let within = op(&mut graph, z);
+        let within = graph.softmax(within, -1).unwrap();
+        graph.output("within", within).unwrap();
+        graph
+    };
+    let twice = graph_of(|graph, x| graph.add_one(Twice, &[x]).unwrap());
+    let thrice = graph_of(|graph, x| graph.add_one(Thrice, &[x]).unwrap());
+    let values = Values::of(ElementType::F32, 5 * 33, 3, 1.0);
+    let inputs = [("x", values.clone()), ("z", values.clone())];
+    for device in devices() {
+        let model = Model::new();
+        for graph in [&twice, &thrice] {
+            let executable = Executable::compile(graph, &model, &device, &Options::default()).unwrap();
+            compare(graph, &executable, &inputs, &Extents::new(), tolerance(ElementType::F32));
+        }
+        let eager = Eager::new(&device);
+        let x = eager.tensor(&[3], &[1.0f32, -2.0, 0.5]).unwrap();
+        let twice = eager.add_one(Twice, &[&x]).unwrap();
+        let thrice = eager.add_one(Thrice, &[&x]).unwrap();
+        assert_eq!(twice.read::<f32>().unwrap(), [2.0, -4.0, 1.0]);
+        assert_eq!(thrice.read::<f32>().unwrap(), [3.0, -6.0, 1.5]);
     }
 }

@@ -7,9 +7,10 @@ mod common;
 use std::collections::BTreeSet;
 
 use common::{Values, compare, compare_one_by_one, devices, numbers};
+use trefoil_graph::graph::GraphError;
 use trefoil_graph::ops::matmul::MatMul;
 use trefoil_graph::ops::norm::NormOperands;
-use trefoil_graph::{Dim, ElementType, Error, Executable, Extents, Graph, Model, Options, Symbol, Tensor};
+use trefoil_graph::{Dim, ElementType, Error, Executable, Extents, Graph, Model, Options, Symbol, Tensor, reference};
 use trefoil_kernels::activation::Activation;
 
 const FLOAT: ElementType = ElementType::F32;
@@ -226,4 +227,137 @@ fn fills() {
         }
     }
     check(&cases, &[]);
+}
+
+#[test]
+fn constants_are_of_the_type_that_is_said() {
+    let mut g = Graph::new();
+    let refused = g.constant(FLOAT, shape(&[3]), &[-1, 8, -1]).unwrap_err().to_string();
+    assert_eq!(refused, "constant: elements of type i32 given, f32 expected");
+    let refused = g.constant(FLOAT, shape(&[2]), &[1.0f32]).unwrap_err();
+    assert!(matches!(&refused, GraphError::ConstantLength { given: 1, .. }), "{refused}");
+    assert!(g.constant(ElementType::U32, shape(&[1]), &vec![7u32]).is_ok());
+    assert!(g.constant(ElementType::Bool, shape(&[2]), [true, false].as_slice()).is_ok());
+}
+
+/// Tensors of a graph are those of its clones, as far as both have them in common.
+#[test]
+fn clones_of_a_graph_part() {
+    let mut first = Graph::new();
+    let x = first.input("x", FLOAT, shape(&[2])).unwrap();
+    let common = first.exp(x).unwrap();
+    let mut second = first.clone();
+    let (mine, other) = (first.neg(common).unwrap(), second.abs(common).unwrap());
+    assert_ne!(mine, other);
+    let foreign = |result: Result<Tensor, GraphError>| matches!(result, Err(GraphError::OtherGraph { .. }));
+    assert!(foreign(first.neg(other)) && foreign(second.neg(mine)));
+    assert!(matches!(second.output("y", mine), Err(GraphError::OtherGraph { .. })));
+    assert!(second.type_of(mine).is_err() && second.type_of(x).is_ok());
+    // A clone of a clone knows what was before both forks, and a graph stays what it was when it is cloned.
+    let mut third = second.clone();
+    let last = second.add(x, other).unwrap();
+    let own = third.mul(x, other).unwrap();
+    assert!(
+        foreign(third.neg(mine)) && foreign(third.neg(last)) && foreign(second.neg(own)) && foreign(first.neg(own))
+    );
+    first.output("y", mine).unwrap();
+    second.output("y", last).unwrap();
+    third.output("y", own).unwrap();
+    assert_eq!(third.leaves()["x"], x);
+    for graph in [&first, &second, &third] {
+        common::check(graph, &devices()[0], &[("x", Values::F32(vec![0.5, -2.0]))], &Extents::new(), 1e-5);
+    }
+}
+
+#[test]
+fn no_extent_is_negative() {
+    let mut g = Graph::new();
+    let x = g.input("x", FLOAT, shape(&[6])).unwrap();
+    let one = g.input("one", FLOAT, shape(&[1])).unwrap();
+    let negative = |extents: &[i64]| -> Vec<Dim> { extents.iter().map(|extent| Dim::from(*extent)).collect() };
+    for refused in [
+        g.reshape(x, negative(&[-2, -3])).map(drop),
+        g.expand(one, negative(&[-4])).map(drop),
+        g.fill(1.0, FLOAT, negative(&[2, -1])).map(drop),
+        g.input("i", FLOAT, negative(&[-1])).map(drop),
+        g.param("p", FLOAT, negative(&[-1])).map(drop),
+        g.state("s", FLOAT, negative(&[-1])).map(drop),
+    ] {
+        let refused = refused.unwrap_err().to_string();
+        assert!(refused.contains('-') && refused.contains("extents that are not negative"), "{refused}");
+    }
+    // One that only a run knows.
+    let n = Symbol::new("n", 0, 8).unwrap();
+    let few = || vec![Dim::from(&n) - 3i64];
+    let mut g = Graph::new();
+    let x = g.input("x", FLOAT, vec![Dim::from(&n)]).unwrap();
+    let ones = g.fill(1.0, FLOAT, few()).unwrap();
+    let sum = g.sum(ones, &[0], true).unwrap();
+    let y = g.add(x, sum).unwrap();
+    g.output("y", y).unwrap();
+    let mut of_input = Graph::new();
+    let x = of_input.input("few", FLOAT, few()).unwrap();
+    let y = of_input.neg(x).unwrap();
+    of_input.output("y", y).unwrap();
+    for device in devices() {
+        for (graph, input, name) in [(&g, "x", "fill.1"), (&of_input, "few", "few")] {
+            let executable = Executable::compile(graph, &Model::new(), &device, &Options::default()).unwrap();
+            for count in [5i64, 2, 3] {
+                let mut extents = Extents::new();
+                extents.set(&n, count).unwrap();
+                let elements = if input == "x" { count } else { (count - 3).max(0) };
+                let inputs = [(input, Values::F32(vec![2.0; elements as usize]))];
+                if count == 2 {
+                    let host = inputs.iter().map(|(name, values)| ((*name).to_owned(), values.host())).collect();
+                    let data = [(input, inputs[0].1.data())];
+                    let refused = [
+                        executable.run(&data, &extents).unwrap_err(),
+                        executable.profile(&extents).unwrap_err(),
+                        reference::evaluate(graph, &host, &extents).unwrap_err(),
+                    ];
+                    for refused in refused {
+                        let text = refused.to_string();
+                        assert_eq!(
+                            text,
+                            format!(
+                                "tensor `{name}`, axis 0: the extent n - 3 is -1 in this run; it must not be negative"
+                            ),
+                            "{refused:?}"
+                        );
+                    }
+                    continue;
+                }
+                compare(graph, &executable, &inputs, &extents, 1e-6);
+            }
+        }
+    }
+}
+
+#[test]
+fn axes_that_are_not_there_are_told_as_they_were_given() {
+    let mut g = Graph::new();
+    let x = g.input("x", FLOAT, shape(&[2, 3])).unwrap();
+    let i = g.input("i", ElementType::I32, shape(&[2])).unwrap();
+    let s = g.state("s", FLOAT, shape(&[2, 3])).unwrap();
+    let [off, on] = [0.0, 1.0].map(Into::into);
+    let refused = [
+        ("narrow", g.narrow(x, -3, 0, 1)),
+        ("squeeze", g.squeeze(x, -3)),
+        ("unsqueeze", g.unsqueeze(x, -4)),
+        ("swap_axes", g.swap_axes(x, 0, -3)),
+        ("flatten", g.flatten(x, -3, 1)),
+        ("gather", g.gather(x, i, -3)),
+        ("gather_elements", g.gather_elements(x, i, -3)),
+        ("one_hot", g.one_hot(i, 3, [off, on], FLOAT, -3)),
+        ("concat", g.concat(&[x, x], -3)),
+        ("reverse_sequence", g.reverse_sequence(x, i, -3, 1)),
+        ("update", g.update(s, x, -3, 0)),
+    ];
+    for (op, refused) in refused {
+        let refused = refused.unwrap_err().to_string();
+        let given = if op == "unsqueeze" { "-4" } else { "-3" };
+        assert!(refused.starts_with(op) && refused.contains(&format!("attribute `axis` is {given}, ")), "{refused}");
+    }
+    assert!(g.flatten(x, -1, 0).unwrap_err().to_string().contains("attribute `last` is 0, "));
+    assert!(g.narrow(x, 2, 0, 1).unwrap_err().to_string().contains("attribute `axis` is 2, "));
 }

@@ -167,3 +167,77 @@ fn no_plan_is_kept_where_none_may_be() {
     let statistics = plans.statistics().unwrap();
     assert_eq!((statistics.made, statistics.found, statistics.kept), (2, 0, 0));
 }
+
+#[test]
+fn extents_of_a_plan_are_those_that_it_takes() {
+    let rows = Symbol::new("rows", 1, MOST).unwrap();
+    let columns = Symbol::new("columns", 1, 8).unwrap();
+    let mut g = Graph::new();
+    let x = g.input("x", FLOAT, [Dim::from(&rows), Dim::from(&columns)]).unwrap();
+    let y = g.neg(x).unwrap();
+    g.output("y", y).unwrap();
+    let general = Executable::compile(&g, &Model::new(), &devices()[0], &Options::default()).unwrap();
+    let plan = general.specialise(&extents(&rows, 3)).unwrap();
+    let found = plan.extents_of(&[("x", &[3, 2])]).unwrap();
+    assert_eq!((found.get(&rows), found.get(&columns)), (Some(3), Some(2)));
+    assert_eq!(plan.run(&[("x", (&[1f32; 6]).into())], &found).unwrap().get::<f32>("y").unwrap(), [-1.0; 6]);
+    assert!(matches!(plan.extents_of(&[("x", &[4, 2])]), Err(Error::Shape { name, .. }) if name == "x"));
+}
+
+/// An output that lies in a state is what a run left of it until something else is written there, by whichever plan.
+#[test]
+fn an_output_in_a_state_that_was_written_since_is_not_fed() {
+    let rows = Symbol::new("rows", 1, MOST).unwrap();
+    let mut g = Graph::new();
+    let [kept, to] = ["kept", "to"].map(|name| g.state(name, FLOAT, [4].map(Dim::from)).unwrap());
+    let x = g.input("x", FLOAT, [4].map(Dim::from)).unwrap();
+    let new = g.feed(kept, x).map(|()| g.states()[0].left).unwrap();
+    g.output("new", new).unwrap();
+    let apart = g.neg(x).unwrap();
+    g.output("apart", apart).unwrap();
+    g.output("to", to).unwrap();
+    let y = g.input("rows", FLOAT, [Dim::from(&rows)]).unwrap();
+    let y = g.neg(y).unwrap();
+    g.output("y", y).unwrap();
+    for device in devices() {
+        let general = Executable::compile(&g, &Model::new(), &device, &Options::default()).unwrap();
+        let at = extents(&rows, 2);
+        let plan = general.specialise(&at).unwrap();
+        let run = |executable: &Executable| {
+            executable.run(&[("x", (&[1f32, 2.0, 3.0, 4.0]).into()), ("rows", (&[0f32; 2]).into())], &at).unwrap();
+        };
+        let stale = |executable: &Executable| {
+            executable.feed("apart", 0..1, "to", 2).unwrap();
+            let refused = executable.feed("new", 0..1, "to", 3).unwrap_err();
+            let reason = "it lies in state `kept`, which was written since";
+            assert!(matches!(&refused, Error::Feed { reason: given, .. } if given == reason), "{refused}");
+        };
+        run(&general);
+        // What is written elsewhere does not matter.
+        general.feed("new", 0..1, "to", 0).unwrap();
+        general.feed("new", 1..3, "to", 1).unwrap();
+        assert_eq!(general.state("to").unwrap().get::<f32>().unwrap(), [1.0, 2.0, 3.0, 0.0]);
+        general.set_state("kept", (&[9f32; 4]).into()).unwrap();
+        stale(&general);
+        run(&general);
+        general.feed("new", 3..4, "kept", 0).unwrap();
+        stale(&general);
+        run(&general);
+        general.reset_state("kept").unwrap();
+        stale(&general);
+        run(&general);
+        run(&plan);
+        plan.feed("new", 3..4, "to", 3).unwrap();
+        stale(&general);
+        run(&general);
+        plan.profile(&at).unwrap();
+        stale(&general);
+        general.reset().unwrap();
+        stale(&general);
+        // What lies in the state itself is fed to it from what it has.
+        run(&general);
+        general.feed("to", 2..3, "to", 0).unwrap();
+        let refused = general.feed("to", 2..3, "to", 1).unwrap_err();
+        assert!(refused.to_string().contains("it lies in state `to`"), "{refused}");
+    }
+}

@@ -10,7 +10,7 @@ use common::{devices, devices_of_its_own, numbers};
 use serde_json::Value;
 use trefoil::device::{DeviceKind, DeviceOptions};
 use trefoil_graph::profile::{Ceiling, Profile, StepTime};
-use trefoil_graph::{Dim, ElementType, Executable, Extents, Graph, Model, Options, Symbol};
+use trefoil_graph::{Dim, ElementType, Error, Executable, Extents, Graph, Model, Options, Symbol};
 
 const FLOAT: ElementType = ElementType::F32;
 
@@ -133,5 +133,27 @@ fn names_for_profilers_change_nothing_else() {
         let open =
             |labels| trefoil::devices::open(kind, &DeviceOptions { labels, ..DeviceOptions::default() }).unwrap();
         assert_eq!(run(&open(true), &x), run(&open(false), &x), "{kind}");
+    }
+}
+
+/// Steps that are timed leave nothing in the outputs' places that a run has left.
+#[test]
+fn outputs_are_no_runs_after_a_profile() {
+    for device in devices() {
+        let mut g = Graph::new();
+        let s = g.state("s", FLOAT, [4, 2].map(Dim::from)).unwrap();
+        let x = g.input("x", FLOAT, [4, 2].map(Dim::from)).unwrap();
+        let y = g.add(x, s).unwrap();
+        g.output("y", y).unwrap();
+        let executable = Executable::compile(&g, &Model::new(), &device, &Options::default()).unwrap();
+        let x = numbers(8, 3, 1.0);
+        executable.run(&[("x", (&x).into())], &Extents::new()).unwrap();
+        executable.feed("y", 0..1, "s", 0).unwrap();
+        executable.profile(&Extents::new()).unwrap();
+        let refused = executable.feed("y", 1..2, "s", 1).unwrap_err();
+        assert!(matches!(&refused, Error::Feed { reason, .. } if reason == "no run has left it"), "{refused}");
+        assert_eq!(executable.state("s").unwrap().get::<f32>().unwrap()[2..], [0.0; 6]);
+        executable.run(&[("x", (&x).into())], &Extents::new()).unwrap();
+        executable.feed("y", 1..2, "s", 1).unwrap();
     }
 }

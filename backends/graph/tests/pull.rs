@@ -460,5 +460,9 @@ fn mistakes() {
     assert!(refused(g.embedding(i, i)).contains("a matrix of rows"));
     assert!(refused(g.tril(i, 0)).contains("at least two axes"));
     assert!(refused(g.arange(0.5, 1.0, 3, ElementType::I32)).contains("integers that i32 has"));
+    for element in [ElementType::U32, ElementType::U64, ElementType::I8] {
+        let nothing = g.arange(0.0, 1.0, 0, element).unwrap();
+        assert_eq!(g.type_of(nothing).unwrap().to_string(), format!("{element}[0]"));
+    }
     assert!(refused(g.arange(200.0, 100.0, 3, ElementType::U8)).contains("integers that u8 has"));
 }

@@ -8,8 +8,16 @@ use std::collections::BTreeSet;
 
 use common::cases::{Case, shape};
 use common::{Values, compare, computes, devices, numbers, tolerance};
-use trefoil_graph::ops::pull::pool::Window;
-use trefoil_graph::{Dim, ElementType, Executable, Extents, Graph, Model, Options, Symbol, reference};
+use trefoil_dsl::device::DeviceKind;
+use trefoil_graph::op::{HostTensor, Op};
+use trefoil_graph::ops::pull::border::Border;
+use trefoil_graph::ops::pull::convolution::Slide;
+use trefoil_graph::ops::pull::patches::Overlaid;
+use trefoil_graph::ops::pull::pool::{Pooling, Window};
+use trefoil_graph::{
+    DebugOptions, Dim, ElementType, Error, Executable, Extents, Graph, Model, Options, Symbol, Tensor, reference,
+};
+use trefoil_kernels::activation::Activation;
 
 fn dims(extents: &[i64]) -> Vec<Dim> {
     extents.iter().map(|extent| Dim::from(*extent)).collect()
@@ -229,4 +237,65 @@ fn what_is_refused() {
         let error = given.unwrap_err().to_string();
         assert!(error.contains(expected), "{error}");
     }
+}
+
+/// References know numbers alone: of attributes that depend on symbols they say that they know nothing, and nothing is compared with them.
+#[test]
+fn symbols_in_attributes_have_no_reference() {
+    type Row = fn(&mut Graph, Tensor, Tensor, &Dim) -> Tensor;
+    let rows: [(&str, Row); 10] = [
+        ("triangle", |g, x, _, one| g.tril(x, one.clone()).unwrap()),
+        ("eye", |g, _, _, one| g.eye(4, 4, one.clone(), ElementType::F32).unwrap()),
+        ("roll", |g, x, _, one| g.roll(x, &[(0, one.clone())]).unwrap()),
+        ("pad", |g, x, _, one| {
+            let none = [Dim::from(0), Dim::from(0)];
+            g.pad(x, &[none.clone(), none.clone(), none, [one.clone(), one.clone()]], Border::Edge).unwrap()
+        }),
+        ("update_slice", |g, x, weight, one| g.update_slice_at(x, weight, &[0.into(), 0.into(), one.clone()]).unwrap()),
+        ("pool", |g, x, _, one| g.pool(x, Pooling::Max, &[Window { stride: one.clone(), ..Window::new(2) }]).unwrap()),
+        ("im2col", |g, x, _, one| {
+            let window = Window { dilation: one.clone(), ..Window::new(2) };
+            g.im2col(x, &[window.clone(), window]).unwrap()
+        }),
+        ("conv with padding", |g, x, weight, one| {
+            let slide = Slide { padding: [one.clone(), one.clone()], ..Slide::default() };
+            g.conv(x, weight, None, &[slide.clone(), slide], 1, Activation::Identity).unwrap()
+        }),
+        ("conv by a stride", |g, x, weight, one| {
+            let slide = Slide { stride: one.clone(), ..Slide::default() };
+            g.conv(x, weight, None, &[slide.clone(), slide], 1, Activation::Identity).unwrap()
+        }),
+        ("conv_transpose by a stride", |g, x, weight, one| {
+            let slide = Slide { stride: one.clone(), ..Slide::default() };
+            g.conv_transpose(x, weight, None, &[slide.clone(), slide], 1, Activation::Identity).unwrap()
+        }),
+    ];
+    let one = Symbol::new("one", 1, 2).unwrap();
+    let mut extents = Extents::new();
+    extents.set(&one, 1).unwrap();
+    let device = devices().into_iter().find(|device| device.kind() == DeviceKind::Cpu).unwrap();
+    for (name, add) in rows {
+        let mut case = Case::default();
+        let x = case.input("x", ElementType::F32, &[1, 1, 4, 4]);
+        let weight = case.input("weight", ElementType::F32, &[1, 1, 2, 4]);
+        let y = add(&mut case.graph, x, weight, &Dim::from(&one));
+        case.output("y", y);
+        let leaves = case.inputs.iter().map(|(name, values)| (name.clone(), values.host())).collect();
+        let refused = reference::evaluate(&case.graph, &leaves, &extents);
+        assert!(matches!(refused, Err(Error::Missing { what: "reference of", .. })), "{name}: {refused:?}");
+        let executable = Executable::compile(&case.graph, &Model::new(), &device, &Options::default()).unwrap();
+        let run = executable.prepare(&extents);
+        let run = case.inputs.iter().fold(run, |run, (name, values)| run.input(name, values.data()));
+        let (_, report) = run.debug(&DebugOptions::default()).unwrap();
+        let written = report.steps.iter().flat_map(|step| &step.tensors);
+        assert!(
+            written
+                .filter(|tensor| tensor.name == case.graph.nodes()[y.node()].name)
+                .all(|tensor| tensor.difference.is_none()),
+            "{name}: {report}"
+        );
+    }
+    let windows = vec![Window { stride: Dim::from(&one), ..Window::new(2) }];
+    let columns = HostTensor { shape: vec![1, 1, 2, 3], values: vec![1.0; 6] };
+    assert!(Overlaid { windows, image: dims(&[4]) }.reference(&[columns], &[vec![1, 1, 4]]).is_empty());
 }

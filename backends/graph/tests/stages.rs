@@ -13,7 +13,7 @@ use trefoil_graph::compile::plan::{ALIGNMENT, Lifetime, Rules, place};
 use trefoil_graph::compile::prove::{Event, Trace, prove};
 use trefoil_graph::compile::schedule::{Hazard, Touch, barriers};
 use trefoil_graph::compile::stages::forecast;
-use trefoil_graph::{Dim, ElementType, Executable, Extents, Graph, Model, Options, Tensor};
+use trefoil_graph::{Dim, ElementType, Error, Executable, Extents, Graph, Model, Options, Tensor};
 
 fn lifetimes() -> impl Strategy<Value = Vec<Lifetime>> {
     let one = (0u64..5000, 0usize..30, 0usize..12).prop_map(|(bytes, born, length)| Lifetime {
@@ -268,4 +268,27 @@ fn small_outputs_that_nothing_reads_lie_near_the_host() {
     assert_eq!((all.len(), near.len()), (1, 2), "{all:?}, {near:?}");
     assert!(near[1] == ALIGNMENT || near[1] == 2 * ALIGNMENT, "{near:?}");
     assert_eq!(none, all);
+}
+
+#[test]
+fn what_is_in_no_memory_may_be_of_any_size() {
+    let mut graph = Graph::new();
+    let mut input =
+        |name: &str, extents: [i64; 2]| graph.input(name, ElementType::F32, extents.map(Dim::from)).unwrap();
+    let (column, row) = (input("column", [8192, 1]), input("row", [1, 8192]));
+    let equal = graph.eq(column, row).unwrap();
+    let count = graph.count_nonzero(equal, &[0, 1], false).unwrap();
+    graph.output("count", count).unwrap();
+    let mut held = graph.clone();
+    held.output("equal", equal).unwrap();
+    // On the CPU a function of the host reads what it counts from memory.
+    for device in devices().into_iter().filter(|device| device.kind() != DeviceKind::Cpu) {
+        // WebGPU's limits.
+        let mut properties = device.properties().clone();
+        (properties.limits.max_binding_bytes, properties.limits.max_allocation_bytes) = (128 << 20, 256 << 20);
+        let told = forecast(&graph, &properties, &Options::default()).unwrap();
+        assert!(told.activations.iter().sum::<u64>() < 1 << 20, "{told:?}");
+        let refused = forecast(&held, &properties, &Options::default()).unwrap_err();
+        assert!(matches!(&refused, Error::TooLarge { tensor, .. } if tensor.starts_with("eq.")), "{refused}");
+    }
 }

@@ -220,7 +220,10 @@ fn rows_of_an_output_are_fed_after_a_run() {
             executable.feed("turned", 2..2, "s", 4).unwrap();
             let expected = [&[0.0; 6][..], &values[6..9], &values[3..6]].concat();
             assert_eq!(executable.state("s").unwrap().host().values, expected);
-            // An output that lies in the state itself.
+            // An output that lies in the state itself, as a run finds it there; not as it was written since.
+            let stale = executable.feed("s", 2..3, "s", 0).unwrap_err().to_string();
+            assert!(stale.ends_with("it lies in state `s`, which was written since"), "{stale}");
+            executable.run(&[("x", x.data())], &at(&rows, 4)).unwrap();
             executable.feed("s", 2..3, "s", 0).unwrap();
             let expected = [&values[6..9], &[0.0; 3], &values[6..9], &values[3..6]].concat();
             assert_eq!(executable.state("s").unwrap().host().values, expected);

@@ -11,6 +11,7 @@ use common::states::{at, compile, updates};
 use common::{Values, devices, numbers};
 use trefoil_dsl::device::{DeviceKind, DeviceOptions};
 use trefoil_graph::compile::prove::{Event, prove};
+use trefoil_graph::graph::GraphError;
 use trefoil_graph::op::HostTensor;
 use trefoil_graph::{ElementType, Executable, Extents, Graph, Model, Options, Symbol, Tensor, reference};
 
@@ -271,4 +272,40 @@ fn drawn_graphs_of_states_agree_with_their_references() {
         }
     }
     assert!(copied >= 50 && in_place >= 200, "{copied} versions copied, {in_place} updates");
+}
+
+/// An update that is added as any other op is added: nodes of one graph put into another.
+#[test]
+fn updates_of_another_graph_are_versions_too() {
+    let mut original = Graph::new();
+    let state = original.state("s", FLOAT, shape(&[3])).unwrap();
+    let x = original.input("x", FLOAT, shape(&[1])).unwrap();
+    let part = original.update(state, x, 0, 1).unwrap();
+    let doubled = original.add(part, part).unwrap();
+    original.feed(part, doubled).unwrap();
+
+    // What is no state is not written over, whatever memory it lies in.
+    let update = &original.nodes()[part.node()].op;
+    let mut other = Graph::new();
+    let weights = other.param("weights", FLOAT, shape(&[3])).unwrap();
+    let x = other.input("x", FLOAT, shape(&[1])).unwrap();
+    let refused = other.add_shared(update, &[weights, x]).unwrap_err();
+    assert!(matches!(&refused, GraphError::NoState { node } if node == "weights"), "{refused}");
+
+    let state = other.state("s", FLOAT, shape(&[3])).unwrap();
+    let version = other.add_shared(update, &[state, x]).unwrap()[0];
+    let refused = other.add_shared(update, &[state, x]).unwrap_err();
+    assert!(matches!(&refused, GraphError::OldVersion { given, .. } if given == "s"), "{refused}");
+    let doubled = other.add(version, version).unwrap();
+    let feed = original.nodes().last().unwrap();
+    other.add_shared(&feed.op, &[version, doubled]).unwrap();
+    for device in devices() {
+        for graph in [&original, &other] {
+            let executable = compile(graph, &device);
+            executable.set_state("s", (&[1f32, 2.0, 3.0]).into()).unwrap();
+            executable.run(&[("x", (&[10f32]).into())], &Extents::new()).unwrap();
+            let left = executable.state("s").unwrap();
+            assert_eq!(left.get::<f32>().unwrap(), [2.0, 20.0, 6.0], "{}", executable.explain());
+        }
+    }
 }

@@ -25,7 +25,7 @@ use crate::limits::{Adapter, Traits, rank, usable};
 use crate::memory::VulkanMemory;
 use crate::pinned::{PinnedBuffers, VulkanPinned};
 use crate::pipeline::{Layout, LayoutKey, PipelineStore};
-use crate::submit::Queue;
+use crate::submit::{Queue, Retired};
 
 /// What everything that a device made holds, and what goes last.
 pub(crate) struct Shared {
@@ -147,6 +147,7 @@ pub(crate) struct VulkanBackend {
     pub(crate) shared: Arc<Shared>,
     pub(crate) queue: Mutex<Queue>,
     pub(crate) pipelines: PipelineStore,
+    retired: Retired,
 }
 
 impl fmt::Debug for VulkanBackend {
@@ -226,7 +227,18 @@ impl VulkanBackend {
             connection,
         });
         let pipelines = PipelineStore::open(&shared, options.cache.as_deref())?;
-        Ok(Self { queue: Mutex::default(), pipelines, shared })
+        let retired = Retired::default();
+        Ok(Self { queue: Mutex::new(Queue::new(retired.clone())), pipelines, retired, shared })
+    }
+
+    /// Does something as [`Shared::guarded`] does it, and lets go of what the device turned out to be done with.
+    fn guarded<T>(&self, act: impl FnOnce() -> Result<T>) -> Result<T> {
+        let result = self.shared.guarded(act);
+        let next = || lock(&self.retired).pop();
+        while let Some(done) = next() {
+            drop(done);
+        }
+        result
     }
 
     /// Memory as `make` makes it, of a size that the device allows.
@@ -236,7 +248,7 @@ impl VulkanBackend {
         label: &str,
         make: fn(&Arc<Shared>, u64, &str) -> Result<VulkanMemory>,
     ) -> Result<Arc<dyn Memory>> {
-        self.shared.guarded(|| {
+        self.guarded(|| {
             self.shared.state.checks().allocation(bytes, label)?;
             let memory: Arc<dyn Memory> = Arc::new(make(&self.shared, bytes, label)?);
             Ok(memory)
@@ -264,42 +276,42 @@ impl Backend for VulkanBackend {
     }
 
     fn pin(&self, bytes: usize, label: &str) -> Result<Box<dyn Pinned>> {
-        self.shared.guarded(|| {
+        self.guarded(|| {
             let memory: Box<dyn Pinned> = Box::new(VulkanPinned::new(&self.shared, bytes, label)?);
             Ok(memory)
         })
     }
 
     fn write(&self, to: &MemoryRange, data: &[u8]) -> Result<()> {
-        self.shared.guarded(|| self.upload(to, data))
+        self.guarded(|| self.upload(to, data))
     }
 
     fn read(&self, from: &MemoryRange, data: &mut [u8]) -> Result<()> {
-        self.shared.guarded(|| self.download(from, data))
+        self.guarded(|| self.download(from, data))
     }
 
     fn load(&self, kernels: &[Arc<Kernel>], transport: ParamTransport) -> Result<Vec<Arc<dyn Pipeline>>> {
-        self.shared.guarded(|| self.pipelines.load(&self.shared, kernels, transport))
+        self.guarded(|| self.pipelines.load(&self.shared, kernels, transport))
     }
 
     fn execute(&self, commands: &[Command]) -> Result<()> {
-        self.shared.guarded(|| self.submit_list(commands))
+        self.guarded(|| self.submit_list(commands))
     }
 
     fn wait(&self) -> Result<()> {
-        self.shared.guarded(|| self.wait_all())
+        self.guarded(|| self.wait_all())
     }
 
     fn record(&self, commands: &[Command], run_words: usize) -> Result<Arc<dyn Recording>> {
-        self.shared.guarded(|| self.make_recording(commands, run_words))
+        self.guarded(|| self.make_recording(commands, run_words))
     }
 
     fn run(&self, recording: &dyn Recording, io: RunIo<'_, '_>) -> Result<()> {
-        self.shared.guarded(|| self.run_recording(recording, io))
+        self.guarded(|| self.run_recording(recording, io))
     }
 
     fn time(&self, commands: &[Command]) -> Result<Vec<u64>> {
-        self.shared.guarded(|| self.time_list(commands))
+        self.guarded(|| self.time_list(commands))
     }
 
     fn counters(&self) -> Counters {

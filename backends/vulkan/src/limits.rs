@@ -68,6 +68,8 @@ pub(crate) struct Traits {
     pub(crate) chooses_robustness: bool,
     /// Whether compilers keep infinities, NaNs and the sign of zero if a module asks for it, in floats of 32 and of 64 bits.
     pub(crate) keeps_what_is_no_number: [bool; 2],
+    /// Bytes of the largest buffer of any memory; [`Limits::max_allocation_bytes`] is of the device's.
+    pub(crate) max_buffer_bytes: u64,
     /// Memory up to this size is made host-visible on the device.
     pub(crate) direct_bytes: u64,
     /// Whether a short wait may spin: not on a device that computes on the processor.
@@ -360,6 +362,7 @@ pub(crate) unsafe fn describe(
             feedback: is_1_3,
             chooses_robustness: features.has(ash::ext::pipeline_robustness::NAME)
                 && features.pipeline_robustness.pipeline_robustness == vk::TRUE,
+            max_buffer_bytes: max_buffer,
             direct_bytes: if mapped_heap >= device_heap { DIRECT_BYTES } else { 0 },
             spins: !software,
             keeps_what_is_no_number: [

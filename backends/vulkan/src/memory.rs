@@ -5,10 +5,10 @@ use std::fmt;
 use std::sync::Arc;
 
 use ash::vk;
-use gpu_allocator::MemoryLocation;
 use gpu_allocator::vulkan::{Allocation, AllocationCreateDesc, AllocationScheme};
+use gpu_allocator::{AllocationError, MemoryLocation};
 use trefoil_dsl::device::Memory;
-use trefoil_dsl::error::Result;
+use trefoil_dsl::error::{Error, Result};
 use trefoil_dsl::support::check::padded;
 
 use crate::device::Shared;
@@ -42,14 +42,26 @@ impl RawBuffer {
     /// Makes a buffer of `bytes` bytes, which must not be 0.
     pub(crate) fn new(shared: &Arc<Shared>, bytes: u64, location: MemoryLocation, label: &str) -> Result<Self> {
         let no_memory = || shared.state.out_of_memory(label, bytes);
+        let driver =
+            |call, error: &dyn fmt::Display| shared.state.driver(call, format!("`{label}` of {bytes} bytes: {error}"));
+        let failed = |call, error: vk::Result| match error {
+            vk::Result::ERROR_OUT_OF_DEVICE_MEMORY | vk::Result::ERROR_OUT_OF_HOST_MEMORY => no_memory(),
+            other => driver(call, &other),
+        };
+        let limit = shared.traits.max_buffer_bytes;
+        if bytes > limit {
+            let device = shared.state.properties.name.clone();
+            return Err(Error::TooLarge { what: format!("`{label}`"), bytes, limit, device });
+        }
         let info = vk::BufferCreateInfo::default().size(bytes).sharing_mode(vk::SharingMode::EXCLUSIVE).usage(
             vk::BufferUsageFlags::STORAGE_BUFFER
                 | vk::BufferUsageFlags::INDIRECT_BUFFER
                 | vk::BufferUsageFlags::TRANSFER_SRC
                 | vk::BufferUsageFlags::TRANSFER_DST,
         );
-        // SAFETY: the device is alive; the size is above 0 and at most the device's limit, which callers checked.
-        let handle = unsafe { shared.device.create_buffer(&info, None) }.map_err(|_| no_memory())?;
+        // SAFETY: the device is alive; the size is above 0, by the caller's promise, and at most the device's limit, as was just checked.
+        let handle =
+            unsafe { shared.device.create_buffer(&info, None) }.map_err(|error| failed("making a buffer", error))?;
         // From here on, dropping the buffer destroys the handle.
         let mut buffer = Self { shared: shared.clone(), handle, allocation: None, owner: None, bytes };
         // SAFETY: the handle was just made by this device.
@@ -62,20 +74,25 @@ impl RawBuffer {
             allocation_scheme: AllocationScheme::GpuAllocatorManaged,
         };
         let allocation = shared.allocator(|allocator| allocator.allocate(&wanted))?.map_err(|error| match error {
-            gpu_allocator::AllocationError::OutOfMemory => no_memory(),
-            other => shared.state.driver("allocating memory", other),
+            AllocationError::OutOfMemory => no_memory(),
+            // So the allocator tells of the driver's errors but that the device's memory is full.
+            AllocationError::Internal(message) if message.contains("ERROR_OUT_OF_HOST_MEMORY") => no_memory(),
+            other => driver("allocating memory", &other),
         })?;
         // SAFETY: the allocation fits the buffer's requirements and is bound once; both live until `drop`.
         let bound = unsafe { shared.device.bind_buffer_memory(handle, allocation.memory(), allocation.offset()) };
         buffer.allocation = Some(allocation);
-        bound.map_err(|error| shared.state.driver("binding memory to a buffer", error))?;
+        bound.map_err(|error| failed("binding memory to a buffer", error))?;
         shared.name_object(handle, label);
         Ok(buffer)
     }
 
-    /// Where the host sees it.
+    /// Where the host sees it, and what it writes there the device sees, and the other way round: nobody flushes caches here. Memory for the device alone may be mapped by chance, and lack that.
     fn mapped(&self) -> Option<*mut u8> {
-        self.allocation.as_ref()?.mapped_ptr().map(|pointer| pointer.as_ptr().cast())
+        let is_coherent =
+            |allocation: &&Allocation| allocation.memory_properties().contains(vk::MemoryPropertyFlags::HOST_COHERENT);
+        let allocation = self.allocation.as_ref().filter(is_coherent)?;
+        allocation.mapped_ptr().map(|pointer| pointer.as_ptr().cast())
     }
 
     /// Whether the host can write to it as soon as trefoil's submissions are done. On a device of the program's it cannot: the program's commands may use it too, of which the queue alone knows.
@@ -201,6 +218,11 @@ impl Memory for VulkanMemory {
 
     fn device(&self) -> u64 {
         self.buffer.shared.state.id
+    }
+
+    fn shares(&self, other: &dyn Memory) -> bool {
+        let other: Option<&Self> = other.as_any().downcast_ref();
+        other.is_some_and(|other| self.device() == other.device() && self.buffer.handle == other.buffer.handle)
     }
 }
 

@@ -10,7 +10,7 @@ use trefoil_dsl::device::{
     Command, CopyCommand, DispatchCommand, GroupSource, Memory, ParamSource, Pipeline, Recording,
 };
 use trefoil_dsl::error::{Error, Result};
-use trefoil_dsl::support::check::{PARAMS_ALIGNMENT, padded};
+use trefoil_dsl::support::check::{PARAMS_ALIGNMENT, WordRules, padded};
 use trefoil_dsl::support::state::CounterCells;
 
 use crate::descriptors::Descriptors;
@@ -396,8 +396,8 @@ pub(crate) struct VulkanRecording {
     pub(crate) commands: Commands,
     /// Where run words lie, if there are any.
     pub(crate) run_words: Option<RawBuffer>,
-    /// Their size in bytes.
-    pub(crate) run_words_bytes: usize,
+    /// What they must keep.
+    pub(crate) rules: WordRules,
     /// Names the recording in errors.
     pub(crate) label: Arc<str>,
     /// Whether it has run. Held during a run, because a command buffer must not be submitted twice at a time.
@@ -441,7 +441,7 @@ impl VulkanBackend {
     /// Records `list`.
     pub(crate) fn make_recording(&self, list: &[Command], run_words: usize) -> Result<Arc<dyn Recording>> {
         let shared = &self.shared;
-        shared.state.checks().commands(list, Some(run_words))?;
+        let rules = shared.state.checks().recording(list, run_words)?;
         let words = match run_words {
             0 => None,
             bytes => {
@@ -465,7 +465,7 @@ impl VulkanBackend {
             shared: shared.clone(),
             commands,
             run_words: words,
-            run_words_bytes: run_words,
+            rules,
             label: Command::first_label(list),
             ran: Mutex::new(false),
             _descriptors: descriptors,

@@ -2,7 +2,7 @@
 
 use std::collections::VecDeque;
 use std::sync::atomic::Ordering;
-use std::sync::{Arc, MutexGuard};
+use std::sync::{Arc, Mutex, MutexGuard};
 
 use ash::vk;
 use trefoil_dsl::device::{Command, MemoryRange, Recording, RunIo};
@@ -37,8 +37,11 @@ struct InFlight {
     label: Arc<str>,
     slot: Slot,
     staging: Vec<Staging>,
-    _kept: Kept,
+    kept: Kept,
 }
+
+/// What the device is done with, to be dropped when no lock is held: a buffer of the program's brings an owner, which may take locks of the program's as it goes, and who holds those may be waiting for ours.
+pub(crate) type Retired = Arc<Mutex<Vec<Kept>>>;
 
 /// What is held for the device; who has its lock submits.
 #[derive(Default)]
@@ -46,15 +49,22 @@ pub(crate) struct Queue {
     in_flight: VecDeque<InFlight>,
     slots: Vec<Slot>,
     staging: StagingPool,
+    retired: Retired,
 }
 
 impl Queue {
+    /// An empty queue, which leaves to the caller what the device is done with.
+    pub(crate) fn new(retired: Retired) -> Self {
+        Self { retired, ..Self::default() }
+    }
+
     /// Takes back what the device is done with.
     fn retire(&mut self, shared: &Shared) -> Result<()> {
         let Some(oldest) = self.in_flight.front() else { return Ok(()) };
         let finished = shared.finished(&oldest.label)?;
         while self.in_flight.front().is_some_and(|submission| submission.value <= finished) {
             if let Some(done) = self.in_flight.pop_front() {
+                lock(&self.retired).push(done.kept);
                 self.slots.push(done.slot);
                 for staging in done.staging {
                     self.staging.give(staging);
@@ -109,7 +119,7 @@ impl Queue {
         let info =
             vk::SubmitInfo::default().command_buffers(commands).signal_semaphores(&signals).push_next(&mut timeline);
         // Even after a failure these must not be freed while the device might use them.
-        self.in_flight.push_back(InFlight { value, label: label.clone(), slot, staging, _kept: kept });
+        self.in_flight.push_back(InFlight { value, label: label.clone(), slot, staging, kept });
         // SAFETY: `self` is behind its lock; the command buffers are complete and not in use; all that they use is held by the entry above or by a recording that waits for its run.
         unsafe { shared.connection.submit(&shared.device, &info, &shared.submitted, value) }
             .map_err(|error| shared.state.lost(label, error))?;
@@ -170,7 +180,9 @@ impl VulkanBackend {
         shared.state.checks().transfer(from, data.len(), "read")?;
         let memory = VulkanMemory::of(&from.memory, shared)?;
         if memory.buffer.is_readable(data.len()) {
-            lock(&self.queue).settle(shared)?;
+            // Under the lock, so that nobody writes there between the wait and the reading.
+            let mut queue = lock(&self.queue);
+            queue.settle(shared)?;
             return memory.buffer.read_host(from.offset, data);
         }
         let label: Arc<str> = Arc::from("read");
@@ -263,8 +275,9 @@ impl VulkanBackend {
     pub(crate) fn run_recording(&self, recording: &dyn Recording, io: RunIo<'_, '_>) -> Result<()> {
         let shared = &self.shared;
         let recording = VulkanRecording::of(recording, shared)?;
+        // Held to the end: another run would write what this one reads.
         let mut ran = lock(&recording.ran);
-        shared.state.checks().io(&io, recording.run_words_bytes, *ran)?;
+        shared.state.checks().io(&io, &recording.rules, *ran)?;
         let RunIo { run_words, uploads, downloads } = io;
 
         // What does not fit one staging buffer goes by itself, before and after.
@@ -376,7 +389,6 @@ impl VulkanBackend {
         drop(queue);
         shared.wait_for(value, &recording.label)?;
         *ran = true;
-        drop(ran);
 
         if let Some(staging) = result {
             for ((pinned, at), _, data) in taken {
@@ -386,8 +398,15 @@ impl VulkanBackend {
             }
             lock(&self.queue).staging.give(staging);
         }
-        for (range, data) in direct {
-            VulkanMemory::of(&range.memory, shared)?.buffer.read_host(range.offset, data)?;
+        if !direct.is_empty() {
+            // As in `download`. What others submitted meanwhile may write there too.
+            let mut queue = lock(&self.queue);
+            if shared.submitted.load(Ordering::Acquire) != value {
+                queue.settle(shared)?;
+            }
+            for (range, data) in direct {
+                VulkanMemory::of(&range.memory, shared)?.buffer.read_host(range.offset, data)?;
+            }
         }
         for (range, data) in large {
             self.download(range, data)?;

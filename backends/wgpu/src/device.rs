@@ -1,7 +1,7 @@
 //! The opened device, and its side of the device interface.
 
 use std::fmt;
-use std::sync::{Arc, Mutex};
+use std::sync::{Arc, Mutex, OnceLock};
 
 use trefoil_codegen::artefact::{Kernel, Language, ParamTransport, Target};
 use trefoil_dsl::device::{
@@ -15,6 +15,7 @@ use trefoil_dsl::support::state::{DeviceState, lock};
 use trefoil_dsl::support::wait::{self, is_soon};
 
 use crate::bind_groups::BindGroups;
+use crate::indirect::CheckedCounts;
 use crate::limits::{Offer, describe, instance, rank, required_features, required_limits, unavailable, usable};
 use crate::memory::{USAGE, WgpuMemory};
 use crate::passthrough;
@@ -35,6 +36,8 @@ pub(crate) struct Shared {
     pub(crate) takes_spirv: bool,
     /// Those that lists use.
     pub(crate) bind_groups: BindGroups,
+    /// Made for the first dispatch that has its workgroup counts in memory.
+    pub(crate) counts: OnceLock<CheckedCounts>,
     /// Whether dispatches stand in groups with their names.
     pub(crate) labels: bool,
     /// Identifies adapter and driver, for the pipeline cache.
@@ -61,6 +64,25 @@ impl Shared {
             first = first.or(pollster::block_on(scope.pop()));
         }
         first.map_or(Ok(result), Err)
+    }
+
+    /// What wgpu said of commands: it refused them, and nothing has happened, or they were begun and the device is lost.
+    pub(crate) fn failed(&self, label: &str, error: wgpu::Error) -> Error {
+        match error {
+            wgpu::Error::Validation { .. } => {
+                Error::Command { label: label.to_owned(), reason: format!("wgpu refuses it: {error}") }
+            }
+            other => self.state.lost(label, other),
+        }
+    }
+
+    /// Where dispatches find the workgroup counts that they have in memory.
+    pub(crate) fn counts(&self) -> Result<&CheckedCounts> {
+        if let Some(known) = self.counts.get() {
+            return Ok(known);
+        }
+        let made = CheckedCounts::new(self)?;
+        Ok(self.counts.get_or_init(|| made))
     }
 
     /// Makes a buffer.
@@ -107,6 +129,8 @@ pub(crate) struct WgpuBackend {
     pub(crate) pipelines: PipelineStore,
     /// Where blocks given by value go; who holds it submits a list.
     pub(crate) params: Mutex<Option<ParamBuffer>>,
+    /// Held while parts of words are written, whose other parts are read before.
+    pub(crate) words: Mutex<()>,
     /// The first takes copies.
     anchors: [wgpu::Buffer; 2],
 }
@@ -186,6 +210,7 @@ impl WgpuBackend {
             queue,
             language: if browser { Language::BROWSERS } else { Target::Wgsl.into() },
             bind_groups: BindGroups::default(),
+            counts: OnceLock::new(),
             labels: options.labels,
             driver_key: format!(
                 "wgpu 30\n{}\n{}\n{}\n{} {}\n{}",
@@ -195,7 +220,7 @@ impl WgpuBackend {
         });
         let pipelines = PipelineStore::open(&shared, options.cache.as_deref())?;
         let anchors = anchors(&shared)?;
-        Ok(Self { shared, pipelines, params: Mutex::default(), anchors })
+        Ok(Self { shared, pipelines, params: Mutex::default(), words: Mutex::default(), anchors })
     }
 
     /// A buffer of the program's own as memory of the device.

@@ -10,12 +10,14 @@
 //! * A recording keeps its bind groups; a run encodes one compute pass with them.
 //! * Shaders are made without wgpu's run-time checks: kernels carry their own guards where they are needed.
 //! * One dispatch may not bind one buffer for reading and for writing, not even in parts ([`Limits::shares_memory_within_dispatch`]).
-//! * Errors of wgpu are collected, never left to its handler, which would panic.
+//! * Workgroup counts in memory pass a kernel of our own before they are dispatched (`indirect.rs`).
+//! * Errors of wgpu are collected, never left to its handler, which would panic. What it refuses is an error of its command; the device goes on.
 //!
 //! [`Limits::shares_memory_within_dispatch`]: trefoil_dsl::device::Limits::shares_memory_within_dispatch
 
 mod bind_groups;
 mod device;
+mod indirect;
 mod limits;
 mod memory;
 mod passthrough;

@@ -15,7 +15,7 @@ pub(crate) fn unavailable(reason: impl Into<String>) -> Error {
     Error::Unavailable { kind: DeviceKind::Wgpu.name(), reason: reason.into() }
 }
 
-/// wgpu's entry. Without `validate` it checks neither the driver's use nor the numbers of indirect dispatches, which are ours; without `labels` the driver
+/// wgpu's entry. Without `validate` it checks neither the driver's use nor the numbers of indirect dispatches, which `indirect.rs` does; without `labels` the driver
 /// learns no names.
 ///
 /// One instance stays for the life of the process: with the last one the driver's library goes, and NVIDIA's cannot be loaded again

@@ -75,6 +75,11 @@ impl Memory for WgpuMemory {
     fn device(&self) -> u64 {
         self.shared.state.id
     }
+
+    fn shares(&self, other: &dyn Memory) -> bool {
+        let other: Option<&Self> = other.as_any().downcast_ref();
+        other.is_some_and(|other| self.buffer == other.buffer)
+    }
 }
 
 /// How long an answer that the device has given may take from another thread to this one.

@@ -7,7 +7,7 @@ use std::sync::{Arc, Mutex};
 
 use trefoil_dsl::device::{Command, CopyCommand, DispatchCommand, GroupSource, ParamSource, Pipeline, Recording};
 use trefoil_dsl::error::{Error, Result};
-use trefoil_dsl::support::check::{PARAMS_ALIGNMENT, padded};
+use trefoil_dsl::support::check::{PARAMS_ALIGNMENT, WordRules, padded};
 use trefoil_dsl::support::state::CounterCells;
 
 use crate::bind_groups::{BindGroups, Bound};
@@ -72,7 +72,7 @@ impl Step {
     }
 }
 
-/// A dispatch in wgpu's terms.
+/// A dispatch in wgpu's terms. One that has its workgroup counts in memory needs them looked at before its pass.
 pub(crate) struct DispatchStep {
     /// The pipeline, which also keeps what it needs alive.
     pipeline: Arc<dyn Pipeline>,
@@ -163,6 +163,19 @@ fn bind_group(shared: &Shared, bound: &Bound, label: &str) -> std::result::Resul
 }
 
 impl DispatchStep {
+    /// Whether something comes before its pass.
+    pub(crate) const fn has_before(&self) -> bool {
+        matches!(self.groups, GroupSource::Memory(_))
+    }
+
+    /// Encodes what comes before its pass.
+    pub(crate) fn encode_before(&self, shared: &Shared, encoder: &mut wgpu::CommandEncoder) -> Result<()> {
+        match &self.groups {
+            GroupSource::Memory(range) => shared.counts()?.take(range, shared, encoder),
+            GroupSource::Value(_) | GroupSource::RunWords { .. } => Ok(()),
+        }
+    }
+
     /// Encodes the dispatch.
     pub(crate) fn encode(
         &self,
@@ -177,9 +190,7 @@ impl DispatchStep {
         }
         match &self.groups {
             GroupSource::Value([x, y, z]) => pass.dispatch_workgroups(*x, *y, *z),
-            GroupSource::Memory(range) => {
-                pass.dispatch_workgroups_indirect(&WgpuMemory::of(&range.memory, shared)?.buffer, range.offset);
-            }
+            GroupSource::Memory(_) => pass.dispatch_workgroups_indirect(&shared.counts()?.buffer, 0),
             GroupSource::RunWords { offset, .. } => {
                 let words = run_words.ok_or_else(|| Error::Command {
                     label: self.label.to_string(),
@@ -202,8 +213,8 @@ pub(crate) struct WgpuRecording {
     pub(crate) steps: Vec<Step>,
     /// Where run words lie, if there are any.
     pub(crate) run_words: Option<wgpu::Buffer>,
-    /// Their size in bytes.
-    pub(crate) run_words_bytes: usize,
+    /// What they must keep.
+    pub(crate) rules: WordRules,
     /// Names the recording in errors.
     pub(crate) label: Arc<str>,
     /// What runs keep; held during a run, so that run words are not changed under it.
@@ -244,7 +255,7 @@ impl WgpuBackend {
     /// Records `list`.
     pub(crate) fn make_recording(&self, list: &[Command], run_words: usize) -> Result<Arc<dyn Recording>> {
         let shared = &self.shared;
-        shared.state.checks().commands(list, Some(run_words))?;
+        let rules = shared.state.checks().recording(list, run_words)?;
         let words = match run_words {
             0 => None,
             bytes => {
@@ -271,7 +282,7 @@ impl WgpuBackend {
             shared: shared.clone(),
             steps,
             run_words: words,
-            run_words_bytes: run_words,
+            rules,
             label: Command::first_label(list),
             state: Mutex::default(),
         }))

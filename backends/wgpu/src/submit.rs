@@ -11,7 +11,7 @@ use crate::record::{ParamBuffer, Step, WgpuRecording, blocks, steps};
 /// The most bytes that one transfer moves at a time, a multiple of 4.
 const CHUNK: u64 = 64 * 1024 * 1024;
 
-/// Encodes all steps: as one pass, but that copies stand between passes.
+/// Encodes all steps: as one pass, but that copies, and what comes before a dispatch, stand between passes.
 fn encode(
     shared: &Shared,
     encoder: &mut wgpu::CommandEncoder,
@@ -20,26 +20,29 @@ fn encode(
     label: &str,
 ) -> Result<()> {
     let descriptor = wgpu::ComputePassDescriptor { label: Some(label), timestamp_writes: None };
-    let is_copy = |step: &Step| matches!(step, Step::Copy(_));
-    for part in steps.chunk_by(|a, b| is_copy(a) == is_copy(b)) {
-        let mut pass = None;
-        for step in part {
-            match step {
-                Step::Dispatch(dispatch) => {
-                    let pass = pass.get_or_insert_with(|| encoder.begin_compute_pass(&descriptor).forget_lifetime());
-                    dispatch.encode(shared, pass, run_words)?;
+    let mut pass = None;
+    for step in steps {
+        match step {
+            Step::Dispatch(dispatch) => {
+                if dispatch.has_before() {
+                    pass = None;
+                    dispatch.encode_before(shared, encoder)?;
                 }
-                // A part with a copy has no pass.
-                Step::Copy(copy) => Step::encode_copy(copy, shared, encoder)?,
-                Step::Barrier => {}
+                let pass = pass.get_or_insert_with(|| encoder.begin_compute_pass(&descriptor).forget_lifetime());
+                dispatch.encode(shared, pass, run_words)?;
             }
+            Step::Copy(copy) => {
+                pass = None;
+                Step::encode_copy(copy, shared, encoder)?;
+            }
+            Step::Barrier => {}
         }
     }
     Ok(())
 }
 
 impl WgpuBackend {
-    /// Encodes and submits; what wgpu says against it loses the device, because the checks let nothing wrong through.
+    /// Encodes and submits. The checks let nothing wrong through but what they cannot know of a buffer of the program's own, such as that it is mapped.
     pub(crate) fn submit(
         &self,
         label: &str,
@@ -52,7 +55,7 @@ impl WgpuBackend {
             fill(&mut encoder)?;
             Ok(shared.queue.submit([encoder.finish()]))
         });
-        submitted.map_err(|error| shared.state.lost(label, error))?
+        submitted.map_err(|error| shared.failed(label, error))?
     }
 
     /// Copies `data` to memory, after everything submitted before.
@@ -63,17 +66,20 @@ impl WgpuBackend {
             return Ok(());
         }
         let memory = WgpuMemory::of(&to.memory, shared)?;
-        let words = words_around(to.offset, to.bytes);
-        let whole = words.start == to.offset && words.end == to.offset + to.bytes;
+        let (words, end) = (words_around(to.offset, to.bytes), to.offset + to.bytes);
+        // Bytes beside the range, within its first and last words, must stay as they are; behind the memory's end is nothing.
+        let (before, behind) = (words.start < to.offset, end < words.end && end < to.memory.bytes());
+        let _alone = (before || behind).then(|| lock(&self.words));
         let mut patched;
-        let data = if whole {
+        let data = if words == (to.offset..end) {
             data
         } else {
-            // Bytes beside the range, within its first and last words, must stay as they are.
             patched = vec![0; (words.end - words.start) as usize];
             let last = patched.len() - 4;
-            self.download_words(&memory.buffer, words.start, &mut patched[..4], what)?;
-            if last > 0 {
+            if before || (behind && last == 0) {
+                self.download_words(&memory.buffer, words.start, &mut patched[..4], what)?;
+            }
+            if behind && last > 0 {
                 self.download_words(&memory.buffer, words.end - 4, &mut patched[last..], what)?;
             }
             let first = (to.offset - words.start) as usize;
@@ -90,7 +96,7 @@ impl WgpuBackend {
                         shared.queue.submit([]);
                     }
                 })
-                .map_err(|error| shared.state.lost(what, error))?;
+                .map_err(|error| shared.failed(what, error))?;
             offset += chunk.len() as u64;
         }
         Ok(())
@@ -171,8 +177,9 @@ impl WgpuBackend {
         let shared = &self.shared;
         let recording = WgpuRecording::of(recording, shared)?;
         let label = &*recording.label;
+        // Held to the end: another run would write what this one reads.
         let mut state = lock(&recording.state);
-        shared.state.checks().io(&io, recording.run_words_bytes, state.ran)?;
+        shared.state.checks().io(&io, &recording.rules, state.ran)?;
         let RunIo { run_words, uploads, downloads } = io;
         for (range, data) in uploads {
             self.upload(range, data, "upload")?;
@@ -183,7 +190,7 @@ impl WgpuBackend {
             whole.resize(whole.len().next_multiple_of(4), 0);
             shared
                 .scoped(|| shared.queue.write_buffer(buffer, 0, &whole))
-                .map_err(|error| shared.state.lost(label, error))?;
+                .map_err(|error| shared.failed(label, error))?;
         }
 
         // Small downloads share a buffer that the recording keeps; large ones follow by themselves.
@@ -228,7 +235,6 @@ impl WgpuBackend {
             _ => shared.wait_for(Some(submission), label)?,
         }
         state.ran = true;
-        drop(state);
         for (range, data) in large {
             self.download(range, data)?;
         }

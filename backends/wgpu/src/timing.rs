@@ -60,6 +60,9 @@ impl WgpuBackend {
                     drop(encoder.begin_compute_pass(&descriptor(None, Some(query + 1))));
                     continue;
                 }
+                if let Step::Dispatch(dispatch) = step {
+                    dispatch.encode_before(shared, encoder)?;
+                }
                 let mut pass = encoder.begin_compute_pass(&descriptor(Some(query), Some(query + 1)));
                 if let Step::Dispatch(dispatch) = step {
                     dispatch.encode(shared, &mut pass, None)?;

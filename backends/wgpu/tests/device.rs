@@ -7,7 +7,7 @@ mod rules;
 
 use std::sync::{Arc, OnceLock};
 
-use trefoil_codegen::artefact::{Code, Features, ParamTransport, Target, Variant};
+use trefoil_codegen::artefact::{Code, Features, GridKind, ParamTransport, Target, Variant};
 use trefoil_dsl::device::{
     Command, Device, DeviceKind, DeviceOptions, DispatchCommand, GroupSource, Memory, MemoryRange, ParamSource,
 };
@@ -152,6 +152,60 @@ fn buffers_of_the_program_are_memory_and_the_other_way_round() {
     let options = DeviceOptions { validate: true, ..DeviceOptions::default() };
     let refused = trefoil_wgpu::open_on(&adapter, &device, &queue, &options).unwrap_err().to_string();
     assert!(refused.contains("`DeviceOptions::validate` is for devices that trefoil opens"), "{refused}");
+}
+
+/// What wgpu refuses of a buffer of the program's is an error of the command, and the device goes on.
+#[test]
+fn what_wgpu_refuses_does_not_lose_the_device() {
+    if !rules::is_present(&SUBJECT) {
+        return;
+    }
+    let (adapter, device, queue) = shared::own().unwrap();
+    let on = trefoil_wgpu::open_on(&adapter, &device, &queue, &DeviceOptions::default()).unwrap();
+    let usage = wgpu::BufferUsages::STORAGE | wgpu::BufferUsages::COPY_SRC | wgpu::BufferUsages::COPY_DST;
+    let made = |mapped_at_creation| {
+        device.create_buffer(&wgpu::BufferDescriptor { label: None, size: 64, usage, mapped_at_creation })
+    };
+    let buffer = made(true);
+    let memory = trefoil_wgpu::memory(&on, &buffer).unwrap();
+    let whole = rules::whole(&memory);
+    let sum = on.zeros::<f32>(16).unwrap();
+    let pipeline = rules::load(&on, &rules::kernel(&SUBJECT, "add"), ParamTransport::Value);
+    let add = rules::by_value(&pipeline, &[&memory, &memory, sum.memory()], 16, 1.0);
+    let refused = [
+        on.backend().execute(std::slice::from_ref(&add)),
+        on.backend().write(&whole, &[0; 64]),
+        on.backend().read(&whole, &mut [0; 64]),
+    ];
+    for (result, label) in refused.into_iter().zip(["add", "write", "read"]) {
+        let named =
+            matches!(&result, Err(Error::Command { label: of, reason }) if of == label && reason.contains("map"));
+        assert!(named, "{label}: {result:?}");
+    }
+    buffer.unmap();
+    on.backend().write(&whole, bytemuck::cast_slice(&[2f32; 16])).unwrap();
+    on.backend().execute(&[add]).unwrap();
+    assert_eq!(sum.read().unwrap(), [4.0; 16]);
+
+    // The same buffer given twice is one piece of memory, and bound for reading and for writing.
+    let again = trefoil_wgpu::memory(&on, &buffer).unwrap();
+    let twice = rules::by_value(&pipeline, &[&memory, &memory, &again], 16, 1.0);
+    let refused = on.backend().execute(&[twice]).unwrap_err().to_string();
+    assert!(refused.contains("parts of one piece of memory"), "{refused}");
+
+    // Workgroup counts may lie in a buffer that was not made for them.
+    let mut kernel = (*rules::kernel(&SUBJECT, "add")).clone();
+    (kernel.grid, kernel.hash[15]) = (GridKind::Volume, 1);
+    let pipeline = rules::load(&on, &Arc::new(kernel), ParamTransport::Value);
+    let counts = made(false);
+    queue.write_buffer(&counts, 0, bytemuck::cast_slice(&[9u32, 1, 1, 1]));
+    let counts = trefoil_wgpu::memory(&on, &counts).unwrap();
+    let Command::Dispatch(mut add) = rules::by_value(&pipeline, &[&memory, &memory, sum.memory()], 16, 0.5) else {
+        panic!("a dispatch")
+    };
+    add.groups = GroupSource::Memory(MemoryRange { memory: counts, offset: 4, bytes: 12 });
+    on.backend().execute(&[Command::Dispatch(add)]).unwrap();
+    assert_eq!(sum.read().unwrap(), [2.0; 16]);
 }
 
 #[test]

@@ -5,8 +5,8 @@ use super::infer::Ty;
 use super::session::FunctionKey;
 use super::tree::{self, Block, Callee, For, Kind, Node, Root};
 use crate::ir::{
-    self, BinaryOperator, CallArgument, Expression, ExpressionKind, Function, Handle, Literal, Scalar, StatementKind,
-    UnaryOperator,
+    self, BinaryOperator, CallArgument, Expression, ExpressionKind, Function, Handle, Literal, MathFunction, Scalar,
+    StatementKind, UnaryOperator,
 };
 
 impl Build<'_> {
@@ -355,7 +355,15 @@ impl Build<'_> {
             return;
         };
         let ty = self.function.expressions[start].ty;
-        let step = values.next().map(|step| self.step(Some(step), ty, span));
+        let step = values.next().map(|step| {
+            let step = self.step(Some(step), ty, span);
+            if matches!(self.function.expressions[step].kind, ExpressionKind::Literal(_)) {
+                return step;
+            }
+            // As in every loop a step of 0 counts as 1.
+            let arguments = vec![step, self.number(1, ty, span)];
+            self.add(ExpressionKind::Math { function: MathFunction::Max, arguments }, ty, span)
+        });
         let first = self.spill(start, "first");
         let last = self.spill(end, "last");
         let step = step.map(|step| self.spill(step, "step"));

@@ -209,6 +209,7 @@ impl Session {
         let mut wrong = false;
         let mut scalars = 0u64;
         for field in &fields.named {
+            wrong |= self.is_conditional(&field.attrs);
             let ty = self.resolve_type(&field.ty, &scope);
             scalars = scalars.saturating_add(self.scalars(&ty));
             if !self.in_struct(&ty) && ty != Ty::Error {
@@ -237,6 +238,17 @@ impl Session {
         self.struct_scalars.insert(handle, scalars);
         self.structs.insert(bundle.hash.clone(), Some(handle));
         Some(handle)
+    }
+
+    /// Reports a part of an item that is there under a condition, of which the macro, that reads the item first, knows nothing.
+    fn is_conditional(&mut self, attributes: &[syn::Attribute]) -> bool {
+        let found = attributes
+            .iter()
+            .find(|attribute| attribute.path().is_ident("cfg") || attribute.path().is_ident("cfg_attr"));
+        if let Some(attribute) = found {
+            self.error(attribute, "what is decided by a `cfg` after #[device] has read the item would differ between host and kernel: put it on the whole item");
+        }
+        found.is_some()
     }
 
     /// How many scalars a type is made of, arrays of a length that is not known yet as if it were 1.
@@ -274,6 +286,9 @@ impl Session {
         let mut variants: Vec<(String, u32)> = Vec::new();
         let mut next = Some(0u32);
         for variant in &item.variants {
+            if self.is_conditional(&variant.attrs) {
+                return None;
+            }
             if !matches!(variant.fields, syn::Fields::Unit) {
                 self.error(variant, "a #[device] enum has variants without fields: on the device it is a u32");
                 return None;

@@ -47,7 +47,13 @@ impl Named for syn::Item {
 ///
 /// A constant that has the name of a local of the same item is left out too: rustc's own rules for patterns make such code an error.
 pub fn items_named(item: &impl Named) -> Vec<syn::Path> {
-    let mut visitor = Visitor { stage: Stage::Bind, bound: BTreeSet::new(), seen: BTreeSet::new(), paths: Vec::new() };
+    let mut visitor = Visitor {
+        stage: Stage::Bind,
+        declares: false,
+        bound: BTreeSet::new(),
+        seen: BTreeSet::new(),
+        paths: Vec::new(),
+    };
     item.visit_with(&mut visitor);
     if let Some(own) = item.own_name() {
         visitor.bound.insert(own.to_string());
@@ -70,9 +76,11 @@ enum Stage {
     Collect,
 }
 
-/// Walks an item twice: first for the names that it binds, then for the paths that it uses.
+/// Walks an item twice: first for the names that it binds, then for the paths that it uses. A `let` binds its names from where it stands, in the second walk: `let norm = norm(x)` calls an item.
 pub struct Visitor {
     stage: Stage,
+    /// Whether the pattern of a `let` is visited.
+    declares: bool,
     bound: BTreeSet<String>,
     seen: BTreeSet<String>,
     paths: Vec<syn::Path>,
@@ -151,8 +159,22 @@ impl<'ast> Visit<'ast> for Visitor {
         let name = pattern.ident.to_string();
         if name.starts_with(char::is_uppercase) {
             self.collect(&syn::Path::from(pattern.ident.clone()), intrinsics::is_value);
-        } else if matches!(self.stage, Stage::Bind) {
+        } else if self.declares || matches!(self.stage, Stage::Bind) {
             self.bound.insert(name);
+        }
+    }
+
+    fn visit_local(&mut self, local: &'ast syn::Local) {
+        if let Some(init) = &local.init {
+            self.visit_expr(&init.expr);
+            if let Some((_, otherwise)) = &init.diverge {
+                self.visit_expr(otherwise);
+            }
+        }
+        if matches!(self.stage, Stage::Collect) {
+            self.declares = true;
+            self.visit_pat(&local.pat);
+            self.declares = false;
         }
     }
 

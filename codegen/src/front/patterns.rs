@@ -35,6 +35,12 @@ impl Infer<'_> {
             self.scopes.push(Default::default());
             let pattern = self.pattern(&arm.pat, &ty);
             wrong |= matches!(pattern, Pattern::Error);
+            // A constant in small letters would be such a name here, and a constant in Rust.
+            if let Some(Arm { pattern: Pattern::Any(Some(local)), .. }) = arms.last() {
+                let name = self.locals[*local].name.clone();
+                self.error(&arm.pat, format!("no value comes here: `{name}` is a new name, which takes every value; a constant is written in capitals"));
+                wrong = true;
+            }
             let expression = &*arm.body;
             let mut body = self.expr(expression, hint);
             self.scopes.pop();

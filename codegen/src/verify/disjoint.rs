@@ -125,7 +125,7 @@ fn common_key(knowledge: &Knowledge, key: &Key) -> bool {
         Key::Part(base, _) => common_key(knowledge, base),
         Key::Wrapped(form, _) => is_common(knowledge, form),
         Key::Operation(_, left, right, _) => is_common(knowledge, left) && is_common(knowledge, right),
-        Key::Math(_, forms) => forms.iter().all(|form| is_common(knowledge, form)),
+        Key::Math(_, forms, _) => forms.iter().all(|form| is_common(knowledge, form)),
         Key::Builtin(_)
         | Key::Argument(_)
         | Key::Local(_)

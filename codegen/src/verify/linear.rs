@@ -23,10 +23,10 @@ pub enum Key {
     Part(Box<Key>, u32),
     /// A form reduced into the range of its type.
     Wrapped(Form, Kind),
-    /// The result of an operation, in a type of that kind.
-    Operation(BinaryOperator, Form, Form, Wide),
-    /// The result of `min`, `max` or `clamp`.
-    Math(MathFunction, Vec<Form>),
+    /// The result of an operation, in a type of that kind: whose range is the result's, so that what stands for a remainder without a sign never stands for one that may be negative.
+    Operation(BinaryOperator, Form, Form, Kind),
+    /// The result of `min`, `max` or `clamp`, in a type of that kind.
+    Math(MathFunction, Vec<Form>, Kind),
     /// How many parts of a matrix an invocation holds.
     MatrixLength(Matrix),
     /// Something of which nothing is known but its range.

@@ -16,7 +16,7 @@ use trefoil_codegen::artefact::{Binding, Kernel, ParamRole};
 
 use crate::buffer::BufferSlice;
 use crate::device::{Memory, MemoryRange};
-use crate::element::Element;
+use crate::element::{Element, scalar_name};
 use crate::error::{Error, Result};
 use crate::param::{Leaf, Param};
 use crate::support::check::GROUP_BYTES;
@@ -179,7 +179,7 @@ impl Launch {
     /// Gives the next by-value parameter.
     ///
     /// # Errors
-    /// The kernel has no further parameter, it has another size, or the value does not fit into the kernel's indices.
+    /// The kernel has no further parameter, it has another type or size, or the value does not fit into the kernel's indices.
     pub fn value<P: Param>(mut self, value: P) -> Result<Self> {
         let first = self.values.len();
         // What does not fit into 32 bits may fit into 64.
@@ -346,7 +346,9 @@ fn check_binding<T: Element>(binding: &Binding, mutable: bool, rank: Option<usiz
     if binding.access.writes() && !mutable {
         return Err("the kernel writes it, so it must be bound as mutable".to_owned());
     }
-    if size_of::<T>() != binding.element.size as usize {
+    // Of structs and vectors only the size is known here.
+    let is_other = scalar_name::<T>().is_some_and(|given| given != binding.element.name);
+    if is_other || size_of::<T>() != binding.element.size as usize {
         return Err(format!(
             "elements of {} bytes ({}) given, elements of {} bytes ({}) expected",
             size_of::<T>(),

@@ -85,7 +85,8 @@ impl Device {
     /// Runs kernels one after the other, each seeing what those before wrote, in one submission.
     ///
     /// # Errors
-    /// As [`Device::run`]; then none of them has run.
+    /// As [`Device::run`]; then none of them has run. There is one exception: CUDA and the CPU read the workgroup counts of an indirect dispatch ([`Launch::indirect`](super::Launch::indirect)) when those before
+    /// it have run, so that these stay done where the counts are too large.
     pub fn run_all(&self, dispatches: impl IntoIterator<Item = Dispatch>) -> Result<()> {
         let commands = self.commands(dispatches)?;
         if commands.is_empty() {

@@ -1,5 +1,7 @@
 //! Launches against a device that only looks at what it is given.
 
+mod rules;
+
 use std::any::Any;
 use std::sync::{Arc, Mutex};
 
@@ -147,9 +149,10 @@ fn device(kind: DeviceKind, max_groups: [u32; 3]) -> (Device, Arc<Fake>) {
 }
 
 fn binding(name: &'static str, size: u32, access: Access, vector: u32, view: Option<u32>) -> Binding {
+    let element = if size == 4 { "f32" } else { "Vec3<f32>" };
     Binding {
         name: name.into(),
-        element: artefact::Element { name: "f32".into(), size, align: 4 },
+        element: artefact::Element { name: element.into(), size, align: 4 },
         access,
         vector,
         view,
@@ -398,9 +401,9 @@ fn wrong_arguments_are_named() {
         message(full.clone().value(1usize << 32)),
         "kernel `subject`, argument `n`: 4294967296 does not fit into 32 bits"
     );
-    assert_eq!(message(full.clone().value([1u32, 2])), "kernel `subject`, argument `n`: 2 numbers given, 1 expected");
+    assert_eq!(message(full.clone().value([1usize, 2])), "kernel `subject`, argument `n`: 2 numbers given, 1 expected");
     assert_eq!(
-        message(full.value(1u32).unwrap().value(2u32)),
+        message(full.value(1usize).unwrap().value(2usize)),
         "kernel `subject`, argument `value 1`: the kernel takes only 1 of them"
     );
     let askew = begin().read(x.slice(2..).unwrap()).unwrap().write(&mut y).unwrap().value(0usize).unwrap();

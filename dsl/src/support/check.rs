@@ -2,17 +2,19 @@
 //!
 //! What passes here can be handed to a driver without a further look at ranges, owners, lengths or limits.
 
+mod dispatch;
+mod words;
+
 use std::sync::Arc;
 
-use trefoil_codegen::artefact::{GridKind, Kernel, MatrixNeed, ParamTransport, Variant};
+use trefoil_codegen::artefact::{Kernel, MatrixNeed, Variant};
 
-use crate::device::{
-    Call, CallCommand, Command, CopyCommand, DispatchCommand, GroupSource, Memory, MemoryRange, ParamSource,
-    Properties, RunIo,
-};
+use crate::device::{Call, CallCommand, Command, CopyCommand, Memory, MemoryRange, Properties};
 use crate::error::{Error, Result};
 use crate::product::LibraryProduct;
 use crate::support::adapter;
+
+pub use words::WordRules;
 
 /// Every binding covers a multiple of this many bytes.
 pub const BINDING_MULTIPLE: u64 = 16;
@@ -43,7 +45,7 @@ const fn overlap(a: &MemoryRange, b: &MemoryRange) -> bool {
 
 /// Whether both are the same piece of memory.
 pub fn same_memory(a: &Arc<dyn Memory>, b: &Arc<dyn Memory>) -> bool {
-    std::ptr::addr_eq(Arc::as_ptr(a), Arc::as_ptr(b))
+    std::ptr::addr_eq(Arc::as_ptr(a), Arc::as_ptr(b)) || a.shares(&**b)
 }
 
 /// What is known of the device that checks.
@@ -256,233 +258,6 @@ impl Checks<'_> {
                     return Err(broken("a range that it writes overlaps another of its ranges".to_owned()));
                 }
             }
-        }
-        Ok(())
-    }
-
-    fn dispatch(&self, dispatch: &DispatchCommand, run_words: Option<usize>) -> Result<()> {
-        let label = &*dispatch.label;
-        let broken = |reason: String| Error::Command { label: label.to_owned(), reason };
-        self.owner(dispatch.pipeline.device(), || format!("the pipeline of `{label}`"))?;
-        let kernel = dispatch.pipeline.kernel();
-        if dispatch.bindings.len() != kernel.bindings.len() {
-            return Err(broken(format!(
-                "{} ranges for the {} bindings of kernel `{}`",
-                dispatch.bindings.len(),
-                kernel.bindings.len(),
-                kernel.name
-            )));
-        }
-        for (range, binding) in dispatch.bindings.iter().zip(&*kernel.bindings) {
-            self.binding(range, label, &binding.name)?;
-        }
-        if !self.properties.limits.shares_memory_within_dispatch {
-            self.sharing(dispatch)?;
-        }
-        let word_bytes = |first: u32, count: u64, align: u32, what: &str| match run_words {
-            None => Err(broken(format!("its {what} are in run words, which only recordings have"))),
-            Some(size) if u64::from(first) + count > size as u64 => Err(broken(format!(
-                "its {what}, {count} bytes from byte {first} on, are not within the {size} bytes of run words"
-            ))),
-            Some(_) if !first.is_multiple_of(align) => {
-                Err(broken(format!("its {what} are at byte {first} of the run words, not at a multiple of {align}")))
-            }
-            Some(_) => Ok(()),
-        };
-        match &dispatch.params {
-            ParamSource::Value(bytes) if bytes.len() != kernel.params.size as usize => {
-                return Err(broken(format!(
-                    "{} bytes of parameters given, kernel `{}` takes {}",
-                    bytes.len(),
-                    kernel.name,
-                    kernel.params.size
-                )));
-            }
-            ParamSource::Value(_) => {}
-            ParamSource::RunWords(first) => {
-                word_bytes(*first, kernel.params.size.into(), PARAMS_ALIGNMENT, "parameters")?;
-            }
-        }
-        match &dispatch.groups {
-            GroupSource::Value(groups) => self.grid(kernel, *groups),
-            GroupSource::RunWords { offset, bound } => {
-                word_bytes(*offset, GROUP_BYTES as u64, 4, "workgroup counts")?;
-                self.grid(kernel, *bound)
-            }
-            GroupSource::Memory(range) => self.group_memory(dispatch, range, run_words.is_some()),
-        }
-    }
-
-    /// Checks the memory that a dispatch reads its workgroup counts from.
-    fn group_memory(&self, dispatch: &DispatchCommand, range: &MemoryRange, recorded: bool) -> Result<()> {
-        let (label, kernel) = (&*dispatch.label, dispatch.pipeline.kernel());
-        let broken = |reason: String| Error::Command { label: label.to_owned(), reason };
-        if recorded {
-            return Err(broken("its workgroup counts are in memory; a recording has them in its run words".to_owned()));
-        }
-        if kernel.grid != GridKind::Volume {
-            return Err(broken(format!(
-                "the workgroups of kernel `{}` are folded and counted by the host: write `indirect` in its attribute",
-                kernel.name
-            )));
-        }
-        self.owner(range.memory.device(), || format!("`{label}`: the memory of its workgroup counts"))?;
-        let end = range.offset.checked_add(range.bytes);
-        if range.bytes != GROUP_BYTES as u64
-            || !range.offset.is_multiple_of(4)
-            || end.is_none_or(|end| end > range.memory.bytes())
-        {
-            return Err(broken(format!(
-                "its workgroup counts, {} bytes from byte {} on, are not {GROUP_BYTES} bytes at a multiple of 4 within their {} bytes",
-                range.bytes,
-                range.offset,
-                range.memory.bytes()
-            )));
-        }
-        for (bound, binding) in dispatch.bindings.iter().zip(&*kernel.bindings) {
-            if binding.access.writes() && same_memory(&bound.memory, &range.memory) {
-                return Err(broken(format!(
-                    "`{}`, which it writes, is in one piece of memory with its workgroup counts",
-                    binding.name
-                )));
-            }
-        }
-        Ok(())
-    }
-
-    /// Checks a number of workgroups.
-    ///
-    /// # Errors
-    /// [`Error::Grid`].
-    pub fn grid(&self, kernel: &Kernel, most: [u32; 3]) -> Result<()> {
-        let limit = self.properties.limits.max_groups;
-        if (0..3).any(|axis| most[axis] > limit[axis]) {
-            return Err(Error::Grid {
-                kernel: kernel.name.to_string(),
-                groups: most.map(u64::from),
-                limit,
-                device: self.device(),
-            });
-        }
-        Ok(())
-    }
-
-    /// Checks that the transport for which a pipeline was loaded is the one that a command uses.
-    ///
-    /// # Errors
-    /// Names the command.
-    pub fn transport(&self, dispatch: &DispatchCommand, loaded: ParamTransport) -> Result<()> {
-        let used = match dispatch.params {
-            ParamSource::Value(_) => ParamTransport::Value,
-            ParamSource::RunWords(_) => ParamTransport::Buffer,
-        };
-        if used == loaded {
-            return Ok(());
-        }
-        Err(Error::Command {
-            label: dispatch.label.to_string(),
-            reason: format!(
-                "it passes parameters by {used:?}, but kernel `{}` was loaded for {loaded:?}",
-                dispatch.pipeline.kernel().name
-            ),
-        })
-    }
-
-    fn binding(&self, range: &MemoryRange, label: &str, name: &str) -> Result<()> {
-        let broken = |reason: String| Error::Command { label: label.to_owned(), reason };
-        let limits = &self.properties.limits;
-        self.owner(range.memory.device(), || format!("`{label}`: the memory of `{name}`"))?;
-        // A kernel with pointers gets the exact byte; one with bindings gets the rest as its element offset.
-        if self.properties.kind.has_pointers() {
-            return self.reach(range, label, name);
-        }
-        if range.bytes == 0 || !range.bytes.is_multiple_of(BINDING_MULTIPLE) {
-            return Err(broken(format!(
-                "`{name}` binds {} bytes, which is not a multiple of {BINDING_MULTIPLE} above 0",
-                range.bytes
-            )));
-        }
-        if !range.offset.is_multiple_of(limits.binding_alignment) {
-            return Err(broken(format!(
-                "`{name}` is bound from byte {} on, not from a multiple of {}",
-                range.offset, limits.binding_alignment
-            )));
-        }
-        self.reach(range, label, name)
-    }
-
-    /// Checks that a bound range is not too large and within its memory.
-    fn reach(&self, range: &MemoryRange, label: &str, name: &str) -> Result<()> {
-        let broken = |reason: String| Error::Command { label: label.to_owned(), reason };
-        let limits = &self.properties.limits;
-        if range.bytes > limits.max_binding_bytes {
-            return Err(Error::TooLarge {
-                what: format!("`{label}`: binding `{name}`"),
-                bytes: range.bytes,
-                limit: limits.max_binding_bytes,
-                device: self.device(),
-            });
-        }
-        let end = range.offset.checked_add(range.bytes);
-        if end.is_none_or(|end| end > padded(range.memory.bytes())) {
-            return Err(broken(format!(
-                "`{name}` binds {} bytes from byte {} on, which are not within its {} bytes",
-                range.bytes,
-                range.offset,
-                range.memory.bytes()
-            )));
-        }
-        Ok(())
-    }
-
-    fn sharing(&self, dispatch: &DispatchCommand) -> Result<()> {
-        let bindings = &dispatch.pipeline.kernel().bindings;
-        for (i, (a, one)) in dispatch.bindings.iter().zip(&**bindings).enumerate() {
-            for (b, other) in dispatch.bindings.iter().zip(&**bindings).skip(i + 1) {
-                if one.access.writes() != other.access.writes() && same_memory(&a.memory, &b.memory) {
-                    return Err(Error::Command {
-                        label: dispatch.label.to_string(),
-                        reason: format!(
-                            "`{}` and `{}` are parts of one piece of memory, one read and one written, which {} does not allow",
-                            one.name,
-                            other.name,
-                            self.device()
-                        ),
-                    });
-                }
-            }
-        }
-        Ok(())
-    }
-
-    /// Checks what a run brings and takes; `run_words` is the size of the recording's run words, and `ran` whether it has run
-    /// before.
-    ///
-    /// # Errors
-    /// A range or length is wrong, or the first run brings no run words.
-    pub fn io(&self, io: &RunIo<'_, '_>, run_words: usize, ran: bool) -> Result<()> {
-        match io.run_words {
-            Some(words) if words.len() != run_words => {
-                return Err(Error::WrongLength {
-                    what: "the run words, counted in bytes".to_owned(),
-                    given: words.len() as u64,
-                    expected: run_words as u64,
-                });
-            }
-            None if run_words > 0 && !ran => {
-                return Err(Error::WrongLength {
-                    what: "the run words of the first run, counted in bytes".to_owned(),
-                    given: 0,
-                    expected: run_words as u64,
-                });
-            }
-            _ => {}
-        }
-        for (range, data) in io.uploads {
-            self.transfer(range, data.len(), "upload")?;
-        }
-        for (range, data) in &*io.downloads {
-            self.transfer(range, data.len(), "download")?;
         }
         Ok(())
     }

@@ -52,3 +52,30 @@ fn a_machine_without_a_gpu_is_told_what_is_missing() {
         (opened, listed) => panic!("{opened:?} but {listed:?}"),
     }
 }
+
+/// Another library of the program's may have a context of its own current, or rely on there being none.
+#[test]
+fn what_a_thread_has_current_stays_so() {
+    if !rules::is_present(&SUBJECT) {
+        return;
+    }
+    let current = || cudarc::driver::result::ctx::get_current().unwrap();
+    let on_thread = move || {
+        let device = trefoil_cuda::open(&DeviceOptions::default()).unwrap();
+        assert_eq!(current(), None, "after opening");
+        let buffer = device.buffer(&[1f32, 2.0]).unwrap();
+        assert_eq!(buffer.read().unwrap(), [1.0, 2.0]);
+        assert_eq!(current(), None, "after a read");
+        let pipeline = rules::load(&device, &rules::kernel(&SUBJECT, "rotate"), ParamTransport::Value);
+        assert_eq!(current(), None, "after loading");
+        drop(pipeline);
+        assert_eq!(current(), None, "after something is gone");
+        let other = cudarc::driver::CudaContext::new_non_primary(0, 0).unwrap();
+        other.bind_to_thread().unwrap();
+        assert_eq!(buffer.read().unwrap(), [1.0, 2.0]);
+        drop((buffer, device));
+        assert_eq!(current(), Some(other.cu_ctx()), "after all is gone");
+    };
+    // A thread that has nothing current.
+    std::thread::spawn(on_thread).join().unwrap();
+}

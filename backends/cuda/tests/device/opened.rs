@@ -1,6 +1,6 @@
 //! The same rules on a context and a stream that the program opened, and what the two do between each other's commands.
 
-use std::sync::Arc;
+use std::sync::{Arc, PoisonError, RwLock};
 
 use cudarc::driver::{CudaContext, CudaStream, sys};
 use trefoil_codegen::artefact::ParamTransport;
@@ -20,8 +20,16 @@ fn context() -> Result<Arc<CudaContext>> {
     CudaContext::new(0).map_err(none)
 }
 
+/// Held for writing while a test captures. Before it makes the first stream of a context, cudarc waits for all that is done there, which breaks whatever is captured meanwhile.
+static CAPTURES: RwLock<()> = RwLock::new(());
+
+fn new_stream(context: &Arc<CudaContext>) -> Arc<CudaStream> {
+    let _none = CAPTURES.read().unwrap_or_else(PoisonError::into_inner);
+    context.new_stream().unwrap()
+}
+
 fn stream() -> Result<Arc<CudaStream>> {
-    Ok(context()?.new_stream().unwrap())
+    Ok(new_stream(&context()?))
 }
 
 const SUBJECT: rules::Subject =
@@ -93,7 +101,8 @@ fn a_capture_of_the_programs_is_left_alone() {
     let ones = other.buffer(&[1f32; 64]).unwrap();
     let slice = Arc::new(stream.clone_htod(&[0u32; 4]).unwrap());
     stream.synchronize().unwrap();
-    // It forbids much to this thread, and nothing to those of other tests.
+    let alone = CAPTURES.write().unwrap_or_else(PoisonError::into_inner);
+    // It forbids much to this thread, and nothing else to those of other tests.
     stream.begin_capture(sys::CUstreamCaptureMode::CU_STREAM_CAPTURE_MODE_THREAD_LOCAL).unwrap();
     drop(goes);
     let refused = [
@@ -110,6 +119,7 @@ fn a_capture_of_the_programs_is_left_alone() {
     other.backend().execute(&[add(&other, [ones.memory(), ones.memory(), sum.memory()])]).unwrap();
     assert_eq!(sum.read().unwrap(), [4.0; 64]);
     stream.end_capture(sys::CUgraphInstantiate_flags(0)).unwrap();
+    drop(alone);
     for error in refused {
         assert!(error.to_string().contains("the program captures it"), "{error}");
     }
@@ -150,7 +160,7 @@ fn what_cannot_be_shared_is_named() {
     }
     let options = DeviceOptions::default();
     let context = context().unwrap();
-    let stream = context.new_stream().unwrap();
+    let stream = new_stream(&context);
     let on = trefoil_cuda::open_on(&stream, &options).unwrap();
     let refused = |opened: Result<Device>| opened.unwrap_err().to_string();
     let said = refused(trefoil_cuda::open_on(&context.per_thread_stream(), &options));

@@ -116,7 +116,7 @@ fn decide(
     };
     let (best, others) = compare(graph, program, work.node, (&work.inputs, readers), &candidates, device, options);
     match best {
-        Some(best) => Ok(accept(graph, program, work, best, others)),
+        Some(best) => Ok(accept(graph, program, work, readers, best, others)),
         None => Err(nobody(&node.name, &others)),
     }
 }
@@ -159,7 +159,7 @@ fn decide_pull(
             others.push((ELEMENT_BY_ELEMENT.to_owned(), why));
             let PullWork { node, op, inputs, output } = work;
             let kernels = KernelsWork { node, op, inputs, outputs: vec![output], chosen: None };
-            Ok(Some(accept(graph, program, kernels, best, others)))
+            Ok(Some(accept(graph, program, kernels, readers, best, others)))
         }
         None if is_forbidden || is_other_forced => Err(nobody(&node.name, &others)),
         best => {
@@ -211,7 +211,9 @@ fn compare<'a>(
             others.push((name.to_owned(), "forbidden".to_owned()));
             continue;
         }
-        let is_there = |input: usize, fastest| program.known_copy(&inputs[input], fastest).is_some();
+        let is_there = |input: usize, fastest, is_over| {
+            known_copy(graph, program, (inputs, readers), &Copied { input, fastest }, is_over).is_some()
+        };
         match offer(&**candidate, &operands, outputs, is_there, device, options.deterministic) {
             Err(reason) => others.push((name.to_owned(), reason)),
             Ok(offer) => match &best {
@@ -227,19 +229,40 @@ fn compare<'a>(
     (best, others)
 }
 
+/// A copy that is there for others and serves as that of an input too. One over which the candidate writes must be nobody else's.
+fn known_copy(
+    graph: &Graph,
+    program: &Program,
+    (inputs, readers): (&[Located], ReadersAt<'_>),
+    &Copied { input, fastest }: &Copied,
+    is_over: bool,
+) -> Option<Located> {
+    program.known_copy(&inputs[input], fastest, |known| {
+        let mut inputs = inputs.to_vec();
+        inputs[input] = known.clone();
+        !is_over || kept(graph, program, &inputs, input, readers).is_none()
+    })
+}
+
 /// Gives the work to a candidate.
 fn accept(
     graph: &Graph,
     program: &mut Program,
     mut work: KernelsWork,
+    readers: ReadersAt<'_>,
     best: Offer<'_>,
     others: Vec<(String, String)>,
 ) -> Decision {
     let node = &graph.nodes()[work.node as usize];
-    for Copied { input, fastest } in &best.copied {
-        let source = &work.inputs[*input];
-        work.inputs[*input] = program.known_copy(source, *fastest).unwrap_or_else(|| {
-            let (copy, located) = program.copy_along(work.node, source, *fastest);
+    let over = taken_over(&best.implementation);
+    let is_over = |input: usize| over.iter().any(|(_, taken)| *taken == input);
+    // What is written over comes last, when it is known what the other inputs are.
+    let (last, first): (Vec<_>, Vec<_>) = best.copied.iter().partition(|copied| is_over(copied.input));
+    for copied in first.into_iter().chain(last) {
+        let Copied { input, fastest } = *copied;
+        let known = known_copy(graph, program, (&work.inputs, readers), copied, is_over(input));
+        work.inputs[input] = known.unwrap_or_else(|| {
+            let (copy, located) = program.copy_along(work.node, &work.inputs[input], fastest);
             program.works.push(Work::Map(copy));
             located
         });
@@ -265,7 +288,6 @@ fn accept(
             meaning: Meaning::Scratch { node: work.node, piece: usize::MAX },
         });
     }
-    let over = taken_over(&best.implementation);
     let mut replaced = Vec::new();
     for (output, input) in over {
         let below = work.inputs[input].value;
@@ -309,11 +331,11 @@ fn offer<'a>(
     candidate: &'a dyn Candidate,
     operands: &[Operand],
     outputs: &[TensorType],
-    is_there: impl Fn(usize, usize) -> bool,
+    is_there: impl Fn(usize, usize, bool) -> bool,
     device: &Properties,
     deterministic: bool,
 ) -> Result<Offer<'a>, String> {
-    let (mut operands, mut copied, mut copying) = (operands.to_vec(), Vec::new(), 0.0);
+    let (mut operands, mut copied): (_, Vec<Copied>) = (operands.to_vec(), Vec::new());
     let last = |input: usize| (input, None);
     // Each round copies at least one operand.
     for _ in 0..=operands.len() {
@@ -326,7 +348,13 @@ fn offer<'a>(
                 fits(&implementation, &operands, outputs, device)?;
                 let wanted = unbindable(&implementation, &operands, device);
                 if wanted.is_empty() {
-                    let cost = implementation.cost + copying;
+                    let over = taken_over(&implementation);
+                    let made = copied.iter().filter(|Copied { input, fastest }| {
+                        !is_there(*input, *fastest, over.iter().any(|(_, taken)| taken == input))
+                    });
+                    let bytes = |copied: &Copied| operands[copied.input].ty.bytes().bounds().1 as f64;
+                    let copying = made.map(|copied| LAUNCH + 2.0 * bytes(copied) / COPY_BYTES_PER_MICROSECOND);
+                    let cost = implementation.cost + copying.sum::<f64>();
                     let passes = (0..operands.len()).map(|input| candidate.passes(&request, input)).collect();
                     return Ok(Offer { candidate, implementation, copied, cost, passes });
                 }
@@ -343,15 +371,12 @@ fn offer<'a>(
             if axis.is_some() && fastest >= rank {
                 return Err(format!("it wants input {input} along axis {fastest}, but there are {rank}"));
             }
-            if copied.iter().any(|known: &Copied| known.input == input) {
+            if copied.iter().any(|known| known.input == input) {
                 return Err(format!("it does not take a copy of input {input} either"));
             }
             operand.layout = Layout::contiguous_along(&operand.ty.shape, fastest);
             operand.is_param = false;
             operand.kept = None;
-            if !is_there(input, fastest) {
-                copying += LAUNCH + 2.0 * operand.ty.bytes().bounds().1 as f64 / COPY_BYTES_PER_MICROSECOND;
-            }
             copied.push(Copied { input, fastest });
         }
     }

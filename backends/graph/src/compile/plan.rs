@@ -117,8 +117,8 @@ pub(crate) fn lifetimes(program: &Program, steps: &[Step], moments: &[usize]) ->
 /// A value is larger than the device allows in one allocation or binding.
 pub fn plan(program: &Program, steps: &[Step], moments: &[usize], limits: &Limits, device: &str) -> Result<Plan> {
     let mut planned = Plan { places: vec![None; program.values.len()], ..Plan::default() };
+    let lifetimes = lifetimes(program, steps, moments);
     for (value, info) in program.values.iter().enumerate() {
-        let bytes = fitting(info, limits, device)?;
         let own = match info.origin {
             Origin::Param => Buffer::Param(value),
             Origin::Constant(_) => Buffer::Constant(value),
@@ -127,12 +127,18 @@ pub fn plan(program: &Program, steps: &[Step], moments: &[usize], limits: &Limit
                 planned.places[value] = planned.places[state];
                 continue;
             }
-            Origin::Input | Origin::Computed | Origin::Over(_) => continue,
+            Origin::Input | Origin::Computed | Origin::Over(_) => {
+                // What was fused away is in no memory, and may be of any size.
+                if lifetimes.contains_key(&value) {
+                    fitting(info, limits, device)?;
+                }
+                continue;
+            }
         };
+        let bytes = fitting(info, limits, device)?;
         planned.places[value] = Some(Place { buffer: planned.buffers.len(), offset: 0, bytes });
         planned.buffers.push(own);
     }
-    let lifetimes = lifetimes(program, steps, moments);
     let values: Vec<ValueId> = lifetimes.keys().copied().collect();
     let lifetimes: Vec<Lifetime> = lifetimes.into_values().collect();
     let apart =

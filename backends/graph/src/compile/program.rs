@@ -308,8 +308,8 @@ impl Program {
         (MapWork { node, op, inputs: vec![moved], output }, located)
     }
 
-    /// The copy of these elements that [`Program::copy_along`] would make, if one of the works so far makes it for another reader and nothing was written over it since.
-    pub fn known_copy(&self, source: &Located, fastest: usize) -> Option<Located> {
+    /// The copy of these elements that [`Program::copy_along`] would make, if one of the works so far makes it for another reader, nothing was written over it since, and it `serves`.
+    pub fn known_copy(&self, source: &Located, fastest: usize, serves: impl Fn(&Located) -> bool) -> Option<Located> {
         let moved = moved_along(source, fastest);
         self.works.iter().find_map(|work| {
             let Work::Map(MapWork { inputs, output, .. }) = work else { return None };
@@ -317,7 +317,9 @@ impl Program {
             let same = matches!((&value.meaning, inputs.as_slice()), (Meaning::Copy(_), [read])
                 if read.value == moved.value && read.ty == moved.ty && read.layout == moved.layout);
             let is_gone = || self.values.iter().any(|other| other.origin == Origin::Over(*output));
-            (same && value.ty.as_ref() == Some(&moved.ty) && !is_gone()).then(|| copied_along(source, fastest, *output))
+            let known = (same && value.ty.as_ref() == Some(&moved.ty) && !is_gone())
+                .then(|| copied_along(source, fastest, *output));
+            known.filter(&serves)
         })
     }
 

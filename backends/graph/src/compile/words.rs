@@ -5,6 +5,8 @@ use std::sync::Arc;
 use super::program::{Program, Work};
 use crate::dim::{Dim, Extents};
 use crate::error::{Error, Result};
+use crate::graph::Graph;
+use crate::types::TensorType;
 
 /// Words of the run words that are computed from the symbols' values.
 #[derive(Clone, Debug, Default)]
@@ -15,6 +17,16 @@ pub struct RunWords {
     pub(super) grids: Vec<GridWords>,
     /// Where states are updated: no kernel looks whether a position is one of the state.
     pub(super) places: Vec<StatePlace>,
+    /// Extents that no bound of their symbols keeps from being negative.
+    extents: Vec<TensorExtent>,
+}
+
+/// An extent of a tensor.
+#[derive(Clone, Debug)]
+struct TensorExtent {
+    tensor: Arc<str>,
+    axis: usize,
+    extent: Dim,
 }
 
 /// Positions of a state that an update writes.
@@ -152,7 +164,47 @@ impl GridWords {
     }
 }
 
+/// Checks that no extent of a tensor is negative in a run.
+///
+/// # Errors
+/// One is, or a symbol has no value.
+pub(crate) fn expect_extents_of(tensor: &str, ty: &TensorType, extents: &Extents) -> Result<()> {
+    ty.shape.iter().enumerate().try_for_each(|(axis, extent)| expect_extent(tensor, axis, extent, extents))
+}
+
+fn expect_extent(tensor: &str, axis: usize, extent: &Dim, extents: &Extents) -> Result<()> {
+    let given = extent.eval(extents)?;
+    if given >= 0 {
+        return Ok(());
+    }
+    Err(Error::Extent { tensor: tensor.to_owned(), axis, extent: extent.to_string(), given })
+}
+
 impl RunWords {
+    /// Has runs looked at for negative extents of what a program computes with.
+    pub(crate) fn look_at(&mut self, graph: &Graph, program: &Program) {
+        let values = program.values.iter().filter_map(|value| Some((value.name.as_str(), value.ty.as_ref()?)));
+        let located = program.works.iter().flat_map(Work::reads).chain(program.outputs.iter().map(|(_, read)| read));
+        let views = located.map(|read| (graph.nodes()[read.tensor.node()].name.as_str(), &read.ty));
+        for (tensor, ty) in values.chain(views) {
+            for (axis, extent) in ty.shape.iter().enumerate().filter(|(_, extent)| extent.bounds().0 < 0) {
+                // The first tensor of such an extent is told.
+                if !self.extents.iter().any(|known| known.extent == *extent) {
+                    self.extents.push(TensorExtent { tensor: tensor.into(), axis, extent: extent.clone() });
+                }
+            }
+        }
+    }
+
+    /// Checks that no tensor has a negative extent in a run.
+    ///
+    /// # Errors
+    /// One has, or a symbol has no value.
+    pub(crate) fn expect_extents(&self, extents: &Extents) -> Result<()> {
+        let mut known = self.extents.iter();
+        known.try_for_each(|TensorExtent { tensor, axis, extent }| expect_extent(tensor, *axis, extent, extents))
+    }
+
     /// How many bytes.
     pub fn len(&self) -> usize {
         self.template.len()

@@ -78,12 +78,13 @@ impl Executable {
         self.parts.graph.bindings()
     }
 
-    /// The values of the symbols by which these inputs have these shapes, for programs that know their tensors' shapes and not the graph's symbols: those symbols that are an extent of an input as they stand.
+    /// The values of the symbols by which these inputs have these shapes, for programs that know their tensors' shapes and not the graph's symbols: those symbols that are an extent of an input as they stand, and
+    /// those for whose values the plan was made.
     ///
     /// # Errors
     /// An input is unknown or of another rank, an extent is not what the graph says, two extents give a symbol two values, or a value is outside of its symbol's bounds.
     pub fn extents_of(&self, shapes: &[(&str, &[usize])]) -> Result<Extents> {
-        let mut extents = Extents::new();
+        let mut extents = self.bindings().clone();
         for (name, shape) in shapes {
             let (_, ty, _) = self.input_at(self.input_index((*name).into())?);
             let wrong = || Error::Shape {
@@ -118,7 +119,7 @@ impl Executable {
         Ok(extents)
     }
 
-    /// Checks that a run is of the values for which the plan was made.
+    /// Checks that a run is of the values for which the plan was made, and that no tensor has a negative extent in it.
     pub(super) fn check_bound(&self, extents: &Extents) -> Result<()> {
         for (symbol, expected) in self.bindings().iter() {
             let given = extents.get(symbol);
@@ -127,7 +128,7 @@ impl Executable {
                 return Err(Error::Bound { symbol: symbol.name().to_owned(), given, expected });
             }
         }
-        Ok(())
+        self.words.expect_extents(extents)
     }
 }
 

@@ -67,7 +67,7 @@ impl Parts {
 
 impl Executable {
     /// Runs the steps one at a time, each waiting for the one before, and gives the device time of each, with what it does in that time. Inputs are what the last run left in
-    /// their places, no outputs are taken, and states are updated as by a run. The first call loads the kernels once more, since recordings take their parameters another way.
+    /// their places, no outputs are taken or left for [`Executable::feed`], and states are updated as by a run. The first call loads the kernels once more, since recordings take their parameters another way.
     ///
     /// ```
     /// use trefoil_graph::profile::Ceiling;
@@ -98,6 +98,9 @@ impl Executable {
         let prepared = Instant::now();
         // Steps use the memory that runs use.
         let mut turn = self.turn()?;
+        // What the steps compute is no run's.
+        turn.run.has_outputs = false;
+        turn.common.note(self.updated());
         let started = Instant::now();
         let timed = self.device.backend().time(&commands);
         let times =

@@ -346,6 +346,7 @@ impl<'a> Run<'a> {
 
         // If the run fails, nobody knows what the device has.
         (state.has_words, state.has_outputs) = (false, false);
+        common.note(executable.updated());
         for (last, given) in state.given.iter_mut().zip(&lists.given) {
             if given.as_ref().is_some_and(|given| !matches!(given, Given::Unchanged)) {
                 *last = None;
@@ -377,7 +378,7 @@ impl<'a> Run<'a> {
             }
         }
         // A run that is watched does not use the recording.
-        (state.has_words, state.has_outputs) = (watch.is_none(), true);
+        (state.has_words, state.has_outputs, state.left_at) = (watch.is_none(), true, common.clock);
         state.extents.become_equal(extents);
         if takes_next {
             common.next_seed = common.next_seed.wrapping_add(1);

@@ -42,7 +42,7 @@ impl Executable {
     /// # Errors
     /// There is no such state, or the device failed.
     pub fn state(&self, name: &str) -> Result<Elements> {
-        let slot = self.find_state(name)?;
+        let (_, slot) = self.state_at(name)?;
         let mut elements = Elements::new(("state", name), slot.ty.element, slot.ty.extents());
         let bytes = elements.bytes_mut();
         let _turn = self.turn()?;
@@ -57,12 +57,13 @@ impl Executable {
     /// # Errors
     /// There is no such state, the elements are of another type or number, or the device failed.
     pub fn set_state(&self, name: &str, elements: Data<'_>) -> Result<()> {
-        let slot = self.find_state(name)?;
+        let (position, slot) = self.state_at(name)?;
         check_data("state", name, &slot.ty, &elements, &Extents::new())?;
         let mut turn = self.turn()?;
         if elements.is_empty() {
             return Ok(());
         }
+        turn.common.note([position]);
         let written = self.device.backend().write(&slot.range(elements.bytes.len()), &elements.bytes);
         self.settled(&mut turn.common, written.map_err(at("state", name)))
     }
@@ -87,13 +88,17 @@ impl Executable {
     /// ```
     ///
     /// # Errors
-    /// There is no such output or state, no run has left the output, the elements or the extents behind the first axis differ, the rows lie outside of either, or the device failed.
+    /// There is no such output or state, no run has left the output, or it lies in a state that was written since; the elements or the extents behind the first axis differ, the rows lie outside of either, or the device failed.
     pub fn feed(&self, output: &str, rows: Range<u64>, state: &str, row: u64) -> Result<()> {
-        let to = self.find_state(state)?;
+        let (position, to) = self.state_at(state)?;
         let from = &self.outputs[self.output_index(Which::Name(output))?];
         let refused = |reason: String| Error::Feed { output: output.to_owned(), state: state.to_owned(), reason };
         let mut turn = self.turn()?;
         let extents = turn.run.extents().ok_or_else(|| refused("no run has left it".to_owned()))?;
+        let lies_in = self.states.iter().position(|other| same_memory(&other.memory, &from.memory));
+        if let Some(other) = lies_in.filter(|other| turn.common.written[*other] > turn.run.left_at) {
+            return Err(refused(format!("it lies in state `{}`, which was written since", self.states[other].name)));
+        }
         let shape_of = |slot: &Slot| -> Result<Vec<u64>> {
             Ok(slot.shape(extents)?.into_iter().map(|extent| extent as u64).collect())
         };
@@ -116,6 +121,7 @@ impl Executable {
         if to.bytes == 0 {
             return Ok(());
         }
+        turn.common.note([position]);
         let backend = self.device.backend();
         let whole_words = [from.offset, to.offset, to.bytes].iter().all(|number| number.is_multiple_of(COPY_MULTIPLE));
         if whole_words && !same_memory(&from.memory, &to.memory) {
@@ -135,6 +141,7 @@ impl Executable {
     pub fn reset(&self) -> Result<()> {
         let mut turn = self.any_turn()?;
         turn.common.failed = None;
+        turn.common.note(0..self.states.len());
         let zero = self.states.iter().try_for_each(|slot| self.set_zero(slot));
         self.settled(&mut turn.common, zero)
     }
@@ -144,8 +151,9 @@ impl Executable {
     /// # Errors
     /// There is no such state, or the device failed.
     pub fn reset_state(&self, name: &str) -> Result<()> {
-        let slot = self.find_state(name)?;
+        let (position, slot) = self.state_at(name)?;
         let mut turn = self.turn()?;
+        turn.common.note([position]);
         self.settled(&mut turn.common, self.set_zero(slot))
     }
 
@@ -209,7 +217,7 @@ impl Executable {
             self.device.backend().wait().map_err(at("state", &label))?;
         }
         let state = RunState::new(self.inputs.len(), turn.run.params_filled);
-        let common = Common { next_seed: turn.common.next_seed, failed: None };
+        let common = Common::new(self.states.len(), turn.common.next_seed);
         let by_value = OnceLock::new();
         if let Some(pipelines) = self.by_value.get() {
             by_value.get_or_init(|| pipelines.clone());
@@ -238,8 +246,9 @@ impl Executable {
         })
     }
 
-    fn find_state(&self, name: &str) -> Result<&Slot> {
-        let found = self.states.iter().find(|slot| *slot.name == *name);
+    /// A state and its position.
+    fn state_at(&self, name: &str) -> Result<(usize, &Slot)> {
+        let found = self.states.iter().enumerate().find(|(_, slot)| *slot.name == *name);
         found.ok_or_else(|| unknown("state", name, self.states().map(|(name, _)| name)))
     }
 

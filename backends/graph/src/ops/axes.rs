@@ -4,6 +4,24 @@ use crate::graph::{Graph, GraphError, Tensor};
 use crate::op::OpError;
 
 impl Graph {
+    /// The number of an axis that may be counted from the last of `x`, to which `op` adds `added` axes.
+    ///
+    /// # Errors
+    /// There is no such axis.
+    pub(crate) fn axis(&self, op: &str, x: Tensor, axis: isize, added: usize) -> Result<usize, GraphError> {
+        let ty = self.type_of(x)?;
+        let rank = ty.rank() + added;
+        let from_first = if axis < 0 { axis.checked_add_unsigned(rank) } else { Some(axis) };
+        let known = from_first.and_then(|axis| usize::try_from(axis).ok()).filter(|axis| *axis < rank);
+        known.ok_or_else(|| {
+            let expected = format!("an axis below {rank}, of {ty}");
+            GraphError::Op {
+                op: format!("{op}({ty})"),
+                error: OpError::Attribute { attribute: "axis", given: axis.to_string(), expected },
+            }
+        })
+    }
+
     /// Axes of a tensor, negative ones counted from the last, in ascending order.
     ///
     /// # Errors

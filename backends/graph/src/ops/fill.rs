@@ -8,6 +8,7 @@ use crate::data::to_f64;
 use crate::dim::Dim;
 use crate::graph::{Graph, GraphError, Tensor};
 use crate::op::{HostTensor, Op, OpError, OpKind};
+use crate::ops::support::expect_extents;
 use crate::types::{ElementType, Shape, TensorType};
 
 /// The largest integer up to which every integer is an `f64`: 2^53.
@@ -112,6 +113,7 @@ impl Op for Fill {
         if !inputs.is_empty() {
             return Err(OpError::InputCount { given: inputs.len(), expected: 0 });
         }
+        expect_extents(&self.ty.shape)?;
         let element = self.ty.element;
         if self.value.bits(element).is_some() {
             return Ok(vec![self.ty.clone()]);

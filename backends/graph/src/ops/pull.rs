@@ -44,6 +44,11 @@ macro_rules! pull_op {
 }
 pub(in crate::ops) use pull_op;
 
+/// The numbers that a reference needs of its op. References know numbers alone: there is none of an op whose attributes depend on symbols.
+fn constants<'d>(dims: impl IntoIterator<Item = &'d Dim>) -> Option<Vec<i64>> {
+    dims.into_iter().map(Dim::constant).collect()
+}
+
 /// What a reference gives: a value for each position.
 fn each(shape: &[usize], mut value: impl FnMut(&[i64]) -> f64) -> Vec<HostTensor> {
     let count: usize = shape.iter().product();

@@ -15,7 +15,7 @@ use crate::op::{HostTensor, Op, OpError, OpKind};
 use crate::pull::{Frame, Given, Machine, Moves};
 use crate::types::{Layout, TensorType};
 
-/// A state with a part of it replaced; [`Graph::update`] alone makes it, which knows the versions of states.
+/// A state with a part of it replaced; [`Graph::update`] alone makes it. However it is added to a graph, that knows it as a version of the state.
 #[derive(Debug, PartialEq, Eq, Hash)]
 pub struct Update {
     /// What is replaced; all of the state, if it is not given.
@@ -197,7 +197,7 @@ impl Graph {
         axis: isize,
         position: impl Into<Dim>,
     ) -> Result<Tensor, GraphError> {
-        let axis = self.axis(state, axis, 0)?;
+        let axis = self.axis("update", state, axis, 0)?;
         self.version(Update { part: Some(Part { axis, position: position.into() }) }, state, value)
     }
 
@@ -224,7 +224,14 @@ impl Graph {
     }
 
     fn version(&mut self, update: Update, state: Tensor, value: Tensor) -> Result<Tensor, GraphError> {
-        self.type_of(state)?;
+        self.add_one(update, &[state, value])
+    }
+
+    /// Checks that a tensor of this graph is a state's newest version, which may be updated.
+    ///
+    /// # Errors
+    /// It is no version of a state, or an older one.
+    pub(crate) fn expect_newest(&self, state: Tensor) -> Result<(), GraphError> {
         let node = |tensor: Tensor| &self.nodes()[tensor.node as usize];
         let name = |tensor: Tensor| node(tensor).name.clone();
         if !self.states().iter().any(|known| known.left == state) {
@@ -243,9 +250,7 @@ impl Graph {
                 newest: name(newest),
             });
         }
-        let version = self.add_one(update, &[state, value])?;
-        self.note_version(state, version);
-        Ok(version)
+        Ok(())
     }
 
     /// The state that a tensor is a version of.

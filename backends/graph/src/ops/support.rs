@@ -20,6 +20,18 @@ pub fn expect_inputs(inputs: &[TensorType], expected: std::ops::RangeInclusive<u
     Err(OpError::InputCount { given: inputs.len(), expected: *expected.end() })
 }
 
+/// Checks that extents of a new shape are not surely negative; those that depend on a run are looked at there.
+///
+/// # Errors
+/// One is.
+pub fn expect_extents(shape: &[Dim]) -> Result<(), OpError> {
+    if shape.iter().all(|extent| extent.bounds().1 >= 0) {
+        return Ok(());
+    }
+    let expected = "extents that are not negative".to_owned();
+    Err(OpError::Attribute { attribute: "shape", given: format!("{shape:?}"), expected })
+}
+
 /// Checks that an input is of an element type.
 ///
 /// # Errors

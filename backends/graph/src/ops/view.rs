@@ -1,6 +1,6 @@
 //! Views: the same elements, otherwise arranged. No view is a kernel; where strides cannot say an arrangement, the elements are copied first.
 
-use super::support::shape_error;
+use super::support::{expect_extents, shape_error};
 use crate::dim::Dim;
 use crate::graph::{Graph, GraphError, Tensor};
 use crate::op::{HostTensor, Op, OpError, OpKind, View};
@@ -118,6 +118,7 @@ impl Op for Reshape {
 
     fn infer(&self, inputs: &[TensorType]) -> Result<Vec<TensorType>, OpError> {
         let input = only(inputs)?;
+        expect_extents(&self.shape)?;
         let output = TensorType { element: input.element, shape: self.shape.clone() };
         if output.elements() != input.elements() {
             let expected = format!("{} elements, as {} has", output.elements(), list(&self.shape));
@@ -213,6 +214,7 @@ impl Op for Expand {
 
     fn infer(&self, inputs: &[TensorType]) -> Result<Vec<TensorType>, OpError> {
         let input = only(inputs)?;
+        expect_extents(&self.shape)?;
         let fits = self.shape.len() >= input.rank()
             && input.shape.iter().rev().zip(self.shape.iter().rev()).all(|(old, new)| old.is(1) || old == new);
         if !fits {
@@ -390,6 +392,43 @@ impl Graph {
         self.add_one(Transpose { permutation: permutation.to_vec() }, &[x])
     }
 
+    /// Two axes in each other's place; negative ones count from the last.
+    ///
+    /// # Errors
+    /// There is no such axis.
+    pub fn swap_axes(&mut self, x: Tensor, first: isize, second: isize) -> Result<Tensor, GraphError> {
+        let mut permutation: Vec<usize> = (0..self.type_of(x)?.rank()).collect();
+        permutation.swap(self.axis("swap_axes", x, first, 0)?, self.axis("swap_axes", x, second, 0)?);
+        self.transpose(x, &permutation)
+    }
+
+    /// The axes from `first` to `last`, both included, as one; negative ones count from the last.
+    ///
+    /// ```
+    /// use trefoil_graph::{ElementType, Graph};
+    /// let mut g = Graph::new();
+    /// let x = g.input("x", ElementType::F32, [2, 3, 4, 5].map(i64::into))?;
+    /// let y = g.flatten(x, 1, -1)?;
+    /// assert_eq!(g.type_of(y)?.to_string(), "f32[2, 60]");
+    /// # Ok::<(), trefoil_graph::graph::GraphError>(())
+    /// ```
+    ///
+    /// # Errors
+    /// There is no such axis, or `last` stands before `first`.
+    pub fn flatten(&mut self, x: Tensor, first: isize, last: isize) -> Result<Tensor, GraphError> {
+        let (from, to) = (self.axis("flatten", x, first, 0)?, self.axis("flatten", x, last, 0)?);
+        let ty = self.type_of(x)?;
+        if to < from {
+            let expected = format!("an axis of {ty} that is `first`, {first}, or stands behind it");
+            let error = OpError::Attribute { attribute: "last", given: last.to_string(), expected };
+            return Err(GraphError::Op { op: format!("flatten({ty})"), error });
+        }
+        let mut shape = ty.shape.clone();
+        let merged = shape[from..=to].iter().cloned().product();
+        shape.splice(from..=to, [merged]);
+        self.reshape(x, shape)
+    }
+
     /// Axes of extent 1 repeated, and new axes in front.
     ///
     /// # Errors
@@ -409,7 +448,7 @@ impl Graph {
         start: impl Into<Dim>,
         length: impl Into<Dim>,
     ) -> Result<Tensor, GraphError> {
-        let axis = self.axis(x, axis, 0)?;
+        let axis = self.axis("narrow", x, axis, 0)?;
         self.add_one(Narrow { axis, start: start.into(), length: length.into() }, &[x])
     }
 
@@ -418,7 +457,7 @@ impl Graph {
     /// # Errors
     /// There is no such axis, or its extent is not 1.
     pub fn squeeze(&mut self, x: Tensor, axis: isize) -> Result<Tensor, GraphError> {
-        let axis = self.axis(x, axis, 0)?;
+        let axis = self.axis("squeeze", x, axis, 0)?;
         self.add_one(Squeeze { axis }, &[x])
     }
 
@@ -427,15 +466,7 @@ impl Graph {
     /// # Errors
     /// There is no such place.
     pub fn unsqueeze(&mut self, x: Tensor, axis: isize) -> Result<Tensor, GraphError> {
-        let axis = self.axis(x, axis, 1)?;
+        let axis = self.axis("unsqueeze", x, axis, 1)?;
         self.add_one(Unsqueeze { axis }, &[x])
-    }
-
-    /// The number of an axis that may be counted from the last of `x`, which gets `added` axes more. One that does not exist stays out of range, for the
-    /// op to refuse.
-    pub(crate) fn axis(&self, x: Tensor, axis: isize, added: usize) -> Result<usize, GraphError> {
-        let rank = self.type_of(x)?.rank() + added;
-        let resolved = if axis < 0 { axis.checked_add_unsigned(rank) } else { Some(axis) };
-        Ok(resolved.and_then(|axis| usize::try_from(axis).ok()).unwrap_or(usize::MAX))
     }
 }

@@ -1,14 +1,14 @@
-//! Ops as a user would define them: sums of rows by a kernel in one step and in two, and on the host.
+//! Ops as a user would define them: sums of rows by a kernel in one step and in two, and on the host; an op that works in its operand's memory; and maps that only their types tell apart.
 
 use std::sync::Arc;
 
 use trefoil_codegen::artefact::Kernel;
 use trefoil_codegen::compile::compile_for;
-use trefoil_codegen::ir::builder::{ModuleBuilder, element, variable};
-use trefoil_codegen::ir::{BinaryOperator, Builtin, Instance, Root, Scalar};
+use trefoil_codegen::ir::builder::{FunctionBuilder, ModuleBuilder, element, variable};
+use trefoil_codegen::ir::{BinaryOperator, Builtin, Expression, Handle, Instance, Local, Root, Scalar};
 use trefoil_graph::Dim;
 use trefoil_graph::op::{
-    CallStep, Callee, Candidate, Grid, HostTensor, Implementation, Ineligible, KernelStep, Op, OpError, OpKind,
+    CallStep, Callee, Candidate, Grid, HostTensor, Implementation, Ineligible, KernelStep, Map, Op, OpError, OpKind,
     ParamValue, Request, Slot, Step,
 };
 use trefoil_graph::types::TensorType;
@@ -151,4 +151,126 @@ impl Op for RowSum {
             Box::new(Way { name: "host", cost: 50.0 }),
         ])
     }
+}
+
+/// `x + 1`, made where `x` lies.
+#[derive(Debug)]
+pub struct Increment;
+
+/// By a kernel that adds to what it finds, which must be contiguous.
+#[derive(Debug)]
+struct InPlace;
+
+impl Candidate for InPlace {
+    fn name(&self) -> &'static str {
+        "in place"
+    }
+
+    fn implement(&self, request: &Request<'_>) -> Result<Implementation, Ineligible> {
+        let [x] = request.inputs else { return Err(Ineligible::Other("one input".to_owned())) };
+        if !x.layout.is_contiguous(&x.ty.shape) {
+            return Err(Ineligible::NeedsContiguous(vec![0]));
+        }
+        let mut module = ModuleBuilder::new("increment", [64, 1, 1]);
+        let float = module.scalar(Scalar::F32);
+        let y = module.mutable("y", float);
+        let mut body = module.entry();
+        let i = body.builtin(Builtin::GlobalIndex);
+        let i = body.bind("i", i);
+        let (index, length) = (body.local(i), body.length(y));
+        let inside = body.binary(BinaryOperator::Less, index, length);
+        body.if_then(inside, |body| {
+            let index = body.local(i);
+            let value = body.load(element(Root::Binding(y), index));
+            let one = body.f32(1.0);
+            let sum = body.binary(BinaryOperator::Add, value, one);
+            let index = body.local(i);
+            body.store(element(Root::Binding(y), index), sum);
+        });
+        body.finish_entry();
+        let kernel = compile_for(&module.build(), &Instance::default(), &[request.device.kind.target()])
+            .map_err(|error| Ineligible::Other(error.to_string()))?;
+        let step = KernelStep {
+            kernel: kernel.into(),
+            bindings: vec![Slot::Over { output: 0, input: 0 }],
+            params: Vec::new(),
+            grid: Grid::Invocations(x.ty.elements()),
+        };
+        Ok(Implementation { steps: vec![Step::Kernel(step)], scratch: Vec::new(), cost: 1.0 })
+    }
+}
+
+impl Op for Increment {
+    fn name(&self) -> &'static str {
+        "increment"
+    }
+
+    fn attributes(&self) -> Vec<(&'static str, String)> {
+        Vec::new()
+    }
+
+    fn infer(&self, inputs: &[TensorType]) -> Result<Vec<TensorType>, OpError> {
+        Ok(inputs.to_vec())
+    }
+
+    fn reference(&self, inputs: &[HostTensor], outputs: &[Vec<usize>]) -> Vec<HostTensor> {
+        vec![HostTensor { shape: outputs[0].clone(), values: inputs[0].values.iter().map(|x| x + 1.0).collect() }]
+    }
+
+    fn flops(&self, inputs: &[TensorType], _: &[TensorType]) -> Dim {
+        inputs[0].elements()
+    }
+
+    fn kind(&self) -> OpKind<'_> {
+        OpKind::Kernels(vec![Box::new(InPlace)])
+    }
+}
+
+macro_rules! scales {
+    ($($(#[$doc:meta])* $name:ident = $factor:literal;)*) => {
+        $($(#[$doc])*
+        #[derive(Debug)]
+        pub struct $name;
+
+        impl Map for $name {
+            fn body(&self, body: &mut FunctionBuilder<'_>, elements: &[Handle<Local>]) -> Handle<Expression> {
+                let (x, factor) = (body.local(elements[0]), body.f32($factor));
+                body.binary(BinaryOperator::Multiply, x, factor)
+            }
+        }
+
+        impl Op for $name {
+            fn name(&self) -> &'static str {
+                "scale"
+            }
+
+            fn attributes(&self) -> Vec<(&'static str, String)> {
+                Vec::new()
+            }
+
+            fn infer(&self, inputs: &[TensorType]) -> Result<Vec<TensorType>, OpError> {
+                Ok(inputs.to_vec())
+            }
+
+            fn reference(&self, inputs: &[HostTensor], _: &[Vec<usize>]) -> Vec<HostTensor> {
+                let values = inputs[0].values.iter().map(|x| x * f64::from($factor)).collect();
+                vec![HostTensor { shape: inputs[0].shape.clone(), values }]
+            }
+
+            fn flops(&self, inputs: &[TensorType], _: &[TensorType]) -> Dim {
+                inputs[0].elements()
+            }
+
+            fn kind(&self) -> OpKind<'_> {
+                OpKind::Map(self)
+            }
+        })*
+    };
+}
+
+scales! {
+    /// `2 x`, by the name of [`Thrice`] and without attributes.
+    Twice = 2.0f32;
+    /// `3 x`, by the name of [`Twice`] and without attributes.
+    Thrice = 3.0f32;
 }

@@ -43,6 +43,44 @@ fn messages_of_the_validation_layer_are_errors() {
     assert!(matches!(refused, Err(Error::Driver { call: "validation", .. })), "{refused:?}");
 }
 
+/// Memory of the host too is in buffers, of which the driver has a largest.
+#[test]
+fn pinned_memory_larger_than_any_buffer_is_refused() {
+    if !rules::is_present(&SUBJECT) {
+        return;
+    }
+    let options = DeviceOptions { validate: true, ..DeviceOptions::default() };
+    let device = trefoil_vulkan::open(&options).or_else(|_| trefoil_vulkan::open(&DeviceOptions::default())).unwrap();
+    let refused = device.pinned::<u8>(1 << 46).map(|_| ()).unwrap_err();
+    assert!(matches!(refused, Error::TooLarge { .. } | Error::OutOfMemory { .. }), "{refused:?}");
+    assert!(refused.to_string().contains("pinned buffer of 70368744177664 u8"), "{refused}");
+    assert_eq!(device.pinned::<u8>(5).unwrap().len(), 5);
+}
+
+/// The host reads and writes small memory by itself: what it reads is what some call wrote, and no mixture.
+#[test]
+fn what_the_host_reads_is_not_written_meanwhile() {
+    if !rules::is_present(&SUBJECT) {
+        return;
+    }
+    let device = trefoil_vulkan::open(&DeviceOptions::default()).unwrap();
+    let buffer = device.buffer(&[0u32; 60_000]).unwrap();
+    std::thread::scope(|scope| {
+        for writer in 0..2 {
+            let buffer = &buffer;
+            scope.spawn(move || (0..500).for_each(|round| buffer.write(&[2 * round + writer; 60_000]).unwrap()));
+        }
+        for _ in 0..2 {
+            scope.spawn(|| {
+                for _ in 0..500 {
+                    let found = buffer.read().unwrap();
+                    assert!(found.iter().all(|element| *element == found[0]), "a mixture");
+                }
+            });
+        }
+    });
+}
+
 /// The name of the variable that makes a test process its own child.
 const CHILD: &str = "TREFOIL_TEST_WITHOUT_DRIVERS";
 

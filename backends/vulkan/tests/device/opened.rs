@@ -6,7 +6,7 @@ use std::sync::Arc;
 
 use ash::vk;
 use trefoil_codegen::artefact::{Feature, ParamTransport};
-use trefoil_dsl::device::{Command, Device, DeviceOptions, Memory};
+use trefoil_dsl::device::{Command, CopyCommand, Device, DeviceOptions, Memory, MemoryRange};
 use trefoil_dsl::error::Result;
 use trefoil_vulkan::DeviceFeatures;
 
@@ -92,6 +92,61 @@ fn commands_of_both_follow_each_other_without_barriers_of_the_programs() {
     let held = Arc::strong_count(&program);
     drop(on);
     assert_eq!(Arc::strong_count(&program), held - 1, "trefoil lets go of the program's device");
+}
+
+/// An owner that is gone only when another thread has used the device, as one is whose lock that thread holds.
+struct Waits {
+    device: Device,
+    _buffer: Arc<Buffer>,
+    said: std::sync::mpsc::Sender<Option<Result<()>>>,
+}
+
+impl Drop for Waits {
+    fn drop(&mut self) {
+        let (answer, answered) = std::sync::mpsc::channel();
+        let device = self.device.clone();
+        std::thread::spawn(move || answer.send(device.backend().execute(&[])));
+        let done = answered.recv_timeout(std::time::Duration::from_secs(20)).ok();
+        self.said.send(done).unwrap();
+    }
+}
+
+#[test]
+fn owners_of_buffers_may_wait_for_others_that_use_the_device() {
+    if !rules::is_present(&SUBJECT) {
+        return;
+    }
+    let program = Program::open(|_| ()).unwrap();
+    let on = program.share(&DeviceOptions::default()).unwrap();
+    let (said, told) = std::sync::mpsc::channel();
+    let sum = on.zeros::<f32>(16).unwrap();
+    for wait in [|device: &Device| device.wait(), |device: &Device| device.buffer(&[1f32]).map(drop)] {
+        let buffer = Buffer::new(&program, 64);
+        let handle = buffer.handle;
+        let owner = Waits { device: on.clone(), _buffer: buffer, said: said.clone() };
+        let memory = unsafe { trefoil_vulkan::memory(&on, handle, 64, owner) }.unwrap();
+        on.backend().execute(&[add(&on, [&memory, &memory, sum.memory()])]).unwrap();
+        drop(memory);
+        wait(&on).unwrap();
+        on.wait().unwrap();
+        told.recv().unwrap().expect("the owner waited in vain").unwrap();
+    }
+}
+
+/// A buffer that is given twice is one piece of memory.
+#[test]
+fn a_buffer_given_twice_is_one_piece_of_memory() {
+    if !rules::is_present(&SUBJECT) {
+        return;
+    }
+    let program = Program::open(|_| ()).unwrap();
+    let on = program.share(&DeviceOptions::default()).unwrap();
+    let buffer = Buffer::new(&program, 64);
+    let memory = || unsafe { trefoil_vulkan::memory(&on, buffer.handle, 64, buffer.clone()) }.unwrap();
+    let range = |memory, offset| MemoryRange { memory, offset, bytes: 32 };
+    let copy = CopyCommand { from: range(memory(), 0), to: range(memory(), 16), label: "copy".into() };
+    let refused = on.backend().execute(&[Command::Copy(copy)]).unwrap_err().to_string();
+    assert!(refused.contains("overlap"), "{refused}");
 }
 
 #[test]

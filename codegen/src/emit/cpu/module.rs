@@ -4,7 +4,7 @@ mod names;
 
 use std::fmt::Write;
 
-pub(super) use self::names::Names;
+pub(super) use self::names::{Names, derived};
 use super::expr::{Class, Kernel, Scope};
 use super::plan::Plan;
 use super::regions::Regions;
@@ -201,8 +201,9 @@ fn body(kernel: &Kernel<'_>, entry: &Function, out: &mut Out) -> Result<(), Emit
     for ((_, variable), name) in kernel.module.workgroup.iter().zip(&names.workgroup) {
         let zero = types::zero(kernel.module, variable.element);
         let length = variable.length.literal().unwrap_or(0);
-        out.line(&format!("let mut memory_{name} = [{zero}; {length}];"));
-        out.line(&format!("let {name} = memory_{name}.as_mut_ptr();"));
+        let memory = derived("memory", name);
+        out.line(&format!("let mut {memory} = [{zero}; {length}];"));
+        out.line(&format!("let {name} = {memory}.as_mut_ptr();"));
     }
     regions.arrays(out);
     let [x, y, z] = kernel.lowered.info.workgroup_size;

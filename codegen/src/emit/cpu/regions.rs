@@ -9,6 +9,7 @@ mod subgroup;
 
 use self::arrays::accumulators;
 use super::expr::{Code, Kernel, Scope};
+use super::module::derived;
 use super::plan::{Plan, Storage, collective, expression_locals, own_locals};
 use super::stmt::{Leave, Out};
 use super::types;
@@ -348,10 +349,11 @@ impl<'a> Regions<'a> {
                 };
                 if self.plan.is_strided(*local) && !collective(body) {
                     // Each round is for neighbouring elements; the last may be short.
-                    out.line(&format!("let end_{name}: u32 = {end};"));
-                    out.open(&format!("for first_{name} in ({start}..end_{name}).step_by(({step}) as usize) {{"));
-                    out.line(&format!("let limit_{name}: u32 = (end_{name} - first_{name}).min({limit});"));
-                    self.block(body, &format!("limit_{name}"), out)?;
+                    let [first, last, own_limit] = ["first", "end", "limit"].map(|of| derived(of, name));
+                    out.line(&format!("let {last}: u32 = {end};"));
+                    out.open(&format!("for {first} in ({start}..{last}).step_by(({step}) as usize) {{"));
+                    out.line(&format!("let {own_limit}: u32 = ({last} - {first}).min({limit});"));
+                    self.block(body, &own_limit, out)?;
                 } else {
                     out.open(&if step == "1" {
                         format!("for {name} in ({start})..({end}) {{")

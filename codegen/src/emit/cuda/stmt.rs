@@ -54,7 +54,6 @@ impl Dialect for Cuda {
     const TARGET: Target = Target::Cuda;
     const LOOP: &'static str = "while (true) {";
     const UNROLL: Option<&'static str> = Some("#pragma unroll");
-    const COMPOUND_I32: bool = false;
     // Compilers make one sum of what differs by a number otherwise, and keep an address in a register for each, or compute it again and again.
     const TELLS_APART: bool = true;
 

@@ -32,8 +32,6 @@ pub trait Dialect: Sized {
     const TARGET: Target;
     /// What an endless loop begins with.
     const LOOP: &'static str;
-    /// Whether `x += y` exists for scalars of every number type.
-    const COMPOUND_I32: bool;
 
     /// Whether the language gives a name another meaning at that position.
     fn reserved(name: &str, position: Position) -> bool;
@@ -174,7 +172,7 @@ pub trait Dialect: Sized {
     fn end_of_case() -> Option<&'static str>;
     /// A barrier of the workgroup.
     fn barrier(p: &mut Printer<'_, Self>) -> Result<Vec<String>>;
-    /// A load of one place by all invocations between barriers, if the language has it; the place is not guarded.
+    /// A load of one place by all invocations between barriers, if the language has it; the place is not guarded, and no lane of a vector.
     fn uniform_load(p: &mut Printer<'_, Self>, place: Code) -> Option<Code>;
     /// An operation over the subgroup.
     fn subgroup(

@@ -5,6 +5,7 @@ use crate::ir::{
     Asynchronous, BinaryOperator, Block, Case, Expression, ExpressionKind, Handle, Local, LogicalOperator, Place, Root,
     Scalar, StatementKind, Type,
 };
+use crate::verify::place_type;
 
 use super::code::{infix, logical};
 use super::printer::Scope;
@@ -177,7 +178,7 @@ impl<'a, D: Dialect> Printer<'a, D> {
         Ok(())
     }
 
-    /// `place += value`, if the value is the place's own and something else, and both languages mean the same by it.
+    /// `place += value`, if the value is the place's own and something else, of 32 bits, and the dialect has nothing but the operator for it: no function that rounds, wraps or keeps infinities.
     fn compound(&mut self, scope: &Scope<'a>, place: &Place, value: Handle<Expression>) -> Result<Option<String>> {
         let ExpressionKind::Binary { operator, left, right } = scope.kind(value) else {
             return Ok(None);
@@ -185,12 +186,8 @@ impl<'a, D: Dialect> Printer<'a, D> {
         let ExpressionKind::Load(from) = scope.kind(*left) else {
             return Ok(None);
         };
-        let simple = match self.type_of(scope, *left) {
-            Type::Scalar(Scalar::I32) => D::COMPOUND_I32,
-            Type::Scalar(Scalar::F32) => *operator != BinaryOperator::Remainder,
-            Type::Scalar(Scalar::U32 | Scalar::Index) => true,
-            _ => false,
-        };
+        let ty = self.type_of(scope, *left);
+        let simple = matches!(ty, Type::Scalar(Scalar::I32 | Scalar::F32 | Scalar::U32 | Scalar::Index));
         if !simple || operator.is_comparison() || from.root != place.root {
             return Ok(None);
         }
@@ -200,7 +197,12 @@ impl<'a, D: Dialect> Printer<'a, D> {
         if from != to {
             return Ok(None);
         }
-        let right = self.expression(scope, *right)?;
+        let (left, right) = (self.expression(scope, *left)?, self.expression(scope, *right)?);
+        let is_same = left.text == right.text;
+        let whole = D::binary(self, *operator, ty, left.clone(), right.clone(), is_same)?;
+        if whole.text != infix(*operator, left, right.clone()).text {
+            return Ok(None);
+        }
         Ok(Some(format!("{} {}= {};", to.text, operator.sign(), right.text)))
     }
 
@@ -342,22 +344,27 @@ impl<'a, D: Dialect> Printer<'a, D> {
         if !stable {
             end_code = self.keep(scope, out, &format!("{name}_end"), ty, end_code)?;
         }
-        let update = match literal_step {
-            Some(1) => format!("{name}++"),
-            Some(step) => format!("{name} += {}", self.number(ty, step)?.text),
-            None => {
-                // A step of 0 counts as 1, and the counter must not wrap round past the end.
-                let step = self.expression(scope, step)?;
-                let one = self.number(ty, 1)?;
-                let step = D::math(self, crate::ir::MathFunction::Max, ty, vec![step, one])?;
-                let step = self.keep(scope, out, &format!("{name}_step"), ty, step)?;
-                if matches!(ty, Type::Scalar(Scalar::I32)) {
-                    format!("{name} += {}", step.text)
-                } else {
-                    let rest = infix(BinaryOperator::Subtract, end_code.clone(), Code::atom(name.clone()));
-                    let step = D::math(self, crate::ir::MathFunction::Min, ty, vec![step, rest])?;
-                    format!("{name} += {}", step.text)
+        let literal_end = match scope.kind(end) {
+            ExpressionKind::Literal(literal) => literal.as_integer(),
+            _ => None,
+        };
+        let scalar = ty.scalar().unwrap_or(Scalar::U32);
+        let update = match (literal_step, literal_end) {
+            (Some(1), _) => format!("{name}++"),
+            // What is not known and has no sign is a count, which lies more than a step below the largest number.
+            (Some(step), None) if !scalar.is_signed() => format!("{name} += {}", self.number(ty, step)?.text),
+            (Some(step), Some(end)) if end + i128::from(step) - 1 <= scalar.limits()[1] => {
+                format!("{name} += {}", self.number(ty, step)?.text)
+            }
+            _ => {
+                // A step of 0 counts as 1.
+                let mut step = self.expression(scope, step)?;
+                if literal_step.is_none() {
+                    let one = self.number(ty, 1)?;
+                    step = D::math(self, crate::ir::MathFunction::Max, ty, vec![step, one])?;
+                    step = self.keep(scope, out, &format!("{name}_step"), ty, step)?;
                 }
+                self.step_to_end(ty, &name, step, end_code.clone())?
             }
         };
         let first = D::declare_variable(self, &name, ty, Some(start))?;
@@ -366,6 +373,24 @@ impl<'a, D: Dialect> Printer<'a, D> {
         self.block(scope, out, body)?;
         out.close("}");
         Ok(())
+    }
+
+    /// Adds a step to a counter, or what is left to the end: so the counter does not wrap round past it. What is left of a number with a sign may be more than its type has.
+    fn step_to_end(&mut self, ty: &Type, name: &str, step: Code, end: Code) -> Result<String> {
+        let counter = Code::atom(name);
+        if ty.scalar() != Some(Scalar::I32) {
+            let rest = infix(BinaryOperator::Subtract, end, counter);
+            let step = D::math(self, crate::ir::MathFunction::Min, ty, vec![step, rest])?;
+            return Ok(format!("{name} += {}", step.text));
+        }
+        let word = Type::Scalar(Scalar::U32);
+        let counter = D::bitcast(self, ty, &word, counter)?;
+        let end = D::bitcast(self, ty, &word, end)?;
+        let step = D::bitcast(self, ty, &word, step)?;
+        let rest = infix(BinaryOperator::Subtract, end, counter.clone());
+        let step = D::math(self, crate::ir::MathFunction::Min, &word, vec![step, rest])?;
+        let sum = infix(BinaryOperator::Add, counter, step);
+        Ok(format!("{name} = {}", D::bitcast(self, &word, ty, sum)?.text))
     }
 
     fn number(&mut self, ty: &Type, bits: u64) -> Result<Code> {
@@ -421,6 +446,16 @@ impl<'a, D: Dialect> Printer<'a, D> {
         Ok(())
     }
 
+    /// Whether a place in an array of workgroup memory is a lane of a vector, which has no address.
+    fn is_lane(&self, scope: &Scope<'a>, place: &Place) -> bool {
+        let mut around = place.clone();
+        around.path.pop();
+        // The first step is to an element.
+        !around.path.is_empty()
+            && place_type(&self.lowered.module, scope.function, &around)
+                .is_ok_and(|ty| matches!(ty, Type::Vector { .. }))
+    }
+
     /// Loads a place between two barriers; `waited` says that the first has just been.
     fn uniform_load(
         &mut self,
@@ -431,6 +466,7 @@ impl<'a, D: Dialect> Printer<'a, D> {
         waited: bool,
     ) -> Result<()> {
         if matches!(place.root, Root::Workgroup(_))
+            && !self.is_lane(scope, place)
             && let Some(plain) = self.plain_place(scope, place)?
             && let Some(code) = D::uniform_load(self, plain)
         {

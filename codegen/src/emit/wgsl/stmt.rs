@@ -42,7 +42,6 @@ fn wants_integers(p: &P<'_>, scalar: Scalar) -> Result<()> {
 impl Dialect for Wgsl {
     const TARGET: Target = Target::Wgsl;
     const LOOP: &'static str = "loop {";
-    const COMPOUND_I32: bool = true;
 
     fn reserved(name: &str, position: Position) -> bool {
         match position {
@@ -333,9 +332,7 @@ impl Dialect for Wgsl {
     }
 
     fn uniform_load(_: &mut P<'_>, place: Code) -> Option<Code> {
-        // A lane of a vector has no address.
-        let lane = place.text.ends_with(']') && place.text.contains("][");
-        (!lane).then(|| Code::atom(format!("workgroupUniformLoad(&{})", place.text)))
+        Some(Code::atom(format!("workgroupUniformLoad(&{})", place.text)))
     }
 
     fn subgroup(

@@ -11,10 +11,13 @@ use crate::verify::linear::{Form, Key, Kind};
 /// Factors are smaller, in 32 bits every one is.
 const LARGEST_FACTOR: i128 = 1 << 40;
 
-/// Whether a type whose greatest value this is has 64 bits.
-const fn is_wide(high: i128) -> bool {
-    high > u32::MAX as i128
+/// The kind of a type with that range.
+const fn kind(low: i128, high: i128) -> Kind {
+    Kind { signed: low < 0, wide: high > u32::MAX as i128 }
 }
+
+/// That of what is divided without a sign: as many bits as there are.
+const UNSIGNED: Kind = Kind { signed: false, wide: false };
 
 impl<'a> Walk<'a> {
     /// A form that equals the value.
@@ -27,10 +30,7 @@ impl<'a> Walk<'a> {
     pub(super) fn exact_of(&mut self, handle: Handle<Expression>, congruent: &Form) -> Form {
         match self.limits_of(handle) {
             Some((low, high)) if self.knowledge.within(congruent, low, high) => congruent.clone(),
-            Some((low, high)) => {
-                let kind = Kind { signed: low < 0, wide: is_wide(high) };
-                self.knowledge.atom(Key::Wrapped(congruent.clone(), kind), low, high)
-            }
+            Some((low, high)) => self.knowledge.atom(Key::Wrapped(congruent.clone(), kind(low, high)), low, high),
             None => self.knowledge.fresh(0, self.most()),
         }
     }
@@ -54,7 +54,7 @@ impl<'a> Walk<'a> {
                 let from = self.scalar_of(function.expressions[*value].ty);
                 match from {
                     // Its form may differ from the value by 2^32, and then it is another one in 64 bits.
-                    Some(scalar) if self.limits(scalar).is_some() && scalar.bits() == 32 && is_wide(high) => {
+                    Some(scalar) if self.limits(scalar).is_some() && scalar.bits() == 32 && kind(low, high).wide => {
                         self.exact(*value)
                     }
                     Some(scalar) if self.limits(scalar).is_some() => self.congruent(*value),
@@ -147,12 +147,14 @@ impl<'a> Walk<'a> {
         let unsigned = low == 0;
         let (_, most_a) = self.knowledge.range(&a);
         let (least_b, most_b) = self.knowledge.range(&b);
+        let kind = kind(low, high);
+        // Ranges of atoms hold always, also where a condition that makes a form the value of a number without a sign does not: so they are another's than those of numbers with a sign.
         let atom = |walk: &mut Self, low: i128, high: i128| {
-            walk.knowledge.atom(Key::Operation(operator, a.clone(), b.clone(), is_wide(high)), low, high)
+            walk.knowledge.atom(Key::Operation(operator, a.clone(), b.clone(), kind), low, high)
         };
         // Larger ones are nobody's strides, and many of them leave what forms are computed in.
         let factor = |form: &Form| form.as_constant().filter(|factor| *factor < LARGEST_FACTOR);
-        let bits = if is_wide(high) { 64 } else { 32 };
+        let bits = if kind.wide { 64 } else { 32 };
         match (operator, a.as_constant(), b.as_constant()) {
             (B::Divide, Some(number), Some(divisor)) if unsigned && divisor > 0 => Form::constant(number / divisor),
             (B::Remainder, Some(number), Some(divisor)) if unsigned && divisor > 0 => Form::constant(number % divisor),
@@ -206,7 +208,7 @@ impl<'a> Walk<'a> {
 
     /// `a / divisor` of a value without a sign.
     fn quotient(&mut self, a: &Form, divisor: i128) -> Form {
-        let key = Key::Operation(BinaryOperator::Divide, a.clone(), Form::constant(divisor), false);
+        let key = Key::Operation(BinaryOperator::Divide, a.clone(), Form::constant(divisor), UNSIGNED);
         // Its range is one of whole numbers, which the facts below do not speak of: 255 / 16 is at most 15, not 15.9.
         let (_, most) = self.knowledge.range(a);
         let quotient = self.knowledge.atom(key, 0, most.clamp(0, self.most()) / divisor);
@@ -218,7 +220,7 @@ impl<'a> Walk<'a> {
     /// `a % divisor` of a value without a sign.
     fn remainder(&mut self, a: &Form, divisor: i128) -> Form {
         let quotient = self.quotient(a, divisor);
-        let key = Key::Operation(BinaryOperator::Remainder, a.clone(), Form::constant(divisor), false);
+        let key = Key::Operation(BinaryOperator::Remainder, a.clone(), Form::constant(divisor), UNSIGNED);
         let (_, most) = self.knowledge.range(a);
         let rest = self.knowledge.atom(key, 0, most.clamp(0, divisor - 1));
         self.knowledge.learn(a.add(&rest, -1));
@@ -237,7 +239,7 @@ impl<'a> Walk<'a> {
                     return self.knowledge.fresh(low, high);
                 }
                 let forms: Vec<Form> = arguments.iter().map(|argument| self.exact(*argument)).collect();
-                let result = self.knowledge.atom(Key::Math(function, forms.clone()), low, high);
+                let result = self.knowledge.atom(Key::Math(function, forms.clone(), kind(low, high)), low, high);
                 match function {
                     M::Min => {
                         self.learn_all(forms.iter().map(|form| form.add(&result, -1)).collect());

@@ -157,7 +157,7 @@ impl Walk<'_> {
             Key::Operation(operator, left, right, _) => {
                 format!("({} {} {})", self.form_text(left), operator.sign(), self.form_text(right))
             }
-            Key::Math(function, forms) => {
+            Key::Math(function, forms, _) => {
                 let forms: Vec<String> = forms.iter().map(|form| self.form_text(form)).collect();
                 format!("{}({})", function.name(), forms.join(", "))
             }

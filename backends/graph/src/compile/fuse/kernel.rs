@@ -3,6 +3,7 @@
 //! What depends on shapes travels in parameters, so that regions of equal [`Structure`] share one kernel: for each set of extents by which elements are read, those of all
 //! axes but the outermost; for each strided read, its offset and its strides.
 
+use std::any::{Any, TypeId};
 use std::fmt::Write as _;
 
 use trefoil_codegen::artefact::Features;
@@ -28,17 +29,29 @@ type Value = Handle<Expression>;
 
 /// Everything that decides the code of a region's kernel, and nothing else.
 #[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
-pub struct Structure(String);
+pub struct Structure {
+    text: String,
+    /// The types of the maps whose names and attributes the text tells: two types may have one name. They hold in this process alone, so that neither a kernel's name nor what is kept on disk depends on them.
+    types: Vec<TypeId>,
+}
 
 impl Structure {
-    pub(crate) fn new(text: String) -> Self {
-        Self(text)
+    pub(crate) fn new(text: String, types: Vec<TypeId>) -> Self {
+        Self { text, types }
     }
 
-    /// The whole of it.
+    /// What other processes say of it too.
     pub(crate) fn text(&self) -> &str {
-        &self.0
+        &self.text
     }
+}
+
+/// The types of maps.
+pub(super) fn types_of(maps: &[MapWork]) -> impl Iterator<Item = TypeId> {
+    maps.iter().map(|map| {
+        let op: &dyn Any = &*map.op;
+        op.type_id()
+    })
 }
 
 /// A region ready to become a step.
@@ -100,7 +113,8 @@ pub fn generate(program: &Program, region: &Region, fills: &Fills, device: &Prop
         None => Grid::Invocations(region.elements.quotient_up(each)),
     };
     let params = plan.params();
-    Generated { structure: Structure(text), name, reads, params, grid, plan }
+    let structure = Structure::new(text, types_of(&region.maps).collect());
+    Generated { structure, name, reads, params, grid, plan }
 }
 
 /// The maps' names, and a few digits that tell kernels of equal names apart.

@@ -252,7 +252,7 @@ impl Maker<'_> {
         module.entry.name.clone_from(&module.name);
         module.doc = format!("Generated for {op}.");
         let kernel = self.cache.get(
-            &Structure::new(structure),
+            &Structure::new(structure, Vec::new()),
             self.device.kind.target(),
             || Ok(module),
             |module, diagnostics| Error::Kernel { kernel: module.name.clone(), message: diagnostics.to_string() },

@@ -95,11 +95,6 @@ impl Op for Elementwise {
     fn kind(&self) -> OpKind<'_> {
         OpKind::Map(self)
     }
-
-    fn in_place(&self) -> &'static [(usize, usize)] {
-        // What is broadcast is read again; and a bool has another size than some elements.
-        if self.function.inputs.len() == 1 && !self.function.is_test { &[(0, 0)] } else { &[] }
-    }
 }
 
 impl Map for Elementwise {

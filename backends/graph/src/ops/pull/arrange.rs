@@ -1,6 +1,6 @@
 //! Elements repeated, turned round, and taken at steps.
 
-use super::{along, at, attribute_error, each, has_axis, of_axis, pull_op, span};
+use super::{along, at, attribute_error, constants, each, has_axis, of_axis, pull_op, span};
 use crate::dim::Dim;
 use crate::graph::{Graph, GraphError, Tensor};
 use crate::op::{HostTensor, Op, OpError, OpKind, View};
@@ -95,12 +95,13 @@ impl Op for Roll {
     }
 
     fn reference(&self, inputs: &[HostTensor], outputs: &[Vec<usize>]) -> Vec<HostTensor> {
+        let Some(shifts) = constants(&self.shifts) else { return Vec::new() };
         let mut moved = vec![HostTensor { shape: outputs[0].clone(), values: vec![0.0; inputs[0].values.len()] }];
         let shape = &outputs[0];
         // Each element is put where it goes.
         each(shape, |position| {
-            let linear = position.iter().zip(shape).zip(&self.shifts).fold(0i64, |linear, ((from, extent), shift)| {
-                linear * *extent as i64 + (from + shift.constant().unwrap_or(0)).rem_euclid(*extent as i64)
+            let linear = position.iter().zip(shape).zip(&shifts).fold(0i64, |linear, ((from, extent), shift)| {
+                linear * *extent as i64 + (from + shift).rem_euclid(*extent as i64)
             });
             let value = at(&inputs[0], position).unwrap_or(f64::NAN);
             moved[0].values[linear as usize] = value;
@@ -252,7 +253,7 @@ impl Graph {
         let named: Vec<isize> = shifts.iter().map(|(axis, _)| *axis).collect();
         self.axes("roll", x, &named)?;
         for (axis, shift) in shifts {
-            all[self.axis(x, *axis, 0)?] = shift.clone();
+            all[self.axis("roll", x, *axis, 0)?] = shift.clone();
         }
         self.add_one(Roll { shifts: all }, &[x])
     }
@@ -305,7 +306,7 @@ impl Graph {
         if step == 1 {
             return Ok(part);
         }
-        let axis = self.axis(part, axis, 0)?;
+        let axis = self.axis("slice", part, axis, 0)?;
         self.add_one(Every { axis, step: step.unsigned_abs() }, &[part])
     }
 }

@@ -1,6 +1,6 @@
 //! Borders put around tensors, or taken away.
 
-use super::{along, at, attribute_error, each, of_axis, pull_op, span};
+use super::{along, at, attribute_error, constants, each, of_axis, pull_op, span};
 use crate::dim::Dim;
 use crate::graph::{Graph, GraphError, Tensor};
 use crate::op::{HostTensor, Op, OpError};
@@ -75,9 +75,10 @@ impl Op for Pad {
 
     fn reference(&self, inputs: &[HostTensor], outputs: &[Vec<usize>]) -> Vec<HostTensor> {
         let x = &inputs[0];
+        let Some(fronts) = constants(self.pads.iter().map(|[front, _]| front)) else { return Vec::new() };
         each(&outputs[0], |position| {
-            let source = position.iter().zip(&x.shape).zip(&self.pads).map(|((to, extent), [front, _])| {
-                let (from, extent) = (to - front.constant().unwrap_or(0), *extent as i64);
+            let source = position.iter().zip(&x.shape).zip(&fronts).map(|((to, extent), front)| {
+                let (from, extent) = (to - front, *extent as i64);
                 match self.border {
                     Border::Constant(_) => from,
                     Border::Edge => from.clamp(0, extent - 1),

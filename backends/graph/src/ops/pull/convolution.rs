@@ -5,7 +5,7 @@ mod host;
 mod shape;
 mod tiled;
 
-use super::{at, attribute_error, each};
+use super::{at, attribute_error, constants, each};
 use crate::dim::Dim;
 use crate::graph::{Graph, GraphError, Tensor};
 use crate::op::{Candidate, HostTensor, Op, OpError, OpKind};
@@ -164,8 +164,12 @@ impl Op for Convolution {
 
     fn reference(&self, inputs: &[HostTensor], outputs: &[Vec<usize>]) -> Vec<HostTensor> {
         let (x, weight) = (&inputs[0], &inputs[1]);
-        let number = |dim: &Dim| dim.constant().unwrap_or(0);
-        let groups = number(&self.groups);
+        let slides = self.slides.iter().map(|Slide { stride, dilation, padding: [front, _], .. }| {
+            constants([stride, dilation, front]).and_then(|known| <[i64; 3]>::try_from(known).ok())
+        });
+        let (Some(groups), Some(slides)) = (self.groups.constant(), slides.collect::<Option<Vec<_>>>()) else {
+            return Vec::new();
+        };
         let channels = x.shape[1] as i64 / groups;
         let per_group = outputs[0][1] as i64 / groups;
         each(&outputs[0], |position| {
@@ -174,9 +178,8 @@ impl Op for Convolution {
             for channel in 0..channels {
                 each(&weight.shape[2..], |within| {
                     let mut source = vec![position[0], group * channels + channel];
-                    for (axis, slide) in self.slides.iter().enumerate() {
-                        let step = within[axis] * number(&slide.dilation);
-                        let (stride, front) = (number(&slide.stride), number(&slide.padding[0]));
+                    for (axis, [stride, dilation, front]) in slides.iter().enumerate() {
+                        let step = within[axis] * dilation;
                         let place = position[2 + axis];
                         source.push(match self.transposed {
                             false => place * stride + step - front,

@@ -199,7 +199,7 @@ impl Graph {
     /// # Errors
     /// There is no such axis, or the indices are not integers.
     pub fn gather(&mut self, x: Tensor, indices: Tensor, axis: isize) -> Result<Tensor, GraphError> {
-        let axis = self.axis(x, axis, 0)?;
+        let axis = self.axis("gather", x, axis, 0)?;
         self.add_one(Gather { axis }, &[x, indices])
     }
 
@@ -222,7 +222,7 @@ impl Graph {
     /// # Errors
     /// There is no such axis, the indices are not integers, or have another rank or, along another axis, a larger extent than `x`.
     pub fn gather_elements(&mut self, x: Tensor, indices: Tensor, axis: isize) -> Result<Tensor, GraphError> {
-        let axis = self.axis(x, axis, 0)?;
+        let axis = self.axis("gather_elements", x, axis, 0)?;
         self.add_one(GatherElements { axis }, &[x, indices])
     }
 

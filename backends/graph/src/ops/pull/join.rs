@@ -96,7 +96,7 @@ impl Graph {
     /// There are no tensors or no such axis, or the tensors differ in type, rank or another extent.
     pub fn concat(&mut self, tensors: &[Tensor], axis: isize) -> Result<Tensor, GraphError> {
         let axis = match tensors {
-            [first, ..] => self.axis(*first, axis, 0)?,
+            [first, ..] => self.axis("concat", *first, axis, 0)?,
             [] => 0,
         };
         self.add_one(Concat { axis }, tensors)

@@ -52,10 +52,6 @@ fn seen(first: &[Dim], windows: &[Window], image: &[Dim]) -> Result<Vec<Dim>, Op
     Ok(first.iter().cloned().chain(sizes).chain(counts).collect())
 }
 
-fn number(dim: &Dim) -> i64 {
-    dim.constant().unwrap_or(0)
-}
-
 /// The numbers of every axis.
 fn numbers<'a>(windows: &'a [Window], extents: &'a [Dim]) -> Vec<Dim> {
     let of = |(window, extent): (&'a Window, &'a Dim)| {
@@ -80,11 +76,12 @@ impl Op for Patches {
 
     fn reference(&self, inputs: &[HostTensor], outputs: &[Vec<usize>]) -> Vec<HostTensor> {
         let axes = self.windows.len();
+        let windows: Option<Vec<_>> = self.windows.iter().map(Window::known).collect();
+        let Some(windows) = windows else { return Vec::new() };
         each(&outputs[0], |position| {
             let mut source = position[..2].to_vec();
-            for (axis, window) in self.windows.iter().enumerate() {
+            for (axis, [stride, dilation, front]) in windows.iter().enumerate() {
                 let (step, place) = (position[2 + axis], position[2 + axes + axis]);
-                let [stride, dilation, front] = [&window.stride, &window.dilation, &window.padding[0]].map(number);
                 source.push(place * stride + step * dilation - front);
             }
             at(&inputs[0], &source).unwrap_or(0.0)
@@ -135,12 +132,14 @@ impl Op for Overlaid {
     fn reference(&self, inputs: &[HostTensor], outputs: &[Vec<usize>]) -> Vec<HostTensor> {
         // What windows see is put where they see it.
         let (x, axes) = (&inputs[0], self.windows.len());
+        let windows: Option<Vec<_>> = self.windows.iter().map(Window::known).collect();
+        let Some(windows) = windows else { return Vec::new() };
         let mut result = HostTensor { shape: outputs[0].clone(), values: vec![0.0; outputs[0].iter().product()] };
         each(&x.shape, |position| {
             let mut linear = position[..2].iter().zip(&outputs[0]).fold(0, |at, (p, extent)| at * *extent as i64 + p);
-            for (axis, window) in self.windows.iter().enumerate() {
-                let [stride, dilation, front] = [&window.stride, &window.dilation, &window.padding[0]].map(number);
-                let place = position[2 + axes + axis] * stride + position[2 + axis] * dilation - front;
+            for (axis, [stride, dilation, front]) in windows.iter().enumerate() {
+                let (step, place) = (position[2 + axis], position[2 + axes + axis]);
+                let place = place * stride + step * dilation - front;
                 let extent = outputs[0][2 + axis] as i64;
                 if !(0..extent).contains(&place) {
                     return 0.0;

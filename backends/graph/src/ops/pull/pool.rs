@@ -1,6 +1,6 @@
 //! Pooling: each element from a window of others, over any number of spatial axes.
 
-use super::{at, attribute_error, each, pull_op};
+use super::{at, attribute_error, constants, each, pull_op};
 use crate::dim::Dim;
 use crate::graph::{Graph, GraphError, Tensor};
 use crate::op::{HostTensor, Op, OpError, OpKind};
@@ -65,6 +65,11 @@ impl Window {
     pub fn new(size: impl Into<Dim>) -> Self {
         let [zero, one] = [Dim::from(0i64), Dim::from(1i64)];
         Self { size: size.into(), stride: one.clone(), dilation: one, padding: [zero.clone(), zero], ceil: false }
+    }
+
+    /// The stride, the dilation and the padding in front, as references know them; none where one depends on symbols.
+    pub(super) fn known(&self) -> Option<[i64; 3]> {
+        Some([self.stride.constant()?, self.dilation.constant()?, self.padding[0].constant()?])
     }
 
     /// How many windows there are along an axis.
@@ -150,17 +155,23 @@ impl Op for Pool {
     fn reference(&self, inputs: &[HostTensor], outputs: &[Vec<usize>]) -> Vec<HostTensor> {
         let x = &inputs[0];
         let lead = x.shape.len() - self.windows.len();
-        let number = |dim: &Dim| dim.constant().unwrap_or(0);
-        let sizes: Vec<usize> = self.windows.iter().map(|window| number(&window.size) as usize).collect();
+        let sizes = constants(self.windows.iter().map(|window| &window.size));
+        // The padding behind counts in one pooling alone.
+        let behind = match self.pooling {
+            Pooling::MeanWithPadding => constants(self.windows.iter().map(|window| &window.padding[1])),
+            _ => Some(vec![0; self.windows.len()]),
+        };
+        let windows: Option<Vec<_>> = self.windows.iter().map(Window::known).collect();
+        let (Some(windows), Some(sizes), Some(behind)) = (windows, sizes, behind) else { return Vec::new() };
+        let sizes: Vec<usize> = sizes.into_iter().map(|size| size as usize).collect();
         each(&outputs[0], |position| {
             let (mut elements, mut places, mut counted) = (Vec::new(), Vec::new(), 0usize);
             each(&sizes, |within| {
                 let mut source = position[..lead].to_vec();
                 let mut is_counted = true;
-                for (axis, window) in self.windows.iter().enumerate() {
-                    let from = position[lead + axis] * number(&window.stride) + within[axis] * number(&window.dilation);
-                    let from = from - number(&window.padding[0]);
-                    is_counted &= from < x.shape[lead + axis] as i64 + number(&window.padding[1]);
+                for (axis, [stride, dilation, front]) in windows.iter().enumerate() {
+                    let from = position[lead + axis] * stride + within[axis] * dilation - front;
+                    is_counted &= from < x.shape[lead + axis] as i64 + behind[axis];
                     source.push(from);
                 }
                 counted += usize::from(is_counted);

@@ -92,7 +92,8 @@ impl Graph {
         batch: isize,
         time: isize,
     ) -> Result<Tensor, GraphError> {
-        let (batch, time) = (self.axis(x, batch, 0)?, self.axis(x, time, 0)?);
+        let [batch, time] = [batch, time].map(|axis| self.axis("reverse_sequence", x, axis, 0));
+        let (batch, time) = (batch?, time?);
         self.add_one(ReverseSequence { batch, time }, &[x, lengths])
     }
 }

@@ -2,7 +2,7 @@
 //!
 //! Starts are integers of any type; one that is negative or behind the axis is no place, and nothing is read or written there.
 
-use super::{at, attribute_error, each, expect_integers, pull_op};
+use super::{at, attribute_error, constants, each, expect_integers, pull_op};
 use crate::dim::Dim;
 use crate::graph::{Graph, GraphError, Tensor};
 use crate::op::{HostTensor, Op, OpError};
@@ -157,15 +157,20 @@ impl Op for UpdateSlice {
 
     fn reference(&self, inputs: &[HostTensor], outputs: &[Vec<usize>]) -> Vec<HostTensor> {
         let (x, update) = (&inputs[0], &inputs[1]);
-        let axes = match &self.starts {
+        let known = match self.starts.as_ref().map(constants) {
+            Some(Some(starts)) => Some(starts),
+            Some(None) => return Vec::new(),
+            None => None,
+        };
+        let axes = match &known {
             Some(starts) => starts.len(),
             None => inputs[2].shape.last().copied().unwrap_or(0),
         };
         each(&outputs[0], |position| {
             let mut source = position.to_vec();
             for axis in 0..axes {
-                let start = match &self.starts {
-                    Some(starts) => starts[axis].constant().unwrap_or(-1),
+                let start = match &known {
+                    Some(starts) => starts[axis],
                     None => start(&inputs[2], &position[..self.batch_axes], axis),
                 };
                 let place = &mut source[self.batch_axes + axis];

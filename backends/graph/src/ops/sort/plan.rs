@@ -197,7 +197,9 @@ pub(super) fn held(mut work: Work<'_>, device: &Properties) -> Result<Implementa
     let shape = [work.rows.count.clone(), work.n.clone(), work.k.clone(), number(width)];
     let rows = work.rows.params(&[0, 1]);
     let params = rows_params(shape, steps, rows, work.order(), [beside, gives_values, gives_places]);
-    let grid = Grid::Workgroups(work.rows.count.quotient_up(holds / width));
+    // Of rows that have no elements nothing is launched: it would read a first one.
+    let one_if_any = work.n.minimum(&number(1));
+    let grid = Grid::Workgroups(work.rows.count.quotient_up(holds / width) * one_if_any);
     let name = format!("sort_rows_{}", work.width());
     work.push(&name, vec![Slot::Input(0), values, places], params, grid)?;
     let cost = transfer_time(3.0 * upper(&work.x.ty.bytes()));

@@ -7,7 +7,7 @@ use trefoil_graph::graph::{GraphError, Leaf, LeafKind, SEED};
 use trefoil_graph::op::{HostTensor, OpKind};
 use trefoil_graph::ops::table::Use;
 use trefoil_graph::types::TensorType;
-use trefoil_graph::{Dim, ElementType, Extents, Graph, Symbol, Tensor, reference};
+use trefoil_graph::{Data, Dim, ElementType, Extents, Graph, Symbol, Tensor, reference};
 
 use super::Numbers;
 use crate::common::Values;
@@ -323,11 +323,5 @@ pub fn tensor(graph: &Graph, node: usize, port: usize) -> Tensor {
 
 /// A constant of those bytes.
 pub fn constant(graph: &mut Graph, ty: &TensorType, bytes: &[u8]) -> Result<Tensor, GraphError> {
-    let shape = ty.shape.clone();
-    match ty.element.bytes() {
-        1 => graph.constant(ty.element, shape, bytes),
-        2 => graph.constant::<u16>(ty.element, shape, &bytemuck::pod_collect_to_vec(bytes)),
-        4 => graph.constant::<u32>(ty.element, shape, &bytemuck::pod_collect_to_vec(bytes)),
-        _ => graph.constant::<u64>(ty.element, shape, &bytemuck::pod_collect_to_vec(bytes)),
-    }
+    graph.constant(ty.element, ty.shape.clone(), Data::from_bytes(ty.element, bytes).unwrap())
 }

@@ -1,7 +1,10 @@
 //! Names in the printed module: the author's, where nothing else has them, and what the printed code uses itself.
+//!
+//! Names that are made of others ([`derived`]) have two underscores in a row, which no other has.
 
 use std::collections::BTreeSet;
 
+use super::{COPIES, HELPERS};
 use crate::emit::cpu::regions::uses;
 use crate::ir::{Builtin, CallArgument, ExpressionKind, Function, Module, Root};
 use crate::lower::Lowered;
@@ -30,8 +33,15 @@ pub(in crate::emit::cpu) struct Names {
     size: [u32; 3],
 }
 
-/// Names that the printed code uses for itself.
-const OWN: [&str; 38] = [
+/// The name of what goes with a variable, such as the end of a counter.
+pub(in crate::emit::cpu) fn derived(of: &str, name: &str) -> String {
+    format!("{of}__{name}")
+}
+
+/// Names that the printed code uses for itself, beside those of [`HELPERS`] and [`COPIES`].
+const OWN: [&str; 40] = [
+    "body",
+    "entry",
     "lane",
     "global",
     "global_id",
@@ -82,7 +92,13 @@ const KEYWORDS: [&str; 53] = [
 
 /// A name like `wanted` that is free and no keyword, and taken from here on.
 fn fresh(used: &mut BTreeSet<String>, wanted: &str) -> String {
-    let clean: String = wanted.chars().map(|c| if c.is_ascii_alphanumeric() || c == '_' { c } else { '_' }).collect();
+    let mut clean = String::new();
+    for c in wanted.chars() {
+        let c = if c.is_ascii_alphanumeric() { c } else { '_' };
+        if c != '_' || !clean.ends_with('_') {
+            clean.push(c);
+        }
+    }
     let mut base =
         if clean.starts_with(|c: char| c.is_ascii_alphabetic() || c == '_') && !clean.trim_matches('_').is_empty() {
             clean
@@ -96,14 +112,16 @@ fn fresh(used: &mut BTreeSet<String>, wanted: &str) -> String {
     let mut count = 0;
     while !used.insert(name.clone()) {
         count += 1;
-        name = format!("{base}_{count}");
+        let apart = if base.ends_with('_') { "" } else { "_" };
+        name = format!("{base}{apart}{count}");
     }
     name
 }
 
 impl Names {
     pub(super) fn new(module: &Module, lowered: &Lowered, entry: &Function) -> Self {
-        let mut used: BTreeSet<String> = OWN.iter().map(|name| (*name).to_owned()).collect();
+        let own = OWN.iter().copied().chain(HELPERS.map(|helper| helper.0)).chain(COPIES.map(|copy| copy.name));
+        let mut used: BTreeSet<String> = own.map(str::to_owned).collect();
         let bindings = module.bindings.iter().map(|binding| fresh(&mut used, &binding.name)).collect();
         let workgroup = module.workgroup.iter().map(|(_, variable)| fresh(&mut used, &variable.name)).collect();
         let mut fields = BTreeSet::from(["subgroup_size".to_owned()]);

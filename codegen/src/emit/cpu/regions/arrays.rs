@@ -3,6 +3,7 @@
 use super::Regions;
 use super::subgroup::from_subgroup;
 use crate::emit::EmitError;
+use crate::emit::cpu::module::derived;
 use crate::emit::cpu::plan::{Plan, Storage, expression_locals};
 use crate::emit::cpu::stmt::Out;
 use crate::emit::cpu::types;
@@ -43,7 +44,7 @@ impl<'a> Regions<'a> {
     }
 
     pub(super) fn array(&self, local: Handle<Local>) -> String {
-        format!("lanes_{}", self.scope.locals[local.index()])
+        derived("lanes", &self.scope.locals[local.index()])
     }
 
     /// The value that this invocation has in an array over invocations.
@@ -53,10 +54,10 @@ impl<'a> Regions<'a> {
             return format!("*{array}.get_unchecked(lane as usize)");
         }
         // A loop costs Rust's compiler a fraction of what a closure for each element does.
-        let path: String = (0..lengths.len()).map(|i| format!("[k{i}]")).collect();
+        let path: String = (0..lengths.len()).map(|i| format!("[{}]", step(i))).collect();
         let mut text = format!("all{path} = *{array}{path}.get_unchecked(lane as usize);");
         for (i, length) in lengths.iter().enumerate().rev() {
-            text = format!("for k{i} in 0..{length} {{ {text} }}");
+            text = format!("for {} in 0..{length} {{ {text} }}", step(i));
         }
         let zero = types::zero(self.kernel().module, ty);
         format!("{{ let mut all = {zero}; {text} all }}")
@@ -64,10 +65,10 @@ impl<'a> Regions<'a> {
 
     pub(super) fn scatter(&self, array: &str, value: &str, ty: Handle<Type>, whole: bool) -> String {
         let lengths = self.spread(ty, whole).map_or_else(Vec::new, |(lengths, ..)| lengths);
-        let path: String = (0..lengths.len()).map(|i| format!("[k{i}]")).collect();
+        let path: String = (0..lengths.len()).map(|i| format!("[{}]", step(i))).collect();
         let mut text = format!("*{array}{path}.get_unchecked_mut(lane as usize) = {value}{path};");
         for (i, length) in lengths.iter().enumerate().rev() {
-            text = format!("for k{i} in 0..{length} {{ {text} }}");
+            text = format!("for {} in 0..{length} {{ {text} }}", step(i));
         }
         text
     }
@@ -114,12 +115,19 @@ impl<'a> Regions<'a> {
                         out.line(&format!("let {name}: {ty} = {};", self.scope.expression(value)?.text()));
                     }
                 }
-                Storage::Strided => out.line(&format!("let {name}: u32 = first_{name}.wrapping_add(lane);")),
+                Storage::Strided => {
+                    out.line(&format!("let {name}: u32 = {}.wrapping_add(lane);", derived("first", name)))
+                }
                 Storage::Region | Storage::Workgroup => {}
             }
         }
         Ok(())
     }
+}
+
+/// The counter of a loop over a nested array.
+fn step(depth: usize) -> String {
+    derived("k", &depth.to_string())
 }
 
 /// Marks the locals over invocations that a loop inside a region uses other than by its own counter.

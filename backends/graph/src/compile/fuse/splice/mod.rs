@@ -27,7 +27,7 @@ use trefoil_codegen::ir::{Literal, Module, Scalar};
 
 pub(crate) use self::facts::{Facts, Touched, facts, identity};
 pub(crate) use self::functions::Spliced;
-use super::kernel::{Structure, describe, fingerprint};
+use super::kernel::{Structure, describe, fingerprint, types_of};
 use crate::compile::program::ValueId;
 
 /// What is put into one kernel.
@@ -116,7 +116,8 @@ impl Joint<'_> {
             let _ = write!(text, "; {binding} becomes {}, kept {keeps}", region.structure());
         }
         let _ = write!(text, "; empty {:?}", self.empty);
-        Structure::new(text)
+        let types = self.regions().flat_map(|region| types_of(&region.region.maps));
+        Structure::new(text, types.collect())
     }
 
     /// The IR of the kernel that comes of `kernel`.
