@@ -48,7 +48,9 @@ pub(crate) use signature::no_wide_indices;
 #[cfg(feature = "front")]
 pub(crate) use sizes::{MOST_SCALARS, too_large};
 pub(crate) use tiles::sums as sums_of_tiles;
-pub(crate) use types::{name as type_name, place_type};
+pub(crate) use types::name as type_name;
+#[cfg(any(feature = "wgsl", feature = "cuda"))]
+pub(crate) use types::place_type;
 
 /// An instance that obeys the rules, with the facts found about it. Places whose indices are proved in range have lost their guard, and workgroup arrays
 /// that are never alive together are one.
