@@ -1,6 +1,6 @@
 //! `trefoil kernels`
 
-use trefoil::artefact::{Access, Kernel, ParamRole, ParamScalar, ParamType};
+use trefoil::artefact::{Access, Kernel, ParamRole, ParamType};
 
 use crate::Outcome;
 
@@ -41,16 +41,7 @@ pub fn signature(kernel: &Kernel) -> String {
 
 /// A parameter's type in Rust.
 pub fn param_type(ty: ParamType) -> String {
-    let scalar = match ty.scalar {
-        ParamScalar::F32 => "f32",
-        ParamScalar::I32 => "i32",
-        ParamScalar::U32 => "u32",
-        ParamScalar::Index => "usize",
-        ParamScalar::Bool => "bool",
-        ParamScalar::I64 => "i64",
-        ParamScalar::U64 => "u64",
-        ParamScalar::F64 => "f64",
-    };
+    let scalar = ty.scalar.rust_name();
     match (ty.array, ty.count) {
         (true, count) => format!("[{scalar}; {count}]"),
         (false, 1) => scalar.to_owned(),

@@ -393,6 +393,20 @@ pub enum ParamScalar {
 }
 
 impl ParamScalar {
+    /// The type in Rust. Narrow numbers travel in the words of others.
+    pub const fn rust_name(self) -> &'static str {
+        match self {
+            Self::F32 => "f32",
+            Self::I32 => "i32",
+            Self::U32 => "u32",
+            Self::Index => "usize",
+            Self::Bool => "bool",
+            Self::I64 => "i64",
+            Self::U64 => "u64",
+            Self::F64 => "f64",
+        }
+    }
+
     /// Bytes that it takes in the block.
     pub const fn bytes(self) -> u32 {
         match self {

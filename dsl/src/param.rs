@@ -26,20 +26,6 @@ pub struct Leaf {
     indices: Vec<usize>,
 }
 
-/// The name of a type of the block in Rust. Narrow numbers travel in the words of the others.
-const fn name(scalar: ParamScalar) -> &'static str {
-    match scalar {
-        ParamScalar::F32 => "f32",
-        ParamScalar::I32 => "i32",
-        ParamScalar::U32 => "u32",
-        ParamScalar::Index => "usize",
-        ParamScalar::Bool => "bool",
-        ParamScalar::I64 => "i64",
-        ParamScalar::U64 => "u64",
-        ParamScalar::F64 => "f64",
-    }
-}
-
 impl Leaf {
     /// The words for numbers of that type in the block.
     pub(crate) fn words(&self, scalar: ParamScalar) -> Result<Vec<u32>, String> {
@@ -48,7 +34,7 @@ impl Leaf {
             && given != scalar
             && !is_index(given)
         {
-            return Err(format!("`{}` given, `{}` expected", name(given), name(scalar)));
+            return Err(format!("`{}` given, `{}` expected", given.rust_name(), scalar.rust_name()));
         }
         if scalar.bytes() == 8 {
             let both = |index: &usize| halves(*index as u64);

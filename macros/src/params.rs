@@ -23,12 +23,8 @@ fn block(params: &Params, struct_name: &str, kernels: &[&Kernel], expansion: &st
     for field in &*params.fields {
         pad(&mut fields, end, field.offset);
         let scalar = match field.ty.scalar {
-            ParamScalar::F32 => "f32",
-            ParamScalar::I32 => "i32",
-            ParamScalar::U32 | ParamScalar::Index | ParamScalar::Bool => "u32",
-            ParamScalar::I64 => "i64",
-            ParamScalar::U64 => "u64",
-            ParamScalar::F64 => "f64",
+            ParamScalar::Index | ParamScalar::Bool => "u32",
+            other => other.rust_name(),
         };
         let count = field.ty.count;
         let ty = if count == 1 && !field.ty.array { scalar.to_owned() } else { format!("[{scalar}; {count}]") };
