@@ -50,6 +50,9 @@ fn scaled<const SIDE: usize>(
     Accumulator::<f16, SIDE, SIDE>::convert(scaled).store_columns(halves, 0, SIDE / 8);
 }
 
+/// Of ten bits: times integers of fourteen it is exact in `f32`, and `f16` must round.
+const SCALE: f32 = 513.0 / 1024.0;
+
 /// Small integers, whose sums are exact.
 fn numbers(count: usize, seed: usize) -> Vec<f32> {
     (0..count).map(|i| ((i * 7 + seed * 5) % 11) as f32 - 5.0).collect()
@@ -74,8 +77,8 @@ fn check(subject: &Subject, side: usize, steps: usize) {
     let mut halves = device.buffer(&vec![Vec4::splat(u32::MAX); side * side / 8]).unwrap();
     let (x, y) = (&mut out, &mut halves);
     let launch = match side {
-        8 => scaled::<8>(&a_there, &b_there, &c_there, &rows_there, x, y, 0.5),
-        _ => scaled::<16>(&a_there, &b_there, &c_there, &rows_there, x, y, 0.5),
+        8 => scaled::<8>(&a_there, &b_there, &c_there, &rows_there, x, y, SCALE),
+        _ => scaled::<16>(&a_there, &b_there, &c_there, &rows_there, x, y, SCALE),
     };
     let launch = launch.unwrap().specialise(scaled::Constants { steps }).unwrap();
     let lists = |side: usize| {
@@ -100,7 +103,7 @@ fn check(subject: &Subject, side: usize, steps: usize) {
         .map(|at| {
             let (i, j) = (at / side, at % side);
             let product: f32 = (0..depth).map(|k| a[i * depth + k] * b[k * side + j]).sum();
-            ((product + c[at]) * rows[i]).max(0.0) * 0.5
+            ((product + c[at]) * rows[i]).max(0.0) * SCALE
         })
         .collect();
     assert_eq!(out.read().unwrap(), expected, "{about}");

@@ -247,6 +247,20 @@ fn arithmetic_of_parts_is_arithmetic_of_matrices_in_spirv() {
 }
 
 #[test]
+fn narrowed_matrices_are_rounded_to_the_nearest() {
+    let narrowing = |to: &str| {
+        let body = format!(
+            "let x = Accumulator::<f32, 16, 16>::load(x, 0, 16);\n\
+             Accumulator::<{to}, 16, 16>::convert(x).store(out, 0, 16);"
+        );
+        let texts = every_target(&source(&format!("x: &[f32], out: &mut [{to}]"), &body, "spirv"));
+        texts.iter().map(|(_, text)| text.contains("RoundingModeRTE 16")).collect::<Vec<_>>()
+    };
+    assert!(narrowing("f16").iter().all(|rounds| *rounds));
+    assert!(!narrowing("f32").iter().any(|rounds| *rounds));
+}
+
+#[test]
 fn brain_floats_and_sums_of_halves() {
     let body = "let a = MatrixA::<bf16, 16, 16>::load(a, 0, 16);\n\
                 let b = MatrixB::<bf16, 16, 16>::fill(bf16::from_f32(1.5));\n\

@@ -6,6 +6,8 @@ use trefoil::artefact::Kernel;
 use trefoil::dsl::element::Element;
 use trefoil::kernels::attention::UNBOUNDED;
 use trefoil::kernels::attention::plain::{SIZE, Scores};
+use trefoil::kernels::attention::rows::ELEMENTS;
+use trefoil::prelude::Vec4;
 use trefoil::{Buffer, Device, DeviceKind, Launch, Result, bf16, f16};
 
 use crate::case::{EPSILON, kernel};
@@ -13,9 +15,9 @@ use crate::numbers::numbers;
 use crate::stand::Stand;
 
 /// Elements before and after a slice that belong to nobody.
-const GUARD: usize = 68;
+const GUARD: usize = 72;
 /// Elements between heads that belong to nobody.
-const GAP: usize = 4;
+const GAP: usize = 8;
 
 /// An element type.
 trait Value: Element {
@@ -77,6 +79,18 @@ struct Way {
     columns: usize,
 }
 
+impl Way {
+    /// Whether keys and values are given in pieces of 16 bytes.
+    fn takes_pieces(&self) -> bool {
+        self.name.contains("rows")
+    }
+
+    /// Whether it takes heads of so many elements of a type.
+    fn takes<T>(&self, elements: usize) -> bool {
+        !self.takes_pieces() || elements <= self.columns && (elements * size_of::<T>()).is_multiple_of(16)
+    }
+}
+
 /// The kernels but the one that joins.
 fn ways(element: &str) -> Vec<Way> {
     let mut ways = vec![Way { name: format!("attention_plain_{element}"), rows: 1, columns: SIZE }];
@@ -84,9 +98,9 @@ fn ways(element: &str) -> Vec<Way> {
         let name = format!("attention_tiled_{element}_{at_once}_{wide}");
         ways.push(Way { name, rows: 8 * at_once, columns: 64 * wide });
     }
-    for (rows, quads) in [(1, 1), (1, 2), (8, 1), (8, 2)] {
-        let name = format!("attention_rows_{element}_{rows}_{quads}");
-        ways.push(Way { name, rows, columns: 64 * quads });
+    for (rows, team) in [(1, 8), (1, 16), (8, 8), (8, 16)] {
+        let name = format!("attention_rows_{element}_{rows}_{team}");
+        ways.push(Way { name, rows, columns: ELEMENTS * team });
     }
     ways
 }
@@ -110,6 +124,9 @@ fn shapes() -> Vec<Shape> {
         shape([2, 1, 2, 65, 129, 20, 12], true, 2),
         shape([1, 1, 1, 3, 0, 8, 8], false, 1),
         shape([1, 5, 1, 2, 257, 128, 100], true, 5),
+        // Of whole pieces of halves.
+        shape([2, 3, 2, 7, 131, 40, 56], true, 1),
+        shape([1, 5, 1, 2, 257, 128, 104], true, 5),
     ]
 }
 
@@ -233,10 +250,21 @@ impl Shape {
             layout(batches, self.heads(), queries, value_elements).0,
         ];
         let bias_strides = [0, 0, if self.all { keys } else { 0 }, usize::from(self.all)];
-        let launch = Launch::of(kernel(&way.name))
-            .read(q.slice(inside(&q, &given.q))?)?
-            .read(k.slice(inside(&k, &given.k))?)?
-            .read(v.slice(inside(&v, &given.v))?)?
+        // The kernels of few rows take keys and values as pieces.
+        let in_pieces = |values: &[T]| {
+            let all = [&[T::NAN; GUARD], values, &[T::NAN; GUARD]].concat();
+            device.buffer(&bytemuck::pod_collect_to_vec::<T, Vec4<u32>>(&all))
+        };
+        let (k_pieces, v_pieces) = (in_pieces(&given.k)?, in_pieces(&given.v)?);
+        let pieces = |elements: usize| elements * size_of::<T>() / size_of::<Vec4<u32>>();
+        let within = |values: &[T]| pieces(GUARD)..pieces(GUARD + values.len());
+        let launch = Launch::of(kernel(&way.name)).read(q.slice(inside(&q, &given.q))?)?;
+        let launch = if way.takes_pieces() {
+            launch.read(k_pieces.slice(within(&given.k))?)?.read(v_pieces.slice(within(&given.v))?)?
+        } else {
+            launch.read(k.slice(inside(&k, &given.k))?)?.read(v.slice(inside(&v, &given.v))?)?
+        };
+        let launch = launch
             .read(bias.slice(inside(&bias, &given.bias))?)?
             .read(&lengths)?
             .read(sinks.slice(inside(&sinks, &given.sinks))?)?
@@ -258,7 +286,7 @@ impl Shape {
         launch = launch.value(self.window())?;
         launch = if plain { launch.value(Scores::Nothing)? } else { launch.value(cut)? };
         let per_head = if plain { group * queries } else { (group * queries).div_ceil(way.rows) };
-        let columns = if way.name.contains("rows") { 1 } else { value_elements.div_ceil(way.columns) };
+        let columns = if way.takes_pieces() { 1 } else { value_elements.div_ceil(way.columns) };
         device.run(launch.groups(batches * key_heads * per_head * columns * cut))?;
         if cut > 1 {
             let join = Launch::of(kernel(&format!("attention_join_{}", T::NAME)))
@@ -317,7 +345,7 @@ fn check_of<T: Value>(stand: &Stand) {
             continue;
         }
         for shape in shapes() {
-            if way.name.contains("rows") && shape.elements.max(shape.value_elements) > way.columns {
+            if ![shape.elements, shape.value_elements].iter().all(|elements| way.takes::<T>(*elements)) {
                 continue;
             }
             if !stand.affords(shape.operations()) {

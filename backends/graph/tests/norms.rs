@@ -44,6 +44,19 @@ fn softmax_over_every_set_of_axes() {
     }
 }
 
+#[test]
+fn more_axes_than_kernels_go_along() {
+    let mut case = Case::default();
+    let x = case.turned("x", ElementType::F32, &[2, 3, 2, 3, 2, 3, 2]);
+    let y = case.graph.softmax(x, -1).unwrap();
+    case.output("softmax", y);
+    let y = case.graph.layer_norm(x, &[-1], 1e-5, NormOperands::default()).unwrap();
+    case.output("layer_norm", y);
+    for device in devices() {
+        case.check(&device, tolerance(ElementType::F32));
+    }
+}
+
 /// Adds a norm whose operands and outputs are those whose bits are set: residual, bias, gamma, beta, the sum, moments. Vectors are of the normalised axes' shape, or of that of all axes from the first of these on.
 fn add_norm(
     case: &mut Case,

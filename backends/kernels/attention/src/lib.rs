@@ -35,7 +35,7 @@ pub fn kernels() -> Vec<&'static Kernel> {
         join::attention_join::KERNELS,
         plain::attention_plain_f64::KERNELS,
         plain::attention_plain::KERNELS,
-        rows::attention_rows::KERNELS,
+        &rows::kernels(),
         staged::attention_staged::KERNELS,
         tiled::attention_tiled::KERNELS,
         &matrices::kernels(),

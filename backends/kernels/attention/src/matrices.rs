@@ -33,12 +33,6 @@ const SUBGROUPS: usize = 4;
 /// The largest subgroup of which there are so many.
 pub const LARGEST_SUBGROUP: u32 = 32;
 
-/// Weights as `f16`.
-#[device]
-fn narrow_f16(weights: Vec4<f32>) -> Vec4<f16> {
-    Vec4::<f16>::from_f32(weights)
-}
-
 /// Weights as `bf16`, those halfway up, which takes half the operations of ties to even. None is negative, and where one is no number, their sum says so, which is not rounded.
 #[device]
 fn narrow_bf16(weights: Vec4<f32>) -> Vec4<bf16> {
@@ -50,9 +44,9 @@ fn upper_half(x: f32) -> bf16 {
     bf16::from_bits(((x.to_bits() + 0x8000) >> 16) as u16)
 }
 
-/// Makes the kernels of both halves, and the list of them.
+/// Makes the kernels of both halves, and the list of them. Weights are narrowed where they are stored: what a function returns as halves is rounded there, by many instructions in SPIR-V, and not by the store.
 macro_rules! matrices {
-    ($($name:ident $element:ident $narrow:ident;)*) => {
+    ($($name:ident $element:ident ($($narrow:tt)+);)*) => {
         $(
             /// As [`super::tiled::attention_tiled`], whose sizes count pieces of 16 bytes here, as slices of 16 bytes hold them; all strides of q, k and v are multiples of 8, and keys are not cut in parts.
             ///
@@ -222,7 +216,7 @@ macro_rules! matrices {
                             weight[lane] = power(own[j][lane] - zero);
                             sum += weight[lane];
                         }
-                        weights.set_vec4(row * (LINE / 4) + j * 2 + half, $narrow(weight));
+                        weights.set_vec4(row * (LINE / 4) + j * 2 + half, $($narrow)+(weight));
                     }
                     total = total * shrink + sum;
                     largest = now;
@@ -276,6 +270,6 @@ macro_rules! matrices {
 }
 
 matrices! {
-    attention_matrices_f16 f16 narrow_f16;
-    attention_matrices_bf16 bf16 narrow_bf16;
+    attention_matrices_f16 f16 (Vec4::<f16>::from_f32);
+    attention_matrices_bf16 bf16 (narrow_bf16);
 }

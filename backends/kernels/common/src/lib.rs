@@ -4,6 +4,7 @@
 
 pub mod activation;
 pub mod longs;
+pub mod pieces;
 pub mod quads;
 pub mod team;
 pub mod values;

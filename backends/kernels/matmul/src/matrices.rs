@@ -13,7 +13,7 @@
 //! **Operands.** K is contiguous in A, N or K in B; both are read 16 bytes at a time, so that N, K and all strides are multiples of 8. What is outside a matrix is zero.
 //!
 //! **Workgroup memory.** A's tile, and behind it B's, in lines that are odd multiples of 16 bytes apart, so that their reads meet no bank twice; in the end what is written, since only there the place of each element is known, which bias,
-//! activation and edges ask for. Sums that are wanted as they are, of whole tiles, go to memory straight from their accumulators.
+//! activation and edges ask for. Sums that are wanted as they are or as `f16`, of whole tiles, go to memory straight from their accumulators.
 //!
 //! **Subgroups** beyond the eighth, on devices with small ones, do again what the one eight before does; with subgroups of more than 32 there would not be eight.
 //!
@@ -23,6 +23,7 @@ use trefoil_dsl::prelude::*;
 
 use super::{activate_quad, tile_of};
 use trefoil_kernels_common::activation::Activation;
+use trefoil_kernels_common::pieces::{floats, unpack_bf16, unpack_f16};
 
 /// The largest subgroup of which there are eight.
 pub const LARGEST_SUBGROUP: u32 = 32;
@@ -55,12 +56,6 @@ fn piece(
     x[select(whole || line < lines && at < length, first + line * stride + at, x.len())]
 }
 
-/// Four floats of their bits.
-#[device]
-pub fn floats(bits: Vec4<u32>) -> Vec4<f32> {
-    Vec4::new(f32::from_bits(bits.x), f32::from_bits(bits.y), f32::from_bits(bits.z), f32::from_bits(bits.w))
-}
-
 /// The bits of four floats.
 #[device]
 fn bits_of(x: Vec4<f32>) -> Vec4<u32> {
@@ -73,26 +68,14 @@ fn pack_f16(x: f32, y: f32) -> u32 {
     f16::from_f32(x).to_bits() as u32 | (f16::from_f32(y).to_bits() as u32) << 16
 }
 
-/// The two `f16` of a word.
-#[device]
-pub fn unpack_f16(word: u32) -> Vec2<f32> {
-    unpack2x16float(word)
-}
-
 /// Two floats as `bf16` in a word.
 #[device]
 fn pack_bf16(x: f32, y: f32) -> u32 {
     bf16::from_f32(x).to_bits() as u32 | (bf16::from_f32(y).to_bits() as u32) << 16
 }
 
-/// The two `bf16` of a word.
-#[device]
-pub fn unpack_bf16(word: u32) -> Vec2<f32> {
-    Vec2::new(f32::from_bits(word << 16), f32::from_bits(word & 0xffff_0000))
-}
-
 macro_rules! matrices {
-    ($($(#[$doc:meta])* $name:ident $T:ident ($pack:ident, $unpack:ident) $high:literal by $wide:literal, $down:literal subgroups down, $depth:ident deep, $pieces:literal;)*) => {
+    ($($(#[$doc:meta])* $name:ident $T:ident ($pack:ident, $unpack:ident, $half:literal) $high:literal by $wide:literal, $down:literal subgroups down, $depth:ident deep, $pieces:literal;)*) => {
         $(
             $(#[$doc])*
             ///
@@ -104,6 +87,7 @@ macro_rules! matrices {
                 workgroup(256),
                 targets(spirv, cuda, cpu),
                 requires(CooperativeMatrices),
+                no_robustness,
                 instances(B_ALONG = [false, true]),
                 specialise(WHOLE: bool = false)
             )]
@@ -216,12 +200,21 @@ macro_rules! matrices {
                     barrier();
                 }
 
-                let plain = single && bias.is_empty() && activation == Activation::Identity;
-                if plain && (WHOLE || row + high <= m && column + across <= n) {
+                let plain = bias.is_empty() && activation == Activation::Identity;
+                let inside = WHOLE || row + high <= m && column + across <= n;
+                if plain && inside && single {
                     let first = (unit * m + row + top) * (n * 2) + column * 2 + start / 4;
                     for y in unroll(0..$high) {
                         for x in unroll(0..$wide) {
                             sums[y][x].store(c, first + y * 16 * (n * 2) + x * 4, n * 2);
+                        }
+                    }
+                } else if $half && plain && inside {
+                    let first = (unit * m + row + top) * n + column + start / 8;
+                    for y in unroll(0..$high) {
+                        for x in unroll(0..$wide) {
+                            let halves = Accumulator::<f16, 16, 16>::convert(sums[y][x]);
+                            halves.store(c, first + y * 16 * n + x * 2, n);
                         }
                     }
                 } else {
@@ -287,15 +280,15 @@ macro_rules! matrices {
 
 matrices! {
     /// `f16`, 128 by 256.
-    matmul_matrices_large_f16 f16 (pack_f16, unpack_f16) 4 by 4, 2 subgroups down, DEPTH deep, 1920;
+    matmul_matrices_large_f16 f16 (pack_f16, unpack_f16, true) 4 by 4, 2 subgroups down, DEPTH deep, 1920;
     /// `f16`, 64 by 128.
-    matmul_matrices_middle_f16 f16 (pack_f16, unpack_f16) 2 by 2, 2 subgroups down, MIDDLE_DEPTH deep, 1728;
+    matmul_matrices_middle_f16 f16 (pack_f16, unpack_f16, true) 2 by 2, 2 subgroups down, MIDDLE_DEPTH deep, 1728;
     /// `f16`, 16 by 256.
-    matmul_matrices_low_f16 f16 (pack_f16, unpack_f16) 1 by 2, 1 subgroups down, DEPTH deep, 1360;
+    matmul_matrices_low_f16 f16 (pack_f16, unpack_f16, true) 1 by 2, 1 subgroups down, DEPTH deep, 1360;
     /// `bf16`, 128 by 256.
-    matmul_matrices_large_bf16 bf16 (pack_bf16, unpack_bf16) 4 by 4, 2 subgroups down, DEPTH deep, 1920;
+    matmul_matrices_large_bf16 bf16 (pack_bf16, unpack_bf16, false) 4 by 4, 2 subgroups down, DEPTH deep, 1920;
     /// `bf16`, 64 by 128.
-    matmul_matrices_middle_bf16 bf16 (pack_bf16, unpack_bf16) 2 by 2, 2 subgroups down, MIDDLE_DEPTH deep, 1728;
+    matmul_matrices_middle_bf16 bf16 (pack_bf16, unpack_bf16, false) 2 by 2, 2 subgroups down, MIDDLE_DEPTH deep, 1728;
     /// `bf16`, 16 by 256.
-    matmul_matrices_low_bf16 bf16 (pack_bf16, unpack_bf16) 1 by 2, 1 subgroups down, DEPTH deep, 1360;
+    matmul_matrices_low_bf16 bf16 (pack_bf16, unpack_bf16, false) 1 by 2, 1 subgroups down, DEPTH deep, 1360;
 }

@@ -14,8 +14,8 @@
 use trefoil_dsl::artefact::Kernel;
 use trefoil_dsl::prelude::*;
 
-use super::matrices::{floats, unpack_bf16, unpack_f16};
 use trefoil_kernels_common::activation::{Activation, activate};
+use trefoil_kernels_common::pieces::{floats, four_bf16, four_f16, four_f32};
 use trefoil_kernels_common::team::{SIZE, standing};
 
 /// The most rows.
@@ -38,28 +38,6 @@ pub const MOST_RESIDENT: usize = 2048 / SIZE;
 /// Elements of workgroup memory: eight values of each invocation.
 #[device]
 pub const SCRATCH: usize = 8 * SIZE;
-
-/// The four `f32` of a piece.
-#[device]
-pub fn four_f32(words: Vec4<u32>, _half: usize) -> Vec4<f32> {
-    floats(words)
-}
-
-/// Half of the eight `f16` of a piece.
-#[device]
-pub fn four_f16(words: Vec4<u32>, half: usize) -> Vec4<f32> {
-    let x = unpack_f16(select(half == 0, words.x, words.z));
-    let y = unpack_f16(select(half == 0, words.y, words.w));
-    Vec4::new(x.x, x.y, y.x, y.y)
-}
-
-/// Half of the eight `bf16` of a piece.
-#[device]
-pub fn four_bf16(words: Vec4<u32>, half: usize) -> Vec4<f32> {
-    let x = unpack_bf16(select(half == 0, words.x, words.z));
-    let y = unpack_bf16(select(half == 0, words.y, words.w));
-    Vec4::new(x.x, x.y, y.x, y.y)
-}
 
 /// `sum` and the products of four pairs.
 #[device]

@@ -179,13 +179,15 @@ impl FunctionWriter<'_, '_> {
             .collect()
     }
 
-    /// The matrix with elements of another type.
+    /// The matrix with elements of another type, rounded to the nearest.
     pub(super) fn matrix_convert(&mut self, to: &Matrix, value: Handle<Expression>) -> Result<Word, EmitError> {
         let from = self.matrix_of(value)?;
         let value = self.value(value)?;
         let block = self.writer.block(to);
         let ty = self.writer.block_type(&block)?;
         let blocks = self.blocks_of(&from, value)?;
+        // Else drivers may narrow as they like.
+        self.writer.rounds_halves |= from.scalar == Scalar::F32 && to.scalar == Scalar::F16;
         let blocks: Vec<Word> = blocks.into_iter().map(|block| self.op(Op::FConvert, ty, &[block])).collect();
         self.of_blocks(to, &blocks)
     }

@@ -8,7 +8,7 @@ use trefoil_kernels::attention::matrices::{
     KEYS as MATRIX_KEYS, LARGEST_SUBGROUP, ROWS as MATRIX_ROWS, kernels as matrix_kernels,
 };
 use trefoil_kernels::attention::plain::{SIZE, attention_plain, attention_plain_f64};
-use trefoil_kernels::attention::rows::attention_rows;
+use trefoil_kernels::attention::rows::{ELEMENTS, kernels as row_kernels};
 use trefoil_kernels::attention::staged::{KEYS as STAGED_KEYS, ROWS as STAGED_ROWS, attention_staged};
 use trefoil_kernels::attention::tiled::{KEYS, ROWS_AT_ONCE, attention_tiled};
 
@@ -18,9 +18,10 @@ use crate::dim::Dim;
 use crate::op::{Candidate, Grid, Implementation, Ineligible, KernelStep, Operand, ParamValue, Request, Slot, Step};
 use crate::types::{ElementType, Layout};
 
-/// Workgroups of the tiled kernel that keep a large GPU busy, two for each multiprocessor, and of the kernel of rows, four for each: more of them have fewer keys, and memory waits while they put together what they found.
-const BUSY_TILES: i64 = 264;
-const BUSY_ROWS: i64 = 528;
+/// Workgroups that keep a large GPU busy, two for each multiprocessor: more of them have fewer keys, and memory waits while they put together what they found.
+const BUSY: i64 = 264;
+/// Of the kernel of one row of `f32` on CUDA, which has fewer bytes on their way.
+const BUSY_LONG: i64 = 528;
 /// Of the kernel with most of a multiprocessor's workgroup memory.
 const BUSY_STAGES: i64 = 132;
 /// The fewest keys that are worth a workgroup of their own.
@@ -162,7 +163,7 @@ enum Way {
     Rows,
 }
 
-/// The kernels that read four elements at a time.
+/// The kernels that read several elements at a time.
 #[derive(Debug)]
 struct Kernels {
     op: Attend,
@@ -188,9 +189,11 @@ impl Candidate for Kernels {
             return Err(Ineligible::Other("elements of f64".to_owned()));
         }
         let sizes = Sizes::new(op, request);
+        // The kernel of rows reads 16 bytes of keys and values.
+        let multiple = if self.way == Way::Rows { 16 / inputs[0].ty.element.bytes() as i64 } else { 4 };
         for (what, elements) in [("queries", &sizes.elements), ("values", &sizes.value_elements)] {
-            if !elements.divides_evenly(4) {
-                return Err(Ineligible::Other(format!("{what} of {elements} elements, not a multiple of 4")));
+            if !elements.divides_evenly(multiple) {
+                return Err(Ineligible::Other(format!("{what} of {elements} elements, not a multiple of {multiple}")));
             }
             // It takes keys without elements for no keys.
             if self.way == Way::Rows && elements.bounds().0 < 1 {
@@ -200,7 +203,7 @@ impl Candidate for Kernels {
                 return Err(Ineligible::Other(format!("{what} of {elements} elements, more than {WHOLE_HEAD}")));
             }
         }
-        strided(op, inputs, 4)?;
+        strided(op, inputs, multiple)?;
         op.contiguous_vectors(inputs)?;
         let most = |dim: &Dim| dim.bounds().1.max(1);
         let rows = sizes.group.clone() * sizes.queries.clone();
@@ -213,13 +216,17 @@ impl Candidate for Kernels {
             }
             Way::Rows => {
                 let at_once = if most(&rows) == 1 { 1 } else { 8 };
-                (at_once, 128, ("attention_rows", at_once), if sizes.widest() <= 64 { 1 } else { 2 })
+                (at_once, 128, ("attention_rows", at_once), if sizes.widest() <= 64 { 8 } else { 16 })
             }
         };
         let blocks = rows.quotient_up(height);
         let columns = sizes.value_elements.quotient_up(width);
         let groups = sizes.batch.clone() * sizes.key_heads.clone() * blocks.clone() * columns.clone();
-        let busy = if self.way == Way::Rows { BUSY_ROWS } else { BUSY_TILES };
+        let is_long = self.way == Way::Rows
+            && height == 1
+            && request.device.kind == DeviceKind::Cuda
+            && inputs[0].ty.element == ElementType::F32;
+        let busy = if is_long { BUSY_LONG } else { BUSY };
         let cut = (busy / most(&groups)).min(most(&sizes.keys) / LEAST_KEYS).clamp(1, 128);
         let all_rows = sizes.batch.clone() * sizes.key_heads.clone() * rows;
         let slots = all_rows.clone() * cut;
@@ -242,12 +249,12 @@ impl Candidate for Kernels {
         params.push(ParamValue::Dims(out.clone()));
         params.extend(op.told(inputs));
         params.push(ParamValue::Dim(Dim::from(cut)));
-        let kernels = if self.way == Way::Rows { attention_rows::KERNELS } else { attention_tiled::KERNELS };
-        let mut kernel = instance(kernels, &format!("{}_{element}_{}_{second}", name.0, name.1))?;
+        let kernels = if self.way == Way::Rows { row_kernels() } else { attention_tiled::KERNELS.to_vec() };
+        let mut kernel = instance(&kernels, &format!("{}_{element}_{}_{second}", name.0, name.1))?;
         if self.way == Way::Rows {
-            // Several rows have their sums where it would be, and were not tried; on CUDA `f32` is slower with it.
-            let early = height == 1 && (request.device.kind != DeviceKind::Cuda || inputs[0].ty.element.bytes() == 2);
-            let whole = sizes.elements.is(64 * second);
+            // Several rows have their sums where what is read early would be, and on CUDA it is slower.
+            let early = height == 1 && request.device.kind != DeviceKind::Cuda;
+            let whole = sizes.elements.is(ELEMENTS as i64 * second);
             kernel = specialised(&kernel, &[("EARLY", i64::from(early)), ("WHOLE", i64::from(whole))])?;
         } else {
             let whole = sizes.keys.divides_evenly(KEYS as i64)
@@ -413,7 +420,7 @@ impl Candidate for Matrices {
         }
         let slower = if request.device.kind == DeviceKind::Cpu { WITHOUT_MATRICES } else { 1.0 };
         let rate = MATRIX_FLOPS / slower;
-        let heads = Heads { piece: 8, rows: MATRIX_ROWS, keys: MATRIX_KEYS, busy: BUSY_TILES, rate };
+        let heads = Heads { piece: 8, rows: MATRIX_ROWS, keys: MATRIX_KEYS, busy: BUSY, rate };
         let sizes = heads.sizes(op, request)?;
         let parts = if sizes.widest() <= 64 { 4 } else { 8 };
         let kernel = instance(&matrix_kernels(), &format!("attention_matrices_{element}_{parts}"))?;

@@ -55,6 +55,8 @@ pub(super) struct Rows {
     rows: Vec<Axis>,
     /// Over what a row's elements are.
     elements: Vec<Axis>,
+    /// Whether x is contiguous.
+    is_contiguous: bool,
 }
 
 /// Rows whose elements follow on each other.
@@ -99,7 +101,7 @@ impl Rows {
             let one = Axis { extent: extent.clone(), strides };
             if axes.contains(&axis) { elements.push(one) } else { rows.push(one) }
         }
-        Self { rows, elements }
+        Self { rows, elements, is_contiguous: x.layout.is_contiguous(&x.ty.shape) }
     }
 
     /// As rows whose elements follow on each other, four at a time.
@@ -138,11 +140,14 @@ impl Rows {
     /// As rows of any strides.
     ///
     /// # Errors
-    /// They are spread over more extents than the kernels take.
+    /// They are spread over more extents than the kernels take; a copy of x may have fewer.
     pub(super) fn of_any_strides(&self) -> Result<AnyStrides, Ineligible> {
         let rows = merged_in(&self.rows, &[X, Y, VECTORS]);
         let elements = merged_in(&self.elements, &[X, Y, VECTORS]);
         if rows.len().max(elements.len()) > LEVELS + 1 {
+            if !self.is_contiguous {
+                return Err(Ineligible::NeedsContiguous(vec![0]));
+            }
             return Err(Ineligible::Other(format!(
                 "rows over {} groups of axes and elements over {}, of which kernels take {}",
                 rows.len(),
@@ -205,6 +210,15 @@ impl Longest {
     }
 }
 
+/// How a family of kernels takes rows on a device, by what was measured to be fastest.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct Manner {
+    /// Rows that are too long for [`SIZE`] invocations.
+    pub(super) longest: Longest,
+    /// Quads of an invocation where rows have 1025 to 4096 elements: the more, the fewer invocations meet for a sum.
+    pub(super) middle: i64,
+}
+
 /// What of a row an invocation holds.
 pub(super) struct Held {
     /// Whether the workgroups are wide.
@@ -217,12 +231,14 @@ pub(super) struct Held {
 
 impl Held {
     /// For rows of so many elements.
-    pub(super) fn of(element: ElementType, elements: &Dim, longest: Longest) -> Self {
+    pub(super) fn of(element: ElementType, elements: &Dim, manner: Manner) -> Self {
+        let Manner { longest, middle } = manner;
         let n = elements.bounds().1;
         let is_wide = element == ElementType::F32 && n > 16_384 && longest == Longest::Wide;
         let quads = match n {
             _ if element != ElementType::F32 => LARGEST_OF_HALVES as i64,
-            ..=512 | 1025..=4096 => 4,
+            ..=512 => 4,
+            1025..=4096 => middle,
             // Up to 32 invocations share a row of 1024, which need no barrier where subgroups have as many.
             513..=1024 | 4097..=8192 => 8,
             _ if n <= 16_384 || longest != Longest::Twice => LARGEST as i64,

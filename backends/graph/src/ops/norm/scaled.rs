@@ -1,9 +1,9 @@
 //! Norms by a root of squares.
 
-use trefoil_dsl::device::Properties;
+use trefoil_dsl::device::{DeviceKind, Properties};
 use trefoil_kernels::norm::kernels;
 
-use super::plan::{Held, InQuads, Longest, Rows};
+use super::plan::{Held, InQuads, Longest, Manner, Rows};
 use super::{expect_axes, expect_float, rows_of};
 use crate::dim::Dim;
 use crate::op::{
@@ -282,9 +282,15 @@ fn moved(request: &Request<'_>, op: &Norm, reads: f64) -> f64 {
     kernel_time(request.device, transfer_time(operands * upper(&request.inputs[0].ty.bytes())))
 }
 
-/// Compilers read what is needed behind the sums again rather than hold it, unless they are kept from that.
-fn longest(device: &Properties) -> Longest {
-    Longest::on(device, if device.keeps_volatile_reads() { Longest::Twice } else { Longest::Again })
+/// Compilers read what is needed behind the sums again rather than hold it, unless they are kept from that. Vulkan's and wgpu's kernels are the slower, the more invocations meet for their two sums; with a residual that was not measured.
+fn manner(op: &Norm, device: &Properties) -> Manner {
+    let otherwise = if device.keeps_volatile_reads() { Longest::Twice } else { Longest::Again };
+    let middle = match device.kind {
+        DeviceKind::Vulkan if !op.residual => 16,
+        DeviceKind::Wgpu if !op.residual => 8,
+        _ => 4,
+    };
+    Manner { longest: Longest::on(device, otherwise), middle }
 }
 
 /// Rows that follow on each other, held in registers.
@@ -315,7 +321,7 @@ impl Candidate for Registers<'_> {
         if op.bias && !(op.residual && runs[0].is(1)) {
             return no("a bias without a residual, or that lies otherwise than a row");
         }
-        let held = Held::of(x.ty.element, &elements, longest(request.device));
+        let held = Held::of(x.ty.element, &elements, manner(op, request.device));
         let Held { quads, bits, .. } = held;
         let (kernel, suffix) = (held.kernel("norm", x.ty.element), op.suffix(request.inputs));
         let (divisor, numbers) = op.constants(&elements);
@@ -347,7 +353,7 @@ impl Candidate for Registers<'_> {
     fn passes(&self, request: &Request<'_>, input: usize) -> Option<u32> {
         let (op, x) = (self.0, &request.inputs[0]);
         let elements = Rows::of(x, &op.axes, op.vectors(request.inputs).ok()?.as_ref()).in_quads().ok()?.elements;
-        let held = Held::of(x.ty.element, &elements, longest(request.device));
+        let held = Held::of(x.ty.element, &elements, manner(op, request.device));
         op.is_of_rows(input).then(|| if held.is_all_of(&elements) { 1 } else { 3 })
     }
 }

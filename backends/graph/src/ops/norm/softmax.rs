@@ -1,8 +1,9 @@
 //! Softmax and its logarithm.
 
+use trefoil_dsl::device::{DeviceKind, Properties};
 use trefoil_kernels::norm::kernels;
 
-use super::plan::{Held, Longest, Rows};
+use super::plan::{Held, Longest, Manner, Rows};
 use super::{expect_axes, expect_float, rows_of};
 use crate::dim::Dim;
 use crate::op::{Candidate, HostTensor, Implementation, Ineligible, Op, OpError, OpKind, ParamValue, Request, Slot};
@@ -64,6 +65,12 @@ impl Op for Softmax {
     }
 }
 
+/// Vulkan's kernels are the slower, the more invocations meet for a maximum and a sum.
+fn manner(device: &Properties) -> Manner {
+    let middle = if device.kind == DeviceKind::Vulkan { 8 } else { 4 };
+    Manner { longest: Longest::on(device, Longest::Twice), middle }
+}
+
 /// Rows that follow on each other, held in registers.
 #[derive(Debug)]
 struct Registers<'a>(&'a Softmax);
@@ -84,7 +91,7 @@ impl Candidate for Registers<'_> {
         }
         let rows = Rows::of(x, &self.0.axes, None);
         let plain = rows.in_quads()?;
-        let held = Held::of(x.ty.element, &plain.elements, Longest::on(request.device, Longest::Twice));
+        let held = Held::of(x.ty.element, &plain.elements, manner(request.device));
         let Held { quads, bits, .. } = held;
         let kernel = held.kernel("softmax", x.ty.element);
         let [levels, extents, strides, _] = plain.starts;
@@ -107,8 +114,8 @@ impl Candidate for Registers<'_> {
     fn passes(&self, request: &Request<'_>, _: usize) -> Option<u32> {
         let x = &request.inputs[0];
         let elements = Rows::of(x, &self.0.axes, None).in_quads().ok()?.elements;
-        let longest = Longest::on(request.device, Longest::Twice);
-        Some(if Held::of(x.ty.element, &elements, longest).is_all_of(&elements) { 1 } else { 2 })
+        let held = Held::of(x.ty.element, &elements, manner(request.device));
+        Some(if held.is_all_of(&elements) { 1 } else { 2 })
     }
 }
 
