@@ -43,11 +43,14 @@ pub fn open(kind: DeviceKind, options: &DeviceOptions) -> Result<Device> {
     }
 }
 
-/// Opens the device of that name: `cpu`, `wgpu`, `vulkan`, `cuda`, or `auto` for the fastest that there is. `auto` takes CUDA before Vulkan before wgpu, and
-/// never a processor that plays a GPU; the CPU device is always there.
+/// Opens the device of that name: `cpu`, `wgpu`, `vulkan`, `cuda`, or `auto`. `auto` is an order of kinds, not a measurement: the first of CUDA, Vulkan and wgpu that this machine has, but never a processor that
+/// plays a GPU, and else the CPU. A kind is passed over only if it is not there ([`Error::Unavailable`]); what else keeps a device from opening is an error.
+///
+/// With an `adapter` in the options, `auto` is the first kind that has one of that name, whatever it is. Where a GPU is there and cannot do what the options ask for (`subgroup_size`, `validate`), `auto` goes on to the next GPU and not to the
+/// CPU.
 ///
 /// # Errors
-/// There is no kind of that name, or as [`open`].
+/// There is no kind of that name; no kind has such an adapter, and the error lists those that there are; GPUs are there and cannot do what the options ask for; or as [`open`].
 pub fn open_by_name(name: &str, options: &DeviceOptions) -> Result<Device> {
     if let Some(kind) = DeviceKind::ALL.into_iter().find(|kind| kind.name() == name) {
         return open(kind, options);
@@ -56,8 +59,42 @@ pub fn open_by_name(name: &str, options: &DeviceOptions) -> Result<Device> {
         let names = DeviceKind::ALL.map(DeviceKind::name).join(", ");
         return Err(Error::Unavailable { kind: "such", reason: format!("`{name}` is none of auto, {names}") });
     }
-    let gpus = [DeviceKind::Cuda, DeviceKind::Vulkan, DeviceKind::Wgpu];
-    let real =
-        gpus.into_iter().filter_map(|kind| open(kind, options).ok()).find(|device| !device.properties().software);
-    real.map_or_else(|| open(DeviceKind::Cpu, options), Ok)
+    let is_wanted = |device: &Device| options.adapter.is_some() || !device.properties().software;
+    // Adapters of other names, and what the first GPU said that cannot do what is asked for.
+    let (mut others, mut refused) = (Vec::new(), None);
+    for kind in [DeviceKind::Cuda, DeviceKind::Vulkan, DeviceKind::Wgpu] {
+        match open(kind, options) {
+            Ok(device) if is_wanted(&device) => return Ok(device),
+            Ok(_) => {}
+            Err(Error::NoSuchAdapter { present, .. }) => others.push(format!("{kind} {present}")),
+            Err(error @ Error::Unavailable { .. }) => {
+                if opens_without(kind, options).is_some_and(|device| is_wanted(&device)) {
+                    refused.get_or_insert(error);
+                }
+            }
+            Err(error) => return Err(error),
+        }
+    }
+    if let Some(error) = refused {
+        return Err(error);
+    }
+    let last = open(DeviceKind::Cpu, options);
+    if let Err(Error::NoSuchAdapter { present, .. }) = &last {
+        others.push(format!("{} {present}", DeviceKind::Cpu));
+    }
+    let is_another = matches!(last, Err(Error::NoSuchAdapter { .. })) || !cfg!(feature = "cpu");
+    match &options.adapter {
+        Some(asked) if is_another && !others.is_empty() => {
+            Err(Error::NoSuchAdapter { kind: "usable", asked: asked.clone(), present: others.join("; ") })
+        }
+        _ => last,
+    }
+}
+
+/// The device of a kind without the options for which it may say that it is not there, if some are set.
+fn opens_without(kind: DeviceKind, options: &DeviceOptions) -> Option<Device> {
+    if options.subgroup_size.is_none() && !options.validate {
+        return None;
+    }
+    open(kind, &DeviceOptions { subgroup_size: None, validate: false, ..options.clone() }).ok()
 }

@@ -1,7 +1,7 @@
 //! GPU kernels written once in Rust, for WGSL, SPIR-V, CUDA C and the CPU, and a tensor graph that schedules them.
 //!
 //! * [`prelude`]: what a kernel is written with.
-//! * [`devices`]: what this machine has, and opening it.
+//! * [`devices`]: what this machine has, and opening it. `auto` is an order of kinds, not a measurement.
 //! * [`check`]: running kernels where races, accesses past the end and the like are reported with their lines.
 //! * [`graph`]: tensors, ops, models, executables.
 //! * [`kernels`]: the kernel library.
@@ -30,6 +30,37 @@
 //! let mut y = device.buffer(&[10.0f32, 20.0, 30.0])?;
 //! device.run(axpy(&x, &mut y, 2.0)?.over(3))?;
 //! assert_eq!(y.read()?, [12.0, 24.0, 36.0]);
+//! // A part of a buffer.
+//! y.slice_mut(..1)?.write(&[0.0])?;
+//! assert_eq!(y.slice(..2)?.read()?, [0.0, 24.0]);
+//! # Ok(())
+//! # }
+//! ```
+//!
+//! A graph, compiled once for any number of rows:
+//!
+//! ```
+//! use trefoil::devices;
+//! use trefoil::graph::{Dim, ElementType, Executable, Extents, Graph, Model, Options, Symbol};
+//!
+//! # fn main() -> Result<(), Box<dyn std::error::Error>> {
+//! let rows = Symbol::new("rows", 1, 512)?;
+//! let mut g = Graph::new();
+//! let x = g.input("x", ElementType::F32, [Dim::from(&rows), Dim::from(2)])?;
+//! let w = g.param("w", ElementType::F32, [Dim::from(2), Dim::from(2)])?;
+//! let product = g.matmul(x, w)?;
+//! let y = g.relu(product)?;
+//! g.output("y", y)?;
+//!
+//! let model = Model::new(); // or `Model::from_safetensors`
+//! model.set("w", &[2, 2], &[1.0f32, -1.0, 0.5, 0.25])?;
+//! let device = devices::open_by_name("auto", &Default::default())?;
+//! let executable = Executable::compile(&g, &model, &device, &Options::default())?;
+//!
+//! let mut extents = Extents::new();
+//! extents.set(&rows, 1)?;
+//! let outputs = executable.run(&[("x", (&[2.0f32, 4.0]).into())], &extents)?;
+//! assert_eq!(outputs.get::<f32>("y")?, [4.0, 0.0]);
 //! # Ok(())
 //! # }
 //! ```

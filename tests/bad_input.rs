@@ -43,6 +43,23 @@ fn a_device_that_is_not_there() {
 }
 
 #[test]
+fn an_adapter_of_any_kind_that_is_not_there() {
+    let auto = |adapter: &str| {
+        let options = DeviceOptions { adapter: Some(adapter.to_owned()), ..DeviceOptions::default() };
+        trefoil::devices::open_by_name("auto", &options)
+    };
+    let error = auto("abacus").unwrap_err().to_string();
+    assert!(error.starts_with("no usable device is called `abacus`; there are: "), "{error}");
+    for kind in DeviceKind::ALL {
+        let Ok(device) = trefoil::devices::open(kind, &DeviceOptions::default()) else { continue };
+        let name = &device.properties().name;
+        assert!(error.contains(&format!("{kind} 0: ")) && error.contains(name), "{error}");
+        // Whichever kind has it.
+        assert_eq!(auto(name).unwrap().properties().name, *name);
+    }
+}
+
+#[test]
 fn a_buffer_too_large_for_the_device() {
     for Subject { device, .. } in devices() {
         let poor =
@@ -82,10 +99,44 @@ fn data_of_another_length() {
     for Subject { device, .. } in devices() {
         let mut x = device.zeros::<f32>(8).unwrap();
         let error = x.write(&[0.0; 9]).unwrap_err().to_string();
-        assert_eq!(error, "buffer: 9 elements given, 8 expected");
+        assert_eq!(error, "buffer of 8 f32: 9 elements given, 8 expected");
         let error = x.slice(4..9).unwrap_err().to_string();
-        assert_eq!(error, "buffer: 5 elements from 4 on are not within its 8 elements");
+        assert_eq!(error, "buffer of 8 f32: 5 elements from 4 on are not within its 8 elements");
         assert!(x.slice_mut(9..).is_err());
+        let error = x.slice(2..5).unwrap().read_into(&mut [0.0; 2]).unwrap_err().to_string();
+        assert_eq!(error, "elements 2..5 of a buffer of 8 f32: 2 elements given, 3 expected");
+        let error = x.slice_mut(2..5).unwrap().write(&[0.0; 4]).unwrap_err().to_string();
+        assert_eq!(error, "elements 2..5 of a buffer of 8 f32: 4 elements given, 3 expected");
+    }
+}
+
+#[test]
+fn parts_of_buffers_are_read_and_written() {
+    for Subject { device, name } in devices() {
+        let mut x = device.buffer(&[0u32, 1, 2, 3, 4, 5, 6, 7]).unwrap();
+        x.slice_mut(3..5).unwrap().write(&[30, 40]).unwrap();
+        x.slice_mut(8..).unwrap().write(&[]).unwrap();
+        assert_eq!(x.slice(2..6).unwrap().read().unwrap(), [2, 30, 40, 5], "{name}");
+        let mut two = [9; 2];
+        x.slice(6..).unwrap().read_into(&mut two).unwrap();
+        assert_eq!(two, [6, 7], "{name}");
+        assert!(x.slice(8..).unwrap().read().unwrap().is_empty(), "{name}");
+        // More zeros than are written at once.
+        let zeros = device.zeros::<u8>((1 << 24) + 3).unwrap();
+        assert!(zeros.read().unwrap().iter().all(|byte| *byte == 0), "{name}");
+    }
+}
+
+#[test]
+fn what_is_written_and_bound_twice() {
+    for Subject { device, name } in devices() {
+        let mut x = device.buffer(&[1.0f32; 64]).unwrap();
+        let begun = trefoil::Launch::of(&doubled::KERNEL).read(&x).unwrap();
+        let error = begun.write(&mut x).unwrap_err().to_string();
+        assert!(
+            error.starts_with("kernel `doubled`, argument `y`: ") && error.contains("read as `x`"),
+            "{name}: {error}"
+        );
     }
 }
 

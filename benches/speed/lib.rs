@@ -31,6 +31,7 @@ mod row;
 mod runs;
 mod scatters;
 
+use std::cell::Cell;
 use std::error::Error;
 
 use trefoil::device::DeviceOptions;
@@ -50,7 +51,7 @@ pub struct Arguments {
     /// Runs only the cases whose name contains one of these, such as softmax, conv or "matmul f32".
     #[arg(value_name = "OP")]
     ops: Vec<String>,
-    /// Runs on this device alone: cpu, wgpu, vulkan, cuda or auto.
+    /// Runs on this device alone: cpu, wgpu, vulkan, cuda, or auto for the first of cuda, vulkan and wgpu that is a real GPU, else cpu.
     #[arg(long)]
     device: Option<String>,
     /// Also prints the time of each step of the model.
@@ -64,7 +65,7 @@ pub struct Arguments {
 /// Prints the table of every device of this machine, or of the one that is named.
 ///
 /// # Errors
-/// The named device does not open, or a device fails.
+/// The named device does not open, a device or a case fails, or no case has such a name.
 pub fn run(arguments: &Arguments) -> Outcome {
     let options = DeviceOptions::default();
     let mut found: Vec<Device> = Vec::new();
@@ -79,14 +80,39 @@ pub fn run(arguments: &Arguments) -> Outcome {
             }
         }
     }
+    let (mut ran, mut failed) = (0, 0);
     for device in &found {
-        on(device, arguments)?;
+        let counts = on(device, arguments)?;
+        ran += counts.0;
+        failed += counts.1;
+    }
+    if ran == 0 && !found.is_empty() {
+        return Err(format!("no case has a name that contains {}", arguments.ops.join(" or ")).into());
+    }
+    if failed > 0 {
+        return Err(format!("{failed} of {ran} cases failed").into());
     }
     Ok(())
 }
 
-/// Runs every case on a device; a case that cannot run says so and does not stop the others.
-fn on(device: &Device, arguments: &Arguments) -> Outcome {
+/// Whether a case did not run because the device lacks what it needs, which is no failure.
+fn is_lacking(error: &(dyn Error + Send + Sync + 'static)) -> bool {
+    use trefoil::Error as OfDevice;
+    use trefoil::graph::Error as OfGraph;
+    fn of_device(error: &OfDevice) -> bool {
+        matches!(error, OfDevice::Variant(_) | OfDevice::Limit { .. } | OfDevice::Subgroup { .. })
+    }
+    match error.downcast_ref::<OfGraph>() {
+        Some(OfGraph::Lacking { .. } | OfGraph::NoCandidate { .. }) => true,
+        Some(OfGraph::Device(error)) => of_device(error),
+        Some(OfGraph::At { error, .. }) => of_device(error),
+        Some(_) => false,
+        None => error.downcast_ref::<OfDevice>().is_some_and(of_device),
+    }
+}
+
+/// Runs every case on a device; a case that cannot run says so and does not stop the others. How many there were, and how many of them failed.
+fn on(device: &Device, arguments: &Arguments) -> Outcome<(usize, usize)> {
     let scale = Scale::of(device);
     let properties = device.properties();
     if !arguments.json {
@@ -94,13 +120,22 @@ fn on(device: &Device, arguments: &Arguments) -> Outcome {
         println!("{}", figure::header());
     }
     let ceiling = ceiling(device, scale)?;
-    let wanted = |name: &str| arguments.ops.is_empty() || arguments.ops.iter().any(|op| name.contains(op.as_str()));
+    let (ran, failed) = (Cell::new(0usize), Cell::new(0usize));
+    let wanted = |name: &str| {
+        let is_wanted = arguments.ops.is_empty() || arguments.ops.iter().any(|op| name.contains(op.as_str()));
+        ran.set(ran.get() + usize::from(is_wanted));
+        is_wanted
+    };
+    let complain = |name: &str, error: Box<dyn Error + Send + Sync>| {
+        eprintln!("bench: {name} on {}: {error}", properties.kind);
+        failed.set(failed.get() + usize::from(!is_lacking(&*error)));
+    };
     for figure in &ceiling.figures {
         figure.print(device, ceiling.bytes_per_second, arguments.json);
     }
     let report = |name: &str, figure: Outcome<Figure>| match figure {
         Ok(figure) => figure.print(device, ceiling.bytes_per_second, arguments.json),
-        Err(error) => eprintln!("bench: {name} on {}: {error}", properties.kind),
+        Err(error) => complain(name, error),
     };
     let of_graph = |case: &cases::Case, element| match measure::graph(device, case, element, scale) {
         Ok(figures) => figures.into_iter().for_each(|figure| report(&case.name, Ok(figure))),
@@ -152,9 +187,9 @@ fn on(device: &Device, arguments: &Arguments) -> Outcome {
                         figure.print(device, ceiling.bytes_per_second, arguments.json);
                     }
                 }
-                Err(error) => eprintln!("bench: {name} on {}: {error}", properties.kind),
+                Err(error) => complain(name, error),
             }
         }
     }
-    Ok(())
+    Ok((ran.get(), failed.get()))
 }

@@ -9,8 +9,8 @@ use crate::emit::instances;
 
 /// Elements of a buffer of which nothing is said.
 const ELEMENTS: u64 = 256;
-/// The value of an integer param of which nothing is said: the side of a square of so many elements.
-const SIDE: f64 = 16.0;
+/// The most elements of a buffer: the checker keeps who accessed each of them.
+const MOST_ELEMENTS: u64 = 1 << 28;
 
 /// What to run, and what to look for.
 #[derive(clap::Args, Debug)]
@@ -18,14 +18,14 @@ pub struct Arguments {
     /// The kernel, by its name or by the name of one instance.
     kernel: String,
     /// The elements of a buffer; 256 if nothing is said.
-    #[arg(long = "len", value_name = "BUFFER=ELEMENTS", value_parser = assignment)]
-    lengths: Vec<(String, f64)>,
-    /// The value of a param, or that of each of its numbers; 16 for integers and 1 for floats if nothing is said.
+    #[arg(long = "len", value_name = "BUFFER=ELEMENTS", value_parser = length)]
+    lengths: Vec<(String, u64)>,
+    /// The value of a param, or that of each of its numbers; 16 for integers, 1 for floats and false for bools if nothing is said.
     #[arg(long = "set", value_name = "PARAM=VALUE", value_parser = assignment)]
-    values: Vec<(String, f64)>,
+    values: Vec<(String, String)>,
     /// Workgroups along x, y and z; as many along x as there are invocations for the longest buffer if nothing is said.
-    #[arg(long, value_name = "X[,Y[,Z]]", value_delimiter = ',')]
-    groups: Vec<u32>,
+    #[arg(long, value_name = "X[,Y[,Z]]", value_parser = counts)]
+    groups: Option<[u32; 3]>,
     /// Invocations of a subgroup, for kernels that do not state it.
     #[arg(long, default_value_t = 32)]
     subgroup: u32,
@@ -49,20 +49,64 @@ pub struct Arguments {
     nan: bool,
 }
 
-/// `name=number`
-fn assignment(text: &str) -> Result<(String, f64), String> {
-    let (name, value) = text.split_once('=').ok_or_else(|| format!("`{text}` is not of the form NAME=NUMBER"))?;
-    let value = value.parse().map_err(|_| format!("`{value}` is no number"))?;
-    Ok((name.to_owned(), value))
+/// `NAME=VALUE`
+fn assignment(text: &str) -> Result<(String, String), String> {
+    let (name, value) = text.split_once('=').ok_or_else(|| format!("`{text}` is not of the form NAME=VALUE"))?;
+    Ok((name.to_owned(), value.to_owned()))
+}
+
+/// `BUFFER=ELEMENTS`
+fn length(text: &str) -> Result<(String, u64), String> {
+    let (name, value) = assignment(text)?;
+    match value.parse::<u64>() {
+        Ok(elements) if elements <= MOST_ELEMENTS => Ok((name, elements)),
+        _ => Err(format!("`{value}` elements for `{name}`; a whole number up to {MOST_ELEMENTS} is expected")),
+    }
+}
+
+/// `X[,Y[,Z]]`
+fn counts(text: &str) -> Result<[u32; 3], String> {
+    let wrong = || {
+        format!(
+            "`{text}` workgroups; one to three whole numbers above 0, whose product fits into 32 bits, are expected"
+        )
+    };
+    let given =
+        text.split(',').map(|count| count.parse::<u32>().map_err(|_| wrong())).collect::<Result<Vec<u32>, _>>()?;
+    let mut counts = [1; 3];
+    if given.len() > counts.len() {
+        return Err(wrong());
+    }
+    counts.iter_mut().zip(given).for_each(|(to, from)| *to = from);
+    let product = counts.iter().try_fold(1u32, |product, count| product.checked_mul(*count));
+    if product.is_none_or(|product| product == 0) { Err(wrong()) } else { Ok(counts) }
+}
+
+/// Refuses a name that is given twice.
+fn once<T>(option: &str, given: &[(String, T)]) -> Outcome {
+    for (position, (name, _)) in given.iter().enumerate() {
+        if given[..position].iter().any(|(other, _)| other == name) {
+            return Err(format!("`--{option}` says twice what `{name}` is").into());
+        }
+    }
+    Ok(())
 }
 
 /// Runs the instances of a kernel and prints what is found; it fails if there is anything.
 pub fn run(arguments: &Arguments) -> Outcome {
+    once("len", &arguments.lengths)?;
+    once("set", &arguments.values)?;
     let mut amiss = false;
     for kernel in instances(&arguments.kernel)? {
         amiss |= !one(kernel, arguments)?;
     }
-    if amiss { Err(format!("`{}` does what it should not", arguments.kernel).into()) } else { Ok(()) }
+    if amiss {
+        return Err(format!("`{}` does what it should not", arguments.kernel).into());
+    }
+    say!(
+        "(with made-up arguments, which may be none that the kernel is ever given; --len, --set and --groups say others)"
+    );
+    Ok(())
 }
 
 /// Whether nothing was found.
@@ -82,23 +126,28 @@ fn one(kernel: &Kernel, arguments: &Arguments) -> Outcome<bool> {
             return Err(format!("`{}` has no param `{name}`", kernel.name).into());
         }
     }
-    let said = |given: &[(String, f64)], name: &str| given.iter().find(|(of, _)| of == name).map(|(_, value)| *value);
     let lengths: Vec<u64> = kernel
         .bindings
         .iter()
-        .map(|binding| said(&arguments.lengths, &binding.name).map_or(ELEMENTS, |length| length as u64))
+        .map(|binding| said(&arguments.lengths, &binding.name).copied().unwrap_or(ELEMENTS))
         .collect();
     let invocations = kernel.workgroup_size.iter().map(|size| u64::from(*size)).product::<u64>().max(1);
     let most = lengths.iter().copied().max().unwrap_or(1);
-    let mut groups = [u32::try_from(most.div_ceil(invocations))?, 1, 1];
-    if !arguments.groups.is_empty() {
-        groups = [1; 3];
-        groups.iter_mut().zip(&arguments.groups).for_each(|(to, from)| *to = *from);
-    }
+    let mut groups = match arguments.groups {
+        Some(groups) => groups,
+        // Without any workgroup nothing would be looked at.
+        None => [u32::try_from(most.div_ceil(invocations).max(1))?, 1, 1],
+    };
     if kernel.grid == GridKind::Linear {
         groups = [groups.iter().product(), 1, 1];
     }
     let mut block = vec![0; kernel.params.size as usize];
+    let mut used: Vec<String> = kernel
+        .bindings
+        .iter()
+        .zip(&lengths)
+        .map(|(binding, length)| format!("{}: {length} elements", binding.name))
+        .collect();
     for field in &*kernel.params.fields {
         let integers = match field.role {
             ParamRole::User(_) => None,
@@ -115,11 +164,16 @@ fn one(kernel: &Kernel, arguments: &Arguments) -> Outcome<bool> {
             }
             ParamRole::GroupCount => Some(vec![i64::from(groups[0])]),
         };
+        let value = said(&arguments.values, &field.name).map_or(otherwise(field.ty.scalar), String::as_str);
+        if is_param(&field) {
+            used.push(format!("{} = {value}", field.name));
+        }
         let size = field.ty.scalar.bytes() as usize;
         for index in 0..field.ty.count as usize {
             let bytes = match &integers {
                 Some(integers) => integers[index].to_le_bytes(),
-                None => param(field.ty.scalar, said(&arguments.values, &field.name)),
+                None => param(field.ty.scalar, value)
+                    .map_err(|reason| format!("param `{}` of `{}`: {reason}", field.name, kernel.name))?,
             };
             let at = field.offset as usize + index * size;
             block[at..at + size].copy_from_slice(&bytes[..size]);
@@ -139,24 +193,57 @@ fn one(kernel: &Kernel, arguments: &Arguments) -> Outcome<bool> {
     };
     let report = program.run(&options, &mut buffers, &block, groups)?;
     say!("{report}");
+    if !report.is_clean() {
+        used.push(format!("workgroups {groups:?}"));
+        say!(
+            "  with these arguments, made up where nothing was said, and perhaps none that it is ever given: {}",
+            used.join(", ")
+        );
+    }
     Ok(report.is_clean())
+}
+
+/// What was said of a name.
+fn said<'a, T>(given: &'a [(String, T)], name: &str) -> Option<&'a T> {
+    given.iter().find(|(of, _)| of == name).map(|(_, value)| value)
 }
 
 /// The side of the largest cube of so many axes within so many elements.
 fn side(elements: u64, axes: u32) -> i64 {
+    if axes == 1 {
+        return elements as i64;
+    }
     let fits = |side: &u64| side.checked_pow(axes).is_some_and(|all| all <= elements);
     (0..=elements).take_while(fits).last().unwrap_or(0) as i64
 }
 
+/// The value of a number of a param of which nothing is said. Of integers it is the side of a square of [`ELEMENTS`].
+const fn otherwise(scalar: ParamScalar) -> &'static str {
+    match scalar {
+        ParamScalar::F32 | ParamScalar::F64 => "1",
+        ParamScalar::Bool => "false",
+        ParamScalar::I32 | ParamScalar::I64 | ParamScalar::U32 | ParamScalar::Index | ParamScalar::U64 => "16",
+    }
+}
+
 /// The bytes of a number of a param.
-fn param(scalar: ParamScalar, value: Option<f64>) -> [u8; 8] {
-    let integer = value.unwrap_or(SIDE);
+fn param(scalar: ParamScalar, value: &str) -> Result<[u8; 8], String> {
     let bits = match scalar {
-        ParamScalar::F32 => u64::from((value.unwrap_or(1.0) as f32).to_bits()),
-        ParamScalar::F64 => value.unwrap_or(1.0).to_bits(),
-        ParamScalar::Bool => u64::from(value.unwrap_or(0.0) != 0.0),
-        ParamScalar::I32 | ParamScalar::I64 => (integer as i64).cast_unsigned(),
-        ParamScalar::U32 | ParamScalar::Index | ParamScalar::U64 => integer as u64,
+        ParamScalar::F32 => value.parse::<f32>().ok().map(|number| number.to_bits().into()),
+        ParamScalar::F64 => value.parse::<f64>().ok().map(f64::to_bits),
+        ParamScalar::Bool => match value {
+            "true" | "1" => Some(1),
+            "false" | "0" => Some(0),
+            _ => None,
+        },
+        ParamScalar::I32 => value.parse::<i32>().ok().map(|number| i64::from(number).cast_unsigned()),
+        ParamScalar::I64 => value.parse::<i64>().ok().map(i64::cast_unsigned),
+        ParamScalar::U32 | ParamScalar::Index => value.parse::<u32>().ok().map(u64::from),
+        ParamScalar::U64 => value.parse::<u64>().ok(),
     };
-    bits.to_le_bytes()
+    let bits: u64 = bits.ok_or_else(|| {
+        let of_32_bits = if scalar == ParamScalar::Index { " of 32 bits" } else { "" };
+        format!("`{value}` given, a `{}`{of_32_bits} expected", scalar.rust_name())
+    })?;
+    Ok(bits.to_le_bytes())
 }

@@ -1,13 +1,20 @@
 //! `trefoil devices`
 
+use serde_json::{Value, json};
 use trefoil::device::DeviceOptions;
-use trefoil::devices;
+use trefoil::devices::{self, Listing};
 
 use crate::Outcome;
 
-/// Prints a line for each kind of device.
-pub fn list() -> Outcome {
-    for listing in devices::list(&DeviceOptions::default()) {
+/// Prints a line for each kind of device, or an array of objects: `kind` and `usable`, and then `name`, `driver`, `software` and `features`, or the `reason`.
+pub fn list(as_json: bool) -> Outcome {
+    let listings = devices::list(&DeviceOptions::default());
+    if as_json {
+        let objects: Vec<Value> = listings.iter().map(object).collect();
+        say!("{}", serde_json::to_string_pretty(&objects)?);
+        return Ok(());
+    }
+    for listing in listings {
         match listing.device {
             Ok(device) => {
                 let properties = device.properties();
@@ -25,4 +32,23 @@ pub fn list() -> Outcome {
         }
     }
     Ok(())
+}
+
+fn object(listing: &Listing) -> Value {
+    let kind = listing.kind.name();
+    match &listing.device {
+        Ok(device) => {
+            let properties = device.properties();
+            let features: Vec<_> = properties.features.iter().map(|feature| feature.name()).collect();
+            json!({
+                "kind": kind,
+                "usable": true,
+                "name": properties.name,
+                "driver": properties.driver,
+                "software": properties.software,
+                "features": features,
+            })
+        }
+        Err(error) => json!({ "kind": kind, "usable": false, "reason": error.to_string() }),
+    }
 }

@@ -38,9 +38,11 @@ pub fn instances(name: &str) -> Outcome<Vec<&'static Kernel>> {
     Ok(found)
 }
 
-/// Prints the code of the instances that go by a name, variant after variant.
+/// Prints the code of the instances that go by a name, variant after variant; it fails if none has code for the target.
 pub fn one(name: &str, form: Form) -> Outcome {
-    for kernel in instances(name)? {
+    let mut lacking = Vec::new();
+    let instances = instances(name)?;
+    for &kernel in &instances {
         let target = match form {
             Form::Wgsl => Target::Wgsl,
             Form::Spirv => Target::Spirv,
@@ -54,7 +56,11 @@ pub fn one(name: &str, form: Form) -> Outcome {
                 continue;
             }
         };
-        for variant in kernel.variants.iter().filter(|variant| variant.target == target) {
+        let mut variants = kernel.variants.iter().filter(|variant| variant.target == target).peekable();
+        if variants.peek().is_none() {
+            lacking.push(format!("`{}` has no {} code: it has {}", kernel.name, target.name(), targets(kernel)));
+        }
+        for variant in variants {
             say!("// {}", file_stem(kernel, variant));
             match &variant.code {
                 Code::Text(text) => say!("{text}"),
@@ -62,7 +68,22 @@ pub fn one(name: &str, form: Form) -> Outcome {
             }
         }
     }
+    if lacking.len() == instances.len() {
+        return Err(lacking.join("\n").into());
+    }
+    for line in lacking {
+        say!("// {line}");
+    }
     Ok(())
+}
+
+/// The targets for which a kernel has code.
+fn targets(kernel: &Kernel) -> String {
+    let has = |target: &Target| match target {
+        Target::Cpu => kernel.cpu.is_some(),
+        Target::Wgsl | Target::Spirv | Target::Cuda => kernel.variants.iter().any(|variant| variant.target == *target),
+    };
+    Target::ALL.into_iter().filter(has).map(Target::name).collect::<Vec<_>>().join(", ")
 }
 
 /// Writes everything about every kernel of the library and the examples, and of the guide in folders of their own: one for each row, whose kernels may go by

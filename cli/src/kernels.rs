@@ -1,20 +1,32 @@
 //! `trefoil kernels`
 
+use serde_json::{Value, json};
 use trefoil::artefact::{Access, Kernel, ParamRole, ParamType};
 
-use crate::Outcome;
+use crate::{Outcome, describe};
 
 /// The kernels that go by their names: those of the library, and of the examples.
 pub fn known() -> impl Iterator<Item = &'static Kernel> {
     trefoil::kernels::library().into_iter().chain(trefoil_example_kernels::all())
 }
 
-/// Prints each instance of each kernel of the library and of the examples with its signature.
-pub fn list() -> Outcome {
+/// Prints each instance of each kernel of the library and of the examples with its signature, or an array of objects: what `emit --all` writes of each, and its `signature`.
+pub fn list(as_json: bool) -> Outcome {
+    if as_json {
+        let objects: Vec<Value> = known().map(object).collect();
+        say!("{}", serde_json::to_string_pretty(&objects)?);
+        return Ok(());
+    }
     for kernel in known() {
         say!("{}", signature(kernel));
     }
     Ok(())
+}
+
+fn object(kernel: &Kernel) -> Value {
+    let mut object = describe::kernel(kernel);
+    object["signature"] = json!(signature(kernel));
+    object
 }
 
 /// The signature of a kernel, as its author wrote it.

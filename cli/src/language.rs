@@ -61,7 +61,7 @@ pub fn table(as_json: bool) -> Outcome {
 
 /// Writes the chapters of the guide.
 pub fn book(folder: &Path) -> Outcome {
-    std::fs::create_dir_all(folder)?;
+    std::fs::create_dir_all(folder).map_err(|error| format!("{}: {error}", folder.display()))?;
     for (name, text) in chapters().map_err(|error| error.to_string())? {
         let file = folder.join(name);
         std::fs::write(&file, text).map_err(|error| format!("{}: {error}", file.display()))?;

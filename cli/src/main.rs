@@ -31,7 +31,11 @@ struct Arguments {
 #[derive(Debug, Subcommand)]
 enum Command {
     /// Lists the devices that are usable here and, for each kind that is not, why.
-    Devices,
+    Devices {
+        /// Prints an array of objects instead.
+        #[arg(long)]
+        json: bool,
+    },
     /// Lists the accesses of a kernel: which are checked at run time, and why the others need not be.
     Guards {
         /// The kernel, by its name or by the name of one instance.
@@ -60,7 +64,11 @@ enum Command {
     /// Measures ops on the devices of this machine against the speed of a copy, which is measured first.
     Bench(trefoil_benches::Arguments),
     /// Lists the kernels of the library and of the examples with their signatures.
-    Kernels,
+    Kernels {
+        /// Prints an array of objects instead, with everything that a launch needs to know.
+        #[arg(long)]
+        json: bool,
+    },
     /// Prints the emitted code of a kernel, or writes that of all of them.
     Emit {
         /// The kernel, by its name or by the name of one instance.
@@ -69,11 +77,11 @@ enum Command {
         /// What to print.
         #[arg(long, value_enum, required_unless_present = "all")]
         target: Option<emit::Form>,
-        /// Writes every instance and variant of every kernel of the library and the guide, and a description of each instance as JSON.
+        /// Writes every instance and variant of every kernel of the library, the examples and the guide, and a description of each instance as JSON.
         #[arg(long, requires = "out", conflicts_with_all = ["kernel", "target"])]
         all: bool,
         /// The folder to write to; it is made if it is missing.
-        #[arg(long)]
+        #[arg(long, conflicts_with_all = ["kernel", "target"])]
         out: Option<PathBuf>,
     },
 }
@@ -99,12 +107,12 @@ fn main() -> ExitCode {
 
 fn run(command: Command) -> Outcome {
     match command {
-        Command::Devices => devices::list(),
+        Command::Devices { json } => devices::list(json),
         Command::Bench(arguments) => {
             trefoil_benches::run(&arguments).map_err(|error| -> Box<dyn std::error::Error> { error })
         }
         Command::Check(arguments) => check::run(&arguments),
-        Command::Kernels => kernels::list(),
+        Command::Kernels { json } => kernels::list(json),
         Command::Guards { kernel } => guards::print(&kernel),
         Command::Language { book: Some(folder), .. } => language::book(&folder),
         Command::Language { json, book: None } => language::table(json),

@@ -24,13 +24,50 @@ fn a_kernel_is_checked_with_made_up_arguments() {
     let (succeeded, report, complaint) = trefoil(&["check", "stencil_step"]);
     assert!(succeeded, "{report}{complaint}");
     assert!(report.contains("kernel `stencil_step`: nothing found"), "{report}");
+    assert!(report.contains("made-up arguments"), "{report}");
     let (succeeded, report, complaint) = trefoil(&["check", "stencil_step", "--len", "to=3"]);
     assert!(!succeeded && complaint.contains("`stencil_step` does what it should not"), "{complaint}");
     assert!(report.contains("invocation 3 of workgroup 0 writes element 3 of buffer `to`, which has 3"), "{report}");
+    assert!(report.contains("made up where nothing was said") && report.contains("to: 3 elements"), "{report}");
     let (succeeded, report, complaint) = trefoil(&["check", "stencil_step", "--len", "to=3", "--writes-past-end"]);
     assert!(succeeded, "{report}{complaint}");
     let (succeeded, _, complaint) = trefoil(&["check", "stencil_step", "--len", "none=3"]);
     assert!(!succeeded && complaint.contains("no buffer `none`"), "{complaint}");
+}
+
+#[test]
+fn what_makes_no_sense_is_refused_by_check() {
+    for (arguments, expected) in [
+        ("--groups 70000,70000", "`70000,70000` workgroups"),
+        ("--groups 0", "`0` workgroups"),
+        ("--groups 1,1,1,1", "`1,1,1,1` workgroups"),
+        ("--groups -1", "-1"),
+        ("--len to=-5", "`-5` elements for `to`"),
+        ("--len to=1.5", "`1.5` elements for `to`"),
+        ("--len to=nan", "`nan` elements for `to`"),
+        ("--len to=1000000000", "`1000000000` elements for `to`"),
+        ("--len to", "`to` is not of the form NAME=VALUE"),
+        ("--len to=5 --len to=6", "`--len` says twice what `to` is"),
+        ("--set width=-5", "param `width` of `stencil_step`: `-5` given"),
+        ("--set width=1e9", "param `width` of `stencil_step`: `1e9` given"),
+        ("--set width=5 --set width=5", "`--set` says twice what `width` is"),
+    ] {
+        let (succeeded, report, complaint) =
+            trefoil(&["check", "stencil_step"].into_iter().chain(arguments.split(' ')).collect::<Vec<_>>());
+        assert!(!succeeded && complaint.contains(expected), "{arguments}: {report}{complaint}");
+    }
+}
+
+#[test]
+fn options_that_would_do_nothing_are_refused() {
+    let (succeeded, _, complaint) = trefoil(&["emit", "reduce_sum_f32", "--target", "wgsl", "--out", "nowhere"]);
+    assert!(!succeeded && complaint.contains("--out"), "{complaint}");
+    let (succeeded, text, complaint) = trefoil(&["emit", "attention_matrices_bf16_4", "--target", "wgsl"]);
+    let expected = "`attention_matrices_bf16_4` has no wgsl code: it has spirv, cuda, cpu";
+    assert!(!succeeded && complaint.contains(expected), "{text}{complaint}");
+    // A file is no folder.
+    let (succeeded, _, complaint) = trefoil(&["language", "--book", "Cargo.toml"]);
+    assert!(!succeeded && complaint.contains("Cargo.toml: "), "{complaint}");
 }
 
 #[test]
@@ -51,4 +88,13 @@ fn the_processor_is_a_device() {
     let (succeeded, devices, complaint) = trefoil(&["devices"]);
     assert!(succeeded, "{complaint}");
     assert!(devices.contains("cpu"), "{devices}");
+}
+
+#[test]
+fn lists_are_objects_too() {
+    for (command, name) in [("devices", "\"kind\": \"cpu\""), ("kernels", "\"signature\": \"reduce_sum_f32(")] {
+        let (succeeded, json, complaint) = trefoil(&[command, "--json"]);
+        assert!(succeeded, "{complaint}");
+        assert!(json.starts_with('[') && json.trim_end().ends_with(']') && json.contains(name), "{json}");
+    }
 }

@@ -267,6 +267,33 @@ fn divisions_by_zero_overflow_and_nan_are_told_of_as_asked() {
 }
 
 #[test]
+fn functions_of_integers_divide_by_zero_and_overflow_too() {
+    let signature = "x: &[u32], y: &mut [u32]";
+    let Finding::DivisionByZero { operation, invocation, .. } =
+        one(signature, "y[global_index()] = rem_euclid(x[global_index()] + 5, x[global_index()]);")
+    else {
+        panic!("no division by zero")
+    };
+    assert_eq!((operation.as_str(), invocation.local, invocation.workgroup), ("rem_euclid(5, 0)", [0; 3], [0; 3]));
+    nothing(signature, "y[global_index()] = rem_euclid(x[global_index()], x[global_index()] + 1);");
+    let all = Options { overflow: true, ..Options::default() };
+    let body = "y[global_index()] = abs(x[global_index()] as i32 - 2147483647 - 1) as u32;";
+    nothing(signature, body);
+    let found = found_with(&all, signature, body);
+    let [Finding::Overflow { operation, ty, .. }] = &found[..] else { panic!("{found:?}") };
+    assert_eq!((operation.as_str(), *ty), ("abs(-2147483648)", "i32"));
+}
+
+#[test]
+fn a_read_of_what_nobody_wrote_races_with_a_write_beside_it() {
+    let body = "let mut part = workgroup_array::<u32>(64);\nlet l = local_index();\nlet v = part[63 - l];\npart[l] = x[l];\ny[global_index()] = v;";
+    let options = Options { uninitialised: false, ..Options::default() };
+    let found = found_with(&options, "x: &[u32], y: &mut [u32]", body);
+    let [Finding::Race { memory, first, second, .. }] = &found[..] else { panic!("{found:?}") };
+    assert_eq!((memory.name.as_str(), first.writes, second.writes), ("part", false, true));
+}
+
+#[test]
 fn a_barrier_that_some_miss_is_told_of() {
     let module = kernel("workgroup(64)", "y: &mut [u32]", "y[global_index()] = 1;\nbarrier();");
     let program = Program::new(&module, &Instance::default(), &[]).unwrap();
@@ -320,6 +347,42 @@ fn a_copy_is_not_there_before_it_was_waited_for() {
     // Waited for, but not by all.
     let late = "let mut part = workgroup_array::<u32>(64);\nlet l = local_index();\ncopy_async(&mut part, l, x, global_index(), 1);\nasync_commit();\nasync_wait(0);\ny[global_index()] = part[63 - l];";
     assert!(matches!(one(signature, late), Finding::Race { .. }));
+}
+
+#[test]
+fn what_a_copy_reads_is_not_to_change_before_it_was_waited_for() {
+    let body = |before: &str, behind: &str| {
+        format!(
+            "let mut t = workgroup_array::<u32>(64);\nlet l = local_index();\ncopy_async(&mut t, l, x, global_index(), 1);\nasync_commit();\n{before}\nasync_wait(0);\n{behind}\nbarrier();\ny[global_index()] = t[63 - l];"
+        )
+    };
+    let signature = "x: &mut [u32], y: &mut [u32]";
+    let own = "x[global_index()] = 0;";
+    // Neither that the invocation itself changes it nor a barrier helps.
+    for change in [own, "barrier();\nx[global_index() ^ 1] = 0;"] {
+        let finding = one(signature, &body(change, ""));
+        let Finding::CopyUnderWay { memory, access, copy, .. } = &finding else { panic!("{finding}") };
+        assert_eq!((memory.name.as_str(), access.writes, copy.writes), ("x", true, false));
+        assert!(finding.to_string().contains("of buffer `x` while a copy from it is under way"), "{finding}");
+    }
+    nothing(signature, &body("", own));
+    // The copy of another may go on until that has waited.
+    let others = "x[global_index() ^ 1] = 0;";
+    assert!(matches!(one(signature, &body("barrier();", others)), Finding::Race { .. }));
+    nothing(signature, &body("barrier();", &format!("barrier();\n{others}")));
+}
+
+#[test]
+fn the_elements_of_a_copy_wrap_as_indices_do() {
+    let module = kernel(
+        "workgroup(64)",
+        "x: &[u32], y: &mut [u32]",
+        "let mut t = workgroup_array::<u32>(256);\nlet l = local_index();\ncopy_async(&mut t, 4 * l, x, global_index().wrapping_sub(2), 4);\nasync_commit();\nasync_wait(0);\nbarrier();\ny[global_index()] = t[4 * l] * 1000 + t[4 * l + 3];",
+    );
+    let (report, buffers) = run(&module, &Options::default(), &[64, 64], &[], 1);
+    assert!(report.is_clean(), "{report}");
+    // The first two are past the end, and the fourth is x[1].
+    assert_eq!(buffers[1][..4], [1, 2, 3, 1004]);
 }
 
 #[test]

@@ -139,3 +139,21 @@ fn functions_know_the_ranges_of_what_every_call_hands_over() {
     assert!(said_of(&source("k * 32")).contains(&"t[at]: at is at most 64".to_owned()));
     assert!(said_of(&source("k * 33")).contains(&"t[at]: guarded".to_owned()));
 }
+
+/// What is said of code that never runs may contradict itself.
+#[test]
+fn ranges_of_what_never_runs_are_ranges() {
+    let never = "for i in 8..4usize {\nfor j in (i << 29)..y.len() {\ny[j] = 0.0;\n}\n}";
+    for access in said("y: &mut [f32]", never) {
+        assert!(access.starts_with("y[j]"), "{access}");
+    }
+    let choice = "for i in 8..4usize {\ny[select(n > 3, i << 29, i << 30)] = 0.0;\n}";
+    for access in said("y: &mut [f32], n: u32", choice) {
+        assert!(access.starts_with("y["), "{access}");
+    }
+    let source = "#[device]\nfn put(t: &mut [f32], at: usize) {\nfor k in at..t.len() {\nt[k] = 1.0;\n}\n}\n\
+         #[kernel(workgroup(64))]\nfn k(y: &mut [f32]) {\nfor i in 8..4usize {\nput(y, i << 29);\n}\n}";
+    for access in said_of(source) {
+        assert!(access.starts_with("y[k]"), "{access}");
+    }
+}

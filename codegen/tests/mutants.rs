@@ -22,7 +22,7 @@ use mutate::{Change, changed, sites};
 use trefoil_codegen::artefact::ParamRole;
 use trefoil_codegen::check::{Options, Program};
 use trefoil_codegen::front::parse_source;
-use trefoil_codegen::ir::{Module, instantiate};
+use trefoil_codegen::ir::{Instance, Module, instantiate};
 use trefoil_codegen::layout;
 use trefoil_codegen::verify::verify_as_written;
 
@@ -134,4 +134,29 @@ fn every_mistake_is_refused_told_of_or_seen_but_for_those_that_change_nothing() 
     }
     let listed: Vec<_> = SURVIVORS.iter().map(|(kernel, mistake, line, _)| (*kernel, *mistake, *line)).collect();
     assert_eq!(survivors, listed, "mutants that do what the kernel does, and those that are listed");
+}
+
+/// What leaves makes a difference where its condition holds, and its `else` is what is done without it.
+#[test]
+fn a_dropped_exit_does_what_its_else_does_and_differs_where_its_condition_holds() {
+    let source = "#[kernel(workgroup(64))]
+fn k(y: &mut [u32]) {
+    let i = global_index();
+    if i >= 100 {
+        return;
+    } else {
+        y[i] = 1;
+    }
+}";
+    let output = parse_source(source).unwrap_or_else(|errors| panic!("{errors}")).remove(0);
+    let module = instantiate(&output.module, &Instance::default()).unwrap();
+    let position = sites(&module).unwrap().iter().position(|site| site.mistake == Mistake::GuardDropped).unwrap();
+    let case = |groups| Case { kernel: "k", buffers: vec![vec![0; 128]], params: vec![], groups: [groups, 1, 1] };
+    let differs = changed(&module, position, Change::Differs).unwrap();
+    assert!(matches!(fate(differs.clone(), &case(1)), Fate::Ran(_)), "nobody leaves");
+    assert!(matches!(fate(differs, &case(2)), Fate::Told), "the last 28 leave");
+    let Fate::Ran(found) = fate(changed(&module, position, Change::Mistake).unwrap(), &case(2)) else {
+        panic!("it does something amiss")
+    };
+    assert_eq!(found, [1u32.to_le_bytes().repeat(128)]);
 }

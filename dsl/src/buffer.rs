@@ -9,6 +9,9 @@ use crate::element::Element;
 use crate::error::{Error, Result};
 use crate::support::check::BINDING_MULTIPLE;
 
+/// So many bytes of zeros are written at once.
+const ZEROS: usize = 1 << 24;
+
 /// `len` elements of `T` on a device.
 #[derive(Debug)]
 pub struct Buffer<T: Element> {
@@ -64,8 +67,7 @@ impl Device {
     /// # Errors
     /// It is larger than the device allows, or memory ran out.
     pub fn uninit<T: Element>(&self, len: usize) -> Result<Buffer<T>> {
-        let name = std::any::type_name::<T>();
-        let label = format!("buffer of {len} {}", name.rsplit("::").next().unwrap_or(name));
+        let label = label::<T>(len);
         // Of a large element there is one even if nobody asks for it, since WGSL binds no less.
         let count = if size_of::<T>() as u64 > BINDING_MULTIPLE { len.max(1) } else { len };
         let bytes = (count as u64).checked_mul(size_of::<T>() as u64).ok_or_else(|| Error::TooLarge {
@@ -93,8 +95,15 @@ impl Device {
     /// # Errors
     /// As [`Device::buffer`].
     pub fn zeros<T: Element>(&self, len: usize) -> Result<Buffer<T>> {
-        let buffer = self.uninit(len)?;
-        buffer.write(&vec![T::zeroed(); len])?;
+        let buffer: Buffer<T> = self.uninit(len)?;
+        let bytes = buffer.all().bytes;
+        let zeros = vec![0; ZEROS.min(usize::try_from(bytes).unwrap_or(ZEROS))];
+        let mut offset = 0;
+        while offset < bytes {
+            let range = MemoryRange { bytes: (bytes - offset).min(ZEROS as u64), offset, ..buffer.all() };
+            self.backend().write(&range, &zeros[..range.bytes as usize])?;
+            offset += range.bytes;
+        }
         Ok(buffer)
     }
 }
@@ -120,7 +129,7 @@ impl<T: Element> Buffer<T> {
         &self.memory
     }
 
-    /// Overwrites all of it.
+    /// Overwrites all of it; [`BufferSliceMut::write`] overwrites a part.
     ///
     /// # Errors
     /// `data` has another length, or the device failed.
@@ -132,7 +141,7 @@ impl<T: Element> Buffer<T> {
         self.device.backend().write(&self.all(), bytemuck::cast_slice(data))
     }
 
-    /// Copies all of it to the host.
+    /// Copies all of it to the host; [`BufferSlice::read`] copies a part.
     ///
     /// # Errors
     /// The device failed.
@@ -159,7 +168,7 @@ impl<T: Element> Buffer<T> {
     /// # Errors
     /// The range leaves the buffer.
     pub fn slice(&self, range: impl RangeBounds<usize>) -> Result<BufferSlice<'_, T>> {
-        let (first, len) = within(self.len, range)?;
+        let (first, len) = within(self.len, range, || label::<T>(self.len))?;
         Ok(BufferSlice { buffer: self, first, len })
     }
 
@@ -168,19 +177,22 @@ impl<T: Element> Buffer<T> {
     /// # Errors
     /// The range leaves the buffer.
     pub fn slice_mut(&mut self, range: impl RangeBounds<usize>) -> Result<BufferSliceMut<'_, T>> {
-        let (first, len) = within(self.len, range)?;
+        let (first, len) = within(self.len, range, || label::<T>(self.len))?;
         Ok(BufferSliceMut { buffer: self, first, len })
     }
 
     fn expect_length(&self, given: usize) -> Result<()> {
-        if given == self.len {
-            return Ok(());
-        }
-        Err(Error::WrongLength { what: "buffer".to_owned(), given: given as u64, expected: self.len as u64 })
+        expect_length(given, self.len, || label::<T>(self.len))
     }
 
     fn all(&self) -> MemoryRange {
-        MemoryRange { memory: self.memory.clone(), offset: 0, bytes: (self.len * size_of::<T>()) as u64 }
+        self.range(0, self.len)
+    }
+
+    /// The bytes of some elements.
+    fn range(&self, first: usize, len: usize) -> MemoryRange {
+        let bytes = |elements: usize| (elements * size_of::<T>()) as u64;
+        MemoryRange { memory: self.memory.clone(), offset: bytes(first), bytes: bytes(len) }
     }
 }
 
@@ -204,6 +216,39 @@ impl<'a, T: Element> BufferSlice<'a, T> {
     pub fn is_empty(self) -> bool {
         self.len == 0
     }
+
+    /// Copies these elements to the host.
+    ///
+    /// ```
+    /// # use trefoil_dsl::Device;
+    /// # fn of(device: &Device) -> trefoil_dsl::Result<()> {
+    /// let mut x = device.buffer(&[0u32, 1, 2, 3])?;
+    /// x.slice_mut(1..3)?.write(&[10, 20])?;
+    /// assert_eq!(x.slice(2..)?.read()?, [20, 3]);
+    /// # Ok(())
+    /// # }
+    /// ```
+    ///
+    /// # Errors
+    /// The device failed.
+    pub fn read(self) -> Result<Vec<T>> {
+        let mut data = vec![T::zeroed(); self.len];
+        self.read_into(&mut data)?;
+        Ok(data)
+    }
+
+    /// Copies these elements to memory of the host that is there already, as a [`crate::PinnedBuffer`] may be.
+    ///
+    /// # Errors
+    /// `into` has another length, or the device failed.
+    pub fn read_into(self, into: &mut [T]) -> Result<()> {
+        expect_length(into.len(), self.len, || part::<T>(self.buffer.len, self.first, self.len))?;
+        if into.is_empty() {
+            return Ok(());
+        }
+        let range = self.buffer.range(self.first, self.len);
+        self.buffer.device.backend().read(&range, bytemuck::cast_slice_mut(into))
+    }
 }
 
 impl<'a, T: Element> From<&'a Buffer<T>> for BufferSlice<'a, T> {
@@ -212,8 +257,26 @@ impl<'a, T: Element> From<&'a Buffer<T>> for BufferSlice<'a, T> {
     }
 }
 
-/// First element and length of a range of `length` elements.
-fn within(length: usize, range: impl RangeBounds<usize>) -> Result<(usize, usize)> {
+/// What a buffer is called, on the device and in errors.
+fn label<T>(len: usize) -> String {
+    let name = std::any::type_name::<T>();
+    format!("buffer of {len} {}", name.rsplit("::").next().unwrap_or(name))
+}
+
+/// What a part of a buffer is called in errors.
+fn part<T>(buffer: usize, first: usize, len: usize) -> String {
+    format!("elements {first}..{} of a {}", first + len, label::<T>(buffer))
+}
+
+fn expect_length(given: usize, expected: usize, what: impl FnOnce() -> String) -> Result<()> {
+    if given == expected {
+        return Ok(());
+    }
+    Err(Error::WrongLength { what: what(), given: given as u64, expected: expected as u64 })
+}
+
+/// First element and length of a range of the `length` elements of what `what` names.
+fn within(length: usize, range: impl RangeBounds<usize>, what: impl FnOnce() -> String) -> Result<(usize, usize)> {
     let first = match range.start_bound() {
         Bound::Included(&first) => first,
         Bound::Excluded(&before) => before.saturating_add(1),
@@ -226,7 +289,7 @@ fn within(length: usize, range: impl RangeBounds<usize>) -> Result<(usize, usize
     };
     if first > end || end > length {
         return Err(Error::OutOfRange {
-            what: "buffer".to_owned(),
+            what: what(),
             first: first as u64,
             count: end.saturating_sub(first) as u64,
             length: length as u64,
@@ -261,7 +324,7 @@ impl<'a, T: Element> BufferSliceMut<'a, T> {
     /// # Errors
     /// There are fewer than `middle` elements.
     pub fn split_at(self, middle: usize) -> Result<(Self, Self)> {
-        let (_, len) = within(self.len, ..middle)?;
+        let (_, len) = within(self.len, ..middle, || part::<T>(self.buffer.len, self.first, self.len))?;
         let (buffer, first) = (self.buffer, self.first);
         Ok((Self { buffer, first, len }, Self { buffer, first: first + len, len: self.len - len }))
     }
@@ -269,6 +332,19 @@ impl<'a, T: Element> BufferSliceMut<'a, T> {
     /// The same elements, for one of several kernels that write them.
     pub fn reborrow(&mut self) -> BufferSliceMut<'_, T> {
         BufferSliceMut { buffer: self.buffer, first: self.first, len: self.len }
+    }
+
+    /// Overwrites these elements and no others.
+    ///
+    /// # Errors
+    /// `data` has another length, or the device failed.
+    pub fn write(&mut self, data: &[T]) -> Result<()> {
+        expect_length(data.len(), self.len, || part::<T>(self.buffer.len, self.first, self.len))?;
+        if data.is_empty() {
+            return Ok(());
+        }
+        let range = self.buffer.range(self.first, self.len);
+        self.buffer.device.backend().write(&range, bytemuck::cast_slice(data))
     }
 
     /// The same elements, to be read.

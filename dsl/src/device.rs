@@ -30,7 +30,7 @@ use crate::support::cache::DiskCache;
 pub enum DeviceKind {
     /// The processor, through compiled Rust.
     Cpu,
-    /// Any GPU, through wgpu.
+    /// Any GPU with a Vulkan driver, through wgpu, which is built with that backend alone: there is no Metal and no DX12 yet.
     Wgpu,
     /// Any GPU with a Vulkan driver.
     Vulkan,

@@ -59,21 +59,29 @@ pub struct Outcome {
 /// What becomes of the mutant at a site of a subject, by its position.
 ///
 /// # Errors
-/// The instance cannot be copied.
+/// The instance cannot be copied, or the checker does not run the mutant.
 pub fn fate(subject: &Subject, site: &Site, position: usize) -> Result<Outcome, Diagnostic> {
     let module = changed(&subject.module, position, Change::Mistake)?;
     let mut best = (Fate::Equal, String::new());
+    let mut failed = None;
     each_run(subject, &module, &mut |ran, itself| {
         let (fate, reason) = match ran {
             Ok(ran) => judged(site, &ran, itself),
             Err(NoRun::Refused(lines)) => (Fate::Refused, lines.into_iter().collect::<Vec<_>>().join(", ")),
-            Err(NoRun::Failed(reason)) => (Fate::Elsewhere, reason),
+            Err(NoRun::Failed(reason)) => {
+                failed = Some(reason);
+                return false;
+            }
         };
         if fate < best.0 {
             best = (fate, reason);
         }
         best.0 > Fate::Beside
     });
+    if let Some(reason) = failed {
+        let words = format!("the checker does not run it with {} at {}: {reason}", site.mistake, site.line);
+        return Err(Diagnostic::new(site.span, words));
+    }
     let (fate, mut reason) = best;
     if fate >= Fate::OtherResult {
         reason = survives(subject, site, position, fate)?;
@@ -132,9 +140,11 @@ fn survives(subject: &Subject, site: &Site, position: usize, fate: Fate) -> Resu
             "of what one invocation writes before it, or after it, no other accesses anything on the other side"
         }
         (_, Mistake::IndexShifted) => "the element beside it leads to the same result",
-        (_, Mistake::GuardDropped) if !gets_there(subject, position, Change::Differs)? => {
-            "its condition holds in every launch"
-        }
+        (_, Mistake::GuardDropped) if !gets_there(subject, position, Change::Differs)? => match site.about.exits {
+            true => "its condition holds in no launch",
+            false => "its condition holds in every launch",
+        },
+        (_, Mistake::GuardDropped) if site.about.exits => "where its condition holds, going on changes nothing",
         (_, Mistake::GuardDropped) => "where its condition does not hold, doing it changes nothing",
         (_, Mistake::InitialisationSkipped) => "it is always written again before it is read",
         (_, Mistake::BranchDiverges) if !gets_there(subject, position, Change::Differs)? => {

@@ -20,7 +20,7 @@ pub enum Change {
     Mistake,
     /// A probe stands before it.
     Reached,
-    /// A probe stands where the mistake makes a difference: where a condition is false whose guard is dropped, or true for an invocation for which it would diverge.
+    /// A probe stands where the mistake makes a difference: where a condition is false whose guard is dropped, or true if that leaves by it, or true for an invocation for which it would diverge.
     Differs,
 }
 
@@ -165,10 +165,9 @@ impl<'m> Mutate<'m> {
                 Ok(())
             }
             StatementKind::If { condition, accept, reject, constant: false } => {
-                let guard = match leaves(accept) {
-                    true => About::block(old, copy.old, &copy.old.body),
-                    false => About::block(old, copy.old, accept),
-                };
+                let exits = leaves(accept);
+                let mut guard = About::block(old, copy.old, if exits { &copy.old.body } else { accept });
+                guard.exits = exits;
                 let guard = self.site(copy, Mistake::GuardDropped, span, || guard);
                 let branch = || {
                     let mut about = About::block(old, copy.old, accept);
@@ -178,9 +177,7 @@ impl<'m> Mutate<'m> {
                 let branch = self.site(copy, Mistake::BranchDiverges, span, branch);
                 match (guard, branch) {
                     (Some(Change::Mistake), _) => {
-                        if !leaves(accept) {
-                            out.extend(copy.block(self, accept)?);
-                        }
+                        out.extend(copy.block(self, if exits { reject } else { accept })?);
                         return Ok(());
                     }
                     (_, Some(Change::Differs)) => {
@@ -196,9 +193,10 @@ impl<'m> Mutate<'m> {
                 if branch == Some(Change::Mistake) {
                     condition = self.with_own_index(copy, condition, BinaryOperator::NotEqual, span);
                 }
-                let (accept, mut reject) = (copy.block(self, accept)?, copy.block(self, reject)?);
+                let (mut accept, mut reject) = (copy.block(self, accept)?, copy.block(self, reject)?);
                 if guard == Some(Change::Differs) {
-                    reject.insert(0, self.probe(copy));
+                    let probe = self.probe(copy);
+                    if exits { accept.insert(0, probe) } else { reject.insert(0, probe) }
                 }
                 out.push(Statement { kind: StatementKind::If { condition, accept, reject, constant: false }, span });
                 Ok(())

@@ -35,6 +35,8 @@ pub struct About {
     pub memories: BTreeSet<String>,
     /// Whether it is about every pair of accesses that the site stands between.
     pub orders: bool,
+    /// Whether it is a condition by which a loop or the function is left.
+    pub exits: bool,
 }
 
 /// `file:line` of a span.

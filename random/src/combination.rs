@@ -1,6 +1,8 @@
-//! What the language has: each kind of node of the IR with each type of numbers that it works on, by the rules of the verifier.
+//! What kernels are drawn of: kinds of nodes of the IR, each with the types of numbers that it works on by the rules of the verifier.
 //!
-//! The table counts these, and kernels are drawn for them ([`crate::draw`]).
+//! The table counts these, and kernels are drawn for them ([`crate::draw`]). What the language has beside them is in no kernel: returns without a value, enums, steps of loops that are known only when the kernel runs, workgroups along y and z, arrays in arrays and of structs, views,
+//! arrays sized by specialisation constants, ordered atomics and those of 64 bits, fences, asynchronous copies, tiles,
+//! matrices, stated sizes of subgroups, `index = 64`, `if const`, and `strict` or `fast` arithmetic.
 
 use trefoil_codegen::ir::{
     AtomicFunction, BinaryOperator, Builtin, LogicalOperator, MathFunction, SubgroupFunction, Type, UnaryOperator,
@@ -249,7 +251,7 @@ fn of_scalar(scalar: Scalar) -> Vec<Operation> {
     all
 }
 
-/// Everything that the language has: neighbours need the same of a device, and work on the same type.
+/// Everything that kernels are drawn of: neighbours need the same of a device, and work on the same type.
 pub fn all() -> Vec<Combination> {
     let mut all = Vec::new();
     for scalar in SCALARS {

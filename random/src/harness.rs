@@ -27,8 +27,15 @@ use crate::{meaning, nvrtc, print, reduce};
 /// What runs a program without a device.
 const OWN: [&str; 2] = ["checker", "evaluator"];
 
-/// The size of a subgroup in the evaluator and the checker, where no device is asked.
-const SUBGROUP: u32 = 8;
+/// The sizes of a subgroup in the evaluator and the checker, where no device is asked.
+const SUBGROUPS: [u32; 5] = [4, 8, 16, 32, 64];
+
+/// That of a seed: drawn beside the program, so that a smaller one of the same seed has it too.
+const fn subgroup_of(seed: u64) -> u32 {
+    // What a kernel is about goes round with the seed.
+    let mixed = seed.wrapping_mul(0x9e37_79b9_7f4a_7c15) >> 32;
+    SUBGROUPS[(mixed % SUBGROUPS.len() as u64) as usize]
+}
 
 /// Where programs run beside the evaluator and the checker.
 #[derive(Debug, Default)]
@@ -107,13 +114,13 @@ impl Harness {
         (Self { devices: opened, nvrtc, spirv_val: every, share: 1 }, refused)
     }
 
-    /// Runs a program everywhere.
-    pub fn judge(&self, program: &Program, number: u64) -> Verdict {
+    /// Runs a program everywhere, in the evaluator and the checker with subgroups of a size.
+    pub fn judge(&self, program: &Program, number: u64, subgroup: u32) -> Verdict {
         let mut meanings: BTreeMap<u32, Vec<Vec<Value>>> = BTreeMap::new();
-        let mut sizes = BTreeSet::from([SUBGROUP]);
+        let mut sizes = BTreeSet::from([subgroup]);
         sizes.extend(self.devices.iter().filter_map(|held| run::subgroup_size(&held.device)));
         if !program.needs.subgroups {
-            sizes = BTreeSet::from([SUBGROUP]);
+            sizes = BTreeSet::from([subgroup]);
         }
         for size in sizes {
             match meaning::outcome(program, size) {
@@ -123,7 +130,7 @@ impl Harness {
                 Err(reject) => return Verdict::Rejected(reject),
             }
         }
-        match run::guarded(|| self.everywhere(program, number, &meanings)) {
+        match run::guarded(|| self.everywhere(program, number, subgroup, &meanings)) {
             Some(Ok((reached, ran))) => Verdict::Agrees(reached, ran),
             Some(Err(failure)) => Verdict::Fails(failure),
             None => Verdict::Fails(Failure { place: "panic".to_owned(), words: "something panics".to_owned() }),
@@ -135,13 +142,14 @@ impl Harness {
         &self,
         program: &Program,
         number: u64,
+        subgroup: u32,
         meanings: &BTreeMap<u32, Vec<Vec<Value>>>,
     ) -> Result<(BTreeSet<Row>, Vec<String>), Failure> {
         let understood = run::understand(program)?;
-        let Some(wanted) = meanings.get(&SUBGROUP) else { return Ok((BTreeSet::new(), Vec::new())) };
-        let found = run::checked(&understood.module, program, SUBGROUP)?;
+        let Some(wanted) = meanings.get(&subgroup) else { return Ok((BTreeSet::new(), Vec::new())) };
+        let found = run::checked(&understood.module, program, subgroup)?;
         run::agree("checker", program, wanted, &found)?;
-        let found = run::evaluate(&understood.verified, program, SUBGROUP)?;
+        let found = run::evaluate(&understood.verified, program, subgroup)?;
         run::agree("evaluator", program, wanted, &found)?;
         let mut ran = OWN.map(str::to_owned).to_vec();
         let has_share = number.is_multiple_of(self.share.max(1));
@@ -157,7 +165,7 @@ impl Harness {
                 run::validated(&kernel, number)?;
             }
             for held in &self.devices {
-                let size = if program.needs.subgroups { run::subgroup_size(&held.device) } else { Some(SUBGROUP) };
+                let size = if program.needs.subgroups { run::subgroup_size(&held.device) } else { Some(subgroup) };
                 let Some(wanted) = size.and_then(|size| meanings.get(&size)) else { continue };
                 if let Some(found) = held.launched(&kernel, program)? {
                     run::agree(held.name(), program, wanted, &found)?;
@@ -184,7 +192,7 @@ impl Harness {
                             break;
                         }
                         let program = draw(seed);
-                        let verdict = self.judge(&program, seed);
+                        let verdict = self.judge(&program, seed, subgroup_of(seed));
                         if let Verdict::Fails(failure) = &verdict {
                             let in_time = || limits.time.is_none_or(|time| start.elapsed() < time);
                             tell(self.smallest(seed, &program, failure, &in_time));
@@ -222,15 +230,16 @@ impl Harness {
 
     /// A failure in words, with the smallest kernel found in time that fails in the same place.
     fn smallest(&self, seed: u64, program: &Program, failure: &Failure, in_time: &dyn Fn() -> bool) -> String {
+        let subgroup = subgroup_of(seed);
         let fails = |smaller: &Program| {
             in_time()
-                && match self.judge(smaller, 0) {
+                && match self.judge(smaller, 0, subgroup) {
                     Verdict::Fails(found) => found.place == failure.place,
                     _ => false,
                 }
         };
         let smallest = reduce::reduced(program, &fails);
-        let words = match self.judge(&smallest, 0) {
+        let words = match self.judge(&smallest, 0, subgroup) {
             Verdict::Fails(found) => found.to_string(),
             _ => failure.to_string(),
         };

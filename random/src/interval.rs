@@ -8,6 +8,7 @@
 //! Ends are doubles, computed so that what a double itself rounds away lies inside. Of `f64` the unit is taken whole.
 
 use trefoil_codegen::ir::Scalar;
+use trefoil_codegen::ir::constant::single_of;
 
 /// Why a kernel says nothing: a rounding decides what it does, or it leaves the range in which floats have a bound.
 pub type Reject = &'static str;
@@ -67,8 +68,8 @@ const fn power_of(exponent: i32) -> f64 {
 /// The nearest number of a type, ties to even.
 pub fn nearest(scalar: Scalar, value: f64) -> f64 {
     match scalar {
-        Scalar::F16 => half::f16::from_f64(value).to_f64(),
-        Scalar::BF16 => half::bf16::from_f64(value).to_f64(),
+        Scalar::F16 => half::f16::from_f32(single_of(value)).to_f64(),
+        Scalar::BF16 => half::bf16::from_f32(single_of(value)).to_f64(),
         Scalar::F32 => f64::from(value as f32),
         _ => value,
     }

@@ -83,6 +83,10 @@ pub fn page(harness: &Harness, log: &Log, refused: &[String]) -> String {
         "Written by `cargo run --release -p trefoil-random`, which draws kernels from seeds and holds every target to what they mean (`random/`).",
     );
     line("");
+    line(
+        "In no kernel are returns without a value, enums, steps of loops that are known only when the kernel runs, workgroups along y and z, arrays in arrays and of structs, views, arrays sized by specialisation constants, ordered atomics and those of 64 bits, fences, asynchronous copies, tiles, matrices, stated sizes of subgroups, `index = 64`, `if const`, and `strict` or `fast` arithmetic.",
+    );
+    line("");
     for held in &harness.devices {
         let properties = held.device.properties();
         line(&format!("* {}: {}, {}", held.name(), properties.name, properties.driver));
@@ -91,7 +95,7 @@ pub fn page(harness: &Harness, log: &Log, refused: &[String]) -> String {
     log.lines().iter().for_each(|text| line(&format!("* {text}")));
     let rare = rare(harness, log, LEAST);
     line(&format!(
-        "* {} of the language's {} combinations of a kind of node and a type came up in fewer than {LEAST} kernels on some target that has them",
+        "* {} of {} combinations of a kind of node and a type came up in fewer than {LEAST} kernels on some target that has them",
         rare.len(),
         combinations.len()
     ));

@@ -24,6 +24,9 @@ use crate::print::source;
 use crate::syntax::Program;
 use crate::value::{Value, bytes, float, layout as layout_of};
 
+/// What the memory behind the data of a buffer holds: not the zeros that reads past the end give, and in no type a number that is lost in a sum.
+const BEHIND: u8 = 0x5a;
+
 /// What is wrong with a kernel, and where it was seen.
 #[derive(Clone, Debug, PartialEq, Eq, serde::Serialize, serde::Deserialize)]
 pub struct Failure {
@@ -133,27 +136,32 @@ pub fn evaluate(verified: &Verified, program: &Program, subgroup: u32) -> Result
     let params = layout::params(&verified.module, verified.info.grid)
         .ok_or_else(|| failure("evaluator", "a parameter that cannot be one"))?;
     let block = block(program, &params);
-    let mut memory = padded(initial(program));
+    let mut memory = as_words(&padded(program));
     let buffers: Vec<CpuBuffer> = memory
         .iter_mut()
         .map(|words| CpuBuffer { pointer: words.as_mut_ptr().cast(), bytes: words.len() * 8 })
         .collect();
     let arguments =
         CpuArguments { buffers: &buffers, params: &block, groups: [program.groups, 1, 1], subgroup_size: subgroup };
-    // SAFETY: buffers are as long as the lengths in the block say, and live until the end of this function.
+    // SAFETY: buffers are no shorter than the lengths in the block say, and live until the end of this function.
     unsafe { machine.run(&arguments, 0..program.groups.into()) };
     Ok(memory.iter().map(|words| words.iter().flat_map(|word| word.to_le_bytes()).collect()).collect())
 }
 
-/// Bytes as words that are aligned for everything, with some behind.
-fn padded(buffers: Vec<Vec<u8>>) -> Vec<Vec<u64>> {
+/// The bytes that a program's buffers hold at first, and behind each of them memory that is none of its: 16 bytes at least, in which an element has room, to a multiple of 16.
+fn padded(program: &Program) -> Vec<Vec<u8>> {
+    let mut all = initial(program);
+    for (bytes, buffer) in all.iter_mut().zip(&program.buffers) {
+        let element = layout_of(&buffer.element, &program.structs).0;
+        bytes.resize((bytes.len() + element.max(16)).next_multiple_of(16), BEHIND);
+    }
+    all
+}
+
+/// Bytes as words, which are aligned for everything.
+fn as_words(buffers: &[Vec<u8>]) -> Vec<Vec<u64>> {
     let word = |bytes: &[u8]| bytes.iter().rev().fold(0, |word, byte| word << 8 | u64::from(*byte));
-    let of = |bytes: &Vec<u8>| {
-        let mut words: Vec<u64> = bytes.chunks(8).map(word).collect();
-        words.resize(words.len().next_multiple_of(2).max(2), 0);
-        words
-    };
-    buffers.iter().map(of).collect()
+    buffers.iter().map(|bytes| bytes.chunks(8).map(word).collect()).collect()
 }
 
 /// What the checker makes of an instance; it must find nothing that has no meaning.
@@ -234,14 +242,11 @@ pub fn launched(device: &Device, kernel: &Arc<Kernel>, program: &Program) -> Res
     };
     let Some(pipeline) = loaded.into_iter().next() else { return Err(unlike(&"no pipeline was made")) };
     let mut bindings = Vec::new();
-    let first = initial(program);
+    let first = padded(program);
     for bytes in &first {
-        let size = bytes.len().next_multiple_of(16).max(16);
-        let memory = backend.allocate(size as u64, "random").map_err(failed)?;
-        let range = MemoryRange { memory, offset: 0, bytes: size as u64 };
-        let mut padded = bytes.clone();
-        padded.resize(size, 0);
-        backend.write(&range, &padded).map_err(failed)?;
+        let memory = backend.allocate(bytes.len() as u64, "random").map_err(failed)?;
+        let range = MemoryRange { memory, offset: 0, bytes: bytes.len() as u64 };
+        backend.write(&range, bytes).map_err(failed)?;
         bindings.push(range);
     }
     let dispatch = DispatchCommand {
@@ -254,17 +259,17 @@ pub fn launched(device: &Device, kernel: &Arc<Kernel>, program: &Program) -> Res
     backend.execute(&[Command::Dispatch(dispatch)]).map_err(failed)?;
     let mut all = Vec::new();
     for (range, bytes) in bindings.iter().zip(&first) {
-        let mut found = vec![0; bytes.len().next_multiple_of(16).max(16)];
+        let mut found = vec![0; bytes.len()];
         backend.read(range, &mut found).map_err(failed)?;
         all.push(found);
     }
     Ok(Some(all))
 }
 
-/// Whether what a place left is what the program means.
+/// Whether what a place left is what the program means, and what lies behind the buffers is as it was.
 ///
 /// # Errors
-/// The first scalar that is something else.
+/// The first scalar that is something else, or the first byte behind a buffer.
 pub fn agree(place: &str, program: &Program, wanted: &[Vec<Value>], found: &[Vec<u8>]) -> Result<(), Failure> {
     for (index, (buffer, values)) in program.buffers.iter().zip(wanted).enumerate() {
         let size = layout_of(&buffer.element, &program.structs).0;
@@ -294,6 +299,11 @@ pub fn agree(place: &str, program: &Program, wanted: &[Vec<Value>], found: &[Vec
             if let Some(words) = wrong {
                 return Err(failure(place, format!("element {number} of b{index}, {words}")));
             }
+        }
+        // In the checker nothing lies behind them.
+        let behind = found[index].get(size * values.len()..).unwrap_or_default();
+        if let Some(at) = behind.iter().position(|byte| *byte != BEHIND) {
+            return Err(failure(place, format!("byte {at} behind the end of b{index} is written")));
         }
     }
     Ok(())

@@ -1,6 +1,7 @@
 //! Values of the language, and their bytes in buffers.
 
 use trefoil_codegen::ir::Scalar;
+use trefoil_codegen::ir::constant::single_of;
 
 use crate::interval::Interval;
 use crate::syntax::{Memory, Ty};
@@ -51,8 +52,8 @@ pub fn float(scalar: Scalar, bits: u64) -> f64 {
 /// The bits of the nearest float.
 pub fn bits_of(scalar: Scalar, value: f64) -> u64 {
     match scalar {
-        Scalar::F16 => half::f16::from_f64(value).to_bits().into(),
-        Scalar::BF16 => half::bf16::from_f64(value).to_bits().into(),
+        Scalar::F16 => half::f16::from_f32(single_of(value)).to_bits().into(),
+        Scalar::BF16 => half::bf16::from_f32(single_of(value)).to_bits().into(),
         Scalar::F32 => (value as f32).to_bits().into(),
         _ => value.to_bits(),
     }
@@ -155,4 +156,22 @@ pub fn bytes(values: &[Value], ty: &Ty, structs: &[Vec<Ty>]) -> Vec<u8> {
         value.write(ty, structs, to);
     }
     bytes
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::interval::nearest;
+
+    /// `from_f64` of the crate `half` would look at the upper half of the double alone, and see a tie.
+    #[test]
+    fn floats_round_to_the_nearest_half() {
+        let value = f64::from(f32::from_bits(0x3f80_8001));
+        assert_eq!(bits_of(Scalar::BF16, value), 0x3f81);
+        assert_eq!(nearest(Scalar::BF16, value), float(Scalar::BF16, 0x3f81));
+        // Just above the middle between 1 and the next f16.
+        let value = 1.0 + 0.5f64.powi(11) + 0.5f64.powi(40);
+        assert_eq!(bits_of(Scalar::F16, value), 0x3c01);
+        assert_eq!(nearest(Scalar::F16, value), float(Scalar::F16, 0x3c01));
+    }
 }

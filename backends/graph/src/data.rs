@@ -278,3 +278,15 @@ impl<'a> From<&'a [bool]> for Data<'a> {
         Self { element: ElementType::Bool, bytes: Cow::Owned(bytes) }
     }
 }
+
+impl<'a, const N: usize> From<&'a [bool; N]> for Data<'a> {
+    fn from(values: &'a [bool; N]) -> Self {
+        Self::from(values.as_slice())
+    }
+}
+
+impl<'a> From<&'a Vec<bool>> for Data<'a> {
+    fn from(values: &'a Vec<bool>) -> Self {
+        Self::from(values.as_slice())
+    }
+}

@@ -1,6 +1,6 @@
 //! Ops run one by one on device tensors: what a framework that has no graphs builds on.
 //!
-//! [`Eager`] has every method of [`Graph`] that adds an op, derived from it and never written twice, with [`EagerTensor`]s for tensors of a graph: `eager.matmul(&a, &b)?`. Types, shapes and
+//! [`Eager`] has every method of [`Graph`] that adds an op but [`Graph::update`], since it has no states. They are derived from it and never written twice, with [`EagerTensor`]s for tensors of a graph: `eager.matmul(&a, &b)?`. Types, shapes and
 //! errors are the graph's own.
 //!
 //! ```

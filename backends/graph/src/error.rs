@@ -153,7 +153,7 @@ pub enum Error {
     /// A name that the graph or model does not have.
     #[error("there is no {what} `{name}`; there are: {known}")]
     Unknown {
-        /// `input`, `output` or `param`.
+        /// `input`, `output`, `param` or `symbol`.
         what: &'static str,
         /// The name.
         name: String,
@@ -190,6 +190,18 @@ pub enum Error {
         /// What is right.
         expected: ElementType,
     },
+    /// Elements are read as another type than they have.
+    #[error("{what} `{name}` has elements of type {element}, and was read as {wanted}{hint}", hint = other_way(.what, *.element))]
+    ReadAs {
+        /// `output`, `state` or `the result of`.
+        what: &'static str,
+        /// Its name, or that of the op.
+        name: String,
+        /// The type that they have.
+        element: ElementType,
+        /// The type that was asked for.
+        wanted: ElementType,
+    },
     /// What was handed over is not what it is taken back as.
     #[error("a {given} of {given_element} was handed over, and is taken back as a {wanted} of {element}")]
     HandedOver {
@@ -217,9 +229,11 @@ pub enum Error {
         ty: String,
     },
     /// Another shape.
-    #[error("param `{name}` is {given}, {expected} expected")]
+    #[error("{what} `{name}` is {given}, {expected} expected")]
     Shape {
-        /// The param.
+        /// `input` or `param`.
+        what: &'static str,
+        /// Its name.
         name: String,
         /// What was given.
         given: String,
@@ -349,6 +363,23 @@ fn narrower(element: ElementType) -> ElementType {
         ElementType::U64 => ElementType::U32,
         other => other,
     }
+}
+
+/// How elements are read that no type of the host stands for.
+fn other_way(what: &str, element: ElementType) -> &'static str {
+    match (element, what) {
+        (ElementType::Bool, "the result of") => ": `read_bools` reads bools",
+        (ElementType::Bool, _) => ": `get_bools` reads bools",
+        _ => "",
+    }
+}
+
+/// Goes on if elements are read as the type that they have.
+pub(crate) fn check_read(what: &'static str, name: &str, element: ElementType, wanted: ElementType) -> Result<()> {
+    if element == wanted {
+        return Ok(());
+    }
+    Err(Error::ReadAs { what, name: name.to_owned(), element, wanted })
 }
 
 /// Goes on if elements are of the type that they must have.

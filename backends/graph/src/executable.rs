@@ -9,6 +9,7 @@ mod run;
 mod slots;
 mod states;
 
+use std::collections::BTreeSet;
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::mpsc::Sender;
 use std::sync::{Arc, Mutex, MutexGuard, OnceLock};
@@ -31,7 +32,7 @@ use crate::compile::stages::{Staged, stages};
 use crate::compile::steps::Step;
 use crate::compile::words::RunWords;
 use crate::compile::{Options, checked};
-use crate::dim::{Dim, Extents};
+use crate::dim::{Dim, Extents, Symbol};
 use crate::error::{Error, Result, at};
 use crate::explain::{ExplainedState, ExplainedStep, ExplainedUse, Explanation, KeptVersion};
 use crate::graph::{Graph, LeafKind, SEED};
@@ -88,6 +89,8 @@ struct Parts {
     /// What it was compiled from, of which other plans are made.
     graph: Graph,
     options: Options,
+    /// Those that types and run words have: what runs look up.
+    symbols: BTreeSet<Symbol>,
     program: Program,
     plan: Plan,
     steps: Vec<Step>,
@@ -163,6 +166,19 @@ impl RunState {
     }
 }
 
+/// The symbols that runs look up: those of types and of run words.
+fn symbols(graph: &Graph, words: &RunWords) -> BTreeSet<Symbol> {
+    let mut symbols = BTreeSet::new();
+    let mut note = |symbol: &Symbol| {
+        symbols.insert(symbol.clone());
+    };
+    for ty in graph.nodes().iter().flat_map(|node| &node.outputs) {
+        ty.shape.iter().for_each(|extent| extent.for_each_symbol(&mut note));
+    }
+    words.for_each_symbol(&mut note);
+    symbols
+}
+
 impl Executable {
     /// Compiles a graph.
     ///
@@ -233,6 +249,7 @@ impl Executable {
         let own = || Arc::new(Mutex::new(Common::new(states.len(), 0)));
         let common = plan_of.filter(|_| shares).map_or_else(own, |other| other.common.clone());
         let flops = steps.iter().map(|step| profile::flops(&graph, step)).collect();
+        let symbols = symbols(&graph, &recorded.words);
         let state = RunState::new(inputs.len(), None);
         let options = options.clone();
         Ok(Self {
@@ -253,8 +270,21 @@ impl Executable {
             worker: Mutex::default(),
             by_value: OnceLock::new(),
             memory,
-            parts: Parts { family, graph, options, program, plan, steps, flops, barriers, decisions, merges, beside }
-                .into(),
+            parts: Parts {
+                family,
+                graph,
+                options,
+                symbols,
+                program,
+                plan,
+                steps,
+                flops,
+                barriers,
+                decisions,
+                merges,
+                beside,
+            }
+            .into(),
         })
     }
 

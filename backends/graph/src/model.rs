@@ -1,6 +1,6 @@
 //! Models: params held once, shared by every executable and thread.
 //!
-//! A [`Model`] is a handle; clones are the same model. Its params come from safetensors files, which are mapped and never read as a whole, or from
+//! A [`Model`] is a handle; clones are the same model. Its params come from safetensors files, which are mapped and never read as a whole, from such a file in memory, or from
 //! slices. The first executable on a device that reads a param makes the device's copy, which all others share. Params may be set
 //! before or after compiling.
 
@@ -86,7 +86,8 @@ impl State {
 
 /// The rows of all parts, one after the other.
 fn joined(name: &str, parts: &[(&String, &Param)]) -> Result<Param> {
-    let wrong = |given: String, expected: String| Error::Shape { name: name.to_owned(), given, expected };
+    let wrong =
+        |given: String, expected: String| Error::Shape { what: "param", name: name.to_owned(), given, expected };
     let Some((first_name, first)) = parts.first() else {
         return Err(wrong("joined of nothing".to_owned(), "one param at least".to_owned()));
     };
@@ -139,7 +140,7 @@ impl Param {
         if same {
             return Ok(());
         }
-        Err(Error::Shape { name: name.to_owned(), given: self.describe(), expected: ty.to_string() })
+        Err(Error::Shape { what: "param", name: name.to_owned(), given: self.describe(), expected: ty.to_string() })
     }
 }
 
@@ -187,13 +188,32 @@ fn element_type(dtype: Dtype) -> Result<ElementType, String> {
     ElementType::ALL.into_iter().find(|element| element.name() == name).ok_or(name)
 }
 
-/// A tensor's bytes in a file. Bools are bytes there and words here, so that theirs are read at once.
-fn bytes_of(map: &Arc<Mmap>, range: Range<usize>, element: &Result<ElementType, String>) -> Bytes {
-    if *element != Ok(ElementType::Bool) {
-        return Bytes::Mapped(map.clone(), range);
+/// What a safetensors file is read from.
+#[derive(Clone, Copy)]
+enum Source<'a> {
+    Mapped(&'a Arc<Mmap>),
+    Memory(&'a [u8]),
+}
+
+impl Source<'_> {
+    fn file(&self) -> &[u8] {
+        match self {
+            Self::Mapped(map) => map,
+            Self::Memory(bytes) => bytes,
+        }
     }
-    let bytes = map.get(range).unwrap_or(&[]);
-    Bytes::Owned(bytes.iter().flat_map(|byte| u32::from(*byte != 0).to_le_bytes()).collect())
+
+    /// A tensor's bytes. Bools are bytes there and words here, so that theirs are read at once.
+    fn bytes_of(&self, range: Range<usize>, element: &Result<ElementType, String>) -> Bytes {
+        let bytes = self.file().get(range.clone()).unwrap_or(&[]);
+        match self {
+            _ if *element == Ok(ElementType::Bool) => {
+                Bytes::Owned(bytes.iter().flat_map(|byte| u32::from(*byte != 0).to_le_bytes()).collect())
+            }
+            Self::Mapped(map) => Bytes::Mapped(Arc::clone(map), range),
+            Self::Memory(_) => Bytes::Owned(bytes.into()),
+        }
+    }
 }
 
 impl Model {
@@ -203,6 +223,9 @@ impl Model {
     }
 
     /// A model of the params of one or more safetensors files. The files are mapped: nothing is read until a device wants it.
+    ///
+    /// Nothing may write to the files or make them shorter while the model is there. What another program writes may become a part of the params; and where it cuts a file, the system ends this program (`SIGBUS` on Unix) when it reads what was
+    /// cut off, which no library can answer with an error. Put a new file in the place of the old one (write it under another name, then rename it), or read it yourself and use [`Model::from_safetensors_bytes`].
     ///
     /// # Errors
     /// A file cannot be opened, is truncated, or is not safetensors; or a name stands in two files.
@@ -214,17 +237,41 @@ impl Model {
         Ok(model)
     }
 
+    /// A model of the params of one safetensors file that is in memory, as `include_bytes!` or a download leaves it. They are copied.
+    ///
+    /// ```
+    /// use trefoil_graph::Model;
+    ///
+    /// let header = br#"{"w":{"dtype":"F32","shape":[2],"data_offsets":[0,8]}}  "#;
+    /// let (length, values) = ((header.len() as u64).to_le_bytes(), [1f32, 2.0].map(f32::to_le_bytes).concat());
+    /// let model = Model::from_safetensors_bytes(&[&length[..], &header[..], &values[..]].concat())?;
+    /// assert_eq!(model.values("w")?.values, [1.0, 2.0]);
+    /// # Ok::<(), trefoil_graph::Error>(())
+    /// ```
+    ///
+    /// # Errors
+    /// The bytes are truncated, or are not safetensors.
+    pub fn from_safetensors_bytes(bytes: &[u8]) -> Result<Self> {
+        let model = Self::new();
+        model.add(Source::Memory(bytes), |reason| Error::File { path: "safetensors in memory".to_owned(), reason })?;
+        Ok(model)
+    }
+
     fn add_safetensors(&self, path: &Path) -> Result<()> {
         let _load = info_span!("load", path = %path.display()).entered();
         let wrong = |reason: String| Error::File { path: path.display().to_string(), reason };
         let map = Arc::new(map(path).map_err(|error| wrong(error.to_string()))?);
-        let (header, metadata) = header(&map).map_err(wrong)?;
+        self.add(Source::Mapped(&map), wrong)
+    }
+
+    fn add(&self, source: Source<'_>, wrong: impl Fn(String) -> Error) -> Result<()> {
+        let (header, metadata) = header(source.file()).map_err(&wrong)?;
         let data = header + size_of::<u64>();
         let mut state = self.lock()?;
         for (name, info) in metadata.tensors() {
             let range = data + info.data_offsets.0..data + info.data_offsets.1;
             let element = element_type(info.dtype);
-            let bytes = bytes_of(&map, range, &element);
+            let bytes = source.bytes_of(range, &element);
             let param = Param { element, shape: info.shape.clone(), bytes };
             if state.params.insert(name.clone(), param).is_some() {
                 return Err(wrong(format!("tensor `{name}` is in another file too")));
@@ -344,7 +391,7 @@ impl Model {
         if let Some(copy) = state.copies.get(&key) {
             if copy.ty != *ty {
                 let (given, expected) = (ty.to_string(), copy.ty.to_string());
-                return Err(Error::Shape { name: name.to_owned(), given, expected });
+                return Err(Error::Shape { what: "param", name: name.to_owned(), given, expected });
             }
             return Ok((copy.memory.clone(), copy.filled));
         }

@@ -303,7 +303,10 @@ fn scores_at_every_stage() {
 /// A query that sees nothing gives zeros, whatever lies where it does not look.
 #[test]
 fn what_is_hidden_may_be_anything() {
-    for device in devices() {
+    for (device, scores) in devices()
+        .into_iter()
+        .flat_map(|device| [Scores::Nothing, Scores::Weights].map(|scores| (device.clone(), scores)))
+    {
         let mut graph = Graph::new();
         let q = graph.input("q", F32, shape(&[1, 1, 2, 8])).unwrap();
         let k = graph.input("k", F32, shape(&[1, 1, 4, 8])).unwrap();
@@ -311,7 +314,14 @@ fn what_is_hidden_may_be_anything() {
         let mask = graph.input("mask", Bool, shape(&[2, 4])).unwrap();
         let lengths = graph.input("lengths", U32, shape(&[1])).unwrap();
         let operands = AttentionOperands { mask: Some(mask), lengths: Some(lengths), ..AttentionOperands::default() };
-        let y = graph.attention(q, k, v, operands, Attention::new(Bhsd, 1.0)).unwrap();
+        let op = Attention::new(Bhsd, 1.0);
+        let y = if scores == Scores::Nothing {
+            graph.attention(q, k, v, operands, op).unwrap()
+        } else {
+            let (y, told) = graph.attention_with_scores(q, k, v, operands, op, scores).unwrap();
+            graph.output("scores", told).unwrap();
+            y
+        };
         graph.output("y", y).unwrap();
         // The first key's product is a NaN, which the mask hides; what lies behind the length is one too.
         let mut keys = vec![1.0f32; 32];
@@ -330,9 +340,13 @@ fn what_is_hidden_may_be_anything() {
             let inputs: Vec<_> = inputs.iter().map(|(name, values)| (*name, values.data())).collect();
             let outputs = executable.run(&inputs, &Extents::new()).unwrap();
             let given = outputs.host("y").unwrap().values;
-            let place = format!("{name} on {}", device.properties().name);
+            let place = format!("{name} with {scores:?} on {}", device.properties().name);
             assert_eq!(given[..8], [0.0; 8], "{place}");
             assert_eq!(given[8..], [0.25; 8], "{place}");
+            if scores == Scores::Weights {
+                let told = outputs.host("scores").unwrap().values;
+                assert_eq!(told, [0.0, 0.0, 0.0, 0.0, 0.0, 1.0, 0.0, 0.0], "{place}");
+            }
         }
     }
 }
@@ -403,6 +417,12 @@ fn what_is_refused() {
     assert!(text.contains("attribute `scale` is NaN, a number expected"), "{text}");
     let text = refused(Row { op: Attention { queries: Queries::From(i32::MIN), ..base.op }, ..base.clone() });
     assert!(text.contains("attribute `queries`"), "{text}");
+    // With the window added it would be no coordinate.
+    let far = Row { op: Attention { queries: Queries::From((1 << 29) + 1), ..base.op }, ..base.clone() };
+    assert!(refused(far).contains("a position no farther than 2^29 expected"));
+    for first in [1 << 29, -(1 << 29)] {
+        assert!(Row { op: Attention { queries: Queries::From(first), ..base.op }, ..base.clone() }.graph().is_ok());
+    }
 
     let mut graph = Graph::new();
     let q = graph.input("q", F32, shape(&[1, 2, 3, 8])).unwrap();

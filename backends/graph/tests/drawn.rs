@@ -234,6 +234,34 @@ fn samples_have_the_chances_that_logits_give() {
 }
 
 #[test]
+fn samples_of_rows_without_chances() {
+    let logits = [[1.0f32, 2.0, f32::NAN, 3.0, f32::NAN], [f32::NEG_INFINITY; 5]].concat();
+    let all = Sampling::default();
+    // The first, or the first NaN where the likeliest are looked for.
+    let ways = [
+        (all, [0u32, 0]),
+        (Sampling { min_p: 0.3, ..all }, [0, 0]),
+        (Sampling { temperature: 0.0, ..all }, [2, 0]),
+        (Sampling { top_k: Some(3), ..all }, [2, 0]),
+        (Sampling { top_p: 0.7, ..all }, [2, 0]),
+    ];
+    for device in devices() {
+        let mut graph = Graph::new();
+        let x = graph.input("x", F32, shape(&[2, 5])).unwrap();
+        for (at, (how, _)) in ways.iter().enumerate() {
+            let drawn = graph.sample(x, *how);
+            output(&mut graph, &at.to_string(), drawn);
+        }
+        let values = Values::F32(logits.clone());
+        let outputs = compile(&graph, &device).run(&[("x", values.data())], &Extents::new()).unwrap();
+        for (at, (how, wanted)) in ways.iter().enumerate() {
+            let drawn = outputs.get::<u32>(&at.to_string()).unwrap();
+            assert_eq!(drawn, *wanted, "{how:?} on {}", device.properties().name);
+        }
+    }
+}
+
+#[test]
 fn samples_of_many_candidates_are_those_of_the_reference() {
     let (rows, candidates) = (7usize, 3001usize);
     let batch = Symbol::new("batch", 0, 64).unwrap();

@@ -266,8 +266,12 @@ fn what_does_not_fit_is_refused() {
     assert!(matches!(error, Error::Graph(_)), "{error}");
     assert!(matches!(eager.tensor(&[2, 3], &[0.0f32; 5]), Err(Error::Length { given: 5, expected: 6, .. })));
     assert!(eager.tensor(&[usize::MAX, 2], &[0.0f32; 5]).is_err());
-    assert!(matches!(x.read::<u32>(), Err(Error::ElementType { .. })));
-    assert!(matches!(x.read_bools(), Err(Error::ElementType { .. })));
+    assert!(matches!(x.read::<u32>(), Err(Error::ReadAs { .. })));
+    assert!(matches!(x.read_bools(), Err(Error::ReadAs { .. })));
+    let bools = x.eager().tensor(&[3], &[true, false, true]).unwrap();
+    assert_eq!(bools.read_bools().unwrap(), [true, false, true]);
+    let error = bools.read::<u32>().unwrap_err().to_string();
+    assert!(error.ends_with("has elements of type bool, and was read as u32: `read_bools` reads bools"), "{error}");
     let symbol = trefoil_graph::Symbol::new("n", 1, 4).unwrap();
     assert!(matches!(eager.fill(1.0, F32, vec![Dim::from(&symbol)]), Err(Error::Symbolic { .. })));
     assert!(matches!(eager.add_one(RowSum, &[]), Err(Error::Graph(_))));

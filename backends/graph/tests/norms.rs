@@ -274,6 +274,41 @@ fn numbers_far_from_zero() {
     }
 }
 
+/// The square of such a mean is more than the largest number; the variance is not.
+#[test]
+fn means_beyond_the_root_of_the_largest() {
+    let mut case = Case::default();
+    for columns in [7, 300] {
+        let values: Vec<f32> = numbers(3 * columns, 6, 1.0).into_iter().map(|x| 1e20 + 3e17 * x).collect();
+        let rows = case.given(&format!("rows of {columns}"), Values::F32(values.clone()), &[3, columns]);
+        let turned = case.given(&format!("columns of {columns}"), Values::F32(values), &[columns, 3]);
+        let turned = case.graph.transpose(turned, &[1, 0]).unwrap();
+        for (about, x) in [("rows", rows), ("columns", turned)] {
+            let y = case.graph.layer_norm(x, &[-1], 1e-5, NormOperands::default()).unwrap();
+            case.output(&format!("norm of {about} of {columns}"), y);
+        }
+    }
+    for device in devices() {
+        // The mean is exact to some units of its last place, each 3e-5 of the deviation.
+        case.check(&device, 1e-2);
+    }
+}
+
+/// One behind what is held of a row makes all of it NaN, as one within does.
+#[test]
+fn an_infinity_behind_what_is_held() {
+    let mut case = Case::default();
+    let columns = 40_000;
+    let mut values = numbers(columns, 4, 1.0);
+    values[columns - 5] = f32::INFINITY;
+    let x = case.given("x", Values::F32(values), &[1, columns]);
+    let y = case.graph.layer_norm(x, &[-1], 1e-5, NormOperands::default()).unwrap();
+    case.output("y", y);
+    for device in devices() {
+        case.check(&device, 0.0);
+    }
+}
+
 #[test]
 fn no_numbers_infinities_and_zeros() {
     let (nan, inf) = (f32::NAN, f32::INFINITY);

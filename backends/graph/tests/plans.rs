@@ -127,7 +127,8 @@ fn extents_are_found_by_the_shapes_of_inputs() {
     assert_eq!(of(&[("x", &[3, 2]), ("both", &[6, 2])]).unwrap().get(&rows), Some(3));
     assert_eq!(of(&[("both", &[6, 2]), ("x", &[3, 2])]).unwrap().get(&rows), Some(3));
     assert!(matches!(of(&[("x", &[3, 2]), ("both", &[5, 2])]), Err(Error::Shape { name, .. }) if name == "both"));
-    assert!(matches!(of(&[("x", &[3])]), Err(Error::Shape { .. })));
+    let error = of(&[("x", &[3])]).unwrap_err().to_string();
+    assert!(error.starts_with("input `x` is f32[3], "), "{error}");
     assert!(matches!(of(&[("x", &[3, 4])]), Err(Error::Shape { .. })));
     assert!(matches!(of(&[("x", &[14, 2])]), Err(Error::Dim(_))));
     assert!(matches!(of(&[("z", &[1])]), Err(Error::Unknown { .. })));
@@ -166,6 +167,28 @@ fn no_plan_is_kept_where_none_may_be() {
     }
     let statistics = plans.statistics().unwrap();
     assert_eq!((statistics.made, statistics.found, statistics.kept), (2, 0, 0));
+}
+
+#[test]
+fn a_symbol_that_the_graph_lacks_is_refused() {
+    let rows = Symbol::new("rows", 1, MOST).unwrap();
+    let columns = Symbol::new("columns", 1, 8).unwrap();
+    let mut g = Graph::new();
+    let x = g.input("x", FLOAT, [Dim::from(&rows)]).unwrap();
+    let y = g.neg(x).unwrap();
+    g.output("y", y).unwrap();
+    let general = Executable::compile(&g, &Model::new(), &devices()[0], &Options::default()).unwrap();
+    let plan = general.specialise(&extents(&rows, 2)).unwrap();
+    let mut both = extents(&rows, 2);
+    both.set(&columns, 3).unwrap();
+    for executable in [&general, &plan] {
+        let run = |at: &Extents| executable.run(&[("x", (&[1f32, 2.0]).into())], at).map(drop);
+        let error = run(&both).unwrap_err().to_string();
+        assert_eq!(error, format!("there is no symbol `columns (1 to 8)`; there are: rows (1 to {MOST})"));
+        let symbols: Vec<_> = executable.symbols().cloned().collect();
+        assert_eq!(symbols, std::slice::from_ref(&rows));
+        run(&both.only(&symbols)).unwrap();
+    }
 }
 
 #[test]

@@ -341,6 +341,31 @@ fn integers_wrap() {
     }
 }
 
+/// As of `relu`, and unlike a maximum.
+#[test]
+fn the_positive_part_of_a_nan_is_one() {
+    for element in [F32, F16, F64] {
+        for [m, k, n] in [[1usize, 64, 64], [5, 7, 3], [64, 64, 64]] {
+            let mut case = Case::default();
+            let mut values = numbers(m * k, 3, 1.0);
+            values[0] = f32::NAN;
+            let values = match element {
+                F64 => Values::F64(values.into_iter().map(f64::from).collect()),
+                F16 => Values::F16(values.into_iter().map(half::f16::from_f32).collect()),
+                _ => Values::F32(values),
+            };
+            let a = case.given("a", values, &[m, k]);
+            let b = case.input("b", element, &[k, n]);
+            let product = MatMul { bias: false, activation: Activation::Relu, out: element };
+            let c = case.graph.add_one(product, &[a, b]).unwrap();
+            case.output("c", c);
+            for device in devices().iter().filter(|device| computes(device, element)) {
+                by_all(&case, device, element, allowed(element));
+            }
+        }
+    }
+}
+
 #[test]
 fn extents_of_each_run() {
     for (most, counts) in [(300, [0usize, 1, 31, 300]), (5, [0, 1, 3, 5])] {

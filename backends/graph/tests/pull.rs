@@ -381,14 +381,17 @@ fn masks() {
         let y = case.graph.one_hot(i, 4, values, element, -1);
         case.output(y);
         for extents in [&[4usize, 6][..], &[2, 5, 3], &[0, 3], &[1, 1]] {
-            for diagonal in [0, 2, -1, -9] {
+            // The last two are no coordinates with a row added.
+            for diagonal in [0, 2, -1, -9, i32::MAX, i32::MIN] {
                 let x = case.turned(element, extents);
                 for y in [case.graph.tril(x, diagonal), case.graph.triu(x, diagonal)] {
                     case.output(y);
                 }
             }
         }
-        for [rows, columns, diagonal] in [[3, 3, 0], [2, 5, 1], [5, 2, -2], [0, 4, 0]] {
+        for [rows, columns, diagonal] in
+            [[3, 3, 0], [2, 5, 1], [5, 2, -2], [0, 4, 0], [3, 3, i32::MAX], [3, 3, i32::MIN]]
+        {
             let y = case.graph.eye(rows, columns, diagonal, element);
             case.output(y);
         }
@@ -426,6 +429,14 @@ fn steps() {
         let y = outputs.get::<f32>("y").unwrap();
         assert_eq!([y[0], y[999]], [0.1, 0.7]);
     }
+    // The distance of the ends is more than the largest number.
+    let mut case = Case::new();
+    case.tolerance = tolerance(F32);
+    for count in [5, 3, 2, 1] {
+        let y = case.graph.linspace(-3e38, 3e38, count, F32);
+        case.output(y);
+    }
+    case.check();
 }
 
 fn refused(result: Result<Tensor, GraphError>) -> String {

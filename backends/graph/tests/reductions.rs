@@ -298,6 +298,45 @@ fn variances_far_from_zero() {
     }
 }
 
+/// The square of such a mean is more than the largest number; the variance is not.
+#[test]
+fn variances_of_means_beyond_the_root_of_the_largest() {
+    for (element, mean, deviation) in [(ElementType::F32, 1e20f64, 1e17f64), (ElementType::F64, 1e160, 1e150)] {
+        let mut graph = Graph::new();
+        let x = graph.input("equal", element, shape(&[2])).unwrap();
+        let y = graph.var(x, &[0], false, 0).unwrap();
+        graph.output("of equal ones", y).unwrap();
+        let equal = match element {
+            ElementType::F64 => Values::F64(vec![mean; 2]),
+            _ => Values::F32(vec![mean as f32; 2]),
+        };
+        let mut inputs = vec![("equal".to_owned(), equal)];
+        for extents in [[2usize, 1], [3, 64], [2, 9000]] {
+            let name = format!("{extents:?}");
+            let x = graph.input(&name, element, shape(&extents)).unwrap();
+            for axes in [&[0isize][..], &[1], &[0, 1]] {
+                let y = graph.var(x, axes, false, 0).unwrap();
+                graph.output(&format!("{name} over {axes:?}"), y).unwrap();
+            }
+            // No two neighbours are equal, along either axis.
+            let values = (0..extents[0] * extents[1]).map(|at| {
+                let turn = (at / extents[1] + at % extents[1]) % 2;
+                mean + deviation * turn as f64
+            });
+            let values = match element {
+                ElementType::F64 => Values::F64(values.collect()),
+                _ => Values::F32(values.map(|x| x as f32).collect()),
+            };
+            inputs.push((name, values));
+        }
+        let inputs: Vec<_> = inputs.iter().map(|(name, values)| (name.as_str(), values.clone())).collect();
+        for device in devices().into_iter().filter(|device| computes(device, element)) {
+            // The mean is exact to some units of its last place, which are 1e-4 of the deviation of `f32`.
+            check(&graph, &device, &inputs, &Extents::new(), 1e-2);
+        }
+    }
+}
+
 #[test]
 fn no_numbers_infinities_and_ties() {
     let (nan, inf) = (f32::NAN, f32::INFINITY);

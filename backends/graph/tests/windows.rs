@@ -134,6 +134,18 @@ fn pools() {
     }
 }
 
+/// A place times the extent, or times as many parts as there may be, is more than 32 bits hold, or nearly so.
+#[test]
+fn means_of_parts_of_long_axes() {
+    let mut case = Case::new(F32);
+    for (extent, parts) in [(480_000, 5000), (46_339, 46_340)] {
+        let x = case.input(&[1, 1, extent]);
+        let y = case.graph.adaptive_mean(x, &[Dim::from(parts)]);
+        case.output(y);
+    }
+    case.check();
+}
+
 /// Integers of 64 bits, of which a float holds none so near to the ends, and of which half are negative to who takes their sign wrong.
 #[test]
 fn pools_of_long_integers_know_their_ends() {
@@ -218,6 +230,20 @@ fn resizes() {
             compare(&case.graph, &executable, &[("x0", case.inputs[0].1.clone())], &Extents::new(), 0.0);
         }
     }
+}
+
+/// Places that are counted nearly as far as they may be.
+#[test]
+fn the_nearest_of_far_places() {
+    let mut case = Case::new(F32);
+    let x = case.input(&[2, 3, 5]);
+    for nearest in [Nearest::PreferLower, Nearest::PreferUpper, Nearest::Lower, Nearest::Upper] {
+        let alignment = Alignment::At { step: 104_000_000, start: -90_000_000, over: 75_000_000 };
+        let axis = ResizeAxis { extent: Dim::from(6), alignment };
+        let y = case.graph.resize(x, &[axis], Interpolation::Nearest(nearest));
+        case.output(y);
+    }
+    case.check();
 }
 
 #[test]
@@ -376,6 +402,13 @@ fn mistakes() {
     assert!(refused(g.resize(u, &[ResizeAxis::new(3)], Interpolation::Linear)).contains("cast"));
     assert!(refused(g.resize(x, &[ResizeAxis::new(-3)], Interpolation::Linear)).contains("not negative"));
     assert!(refused(g.resize(x, &[ResizeAxis::new(1 << 30)], Interpolation::Linear)).contains("counted below"));
+    // Twice what such places are counted to is no coordinate.
+    let far = Alignment::At { step: 200_000_000, start: 0, over: 200_000_000 };
+    let far = ResizeAxis { extent: Dim::from(6), alignment: far };
+    assert!(refused(g.resize(x, &[far], Interpolation::Nearest(Nearest::Upper))).contains("counted below"));
+    assert!(refused(g.adaptive_mean(x, &[Dim::from(1 << 30)])).contains("what they leave of the extent"));
+    let long = g.input("long", F32, shape(&[1, 480_000])).unwrap();
+    assert!(refused(g.adaptive_mean(long, &[Dim::from(50_000)])).contains("what they leave of the extent"));
     let how = GridSample { sampling: Sampling::Linear, outside: Outside::Zeros, align_corners: false };
     assert!(refused(g.grid_sample(x, x, how)).contains("1 axes of places and 1 coordinates"));
     assert!(refused(g.depth_to_space(x, 2, BlockOrder::ChannelFirst)).contains("a multiple of 4 channels"));

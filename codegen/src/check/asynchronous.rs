@@ -2,7 +2,7 @@
 
 use super::lanes::Lanes;
 use super::machine::{Frame, Machine, Run, Stop};
-use super::memory::Against;
+use super::memory::{Against, Touch};
 use crate::ir::{Asynchronous, Root};
 
 /// The copies of a workgroup that nobody has waited for.
@@ -20,6 +20,22 @@ struct Piece {
     group: u32,
     variable: usize,
     to: usize,
+    /// The binding and the scalar of it that are read, but for what is past the end.
+    from: Option<(u32, usize)>,
+    span: u32,
+}
+
+impl Copies {
+    /// Whether a copy that reads a binding is under way.
+    pub(super) fn reads(&self, binding: u32) -> bool {
+        self.pieces.iter().any(|piece| piece.from.is_some_and(|(from, _)| from == binding))
+    }
+
+    /// The copy under way that reads a scalar of a binding.
+    pub(super) fn reader(&self, binding: u32, at: usize) -> Option<Against> {
+        let piece = self.pieces.iter().find(|piece| piece.from == Some((binding, at)))?;
+        Some(Against::Copy(Touch::under_way(piece.lane, piece.span), false))
+    }
 }
 
 impl<'m> Machine<'m> {
@@ -43,11 +59,13 @@ impl<'m> Machine<'m> {
                 let targets = self.value(frame, Self::index_of(to)?, lanes)?;
                 let sources = self.value(frame, Self::index_of(from)?, lanes)?;
                 let counts = self.value(frame, *count, lanes)?;
+                let last = self.module.index.largest();
                 for lane in lanes.iter().copied() {
                     let of = lane as usize;
                     for next in 0..counts[of] {
-                        let ends = (sources[of].saturating_add(next), targets[of].saturating_add(next));
-                        self.copy_element(frame, (binding, ends.0), (variable.index(), ends.1), to.root, lane)?;
+                        // Behind the largest index comes the first, as in the loads and stores that it is elsewhere.
+                        let ends = [sources[of], targets[of]].map(|first| first.wrapping_add(next) & last);
+                        self.copy_element(frame, (binding, ends[0]), (variable.index(), ends[1]), to.root, lane)?;
                     }
                 }
                 [targets, sources, counts].into_iter().for_each(|words| self.give(words));
@@ -61,11 +79,18 @@ impl<'m> Machine<'m> {
                     done[lane] = self.copies.committed[lane].saturating_sub(left);
                 }
                 self.give(words);
-                let (now, workgroup) = (self.now, &mut self.workgroup);
+                let (now, workgroup, bindings) = (self.now, &mut self.workgroup, &mut self.bindings);
                 self.copies.pieces.retain(|piece| {
                     let finished = piece.group < done[piece.lane as usize];
                     if finished && let Some(cell) = workgroup[piece.variable].cells.get_mut(piece.to) {
                         cell.finish(now, piece.lane);
+                    }
+                    // It may have been read as late as here; what changed it before was told of then.
+                    if finished
+                        && let Some((binding, at)) = piece.from
+                        && let Some(cell) = bindings[binding as usize].cells.get_mut(at)
+                    {
+                        cell.read(now, piece.lane, piece.span, true);
                     }
                     !finished
                 });
@@ -92,9 +117,9 @@ impl<'m> Machine<'m> {
         let mut against: Option<(Root, u64, bool, Against)> = None;
         for part in 0..each {
             let from = &mut self.bindings[binding as usize];
-            let at = if source < from.length { Some(source as usize * each + part) } else { None };
-            let word = at.map_or(0, |at| from.words[at]);
-            if let Some(cell) = at.and_then(|at| from.cells.get_mut(at))
+            let read = if source < from.length { Some(source as usize * each + part) } else { None };
+            let word = read.map_or(0, |at| from.words[at]);
+            if let Some(cell) = read.and_then(|at| from.cells.get_mut(at))
                 && let Some(found) = cell.read(now, lane, span, true)
             {
                 against.get_or_insert((Root::Binding(binding), source, false, found));
@@ -106,7 +131,8 @@ impl<'m> Machine<'m> {
                 against.get_or_insert((root, target, true, found));
             }
             let group = self.copies.committed[lane as usize];
-            self.copies.pieces.push(Piece { lane, group, variable, to: at });
+            let from = read.map(|at| (binding, at));
+            self.copies.pieces.push(Piece { lane, group, variable, to: at, from, span });
         }
         match against {
             Some((root, element, writes, found)) => self.conflict(frame, root, element, (lane, span, writes), found),

@@ -338,6 +338,42 @@ impl<'m> Machine<'m> {
         Ok(())
     }
 
+    /// The same of functions of integers: a remainder by zero, and on request the size of the least number.
+    fn watch_function(
+        &mut self,
+        function: MathFunction,
+        scalar: Scalar,
+        given: &[Vec<u64>],
+        lanes: &Lanes,
+        expression: &Expression,
+    ) -> Run<()> {
+        let divides = function == MathFunction::RemEuclid && self.options.division_by_zero;
+        let overflow = function == MathFunction::Abs && scalar.is_signed() && self.options.overflow;
+        if !scalar.is_integer() || !(divides || overflow) {
+            return Ok(());
+        }
+        let wrong = if divides { 0 } else { scalar.limits()[0] };
+        let Some(deciding) = given.last() else { return Ok(()) };
+        let span = self.at(expression.span);
+        for part in 0..deciding.len() / self.count {
+            for lane in lanes.iter() {
+                let at = part * self.count + *lane as usize;
+                if scalar::integer(scalar, deciding[at]) != wrong {
+                    continue;
+                }
+                let shown: Vec<String> = given.iter().map(|words| scalar::shown(scalar, words[at])).collect();
+                let operation = format!("{}({})", function.name(), shown.join(", "));
+                let (invocation, at) = (self.invocation(*lane), self.located(span));
+                let same = Same { kind: if divides { 4 } else { 6 }, span, other: 0, memory: 0 };
+                self.found(same, || match divides {
+                    true => Finding::DivisionByZero { operation, invocation, at },
+                    false => Finding::Overflow { operation, ty: scalar.rust_name(), invocation, at },
+                })?;
+            }
+        }
+        Ok(())
+    }
+
     /// A place in the source, in words.
     pub(super) fn located(&self, span: u32) -> String {
         self.module.locations.describe(crate::ir::Span(span))
@@ -357,6 +393,7 @@ impl<'m> Machine<'m> {
         for argument in arguments {
             given.push(self.value(frame, *argument, lanes)?);
         }
+        self.watch_function(function, scalar, &given, lanes, expression)?;
         let parts = self.shape(expression.ty).count();
         let mut out = self.take(parts * n);
         let mut operands = Vec::with_capacity(12);

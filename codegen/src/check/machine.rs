@@ -311,7 +311,7 @@ impl<'m> Machine<'m> {
     ) -> Run<()> {
         let (touch, wrote, kind) = match against {
             Against::Race(touch, wrote) => (touch, wrote, 0),
-            Against::Copy(touch) => (touch, true, 5),
+            Against::Copy(touch, wrote) => (touch, wrote, 5),
         };
         let earlier_group = if kind == 5 { self.group } else { self.group_of(touch.stretch) };
         let explained = if earlier_group == self.group {
@@ -328,7 +328,7 @@ impl<'m> Machine<'m> {
         let first = self.earlier(touch, earlier_group, wrote);
         self.found(same, || match against {
             Against::Race(..) => Finding::Race { memory, element, first, second },
-            Against::Copy(_) => Finding::CopyUnderWay { memory, element, access: second, copy: first },
+            Against::Copy(..) => Finding::CopyUnderWay { memory, element, access: second, copy: first },
         })
     }
 

@@ -11,7 +11,7 @@ use super::shape::Shape;
 
 /// The stretch of an access that never was.
 const NEVER: u32 = 0;
-/// That of a write which an asynchronous copy is still to do.
+/// That of an access which an asynchronous copy is still to do.
 const UNDER_WAY: u32 = u32::MAX;
 
 /// Who accesses memory: a lane of the workgroup, or an operation that moves a matrix for the lane's subgroup.
@@ -48,6 +48,11 @@ impl Touch {
         self.stretch != NEVER
     }
 
+    /// One that an asynchronous copy is still to do.
+    pub(super) const fn under_way(lane: u32, span: u32) -> Self {
+        Self { stretch: UNDER_WAY, lane, span }
+    }
+
     pub(super) const fn is_under_way(self) -> bool {
         self.stretch == UNDER_WAY
     }
@@ -77,8 +82,8 @@ pub(super) struct Cell {
 pub(super) enum Against {
     /// An earlier access; whether it wrote.
     Race(Touch, bool),
-    /// A copy that nobody waited for.
-    Copy(Touch),
+    /// A copy that nobody waited for; whether it is to write there.
+    Copy(Touch, bool),
 }
 
 impl Cell {
@@ -153,7 +158,7 @@ impl Cell {
 #[inline]
 fn against(earlier: Touch, now: Now, lane: u32, shared: bool, wrote: bool) -> Option<Against> {
     if earlier.stretch == UNDER_WAY {
-        return Some(Against::Copy(earlier));
+        return Some(Against::Copy(earlier, wrote));
     }
     let beside = earlier.stretch == now.stretch && earlier.lane != lane;
     let apart = shared && earlier.stretch < now.first && earlier.happened();

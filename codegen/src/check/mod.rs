@@ -50,7 +50,7 @@ use crate::{flat, layout, matrices, tiles};
 /// What is looked for, and how a kernel is run.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Options {
-    /// Races between invocations, and accesses of what an asynchronous copy is still to write.
+    /// Races between invocations, accesses of what an asynchronous copy is still to write, and writes to what one is still to read.
     pub races: bool,
     /// Reads past the end, which give zero.
     pub reads_past_end: bool,

@@ -224,11 +224,12 @@ impl<'m> Machine<'m> {
                         let at = at as usize + part;
                         out[part * n + lane as usize] = memory.words[at];
                         let Some(cell) = memory.cells.get_mut(at) else { continue };
-                        if !memory.shared && !cell.is_written(now) {
-                            if uninitialised {
-                                wrong.push((lane, at, Wrong::Unwritten));
-                            }
-                        } else if !memory.atomic
+                        let unwritten = !memory.shared && !cell.is_written(now);
+                        if unwritten && uninitialised {
+                            wrong.push((lane, at, Wrong::Unwritten));
+                        }
+                        // What nobody wrote yet may be written beside this read.
+                        if !memory.atomic
                             && let Some(against) = cell.read(now, operation | lane, span, memory.shared)
                         {
                             wrong.push((lane, at, Wrong::Against(against)));
@@ -339,6 +340,10 @@ impl<'m> Machine<'m> {
             root @ (Root::Binding(_) | Root::Workgroup(_)) => {
                 let (now, operation) = (self.now, self.who(0));
                 let mut wrong = Vec::new();
+                let copied = match root {
+                    Root::Binding(binding) => Some(binding).filter(|binding| self.copies.reads(*binding)),
+                    _ => None,
+                };
                 let memory = match root {
                     Root::Workgroup(variable) => &mut self.workgroup[variable.index()],
                     _ => &mut self.bindings[Self::number(root) as usize / 4],
@@ -347,8 +352,10 @@ impl<'m> Machine<'m> {
                     for part in 0..count {
                         let at = first[lane as usize] as usize + part;
                         memory.words[at] = words[part * n + lane as usize];
+                        let reader = copied.and_then(|binding| self.copies.reader(binding, at));
+                        // Whatever a copy reads, the write is noted.
                         if let Some(cell) = memory.cells.get_mut(at)
-                            && let Some(against) = cell.write(now, operation | lane, span, memory.shared)
+                            && let Some(against) = reader.or(cell.write(now, operation | lane, span, memory.shared))
                         {
                             wrong.push((lane, at, Wrong::Against(against)));
                         }

@@ -81,7 +81,7 @@ pub enum Finding {
         /// Who, and where.
         access: Access,
     },
-    /// An access of what an asynchronous copy was still to write, which nobody had waited for.
+    /// An access of what an asynchronous copy was still to write, or a write to what one was still to read, which nobody had waited for.
     CopyUnderWay {
         /// Of which memory.
         memory: Memory,
@@ -89,7 +89,7 @@ pub enum Finding {
         element: u64,
         /// Who, and where.
         access: Access,
-        /// Whose copy it is, and where it was begun.
+        /// Whose copy it is, where it was begun, and whether it is to write there.
         copy: Access,
     },
     /// A barrier or an operation of subgroups that some invocations of a workgroup got to and others did not.
@@ -252,10 +252,11 @@ impl fmt::Display for Finding {
             ),
             Self::CopyUnderWay { memory, element, access, copy } => write!(
                 f,
-                "{}: {} {} element {element} of {memory} while a copy to it is under way, which {} began at {} and has not waited for",
+                "{}: {} {} element {element} of {memory} while a copy {} it is under way, which {} began at {} and has not waited for",
                 access.at,
                 access.invocation,
                 access.verb(),
+                if copy.writes { "to" } else { "from" },
                 copy.invocation,
                 copy.at,
             ),

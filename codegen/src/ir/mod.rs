@@ -63,8 +63,8 @@
 //!
 //! # Asynchronous copies
 //! [`Asynchronous::Copy`] moves elements of a buffer to workgroup memory as loads and stores of them would, past an end included: zeros are written for what
-//! is past the end of the buffer, and nothing past the end of the variable. What is copied is not there before the invocation waits for the copy's
-//! group: it is there for the invocation itself behind the wait, and for its workgroup behind the next barrier after that. Until then the copy counts
+//! is past the end of the buffer, and nothing past the end of the variable. Behind the largest index comes the first: indices wrap as in sums.
+//! What is copied is not there before the invocation waits for the copy's group: it is there for the invocation itself behind the wait, and for its workgroup behind the next barrier after that. Until then the copy counts
 //! as an access of both ends: who changes the source or touches the target races with it. A target that has no such copies makes them at once, and
 //! commits and waits are nothing there. A slice of which pieces of several elements are copied starts at a multiple of a piece, as one that is read in vectors does.
 //!

@@ -419,7 +419,8 @@ impl<'a> Walk<'a> {
         let (least, most) = self.knowledge.range(&step);
         let beyond = end.times(-1).plus(high - most.max(1) + 1);
         let rises = least >= 0 && self.knowledge.proves(&beyond);
-        let first = if rises { self.knowledge.range(&start).0.max(low) } else { low };
+        // What runs never may start beyond the type's range: ranges stay upright there too.
+        let first = if rises { self.knowledge.range(&start).0.clamp(low, high) } else { low };
         let last = (self.knowledge.range(&end).1 - 1).clamp(first, high);
         let counter = self.knowledge.atom(Key::Local(local), first, last);
         let mut facts = vec![end.add(&counter, -1).plus(-1)];

@@ -1,9 +1,8 @@
 //! Launching kernels by hand: arguments are bound to a kernel ([`Launch`]), a grid is chosen ([`Dispatch`]), and a device runs it
 //! ([`Device::run`](crate::Device::run)).
 //!
-//! A [`Launch`] keeps its buffers' memory alive and holds no borrow. That is sound because a kernel's own bindings are borrowed
-//! together when the launch function is called, so that what it writes is bound once, and because whatever is submitted to a device
-//! runs in order.
+//! A [`Launch`] keeps its buffers' memory alive and holds no borrow. That is sound because what a kernel writes is bound once, since a
+//! launch refuses bindings that overlap unless both are read, and because whatever is submitted to a device runs in order.
 
 mod argument;
 mod grid;
@@ -19,7 +18,7 @@ use crate::device::{Memory, MemoryRange};
 use crate::element::{Element, scalar_name};
 use crate::error::{Error, Result};
 use crate::param::{Leaf, Param};
-use crate::support::check::GROUP_BYTES;
+use crate::support::check::{GROUP_BYTES, overlap, same_memory};
 
 pub use argument::{ReadBuffer, ReadView, WriteBuffer, WriteView};
 pub use run::{Pipelines, Recorded};
@@ -66,6 +65,7 @@ pub trait Constants {
 /// The launch function of each kernel makes one. For a kernel built at run time it is made by hand: [`Launch::of`], then one call
 /// for each parameter in the order of the signature, buffers and values each in their own order.
 #[derive(Clone, Debug)]
+#[must_use = "nothing runs until `Device::run`"]
 pub struct Launch {
     kernel: KernelHandle,
     /// An instance of the same kernel with wider indices.
@@ -82,9 +82,19 @@ struct BoundBuffer {
     /// In elements.
     first: u64,
     length: u64,
+    /// Whether the kernel may write it.
+    mutable: bool,
     /// Of a view; empty for a slice.
     extents: Vec<u64>,
     strides: Vec<u64>,
+}
+
+impl BoundBuffer {
+    /// The bytes that the elements of a binding are.
+    fn range(&self, binding: &Binding) -> MemoryRange {
+        let bytes = |elements: u64| elements.saturating_mul(binding.element.size.into());
+        MemoryRange { memory: self.memory.clone(), offset: bytes(self.first), bytes: bytes(self.length) }
+    }
 }
 
 /// How many workgroups are asked for.
@@ -104,6 +114,7 @@ enum Grid {
 
 /// A kernel with its arguments and its grid: what [`crate::Device::run`] takes.
 #[derive(Clone, Debug)]
+#[must_use = "nothing runs until `Device::run`"]
 pub struct Dispatch {
     launch: Launch,
     grid: Grid,
@@ -116,7 +127,6 @@ impl Launch {
     }
 
     /// With an instance of the same kernel whose indices are 64 bits wide (`index = [32, 64]`): it runs where arguments or the grid want such.
-    #[must_use]
     pub fn or_wide(self, wide: impl Into<KernelHandle>) -> Self {
         Self { wide: Some(wide.into()), ..self }
     }
@@ -145,7 +155,7 @@ impl Launch {
     /// Binds the next buffer, which the kernel reads.
     ///
     /// # Errors
-    /// The kernel has no further buffer, writes it, wants a view, or has other elements.
+    /// The kernel has no further buffer, writes it, wants a view, or has other elements; or a binding before, which is written, overlaps it.
     pub fn read<'a, T: Element>(self, slice: impl ReadBuffer<'a, T>) -> Result<Self> {
         self.bind(slice.slice(), false, None)
     }
@@ -153,7 +163,7 @@ impl Launch {
     /// Binds the next buffer, which the kernel may write.
     ///
     /// # Errors
-    /// The kernel has no further buffer, wants a view, or has other elements.
+    /// The kernel has no further buffer, wants a view, or has other elements; or a binding before overlaps it.
     pub fn write<'a, T: Element>(self, slice: impl WriteBuffer<'a, T>) -> Result<Self> {
         self.bind(slice.slice_mut().shared(), true, None)
     }
@@ -161,7 +171,7 @@ impl Launch {
     /// Binds the next buffer, a view that the kernel reads.
     ///
     /// # Errors
-    /// The kernel has no further buffer, writes it, wants a slice or another rank, or has other elements.
+    /// The kernel has no further buffer, writes it, wants a slice or another rank, or has other elements; or a binding before, which is written, overlaps it.
     pub fn read_view<'a, T: Element, const R: usize>(self, view: impl ReadView<'a, T, R>) -> Result<Self> {
         let view = view.view();
         self.bind(view.slice(), false, Some((&view.extents(), &view.strides())))
@@ -170,7 +180,7 @@ impl Launch {
     /// Binds the next buffer, a view that the kernel may write.
     ///
     /// # Errors
-    /// The kernel has no further buffer, wants a slice or another rank, or has other elements.
+    /// The kernel has no further buffer, wants a slice or another rank, or has other elements; or a binding before overlaps it.
     pub fn write_view<'a, T: Element, const R: usize>(self, view: impl WriteView<'a, T, R>) -> Result<Self> {
         let view = view.view_mut().shared();
         self.bind(view.slice(), true, Some((&view.extents(), &view.strides())))
@@ -223,14 +233,17 @@ impl Launch {
             .map_err(|reason| argument(kernel, &binding.name, reason))?;
         let widen = |numbers: &[usize]| numbers.iter().map(|n| *n as u64).collect::<Vec<_>>();
         let (extents, strides) = view.unwrap_or_default();
-        self.buffers.push(BoundBuffer {
+        let bound = BoundBuffer {
             memory: slice.buffer().memory().clone(),
             device: slice.buffer().device().id(),
             first: slice.first() as u64,
             length: slice.len() as u64,
+            mutable,
             extents: widen(extents),
             strides: widen(strides),
-        });
+        };
+        check_alone(kernel, &self.buffers, binding, &bound)?;
+        self.buffers.push(bound);
         Ok(self)
     }
 
@@ -364,6 +377,31 @@ fn check_binding<T: Element>(binding: &Binding, mutable: bool, rank: Option<usiz
         (Some(expected), Some(given)) => Err(format!("a view of {given} axes given, {expected} expected")),
         (None, None) => Ok(()),
     }
+}
+
+/// Checks that what is written is bound once: the CPU has slices of it, and CUDA pointers without aliases.
+fn check_alone(kernel: &Kernel, before: &[BoundBuffer], binding: &Binding, bound: &BoundBuffer) -> Result<()> {
+    for (other_binding, other) in kernel.bindings.iter().zip(before) {
+        if (bound.mutable || other.mutable)
+            && same_memory(&bound.memory, &other.memory)
+            && overlap(&bound.range(binding), &other.range(other_binding))
+        {
+            let does = |buffer: &BoundBuffer| if buffer.mutable { "written" } else { "read" };
+            return Err(argument(
+                kernel,
+                &binding.name,
+                format!(
+                    "elements {}..{} of its buffer are {}, and those that overlap them are {} as `{}`: what is written must be bound once",
+                    bound.first,
+                    bound.first + bound.length,
+                    does(bound),
+                    does(other),
+                    other_binding.name
+                ),
+            ));
+        }
+    }
+    Ok(())
 }
 
 fn argument(kernel: &Kernel, argument: &str, reason: impl Into<String>) -> Error {

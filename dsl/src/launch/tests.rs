@@ -414,6 +414,36 @@ fn wrong_arguments_are_named() {
 }
 
 #[test]
+fn what_is_written_is_bound_once_on_every_device() {
+    for kind in DeviceKind::ALL {
+        let (device, _) = device(kind, WIDE);
+        let mut b = device.zeros::<f32>(128).unwrap();
+        let message = |result: Result<Launch>| result.unwrap_err().to_string();
+        let begin = || Launch::of(copy_kernel(1, 4));
+        assert_eq!(
+            message(begin().read(b.slice(32..100).unwrap()).unwrap().write(b.slice_mut(99..128).unwrap())),
+            "kernel `subject`, argument `y`: elements 99..128 of its buffer are written, and those that overlap them are read as `x`: what is written must be bound once",
+            "{kind}"
+        );
+        // Of a binding that is only read, what counts is that it may be written.
+        let begun = begin().write(&mut b).unwrap();
+        assert!(message(begun.write(b.slice_mut(3..4).unwrap())).contains("are written as `x`"), "{kind}");
+        // Neighbours, and nothing.
+        let begun = begin().read(b.slice(..64).unwrap()).unwrap();
+        assert!(begun.write(b.slice_mut(64..).unwrap()).is_ok(), "{kind}");
+        let begun = begin().read(b.slice(..).unwrap()).unwrap();
+        assert!(begun.write(b.slice_mut(64..64).unwrap()).is_ok(), "{kind}");
+        // Reads share.
+        let reads = kernel(
+            GridKind::Linear,
+            vec![binding("x", 4, Access::Read, 1, None), binding("y", 4, Access::Read, 1, None)],
+            vec![],
+        );
+        device.run(Launch::of(reads).read(&b).unwrap().read(&b).unwrap().groups(1)).unwrap();
+    }
+}
+
+#[test]
 fn parts_of_one_buffer_are_refused_where_the_device_cannot_share() {
     let (device, _) = device(DeviceKind::Wgpu, WIDE);
     let mut y = device.zeros::<f32>(128).unwrap();

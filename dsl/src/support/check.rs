@@ -38,7 +38,7 @@ pub const fn padded(bytes: u64) -> u64 {
 }
 
 /// Whether two ranges of one piece of memory, both within it, share a byte.
-const fn overlap(a: &MemoryRange, b: &MemoryRange) -> bool {
+pub const fn overlap(a: &MemoryRange, b: &MemoryRange) -> bool {
     let apart = a.offset + a.bytes <= b.offset || b.offset + b.bytes <= a.offset;
     !apart && a.bytes > 0 && b.bytes > 0
 }

@@ -178,6 +178,19 @@ fn moved(types: &Types, copy: &mut Copy<'_>, place: &Place, is: fn(Root) -> bool
     Some(place)
 }
 
+/// A place whose guard lets the first index past the end through; those behind it go there too, where there is memory for an element.
+fn ajar(types: &Types, copy: &mut Copy<'_>, place: &Place) -> Option<Place> {
+    let (Root::Binding(binding), [Projection::Index(index)]) = (place.root, place.path.as_slice()) else { return None };
+    let index = *index;
+    types.is(copy, index, Scalar::Index).then_some(())?;
+    let length = add(copy, E::Length(binding), types.index, index);
+    let inside = add(copy, E::Math { function: M::Min, arguments: vec![index, length] }, types.index, index);
+    let mut place = place.clone();
+    place.path[0] = Projection::Index(inside);
+    place.guarded = false;
+    Some(place)
+}
+
 macro_rules! faults {
     ($($name:literal: $variant:ident(|$types:pat_param, $copy:ident, $at:pat_param| $body:expr);)*) => {
         /// Every fault with what it is.
@@ -362,6 +375,17 @@ faults! {
             let inside = E::Math { function: M::Min, arguments: vec![index, last] };
             place.path[0] = Projection::Index(add(copy, inside, types.index, at));
             Some(E::Load(place))
+        }
+        _ => None,
+    });
+    "a read of the first element past the end of a buffer is let through": Expression(|types, copy, at| match kind(copy, at) {
+        E::Load(place) => ajar(types, copy, &place).map(E::Load),
+        _ => None,
+    });
+    "a write of the first element past the end of a buffer is let through": Statement(|types, copy, statement| match statement {
+        S::Store { place, value } => {
+            let place = ajar(types, copy, &place)?;
+            Some(Some(S::Store { place, value }))
         }
         _ => None,
     });

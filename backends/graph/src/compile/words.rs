@@ -3,7 +3,7 @@
 use std::sync::Arc;
 
 use super::program::{Program, Work};
-use crate::dim::{Dim, Extents};
+use crate::dim::{Dim, Extents, Symbol};
 use crate::error::{Error, Result};
 use crate::graph::Graph;
 use crate::types::TensorType;
@@ -203,6 +203,22 @@ impl RunWords {
     pub(crate) fn expect_extents(&self, extents: &Extents) -> Result<()> {
         let mut known = self.extents.iter();
         known.try_for_each(|TensorExtent { tensor, axis, extent }| expect_extent(tensor, *axis, extent, extents))
+    }
+
+    /// Calls `visit` for every symbol that a run looks up, some more than once.
+    pub(crate) fn for_each_symbol(&self, visit: &mut impl FnMut(&Symbol)) {
+        for number in &self.numbers {
+            number.value.for_each_symbol(visit);
+        }
+        for grid in &self.grids {
+            match &grid.shape {
+                GridShape::Linear { asked, .. } => asked.for_each_symbol(visit),
+                GridShape::Volume(axes) => axes.iter().for_each(|axis| axis.for_each_symbol(visit)),
+            }
+        }
+        for StatePlace { position, length, extent, .. } in &self.places {
+            [position, length, extent].into_iter().for_each(|dim| dim.for_each_symbol(visit));
+        }
     }
 
     /// How many bytes.

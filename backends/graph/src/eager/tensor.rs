@@ -8,7 +8,7 @@ use trefoil_dsl::device::MemoryRange;
 use super::Eager;
 use super::pool::Buffer;
 use crate::data::{HostElement, to_f64};
-use crate::error::{Error, Result, check_element};
+use crate::error::{Error, Result, check_read};
 use crate::op::HostTensor;
 use crate::types::{ElementType, Layout, TensorType};
 
@@ -126,7 +126,7 @@ impl EagerTensor {
     }
 
     fn expect(&self, wanted: ElementType) -> Result<()> {
-        check_element("tensor", self.0.op, wanted, self.element())
+        check_read("the result of", self.0.op, self.element(), wanted)
     }
 
     fn download(&self, bytes: &mut [u8]) -> Result<()> {

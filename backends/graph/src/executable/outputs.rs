@@ -2,7 +2,7 @@
 
 use super::unknown;
 use crate::data::{HostElement, to_f64};
-use crate::error::{Result, check_element};
+use crate::error::{Result, check_read};
 use crate::op::HostTensor;
 use crate::types::ElementType;
 
@@ -41,7 +41,7 @@ impl Elements {
     }
 
     fn check(&self, wanted: ElementType) -> Result<()> {
-        check_element(self.of.0, &self.of.1, self.element, wanted)
+        check_read(self.of.0, &self.of.1, self.element, wanted)
     }
 
     /// The name of the output or state.

@@ -26,7 +26,7 @@ const CANCELLED: u8 = 2;
 /// What the thread of an executable is told to do.
 pub(super) type Task = Box<dyn FnOnce() + Send>;
 
-/// A run that is being put together, to be done beside the program ([`Executable::queue`]). It takes what [`super::Run`] takes, but that it owns all of it.
+/// A run that is being put together, to be done beside the program ([`Executable::queue`]). It owns all that it takes. It is given what [`super::Run`] is given, but no typed buffers (device memory, by its range, it is), and it has no `debug`.
 #[derive(Debug)]
 #[must_use = "nothing runs before `start` is called"]
 pub struct QueuedRun {

@@ -5,10 +5,10 @@
 
 use std::sync::{Arc, Mutex};
 
-use super::{Executable, Outputs};
+use super::{Executable, Outputs, Parts};
 use crate::data::Data;
 use crate::dim::{Extents, Symbol};
-use crate::error::{Error, Result};
+use crate::error::{Error, Result, names};
 
 /// An executable with plans of its own for the values of some symbols that came last, up to a number of plans.
 ///
@@ -88,6 +88,7 @@ impl Executable {
         for (name, shape) in shapes {
             let (_, ty, _) = self.input_at(self.input_index((*name).into())?);
             let wrong = || Error::Shape {
+                what: "input",
                 name: (*name).to_owned(),
                 given: format!("{}{shape:?}", ty.element),
                 expected: ty.to_string(),
@@ -112,14 +113,38 @@ impl Executable {
                 let expected = extent.eval(&extents)?;
                 if i64::try_from(*given) != Ok(expected) {
                     let given = format!("{}{shape:?}", ty.element);
-                    return Err(Error::Shape { name: (*name).to_owned(), given, expected: ty.to_string() });
+                    return Err(Error::Shape {
+                        what: "input",
+                        name: (*name).to_owned(),
+                        given,
+                        expected: ty.to_string(),
+                    });
                 }
             }
         }
         Ok(extents)
     }
 
-    /// Checks that a run is of the values for which the plan was made, and that no tensor has a negative extent in it.
+    /// The symbols whose values its runs look up. Programs that keep one set of values for several executables give each run what [`Extents::only`] takes of these.
+    pub fn symbols(&self) -> impl Iterator<Item = &Symbol> {
+        let bound = self.bindings().iter().map(|(symbol, _)| symbol);
+        bound.chain(self.parts.symbols.iter().filter(move |symbol| self.bindings().get(symbol).is_none()))
+    }
+
+    /// Whether a symbol is one of the graph's. What no run looks up may stand in an op's attributes, which are known as text alone; and a symbol of one value is that number wherever it stands.
+    fn has(&self, symbol: &Symbol) -> bool {
+        let (least, most) = symbol.bounds();
+        let Parts { graph, symbols, .. } = &*self.parts;
+        symbols.contains(symbol)
+            || least == most
+            || self.bindings().get(symbol).is_some()
+            || graph
+                .nodes()
+                .iter()
+                .any(|node| node.op.attributes().iter().any(|(_, value)| value.contains(symbol.name())))
+    }
+
+    /// Checks that a run is of the values for which the plan was made, that it has no values for symbols that the graph lacks, and that no tensor has a negative extent in it.
     pub(super) fn check_bound(&self, extents: &Extents) -> Result<()> {
         for (symbol, expected) in self.bindings().iter() {
             let given = extents.get(symbol);
@@ -127,6 +152,18 @@ impl Executable {
                 let given = given.map_or_else(|| "not given".to_owned(), |given| given.to_string());
                 return Err(Error::Bound { symbol: symbol.name().to_owned(), given, expected });
             }
+        }
+        if let Some((symbol, _)) = extents.iter().find(|(symbol, _)| !self.has(symbol)) {
+            let described = |symbol: &Symbol| {
+                let (least, most) = symbol.bounds();
+                format!("{} ({least} to {most})", symbol.name())
+            };
+            let known: Vec<_> = self.symbols().map(described).collect();
+            return Err(Error::Unknown {
+                what: "symbol",
+                name: described(symbol),
+                known: names(known.iter().map(String::as_str)),
+            });
         }
         self.words.expect_extents(extents)
     }

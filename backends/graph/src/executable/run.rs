@@ -127,7 +127,7 @@ impl Executable {
     /// [`Executable::prepare`] takes inputs from the device, and some outputs, rows of them or none.
     ///
     /// # Errors
-    /// An input is missing, unknown, given twice, of another element type or length; a symbol has no value; a param was never given; a state is updated where it has no such positions; or the device failed.
+    /// An input is missing, unknown, given twice, of another element type or length; a symbol has no value, or one is given that the graph lacks; a param was never given; a state is updated where it has no such positions; or the device failed.
     pub fn run(&self, inputs: &[(&str, Data<'_>)], extents: &Extents) -> Result<Outputs> {
         let all = self.prepare(extents);
         inputs.iter().fold(all, |run, (name, data)| run.input(*name, data.borrowed())).run()

@@ -21,8 +21,9 @@ pub(super) fn expect_known(activation: Activation, element: ElementType) -> Resu
 /// The activation in `f64`, for references.
 pub(super) fn activated(x: f64, activation: Activation) -> f64 {
     match activation {
-        Activation::Identity => x,
-        Activation::Relu => x.max(0.0),
+        // A NaN is not below zero, and stays.
+        Activation::Relu if x < 0.0 => 0.0,
+        Activation::Identity | Activation::Relu => x,
         Activation::Gelu => 0.5 * x * (1.0 + real::erf(x * std::f64::consts::FRAC_1_SQRT_2)),
         Activation::Silu => x / (1.0 + (-x).exp()),
         Activation::Tanh => x.tanh(),

@@ -37,7 +37,7 @@ pub enum AttentionLayout {
 pub enum Queries {
     /// The last query stands at the last key; where there are lengths, at the last key that counts.
     Last,
-    /// The first query stands at this key: at 0 where both begin with the same position.
+    /// The first query stands at this key, up to 2^29 from the first: at 0 where both begin with the same position.
     From(i32),
 }
 
@@ -108,7 +108,8 @@ impl Graph {
     /// `q` is `[batch, heads, queries, elements]`, `k` `[batch, key heads, keys, elements]` and `v` `[batch, key heads, keys, value elements]`, or with positions before heads, as the layout says; the result is
     /// `[batch, heads, queries, value elements]` likewise. Heads of keys may be fewer, if they divide those of queries: as many in a row share one.
     ///
-    /// A query sees the keys that neither causality nor the window nor lengths nor the mask nor a bias of minus infinity hide; one that sees no key gives zeros.
+    /// A query sees the keys that neither causality nor the window nor lengths nor the mask nor a bias of minus infinity hide; one that sees no key gives zeros. Queries of a batch are computed together: the values of a key
+    /// that is hidden from one of them by anything but lengths weigh 0 there, so that they must be finite, as infinity and NaN times 0 are NaN.
     ///
     /// ```
     /// use trefoil_graph::ops::attention::{Attention, AttentionLayout, AttentionOperands};
@@ -254,8 +255,9 @@ impl Attend {
             return refuse("cap", cap.to_string(), "a positive number");
         }
         match queries {
-            Queries::From(first) if first.unsigned_abs() > UNBOUNDED => {
-                refuse("queries", first.to_string(), "a position nearer than 2^30")
+            // The window, and which query it is, are added to it.
+            Queries::From(first) if first.unsigned_abs() > 1 << 29 => {
+                refuse("queries", first.to_string(), "a position no farther than 2^29")
             }
             _ => Ok(()),
         }

@@ -184,7 +184,7 @@ pub(in crate::ops) fn places_in_order(
 #[trefoil_graph_macros::eager]
 impl Graph {
     /// The elements of each row along `axis` in order, a negative axis counted from the last: smaller ones first, and NaN last; if `descending`, larger ones first, and NaN before all. Of floats -0 comes
-    /// before 0, and a NaN may come out with other bits.
+    /// before 0, but of `f64`, of which the two keep their order; and a NaN may come out with other bits.
     ///
     /// ```
     /// use trefoil_graph::{ElementType, Graph};

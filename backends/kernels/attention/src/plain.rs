@@ -140,7 +140,10 @@ fn attend<
                 total *= shrink;
                 sum *= shrink;
                 for other in 0..here {
-                    let value = v[select(column < sizes[5], v_first + (start + other) * v_strides[2], v.len())];
+                    // Who tells scores looks at keys that the query does not see, whose values may be anything.
+                    let place = start + other;
+                    let reads = column < sizes[5] && place >= own.x && place < own.y;
+                    let value = v[select(reads, v_first + place * v_strides[2], v.len())];
                     total += weights[other];
                     sum = number(value) * weights[other] + sum;
                 }

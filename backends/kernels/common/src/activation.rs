@@ -8,7 +8,7 @@ use trefoil_dsl::prelude::*;
 pub enum Activation {
     /// Nothing.
     Identity,
-    /// max(x, 0)
+    /// max(x, 0); NaN for NaN.
     Relu,
     /// x / 2 * (1 + erf(x / sqrt 2))
     Gelu,
@@ -34,7 +34,8 @@ macro_rules! activations {
             pub fn $name(x: $number, activation: Activation) -> $number {
                 match activation {
                     Activation::Identity => x,
-                    Activation::Relu => max(x, 0.0),
+                    // A NaN stays one, which a maximum would lose.
+                    Activation::Relu => select(is_nan(x), x, max(x, 0.0)),
                     Activation::Gelu => 0.5 * x * (1.0 + erf(x * $half_root)),
                     Activation::Silu => x / (1.0 + exp(-x)),
                     Activation::Tanh => tanh(x),

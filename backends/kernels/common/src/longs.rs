@@ -109,7 +109,8 @@ impl DoubleMoments {
         Self {
             count,
             mean: self.mean + distance * share,
-            squares: self.squares + other.squares + distance * distance * (self.count * share),
+            // The square of a distance from no numbers may be infinite, and counts nothing: so it is not made by itself.
+            squares: self.squares + other.squares + distance * (distance * (self.count * share)),
         }
     }
 }

@@ -271,7 +271,9 @@ pub fn norm<
         if centred && shape[1] > 4 * HELD * along {
             // By how much the mean of all differs from that of what is held.
             drift = sum_of_team::<ACROSS>(drift, bits, 2, scratch) / shape[1] as f32;
-            squares = max(squares - drift * drift * shape[1] as f32, 0.0);
+            // A NaN stays one, which a maximum would lose.
+            let rest = squares - drift * drift * shape[1] as f32;
+            squares = select(is_nan(rest), rest, max(rest, 0.0));
         } else {
             drift = 0.0;
         }

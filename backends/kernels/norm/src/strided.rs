@@ -206,14 +206,15 @@ pub fn norm<
             let distance = middle - mean;
             let share = more / (met + more);
             mean += distance * share;
-            squares += distance * distance * (met * share);
+            // The square of a distance from nothing met may be infinite, and counts nothing: so it is not made by itself.
+            squares += distance * (distance * (met * share));
             met += more;
         }
     }
     if centred {
         let own = mean;
         mean = of_any_team(met * own, at, along, apart, scratch, |a, b| a + b) / count_of(shape[1]);
-        squares += met * ((own - mean) * (own - mean));
+        squares += (own - mean) * (met * (own - mean));
     }
     squares = of_any_team(squares, at, along, apart, scratch, |a, b| a + b);
     let factor = inverse_root(squares / count_of(shape[2]) + number(numbers[0]), number(numbers[1]));

@@ -82,6 +82,7 @@ impl Walk<'_> {
         let (low, high) = self.limits_of(value)?;
         let form = self.exact(value);
         let (least, most) = self.knowledge.range(&form);
-        Some((least.max(low), most.min(high)))
+        // In code that never runs all of it may be beyond the type's range.
+        Some((least.clamp(low, high), most.clamp(low, high)))
     }
 }

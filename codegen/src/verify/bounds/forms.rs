@@ -72,7 +72,8 @@ impl<'a> Walk<'a> {
             ExpressionKind::Select { accept, reject, .. } => {
                 let (accept, reject) = (self.exact(*accept), self.exact(*reject));
                 let ((a, b), (c, d)) = (self.knowledge.range(&accept), self.knowledge.range(&reject));
-                self.knowledge.fresh(a.min(c).max(low), b.max(d).min(high))
+                // In code that never runs all of it may be beyond the type's range.
+                self.knowledge.fresh(a.min(c).clamp(low, high), b.max(d).clamp(low, high))
             }
             _ => match self.key(handle) {
                 Some(key) => {

@@ -109,7 +109,7 @@ impl Graph {
         Ok(self.norm(NormKind::Layer, x, axes, epsilon, operands, Wants::default())?[0])
     }
 
-    /// v / √(mean v² + ε) * gamma + beta over some axes together, for v = x + residual + bias.
+    /// v / √(mean v² + ε) * gamma + beta over some axes together, for v = x + residual + bias. The sum of the squares is not scaled, and must be a number of what is computed in.
     ///
     /// # Errors
     /// As [`Graph::layer_norm`].
@@ -178,7 +178,8 @@ impl Graph {
         Ok(Normed { y: outputs[0], mean: part(0)?, inverse_deviation: part(1)? })
     }
 
-    /// x / max(√Σ x², ε) over some axes together: rows of length 1, but for those that are zeros and stay so.
+    /// x / max(√Σ x², ε) over some axes together: rows of length 1, but for those that are zeros and stay so. The sum of the squares is not scaled, and must be a number of
+    /// what is computed in.
     ///
     /// # Errors
     /// x is no float, ε is negative, or there are no such axes.
@@ -186,10 +187,10 @@ impl Graph {
         Ok(self.norm(NormKind::Length, x, axes, epsilon, NormOperands::default(), Wants::default())?[0])
     }
 
-    /// x / max(Σ |x|, ε) over some axes together, of `f32`, `f16` or `bf16`.
+    /// x / max(Σ |x|, ε) over some axes together.
     ///
     /// # Errors
-    /// x is of another type, ε is not above 0, or there are no such axes.
+    /// x is no float, ε is not above 0, or there are no such axes.
     pub fn l1_normalise(&mut self, x: Tensor, axes: &[isize], epsilon: f32) -> Result<Tensor, GraphError> {
         if !(epsilon > 0.0 && epsilon.is_finite()) {
             let expected = "a number above 0".to_owned();

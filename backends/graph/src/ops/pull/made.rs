@@ -1,5 +1,6 @@
 //! Tensors made of their coordinates alone.
 
+use super::masks::nearest_diagonal;
 use super::{attribute_error, each, pull_op};
 use crate::dim::Dim;
 use crate::graph::{Graph, GraphError, Tensor};
@@ -58,7 +59,7 @@ impl Op for Eye {
 
 impl Moves for Eye {
     fn frame(&self, _: &[TensorType], _: &TensorType) -> Frame {
-        Frame { numbers: vec![self.diagonal.clone()], ..Frame::default() }
+        Frame { numbers: vec![nearest_diagonal(&self.diagonal, &self.rows, &self.columns)], ..Frame::default() }
     }
 
     fn element<M: Machine>(&self, machine: M, given: Given<'_, M::Index>) -> M::Value {
@@ -71,7 +72,11 @@ impl Steps {
     fn value(&self, position: f64, count: f64) -> f64 {
         match self.last {
             None => self.start + position * self.step,
-            Some(last) if count > 1.0 => self.start + (last - self.start) * position / (count - 1.0),
+            Some(last) if count > 1.0 => {
+                // In halves, since the distance of the ends may be infinite.
+                let half = (last / 2.0 - self.start / 2.0) / (count - 1.0) * position;
+                self.start + half + half
+            }
             Some(_) => self.start,
         }
     }
@@ -129,10 +134,12 @@ impl Computes for Steps {
         // From the nearer end, so that both ends are exact.
         let one = calculator.constant(1);
         let gaps = calculator.maximum(given.numbers[0] - one, one);
-        let left = gaps - given.at[0];
-        let step = (other - start) / calculator.of_index(gaps);
-        let low = start + place * step;
-        let high = other - calculator.of_index(left) * step;
+        let left = calculator.of_index(gaps - given.at[0]);
+        // Half a step, and twice the places: the distance of the ends may be infinite, that of their halves is not.
+        let half = calculator.value(0.5);
+        let step = (other * half - start * half) / calculator.of_index(gaps);
+        let low = start + (place + place) * step;
+        let high = other - (left + left) * step;
         let single = calculator.less(given.numbers[0], calculator.constant(2));
         let lower = calculator.less(given.at[0] + given.at[0], gaps);
         Made::Value(calculator.pick(lower | single, low, high))

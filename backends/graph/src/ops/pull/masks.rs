@@ -33,6 +33,11 @@ pub struct Triangle {
     pub diagonal: Dim,
 }
 
+/// The diagonal that a matrix has, or just does not have, which is nearest to a given one: a row is added to it, and the sum must be a coordinate.
+pub(super) fn nearest_diagonal(diagonal: &Dim, rows: &Dim, columns: &Dim) -> Dim {
+    diagonal.minimum(columns).maximum(&(Dim::from(0i64) - rows.clone()))
+}
+
 impl Op for OneHot {
     pull_op!(moves, "one_hot", axis, depth, on, off, element);
 
@@ -106,7 +111,9 @@ impl Op for Triangle {
 
 impl Moves for Triangle {
     fn frame(&self, _: &[TensorType], output: &TensorType) -> Frame {
-        Frame { lead: output.rank() - 2, numbers: vec![self.diagonal.clone()], ..Frame::default() }
+        let lead = output.rank() - 2;
+        let diagonal = nearest_diagonal(&self.diagonal, &output.shape[lead], &output.shape[lead + 1]);
+        Frame { lead, numbers: vec![diagonal], ..Frame::default() }
     }
 
     fn element<M: Machine>(&self, machine: M, given: Given<'_, M::Index>) -> M::Value {

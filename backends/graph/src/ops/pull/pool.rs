@@ -5,7 +5,7 @@ use crate::dim::Dim;
 use crate::graph::{Graph, GraphError, Tensor};
 use crate::op::{HostTensor, Op, OpError, OpKind};
 use crate::ops::support::{expect_inputs, shape_error};
-use crate::pull::{Calculator, Computes, Frame, Function, Given, Made, Pull};
+use crate::pull::{Calculator, Computes, Frame, Function, Given, Machine, Made, Pull};
 use crate::types::{ElementType, TensorType};
 
 /// What becomes of a window.
@@ -353,6 +353,15 @@ impl Op for AdaptiveMean {
                     "numbers of parts of axes that have elements",
                 ));
             }
+            // What `ends` counts at most: the number of parts times what is left of the extent, and as much again as rounds it up.
+            let (most, rest) = (parts.bounds().1, parts.bounds().1.min(x.shape[axis].bounds().1));
+            if most.saturating_mul(rest.saturating_add(1)) > i64::from(i32::MAX) {
+                return Err(attribute_error(
+                    "parts",
+                    format!("{:?}", self.parts),
+                    format!("parts whose number, times what they leave of the extent, is below {}", i32::MAX),
+                ));
+            }
             output.shape[axis] = parts.clone();
         }
         Ok(vec![output])
@@ -381,6 +390,14 @@ impl Op for AdaptiveMean {
     }
 }
 
+/// Where a part of an axis begins, and where it ends. Whole multiples and the rest are counted by themselves: a place times the extent would be more than 32 bits hold.
+fn ends<M: Machine>(machine: M, given: &Given<'_, M::Index>, axis: usize) -> [M::Index; 2] {
+    let [extent, parts] = [given.numbers[2 * axis], given.numbers[2 * axis + 1]];
+    let (whole, rest, one) = (extent / parts, extent % parts, machine.constant(1));
+    let next = given.at[axis] + one;
+    [given.at[axis] * whole + given.at[axis] * rest / parts, next * whole + (next * rest + parts - one) / parts]
+}
+
 impl AdaptiveMean {
     fn over<C: Calculator>(
         &self,
@@ -393,10 +410,7 @@ impl AdaptiveMean {
         if axis == given.at.len() {
             return sum + calculator.read(0, from);
         }
-        let [extent, parts] = [given.numbers[2 * axis], given.numbers[2 * axis + 1]];
-        let one = calculator.constant(1);
-        let start = given.at[axis] * extent / parts;
-        let end = ((given.at[axis] + one) * extent + parts - one) / parts;
+        let [start, end] = ends(calculator, &given, axis);
         let ([sum], []) = calculator.repeat(end - start, [sum], [], |step, [sum], []| {
             let mut from = from.to_vec();
             from.push(start + step);
@@ -420,10 +434,9 @@ impl Computes for AdaptiveMean {
 
     fn element<C: Calculator>(&self, calculator: C, given: Given<'_, C::Index>) -> Made<C> {
         let sum = self.over(calculator, given, &[], calculator.value(0.0));
-        let one = calculator.constant(1);
-        let count = given.at.iter().enumerate().fold(one, |count, (axis, at)| {
-            let [extent, parts] = [given.numbers[2 * axis], given.numbers[2 * axis + 1]];
-            count * (((*at + one) * extent + parts - one) / parts - *at * extent / parts)
+        let count = (0..given.at.len()).fold(calculator.constant(1), |count, axis| {
+            let [start, end] = ends(calculator, &given, axis);
+            count * (end - start)
         });
         Made::Value(sum / calculator.of_index(count))
     }
@@ -445,7 +458,7 @@ impl Graph {
     /// ```
     ///
     /// # Errors
-    /// `x` has fewer axes, is of a type that the pooling does not take (64-bit integers; integers for means and norms; `f64` for norms), or holds no window; or a window makes no sense.
+    /// `x` has fewer axes, is of a type that the pooling does not take (bools; integers for means and norms), or holds no window; or a window makes no sense.
     pub fn pool(&mut self, x: Tensor, pooling: Pooling, windows: &[Window]) -> Result<Tensor, GraphError> {
         self.add_one(Pool { pooling, windows: windows.to_vec() }, &[x])
     }
@@ -453,7 +466,7 @@ impl Graph {
     /// Means of so many parts of each of the last axes.
     ///
     /// # Errors
-    /// `x` has fewer axes, is of no float type, or an axis has no elements.
+    /// `x` has fewer axes, is of no float type, or an axis has no elements; or the parts are too many to count.
     pub fn adaptive_mean(&mut self, x: Tensor, parts: &[Dim]) -> Result<Tensor, GraphError> {
         self.add_one(AdaptiveMean { parts: parts.to_vec() }, &[x])
     }

@@ -79,8 +79,8 @@ pub struct Resize {
 
 /// Numbers of an axis: its extent, then `step`, `start` and `over`.
 const NUMBERS: usize = 4;
-/// The largest number that positions are counted in: its double is a coordinate.
-const MOST: i64 = 1 << 30;
+/// What positions are counted below: the nearest takes the double of one and that of the parts, and their sum and difference must be coordinates.
+const MOST: i64 = 1 << 29;
 
 impl ResizeAxis {
     /// An axis of that extent whose edges meet those of `x`.

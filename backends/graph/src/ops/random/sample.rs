@@ -48,7 +48,7 @@ impl Sampling {
 #[trefoil_graph_macros::eager]
 impl Graph {
     /// For each row of logits along the last axis, the `u32` index of one that is drawn with the probability that softmax gives it among those that [`Sampling`] leaves. Minus infinity is never drawn; of a row
-    /// of nothing else, or with a NaN, the first is.
+    /// of nothing else the first is. Of a row with a NaN it is the first NaN where the likeliest are looked for, with a temperature of 0, `top_k` or `top_p`, and else the first of all.
     ///
     /// # Errors
     /// The logits are not `f32`, `f16` or `bf16`, have no axis, or an empty one; an attribute is impossible; or `top_k` is not 1 to the axis's extent.

@@ -285,6 +285,7 @@ reductions! {
         reference: |x, _| sum(x.iter().map(|x| x.abs())),
     }
     /// The Euclidean length of floats, √Σ x²; 0 of none.
+    /// The sum of the squares is not scaled, and must be a number of what is computed in: `f32`, of `f64` that.
     L2 l2() "l2" -> Same {
         kernels: [
             F32 "reduce_l2_f32" "join_l2_f32", F16 "reduce_l2_f16" "join_l2_f16",
