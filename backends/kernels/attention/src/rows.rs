@@ -56,7 +56,7 @@ fn team_sum<const TEAM: usize>(own: Vec4<f32>, at: usize, scratch: &mut [f32]) -
 macro_rules! rows {
     ($($name:ident $element:ident $four:ident: $rows:literal rows, $quads:literal quads, $keys:literal keys;)*) => {
         $(
-            /// As [`super::tiled::attention_tiled`], of heads of at most `ELEMENTS * TEAM` elements; keys and values are of whole pieces, and begin at pieces.
+            /// As the kernel of [`super::tiled`], of heads of at most `ELEMENTS * TEAM` elements; keys and values are of whole pieces, and begin at pieces.
             #[kernel(
                 workgroup(SIZE),
                 targets(wgsl, spirv, cuda),
