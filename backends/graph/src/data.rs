@@ -98,13 +98,19 @@ impl<'a, T: HostElement> From<&'a [T]> for Data<'a> {
     }
 }
 
-impl<'a, T: HostElement, const N: usize> From<&'a [T; N]> for Data<'a> {
+impl<'a, T, const N: usize> From<&'a [T; N]> for Data<'a>
+where
+    Self: From<&'a [T]>,
+{
     fn from(values: &'a [T; N]) -> Self {
         Self::from(values.as_slice())
     }
 }
 
-impl<'a, T: HostElement> From<&'a Vec<T>> for Data<'a> {
+impl<'a, T> From<&'a Vec<T>> for Data<'a>
+where
+    Self: From<&'a [T]>,
+{
     fn from(values: &'a Vec<T>) -> Self {
         Self::from(values.as_slice())
     }
@@ -276,17 +282,5 @@ impl<'a> From<&'a [bool]> for Data<'a> {
     fn from(values: &'a [bool]) -> Self {
         let bytes = values.iter().flat_map(|value| u32::from(*value).to_le_bytes()).collect();
         Self { element: ElementType::Bool, bytes: Cow::Owned(bytes) }
-    }
-}
-
-impl<'a, const N: usize> From<&'a [bool; N]> for Data<'a> {
-    fn from(values: &'a [bool; N]) -> Self {
-        Self::from(values.as_slice())
-    }
-}
-
-impl<'a> From<&'a Vec<bool>> for Data<'a> {
-    fn from(values: &'a Vec<bool>) -> Self {
-        Self::from(values.as_slice())
     }
 }

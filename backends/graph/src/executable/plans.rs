@@ -9,6 +9,7 @@ use super::{Executable, Outputs, Parts};
 use crate::data::Data;
 use crate::dim::{Extents, Symbol};
 use crate::error::{Error, Result, names};
+use crate::types::TensorType;
 
 /// An executable with plans of its own for the values of some symbols that came last, up to a number of plans.
 ///
@@ -84,23 +85,23 @@ impl Executable {
     /// # Errors
     /// An input is unknown or of another rank, an extent is not what the graph says, two extents give a symbol two values, or a value is outside of its symbol's bounds.
     pub fn extents_of(&self, shapes: &[(&str, &[usize])]) -> Result<Extents> {
+        let wrong = |name: &str, shape: &[usize], ty: &TensorType| Error::Shape {
+            what: "input",
+            name: name.to_owned(),
+            given: format!("{}{shape:?}", ty.element),
+            expected: ty.to_string(),
+        };
         let mut extents = self.bindings().clone();
         for (name, shape) in shapes {
             let (_, ty, _) = self.input_at(self.input_index((*name).into())?);
-            let wrong = || Error::Shape {
-                what: "input",
-                name: (*name).to_owned(),
-                given: format!("{}{shape:?}", ty.element),
-                expected: ty.to_string(),
-            };
             if shape.len() != ty.rank() {
-                return Err(wrong());
+                return Err(wrong(name, shape, ty));
             }
             for (extent, given) in ty.shape.iter().zip(*shape) {
-                let given = i64::try_from(*given).map_err(|_| wrong())?;
+                let given = i64::try_from(*given).map_err(|_| wrong(name, shape, ty))?;
                 if let Some(symbol) = extent.symbol() {
                     if extents.get(symbol).is_some_and(|known| known != given) {
-                        return Err(wrong());
+                        return Err(wrong(name, shape, ty));
                     }
                     extents.set(symbol, given)?;
                 }
@@ -112,13 +113,7 @@ impl Executable {
             for (extent, given) in ty.shape.iter().zip(*shape) {
                 let expected = extent.eval(&extents)?;
                 if i64::try_from(*given) != Ok(expected) {
-                    let given = format!("{}{shape:?}", ty.element);
-                    return Err(Error::Shape {
-                        what: "input",
-                        name: (*name).to_owned(),
-                        given,
-                        expected: ty.to_string(),
-                    });
+                    return Err(wrong(name, shape, ty));
                 }
             }
         }
