@@ -96,8 +96,9 @@ impl DoubleMoments {
     /// With one number more.
     pub fn push(self, x: f64) -> Self {
         let count = self.count + 1.0;
-        let distance = x - self.mean;
-        let mean = self.mean + distance / count;
+        let before = if self.count > 0.0 { self.mean } else { x };
+        let distance = x - before;
+        let mean = before + distance / count;
         Self { count, mean, squares: self.squares + distance * (x - mean) }
     }
 
@@ -105,12 +106,12 @@ impl DoubleMoments {
     pub fn join(self, other: Self) -> Self {
         let count = self.count + other.count;
         let share = if count > 0.0 { other.count / count } else { 0.0 };
-        let distance = other.mean - self.mean;
+        let one = if self.count > 0.0 { self.mean } else { other.mean };
+        let distance = if other.count > 0.0 { other.mean - one } else { 0.0 };
         Self {
             count,
-            mean: self.mean + distance * share,
-            // The square of a distance from no numbers may be infinite, and counts nothing: so it is not made by itself.
-            squares: self.squares + other.squares + distance * (distance * (self.count * share)),
+            mean: one + distance * share,
+            squares: self.squares + other.squares + distance * distance * (self.count * share),
         }
     }
 }

@@ -81,6 +81,8 @@ impl Place {
 }
 
 /// Numbers by their count, their mean and the sum of the squares of their distances from it.
+///
+/// The mean of no numbers enters no distance: its square could be infinite, and that times no numbers would be NaN, in whatever order a driver multiplies.
 #[device(methods)]
 #[derive(Debug, PartialEq)]
 pub struct Moments {
@@ -100,8 +102,9 @@ impl Moments {
     /// With one number more.
     pub fn push(self, x: f32) -> Self {
         let count = self.count + 1.0;
-        let distance = x - self.mean;
-        let mean = self.mean + distance / count;
+        let before = if self.count > 0.0 { self.mean } else { x };
+        let distance = x - before;
+        let mean = before + distance / count;
         Self { count, mean, squares: self.squares + distance * (x - mean) }
     }
 
@@ -109,12 +112,12 @@ impl Moments {
     pub fn join(self, other: Self) -> Self {
         let count = self.count + other.count;
         let share = if count > 0.0 { other.count / count } else { 0.0 };
-        let distance = other.mean - self.mean;
+        let one = if self.count > 0.0 { self.mean } else { other.mean };
+        let distance = if other.count > 0.0 { other.mean - one } else { 0.0 };
         Self {
             count,
-            mean: self.mean + distance * share,
-            // The square of a distance from no numbers may be infinite, and counts nothing: so it is not made by itself.
-            squares: self.squares + other.squares + distance * (distance * (self.count * share)),
+            mean: one + distance * share,
+            squares: self.squares + other.squares + distance * distance * (self.count * share),
         }
     }
 }

@@ -175,7 +175,7 @@ pub fn norm<
     let to = spread(row, levels[0], row_extents, y_rows);
     let vector = spread(row, levels[0], row_extents, v_rows);
 
-    // What this invocation has met: how many, their mean, and the sum of the squares of their distances from it.
+    // What this invocation has met: how many, their mean, and the sum of the squares of their distances from it. The mean of none enters no distance, as in `Moments`.
     let mut met = A::lit(0.0);
     let mut mean = A::lit(0.0);
     let mut squares = A::lit(0.0);
@@ -203,18 +203,21 @@ pub fn norm<
             }
         }
         if centred {
+            if met == A::lit(0.0) {
+                mean = middle;
+            }
             let distance = middle - mean;
             let share = more / (met + more);
             mean += distance * share;
-            // The square of a distance from nothing met may be infinite, and counts nothing: so it is not made by itself.
-            squares += distance * (distance * (met * share));
+            squares += distance * distance * (met * share);
             met += more;
         }
     }
     if centred {
         let own = mean;
         mean = of_any_team(met * own, at, along, apart, scratch, |a, b| a + b) / count_of(shape[1]);
-        squares += (own - mean) * (met * (own - mean));
+        let distance = if met == A::lit(0.0) { A::lit(0.0) } else { own - mean };
+        squares += distance * distance * met;
     }
     squares = of_any_team(squares, at, along, apart, scratch, |a, b| a + b);
     let factor = inverse_root(squares / count_of(shape[2]) + number(numbers[0]), number(numbers[1]));

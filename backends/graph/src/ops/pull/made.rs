@@ -127,22 +127,22 @@ impl Computes for Steps {
             true => (calculator.value(self.start), calculator.value(self.step)),
             false => (calculator.real(0), calculator.real(1)),
         };
-        let place = calculator.of_index(given.at[0]);
-        if self.last.is_none() {
-            return Made::Value(start + place * other);
-        }
+        let Some(last) = self.last else {
+            return Made::Value(start + calculator.of_index(given.at[0]) * other);
+        };
         // From the nearer end, so that both ends are exact.
         let one = calculator.constant(1);
         let gaps = calculator.maximum(given.numbers[0] - one, one);
-        let left = calculator.of_index(gaps - given.at[0]);
-        // Half a step, and twice the places: the distance of the ends may be infinite, that of their halves is not.
-        let half = calculator.value(0.5);
-        let step = (other * half - start * half) / calculator.of_index(gaps);
-        let low = start + (place + place) * step;
-        let high = other - (left + left) * step;
+        let left = gaps - given.at[0];
         let single = calculator.less(given.numbers[0], calculator.constant(2));
-        let lower = calculator.less(given.at[0] + given.at[0], gaps);
-        Made::Value(calculator.pick(lower | single, low, high))
+        let lower = calculator.less(given.at[0], left) | single;
+        let [near, far] = [calculator.pick(lower, start, other), calculator.pick(lower, other, start)];
+        let gone = calculator.pick(lower, calculator.of_index(given.at[0]), calculator.of_index(left));
+        let share = gone / calculator.of_index(gaps);
+        Made::Value(match self.element.rounded(last - self.start).is_finite() {
+            true => near + (far - near) * share,
+            false => near * (calculator.value(1.0) - share) + far * share,
+        })
     }
 }
 
