@@ -91,6 +91,8 @@ struct Parts {
     options: Options,
     /// Those that types and run words have: what runs look up.
     symbols: BTreeSet<Symbol>,
+    /// What the attributes of all ops say, a line each.
+    attributes: String,
     program: Program,
     plan: Plan,
     steps: Vec<Step>,
@@ -179,6 +181,12 @@ fn symbols(graph: &Graph, words: &RunWords) -> BTreeSet<Symbol> {
     symbols
 }
 
+/// What the attributes of all ops say, a line each.
+fn attributes(graph: &Graph) -> String {
+    let lines = graph.nodes().iter().flat_map(|node| node.op.attributes()).map(|(_, value)| value + "\n");
+    lines.collect()
+}
+
 impl Executable {
     /// Compiles a graph.
     ///
@@ -249,7 +257,7 @@ impl Executable {
         let own = || Arc::new(Mutex::new(Common::new(states.len(), 0)));
         let common = plan_of.filter(|_| shares).map_or_else(own, |other| other.common.clone());
         let flops = steps.iter().map(|step| profile::flops(&graph, step)).collect();
-        let symbols = symbols(&graph, &recorded.words);
+        let (symbols, attributes) = (symbols(&graph, &recorded.words), attributes(&graph));
         let state = RunState::new(inputs.len(), None);
         let options = options.clone();
         Ok(Self {
@@ -275,6 +283,7 @@ impl Executable {
                 graph,
                 options,
                 symbols,
+                attributes,
                 program,
                 plan,
                 steps,

@@ -3,7 +3,7 @@
 use super::lanes::{Lanes, divide};
 use super::machine::{Frame, Machine, Run, Stop};
 use super::math;
-use super::report::{Finding, Same};
+use super::report::{Finding, Kind, Same, Wrong};
 use super::scalar::{self, canonical};
 use crate::ir::{
     BinaryOperator as B, Builtin, Expression, ExpressionKind as E, Handle, LogicalOperator, MathFunction, OperandType,
@@ -316,26 +316,31 @@ impl<'m> Machine<'m> {
             for lane in lanes.iter() {
                 let (x, y) = (x[*lane as usize], y[*lane as usize]);
                 let wrong = if zero && y == 0 {
-                    4
+                    Wrong::DivisionByZero
                 } else if overflow && scalar::overflows(operator, scalar, x, y) {
-                    6
+                    Wrong::Overflow
                 } else if nan && !is_nan(x) && !is_nan(y) && is_nan(scalar::binary(operator, scalar, x, y)) {
-                    7
+                    Wrong::NotANumber
                 } else {
                     continue;
                 };
                 let operation =
                     format!("{} {} {}", scalar::shown(scalar, x), operator.sign(), scalar::shown(scalar, y));
-                let (invocation, at) = (self.invocation(*lane), self.located(span));
-                let same = Same { kind: wrong, span, other: 0, memory: 0 };
-                self.found(same, || match wrong {
-                    4 => Finding::DivisionByZero { operation, invocation, at },
-                    6 => Finding::Overflow { operation, ty: scalar.rust_name(), invocation, at },
-                    _ => Finding::NotANumber { operation, invocation, at },
-                })?;
+                self.tell_of_number(wrong, operation, scalar, *lane, span)?;
             }
         }
         Ok(())
+    }
+
+    /// Tells of an operation on numbers of a type, in an invocation.
+    fn tell_of_number(&mut self, wrong: Wrong, operation: String, scalar: Scalar, lane: u32, span: u32) -> Run<()> {
+        let (invocation, at) = (self.invocation(lane), self.located(span));
+        let same = Same { kind: Kind::Number(wrong), span, other: 0, memory: 0 };
+        self.found(same, || match wrong {
+            Wrong::DivisionByZero => Finding::DivisionByZero { operation, invocation, at },
+            Wrong::Overflow => Finding::Overflow { operation, ty: scalar.rust_name(), invocation, at },
+            Wrong::NotANumber => Finding::NotANumber { operation, invocation, at },
+        })
     }
 
     /// The same of functions of integers: a remainder by zero, and on request the size of the least number.
@@ -348,27 +353,25 @@ impl<'m> Machine<'m> {
         expression: &Expression,
     ) -> Run<()> {
         let divides = function == MathFunction::RemEuclid && self.options.division_by_zero;
-        let overflow = function == MathFunction::Abs && scalar.is_signed() && self.options.overflow;
+        let overflow = function == MathFunction::Abs
+            && scalar.is_signed()
+            && self.options.overflow
+            && !self.module.locations.wraps(expression.span);
         if !scalar.is_integer() || !(divides || overflow) {
             return Ok(());
         }
-        let wrong = if divides { 0 } else { scalar.limits()[0] };
+        let (wrong, number) = if divides { (Wrong::DivisionByZero, 0) } else { (Wrong::Overflow, scalar.limits()[0]) };
         let Some(deciding) = given.last() else { return Ok(()) };
         let span = self.at(expression.span);
         for part in 0..deciding.len() / self.count {
             for lane in lanes.iter() {
                 let at = part * self.count + *lane as usize;
-                if scalar::integer(scalar, deciding[at]) != wrong {
+                if scalar::integer(scalar, deciding[at]) != number {
                     continue;
                 }
                 let shown: Vec<String> = given.iter().map(|words| scalar::shown(scalar, words[at])).collect();
                 let operation = format!("{}({})", function.name(), shown.join(", "));
-                let (invocation, at) = (self.invocation(*lane), self.located(span));
-                let same = Same { kind: if divides { 4 } else { 6 }, span, other: 0, memory: 0 };
-                self.found(same, || match divides {
-                    true => Finding::DivisionByZero { operation, invocation, at },
-                    false => Finding::Overflow { operation, ty: scalar.rust_name(), invocation, at },
-                })?;
+                self.tell_of_number(wrong, operation, scalar, *lane, span)?;
             }
         }
         Ok(())
@@ -429,10 +432,7 @@ impl<'m> Machine<'m> {
                 .flat_map(|words| words.chunks_exact(n).map(|part| scalar::shown(scalar, part[lane])))
                 .collect();
             let operation = format!("{}({})", function.name(), shown.join(", "));
-            let span = self.at(expression.span);
-            let (invocation, at) = (self.invocation(lane as u32), self.located(span));
-            let same = Same { kind: 7, span, other: 0, memory: 0 };
-            self.found(same, || Finding::NotANumber { operation, invocation, at })?;
+            self.tell_of_number(Wrong::NotANumber, operation, scalar, lane as u32, self.at(expression.span))?;
         }
         given.into_iter().for_each(|words| self.give(words));
         Ok(out)

@@ -6,7 +6,7 @@ use std::rc::Rc;
 use super::asynchronous::Copies;
 use super::lanes::Lanes;
 use super::memory::{Against, Memory, Now, Touch, who};
-use super::report::{Access, Finding, Findings, Invocation, Memory as Named, MemoryKind, Same};
+use super::report::{Access, Finding, Findings, Invocation, Kind, Memory as Named, MemoryKind, Same};
 use super::shape::Shape;
 use super::{Options, Program};
 use crate::ir::{Builtin, CallArgument, Function, Handle, Local, Module, Root, Scalar, Span, Type};
@@ -310,12 +310,12 @@ impl<'m> Machine<'m> {
         against: Against,
     ) -> Run<()> {
         let (touch, wrote, kind) = match against {
-            Against::Race(touch, wrote) => (touch, wrote, 0),
-            Against::Copy(touch, wrote) => (touch, wrote, 5),
+            Against::Race(touch, wrote) => (touch, wrote, Kind::Race),
+            Against::Copy(touch, wrote) => (touch, wrote, Kind::CopyUnderWay),
         };
-        let earlier_group = if kind == 5 { self.group } else { self.group_of(touch.stretch) };
+        let earlier_group = if kind == Kind::CopyUnderWay { self.group } else { self.group_of(touch.stretch) };
         let explained = if earlier_group == self.group {
-            kind == 0 && self.learned_lanes.contains(&(who::lane(touch.lane), lane))
+            kind == Kind::Race && self.learned_lanes.contains(&(who::lane(touch.lane), lane))
         } else {
             self.learned.contains(&earlier_group)
         };

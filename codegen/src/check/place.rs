@@ -3,7 +3,7 @@
 use super::lanes::Lanes;
 use super::machine::{Frame, Machine, Run, Stop};
 use super::memory::Against;
-use super::report::{Finding, Same};
+use super::report::{Finding, Kind, Same};
 use crate::ir::{Expression, Handle, Place, Projection, Root, Type};
 
 /// The first scalar of a place that is past the end of something on its way.
@@ -165,7 +165,7 @@ impl<'m> Machine<'m> {
         if !wanted {
             return Ok(());
         }
-        let same = Same { kind: 1 + u8::from(writes) * 16, span, other: 0, memory: Self::number(root) };
+        let same = Same { kind: Kind::PastEnd { writes }, span, other: 0, memory: Self::number(root) };
         let (memory, access) = (self.named(frame, root), self.access(lane, span, writes));
         self.found(same, || Finding::PastEnd { memory, index, length, access })
     }
@@ -270,7 +270,7 @@ impl<'m> Machine<'m> {
         lane: u32,
         span: u32,
     ) -> Run<()> {
-        let same = Same { kind: 2, span, other: 0, memory: Self::number(root) };
+        let same = Same { kind: Kind::Uninitialised, span, other: 0, memory: Self::number(root) };
         let (memory, access) = (self.named(frame, root), self.access(lane, span, false));
         self.found(same, || Finding::Uninitialised { memory, element, access })
     }

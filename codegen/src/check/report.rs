@@ -279,10 +279,30 @@ impl fmt::Display for Finding {
     }
 }
 
+/// What is wrong with numbers.
+#[derive(Clone, Copy, PartialEq, Eq, Hash)]
+pub(super) enum Wrong {
+    DivisionByZero,
+    Overflow,
+    NotANumber,
+}
+
+/// What a finding is about.
+#[derive(Clone, Copy, PartialEq, Eq, Hash)]
+pub(super) enum Kind {
+    Race,
+    CopyUnderWay,
+    PastEnd { writes: bool },
+    Uninitialised,
+    Divergent,
+    Number(Wrong),
+    Endless,
+}
+
 /// What makes two findings the same: the kind, and the places where they were written.
 #[derive(Clone, Copy, PartialEq, Eq, Hash)]
 pub(super) struct Same {
-    pub(super) kind: u8,
+    pub(super) kind: Kind,
     pub(super) span: u32,
     pub(super) other: u32,
     pub(super) memory: u32,

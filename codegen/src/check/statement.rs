@@ -4,7 +4,7 @@ use std::rc::Rc;
 
 use super::lanes::{Lanes, blend, divide, join, sorted, split};
 use super::machine::{Frame, Leaving, Machine, Run, Stop};
-use super::report::{Finding, Same};
+use super::report::{Finding, Kind, Same};
 use super::scalar;
 use crate::ir::{Block, Expression, ExpressionKind, Handle, Local, Root, Scalar, Span, Statement, StatementKind};
 
@@ -179,7 +179,7 @@ impl<'m> Machine<'m> {
             if rounds >= self.options.most_rounds {
                 let (at, invocation) = (self.at(span), self.invocation(*first));
                 let at = self.module.locations.describe(Span(at));
-                let same = Same { kind: 8, span: span.0, other: 0, memory: 0 };
+                let same = Same { kind: Kind::Endless, span: span.0, other: 0, memory: 0 };
                 self.findings.add(same, || Finding::Endless { rounds, invocation, at });
                 return Err(Stop::Enough);
             }
@@ -212,7 +212,7 @@ impl<'m> Machine<'m> {
             return Ok(());
         }
         let missing = (0..self.count as u32).find(|lane| lanes.binary_search(lane).is_err()).unwrap_or(0);
-        let same = Same { kind: 3, span: self.here, other: 0, memory: 0 };
+        let same = Same { kind: Kind::Divergent, span: self.here, other: 0, memory: 0 };
         let finding = Finding::Divergent {
             operation: operation.to_owned(),
             arrived: lanes.len() as u32,

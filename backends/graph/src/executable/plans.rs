@@ -129,14 +129,11 @@ impl Executable {
     /// Whether a symbol is one of the graph's. What no run looks up may stand in an op's attributes, which are known as text alone; and a symbol of one value is that number wherever it stands.
     fn has(&self, symbol: &Symbol) -> bool {
         let (least, most) = symbol.bounds();
-        let Parts { graph, symbols, .. } = &*self.parts;
+        let Parts { symbols, attributes, .. } = &*self.parts;
         symbols.contains(symbol)
             || least == most
             || self.bindings().get(symbol).is_some()
-            || graph
-                .nodes()
-                .iter()
-                .any(|node| node.op.attributes().iter().any(|(_, value)| value.contains(symbol.name())))
+            || attributes.contains(symbol.name())
     }
 
     /// Checks that a run is of the values for which the plan was made, that it has no values for symbols that the graph lacks, and that no tensor has a negative extent in it.

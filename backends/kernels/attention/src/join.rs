@@ -11,7 +11,7 @@ const AT_ONCE: usize = 8;
 /// out = the weighted means of values, from `cut` parts of each row's weighted sums, and behind all of them their largest scores and sums of weights.
 ///
 /// `sizes` are: heads that share a head of keys, heads of keys, queries, quads of a value, rows of all batches and heads. An invocation has a quad of a row.
-#[kernel(workgroup(128), instances(T = [f32, f16, bf16]))]
+#[kernel(workgroup(128), no_robustness, instances(T = [f32, f16, bf16]))]
 pub fn attention_join<T: Float>(
     parts: &[f32],
     sinks: &[T],

@@ -60,6 +60,7 @@ macro_rules! rows {
             #[kernel(
                 workgroup(SIZE),
                 targets(wgsl, spirv, cuda),
+                no_robustness,
                 volatile(cuda(k, v)),
                 specialise(EARLY: bool = false; WHOLE: bool = false),
                 instances(TEAM = [8, 16])

@@ -74,6 +74,8 @@ fn pack_bf16(x: f32, y: f32) -> u32 {
     bf16::from_f32(x).to_bits() as u32 | (bf16::from_f32(y).to_bits() as u32) << 16
 }
 
+/// The kernels of a type, and the list of them: `(how two floats become a word and a piece becomes floats, whether accumulators become matrices of the type, which are f16's alone)`, how many matrices a subgroup has above and
+/// beside each other, how many subgroups stand above each other, how deep a step is, and the pieces of workgroup memory.
 macro_rules! matrices {
     ($($(#[$doc:meta])* $name:ident $T:ident ($pack:ident, $unpack:ident, $half:literal) $high:literal by $wide:literal, $down:literal subgroups down, $depth:ident deep, $pieces:literal;)*) => {
         $(

@@ -30,7 +30,8 @@ const LEAST_KEYS: i64 = 128;
 const BYTES: f64 = 4.0e6;
 const TILED_FLOPS: f64 = 30.0e6;
 const NARROW_FLOPS: f64 = 12.0e6;
-const ROWS_FLOPS: f64 = 15.0e6;
+const ROW_FLOPS: f64 = 15.0e6;
+const ROWS_FLOPS: f64 = 7.0e6;
 const STAGED_FLOPS: f64 = 40.0e6;
 const MATRIX_FLOPS: f64 = 100.0e6;
 const PLAIN_FLOPS: f64 = 0.3e6;
@@ -292,6 +293,7 @@ impl Candidate for Kernels {
         let rate = match self.way {
             Way::Tiled => TILED_FLOPS,
             Way::Narrow => NARROW_FLOPS,
+            Way::Rows if height == 1 => ROW_FLOPS,
             Way::Rows => ROWS_FLOPS,
         };
         // Rows and columns that a workgroup computes but nobody has cost as much as others.

@@ -1,5 +1,6 @@
 //! Products of few rows or few columns, which read the large operand once.
 
+use trefoil_dsl::device::DeviceKind;
 use trefoil_kernels::matmul::rows::{COLUMNS, LINES, MOST, MOST_RESIDENT, OF_ONE, OF_SEVERAL, kernels};
 use trefoil_kernels::team::SIZE;
 
@@ -16,8 +17,14 @@ use crate::ops::support::{
 const PIECE_BYTES: i64 = 16;
 /// The fewest invocations that share a column along K: as many as a team has values.
 const LEAST_TEAM: i64 = (MOST * COLUMNS) as i64;
-/// As many share it usually, if K is so long; where workgroups are too few, all of a workgroup do.
-const USUAL_TEAM: i64 = 128;
+/// As many share it usually, if K is so long, by the bytes of an element, as was measured to be fastest; where workgroups are too few, all of a workgroup do.
+fn usual_team(device: DeviceKind, bytes: u64) -> i64 {
+    match (device, bytes) {
+        (DeviceKind::Cuda, _) => 64,
+        (DeviceKind::Vulkan, 2) => 32,
+        _ => 128,
+    }
+}
 /// The fewest and most neighbours that read a line across K together.
 const NEIGHBOURS: [i64; 2] = [2, 8];
 /// Workgroups that keep a large GPU's memory busy.
@@ -45,12 +52,12 @@ struct Cut {
     steps: f64,
 }
 
-/// With lines along K, of so many pieces.
-fn along(columns: &Dim, batch: &Dim, rows: i64, pieces: i64) -> Cut {
+/// With lines along K, of so many pieces, which so many invocations share usually.
+fn along(columns: &Dim, batch: &Dim, rows: i64, pieces: i64, usual: i64) -> Cut {
     let (own, reads) = if rows == 1 { (1, OF_ONE as i64) } else { (COLUMNS as i64, OF_SEVERAL as i64) };
     let workgroups = |team: i64| columns.quotient_up(SIZE as i64 / team * own) * batch.clone();
-    let mut team = power_of_two((pieces + reads - 1) / reads, USUAL_TEAM).max(LEAST_TEAM);
-    if team == USUAL_TEAM && workgroups(team).bounds().1 < BUSY_WORKGROUPS {
+    let mut team = power_of_two((pieces + reads - 1) / reads, usual).max(LEAST_TEAM);
+    if team == usual && workgroups(team).bounds().1 < BUSY_WORKGROUPS {
         team = SIZE as i64;
     }
     let steps = upper(&Dim::from(pieces).quotient_up(team * reads));
@@ -118,7 +125,8 @@ impl Candidate for Rows {
         let kernel = instance(&kernels(), &types.kernel(family))?;
         let kernel = specialised(&kernel, &[("ROWS", constant), ("RESIDENT", resident)])?;
         let cut = if is_along {
-            along(&columns, &batch, constant, k.bounds().1 / piece)
+            let usual = usual_team(request.device.kind, right.bytes());
+            along(&columns, &batch, constant, k.bounds().1 / piece, usual)
         } else {
             across(&columns.quotient(&Dim::from(piece)), &batch, &k)
         };

@@ -282,7 +282,7 @@ fn moved(request: &Request<'_>, op: &Norm, reads: f64) -> f64 {
     kernel_time(request.device, transfer_time(operands * upper(&request.inputs[0].ty.bytes())))
 }
 
-/// Compilers read what is needed behind the sums again rather than hold it, unless they are kept from that. Vulkan's and wgpu's kernels are the slower, the more invocations meet for their two sums; with a residual that was not measured.
+/// Compilers read what is needed behind the sums again rather than hold it, unless they are kept from that. Vulkan's and wgpu's kernels are the slower, the more invocations meet for their two sums, but with a residual the slower, the more of a row one holds.
 fn manner(op: &Norm, device: &Properties) -> Manner {
     let otherwise = if device.keeps_volatile_reads() { Longest::Twice } else { Longest::Again };
     let middle = match device.kind {

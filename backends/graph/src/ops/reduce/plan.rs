@@ -8,7 +8,7 @@
 use std::sync::Arc;
 
 use trefoil_dsl::artefact::Kernel;
-use trefoil_dsl::device::Properties;
+use trefoil_dsl::device::{DeviceKind, Properties};
 use trefoil_kernels::reduce::shapes::{LEVELS, SIZE, Walk};
 
 use super::super::levels::{Level, innermost_first, merged};
@@ -20,8 +20,10 @@ use crate::op::{Grid, Implementation, Ineligible, KernelStep, Operand, ParamValu
 const WANTED: i64 = 1024;
 /// With fewer workgroups an axis is cut in pieces: two for each multiprocessor ask for 32 KiB at once.
 const FEW: i64 = 264;
-/// Reads that an invocation does along a row, where there are rows enough: what is once for each invocation is little beside them.
-const ROUNDS: i64 = 16;
+/// Reads that an invocation does along a row, where there are rows enough: what is once for each invocation is little beside them, and Vulkan's compilers make the more of it.
+fn rounds(device: DeviceKind) -> i64 {
+    if device == DeviceKind::Vulkan { 32 } else { 16 }
+}
 
 /// The kernels of a reduction.
 pub(super) struct Kernels {
@@ -68,9 +70,9 @@ fn joined(axes: impl IntoIterator<Item = Axis>, alike: impl Fn(&Axis, &Axis) -> 
 }
 
 /// Of rows of `n` elements, so many.
-fn split_rows(rows: i64, n: i64) -> Split {
+fn split_rows(rows: i64, n: i64, device: DeviceKind) -> Split {
     let quads = n / 4;
-    let mut along = power(quads / ROUNDS);
+    let mut along = power(quads / rounds(device));
     let groups = |along: i64| (rows.saturating_mul(along) / SIZE as i64).max(1);
     while groups(along) < WANTED && along < SIZE as i64 && along * 4 < quads {
         along *= 2;
@@ -123,7 +125,7 @@ pub(super) fn implement(
         .filter(|at| sequence[*at].place.is_some())
         .max_by_key(|at| sequence[*at].level.extent.bounds().1)
         .unwrap_or(0);
-    let mut plan = Plan { kernels, divisor, steps: Vec::new(), scratch: Vec::new() };
+    let mut plan = Plan { kernels, divisor, device: device.kind, steps: Vec::new(), scratch: Vec::new() };
     let group = sequence.remove(largest);
     plan.first(&group, &sequence)?;
     while let Some(at) = sequence.iter().rposition(|axis| axis.place.is_some()) {
@@ -146,6 +148,7 @@ fn factor(group: &Axis) -> Dim {
 struct Plan<'a> {
     kernels: &'a Kernels,
     divisor: &'a Dim,
+    device: DeviceKind,
     steps: Vec<Step>,
     scratch: Vec<Dim>,
 }
@@ -194,7 +197,7 @@ impl Plan<'_> {
         let count: Dim = lines.iter().map(|axis| axis.level.extent.clone()).product();
         let units = if walk == Walk::Quads { results.quotient(&number(4)) } else { results.clone() };
         let split = match walk {
-            Walk::Rows => split_rows(units.bounds().1, n.bounds().1),
+            Walk::Rows => split_rows(units.bounds().1, n.bounds().1, self.device),
             Walk::Quads | Walk::Columns => split_columns(units.bounds().1, n.bounds().1),
         };
         let chunk = if split.pieces == 1 { n.clone() } else { n.quotient_up(4 * split.pieces) * 4i64 };
