@@ -60,6 +60,29 @@ fn integer_division_and_shifts_mean_what_the_essay_says() {
     }
 }
 
+/// Drivers divide for the remainder of floats, so that of a number by itself something may be left.
+#[test]
+fn a_float_by_itself_leaves_nothing() {
+    let module = pointwise(Scalar::F32, Scalar::F32, |body, a, _| {
+        let a = body.bind("a", a);
+        let [left, right] = [body.local(a), body.local(a)];
+        body.binary(B::Remainder, left, right)
+    });
+    for target in GPUS {
+        let lowered = lowered(&module, target, Features::NONE);
+        if target == Target::Spirv {
+            let entry = &lowered.module.entry;
+            entry.live(&entry.body, &mut |expression| {
+                let kind = &entry.expressions[expression].kind;
+                assert!(!matches!(kind, ExpressionKind::Binary { operator: B::Remainder, .. }), "{kind:?}");
+            });
+        }
+        let x = [3.0f32, 1e-3, -7.0, 0.5, -0.25, 3e38].map(f32::to_bits);
+        let wanted = x.map(|x| (f32::from_bits(x) % f32::from_bits(x)).to_bits());
+        assert_eq!(run(&lowered, &x, &x), wanted, "{}", target.name());
+    }
+}
+
 #[test]
 fn floats_become_integers_saturating() {
     let values = [

@@ -426,6 +426,59 @@ fn uniform_loads_of_lanes_and_members_are_taken_by_naga() {
     }
 }
 
+/// Barriers order buffers where one that is written was accessed before any of them, and a load that a workgroup agrees on is a barrier.
+#[test]
+fn barriers_of_wgsl_order_buffers_that_are_touched_before_them() {
+    let text = |body: &str| {
+        let source = format!(
+            "#[kernel(workgroup(64))] fn k(x: &[u32], y: &mut [u32]) {{
+                let mut t = workgroup_array::<u32>(64);
+                let (l, g) = (local_index(), group_index() * 64);
+                {body}
+            }}"
+        );
+        let outputs = front::parse_source(&source).unwrap_or_else(|errors| panic!("{errors}"));
+        let module = instantiate(&outputs[0].module, &Instance::default()).unwrap();
+        let text = wgsl::emit(&lowered(module, Target::Wgsl, ParamTransport::Buffer)).unwrap();
+        to_spirv(&text).unwrap_or_else(|error| panic!("{error}\n{text}"));
+        text
+    };
+    // Of a buffer that is only written either number might stay.
+    let written = text("y[g + 63 - l] = 0; barrier(); y[g + l] = x[g + l];");
+    assert!(written.contains("storageBarrier"), "{written}");
+    let agreed = text(
+        "t[l] = 1; y[g + l] = l as u32; let u = workgroup_uniform_load(&t[0]); let v = y[g + 63 - l]; barrier(); y[g + l] = v + u;",
+    );
+    let [first, load] = ["storageBarrier", "workgroupUniformLoad"].map(|word| agreed.find(word));
+    assert!(first.is_some() && first < load, "{agreed}");
+    // In a loop what comes behind a barrier comes before it, too.
+    let around = text("for i in 0..x.len() { barrier(); y[g + (l + i) % 64] = x[i]; }");
+    assert!(around.contains("storageBarrier"), "{around}");
+    let unneeded = text("t[l] = x[g + l]; barrier(); let v = y[g + l]; y[g + l] = t[63 - l] + v;");
+    assert!(!unneeded.contains("storageBarrier"), "{unneeded}");
+}
+
+/// NVRTC reads a buffer that is `__restrict__` once, whatever barriers there are and whatever others write between them.
+#[test]
+fn buffers_of_cuda_that_barriers_order_are_not_restricted() {
+    let text = |body: &str| {
+        let source = format!(
+            "#[kernel(workgroup(64))] fn k(x: &[u32], y: &mut [u32]) {{
+                let mut t = workgroup_array::<u32>(64);
+                let i = global_index();
+                {body}
+            }}"
+        );
+        let outputs = front::parse_source(&source).unwrap_or_else(|errors| panic!("{errors}"));
+        let module = instantiate(&outputs[0].module, &Instance::default()).unwrap();
+        cuda::emit(&lowered(module, Target::Cuda, ParamTransport::Value)).unwrap()
+    };
+    let ordered = text("let a = y[i]; barrier(); y[i + 1] = x[i]; barrier(); y[i] = a + y[i];");
+    assert!(ordered.contains("const uint* __restrict__ x") && ordered.contains("    uint* y"), "{ordered}");
+    let alone = text("t[local_index()] = x[i]; barrier(); y[i] = t[63 - local_index()];");
+    assert!(alone.contains("uint* __restrict__ y"), "{alone}");
+}
+
 /// Found by kernels drawn at random: naga computes with constants, refuses ends of `clamp` in the wrong order, and knows few functions and conversions of 64 bits.
 #[test]
 fn constants_of_any_width_and_order_are_taken_by_naga() {

@@ -166,7 +166,7 @@ impl Dim {
     #[must_use]
     pub fn quotient(&self, divisor: &Self) -> Self {
         match (self.constant(), divisor.constant()) {
-            (Some(value), Some(divisor)) if divisor != 0 => return Self::from(value.div_euclid(divisor)),
+            (Some(value), Some(divisor)) if divisor != 0 => return Self::from(floor_quotient(value, divisor)),
             (_, Some(1)) => return self.clone(),
             (_, Some(divisor)) if divisor > 1 && self.terms.values().all(|factor| factor % divisor == 0) => {
                 let terms = self.terms.iter().map(|(atoms, factor)| (atoms.clone(), factor / divisor)).collect();
@@ -338,6 +338,12 @@ fn multiply(a: (i64, i64), b: (i64, i64)) -> (i64, i64) {
     products.into_iter().fold((i64::MAX, i64::MIN), |(low, high), value| (low.min(value), high.max(value)))
 }
 
+/// `value / divisor`, rounded down; the largest number for what is one more. The divisor is not 0.
+const fn floor_quotient(value: i64, divisor: i64) -> i64 {
+    let Some(quotient) = value.checked_div(divisor) else { return i64::MAX };
+    if value % divisor != 0 && (value < 0) != (divisor < 0) { quotient - 1 } else { quotient }
+}
+
 impl Atom {
     fn bound(&self, extents: &Extents) -> Dim {
         match self {
@@ -356,11 +362,11 @@ impl Atom {
                 max: symbol.0.max,
             }),
             Self::Quotient(value, divisor) => {
-                let by = divisor.eval(extents)?;
-                value
-                    .eval(extents)?
-                    .checked_div_euclid(by)
-                    .ok_or_else(|| DimError::DivisionByZero(Dim::atom(self.clone()).to_string()))
+                let (value, by) = (value.eval(extents)?, divisor.eval(extents)?);
+                match by {
+                    0 => Err(DimError::DivisionByZero(Dim::atom(self.clone()).to_string())),
+                    _ => Ok(floor_quotient(value, by)),
+                }
             }
             Self::Min(a, b) => Ok(a.eval(extents)?.min(b.eval(extents)?)),
             Self::Max(a, b) => Ok(a.eval(extents)?.max(b.eval(extents)?)),
@@ -373,10 +379,10 @@ impl Atom {
             Self::Quotient(value, divisor) => {
                 let ((low, high), (least, most)) = (value.bounds(), divisor.bounds());
                 if least < 1 {
-                    return (low.min(0).min(-high), high.max(0).max(-low));
+                    return (low.min(0).min(high.saturating_neg()), high.max(0).max(low.saturating_neg()));
                 }
-                let corners =
-                    [low.div_euclid(least), low.div_euclid(most), high.div_euclid(least), high.div_euclid(most)];
+                let corners = [(low, least), (low, most), (high, least), (high, most)];
+                let corners = corners.map(|(value, divisor)| floor_quotient(value, divisor));
                 corners.into_iter().fold((i64::MAX, i64::MIN), |(low, high), value| (low.min(value), high.max(value)))
             }
             Self::Min(a, b) => {
@@ -569,6 +575,19 @@ mod tests {
         assert!(Extents::new().set(&s, 72).is_err());
         assert!(Symbol::new("t", 5, 4).is_err());
         assert_eq!(Dim::from(&s).eval(&Extents::new()), Err(DimError::Unbound { name: "s".into(), min: 0, max: 64 }));
+    }
+
+    #[test]
+    fn quotients_are_rounded_down() {
+        for value in -9..=9 {
+            for divisor in (-4..=4).filter(|divisor| *divisor != 0) {
+                let wanted = (value as f64 / divisor as f64).floor() as i64;
+                assert_eq!(Dim::from(value).quotient(&Dim::from(divisor)), Dim::from(wanted), "{value} / {divisor}");
+            }
+        }
+        assert_eq!(Dim::from(i64::MIN).quotient(&Dim::from(-1)), Dim::from(i64::MAX));
+        let b = symbol("b", 0, 4);
+        assert_eq!(Dim::from(i64::MIN).quotient(&b).bounds(), (i64::MIN, i64::MAX));
     }
 
     #[test]

@@ -247,7 +247,7 @@ impl Eager {
         Ok(self.device().backend().wait()?)
     }
 
-    /// Gives the next random op this seed; those after it count on from there. Without it the first has seed 0.
+    /// Gives the next random op this seed; those after it count on from there. Without it the first has seed 0. What draws nothing, as [`Eager::bernoulli`] does with a probability of 0 or 1, takes none.
     pub fn set_seed(&self, seed: u64) {
         self.state().seeds.set(seed);
     }

@@ -181,6 +181,29 @@ impl fmt::Display for ElementType {
     }
 }
 
+/// So many elements along one axis more; `None` are more than there are numbers, unless an axis has none.
+const fn times(elements: Option<u64>, extent: u64) -> Option<u64> {
+    match (elements, extent) {
+        (_, 0) | (Some(0), _) => Some(0),
+        (Some(elements), extent) => elements.checked_mul(extent),
+        (None, _) => None,
+    }
+}
+
+/// How many elements extents make, at most as many as there are numbers.
+///
+/// # Errors
+/// The first of theirs.
+pub(crate) fn counted<E>(extents: impl IntoIterator<Item = Result<u64, E>>) -> Result<u64, E> {
+    let all = extents.into_iter().try_fold(Some(1), |elements, extent| Ok(times(elements, extent?)))?;
+    Ok(all.unwrap_or(u64::MAX))
+}
+
+/// How many elements a shape has, at most as many as there are numbers.
+pub(crate) fn elements_of(shape: &[usize]) -> usize {
+    if shape.contains(&0) { 0 } else { shape.iter().fold(1, |elements, extent| elements.saturating_mul(*extent)) }
+}
+
 /// The extents of a tensor, outermost first.
 pub type Shape = Vec<Dim>;
 

@@ -261,6 +261,32 @@ fn samples_of_rows_without_chances() {
     }
 }
 
+/// Logits that a temperature makes infinite, and one that is: the largest is drawn.
+#[test]
+fn samples_of_infinite_logits() {
+    let inf = f32::INFINITY;
+    let logits = [[1.0, 20.0, 5.0, 0.0, -3.0], [0.0, inf, 1.0, -inf, 3.0]].concat();
+    let cold = Sampling { temperature: 1e-38, ..Sampling::default() };
+    let ways =
+        [cold, Sampling { top_k: Some(2), ..cold }, Sampling { top_p: 0.7, ..cold }, Sampling { min_p: 0.1, ..cold }];
+    for device in devices() {
+        let mut graph = Graph::new();
+        let x = graph.input("x", F32, shape(&[2, 5])).unwrap();
+        for (at, how) in ways.into_iter().chain([Sampling::default()]).enumerate() {
+            let drawn = graph.sample(x, how);
+            output(&mut graph, &at.to_string(), drawn);
+        }
+        let values = Values::F32(logits.clone());
+        let outputs = compile(&graph, &device).run(&[("x", values.data())], &Extents::new()).unwrap();
+        for (at, how) in ways.iter().enumerate() {
+            let drawn = outputs.get::<u32>(&at.to_string()).unwrap();
+            assert_eq!(drawn, [1, 1], "{how:?} on {}", device.properties().name);
+        }
+        let drawn = outputs.get::<u32>(&ways.len().to_string()).unwrap();
+        assert_eq!(drawn[1], 1, "{}", device.properties().name);
+    }
+}
+
 #[test]
 fn samples_of_many_candidates_are_those_of_the_reference() {
     let (rows, candidates) = (7usize, 3001usize);

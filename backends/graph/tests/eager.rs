@@ -422,3 +422,14 @@ fn leaves_of_graphs() {
         assert!(matches!(refused, Error::Length { given: 1, expected: 2, .. }), "{refused}");
     }
 }
+
+/// Extents whose product is beyond 64 bits, but for one of which nothing is left.
+#[test]
+fn nothing_of_huge_extents_is_read_as_nothing() {
+    for device in devices() {
+        let eager = Eager::new(&device);
+        let none = eager.tensor(&[1 << 32, 1 << 32, 0], &[0f32; 0]).unwrap();
+        assert_eq!(none.read::<f32>().unwrap(), [0f32; 0]);
+        assert_eq!(none.host().unwrap().shape, [1 << 32, 1 << 32, 0]);
+    }
+}

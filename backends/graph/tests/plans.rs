@@ -264,3 +264,32 @@ fn an_output_in_a_state_that_was_written_since_is_not_fed() {
         assert!(refused.to_string().contains("it lies in state `to`"), "{refused}");
     }
 }
+
+/// A plan is for its values, and so are plans that are made of it.
+#[test]
+fn a_plan_of_a_plan_has_its_values() {
+    let (rows, columns) = (Symbol::new("rows", 1, 8).unwrap(), Symbol::new("columns", 1, 8).unwrap());
+    let mut g = Graph::new();
+    let x = g.input("x", FLOAT, [8, 8].map(Dim::from)).unwrap();
+    let y = g.narrow(x, 0, 0, Dim::from(&rows)).unwrap();
+    let y = g.narrow(y, 1, 0, Dim::from(&columns)).unwrap();
+    g.output("y", y).unwrap();
+    for device in devices() {
+        let general = Executable::compile(&g, &Model::new(), &device, &Options::default()).unwrap();
+        let three = general.specialise(&extents(&rows, 3)).unwrap();
+        for found in [
+            three.specialise(&extents(&rows, 5)).unwrap_err(),
+            Plans::new(general.specialise(&extents(&rows, 3)).unwrap(), &[&rows], 2)
+                .at(&extents(&rows, 5))
+                .unwrap_err(),
+        ] {
+            assert!(matches!(found, Error::Bound { expected: 3, .. }), "{found}");
+        }
+        let mut both = extents(&rows, 3);
+        both.set(&columns, 2).unwrap();
+        let given = numbers(64, 1, 1.0);
+        let outputs = three.specialise(&both).unwrap().run(&[("x", (&given).into())], &both).unwrap();
+        let wanted: Vec<f32> = (0..3).flat_map(|row| [given[row * 8], given[row * 8 + 1]]).collect();
+        assert_eq!(outputs.get::<f32>("y").unwrap(), wanted);
+    }
+}

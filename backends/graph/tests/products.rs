@@ -500,6 +500,12 @@ fn one_product_is_several_results() {
     }
     let refused = case.graph.linear_split(x, w, None, &[8, 8]).unwrap_err().to_string();
     assert!(refused.contains("columns") && refused.contains("f32[20, 8]"), "{refused}");
+    // Their sum is beyond 64 bits.
+    let refused = case.graph.linear_split(x, w, None, &[usize::MAX, 21]).unwrap_err().to_string();
+    assert!(refused.contains("columns") && refused.contains("f32[20, 8]"), "{refused}");
+    let deep = case.input("deep", F32, &[2, 20, 8]);
+    let refused = case.graph.linear(x, deep, None, Activation::Identity).unwrap_err().to_string();
+    assert!(refused.contains("linear") && refused.contains("weight") && refused.contains("f32[2, 20, 8]"), "{refused}");
 }
 
 #[test]

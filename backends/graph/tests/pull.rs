@@ -10,6 +10,8 @@ use common::{Values, compare, computes, devices, numbers, tolerance};
 use trefoil_graph::graph::GraphError;
 use trefoil_graph::op::HostTensor;
 use trefoil_graph::ops::fill::Number;
+use trefoil_graph::ops::pull::arrange::Reverse;
+use trefoil_graph::ops::pull::blocks::BlockOrder;
 use trefoil_graph::ops::pull::border::Border;
 use trefoil_graph::{Dim, ElementType, Error, Executable, Extents, Graph, Model, Options, Symbol, Tensor, reference};
 
@@ -439,6 +441,25 @@ fn steps() {
     case.check();
 }
 
+/// Lengths beyond the axis read 0; negative ones, and those that are none of 32 bits with a sign, turn nothing.
+#[test]
+fn sequences_of_any_length() {
+    let lengths = [
+        Values::U32(vec![3_000_000_000, 2, 0]),
+        Values::I64(vec![1 << 40, -5, 3]),
+        Values::U64(vec![u64::MAX, 1 << 31, 4]),
+        Values::I32(vec![i32::MAX, i32::MIN, 1]),
+    ];
+    let mut case = Case::new();
+    let x = case.given(&[3, 4], Values::F32((1..=12).map(|x| x as f32).collect()));
+    for lengths in lengths {
+        let of = case.given(&[3], lengths);
+        let y = case.graph.reverse_sequence(x, of, 0, 1);
+        case.output(y);
+    }
+    case.check();
+}
+
 fn refused(result: Result<Tensor, GraphError>) -> String {
     result.unwrap_err().to_string()
 }
@@ -468,6 +489,13 @@ fn mistakes() {
     assert!(refused(g.gather(x, i, 5)).contains("an axis below 2"));
     assert!(refused(g.gather_elements(x, i, 0)).contains("no larger extents"));
     assert!(refused(g.gather_nd(x, i, 1)).contains("batch_axes"));
+    // Numbers whose sums and products would be beyond 64 bits.
+    assert!(refused(g.gather_nd(x, i, usize::MAX)).contains("batch_axes"));
+    assert!(refused(g.dynamic_slice(x, i, usize::MAX, &[])).contains("starts"));
+    let none = g.input("none", F32, shape(&[3, 0, 0])).unwrap();
+    assert!(refused(g.depth_to_space(none, 1 << 32, BlockOrder::ChannelFirst)).contains("block"));
+    assert!(refused(g.space_to_depth(none, 1 << 32, BlockOrder::ChannelFirst)).contains("block"));
+    assert!(refused(g.add_one(Reverse { axes: vec![1, 0] }, &[x])).contains("ascending"));
     assert!(refused(g.embedding(i, i)).contains("a matrix of rows"));
     assert!(refused(g.tril(i, 0)).contains("at least two axes"));
     assert!(refused(g.arange(0.5, 1.0, 3, ElementType::I32)).contains("integers that i32 has"));

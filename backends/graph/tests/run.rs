@@ -528,3 +528,65 @@ fn maps_of_users_need_not_know_vectors() {
         }
     }
 }
+
+/// Outputs go to buffers of exactly their size, whatever element they begin with; states are as the run leaves them.
+#[test]
+fn outputs_of_halves_and_bytes_go_to_buffers() {
+    let mut graph = Graph::new();
+    let x = graph.input("x", ElementType::F16, shape(&[8])).unwrap();
+    let bytes = graph.input("bytes", ElementType::U8, shape(&[8])).unwrap();
+    let state = graph.state("state", FLOAT, shape(&[1])).unwrap();
+    let one = graph.scalar(1.0, FLOAT).unwrap();
+    let more = graph.add(state, one).unwrap();
+    graph.update(state, more, 0, Dim::from(0)).unwrap();
+    for (name, of, first, count) in [("four", x, 1, 4), ("three", x, 2, 3), ("five", bytes, 3, 5)] {
+        let part = graph.narrow(of, 0, first, count).unwrap();
+        graph.output(name, part).unwrap();
+    }
+    let halves: Vec<half::f16> = (0..8u8).map(half::f16::from).collect();
+    let given: Vec<u8> = (10..18).collect();
+    for device in devices() {
+        let executable = compile(&graph, &device);
+        let mut four = device.uninit::<half::f16>(4).unwrap();
+        let mut three = device.uninit::<half::f16>(3).unwrap();
+        let mut five = device.uninit::<u8>(5).unwrap();
+        let mut more = device.buffer(&[half::f16::ONE; 8]).unwrap();
+        let extents = Extents::new();
+        let run = || executable.prepare(&extents).input("x", &halves).input("bytes", &given);
+        run()
+            .take_buffer("four", &mut four)
+            .take_buffer("three", &mut three)
+            .take_buffer("five", &mut five)
+            .run()
+            .unwrap();
+        assert_eq!(four.read().unwrap(), halves[1..5]);
+        assert_eq!(three.read().unwrap(), halves[2..5]);
+        assert_eq!(five.read().unwrap(), given[3..8]);
+        // A part of a buffer has no padding behind it.
+        let refused = run().take_buffer("three", more.slice_mut(0..3).unwrap()).run().unwrap_err().to_string();
+        assert!(refused.contains("whole words") && refused.contains("`three`"), "{refused}");
+        assert_eq!(more.read().unwrap(), [half::f16::ONE; 8]);
+        assert_eq!(executable.state("state").unwrap().get::<f32>().unwrap(), [1.0]);
+    }
+}
+
+/// What no output needs may be left out, but not be of another length.
+#[test]
+fn inputs_that_nothing_needs_are_checked() {
+    let mut graph = Graph::new();
+    let x = graph.input("x", FLOAT, shape(&[2])).unwrap();
+    graph.input("idle", FLOAT, shape(&[4])).unwrap();
+    graph.output("x again", x).unwrap();
+    for device in devices() {
+        let executable = compile(&graph, &device);
+        let (two, three, four) = ([1f32; 2], [1f32; 3], [1f32; 4]);
+        let run = |idle: Option<&[f32]>| {
+            let inputs = [Some(("x", (&two).into())), idle.map(|idle| ("idle", idle.into()))];
+            executable.run(&inputs.into_iter().flatten().collect::<Vec<_>>(), &Extents::new()).map(|_| ())
+        };
+        run(None).unwrap();
+        run(Some(&four)).unwrap();
+        let found = run(Some(&three)).unwrap_err();
+        assert!(matches!(&found, Error::Length { name, given: 3, expected: 4, .. } if name == "idle"), "{found}");
+    }
+}

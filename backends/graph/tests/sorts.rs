@@ -198,3 +198,37 @@ fn what_is_refused() {
     assert!(graph.sort(x, 2, false).unwrap_err().to_string().contains("axes of f32[3, maybe], each once"));
     assert!(graph.argsort(x, -3, false).is_err());
 }
+
+/// Rows of a run may be much shorter than they can be: what fills a piece of one up is taken for no element, though it ranks as the last do.
+#[test]
+fn the_best_of_rows_shorter_than_they_can_be() {
+    let length = Symbol::new("length", 100, 100_000).unwrap();
+    let cases =
+        [(ElementType::U8, 0.0, true), (ElementType::I32, -2_147_483_648.0, true), (ElementType::F32, f32::NAN, false)];
+    let mut graph = Graph::new();
+    let mut inputs = Vec::new();
+    for (element, value, largest) in cases {
+        for axis in [0, 1] {
+            let mut extents = [Dim::from(2), Dim::from(2)];
+            extents[axis] = Dim::from(&length);
+            let name = format!("{element} along {axis}");
+            let x = graph.input(&name, ElementType::F32, extents.to_vec()).unwrap();
+            let x = graph.cast(x, element).unwrap();
+            let (values, places) = graph.top_k(x, 100, axis as isize, largest, true).unwrap();
+            graph.output(&format!("values of {name}"), values).unwrap();
+            graph.output(&format!("places of {name}"), places).unwrap();
+            inputs.push((name, value));
+        }
+    }
+    for device in devices() {
+        let executable = Executable::compile(&graph, &Model::new(), &device, &Options::default()).unwrap();
+        for n in [100usize, 130, 200, 2000] {
+            println!("{n} on {}", device.properties().name);
+            let mut extents = Extents::new();
+            extents.set(&length, n as i64).unwrap();
+            let given: Vec<_> =
+                inputs.iter().map(|(name, value)| (name.as_str(), Values::F32(vec![*value; 2 * n]))).collect();
+            compare(&graph, &executable, &given, &extents, 0.0);
+        }
+    }
+}

@@ -384,6 +384,34 @@ fn attributes_count() {
     differ("align_corners", x, &sample(line, Outside::Zeros, false), &sample(line, Outside::Zeros, true));
 }
 
+/// Of a window that meets no element the largest is the least number of the type, and the other way round.
+#[test]
+fn windows_of_integers_without_any_element() {
+    for (element, least, most) in [
+        (ElementType::I8, -128.0, 127.0),
+        (ElementType::I16, -32_768.0, 32_767.0),
+        (ElementType::I32, -2_147_483_648.0, 2_147_483_647.0),
+        (ElementType::U16, 0.0, 65_535.0),
+    ] {
+        for device in devices() {
+            let mut graph = Graph::new();
+            let x = graph.input("x", F32, shape(&[1, 1, 1])).unwrap();
+            let x = graph.cast(x, element).unwrap();
+            for (name, pooling) in [("largest", Pooling::Max), ("smallest", Pooling::Min)] {
+                // Its elements are two places before and behind the one that there is.
+                let y = graph.pool(x, pooling, &[window([2, 1, 3, 1, 2], false)]).unwrap();
+                graph.output(name, y).unwrap();
+            }
+            let executable = Executable::compile(&graph, &Model::new(), &device, &Options::default()).unwrap();
+            let outputs = executable.run(&[("x", (&[5f32]).into())], &Extents::new()).unwrap();
+            for (name, wanted) in [("largest", least), ("smallest", most)] {
+                let values = outputs.host(name).unwrap().values;
+                assert_eq!(values, [wanted], "{name} of {element} on {}", device.properties().name);
+            }
+        }
+    }
+}
+
 #[test]
 fn mistakes() {
     let refused = |result: Result<Tensor, GraphError>| result.unwrap_err().to_string();

@@ -33,6 +33,8 @@ pub mod names;
 pub mod spirv;
 #[cfg(any(feature = "wgsl", feature = "cuda"))]
 pub mod text;
+#[cfg(any(feature = "wgsl", feature = "spirv", feature = "cuda"))]
+mod touched;
 #[cfg(feature = "wgsl")]
 pub mod wgsl;
 

@@ -118,7 +118,7 @@ const SOURCES: &[(&str, &str)] = &[
         "sin",
         "fn sin(x: f32) -> f32 {
             let k = round_ties_even(x * 0.636619772);
-            turned(quarter_rest(x, k), k as i32)
+            select(x == 0.0, x, turned(quarter_rest(x, k), k as i32))
         }",
     ),
     (
@@ -133,7 +133,7 @@ const SOURCES: &[(&str, &str)] = &[
         "fn tan(x: f32) -> f32 {
             let k = round_ties_even(x * 0.636619772);
             let r = quarter_rest(x, k);
-            turned(r, k as i32) / turned(r, k as i32 + 1)
+            select(x == 0.0, x, turned(r, k as i32) / turned(r, k as i32 + 1))
         }",
     ),
     (
@@ -141,7 +141,8 @@ const SOURCES: &[(&str, &str)] = &[
         // Farther out than ours is exact the target's own serves, whatever it is worth there.
         "fn sin_of_any(x: f32) -> f32 {
             let k = round_ties_even(x * 0.636619772);
-            select(abs(x) > 10000.0, native_sin(x), turned(quarter_rest(x, k), k as i32))
+            let near = select(x == 0.0, x, turned(quarter_rest(x, k), k as i32));
+            select(abs(x) > 10000.0, native_sin(x), near)
         }",
     ),
     (
@@ -156,7 +157,8 @@ const SOURCES: &[(&str, &str)] = &[
         "fn tan_of_any(x: f32) -> f32 {
             let k = round_ties_even(x * 0.636619772);
             let r = quarter_rest(x, k);
-            select(abs(x) > 10000.0, native_tan(x), turned(r, k as i32) / turned(r, k as i32 + 1))
+            let near = select(x == 0.0, x, turned(r, k as i32) / turned(r, k as i32 + 1));
+            select(abs(x) > 10000.0, native_tan(x), near)
         }",
     ),
     (
@@ -233,10 +235,11 @@ const SOURCES: &[(&str, &str)] = &[
         "fn powf(x: f32, y: f32) -> f32 {
             let size = native_powf(abs(x), y);
             let odd = abs(y - 2.0 * trunc(y * 0.5)) == 1.0;
-            let signed = select(odd, -size, size);
-            let negative = select(trunc(y) == y, signed, from_bits(to_bits(x) | 0x7fc00000u32));
-            let value = select(x < 0.0, negative, size);
-            select((y == 0.0) | (x == 1.0), 1.0, value)
+            let signed = from_bits(to_bits(size) | select(odd, to_bits(x) & 0x80000000u32, 0u32));
+            let negative = select((trunc(y) == y) | is_infinite(x), signed, from_bits(to_bits(x) | 0x7fc00000u32));
+            let value = select(x < 0.0, negative, select(x == 0.0, signed, size));
+            let is_one = (y == 0.0) | (x == 1.0) | ((x == -1.0) & is_infinite(y));
+            select(is_one, 1.0, value)
         }",
     ),
     ("fast_tanh", "fn fast_tanh(x: f32) -> f32 { 1.0 - 2.0 / (exp(2.0 * x) + 1.0) }"),

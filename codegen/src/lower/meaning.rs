@@ -10,7 +10,7 @@ use crate::ir::{
     Root, Scalar, Span, Statement, StatementKind, Type,
 };
 use crate::names::FunctionNames;
-use crate::target::Profile;
+use crate::target::{Profile, Target};
 
 /// Replaces what is not native where there is what `profile` has, and names the functions that stand in.
 pub fn legalise(module: &mut Module, profile: &Profile) -> Result<Vec<&'static str>, Diagnostics> {
@@ -199,8 +199,11 @@ impl Rewrite for Meaning<'_> {
                         let wanted = Wanted { name, lanes, index, double: false, precision: Precision::Usual };
                         return self.replace(copy, handle, wanted, &[*left, *right]);
                     }
-                    // Of a value by itself it is said where it is printed.
-                    BinaryOperator::Remainder if old.expressions[*left].kind != old.expressions[*right].kind => {
+                    // Of a value by itself it is said where it is printed as WGSL.
+                    BinaryOperator::Remainder
+                        if self.profile.target != Target::Wgsl
+                            || old.expressions[*left].kind != old.expressions[*right].kind =>
+                    {
                         if let Some(name) = library::remainder(self.profile.target, scalar, old.precision) {
                             let double = scalar == Scalar::F64;
                             let wanted = Wanted { name, lanes, index: false, double, precision: old.precision };

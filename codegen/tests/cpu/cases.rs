@@ -230,5 +230,23 @@ pub(super) fn cases() -> Vec<Case> {
         expected: vec![(1, y)],
         tolerance: 0.0,
     });
+    let x: Vec<u32> = (1..=100).collect();
+    let y = (0..64usize).map(|lane| {
+        let mut sum = 0;
+        for r in 0..=lane {
+            let row: u32 = x.iter().skip(lane).step_by(64).sum();
+            let goes_on = r < lane && r % 2 != lane % 2;
+            sum += if goes_on { 1001 * row } else { row };
+        }
+        sum
+    });
+    cases.push(Case {
+        kernel: "rounds",
+        expected: vec![(1, y.collect())],
+        buffers: vec![(x, 100), (vec![5; 64], 64)],
+        params: vec![],
+        groups: [1, 1, 1],
+        tolerance: 0.0,
+    });
     cases
 }

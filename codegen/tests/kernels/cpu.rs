@@ -275,3 +275,24 @@ fn blocked(a: &[f32], b: &[f32], c: &mut [f32], m: usize, n: usize, k: usize) {
         }
     }
 }
+
+/// How many rounds an invocation does depends on it; within each it goes over a row with the others.
+#[kernel(workgroup(64))]
+fn rounds(x: &[u32], y: &mut [u32]) {
+    let mut sum = 0u32;
+    for r in 0..64usize {
+        for i in (local_index()..x.len()).step_by(64) {
+            sum += x[i];
+        }
+        if r >= local_index() {
+            break;
+        }
+        if r % 2 == local_index() % 2 {
+            continue;
+        }
+        for i in (local_index()..x.len()).step_by(64) {
+            sum += 1000 * x[i];
+        }
+    }
+    y[global_index()] = sum;
+}

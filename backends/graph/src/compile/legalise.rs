@@ -3,6 +3,8 @@
 use std::any::Any;
 use std::collections::BTreeMap;
 
+use trefoil_dsl::support::check::COPY_MULTIPLE;
+
 use super::program::{
     FillWork, KernelsWork, Located, MapWork, Meaning, Origin, Program, PullWork, Target, UpdateWork, ValueId, Work,
 };
@@ -136,7 +138,10 @@ impl Stage<'_> {
             return Err(Error::Stage { stage: "legalise", defect: format!("output `{name}` has no node") });
         };
         let layout = &located.layout;
-        if !layout.has_contiguous_strides(&located.ty.shape) || layout.offset.constant().is_none() {
+        // Copies begin at whole words.
+        let size = located.ty.element.bytes() as i64;
+        let begins = layout.offset.constant().filter(|offset| (offset * size) % COPY_MULTIPLE as i64 == 0);
+        if !layout.has_contiguous_strides(&located.ty.shape) || begins.is_none() {
             located = self.copy(tensor.node, &located);
         }
         self.program.outputs.push((name.to_owned(), located));

@@ -10,7 +10,7 @@ use super::pool::Buffer;
 use crate::data::{HostElement, to_f64};
 use crate::error::{Error, Result, check_read};
 use crate::op::HostTensor;
-use crate::types::{ElementType, Layout, TensorType};
+use crate::types::{ElementType, Layout, TensorType, elements_of};
 
 /// A tensor on a device. Clones are the same tensor, which nothing ever changes; its memory goes back to the pool with the last of them.
 ///
@@ -98,7 +98,7 @@ impl EagerTensor {
     /// The elements are of another type; the op that computes it failed, which the error names; or the device failed.
     pub fn read<T: HostElement>(&self) -> Result<Vec<T>> {
         self.expect(T::ELEMENT)?;
-        let mut values = vec![T::zeroed(); self.shape().iter().product()];
+        let mut values = vec![T::zeroed(); elements_of(&self.shape())];
         self.download(bytemuck::cast_slice_mut(&mut values))?;
         Ok(values)
     }
@@ -109,7 +109,7 @@ impl EagerTensor {
     /// As [`EagerTensor::read`].
     pub fn read_bools(&self) -> Result<Vec<bool>> {
         self.expect(ElementType::Bool)?;
-        let mut words = vec![0u32; self.shape().iter().product()];
+        let mut words = vec![0u32; elements_of(&self.shape())];
         self.download(bytemuck::cast_slice_mut(&mut words))?;
         Ok(words.into_iter().map(|word| word != 0).collect())
     }
@@ -120,7 +120,7 @@ impl EagerTensor {
     /// As [`EagerTensor::read`].
     pub fn host(&self) -> Result<HostTensor> {
         let shape = self.shape();
-        let mut bytes = vec![0; shape.iter().product::<usize>() * self.element().bytes() as usize];
+        let mut bytes = vec![0; elements_of(&shape) * self.element().bytes() as usize];
         self.download(&mut bytes)?;
         Ok(HostTensor { shape, values: to_f64(self.element(), &bytes) })
     }

@@ -4,7 +4,7 @@ use super::unknown;
 use crate::data::{HostElement, to_f64};
 use crate::error::{Result, check_read};
 use crate::op::HostTensor;
-use crate::types::ElementType;
+use crate::types::{ElementType, elements_of};
 
 /// What a run gives: the outputs that it takes, in the order in which they were asked for, or named by the graph.
 #[derive(Clone, Debug, Default)]
@@ -27,7 +27,7 @@ pub struct Elements {
 impl Elements {
     /// Room for a tensor.
     pub(super) fn new(of: (&'static str, &str), element: ElementType, shape: Vec<usize>) -> Self {
-        let bytes = shape.iter().product::<usize>() * element.bytes() as usize;
+        let bytes = elements_of(&shape) * element.bytes() as usize;
         let words = vec![0; bytes.div_ceil(size_of::<u64>())];
         Self { of: (of.0, of.1.to_owned()), element, shape, words, bytes }
     }

@@ -66,10 +66,15 @@ impl Executable {
     /// inputs and outputs. A seed that is not given runs on over both.
     ///
     /// # Errors
-    /// As [`Executable::compile`].
+    /// As [`Executable::compile`]; or this is a plan for another value of a symbol.
     pub fn specialise(&self, extents: &Extents) -> Result<Self> {
         let parts = &self.parts;
-        let mut values = parts.graph.bindings().clone();
+        let mut values = self.bindings().clone();
+        for (symbol, expected) in self.bindings().iter() {
+            if let Some(given) = extents.get(symbol).filter(|given| *given != expected) {
+                return Err(Error::Bound { symbol: symbol.name().to_owned(), given: given.to_string(), expected });
+            }
+        }
         values.extend(extents);
         Self::make(parts.graph.bound(&values), &self.model, &self.device, &parts.options, Some(self))
     }

@@ -18,7 +18,7 @@ use crate::data::{Data, DataMut, HostElement};
 use crate::dim::{Dim, Extents};
 use crate::error::{Error, Result, at, check_element};
 use crate::graph::SEED;
-use crate::types::{ElementType, TensorType};
+use crate::types::{ElementType, TensorType, counted};
 
 /// A run that is being put together ([`Executable::prepare`]): what it is given and what it takes. A wrong name, element type or device is answered by [`Run::run`], before anything runs.
 #[derive(Debug)]
@@ -178,7 +178,8 @@ impl<'a> Run<'a> {
         self.want(which.into(), None, Some(Room::Host(into.into())))
     }
 
-    /// Takes an output into the first elements of a buffer of the same device, or of a slice of one from a multiple of 4 bytes on: it is copied there on the device, and does not go to the host. What is submitted after the run finds it.
+    /// Takes an output into the first elements of a buffer of the same device, or of a slice of one from a multiple of 4 bytes on: it is copied there on the device, and does not go to the host. Whole words of 4 bytes are written, so
+    /// that a slice which ends before its buffer does has room for as many. What is submitted after the run finds it.
     pub fn take_buffer<T: Element + HostElement>(
         self,
         which: impl Into<Which<'a, OutputId>>,
@@ -191,8 +192,7 @@ impl<'a> Run<'a> {
         self.take_memory(which, T::ELEMENT, range)
     }
 
-    /// As [`Run::take_buffer`], for memory that is no typed buffer, such as a buffer of a renderer that shares the device: elements one after the other (of bools, words that are 1 or 0), from a multiple of 4 bytes on. Whole words are written, so
-    /// that it has room for the elements rounded up to 4 bytes.
+    /// As [`Run::take_buffer`], for memory that is no typed buffer, such as a buffer of a renderer that shares the device: elements one after the other (of bools, words that are 1 or 0), from a multiple of 4 bytes on.
     pub fn take_memory(self, which: impl Into<Which<'a, OutputId>>, element: ElementType, range: MemoryRange) -> Self {
         self.want(which.into(), None, Some(Room::Device(element, range)))
     }
@@ -309,6 +309,17 @@ impl<'a> Run<'a> {
                 Some(Given::Unchanged) => check_unchanged(slot, state.given[index], extents)?,
             }
         }
+        // What no output needs is checked, and left where it is.
+        for ((name, ty), given) in executable.unused.iter().zip(&lists.given[executable.inputs.len()..]) {
+            match given {
+                Some(Given::Elements(data)) => check_data("input", name, ty, data, extents)?,
+                Some(Given::Memory(range)) => {
+                    let (given, wanted) = (range.bytes / ty.element.bytes(), elements(ty, extents)?);
+                    check_length("input", name, ty, given.min(wanted), wanted, extents)?;
+                }
+                Some(Given::Unchanged) | None => {}
+            }
+        }
         if !self.chosen {
             let all = (0..executable.outputs.len()).map(|output| Taken { output, rows: None, into: None, part: None });
             lists.taken.extend(all);
@@ -398,15 +409,15 @@ impl Taken<'_> {
         };
         let extent = |dim: &Dim| Ok::<_, Error>(u64::try_from(dim.eval(extents)?).unwrap_or(0));
         let all = slot.ty.shape.first().map_or(Ok(1), extent)?;
-        let inner = slot.ty.shape.iter().skip(1).try_fold(1, |product, dim| Ok::<_, Error>(product * extent(dim)?))?;
+        let inner = counted(slot.ty.shape.iter().skip(1).map(extent))?;
         let rows = match &self.rows {
             None => 0..all,
             Some(rows) if slot.ty.rank() == 0 || rows.start > rows.end || rows.end > all => return Err(refused(rows)),
             Some(rows) => rows.clone(),
         };
-        let (first, count) = (rows.start * inner, (rows.end - rows.start) * inner);
+        let (first, count) = (rows.start.saturating_mul(inner), (rows.end - rows.start).saturating_mul(inner));
         let size = slot.ty.element.bytes();
-        self.part = Some(slot.part(first * size, count * size));
+        self.part = Some(slot.part(first.saturating_mul(size), count.saturating_mul(size)));
         match &self.into {
             Some(Room::Host(into)) => {
                 check_element("output", &slot.name, slot.ty.element, into.element)?;
@@ -415,8 +426,12 @@ impl Taken<'_> {
             Some(Room::Device(element, to)) => {
                 check_element("output", &slot.name, slot.ty.element, *element)?;
                 check_memory(device, to, "output", &slot.name)?;
-                if to.bytes < (count * size).next_multiple_of(COPY_MULTIPLE) {
+                if to.bytes / size < count {
                     check_length("output", &slot.name, &slot.ty, to.bytes / size, count, extents)?;
+                }
+                // Behind the end of memory there is padding, but behind a part of it what is somebody else's.
+                let is_last = to.offset.checked_add(to.bytes) == Some(to.memory.bytes());
+                if !is_last && to.bytes < (count * size).next_multiple_of(COPY_MULTIPLE) {
                     let reason =
                         format!("it has room for {} bytes; whole words of {COPY_MULTIPLE} are written", to.bytes);
                     let label = format!("the memory for output `{}`", slot.name);
@@ -437,7 +452,8 @@ impl Taken<'_> {
 
 /// How many elements a tensor has in a run.
 fn elements(ty: &TensorType, extents: &Extents) -> Result<u64> {
-    ty.shape.iter().try_fold(1, |product, dim| Ok(product * u64::try_from(dim.eval(extents)?).unwrap_or(0)))
+    let extent = |dim: &Dim| Ok::<_, Error>(u64::try_from(dim.eval(extents)?).unwrap_or(0));
+    counted(ty.shape.iter().map(extent))
 }
 
 /// Checks that there are as many elements as a run takes.

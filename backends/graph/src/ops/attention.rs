@@ -108,7 +108,7 @@ impl Graph {
     /// `q` is `[batch, heads, queries, elements]`, `k` `[batch, key heads, keys, elements]` and `v` `[batch, key heads, keys, value elements]`, or with positions before heads, as the layout says; the result is
     /// `[batch, heads, queries, value elements]` likewise. Heads of keys may be fewer, if they divide those of queries: as many in a row share one.
     ///
-    /// A query sees the keys that neither causality nor the window nor lengths nor the mask nor a bias of minus infinity hide; one that sees no key gives zeros. Queries of a batch are computed together: the values of a key
+    /// A query sees the keys that neither causality nor the window nor lengths nor the mask nor a bias of minus infinity hide; one that sees no key gives zeros, and so does one whose scores are all NaN. Queries of a batch are computed together: the values of a key
     /// that is hidden from one of them by anything but lengths weigh 0 there, so that they must be finite, as infinity and NaN times 0 are NaN.
     ///
     /// ```

@@ -159,8 +159,11 @@ impl<'a> Plan<'a> {
                         self.varies(*local);
                     }
                     let strides = !varying && same && !self.is_uniform(*start) && self.may_stride(*local, *start, body);
+                    // Looked at again in a loop that some invocations leave early, it is none.
                     if strides {
                         self.strided.insert(local.index());
+                    } else {
+                        self.strided.remove(&local.index());
                     }
                     // A strided loop is run in rounds; what varies is only how many invocations take part in the last.
                     let inner = varying || !same || !self.is_uniform(*start);

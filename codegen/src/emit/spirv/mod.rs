@@ -24,7 +24,6 @@ mod matrix;
 mod module;
 mod place;
 mod stmt;
-mod touched;
 mod types;
 
 use rspirv::binary::Assemble;

@@ -7,9 +7,9 @@ use rspirv::spirv::{
 };
 
 use super::function::FunctionWriter;
-use super::touched::{self, Touched};
 use crate::artefact::{Access, GridKind, ParamField, ParamRole, ParamScalar, ParamTransport};
 use crate::emit::EmitError;
+use crate::emit::touched::{self, Touched};
 use crate::hashing::{HashMap, HashSet};
 use crate::ir::{
     Block, Builtin, ExpressionKind, Function, Handle, Module as Ir, Precision, Scalar, Statement, StatementKind, Type,
@@ -53,10 +53,6 @@ pub(super) struct Writer<'a> {
     pub(super) shares: bool,
 }
 
-fn is_written(lowered: &Lowered, binding: u32) -> bool {
-    lowered.info.access.get(binding as usize).is_none_or(|access| access.writes())
-}
-
 /// Writes the kernel.
 pub(super) fn write(lowered: &Lowered) -> Result<Module, EmitError> {
     let module = &lowered.module;
@@ -81,7 +77,7 @@ pub(super) fn write(lowered: &Lowered) -> Result<Module, EmitError> {
         builtins: Vec::new(),
         interface: Vec::new(),
         functions: Vec::new(),
-        touched: touched::find(module, &|binding| is_written(lowered, binding)),
+        touched: touched::find(lowered),
         glsl: None,
         rounds_halves: false,
         shares,
@@ -318,7 +314,7 @@ impl<'a> Writer<'a> {
 
     /// Whether the kernel changes that buffer.
     pub(super) fn is_written(&self, binding: u32) -> bool {
-        is_written(self.lowered, binding)
+        touched::is_written(self.lowered, binding)
     }
 
     /// How many scalars one element of a buffer's declared array holds.
@@ -508,9 +504,12 @@ impl<'a> Writer<'a> {
 }
 
 impl Writer<'_> {
-    /// Otherwise compilers may take it that there are neither infinities nor NaNs, and make 1 of `x / x`. Devices without it are given modules without it.
+    /// Otherwise compilers may take it that there are neither infinities nor NaNs, and make 1 of `x / x`. Devices without it are given modules without it. A module has one word for all of its functions.
     fn keep_what_is_no_number(&mut self, entry: Word) {
-        if self.lowered.module.entry.precision == Precision::Fast {
+        let Ir { entry: kernel, functions, .. } = &self.lowered.module;
+        // Functions of the compiler's own are of the usual precision wherever they are called.
+        let is_strict = functions.iter().any(|(_, function)| function.precision == Precision::Strict);
+        if kernel.precision == Precision::Fast && !is_strict {
             return;
         }
         let floats = self.module.types_global_values.iter().filter(|value| value.class.opcode == Op::TypeFloat);

@@ -1,11 +1,13 @@
 //! What is known while a kernel is printed: names, surroundings, and the helper functions asked for so far.
 
+use std::cell::OnceCell;
 use std::collections::BTreeMap;
 use std::marker::PhantomData;
 
 use crate::artefact::{ParamField, ParamRole};
 use crate::emit::EmitError;
 use crate::emit::names::{Names, identifier};
+use crate::emit::touched;
 use crate::ir::{
     AtomicFunction, BinaryOperator, Expression, ExpressionKind, Function, Handle, Order, Precision, Root, Scalar, Size,
     Struct, Type, WorkgroupVariable,
@@ -51,6 +53,8 @@ pub struct Printer<'a, D> {
     pub precision: Precision,
     /// Whether [`Dialect::given`] is asked: while the kernel itself is printed, if [`Dialect::hides_first_param`].
     pub(super) hides_first_param: bool,
+    /// Whether a barrier comes behind an access to a buffer that the kernel writes, once that was asked.
+    orders_buffers: OnceCell<bool>,
     dialect: PhantomData<D>,
 }
 
@@ -104,6 +108,7 @@ impl<'a, D: Dialect> Printer<'a, D> {
             known: BTreeMap::new(),
             precision: Precision::Usual,
             hides_first_param: false,
+            orders_buffers: OnceCell::new(),
             dialect: PhantomData,
         };
         let entry = printer.names.claim(&module.name, |name| D::reserved(name, Position::Entry));
@@ -121,6 +126,11 @@ impl<'a, D: Dialect> Printer<'a, D> {
         printer.structs = globals(&mut printer, module.structs.iter().map(|(_, s)| s.name.as_str()).collect());
         printer.functions = globals(&mut printer, module.functions.iter().map(|(_, f)| f.name.as_str()).collect());
         Ok(printer)
+    }
+
+    /// Whether barriers have buffers to order: one that the kernel writes was accessed before one of them.
+    pub(in crate::emit) fn orders_buffers(&self) -> bool {
+        *self.orders_buffers.get_or_init(|| touched::find(self.lowered).before_a_barrier)
     }
 
     /// An error about this kernel.

@@ -470,6 +470,10 @@ impl<'a, D: Dialect> Printer<'a, D> {
             && let Some(plain) = self.plain_place(scope, place)?
             && let Some(code) = D::uniform_load(self, plain)
         {
+            // The target's own waits for workgroup memory alone.
+            if !waited && self.orders_buffers() {
+                self.barrier(out)?;
+            }
             return self.declare(scope, out, result, code);
         }
         if !waited {

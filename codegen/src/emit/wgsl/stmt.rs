@@ -325,7 +325,7 @@ impl Dialect for Wgsl {
 
     fn barrier(p: &mut P<'_>) -> Result<Vec<String>> {
         let mut lines = vec!["workgroupBarrier();".to_owned()];
-        if p.lowered.info.access.iter().any(|access| access.writes() && access.reads()) {
+        if p.orders_buffers() {
             lines.push("storageBarrier();".to_owned());
         }
         Ok(lines)

@@ -160,7 +160,7 @@ pub const SOURCES: &[(&str, &str)] = &[
             let q = mul_add(r * r, p, r);
             let scale = from_bits((((k as i32) + 127) << 23u32) as u32);
             let value = mul_add(scale, q, scale - 1.0);
-            select(is_nan(x), x, select(x > 20.0, exactly_exp(x), value))
+            select(is_nan(x) | (x == 0.0), x, select(x > 20.0, exactly_exp(x), value))
         }",
     ),
     (

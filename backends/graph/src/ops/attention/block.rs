@@ -171,7 +171,7 @@ impl Graph {
         let plain = |g: &mut Self, x, linear: Linear| g.linear(x, linear.weight, linear.bias, Activation::Identity);
         let [q, k, v] = match block.projections {
             Projections::Packed(all) => {
-                let columns = [heads, key_heads, key_heads].map(|heads| heads * elements);
+                let columns = [heads, key_heads, key_heads].map(|heads| heads.saturating_mul(elements));
                 let parts = self.linear_split(x, all.weight, all.bias, &columns)?;
                 [parts[0], parts[1], parts[2]]
             }
@@ -211,7 +211,7 @@ impl Graph {
         }
         let y = self.attention(q, k, v, operands, attention)?;
         let mut shape = self.type_of(y)?.shape[..2].to_vec();
-        shape.push(Dim::from(heads * elements));
+        shape.push(Dim::from(heads) * Dim::from(elements));
         let y = self.reshape(y, shape)?;
         Ok(Attended { y: plain(self, y, block.output)?, keys, values })
     }

@@ -85,7 +85,13 @@ impl Graph {
         bias: Option<Tensor>,
         activation: Activation,
     ) -> Result<Tensor, GraphError> {
-        let out = usual(self.type_of(x)?.element, self.type_of(weight)?.element);
+        let ty = self.type_of(weight)?;
+        if ty.rank() != 2 {
+            let expected = "a matrix, [N, K]".to_owned();
+            let error = OpError::Shape { input: "weight", given: ty.to_string(), expected };
+            return Err(GraphError::Op { op: "linear".to_owned(), error });
+        }
+        let out = usual(self.type_of(x)?.element, ty.element);
         let weight = self.transpose(weight, &[1, 0])?;
         self.product(MatMul { bias: bias.is_some(), activation, out }, x, weight, bias)
     }
@@ -112,7 +118,7 @@ impl Graph {
         bias: Option<Tensor>,
         columns: &[usize],
     ) -> Result<Vec<Tensor>, GraphError> {
-        let all = Dim::from(columns.iter().sum::<usize>());
+        let all = columns.iter().map(|count| Dim::from(*count)).fold(Dim::from(0i64), |all, count| all + count);
         let ty = self.type_of(weight)?.clone();
         if ty.shape.first() != Some(&all) {
             let expected = format!("as many columns as `weight`, which is {ty}, has rows");

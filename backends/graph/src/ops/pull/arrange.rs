@@ -134,6 +134,9 @@ impl Op for Reverse {
     fn infer(&self, inputs: &[TensorType]) -> Result<Vec<TensorType>, OpError> {
         expect_inputs(inputs, 1..=1)?;
         self.axes.iter().try_for_each(|axis| has_axis(&inputs[0], *axis))?;
+        if !self.axes.is_sorted_by(|before, after| before < after) {
+            return Err(attribute_error("axes", format!("{:?}", self.axes), "axes in ascending order, each once"));
+        }
         Ok(inputs.to_vec())
     }
 

@@ -25,8 +25,7 @@ impl Graph {
     pub fn depth_to_space(&mut self, x: Tensor, block: i64, order: BlockOrder) -> Result<Tensor, GraphError> {
         let ty = self.type_of(x)?.clone();
         let wrong = |error| GraphError::Op { op: format!("depth_to_space({ty})"), error };
-        let lead = three_axes(&ty, block).map_err(wrong)?;
-        let positions = block * block;
+        let (lead, positions) = three_axes(&ty, block).map_err(wrong)?;
         if !ty.shape[lead].divides_evenly(positions) {
             let expected = format!("a multiple of {positions} channels on axis {lead}");
             return Err(wrong(shape_error("x", &ty, expected)));
@@ -52,7 +51,7 @@ impl Graph {
     pub fn space_to_depth(&mut self, x: Tensor, block: i64, order: BlockOrder) -> Result<Tensor, GraphError> {
         let ty = self.type_of(x)?.clone();
         let wrong = |error| GraphError::Op { op: format!("space_to_depth({ty})"), error };
-        let lead = three_axes(&ty, block).map_err(wrong)?;
+        let (lead, positions) = three_axes(&ty, block).map_err(wrong)?;
         let by = Dim::from(block);
         let [c, h, w] = [0, 1, 2].map(|axis| ty.shape[lead + axis].clone());
         if !h.divides_evenly(block) || !w.divides_evenly(block) {
@@ -67,7 +66,7 @@ impl Graph {
         };
         let permutation: Vec<usize> = (0..lead).chain(places.map(|place| lead + place)).collect();
         let x = self.transpose(x, &permutation)?;
-        self.reshape(x, [front, &[c * (block * block), h, w]].concat())
+        self.reshape(x, [front, &[c * positions, h, w]].concat())
     }
 
     /// [`Graph::depth_to_space`] as networks that sharpen images use it.
@@ -80,11 +79,12 @@ impl Graph {
 }
 
 /// How many axes stand before the last three.
-fn three_axes(ty: &TensorType, block: i64) -> Result<usize, OpError> {
-    if block < 1 {
-        return Err(attribute_error("block", block, "a number above 0"));
+fn three_axes(ty: &TensorType, block: i64) -> Result<(usize, i64), OpError> {
+    let Some(positions) = block.checked_mul(block).filter(|_| block > 0) else {
+        return Err(attribute_error("block", block, "a number above 0, whose square is a number of 64 bits"));
+    };
+    match ty.rank().checked_sub(3) {
+        Some(lead) => Ok((lead, positions)),
+        None => Err(shape_error("x", ty, "at least three axes: channels, rows, columns".to_owned())),
     }
-    ty.rank()
-        .checked_sub(3)
-        .ok_or_else(|| shape_error("x", ty, "at least three axes: channels, rows, columns".to_owned()))
 }

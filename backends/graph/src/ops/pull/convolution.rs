@@ -317,7 +317,8 @@ fn activate<C: Calculator>(calculator: C, x: C::Value, activation: Activation) -
 #[trefoil_graph_macros::eager]
 impl Graph {
     /// The convolution of `x`, `[batch, channels, ..]`, with `weight`, `[outputs, channels / groups, ..]`, over as many spatial axes as there are slides, plus a
-    /// bias of `[outputs]`, with an activation applied to each element last. As in neural networks the kernel is not turned around.
+    /// bias of `[outputs]`, with an activation applied to each element last. As in neural networks the kernel is not turned around. What lies
+    /// outside of `x` counts as zeros, by which weights are multiplied too: they must be finite, as infinity and NaN times 0 are NaN.
     ///
     /// ```
     /// use trefoil_graph::ops::pull::convolution::Slide;
@@ -353,7 +354,7 @@ impl Graph {
         self.convolution(op, x, weight, bias)
     }
 
-    /// The transpose of a convolution: `x`, `[batch, channels, ..]`, is spread by `weight`, `[channels, outputs / groups, ..]`.
+    /// The transpose of a convolution: `x`, `[batch, channels, ..]`, is spread by `weight`, `[channels, outputs / groups, ..]`, which must be finite as there.
     ///
     /// # Errors
     /// As [`Graph::conv`].

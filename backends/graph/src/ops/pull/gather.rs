@@ -133,7 +133,7 @@ impl Op for GatherNd {
                 "a last axis of fixed extent, as many as axes are named".to_owned(),
             ));
         };
-        if batch + named > x.rank() || batch >= indices.rank() {
+        if batch >= indices.rank() || batch.saturating_add(named) > x.rank() {
             let expected = format!("{named} axes to name, of {x} with indices {indices}");
             return Err(attribute_error("batch_axes", batch, expected));
         }

@@ -48,6 +48,7 @@ impl Op for ReverseSequence {
         each(&outputs[0], |position| {
             let mut source = position.to_vec();
             let length = at(&inputs[1], &[position[self.batch]]).map_or(0, |length| length as i64);
+            let length = i32::try_from(length).map_or(0, i64::from);
             if position[self.time] < length {
                 source[self.time] = length - 1 - position[self.time];
             }
@@ -81,7 +82,7 @@ impl Moves for ReverseSequence {
 #[trefoil_graph_macros::eager]
 impl Graph {
     /// Each sequence's first elements, as many as its length says, in the opposite order: position `b` of axis `batch` holds the sequence that goes along axis `time`,
-    /// of length `lengths[b]`. What lies behind the length stays; a length beyond the axis reads 0.
+    /// of length `lengths[b]`. What lies behind the length stays; a length beyond the axis reads 0, and one that is negative or beyond what 32 bits with a sign hold turns nothing.
     ///
     /// # Errors
     /// There is no such axis, both are one, or the lengths are not integers, one for each sequence.

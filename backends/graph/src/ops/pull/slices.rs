@@ -35,7 +35,9 @@ fn named(starts: &TensorType, x: &TensorType, batch_axes: usize) -> Result<usize
     expect_integers("starts", starts)?;
     let named = starts.shape.last().and_then(Dim::constant).and_then(|count| usize::try_from(count).ok());
     match named {
-        Some(named) if starts.rank() == batch_axes + 1 && batch_axes + named <= x.rank() => {
+        Some(named)
+            if starts.rank().checked_sub(1) == Some(batch_axes) && named <= x.rank().saturating_sub(batch_axes) =>
+        {
             if starts.shape[..batch_axes] == x.shape[..batch_axes] {
                 return Ok(named);
             }

@@ -80,6 +80,7 @@ impl Graph {
             return self.argmax(logits, &[-1], false);
         }
         let x = if element == F32 { logits } else { self.cast(logits, F32)? };
+        let x = self.below_largest(x)?;
         let x = self.affine(x, (1.0 / how.temperature) as f32, 0.0)?;
         let mut count = extent.clone();
         let (x, places) = match how.top_k {
@@ -118,6 +119,17 @@ impl Graph {
             None => drawn,
         };
         self.squeeze(drawn, -1)
+    }
+
+    /// How far logits lie from the largest of their row, so that none becomes infinite by a factor, and the largest is none; of rows with a NaN, and of nothing but minus infinity, as they are.
+    fn below_largest(&mut self, x: Tensor) -> Result<Tensor, GraphError> {
+        let largest = self.max_over(x, &[-1], true)?;
+        let [none, least] = [0.0, f64::NEG_INFINITY].map(|number| self.scalar(number, F32));
+        let (none, least) = (none?, least?);
+        let (distance, is_largest) = (self.sub(x, largest)?, self.eq(x, largest)?);
+        let distance = self.where_(is_largest, none, distance)?;
+        let has_largest = self.gt(largest, least)?;
+        self.where_(has_largest, distance, x)
     }
 
     /// The probabilities of logits, of which those that are left out are 0. With `top_p` they are in descending order.

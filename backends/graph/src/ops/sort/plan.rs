@@ -226,7 +226,9 @@ pub(super) fn top(mut work: Work<'_>, device: &Properties) -> Result<Implementat
     let round = (candidates::SIZE * candidates::EACH) as i64;
     let fits = rows::HELD as i64 / i64::try_from(k).unwrap_or(i64::MAX);
     let pieces = (WANTED / count.bounds().1.max(1)).min(most / (4 * round)).min(fits).max(1);
-    let chunk = if pieces == 1 { work.n.clone() } else { work.n.quotient_up(4 * pieces) * 4i64 };
+    // A piece that is not the last has as many elements as are wanted of it: what fills it up ranks as the last elements do, whose places would come behind it.
+    let least = number((i64::try_from(k).unwrap_or(i64::MAX) + 3) / 4);
+    let chunk = if pieces == 1 { work.n.clone() } else { work.n.quotient_up(4 * pieces).maximum(&least) * 4i64 };
     let finish = pieces == 1;
     let quads = work.rows.steps[0].is(1) && work.rows.aligned(0) && chunk.divides_evenly(4);
     let finds = count.clone() * (pieces * k as i64);

@@ -249,11 +249,13 @@ impl<N: Plain> Calculator for &Calculation<'_, N> {
     }
 
     fn lowest(self) -> Element<N> {
-        if self.element() == ElementType::U64 { self.bits(0) } else { self.value(f64::NEG_INFINITY) }
+        let scalar = self.element().scalar();
+        if scalar.is_integer() { self.bits(scalar.limits()[0] as u64) } else { self.value(f64::NEG_INFINITY) }
     }
 
     fn highest(self) -> Element<N> {
-        if self.element() == ElementType::U64 { self.bits(u64::MAX) } else { self.value(f64::INFINITY) }
+        let scalar = self.element().scalar();
+        if scalar.is_integer() { self.bits(scalar.limits()[1] as u64) } else { self.value(f64::INFINITY) }
     }
 
     fn real(self, position: usize) -> Element<N> {

@@ -2,7 +2,8 @@
 //!
 //! Functions come before those that call them.
 
-use crate::ir::{Block, ExpressionKind, Function, Handle, Module as Ir, Root, StatementKind, statements};
+use crate::ir::{Block, ExpressionKind, Function, Handle, Root, StatementKind, statements};
+use crate::lower::Lowered;
 use crate::verify::places_of;
 
 /// What is known of each function, in arena order.
@@ -11,11 +12,20 @@ pub(super) struct Touched {
     pub(super) accesses: Vec<bool>,
     /// Whether it may be called after such an access.
     pub(super) entered: Vec<bool>,
+    /// Whether a barrier comes behind such an access anywhere.
+    pub(super) before_a_barrier: bool,
 }
 
-/// Looks at every function of a kernel that writes the bindings of which `is_written` says so.
-pub(super) fn find(module: &Ir, is_written: &dyn Fn(u32) -> bool) -> Touched {
-    let mut search = Search { is_written, accesses: Vec::new(), entered: vec![false; module.functions.len()] };
+/// Whether a kernel writes a binding.
+pub(super) fn is_written(lowered: &Lowered, binding: u32) -> bool {
+    lowered.info.access.get(binding as usize).is_none_or(|access| access.writes())
+}
+
+/// Looks at every function of a kernel.
+pub(super) fn find(lowered: &Lowered) -> Touched {
+    let module = &lowered.module;
+    let entered = vec![false; module.functions.len()];
+    let mut search = Search { lowered, accesses: Vec::new(), entered, before_a_barrier: false };
     for (_, function) in module.functions.iter() {
         let accesses = search.is_accessed(function, &function.body);
         search.accesses.push(accesses);
@@ -24,13 +34,14 @@ pub(super) fn find(module: &Ir, is_written: &dyn Fn(u32) -> bool) -> Touched {
     for (handle, function) in module.functions.iter().rev() {
         search.enter(function, &function.body, search.entered[handle.index()]);
     }
-    Touched { accesses: search.accesses, entered: search.entered }
+    Touched { accesses: search.accesses, entered: search.entered, before_a_barrier: search.before_a_barrier }
 }
 
-struct Search<'w> {
-    is_written: &'w dyn Fn(u32) -> bool,
+struct Search<'l> {
+    lowered: &'l Lowered,
     accesses: Vec<bool>,
     entered: Vec<bool>,
+    before_a_barrier: bool,
 }
 
 /// What a statement does by itself, without the blocks inside it.
@@ -42,7 +53,7 @@ struct Own {
 
 impl Search<'_> {
     fn is_root_written(&self, root: Root) -> bool {
-        matches!(root, Root::Binding(binding) if (self.is_written)(binding))
+        matches!(root, Root::Binding(binding) if is_written(self.lowered, binding))
     }
 
     fn own(&self, function: &Function, statement: &StatementKind) -> Own {
@@ -82,13 +93,21 @@ impl Search<'_> {
             {
                 touched |= self.is_accessed(function, body);
             }
-            let calls_access = self.calls_access(&own);
             // Of several calls any may come before another.
-            let before_calls = touched || own.accesses || own.calls.len() > 1 && calls_access;
+            let accessing = own.calls.iter().filter(|called| self.accesses[called.index()]).count();
             for called in &own.calls {
-                self.entered[called.index()] |= before_calls;
+                let others = accessing - usize::from(self.accesses[called.index()]);
+                self.entered[called.index()] |= touched || own.accesses || others > 0;
             }
-            touched |= own.accesses || calls_access;
+            self.before_a_barrier |= touched
+                && matches!(
+                    statement.kind,
+                    StatementKind::Barrier
+                        | StatementKind::UniformLoad { .. }
+                        | StatementKind::Asynchronous(_)
+                        | StatementKind::Tile(_)
+                );
+            touched |= own.accesses || accessing > 0;
             let before_blocks = touched;
             for inner in statement.kind.blocks() {
                 touched |= self.enter(function, inner, before_blocks);
