@@ -134,11 +134,11 @@ impl Computes for Steps {
         let one = calculator.constant(1);
         let gaps = calculator.maximum(given.numbers[0] - one, one);
         let left = gaps - given.at[0];
-        let single = calculator.less(given.numbers[0], calculator.constant(2));
-        let lower = calculator.less(given.at[0], left) | single;
+        let lower = calculator.less(given.at[0], left);
         let [near, far] = [calculator.pick(lower, start, other), calculator.pick(lower, other, start)];
         let gone = calculator.pick(lower, calculator.of_index(given.at[0]), calculator.of_index(left));
         let share = gone / calculator.of_index(gaps);
+        // Drivers multiply in the order that they like, so that no factor may stand for an infinite distance.
         Made::Value(match self.element.rounded(last - self.start).is_finite() {
             true => near + (far - near) * share,
             false => near * (calculator.value(1.0) - share) + far * share,
