@@ -14,6 +14,12 @@ use trefoil_codegen::target::{Dialect, Feature, Features, ParamTransport, Profil
 use trefoil_codegen::variants::variants;
 use trefoil_codegen::verify::verify;
 
+/// The first kernel of a source.
+fn from_source(source: &str) -> Module {
+    let outputs = front::parse_source(source).unwrap_or_else(|errors| panic!("{errors}"));
+    instantiate(&outputs[0].module, &Instance::default()).unwrap_or_else(|errors| panic!("{errors}"))
+}
+
 fn lowered(module: Module, target: Target, transport: ParamTransport) -> Lowered {
     let name = module.name.clone();
     let features = Features::of_target(target);
@@ -205,8 +211,7 @@ fn a_local_of_doubles_may_be_named_like_a_function_of_cuda() {
     let source = format!(
         "#[kernel(workgroup(64), targets(cuda), requires(Float64))] fn k(y: &mut [f64]) {{ if global_index() == 0 {{ {lines} }} }}"
     );
-    let outputs = front::parse_source(&source).unwrap_or_else(|errors| panic!("{errors}"));
-    let module = instantiate(&outputs[0].module, &Instance::default()).unwrap();
+    let module = from_source(&source);
     let text = cuda::emit(&lowered(module, Target::Cuda, ParamTransport::Value)).unwrap();
     if let Some(Err(log)) = nvrtc::load().map(|nvrtc| nvrtc.compile(&text, "sm_80")) {
         panic!("{log}\n{text}");
@@ -236,8 +241,7 @@ fn a_value_that_begins_with_the_first_parameter_is_no_copy_of_all() {
                 if i == 1000 {{ z[i] = Vec4::splat(2); y[i] = S {{ a: 1, b: Vec2::splat(2), c: 3.0 }}; }}
             }}"
         );
-        let outputs = front::parse_source(&source).unwrap_or_else(|errors| panic!("{errors}"));
-        let module = instantiate(&outputs[0].module, &Instance::default()).unwrap();
+        let module = from_source(&source);
         let text = cuda::emit(&lowered(module, Target::Cuda, ParamTransport::Value)).unwrap();
         assert!(text.contains("given(params.first)"), "{text}");
         let Some(nvrtc) = &nvrtc else { continue };
@@ -259,8 +263,7 @@ fn magnitudes_are_no_instruction_of_cuda() {
             y[i] = a.abs() % x[i];
             z[i] = b.abs() % (x[i] as i64);
         }";
-    let outputs = front::parse_source(source).unwrap_or_else(|errors| panic!("{errors}"));
-    let module = instantiate(&outputs[0].module, &Instance::default()).unwrap();
+    let module = from_source(source);
     let text = cuda::emit(&lowered(module, Target::Cuda, ParamTransport::Value)).unwrap();
     let Some(nvrtc) = nvrtc::load() else { return };
     let ptx = nvrtc.ptx(&text, "compute_90").unwrap();
@@ -275,8 +278,7 @@ fn long_loops_are_unrolled_by_the_compiler_of_cuda() {
             "#[kernel(workgroup(64))]\nfn k(x: &[u32], y: &mut [u32]) {{\nlet mut sum = 0;\n\
              for i in unroll(0..{rounds}) {{\nlet a = x[i];\nlet b = a ^ sum;\nsum = b * 3;\n}}\ny[0] = sum;\n}}"
         );
-        let outputs = front::parse_source(&source).unwrap_or_else(|errors| panic!("{errors}"));
-        let module = instantiate(&outputs[0].module, &Instance::default()).unwrap_or_else(|errors| panic!("{errors}"));
+        let module = from_source(&source);
         let lowered = lowered(module, target, ParamTransport::Buffer);
         let text = match target {
             Target::Cuda => cuda::emit(&lowered),
@@ -299,8 +301,7 @@ fn long_loops_are_unrolled_by_the_compiler_of_cuda() {
 fn kernels_that_put_nothing_together_read_parameters_as_they_are() {
     let source = "#[kernel(workgroup(64), targets(cuda))]
         fn k(y: &mut [Vec4<u32>], first: u32) { y[global_index()] = Vec4::new(first, 1, 2, 3); }";
-    let outputs = front::parse_source(source).unwrap_or_else(|errors| panic!("{errors}"));
-    let module = instantiate(&outputs[0].module, &Instance::default()).unwrap();
+    let module = from_source(source);
     let text = cuda::emit(&lowered(module, Target::Cuda, ParamTransport::Value)).unwrap();
     assert!(text.contains("make_uint4(params.first, 1u, 2u, 3u)"), "{text}");
 }
@@ -317,8 +318,7 @@ fn lanes_of_64_bits_are_chosen_and_not_indexed_in_wgsl() {
             y[i] = own[i % 2] + x[i];
             z[i] = w[i % 2];
         }";
-    let outputs = front::parse_source(source).unwrap_or_else(|errors| panic!("{errors}"));
-    let module = instantiate(&outputs[0].module, &Instance::default()).unwrap();
+    let module = from_source(source);
     let text = wgsl::emit(&lowered(module, Target::Wgsl, ParamTransport::Buffer)).unwrap();
     assert!(
         text.contains("select(select(select(0li, value.z, i == 2u), value.y, i == 1u), value.x, i == 0u)"),
@@ -359,8 +359,7 @@ fn a_local_may_be_named_like_a_helper_of_wgsl() {
         .collect();
     let source =
         format!("#[kernel(workgroup(64))] fn k(x: &[f32], y: &mut [f32]) {{ let i = global_index(); {lines} }}");
-    let outputs = front::parse_source(&source).unwrap_or_else(|errors| panic!("{errors}"));
-    let module = instantiate(&outputs[0].module, &Instance::default()).unwrap();
+    let module = from_source(&source);
     let text = wgsl::emit(&lowered(module, Target::Wgsl, ParamTransport::Buffer)).unwrap();
     if let Err(error) = wgsl::validate(&text) {
         panic!("{error}\n{text}");
@@ -374,8 +373,7 @@ fn what_has_no_result_is_told_by_bits_in_wgsl() {
         let source = format!(
             "#[kernel(workgroup(64), targets(wgsl){features})] fn k(x: &[f64], y: &mut [f64], z: &mut [f32]) {{ let i = global_index(); let a = x[i]; let b = z[i]; {line} }}"
         );
-        let outputs = front::parse_source(&source).unwrap_or_else(|errors| panic!("{errors}"));
-        let module = instantiate(&outputs[0].module, &Instance::default()).unwrap();
+        let module = from_source(&source);
         let profile = Profile::portable(Target::Wgsl).with(module.requires);
         let verified = verify(module).unwrap_or_else(|errors| panic!("{errors}"));
         let lowered = lower(&verified, &profile, ParamTransport::Buffer).unwrap();
@@ -418,28 +416,29 @@ fn uniform_loads_of_lanes_and_members_are_taken_by_naga() {
             }}",
             if place == "t[0]" { "z[global_index()]" } else { "y[global_index()]" }
         );
-        let outputs = front::parse_source(&source).unwrap_or_else(|errors| panic!("{errors}"));
-        let module = instantiate(&outputs[0].module, &Instance::default()).unwrap();
+        let module = from_source(&source);
         let text = wgsl::emit(&lowered(module, Target::Wgsl, ParamTransport::Buffer)).unwrap();
         assert_eq!(text.contains("workgroupUniformLoad"), is_load, "{text}");
         to_spirv(&text).unwrap_or_else(|error| panic!("{error}\n{text}"));
     }
 }
 
+/// A kernel that reads `x`, writes `y` and shares `t`, around a body that knows its invocation and its workgroup's first one.
+fn around(body: &str) -> Module {
+    from_source(&format!(
+        "#[kernel(workgroup(64))] fn k(x: &[u32], y: &mut [u32]) {{
+            let mut t = workgroup_array::<u32>(64);
+            let (l, g) = (local_index(), group_index() * 64);
+            {body}
+        }}"
+    ))
+}
+
 /// Barriers order buffers where one that is written was accessed before any of them, and a load that a workgroup agrees on is a barrier.
 #[test]
 fn barriers_of_wgsl_order_buffers_that_are_touched_before_them() {
     let text = |body: &str| {
-        let source = format!(
-            "#[kernel(workgroup(64))] fn k(x: &[u32], y: &mut [u32]) {{
-                let mut t = workgroup_array::<u32>(64);
-                let (l, g) = (local_index(), group_index() * 64);
-                {body}
-            }}"
-        );
-        let outputs = front::parse_source(&source).unwrap_or_else(|errors| panic!("{errors}"));
-        let module = instantiate(&outputs[0].module, &Instance::default()).unwrap();
-        let text = wgsl::emit(&lowered(module, Target::Wgsl, ParamTransport::Buffer)).unwrap();
+        let text = wgsl::emit(&lowered(around(body), Target::Wgsl, ParamTransport::Buffer)).unwrap();
         to_spirv(&text).unwrap_or_else(|error| panic!("{error}\n{text}"));
         text
     };
@@ -452,8 +451,8 @@ fn barriers_of_wgsl_order_buffers_that_are_touched_before_them() {
     let [first, load] = ["storageBarrier", "workgroupUniformLoad"].map(|word| agreed.find(word));
     assert!(first.is_some() && first < load, "{agreed}");
     // In a loop what comes behind a barrier comes before it, too.
-    let around = text("for i in 0..x.len() { barrier(); y[g + (l + i) % 64] = x[i]; }");
-    assert!(around.contains("storageBarrier"), "{around}");
+    let repeated = text("for i in 0..x.len() { barrier(); y[g + (l + i) % 64] = x[i]; }");
+    assert!(repeated.contains("storageBarrier"), "{repeated}");
     let unneeded = text("t[l] = x[g + l]; barrier(); let v = y[g + l]; y[g + l] = t[63 - l] + v;");
     assert!(!unneeded.contains("storageBarrier"), "{unneeded}");
 }
@@ -461,21 +460,10 @@ fn barriers_of_wgsl_order_buffers_that_are_touched_before_them() {
 /// NVRTC reads a buffer that is `__restrict__` once, whatever barriers there are and whatever others write between them.
 #[test]
 fn buffers_of_cuda_that_barriers_order_are_not_restricted() {
-    let text = |body: &str| {
-        let source = format!(
-            "#[kernel(workgroup(64))] fn k(x: &[u32], y: &mut [u32]) {{
-                let mut t = workgroup_array::<u32>(64);
-                let i = global_index();
-                {body}
-            }}"
-        );
-        let outputs = front::parse_source(&source).unwrap_or_else(|errors| panic!("{errors}"));
-        let module = instantiate(&outputs[0].module, &Instance::default()).unwrap();
-        cuda::emit(&lowered(module, Target::Cuda, ParamTransport::Value)).unwrap()
-    };
-    let ordered = text("let a = y[i]; barrier(); y[i + 1] = x[i]; barrier(); y[i] = a + y[i];");
+    let text = |body: &str| cuda::emit(&lowered(around(body), Target::Cuda, ParamTransport::Value)).unwrap();
+    let ordered = text("let i = g + l; let a = y[i]; barrier(); y[i + 1] = x[i]; barrier(); y[i] = a + y[i];");
     assert!(ordered.contains("const uint* __restrict__ x") && ordered.contains("    uint* y"), "{ordered}");
-    let alone = text("t[local_index()] = x[i]; barrier(); y[i] = t[63 - local_index()];");
+    let alone = text("t[l] = x[g + l]; barrier(); y[g + l] = t[63 - l];");
     assert!(alone.contains("uint* __restrict__ y"), "{alone}");
 }
 
@@ -496,8 +484,7 @@ fn constants_of_any_width_and_order_are_taken_by_naga() {
     let source = format!(
         "#[kernel(workgroup(64), requires(Int64, Float64))] fn k(y: &mut [i32]) {{ if global_index() == 0 {{ {body} }} }}"
     );
-    let outputs = front::parse_source(&source).unwrap_or_else(|errors| panic!("{errors}"));
-    let module = instantiate(&outputs[0].module, &Instance::default()).unwrap();
+    let module = from_source(&source);
     let text = wgsl::emit(&lowered(module, Target::Wgsl, ParamTransport::Buffer)).unwrap();
     if let Err(error) = to_spirv(&text) {
         panic!("{error}\n{text}");

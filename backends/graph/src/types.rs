@@ -1,5 +1,6 @@
 //! Element types, shapes and layouts of tensors.
 
+use std::convert::Infallible;
 use std::fmt;
 
 use serde::{Deserialize, Serialize};
@@ -201,7 +202,8 @@ pub(crate) fn counted<E>(extents: impl IntoIterator<Item = Result<u64, E>>) -> R
 
 /// How many elements a shape has, at most as many as there are numbers.
 pub(crate) fn elements_of(shape: &[usize]) -> usize {
-    if shape.contains(&0) { 0 } else { shape.iter().fold(1, |elements, extent| elements.saturating_mul(*extent)) }
+    let Ok(all) = counted(shape.iter().map(|extent| Ok::<_, Infallible>(*extent as u64)));
+    usize::try_from(all).unwrap_or(usize::MAX)
 }
 
 /// The extents of a tensor, outermost first.

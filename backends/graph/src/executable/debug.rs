@@ -16,7 +16,7 @@ use crate::error::{Result, at};
 use crate::graph::{Graph, Leaf, LeafKind, Tensor};
 use crate::op::{HostTensor, OpKind};
 use crate::reference::evaluate_node;
-use crate::types::{ElementType, Layout};
+use crate::types::{ElementType, Layout, elements_of};
 
 /// NaN in every type of floats, and in integers a number that is no index.
 const POISON: u8 = 0xFF;
@@ -184,7 +184,7 @@ impl<'e> Watch<'e> {
             return Ok(None);
         };
         let shape = ty.shape_in(extents)?;
-        let mut bytes = vec![0; shape.iter().product::<usize>() * ty.element.bytes() as usize];
+        let mut bytes = vec![0; elements_of(&shape) * ty.element.bytes() as usize];
         if !bytes.is_empty() {
             let (memory, bytes_of) = (memory[place.buffer].clone(), bytes.len() as u64);
             let range = MemoryRange { memory, offset: place.offset, bytes: bytes_of };
@@ -255,7 +255,7 @@ fn arranged(from: &HostTensor, layout: &Layout, shape: &[usize], extents: &Exten
         }
         from.values.get(usize::try_from(at).ok()?).copied()
     };
-    Ok((0..shape.iter().product()).map(element).collect())
+    Ok((0..elements_of(shape)).map(element).collect())
 }
 
 /// The output of a view that starts where a symbol says, of which references know nothing.

@@ -407,9 +407,8 @@ impl Taken<'_> {
             Ok(shape) => Error::Rows { output: slot.name.to_string(), rows: rows.clone(), shape },
             Err(error) => error,
         };
-        let extent = |dim: &Dim| Ok::<_, Error>(u64::try_from(dim.eval(extents)?).unwrap_or(0));
-        let all = slot.ty.shape.first().map_or(Ok(1), extent)?;
-        let inner = counted(slot.ty.shape.iter().skip(1).map(extent))?;
+        let all = slot.ty.shape.first().map_or(Ok(1), |dim| extent(dim, extents))?;
+        let inner = counted(slot.ty.shape.iter().skip(1).map(|dim| extent(dim, extents)))?;
         let rows = match &self.rows {
             None => 0..all,
             Some(rows) if slot.ty.rank() == 0 || rows.start > rows.end || rows.end > all => return Err(refused(rows)),
@@ -450,10 +449,14 @@ impl Taken<'_> {
     }
 }
 
+/// What an extent is in a run.
+fn extent(dim: &Dim, extents: &Extents) -> Result<u64> {
+    Ok(u64::try_from(dim.eval(extents)?).unwrap_or(0))
+}
+
 /// How many elements a tensor has in a run.
 fn elements(ty: &TensorType, extents: &Extents) -> Result<u64> {
-    let extent = |dim: &Dim| Ok::<_, Error>(u64::try_from(dim.eval(extents)?).unwrap_or(0));
-    counted(ty.shape.iter().map(extent))
+    counted(ty.shape.iter().map(|dim| extent(dim, extents)))
 }
 
 /// Checks that there are as many elements as a run takes.

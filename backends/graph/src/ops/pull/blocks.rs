@@ -78,7 +78,7 @@ impl Graph {
     }
 }
 
-/// How many axes stand before the last three.
+/// How many axes stand before the last three, and how many elements a block has.
 fn three_axes(ty: &TensorType, block: i64) -> Result<(usize, i64), OpError> {
     let Some(positions) = block.checked_mul(block).filter(|_| block > 0) else {
         return Err(attribute_error("block", block, "a number above 0, whose square is a number of 64 bits"));
