@@ -47,7 +47,7 @@ impl Builder {
         };
         let values: Vec<f32> = (0..shape[0] * shape[1]).map(|_| next()).collect();
         self.model.set(name, &shape, &values[..])?;
-        Ok(self.g.param(name, ElementType::F32, shape.map(Dim::from))?)
+        Ok(self.g.param(name, ElementType::F32, shape)?)
     }
 
     fn linear(&mut self, name: String, to: usize, from: usize) -> Result<Linear, Box<dyn Error>> {
@@ -55,7 +55,7 @@ impl Builder {
     }
 
     fn state(&mut self, name: String) -> Result<Tensor, GraphError> {
-        self.g.state(&name, ElementType::F32, [1, CAPACITY, KEY_HEADS, ELEMENTS].map(Dim::from))
+        self.g.state(&name, ElementType::F32, [1, CAPACITY, KEY_HEADS, ELEMENTS])
     }
 
     /// `count` tokens, of which the first is at `position`; gives the token that follows the last.

@@ -9,7 +9,7 @@
 
 use std::error::Error;
 
-use trefoil::artefact::{Code, Kernel, Target};
+use trefoil::artefact::{Kernel, Target};
 use trefoil::device::DeviceOptions;
 use trefoil::prelude::*;
 use trefoil::{Device, Dispatch, devices};
@@ -116,31 +116,13 @@ fn main() -> Result<(), Box<dyn Error>> {
     }
 }
 
-/// Prints what was emitted for a kernel while this program was compiled, one variant for each target.
+/// Prints what was emitted for a kernel while this program was compiled.
 fn print_code(kernel: &Kernel) {
     for (target, language) in [(Target::Wgsl, "WGSL"), (Target::Spirv, "SPIR-V"), (Target::Cuda, "CUDA C")] {
-        if let Some(variant) = kernel.variants.iter().find(|variant| variant.target == target) {
-            println!("---- {}: {language} ({})", kernel.name, variant.profile);
-            match &variant.code {
-                Code::Text(text) => println!("{text}"),
-                Code::Spirv(bytes) => println!("{}", assembly(bytes)),
-            }
+        if let Some(text) = kernel.text(target) {
+            println!("---- {}: {language}\n{text}", kernel.name);
         }
     }
-}
-
-/// SPIR-V as text.
-#[cfg(feature = "vulkan")]
-fn assembly(bytes: &[u8]) -> String {
-    let (words, _) = bytes.as_chunks::<4>();
-    let words: Vec<u32> = words.iter().map(|word| u32::from_le_bytes(*word)).collect();
-    trefoil::codegen::emit::spirv::disassemble(&words)
-}
-
-/// What is said of SPIR-V where the disassembler, a part of the SPIR-V emitter, is not there.
-#[cfg(not(feature = "vulkan"))]
-fn assembly(bytes: &[u8]) -> String {
-    format!("{} words (the feature vulkan brings a disassembler)\n", bytes.len() / 4)
 }
 
 /// Runs a kernel a few times and gives the shortest time; `None` if the device has no clock.

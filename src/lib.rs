@@ -41,13 +41,13 @@
 //!
 //! ```
 //! use trefoil::devices;
-//! use trefoil::graph::{Dim, ElementType, Executable, Extents, Graph, Model, Options, Symbol};
+//! use trefoil::graph::{ElementType, Executable, Extents, Graph, Model, Options, Symbol};
 //!
 //! # fn main() -> Result<(), Box<dyn std::error::Error>> {
 //! let rows = Symbol::new("rows", 1, 512)?;
 //! let mut g = Graph::new();
-//! let x = g.input("x", ElementType::F32, [Dim::from(&rows), Dim::from(2)])?;
-//! let w = g.param("w", ElementType::F32, [Dim::from(2), Dim::from(2)])?;
+//! let x = g.input("x", ElementType::F32, (&rows, 2))?;
+//! let w = g.param("w", ElementType::F32, [2, 2])?;
 //! let product = g.matmul(x, w)?;
 //! let y = g.relu(product)?;
 //! g.output("y", y)?;

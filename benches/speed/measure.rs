@@ -195,7 +195,6 @@ pub fn graph(device: &Device, case: &Case, element: ElementType, scale: Scale) -
     let mut g = Graph::new();
     let mut tensors = Vec::new();
     for (name, shape) in &case.inputs {
-        let shape: Vec<_> = shape.iter().map(|extent| (*extent).into()).collect();
         tensors.push(g.input(name, element, shape)?);
     }
     (case.build)(&mut g, &tensors)?;

@@ -18,6 +18,7 @@
 //! * Every binding covers a multiple of 16 bytes.
 
 use std::borrow::Cow;
+use std::fmt;
 
 use serde::{Deserialize, Serialize};
 
@@ -89,6 +90,12 @@ impl Kernel {
     /// The bytes are something else.
     pub fn from_bytes(bytes: &[u8]) -> Result<Self, postcard::Error> {
         postcard::from_bytes(bytes)
+    }
+
+    /// What was emitted for a target, to be read: the least demanding variant's WGSL or CUDA C, or its SPIR-V as [`Code`] displays it. `None` where the kernel has nothing for that target, and of the CPU, which runs
+    /// compiled Rust.
+    pub fn text(&self, target: Target) -> Option<String> {
+        self.variants.iter().find(|variant| variant.target == target).map(|variant| variant.code.to_string())
     }
 
     /// [`Kernel::variant_with`], of a device that multiplies no matrices.
@@ -456,6 +463,25 @@ pub enum Code {
     Spirv(List<u8>),
 }
 
+impl fmt::Display for Code {
+    /// The text; SPIR-V disassembled, where this crate is built with its emitter (the feature `spirv`, which devices of Vulkan bring), and else how long it is.
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Self::Text(text) => f.write_str(text),
+            #[cfg(feature = "spirv")]
+            Self::Spirv(bytes) => {
+                let (words, _) = bytes.as_chunks::<4>();
+                let words: Vec<u32> = words.iter().map(|word| u32::from_le_bytes(*word)).collect();
+                f.write_str(&crate::emit::spirv::disassemble(&words))
+            }
+            #[cfg(not(feature = "spirv"))]
+            Self::Spirv(bytes) => {
+                writeln!(f, "{} words of SPIR-V, which the feature `spirv` disassembles", bytes.len() / 4)
+            }
+        }
+    }
+}
+
 /// The compiled form of a kernel on the CPU.
 #[derive(Clone, Copy)]
 pub struct CpuFunction {
@@ -468,7 +494,7 @@ pub struct CpuFunction {
     pub entry: unsafe fn(arguments: &CpuArguments<'_>, first: u64, end: u64),
 }
 
-impl std::fmt::Debug for CpuFunction {
+impl fmt::Debug for CpuFunction {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
         f.write_str("CpuFunction")
     }

@@ -1,12 +1,14 @@
 //! Everything that can go wrong with kernels, buffers and devices.
 
+use std::fmt;
+
 use trefoil_codegen::artefact::VariantError;
 
 /// A result whose error is [`Error`].
 pub type Result<T, E = Error> = std::result::Result<T, E>;
 
 /// What went wrong with a kernel, buffer or device; each message names the thing, what was given, and what was expected.
-#[derive(Clone, Debug, thiserror::Error)]
+#[derive(Clone, thiserror::Error)]
 #[non_exhaustive]
 pub enum Error {
     /// A library or driver that the device needs is not on this machine.
@@ -178,6 +180,13 @@ pub enum Error {
         /// What the driver said.
         message: String,
     },
+}
+
+impl fmt::Debug for Error {
+    /// As it is displayed: that is what a program prints whose `main` gives it back, and what `unwrap` says.
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        fmt::Display::fmt(self, f)
+    }
 }
 
 impl Error {

@@ -3,6 +3,7 @@
 //! Their memory is that of the same numbers one after the other. [`Vec2`] and [`Vec4`] are aligned to their size, [`Vec3`] to its
 //! scalar, on the host and on every device, which the assertions at the end of this file hold.
 
+use std::fmt;
 use std::ops::{
     Add, AddAssign, BitAnd, BitAndAssign, BitOr, BitOrAssign, BitXor, BitXorAssign, Div, DivAssign, Index, IndexMut,
     Mul, MulAssign, Neg, Not, Rem, RemAssign, Shl, ShlAssign, Shr, ShrAssign, Sub, SubAssign,
@@ -25,7 +26,7 @@ pub trait Lane: Copy + 'static {
 
 /// A type of no bytes that has an alignment.
 #[doc(hidden)]
-pub trait Alignment: Copy + Default + PartialEq + std::fmt::Debug + Send + Sync + 'static {}
+pub trait Alignment: Copy + Default + PartialEq + fmt::Debug + Send + Sync + 'static {}
 
 macro_rules! alignments {
     ($($name:ident = $bytes:literal;)*) => {
@@ -127,13 +128,20 @@ macro_rules! vector {
     ($(#[$doc:meta])* $Vector:ident, $count:literal, $Aligned:ident, { $($lane:ident = $index:literal),+ }) => {
         $(#[$doc])*
         #[repr(C)]
-        #[derive(Clone, Copy, Debug, Default, PartialEq)]
+        #[derive(Clone, Copy, Default, PartialEq)]
         pub struct $Vector<T: Lane> {
             aligned: $Aligned<T>,
             $(
                 #[doc = concat!("Lane ", stringify!($index), ".")]
                 pub $lane: T,
             )+
+        }
+
+        impl<T: Lane + fmt::Debug> fmt::Debug for $Vector<T> {
+            /// The lanes: `Vec2(1.0, 2.0)`.
+            fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+                f.debug_tuple(stringify!($Vector))$(.field(&self.$lane))+.finish()
+            }
         }
 
         impl<T: Lane> $Vector<T> {

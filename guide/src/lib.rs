@@ -79,3 +79,8 @@ fn expect_near(given: &[f32], expected: &[f32]) -> Outcome {
         None => Ok(()),
     }
 }
+
+/// The first chapter's program, which runs as an example of this crate.
+#[cfg(doctest)]
+#[doc = include_str!("../../docs/src/start.md")]
+pub struct Start;

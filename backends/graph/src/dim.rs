@@ -4,6 +4,7 @@
 //! maximum of two dimensions. Equal expressions are equal values, so shapes are compared with `==`. Symbols have bounds, from which every
 //! dimension has bounds: plans are made for the upper one.
 
+mod error;
 mod extents;
 
 use std::collections::BTreeMap;
@@ -11,8 +12,7 @@ use std::fmt;
 use std::ops::{Add, Mul, Sub};
 use std::sync::Arc;
 
-use thiserror::Error;
-
+pub use error::DimError;
 pub use extents::Extents;
 
 /// A number that is known only when a graph runs, such as a batch size.
@@ -51,53 +51,6 @@ enum Atom {
     Quotient(Box<Dim>, Box<Dim>),
     Min(Box<Dim>, Box<Dim>),
     Max(Box<Dim>, Box<Dim>),
-}
-
-/// What can be wrong with a symbol or with the value of one.
-#[derive(Clone, Debug, PartialEq, Eq, Error)]
-#[non_exhaustive]
-pub enum DimError {
-    /// The bounds of a symbol make no sense.
-    #[error(
-        "symbol `{name}`: bounds {min}..={max} in multiples of {multiple_of}: they must be 0 <= min <= max and be such multiples"
-    )]
-    Bounds {
-        /// The symbol.
-        name: String,
-        /// Its lower bound.
-        min: i64,
-        /// Its upper bound.
-        max: i64,
-        /// Its divisor.
-        multiple_of: i64,
-    },
-    /// A symbol has no value.
-    #[error("symbol `{name}` has no value; it needs one between {min} and {max}")]
-    Unbound {
-        /// The symbol.
-        name: String,
-        /// Its lower bound.
-        min: i64,
-        /// Its upper bound.
-        max: i64,
-    },
-    /// A value is outside a symbol's bounds.
-    #[error("symbol `{name}` is {value}; it must be between {min} and {max} and a multiple of {multiple_of}")]
-    OutOfBounds {
-        /// The symbol.
-        name: String,
-        /// The value given.
-        value: i64,
-        /// Its lower bound.
-        min: i64,
-        /// Its upper bound.
-        max: i64,
-        /// Its divisor.
-        multiple_of: i64,
-    },
-    /// A division by zero.
-    #[error("`{0}` divides by zero")]
-    DivisionByZero(String),
 }
 
 impl Symbol {

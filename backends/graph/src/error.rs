@@ -1,5 +1,6 @@
 //! What can go wrong between a graph and its results; each message names the thing, what was given and what was expected.
 
+use std::fmt;
 use std::ops::Range;
 
 use thiserror::Error;
@@ -12,7 +13,7 @@ use crate::types::ElementType;
 pub type Result<T, E = Error> = std::result::Result<T, E>;
 
 /// What went wrong with a model, a compilation or a run.
-#[derive(Clone, Debug, Error)]
+#[derive(Clone, Error)]
 #[non_exhaustive]
 pub enum Error {
     /// A graph could not be built.
@@ -229,7 +230,7 @@ pub enum Error {
         ty: String,
     },
     /// Another shape.
-    #[error("{what} `{name}` is {given}, {expected} expected")]
+    #[error("{what} `{name}` is {given}; expected {expected}")]
     Shape {
         /// `input` or `param`.
         what: &'static str,
@@ -353,6 +354,13 @@ pub enum Error {
     /// Another thread failed while it held the executable.
     #[error("an earlier run of this executable was cut short by a panic")]
     Poisoned,
+}
+
+impl fmt::Debug for Error {
+    /// As it is displayed: that is what a program prints whose `main` gives it back, and what `unwrap` says.
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        fmt::Display::fmt(self, f)
+    }
 }
 
 /// The type of 32 bits that comes nearest to one of 64.

@@ -8,6 +8,7 @@ mod leaf;
 
 use std::any::Any;
 use std::collections::BTreeMap;
+use std::fmt;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU32, Ordering};
 
@@ -18,7 +19,7 @@ use crate::data::Data;
 use crate::dim::Extents;
 use crate::op::{Op, OpError};
 use crate::ops::state::Update;
-use crate::types::{ElementType, Shape, TensorType};
+use crate::types::{ElementType, IntoShape, TensorType};
 
 /// A value in a graph: one output of one node.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
@@ -88,7 +89,7 @@ pub const SEED: &str = "seed";
 pub(crate) const SEED_WORDS: usize = 2;
 
 /// What can be wrong with a call that builds a graph.
-#[derive(Clone, Debug, PartialEq, Eq, Error)]
+#[derive(Clone, PartialEq, Eq, Error)]
 #[non_exhaustive]
 pub enum GraphError {
     /// The op does not take these inputs.
@@ -153,6 +154,13 @@ pub enum GraphError {
         /// How many it takes; empty if the shape is not constant.
         expected: String,
     },
+}
+
+impl fmt::Debug for GraphError {
+    /// As it is displayed: that is what a program prints whose `main` gives it back, and what `unwrap` says.
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        fmt::Display::fmt(self, f)
+    }
 }
 
 /// That an op has so many outputs where one is expected.
@@ -234,8 +242,8 @@ impl Graph {
     ///
     /// # Errors
     /// The name is taken.
-    pub fn input(&mut self, name: &str, element: ElementType, shape: impl Into<Shape>) -> Result<Tensor, GraphError> {
-        self.leaf(name, LeafKind::Input, TensorType { element, shape: shape.into() })
+    pub fn input(&mut self, name: &str, element: ElementType, shape: impl IntoShape) -> Result<Tensor, GraphError> {
+        self.leaf(name, LeafKind::Input, TensorType { element, shape: shape.into_shape() })
     }
 
     /// The input that random numbers depend on, called `seed`: 64 bits as two words, the lower first. The first random op adds it. A run gives it as it gives every input, or leaves it out and takes the
@@ -262,8 +270,8 @@ impl Graph {
     ///
     /// # Errors
     /// The name is taken.
-    pub fn param(&mut self, name: &str, element: ElementType, shape: impl Into<Shape>) -> Result<Tensor, GraphError> {
-        self.leaf(name, LeafKind::Param, TensorType { element, shape: shape.into() })
+    pub fn param(&mut self, name: &str, element: ElementType, shape: impl IntoShape) -> Result<Tensor, GraphError> {
+        self.leaf(name, LeafKind::Param, TensorType { element, shape: shape.into_shape() })
     }
 
     /// A tensor that lives in the executable, on the device, from run to run: zero before the first, then what the last run left ([`Graph::update`], [`Graph::feed`]), or what the program put there
@@ -271,8 +279,8 @@ impl Graph {
     ///
     /// # Errors
     /// The name is taken, or an extent is no number.
-    pub fn state(&mut self, name: &str, element: ElementType, shape: impl Into<Shape>) -> Result<Tensor, GraphError> {
-        let ty = TensorType { element, shape: shape.into() };
+    pub fn state(&mut self, name: &str, element: ElementType, shape: impl IntoShape) -> Result<Tensor, GraphError> {
+        let ty = TensorType { element, shape: shape.into_shape() };
         if ty.shape.iter().any(|extent| extent.constant().is_none()) {
             let expected = "extents that are numbers".to_owned();
             let error = OpError::Attribute { attribute: "shape", given: ty.to_string(), expected };
@@ -290,10 +298,10 @@ impl Graph {
     pub fn constant<'d>(
         &mut self,
         element: ElementType,
-        shape: impl Into<Shape>,
+        shape: impl IntoShape,
         values: impl Into<Data<'d>>,
     ) -> Result<Tensor, GraphError> {
-        let (ty, values) = (TensorType { element, shape: shape.into() }, values.into());
+        let (ty, values) = (TensorType { element, shape: shape.into_shape() }, values.into());
         if values.element() != element {
             return Err(GraphError::ConstantElement { given: values.element(), expected: element });
         }

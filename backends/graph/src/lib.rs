@@ -39,4 +39,4 @@ pub use error::{Error, Result};
 pub use executable::{Elements, Executable, Finished, InputId, OutputId, Outputs, Pending, Plans, QueuedRun, Run};
 pub use graph::{Graph, Tensor};
 pub use model::Model;
-pub use types::ElementType;
+pub use types::{ElementType, IntoShape, Shape};

@@ -288,7 +288,7 @@ pub enum Grid {
 }
 
 /// What can be wrong when a node is added to a graph.
-#[derive(Clone, Debug, PartialEq, Eq, Error)]
+#[derive(Clone, PartialEq, Eq, Error)]
 #[non_exhaustive]
 pub enum OpError {
     /// The number of inputs.
@@ -300,7 +300,7 @@ pub enum OpError {
         expected: usize,
     },
     /// An input has the wrong element type.
-    #[error("input `{input}` is {given}, {expected} expected")]
+    #[error("input `{input}` is {given}; expected {expected}")]
     ElementType {
         /// The input's name in the op's definition.
         input: &'static str,
@@ -310,7 +310,7 @@ pub enum OpError {
         expected: String,
     },
     /// An input has the wrong shape.
-    #[error("input `{input}` is {given}, {expected} expected")]
+    #[error("input `{input}` is {given}; expected {expected}")]
     Shape {
         /// The input's name in the op's definition.
         input: &'static str,
@@ -320,7 +320,7 @@ pub enum OpError {
         expected: String,
     },
     /// An attribute has an impossible value.
-    #[error("attribute `{attribute}` is {given}, {expected} expected")]
+    #[error("attribute `{attribute}` is {given}; expected {expected}")]
     Attribute {
         /// The attribute.
         attribute: &'static str,
@@ -332,4 +332,11 @@ pub enum OpError {
     /// A dimension makes no sense.
     #[error(transparent)]
     Dim(#[from] DimError),
+}
+
+impl fmt::Debug for OpError {
+    /// As it is displayed: that is what a program prints whose `main` gives it back, and what `unwrap` says.
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        fmt::Display::fmt(self, f)
+    }
 }

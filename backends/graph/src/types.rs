@@ -209,6 +209,77 @@ pub(crate) fn elements_of(shape: &[usize]) -> usize {
 /// The extents of a tensor, outermost first.
 pub type Shape = Vec<Dim>;
 
+/// What is taken for a [`Shape`]: arrays, slices and vectors of numbers, of symbols or of [`Dim`]s, tuples that mix them, and `()` for a scalar.
+///
+/// ```
+/// use trefoil_graph::{Dim, ElementType, Graph, Symbol};
+/// let mut g = Graph::new();
+/// let batch = Symbol::new("batch", 1, 64)?;
+/// g.param("weight", ElementType::F32, [16, 8])?;
+/// g.input("x", ElementType::F32, (&batch, 16, Dim::from(&batch) + 1))?;
+/// g.input("factor", ElementType::F32, ())?;
+/// # Ok::<(), Box<dyn std::error::Error>>(())
+/// ```
+pub trait IntoShape {
+    /// The shape.
+    fn into_shape(self) -> Shape;
+}
+
+impl IntoShape for () {
+    fn into_shape(self) -> Shape {
+        Shape::new()
+    }
+}
+
+macro_rules! tuples {
+    ($($dim:ident)+) => {
+        impl<$($dim: Into<Dim>),+> IntoShape for ($($dim,)+) {
+            fn into_shape(self) -> Shape {
+                #[allow(non_snake_case, reason = "a value is named as its type is")]
+                let ($($dim,)+) = self;
+                vec![$($dim.into()),+]
+            }
+        }
+    };
+}
+
+tuples!(A);
+tuples!(A B);
+tuples!(A B C);
+tuples!(A B C D);
+tuples!(A B C D E);
+tuples!(A B C D E F);
+
+impl<D: Into<Dim>> IntoShape for Vec<D> {
+    fn into_shape(self) -> Shape {
+        self.into_iter().map(Into::into).collect()
+    }
+}
+
+impl<D: Into<Dim>, const N: usize> IntoShape for [D; N] {
+    fn into_shape(self) -> Shape {
+        self.into_iter().map(Into::into).collect()
+    }
+}
+
+impl<D: Clone + Into<Dim>> IntoShape for &[D] {
+    fn into_shape(self) -> Shape {
+        self.iter().cloned().map(Into::into).collect()
+    }
+}
+
+impl<D: Clone + Into<Dim>, const N: usize> IntoShape for &[D; N] {
+    fn into_shape(self) -> Shape {
+        self.as_slice().into_shape()
+    }
+}
+
+impl<D: Clone + Into<Dim>> IntoShape for &Vec<D> {
+    fn into_shape(self) -> Shape {
+        self.as_slice().into_shape()
+    }
+}
+
 /// Element type and shape of a tensor.
 #[derive(Clone, Debug, PartialEq, Eq, Hash)]
 pub struct TensorType {

@@ -57,8 +57,8 @@ fn runs_by_ids_allocate_nothing() {
         let rows = Symbol::new("rows", 1, 8).unwrap();
         let mut graph = Graph::new();
         let x = graph.input("x", ElementType::F32, vec![Dim::from(&rows), 4.into()]).unwrap();
-        let by = graph.input("by", ElementType::F32, [4].map(Dim::from)).unwrap();
-        let bias = graph.input("bias", ElementType::F32, [4].map(Dim::from)).unwrap();
+        let by = graph.input("by", ElementType::F32, [4]).unwrap();
+        let bias = graph.input("bias", ElementType::F32, [4]).unwrap();
         let sum = graph.add(x, by).unwrap();
         let sum = graph.add(sum, bias).unwrap();
         let negative = graph.neg(sum).unwrap();

@@ -428,7 +428,7 @@ fn what_does_not_fit_is_refused() {
     };
     let turned = Attention::new(AttentionLayout::Bhsd, 1.0);
     let error = message(x, AttentionBlock { attention: turned, ..attention.clone() });
-    assert!(error.contains("`layout`") && error.contains("Bshd expected"), "{error}");
+    assert!(error.contains("`layout`") && error.contains("expected Bshd"), "{error}");
     let error = message(x, AttentionBlock { heads: 3, ..attention.clone() });
     assert!(error.contains("`columns`"), "{error}");
     let flat = case.graph.reshape(x, common::cases::shape(&[5, 12])).unwrap();

@@ -250,9 +250,7 @@ fn what_is_copied_for_one_is_there_for_others() {
     let device = devices().into_iter().find(|device| device.kind() == DeviceKind::Cpu).unwrap();
     let mut graph = Graph::new();
     let at = Symbol::new("at", 0, 11).unwrap();
-    let input = |graph: &mut Graph, name: &str, shape: [i64; 2]| {
-        graph.input(name, ElementType::F32, shape.map(Dim::from).to_vec()).unwrap()
-    };
+    let input = |graph: &mut Graph, name: &str, shape: [i64; 2]| graph.input(name, ElementType::F32, shape).unwrap();
     let (table, x, y) =
         (input(&mut graph, "table", [16, 8]), input(&mut graph, "x", [5, 4]), input(&mut graph, "y", [3, 4]));
     // Rows that start where a run says: no pointer to them can be bound.

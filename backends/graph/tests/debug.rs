@@ -105,8 +105,8 @@ impl Op for Careless {
 /// Sums of products of what a careless copy gives.
 fn with_careless(device: &Device, op: Careless) -> Executable {
     let mut g = Graph::new();
-    let x = g.input("x", FLOAT, [6, 5].map(Dim::from)).unwrap();
-    let w = g.param("w", FLOAT, [5, 4].map(Dim::from)).unwrap();
+    let x = g.input("x", FLOAT, [6, 5]).unwrap();
+    let w = g.param("w", FLOAT, [5, 4]).unwrap();
     let root = g.sqrt(x).unwrap();
     let copy = g.add_op(op, &[root]).unwrap()[0];
     let product = g.matmul(copy, w).unwrap();

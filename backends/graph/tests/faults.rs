@@ -33,7 +33,7 @@ impl Decoding {
     fn new() -> Self {
         let at = Symbol::new("at", 0, STEPS as i64 - 1).unwrap();
         let mut one = Builder::default().transformer(&Dim::from(1), Some(&Dim::from(&at)));
-        let last = one.g.state("last", ElementType::F32, [1, 1, VOCABULARY].map(Dim::from)).unwrap();
+        let last = one.g.state("last", ElementType::F32, [1, 1, VOCABULARY]).unwrap();
         let doubled = one.g.add(last, last).unwrap();
         one.g.output("doubled", doubled).unwrap();
         let names = one.params.keys().cloned().chain(one.g.nodes().iter().map(|node| node.name.clone()));

@@ -231,7 +231,7 @@ fn what_does_not_fit_is_refused() {
     let point = g.input("point", F32, shape(&[])).unwrap();
     let message = |result: Result<Tensor, GraphError>| result.unwrap_err().to_string();
     for (error, words) in [
-        (message(g.grouped_matmul(x, weights, few)), ["`ids`", "i32[5] expected"]),
+        (message(g.grouped_matmul(x, weights, few)), ["`ids`", "expected i32[5]"]),
         (message(g.grouped_matmul(x, weights, flags)), ["`ids`", "an integer"]),
         (message(g.grouped_matmul(x, turned, ids)), ["`weights`", "8 rows"]),
         (message(g.grouped_matmul(x, x, ids)), ["`weights`", "three axes"]),

@@ -278,10 +278,10 @@ fn each_run_decides_extents() {
     let count = Symbol::new("count", 0, 900).unwrap();
     for (update, element) in [(Update::Set, F16), (Update::Add, F32), (Update::Max, BF16), (Update::Set, U32)] {
         let mut graph = Graph::new();
-        let x = graph.input("x", element, vec![(&slots).into(), 6usize.into()]).unwrap();
+        let x = graph.input("x", element, (&slots, 6)).unwrap();
         let x = graph.add(x, x).unwrap();
-        let i = graph.input("i", U32, vec![(&count).into()]).unwrap();
-        let rows = graph.input("rows", element, vec![(&count).into(), 6usize.into()]).unwrap();
+        let i = graph.input("i", U32, [&count]).unwrap();
+        let rows = graph.input("rows", element, (&count, 6)).unwrap();
         let y = graph.scatter(x, i, rows, 0, update).unwrap();
         graph.output("y", y).unwrap();
         for device in devices() {

@@ -11,7 +11,7 @@ use std::path::PathBuf;
 use common::{devices, numbers};
 use trefoil::device::{DeviceKind, DeviceOptions};
 use trefoil::{Device, devices as opened};
-use trefoil_graph::{Dim, Eager, ElementType, Executable, Extents, Graph, Model, Options};
+use trefoil_graph::{Eager, ElementType, Executable, Extents, Graph, Model, Options};
 
 /// A folder that goes with its test.
 struct Folder(PathBuf);
@@ -47,7 +47,7 @@ fn kinds() -> BTreeSet<DeviceKind> {
 /// A region and a pull, so two kernels, as on a device that was just opened, with a model that knows none; how many were compiled.
 fn compile_and_run(device: &Device) -> usize {
     let mut g = Graph::new();
-    let x = g.input("x", ElementType::F32, [5, 7].map(Dim::from)).unwrap();
+    let x = g.input("x", ElementType::F32, [5, 7]).unwrap();
     let y = g.neg(x).unwrap();
     let y = g.exp(y).unwrap();
     // Not moved in runs, so that it is a kernel on the CPU too.

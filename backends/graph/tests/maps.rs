@@ -121,12 +121,12 @@ fn impossible_attributes_and_types_are_errors() {
         refused.push(made.unwrap_err().to_string());
     }
     let expected = [
-        "attribute `high` is 1, a number not below 2 expected",
-        "attribute `low` is NaN, a number expected",
-        "attribute `low` is 0.5, a value of i32, the type of the elements expected",
-        "attribute `offset` is 3000000000, a value of i32, the type of the elements expected",
-        "attribute `slope` is inf, a finite number expected",
-        "attribute `alpha` is 0, a finite number other than 0 expected",
+        "attribute `high` is 1; expected a number not below 2",
+        "attribute `low` is NaN; expected a number",
+        "attribute `low` is 0.5; expected a value of i32, the type of the elements",
+        "attribute `offset` is 3000000000; expected a value of i32, the type of the elements",
+        "attribute `slope` is inf; expected a finite number",
+        "attribute `alpha` is 0; expected a finite number other than 0",
         "`logical_and`",
         "input `b` is f32",
         "`cast` converts",

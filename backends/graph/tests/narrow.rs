@@ -277,15 +277,15 @@ fn what_is_refused() {
     refused(graph.pack_codes(one, Narrow::I4));
     refused(graph.unpack_codes(codes, Narrow::I4, 7i64));
     let expected = [
-        "encode(d: f64[3]): input `x` is f64, f32, f16, bf16, i8, u8, i16, u16, i32 or u32; `cast` converts expected",
-        "encode(i: i32[3]): input `x` is i32, f32, f16 or bf16; `cast` converts expected",
-        "encode(x: f32[3]): attribute `saturate` is false, true, because Float4E2M1 has neither infinity nor NaN expected",
-        "encode(x: f32[3]): attribute `rounding` is Up, one of [Nearest], as Float8E4M3 knows them expected",
-        "decode(x: f32[3]): input `codes` is f32, u8 (cast it with `g.cast(tensor, ElementType::U8)`) expected",
-        "decode(codes: u8[3]): attribute `to` is i32, f32, f16 or bf16; `cast` converts expected",
-        "pack_codes: input `codes` is f32, u8, one code or several in each; `encode` gives them expected",
-        "pack_codes: input `codes` is u8[], an axis along which codes are packed expected",
-        "unpack_codes: input `packed` is u8[3], a last axis of 4, for 7 codes expected",
+        "encode(d: f64[3]): input `x` is f64; expected f32, f16, bf16, i8, u8, i16, u16, i32 or u32 (`cast` converts)",
+        "encode(i: i32[3]): input `x` is i32; expected f32, f16 or bf16 (`cast` converts)",
+        "encode(x: f32[3]): attribute `saturate` is false; expected true, because Float4E2M1 has neither infinity nor NaN",
+        "encode(x: f32[3]): attribute `rounding` is Up; expected one of [Nearest], as Float8E4M3 knows them",
+        "decode(x: f32[3]): input `codes` is f32; expected u8 (cast it with `g.cast(tensor, ElementType::U8)`)",
+        "decode(codes: u8[3]): attribute `to` is i32; expected f32, f16 or bf16 (`cast` converts)",
+        "pack_codes: input `codes` is f32; expected u8, one code or several in each; `encode` gives them",
+        "pack_codes: input `codes` is u8[]; expected an axis along which codes are packed",
+        "unpack_codes: input `packed` is u8[3]; expected a last axis of 4, for 7 codes",
     ];
     for (given, expected) in messages.iter().zip(expected) {
         assert_eq!(given, expected);

@@ -519,7 +519,7 @@ fn what_is_refused() {
     let with = |gamma, beta| NormOperands { gamma, beta, ..NormOperands::default() };
     assert_eq!(
         refused(g.softmax(i, -1)),
-        "softmax(i: i32[2, 6]): input `x` is i32, f32, f16, bf16 or f64; `cast` converts expected"
+        "softmax(i: i32[2, 6]): input `x` is i32; expected f32, f16, bf16 or f64 (`cast` converts)"
     );
     assert!(refused(g.log_softmax(x, 3)).contains("axes of f16[2, 6, 4], each once"));
     assert!(refused(g.layer_norm(x, &[-1], -1.0, NormOperands::default())).contains("attribute `epsilon` is -1"));
@@ -531,13 +531,13 @@ fn what_is_refused() {
     assert!(refused(g.layer_norm(x, &[-1], 0.0, with(Some(half), Some(four)))).contains("input `beta` is f32, f16"));
     let residual = NormOperands { residual: Some(half), ..NormOperands::default() };
     assert!(
-        refused(g.layer_norm(x, &[-1], 0.0, residual)).contains("input `residual` is f16[4], f16[2, 6, 4] expected")
+        refused(g.layer_norm(x, &[-1], 0.0, residual)).contains("input `residual` is f16[4]; expected f16[2, 6, 4]")
     );
     let bias = NormOperands { bias: Some(four), ..NormOperands::default() };
     assert!(refused(g.layer_norm(x, &[-1], 0.0, bias)).contains("input `bias` is f32, f16"));
     assert!(refused(g.group_norm(x, 4, 0.0, None, None)).contains("attribute `groups` is 4, a divisor of 6"));
     assert!(refused(g.group_norm(x, 3, 0.0, Some(four), None)).contains("one for each channel of f16[2, 6, 4]"));
-    assert!(refused(g.layer_norm_2d(x, 0.0, None, None)).contains("[N, C, H, W] expected"));
+    assert!(refused(g.layer_norm_2d(x, 0.0, None, None)).contains("expected [N, C, H, W]"));
     assert!(refused(g.instance_norm(four, 0.0, None, None)).contains("[N, C, ..], with channels"));
     let moments = BatchMoments { mean: six, variance: four };
     assert!(refused(g.batch_norm(x, moments, 0.0, None, None)).contains("input `variance` is f32[4], f32[6]"));

@@ -14,8 +14,8 @@ const MOST: i64 = 13;
 fn graph(rows: &Symbol) -> Graph {
     let mut g = Graph::new();
     let x = g.input("x", FLOAT, [Dim::from(rows), Dim::from(24)]).unwrap();
-    let w = g.param("w", FLOAT, [24, 8].map(Dim::from)).unwrap();
-    let sums = g.state("sums", FLOAT, [MOST, 8].map(Dim::from)).unwrap();
+    let w = g.param("w", FLOAT, [24, 8]).unwrap();
+    let sums = g.state("sums", FLOAT, [MOST, 8]).unwrap();
     let product = g.matmul(x, w).unwrap();
     let old = g.narrow(sums, 0, 0, Dim::from(rows)).unwrap();
     let new = g.add(old, product).unwrap();
@@ -212,8 +212,8 @@ fn extents_of_a_plan_are_those_that_it_takes() {
 fn an_output_in_a_state_that_was_written_since_is_not_fed() {
     let rows = Symbol::new("rows", 1, MOST).unwrap();
     let mut g = Graph::new();
-    let [kept, to] = ["kept", "to"].map(|name| g.state(name, FLOAT, [4].map(Dim::from)).unwrap());
-    let x = g.input("x", FLOAT, [4].map(Dim::from)).unwrap();
+    let [kept, to] = ["kept", "to"].map(|name| g.state(name, FLOAT, [4]).unwrap());
+    let x = g.input("x", FLOAT, [4]).unwrap();
     let new = g.feed(kept, x).map(|()| g.states()[0].left).unwrap();
     g.output("new", new).unwrap();
     let apart = g.neg(x).unwrap();
@@ -270,7 +270,7 @@ fn an_output_in_a_state_that_was_written_since_is_not_fed() {
 fn a_plan_of_a_plan_has_its_values() {
     let (rows, columns) = (Symbol::new("rows", 1, 8).unwrap(), Symbol::new("columns", 1, 8).unwrap());
     let mut g = Graph::new();
-    let x = g.input("x", FLOAT, [8, 8].map(Dim::from)).unwrap();
+    let x = g.input("x", FLOAT, [8, 8]).unwrap();
     let y = g.narrow(x, 0, 0, Dim::from(&rows)).unwrap();
     let y = g.narrow(y, 1, 0, Dim::from(&columns)).unwrap();
     g.output("y", y).unwrap();

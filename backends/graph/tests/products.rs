@@ -527,8 +527,8 @@ fn what_is_refused() {
     let refused = |result: Result<Tensor, GraphError>| result.unwrap_err().to_string();
     assert!(refused(g.matmul(n, n)).contains("input `a` is i16"));
     assert!(refused(g.matmul(b, f)).contains("input `a` is bool"));
-    assert!(refused(g.matmul(h, f)).contains("input `b` is f32, f16 beside an `a` of f16 expected"));
-    assert!(refused(g.matmul_to(f, h, F16)).contains("attribute `out` is f16, f32 of f32 and f16 expected"));
+    assert!(refused(g.matmul(h, f)).contains("input `b` is f32; expected f16 beside an `a` of f16"));
+    assert!(refused(g.matmul_to(f, h, F16)).contains("attribute `out` is f16; expected f32 of f32 and f16"));
     let gelu = |g: &mut Graph, x, out| g.add_one(MatMul { bias: false, activation: Activation::Gelu, out }, &[x, x]);
     assert!(gelu(&mut g, d, F64).is_ok());
     assert!(refused(gelu(&mut g, i, I32)).contains("attribute `activation` is Gelu, Identity of i32"));

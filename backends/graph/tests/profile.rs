@@ -21,7 +21,7 @@ fn steps_say_their_bytes_and_operations_at_the_extents_of_the_run() {
         let rows = Symbol::new("rows", 1, 64).unwrap();
         let mut g = Graph::new();
         let x = g.input("x", FLOAT, [Dim::from(&rows), Dim::from(24)]).unwrap();
-        let w = g.input("w", FLOAT, [24, 8].map(Dim::from)).unwrap();
+        let w = g.input("w", FLOAT, [24, 8]).unwrap();
         let product = g.matmul(x, w).unwrap();
         let y = g.neg(product).unwrap();
         g.output("product", product).unwrap();
@@ -114,7 +114,7 @@ fn the_ceiling_is_what_a_copy_reaches() {
 /// A graph of a product and a map, and what it gives for `x`.
 fn run(device: &trefoil::Device, x: &[f32]) -> Vec<f32> {
     let mut g = Graph::new();
-    let a = g.input("x", FLOAT, [4, 6].map(Dim::from)).unwrap();
+    let a = g.input("x", FLOAT, [4, 6]).unwrap();
     let b = g.transpose(a, &[1, 0]).unwrap();
     let y = g.matmul(a, b).unwrap();
     let y = g.neg(y).unwrap();
@@ -141,8 +141,8 @@ fn names_for_profilers_change_nothing_else() {
 fn outputs_are_no_runs_after_a_profile() {
     for device in devices() {
         let mut g = Graph::new();
-        let s = g.state("s", FLOAT, [4, 2].map(Dim::from)).unwrap();
-        let x = g.input("x", FLOAT, [4, 2].map(Dim::from)).unwrap();
+        let s = g.state("s", FLOAT, [4, 2]).unwrap();
+        let x = g.input("x", FLOAT, [4, 2]).unwrap();
         let y = g.add(x, s).unwrap();
         g.output("y", y).unwrap();
         let executable = Executable::compile(&g, &Model::new(), &device, &Options::default()).unwrap();

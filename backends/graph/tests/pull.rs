@@ -473,7 +473,7 @@ fn mistakes() {
     let n = |value: i64| Dim::from(value);
     assert_eq!(
         refused(g.concat(&[x, wide], 0)),
-        "concat(x: f32[2, 3], wide: f32[2, 4]): input `tensors` is f32[2, 4], the extents of f32[2, 3] but along axis 0 expected"
+        "concat(x: f32[2, 3], wide: f32[2, 4]): input `tensors` is f32[2, 4]; expected the extents of f32[2, 3] but along axis 0"
     );
     assert!(refused(g.concat(&[], 0)).contains("0 inputs given"));
     assert!(refused(g.concat(&[x, i], 0)).contains("i32"));

@@ -17,8 +17,8 @@ const FLOAT: ElementType = ElementType::F32;
 /// A state to which each run adds its input, the sum as an output.
 fn totals(device: &Device) -> Arc<Executable> {
     let mut graph = Graph::new();
-    let total = graph.state("total", FLOAT, [3].map(Dim::from)).unwrap();
-    let x = graph.input("x", FLOAT, [3].map(Dim::from)).unwrap();
+    let total = graph.state("total", FLOAT, [3]).unwrap();
+    let x = graph.input("x", FLOAT, [3]).unwrap();
     let sum = graph.add(total, x).unwrap();
     graph.feed(total, sum).unwrap();
     graph.output("sum", sum).unwrap();
@@ -119,8 +119,8 @@ fn what_a_run_takes_from_the_device_or_leaves_as_it_was() {
         let rows = Symbol::new("rows", 1, 4).unwrap();
         let mut graph = Graph::new();
         let x = graph.input("x", FLOAT, vec![Dim::from(&rows), 2.into()]).unwrap();
-        let by = graph.input("by", FLOAT, [2].map(Dim::from)).unwrap();
-        let on = graph.input("on", ElementType::Bool, [2].map(Dim::from)).unwrap();
+        let by = graph.input("by", FLOAT, [2]).unwrap();
+        let on = graph.input("on", ElementType::Bool, [2]).unwrap();
         let y = graph.mul(x, by).unwrap();
         let off = graph.logical_not(on).unwrap();
         graph.output("y", y).unwrap();

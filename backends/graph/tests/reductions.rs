@@ -385,14 +385,14 @@ fn what_is_refused() {
     };
     assert_eq!(
         refused(graph.max_over(x, &[1], false)),
-        "max(x: f32[3, maybe]): input `x` is f32[3, maybe], at least one element over axes [1] expected"
+        "max(x: f32[3, maybe]): input `x` is f32[3, maybe]; expected at least one element over axes [1]"
     );
     assert!(refused(graph.argmin(x, &[0, -1], false)).contains("at least one element"));
     // Every set over the other axis has three elements.
     assert!(graph.argmax(x, &[0], false).is_ok());
     assert_eq!(
         refused(graph.mean(i, &[0], false)),
-        "mean(i: i32[3, 4]): input `x` is i32, f32 (cast it with `g.cast(tensor, ElementType::F32)`) expected"
+        "mean(i: i32[3, 4]): input `x` is i32; expected f32 (cast it with `g.cast(tensor, ElementType::F32)`)"
     );
     let bytes = graph.input("bytes", ElementType::I8, shape(&[3])).unwrap();
     let narrow =

@@ -138,7 +138,7 @@ fn any_part_of_the_outputs_is_taken_and_nothing_else() {
 fn bools_are_taken_as_words() {
     for device in devices() {
         let mut graph = Graph::new();
-        let x = graph.input("x", ElementType::Bool, [4].map(Dim::from)).unwrap();
+        let x = graph.input("x", ElementType::Bool, [4]).unwrap();
         let y = graph.logical_not(x).unwrap();
         graph.output("y", y).unwrap();
         let executable = Executable::compile(&graph, &Model::new(), &device, &Options::default()).unwrap();
@@ -326,7 +326,7 @@ fn inputs_that_do_not_change_are_not_uploaded_again() {
 fn memory_of_inputs_serves_again_unless_they_are_resident() {
     for device in devices() {
         let mut graph = Graph::new();
-        let x = graph.input("x", FLOAT, [1000].map(Dim::from)).unwrap();
+        let x = graph.input("x", FLOAT, [1000]).unwrap();
         let mut y = x;
         for _ in 0..4 {
             y = graph.exp(y).unwrap();

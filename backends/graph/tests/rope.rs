@@ -161,7 +161,7 @@ fn alibi_falls_from_the_last_key_on() {
     let bias = graph.alibi(6, &keys, F32).unwrap();
     graph.output("y", bias).unwrap();
     let refused = graph.alibi(2, 4i64, I32).unwrap_err().to_string();
-    assert!(refused.contains("f32, f16, bf16 or f64 expected"), "{refused}");
+    assert!(refused.contains("expected f32, f16, bf16 or f64"), "{refused}");
     let mut extents = Extents::new();
     extents.set(&keys, 3).unwrap();
     // Four heads' slopes, then every other one of eight.
@@ -191,7 +191,7 @@ fn what_is_refused() {
     let text = graph.rope(x, long, table, None, op).unwrap_err().to_string();
     assert!(text.contains("input `sines`"), "{text}");
     let text = graph.rope(x, long, long, None, Rope { turned: 7, ..op }).unwrap_err().to_string();
-    assert!(text.contains("attribute `turned` is 7, an even number of at most 8 elements expected"), "{text}");
+    assert!(text.contains("attribute `turned` is 7; expected an even number of at most 8 elements"), "{text}");
     let text = graph.rope(x, long, long, Some(table), op).unwrap_err().to_string();
     assert!(text.contains("input `positions` is f32, u32"), "{text}");
 }

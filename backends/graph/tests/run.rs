@@ -238,7 +238,7 @@ fn rows_of_several_params_are_one() {
     for device in devices() {
         model.join("c", &["b", "a", "b"]).unwrap();
         let mut graph = Graph::new();
-        let c = graph.param("c", FLOAT, [5, 3].map(Dim::from)).unwrap();
+        let c = graph.param("c", FLOAT, [5, 3]).unwrap();
         let y = graph.neg(c).unwrap();
         graph.output("y", y).unwrap();
         let executable = Executable::compile(&graph, &model, &device, &Options::default()).unwrap();
@@ -251,15 +251,15 @@ fn rows_of_several_params_are_one() {
         assert_eq!(run()[..4], [-1.0, -2.0, -3.0, -4.0]);
     }
     for (parts, wrong) in [
-        (&[][..], "param `d` is joined of nothing, one param at least expected"),
-        (&["scalar"], "param `d` is joined of `scalar`, which has no axes, an axis to join along expected"),
+        (&[][..], "param `d` is joined of nothing; expected one param at least"),
+        (&["scalar"], "param `d` is joined of `scalar`, which has no axes; expected an axis to join along"),
         (
             &["a", "narrow"],
-            "param `d` is joined of `narrow`, which is f32[1, 2], all but the first extent as of `a`, which is f32[1, 3] expected",
+            "param `d` is joined of `narrow`, which is f32[1, 2]; expected all but the first extent as of `a`, which is f32[1, 3]",
         ),
         (
             &["a", "whole"],
-            "param `d` is joined of `whole`, which is i32[1, 3], all but the first extent as of `a`, which is f32[1, 3] expected",
+            "param `d` is joined of `whole`, which is i32[1, 3]; expected all but the first extent as of `a`, which is f32[1, 3]",
         ),
     ] {
         assert_eq!(model.join("d", parts).unwrap_err().to_string(), wrong);
@@ -304,7 +304,7 @@ fn safetensors_are_mapped_and_checked() {
             graph.output("y", y).unwrap();
             Executable::compile(&graph, &model, &device, &Options::default()).unwrap_err().to_string()
         };
-        assert_eq!(with("w", FLOAT, &[3, 2]), "param `w` is f32[2, 3], f32[3, 2] expected");
+        assert_eq!(with("w", FLOAT, &[3, 2]), "param `w` is f32[2, 3]; expected f32[3, 2]");
         assert_eq!(with("w", ElementType::F16, &[2, 3]), "param `w`: elements of type f32 given, f16 expected");
         assert_eq!(with("doubles", FLOAT, &[3]), "param `doubles`: elements of type f64 given, f32 expected");
     }

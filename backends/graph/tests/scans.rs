@@ -280,7 +280,7 @@ fn what_is_refused() {
     };
     assert_eq!(
         refused(graph.cumsum(b, 0, false, false)),
-        "cumsum(b: bool[3]): input `x` is bool, f32, f16, bf16, f64, i32, u32, i64 or u64; `cast` converts expected"
+        "cumsum(b: bool[3]): input `x` is bool; expected f32, f16, bf16, f64, i32, u32, i64 or u64 (`cast` converts)"
     );
     let bytes = graph.input("bytes", ElementType::I8, shape(&[3])).unwrap();
     let narrow = Scan { operator: Operator::Sum, element: ElementType::I8, axis: 0, exclusive: false, reverse: false };

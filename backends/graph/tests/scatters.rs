@@ -306,7 +306,7 @@ fn what_is_refused() {
     let refused = [
         (graph.scatter_elements(huge, at, few, 0, Update::Add), "fewer than 2^31 - 1 of them"),
         (graph.scatter(x, i, rows, 2, Update::Add), "axes of f32[4, 3], each once"),
-        (graph.scatter(x, i, rows, 1, Update::Add), "input `updates` is f32[2, 3], f32[4, 2] expected"),
+        (graph.scatter(x, i, rows, 1, Update::Add), "input `updates` is f32[2, 3]; expected f32[4, 2]"),
         (graph.scatter(x, reals, rows, 0, Update::Add), "input `indices` is f32"),
         (graph.scatter(x, reals, rows, 0, Update::Set), "input `indices` is f32"),
         (graph.scatter(x, i, halves, 0, Update::Set), "input `updates` is f16, f32"),

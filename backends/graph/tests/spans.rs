@@ -7,7 +7,7 @@ use std::sync::{Arc, Mutex};
 
 use tracing::span::{Attributes, Id, Record};
 use tracing::{Event, Metadata, Subscriber};
-use trefoil_graph::{Dim, ElementType, Executable, Extents, Graph, Model, Options};
+use trefoil_graph::{ElementType, Executable, Extents, Graph, Model, Options};
 
 /// The names of spans that were entered.
 #[derive(Default)]
@@ -39,8 +39,8 @@ fn stages_and_runs_are_spans() {
     let spans = Arc::<Spans>::default();
     tracing::subscriber::with_default(Collector(spans.clone()), || {
         let mut g = Graph::new();
-        let x = g.input("x", ElementType::F32, [3].map(Dim::from)).unwrap();
-        let w = g.param("w", ElementType::F32, [3].map(Dim::from)).unwrap();
+        let x = g.input("x", ElementType::F32, [3]).unwrap();
+        let w = g.param("w", ElementType::F32, [3]).unwrap();
         let y = g.add(x, w).unwrap();
         g.output("y", y).unwrap();
         let model = Model::new();

@@ -170,7 +170,7 @@ fn values_that_lie_otherwise_are_written_as_they_are() {
 fn what_is_fed_is_what_the_next_run_finds() {
     for device in devices() {
         let mut g = Graph::new();
-        let count = g.state("count", ElementType::U32, vec![]).unwrap();
+        let count = g.state("count", ElementType::U32, ()).unwrap();
         let rows = g.state("rows", ElementType::F16, shape(&[4, 3])).unwrap();
         let one = g.scalar(1.0, ElementType::U32).unwrap();
         let next = g.add(count, one).unwrap();

@@ -1,7 +1,7 @@
 //! The graph that the examples run between their own commands: the softened edges of a grey image.
 
 use trefoil::graph::ops::pull::convolution::Slide;
-use trefoil::graph::{Dim, ElementType, Graph};
+use trefoil::graph::{ElementType, Graph};
 use trefoil::kernels::activation::Activation;
 
 /// Rows and columns of the image, `image`.
@@ -15,9 +15,8 @@ pub const INNER: usize = SIZE - 2;
 /// There are none in what is built here.
 pub fn graph() -> trefoil::graph::Result<Graph> {
     let mut g = Graph::new();
-    let image = g.input("image", ElementType::F32, [1, 1, SIZE, SIZE].map(Dim::from))?;
-    let kernel =
-        g.constant(ElementType::F32, [1, 1, 3, 3].map(Dim::from), &[-1f32, -1., -1., -1., 8., -1., -1., -1., -1.])?;
+    let image = g.input("image", ElementType::F32, [1, 1, SIZE, SIZE])?;
+    let kernel = g.constant(ElementType::F32, [1, 1, 3, 3], &[-1f32, -1., -1., -1., 8., -1., -1., -1., -1.])?;
     let edges = g.conv(image, kernel, None, &[Slide::default(), Slide::default()], 1, Activation::Tanh)?;
     g.output("edges", edges)?;
     Ok(g)

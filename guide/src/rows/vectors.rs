@@ -1,4 +1,4 @@
-//! vectors of 2, 3 and 4 lanes: arithmetic, lanes, swizzles
+//! vectors of 2, 3 and 4 lanes: arithmetic, and each lane by its name
 
 use trefoil::Device;
 use trefoil::prelude::*;

@@ -33,7 +33,7 @@ fn derived(method: &ImplItemFn) -> Result<TokenStream> {
     if !takes_itself || !signature.generics.params.is_empty() {
         return Err(Error::new_spanned(
             signature,
-            "a method that adds an op takes `&mut self`, and has no parameters of its own but `impl Into<..>`",
+            "a method that adds an op takes `&mut self`, and has no parameters of its own but `impl Into<..>` and `impl IntoShape`",
         ));
     }
     let (mut parameters, mut taken, mut passed) = (Vec::new(), Vec::new(), Vec::new());
@@ -73,9 +73,9 @@ fn derived(method: &ImplItemFn) -> Result<TokenStream> {
 /// What stands for an argument: its type, how the call takes it, and how it is passed on to the graph.
 fn argument_of(ident: &Ident, ty: &Type) -> (Type, TokenStream, TokenStream) {
     if let Type::ImplTrait(bounds) = ty
-        && let Some(into) = bounds.bounds.iter().find_map(converted)
+        && let Some(made) = bounds.bounds.iter().find_map(|bound| converted(ident, bound))
     {
-        return (ty.clone(), quote!(let #ident: #into = #ident.into(); call.attribute(&#ident);), quote!(#ident));
+        return (ty.clone(), quote!(let #ident = #made; call.attribute(&#ident);), quote!(#ident));
     }
     let mut theirs = ty.clone();
     if !replace(&mut theirs, &parse_quote!(&crate::eager::EagerTensor)) {
@@ -90,11 +90,15 @@ fn argument_of(ident: &Ident, ty: &Type) -> (Type, TokenStream, TokenStream) {
     (theirs, quote!(#take call.attribute(&#ident);), pass)
 }
 
-/// The type of `Into<T>`.
-fn converted(bound: &TypeParamBound) -> Option<Type> {
+/// What an argument that is taken as `impl Into<T>` or `impl IntoShape` becomes.
+fn converted(argument: &Ident, bound: &TypeParamBound) -> Option<TokenStream> {
     let TypeParamBound::Trait(bound) = bound else { return None };
-    let last = bound.path.segments.last().filter(|segment| segment.ident == "Into")?;
-    first_argument(&last.arguments)
+    let last = bound.path.segments.last()?;
+    if last.ident == "IntoShape" {
+        return Some(quote!(crate::types::IntoShape::into_shape(#argument)));
+    }
+    let into = first_argument(&last.arguments).filter(|_| last.ident == "Into")?;
+    Some(quote!(<_ as Into<#into>>::into(#argument)))
 }
 
 /// The type of `Result<T, ..>`.

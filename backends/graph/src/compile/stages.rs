@@ -79,7 +79,7 @@ fn resident(graph: &Graph, program: &Program, options: &Options) -> Result<Vec<u
 /// use trefoil_graph::compile::stages::forecast;
 /// use trefoil_graph::{Dim, ElementType, Graph, Options};
 /// let mut g = Graph::new();
-/// let x = g.input("x", ElementType::F64, [1000].map(Dim::from))?;
+/// let x = g.input("x", ElementType::F64, [1000])?;
 /// let y = g.add(x, x)?;
 /// g.output("y", y)?;
 /// # let device = trefoil_cpu::open(&Default::default())?;

@@ -29,7 +29,7 @@ impl Run<'_> {
     /// ```
     /// use trefoil_graph::{Dim, ElementType, Executable, Extents, Graph, Model, Options};
     /// let mut g = Graph::new();
-    /// let x = g.input("x", ElementType::F32, [4].map(Dim::from))?;
+    /// let x = g.input("x", ElementType::F32, [4])?;
     /// let root = g.sqrt(x)?;
     /// let y = g.cumsum(root, 0, false, false)?;
     /// g.output("y", y)?;

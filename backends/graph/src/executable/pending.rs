@@ -83,7 +83,7 @@ impl Executable {
     /// use std::sync::Arc;
     /// use trefoil_graph::{Dim, ElementType, Executable, Extents, Graph, Model, Options};
     /// let mut g = Graph::new();
-    /// let x = g.input("x", ElementType::F32, [3].map(Dim::from))?;
+    /// let x = g.input("x", ElementType::F32, [3])?;
     /// let y = g.neg(x)?;
     /// g.output("y", y)?;
     /// # let device = trefoil_cpu::open(&Default::default())?;

@@ -73,7 +73,7 @@ impl Executable {
     /// use trefoil_graph::profile::Ceiling;
     /// use trefoil_graph::{Dim, ElementType, Executable, Extents, Graph, Model, Options};
     /// let mut g = Graph::new();
-    /// let x = g.input("x", ElementType::F32, [1000].map(Dim::from))?;
+    /// let x = g.input("x", ElementType::F32, [1000])?;
     /// let y = g.exp(x)?;
     /// g.output("y", y)?;
     /// # let device = trefoil_cpu::open(&Default::default())?;

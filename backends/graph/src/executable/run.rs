@@ -90,8 +90,8 @@ impl Executable {
     /// ```
     /// use trefoil_graph::{Dim, ElementType, Executable, Extents, Graph, Model, Options};
     /// let mut g = Graph::new();
-    /// let x = g.input("x", ElementType::F32, [3, 2].map(Dim::from))?;
-    /// let by = g.input("by", ElementType::F32, [2].map(Dim::from))?;
+    /// let x = g.input("x", ElementType::F32, [3, 2])?;
+    /// let by = g.input("by", ElementType::F32, [2])?;
     /// let sum = g.add(x, by)?;
     /// let product = g.mul(x, by)?;
     /// g.output("sum", sum)?;

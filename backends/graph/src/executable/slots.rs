@@ -90,7 +90,7 @@ impl Executable {
     /// ```
     /// use trefoil_graph::{Dim, ElementType, Executable, Graph, Model, Options};
     /// let mut g = Graph::new();
-    /// let x = g.input("x", ElementType::F32, [2, 3].map(Dim::from))?;
+    /// let x = g.input("x", ElementType::F32, [2, 3])?;
     /// let y = g.cast(x, ElementType::F16)?;
     /// g.output("y", y)?;
     /// # let device = trefoil_cpu::open(&Default::default())?;

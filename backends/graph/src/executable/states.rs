@@ -74,8 +74,8 @@ impl Executable {
     /// ```
     /// use trefoil_graph::{Dim, ElementType, Executable, Extents, Graph, Model, Options};
     /// let mut g = Graph::new();
-    /// let start = g.state("start", ElementType::F32, [1, 2].map(Dim::from))?;
-    /// let x = g.input("x", ElementType::F32, [3, 2].map(Dim::from))?;
+    /// let start = g.state("start", ElementType::F32, [1, 2])?;
+    /// let x = g.input("x", ElementType::F32, [3, 2])?;
     /// let y = g.add(x, start)?;
     /// g.output("y", y)?;
     /// # let device = trefoil_cpu::open(&Default::default())?;

@@ -9,7 +9,7 @@ use crate::dim::Dim;
 use crate::graph::{Graph, GraphError, Tensor};
 use crate::op::{HostTensor, Op, OpError, OpKind};
 use crate::ops::support::expect_extents;
-use crate::types::{ElementType, Shape, TensorType};
+use crate::types::{ElementType, IntoShape, Shape, TensorType};
 
 /// The largest integer up to which every integer is an `f64`: 2^53.
 const EXACT: f64 = 9_007_199_254_740_992.0;
@@ -157,9 +157,9 @@ impl Graph {
         &mut self,
         value: impl Into<Number>,
         element: ElementType,
-        shape: impl Into<Shape>,
+        shape: impl IntoShape,
     ) -> Result<Tensor, GraphError> {
-        self.add_one(Fill { value: value.into(), ty: TensorType { element, shape: shape.into() } }, &[])
+        self.add_one(Fill { value: value.into(), ty: TensorType { element, shape: shape.into_shape() } }, &[])
     }
 
     /// A tensor of no axes, which broadcasts to any shape.

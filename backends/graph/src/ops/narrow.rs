@@ -213,7 +213,7 @@ impl Op for Encode {
         expect_inputs(inputs, 1..=1)?;
         let takes = |element: ElementType| is_plain(element) && (element.is_float() || !self.narrow.is_float());
         if !takes(inputs[0].element) {
-            let expected = format!("{}; `cast` converts", ElementType::list(takes));
+            let expected = format!("{} (`cast` converts)", ElementType::list(takes));
             return Err(OpError::ElementType { input: "x", given: inputs[0].element, expected });
         }
         expect_element("x", &inputs[0], self.from)?;
@@ -257,7 +257,7 @@ impl Op for Decode {
         expect_element("codes", &inputs[0], U8)?;
         let gives = |element: ElementType| is_plain(element) && (element.is_float() || !self.narrow.is_float());
         if !gives(self.to) {
-            let expected = format!("{}; `cast` converts", ElementType::list(gives));
+            let expected = format!("{} (`cast` converts)", ElementType::list(gives));
             return Err(OpError::Attribute { attribute: "to", given: self.to.to_string(), expected });
         }
         Ok(vec![TensorType { element: self.to, shape: inputs[0].shape.clone() }])

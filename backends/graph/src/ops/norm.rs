@@ -35,7 +35,7 @@ fn expect_float(x: &TensorType, takes: &[ElementType]) -> Result<(), OpError> {
     if takes.contains(&x.element) {
         return Ok(());
     }
-    let expected = format!("{}; `cast` converts", ElementType::list(|element| takes.contains(&element)));
+    let expected = format!("{} (`cast` converts)", ElementType::list(|element| takes.contains(&element)));
     Err(OpError::ElementType { input: "x", given: x.element, expected })
 }
 

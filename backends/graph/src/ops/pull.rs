@@ -93,7 +93,7 @@ fn expect_integers(input: &'static str, ty: &TensorType) -> Result<(), OpError> 
     if ty.element.is_integer() {
         return Ok(());
     }
-    let expected = format!("an integer ({}); `cast` converts", ElementType::list(ElementType::is_integer));
+    let expected = format!("an integer ({}; `cast` converts)", ElementType::list(ElementType::is_integer));
     Err(OpError::ElementType { input, given: ty.element, expected })
 }
 

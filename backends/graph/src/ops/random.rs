@@ -154,7 +154,7 @@ impl Op for Random {
         let wrong = |attribute, given, expected| Err(OpError::Attribute { attribute, given, expected });
         if !takes.contains(&self.ty.element) {
             let expected =
-                format!("elements of {}; `cast` converts", ElementType::list(|element| takes.contains(&element)));
+                format!("elements of {} (`cast` converts)", ElementType::list(|element| takes.contains(&element)));
             return wrong("type", self.ty.to_string(), expected);
         }
         if let Some((attribute, expected)) = self.distribution.broken(self.ty.element) {

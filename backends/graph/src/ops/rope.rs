@@ -41,7 +41,7 @@ impl Graph {
     /// use trefoil_graph::{Dim, ElementType, Graph};
     ///
     /// let mut g = Graph::new();
-    /// let q = g.input("q", ElementType::F16, [1i64, 8, 100, 64].map(Dim::from).to_vec())?;
+    /// let q = g.input("q", ElementType::F16, [1i64, 8, 100, 64])?;
     /// let (cosines, sines) = g.rope_tables(4096, 64, 10_000.0, ElementType::F32)?;
     /// let op = Rope { layout: AttentionLayout::Bhsd, pairs: Pairs::Halves, turned: 64 };
     /// let y = g.rope(q, cosines, sines, None, op)?;

@@ -104,7 +104,7 @@ operators! {
     /// ```
     /// use trefoil_graph::{ElementType, Graph};
     /// let mut graph = Graph::new();
-    /// let x = graph.constant(ElementType::F32, [2, 3].map(Into::into), &[1.0f32, 2.0, 3.0, 4.0, 5.0, 6.0])?;
+    /// let x = graph.constant(ElementType::F32, [2, 3], &[1.0f32, 2.0, 3.0, 4.0, 5.0, 6.0])?;
     /// // [[1, 3, 6], [4, 9, 15]]
     /// let sums = graph.cumsum(x, -1, false, false)?;
     /// // [[4, 5, 6], [0, 0, 0]]
@@ -176,7 +176,7 @@ impl Operator {
         known.ok_or_else(|| OpError::ElementType {
             input: "x",
             given: x.element,
-            expected: format!("{}; `cast` converts", ElementType::list(|element| self.has_kernels(element))),
+            expected: format!("{} (`cast` converts)", ElementType::list(|element| self.has_kernels(element))),
         })
     }
 }

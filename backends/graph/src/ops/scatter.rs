@@ -93,9 +93,9 @@ impl Graph {
     /// use trefoil_graph::{ElementType, Graph};
     /// let mut g = Graph::new();
     /// // The gradient of an embedding: rows of tokens, added up.
-    /// let table = g.input("table", ElementType::F32, [1000, 64].map(i64::into))?;
-    /// let tokens = g.input("tokens", ElementType::I64, [8, 128].map(i64::into))?;
-    /// let rows = g.input("rows", ElementType::F32, [8, 128, 64].map(i64::into))?;
+    /// let table = g.input("table", ElementType::F32, [1000, 64])?;
+    /// let tokens = g.input("tokens", ElementType::I64, [8, 128])?;
+    /// let rows = g.input("rows", ElementType::F32, [8, 128, 64])?;
     /// let sums = g.scatter(table, tokens, rows, 0, Update::Add)?;
     /// assert_eq!(g.type_of(sums)?.to_string(), "f32[1000, 64]");
     /// # Ok::<(), trefoil_graph::graph::GraphError>(())
@@ -205,7 +205,7 @@ impl Graph {
     fn fits(&self, update: Update, x: &TensorType, updates: Tensor, wanted: &[Dim]) -> Result<(), GraphError> {
         let updates = self.type_of(updates)?;
         if !update.takes(x.element) {
-            let expected = format!("{}; `cast` converts", ElementType::list(|element| update.takes(element)));
+            let expected = format!("{} (`cast` converts)", ElementType::list(|element| update.takes(element)));
             return Err(refused(update, OpError::ElementType { input: "x", given: x.element, expected }));
         }
         expect_element("updates", updates, x.element).map_err(|error| refused(update, error))?;

@@ -189,7 +189,7 @@ impl Graph {
     /// ```
     /// use trefoil_graph::{ElementType, Graph};
     /// let mut graph = Graph::new();
-    /// let x = graph.input("x", ElementType::F16, [32, 1000].map(Into::into))?;
+    /// let x = graph.input("x", ElementType::F16, [32, 1000])?;
     /// let sorted = graph.sort(x, -1, false)?;
     /// # assert_eq!(graph.type_of(sorted)?, graph.type_of(x)?);
     /// # Ok::<(), trefoil_graph::graph::GraphError>(())
@@ -229,7 +229,7 @@ impl Graph {
     /// ```
     /// use trefoil_graph::{ElementType, Graph};
     /// let mut graph = Graph::new();
-    /// let x = graph.input("x", ElementType::F32, [4, 32_000].map(Into::into))?;
+    /// let x = graph.input("x", ElementType::F32, [4, 32_000])?;
     /// let (values, places) = graph.top_k(x, 50, -1, true, true)?;
     /// assert_eq!(graph.type_of(places)?.to_string(), "u32[4, 50]");
     /// # assert_eq!(graph.type_of(values)?.to_string(), "f32[4, 50]");

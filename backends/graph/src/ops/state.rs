@@ -180,8 +180,8 @@ impl Graph {
     /// let mut g = Graph::new();
     /// // Keys of up to 1024 positions, in 8 heads. Each run brings those of one more, and sees all up to it.
     /// let at = Symbol::new("at", 0, 1023)?;
-    /// let cache = g.state("keys", ElementType::F16, [8, 1024, 64].map(Dim::from))?;
-    /// let keys = g.input("new", ElementType::F16, [8, 1, 64].map(Dim::from))?;
+    /// let cache = g.state("keys", ElementType::F16, [8, 1024, 64])?;
+    /// let keys = g.input("new", ElementType::F16, [8, 1, 64])?;
     /// let cache = g.update(cache, keys, 1, &at)?;
     /// let seen = g.narrow(cache, 1, 0, Dim::from(&at) + 1)?;
     /// assert_eq!(g.type_of(seen)?.to_string(), "f16[8, at + 1, 64]");

@@ -4,7 +4,7 @@ use super::support::{expect_extents, shape_error};
 use crate::dim::Dim;
 use crate::graph::{Graph, GraphError, Tensor};
 use crate::op::{HostTensor, Op, OpError, OpKind, View};
-use crate::types::{Layout, Shape, TensorType};
+use crate::types::{IntoShape, Layout, Shape, TensorType};
 
 /// The same elements in the same order under another shape.
 #[derive(Clone, Debug, PartialEq, Eq, Hash)]
@@ -380,8 +380,8 @@ impl Graph {
     ///
     /// # Errors
     /// The number of elements differs.
-    pub fn reshape(&mut self, x: Tensor, shape: impl Into<Shape>) -> Result<Tensor, GraphError> {
-        self.add_one(Reshape { shape: shape.into() }, &[x])
+    pub fn reshape(&mut self, x: Tensor, shape: impl IntoShape) -> Result<Tensor, GraphError> {
+        self.add_one(Reshape { shape: shape.into_shape() }, &[x])
     }
 
     /// Axes in another order: axis `i` of the result is axis `permutation[i]` of `x`.
@@ -407,7 +407,7 @@ impl Graph {
     /// ```
     /// use trefoil_graph::{ElementType, Graph};
     /// let mut g = Graph::new();
-    /// let x = g.input("x", ElementType::F32, [2, 3, 4, 5].map(i64::into))?;
+    /// let x = g.input("x", ElementType::F32, [2, 3, 4, 5])?;
     /// let y = g.flatten(x, 1, -1)?;
     /// assert_eq!(g.type_of(y)?.to_string(), "f32[2, 60]");
     /// # Ok::<(), trefoil_graph::graph::GraphError>(())
@@ -433,8 +433,8 @@ impl Graph {
     ///
     /// # Errors
     /// The shape of `x` does not broadcast to `shape`.
-    pub fn expand(&mut self, x: Tensor, shape: impl Into<Shape>) -> Result<Tensor, GraphError> {
-        self.add_one(Expand { shape: shape.into() }, &[x])
+    pub fn expand(&mut self, x: Tensor, shape: impl IntoShape) -> Result<Tensor, GraphError> {
+        self.add_one(Expand { shape: shape.into_shape() }, &[x])
     }
 
     /// `length` positions of an axis, from `start` on; a negative axis counts from the last.

@@ -238,7 +238,7 @@ fn an_op_that_a_kernel_does_not_take_is_refused_by_name() {
     let half = graph.input("half", ElementType::I32, vec![Dim::from(8i64)]).unwrap();
     let bend = Bend { shape: Shape::Straight, affine: [1.0, 0.0] };
     let error = graph.add_one(bend, &[half]).unwrap_err().to_string();
-    assert_eq!(error, "bend(half: i32[8]): input `x` is i32, f32 or f16 expected");
+    assert_eq!(error, "bend(half: i32[8]): input `x` is i32; expected f32 or f16");
 
     let mut graph = Graph::new();
     let x = graph.input("x", ElementType::F32, vec![Dim::from(8i64)]).unwrap();

@@ -83,9 +83,9 @@ impl Graph {
     ///
     /// let mut g = Graph::new();
     /// let float = ElementType::F32;
-    /// let x = g.input("x", float, [2i64, 5, 64].map(Dim::from).to_vec())?;
+    /// let x = g.input("x", float, [2i64, 5, 64])?;
     /// let mut linear = |name: &str, n: i64, k: i64| {
-    ///     let weight = g.param(name, float, [n, k].map(Dim::from).to_vec())?;
+    ///     let weight = g.param(name, float, [n, k])?;
     ///     Ok::<_, trefoil_graph::graph::GraphError>(Linear { weight, bias: None })
     /// };
     /// let attention = AttentionBlock {

@@ -32,9 +32,9 @@ impl Takes {
     pub(super) fn words(self) -> String {
         let list = ElementType::list(|element| self.allows(element));
         match self {
-            Self::Floats => format!("a float ({list}); `cast` converts"),
-            Self::Signed => format!("a number with a sign ({list}); `cast` converts"),
-            Self::Numbers => format!("a number ({list}); `cast` converts"),
+            Self::Floats => format!("a float ({list}; `cast` converts)"),
+            Self::Signed => format!("a number with a sign ({list}; `cast` converts)"),
+            Self::Numbers => format!("a number ({list}; `cast` converts)"),
             Self::Integers => format!(
                 "an integer ({list}); of bools there are `logical_not`, `logical_and`, `logical_or` and `logical_xor`"
             ),

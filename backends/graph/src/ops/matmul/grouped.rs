@@ -45,7 +45,7 @@ impl Op for GroupedMatMul {
         expect_inputs(inputs, 3..=3)?;
         let (x, weights, ids) = (&inputs[0], &inputs[1], &inputs[2]);
         if !x.element.is_float() {
-            let expected = format!("{}; `cast` converts", ElementType::list(ElementType::is_float));
+            let expected = format!("{} (`cast` converts)", ElementType::list(ElementType::is_float));
             return Err(OpError::ElementType { input: "x", given: x.element, expected });
         }
         let out = usual(x.element, weights.element);
@@ -184,12 +184,12 @@ impl Graph {
             given @ (I64 | U64) => {
                 // A negative one is large, and what is too large for a word is the largest.
                 let ids = if given == I64 { self.bitcast(ids, U64)? } else { ids };
-                let most = self.constant(U64, Vec::new(), &[u64::from(u32::MAX)])?;
+                let most = self.constant(U64, (), &[u64::from(u32::MAX)])?;
                 let ids = self.minimum(ids, most)?;
                 self.cast(ids, U32)
             }
             given => {
-                let expected = format!("an integer ({}); `cast` converts", ElementType::list(ElementType::is_integer));
+                let expected = format!("an integer ({}; `cast` converts)", ElementType::list(ElementType::is_integer));
                 let error = OpError::ElementType { input: "ids", given, expected };
                 Err(GraphError::Op { op: "grouped_matmul".to_owned(), error })
             }

@@ -300,7 +300,7 @@ impl Graph {
         let ty = self.type_of(x)?.clone();
         let wide = if ty.element == ElementType::F64 { ElementType::F64 } else { ElementType::F32 };
         if !ty.element.is_float() {
-            let expected = format!("a float ({}); `cast` converts", ElementType::list(ElementType::is_float));
+            let expected = format!("a float ({}; `cast` converts)", ElementType::list(ElementType::is_float));
             return Err(refused(NAME, OpError::ElementType { input: "x", given: ty.element, expected }));
         }
         let of = |graph: &mut Self, name, operand| {
@@ -388,7 +388,7 @@ impl Graph {
             return Err(refused(op, OpError::Shape { input: name, given: ty.to_string(), expected }));
         }
         if ty.element != x.element && ty.element != ElementType::F32 {
-            let expected = format!("{0} or f32, as x is {0}; `cast` converts", x.element);
+            let expected = format!("{0} or f32, as x is {0} (`cast` converts)", x.element);
             return Err(refused(op, OpError::ElementType { input: name, given: ty.element, expected }));
         }
         let mut shape = vec![channels];

@@ -279,7 +279,7 @@ impl Graph {
     /// ```
     /// use trefoil_graph::{ElementType, Graph};
     /// let mut g = Graph::new();
-    /// let x = g.input("x", ElementType::U8, [10, 3].map(i64::into))?;
+    /// let x = g.input("x", ElementType::U8, [10, 3])?;
     /// let odd = g.slice(x, 0, 1, 10, 2)?;
     /// let back = g.slice(x, 0, 9, -1, -3)?;
     /// assert_eq!(g.type_of(odd)?.to_string(), "u8[5, 3]");

@@ -120,7 +120,7 @@ impl Op for Convolution {
         // Narrow integers would wrap at once.
         let known = |element: ElementType| element.is_float() || element.is_integer() && element.scalar().bits() >= 32;
         if !known(x.element) {
-            let expected = format!("{}; `cast` converts", ElementType::list(known));
+            let expected = format!("{} (`cast` converts)", ElementType::list(known));
             return Err(OpError::ElementType { input: "x", given: x.element, expected });
         }
         expect_known(self.activation, x.element)?;
@@ -325,8 +325,8 @@ impl Graph {
     /// use trefoil_graph::{Dim, ElementType, Graph};
     /// use trefoil_kernels::activation::Activation;
     /// let mut g = Graph::new();
-    /// let x = g.input("x", ElementType::F32, [1, 16, 32, 32].map(i64::into))?;
-    /// let weight = g.input("weight", ElementType::F32, [24, 16, 3, 3].map(i64::into))?;
+    /// let x = g.input("x", ElementType::F32, [1, 16, 32, 32])?;
+    /// let weight = g.input("weight", ElementType::F32, [24, 16, 3, 3])?;
     /// let slide = Slide { padding: [Dim::from(1), Dim::from(1)], ..Slide::default() };
     /// let y = g.conv(x, weight, None, &[slide.clone(), slide], 1, Activation::Relu)?;
     /// assert_eq!(g.type_of(y)?.to_string(), "f32[1, 24, 32, 32]");

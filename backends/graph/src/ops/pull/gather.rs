@@ -189,8 +189,8 @@ impl Graph {
     /// ```
     /// use trefoil_graph::{ElementType, Graph};
     /// let mut g = Graph::new();
-    /// let x = g.input("x", ElementType::BF16, [4, 100, 64].map(i64::into))?;
-    /// let i = g.input("i", ElementType::I64, [7, 2].map(i64::into))?;
+    /// let x = g.input("x", ElementType::BF16, [4, 100, 64])?;
+    /// let i = g.input("i", ElementType::I64, [7, 2])?;
     /// let y = g.gather(x, i, 1)?;
     /// assert_eq!(g.type_of(y)?.to_string(), "bf16[4, 7, 2, 64]");
     /// # Ok::<(), trefoil_graph::graph::GraphError>(())

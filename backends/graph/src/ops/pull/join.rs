@@ -85,8 +85,8 @@ impl Graph {
     /// ```
     /// use trefoil_graph::{ElementType, Graph};
     /// let mut g = Graph::new();
-    /// let a = g.input("a", ElementType::F32, [2, 3].map(i64::into))?;
-    /// let b = g.input("b", ElementType::F32, [2, 5].map(i64::into))?;
+    /// let a = g.input("a", ElementType::F32, [2, 3])?;
+    /// let b = g.input("b", ElementType::F32, [2, 5])?;
     /// let y = g.concat(&[a, b], -1)?;
     /// assert_eq!(g.type_of(y)?.to_string(), "f32[2, 8]");
     /// # Ok::<(), trefoil_graph::graph::GraphError>(())

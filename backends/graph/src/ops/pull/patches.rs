@@ -117,7 +117,7 @@ impl Op for Overlaid {
         // Narrow integers would wrap at once.
         let known = |element: ElementType| element.is_float() || element.is_integer() && element.scalar().bits() >= 32;
         if !known(x.element) {
-            let expected = format!("{}; `cast` converts", ElementType::list(known));
+            let expected = format!("{} (`cast` converts)", ElementType::list(known));
             return Err(OpError::ElementType { input: "x", given: x.element, expected });
         }
         if self.image.len() != self.windows.len() || x.rank() < 2 {
@@ -205,7 +205,7 @@ impl Graph {
     /// use trefoil_graph::ops::pull::pool::Window;
     /// use trefoil_graph::{ElementType, Graph};
     /// let mut g = Graph::new();
-    /// let x = g.input("x", ElementType::F32, [2, 3, 32, 32].map(i64::into))?;
+    /// let x = g.input("x", ElementType::F32, [2, 3, 32, 32])?;
     /// let columns = g.im2col(x, &[Window::new(5), Window::new(5)])?;
     /// assert_eq!(g.type_of(columns)?.to_string(), "f32[2, 75, 784]");
     /// # Ok::<(), trefoil_graph::graph::GraphError>(())

@@ -119,7 +119,7 @@ impl Op for Pool {
         let floats = matches!(self.pooling, Pooling::Mean | Pooling::MeanWithPadding | Pooling::Norm(_));
         let known = |element: ElementType| element.is_float() || element.is_integer() && !floats;
         if !known(x.element) {
-            let expected = format!("{}; `cast` converts", ElementType::list(known));
+            let expected = format!("{} (`cast` converts)", ElementType::list(known));
             return Err(OpError::ElementType { input: "x", given: x.element, expected });
         }
         if let Pooling::Norm(power) = self.pooling
@@ -338,7 +338,7 @@ impl Op for AdaptiveMean {
         expect_inputs(inputs, 1..=1)?;
         let x = &inputs[0];
         if !x.element.is_float() {
-            let expected = format!("{}; `cast` converts", ElementType::list(ElementType::is_float));
+            let expected = format!("{} (`cast` converts)", ElementType::list(ElementType::is_float));
             return Err(OpError::ElementType { input: "x", given: x.element, expected });
         }
         if x.rank() < self.parts.len() {
@@ -450,7 +450,7 @@ impl Graph {
     /// use trefoil_graph::ops::pull::pool::{Pooling, Window};
     /// use trefoil_graph::{Dim, ElementType, Graph};
     /// let mut g = Graph::new();
-    /// let x = g.input("x", ElementType::F32, [1, 3, 32, 32].map(i64::into))?;
+    /// let x = g.input("x", ElementType::F32, [1, 3, 32, 32])?;
     /// let window = Window { stride: Dim::from(2), ..Window::new(2) };
     /// let y = g.pool(x, Pooling::Max, &[window.clone(), window])?;
     /// assert_eq!(g.type_of(y)?.to_string(), "f32[1, 3, 16, 16]");

@@ -117,7 +117,7 @@ impl Op for Resize {
             return Err(shape_error("x", x, format!("at least {} axes", self.axes.len())));
         }
         if !matches!(self.interpolation, Interpolation::Nearest(_)) && !x.element.is_float() {
-            let expected = format!("{}; `cast` converts", ElementType::list(ElementType::is_float));
+            let expected = format!("{} (`cast` converts)", ElementType::list(ElementType::is_float));
             return Err(OpError::ElementType { input: "x", given: x.element, expected });
         }
         let mut output = x.clone();
@@ -349,7 +349,7 @@ impl Graph {
     /// use trefoil_graph::ops::pull::resize::{Interpolation, ResizeAxis};
     /// use trefoil_graph::{ElementType, Graph};
     /// let mut g = Graph::new();
-    /// let x = g.input("x", ElementType::F16, [1, 3, 32, 48].map(i64::into))?;
+    /// let x = g.input("x", ElementType::F16, [1, 3, 32, 48])?;
     /// let y = g.resize(x, &[ResizeAxis::new(64), ResizeAxis::new(100)], Interpolation::Linear)?;
     /// assert_eq!(g.type_of(y)?.to_string(), "f16[1, 3, 64, 100]");
     /// # Ok::<(), trefoil_graph::graph::GraphError>(())

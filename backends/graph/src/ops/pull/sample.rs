@@ -50,7 +50,7 @@ impl Op for GridSample {
         expect_inputs(inputs, 2..=2)?;
         let (x, grid) = (&inputs[0], &inputs[1]);
         if !x.element.is_float() {
-            let expected = format!("{}; `cast` converts", ElementType::list(ElementType::is_float));
+            let expected = format!("{} (`cast` converts)", ElementType::list(ElementType::is_float));
             return Err(OpError::ElementType { input: "x", given: x.element, expected });
         }
         expect_element("grid", grid, x.element)?;

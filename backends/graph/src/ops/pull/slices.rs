@@ -229,8 +229,8 @@ impl Graph {
     /// ```
     /// use trefoil_graph::{ElementType, Graph};
     /// let mut g = Graph::new();
-    /// let x = g.input("x", ElementType::F32, [8, 100, 64].map(i64::into))?;
-    /// let starts = g.input("starts", ElementType::U32, [8, 1].map(i64::into))?;
+    /// let x = g.input("x", ElementType::F32, [8, 100, 64])?;
+    /// let starts = g.input("starts", ElementType::U32, [8, 1])?;
     /// // Ten rows of each of eight matrices.
     /// let y = g.dynamic_slice(x, starts, 1, &[10.into()])?;
     /// assert_eq!(g.type_of(y)?.to_string(), "f32[8, 10, 64]");
@@ -256,9 +256,9 @@ impl Graph {
     /// use trefoil_graph::{ElementType, Graph};
     /// let mut g = Graph::new();
     /// // A cache of keys, to which each sequence adds its own from where it is.
-    /// let cache = g.input("cache", ElementType::F16, [4, 2048, 128].map(i64::into))?;
-    /// let keys = g.input("keys", ElementType::F16, [4, 1, 128].map(i64::into))?;
-    /// let lengths = g.input("lengths", ElementType::U32, [4, 1].map(i64::into))?;
+    /// let cache = g.input("cache", ElementType::F16, [4, 2048, 128])?;
+    /// let keys = g.input("keys", ElementType::F16, [4, 1, 128])?;
+    /// let lengths = g.input("lengths", ElementType::U32, [4, 1])?;
     /// let cache = g.update_slice(cache, keys, lengths, 1, false)?;
     /// assert_eq!(g.type_of(cache)?.to_string(), "f16[4, 2048, 128]");
     /// # Ok::<(), trefoil_graph::graph::GraphError>(())

@@ -3,7 +3,7 @@
 use super::{Distribution, Random};
 use crate::graph::{Graph, GraphError, Tensor};
 use crate::op::OpError;
-use crate::types::{ElementType, Shape, TensorType};
+use crate::types::{ElementType, IntoShape, TensorType};
 
 #[trefoil_graph_macros::eager]
 impl Graph {
@@ -12,9 +12,9 @@ impl Graph {
         &mut self,
         distribution: Distribution,
         element: ElementType,
-        shape: impl Into<Shape>,
+        shape: impl IntoShape,
     ) -> Result<Tensor, GraphError> {
-        let ty = TensorType { element, shape: shape.into() };
+        let ty = TensorType { element, shape: shape.into_shape() };
         let seed = self.seed()?;
         let stream = self.next_stream();
         self.add_one(Random { distribution, stream, ty }, &[seed])
@@ -32,7 +32,7 @@ impl Graph {
     /// assert_eq!(graph.type_of(bits)?.to_string(), "u32[4]");
     /// # Ok::<(), trefoil_graph::graph::GraphError>(())
     /// ```
-    pub fn random_bits(&mut self, shape: impl Into<Shape>, element: ElementType) -> Result<Tensor, GraphError> {
+    pub fn random_bits(&mut self, shape: impl IntoShape, element: ElementType) -> Result<Tensor, GraphError> {
         self.random(Distribution::Bits, element, shape)
     }
 
@@ -50,7 +50,7 @@ impl Graph {
     /// ```
     pub fn uniform(
         &mut self,
-        shape: impl Into<Shape>,
+        shape: impl IntoShape,
         low: f64,
         high: f64,
         element: ElementType,
@@ -72,7 +72,7 @@ impl Graph {
     /// ```
     pub fn normal(
         &mut self,
-        shape: impl Into<Shape>,
+        shape: impl IntoShape,
         mean: f64,
         deviation: f64,
         element: ElementType,
@@ -92,8 +92,8 @@ impl Graph {
     /// graph.output("kept", kept)?;
     /// # Ok::<(), trefoil_graph::graph::GraphError>(())
     /// ```
-    pub fn bernoulli(&mut self, shape: impl Into<Shape>, p: f64) -> Result<Tensor, GraphError> {
-        let shape = shape.into();
+    pub fn bernoulli(&mut self, shape: impl IntoShape, p: f64) -> Result<Tensor, GraphError> {
+        let shape = shape.into_shape();
         if p == 0.0 || p == 1.0 {
             // A stream is taken as for every other probability, so that later ops draw the same numbers.
             self.next_stream();
@@ -119,7 +119,7 @@ impl Graph {
     pub fn bernoulli_of(&mut self, p: Tensor) -> Result<Tensor, GraphError> {
         let TensorType { element, shape } = self.type_of(p)?.clone();
         if !element.is_float() {
-            let expected = format!("{}; `cast` converts", ElementType::list(ElementType::is_float));
+            let expected = format!("{} (`cast` converts)", ElementType::list(ElementType::is_float));
             let error = OpError::ElementType { input: "p", given: element, expected };
             return Err(GraphError::Op { op: "bernoulli_of".to_owned(), error });
         }
@@ -146,7 +146,7 @@ impl Graph {
         let TensorType { element, shape } = self.type_of(x)?.clone();
         let refused = |error| Err(GraphError::Op { op: "dropout".to_owned(), error });
         if !element.is_float() {
-            let expected = format!("{}; `cast` converts", ElementType::list(ElementType::is_float));
+            let expected = format!("{} (`cast` converts)", ElementType::list(ElementType::is_float));
             return refused(OpError::ElementType { input: "x", given: element, expected });
         }
         if !(0.0..=1.0).contains(&p) {

@@ -57,7 +57,7 @@ impl Graph {
     /// use trefoil_graph::ops::random::Sampling;
     /// use trefoil_graph::{ElementType, Graph};
     /// let mut graph = Graph::new();
-    /// let logits = graph.input("logits", ElementType::F16, [4, 32_000].map(Into::into))?;
+    /// let logits = graph.input("logits", ElementType::F16, [4, 32_000])?;
     /// let how = Sampling { temperature: 0.8, top_k: Some(50), top_p: 0.95, ..Sampling::default() };
     /// let tokens = graph.sample(logits, how)?;
     /// assert_eq!(graph.type_of(tokens)?.to_string(), "u32[4]");
@@ -67,7 +67,7 @@ impl Graph {
         let TensorType { element, shape } = self.type_of(logits)?.clone();
         let refused = |error| GraphError::Op { op: "sample".to_owned(), error };
         if element.computed() != F32.scalar() {
-            let expected = format!("{}; `cast` converts", ElementType::list(|of| of.computed() == F32.scalar()));
+            let expected = format!("{} (`cast` converts)", ElementType::list(|of| of.computed() == F32.scalar()));
             return Err(refused(OpError::ElementType { input: "logits", given: element, expected }));
         }
         let Some(extent) = shape.last().filter(|extent| extent.bounds().0 > 0) else {

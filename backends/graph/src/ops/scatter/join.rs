@@ -96,7 +96,7 @@ impl Op for Join {
         expect_inputs(inputs, 3..=3)?;
         let (x, indices, updates) = (&inputs[0], &inputs[1], &inputs[2]);
         if self.kernel().is_none() {
-            let expected = "f32, f16, bf16, f64, i32, u32, i64 or u64, which are not set; `cast` converts".to_owned();
+            let expected = "f32, f16, bf16, f64, i32, u32, i64 or u64, which are not set (`cast` converts)".to_owned();
             return Err(OpError::ElementType { input: "x", given: self.element, expected });
         }
         expect_element("x", x, self.element)?;

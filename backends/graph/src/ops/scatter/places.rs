@@ -33,7 +33,7 @@ impl Named {
     /// They do not fit.
     pub(super) fn check(self, indices: &TensorType, extents: &[Dim]) -> Result<(), OpError> {
         if !indices.element.is_integer() || indices.element.bytes() < 4 {
-            let expected = "an integer (i32, u32, i64 or u64); `cast` converts".to_owned();
+            let expected = "an integer (i32, u32, i64 or u64; `cast` converts)".to_owned();
             return Err(OpError::ElementType { input: "indices", given: indices.element, expected });
         }
         let fits = match self {

@@ -23,7 +23,7 @@ impl Graph {
     /// The lower and the upper half of the ranks of elements of 64 bits, ascending.
     pub(super) fn halves_of_ranks(&mut self, x: Tensor) -> Result<[Tensor; 2], GraphError> {
         let element = self.type_of(x)?.element;
-        let constant = |graph: &mut Self, bits: u64| graph.constant(ElementType::U64, Vec::new(), &[bits]);
+        let constant = |graph: &mut Self, bits: u64| graph.constant(ElementType::U64, (), &[bits]);
         let ranks = if element == ElementType::F64 {
             let (none, sign, last) = (constant(self, 0)?, constant(self, 1 << 63)?, constant(self, u64::MAX)?);
             let bits = self.bitcast(x, ElementType::U64)?;
@@ -38,13 +38,13 @@ impl Graph {
             x
         };
         let half = match element {
-            ElementType::I64 => self.constant(ElementType::I64, Vec::new(), &[32i64])?,
+            ElementType::I64 => self.constant(ElementType::I64, (), &[32i64])?,
             _ => constant(self, 32)?,
         };
         let high = self.shr(ranks, half)?;
         let [low, mut high] = [self.cast(ranks, ElementType::U32)?, self.cast(high, ElementType::U32)?];
         if element == ElementType::I64 {
-            let sign = self.constant(ElementType::U32, Vec::new(), &[1u32 << 31])?;
+            let sign = self.constant(ElementType::U32, (), &[1u32 << 31])?;
             high = self.bit_xor(high, sign)?;
         }
         Ok([low, high])

@@ -1,7 +1,6 @@
 //! One use of every op of the table, to be added to any graph: for tests that draw ops at random, to which a new op comes by itself.
 
 use super::{Accuracy, Row, rows, samples};
-use crate::dim::Dim;
 use crate::graph::{Graph, GraphError, Tensor};
 use crate::ops::map::Function;
 use crate::ops::reduce::{Reduce, Reduction};
@@ -30,7 +29,7 @@ impl Use {
     /// # Errors
     /// The op does not take the type, or the graph has an input of a name that it uses.
     pub fn add(&self, graph: &mut Graph, element: ElementType, variant: usize) -> Result<Tensor, GraphError> {
-        let matrix = |graph: &mut Graph, name: &str| graph.input(name, element, [4, 4].map(Dim::from));
+        let matrix = |graph: &mut Graph, name: &str| graph.input(name, element, [4, 4]);
         match &self.how {
             How::Function(function) => {
                 let inputs =
