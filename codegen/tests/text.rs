@@ -149,9 +149,10 @@ fn much_workgroup_memory_is_asked_for_at_launch() {
 
 #[test]
 fn a_kernel_named_like_a_word_of_the_language_is_refused_by_name() {
-    for (name, target) in
-        [("filter", Target::Wgsl), ("exp", Target::Wgsl), ("template", Target::Cuda), ("exp", Target::Cuda)]
-    {
+    let wgsl = ["filter", "exp", "params", "Params", "uniform", "storage", "read", "read_write"];
+    let cuda = ["template", "exp", "half", "params", "Params"];
+    let wgsl = wgsl.map(|name| (name, Target::Wgsl));
+    for (name, target) in wgsl.into_iter().chain(cuda.map(|name| (name, Target::Cuda))) {
         let mut module = kernels::scaled_gelu("i");
         module.name = name.to_owned();
         let lowered = lowered(

@@ -8,6 +8,11 @@ use crate::vector::Lane;
 ///
 /// Scalars and vectors are elements; `#[device]` makes a struct one. As a bound of a kernel's type parameter it stands for a
 /// scalar that is moved about and not computed with.
+#[diagnostic::on_unimplemented(
+    message = "`{Self}` is no element of a buffer",
+    label = "an element is expected",
+    note = "elements are f32, f16, bf16, f64, integers of 8 to 64 bits, vectors of these, and structs that carry #[device]; keep a bool or a usize as a u32"
+)]
 pub trait Element: bytemuck::Pod + Lane + Send + Sync + 'static {}
 
 impl Element for f32 {}

@@ -10,7 +10,7 @@ use quote::{ToTokens, format_ident};
 use syn::ext::IdentExt;
 use syn::parse::{Parse, ParseStream, Parser};
 use syn::punctuated::Punctuated;
-use trefoil_codegen::front::path_name;
+use trefoil_codegen::front::{owner_path, path_name};
 use trefoil_codegen::ir::Precision;
 
 /// One entry of an attribute: `methods`, `operators(Add, Mul<f32>)`, `uses(..)`.
@@ -45,7 +45,7 @@ pub fn listed(attribute: &TokenStream, item: &syn::Item) -> syn::Result<Vec<syn:
     let owner = match item {
         syn::Item::Struct(item) => syn::Path::from(item.ident.clone()),
         syn::Item::Enum(item) => syn::Path::from(item.ident.clone()),
-        syn::Item::Impl(item) => match owner(item) {
+        syn::Item::Impl(item) => match owner_path(&item.self_ty) {
             Some(owner) => owner.clone(),
             None => return Ok(Vec::new()),
         },
@@ -83,14 +83,6 @@ fn is_precision(name: &Ident) -> bool {
     Precision::from_name(&name.to_string()).is_some()
 }
 
-/// The type that a block is of.
-pub fn owner(block: &syn::ItemImpl) -> Option<&syn::Path> {
-    match &*block.self_ty {
-        syn::Type::Path(path) if path.qself.is_none() => Some(&path.path),
-        _ => None,
-    }
-}
-
 /// The name under which a type is exported without its blocks.
 pub fn fields(name: &Ident) -> Ident {
     format_ident!("{name}_fields")
@@ -102,13 +94,13 @@ pub fn of_block(block: &syn::ItemImpl) -> Option<Ident> {
         Some((path, _)) => suffix(path),
         None => "methods".to_owned(),
     };
-    renamed(owner(block)?, &suffix).segments.last().map(|last| last.ident.clone())
+    renamed(owner_path(&block.self_ty)?, &suffix).segments.last().map(|last| last.ident.clone())
 }
 
 /// The paths of macros for the paths that an item names: for a block's own type, the type without blocks.
 pub fn macros(item: &syn::Item, paths: &[syn::Path]) -> Vec<syn::Path> {
     let owner = match item {
-        syn::Item::Impl(block) => owner(block).map(path_name),
+        syn::Item::Impl(block) => owner_path(&block.self_ty).map(path_name),
         _ => None,
     };
     let of = |path: &syn::Path| {

@@ -287,11 +287,17 @@ fn representation(attributes: &[syn::Attribute], wanted: &str) -> Result<TokenSt
 
 fn struct_item(item: syn::ItemStruct, failed: bool, support: &TokenStream) -> TokenStream {
     if failed {
-        return item.to_token_stream();
+        return mistaken_struct(&item, support);
     }
     let repr = match representation(&item.attrs, "C") {
         Ok(repr) => repr,
-        Err(error) => return quote!(#error #item),
+        Err(error) => {
+            // Without the author's it is what the message asks for, and whoever uses it has no second mistake.
+            let mut item = item;
+            item.attrs.retain(|attribute| !attribute.path().is_ident("repr"));
+            let item = struct_item(item, false, support);
+            return quote!(#error #item);
+        }
     };
     let derives = missing_derives(&item.attrs, &["Clone", "Copy"]);
     let name = &item.ident;
@@ -306,27 +312,17 @@ fn struct_item(item: syn::ItemStruct, failed: bool, support: &TokenStream) -> To
         .collect();
     let types: Vec<_> = item.fields.iter().map(|field| &field.ty).collect();
     let fields: Vec<_> = item.fields.iter().filter_map(|field| field.ident.as_ref()).collect();
-    let sizes = item.fields.iter().map(|field| {
-        let ty = &field.ty;
-        quote!(+ ::core::mem::size_of::<#ty>())
-    });
-    let padded = format!(
-        "`{name}` has padding between or after its fields, which buffers must not have: order the fields from the largest alignment \
-         to the smallest, or add fields"
-    );
-    let assertion = quote_spanned!(name.span()=>
-        const _: () = ::core::assert!(::core::mem::size_of::<#name>() == 0 #(#sizes)*, #padded);
-    );
+    let assertions = without_padding(&item);
     quote! {
         #repr
         #derives
         #item
 
-        #assertion
+        #assertions
         const _: () = {
             // SAFETY: every field is plain data (its layout, below, is known for plain data only), for which zeros are a value.
             unsafe impl #expansion::bytemuck::Zeroable for #name {}
-            // SAFETY: every field is plain data, the representation is C's, and the assertion above finds padding.
+            // SAFETY: every field is plain data, the representation is C's, and the assertions above find padding.
             unsafe impl #expansion::bytemuck::Pod for #name {}
             impl #expansion::Lane for #name {
                 type Pair = #expansion::Align1;
@@ -354,6 +350,80 @@ fn struct_item(item: syn::ItemStruct, failed: bool, support: &TokenStream) -> To
                     ::core::mem::align_of::<#name>(),
                     &[#(#layouts),*],
                 );
+            }
+        };
+    }
+}
+
+/// What rustc finds padding with, before each field and after the last one.
+fn without_padding(item: &syn::ItemStruct) -> TokenStream {
+    let name = &item.ident;
+    let why = "which buffers must not have";
+    let order = "or order the fields from the largest alignment to the smallest";
+    let mut assertions = TokenStream::new();
+    let mut before: Option<TokenStream> = None;
+    for field in &item.fields {
+        let (Some(ident), ty) = (&field.ident, &field.ty) else { continue };
+        if let Some(end) = before {
+            let message =
+                format!("`{name}` has padding before `{ident}`, {why}: put a field such as `_pad: f32` there, {order}");
+            assertions.extend(quote_spanned!(ident.span()=>
+                const _: () = ::core::assert!(::core::mem::offset_of!(#name, #ident) == #end, #message);
+            ));
+        }
+        before = Some(quote!(::core::mem::offset_of!(#name, #ident) + ::core::mem::size_of::<#ty>()));
+    }
+    if let Some(end) = before {
+        let message =
+            format!("`{name}` has padding after its last field, {why}: put a field such as `_pad: f32` there, {order}");
+        assertions.extend(quote_spanned!(name.span()=>
+            const _: () = ::core::assert!(::core::mem::size_of::<#name>() == #end, #message);
+        ));
+    }
+    assertions
+}
+
+/// A struct with a mistake, which was told: it is an element and a parameter for whoever uses it, so that no second one is shown.
+fn mistaken_struct(item: &syn::ItemStruct, support: &TokenStream) -> TokenStream {
+    // What may own memory is not copied, and what is generic is of no one size: these are said to be nothing.
+    let copied = |field: &syn::Field| match &field.ty {
+        syn::Type::Path(path) => path
+            .path
+            .segments
+            .last()
+            .is_some_and(|last| !["String", "Vec", "Box"].iter().any(|name| last.ident == name)),
+        syn::Type::Array(_) => true,
+        _ => false,
+    };
+    if !item.generics.params.is_empty() || !item.fields.iter().all(copied) {
+        return item.to_token_stream();
+    }
+    let derives = missing_derives(&item.attrs, &["Clone", "Copy"]);
+    let (name, expansion) = (&item.ident, quote!(#support::expansion));
+    quote! {
+        #derives
+        #item
+
+        const _: () = {
+            // SAFETY: the program does not compile.
+            unsafe impl #expansion::bytemuck::Zeroable for #name {}
+            // SAFETY: as above.
+            unsafe impl #expansion::bytemuck::Pod for #name {}
+            impl #expansion::Lane for #name {
+                type Pair = #expansion::Align1;
+                type Quad = #expansion::Align1;
+            }
+            impl #expansion::Element for #name {}
+            impl #expansion::Param for #name {
+                fn words(
+                    self,
+                    _: &mut [#expansion::Leaf],
+                ) -> ::core::result::Result<(), ::std::string::String> {
+                    loop {}
+                }
+            }
+            impl #expansion::Layout for #name {
+                const LAYOUT: u64 = 0;
             }
         };
     }

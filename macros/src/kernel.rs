@@ -60,6 +60,17 @@ fn compiled(resolved: Resolved<Header<syn::ItemFn>>) -> TokenStream {
     }
 }
 
+/// What the author allows in a kernel, for each function that is made of it; what is expected need not come in each.
+pub fn allowed(item: &syn::ItemFn) -> Vec<TokenStream> {
+    let written =
+        item.attrs.iter().filter(|attribute| ["allow", "expect"].iter().any(|name| attribute.path().is_ident(name)));
+    let lints = written.filter_map(|attribute| match &attribute.meta {
+        syn::Meta::List(list) => Some(&list.tokens),
+        _ => None,
+    });
+    lints.map(|lints| quote!(#[allow(#lints)])).collect()
+}
+
 /// An error for an item that was refused without one: a fault of this project, which must not pass in silence.
 pub fn unexplained(name: &syn::Ident) -> TokenStream {
     let message = format!("`{name}` was not understood, and no reason was found; please report this");
@@ -68,18 +79,29 @@ pub fn unexplained(name: &syn::Ident) -> TokenStream {
 
 fn understood(item: &syn::ItemFn, output: &Output, support: &TokenStream) -> TokenStream {
     let checked = &output.checked;
+    let allowed = allowed(item);
+    // What the author leaves unused, never changes or never reaches is told as in any function.
     let checked = quote! {
         const _: () = {
             #[allow(
                 dead_code,
-                unused,
                 unused_parens,
+                unused_braces,
+                unused_must_use,
+                unused_unsafe,
+                unused_labels,
+                unused_attributes,
+                unused_doc_comments,
+                path_statements,
+                redundant_semicolons,
+                unreachable_patterns,
                 unstable_name_collisions,
                 arithmetic_overflow,
                 unconditional_panic,
                 clippy::all,
                 reason = "the author's function with inferred types written in, for the compiler to check; it is never called"
             )]
+            #(#allowed)*
             #checked
         };
     };

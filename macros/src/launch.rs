@@ -14,6 +14,7 @@ pub fn function(
     support: &TokenStream,
 ) -> TokenStream {
     let (visibility, name) = (&item.vis, &item.sig.ident);
+    let allowed = crate::kernel::allowed(item);
     let docs = item.attrs.iter().filter(|attribute| attribute.path().is_ident("doc"));
     let mut arguments = Vec::new();
     let mut binds = Vec::new();
@@ -58,6 +59,7 @@ pub fn function(
         /// # Errors
         /// An argument does not fit into the kernel's indices, or its elements are not the kernel's.
         #[allow(clippy::too_many_arguments, reason = "it takes what the kernel takes")]
+        #(#allowed)*
         #visibility fn #name<#lifetime #(#generics),*>(
             #(#arguments),*
         ) -> #support::expansion::Result<#support::expansion::Launch> #bounds {

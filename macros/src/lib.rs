@@ -35,7 +35,8 @@ use proc_macro::TokenStream;
 /// ```
 ///
 /// # Arguments
-/// * `workgroup(X)`, `workgroup(X, Y)`, `workgroup(X, Y, Z)`: invocations of a workgroup; literals, const generics, or products.
+/// * `workgroup(X)`, `workgroup(X, Y)`, `workgroup(X, Y, Z)`: invocations of a workgroup; literals, const generics, constants that carry
+///   `#[device]`, and `+ - * / %` on them.
 /// * `subgroup(32)`: every subgroup has so many invocations, a power of two from 4 to 128 of which the workgroup's first size is a multiple; otherwise the size
 ///   is the device's. In the kernel `subgroup_size()` is that number; a const generic (`subgroup(S)`) or a constant that carries `#[device]` serves for the
 ///   lengths of arrays too. The kernel requires `Subgroups`. CUDA has 32 alone, Vulkan what its pipelines may ask for, wgpu what all of the adapter's

@@ -53,6 +53,7 @@ fn block(params: &Params, struct_name: &str, kernels: &[&Kernel], expansion: &st
     let (name, size) = (&kernel.name, params.size);
     format!(
         "#[doc = \"The parameter block of `{name}`, byte for byte, for programs that bind it themselves; a launch fills it on its own.\"]
+         #[allow(non_snake_case, reason = \"a field is named as the author names the parameter\")]
          #[repr(C)]
          #[derive(Clone, Copy, Debug, PartialEq)]
          pub struct {struct_name} {{ {fields} }}

@@ -36,6 +36,15 @@ impl Parse for Part {
     }
 }
 
+/// The expressions of sizes in an attribute, in which constants may be named. Nothing is said about mistakes.
+pub(super) fn sizes(attribute: &TokenStream) -> Vec<syn::Expr> {
+    let parts = Punctuated::<Part, syn::Token![,]>::parse_terminated.parse2(attribute.clone()).unwrap_or_default();
+    let sized =
+        parts.into_iter().filter(|part| ["workgroup", "subgroup", "resident"].iter().any(|name| part.name == name));
+    let read = Punctuated::<syn::Expr, syn::Token![,]>::parse_terminated;
+    sized.flat_map(|part| read.parse2(part.content).unwrap_or_default()).collect()
+}
+
 /// The targets whose compilers can be told where a read belongs.
 const VOLATILE_TARGETS: [Target; 2] = [Target::Spirv, Target::Cuda];
 

@@ -2,6 +2,7 @@
 
 use super::device_calls::Given;
 use super::ends::Placed;
+use super::foreign;
 use super::infer::{Ty, VarKind};
 use super::intrinsics::{self, Intrinsic};
 use super::named;
@@ -42,6 +43,16 @@ impl Infer<'_> {
         }
         if let Some(intrinsic) = intrinsics::function_of_path(path) {
             return self.intrinsic(intrinsic, &name, path, e, hint);
+        }
+        let refused = foreign::message(path);
+        if self.session.is_inner(path) || refused.is_some() {
+            for argument in &e.args {
+                let _ = self.operand(peel_reference(argument));
+            }
+            return match refused {
+                Some(message) => self.wrong(path, message),
+                None => self.failed(e),
+            };
         }
         if let Some(owner) = named::owner(path).or_else(|| self.generic_owner(path)) {
             return self.owned_call(&owner, &name, e, hint);
@@ -452,7 +463,6 @@ fn nearest(name: &str) -> &'static str {
         "pow" => " (powers are `powf(x, y)`)",
         "rsqrt" | "inversesqrt" => " (it is `inverse_sqrt`)",
         "fma" => " (it is `mul_add`)",
-        "__syncthreads" | "workgroup_barrier" | "sync_threads" => " (it is `barrier()`)",
         _ => "",
     }
 }

@@ -4,6 +4,7 @@ use quote::ToTokens;
 use std::rc::Rc;
 
 use super::bundle::Bundle;
+use super::foreign;
 use super::infer::{Length, Ty, VarKind};
 use super::intrinsics;
 use super::items::{self, Item};
@@ -167,14 +168,20 @@ impl Infer<'_> {
         if let Some(bundle) = self.session.bundle(&self.scope, path) {
             return self.constant_item(&bundle, e);
         }
-        if let Some(owner) = named::owner(path) {
-            return self.owned_value(&owner, &last, e);
+        let owner = named::owner(path);
+        if owner.is_none()
+            && let Some((scalar, value)) = intrinsics::constant_of_path(path)
+        {
+            return self.node(Kind::Literal(value), Ty::Scalar(scalar), e);
         }
-        let before = path.segments.iter().rev().nth(1).map(|segment| segment.ident.to_string());
-        let known =
-            path.segments.len() == 1 || intrinsics::is_ours(path) || before.is_some_and(|before| before == "consts");
-        if known && let Some(value) = intrinsics::constant(&last) {
-            return self.node(Kind::Literal(Literal::F32(value)), Ty::F32, e);
+        if self.session.is_inner(path) {
+            return self.failed(e);
+        }
+        if let Some(message) = foreign::message(path) {
+            return self.wrong(e, message);
+        }
+        if let Some(owner) = owner {
+            return self.owned_value(&owner, &last, e);
         }
         let shown = super::path_name(path);
         let message = if self.scope.generics.contains_key(&last) && path.segments.len() == 1 {

@@ -180,6 +180,7 @@ impl Session {
         let before = self.errors.0.len();
         if head.record {
             items::check_attributes_within(self, &item.block);
+            items::check_items_within(self, &item.block);
         }
         let span = self.span(&item.sig.ident);
         let mut infer = Infer::new(self, head.scope, head.result.clone(), head.record);

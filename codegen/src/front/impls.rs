@@ -114,8 +114,8 @@ fn trait_path(block: &syn::ItemImpl) -> Option<&syn::Path> {
     block.trait_.as_ref().map(|(path, _)| path)
 }
 
-/// The path of the type that a block is of.
-pub(super) fn owner_path(ty: &syn::Type) -> Option<&syn::Path> {
+/// The path of the type that an `impl` block is of.
+pub fn owner_path(ty: &syn::Type) -> Option<&syn::Path> {
     match ty {
         syn::Type::Group(group) => owner_path(&group.elem),
         syn::Type::Paren(paren) => owner_path(&paren.elem),

@@ -52,6 +52,14 @@ impl Ty {
             other => other,
         }
     }
+
+    /// What arrays and vectors hold in the end.
+    pub(super) fn innermost(&self) -> &Self {
+        match self {
+            Self::Vector(_, inner) | Self::Array(inner, _) => inner.innermost(),
+            other => other,
+        }
+    }
 }
 
 /// The length of an array, or the value of a const parameter of a function that is called.

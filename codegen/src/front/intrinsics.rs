@@ -1,6 +1,6 @@
 //! What the language knows by name: one table from a name to its meaning.
 
-use crate::ir::{AtomicFunction, Builtin, MathFunction, MatrixRole, Order, Scalar, Scope, SubgroupFunction};
+use crate::ir::{AtomicFunction, Builtin, Literal, MathFunction, MatrixRole, Order, Scalar, Scope, SubgroupFunction};
 
 /// A function of the language.
 #[derive(Clone, Copy, Debug, PartialEq)]
@@ -126,6 +126,37 @@ pub(super) fn constant(name: &str) -> Option<f32> {
         "TAU" => consts::TAU,
         _ => return None,
     })
+}
+
+/// What a path to a constant of Rust's library means: `PI`, `std::f32::consts::PI`, `f64::consts::PI`.
+pub(super) fn constant_of_path(path: &syn::Path) -> Option<(Scalar, Literal)> {
+    let mut names = path.segments.iter().rev().map(|segment| segment.ident.to_string());
+    let (name, before) = (names.next()?, names.next());
+    if before.as_deref() == Some("consts") {
+        let scalar = if names.next().as_deref() == Some("f64") { Scalar::F64 } else { Scalar::F32 };
+        return library_constant(scalar, &name).map(|value| (scalar, value));
+    }
+    let ours = before.is_none() || is_ours(path);
+    constant(&name).filter(|_| ours).map(|value| (Scalar::F32, Literal::F32(value)))
+}
+
+macro_rules! library_constants {
+    ($($name:ident)*) => {
+        /// The constant of that name in `std::f32::consts`, or `std::f64::consts`.
+        fn library_constant(scalar: Scalar, name: &str) -> Option<Literal> {
+            match name {
+                $(stringify!($name) => Some(match scalar {
+                    Scalar::F64 => Literal::F64(std::f64::consts::$name),
+                    _ => Literal::F32(std::f32::consts::$name),
+                }),)*
+                _ => None,
+            }
+        }
+    };
+}
+
+library_constants! {
+    PI TAU E LN_2 LN_10 LOG2_E LOG2_10 LOG10_E LOG10_2 SQRT_2 FRAC_1_SQRT_2 FRAC_2_SQRT_PI FRAC_PI_2 FRAC_PI_3 FRAC_PI_4 FRAC_PI_6 FRAC_PI_8 FRAC_1_PI FRAC_2_PI
 }
 
 /// Types of the language, by name; none of them may be a `#[device]` item's name.

@@ -5,6 +5,7 @@ use std::rc::Rc;
 use quote::ToTokens;
 
 use super::bundle::Bundle;
+use super::foreign;
 use super::infer::{Length, Ty, size_binary};
 use super::intrinsics;
 use super::matrices;
@@ -105,6 +106,9 @@ impl Session {
                 };
             }
         }
+        if self.is_inner(path) {
+            return Ty::Error;
+        }
         let message = match name.as_str() {
             "Atomic" => {
                 "atomics stand in slices alone: `&[Atomic<u32>]`, or `workgroup_array::<Atomic<u32>>(n)`".to_owned()
@@ -116,6 +120,7 @@ impl Session {
             _ if intrinsics::later(&name) => {
                 format!("`{name}` is not part of the kernel language (yet): it has {SCALARS}")
             }
+            _ if foreign::is_library(path) => foreign::message(path).unwrap_or_default(),
             _ => format!(
                 "no type of the name `{name}` is known here: kernels know the types of the prelude, and structs and enums that carry #[device]"
             ),
@@ -164,6 +169,9 @@ impl Session {
     /// The struct or enum that a path means.
     pub(super) fn resolve_item(&mut self, path: &syn::Path, scope: &Scope) -> Item {
         let Some(bundle) = self.bundle(scope, path) else {
+            if self.is_inner(path) {
+                return Item::Failed;
+            }
             let name = path.to_token_stream();
             self.error(
                 path,
@@ -213,8 +221,8 @@ impl Session {
             let ty = self.resolve_type(&field.ty, &scope);
             scalars = scalars.saturating_add(self.scalars(&ty));
             if !self.in_struct(&ty) && ty != Ty::Error {
-                let found = self.describe(&ty);
-                self.error(&field.ty, format!("a field of a #[device] struct is f32, i32, u32, f64, i64, u64, a vector, an array or a struct of those, or an enum; `{found}` is none"));
+                let (found, instead) = (self.describe(&ty), instead_of_field(ty.innermost()));
+                self.error(&field.ty, format!("a field of a #[device] struct is f32, i32, u32, f64, i64, u64, a vector, an array or a struct of those, or an enum; `{found}` is none{instead}"));
                 wrong = true;
             }
             match (self.ir_type(&ty), &field.ident) {
@@ -401,6 +409,9 @@ impl Session {
             (found, ..) => found,
         };
         let Some(bundle) = found else {
+            if self.is_inner(path) {
+                return None;
+            }
             self.error(path, format!("no constant `{}` is known here: a size is made of literals, const generics and constants that carry #[device]", super::checked::text(path)));
             return None;
         };
@@ -423,6 +434,20 @@ impl Session {
         let size = self.size(&item.expr, &inner);
         self.stack.pop();
         size
+    }
+}
+
+/// What a field holds in place of a type that it cannot have.
+fn instead_of_field(ty: &Ty) -> &'static str {
+    match ty {
+        Ty::Scalar(Scalar::Bool) => ": keep a bool as a u32",
+        Ty::Scalar(Scalar::Index) => ": a usize has another size on the host, keep it as a u32",
+        Ty::Scalar(Scalar::U8) => ": pack four u8 in a u32, with `pack4xu8` and `unpack4xu8`",
+        Ty::Scalar(Scalar::I8) => ": pack four i8 in a u32, with `pack4xi8` and `unpack4xi8`",
+        Ty::Scalar(Scalar::F16) => ": pack two f16 in a u32, with `pack2x16float` and `unpack2x16float`",
+        Ty::Scalar(Scalar::BF16) => ": keep a bf16 as an f32, or two in a u32",
+        Ty::Scalar(Scalar::U16 | Scalar::I16) => ": keep it as a u32 or an i32, or two in a u32",
+        _ => "",
     }
 }
 
@@ -487,6 +512,35 @@ pub(super) fn check_attributes_within(session: &mut Session, block: &syn::Block)
     let mut attributes = Attributes(Vec::new());
     syn::visit::Visit::visit_block(&mut attributes, block);
     check_attributes(session, &attributes.0);
+}
+
+/// Reports items within a body, whose names mean nothing more from then on.
+pub(super) fn check_items_within(session: &mut Session, block: &syn::Block) {
+    struct Items(Vec<syn::Item>);
+    impl<'ast> syn::visit::Visit<'ast> for Items {
+        fn visit_item(&mut self, item: &'ast syn::Item) {
+            self.0.push(item.clone());
+        }
+    }
+    let mut items = Items(Vec::new());
+    syn::visit::Visit::visit_block(&mut items, block);
+    for item in &items.0 {
+        session.inner.extend(named::declared(item).iter().map(ToString::to_string));
+        session.error(item, inner_item(item));
+    }
+}
+
+/// Why an item within a body is refused.
+pub(super) fn inner_item(item: &syn::Item) -> String {
+    let (what, instead) = match item {
+        syn::Item::Use(_) => return "`use` stands outside of the kernel".to_owned(),
+        syn::Item::Const(_) => ("a constant", "put it outside, with #[device] on it"),
+        syn::Item::Static(_) => ("a `static`", "write a constant outside, with #[device] on it"),
+        syn::Item::Fn(_) => ("a function", "put it outside, with #[device] on it"),
+        syn::Item::Struct(_) | syn::Item::Enum(_) => ("a type", "put it outside, with #[device] on it"),
+        _ => ("an item", "put it outside"),
+    };
+    format!("{what} inside of a body is not part of the kernel language: {instead}")
 }
 
 /// Whether memory can hold values of the type as elements of a buffer.

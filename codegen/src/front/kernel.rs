@@ -11,6 +11,7 @@ use super::callables::Callable;
 use super::checked::{self, Ascribe};
 use super::ends::Placed;
 use super::errors::Errors;
+use super::foreign;
 use super::functions::{Entry, Head};
 use super::generics::{function_generics, own_generics};
 use super::impls;
@@ -273,6 +274,12 @@ pub(super) fn check_item(input: ItemInput) -> Result<TokenStream, Errors> {
         && reserved(&name.to_string())
     {
         session.error(name, format!("`{name}` belongs to the kernel language: give this item another name"));
+    }
+    if let (Some(name), syn::Item::Fn(_) | syn::Item::Const(_)) = (&name, &item)
+        && foreign::is_name(&name.to_string())
+    {
+        let meant = foreign::elsewhere(&name.to_string()).unwrap_or("no such value");
+        session.error(name, format!("`{name}` is no name for a #[device] item: who writes it is told that kernels have {meant}; give this item another name"));
     }
     match &mut item {
         syn::Item::Fn(function) => {

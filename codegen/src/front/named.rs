@@ -4,7 +4,9 @@ use std::collections::BTreeSet;
 
 use syn::visit::{self, Visit};
 
+use super::attributes;
 use super::bundle::path_name;
+use super::foreign;
 use super::intrinsics;
 use super::places::peel_reference;
 
@@ -47,9 +49,15 @@ impl Named for syn::Item {
 ///
 /// A constant that has the name of a local of the same item is left out too: rustc's own rules for patterns make such code an error.
 pub fn items_named(item: &impl Named) -> Vec<syn::Path> {
+    walked(item).paths
+}
+
+/// What walked through an item.
+fn walked(item: &impl Named) -> Visitor {
     let mut visitor = Visitor {
         stage: Stage::Bind,
         declares: false,
+        refutable: false,
         bound: BTreeSet::new(),
         seen: BTreeSet::new(),
         paths: Vec::new(),
@@ -60,13 +68,20 @@ pub fn items_named(item: &impl Named) -> Vec<syn::Path> {
     }
     visitor.stage = Stage::Collect;
     item.visit_with(&mut visitor);
-    visitor.paths
+    visitor
 }
 
-/// The same of a kernel, whose attribute may declare specialisation constants: these are no items.
+/// The same of a kernel, whose attribute names constants in sizes, and may declare specialisation constants: these are no items.
 pub fn kernel_items_named(attribute: &proc_macro2::TokenStream, item: &syn::ItemFn) -> Vec<syn::Path> {
     let constants = super::specialise::names(attribute);
-    let mut paths = items_named(item);
+    let mut visitor = walked(item);
+    // Of the item's names the attribute knows the generics alone.
+    visitor.bound.clear();
+    visitor.stage = Stage::Bind;
+    visitor.visit_generics(&item.sig.generics);
+    visitor.stage = Stage::Collect;
+    attributes::sizes(attribute).iter().for_each(|size| visitor.visit_expr(size));
+    let mut paths = visitor.paths;
     paths.retain(|path| !path.get_ident().is_some_and(|name| constants.contains(&name.to_string())));
     paths
 }
@@ -81,6 +96,8 @@ pub struct Visitor {
     stage: Stage,
     /// Whether the pattern of a `let` is visited.
     declares: bool,
+    /// Whether a pattern is visited that may not fit: capitals are constants there.
+    refutable: bool,
     bound: BTreeSet<String>,
     seen: BTreeSet<String>,
     paths: Vec<syn::Path>,
@@ -96,7 +113,7 @@ impl Visitor {
         };
         let first_is =
             |test: &dyn Fn(&str) -> bool| path.segments.first().is_some_and(|first| test(&first.ident.to_string()));
-        if path.segments.len() == 1 && reserved(&last.ident.to_string()) {
+        if path.segments.len() == 1 && reserved(&last.ident.to_string()) || foreign::is_library(path) {
             return;
         }
         if first_is(&|first| self.bound.contains(first) || intrinsics::is_type(first)) {
@@ -125,7 +142,7 @@ impl Visitor {
 
     /// A path to a value: of `Act::Relu` the enum is meant, of `math::scale` the whole.
     fn collect_value(&mut self, path: &syn::Path) {
-        if intrinsics::function_of_path(path).is_some() {
+        if intrinsics::function_of_path(path).is_some() || foreign::is_value(path) {
             return;
         }
         match owner(path) {
@@ -149,18 +166,62 @@ pub(super) fn owner(path: &syn::Path) -> Option<syn::Path> {
     Some(owner)
 }
 
+/// The names that an item within a body declares.
+pub(super) fn declared(item: &syn::Item) -> Vec<syn::Ident> {
+    fn imported(tree: &syn::UseTree, into: &mut Vec<syn::Ident>) {
+        match tree {
+            syn::UseTree::Path(path) => imported(&path.tree, into),
+            syn::UseTree::Name(name) => into.push(name.ident.clone()),
+            syn::UseTree::Rename(rename) => into.push(rename.rename.clone()),
+            syn::UseTree::Group(group) => group.items.iter().for_each(|tree| imported(tree, into)),
+            _ => {}
+        }
+    }
+    let mut names = Vec::new();
+    match item {
+        syn::Item::Use(item) => imported(&item.tree, &mut names),
+        syn::Item::Static(item) => names.push(item.ident.clone()),
+        syn::Item::Type(item) => names.push(item.ident.clone()),
+        syn::Item::Mod(item) => names.push(item.ident.clone()),
+        other => names.extend(other.own_name().cloned()),
+    }
+    names
+}
+
 impl<'ast> Visit<'ast> for Visitor {
     fn visit_attribute(&mut self, _: &'ast syn::Attribute) {}
     fn visit_visibility(&mut self, _: &'ast syn::Visibility) {}
     fn visit_type_param_bound(&mut self, _: &'ast syn::TypeParamBound) {}
 
     fn visit_pat_ident(&mut self, pattern: &'ast syn::PatIdent) {
-        // In a `match`, `LIMIT => ..` is a constant and `other => ..` a new name: as everywhere in Rust, capitals tell.
+        // In a `match`, `LIMIT => ..` is a constant and `other => ..` a new name: as everywhere in Rust, capitals tell. What always fits is a name.
         let name = pattern.ident.to_string();
-        if name.starts_with(char::is_uppercase) {
-            self.collect(&syn::Path::from(pattern.ident.clone()), intrinsics::is_value);
+        if self.refutable && name.starts_with(char::is_uppercase) {
+            self.collect_value(&syn::Path::from(pattern.ident.clone()));
         } else if self.declares || matches!(self.stage, Stage::Bind) {
             self.bound.insert(name);
+        }
+    }
+
+    fn visit_arm(&mut self, arm: &'ast syn::Arm) {
+        self.refutable = true;
+        self.visit_pat(&arm.pat);
+        self.refutable = false;
+        self.visit_expr(&arm.body);
+    }
+
+    fn visit_expr_let(&mut self, expression: &'ast syn::ExprLet) {
+        self.refutable = true;
+        self.visit_pat(&expression.pat);
+        self.refutable = false;
+        self.visit_expr(&expression.expr);
+    }
+
+    // An item within a body is reported there, and its macro would be nowhere.
+    fn visit_stmt(&mut self, statement: &'ast syn::Stmt) {
+        match statement {
+            syn::Stmt::Item(item) => self.bound.extend(declared(item).iter().map(ToString::to_string)),
+            other => visit::visit_stmt(self, other),
         }
     }
 
@@ -194,7 +255,8 @@ impl<'ast> Visit<'ast> for Visitor {
     fn visit_expr_call(&mut self, call: &'ast syn::ExprCall) {
         if let syn::Expr::Path(path) = &*call.func {
             // An argument may be a function; what the language knows by name takes none.
-            if intrinsics::function_of_path(&path.path).is_none() && owner(&path.path).is_none() {
+            let takes_functions = intrinsics::function_of_path(&path.path).is_none() && !foreign::is_value(&path.path);
+            if takes_functions && owner(&path.path).is_none() {
                 call.args.iter().for_each(|argument| self.collect_argument(argument));
             }
             self.collect_value(&path.path);

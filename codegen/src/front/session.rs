@@ -1,6 +1,6 @@
 //! What all bodies of a kernel share: the module being made, the items known by hash, mistakes.
 
-use std::collections::HashMap;
+use std::collections::{HashMap, HashSet};
 use std::rc::Rc;
 
 use proc_macro2::{Span, TokenStream};
@@ -53,6 +53,8 @@ pub(super) struct Session {
     pub volatile: Vec<(Target, syn::Ident)>,
     /// How wide the indices of the kernel's instances are.
     pub widths: Vec<IndexWidth>,
+    /// Names of items that stand within bodies, which was reported.
+    pub inner: HashSet<String>,
     /// Whether something wrong was met, even if nothing is to be said about it here.
     pub poisoned: bool,
 }
@@ -117,6 +119,7 @@ impl Session {
             precision: Precision::Usual,
             volatile: Vec::new(),
             widths: vec![IndexWidth::Bits32],
+            inner: HashSet::new(),
             poisoned: false,
         }
     }
@@ -158,6 +161,13 @@ impl Session {
     pub(super) fn bundle(&self, scope: &Scope, path: &syn::Path) -> Option<Rc<Bundle>> {
         let hash = scope.names.get(&super::path_name(path))?;
         self.bundles.get(hash).cloned()
+    }
+
+    /// Whether a path means an item within a body, which was reported: nothing more is said about it.
+    pub(super) fn is_inner(&mut self, path: &syn::Path) -> bool {
+        let inner = path.segments.first().is_some_and(|first| self.inner.contains(&first.ident.to_string()));
+        self.poisoned |= inner;
+        inner
     }
 
     /// What a type parameter of the kernel may be.

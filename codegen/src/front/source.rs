@@ -9,7 +9,7 @@ use super::bundle::{Bundle, Names, path_name};
 use super::depth::check_depth;
 use super::ends::Placed;
 use super::errors::Errors;
-use super::named::items_named;
+use super::named::{items_named, kernel_items_named};
 use super::precision::mark_precision;
 use super::session::{FunctionKey, Session};
 use super::{Input, ItemInput, Output};
@@ -74,20 +74,20 @@ impl File {
             .iter()
             .filter_map(|name| {
                 let item = devices.get(name)?;
-                Some(Bundle { hash: name.clone(), item: item.clone(), names: names(item, &devices), failed: false })
+                Some(Bundle {
+                    hash: name.clone(),
+                    item: item.clone(),
+                    names: names(&items_named(item), &devices),
+                    failed: false,
+                })
             })
             .collect();
         Ok(Self { bundles, kernels })
     }
 }
 
-fn names(item: &impl super::Named, devices: &HashMap<String, syn::Item>) -> Names {
-    items_named(item)
-        .iter()
-        .map(path_name)
-        .filter(|name| devices.contains_key(name))
-        .map(|name| (name.clone(), name))
-        .collect()
+fn names(named: &[syn::Path], devices: &HashMap<String, syn::Item>) -> Names {
+    named.iter().map(path_name).filter(|name| devices.contains_key(name)).map(|name| (name.clone(), name)).collect()
 }
 
 fn attributes(item: &mut syn::Item) -> Option<&mut Vec<syn::Attribute>> {
@@ -123,7 +123,7 @@ pub fn parse_source(source: &str) -> Result<Vec<Output>, Errors> {
     let devices = file.bundles.iter().map(|bundle| (bundle.hash.clone(), bundle.item.clone())).collect();
     let mut outputs = Vec::new();
     for (attribute, item) in file.kernels {
-        let names = names(&item, &devices);
+        let names = names(&kernel_items_named(&attribute, &item), &devices);
         let output = super::parse(Input {
             attribute,
             item,

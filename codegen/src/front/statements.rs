@@ -6,7 +6,7 @@ use super::ends::Placed;
 use super::expressions::macro_message;
 use super::infer::{Ty, VarKind};
 use super::intrinsics::{self, Intrinsic};
-use super::items::check_attributes;
+use super::items::{check_attributes, inner_item};
 use super::places::{Operand, peel, peel_reference};
 use super::scope::{Entity, Infer};
 use super::session::unique;
@@ -55,12 +55,7 @@ impl Infer<'_> {
                     diverges |= self.table.shallow(&node.ty) == Ty::Never;
                     statements.push(Statement::Evaluate(node));
                 }
-                syn::Stmt::Item(syn::Item::Use(_)) => {
-                    self.error(statement, "`use` stands outside of the kernel");
-                }
-                syn::Stmt::Item(_) => {
-                    self.error(statement, "items inside of a kernel are not part of the language: put the item beside the kernel, with #[device] on it");
-                }
+                syn::Stmt::Item(item) => self.error(statement, inner_item(item)),
                 syn::Stmt::Macro(call) => {
                     let name = call.mac.path.to_token_stream().to_string();
                     self.error(&call.mac, macro_message(&name));

@@ -22,22 +22,29 @@ pub fn check_profile(verified: &Verified, profile: &Profile) -> Result<(), Diagn
         });
         let (name, span) =
             largest.map_or(("", module.entry.span), |(_, variable)| (variable.name.as_str(), variable.span));
+        let known = |target| Profile::portable(target).with(profile.features).max_workgroup_bytes;
+        let limits = limits(
+            verified,
+            profile,
+            (profile.max_workgroup_bytes, known),
+            u64::from(info.workgroup_bytes),
+            "make it smaller",
+        );
         fail(
             span,
             format!(
-                "`{}` uses {} bytes of workgroup memory (most of it for `{name}`); {target} has {} on every device",
-                module.name, info.workgroup_bytes, profile.max_workgroup_bytes
+                "`{}` uses {} bytes of workgroup memory (most of it for `{name}`); {limits}",
+                module.name, info.workgroup_bytes
             ),
         );
     }
     let bindings = module.bindings.len() as u32;
     if bindings > profile.max_storage_buffers {
+        let known = |target| Profile::portable(target).max_storage_buffers;
+        let limits = limits(verified, profile, (profile.max_storage_buffers, known), u64::from(bindings), "take fewer");
         fail(
             module.entry.span,
-            format!(
-                "`{}` takes {bindings} slices and views; {target} binds {} buffers to a kernel on every device",
-                module.name, profile.max_storage_buffers
-            ),
+            format!("`{}` takes {bindings} slices and views, which are buffers; {limits}", module.name),
         );
     }
     check_invocations(verified, profile, &mut fail);
@@ -79,30 +86,70 @@ const MAX_ARGUMENT_BYTES: u32 = 4096;
 fn check_invocations(verified: &Verified, profile: &Profile, fail: &mut dyn FnMut(crate::ir::Span, String)) {
     let KernelInfo { workgroup_size: [x, y, z], .. } = verified.info;
     let (name, at) = (&verified.module.name, verified.module.entry.span);
-    let target = profile.target.name();
     let invocations = u64::from(x) * u64::from(y) * u64::from(z);
     if invocations > u64::from(profile.max_invocations) {
-        fail(
-            at,
-            format!(
-                "a workgroup of `{name}` has {invocations} invocations ({x} x {y} x {z}); {target} has {} on every device",
-                profile.max_invocations
-            ),
-        );
+        let known = |target| Profile::portable(target).max_invocations;
+        let limits = limits(verified, profile, (profile.max_invocations, known), invocations, "make it smaller");
+        // Along an axis there are no more than in all: who makes it smaller need not hear of both.
+        return fail(at, format!("a workgroup of `{name}` has {invocations} invocations ({x} x {y} x {z}); {limits}"));
     }
-    let most = match profile.target {
+    for (axis, (name_of_axis, size)) in ['x', 'y', 'z'].into_iter().zip([x, y, z]).enumerate() {
+        let known = |target| most_along(target)[axis];
+        if size > known(profile.target) {
+            let limits = limits(verified, profile, (known(profile.target), known), u64::from(size), "make it smaller");
+            fail(at, format!("a workgroup of `{name}` has {size} invocations along {name_of_axis}; {limits}"));
+        }
+    }
+}
+
+/// The most invocations of a workgroup along each axis.
+const fn most_along(target: Target) -> [u32; 3] {
+    match target {
         Target::Cuda => [1024, 1024, 64],
         Target::Wgsl | Target::Spirv | Target::Cpu => [256, 256, 64],
-    };
-    for (axis, (size, most)) in ['x', 'y', 'z'].into_iter().zip([x, y, z].into_iter().zip(most)) {
-        if size > most {
-            fail(
-                at,
-                format!(
-                    "a workgroup of `{name}` has {size} invocations along {axis}; {target} has {most} on every device"
-                ),
-            );
+    }
+}
+
+/// Which of the kernel's targets have less than `wanted`, and what to do: `wgsl, spirv and cpu have 256 on every device: ..`. It is the same text whichever of
+/// them the kernel is checked for, so that one mistake is told once.
+fn limits(
+    verified: &Verified,
+    profile: &Profile,
+    (own, known): (u32, impl Fn(Target) -> u32),
+    wanted: u64,
+    advice: &str,
+) -> String {
+    let listed = |target: &Target| *target == profile.target || verified.module.targets.contains(target);
+    let known = |target| if target == profile.target { own } else { known(target) };
+    let fits = |target: Target| u64::from(known(target)) >= wanted;
+    let (enough, lacking): (Vec<Target>, Vec<Target>) =
+        Target::ALL.into_iter().filter(listed).partition(|target| fits(*target));
+    let mut figures: Vec<(u32, Vec<&str>)> = Vec::new();
+    for target in &lacking {
+        match figures.iter_mut().find(|(figure, _)| *figure == known(*target)) {
+            Some((_, names)) => names.push(target.name()),
+            None => figures.push((known(*target), vec![target.name()])),
         }
+    }
+    let told = figures.iter().map(|(figure, names)| {
+        let has = if names.len() == 1 { "has" } else { "have" };
+        format!("{} {has} {figure}", joined(names))
+    });
+    let told: Vec<String> = told.collect();
+    let instead = if enough.is_empty() {
+        advice.to_owned()
+    } else {
+        let names: Vec<&str> = enough.iter().map(|target| target.name()).collect();
+        format!("{advice}, or list `targets({})`", names.join(", "))
+    };
+    format!("{} on every device: {instead}", told.join(", "))
+}
+
+/// `a, b and c`
+fn joined(names: &[&str]) -> String {
+    match names.split_last() {
+        Some((last, before)) if !before.is_empty() => format!("{} and {last}", before.join(", ")),
+        _ => names.concat(),
     }
 }
 

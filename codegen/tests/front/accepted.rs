@@ -9,6 +9,21 @@ fn is(statements: &str, expected: &str) {
 }
 
 #[test]
+fn constants_of_rusts_library() {
+    for (path, value) in [
+        ("std::f32::consts::PI", "3.1415927"),
+        ("core::f32::consts::FRAC_PI_4", "0.7853982"),
+        ("f32::consts::TAU", "6.2831855"),
+        ("PI", "3.1415927"),
+    ] {
+        let text = super::body(&format!("y[0] = {path};"));
+        assert!(text.contains(value), "{path}: {text}");
+    }
+    let text = super::body("y[0] = (std::f64::consts::PI * 2.0) as f32;");
+    assert!(text.contains("3.141592653589793"), "{text}");
+}
+
+#[test]
 fn literals_take_the_type_that_is_wanted() {
     is(
         "let i = 3; let s = 0.5; let t = 7; y[i] = s; u[t as usize] = 0xff; let m = -5; let z = m + k; let q = 1 + n;",

@@ -75,6 +75,59 @@ fn constants_are_computed_while_compiling() {
 }
 
 #[test]
+fn a_constant_may_stand_in_the_attribute_alone() {
+    let text = ir("
+        #[device] const SIZE: usize = 32;
+        #[device] const LANES: usize = 16;
+        #[kernel(workgroup(2 * SIZE), subgroup(LANES), resident(SIZE), requires(Subgroups))]
+        pub fn g(y: &mut [f32]) { y[0] = 1.0; }");
+    assert!(text.contains("kernel(64, 1, 1; subgroup 16; resident 32)"), "{text}");
+    let attribute =
+        quote::quote!(workgroup(N, sizes::WIDE, N * 2), specialise(TILE: usize = 4, in 1..=8), resident(TILE));
+    let item = syn::parse_quote! { fn f<const N: usize>(y: &mut [f32]) { y[0] = LAST; } };
+    let names: Vec<String> = front::kernel_items_named(&attribute, &item).iter().map(path_name).collect();
+    assert_eq!(names, ["LAST", "sizes::WIDE"]);
+}
+
+#[test]
+fn capitals_are_names_where_a_pattern_always_fits() {
+    let item: syn::ItemFn = syn::parse_quote! {
+        fn gemm(A: &[f32], N: usize) {
+            let M = A.len();
+            for I in 0..N { let t = reduce(A, |X, Y| X + Y) + A[I]; }
+            match M { LIMIT => {}, _ => {} }
+            if let TOP = M {}
+        }
+    };
+    let names: Vec<String> = front::items_named(&item).iter().map(path_name).collect();
+    assert_eq!(names, ["reduce", "LIMIT", "TOP"]);
+    let text = ir("
+        #[device] fn total<F: Fn(f32, f32) -> f32>(A: &[f32], N: usize, F_: F) -> f32 { let mut S = 0.0; for I in 0..N { S = F_(S, A[I]); } S }
+        #[kernel(workgroup(64))]
+        pub fn gemm(A: &[f32], C: &mut [f32], N: u32) {
+            let I = global_index();
+            if I < C.len() { C[I] = total(A, N as usize, |X, Y| X + Y); }
+        }");
+    assert!(text.contains("A: &[f32]") && text.contains("C: &mut [f32]"), "{text}");
+}
+
+#[test]
+fn what_can_be_no_item_is_not_looked_for() {
+    let item: syn::ItemFn = syn::parse_quote! {
+        fn f(y: &mut [f32]) {
+            const K: usize = 3;
+            fn twice(x: f32) -> f32 { helper(x) }
+            use other::Thing;
+            let a = std::f32::consts::PI + core::cmp::max(K, 1) + twice(2.0) + std::f32::MAX;
+            let b: std::ops::Range<usize> = Some(None);
+            let c = vec3(threadIdx.x, get_global_id(0), Ok(Thing));
+            __syncthreads();
+        }
+    };
+    assert_eq!(front::items_named(&item).iter().map(path_name).collect::<Vec<_>>(), [""; 0]);
+}
+
+#[test]
 fn the_names_that_an_item_uses() {
     let item: syn::Item = syn::parse_quote! {
         fn f<T: Float, const N: usize>(p: &[Particle], act: shapes::Act, x: T) -> crate::Other {

@@ -90,7 +90,7 @@ fn what_the_language_lacks() {
     refused("let t = y[n as u64];", "3:11", &["an index is a `usize`, this is `u64`"]);
     refused("let t = count_ones(1u64);", "3:20", &["integers of 32 bits"]);
     refused("let t = 1u128;", "3:9", &["`u128` is not part"]);
-    refused("fn inner() {}", "3:1", &["items inside of a kernel"]);
+    refused("fn inner() {}", "3:1", &["a function inside of a body", "#[device]"]);
     refused("let t = unsafe { 1.0 };", "3:9", &["`unsafe` is not part"]);
     refused("#[cfg(test)] let t = 1.0;", "3:1", &["attribute"]);
     refused("let t = \"text\";", "3:9", &["text"]);
@@ -111,6 +111,49 @@ fn what_the_language_lacks() {
     refused("let t = nothing(a);", "3:9", &["no function `nothing` is known", "#[device]"]);
     refused("let t = NOTHING;", "3:9", &["no variable or constant `NOTHING`", "#[device]"]);
     refused("let t: Nothing = a;", "3:8", &["no type of the name `Nothing`"]);
+}
+
+#[test]
+fn items_within_a_body_are_told_of_once() {
+    refused("const K: usize = 3; let t = [0.0; K]; y[K] = t[0];", "3:1", &["a constant inside of a body", "#[device]"]);
+    refused("y[0] = twice(a) + 1.0; fn twice(x: f32) -> f32 { x * 2.0 }", "3:24", &["a function inside of a body"]);
+    refused("static S: u32 = 1; u[0] = S;", "3:1", &["a `static` inside of a body", "write a constant"]);
+    refused("struct P { a: f32 } let p: P = P { a: 1.0 }; y[0] = p.a;", "3:1", &["a type inside of a body"]);
+    refused("use other::scale; y[0] = scale(a);", "3:1", &["`use` stands outside"]);
+}
+
+#[test]
+fn names_of_rusts_library_and_of_other_languages() {
+    refused("y[0] = std::cmp::max(a, 1.0);", "3:8", &["`std::cmp::max` is not part", "write `max(a, b)`"]);
+    refused("let t = core::mem::swap(n, k);", "3:9", &["`core::mem::swap`", "`let t = a; a = b; b = t;`"]);
+    refused("let t = std::process::id();", "3:9", &["`std::process::id` is not part", "the prelude"]);
+    refused("let t = std::f32::MAX;", "3:9", &["write `f32::MAX`"]);
+    refused("let t: std::ops::Range = a;", "3:8", &["`std::ops::Range` is not part"]);
+    refused("let t = Some(a);", "3:9", &["`Option` is not part", "a bool"]);
+    refused("let t = std::option::Option::None;", "3:9", &["`Option` is not part"]);
+    refused("let t = Err(n);", "3:9", &["`Result` is not part"]);
+    refused("let t = vec3(a, a, a);", "3:9", &["`vec3` is not part", "`Vec3::new(x, y, z)`"]);
+    refused("let t = threadIdx.x;", "3:9", &["`threadIdx` is not part", "`local_index()`"]);
+    refused("let t = thread_idx();", "3:9", &["`local_index()`"]);
+    refused("__syncthreads();", "3:1", &["`barrier()`"]);
+    refused("workgroupBarrier();", "3:1", &["`barrier()`"]);
+    refused("let t = get_global_id(0);", "3:9", &["`global_index()`"]);
+    let said = mistakes("#[device] fn vec2(x: f32) -> f32 { x }");
+    assert!(said.contains("`vec2` is no name for a #[device] item") && said.contains("`Vec2::new(x, y)`"), "{said}");
+}
+
+#[test]
+fn fields_that_a_struct_cannot_have() {
+    for (ty, advice) in [
+        ("bool", "keep a bool as a u32"),
+        ("u8", "pack four u8 in a u32, with `pack4xu8`"),
+        ("[u8; 4]", "pack four u8"),
+        ("Vec2<f16>", "`pack2x16float`"),
+        ("usize", "keep it as a u32"),
+    ] {
+        let said = mistakes(&format!("#[device] struct S {{ a: f32, b: {ty} }}"));
+        assert!(said.contains("is none: ") && said.contains(advice), "{ty}: {said}");
+    }
 }
 
 #[test]

@@ -400,10 +400,44 @@ fn profiles_limit_memory_invocations_and_bindings() {
     entry.finish_entry();
     let verified = accepted(module.build());
     let error = check_profile(&verified, &Profile::portable(Target::Wgsl)).unwrap_err().to_string();
-    for word in ["20000 bytes", "`tile`", "16384", "1024 invocations", "256", "9 slices", "8 buffers"] {
+    for word in
+        ["20000 bytes", "`tile`", "16384", "1024 invocations", "256", "9 slices", "have 8 on every device: take fewer"]
+    {
         assert!(error.contains(word), "{error:?} does not say {word:?}");
     }
     check_profile(&verified, &Profile::portable(Target::Cuda)).unwrap();
+}
+
+#[test]
+fn what_several_targets_lack_is_told_once() {
+    let told = |size: [u32; 3]| {
+        let mut module = ModuleBuilder::new("large", size);
+        let float = module.scalar(Scalar::F32);
+        module.mutable("y", float);
+        module.entry().finish_entry();
+        let mut module = module.build();
+        module.targets = Target::ALL.to_vec();
+        let verified = accepted(module);
+        let mut all = Vec::new();
+        for target in Target::ALL {
+            let found = check_profile(&verified, &Profile::portable(target)).err().map(|found| found.to_string());
+            all.extend(found);
+        }
+        all.dedup();
+        all.join("\n")
+    };
+    assert_eq!(
+        told([1024, 1, 1]),
+        "a workgroup of `large` has 1024 invocations (1024 x 1 x 1); wgsl, spirv and cpu have 256 on every device: make it smaller, or list `targets(cuda)`"
+    );
+    assert_eq!(
+        told([1, 2048, 1]),
+        "a workgroup of `large` has 2048 invocations (1 x 2048 x 1); wgsl, spirv and cpu have 256, cuda has 1024 on every device: make it smaller"
+    );
+    assert_eq!(
+        told([1, 1, 128]),
+        "a workgroup of `large` has 128 invocations along z; wgsl, spirv, cuda and cpu have 64 on every device: make it smaller"
+    );
 }
 
 // Types and structure.

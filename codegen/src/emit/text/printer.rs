@@ -111,12 +111,13 @@ impl<'a, D: Dialect> Printer<'a, D> {
             orders_buffers: OnceCell::new(),
             dialect: PhantomData,
         };
+        // The block of parameters, whose names no kernel may take either.
+        printer.names.reserve("params");
+        printer.names.reserve("Params");
         let entry = printer.names.claim(&module.name, |name| D::reserved(name, Position::Entry));
         if entry != module.name {
             return Err(printer.error(format!("`{}` has another meaning there; rename the kernel", module.name)));
         }
-        printer.names.reserve("params");
-        printer.names.reserve("Params");
         let globals =
             |printer: &mut Self, names: Vec<&str>| names.into_iter().map(|name| printer.global(name)).collect();
         printer.bindings = globals(&mut printer, module.bindings.iter().map(|b| b.name.as_str()).collect());

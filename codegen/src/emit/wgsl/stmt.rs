@@ -46,7 +46,9 @@ impl Dialect for Wgsl {
     fn reserved(name: &str, position: Position) -> bool {
         match position {
             Position::Global => types::hides_anything(name),
-            Position::Entry | Position::Local => types::hides(name),
+            // A function of such a name would be meant in every `var<storage, read>`.
+            Position::Entry => types::hides(name) || types::is_enumerant(name),
+            Position::Local => types::hides(name),
             Position::Field => types::is_keyword(name),
         }
     }

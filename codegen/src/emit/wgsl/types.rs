@@ -82,6 +82,11 @@ pub fn hides(name: &str) -> bool {
     is_keyword(name) || HIDDEN.contains(name)
 }
 
+/// Whether the language tells by that name where a variable of the text lies, or what is done with it.
+pub fn is_enumerant(name: &str) -> bool {
+    matches!(name, "uniform" | "storage" | "read" | "read_write")
+}
+
 /// Whether a helper function may get that name once something calls it: these, or these with a type behind, and what reads or repeats parts of arrays.
 pub fn is_helper_name(name: &str) -> bool {
     let functions = [
