@@ -149,6 +149,10 @@ impl Dim {
     /// `self % divisor`, for a positive divisor.
     #[must_use]
     pub fn remainder(&self, divisor: &Self) -> Self {
+        // Multiplied, the quotient of the least number would be less than that.
+        if let (Some(value), Some(divisor @ 1..)) = (self.constant(), divisor.constant()) {
+            return Self::from(value.rem_euclid(divisor));
+        }
         self.clone() - self.quotient(divisor) * divisor.clone()
     }
 

@@ -11,7 +11,9 @@ use common::ops::Increment;
 use common::{Values, compare, computes, devices, numbers, tolerance, tries_every_way};
 use trefoil_dsl::device::DeviceKind;
 use trefoil_graph::ops::scatter::Update;
-use trefoil_graph::{Eager, ElementType, Error, Executable, Extents, Graph, Model, Options, Symbol, Tensor};
+use trefoil_graph::{
+    Eager, ElementType, Error, Executable, Extents, Graph, IntoKernels, Model, Options, Symbol, Tensor,
+};
 
 use ElementType::{BF16, F16, F32, I64, U8, U32};
 
@@ -231,6 +233,36 @@ fn what_must_stay_is_copied() {
             compare(&case.graph, &executable, &inputs, &Extents::new(), 1e-5);
         }
     }
+}
+
+/// A map of a table whose memory the scatter takes stays before it, though the scatter alone reads the result.
+#[test]
+fn maps_of_what_is_written_over_stay_outside() {
+    let mut ran = 0;
+    for device in devices() {
+        for way in IN_PLACE {
+            let mut case = Case::default();
+            let table = case.input("table", F32, &[6, 4]);
+            let table = case.graph.roll(table, &[(0, 1i64.into())]).unwrap();
+            let i = case.given("places", Values::U32(vec![5, 4, 3, 2, 1, 0]), &[6]);
+            let rows = case.graph.affine(table, 3.0, 1.0).unwrap();
+            let y = case.graph.index_add(table, 0, i, rows).unwrap();
+            case.output("y", y);
+            let options = Options { into_kernels: IntoKernels::Everywhere, ..force(Update::Add, way) };
+            let executable = match Executable::compile(&case.graph, &Model::new(), &device, &options) {
+                Ok(executable) => executable,
+                Err(Error::NoCandidate { .. } | Error::UnknownCandidate { .. }) => continue,
+                Err(error) => panic!("{way}: {error}"),
+            };
+            let told = executable.explain();
+            let refused = told.merges.iter().filter_map(|merge| merge.refused.as_deref());
+            assert!(refused.into_iter().any(|why| why == "it reads what its kernels write over"), "{told}");
+            let inputs: Vec<_> = case.inputs.iter().map(|(name, values)| (name.as_str(), values.clone())).collect();
+            compare(&case.graph, &executable, &inputs, &Extents::new(), 1e-5);
+            ran += 1;
+        }
+    }
+    assert!(ran > 0);
 }
 
 #[test]

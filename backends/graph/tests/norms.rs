@@ -354,6 +354,55 @@ fn no_numbers_infinities_and_zeros() {
     }
 }
 
+/// Doubles are bounded as doubles: by the epsilon itself, and without one far beyond what `f32` holds.
+#[test]
+fn bounds_of_doubles() {
+    let mut case = Case::default();
+    let x = case.given("x", Values::F64(vec![1e-3, 0.0]), &[1, 2]);
+    let rows = case.given("rows", Values::F64(vec![3e-40, 4e-40, 0.0, 0.0]), &[2, 2]);
+    let y = case.graph.l2_normalise(x, &[1], 0.3).unwrap();
+    case.output("less than epsilon", y);
+    let y = case.graph.l2_normalise(rows, &[1], 0.0).unwrap();
+    case.output("length", y);
+    let y = case.graph.rms_norm(rows, &[1], 0.0, NormOperands::default()).unwrap();
+    case.output("rms", y);
+    let y = case.graph.layer_norm(rows, &[1], 0.0, NormOperands::default()).unwrap();
+    case.output("layer", y);
+    for device in devices().iter().filter(|device| computes(device, ElementType::F64)) {
+        let executable = case.check(device, 1e-13);
+        let data: Vec<_> = case.inputs.iter().map(|(name, values)| (name.as_str(), values.data())).collect();
+        let outputs = executable.run(&data, &Extents::new()).unwrap();
+        let close = |name: &str, wanted: &[f64]| {
+            let found = outputs.host(name).unwrap().values;
+            assert!(
+                found.iter().zip(wanted).all(|(found, wanted)| (found - wanted).abs() < 1e-13),
+                "{name}: {found:?}"
+            );
+        };
+        close("less than epsilon", &[1e-3 / f64::from(0.3f32), 0.0]);
+        close("length", &[0.6, 0.8, 0.0, 0.0]);
+    }
+}
+
+#[test]
+fn rows_that_do_not_deviate() {
+    let mut case = Case::default();
+    let values = [[2.0f32; 8], [0.0; 8]].concat();
+    let x = case.given("x", Values::F32(values), &[2, 8]);
+    let turned = case.graph.transpose(x, &[1, 0]).unwrap();
+    let beta = case.input("beta", ElementType::F32, &[1, 1]);
+    let shifted = NormOperands { beta: Some(beta), ..NormOperands::default() };
+    for (about, tensor, axis) in [("rows", x, 1), ("columns", turned, 0)] {
+        let y = case.graph.layer_norm(tensor, &[axis], 0.0, shifted).unwrap();
+        case.output(&format!("layer of {about}"), y);
+        let y = case.graph.rms_norm(tensor, &[axis], 0.0, shifted).unwrap();
+        case.output(&format!("rms of {about}"), y);
+    }
+    for device in devices() {
+        case.check(&device, 1e-5);
+    }
+}
+
 /// What a norm of groups of channels is, by its definition.
 fn by_groups(x: &[f32], [batch, channels, rest]: [usize; 3], groups: usize, gamma: &[f32], beta: &[f32]) -> Vec<f64> {
     let each = channels / groups * rest;

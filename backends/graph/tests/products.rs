@@ -366,6 +366,32 @@ fn the_positive_part_of_a_nan_is_one() {
     }
 }
 
+/// As of `gelu` and `silu`.
+#[test]
+fn activations_of_minus_infinity() {
+    for (element, activation) in [F32, F64].into_iter().flat_map(|of| [(of, Activation::Gelu), (of, Activation::Silu)])
+    {
+        for [m, k, n] in [[1usize, 64, 64], [5, 7, 3]] {
+            let mut case = Case::default();
+            let given = |first: f32, count: usize| {
+                let values = (0..count).map(|at| if at == 0 { first } else { 1.0 });
+                if element == F64 {
+                    Values::F64(values.map(f64::from).collect())
+                } else {
+                    Values::F32(values.collect())
+                }
+            };
+            let a = case.given("a", given(f32::NEG_INFINITY, m * k), &[m, k]);
+            let b = case.given("b", given(1.0, k * n), &[k, n]);
+            let c = case.graph.add_one(MatMul { bias: false, activation, out: element }, &[a, b]).unwrap();
+            case.output("c", c);
+            for device in devices().iter().filter(|device| computes(device, element)) {
+                by_all(&case, device, element, allowed(element));
+            }
+        }
+    }
+}
+
 #[test]
 fn extents_of_each_run() {
     for (most, counts) in [(300, [0usize, 1, 31, 300]), (5, [0, 1, 3, 5])] {

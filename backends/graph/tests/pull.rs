@@ -327,6 +327,30 @@ fn arrangements() {
     }
 }
 
+/// Only what is left of a shift by the extent counts, which coordinates hold.
+#[test]
+fn far_shifts() {
+    let far = [1 - (1i64 << 31), i64::from(i32::MIN), i64::from(i32::MAX), (1 << 40) + 3, i64::MAX, i64::MIN];
+    let mut case = Case::new();
+    let x = case.input(F32, &[100]);
+    let rows = case.input(F32, &[7, 12]);
+    let n = Symbol::new("n", 0, 1000).unwrap();
+    case.extents.set(&n, 9).unwrap();
+    let open = case.graph.input("x2", F32, vec![Dim::from(&n)]).unwrap();
+    case.inputs.push(("x2".to_owned(), Values::F32(numbers(9, 5, 1.0))));
+    for shift in far {
+        let y = case.graph.roll(x, &[(0, Dim::from(shift))]);
+        case.output(y);
+        let y = case.graph.roll(rows, &[(0, Dim::from(shift)), (1, Dim::from(shift))]);
+        case.output(y);
+    }
+    for shift in &far[..4] {
+        let y = case.graph.roll(open, &[(0, Dim::from(*shift))]);
+        case.output(y);
+    }
+    case.check();
+}
+
 #[test]
 fn gathers() {
     for element in ElementType::ALL {

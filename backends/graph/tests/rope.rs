@@ -192,6 +192,11 @@ fn what_is_refused() {
     assert!(text.contains("input `sines`"), "{text}");
     let text = graph.rope(x, long, long, None, Rope { turned: 7, ..op }).unwrap_err().to_string();
     assert!(text.contains("attribute `turned` is 7; expected an even number of at most 8 elements"), "{text}");
+    let text = graph.rope_tables(usize::MAX, 4, 10.0, F32).unwrap_err().to_string();
+    assert!(text.contains("attribute `positions`"), "{text}");
+    let many = Symbol::new("many", 1, 1 << 40).unwrap();
+    let text = graph.alibi(8, &many, F32).unwrap_err().to_string();
+    assert!(text.contains("attribute `keys` is many"), "{text}");
     let text = graph.rope(x, long, long, Some(table), op).unwrap_err().to_string();
-    assert!(text.contains("input `positions` is f32, u32"), "{text}");
+    assert!(text.contains("input `positions` is f32; expected u32"), "{text}");
 }

@@ -219,10 +219,14 @@ fn what_is_refused() {
     let three = graph.input("three", ElementType::I32, shape(&[3])).unwrap();
     let image = graph.input("image", ElementType::F32, shape(&[1, 2, 4, 4])).unwrap();
     let columns = graph.input("columns", ElementType::F32, shape(&[1, 9, 9])).unwrap();
+    let row = graph.input("row", ElementType::F32, shape(&[4])).unwrap();
+    let batches = graph.input("batches", ElementType::U32, shape(&[4, 3, 0])).unwrap();
     let squares = |window: Window| [window.clone(), window];
     let refused = [
         (graph.dynamic_slice(x, reals, 0, &dims(&[2])), "input `starts` is f32"),
         (graph.dynamic_slice(x, three, 0, &dims(&[2, 2, 2])), "a start for each axis behind"),
+        (graph.dynamic_slice(row, batches, 2, &[]), "input `starts` is u32[4, 3, 0]"),
+        (graph.update_slice(row, row, batches, 2, false), "input `starts` is u32[4, 3, 0]"),
         (graph.dynamic_slice(x, starts, 0, &dims(&[5])), "attribute `extents`"),
         (graph.update_slice(x, halves, starts, 0, false), "input `update` is f16"),
         (graph.update_slice(part, x, starts, 0, false), "input `update` is f32[4, 3]"),

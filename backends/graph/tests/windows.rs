@@ -36,6 +36,13 @@ impl Case {
         Self { graph: Graph::new(), inputs: Vec::new(), outputs: 0, element, tolerance }
     }
 
+    fn given(&mut self, values: Values, extents: &[usize]) -> Tensor {
+        let name = format!("x{}", self.inputs.len());
+        let tensor = self.graph.input(&name, self.element, shape(extents)).unwrap();
+        self.inputs.push((name, values));
+        tensor
+    }
+
     /// An input whose first two axes lie in memory the other way round.
     fn input(&mut self, extents: &[usize]) -> Tensor {
         let name = format!("x{}", self.inputs.len());
@@ -274,6 +281,74 @@ fn samples() {
         }
         case.check();
     }
+}
+
+/// Beyond a border each of four neighbours is the outermost element, with the weight that it has.
+#[test]
+fn cubes_at_borders() {
+    let mut case = Case::new(F32);
+    let x = case.given(Values::F32(vec![0.0, 1.0, 2.0, 3.0]), &[1, 1, 4]);
+    // Place -0.5, and ever further ones.
+    let places = vec![-4.0 / 3.0, -5.0, 3.0, f32::MAX, f32::NEG_INFINITY, f32::INFINITY];
+    let grid = case.given(Values::F32(places), &[1, 6, 1]);
+    let how = GridSample { sampling: Sampling::Cubic, outside: Outside::Border, align_corners: true };
+    let y = case.graph.grid_sample(x, grid, how);
+    case.output(y);
+    case.check();
+    let leaves = case.inputs.iter().map(|(name, values)| (name.clone(), values.host())).collect();
+    let found = &reference::evaluate(&case.graph, &leaves, &Extents::new()).unwrap()["y0"].values;
+    let wanted = [-0.09375, 0.0, 3.0, 3.0, 0.0, 3.0];
+    assert!(found.iter().zip(wanted).all(|(found, wanted)| (found - wanted).abs() < 1e-6), "{found:?}");
+}
+
+#[test]
+fn samples_at_no_place_and_infinitely_far() {
+    for element in [F32, ElementType::F64] {
+        let mut case = Case::new(element);
+        let places = [f64::NAN, f64::INFINITY, f64::NEG_INFINITY, 1e30, -1e30];
+        let values = match element {
+            F32 => Values::F32(places.iter().map(|place| *place as f32).collect()),
+            _ => Values::F64(places.to_vec()),
+        };
+        let grid = case.given(values, &[1, 5, 1]);
+        let xs = [case.input(&[1, 1, 4]), case.input(&[1, 1, 1])];
+        for sampling in [Sampling::Nearest, Sampling::Linear, Sampling::Cubic] {
+            for outside in [Outside::Zeros, Outside::Border, Outside::Reflection] {
+                for align_corners in [false, true] {
+                    for x in xs {
+                        let y = case.graph.grid_sample(x, grid, GridSample { sampling, outside, align_corners });
+                        case.output(y);
+                    }
+                }
+            }
+        }
+        case.check();
+    }
+}
+
+/// As of a sum, where infinity times 0 is no number.
+#[test]
+fn neighbours_without_weight_count() {
+    let mut case = Case::new(F32);
+    let x = case.given(Values::F32(vec![1.0, f32::INFINITY]), &[1, 2]);
+    for interpolation in [Interpolation::Linear, Interpolation::Cubic { a: -0.5, within: true }] {
+        let y = case.graph.resize(x, &[ResizeAxis::new(2)], interpolation);
+        case.output(y);
+    }
+    case.check();
+}
+
+/// Sums with the coefficient are of doubles too.
+#[test]
+fn cubes_of_doubles() {
+    let mut case = Case::new(ElementType::F64);
+    case.tolerance = 1e-13;
+    let x = case.input(&[3, 5]);
+    for within in [false, true] {
+        let y = case.graph.resize(x, &[ResizeAxis::new(9)], Interpolation::Cubic { a: -0.6, within });
+        case.output(y);
+    }
+    case.check();
 }
 
 #[test]

@@ -6,6 +6,9 @@ use trefoil_kernels::activation::Activation;
 /// Adding and subtracting this rounds to an integer, ties to even; the sum's low bits hold the integer.
 const ROUND: f32 = 12_582_912.0;
 
+/// Where a factor x stops that would be infinite as the other is 0, as kernels have it.
+const FAR: f32 = trefoil_kernels::activation::FAR;
+
 /// `x * y + z`, in one rounding if that is one instruction.
 #[inline(always)]
 pub(crate) fn mul_add<const FMA: bool>(x: f32, y: f32, z: f32) -> f32 {
@@ -84,16 +87,22 @@ fn tanh<const FMA: bool>(x: f32) -> f32 {
     f32::from_bits(value.to_bits() | (x.to_bits() & 0x8000_0000))
 }
 
+/// The larger of a number and [`FAR`]; NaN stays NaN.
+#[inline(always)]
+fn at_least_far(x: f32) -> f32 {
+    if x < FAR { FAR } else { x }
+}
+
 /// Applies an activation to every number.
 #[inline(always)]
 pub(crate) fn activate<const FMA: bool>(values: &mut [f32], activation: Activation) {
     match activation {
         Activation::Identity => {}
         Activation::Relu => values.iter_mut().for_each(|x| *x = if *x < 0.0 { 0.0 } else { *x }),
-        Activation::Gelu => {
-            values.iter_mut().for_each(|x| *x = 0.5 * *x * (1.0 + erf::<FMA>(*x * std::f32::consts::FRAC_1_SQRT_2)))
-        }
-        Activation::Silu => values.iter_mut().for_each(|x| *x /= 1.0 + exp::<FMA>(-*x)),
+        Activation::Gelu => values
+            .iter_mut()
+            .for_each(|x| *x = 0.5 * at_least_far(*x) * (1.0 + erf::<FMA>(*x * std::f32::consts::FRAC_1_SQRT_2))),
+        Activation::Silu => values.iter_mut().for_each(|x| *x = at_least_far(*x) / (1.0 + exp::<FMA>(-*x))),
         Activation::Tanh => values.iter_mut().for_each(|x| *x = tanh::<FMA>(*x)),
         Activation::Sigmoid => values.iter_mut().for_each(|x| *x = 1.0 / (1.0 + exp::<FMA>(-*x))),
     }
@@ -190,6 +199,11 @@ mod tests {
             let mut values = vec![f32::NAN; 17];
             run(Activated(&mut values, activation));
             assert!(values.iter().all(|x| x.is_nan()), "{activation:?}");
+        }
+        for activation in [Activation::Gelu, Activation::Silu] {
+            let mut values = vec![f32::NEG_INFINITY; 17];
+            run(Activated(&mut values, activation));
+            assert!(values.iter().all(|x| *x == 0.0), "{activation:?}");
         }
         let limits = [f32::NEG_INFINITY, -1.0e30, -110.0, -87.5, 0.0, 100.0, f32::INFINITY];
         assert_eq!(limits.map(exp::<false>)[..3], [0.0; 3]);

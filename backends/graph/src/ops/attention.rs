@@ -14,7 +14,7 @@ pub use trefoil_kernels::attention::plain::Scores;
 
 use trefoil_kernels::attention::UNBOUNDED;
 
-use super::support::{expect_element, expect_inputs, expect_shape};
+use super::support::{expect_element, expect_inputs, expect_shape, shape_error};
 use crate::dim::Dim;
 use crate::graph::{Graph, GraphError, Tensor};
 use crate::op::{HostTensor, Op, OpError, OpKind, Slot};
@@ -197,11 +197,6 @@ impl Graph {
     }
 }
 
-/// What is not as it should be with an operand's shape.
-fn unfit(input: &'static str, ty: &TensorType, expected: String) -> OpError {
-    OpError::Shape { input, given: ty.to_string(), expected }
-}
-
 impl Attend {
     /// The axes of batch, head, position and element.
     const fn axes(&self) -> [usize; 4] {
@@ -298,21 +293,21 @@ impl Op for Attend {
         for (name, ty) in ["q", "k", "v"].into_iter().zip(inputs) {
             expect_element(name, ty, element)?;
             if ty.rank() != 4 {
-                return Err(unfit(name, ty, "batch, heads, positions and elements".to_owned()));
+                return Err(shape_error(name, ty, "batch, heads, positions and elements".to_owned()));
             }
         }
         let [batch, heads, queries, elements] = self.extents(&inputs[0]);
         let [k_batch, key_heads, keys, k_elements] = self.extents(&inputs[1]);
         if k_batch != batch || k_elements != elements {
-            return Err(unfit("k", &inputs[1], format!("batch {batch} and heads of {elements} elements, as q")));
+            return Err(shape_error("k", &inputs[1], format!("batch {batch} and heads of {elements} elements, as q")));
         }
         let groups = heads.constant().zip(key_heads.constant()).is_some_and(|(q, k)| k > 0 && q % k == 0);
         if heads != key_heads && !groups {
-            return Err(unfit("k", &inputs[1], format!("a number of heads that divides q's {heads}")));
+            return Err(shape_error("k", &inputs[1], format!("a number of heads that divides q's {heads}")));
         }
         let [v_batch, v_heads, v_keys, v_elements] = self.extents(&inputs[2]);
         if [&v_batch, &v_heads, &v_keys] != [&batch, &key_heads, &keys] {
-            return Err(unfit("v", &inputs[2], format!("batch, heads and positions of k, {}", inputs[1])));
+            return Err(shape_error("v", &inputs[2], format!("batch, heads and positions of k, {}", inputs[1])));
         }
         let scores = [batch.clone(), heads.clone(), queries, keys];
         if let Some(bias) = self.optional(inputs, 0) {
@@ -322,7 +317,7 @@ impl Op for Attend {
                 bias.shape.iter().zip(&scores[offset..]).all(|(given, wanted)| given.is(1) || given == wanted)
             });
             if !fits {
-                return Err(unfit("bias", bias, format!("a shape that broadcasts to {scores:?}")));
+                return Err(shape_error("bias", bias, format!("a shape that broadcasts to {scores:?}")));
             }
         }
         if let Some(lengths) = self.optional(inputs, 1) {

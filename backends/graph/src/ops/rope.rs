@@ -5,7 +5,9 @@ pub use trefoil_kernels::rope::Pairs;
 use trefoil_kernels::rope::{rope, rope_f64};
 
 use super::attention::AttentionLayout;
-use super::support::{expect_element, expect_inputs, instance, kernel_time, one_kernel, transfer_time, upper};
+use super::support::{
+    expect_element, expect_inputs, instance, kernel_time, one_kernel, shape_error, transfer_time, upper,
+};
 use crate::dim::Dim;
 use crate::graph::{Graph, GraphError, Tensor};
 use crate::op::{
@@ -25,6 +27,9 @@ pub struct Rope {
     /// How many of a head's elements are turned, the first ones; the others stay.
     pub turned: usize,
 }
+
+/// Numbers of a table, at most.
+const MOST: i64 = i32::MAX as i64;
 
 #[trefoil_graph_macros::eager]
 impl Graph {
@@ -67,7 +72,7 @@ impl Graph {
     /// Their elements are `f32`, or `f64` for x of that.
     ///
     /// # Errors
-    /// `turned` is odd, the base is no positive number, or the elements are others.
+    /// `turned` is odd, the base is no positive number, the positions are too many, or the elements are others.
     pub fn rope_tables(
         &mut self,
         positions: usize,
@@ -87,7 +92,10 @@ impl Graph {
         }
         let pairs = turned / 2;
         let angle = |at: usize| (at / pairs) as f64 * base.powf(-2.0 * (at % pairs) as f64 / turned as f64);
-        let angles: Vec<f64> = (0..positions * pairs).map(angle).collect();
+        let Some(count) = positions.checked_mul(pairs) else {
+            return Err(refuse("positions", positions.to_string(), "positions whose angles can be counted"));
+        };
+        let angles: Vec<f64> = (0..count).map(angle).collect();
         let shape = vec![Dim::from(positions), Dim::from(pairs)];
         let mut table = |of: fn(f64) -> f64| {
             let values = angles.iter().map(|angle| of(*angle));
@@ -105,10 +113,16 @@ impl Graph {
     /// other one of the larger's.
     ///
     /// # Errors
-    /// The elements are no floats.
+    /// The elements are no floats, or the keys may be too many for a table.
     pub fn alibi(&mut self, heads: usize, keys: impl Into<Dim>, element: ElementType) -> Result<Tensor, GraphError> {
         let keys = keys.into();
         let most = keys.bounds().1.max(0);
+        if i64::try_from(heads).ok().and_then(|heads| heads.checked_mul(most)).is_none_or(|all| all > MOST) {
+            let expected =
+                format!("at most {MOST} numbers for {heads} heads, which are written down for the most keys");
+            let error = OpError::Attribute { attribute: "keys", given: keys.to_string(), expected };
+            return Err(GraphError::Op { op: "alibi".to_owned(), error });
+        }
         let slopes = slopes(heads);
         if !element.is_float() {
             let expected = ElementType::list(ElementType::is_float);
@@ -157,10 +171,6 @@ impl Rope {
     }
 }
 
-fn unfit(input: &'static str, ty: &TensorType, expected: String) -> OpError {
-    OpError::Shape { input, given: ty.to_string(), expected }
-}
-
 impl Op for Rope {
     fn name(&self) -> &'static str {
         "rope"
@@ -182,7 +192,7 @@ impl Op for Rope {
             return Err(OpError::ElementType { input: "x", given: x.element, expected });
         }
         if x.rank() != 4 {
-            return Err(unfit("x", x, "batch, heads, positions and elements".to_owned()));
+            return Err(shape_error("x", x, "batch, heads, positions and elements".to_owned()));
         }
         if !self.turned.is_multiple_of(2) || x.shape[3].bounds().0 < self.turned as i64 {
             let expected = format!("an even number of at most {} elements", x.shape[3]);
@@ -201,11 +211,11 @@ impl Op for Rope {
             };
             if !fits {
                 let rows = if by_position.is_some() { "rows".to_owned() } else { format!("at least {positions} rows") };
-                return Err(unfit(name, table, format!("{rows} of {pairs}, for each batch or for all")));
+                return Err(shape_error(name, table, format!("{rows} of {pairs}, for each batch or for all")));
             }
         }
         if inputs[2] != inputs[1] {
-            return Err(unfit("sines", &inputs[2], format!("{}, as the cosines", inputs[1])));
+            return Err(shape_error("sines", &inputs[2], format!("{}, as the cosines", inputs[1])));
         }
         if let Some(given) = by_position {
             expect_element("positions", given, U32)?;
@@ -215,7 +225,11 @@ impl Op for Rope {
                 _ => false,
             };
             if !fits {
-                return Err(unfit("positions", given, format!("{positions} positions, for each batch or for all")));
+                return Err(shape_error(
+                    "positions",
+                    given,
+                    format!("{positions} positions, for each batch or for all"),
+                ));
             }
         }
         Ok(vec![x.clone()])

@@ -119,6 +119,7 @@ fn summed<T: Element, A: Number, R: Fn(T) -> A>(
 /// A norm of rows, as [`super::rows::norm`] says, as the closures compute it; `residual` may be empty too.
 ///
 /// * `shape`: rows, elements of each, and the divisor.
+/// * `numbers`: epsilon and what `inverse_root` is bounded by, which for doubles is what the root itself must not be below.
 /// * `along`, `beside`, `levels`, `row_extents`, `extents`: as for [`softmax`]; the strides are those of `x` and `residual`, of `y` and `sum`, and of `bias`, `gamma` and `beta`.
 #[device]
 #[expect(clippy::too_many_arguments, reason = "it is a kernel's body")]

@@ -366,6 +366,11 @@ impl<'p> Stage<'p> {
         }
         let region = self.region(group, vec![value]);
         let spliced = Spliced::new(self.program, &region, self.fills, maker.device, None);
+        let home = |value: &ValueId| self.program.state_of(self.program.home_of(*value));
+        let over: BTreeSet<_> = op.chosen.iter().flat_map(|chosen| &chosen.over).map(home).collect();
+        if spliced.reads.iter().any(|read| over.contains(&home(read))) {
+            return Err("it reads what its kernels write over".to_owned());
+        }
         maker.pays(op, input, &spliced, self.bytes(value), |read| self.bytes(read))?;
         let mut joined = self.joined(at, op);
         joined.before.push((input, spliced));

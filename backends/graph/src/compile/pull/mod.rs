@@ -209,8 +209,16 @@ impl Maker<'_> {
     }
 
     /// The kernel of a plan.
+    ///
+    /// # Errors
+    /// It computes in a type that the device lacks, or an axis has more positions than kernels count.
     fn kernel(&self, inputs: &[Located], plan: &Plan) -> Result<Made> {
         let op = self.work.op.name();
+        if let Some(extent) = plan.uncounted() {
+            let node = self.program.values[self.work.output].name.clone();
+            let reasons = format!("\n  {op}: an axis of {extent} positions, of which kernels count {}", i32::MAX);
+            return Err(Error::NoCandidate { node, reasons });
+        }
         // What is read as two types is bound twice.
         let mut bound: Vec<(ValueId, Scalar)> = Vec::new();
         let mut firsts = Vec::new();

@@ -205,7 +205,10 @@ impl Plan {
         let along = || self.distances.iter().chain([&self.axes[last].extent]);
         let constants: Option<Vec<i64>> = along().map(Dim::constant).collect();
         let block = match constants {
-            Some(all) => all.into_iter().fold(0, greatest_common_divisor),
+            Some(all) => {
+                let all = all.into_iter().map(i64::unsigned_abs).fold(0, greatest_common_divisor);
+                i64::try_from(all).unwrap_or(1)
+            }
             // The largest of which everything is a multiple, up to what is moved at once.
             None => (1..=4)
                 .rev()
@@ -297,6 +300,12 @@ impl Plan {
         run.is_some_and(|run| run.extent.bounds().0.saturating_mul(self.units * self.unit.bytes) >= LONG)
     }
 
+    /// The extent of an axis that the op works on which surely has more positions than there are coordinates.
+    pub fn uncounted(&self) -> Option<&Dim> {
+        let middle = self.axes[self.lead..].iter().take(self.middle).map(|axis| &axis.extent);
+        middle.into_iter().find(|extent| extent.bounds().0 > i64::from(i32::MAX))
+    }
+
     /// How many invocations there are.
     pub fn invocations(&self) -> Dim {
         self.axes.iter().map(|axis| axis.extent.clone()).product()
@@ -317,6 +326,33 @@ const fn most_lanes(bytes: i64) -> i64 {
     if bytes <= 4 { 4 } else { 1 }
 }
 
-fn greatest_common_divisor(a: i64, b: i64) -> i64 {
-    if b == 0 { a.abs() } else { greatest_common_divisor(b, a % b) }
+fn greatest_common_divisor(a: u64, b: u64) -> u64 {
+    if b == 0 { a } else { greatest_common_divisor(b, a % b) }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::dim::Symbol;
+
+    #[test]
+    fn positions_beyond_coordinates_are_known() {
+        let plan = |extents: [Dim; 2]| {
+            let of = |extent: Dim| TensorType { element: ElementType::U8, shape: vec![extent] };
+            let all = of(extents.iter().cloned().fold(Dim::from(0i64), |sum, extent| sum + extent));
+            let inputs = extents.clone().map(of);
+            let layouts = inputs.each_ref().map(|input| Layout::contiguous(&input.shape));
+            let tensors: Vec<_> = inputs.iter().zip(&layouts).collect();
+            let frame = Frame { distances: extents.to_vec(), in_blocks: true, ..Frame::default() };
+            let way = Way { spread: true, by_elements: false };
+            Plan::new(frame, None, &tensors, (&all, &Layout::contiguous(&all.shape)), way)
+        };
+        let numbers = |extents: [i64; 2]| plan(extents.map(Dim::from)).uncounted().and_then(Dim::constant);
+        assert_eq!(numbers([1_500_000_000, 1_200_000_001]), Some(2_700_000_001));
+        // In blocks of 16 they can be counted.
+        assert_eq!(numbers([1_500_000_000, 1_200_000_000]), None);
+        assert_eq!(numbers([1_000_000_000, 1_147_483_647]), None);
+        let open = Dim::from(&Symbol::new("n", 1, 1 << 40).expect("the bounds are in order"));
+        assert_eq!(plan([open.clone(), open]).uncounted(), None);
+    }
 }

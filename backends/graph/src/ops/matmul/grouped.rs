@@ -8,7 +8,7 @@ use super::types::{Types, usual};
 use crate::dim::Dim;
 use crate::graph::{Graph, GraphError, Tensor};
 use crate::op::{HostTensor, Op, OpError, OpKind};
-use crate::ops::support::{expect_element, expect_inputs, expect_shape};
+use crate::ops::support::{expect_element, expect_inputs, expect_shape, shape_error};
 use crate::types::{ElementType, TensorType};
 
 use ElementType::{I8, I16, I32, I64, U8, U16, U32, U64};
@@ -26,10 +26,6 @@ pub struct Adapters<T = Tensor> {
     pub up: T,
     /// Multiplies what an adapter adds.
     pub scale: f64,
-}
-
-fn unfit(input: &'static str, ty: &TensorType, expected: String) -> OpError {
-    OpError::Shape { input, given: ty.to_string(), expected }
 }
 
 impl Op for GroupedMatMul {
@@ -51,11 +47,15 @@ impl Op for GroupedMatMul {
         let out = usual(x.element, weights.element);
         Types::new(x, weights, out)?;
         let [rows, depth] = x.shape.as_slice() else {
-            return Err(unfit("x", x, "a matrix".to_owned()));
+            return Err(shape_error("x", x, "a matrix".to_owned()));
         };
         let fits = matches!(weights.shape.as_slice(), [_, own, _] if own == depth);
         if !fits {
-            return Err(unfit("weights", weights, format!("matrices of {depth} rows, as many as {x} has columns")));
+            return Err(shape_error(
+                "weights",
+                weights,
+                format!("matrices of {depth} rows, as many as {x} has columns"),
+            ));
         }
         expect_element("ids", ids, U32)?;
         expect_shape("ids", ids, std::slice::from_ref(rows))?;
@@ -118,11 +118,15 @@ impl Graph {
         let (ty, of_weights, of_ids) =
             (self.type_of(x)?.clone(), self.type_of(weights)?.clone(), self.type_of(ids)?.clone());
         let Some((depth, leading)) = ty.shape.split_last() else {
-            return Err(refused(unfit("x", &ty, "one axis or more".to_owned())));
+            return Err(refused(shape_error("x", &ty, "one axis or more".to_owned())));
         };
         expect_shape("ids", &of_ids, leading).map_err(refused)?;
         let Some(columns) = of_weights.shape.get(2).cloned() else {
-            return Err(refused(unfit("weights", &of_weights, "three axes: groups, rows and columns".to_owned())));
+            return Err(refused(shape_error(
+                "weights",
+                &of_weights,
+                "three axes: groups, rows and columns".to_owned(),
+            )));
         };
         let ids = self.as_groups(ids)?;
         let rows: Dim = leading.iter().cloned().product();

@@ -95,7 +95,7 @@ impl Graph {
         self.add_one(Softmax { axes, logarithm: true }, &[x])
     }
 
-    /// (v - mean v) / √(mean (v - mean v)² + ε) * gamma + beta over some axes together, for v = x + residual + bias.
+    /// (v - mean v) / √(mean (v - mean v)² + ε) * gamma + beta over some axes together, for v = x + residual + bias. With an ε of 0 a row that does not deviate from its mean is 0 before gamma.
     ///
     /// # Errors
     /// x is no float, ε is negative, there are no such axes, or an operand's type or shape is not what [`NormOperands`] says; vectors that are of several shapes.
@@ -109,7 +109,7 @@ impl Graph {
         Ok(self.norm(NormKind::Layer, x, axes, epsilon, operands, Wants::default())?[0])
     }
 
-    /// v / √(mean v² + ε) * gamma + beta over some axes together, for v = x + residual + bias. The sum of the squares is not scaled, and must be a number of what is computed in.
+    /// v / √(mean v² + ε) * gamma + beta over some axes together, for v = x + residual + bias. The sum of the squares is not scaled, and must be a number of what is computed in. With an ε of 0 a row of zeros is 0 before gamma.
     ///
     /// # Errors
     /// As [`Graph::layer_norm`].

@@ -34,7 +34,7 @@ pub struct Norm {
     pub kind: NormKind,
     /// Over which axes, in ascending order.
     pub axes: Vec<usize>,
-    /// What keeps the divisor from 0.
+    /// What keeps the divisor from 0; of 0, a row of zeros is left as it is, and its factor is some large number.
     pub epsilon: f32,
     /// Whether a tensor of x's shape is added first.
     pub residual: bool,
@@ -71,12 +71,18 @@ impl Norm {
         if element == ElementType::F64 { ElementType::F64 } else { ElementType::F32 }
     }
 
-    /// What the sum of squares is divided by, what is added to that, and what the factor may be at most.
-    pub(super) fn constants(&self, elements: &Dim) -> (Dim, [f32; 2]) {
+    /// What the sum of squares is divided by, what is added to that, and what the root may be at least.
+    fn divisor(&self, elements: &Dim) -> (Dim, [f32; 2]) {
         match self.kind {
-            NormKind::Layer | NormKind::Rms => (elements.clone(), [self.epsilon, f32::MAX]),
-            NormKind::Length => (Dim::from(1i64), [0.0, (1.0 / self.epsilon).min(f32::MAX)]),
+            NormKind::Layer | NormKind::Rms => (elements.clone(), [self.epsilon, 0.0]),
+            NormKind::Length => (Dim::from(1i64), [0.0, self.epsilon]),
         }
+    }
+
+    /// What the sum of squares is divided by, what is added to that, and what the factor may be at most, in `f32`.
+    pub(super) fn constants(&self, elements: &Dim) -> (Dim, [f32; 2]) {
+        let (divisor, [added, least]) = self.divisor(elements);
+        (divisor, [added, (1.0 / least).min(f32::MAX)])
     }
 
     /// The layout of vectors, as x's axes have it.
@@ -245,9 +251,10 @@ impl Op for Norm {
             let divisor = match self.kind {
                 NormKind::Layer | NormKind::Rms => (squares / length + epsilon).sqrt(),
                 NormKind::Length if squares.is_nan() => squares,
-                // A row of zeros is zeros, whatever they are divided by.
-                NormKind::Length => squares.sqrt().max(epsilon).max(f64::MIN_POSITIVE),
+                NormKind::Length => squares.sqrt().max(epsilon),
             };
+            // Zeros are zeros, whatever they are divided by.
+            let divisor = if divisor == 0.0 { f64::MIN_POSITIVE } else { divisor };
             for at in row {
                 let scaled = (v.values[at] - mean) / divisor * gamma.map_or(1.0, |gamma| of_vector(gamma, at));
                 y.values[at] = scaled + beta.map_or(0.0, |beta| of_vector(beta, at));
@@ -371,7 +378,11 @@ impl Candidate for Strided<'_> {
             ElementType::F64 => "norm_strided_f64".to_owned(),
             element => format!("norm_strided{}_{element}", op.suffix(request.inputs)),
         };
-        let (divisor, numbers) = op.constants(&any.elements);
+        // The kernel of doubles takes the bound of the factor from that of the root.
+        let (divisor, numbers) = match x.ty.element {
+            ElementType::F64 => op.divisor(&any.elements),
+            _ => op.constants(&any.elements),
+        };
         let (bindings, scratch) = op.bindings(x.ty.element);
         let [levels, places @ ..] = any.places;
         let mut params = vec![

@@ -38,6 +38,9 @@ pub struct Every {
     pub step: u32,
 }
 
+/// The largest coordinate.
+const MOST: i64 = i32::MAX as i64;
+
 fn one_for_each_axis(attribute: &'static str, given: &[Dim], x: &TensorType) -> Result<(), OpError> {
     if given.len() == x.rank() {
         return Ok(());
@@ -101,7 +104,8 @@ impl Op for Roll {
         // Each element is put where it goes.
         each(shape, |position| {
             let linear = position.iter().zip(shape).zip(&shifts).fold(0i64, |linear, ((from, extent), shift)| {
-                linear * *extent as i64 + (from + shift).rem_euclid(*extent as i64)
+                let extent = *extent as i64;
+                linear * extent + (from + shift.rem_euclid(extent)) % extent
             });
             let value = at(&inputs[0], position).unwrap_or(f64::NAN);
             moved[0].values[linear as usize] = value;
@@ -115,7 +119,13 @@ impl Moves for Roll {
     fn frame(&self, inputs: &[TensorType], output: &TensorType) -> Frame {
         let (lead, tail) = span(output.rank(), |axis| !self.shifts[axis].is(0));
         let middle = lead..output.rank() - tail;
-        let (numbers, distances) = along(middle.map(|axis| [inputs[0].shape[axis].clone(), self.shifts[axis].clone()]));
+        let (numbers, distances) = along(middle.map(|axis| {
+            let (extent, shift) = (&inputs[0].shape[axis], &self.shifts[axis]);
+            // As it is it may tell more of how the axis is cut into blocks.
+            let is_counted = shift.bounds().1 <= MOST && extent.bounds().1.saturating_sub(shift.bounds().0) <= MOST;
+            let shift = if is_counted { shift.clone() } else { shift.remainder(&extent.maximum(&Dim::from(1i64))) };
+            [extent.clone(), shift]
+        }));
         Frame { lead, tail, numbers, distances, in_blocks: true, ..Frame::default() }
     }
 

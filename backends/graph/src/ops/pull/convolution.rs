@@ -9,7 +9,7 @@ use super::{at, attribute_error, constants, each};
 use crate::dim::Dim;
 use crate::graph::{Graph, GraphError, Tensor};
 use crate::op::{Candidate, HostTensor, Op, OpError, OpKind};
-use crate::ops::activation::{activated, expect_known};
+use crate::ops::activation::{FAR, activated, expect_known};
 use crate::ops::support::{expect_element, expect_inputs, expect_shape, shape_error};
 use crate::pull::{Calculator, Computes, Frame, Function, Given, Made, Pull};
 use crate::types::{ElementType, TensorType};
@@ -300,15 +300,16 @@ fn activate<C: Calculator>(calculator: C, x: C::Value, activation: Activation) -
     let of = |function, x| calculator.math(function, x, x);
     // 1 + e^-x
     let decay = || number(1.0) + of(Function::Exp, number(0.0) - x);
+    let bounded = || calculator.pick(calculator.below(x, number(FAR)), number(FAR), x);
     match activation {
         Activation::Identity => x,
         // A NaN is not below zero, and stays.
         Activation::Relu => calculator.pick(calculator.below(x, number(0.0)), number(0.0), x),
         Activation::Gelu => {
             let share = number(1.0) + of(Function::Erf, x * number(std::f64::consts::FRAC_1_SQRT_2));
-            number(0.5) * x * share
+            number(0.5) * bounded() * share
         }
-        Activation::Silu => x / decay(),
+        Activation::Silu => bounded() / decay(),
         Activation::Tanh => of(Function::Tanh, x),
         Activation::Sigmoid => number(1.0) / decay(),
     }

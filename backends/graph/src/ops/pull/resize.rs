@@ -175,9 +175,7 @@ impl Op for Resize {
                     source.push(place as i64);
                     weight *= by;
                 }
-                if weight != 0.0 {
-                    sum += weight * at(x, &source).unwrap_or(f64::NAN);
-                }
+                sum += weight * at(x, &source).unwrap_or(f64::NAN);
                 0.0
             });
             sum
@@ -300,7 +298,8 @@ impl Resize {
             let next = below + calculator.constant(1);
             return vec![(clamped(calculator, below, extent), one - part), (clamped(calculator, next, extent), part)];
         };
-        let number = |value: f32| calculator.value(f64::from(value));
+        let a = f64::from(a);
+        let number = |value: f64| calculator.value(value);
         let near = |d: C::Value| ((number(a + 2.0) * d - number(a + 3.0)) * d) * d + one;
         let far = |d: C::Value| ((number(a) * d - number(5.0 * a)) * d + number(8.0 * a)) * d - number(4.0 * a);
         let (other, two) = (one - part, number(2.0));
@@ -343,7 +342,7 @@ impl Computes for Resize {
 
 #[trefoil_graph_macros::eager]
 impl Graph {
-    /// The last axes of `x`, as many as are given, at other sizes.
+    /// The last axes of `x`, as many as are given, at other sizes. Neighbours count with a weight of 0 too: of an infinity or a NaN that is a NaN.
     ///
     /// ```
     /// use trefoil_graph::ops::pull::resize::{Interpolation, ResizeAxis};

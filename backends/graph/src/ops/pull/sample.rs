@@ -42,6 +42,8 @@ pub struct GridSample {
 
 /// The coefficient of cubic convolution.
 const CUBIC: f64 = -0.75;
+/// So far outside all of the four neighbours of cubic convolution are the outermost element.
+const BEYOND: f64 = 2.0;
 
 impl Op for GridSample {
     pull_op!(computes, "grid_sample", sampling, outside, align_corners);
@@ -103,11 +105,17 @@ impl GridSample {
     fn reference_taps(&self, coordinate: f64, extent: usize) -> Vec<(Option<i64>, f64)> {
         let last = extent as f64 - 1.0;
         let [low, high] = if self.align_corners { [0.0, last] } else { [-0.5, last + 0.5] };
-        let mirrored = |mut place: f64| {
-            while high > low && (place < low || place > high) {
-                place = if place < low { 2.0 * low - place } else { 2.0 * high - place };
+        let mirrored = |place: f64| {
+            let (far, range) = ((place - low).abs(), high - low);
+            if place.is_nan() || range == 0.0 {
+                return place.clamp(low, high);
             }
-            place.clamp(low, high)
+            // Kernels count turns up to 2^31 - 1, an odd number, of which the clamp leaves the first place.
+            if far / range >= f64::from(i32::MAX) {
+                return low;
+            }
+            let turned = far.rem_euclid(2.0 * range);
+            low + turned.min(2.0 * range - turned)
         };
         let mut place = low + (coordinate + 1.0) / 2.0 * (high - low);
         if self.sampling == Sampling::Nearest {
@@ -115,6 +123,7 @@ impl GridSample {
         }
         match self.outside {
             Outside::Zeros => {}
+            Outside::Border if self.sampling == Sampling::Cubic => place = place.clamp(-BEYOND, last + BEYOND),
             Outside::Border => place = place.clamp(0.0, last),
             Outside::Reflection => place = mirrored(place),
         }
@@ -140,7 +149,12 @@ impl GridSample {
             Outside::Border => Some(tap.clamp(0.0, last) as i64),
             Outside::Reflection => Some(mirrored(tap).clamp(0.0, last) as i64),
         };
-        taps.into_iter().map(|(place, weight)| (tap(place), weight)).collect()
+        let weighed = taps.into_iter().map(|(at, weight)| match tap(at) {
+            // Infinitely far outside the distances between neighbours are no numbers.
+            None if !place.is_nan() => (None, 0.0),
+            tap => (tap, weight),
+        });
+        weighed.collect()
     }
 
     /// A place brought within `x`, as the outside is made.
@@ -153,6 +167,8 @@ impl GridSample {
         };
         match self.outside {
             Outside::Zeros => place,
+            // The neighbours are brought in each, and keep their weights.
+            Outside::Border if self.sampling == Sampling::Cubic => clamp(place, number(-BEYOND), last + number(BEYOND)),
             Outside::Border => clamp(place, zero, last),
             Outside::Reflection => {
                 let (low, high) = match self.align_corners {
@@ -216,9 +232,14 @@ impl GridSample {
                 vec![(-1, far(one + part)), (0, near(part)), (1, near(one - part)), (2, far(number(2.0) - part))]
             }
         };
+        // Of no number `below` is 0, and the nearest has a weight that is one.
+        let nowhere = self.sampling == Sampling::Nearest && self.outside == Outside::Zeros;
         let taps = taps.into_iter().map(|(step, weight)| {
-            let (place, there) = self.tap(calculator, below + calculator.constant(step), extent);
-            let kept = calculator.select(there, place, calculator.constant(0));
+            let (at, mut there) = self.tap(calculator, below + calculator.constant(step), extent);
+            if nowhere {
+                there = there & !calculator.is_nan(place);
+            }
+            let kept = calculator.select(there, at, calculator.constant(0));
             (kept, calculator.pick(there, weight, number(0.0)))
         });
         taps.collect()

@@ -36,7 +36,8 @@ fn named(starts: &TensorType, x: &TensorType, batch_axes: usize) -> Result<usize
     let named = starts.shape.last().and_then(Dim::constant).and_then(|count| usize::try_from(count).ok());
     match named {
         Some(named)
-            if starts.rank().checked_sub(1) == Some(batch_axes) && named <= x.rank().saturating_sub(batch_axes) =>
+            if starts.rank().checked_sub(1) == Some(batch_axes)
+                && x.rank().checked_sub(batch_axes).is_some_and(|behind| named <= behind) =>
         {
             if starts.shape[..batch_axes] == x.shape[..batch_axes] {
                 return Ok(named);

@@ -6,12 +6,10 @@
 use trefoil_codegen::ir::MathFunction as M;
 
 use super::arithmetic::between;
+use crate::ops::activation::FAR;
 use crate::ops::map::functions::functions;
 use crate::ops::map::term::Term;
 use crate::ops::real;
-
-/// Where a factor x stops.
-const FAR: f64 = -1000.0;
 
 /// max(x, 0), of integers too; a NaN is not below zero, and stays.
 fn positive_part(x: Term<'_>) -> Term<'_> {

@@ -15,6 +15,18 @@ fn extreme<'s>(function: M, a: Term<'s>, b: Term<'s>) -> Term<'s> {
     a.math(M::IsNan).select(a, b.math(M::IsNan).select(b, number))
 }
 
+/// The quotient with what is left of `a` divided once more: Vulkan's quotients of `f32` may be 2.5 ulp off, by which a number half way between two integers is rounded to the other. What is infinite, and the sign of zeros, stays as it is.
+fn quotient<'s>(a: Term<'s>, b: Term<'s>) -> Term<'s> {
+    let near = a / b;
+    if !a.is_float() || a.is_half() || a.is_double() {
+        return near;
+    }
+    let left = (-near).math_with(M::MulAdd, [b, a]);
+    let nearest = near + left / b;
+    let is_near = nearest.math(M::IsNan) | nearest.equal(near);
+    is_near.select(near, nearest)
+}
+
 /// Between two bounds. A NaN, of which no comparison holds, stays; drivers that make a `min` and a `max` of that are kept from it.
 pub(super) fn between(x: Term<'_>, low: f64, high: f64) -> Term<'_> {
     let value = x.below(low).select(low, x.above(high).select(high, x));
@@ -54,7 +66,7 @@ functions! {
 
     /// `1 / x`
     recip(x: Floats) {
-        body: 1.0 / x,
+        body: quotient(x.number(1.0), x),
         reference: 1.0 / x,
     }
 
@@ -118,7 +130,7 @@ functions! {
 
     /// `a / b`; of integers toward zero, and 0 where b is 0.
     div(a, b: Numbers) {
-        body: a / b,
+        body: quotient(a, b),
         reference: a / b,
         integers(_bits): if b == 0 { 0 } else { a / b },
     }
