@@ -410,7 +410,7 @@ fn what_is_refused() {
     let text = refused(Row { key_heads: 3, ..base.clone() });
     assert!(text.contains("input `k` is f32[1, 3, 5, 8]; expected a number of heads that divides q's 4"), "{text}");
     let text = refused(Row { bias: Some(vec![2, 5]), ..base.clone() });
-    assert!(text.contains("input `bias` is f32[2, 5], a shape that broadcasts to"), "{text}");
+    assert!(text.contains("input `bias` is f32[2, 5]; expected a shape that broadcasts to"), "{text}");
     let text = refused(Row { op: Attention { cap: Some(0.0), ..base.op }, ..base.clone() });
     assert!(text.contains("attribute `cap` is 0; expected a positive number"), "{text}");
     let text = refused(Row { op: Attention { scale: f32::NAN, ..base.op }, ..base.clone() });
@@ -431,11 +431,11 @@ fn what_is_refused() {
     let plain = Attention::new(Bhsd, 1.0);
     let none = AttentionOperands::default();
     let text = graph.attention(q, half, q, none, plain).unwrap_err().to_string();
-    assert!(text.contains("input `k` is f16, f32 (cast it"), "{text}");
+    assert!(text.contains("input `k` is f16; expected f32 (cast it"), "{text}");
     let text = graph.attention(i, i, i, none, plain).unwrap_err().to_string();
     assert!(text.contains("input `q` is u32; expected f32, f16, bf16 or f64"), "{text}");
     let text = graph.attention(q, q, q, AttentionOperands { mask: Some(q), ..none }, plain).unwrap_err().to_string();
-    assert!(text.contains("input `mask` is f32, bool"), "{text}");
+    assert!(text.contains("input `mask` is f32; expected bool"), "{text}");
     let text = graph.attention(q, q, q, AttentionOperands { lengths: Some(i), ..none }, plain).unwrap_err().to_string();
     assert!(text.contains("input `lengths`"), "{text}");
     let text = graph.attention_with_scores(q, q, q, none, plain, Scores::Nothing).unwrap_err().to_string();

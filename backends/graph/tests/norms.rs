@@ -576,19 +576,19 @@ fn what_is_refused() {
     assert!(
         refused(g.layer_norm(x, &[-1], 0.0, with(Some(six), None))).contains("a shape that broadcasts to f16[2, 6, 4]")
     );
-    assert!(refused(g.layer_norm(x, &[-1], 0.0, with(Some(four), Some(half)))).contains("input `beta` is f16, f32"));
-    assert!(refused(g.layer_norm(x, &[-1], 0.0, with(Some(half), Some(four)))).contains("input `beta` is f32, f16"));
+    assert!(refused(g.layer_norm(x, &[-1], 0.0, with(Some(four), Some(half)))).contains("input `beta` is f16; expected f32"));
+    assert!(refused(g.layer_norm(x, &[-1], 0.0, with(Some(half), Some(four)))).contains("input `beta` is f32; expected f16"));
     let residual = NormOperands { residual: Some(half), ..NormOperands::default() };
     assert!(
         refused(g.layer_norm(x, &[-1], 0.0, residual)).contains("input `residual` is f16[4]; expected f16[2, 6, 4]")
     );
     let bias = NormOperands { bias: Some(four), ..NormOperands::default() };
-    assert!(refused(g.layer_norm(x, &[-1], 0.0, bias)).contains("input `bias` is f32, f16"));
-    assert!(refused(g.group_norm(x, 4, 0.0, None, None)).contains("attribute `groups` is 4, a divisor of 6"));
+    assert!(refused(g.layer_norm(x, &[-1], 0.0, bias)).contains("input `bias` is f32; expected f16"));
+    assert!(refused(g.group_norm(x, 4, 0.0, None, None)).contains("attribute `groups` is 4; expected a divisor of 6"));
     assert!(refused(g.group_norm(x, 3, 0.0, Some(four), None)).contains("one for each channel of f16[2, 6, 4]"));
     assert!(refused(g.layer_norm_2d(x, 0.0, None, None)).contains("expected [N, C, H, W]"));
     assert!(refused(g.instance_norm(four, 0.0, None, None)).contains("[N, C, ..], with channels"));
     let moments = BatchMoments { mean: six, variance: four };
-    assert!(refused(g.batch_norm(x, moments, 0.0, None, None)).contains("input `variance` is f32[4], f32[6]"));
+    assert!(refused(g.batch_norm(x, moments, 0.0, None, None)).contains("input `variance` is f32[4]; expected f32[6]"));
     assert!(refused(g.l1_normalise(x, &[1], 0.0)).contains("a number above 0"));
 }

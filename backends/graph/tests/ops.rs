@@ -356,8 +356,8 @@ fn axes_that_are_not_there_are_told_as_they_were_given() {
     for (op, refused) in refused {
         let refused = refused.unwrap_err().to_string();
         let given = if op == "unsqueeze" { "-4" } else { "-3" };
-        assert!(refused.starts_with(op) && refused.contains(&format!("attribute `axis` is {given}, ")), "{refused}");
+        assert!(refused.starts_with(op) && refused.contains(&format!("attribute `axis` is {given}; ")), "{refused}");
     }
-    assert!(g.flatten(x, -1, 0).unwrap_err().to_string().contains("attribute `last` is 0, "));
-    assert!(g.narrow(x, 2, 0, 1).unwrap_err().to_string().contains("attribute `axis` is 2, "));
+    assert!(g.flatten(x, -1, 0).unwrap_err().to_string().contains("attribute `last` is 0; "));
+    assert!(g.narrow(x, 2, 0, 1).unwrap_err().to_string().contains("attribute `axis` is 2; "));
 }

@@ -128,7 +128,7 @@ fn extents_are_found_by_the_shapes_of_inputs() {
     assert_eq!(of(&[("both", &[6, 2]), ("x", &[3, 2])]).unwrap().get(&rows), Some(3));
     assert!(matches!(of(&[("x", &[3, 2]), ("both", &[5, 2])]), Err(Error::Shape { name, .. }) if name == "both"));
     let error = of(&[("x", &[3])]).unwrap_err().to_string();
-    assert!(error.starts_with("input `x` is f32[3], "), "{error}");
+    assert!(error.starts_with("input `x` is f32[3]; "), "{error}");
     assert!(matches!(of(&[("x", &[3, 4])]), Err(Error::Shape { .. })));
     assert!(matches!(of(&[("x", &[14, 2])]), Err(Error::Dim(_))));
     assert!(matches!(of(&[("z", &[1])]), Err(Error::Unknown { .. })));

@@ -187,7 +187,7 @@ fn what_is_refused() {
     let long = graph.input("long", F32, shape(&[5, 4])).unwrap();
     let op = Rope { layout: Bhsd, pairs: Pairs::Halves, turned: 8 };
     let text = graph.rope(x, table, table, None, op).unwrap_err().to_string();
-    assert!(text.contains("input `cosines` is f32[4, 4], at least 5 rows of 4"), "{text}");
+    assert!(text.contains("input `cosines` is f32[4, 4]; expected at least 5 rows of 4"), "{text}");
     let text = graph.rope(x, long, table, None, op).unwrap_err().to_string();
     assert!(text.contains("input `sines`"), "{text}");
     let text = graph.rope(x, long, long, None, Rope { turned: 7, ..op }).unwrap_err().to_string();

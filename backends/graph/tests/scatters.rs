@@ -309,7 +309,7 @@ fn what_is_refused() {
         (graph.scatter(x, i, rows, 1, Update::Add), "input `updates` is f32[2, 3]; expected f32[4, 2]"),
         (graph.scatter(x, reals, rows, 0, Update::Add), "input `indices` is f32"),
         (graph.scatter(x, reals, rows, 0, Update::Set), "input `indices` is f32"),
-        (graph.scatter(x, i, halves, 0, Update::Set), "input `updates` is f16, f32"),
+        (graph.scatter(x, i, halves, 0, Update::Set), "input `updates` is f16; expected f32"),
         (graph.scatter(flags, i, flags, 0, Update::Max), "input `x` is bool"),
         (graph.scatter_nd(x, deep, rows, Update::Add), "from 1 to the number of axes of f32[4, 3]"),
         (graph.scatter_elements(x, i, rows, 0, Update::Add), "no larger extents than f32[4, 3]"),
