@@ -11,6 +11,7 @@ use trefoil_dsl::error::{Error, Result};
 use trefoil_dsl::support::adapter::{choose, restrict};
 use trefoil_dsl::support::cache::DiskCache;
 use trefoil_dsl::support::state::{DeviceState, lock};
+use trefoil_dsl::support::threads::asleep;
 
 use crate::checked::Reports;
 use crate::limits::{STACK_BYTES, processor, properties};
@@ -27,6 +28,17 @@ pub(crate) struct Shared {
     pub(crate) reports: Option<Reports>,
     /// Held while something reads or writes device memory, so that lists and copies come one after the other.
     pub(crate) turn: Mutex<()>,
+}
+
+impl Shared {
+    /// Does something on the threads that run kernels, and waits for it.
+    pub(crate) fn on_pool<T: Send>(&self, act: impl FnOnce() -> T + Send) -> T {
+        if self.pool.current_thread_index().is_some() {
+            return act();
+        }
+        // Callers hold the turn.
+        asleep(|| self.pool.install(act))
+    }
 }
 
 impl fmt::Debug for Shared {

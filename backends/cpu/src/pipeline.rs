@@ -106,16 +106,17 @@ impl PipelineStore {
     ) -> Result<Vec<Arc<dyn Pipeline>>> {
         // Kernels with and without a compiled function may have equal hashes.
         let key = |kernel: &Kernel| (key(kernel, transport), kernel.cpu.is_some());
-        shared.pool.install(|| self.made.load(kernels, key, |kernel| build(shared, kernel, transport)))
+        self.made.load(kernels, key, |kernel| build(shared, kernel, transport))
     }
 }
 
 fn build(shared: &Arc<Shared>, kernel: &Arc<Kernel>, transport: ParamTransport) -> Result<CpuPipeline> {
     shared.state.checks().kernel(kernel)?;
     let engine = match kernel.cpu {
-        _ if shared.reports.is_some() => Engine::Checked(Box::new(check_program(shared, kernel)?)),
+        // On the threads that run kernels, whose stacks are large: these follow the source however deep it nests.
+        _ if shared.reports.is_some() => Engine::Checked(Box::new(shared.on_pool(|| check_program(shared, kernel))?)),
         Some(function) => Engine::Compiled(function),
-        None => Engine::Evaluated(evaluate(shared, kernel)?),
+        None => Engine::Evaluated(shared.on_pool(|| evaluate(shared, kernel))?),
     };
     CounterCells::add(&shared.state.counters.pipelines);
     Ok(CpuPipeline { id: shared.state.id, kernel: kernel.clone(), transport, engine })

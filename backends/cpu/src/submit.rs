@@ -52,7 +52,7 @@ impl CpuBackend {
         self.check(commands)?;
         let shared = &self.shared;
         let _turn = lock(&shared.turn);
-        shared.pool.install(|| commands.iter().try_for_each(|command| shared.command(command, &[])))?;
+        shared.on_pool(|| commands.iter().try_for_each(|command| shared.command(command, &[])))?;
         CounterCells::add(&shared.state.counters.submissions);
         Ok(())
     }
@@ -72,7 +72,7 @@ impl CpuBackend {
             shared.upload(range, data)?;
         }
         let words = state.words.bytes();
-        shared.pool.install(|| recording.commands.iter().try_for_each(|command| shared.command(command, words)))?;
+        shared.on_pool(|| recording.commands.iter().try_for_each(|command| shared.command(command, words)))?;
         for (range, data) in downloads {
             shared.download(range, data)?;
         }
@@ -87,7 +87,7 @@ impl Shared {
     pub(crate) fn upload(&self, to: &MemoryRange, data: &[u8]) -> Result<()> {
         let ends = Ends { from: data.as_ptr(), to: CpuMemory::at(to, self)? };
         if data.len() > COPY_PIECE {
-            self.pool.install(|| self.copy_ends(&ends, data.len()));
+            self.on_pool(|| self.copy_ends(&ends, data.len()));
             return Ok(());
         }
         // SAFETY: the range is within its memory and as long as the data; nobody else uses device memory during our turn.

@@ -14,7 +14,7 @@ impl CpuBackend {
         self.check(commands)?;
         let _turn = lock(&self.shared.turn);
         let shared = &self.shared;
-        shared.pool.install(|| {
+        shared.on_pool(|| {
             commands
                 .iter()
                 .map(|command| {

@@ -7,15 +7,17 @@
 mod rules;
 
 use std::borrow::Cow;
-use std::sync::{Arc, Mutex};
+use std::sync::{Arc, Mutex, mpsc};
+use std::time::Duration;
 
+use rayon::prelude::*;
 use trefoil_codegen::artefact::{CpuArguments, CpuFunction, Kernel, ParamRole, ParamTransport, Target};
 use trefoil_codegen::check::{Launch, Options, Report};
 use trefoil_codegen::compile;
 use trefoil_codegen::front::parse_source;
 use trefoil_dsl::device::{
-    Call, CallCommand, Command, Device, DeviceKind, DeviceOptions, DispatchCommand, GroupSource, MemoryRange,
-    ParamSource,
+    Call, CallCommand, Command, CopyCommand, Device, DeviceKind, DeviceOptions, DispatchCommand, GroupSource,
+    MemoryRange, ParamSource,
 };
 use trefoil_dsl::error::Error;
 
@@ -245,4 +247,56 @@ fn an_artefact_that_says_something_else_than_its_ir_is_refused() {
         let error = device.backend().load(&[Arc::new(kernel)], ParamTransport::Value).unwrap_err();
         assert!(error.to_string().contains("it is damaged"), "{error}");
     }
+}
+
+/// A worker of a pool that waits for the device must not begin another job of its pool meanwhile, which would wait for the device behind it.
+#[test]
+fn jobs_of_a_pool_may_use_the_device() {
+    let (done, is_done) = mpsc::channel();
+    std::thread::spawn(move || {
+        let device = trefoil_cpu::open(&DeviceOptions::default()).unwrap();
+        // Large enough to be uploaded by several threads.
+        let bytes = 3 << 20;
+        (0..64u8).into_par_iter().for_each(|job| {
+            let memory = [0, 1].map(|_| device.backend().allocate(bytes, "job").unwrap());
+            let [from, to] = [0, 1].map(|i: usize| MemoryRange { memory: memory[i].clone(), offset: 0, bytes });
+            device.backend().write(&from, &vec![job; bytes as usize]).unwrap();
+            let copy = CopyCommand { from, to: to.clone(), label: Arc::from("copy") };
+            device.backend().execute(&[Command::Copy(copy.clone())]).unwrap();
+            device.backend().time(&[Command::Copy(copy)]).unwrap();
+            let mut found = vec![0; bytes as usize];
+            device.backend().read(&to, &mut found).unwrap();
+            assert!(found.iter().all(|byte| *byte == job));
+        });
+        // The same with a lock of the caller's, while kernels are made.
+        let kernels: Vec<_> = (0..8)
+            .map(|hash| {
+                let mut kernel = Kernel::clone(&late(&[Target::Cpu]));
+                kernel.hash[0] = hash;
+                Arc::new(kernel)
+            })
+            .collect();
+        let lock = Mutex::new(());
+        (0..64).into_par_iter().for_each(|_| {
+            let _held = lock.lock().unwrap();
+            let device = trefoil_cpu::open(&DeviceOptions::default()).unwrap();
+            assert_eq!(device.backend().load(&kernels, ParamTransport::Value).unwrap().len(), 8);
+        });
+        done.send(()).unwrap();
+    });
+    assert_eq!(is_done.recv_timeout(Duration::from_secs(120)), Ok(()), "it hangs, or a job failed");
+}
+
+/// A listed kernel and the same instance made late have one hash.
+#[test]
+fn kernels_with_and_without_compiled_rust_are_two() {
+    let device = trefoil_cpu::open(&DeviceOptions::default()).unwrap();
+    let late = late(&[Target::Cpu]);
+    let mut listed = Kernel::clone(&late);
+    listed.cpu = function("add");
+    assert_eq!(listed.hash, late.hash);
+    device.load(&[&late, &listed, &late]).unwrap();
+    assert_eq!(device.backend().counters().pipelines, 2);
+    device.load(&[&listed]).unwrap();
+    assert_eq!(device.backend().counters().pipelines, 2);
 }

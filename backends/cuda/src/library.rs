@@ -146,17 +146,19 @@ impl Ready {
         &self.library
     }
 
+    /// Names the product in errors.
+    pub(crate) fn label(&self) -> &Arc<str> {
+        &self.label
+    }
+
     /// Hands the product to a stream, of the device or one that is being captured; the context is current.
-    pub(crate) fn start(&self, shared: &Shared, stream: CUstream) -> Result<()> {
-        let lost = |error: CublasError| shared.state.lost(&self.label, format!("cuBLASLt: {error}"));
+    pub(crate) fn start(&self, stream: CUstream) -> Done {
         let (one, zero) = (1.0f32, 0.0f32);
         let [a, b, c] = self.at.map(|address| address as *mut c_void);
         let operation = lock(&self.plan.operation);
         if let Some(bias) = self.bias {
             let bias = bias as *const c_void;
-            operation
-                .set(sys::cublasLtMatmulDescAttributes_t::CUBLASLT_MATMUL_DESC_BIAS_POINTER, &bias)
-                .map_err(lost)?;
+            operation.set(sys::cublasLtMatmulDescAttributes_t::CUBLASLT_MATMUL_DESC_BIAS_POINTER, &bias)?;
         }
         let Plan { left, right, to, algorithm, .. } = &*self.plan;
         // SAFETY: the context is current; handle, descriptors and algorithm belong together and live; the checks put operands and result within their memory, which is freed in the
@@ -181,7 +183,6 @@ impl Ready {
                 stream.cast(),
             )
         }
-        .map_err(lost)
     }
 }
 
@@ -247,7 +248,7 @@ impl Plan {
 }
 
 /// What becomes of a call of cuBLASLt.
-type Done<T = ()> = std::result::Result<T, CublasError>;
+pub(crate) type Done<T = ()> = std::result::Result<T, CublasError>;
 
 /// How attributes of a descriptor are set: from memory that holds so many bytes.
 type Set<K> = unsafe fn(<K as Kind>::Handle, <K as Kind>::Attribute, *const c_void, usize) -> Done;

@@ -110,7 +110,7 @@ impl PipelineStore {
         };
         let Properties { features, matrices, .. } = &shared.state.properties;
         let variant = kernel.variant_with(Target::Cuda, *features, matrices, transport)?;
-        // Threads of the pool have no current context.
+        // The threads that build have no current context.
         let _entered = shared.enter()?;
         let arguments = arguments(kernel, variant);
         let wanted: u64 = arguments.iter().map(|size| (*size as u64).next_multiple_of(16)).sum();

@@ -218,10 +218,14 @@ impl Graph {
     fn product(&self, shared: &Shared, product: &Ready, after: &[sys::CUgraphNode]) -> Result<sys::CUgraphNode> {
         let failed = |error| shared.state.driver("capturing a product of matrices", message(error));
         let stream = Captured::begin().map_err(failed)?;
-        let started = product.start(shared, stream.0);
+        let started = product.start(stream.0);
         // Ended in any case: a stream that captures takes nothing else.
         let captured = stream.end().map_err(failed);
-        started?;
+        // Nothing has run, so that the device goes on.
+        started.map_err(|error| Error::Command {
+            label: product.label().to_string(),
+            reason: format!("cuBLASLt cannot record it: {error}"),
+        })?;
         let captured = captured?;
         let mut node = std::ptr::null_mut();
         // SAFETY: the driver copies the captured graph, which lives until the end of this function; `after` are nodes of this graph.

@@ -4,7 +4,7 @@ use std::sync::Arc;
 
 use cudarc::driver::{result, sys};
 use trefoil_dsl::device::{Command, CopyCommand, DispatchCommand, GroupSource, MemoryRange, Recording, RunIo};
-use trefoil_dsl::error::Result;
+use trefoil_dsl::error::{Error, Result};
 use trefoil_dsl::pinned::Pinned as _;
 use trefoil_dsl::support::check::{BINDING_MULTIPLE, GROUP_BYTES, group_counts};
 use trefoil_dsl::support::state::{CounterCells, lock};
@@ -25,11 +25,15 @@ pub(crate) struct Queue {
 }
 
 impl Queue {
-    /// Pinned memory for pieces of these sizes; `None` if there are none, or so many bytes that pinning them is not worth it.
+    /// Pinned memory for pieces of these sizes; `None` if there are none, so many bytes that pinning them is not worth it, or no such memory.
     fn staging(&mut self, shared: &Arc<Shared>, sizes: impl Iterator<Item = usize>) -> Result<Option<Pinned>> {
         match sizes.map(next_piece).fold(0, usize::saturating_add) {
             total if total == 0 || total > PINNED_MOST => Ok(None),
-            total => self.pinned.take(shared, total).map(Some),
+            total => match self.pinned.take(shared, total) {
+                // The driver moves them without, if more slowly.
+                Err(Error::OutOfMemory { .. }) => Ok(None),
+                taken => taken.map(Some),
+            },
         }
     }
 }
@@ -76,7 +80,9 @@ impl Prepared<'_> {
     pub(crate) fn start(self, shared: &Shared) -> Result<()> {
         match self {
             Self::Dispatch(dispatch, launched) => launched.map_or(Ok(()), |ready| launch(shared, dispatch, ready)),
-            Self::Product(ready) => ready.start(shared, shared.handles.stream),
+            Self::Product(ready) => ready
+                .start(shared.handles.stream)
+                .map_err(|error| shared.state.lost(ready.label(), format!("cuBLASLt: {error}"))),
             Self::Copy(command) => copy(shared, command),
             Self::Barrier => Ok(()),
         }
@@ -161,7 +167,12 @@ impl CudaBackend {
         if data.is_empty() {
             return Ok(());
         }
-        self.start_upload(self.address(to)?, data, "write")?;
+        let address = self.address(to)?;
+        {
+            // A list or a run of another thread is whole before or behind it.
+            let _queue = lock(&self.queue);
+            self.start_upload(address, data, "write")?;
+        }
         // Memory that the GPU reaches is the caller's again only when it is done.
         if is_pinned(data) { self.synchronize("write") } else { Ok(()) }
     }
@@ -172,8 +183,12 @@ impl CudaBackend {
         if data.is_empty() {
             return Ok(());
         }
-        let label = lock(&self.queue).last.clone().unwrap_or_else(|| Arc::from("read"));
-        self.start_download(self.address(from)?, data, &label)?;
+        let address = self.address(from)?;
+        // As in `upload`.
+        let queue = lock(&self.queue);
+        let label = queue.last.clone().unwrap_or_else(|| Arc::from("read"));
+        self.start_download(address, data, &label)?;
+        drop(queue);
         self.synchronize(&label)
     }
 

@@ -77,7 +77,7 @@ pub struct EagerOptions {
     pub compile: Options,
     /// Launches that are submitted together, at most; 1 submits each at once.
     pub batch: usize,
-    /// Executables that are kept.
+    /// Executables that are kept. Pipelines that were made for those that are not stay as long as the device is open.
     pub executables: usize,
     /// Bytes of device memory that tensors, scratch memory and free buffers may take together; without it as many as the device has.
     pub budget: Option<u64>,
@@ -322,11 +322,11 @@ impl Eager {
         Ok(buffer)
     }
 
-    /// Memory of the pool. If there is none, what is gathered is run first, since it holds memory that nobody else does.
+    /// Memory of the pool. If there is none, what is gathered is run first, since it holds memory that nobody else does; as what was submitted may, until the device is done with it.
     fn memory(&self, state: &mut State, bytes: u64, idle_since: Option<u64>, label: &str) -> Result<Arc<Buffer>> {
         let taken = self.0.pool.take(bytes, idle_since, label);
         match taken {
-            Err(Error::Device(_)) if state.batch.waiting() > 0 => {
+            Err(error) if error.is_out_of_memory() => {
                 state.batch.submit(self.device());
                 self.device().backend().wait().map_err(at("memory of", label))?;
                 self.0.pool.take(bytes, idle_since, label)

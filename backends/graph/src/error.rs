@@ -404,6 +404,18 @@ pub(crate) fn names<'a>(names: impl IntoIterator<Item = &'a str>) -> String {
     if all.is_empty() { "none".to_owned() } else { all.join(", ") }
 }
 
+impl Error {
+    /// Whether the device had no memory left.
+    pub(crate) fn is_out_of_memory(&self) -> bool {
+        use trefoil_dsl::error::Error::OutOfMemory;
+        match self {
+            Self::Device(OutOfMemory { .. }) => true,
+            Self::At { error, .. } => matches!(**error, OutOfMemory { .. }),
+            _ => false,
+        }
+    }
+}
+
 /// What a device said, at the part of the graph that `what` and `name` tell.
 pub(crate) fn at(what: &'static str, name: &str) -> impl FnOnce(trefoil_dsl::error::Error) -> Error {
     move |error| Error::At { what, name: name.to_owned(), error: Box::new(error) }

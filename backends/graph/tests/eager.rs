@@ -373,6 +373,21 @@ fn memory_that_is_not_there_is_asked_for_again() {
     }
 }
 
+/// Right after a submission nothing is gathered, and the device may still hold what was let go.
+#[test]
+fn memory_is_asked_for_again_when_the_device_is_done() {
+    for device in devices() {
+        let (faults, faulty) = Faults::over(&device);
+        let eager = Eager::with_options(&faulty, EagerOptions { batch: 1, ..EagerOptions::default() });
+        let x = eager.tensor(&[1000], &vec![1.0f32; 1000]).unwrap();
+        let first = eager.neg(&x).unwrap();
+        faults.plant(Fault { call: Call::Allocation, after: 0, then: Then::GoesOn });
+        let second = eager.neg(&first).unwrap();
+        assert_eq!(faults.calls(Call::Wait), 1);
+        assert_eq!(second.read::<f32>().unwrap(), vec![1.0; 1000]);
+    }
+}
+
 #[test]
 fn values_of_every_type_come_back() {
     for device in devices() {

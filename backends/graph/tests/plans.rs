@@ -5,6 +5,7 @@
 mod common;
 
 use common::{devices, devices_of_its_own, numbers};
+use trefoil_dsl::support::faults::{Call, Fault, Faults, Then};
 use trefoil_graph::{Dim, ElementType, Error, Executable, Extents, Graph, Model, Options, Plans, Symbol};
 
 const FLOAT: ElementType = ElementType::F32;
@@ -86,6 +87,30 @@ fn states_run_on_over_plans_and_weights_are_held_once() {
         let plan = plans.at(&extents(&rows, 5)).unwrap();
         assert_eq!(plan.state("sums").unwrap().get::<f32>().unwrap(), [0.0; MOST as usize * 8], "{what}");
         assert!(own(&plan) < own(plans.general()), "{what}: it was planned for its own value");
+    }
+}
+
+/// A plan that cannot be made costs none of those that are there, unless their memory is what it lacks.
+#[test]
+fn plans_go_where_their_memory_is_needed() {
+    let rows = Symbol::new("rows", 1, MOST).unwrap();
+    for device in devices() {
+        let (faults, faulty) = Faults::over(&device);
+        let model = Model::new();
+        model.set("w", &[24, 8], &numbers(24 * 8, 1, 1.0)).unwrap();
+        let general = Executable::compile(&graph(&rows), &model, &faulty, &Options::default()).unwrap();
+        let plans = Plans::new(general, &[&rows], 3);
+        let fails = |call| faults.plant(Fault { call, after: 0, then: Then::GoesOn });
+        let at = |count| plans.at(&extents(&rows, count));
+        let [_, newer] = [5, 7].map(|count| at(count).unwrap());
+        fails(Call::Record);
+        assert!(at(3).is_err());
+        assert_eq!(plans.statistics().unwrap().kept, 2);
+        fails(Call::Allocation);
+        at(3).unwrap();
+        let statistics = plans.statistics().unwrap();
+        assert_eq!((statistics.made, statistics.kept), (3, 2));
+        assert!(std::sync::Arc::ptr_eq(&newer, &at(7).unwrap()), "the older one went");
     }
 }
 

@@ -8,6 +8,7 @@ use common::cases::shape;
 use common::states::{at, compile, updates};
 use common::{Values, devices, devices_of_its_own, numbers};
 use trefoil_dsl::device::{Device, DeviceOptions};
+use trefoil_dsl::support::faults::{Call, Fault, Faults, Then};
 use trefoil_graph::graph::GraphError;
 use trefoil_graph::op::HostTensor;
 use trefoil_graph::{Dim, ElementType, Error, Executable, Extents, Graph, Model, Options, Symbol, reference};
@@ -241,6 +242,25 @@ fn rows_of_an_output_are_fed_after_a_run() {
             assert!(matches!(executable.feed("x", 0..1, "s", 0), Err(Error::Unknown { what: "output", .. })));
             assert!(matches!(executable.feed("s", 0..1, "x", 0), Err(Error::Unknown { what: "state", .. })));
         }
+    }
+}
+
+#[test]
+fn rows_that_could_not_be_read_are_not_fed() {
+    for device in devices() {
+        let (faults, faulty) = Faults::over(&device);
+        let mut g = Graph::new();
+        let s = g.state("s", ElementType::U8, shape(&[4, 3])).unwrap();
+        let x = g.input("x", ElementType::U8, shape(&[4, 3])).unwrap();
+        let turned = g.reverse(x, &[0]).unwrap();
+        g.output("turned", turned).unwrap();
+        g.output("s", s).unwrap();
+        let executable = compile(&g, &faulty);
+        executable.run(&[("x", (&[1u8; 12]).into())], &Extents::new()).unwrap();
+        faults.plant(Fault { call: Call::Readback, after: 0, then: Then::GoesOn });
+        assert!(executable.feed("s", 2..3, "s", 0).is_err());
+        // Nothing was written, so that the output is still what the run left.
+        executable.feed("s", 2..3, "s", 0).unwrap();
     }
 }
 

@@ -11,7 +11,7 @@ use trefoil_codegen::artefact::{Kernel, ParamTransport};
 use trefoil_dsl::device::{
     Backend, Command, Counters, DeviceKind, DeviceOptions, Memory, MemoryRange, Pipeline, Properties, Recording, RunIo,
 };
-use trefoil_dsl::error::Result;
+use trefoil_dsl::error::{Error, Result};
 use trefoil_dsl::pinned::Pinned;
 use trefoil_dsl::support::adapter::{choose, restrict};
 use trefoil_dsl::support::cache::DiskCache;
@@ -234,11 +234,32 @@ impl VulkanBackend {
     /// Does something as [`Shared::guarded`] does it, and lets go of what the device turned out to be done with.
     fn guarded<T>(&self, act: impl FnOnce() -> Result<T>) -> Result<T> {
         let result = self.shared.guarded(act);
+        self.let_go();
+        result
+    }
+
+    /// Lets go of what the device turned out to be done with; callers hold no lock.
+    fn let_go(&self) {
         let next = || lock(&self.retired).pop();
         while let Some(done) = next() {
             drop(done);
         }
-        result
+    }
+
+    /// Makes what takes memory. What the device is done with goes before; and if there is no memory, all that the device still uses of what callers let go.
+    fn with_room<T>(&self, make: impl Fn() -> Result<T>) -> Result<T> {
+        self.guarded(|| {
+            lock(&self.queue).retire(&self.shared)?;
+            self.let_go();
+            match make() {
+                Err(Error::OutOfMemory { .. }) => {
+                    self.wait_all()?;
+                    self.let_go();
+                    make()
+                }
+                made => made,
+            }
+        })
     }
 
     /// Memory as `make` makes it, of a size that the device allows.
@@ -248,7 +269,7 @@ impl VulkanBackend {
         label: &str,
         make: fn(&Arc<Shared>, u64, &str) -> Result<VulkanMemory>,
     ) -> Result<Arc<dyn Memory>> {
-        self.guarded(|| {
+        self.with_room(|| {
             self.shared.state.checks().allocation(bytes, label)?;
             let memory: Arc<dyn Memory> = Arc::new(make(&self.shared, bytes, label)?);
             Ok(memory)
@@ -276,7 +297,7 @@ impl Backend for VulkanBackend {
     }
 
     fn pin(&self, bytes: usize, label: &str) -> Result<Box<dyn Pinned>> {
-        self.guarded(|| {
+        self.with_room(|| {
             let memory: Box<dyn Pinned> = Box::new(VulkanPinned::new(&self.shared, bytes, label)?);
             Ok(memory)
         })
@@ -303,7 +324,7 @@ impl Backend for VulkanBackend {
     }
 
     fn record(&self, commands: &[Command], run_words: usize) -> Result<Arc<dyn Recording>> {
-        self.guarded(|| self.make_recording(commands, run_words))
+        self.with_room(|| self.make_recording(commands, run_words))
     }
 
     fn run(&self, recording: &dyn Recording, io: RunIo<'_, '_>) -> Result<()> {

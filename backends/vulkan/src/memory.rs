@@ -17,8 +17,8 @@ use crate::device::Shared;
 const STAGING_MINIMUM: u64 = 64 * 1024;
 /// The most bytes that one staging buffer holds.
 pub(crate) const STAGING_CHUNK: u64 = 32 * 1024 * 1024;
-/// Staging buffers in the pool beyond this many bytes are freed instead of kept.
-const STAGING_KEPT: u64 = 4 * STAGING_CHUNK;
+/// Staging buffers in the pool beyond this many bytes are freed instead of kept; and no more are in flight, unless one by itself is larger.
+pub(crate) const STAGING_KEPT: u64 = 4 * STAGING_CHUNK;
 
 /// A buffer with memory of its own, or one of the program's.
 pub(crate) struct RawBuffer {

@@ -4,8 +4,9 @@ use std::any::Any;
 use std::ffi::CString;
 use std::fmt;
 use std::path::Path;
-use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::{Arc, Mutex};
+use std::time::SystemTime;
 
 use ash::vk;
 use trefoil_codegen::artefact::{Code, Kernel, ParamTransport, Target, Variant};
@@ -18,6 +19,8 @@ use trefoil_dsl::support::state::{CounterCells, lock};
 use crate::device::Shared;
 use crate::float_modes::without_unknown_modes;
 
+/// What the driver's cache is called on disk.
+const KIND: &str = "vulkan";
 /// The first word of every SPIR-V module.
 const SPIRV_MAGIC: u32 = 0x0723_0203;
 
@@ -98,11 +101,41 @@ impl Pipeline for VulkanPipeline {
     }
 }
 
+/// What lies on disk.
+#[derive(Default)]
+struct Stored {
+    /// The length of the driver's cache when it was stored last.
+    bytes: usize,
+    /// The file, as it was then.
+    stamp: Option<(SystemTime, u64)>,
+}
+
+/// A cache of the driver's that goes with its scope.
+struct Scratch<'s> {
+    shared: &'s Shared,
+    handle: vk::PipelineCache,
+}
+
+impl Drop for Scratch<'_> {
+    fn drop(&mut self) {
+        // SAFETY: the handle is this scope's alone, and no call uses it any more.
+        unsafe { self.shared.device.destroy_pipeline_cache(self.handle, None) };
+    }
+}
+
+/// Makes a cache of the driver's.
+fn create_cache(shared: &Shared, data: &[u8]) -> Result<vk::PipelineCache, vk::Result> {
+    let info = vk::PipelineCacheCreateInfo::default().initial_data(data);
+    // SAFETY: the data is empty or what this driver wrote, as callers ensure.
+    unsafe { shared.device.create_pipeline_cache(&info, None) }
+}
+
 /// The pipelines of a device and the caches behind them.
 pub(crate) struct PipelineStore {
     shared: Arc<Shared>,
     cache: vk::PipelineCache,
     pub(crate) disk: Option<DiskCache>,
+    stored: Mutex<Stored>,
     made: PipelineCache<VulkanPipeline>,
 }
 
@@ -111,16 +144,15 @@ impl PipelineStore {
     /// exactly this driver, so that the driver is never given anything else.
     pub(crate) fn open(shared: &Arc<Shared>, folder: Option<&Path>) -> Result<Self> {
         let disk = folder.map(|folder| DiskCache::open(folder, &shared.state.properties.name)).transpose()?;
-        let earlier = disk.as_ref().and_then(|disk| disk.load("vulkan", &shared.traits.driver_key)).unwrap_or_default();
-        let create = |data: &[u8]| {
-            let info = vk::PipelineCacheCreateInfo::default().initial_data(data);
-            // SAFETY: the data is empty or what this driver wrote.
-            unsafe { shared.device.create_pipeline_cache(&info, None) }
-        };
-        let cache = create(&earlier)
-            .or_else(|_| create(&[]))
+        let key = &*shared.traits.driver_key;
+        // Asked before the file is read: one that is written meanwhile counts as another.
+        let stamp = disk.as_ref().and_then(|disk| disk.stamp(KIND, key));
+        let earlier = disk.as_ref().and_then(|disk| disk.load(KIND, key)).unwrap_or_default();
+        let cache = create_cache(shared, &earlier)
+            .or_else(|_| create_cache(shared, &[]))
             .map_err(|error| shared.state.driver("making the pipeline cache", error))?;
-        Ok(Self { shared: shared.clone(), cache, disk, made: PipelineCache::default() })
+        let stored = Mutex::new(Stored { bytes: 0, stamp });
+        Ok(Self { shared: shared.clone(), cache, disk, stored, made: PipelineCache::default() })
     }
 
     /// Makes kernels ready, in parallel.
@@ -139,14 +171,45 @@ impl PipelineStore {
         pipelines
     }
 
-    /// Leaves the driver's cache to later processes.
+    /// Leaves the driver's cache to later processes, with what others have stored since. A cache that cannot be written costs time in the next process and nothing else.
     fn save(&self) {
         let Some(disk) = &self.disk else { return };
-        // SAFETY: the cache is this device's.
-        if let Ok(data) = unsafe { self.shared.device.get_pipeline_cache_data(self.cache) } {
-            // A cache that cannot be written costs time in the next process and nothing else.
-            disk.store("vulkan", &self.shared.traits.driver_key, &data);
+        let key = &*self.shared.traits.driver_key;
+        // Held meanwhile, so that no older data comes behind newer.
+        let mut stored = lock(&self.stored);
+        let bytes = self.bytes();
+        if bytes == Some(stored.bytes) {
+            return;
         }
+        let theirs = disk.stamp(KIND, key).filter(|stamp| Some(*stamp) != stored.stamp);
+        let merged = theirs.and_then(|_| self.merged(&disk.load(KIND, key)?));
+        // SAFETY: the cache is this device's.
+        let own = || unsafe { self.shared.device.get_pipeline_cache_data(self.cache) }.ok();
+        if let Some(data) = merged.or_else(own)
+            && disk.store(KIND, key, &data)
+        {
+            *stored = Stored { bytes: bytes.unwrap_or(0), stamp: disk.stamp(KIND, key) };
+        }
+    }
+
+    /// The length of what the driver's cache would be stored as.
+    fn bytes(&self) -> Option<usize> {
+        let (device, mut bytes) = (&self.shared.device, 0);
+        let get = device.fp_v1_0().get_pipeline_cache_data;
+        // SAFETY: the cache is this device's; without a place for the data, the driver tells its length alone.
+        let told = unsafe { get(device.handle(), self.cache, &mut bytes, std::ptr::null_mut()) };
+        (told == vk::Result::SUCCESS).then_some(bytes)
+    }
+
+    /// The driver's cache together with what another process stored.
+    fn merged(&self, theirs: &[u8]) -> Option<Vec<u8>> {
+        let shared = &*self.shared;
+        // Into one of its own, since nobody may use that into which others are merged.
+        let both = Scratch { shared, handle: create_cache(shared, theirs).ok()? };
+        // SAFETY: both caches are this device's, and the one that is written is ours alone.
+        unsafe { shared.device.merge_pipeline_caches(both.handle, &[self.cache]) }.ok()?;
+        // SAFETY: as above.
+        unsafe { shared.device.get_pipeline_cache_data(both.handle) }.ok()
     }
 }
 

@@ -12,7 +12,7 @@ use trefoil_dsl::support::state::{CounterCells, lock};
 
 use crate::descriptors::Descriptors;
 use crate::device::{Shared, VulkanBackend};
-use crate::memory::{Direction, RawBuffer, STAGING_CHUNK, Staging, StagingPool, VulkanMemory};
+use crate::memory::{Direction, RawBuffer, STAGING_CHUNK, STAGING_KEPT, Staging, StagingPool, VulkanMemory};
 use crate::record::{Commands, Encoder, Kept, VulkanRecording, spilled_bytes};
 
 /// Submissions that may be unfinished before the next one waits for the oldest; it bounds what is held for the device.
@@ -59,7 +59,7 @@ impl Queue {
     }
 
     /// Takes back what the device is done with.
-    fn retire(&mut self, shared: &Shared) -> Result<()> {
+    pub(crate) fn retire(&mut self, shared: &Shared) -> Result<()> {
         let Some(oldest) = self.in_flight.front() else { return Ok(()) };
         let finished = shared.finished(&oldest.label)?;
         while self.in_flight.front().is_some_and(|submission| submission.value <= finished) {
@@ -97,9 +97,19 @@ impl Queue {
         Ok(slot)
     }
 
-    /// A staging buffer, to be handed to [`Queue::submit`].
+    /// A staging buffer, to be handed to [`Queue::submit`]. Where too many bytes lie in those that are not done, it waits for the oldest.
     pub(crate) fn take_staging(&mut self, shared: &Arc<Shared>, bytes: u64, direction: Direction) -> Result<Staging> {
-        self.staging.take(shared, bytes, direction)
+        loop {
+            let staged = self.in_flight.iter().flat_map(|submission| &submission.staging);
+            let staged: u64 = staged.map(|staging| staging.buffer.bytes).sum();
+            match self.in_flight.front() {
+                Some(oldest) if staged > 0 && staged + bytes > STAGING_KEPT => {
+                    shared.wait_for(oldest.value, &oldest.label)?;
+                    self.retire(shared)?;
+                }
+                _ => return self.staging.take(shared, bytes, direction),
+            }
+        }
     }
 
     /// Submits command buffers that are complete, and holds what they need until they are done.
@@ -389,6 +399,8 @@ impl VulkanBackend {
         drop(queue);
         shared.wait_for(value, &recording.label)?;
         *ran = true;
+        // What was submitted up to here holds memory until it is taken back.
+        lock(&self.queue).retire(shared)?;
 
         if let Some(staging) = result {
             for ((pinned, at), _, data) in taken {

@@ -1,6 +1,7 @@
 //! The opened device, and its side of the device interface.
 
 use std::fmt;
+use std::panic::{AssertUnwindSafe, catch_unwind, resume_unwind};
 use std::sync::{Arc, Mutex, OnceLock};
 
 use trefoil_codegen::artefact::{Kernel, Language, ParamTransport, Target};
@@ -38,6 +39,8 @@ pub(crate) struct Shared {
     pub(crate) bind_groups: BindGroups,
     /// Made for the first dispatch that has its workgroup counts in memory.
     pub(crate) counts: OnceLock<CheckedCounts>,
+    /// Whether wgpu tells of its loss as it happens: of a device of the program's it tells the program.
+    pub(crate) hears: bool,
     /// Whether dispatches stand in groups with their names.
     pub(crate) labels: bool,
     /// Identifies adapter and driver, for the pipeline cache.
@@ -99,16 +102,28 @@ impl Shared {
         // Others may keep the queue from being empty, so that this asks for a short time only. (To be told of one submission, a wait with a timeout would have to be asked for, which panics in wgpu-core 30 where
         // another thread submits meanwhile.)
         let is_idle = || {
-            let status = self.device.poll(wgpu::PollType::Poll).map_err(|error| self.state.lost(label, error))?;
+            let status = self.poll(wgpu::PollType::Poll, label)?;
             Ok(status.is_queue_empty())
         };
-        if !self.state.properties.software && is_soon(wait::BRIEF, is_idle)? {
+        if !self.state.properties.software && is_soon(wait::BRIEF, is_idle)? && self.hears {
             return self.state.failure.check();
         }
-        self.device
-            .poll(wgpu::PollType::Wait { submission_index: submission, timeout: None })
-            .map_err(|error| self.state.lost(label, error))?;
+        // This also finds a submission that was never made.
+        self.poll(wgpu::PollType::Wait { submission_index: submission, timeout: None }, label)?;
         self.state.failure.check()
+    }
+
+    /// Asks wgpu how far the device is, or to wait for it. What is wrong is its loss, with which wgpu panics.
+    fn poll(&self, how: wgpu::PollType, label: &str) -> Result<wgpu::PollStatus> {
+        let lost = |panic: Box<dyn std::any::Any + Send>| match panic.downcast::<String>() {
+            Ok(message) if message.starts_with("Error in Device::poll") => Err(self.state.lost(label, message)),
+            // Polling calls what the program wants called when its work is done, too.
+            Ok(other) => resume_unwind(other),
+            Err(other) => resume_unwind(other),
+        };
+        // Nothing of ours is half done, and wgpu panics when it has let go of all its locks.
+        let polled = catch_unwind(AssertUnwindSafe(|| self.device.poll(how)));
+        polled.map_or_else(lost, |polled| polled.map_err(|error| self.state.lost(label, error)))
     }
 
     /// Does something unless the device failed before; what wgpu reports outside of any scope is a failure.
@@ -161,7 +176,7 @@ impl WgpuBackend {
         };
         let (device, queue) = pollster::block_on(adapter.request_device(&descriptor))
             .map_err(|error| unavailable(format!("{} does not open: {error}", properties.name)))?;
-        let backend = Self::on(&adapter, device, queue, DeviceState::new(id, properties), options)?;
+        let backend = Self::on(&adapter, (device, true), queue, DeviceState::new(id, properties), options)?;
         let Shared { state, device, stray, .. } = &*backend.shared;
         let (errors, failure, name) = (stray.clone(), state.failure.clone(), state.properties.name.clone());
         device.on_uncaptured_error(Arc::new(move |error: wgpu::Error| lock(&errors).push(error.to_string())));
@@ -174,7 +189,7 @@ impl WgpuBackend {
         Ok(backend)
     }
 
-    /// Uses a device that the program opened. What wgpu reports outside of any scope, and its loss, the program hears; ours are all within scopes.
+    /// Uses a device that the program opened. What wgpu reports outside of any scope, and its loss, the program hears. Ours are all within scopes, but the loss: the next wait or read finds it.
     pub(crate) fn open_on(
         adapter: &wgpu::Adapter,
         device: &wgpu::Device,
@@ -190,13 +205,13 @@ impl WgpuBackend {
             )));
         }
         let properties = restrict(describe(Offer::opened(adapter, device)), options)?;
-        Self::on(adapter, device.clone(), queue.clone(), DeviceState::new(id, properties), options)
+        Self::on(adapter, (device.clone(), false), queue.clone(), DeviceState::new(id, properties), options)
     }
 
     /// On a device that is open.
     fn on(
         adapter: &wgpu::Adapter,
-        device: wgpu::Device,
+        (device, hears): (wgpu::Device, bool),
         queue: wgpu::Queue,
         state: DeviceState,
         options: &DeviceOptions,
@@ -211,6 +226,7 @@ impl WgpuBackend {
             language: if browser { Language::BROWSERS } else { Target::Wgsl.into() },
             bind_groups: BindGroups::default(),
             counts: OnceLock::new(),
+            hears,
             labels: options.labels,
             driver_key: format!(
                 "wgpu 30\n{}\n{}\n{}\n{} {}\n{}",

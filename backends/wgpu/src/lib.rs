@@ -58,7 +58,7 @@ pub fn device_descriptor(adapter: &wgpu::Adapter) -> wgpu::DeviceDescriptor<'sta
 /// Runs trefoil on a device that the program opened and goes on using, such as that of a renderer: trefoil's commands and the program's follow each other in the order in which they are submitted to `queue`.
 /// `adapter` is the one that gave the device.
 ///
-/// The program's handlers of errors and of the device's loss stay as they are.
+/// The program's handlers of errors and of the device's loss stay as they are. Of a loss trefoil learns at its next wait or read, from which on every call answers with it; what it submits before that may do nothing.
 ///
 /// ```
 /// use trefoil_dsl::device::{DeviceOptions, MemoryRange};

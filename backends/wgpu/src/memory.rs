@@ -95,10 +95,13 @@ pub(crate) fn take_mapped<T>(
     take: impl FnOnce(&[u8]) -> T,
 ) -> Result<T> {
     let (sender, receiver) = std::sync::mpsc::channel();
-    buffer.map_async(wgpu::MapMode::Read, 0..bytes, move |mapped| {
+    let answer = move |mapped| {
         // The receiver may be gone if waiting failed.
         let _ = sender.send(mapped);
-    });
+    };
+    // wgpu tells here that what a lost device made is no buffer; without a scope, it tells the program's handler, or panics.
+    let mapped = shared.scoped(|| buffer.map_async(wgpu::MapMode::Read, 0..bytes, answer));
+    mapped.map_err(|error| shared.state.lost(label, error))?;
     shared.wait_for(Some(submission), label)?;
     // Another thread that waits may have taken the answer from the device, and be about to send it.
     match receiver.recv_timeout(ANSWER) {

@@ -4,8 +4,8 @@ use std::any::Any;
 use std::fmt;
 use std::num::NonZeroU64;
 use std::path::Path;
-use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::{Arc, Mutex};
 
 use trefoil_codegen::artefact::{Code, Kernel, ParamTransport, Target};
 use trefoil_codegen::overrides;
@@ -13,7 +13,7 @@ use trefoil_dsl::device::Pipeline;
 use trefoil_dsl::error::{Error, Result};
 use trefoil_dsl::support::cache::DiskCache;
 use trefoil_dsl::support::pipelines::{PipelineCache, key};
-use trefoil_dsl::support::state::CounterCells;
+use trefoil_dsl::support::state::{CounterCells, lock};
 
 use crate::device::Shared;
 use crate::passthrough::{select, words};
@@ -93,6 +93,8 @@ impl Source {
 pub(crate) struct PipelineStore {
     cache: Option<wgpu::PipelineCache>,
     pub(crate) disk: Option<DiskCache>,
+    /// The length of the driver's cache when it was stored last.
+    stored: Mutex<usize>,
     made: PipelineCache<WgpuPipeline>,
 }
 
@@ -102,9 +104,11 @@ impl PipelineStore {
     pub(crate) fn open(shared: &Shared, folder: Option<&Path>) -> Result<Self> {
         let disk = folder.map(|folder| DiskCache::open(folder, &shared.state.properties.name)).transpose()?;
         let cached = shared.device.features().contains(wgpu::Features::PIPELINE_CACHE);
+        let mut stored = 0;
         let cache = match &disk {
             Some(disk) if cached => {
                 let earlier = disk.load("wgpu", shared.driver_key.as_bytes());
+                stored = earlier.as_ref().map_or(0, Vec::len);
                 let descriptor =
                     wgpu::PipelineCacheDescriptor { label: Some("trefoil"), data: earlier.as_deref(), fallback: true };
                 // SAFETY: the data is absent or what wgpu gave for this driver.
@@ -113,7 +117,7 @@ impl PipelineStore {
             }
             _ => None,
         };
-        Ok(Self { cache, disk, made: PipelineCache::default() })
+        Ok(Self { cache, disk, stored: Mutex::new(stored), made: PipelineCache::default() })
     }
 
     /// Makes kernels ready, in parallel.
@@ -132,12 +136,16 @@ impl PipelineStore {
                 self.build(shared, kernel, transport)
             },
         );
-        if fresh.load(Ordering::Relaxed)
-            && let (Some(disk), Some(cache)) = (&self.disk, &self.cache)
-            && let Some(data) = cache.get_data()
-        {
-            // A cache that cannot be written costs time in the next process and nothing else.
-            disk.store("wgpu", shared.driver_key.as_bytes(), &data);
+        if let (true, Some(disk), Some(cache)) = (fresh.load(Ordering::Relaxed), &self.disk, &self.cache) {
+            // Held meanwhile, so that no older data comes behind newer.
+            let mut stored = lock(&self.stored);
+            // If it is as long as it was, the driver found all in it. A cache that cannot be written costs time in the next process and nothing else.
+            if let Some(data) = cache.get_data()
+                && data.len() != *stored
+                && disk.store("wgpu", shared.driver_key.as_bytes(), &data)
+            {
+                *stored = data.len();
+            }
         }
         pipelines
     }

@@ -55,7 +55,10 @@ impl WgpuBackend {
             fill(&mut encoder)?;
             Ok(shared.queue.submit([encoder.finish()]))
         });
-        submitted.map_err(|error| shared.failed(label, error))?
+        let submission = submitted.map_err(|error| shared.failed(label, error)).flatten()?;
+        // Scopes are told nothing of a loss.
+        shared.state.failure.check()?;
+        Ok(submission)
     }
 
     /// Copies `data` to memory, after everything submitted before.
@@ -99,7 +102,8 @@ impl WgpuBackend {
                 .map_err(|error| shared.failed(what, error))?;
             offset += chunk.len() as u64;
         }
-        Ok(())
+        // As in `submit`.
+        shared.state.failure.check()
     }
 
     /// Copies whole words from a buffer, after everything submitted before.
@@ -123,11 +127,16 @@ impl WgpuBackend {
         let mut offset = from.offset;
         for chunk in data.chunks_mut(CHUNK as usize) {
             let words = words_around(offset, chunk.len() as u64);
-            let mut around = vec![0; (words.end - words.start) as usize];
-            self.download_words(&memory.buffer, words.start, &mut around, "read")?;
-            let first = (offset - words.start) as usize;
-            chunk.copy_from_slice(&around[first..first + chunk.len()]);
-            offset += chunk.len() as u64;
+            let end = offset + chunk.len() as u64;
+            if words == (offset..end) {
+                self.download_words(&memory.buffer, offset, chunk, "read")?;
+            } else {
+                let mut around = vec![0; (words.end - words.start) as usize];
+                self.download_words(&memory.buffer, words.start, &mut around, "read")?;
+                let first = (offset - words.start) as usize;
+                chunk.copy_from_slice(&around[first..first + chunk.len()]);
+            }
+            offset = end;
         }
         Ok(())
     }

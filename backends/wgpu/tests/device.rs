@@ -221,3 +221,26 @@ fn kernels_that_do_not_build_are_named() {
     // The device still works.
     device.backend().load(&[rules::kernel(&SUBJECT, "add")], ParamTransport::Value).unwrap();
 }
+
+/// Nobody tells trefoil that a device of the program's is gone; the next wait or read finds it, without a panic, and nothing is read that was never computed.
+#[test]
+fn a_device_that_the_program_destroyed_is_lost() {
+    if !rules::is_present(&SUBJECT) {
+        return;
+    }
+    let open = || {
+        let (adapter, device, queue) = shared::own().unwrap();
+        (trefoil_wgpu::open_on(&adapter, &device, &queue, &DeviceOptions::default()).unwrap(), device)
+    };
+    let (on, device) = open();
+    let buffer = on.buffer(&[1f32; 64]).unwrap();
+    on.wait().unwrap();
+    device.destroy();
+    let found = buffer.read();
+    assert!(matches!(found, Err(Error::Lost { .. })), "{found:?}");
+    let (on, device) = open();
+    device.destroy();
+    let waited = on.wait();
+    assert!(matches!(waited, Err(Error::Lost { .. })), "{waited:?}");
+    assert!(matches!(on.zeros::<f32>(4), Err(Error::Lost { .. })));
+}

@@ -137,7 +137,7 @@ impl Launch {
     }
 
     /// With other values of the kernel's specialisation constants: the struct `Constants` in the kernel's module. A device makes a pipeline for each
-    /// set of values when it first runs it.
+    /// set of values when it first runs it, and keeps it as long as it is open.
     ///
     /// # Errors
     /// A value that its constant's declaration does not allow, or constants of another kernel.

@@ -9,18 +9,25 @@ use super::{Dispatch, Grid, argument, grid, params};
 use crate::device::{Command, Device, DispatchCommand, GroupSource, ParamSource, Pipeline, Recording, RunIo};
 use crate::error::Result;
 
-/// The pipelines that a device has made for launches by hand, by the kernel's hash.
+/// What tells kernels apart: their hashes, and whether Rust for the CPU was compiled with them, which hashes do not say.
+type Key = ([u8; 16], bool);
+
+fn key(kernel: &Kernel) -> Key {
+    (kernel.hash, kernel.cpu.is_some())
+}
+
+/// The pipelines that a device has made for launches by hand.
 #[derive(Debug, Default)]
-pub struct Pipelines(Mutex<HashMap<[u8; 16], Arc<dyn Pipeline>>>);
+pub struct Pipelines(Mutex<HashMap<Key, Arc<dyn Pipeline>>>);
 
 impl Pipelines {
     /// A thread that panicked while it held the lock has at most left a pipeline out.
-    fn lock(&self) -> MutexGuard<'_, HashMap<[u8; 16], Arc<dyn Pipeline>>> {
+    fn lock(&self) -> MutexGuard<'_, HashMap<Key, Arc<dyn Pipeline>>> {
         self.0.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
     fn get(&self, kernel: &Kernel) -> Option<Arc<dyn Pipeline>> {
-        self.lock().get(&kernel.hash).cloned()
+        self.lock().get(&key(kernel)).cloned()
     }
 }
 
@@ -53,7 +60,7 @@ impl Device {
     pub fn load(&self, kernels: &[&Kernel]) -> Result<()> {
         let mut missing: Vec<Arc<Kernel>> = Vec::new();
         for kernel in kernels {
-            let listed = missing.iter().any(|other| other.hash == kernel.hash);
+            let listed = missing.iter().any(|other| key(other) == key(kernel));
             if !listed && self.pipelines().get(kernel).is_none() {
                 missing.push(Arc::new((*kernel).clone()));
             }
@@ -64,7 +71,7 @@ impl Device {
         let made = self.backend().load(&missing, ParamTransport::Value)?;
         let mut pipelines = self.pipelines().lock();
         for (kernel, pipeline) in missing.iter().zip(made) {
-            pipelines.insert(kernel.hash, pipeline);
+            pipelines.insert(key(kernel), pipeline);
         }
         Ok(())
     }

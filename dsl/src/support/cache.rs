@@ -9,6 +9,7 @@ use std::fs;
 use std::io::Write;
 use std::path::{Path, PathBuf};
 use std::sync::atomic::{AtomicU64, Ordering};
+use std::time::SystemTime;
 
 use crate::error::{Error, Result};
 
@@ -71,6 +72,12 @@ impl DiskCache {
         written.is_ok()
     }
 
+    /// What changes when an entry is stored anew, whoever does: when its file was written, and its length. None where there is none.
+    pub fn stamp(&self, kind: &str, key: &[u8]) -> Option<(SystemTime, u64)> {
+        let file = fs::metadata(self.path(kind, key)).ok()?;
+        Some((file.modified().ok()?, file.len()))
+    }
+
     fn path(&self, kind: &str, key: &[u8]) -> PathBuf {
         self.folder.join(format!("{kind}-{:032x}.bin", hash(key)))
     }
@@ -108,7 +115,10 @@ mod tests {
             fs::write(&path, &damaged).unwrap();
             assert_eq!(cache.load("x", b"key"), None, "damaged at byte {at}");
         }
+        let before = cache.stamp("x", b"key").unwrap();
         assert!(cache.store("x", b"key", b""));
+        assert_ne!(cache.stamp("x", b"key"), Some(before));
+        assert_eq!(cache.stamp("x", b"other"), None);
         assert_eq!(cache.load("x", b"key").as_deref(), Some(&b""[..]));
         assert_eq!(fs::read_dir(&folder).unwrap().count(), 1, "no draft stays behind");
         fs::remove_dir_all(&folder).unwrap();

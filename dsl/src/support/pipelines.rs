@@ -7,10 +7,10 @@ use std::collections::HashMap;
 use std::hash::Hash;
 use std::sync::{Arc, Mutex};
 
-use rayon::prelude::*;
 use trefoil_codegen::artefact::{Kernel, ParamTransport};
 
 use super::state::lock;
+use super::threads::side_by_side;
 use crate::device::Pipeline;
 use crate::error::Result;
 
@@ -32,7 +32,7 @@ impl<P, K> Default for PipelineCache<P, K> {
     }
 }
 
-impl<P: Pipeline, K: Clone + Eq + Hash + Send> PipelineCache<P, K> {
+impl<P: Pipeline, K: Clone + Eq + Hash + Send + Sync> PipelineCache<P, K> {
     /// A pipeline for each kernel, in their order; those that are not there yet are made by `build`.
     ///
     /// # Errors
@@ -55,18 +55,21 @@ impl<P: Pipeline, K: Clone + Eq + Hash + Send> PipelineCache<P, K> {
                 })
             })
             .collect();
-        let made: Vec<Result<Arc<P>>> = distinct
-            .into_par_iter()
-            .map(|(key, kernel)| {
-                let known = lock(&self.0).get(&key).cloned();
-                if let Some(known) = known {
-                    return Ok(known);
-                }
-                let built = Arc::new(build(kernel)?);
-                Ok(lock(&self.0).entry(key).or_insert(built).clone())
-            })
-            .collect();
-        let made: Vec<Arc<P>> = made.into_iter().collect::<Result<_>>()?;
+        let mut made: Vec<Option<Result<Arc<P>>>> = {
+            let known = lock(&self.0);
+            distinct.iter().map(|(key, _)| known.get(key).cloned().map(Ok)).collect()
+        };
+        let missing: Vec<_> =
+            distinct.iter().zip(&made).filter(|(_, known)| known.is_none()).map(|(new, _)| new).collect();
+        // Callers hold locks, so that none of it may wait on the threads of a pool.
+        let built = side_by_side(&missing, |(key, kernel)| {
+            let built = Arc::new(build(kernel)?);
+            Ok(lock(&self.0).entry(key.clone()).or_insert(built).clone())
+        });
+        for (place, built) in made.iter_mut().filter(|known| known.is_none()).zip(built) {
+            *place = Some(built);
+        }
+        let made: Vec<Arc<P>> = made.into_iter().flatten().collect::<Result<_>>()?;
         Ok(which.into_iter().map(|position| made[position].clone() as Arc<dyn Pipeline>).collect())
     }
 }

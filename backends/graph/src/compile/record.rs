@@ -137,8 +137,10 @@ fn at_step(error: Error, steps: &[Step]) -> Error {
 fn load(device: &Device, kernels: &[Arc<Kernel>], transport: ParamTransport) -> Result<Vec<Arc<dyn Pipeline>>> {
     let mut distinct: Vec<Arc<Kernel>> = Vec::new();
     let mut which = Vec::with_capacity(kernels.len());
+    // With and without Rust for the CPU, kernels may have equal hashes.
+    let key = |kernel: &Kernel| (kernel.hash, kernel.cpu.is_some());
     for kernel in kernels {
-        which.push(distinct.iter().position(|known| known.hash == kernel.hash).unwrap_or_else(|| {
+        which.push(distinct.iter().position(|known| key(known) == key(kernel)).unwrap_or_else(|| {
             distinct.push(kernel.clone());
             distinct.len() - 1
         }));

@@ -167,7 +167,7 @@ impl Executable {
 }
 
 impl Plans {
-    /// Keeps up to `most` plans of an executable, for values of these symbols. Symbols that change with every run, such as a position in a cache, had better not be among them.
+    /// Keeps up to `most` plans of an executable, for values of these symbols. Symbols that change with every run, such as a position in a cache, had better not be among them: pipelines that were made for a plan stay as long as the device is open, and kernels as long as the model, also when the plan goes.
     pub fn new(general: Executable, symbols: &[&Symbol], most: usize) -> Self {
         let symbols = symbols.iter().map(|symbol| (*symbol).clone()).collect();
         Self { general, symbols, most, known: Mutex::default() }
@@ -178,7 +178,7 @@ impl Plans {
         &self.general
     }
 
-    /// The plan for these extents: a new one, if it is not among those that are kept, in the place of the one that was used longest ago. Making one takes as long as compiling does, while which other calls wait;
+    /// The plan for these extents: a new one, if it is not among those that are kept, in the place of the one that was used longest ago. Where the device has no memory for it, others go that were used longest ago. Making one takes as long as compiling does, while which other calls wait;
     /// programs that know what comes ask for it up front.
     ///
     /// # Errors
@@ -191,11 +191,16 @@ impl Plans {
             known.plans[place..].rotate_left(1);
             return known.plans.last().map(|(_, plan)| plan.clone()).ok_or(Error::Poisoned);
         }
-        // The oldest goes first, so that its memory is there for the new one.
+        // Others go when the new one is there, or where it needs their memory.
+        let plan = loop {
+            match self.general.specialise(&values) {
+                Err(error) if error.is_out_of_memory() && !known.plans.is_empty() => drop(known.plans.remove(0)),
+                made => break Arc::new(made?),
+            }
+        };
         while known.plans.len() >= self.most.max(1) {
             known.plans.remove(0);
         }
-        let plan = Arc::new(self.general.specialise(&values)?);
         known.made += 1;
         if self.most > 0 {
             known.plans.push((values, plan.clone()));

@@ -121,16 +121,17 @@ impl Executable {
         if to.bytes == 0 {
             return Ok(());
         }
-        turn.common.note([position]);
         let backend = self.device.backend();
         let whole_words = [from.offset, to.offset, to.bytes].iter().all(|number| number.is_multiple_of(COPY_MULTIPLE));
         if whole_words && !same_memory(&from.memory, &to.memory) {
             let copy = [Command::Copy(CopyCommand { from, to, label: state.into() })];
+            turn.common.note([position]);
             let copied = backend.execute(&copy).and_then(|()| backend.wait());
             return self.settled(&mut turn.common, copied.map_err(at("state", state)));
         }
         let mut between = vec![0; usize::try_from(to.bytes).unwrap_or(0)];
         backend.read(&from, &mut between).map_err(at("output", output))?;
+        turn.common.note([position]);
         self.settled(&mut turn.common, backend.write(&to, &between).map_err(at("state", state)))
     }
 

@@ -9,8 +9,11 @@ mod opened;
 mod own;
 mod words;
 
+use std::sync::Arc;
+use std::time::{Duration, Instant};
+
 use trefoil_codegen::artefact::ParamTransport;
-use trefoil_dsl::device::{DeviceKind, DeviceOptions};
+use trefoil_dsl::device::{Command, CopyCommand, DeviceKind, DeviceOptions, RunIo};
 use trefoil_dsl::error::Error;
 use words::variants;
 
@@ -39,7 +42,7 @@ fn messages_of_the_validation_layer_are_errors() {
     // The shader has a parameter block that the kernel does not declare.
     let mut kernel = (*rules::kernel(&SUBJECT, "table")).clone();
     kernel.params.size = 0;
-    let refused = device.backend().load(&[std::sync::Arc::new(kernel)], ParamTransport::Buffer);
+    let refused = device.backend().load(&[Arc::new(kernel)], ParamTransport::Buffer);
     assert!(matches!(refused, Err(Error::Driver { call: "validation", .. })), "{refused:?}");
 }
 
@@ -79,6 +82,58 @@ fn what_the_host_reads_is_not_written_meanwhile() {
             });
         }
     });
+}
+
+/// Memory that callers let go and that the device is done with is there for what is made next, and goes when a run was waited for.
+#[test]
+fn memory_that_the_device_is_done_with_goes() {
+    const BYTES: u64 = 16 << 20;
+    if !rules::is_present(&SUBJECT) {
+        return;
+    }
+    let device = trefoil_vulkan::open(&DeviceOptions::default()).unwrap();
+    let backend = device.backend();
+    let copy = |bytes: u64| {
+        let [from, to] = ["from", "to"].map(|label| rules::whole(&backend.allocate(bytes, label).unwrap()));
+        Command::Copy(CopyCommand { from, to, label: Arc::from("copy") })
+    };
+    let held = || backend.counters().allocated_bytes;
+    backend.execute(&[copy(BYTES)]).unwrap();
+    let start = Instant::now();
+    while held() >= 2 * BYTES {
+        assert!(start.elapsed() < Duration::from_secs(60), "it is held for good");
+        backend.allocate(16, "next").unwrap();
+    }
+    assert_eq!(held(), 0);
+    let recording = backend.record(&[copy(64)], 0).unwrap();
+    backend.execute(&[copy(BYTES)]).unwrap();
+    backend.run(&*recording, RunIo::default()).unwrap();
+    assert_eq!(held(), 128, "what the recording holds");
+}
+
+/// Devices that share a cache on disk, as processes do, keep each other's pipelines. A driver that does not tell what it found there is only asked to go on.
+#[test]
+fn a_cache_on_disk_keeps_what_others_stored() {
+    if !rules::is_present(&SUBJECT) {
+        return;
+    }
+    let folder = std::env::temp_dir().join(format!("trefoil-vulkan-merged-{}", std::process::id()));
+    let _ = std::fs::remove_dir_all(&folder);
+    let options = DeviceOptions { cache: Some(folder.clone()), ..DeviceOptions::default() };
+    let open = || trefoil_vulkan::open(&options).unwrap();
+    let load = |device: &trefoil_dsl::device::Device, name| {
+        device.backend().load(&[rules::kernel(&SUBJECT, name)], ParamTransport::Value).unwrap();
+        device.backend().counters().pipelines_from_cache
+    };
+    let (first, second) = (open(), open());
+    load(&first, "add");
+    let tells = load(&open(), "add") == 1;
+    load(&second, "rotate");
+    let third = open();
+    load(&third, "add");
+    let found = load(&third, "rotate");
+    assert!(!tells || found == 2, "{found}");
+    std::fs::remove_dir_all(&folder).unwrap();
 }
 
 /// The name of the variable that makes a test process its own child.
