@@ -72,6 +72,9 @@ impl Infer<'_> {
                 self.wrong(e, "`const { .. }` stands in the condition of an `if` alone: `if const { target::has(Feature::Subgroups) } { .. }`")
             }
             other => {
+                if let syn::Expr::Let(condition) = other {
+                    self.declare_failed(&condition.pat);
+                }
                 let message = not_in_the_language(other);
                 self.wrong(other, message)
             }
