@@ -24,6 +24,7 @@ use self::functions::Takes;
 pub use self::functions::{Attribute, Function, Rule};
 use crate::dim::Dim;
 use crate::op::{HostTensor, Map, Op, OpError, OpKind};
+use crate::ops::support::expect_inputs;
 use crate::types::{ElementType, Shape, TensorType, broadcast};
 
 type Value = Handle<Expression>;
@@ -53,13 +54,6 @@ pub struct Cast {
 /// The same elements, one after the other in memory.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub struct Contiguous;
-
-fn count(inputs: &[TensorType], expected: usize) -> Result<(), OpError> {
-    if inputs.len() == expected {
-        return Ok(());
-    }
-    Err(OpError::InputCount { given: inputs.len(), expected })
-}
 
 /// The shape of a map of these inputs.
 fn map_shape(names: &[&'static str], inputs: &[TensorType]) -> Result<Shape, OpError> {
@@ -119,7 +113,7 @@ impl Op for Where {
     }
 
     fn infer(&self, inputs: &[TensorType]) -> Result<Vec<TensorType>, OpError> {
-        count(inputs, 3)?;
+        expect_inputs(inputs, 3..=3)?;
         if inputs[0].element != ElementType::Bool {
             return Err(element_error("condition", inputs[0].element, Takes::Bools.words()));
         }
@@ -166,7 +160,7 @@ impl Op for Cast {
     }
 
     fn infer(&self, inputs: &[TensorType]) -> Result<Vec<TensorType>, OpError> {
-        count(inputs, 1)?;
+        expect_inputs(inputs, 1..=1)?;
         if inputs[0].element != self.from {
             return Err(element_error("x", inputs[0].element, format!("{}, as the op says", self.from)));
         }
@@ -221,7 +215,7 @@ impl Op for Contiguous {
     }
 
     fn infer(&self, inputs: &[TensorType]) -> Result<Vec<TensorType>, OpError> {
-        count(inputs, 1)?;
+        expect_inputs(inputs, 1..=1)?;
         Ok(inputs.to_vec())
     }
 

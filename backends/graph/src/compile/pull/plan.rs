@@ -302,8 +302,8 @@ impl Plan {
 
     /// The extent of an axis that the op works on which surely has more positions than there are coordinates.
     pub fn uncounted(&self) -> Option<&Dim> {
-        let middle = self.axes[self.lead..].iter().take(self.middle).map(|axis| &axis.extent);
-        middle.into_iter().find(|extent| extent.bounds().0 > i64::from(i32::MAX))
+        let mut middle = self.axes[self.lead..].iter().take(self.middle).map(|axis| &axis.extent);
+        middle.find(|extent| extent.bounds().0 > i64::from(i32::MAX))
     }
 
     /// How many invocations there are.

@@ -5,11 +5,12 @@ use trefoil_codegen::ir::{Handle, Local};
 
 use super::functions::{Attribute, Function};
 use super::term::Sketch;
-use super::{Value, count, each, element_error, elements, map_shape};
+use super::{Value, each, element_error, elements, map_shape};
 use crate::dim::Dim;
 use crate::eager::{Eager, EagerTensor};
 use crate::graph::{Graph, GraphError, Tensor};
 use crate::op::{HostTensor, Map, Op, OpError, OpKind};
+use crate::ops::support::expect_inputs;
 use crate::types::{ElementType, TensorType};
 
 /// A function of elements with its attributes.
@@ -49,7 +50,7 @@ impl Op for Elementwise {
 
     fn infer(&self, inputs: &[TensorType]) -> Result<Vec<TensorType>, OpError> {
         let Function { inputs: names, takes, attributes, .. } = self.function;
-        count(inputs, names.len())?;
+        expect_inputs(inputs, names.len()..=names.len())?;
         for (name, input) in names.iter().zip(inputs) {
             if !takes.allows(input.element) {
                 return Err(element_error(name, input.element, takes.words()));
