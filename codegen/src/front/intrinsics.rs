@@ -128,6 +128,21 @@ pub(super) fn constant(name: &str) -> Option<f32> {
     })
 }
 
+/// What to write for what other languages of kernels call otherwise, such as `threadIdx.x`.
+pub(super) fn builtin_elsewhere(name: &str) -> Option<&'static str> {
+    Some(match name {
+        "threadIdx" | "gl_LocalInvocationID" | "local_invocation_id" => "it is `local_id()`",
+        "blockIdx" | "gl_WorkGroupID" | "workgroup_id" => "it is `group_id()`",
+        "gl_GlobalInvocationID" | "global_invocation_id" => "it is `global_id()`",
+        "gl_LocalInvocationIndex" | "local_invocation_index" => "it is `local_index()`",
+        "gridDim" | "gl_NumWorkGroups" | "num_workgroups" => "it is `group_counts()`",
+        "blockDim" | "gl_WorkGroupSize" => {
+            "the size of a workgroup is a #[device] const, written in `workgroup(..)` too"
+        }
+        _ => return None,
+    })
+}
+
 /// Types of the language, by name; none of them may be a `#[device]` item's name.
 pub(super) fn is_type(name: &str) -> bool {
     matches!(name, "Vec2" | "Vec3" | "Vec4" | "Atomic" | "View" | "WorkgroupArray" | "WorkgroupTile" | "Feature")
