@@ -122,6 +122,19 @@ fn a_local_of_the_author_is_the_name_and_a_second_one_is_dropped() {
 }
 
 #[test]
+fn a_comparison_of_integers_or_bools_is_the_same_from_either_side() {
+    let shared = |a: &str, b: &str| {
+        let body = format!("let a = {a};\nlet b = {b};\ny[0] = (a & b) as u32;");
+        let after = common("y: &mut [u32], n: u32, m: u32, p: bool", &body);
+        after.last().is_some_and(|line| line == "y[?0] = ((a.0 & a.0) as u32);")
+    };
+    assert!(shared("n / m == n", "n == n / m"));
+    assert!(shared("n / m != n", "n != n / m"));
+    assert!(shared("(n / m == 7) ^ p", "p ^ (7 == n / m)"));
+    assert!(!shared("n / m < n", "n < n / m"));
+}
+
+#[test]
 fn what_is_cheap_gets_no_name_until_it_is_frequent() {
     let few = "y[0] = n * 4;\ny[1] = n * 4;";
     assert_eq!(common("y: &mut [u32], n: u32", few), ["y[?0] = (n * 4u32);", "y[?1] = (n * 4u32);"]);

@@ -576,8 +576,14 @@ fn what_is_refused() {
     assert!(
         refused(g.layer_norm(x, &[-1], 0.0, with(Some(six), None))).contains("a shape that broadcasts to f16[2, 6, 4]")
     );
-    assert!(refused(g.layer_norm(x, &[-1], 0.0, with(Some(four), Some(half)))).contains("input `beta` is f16; expected f32"));
-    assert!(refused(g.layer_norm(x, &[-1], 0.0, with(Some(half), Some(four)))).contains("input `beta` is f32; expected f16"));
+    assert!(
+        refused(g.layer_norm(x, &[-1], 0.0, with(Some(four), Some(half))))
+            .contains("input `beta` is f16; expected f32")
+    );
+    assert!(
+        refused(g.layer_norm(x, &[-1], 0.0, with(Some(half), Some(four))))
+            .contains("input `beta` is f32; expected f16")
+    );
     let residual = NormOperands { residual: Some(half), ..NormOperands::default() };
     assert!(
         refused(g.layer_norm(x, &[-1], 0.0, residual)).contains("input `residual` is f16[4]; expected f16[2, 6, 4]")

@@ -394,8 +394,13 @@ impl Infer<'_> {
                     return self.failed(e);
                 };
                 let output = self.function_result(&given.ty, &given.scope);
+                // What it would capture was refused where it is written; the names of the helper are others.
                 let own = std::mem::replace(&mut self.scope, scope.clone());
+                let scopes = std::mem::take(&mut self.scopes);
+                let around = self.around.take();
                 let (statements, tail) = self.in_closure(closure, inputs, &output);
+                self.around = around;
+                self.scopes = scopes;
                 self.scope = own;
                 let ty = output.clone();
                 self.node(Kind::Block(Box::new(Block { statements, tail: Some(tail), ty })), output, e)

@@ -95,10 +95,19 @@ impl Infer<'_> {
                     let at: Vec<&syn::Expr> = e.args.iter().collect();
                     self.math(function, nodes, &at, e)
                 }
-                None => self.wrong(
-                    &e.func,
-                    format!("there is no function `{full}` in kernels; conversions are written `x as f32`"),
-                ),
+                None => {
+                    let advice = match (name, &ty) {
+                        ("from" | "try_from", Ty::Scalar(Scalar::F16 | Scalar::BF16)) => {
+                            format!(": a half is made by `{owner_name}::from_f32(..)`")
+                        }
+                        (_, Ty::Scalar(Scalar::Generic(_))) => format!(
+                            ": `{owner_name}` stands for numbers, and has `{owner_name}::lit(0.5)`; a function is given as a parameter, as in `f: impl Fn(f32) -> f32`"
+                        ),
+                        ("from" | "try_from", _) => format!(": conversions are written `x as {owner_name}`"),
+                        _ => String::new(),
+                    };
+                    self.wrong(&e.func, format!("there is no function `{full}` in kernels{advice}"))
+                }
             },
         }
     }

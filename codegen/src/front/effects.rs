@@ -310,7 +310,7 @@ impl Build<'_> {
             return;
         };
         let ty = self.function.expressions[start].ty;
-        let step = self.step(values.next(), ty, span);
+        let step = self.step(values.next(), ty, range.unroll, span);
         let end = if range.inclusive { self.after(end, ty) } else { end };
         if !range.reversed {
             let local = self.counter(range.local);
@@ -356,7 +356,7 @@ impl Build<'_> {
         };
         let ty = self.function.expressions[start].ty;
         let step = values.next().map(|step| {
-            let step = self.step(Some(step), ty, span);
+            let step = self.step(Some(step), ty, false, span);
             if matches!(self.function.expressions[step].kind, ExpressionKind::Literal(_)) {
                 return step;
             }
@@ -421,11 +421,45 @@ impl Build<'_> {
         self.session.module.types[ty] == ir::Type::Scalar(Scalar::Index) && self.session.has_wide_indices()
     }
 
-    /// The step as the counter's type, 1 if there is none.
-    fn step(&mut self, step: Option<Handle<Expression>>, ty: Handle<ir::Type>, span: ir::Span) -> Handle<Expression> {
-        match step {
-            None => self.number(1, ty, span),
-            Some(step) => self.as_type(step, ty),
+    /// The step as the counter's type, 1 if there is none. A larger one than the type holds counts as the largest, and a number that is larger is a mistake.
+    fn step(
+        &mut self,
+        step: Option<Handle<Expression>>,
+        ty: Handle<ir::Type>,
+        unroll: bool,
+        span: ir::Span,
+    ) -> Handle<Expression> {
+        let Some(step) = step else {
+            return self.number(1, ty, span);
+        };
+        let most = match self.session.module.types[ty].scalar() {
+            Some(Scalar::I32) => i32::MAX.unsigned_abs(),
+            Some(Scalar::U32) if self.session.has_wide_indices() => u32::MAX,
+            _ => return self.as_type(step, ty),
+        };
+        let Expression { kind, ty: index, span } = self.function.expressions[step].clone();
+        let number = match kind {
+            ExpressionKind::Literal(literal) => literal.as_integer(),
+            // An index that 32 bits do not hold.
+            ExpressionKind::Convert(inner) => match self.function.expressions[inner].kind {
+                ExpressionKind::Literal(literal) => literal.as_integer(),
+                _ => None,
+            },
+            _ => None,
+        };
+        match number {
+            Some(number) if number > i128::from(most) => {
+                let (name, wider) = if most == u32::MAX { ("u32", "usize") } else { ("i32", "u32") };
+                self.session.error_at(span, format!("a range of `{name}` has steps up to {most}: count in `{wider}`, and convert the counter in the body"));
+                self.number(1, ty, span)
+            }
+            // How often an unrolled loop goes round must be seen, and its step is a constant.
+            None if !unroll => {
+                let arguments = vec![step, self.number(most, index, span)];
+                let step = self.add(ExpressionKind::Math { function: MathFunction::Min, arguments }, index, span);
+                self.as_type(step, ty)
+            }
+            _ => self.as_type(step, ty),
         }
     }
 

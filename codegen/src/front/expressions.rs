@@ -202,7 +202,7 @@ impl Infer<'_> {
         let owner_name = super::path_name(owner);
         if let Some(scalar) = items::scalar(&owner_name) {
             return match limit(scalar, name) {
-                Some(value) => self.node(Kind::Literal(value), Ty::Scalar(scalar), e),
+                Some(value) => self.node(Kind::Literal(value), Ty::Scalar(value.scalar()), e),
                 None => {
                     let message = format!("the kernel language has no `{owner_name}::{name}`");
                     self.wrong(e, message)
@@ -210,6 +210,15 @@ impl Infer<'_> {
             };
         }
         if self.session.bundle(&self.scope, owner).is_none() {
+            if items::lanes(&owner_name).is_some() {
+                let instead = match name {
+                    "ZERO" => format!("`{owner_name}::splat(0.0)`"),
+                    "ONE" => format!("`{owner_name}::splat(1.0)`"),
+                    _ => format!("`{owner_name}::new(..)` or `{owner_name}::splat(..)`"),
+                };
+                return self
+                    .wrong(e, format!("vectors have no constant `{owner_name}::{name}` in kernels: write {instead}"));
+            }
             let message = format!("no enum `{owner_name}` is known here: an enum that kernels use carries #[device]");
             return self.wrong(e, message);
         }
@@ -474,6 +483,7 @@ fn limit(scalar: Scalar, name: &str) -> Option<Literal> {
             let [least, most] = scalar.limits();
             return Literal::exact_integer(scalar, if name == "MAX" { most } else { least });
         }
+        (scalar, "BITS") if scalar.is_integer() => Literal::U32(scalar.bits()),
         _ => return None,
     })
 }
@@ -514,6 +524,7 @@ pub(super) fn macro_message(name: &str) -> String {
         "print" | "println" | "eprint" | "eprintln" | "dbg" => {
             format!("`{name}!` is not part of the kernel language (yet): write to a buffer and print on the host")
         }
+        "vec" => "`vec!` is not part of the kernel language (yet): many values are an array `[0.0; N]`, or a `workgroup_array`".to_owned(),
         _ => format!(
             "macros are not part of the kernel language: `{name}!` would have to be expanded before the kernel is compiled; use a #[device] function"
         ),

@@ -1,6 +1,7 @@
 //! Constants computed while compiling, with Rust's meaning: the values of `#[device]` constants must not depend on a device's arithmetic.
 
 use super::build::Build;
+use super::session::Session;
 use crate::ir::{self, BinaryOperator, Expression, ExpressionKind, Handle, Literal, Scalar, UnaryOperator, constant};
 
 impl Build<'_> {
@@ -18,15 +19,7 @@ impl Build<'_> {
     }
 
     pub(super) fn fold_unary(&self, operator: UnaryOperator, value: Handle<Expression>) -> Option<Literal> {
-        let value = self.known(value)?;
-        // Which bits there are differs with the width of indices.
-        if value.scalar() == Scalar::Index && self.session.has_wide_indices() {
-            return None;
-        }
-        match (operator, value.as_float()) {
-            (UnaryOperator::Negate, Some(float)) => Literal::float(value.scalar(), -float),
-            _ => constant::unary(operator, value),
-        }
+        self.session.computed_unary(operator, self.known(value)?)
     }
 
     pub(super) fn fold_binary(
@@ -35,41 +28,7 @@ impl Build<'_> {
         left: Handle<Expression>,
         right: Handle<Expression>,
     ) -> Option<Literal> {
-        use BinaryOperator as Op;
-        match (self.known(left)?, self.known(right)?) {
-            (Literal::F32(a), Literal::F32(b)) => Some(match operator {
-                Op::Add => Literal::F32(a + b),
-                Op::Subtract => Literal::F32(a - b),
-                Op::Multiply => Literal::F32(a * b),
-                Op::Divide => Literal::F32(a / b),
-                Op::Remainder => Literal::F32(a % b),
-                _ => return compare(operator, f64::from(a), f64::from(b)),
-            }),
-            (Literal::F64(a), Literal::F64(b)) => Some(match operator {
-                Op::Add => Literal::F64(a + b),
-                Op::Subtract => Literal::F64(a - b),
-                Op::Multiply => Literal::F64(a * b),
-                Op::Divide => Literal::F64(a / b),
-                Op::Remainder => Literal::F64(a % b),
-                _ => return compare(operator, a, b),
-            }),
-            (left, right) => {
-                let (a, b) = (left.as_integer()?, right.as_integer()?);
-                // What overflows is left to be said by rustc.
-                let exact = match operator {
-                    Op::Add => a + b,
-                    Op::Subtract => a - b,
-                    Op::Multiply => a.checked_mul(b)?,
-                    Op::Divide => a.checked_div(b)?,
-                    Op::Remainder => a.checked_rem(b)?,
-                    Op::And => a & b,
-                    Op::Or => a | b,
-                    Op::Xor => a ^ b,
-                    _ => return None,
-                };
-                Literal::exact_integer(left.scalar(), exact).filter(|_| left.scalar() == right.scalar())
-            }
-        }
+        computed_binary(operator, self.known(left)?, self.known(right)?)
     }
 
     /// `literal as T`
@@ -77,25 +36,91 @@ impl Build<'_> {
         let ir::Type::Scalar(target) = self.session.module.types[target] else {
             return None;
         };
-        let known = self.known(value)?;
-        if let Literal::Bool(_) | Literal::F16(_) | Literal::BF16(_) = known {
+        match self.known(value)? {
+            Literal::Bool(_) | Literal::F16(_) | Literal::BF16(_) => None,
+            known => self.session.computed_conversion(known, target),
+        }
+    }
+}
+
+impl Session {
+    /// The result of an operation on a constant.
+    pub(super) fn computed_unary(&self, operator: UnaryOperator, value: Literal) -> Option<Literal> {
+        // Which bits there are differs with the width of indices.
+        if value.scalar() == Scalar::Index && self.has_wide_indices() {
             return None;
         }
-        if target == Scalar::Index && self.session.has_wide_indices() {
+        match (operator, value.as_float()) {
+            (UnaryOperator::Negate, Some(float)) => Literal::float(value.scalar(), -float),
+            _ => constant::unary(operator, value),
+        }
+    }
+
+    /// `literal as T`
+    pub(super) fn computed_conversion(&self, value: Literal, target: Scalar) -> Option<Literal> {
+        if target == Scalar::Index && self.has_wide_indices() {
             // The same in 32 bits and in 64, or left to the instance.
-            let wide = match known.as_float() {
+            let wide = match value.as_float() {
                 Some(number) => constant::convert_float(number, Scalar::U64),
-                None => constant::convert(known, Scalar::U64),
+                None => constant::convert(value, Scalar::U64),
             };
             return Literal::exact_integer(Scalar::Index, wide?.as_integer()?);
         }
-        match known.as_float() {
+        match value.as_float() {
             // A half is rounded where it is stored.
             Some(_) if matches!(target, Scalar::F16 | Scalar::BF16) => None,
             Some(number) => Literal::float(target, number).or_else(|| constant::convert_float(number, target)),
-            None => constant::convert(known, target),
+            None => constant::convert(value, target),
         }
     }
+}
+
+/// The result of an operation on two constants; none where it overflows, which is left to be said by rustc.
+pub(super) fn computed_binary(operator: BinaryOperator, left: Literal, right: Literal) -> Option<Literal> {
+    use BinaryOperator as Op;
+    let shifts = matches!(operator, Op::ShiftLeft | Op::ShiftRight);
+    let (a, b) = match (left, right) {
+        (Literal::F32(a), Literal::F32(b)) => {
+            return Some(match operator {
+                Op::Add => Literal::F32(a + b),
+                Op::Subtract => Literal::F32(a - b),
+                Op::Multiply => Literal::F32(a * b),
+                Op::Divide => Literal::F32(a / b),
+                Op::Remainder => Literal::F32(a % b),
+                _ => return compare(operator, f64::from(a), f64::from(b)),
+            });
+        }
+        (Literal::F64(a), Literal::F64(b)) => {
+            return Some(match operator {
+                Op::Add => Literal::F64(a + b),
+                Op::Subtract => Literal::F64(a - b),
+                Op::Multiply => Literal::F64(a * b),
+                Op::Divide => Literal::F64(a / b),
+                Op::Remainder => Literal::F64(a % b),
+                _ => return compare(operator, a, b),
+            });
+        }
+        (Literal::Bool(_), Literal::Bool(_)) => return constant::binary(operator, left, right),
+        _ => (left.as_integer()?, right.as_integer()?),
+    };
+    let is_index = left.scalar() == Scalar::Index;
+    // An index of an instance may have 64 bits, and is known here if 32 hold it.
+    let bits = if is_index { 64 } else { left.scalar().bits() };
+    let fits = if shifts { (0..i128::from(bits)).contains(&b) } else { left.scalar() == right.scalar() };
+    if !fits {
+        return None;
+    }
+    let exact = match operator {
+        Op::Add => a + b,
+        Op::Subtract => a - b,
+        Op::Multiply => a.checked_mul(b)?,
+        Op::Divide => a.checked_div(b)?,
+        Op::Remainder => a.checked_rem(b)?,
+        Op::ShiftLeft if is_index => a << b,
+        Op::ShiftRight if is_index => a >> b,
+        _ => return constant::binary(operator, left, right),
+    };
+    Literal::exact_integer(left.scalar(), exact)
 }
 
 /// The result of a comparison.

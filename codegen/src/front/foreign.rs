@@ -26,19 +26,19 @@ pub(super) fn elsewhere(name: &str) -> Option<&'static str> {
         "vec2" | "make_float2" => "`Vec2::new(x, y)`, or `Vec2::splat(x)`",
         "vec3" | "make_float3" => "`Vec3::new(x, y, z)`, or `Vec3::splat(x)`",
         "vec4" | "make_float4" => "`Vec4::new(x, y, z, w)`, or `Vec4::splat(x)`",
-        "threadIdx" | "thread_idx" | "local_invocation_id" | "get_local_id" => {
+        "threadIdx" | "thread_idx" | "local_invocation_id" | "gl_LocalInvocationID" | "get_local_id" => {
             "`local_index()`, or `local_id()` for the places along x, y and z"
         }
-        "blockIdx" | "block_idx" | "workgroup_id" | "get_group_id" => {
+        "blockIdx" | "block_idx" | "workgroup_id" | "gl_WorkGroupID" | "get_group_id" => {
             "`group_index()`, or `group_id()` for the places along x, y and z"
         }
-        "gridDim" | "num_workgroups" | "get_num_groups" => {
+        "gridDim" | "num_workgroups" | "gl_NumWorkGroups" | "get_num_groups" => {
             "`group_count()`, or `group_counts()` for the numbers along x, y and z"
         }
-        "blockDim" | "get_local_size" => {
+        "blockDim" | "gl_WorkGroupSize" | "get_local_size" => {
             "the sizes in `#[kernel(workgroup(..))]`, for which a #[device] constant serves"
         }
-        "global_invocation_id" | "get_global_id" => {
+        "global_invocation_id" | "gl_GlobalInvocationID" | "get_global_id" => {
             "`global_index()`, or `global_id()` for the places along x, y and z"
         }
         "syncthreads"

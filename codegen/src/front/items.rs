@@ -1,4 +1,4 @@
-//! Types, sizes and constants as they are written: paths resolved to `#[device]` items, structs and enums made once.
+//! Types and items as they are written: paths resolved to `#[device]` items, structs and enums made once.
 
 use std::rc::Rc;
 
@@ -6,12 +6,12 @@ use quote::ToTokens;
 
 use super::bundle::Bundle;
 use super::foreign;
-use super::infer::{Length, Ty, size_binary};
+use super::infer::{Length, Ty};
 use super::intrinsics;
 use super::matrices;
 use super::named;
 use super::session::{GenericArgument, Scope, Session, unique};
-use crate::ir::{Enum, Handle, Scalar, Size, SizeOperator, Struct};
+use crate::ir::{Enum, Handle, Scalar, Size, Struct};
 use crate::verify;
 
 /// An item that a path in a type or a literal means.
@@ -118,7 +118,9 @@ impl Session {
                 "a workgroup array is a variable, not a value: pass it on as `&[T]` or `&mut [T]`".to_owned()
             }
             _ if intrinsics::later(&name) => {
-                format!("`{name}` is not part of the kernel language (yet): it has {SCALARS}")
+                let arrays =
+                    if name == "Vec" { "; many values are an array `[0.0; N]`, or a `workgroup_array`" } else { "" };
+                format!("`{name}` is not part of the kernel language (yet): it has {SCALARS}{arrays}")
             }
             _ if foreign::is_library(path) => foreign::message(path).unwrap_or_default(),
             _ => format!(
@@ -172,11 +174,14 @@ impl Session {
             if self.is_inner(path) {
                 return Item::Failed;
             }
-            let name = path.to_token_stream();
-            self.error(
-                path,
-                format!("no struct or enum `{name}` is known here: put #[device] on it where it is defined"),
-            );
+            let last = path.segments.last().map(|segment| segment.ident.to_string()).unwrap_or_default();
+            let message = if lanes(&last).is_some() {
+                format!("a vector is made by a function, not of its fields: `{last}::new(..)`")
+            } else {
+                let name = path.to_token_stream();
+                format!("no struct or enum `{name}` is known here: put #[device] on it where it is defined")
+            };
+            self.error(path, message);
             return Item::Failed;
         };
         if bundle.failed {
@@ -327,114 +332,6 @@ impl Session {
         self.enums.insert(bundle.hash.clone(), Some(handle));
         Some(handle)
     }
-
-    /// A size: literals, const generics, #[device] constants and `+ - * / %` on them. What is wrong is reported.
-    pub(super) fn size(&mut self, expression: &syn::Expr, scope: &Scope) -> Option<Length> {
-        let length = self.workgroup_size(expression, scope)?;
-        if matches!(&length, Length::Known(size) if size.is_specialised()) {
-            self.error(expression, "a specialisation constant is known when a pipeline is made, and this size while building: it is a value, and the length of workgroup arrays");
-            return None;
-        }
-        Some(length)
-    }
-
-    /// A size that may depend on specialisation constants: the length of a workgroup array.
-    pub(super) fn workgroup_size(&mut self, expression: &syn::Expr, scope: &Scope) -> Option<Length> {
-        let outside = self.enter(expression)?;
-        let size = self.size_within(expression, scope);
-        self.depth = outside;
-        size
-    }
-
-    fn size_within(&mut self, expression: &syn::Expr, scope: &Scope) -> Option<Length> {
-        match expression {
-            syn::Expr::Paren(paren) => self.workgroup_size(&paren.expr, scope),
-            syn::Expr::Group(group) => self.workgroup_size(&group.expr, scope),
-            syn::Expr::Cast(cast) => self.workgroup_size(&cast.expr, scope),
-            syn::Expr::Block(block) if block.label.is_none() => match block.block.stmts.as_slice() {
-                [syn::Stmt::Expr(inner, None)] => self.workgroup_size(inner, scope),
-                _ => self.no_size(expression),
-            },
-            syn::Expr::Lit(syn::ExprLit { lit: syn::Lit::Int(value), .. }) => match value.base10_parse::<u32>() {
-                Ok(value) => Some(Length::Known(Size::Literal(value))),
-                Err(_) => {
-                    self.error(value, "too large: sizes are 32 bits wide on every device");
-                    None
-                }
-            },
-            syn::Expr::Path(path) if path.qself.is_none() => self.size_path(&path.path, scope),
-            syn::Expr::Binary(binary) => {
-                let operator = match &binary.op {
-                    syn::BinOp::Add(_) => SizeOperator::Add,
-                    syn::BinOp::Sub(_) => SizeOperator::Subtract,
-                    syn::BinOp::Mul(_) => SizeOperator::Multiply,
-                    syn::BinOp::Div(_) => SizeOperator::Divide,
-                    syn::BinOp::Rem(_) => SizeOperator::Remainder,
-                    _ => return self.no_size(expression),
-                };
-                let left = self.workgroup_size(&binary.left, scope)?;
-                let right = self.workgroup_size(&binary.right, scope)?;
-                let (Length::Known(left), Length::Known(right)) = (left, right) else {
-                    return self.no_size(expression);
-                };
-                let size = size_binary(operator, left, right);
-                if size.is_none() {
-                    self.error(expression, "this size does not fit 32 bits, is below zero or divides by zero");
-                }
-                size.map(Length::Known)
-            }
-            _ => self.no_size(expression),
-        }
-    }
-
-    fn no_size(&mut self, expression: &syn::Expr) -> Option<Length> {
-        self.error(expression, "a size must be known when the kernel is compiled: literals, const generics, #[device] constants, and + - * / % on them");
-        None
-    }
-
-    fn size_path(&mut self, path: &syn::Path, scope: &Scope) -> Option<Length> {
-        if let Some(name) = path.get_ident()
-            && let Some(GenericArgument::Const(_, length)) = scope.generics.get(&name.to_string())
-        {
-            return Some(length.clone());
-        }
-        let found = match (self.bundle(scope, path), named::owner(path), path.segments.last()) {
-            (None, Some(owner), Some(last)) if self.bundle(scope, &owner).is_some() => {
-                let ty = self.resolve_type_path(&owner, scope);
-                if ty == Ty::Error {
-                    return None;
-                }
-                self.member(&ty, &last.ident.to_string())
-            }
-            (found, ..) => found,
-        };
-        let Some(bundle) = found else {
-            if self.is_inner(path) {
-                return None;
-            }
-            self.error(path, format!("no constant `{}` is known here: a size is made of literals, const generics and constants that carry #[device]", super::checked::text(path)));
-            return None;
-        };
-        if bundle.failed {
-            self.poisoned = true;
-            return None;
-        }
-        let syn::Item::Const(item) = &bundle.item else {
-            self.error(path, "this is not a constant");
-            return None;
-        };
-        if self.stack.contains(&bundle.hash) {
-            self.error(path, "this constant is defined by itself");
-            return None;
-        }
-        let inner = Scope { names: Rc::new(bundle.names.clone()), own: item.ident.to_string(), ..Scope::default() };
-        if !self.enter_constant(&bundle.hash, path) {
-            return None;
-        }
-        let size = self.size(&item.expr, &inner);
-        self.stack.pop();
-        size
-    }
 }
 
 /// What a field holds in place of a type that it cannot have.
@@ -488,9 +385,14 @@ pub(super) fn check_attributes(session: &mut Session, attributes: &[syn::Attribu
     for attribute in attributes {
         let known = ["doc", "allow", "expect", "warn", "deny", "inline", "must_use", "rustfmt", "clippy", "cold"];
         let first = attribute.path().segments.first().map(|segment| segment.ident.to_string());
-        if !first.is_some_and(|first| known.contains(&first.as_str())) {
-            session.error(attribute, "this attribute means nothing in a kernel: remove it");
-        }
+        let message = match first.as_deref() {
+            Some(first) if known.contains(&first) => continue,
+            Some("cfg" | "cfg_attr") => {
+                "a `cfg` is not evaluated inside of a kernel: put it on a #[device] const, and let an `if` ask for that; one on a whole item stands before #[kernel] or #[device]"
+            }
+            _ => "this attribute means nothing in a kernel: remove it",
+        };
+        session.error(attribute, message);
     }
 }
 

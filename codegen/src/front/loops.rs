@@ -31,14 +31,8 @@ impl Infer<'_> {
         let ty = range.ty.clone();
         let counter = match &name {
             Some((name, _)) => self.local(&shown, ty.clone(), name),
-            None => self.local(&shown, ty.clone(), &e.pat),
+            None => self.unnamed(&shown, ty.clone(), &e.pat),
         };
-        if name.is_none() {
-            // `_` is no name.
-            if let Some(scope) = self.scopes.last_mut() {
-                scope.clear();
-            }
-        }
         self.loops.push(Loop { unroll: range.unroll, breaks: false });
         let mut body = self.block(&e.body, Some(&Ty::Unit));
         self.loops.pop();
@@ -47,10 +41,7 @@ impl Infer<'_> {
         // A counter that the body changes is a copy, made in each round.
         let local = if self.locals[counter].assigned {
             let span = self.locals[counter].span;
-            let round = self.local(&shown, ty.clone(), &e.pat);
-            if let Some(scope) = self.scopes.last_mut() {
-                scope.remove(&shown);
-            }
+            let round = self.unnamed(&shown, ty.clone(), &e.pat);
             let value = Node {
                 kind: Kind::Load(super::tree::Place {
                     root: super::tree::Root::Local(round),
@@ -200,7 +191,7 @@ impl Infer<'_> {
         self.no_label(e.label.as_ref());
         let condition = self.expect(&e.cond, &Ty::BOOL);
         self.loops.push(Loop { unroll: false, breaks: false });
-        let mut body = self.block(&e.body, Some(&Ty::Unit));
+        let mut body = self.block_under(&e.cond, &e.body, Some(&Ty::Unit));
         let breaks = self.loops.pop().is_some_and(|inner| inner.breaks);
         let always =
             matches!(&*e.cond, syn::Expr::Lit(literal) if matches!(&literal.lit, syn::Lit::Bool(value) if value.value));

@@ -3,7 +3,7 @@
 use super::calls::operand_type;
 use super::infer::{Ty, VarKind};
 use super::intrinsics;
-use super::places::{Operand, peel};
+use super::places::{Operand, no_lane, peel};
 use super::scope::Infer;
 use super::tree::{Kind, Node, Origin, Place, Projection, Root, Slice};
 use crate::ir::{AtomicFunction, BinaryOperator, Bound, Domain, MathFunction, Ordering, Scalar, Scope, UnaryOperator};
@@ -384,8 +384,26 @@ impl Infer<'_> {
                 for argument in &e.args {
                     let _ = self.expr(argument, None);
                 }
+                let of_lanes = |letters: &str| name.chars().all(|letter| letters.contains(letter));
+                if matches!(ty, Ty::Vector(..))
+                    && (2..=4).contains(&name.len())
+                    && (of_lanes("xyzw") || of_lanes("rgba"))
+                {
+                    return self.wrong(&e.method, no_lane(name));
+                }
                 let found = self.describe(&ty);
                 let advice = match name {
+                    "x" | "y" | "z" | "w" if matches!(ty, Ty::Vector(..)) => ": a lane is a field, as in `v.x`",
+                    "saturating_add" => ": of integers without sign, write `a + b.min(!a)`",
+                    "saturating_sub" => ": of integers without sign, write `a.max(b) - b`",
+                    "abs_diff" => ": of integers without sign, write `a.max(b) - a.min(b)`",
+                    "checked_add" | "checked_sub" | "checked_mul" | "checked_div" | "checked_rem" => {
+                        ": there is no `Option` in kernels; compare with an `if`, and use the operator, or `wrapping_add(b)` and its like"
+                    }
+                    "swap_bytes" => {
+                        ": of a u32, write `x.rotate_left(8) & 0x00ff_00ff | x.rotate_right(8) & 0xff00_ff00`"
+                    }
+                    "sin_cos" => ": call both, `x.sin()` and `x.cos()`",
                     "powi" => ": powers are `powf(y)`, small ones are written as products",
                     "log" => ": there are `ln`, `log2` and `log10`",
                     "recip" => ": write `1.0 / x`",

@@ -44,6 +44,7 @@ mod precision;
 mod scope;
 mod session;
 mod signature;
+mod sizes;
 mod source;
 mod specialise;
 mod statements;

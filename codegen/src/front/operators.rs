@@ -203,8 +203,18 @@ impl Infer<'_> {
             self.error(at, message);
             return None;
         }
-        if let Ty::Scalar(Scalar::Generic(_)) = a.scalar() {
-            // `T: Int` shifts by a u32 and by nothing else.
+        if let (Ty::Vector(lanes, _), Ty::Vector(..)) = (a, b) {
+            let operator = at.to_token_stream().to_string();
+            let operator = operator.trim_end_matches('=');
+            self.error(
+                at,
+                format!("a vector is shifted by one `u32`, all lanes alike: write the lanes one by one, as in `Vec{lanes}::new(v.x {operator} w.x, ..)`"),
+            );
+            return None;
+        }
+        // `T: Int` and vectors are shifted by a u32 and by nothing else; a literal is one wherever it may be.
+        let only = matches!(a, Ty::Vector(..)) || matches!(a.scalar(), Ty::Scalar(Scalar::Generic(_)));
+        if only || (matches!(right.kind, Kind::Integer(_)) && self.table.kind(b).is_some()) {
             if !self.table.unify(b.scalar(), &Ty::U32) {
                 let (shifted, found) = (self.describe(a), self.describe(b));
                 self.error(
@@ -215,11 +225,10 @@ impl Infer<'_> {
             }
         }
         let span = right.span;
-        let target = b.with_scalar(Ty::U32);
         let mut right = match right.kind {
             Kind::Integer(_) => Node { ty: Ty::U32, ..right },
-            _ if *b == target => right,
-            _ => Node { span, ty: target.clone(), kind: Kind::Convert(Box::new(right)) },
+            _ if self.table.shallow(b) == Ty::U32 => right,
+            _ => Node { span, ty: Ty::U32, kind: Kind::Convert(Box::new(right)) },
         };
         if let (Ty::Vector(lanes, _), Ty::Scalar(_) | Ty::Var(_)) = (a, b) {
             right = Node { span, ty: Ty::vector(*lanes, Ty::U32), kind: Kind::Splat(Box::new(right)) };

@@ -1,11 +1,13 @@
 //! `match` and its patterns.
 
+use super::fold::computed_binary;
 use super::infer::{Ty, VarKind};
 use super::items::check_attributes;
 use super::scope::Infer;
 use super::session::GenericArgument;
 use super::tree::{Arm, Kind, Node, Pattern};
-use crate::ir::Scalar;
+use super::values::no_such_integer;
+use crate::ir::{Literal, Scalar, UnaryOperator, constant};
 
 impl Infer<'_> {
     pub(super) fn match_expression(&mut self, e: &syn::ExprMatch, hint: Option<&Ty>) -> Node {
@@ -175,35 +177,66 @@ impl Infer<'_> {
         let record = std::mem::replace(&mut self.record, false);
         let node = self.expect(e, ty);
         self.record = record;
-        let value = constant_number(&node);
-        if value.is_none() && !matches!(node.kind, Kind::Error) {
-            self.error(e, "a pattern is a literal, a constant or an enum's variant");
+        let value = match (&node.kind, self.table.kind(&node.ty)) {
+            _ if matches!(node.kind, Kind::Error) || node.ty == Ty::Error => return None,
+            // A literal may get its type later, from what else is done with the selector.
+            (Kind::Integer(value), Some(_)) => i64::try_from(*value).ok(),
+            _ => self.constant_literal(&node).and_then(number),
+        };
+        if value.is_none() {
+            let message = match (&node.kind, self.table.full(ty)) {
+                (Kind::Integer(_), Some(Ty::Scalar(scalar))) => no_such_integer(scalar, false),
+                (Kind::Fixed(_), _) => "the value of this constant is not known here: one in a pattern is made of literals and operators, none of which overflows".to_owned(),
+                _ => "a pattern is a literal, a constant or an enum's variant".to_owned(),
+            };
+            self.error(e, message);
         }
         value
     }
+
+    /// The value of a constant of its type, as far as patterns need it.
+    fn constant_literal(&self, node: &Node) -> Option<Literal> {
+        let scalar = match self.table.full(&node.ty)? {
+            // An index that has 64 bits in each instance may be any of these numbers.
+            Ty::Scalar(Scalar::Index) if self.session.has_only_wide_indices() => Scalar::U64,
+            Ty::Scalar(scalar) => scalar,
+            Ty::Enum(_) => Scalar::U32,
+            _ => return None,
+        };
+        match &node.kind {
+            Kind::Integer(value) => Literal::exact_integer(scalar, i128::from(*value)),
+            Kind::Float(single, _) if scalar == Scalar::F32 => Some(Literal::F32(*single)),
+            Kind::Float(_, double) if scalar == Scalar::F64 => Some(Literal::F64(*double)),
+            Kind::Literal(literal) => Some(*literal),
+            Kind::Constant(size) if scalar == Scalar::Bool => Some(Literal::Bool(size.literal()? != 0)),
+            Kind::Constant(size) => Literal::integer(scalar, size.literal()?.into()),
+            Kind::Fixed(value) => self.constant_literal(value),
+            Kind::Convert(value) => self.session.computed_conversion(self.constant_literal(value)?, scalar),
+            Kind::Unary(operator, value) => match (operator, &value.kind) {
+                // The least number of a type is no literal without its sign.
+                (UnaryOperator::Negate, Kind::Integer(value)) => Literal::exact_integer(scalar, -i128::from(*value)),
+                _ => self.session.computed_unary(*operator, self.constant_literal(value)?),
+            },
+            Kind::Binary(operator, left, right) => {
+                computed_binary(*operator, self.constant_literal(left)?, self.constant_literal(right)?)
+            }
+            Kind::Logical(operator, left, right) => {
+                match (self.constant_literal(left)?, self.constant_literal(right)?) {
+                    (Literal::Bool(left), Literal::Bool(right)) => {
+                        Some(Literal::Bool(constant::logical(*operator, left, right)))
+                    }
+                    _ => None,
+                }
+            }
+            _ => None,
+        }
+    }
 }
 
-/// The number that a constant is, as far as patterns need it.
-pub(super) fn constant_number(node: &Node) -> Option<i64> {
-    match &node.kind {
-        Kind::Integer(value) => i64::try_from(*value).ok(),
-        Kind::Literal(crate::ir::Literal::Bool(value)) => Some(i64::from(*value)),
-        Kind::Literal(literal) => i64::try_from(literal.as_integer()?).ok(),
-        Kind::Constant(size) => size.literal().map(i64::from),
-        Kind::Fixed(value) | Kind::Convert(value) => constant_number(value),
-        Kind::Binary(operator, left, right) => {
-            use crate::ir::BinaryOperator as Op;
-            let (left, right) = (constant_number(left)?, constant_number(right)?);
-            match operator {
-                Op::Add => left.checked_add(right),
-                Op::Subtract => left.checked_sub(right),
-                Op::Multiply => left.checked_mul(right),
-                Op::Divide => left.checked_div(right),
-                Op::Remainder => left.checked_rem(right),
-                _ => None,
-            }
-        }
-        Kind::Unary(crate::ir::UnaryOperator::Negate, value) => constant_number(value).map(|value| -value),
-        _ => None,
+/// The number that a constant is: of bools 0 and 1.
+fn number(literal: Literal) -> Option<i64> {
+    match literal {
+        Literal::Bool(value) => Some(i64::from(value)),
+        literal => i64::try_from(literal.as_integer()?).ok(),
     }
 }

@@ -214,7 +214,7 @@ impl Infer<'_> {
                         None
                     }
                     None => {
-                        self.error(&e.member, format!("a vector has the lanes x, y, z and w; `{name}` is none. Lanes in another order are written one by one, as in `Vec2::new(v.y, v.x)`"));
+                        self.error(&e.member, no_lane(&name));
                         None
                     }
                 }
@@ -286,6 +286,13 @@ impl Infer<'_> {
             None => self.wrong(e, "the length must be known here: write the array's type where it is declared"),
         }
     }
+}
+
+/// What is said of a lane that no vector has.
+pub(super) fn no_lane(name: &str) -> String {
+    format!(
+        "a vector has the lanes x, y, z and w; `{name}` is none. Lanes in another order are written one by one, as in `Vec2::new(v.y, v.x)`"
+    )
 }
 
 /// Without parentheses and invisible groups.

@@ -114,11 +114,16 @@ impl<'s> Infer<'s> {
         }
     }
 
-    /// A new local, known by its name from here on.
-    pub(super) fn local(&mut self, name: &str, ty: Ty, at: &impl Placed) -> usize {
+    /// A new local that no name means; its own is for people.
+    pub(super) fn unnamed(&mut self, name: &str, ty: Ty, at: &impl Placed) -> usize {
         let span = self.session.span(at);
         self.locals.push(Local { name: name.to_owned(), ty, span, assigned: false });
-        let local = self.locals.len() - 1;
+        self.locals.len() - 1
+    }
+
+    /// A new local, known by its name from here on.
+    pub(super) fn local(&mut self, name: &str, ty: Ty, at: &impl Placed) -> usize {
+        let local = self.unnamed(name, ty, at);
         self.declare(name, Entity::Local(local));
         local
     }

@@ -201,6 +201,28 @@ impl Infer<'_> {
         }
     }
 
+    /// A block that runs under a condition: what an `if let`, which is refused, would name has an entity there.
+    pub(super) fn block_under(&mut self, condition: &syn::Expr, block: &syn::Block, hint: Option<&Ty>) -> Block {
+        struct Patterns<'ast>(Vec<&'ast syn::Pat>);
+        impl<'ast> syn::visit::Visit<'ast> for Patterns<'ast> {
+            fn visit_expr_let(&mut self, e: &'ast syn::ExprLet) {
+                self.0.push(&e.pat);
+            }
+
+            // A `let` in there ends with its block.
+            fn visit_block(&mut self, _: &'ast syn::Block) {}
+        }
+        let mut patterns = Patterns(Vec::new());
+        syn::visit::Visit::visit_expr(&mut patterns, condition);
+        self.scopes.push(Default::default());
+        for pattern in patterns.0 {
+            self.declare_failed(pattern);
+        }
+        let block = self.block(block, hint);
+        self.scopes.pop();
+        block
+    }
+
     /// `let tile = &x;` is another name for a slice.
     fn alias(&mut self, name: &syn::Ident, e: &syn::ExprReference) -> Option<Statement> {
         let entity = match self.operand(peel_reference(&e.expr)) {
@@ -289,7 +311,7 @@ impl Infer<'_> {
             }
             condition => (self.expect(condition, &Ty::BOOL), false),
         };
-        let accept = self.block(&e.then_branch, hint);
+        let accept = self.block_under(&e.cond, &e.then_branch, hint);
         let (reject, at): (Block, &dyn Placed) = match &e.else_branch {
             None => (Block { statements: Vec::new(), tail: None, ty: Ty::Unit }, &e.then_branch),
             Some((_, other)) => {

@@ -246,15 +246,7 @@ impl Build<'_> {
                 self.wide_index(number, span)
             }
             None => {
-                let name = scalar.rust_name();
-                let instead = match scalar {
-                    Scalar::Index => {
-                        ", which is 32 bits wide in instances of kernels that are not `index = 64`".to_owned()
-                    }
-                    Scalar::I32 => ", the type of this literal: write `u32` behind it if that is meant".to_owned(),
-                    _ => ", the type of this literal".to_owned(),
-                };
-                self.session.error_at(span, format!("too large for {name}{instead}"));
+                self.session.error_at(span, no_such_integer(scalar, negative));
                 self.literal(Literal::I32(0), span)
             }
         }
@@ -364,4 +356,23 @@ impl Build<'_> {
         let more = self.add(ExpressionKind::Convert(more), ty, span);
         self.binary(BinaryOperator::Add, quotient, more, span)
     }
+}
+
+/// What is said of an integer literal that is no number of its type.
+pub(super) fn no_such_integer(scalar: Scalar, negative: bool) -> String {
+    let name = scalar.rust_name();
+    if negative && !scalar.is_signed() {
+        let signed = if scalar.bits() == 64 { "i64" } else { "i32" };
+        return format!(
+            "`{name}`, the type of this literal, has no sign: write `{signed}` behind it, and convert with `as {name}` where that is wanted"
+        );
+    }
+    let wrong = if negative { "small" } else { "large" };
+    let instead = match scalar {
+        Scalar::Index => ", which is 32 bits wide in instances of kernels that are not `index = 64`",
+        Scalar::I32 if negative => ", the type of this literal: write `i64` behind it if that is meant",
+        Scalar::I32 => ", the type of this literal: write `u32` behind it if that is meant",
+        _ => ", the type of this literal",
+    };
+    format!("too {wrong} for {name}{instead}")
 }

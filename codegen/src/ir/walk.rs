@@ -202,6 +202,29 @@ impl StatementKind {
             _ => None,
         }
     }
+
+    /// Whether the statement itself hands control on, so that nothing after it in its block runs.
+    pub const fn is_jump(&self) -> bool {
+        matches!(self, Self::Return(_) | Self::Break | Self::Continue)
+    }
+}
+
+/// Whether a block holds a `break` of the loop that is around it.
+pub fn breaks(block: &[Statement]) -> bool {
+    reaches_out(block, &|kind| matches!(kind, StatementKind::Break))
+}
+
+/// Whether a block holds a `break` or a `continue` of the loop that is around it.
+pub fn escapes(block: &[Statement]) -> bool {
+    reaches_out(block, &|kind| matches!(kind, StatementKind::Break | StatementKind::Continue))
+}
+
+/// Whether there is such a statement in a block, those of its own loops not counted.
+fn reaches_out(block: &[Statement], found: &dyn Fn(&StatementKind) -> bool) -> bool {
+    block.iter().any(|statement| match &statement.kind {
+        StatementKind::For { .. } | StatementKind::While { .. } | StatementKind::Loop { .. } => false,
+        kind => found(kind) || kind.blocks().into_iter().any(|inner| reaches_out(inner, found)),
+    })
 }
 
 /// Calls `visit` with every statement of a block and of the blocks inside it, outer before inner.

@@ -226,11 +226,6 @@ fn rounds(first: i128, end: i128, step: i128) -> u64 {
     if end > first { ((end - first) as u64).div_ceil(step as u64) } else { 0 }
 }
 
-/// Whether control does not get past the statement.
-const fn leaves(statement: &Statement) -> bool {
-    matches!(statement.kind, StatementKind::Return(_) | StatementKind::Break | StatementKind::Continue)
-}
-
 impl Rewrite for Settle<'_> {
     fn expression(
         &mut self,
@@ -248,7 +243,7 @@ impl Rewrite for Settle<'_> {
     }
 
     fn statement(&mut self, copy: &mut Copy<'_>, statement: &Statement, out: &mut Block) -> Result<(), Diagnostic> {
-        if out.last().is_some_and(leaves) {
+        if out.last().is_some_and(|statement| statement.kind.is_jump()) {
             return Ok(());
         }
         self.statements += 1;

@@ -9,7 +9,7 @@
 
 use crate::ir::{
     Arena, BinaryOperator, Block, Expression, ExpressionKind, Function, Handle, Literal, LogicalOperator, Module,
-    Scalar, Statement, StatementKind, Type, UnaryOperator, constant,
+    Scalar, StatementKind, Type, UnaryOperator, constant,
 };
 
 /// Folds every function of the module.
@@ -49,7 +49,7 @@ impl Fold<'_> {
                 position += 1;
                 continue;
             };
-            let ends = run.last().is_some_and(leaves);
+            let ends = run.last().is_some_and(|statement| statement.kind.is_jump());
             let length = run.len();
             block.splice(position..=position, run);
             position += length;
@@ -204,9 +204,4 @@ impl Fold<'_> {
             _ => Outcome::Same,
         }
     }
-}
-
-/// Whether control does not get past the statement.
-const fn leaves(statement: &Statement) -> bool {
-    matches!(statement.kind, StatementKind::Return(_) | StatementKind::Break | StatementKind::Continue)
 }

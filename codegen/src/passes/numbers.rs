@@ -1,6 +1,6 @@
 //! Numbers of values: two expressions with the same number have the same value, bit for bit.
 //!
-//! A key spells an expression out in words: what it is, its type, and the numbers of its operands. Operands of commutative integer operations are put in order;
+//! A key spells an expression out in words: what it is, its type, and the numbers of its operands. Operands of commutative operations on integers and bools are put in order;
 //! floats are neither reordered nor looked into. What is read of a variable is spelled with the variable's version, which every store changes. An
 //! operand's number is always less than that of what it is an operand of.
 
@@ -29,12 +29,13 @@ impl Numbers {
         number
     }
 
-    /// The number of an expression that is no local, load or call, of the numbers of its operands.
+    /// The number of an expression that is no local, load or call, of the numbers of its operands; `is_exact` says of a binary operation that integers or bools are
+    /// its operands.
     pub fn of(
         &mut self,
         kind: &ExpressionKind,
         ty: Handle<Type>,
-        is_integer: bool,
+        is_exact: bool,
         of: impl Fn(&Handle<Expression>) -> Number,
     ) -> Number {
         let key = &mut self.key;
@@ -61,7 +62,7 @@ impl Numbers {
             ExpressionKind::Unary { operator, value } => key.extend([14, *operator as u32, of(value)]),
             ExpressionKind::Binary { operator, left, right } => {
                 let (left, right) = (of(left), of(right));
-                let swaps = is_integer && commutes(*operator) && right < left;
+                let swaps = is_exact && commutes(*operator) && right < left;
                 let (left, right) = if swaps { (right, left) } else { (left, right) };
                 key.extend([15, *operator as u32, left, right]);
             }
@@ -137,7 +138,7 @@ fn spell_literal(key: &mut Vec<u32>, literal: Literal) {
     key.extend([0, bits as u32, (bits >> 32) as u32]);
 }
 
-/// Whether an integer operation is the same with its sides exchanged.
+/// Whether an operation on integers or bools is the same with its sides exchanged.
 const fn commutes(operator: BinaryOperator) -> bool {
     use BinaryOperator as B;
     matches!(operator, B::Add | B::Multiply | B::And | B::Or | B::Xor | B::Equal | B::NotEqual)

@@ -435,7 +435,15 @@ impl Walk<'_> {
             }
             _ => {}
         }
-        sum.number = self.numbers.of(kind, ty, is_integer, of);
+        // What a comparison gives is no number, whatever it compares.
+        let is_exact = match kind {
+            ExpressionKind::Binary { left, .. } => {
+                let scalar = self.module.types[self.function.expressions[*left].ty].scalar();
+                scalar.is_some_and(|scalar| scalar.is_integer() || scalar == Scalar::Bool)
+            }
+            _ => false,
+        };
+        sum.number = self.numbers.of(kind, ty, is_exact, of);
         let (weight, harmless) = self.cost(kind, is_integer);
         sum.weight += weight;
         sum.harmless &= harmless;

@@ -260,7 +260,7 @@ impl<'a> Walk<'a> {
                 let yes = self.says(condition, true);
                 self.scoped(&yes, body);
                 self.touch_each(&changed);
-                if !super::structure::breaks(body) {
+                if !crate::ir::breaks(body) {
                     let no = self.says(condition, false);
                     self.learn_all(no);
                 }
@@ -590,8 +590,7 @@ impl<'a> Walk<'a> {
 /// Whether control never gets past the block.
 fn leaves(block: &Block) -> bool {
     block.iter().any(|statement| match &statement.kind {
-        StatementKind::Return(_) | StatementKind::Break | StatementKind::Continue => true,
         StatementKind::If { accept, reject, .. } => leaves(accept) && leaves(reject),
-        _ => false,
+        kind => kind.is_jump(),
     })
 }

@@ -7,7 +7,7 @@ use crate::diagnostic::Diagnostic;
 use crate::hashing::HashSet;
 use crate::ir::{
     Asynchronous, AtomicFunction, Block, CallArgument, Expression, ExpressionKind, Function, Handle, Local,
-    MatrixOperation, Module, Place, Projection, Root, Span, Statement, StatementKind, TileOperation,
+    MatrixOperation, Module, Place, Projection, Root, Span, Statement, StatementKind, TileOperation, breaks,
 };
 
 pub fn check(module: &Module) -> Vec<Diagnostic> {
@@ -66,15 +66,6 @@ fn always_returns(block: &Block) -> bool {
         }
         StatementKind::Loop { body } => !breaks(body),
         _ => false,
-    })
-}
-
-/// Whether a `Break` of the enclosing loop is in the block.
-pub fn breaks(block: &Block) -> bool {
-    block.iter().any(|statement| match &statement.kind {
-        StatementKind::Break => true,
-        StatementKind::For { .. } | StatementKind::While { .. } | StatementKind::Loop { .. } => false,
-        kind => kind.blocks().into_iter().any(breaks),
     })
 }
 

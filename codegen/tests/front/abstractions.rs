@@ -93,6 +93,25 @@ fn a_closure_captures_nothing() {
 }
 
 #[test]
+fn a_closure_does_not_see_the_names_of_the_helper() {
+    let text = ir("
+        #[device] fn scale(x: f32) -> f32 { x * 2.0 }
+        #[device] const LIMIT: f32 = 3.0;
+        #[device] fn apply(x: f32, scale: f32, limit: f32, f: impl Fn(f32) -> f32) -> f32 { let s = scale + limit; f(x) * s }
+        #[kernel(workgroup(64))] pub fn k(x: &[f32], y: &mut [f32]) {
+            y[0] = apply(x[0], 3.0, 1.0, |v| scale(v).min(LIMIT));
+        }");
+    assert!(text.contains("min(scale(v.1), 3.0) * s.0"), "{text}");
+}
+
+#[test]
+fn a_type_parameter_has_no_functions_of_a_trait() {
+    let said = mistakes("#[device] fn f<O: Number>(x: O) -> O { O::apply(x) }");
+    assert!(said.contains("no function `O::apply`") && said.contains("impl Fn(f32) -> f32"), "{said}");
+    assert!(!said.contains("conversions"), "{said}");
+}
+
+#[test]
 fn functions_that_do_not_fit() {
     refused(
         REDUCE,

@@ -228,6 +228,72 @@ fn a_counter_that_the_body_changes_is_a_copy() {
 }
 
 #[test]
+fn a_counter_that_the_body_changes_hides_a_variable_of_its_name_in_the_loop_alone() {
+    is(
+        "let i = n * 2; for mut i in 0..3u32 { i += 1; u[1] = i; } u[0] = i;",
+        "
+        let i.0: u32 = (n * 2u32);
+        for i.1 in 0u32..3u32 step 1u32 {
+        let mut i.2: u32 = i.1;
+        i.2 = (i.2 + 1u32);
+        u[?1] = i.2;
+        }
+        u[?0] = i.0;
+        ",
+    );
+}
+
+#[test]
+fn a_step_that_a_counter_with_a_sign_cannot_hold_counts_as_the_largest() {
+    is(
+        "for i in (k..9).step_by(n as usize) { u[0] = i as u32; }
+         for j in (0..n).step_by(n as usize) { u[0] = j; }",
+        "
+        for i.0 in k..9i32 step (min((n as usize), 2147483647) as i32) {
+        u[?0] = (i.0 as u32);
+        }
+        for j.1 in 0u32..n step ((n as usize) as u32) {
+        u[?0] = j.1;
+        }
+        ",
+    );
+}
+
+#[test]
+fn a_step_of_64_bits_is_not_cut() {
+    let wide = |body: &str| {
+        format!(
+            "#[kernel(workgroup(64), index = 64, targets(spirv, cuda, cpu))] pub fn g(u: &mut [u32], n: u32) {{ {body} }}"
+        )
+    };
+    let text = ir(&wide("for i in (0..n).step_by(u.len()) { u[0] = i; }"));
+    assert!(text.contains("step (min(u.len(), 4294967295) as u32)"), "{text}");
+    let said = super::mistakes(&wide("for i in (0..n).step_by(5_000_000_000) { u[0] = i; }"));
+    assert!(said.contains("a range of `u32` has steps up to 4294967295: count in `usize`"), "{said}");
+}
+
+#[test]
+fn vectors_are_shifted_by_a_word() {
+    let output =
+        super::outputs(&super::kernel("let v = Vec2::splat(n) << 2; let s = 3; let w = v >> s; u[0] = w.x << 4;"));
+    let text = output[0].checked.to_string().replace(' ', "");
+    for part in ["Vec2::splat(n)<<2u32", "lets:u32=3u32", "w.x<<4u32"] {
+        assert!(text.contains(part), "expected `{part}` in\n{text}");
+    }
+}
+
+#[test]
+fn an_integer_type_has_as_many_bits_as_in_rust() {
+    is(
+        "u[0] = n >> (u32::BITS - 1); u[1] = i64::BITS;",
+        "
+        u[?0] = (n >> (32u32 - 1u32));
+        u[?1] = 64u32;
+        ",
+    );
+}
+
+#[test]
 fn matches_become_switches() {
     is(
         "let w = match n { 0 => 1, 1 | 2 => 5, 3..=4 => n, other => other * 2 };

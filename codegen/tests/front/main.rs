@@ -2,6 +2,7 @@
 
 mod abstractions;
 mod accepted;
+mod constants;
 mod deep;
 mod items;
 mod order;

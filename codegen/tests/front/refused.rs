@@ -92,7 +92,8 @@ fn what_the_language_lacks() {
     refused("let t = 1u128;", "3:9", &["`u128` is not part"]);
     refused("fn inner() {}", "3:1", &["a function inside of a body", "#[device]"]);
     refused("let t = unsafe { 1.0 };", "3:9", &["`unsafe` is not part"]);
-    refused("#[cfg(test)] let t = 1.0;", "3:1", &["attribute"]);
+    refused("#[cfg(test)] let t = 1.0;", "3:1", &["`cfg` is not evaluated inside of a kernel", "#[device] const"]);
+    refused("#[test] let t = 1.0;", "3:1", &["attribute"]);
     refused("let t = \"text\";", "3:9", &["text"]);
     refused("let t = a.powi(2);", "3:11", &["powf"]);
     refused("let t = rotate_left(x.len(), 1);", "3:21", &["`rotate_left` works on u32 and i32", "as u32"]);
@@ -154,6 +155,42 @@ fn fields_that_a_struct_cannot_have() {
         let said = mistakes(&format!("#[device] struct S {{ a: f32, b: {ty} }}"));
         assert!(said.contains("is none: ") && said.contains(advice), "{ty}: {said}");
     }
+}
+
+#[test]
+fn what_rust_and_other_languages_have_under_another_name() {
+    refused("let t = Vec3 { x: 1.0, y: a, z: a };", "3:9", &["`Vec3::new(..)`"]);
+    refused("let t = Vec3::ZERO;", "3:9", &["`Vec3::splat(0.0)`"]);
+    refused("let t = Vec2::splat(a).yx();", "3:24", &["`yx` is none", "`Vec2::new(v.y, v.x)`"]);
+    refused("let t = Vec2::splat(a).x();", "3:24", &["a lane is a field"]);
+    refused("let t = Vec::new();", "3:9", &["`[0.0; N]`", "`workgroup_array`"]);
+    refused("let t = vec![0.0; 4];", "3:9", &["`[0.0; N]`", "`workgroup_array`"]);
+    refused("let t = n.saturating_sub(1);", "3:11", &["`a.max(b) - b`"]);
+    refused("let t = n.saturating_add(1);", "3:11", &["`a + b.min(!a)`"]);
+    refused("let t = n.abs_diff(1);", "3:11", &["`a.max(b) - a.min(b)`"]);
+    refused("let t = n.checked_add(1);", "3:11", &["`Option`", "wrapping_add"]);
+    refused("let t = n.swap_bytes();", "3:11", &["rotate_left"]);
+    refused("let t = a.sin_cos();", "3:11", &["`x.sin()`"]);
+    refused("let t = u32::from(c);", "3:9", &["`x as u32`"]);
+    refused("let t = f16::from(a);", "3:9", &["`f16::from_f32(..)`"]);
+    refused("let t = threadIdx.x;", "3:9", &["`local_id()`"]);
+    refused("let t = blockIdx.x;", "3:9", &["`group_id()`"]);
+    refused("let t = gl_GlobalInvocationID.x;", "3:9", &["`global_id()`"]);
+    refused("let t = blockDim.x;", "3:9", &["workgroup(..)"]);
+    refused("if let Some(v) = a { y[0] = v + 1.0; }", "3:4", &["`if let`"]);
+    refused("while let Some(v) = a { y[0] = v + 1.0; break; }", "3:7", &["`while let`"]);
+    refused("y[0] = if let Some(v) = a { v } else { 0.0 };", "3:11", &["`if let`"]);
+}
+
+#[test]
+fn numbers_that_do_not_fit() {
+    refused("let t = -1; let w: u32 = t;", "3:9", &["`u32`, the type of this literal, has no sign", "`as u32`"]);
+    refused("let t = -200; let w: i8 = t;", "3:9", &["too small for i8"]);
+    refused("for i in (k..9).step_by(3_000_000_000) {}", "3:25", &["a range of `i32` has steps up to 2147483647"]);
+    refused("for i in (k..=n as i32).step_by(3_000_000_000) {}", "3:33", &["steps up to 2147483647"]);
+    refused("let t = Vec2::splat(n) << Vec2::splat(n);", "3:24", &["one `u32`", "`Vec2::new(v.x << w.x, ..)`"]);
+    refused("let mut t = Vec2::splat(n); t <<= Vec2::splat(n);", "3:31", &["`Vec2::new(v.x << w.x, ..)`"]);
+    refused("let t = Vec2::splat(n) >> k;", "3:24", &["by a `u32`, this is by a `i32`", "`as u32`"]);
 }
 
 #[test]

@@ -109,7 +109,7 @@ macro_rules! matrices {
                 let (m, n, k) = (sizes[0], sizes[1], sizes[2]);
                 // From one line along K to the next in workgroup memory, and how many lines the workgroup moves at once.
                 let (deep_line, at_once) = ($depth + 1, 256 / $depth);
-                let (high, wide) = ($down * $high * 16, SUBGROUPS / $down * $wide * 16);
+                let high = $down * $high * 16;
                 // The columns of a tile in pieces, and what a row of B's tile takes.
                 let across = SUBGROUPS / $down * $wide * 2;
                 let row_line = across + 1;

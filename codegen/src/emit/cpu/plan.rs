@@ -11,7 +11,7 @@ use std::collections::BTreeSet;
 use super::expr::{Class, Kernel};
 use crate::ir::{
     BinaryOperator, Block, Builtin, CallArgument, Expression, ExpressionKind, Function, Handle, Local, Place, Root,
-    Scalar, Statement, StatementKind, Type,
+    Scalar, StatementKind, Type, escapes,
 };
 
 /// Where a local of the kernel's body lives.
@@ -564,13 +564,4 @@ pub(super) fn collective(block: &Block) -> bool {
         );
     });
     found
-}
-
-/// Whether a block breaks or continues a loop that it is inside of.
-pub(super) fn escapes(block: &[Statement]) -> bool {
-    block.iter().any(|statement| match &statement.kind {
-        StatementKind::Break | StatementKind::Continue => true,
-        StatementKind::For { .. } | StatementKind::While { .. } | StatementKind::Loop { .. } => false,
-        kind => kind.blocks().iter().any(|inner| escapes(inner)),
-    })
 }

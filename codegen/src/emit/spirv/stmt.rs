@@ -11,7 +11,7 @@ use super::module::contains_barrier;
 use crate::emit::EmitError;
 use crate::ir::{
     AtomicFunction, Block, Case, Expression, ExpressionKind, Handle, Literal, Local, Order, Ordering, Place, Root,
-    Scalar, Scope as Reach, Statement, StatementKind, SubgroupFunction, SubgroupOperator,
+    Scalar, Scope as Reach, Statement, StatementKind, SubgroupFunction, SubgroupOperator, breaks,
 };
 use crate::target::Feature;
 
@@ -503,29 +503,5 @@ fn combination(operator: SubgroupOperator, kind: Kind) -> Option<Op> {
         (O::Or, Kind::Signed | Kind::Unsigned) => Op::GroupNonUniformBitwiseOr,
         (O::Xor, Kind::Signed | Kind::Unsigned) => Op::GroupNonUniformBitwiseXor,
         _ => return None,
-    })
-}
-
-/// Whether a `break` of this loop stands in its body.
-fn breaks(body: &Block) -> bool {
-    body.iter().any(|statement| match &statement.kind {
-        StatementKind::Break => true,
-        StatementKind::If { accept, reject, .. } => breaks(accept) || breaks(reject),
-        StatementKind::Switch { cases, default, .. } => breaks(default) || cases.iter().any(|case| breaks(&case.body)),
-        // A break in there leaves that loop.
-        StatementKind::For { .. } | StatementKind::While { .. } | StatementKind::Loop { .. } => false,
-        StatementKind::Let { .. }
-        | StatementKind::Store { .. }
-        | StatementKind::Evaluate(_)
-        | StatementKind::Continue
-        | StatementKind::Return(_)
-        | StatementKind::Barrier
-        | StatementKind::Fence(_)
-        | StatementKind::Asynchronous(_)
-        | StatementKind::UniformLoad { .. }
-        | StatementKind::Atomic { .. }
-        | StatementKind::Subgroup { .. }
-        | StatementKind::Matrix { .. }
-        | StatementKind::Tile(_) => false,
     })
 }

@@ -3,7 +3,7 @@
 use crate::emit::EmitError;
 use crate::ir::{
     Asynchronous, BinaryOperator, Block, Case, Expression, ExpressionKind, Handle, Local, LogicalOperator, Place, Root,
-    Scalar, StatementKind, Type,
+    Scalar, StatementKind, Type, breaks,
 };
 use crate::verify::place_type;
 
@@ -252,7 +252,7 @@ impl<'a, D: Dialect> Printer<'a, D> {
             case.values.iter().map(|bits| Ok(D::literal(p, value(*bits), false)?.text)).collect()
         };
         // The target's `break` would leave its switch, not the loop around it: such a choice is a chain of ifs.
-        if cases.iter().map(|case| &case.body).chain([default]).any(breaks_outward) {
+        if cases.iter().map(|case| &case.body).chain([default]).any(|block| breaks(block)) {
             let code = if stable { code } else { self.keep(scope, out, "selector", ty, code)? };
             for (position, case) in cases.iter().enumerate() {
                 let tests = labels(self, case)?
@@ -488,27 +488,14 @@ impl<'a, D: Dialect> Printer<'a, D> {
 /// Whether nothing after the statement in its block runs.
 pub fn leaves(kind: &StatementKind) -> bool {
     match kind {
-        StatementKind::Break | StatementKind::Continue | StatementKind::Return(_) => true,
         StatementKind::If { accept, reject, .. } => block_leaves(accept) && block_leaves(reject),
         StatementKind::Switch { cases, default, .. } => {
             cases.iter().all(|case| block_leaves(&case.body)) && block_leaves(default)
         }
-        _ => false,
+        kind => kind.is_jump(),
     }
 }
 
 fn block_leaves(block: &Block) -> bool {
     block.iter().any(|statement| leaves(&statement.kind))
-}
-
-/// Whether a block breaks out of a loop that is around it.
-fn breaks_outward(block: &Block) -> bool {
-    block.iter().any(|statement| match &statement.kind {
-        StatementKind::Break => true,
-        StatementKind::If { accept, reject, .. } => breaks_outward(accept) || breaks_outward(reject),
-        StatementKind::Switch { cases, default, .. } => {
-            cases.iter().any(|case| breaks_outward(&case.body)) || breaks_outward(default)
-        }
-        _ => false,
-    })
 }
