@@ -284,7 +284,9 @@ fn norm<T: Value, W: Value, M: Value>(stand: &Stand, kernel: &'static Kernel, pl
                     .value([0usize; 5])?
                     .value([1usize, 1])?
             };
-            let launch = launch.value([epsilon, f32::MAX])?.value(centred)?.value(sum)?.value(moments)?;
+            // The kernel of doubles takes what a root may be at least, and the others what its inverse may be at most.
+            let bound = if kernel.name.ends_with("f64") { 0.0 } else { f32::MAX };
+            let launch = launch.value([epsilon, bound])?.value(centred)?.value(sum)?.value(moments)?;
             device.run(launch.groups(work.groups(kernel)))?;
             stand.ran([kernel], &place);
 

@@ -161,9 +161,11 @@ impl GridSample {
     fn brought_in<C: Calculator>(&self, calculator: C, place: C::Value, extent: C::Value) -> C::Value {
         let number = |value: f64| calculator.value(value);
         let (zero, last) = (number(0.0), extent - number(1.0));
+        // A NaN, of which no comparison holds, stays; drivers that make a `min` and a `max` of these are kept from it.
         let clamp = |value: C::Value, low: C::Value, high: C::Value| {
-            let value = calculator.pick(calculator.below(value, low), low, value);
-            calculator.pick(calculator.below(high, value), high, value)
+            let within = calculator.pick(calculator.below(value, low), low, value);
+            let within = calculator.pick(calculator.below(high, within), high, within);
+            calculator.pick(calculator.is_nan(value), value, within)
         };
         match self.outside {
             Outside::Zeros => place,

@@ -15,7 +15,8 @@ fn extreme<'s>(function: M, a: Term<'s>, b: Term<'s>) -> Term<'s> {
     a.math(M::IsNan).select(a, b.math(M::IsNan).select(b, number))
 }
 
-/// The quotient with what is left of `a` divided once more: Vulkan's quotients of `f32` may be 2.5 ulp off, by which a number half way between two integers is rounded to the other. What is infinite, and the sign of zeros, stays as it is.
+/// The quotient with what is left of `a` divided once more: Vulkan's quotients of `f32` may be 2.5 ulp off, by which a number near half way between two integers is rounded to the wrong one. What is infinite, and the sign of zeros, stays as it is. WGSL lets
+/// a driver find that nothing is left, which NVIDIA's does.
 fn quotient<'s>(a: Term<'s>, b: Term<'s>) -> Term<'s> {
     let near = a / b;
     if !a.is_float() || a.is_half() || a.is_double() {
@@ -64,7 +65,7 @@ functions! {
         integers(_bits): x.wrapping_mul(x),
     }
 
-    /// `1 / x`
+    /// `1 / x`: of `f32` the nearest number, but for wgpu, where a driver may be 2.5 ulp off.
     recip(x: Floats) {
         body: quotient(x.number(1.0), x),
         reference: 1.0 / x,
@@ -128,7 +129,7 @@ functions! {
         integers(_bits): a.wrapping_mul(b),
     }
 
-    /// `a / b`; of integers toward zero, and 0 where b is 0.
+    /// `a / b`; of integers toward zero, and 0 where b is 0. Of `f32` it is the nearest number, but for wgpu, where a driver may be 2.5 ulp off.
     div(a, b: Numbers) {
         body: quotient(a, b),
         reference: a / b,
