@@ -312,7 +312,7 @@ fn struct_item(item: syn::ItemStruct, failed: bool, support: &TokenStream) -> To
         .collect();
     let types: Vec<_> = item.fields.iter().map(|field| &field.ty).collect();
     let fields: Vec<_> = item.fields.iter().filter_map(|field| field.ident.as_ref()).collect();
-    let assertions = without_padding(&item);
+    let (assertions, plain) = (without_padding(&item), element_of_plain_data(name, &expansion));
     quote! {
         #repr
         #derives
@@ -320,15 +320,7 @@ fn struct_item(item: syn::ItemStruct, failed: bool, support: &TokenStream) -> To
 
         #assertions
         const _: () = {
-            // SAFETY: every field is plain data (its layout, below, is known for plain data only), for which zeros are a value.
-            unsafe impl #expansion::bytemuck::Zeroable for #name {}
-            // SAFETY: every field is plain data, the representation is C's, and the assertions above find padding.
-            unsafe impl #expansion::bytemuck::Pod for #name {}
-            impl #expansion::Lane for #name {
-                type Pair = #expansion::Align1;
-                type Quad = #expansion::Align1;
-            }
-            impl #expansion::Element for #name {}
+            #plain
             impl #expansion::Param for #name {
                 const LEAVES: usize = 0 #(+ <#types as #expansion::Param>::LEAVES)*;
 
@@ -352,6 +344,21 @@ fn struct_item(item: syn::ItemStruct, failed: bool, support: &TokenStream) -> To
                 );
             }
         };
+    }
+}
+
+/// What makes a struct an element: of one whose fields are plain data and lie as C has them, without padding, or of a program that does not compile.
+fn element_of_plain_data(name: &syn::Ident, expansion: &TokenStream) -> TokenStream {
+    quote! {
+        // SAFETY: every field is plain data (layouts are known for plain data only), for which zeros are a value.
+        unsafe impl #expansion::bytemuck::Zeroable for #name {}
+        // SAFETY: every field is plain data, the representation is C's, and assertions find padding.
+        unsafe impl #expansion::bytemuck::Pod for #name {}
+        impl #expansion::Lane for #name {
+            type Pair = #expansion::Align1;
+            type Quad = #expansion::Align1;
+        }
+        impl #expansion::Element for #name {}
     }
 }
 
@@ -400,20 +407,13 @@ fn mistaken_struct(item: &syn::ItemStruct, support: &TokenStream) -> TokenStream
     }
     let derives = missing_derives(&item.attrs, &["Clone", "Copy"]);
     let (name, expansion) = (&item.ident, quote!(#support::expansion));
+    let plain = element_of_plain_data(name, &expansion);
     quote! {
         #derives
         #item
 
         const _: () = {
-            // SAFETY: the program does not compile.
-            unsafe impl #expansion::bytemuck::Zeroable for #name {}
-            // SAFETY: as above.
-            unsafe impl #expansion::bytemuck::Pod for #name {}
-            impl #expansion::Lane for #name {
-                type Pair = #expansion::Align1;
-                type Quad = #expansion::Align1;
-            }
-            impl #expansion::Element for #name {}
+            #plain
             impl #expansion::Param for #name {
                 fn words(
                     self,

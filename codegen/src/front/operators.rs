@@ -214,15 +214,14 @@ impl Infer<'_> {
         }
         // `T: Int` and vectors are shifted by a u32 and by nothing else; a literal is one wherever it may be.
         let only = matches!(a, Ty::Vector(..)) || matches!(a.scalar(), Ty::Scalar(Scalar::Generic(_)));
-        if only || (matches!(right.kind, Kind::Integer(_)) && self.table.kind(b).is_some()) {
-            if !self.table.unify(b.scalar(), &Ty::U32) {
-                let (shifted, found) = (self.describe(a), self.describe(b));
-                self.error(
-                    at,
-                    format!("a shift of a `{shifted}` is by a `u32`, this is by a `{found}`: convert with `as u32`"),
-                );
-                return None;
-            }
+        let is_open = matches!(right.kind, Kind::Integer(_)) && self.table.kind(b).is_some();
+        if (only || is_open) && !self.table.unify(b.scalar(), &Ty::U32) {
+            let (shifted, found) = (self.describe(a), self.describe(b));
+            self.error(
+                at,
+                format!("a shift of a `{shifted}` is by a `u32`, this is by a `{found}`: convert with `as u32`"),
+            );
+            return None;
         }
         let span = right.span;
         let mut right = match right.kind {

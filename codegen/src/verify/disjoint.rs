@@ -2,8 +2,8 @@
 //!
 //! Proved for kernels whose accesses all lie in a block of the workgroup's own: `block * group_index() + rest` with
 //! `0 <= rest < block`, where the block is a number, or a value that all workgroups agree on times a number of rows
-//! (`(rows * group_index() + k) * n + rest`). A product with the group index is taken not to wrap: an index that did would lie beyond
-//! any buffer.
+//! (`(rows * group_index() + k) * n + rest`). A product with the group index is taken not to wrap, as it
+//! does where the blocks of a grid have more than 2^32 elements together: more than any buffer that 32 bits index.
 
 use super::bounds::Touch;
 use super::linear::{Form, Key, Knowledge};
