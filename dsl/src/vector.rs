@@ -272,6 +272,32 @@ macro_rules! vector {
             }
         }
 
+        impl<T: Lane + Shl<u32, Output = T>> Shl<$Vector<u32>> for $Vector<T> {
+            type Output = Self;
+            fn shl(self, amounts: $Vector<u32>) -> Self {
+                Self::new($(self.$lane << amounts.$lane),+)
+            }
+        }
+
+        impl<T: Lane + Shr<u32, Output = T>> Shr<$Vector<u32>> for $Vector<T> {
+            type Output = Self;
+            fn shr(self, amounts: $Vector<u32>) -> Self {
+                Self::new($(self.$lane >> amounts.$lane),+)
+            }
+        }
+
+        impl<T: Lane + Shl<u32, Output = T>> ShlAssign<$Vector<u32>> for $Vector<T> {
+            fn shl_assign(&mut self, amounts: $Vector<u32>) {
+                *self = *self << amounts;
+            }
+        }
+
+        impl<T: Lane + Shr<u32, Output = T>> ShrAssign<$Vector<u32>> for $Vector<T> {
+            fn shr_assign(&mut self, amounts: $Vector<u32>) {
+                *self = *self >> amounts;
+            }
+        }
+
         impl<T: Lane + Shl<u32, Output = T>> ShlAssign<u32> for $Vector<T> {
             fn shl_assign(&mut self, amount: u32) {
                 *self = *self << amount;

@@ -235,7 +235,7 @@ fn what_is_refused() {
         (graph.im2col(x, &squares(Window::new(2))), "input `x` is f32[4, 3]; expected 4 axes"),
         (graph.im2col(image, &squares(Window::new(5))), "a window that 4 positions hold"),
         (graph.im2col(image, &squares(Window { stride: Dim::from(0i64), ..Window::new(2) })), "of at least 1"),
-        (graph.col2im(columns, &dims(&[4, 4]), &squares(Window::new(2))), "f32[1, 8, 9] expected"),
+        (graph.col2im(columns, &dims(&[4, 4]), &squares(Window::new(2))), "expected f32[1, 8, 9]"),
     ];
     for (given, expected) in refused {
         let error = given.unwrap_err().to_string();

@@ -192,7 +192,7 @@ fn what_is_refused() {
     assert!(graph.top_k(x, 2, 1, true, true).is_ok());
     for (k, axis) in [(3, 1), (0, 0), (4, 0)] {
         let error = graph.top_k(x, k, axis, true, true).unwrap_err().to_string();
-        let axis = format!("1 to the extent of axis {axis} of f32[3, maybe] expected");
+        let axis = format!("expected 1 to the extent of axis {axis} of f32[3, maybe]");
         assert!(error.contains(&format!("attribute `k` is {k}")) && error.contains(&axis), "{error}");
     }
     assert!(graph.sort(x, 2, false).unwrap_err().to_string().contains("axes of f32[3, maybe], each once"));

@@ -414,7 +414,7 @@ fn what_bitcast_and_functions_refuse() {
     let mut graph = Graph::new();
     let x = graph.input("x", ElementType::F16, shape(&[4])).unwrap();
     let refused = graph.bitcast(x, ElementType::I32).unwrap_err().to_string();
-    assert!(refused.contains("expected f32, i32 or u32") || refused.contains("f32, i32 or u32, to take"), "{refused}");
+    assert!(refused.contains("expected f32, i32 or u32, to take"), "{refused}");
     let bools = graph.input("bools", ElementType::Bool, shape(&[4])).unwrap();
     let refused = graph.bitcast(bools, ElementType::I32).unwrap_err().to_string();
     assert!(refused.contains("`cast` converts values"), "{refused}");

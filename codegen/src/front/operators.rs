@@ -203,16 +203,19 @@ impl Infer<'_> {
             self.error(at, message);
             return None;
         }
-        if let (Ty::Vector(lanes, _), Ty::Vector(..)) = (a, b) {
-            let operator = at.to_token_stream().to_string();
-            let operator = operator.trim_end_matches('=');
+        if let (Ty::Vector(lanes, _), Ty::Vector(amounts, _)) = (a, b)
+            && lanes != amounts
+        {
+            let found = self.describe(b);
             self.error(
                 at,
-                format!("a vector is shifted by one `u32`, all lanes alike: write the lanes one by one, as in `Vec{lanes}::new(v.x {operator} w.x, ..)`"),
+                format!(
+                    "a vector of {lanes} lanes is shifted by a `u32`, or by a `Vec{lanes}<u32>`; this is by a `{found}`"
+                ),
             );
             return None;
         }
-        // `T: Int` and vectors are shifted by a u32 and by nothing else; a literal is one wherever it may be.
+        // `T: Int` and vectors are shifted by u32 and by nothing else; a literal is one wherever it may be.
         let only = matches!(a, Ty::Vector(..)) || matches!(a.scalar(), Ty::Scalar(Scalar::Generic(_)));
         let is_open = matches!(right.kind, Kind::Integer(_)) && self.table.kind(b).is_some();
         if (only || is_open) && !self.table.unify(b.scalar(), &Ty::U32) {
@@ -226,7 +229,7 @@ impl Infer<'_> {
         let span = right.span;
         let mut right = match right.kind {
             Kind::Integer(_) => Node { ty: Ty::U32, ..right },
-            _ if self.table.shallow(b) == Ty::U32 => right,
+            _ if self.table.shallow(b.scalar()) == Ty::U32 => right,
             _ => Node { span, ty: Ty::U32, kind: Kind::Convert(Box::new(right)) },
         };
         if let (Ty::Vector(lanes, _), Ty::Scalar(_) | Ty::Var(_)) = (a, b) {

@@ -274,10 +274,11 @@ fn a_step_of_64_bits_is_not_cut() {
 
 #[test]
 fn vectors_are_shifted_by_a_word() {
-    let output =
-        super::outputs(&super::kernel("let v = Vec2::splat(n) << 2; let s = 3; let w = v >> s; u[0] = w.x << 4;"));
+    let output = super::outputs(&super::kernel(
+        "let v = Vec2::splat(n) << 2; let s = 3; let w = v >> s; let p = v << w; u[0] = w.x << p.y;",
+    ));
     let text = output[0].checked.to_string().replace(' ', "");
-    for part in ["Vec2::splat(n)<<2u32", "lets:u32=3u32", "w.x<<4u32"] {
+    for part in ["Vec2::splat(n)<<2u32", "lets:u32=3u32", "letp=v<<w"] {
         assert!(text.contains(part), "expected `{part}` in\n{text}");
     }
 }

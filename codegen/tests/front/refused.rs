@@ -188,8 +188,8 @@ fn numbers_that_do_not_fit() {
     refused("let t = -200; let w: i8 = t;", "3:9", &["too small for i8"]);
     refused("for i in (k..9).step_by(3_000_000_000) {}", "3:25", &["a range of `i32` has steps up to 2147483647"]);
     refused("for i in (k..=n as i32).step_by(3_000_000_000) {}", "3:33", &["steps up to 2147483647"]);
-    refused("let t = Vec2::splat(n) << Vec2::splat(n);", "3:24", &["one `u32`", "`Vec2::new(v.x << w.x, ..)`"]);
-    refused("let mut t = Vec2::splat(n); t <<= Vec2::splat(n);", "3:31", &["`Vec2::new(v.x << w.x, ..)`"]);
+    refused("let t = Vec2::splat(n) << Vec3::splat(n);", "3:24", &["by a `Vec2<u32>`", "`Vec3<u32>`"]);
+    refused("let mut t = Vec2::splat(n); t <<= Vec2::splat(k);", "3:31", &["by a `u32`", "`Vec2<i32>`"]);
     refused("let t = Vec2::splat(n) >> k;", "3:24", &["by a `u32`, this is by a `i32`", "`as u32`"]);
 }
 

@@ -38,7 +38,7 @@ impl Op for Bitcast {
         if x.element != self.from || !self.fits(x.element) {
             let expected = if x.element == self.from {
                 let list = ElementType::list(|element| self.fits(element));
-                format!("{list}, to take its bits for {} (`cast` converts) values instead", self.to)
+                format!("{list}, to take its bits for {} (`cast` converts values)", self.to)
             } else {
                 format!("{}, as the op says", self.from)
             };

@@ -15,19 +15,6 @@ fn extreme<'s>(function: M, a: Term<'s>, b: Term<'s>) -> Term<'s> {
     a.math(M::IsNan).select(a, b.math(M::IsNan).select(b, number))
 }
 
-/// The quotient with what is left of `a` divided once more: Vulkan's quotients of `f32` may be 2.5 ulp off, by which a number near half way between two integers is rounded to the wrong one. What is infinite, and the sign of zeros, stays as it is. WGSL lets
-/// a driver find that nothing is left, which NVIDIA's does.
-fn quotient<'s>(a: Term<'s>, b: Term<'s>) -> Term<'s> {
-    let near = a / b;
-    if !a.is_float() || a.is_half() || a.is_double() {
-        return near;
-    }
-    let left = (-near).math_with(M::MulAdd, [b, a]);
-    let nearest = near + left / b;
-    let is_near = nearest.math(M::IsNan) | nearest.equal(near);
-    is_near.select(near, nearest)
-}
-
 /// Between two bounds. A NaN, of which no comparison holds, stays; drivers that make a `min` and a `max` of that are kept from it.
 pub(super) fn between(x: Term<'_>, low: f64, high: f64) -> Term<'_> {
     let value = x.below(low).select(low, x.above(high).select(high, x));
@@ -65,9 +52,9 @@ functions! {
         integers(_bits): x.wrapping_mul(x),
     }
 
-    /// `1 / x`: of `f32` the nearest number, but for wgpu, where a driver may be 2.5 ulp off.
+    /// `1 / x`
     recip(x: Floats) {
-        body: quotient(x.number(1.0), x),
+        body: 1.0 / x,
         reference: 1.0 / x,
     }
 
@@ -129,9 +116,9 @@ functions! {
         integers(_bits): a.wrapping_mul(b),
     }
 
-    /// `a / b`; of integers toward zero, and 0 where b is 0. Of `f32` it is the nearest number, but for wgpu, where a driver may be 2.5 ulp off.
+    /// `a / b`; of integers toward zero, and 0 where b is 0.
     div(a, b: Numbers) {
-        body: quotient(a, b),
+        body: a / b,
         reference: a / b,
         integers(_bits): if b == 0 { 0 } else { a / b },
     }
