@@ -425,7 +425,10 @@ fn what_bitcast_and_functions_refuse() {
         "{refused}"
     );
     let refused = graph.neg(bytes).unwrap_err().to_string();
-    assert!(refused.contains("a number with a sign (f32, f16, bf16, f64, i8, i16, i32 or i64)"), "{refused}");
+    assert!(
+        refused.contains("a number with a sign (f32, f16, bf16, f64, i8, i16, i32 or i64; `cast` converts)"),
+        "{refused}"
+    );
     let refused = graph.add(x, bytes).unwrap_err().to_string();
     assert!(refused.contains("`cast` to f16 converts"), "{refused}");
 }
