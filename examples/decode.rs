@@ -1,8 +1,8 @@
 //! A small transformer writes text, one token a run, with its keys and values resident on the device.
 //!
 //! ```text
-//! cargo run --release --example decode
-//! cargo run --release --example decode --features vulkan -- vulkan
+//! cargo run --release --example decode --features graph
+//! cargo run --release --example decode --features graph,vulkan -- vulkan
 //! ```
 //!
 //! One executable serves the prompt, which it takes in one run, and every token after it. A run writes the keys and values of its own tokens into states, one row a token, and attention reads all of them up to

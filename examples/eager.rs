@@ -1,8 +1,8 @@
 //! Ops run one by one on the fastest device there is: the largest eigenvalue of a symmetric matrix by power iteration, which goes on until the host has seen that it has converged.
 //!
 //! ```text
-//! cargo run --release --example eager
-//! cargo run --release --example eager --features wgpu,vulkan,cuda
+//! cargo run --release --example eager --features graph
+//! cargo run --release --example eager --features graph,wgpu,vulkan,cuda
 //! ```
 
 use std::error::Error;

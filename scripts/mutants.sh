@@ -8,7 +8,7 @@ cd "$(dirname "$0")/.."
 folder=$PWD/target/launches
 if [ -z "${TREFOIL_MUTANTS_KEPT:-}" ]; then
     rm -rf "$folder"
-    TREFOIL_LAUNCHES=$folder cargo test --quiet -p trefoil --test kernels nothing_is_amiss
+    TREFOIL_LAUNCHES=$folder cargo test --quiet -p trefoil --features graph --test kernels nothing_is_amiss
     TREFOIL_LAUNCHES=$folder cargo test --quiet -p trefoil-mutants --test examples
 fi
 cargo run --release -p trefoil-mutants -- "$folder" --to docs/src/mutants.md "$@"

@@ -13,7 +13,7 @@ sanitizer=$(command -v compute-sanitizer || echo /usr/local/cuda/bin/compute-san
 programs=("$@")
 if [ ${#programs[@]} = 0 ]; then
     # A build that fails ends the script here.
-    built=$(cargo test --quiet -p trefoil --features cuda --test kernels --no-run --message-format=json | scripts/test-programs.py)
+    built=$(cargo test --quiet -p trefoil --features graph,cuda --test kernels --no-run --message-format=json | scripts/test-programs.py)
     mapfile -t programs < <(cut -f4 <<<"$built")
 fi
 # Launches of other drivers are not looked at, and take their time.

@@ -3,11 +3,11 @@
 //! * [`prelude`]: what a kernel is written with.
 //! * [`devices`]: what this machine has, and opening it. `auto` is an order of kinds, not a measurement.
 //! * [`check`]: running kernels where races, accesses past the end and the like are reported with their lines.
-//! * [`graph`]: tensors, ops, models, executables.
-//! * [`kernels`]: the kernel library.
 //! * [`codegen`]: the compiler behind `#[kernel]`, for programs that emit or inspect kernels themselves.
+//! * `graph`, with the feature of that name: tensors, ops, models, executables.
+//! * `kernels`, with `graph` or the feature of that name: the kernel library.
 //!
-//! Each kind of device is a feature: `cpu` (default), `wgpu`, `vulkan`, `cuda`. Drivers are loaded at run time: a machine without one gets an
+//! What is not asked for is not built: a program with kernels of its own builds in a minute, the kernel library in several. Each kind of device is a feature too: `cpu` (default), `wgpu`, `vulkan`, `cuda`. Drivers are loaded at run time: a machine without one gets an
 //! [`Error`] that says what is missing.
 //!
 //! ```
@@ -37,9 +37,10 @@
 //! # }
 //! ```
 //!
-//! A graph, compiled once for any number of rows:
+//! A graph, compiled once for any number of rows, with the feature `graph`:
 //!
-//! ```
+#![cfg_attr(feature = "graph", doc = "```")]
+#![cfg_attr(not(feature = "graph"), doc = "```ignore")]
 //! use trefoil::devices;
 //! use trefoil::graph::{ElementType, Executable, Extents, Graph, Model, Options, Symbol};
 //!
@@ -79,7 +80,9 @@ pub use trefoil_dsl::{
     PinnedBuffer, Recorded, Result, Vec2, Vec3, Vec4, artefact, bf16, buffer, device, error, f16, kernel, launch,
     prelude,
 };
+#[cfg(feature = "graph")]
 pub use trefoil_graph as graph;
+#[cfg(feature = "kernels")]
 pub use trefoil_kernels as kernels;
 
 #[cfg(feature = "cpu")]
