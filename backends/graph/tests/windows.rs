@@ -326,6 +326,20 @@ fn samples_at_no_place_and_infinitely_far() {
     }
 }
 
+/// What lies outside is 0, whatever the first element is.
+#[test]
+fn zeros_outside_are_no_elements() {
+    let mut case = Case::new(F32);
+    let x = case.given(Values::F32(vec![f32::INFINITY, 2.0, 3.0, f32::NAN]), &[1, 1, 4]);
+    let grid = case.given(Values::F32(vec![1.5, -1.5, 0.0, 1.1, -9.0]), &[1, 5, 1]);
+    for sampling in [Sampling::Nearest, Sampling::Linear, Sampling::Cubic] {
+        let how = GridSample { sampling, outside: Outside::Zeros, align_corners: false };
+        let y = case.graph.grid_sample(x, grid, how);
+        case.output(y);
+    }
+    case.check();
+}
+
 /// As of a sum, where infinity times 0 is no number.
 #[test]
 fn neighbours_without_weight_count() {

@@ -120,13 +120,33 @@ fn of_axis<I: Copy, const N: usize>(given: &crate::pull::Given<'_, I>, axis: usi
     })
 }
 
+/// An element that counts in a sum, along one axis.
+struct Tap<C: Calculator> {
+    /// Where it stands: within the axis, also where there is none.
+    place: C::Index,
+    /// By what it is multiplied.
+    weight: C::Value,
+    /// Whether there is one, if there may be none: 0 stands for it then, whatever is at the place.
+    there: Option<C::Truth>,
+}
+
 /// The sum of an input's elements by the weights of their places along each of the last axes; `from` is where they stand along the others.
-fn weighted<C: Calculator>(calculator: C, taps: &[Vec<(C::Index, C::Value)>], from: &[C::Index]) -> C::Value {
-    let Some((axis, others)) = taps.split_first() else { return calculator.read(0, from) };
-    let mut sum = None;
-    for (place, weight) in axis {
-        let part = weighted(calculator, others, &[from, &[*place]].concat()) * *weight;
-        sum = Some(sum.map_or(part, |sum| sum + part));
-    }
-    sum.unwrap_or_else(|| calculator.value(0.0))
+fn weighted<C: Calculator>(calculator: C, taps: &[Vec<Tap<C>>], from: &[C::Index]) -> C::Value {
+    sum(calculator, taps, from, None)
+}
+
+fn sum<C: Calculator>(calculator: C, taps: &[Vec<Tap<C>>], from: &[C::Index], there: Option<C::Truth>) -> C::Value {
+    let zero = calculator.value(0.0);
+    let Some((axis, others)) = taps.split_first() else {
+        let element = calculator.read(0, from);
+        return there.map_or(element, |there| calculator.pick(there, element, zero));
+    };
+    let parts = axis.iter().map(|tap| {
+        let all = match (there, tap.there) {
+            (Some(there), Some(this)) => Some(there & this),
+            (there, this) => there.or(this),
+        };
+        sum(calculator, others, &[from, &[tap.place]].concat(), all) * tap.weight
+    });
+    parts.reduce(|sum, part| sum + part).unwrap_or(zero)
 }

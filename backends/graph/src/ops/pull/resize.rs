@@ -2,7 +2,7 @@
 //!
 //! Where an element of the result lies in `x` is a fraction of integers, so that what is nearest is exact at any size; weights are floats.
 
-use super::{at, attribute_error, each, weighted};
+use super::{Tap, at, attribute_error, each, weighted};
 use crate::dim::Dim;
 use crate::graph::{Graph, GraphError, Tensor};
 use crate::op::{HostTensor, Op, OpError, OpKind};
@@ -283,12 +283,8 @@ impl Moves for Resize {
 }
 
 impl Resize {
-    fn taps<C: Calculator>(
-        &self,
-        calculator: C,
-        numbers: [C::Index; NUMBERS],
-        to: C::Index,
-    ) -> Vec<(C::Index, C::Value)> {
+    fn taps<C: Calculator>(&self, calculator: C, numbers: [C::Index; NUMBERS], to: C::Index) -> Vec<Tap<C>> {
+        let tap = |place, weight| Tap { place: clamped(calculator, place, numbers[0]), weight, there: None };
         let [extent, step, start, over] = numbers;
         let one = calculator.value(1.0);
         let place = to * step + start;
@@ -296,7 +292,7 @@ impl Resize {
         let part = calculator.of_index(place - below * over) / calculator.of_index(over);
         let Interpolation::Cubic { a, within } = self.interpolation else {
             let next = below + calculator.constant(1);
-            return vec![(clamped(calculator, below, extent), one - part), (clamped(calculator, next, extent), part)];
+            return vec![tap(below, one - part), tap(next, part)];
         };
         let a = f64::from(a);
         let number = |value: f64| calculator.value(value);
@@ -310,12 +306,12 @@ impl Resize {
                 let at = below + calculator.constant(step);
                 let inside = calculator.within(at, extent);
                 let weight = if within { calculator.pick(inside, weight, calculator.value(0.0)) } else { weight };
-                (clamped(calculator, at, extent), weight)
+                tap(at, weight)
             })
             .collect();
         if within {
-            let all = taps[1..].iter().fold(taps[0].1, |sum, tap| sum + tap.1);
-            taps.iter_mut().for_each(|tap| tap.1 = tap.1 / all);
+            let all = taps[1..].iter().fold(taps[0].weight, |sum, tap| sum + tap.weight);
+            taps.iter_mut().for_each(|tap| tap.weight = tap.weight / all);
         }
         taps
     }

@@ -1,6 +1,6 @@
 //! Tensors sampled at places that another tensor gives.
 
-use super::{at, each, pull_op};
+use super::{Tap, at, each, pull_op};
 use crate::graph::{Graph, GraphError, Tensor};
 use crate::op::{HostTensor, Op, OpError};
 use crate::ops::support::{expect_element, expect_inputs, shape_error};
@@ -189,13 +189,12 @@ impl GridSample {
         }
     }
 
-    /// A position's place in `x`, and whether it has one.
-    fn tap<C: Calculator>(&self, calculator: C, at: C::Index, extent: C::Index) -> (C::Index, C::Truth) {
+    /// A position's place in `x`, and whether it has one, if it may have none.
+    fn tap<C: Calculator>(&self, calculator: C, at: C::Index, extent: C::Index) -> (C::Index, Option<C::Truth>) {
         let one = calculator.constant(1);
         let last = extent - one;
-        let inside = calculator.within(at, extent);
         let place = match self.outside {
-            Outside::Zeros => return (at, inside),
+            Outside::Zeros => return (at, Some(calculator.within(at, extent))),
             Outside::Border => at,
             Outside::Reflection if self.align_corners => {
                 let period = last + last;
@@ -209,10 +208,10 @@ impl GridSample {
             }
         };
         let place = calculator.maximum(calculator.minimum(place, last), calculator.constant(0));
-        (place, calculator.equal(one, one))
+        (place, None)
     }
 
-    fn taps<C: Calculator>(&self, calculator: C, coordinate: C::Value, extent: C::Index) -> Vec<(C::Index, C::Value)> {
+    fn taps<C: Calculator>(&self, calculator: C, coordinate: C::Value, extent: C::Index) -> Vec<Tap<C>> {
         let number = |value: f64| calculator.value(value);
         let (one, half, length) = (number(1.0), number(0.5), calculator.of_index(extent));
         let place = match self.align_corners {
@@ -237,12 +236,17 @@ impl GridSample {
         // Of no number `below` is 0, and the nearest has a weight that is one.
         let nowhere = self.sampling == Sampling::Nearest && self.outside == Outside::Zeros;
         let taps = taps.into_iter().map(|(step, weight)| {
-            let (at, mut there) = self.tap(calculator, below + calculator.constant(step), extent);
-            if nowhere {
-                there = there & !calculator.is_nan(place);
+            let (place_of, there) = self.tap(calculator, below + calculator.constant(step), extent);
+            let there = there.map(|there| if nowhere { there & !calculator.is_nan(place) } else { there });
+            match there {
+                None => Tap { place: place_of, weight, there },
+                // Infinitely far outside the distances between neighbours are no numbers.
+                Some(inside) => Tap {
+                    place: calculator.select(inside, place_of, calculator.constant(0)),
+                    weight: calculator.pick(inside, weight, number(0.0)),
+                    there,
+                },
             }
-            let kept = calculator.select(there, at, calculator.constant(0));
-            (kept, calculator.pick(there, weight, number(0.0)))
         });
         taps.collect()
     }
