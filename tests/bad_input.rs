@@ -85,7 +85,7 @@ fn a_buffer_of_another_device() {
         let other = poorer(&device, |limits| limits);
         let (near, mut y) = (device.zeros::<f32>(8).unwrap(), device.zeros::<f32>(8).unwrap());
         let (far, mut far_y) = (other.zeros::<f32>(8).unwrap(), other.zeros::<f32>(8).unwrap());
-        let own = &device.properties().name;
+        let own = device.properties().label();
         let error = device.run(doubled(&far, &mut y).unwrap().over(8)).unwrap_err().to_string();
         assert_eq!(error, format!("argument `x` of kernel `doubled` belongs to another device than {own}"), "{name}");
         let error = device.run(doubled(&near, &mut far_y).unwrap().over(8)).unwrap_err().to_string();

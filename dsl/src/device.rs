@@ -104,6 +104,16 @@ pub struct Properties {
 }
 
 impl Properties {
+    /// The adapter's name with the kind, which tells the devices of one adapter from each other.
+    pub fn label(&self) -> String {
+        format!("{} ({})", self.name, self.kind.name())
+    }
+
+    /// [`Error::OtherDevice`], which names `what`: this is not the device that made it.
+    pub fn other_device(&self, what: impl Into<String>) -> Error {
+        Error::OtherDevice { what: what.into(), device: self.label() }
+    }
+
     /// Whether the device can promise subgroups of a size.
     pub fn offers_subgroups_of(&self, size: u32) -> bool {
         size.is_power_of_two() && self.subgroup_sizes.as_ref().is_some_and(|sizes| sizes.contains(&size))
@@ -565,7 +575,7 @@ impl Device {
         if owner == self.id {
             return Ok(());
         }
-        Err(Error::OtherDevice { what: what.to_owned(), device: self.properties().name.clone() })
+        Err(self.properties().other_device(what))
     }
 }
 

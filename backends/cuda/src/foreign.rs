@@ -72,10 +72,7 @@ pub(crate) const CAPTURED: &str =
 
 fn backend(device: &Device) -> Result<&CudaBackend> {
     let backend: &dyn Any = device.backend();
-    backend.downcast_ref().ok_or_else(|| {
-        let (what, device) = ("memory of CUDA".to_owned(), device.properties().name.clone());
-        Error::OtherDevice { what, device }
-    })
+    backend.downcast_ref().ok_or_else(|| device.properties().other_device("memory of CUDA"))
 }
 
 fn refused(reason: String) -> Error {

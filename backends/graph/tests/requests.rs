@@ -254,7 +254,7 @@ fn wrong_device_memory_is_refused() {
         };
         let own = device.buffer(&given.x).unwrap().memory().clone();
         let range = |offset, bytes| MemoryRange { memory: own.clone(), offset, bytes };
-        let name = &device.properties().name;
+        let name = device.properties().label();
         let foreign = MemoryRange { memory: cpu.buffer(&given.x).unwrap().memory().clone(), offset: 0, bytes: 80 };
         assert_eq!(error(foreign, FLOAT), format!("the memory of input `x` belongs to another device than {name}"));
         assert_eq!(

@@ -92,8 +92,7 @@ pub(crate) unsafe fn adopt(
 ) -> Result<VulkanMemory> {
     let backend: &dyn Any = device.backend();
     let Some(backend) = backend.downcast_ref::<VulkanBackend>() else {
-        let (what, device) = ("a Vulkan buffer".to_owned(), device.properties().name.clone());
-        return Err(Error::OtherDevice { what, device });
+        return Err(device.properties().other_device("a Vulkan buffer"));
     };
     let shared = &backend.shared;
     let refused = |reason: String| Error::Command { label: "a buffer of the program's own".to_owned(), reason };

@@ -105,8 +105,7 @@ pub fn open_on(
 pub fn memory(device: &Device, buffer: &wgpu::Buffer) -> Result<Arc<dyn Memory>> {
     let backend: &dyn Any = device.backend();
     let Some(backend) = backend.downcast_ref::<device::WgpuBackend>() else {
-        let (what, device) = ("a buffer of wgpu".to_owned(), device.properties().name.clone());
-        return Err(Error::OtherDevice { what, device });
+        return Err(device.properties().other_device("a buffer of wgpu"));
     };
     Ok(Arc::new(backend.adopt(buffer)?))
 }

@@ -70,7 +70,7 @@ impl Checks<'_> {
         if owner == self.id {
             return Ok(());
         }
-        Err(Error::OtherDevice { what: what(), device: self.device() })
+        Err(self.properties.other_device(what()))
     }
 
     /// Checks the size of a piece of memory before it is made.

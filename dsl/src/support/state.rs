@@ -58,7 +58,7 @@ impl DeviceState {
     /// # Errors
     /// [`Error::OtherDevice`], which names `what`, if another kind of device made it.
     pub fn own<'a, T: Any>(&self, handle: &'a dyn Any, what: &str) -> Result<&'a T> {
-        handle.downcast_ref().ok_or_else(|| self.foreign(what))
+        handle.downcast_ref().ok_or_else(|| self.properties.other_device(what))
     }
 
     /// Goes on if it was this device that made something.
@@ -66,11 +66,7 @@ impl DeviceState {
     /// # Errors
     /// [`Error::OtherDevice`], which names `what`.
     pub fn made(&self, owner: u64, what: &str) -> Result<()> {
-        if owner == self.id { Ok(()) } else { Err(self.foreign(what)) }
-    }
-
-    fn foreign(&self, what: &str) -> Error {
-        Error::OtherDevice { what: what.to_owned(), device: self.properties.name.clone() }
+        if owner == self.id { Ok(()) } else { Err(self.properties.other_device(what)) }
     }
 }
 

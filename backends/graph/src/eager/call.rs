@@ -50,8 +50,8 @@ impl Call<'_> {
             self.stranger = Some(Error::OtherEager {
                 op: self.op,
                 argument: name,
-                device: tensor.eager().device().properties().name.clone(),
-                expected: self.eager.device().properties().name.clone(),
+                device: tensor.eager().device().properties().label(),
+                expected: self.eager.device().properties().label(),
             });
         }
         self.key.push(OPERAND);
