@@ -1,5 +1,7 @@
 //! Constants computed while compiling, with Rust's meaning: the values of `#[device]` constants must not depend on a device's arithmetic.
 
+use std::ops::{Add, Div, Mul, Rem, Sub};
+
 use super::build::Build;
 use super::session::Session;
 use crate::ir::{self, BinaryOperator, Expression, ExpressionKind, Handle, Literal, Scalar, UnaryOperator, constant};
@@ -81,24 +83,10 @@ pub(super) fn computed_binary(operator: BinaryOperator, left: Literal, right: Li
     let shifts = matches!(operator, Op::ShiftLeft | Op::ShiftRight);
     let (a, b) = match (left, right) {
         (Literal::F32(a), Literal::F32(b)) => {
-            return Some(match operator {
-                Op::Add => Literal::F32(a + b),
-                Op::Subtract => Literal::F32(a - b),
-                Op::Multiply => Literal::F32(a * b),
-                Op::Divide => Literal::F32(a / b),
-                Op::Remainder => Literal::F32(a % b),
-                _ => return compare(operator, f64::from(a), f64::from(b)),
-            });
+            return arithmetic(operator, a, b).map(Literal::F32).or_else(|| compare(operator, a, b));
         }
         (Literal::F64(a), Literal::F64(b)) => {
-            return Some(match operator {
-                Op::Add => Literal::F64(a + b),
-                Op::Subtract => Literal::F64(a - b),
-                Op::Multiply => Literal::F64(a * b),
-                Op::Divide => Literal::F64(a / b),
-                Op::Remainder => Literal::F64(a % b),
-                _ => return compare(operator, a, b),
-            });
+            return arithmetic(operator, a, b).map(Literal::F64).or_else(|| compare(operator, a, b));
         }
         (Literal::Bool(_), Literal::Bool(_)) => return constant::binary(operator, left, right),
         _ => (left.as_integer()?, right.as_integer()?),
@@ -123,8 +111,23 @@ pub(super) fn computed_binary(operator: BinaryOperator, left: Literal, right: Li
     Literal::exact_integer(left.scalar(), exact)
 }
 
+/// The result of an operation of floats that gives one.
+fn arithmetic<F>(operator: BinaryOperator, a: F, b: F) -> Option<F>
+where
+    F: Add<Output = F> + Sub<Output = F> + Mul<Output = F> + Div<Output = F> + Rem<Output = F>,
+{
+    Some(match operator {
+        BinaryOperator::Add => a + b,
+        BinaryOperator::Subtract => a - b,
+        BinaryOperator::Multiply => a * b,
+        BinaryOperator::Divide => a / b,
+        BinaryOperator::Remainder => a % b,
+        _ => return None,
+    })
+}
+
 /// The result of a comparison.
-fn compare(operator: BinaryOperator, a: f64, b: f64) -> Option<Literal> {
+fn compare<F: PartialOrd>(operator: BinaryOperator, a: F, b: F) -> Option<Literal> {
     Some(Literal::Bool(match operator {
         BinaryOperator::Equal => a == b,
         BinaryOperator::NotEqual => a != b,

@@ -108,24 +108,22 @@ pub(super) fn atomic(name: &str) -> Option<(AtomicFunction, Order)> {
     Some((function, order))
 }
 
-/// The `f32` constant of that name.
-pub(super) fn constant(name: &str) -> Option<f32> {
-    use std::f32::consts;
-    Some(match name {
-        "PI" => consts::PI,
-        "E" => consts::E,
-        "LN_2" => consts::LN_2,
-        "LN_10" => consts::LN_10,
-        "LOG2_E" => consts::LOG2_E,
-        "LOG10_E" => consts::LOG10_E,
-        "SQRT_2" => consts::SQRT_2,
-        "FRAC_1_SQRT_2" => consts::FRAC_1_SQRT_2,
-        "FRAC_2_SQRT_PI" => consts::FRAC_2_SQRT_PI,
-        "FRAC_PI_2" => consts::FRAC_PI_2,
-        "FRAC_1_PI" => consts::FRAC_1_PI,
-        "TAU" => consts::TAU,
-        _ => return None,
-    })
+/// Whether the prelude has a constant of `f32` of that name.
+fn is_constant(name: &str) -> bool {
+    matches!(
+        name,
+        "PI" | "E"
+            | "LN_2"
+            | "LN_10"
+            | "LOG2_E"
+            | "LOG10_E"
+            | "SQRT_2"
+            | "FRAC_1_SQRT_2"
+            | "FRAC_2_SQRT_PI"
+            | "FRAC_PI_2"
+            | "FRAC_1_PI"
+            | "TAU"
+    )
 }
 
 /// What a path to a constant of Rust's library means: `PI`, `std::f32::consts::PI`, `f64::consts::PI`.
@@ -136,8 +134,9 @@ pub(super) fn constant_of_path(path: &syn::Path) -> Option<(Scalar, Literal)> {
         let scalar = if names.next().as_deref() == Some("f64") { Scalar::F64 } else { Scalar::F32 };
         return library_constant(scalar, &name).map(|value| (scalar, value));
     }
-    let ours = before.is_none() || is_ours(path);
-    constant(&name).filter(|_| ours).map(|value| (Scalar::F32, Literal::F32(value)))
+    let ours = is_constant(&name) && (before.is_none() || is_ours(path));
+    let value = library_constant(Scalar::F32, &name).filter(|_| ours)?;
+    Some((Scalar::F32, value))
 }
 
 macro_rules! library_constants {
@@ -174,5 +173,5 @@ pub(super) fn later(name: &str) -> bool {
 
 /// Whether a function or constant of that name belongs to the language, so that no `#[device]` item may have it.
 pub(super) fn is_value(name: &str) -> bool {
-    function(name).is_some() || constant(name).is_some()
+    function(name).is_some() || is_constant(name)
 }
