@@ -30,7 +30,7 @@ use std::any::Any;
 use std::sync::Arc;
 
 use trefoil_dsl::device::{Device, DeviceOptions, Memory, next_device_id};
-use trefoil_dsl::error::{Error, Result};
+use trefoil_dsl::error::Result;
 
 /// Opens the wgpu device that `options` ask for: the best one, discrete GPUs first, unless they name one.
 ///

@@ -11,7 +11,8 @@ use trefoil_codegen::artefact::{Code, Features, ParamTransport, Target, Variant}
 use trefoil_dsl::device::{DeviceKind, DeviceOptions};
 use trefoil_dsl::error::Error;
 
-fn variants(_name: &str) -> Vec<Variant> {
+/// The texts hold every kernel. Each begins with the name of the one that is meant, since equal texts are one entry of a cache.
+fn variants(name: &str) -> Vec<Variant> {
     let texts = [
         (ParamTransport::Value, concat!(include_str!("by_value.cu"), include_str!("kernels.cu"))),
         (ParamTransport::Buffer, concat!(include_str!("by_pointer.cu"), include_str!("kernels.cu"))),
@@ -26,7 +27,7 @@ fn variants(_name: &str) -> Vec<Variant> {
             matrices: std::borrow::Cow::Borrowed(&[]),
             transport,
             tensor_maps: std::borrow::Cow::Borrowed(&[]),
-            code: Code::Text(text.into()),
+            code: Code::Text(format!("// {name}\n{text}").into()),
         })
         .collect()
 }
