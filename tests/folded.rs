@@ -120,10 +120,12 @@ fn zeros_keep_the_sign_of_what_is_rounded() {
 /// A compiler takes the negative of what is 0 or 1 for a number that is never below 0.
 #[kernel(workgroup(64))]
 fn least_of_negatives(x: &[i32], y: &mut [i32]) {
-    let i = local_index();
     let bits = [0i32, 0, 1];
-    let none = [0i32; 3];
-    y[global_index()] = min(none[i], min(x[193], -bits[i]));
+    let bit = bits[local_index()];
+    let all = Vec3::<i32>::splat(-bit);
+    let least = Vec3::<i32>::new(0, min(0, min(x[193], all.y)), 0);
+    y[global_index()] = bit;
+    y[global_index()] = least.y;
 }
 
 #[test]
@@ -136,6 +138,42 @@ fn the_negative_of_one_is_below_zero() {
         let mut y = device.buffer(&[7i32; 64]).unwrap();
         device.run(least_of_negatives(&given, &mut y).unwrap().over(64)).unwrap();
         assert_eq!(y.read().unwrap(), wanted, "on {}", subject.name);
+    }
+}
+
+/// A compiler ended at the sign of a difference, beside doubles.
+#[kernel(workgroup(64), requires(Float64, Int64))]
+fn signs_beside_doubles(x: &[u32], counts: &mut [i32], errors: &mut [f64]) {
+    let count = workgroup_array::<Atomic<i32>>(1);
+    let mut kept = workgroup_array::<i32>(64);
+    let i = local_index();
+    if i == 0 {
+        count[0].store(8);
+    }
+    barrier();
+    count[0].sub(signum(256 - (2147483646i32 >> x[i])));
+    kept[i] = dot4_i8(0, x[i], 0);
+    barrier();
+    counts[global_index()] = count[0].load() + kept[27];
+    errors[global_index()] = erf(0.0f64);
+}
+
+#[test]
+fn signs_of_differences() {
+    let x: [u32; 64] = std::array::from_fn(|i| i as u32);
+    let wanted = 8 - x.iter().map(|x| (256 - (2_147_483_646_i32 >> (x & 31))).signum()).sum::<i32>();
+    for subject in common::devices() {
+        let device = &subject.device;
+        let features = device.properties().features;
+        if !features.has(Feature::Float64) || !features.has(Feature::Int64) {
+            continue;
+        }
+        let given = device.buffer(&x).unwrap();
+        let mut counts = device.zeros::<i32>(64).unwrap();
+        let mut errors = device.buffer(&[7.0f64; 64]).unwrap();
+        device.run(signs_beside_doubles(&given, &mut counts, &mut errors).unwrap().over(64)).unwrap();
+        assert_eq!(counts.read().unwrap(), [wanted; 64], "on {}", subject.name);
+        assert_eq!(errors.read().unwrap(), [0.0; 64], "on {}", subject.name);
     }
 }
 

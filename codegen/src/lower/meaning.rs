@@ -6,8 +6,8 @@ use super::table::{self, Cheaper};
 use crate::diagnostic::{Diagnostic, Diagnostics};
 use crate::ir::rewrite::{Copy, Rewrite, RewriteAll, rewrite_all};
 use crate::ir::{
-    BinaryOperator, Block, Expression, ExpressionKind, Function, Handle, Literal, MathFunction, Module, Precision,
-    Root, Scalar, Span, Statement, StatementKind, Type,
+    BinaryOperator, Block, Builtin, Expression, ExpressionKind, Function, Handle, Literal, MathFunction, Module,
+    Precision, Root, Scalar, Span, Statement, StatementKind, Type, UnaryOperator,
 };
 use crate::names::FunctionNames;
 use crate::target::{Profile, Target};
@@ -102,6 +102,37 @@ impl Meaning<'_> {
         }
     }
 
+    /// Whether an operation is `-x` or `0 - x`.
+    fn negates(function: &Function, kind: &ExpressionKind) -> bool {
+        match kind {
+            ExpressionKind::Unary { operator, .. } => *operator == UnaryOperator::Negate,
+            ExpressionKind::Binary { operator: BinaryOperator::Subtract, left, .. } => Self::literals(function, *left)
+                .is_some_and(|literals| literals.iter().all(|literal| literal.as_integer() == Some(0))),
+            _ => false,
+        }
+    }
+
+    /// A number of 32 bits, of which the target's compiler cannot tell how it was made: it may be another one where there is no workgroup.
+    fn hidden(
+        &mut self,
+        copy: &mut Copy<'_>,
+        number: Handle<Expression>,
+        ty: Handle<Type>,
+        span: Span,
+    ) -> Handle<Expression> {
+        let mut scalar = |scalar| self.module.intern(Type::Scalar(scalar));
+        let (index, truth, word) = (scalar(Scalar::Index), scalar(Scalar::Bool), scalar(Scalar::I32));
+        let left = copy.add(ExpressionKind::Builtin(Builtin::GroupCount), index, span);
+        let right = copy.add(ExpressionKind::Literal(Literal::Index(0)), index, span);
+        let none = copy.add(ExpressionKind::Binary { operator: BinaryOperator::Equal, left, right }, truth, span);
+        let mut zero = copy.add(ExpressionKind::Convert(none), word, span);
+        if ty != word {
+            zero = copy.add(ExpressionKind::Splat(zero), ty, span);
+        }
+        let kind = ExpressionKind::Binary { operator: BinaryOperator::Xor, left: number, right: zero };
+        copy.add(kind, ty, span)
+    }
+
     /// The amount modulo the bits of what is shifted.
     fn masked(
         &mut self,
@@ -142,6 +173,13 @@ impl Rewrite for Meaning<'_> {
     ) -> Result<Handle<Expression>, Diagnostic> {
         let old: &Function = copy.old;
         let Expression { kind, ty, span } = &old.expressions[handle];
+        if Self::negates(old, kind)
+            && self.shape(*ty).is_some_and(|(scalar, _)| scalar == Scalar::I32)
+            && !table::negation(self.profile.target)
+        {
+            let negative = copy.expression(self, handle)?;
+            return Ok(self.hidden(copy, negative, *ty, *span));
+        }
         match kind {
             ExpressionKind::Math { function, arguments } => {
                 let shape = arguments.first().and_then(|first| self.shape(old.expressions[*first].ty));

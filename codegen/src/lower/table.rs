@@ -85,6 +85,8 @@ pub const fn math(profile: &Profile, function: MathFunction, scalar: Scalar) -> 
         M::PackHalf => narrowing(target),
         // A Vulkan driver takes what GLSL's gives for never negative, which the least number's is.
         M::Abs => !(scalar.is_signed() && scalar.is_integer() && matches!(target, Target::Wgsl | Target::Spirv)),
+        // A Vulkan driver ends at `sign` of a difference in a kernel with many doubles.
+        M::Signum => !(matches!(scalar, Scalar::I32) && matches!(target, Target::Wgsl | Target::Spirv)),
         _ => true,
     }
 }
@@ -160,6 +162,12 @@ pub const fn order_of_longs(target: Target) -> bool {
 /// Whether a shift by any amount is native.
 pub const fn shift(target: Target) -> bool {
     matches!(target, Target::Cpu)
+}
+
+/// Whether the negative of an integer is native. A Vulkan driver takes that of what is 0 or 1 for a number which is never below 0, so that the least of it and of another is wrong. (CUDA C has the same compiler
+/// behind it, from which its emitter hides the negative.)
+pub const fn negation(target: Target) -> bool {
+    matches!(target, Target::Cpu | Target::Cuda)
 }
 
 /// Whether conversion of floats to integers is native: toward zero, saturating, NaN to 0. PTX's `cvt.rzi` is, between 32 bits.

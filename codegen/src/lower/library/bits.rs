@@ -4,6 +4,7 @@
 pub const SOURCES: &[(&str, &str)] = &[
     ("abs_i32", "fn abs_i32(x: i32) -> i32 { select(x < 0, 0 - x, x) }"),
     ("abs_i64", "fn abs_i64(x: i64) -> i64 { select(x < 0i64, 0i64 - x, x) }"),
+    ("signum_i32", "fn signum_i32(x: i32) -> i32 { min(max(x, -1), 1) }"),
     (
         "rem_euclid_u32",
         "fn rem_euclid_u32(x: u32, y: u32) -> u32 {
