@@ -29,8 +29,8 @@ const files = below(folder);
 const descriptions = files.filter((file) => file.endsWith(".json")).sort();
 let [passed, failed] = [0, 0];
 for (const description of descriptions) {
-  const { entry_point, variants } = JSON.parse(readFileSync(description, "utf8"));
-  for (const { target, read_by, file } of variants) {
+  const { variants } = JSON.parse(readFileSync(description, "utf8"));
+  for (const { target, read_by, entry_point, file } of variants) {
     if (target !== "wgsl" || read_by === "naga") continue;
     const path = join(dirname(description), file);
     device.pushErrorScope("validation");

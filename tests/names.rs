@@ -5,6 +5,7 @@
 mod common;
 
 use trefoil::prelude::*;
+use trefoil::{Buffer, Launch, Result};
 
 /// The CPU's code has such variables of its own for the counter `row`.
 #[kernel(workgroup(64))]
@@ -31,6 +32,67 @@ fn over_a_barrier(x: &[f32], y: &mut [f32]) {
     row[local_index()] = memory_row;
     barrier();
     y[global_index()] = row[63 - local_index()] + kept[local_index() % 2] + lanes_kept + memory_row + k0[0];
+}
+
+/// Kernels whose names have other meanings in WGSL, in CUDA C, or in both; in Rust they have none.
+mod words {
+    use trefoil::prelude::*;
+
+    /// A word that WGSL keeps for later.
+    #[kernel(workgroup(64))]
+    pub fn filter(y: &mut [f32]) {
+        y[global_index()] = 1.0;
+    }
+
+    /// A type of CUDA's.
+    #[kernel(workgroup(64))]
+    pub fn half(y: &mut [f32]) {
+        y[global_index()] = 2.0;
+    }
+
+    /// What texts call their parameters.
+    #[kernel(workgroup(64))]
+    pub fn params(y: &mut [f32]) {
+        y[global_index()] = 3.0;
+    }
+
+    /// How WGSL says what is done with a buffer.
+    #[kernel(workgroup(64))]
+    pub fn read_write(y: &mut [f32]) {
+        y[global_index()] = 4.0;
+    }
+
+    /// What C++ keeps for itself.
+    #[kernel(workgroup(64))]
+    pub fn __double__under(y: &mut [f32]) {
+        y[global_index()] = 5.0;
+    }
+
+    #[kernel(workgroup(64))]
+    pub fn main(y: &mut [f32]) {
+        y[global_index()] = 6.0;
+    }
+}
+
+#[test]
+fn kernels_may_be_called_like_words_of_targets() {
+    let launches: [fn(&mut Buffer<f32>) -> Result<Launch>; 6] = [
+        |y| words::filter(y),
+        |y| words::half(y),
+        |y| words::params(y),
+        |y| words::read_write(y),
+        |y| words::__double__under(y),
+        |y| words::main(y),
+    ];
+    for subject in common::devices() {
+        let device = &subject.device;
+        let mut y = device.zeros::<f32>(64).unwrap();
+        for (number, launch) in launches.iter().enumerate() {
+            device.run(launch(&mut y).unwrap().over(64)).unwrap();
+            assert_eq!(y.read().unwrap(), [number as f32 + 1.0; 64], "on {}", subject.name);
+        }
+    }
+    assert_eq!(words::filter::KERNEL.name, "filter");
 }
 
 #[device]

@@ -54,6 +54,7 @@ pub fn kernel(kernel: &Kernel) -> Value {
                     ParamTransport::Value => "push constants or by value",
                     ParamTransport::Buffer => "buffer",
                 },
+                "entry_point": variant.entry,
                 "file": format!("{}.{}", file_stem(kernel, variant), extension(variant.target)),
             })
         })
@@ -61,7 +62,6 @@ pub fn kernel(kernel: &Kernel) -> Value {
     json!({
         "name": kernel.name,
         "doc": kernel.doc,
-        "entry_point": kernel.name,
         "workgroup_size": kernel.workgroup_size,
         "subgroup_size": kernel.subgroup_size,
         "workgroup_bytes": kernel.workgroup_bytes,

@@ -38,8 +38,8 @@ pub const SOURCES: &str = concat!(env!("CARGO_PKG_VERSION"), " ", env!("TREFOIL_
 /// A kernel instance, compiled for every target that it lists.
 #[derive(Clone, Debug, Serialize, Deserialize)]
 pub struct Kernel {
-    /// The instance's name: the author's, followed by the values of its generics (`matmul_f32_64`) and `index64` if its indices are 64 bits wide. It is
-    /// also the entry point's name in every emitted text.
+    /// The instance's name: the author's, followed by the values of its generics (`matmul_f32_64`) and `index64` if its indices are 64 bits wide. The
+    /// entry point has it too, where the target's language has no other meaning for it ([`Variant::entry`]).
     pub name: Text,
     /// The author's documentation.
     pub doc: Text,
@@ -450,6 +450,8 @@ pub struct Variant {
     pub transport: ParamTransport,
     /// What tensor maps CUDA's text takes, as one argument behind the parameter block: 128 bytes each, which count on an sm_90a alone.
     pub tensor_maps: List<TensorMap>,
+    /// The name of the entry point: the kernel's, or where that has another meaning in the target's language (`filter` in WGSL, `half` in CUDA C) the name with a number behind.
+    pub entry: Text,
     /// The code itself.
     pub code: Code,
 }

@@ -117,7 +117,7 @@ fn emit(source: &Source<'_>, profiles: &[(Profile, ParamTransport)]) -> Emitted 
         checked = Some((profile, fits));
         emitted.served.push(profile.target);
         match code {
-            Ok(Some(Printed { code, matrices, tensor_maps })) => emitted.variants.push(Variant {
+            Ok(Some(Printed { entry, code, matrices, tensor_maps })) => emitted.variants.push(Variant {
                 target: profile.target,
                 profile: Cow::Owned(profile.name()),
                 dialect: profile.dialect,
@@ -125,6 +125,7 @@ fn emit(source: &Source<'_>, profiles: &[(Profile, ParamTransport)]) -> Emitted 
                 matrices: Cow::Owned(matrices),
                 transport: *transport,
                 tensor_maps: Cow::Owned(tensor_maps),
+                entry: Cow::Owned(entry),
                 code,
             }),
             Ok(None) => {}

@@ -380,8 +380,8 @@ pub static KERNELS: &[&{expansion}::artefact::Kernel] = &[{}];",
 
     fn variant(&self, variant: &Variant, number: usize, position: usize) -> String {
         let artefact = format!("{}::artefact", self.expansion);
-        let Variant { target, profile, dialect, features, matrices, transport, tensor_maps, code } = variant;
-        let (profile, features) = (text(profile), features.0);
+        let Variant { target, profile, dialect, features, matrices, transport, tensor_maps, entry, code } = variant;
+        let (profile, entry, features) = (text(profile), text(entry), features.0);
         let dialect = option(dialect.map(|dialect| format!("{artefact}::Dialect::{dialect:?}")));
         let matrices = list(matrices.iter().map(|need| self.matrix_need(need)));
         let tensor_maps = list(tensor_maps.iter().map(|map| self.tensor_map(map)));
@@ -392,7 +392,8 @@ pub static KERNELS: &[&{expansion}::artefact::Kernel] = &[{}];",
         format!(
             "{artefact}::Variant {{ target: {artefact}::Target::{target:?}, profile: {profile}, dialect: {dialect}, \
              features: {artefact}::Features({features}), matrices: {matrices}, \
-             transport: {artefact}::ParamTransport::{transport:?}, tensor_maps: {tensor_maps}, code: {artefact}::Code::{code} }}"
+             transport: {artefact}::ParamTransport::{transport:?}, tensor_maps: {tensor_maps}, entry: {entry}, \
+             code: {artefact}::Code::{code} }}"
         )
     }
 

@@ -198,7 +198,7 @@ fn finish(
         function: std::ptr::null_mut(),
         module,
     };
-    let name = CString::new(kernel.name.as_bytes()).map_err(|error| failed(error.to_string()))?;
+    let name = CString::new(variant.entry.as_bytes()).map_err(|error| failed(error.to_string()))?;
     // SAFETY: the module is loaded.
     pipeline.function = unsafe { result::module::get_function(module, name) }.map_err(refused)?;
     check_arguments(pipeline.function, arguments).map_err(failed)?;

@@ -270,7 +270,7 @@ fn build(
         return Err(failed("its code is not a SPIR-V module".to_owned()));
     }
     without_unknown_modes(&mut words, shared.traits.keeps_what_is_no_number);
-    let entry = CString::new(kernel.name.as_bytes()).map_err(|error| failed(error.to_string()))?;
+    let entry = CString::new(variant.entry.as_bytes()).map_err(|error| failed(error.to_string()))?;
     // Far fewer than 2^32: the device's limit was checked.
     let key = LayoutKey { storage: kernel.bindings.len() as u32, block };
     let layout = layout(shared, key)?;

@@ -64,7 +64,7 @@ enum Source {
 }
 
 impl Source {
-    fn module(&self, device: &wgpu::Device, kernel: &Kernel) -> wgpu::ShaderModule {
+    fn module(&self, device: &wgpu::Device, kernel: &Kernel, entry: &str) -> wgpu::ShaderModule {
         let label = Some(kernel.name.as_ref());
         match self {
             Source::Wgsl(text) => {
@@ -74,8 +74,7 @@ impl Source {
             }
             Source::Spirv(words) => {
                 let [x, y, z] = kernel.workgroup_size;
-                let name = kernel.name.as_ref().into();
-                let entries = [wgpu::PassthroughShaderEntryPoint { name, workgroup_size: (x, y, z) }];
+                let entries = [wgpu::PassthroughShaderEntryPoint { name: entry.into(), workgroup_size: (x, y, z) }];
                 let module = wgpu::ShaderModuleDescriptorPassthrough {
                     label,
                     entry_points: (&entries[..]).into(),
@@ -205,7 +204,7 @@ impl PipelineStore {
         }
         let (handle, layout) = shared
             .scoped(|| {
-                let module = source.module(&shared.device, kernel);
+                let module = source.module(&shared.device, kernel, &variant.entry);
                 let layout = shared.device.create_bind_group_layout(&wgpu::BindGroupLayoutDescriptor {
                     label: Some(&kernel.name),
                     entries: &entries,
@@ -219,7 +218,7 @@ impl PipelineStore {
                     label: Some(&kernel.name),
                     layout: Some(&pipeline_layout),
                     module: &module,
-                    entry_point: Some(&kernel.name),
+                    entry_point: Some(&variant.entry),
                     compilation_options: wgpu::PipelineCompilationOptions {
                         constants: &[],
                         zero_initialize_workgroup_memory: false,

@@ -58,6 +58,7 @@ fn variants(name: &str) -> Vec<Variant> {
         matrices: std::borrow::Cow::Borrowed(&[]),
         transport: ParamTransport::Buffer,
         tensor_maps: std::borrow::Cow::Borrowed(&[]),
+        entry: name.to_owned().into(),
         code: Code::Text(wgsl(name).into()),
     }]
 }

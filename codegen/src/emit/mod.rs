@@ -77,6 +77,8 @@ impl<'v> Source<'v> {
 /// The code for one profile, and what it wants.
 #[derive(Clone, Debug)]
 pub struct Printed {
+    /// The name of the entry point.
+    pub entry: String,
     /// The code.
     pub code: Code,
     /// The products of matrices that a device must list.
@@ -143,24 +145,28 @@ impl<'s> Emitter<'s> {
     pub fn code(&mut self, profile: &Profile, transport: ParamTransport) -> Result<Printed, Diagnostics> {
         let source = self.source;
         let lowered = stage(Stage::Lower, || self.lowering.lower(profile, transport))?;
+        #[cfg(any(feature = "wgsl", feature = "cuda"))]
+        let text = |text: String| Code::Text(Cow::Owned(text));
         let emitted = match profile.target {
             #[cfg(feature = "wgsl")]
-            Target::Wgsl => {
-                let print = || self.wgsl.printed(profile.features, || wgsl::print(lowered)).map(|it| it.text(profile));
-                stage(Stage::Wgsl, print).map(|text| Code::Text(Cow::Owned(text)))
-            }
+            Target::Wgsl => stage(Stage::Wgsl, || {
+                let printed = self.wgsl.printed(profile.features, || wgsl::print(lowered))?;
+                Ok((printed.entry.clone(), text(printed.text(profile))))
+            }),
             #[cfg(feature = "cuda")]
-            Target::Cuda => {
-                let print =
-                    || self.cuda.printed(profile.features, || cuda::print(lowered)).map(|it| it.text(transport));
-                stage(Stage::Cuda, print).map(|text| Code::Text(Cow::Owned(text)))
-            }
+            Target::Cuda => stage(Stage::Cuda, || {
+                let printed = self.cuda.printed(profile.features, || cuda::print(lowered))?;
+                Ok((printed.entry.clone(), text(printed.text(transport))))
+            }),
             #[cfg(feature = "spirv")]
-            Target::Spirv => stage(Stage::Spirv, || spirv::emit(lowered))
-                .map(|words| Code::Spirv(Cow::Owned(words.into_iter().flat_map(u32::to_le_bytes).collect()))),
+            Target::Spirv => stage(Stage::Spirv, || spirv::emit(lowered)).map(|words| {
+                let bytes = words.into_iter().flat_map(u32::to_le_bytes).collect();
+                (lowered.module.name.clone(), Code::Spirv(Cow::Owned(bytes)))
+            }),
             _ => return Err(absent(source.verified, profile)),
         };
-        let code = emitted.map_err(|error| Diagnostic::new(source.verified.module.entry.span, error.to_string()))?;
+        let (entry, code) = emitted
+            .map_err(|error: EmitError| Diagnostic::new(source.verified.module.entry.span, error.to_string()))?;
         #[cfg(feature = "wgsl")]
         if let (Target::Wgsl, Code::Text(text)) = (profile.target, &code) {
             wgsl::check_depth(lowered, text)?;
@@ -176,7 +182,7 @@ impl<'s> Emitter<'s> {
             (Target::Cuda, ParamTransport::Value) => tensor_maps(&lowered.module),
             _ => Vec::new(),
         };
-        Ok(Printed { code, matrices: needs, tensor_maps })
+        Ok(Printed { entry, code, matrices: needs, tensor_maps })
     }
 
     /// The code for one profile: this build has no emitter.

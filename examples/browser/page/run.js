@@ -29,7 +29,7 @@ export async function run(cases, say) {
 async function failure(device, one, text) {
   device.pushErrorScope("validation");
   const module = device.createShaderModule({ code: text.wgsl });
-  const pipeline = device.createComputePipeline({ layout: "auto", compute: { module, entryPoint: one.name } });
+  const pipeline = device.createComputePipeline({ layout: "auto", compute: { module, entryPoint: text.entry } });
   const usage = GPUBufferUsage.COPY_DST | GPUBufferUsage.COPY_SRC;
   const buffer = (words, extra) => {
     const made = device.createBuffer({ size: words.length * 4, usage: usage | extra });

@@ -37,6 +37,8 @@ struct Text {
     profile: &'static str,
     /// Features of the adapter that it wants, by their names in WebGPU.
     features: Vec<&'static str>,
+    /// The name of the entry point.
+    entry: &'static str,
     wgsl: &'static str,
 }
 
@@ -71,6 +73,7 @@ fn texts(kernel: &'static Kernel) -> Result<Vec<Text>, Box<dyn Error>> {
                     .iter()
                     .map(|feature| feature.in_webgpu().ok_or("a browser has no such feature"))
                     .collect::<Result<_, _>>()?,
+                entry: &variant.entry,
                 wgsl,
             }),
             Code::Spirv(_) => Err("WGSL is a text".into()),

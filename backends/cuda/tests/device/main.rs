@@ -27,6 +27,7 @@ fn variants(name: &str) -> Vec<Variant> {
             matrices: std::borrow::Cow::Borrowed(&[]),
             transport,
             tensor_maps: std::borrow::Cow::Borrowed(&[]),
+            entry: name.to_owned().into(),
             code: Code::Text(format!("// {name}\n{text}").into()),
         })
         .collect()

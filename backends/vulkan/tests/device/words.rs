@@ -71,6 +71,7 @@ pub fn variants(name: &str) -> Vec<Variant> {
             matrices: std::borrow::Cow::Borrowed(&[]),
             transport,
             tensor_maps: std::borrow::Cow::Borrowed(&[]),
+            entry: name.to_owned().into(),
             code: Code::Spirv(spirv(name, transport).into()),
         })
         .collect()

@@ -79,6 +79,7 @@ fn kernel(module: &Module, features: Features) -> Arc<Kernel> {
             matrices: std::borrow::Cow::Borrowed(&[]),
             transport,
             tensor_maps: std::borrow::Cow::Borrowed(&[]),
+            entry: module.name.clone().into(),
             code: Code::Spirv(words.iter().flat_map(|word| word.to_le_bytes()).collect::<Vec<u8>>().into()),
         });
         facts = Some(lowered);

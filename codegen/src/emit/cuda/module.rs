@@ -25,6 +25,8 @@ pub const TILE_ALIGN: u32 = 1024;
 /// What is printed of a kernel, once for all ways in which parameters reach it.
 #[derive(Clone, Debug)]
 pub struct Printed {
+    /// The name of the entry point.
+    pub entry: String,
     /// Up to the parameter block among the kernel's own parameters.
     head: String,
     has_params: bool,
@@ -91,7 +93,8 @@ pub fn module(p: &mut P<'_>) -> Result<Printed> {
         text.push('\n');
     }
     text.push_str(&signature);
-    Ok(Printed { head: text, has_params: !p.lowered.params.fields.is_empty(), has_maps: bulk::held(p), tail })
+    let has_params = !p.lowered.params.fields.is_empty();
+    Ok(Printed { entry: p.entry.clone(), head: text, has_params, has_maps: bulk::held(p), tail })
 }
 
 /// A bool parameter is a word.
@@ -245,11 +248,7 @@ fn signature(p: &mut P<'_>) -> Result<String> {
         Some(resident) => format!(", {}", p.exact_size(resident)?.text),
         None => String::new(),
     };
-    out.line(format!(
-        "extern \"C\" __global__ void __launch_bounds__({}{resident}) {}(",
-        x * y * z,
-        lowered.module.name
-    ));
+    out.line(format!("extern \"C\" __global__ void __launch_bounds__({}{resident}) {}(", x * y * z, p.entry));
     let bindings = lowered.module.bindings.len() as u32;
     for binding in 0..bindings {
         let is_last = binding + 1 == bindings && lowered.params.fields.is_empty();

@@ -30,6 +30,8 @@ const ENTRY: [&str; 6] = ["group_index", "group_id", "group_counts", "group_coun
 pub struct Printer<'a, D> {
     /// The kernel.
     pub lowered: &'a Lowered,
+    /// Its entry point: the kernel's own name, unless that has another meaning in the language.
+    pub entry: String,
     /// Names of buffers.
     pub bindings: Vec<String>,
     /// Names of workgroup variables.
@@ -87,14 +89,12 @@ impl<'a> Scope<'a> {
 
 impl<'a, D: Dialect> Printer<'a, D> {
     /// A printer that has given names to everything that is global.
-    ///
-    /// # Errors
-    /// The kernel's own name, which must stay as it is, means something else in the language.
-    pub fn new(lowered: &'a Lowered) -> Result<Self> {
+    pub fn new(lowered: &'a Lowered) -> Self {
         let module = &lowered.module;
         let (resources, entry_resources) = usage::of_module(lowered);
         let mut printer = Self {
             lowered,
+            entry: String::new(),
             bindings: Vec::new(),
             workgroup: Vec::new(),
             constants: Vec::new(),
@@ -114,10 +114,7 @@ impl<'a, D: Dialect> Printer<'a, D> {
         // The block of parameters, whose names no kernel may take either.
         printer.names.reserve("params");
         printer.names.reserve("Params");
-        let entry = printer.names.claim(&module.name, |name| D::reserved(name, Position::Entry));
-        if entry != module.name {
-            return Err(printer.error(format!("`{}` has another meaning there; rename the kernel", module.name)));
-        }
+        printer.entry = printer.names.claim(&module.name, |name| D::reserved(name, Position::Entry));
         let globals =
             |printer: &mut Self, names: Vec<&str>| names.into_iter().map(|name| printer.global(name)).collect();
         printer.bindings = globals(&mut printer, module.bindings.iter().map(|b| b.name.as_str()).collect());
@@ -126,7 +123,7 @@ impl<'a, D: Dialect> Printer<'a, D> {
             globals(&mut printer, module.constants().map(|(_, param, _)| param.name.as_str()).collect());
         printer.structs = globals(&mut printer, module.structs.iter().map(|(_, s)| s.name.as_str()).collect());
         printer.functions = globals(&mut printer, module.functions.iter().map(|(_, f)| f.name.as_str()).collect());
-        Ok(printer)
+        printer
     }
 
     /// Whether barriers have buffers to order: one that the kernel writes was accessed before one of them.
@@ -207,7 +204,7 @@ impl<'a, D: Dialect> Printer<'a, D> {
                 names.release(name);
             }
         }
-        names.release(&self.lowered.module.name);
+        names.release(&self.entry);
         for (_, name) in resources.builtins() {
             names.reserve(name);
         }

@@ -42,7 +42,7 @@ pub fn print(lowered: &Lowered) -> Result<Printed, EmitError> {
             message: format!("it was lowered for {}", lowered.profile.target.name()),
         });
     }
-    module::module(&mut Printer::<Wgsl>::new(lowered)?)
+    module::module(&mut Printer::<Wgsl>::new(lowered))
 }
 
 /// Has naga read a text and prove it valid, for a device with the optional features that this crate knows.

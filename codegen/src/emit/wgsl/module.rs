@@ -21,6 +21,8 @@ type P<'a> = Printer<'a, Wgsl>;
 /// What is printed of a kernel, once for all dialects.
 #[derive(Clone, Debug)]
 pub struct Printed {
+    /// The name of the entry point.
+    pub entry: String,
     doc: String,
     rest: String,
 }
@@ -62,7 +64,7 @@ pub fn module(p: &mut P<'_>) -> Result<Printed> {
         text.push('\n');
     }
     text.push_str(&entry);
-    Ok(Printed { doc: out.finish(), rest: text })
+    Ok(Printed { entry: p.entry.clone(), doc: out.finish(), rest: text })
 }
 
 /// Directives for what is no part of every WebGPU.
@@ -209,7 +211,7 @@ fn entry(p: &P<'_>, body: &str) -> Result<String> {
     let [x, y, z] = info.workgroup_size;
     let mut out = Writer::default();
     out.line(format!("@compute @workgroup_size({x}, {y}, {z})"));
-    out.line(format!("fn {}(", p.lowered.module.name));
+    out.line(format!("fn {}(", p.entry));
     for (wanted, input) in wants {
         if wanted {
             out.line(format!("    {input},"));

@@ -45,7 +45,7 @@ fn main() -> Result<(), Box<dyn Error>> {
     let variant = kernel.variant(Target::Spirv, Features::NONE, ParamTransport::Value)?;
     let Code::Spirv(bytes) = &variant.code else { return Err("SPIR-V is no text".into()) };
     let words = ash::util::read_spv(&mut std::io::Cursor::new(bytes))?;
-    let name = CString::new(kernel.name.as_bytes())?;
+    let name = CString::new(variant.entry.as_bytes())?;
 
     // Storage buffers take the bindings 0.. of set 0 in the order of the signature; parameters by value are push constants.
     let bindings: Vec<_> = (0..kernel.bindings.len() as u32)

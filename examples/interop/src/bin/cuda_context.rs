@@ -35,7 +35,7 @@ fn main() -> Result<(), Box<dyn Error>> {
     let features = kernel.variants.iter().fold(Features::NONE, |all, variant| all.union(variant.features));
     let variant = kernel.variant(Target::Cuda, features, ParamTransport::Value)?;
     let Code::Text(text) = &variant.code else { return Err("CUDA C is a text".into()) };
-    let function = context.load_module(compile_ptx(text)?)?.load_function(&kernel.name)?;
+    let function = context.load_module(compile_ptx(text)?)?.load_function(&variant.entry)?;
 
     // Pointers in the order of the signature, then the parameter block by value.
     let (x, y) = inputs();

@@ -30,7 +30,7 @@ fn main() -> Result<(), Box<dyn Error>> {
         label: Some(&kernel.name),
         layout: None,
         module: &module,
-        entry_point: Some(&kernel.name),
+        entry_point: Some(&variant.entry),
         compilation_options: wgpu::PipelineCompilationOptions::default(),
         cache: None,
     });
