@@ -62,9 +62,9 @@ mod words {
         y[global_index()] = 4.0;
     }
 
-    /// What C++ keeps for itself.
+    /// C++ keeps what begins so for itself.
     #[kernel(workgroup(64))]
-    pub fn __double__under(y: &mut [f32]) {
+    pub fn _hidden(y: &mut [f32]) {
         y[global_index()] = 5.0;
     }
 
@@ -76,12 +76,13 @@ mod words {
 
 #[test]
 fn kernels_may_be_called_like_words_of_targets() {
-    let launches: [fn(&mut Buffer<f32>) -> Result<Launch>; 6] = [
+    type Begin = fn(&mut Buffer<f32>) -> Result<Launch>;
+    let launches: [Begin; 6] = [
         |y| words::filter(y),
         |y| words::half(y),
         |y| words::params(y),
         |y| words::read_write(y),
-        |y| words::__double__under(y),
+        |y| words::_hidden(y),
         |y| words::main(y),
     ];
     for subject in common::devices() {
