@@ -236,17 +236,14 @@ impl GridSample {
         // Of no number `below` is 0, and the nearest has a weight that is one.
         let nowhere = self.sampling == Sampling::Nearest && self.outside == Outside::Zeros;
         let taps = taps.into_iter().map(|(step, weight)| {
-            let (place_of, there) = self.tap(calculator, below + calculator.constant(step), extent);
-            let there = there.map(|there| if nowhere { there & !calculator.is_nan(place) } else { there });
-            match there {
-                None => Tap { place: place_of, weight, there },
-                // Infinitely far outside the distances between neighbours are no numbers.
-                Some(inside) => Tap {
-                    place: calculator.select(inside, place_of, calculator.constant(0)),
-                    weight: calculator.pick(inside, weight, number(0.0)),
-                    there,
-                },
+            let (at, there) = self.tap(calculator, below + calculator.constant(step), extent);
+            let Some(mut inside) = there else { return Tap { place: at, weight, there } };
+            if nowhere {
+                inside = inside & !calculator.is_nan(place);
             }
+            // Infinitely far outside the distances between neighbours are no numbers.
+            let weight = calculator.pick(inside, weight, number(0.0));
+            Tap { place: calculator.select(inside, at, calculator.constant(0)), weight, there: Some(inside) }
         });
         taps.collect()
     }
