@@ -391,7 +391,7 @@ fn wrong_arguments_are_named() {
         "kernel `subject`, argument `y`: the kernel writes it, so it must be bound as mutable"
     );
     let error = device.run(bound.clone().write(&mut far).unwrap().groups(1)).unwrap_err();
-    assert_eq!(error.to_string(), "argument `y` of kernel `subject` belongs to another device than fake (cpu)");
+    assert_eq!(error.to_string(), "argument `y` of kernel `subject` belongs to another device than fake (wgpu)");
     let error = device.run(bound.clone().groups(1)).unwrap_err();
     assert_eq!(error.to_string(), "kernel `subject`, argument `y`: it is not given");
     let full = bound.write(&mut y).unwrap();
