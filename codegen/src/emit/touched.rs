@@ -9,10 +9,16 @@ use crate::verify::places_of;
 /// What is known of each function, in arena order.
 pub(super) struct Touched {
     /// Whether it accesses such a buffer, itself or in a function that it calls.
+    #[cfg_attr(not(feature = "spirv"), expect(dead_code, reason = "texts ask for the whole kernel alone"))]
     pub(super) accesses: Vec<bool>,
     /// Whether it may be called after such an access.
+    #[cfg_attr(not(feature = "spirv"), expect(dead_code, reason = "texts ask for the whole kernel alone"))]
     pub(super) entered: Vec<bool>,
     /// Whether a barrier comes behind such an access anywhere.
+    #[cfg_attr(
+        not(any(feature = "wgsl", feature = "cuda")),
+        expect(dead_code, reason = "SPIR-V asks for each function alone")
+    )]
     pub(super) before_a_barrier: bool,
 }
 
