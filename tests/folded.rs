@@ -141,6 +141,42 @@ fn the_negative_of_one_is_below_zero() {
     }
 }
 
+#[device]
+fn negated(x: i32) -> i32 {
+    -x
+}
+
+#[device]
+fn less(x: Vec2<i32>) -> Vec2<i32> {
+    Vec2::<i32>::splat(0) - x
+}
+
+/// In functions, of vectors and as differences, where workgroups lie along three axes.
+#[kernel(workgroup(4, 2))]
+fn negatives_in_a_volume(x: &[i32], y: &mut [i32]) {
+    let at = global_id();
+    let bits = [0i32, 1];
+    let i = at.x + 8 * (at.y + 4 * at.z);
+    let both = less(Vec2::<i32>::new(bits[at.x % 2], x[i]));
+    y[3 * i] = min(x[0], min(x[100], negated(bits[at.y % 2])));
+    y[3 * i + 1] = min(x[0], both.x);
+    y[3 * i + 2] = both.y;
+}
+
+#[test]
+fn negatives_are_right_in_every_grid() {
+    let x: [i32; 96] = std::array::from_fn(|i| (i as i32).wrapping_mul(i32::MIN / 7) & !1);
+    let wanted: Vec<i32> =
+        (0..96).flat_map(|i| [-((i / 8 % 2) as i32), -((i % 2) as i32), x[i].wrapping_neg()]).collect();
+    for subject in common::devices() {
+        let device = &subject.device;
+        let given = device.buffer(&x).unwrap();
+        let mut y = device.zeros::<i32>(3 * 96).unwrap();
+        device.run(negatives_in_a_volume(&given, &mut y).unwrap().over_axes([8, 4, 3])).unwrap();
+        assert_eq!(y.read().unwrap(), wanted, "on {}", subject.name);
+    }
+}
+
 /// A compiler ended at the sign of a difference, beside doubles.
 #[kernel(workgroup(64), requires(Float64, Int64))]
 fn signs_beside_doubles(x: &[u32], counts: &mut [i32], errors: &mut [f64]) {
