@@ -47,11 +47,8 @@ fn shifted_numbers_are_in_order() {
     let x = [0, 1, -1, 2, -2, 3, -3, 100, -100, i64::MIN, i64::MAX, 1 << 61, -(1 << 61), 5 << 60];
     let below: Vec<u32> = x.iter().map(|x| u32::from((x << 2) <= -8)).collect();
     let quotients: Vec<i64> = x.iter().map(|x| 49_i64.checked_div(*x).unwrap_or(0)).collect();
-    for subject in common::devices() {
+    for subject in common::devices_with(&[Feature::Int64]) {
         let device = &subject.device;
-        if !device.properties().features.has(Feature::Int64) {
-            continue;
-        }
         let given = device.buffer(&x).unwrap();
         let mut y = device.zeros::<i64>(x.len()).unwrap();
         let mut z = device.zeros::<u32>(x.len()).unwrap();
@@ -104,12 +101,8 @@ fn zeros_keep_the_sign_of_what_is_rounded() {
     let x = [0.3, -0.3, 0.5, -0.5, 0.0, -0.0, 0.9, -0.9, 1.5, -1.5, 3e15, -3e15, 1e300, -1e300];
     let wanted: Vec<u64> =
         x.iter().flat_map(|x: &f64| [x.trunc(), x.round_ties_even(), x.floor(), x.ceil()]).map(f64::to_bits).collect();
-    for subject in common::devices() {
+    for subject in common::devices_with(&[Feature::Float64, Feature::Int64]) {
         let device = &subject.device;
-        let features = device.properties().features;
-        if !features.has(Feature::Float64) || !features.has(Feature::Int64) {
-            continue;
-        }
         let given = device.buffer(&x).unwrap();
         let mut bits = device.zeros::<u64>(wanted.len()).unwrap();
         device.run(rounded(&given, &mut bits).unwrap().over(x.len())).unwrap();
@@ -198,12 +191,8 @@ fn signs_beside_doubles(x: &[u32], counts: &mut [i32], errors: &mut [f64]) {
 fn signs_of_differences() {
     let x: [u32; 64] = std::array::from_fn(|i| i as u32);
     let wanted = 8 - x.iter().map(|x| (256 - (2_147_483_646_i32 >> (x & 31))).signum()).sum::<i32>();
-    for subject in common::devices() {
+    for subject in common::devices_with(&[Feature::Float64, Feature::Int64]) {
         let device = &subject.device;
-        let features = device.properties().features;
-        if !features.has(Feature::Float64) || !features.has(Feature::Int64) {
-            continue;
-        }
         let given = device.buffer(&x).unwrap();
         let mut counts = device.zeros::<i32>(64).unwrap();
         let mut errors = device.buffer(&[7.0f64; 64]).unwrap();
@@ -262,11 +251,8 @@ fn quotients_of_64_bits_stand_beside_each_other() {
         .map(|(x, y)| (x.cast_unsigned(), y.cast_unsigned()))
         .flat_map(|(x, y)| [x.checked_div(y).unwrap_or(0), x.checked_rem(y).unwrap_or(0)])
         .collect();
-    for subject in common::devices() {
+    for subject in common::devices_with(&[Feature::Int64]) {
         let device = &subject.device;
-        if !device.properties().features.has(Feature::Int64) {
-            continue;
-        }
         let (x, y) = (device.buffer(&a).unwrap(), device.buffer(&b).unwrap());
         let mut of_signed = device.zeros::<i64>(signed.len()).unwrap();
         let mut of_unsigned = device.zeros::<u64>(unsigned.len()).unwrap();

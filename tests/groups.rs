@@ -12,10 +12,7 @@ use trefoil::prelude::*;
 
 /// The devices with subgroups, the CPU at four sizes.
 fn devices_with_subgroups() -> Vec<Subject> {
-    let mut subjects: Vec<Subject> = common::devices()
-        .into_iter()
-        .filter(|subject| subject.device.properties().features.has(Feature::Subgroups))
-        .collect();
+    let mut subjects = common::devices_with(&[Feature::Subgroups]);
     for size in [1, 4, 32, 128] {
         let options = DeviceOptions { subgroup_size: Some(size), ..DeviceOptions::default() };
         let device = devices::open(DeviceKind::Cpu, &options).unwrap();

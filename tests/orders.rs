@@ -98,8 +98,8 @@ fn engines(device: &Device, kernel: &Kernel) -> Vec<Arc<Kernel>> {
 }
 
 /// The devices whose target has orders.
-fn devices() -> impl Iterator<Item = common::Subject> {
-    common::devices().into_iter().filter(|subject| subject.device.properties().features.has(Feature::Ordering))
+fn devices() -> Vec<common::Subject> {
+    common::devices_with(&[Feature::Ordering])
 }
 
 #[test]

@@ -2,6 +2,7 @@
 
 use std::sync::OnceLock;
 
+use trefoil::artefact::{Feature, Features};
 use trefoil::device::{DeviceOptions, Limits};
 use trefoil::{Device, DeviceKind, devices};
 
@@ -27,6 +28,13 @@ fn required() -> Vec<String> {
 pub fn devices() -> Vec<Subject> {
     static OPENED: OnceLock<Vec<Subject>> = OnceLock::new();
     OPENED.get_or_init(|| open(true)).clone()
+}
+
+/// Those that have all of these features.
+#[allow(dead_code, reason = "few programs ask for features")]
+pub fn devices_with(features: &[Feature]) -> Vec<Subject> {
+    let has = |subject: &Subject| subject.device.properties().features.contains(Features::of(features));
+    devices().into_iter().filter(has).collect()
 }
 
 /// The same devices, opened for one test that counts what happens on them; without validation, for the reason above.
