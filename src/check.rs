@@ -37,8 +37,8 @@ use trefoil_dsl::device::DeviceOptions;
 use trefoil_dsl::{Device, Result};
 
 pub use trefoil_codegen::check::{
-    Access, CheckError, Finding, Found, Invocation, Launch, Location, Memory, MemoryKind, Options, Order, Program,
-    Report,
+    Access, CheckError, Finding, Found, Invocation, Launch, Location, Memory, MemoryKind, Options, Order, Printed,
+    Program, Report,
 };
 pub use trefoil_cpu::Reports;
 

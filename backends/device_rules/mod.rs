@@ -132,6 +132,8 @@ pub fn kernel(subject: &Subject, name: &'static str) -> Arc<Kernel> {
         grid: GridKind::Linear,
         variants: (subject.variants)(name).into(),
         cpu: (subject.cpu)(name),
+        sites: Vec::new().into(),
+        reporting: None,
         ir: Cow::Borrowed(&[]),
         instance: Cow::Borrowed(&[]),
         hash,

@@ -22,7 +22,10 @@ use std::fmt;
 
 use serde::{Deserialize, Serialize};
 
-pub use crate::ir::{BinaryOperator, IndexWidth, MatrixNeed, MatrixProduct, MatrixRole, MatrixScalar};
+pub use crate::ir::{
+    BinaryOperator, Format, IndexWidth, MatrixNeed, MatrixProduct, MatrixRole, MatrixScalar, Piece, Style,
+};
+pub use crate::site::{Reported, Site, SiteValue};
 pub use crate::target::{Dialect, Feature, Features, Language, ParamTransport, Target};
 pub use crate::tensor_map::{MapShape, TensorMap, Term};
 pub use crate::vectors::Vectors;
@@ -67,6 +70,11 @@ pub struct Kernel {
     /// The function that runs it on the CPU; `None` for a late instance, which the evaluator runs from `ir`.
     #[serde(skip)]
     pub cpu: Option<CpuFunction>,
+    /// What it reports, if it is a kernel that does: then its last binding is the report buffer ([`crate::site`]).
+    pub sites: List<Site>,
+    /// The same kernel, which reports what its author asserts and prints; there for listed instances whose author does, in crates that are built with debug assertions.
+    #[serde(skip)]
+    pub reporting: Option<&'static Self>,
     /// The generic IR, as `ir::Module::to_bytes` wrote it.
     pub ir: List<u8>,
     /// The values of the generics in this instance, as `ir::Instance::to_bytes` wrote them.

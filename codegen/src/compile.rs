@@ -7,7 +7,7 @@ mod side_by_side;
 
 use std::borrow::Cow;
 
-use crate::artefact::{Binding, Code, Constant, Element, Kernel, Variant};
+use crate::artefact::{Binding, Code, Constant, Element, Kernel, Site, Variant};
 use crate::diagnostic::{Diagnostic, Diagnostics};
 use crate::emit::{self, Emitter, Printed, Source};
 use crate::ir::{Instance, Module, instantiate};
@@ -17,6 +17,8 @@ use crate::lower::{Lowered, lower};
 use crate::target::{Dialect, ParamTransport, Profile, Target};
 use crate::timings::{Stage, stage};
 use crate::variants::variants;
+#[cfg(feature = "cpu")]
+use crate::verify::verify_reporting;
 use crate::verify::{Verified, check_profile, matrix_bindings, type_name, verify};
 
 #[cfg(feature = "cpu")]
@@ -59,12 +61,45 @@ pub fn build(module: &Module, instance: &Instance, targets: &[Target]) -> Result
     let judged = emitted.variants.iter().filter_map(unjudged).map(|text| judge(module, text));
     let refused: Vec<_> = judged.filter_map(Result::err).collect();
     emitted.refuse(refused);
-    let kernel = assemble(module, &module_bytes(module), instance, targets, &verified, emitted)?;
-    Ok(Compiled { kernel, verified })
+    let made = Instantiated { verified, sites: Vec::new() };
+    let kernel = assemble(module, &module_bytes(module), instance, targets, &made, emitted)?;
+    Ok(Compiled { kernel, verified: made.verified })
+}
+
+/// An instance that obeys the rules.
+struct Instantiated {
+    verified: Verified,
+    /// What it reports; nothing but for a kernel that has the buffer for it.
+    sites: Vec<Site>,
 }
 
 fn verified(module: &Module, instance: &Instance) -> Result<Verified, Diagnostics> {
     stage(Stage::Verify, || verify(instantiate(module, instance)?))
+}
+
+/// What becomes of what a kernel asserts and prints.
+#[cfg(feature = "cpu")]
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Reports {
+    /// It is left out.
+    Dropped,
+    /// It is written to a buffer, on those targets that have room for one beside the kernel's own.
+    Buffered,
+}
+
+/// The instance with the report buffer, for those of its targets that have room for one.
+#[cfg(feature = "cpu")]
+fn reporting(module: &Module, instance: &Instance) -> Result<Instantiated, Diagnostics> {
+    stage(Stage::Verify, || {
+        let (mut verified, sites) = verify_reporting(instantiate(module, instance)?)?;
+        let unfit: Vec<Target> = variants(&verified)
+            .into_iter()
+            .filter(|(profile, _)| check_profile(&verified, profile).is_err())
+            .map(|(profile, _)| profile.target)
+            .collect();
+        verified.module.targets.retain(|target| !unfit.contains(target));
+        Ok(Instantiated { verified, sites })
+    })
 }
 
 /// The code for some targets, or what stands against it.
@@ -188,7 +223,7 @@ fn assemble(
     ir: &Result<Vec<u8>, Diagnostics>,
     instance: &Instance,
     targets: &[Target],
-    verified: &Verified,
+    Instantiated { verified, sites }: &Instantiated,
     emitted: Emitted,
 ) -> Result<Kernel, Diagnostics> {
     let Emitted { variants: made, served, mut found } = emitted;
@@ -218,6 +253,8 @@ fn assemble(
         grid: verified.info.grid,
         variants: Cow::Owned(made),
         cpu: None,
+        sites: Cow::Owned(sites.clone()),
+        reporting: None,
         ir: Cow::Owned(ir.clone()?),
         instance: Cow::Owned(instance_bytes(module, instance)?),
         hash: [0; 16],
@@ -310,6 +347,9 @@ fn hash(kernel: &Kernel) -> [u8; 16] {
     fields.add(kernel.name.as_bytes());
     fields.add(&kernel.ir);
     fields.add(&kernel.instance);
+    if !kernel.sites.is_empty() {
+        fields.add(b"reporting");
+    }
     for variant in kernel.variants.iter() {
         fields.add(variant.target.name().as_bytes());
         fields.add(&variant.features.0.to_le_bytes());

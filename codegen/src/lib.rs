@@ -28,6 +28,8 @@ pub(crate) mod narrow;
 pub mod overrides;
 #[doc(hidden)]
 pub mod passes;
+pub mod reports;
+pub mod site;
 pub(crate) mod small;
 #[doc(hidden)]
 pub mod sources;

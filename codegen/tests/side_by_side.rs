@@ -3,7 +3,7 @@
 #![allow(clippy::unwrap_used, reason = "a test that fails may panic")]
 
 use trefoil_codegen::artefact::Code;
-use trefoil_codegen::compile::{Built, build_and_print, compile};
+use trefoil_codegen::compile::{Built, Reports, build_and_print, compile};
 use trefoil_codegen::front::parse_source;
 use trefoil_codegen::ir::Instance;
 
@@ -21,7 +21,8 @@ fn instances_compiled_side_by_side_are_those_compiled_alone() {
             Code::Text(text) => text.len(),
             Code::Spirv(words) => words.len(),
         };
-        let (all, judged) = build_and_print(&output.module, &instances, |_| Ok("printed"), spell, |all| all);
+        let (all, judged) =
+            build_and_print(&output.module, &instances, Reports::Dropped, |_| Ok("printed"), spell, |all| all);
         judged.unwrap();
         assert_eq!(all.len(), instances.len());
         for (built, instance) in all.into_iter().zip(&instances) {

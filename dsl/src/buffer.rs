@@ -144,7 +144,7 @@ impl<T: Element> Buffer<T> {
     /// Copies all of it to the host; [`BufferSlice::read`] copies a part.
     ///
     /// # Errors
-    /// The device failed.
+    /// The device failed, or a kernel asserted what does not hold ([`Device::reports`]).
     pub fn read(&self) -> Result<Vec<T>> {
         let mut data = vec![T::zeroed(); self.len];
         self.read_into(&mut data)?;
@@ -154,13 +154,14 @@ impl<T: Element> Buffer<T> {
     /// Copies all of it to memory of the host that is there already, as a [`crate::PinnedBuffer`] may be.
     ///
     /// # Errors
-    /// `into` has another length, or the device failed.
+    /// `into` has another length, the device failed, or a kernel asserted what does not hold ([`Device::reports`]).
     pub fn read_into(&self, into: &mut [T]) -> Result<()> {
         self.expect_length(into.len())?;
         if into.is_empty() {
             return Ok(());
         }
-        self.device.backend().read(&self.all(), bytemuck::cast_slice_mut(into))
+        self.device.backend().read(&self.all(), bytemuck::cast_slice_mut(into))?;
+        self.device.hear()
     }
 
     /// Elements `range` of it.
@@ -230,7 +231,7 @@ impl<'a, T: Element> BufferSlice<'a, T> {
     /// ```
     ///
     /// # Errors
-    /// The device failed.
+    /// The device failed, or a kernel asserted what does not hold ([`Device::reports`]).
     pub fn read(self) -> Result<Vec<T>> {
         let mut data = vec![T::zeroed(); self.len];
         self.read_into(&mut data)?;
@@ -240,14 +241,15 @@ impl<'a, T: Element> BufferSlice<'a, T> {
     /// Copies these elements to memory of the host that is there already, as a [`crate::PinnedBuffer`] may be.
     ///
     /// # Errors
-    /// `into` has another length, or the device failed.
+    /// `into` has another length, the device failed, or a kernel asserted what does not hold ([`Device::reports`]).
     pub fn read_into(self, into: &mut [T]) -> Result<()> {
         expect_length(into.len(), self.len, || part::<T>(self.buffer.len, self.first, self.len))?;
         if into.is_empty() {
             return Ok(());
         }
         let range = self.buffer.range(self.first, self.len);
-        self.buffer.device.backend().read(&range, bytemuck::cast_slice_mut(into))
+        self.buffer.device.backend().read(&range, bytemuck::cast_slice_mut(into))?;
+        self.buffer.device.hear()
     }
 }
 

@@ -1,5 +1,7 @@
 //! Types that buffers are made of, and what generic kernels may do with them.
 
+use std::fmt;
+
 use trefoil_codegen::ir::constant::single_of;
 
 use crate::vector::Lane;
@@ -29,7 +31,7 @@ impl Element for u64 {}
 impl Element for f64 {}
 
 /// Types of which a kernel that is generic over them can write constants.
-pub trait Literal: Copy + crate::param::Param {
+pub trait Literal: Copy + fmt::Debug + fmt::Display + crate::param::Param {
     /// The value of this type nearest to `value`: `T::lit(0.5)`. In a kernel, `value` is a literal.
     fn lit(value: f64) -> Self;
 }

@@ -3,6 +3,9 @@
 use std::fmt;
 
 use trefoil_codegen::artefact::VariantError;
+use trefoil_codegen::check::Invocation;
+
+use crate::report::and_more;
 
 /// A result whose error is [`Error`].
 pub type Result<T, E = Error> = std::result::Result<T, E>;
@@ -170,6 +173,20 @@ pub enum Error {
         /// What the driver said.
         message: String,
     },
+    /// A kernel asserts what does not hold.
+    #[error("{at}: {message}, in {invocation} of kernel `{kernel}`{}", and_more(*more))]
+    Assertion {
+        /// The kernel's instance.
+        kernel: String,
+        /// Where it was written: `file:line:column`.
+        at: String,
+        /// The invocation that reported it first.
+        invocation: Invocation,
+        /// The message, values and all.
+        message: String,
+        /// How many other assertions do not hold, those of other invocations included.
+        more: u64,
+    },
     /// The device failed earlier and answers nothing any more.
     #[error("{device} was lost in `{label}`: {message}")]
     Lost {
@@ -198,7 +215,8 @@ impl Error {
             | Self::Grid { kernel, .. }
             | Self::Limit { kernel, .. }
             | Self::Subgroup { kernel, .. }
-            | Self::Build { kernel, .. } => Some(kernel),
+            | Self::Build { kernel, .. }
+            | Self::Assertion { kernel, .. } => Some(kernel),
             _ => None,
         }
     }

@@ -25,6 +25,8 @@ pub mod param;
 pub mod pinned;
 pub mod prelude;
 pub mod product;
+mod properties;
+pub mod report;
 pub mod support;
 pub mod tile;
 pub mod vector;

@@ -7,15 +7,16 @@ use std::str::FromStr;
 use proc_macro2::TokenStream;
 use quote::{format_ident, quote};
 use trefoil_codegen::artefact::{
-    Binding, Code, Constant, Kernel, MatrixNeed, MatrixProduct, ParamField, ParamRole, ParamScalar, TensorMap, Term,
-    Variant,
+    Binding, Code, Constant, Format, Kernel, MatrixNeed, MatrixProduct, ParamField, ParamRole, ParamScalar, Piece,
+    Site, SiteValue, TensorMap, Term, Variant,
 };
-use trefoil_codegen::compile::{self, Built};
+use trefoil_codegen::compile::{self, Built, Reports};
 use trefoil_codegen::diagnostic::{Diagnostic, Diagnostics};
 use trefoil_codegen::emit;
 use trefoil_codegen::front::Output;
 use trefoil_codegen::ir::{self, Module};
 use trefoil_codegen::lower::Lowered;
+use trefoil_codegen::reports::has_reports;
 use trefoil_codegen::timings::{Stage, stage};
 
 use crate::remembered::Expansion;
@@ -64,6 +65,7 @@ impl Made {
 pub fn instances<R>(
     module: &ir::Module,
     instances: &[ir::Instance],
+    reports: Reports,
     support: &TokenStream,
     finish: impl FnOnce(Vec<Result<Made, Diagnostics>>) -> R,
 ) -> (R, Result<(), Diagnostics>) {
@@ -77,7 +79,7 @@ pub fn instances<R>(
             Ok(Printed { text, tokens })
         })
     };
-    compile::build_and_print(module, instances, print, literals::of_code, |all| {
+    compile::build_and_print(module, instances, reports, print, literals::of_code, |all| {
         let made = all.into_iter().zip(instances).map(|(built, instance)| {
             let Built { kernel, printed, spelled } = built?;
             Ok(Made { kernel, codes: spelled, cpu: printed, instance: instance.clone() })
@@ -91,6 +93,21 @@ fn parsed(source: &str) -> Result<TokenStream, String> {
     proc_macro::TokenStream::from_str(source).map(TokenStream::from).map_err(|error| error.to_string())
 }
 
+/// The instances once more, as kernels that report what they assert and print; none where they do neither, or no target has room for the report buffer.
+pub fn reporting(output: &Output, support: &TokenStream) -> Vec<Made> {
+    if !has_reports(&output.module) {
+        return Vec::new();
+    }
+    let (made, judged) = instances(&output.module, &output.instances, Reports::Buffered, support, |all| {
+        all.into_iter().collect::<Result<Vec<_>, _>>()
+    });
+    match (made, judged) {
+        (Ok(made), Ok(())) => made,
+        // What is wrong with a kernel was said of the one that does not report.
+        _ => Vec::new(),
+    }
+}
+
 /// What a kernel's module holds: as tokens, and as text for a later expansion.
 ///
 /// # Errors
@@ -98,10 +115,15 @@ fn parsed(source: &str) -> Result<TokenStream, String> {
 pub fn module(
     output: &Output,
     instances: &[Made],
+    reporting: &[Made],
     support: &TokenStream,
 ) -> Result<(TokenStream, Expansion), Diagnostics> {
-    let writer = Writer { expansion: quote!(#support::expansion).to_string() };
+    let expansion = quote!(#support::expansion).to_string();
+    let writer = Writer { expansion: expansion.clone(), reporting: !reporting.is_empty() };
     let mut source = writer.module(output, instances);
+    if !reporting.is_empty() {
+        source += &Writer { expansion, reporting: false }.reporting(reporting);
+    }
     let mut items = read(output, &source)?;
     for (number, made) in instances.iter().enumerate() {
         if let Some(Printed { text, tokens }) = &made.cpu {
@@ -110,7 +132,7 @@ pub fn module(
             source += &format!("const {function}: {}::artefact::CpuFunction = {text};", writer.expansion);
         }
     }
-    let variants = instances.iter().map(Made::variants).sum();
+    let variants = instances.iter().chain(reporting).map(Made::variants).sum();
     Ok((items, Expansion { counts: [instances.len(), variants], source }))
 }
 
@@ -155,11 +177,13 @@ fn option(value: Option<impl std::fmt::Display>) -> String {
 struct Writer {
     /// The path to what expansions use.
     expansion: String,
+    /// Whether each kernel has another that reports.
+    reporting: bool,
 }
 
 impl Writer {
     fn module(&self, output: &Output, instances: &[Made]) -> String {
-        let Self { expansion } = self;
+        let Self { expansion, .. } = self;
         let generic = !output.module.generics.is_empty();
         let mut source = self.constants(instances);
         let mut names = Vec::new();
@@ -211,9 +235,29 @@ pub static KERNELS: &[&{expansion}::artefact::Kernel] = &[{}];",
         source
     }
 
+    /// The instances that report, and what the others know them by. They are there where the author's crate is built with debug assertions, as what `debug_assert!` does is.
+    fn reporting(&self, instances: &[Made]) -> String {
+        let Self { expansion, .. } = self;
+        let mut items = "use super::IR;".to_owned();
+        let mut names = String::new();
+        for (number, made) in instances.iter().enumerate() {
+            self.push_kernel(&mut items, number, made, &format!("KERNEL_{number}"));
+            if let Some(Printed { text, .. }) = &made.cpu {
+                items += &format!("const CPU_{number}: {expansion}::artefact::CpuFunction = {text};");
+            }
+            names += &format!(
+                "#[cfg(debug_assertions)] const REPORTING_{number}: ::core::option::Option<&{expansion}::artefact::Kernel> = \
+                 ::core::option::Option::Some(&reporting::KERNEL_{number});
+                 #[cfg(not(debug_assertions))] const REPORTING_{number}: ::core::option::Option<&{expansion}::artefact::Kernel> = \
+                 ::core::option::Option::None;"
+            );
+        }
+        format!("#[cfg(debug_assertions)] mod reporting {{ {items} }} {names}")
+    }
+
     /// An instance: the code of its variants and its description.
     fn push_kernel(&self, source: &mut String, number: usize, made: &Made, name: &str) {
-        let Self { expansion } = self;
+        let Self { expansion, .. } = self;
         let mut position = 0;
         while position < made.codes.len() {
             if self.push_shared(source, number, made, position) {
@@ -230,7 +274,7 @@ pub static KERNELS: &[&{expansion}::artefact::Kernel] = &[{}];",
 
     /// The code of a variant.
     fn push_code(&self, source: &mut String, number: usize, made: &Made, position: usize) {
-        let Self { expansion } = self;
+        let Self { expansion, .. } = self;
         let (before, after) = match &made.kernel.variants[position].code {
             Code::Text(_) => (format!("const CODE_{number}_{position}: &str = "), ";"),
             // Byte strings cost rustc a sixth of what lists of numbers do.
@@ -245,7 +289,7 @@ pub static KERNELS: &[&{expansion}::artefact::Kernel] = &[{}];",
 
     /// The texts of a variant and of the next one, if they are much the same; else nothing.
     fn push_shared(&self, source: &mut String, number: usize, made: &Made, position: usize) -> bool {
-        let Self { expansion } = self;
+        let Self { expansion, .. } = self;
         let next = position + 1;
         let (Some(variants), Some(codes)) =
             (made.kernel.variants.get(position..=next), made.codes.get(position..=next))
@@ -275,7 +319,7 @@ pub static KERNELS: &[&{expansion}::artefact::Kernel] = &[{}];",
 
     /// The struct that a launch is specialised with.
     fn constants(&self, instances: &[Made]) -> String {
-        let Self { expansion } = self;
+        let Self { expansion, .. } = self;
         let Some(first) = instances.first().filter(|made| !made.kernel.constants.is_empty()) else {
             return String::new();
         };
@@ -331,7 +375,7 @@ pub static KERNELS: &[&{expansion}::artefact::Kernel] = &[{}];",
                  constants: {constants}, workgroup_size: {workgroup_size:?}, subgroup_size: {subgroup_size},
                  workgroup_bytes: {workgroup_bytes}, no_robustness: {no_robustness},
                  index: {artefact}::IndexWidth::{index:?},
-                 grid: {artefact}::GridKind::{grid:?}, variants: {variants}, cpu: {cpu},
+                 grid: {artefact}::GridKind::{grid:?}, variants: {variants}, cpu: {cpu}, sites: {sites}, reporting: {reporting},
                  ir: ::std::borrow::Cow::Borrowed(IR), instance: ::std::borrow::Cow::Borrowed({instance}), hash: *{hash},
              }}",
             name = text(&kernel.name),
@@ -348,6 +392,34 @@ pub static KERNELS: &[&{expansion}::artefact::Kernel] = &[{}];",
             grid = kernel.grid,
             variants = list(variants.map(|(position, variant)| self.variant(variant, number, position))),
             cpu = option(cpu.then(|| format!("CPU_{number}"))),
+            sites = list(kernel.sites.iter().map(|site| self.site(site))),
+            reporting = if self.reporting { format!("REPORTING_{number}") } else { option(None::<String>) },
+        )
+    }
+
+    fn site(&self, site: &Site) -> String {
+        let artefact = format!("{}::artefact", self.expansion);
+        let Site { file, line, column, fails, text: pieces, values } = site;
+        let pieces = list(pieces.iter().map(|piece| match piece {
+            Piece::Text(piece) => format!("{artefact}::Piece::Text({})", text(piece)),
+            Piece::Value(value, Format { style, alternate, zeros, width, precision }) => {
+                let (width, precision) = (option(*width), option(*precision));
+                format!(
+                    "{artefact}::Piece::Value({value}, {artefact}::Format {{ style: {artefact}::Style::{style:?}, \
+                     alternate: {alternate}, zeros: {zeros}, width: {width}, precision: {precision} }})"
+                )
+            }
+        }));
+        let values = list(values.iter().map(|SiteValue { scalar, lanes, names }| {
+            let names = list(names.iter().map(|(number, name)| format!("({number}, {})", text(name))));
+            format!(
+                "{artefact}::SiteValue {{ scalar: {artefact}::ParamScalar::{scalar:?}, lanes: {lanes}, names: {names} }}"
+            )
+        }));
+        let file = text(file);
+        format!(
+            "{artefact}::Site {{ file: {file}, line: {line}, column: {column}, fails: {fails}, text: {pieces}, \
+             values: {values} }}"
         )
     }
 

@@ -2,6 +2,7 @@
 
 use proc_macro2::{Span, TokenStream};
 use quote::{ToTokens, format_ident, quote};
+use trefoil_codegen::compile::Reports;
 use trefoil_codegen::front::{self, Errors, Input, Output};
 use trefoil_codegen::timings::{Stage, stage};
 
@@ -113,7 +114,7 @@ fn understood(item: &syn::ItemFn, output: &Output, support: &TokenStream) -> Tok
         let items = items(item, output, &module, support);
         return quote!(#checked #items);
     }
-    let (found, judged) = artefact::instances(&output.module, &output.instances, support, |all| {
+    let (found, judged) = artefact::instances(&output.module, &output.instances, Reports::Dropped, support, |all| {
         let mut errors = Errors::default();
         let mut instances = Vec::new();
         for made in all {
@@ -125,7 +126,8 @@ fn understood(item: &syn::ItemFn, output: &Output, support: &TokenStream) -> Tok
         if !errors.0.is_empty() {
             return Err(errors);
         }
-        let module = artefact::module(output, &instances, support);
+        let reporting = artefact::reporting(output, support);
+        let module = artefact::module(output, &instances, &reporting, support);
         let (module, expansion) = module.map_err(|diagnostics| output.spans.errors(&diagnostics))?;
         timings::count(expansion.counts, false);
         Ok((items(item, output, &module, support), expansion))

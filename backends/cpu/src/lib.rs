@@ -57,7 +57,7 @@ fn reopen_checked(options: &DeviceOptions, reports: &Reports) -> Result<Device> 
     let id = next_device_id();
     let backend = device::CpuBackend::open(options, id, Some(reports.clone()))?;
     let (options, reports) = (options.clone(), reports.clone());
-    Ok(Device::new(Arc::new(backend), id).opened_by(move || reopen_checked(&options, &reports)))
+    Ok(Device::new(Arc::new(backend), id).without_reports().opened_by(move || reopen_checked(&options, &reports)))
 }
 
 /// The name of the processor, at the position by which [`DeviceOptions::adapter`] may ask for it.

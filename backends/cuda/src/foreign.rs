@@ -71,8 +71,7 @@ pub(crate) const CAPTURED: &str =
     "the program captures it, or another stream that waits for it; nothing can be done there before the capture ends";
 
 fn backend(device: &Device) -> Result<&CudaBackend> {
-    let backend: &dyn Any = device.backend();
-    backend.downcast_ref().ok_or_else(|| device.properties().other_device("memory of CUDA"))
+    device.backend_of("memory of CUDA")
 }
 
 fn refused(reason: String) -> Error {

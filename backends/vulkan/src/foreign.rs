@@ -90,11 +90,7 @@ pub(crate) unsafe fn adopt(
     bytes: u64,
     owner: Box<dyn Any + Send + Sync>,
 ) -> Result<VulkanMemory> {
-    let backend: &dyn Any = device.backend();
-    let Some(backend) = backend.downcast_ref::<VulkanBackend>() else {
-        return Err(device.properties().other_device("a Vulkan buffer"));
-    };
-    let shared = &backend.shared;
+    let shared = &device.backend_of::<VulkanBackend>("a Vulkan buffer")?.shared;
     let refused = |reason: String| Error::Command { label: "a buffer of the program's own".to_owned(), reason };
     if !shared.connection.is_shared() {
         return Err(refused(format!(

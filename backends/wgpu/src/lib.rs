@@ -26,7 +26,6 @@ mod record;
 mod submit;
 mod timing;
 
-use std::any::Any;
 use std::sync::Arc;
 
 use trefoil_dsl::device::{Device, DeviceOptions, Memory, next_device_id};
@@ -103,10 +102,7 @@ pub fn open_on(
 /// # Errors
 /// `device` is none of wgpu's, the buffer is another device's, its usage lacks storage or copies, or its size is no multiple of 16 bytes.
 pub fn memory(device: &Device, buffer: &wgpu::Buffer) -> Result<Arc<dyn Memory>> {
-    let backend: &dyn Any = device.backend();
-    let Some(backend) = backend.downcast_ref::<device::WgpuBackend>() else {
-        return Err(device.properties().other_device("a buffer of wgpu"));
-    };
+    let backend: &device::WgpuBackend = device.backend_of("a buffer of wgpu")?;
     Ok(Arc::new(backend.adopt(buffer)?))
 }
 

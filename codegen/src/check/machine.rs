@@ -6,7 +6,7 @@ use std::rc::Rc;
 use super::asynchronous::Copies;
 use super::lanes::Lanes;
 use super::memory::{Against, Memory, Now, Touch, who};
-use super::report::{Access, Finding, Findings, Invocation, Kind, Memory as Named, MemoryKind, Same};
+use super::report::{Access, Finding, Findings, Invocation, Kind, Memory as Named, MemoryKind, Printed, Same};
 use super::shape::Shape;
 use super::{Options, Program};
 use crate::ir::{Builtin, CallArgument, Function, Handle, Local, Module, Root, Scalar, Span, Type};
@@ -87,6 +87,7 @@ pub(super) struct Machine<'m> {
     /// Pairs of lanes of which the second has learned of the first in this stretch.
     pub(super) learned_lanes: BTreeSet<(u32, u32)>,
     pub(super) findings: Findings,
+    pub(super) printed: Vec<Printed>,
     pool: Vec<Vec<u64>>,
 }
 
@@ -120,6 +121,7 @@ impl<'m> Machine<'m> {
             learned: BTreeSet::new(),
             learned_lanes: BTreeSet::new(),
             findings: Findings::new(options.most_findings.max(1)),
+            printed: Vec::new(),
             pool: Vec::new(),
         }
     }

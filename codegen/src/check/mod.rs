@@ -17,10 +17,11 @@
 //!   make visible is no race (`atomic` says how far that is followed).
 //! * *Accesses past the end*. They have a meaning, zero or nothing, and a kernel may rely on it: [`Options::reads_past_end`] and [`Options::writes_past_end`] allow it.
 //! * *Reads of what was never written* in workgroup memory and in variables, *divergent* barriers and operations of subgroups, *divisions of integers by zero*, and loops that do
-//!   not end. On request, *integers that overflow* (never of `wrapping_add` and its like) and *operations on numbers that give none*.
+//!   not end, and what the kernel itself asserts (`assert!`). On request, *integers that overflow* (never of `wrapping_add` and its like) and *operations on numbers that give none*.
 //!
 //! What is found is found in one run with one set of arguments: a race that needs other values, or another size of subgroups, is not.
 
+mod assertion;
 mod asynchronous;
 mod atomic;
 mod expression;
@@ -37,7 +38,7 @@ mod statement;
 mod subgroup;
 
 pub use launch::Launch;
-pub use report::{Access, Finding, Found, Invocation, Location, Memory, MemoryKind, Report};
+pub use report::{Access, Finding, Found, Invocation, Location, Memory, MemoryKind, Printed, Report};
 
 use self::machine::{Machine, Stop};
 use self::shape::Shape;
@@ -72,8 +73,12 @@ pub struct Options {
     pub has_subgroups: bool,
     /// How workgroups follow each other.
     pub order: Order,
+    /// What the kernel asserts, by `assert!` and its like.
+    pub assertions: bool,
     /// With so many different findings a run ends.
     pub most_findings: usize,
+    /// So many lines that the kernel prints are kept.
+    pub most_printed: usize,
     /// A loop that is run more often does not end.
     pub most_rounds: u64,
 }
@@ -93,7 +98,9 @@ impl Default for Options {
             subgroup_size: 32,
             has_subgroups: true,
             order: Order::Ascending,
+            assertions: true,
             most_findings: 20,
+            most_printed: 1000,
             most_rounds: 10_000_000,
         }
     }
@@ -249,7 +256,8 @@ impl Program {
         for ((memory, binding), bytes) in machine.bindings.iter().zip(&module.bindings).zip(buffers) {
             memory.to_bytes(&self.shapes[binding.element.index()], bytes);
         }
-        Ok(Report { kernel: module.name.clone(), findings: machine.findings.found, stopped })
+        let Machine { findings, printed, .. } = machine;
+        Ok(Report { kernel: module.name.clone(), findings: findings.found, printed, stopped })
     }
 
     /// Gives a run its memory and its params.

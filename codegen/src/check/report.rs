@@ -134,6 +134,15 @@ pub enum Finding {
         /// Where.
         at: Location,
     },
+    /// What the kernel asserts does not hold.
+    Assertion {
+        /// The message.
+        message: String,
+        /// Who.
+        invocation: Invocation,
+        /// Where.
+        at: Location,
+    },
     /// A loop that was run so often that it was given up. Nothing after it was run.
     Endless {
         /// How often.
@@ -154,6 +163,17 @@ pub struct Found {
     pub times: u64,
 }
 
+/// A line that an invocation printed.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Printed {
+    /// The line.
+    pub line: String,
+    /// Who.
+    pub invocation: Invocation,
+    /// Where.
+    pub at: Location,
+}
+
 /// What one checked run of a kernel found.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Report {
@@ -161,6 +181,8 @@ pub struct Report {
     pub kernel: String,
     /// What was found, in the order of the first times.
     pub findings: Vec<Found>,
+    /// The lines that the kernel printed, by workgroups.
+    pub printed: Vec<Printed>,
     /// Whether the run was given up, because there were too many findings or a loop did not end.
     pub stopped: bool,
 }
@@ -174,11 +196,11 @@ impl Report {
 
 impl fmt::Display for Report {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        if self.is_clean() {
-            return write!(f, "kernel `{}`: nothing found", self.kernel);
+        match self.findings.len() {
+            0 => write!(f, "kernel `{}`: nothing found", self.kernel)?,
+            1 => write!(f, "kernel `{}`: 1 finding", self.kernel)?,
+            count => write!(f, "kernel `{}`: {count} findings", self.kernel)?,
         }
-        let count = self.findings.len();
-        write!(f, "kernel `{}`: {count} finding{}", self.kernel, if count == 1 { "" } else { "s" })?;
         for Found { finding, times } in &self.findings {
             write!(f, "\n  {finding}")?;
             if *times > 1 {
@@ -187,6 +209,9 @@ impl fmt::Display for Report {
         }
         if self.stopped {
             write!(f, "\n  the run was given up here")?;
+        }
+        for Printed { line, invocation, at } in &self.printed {
+            write!(f, "\n  {at}: {invocation} prints: {line}")?;
         }
         Ok(())
     }
@@ -272,6 +297,7 @@ impl fmt::Display for Finding {
             Self::NotANumber { operation, invocation, at } => {
                 write!(f, "{at}: {operation} is not a number, in {invocation}")
             }
+            Self::Assertion { message, invocation, at } => write!(f, "{at}: {message}, in {invocation}"),
             Self::Endless { rounds, invocation, at } => {
                 write!(f, "{at}: this loop has not ended after {rounds} rounds, in {invocation}")
             }
@@ -296,6 +322,7 @@ pub(super) enum Kind {
     Uninitialised,
     Divergent,
     Number(Wrong),
+    Assertion,
     Endless,
 }
 

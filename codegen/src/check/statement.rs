@@ -135,6 +135,11 @@ impl<'m> Machine<'m> {
                 let words = self.subgroup(frame, *function, *value, *lane, &lanes)?;
                 self.declare(frame, *result, words);
             }
+            StatementKind::Reporting(body) => {
+                // What is done for reports leaves nothing out.
+                self.block(frame, body, lanes.clone())?;
+            }
+            StatementKind::Report(report) => self.report(frame, report, statement.span, &lanes)?,
             StatementKind::Matrix { .. } | StatementKind::Tile(_) => {
                 return Err(Stop::Broken("an operation on matrices or tiles was not spelled out".to_owned()));
             }

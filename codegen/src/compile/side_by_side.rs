@@ -9,7 +9,9 @@ use std::sync::{Mutex, PoisonError};
 
 use rayon::iter::{IntoParallelRefIterator, ParallelIterator};
 
-use super::{Emitted, assemble, emit, judge, module_bytes, of_cpu, unjudged, verified};
+use super::{
+    Emitted, Instantiated, Reports, assemble, emit, judge, module_bytes, of_cpu, reporting, unjudged, verified,
+};
 use crate::artefact::{Code, Kernel};
 use crate::diagnostic::{Diagnostic, Diagnostics};
 use crate::emit::{Emitter, Source};
@@ -18,7 +20,6 @@ use crate::lower::Lowered;
 use crate::target::{ParamTransport, Profile, Target};
 use crate::timings::{self, Stage, stage};
 use crate::variants::variants;
-use crate::verify::Verified;
 
 /// An instance that was compiled together with others, with what its caller made of it.
 #[derive(Clone, Debug)]
@@ -40,14 +41,15 @@ pub struct Built<T, S> {
 pub fn build_and_print<T, S: Send, R>(
     module: &Module,
     instances: &[Instance],
+    reports: Reports,
     mut print: impl FnMut(&Lowered) -> Result<T, Diagnostics>,
     spell: impl Fn(&Code) -> S + Sync,
     finish: impl FnOnce(Vec<Result<Built<T, S>, Diagnostics>>) -> R,
 ) -> (R, Result<(), Diagnostics>) {
-    let verified = all_verified(module, instances);
+    let verified = all_verified(module, instances, reports);
     let jobs: Vec<_> = verified
         .iter()
-        .map(|verified| verified.as_ref().ok().map(|verified| (Source::new(verified), variants(verified))))
+        .map(|made| made.as_ref().ok().map(|made| (Source::new(&made.verified), variants(&made.verified))))
         .collect();
     let parts = parts(&jobs);
     let work = Work {
@@ -109,13 +111,17 @@ pub fn build_and_print<T, S: Send, R>(
 }
 
 /// The instances, verified.
-fn all_verified(module: &Module, instances: &[Instance]) -> Vec<Result<Verified, Diagnostics>> {
+fn all_verified(module: &Module, instances: &[Instance], reports: Reports) -> Vec<Result<Instantiated, Diagnostics>> {
+    let made = |instance| match reports {
+        Reports::Dropped => verified(module, instance).map(|verified| Instantiated { verified, sites: Vec::new() }),
+        Reports::Buffered => reporting(module, instance),
+    };
     // Threads would be woken for nothing.
     if let [instance] = instances {
-        return vec![verified(module, instance)];
+        return vec![made(instance)];
     }
     let measuring = timings::is_measuring();
-    let measured = |instance| timings::collect_if(measuring, || verified(module, instance));
+    let measured = |instance| timings::collect_if(measuring, || made(instance));
     let all: Vec<_> = stage(Stage::Wait, || instances.par_iter().map(measured).collect());
     all.into_iter()
         .map(|(verified, times)| {
@@ -197,7 +203,7 @@ impl<S, F: Fn(&Code) -> S> Work<'_, F> {
 fn assembled<T, S>(
     module: &Module,
     instances: &[Instance],
-    verified: &[Result<Verified, Diagnostics>],
+    verified: &[Result<Instantiated, Diagnostics>],
     parts: &[Part<'_>],
     mut emitted: Vec<Done<S>>,
     printed: Vec<Result<Option<T>, Diagnostics>>,

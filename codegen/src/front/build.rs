@@ -211,7 +211,8 @@ impl<'s> Build<'s> {
             | Kind::Atomic(..)
             | Kind::Subgroup(..)
             | Kind::Matrix(_)
-            | Kind::Tile(_) => true,
+            | Kind::Tile(_)
+            | Kind::Report(_) => true,
         }
     }
 

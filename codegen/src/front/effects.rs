@@ -60,6 +60,7 @@ impl Build<'_> {
             }
             Kind::Asynchronous(kind) => self.asynchronous(kind, span),
             Kind::Tile(node) => self.tile(node, span),
+            Kind::Report(report) => self.report(report, span),
             Kind::Fence(scope) => {
                 self.effects = true;
                 self.push(StatementKind::Fence(*scope), span);
@@ -91,6 +92,26 @@ impl Build<'_> {
                 }
             }
         }
+    }
+
+    /// A block that is run for reports alone: the condition and the values are computed in it.
+    fn report(&mut self, report: &tree::ReportNode, span: ir::Span) {
+        // Whoever calls a function that reports calls it for that.
+        self.effects = true;
+        let tree::ReportNode { condition, text, values } = report;
+        let body = self.nested(|this| {
+            let tell = |this: &mut Self| {
+                let values = this.ordered(&values.iter().collect::<Vec<_>>());
+                let report = ir::Report { fails: condition.is_some(), text: text.clone(), values };
+                this.push(StatementKind::Report(report), span);
+            };
+            let Some(condition) = condition else { return tell(this) };
+            let holds = this.value(condition);
+            let accept = this.nested(|_| {});
+            let reject = this.nested(tell);
+            this.push(StatementKind::If { condition: holds, accept, reject, constant: false }, span);
+        });
+        self.push(StatementKind::Reporting(body), span);
     }
 
     pub(super) fn block_effect(&mut self, block: &Block) {

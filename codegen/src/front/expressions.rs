@@ -71,6 +71,7 @@ impl Infer<'_> {
                 }
                 self.wrong(e, "`const { .. }` stands in the condition of an `if` alone: `if const { target::has(Feature::Subgroups) } { .. }`")
             }
+            syn::Expr::Macro(call) if let Some(node) = self.report(&call.mac) => node,
             other => {
                 if let syn::Expr::Let(condition) = other {
                     self.declare_failed(&condition.pat);
@@ -517,13 +518,10 @@ fn not_in_the_language(e: &syn::Expr) -> String {
 /// Why a macro is refused.
 pub(super) fn macro_message(name: &str) -> String {
     match name {
-        "assert" | "assert_eq" | "assert_ne" | "debug_assert" | "debug_assert_eq" | "debug_assert_ne" | "panic"
-        | "unreachable" | "todo" | "unimplemented" => format!(
-            "`{name}!` is not part of the kernel language (yet): a kernel cannot stop the program; write a value that the host can check"
+        "panic" | "unreachable" | "todo" | "unimplemented" => format!(
+            "`{name}!` is not part of the kernel language: a kernel cannot stop the program; `assert!(false, \"..\")` reports that it got here, and goes on"
         ),
-        "print" | "println" | "eprint" | "eprintln" | "dbg" => {
-            format!("`{name}!` is not part of the kernel language (yet): write to a buffer and print on the host")
-        }
+        "dbg" => "`dbg!` is not part of the kernel language: `println!(\"{x}\")` prints a value".to_owned(),
         "vec" => "`vec!` is not part of the kernel language (yet): many values are an array `[0.0; N]`, or a `workgroup_array`".to_owned(),
         _ => format!(
             "macros are not part of the kernel language: `{name}!` would have to be expanded before the kernel is compiled; use a #[device] function"

@@ -41,6 +41,7 @@ mod operators;
 mod patterns;
 mod places;
 mod precision;
+mod reports;
 mod scope;
 mod session;
 mod signature;

@@ -9,6 +9,7 @@ use super::bundle::path_name;
 use super::foreign;
 use super::intrinsics;
 use super::places::peel_reference;
+use super::reports;
 
 /// Something whose names can be listed.
 pub trait Named {
@@ -200,6 +201,13 @@ impl<'ast> Visit<'ast> for Visitor {
             self.collect_value(&syn::Path::from(pattern.ident.clone()));
         } else if self.declares || matches!(self.stage, Stage::Bind) {
             self.bound.insert(name);
+        }
+    }
+
+    // Of macros those alone are read that report something.
+    fn visit_macro(&mut self, call: &'ast syn::Macro) {
+        if let Some(Ok(written)) = reports::read(call) {
+            written.values().for_each(|value| self.visit_expr(value));
         }
     }
 

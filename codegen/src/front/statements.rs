@@ -56,6 +56,9 @@ impl Infer<'_> {
                     statements.push(Statement::Evaluate(node));
                 }
                 syn::Stmt::Item(item) => self.error(statement, inner_item(item)),
+                syn::Stmt::Macro(call) if let Some(node) = self.report(&call.mac) => {
+                    statements.push(Statement::Evaluate(node));
+                }
                 syn::Stmt::Macro(call) => {
                     let name = call.mac.path.to_token_stream().to_string();
                     self.error(&call.mac, macro_message(&name));

@@ -8,7 +8,7 @@ use super::callables::Callable;
 use super::infer::{Length, Ty};
 use crate::ir::{
     AtomicFunction, BinaryOperator, BindingKind, Builtin, Handle, Literal, LogicalOperator, MathFunction, MatrixOrder,
-    Ordering, Scope, Size, Span, SubgroupFunction, UnaryOperator, WorkgroupVariable,
+    Ordering, Piece, Scope, Size, Span, SubgroupFunction, UnaryOperator, WorkgroupVariable,
 };
 use crate::target::Feature;
 
@@ -89,6 +89,16 @@ pub(super) enum Kind {
     Matrix(Box<MatrixNode>),
     /// `copy_tile_async(..)`, `multiply_tiles(..)`
     Tile(Box<TileNode>),
+    /// `assert!(..)`, `println!(..)`
+    Report(Box<ReportNode>),
+}
+
+/// What is told of if the condition does not hold, or in any case.
+#[derive(Clone, Debug)]
+pub(super) struct ReportNode {
+    pub condition: Option<Node>,
+    pub text: Vec<Piece>,
+    pub values: Vec<Node>,
 }
 
 /// An operation on tiles, with its numbers in the order in which they are written.

@@ -190,7 +190,8 @@ impl Build<'_> {
             | Kind::Barrier
             | Kind::Fence(_)
             | Kind::Asynchronous(_)
-            | Kind::Tile(_) => {
+            | Kind::Tile(_)
+            | Kind::Report(_) => {
                 self.effect(node);
                 self.zero(&node.ty, span)
             }

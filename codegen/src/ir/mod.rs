@@ -144,6 +144,7 @@ mod nested;
 mod ordering;
 mod precision;
 pub(crate) mod print;
+mod report;
 pub mod rewrite;
 mod sound;
 mod span;
@@ -170,6 +171,7 @@ pub use module::{
 };
 pub use ordering::{Order, Ordering, Scope};
 pub use precision::Precision;
+pub use report::{Format, Piece, Report, Style};
 pub use span::{Locations, Span};
 pub use specialise::{largest, specialise};
 pub use statement::{AtomicFunction, Block, Case, Statement, StatementKind};

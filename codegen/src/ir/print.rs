@@ -6,8 +6,8 @@ use std::fmt::{self, Write};
 
 use super::{
     Asynchronous, Block, CallArgument, Expression, ExpressionKind, Function, GenericKind, GenericValue, Handle,
-    Instance, Literal, LogicalOperator, MatrixOperation, Module, Ordering, Place, Projection, Root, Scope, Size,
-    StatementKind, TileOperation, Type, UnaryOperator, WorkgroupVariable,
+    Instance, Literal, LogicalOperator, MatrixOperation, Module, Ordering, Piece, Place, Projection, Report, Root,
+    Scope, Size, StatementKind, TileOperation, Type, UnaryOperator, WorkgroupVariable,
 };
 use crate::ir::Builtin;
 
@@ -280,6 +280,23 @@ impl Printer<'_> {
                 self.line(&text)
             }
             StatementKind::Barrier => self.line("barrier();"),
+            StatementKind::Reporting(body) => {
+                self.line("reporting {")?;
+                self.block(body)?;
+                self.line("}")
+            }
+            StatementKind::Report(Report { fails, text, values }) => {
+                let what = if *fails { "fail" } else { "print" };
+                let pieces: String = text
+                    .iter()
+                    .map(|piece| match piece {
+                        Piece::Text(text) => text.replace('{', "{{").replace('}', "}}"),
+                        Piece::Value(value, _) => format!("{{{value}}}"),
+                    })
+                    .collect();
+                let values: String = values.iter().map(|value| format!(", {}", self.expression(*value))).collect();
+                self.line(&format!("{what}({pieces:?}{values});"))
+            }
             StatementKind::Asynchronous(kind) => {
                 let arguments = match kind {
                     Asynchronous::Copy { to, from, count } => {

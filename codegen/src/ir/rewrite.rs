@@ -9,6 +9,7 @@ use super::asynchronous::Asynchronous;
 use super::expression::{CallArgument, Expression, ExpressionKind, Place, Projection, Root};
 use super::matrix::MatrixOperation;
 use super::module::{Argument, Function, Local, Module};
+use super::report::Report;
 use super::span::Span;
 use super::statement::{Block, Case, Statement, StatementKind};
 use super::tile::TileOperation;
@@ -401,6 +402,11 @@ impl Copy<'_> {
             StatementKind::Break => StatementKind::Break,
             StatementKind::Continue => StatementKind::Continue,
             StatementKind::Barrier => StatementKind::Barrier,
+            StatementKind::Reporting(body) => StatementKind::Reporting(self.block(rewrite, body)?),
+            StatementKind::Report(report) => StatementKind::Report(Report {
+                values: report.values.iter().map(|value| rewrite.expression(self, *value)).collect::<Result<_, _>>()?,
+                ..report.clone()
+            }),
             StatementKind::Fence(scope) => StatementKind::Fence(*scope),
             StatementKind::Asynchronous(kind) => StatementKind::Asynchronous(match kind {
                 Asynchronous::Copy { to, from, count } => Asynchronous::Copy {

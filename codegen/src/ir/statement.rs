@@ -8,6 +8,7 @@ use super::expression::{Expression, Place};
 use super::matrix::MatrixOperation;
 use super::module::Local;
 use super::ordering::{Ordering, Scope};
+use super::report::Report;
 use super::span::Span;
 use super::subgroup::SubgroupFunction;
 use super::tile::TileOperation;
@@ -157,6 +158,11 @@ pub enum StatementKind {
     },
     /// An operation on tiles.
     Tile(TileOperation),
+    /// What is done where reports are wanted, and left out as a whole elsewhere. It writes and jumps to nothing outside of itself, and locals that it declares are known in it
+    /// alone.
+    Reporting(#[serde(deserialize_with = "super::nested::deserialize")] Block),
+    /// Tells the host of something. Only within [`StatementKind::Reporting`].
+    Report(Report),
 }
 
 /// A case of a switch.

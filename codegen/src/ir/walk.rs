@@ -94,7 +94,17 @@ macro_rules! walkers {
                         visit(end);
                         visit(step);
                     }
-                    Self::Loop { .. } | Self::Break | Self::Continue | Self::Barrier | Self::Fence(_) => {}
+                    Self::Loop { .. }
+                    | Self::Break
+                    | Self::Continue
+                    | Self::Barrier
+                    | Self::Fence(_)
+                    | Self::Reporting(_) => {}
+                    Self::Report(report) => {
+                        for value in & $($mutable)? report.values {
+                            visit(value);
+                        }
+                    }
                     Self::UniformLoad { place, .. } => place.$place(visit),
                     Self::Asynchronous(Asynchronous::Copy { to, from, count }) => {
                         to.$place(visit);
@@ -168,7 +178,7 @@ macro_rules! walkers {
                         blocks.push(default);
                         blocks
                     }
-                    Self::For { body, .. } | Self::While { body, .. } | Self::Loop { body } => vec![body],
+                    Self::For { body, .. } | Self::While { body, .. } | Self::Loop { body } | Self::Reporting(body) => vec![body],
                     Self::Let { .. }
                     | Self::Store { .. }
                     | Self::Evaluate(_)
@@ -182,7 +192,8 @@ macro_rules! walkers {
                     | Self::Atomic { .. }
                     | Self::Subgroup { .. }
                     | Self::Matrix { .. }
-                    | Self::Tile(_) => Vec::new(),
+                    | Self::Tile(_)
+                    | Self::Report(_) => Vec::new(),
                 }
             }
         }

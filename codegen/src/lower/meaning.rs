@@ -173,9 +173,9 @@ impl Rewrite for Meaning<'_> {
     ) -> Result<Handle<Expression>, Diagnostic> {
         let old: &Function = copy.old;
         let Expression { kind, ty, span } = &old.expressions[handle];
-        if Self::negates(old, kind)
+        if !table::negation(self.profile.target)
             && self.shape(*ty).is_some_and(|(scalar, _)| scalar == Scalar::I32)
-            && !table::negation(self.profile.target)
+            && Self::negates(old, kind)
         {
             let negative = copy.expression(self, handle)?;
             return Ok(self.hidden(copy, negative, *ty, *span));

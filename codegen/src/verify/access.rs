@@ -155,7 +155,8 @@ pub(crate) fn function_facts(module: &Module) -> (Vec<bool>, Vec<bool>) {
                 StatementKind::Atomic { function, .. } if *function != crate::ir::AtomicFunction::Load => {
                     writes = true;
                 }
-                StatementKind::Asynchronous(_) => writes = true,
+                // Reports are effects too: a function that makes them is called for them.
+                StatementKind::Asynchronous(_) | StatementKind::Report(_) => writes = true,
                 StatementKind::Tile(operation) => {
                     waits = true;
                     writes |= matches!(operation, TileOperation::Copy { .. }) || in_arguments(operation);
@@ -190,6 +191,7 @@ fn writes_only_variables(statement: &StatementKind) -> bool {
         StatementKind::Store { place, .. } => matches!(place.root, Root::Local(_) | Root::Argument(_)),
         StatementKind::Matrix { operation: MatrixOperation::Store { .. }, .. }
         | StatementKind::Asynchronous(_)
+        | StatementKind::Report(_)
         | StatementKind::Tile(TileOperation::Copy { .. }) => false,
         StatementKind::Atomic { function, .. } if *function != crate::ir::AtomicFunction::Load => false,
         kind => !kind.orders_memory(),

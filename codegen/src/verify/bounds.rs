@@ -292,7 +292,9 @@ impl<'a> Walk<'a> {
                     self.touched_anywhere(*binding);
                 }
             }
+            StatementKind::Reporting(body) => self.block(body),
             StatementKind::Asynchronous(Asynchronous::Commit | Asynchronous::Wait(_))
+            | StatementKind::Report(_)
             | StatementKind::Evaluate(_)
             | StatementKind::Return(_)
             | StatementKind::Break

@@ -18,10 +18,11 @@ mod tiles;
 mod types;
 mod uniformity;
 
-use crate::artefact::{Access, GridKind};
+use crate::artefact::{Access, GridKind, Site};
 use crate::diagnostic::{Diagnostic, Diagnostics};
 use crate::ir::{ExpressionKind, Function, Module};
 use crate::passes;
+use crate::reports;
 use crate::target::Features;
 
 pub(crate) use access::{function_facts, places, places_of, workgroup_bytes};
@@ -101,13 +102,33 @@ pub struct KernelInfo {
 /// # Errors
 /// Everything in which the module breaks a rule, in the author's terms; checks that rely on a rule that is broken are left out.
 pub fn verify(module: Module) -> Result<Verified, Diagnostics> {
-    let Verified { mut module, mut info } = verify_as_written(module)?;
+    let mut written = verify_as_written(module)?;
+    // What reports alone need is nobody's need any more.
+    if reports::without(&mut written.module) {
+        written = verify_as_written(written.module)?;
+    }
+    Ok(merged(written))
+}
+
+/// Checks an instance as [`verify`] does, and gives it the buffer that its reports are written to; with the sites of these.
+///
+/// # Errors
+/// As [`verify`].
+pub fn verify_reporting(module: Module) -> Result<(Verified, Vec<Site>), Diagnostics> {
+    let Verified { mut module, .. } = verify_as_written(module)?;
+    let sites = reports::sites(&module);
+    reports::with_buffer(&mut module);
+    Ok((merged(verify_as_written(module)?), sites))
+}
+
+/// With workgroup arrays that are never alive together as one.
+fn merged(Verified { mut module, mut info }: Verified) -> Verified {
     if passes::reuse(&mut module) {
         let uses = access::find(&module);
         (info.workgroup_vector, info.workgroup_copied) = (uses.workgroup_vector, uses.workgroup_copied);
         info.workgroup_bytes = access::workgroup_bytes(&module);
     }
-    Ok(Verified { module, info })
+    Verified { module, info }
 }
 
 /// Checks an instance as [`verify`] does, and leaves every workgroup array as its author wrote it, for who runs it to tell of them.

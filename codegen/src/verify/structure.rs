@@ -7,8 +7,10 @@ use crate::diagnostic::Diagnostic;
 use crate::hashing::HashSet;
 use crate::ir::{
     Asynchronous, AtomicFunction, Block, CallArgument, Expression, ExpressionKind, Function, Handle, Local,
-    MatrixOperation, Module, Place, Projection, Root, Span, Statement, StatementKind, TileOperation, breaks,
+    MatrixOperation, Module, Piece, Place, Projection, Report, Root, Span, Statement, StatementKind, TileOperation,
+    breaks, statements,
 };
+use crate::reports;
 
 pub fn check(module: &Module) -> Vec<Diagnostic> {
     let mut found = Vec::new();
@@ -25,6 +27,7 @@ pub fn check(module: &Module) -> Vec<Diagnostic> {
     }
     if found.is_empty() {
         check_call_positions(module, &mut found);
+        check_reporting_calls(module, &mut found);
     }
     found
 }
@@ -39,6 +42,7 @@ fn check_function(module: &Module, function: &Function, position: usize, found: 
         known: HashSet::default(),
         loops: Vec::new(),
         constant: false,
+        reporting: None,
         found,
     };
     let known_types = function.arguments.iter().map(|argument| argument.ty).chain(function.result);
@@ -81,7 +85,31 @@ struct Checker<'a> {
     loops: Vec<bool>,
     /// Whether the condition of an `if const` is being looked at.
     constant: bool,
+    /// Where something is done for reports alone.
+    reporting: Option<Outside>,
     found: &'a mut Vec<Diagnostic>,
+}
+
+/// What is around a block that is run for reports alone.
+struct Outside {
+    known: HashSet<Handle<Local>>,
+    loops: usize,
+}
+
+impl Outside {
+    /// What a statement does beyond the block.
+    fn touched_by(&self, statement: &StatementKind, loops: usize) -> Option<&'static str> {
+        let is_outside = |root: Root| !matches!(root, Root::Local(local) if !self.known.contains(&local));
+        match statement {
+            StatementKind::Store { place, .. } if is_outside(place.root) => Some("writes"),
+            StatementKind::Atomic { function, .. } if *function != AtomicFunction::Load => Some("writes"),
+            StatementKind::Asynchronous(_) | StatementKind::Tile(_) | StatementKind::Matrix { .. } => Some("writes"),
+            StatementKind::Barrier | StatementKind::Fence(_) | StatementKind::UniformLoad { .. } => Some("waits"),
+            StatementKind::Return(_) => Some("leaves the function"),
+            StatementKind::Break | StatementKind::Continue if loops == self.loops => Some("leaves the loop"),
+            _ => None,
+        }
+    }
 }
 
 impl Checker<'_> {
@@ -101,6 +129,10 @@ impl Checker<'_> {
     fn statement(&mut self, statement: &Statement) {
         let span = statement.span;
         self.constant = matches!(statement.kind, StatementKind::If { constant: true, .. });
+        let touched = self.reporting.as_ref().and_then(|outside| outside.touched_by(&statement.kind, self.loops.len()));
+        if let Some(does) = touched {
+            self.fail(span, beyond_reports(does));
+        }
         let before = self.found.len();
         statement.kind.operands(&mut |operand| self.expression(*operand, None, span));
         if self.found.len() > before {
@@ -198,7 +230,20 @@ impl Checker<'_> {
                     self.fail(span, "a tile is missing");
                 }
             }
-            StatementKind::If { .. }
+            StatementKind::Report(Report { text, values, .. }) => {
+                let shown = text.iter().filter_map(|piece| match piece {
+                    Piece::Value(value, _) => Some(*value as usize),
+                    Piece::Text(_) => None,
+                });
+                if shown.max().is_some_and(|last| last >= values.len()) {
+                    self.fail(span, "a report shows a value that it is not given");
+                }
+                if self.reporting.is_none() {
+                    self.fail(span, "a report stands among what is done for reports alone");
+                }
+            }
+            StatementKind::Reporting(_)
+            | StatementKind::If { .. }
             | StatementKind::For { .. }
             | StatementKind::While { .. }
             | StatementKind::Loop { .. }
@@ -219,6 +264,12 @@ impl Checker<'_> {
                 self.known = outer;
             }
             StatementKind::While { body, .. } | StatementKind::Loop { body } => self.in_loop(body, false),
+            StatementKind::Reporting(body) => {
+                let around = self.reporting.take();
+                self.reporting = Some(Outside { known: self.known.clone(), loops: self.loops.len() });
+                self.block(body);
+                self.reporting = around;
+            }
             kind => {
                 for block in kind.blocks() {
                     self.block(block);
@@ -371,11 +422,39 @@ impl Checker<'_> {
     }
 }
 
+/// The message for what is done in an assertion or a printed value, and does more than look.
+fn beyond_reports(does: &str) -> String {
+    format!(
+        "what is asserted or printed is computed for reports alone, and must have no effects; this {does}: do it before, and use its result here"
+    )
+}
+
+/// What is called for reports has no effects but reports.
+fn check_reporting_calls(module: &Module, found: &mut Vec<Diagnostic>) {
+    if !reports::has_reports(module) {
+        return;
+    }
+    let mut quiet = module.clone();
+    reports::without(&mut quiet);
+    let (_, effects) = function_facts(&quiet);
+    for function in super::functions(module) {
+        statements(&function.body, &mut |statement| {
+            let StatementKind::Reporting(body) = &statement.kind else { return };
+            function.live(body, &mut |expression| {
+                let Expression { kind, span, .. } = &function.expressions[expression];
+                if matches!(kind, ExpressionKind::Call { function, .. } if effects[function.index()]) {
+                    found.push(Diagnostic::new(*span, beyond_reports("writes")));
+                }
+            });
+        });
+    }
+}
+
 /// A call that writes or is collective is the root of a `Let` or `Evaluate`, and one that gives nothing that of an `Evaluate`.
 fn check_call_positions(module: &Module, found: &mut Vec<Diagnostic>) {
     let (collective, effects) = function_facts(module);
     for function in super::functions(module) {
-        crate::ir::statements(&function.body, &mut |statement| {
+        statements(&function.body, &mut |statement| {
             let allowed = match &statement.kind {
                 StatementKind::Let { value, .. } => *value,
                 StatementKind::Evaluate(value) => Some(*value),

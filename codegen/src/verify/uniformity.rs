@@ -227,6 +227,12 @@ impl Walk<'_, '_> {
                 }
             }
             StatementKind::Fence(_) | StatementKind::Asynchronous(_) => {}
+            StatementKind::Reporting(body) => self.block(body, control, exit),
+            StatementKind::Report(report) => {
+                for value in &report.values {
+                    self.value(*value);
+                }
+            }
             StatementKind::Matrix { result, operation } => self.matrix(*result, operation, control, span),
             StatementKind::Tile(operation) => self.tile(operation, control, span),
             StatementKind::Barrier => self.collective("barrier()", control, span),

@@ -5,7 +5,7 @@ use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
 use trefoil_codegen::artefact::{Kernel, ParamTransport};
 
-use super::{Dispatch, Grid, argument, grid, params};
+use super::{BoundBuffer, Dispatch, Grid, KernelHandle, Launch, argument, grid, params};
 use crate::device::{Command, Device, DispatchCommand, GroupSource, ParamSource, Pipeline, Recording, RunIo};
 use crate::error::Result;
 
@@ -43,10 +43,13 @@ impl Recorded {
     /// Runs them all, and waits for the last.
     ///
     /// # Errors
-    /// The device failed.
+    /// The device failed, or a kernel asserted what does not hold ([`Device::reports`]).
     pub fn run(&self) -> Result<()> {
         match &self.recording {
-            Some(recording) => self.device.backend().run(&**recording, RunIo::default()),
+            Some(recording) => {
+                self.device.backend().run(&**recording, RunIo::default())?;
+                self.device.hear()
+            }
             None => Ok(()),
         }
     }
@@ -60,9 +63,11 @@ impl Device {
     pub fn load(&self, kernels: &[&Kernel]) -> Result<()> {
         let mut missing: Vec<Arc<Kernel>> = Vec::new();
         for kernel in kernels {
+            let reporting = self.reporting(kernel)?;
+            let kernel = reporting.as_ref().map_or(*kernel, KernelHandle::kernel);
             let listed = missing.iter().any(|other| key(other) == key(kernel));
             if !listed && self.pipelines().get(kernel).is_none() {
-                missing.push(Arc::new((*kernel).clone()));
+                missing.push(Arc::new(kernel.clone()));
             }
         }
         if missing.is_empty() {
@@ -128,20 +133,21 @@ impl Device {
     /// Waits until everything submitted is done.
     ///
     /// # Errors
-    /// The device failed.
+    /// The device failed, or a kernel asserted what does not hold ([`Device::reports`]).
     pub fn wait(&self) -> Result<()> {
-        self.backend().wait()
+        self.backend().wait()?;
+        self.hear()
     }
 
     /// The device time that a dispatch takes, in nanoseconds by the device's own clock; it is run once.
     ///
     /// # Errors
-    /// As [`Device::run`]; and the device may have no clock.
+    /// As [`Device::run`]; the device may have no clock; or a kernel asserted what does not hold ([`Device::reports`]).
     pub fn time(&self, dispatch: Dispatch) -> Result<u64> {
-        match self.command(dispatch)? {
-            Some(command) => Ok(self.backend().time(&[command])?.first().copied().unwrap_or(0)),
-            None => Ok(0),
-        }
+        let Some(command) = self.command(dispatch)? else { return Ok(0) };
+        let time = self.backend().time(&[command])?.first().copied().unwrap_or(0);
+        self.hear()?;
+        Ok(time)
     }
 
     /// The commands of dispatches, with barriers between them.
@@ -159,8 +165,26 @@ impl Device {
         Ok(commands)
     }
 
+    /// A dispatch of the kernel in the form that reports, with the buffer for that, if it has such a form.
+    fn with_reports(&self, dispatch: Dispatch) -> Result<Dispatch> {
+        let kernel = dispatch.kernel();
+        // One with arguments missing is refused as it is.
+        if dispatch.launch.buffers.len() < kernel.bindings.len() {
+            return Ok(dispatch);
+        }
+        let Some(reporting) = self.reporting(kernel)? else { return Ok(dispatch) };
+        let memory = self.report_buffer(reporting.kernel())?;
+        let length = memory.bytes() / size_of::<u32>() as u64;
+        let (extents, strides) = (Vec::new(), Vec::new());
+        let buffer = BoundBuffer { memory, device: self.id(), first: 0, length, mutable: true, extents, strides };
+        let Dispatch { mut launch, grid } = dispatch;
+        launch.buffers.push(buffer);
+        Ok(Dispatch { launch: Launch { kernel: reporting, wide: None, ..launch }, grid })
+    }
+
     /// The command of a dispatch; none if it has no workgroups.
     fn command(&self, dispatch: Dispatch) -> Result<Option<Command>> {
+        let dispatch = self.with_reports(dispatch)?;
         let kernel = dispatch.kernel();
         let Dispatch { launch, grid } = &dispatch;
         for (binding, buffer) in kernel.bindings.iter().zip(&launch.buffers) {

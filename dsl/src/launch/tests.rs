@@ -184,6 +184,8 @@ fn kernel(grid: GridKind, bindings: Vec<Binding>, mut fields: Vec<ParamField>) -
         grid,
         variants: Vec::new().into(),
         cpu: None,
+        sites: Vec::new().into(),
+        reporting: None,
         ir: Vec::new().into(),
         instance: Vec::new().into(),
         hash: [7; 16],

@@ -114,6 +114,8 @@ mod tests {
             grid: GridKind::Linear,
             variants: Vec::new().into(),
             cpu: None,
+            sites: Vec::new().into(),
+            reporting: None,
             ir: Vec::new().into(),
             instance: Vec::new().into(),
             hash: [hash; 16],

@@ -66,7 +66,7 @@ impl DeviceState {
     /// # Errors
     /// [`Error::OtherDevice`], which names `what`.
     pub fn made(&self, owner: u64, what: &str) -> Result<()> {
-        if owner == self.id { Ok(()) } else { Err(self.properties.other_device(what)) }
+        self.checks().owner(owner, || what.to_owned())
     }
 }
 

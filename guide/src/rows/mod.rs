@@ -66,6 +66,7 @@ macro_rules! with_rows {
             grids: [positions];
             indirect_grids: [counted, marked];
             wide_indices: [diagonal];
+            assertions: [row_elements];
         }
     };
 }

@@ -113,6 +113,8 @@ fn kernel(module: &Module, features: Features) -> Arc<Kernel> {
         grid: facts.info.grid,
         variants: variants.into(),
         cpu: None,
+        sites: Vec::new().into(),
+        reporting: None,
         ir: Vec::new().into(),
         instance: Vec::new().into(),
         hash,

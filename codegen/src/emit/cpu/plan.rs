@@ -188,6 +188,8 @@ impl<'a> Plan<'a> {
                 }
                 StatementKind::UniformLoad { .. }
                 | StatementKind::Evaluate(_)
+                | StatementKind::Reporting(_)
+                | StatementKind::Report(_)
                 | StatementKind::Matrix { .. }
                 | StatementKind::Barrier
                 | StatementKind::Asynchronous(_)
@@ -336,6 +338,8 @@ impl<'a> Plan<'a> {
                 collective(body) || self.company_inside(body)
             }
             StatementKind::Evaluate(_)
+            | StatementKind::Reporting(_)
+            | StatementKind::Report(_)
             | StatementKind::Atomic { .. }
             | StatementKind::Fence(_)
             | StatementKind::Asynchronous(_) => false,

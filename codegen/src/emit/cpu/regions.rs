@@ -378,6 +378,8 @@ impl<'a> Regions<'a> {
                 self.subgroup(*result, *operation, *value, *lane, out)?;
             }
             StatementKind::Evaluate(_)
+            | StatementKind::Reporting(_)
+            | StatementKind::Report(_)
             | StatementKind::Atomic { .. }
             | StatementKind::Asynchronous(_)
             | StatementKind::Fence(_)

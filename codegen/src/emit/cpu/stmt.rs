@@ -174,6 +174,9 @@ impl Scope<'_> {
                     None => out.line(&format!("let _ = {};", code.text())),
                 }
             }
+            StatementKind::Reporting(_) | StatementKind::Report(_) => {
+                return Err(self.kernel.error("a report is left"));
+            }
             StatementKind::Barrier
             | StatementKind::UniformLoad { .. }
             | StatementKind::Subgroup { .. }

@@ -153,7 +153,9 @@ pub(super) fn contains_barrier(block: &[Statement]) -> bool {
         StatementKind::For { body, .. } | StatementKind::While { body, .. } | StatementKind::Loop { body } => {
             contains_barrier(body)
         }
+        StatementKind::Reporting(body) => contains_barrier(body),
         StatementKind::Let { .. }
+        | StatementKind::Report(_)
         | StatementKind::Store { .. }
         | StatementKind::Evaluate(_)
         | StatementKind::Break

@@ -82,6 +82,7 @@ impl FunctionWriter<'_, '_> {
             }
             StatementKind::Asynchronous(kind) => Err(self.writer.fail(format!("a `{}` is left", kind.name()))),
             StatementKind::Tile(operation) => Err(self.writer.fail(format!("a `{}` is left", operation.name()))),
+            StatementKind::Reporting(_) | StatementKind::Report(_) => Err(self.writer.fail("a report is left")),
             StatementKind::Fence(reach) => {
                 self.fence(*reach);
                 Ok(())

@@ -120,6 +120,7 @@ impl<'a, D: Dialect> Printer<'a, D> {
             }
             StatementKind::Matrix { result, operation } => self.matrix(scope, out, *result, operation),
             StatementKind::Tile(operation) => self.tile(scope, out, operation),
+            StatementKind::Reporting(_) | StatementKind::Report(_) => Err(self.error("a report is left")),
         }
     }
 

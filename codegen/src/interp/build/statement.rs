@@ -326,6 +326,7 @@ impl<'a> Builder<'a> {
             }
             StatementKind::Matrix { .. } => return Err(self.error("a matrix is left")),
             StatementKind::Tile(operation) => return Err(self.error(format!("a `{}` is left", operation.name()))),
+            StatementKind::Reporting(_) | StatementKind::Report(_) => return Err(self.error("a report is left")),
         }
         self.top = keep;
         Ok(())

@@ -139,7 +139,23 @@ impl Checker<'_> {
             StatementKind::Tile(operation) => {
                 crate::verify::tiles::operation(self.module, self.function, operation).map_err(|message| (at, message))
             }
+            StatementKind::Report(report) => {
+                for value in &report.values {
+                    let ty = self.of(*value);
+                    if !matches!(ty, Type::Scalar(_) | Type::Vector { .. } | Type::Enum(_)) {
+                        let found = self.name(ty);
+                        return Err((
+                            span_of(*value),
+                            format!(
+                                "a report shows numbers, bools, vectors of them and enums, not {found}: give its parts"
+                            ),
+                        ));
+                    }
+                }
+                Ok(())
+            }
             StatementKind::Evaluate(_)
+            | StatementKind::Reporting(_)
             | StatementKind::Loop { .. }
             | StatementKind::Break
             | StatementKind::Continue

@@ -1,0 +1,239 @@
+//! What kernels report while they run: assertions that do not hold, and lines that they print.
+//!
+//! A kernel with `assert!` or `println!` in it has a second form that writes them to a buffer, where its author's crate is built with debug assertions
+//! ([`Kernel::reporting`]); launches by hand take that form on every device that has a storage buffer left for it. A kernel does not wait for anybody to read: it goes on after an
+//! assertion that does not hold, and what it reports comes with the next call that waits for the device.
+
+use std::fmt;
+use std::sync::{Arc, Mutex};
+
+use trefoil_codegen::artefact::{Kernel, Reported, Site};
+use trefoil_codegen::check::Invocation;
+use trefoil_codegen::site::{BEGIN, reports};
+
+use crate::device::{Device, DeviceKind, Memory, MemoryRange};
+use crate::error::{Error, Result};
+use crate::launch::KernelHandle;
+use crate::support::state::lock;
+
+/// Words of a report buffer: some thousand reports, behind which they are counted alone.
+const WORDS: usize = 1 << 16;
+
+/// What an invocation reports.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Report {
+    /// The kernel's instance.
+    pub kernel: String,
+    /// Where it was written: `file:line:column`.
+    pub at: String,
+    /// Who reports it.
+    pub invocation: Invocation,
+    /// Whether something that was asserted does not hold; otherwise it is a line to be printed.
+    pub fails: bool,
+    /// The message, values and all.
+    pub message: String,
+}
+
+impl fmt::Display for Report {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let Self { kernel, at, invocation, fails, message } = self;
+        if *fails {
+            write!(f, "{at}: {message}, in {invocation} of kernel `{kernel}`")
+        } else {
+            write!(f, "{at}: {invocation} of kernel `{kernel}` prints: {message}")
+        }
+    }
+}
+
+/// What a device's kernels reported since it was last asked.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct NewReports {
+    /// In the order in which each kernel wrote them.
+    pub reports: Vec<Report>,
+    /// So many more found no room.
+    pub lost: u64,
+}
+
+/// The report buffers of a device, one for each kernel that reports.
+#[derive(Debug)]
+pub struct ReportBuffers {
+    /// Whether kernels take the form that reports.
+    wanted: bool,
+    buffers: Mutex<Vec<ReportBuffer>>,
+}
+
+#[derive(Debug)]
+struct ReportBuffer {
+    /// Of the kernel that writes there.
+    hash: [u8; 16],
+    kernel: String,
+    workgroup_size: [u32; 3],
+    sites: Vec<Site>,
+    memory: Arc<dyn Memory>,
+    /// The first word that was not read.
+    next: usize,
+}
+
+impl ReportBuffers {
+    /// Of a device whose kernels report, or do not.
+    pub fn new(wanted: bool) -> Self {
+        Self { wanted, buffers: Mutex::default() }
+    }
+}
+
+impl ReportBuffer {
+    fn range(&self, words: std::ops::Range<usize>) -> MemoryRange {
+        let bytes = |words: usize| (words * size_of::<u32>()) as u64;
+        MemoryRange { memory: self.memory.clone(), offset: bytes(words.start), bytes: bytes(words.len()) }
+    }
+
+    /// Adds what was written since it was last read.
+    fn read(&mut self, device: &Device, new: &mut NewReports) -> Result<()> {
+        let backend = device.backend();
+        let mut words = vec![0u32; WORDS];
+        backend.read(&self.range(0..BEGIN), bytemuck::cast_slice_mut(&mut words[..BEGIN]))?;
+        let end = (words[0] as usize).saturating_add(BEGIN).min(WORDS);
+        if end <= self.next {
+            return Ok(());
+        }
+        backend.read(&self.range(self.next..end), bytemuck::cast_slice_mut(&mut words[self.next..end]))?;
+        let (found, next) = reports(&self.sites, &words, self.next);
+        new.reports.extend(found.iter().filter_map(|reported| self.report(reported)));
+        self.next = next;
+        if end > WORDS / 2 {
+            new.lost += u64::from(words[1]);
+            words.fill(0);
+            backend.write(&self.range(0..WORDS), bytemuck::cast_slice(&words))?;
+            self.next = BEGIN;
+        }
+        Ok(())
+    }
+
+    fn report(&self, reported: &Reported<'_>) -> Option<Report> {
+        let site = self.sites.get(reported.site)?;
+        let [x, y, _] = self.workgroup_size.map(|size| size.max(1));
+        let local = [reported.local % x, reported.local / x % y, reported.local / x / y];
+        let Site { file, line, column, .. } = site;
+        Some(Report {
+            kernel: self.kernel.clone(),
+            at: if *line == 0 { file.to_string() } else { format!("{file}:{line}:{column}") },
+            invocation: Invocation { workgroup: reported.workgroup, local },
+            fails: site.fails,
+            message: site.message(reported.values),
+        })
+    }
+}
+
+impl Device {
+    /// Waits for the device, and takes what its kernels have reported since it was last asked: assertions that do not hold and lines that they print, in builds with debug assertions.
+    ///
+    /// Who does not ask hears of it anyway: every call that waits for the device ([`Buffer::read`](crate::Buffer::read), [`Device::wait`], [`Recorded::run`](crate::Recorded::run)) prints the lines to the
+    /// standard output, and answers [`Error::Assertion`] if there is an assertion that does not hold.
+    ///
+    /// ```
+    /// # use trefoil_dsl as trefoil;
+    /// use trefoil::prelude::*;
+    ///
+    /// #[kernel(workgroup(64))]
+    /// fn halve(x: &mut [u32]) {
+    ///     let i = global_index();
+    ///     if i < x.len() {
+    ///         assert!(x[i] % 2 == 0, "{} is odd", x[i]);
+    ///         x[i] = x[i] / 2;
+    ///     }
+    /// }
+    ///
+    /// # fn run(device: &trefoil::Device) -> trefoil::error::Result<()> {
+    /// let mut x = device.buffer(&[2, 4, 7, 8])?;
+    /// device.run(halve(&mut x)?.over(4))?;
+    /// for report in device.reports()?.reports {
+    ///     // src/main.rs:7:9: assertion failed: 7 is odd, in invocation 2 of workgroup 0 of kernel `halve`
+    ///     println!("{report}");
+    /// }
+    /// # Ok(()) }
+    /// ```
+    ///
+    /// # Errors
+    /// The device failed.
+    pub fn reports(&self) -> Result<NewReports> {
+        self.backend().wait()?;
+        let mut new = NewReports::default();
+        for buffer in lock(&self.report_buffers().buffers).iter_mut() {
+            buffer.read(self, &mut new)?;
+        }
+        Ok(new)
+    }
+
+    /// Prints what was reported, after a call that waited for the device.
+    ///
+    /// # Errors
+    /// [`Error::Assertion`], or the device failed.
+    pub(crate) fn hear(&self) -> Result<()> {
+        if lock(&self.report_buffers().buffers).is_empty() {
+            return Ok(());
+        }
+        let NewReports { reports, lost } = self.reports()?;
+        let (failed, printed): (Vec<_>, Vec<_>) = reports.into_iter().partition(|report| report.fails);
+        printed.iter().for_each(|line| println!("{line}"));
+        let others = failed.len().saturating_sub(1) as u64;
+        match failed.into_iter().next() {
+            Some(Report { kernel, at, invocation, message, .. }) => {
+                Err(Error::Assertion { kernel, at, invocation, message, more: others + lost })
+            }
+            None if lost > 0 => {
+                println!("{lost} more reports of kernels found no room");
+                Ok(())
+            }
+            None => Ok(()),
+        }
+    }
+
+    /// The form of a kernel that reports, if it has one that this device can run.
+    pub(crate) fn reporting(&self, kernel: &Kernel) -> Result<Option<KernelHandle>> {
+        let Some(reporting) = kernel.reporting.filter(|_| self.report_buffers().wanted) else { return Ok(None) };
+        let target = self.kind().target();
+        let is_there = match self.kind() {
+            DeviceKind::Cpu => reporting.cpu.is_some(),
+            _ => reporting.variants.iter().any(|variant| variant.target == target),
+        };
+        if !is_there || reporting.bindings.len() > self.limits().max_storage_buffers as usize {
+            return Ok(None);
+        }
+        if kernel.constants == reporting.constants {
+            return Ok(Some(KernelHandle::Static(reporting)));
+        }
+        let values: Vec<_> = kernel.constants.iter().map(|constant| (&*constant.name, constant.value)).collect();
+        let specialised = reporting.specialise(&values).map_err(|error| Error::Argument {
+            kernel: error.kernel,
+            argument: error.constant,
+            reason: error.reason,
+        })?;
+        Ok(Some(KernelHandle::Shared(Arc::new(specialised))))
+    }
+
+    /// The report buffer of a kernel that reports.
+    pub(crate) fn report_buffer(&self, kernel: &Kernel) -> Result<Arc<dyn Memory>> {
+        let mut buffers = lock(&self.report_buffers().buffers);
+        if let Some(known) = buffers.iter().find(|buffer| buffer.hash == kernel.hash) {
+            return Ok(known.memory.clone());
+        }
+        let label = format!("reports of {}", kernel.name);
+        let memory = self.backend().allocate((WORDS * size_of::<u32>()) as u64, &label)?;
+        let buffer = ReportBuffer {
+            hash: kernel.hash,
+            kernel: kernel.name.to_string(),
+            workgroup_size: kernel.workgroup_size,
+            sites: kernel.sites.to_vec(),
+            memory: memory.clone(),
+            next: BEGIN,
+        };
+        self.backend().write(&buffer.range(0..WORDS), &vec![0; WORDS * size_of::<u32>()])?;
+        buffers.push(buffer);
+        Ok(memory)
+    }
+}
+
+/// The words for what is not told of by itself.
+pub(crate) fn and_more(more: u64) -> String {
+    if more == 0 { String::new() } else { format!(", and {more} more") }
+}
