@@ -5,6 +5,7 @@ use std::collections::BTreeSet;
 use trefoil::artefact::Kernel;
 use trefoil::dsl::element::Element;
 use trefoil::kernels::attention::UNBOUNDED;
+use trefoil::kernels::attention::join::AT_ONCE;
 use trefoil::kernels::attention::plain::{SIZE, Scores};
 use trefoil::kernels::attention::rows::ELEMENTS;
 use trefoil::prelude::Vec4;
@@ -82,7 +83,7 @@ struct Way {
 impl Way {
     /// Whether keys and values are given in pieces of 16 bytes.
     fn takes_pieces(&self) -> bool {
-        self.name.contains("rows")
+        self.name.contains("rows") || self.name.contains("grouped")
     }
 
     /// Whether it takes heads of so many elements of a type.
@@ -100,6 +101,10 @@ fn ways(element: &str) -> Vec<Way> {
     }
     for (rows, team) in [(1, 8), (1, 16), (8, 8), (8, 16)] {
         let name = format!("attention_rows_{element}_{rows}_{team}");
+        ways.push(Way { name, rows, columns: ELEMENTS * team });
+    }
+    for (rows, team) in [(2, 8), (2, 16), (4, 8), (4, 16), (8, 8), (8, 16)] {
+        let name = format!("attention_grouped_{element}_{rows}_{team}");
         ways.push(Way { name, rows, columns: ELEMENTS * team });
     }
     ways
@@ -127,6 +132,14 @@ fn shapes() -> Vec<Shape> {
         // Of whole pieces of halves.
         shape([2, 3, 2, 7, 131, 40, 56], true, 1),
         shape([1, 5, 1, 2, 257, 128, 104], true, 5),
+        // A query or a few of heads in groups.
+        shape([1, 2, 1, 1, 61, 64, 64], false, 1),
+        shape([2, 4, 1, 1, 517, 128, 128], true, 3),
+        shape([1, 7, 1, 1, 131, 80, 80], true, 1),
+        shape([1, 8, 2, 1, 259, 64, 128], false, 2),
+        shape([1, 2, 1, 4, 203, 128, 80], false, 1),
+        // Parts by the dozen, of which some have no key.
+        shape([1, 4, 1, 1, 67, 128, 72], false, 21),
     ]
 }
 
@@ -162,6 +175,15 @@ impl Shape {
     /// Multiplications.
     fn operations(&self) -> usize {
         self.batches * self.heads() * self.queries * self.keys * (self.elements + self.value_elements)
+    }
+
+    /// How many invocations put together a quad: several where there are more parts than one asks for at once.
+    fn sharers(&self) -> usize {
+        if self.cut > AT_ONCE { 8 } else { 1 }
+    }
+
+    fn join<T: Value>(&self) -> String {
+        format!("attention_join_{}_{}", T::NAME, self.sharers())
     }
 
     fn cap(&self) -> f32 {
@@ -289,14 +311,14 @@ impl Shape {
         let columns = if way.takes_pieces() { 1 } else { value_elements.div_ceil(way.columns) };
         device.run(launch.groups(batches * key_heads * per_head * columns * cut))?;
         if cut > 1 {
-            let join = Launch::of(kernel(&format!("attention_join_{}", T::NAME)))
+            let join = Launch::of(kernel(&self.join::<T>()))
                 .read(&parts)?
                 .read(sinks.slice(inside(&sinks, &given.sinks))?)?
                 .write(out.slice_mut(GUARD..GUARD + count)?)?
                 .value([group, key_heads, queries, value_elements / 4, rows])?
                 .value(strides[3])?
                 .value(cut)?;
-            device.run(join.over(rows * value_elements / 4))?;
+            device.run(join.over(rows * value_elements / 4 * self.sharers()))?;
         }
         out.read()
     }
@@ -318,7 +340,7 @@ pub fn tested() -> BTreeSet<String> {
     let mut names: BTreeSet<String> = BY_THE_OP.map(str::to_owned).into();
     for element in [f32::NAME, f16::NAME, bf16::NAME] {
         names.extend(ways(element).into_iter().map(|way| way.name));
-        names.insert(format!("attention_join_{element}"));
+        names.extend([1, 8].map(|sharers| format!("attention_join_{element}_{sharers}")));
     }
     names
 }
@@ -357,7 +379,7 @@ fn check_of<T: Value>(stand: &Stand) {
             let run = shape.run(&stand.device, &way, &given, expected.len());
             let all = run.unwrap_or_else(|error| panic!("{place}: {error}"));
             let joined = shape.cut > 1 && !way.name.contains("plain");
-            let join = joined.then(|| kernel(&format!("attention_join_{}", T::NAME)));
+            let join = joined.then(|| kernel(&shape.join::<T>()));
             stand.ran([kernel(&way.name)].into_iter().chain(join), &place);
             let (before, rest) = all.split_at(GUARD);
             let (written, after) = rest.split_at(expected.len());

@@ -5,8 +5,9 @@
 //! | [`tiled`] | 64 or 16 rows, 128 keys at a time | many queries |
 //! | [`staged`] | 128 rows, 128 keys at a time | many queries of `f32`, with much workgroup memory |
 //! | [`matrices`] | 64 rows, 64 keys at a time | many queries of `f16`, on matrix units |
-//! | [`rows`] | up to 8 rows and a part of the keys | few queries of many keys, where reading these is all that counts |
-//! | [`join`] | | what the two above leave where several workgroups share the keys of a row |
+//! | [`rows`] | a row and a part of the keys | a query of many keys, where reading these is all that counts |
+//! | [`grouped`] | 2, 4 or 8 rows and a part of the keys | queries that share keys, such as those of heads in groups, where it is nearly all |
+//! | [`join`] | | what [`tiled`] and the two above leave where several workgroups share the keys of a row |
 //! | [`plain`] | one row | any strides, any extents and `f64`; and scores, if somebody wants to see them |
 //!
 //! **Rows.** The queries of all heads that share a head of keys are *rows* of it: row `r` is query `r / group` of head `r % group` among them. So keys and values are read once for the group.
@@ -19,6 +20,7 @@
 //! **Numbers.** Elements are `f32`, `f16` or `bf16`, and everything between them is `f32`; or they are `f64`, and so is everything between them.
 
 pub mod doubles;
+pub mod grouped;
 pub mod join;
 pub mod matrices;
 pub mod plain;
@@ -36,6 +38,7 @@ pub fn kernels() -> Vec<&'static Kernel> {
         plain::attention_plain_f64::KERNELS,
         plain::attention_plain::KERNELS,
         &rows::kernels(),
+        &grouped::kernels(),
         staged::attention_staged::KERNELS,
         tiled::attention_tiled::KERNELS,
         &matrices::kernels(),

@@ -3,7 +3,8 @@
 use trefoil_dsl::artefact::Kernel;
 use trefoil_dsl::device::DeviceKind;
 use trefoil_kernels::attention::UNBOUNDED;
-use trefoil_kernels::attention::join::attention_join;
+use trefoil_kernels::attention::grouped::kernels as grouped_kernels;
+use trefoil_kernels::attention::join::{AT_ONCE, attention_join};
 use trefoil_kernels::attention::matrices::{
     KEYS as MATRIX_KEYS, LARGEST_SUBGROUP, ROWS as MATRIX_ROWS, kernels as matrix_kernels,
 };
@@ -216,8 +217,13 @@ impl Candidate for Kernels {
                 (ROWS_AT_ONCE as i64 * at_once, 64 * wide, ("attention_tiled", at_once), wide)
             }
             Way::Rows => {
-                let at_once = if most(&rows) == 1 { 1 } else { 8 };
-                (at_once, 128, ("attention_rows", at_once), if sizes.widest() <= 64 { 8 } else { 16 })
+                let (name, at_once) = match most(&rows) {
+                    1 => ("attention_rows", 1),
+                    2 => ("attention_grouped", 2),
+                    3..=4 => ("attention_grouped", 4),
+                    _ => ("attention_grouped", 8),
+                };
+                (at_once, 128, (name, at_once), if sizes.widest() <= 64 { 8 } else { 16 })
             }
         };
         let blocks = rows.quotient_up(height);
@@ -250,13 +256,18 @@ impl Candidate for Kernels {
         params.push(ParamValue::Dims(out.clone()));
         params.extend(op.told(inputs));
         params.push(ParamValue::Dim(Dim::from(cut)));
-        let kernels = if self.way == Way::Rows { row_kernels() } else { attention_tiled::KERNELS.to_vec() };
+        let kernels = match self.way {
+            Way::Rows if height == 1 => row_kernels(),
+            Way::Rows => grouped_kernels(),
+            Way::Tiled | Way::Narrow => attention_tiled::KERNELS.to_vec(),
+        };
         let mut kernel = instance(&kernels, &format!("{}_{element}_{}_{second}", name.0, name.1))?;
         if self.way == Way::Rows {
-            // Several rows have their sums where what is read early would be, and on CUDA it is slower.
-            let early = height == 1 && request.device.kind != DeviceKind::Cuda;
-            let whole = sizes.elements.is(ELEMENTS as i64 * second);
-            kernel = specialised(&kernel, &[("EARLY", i64::from(early)), ("WHOLE", i64::from(whole))])?;
+            let whole = ("WHOLE", i64::from(sizes.elements.is(ELEMENTS as i64 * second)));
+            // On CUDA it is slower; what has several rows reads early by itself.
+            let early = ("EARLY", i64::from(request.device.kind != DeviceKind::Cuda));
+            let constants = if height == 1 { &[early, whole][..] } else { &[whole] };
+            kernel = specialised(&kernel, constants)?;
         } else {
             let whole = sizes.keys.divides_evenly(KEYS as i64)
                 && sizes.elements.divides_evenly(16)
@@ -271,8 +282,9 @@ impl Candidate for Kernels {
         })];
         if cut > 1 {
             let [.., sinks] = op.slots();
+            let sharers = if cut > AT_ONCE as i64 { 8 } else { 1 };
             steps.push(Step::Kernel(KernelStep {
-                kernel: instance(attention_join::KERNELS, &format!("attention_join_{element}"))?,
+                kernel: instance(attention_join::KERNELS, &format!("attention_join_{element}_{sharers}"))?,
                 bindings: vec![Slot::Scratch(0), sinks, Slot::Output(0)],
                 params: vec![
                     ParamValue::Dims(vec![
@@ -285,7 +297,7 @@ impl Candidate for Kernels {
                     ParamValue::Dims(out),
                     ParamValue::Dim(Dim::from(cut)),
                 ],
-                grid: Grid::Invocations(all_rows * quads(&sizes.value_elements)),
+                grid: Grid::Invocations(all_rows * quads(&sizes.value_elements) * sharers),
             }));
         }
         let launches = steps.len() as f64;
