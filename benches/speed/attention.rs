@@ -9,13 +9,15 @@ use crate::measure::Scale;
 /// What is attended to: heads, heads of keys, queries, keys, elements of a head, and whether it is causal.
 type Row = (i64, i64, i64, i64, i64, bool);
 
-/// Rows of models: all positions of a text, and the next token behind one.
-const ROWS: [Row; 7] = [
+/// Rows of models: all positions of a text, the next token behind one, and that or a few where heads in groups share keys.
+const ROWS: [Row; 9] = [
     (32, 32, 4096, 4096, 128, false),
     (32, 32, 4096, 4096, 128, true),
     (32, 32, 4096, 4096, 64, false),
     (32, 32, 1, 8192, 128, true),
+    (16, 8, 1, 32_768, 128, true),
     (32, 8, 1, 32_768, 128, true),
+    (64, 8, 1, 32_768, 128, true),
     (32, 8, 4, 8192, 128, true),
     (12, 12, 128, 128, 32, false),
 ];

@@ -7,7 +7,7 @@ use trefoil::dsl::element::Element;
 use trefoil::kernels::attention::UNBOUNDED;
 use trefoil::kernels::attention::join::AT_ONCE;
 use trefoil::kernels::attention::plain::{SIZE, Scores};
-use trefoil::kernels::attention::rows::ELEMENTS;
+use trefoil::kernels::attention::row::ELEMENTS;
 use trefoil::prelude::Vec4;
 use trefoil::{Buffer, Device, DeviceKind, Launch, Result, bf16, f16};
 
@@ -83,7 +83,7 @@ struct Way {
 impl Way {
     /// Whether keys and values are given in pieces of 16 bytes.
     fn takes_pieces(&self) -> bool {
-        self.name.contains("rows") || self.name.contains("grouped")
+        self.name.contains("row") || self.name.contains("grouped")
     }
 
     /// Whether it takes heads of so many elements of a type.
@@ -99,9 +99,9 @@ fn ways(element: &str) -> Vec<Way> {
         let name = format!("attention_tiled_{element}_{at_once}_{wide}");
         ways.push(Way { name, rows: 8 * at_once, columns: 64 * wide });
     }
-    for (rows, team) in [(1, 8), (1, 16), (8, 8), (8, 16)] {
-        let name = format!("attention_rows_{element}_{rows}_{team}");
-        ways.push(Way { name, rows, columns: ELEMENTS * team });
+    for team in [8, 16] {
+        let name = format!("attention_row_{element}_{team}");
+        ways.push(Way { name, rows: 1, columns: ELEMENTS * team });
     }
     for (rows, team) in [(2, 8), (2, 16), (4, 8), (4, 16), (8, 8), (8, 16)] {
         let name = format!("attention_grouped_{element}_{rows}_{team}");

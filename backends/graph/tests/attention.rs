@@ -9,6 +9,7 @@ use std::collections::{BTreeMap, BTreeSet};
 use common::{Values, compare, computes, devices, numbers, tolerance};
 use half::{bf16, f16};
 use trefoil_dsl::device::{Device, DeviceKind};
+use trefoil_graph::compile::stages::forecast;
 use trefoil_graph::graph::GraphError;
 use trefoil_graph::op::HostTensor;
 use trefoil_graph::ops::attention::{Attention, AttentionLayout, AttentionOperands, Queries, Scores};
@@ -227,6 +228,70 @@ fn sizes_types_and_layouts() {
     for (kind, name) in [(DeviceKind::Cpu, "attention on the host"), (DeviceKind::Cuda, "attention in stages")] {
         let there = devices().iter().any(|device| device.kind() == kind);
         assert!(!there || taken.contains(name), "{kind} took no row by `{name}`; taken: {taken:?}");
+    }
+}
+
+/// A query or a few of heads that share keys, with every kind of operand.
+#[test]
+fn heads_in_groups() {
+    let mut rows = Vec::new();
+    for (index, [group, queries, keys, elements]) in
+        [[2, 1, 300, 64], [4, 1, 531, 128], [7, 1, 201, 80], [2, 4, 150, 128]].into_iter().enumerate()
+    {
+        let layout = if index % 2 == 0 { Bhsd } else { Bshd };
+        let base = Row {
+            batch: 2,
+            heads: 2 * group,
+            key_heads: 2,
+            op: Attention { causal: true, ..Attention::new(layout, 0.3) },
+            ..row(queries, keys, elements)
+        };
+        let all = Row {
+            mask: Some(vec![queries, keys]),
+            bias: Some(vec![2 * group, 1, keys]),
+            lengths: Some(vec![keys as u32 - 1, 101]),
+            sinks: true,
+            op: Attention { left: Some(140), cap: Some(2.0), ..base.op },
+            ..base.clone()
+        };
+        rows.push(base);
+        rows.extend([F32, F16, BF16].map(|element| Row { element, ..all.clone() }));
+    }
+    assert!(check(&rows).contains("attention of few rows"));
+}
+
+/// Keys of a head are read once for all queries of its group: one kernel has them all, whatever the group.
+#[test]
+fn heads_in_groups_are_rows_of_one_kernel() {
+    for device in devices().iter().filter(|device| device.kind() != DeviceKind::Cpu) {
+        for (element, elements, team) in [(F32, 64, 8), (F32, 128, 16), (F16, 80, 16), (F16, 128, 16), (BF16, 128, 16)]
+        {
+            if !computes(device, element) {
+                continue;
+            }
+            for (group, queries, kernel) in [
+                (1, 1, format!("row_{element}")),
+                (2, 1, format!("grouped_{element}_2")),
+                (4, 1, format!("grouped_{element}_4")),
+                (7, 1, format!("grouped_{element}_8")),
+                (8, 1, format!("grouped_{element}_8")),
+                (1, 3, format!("grouped_{element}_4")),
+                (4, 2, format!("grouped_{element}_8")),
+            ] {
+                let mut graph = Graph::new();
+                let mut input = |name: &str, heads: usize, positions: usize| {
+                    graph.input(name, element, shape(&[1, heads, positions, elements])).unwrap()
+                };
+                let (q, k, v) = (input("q", 8 * group, queries), input("k", 8, 32_768), input("v", 8, 32_768));
+                let op = Attention { causal: true, ..Attention::new(Bhsd, 0.1) };
+                let y = graph.attention(q, k, v, AttentionOperands::default(), op).unwrap();
+                graph.output("y", y).unwrap();
+                let told = forecast(&graph, device.properties(), &Options::default()).unwrap();
+                let wanted = [format!("attention_{kernel}_{team}"), format!("attention_join_{element}_8")];
+                let place = format!("{queries} queries of groups of {group} on {}", device.properties().name);
+                assert_eq!(told.steps, wanted, "{place}");
+            }
+        }
     }
 }
 

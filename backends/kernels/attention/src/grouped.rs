@@ -1,7 +1,7 @@
 //! Several queries of the same keys, such as those of all heads that share a head of keys: what counts is that a multiprocessor reads keys and values once, and does little else for each of them.
 //!
 //! **Who does what.** A workgroup has 2, 4 or 8 rows and a part of the keys. A *team* of `TEAM` invocations takes several keys at once: each has eight elements of them, of their values and of every row's sum, in pieces of 16 bytes, as in
-//! [`super::rows`]; the queries lie in workgroup memory, where all teams read the same ones.
+//! [`super::row`]; the queries lie in workgroup memory, where all teams read the same ones.
 //!
 //! **Scores** of so many rows and keys would keep a team busy if each of its invocations knew them all. So products are added up over the team in halves: with every exchange an invocation gives away half of its sums and adds up the others,
 //! until it has one or two (`team_sums`). For these alone it looks at masks and takes a power of two; then the team hands weights round (`team_weights`). That is two exchanges for a row and a key, where a sum that all know takes four.
@@ -10,7 +10,7 @@
 //!
 //! **Memory.** The next keys are asked for as soon as products are there, into the registers that held those before, and the next values as soon as the last were weighed: something is on its way all the time, and nothing is held twice.
 //!
-//! **Targets.** As of [`super::rows`]; where subgroups are smaller than teams, or none are there, teams exchange through workgroup memory.
+//! **Targets.** As of [`super::row`]; where subgroups are smaller than teams, or none are there, teams exchange through workgroup memory.
 
 use trefoil_dsl::artefact::Kernel;
 use trefoil_dsl::prelude::*;

@@ -5,7 +5,7 @@
 //! | [`tiled`] | 64 or 16 rows, 128 keys at a time | many queries |
 //! | [`staged`] | 128 rows, 128 keys at a time | many queries of `f32`, with much workgroup memory |
 //! | [`matrices`] | 64 rows, 64 keys at a time | many queries of `f16`, on matrix units |
-//! | [`rows`] | a row and a part of the keys | a query of many keys, where reading these is all that counts |
+//! | [`row`] | a row and a part of the keys | a query of many keys, where reading these is all that counts |
 //! | [`grouped`] | 2, 4 or 8 rows and a part of the keys | queries that share keys, such as those of heads in groups, where it is nearly all |
 //! | [`join`] | | what [`tiled`] and the two above leave where several workgroups share the keys of a row |
 //! | [`plain`] | one row | any strides, any extents and `f64`; and scores, if somebody wants to see them |
@@ -24,7 +24,7 @@ pub mod grouped;
 pub mod join;
 pub mod matrices;
 pub mod plain;
-pub mod rows;
+pub mod row;
 pub mod staged;
 pub mod tiled;
 
@@ -37,8 +37,8 @@ pub fn kernels() -> Vec<&'static Kernel> {
         join::attention_join::KERNELS,
         plain::attention_plain_f64::KERNELS,
         plain::attention_plain::KERNELS,
-        &rows::kernels(),
         &grouped::kernels(),
+        &row::kernels(),
         staged::attention_staged::KERNELS,
         tiled::attention_tiled::KERNELS,
         &matrices::kernels(),

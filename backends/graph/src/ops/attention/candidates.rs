@@ -9,7 +9,7 @@ use trefoil_kernels::attention::matrices::{
     KEYS as MATRIX_KEYS, LARGEST_SUBGROUP, ROWS as MATRIX_ROWS, kernels as matrix_kernels,
 };
 use trefoil_kernels::attention::plain::{SIZE, attention_plain, attention_plain_f64};
-use trefoil_kernels::attention::rows::{ELEMENTS, kernels as row_kernels};
+use trefoil_kernels::attention::row::{ELEMENTS, kernels as row_kernels};
 use trefoil_kernels::attention::staged::{KEYS as STAGED_KEYS, ROWS as STAGED_ROWS, attention_staged};
 use trefoil_kernels::attention::tiled::{KEYS, ROWS_AT_ONCE, attention_tiled};
 
@@ -32,7 +32,7 @@ const BYTES: f64 = 4.0e6;
 const TILED_FLOPS: f64 = 30.0e6;
 const NARROW_FLOPS: f64 = 12.0e6;
 const ROW_FLOPS: f64 = 15.0e6;
-const ROWS_FLOPS: f64 = 7.0e6;
+const GROUPED_FLOPS: f64 = 14.0e6;
 const STAGED_FLOPS: f64 = 40.0e6;
 const MATRIX_FLOPS: f64 = 100.0e6;
 const PLAIN_FLOPS: f64 = 0.3e6;
@@ -161,7 +161,7 @@ enum Way {
     Tiled,
     /// 16 rows at a time.
     Narrow,
-    /// Up to 8 rows.
+    /// A row, or 2, 4 or 8 that share keys.
     Rows,
 }
 
@@ -209,21 +209,21 @@ impl Candidate for Kernels {
         op.contiguous_vectors(inputs)?;
         let most = |dim: &Dim| dim.bounds().1.max(1);
         let rows = sizes.group.clone() * sizes.queries.clone();
+        let element = inputs[0].ty.element.name();
         // Rows of a workgroup, columns of the values that it has, and what tells the instance.
         let (height, width, name, second) = match self.way {
             Way::Tiled | Way::Narrow => {
                 let at_once = if self.way == Way::Tiled { 8 } else { 2 };
                 let wide = if sizes.value_elements.bounds().1 <= 64 { 1 } else { 2 };
-                (ROWS_AT_ONCE as i64 * at_once, 64 * wide, ("attention_tiled", at_once), wide)
+                (ROWS_AT_ONCE as i64 * at_once, 64 * wide, format!("attention_tiled_{element}_{at_once}"), wide)
             }
             Way::Rows => {
-                let (name, at_once) = match most(&rows) {
-                    1 => ("attention_rows", 1),
-                    2 => ("attention_grouped", 2),
-                    3..=4 => ("attention_grouped", 4),
-                    _ => ("attention_grouped", 8),
+                let at_once = [1, 2, 4].into_iter().find(|at_once| most(&rows) <= *at_once).unwrap_or(8);
+                let name = match at_once {
+                    1 => format!("attention_row_{element}"),
+                    _ => format!("attention_grouped_{element}_{at_once}"),
                 };
-                (at_once, 128, (name, at_once), if sizes.widest() <= 64 { 8 } else { 16 })
+                (at_once, 128, name, if sizes.widest() <= 64 { 8 } else { 16 })
             }
         };
         let blocks = rows.quotient_up(height);
@@ -240,7 +240,6 @@ impl Candidate for Kernels {
         // A quad of a sum for each, and behind them two numbers for each; something even if nobody writes it.
         let bytes = slots.clone() * (sizes.value_elements.clone() + 2i64) * 4i64;
         let scratch = if cut == 1 { Dim::from(16i64) } else { bytes };
-        let element = inputs[0].ty.element.name();
         let quads = |elements: &Dim| elements.quotient(&Dim::from(4i64));
         let out = op.strides(&Layout::contiguous(&request.outputs[0].shape))[..3].to_vec();
         let mut params = vec![ParamValue::Dims(vec![
@@ -261,7 +260,7 @@ impl Candidate for Kernels {
             Way::Rows => grouped_kernels(),
             Way::Tiled | Way::Narrow => attention_tiled::KERNELS.to_vec(),
         };
-        let mut kernel = instance(&kernels, &format!("{}_{element}_{}_{second}", name.0, name.1))?;
+        let mut kernel = instance(&kernels, &format!("{name}_{second}"))?;
         if self.way == Way::Rows {
             let whole = ("WHOLE", i64::from(sizes.elements.is(ELEMENTS as i64 * second)));
             // On CUDA it is slower; what has several rows reads early by itself.
@@ -306,7 +305,7 @@ impl Candidate for Kernels {
             Way::Tiled => TILED_FLOPS,
             Way::Narrow => NARROW_FLOPS,
             Way::Rows if height == 1 => ROW_FLOPS,
-            Way::Rows => ROWS_FLOPS,
+            Way::Rows => GROUPED_FLOPS,
         };
         // Rows and columns that a workgroup computes but nobody has cost as much as others.
         let products = upper(&sizes.elements.quotient_up(16)) * 16.0 + upper(&columns) * width as f64;
