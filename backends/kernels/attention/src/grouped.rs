@@ -4,7 +4,7 @@
 //! [`super::row`]; the queries lie in workgroup memory, where all teams read the same ones.
 //!
 //! **Scores** of so many rows and keys would keep a team busy if each of its invocations knew them all. So products are added up over the team in halves: with every exchange an invocation gives away half of its sums and adds up the others,
-//! until it has one or two (`team_sums`). For these alone it looks at masks and takes a power of two; then the team hands weights round (`team_weights`). That is two exchanges for a row and a key, where a sum that all know takes four.
+//! until it has one, two or four (`team_sums`). For these alone it looks at masks and takes a power of two; then the team hands weights round (`handed_round`). That is two exchanges for a row and a key, where a sum that all know takes four.
 //!
 //! **Softmax.** An invocation has keys of one row, so that it keeps one largest score, which it shares with its neighbours of that row, and its own sum of weights. At the end teams put together what they found, two rows at a time.
 //!
@@ -29,7 +29,7 @@ fn together<const TEAM: usize>() -> bool {
     if const { target::has(Feature::Subgroups) } { subgroup_size() >= TEAM } else { false }
 }
 
-/// Of the sums over the team of `PAIRS` numbers, `KEYS` of each row: those from `PAIRS / TEAM` times one's place in it on, as many as that, by way of workgroup memory.
+/// Sums over the team of each of `PAIRS` numbers, `KEYS` of each row, by way of workgroup memory. An invocation gets its part of them, `PAIRS / TEAM` in the order of their indices and of invocations, at the front; what is behind them means nothing.
 #[device]
 fn sums_in_memory<const TEAM: usize, const KEYS: usize, const PAIRS: usize>(
     own: [f32; PAIRS],
@@ -112,7 +112,7 @@ fn handed_round_in_memory<const TEAM: usize, const COUNT: usize>(
     all
 }
 
-/// The team's `COUNT` numbers, of which each of it has as many as there are for it, or several have the same one. All of the workgroup get here.
+/// All `COUNT` numbers of the team, of which each invocation has its part, `COUNT / TEAM` from the front of `own` on; where there are fewer numbers than invocations, neighbours have the same one. All of the workgroup get here.
 #[device]
 fn handed_round<const TEAM: usize, const COUNT: usize>(
     own: [f32; COUNT],
