@@ -5,7 +5,7 @@ use trefoil::prelude::*;
 
 use crate::{Outcome, expect};
 
-/// Where rows that lie one after the other begin, by their lengths; an index that leaves its row is told of, and so is the last row.
+/// An element of each row, of rows that lie one after the other: a column that leaves its row is told of, and the last row is printed.
 ///
 /// `assert!`, `assert_eq!`, `assert_ne!` (and the same with `debug_` before), `print!` and `println!` are there in builds with debug assertions, as `debug_assert!` is in Rust. The kernel then writes what it reports
 /// to a buffer; the next call that waits for the device prints the lines, and answers an error that names the kernel, the invocation, the line and the values if something that was asserted does not hold. A kernel
@@ -30,6 +30,8 @@ pub fn row_elements(begins: &[u32], columns: &[u32], x: &[f32], y: &mut [f32]) {
 /// # Errors
 /// The device fails, or gives something else.
 pub fn check(device: &Device) -> Outcome {
+    // Whoever waits for a device next hears of its reports: others that use this one are not to.
+    let device = &device.reopen()?;
     let x = device.buffer(&[1.0f32, 2.0, 3.0, 4.0])?;
     let begins = device.buffer(&[0u32, 1, 4])?;
     let columns = device.buffer(&[0u32, 2])?;
