@@ -8,6 +8,7 @@ mod items;
 mod order;
 mod realistic;
 mod refused;
+mod reports;
 mod robust;
 
 use trefoil_codegen::front::{self, Output};
