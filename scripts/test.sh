@@ -3,7 +3,7 @@
 #
 # It first installs what is missing (scripts/setup-tools.sh, scripts/fetch-model.sh, scripts/fetch-onnx-cases.sh), so that a fresh Debian 12 with Rust needs
 # nothing else. Vulkan and wgpu run on lavapipe, a Vulkan driver for the CPU (the devices' own tests on Debian's, those that have it compile many kernels on a newer one), unless
-# VK_ICD_FILENAMES or VK_DRIVER_FILES names another driver. CUDA C is compiled with NVRTC and not run: scripts/test-gpu.sh does that.
+# VK_ICD_FILENAMES or VK_DRIVER_FILES names another driver. CUDA C is compiled with NVRTC, and that of random kernels run on the CPU (random/src/fibers): scripts/test-gpu.sh runs all of it.
 set -euo pipefail
 cd "$(dirname "$0")/.."
 

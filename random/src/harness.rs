@@ -11,11 +11,12 @@ use std::time::{Duration, Instant};
 
 use serde::{Deserialize, Serialize};
 use trefoil_dsl::device::{DeviceKind, DeviceOptions};
-use trefoil_dsl::error::Error;
 
+use trefoil_codegen::artefact::Kernel;
 use trefoil_codegen::target::Target;
 
 use crate::draw::draw;
+use crate::fibers::{self, Fibers, Task};
 use crate::held::Held;
 use crate::interval::Reject;
 use crate::run::{self, Failure};
@@ -37,6 +38,9 @@ const fn subgroup_of(seed: u64) -> u32 {
     SUBGROUPS[(mixed % SUBGROUPS.len() as u64) as usize]
 }
 
+/// How many kernels are compiled together for [`Fibers`]: with more, the time of the last ones is that of a single thread.
+const BATCH: usize = 24;
+
 /// Where programs run beside the evaluator and the checker.
 #[derive(Debug, Default)]
 pub struct Harness {
@@ -44,6 +48,8 @@ pub struct Harness {
     pub devices: Vec<Held>,
     /// What compiles CUDA C without a device, and for every how many programs it is asked.
     pub nvrtc: Option<(nvrtc::Nvrtc, u64)>,
+    /// What runs CUDA C on the CPU, and for every how many programs it is asked, whatever the devices get.
+    pub fibers: Option<(Fibers, u64)>,
     /// Whether SPIR-V is handed to `spirv-val`, for every so many programs; 0 for none.
     pub spirv_val: u64,
     /// Devices get one in so many programs; the evaluator and the checker get all.
@@ -93,9 +99,30 @@ pub struct Log {
     pub time: Duration,
 }
 
+/// A program whose CUDA C is yet to be run, since it is run together with that of others.
+struct Waiting {
+    program: Program,
+    task: Task,
+    wanted: Vec<Vec<Value>>,
+}
+
+/// What is known of a program before its CUDA C is run.
+struct Judged {
+    verdict: Verdict,
+    waiting: Option<Waiting>,
+}
+
+/// Where a program ran, and what is left to be run.
+#[derive(Default)]
+struct Ran {
+    reached: BTreeSet<Row>,
+    places: Vec<String>,
+    task: Option<Task>,
+}
+
 impl Harness {
-    /// With every device of these kinds that opens, and NVRTC and `spirv-val` for one in so many programs; beside it why other devices do not open.
-    pub fn open(kinds: &[DeviceKind], every: u64) -> (Self, Vec<(DeviceKind, Error)>) {
+    /// With every device of these kinds that opens, and NVRTC, `spirv-val` and a compiler of C++ for one in so many programs; beside it, by name, why devices and that compiler are left out.
+    pub fn open(kinds: &[DeviceKind], every: u64) -> (Self, Vec<(&'static str, String)>) {
         let (mut opened, mut refused) = (Vec::new(), Vec::new());
         for kind in kinds {
             let options = DeviceOptions::default();
@@ -107,73 +134,134 @@ impl Harness {
             };
             match device {
                 Ok(device) => opened.push(Held::new(device)),
-                Err(error) => refused.push((*kind, error)),
+                Err(error) => refused.push((kind.name(), error.to_string())),
             }
         }
         let nvrtc = nvrtc::load().filter(|_| every > 0).map(|nvrtc| (nvrtc, every));
-        (Self { devices: opened, nvrtc, spirv_val: every, share: 1 }, refused)
+        let fibers = match Fibers::open() {
+            _ if every == 0 => None,
+            Ok(fibers) => Some((fibers, every)),
+            Err(words) => {
+                refused.push((fibers::PLACE, words));
+                None
+            }
+        };
+        (Self { devices: opened, nvrtc, fibers, spirv_val: every, share: 1 }, refused)
     }
 
     /// Runs a program everywhere, in the evaluator and the checker with subgroups of a size.
     pub fn judge(&self, program: &Program, number: u64, subgroup: u32) -> Verdict {
+        let Judged { mut verdict, waiting } = self.begin(program, number, subgroup, true);
+        if let Some(waiting) = waiting {
+            for found in self.run_texts(&[&waiting]) {
+                complete(&mut verdict, found);
+            }
+        }
+        verdict
+    }
+
+    /// Runs a program everywhere but on fibers, and makes it ready for them if they are asked for it.
+    fn begin(&self, program: &Program, number: u64, subgroup: u32, with_fibers: bool) -> Judged {
+        let on_fibers = with_fibers && self.fibers.as_ref().is_some_and(|(_, every)| number.is_multiple_of(*every));
         let mut meanings: BTreeMap<u32, Vec<Vec<Value>>> = BTreeMap::new();
         let mut sizes = BTreeSet::from([subgroup]);
-        sizes.extend(self.devices.iter().filter_map(|held| run::subgroup_size(&held.device)));
-        if !program.needs.subgroups {
-            sizes = BTreeSet::from([subgroup]);
+        if program.needs.subgroups {
+            sizes.extend(self.devices.iter().filter_map(|held| run::subgroup_size(&held.device)));
+            sizes.extend(on_fibers.then_some(fibers::SUBGROUP));
         }
         for size in sizes {
             match meaning::outcome(program, size) {
                 Ok(wanted) => {
                     meanings.insert(size, wanted);
                 }
-                Err(reject) => return Verdict::Rejected(reject),
+                Err(reject) => return Judged { verdict: Verdict::Rejected(reject), waiting: None },
             }
         }
-        match run::guarded(|| self.everywhere(program, number, subgroup, &meanings)) {
-            Some(Ok((reached, ran))) => Verdict::Agrees(reached, ran),
-            Some(Err(failure)) => Verdict::Fails(failure),
-            None => Verdict::Fails(Failure { place: "panic".to_owned(), words: "something panics".to_owned() }),
-        }
+        let ran = match run::guarded(|| self.everywhere(program, number, subgroup, &meanings, on_fibers)) {
+            Some(Ok(ran)) => ran,
+            Some(Err(failure)) => return Judged { verdict: Verdict::Fails(failure), waiting: None },
+            None => {
+                let failure = Failure { place: "panic".to_owned(), words: "something panics".to_owned() };
+                return Judged { verdict: Verdict::Fails(failure), waiting: None };
+            }
+        };
+        let size = if program.needs.subgroups { fibers::SUBGROUP } else { subgroup };
+        let wanted = meanings.remove(&size);
+        let waiting = ran.task.zip(wanted).map(|(task, wanted)| Waiting { program: program.clone(), task, wanted });
+        Judged { verdict: Verdict::Agrees(ran.reached, ran.places), waiting }
     }
 
-    #[allow(clippy::type_complexity, reason = "the two lists of a verdict")]
     fn everywhere(
         &self,
         program: &Program,
         number: u64,
         subgroup: u32,
         meanings: &BTreeMap<u32, Vec<Vec<Value>>>,
-    ) -> Result<(BTreeSet<Row>, Vec<String>), Failure> {
+        on_fibers: bool,
+    ) -> Result<Ran, Failure> {
         let understood = run::understand(program)?;
-        let Some(wanted) = meanings.get(&subgroup) else { return Ok((BTreeSet::new(), Vec::new())) };
+        let Some(wanted) = meanings.get(&subgroup) else { return Ok(Ran::default()) };
         let found = run::checked(&understood.module, program, subgroup)?;
         run::agree("checker", program, wanted, &found)?;
         let found = run::evaluate(&understood.verified, program, subgroup)?;
         run::agree("evaluator", program, wanted, &found)?;
-        let mut ran = OWN.map(str::to_owned).to_vec();
-        let has_share = number.is_multiple_of(self.share.max(1));
-        if has_share && (!self.devices.is_empty() || self.nvrtc.is_some() || self.spirv_val > 0) {
-            let kernel = Arc::new(run::compile(&understood.module, &Target::ALL)?);
-            if let Some((nvrtc, every)) = &self.nvrtc
-                && number.is_multiple_of(*every)
-            {
-                nvrtc::accepts(nvrtc, &kernel)?;
-            }
-            run::writable(&kernel)?;
-            if self.spirv_val > 0 && number.is_multiple_of(self.spirv_val) {
-                run::validated(&kernel, number)?;
-            }
-            for held in &self.devices {
-                let size = if program.needs.subgroups { run::subgroup_size(&held.device) } else { Some(subgroup) };
-                let Some(wanted) = size.and_then(|size| meanings.get(&size)) else { continue };
-                if let Some(found) = held.launched(&kernel, program)? {
-                    run::agree(held.name(), program, wanted, &found)?;
-                    ran.push(held.name().to_owned());
-                }
+        let mut ran = Ran { places: OWN.map(str::to_owned).to_vec(), ..Ran::default() };
+        let on_devices = number.is_multiple_of(self.share.max(1))
+            && (!self.devices.is_empty() || self.nvrtc.is_some() || self.spirv_val > 0);
+        let targets: &[Target] = match (on_devices, on_fibers) {
+            (true, _) => &Target::ALL,
+            (false, true) => &[Target::Cuda],
+            (false, false) => &[],
+        };
+        ran.reached = reached(&understood.module);
+        if targets.is_empty() {
+            return Ok(ran);
+        }
+        let kernel = Arc::new(run::compile(&understood.module, targets)?);
+        if on_devices {
+            self.on_devices(program, number, subgroup, meanings, &kernel, &mut ran.places)?;
+        }
+        ran.task = on_fibers.then(|| Task::new(&kernel, program)).transpose()?;
+        Ok(ran)
+    }
+
+    fn on_devices(
+        &self,
+        program: &Program,
+        number: u64,
+        subgroup: u32,
+        meanings: &BTreeMap<u32, Vec<Vec<Value>>>,
+        kernel: &Arc<Kernel>,
+        places: &mut Vec<String>,
+    ) -> Result<(), Failure> {
+        if let Some((nvrtc, every)) = &self.nvrtc
+            && number.is_multiple_of(*every)
+        {
+            nvrtc::accepts(nvrtc, kernel)?;
+        }
+        run::writable(kernel)?;
+        if self.spirv_val > 0 && number.is_multiple_of(self.spirv_val) {
+            run::validated(kernel, number)?;
+        }
+        for held in &self.devices {
+            let size = if program.needs.subgroups { run::subgroup_size(&held.device) } else { Some(subgroup) };
+            let Some(wanted) = size.and_then(|size| meanings.get(&size)) else { continue };
+            if let Some(found) = held.launched(kernel, program)? {
+                run::agree(held.name(), program, wanted, &found)?;
+                places.push(held.name().to_owned());
             }
         }
-        Ok((reached(&understood.module), ran))
+        Ok(())
+    }
+
+    /// Whether what fibers make of programs is what these mean.
+    fn run_texts(&self, all: &[&Waiting]) -> Vec<Result<(), Failure>> {
+        let Some((fibers, _)) = &self.fibers else { return Vec::new() };
+        let tasks: Vec<&Task> = all.iter().map(|waiting| &waiting.task).collect();
+        let agrees = |(waiting, outcome): (&&Waiting, fibers::Outcome)| {
+            run::agree(fibers::PLACE, &waiting.program, &waiting.wanted, &outcome?)
+        };
+        all.iter().zip(fibers.run(&tasks)).map(agrees).collect()
     }
 
     /// Runs seeds, on several threads and for no longer than a limit; tells of each failure, made smaller, as it is found.
@@ -181,8 +269,27 @@ impl Harness {
         let start = Instant::now();
         let (next, log) = (AtomicU64::new(seeds.start), Mutex::new(Log::default()));
         let lock = || log.lock().unwrap_or_else(PoisonError::into_inner);
-        let goes_on =
-            || limits.time.is_none_or(|time| start.elapsed() < time) && lock().failures.len() < limits.failures;
+        let in_time = || limits.time.is_none_or(|time| start.elapsed() < time);
+        let goes_on = || in_time() && lock().failures.len() < limits.failures;
+        let settle = |seed: u64, program: &Program, verdict: Verdict| {
+            if let Verdict::Fails(failure) = &verdict {
+                tell(self.smallest(seed, program, failure, &in_time));
+            }
+            self.count(&mut lock(), seed, verdict);
+        };
+        let held = Mutex::new(Vec::new());
+        let taken = |least: usize| {
+            let mut held = held.lock().unwrap_or_else(PoisonError::into_inner);
+            if held.len() < least { Vec::new() } else { std::mem::take(&mut *held) }
+        };
+        let run_together = |batch: Vec<(u64, Verdict, Waiting)>| {
+            let all: Vec<&Waiting> = batch.iter().map(|(.., waiting)| waiting).collect();
+            let found = self.run_texts(&all);
+            for ((seed, mut verdict, waiting), found) in batch.into_iter().zip(found) {
+                complete(&mut verdict, found);
+                settle(seed, &waiting.program, verdict);
+            }
+        };
         std::thread::scope(|scope| {
             for _ in 0..limits.threads.max(1) {
                 scope.spawn(|| {
@@ -192,13 +299,16 @@ impl Harness {
                             break;
                         }
                         let program = draw(seed);
-                        let verdict = self.judge(&program, seed, subgroup_of(seed));
-                        if let Verdict::Fails(failure) = &verdict {
-                            let in_time = || limits.time.is_none_or(|time| start.elapsed() < time);
-                            tell(self.smallest(seed, &program, failure, &in_time));
+                        let Judged { verdict, waiting } = self.begin(&program, seed, subgroup_of(seed), true);
+                        match waiting {
+                            Some(waiting) => {
+                                held.lock().unwrap_or_else(PoisonError::into_inner).push((seed, verdict, waiting));
+                                run_together(taken(BATCH));
+                            }
+                            None => settle(seed, &program, verdict),
                         }
-                        self.count(&mut lock(), seed, verdict);
                     }
+                    run_together(taken(1));
                 });
             }
         });
@@ -231,20 +341,37 @@ impl Harness {
     /// A failure in words, with the smallest kernel found in time that fails in the same place.
     fn smallest(&self, seed: u64, program: &Program, failure: &Failure, in_time: &dyn Fn() -> bool) -> String {
         let subgroup = subgroup_of(seed);
+        // What passes everywhere else is compiled once more for fibers, which takes longer than all else.
+        let judge = |smaller: &Program| {
+            if failure.place == fibers::PLACE {
+                self.judge(smaller, 0, subgroup)
+            } else {
+                self.begin(smaller, 0, subgroup, false).verdict
+            }
+        };
         let fails = |smaller: &Program| {
             in_time()
-                && match self.judge(smaller, 0, subgroup) {
+                && match judge(smaller) {
                     Verdict::Fails(found) => found.place == failure.place,
                     _ => false,
                 }
         };
         let smallest = reduce::reduced(program, &fails);
-        let words = match self.judge(&smallest, 0, subgroup) {
+        let words = match judge(&smallest) {
             Verdict::Fails(found) => found.to_string(),
             _ => failure.to_string(),
         };
         let source = print::source(&smallest);
         format!("seed {seed}: {failure}\nThe smallest kernel that fails there ({words}):\n{source}")
+    }
+}
+
+/// Adds to what is known of a program what fibers made of it.
+fn complete(verdict: &mut Verdict, found: Result<(), Failure>) {
+    match (verdict, found) {
+        (Verdict::Agrees(_, places), Ok(())) => places.push(fibers::PLACE.to_owned()),
+        (verdict, Err(failure)) => *verdict = Verdict::Fails(failure),
+        _ => {}
     }
 }
 

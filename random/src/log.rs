@@ -6,6 +6,7 @@ use trefoil_codegen::target::Feature;
 use trefoil_dsl::device::Device;
 
 use crate::combination::{Combination, all};
+use crate::fibers::PLACE;
 use crate::harness::{Harness, Log};
 use crate::syntax::Needs;
 use crate::table::Row;
@@ -18,6 +19,8 @@ struct Target<'h> {
     name: &'h str,
     /// `None` for what has everything.
     device: Option<&'h Device>,
+    /// Whether it got every kernel.
+    whole: bool,
 }
 
 impl Target<'_> {
@@ -31,11 +34,13 @@ impl Target<'_> {
     }
 }
 
-/// The evaluator, the checker and the devices.
+/// The evaluator, the checker, the devices, and CUDA C on the CPU.
 fn targets(harness: &Harness) -> Vec<Target<'_>> {
-    let own = ["evaluator", "checker"].map(|name| Target { name, device: None });
-    let devices = harness.devices.iter().map(|held| Target { name: held.name(), device: Some(&held.device) });
-    own.into_iter().chain(devices).collect()
+    let own = ["evaluator", "checker"].map(|name| Target { name, device: None, whole: true });
+    let devices =
+        harness.devices.iter().map(|held| Target { name: held.name(), device: Some(&held.device), whole: true });
+    let fibers = harness.fibers.iter().map(|(_, every)| Target { name: PLACE, device: None, whole: *every == 1 });
+    own.into_iter().chain(devices).chain(fibers).collect()
 }
 
 /// A combination that came up too rarely.
@@ -56,11 +61,11 @@ impl fmt::Display for Rare {
     }
 }
 
-/// The combinations of the language that came up in fewer kernels than they should on a target that has them.
+/// The combinations of the language that came up in fewer kernels than they should on a target that has them and got every kernel.
 pub fn rare(harness: &Harness, log: &Log, least: u32) -> Vec<Rare> {
     let mut rare = Vec::new();
     for combination in all() {
-        for target in targets(harness).iter().filter(|target| target.has(combination.needs())) {
+        for target in targets(harness).iter().filter(|target| target.whole && target.has(combination.needs())) {
             let count = log.table.count(&combination.key(), target.name);
             if count < least {
                 rare.push(Rare { combination, target: target.name.to_owned(), count });
@@ -90,6 +95,12 @@ pub fn page(harness: &Harness, log: &Log, refused: &[String]) -> String {
     for held in &harness.devices {
         let properties = held.device.properties();
         line(&format!("* {}: {}, {}", held.name(), properties.name, properties.driver));
+    }
+    if let Some((fibers, every)) = &harness.fibers {
+        line(&format!(
+            "* {PLACE}: CUDA C of one kernel in {every}, compiled by {} and run on the CPU",
+            fibers.compiler()
+        ));
     }
     refused.iter().for_each(|text| line(&format!("* {text}")));
     log.lines().iter().for_each(|text| line(&format!("* {text}")));

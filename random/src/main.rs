@@ -28,7 +28,7 @@ struct Arguments {
     /// Devices, by name; every one that opens if there is none.
     #[arg(long, value_delimiter = ',')]
     devices: Vec<String>,
-    /// NVRTC and spirv-val look at one in so many kernels; 0 is none.
+    /// NVRTC and spirv-val look at one in so many kernels, and as many have their CUDA C compiled for the CPU and run there; 0 is none.
     #[arg(long, default_value_t = 10)]
     every: u64,
     /// How many kernels run at once; as many as the machine has threads if it is not said.
@@ -80,7 +80,7 @@ fn main() -> ExitCode {
         }
     }
     let (harness, refused) = Harness::open(&kinds, arguments.every);
-    let refused: Vec<String> = refused.iter().map(|(kind, error)| format!("not run on {kind}: {error}")).collect();
+    let refused: Vec<String> = refused.iter().map(|(name, words)| format!("not run on {name}: {words}")).collect();
     refused.iter().for_each(|line| println!("{line}"));
     for held in &harness.devices {
         let properties = held.device.properties();

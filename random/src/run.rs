@@ -4,7 +4,7 @@ use std::fmt;
 use std::sync::Arc;
 
 use trefoil_codegen::artefact::{
-    Code, CpuArguments, CpuBuffer, Dialect, Kernel, ParamRole, ParamTransport, Params, VariantError,
+    Code, ConstantError, CpuArguments, CpuBuffer, Dialect, Kernel, ParamRole, ParamTransport, Params, VariantError,
 };
 use trefoil_codegen::check;
 use trefoil_codegen::compile::compile_for;
@@ -149,7 +149,7 @@ pub fn evaluate(verified: &Verified, program: &Program, subgroup: u32) -> Result
 }
 
 /// The bytes that a program's buffers hold at first, and behind each of them memory that is none of its: 16 bytes at least, in which an element has room, to a multiple of 16.
-fn padded(program: &Program) -> Vec<Vec<u8>> {
+pub(crate) fn padded(program: &Program) -> Vec<Vec<u8>> {
     let mut all = initial(program);
     for (bytes, buffer) in all.iter_mut().zip(&program.buffers) {
         let element = layout_of(&buffer.element, &program.structs).0;
@@ -212,15 +212,11 @@ pub struct Refused {
     pub lost: bool,
 }
 
-/// What a device makes of a kernel.
+/// The kernel with the values that a program gives its specialisation constants.
 ///
 /// # Errors
-/// The device or its driver refuses the kernel.
-pub fn launched(device: &Device, kernel: &Arc<Kernel>, program: &Program) -> Result<Found, Refused> {
-    let place = device.kind().name();
-    let failed = |error: Error| Refused { lost: matches!(error, Error::Lost { .. }), failure: failure(place, error) };
-    let unlike = |words: &dyn fmt::Display| Refused { failure: failure(place, words), lost: false };
-    let backend = device.backend();
+/// It has no such constants, which no kernel of the program's should say.
+pub fn specialised(kernel: &Arc<Kernel>, program: &Program) -> Result<Arc<Kernel>, ConstantError> {
     let values: Vec<(String, i64)> = program
         .params
         .iter()
@@ -230,12 +226,23 @@ pub fn launched(device: &Device, kernel: &Arc<Kernel>, program: &Program) -> Res
             _ => (String::new(), 0),
         })
         .collect();
-    let kernel = if values.is_empty() {
-        kernel.clone()
-    } else {
-        let named: Vec<(&str, i64)> = values.iter().map(|(name, value)| (name.as_str(), *value)).collect();
-        Arc::new(kernel.specialise(&named).map_err(|error| unlike(&error))?)
-    };
+    if values.is_empty() {
+        return Ok(kernel.clone());
+    }
+    let named: Vec<(&str, i64)> = values.iter().map(|(name, value)| (name.as_str(), *value)).collect();
+    kernel.specialise(&named).map(Arc::new)
+}
+
+/// What a device makes of a kernel.
+///
+/// # Errors
+/// The device or its driver refuses the kernel.
+pub fn launched(device: &Device, kernel: &Arc<Kernel>, program: &Program) -> Result<Found, Refused> {
+    let place = device.kind().name();
+    let failed = |error: Error| Refused { lost: matches!(error, Error::Lost { .. }), failure: failure(place, error) };
+    let unlike = |words: &dyn fmt::Display| Refused { failure: failure(place, words), lost: false };
+    let backend = device.backend();
+    let kernel = specialised(kernel, program).map_err(|error| unlike(&error))?;
     let loaded = match backend.load(std::slice::from_ref(&kernel), ParamTransport::Value) {
         Err(Error::Variant(VariantError::MissingFeatures { .. })) => return Ok(None),
         loaded => loaded.map_err(failed)?,

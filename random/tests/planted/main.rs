@@ -5,6 +5,7 @@
 #![allow(clippy::unwrap_used, reason = "a test that fails may panic")]
 
 mod faults;
+mod text;
 
 use faults::{FAULTS, planted};
 use trefoil_codegen::verify::verify;
