@@ -273,7 +273,13 @@ impl Harness {
         let goes_on = || in_time() && lock().failures.len() < limits.failures;
         let settle = |seed: u64, program: &Program, verdict: Verdict| {
             if let Verdict::Fails(failure) = &verdict {
-                tell(self.smallest(seed, program, failure, &in_time));
+                // A batch may bring more failures than are asked for, and each takes many runs to be made smaller.
+                let words = if goes_on() {
+                    self.smallest(seed, program, failure, &in_time)
+                } else {
+                    format!("seed {seed}: {failure}")
+                };
+                tell(words);
             }
             self.count(&mut lock(), seed, verdict);
         };

@@ -63,6 +63,16 @@ static void** arguments;
     _exit(1);
 }
 
+// Where in a text something is, as the compiler's checks say it.
+struct Place {
+    const char* file;
+    unsigned line, column;
+};
+
+[[noreturn]] static void undefined(const Place& place, const char* words) {
+    fail("line %u of its text, column %u: %s", place.line, place.column, words);
+}
+
 static size_t whole_pages(size_t bytes) {
     const size_t page = size_t(sysconf(_SC_PAGESIZE));
     return (bytes + page - 1) / page * page;
@@ -306,6 +316,22 @@ static void serve(unsigned kernel) {
 }
 
 } // namespace fibers
+
+// What the compiler's checks call, with what begins with a place. The library that comes with them would write to the standard error and go on.
+#define CHECK(name, words)                                                                                             \
+    extern "C" [[noreturn]] void __ubsan_handle_##name##_abort(const fibers::Place* place) {                           \
+        fibers::undefined(*place, words);                                                                              \
+    }
+CHECK(add_overflow, "a signed sum overflows")
+CHECK(sub_overflow, "a signed difference overflows")
+CHECK(mul_overflow, "a signed product overflows")
+CHECK(negate_overflow, "the negative of the least number")
+CHECK(divrem_overflow, "a quotient by zero, or of the least number by -1")
+CHECK(shift_out_of_bounds, "a shift by too much, or of a signed number beyond its bits")
+CHECK(out_of_bounds, "an index outside of an array")
+CHECK(float_cast_overflow, "a float becomes an integer that cannot hold it")
+CHECK(load_invalid_value, "a bool that is neither 0 nor 1")
+CHECK(type_mismatch_v1, "an address is not aligned to what is there")
 
 int main() {
     using namespace fibers;

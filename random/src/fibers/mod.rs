@@ -1,7 +1,7 @@
 //! The CUDA C of kernels, compiled by the machine's C++ compiler and run on its CPU, where no GPU is.
 //!
 //! `cuda.hpp` gives a text what NVRTC and a GPU give it, [`ptx`] puts calls in the place of inline PTX, and `machine.cpp` runs each thread of a block as a fiber. The kernels of a batch become one program, so that the header is
-//! read once for all of them; the machine is compiled once. The program runs each launch in a process of its own: what ends by a signal, does not end, or waits for threads that do not come is a [`Failure`] of that kernel.
+//! read once for all of them; the machine is compiled once. The program runs each launch in a process of its own: what ends by a signal, does not end, waits for threads that do not come, or has no meaning in C++ is a [`Failure`] of that kernel.
 
 mod ptx;
 #[cfg(test)]
@@ -29,18 +29,19 @@ pub const SUBGROUP: u32 = 32;
 /// The compilers that are tried.
 const COMPILERS: [&str; 2] = ["g++", "c++"];
 
-/// How programs are compiled. An operation is rounded once where it stands: what NVRTC makes of `a * b + c` the meaning allows, but not that two compilers differ. Kernels run for milliseconds, so that optimising them would be most
-/// of the time. What C++ leaves open of signed sums and of pointers stays open to NVRTC, whose answers are those of the machine's words.
-const FLAGS: [&str; 9] = [
+/// How texts are compiled. An operation is rounded once, where it stands: that NVRTC makes one of a product and a sum is allowed by what a program means, and only one of both is looked at. Kernels run for milliseconds, so that
+/// optimising them would take most of the time. What has no meaning in C++ is told, though NVRTC's machine code may well do what was meant; only that memory is read as other types than it was written is left aside.
+const FLAGS: [&str; 10] = [
     "-std=c++17",
     "-O0",
     "-w",
     "-ffp-contract=off",
-    "-fwrapv",
     "-fno-strict-aliasing",
     "-fno-exceptions",
     "-fno-rtti",
     "-fno-asynchronous-unwind-tables",
+    "-fsanitize=signed-integer-overflow,shift,integer-divide-by-zero,float-cast-overflow,alignment,bounds,bool",
+    "-fno-sanitize-recover=all",
 ];
 
 const HEADER: &str = concat!(include_str!("cuda.hpp"), include_str!("machine.hpp"));
@@ -177,7 +178,7 @@ impl Fibers {
         let source = fibers.folder.join("machine.cpp");
         write(&source, format!("{HEADER}{MACHINE}").as_bytes()).map_err(|failure| failure.words)?;
         let made = fibers.machine();
-        fibers.compile(&["-c".as_ref(), source.as_ref(), "-o".as_ref(), made.as_ref()])?;
+        fibers.compile(&source, &made)?;
         Ok(fibers)
     }
 
@@ -190,8 +191,18 @@ impl Fibers {
         self.folder.join("machine.o")
     }
 
-    fn compile(&self, arguments: &[&Path]) -> Result<(), String> {
-        let output = Command::new(self.compiler).args(FLAGS).args(arguments).output();
+    /// Makes an object of a source.
+    fn compile(&self, source: &Path, object: &Path) -> Result<(), String> {
+        self.ask(Command::new(self.compiler).args(FLAGS).arg("-c").arg(source).arg("-o").arg(object))
+    }
+
+    /// Makes a program of an object and the machine, which has all that the compiler's checks call: it needs no library for them.
+    fn link(&self, object: &Path, program: &Path) -> Result<(), String> {
+        self.ask(Command::new(self.compiler).arg(object).arg(self.machine()).arg("-o").arg(program))
+    }
+
+    fn ask(&self, command: &mut Command) -> Result<(), String> {
+        let output = command.output();
         let output = output.map_err(|error| format!("{}: {error}", self.compiler))?;
         if output.status.success() { Ok(()) } else { Err(errors(&String::from_utf8_lossy(&output.stderr))) }
     }
@@ -232,9 +243,8 @@ impl Fibers {
         let _ = writeln!(text, "const unsigned fibers::kernel_count = {};", written.len());
         let files = Files::new(&self.folder, self.batches.fetch_add(1, Ordering::Relaxed));
         write(&files.source, text.as_bytes())?;
-        let machine = self.machine();
-        self.compile(&[files.source.as_ref(), machine.as_ref(), "-o".as_ref(), files.program.as_ref()])
-            .map_err(failure)?;
+        self.compile(&files.source, &files.object).map_err(failure)?;
+        self.link(&files.object, &files.program).map_err(failure)?;
         let launches = written.iter().enumerate().flat_map(|(place, number)| tasks[*number].launch(place));
         write(&files.launches, &launches.collect::<Vec<u8>>())?;
         let launches = File::open(&files.launches).map_err(failure)?;
@@ -262,6 +272,7 @@ impl Drop for Fibers {
 /// The files of a batch, which go with it.
 struct Files {
     source: PathBuf,
+    object: PathBuf,
     program: PathBuf,
     launches: PathBuf,
 }
@@ -269,13 +280,13 @@ struct Files {
 impl Files {
     fn new(folder: &Path, batch: u64) -> Self {
         let file = |kind: &str| folder.join(format!("batch-{batch}{kind}"));
-        Self { source: file(".cpp"), program: file(""), launches: file(".launches") }
+        Self { source: file(".cpp"), object: file(".o"), program: file(""), launches: file(".launches") }
     }
 }
 
 impl Drop for Files {
     fn drop(&mut self) {
-        for file in [&self.source, &self.program, &self.launches] {
+        for file in [&self.source, &self.object, &self.program, &self.launches] {
             let _ = fs::remove_file(file);
         }
     }

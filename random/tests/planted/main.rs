@@ -1,6 +1,6 @@
 //! Faults of emitters are found: each of a list, planted wherever it can be, shows within 1,000 kernels.
 //!
-//! A fault is a change of the IR ([`faults`]), so that the evaluator runs what a device would that got wrong code. A missing barrier does nothing there, where a workgroup runs in step: it is the checker that sees it.
+//! A fault is a change of the IR ([`faults`]), so that the evaluator runs what a device would that got wrong code. A missing barrier does nothing there, where a workgroup runs in step: it is the checker that sees it. Faults in CUDA C are changes of the text ([`text`]).
 
 #![allow(clippy::unwrap_used, reason = "a test that fails may panic")]
 
