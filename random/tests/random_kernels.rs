@@ -14,7 +14,7 @@ use trefoil_random::log;
 const SHARE: u64 = 16;
 
 /// The CUDA C of one kernel in so many is run on the CPU.
-const TEXTS: u64 = 2;
+const TEXTS: u64 = 5;
 
 fn number(name: &str, otherwise: u64) -> u64 {
     std::env::var(name).map_or(otherwise, |value| value.parse().unwrap())
