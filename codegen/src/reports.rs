@@ -6,14 +6,14 @@
 
 use std::borrow::Cow;
 
-use crate::artefact::{List, ParamScalar, Site, SiteValue};
+use crate::artefact::{GridKind, List, ParamScalar, Site, SiteValue};
 use crate::ir::{
     Arena, AtomicFunction, BinaryOperator, Binding, BindingKind, Block, Builtin, Expression, ExpressionKind, Function,
     Handle, Literal, Local, Module, Ordering, Place, Projection, Report, Root, Scalar, Span, Statement, StatementKind,
     Type, statements,
 };
 use crate::site::{BEGIN, HEAD};
-use crate::verify::function_facts;
+use crate::verify::{self, function_facts};
 
 /// The name of the report buffer; the author's own names are told apart from it when code is written.
 const BUFFER: &str = "report";
@@ -25,7 +25,7 @@ pub fn has_reports(module: &Module) -> bool {
         statements(&function.body, &mut |statement| found |= matches!(statement.kind, StatementKind::Report(_)));
         found
     };
-    reports(&module.entry) || module.functions.iter().any(|(_, function)| reports(function))
+    verify::functions(module).any(reports)
 }
 
 /// Leaves out all that is done for reports; says whether there was any.
@@ -34,7 +34,7 @@ pub(crate) fn without(module: &mut Module) -> bool {
         return false;
     }
     let effects = function_facts(module).1;
-    for function in functions(module) {
+    for function in functions_mut(module) {
         edit(&mut function.body, &mut |statement, out| match statement.kind {
             StatementKind::Reporting(_) => {}
             _ => out.push(statement),
@@ -43,7 +43,7 @@ pub(crate) fn without(module: &mut Module) -> bool {
     // A function that did nothing but report is called for nothing.
     let now = function_facts(module).1;
     let idle: Vec<bool> = effects.iter().zip(&now).map(|(before, now)| *before && !now).collect();
-    for function in functions(module) {
+    for function in functions_mut(module) {
         let Function { body, expressions, .. } = function;
         edit(body, &mut |statement, out| {
             let callee = match &statement.kind {
@@ -74,7 +74,7 @@ pub(crate) fn with_buffer(module: &mut Module) {
         volatile: Vec::new(),
         span: Span::NONE,
     });
-    let by_axis = looks_at_axes(module);
+    let by_axis = verify::grid(module) == GridKind::Volume;
     let mut site = 0;
     let Module { types, functions, entry, .. } = module;
     for function in functions.iter_mut().map(|(_, function)| function).chain([entry]) {
@@ -96,7 +96,7 @@ pub(crate) fn with_buffer(module: &mut Module) {
 /// The sites of an instance's reports, in the order in which [`with_buffer`] counts them.
 pub(crate) fn sites(module: &Module) -> Vec<Site> {
     let mut sites = Vec::new();
-    for function in module.functions.iter().map(|(_, function)| function).chain([&module.entry]) {
+    for function in verify::functions(module) {
         inner_first(&function.body, &mut |statement| {
             if let StatementKind::Report(report) = &statement.kind {
                 sites.push(site(module, function, report, statement.span));
@@ -146,7 +146,7 @@ const fn reported(scalar: Scalar) -> ParamScalar {
     }
 }
 
-fn functions(module: &mut Module) -> impl Iterator<Item = &mut Function> {
+fn functions_mut(module: &mut Module) -> impl Iterator<Item = &mut Function> {
     let Module { functions, entry, .. } = module;
     functions.iter_mut().map(|(_, function)| function).chain([entry])
 }
@@ -165,17 +165,6 @@ fn inner_first(block: &Block, visit: &mut dyn FnMut(&Statement)) {
         statement.kind.blocks().into_iter().for_each(|inner| inner_first(inner, visit));
         visit(statement);
     }
-}
-
-/// Whether a kernel is launched with a grid of axes anyway.
-fn looks_at_axes(module: &Module) -> bool {
-    let mut found = module.indirect;
-    for function in module.functions.iter().map(|(_, function)| function).chain([&module.entry]) {
-        function.live(&function.body, &mut |expression| {
-            found |= matches!(function.expressions[expression].kind, ExpressionKind::Builtin(builtin) if builtin.wants_volume());
-        });
-    }
-    found
 }
 
 /// Writes what a report becomes.

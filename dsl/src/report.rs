@@ -90,18 +90,20 @@ impl ReportBuffer {
     /// Adds what was written since it was last read.
     fn read(&mut self, device: &Device, new: &mut NewReports) -> Result<()> {
         let backend = device.backend();
-        let mut words = vec![0u32; WORDS];
-        backend.read(&self.range(0..BEGIN), bytemuck::cast_slice_mut(&mut words[..BEGIN]))?;
-        let end = (words[0] as usize).saturating_add(BEGIN).min(WORDS);
+        let mut head = [0u32; BEGIN];
+        backend.read(&self.range(0..BEGIN), bytemuck::cast_slice_mut(&mut head))?;
+        let end = (head[0] as usize).saturating_add(BEGIN).min(WORDS);
         if end <= self.next {
             return Ok(());
         }
+        let mut words = vec![0u32; WORDS];
+        words[..BEGIN].copy_from_slice(&head);
         backend.read(&self.range(self.next..end), bytemuck::cast_slice_mut(&mut words[self.next..end]))?;
         let (found, next) = reports(&self.sites, &words, self.next);
         new.reports.extend(found.iter().filter_map(|reported| self.report(reported)));
         self.next = next;
         if end > WORDS / 2 {
-            new.lost += u64::from(words[1]);
+            new.lost += u64::from(head[1]);
             words.fill(0);
             backend.write(&self.range(0..WORDS), bytemuck::cast_slice(&words))?;
             self.next = BEGIN;

@@ -182,7 +182,7 @@ fn info(module: &Module) -> Result<KernelInfo, Diagnostics> {
 }
 
 /// How the grid is understood: by what the builtins that occur look at.
-fn grid(module: &Module) -> GridKind {
+pub(crate) fn grid(module: &Module) -> GridKind {
     // What the host does not know it cannot fold, and put into the parameters.
     let mut volume = module.indirect;
     for function in functions(module) {

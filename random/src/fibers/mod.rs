@@ -1,6 +1,6 @@
 //! The CUDA C of kernels, compiled by the machine's C++ compiler and run on its CPU, where no GPU is.
 //!
-//! `cuda.hpp` gives a text what NVRTC and a GPU give it, [`ptx`] puts calls in the place of inline PTX, and `machine.cpp` runs each thread of a block as a fiber. The kernels of a batch become one program, so that the header is
+//! `cuda.hpp` gives a text what NVRTC and a GPU give it, `ptx` puts calls in the place of inline PTX, and `machine.cpp` runs each thread of a block as a fiber. The kernels of a batch become one program, so that the header is
 //! read once for all of them; the machine is compiled once. The program runs each launch in a process of its own: what ends by a signal, does not end, waits for threads that do not come, or has no meaning in C++ is a [`Failure`] of that kernel.
 
 mod ptx;
