@@ -1,7 +1,7 @@
 //! What becomes of reports (`assert!`, `println!`): in most builds nothing, in others words in a buffer.
 //!
-//! Both are done to an instance before it is verified for good, so that nothing behind knows of reports: [`without`] leaves out each [`StatementKind::Reporting`] as a whole, and
-//! [`with_buffer`] gives the kernel one more binding and makes each [`StatementKind::Report`] writes to it. The checker runs kernels as they are written, and reads reports itself. How the
+//! Both are done to an instance before it is verified for good, so that nothing behind knows of reports: `without` leaves out each [`StatementKind::Reporting`] as a whole, and
+//! `with_buffer` gives the kernel one more binding and makes each [`StatementKind::Report`] writes to it. The checker runs kernels as they are written, and reads reports itself. How the
 //! buffer is laid out is said in [`crate::site`].
 
 use std::borrow::Cow;
