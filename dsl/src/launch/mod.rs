@@ -2,10 +2,11 @@
 //! ([`Device::run`](crate::Device::run)).
 //!
 //! A [`Launch`] keeps its buffers' memory alive and holds no borrow. That is sound because what a kernel writes is bound once, since a
-//! launch refuses bindings that overlap unless both are read, and because whatever is submitted to a device runs in order.
+//! launch refuses bindings that overlap unless both are read, and because whatever is submitted to a device runs as if in order (`order.rs` says what waits for what).
 
 mod argument;
 mod grid;
+mod order;
 mod params;
 mod run;
 

@@ -5,6 +5,7 @@ use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
 use trefoil_codegen::artefact::{Kernel, ParamTransport};
 
+use super::order::Order;
 use super::{BoundBuffer, Dispatch, Grid, KernelHandle, Launch, argument, grid, params};
 use crate::device::{Command, Device, DispatchCommand, GroupSource, ParamSource, Pipeline, Recording, RunIo};
 use crate::error::Result;
@@ -89,12 +90,12 @@ impl Device {
     /// grid is larger than the device's; the kernel has no code for the device; or the device failed.
     pub fn run(&self, dispatch: Dispatch) -> Result<()> {
         match self.command(dispatch)? {
-            Some(command) => self.backend().execute(&[command]),
+            Some(dispatch) => self.backend().execute(&[Command::Dispatch(dispatch)]),
             None => Ok(()),
         }
     }
 
-    /// Runs kernels one after the other, each seeing what those before wrote, in one submission.
+    /// Runs kernels as if one after the other, each seeing what those before wrote, in one submission. Those that touch nothing that another of them writes may run at the same time.
     ///
     /// # Errors
     /// As [`Device::run`]; then none of them has run. There is one exception: CUDA and the CPU read the workgroup counts of an indirect dispatch ([`Launch::indirect`](super::Launch::indirect)) when those before
@@ -107,7 +108,7 @@ impl Device {
         self.backend().execute(&commands)
     }
 
-    /// Prepares kernels to be run many times one after the other, each seeing what those before wrote: a run then costs the host next to nothing (a CUDA
+    /// Prepares kernels to be run many times as [`Device::run_all`] does: a run then costs the host next to nothing (a CUDA
     /// graph, a Vulkan command buffer). The recording keeps the buffers alive.
     ///
     /// ```
@@ -144,23 +145,27 @@ impl Device {
     /// # Errors
     /// As [`Device::run`]; the device may have no clock; or a kernel asserted what does not hold ([`Device::reports`]).
     pub fn time(&self, dispatch: Dispatch) -> Result<u64> {
-        let Some(command) = self.command(dispatch)? else { return Ok(0) };
-        let time = self.backend().time(&[command])?.first().copied().unwrap_or(0);
+        let Some(dispatch) = self.command(dispatch)? else { return Ok(0) };
+        let time = self.backend().time(&[Command::Dispatch(dispatch)])?.first().copied().unwrap_or(0);
         self.hear()?;
         Ok(time)
     }
 
-    /// The commands of dispatches, with barriers between them.
-    fn commands(&self, dispatches: impl IntoIterator<Item = Dispatch>) -> Result<Vec<Command>> {
+    /// The commands of dispatches, with a barrier before each that touches what one before it writes, or writes what one before it touches: for who makes lists of commands by hand ([`Backend`](crate::device::Backend)).
+    ///
+    /// # Errors
+    /// As [`Device::run`].
+    pub fn commands(&self, dispatches: impl IntoIterator<Item = Dispatch>) -> Result<Vec<Command>> {
         let mut commands = Vec::new();
+        let mut order = Order::default();
         for dispatch in dispatches {
-            let Some(command) = self.command(dispatch)? else {
+            let Some(dispatch) = self.command(dispatch)? else {
                 continue;
             };
-            if !commands.is_empty() {
+            if order.waits(&dispatch) {
                 commands.push(Command::Barrier);
             }
-            commands.push(command);
+            commands.push(Command::Dispatch(dispatch));
         }
         Ok(commands)
     }
@@ -183,7 +188,7 @@ impl Device {
     }
 
     /// The command of a dispatch; none if it has no workgroups.
-    fn command(&self, dispatch: Dispatch) -> Result<Option<Command>> {
+    fn command(&self, dispatch: Dispatch) -> Result<Option<DispatchCommand>> {
         let dispatch = self.with_reports(dispatch)?;
         let kernel = dispatch.kernel();
         let Dispatch { launch, grid } = &dispatch;
@@ -215,7 +220,7 @@ impl Device {
                 self.pipelines().get(kernel).ok_or_else(|| argument(kernel, "", "the device made no pipeline"))?
             }
         };
-        Ok(Some(Command::Dispatch(DispatchCommand {
+        Ok(Some(DispatchCommand {
             pipeline,
             bindings: bound.into_iter().map(|bound| bound.range).collect(),
             params: ParamSource::Value(block),
@@ -226,6 +231,6 @@ impl Device {
                 }
             },
             label: kernel.name.as_ref().into(),
-        })))
+        }))
     }
 }

@@ -1,5 +1,6 @@
 //! Launches against a device that only looks at what it is given.
 
+mod order;
 mod rules;
 
 use std::any::Any;
