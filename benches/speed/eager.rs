@@ -38,5 +38,5 @@ pub fn measure(device: &Device) -> Outcome<Figure> {
         }
         Ok([submitted, read].map(|time| u64::try_from(time.as_nanos()).unwrap_or(u64::MAX)))
     })?;
-    Ok(Figure { name: name(), alone: submitted, in_a_row: Some(read), bytes: None, flops: None })
+    Ok(Figure { in_a_row: Some(read), ..Figure::alone(name(), submitted) })
 }

@@ -10,6 +10,8 @@ pub struct Figure {
     pub alone: u64,
     /// Nanoseconds of a run among many in a row, the median; rates are of this where it was measured.
     pub in_a_row: Option<u64>,
+    /// The same where one run may begin while the one before ends, if that was measured.
+    pub overlapping: Option<u64>,
     /// Bytes that had to be moved, where they are the bound.
     pub bytes: Option<u64>,
     /// Floating-point operations, where they are the bound.
@@ -18,10 +20,18 @@ pub struct Figure {
 
 /// The table's columns.
 pub fn header() -> String {
-    format!("  {:<38} {:>11} {:>11} {:>10} {:>9} {:>10}", "case", "alone", "in a row", "GB/s", "ceiling", "TFLOP/s")
+    format!(
+        "  {:<38} {:>11} {:>11} {:>11} {:>10} {:>9} {:>10}",
+        "case", "alone", "in a row", "overlapping", "GB/s", "ceiling", "TFLOP/s"
+    )
 }
 
 impl Figure {
+    /// A time alone, of what is bound neither by bytes nor by operations.
+    pub const fn alone(name: String, nanoseconds: u64) -> Self {
+        Self { name, alone: nanoseconds, in_a_row: None, overlapping: None, bytes: None, flops: None }
+    }
+
     fn seconds(&self) -> f64 {
         self.in_a_row.unwrap_or(self.alone).max(1) as f64 / 1e9
     }
@@ -46,6 +56,7 @@ impl Figure {
                     "case": self.name,
                     "median_ns": self.alone,
                     "median_ns_in_a_row": self.in_a_row,
+                    "median_ns_overlapping": self.overlapping,
                     "bytes_per_second": rate,
                     "share_of_ceiling": share,
                     "flops_per_second": flops,
@@ -56,10 +67,11 @@ impl Figure {
         let or_blank = |value: Option<String>| value.unwrap_or_default();
         let milliseconds = |nanoseconds: u64| format!("{:.4} ms", nanoseconds as f64 / 1e6);
         println!(
-            "  {:<38} {:>11} {:>11} {:>10} {:>9} {:>10}",
+            "  {:<38} {:>11} {:>11} {:>11} {:>10} {:>9} {:>10}",
             self.name,
             milliseconds(self.alone),
             or_blank(self.in_a_row.map(milliseconds)),
+            or_blank(self.overlapping.map(milliseconds)),
             or_blank(rate.map(|rate| format!("{:.1}", rate / 1e9))),
             or_blank(share.map(|share| format!("{:.1} %", share * 100.0))),
             or_blank(flops.map(|flops| format!("{:.3}", flops / 1e12))),

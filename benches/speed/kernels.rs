@@ -3,9 +3,10 @@
 use trefoil::{Device, Dispatch};
 use trefoil_example_kernels::workload::Maker;
 
+use crate::Outcome;
 use crate::figure::Figure;
 use crate::measure::{Scale, medians};
-use crate::{Outcome, row};
+use crate::row::{self, Order};
 
 /// Elements of a workload: models have shapes of their own within them.
 fn elements(name: &str, scale: Scale) -> usize {
@@ -36,9 +37,9 @@ pub fn measure(device: &Device, name: &str, make: Maker, scale: Scale) -> Outcom
         }
         Ok([time])
     })?;
-    let in_a_row = match scale {
-        Scale::Gpu => Some(row::of_dispatches(device, &sets, alone)?),
-        Scale::Cpu | Scale::Software => None,
-    };
-    Ok(Figure { name: format!("kernel {about}"), alone, in_a_row, bytes: Some(bytes), flops })
+    let commands = row::commands(device, &sets)?;
+    let in_a_row = scale.row(device, &commands, alone, Order::InARow)?;
+    let overlapping = if sets.len() > 1 { scale.row(device, &commands, alone, Order::Overlapping)? } else { None };
+    let name = format!("kernel {about}");
+    Ok(Figure { in_a_row, overlapping, bytes: Some(bytes), flops, ..Figure::alone(name, alone) })
 }

@@ -8,9 +8,10 @@ use trefoil::graph::{Data, ElementType, Executable, Extents, Graph, Model, Optio
 use trefoil::prelude::*;
 use trefoil::{Buffer, Device, DeviceKind, Dispatch};
 
+use crate::Outcome;
 use crate::cases::Case;
 use crate::figure::Figure;
-use crate::{Outcome, row};
+use crate::row::{self, Order};
 
 /// Working sets rotate until they are as many bytes together as no cache holds.
 const BEYOND_CACHES: u64 = 512 << 20;
@@ -74,6 +75,14 @@ impl Scale {
             Self::Gpu => 1 << 30,
             Self::Cpu => 256 << 20,
             Self::Software => 16 << 20,
+        }
+    }
+
+    /// The time of a working set's commands among many, on a GPU: on a processor a launch alone says as much.
+    pub fn row(self, device: &Device, sets: &[Vec<Command>], nanoseconds: u64, order: Order) -> Outcome<Option<u64>> {
+        match self {
+            Self::Gpu => row::measure(device, sets, nanoseconds, order).map(Some),
+            Self::Cpu | Self::Software => Ok(None),
         }
     }
 
@@ -169,20 +178,14 @@ pub fn ceiling(device: &Device, scale: Scale) -> Outcome<Ceiling> {
         Ok([time.iter().sum(), device.time(dispatches[set][0].clone())?])
     })?;
     let mebibytes = bytes >> 20;
-    let figure = |name: &str, alone, in_a_row| Figure {
-        name: format!("{name} {mebibytes} MiB"),
-        alone,
-        in_a_row,
-        bytes: Some(2 * bytes),
-        flops: None,
+    let ours_as_commands = row::commands(device, &dispatches)?;
+    let figure = |name: &str, commands: &[Vec<Command>], alone| -> Outcome<Figure> {
+        let in_a_row = scale.row(device, commands, alone, Order::InARow)?;
+        let name = format!("{name} {mebibytes} MiB");
+        Ok(Figure { in_a_row, bytes: Some(2 * bytes), ..Figure::alone(name, alone) })
     };
-    let (driver_row, our_row) = match scale {
-        Scale::Gpu => {
-            (Some(row::of_commands(device, &copies, driver)?), Some(row::of_dispatches(device, &dispatches, ours)?))
-        }
-        Scale::Cpu | Scale::Software => (None, None),
-    };
-    let figures = vec![figure("copy by the driver", driver, driver_row), figure("copy by a kernel", ours, our_row)];
+    let figures =
+        vec![figure("copy by the driver", &copies, driver)?, figure("copy by a kernel", &ours_as_commands, ours)?];
     let bytes_per_second = figures.iter().filter_map(Figure::bytes_per_second).fold(0.0, f64::max);
     Ok(Ceiling { figures, bytes_per_second })
 }
@@ -239,13 +242,8 @@ fn measured(
         sets.push(executable);
     }
     let [nanoseconds] = medians(sets.len(), |round| Ok([sets[round % sets.len()].profile(&extents)?.nanoseconds()]))?;
-    let in_a_row = match scale {
-        Scale::Gpu => {
-            let commands = sets.iter().map(|set| set.commands_by_value(&extents)).collect::<Result<Vec<_>, _>>()?;
-            Some(row::of_commands(device, &commands, nanoseconds)?)
-        }
-        Scale::Cpu | Scale::Software => None,
-    };
+    let commands = sets.iter().map(|set| set.commands_by_value(&extents)).collect::<Result<Vec<_>, _>>()?;
+    let in_a_row = scale.row(device, &commands, nanoseconds, Order::InARow)?;
     let bytes = case.flops.is_none().then_some(case.bytes);
-    Ok(Figure { name: case.name.clone(), alone: nanoseconds, in_a_row, bytes, flops: case.flops })
+    Ok(Figure { in_a_row, bytes, flops: case.flops, ..Figure::alone(case.name.clone(), nanoseconds) })
 }

@@ -53,7 +53,6 @@ pub fn measure(device: &Device, name: &str, bounds: Bounds, steps: bool) -> Outc
             eprintln!("    {:>9.3} us  {}", median(times.collect()) as f64 / 1e3, step.label);
         }
     }
-    let figure =
-        |what: &str, alone| Figure { name: format!("{name}, {what}"), alone, in_a_row: None, bytes: None, flops: None };
+    let figure = |what: &str, alone| Figure::alone(format!("{name}, {what}"), alone);
     Ok([figure("wall clock", wall), figure("sum of its steps", device)])
 }

@@ -32,12 +32,22 @@ fn time(runs: usize, row: impl Fn() -> Outcome) -> Outcome<u64> {
     Ok(median(times))
 }
 
-/// The median time of a working set's commands, with barriers between sets: as a model's steps, each begins when the one before is done.
-pub fn of_commands(device: &Device, sets: &[Vec<Command>], nanoseconds: u64) -> Outcome<u64> {
+/// Where the runs of a row wait.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Order {
+    /// Each for the one before, as a model's steps do.
+    InARow,
+    /// For the one before of their own working set: one begins while others end.
+    Overlapping,
+}
+
+/// The median time of a run of a working set's commands, of which each takes about so many nanoseconds alone. The sets share nothing that is written.
+pub fn measure(device: &Device, sets: &[Vec<Command>], nanoseconds: u64, order: Order) -> Outcome<u64> {
     let rounds = rounds(sets.len(), nanoseconds);
     let mut list = Vec::new();
-    for set in sets.iter().cycle().take(rounds * sets.len()) {
-        if !list.is_empty() {
+    for (set, number) in sets.iter().cycle().take(rounds * sets.len()).zip(0..) {
+        let waits = order == Order::InARow || number % sets.len() == 0;
+        if number > 0 && waits {
             list.push(Command::Barrier);
         }
         list.extend(set.iter().cloned());
@@ -46,9 +56,7 @@ pub fn of_commands(device: &Device, sets: &[Vec<Command>], nanoseconds: u64) -> 
     time(rounds * sets.len(), || Ok(device.backend().run(&*recording, RunIo::default())?))
 }
 
-/// The median time of a working set's dispatches, with barriers between all of them.
-pub fn of_dispatches(device: &Device, sets: &[Vec<Dispatch>], nanoseconds: u64) -> Outcome<u64> {
-    let rounds = rounds(sets.len(), nanoseconds);
-    let row = device.record(sets.iter().cycle().take(rounds * sets.len()).flatten().cloned())?;
-    time(rounds * sets.len(), || Ok(row.run()?))
+/// The commands of each working set's dispatches.
+pub fn commands(device: &Device, sets: &[Vec<Dispatch>]) -> Outcome<Vec<Vec<Command>>> {
+    sets.iter().map(|set| Ok(device.commands(set.iter().cloned())?)).collect()
 }

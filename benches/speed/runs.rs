@@ -41,7 +41,7 @@ pub fn measure(device: &Device, name: &str, steps: u16) -> Outcome<Figure> {
         }
         Ok([time])
     })?;
-    Ok(Figure { name: name.to_owned(), alone: wall, in_a_row: None, bytes: None, flops: None })
+    Ok(Figure::alone(name.to_owned(), wall))
 }
 
 /// How many small maps stand beside each other.
@@ -86,5 +86,5 @@ pub fn measure_beside(device: &Device, name: &str, shared: bool) -> Outcome<Figu
         }
         Ok([time])
     })?;
-    Ok(Figure { name: name.to_owned(), alone: wall, in_a_row: None, bytes: None, flops: None })
+    Ok(Figure::alone(name.to_owned(), wall))
 }
