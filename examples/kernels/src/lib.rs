@@ -51,7 +51,6 @@ pub fn all() -> Vec<&'static Kernel> {
         reduce::reduce_sum::KERNELS,
         scan::levels::scan_sums::KERNELS,
         scan::levels::scan_tiles::KERNELS,
-        scan::look_back::scan_clear::KERNELS,
         scan::look_back::scan_one_pass::KERNELS,
         stencil::stencil_step::KERNELS,
         top_k::top_k_rows::KERNELS,

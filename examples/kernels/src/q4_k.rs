@@ -98,6 +98,36 @@ fn products(words: Vec4<u32>, x: [Vec3<u32>; 4]) -> f32 {
     (high * 65536 + (middle * 256 + low) as i32) as f32
 }
 
+/// Adds products to an invocation's sums of some rows, which lie in workgroup memory; the first `segment` begins them.
+#[device]
+fn add_rows(
+    partial: &mut [f32],
+    slot: usize,
+    segment: usize,
+    blocks: usize,
+    scales: [Vec4<u32>; ROWS],
+    numbers: [Vec4<u32>; ROWS],
+    low: [Vec3<u32>; 4],
+    high: [Vec3<u32>; 4],
+    unit: f32,
+    sums: Vec2<f32>,
+) {
+    let lane = local_index();
+    let group = segment * SIZE + lane;
+    for k in unroll(0..ROWS) {
+        let of = factors(scales[k], (group % 8 / 2) as u32);
+        let low_products = products(numbers[k], low);
+        let high_products = products(numbers[k] >> 4u32, high);
+        let mut sum = unit * (of.x * low_products + of.y * high_products) - (of.z * sums.x + of.w * sums.y);
+        if segment > 0 {
+            sum = partial[(slot + k) * NEXT_ROW + lane] + select(group < blocks * 8, sum, 0.0);
+        } else if group >= blocks * 8 {
+            sum = 0.0;
+        }
+        partial[(slot + k) * NEXT_ROW + lane] = sum;
+    }
+}
+
 /// Where a block begins that holds one of a row's groups of numbers.
 #[device]
 fn block_of(row: usize, blocks: usize, group: usize) -> usize {
@@ -150,30 +180,25 @@ pub fn q4_k_matvec(weights: &[u32], x: &[f32], y: &mut [f32], blocks: usize, row
             low_bytes[k] = bytes_of(low[k], scale);
             high_bytes[k] = bytes_of(high[k], scale);
         }
-        for chunk in 0..rows.div_ceil(ROWS) {
+        // The last rows stand apart, since nothing is read ahead of them that would have to be waited for.
+        let chunks = rows.div_ceil(ROWS);
+        for chunk in 1..chunks {
             let slot = chunk * ROWS;
             let mut next_scales = [Vec4::<u32>::splat(0); ROWS];
             let mut next_numbers = [Vec4::<u32>::splat(0); ROWS];
             for k in unroll(0..ROWS) {
-                let block = block_of(first + slot + ROWS + k, blocks, group);
+                let block = block_of(first + slot + k, blocks, group);
                 next_scales[k] = weights.vec4(min(block, quads - 1));
                 next_numbers[k] = weights.vec4(min(block + 1 + group % 8, quads - 1));
             }
+            add_rows(&mut partial, slot - ROWS, segment, blocks, scales, numbers, low_bytes, high_bytes, unit, sums);
             for k in unroll(0..ROWS) {
-                let of = factors(scales[k], (group % 8 / 2) as u32);
-                let low_products = products(numbers[k], low_bytes);
-                let high_products = products(numbers[k] >> 4u32, high_bytes);
-                let mut sum = unit * (of.x * low_products + of.y * high_products) - (of.z * sums.x + of.w * sums.y);
-                if segment > 0 {
-                    sum = partial[(slot + k) * NEXT_ROW + lane] + select(group < blocks * 8, sum, 0.0);
-                } else if group >= blocks * 8 {
-                    sum = 0.0;
-                }
-                partial[(slot + k) * NEXT_ROW + lane] = sum;
                 scales[k] = next_scales[k];
                 numbers[k] = next_numbers[k];
             }
         }
+        let last = (chunks - 1) * ROWS;
+        add_rows(&mut partial, last, segment, blocks, scales, numbers, low_bytes, high_bytes, unit, sums);
     }
     barrier();
     // Of each row an invocation adds up a few sums, each part from others on, for the banks' sake; then one adds up theirs.

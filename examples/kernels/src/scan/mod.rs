@@ -1,6 +1,6 @@
 //! Running sums: each element of the result is the sum of the elements of the input up to it, or before it.
 //!
-//! A workgroup takes a *tile* of 4096 elements and lacks the sum of all tiles before its own. There are two ways to get that: [`look_back`] reads each element once, 8 bytes an
+//! A workgroup takes a *tile* of some thousand elements and lacks the sum of all tiles before its own. There are two ways to get that: [`look_back`] reads each element once, 8 bytes an
 //! element in all, but waits for other workgroups; [`levels`] does not, and reads each element twice, 12 bytes. Integers wrap; floats round alike each time in levels, while by looking back
 //! the order of additions, and so the last places, depend on who came first.
 

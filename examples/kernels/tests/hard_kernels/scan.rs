@@ -1,7 +1,7 @@
 //! Running sums.
 
 use trefoil::DeviceKind;
-use trefoil_example_kernels::scan::look_back::TILE;
+use trefoil_example_kernels::scan::look_back::{SMALL_TILE, TILE};
 use trefoil_example_kernels::scan::{Method, inclusive, scan};
 use trefoil_example_kernels::workload::words;
 
@@ -19,6 +19,9 @@ const LENGTHS: [usize; 15] = [
     256,
     257,
     1021,
+    SMALL_TILE - 1,
+    SMALL_TILE,
+    SMALL_TILE + 1,
     TILE - 1,
     TILE,
     TILE + 1,
