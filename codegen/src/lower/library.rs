@@ -77,26 +77,32 @@ const SOURCES: &[(&str, &str)] = &[
         // x = 2^e (1 + f) with 1 + f between the roots of 1/2 and 2.
         "fn ln(x: f32) -> f32 {
             let tiny = x < 1.17549435e-38;
-            let offset = to_bits(select(tiny, x * 8388608.0, x)) - 0x3f3504f3u32;
-            let e = ((offset as i32) >> 23u32) as f32 - select(tiny, 23.0, 0.0);
-            let f = from_bits((offset & 0x7fffffu32) + 0x3f3504f3u32) - 1.0;
-            let low = mul_add(e, -2.12194440055e-4, ln_rest(f));
-            let value = mul_add(e, 0.693359375, f + low);
+            let bits = to_bits(select(tiny, x * 8388608.0, x));
+            let upper = upper_bits(bits);
+            let e = mul_add(upper as i32 as f32, 1.1920928955078125e-7, select(tiny, -23.0, 0.0));
+            let f = from_bits(bits - upper) - 1.0;
+            let value = mul_add(e, 0.693147181, f + ln_rest(f));
             let outside = select(x == 0.0, from_bits(0xff800000u32), from_bits(0x7fc00000u32));
-            select(x > 0.0, select(is_infinite(x), x, value), outside)
+            select(x > 0.0, select(to_bits(x) == 0x7f800000u32, x, value), outside)
         }",
     ),
     (
         "log2",
         "fn log2(x: f32) -> f32 {
             let tiny = x < 1.17549435e-38;
-            let offset = to_bits(select(tiny, x * 8388608.0, x)) - 0x3f3504f3u32;
-            let e = ((offset as i32) >> 23u32) as f32 - select(tiny, 23.0, 0.0);
-            let f = from_bits((offset & 0x7fffffu32) + 0x3f3504f3u32) - 1.0;
+            let bits = to_bits(select(tiny, x * 8388608.0, x));
+            let upper = upper_bits(bits);
+            let e = mul_add(upper as i32 as f32, 1.1920928955078125e-7, select(tiny, -23.0, 0.0));
+            let f = from_bits(bits - upper) - 1.0;
             let value = mul_add(f + ln_rest(f), 1.442695041, e);
             let outside = select(x == 0.0, from_bits(0xff800000u32), from_bits(0x7fc00000u32));
-            select(x > 0.0, select(is_infinite(x), x, value), outside)
+            select(x > 0.0, select(to_bits(x) == 0x7f800000u32, x, value), outside)
         }",
+    ),
+    (
+        "upper_bits",
+        // Of the bits of x = 2^e (1 + f): e in the place of an exponent, so that without them x is 1 + f.
+        "fn upper_bits(bits: u32) -> u32 { (bits - 0x3f3504f3u32) & 0xff800000u32 }",
     ),
     (
         "ln_rest",
@@ -110,8 +116,7 @@ const SOURCES: &[(&str, &str)] = &[
             let p = mul_add(f, p, 2.000071555e-1);
             let p = mul_add(f, p, -2.499999702e-1);
             let p = mul_add(f, p, 3.333333135e-1);
-            let square = f * f;
-            mul_add(-0.5, square, f * square * p)
+            f * f * mul_add(f, p, -0.5)
         }",
     ),
     (

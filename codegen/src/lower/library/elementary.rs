@@ -147,9 +147,9 @@ pub const SOURCES: &[(&str, &str)] = &[
     ),
     (
         "exp_m1",
-        // 2^k (q + 1) - 1, where q is the same function of a small number.
+        // 2^k (q + 1) - 1, where q is the same function of a small number; by halves, since 2^k may be out of range.
         "fn exp_m1(x: f32) -> f32 {
-            let inside = min(max(x, -18.0), 20.0);
+            let inside = min(max(x, -18.0), 89.0);
             let k = round_ties_even(inside * 1.442695041);
             let r = beyond_ln_2(inside, k);
             let p = mul_add(r, 1.989110418e-4, 1.39337514e-3);
@@ -158,16 +158,22 @@ pub const SOURCES: &[(&str, &str)] = &[
             let p = mul_add(r, p, 1.666666668e-1);
             let p = mul_add(r, p, 0.5);
             let q = mul_add(r * r, p, r);
-            let scale = from_bits((((k as i32) + 127) << 23u32) as u32);
-            let value = mul_add(scale, q, scale - 1.0);
-            select(is_nan(x) | (x == 0.0), x, select(x > 20.0, exactly_exp(x), value))
+            let scale = from_bits((((k as i32) + 126) << 23u32) as u32);
+            let value = mul_add(scale, q, scale - 0.5) * 2.0;
+            select(is_nan(x) | (x == 0.0), x, value)
         }",
     ),
     (
         "ln_1p",
+        // 1 + x = 2^e (1 + f) as of `ln`. Where e is 0, f is x, which knows more than the sum.
         "fn ln_1p(x: f32) -> f32 {
-            let near = (x > -0.29289) & (x < 0.41421);
-            select(near, x + ln_rest(x), own_ln(1.0 + x))
+            let bits = to_bits(1.0 + x);
+            let upper = upper_bits(bits);
+            let e = upper as i32 as f32 * 1.1920928955078125e-7;
+            let f = select(upper == 0u32, x, from_bits(bits - upper) - 1.0);
+            let value = mul_add(e, 0.693147181, f + ln_rest(f));
+            let outside = select(x == -1.0, from_bits(0xff800000u32), from_bits(0x7fc00000u32));
+            select(x > -1.0, select((to_bits(x) == 0x7f800000u32) | (x == 0.0), x, value), outside)
         }",
     ),
     ("log10", "fn log10(x: f32) -> f32 { own_ln(x) * 0.434294482 }"),
