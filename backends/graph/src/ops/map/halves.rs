@@ -51,6 +51,29 @@ pub(super) fn ln_1p(x: Term<'_>) -> Term<'_> {
     x.above(-1.0).select(value, edge)
 }
 
+/// The natural logarithm.
+pub(super) fn ln(x: Term<'_>) -> Term<'_> {
+    logarithm(x, LN_2)
+}
+
+/// The logarithm to base 2.
+pub(super) fn log2(x: Term<'_>) -> Term<'_> {
+    logarithm(x, 1.0)
+}
+
+/// The logarithm to base 2 times a number.
+fn logarithm(x: Term<'_>, of_two: f64) -> Term<'_> {
+    let beyond = x - 1.0;
+    let near = beyond * polynomial(beyond, &LN_1P.map(|coefficient| coefficient * LOG2_E * of_two));
+    // Devices may take what is below the least normal number for 0.
+    let is_tiny = x.below(f64::from(f32::MIN_POSITIVE));
+    let normal = is_tiny.select(x * 16_777_216.0, x);
+    let far = (normal.cheaply(M::Log2) - is_tiny.select(24.0, 0.0)) * of_two;
+    let value = beyond.math(M::Abs).above(0.125).select(far, near);
+    let edge = x.equal(0.0).select(f64::NEG_INFINITY, f64::NAN);
+    x.above(0.0).select(value, edge)
+}
+
 /// The hyperbolic sine.
 pub(super) fn sinh(x: Term<'_>) -> Term<'_> {
     let near = x * polynomial(x * x, &[1.000_005_88, 0.166_556_531, 0.008_631_882_92]);
@@ -67,14 +90,14 @@ pub(super) fn cosh(x: Term<'_>) -> Term<'_> {
 pub(super) fn asinh(x: Term<'_>) -> Term<'_> {
     let near = x * polynomial(x * x, &[0.999_999_381, -0.166_584_617, 0.073_280_712_8, -0.032_653_883_3]);
     let size = x.math(M::Abs);
-    let root = x.math_with(M::MulAdd, [x, x.number(1.0)]).math(M::Sqrt);
+    let root = x.math_with(M::MulAdd, [x, x.number(1.0)]).cheaply(M::Sqrt);
     let far = ln_of_double(size.above(FAR).select(size, (size + root) * 0.5));
     size.above(0.5).select(far.math_with(M::Copysign, [x]), near)
 }
 
 /// The inverse of the hyperbolic cosine; NaN below 1. No half is nearer to 1 than 2^-10, which has 2^-4.5.
 pub(super) fn acosh(x: Term<'_>) -> Term<'_> {
-    let root = x.math_with(M::MulAdd, [x, x.number(-1.0)]).math(M::Sqrt);
+    let root = x.math_with(M::MulAdd, [x, x.number(-1.0)]).cheaply(M::Sqrt);
     let value = ln_of_double(x.above(FAR).select(x, (x + root) * 0.5));
     let value = x.equal(1.0).select(0.0, value);
     x.below(1.0).select(f64::NAN, value)

@@ -67,13 +67,13 @@ functions! {
 
     /// The natural logarithm.
     log(x: Floats) {
-        body: x.math(M::Ln),
+        body: if x.is_half() { halves::ln(x) } else { x.math(M::Ln) },
         reference: x.ln(),
     }
 
     /// The logarithm to base 2.
     log2(x: Floats) {
-        body: x.math(M::Log2),
+        body: if x.is_half() { halves::log2(x) } else { x.math(M::Log2) },
         reference: x.log2(),
     }
 
