@@ -82,14 +82,17 @@ pub fn build_and_print<T, S: Send, R>(
             });
         }
         drop((sender, times_sender));
-        let printed: Vec<_> = jobs
+        // The others begin with the first instance: where two begin with the same one, one waits for what is common to all targets.
+        let mut printed: Vec<_> = jobs
             .iter()
+            .rev()
             .map(|job| {
                 let Some((source, profiles)) = job else { return Ok(None) };
                 let Some((profile, transport)) = of_cpu(profiles) else { return Ok(None) };
                 print(Emitter::new(source).lowered(profile, *transport)?).map(Some)
             })
             .collect();
+        printed.reverse();
         let mut emitted = Vec::new();
         while let Some((done, texts)) = work.next_part() {
             emitted.push(done);

@@ -66,7 +66,7 @@ pub struct Settled<'v> {
 }
 
 /// What is settled for a set of features, once it is made.
-type Made = OnceLock<Result<Common, Diagnostics>>;
+type Made = OnceLock<Result<Arc<Common>, Diagnostics>>;
 
 /// What all targets with the same features begin with.
 #[derive(Clone)]
@@ -85,10 +85,8 @@ impl<'v> Settled<'v> {
         Self { verified, asked, modules: Mutex::new(Vec::new()) }
     }
 
-    /// A copy of what is common for these features.
-    fn common(&self, profile: &Profile) -> Result<Common, Diagnostics> {
-        let features = profile.features.intersection(self.asked);
-        let unrolling = Unrolling::of(profile.target);
+    /// What is common for these features.
+    fn common(&self, features: Features, unrolling: Unrolling) -> Result<Arc<Common>, Diagnostics> {
         let made = {
             let mut modules = self.modules.lock().unwrap_or_else(PoisonError::into_inner);
             match modules.iter().find(|known| (known.0, known.1) == (features, unrolling)) {
@@ -103,8 +101,14 @@ impl<'v> Settled<'v> {
         made.get_or_init(|| self.make(features, unrolling)).clone()
     }
 
-    fn make(&self, features: Features, unrolling: Unrolling) -> Result<Common, Diagnostics> {
-        let mut module = settled(self.verified, features, unrolling)?;
+    fn make(&self, features: Features, unrolling: Unrolling) -> Result<Arc<Common>, Diagnostics> {
+        let mut module = self.verified.module.clone();
+        let written_out = settle::settle(&mut module, features, unrolling)?;
+        // Where all loops are short, every target begins with the same module.
+        if written_out && unrolling != Unrolling::All {
+            return self.common(features, Unrolling::All);
+        }
+        clear_guards(&mut module, &self.verified.info);
         passes::fold(&mut module);
         prune::prune(&mut module);
         passes::share(&mut module, passes::Sharing::ALL);
@@ -112,7 +116,7 @@ impl<'v> Settled<'v> {
         if common.alike {
             common.emulated.extend(legalise_alike(&mut common.module)?);
         }
-        Ok(common)
+        Ok(Arc::new(common))
     }
 }
 
@@ -128,14 +132,6 @@ fn legalise_alike(module: &mut Module) -> Result<Option<&'static str>, Diagnosti
     small::legalise(module)?;
     flat::legalise(module)?;
     narrow::legalise(module)
-}
-
-/// The instance as it is on a device with these features, which are some of those that it asks for.
-fn settled(verified: &Verified, features: Features, unrolling: Unrolling) -> Result<Module, Diagnostics> {
-    let mut module = verified.module.clone();
-    settle::settle(&mut module, features, unrolling)?;
-    clear_guards(&mut module, &verified.info);
-    Ok(module)
 }
 
 /// Lowers an instance for one profile after the other.
@@ -166,7 +162,9 @@ impl<'s> Lowering<'s> {
     }
 
     fn legalise(&self, profile: &Profile, transport: ParamTransport) -> Result<Lowered, Diagnostics> {
-        let Common { mut module, alike, mut emulated } = self.settled.common(profile)?;
+        let features = profile.features.intersection(self.settled.asked);
+        let common = self.settled.common(features, Unrolling::of(profile.target))?;
+        let Common { mut module, alike, mut emulated } = Common::clone(&common);
         let verified = self.settled.verified;
         let mut info = verified.info.clone();
         emulated.extend(crate::tiles::legalise(&mut module, info.workgroup_size, profile.target)?);
@@ -223,7 +221,9 @@ impl<'s> Lowering<'s> {
 /// # Errors
 /// The instance cannot be settled.
 pub fn accesses(verified: &Verified, features: Features) -> Result<Vec<AccessReport>, Diagnostics> {
-    let mut module = settled(verified, features.intersection(settle::asked(&verified.module)), Unrolling::Long)?;
+    let mut module = verified.module.clone();
+    settle::settle(&mut module, features.intersection(settle::asked(&verified.module)), Unrolling::Long)?;
+    clear_guards(&mut module, &verified.info);
     prune::prune(&mut module);
     Ok(crate::verify::accesses(&module, verified.info.workgroup_size))
 }

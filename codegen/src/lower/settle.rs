@@ -54,14 +54,18 @@ impl Unrolling {
     }
 }
 
-/// Settles every function of the module for a device with exactly `features`.
-pub fn settle(module: &mut Module, features: Features, unrolling: Unrolling) -> Result<(), Diagnostics> {
+/// Settles every function of the module for a device with exactly `features`; gives whether every loop over `unroll(..)` was written out, as [`Unrolling::All`] does.
+pub fn settle(module: &mut Module, features: Features, unrolling: Unrolling) -> Result<bool, Diagnostics> {
     let functions = std::mem::take(&mut module.functions);
     let entry = std::mem::take(&mut module.entry);
     let types = &module.types;
-    let one = |function: &Function| {
-        let mut pass = Settle { types, features, unrolling, known: HashMap::default(), statements: 0 };
-        rewrite(&mut pass, function)
+    let mut written_out = true;
+    let mut one = |function: &Function| {
+        let known = HashMap::default();
+        let mut pass = Settle { types, features, unrolling, known, statements: 0, written_out: true };
+        let settled = rewrite(&mut pass, function);
+        written_out &= pass.written_out;
+        settled
     };
     let mut settled = Arena::new();
     for (_, function) in functions.iter() {
@@ -69,7 +73,7 @@ pub fn settle(module: &mut Module, features: Features, unrolling: Unrolling) -> 
     }
     module.entry = one(&entry)?;
     module.functions = settled;
-    Ok(())
+    Ok(written_out)
 }
 
 /// The features that `target::has` asks for anywhere.
@@ -96,6 +100,8 @@ struct Settle<'a> {
     unrolling: Unrolling,
     known: HashMap<Handle<Local>, Known>,
     statements: usize,
+    /// Whether no loop was left one that [`Unrolling::All`] writes out.
+    written_out: bool,
 }
 
 impl Settle<'_> {
@@ -195,6 +201,7 @@ impl Settle<'_> {
             && by == step
             && self.written_out(copy.old, body, rounds).is_some_and(|size| size > most)
         {
+            self.written_out = false;
             self.known.remove(&local);
             let body = body.clone();
             let kind =
