@@ -155,7 +155,11 @@ impl Form {
     }
 
     pub fn times(&self, factor: i128) -> Self {
-        Self::default().add(self, factor)
+        if factor == 0 {
+            return Self::default();
+        }
+        let terms = self.terms.iter().map(|(atom, coefficient)| (*atom, coefficient * factor)).collect();
+        Self { terms, constant: self.constant * factor }
     }
 
     /// Whether its numbers are small enough to go on with.
@@ -250,25 +254,24 @@ impl Knowledge {
 
     /// Whether the form is proved not to be negative.
     pub fn proves(&self, form: &Form) -> bool {
-        self.shown(form, &mut Vec::new()).is_some()
+        form.is_small(self.large) && {
+            let least = self.range(form).0;
+            least >= 0 || Search::new(self).rest(form, least, MOST_FACTS).is_some()
+        }
     }
 
     /// Why the form is not negative, if that is proved.
     pub fn proof(&self, form: &Form) -> Option<Proof> {
-        let mut used = Vec::new();
-        let rest = self.shown(form, &mut used)?;
-        Some(Proof { facts: used.into_iter().map(|fact| self.facts[fact].clone()).collect(), rest })
-    }
-
-    /// What is left of the form without the facts of a proof, which are added to `used`.
-    fn shown(&self, form: &Form, used: &mut Vec<usize>) -> Option<Form> {
         if !form.is_small(self.large) {
             return None;
         }
-        if self.range(form).0 >= 0 {
-            return Some(form.clone());
+        let least = self.range(form).0;
+        if least >= 0 {
+            return Some(Proof { facts: Vec::new(), rest: form.clone() });
         }
-        self.search(form, MOST_FACTS, &mut { MOST_TRIALS }, used)
+        let mut search = Search::new(self);
+        let rest = search.rest(form, least, MOST_FACTS)?;
+        Some(Proof { facts: search.used.into_iter().map(|fact| self.facts[fact].clone()).collect(), rest })
     }
 
     /// The range of an atom, which holds always.
@@ -278,42 +281,11 @@ impl Knowledge {
 
     /// Whether the form is proved to be in a range.
     pub fn within(&self, form: &Form, low: i128, high: i128) -> bool {
-        self.proves(&form.plus(-low)) && self.proves(&form.times(-1).plus(high))
-    }
-
-    /// Takes facts away from the form so that an atom vanishes: if what is left is not negative by its range, neither is the form. Gives
-    /// what is left, and adds the facts to `used`.
-    fn search(&self, form: &Form, depth: u32, budget: &mut u32, used: &mut Vec<usize>) -> Option<Form> {
-        for (atom, coefficient) in &form.terms {
-            for number in self.atoms[*atom].facts.iter().rev() {
-                if *budget == 0 {
-                    return None;
-                }
-                let fact = &self.facts[*number];
-                let Some(other) = fact.coefficient(*atom) else { continue };
-                if other.signum() != coefficient.signum() {
-                    continue;
-                }
-                let (own, factor) = (other.abs(), -coefficient.abs());
-                // Most of what is left is looked at once and never again: it is made only to go on with.
-                let Some(least) = self.least_of_sum(form, own, fact, factor) else { continue };
-                *budget -= 1;
-                if least < 0 && depth == 1 {
-                    continue;
-                }
-                let left = form.combined(own, fact, factor);
-                used.push(*number);
-                if least >= 0 {
-                    return Some(left);
-                }
-                let rest = self.search(&left, depth - 1, budget, used);
-                if rest.is_some() {
-                    return rest;
-                }
-                used.pop();
-            }
+        self.proves(&form.plus(-low)) && {
+            let mut below = form.times(-1);
+            below.constant += high;
+            self.proves(&below)
         }
-        None
     }
 
     /// The least value of `form * own + fact * factor` that ranges allow; nothing if its numbers are too large to go on with.
@@ -329,12 +301,89 @@ impl Knowledge {
         });
         (small && count <= MOST_TERMS).then_some(least)
     }
+
+    /// The same of `form + fact * factor`, of the least value of the form, whose numbers are not too large: all but the fact's atoms add what they added.
+    fn least_with(&self, form: &Form, lowest: i128, fact: &Form, factor: i128) -> Option<i128> {
+        let constant = form.constant + fact.constant * factor;
+        let mut least = lowest + fact.constant * factor;
+        let mut small = constant.abs() < self.large.constant;
+        let mut count = form.terms.len();
+        let mut terms = form.terms.iter().peekable();
+        for (atom, added) in &fact.terms {
+            while terms.next_if(|(other, _)| other < atom).is_some() {}
+            let before = terms.next_if(|(other, _)| other == atom).map_or(0, |(_, coefficient)| *coefficient);
+            let after = before + added * factor;
+            small &= after.abs() < self.large.coefficient;
+            if !small {
+                return None;
+            }
+            let unknown = &self.atoms[*atom];
+            least += after * unknown.extreme(after < 0) - before * unknown.extreme(before < 0);
+            count = count + usize::from(before == 0) - usize::from(after == 0);
+        }
+        (count <= MOST_TERMS).then_some(least)
+    }
 }
 
 impl Unknown {
     /// Its greatest value or its least.
     const fn extreme(&self, greatest: bool) -> i128 {
         if greatest { self.high } else { self.low }
+    }
+}
+
+/// The search for a proof.
+struct Search<'k> {
+    knowledge: &'k Knowledge,
+    /// How many sums may still be tried.
+    trials: u32,
+    /// The facts that have been taken away.
+    used: Vec<usize>,
+}
+
+impl<'k> Search<'k> {
+    fn new(knowledge: &'k Knowledge) -> Self {
+        Self { knowledge, trials: MOST_TRIALS, used: Vec::new() }
+    }
+
+    /// Takes up to `more` facts away from the form, whose least value by ranges is `lowest`, each so that an atom vanishes: if what is left is not negative by its range, neither is the form. Gives
+    /// what is left.
+    fn rest(&mut self, form: &Form, lowest: i128, more: u32) -> Option<Form> {
+        let knowledge = self.knowledge;
+        for (atom, coefficient) in &form.terms {
+            for number in knowledge.atoms[*atom].facts.iter().rev() {
+                if self.trials == 0 {
+                    return None;
+                }
+                let fact = &knowledge.facts[*number];
+                let Some(other) = fact.coefficient(*atom) else { continue };
+                if other.signum() != coefficient.signum() {
+                    continue;
+                }
+                let (own, factor) = (other.abs(), -coefficient.abs());
+                // Most of what is left is looked at once and never again: it is made only to go on with.
+                let least = match own {
+                    1 => knowledge.least_with(form, lowest, fact, factor),
+                    _ => knowledge.least_of_sum(form, own, fact, factor),
+                };
+                let Some(least) = least else { continue };
+                self.trials -= 1;
+                if least < 0 && more == 1 {
+                    continue;
+                }
+                let left = form.combined(own, fact, factor);
+                self.used.push(*number);
+                if least >= 0 {
+                    return Some(left);
+                }
+                let rest = self.rest(&left, least, more - 1);
+                if rest.is_some() {
+                    return rest;
+                }
+                self.used.pop();
+            }
+        }
+        None
     }
 }
 
