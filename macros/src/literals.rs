@@ -38,16 +38,25 @@ pub fn push_bytes(source: &mut String, bytes: &[u8]) {
 pub fn push_text(source: &mut String, text: &str) {
     source.reserve(text.len() + 2);
     source.push('"');
-    for part in text.split_inclusive(|c: char| matches!(c, '"' | '\\' | '\r') || !c.is_ascii()) {
-        match part.char_indices().next_back() {
-            Some((at, c)) if matches!(c, '"' | '\\' | '\r') || !c.is_ascii() => {
-                source.push_str(&part[..at]);
-                source.extend(c.escape_default());
-            }
-            _ => source.push_str(part),
-        }
+    let mut rest = text;
+    loop {
+        let (plain, special) = rest.split_at(plain_length(rest.as_bytes()));
+        source.push_str(plain);
+        let mut chars = special.chars();
+        let Some(first) = chars.next() else { break };
+        source.extend(first.escape_default());
+        rest = chars.as_str();
     }
     source.push('"');
+}
+
+/// How many bytes at the beginning stand in a literal as they are.
+fn plain_length(bytes: &[u8]) -> usize {
+    let is_special = |byte: &u8| matches!(byte, b'"' | b'\\' | b'\r' | 0x80..);
+    // Nearly all pieces are plain, and one is looked at as a whole by few instructions.
+    let plain = bytes.chunks(32).take_while(|piece| !piece.iter().fold(false, |found, byte| found | is_special(byte)));
+    let begin = plain.map(<[u8]>::len).sum();
+    bytes[begin..].iter().position(is_special).map_or(bytes.len(), |at| begin + at)
 }
 
 /// What stands between the quotes of a literal that [`push_text`] wrote.

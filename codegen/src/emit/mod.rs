@@ -160,8 +160,8 @@ impl<'s> Emitter<'s> {
             }),
             #[cfg(feature = "spirv")]
             Target::Spirv => stage(Stage::Spirv, || spirv::emit(lowered)).map(|words| {
-                let bytes = words.into_iter().flat_map(u32::to_le_bytes).collect();
-                (lowered.module.name.clone(), Code::Spirv(Cow::Owned(bytes)))
+                let bytes: Vec<_> = words.into_iter().map(u32::to_le_bytes).collect();
+                (lowered.module.name.clone(), Code::Spirv(Cow::Owned(bytes.into_flattened())))
             }),
             _ => return Err(absent(source.verified, profile)),
         };

@@ -96,6 +96,11 @@ impl<T> Arena<T> {
         Self { items: Vec::new() }
     }
 
+    /// An empty arena with room for so many items.
+    pub fn with_capacity(items: usize) -> Self {
+        Self { items: Vec::with_capacity(items) }
+    }
+
     /// Adds `item`.
     pub fn add(&mut self, item: T) -> Handle<T> {
         self.items.push(item);

@@ -115,8 +115,9 @@ fn with_calls<R: Rewrite + ?Sized>(
             doc: old.doc.clone(),
             arguments: Vec::new(),
             result: None,
-            locals: Arena::new(),
-            expressions: Arena::new(),
+            // A copy is mostly as large as what it is of.
+            locals: Arena::with_capacity(old.locals.len()),
+            expressions: Arena::with_capacity(old.expressions.len()),
             precision: old.precision,
             body: Block::new(),
             span: old.span,
@@ -143,7 +144,7 @@ impl Copy<'_> {
     /// # Errors
     /// What `rewrite` reports.
     pub fn block<R: Rewrite + ?Sized>(&mut self, rewrite: &mut R, block: &[Statement]) -> Result<Block, Diagnostic> {
-        let mut out = Block::new();
+        let mut out = Block::with_capacity(block.len());
         for statement in block {
             rewrite.statement(self, statement, &mut out)?;
         }

@@ -170,6 +170,7 @@ macro_rules! walkers {
             }
 
             /// The blocks directly inside the statement.
+            #[inline]
             pub fn $blocks(& $($mutable)? self) -> Vec<& $($mutable)? Block> {
                 match self {
                     Self::If { accept, reject, .. } => vec![accept, reject],
