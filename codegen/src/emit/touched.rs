@@ -82,8 +82,10 @@ impl Search<'_> {
     fn is_accessed(&self, function: &Function, block: &Block) -> bool {
         let mut found = false;
         statements(block, &mut |statement| {
-            let own = self.own(function, &statement.kind);
-            found |= own.accesses || self.calls_access(&own);
+            if !found {
+                let own = self.own(function, &statement.kind);
+                found = own.accesses || self.calls_access(&own);
+            }
         });
         found
     }
@@ -97,7 +99,7 @@ impl Search<'_> {
             if let StatementKind::For { body, .. } | StatementKind::While { body, .. } | StatementKind::Loop { body } =
                 &statement.kind
             {
-                touched |= self.is_accessed(function, body);
+                touched = touched || self.is_accessed(function, body);
             }
             // Of several calls any may come before another.
             let accessing = own.calls.iter().filter(|called| self.accesses[called.index()]).count();

@@ -166,8 +166,8 @@ fn buffer(p: &mut P<'_>, binding: u32) -> Result<String> {
     let constant = if access == Access::Read { "const " } else { "" };
     // A launch never gives one range to two bindings of which one is written. Where others' writes are waited for, the compiler may not take
     // what was read or written before for what is there: of what is declared so it takes that no barrier changes it.
-    let waits = p.lowered.module.orders_memory() || p.orders_buffers();
-    let alone = if access.writes() && waits { "" } else { "__restrict__ " };
+    let changes = access.writes() && (p.orders_buffers() || p.lowered.module.orders_memory());
+    let alone = if changes { "" } else { "__restrict__ " };
     Ok(format!("{constant}{element}* {alone}{}", p.bindings[binding as usize]))
 }
 

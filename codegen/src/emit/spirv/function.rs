@@ -3,7 +3,7 @@
 use rspirv::dr::{self, Instruction, Operand};
 use rspirv::spirv::{BuiltIn, FunctionControl, MemoryAccess, Op, StorageClass, Word};
 
-use super::module::{Writer, builtin_name};
+use super::module::{Writer, builtin_name, instruction};
 use crate::artefact::{ParamRole, ParamScalar};
 use crate::emit::EmitError;
 use crate::hashing::HashMap;
@@ -82,7 +82,7 @@ impl<'w, 'a> FunctionWriter<'w, 'a> {
             signature.push(Operand::IdRef(ty));
             let parameter = self.writer.id();
             self.writer.name(parameter, &argument.name);
-            parameters.push(Instruction::new(Op::FunctionParameter, Some(ty), Some(parameter), Vec::new()));
+            parameters.push(instruction(Op::FunctionParameter, Some(ty), Some(parameter), Vec::new()));
             self.arguments.push(parameter);
         }
         let entry = self.writer.id();
@@ -135,8 +135,8 @@ impl<'w, 'a> FunctionWriter<'w, 'a> {
         }
         let operands = vec![Operand::FunctionControl(FunctionControl::NONE), Operand::IdRef(ty)];
         self.writer.module.functions.push(dr::Function {
-            def: Some(Instruction::new(Op::Function, Some(result), Some(id), operands)),
-            end: Some(Instruction::new(Op::FunctionEnd, None, None, Vec::new())),
+            def: Some(instruction(Op::Function, Some(result), Some(id), operands)),
+            end: Some(instruction(Op::FunctionEnd, None, None, Vec::new())),
             parameters,
             blocks: self.blocks,
         });
@@ -155,7 +155,7 @@ impl<'w, 'a> FunctionWriter<'w, 'a> {
 
     /// Starts a block.
     pub(super) fn begin(&mut self, label: Word) {
-        let label = Instruction::new(Op::Label, None, Some(label), Vec::new());
+        let label = instruction(Op::Label, None, Some(label), Vec::new());
         self.blocks.push(dr::Block { label: Some(label), instructions: Vec::new() });
         self.open = true;
     }
@@ -195,19 +195,19 @@ impl<'w, 'a> FunctionWriter<'w, 'a> {
     /// An instruction with any operands.
     pub(super) fn op_with(&mut self, op: Op, ty: Word, operands: Vec<Operand>) -> Word {
         let id = self.writer.id();
-        self.push(Instruction::new(op, Some(ty), Some(id), operands));
+        self.push(instruction(op, Some(ty), Some(id), operands));
         id
     }
 
     /// An instruction whose id is known before.
     pub(super) fn op_as(&mut self, op: Op, ty: Word, id: Word, operands: &[Word]) {
         let operands = operands.iter().map(|id| Operand::IdRef(*id)).collect();
-        self.push(Instruction::new(op, Some(ty), Some(id), operands));
+        self.push(instruction(op, Some(ty), Some(id), operands));
     }
 
     /// An instruction without a result.
     pub(super) fn effect(&mut self, op: Op, operands: Vec<Operand>) {
-        self.push(Instruction::new(op, None, None, operands));
+        self.push(instruction(op, None, None, operands));
     }
 
     /// Ends the block.
@@ -257,7 +257,7 @@ impl<'w, 'a> FunctionWriter<'w, 'a> {
         let pointer = self.writer.pointer(StorageClass::Function, to);
         let id = self.writer.id();
         let operands = vec![Operand::StorageClass(StorageClass::Function)];
-        self.variables.push(Instruction::new(Op::Variable, Some(pointer), Some(id), operands));
+        self.variables.push(instruction(Op::Variable, Some(pointer), Some(id), operands));
         if let Some(name) = name {
             self.writer.name(id, name);
         }
@@ -290,7 +290,7 @@ impl<'w, 'a> FunctionWriter<'w, 'a> {
             return *known;
         }
         let id = self.writer.id();
-        self.prologue.push(Instruction::new(op, Some(ty), Some(id), key.2.clone()));
+        self.prologue.push(instruction(op, Some(ty), Some(id), key.2.clone()));
         self.prologue_known.insert(key, id);
         id
     }

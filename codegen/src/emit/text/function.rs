@@ -52,6 +52,9 @@ impl<'a, D: Dialect> Printer<'a, D> {
 
     /// The lines that read the specialisation constants that a function uses.
     fn read_constants(&self, out: &mut Writer, function: &Function) {
+        if self.constants.is_empty() {
+            return;
+        }
         let mut used = BTreeSet::new();
         function.live(&function.body, &mut |expression| {
             if let ExpressionKind::Param(param) = function.expressions[expression].kind {

@@ -41,7 +41,7 @@ fn deepest(text: &str) -> (usize, usize) {
         match byte {
             b'(' | b'[' | b'{' => open += 1,
             b')' | b']' | b'}' => open = open.saturating_sub(1),
-            _ => {}
+            _ => continue,
         }
         match byte {
             b'{' => braces += 1,

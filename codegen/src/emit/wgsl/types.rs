@@ -89,24 +89,25 @@ pub fn is_enumerant(name: &str) -> bool {
 
 /// Whether a helper function may get that name once something calls it: these, or these with a type behind, and what reads or repeats parts of arrays.
 pub fn is_helper_name(name: &str) -> bool {
-    let functions = [
-        MathFunction::IsNan.name(),
-        MathFunction::IsInfinite.name(),
-        MathFunction::Signum.name(),
-        MathFunction::PackHalf.name(),
-        MathFunction::UnpackHalf.name(),
-        "choose",
-        "over_itself",
-        "rest_by_itself",
-        "rest_of",
-        "less_itself",
-    ];
-    let is_function = |function: &str| {
-        name.strip_prefix(&*function.replace(' ', "_")).is_some_and(|rest| rest.is_empty() || rest.starts_with('_'))
+    static STEMS: LazyLock<Vec<String>> = LazyLock::new(|| {
+        let functions = [
+            MathFunction::IsNan.name(),
+            MathFunction::IsInfinite.name(),
+            MathFunction::Signum.name(),
+            MathFunction::PackHalf.name(),
+            MathFunction::UnpackHalf.name(),
+            "choose",
+            "over_itself",
+            "rest_by_itself",
+            "rest_of",
+            "less_itself",
+        ];
+        functions.iter().map(|function| function.replace(' ', "_")).collect()
+    });
+    let is_function = |function: &String| {
+        name.strip_prefix(function.as_str()).is_some_and(|rest| rest.is_empty() || rest.starts_with('_'))
     };
-    functions.into_iter().any(is_function)
-        || name.ends_with("_splat")
-        || (name.starts_with("array_") && name.ends_with("_at"))
+    STEMS.iter().any(is_function) || name.ends_with("_splat") || (name.starts_with("array_") && name.ends_with("_at"))
 }
 
 /// Whether a global of that name would hide anything that the language declares.
