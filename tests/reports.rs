@@ -176,6 +176,32 @@ fn values_of_64_bits() {
     }
 }
 
+#[kernel(workgroup(4), index = 64, targets(spirv, cuda, cpu))]
+fn wide_indices(x: &[f32], y: &mut [f32]) {
+    let i = global_index();
+    if i < y.len() {
+        assert!(x[i] >= 0.0, "{i}");
+        y[i] = x[i];
+    }
+}
+
+#[test]
+fn kernels_with_wide_indices() {
+    let _alone = alone();
+    for subject in common::devices_with(&[Feature::Int64]) {
+        if subject.device.kind().target() == Target::Wgsl {
+            continue;
+        }
+        let device = &subject.device;
+        let x = device.buffer(&[1.0f32, 2.0, 3.0, 4.0, 5.0, -1.0]).unwrap();
+        let mut y = device.zeros::<f32>(6).unwrap();
+        let found = reports(device, wide_indices(&x, &mut y).unwrap().over(6));
+        let [report] = found.as_slice() else { panic!("{found:?} on {}", subject.name) };
+        assert_eq!((report.message.as_str(), report.invocation.workgroup[0]), ("assertion failed: 5", 1));
+        assert_eq!(report.invocation.local, [1, 0, 0], "on {}", subject.name);
+    }
+}
+
 #[kernel(workgroup(2, 3, 1))]
 fn by_axis(y: &mut [u32], width: usize) {
     let at = global_id();

@@ -7,10 +7,10 @@
 use std::borrow::Cow;
 
 use crate::artefact::{GridKind, List, ParamScalar, Site, SiteValue};
+use crate::ir::builder::{FunctionBuilder, element, variable};
 use crate::ir::{
-    Arena, AtomicFunction, BinaryOperator, Binding, BindingKind, Block, Builtin, Expression, ExpressionKind, Function,
-    Handle, Literal, Local, Module, Ordering, Place, Projection, Report, Root, Scalar, Span, Statement, StatementKind,
-    Type, statements,
+    AtomicFunction, BinaryOperator, Binding, BindingKind, Block, Builtin, Expression, ExpressionKind, Function, Handle,
+    Local, Module, Ordering, Place, Report, Root, Scalar, Span, Statement, StatementKind, Type, statements,
 };
 use crate::site::{BEGIN, HEAD};
 use crate::verify::{self, function_facts};
@@ -76,21 +76,28 @@ pub(crate) fn with_buffer(module: &mut Module) {
     });
     let by_axis = verify::grid(module) == GridKind::Volume;
     let mut site = 0;
-    let Module { types, functions, entry, .. } = module;
-    for function in functions.iter_mut().map(|(_, function)| function).chain([entry]) {
-        let mut body = std::mem::take(&mut function.body);
+    let mut with_writes = |module: &mut Module, function: Function| {
+        let mut builder = FunctionBuilder::continuing(module, function);
+        let mut body = builder.open();
         edit(&mut body, &mut |statement, out| match statement.kind {
             StatementKind::Reporting(body) => out.extend(body),
             StatementKind::Report(report) => {
                 site += 1;
-                let mut writer = Writer { types, function, binding, span: statement.span, block: Vec::new() };
-                writer.report(site, &report, by_axis);
-                out.extend(writer.block);
+                builder.at(statement.span);
+                out.extend(builder.nested(|builder| Writer { builder, binding }.report(site, &report, by_axis)));
             }
             _ => out.push(statement),
         });
-        function.body = body;
+        builder.close(body);
+        builder.into_function()
+    };
+    let callees: Vec<_> = module.functions.iter().map(|(function, _)| function).collect();
+    for callee in callees {
+        let function = std::mem::take(&mut module.functions[callee]);
+        module.functions[callee] = with_writes(module, function);
     }
+    let entry = std::mem::take(&mut module.entry);
+    module.entry = with_writes(module, entry);
 }
 
 /// The sites of an instance's reports, in the order in which [`with_buffer`] counts them.
@@ -168,22 +175,21 @@ fn inner_first(block: &Block, visit: &mut dyn FnMut(&Statement)) {
 }
 
 /// Writes what a report becomes.
-struct Writer<'f> {
-    types: &'f mut Arena<Type>,
-    function: &'f mut Function,
+struct Writer<'b, 'm> {
+    builder: &'b mut FunctionBuilder<'m>,
     binding: u32,
-    span: Span,
-    block: Block,
 }
 
-impl Writer<'_> {
+type Value = Handle<Expression>;
+
+impl Writer<'_, '_> {
     /// Takes room in the buffer, and writes the report if there is some; else counts it. Who finds the buffer full takes none, so that the count of words stays within reach.
     fn report(&mut self, site: u32, report: &Report, by_axis: bool) {
         let mut words = vec![Word::Literal(site)];
         if by_axis {
-            let ty = self.types.intern(Type::Vector { lanes: 3, scalar: Scalar::Index });
-            let position = self.add(ExpressionKind::Builtin(Builtin::GroupId), ty);
-            let position = self.bind("workgroup", position);
+            let ty = Type::Vector { lanes: 3, scalar: Scalar::Index };
+            let position = self.builder.expression(ExpressionKind::Builtin(Builtin::GroupId), ty);
+            let position = self.builder.bind("workgroup", position);
             words.extend((0..3).map(|axis| Word::Lane(position, Scalar::Index, Some(axis))));
         } else {
             words.extend([Word::Builtin(Builtin::GroupIndex), Word::Literal(0), Word::Literal(0)]);
@@ -191,10 +197,9 @@ impl Writer<'_> {
         words.push(Word::Builtin(Builtin::LocalIndex));
         debug_assert_eq!(words.len(), HEAD);
         for value in &report.values {
-            let ty = self.types[self.function.expressions[*value].ty].clone();
-            let local = self.bind("value", *value);
-            let scalar = ty.scalar().unwrap_or(Scalar::U32);
-            let lanes = u32::from(ty.lanes().unwrap_or(1));
+            let ty = self.builder.type_of(*value);
+            let (scalar, lanes) = (ty.scalar().unwrap_or(Scalar::U32), u32::from(ty.lanes().unwrap_or(1)));
+            let local = self.builder.bind("value", *value);
             for lane in 0..lanes {
                 let lane = (lanes > 1).then_some(lane);
                 words.push(Word::Lane(local, scalar, lane));
@@ -203,197 +208,112 @@ impl Writer<'_> {
                 }
             }
         }
-        let count = words.len() as u32;
-        let room = self.atomic("room", AtomicFunction::Load, 0, None);
-        let room = self.local(room);
-        let ty = self.word();
-        let at = self.function.locals.add(Local { name: "at".to_owned(), ty, mutable: true, span: self.span });
-        self.push(StatementKind::Let { local: at, value: Some(room) });
+        let (binding, count) = (self.binding, words.len() as u32);
+        let room = self.builder.u32(0);
+        let room = self.builder.atomic("room", AtomicFunction::Load, word(binding, room), None);
+        let room = self.builder.local(room);
+        let ty = self.builder.module().intern(Type::Scalar(Scalar::U32));
+        let at = self.builder.variable("at", ty, Some(room));
         let fits = self.fits(at, count);
-        let accept = self.nested(|this| {
-            let count = this.literal(count);
-            let got = this.atomic("got", AtomicFunction::Add, 0, Some(count));
-            let value = this.local(got);
-            this.push(StatementKind::Store { place: variable(at), value });
+        self.builder.if_then(fits, |builder| {
+            let (count, asked) = (builder.u32(count), builder.u32(0));
+            let got = builder.atomic("got", AtomicFunction::Add, word(binding, asked), Some(count));
+            let got = builder.local(got);
+            builder.store(variable(at), got);
         });
-        self.push(StatementKind::If { condition: fits, accept, reject: Vec::new(), constant: false });
         let fits = self.fits(at, count);
-        let accept = self.nested(|this| {
-            for (position, word) in words.into_iter().enumerate() {
-                let value = this.value(word);
-                let (at, offset) = (this.load(at), this.literal((BEGIN + position) as u32));
-                let index = this.binary(BinaryOperator::Add, at, offset);
-                this.atomic_at(None, AtomicFunction::Store, index, Some(value));
-            }
-        });
-        let reject = self.nested(|this| {
-            let one = this.literal(1);
-            this.atomic("lost", AtomicFunction::Add, 1, Some(one));
-        });
-        self.push(StatementKind::If { condition: fits, accept, reject, constant: false });
+        self.builder.if_else(
+            fits,
+            |builder| {
+                for (position, of) in words.into_iter().enumerate() {
+                    let value = Writer { builder, binding }.value(of);
+                    let (at, offset) = (builder.load(variable(at)), builder.u32((BEGIN + position) as u32));
+                    let index = builder.binary(BinaryOperator::Add, at, offset);
+                    builder.statement(StatementKind::Atomic {
+                        result: None,
+                        place: word(binding, index),
+                        function: AtomicFunction::Store,
+                        value: Some(value),
+                        compare: None,
+                        ordering: Ordering::RELAXED,
+                    });
+                }
+            },
+            |builder| {
+                let (one, lost) = (builder.u32(1), builder.u32(1));
+                builder.atomic("lost", AtomicFunction::Add, word(binding, lost), Some(one));
+            },
+        );
     }
 
     /// Whether so many words from there on are within the buffer.
-    fn fits(&mut self, at: Handle<Local>, count: u32) -> Handle<Expression> {
-        let (at, count) = (self.load(at), self.literal(count + BEGIN as u32));
-        let end = self.binary(BinaryOperator::Add, at, count);
-        let ty = self.types.intern(Type::Scalar(Scalar::Index));
-        let length = self.add(ExpressionKind::Length(self.binding), ty);
-        let length = self.convert(length, Scalar::U32);
-        self.binary(BinaryOperator::LessEqual, end, length)
+    fn fits(&mut self, at: Handle<Local>, count: u32) -> Value {
+        let Self { builder, binding } = self;
+        let (at, count) = (builder.load(variable(at)), builder.u32(count + BEGIN as u32));
+        let end = builder.binary(BinaryOperator::Add, at, count);
+        // The buffer is short, whatever the width of indices.
+        let length = builder.length(*binding);
+        let length = builder.convert(length, Scalar::U32);
+        builder.binary(BinaryOperator::LessEqual, end, length)
     }
 
     /// A word of a report.
-    fn value(&mut self, word: Word) -> Handle<Expression> {
+    fn value(&mut self, word: Word) -> Value {
         match word {
-            Word::Literal(value) => self.literal(value),
+            Word::Literal(value) => self.builder.u32(value),
             Word::Builtin(builtin) => {
-                let ty = self.types.intern(Type::Scalar(Scalar::Index));
-                let value = self.add(ExpressionKind::Builtin(builtin), ty);
-                self.convert(value, Scalar::U32)
+                let value = self.builder.expression(ExpressionKind::Builtin(builtin), Type::Scalar(Scalar::Index));
+                self.builder.convert(value, Scalar::U32)
             }
             Word::Lane(local, scalar, lane) => {
-                let value = self.lane(local, scalar, lane);
+                let value = self.lane(local, lane);
                 self.low(value, scalar)
             }
             Word::High(local, scalar, lane) => {
-                let value = self.lane(local, scalar, lane);
+                let value = self.lane(local, lane);
                 let bits = self.long(value, scalar);
-                let amount = self.literal(32);
-                let high = self.binary(BinaryOperator::ShiftRight, bits, amount);
-                self.convert(high, Scalar::U32)
+                let amount = self.builder.u32(32);
+                let high = self.builder.binary(BinaryOperator::ShiftRight, bits, amount);
+                self.builder.convert(high, Scalar::U32)
             }
         }
     }
 
-    fn lane(&mut self, local: Handle<Local>, scalar: Scalar, lane: Option<u32>) -> Handle<Expression> {
-        let base = self.local(local);
-        let Some(index) = lane else { return base };
-        let ty = self.types.intern(Type::Scalar(scalar));
-        self.add(ExpressionKind::Member { base, index }, ty)
+    fn lane(&mut self, local: Handle<Local>, lane: Option<u32>) -> Value {
+        let base = self.builder.local(local);
+        lane.map_or(base, |index| self.builder.lane(base, index))
     }
 
     /// The low word of a scalar's bits, widened to what it is reported as.
-    fn low(&mut self, value: Handle<Expression>, scalar: Scalar) -> Handle<Expression> {
+    fn low(&mut self, value: Value, scalar: Scalar) -> Value {
+        let as_word = |builder: &mut FunctionBuilder<'_>, wide: Scalar| {
+            let value = if scalar == wide { value } else { builder.convert(value, wide) };
+            builder.bitcast(value, Scalar::U32)
+        };
         match reported(scalar) {
-            ParamScalar::F32 => {
-                let single = if scalar == Scalar::F32 { value } else { self.convert(value, Scalar::F32) };
-                self.bits(single, Scalar::U32)
-            }
-            ParamScalar::I32 => {
-                let wide = if scalar == Scalar::I32 { value } else { self.convert(value, Scalar::I32) };
-                self.bits(wide, Scalar::U32)
-            }
+            ParamScalar::F32 => as_word(self.builder, Scalar::F32),
+            ParamScalar::I32 => as_word(self.builder, Scalar::I32),
             ParamScalar::I64 | ParamScalar::U64 | ParamScalar::F64 => {
                 let bits = self.long(value, scalar);
-                self.convert(bits, Scalar::U32)
+                self.builder.convert(bits, Scalar::U32)
             }
             // Those of enums are converted too, whatever stands for their scalar.
             ParamScalar::U32 | ParamScalar::Index | ParamScalar::Bool => {
-                let is_word = self.types[self.function.expressions[value].ty] == Type::Scalar(Scalar::U32);
-                if is_word { value } else { self.convert(value, Scalar::U32) }
+                let is_word = *self.builder.type_of(value) == Type::Scalar(Scalar::U32);
+                if is_word { value } else { self.builder.convert(value, Scalar::U32) }
             }
         }
     }
 
     /// The bits of a scalar of 64.
-    fn long(&mut self, value: Handle<Expression>, scalar: Scalar) -> Handle<Expression> {
-        if scalar == Scalar::U64 { value } else { self.bits(value, Scalar::U64) }
-    }
-
-    fn word(&mut self) -> Handle<Type> {
-        self.types.intern(Type::Scalar(Scalar::U32))
-    }
-
-    fn add(&mut self, kind: ExpressionKind, ty: Handle<Type>) -> Handle<Expression> {
-        self.function.expressions.add(Expression { kind, ty, span: self.span })
-    }
-
-    fn push(&mut self, kind: StatementKind) {
-        self.block.push(Statement { kind, span: self.span });
-    }
-
-    fn nested(&mut self, write: impl FnOnce(&mut Self)) -> Block {
-        let outer = std::mem::take(&mut self.block);
-        write(self);
-        std::mem::replace(&mut self.block, outer)
-    }
-
-    fn literal(&mut self, value: u32) -> Handle<Expression> {
-        let ty = self.word();
-        self.add(ExpressionKind::Literal(Literal::U32(value)), ty)
-    }
-
-    fn convert(&mut self, value: Handle<Expression>, scalar: Scalar) -> Handle<Expression> {
-        let ty = self.types.intern(Type::Scalar(scalar));
-        self.add(ExpressionKind::Convert(value), ty)
-    }
-
-    fn bits(&mut self, value: Handle<Expression>, scalar: Scalar) -> Handle<Expression> {
-        let ty = self.types.intern(Type::Scalar(scalar));
-        self.add(ExpressionKind::Bitcast(value), ty)
-    }
-
-    fn binary(
-        &mut self,
-        operator: BinaryOperator,
-        left: Handle<Expression>,
-        right: Handle<Expression>,
-    ) -> Handle<Expression> {
-        let ty = if operator.is_comparison() {
-            self.types.intern(Type::Scalar(Scalar::Bool))
-        } else {
-            self.function.expressions[left].ty
-        };
-        self.add(ExpressionKind::Binary { operator, left, right }, ty)
-    }
-
-    fn bind(&mut self, name: &str, value: Handle<Expression>) -> Handle<Local> {
-        let ty = self.function.expressions[value].ty;
-        let local = self.function.locals.add(Local { name: name.to_owned(), ty, mutable: false, span: self.span });
-        self.push(StatementKind::Let { local, value: Some(value) });
-        local
-    }
-
-    fn local(&mut self, local: Handle<Local>) -> Handle<Expression> {
-        let ty = self.function.locals[local].ty;
-        self.add(ExpressionKind::Local(local), ty)
-    }
-
-    fn load(&mut self, local: Handle<Local>) -> Handle<Expression> {
-        let ty = self.function.locals[local].ty;
-        self.add(ExpressionKind::Load(variable(local)), ty)
-    }
-
-    fn atomic(
-        &mut self,
-        name: &str,
-        function: AtomicFunction,
-        index: u32,
-        value: Option<Handle<Expression>>,
-    ) -> Handle<Local> {
-        let ty = self.word();
-        let result = self.function.locals.add(Local { name: name.to_owned(), ty, mutable: false, span: self.span });
-        let index = self.literal(index);
-        self.atomic_at(Some(result), function, index, value);
-        result
-    }
-
-    fn atomic_at(
-        &mut self,
-        result: Option<Handle<Local>>,
-        function: AtomicFunction,
-        index: Handle<Expression>,
-        value: Option<Handle<Expression>>,
-    ) {
-        let place = Place { root: Root::Binding(self.binding), path: vec![Projection::Index(index)], guarded: true };
-        self.push(StatementKind::Atomic { result, place, function, value, compare: None, ordering: Ordering::RELAXED });
+    fn long(&mut self, value: Value, scalar: Scalar) -> Value {
+        if scalar == Scalar::U64 { value } else { self.builder.bitcast(value, Scalar::U64) }
     }
 }
 
-/// A mutable local as a place.
-fn variable(local: Handle<Local>) -> Place {
-    Place { root: Root::Local(local), path: Vec::new(), guarded: false }
+/// A word of the buffer.
+fn word(binding: u32, index: Value) -> Place {
+    element(Root::Binding(binding), index)
 }
 
 /// A word of a report: of a value, its low or high one, of a lane of a vector or of all of a scalar.

@@ -174,8 +174,13 @@ type Value = Handle<Expression>;
 impl<'m> FunctionBuilder<'m> {
     /// A function of that name in `module`.
     pub fn new(module: &'m mut Module, name: &str) -> Self {
-        let function = Function { name: name.to_owned(), ..Function::default() };
-        Self { module, function, block: Block::new(), span: Span::NONE }
+        Self::continuing(module, Function { name: name.to_owned(), ..Function::default() })
+    }
+
+    /// A function that is there already, to be written on behind its last statement; [`FunctionBuilder::into_function`] gives it back.
+    pub fn continuing(module: &'m mut Module, mut function: Function) -> Self {
+        let block = std::mem::take(&mut function.body);
+        Self { module, function, block, span: Span::NONE }
     }
 
     /// What follows is written there.
@@ -566,6 +571,11 @@ impl<'m> FunctionBuilder<'m> {
     /// Leaves the function.
     pub fn return_value(&mut self, value: Option<Value>) {
         self.statement(StatementKind::Return(value));
+    }
+
+    /// The function, for who has a place for it.
+    pub fn into_function(self) -> Function {
+        Function { body: self.block, ..self.function }
     }
 
     /// Adds the function to the module.
