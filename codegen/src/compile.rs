@@ -17,9 +17,7 @@ use crate::lower::{Lowered, lower};
 use crate::target::{Dialect, ParamTransport, Profile, Target};
 use crate::timings::{Stage, stage};
 use crate::variants::variants;
-#[cfg(feature = "cpu")]
-use crate::verify::verify_reporting;
-use crate::verify::{Verified, check_profile, matrix_bindings, type_name, verify};
+use crate::verify::{Verified, check_profile, matrix_bindings, type_name, verify, verify_reporting};
 
 #[cfg(feature = "cpu")]
 pub use side_by_side::{Built, build_and_print};
@@ -54,14 +52,26 @@ pub fn compile_for(module: &Module, instance: &Instance, targets: &[Target]) -> 
 /// # Errors
 /// As [`compile`].
 pub fn build(module: &Module, instance: &Instance, targets: &[Target]) -> Result<Compiled, Diagnostics> {
-    let verified = verified(module, instance)?;
-    let mut profiles = variants(&verified);
+    build_with(module, instance, targets, Reports::Dropped)
+}
+
+/// As [`build`], where it is said what becomes of the kernel's reports.
+///
+/// # Errors
+/// As [`compile`].
+pub fn build_with(
+    module: &Module,
+    instance: &Instance,
+    targets: &[Target],
+    reports: Reports,
+) -> Result<Compiled, Diagnostics> {
+    let made = instantiated(module, instance, reports)?;
+    let mut profiles = variants(&made.verified);
     profiles.retain(|(profile, _)| targets.contains(&profile.target));
-    let mut emitted = emit(&Source::new(&verified), &profiles);
+    let mut emitted = emit(&Source::new(&made.verified), &profiles);
     let judged = emitted.variants.iter().filter_map(unjudged).map(|text| judge(module, text));
     let refused: Vec<_> = judged.filter_map(Result::err).collect();
     emitted.refuse(refused);
-    let made = Instantiated { verified, sites: Vec::new() };
     let kernel = assemble(module, &module_bytes(module), instance, targets, &made, emitted)?;
     Ok(Compiled { kernel, verified: made.verified })
 }
@@ -73,13 +83,8 @@ struct Instantiated {
     sites: Vec<Site>,
 }
 
-fn verified(module: &Module, instance: &Instance) -> Result<Verified, Diagnostics> {
-    stage(Stage::Verify, || verify(instantiate(module, instance)?))
-}
-
 /// What becomes of what a kernel asserts and prints.
-#[cfg(feature = "cpu")]
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub enum Reports {
     /// It is left out.
     Dropped,
@@ -87,11 +92,13 @@ pub enum Reports {
     Buffered,
 }
 
-/// The instance with the report buffer, for those of its targets that have room for one.
-#[cfg(feature = "cpu")]
-fn reporting(module: &Module, instance: &Instance) -> Result<Instantiated, Diagnostics> {
+fn instantiated(module: &Module, instance: &Instance, reports: Reports) -> Result<Instantiated, Diagnostics> {
     stage(Stage::Verify, || {
-        let (mut verified, sites) = verify_reporting(instantiate(module, instance)?)?;
+        let instance = instantiate(module, instance)?;
+        if reports == Reports::Dropped {
+            return Ok(Instantiated { verified: verify(instance)?, sites: Vec::new() });
+        }
+        let (mut verified, sites) = verify_reporting(instance)?;
         let unfit: Vec<Target> = variants(&verified)
             .into_iter()
             .filter(|(profile, _)| check_profile(&verified, profile).is_err())

@@ -9,9 +9,7 @@ use std::sync::{Mutex, PoisonError};
 
 use rayon::iter::{IntoParallelRefIterator, ParallelIterator};
 
-use super::{
-    Emitted, Instantiated, Reports, assemble, emit, judge, module_bytes, of_cpu, reporting, unjudged, verified,
-};
+use super::{Emitted, Instantiated, Reports, assemble, emit, instantiated, judge, module_bytes, of_cpu, unjudged};
 use crate::artefact::{Code, Kernel};
 use crate::diagnostic::{Diagnostic, Diagnostics};
 use crate::emit::{Emitter, Source};
@@ -115,10 +113,7 @@ pub fn build_and_print<T, S: Send, R>(
 
 /// The instances, verified.
 fn all_verified(module: &Module, instances: &[Instance], reports: Reports) -> Vec<Result<Instantiated, Diagnostics>> {
-    let made = |instance| match reports {
-        Reports::Dropped => verified(module, instance).map(|verified| Instantiated { verified, sites: Vec::new() }),
-        Reports::Buffered => reporting(module, instance),
-    };
+    let made = |instance| instantiated(module, instance, reports);
     // Threads would be woken for nothing.
     if let [instance] = instances {
         return vec![made(instance)];
