@@ -159,6 +159,11 @@ impl Device {
     /// The device failed.
     pub fn reports(&self) -> Result<NewReports> {
         self.backend().wait()?;
+        self.new_reports()
+    }
+
+    /// What was reported by what is submitted: reading waits for that.
+    fn new_reports(&self) -> Result<NewReports> {
         let mut new = NewReports::default();
         for buffer in lock(&self.report_buffers().buffers).iter_mut() {
             buffer.read(self, &mut new)?;
@@ -171,10 +176,7 @@ impl Device {
     /// # Errors
     /// [`Error::Assertion`], or the device failed.
     pub(crate) fn hear(&self) -> Result<()> {
-        if lock(&self.report_buffers().buffers).is_empty() {
-            return Ok(());
-        }
-        let NewReports { reports, lost } = self.reports()?;
+        let NewReports { reports, lost } = self.new_reports()?;
         let (failed, printed): (Vec<_>, Vec<_>) = reports.into_iter().partition(|report| report.fails);
         printed.iter().for_each(|line| println!("{line}"));
         let others = failed.len().saturating_sub(1) as u64;
