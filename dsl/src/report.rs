@@ -1,8 +1,14 @@
 //! What kernels report while they run: assertions that do not hold, and lines that they print.
 //!
 //! A kernel with `assert!` or `println!` in it has a second form that writes them to a buffer, where its author's crate is built with debug assertions
-//! ([`Kernel::reporting`]); launches by hand take that form on every device that has a storage buffer left for it. A kernel does not wait for anybody to read: it goes on after an
+//! ([`Kernel::reporting`]); launches and graphs take that form on every device that has a storage buffer left for it. A kernel does not wait for anybody to read: it goes on after an
 //! assertion that does not hold, and what it reports comes with the next call that waits for the device.
+//!
+//! All launches and steps of one kernel write to one buffer, which is the device's, whatever else they are bound to. Every access of it is atomic, so that they need no barriers on its account; the host reads it
+//! behind everything that was submitted.
+//!
+//! Who makes commands of its own, as graphs do, asks for the form to run ([`Device::reporting`]), binds the buffer behind all others ([`Device::report_buffer`]), and hears of reports where it waits
+//! ([`Device::hear`]).
 
 use std::fmt;
 use std::sync::{Arc, Mutex};
@@ -171,11 +177,11 @@ impl Device {
         Ok(new)
     }
 
-    /// Prints what was reported, after a call that waited for the device.
+    /// Prints the lines that kernels reported, after a call that waited for the device. It costs nothing where no kernel reports.
     ///
     /// # Errors
-    /// [`Error::Assertion`], or the device failed.
-    pub(crate) fn hear(&self) -> Result<()> {
+    /// [`Error::Assertion`] if there is an assertion that does not hold, or the device failed.
+    pub fn hear(&self) -> Result<()> {
         let NewReports { reports, lost } = self.new_reports()?;
         let (failed, printed): (Vec<_>, Vec<_>) = reports.into_iter().partition(|report| report.fails);
         printed.iter().for_each(|line| println!("{line}"));
@@ -192,9 +198,17 @@ impl Device {
         }
     }
 
-    /// The form of a kernel that reports, if it has one that this device can run.
-    pub(crate) fn reporting(&self, kernel: &Kernel) -> Result<Option<KernelHandle>> {
-        let Some(reporting) = kernel.reporting.filter(|_| self.report_buffers().wanted) else { return Ok(None) };
+    /// Whether kernels write what they report to buffers; a device that reads their assertions itself has none.
+    pub fn has_report_buffers(&self) -> bool {
+        self.report_buffers().wanted
+    }
+
+    /// The form of a kernel that reports, if it has one that this device can run. It has one binding more, the last: the [`Device::report_buffer`].
+    ///
+    /// # Errors
+    /// None in practice: the form has the constants of the kernel.
+    pub fn reporting(&self, kernel: &Kernel) -> Result<Option<KernelHandle>> {
+        let Some(reporting) = kernel.reporting.filter(|_| self.has_report_buffers()) else { return Ok(None) };
         let target = self.kind().target();
         let is_there = match self.kind() {
             DeviceKind::Cpu => reporting.cpu.is_some(),
@@ -215,11 +229,14 @@ impl Device {
         Ok(Some(KernelHandle::Shared(Arc::new(specialised))))
     }
 
-    /// The report buffer of a kernel that reports.
-    pub(crate) fn report_buffer(&self, kernel: &Kernel) -> Result<Arc<dyn Memory>> {
+    /// The report buffer of a kernel that reports, of which [`Kernel::sites`] tell: all that run it write there.
+    ///
+    /// # Errors
+    /// The device has no memory for it, or failed.
+    pub fn report_buffer(&self, kernel: &Kernel) -> Result<MemoryRange> {
         let mut buffers = lock(&self.report_buffers().buffers);
         if let Some(known) = buffers.iter().find(|buffer| buffer.hash == kernel.hash) {
-            return Ok(known.memory.clone());
+            return Ok(known.range(0..WORDS));
         }
         let label = format!("reports of {}", kernel.name);
         let memory = self.backend().allocate((WORDS * size_of::<u32>()) as u64, &label)?;
@@ -228,12 +245,13 @@ impl Device {
             kernel: kernel.name.to_string(),
             workgroup_size: kernel.workgroup_size,
             sites: kernel.sites.to_vec(),
-            memory: memory.clone(),
+            memory,
             next: BEGIN,
         };
-        self.backend().write(&buffer.range(0..WORDS), &vec![0; WORDS * size_of::<u32>()])?;
+        let all = buffer.range(0..WORDS);
+        self.backend().write(&all, &vec![0; WORDS * size_of::<u32>()])?;
         buffers.push(buffer);
-        Ok(memory)
+        Ok(all)
     }
 }
 

@@ -9,7 +9,7 @@ use trefoil_codegen::check;
 use trefoil_codegen::compile::is_described;
 use trefoil_codegen::interp::Program;
 use trefoil_codegen::ir::{self, Instance, Module};
-use trefoil_codegen::verify::verify;
+use trefoil_codegen::verify::{verify, verify_reporting};
 use trefoil_dsl::device::Pipeline;
 use trefoil_dsl::error::{Error, Result};
 use trefoil_dsl::support::pipelines::{Key, PipelineCache, key};
@@ -156,7 +156,10 @@ fn evaluate(shared: &Shared, kernel: &Kernel) -> Result<Program> {
     }
     let mut module = ir::instantiate(&module, &instance).map_err(|error| failed(shared, kernel, error.to_string()))?;
     ir::specialise(&mut module, &values);
-    let verified = verify(module).map_err(|error| failed(shared, kernel, error.to_string()))?;
+    // One that reports writes to its last binding what others leave out.
+    let reports = !kernel.sites.is_empty();
+    let verified = if reports { verify_reporting(module).map(|(verified, _)| verified) } else { verify(module) };
+    let verified = verified.map_err(|error| failed(shared, kernel, error.to_string()))?;
     // Memory is bound as the artefact says, and accessed as the IR does.
     if !is_described(kernel, &verified) {
         return Err(failed(

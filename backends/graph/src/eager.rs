@@ -241,10 +241,10 @@ impl Eager {
     /// Submits what was gathered, and waits until the device has done it.
     ///
     /// # Errors
-    /// As [`Eager::flush`]; or the device failed.
+    /// As [`Eager::flush`]; the device failed; or a kernel of an op asserted what does not hold ([`Device::reports`]).
     pub fn wait(&self) -> Result<()> {
         self.flush()?;
-        Ok(self.device().backend().wait()?)
+        Ok(self.device().wait()?)
     }
 
     /// Gives the next random op this seed; those after it count on from there. Without it the first has seed 0. What draws nothing, as [`Eager::bernoulli`] does with a probability of 0 or 1, takes none.
@@ -281,7 +281,7 @@ impl Eager {
     }
 
     fn kernels(&self) -> Kernels<'_> {
-        Kernels { cache: &self.0.kernels, kept: self.0.device.backend().kept() }
+        Kernels::of(&self.0.kernels, &self.0.device)
     }
 
     fn is(&self, other: &Self) -> bool {

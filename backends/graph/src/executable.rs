@@ -26,10 +26,11 @@ use crate::compile::fuse::beside::Beside;
 use crate::compile::plan::{Buffer, Plan};
 use crate::compile::program::{Origin, Program};
 use crate::compile::prove::{Trace, prove};
-use crate::compile::record::{commands, trace};
+use crate::compile::record::commands;
 use crate::compile::schedule::Reason;
 use crate::compile::stages::{Staged, stages};
 use crate::compile::steps::Step;
+use crate::compile::trace::trace;
 use crate::compile::words::RunWords;
 use crate::compile::{Options, checked};
 use crate::dim::{Dim, Extents, Symbol};
@@ -202,7 +203,7 @@ impl Executable {
     fn make(graph: Graph, model: &Model, device: &Device, options: &Options, plan_of: Option<&Self>) -> Result<Self> {
         let properties = device.properties();
         let _compile = info_span!("compile", device = properties.name, nodes = graph.nodes().len()).entered();
-        let kernels = Kernels { cache: model.kernels(), kept: device.backend().kept() };
+        let kernels = Kernels::of(model.kernels(), device);
         let Staged { program, decisions, merges, beside, steps, plan, barriers } =
             stages(&graph, kernels, properties, options)?;
 

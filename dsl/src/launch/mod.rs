@@ -41,6 +41,14 @@ impl KernelHandle {
             Self::Shared(kernel) => kernel,
         }
     }
+
+    /// The kernel, as devices load it.
+    pub fn into_shared(self) -> Arc<Kernel> {
+        match self {
+            Self::Static(kernel) => Arc::new(kernel.clone()),
+            Self::Shared(kernel) => kernel,
+        }
+    }
 }
 
 impl From<&'static Kernel> for KernelHandle {

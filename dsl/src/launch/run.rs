@@ -7,7 +7,9 @@ use trefoil_codegen::artefact::{Kernel, ParamTransport};
 
 use super::order::Order;
 use super::{BoundBuffer, Dispatch, Grid, KernelHandle, Launch, argument, grid, params};
-use crate::device::{Command, Device, DispatchCommand, GroupSource, ParamSource, Pipeline, Recording, RunIo};
+use crate::device::{
+    Command, Device, DispatchCommand, GroupSource, MemoryRange, ParamSource, Pipeline, Recording, RunIo,
+};
 use crate::error::Result;
 
 /// What tells kernels apart: their hashes, and whether Rust for the CPU was compiled with them, which hashes do not say.
@@ -178,8 +180,8 @@ impl Device {
             return Ok(dispatch);
         }
         let Some(reporting) = self.reporting(kernel)? else { return Ok(dispatch) };
-        let memory = self.report_buffer(reporting.kernel())?;
-        let length = memory.bytes() / size_of::<u32>() as u64;
+        let MemoryRange { memory, bytes, .. } = self.report_buffer(reporting.kernel())?;
+        let length = bytes / size_of::<u32>() as u64;
         let (extents, strides) = (Vec::new(), Vec::new());
         let buffer = BoundBuffer { memory, device: self.id(), first: 0, length, mutable: true, extents, strides };
         let Dispatch { mut launch, grid } = dispatch;

@@ -9,9 +9,10 @@ use std::collections::BTreeMap;
 use std::sync::{Arc, Mutex};
 
 use trefoil_codegen::artefact::{Kernel, SOURCES, Target};
-use trefoil_codegen::compile::compile_for;
+use trefoil_codegen::compile::{Reports, build_with};
 use trefoil_codegen::diagnostic::Diagnostics;
 use trefoil_codegen::ir::{Instance, Module};
+use trefoil_dsl::device::Device;
 use trefoil_dsl::support::cache::DiskCache;
 
 use super::fuse::kernel::Structure;
@@ -31,7 +32,7 @@ pub struct KernelCache {
 
 #[derive(Debug, Default)]
 struct Known {
-    kernels: BTreeMap<(Structure, Target), Arc<Kernel>>,
+    kernels: BTreeMap<(Structure, Target, Reports), Arc<Kernel>>,
     compiled: usize,
 }
 
@@ -42,9 +43,16 @@ pub struct Kernels<'c> {
     pub cache: &'c KernelCache,
     /// What other processes left.
     pub kept: Option<&'c DiskCache>,
+    /// Whether the device has buffers for what kernels report.
+    pub reports: bool,
 }
 
-impl Kernels<'_> {
+impl<'c> Kernels<'c> {
+    /// Those of a device.
+    pub(crate) fn of(cache: &'c KernelCache, device: &'c Device) -> Self {
+        Self { cache, kept: device.backend().kept(), reports: device.has_report_buffers() }
+    }
+
     /// What a kernel does with its buffers.
     pub(crate) fn facts(&self, kernel: &Kernel) -> Arc<Facts> {
         // Without the table they are only found again.
@@ -52,26 +60,28 @@ impl Kernels<'_> {
         known.entry(identity(kernel)).or_insert_with(|| facts(kernel)).clone()
     }
 
-    /// The kernel of that structure. If it is the first, it is what `module` gives, as another process left it or compiled now; `refused` tells why it does not compile.
+    /// The kernel of that structure, with or without its reports. If it is the first, it is what `module` gives, as another process left it or compiled now; `refused` tells why it does not compile.
     pub(crate) fn get(
         &self,
         structure: &Structure,
         target: Target,
+        reports: Reports,
         module: impl FnOnce() -> Result<Module>,
         refused: impl FnOnce(&Module, &Diagnostics) -> Error,
     ) -> Result<Arc<Kernel>> {
         let mut known = self.cache.known.lock().map_err(|_| Error::Poisoned)?;
-        if let Some(kernel) = known.kernels.get(&(structure.clone(), target)) {
+        let own = (structure.clone(), target, reports);
+        if let Some(kernel) = known.kernels.get(&own) {
             return Ok(kernel.clone());
         }
         let module = module()?;
-        let key = self.kept.and_then(|kept| Some((kept, key(&module, target)?)));
+        let key = self.kept.and_then(|kept| Some((kept, key(&module, target, reports)?)));
         let found = key.as_ref().and_then(|(kept, key)| Kernel::from_bytes(&kept.load(KIND, key)?).ok());
         let kernel = match found {
             Some(kernel) => kernel,
             None => {
-                let made = compile_for(&module, &Instance::default(), &[target]);
-                let made = made.map_err(|diagnostics| refused(&module, &diagnostics))?;
+                let made = build_with(&module, &Instance::default(), &[target], reports);
+                let made = made.map_err(|diagnostics| refused(&module, &diagnostics))?.kernel;
                 known.compiled += 1;
                 if let Some((kept, key)) = key
                     && let Ok(bytes) = made.to_bytes()
@@ -83,14 +93,14 @@ impl Kernels<'_> {
             }
         };
         let kernel = Arc::new(kernel);
-        known.kernels.insert((structure.clone(), target), kernel.clone());
+        known.kernels.insert(own, kernel.clone());
         Ok(kernel)
     }
 }
 
 /// All that decides what a kernel becomes for a target; none for a kernel whose IR cannot be written, which is reported where it is compiled.
-fn key(module: &Module, target: Target) -> Option<Vec<u8>> {
-    let mut key = format!("{SOURCES} {} ", target.name()).into_bytes();
+fn key(module: &Module, target: Target, reports: Reports) -> Option<Vec<u8>> {
+    let mut key = format!("{SOURCES} {} {reports:?} ", target.name()).into_bytes();
     key.extend(module.to_bytes().ok()?);
     Some(key)
 }

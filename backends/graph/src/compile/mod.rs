@@ -13,6 +13,7 @@
 //! | [`schedule`] | barriers stand where byte ranges need them |
 //! | [`prove`] | an independent simulation: every step reads the values that the graph means |
 //! | [`record`] | parameter blocks and grids get places in the run words, and the commands are recorded |
+//! | `trace` | what was recorded, as the proof looks at it |
 //!
 //! Candidates are chosen before maps are fused, so that the copies which a candidate wants are maps like any other.
 
@@ -32,6 +33,7 @@ pub mod record;
 pub mod schedule;
 pub mod stages;
 pub mod steps;
+pub(crate) mod trace;
 pub mod words;
 
 use std::collections::{BTreeMap, BTreeSet};

@@ -2,6 +2,8 @@
 //!
 //! Each step's parameter block lies at a multiple of 256 bytes; after the blocks come the grids that depend on symbols. Words that depend on no symbol are written
 //! once, the others anew when the symbols' values change.
+//!
+//! Kernels that report what their authors assert and print take that form here, and bind the device's memory for it behind what their steps use. The plan does not know it, and it needs no barriers: all that is done there is atomic.
 
 use std::sync::Arc;
 
@@ -10,11 +12,11 @@ use trefoil_dsl::device::{
     Call, CallCommand, Command, Device, DispatchCommand, GroupSource, Memory, MemoryRange, ParamSource, Pipeline,
 };
 use trefoil_dsl::error::Error as DeviceError;
+use trefoil_dsl::launch::KernelHandle;
 use trefoil_dsl::support::check::{BINDING_MULTIPLE, PARAMS_ALIGNMENT, padded};
 
 use super::plan::{Place, Plan};
-use super::program::{Meaning, Program};
-use super::prove::{Access, Event, Trace};
+use super::program::Program;
 use super::schedule::{Reason, Touch};
 use super::steps::{Step, StepWork, Use};
 use super::words::{Format, GridShape, GridWords, Number, RunWords, StatePlace};
@@ -26,7 +28,9 @@ use crate::op::{CallStep, Callee, Grid, ParamValue};
 #[derive(Clone, Debug)]
 struct Bound {
     range: MemoryRange,
-    /// The byte of the range at which the kernel's slice starts, where it depends on nothing.
+    /// The bytes of what the kernel's slice has.
+    bytes: Dim,
+    /// The byte of the range at which the slice starts, where it depends on nothing.
     rest: u64,
     /// The byte at which the slice starts, where symbols decide: the whole value is bound.
     moving: Option<Dim>,
@@ -72,13 +76,13 @@ pub fn commands(
     barriers: &[Vec<Reason>],
     transport: ParamTransport,
 ) -> Result<Recorded> {
-    let kernels: Vec<Arc<Kernel>> = steps
-        .iter()
-        .filter_map(|step| match &step.work {
-            StepWork::Kernel { kernel, .. } => Some(kernel.clone()),
-            StepWork::Call(_) => None,
-        })
-        .collect();
+    let mut kernels: Vec<Arc<Kernel>> = Vec::new();
+    for step in steps {
+        if let StepWork::Kernel { kernel, .. } = &step.work {
+            let reporting = device.reporting(kernel).map_err(at("step", &step.label))?;
+            kernels.push(reporting.map_or_else(|| kernel.clone(), KernelHandle::into_shared));
+        }
+    }
     let mut pipelines = load(device, &kernels, transport).map_err(|error| at_step(error, steps))?.into_iter();
     let mut recorder = Recorder { device, program, plan, memory, words: RunWords::default(), block: Vec::new() };
     let mut commands = Vec::new();
@@ -88,12 +92,12 @@ pub fn commands(
             commands.push(Command::Barrier);
         }
         match &step.work {
-            StepWork::Kernel { kernel, params, grid } => {
+            StepWork::Kernel { params, grid, .. } => {
                 let pipeline = pipelines.next().ok_or_else(|| Error::Stage {
                     stage: "record",
                     defect: "the device gave fewer pipelines than kernels".to_owned(),
                 })?;
-                let (dispatch, words) = recorder.dispatch(step, kernel, params, grid, pipeline)?;
+                let (dispatch, words) = recorder.dispatch(step, params, grid, pipeline)?;
                 grids.push((commands.len(), words));
                 commands.push(Command::Dispatch(dispatch));
             }
@@ -184,7 +188,7 @@ impl Recorder<'_> {
         let Some(offset) = used.offset.constant().and_then(|offset| u64::try_from(offset).ok()) else {
             let range = MemoryRange { memory, offset: place.offset, bytes: all };
             let moving = Some(used.offset.clone());
-            return Ok(Bound { range, rest: 0, moving });
+            return Ok(Bound { range, bytes: used.bytes.clone(), rest: 0, moving });
         };
         // A part of nothing may start past its end, and is nowhere then.
         let offset = if offset < value_bytes { offset } else { 0 };
@@ -196,18 +200,28 @@ impl Recorder<'_> {
         let wanted = padded(all.saturating_sub(start));
         let bytes = if pointers { wanted.min(padded(memory.bytes()).saturating_sub(first)) } else { wanted };
         let range = MemoryRange { memory, offset: first, bytes };
-        Ok(Bound { range, rest: offset - start, moving: None })
+        Ok(Bound { range, bytes: used.bytes.clone(), rest: offset - start, moving: None })
+    }
+
+    /// The memory to which a kernel reports.
+    fn reports(&self, step: &Step, kernel: &Kernel) -> Result<Bound> {
+        let range = self.device.report_buffer(kernel).map_err(at("the reports of", &step.label))?;
+        let bytes = Dim::from(i64::try_from(range.bytes).unwrap_or(i64::MAX));
+        Ok(Bound { range, bytes, rest: 0, moving: None })
     }
 
     fn dispatch(
         &mut self,
         step: &Step,
-        kernel: &Arc<Kernel>,
         params: &[ParamValue],
         grid: &Grid,
         pipeline: Arc<dyn Pipeline>,
     ) -> Result<(DispatchCommand, GridWords)> {
+        let kernel = &*pipeline.kernel().clone();
         self.block = step.uses.iter().map(|used| self.bound(step, used)).collect::<Result<_>>()?;
+        if !kernel.sites.is_empty() {
+            self.block.push(self.reports(step, kernel)?);
+        }
         let base = self.words.template.len().next_multiple_of(PARAMS_ALIGNMENT as usize);
         self.words.template.resize(base + kernel.params.size as usize, 0);
         let mut words = self.grid(step, kernel, grid)?;
@@ -225,27 +239,20 @@ impl Recorder<'_> {
                     self.words.template[at..at + 4].copy_from_slice(&value.to_le_bytes());
                 }
                 ParamRole::Length(index) => {
-                    let (used, size) = self.used(step, kernel, index)?;
-                    let value = used.bytes.clone();
+                    let (bound, size) = self.bound_to(step, kernel, index)?;
+                    let value = bound.bytes.clone();
                     self.number(step, field, at, value, size)?;
                 }
                 ParamRole::Offset(index) => {
-                    let (_, size) = self.used(step, kernel, index)?;
-                    let bound = &self.block[index as usize];
+                    let (bound, size) = self.bound_to(step, kernel, index)?;
                     let value = match &bound.moving {
                         Some(moving) => moving.clone(),
                         None => Dim::from(i64::try_from(bound.rest).unwrap_or(i64::MAX)),
                     };
                     self.number(step, field, at, value, size)?;
                 }
-                ParamRole::Extents(index) => {
-                    let extents = self.used(step, kernel, index)?.0.extents.clone();
-                    self.list(step, field, at, &extents)?;
-                }
-                ParamRole::Strides(index) => {
-                    let strides = self.used(step, kernel, index)?.0.strides.clone();
-                    self.list(step, field, at, &strides)?;
-                }
+                ParamRole::Extents(index) => self.list(step, field, at, &self.used(step, index)?.extents)?,
+                ParamRole::Strides(index) => self.list(step, field, at, &self.used(step, index)?.strides)?,
             }
         }
         let dispatch = DispatchCommand {
@@ -258,14 +265,20 @@ impl Recorder<'_> {
         Ok((dispatch, words))
     }
 
-    fn used<'s>(&self, step: &'s Step, kernel: &Kernel, index: u32) -> Result<(&'s Use, i64)> {
-        match (step.uses.get(index as usize), kernel.bindings.get(index as usize)) {
-            (Some(used), Some(binding)) => Ok((used, i64::from(binding.element.size.max(1)))),
-            _ => {
-                Err(self
-                    .wrong(step, &format!("its kernel has a parameter for binding {index}, which it does not have")))
-            }
+    /// A binding, and the bytes of one of its elements.
+    fn bound_to(&self, step: &Step, kernel: &Kernel, index: u32) -> Result<(&Bound, i64)> {
+        match (self.block.get(index as usize), kernel.bindings.get(index as usize)) {
+            (Some(bound), Some(binding)) => Ok((bound, i64::from(binding.element.size.max(1)))),
+            _ => Err(self.unbound(step, index)),
         }
+    }
+
+    fn used<'s>(&self, step: &'s Step, index: u32) -> Result<&'s Use> {
+        step.uses.get(index as usize).ok_or_else(|| self.unbound(step, index))
+    }
+
+    fn unbound(&self, step: &Step, index: u32) -> Error {
+        self.wrong(step, &format!("its kernel has a parameter for binding {index}, which it does not have"))
     }
 
     fn wrong(&self, step: &Step, reason: &str) -> Error {
@@ -429,97 +442,4 @@ impl Recorder<'_> {
         let end = self.words.template.len() as u32;
         Ok(CallCommand { call, reads: ranges, writes, run_words: start as u32..end, label: step.label.clone() })
     }
-}
-
-/// What was recorded, for the proof: ranges and accesses are those of the commands, not of the plan.
-///
-/// # Errors
-/// A command binds memory that the plan does not know.
-pub fn trace(
-    program: &Program,
-    plan: &Plan,
-    memory: &[Arc<dyn Memory>],
-    steps: &[Step],
-    commands: &[Command],
-) -> Result<Trace, String> {
-    let buffer = |range: &MemoryRange| {
-        memory
-            .iter()
-            .position(|known| trefoil_dsl::support::check::same_memory(known, &range.memory))
-            .ok_or_else(|| "a command binds memory that is not in the plan".to_owned())
-    };
-    let bytes = |value: usize| u64::try_from(program.values[value].bytes.bounds().1).unwrap_or(0);
-    let access = |range: &MemoryRange, used: &Use, reads: bool, writes: bool| {
-        // The padding behind a value belongs to the binding, not to the value.
-        let place = plan.places[used.value].ok_or("a step binds a value without a place")?;
-        let end = (range.offset + range.bytes).min(place.offset.max(range.offset) + bytes(used.value));
-        let meaning = program.values[used.value].meaning;
-        let bytes =
-            end.saturating_sub(range.offset).min((place.offset + bytes(used.value)).saturating_sub(range.offset));
-        let over = used.over.map(|below| program.values[below].meaning);
-        Ok::<_, String>(Access { buffer: buffer(range)?, offset: range.offset, bytes, reads, writes, meaning, over })
-    };
-    let mut trace = Trace::default();
-    for (value, info) in program.values.iter().enumerate() {
-        if let (Some(place), false) = (plan.places[value], !info.origin.is_given()) {
-            trace.given.push(Access {
-                buffer: place.buffer,
-                offset: place.offset,
-                bytes: bytes(value),
-                reads: false,
-                writes: true,
-                meaning: info.meaning,
-                over: None,
-            });
-        }
-    }
-    let mut next = steps.iter();
-    for command in commands {
-        let mut accesses = Vec::new();
-        let step = match command {
-            Command::Barrier => {
-                trace.events.push(Event::Barrier);
-                continue;
-            }
-            Command::Dispatch(dispatch) => {
-                let step = next.next().ok_or("there are more commands than steps")?;
-                let kernel = dispatch.pipeline.kernel();
-                for ((range, used), binding) in dispatch.bindings.iter().zip(&step.uses).zip(&*kernel.bindings) {
-                    accesses.push(access(range, used, binding.access.reads(), binding.access.writes())?);
-                }
-                step
-            }
-            Command::Call(call) => {
-                let step = next.next().ok_or("there are more commands than steps")?;
-                let reads = call.reads.iter().map(|range| (range, true));
-                let ranges = reads.chain(call.writes.iter().map(|range| (range, false)));
-                for ((range, reads), used) in ranges.zip(&step.uses) {
-                    accesses.push(access(range, used, reads, !reads)?);
-                }
-                step
-            }
-            Command::Copy(copy) => return Err(format!("`{}`: no stage makes copies", copy.label)),
-        };
-        let (label, claims, part) = (step.label.to_string(), step.claims.clone(), step.part);
-        trace.events.push(Event::Step { label, claims, part, accesses });
-    }
-    let outputs = program.outputs.iter().map(|(_, output)| (output.tensor, output.value));
-    let resident = program.resident.iter().filter_map(|value| match program.values[*value].meaning {
-        Meaning::Tensor(tensor) => Some((tensor, *value)),
-        Meaning::Copy(_) | Meaning::Scratch { .. } => None,
-    });
-    for (tensor, value) in outputs.chain(resident) {
-        let place = plan.places[value].ok_or("what is there at the end has no place")?;
-        let access = Access {
-            buffer: place.buffer,
-            offset: place.offset,
-            bytes: bytes(value),
-            reads: true,
-            writes: false,
-            meaning: program.values[value].meaning,
-            over: None,
-        };
-        trace.taken.push((tensor, access));
-    }
-    Ok(trace)
 }

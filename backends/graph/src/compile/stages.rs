@@ -93,7 +93,7 @@ fn resident(graph: &Graph, program: &Program, options: &Options) -> Result<Vec<u
 /// # Errors
 /// As compiling: an op has no candidate on such a device, or not with these types and attributes; a tensor is too large for it; a name in the options means nothing.
 pub fn forecast(graph: &Graph, device: &Properties, options: &Options) -> Result<Forecast> {
-    let kernels = Kernels { cache: &KernelCache::default(), kept: None };
+    let kernels = Kernels { cache: &KernelCache::default(), kept: None, reports: false };
     let Staged { decisions, steps, plan, .. } = stages(graph, kernels, device, options)?;
     let steps = steps.iter().map(|step| step.work.name().to_owned());
     let activations = plan.buffers.iter().filter_map(|buffer| match buffer {

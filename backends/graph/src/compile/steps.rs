@@ -3,6 +3,7 @@
 use std::sync::Arc;
 
 use trefoil_codegen::artefact::{Access, Kernel};
+use trefoil_codegen::compile::Reports;
 use trefoil_codegen::diagnostic::Diagnostics;
 use trefoil_codegen::ir::Module;
 use trefoil_dsl::device::Properties;
@@ -11,7 +12,7 @@ use super::cache::Kernels;
 use super::choose::runs_on;
 use super::fuse::attach::{Joined, Side};
 use super::fuse::splice::{Held, Joint, Spliced, with_constants_of};
-use super::fuse::{Fills, Fused, Group, Region, kernel};
+use super::fuse::{Fills, Fused, Group, Region, kernel, max_buffers};
 use super::program::{Chosen, KernelsWork, Located, Meaning, Origin, Program, ValueId, Work};
 use super::pull;
 use crate::dim::Dim;
@@ -184,6 +185,7 @@ fn of_region(
     let kernel = cache.get(
         &generated.structure,
         device.kind.target(),
+        Reports::Dropped,
         || Ok(kernel::module(region, &generated)),
         |module, diagnostics| refused(program, region, device, module, diagnostics),
     )?;
@@ -269,15 +271,22 @@ impl Within<'_> {
         let old = &step.kernel;
         let structure = joint.structure(old);
         let failed = |message: String| Error::Kernel { kernel: old.name.to_string(), message };
+        let held = joint.held(old.bindings.len());
+        // As the kernel would by itself, if a binding is left for it.
+        let reports = if self.cache.reports && old.reporting.is_some() && held.len() < max_buffers(self.device) {
+            Reports::Buffered
+        } else {
+            Reports::Dropped
+        };
         let kernel = self.cache.get(
             &structure,
             self.device.kind.target(),
+            reports,
             || joint.module(old, &structure).map_err(failed),
             |module, diagnostics| Error::Kernel { kernel: module.name.clone(), message: diagnostics.to_string() },
         )?;
         let kernel = with_constants_of(kernel, old).map_err(failed)?;
         runs_on(&kernel, self.device).map_err(failed)?;
-        let held = joint.held(old.bindings.len());
         let uses = held.iter().zip(&*kernel.bindings).map(|(held, binding)| match (*held, joint.value(*held)) {
             (Held::Own(at), _) => own.get(at).cloned(),
             (_, value) => value.map(|value| whole(program, value, binding.access)),

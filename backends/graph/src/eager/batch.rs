@@ -62,9 +62,12 @@ impl Batch {
             Ok(part.of(&piece.memory, first))
         };
         let command = match work {
-            Work::Dispatch { pipeline, parts, params, groups, label } => Command::Dispatch(DispatchCommand {
+            Work::Dispatch { pipeline, parts, reports, params, groups, label } => Command::Dispatch(DispatchCommand {
                 pipeline: pipeline.clone(),
-                bindings: parts.iter().map(|(part, _)| range(*part)).collect::<Result<_>>()?,
+                bindings: {
+                    let own = parts.iter().map(|(part, _)| range(*part));
+                    own.chain(reports.clone().map(Ok)).collect::<Result<_>>()?
+                },
                 params: ParamSource::Value(params.clone()),
                 groups: GroupSource::Value(*groups),
                 label: label.clone(),

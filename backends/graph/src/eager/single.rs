@@ -24,9 +24,10 @@ use crate::compile::legalise::legalise;
 use crate::compile::plan::{self, Plan};
 use crate::compile::program::{Meaning, Origin, Program};
 use crate::compile::prove::prove;
-use crate::compile::record::{commands, touches, trace};
+use crate::compile::record::{commands, touches};
 use crate::compile::schedule::barriers;
 use crate::compile::steps::steps;
+use crate::compile::trace::trace;
 use crate::compile::{Options, checked};
 use crate::dim::{Dim, Extents};
 use crate::error::{Error, Result};
@@ -94,6 +95,8 @@ pub(super) enum Work {
     Dispatch {
         pipeline: Arc<dyn Pipeline>,
         parts: Vec<(Part, Uses)>,
+        /// Where the kernel reports what it asserts and prints, if it does: all launches there at once.
+        reports: Option<MemoryRange>,
         params: Vec<u8>,
         groups: [u32; 3],
         label: Arc<str>,
@@ -371,8 +374,10 @@ fn without_memory(command: Command) -> Result<Work> {
         Ok(Part { buffer, offset: range.offset, bytes: range.bytes })
     };
     match command {
-        Command::Dispatch(DispatchCommand { pipeline, bindings, params, groups, label }) => {
+        Command::Dispatch(DispatchCommand { pipeline, mut bindings, params, groups, label }) => {
             let kernel = pipeline.kernel().clone();
+            // The last binding, which is the device's and no launch's.
+            let reports = bindings.pop_if(|_| !kernel.sites.is_empty());
             let parts = bindings.iter().zip(&*kernel.bindings).map(|(range, binding)| {
                 let access = binding.access;
                 Ok((part(range)?, Uses { reads: access.reads(), writes: access.writes() }))
@@ -380,7 +385,7 @@ fn without_memory(command: Command) -> Result<Work> {
             let parts = parts.collect::<Result<_>>()?;
             match (params, groups) {
                 (ParamSource::Value(params), GroupSource::Value(groups)) => {
-                    Ok(Work::Dispatch { pipeline, parts, params, groups, label })
+                    Ok(Work::Dispatch { pipeline, parts, reports, params, groups, label })
                 }
                 _ => Err(defect(format!("`{label}` depends on run words"))),
             }

@@ -95,7 +95,7 @@ impl EagerTensor {
     /// The elements, the last axis fastest. Submits what was gathered, and waits for it.
     ///
     /// # Errors
-    /// The elements are of another type; the op that computes it failed, which the error names; or the device failed.
+    /// The elements are of another type; the op that computes it failed, which the error names; the device failed; or a kernel of an op asserted what does not hold ([`trefoil_dsl::Device::reports`]).
     pub fn read<T: HostElement>(&self) -> Result<Vec<T>> {
         self.expect(T::ELEMENT)?;
         let mut values = vec![T::zeroed(); elements_of(&self.shape())];
@@ -141,7 +141,8 @@ impl EagerTensor {
         }
         let memory = self.0.buffer.piece()?.memory.clone();
         let range = MemoryRange { memory, offset: 0, bytes: bytes.len() as u64 };
-        eager.device().backend().read(&range, bytes).map_err(|error| self.lost(&error.into()))
+        eager.device().backend().read(&range, bytes).map_err(|error| self.lost(&error.into()))?;
+        Ok(eager.device().hear()?)
     }
 
     /// Says so if the batch that computes it did not run.

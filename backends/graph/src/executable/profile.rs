@@ -88,7 +88,7 @@ impl Executable {
     /// ```
     ///
     /// # Errors
-    /// A symbol has no value, a state is updated where it has no such positions, or the device has no clock or failed.
+    /// A symbol has no value, a state is updated where it has no such positions, the device has no clock or failed, or a kernel asserted what does not hold ([`trefoil_dsl::Device::reports`]).
     pub fn profile(&self, extents: &Extents) -> Result<Profile> {
         let _profile = debug_span!("profile").entered();
         let begin = Instant::now();
@@ -107,6 +107,7 @@ impl Executable {
             self.settled(&mut turn.common, timed.map_err(at("a run from", &Command::first_label(&commands))))?;
         let ended = Instant::now();
         drop(turn);
+        self.device.hear()?;
         // Every step is one command with a label.
         let labelled = commands.iter().zip(times).filter(|(command, _)| command.label().is_some());
         for (step, (_, nanoseconds)) in steps.iter_mut().zip(labelled) {

@@ -127,7 +127,7 @@ impl Executable {
     /// [`Executable::prepare`] takes inputs from the device, and some outputs, rows of them or none.
     ///
     /// # Errors
-    /// An input is missing, unknown, given twice, of another element type or length; a symbol has no value, or one is given that the graph lacks; a param was never given; a state is updated where it has no such positions; or the device failed.
+    /// An input is missing, unknown, given twice, of another element type or length; a symbol has no value, or one is given that the graph lacks; a param was never given; a state is updated where it has no such positions; the device failed; or a kernel asserted what does not hold ([`Device::reports`]): then the run is done nevertheless, states and all.
     pub fn run(&self, inputs: &[(&str, Data<'_>)], extents: &Extents) -> Result<Outputs> {
         let all = self.prepare(extents);
         inputs.iter().fold(all, |run, (name, data)| run.input(*name, data.borrowed())).run()
@@ -228,7 +228,8 @@ impl<'a> Run<'a> {
         let mut outputs = Outputs::default();
         let done = match self.refused.take() {
             Some(refused) => Err(refused),
-            None => self.go(&mut outputs.tensors, watch),
+            // What kernels report is told when all else is done: the run was one like others.
+            None => self.go(&mut outputs.tensors, watch).and_then(|()| Ok(self.executable.device.hear()?)),
         };
         let Lists { given, taken } = std::mem::take(&mut self.lists);
         if let Ok(mut kept) = self.executable.lists.lock() {

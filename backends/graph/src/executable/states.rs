@@ -40,7 +40,7 @@ impl Executable {
     /// ```
     ///
     /// # Errors
-    /// There is no such state, or the device failed.
+    /// There is no such state, the device failed, or a kernel asserted what does not hold ([`trefoil_dsl::Device::reports`]).
     pub fn state(&self, name: &str) -> Result<Elements> {
         let (_, slot) = self.state_at(name)?;
         let mut elements = Elements::new(("state", name), slot.ty.element, slot.ty.extents());
@@ -49,6 +49,7 @@ impl Executable {
         if !bytes.is_empty() {
             self.device.backend().read(&slot.range(bytes.len()), bytes).map_err(at("state", name))?;
         }
+        self.device.hear()?;
         Ok(elements)
     }
 

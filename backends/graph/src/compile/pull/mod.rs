@@ -14,6 +14,7 @@ use std::fmt::Write as _;
 use std::sync::Arc;
 
 use trefoil_codegen::artefact::{Access, Features, Kernel};
+use trefoil_codegen::compile::Reports;
 use trefoil_codegen::ir::Scalar;
 use trefoil_dsl::device::{DeviceKind, Properties};
 
@@ -262,6 +263,7 @@ impl Maker<'_> {
         let kernel = self.cache.get(
             &Structure::new(structure, Vec::new()),
             self.device.kind.target(),
+            Reports::Dropped,
             || Ok(module),
             |module, diagnostics| Error::Kernel { kernel: module.name.clone(), message: diagnostics.to_string() },
         )?;
