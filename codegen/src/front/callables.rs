@@ -371,7 +371,7 @@ impl Infer<'_> {
     /// A call of a function parameter.
     pub(super) fn parameter_call(&mut self, given: &FunctionParameter, e: &syn::ExprCall) -> Node {
         if e.args.len() != given.ty.inputs.len() {
-            let name = super::checked::text(&e.func);
+            let name = super::reports::spelled(&e.func);
             self.wrong_count(&name, given.ty.inputs.len(), e.args.len(), e);
             return self.failed(e);
         }

@@ -7,7 +7,6 @@ use proc_macro2::{Ident, Span, TokenStream};
 use quote::{ToTokens, quote};
 use syn::visit_mut::{self, VisitMut};
 
-use super::ends::Placed;
 use super::functions::Texts;
 use super::infer::{Length, Table, Ty};
 use super::scope::Ascriptions;
@@ -128,11 +127,6 @@ impl VisitMut for Ascribe<'_> {
             _ => {}
         }
     }
-}
-
-/// Syntax as one would write it, for messages.
-pub(super) fn text(syntax: &impl Placed) -> String {
-    syntax.to_token_stream().to_string().replace(' ', "")
 }
 
 fn is_plain(ty: &str) -> bool {

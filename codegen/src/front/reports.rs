@@ -310,16 +310,18 @@ fn is_literal(side: &syn::Expr) -> bool {
     }
 }
 
-/// An expression as one writes it.
-fn spelled(expression: &syn::Expr) -> String {
+/// Syntax as one writes it, for messages.
+pub(super) fn spelled(syntax: &impl ToTokens) -> String {
     let mut out = String::new();
-    spell(expression.to_token_stream(), &mut out);
+    spell(syntax.to_token_stream(), &mut out);
     out
 }
 
 fn spell(tokens: TokenStream, out: &mut String) {
     // Whether an operand comes next, before which a sign is a prefix; whether it belongs to what stands before; and whether a sign goes on.
     let (mut operand, mut glued, mut joint) = (true, true, false);
+    // The lists of generics around.
+    let mut generics = 0;
     for token in tokens {
         match token {
             TokenTree::Group(group) => {
@@ -338,18 +340,36 @@ fn spell(tokens: TokenStream, out: &mut String) {
             }
             TokenTree::Punct(punct) => {
                 let sign = punct.as_char();
-                let tight = matches!(sign, '.' | ':' | ',' | ';' | '?');
+                let (opens, closes) = (sign == '<' && (operand || generics > 0), sign == '>' && generics > 0);
+                generics += i32::from(opens) - i32::from(closes);
+                let tight = (opens && !operand) || closes || matches!(sign, '.' | ':' | ',' | ';' | '?');
                 *out += if tight || joint || glued { "" } else { " " };
                 out.push(sign);
                 joint = punct.spacing() == Spacing::Joint;
-                glued = matches!(sign, '.' | ':') || (operand && !tight);
-                operand |= sign != '?' && !joint;
+                glued = opens || matches!(sign, '.' | ':') || (operand && !tight);
+                operand |= sign != '?' && !closes && !joint;
             }
             word => {
                 *out += if glued { "" } else { " " };
                 *out += &word.to_string();
                 (operand, glued) = (false, false);
             }
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    #[test]
+    #[allow(clippy::unwrap_used, reason = "a test that fails may panic")]
+    fn syntax_is_spelled_as_one_writes_it() {
+        for text in [
+            "a[i + 1] < -b.c(x, 3) && !(d == 2)",
+            "lanes::<3, Pair<f32>>(x) < <T as Bounded>::MOST",
+            "Tile::<SIZE>::ROWS > 1 || a >> 2 <= b << 1",
+        ] {
+            let written: syn::Expr = syn::parse_str(text).unwrap();
+            assert_eq!(super::spelled(&written), text);
         }
     }
 }

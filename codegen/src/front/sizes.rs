@@ -130,7 +130,7 @@ impl Session {
             if self.is_inner(path) {
                 return None;
             }
-            self.error(path, format!("no constant `{}` is known here: a size is made of literals, const generics and constants that carry #[device]", super::checked::text(path)));
+            self.error(path, format!("no constant `{}` is known here: a size is made of literals, const generics and constants that carry #[device]", super::reports::spelled(path)));
             return None;
         };
         if bundle.failed {
