@@ -9,7 +9,7 @@ use crate::common::{Subject, devices};
 use crate::held::{EPSILON, Held, large, repeat};
 use crate::numbers::numbers;
 
-const LENGTHS: [usize; 15] = [
+const LENGTHS: [usize; 18] = [
     0,
     1,
     2,
