@@ -18,11 +18,11 @@ use super::tile::{set_quad, with_end};
 
 /// Invocations of a workgroup.
 #[device]
-const SIZE: usize = 128;
+const SIZE: usize = 256;
 /// Groups of four elements of an invocation on a GPU: as many as its registers hold, so that few have to look back.
-const QUADS: usize = 28;
+const QUADS: usize = 20;
 /// The same on the processor, where what a workgroup holds lies in the first cache.
-const FEW_QUADS: usize = 16;
+const FEW_QUADS: usize = 8;
 /// Elements of a tile on a GPU.
 pub const TILE: usize = 4 * SIZE * QUADS;
 /// Elements of a tile on the processor.
@@ -90,7 +90,7 @@ fn look_back<T: Number>(tile: usize, launch: u32, states: &[Atomic<u64>], agreed
 }
 
 /// The running sums of all tiles of `x`, which has a whole quad at least. `states` begins with the number of tiles taken, and is zero before the first launch; all launches with it are of one length.
-#[kernel(workgroup(SIZE), targets(spirv, cuda, cpu), requires(Subgroups, Int64Atomics), instances(T = [u32, f32], EXCLUSIVE = [false, true], HELD = [16, 28]))]
+#[kernel(workgroup(SIZE), targets(spirv, cuda, cpu), requires(Subgroups, Int64Atomics), instances(T = [u32, f32], EXCLUSIVE = [false, true], HELD = [8, 20]))]
 pub fn scan_one_pass<T: Number, const EXCLUSIVE: bool, const HELD: usize>(
     x: &[T],
     y: &mut [T],
