@@ -4,7 +4,7 @@
 //! device gives is a [`measure::Measured`], kept as JSON in `docs/accuracy`, from which [`page`] makes a chapter of the documentation:
 //!
 //! ```text
-//! cargo run --release -p trefoil-accuracy -- measure --device vulkan --into docs/accuracy/vulkan-h100.json
+//! cargo run --release -p trefoil-accuracy -- measure --device vulkan --into docs/accuracy/vulkan-h200.json
 //! cargo run --release -p trefoil-accuracy -- page
 //! ```
 
