@@ -38,8 +38,9 @@ pub fn measure(device: &Device, name: &str, make: Maker, scale: Scale) -> Outcom
         Ok([time])
     })?;
     let commands = row::commands(device, &sets)?;
-    let in_a_row = scale.row(device, &commands, alone, Order::InARow)?;
-    let overlapping = if sets.len() > 1 { scale.row(device, &commands, alone, Order::Overlapping)? } else { None };
+    let of = |order| row::measure(device, &commands, alone, order);
+    let in_a_row = scale.has_rows().then(|| of(Order::InARow)).transpose()?;
+    let overlapping = (scale.has_rows() && sets.len() > 1).then(|| of(Order::Overlapping)).transpose()?;
     let name = format!("kernel {about}");
     Ok(Figure { in_a_row, overlapping, bytes: Some(bytes), flops, ..Figure::alone(name, alone) })
 }

@@ -78,12 +78,9 @@ impl Scale {
         }
     }
 
-    /// The time of a working set's commands among many, on a GPU: on a processor a launch alone says as much.
-    pub fn row(self, device: &Device, sets: &[Vec<Command>], nanoseconds: u64, order: Order) -> Outcome<Option<u64>> {
-        match self {
-            Self::Gpu => row::measure(device, sets, nanoseconds, order).map(Some),
-            Self::Cpu | Self::Software => Ok(None),
-        }
+    /// Whether launches are also timed among many: on a processor one alone says as much.
+    pub const fn has_rows(self) -> bool {
+        matches!(self, Self::Gpu)
     }
 
     /// Copies of a working set of so many bytes.
@@ -180,7 +177,7 @@ pub fn ceiling(device: &Device, scale: Scale) -> Outcome<Ceiling> {
     let mebibytes = bytes >> 20;
     let ours_as_commands = row::commands(device, &dispatches)?;
     let figure = |name: &str, commands: &[Vec<Command>], alone| -> Outcome<Figure> {
-        let in_a_row = scale.row(device, commands, alone, Order::InARow)?;
+        let in_a_row = scale.has_rows().then(|| row::measure(device, commands, alone, Order::InARow)).transpose()?;
         let name = format!("{name} {mebibytes} MiB");
         Ok(Figure { in_a_row, bytes: Some(2 * bytes), ..Figure::alone(name, alone) })
     };
@@ -242,8 +239,13 @@ fn measured(
         sets.push(executable);
     }
     let [nanoseconds] = medians(sets.len(), |round| Ok([sets[round % sets.len()].profile(&extents)?.nanoseconds()]))?;
-    let commands = sets.iter().map(|set| set.commands_by_value(&extents)).collect::<Result<Vec<_>, _>>()?;
-    let in_a_row = scale.row(device, &commands, nanoseconds, Order::InARow)?;
+    // Such commands are kernels made once more, so that nobody asks for them who does not run them.
+    let in_a_row = if scale.has_rows() {
+        let commands = sets.iter().map(|set| set.commands_by_value(&extents)).collect::<Result<Vec<_>, _>>()?;
+        Some(row::measure(device, &commands, nanoseconds, Order::InARow)?)
+    } else {
+        None
+    };
     let bytes = case.flops.is_none().then_some(case.bytes);
     Ok(Figure { in_a_row, bytes, flops: case.flops, ..Figure::alone(case.name.clone(), nanoseconds) })
 }
