@@ -34,6 +34,12 @@ fn ln_of_double(x: Term<'_>) -> Term<'_> {
     x.cheaply(M::Log2).math_with(M::MulAdd, [x.number(LN_2), x.number(LN_2)])
 }
 
+/// A logarithm of 1 + `beyond`, which is `far` but for a polynomial up to 1/8; of e it is `of_e`. Near 1 a device's is as wrong as far from it.
+fn log_around_one<'s>(beyond: Term<'s>, of_e: f64, far: Term<'s>) -> Term<'s> {
+    let near = beyond * polynomial(beyond, &LN_1P.map(|coefficient| coefficient * of_e));
+    beyond.math(M::Abs).above(0.125).select(far, near)
+}
+
 /// `e^x - 1`
 pub(super) fn exp_m1(x: Term<'_>) -> Term<'_> {
     let near = x * polynomial(x, &[0.999_999_943, 0.499_993_52, 0.166_669_457, 0.041_879_251_4, 0.008_333_320_61]);
@@ -43,9 +49,7 @@ pub(super) fn exp_m1(x: Term<'_>) -> Term<'_> {
 
 /// `ln(1 + x)`
 pub(super) fn ln_1p(x: Term<'_>) -> Term<'_> {
-    let near = x * polynomial(x, &LN_1P);
-    let far = (x + 1.0).cheaply(M::Log2) * LN_2;
-    let value = x.math(M::Abs).above(0.125).select(far, near);
+    let value = log_around_one(x, 1.0, (x + 1.0).cheaply(M::Log2) * LN_2);
     // A device's logarithm of what is not positive may be anything.
     let edge = x.equal(-1.0).select(f64::NEG_INFINITY, f64::NAN);
     x.above(-1.0).select(value, edge)
@@ -63,13 +67,11 @@ pub(super) fn log2(x: Term<'_>) -> Term<'_> {
 
 /// The logarithm to base 2 times a number.
 fn logarithm(x: Term<'_>, of_two: f64) -> Term<'_> {
-    let beyond = x - 1.0;
-    let near = beyond * polynomial(beyond, &LN_1P.map(|coefficient| coefficient * LOG2_E * of_two));
     // Devices may take what is below the least normal number for 0.
     let is_tiny = x.below(f64::from(f32::MIN_POSITIVE));
     let normal = is_tiny.select(x * 16_777_216.0, x);
     let far = (normal.cheaply(M::Log2) - is_tiny.select(24.0, 0.0)) * of_two;
-    let value = beyond.math(M::Abs).above(0.125).select(far, near);
+    let value = log_around_one(x - 1.0, LOG2_E * of_two, far);
     let edge = x.equal(0.0).select(f64::NEG_INFINITY, f64::NAN);
     x.above(0.0).select(value, edge)
 }
@@ -116,10 +118,8 @@ pub(super) fn atanh(x: Term<'_>) -> Term<'_> {
 /// a to the power of b as IEEE 754 has it.
 pub(super) fn power<'s>(a: Term<'s>, b: Term<'s>) -> Term<'s> {
     let size = a.math(M::Abs);
-    // Near 1, where a device's logarithm is as wrong as far from it, b may be large. Of a zero or an infinity it is infinite, and its power what it should be.
-    let beyond = size - 1.0;
-    let near = beyond * polynomial(beyond, &LN_1P.map(|coefficient| coefficient * LOG2_E));
-    let log2 = beyond.math(M::Abs).above(0.125).select(size.cheaply(M::Log2), near);
+    // Near 1 b may be large. Of a zero or an infinity the logarithm is infinite, and its power what it should be.
+    let log2 = log_around_one(size - 1.0, LOG2_E, size.cheaply(M::Log2));
     let log2 = size.equal(0.0).select(f64::NEG_INFINITY, log2);
     let value = (b * log2).math(M::Exp2);
     let is_odd = b.is_odd();
