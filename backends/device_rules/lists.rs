@@ -60,6 +60,47 @@ pub fn dependent_commands_see_each_other(subject: &Subject) {
     }
 }
 
+/// Lists of many lengths whose kernels change from place to place, and go when their list is done.
+pub fn kernels_take_turns(subject: &Subject) {
+    let device = open(subject);
+    let len = 1_000;
+    let mut expected = [numbers(len, 7), numbers(len, 8)];
+    let memory = [0, 1].map(|side: usize| upload(&device, &expected[side]));
+    for (turn, launches) in [1, 7, 8, 9, 40, 3, 16].into_iter().enumerate() {
+        let [add, rotate] = ["add", "rotate"].map(|name| load(&device, &kernel(subject, name), ParamTransport::Value));
+        let mut list = Vec::new();
+        for launch in 0..launches {
+            let (from, to) = (launch % 2, (launch + 1) % 2);
+            // Fewer workgroups each time.
+            let count = len - 70 * (launch % 11);
+            if (turn + launch) % 3 == 0 {
+                list.push(by_value(&rotate, &[&memory[from], &memory[to]], count, 0.5));
+                let turned = (0..count).map(|i| expected[from][(i + 1) % count] * 0.5).collect::<Vec<_>>();
+                expected[to][..count].copy_from_slice(&turned);
+            } else {
+                list.push(by_value(&add, &[&memory[from], &memory[from], &memory[to]], count, 0.75));
+                for i in 0..count {
+                    expected[to][i] = (expected[from][i] + expected[from][i]) * 0.75;
+                }
+            }
+            list.push(Command::Barrier);
+            if launch % 13 == 12 {
+                list.push(Command::Copy(CopyCommand {
+                    from: whole(&memory[to]),
+                    to: whole(&memory[from]),
+                    label: Arc::from("copy"),
+                }));
+                list.push(Command::Barrier);
+                expected[from] = expected[to].clone();
+            }
+        }
+        device.backend().execute(&list).unwrap();
+    }
+    for side in 0..2 {
+        assert_eq!(download(&device, &memory[side])[..len], expected[side], "side {side}");
+    }
+}
+
 pub fn wrong_commands_are_errors(subject: &Subject) {
     let (device, other) = (open(subject), open(subject));
     let backend = device.backend();

@@ -57,7 +57,7 @@ macro_rules! device_rules {
     };
     (opened $subject:expr) => {
         device_rules!($subject;
-            memory_of_any_size_keeps_what_is_written, wrong_ranges_are_errors, lists_run_at_once, dependent_commands_see_each_other,
+            memory_of_any_size_keeps_what_is_written, wrong_ranges_are_errors, lists_run_at_once, dependent_commands_see_each_other, kernels_take_turns,
             a_recording_serves_every_extent, groups_come_from_run_words, wrong_commands_are_errors, runs_carry_uploads_and_downloads,
             copies_move_bytes_within_the_device, products_by_a_library, device_times_are_told, poorer_devices_refuse, large_parameter_blocks_arrive, kernels_are_made_once, many_threads_may_work,
             memory_may_go_while_it_is_used, pinned_memory_is_moved_both_ways, pipelines_come_from_the_cache_on_disk,

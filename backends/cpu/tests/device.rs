@@ -71,7 +71,7 @@ fn function(name: &str) -> Option<CpuFunction> {
 
 // There is no cache on disk: nothing is compiled when a program runs.
 device_rules!(rules::Subject { kind: DeviceKind::Cpu, open: trefoil_cpu::open, variants: |_| Vec::new(), reports_cache: false, cpu: function };
-    memory_of_any_size_keeps_what_is_written, wrong_ranges_are_errors, lists_run_at_once, dependent_commands_see_each_other,
+    memory_of_any_size_keeps_what_is_written, wrong_ranges_are_errors, lists_run_at_once, dependent_commands_see_each_other, kernels_take_turns,
     a_recording_serves_every_extent, groups_come_from_run_words, wrong_commands_are_errors, runs_carry_uploads_and_downloads,
     device_times_are_told, poorer_devices_refuse, adapters_that_are_not_there_are_errors, large_parameter_blocks_arrive, kernels_are_made_once, many_threads_may_work,
     memory_may_go_while_it_is_used, pinned_memory_is_moved_both_ways, copies_move_bytes_within_the_device, products_by_a_library,

@@ -17,6 +17,7 @@
 //! # On a stream of the program's
 //! [`open_on`] takes the program's context and stream. Everything above is on that stream then, in order with what the program hands to it. See `context.rs` for what a call leaves alone.
 
+mod chain;
 mod context;
 mod device;
 mod driver;

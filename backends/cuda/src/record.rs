@@ -22,6 +22,9 @@ use crate::pipeline::CudaPipeline;
 /// Edges between two groups of kernels beyond which a node without work between them takes fewer.
 const MOST_EDGES: usize = 16;
 
+/// How often a product is captured at most: a thread that makes the context wait, as the unloading of a kernel does, ends the captures of others.
+const CAPTURES: u32 = 8;
+
 /// Everything that one launch of a kernel takes, in the form that the driver takes it.
 pub(crate) struct Launch<'a> {
     /// The pipeline.
@@ -97,6 +100,25 @@ impl<'a> Launch<'a> {
         }
         arguments
     }
+
+    /// What a node of a graph is told of it. Pointers in it hold for the call alone.
+    pub(crate) fn as_node<T>(&mut self, call: impl FnOnce(&sys::CUDA_KERNEL_NODE_PARAMS_v2_st) -> T) -> T {
+        let mut arguments = self.arguments();
+        call(&sys::CUDA_KERNEL_NODE_PARAMS_v2_st {
+            func: self.pipeline.function,
+            gridDimX: self.groups[0],
+            gridDimY: self.groups[1],
+            gridDimZ: self.groups[2],
+            blockDimX: self.size[0],
+            blockDimY: self.size[1],
+            blockDimZ: self.size[2],
+            sharedMemBytes: self.pipeline.dynamic_bytes,
+            kernelParams: arguments.as_mut_ptr(),
+            extra: std::ptr::null_mut(),
+            kern: std::ptr::null_mut(),
+            ctx: std::ptr::null_mut(),
+        })
+    }
 }
 
 /// A copy within the GPU, by address.
@@ -126,8 +148,8 @@ enum Work<'a> {
     Product(Ready),
 }
 
-/// A graph that is being built; it goes with its scope.
-struct Graph(sys::CUgraph);
+/// A graph that is being built; it goes with its scope, in which the context is current.
+pub(crate) struct Graph(sys::CUgraph);
 
 impl Drop for Graph {
     fn drop(&mut self) {
@@ -137,7 +159,7 @@ impl Drop for Graph {
 }
 
 impl Graph {
-    fn new() -> Result<Self, result::DriverError> {
+    pub(crate) fn new() -> Result<Self, result::DriverError> {
         let mut graph = std::ptr::null_mut();
         // SAFETY: the context is current.
         unsafe { sys::cuGraphCreate(&mut graph, 0) }.result()?;
@@ -145,31 +167,17 @@ impl Graph {
     }
 
     /// A node that launches a kernel after `after`.
-    fn kernel(
+    pub(crate) fn kernel(
         &self,
         launch: &mut Launch<'_>,
         after: &[sys::CUgraphNode],
     ) -> Result<sys::CUgraphNode, result::DriverError> {
-        let mut arguments = launch.arguments();
-        let parameters = sys::CUDA_KERNEL_NODE_PARAMS_v2_st {
-            func: launch.pipeline.function,
-            gridDimX: launch.groups[0],
-            gridDimY: launch.groups[1],
-            gridDimZ: launch.groups[2],
-            blockDimX: launch.size[0],
-            blockDimY: launch.size[1],
-            blockDimZ: launch.size[2],
-            sharedMemBytes: launch.pipeline.dynamic_bytes,
-            kernelParams: arguments.as_mut_ptr(),
-            extra: std::ptr::null_mut(),
-            kern: std::ptr::null_mut(),
-            ctx: std::ptr::null_mut(),
-        };
         let mut node = std::ptr::null_mut();
-        // SAFETY: the context is current; the function is loaded and takes these arguments, which `finish` checked; the driver
-        // copies them during the call; `after` are nodes of this graph.
-        unsafe { sys::cuGraphAddKernelNode_v2(&mut node, self.0, after.as_ptr(), after.len(), &parameters) }
-            .result()?;
+        launch.as_node(|parameters| {
+            // SAFETY: the context is current; the function is loaded and takes these arguments, which `finish` checked; the driver
+            // copies them during the call; `after` are nodes of this graph.
+            unsafe { sys::cuGraphAddKernelNode_v2(&mut node, self.0, after.as_ptr(), after.len(), parameters) }.result()
+        })?;
         Ok(node)
     }
 
@@ -217,22 +225,36 @@ impl Graph {
     /// A node that multiplies matrices after `after`: what cuBLASLt hands to a stream, captured.
     fn product(&self, shared: &Shared, product: &Ready, after: &[sys::CUgraphNode]) -> Result<sys::CUgraphNode> {
         let failed = |error| shared.state.driver("capturing a product of matrices", message(error));
-        let stream = Captured::begin().map_err(failed)?;
-        let started = product.start(stream.0);
-        // Ended in any case: a stream that captures takes nothing else.
-        let captured = stream.end().map_err(failed);
-        // Nothing has run, so that the device goes on.
-        started.map_err(|error| Error::Command {
-            label: product.label().to_string(),
-            reason: format!("cuBLASLt cannot record it: {error}"),
-        })?;
-        let captured = captured?;
+        let mut attempts = 1..=CAPTURES;
+        let captured = loop {
+            let is_last = attempts.next() == Some(CAPTURES);
+            let stream = Captured::begin().map_err(failed)?;
+            let started = product.start(stream.0);
+            // Ended in any case: a stream that captures takes nothing else.
+            let captured = stream.end();
+            let ended = sys::CUresult::CUDA_ERROR_STREAM_CAPTURE_INVALIDATED;
+            if captured.as_ref().is_err_and(|error| error.0 == ended) && !is_last {
+                continue;
+            }
+            // Nothing has run, so that the device goes on.
+            started.map_err(|error| Error::Command {
+                label: product.label().to_string(),
+                reason: format!("cuBLASLt cannot record it: {error}"),
+            })?;
+            break captured.map_err(failed)?;
+        };
         let mut node = std::ptr::null_mut();
         // SAFETY: the driver copies the captured graph, which lives until the end of this function; `after` are nodes of this graph.
         unsafe { sys::cuGraphAddChildGraphNode(&mut node, self.0, after.as_ptr(), after.len(), captured.0) }
             .result()
             .map_err(failed)?;
         Ok(node)
+    }
+
+    /// The graph as something to launch.
+    pub(crate) fn instantiate(&self) -> Result<sys::CUgraphExec, result::DriverError> {
+        // SAFETY: the context is current, and the graph is complete.
+        unsafe { result::graph::instantiate(self.0, sys::CUgraphInstantiate_flags(0)) }
     }
 
     /// A node that does nothing after `after`.
@@ -391,13 +413,8 @@ impl CudaBackend {
             }
         }
         close(&mut group)?;
-        let graph_exec = if before.is_empty() {
-            None
-        } else {
-            // SAFETY: the graph is complete.
-            let ready = unsafe { result::graph::instantiate(graph.0, sys::CUgraphInstantiate_flags(0)) };
-            Some(ready.map_err(failed("instantiating a graph"))?)
-        };
+        let graph_exec =
+            if before.is_empty() { None } else { Some(graph.instantiate().map_err(failed("instantiating a graph"))?) };
         let recording = CudaRecording {
             shared: shared.clone(),
             graph: graph_exec,

@@ -9,6 +9,7 @@ use trefoil_dsl::pinned::Pinned as _;
 use trefoil_dsl::support::check::{BINDING_MULTIPLE, GROUP_BYTES, group_counts};
 use trefoil_dsl::support::state::{CounterCells, lock};
 
+use crate::chain::{Chain, TOGETHER, Waiting};
 use crate::device::{CudaBackend, Shared};
 use crate::driver::message;
 use crate::library::Ready;
@@ -20,6 +21,8 @@ use crate::record::{Copy, CudaRecording, Launch};
 #[derive(Default)]
 pub(crate) struct Queue {
     pinned: PinnedPool,
+    // Made when it is first wanted.
+    chain: Option<Chain>,
     // Names what was submitted last, for errors that the GPU reports later.
     last: Option<Arc<str>>,
 }
@@ -51,6 +54,11 @@ fn read_groups(shared: &Shared, dispatch: &DispatchCommand) -> Result<Option<[u3
     let groups = group_counts(bytes);
     shared.state.checks().grid(dispatch.pipeline.kernel(), groups)?;
     Ok(Some(groups))
+}
+
+/// Whether the workgroup counts of a dispatch are read before its launch.
+const fn is_in_memory(dispatch: &DispatchCommand) -> bool {
+    matches!(dispatch.groups, GroupSource::Memory(_))
 }
 
 /// A command made ready.
@@ -110,6 +118,11 @@ fn launch(shared: &Shared, dispatch: &DispatchCommand, mut launch: Launch<'_>) -
         )
     }
     .map_err(|error| shared.state.lost(&dispatch.label, message(error)))
+}
+
+/// Launches one by one what is too little to go together.
+fn start_each(shared: &Shared, waiting: &mut Vec<Waiting<'_>>) -> Result<()> {
+    waiting.drain(..).try_for_each(|(dispatch, ready)| launch(shared, dispatch, ready))
 }
 
 /// Starts one copy within the GPU on the stream.
@@ -210,11 +223,28 @@ impl CudaBackend {
         let prepared = self.prepare(list)?;
         let mut queue = lock(&self.queue);
         queue.last = Some(Command::first_label(list));
+        let mut waiting: Vec<Waiting<'_>> = Vec::with_capacity(TOGETHER);
         for (command, mut ready) in list.iter().zip(prepared) {
+            match ready {
+                // It is there anyway.
+                Prepared::Barrier => continue,
+                // A range of NVTX stands around each call that starts something.
+                Prepared::Dispatch(dispatch, Some(launch)) if self.ranges.is_none() && !is_in_memory(dispatch) => {
+                    waiting.push((dispatch, launch));
+                    if waiting.len() == TOGETHER {
+                        Chain::start(&mut queue.chain, shared, &mut waiting)?;
+                        waiting.clear();
+                    }
+                    continue;
+                }
+                _ => {}
+            }
+            start_each(shared, &mut waiting)?;
             let _range = self.range(command);
             ready.settle(shared)?;
             ready.start(shared)?;
         }
+        start_each(shared, &mut waiting)?;
         CounterCells::add(&shared.state.counters.submissions);
         Ok(())
     }
