@@ -22,7 +22,7 @@ use crate::op::{Grid, OpKind, ParamValue};
 use crate::types::ElementType;
 
 /// Invocations in a workgroup of a generated kernel.
-const WORKGROUP: u32 = 256;
+pub(super) const WORKGROUP: u32 = 256;
 /// Elements that an invocation of a wide kernel computes at once.
 pub(super) const LANES: u8 = 4;
 type Value = Handle<Expression>;
@@ -184,7 +184,7 @@ pub fn describe(maps: &[MapWork]) -> String {
     names.join(", ")
 }
 
-fn declare(module: &mut ModuleBuilder, plan: &Plan) -> Names {
+pub(super) fn declare(module: &mut ModuleBuilder, plan: &Plan) -> Names {
     let inputs = plan
         .bound
         .iter()
@@ -317,7 +317,7 @@ impl Body<'_, '_> {
     }
 
     /// Computes and writes element `i`, or the four elements from `4 i` on.
-    fn elements(&mut self, i: Handle<Local>, lanes: u8) {
+    pub(super) fn elements(&mut self, i: Handle<Local>, lanes: u8) {
         let read = self.read_all(i, lanes);
         self.compute(i, &read, lanes);
     }

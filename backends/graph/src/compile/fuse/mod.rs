@@ -12,6 +12,7 @@ mod plan;
 mod read;
 pub(crate) mod splice;
 mod turn;
+mod work;
 
 use std::collections::{BTreeMap, BTreeSet};
 

@@ -8,6 +8,7 @@ use trefoil_dsl::device::{DeviceKind, Properties};
 use super::kernel::{LANES, computes, there};
 use super::read::{Pattern, Wide};
 use super::turn::Turn;
+use super::work::operations;
 use super::{Fills, Region, is_flat};
 use crate::compile::program::{Program, ValueId};
 use crate::dim::Dim;
@@ -16,6 +17,12 @@ use crate::types::ElementType;
 
 /// Bytes that an invocation of a large region moves at least: a large GPU begins some hundred invocations a nanosecond and moves 4,000 bytes.
 const MOVED: u64 = 32;
+/// The same where drivers compile SPIR-V or WGSL, whose invocations take longer to begin.
+const MOVED_OF_OTHERS: u64 = 48;
+/// From so many instructions for each byte on, an invocation moves twice as much: while it computes, it asks for nothing.
+const COMPUTES: u64 = 2;
+/// From so many on it moves four times as much.
+const COMPUTES_LONG: u64 = 8;
 /// From so many elements on a region is large.
 const LARGE: i64 = 1 << 20;
 /// From so many elements on a region is worth cutting in blocks of 16: with fewer there are too few invocations.
@@ -92,8 +99,8 @@ impl Plan {
                 read.pattern = pattern;
             }
         }
-        plan.rounds = plan.rounds_of(&region.elements, device);
         plan.count();
+        plan.rounds = plan.rounds_of(region, device);
         (plan, values)
     }
 
@@ -166,7 +173,8 @@ impl Plan {
     }
 
     /// How often an invocation computes four elements, so that it moves enough.
-    fn rounds_of(&self, elements: &Dim, device: &Properties) -> u32 {
+    fn rounds_of(&self, region: &Region, device: &Properties) -> u32 {
+        let elements = &region.elements;
         if !self.wide || self.turn.is_some() || device.kind == DeviceKind::Cpu || elements.bounds().0 < LARGE {
             return 1;
         }
@@ -177,13 +185,17 @@ impl Plan {
         });
         let read: u64 = read.map(|read| self.bound[read.binding].bytes()).sum();
         let written: u64 = self.written.iter().map(|map| self.types[*map].bytes()).sum();
-        let once = u64::from(LANES) * (read + written);
-        let rounds = match once {
-            MOVED.. => 1,
-            _ if once * 2 >= MOVED => 2,
-            _ => 4,
+        let bytes = (read + written).max(1);
+        let moved = match operations(region, self) / bytes {
+            COMPUTES_LONG.. => 4 * MOVED,
+            COMPUTES.. => 2 * MOVED,
+            _ if device.kind == DeviceKind::Cuda => MOVED,
+            _ => MOVED_OF_OTHERS,
         };
-        if elements.divides_evenly(i64::from(LANES) * i64::from(rounds)) { rounds } else { 1 }
+        let enough = moved.div_ceil(u64::from(LANES) * bytes);
+        // What is left over would want another kernel.
+        let even = |rounds: &u32| elements.divides_evenly(i64::from(LANES) * i64::from(*rounds));
+        [4, 2].into_iter().find(|rounds| u64::from(*rounds) <= enough.next_power_of_two() && even(rounds)).unwrap_or(1)
     }
 
     /// The values of the parameters, in the order in which [`Names`] declares them.
