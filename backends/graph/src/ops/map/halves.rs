@@ -6,7 +6,7 @@
 //!
 //! A NaN fails every comparison, and gets to a polynomial, which keeps it.
 
-use std::f64::consts::{LN_2, LOG2_E};
+use std::f64::consts::{FRAC_PI_2, LN_2, LOG2_E, PI};
 
 use trefoil_codegen::ir::MathFunction as M;
 
@@ -14,6 +14,35 @@ use super::term::Term;
 
 /// Of ln(1 + x) / x, up to 1/8.
 const LN_1P: [f64; 5] = [1.000_000_01, -0.499_987_074, 0.333_314_819, -0.253_295_656, 0.203_301_555];
+
+/// Of the logarithm to base 2 of the share of the normal distribution beyond x, from 0 on; off by 2^-17 near 0, by 2^-16 at 13 and by 1/5 at [`END_OF_TAIL`].
+const LOG2_TAIL: [f64; 12] = [
+    -0.999_992_45,
+    -1.151_317_17,
+    -0.458_224_003,
+    -0.054_275_566_5,
+    0.008_697_304,
+    -0.000_984_420_987,
+    6.671_232_47e-5,
+    -9.669_533_69e-7,
+    -2.683_868_28e-7,
+    2.561_017_5e-8,
+    -1.008_538_51e-9,
+    1.554_778_98e-11,
+];
+
+/// Where the share of the normal distribution beyond x is 0 in `f32`, and so is what [`LOG2_TAIL`] makes of it.
+pub(super) const END_OF_TAIL: f64 = 16.0;
+
+/// Of the logarithm to base 2 of 1 - erf(x), from 3/4 to 4.
+const LOG2_ERFC: [f64; 5] = [-0.006_902_084_13, -1.596_947_69, -0.972_503_78, -0.102_978_11, 0.010_909_447_9];
+
+/// Of atan(x) / x in x * x, up to 1.
+const ATAN: [f64; 6] =
+    [0.999_995_629, -0.332_994_564, 0.195_635_678, -0.121_238_395, 0.057_476_549_8, -0.013_480_166_2];
+
+/// Of asin(x) / x in x * x, up to 1/2.
+const ASIN: [f64; 4] = [0.999_998_49, 0.166_852_197, 0.071_483_997_5, 0.065_067_575_8];
 
 /// Beyond this, `x * x` is `x * x + 1`, and as an `f32` may be infinite.
 const FAR: f64 = 1e4;
@@ -113,6 +142,69 @@ pub(super) fn atanh(x: Term<'_>) -> Term<'_> {
     let inside = size.above(0.4).select(far, near);
     let edge = size.equal(1.0).select(x.number(f64::INFINITY).math_with(M::Copysign, [x]), f64::NAN);
     size.below(1.0).select(inside, edge)
+}
+
+/// The share of the normal distribution beyond a, which is from 0 to [`END_OF_TAIL`].
+pub(super) fn normal_tail(a: Term<'_>) -> Term<'_> {
+    polynomial(a, &LOG2_TAIL).math(M::Exp2)
+}
+
+/// The error function.
+pub(super) fn erf(x: Term<'_>) -> Term<'_> {
+    let near = x * polynomial(x * x, &[1.128_375_61, -0.375_927_384, 0.111_060_45, -0.021_643_922_7]);
+    let size = x.math(M::Abs);
+    // From 4 on it is 1.
+    let far = 1.0 - polynomial(size.at_most(4.0), &LOG2_ERFC).math(M::Exp2);
+    size.above(0.75).select(far.math_with(M::Copysign, [x]), near)
+}
+
+/// The arc sine of |x|, and twice that of the root of (1 - |x|) / 2 where |x| is above 1/2: with it the arc of x is computed without a difference that cancels. NaN above 1.
+fn arc<'s>(size: Term<'s>, far: Term<'s>) -> Term<'s> {
+    let square = far.select((1.0 - size) * 0.5, size * size);
+    let sine = far.select(square.cheaply(M::Sqrt) * 2.0, size);
+    size.above(1.0).select(f64::NAN, sine * polynomial(square, &ASIN))
+}
+
+/// The arc sine; NaN beyond -1 and 1.
+pub(super) fn asin(x: Term<'_>) -> Term<'_> {
+    let size = x.math(M::Abs);
+    let far = size.above(0.5);
+    let arc = arc(size, far);
+    far.select(FRAC_PI_2 - arc, arc).math_with(M::Copysign, [x])
+}
+
+/// The arc cosine; NaN beyond -1 and 1.
+pub(super) fn acos(x: Term<'_>) -> Term<'_> {
+    let size = x.math(M::Abs);
+    let far = size.above(0.5);
+    let arc = arc(size, far);
+    let near = FRAC_PI_2 - arc.math_with(M::Copysign, [x]);
+    far.select(x.below(0.0).select(PI - arc, arc), near)
+}
+
+/// The arc tangent.
+pub(super) fn atan(x: Term<'_>) -> Term<'_> {
+    let size = x.math(M::Abs);
+    let steep = size.above(1.0);
+    let slope = steep.select(1.0 / size, size);
+    let angle = slope * polynomial(slope * slope, &ATAN);
+    steep.select(FRAC_PI_2 - angle, angle).math_with(M::Copysign, [x])
+}
+
+/// The angle of the point (x, y); of zeros by their signs.
+pub(super) fn atan2<'s>(y: Term<'s>, x: Term<'s>) -> Term<'s> {
+    let (height, width) = (y.math(M::Abs), x.math(M::Abs));
+    let steep = height.above(width);
+    let (longer, shorter) = (steep.select(height, width), steep.select(width, height));
+    // A driver may divide by the largest numbers as if they were infinite.
+    let scale = longer.above(1e30).select(1e-10, 1.0);
+    let slope = (shorter * scale) / (longer * scale);
+    // Of two zeros, and of two infinities, there is no quotient.
+    let slope = shorter.equal(longer).select(longer.above(0.0).select(1.0, 0.0), slope);
+    let angle = slope * polynomial(slope * slope, &ATAN);
+    let angle = steep.select(FRAC_PI_2 - angle, angle);
+    let is_behind = x.number(1.0).math_with(M::Copysign, [x]).below(0.0);
+    is_behind.select(PI - angle, angle).math_with(M::Copysign, [y])
 }
 
 /// a to the power of b as IEEE 754 has it.

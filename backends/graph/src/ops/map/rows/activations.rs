@@ -8,6 +8,7 @@ use trefoil_codegen::ir::MathFunction as M;
 use super::arithmetic::between;
 use crate::ops::activation::FAR;
 use crate::ops::map::functions::functions;
+use crate::ops::map::halves;
 use crate::ops::map::term::Term;
 use crate::ops::real;
 
@@ -84,6 +85,9 @@ fn polynomial<'s>(coefficients: &[f64], u: Term<'s>) -> Term<'s> {
 
 /// The share of the normal distribution beyond a, which is not negative.
 fn tail(a: Term<'_>) -> Term<'_> {
+    if a.is_half() {
+        return halves::normal_tail(a);
+    }
     let (share, t) = if a.is_double() {
         let t = 1.0 / (1.0 + a * 0.3);
         (polynomial(&TAIL_OF_DOUBLES, t * 2.0 - 1.0), t)
@@ -97,13 +101,19 @@ fn tail(a: Term<'_>) -> Term<'_> {
 /// x times the share of the normal distribution below x, which is max(x, 0) less |x| times the share beyond |x|.
 fn gelu_of(x: Term<'_>) -> Term<'_> {
     // Beyond, the share is 0.
-    let a = x.math(M::Abs).at_most(if x.is_double() { 39.0 } else { 20.0 });
+    let end = match x {
+        _ if x.is_double() => 39.0,
+        _ if x.is_half() => halves::END_OF_TAIL,
+        _ => 20.0,
+    };
+    let a = x.math(M::Abs).at_most(end);
     positive_part(x) - a * tail(a)
 }
 
 /// `alpha * (e^(x / scale) - 1)` below zero, else x.
 fn exponential_below<'s>(x: Term<'s>, power: Term<'s>, alpha: f64) -> Term<'s> {
-    x.below(0.0).select(power.math(M::ExpM1) * alpha, x)
+    let power = if x.is_half() { halves::exp_m1(power) } else { power.math(M::ExpM1) };
+    x.below(0.0).select(power * alpha, x)
 }
 
 const SELU_SCALE: f64 = 1.050_700_987_355_480_5;

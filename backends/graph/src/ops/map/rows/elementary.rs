@@ -36,6 +36,9 @@ fn angle<'s>(y: Term<'s>, x: Term<'s>) -> Term<'s> {
     if x.is_double() {
         return y.math_with(M::Atan2, [x]);
     }
+    if x.is_half() {
+        return halves::atan2(y, x);
+    }
     let beyond = x.number(1.0).math_with(M::Copysign, [x]).below(0.0);
     let flat = beyond.select(x.number(std::f64::consts::PI), 0.0).math_with(M::Copysign, [y]);
     let is_origin = y.equal(0.0) & x.equal(0.0);
@@ -135,20 +138,23 @@ functions! {
 
     /// The arc sine in radians; NaN beyond -1 and 1.
     asin(x: Floats) {
-        body: x.math(M::Asin),
+        body: if x.is_half() { halves::asin(x) } else { x.math(M::Asin) },
         reference: x.asin(),
     }
 
     /// The arc cosine in radians; NaN beyond -1 and 1.
     acos(x: Floats) {
-        body: x.math(M::Acos),
+        body: if x.is_half() { halves::acos(x) } else { x.math(M::Acos) },
         reference: x.acos(),
     }
 
     /// The arc tangent in radians.
     atan(x: Floats) {
-        // A driver's may give a number for a NaN.
-        body: x.math(M::IsNan).select(x, x.math(M::Atan)),
+        body: match x.is_half() {
+            true => halves::atan(x),
+            // A driver's may give a number for a NaN.
+            false => x.math(M::IsNan).select(x, x.math(M::Atan)),
+        },
         reference: x.atan(),
     }
 
@@ -196,7 +202,7 @@ functions! {
 
     /// The error function: 2 / sqrt(pi) times the integral of e^(-t^2) from 0 to x.
     erf(x: Floats) {
-        body: x.math(M::Erf),
+        body: if x.is_half() { halves::erf(x) } else { x.math(M::Erf) },
         reference: real::erf(x),
     }
 }
