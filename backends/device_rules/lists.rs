@@ -79,9 +79,8 @@ pub fn kernels_take_turns(subject: &Subject) {
                 expected[to][..count].copy_from_slice(&turned);
             } else {
                 list.push(by_value(&add, &[&memory[from], &memory[from], &memory[to]], count, 0.75));
-                for i in 0..count {
-                    expected[to][i] = (expected[from][i] + expected[from][i]) * 0.75;
-                }
+                let sums = expected[from][..count].iter().map(|value| (value + value) * 0.75).collect::<Vec<_>>();
+                expected[to][..count].copy_from_slice(&sums);
             }
             list.push(Command::Barrier);
             if launch % 13 == 12 {
