@@ -182,13 +182,17 @@ pub(super) fn acos(x: Term<'_>) -> Term<'_> {
     far.select(x.below(0.0).select(PI - arc, arc), near)
 }
 
+/// The angle of a slope from 0 to 1, or where it is `steep` of its inverse.
+fn angle_of<'s>(slope: Term<'s>, steep: Term<'s>) -> Term<'s> {
+    let angle = slope * polynomial(slope * slope, &ATAN);
+    steep.select(FRAC_PI_2 - angle, angle)
+}
+
 /// The arc tangent.
 pub(super) fn atan(x: Term<'_>) -> Term<'_> {
     let size = x.math(M::Abs);
     let steep = size.above(1.0);
-    let slope = steep.select(1.0 / size, size);
-    let angle = slope * polynomial(slope * slope, &ATAN);
-    steep.select(FRAC_PI_2 - angle, angle).math_with(M::Copysign, [x])
+    angle_of(steep.select(1.0 / size, size), steep).math_with(M::Copysign, [x])
 }
 
 /// The angle of the point (x, y); of zeros by their signs.
@@ -201,8 +205,7 @@ pub(super) fn atan2<'s>(y: Term<'s>, x: Term<'s>) -> Term<'s> {
     let slope = (shorter * scale) / (longer * scale);
     // Of two zeros, and of two infinities, there is no quotient.
     let slope = shorter.equal(longer).select(longer.above(0.0).select(1.0, 0.0), slope);
-    let angle = slope * polynomial(slope * slope, &ATAN);
-    let angle = steep.select(FRAC_PI_2 - angle, angle);
+    let angle = angle_of(slope, steep);
     let is_behind = x.number(1.0).math_with(M::Copysign, [x]).below(0.0);
     is_behind.select(PI - angle, angle).math_with(M::Copysign, [y])
 }
