@@ -69,14 +69,22 @@ fn error(format: &Format, got: f64, exact: f64, rounded: f64) -> f64 {
     (half(got) - half(exact)).abs() / (exponent - f64::from(format.digits)).exp2()
 }
 
+/// The attributes with which functions are measured.
+type Attributes<'a> = &'a dyn Fn(&Function) -> Vec<f32>;
+
 /// Every one of the functions, each an output of its name.
-fn graph_of(functions: &[&'static Function], element: ElementType, names: &[&str], count: usize) -> Graph {
+fn graph_of(
+    functions: &[&'static Function],
+    attributes: Attributes<'_>,
+    element: ElementType,
+    names: &[&str],
+    count: usize,
+) -> Graph {
     let mut graph = Graph::new();
     let tensors: Vec<_> =
         names.iter().map(|name| graph.input(name, element, vec![Dim::from(count)]).unwrap()).collect();
     for function in functions {
-        let attributes: Vec<f32> = function.attributes.iter().map(|attribute| attribute.samples[0]).collect();
-        let made = graph.elementwise(function, &tensors, &attributes).unwrap();
+        let made = graph.elementwise(function, &tensors, &attributes(function)).unwrap();
         graph.output(function.name, made).unwrap();
     }
     graph
@@ -84,11 +92,18 @@ fn graph_of(functions: &[&'static Function], element: ElementType, names: &[&str
 
 /// Runs every function that takes so many floats, on these tensors, and holds all of their results to the exact ones.
 fn measure(element: ElementType, inputs: &[Vec<f64>]) {
-    let format = Format::of(element);
-    let names = &["a", "b", "c"][..inputs.len()];
     let functions: Vec<_> =
         Function::all().filter(|function| function.takes(element) && function.inputs.len() == inputs.len()).collect();
-    let graph = graph_of(&functions, element, names, inputs[0].len());
+    let samples =
+        |function: &Function| function.attributes.iter().map(|attribute| attribute.samples[0]).collect::<Vec<_>>();
+    measure_of(&functions, &samples, element, inputs);
+}
+
+/// The same of these functions with these attributes.
+fn measure_of(functions: &[&'static Function], attributes: Attributes<'_>, element: ElementType, inputs: &[Vec<f64>]) {
+    let format = Format::of(element);
+    let names = &["a", "b", "c"][..inputs.len()];
+    let graph = graph_of(functions, attributes, element, names, inputs[0].len());
     let values = |input: &Vec<f64>| match element {
         ElementType::F64 => Values::F64(input.clone()),
         ElementType::F16 => Values::F16(input.iter().map(|x| f16::from_f64(*x)).collect()),
@@ -99,14 +114,14 @@ fn measure(element: ElementType, inputs: &[Vec<f64>]) {
     let leaves: BTreeMap<_, _> =
         names.iter().zip(&values).map(|(name, values)| ((*name).to_owned(), values.host())).collect();
     let rounded = reference::evaluate(&graph, &leaves, &Extents::new()).unwrap();
-    let of_doubles = graph_of(&functions, ElementType::F64, names, inputs[0].len());
+    let of_doubles = graph_of(functions, attributes, ElementType::F64, names, inputs[0].len());
     let exact = reference::evaluate(&of_doubles, &leaves, &Extents::new()).unwrap();
     let data: Vec<_> = names.iter().zip(&values).map(|(name, values)| (*name, values.data())).collect();
     let mut wrong = Vec::new();
     for device in devices().iter().filter(|device| computes(device, element)) {
         let executable = Executable::compile(&graph, &Model::new(), device, &Options::default()).unwrap();
         let outputs = executable.run(&data, &Extents::new()).unwrap();
-        for function in &functions {
+        for function in functions {
             let got = outputs.host(function.name).unwrap().values;
             let expected = exact[function.name].values.iter().zip(&rounded[function.name].values);
             for (index, (got, (exact, rounded))) in got.iter().zip(expected).enumerate() {
@@ -116,8 +131,9 @@ fn measure(element: ElementType, inputs: &[Vec<f64>]) {
                 if error > allowed && !function.is_unsettled(element, &arguments) {
                     let name = device.properties().name.clone();
                     wrong.push(format!(
-                        "{}{arguments:?} of {element} on {name}: {got:e}, not {exact:e}: {error:.3} of {allowed:.3}",
-                        function.name
+                        "{}{arguments:?} {:?} of {element} on {name}: {got:e}, not {exact:e}: {error:.3} of {allowed:.3}",
+                        function.name,
+                        attributes(function)
                     ));
                 }
             }
@@ -169,13 +185,35 @@ fn functions_of_one_double() {
     measure(ElementType::F64, &[places]);
 }
 
+/// Every number of a type of 16 bits.
+fn every_half(element: ElementType) -> Vec<f64> {
+    match element {
+        ElementType::F16 => (0..=u16::MAX).map(|bits| f16::from_bits(bits).to_f64()).collect(),
+        // Devices may take what is below the least normal number for 0.
+        _ => (0..=u16::MAX)
+            .map(bf16::from_bits)
+            .filter(|x| !x.is_finite() || x.is_normal() || *x == bf16::ZERO)
+            .map(bf16::to_f64)
+            .collect(),
+    }
+}
+
 #[test]
 fn functions_of_one_half() {
-    let all = (0..=u16::MAX).map(|bits| f16::from_bits(bits).to_f64());
-    measure(ElementType::F16, &[all.collect()]);
-    // Devices may take what is below the least normal number for 0.
-    let all = (0..=u16::MAX).map(bf16::from_bits).filter(|x| !x.is_finite() || x.is_normal() || *x == bf16::ZERO);
-    measure(ElementType::BF16, &[all.map(bf16::to_f64).collect()]);
+    for element in [ElementType::F16, ElementType::BF16] {
+        measure(element, &[every_half(element)]);
+    }
+}
+
+#[test]
+fn known_powers_of_halves() {
+    let powf: Vec<_> = Function::all().filter(|function| function.name == "powf").collect();
+    for element in [ElementType::F16, ElementType::BF16] {
+        let all = every_half(element);
+        for exponent in [0.0, 0.5, -0.5, 4.0, 5.0, -2.0, -3.0, 7.75, 8.0, 9.0, -100.0] {
+            measure_of(&powf, &|_| vec![exponent], element, std::slice::from_ref(&all));
+        }
+    }
 }
 
 #[test]

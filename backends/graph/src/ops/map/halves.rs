@@ -210,6 +210,26 @@ pub(super) fn atan2<'s>(y: Term<'s>, x: Term<'s>) -> Term<'s> {
     is_behind.select(PI - angle, angle).math_with(M::Copysign, [y])
 }
 
+/// To so large a power the fixed distance by which a device's logarithm errs around 1 does no harm.
+const SMALL_POWER: f64 = 8.0;
+
+/// x to a power that is known, as IEEE 754 has it.
+pub(super) fn power_by(x: Term<'_>, exponent: f64) -> Term<'_> {
+    if exponent == 0.0 || exponent.abs() > SMALL_POWER {
+        return power(x, x.number(exponent));
+    }
+    let size = x.math(M::Abs);
+    let log2 = size.equal(0.0).select(f64::NEG_INFINITY, size.cheaply(M::Log2));
+    let value = (log2 * exponent).math(M::Exp2);
+    match exponent {
+        // Of a NaN a device's logarithm may be anything.
+        _ if exponent % 2.0 == 0.0 => x.unless_nan(value),
+        _ if exponent.fract() == 0.0 => x.unless_nan(value.math_with(M::Copysign, [x])),
+        // Neither a NaN nor what is below zero is its own size.
+        _ => (size.equal(x) | x.equal(f64::NEG_INFINITY)).select(value, f64::NAN),
+    }
+}
+
 /// a to the power of b as IEEE 754 has it.
 pub(super) fn power<'s>(a: Term<'s>, b: Term<'s>) -> Term<'s> {
     let size = a.math(M::Abs);

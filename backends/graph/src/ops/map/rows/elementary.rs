@@ -107,6 +107,7 @@ functions! {
             2.0 => x * x,
             3.0 => x * x * x,
             -1.0 => 1.0 / x,
+            _ if x.is_half() => halves::power_by(x, exponent),
             _ => power(x, x.number(exponent)),
         },
         reference: x.powf(exponent),
