@@ -225,15 +225,15 @@ impl Graph {
     /// A node that multiplies matrices after `after`: what cuBLASLt hands to a stream, captured.
     fn product(&self, shared: &Shared, product: &Ready, after: &[sys::CUgraphNode]) -> Result<sys::CUgraphNode> {
         let failed = |error| shared.state.driver("capturing a product of matrices", message(error));
-        let mut attempts = 1..=CAPTURES;
+        let mut attempt = 1;
         let captured = loop {
-            let is_last = attempts.next() == Some(CAPTURES);
             let stream = Captured::begin().map_err(failed)?;
             let started = product.start(stream.0);
             // Ended in any case: a stream that captures takes nothing else.
             let captured = stream.end();
             let ended = sys::CUresult::CUDA_ERROR_STREAM_CAPTURE_INVALIDATED;
-            if captured.as_ref().is_err_and(|error| error.0 == ended) && !is_last {
+            if captured.as_ref().is_err_and(|error| error.0 == ended) && attempt < CAPTURES {
+                attempt += 1;
                 continue;
             }
             // Nothing has run, so that the device goes on.

@@ -186,6 +186,10 @@ impl Plan {
         let read: u64 = read.map(|read| self.bound[read.binding].bytes()).sum();
         let written: u64 = self.written.iter().map(|map| self.types[*map].bytes()).sum();
         let bytes = (read + written).max(1);
+        // Whatever it computes, one round moves enough.
+        if u64::from(LANES) * bytes >= 4 * MOVED {
+            return 1;
+        }
         let moved = match operations(region, self) / bytes {
             COMPUTES_LONG.. => 4 * MOVED,
             COMPUTES.. => 2 * MOVED,

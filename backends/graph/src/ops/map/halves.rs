@@ -206,8 +206,7 @@ pub(super) fn atan2<'s>(y: Term<'s>, x: Term<'s>) -> Term<'s> {
     // Of two zeros, and of two infinities, there is no quotient.
     let slope = shorter.equal(longer).select(longer.above(0.0).select(1.0, 0.0), slope);
     let angle = angle_of(slope, steep);
-    let is_behind = x.number(1.0).math_with(M::Copysign, [x]).below(0.0);
-    is_behind.select(PI - angle, angle).math_with(M::Copysign, [y])
+    x.has_minus().select(PI - angle, angle).math_with(M::Copysign, [y])
 }
 
 /// To so large a power the fixed distance by which a device's logarithm errs around 1 does no harm.

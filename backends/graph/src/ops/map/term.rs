@@ -270,6 +270,11 @@ impl<'s> Term<'s> {
         rest.math(MathFunction::Abs).equal(1.0)
     }
 
+    /// Whether its sign is a minus, that of a zero or of a NaN too.
+    pub(super) fn has_minus(self) -> Self {
+        self.number(1.0).math_with(MathFunction::Copysign, [self]).below(0.0)
+    }
+
     /// `self < other`
     pub(super) fn below(self, other: impl Operand<'s>) -> Self {
         self.binary(BinaryOperator::Less, other)

@@ -39,8 +39,7 @@ fn angle<'s>(y: Term<'s>, x: Term<'s>) -> Term<'s> {
     if x.is_half() {
         return halves::atan2(y, x);
     }
-    let beyond = x.number(1.0).math_with(M::Copysign, [x]).below(0.0);
-    let flat = beyond.select(x.number(std::f64::consts::PI), 0.0).math_with(M::Copysign, [y]);
+    let flat = x.has_minus().select(x.number(std::f64::consts::PI), 0.0).math_with(M::Copysign, [y]);
     let is_origin = y.equal(0.0) & x.equal(0.0);
     let value = is_origin.select(flat, y.math_with(M::Atan2, [x]));
     either_nan(y, x).select(y + x, value)
