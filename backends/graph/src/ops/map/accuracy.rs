@@ -3,6 +3,7 @@
 use std::fmt;
 
 use super::functions::Function;
+use super::halves::FAR_TURNED;
 use crate::types::ElementType;
 
 /// How far a result in `f32` or `f64` may be from the exact one, in units of its last place (ulp); `x` is the first argument. Results below 256 times the smallest
@@ -86,11 +87,19 @@ impl Function {
     pub fn is_unsettled(&self, element: ElementType, arguments: &[f64]) -> bool {
         let [x, others @ ..] = arguments else { return false };
         match self.name {
-            // Their reduction to a quarter turn is exact up to some thousands; that of doubles is everywhere.
-            "sin" | "cos" | "tan" => element != ElementType::F64 && x.is_finite() && x.abs() > 1e4,
+            "sin" | "cos" | "tan" => x.is_finite() && x.abs() > farthest_angle(element),
             // The quotient's integer part does not fit a float.
             "rem" => x.is_finite() && others.first().is_some_and(|y| (x / y).abs() > 1e7),
             _ => false,
         }
+    }
+}
+
+/// Up to where angles are reduced to half a turn or a quarter exactly; doubles and `f16` are everywhere.
+fn farthest_angle(element: ElementType) -> f64 {
+    match element {
+        ElementType::F64 | ElementType::F16 => f64::INFINITY,
+        ElementType::BF16 => FAR_TURNED,
+        _ => 1e4,
     }
 }

@@ -101,7 +101,7 @@ impl Op for Elementwise {
 impl Map for Elementwise {
     fn body(&self, builder: &mut FunctionBuilder<'_>, elements: &[Handle<Local>]) -> Value {
         let first = elements.first().map(|first| builder.local(*first));
-        let sketch = Sketch::new(first.and_then(|first| builder.type_of(first).scalar()), self.element.is_half());
+        let sketch = Sketch::new(first.and_then(|first| builder.type_of(first).scalar()), self.element);
         let terms: Vec<_> = elements.iter().map(|element| sketch.element(*element)).collect();
         match (elements, (self.function.body)(&terms, &self.attributes)) {
             ([like, ..], Some(root)) => sketch.write(root, *like, builder),

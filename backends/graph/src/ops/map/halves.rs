@@ -8,7 +8,7 @@
 
 use std::f64::consts::{FRAC_PI_2, LN_2, LOG2_E, PI};
 
-use trefoil_codegen::ir::MathFunction as M;
+use trefoil_codegen::ir::{BinaryOperator, MathFunction as M};
 
 use super::term::Term;
 
@@ -43,6 +43,21 @@ const ATAN: [f64; 6] =
 
 /// Of asin(x) / x in x * x, up to 1/2.
 const ASIN: [f64; 4] = [0.999_998_49, 0.166_852_197, 0.071_483_997_5, 0.065_067_575_8];
+
+/// 1 / pi in parts of 13 bits, whose products with a half an `f32` holds, and what is left of it.
+const HALF_TURNS: [f64; 3] = [0.318_298_339_843_75, 1.154_467_463_493_347_2e-5, 1.665_405_702_233_613_3e-9];
+
+/// A number beside which an `f32` has sixteenths in its last four bits.
+const BESIDE: f64 = 786_432.0;
+
+/// From here on a number of half or quarter turns is no longer small beside [`BESIDE`]. Only a `bf16` is so large, with neighbours hundreds of turns away.
+pub(super) const FAR_TURNED: f64 = 4e5;
+
+/// Of sin(pi x) / x in x * x, a 32nd farther than up to 1/2.
+const SIN: [f64; 4] = [3.141_587_74, -5.167_210_78, 2.541_771_25, -0.553_132_739];
+
+/// Of tan(pi x / 2) / x in x * x, as far.
+const TAN: [f64; 5] = [1.570_806_48, 1.290_156_64, 1.323_489_7, 0.826_350_781, 2.825_413_27];
 
 /// Beyond this, `x * x` is `x * x + 1`, and as an `f32` may be infinite.
 const FAR: f64 = 1e4;
@@ -156,6 +171,47 @@ pub(super) fn erf(x: Term<'_>) -> Term<'_> {
     // From 4 on it is 1.
     let far = 1.0 - polynomial(size.at_most(4.0), &LOG2_ERFC).math(M::Exp2);
     size.above(0.75).select(far.math_with(M::Copysign, [x]), near)
+}
+
+/// An angle in units of which `units` are half a turn: the nearest whole number of them, times 16, in the bits, and what is left. The angle is `ahead` units more than x.
+fn turned<'s>(x: Term<'s>, units: f64, ahead: f64) -> (Term<'s>, Term<'s>) {
+    let size = x.math(M::Abs);
+    let x = match x.is_bf16() {
+        true => (size.above(FAR_TURNED) & size.below(f64::INFINITY)).select(0.0, x),
+        false => x,
+    };
+    let [first, second, third] = HALF_TURNS.map(|part| x.number(part * units));
+    let all = HALF_TURNS.iter().sum::<f64>() * units;
+    // Rounded in the bits: a driver that takes sums in another order sees that a number is added and taken off again.
+    let sum = x.math_with(M::MulAdd, [x.number(all), x.number(BESIDE + ahead)]);
+    let count = (sum.bits() + x.word(8)) & x.word(!15);
+    let whole = count.float() - (BESIDE + ahead);
+    // As sums: drivers put the parts of nested `MulAdd` together again.
+    (count, ((x * first - whole) + x * second) + x * third)
+}
+
+/// The sine of an angle of half turns.
+fn sine<'s>((count, rest): (Term<'s>, Term<'s>)) -> Term<'s> {
+    let value = rest * polynomial(rest * rest, &SIN);
+    // Odd half turns have the other sign.
+    (value.bits() ^ count.shifted(BinaryOperator::ShiftLeft, count.word(27))).float()
+}
+
+/// The sine. Of a finite number beyond [`FAR_TURNED`] it is that of 0, and so are the next two.
+pub(super) fn sin(x: Term<'_>) -> Term<'_> {
+    sine(turned(x, 1.0, 0.0))
+}
+
+/// The cosine.
+pub(super) fn cos(x: Term<'_>) -> Term<'_> {
+    sine(turned(x, 1.0, 0.5))
+}
+
+/// The tangent.
+pub(super) fn tan(x: Term<'_>) -> Term<'_> {
+    let (count, rest) = turned(x, 2.0, 0.0);
+    let value = rest * polynomial(rest * rest, &TAN);
+    (count & count.word(16)).equal(count.word(0)).select(value, -1.0 / value)
 }
 
 /// The arc sine of |x|, and twice that of the root of (1 - |x|) / 2 where |x| is above 1/2: with it the arc of x is computed without a difference that cancels. NaN above 1.

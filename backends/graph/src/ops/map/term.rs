@@ -13,13 +13,14 @@ use trefoil_codegen::ir::{
 };
 
 use super::Value;
+use crate::types::ElementType;
 
 /// A formula on its way.
 pub(super) struct Sketch {
     /// What numbers are made like.
     scalar: Option<Scalar>,
-    /// Whether elements are 16-bit floats, which are computed as `f32`.
-    halves: bool,
+    /// What elements are in memory: 16-bit floats are computed as `f32`.
+    element: ElementType,
     nodes: RefCell<Vec<Node>>,
 }
 
@@ -27,19 +28,21 @@ pub(super) struct Sketch {
 enum Node {
     Element(Handle<Local>),
     Number(f64),
+    Word(u32),
     Unary(UnaryOperator, usize),
     Binary(BinaryOperator, usize, usize),
     Math(MathFunction, Vec<usize>),
     Cheaply(MathFunction, usize),
     Select(usize, usize, usize),
     Convert(Scalar, usize),
+    Bits(Scalar, usize),
 }
 
 impl Node {
     fn operands(&self) -> Vec<usize> {
         match self {
-            Self::Element(_) | Self::Number(_) => Vec::new(),
-            Self::Unary(_, of) | Self::Cheaply(_, of) | Self::Convert(_, of) => vec![*of],
+            Self::Element(_) | Self::Number(_) | Self::Word(_) => Vec::new(),
+            Self::Unary(_, of) | Self::Cheaply(_, of) | Self::Convert(_, of) | Self::Bits(_, of) => vec![*of],
             Self::Binary(_, left, right) => vec![*left, *right],
             Self::Math(_, of) => of.clone(),
             Self::Select(condition, accept, reject) => vec![*condition, *accept, *reject],
@@ -72,9 +75,9 @@ impl<'s> Operand<'s> for f64 {
 }
 
 impl Sketch {
-    /// A formula over elements of that type, which may be what is computed of 16-bit floats.
-    pub(super) fn new(scalar: Option<Scalar>, halves: bool) -> Self {
-        Self { scalar, halves, nodes: RefCell::default() }
+    /// A formula over elements that are computed as that scalar.
+    pub(super) fn new(scalar: Option<Scalar>, element: ElementType) -> Self {
+        Self { scalar, element, nodes: RefCell::default() }
     }
 
     fn add(&self, node: Node) -> Term<'_> {
@@ -121,6 +124,7 @@ impl Writer<'_, '_> {
         let value = match &self.nodes[node] {
             Node::Element(local) => return self.builder.local(*local),
             Node::Number(number) => return number_like(self.builder, self.like, *number),
+            Node::Word(word) => return word_like(self.builder, self.like, *word),
             Node::Unary(operator, of) => {
                 let of = self.value(*of);
                 self.builder.unary(*operator, of)
@@ -145,6 +149,10 @@ impl Writer<'_, '_> {
             Node::Convert(scalar, of) => {
                 let of = self.value(*of);
                 if self.builder.type_of(of).scalar() == Some(*scalar) { of } else { self.builder.convert(of, *scalar) }
+            }
+            Node::Bits(scalar, of) => {
+                let of = self.value(*of);
+                self.builder.bitcast(of, *scalar)
             }
         };
         if self.uses[node] == 1 {
@@ -186,9 +194,22 @@ pub(super) fn number_like(builder: &mut FunctionBuilder<'_>, local: Handle<Local
         None => None,
     };
     let literal = builder.literal(literal.unwrap_or(Literal::F32(value as f32)));
+    in_lanes(builder, literal, lanes)
+}
+
+/// A word, or a vector of it where `local` is a vector.
+fn word_like(builder: &mut FunctionBuilder<'_>, local: Handle<Local>, word: u32) -> Value {
+    let of = builder.local(local);
+    let lanes = builder.type_of(of).lanes();
+    let word = builder.u32(word);
+    in_lanes(builder, word, lanes)
+}
+
+/// A scalar in every lane, if there is more than one.
+fn in_lanes(builder: &mut FunctionBuilder<'_>, scalar: Value, lanes: Option<u8>) -> Value {
     match lanes {
-        Some(lanes @ 2..) => builder.splat(literal, lanes),
-        _ => literal,
+        Some(lanes @ 2..) => builder.splat(scalar, lanes),
+        _ => scalar,
     }
 }
 
@@ -205,7 +226,12 @@ impl<'s> Term<'s> {
 
     /// Whether elements are 16-bit floats.
     pub(super) fn is_half(self) -> bool {
-        self.sketch.halves
+        self.sketch.element.is_half()
+    }
+
+    /// Whether elements are `bf16`, which are as large as `f32`.
+    pub(super) fn is_bf16(self) -> bool {
+        self.sketch.element == ElementType::BF16
     }
 
     /// Whether a function of the IR takes elements like these.
@@ -226,6 +252,21 @@ impl<'s> Term<'s> {
     /// A number of the elements' type.
     pub(super) fn number(self, value: f64) -> Self {
         value.term(self.sketch)
+    }
+
+    /// A word of 32 bits, beside others.
+    pub(super) fn word(self, word: u32) -> Self {
+        self.sketch.add(Node::Word(word))
+    }
+
+    /// The bits of an `f32`, as a word.
+    pub(super) fn bits(self) -> Self {
+        self.sketch.add(Node::Bits(Scalar::U32, self.node))
+    }
+
+    /// The `f32` whose bits this word is.
+    pub(super) fn float(self) -> Self {
+        self.sketch.add(Node::Bits(Scalar::F32, self.node))
     }
 
     /// A function of the IR.

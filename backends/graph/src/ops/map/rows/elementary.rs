@@ -118,21 +118,21 @@ functions! {
         reference: a.powf(b),
     }
 
-    /// The sine of radians.
+    /// The sine of radians; 0 of a `bf16` beyond 400,000.
     sin(x: Floats) {
-        body: x.math(M::Sin),
+        body: if x.is_half() { halves::sin(x) } else { x.math(M::Sin) },
         reference: x.sin(),
     }
 
-    /// The cosine of radians.
+    /// The cosine of radians; 1 of a `bf16` beyond 400,000.
     cos(x: Floats) {
-        body: x.math(M::Cos),
+        body: if x.is_half() { halves::cos(x) } else { x.math(M::Cos) },
         reference: x.cos(),
     }
 
-    /// The tangent of radians.
+    /// The tangent of radians; 0 of a `bf16` beyond 400,000.
     tan(x: Floats) {
-        body: x.math(M::Tan),
+        body: if x.is_half() { halves::tan(x) } else { x.math(M::Tan) },
         reference: x.tan(),
     }
 
