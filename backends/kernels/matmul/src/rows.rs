@@ -5,7 +5,7 @@
 //!
 //! | B's lines | who does what |
 //! |---|---|
-//! | along K | a team of `1 << bits` neighbours computes one column of one row, or four columns of several rows; neighbours read what lies together |
+//! | along K | a team of `1 << bits` neighbours computes two columns of one row, or four columns of several rows; neighbours read what lies together |
 //! | across K | `1 << bits` neighbours have a piece of 16 bytes of a line each, and the workgroup's other invocations pieces of other lines: eight lines, one after the other, at a time |
 //!
 //! The number of rows is a constant of the pipeline, a power of two that M does not exceed. **Matrices of few columns** are the same with the operands exchanged, since the transposed product is that of the transposed
@@ -21,15 +21,15 @@ use trefoil_kernels_common::team::{SIZE, standing};
 /// The most rows.
 #[device]
 pub const MOST: usize = 8;
+/// Columns of a team that computes one row: what it reads of that serves both.
+#[device]
+pub const COLUMNS_OF_ONE: usize = 2;
 /// Columns of a team that computes several rows.
 #[device]
 pub const COLUMNS: usize = 4;
-/// Pieces along K that an invocation has in a step where it has one column.
+/// Pieces along K that an invocation has of each column in a step.
 #[device]
-pub const OF_ONE: usize = 4;
-/// The same where it has [`COLUMNS`].
-#[device]
-pub const OF_SEVERAL: usize = 2;
+pub const PIECES: usize = 2;
 /// Lines across K that an invocation reads in a step.
 #[device]
 pub const LINES: usize = 8;
@@ -96,7 +96,7 @@ pub fn along<C: Float, const QUADS: usize, const SINGLE: bool, F: Fn(Vec4<u32>, 
     let team = 1 << bits;
     let at = standing() & (team - 1);
     let own = standing() >> bits;
-    let columns = if rows == 1 { 1 } else { COLUMNS };
+    let columns = if rows == 1 { COLUMNS_OF_ONE } else { COLUMNS };
     let values = rows * columns;
     let blocks = n.div_ceil((SIZE >> bits) * columns);
     let batch = group_index() / blocks;
@@ -105,14 +105,17 @@ pub fn along<C: Float, const QUADS: usize, const SINGLE: bool, F: Fn(Vec4<u32>, 
 
     let mut sums = [0.0; MOST * COLUMNS];
     if rows == 1 {
-        for step in 0..k.div_ceil(OF_ONE * team) {
-            let piece = step * (OF_ONE * team) + at;
-            let mut read = [Vec4::<u32>::splat(0); OF_ONE];
-            for p in unroll(0..OF_ONE) {
+        for step in 0..k.div_ceil(PIECES * team) {
+            let piece = step * (PIECES * team) + at;
+            let mut read = [Vec4::<u32>::splat(0); PIECES * COLUMNS_OF_ONE];
+            for p in unroll(0..PIECES) {
                 let here = piece + p * team;
-                read[p] = b[select(here < k && column < n, b_first + here, b.len())];
+                for j in unroll(0..COLUMNS_OF_ONE) {
+                    let inside = here < k && column + j < n;
+                    read[p * COLUMNS_OF_ONE + j] = b[select(inside, b_first + j * strides[3] + here, b.len())];
+                }
             }
-            for p in unroll(0..OF_ONE) {
+            for p in unroll(0..PIECES) {
                 let here = piece + p * team;
                 for h in unroll(0..QUADS) {
                     let left = if SINGLE {
@@ -120,23 +123,30 @@ pub fn along<C: Float, const QUADS: usize, const SINGLE: bool, F: Fn(Vec4<u32>, 
                     } else {
                         four(a[select(here < k, a_first + here, a.len())], h)
                     };
-                    sums[p] = add_products(left, four(read[p], h), sums[p]);
+                    for j in unroll(0..COLUMNS_OF_ONE) {
+                        let own = p * COLUMNS_OF_ONE + j;
+                        sums[own] = add_products(left, four(read[own], h), sums[own]);
+                    }
                 }
             }
         }
-        sums[0] = (sums[0] + sums[1]) + (sums[2] + sums[3]);
+        for p in unroll(1..PIECES) {
+            for j in unroll(0..COLUMNS_OF_ONE) {
+                sums[j] += sums[p * COLUMNS_OF_ONE + j];
+            }
+        }
     } else {
-        for step in 0..k.div_ceil(OF_SEVERAL * team) {
-            let piece = step * (OF_SEVERAL * team) + at;
-            let mut read = [Vec4::<u32>::splat(0); OF_SEVERAL * COLUMNS];
-            for p in unroll(0..OF_SEVERAL) {
+        for step in 0..k.div_ceil(PIECES * team) {
+            let piece = step * (PIECES * team) + at;
+            let mut read = [Vec4::<u32>::splat(0); PIECES * COLUMNS];
+            for p in unroll(0..PIECES) {
                 let here = piece + p * team;
                 for j in unroll(0..COLUMNS) {
                     let inside = here < k && column + j < n;
                     read[p * COLUMNS + j] = b[select(inside, b_first + j * strides[3] + here, b.len())];
                 }
             }
-            for p in unroll(0..OF_SEVERAL) {
+            for p in unroll(0..PIECES) {
                 let here = piece + p * team;
                 for r in unroll(0..MOST) {
                     if r < rows {

@@ -1,7 +1,7 @@
 //! Products of few rows or few columns, which read the large operand once.
 
 use trefoil_dsl::device::DeviceKind;
-use trefoil_kernels::matmul::rows::{COLUMNS, LINES, MOST, MOST_RESIDENT, OF_ONE, OF_SEVERAL, kernels};
+use trefoil_kernels::matmul::rows::{COLUMNS, COLUMNS_OF_ONE, LINES, MOST, MOST_RESIDENT, PIECES, kernels};
 use trefoil_kernels::team::SIZE;
 
 use super::MatMul;
@@ -17,14 +17,17 @@ use crate::ops::support::{
 const PIECE_BYTES: i64 = 16;
 /// The fewest invocations that share a column along K: as many as a team has values.
 const LEAST_TEAM: i64 = (MOST * COLUMNS) as i64;
-/// As many share it usually, if K is so long, by the bytes of an element, as was measured to be fastest; where workgroups are too few, all of a workgroup do.
-fn usual_team(device: DeviceKind, bytes: u64) -> i64 {
-    match (device, bytes) {
-        (DeviceKind::Cuda, _) => 64,
-        (DeviceKind::Vulkan, 2) => 32,
+/// As many share it usually, if K is so long, by the number of rows and the bytes of an element, as was measured to be fastest; where workgroups are too few, all of a workgroup do.
+fn usual_team(device: DeviceKind, rows: i64, bytes: u64) -> i64 {
+    match (device, rows, bytes) {
+        (DeviceKind::Cuda, 1, 4..) => 128,
+        (DeviceKind::Cuda, 2.., _) => 64,
+        (_, 1, _) | (DeviceKind::Vulkan, _, 2) => 32,
         _ => 128,
     }
 }
+/// Workgroups that a multiprocessor holds of the kernel for one row and halves along K, with 40 registers an invocation.
+const MOST_RESIDENT_ALONG: i64 = 6;
 /// The fewest and most neighbours that read a line across K together.
 const NEIGHBOURS: [i64; 2] = [2, 8];
 /// Workgroups that keep a large GPU's memory busy.
@@ -54,11 +57,12 @@ struct Cut {
 
 /// With lines along K, of so many pieces, which so many invocations share usually.
 fn along(columns: &Dim, batch: &Dim, rows: i64, pieces: i64, usual: i64) -> Cut {
-    let (own, reads) = if rows == 1 { (1, OF_ONE as i64) } else { (COLUMNS as i64, OF_SEVERAL as i64) };
+    let own = if rows == 1 { COLUMNS_OF_ONE } else { COLUMNS } as i64;
+    let reads = PIECES as i64;
     let workgroups = |team: i64| columns.quotient_up(SIZE as i64 / team * own) * batch.clone();
     let mut team = power_of_two((pieces + reads - 1) / reads, usual).max(LEAST_TEAM);
-    if team == usual && workgroups(team).bounds().1 < BUSY_WORKGROUPS {
-        team = SIZE as i64;
+    while team >= usual && team < SIZE as i64 && workgroups(team).bounds().1 < BUSY_WORKGROUPS {
+        team = if rows == 1 { 2 * team } else { SIZE as i64 };
     }
     let steps = upper(&Dim::from(pieces).quotient_up(team * reads));
     Cut { bits: i64::from(team.ilog2()), workgroups: workgroups(team), steps }
@@ -120,12 +124,16 @@ impl Candidate for Rows {
 
         let constant = power_of_two(most, MOST as i64);
         let family = if is_along { "matmul_rows_along" } else { "matmul_rows_across" };
-        // One row takes 32 registers, and all the invocations that a multiprocessor has room for; more rows would have to do with too few, as would one of single lines across K.
-        let resident = if constant == 1 && (is_along || right.bytes() < 4) { MOST_RESIDENT as i64 } else { 1 };
+        // One row takes 32 registers, and all the invocations that a multiprocessor has room for, but for halves along K a few more; more rows would have to do with too few, as would one of single lines across K.
+        let resident = match (constant, is_along, right.bytes()) {
+            (1, true, 2) => MOST_RESIDENT_ALONG,
+            (1, true, _) | (1, _, 2) => MOST_RESIDENT as i64,
+            _ => 1,
+        };
         let kernel = instance(&kernels(), &types.kernel(family))?;
         let kernel = specialised(&kernel, &[("ROWS", constant), ("RESIDENT", resident)])?;
         let cut = if is_along {
-            let usual = usual_team(request.device.kind, right.bytes());
+            let usual = usual_team(request.device.kind, constant, right.bytes());
             along(&columns, &batch, constant, k.bounds().1 / piece, usual)
         } else {
             across(&columns.quotient(&Dim::from(piece)), &batch, &k)
