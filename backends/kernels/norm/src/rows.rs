@@ -7,7 +7,7 @@
 
 use trefoil_dsl::prelude::*;
 
-use trefoil_kernels_common::team::{largest_of_team, spread, standing, sum_of_team};
+use trefoil_kernels_common::team::{SIZE, largest_of_team, spread, standing, sum_of_team};
 
 /// The least `HELD` of instances for `f32` that take rows of any length.
 #[device]
@@ -26,6 +26,13 @@ const AT_ONCE: usize = 4;
 #[device]
 fn quad<T: Float>(x: &[T], index: usize, inside: bool) -> Vec4<f32> {
     x.vec4(select(inside, index, x.len())).to_f32()
+}
+
+/// The same, where conditions are wanted again after the read. CUDA has registers for seven of them and waits for reads to free one, but not for reads under a condition that it sees; of the kernels here those of [`WIDE`] are
+/// for CUDA alone.
+#[device]
+fn quad_again<T: Float, const ACROSS: usize>(x: &[T], index: usize, inside: bool) -> Vec4<f32> {
+    if ACROSS > SIZE { select(inside, x.vec4(index).to_f32(), Vec4::splat(0.0)) } else { quad(x, index, inside) }
 }
 
 /// The sum of four numbers.
@@ -67,7 +74,7 @@ pub fn softmax<T: Float, const ACROSS: usize, const HELD: usize, const MOST: usi
 
     let mut held = [Vec4::splat(0.0); HELD];
     for k in unroll(0..HELD) {
-        held[k] = quad(x, first + at + k * along, at + k * along < quads);
+        held[k] = quad_again::<T, ACROSS>(x, first + at + k * along, at + k * along < quads);
     }
     let mut most = f32::NEG_INFINITY;
     for k in unroll(0..HELD) {
@@ -80,7 +87,7 @@ pub fn softmax<T: Float, const ACROSS: usize, const HELD: usize, const MOST: usi
         for i in (at + HELD * along..quads).step_by(AT_ONCE * along) {
             let mut read = [Vec4::splat(0.0); AT_ONCE];
             for k in unroll(0..AT_ONCE) {
-                read[k] = quad(x, first + i + k * along, i + k * along < quads);
+                read[k] = quad_again::<T, ACROSS>(x, first + i + k * along, i + k * along < quads);
             }
             let before = most;
             for k in unroll(0..AT_ONCE) {
@@ -118,7 +125,7 @@ pub fn softmax<T: Float, const ACROSS: usize, const HELD: usize, const MOST: usi
         for i in (at + HELD * along..quads).step_by(AT_ONCE * along) {
             let mut read = [Vec4::splat(0.0); AT_ONCE];
             for k in unroll(0..AT_ONCE) {
-                read[k] = quad(x, first + i + k * along, i + k * along < quads);
+                read[k] = quad_again::<T, ACROSS>(x, first + i + k * along, i + k * along < quads);
             }
             for k in unroll(0..AT_ONCE) {
                 let distance = read[k] - Vec4::splat(most);
