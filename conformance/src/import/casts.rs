@@ -146,14 +146,6 @@ fn spread(importer: &mut Importer<'_>, node: &Node, position: usize) -> Result<O
     Ok(Some(graph.narrow(repeated, axis(at as i64), 0i64, extent as i64)?))
 }
 
-/// The quotient that is nearest, as IEEE 754 has it: codes jump where it lies half way between two, and devices may divide less exactly. That of `f64` has more than twice the digits of an `f32`, so that rounding it once more gives no other.
-fn rounded_quotient(importer: &mut Importer<'_>, a: Tensor, b: Tensor) -> Result<Tensor, Unsupported> {
-    let graph = &mut importer.graph;
-    let (a, b) = (graph.cast(a, ElementType::F64)?, graph.cast(b, ElementType::F64)?);
-    let quotient = graph.div(a, b)?;
-    Ok(graph.cast(quotient, ElementType::F32)?)
-}
-
 /// The nearest integer of `x / scale`, ties to even, and the zero point; within what the type holds.
 fn quantize(importer: &mut Importer<'_>, node: &Node) -> Imported {
     let x = importer.input(node, 0)?;
@@ -165,7 +157,7 @@ fn quantize(importer: &mut Importer<'_>, node: &Node) -> Imported {
         (None, Some(zero)) => Target::Plain(importer.ty(zero)?.element),
         (None, None) => target(importer, node, "output_dtype")?.unwrap_or(Target::Plain(ElementType::U8)),
     };
-    let y = rounded_quotient(importer, x, scale)?;
+    let y = importer.graph.div(x, scale)?;
     // A float's zero point is 0, which takes the sign from minus zero.
     let moved = |importer: &mut Importer<'_>, y| match zero {
         Some(zero) => importer.graph.add(y, zero),
@@ -220,14 +212,12 @@ fn quantize_by_range(importer: &mut Importer<'_>, node: &Node) -> Imported {
     let (least, most) = (graph.minimum(least, zero)?, graph.maximum(most, zero)?);
     let range = graph.sub(most, least)?;
     let steps = graph.scalar(255.0, ElementType::F32)?;
-    let scale = rounded_quotient(importer, range, steps)?;
-    let below = rounded_quotient(importer, least, scale)?;
-    let graph = &mut importer.graph;
+    let scale = graph.div(range, steps)?;
+    let below = graph.div(least, scale)?;
     let above = graph.neg(below)?;
     let above = graph.clamp(above, 0.0, 255.0)?;
     let zero_point = graph.round(above)?;
-    let y = rounded_quotient(importer, x, scale)?;
-    let graph = &mut importer.graph;
+    let y = graph.div(x, scale)?;
     let y = graph.round(y)?;
     let y = graph.add(y, zero_point)?;
     let y = graph.clamp(y, 0.0, 255.0)?;
