@@ -17,7 +17,7 @@ use crate::ops::support::{
 const PIECE_BYTES: i64 = 16;
 /// The fewest invocations that share a column along K: as many as a team has values.
 const LEAST_TEAM: i64 = (MOST * COLUMNS) as i64;
-/// As many share it usually, if K is so long, by the number of rows and the bytes of an element, as was measured to be fastest; where workgroups are too few, all of a workgroup do.
+/// As many share it usually, if K is so long, by the number of rows and the bytes of an element, as was measured to be fastest; where workgroups are too few, twice as many do of one row, until there are enough, and all of a workgroup of several.
 fn usual_team(device: DeviceKind, rows: i64, bytes: u64) -> i64 {
     match (device, rows, bytes) {
         (DeviceKind::Cuda, 1, 4..) => 128,
