@@ -101,6 +101,8 @@ pub fn one_kernel(
 
 /// Floating-point operations in a microsecond, on two cores: a guess, to compare candidates.
 pub const FLOPS_PER_MICROSECOND: f64 = 1.0e5;
+/// Of so many elements and more, what a kernel gains by what its pipeline knows is more than what another pipeline costs.
+pub const WORTH_A_PIPELINE: f64 = 1_048_576.0;
 /// What a launch more costs on a large GPU, in microseconds.
 pub const LAUNCH: f64 = 3.0;
 

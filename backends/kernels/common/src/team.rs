@@ -11,6 +11,12 @@ pub const SIZE: usize = 256;
 /// The most extents over which rows, or the elements of a row, are spread, besides the outermost.
 pub const LEVELS: usize = 4;
 
+/// How many bits a team's size has: `known`, a constant of the pipeline, by which what an invocation reads lies at known distances and loops over the team are written out; of 15, which no workgroup has, what was `told`.
+#[device]
+pub fn known_or(known: usize, told: usize) -> usize {
+    if known < 15 { known } else { told }
+}
+
 /// Where an invocation stands in its workgroup, so that those of a subgroup are neighbours.
 #[device]
 pub fn standing() -> usize {
@@ -83,6 +89,8 @@ pub fn of_team<const ACROSS: usize, J: Fn(f32, f32) -> f32, S: Fn(f32) -> f32>(
                     joined[i] = join(join(fours[i].x, fours[i].y), join(fours[i].z, fours[i].w));
                 }
                 all = join(join(joined[0], joined[1]), join(joined[2], joined[3]));
+            } else if ACROSS > SIZE && parts == subgroup_size() {
+                all = whole(scratch[first + subgroup_lane()]);
             } else {
                 let from = first + (standing() >> bits) * parts;
                 all = scratch[from];

@@ -3,6 +3,8 @@
 use trefoil_dsl::artefact::Kernel;
 use trefoil_dsl::prelude::*;
 
+use trefoil_kernels_common::team::known_or;
+
 use crate::rows::{LARGEST, LARGEST_OF_HALVES};
 use crate::{rows, strided};
 
@@ -10,7 +12,7 @@ use crate::{rows, strided};
 macro_rules! softmax_rows {
     ($name:ident ($across:tt; $($element:ident),+; $($held:tt),+; $most:ident $(; $told:meta)?)) => {
         /// The softmax of rows that are held in registers, as [`rows::softmax`] says.
-        #[kernel(workgroup($across), instances(T = [$($element),+], HELD = [$($held),+]) $(, $told)?)]
+        #[kernel(workgroup($across), instances(T = [$($element),+], HELD = [$($held),+]), specialise(BITS: usize = 15, in 0..=15) $(, $told)?)]
         pub fn $name<T: Float, const HELD: usize>(
             x: &[T],
             y: &mut [T],
@@ -22,7 +24,7 @@ macro_rules! softmax_rows {
             logarithm: bool,
         ) {
             let mut scratch = workgroup_array::<f32>(2 * $across);
-            rows::softmax::<T, $across, HELD, $most>(x, y, &mut scratch, shape, bits, levels, extents, strides, logarithm);
+            rows::softmax::<T, $across, HELD, $most>(x, y, &mut scratch, shape, known_or(BITS, bits), levels, extents, strides, logarithm);
         }
     };
 }

@@ -3,12 +3,15 @@
 //! The axes that are normalised make a row's elements, the others make rows; of either, axes that follow on each other in every operand become one. Rows whose elements follow on each other, four at a time, are
 //! held in registers; others are gone over by their strides, and neighbouring invocations take neighbouring elements, or neighbouring rows where the elements lie apart.
 
+use std::sync::Arc;
+
+use trefoil_dsl::artefact::Kernel;
 use trefoil_dsl::device::{DeviceKind, Properties};
-use trefoil_kernels::norm::rows::{LARGEST, LARGEST_OF_HALVES, WIDE};
+use trefoil_kernels::norm::rows::{HELD_BY_WIDEST, LARGEST, LARGEST_OF_HALVES, WIDE, WIDEST};
 use trefoil_kernels::team::{LEVELS, SIZE};
 
 use super::super::levels::{Level, count, merged};
-use super::super::support::number;
+use super::super::support::{WORTH_A_PIPELINE, number, specialised, upper};
 use crate::dim::Dim;
 use crate::op::{Grid, Ineligible, Operand, ParamValue};
 use crate::types::{ElementType, Layout};
@@ -194,6 +197,8 @@ fn shared(rows: i64, elements: i64, beside: bool) -> i64 {
 /// How rows are taken that are too long for workgroups of [`SIZE`] invocations with [`LARGEST`] quads each: what was measured to be fastest.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Longest {
+    /// By workgroups of [`WIDEST`] invocations, where these hold all of a row, else of [`WIDE`].
+    Widest,
     /// By workgroups of [`WIDE`] invocations: a row of 32,000 is read once.
     Wide,
     /// With twice as many quads an invocation: the same, where kernels have no more invocations.
@@ -221,8 +226,8 @@ pub(super) struct Manner {
 
 /// What of a row an invocation holds.
 pub(super) struct Held {
-    /// Whether the workgroups are wide.
-    is_wide: bool,
+    /// Invocations of a workgroup.
+    across: usize,
     /// Groups of four elements.
     pub(super) quads: i64,
     /// `1 << bits` invocations share a row.
@@ -234,9 +239,16 @@ impl Held {
     pub(super) fn of(element: ElementType, elements: &Dim, manner: Manner) -> Self {
         let Manner { longest, middle } = manner;
         let n = elements.bounds().1;
-        let is_wide = element == ElementType::F32 && n > 16_384 && longest == Longest::Wide;
+        let held_by_widest = (4 * HELD_BY_WIDEST * WIDEST) as i64;
+        let across = match longest {
+            Longest::Widest if n <= held_by_widest => WIDEST,
+            Longest::Widest | Longest::Wide => WIDE,
+            Longest::Twice | Longest::Again => SIZE,
+        };
+        let across = if element == ElementType::F32 && n > 16_384 { across } else { SIZE };
         let quads = match n {
             _ if element != ElementType::F32 => LARGEST_OF_HALVES as i64,
+            _ if across == WIDEST => HELD_BY_WIDEST as i64,
             ..=512 => 4,
             1025..=4096 => middle,
             // Up to 32 invocations share a row of 1024, which need no barrier where subgroups have as many.
@@ -244,24 +256,35 @@ impl Held {
             _ if n <= 16_384 || longest != Longest::Twice => LARGEST as i64,
             _ => 2 * LARGEST as i64,
         };
-        let most = Self::across(is_wide).ilog2().into();
+        let most = across.ilog2().into();
         let bits = (0..most).find(|bits| (4 * quads) << bits >= n).unwrap_or(most);
-        Self { is_wide, quads, bits }
-    }
-
-    fn across(is_wide: bool) -> usize {
-        if is_wide { WIDE } else { SIZE }
+        Self { across, quads, bits }
     }
 
     /// The name of the family's kernel for such rows, without its instance.
     pub(super) fn kernel(&self, family: &str, element: ElementType) -> String {
-        let rows = match element {
-            ElementType::F32 if self.is_wide => "wide_rows",
-            ElementType::F32 if self.quads > LARGEST as i64 => "long_rows",
-            ElementType::F32 => "rows",
+        let rows = match (element, self.across) {
+            (ElementType::F32, WIDEST) => "widest_rows",
+            (ElementType::F32, WIDE) => "wide_rows",
+            (ElementType::F32, _) if self.quads > LARGEST as i64 => "long_rows",
+            (ElementType::F32, _) => "rows",
             _ => "half_rows",
         };
         format!("{family}_{rows}")
+    }
+
+    /// A kernel for so many rows, which knows how many invocations share one where that is worth a pipeline.
+    ///
+    /// # Errors
+    /// The kernel is for fewer invocations.
+    pub(super) fn specialised(
+        &self,
+        kernel: Arc<Kernel>,
+        rows: &Dim,
+        elements: &Dim,
+    ) -> Result<Arc<Kernel>, Ineligible> {
+        let is_large = upper(rows) * upper(elements) >= WORTH_A_PIPELINE;
+        if is_large { specialised(&kernel, &[("BITS", self.bits)]) } else { Ok(kernel) }
     }
 
     /// Whether that is all of rows of so many elements, which then are read once.
@@ -271,6 +294,6 @@ impl Held {
 
     /// The workgroups that take so many rows.
     pub(super) fn grid(&self, rows: &Dim) -> Grid {
-        Grid::Workgroups(rows.quotient_up(Self::across(self.is_wide) as i64 >> self.bits))
+        Grid::Workgroups(rows.quotient_up(self.across as i64 >> self.bits))
     }
 }

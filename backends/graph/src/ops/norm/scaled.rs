@@ -2,6 +2,7 @@
 
 use trefoil_dsl::device::{DeviceKind, Properties};
 use trefoil_kernels::norm::kernels;
+use trefoil_kernels::norm::rows::WIDEST;
 
 use super::plan::{Held, InQuads, Longest, Manner, Rows};
 use super::{expect_axes, expect_float, rows_of};
@@ -289,15 +290,25 @@ fn moved(request: &Request<'_>, op: &Norm, reads: f64) -> f64 {
     kernel_time(request.device, transfer_time(operands * upper(&request.inputs[0].ty.bytes())))
 }
 
-/// Compilers read what is needed behind the sums again rather than hold it, unless they are kept from that. Vulkan's and wgpu's kernels are the slower, the more invocations meet for their two sums, but with a residual the slower, the more of a row one holds.
-fn manner(op: &Norm, device: &Properties) -> Manner {
+/// For vectors that lie as rows do, or otherwise. Compilers read what is needed behind the sums again rather than hold it, unless they are kept from that. Vulkan's and wgpu's kernels are the slower, the more invocations meet for their two sums, but with a residual the slower, the more of a row one holds.
+fn manner(op: &Norm, device: &Properties, [run, _]: &[Dim; 2]) -> Manner {
     let otherwise = if device.keeps_volatile_reads() { Longest::Twice } else { Longest::Again };
     let middle = match device.kind {
         DeviceKind::Vulkan if !op.residual => 16,
         DeviceKind::Wgpu if !op.residual => 8,
         _ => 4,
     };
-    Manner { longest: Longest::on(device, otherwise), middle }
+    let longest = match Longest::on(device, otherwise) {
+        Longest::Wide if run.is(1) && device.limits.max_invocations >= WIDEST as u32 => Longest::Widest,
+        other => other,
+    };
+    Manner { longest, middle }
+}
+
+/// The name of the kernel for such rows, without its instance. Of long rows that are scaled and no more, vectors are read in smaller parts.
+fn kernel_name(op: &Norm, held: &Held, element: ElementType) -> String {
+    let name = held.kernel("norm", element);
+    if name == "norm_long_rows" && !op.residual && !op.beta { "norm_long_scaled_rows".to_owned() } else { name }
 }
 
 /// Rows that follow on each other, held in registers.
@@ -328,15 +339,16 @@ impl Candidate for Registers<'_> {
         if op.bias && !(op.residual && runs[0].is(1)) {
             return no("a bias without a residual, or that lies otherwise than a row");
         }
-        let held = Held::of(x.ty.element, &elements, manner(op, request.device));
+        let held = Held::of(x.ty.element, &elements, manner(op, request.device, &runs));
         let Held { quads, bits, .. } = held;
-        let (kernel, suffix) = (held.kernel("norm", x.ty.element), op.suffix(request.inputs));
+        let (kernel, suffix) = (kernel_name(op, &held, x.ty.element), op.suffix(request.inputs));
         let (divisor, numbers) = op.constants(&elements);
         let [levels, extents, x_strides, v_strides] = starts;
         let [centred, wants_sum, wants_moments] = op.flags();
         let (bindings, scratch) = op.bindings(x.ty.element);
+        let kernel = instance(&kernels(), &format!("{kernel}{suffix}_{}_{quads}_{}", x.ty.element, op.residual))?;
         let implementation = one_kernel(
-            instance(&kernels(), &format!("{kernel}{suffix}_{}_{quads}_{}", x.ty.element, op.residual))?,
+            held.specialised(kernel, &rows, &elements)?,
             bindings,
             vec![
                 ParamValue::Dims(vec![rows.clone(), elements, divisor]),
@@ -359,8 +371,9 @@ impl Candidate for Registers<'_> {
 
     fn passes(&self, request: &Request<'_>, input: usize) -> Option<u32> {
         let (op, x) = (self.0, &request.inputs[0]);
-        let elements = Rows::of(x, &op.axes, op.vectors(request.inputs).ok()?.as_ref()).in_quads().ok()?.elements;
-        let held = Held::of(x.ty.element, &elements, manner(op, request.device));
+        let vectors = op.vectors(request.inputs).ok()?;
+        let InQuads { elements, runs, .. } = Rows::of(x, &op.axes, vectors.as_ref()).in_quads().ok()?;
+        let held = Held::of(x.ty.element, &elements, manner(op, request.device, &runs));
         op.is_of_rows(input).then(|| if held.is_all_of(&elements) { 1 } else { 3 })
     }
 }

@@ -95,8 +95,9 @@ impl Candidate for Registers<'_> {
         let Held { quads, bits, .. } = held;
         let kernel = held.kernel("softmax", x.ty.element);
         let [levels, extents, strides, _] = plain.starts;
+        let kernel = instance(&kernels(), &format!("{kernel}_{}_{quads}", x.ty.element))?;
         Ok(one_kernel(
-            instance(&kernels(), &format!("{kernel}_{}_{quads}", x.ty.element))?,
+            held.specialised(kernel, &plain.rows, &plain.elements)?,
             vec![Slot::Input(0), Slot::Output(0)],
             vec![
                 ParamValue::Dims(vec![plain.rows.clone(), plain.elements]),
