@@ -39,7 +39,7 @@ macro_rules! operator {
         #[kernel(
             workgroup(256),
             resident(RESIDENT),
-            specialise(WALK: usize = 0, in 0..=3; PART: usize = 0, in 0..=2; EARLY: bool = false; RESIDENT: usize = 1, in 1..=8)
+            specialise(WALK: usize = 0, in 0..=3; PART: usize = 0, in 0..=2; EARLY: bool = false; ALONG: usize = 0, in 0..=256; RESIDENT: usize = 1, in 1..=8)
             $($arguments)*
         )]
         pub fn $name $($generics)* (
@@ -59,7 +59,7 @@ macro_rules! operator {
         ) {
             let mut scratch = workgroup_array::<$value>(2048);
             scan(
-                x, y, before, totals, &mut scratch, walk_of(WALK), part_of(PART), EARLY, exclusive, reverse, shape, strides, levels, extents,
+                x, y, before, totals, &mut scratch, walk_of(WALK), part_of(PART), EARLY, ALONG, exclusive, reverse, shape, strides, levels, extents,
                 x_strides, y_strides, split, $($zero)*, $($start)*, $($take)*, $($join)*, $($give)*, $($up)*, $($read)*, $write,
             );
         }

@@ -152,7 +152,7 @@ fn team_by_subgroups<A: Element, J: Fn(A, A) -> A, U: Fn(A, u32) -> A>(
     up: U,
 ) -> [A; 8] {
     // So many of a team's invocations are in one subgroup, `spread` apart; where that is larger than a subgroup, one.
-    let reach = max(min(along, subgroup_size() >> spread.trailing_zeros()), 1);
+    let reach = max(min(along, subgroup_size() / spread), 1);
     let place = at_team & (reach - 1);
     let mut with = own;
     let mut distance = 1;
@@ -172,7 +172,7 @@ fn team_by_subgroups<A: Element, J: Fn(A, A) -> A, U: Fn(A, u32) -> A>(
             result[slot] = before;
         }
     }
-    let (parts, part) = (along >> reach.trailing_zeros(), at_team >> reach.trailing_zeros());
+    let (parts, part) = (along / reach, at_team / reach);
     let first = turn * (4 * SIZE) + team * parts;
     if place + 1 == reach {
         for slot in unroll(0..4) {
@@ -224,6 +224,7 @@ fn of_team<A: Element, J: Fn(A, A) -> A, U: Fn(A, u32) -> A>(
 /// * `before`: for each sequence and piece, what comes before it; read by [`Part::Rest`] alone. `totals`: the same, what it comes to; written by [`Part::Totals`] alone.
 /// * `early`: whether quads of columns are read a round early, so that they are on their way while those before them are put together: there may be one workgroup for each multiprocessor, and nothing else would be read
 ///   meanwhile. The compiler must not wait for them before they are wanted.
+/// * `known_along`: `along`, if it is a constant of the pipeline, so that compilers write out the steps in which a team puts together what it has, and shift where this text divides; 0 otherwise.
 /// * `exclusive`: whether a result leaves out its own element; the first is `start` then.
 /// * `reverse`: whether sequences are gone over from their ends.
 /// * `shape`: lines, `inner`, `n`.
@@ -252,6 +253,7 @@ pub fn scan<
     walk: Walk,
     part: Part,
     early: bool,
+    known_along: usize,
     exclusive: bool,
     reverse: bool,
     shape: [usize; 3],
@@ -271,8 +273,9 @@ pub fn scan<
     write_four: S,
 ) {
     let (lines, inner, n) = (shape[0], shape[1], shape[2]);
-    let (along, chunk, pieces) = (split[0], split[1], split[2]);
-    let across = SIZE >> along.trailing_zeros();
+    let (chunk, pieces) = (split[1], split[2]);
+    let along = if known_along > 0 { known_along } else { split[0] };
+    let across = SIZE / along;
     let rows = walk == Walk::Rows || walk == Walk::Elements;
     let width = if walk == Walk::Quads { 4 } else { 1 };
     let mut local = local_index();
@@ -281,7 +284,7 @@ pub fn scan<
     }
     // Both are powers of two: the neighbour is in the same team, or in the next.
     let near = if rows { along } else { across };
-    let (inner_place, outer_place) = (local & (near - 1), local >> near.trailing_zeros());
+    let (inner_place, outer_place) = (local & (near - 1), local / near);
     let at_team = if rows { inner_place } else { outer_place };
     let team = if rows { outer_place } else { inner_place };
     // Neighbouring workgroups have neighbouring sequences of one piece. What is divided by one is not divided: a division takes some thirty instructions.
@@ -330,7 +333,7 @@ pub fn scan<
     }
     let ahead = at_team * if rows { 4 } else { DOWN };
     let span = along * if rows { 16 } else { DOWN };
-    let rounds = (min(chunk, n) + span - 1) >> span.trailing_zeros();
+    let rounds = min(chunk, n).div_ceil(span);
     // Reads of rows, and those that are early, do not ask whether they are in range: where there are quads, the last one is as good as one beyond, and nothing is to be done to it on its way. Of columns that are not
     // read early Vulkan makes more if it is asked.
     let quads = x.len() / 4;

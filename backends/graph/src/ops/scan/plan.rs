@@ -10,7 +10,9 @@ use trefoil_dsl::device::{DeviceKind, Properties};
 use trefoil_kernels::scan::shapes::{DOWN, EACH, LEVELS, Part, SIZE, Walk};
 
 use super::super::levels::{Level, count, innermost_first, merged_in_all};
-use super::super::support::{LAUNCH, kernel_time, number, power_of_two, specialised, transfer_time, upper};
+use super::super::support::{
+    LAUNCH, WORTH_A_PIPELINE, kernel_time, number, power_of_two, specialised, transfer_time, upper,
+};
 use super::Scan;
 use crate::dim::Dim;
 use crate::op::{Grid, Implementation, Ineligible, KernelStep, Operand, ParamValue, Slot, Step};
@@ -21,8 +23,10 @@ const WANTED: i64 = 1024;
 const FEW: i64 = 132;
 /// The same where a round is read while the one before is put together: half of what keeps memory busy is asked for all the time.
 const FEW_EARLY: i64 = 128;
-/// The most invocations that share a column: those side by side read half a line of the cache at least, and where a round is read early, for which fewer workgroups will do, a line.
-const MOST_ALONG: [i64; 2] = [64, 32];
+/// The most invocations that share a column: those side by side read half a line of the cache at least, and on CUDA where a round is read early, for which fewer workgroups will do, a line.
+fn most_along(device: DeviceKind, early: bool) -> i64 {
+    if early && device == DeviceKind::Cuda { 32 } else { 64 }
+}
 
 /// The kernels of a scan.
 pub(super) struct Kernels {
@@ -49,6 +53,11 @@ struct Launch {
 }
 
 impl Launch {
+    /// Whether its pipeline knows how many invocations share a sequence.
+    fn is_large(&self) -> bool {
+        upper(&self.lines) * upper(&self.inner) * upper(&self.n) >= WORTH_A_PIPELINE
+    }
+
     /// Sequences, or bundles of four.
     fn units(&self) -> Dim {
         let columns = if self.walk == Walk::Quads { self.inner.quotient(&number(4)) } else { self.inner.clone() };
@@ -67,10 +76,15 @@ impl Launch {
         let of_words = kernel.bindings.iter().all(|binding| binding.element.size <= 4);
         let resident = if self.walk == Walk::Rows && of_words { 5 } else { 1 };
         let early = i64::from(self.early);
-        let kernel = specialised(
-            kernel,
-            &[("WALK", self.walk as i64), ("PART", part as i64), ("EARLY", early), ("RESIDENT", resident)],
-        )?;
+        let along = if self.is_large() { self.along } else { 0 };
+        let constants = [
+            ("WALK", self.walk as i64),
+            ("PART", part as i64),
+            ("EARLY", early),
+            ("ALONG", along),
+            ("RESIDENT", resident),
+        ];
+        let kernel = specialised(kernel, &constants)?;
         let params = vec![
             ParamValue::Bool(exclusive),
             ParamValue::Bool(reverse),
@@ -95,9 +109,9 @@ fn along_row(n: i64) -> i64 {
 }
 
 /// Invocations that share a column of `n` elements, or four columns, of which there are so many: as few as fill a device.
-fn along_columns(units: i64, n: i64, early: bool) -> i64 {
+fn along_columns(units: i64, n: i64, most: i64) -> i64 {
     let each = power_of_two((n + DOWN as i64 - 1) / DOWN as i64, SIZE as i64);
-    let most = each.min(MOST_ALONG[usize::from(early)]);
+    let most = each.min(most);
     let mut along = 1;
     while along < most && units.saturating_mul(along) / (SIZE as i64) < WANTED {
         along *= 2;
@@ -154,15 +168,22 @@ pub(super) fn implement(
         inner: inner.extent,
         strides: [x_inner, x_n, y_inner, y_n],
         levels,
-        // Vulkan's compilers wait for what is read early before the round is over.
-        early: walk == Walk::Quads && !matches!(device.kind, DeviceKind::Vulkan | DeviceKind::Wgpu),
+        early: false,
         along: 1,
         chunk: n.clone(),
         pieces: 1,
         n,
     };
+    // Vulkan's compilers wait for what is read early before the round is over, unless they know how many invocations share a column.
+    launch.early = walk == Walk::Quads
+        && match device.kind {
+            DeviceKind::Wgpu => false,
+            DeviceKind::Vulkan => launch.is_large(),
+            _ => true,
+        };
     let (units, most) = (launch.units().bounds().1, launch.n.bounds().1);
-    launch.along = if row { along_row(most) } else { along_columns(units, most, launch.early) };
+    launch.along =
+        if row { along_row(most) } else { along_columns(units, most, most_along(device.kind, launch.early)) };
     let groups = (units.saturating_mul(launch.along) / SIZE as i64).max(1);
     // What a team takes at once.
     let span = launch.along * EACH[usize::from(!row)] as i64;
