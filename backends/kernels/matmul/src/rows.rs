@@ -16,7 +16,7 @@ use trefoil_dsl::prelude::*;
 
 use trefoil_kernels_common::activation::{Activation, activate};
 use trefoil_kernels_common::pieces::{floats, four_bf16, four_f16, four_f32};
-use trefoil_kernels_common::team::{SIZE, standing};
+use trefoil_kernels_common::team::{SIZE, known_or, standing};
 
 /// The most rows.
 #[device]
@@ -27,6 +27,9 @@ pub const COLUMNS_OF_ONE: usize = 2;
 /// Columns of a team that computes several rows.
 #[device]
 pub const COLUMNS: usize = 4;
+/// How often [`MOST`] times [`COLUMNS`], as many values as a team has at most, can be halved.
+#[device]
+const HALVINGS: usize = 5;
 /// Pieces along K that an invocation has of each column in a step.
 #[device]
 pub const PIECES: usize = 2;
@@ -77,7 +80,6 @@ fn finish<C: Float>(
 /// * `rows`: a power of two, at least M, up to [`MOST`].
 #[device]
 #[expect(clippy::too_many_arguments, reason = "it is a kernel's body")]
-#[expect(clippy::manual_is_multiple_of, reason = "kernels have no such method")]
 pub fn along<C: Float, const QUADS: usize, const SINGLE: bool, F: Fn(Vec4<u32>, usize) -> Vec4<f32>>(
     a: &[Vec4<u32>],
     b: &[Vec4<u32>],
@@ -168,33 +170,52 @@ pub fn along<C: Float, const QUADS: usize, const SINGLE: bool, F: Fn(Vec4<u32>, 
         }
     }
 
-    // Value v of a team goes to its invocation v.
+    // Each invocation of a team that has a value to write, has one: this one `sum`, the team's value `own_value`.
     let mut sum = 0.0;
+    let mut own_value = at;
     if const { target::has(Feature::Subgroups) } {
-        let parts = if team > subgroup_size() { team / subgroup_size() } else { 1 };
-        let of_team = own * parts;
-        let mine = (of_team + (at / subgroup_size())) * values;
-        for v in unroll(0..MOST * COLUMNS) {
-            if v < values {
-                let mut all = sums[v];
-                if team >= subgroup_size() {
-                    all = subgroup_add(all);
-                } else {
-                    let mut distance = 1;
-                    while distance < team {
-                        all += subgroup_shuffle_xor(all, distance as u32);
-                        distance *= 2;
+        let reach = min(team, subgroup_size());
+        let parts = team / reach;
+        // Two invocations halve between them the values of which both have a part: one adds up the first half, one the second. It goes on with another two until each has one value, or until all have met.
+        let mut first = 0;
+        let mut distance = 1;
+        for halving in unroll(0..HALVINGS) {
+            let half = (MOST * COLUMNS / 2) >> halving;
+            if half < values && distance < reach {
+                let is_second = at & distance != 0;
+                for v in unroll(0..MOST * COLUMNS / 2) {
+                    if v < half {
+                        let given = select(is_second, sums[v], sums[v + half]);
+                        let kept = select(is_second, sums[v + half], sums[v]);
+                        sums[v] = kept + subgroup_shuffle_xor(given, distance as u32);
                     }
                 }
-                if at % subgroup_size() == 0 {
-                    scratch[mine + v] = all;
-                }
+                first += select(is_second, half, 0);
+                distance *= 2;
             }
         }
-        barrier();
-        if at < values {
-            for part in 0..parts {
-                sum += scratch[(of_team + part) * values + at];
+        while distance < reach {
+            sums[0] += subgroup_shuffle_xor(sums[0], distance as u32);
+            distance *= 2;
+        }
+        if parts == 1 && reach >= values {
+            sum = sums[0];
+            own_value = first;
+        } else {
+            let of_team = own * parts;
+            let mine = (of_team + at / reach) * values;
+            if at % reach < values {
+                for v in unroll(0..MOST * COLUMNS) {
+                    if v < values && (v == 0 || v * reach < values) {
+                        scratch[mine + first + v] = sums[v];
+                    }
+                }
+            }
+            barrier();
+            if at < values {
+                for part in 0..parts {
+                    sum += scratch[(of_team + part) * values + at];
+                }
             }
         }
     } else {
@@ -222,7 +243,8 @@ pub fn along<C: Float, const QUADS: usize, const SINGLE: bool, F: Fn(Vec4<u32>, 
         }
     }
     if at < values {
-        finish(bias, c, batch, at / columns, column + at % columns, sizes, exchanged, sum, activation);
+        let (row, column) = (own_value / columns, column + own_value % columns);
+        finish(bias, c, batch, row, column, sizes, exchanged, sum, activation);
     }
 }
 
@@ -325,7 +347,7 @@ macro_rules! kernels {
             workgroup(256),
             resident(RESIDENT),
             targets(wgsl, spirv, cuda),
-            specialise(ROWS: usize = 1, in 1..=8; RESIDENT: usize = 1, in 1..=8)
+            specialise(ROWS: usize = 1, in 1..=8; BITS: usize = 15, in 0..=15; RESIDENT: usize = 1, in 1..=8)
         )]
         pub fn $name(
             a: &[Vec4<u32>],
@@ -340,7 +362,7 @@ macro_rules! kernels {
         ) {
             let mut scratch = workgroup_array::<f32>(SCRATCH);
             $body::<$c, $quads, $single, _>(
-                a, b, bias, c, &mut scratch, sizes, strides, bits, exchanged, activation, ROWS, $four,
+                a, b, bias, c, &mut scratch, sizes, strides, known_or(BITS, bits), exchanged, activation, ROWS, $four,
             );
         }
     };

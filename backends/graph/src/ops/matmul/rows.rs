@@ -10,7 +10,7 @@ use super::product::Product;
 use crate::dim::Dim;
 use crate::op::{Candidate, Grid, Implementation, Ineligible, ParamValue, Request, Slot};
 use crate::ops::support::{
-    LAUNCH, instance, kernel_time, not_on_processors, one_kernel, power_of_two, specialised, upper,
+    LAUNCH, WORTH_A_PIPELINE, instance, kernel_time, not_on_processors, one_kernel, power_of_two, specialised, upper,
 };
 
 /// Bytes that a kernel reads at once.
@@ -21,11 +21,13 @@ const LEAST_TEAM: i64 = (MOST * COLUMNS) as i64;
 fn usual_team(device: DeviceKind, rows: i64, bytes: u64) -> i64 {
     match (device, rows, bytes) {
         (DeviceKind::Cuda, 1, 4..) => 128,
-        (DeviceKind::Cuda, 2.., _) => 64,
-        (_, 1, _) | (DeviceKind::Vulkan, _, 2) => 32,
+        (DeviceKind::Cuda, 2.., 4..) | (DeviceKind::Vulkan | DeviceKind::Wgpu, 2.., 2) => 64,
+        (DeviceKind::Cuda, 2.., _) | (_, 1, _) => 32,
         _ => 128,
     }
 }
+/// The fewest steps of a team that computes several rows, whose sums are put together once behind them.
+const LEAST_STEPS: i64 = 4;
 /// Workgroups that a multiprocessor holds of the kernel for one row and halves along K, with 40 registers an invocation.
 const MOST_RESIDENT_ALONG: i64 = 6;
 /// The fewest and most neighbours that read a line across K together.
@@ -37,7 +39,7 @@ const BYTES: f64 = 3.8e6;
 /// Microseconds from a read to what is computed of it.
 const LATENCY: f64 = 0.8;
 /// Sums of several rows that a large GPU's teams put together in a microsecond, each from the parts of all its invocations.
-const SUMS: f64 = 3.7e3;
+const SUMS: f64 = 6.0e4;
 
 /// Few rows, or few columns, which are rows once the operands are exchanged.
 #[derive(Debug)]
@@ -60,7 +62,8 @@ fn along(columns: &Dim, batch: &Dim, rows: i64, pieces: i64, usual: i64) -> Cut 
     let own = if rows == 1 { COLUMNS_OF_ONE } else { COLUMNS } as i64;
     let reads = PIECES as i64;
     let workgroups = |team: i64| columns.quotient_up(SIZE as i64 / team * own) * batch.clone();
-    let mut team = power_of_two((pieces + reads - 1) / reads, usual).max(LEAST_TEAM);
+    let most = if rows == 1 { (pieces + reads - 1) / reads } else { pieces / (reads * LEAST_STEPS) };
+    let mut team = power_of_two(most, usual).max(LEAST_TEAM);
     while team >= usual && team < SIZE as i64 && workgroups(team).bounds().1 < BUSY_WORKGROUPS {
         team = if rows == 1 { 2 * team } else { SIZE as i64 };
     }
@@ -124,28 +127,32 @@ impl Candidate for Rows {
 
         let constant = power_of_two(most, MOST as i64);
         let family = if is_along { "matmul_rows_along" } else { "matmul_rows_across" };
-        // One row takes 32 registers, and all the invocations that a multiprocessor has room for, but for halves along K a few more; more rows would have to do with too few, as would one of single lines across K.
+        // One row takes 32 registers, and all the invocations that a multiprocessor has room for, but for halves along K a few more; so many rows along K as are named here take 80 and 128. Lines across K of more rows, or of singles,
+        // would have to do with too few.
         let resident = match (constant, is_along, right.bytes()) {
             (1, true, 2) => MOST_RESIDENT_ALONG,
             (1, true, _) | (1, _, 2) => MOST_RESIDENT as i64,
+            (2 | 4, true, _) => 3,
+            (_, true, _) => 2,
             _ => 1,
         };
         let kernel = instance(&kernels(), &types.kernel(family))?;
-        let kernel = specialised(&kernel, &[("ROWS", constant), ("RESIDENT", resident)])?;
         let cut = if is_along {
             let usual = usual_team(request.device.kind, constant, right.bytes());
             along(&columns, &batch, constant, k.bounds().1 / piece, usual)
         } else {
             across(&columns.quotient(&Dim::from(piece)), &batch, &k)
         };
+        let elements = upper(&batch) * upper(&k) * upper(&columns);
+        let mut constants = vec![("ROWS", constant), ("RESIDENT", resident)];
+        // One row gains nothing by it, and on CUDA several lose a tenth.
+        if constant > 1 && request.device.kind != DeviceKind::Cuda && elements >= WORTH_A_PIPELINE {
+            constants.push(("BITS", cut.bits));
+        }
+        let kernel = specialised(&kernel, &constants)?;
         let pieces = |dim: &Dim, of: i64| dim.quotient(&Dim::from(of));
         // Reading, and what computing takes where there are more rows than one.
-        let elements = upper(&batch) * upper(&k) * upper(&columns);
-        let computed = match (is_along, right.bytes()) {
-            (true, 4) => 20.0e6,
-            (true, _) => 2.5e6,
-            (false, _) => 6.0e6,
-        };
+        let computed = if is_along { 20.0e6 } else { 6.0e6 };
         let reading = elements * right.bytes() as f64 / BYTES;
         let computing = elements * (constant - 1) as f64 / computed;
         let ends = upper(&batch) * upper(&columns) * (constant - 1) as f64 / SUMS;
