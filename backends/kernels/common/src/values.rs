@@ -23,10 +23,15 @@ pub fn not_zero(x: f32) -> u32 {
 /// A number in the order of floats: the larger the float, the larger this; -0 and 0 are equal, and NaN is above all.
 #[device]
 pub fn order_of(x: f32) -> u32 {
+    if is_nan(x) { u32::MAX } else { order_of_number(x) }
+}
+
+/// As [`order_of`], of what is no NaN.
+#[device]
+fn order_of_number(x: f32) -> u32 {
     // All ones for a negative float, whose bits are turned over; one more makes its zero that of the others.
     let sign = (x.to_bits() as i32 >> 31) as u32;
-    let order = (x.to_bits() ^ (sign | 0x8000_0000)).wrapping_sub(sign);
-    if is_nan(x) { u32::MAX } else { order }
+    (x.to_bits() ^ (sign | 0x8000_0000)).wrapping_sub(sign)
 }
 
 /// An integer in the order of unsigned ones.
@@ -64,6 +69,24 @@ impl Place {
     /// With one element more, of an order above 0, that stands behind all before: of equals the one before.
     pub fn push(self, order: u32, index: u32) -> Self {
         if order > self.order { Self { order, index } } else { self }
+    }
+
+    /// With four floats more, of which the larger is the better, that stand behind all before, `apart` from each other. They are held against each other as floats, and only the best is brought into the order: a device that
+    /// takes the smallest numbers for 0, or knows of no NaN, would find another.
+    #[expect(clippy::eq_op, reason = "one instruction, where the bits of a NaN take three")]
+    pub fn push_four(self, x: Vec4<f32>, index: u32, apart: u32) -> Self {
+        if (x.x != x.x) | (x.y != x.y) | (x.z != x.z) | (x.w != x.w) {
+            self.push(order_of(x.x), index)
+                .push(order_of(x.y), index + apart)
+                .push(order_of(x.z), index + 2 * apart)
+                .push(order_of(x.w), index + 3 * apart)
+        } else {
+            let (second, fourth) = (x.y > x.x, x.w > x.z);
+            let (left, right) = (select(second, x.y, x.x), select(fourth, x.w, x.z));
+            let is_right = right > left;
+            let place = select(is_right, select(fourth, 3, 2), select(second, 1, 0));
+            self.push(order_of_number(select(is_right, right, left)), index + place * apart)
+        }
     }
 
     /// No element, where of equals the last is wanted: every element is better or comes behind, or is the first and the worst that there is.

@@ -25,12 +25,12 @@ operators! {
     /// Where the largest float is, the first of several; a NaN is larger than all others.
     elements! reduce_argmax(f32, f16, bf16 as T, volatile(spirv(x))) {
         Place => u32, [Place::NONE], [|a, x, i| a.push(order_of(x.to_f32()), i)],
-        [|a, b| a.best(b)], [|a, _| a.index]
+        [|a, b| a.best(b)], [|a, _| a.index], [|a, x, i, by| a.push_four(x.to_f32(), i, by)]
     }
     /// Where the smallest float is, the first of several; a NaN is smaller than all others.
     elements! reduce_argmin(f32, f16, bf16 as T, volatile(spirv(x))) {
         Place => u32, [Place::NONE], [|a, x, i| a.push(order_of(-x.to_f32()), i)],
-        [|a, b| a.best(b)], [|a, _| a.index]
+        [|a, b| a.best(b)], [|a, _| a.index], [|a, x, i, by| a.push_four(-x.to_f32(), i, by)]
     }
     parts! join_places() {
         Place => u32, [Place::NONE], [|a, by| a.moved(by)], [|a, b| a.best(b)], [|a, _| a.index]

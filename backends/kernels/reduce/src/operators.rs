@@ -12,7 +12,8 @@ macro_rules! operators {
     };
 }
 
-/// A kernel that takes elements, of several float types, with what its compilers are told, or of one type: `(types) { value => result, neutral value, push, join, end }`. With `no quads` it goes down one column at a time.
+/// A kernel that takes elements, of several float types, with what its compilers are told, or of one type: `(types) { value => result, neutral value, push, join, end }`. With `no quads` it goes down one column at a time; with
+/// `push_four` behind `end` it has a constant, `FOURS`, by which four elements of a row are pushed at once.
 macro_rules! elements {
     ($(#[$doc:meta])* $name:ident ($($float:ident),+ as $T:ident $(, $volatile:meta)?) $operator:tt) => {
         elements! {
@@ -33,12 +34,30 @@ macro_rules! elements {
         }
     };
     (
-        @kernel $(#[$doc:meta])* $name:ident [$($arguments:tt)*] [$($generics:tt)*] $element:ty,
-        [$walks:tt, $held:tt, $read:path, $($zero:tt)*]
-        { $value:ty => $result:ty, [$($start:tt)*], [$($push:tt)*], [$($join:tt)*], [$($end:tt)*] }
+        @kernel $(#[$doc:meta])* $name:ident [$($arguments:tt)*] [$($generics:tt)*] $element:ty, [$($how:tt)*]
+        { $value:ty => $result:ty, $start:tt, $push:tt, $join:tt, $end:tt }
+    ) => {
+        elements! {
+            @written $(#[$doc])* $name [$($arguments)*] [$($generics)*] $element, [$($how)*] [] [false, false]
+            { $value => $result, $start, $push, $join, $end, [|a, _, _, _| a] }
+        }
+    };
+    (
+        @kernel $(#[$doc:meta])* $name:ident [$($arguments:tt)*] [$($generics:tt)*] $element:ty, [$($how:tt)*]
+        { $value:ty => $result:ty, $start:tt, $push:tt, $join:tt, $end:tt, $push_four:tt }
+    ) => {
+        elements! {
+            @written $(#[$doc])* $name [$($arguments)*] [$($generics)*] $element, [$($how)*] [FOURS: bool = false] [true, FOURS]
+            { $value => $result, $start, $push, $join, $end, $push_four }
+        }
+    };
+    (
+        @written $(#[$doc:meta])* $name:ident [$($arguments:tt)*] [$($generics:tt)*] $element:ty,
+        [$walks:tt, $held:tt, $read:path, $($zero:tt)*] [$($constant:tt)*] [$possible:tt, $fours:tt]
+        { $value:ty => $result:ty, [$($start:tt)*], [$($push:tt)*], [$($join:tt)*], [$($end:tt)*], [$($push_four:tt)*] }
     ) => {
         $(#[$doc])*
-        #[kernel(workgroup(256), specialise(WALK: usize = 0, in 0..=$walks) $($arguments)*)]
+        #[kernel(workgroup(256), specialise(WALK: usize = 0, in 0..=$walks; $($constant)*) $($arguments)*)]
         pub fn $name $($generics)* (
             x: &[$element],
             y: &mut [$result],
@@ -54,9 +73,9 @@ macro_rules! elements {
             finish: bool,
         ) {
             let mut scratch = workgroup_array::<$value>($held);
-            reduce(
-                x, y, parts, &mut scratch, walk_of(WALK), shape, strides, levels, extents, x_strides, y_strides, split, place,
-                finish, $($zero)*, $($start)*, $($push)*, $($join)*, $($end)*, $read,
+            reduce::<$element, $value, $result, $possible, _, _, _, _, _>(
+                x, y, parts, &mut scratch, walk_of(WALK), $fours, shape, strides, levels, extents, x_strides, y_strides, split,
+                place, finish, $($zero)*, $($start)*, $($push)*, $($join)*, $($end)*, $read, $($push_four)*,
             );
         }
     };

@@ -55,6 +55,7 @@ pub fn walk_of(number: usize) -> Walk {
 /// * `split`: `along`, `chunk`, `pieces`.
 /// * `place`: what an element's position along the axis is multiplied with before `push` gets it.
 /// * `finish`: whether the results are complete, so that `end` makes elements of `y` of them; otherwise they go to `parts`.
+/// * `FOURS`, `fours`: whether four elements of a row that follow on each other can be, and are, pushed at once, by `push_four`, with the first one's position and what lies between two of theirs.
 /// * `read_four`: how four elements that follow on each other are read, by the number of such groups before them.
 #[device]
 #[expect(clippy::too_many_arguments, clippy::manual_div_ceil, reason = "it is a kernel's body")]
@@ -62,16 +63,19 @@ pub fn reduce<
     T: Element,
     A: Element,
     R: Element,
+    const FOURS: bool,
     P: Fn(A, T, u32) -> A,
     J: Fn(A, A) -> A,
     E: Fn(A, usize) -> R,
     Q: Fn(&[T], usize) -> Vec4<T>,
+    F: Fn(A, Vec4<T>, u32, u32) -> A,
 >(
     x: &[T],
     y: &mut [R],
     parts: &mut [A],
     scratch: &mut [A],
     walk: Walk,
+    fours: bool,
     shape: [usize; 4],
     strides: [usize; 3],
     levels: usize,
@@ -87,6 +91,7 @@ pub fn reduce<
     join: J,
     end: E,
     read_four: Q,
+    push_four: F,
 ) {
     let (lines, inner, n) = (shape[0], shape[1], shape[2]);
     let (along, chunk, pieces) = (split[0], split[1], split[2]);
@@ -160,8 +165,12 @@ pub fn reduce<
             for k in unroll(0..AT_ONCE) {
                 if i + k * along < whole {
                     let position = (from + ahead + (i + k * along) * apart) * place;
-                    for lane in unroll(0..4) {
-                        held[lane] = push(held[lane], read[k][lane], (position + lane * beside) as u32);
+                    if FOURS && fours && rows {
+                        held[0] = push_four(held[0], read[k], position as u32, beside as u32);
+                    } else {
+                        for lane in unroll(0..4) {
+                            held[lane] = push(held[lane], read[k][lane], (position + lane * beside) as u32);
+                        }
                     }
                 }
             }

@@ -20,6 +20,8 @@ use crate::op::{Grid, Implementation, Ineligible, KernelStep, Operand, ParamValu
 const WANTED: i64 = 1024;
 /// With fewer workgroups an axis is cut in pieces: two for each multiprocessor ask for 32 KiB at once.
 const FEW: i64 = 264;
+/// The constant of a kernel that may push four elements at once.
+const FOURS: &str = "FOURS";
 /// Reads that an invocation does along a row, where there are rows enough: what is once for each invocation is little beside them, and Vulkan's compilers make the more of it.
 fn rounds(device: DeviceKind) -> i64 {
     if device == DeviceKind::Vulkan { 32 } else { 16 }
@@ -216,8 +218,15 @@ impl Plan<'_> {
             ParamValue::Bool(finish),
         ];
         let across = SIZE as i64 / split.along;
+        let mut constants = vec![("WALK", walk as i64)];
+        // Four floats at once are held against each other as floats, for which other devices may take the smallest for 0.
+        if self.device == DeviceKind::Cuda
+            && self.kernels.reduce.constants.iter().any(|constant| constant.name == FOURS)
+        {
+            constants.push((FOURS, 1));
+        }
         self.steps.push(Step::Kernel(KernelStep {
-            kernel: specialised(&self.kernels.reduce, &[("WALK", walk as i64)])?,
+            kernel: specialised(&self.kernels.reduce, &constants)?,
             bindings: vec![Slot::Input(0), Slot::Output(0), parts],
             params,
             grid: Grid::Workgroups(units.quotient_up(across) * split.pieces),
