@@ -192,6 +192,24 @@ fn rows_that_are_held_and_rows_that_are_longer() {
     }
 }
 
+/// Of a million elements and more, pipelines know how many invocations share a row.
+#[test]
+fn rows_of_large_tensors() {
+    for [rows, length] in [[260, 4100], [33, 32_000]] {
+        let mut case = Case::default();
+        let x = case.input("x", ElementType::F32, &[rows, length]);
+        if length < 10_000 {
+            let y = case.graph.softmax(x, -1).unwrap();
+            case.output("softmax", y);
+        }
+        add_norm(&mut case, x, &[1], NormKind::Layer, 0b00_1100, ElementType::F32, false);
+        for device in devices() {
+            println!("[{rows}, {length}] on {}", device.properties().name);
+            case.check(&device, of_norms(ElementType::F32) + length as f64 * 1e-9);
+        }
+    }
+}
+
 #[test]
 fn elements_that_lie_apart_or_start_within_memory() {
     let devices = devices();

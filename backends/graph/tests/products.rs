@@ -436,6 +436,22 @@ fn vectors_are_rows_and_columns() {
     }
 }
 
+/// Their values, of a million elements and more, of which pipelines know how many invocations share a column; short K, and K for several steps of a team.
+#[test]
+fn few_rows_of_large_matrices() {
+    for [m, n, k] in [[3, 523, 2048], [7, 2741, 384], [1, 515, 2048]] {
+        let mut case = Case::default();
+        let (x, y) = (case.input("a", F32, &[m, k]), case.input("b", F32, &[n, k]));
+        let y = case.graph.transpose(y, &[1, 0]).unwrap();
+        let z = case.graph.matmul(x, y).unwrap();
+        case.output("z", z);
+        for device in devices() {
+            println!("{m}x{n}x{k} on {}", device.properties().name);
+            case.check(&device, 1e-4);
+        }
+    }
+}
+
 /// The sum over pairs of axes by its definition, of tensors given by their elements.
 fn contracted(a: &HostTensor, b: &HostTensor, sums: &[(usize, usize)], batch: &[(usize, usize)]) -> HostTensor {
     let place = |shape: &[usize], at: &[usize]| at.iter().zip(shape).fold(0, |place, (i, extent)| place * extent + i);

@@ -150,6 +150,23 @@ fn rows_and_columns_of_many_lengths() {
     }
 }
 
+/// Of a million elements and more, pipelines know how many invocations share a sequence.
+#[test]
+fn rows_and_columns_of_large_tensors() {
+    let devices = devices();
+    for extents in [[1030, 1032], [1032, 1023]] {
+        let mut graph = Graph::new();
+        let x = graph.input("x", ElementType::F32, shape(&extents)).unwrap();
+        scanned(&mut graph, x, Operator::Sum, 0, 0);
+        scanned(&mut graph, x, Operator::Sum, 1, 3);
+        let values = Values::of(ElementType::F32, extents.iter().product(), 3, 1.0);
+        for device in &devices {
+            println!("{extents:?} on {}", device.properties().name);
+            check(&graph, device, &[("x", values.clone())], &Extents::new(), 1e-4);
+        }
+    }
+}
+
 #[test]
 fn few_sequences_are_cut_in_pieces() {
     let devices = devices();
