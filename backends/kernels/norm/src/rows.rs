@@ -18,7 +18,7 @@ pub const LARGEST_OF_HALVES: usize = 8;
 /// Invocations of the workgroups that hold the longest rows: two take the registers of a multiprocessor, with [`LARGEST`] quads each.
 #[device]
 pub const WIDE: usize = 512;
-/// Invocations of the workgroups that hold rows of up to 32,768 elements for a norm, eight quads each, and nothing else: two have the registers of a multiprocessor too, and twice as many invocations for which it may read.
+/// Invocations of the workgroups that hold rows of up to 32,768 elements for a norm: one takes the registers of a multiprocessor, with [`HELD_BY_WIDEST`] quads each, and asks for its whole row at once.
 #[device]
 pub const WIDEST: usize = 1024;
 /// Quads that an invocation of these holds.
