@@ -101,8 +101,6 @@ pub fn one_kernel(
 
 /// Floating-point operations in a microsecond, on two cores: a guess, to compare candidates.
 pub const FLOPS_PER_MICROSECOND: f64 = 1.0e5;
-/// Of so many elements and more, what a kernel gains by what its pipeline knows is more than what another pipeline costs.
-pub const WORTH_A_PIPELINE: f64 = 1_048_576.0;
 /// What a launch more costs on a large GPU, in microseconds.
 pub const LAUNCH: f64 = 3.0;
 
@@ -124,6 +122,11 @@ pub fn power_of_two(value: i64, most: i64) -> i64 {
 #[expect(clippy::cast_precision_loss, reason = "a cost is a guess")]
 pub fn upper(dim: &Dim) -> f64 {
     dim.bounds().1 as f64
+}
+
+/// Whether what a kernel gains by what its pipeline knows is more than what another pipeline costs, for elements of such extents.
+pub fn is_worth_a_pipeline<'a>(extents: impl IntoIterator<Item = &'a Dim>) -> bool {
+    extents.into_iter().map(upper).product::<f64>() >= 1_048_576.0
 }
 
 /// What a kernel costs on a device that would take so many microseconds on a large GPU.

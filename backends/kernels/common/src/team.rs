@@ -78,7 +78,8 @@ pub fn of_team<const ACROSS: usize, J: Fn(f32, f32) -> f32, S: Fn(f32) -> f32>(
                     join(join(low.x, low.y), join(low.z, low.w)),
                     join(join(high.x, high.y), join(high.z, high.w)),
                 );
-            } else if ACROSS > SIZE && parts == 16 {
+            } else if ACROSS > SIZE && along == ACROSS && parts == 16 {
+                // What the whole workgroup has, so that its place is known and needs no guard.
                 let from = first / 4;
                 let mut fours = [Vec4::splat(0.0); 4];
                 for i in unroll(0..4) {

@@ -247,7 +247,7 @@ pub fn norm<
     }
     // What is divided by is known before what is divided has come.
     let count = if HELD >= MOST { min(shape[1], 4 * HELD * along) } else { shape[1] };
-    let (share, part) = (1.0 / count as f32, 1.0 / shape[2] as f32);
+    let (inverse_count, inverse_divisor) = (1.0 / count as f32, 1.0 / shape[2] as f32);
     // The mean of what is held: all, or a good part, so that nothing cancels below.
     let mut mean = 0.0;
     if centred {
@@ -255,7 +255,7 @@ pub fn norm<
         for k in unroll(0..HELD) {
             sums += total(held[k]);
         }
-        mean = sum_of_team::<ACROSS>(sums, bits, 0, scratch) * share;
+        mean = sum_of_team::<ACROSS>(sums, bits, 0, scratch) * inverse_count;
     }
     let mut squares = 0.0;
     for k in unroll(0..HELD) {
@@ -294,7 +294,7 @@ pub fn norm<
             drift = 0.0;
         }
     }
-    let factor = bounded_inverse_root(squares * part + numbers[0], numbers[1]);
+    let factor = bounded_inverse_root(squares * inverse_divisor + numbers[0], numbers[1]);
     if wants_moments && row < shape[0] && at == 0 {
         moments[2 * row] = mean + drift;
         moments[2 * row + 1] = factor;

@@ -10,7 +10,7 @@ use super::product::Product;
 use crate::dim::Dim;
 use crate::op::{Candidate, Grid, Implementation, Ineligible, ParamValue, Request, Slot};
 use crate::ops::support::{
-    LAUNCH, WORTH_A_PIPELINE, instance, kernel_time, not_on_processors, one_kernel, power_of_two, specialised, upper,
+    LAUNCH, instance, is_worth_a_pipeline, kernel_time, not_on_processors, one_kernel, power_of_two, specialised, upper,
 };
 
 /// Bytes that a kernel reads at once.
@@ -143,16 +143,17 @@ impl Candidate for Rows {
         } else {
             across(&columns.quotient(&Dim::from(piece)), &batch, &k)
         };
-        let elements = upper(&batch) * upper(&k) * upper(&columns);
         let mut constants = vec![("ROWS", constant), ("RESIDENT", resident)];
         // One row gains nothing by it, and on CUDA several lose a tenth.
-        if constant > 1 && request.device.kind != DeviceKind::Cuda && elements >= WORTH_A_PIPELINE {
+        let gains = constant > 1 && request.device.kind != DeviceKind::Cuda;
+        if gains && is_worth_a_pipeline([&batch, &k, &columns]) {
             constants.push(("BITS", cut.bits));
         }
         let kernel = specialised(&kernel, &constants)?;
         let pieces = |dim: &Dim, of: i64| dim.quotient(&Dim::from(of));
         // Reading, and what computing takes where there are more rows than one.
         let computed = if is_along { 20.0e6 } else { 6.0e6 };
+        let elements = upper(&batch) * upper(&k) * upper(&columns);
         let reading = elements * right.bytes() as f64 / BYTES;
         let computing = elements * (constant - 1) as f64 / computed;
         let ends = upper(&batch) * upper(&columns) * (constant - 1) as f64 / SUMS;

@@ -11,7 +11,7 @@ use trefoil_kernels::norm::rows::{HELD_BY_WIDEST, LARGEST, LARGEST_OF_HALVES, WI
 use trefoil_kernels::team::{LEVELS, SIZE};
 
 use super::super::levels::{Level, count, merged};
-use super::super::support::{WORTH_A_PIPELINE, number, specialised, upper};
+use super::super::support::{is_worth_a_pipeline, number, specialised};
 use crate::dim::Dim;
 use crate::op::{Grid, Ineligible, Operand, ParamValue};
 use crate::types::{ElementType, Layout};
@@ -261,12 +261,17 @@ impl Held {
         Self { across, quads, bits }
     }
 
+    /// Whether an invocation of a workgroup of [`SIZE`] holds more than what leaves room for another workgroup.
+    pub(super) fn is_long(&self) -> bool {
+        self.across == SIZE && self.quads > LARGEST as i64
+    }
+
     /// The name of the family's kernel for such rows, without its instance.
     pub(super) fn kernel(&self, family: &str, element: ElementType) -> String {
         let rows = match (element, self.across) {
             (ElementType::F32, WIDEST) => "widest_rows",
             (ElementType::F32, WIDE) => "wide_rows",
-            (ElementType::F32, _) if self.quads > LARGEST as i64 => "long_rows",
+            (ElementType::F32, _) if self.is_long() => "long_rows",
             (ElementType::F32, _) => "rows",
             _ => "half_rows",
         };
@@ -283,8 +288,7 @@ impl Held {
         rows: &Dim,
         elements: &Dim,
     ) -> Result<Arc<Kernel>, Ineligible> {
-        let is_large = upper(rows) * upper(elements) >= WORTH_A_PIPELINE;
-        if is_large { specialised(&kernel, &[("BITS", self.bits)]) } else { Ok(kernel) }
+        if is_worth_a_pipeline([rows, elements]) { specialised(&kernel, &[("BITS", self.bits)]) } else { Ok(kernel) }
     }
 
     /// Whether that is all of rows of so many elements, which then are read once.

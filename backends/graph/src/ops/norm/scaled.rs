@@ -307,8 +307,8 @@ fn manner(op: &Norm, device: &Properties, [run, _]: &[Dim; 2]) -> Manner {
 
 /// The name of the kernel for such rows, without its instance. Of long rows that are scaled and no more, vectors are read in smaller parts.
 fn kernel_name(op: &Norm, held: &Held, element: ElementType) -> String {
-    let name = held.kernel("norm", element);
-    if name == "norm_long_rows" && !op.residual && !op.beta { "norm_long_scaled_rows".to_owned() } else { name }
+    let is_scaled_alone = !op.residual && !op.beta;
+    if held.is_long() && is_scaled_alone { "norm_long_scaled_rows".to_owned() } else { held.kernel("norm", element) }
 }
 
 /// Rows that follow on each other, held in registers.

@@ -11,7 +11,7 @@ use trefoil_kernels::scan::shapes::{DOWN, EACH, LEVELS, Part, SIZE, Walk};
 
 use super::super::levels::{Level, count, innermost_first, merged_in_all};
 use super::super::support::{
-    LAUNCH, WORTH_A_PIPELINE, kernel_time, number, power_of_two, specialised, transfer_time, upper,
+    LAUNCH, is_worth_a_pipeline, kernel_time, number, power_of_two, specialised, transfer_time, upper,
 };
 use super::Scan;
 use crate::dim::Dim;
@@ -55,7 +55,7 @@ struct Launch {
 impl Launch {
     /// Whether its pipeline knows how many invocations share a sequence.
     fn is_large(&self) -> bool {
-        upper(&self.lines) * upper(&self.inner) * upper(&self.n) >= WORTH_A_PIPELINE
+        is_worth_a_pipeline([&self.lines, &self.inner, &self.n])
     }
 
     /// Sequences, or bundles of four.
