@@ -1,4 +1,4 @@
-//! Ops run one by one on the fastest device there is: the largest eigenvalue of a symmetric matrix by power iteration, which goes on until the host has seen that it has converged.
+//! Ops run one by one on the first GPU there is, or else on the CPU: the largest eigenvalue of a symmetric matrix by power iteration, which goes on until the host has seen that it has converged.
 //!
 //! ```text
 //! cargo run --release --example eager --features graph
@@ -14,6 +14,8 @@ use trefoil::graph::Eager;
 const SIDE: usize = 512;
 /// Products between two looks at the result: they are submitted together.
 const STEPS: usize = 10;
+/// Looks at the result before it is said not to converge.
+const MOST_ROUNDS: usize = 100;
 /// The largest eigenvalue of the matrix whose entries are 1 / `SIDE`, with this added on the diagonal, is this and 1.
 const DIAGONAL: f32 = 0.5;
 
@@ -40,6 +42,9 @@ fn main() -> Result<(), Box<dyn Error + Send + Sync>> {
             break;
         }
         value = now;
+        if rounds == MOST_ROUNDS {
+            return Err(format!("{value} after {rounds} rounds, which does not converge").into());
+        }
     }
     let done = eager.statistics();
     println!(

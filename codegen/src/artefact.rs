@@ -100,7 +100,7 @@ impl Kernel {
         postcard::from_bytes(bytes)
     }
 
-    /// What was emitted for a target, to be read: the least demanding variant's WGSL or CUDA C, or its SPIR-V as [`Code`] displays it. `None` where the kernel has nothing for that target, and of the CPU, which runs
+    /// What was emitted for a target, to be read: the WGSL or CUDA C of the variant that wants most features, or its SPIR-V as [`Code`] displays it. `None` where the kernel has nothing for that target, and of the CPU, which runs
     /// compiled Rust.
     pub fn text(&self, target: Target) -> Option<String> {
         self.variants.iter().find(|variant| variant.target == target).map(|variant| variant.code.to_string())
@@ -163,7 +163,7 @@ impl Kernel {
         Err(VariantError::MissingFeatures {
             kernel: self.name.to_string(),
             target,
-            missing: missing.iter().map(Feature::name).collect::<Vec<_>>().join(", "),
+            missing: missing.iter().map(Feature::variant_name).collect::<Vec<_>>().join(", "),
         })
     }
 

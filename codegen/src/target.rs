@@ -46,6 +46,11 @@ impl Target {
         !matches!(self, Self::Wgsl)
     }
 
+    /// Whether its compilers can be told where a read belongs.
+    pub const fn has_volatile_reads(self) -> bool {
+        matches!(self, Self::Spirv | Self::Cuda)
+    }
+
     /// The target of that name.
     pub fn from_name(name: &str) -> Option<Self> {
         Self::ALL.into_iter().find(|target| target.name() == name)
@@ -169,7 +174,7 @@ impl Feature {
         lacking && matches!(target, Target::Wgsl)
     }
 
-    /// The name used in profiles and in `requires(..)`.
+    /// The name used in profiles, which name files and snapshots.
     pub const fn name(self) -> &'static str {
         match self {
             Self::Subgroups => "subgroups",
@@ -201,7 +206,7 @@ impl Feature {
         }
     }
 
-    /// The Rust path by which kernels name it, as in `target::has(Feature::Subgroups)`.
+    /// The name of its Rust variant, by which kernels name it, as in `target::has(Feature::Subgroups)` and in `requires(..)`, and messages too.
     pub const fn variant_name(self) -> &'static str {
         match self {
             Self::Subgroups => "Subgroups",

@@ -36,7 +36,7 @@ pub fn summary() -> String {
 fn table() -> Outcome<String> {
     let mut text = "# What the language holds\n\n\
         *yes*: the target's language has it. *emulated*: it is made of what the target's language has, with the same results. *compile error*: a kernel that uses it and lists \
-        the target is refused while it is built, on the token that wants it. Cells are asked of the compiler; a test runs every row on every device.\n\n"
+        the target is refused while it is built, on the token that wants it. A name in brackets is a feature that the device must have. `wgsl` is WGSL as wgpu reads it; browsers have no types of 64 bits. Cells are asked of the compiler; a test runs every row on every device.\n\n"
         .to_owned();
     text += "| feature |";
     for target in Target::ALL {
@@ -46,7 +46,9 @@ fn table() -> Outcome<String> {
     for row in ROWS {
         let _ = write!(text, "| [{}]({}.md) |", row.feature(), row.name);
         for target in Target::ALL {
-            let _ = write!(text, " {} |", row.cell(target)?.support.name());
+            let Cell { support, requires, .. } = row.cell(target)?;
+            let requires = if requires.is_empty() { String::new() } else { format!(" ({})", requires.join(", ")) };
+            let _ = write!(text, " {}{requires} |", support.name());
         }
         text.push('\n');
     }

@@ -91,7 +91,7 @@ fn one(kernel: &Kernel, target: Target) -> Outcome<Cell> {
         return Ok(refused("it has no variant".to_owned()));
     };
     let required = verified.info.required;
-    let names = |features: Features| features.iter().map(|feature| feature.name()).collect::<Vec<_>>();
+    let names = |features: Features| features.iter().map(|feature| feature.variant_name()).collect::<Vec<_>>();
     let support = if emulated.is_empty() { Support::Yes } else { Support::Emulated };
     let note = match (emulated.is_empty(), poorest.is_empty()) {
         (false, _) => emulated.join(", "),

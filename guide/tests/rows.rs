@@ -26,7 +26,8 @@ fn cell(row: &Row, device: &Device) -> Cell {
     }
     let spirv = row.cell(Target::Spirv).unwrap();
     let matrices = Feature::CooperativeMatrices;
-    let handed_through = device.properties().features.has(matrices) && spirv.requires.contains(&matrices.name());
+    let handed_through =
+        device.properties().features.has(matrices) && spirv.requires.contains(&matrices.variant_name());
     if handed_through { spirv } else { own }
 }
 

@@ -1,4 +1,4 @@
-//! trefoil's wgpu device: any GPU that wgpu 30 reaches.
+//! trefoil's wgpu device: any GPU with a Vulkan driver, through wgpu 30.
 //!
 //! Kernels come as WGSL; nothing here knows what they compute. wgpu orders dispatches by the buffers that they use, so that barriers
 //! of a list need nothing here.

@@ -45,9 +45,6 @@ pub(super) fn sizes(attribute: &TokenStream) -> Vec<syn::Expr> {
     sized.flat_map(|part| read.parse2(part.content).unwrap_or_default()).collect()
 }
 
-/// The targets whose compilers can be told where a read belongs.
-const VOLATILE_TARGETS: [Target; 2] = [Target::Spirv, Target::Cuda];
-
 /// Whether a part is a word without anything in parentheses.
 fn is_word(name: &syn::Ident) -> bool {
     ["indirect", "no_robustness"].iter().any(|word| name == word) || Precision::from_name(&name.to_string()).is_some()
@@ -247,13 +244,16 @@ impl Session {
         for item in self.list::<syn::Meta>(part, advice) {
             match item {
                 syn::Meta::Path(path) => match path.get_ident() {
-                    Some(name) => named.extend(VOLATILE_TARGETS.map(|target| (target, name.clone()))),
+                    Some(name) => {
+                        let targets = Target::ALL.into_iter().filter(|target| target.has_volatile_reads());
+                        named.extend(targets.map(|target| (target, name.clone())));
+                    }
                     None => self.error(&path, advice),
                 },
                 syn::Meta::List(list) => {
                     let name = list.path.get_ident().map(ToString::to_string).unwrap_or_default();
                     let slices = list.parse_args_with(Punctuated::<syn::Ident, syn::Token![,]>::parse_terminated);
-                    match (Target::from_name(&name).filter(|target| VOLATILE_TARGETS.contains(target)), slices) {
+                    match (Target::from_name(&name).filter(|target| target.has_volatile_reads()), slices) {
                         (Some(target), Ok(slices)) if !slices.is_empty() => {
                             named.extend(slices.into_iter().map(|slice| (target, slice)));
                         }

@@ -190,6 +190,8 @@ impl<'s> Lowering<'s> {
         emulated.extend(storage::lower(&mut module, &mut info, profile)?);
         emulated.extend(atomics::lower(&mut module, profile.target)?);
         emulated.extend(groups::lower(&mut module, info.workgroup_size, profile.target)?);
+        let stays = module.bindings.iter().any(|binding| !binding.volatile.is_empty());
+        emulated.extend((stays && !profile.target.has_volatile_reads()).then_some("reads that its compiler may move"));
         info.workgroup_bytes = workgroup_bytes(&module);
         if module.workgroup.iter().any(|(_, variable)| variable.tile.is_some()) {
             // A launch gives as much as the target whose tiles are widest wants.

@@ -30,7 +30,7 @@ struct Arguments {
     /// The folder with model.safetensors and tokenizer.json; scripts/fetch-model.sh makes it.
     #[arg(long, value_name = "DIR")]
     model: PathBuf,
-    /// auto, cpu, wgpu, vulkan or cuda; auto is the fastest that there is.
+    /// cpu, wgpu, vulkan, cuda, or auto for the first of cuda, vulkan and wgpu that is a real GPU, else cpu.
     #[arg(long, default_value = "auto")]
     device: String,
     /// Keeps compiled kernels in this folder, for the next call.

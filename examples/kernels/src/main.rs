@@ -20,7 +20,7 @@ struct Arguments {
     /// The kernel; all of them if none is named.
     #[arg(value_parser = PossibleValuesParser::new(workload::ALL.iter().chain(&workload::ON_MATRICES).map(|(name, _)| *name)))]
     kernel: Option<String>,
-    /// auto, cpu, wgpu, vulkan or cuda; auto is the fastest that there is.
+    /// cpu, wgpu, vulkan, cuda, or auto for the first of cuda, vulkan and wgpu that is a real GPU, else cpu.
     #[arg(long, default_value = "auto")]
     device: String,
     /// How many elements, about.

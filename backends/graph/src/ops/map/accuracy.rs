@@ -67,7 +67,7 @@ impl Function {
         }
         match self.name {
             "neg" | "abs" | "sign" | "relu" | "round" | "floor" | "ceil" | "trunc" | "clamp" | "minimum"
-            | "maximum" => Accuracy::units(0.0),
+            | "maximum" | "bit_not" | "bit_and" | "bit_or" | "bit_xor" | "shl" | "shr" => Accuracy::units(0.0),
             "add" | "sub" | "mul" | "sqr" => Accuracy::units(0.5),
             // A rounded square, times x^2 / 2: of the tail.
             "gelu" | "gelu_mul" => Accuracy { with_square: 1.0, ..Accuracy::units(8.0) },
