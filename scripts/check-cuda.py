@@ -1,7 +1,7 @@
 #!/usr/bin/env python3
 """Compiles every .cu below a folder to a cubin with NVRTC; needs no GPU.
 
-Every file is compiled for sm_90a, and for sm_80 those that say what is done there: a text that asks for no architecture is the same program on both.
+Every file is compiled for sm_90a, and those that say what is done elsewhere for sm_80 too, and for sm_75 if they have no products of matrices: a text that asks for no architecture is the same program on all.
 
 usage: scripts/check-cuda.py DIR [ARCHITECTURE...]
 
@@ -15,14 +15,18 @@ import ctypes
 import os
 import pathlib
 import sys
-from concurrent.futures import ThreadPoolExecutor
+from concurrent.futures import ProcessPoolExecutor
+from functools import cache, partial
 
-ARCHITECTURES = ["sm_90a", "sm_80"]
+ARCHITECTURES = ["sm_90a", "sm_80", "sm_75"]
 # By this word a text tells architectures from each other.
 ASKS = b"__CUDA_ARCH"
+# The instruction for products of matrices, which begins with sm_80.
+MULTIPLIES = b"mma.sync"
 LIBRARY = "libnvrtc.so.13"
 
 
+@cache
 def load_nvrtc():
     """The library with the signatures of the calls used here, or an error that says where it was looked for."""
     asked = os.environ.get("TREFOIL_NVRTC")
@@ -61,8 +65,9 @@ def load_nvrtc():
     return nvrtc
 
 
-def compile_to_cubin(nvrtc, path, architecture):
+def compile_to_cubin(path, architecture):
     """None if NVRTC makes a cubin of the file, else the reason why not."""
+    nvrtc = load_nvrtc()
 
     def message(code):
         return nvrtc.nvrtcGetErrorString(code).decode()
@@ -94,6 +99,11 @@ def compile_to_cubin(nvrtc, path, architecture):
         nvrtc.nvrtcDestroyProgram(ctypes.byref(program))
 
 
+def is_for(text, architecture):
+    """Whether a text is compiled for an architecture if none was asked for."""
+    return architecture == ARCHITECTURES[0] or ASKS in text and (architecture != "sm_75" or MULTIPLIES not in text)
+
+
 def main() -> int:
     if len(sys.argv) < 2:
         print(__doc__, file=sys.stderr)
@@ -107,11 +117,12 @@ def main() -> int:
     major, minor = ctypes.c_int(), ctypes.c_int()
     nvrtc.nvrtcVersion(ctypes.byref(major), ctypes.byref(minor))
     failures = 0
-    with ThreadPoolExecutor(os.cpu_count()) as pool:
-        asking = [path for path in files if ASKS in path.read_bytes()]
-        for architecture in sys.argv[2:] or ARCHITECTURES:
-            wanted = asking if not sys.argv[2:] and architecture != ARCHITECTURES[0] else files
-            results = list(pool.map(lambda path: compile_to_cubin(nvrtc, path, architecture), wanted))
+    # Processes, since NVRTC compiles for one thread at a time.
+    with ProcessPoolExecutor(os.cpu_count()) as pool:
+        asked = sys.argv[2:]
+        for architecture in asked or ARCHITECTURES:
+            wanted = [path for path in files if asked or is_for(path.read_bytes(), architecture)]
+            results = list(pool.map(partial(compile_to_cubin, architecture=architecture), wanted, chunksize=4))
             failed = [(path, reason) for path, reason in zip(wanted, results) if reason is not None]
             for path, reason in failed:
                 print(f"check-cuda: {path} for {architecture}")

@@ -70,3 +70,24 @@ fn loops_end_at_the_ends_of_their_types() {
         assert_eq!(sums.read().unwrap(), expected.map(|(_, sum)| sum), "sums on {}", subject.name);
     }
 }
+
+/// Counts each number once, in a loop whose start may lie behind the end of its type for all invocations but the first ones.
+#[kernel(workgroup(64))]
+fn from_behind_the_end(y: &mut [u32], offset: u32) {
+    for i in (local_index().wrapping_add(offset as usize)..y.len()).step_by(64) {
+        y[i] += 1;
+    }
+}
+
+#[test]
+fn loops_whose_starts_wrap_begin_where_each_invocation_does() {
+    for (subject, offset) in common::devices().iter().flat_map(|subject| [5, 0, u32::MAX - 3].map(|at| (subject, at))) {
+        let mut expected = vec![0u32; 150];
+        for lane in 0..64u32 {
+            (lane.wrapping_add(offset)..150).step_by(64).for_each(|i| expected[i as usize] += 1);
+        }
+        let mut y = subject.device.zeros::<u32>(150).unwrap();
+        subject.device.run(from_behind_the_end(&mut y, offset).unwrap().groups(1)).unwrap();
+        assert_eq!(y.read().unwrap(), expected, "from {offset} on {}", subject.name);
+    }
+}

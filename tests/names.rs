@@ -179,3 +179,51 @@ fn functions_with_names_of_the_printed_code_and_raw_ones() {
         assert_eq!(y.read().unwrap(), expected, "on {}", subject.name);
     }
 }
+
+#[device]
+#[derive(Clone, Copy)]
+struct Counted {
+    n: u32,
+    _n: u32,
+}
+
+/// Parameters have the names that the block would give to what it holds beside them: lengths, offsets, parts of structs, and nothing at all.
+#[kernel(workgroup(64))]
+#[allow(clippy::too_many_arguments, reason = "one for each name")]
+fn block(
+    x: &[f32],
+    y: &mut [f32],
+    x_len: u32,
+    y_offset: u32,
+    group_count: u32,
+    p: Counted,
+    p_n: u32,
+    _n: u32,
+    n: u32,
+    pad_0: u32,
+    padding_40: u32,
+    wide: Vec4<u32>,
+) {
+    let i = global_index();
+    if i < x.len() {
+        let counted = p.n + 2 * p._n + 4 * p_n + 8 * _n + 16 * n;
+        let others = 32 * x_len + 64 * y_offset + 128 * group_count + 256 * pad_0 + 512 * padding_40 + 1024 * wide.w;
+        y[i] = x[i] + (counted + others) as f32;
+    }
+}
+
+#[test]
+fn parameters_with_names_of_the_block_s_own() {
+    let x: Vec<f32> = (0..100).map(|i| i as f32).collect();
+    let p = Counted { n: 1, _n: 2 };
+    let sum: u32 = [1u32, 2, 3, 4, 5, 6, 7, 8, 9, 10, 11].iter().enumerate().map(|(bit, value)| value << bit).sum();
+    let expected: Vec<f32> = x.iter().map(|x| x + sum as f32).collect();
+    for subject in common::devices() {
+        let device = &subject.device;
+        let there = device.buffer(&x).unwrap();
+        let mut y = device.zeros::<f32>(x.len()).unwrap();
+        let launch = block(&there, &mut y, 6, 7, 8, p, 3, 4, 5, 9, 10, Vec4::new(0, 0, 0, 11)).unwrap();
+        device.run(launch.over(x.len())).unwrap();
+        assert_eq!(y.read().unwrap(), expected, "on {}", subject.name);
+    }
+}

@@ -311,6 +311,38 @@ fn what_finds_no_room_is_counted() {
     }
 }
 
+/// A buffer that fills up is emptied while another thread launches more.
+#[test]
+fn nothing_is_lost_between_reading_and_emptying() {
+    let _alone = alone();
+    // A launch reports 384 words, and the buffer is emptied from 32,768 on.
+    const COUNT: usize = 64;
+    const LAUNCHES: usize = 1000;
+    for subject in common::devices() {
+        let device = &subject.device;
+        let mut y = device.zeros::<u32>(COUNT).unwrap();
+        let launch = chatty(&mut y).unwrap();
+        let (mut told, mut lost) = (0, 0);
+        std::thread::scope(|scope| {
+            let launching = scope.spawn(|| {
+                for _ in 0..LAUNCHES {
+                    device.run(launch.clone().over(COUNT)).unwrap();
+                }
+            });
+            loop {
+                let is_last = launching.is_finished();
+                let new = device.reports().unwrap();
+                told += new.reports.len();
+                lost += new.lost;
+                if is_last {
+                    break;
+                }
+            }
+        });
+        assert_eq!(told as u64 + lost, (COUNT * LAUNCHES) as u64, "on {}", subject.name);
+    }
+}
+
 /// Eight buffers are all that WebGPU has for sure.
 #[kernel(workgroup(4))]
 #[allow(clippy::too_many_arguments, reason = "as many as there can be")]

@@ -1,7 +1,11 @@
 //! Memory: ranges, and how long it lives.
 
+use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering};
+
 use trefoil_codegen::artefact::ParamTransport;
-use trefoil_dsl::device::{MemoryRange, RunIo};
+use trefoil_dsl::Vec4;
+use trefoil_dsl::device::{Command, CopyCommand, MemoryRange, RunIo};
 use trefoil_dsl::error::{Error, Result};
 
 use super::{Subject, by_value, bytes, download, floats, kernel, load, numbers, open, part, upload, whole};
@@ -76,6 +80,42 @@ pub fn parts_of_words_may_be_written_at_once(subject: &Subject) {
     }
 }
 
+pub fn parts_of_words_may_be_written_beside_lists(subject: &Subject) {
+    let device = open(subject);
+    let backend = device.backend();
+    let rounds = 100u8;
+    let sources: Vec<u8> = (0..rounds).flat_map(|round| [0, round, round, round]).collect();
+    let (from, to) = (backend.allocate(sources.len() as u64, "from").unwrap(), backend.allocate(4, "to").unwrap());
+    backend.write(&whole(&from), &sources).unwrap();
+    let is_done = AtomicBool::new(false);
+    std::thread::scope(|scope| {
+        // It writes the first byte of the word, and no other.
+        let writer = scope.spawn(|| {
+            for byte in 0..4_000u32 {
+                if is_done.load(Ordering::Relaxed) {
+                    break;
+                }
+                backend.write(&part(&to, 0, 1), &[byte as u8]).unwrap();
+                std::thread::yield_now();
+            }
+        });
+        let mut lost = None;
+        for round in 0..rounds {
+            let copy =
+                CopyCommand { from: part(&from, 4 * usize::from(round), 4), to: whole(&to), label: Arc::from("copy") };
+            backend.execute(&[Command::Copy(copy)]).unwrap();
+            let mut back = [0; 4];
+            backend.read(&whole(&to), &mut back).unwrap();
+            if back[1..] != [round; 3] {
+                lost = lost.or(Some((round, back)));
+            }
+        }
+        is_done.store(true, Ordering::Relaxed);
+        writer.join().unwrap();
+        assert_eq!(lost, None, "what a list wrote is there");
+    });
+}
+
 pub fn memory_may_go_while_it_is_used(subject: &Subject) {
     let device = open(subject);
     let add = load(&device, &kernel(subject, "add"), ParamTransport::Value);
@@ -101,6 +141,9 @@ pub fn pinned_memory_is_moved_both_ways(subject: &Subject) {
     let backend = device.backend();
     assert!(device.pinned::<f32>(0).unwrap().is_empty());
     assert!(matches!(device.pinned::<f32>(usize::MAX), Err(Error::OutOfMemory { .. })));
+    // The elements that are aligned most. All are held, so that not each lies at the start of a block.
+    let held = [0usize, 1, 10_000, 1, 3].map(|len| (len, device.pinned::<Vec4<f64>>(len).unwrap()));
+    assert!(held.iter().all(|(len, pinned)| pinned.len() == *len && pinned.iter().all(|x| *x == Vec4::splat(0.0))));
     let rotate = load(&device, &kernel(subject, "rotate"), ParamTransport::Value);
     // Below and above the sizes at which a device copies what is pinned, stages transfers, and lets them go by themselves.
     for len in [5usize, 1000, 40_000, 10_000_000] {

@@ -346,7 +346,7 @@ pub struct Params {
 /// One field of the parameter block.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct ParamField {
-    /// The name in the emitted text: the author's, or `x_len`, `x_offset`, `x_extents`, `x_strides`, `group_count`.
+    /// The name in the emitted text: the author's, or `x_len`, `x_offset`, `x_extents`, `x_strides`, `group_count`, with a number behind it where another field has it.
     pub name: Text,
     /// What it means.
     pub role: ParamRole,

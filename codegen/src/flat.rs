@@ -12,6 +12,7 @@ use crate::ir::{
     Span, Type,
 };
 use crate::layout;
+use crate::names::FieldNames;
 
 /// A leaf of a type: the names of the fields on the way, and what lies there.
 pub(crate) struct Leaf {
@@ -51,6 +52,15 @@ pub(crate) fn leaves(module: &Module, ty: Handle<Type>) -> Option<Vec<Leaf>> {
     }
 }
 
+/// Whether the type has no fields, so that it is one leaf as a whole.
+pub(crate) fn is_leaf(module: &Module, ty: Handle<Type>) -> bool {
+    match &module.types[ty] {
+        Type::Scalar(_) | Type::Vector { .. } | Type::Enum(_) => true,
+        Type::Array { element, .. } => is_leaf(module, *element),
+        Type::Struct(_) | Type::Matrix(_) => false,
+    }
+}
+
 /// Whether an enum lies in the type.
 fn holds_enum(module: &Module, ty: Handle<Type>) -> bool {
     match &module.types[ty] {
@@ -74,6 +84,8 @@ pub(crate) fn legalise(module: &mut Module) -> Result<(), Diagnostics> {
     if module.params.iter().all(|param| simple(param.ty)) {
         return Ok(());
     }
+    // Those of the block, which is laid out from the leaves as it is from what they are leaves of.
+    let mut names = FieldNames::new(module);
     let old = std::mem::take(&mut module.params);
     let mut first = Vec::new();
     for param in &old {
@@ -87,8 +99,7 @@ pub(crate) fn legalise(module: &mut Module) -> Result<(), Diagnostics> {
         let mut types = Vec::new();
         leaf_types(module, param.ty, None, &mut types);
         for (leaf, ty) in all.into_iter().zip(types) {
-            let name = if leaf.name.is_empty() { param.name.clone() } else { format!("{}_{}", param.name, leaf.name) };
-            let ty = module.intern(ty);
+            let (name, ty) = (names.of_leaf(&param.name, &leaf.name), module.intern(ty));
             module.params.push(Param { name, ty, specialise: None, span: param.span });
         }
     }

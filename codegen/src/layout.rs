@@ -3,6 +3,7 @@
 use crate::artefact::{GridKind, ParamField, ParamRole, ParamScalar, ParamType, Params};
 use crate::flat;
 use crate::ir::{Handle, IndexWidth, Module, Scalar, Type};
+use crate::names::FieldNames;
 
 /// Size and alignment of a type in memory, in bytes.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -55,25 +56,21 @@ pub fn field_offsets(module: &Module, handle: Handle<crate::ir::Struct>) -> Opti
         .collect()
 }
 
-/// The parameter block of an instance: the author's parameters, then what the launch adds. `None` if a parameter has a type that
-/// cannot be one, which the verifier rejects.
+/// The parameter block of an instance: the author's parameters, then what the launch adds; no two fields have one name. `None` if a parameter
+/// has a type that cannot be one, which the verifier rejects.
 pub fn params(module: &Module, grid: GridKind) -> Option<Params> {
+    let mut names = FieldNames::new(module);
     let mut block = Block::default();
     let mut leaf = 0;
     for (index, param) in module.params.iter().enumerate() {
         if let role @ ParamRole::Constant(_) = param_role(module, index as u32) {
             // Constants have names of their own in the texts.
-            block.add(format!("{}_constant", param.name.to_lowercase()), role, param_type(module, param.ty)?);
+            let name = names.fresh(&format!("{}_constant", param.name.to_lowercase()));
+            block.add(name, role, param_type(module, param.ty)?);
             continue;
         }
         for found in flat::leaves(module, param.ty)? {
-            let name = if found.name.is_empty() {
-                param.name.clone()
-            } else {
-                // Only a whole name may be a raw one.
-                format!("{}_{}", param.name, found.name.replace("r#", ""))
-            };
-            block.add(name, ParamRole::User(leaf), found.ty);
+            block.add(names.of_leaf(&param.name, &found.name), ParamRole::User(leaf), found.ty);
             leaf += 1;
         }
     }
@@ -84,18 +81,19 @@ pub fn params(module: &Module, grid: GridKind) -> Option<Params> {
     let one = ParamType { scalar, count: 1, array: false };
     for (index, binding) in module.bindings.iter().enumerate() {
         let index = index as u32;
-        block.add(format!("{}_len", binding.name), ParamRole::Length(index), one);
-        block.add(format!("{}_offset", binding.name), ParamRole::Offset(index), one);
+        let mut name = |what: &str| names.fresh(&format!("{}_{what}", binding.name));
+        block.add(name("len"), ParamRole::Length(index), one);
+        block.add(name("offset"), ParamRole::Offset(index), one);
         if let Some(rank) = binding.view {
             let per_axis = ParamType { scalar, count: rank, array: true };
-            block.add(format!("{}_extents", binding.name), ParamRole::Extents(index), per_axis);
-            block.add(format!("{}_strides", binding.name), ParamRole::Strides(index), per_axis);
+            block.add(name("extents"), ParamRole::Extents(index), per_axis);
+            block.add(name("strides"), ParamRole::Strides(index), per_axis);
         }
     }
     if grid == GridKind::Linear {
         // A grid has no more than 2^32 workgroups, whatever the width of indices.
         let count = ParamType { scalar: ParamScalar::Index, count: 1, array: false };
-        block.add("group_count".to_owned(), ParamRole::GroupCount, count);
+        block.add(names.fresh("group_count"), ParamRole::GroupCount, count);
     }
     Some(Params { size: block.end.next_multiple_of(block.align.max(16)), fields: block.fields.into() })
 }

@@ -445,7 +445,7 @@ fn reaches<const R: usize>(length: usize, extents: [usize; R], strides: [usize; 
         _ => Err(Error::OutOfRange {
             what: format!("a view of extents {extents:?} and strides {strides:?}"),
             first: 0,
-            count: last.map_or(u64::MAX, |last| last as u64 + 1),
+            count: last.map_or(u64::MAX, |last| (last as u64).saturating_add(1)),
             length: length as u64,
         }),
     }

@@ -25,12 +25,16 @@ use crate::product::LibraryProduct;
 pub use crate::properties::{DeviceKind, Limits, Properties};
 use crate::report::ReportBuffers;
 use crate::support::cache::DiskCache;
-use crate::support::check::Checks;
+use crate::support::check::{Checks, padded};
 
 /// A piece of device memory. It is freed when the last handle goes and the device is done with it.
 pub trait Memory: Any + Send + Sync + fmt::Debug {
     /// Its size in bytes, as asked for.
     fn bytes(&self) -> u64;
+    /// So many of its bytes may be bound, with what was padded: a multiple of 16. Of memory that a device without pointers ([`DeviceKind::has_pointers`]) makes, it is [`room`](crate::support::check::room).
+    fn room(&self) -> u64 {
+        padded(self.bytes())
+    }
     /// For the backend that made it.
     fn as_any(&self) -> &dyn Any;
     /// Identifies the device that made it ([`Device::id`]).
@@ -178,7 +182,7 @@ impl CallCommand {
 pub struct DispatchCommand {
     /// The kernel, loaded for the transport that `params` uses.
     pub pipeline: Arc<dyn Pipeline>,
-    /// The range of each binding, within its memory padded to 16 bytes: at a multiple of [`Limits::binding_alignment`] and a multiple of
+    /// The range of each binding, within the room of its memory ([`Memory::room`]): at a multiple of [`Limits::binding_alignment`] and a multiple of
     /// 16 bytes long, or on a device with pointers ([`DeviceKind::has_pointers`]) from any element to any other, at a multiple of what the kernel's widest access moves
     /// ([`trefoil_codegen::artefact::Binding::vector`]). Lengths among the parameters are within them.
     pub bindings: Vec<MemoryRange>,
@@ -256,7 +260,7 @@ pub trait Backend: Any + Send + Sync + fmt::Debug {
     /// What it is and allows.
     fn properties(&self) -> &Properties;
 
-    /// Makes `bytes` bytes of memory (0 is allowed), aligned for any binding, padded to at least 16 bytes behind the scenes; the
+    /// Makes `bytes` bytes of memory (0 is allowed), aligned for any binding, with some more behind the scenes ([`Memory::room`]); the
     /// contents are unspecified.
     ///
     /// # Errors

@@ -7,7 +7,7 @@ use std::fmt;
 use std::marker::PhantomData;
 use std::ops::{Deref, DerefMut};
 
-use bytemuck::Pod;
+use bytemuck::{Pod, Zeroable};
 
 use crate::device::Device;
 use crate::error::{Error, Result};
@@ -85,18 +85,22 @@ impl<T: Pod> fmt::Debug for PinnedBuffer<T> {
 /// What [`crate::device::Backend::pin`] gives on devices that have nothing better: memory like any other.
 #[derive(Debug)]
 pub(crate) struct Ordinary {
-    // Aligned for every element of a kernel.
-    blocks: Vec<u128>,
+    blocks: Vec<Block>,
     bytes: usize,
 }
+
+/// Aligned for every element of a kernel; so is the address of no blocks.
+#[repr(C, align(64))]
+#[derive(Clone, Copy, Debug, Pod, Zeroable)]
+struct Block([u8; 64]);
 
 impl Ordinary {
     /// So many zeros; `None` if there is no room for them.
     pub(crate) fn new(bytes: usize) -> Option<Self> {
-        let count = bytes.div_ceil(size_of::<u128>());
+        let count = bytes.div_ceil(size_of::<Block>());
         let mut blocks = Vec::new();
         blocks.try_reserve_exact(count).ok()?;
-        blocks.resize(count, 0);
+        blocks.resize(count, Block::zeroed());
         Some(Self { blocks, bytes })
     }
 }
@@ -122,5 +126,8 @@ mod tests {
         assert_eq!(memory.bytes(), [1, 2, 3, 4, 5]);
         assert!(Ordinary::new(0).unwrap().bytes().is_empty());
         assert!(Ordinary::new(usize::MAX).is_none());
+        for bytes in [0, 1, 64, 1000] {
+            assert!(Ordinary::new(bytes).unwrap().bytes().as_ptr().addr().is_multiple_of(64), "{bytes} bytes");
+        }
     }
 }

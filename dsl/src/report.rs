@@ -11,13 +11,14 @@
 //! ([`Device::hear`]).
 
 use std::fmt;
+use std::ops::Range;
 use std::sync::{Arc, Mutex};
 
 use trefoil_codegen::artefact::{Kernel, Reported, Site};
 use trefoil_codegen::check::Invocation;
 use trefoil_codegen::site::{BEGIN, reports};
 
-use crate::device::{Device, DeviceKind, Memory, MemoryRange};
+use crate::device::{Command, CopyCommand, Device, DeviceKind, Memory, MemoryRange};
 use crate::error::{Error, Result};
 use crate::launch::KernelHandle;
 use crate::support::state::lock;
@@ -87,34 +88,64 @@ impl ReportBuffers {
     }
 }
 
-impl ReportBuffer {
-    fn range(&self, words: std::ops::Range<usize>) -> MemoryRange {
-        let bytes = |words: usize| (words * size_of::<u32>()) as u64;
-        MemoryRange { memory: self.memory.clone(), offset: bytes(words.start), bytes: bytes(words.len()) }
-    }
+/// Words of a piece of memory.
+fn range(memory: &Arc<dyn Memory>, words: Range<usize>) -> MemoryRange {
+    let bytes = |words: usize| (words * size_of::<u32>()) as u64;
+    MemoryRange { memory: memory.clone(), offset: bytes(words.start), bytes: bytes(words.len()) }
+}
 
-    /// Adds what was written since it was last read.
+/// The words of a report buffer up to the last that was asked for, of which those between the first two and `from` are zeros; none if nothing was asked for from there on.
+fn written(device: &Device, memory: &Arc<dyn Memory>, from: usize) -> Result<Option<Vec<u32>>> {
+    let backend = device.backend();
+    let mut head = [0u32; BEGIN];
+    backend.read(&range(memory, 0..BEGIN), bytemuck::cast_slice_mut(&mut head))?;
+    let end = (head[0] as usize).saturating_add(BEGIN).min(WORDS);
+    if end <= from {
+        return Ok(None);
+    }
+    let mut words = vec![0u32; end];
+    words[..BEGIN].copy_from_slice(&head);
+    backend.read(&range(memory, from..end), bytemuck::cast_slice_mut(&mut words[from..]))?;
+    Ok(Some(words))
+}
+
+impl ReportBuffer {
+    /// Adds what was written since it was last read, and empties the buffer where more than half of it is full.
     fn read(&mut self, device: &Device, new: &mut NewReports) -> Result<()> {
-        let backend = device.backend();
-        let mut head = [0u32; BEGIN];
-        backend.read(&self.range(0..BEGIN), bytemuck::cast_slice_mut(&mut head))?;
-        let end = (head[0] as usize).saturating_add(BEGIN).min(WORDS);
-        if end <= self.next {
+        let Some(words) = written(device, &self.memory, self.next)? else { return Ok(()) };
+        if words.len() <= WORDS / 2 {
+            self.next = self.add(&words, self.next, new);
             return Ok(());
         }
-        let mut words = vec![0u32; WORDS];
-        words[..BEGIN].copy_from_slice(&head);
-        backend.read(&self.range(self.next..end), bytemuck::cast_slice_mut(&mut words[self.next..end]))?;
-        let (found, next) = reports(&self.sites, &words, self.next);
-        new.reports.extend(found.iter().filter_map(|reported| self.report(reported)));
-        self.next = next;
-        if end > WORDS / 2 {
-            new.lost += u64::from(head[1]);
-            words.fill(0);
-            backend.write(&self.range(0..WORDS), bytemuck::cast_slice(&words))?;
-            self.next = BEGIN;
+        let taken = self.take(device)?;
+        let from = std::mem::replace(&mut self.next, BEGIN);
+        if let Some(words) = written(device, &taken, from)? {
+            self.add(&words, from, new);
+            new.lost += u64::from(words[1]);
         }
         Ok(())
+    }
+
+    /// What is in the buffer, which is empty from then on. Both are one list, so that reports of what others submit meanwhile are either taken or stay there.
+    fn take(&self, device: &Device) -> Result<Arc<dyn Memory>> {
+        let backend = device.backend();
+        let label: Arc<str> = Arc::from(format!("taking the reports of {}", self.kernel));
+        let aside = backend.allocate((2 * WORDS * size_of::<u32>()) as u64, &label)?;
+        let (all, taken, zeros) =
+            (range(&self.memory, 0..WORDS), range(&aside, 0..WORDS), range(&aside, WORDS..2 * WORDS));
+        backend.write(&zeros, &vec![0; WORDS * size_of::<u32>()])?;
+        let copy = |from: &MemoryRange, to: &MemoryRange| {
+            Command::Copy(CopyCommand { from: from.clone(), to: to.clone(), label: label.clone() })
+        };
+        backend.execute(&[copy(&all, &taken), Command::Barrier, copy(&zeros, &all)])?;
+        Ok(aside)
+    }
+
+    /// Adds the reports that begin at a word, and gives the word behind the last.
+    fn add(&self, words: &[u32], from: usize, new: &mut NewReports) -> usize {
+        let (found, next) = reports(&self.sites, words, from);
+        new.reports.extend(found.iter().filter_map(|reported| self.report(reported)));
+        next
     }
 
     fn report(&self, reported: &Reported<'_>) -> Option<Report> {
@@ -236,21 +267,20 @@ impl Device {
     pub fn report_buffer(&self, kernel: &Kernel) -> Result<MemoryRange> {
         let mut buffers = lock(&self.report_buffers().buffers);
         if let Some(known) = buffers.iter().find(|buffer| buffer.hash == kernel.hash) {
-            return Ok(known.range(0..WORDS));
+            return Ok(range(&known.memory, 0..WORDS));
         }
         let label = format!("reports of {}", kernel.name);
         let memory = self.backend().allocate((WORDS * size_of::<u32>()) as u64, &label)?;
-        let buffer = ReportBuffer {
+        let all = range(&memory, 0..WORDS);
+        self.backend().write(&all, &vec![0; WORDS * size_of::<u32>()])?;
+        buffers.push(ReportBuffer {
             hash: kernel.hash,
             kernel: kernel.name.to_string(),
             workgroup_size: kernel.workgroup_size,
             sites: kernel.sites.to_vec(),
             memory,
             next: BEGIN,
-        };
-        let all = buffer.range(0..WORDS);
-        self.backend().write(&all, &vec![0; WORDS * size_of::<u32>()])?;
-        buffers.push(buffer);
+        });
         Ok(all)
     }
 }

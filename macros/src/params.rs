@@ -17,7 +17,11 @@ fn block(params: &Params, struct_name: &str, kernels: &[&Kernel], expansion: &st
     let (mut fields, mut checks, mut end) = (String::new(), String::new(), 0);
     let pad = |fields: &mut String, from: u32, to: u32| {
         if to > from {
-            *fields += &format!("#[doc = \"Nothing.\"] pub padding_{from}: [u8; {}],", to - from);
+            let mut name = format!("padding_{from}");
+            while params.fields.iter().any(|field| *field.name == name) {
+                name.push('_');
+            }
+            *fields += &format!("#[doc = \"Nothing.\"] pub {name}: [u8; {}],", to - from);
         }
     };
     for field in &*params.fields {

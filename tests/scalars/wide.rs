@@ -404,6 +404,56 @@ fn doubles_are_computed_to_their_last_bit() {
     }
 }
 
+#[kernel(workgroup(64), requires(Int64))]
+fn fours_of_longs(x: &[u64], y: &mut [u64]) {
+    let i = global_index();
+    let four = x.vec4(i);
+    y.set_vec4(i, Vec4::new(four.x + 1, four.y, four.z, four.w));
+}
+
+#[kernel(workgroup(64), requires(Float64))]
+fn fours_of_doubles(x: &[f64], y: &mut [f64]) {
+    let i = global_index();
+    let four = x.vec4(i);
+    y.set_vec4(i, Vec4::new(four.x + 1.0, four.y, four.z, four.w));
+}
+
+/// A slice may hold fewer than the four that a kernel moves at once; then it is read as zeros.
+#[test]
+fn slices_of_less_than_is_moved_at_once_may_be_bound() {
+    for subject in common::devices() {
+        let device = &subject.device;
+        let known = device.properties().features;
+        for (count, first) in [(0usize, 0usize), (1, 0), (2, 0), (4, 0), (4, 4), (5, 4), (33, 32), (36, 32)] {
+            let case = format!("{first}..{count} on {}", subject.name);
+            let is_whole = count - first >= 4;
+            let longs: Vec<u64> = (0..count as u64).map(|i| i << 33).collect();
+            if known.has(Feature::Int64) {
+                let x = device.buffer(&longs).unwrap();
+                let mut y = device.buffer(&[7u64; 4]).unwrap();
+                let launch = fours_of_longs(x.slice(first..).unwrap(), &mut y).unwrap();
+                device.run(launch.over(1)).unwrap();
+                let [a, b, c, d] = if is_whole { [0, 1, 2, 3].map(|k| longs[first + k]) } else { [0; 4] };
+                assert_eq!(y.read().unwrap(), [a + 1, b, c, d], "{case}");
+                // What is written may be less, too: nothing is.
+                let mut y = device.zeros::<u64>(count).unwrap();
+                device.run(fours_of_longs(&x, y.slice_mut(first..).unwrap()).unwrap().over(1)).unwrap();
+                let is_written = y.read().unwrap().iter().any(|y| *y != 0);
+                assert_eq!(is_written, is_whole, "{case}");
+            }
+            if known.has(Feature::Float64) {
+                let doubles: Vec<f64> = longs.iter().map(|long| *long as f64).collect();
+                let x = device.buffer(&doubles).unwrap();
+                let mut y = device.buffer(&[7f64; 4]).unwrap();
+                let launch = fours_of_doubles(x.slice(first..).unwrap(), &mut y).unwrap();
+                device.run(launch.over(1)).unwrap();
+                let [a, b, c, d] = if is_whole { [0, 1, 2, 3].map(|k| doubles[first + k]) } else { [0.0; 4] };
+                assert_eq!(y.read().unwrap(), [a + 1.0, b, c, d], "{case}");
+            }
+        }
+    }
+}
+
 /// Vectors, workgroup memory and parameters of doubles; three lanes lie otherwise in WGSL.
 #[kernel(workgroup(64), requires(Int64, Float64))]
 fn double_vectors(a: &[Vec3<f64>], b: &[Vec4<i64>], y: &mut [f64], by: Vec2<f64>, list: [f64; 3]) {

@@ -132,6 +132,7 @@ pub fn memory<T: AnyBitPattern>(device: &Device, slice: Arc<CudaSlice<T>>) -> Re
 ///
 /// # Safety
 /// * The bytes are memory that the device's context reaches, and live until `owner` is dropped; commands that use them may be on the stream even then, so that it frees them in the order of the stream or waits for that.
+/// * The bytes overlap no other memory that the device knows, but what was given from the same address on: what a kernel writes is told from what it reads by where memory begins.
 /// * Elements that the program reads there may have any bits.
 pub unsafe fn memory_at(
     device: &Device,

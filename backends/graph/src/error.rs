@@ -138,7 +138,7 @@ pub enum Error {
         bytes: u64,
         /// What the device allows.
         limit: u64,
-        /// `allocation` or `binding`.
+        /// `allocation`, `binding`, or what else counts it.
         what: &'static str,
         /// The device.
         device: String,

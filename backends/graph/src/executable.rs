@@ -9,6 +9,7 @@ mod run;
 mod slots;
 mod states;
 
+use std::any::Any;
 use std::collections::BTreeSet;
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::mpsc::Sender;
@@ -36,7 +37,7 @@ use crate::compile::{Options, checked};
 use crate::dim::{Dim, Extents, Symbol};
 use crate::error::{Error, Result, at};
 use crate::explain::{ExplainedState, ExplainedStep, ExplainedUse, Explanation, KeptVersion};
-use crate::graph::{Graph, LeafKind, SEED};
+use crate::graph::{Graph, Leaf, LeafKind, Node, SEED};
 use crate::model::Model;
 use crate::types::{ElementType, TensorType};
 
@@ -92,7 +93,9 @@ struct Parts {
     options: Options,
     /// Those that types and run words have: what runs look up.
     symbols: BTreeSet<Symbol>,
-    /// What the attributes of all ops say, a line each.
+    /// Those that the types of leaves have as they were declared: of some, the values of a plan leave nothing in the types above.
+    declared: BTreeSet<Symbol>,
+    /// What the attributes of all ops but leaves say, a line each.
     attributes: String,
     program: Program,
     plan: Plan,
@@ -182,10 +185,28 @@ fn symbols(graph: &Graph, words: &RunWords) -> BTreeSet<Symbol> {
     symbols
 }
 
-/// What the attributes of all ops say, a line each.
+/// The leaf that a node is, if it is one.
+fn as_leaf(node: &Node) -> Option<&Leaf> {
+    let op: &dyn Any = &*node.op;
+    op.downcast_ref()
+}
+
+/// The symbols in the types of leaves, as they were declared.
+fn declared(graph: &Graph) -> BTreeSet<Symbol> {
+    let mut symbols = BTreeSet::new();
+    let mut note = |symbol: &Symbol| {
+        symbols.insert(symbol.clone());
+    };
+    for leaf in graph.nodes().iter().filter_map(as_leaf) {
+        leaf.ty.shape.iter().for_each(|extent| extent.for_each_symbol(&mut note));
+    }
+    symbols
+}
+
+/// What the attributes of all ops but leaves say, a line each: what leaves say of symbols, their types tell better than text.
 fn attributes(graph: &Graph) -> String {
-    let lines = graph.nodes().iter().flat_map(|node| node.op.attributes()).map(|(_, value)| value + "\n");
-    lines.collect()
+    let ops = graph.nodes().iter().filter(|node| as_leaf(node).is_none());
+    ops.flat_map(|node| node.op.attributes()).map(|(_, value)| value + "\n").collect()
 }
 
 impl Executable {
@@ -258,7 +279,8 @@ impl Executable {
         let own = || Arc::new(Mutex::new(Common::new(states.len(), 0)));
         let common = plan_of.filter(|_| shares).map_or_else(own, |other| other.common.clone());
         let flops = steps.iter().map(|step| profile::flops(&graph, step)).collect();
-        let (symbols, attributes) = (symbols(&graph, &recorded.words), attributes(&graph));
+        let symbols = symbols(&graph, &recorded.words);
+        let (declared, attributes) = (declared(&graph), attributes(&graph));
         let state = RunState::new(inputs.len(), None);
         let options = options.clone();
         Ok(Self {
@@ -284,6 +306,7 @@ impl Executable {
                 graph,
                 options,
                 symbols,
+                declared,
                 attributes,
                 program,
                 plan,

@@ -17,7 +17,7 @@ use thiserror::Error;
 pub use self::leaf::{Leaf, LeafKind};
 use crate::data::Data;
 use crate::dim::Extents;
-use crate::op::{Op, OpError};
+use crate::op::{Op, OpError, OpKind};
 use crate::ops::state::Update;
 use crate::types::{ElementType, IntoShape, TensorType};
 
@@ -165,8 +165,24 @@ impl fmt::Debug for GraphError {
 
 /// That an op has so many outputs where one is expected.
 pub(crate) fn several_outputs(op: &str, outputs: usize) -> GraphError {
-    let error = OpError::Attribute { attribute: "outputs", given: outputs.to_string(), expected: "1".to_owned() };
-    GraphError::Op { op: op.to_owned(), error }
+    GraphError::Op { op: op.to_owned(), error: outputs_error(outputs, "1") }
+}
+
+/// The same, of an op that is known to the reader.
+fn outputs_error(outputs: usize, expected: &str) -> OpError {
+    OpError::Attribute { attribute: "outputs", given: outputs.to_string(), expected: expected.to_owned() }
+}
+
+/// Checks that an op takes and gives what the scheduler knows of its kind: ops without kernels of their own give one tensor, and views are of one.
+fn expect_of_kind(op: &dyn Op, inputs: usize, outputs: usize) -> Result<(), OpError> {
+    let kind = op.kind();
+    if outputs != 1 && !matches!(kind, OpKind::Kernels(_)) {
+        return Err(outputs_error(outputs, "1, since it has no kernels of its own"));
+    }
+    if inputs != 1 && matches!(kind, OpKind::View(_)) {
+        return Err(OpError::InputCount { given: inputs, expected: 1 });
+    }
+    Ok(())
 }
 
 /// A graph id that no other graph has.
@@ -331,7 +347,7 @@ impl Graph {
     /// Adds an op: the library's own methods all come here, and so do users' ops. Gives the op's outputs.
     ///
     /// # Errors
-    /// An input is of another graph, or the op does not take inputs of these types.
+    /// An input is of another graph, the op does not take inputs of these types, or it has another number of outputs than ops of its kind.
     pub fn add_op(&mut self, op: impl Op, inputs: &[Tensor]) -> Result<Vec<Tensor>, GraphError> {
         self.add_shared(&(Arc::new(op) as Arc<dyn Op>), inputs)
     }
@@ -348,7 +364,9 @@ impl Graph {
         let definition: &dyn Any = &**op;
         let updated = inputs.first().copied().filter(|_| definition.is::<Update>());
         updated.map_or(Ok(()), |state| self.expect_newest(state))?;
-        let outputs = op.infer(&types).map_err(|error| GraphError::Op { op: self.describe(&**op, inputs), error })?;
+        let wrong = |error| GraphError::Op { op: self.describe(&**op, inputs), error };
+        let outputs = op.infer(&types).map_err(wrong)?;
+        expect_of_kind(&**op, inputs.len(), outputs.len()).map_err(wrong)?;
         let count = outputs.len() as u32;
         let name = format!("{}.{}", op.name(), self.nodes.len());
         let first = self.push(Node { op: op.clone(), inputs: inputs.to_vec(), outputs, name });

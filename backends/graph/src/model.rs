@@ -77,6 +77,13 @@ impl Bytes {
     }
 }
 
+impl DeviceCopy {
+    /// Whether somebody reads it: an executable, or one that is being made. What others have left, such as a compilation that failed, binds nobody.
+    fn is_held(&self) -> bool {
+        Arc::strong_count(&self.memory) > 1
+    }
+}
+
 impl State {
     /// That there is no param of that name.
     fn unknown(&self, name: &str) -> Error {
@@ -106,7 +113,11 @@ fn joined(name: &str, parts: &[(&String, &Param)]) -> Result<Param> {
                 format!("all but the first extent as of `{first_name}`, which is {}", first.describe()),
             ));
         }
-        shape[0] += part.shape[0];
+        let Some(rows) = shape[0].checked_add(part.shape[0]) else {
+            let given = format!("joined of `{part_name}`, which is {}, behind {} rows", part.describe(), shape[0]);
+            return Err(wrong(given, format!("{} rows at most", usize::MAX)));
+        };
+        shape[0] = rows;
         bytes.extend_from_slice(part.bytes.as_slice());
     }
     Ok(Param { element: first.element.clone(), shape, bytes: Bytes::Owned(bytes.into()) })
@@ -283,7 +294,7 @@ impl Model {
     /// Gives a param, or gives it anew: then devices that hold it get the new values before their next run.
     ///
     /// # Errors
-    /// The number of values is not what the shape takes; a graph that was compiled declares the param otherwise; or a device failed: then executables on that device answer that the param is not given, until it is.
+    /// The number of values is not what the shape takes; the graph of an executable that is there declares the param otherwise; or a device failed: then executables on that device answer that the param is not given, until it is.
     pub fn set<'a>(&self, name: &str, shape: &[usize], values: impl Into<Data<'a>>) -> Result<()> {
         let data = values.into();
         let expected = shape.iter().try_fold(1u64, |product, extent| product.checked_mul(*extent as u64));
@@ -316,7 +327,7 @@ impl Model {
     /// ```
     ///
     /// # Errors
-    /// There are no others or not all of them, one has no axes, or they differ in more than their first extent; or as [`Model::set`].
+    /// There are no others or not all of them, one has no axes, they differ in more than their first extent, or they have more rows than there are numbers; or as [`Model::set`].
     pub fn join(&self, name: &str, parts: &[&str]) -> Result<()> {
         let param = {
             let state = self.lock()?;
@@ -328,7 +339,10 @@ impl Model {
 
     fn give(&self, name: &str, param: Param) -> Result<()> {
         let mut state = self.lock()?;
-        for ((_, known), copy) in &mut state.copies {
+        // What nobody holds keeps no param from another type.
+        let fits = |copy: &DeviceCopy| param.check(name, &copy.ty).is_ok();
+        state.copies.retain(|(_, known), copy| known != name || copy.is_held() || fits(copy));
+        for ((_, known), copy) in &state.copies {
             if known == name {
                 param.check(name, &copy.ty)?;
             }
@@ -389,11 +403,14 @@ impl Model {
         }
         let key = (device.id(), name.to_owned());
         if let Some(copy) = state.copies.get(&key) {
-            if copy.ty != *ty {
+            if copy.ty == *ty {
+                return Ok((copy.memory.clone(), copy.filled));
+            }
+            if copy.is_held() {
                 let (given, expected) = (ty.to_string(), copy.ty.to_string());
                 return Err(Error::Shape { what: "param", name: name.to_owned(), given, expected });
             }
-            return Ok((copy.memory.clone(), copy.filled));
+            state.copies.remove(&key);
         }
         let memory = device.backend().allocate(bytes, name).map_err(at("param", name))?;
         let mut copy = DeviceCopy { device: device.clone(), memory, ty: ty.clone(), filled: false };

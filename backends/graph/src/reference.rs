@@ -3,14 +3,16 @@
 use std::any::Any;
 use std::collections::BTreeMap;
 
+use trefoil_dsl::error::Error as DeviceError;
+
 use crate::compile::words::expect_extents_of;
 use crate::data::to_f64;
 use crate::dim::Extents;
-use crate::error::{Error, Result};
+use crate::error::{Error, Result, at};
 use crate::graph::{Graph, Leaf, LeafKind, Tensor};
 use crate::op::HostTensor;
 use crate::ops::state::Update;
-use crate::types::ElementType;
+use crate::types::{ElementType, elements_of};
 
 /// Elements as they lie in memory (of bools, words), as `f64`; bytes behind the last whole element are left out.
 pub fn values(element: ElementType, bytes: &[u8]) -> Vec<f64> {
@@ -28,10 +30,32 @@ pub const fn tolerance(element: ElementType) -> f64 {
     }
 }
 
+/// An empty list with room for the elements of a shape.
+fn room_for(tensor: &str, shape: &[usize]) -> Result<Vec<f64>> {
+    let (elements, mut room) = (elements_of(shape), Vec::new());
+    room.try_reserve_exact(elements).map_err(|_| {
+        let (what, device) = ("a list of its values".to_owned(), "the host".to_owned());
+        let bytes = (elements as u64).saturating_mul(size_of::<f64>() as u64);
+        at("tensor", tensor)(DeviceError::OutOfMemory { what, bytes, device })
+    })?;
+    Ok(room)
+}
+
+/// That nobody gave what a node reads.
+fn not_given(graph: &Graph, operand: Tensor) -> Error {
+    match graph.type_of(operand) {
+        Ok(ty) => {
+            let name = graph.nodes()[operand.node()].name.clone();
+            Error::Missing { what: "operand", name, ty: ty.to_string() }
+        }
+        Err(error) => error.into(),
+    }
+}
+
 /// Every output of a graph for given inputs, params and states, by name. States that are not given are zero, as before a first run; what a run leaves in one is seen through an output of its newest version.
 ///
 /// # Errors
-/// A leaf is missing or has another number of elements, a symbol has no value, or an op has no reference for these.
+/// A leaf is missing or has another number of elements, a symbol has no value, an op has no reference for these, or a tensor has more elements than the host holds.
 pub fn evaluate(
     graph: &Graph,
     leaves: &BTreeMap<String, HostTensor>,
@@ -53,7 +77,7 @@ pub fn evaluate(
 /// The outputs of one node, by its position in [`Graph::nodes`], from the values of what it reads.
 ///
 /// # Errors
-/// As [`evaluate`].
+/// As [`evaluate`]; or a value of what the node reads is missing.
 pub fn evaluate_node(
     graph: &Graph,
     node: usize,
@@ -73,13 +97,14 @@ pub fn evaluate_node(
             vec![HostTensor { shape: shapes[0].clone(), values: to_f64(ty.element, bytes) }]
         }
         Some(Leaf { kind: LeafKind::State, .. }) if !leaves.contains_key(&node.name) => {
-            let zeros = vec![0.0; shapes[0].iter().product()];
+            let mut zeros = room_for(&node.name, &shapes[0])?;
+            zeros.resize(elements_of(&shapes[0]), 0.0);
             vec![HostTensor { shape: shapes[0].clone(), values: zeros }]
         }
         Some(leaf) => {
             let missing = || Error::Missing { what: "leaf", name: node.name.clone(), ty: leaf.ty.to_string() };
             let given = leaves.get(&node.name).ok_or_else(missing)?;
-            let expected = shapes[0].iter().product::<usize>() as u64;
+            let expected = elements_of(&shapes[0]) as u64;
             if given.values.len() as u64 != expected {
                 return Err(Error::Length {
                     what: "leaf",
@@ -92,7 +117,10 @@ pub fn evaluate_node(
             vec![HostTensor { shape: shapes[0].clone(), values: given.values.clone() }]
         }
         None => {
-            let inputs: Vec<_> = node.inputs.iter().filter_map(|input| values.get(input).cloned()).collect();
+            // References take the room for what they give without asking.
+            shapes.iter().try_for_each(|shape| room_for(&node.name, shape).map(drop))?;
+            let operand = |input: &Tensor| values.get(input).cloned().ok_or_else(|| not_given(graph, *input));
+            let inputs = node.inputs.iter().map(operand).collect::<Result<Vec<_>>>()?;
             match (op.downcast_ref::<Update>(), inputs.as_slice()) {
                 (Some(update), [state, value]) => {
                     let found = graph.state_of(node.inputs[0]).unwrap_or(node.inputs[0]);

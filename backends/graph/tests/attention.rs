@@ -429,6 +429,30 @@ fn a_key_of_minus_infinity_weighs_nothing() {
     }
 }
 
+/// A part of a row that has seen no other key yet, as teams and parts of a cut row do, must not take it for none.
+#[test]
+fn a_score_that_is_not_a_number_makes_its_row_one() {
+    for device in devices() {
+        for (queries, keys, at) in [(1, 8, 3), (1, 700, 300), (5, 70, 69), (70, 200, 0)] {
+            let mut graph = Graph::new();
+            let q = graph.input("q", F32, shape(&[1, 1, queries, 64])).unwrap();
+            let [k, v] = ["k", "v"].map(|name| graph.input(name, F32, shape(&[1, 1, keys, 64])).unwrap());
+            let y = graph.attention(q, k, v, AttentionOperands::default(), Attention::new(Bhsd, 0.125)).unwrap();
+            graph.output("y", y).unwrap();
+            let queries = vec![0.5f32; queries * 64];
+            let mut of_keys = numbers(keys * 64, 3, 1.0);
+            of_keys[at * 64..(at + 1) * 64].fill(f32::NAN);
+            let values = numbers(keys * 64, 4, 1.0);
+            for (name, executable) in by_each_candidate(&graph, &device) {
+                let inputs = [("q", Data::from(&queries)), ("k", Data::from(&of_keys)), ("v", Data::from(&values))];
+                let outputs = executable.run(&inputs, &Extents::new()).unwrap();
+                let given = outputs.host("y").unwrap().values;
+                assert!(given.iter().all(|y| y.is_nan()), "{name} on {}: {given:?}", device.properties().name);
+            }
+        }
+    }
+}
+
 #[test]
 fn extents_that_each_run_decides() {
     let (batch, new, past) =

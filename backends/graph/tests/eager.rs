@@ -448,3 +448,32 @@ fn nothing_of_huge_extents_is_read_as_nothing() {
         assert_eq!(none.host().unwrap().shape, [1 << 32, 1 << 32, 0]);
     }
 }
+
+/// A view may have more elements than any memory holds: room for them was asked for on the host before a device had looked at their number.
+#[test]
+fn views_of_more_elements_than_there_can_be_are_not_read() {
+    for device in devices() {
+        let eager = Eager::new(&device);
+        let one = eager.tensor(&[1], &[1.0f32]).unwrap();
+        let truth = eager.tensor(&[1], &[true]).unwrap();
+        let none = eager.tensor(&[1, 0], &[0.0f32; 0]).unwrap();
+        let far = 1usize << 40;
+        for extents in [&[1usize << 62][..], &[far, far]] {
+            let wide = eager.expand(&one, dims(extents)).unwrap();
+            let refused = [
+                wide.read::<f32>().map(drop),
+                wide.host().map(drop),
+                eager.expand(&truth, dims(extents)).unwrap().read_bools().map(drop),
+            ];
+            for refused in refused {
+                assert!(matches!(refused, Err(Error::TooLarge { .. })), "{refused:?}");
+            }
+        }
+        let none = eager.expand(&none, dims(&[far, 0])).unwrap();
+        assert_eq!(none.read::<f32>().unwrap(), [0f32; 0]);
+        // What is there is read as ever.
+        let wide = eager.expand(&one, dims(&[3])).unwrap();
+        assert_eq!((wide.read::<f32>().unwrap(), wide.host().unwrap().values), (vec![1.0; 3], vec![1.0; 3]));
+        assert_eq!(eager.expand(&truth, dims(&[2])).unwrap().read_bools().unwrap(), [true; 2]);
+    }
+}

@@ -227,6 +227,42 @@ fn a_param_that_did_not_reach_the_device_is_missing_until_it_does() {
     }
 }
 
+/// What a compilation that failed has left on a device binds neither the next graph nor who gives the param; what an executable holds binds both.
+#[test]
+fn params_of_a_compilation_that_failed_may_have_another_shape() {
+    let doubled = |extent: usize| {
+        let mut graph = Graph::new();
+        let w = graph.param("w", ElementType::F32, [extent]).unwrap();
+        let y = graph.add(w, w).unwrap();
+        graph.output("y", y).unwrap();
+        graph
+    };
+    for inner in devices() {
+        for is_given_before in [false, true] {
+            let (faults, device) = Faults::over(&inner);
+            let model = Model::new();
+            let compile = |extent| Executable::compile(&doubled(extent), &model, &device, &Options::default());
+            let give = || model.set("w", &[3], &[1f32, 2.0, 3.0]);
+            faults.plant(Fault { call: Call::Record, after: 0, then: Then::GoesOn });
+            let error = compile(2).unwrap_err().to_string();
+            assert!(error.contains("planted"), "{error}");
+            if is_given_before {
+                give().unwrap();
+            }
+            let executable = compile(3).unwrap();
+            if !is_given_before {
+                let refused = compile(2).unwrap_err();
+                assert!(matches!(&refused, Error::Shape { what: "param", .. }), "{refused}");
+                let refused = model.set("w", &[2], &[0f32; 2]).unwrap_err();
+                assert!(matches!(&refused, Error::Shape { what: "param", .. }), "{refused}");
+                give().unwrap();
+            }
+            let outputs = executable.run(&[], &Extents::new()).unwrap();
+            assert_eq!(outputs.get::<f32>("y").unwrap(), [2.0, 4.0, 6.0]);
+        }
+    }
+}
+
 #[test]
 fn a_failed_run_leaves_no_state_of_which_nobody_knows() {
     for inner in devices() {

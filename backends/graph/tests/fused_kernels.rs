@@ -13,7 +13,9 @@ use trefoil_codegen::target::Profile;
 use trefoil_dsl::device::{Device, DeviceKind};
 use trefoil_graph::compile::fuse::attach::{AGAIN, Merge, Side};
 use trefoil_graph::compile::fuse::beside;
+use trefoil_graph::ops::attention::AttentionLayout;
 use trefoil_graph::ops::norm::NormOperands;
+use trefoil_graph::ops::rope::{Pairs, Rope};
 use trefoil_graph::{Dim, ElementType, Executable, Extents, Graph, IntoKernels, Model, Options, Symbol, Tensor};
 
 /// Regions go into kernels wherever they can, and the CPU has its kernels do the work. Those that go into none stay apart, so that they can be counted.
@@ -212,6 +214,26 @@ fn strided_operands_are_read_where_they_lie() {
             case.output("softmax", z);
             both(&case, &device, 1e-5, 3);
         }
+    }
+}
+
+/// A kernel that asks for the length of a table is told how long the region is, not what it reads the beginning of.
+#[test]
+fn the_length_is_that_of_the_region() {
+    for device in devices() {
+        let mut case = Case::default();
+        let x = case.input("x", ElementType::F32, &[1, 2, 6, 8]);
+        // Two of these rows are beyond the ten that are there.
+        let positions = case.given("positions", Values::U32(vec![0, 9, 10, 19, 3, 12]), &[6]);
+        let tables = ["cosines", "sines"].map(|name| {
+            let table = case.input(name, ElementType::F32, &[20, 4]);
+            let begun = case.graph.narrow(table, 0, 0, 10).unwrap();
+            case.graph.abs(begun).unwrap()
+        });
+        let op = Rope { layout: AttentionLayout::Bhsd, pairs: Pairs::Halves, turned: 8 };
+        let y = case.graph.rope(x, tables[0], tables[1], Some(positions), op).unwrap();
+        case.output("y", y);
+        both_of(&case, &device);
     }
 }
 

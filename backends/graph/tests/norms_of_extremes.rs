@@ -159,3 +159,28 @@ fn rows_that_do_not_deviate() {
         case.check(&device, 1e-5);
     }
 }
+
+/// Whatever the scale is, and however it lies: the factor of such a row is large, and times a scale may be infinite.
+#[test]
+fn scales_of_rows_that_do_not_deviate() {
+    let mut case = Case::default();
+    for columns in [8, 20_000, 40_000] {
+        let x = case.given(&format!("x of {columns}"), Values::F32(vec![0.0; 2 * columns]), &[2, columns]);
+        let one = case.given(&format!("one of {columns}"), Values::F32(vec![2.0]), &[1, 1]);
+        let each = case.given(&format!("each of {columns}"), Values::F32(vec![-3.0; columns]), &[columns]);
+        for (about, gamma) in [("one", one), ("each", each)] {
+            let operands = NormOperands { gamma: Some(gamma), ..NormOperands::default() };
+            let y = case.graph.layer_norm(x, &[-1], 0.0, operands).unwrap();
+            case.output(&format!("layer of {columns} by {about}"), y);
+            let y = case.graph.rms_norm(x, &[-1], 0.0, operands).unwrap();
+            case.output(&format!("rms of {columns} by {about}"), y);
+        }
+    }
+    let x = case.given("channels", Values::F32(vec![0.0; 64]), &[1, 4, 4, 4]);
+    let gamma = case.given("scales", Values::F32(vec![2.0; 4]), &[4]);
+    let y = case.graph.group_norm(x, 2, 0.0, Some(gamma), None).unwrap();
+    case.output("groups", y);
+    for device in devices() {
+        case.check(&device, 0.0);
+    }
+}

@@ -4,12 +4,17 @@
 
 mod common;
 
-use std::collections::BTreeSet;
+use std::collections::{BTreeMap, BTreeSet};
 
 use common::{Values, compare, compare_one_by_one, devices, numbers};
+use trefoil_codegen::ir::builder::FunctionBuilder;
+use trefoil_codegen::ir::{Expression, Handle, Local};
 use trefoil_graph::graph::GraphError;
+use trefoil_graph::op::{HostTensor, Map, Op, OpError, OpKind, View};
 use trefoil_graph::ops::matmul::MatMul;
 use trefoil_graph::ops::norm::NormOperands;
+use trefoil_graph::pull::{Frame, Given, Machine, Moves, Pull};
+use trefoil_graph::types::{Layout, TensorType};
 use trefoil_graph::{Dim, ElementType, Error, Executable, Extents, Graph, Model, Options, Symbol, Tensor, reference};
 use trefoil_kernels::activation::Activation;
 
@@ -360,4 +365,135 @@ fn axes_that_are_not_there_are_told_as_they_were_given() {
     }
     assert!(g.flatten(x, -1, 0).unwrap_err().to_string().contains("attribute `last` is 0; "));
     assert!(g.narrow(x, 2, 0, 1).unwrap_err().to_string().contains("attribute `axis` is 2; "));
+}
+
+/// What the scheduler does with an op that has no kernels of its own.
+#[derive(Clone, Copy, Debug)]
+enum Kind {
+    Map,
+    View,
+    Pull,
+    Fill,
+}
+
+/// Its operand, given so often.
+#[derive(Debug)]
+struct Repeated {
+    kind: Kind,
+    outputs: usize,
+}
+
+impl Map for Repeated {
+    fn body(&self, body: &mut FunctionBuilder<'_>, elements: &[Handle<Local>]) -> Handle<Expression> {
+        body.local(elements[0])
+    }
+}
+
+impl View for Repeated {
+    fn layout(&self, _: &TensorType, layout: &Layout, _: &TensorType) -> Option<Layout> {
+        Some(layout.clone())
+    }
+}
+
+impl Moves for Repeated {
+    fn frame(&self, _: &[TensorType], output: &TensorType) -> Frame {
+        Frame { tail: output.rank(), ..Frame::default() }
+    }
+
+    fn element<M: Machine>(&self, machine: M, _: Given<'_, M::Index>) -> M::Value {
+        machine.read(0, &[])
+    }
+}
+
+impl Op for Repeated {
+    fn name(&self) -> &'static str {
+        "repeated"
+    }
+
+    fn attributes(&self) -> Vec<(&'static str, String)> {
+        vec![("kind", format!("{:?}", self.kind)), ("outputs", self.outputs.to_string())]
+    }
+
+    fn infer(&self, inputs: &[TensorType]) -> Result<Vec<TensorType>, OpError> {
+        Ok(vec![inputs[0].clone(); self.outputs])
+    }
+
+    fn reference(&self, inputs: &[HostTensor], _: &[Vec<usize>]) -> Vec<HostTensor> {
+        vec![inputs[0].clone(); self.outputs]
+    }
+
+    fn flops(&self, _: &[TensorType], _: &[TensorType]) -> Dim {
+        Dim::from(0)
+    }
+
+    fn kind(&self) -> OpKind<'_> {
+        match self.kind {
+            Kind::Map => OpKind::Map(self),
+            Kind::View => OpKind::View(self),
+            Kind::Pull => OpKind::Pull(Pull::moves(self)),
+            Kind::Fill => OpKind::Fill(0),
+        }
+    }
+}
+
+/// The scheduler makes the first output alone of an op without kernels: what reads another one found less operands than it has.
+#[test]
+fn ops_without_kernels_give_one_tensor() {
+    let mut g = Graph::new();
+    let x = g.input("x", FLOAT, shape(&[4])).unwrap();
+    for kind in [Kind::Map, Kind::View, Kind::Pull, Kind::Fill] {
+        for outputs in [0, 2] {
+            let refused = g.add_op(Repeated { kind, outputs }, &[x]).unwrap_err().to_string();
+            let wanted = format!(
+                "repeated(x: f32[4]): attribute `outputs` is {outputs}; expected 1, since it has no kernels of its own"
+            );
+            assert_eq!(refused, wanted);
+        }
+        g.add_one(Repeated { kind, outputs: 1 }, &[x]).unwrap();
+    }
+    let refused = g.add_op(Repeated { kind: Kind::View, outputs: 1 }, &[x, x]).unwrap_err().to_string();
+    assert_eq!(refused, "repeated(x: f32[4], x: f32[4]): 2 inputs given, 1 expected");
+    assert_eq!(g.nodes().len(), 5, "what is refused is not added");
+}
+
+#[test]
+fn a_reference_without_its_operands_is_refused() {
+    let mut g = Graph::new();
+    let x = g.input("x", FLOAT, shape(&[4])).unwrap();
+    let y = g.neg(x).unwrap();
+    let refused = reference::evaluate_node(&g, y.node(), &BTreeMap::new(), &BTreeMap::new(), &Extents::new());
+    assert_eq!(refused.unwrap_err().to_string(), "operand `x` (f32[4]) is not given");
+}
+
+/// Extents were multiplied without a look at what comes of it, and as many zeros asked for.
+#[test]
+fn references_of_more_elements_than_there_can_be_are_refused() {
+    let evaluate = |graph: &Graph, leaves: &[(&str, HostTensor)]| {
+        let leaves = leaves.iter().map(|(name, values)| ((*name).to_owned(), values.clone())).collect();
+        reference::evaluate(graph, &leaves, &Extents::new())
+    };
+    let far = 1usize << 33;
+    for extents in [&[1usize << 62][..], &[far, far]] {
+        let mut g = Graph::new();
+        let s = g.state("s", FLOAT, shape(extents)).unwrap();
+        g.output("s", s).unwrap();
+        let refused = evaluate(&g, &[]).unwrap_err().to_string();
+        assert!(refused.starts_with("tensor `s`: out of memory on the host"), "{refused}");
+        let mut g = Graph::new();
+        let one = g.input("one", FLOAT, shape(&[1])).unwrap();
+        let wide = g.expand(one, shape(extents)).unwrap();
+        g.output("wide", wide).unwrap();
+        let one = HostTensor { shape: vec![1], values: vec![1.0] };
+        let refused = evaluate(&g, &[("one", one)]).unwrap_err().to_string();
+        assert!(refused.starts_with("tensor `expand.1`: out of memory on the host"), "{refused}");
+    }
+    let of_input = |extents: &[usize]| {
+        let mut g = Graph::new();
+        let x = g.input("x", FLOAT, shape(extents)).unwrap();
+        g.output("x", x).unwrap();
+        evaluate(&g, &[("x", HostTensor { shape: extents.to_vec(), values: Vec::new() })])
+    };
+    let refused = of_input(&[far, far]).unwrap_err();
+    assert!(matches!(&refused, Error::Length { given: 0, expected: u64::MAX, .. }), "{refused}");
+    assert_eq!(of_input(&[far, far, 0]).unwrap()["x"].shape, [far, far, 0]);
 }

@@ -216,6 +216,56 @@ fn a_symbol_that_the_graph_lacks_is_refused() {
     }
 }
 
+/// Of symbols that no run looks up the attributes of ops tell the names, as words; of the others the types tell the bounds too.
+#[test]
+fn a_symbol_is_known_by_its_whole_name_and_its_bounds() {
+    let rows = Symbol::new("rows", 1, MOST).unwrap();
+    let idle = ["start", "cache-position"].map(|name| Symbol::new(name, 0, 3).unwrap());
+    let mut g = Graph::new();
+    let x = g.input("x", FLOAT, [Dim::from(&rows)]).unwrap();
+    let y = g.neg(x).unwrap();
+    g.output("y", y).unwrap();
+    let unread = g.input("unread", FLOAT, [8]).unwrap();
+    for symbol in &idle {
+        g.narrow(unread, 0, Dim::from(symbol), 1).unwrap();
+    }
+    let general = Executable::compile(&g, &Model::new(), &devices()[0], &Options::default()).unwrap();
+    let plan = general.specialise(&extents(&rows, 2)).unwrap();
+    for executable in [&general, &plan] {
+        let run = |symbol: &Symbol| {
+            let mut at = extents(&rows, 2);
+            at.set(symbol, 2).unwrap();
+            executable.run(&[("x", (&[1f32, 2.0]).into())], &at).map(drop)
+        };
+        for known in &idle {
+            run(known).unwrap();
+        }
+        let strangers = ["row", "ows", "r", "f", "star", "tart", "che-position", "cache-pos"].map(|name| (name, MOST));
+        for (name, most) in strangers.into_iter().chain([("rows", MOST + 1)]) {
+            let refused = run(&Symbol::new(name, 1, most).unwrap());
+            assert!(matches!(&refused, Err(Error::Unknown { what: "symbol", .. })), "{name}: {refused:?}");
+        }
+    }
+}
+
+/// Of an extent that is a product with a symbol that is 0 in a plan, nothing is left in the plan's types.
+#[test]
+fn a_plan_knows_symbols_of_which_its_values_leave_nothing() {
+    let [rows, columns] = ["rows", "columns"].map(|name| Symbol::new(name, 0, 4).unwrap());
+    let mut g = Graph::new();
+    let x = g.input("x", FLOAT, [Dim::from(&rows) * Dim::from(&columns)]).unwrap();
+    let y = g.neg(x).unwrap();
+    g.output("y", y).unwrap();
+    let general = Executable::compile(&g, &Model::new(), &devices()[0], &Options::default()).unwrap();
+    let plan = general.specialise(&extents(&rows, 0)).unwrap();
+    let mut at = extents(&rows, 0);
+    at.set(&columns, 3).unwrap();
+    for executable in [&general, &plan] {
+        let outputs = executable.run(&[("x", (&[0f32; 0]).into())], &at).unwrap();
+        assert_eq!(outputs.get::<f32>("y").unwrap(), [0f32; 0]);
+    }
+}
+
 #[test]
 fn extents_of_a_plan_are_those_that_it_takes() {
     let rows = Symbol::new("rows", 1, MOST).unwrap();

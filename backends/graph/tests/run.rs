@@ -250,8 +250,14 @@ fn rows_of_several_params_are_one() {
         assert!(matches!(model.join("c", &["a", "b"]), Err(Error::Shape { .. })));
         assert_eq!(run()[..4], [-1.0, -2.0, -3.0, -4.0]);
     }
+    model.set("most", &[usize::MAX, 0], &[0f32; 0]).unwrap();
+    let most = usize::MAX;
+    let beyond = format!(
+        "param `d` is joined of `most`, which is f32[{most}, 0], behind {most} rows; expected {most} rows at most"
+    );
     for (parts, wrong) in [
-        (&[][..], "param `d` is joined of nothing; expected one param at least"),
+        (&["most", "most"][..], beyond.as_str()),
+        (&[], "param `d` is joined of nothing; expected one param at least"),
         (&["scalar"], "param `d` is joined of `scalar`, which has no axes; expected an axis to join along"),
         (
             &["a", "narrow"],

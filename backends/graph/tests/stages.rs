@@ -8,12 +8,12 @@ use common::cases::Case;
 use common::ops::RowSum;
 use common::{compare, devices};
 use proptest::prelude::*;
-use trefoil_dsl::device::{DeviceKind, DeviceOptions};
+use trefoil_dsl::device::{Device, DeviceKind, DeviceOptions, Properties};
 use trefoil_graph::compile::plan::{ALIGNMENT, Lifetime, Rules, place};
 use trefoil_graph::compile::prove::{Event, Trace, prove};
 use trefoil_graph::compile::schedule::{Hazard, Touch, barriers};
 use trefoil_graph::compile::stages::forecast;
-use trefoil_graph::{Dim, ElementType, Error, Executable, Extents, Graph, Model, Options, Tensor};
+use trefoil_graph::{Dim, ElementType, Error, Executable, Extents, Graph, Model, Options, Symbol, Tensor};
 
 fn lifetimes() -> impl Strategy<Value = Vec<Lifetime>> {
     let one = (0u64..5000, 0usize..30, 0usize..12).prop_map(|(bytes, born, length)| Lifetime {
@@ -289,5 +289,55 @@ fn what_is_in_no_memory_may_be_of_any_size() {
         assert!(told.activations.iter().sum::<u64>() < 1 << 20, "{told:?}");
         let refused = forecast(&held, &properties, &Options::default()).unwrap_err();
         assert!(matches!(&refused, Error::TooLarge { tensor, .. } if tensor.starts_with("eq.")), "{refused}");
+    }
+}
+
+/// A device that holds anything.
+fn boundless(device: &Device) -> Properties {
+    let mut properties = device.properties().clone();
+    (properties.limits.max_binding_bytes, properties.limits.max_allocation_bytes) = (1 << 40, 1 << 40);
+    properties
+}
+
+/// Generated kernels count in 32 bits: what lies farther is refused rather than read elsewhere.
+#[test]
+fn what_lies_farther_than_kernels_count_is_refused() {
+    let wide = 1_500_000_001;
+    let mut graph = Graph::new();
+    let x = graph.input("x", ElementType::F32, [4i64, wide]).unwrap();
+    let few = graph.narrow(x, 1, 0, 10).unwrap();
+    let y = graph.relu(few).unwrap();
+    graph.output("y", y).unwrap();
+    let position = Symbol::new("position", 0, wide - 10).unwrap();
+    let mut written = Graph::new();
+    let state = written.state("state", ElementType::F32, [4i64, wide]).unwrap();
+    let rows = written.input("rows", ElementType::F32, [4i64, 10]).unwrap();
+    written.update(state, rows, 1, &position).unwrap();
+    for device in devices().iter().filter(|device| device.kind() != DeviceKind::Cpu) {
+        let refused = forecast(&graph, &boundless(device), &Options::default()).unwrap_err();
+        assert!(matches!(&refused, Error::TooLarge { tensor, .. } if tensor == "x"), "{refused}");
+        let refused = forecast(&written, &boundless(device), &Options::default()).unwrap_err();
+        assert!(refused.to_string().contains("of which kernels count 4294967295"), "{refused}");
+    }
+}
+
+/// Sizes that no kernel is chosen for are an error, wherever a plan counts with them.
+#[test]
+fn sizes_beyond_counting_are_refused() {
+    let [n, m] = ["n", "m"].map(|name| Symbol::new(name, 1, 1 << 40).unwrap());
+    let flat = Dim::from(&n) * Dim::from(&m);
+    for device in devices() {
+        let mut graph = Graph::new();
+        let x = graph.input("x", ElementType::F32, vec![Dim::from(100i64), Dim::from(&n), Dim::from(&m)]).unwrap();
+        let y = graph.softmax(x, 0).unwrap();
+        graph.output("y", y).unwrap();
+        let refused = forecast(&graph, &boundless(&device), &Options::default()).unwrap_err();
+        assert!(matches!(refused, Error::TooLarge { .. }), "{refused}");
+        let mut graph = Graph::new();
+        let x = graph.input("x", ElementType::F32, vec![flat.clone()]).unwrap();
+        let y = graph.cumsum(x, -1, false, false).unwrap();
+        graph.output("y", y).unwrap();
+        let refused = forecast(&graph, &boundless(&device), &Options::default()).unwrap_err();
+        assert!(matches!(refused, Error::TooLarge { .. }), "{refused}");
     }
 }

@@ -60,7 +60,13 @@ impl Shared {
     /// The last finished submission.
     pub(crate) fn finished(&self, label: &str) -> Result<u64> {
         // SAFETY: the semaphore is this device's timeline semaphore.
-        unsafe { self.device.get_semaphore_counter_value(self.timeline) }.map_err(|error| self.state.lost(label, error))
+        unsafe { self.device.get_semaphore_counter_value(self.timeline) }.map_err(|error| self.lost(label, error))
+    }
+
+    /// The device failed while somebody waited for it. Callers let go of buffers then, where the GPU may be writing still, if it was not the device that was lost.
+    fn lost(&self, label: &str, error: vk::Result) -> Error {
+        self.finish();
+        self.state.lost(label, error)
     }
 
     /// Waits until the submission that signals `value` is finished; `label` names what is waited for.
@@ -75,7 +81,7 @@ impl Shared {
         let values = [value];
         let info = vk::SemaphoreWaitInfo::default().semaphores(&semaphores).values(&values);
         // SAFETY: as above; the value was submitted, so that it will be signalled or the device is lost.
-        unsafe { self.device.wait_semaphores(&info, u64::MAX) }.map_err(|error| self.state.lost(label, error))
+        unsafe { self.device.wait_semaphores(&info, u64::MAX) }.map_err(|error| self.lost(label, error))
     }
 
     /// Waits for everything submitted. The program's other queues go on, and if the device is lost there is nothing left to wait for.

@@ -9,7 +9,7 @@ use gpu_allocator::vulkan::{Allocation, AllocationCreateDesc, AllocationScheme};
 use gpu_allocator::{AllocationError, MemoryLocation};
 use trefoil_dsl::device::Memory;
 use trefoil_dsl::error::{Error, Result};
-use trefoil_dsl::support::check::padded;
+use trefoil_dsl::support::check::room;
 
 use crate::device::Shared;
 
@@ -19,6 +19,9 @@ const STAGING_MINIMUM: u64 = 64 * 1024;
 pub(crate) const STAGING_CHUNK: u64 = 32 * 1024 * 1024;
 /// Staging buffers in the pool beyond this many bytes are freed instead of kept; and no more are in flight, unless one by itself is larger.
 pub(crate) const STAGING_KEPT: u64 = 4 * STAGING_CHUNK;
+
+/// Buffers that the host sees lie at a multiple of so many bytes there.
+const HOST_ALIGNMENT: u64 = 64;
 
 /// A buffer with memory of its own, or one of the program's.
 pub(crate) struct RawBuffer {
@@ -65,7 +68,9 @@ impl RawBuffer {
         // From here on, dropping the buffer destroys the handle.
         let mut buffer = Self { shared: shared.clone(), handle, allocation: None, owner: None, bytes };
         // SAFETY: the handle was just made by this device.
-        let requirements = unsafe { shared.device.get_buffer_memory_requirements(handle) };
+        let mut requirements = unsafe { shared.device.get_buffer_memory_requirements(handle) };
+        // What programs hold of pinned memory is aligned for any element. The mapping of a block begins at a multiple of 64 at least, as Vulkan says.
+        requirements.alignment = requirements.alignment.max(HOST_ALIGNMENT);
         let wanted = AllocationCreateDesc {
             name: label,
             requirements,
@@ -162,7 +167,7 @@ pub(crate) struct VulkanMemory {
 impl VulkanMemory {
     /// Makes memory of `bytes` bytes, whose size was checked.
     pub(crate) fn new(shared: &Arc<Shared>, bytes: u64, label: &str) -> Result<Self> {
-        let location = if padded(bytes) <= shared.traits.direct_bytes {
+        let location = if room(bytes) <= shared.traits.direct_bytes {
             // gpu-allocator prefers memory that is on the device as well.
             MemoryLocation::CpuToGpu
         } else {
@@ -177,7 +182,7 @@ impl VulkanMemory {
     }
 
     fn at(shared: &Arc<Shared>, location: MemoryLocation, bytes: u64, label: &str) -> Result<Self> {
-        let buffer = RawBuffer::new(shared, padded(bytes), location, label)?;
+        let buffer = RawBuffer::new(shared, room(bytes), location, label)?;
         shared.state.counters.allocated(bytes);
         Ok(Self { buffer, bytes })
     }
@@ -210,6 +215,10 @@ impl Drop for VulkanMemory {
 impl Memory for VulkanMemory {
     fn bytes(&self) -> u64 {
         self.bytes
+    }
+
+    fn room(&self) -> u64 {
+        self.buffer.bytes
     }
 
     fn as_any(&self) -> &dyn Any {

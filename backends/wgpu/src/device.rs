@@ -2,7 +2,7 @@
 
 use std::fmt;
 use std::panic::{AssertUnwindSafe, catch_unwind, resume_unwind};
-use std::sync::{Arc, Mutex, OnceLock};
+use std::sync::{Arc, Mutex, OnceLock, RwLock};
 
 use trefoil_codegen::artefact::{Kernel, Language, ParamTransport, Target};
 use trefoil_dsl::device::{
@@ -144,8 +144,8 @@ pub(crate) struct WgpuBackend {
     pub(crate) pipelines: PipelineStore,
     /// Where blocks given by value go; who holds it submits a list.
     pub(crate) params: Mutex<Option<ParamBuffer>>,
-    /// Held while parts of words are written, whose other parts are read before.
-    pub(crate) words: Mutex<()>,
+    /// Taken alone while parts of words are written, whose other parts are read before, and shared by whoever else submits what writes memory. Who has it takes no lock that somebody holds who waits for it.
+    pub(crate) words: RwLock<()>,
     /// The first takes copies.
     anchors: [wgpu::Buffer; 2],
 }
@@ -236,7 +236,7 @@ impl WgpuBackend {
         });
         let pipelines = PipelineStore::open(&shared, options.cache.as_deref())?;
         let anchors = anchors(&shared)?;
-        Ok(Self { shared, pipelines, params: Mutex::default(), words: Mutex::default(), anchors })
+        Ok(Self { shared, pipelines, params: Mutex::default(), words: RwLock::default(), anchors })
     }
 
     /// A buffer of the program's own as memory of the device.

@@ -8,7 +8,7 @@ use std::sync::Arc;
 
 use trefoil_dsl::device::Memory;
 use trefoil_dsl::error::Result;
-use trefoil_dsl::support::check::padded;
+use trefoil_dsl::support::check::room;
 
 use crate::device::Shared;
 
@@ -38,7 +38,7 @@ pub(crate) const USAGE: wgpu::BufferUsages =
 impl WgpuMemory {
     /// Makes memory of `bytes` bytes, whose size was checked.
     pub(crate) fn new(shared: &Arc<Shared>, bytes: u64, label: &str) -> Result<Self> {
-        let buffer = shared.buffer(padded(bytes), USAGE | wgpu::BufferUsages::INDIRECT, label)?;
+        let buffer = shared.buffer(room(bytes), USAGE | wgpu::BufferUsages::INDIRECT, label)?;
         shared.state.counters.allocated(bytes);
         Ok(Self { shared: shared.clone(), buffer, bytes, counted: true })
     }
@@ -66,6 +66,10 @@ impl Drop for WgpuMemory {
 impl Memory for WgpuMemory {
     fn bytes(&self) -> u64 {
         self.bytes
+    }
+
+    fn room(&self) -> u64 {
+        self.buffer.size()
     }
 
     fn as_any(&self) -> &dyn Any {

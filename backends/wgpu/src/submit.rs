@@ -1,5 +1,7 @@
 //! Submissions: transfers, lists and runs.
 
+use std::sync::{PoisonError, RwLockReadGuard};
+
 use trefoil_dsl::device::{Command, MemoryRange, Recording, RunIo};
 use trefoil_dsl::error::Result;
 use trefoil_dsl::support::state::{CounterCells, lock};
@@ -61,6 +63,11 @@ impl WgpuBackend {
         Ok(submission)
     }
 
+    /// While this is held, nobody writes a part of a word, whose other parts were read before.
+    pub(crate) fn no_parts(&self) -> RwLockReadGuard<'_, ()> {
+        self.words.read().unwrap_or_else(PoisonError::into_inner)
+    }
+
     /// Copies `data` to memory, after everything submitted before.
     pub(crate) fn upload(&self, to: &MemoryRange, data: &[u8], what: &str) -> Result<()> {
         let shared = &self.shared;
@@ -72,7 +79,9 @@ impl WgpuBackend {
         let (words, end) = (words_around(to.offset, to.bytes), to.offset + to.bytes);
         // Bytes beside the range, within its first and last words, must stay as they are; behind the memory's end is nothing.
         let (before, behind) = (words.start < to.offset, end < words.end && end < to.memory.bytes());
-        let _alone = (before || behind).then(|| lock(&self.words));
+        let is_part = before || behind;
+        let _alone = is_part.then(|| self.words.write().unwrap_or_else(PoisonError::into_inner));
+        let _no_parts = (!is_part).then(|| self.no_parts());
         let mut patched;
         let data = if words == (to.offset..end) {
             data
@@ -169,6 +178,7 @@ impl WgpuBackend {
         let label = Command::first_label(list);
         let mut params = lock(&self.params);
         let steps = self.prepare(list, &mut params)?;
+        let _no_parts = self.no_parts();
         self.submit(&label, |encoder| encode(shared, encoder, &steps, None, &label))?;
         CounterCells::add(&shared.state.counters.submissions);
         Ok(())
@@ -223,6 +233,7 @@ impl WgpuBackend {
             let usage = wgpu::BufferUsages::MAP_READ | wgpu::BufferUsages::COPY_DST;
             state.downloads = Some(shared.buffer(total, usage, "staging for downloads")?);
         }
+        let no_parts = self.no_parts();
         let submission = self.submit(label, |encoder| {
             encode(shared, encoder, &recording.steps, recording.run_words.as_ref(), label)?;
             if let Some(staging) = &state.downloads {
@@ -233,6 +244,7 @@ impl WgpuBackend {
             }
             Ok(())
         })?;
+        drop(no_parts);
         CounterCells::add(&shared.state.counters.submissions);
         match &state.downloads {
             Some(staging) if total > 0 => take_mapped(shared, staging, total, submission, label, |view| {

@@ -43,6 +43,7 @@ impl WgpuBackend {
         let staging = shared.buffer(bytes, usage, "staging for timestamps")?;
         let mut params = lock(&self.params);
         let steps = self.prepare(list, &mut params)?;
+        let no_parts = self.no_parts();
         let submission = self.submit(&label, |encoder| {
             let descriptor = |first, last| wgpu::ComputePassDescriptor {
                 label: Some(&*label),
@@ -72,7 +73,7 @@ impl WgpuBackend {
             encoder.copy_buffer_to_buffer(&resolved, 0, &staging, 0, bytes);
             Ok(())
         })?;
-        drop(params);
+        drop((no_parts, params));
         let ticks: Vec<u64> = take_mapped(shared, &staging, bytes, submission, &label, |view| {
             let (stamps, _) = view.as_chunks::<{ STAMP as usize }>();
             stamps.iter().map(|stamp| u64::from_le_bytes(*stamp)).collect()

@@ -66,12 +66,14 @@ impl Build<'_> {
         if let [only] = live[..] {
             return self.arm(&arms[only], Some(value), target);
         }
-        let wide = live.iter().rev().skip(1).any(|arm| {
+        let is_wide = |arm: &usize| {
             let count = |(from, to): &(i64, i64)| to.saturating_sub(*from).saturating_add(1);
             let values = taken[*arm].iter().map(count).fold(0, i64::saturating_add);
             // Cases are numbers of 32 bits.
             values > WIDEST || taken[*arm].iter().any(|(_, to)| *to > i64::from(u32::MAX))
-        });
+        };
+        // Variants of an enum are cases one by one, however many an arm takes.
+        let wide = !matches!(ty, Ty::Enum(_)) && live.iter().rev().skip(1).any(is_wide);
         let (value, again) = if names || wide || ty == Ty::BOOL {
             let local = self.spill(value, "selector");
             (self.read(local, selector.span), Some(local))

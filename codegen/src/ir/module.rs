@@ -172,7 +172,7 @@ pub enum GenericValue {
 pub struct Binding {
     /// The author's name.
     pub name: String,
-    /// The type of its elements. For atomic access, the `I32` or `U32` inside.
+    /// The type of its elements. For atomic access, the scalar inside: `I32`, `U32`, `F32`, `I64` or `U64`.
     pub element: Handle<Type>,
     /// How the signature declares it.
     pub kind: BindingKind,
@@ -203,7 +203,7 @@ pub enum BindingKind {
 pub struct Param {
     /// The author's name.
     pub name: String,
-    /// A scalar, a vector, an array of scalars, or an enum.
+    /// A scalar, a vector, an enum, or arrays and structs of these; no enum lies in an array.
     pub ty: Handle<Type>,
     /// The values that it may have, if it is a specialisation constant; constants stand after the others.
     pub specialise: Option<Specialise>,

@@ -274,6 +274,31 @@ fn compiled_kernels_give_what_references_give() {
     }
 }
 
+/// The text of a kernel's function.
+fn text(source: &str) -> String {
+    let verified = &kernels(source, IndexWidth::Bits32)[0];
+    let (profile, _) = variants(verified).remove(0);
+    cpu::text(&lower(verified, &profile, ParamTransport::Value).unwrap()).unwrap()
+}
+
+#[test]
+fn structs_that_workgroups_share_are_moved_word_by_word() {
+    let text = text(
+        "#[device] struct S { a: u32, b: Vec3<f32> }
+        #[kernel(workgroup(64))] fn k(x: &[u32], y: &mut [S]) { let s = y[x[0] as usize]; y[x[1] as usize] = s; }",
+    );
+    for moved in ["read_words::<Struct0>", "write_words::<Struct0>", "AtomicU32::from_ptr(at.cast::<u32>().add(i))"] {
+        assert!(text.contains(moved), "{moved}: {text}");
+    }
+    assert!(!text.contains("AtomicU16"), "{text}");
+}
+
+#[test]
+fn the_last_workgroup_whose_indices_fit_is_run() {
+    let text = text("#[kernel(workgroup(64))] fn k(y: &mut [f32]) { y[global_index()] = 1.0; }");
+    assert!(text.contains("if base > u32::MAX - (64u32 - 1) { break; }"), "{text}");
+}
+
 /// A row of the table of arithmetic: the types of operands and result, the expression of `a` and `b`, and operands (as bits) with what
 /// comes out.
 type Row = (&'static str, &'static str, &'static str, &'static [(u32, u32, u32)]);

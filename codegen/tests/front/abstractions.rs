@@ -1,6 +1,9 @@
 //! Function parameters, closures, methods and operators of structs: what becomes of them, and what is said about mistakes.
 
-use super::{ir, mistakes};
+use trefoil_codegen::ir::{Instance, instantiate};
+use trefoil_codegen::verify::verify;
+
+use super::{ir, mistakes, outputs};
 
 const REDUCE: &str = "
 #[device] fn reduce<F: Fn(f32, f32) -> f32>(x: &[f32], first: f32, combine: F) -> f32 {
@@ -206,6 +209,20 @@ fn methods_of_structs_and_enums() {
     ] {
         assert!(text.contains(line), "expected `{line}` in\n{text}");
     }
+}
+
+#[test]
+fn an_arm_takes_as_many_variants_as_there_are() {
+    let variants: Vec<String> = (0..70).map(|number| format!("V{number}")).collect();
+    let most: Vec<String> = variants[1..].iter().map(|variant| format!("E::{variant}")).collect();
+    let source = format!(
+        "#[device] enum E {{ {} }}
+        #[kernel(workgroup(64))] pub fn k(e: E, y: &mut [f32]) {{ y[0] = match e {{ {} => 1.0, _ => 2.0 }}; }}",
+        variants.join(", "),
+        most.join(" | ")
+    );
+    let module = instantiate(&outputs(&source)[0].module, &Instance::default()).unwrap();
+    verify(module).unwrap_or_else(|errors| panic!("{errors}"));
 }
 
 #[test]

@@ -44,14 +44,13 @@ pub(super) fn bind(kernel: &Kernel, binding: &Binding, buffer: &BoundBuffer, dev
     // From the rest on, the kernel counts in its own elements and vectors, so the start is a multiple of those too.
     let alignment = device.limits().binding_alignment.max(BINDING_MULTIPLE);
     let step = least_common_multiple(alignment, size * vector);
-    // An empty slice binds memory too, that of one element, as WGSL wants: before its place where that is the end.
+    // WGSL wants what the kernel moves at once, of an empty slice too: so it starts early enough for that.
     let least = size * vector;
-    let last = padded(buffer.memory.bytes()).saturating_sub(padded(least));
-    let (first, bytes) = if bytes == 0 { (first.min(last), least) } else { (first, bytes) };
-    let start = first / step * step;
+    let last = buffer.memory.room().saturating_sub(least);
+    let start = first.min(last) / step * step;
     let rest = first - start;
     Ok(Bound {
-        range: MemoryRange { memory: buffer.memory.clone(), offset: start, bytes: padded(rest + bytes) },
+        range: MemoryRange { memory: buffer.memory.clone(), offset: start, bytes: padded(least.max(rest + bytes)) },
         offset: rest / size,
     })
 }

@@ -18,7 +18,7 @@ use crate::device::{
     Pipeline, Properties, Recording, RunIo, next_device_id,
 };
 use crate::support::cache::DiskCache;
-use crate::support::check::Checks;
+use crate::support::check::{Checks, room};
 
 #[derive(Debug)]
 struct FakeMemory {
@@ -29,6 +29,9 @@ struct FakeMemory {
 impl Memory for FakeMemory {
     fn bytes(&self) -> u64 {
         self.bytes
+    }
+    fn room(&self) -> u64 {
+        room(self.bytes)
     }
     fn as_any(&self) -> &dyn Any {
         self
@@ -150,7 +153,11 @@ fn device(kind: DeviceKind, max_groups: [u32; 3]) -> (Device, Arc<Fake>) {
 }
 
 fn binding(name: &'static str, size: u32, access: Access, vector: u32, view: Option<u32>) -> Binding {
-    let element = if size == 4 { "f32" } else { "Vec3<f32>" };
+    let element = match size {
+        4 => "f32",
+        8 => "u64",
+        _ => "Vec3<f32>",
+    };
     Binding {
         name: name.into(),
         element: artefact::Element { name: element.into(), size, align: 4 },
@@ -255,6 +262,32 @@ fn empty_slices_at_the_end_bind_what_there_is() {
         let ran = fake.ran.lock().unwrap().pop().unwrap();
         assert_eq!((ran.bindings[0].offset, ran.bindings[0].bytes), expected, "{count}");
         assert_eq!(words(&ran)[1], 0, "{count}");
+    }
+}
+
+#[test]
+fn no_less_is_bound_than_a_kernel_moves_at_once() {
+    let (device, fake) = device(DeviceKind::Wgpu, WIDE);
+    let mut y = device.zeros::<u64>(8).unwrap();
+    for (count, first, expected) in [
+        (0, 0, (0, 32)),
+        (1, 0, (0, 32)),
+        (2, 0, (0, 32)),
+        (4, 4, (0, 32)),
+        (5, 0, (0, 48)),
+        (5, 4, (0, 48)),
+        (32, 32, (0, 256)),
+        // There is no room for four elements from byte 256 on.
+        (33, 32, (0, 272)),
+        (36, 32, (256, 32)),
+    ] {
+        let x = device.zeros::<u64>(count).unwrap();
+        let launch = Launch::of(copy_kernel(4, 8)).read(x.slice(first..).unwrap()).unwrap().write(&mut y).unwrap();
+        device.run(launch.value(0usize).unwrap().groups(1)).unwrap();
+        let ran = fake.ran.lock().unwrap().pop().unwrap();
+        assert_eq!((ran.bindings[0].offset, ran.bindings[0].bytes), expected, "{count} from {first} on");
+        let offset = first - expected.0 as usize / 8;
+        assert_eq!(words(&ran)[1..3], [(count - first) as u32, offset as u32], "{count} from {first} on");
     }
 }
 
@@ -365,6 +398,7 @@ fn views_bring_extents_and_strides() {
     assert_eq!(words(&fake.ran.lock().unwrap()[0])[..10], [12, 0, 0, 0, 4, 3, 0, 0, 1, 4]);
     BufferView::contiguous(&buffer, [5, 3]).unwrap_err();
     BufferView::new(&buffer, [usize::MAX, 2], [2, 1]).unwrap_err();
+    BufferView::new(&buffer, [2], [usize::MAX]).unwrap_err();
     BufferView::contiguous(&buffer, [0, 300]).unwrap();
     let slice = Launch::of(kernel.clone()).read(buffer.slice(..).unwrap());
     assert_eq!(

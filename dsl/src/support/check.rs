@@ -37,6 +37,15 @@ pub const fn padded(bytes: u64) -> u64 {
     if bytes == 0 { BINDING_MULTIPLE } else { bytes.div_ceil(BINDING_MULTIPLE).saturating_mul(BINDING_MULTIPLE) }
 }
 
+/// What is bound holds at least four elements of 64 bits where a kernel moves them at once, since WGSL binds no less: so every piece of memory has room for these.
+const LEAST_ROOM: u64 = 32;
+
+/// What a device that binds ranges makes for a piece of memory of `bytes` bytes ([`Memory::room`]).
+pub const fn room(bytes: u64) -> u64 {
+    let padded = padded(bytes);
+    if padded < LEAST_ROOM { LEAST_ROOM } else { padded }
+}
+
 /// Whether two ranges of one piece of memory, both within it, share a byte.
 pub const fn overlap(a: &MemoryRange, b: &MemoryRange) -> bool {
     let apart = a.offset + a.bytes <= b.offset || b.offset + b.bytes <= a.offset;
@@ -286,10 +295,11 @@ fn product_fits(product: &LibraryProduct, call: &CallCommand) -> Result<(), Stri
 
 #[cfg(test)]
 mod tests {
-    use super::padded;
+    use super::{padded, room};
 
     #[test]
     fn padding_is_at_least_one_unit() {
         assert_eq!([0, 1, 15, 16, 17, 32].map(padded), [16, 16, 16, 16, 32, 32]);
+        assert_eq!([0, 16, 32, 33, u64::MAX].map(room), [32, 32, 32, 48, u64::MAX]);
     }
 }

@@ -5,7 +5,7 @@
 
 use std::panic::resume_unwind;
 use std::sync::atomic::{AtomicUsize, Ordering};
-use std::thread::{available_parallelism, scope};
+use std::thread::{Builder, available_parallelism, scope};
 
 /// Does something that waits for a pool, on a thread that is none of another pool's: on the caller's where that is so, and else on one of its own.
 pub fn asleep<T: Send>(act: impl FnOnce() -> T + Send) -> T {
@@ -15,7 +15,7 @@ pub fn asleep<T: Send>(act: impl FnOnce() -> T + Send) -> T {
     scope(|scope| scope.spawn(act).join().unwrap_or_else(|panic| resume_unwind(panic)))
 }
 
-/// What `act` makes of each item, in their order: on threads of its own, which take one after the other, and on the caller's. A single item costs no thread.
+/// What `act` makes of each item, in their order: on threads of its own, which take one after the other, and on the caller's; there may be no threads but that. A single item costs no thread.
 pub fn side_by_side<I: Sync, T: Send>(items: &[I], act: impl Fn(&I) -> T + Sync) -> Vec<T> {
     // Where there are no threads, as in a browser, nobody can tell how many.
     let threads = available_parallelism().map_or(1, usize::from).min(items.len());
@@ -31,7 +31,8 @@ pub fn side_by_side<I: Sync, T: Send>(items: &[I], act: impl Fn(&I) -> T + Sync)
         }
     };
     let mut made = scope(|scope| {
-        let others: Vec<_> = (1..threads).map(|_| scope.spawn(work)).collect();
+        // The system may have no more of them.
+        let others: Vec<_> = (1..threads).map_while(|_| Builder::new().spawn_scoped(scope, work).ok()).collect();
         let mut made = work();
         for other in others {
             made.extend(other.join().unwrap_or_else(|panic| resume_unwind(panic)));

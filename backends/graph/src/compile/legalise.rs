@@ -58,7 +58,11 @@ struct Stage<'g> {
 
 impl Stage<'_> {
     fn node(&mut self, index: u32, node: &Node) -> Result<()> {
-        let inputs: Vec<Located> = node.inputs.iter().filter_map(|input| self.located.get(input).cloned()).collect();
+        let inputs: Option<Vec<Located>> = node.inputs.iter().map(|input| self.located.get(input).cloned()).collect();
+        let inputs = inputs.ok_or_else(|| Error::Stage {
+            stage: "legalise",
+            defect: format!("an operand of `{}` lies nowhere", node.name),
+        })?;
         match node.op.kind() {
             OpKind::Leaf => {
                 let leaf: &dyn Any = &*node.op;

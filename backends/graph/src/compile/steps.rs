@@ -174,6 +174,20 @@ pub(super) fn whole(program: &Program, value: ValueId, access: Access) -> Use {
     Use { value, access, offset, bytes, part: None, over: None, extents: Vec::new(), strides: Vec::new() }
 }
 
+/// That what a generated kernel reads by strides is near enough for indices of 32 bits.
+fn expect_counted(program: &Program, far: Option<ValueId>, device: &Properties) -> Result<()> {
+    let Some(value) = far else { return Ok(()) };
+    let value = &program.values[value];
+    let element = value.ty.as_ref().map_or(1, |ty| ty.element.bytes());
+    Err(Error::TooLarge {
+        tensor: value.name.clone(),
+        bytes: u64::try_from(value.bytes.bounds().1).unwrap_or(0),
+        limit: element.saturating_mul(u64::from(u32::MAX)),
+        what: "kernel that reads it by strides",
+        device: device.name.clone(),
+    })
+}
+
 fn of_region(
     program: &Program,
     region: &Region,
@@ -182,6 +196,7 @@ fn of_region(
     device: &Properties,
 ) -> Result<Step> {
     let generated = kernel::generate(program, region, fills, device);
+    expect_counted(program, generated.uncounted(), device)?;
     let kernel = cache.get(
         &generated.structure,
         device.kind.target(),
@@ -269,6 +284,9 @@ impl Within<'_> {
         own: Vec<Use>,
     ) -> Result<(StepWork, Vec<Use>)> {
         let old = &step.kernel;
+        for region in [Side::Prologue, Side::Epilogue].into_iter().flat_map(|side| self.regions(side)) {
+            expect_counted(program, region.uncounted(), self.device)?;
+        }
         let structure = joint.structure(old);
         let failed = |message: String| Error::Kernel { kernel: old.name.to_string(), message };
         let held = joint.held(old.bindings.len());

@@ -95,11 +95,12 @@ impl EagerTensor {
     /// The elements, the last axis fastest. Submits what was gathered, and waits for it.
     ///
     /// # Errors
-    /// The elements are of another type; the op that computes it failed, which the error names; the device failed; or a kernel of an op asserted what does not hold ([`trefoil_dsl::Device::reports`]).
+    /// The elements are of another type; the op that computes it failed, which the error names; it is a view of more elements than the device holds; the device failed; or a kernel of an op asserted what does not hold ([`trefoil_dsl::Device::reports`]).
     pub fn read<T: HostElement>(&self) -> Result<Vec<T>> {
         self.expect(T::ELEMENT)?;
-        let mut values = vec![T::zeroed(); elements_of(&self.shape())];
-        self.download(bytemuck::cast_slice_mut(&mut values))?;
+        let there = self.in_order()?;
+        let mut values = vec![T::zeroed(); elements_of(&there.shape())];
+        there.download(bytemuck::cast_slice_mut(&mut values))?;
         Ok(values)
     }
 
@@ -109,8 +110,9 @@ impl EagerTensor {
     /// As [`EagerTensor::read`].
     pub fn read_bools(&self) -> Result<Vec<bool>> {
         self.expect(ElementType::Bool)?;
-        let mut words = vec![0u32; elements_of(&self.shape())];
-        self.download(bytemuck::cast_slice_mut(&mut words))?;
+        let there = self.in_order()?;
+        let mut words = vec![0u32; elements_of(&there.shape())];
+        there.download(bytemuck::cast_slice_mut(&mut words))?;
         Ok(words.into_iter().map(|word| word != 0).collect())
     }
 
@@ -119,9 +121,9 @@ impl EagerTensor {
     /// # Errors
     /// As [`EagerTensor::read`].
     pub fn host(&self) -> Result<HostTensor> {
-        let shape = self.shape();
-        let mut bytes = vec![0; elements_of(&shape) * self.element().bytes() as usize];
-        self.download(&mut bytes)?;
+        let (there, shape) = (self.in_order()?, self.shape());
+        let mut bytes = vec![0; elements_of(&shape).saturating_mul(self.element().bytes() as usize)];
+        there.download(&mut bytes)?;
         Ok(HostTensor { shape, values: to_f64(self.element(), &bytes) })
     }
 
@@ -129,10 +131,13 @@ impl EagerTensor {
         check_read("the result of", self.0.op, self.element(), wanted)
     }
 
+    /// The same elements one after the other in memory. A view may have more of them than any memory holds, so that only those of this one are counted on the host.
+    fn in_order(&self) -> Result<Self> {
+        if self.is_strided() { self.0.eager.contiguous(self) } else { Ok(self.clone()) }
+    }
+
+    /// Reads a tensor that is not strided.
     fn download(&self, bytes: &mut [u8]) -> Result<()> {
-        if self.is_strided() {
-            return self.0.eager.contiguous(self)?.download(bytes);
-        }
         let eager = &self.0.eager;
         eager.submit();
         self.check()?;

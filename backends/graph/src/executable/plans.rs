@@ -61,6 +61,18 @@ pub struct PlansStatistics {
     pub kept: usize,
 }
 
+/// Whether a text tells a name, and not a longer one of which it is a part.
+fn tells(text: &str, name: &str) -> bool {
+    let is_of_word = |letter: Option<char>| letter.is_some_and(|letter| letter.is_alphanumeric() || letter == '_');
+    // Words end at other characters, which names may have too: a name that begins or ends with one ends a word itself.
+    let goes_on = |left: Option<char>, right: Option<char>| is_of_word(left) && is_of_word(right);
+    text.match_indices(name).any(|(at, found)| {
+        let (before, behind) = (&text[..at], &text[at + found.len()..]);
+        !goes_on(before.chars().next_back(), name.chars().next())
+            && !goes_on(name.chars().next_back(), behind.chars().next())
+    })
+}
+
 impl Executable {
     /// A plan of the same graph for given values of some of its symbols; the others stay as they are. It shares the model's weights, and the states: what a run of either leaves in them, the next run of either finds. Its runs take extents with the same values, and ids of this executable's
     /// inputs and outputs. A seed that is not given runs on over both.
@@ -134,11 +146,15 @@ impl Executable {
     /// Whether a symbol is one of the graph's. What no run looks up may stand in an op's attributes, which are known as text alone; and a symbol of one value is that number wherever it stands.
     fn has(&self, symbol: &Symbol) -> bool {
         let (least, most) = symbol.bounds();
-        let Parts { symbols, attributes, .. } = &*self.parts;
-        symbols.contains(symbol)
-            || least == most
-            || self.bindings().get(symbol).is_some()
-            || attributes.contains(symbol.name())
+        let Parts { symbols, declared, attributes, .. } = &*self.parts;
+        let is_known = symbols.contains(symbol) || declared.contains(symbol) || self.bindings().get(symbol).is_some();
+        if is_known || least == most {
+            return true;
+        }
+        // Text tells no bounds: a symbol whose name has other bounds in the graph is another symbol.
+        let bound = self.bindings().iter().map(|(known, _)| known);
+        let is_taken = symbols.iter().chain(declared).chain(bound).any(|known| known.name() == symbol.name());
+        !is_taken && tells(attributes, symbol.name())
     }
 
     /// Checks that a run is of the values for which the plan was made, that it has no values for symbols that the graph lacks, and that no tensor has a negative extent in it.

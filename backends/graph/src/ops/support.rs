@@ -6,7 +6,7 @@ use trefoil_dsl::artefact::Kernel;
 use trefoil_dsl::device::{DeviceKind, Properties};
 
 use crate::dim::Dim;
-use crate::op::{Grid, Implementation, Ineligible, KernelStep, OpError, ParamValue, Request, Slot, Step};
+use crate::op::{CallStep, Grid, Implementation, Ineligible, KernelStep, OpError, ParamValue, Request, Slot, Step};
 use crate::types::{ElementType, TensorType};
 
 /// Checks how many inputs there are.
@@ -97,6 +97,26 @@ pub fn one_kernel(
         scratch: Vec::new(),
         cost,
     }
+}
+
+/// The steps of another op's implementation as those of an op that makes use of it: `input` and `output` stand for its own, and its scratch memory goes behind what is in `scratch`.
+pub fn steps_within(other: Implementation, input: &Slot, output: &Slot, scratch: &mut Vec<Dim>) -> Vec<Step> {
+    let first = scratch.len();
+    scratch.extend(other.scratch);
+    let moved = |slots: Vec<Slot>| {
+        let slots = slots.into_iter().map(|slot| match slot {
+            Slot::Input(_) => input.clone(),
+            Slot::Output(_) => output.clone(),
+            Slot::Scratch(piece) => Slot::Scratch(first + piece),
+            other @ (Slot::Over { .. } | Slot::Empty) => other,
+        });
+        slots.collect()
+    };
+    let steps = other.steps.into_iter().map(|step| match step {
+        Step::Kernel(step) => Step::Kernel(KernelStep { bindings: moved(step.bindings), ..step }),
+        Step::Call(step) => Step::Call(CallStep { reads: moved(step.reads), writes: moved(step.writes), ..step }),
+    });
+    steps.collect()
 }
 
 /// Floating-point operations in a microsecond, on two cores: a guess, to compare candidates.

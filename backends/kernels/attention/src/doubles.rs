@@ -13,7 +13,7 @@ pub fn capped_double(product: f64, cap: f32) -> f64 {
 /// As [`super::weight`].
 #[device]
 pub fn weight_of_double(score: f64, largest: f64) -> f64 {
-    if largest == f64::NEG_INFINITY { 0.0 } else { exp(score - largest) }
+    exp(score - select(largest == f64::NEG_INFINITY, 0.0, largest))
 }
 
 /// The largest of `largest` and the scores of the first `count` invocations of a workgroup, by way of `scratch`; it passes one barrier.

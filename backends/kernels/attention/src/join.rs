@@ -47,7 +47,7 @@ pub fn attention_join<T: Float, const SHARERS: usize>(
                 read[i] = parts.vec4((first + start + i * SHARERS) * value_quads + quad);
             }
             for i in unroll(0..AT_ONCE) {
-                if start + i * SHARERS + sharer < cut && told[i].x > f32::NEG_INFINITY {
+                if start + i * SHARERS + sharer < cut && (told[i].x > f32::NEG_INFINITY || is_nan(told[i].y)) {
                     let most = max(largest, told[i].x);
                     let (before, now) = (weight(largest, most), weight(told[i].x, most));
                     total = total * before + told[i].y * now;

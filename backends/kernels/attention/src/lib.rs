@@ -87,10 +87,12 @@ pub fn power(x: f32) -> f32 {
     exp2(x)
 }
 
-/// e^(score - largest), of scores that are at most `largest`; where all are minus infinity it is 0.
+/// e^(score - largest), of scores that are at most `largest`; where all are minus infinity it is 0. A score that is not a number stays one: the largest of what comes before it may be minus infinity.
 #[device]
 pub fn weight(score: f32, largest: f32) -> f32 {
-    if largest == f32::NEG_INFINITY { 0.0 } else { power((score - largest) * LOG2_E) }
+    // As long as all are minus infinity, so are their distances from 0.
+    let base = select(largest == f32::NEG_INFINITY, 0.0, largest);
+    power((score - base) * LOG2_E)
 }
 
 /// By what a weighted sum of values is multiplied, of weights by the largest score and their sum, if a sink of a score takes a share too.

@@ -90,7 +90,7 @@ pub fn of_team<const ACROSS: usize, J: Fn(f32, f32) -> f32, S: Fn(f32) -> f32>(
                     joined[i] = join(join(fours[i].x, fours[i].y), join(fours[i].z, fours[i].w));
                 }
                 all = join(join(joined[0], joined[1]), join(joined[2], joined[3]));
-            } else if ACROSS > SIZE && parts == subgroup_size() {
+            } else if ACROSS > SIZE && along == ACROSS && parts == subgroup_size() {
                 all = whole(scratch[first + subgroup_lane()]);
             } else {
                 let from = first + (standing() >> bits) * parts;

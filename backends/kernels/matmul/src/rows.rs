@@ -41,6 +41,8 @@ pub const MOST_RESIDENT: usize = 2048 / SIZE;
 /// Elements of workgroup memory: eight values of each invocation.
 #[device]
 pub const SCRATCH: usize = 8 * SIZE;
+/// The smallest subgroups whose parts of all values that has room for.
+pub const LEAST_SUBGROUP: usize = SIZE * MOST * COLUMNS / SCRATCH;
 
 /// `sum` and the products of four pairs.
 #[device]

@@ -226,7 +226,7 @@ fn body(kernel: &Kernel<'_>, entry: &Function, out: &mut Out) -> Result<(), Emit
     out.line("let group = group as u32;");
     if names.global {
         out.line(&format!("let Some(base) = group.checked_mul({size}u32) else {{ break }};"));
-        out.line(&format!("if base > u32::MAX - {size}u32 {{ break; }}"));
+        out.line(&format!("if base > u32::MAX - ({size}u32 - 1) {{ break; }}"));
     }
     if names.global_id && names.flat {
         out.line(&format!("let base_x: u32 = group_id[0].wrapping_mul({x}u32);"));
@@ -428,18 +428,18 @@ const HELPERS: [(&str, &str); 22] = [
     ),
     (
         "read_words",
-        // Structs in buffers hold words and halves without padding.
+        // Structs and arrays in buffers hold words without padding: the verifier refuses narrow parts.
         "#[inline(always)] unsafe fn read_words<T: Copy>(at: *mut T) -> T {\n    \
          let mut value = core::mem::MaybeUninit::<T>::uninit();\n    \
-         for i in 0..core::mem::size_of::<T>() / 2 {\n        \
-         let half = core::sync::atomic::AtomicU16::from_ptr(at.cast::<u16>().add(i)).load(core::sync::atomic::Ordering::Relaxed);\n        \
-         value.as_mut_ptr().cast::<u16>().add(i).write(half);\n    }\n    value.assume_init()\n}",
+         for i in 0..core::mem::size_of::<T>() / 4 {\n        \
+         let word = core::sync::atomic::AtomicU32::from_ptr(at.cast::<u32>().add(i)).load(core::sync::atomic::Ordering::Relaxed);\n        \
+         value.as_mut_ptr().cast::<u32>().add(i).write(word);\n    }\n    value.assume_init()\n}",
     ),
     (
         "write_words",
         "#[inline(always)] unsafe fn write_words<T: Copy>(at: *mut T, value: T) {\n    \
-         let from = (&raw const value).cast::<u16>();\n    \
-         for i in 0..core::mem::size_of::<T>() / 2 {\n        \
-         core::sync::atomic::AtomicU16::from_ptr(at.cast::<u16>().add(i)).store(from.add(i).read(), core::sync::atomic::Ordering::Relaxed);\n    }\n}",
+         let from = (&raw const value).cast::<u32>();\n    \
+         for i in 0..core::mem::size_of::<T>() / 4 {\n        \
+         core::sync::atomic::AtomicU32::from_ptr(at.cast::<u32>().add(i)).store(from.add(i).read(), core::sync::atomic::Ordering::Relaxed);\n    }\n}",
     ),
 ];

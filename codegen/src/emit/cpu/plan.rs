@@ -282,7 +282,7 @@ impl<'a> Plan<'a> {
         }
     }
 
-    /// Whether the value is the invocation's index plus something uniform.
+    /// Whether the value is the invocation's index plus something uniform; the sum may wrap.
     fn affine(&self, expression: Handle<Expression>) -> bool {
         if self.lane_offset(expression).is_some() {
             return true;

@@ -79,11 +79,11 @@ impl<'a> Regions<'a> {
             if !splits {
                 region.push(statement.clone());
             } else if self.plan.moves_up(kind) {
-                self.together(kind, limit, out)?;
+                self.together(statement, limit, out)?;
             } else if self.plan.together(kind) {
                 self.region(&region, limit, out)?;
                 region.clear();
-                self.together(kind, limit, out)?;
+                self.together(statement, limit, out)?;
                 if matches!(kind, StatementKind::Break | StatementKind::Continue | StatementKind::Return(_)) {
                     return Ok(());
                 }
@@ -276,10 +276,10 @@ impl<'a> Regions<'a> {
     }
 
     /// Prints what the workgroup does together.
-    fn together(&self, kind: &StatementKind, limit: &str, out: &mut Out) -> Result<(), EmitError> {
+    fn together(&self, statement: &Statement, limit: &str, out: &mut Out) -> Result<(), EmitError> {
         let function = self.plan.function;
         let module = self.kernel().module;
-        match kind {
+        match &statement.kind {
             // Regions end here; one thread sees what it wrote.
             StatementKind::Barrier => {}
             StatementKind::Break => out.line("break;"),
@@ -342,6 +342,7 @@ impl<'a> Regions<'a> {
             }
             StatementKind::For { local, start, end, step, body, .. } => {
                 let name = &self.scope.locals[local.index()];
+                let wraps = self.plan.lane_offset(*start).is_none() && self.scope.largest(*start).is_none();
                 let (start, end) = (self.first(*start)?, self.first(*end)?);
                 let step = match self.scope.literal_step(*step) {
                     Some(step) => format!("{}", step.max(1)),
@@ -349,11 +350,26 @@ impl<'a> Regions<'a> {
                 };
                 if self.plan.is_strided(*local) && !collective(body) {
                     // Each round is for neighbouring elements; the last may be short.
-                    let [first, last, own_limit] = ["first", "end", "limit"].map(|of| derived(of, name));
+                    let [begin, first, last, own_limit] =
+                        ["begin", "first", "end", "limit"].map(|of| derived(of, name));
+                    let start = if wraps {
+                        out.line(&format!("let {begin}: u32 = {start};"));
+                        out.open(&format!("if {begin} <= u32::MAX - ({}u32 - 1) {{", self.size));
+                        begin
+                    } else {
+                        start
+                    };
                     out.line(&format!("let {last}: u32 = {end};"));
                     out.open(&format!("for {first} in ({start}..{last}).step_by(({step}) as usize) {{"));
                     out.line(&format!("let {own_limit}: u32 = ({last} - {first}).min({limit});"));
                     self.block(body, &own_limit, out)?;
+                    if wraps {
+                        // Where the sum wraps, some begin before the first one, and each runs alone.
+                        out.close("}");
+                        out.close("} else {");
+                        out.depth += 1;
+                        self.region(std::slice::from_ref(statement), limit, out)?;
+                    }
                 } else {
                     out.open(&if step == "1" {
                         format!("for {name} in ({start})..({end}) {{")

@@ -15,7 +15,7 @@ use crate::ir::{
 #[derive(Debug, Default)]
 pub(super) struct Out {
     text: String,
-    depth: usize,
+    pub(super) depth: usize,
 }
 
 impl Out {

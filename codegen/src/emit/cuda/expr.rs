@@ -66,6 +66,14 @@ fn with_scalar(ty: &Type, scalar: Scalar) -> Type {
     }
 }
 
+/// What C++ takes a type for: halves are `unsigned short`, and so the text has one function for both.
+fn as_told_apart(ty: &Type) -> Type {
+    match ty.scalar() {
+        Some(Scalar::F16 | Scalar::BF16) => with_scalar(ty, Scalar::U16),
+        _ => ty.clone(),
+    }
+}
+
 /// A vector, array or struct.
 pub fn construct(p: &mut P<'_>, ty: &Type, parts: Vec<Code>) -> Result<Code> {
     let name = type_name(p, ty)?;
@@ -451,6 +459,7 @@ pub fn select(
     reject: Code,
 ) -> Result<Code> {
     if let Type::Vector { .. } = condition_type {
+        let ty = &as_told_apart(ty);
         lanewise(p, "choose", &[condition_type, ty, ty], ty, |_, mut operands| {
             let reject = operands.pop().unwrap_or_else(|| Code::atom(""));
             let accept = operands.pop().unwrap_or_else(|| Code::atom(""));
@@ -542,10 +551,11 @@ pub fn array_at(p: &mut P<'_>) {
 
 /// Reads a lane by number; registers have no addresses, so it is a choice.
 pub fn lane_read(p: &mut P<'_>, ty: &Type, base: Code, index: Code) -> Result<Code> {
-    let Type::Vector { lanes, scalar } = ty else {
+    let ty = as_told_apart(ty);
+    let Type::Vector { lanes, scalar } = &ty else {
         return Err(p.error("a lane is taken of something that is no vector"));
     };
-    let vector = type_name(p, ty)?;
+    let vector = type_name(p, &ty)?;
     let zero = zero(p, &Type::Scalar(*scalar))?.text;
     let choice: String = LANES
         .iter()
@@ -559,10 +569,11 @@ pub fn lane_read(p: &mut P<'_>, ty: &Type, base: Code, index: Code) -> Result<Co
 
 /// Makes sure that lanes can be written by number.
 pub fn lane_write(p: &mut P<'_>, ty: &Type) -> Result<()> {
-    let Type::Vector { lanes, scalar } = ty else {
+    let ty = as_told_apart(ty);
+    let Type::Vector { lanes, scalar } = &ty else {
         return Err(p.error("a lane is written of something that is no vector"));
     };
-    let (vector, part) = (type_name(p, ty)?, scalar_name(*scalar));
+    let (vector, part) = (type_name(p, &ty)?, scalar_name(*scalar));
     let lines: String = LANES
         .iter()
         .take(usize::from(*lanes))
@@ -578,7 +589,7 @@ pub fn lane_write(p: &mut P<'_>, ty: &Type) -> Result<()> {
 /// Other lanes of a vector.
 pub fn swizzle(p: &mut P<'_>, from: &Type, to: &Type, base: Code, lanes: &[u8]) -> Result<Code> {
     let names: Vec<&str> = lanes.iter().filter_map(|lane| LANES.get(usize::from(*lane))).copied().collect();
-    let (vector, result) = (type_name(p, from)?, type_name(p, to)?);
+    let (vector, result) = (type_name(p, &as_told_apart(from))?, type_name(p, &as_told_apart(to))?);
     let function = format!("swizzle_{}", names.concat());
     let parts: Vec<String> = names.iter().map(|name| format!("v.{name}")).collect();
     let body = format!("make_{result}({})", parts.join(", "));

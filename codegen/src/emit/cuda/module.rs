@@ -2,7 +2,7 @@
 
 use std::fmt::Write as _;
 
-use crate::artefact::{Access, GridKind, ParamField, ParamScalar, ParamTransport, defined_name};
+use crate::artefact::{Access, GridKind, ParamField, ParamRole, ParamScalar, ParamTransport, defined_name};
 use crate::emit::EmitError;
 use crate::emit::text::{Code, Dialect, Printer, Resources, Writer, infix};
 use crate::ir::{BinaryOperator, Builtin, Handle, Scalar, Type};
@@ -110,13 +110,6 @@ fn params(p: &mut P<'_>) -> Result<String> {
     }
     let mut text = "struct Params {\n".to_owned();
     let (mut end, mut pads) = (0u32, 0u32);
-    let mut pad = |text: &mut String, end: &mut u32, to: u32| {
-        while *end < to {
-            let _ = writeln!(text, "    uint pad_{pads};");
-            pads += 1;
-            *end += 4;
-        }
-    };
     for field in params.fields.iter() {
         let scalar = match field.ty.scalar {
             ParamScalar::Bool => Scalar::U32,
@@ -131,14 +124,22 @@ fn params(p: &mut P<'_>) -> Result<String> {
             (false, 1) => scalar_name(scalar).to_owned(),
             (false, count) => type_name(p, &Type::vector(count as u8, scalar))?,
         };
-        pad(&mut text, &mut end, field.offset);
+        pad(p, &mut text, (&mut end, &mut pads), field.offset);
         let _ = writeln!(text, "    {ty} {};", p.param_name(field));
         end = field.offset + field.ty.scalar.bytes() * field.ty.count;
     }
-    pad(&mut text, &mut end, params.size);
+    pad(p, &mut text, (&mut end, &mut pads), params.size);
     let size = params.size;
     let _ = write!(text, "}};\nstatic_assert(sizeof(Params) == {size}, \"the block that the host writes\");\n\n");
     Ok(text)
+}
+
+/// Words from the end of what is there to where the next field lies; paddings are counted.
+fn pad(p: &P<'_>, text: &mut String, (end, pads): (&mut u32, &mut u32), to: u32) {
+    while *end < to {
+        let _ = writeln!(text, "    uint {};", p.padding_name(pads));
+        *end += 4;
+    }
 }
 
 /// Specialisation constants: names that are defined before the text, or have their first values.
@@ -269,7 +270,7 @@ fn entry(p: &mut P<'_>, body: &str) -> Result<String> {
     let group_index = uses(Builtin::GroupIndex) || uses(Builtin::GlobalIndex);
     if info.grid == GridKind::Linear {
         out.line("const uint group_index = blockIdx.x + blockIdx.y * gridDim.x;");
-        out.open("if (group_index >= params.group_count) {");
+        out.open(format!("if (group_index >= {}) {{", p.param_word(ParamRole::GroupCount)?.text));
         out.line("return;");
         out.close("}");
     } else {

@@ -434,16 +434,14 @@ impl Dialect for Cuda {
             return Err(p.error(format!("lowering has left `{name}`")));
         };
         let part = types::type_name(p, ty)?;
-        let lane_type = ty.clone();
         let (left, right) = (Code::atom("x"), Code::atom("other"));
-        // The compiler's own, of integers; there is none for products.
-        let native = ty.scalar() != Some(Scalar::F32) && operator != SubgroupOperator::Multiply;
         let sum = match operator.of_two() {
-            _ if native => Code::atom(""),
-            Ok(operator) => expr::binary(p, operator, &lane_type, left, right)?,
-            Err(function) => expr::math(p, function, &lane_type, vec![left, right])?,
+            Ok(operator) => expr::binary(p, operator, ty, left, right)?,
+            Err(function) => expr::math(p, function, ty, vec![left, right])?,
         };
         let mask = mask(p);
+        // The compiler's own, of integers; there is none for products.
+        let native = ty.scalar() != Some(Scalar::F32) && operator != SubgroupOperator::Multiply;
         let native = native.then(|| name.replace("subgroup", "__reduce"));
         p.prelude(&format!("{name} {part}"), || reduction(name, &part, &sum.text, native, &mask));
         Ok(Code::call(name, [value]))
@@ -505,22 +503,28 @@ fn mask(p: &mut P<'_>) -> String {
     "subgroup_mask()".to_owned()
 }
 
-/// A reduction over the warp. The compiler's own serve integers; in a warp that is not full, lanes that do not exist are left out.
+/// A reduction over the warp, by the compiler's own `word` where there is one and the device has it. In a warp that is not full, lanes that do not exist are left out.
 fn reduction(name: &str, part: &str, sum: &str, word: Option<String>, mask: &str) -> String {
-    let body = match word {
-        Some(word) => format!("    return {word}_sync({mask}, x);\n"),
-        None if mask == FULL => format!(
+    let lanes = if mask == FULL {
+        format!(
             "    for (int offset = 16; offset > 0; offset /= 2) {{\n        \
              const {part} other = __shfl_xor_sync({mask}, x, offset);\n        x = {sum};\n    }}\n    return x;\n"
-        ),
-        None => format!(
+        )
+    } else {
+        format!(
             "    const uint mask = {mask};\n    \
              uint here;\n    asm(\"mov.u32 %0, %%laneid;\" : \"=r\"(here));\n    \
              for (uint offset = 16u; offset > 0u; offset /= 2u) {{\n        \
              const {part} other = __shfl_down_sync(mask, x, offset);\n        \
              if (here + offset < uint(__popc(mask))) {{\n            x = {sum};\n        }}\n    }}\n    \
              return __shfl_sync(mask, x, 0);\n"
-        ),
+        )
+    };
+    let body = match word {
+        Some(word) => {
+            format!("#if __CUDA_ARCH__ >= 800\n    return {word}_sync({mask}, x);\n#else\n{lanes}#endif\n")
+        }
+        None => lanes,
     };
     format!("__device__ __forceinline__ {part} {name}({part} x) {{\n{body}}}\n")
 }

@@ -120,41 +120,9 @@ const RESERVED: &[&str] = &[
     "schar",
     "ulong",
     "half",
-    "half2",
-    "half3",
-    "half4",
-    "bool2",
-    "bool3",
-    "bool4",
-    "float2",
-    "float3",
-    "float4",
-    "int2",
-    "int3",
-    "int4",
-    "uint2",
-    "uint3",
-    "uint4",
-    "ushort2",
-    "ushort3",
-    "ushort4",
+    "size_t",
     "dim3",
     "Array",
-    "make_float2",
-    "make_float3",
-    "make_float4",
-    "make_int2",
-    "make_int3",
-    "make_int4",
-    "make_uint2",
-    "make_uint3",
-    "make_uint4",
-    "make_half2",
-    "make_half3",
-    "make_half4",
-    "make_bool2",
-    "make_bool3",
-    "make_bool4",
     // Functions that it calls.
     "min",
     "max",
@@ -182,6 +150,20 @@ const RESERVED: &[&str] = &[
     "erff",
     "fmaf",
     "fmodf",
+    "roundf",
+    "copysignf",
+    "asinf",
+    "acosf",
+    "sinhf",
+    "coshf",
+    "asinhf",
+    "acoshf",
+    "atanhf",
+    "expm1f",
+    "log1pf",
+    "log10f",
+    "cbrtf",
+    "hypotf",
     "memcpy",
     "copy_async",
     "bytes_there",
@@ -201,6 +183,8 @@ const RESERVED: &[&str] = &[
     "set_lane",
     "given",
     "array_at",
+    "in_a_register",
+    "read_here",
     "splat",
     "choose",
     "dot",
@@ -222,27 +206,19 @@ const RESERVED: &[&str] = &[
     "shift_left",
     "subgroup_mask",
     "reverse_bits",
+    "mul_high",
+    "nearest_brain",
     "dot4_i8",
     "dot4_u8",
     "i64",
     "u64",
-    "i64x2",
-    "i64x3",
-    "i64x4",
-    "u64x2",
-    "u64x3",
-    "u64x4",
-    "f64x2",
-    "f64x3",
-    "f64x4",
     "clamp",
     "unpack_half",
     "pack_half",
     "workgroup_memory",
     "params_buffer",
     "matrix_lane",
-    "multiply_tiles",
-    "tile_step",
+    "matrix_brain_pair",
     "tile_side",
     "tile_descriptor",
     "finish_products",
@@ -267,8 +243,13 @@ const RESERVED: &[&str] = &[
     "matrix_b_global",
     "matrix_load",
     "matrix_store",
-    "matrix_convert",
-    "matrix_product",
+    "matrix_part",
+    "matrix_pair",
+    "matrix_to_half",
+    "matrix_to_float",
+    "matrix_product_f16_f32",
+    "matrix_product_f16_f16",
+    "matrix_product_bf16_f32",
     "matrix_halves",
     // Those of the mathematical library that it calls for doubles.
     "fma",
@@ -393,9 +374,32 @@ pub fn reserved(name: &str, global: bool) -> bool {
     let is_subgroup = SubgroupFunction::ALL.iter().any(|(_, known)| *known == name);
     let is_ordered = name.starts_with("atomic_") && (name.ends_with("_gpu") || name.ends_with("_cta"));
     words.contains(name)
+        || is_subgroup
         || is_ordered
+        || is_of_vectors(name)
+        || is_of_tiles(name)
         || super::precision::reserved(name)
-        || global && (is_subgroup || is_function(name) || name.strip_suffix('f').is_some_and(is_function))
+        || global && (is_function(name) || name.strip_suffix('f').is_some_and(is_function))
+}
+
+/// Whether it is the name of a vector, or of a function that makes one: of its parts, of one for all, of another's type, or of lanes that it picks.
+fn is_of_vectors(name: &str) -> bool {
+    static VECTORS: LazyLock<HashSet<String>> = LazyLock::new(|| {
+        let named = |scalar: Scalar| (2..=4).map(move |lanes| vector_name(lanes, scalar));
+        Scalar::ALL.into_iter().flat_map(named).collect()
+    });
+    if let Some(lanes) = name.strip_prefix("swizzle_") {
+        return (2..=4).contains(&lanes.len()) && lanes.chars().all(|lane| "xyzw".contains(lane));
+    }
+    let made = ["make_", "splat_", "to_"].into_iter().find_map(|prefix| name.strip_prefix(prefix));
+    VECTORS.contains(made.unwrap_or(name))
+}
+
+/// Whether it is the name of a function that multiplies tiles into so many sums.
+fn is_of_tiles(name: &str) -> bool {
+    let function = ["multiply_tiles_", "tile_step_"].into_iter().find_map(|prefix| name.strip_prefix(prefix));
+    let sums = function.and_then(|input| input.strip_prefix("f16_").or_else(|| input.strip_prefix("bf16_")));
+    sums.is_some_and(|sums| sums.parse::<u32>().is_ok())
 }
 
 /// A scalar's name.

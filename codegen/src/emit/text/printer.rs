@@ -42,6 +42,10 @@ pub struct Printer<'a, D> {
     pub functions: Vec<String>,
     /// Names of structs.
     pub structs: Vec<String>,
+    /// Names of the fields of each.
+    fields: Vec<Vec<String>>,
+    /// Names of the parameter block's fields.
+    params: Vec<String>,
     /// Surroundings of each function.
     pub resources: Vec<Resources>,
     /// Surroundings of the entry.
@@ -100,6 +104,8 @@ impl<'a, D: Dialect> Printer<'a, D> {
             constants: Vec::new(),
             functions: Vec::new(),
             structs: Vec::new(),
+            fields: Vec::new(),
+            params: Vec::new(),
             resources,
             entry_resources,
             names: Names::default(),
@@ -123,6 +129,10 @@ impl<'a, D: Dialect> Printer<'a, D> {
             globals(&mut printer, module.constants().map(|(_, param, _)| param.name.as_str()).collect());
         printer.structs = globals(&mut printer, module.structs.iter().map(|(_, s)| s.name.as_str()).collect());
         printer.functions = globals(&mut printer, module.functions.iter().map(|(_, f)| f.name.as_str()).collect());
+        let structs = printer.structs.iter().zip(module.structs.iter());
+        let fields = structs.map(|(name, (_, s))| Self::fields(name, s.fields.iter().map(|(field, _)| field.as_str())));
+        printer.fields = fields.collect();
+        printer.params = Self::fields("Params", lowered.params.fields.iter().map(|field| &*field.name));
         printer
     }
 
@@ -140,6 +150,13 @@ impl<'a, D: Dialect> Printer<'a, D> {
         self.names.claim(wanted, |name| D::reserved(name, Position::Global))
     }
 
+    /// The names of a struct's fields. C++ keeps the struct's own for itself.
+    fn fields<'n>(structure: &str, wanted: impl Iterator<Item = &'n str>) -> Vec<String> {
+        let mut names = Names::default();
+        names.reserve(structure);
+        wanted.map(|name| names.claim(name, |name| D::reserved(name, Position::Field))).collect()
+    }
+
     /// The type that a handle names.
     pub fn ty(&self, handle: Handle<Type>) -> &'a Type {
         &self.lowered.module.types[handle]
@@ -152,16 +169,29 @@ impl<'a, D: Dialect> Printer<'a, D> {
 
     /// The name of a struct's field in the text.
     pub fn field_name(&self, handle: Handle<Struct>, field: u32) -> Result<String> {
-        let structure = &self.lowered.module.structs[handle];
-        match structure.fields.get(field as usize) {
-            Some((name, _)) => Ok(plain(name, |name| D::reserved(name, Position::Field))),
-            None => Err(self.error(format!("struct `{}` has no field {field}", structure.name))),
-        }
+        let name = self.fields.get(handle.index()).and_then(|names| names.get(field as usize));
+        name.cloned().ok_or_else(|| {
+            let structure = &self.lowered.module.structs[handle];
+            self.error(format!("struct `{}` has no field {field}", structure.name))
+        })
     }
 
     /// The name of a parameter in the text.
     pub fn param_name(&self, field: &ParamField) -> String {
-        plain(&field.name, |name| D::reserved(name, Position::Field))
+        let mut fields = self.lowered.params.fields.iter().zip(&self.params);
+        let known = fields.find(|(known, _)| known.role == field.role);
+        known.map_or_else(|| identifier(&field.name), |(_, name)| name.clone())
+    }
+
+    /// The name of the block's next padding, of which there were so many; no parameter has it.
+    pub fn padding_name(&self, before: &mut u32) -> String {
+        loop {
+            let name = format!("pad_{before}");
+            *before += 1;
+            if !self.params.contains(&name) {
+                return name;
+            }
+        }
     }
 
     /// The field of the parameter block with that role.
@@ -215,16 +245,19 @@ impl<'a, D: Dialect> Printer<'a, D> {
         }
         let refused = |name: &str| D::reserved(name, Position::Local);
         // A number after it would not tell it from an accessor, which may be numbered too.
-        let mut claim = |name: &str| match self.is_accessor_name(function, name) || D::is_helper_name(name) {
-            true => names.claim(&format!("{name}_local"), refused),
-            false => names.claim(name, refused),
+        let mut claim = |name: &str| {
+            let name = identifier(name);
+            match self.is_accessor_name(function, &name) || D::is_helper_name(&name) {
+                true => names.claim(&format!("{name}_local"), refused),
+                false => names.claim(&name, refused),
+            }
         };
         let arguments = function.arguments.iter().map(|argument| claim(&argument.name)).collect();
         let locals = function.locals.iter().map(|(_, local)| claim(&local.name)).collect();
         Scope { function, locals, arguments, names, counters: apart::counters(function) }
     }
 
-    /// Whether an accessor might be given that name.
+    /// Whether an accessor might be given that name, which is one of the text.
     fn is_accessor_name(&self, function: &Function, name: &str) -> bool {
         let name = name.trim_end_matches(|c: char| c.is_ascii_digit()).trim_end_matches('_');
         // Few names do, and a function has many places.
@@ -233,14 +266,10 @@ impl<'a, D: Dialect> Printer<'a, D> {
         }
         let places = function.locals.iter().filter(|(_, local)| local.mutable).map(|(_, local)| local.name.as_str());
         let fields = self.lowered.params.fields.iter().filter(|field| field.ty.array).map(|field| &*field.name);
-        self.bindings
-            .iter()
-            .chain(&self.workgroup)
-            .map(String::as_str)
-            .chain(places)
-            .chain(fields)
-            .chain(function.arguments.iter().map(|argument| argument.name.as_str()))
-            .any(|root| name.strip_prefix(root).and_then(|rest| rest.strip_prefix('_')).is_some_and(ends_as_accessor))
+        let arguments = function.arguments.iter().map(|argument| argument.name.as_str());
+        let others = places.chain(fields).chain(arguments).map(identifier);
+        let roots = self.bindings.iter().chain(&self.workgroup).cloned().chain(others);
+        roots.map(|root| root + "_").any(|root| name.strip_prefix(root.as_str()).is_some_and(ends_as_accessor))
     }
 
     /// The name of a root variable.
@@ -417,12 +446,6 @@ fn ends_as_accessor(name: &str) -> bool {
     let atomic = |name: &str| AtomicFunction::ALL.into_iter().any(|(_, suffix)| is(name, suffix));
     SUFFIXES.iter().any(|suffix| is(name, suffix))
         || Order::ALL.into_iter().any(|(_, order)| name.strip_suffix(order).is_some_and(atomic))
-}
-
-/// A field's name, with a number after it where the language means something else by it.
-fn plain(name: &str, reserved: impl Fn(&str) -> bool) -> String {
-    let name = identifier(name);
-    if reserved(&name) { format!("{name}_1") } else { name }
 }
 
 /// The names of lanes.

@@ -4,7 +4,7 @@ use std::fmt::Write as _;
 
 use naga::valid::{Capabilities, ModuleInfo, ValidationFlags, Validator};
 
-use crate::artefact::{Access, GridKind, ParamField, ParamScalar};
+use crate::artefact::{Access, GridKind, ParamField, ParamRole, ParamScalar};
 use crate::emit::EmitError;
 use crate::emit::text::{Dialect, Printer, Writer};
 use crate::ir::{Builtin, Root, Scalar, Type};
@@ -112,8 +112,8 @@ fn params(p: &P<'_>) -> Result<String> {
             return Err(p.error(format!("parameter `{}` lies at an offset that WGSL does not allow", field.name)));
         }
         while end.next_multiple_of(align) < field.offset {
-            let _ = writeln!(text, "    pad_{pads}: u32,");
-            (end, pads) = (end + 4, pads + 1);
+            let _ = writeln!(text, "    {}: u32,", p.padding_name(&mut pads));
+            end += 4;
         }
         let _ = writeln!(text, "    {}: {},", p.param_name(field), field_type(field));
         end = field.offset + size;
@@ -220,7 +220,7 @@ fn entry(p: &P<'_>, body: &str) -> Result<String> {
     out.open(") {");
     if linear {
         out.line("let group_index = group_id.x + group_id.y * group_counts.x;");
-        out.open("if (group_index >= params.group_count) {");
+        out.open(format!("if (group_index >= {}) {{", p.param_word(ParamRole::GroupCount)?.text));
         out.line("return;");
         out.close("}");
     } else {

@@ -3,7 +3,7 @@
 use trefoil_codegen::artefact::{Binding, GridKind, Kernel, ParamTransport};
 
 use super::words::{counted, lengths};
-use super::{BINDING_MULTIPLE, Checks, GROUP_BYTES, PARAMS_ALIGNMENT, padded, same_memory};
+use super::{BINDING_MULTIPLE, Checks, GROUP_BYTES, PARAMS_ALIGNMENT, same_memory};
 use crate::device::{DispatchCommand, GroupSource, MemoryRange, ParamSource};
 use crate::error::{Error, Result};
 
@@ -181,7 +181,7 @@ impl Checks<'_> {
             });
         }
         let end = range.offset.checked_add(range.bytes);
-        if end.is_none_or(|end| end > padded(range.memory.bytes())) {
+        if end.is_none_or(|end| end > range.memory.room()) {
             return Err(broken(format!(
                 "`{name}` binds {} bytes from byte {} on, which are not within its {} bytes",
                 range.bytes,

@@ -71,6 +71,11 @@ pub struct Generated {
 }
 
 impl Generated {
+    /// The value that is read farther than the kernel can count, if there is one.
+    pub fn uncounted(&self) -> Option<ValueId> {
+        self.plan.uncounted().map(|binding| self.reads[binding])
+    }
+
     /// What an invocation does at once, for `explain`.
     pub fn ways(&self) -> &'static str {
         match &self.plan {

@@ -172,6 +172,12 @@ impl Plan {
         }
     }
 
+    /// The binding of a read that goes farther than indices of 32 bits, if there is one.
+    pub(super) fn uncounted(&self) -> Option<usize> {
+        let far = self.reads.iter().find(|read| read.pattern.farthest() > i64::from(u32::MAX));
+        far.map(|read| read.binding)
+    }
+
     /// How often an invocation computes four elements, so that it moves enough.
     fn rounds_of(&self, region: &Region, device: &Properties) -> u32 {
         let elements = &region.elements;

@@ -63,6 +63,20 @@ impl Pattern {
         }
     }
 
+    /// The largest index that is read, at the upper bounds of the symbols, but for elements that are read by their own index.
+    pub(super) fn farthest(&self) -> i64 {
+        match self {
+            Self::Flat => 0,
+            Self::One { offset } => offset.bounds().1,
+            Self::Strided(Strided { offset, extents, strides, .. }) => {
+                extents.iter().zip(strides).fold(offset.bounds().1, |sum, (extent, stride)| {
+                    let last = (extent.bounds().1 - 1).max(0);
+                    sum.saturating_add(last.saturating_mul(stride.bounds().1))
+                })
+            }
+        }
+    }
+
     /// The same pattern counted in groups of four elements; `None` if groups cannot be read so.
     pub(super) fn widened(&self) -> Option<Self> {
         let Self::Strided(read) = self else {

@@ -212,13 +212,21 @@ impl Maker<'_> {
     /// The kernel of a plan.
     ///
     /// # Errors
-    /// It computes in a type that the device lacks, or an axis has more positions than kernels count.
+    /// It computes in a type that the device lacks, or an axis or what is written has more positions than kernels count.
     fn kernel(&self, inputs: &[Located], plan: &Plan) -> Result<Made> {
         let op = self.work.op.name();
         if let Some(extent) = plan.uncounted() {
             let node = self.program.values[self.work.output].name.clone();
             let reasons = format!("\n  {op}: an axis of {extent} positions, of which kernels count {}", i32::MAX);
             return Err(Error::NoCandidate { node, reasons });
+        }
+        // A part of a state may be written anywhere in it.
+        let output = &self.program.values[self.work.output];
+        let units = output.bytes.bounds().1 / plan.unit.bytes.max(1);
+        if units > i64::from(u32::MAX) {
+            let bytes = plan.unit.bytes;
+            let reasons = format!("\n  {op}: {units} times {bytes} bytes, of which kernels count {}", u32::MAX);
+            return Err(Error::NoCandidate { node: output.name.clone(), reasons });
         }
         // What is read as two types is bound twice.
         let mut bound: Vec<(ValueId, Scalar)> = Vec::new();

@@ -1,7 +1,10 @@
 //! Products of few rows or few columns, which read the large operand once.
 
-use trefoil_dsl::device::DeviceKind;
-use trefoil_kernels::matmul::rows::{COLUMNS, COLUMNS_OF_ONE, LINES, MOST, MOST_RESIDENT, PIECES, kernels};
+use trefoil_dsl::artefact::Feature;
+use trefoil_dsl::device::{DeviceKind, Limits};
+use trefoil_kernels::matmul::rows::{
+    COLUMNS, COLUMNS_OF_ONE, LEAST_SUBGROUP, LINES, MOST, MOST_RESIDENT, PIECES, kernels,
+};
 use trefoil_kernels::team::SIZE;
 
 use super::MatMul;
@@ -89,6 +92,10 @@ impl Candidate for Rows {
 
     fn implement(&self, request: &Request<'_>) -> Result<Implementation, Ineligible> {
         not_on_processors(request)?;
+        let Limits { min_subgroup, .. } = request.device.limits;
+        if request.device.features.has(Feature::Subgroups) && (min_subgroup as usize) < LEAST_SUBGROUP {
+            return Err(Ineligible::Other(format!("subgroups of {min_subgroup}, fewer than {LEAST_SUBGROUP}")));
+        }
         let types = types(&self.op, request)?;
         let product = Product::new(request)?;
         contiguous_bias(request)?;

@@ -187,7 +187,10 @@ fn shared(rows: i64, elements: i64, beside: bool) -> i64 {
     }
     // Narrower bundles of rows where there are few, down to a line of the cache; then whatever keeps invocations at work.
     let groups = |along: i64| rows.saturating_mul(along) / most;
-    while !beside && along < most && elements > along * 8 && (groups(along) < FEW && along < 32 || rows * along < most)
+    while !beside
+        && along < most
+        && elements > along * 8
+        && (groups(along) < FEW && along < 32 || rows.saturating_mul(along) < most)
     {
         along *= 2;
     }

@@ -54,6 +54,9 @@ pub struct Norm {
 /// The element types that it takes.
 const TAKES: [ElementType; 4] = [ElementType::F32, ElementType::F16, ElementType::BF16, ElementType::F64];
 
+/// More than one over the root of any `f32`, and so little that its product with a scale is finite: the distance 0 of a row that does not deviate stays 0, whichever of the two it is multiplied by first.
+const LARGEST_FACTOR: f32 = 1e23;
+
 /// The names of the operands in their order.
 const NAMES: [&str; 5] = ["x", "residual", "bias", "gamma", "beta"];
 
@@ -83,7 +86,7 @@ impl Norm {
     /// What the sum of squares is divided by, what is added to that, and what the factor may be at most, in `f32`.
     pub(super) fn constants(&self, elements: &Dim) -> (Dim, [f32; 2]) {
         let (divisor, [added, least]) = self.divisor(elements);
-        (divisor, [added, (1.0 / least).min(f32::MAX)])
+        (divisor, [added, (1.0 / least).min(LARGEST_FACTOR)])
     }
 
     /// The layout of vectors, as x's axes have it.

@@ -104,13 +104,13 @@ impl Launch {
 
 /// Invocations that share a row of so many elements: one quad for each in short rows, four in long ones.
 fn along_row(n: i64) -> i64 {
-    let quads = (n + 3) / 4;
+    let quads = n.saturating_add(3) / 4;
     power_of_two((quads + 3) / 4, SIZE as i64).max(power_of_two(quads, 32))
 }
 
 /// Invocations that share a column of `n` elements, or four columns, of which there are so many: as few as fill a device.
 fn along_columns(units: i64, n: i64, most: i64) -> i64 {
-    let each = power_of_two((n + DOWN as i64 - 1) / DOWN as i64, SIZE as i64);
+    let each = power_of_two(n.saturating_add(DOWN as i64 - 1) / DOWN as i64, SIZE as i64);
     let most = each.min(most);
     let mut along = 1;
     while along < most && units.saturating_mul(along) / (SIZE as i64) < WANTED {

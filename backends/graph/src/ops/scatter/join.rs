@@ -7,7 +7,7 @@ use trefoil_kernels::scatter::places::CHUNK;
 
 use super::super::sort::places_in_order;
 use super::super::support::{
-    LAUNCH, expect_element, expect_inputs, instance, kernel_time, shape_error, transfer_time, upper,
+    LAUNCH, expect_element, expect_inputs, instance, kernel_time, shape_error, steps_within, transfer_time, upper,
 };
 use super::places::Named;
 use super::{Update, result};
@@ -275,19 +275,8 @@ impl Candidate for InOrder<'_> {
         let keys = work.keys(op, key)?;
         let places = work.scratch(count.clone() * 4i64);
         let sort = places_in_order(key, count.clone(), request.device)?;
-        let first = work.scratch.len();
-        work.scratch.extend(sort.scratch);
-        let moved = |slot: &Slot| match slot {
-            Slot::Input(_) => keys.clone(),
-            Slot::Output(_) => places.clone(),
-            Slot::Scratch(piece) => Slot::Scratch(first + piece),
-            other @ (Slot::Over { .. } | Slot::Empty) => other.clone(),
-        };
-        for step in sort.steps {
-            let Step::Kernel(step) = step else { continue };
-            let bindings = step.bindings.iter().map(moved).collect();
-            work.steps.push(Step::Kernel(KernelStep { bindings, ..step }));
-        }
+        let sorting = sort.cost;
+        work.steps.extend(steps_within(sort, &keys, &places, &mut work.scratch));
         // With few updates no slot has many chunks.
         let chunks =
             if count.bounds().1 < 4 * CHUNK as i64 { Dim::from(0i64) } else { count.quotient(&Dim::from(CHUNK)) };
@@ -325,7 +314,7 @@ impl Candidate for InOrder<'_> {
         let [x, updates] = [0, 2].map(|input| upper(&request.inputs[input].ty.bytes()));
         // In place, rows without updates are not touched.
         let touched = if self.in_place { x.min(updates) } else { x };
-        Ok(work.done(request.device, 2.0 * touched + updates + 8.0 * upper(&slots), sort.cost))
+        Ok(work.done(request.device, 2.0 * touched + updates + 8.0 * upper(&slots), sorting))
     }
 }
 

@@ -11,7 +11,9 @@ use trefoil_kernels::sort::{kernels, rows, tile, top as candidates};
 
 use super::super::levels::{Level, count, innermost_first, merged_in_all};
 use super::super::scan::running_counts;
-use super::super::support::{LAUNCH, instance, kernel_time, number, power_of_two, specialised, transfer_time, upper};
+use super::super::support::{
+    LAUNCH, instance, kernel_time, number, power_of_two, specialised, steps_within, transfer_time, upper,
+};
 use super::order::order;
 use super::{Gives, Sort};
 use crate::dim::Dim;
@@ -293,14 +295,7 @@ pub(super) fn digits(mut work: Work<'_>, device: &Properties) -> Result<Implemen
     let counts_bytes = counts_shape.iter().cloned().product::<Dim>() * 4i64;
     let (counts, starts) = (work.scratch(counts_bytes.clone()), work.scratch(counts_bytes));
     let sums = running_counts(counts_shape, device)?;
-    let first = work.scratch.len();
-    work.scratch.extend(sums.scratch.iter().cloned());
-    let moved = |slot: &Slot| match slot {
-        Slot::Input(_) => counts.clone(),
-        Slot::Output(_) => starts.clone(),
-        Slot::Scratch(piece) => Slot::Scratch(first + piece),
-        other @ (Slot::Over { .. } | Slot::Empty) => other.clone(),
-    };
+    let sums = steps_within(sums, &counts, &starts, &mut work.scratch);
     let grid = Grid::Workgroups(work.rows.count.clone() * tiles.clone());
     let shape = ParamValue::Dims(vec![work.n.clone(), tiles]);
     let passes = i64::try_from(element.bytes()).unwrap_or(4);
@@ -308,11 +303,7 @@ pub(super) fn digits(mut work: Work<'_>, device: &Properties) -> Result<Implemen
         let shift = ParamValue::Dim(number(32 - 8 * (passes - pass)));
         let params = vec![shape.clone(), shift.clone()];
         work.push("sort_count", vec![ranks.clone(), counts.clone()], params, grid.clone())?;
-        for step in &sums.steps {
-            let Step::Kernel(step) = step else { continue };
-            let bindings = step.bindings.iter().map(moved).collect();
-            work.steps.push(Step::Kernel(KernelStep { bindings, ..step.clone() }));
-        }
+        work.steps.extend(sums.iter().cloned());
         let given = pass > 0 && !values_alone;
         let params = vec![shape.clone(), shift, ParamValue::Bool(given)];
         let from = if given { places.clone() } else { Slot::Empty };

@@ -32,6 +32,8 @@ pub(crate) struct Spliced {
     pub(crate) computes: bool,
     /// Bytes of each of the reads, at the upper bounds of the symbols.
     bytes: Vec<i64>,
+    /// The binding whose elements are as many as the region's, if there is one: it tells how many there are.
+    counted: Option<usize>,
 }
 
 impl Spliced {
@@ -56,7 +58,12 @@ impl Spliced {
         let ty = value.and_then(|value| program.values[value].ty.as_ref());
         let element = ty.map_or(ElementType::U32, |ty| ty.element);
         let bytes = reads.iter().map(|read| program.values[*read].bytes.bounds().1).collect();
-        Self { plan, wide, reads, region: region.clone(), element, computes, bytes }
+        // Of a longer one a region may read the beginning.
+        let is_all =
+            |value: ValueId| program.values[value].ty.as_ref().is_some_and(|ty| ty.elements() == region.elements);
+        let mut flat = plan.reads.iter().filter(|read| read.pattern == Pattern::Flat);
+        let counted = flat.find(|read| is_all(reads[read.binding])).map(|read| read.binding);
+        Self { plan, wide, reads, region: region.clone(), element, computes, bytes, counted }
     }
 
     /// What its code depends on besides the kernel's.
@@ -70,8 +77,9 @@ impl Spliced {
         let maps = maps.map(|(map, operands)| format!("{} {:?} of {operands:?}", map.op.name(), map.op.attributes()));
         let ranks: Vec<_> = self.plan.extents.iter().map(Vec::len).collect();
         format!(
-            "bound {:?} reads {:?} {:?} ranks {ranks:?} written {:?} maps {:?} types {:?} of {:?} requires {:?}",
+            "bound {:?} counted {:?} reads {:?} {:?} ranks {ranks:?} written {:?} maps {:?} types {:?} of {:?} requires {:?}",
             self.plan.bound,
+            self.counted,
             reads.collect::<Vec<_>>(),
             self.wide,
             self.plan.written,
@@ -82,10 +90,9 @@ impl Spliced {
         )
     }
 
-    /// The read whose elements stand one for one for those of the region, if there is one.
-    fn flat(&self) -> Option<usize> {
-        let flat = self.plan.reads.iter().find(|read| read.pattern == Pattern::Flat);
-        flat.map(|read| read.binding)
+    /// The value that is read farther than its functions can count, if there is one.
+    pub(crate) fn uncounted(&self) -> Option<ValueId> {
+        self.plan.uncounted().map(|binding| self.reads[binding])
     }
 
     /// The bytes of each read that is one access for each element, since neither four of them nor neighbours lie together.
@@ -124,7 +131,7 @@ impl Spliced {
     /// The values of its parameters, in the order in which [`Spliced::declare`] adds them.
     pub(crate) fn params(&self, is_behind: bool) -> Vec<ParamValue> {
         let mut params = self.plan.params();
-        if !is_behind && self.flat().is_none() {
+        if !is_behind && self.counted.is_none() {
             params.push(ParamValue::Dim(self.region.elements.clone()));
         }
         params
@@ -163,7 +170,7 @@ impl Spliced {
             }
         });
         let reads = reads.collect();
-        let length = match self.flat() {
+        let length = match self.counted {
             _ if is_behind => Length::Unasked,
             Some(binding) => Length::Of(inputs[binding]),
             None => Length::Param(add(format!("{prefix}_len"), None)),

@@ -10,7 +10,9 @@ use super::super::candidates::multiples;
 use super::super::types::{Types, usual};
 use crate::op::{Candidate, Grid, Implementation, Ineligible, KernelStep, ParamValue, Request, Slot, Step};
 use crate::ops::sort::places_in_order;
-use crate::ops::support::{LAUNCH, instance, kernel_time, not_on_processors, number, one_kernel, transfer_time, upper};
+use crate::ops::support::{
+    LAUNCH, instance, kernel_time, not_on_processors, number, one_kernel, steps_within, transfer_time, upper,
+};
 use crate::types::ElementType;
 
 /// Columns of a workgroup that goes row by row: few where neighbours share a column, which then read what lies together.
@@ -103,21 +105,11 @@ impl Candidate for Tiles {
         let kernel = kernel.map_err(|error| Ineligible::Other(error.to_string()))?;
 
         let sort = places_in_order(ElementType::U32, rows.clone(), request.device)?;
-        let mut scratch = sort.scratch;
+        let sorting = sort.cost;
         // A binding that is written holds something.
-        scratch.push(rows.clone() * 4i64 + 16i64);
-        let order = Slot::Scratch(scratch.len() - 1);
-        let mut steps = Vec::new();
-        for step in sort.steps {
-            let Step::Kernel(step) = step else { continue };
-            let moved = |slot: &Slot| match slot {
-                Slot::Input(_) => Slot::Input(2),
-                Slot::Output(_) => order.clone(),
-                other => other.clone(),
-            };
-            let bindings = step.bindings.iter().map(moved).collect();
-            steps.push(Step::Kernel(KernelStep { bindings, ..step }));
-        }
+        let mut scratch = vec![rows.clone() * 4i64 + 16i64];
+        let order = Slot::Scratch(0);
+        let mut steps = steps_within(sort, &Slot::Input(2), &order, &mut scratch);
         let edge = EDGE as i64;
         let tiles = rows.quotient_up(edge) * n.quotient_up(edge);
         steps.push(Step::Kernel(KernelStep {
@@ -133,7 +125,7 @@ impl Candidate for Tiles {
         let passes =
             upper(&tiles) + upper(&count.minimum(&request.inputs[0].ty.shape[0])) * upper(&n.quotient_up(edge));
         let time = (passes / BUSY_WORKGROUPS).max(1.0) * upper(&k) * TILE_TIME;
-        let cost = kernel_time(request.device, LAUNCH + time) + sort.cost;
+        let cost = kernel_time(request.device, LAUNCH + time) + sorting;
         Ok(Implementation { steps, scratch, cost })
     }
 }
