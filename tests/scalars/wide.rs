@@ -18,7 +18,7 @@ fn has(subject: &Subject, features: &[Feature], launch: trefoil::Launch) -> bool
         }
         Some(feature) => {
             let error = given.unwrap_err().to_string();
-            assert!(error.contains(feature.name()), "{error} on {}", subject.name);
+            assert!(error.contains(feature.variant_name()), "{error} on {}", subject.name);
             false
         }
     }

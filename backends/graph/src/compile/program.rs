@@ -389,8 +389,10 @@ impl Program {
             .fold(layout.offset.clone(), |last, (extent, stride)| last + (extent.clone() - 1i64) * stride.clone());
         let room = ty.elements() - 1i64 - last.clone();
         let empty = shape.iter().any(|extent| extent.is(0));
+        // More than can be counted is refused where memory is planned.
+        let countless = ty.elements().bounds().1 == i64::MAX;
         // Bounds of an expression may be wider than what it reaches; only a surely negative room is a defect.
-        if !empty && room.bounds().1 < 0 {
+        if !empty && !countless && room.bounds().1 < 0 {
             return Err(format!("`{}` ({ty}) is read up to element {last}", value.name));
         }
         Ok(())

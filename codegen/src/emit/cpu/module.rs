@@ -226,7 +226,7 @@ fn body(kernel: &Kernel<'_>, entry: &Function, out: &mut Out) -> Result<(), Emit
     out.line("let group = group as u32;");
     if names.global {
         out.line(&format!("let Some(base) = group.checked_mul({size}u32) else {{ break }};"));
-        out.line(&format!("if base > u32::MAX - ({size}u32 - 1) {{ break; }}"));
+        out.line(&format!("if base > u32::MAX - {}u32 {{ break; }}", size - 1));
     }
     if names.global_id && names.flat {
         out.line(&format!("let base_x: u32 = group_id[0].wrapping_mul({x}u32);"));

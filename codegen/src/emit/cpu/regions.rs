@@ -354,7 +354,7 @@ impl<'a> Regions<'a> {
                         ["begin", "first", "end", "limit"].map(|of| derived(of, name));
                     let start = if wraps {
                         out.line(&format!("let {begin}: u32 = {start};"));
-                        out.open(&format!("if {begin} <= u32::MAX - ({}u32 - 1) {{", self.size));
+                        out.open(&format!("if {begin} <= u32::MAX - {}u32 {{", self.size - 1));
                         begin
                     } else {
                         start
