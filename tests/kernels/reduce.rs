@@ -5,9 +5,10 @@ use std::sync::Arc;
 
 use trefoil::artefact::{Feature, Features, Kernel};
 use trefoil::dsl::element::Element;
-use trefoil::kernels::longs::{DoubleExponentials, DoubleMoments, LongPlace};
+use trefoil::kernels::longs::LongPlace;
 use trefoil::kernels::reduce::shapes::{SIZE, Walk};
-use trefoil::kernels::values::{Exponentials, Moments, Place};
+use trefoil::kernels::statistics::{DoubleExponentials, DoubleMoments, Exponentials, Moments};
+use trefoil::kernels::values::Place;
 use trefoil::{Buffer, Device, Launch, Result, bf16, f16};
 
 use crate::case::{EPSILON, kernel};

@@ -3,7 +3,7 @@
 //! Kernels take plain slices and numbers; what an op means, which kernel serves it and when is said in the graph crate.
 
 pub use trefoil_kernels_attention as attention;
-pub use trefoil_kernels_common::{activation, longs, quads, team, values, workgroup};
+pub use trefoil_kernels_common::{activation, longs, quads, statistics, team, values, workgroup};
 pub use trefoil_kernels_convolution as convolution;
 pub use trefoil_kernels_matmul as matmul;
 pub use trefoil_kernels_norm as norm;

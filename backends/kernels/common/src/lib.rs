@@ -6,6 +6,7 @@ pub mod activation;
 pub mod longs;
 pub mod pieces;
 pub mod quads;
+pub mod statistics;
 pub mod team;
 pub mod values;
 pub mod workgroup;

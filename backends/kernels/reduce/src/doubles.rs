@@ -5,10 +5,10 @@ use trefoil_dsl::prelude::*;
 
 use crate::shapes::{join_parts, reduce, walk_of};
 use trefoil_kernels_common::longs::{
-    DoubleExponentials, DoubleMoments, LongPlace, double_not_zero, double_over, largest_double, order_of_double,
-    smallest_double,
+    LongPlace, double_not_zero, double_over, largest_double, order_of_double, smallest_double,
 };
 use trefoil_kernels_common::quads::two_pairs;
+use trefoil_kernels_common::statistics::{DoubleExponentials, DoubleMoments};
 
 operators! {
     /// The sum of doubles over the divisor.

@@ -5,7 +5,8 @@ use trefoil_dsl::prelude::*;
 
 use crate::shapes::{join_parts, reduce, walk_of};
 use trefoil_kernels_common::quads::quad;
-use trefoil_kernels_common::values::{Exponentials, Moments, not_zero, over};
+use trefoil_kernels_common::statistics::{Exponentials, Moments};
+use trefoil_kernels_common::values::{not_zero, over};
 
 operators! {
     /// The sum of floats over the divisor.

@@ -11,6 +11,7 @@ use super::MatMul;
 use super::candidates::types;
 use super::product::Product;
 use crate::op::{CallStep, Callee, Candidate, Implementation, Ineligible, Request, Slot, Step};
+use crate::ops::host::lengths;
 use crate::ops::support::{FLOPS_PER_MICROSECOND, upper};
 use crate::types::ElementType;
 
@@ -54,11 +55,7 @@ impl Candidate for Panels {
         let sizes = vec![batch, m, n, k, a_batch, a_row, a_column, b_batch, b_row, b_column];
         let of_bytes = move |reads: &[&[u8]], writes: &mut [&mut [u8]], sizes: &[i64]| {
             let [out] = writes else { return Err(format!("`multiply` writes one result, {} given", writes.len())) };
-            let sizes: Vec<usize> = sizes
-                .iter()
-                .map(|size| usize::try_from(*size).map_err(|_| format!("`multiply`: {size}, no size or stride")))
-                .collect::<Result<_, _>>()?;
-            function(reads, out, &sizes, activation)
+            function(reads, out, &lengths("multiply", sizes)?, activation)
         };
         let step = CallStep {
             name: "multiply",

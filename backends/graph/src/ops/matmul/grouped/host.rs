@@ -10,6 +10,7 @@ use trefoil_host::product::Matrices;
 use super::super::host::elements;
 use super::candidates::contiguous_ids;
 use crate::op::{CallStep, Callee, Candidate, Implementation, Ineligible, Request, Slot, Step};
+use crate::ops::host::lengths;
 use crate::ops::support::{FLOPS_PER_MICROSECOND, upper};
 use crate::types::ElementType;
 
@@ -44,8 +45,7 @@ impl Candidate for ByGroup {
         sizes.extend(x.layout.strides.iter().chain(&weights.layout.strides).cloned());
         let of_bytes = move |reads: &[&[u8]], writes: &mut [&mut [u8]], sizes: &[i64]| {
             let [out] = writes else { return Err(format!("one result is written, {} given", writes.len())) };
-            let size = |size: &i64| usize::try_from(*size).map_err(|_| format!("{size}, no size or stride"));
-            function(reads, out, &sizes.iter().map(size).collect::<Result<Vec<_>, _>>()?)
+            function(reads, out, &lengths("multiply_grouped", sizes)?)
         };
         let step = CallStep {
             name: "multiply_grouped",
