@@ -40,7 +40,7 @@ fn run(row: &Row) {
         if cell.support == Support::CompileError {
             continue;
         }
-        let has: Vec<_> = device.properties().features.iter().map(|feature| feature.name()).collect();
+        let has: Vec<_> = device.properties().features.iter().map(|feature| feature.variant_name()).collect();
         if cell.requires.iter().any(|feature| !has.contains(feature)) {
             eprintln!("{}: {} lacks {:?}", row.name, subject.name, cell.requires);
             continue;
