@@ -16,7 +16,7 @@ import os
 import pathlib
 import sys
 from concurrent.futures import ProcessPoolExecutor
-from functools import cache, partial
+from functools import cache
 
 ARCHITECTURES = ["sm_90a", "sm_80", "sm_75"]
 # By this word a text tells architectures from each other.
@@ -104,6 +104,23 @@ def is_for(text, architecture):
     return architecture == ARCHITECTURES[0] or ASKS in text and (architecture != "sm_75" or MULTIPLIES not in text)
 
 
+def wanted(path, asked):
+    """The architectures that a file is compiled for: those that are asked for, once each, or those that it may tell from each other."""
+    if asked:
+        return list(dict.fromkeys(asked))
+    text = path.read_bytes()
+    return [architecture for architecture in ARCHITECTURES if is_for(text, architecture)]
+
+
+def compile_all(jobs):
+    """For each file and architecture why there is no cubin, or None; the largest texts first, so that none is left for one process at the end."""
+    ordered = sorted(jobs, key=lambda job: job[0].stat().st_size, reverse=True)
+    # Processes, since NVRTC compiles for one thread at a time.
+    with ProcessPoolExecutor(os.cpu_count()) as pool:
+        reasons = pool.map(compile_to_cubin, [path for path, _ in ordered], [its for _, its in ordered], chunksize=1)
+        return dict(zip(ordered, reasons))
+
+
 def main() -> int:
     if len(sys.argv) < 2:
         print(__doc__, file=sys.stderr)
@@ -116,22 +133,21 @@ def main() -> int:
     nvrtc = load_nvrtc()
     major, minor = ctypes.c_int(), ctypes.c_int()
     nvrtc.nvrtcVersion(ctypes.byref(major), ctypes.byref(minor))
+    asked = sys.argv[2:]
+    jobs = [(path, architecture) for path in files for architecture in wanted(path, asked)]
+    reasons = compile_all(jobs)
     failures = 0
-    # Processes, since NVRTC compiles for one thread at a time.
-    with ProcessPoolExecutor(os.cpu_count()) as pool:
-        asked = sys.argv[2:]
-        for architecture in asked or ARCHITECTURES:
-            wanted = [path for path in files if asked or is_for(path.read_bytes(), architecture)]
-            results = list(pool.map(partial(compile_to_cubin, architecture=architecture), wanted, chunksize=4))
-            failed = [(path, reason) for path, reason in zip(wanted, results) if reason is not None]
-            for path, reason in failed:
-                print(f"check-cuda: {path} for {architecture}")
-                print("\n".join("    " + line for line in reason.splitlines()))
-            print(
-                f"check-cuda: {len(wanted) - len(failed)} passed, {len(failed)} failed "
-                f"({architecture} cubin, NVRTC {major.value}.{minor.value})"
-            )
-            failures += len(failed)
+    for architecture in dict.fromkeys(asked or ARCHITECTURES):
+        of_it = [path for path, its in jobs if its == architecture]
+        failed = [path for path in of_it if reasons[path, architecture] is not None]
+        for path in failed:
+            print(f"check-cuda: {path} for {architecture}")
+            print("\n".join("    " + line for line in reasons[path, architecture].splitlines()))
+        print(
+            f"check-cuda: {len(of_it) - len(failed)} passed, {len(failed)} failed "
+            f"({architecture} cubin, NVRTC {major.value}.{minor.value})"
+        )
+        failures += len(failed)
     if not files:
         print(f"check-cuda: no .cu below {folder}", file=sys.stderr)
         return 1

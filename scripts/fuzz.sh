@@ -26,7 +26,13 @@ TIMEFORMAT='%U %S %R'
 failed=0
 # Who ends it sooner gets the figures until then: the fuzzer is told to end, and tells what it did.
 running='' stopped=''
-trap 'stopped=1; [ -z "$running" ] || pkill -INT -P "$running" || true' TERM INT
+# pkill is missing where few programs are installed; a process that has ended has no such file.
+interrupt() {
+    local children=()
+    read -r -a children 2> /dev/null < "/proc/$1/task/$1/children" || true
+    [ "${#children[@]}" -eq 0 ] || kill -INT "${children[@]}" 2> /dev/null || true
+}
+trap 'stopped=1; [ -z "$running" ] || interrupt "$running"' TERM INT
 format='%-12s %12s %8s %8s %8s %8s %8s %8s\n'
 heading=(target executions seconds "by clock" "per s" edges corpus faults)
 # shellcheck disable=SC2059 # The format is the one above.
@@ -43,7 +49,13 @@ for target in $targets; do
     program=$(realpath "$BINARIES/$target")
     corpus=$work/corpus/$target seeds=$work/corpus/$target-seeds artifacts=$work/artifacts/$target log=$work/artifacts/$target.log
     mkdir -p "$corpus" "$artifacts"
-    TREFOIL_SEEDS=$seeds "$program" > /dev/null 2>&1
+    TREFOIL_SEEDS=$seeds "$program" > "$log" 2>&1 || {
+        code=$?
+        [ -z "$stopped" ] || break
+        echo "fuzz: $program ended with status $code and wrote no seeds:" >&2
+        tail -n 40 "$log" >&2
+        exit 1
+    }
     before=$(find "$artifacts" -type f | wc -l)
     : > "$log"
     executions=0 used=0 clock=0 edges=0

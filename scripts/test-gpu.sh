@@ -32,7 +32,8 @@ while IFS= read -r -d '' part; do
     [ -z "$pack" ] || [ "${name%%.*}" = "$pack" ] || die "parts of two packs: $pack and ${name%%.*}; build again"
     pack=${name%%.*}
     parts=${name##*.of.}
-    [ -f "$store/$name" ] || cp "$part" "$store/$name"
+    # A copy that is cut off has another name, and is made again.
+    [ -f "$store/$name" ] || { cp "$part" "$store/$name.new" && mv "$store/$name.new" "$store/$name"; }
 done < <(find "${folders[@]}" -name 'trefoil-*.of.*' -print0)
 [ -n "$pack" ] || die "no part in ${folders[*]}; scripts/build-gpu-tests.sh makes them"
 here=("$store/$pack".*.of."$parts")
@@ -44,6 +45,8 @@ fi
 # Unpack them, once.
 checkout=$store/$pack
 if [ ! -d "$checkout" ]; then
+    # What an unpacking that was cut off left.
+    rm -rf "$checkout.new"
     mkdir "$checkout.new"
     for ((part = 1; part <= parts; part++)); do
         cat "$store/$pack.$part.of.$parts"

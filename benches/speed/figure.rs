@@ -2,6 +2,8 @@
 
 use trefoil::Device;
 
+use crate::Outcome;
+
 /// A measured case.
 pub struct Figure {
     /// What was measured.
@@ -42,13 +44,13 @@ impl Figure {
     }
 
     /// A line of the table, or a JSON object.
-    pub fn print(&self, device: &Device, ceiling: f64, json: bool) {
+    pub fn print(&self, device: &Device, ceiling: f64, json: bool) -> Outcome {
         let rate = self.bytes_per_second();
         let share = rate.map(|rate| rate / ceiling);
         let flops = self.flops.map(|flops| flops as f64 / self.seconds());
         if json {
             let properties = device.properties();
-            println!(
+            say!(
                 "{}",
                 serde_json::json!({
                     "device": properties.kind.name(),
@@ -62,11 +64,11 @@ impl Figure {
                     "flops_per_second": flops,
                 })
             );
-            return;
+            return Ok(());
         }
         let or_blank = |value: Option<String>| value.unwrap_or_default();
         let milliseconds = |nanoseconds: u64| format!("{:.4} ms", nanoseconds as f64 / 1e6);
-        println!(
+        say!(
             "  {:<38} {:>11} {:>11} {:>11} {:>10} {:>9} {:>10}",
             self.name,
             milliseconds(self.alone),
@@ -76,5 +78,6 @@ impl Figure {
             or_blank(share.map(|share| format!("{:.1} %", share * 100.0))),
             or_blank(flops.map(|flops| format!("{:.3}", flops / 1e12))),
         );
+        Ok(())
     }
 }

@@ -10,12 +10,18 @@
 //! cache; data is random; times are medians. A GPU's cases are timed alone, by its own clock and one step at a time, and among many in a row, by the host's clock: a clock
 //! around a launch costs a few microseconds, and a device with pauses between launches lowers its clock. Rates and shares are of the second, the ceiling's too.
 
+/// A line of output, as `println!`; what cannot be written is an error of the function around it.
+macro_rules! say {
+    ($($part:tt)*) => { std::io::Write::write_fmt(&mut std::io::stdout(), format_args!("{}\n", format_args!($($part)*)))? };
+}
+
 mod attention;
 mod cases;
 mod chains;
 mod convolutions;
 mod eager;
 mod elementwise;
+mod entries;
 mod figure;
 mod floors;
 mod kernels;
@@ -31,15 +37,12 @@ mod row;
 mod runs;
 mod scatters;
 
-use std::cell::Cell;
 use std::error::Error;
 
 use trefoil::device::DeviceOptions;
-use trefoil::graph::ElementType;
 use trefoil::{Device, devices};
-use trefoil_example_kernels::workload;
 
-use figure::Figure;
+use entries::Entry;
 use measure::{Scale, ceiling};
 
 /// What the bench can fail with.
@@ -54,7 +57,7 @@ pub struct Arguments {
     /// Runs on this device alone: cpu, wgpu, vulkan, cuda, or auto for the first of cuda, vulkan and wgpu that is a real GPU, else cpu.
     #[arg(long)]
     device: Option<String>,
-    /// Also prints the time of each step of the model.
+    /// Also prints the time of each step of the model, whose cases are called minilm.
     #[arg(long)]
     steps: bool,
     /// Prints one JSON object a line instead of the table.
@@ -62,32 +65,54 @@ pub struct Arguments {
     json: bool,
 }
 
+/// The devices of this machine, or the one that is named.
+fn opened(arguments: &Arguments) -> Outcome<Vec<Device>> {
+    let options = DeviceOptions::default();
+    if let Some(name) = &arguments.device {
+        return Ok(vec![devices::open_by_name(name, &options)?]);
+    }
+    let mut found = Vec::new();
+    for listing in devices::list(&options) {
+        match listing.device {
+            Ok(device) => found.push(device),
+            Err(error) => eprintln!("bench: {}: {error}", listing.kind),
+        }
+    }
+    if found.is_empty() { Err("no device opens".into()) } else { Ok(found) }
+}
+
+/// The cases of a device that are asked for.
+fn asked<'d>(device: &'d Device, arguments: &Arguments) -> Vec<Entry<'d>> {
+    let mut entries = entries::all(device, Scale::of(device), arguments.steps);
+    let ops = &arguments.ops;
+    entries.retain(|entry| ops.is_empty() || ops.iter().any(|op| entry.name.contains(op.as_str())));
+    entries
+}
+
 /// Prints the table of every device of this machine, or of the one that is named.
 ///
 /// # Errors
-/// The named device does not open, a device or a case fails, or no case has such a name.
+/// No device or not the named one opens, no case has such a name, none of them has steps to print, a device or a case fails, or the table cannot be written.
 pub fn run(arguments: &Arguments) -> Outcome {
-    let options = DeviceOptions::default();
-    let mut found: Vec<Device> = Vec::new();
-    match &arguments.device {
-        Some(name) => found.push(devices::open_by_name(name, &options)?),
-        None => {
-            for listing in devices::list(&options) {
-                match listing.device {
-                    Ok(device) => found.push(device),
-                    Err(error) => eprintln!("bench: {}: {error}", listing.kind),
-                }
-            }
+    let found = opened(arguments)?;
+    // Ceilings take seconds a device: what is asked for is looked at before.
+    let asked: Vec<(&Device, Vec<Entry<'_>>)> = found.iter().map(|device| (device, asked(device, arguments))).collect();
+    let ran: usize = asked.iter().map(|(_, entries)| entries.len()).sum();
+    let no_case = format!("no case has a name that contains {}", arguments.ops.join(" or "));
+    if ran == 0 {
+        return Err(no_case.into());
+    }
+    if arguments.steps && !asked.iter().flat_map(|(_, entries)| entries).any(|entry| entry.has_steps) {
+        let ops = arguments.ops.join(" or ");
+        return Err(format!("`--steps` prints the steps of the model, minilm, which {ops} does not ask for").into());
+    }
+    let mut failed = 0;
+    for (device, entries) in &asked {
+        if entries.is_empty() {
+            eprintln!("bench: {}: {no_case}", device.kind());
+        } else {
+            failed += on(device, entries, arguments.json)?;
         }
-    }
-    let (mut ran, mut failed) = (0, 0);
-    for device in &found {
-        let counts = on(device, arguments)?;
-        ran += counts.0;
-        failed += counts.1;
-    }
-    if ran == 0 && !found.is_empty() {
-        return Err(format!("no case has a name that contains {}", arguments.ops.join(" or ")).into());
     }
     if failed > 0 {
         return Err(format!("{failed} of {ran} cases failed").into());
@@ -111,85 +136,30 @@ fn is_lacking(error: &(dyn Error + Send + Sync + 'static)) -> bool {
     }
 }
 
-/// Runs every case on a device; a case that cannot run says so and does not stop the others. How many there were, and how many of them failed.
-fn on(device: &Device, arguments: &Arguments) -> Outcome<(usize, usize)> {
-    let scale = Scale::of(device);
+/// Runs cases on a device; one that cannot run says so and does not stop the others. How many of them failed.
+fn on(device: &Device, entries: &[Entry<'_>], json: bool) -> Outcome<usize> {
     let properties = device.properties();
-    if !arguments.json {
-        println!("{} ({}), {}", properties.kind, properties.name, properties.driver);
-        println!("{}", figure::header());
+    if !json {
+        say!("{} ({}), {}", properties.kind, properties.name, properties.driver);
+        say!("{}", figure::header());
     }
-    let ceiling = ceiling(device, scale)?;
-    let (ran, failed) = (Cell::new(0usize), Cell::new(0usize));
-    let wanted = |name: &str| {
-        let is_wanted = arguments.ops.is_empty() || arguments.ops.iter().any(|op| name.contains(op.as_str()));
-        ran.set(ran.get() + usize::from(is_wanted));
-        is_wanted
-    };
-    let complain = |name: &str, error: Box<dyn Error + Send + Sync>| {
-        eprintln!("bench: {name} on {}: {error}", properties.kind);
-        failed.set(failed.get() + usize::from(!is_lacking(&*error)));
-    };
+    let ceiling = ceiling(device, Scale::of(device))?;
     for figure in &ceiling.figures {
-        figure.print(device, ceiling.bytes_per_second, arguments.json);
+        figure.print(device, ceiling.bytes_per_second, json)?;
     }
-    let report = |name: &str, figure: Outcome<Figure>| match figure {
-        Ok(figure) => figure.print(device, ceiling.bytes_per_second, arguments.json),
-        Err(error) => complain(name, error),
-    };
-    let of_graph = |case: &cases::Case, element| match measure::graph(device, case, element, scale) {
-        Ok(figures) => figures.into_iter().for_each(|figure| report(&case.name, Ok(figure))),
-        Err(error) => report(&case.name, Err(error)),
-    };
-    for case in cases::all(scale) {
-        if wanted(&case.name) {
-            of_graph(&case, cases::ELEMENT);
-        }
-    }
-    for element in [ElementType::F32, ElementType::F16, ElementType::BF16] {
-        let of_numbers = elementwise::all(scale, element).into_iter().chain(products::all(scale, element));
-        for case in of_numbers.chain(attention::all(scale, element)) {
-            if wanted(&case.name) {
-                of_graph(&case, element);
-            }
-        }
-    }
-    if wanted(&eager::name()) {
-        report(&eager::name(), eager::measure(device));
-    }
-    for (name, steps) in runs::all() {
-        if wanted(&name) {
-            report(&name, runs::measure(device, &name, steps));
-        }
-    }
-    for (name, shared) in runs::beside() {
-        if wanted(&name) {
-            report(&name, runs::measure_beside(device, &name, shared));
-        }
-    }
-    if wanted(&floors::name()) {
-        match floors::measure(device) {
-            Ok(floor) => floor.into_iter().for_each(|figure| report(&floors::name(), Ok(figure))),
-            Err(error) => report(&floors::name(), Err(error)),
-        }
-    }
-    for (name, make) in workload::of(device) {
-        let name = format!("kernel {name}");
-        if wanted(&name) {
-            report(&name, kernels::measure(device, &name, make, scale));
-        }
-    }
-    for &(name, bounds) in cases::minilm(scale) {
-        if wanted(name) {
-            match minilm::measure(device, name, bounds, arguments.steps) {
-                Ok(figures) => {
-                    for figure in figures {
-                        figure.print(device, ceiling.bytes_per_second, arguments.json);
-                    }
+    let mut failed = 0;
+    for entry in entries {
+        match entry.measure() {
+            Ok(figures) => {
+                for figure in figures {
+                    figure.print(device, ceiling.bytes_per_second, json)?;
                 }
-                Err(error) => complain(name, error),
+            }
+            Err(error) => {
+                eprintln!("bench: {} on {}: {error}", entry.name, properties.kind);
+                failed += usize::from(!is_lacking(&*error));
             }
         }
     }
-    Ok((ran.get(), failed.get()))
+    Ok(failed)
 }

@@ -1,5 +1,6 @@
 //! `cargo bench -p trefoil-benches -- [FILTER..] [--device NAME] [--steps] [--json]`: what `trefoil bench` does.
 
+use std::io;
 use std::process::ExitCode;
 
 use clap::Parser;
@@ -17,6 +18,12 @@ struct Bench {
 fn main() -> ExitCode {
     match trefoil_benches::run(&Bench::parse().arguments) {
         Ok(()) => ExitCode::SUCCESS,
+        // Who reads has seen enough, as for the command line.
+        Err(error)
+            if error.downcast_ref::<io::Error>().is_some_and(|error| error.kind() == io::ErrorKind::BrokenPipe) =>
+        {
+            ExitCode::SUCCESS
+        }
         Err(error) => {
             eprintln!("speed: {error}");
             ExitCode::FAILURE

@@ -26,10 +26,10 @@ pub struct Arguments {
     /// Workgroups along x, y and z; as many along x as there are invocations for the longest buffer if nothing is said.
     #[arg(long, value_name = "X[,Y[,Z]]", value_parser = counts)]
     groups: Option<[u32; 3]>,
-    /// Invocations of a subgroup, for kernels that do not state it.
-    #[arg(long, default_value_t = 32)]
-    subgroup: u32,
-    /// Runs the workgroups in an order that the seed decides.
+    /// Invocations of a subgroup, for kernels that do not state it; 32 if nothing is said.
+    #[arg(long, value_name = "INVOCATIONS")]
+    subgroup: Option<u32>,
+    /// Runs the workgroups in an order that the seed decides, of kernels that do not order memory.
     #[arg(long, value_name = "SEED")]
     shuffle: Option<u64>,
     /// Runs what a kernel does where there are no subgroups.
@@ -92,13 +92,58 @@ fn once<T>(option: &str, given: &[(String, T)]) -> Outcome {
     Ok(())
 }
 
+/// Says of a kernel of some name why an option that was given changes nothing for it, if that is so.
+type Unread = fn(&str, &Program, &Arguments) -> Option<String>;
+
+/// Each for an option that some kernels do not read.
+const UNREAD: [Unread; 2] = [unread_shuffle, unread_subgroup];
+
+fn unread_shuffle(name: &str, program: &Program, arguments: &Arguments) -> Option<String> {
+    let is_unread = arguments.shuffle.is_some() && program.verified().module.orders_memory();
+    is_unread.then(|| {
+        format!(
+            "`--shuffle` changes nothing for `{name}`, which orders memory: its workgroups run from the first on, since one may wait for an earlier one"
+        )
+    })
+}
+
+fn unread_subgroup(name: &str, program: &Program, arguments: &Arguments) -> Option<String> {
+    let stated = program.verified().info.subgroup_size?;
+    let given = arguments.subgroup.filter(|given| *given != stated)?;
+    Some(format!("`--subgroup {given}` changes nothing for `{name}`, which states subgroups of {stated}"))
+}
+
+/// Refuses an option that changes nothing for any instance; where some read it, the others say so beside their reports.
+fn refuse_unread(checked: &[(&Kernel, Program)], arguments: &Arguments) -> Outcome {
+    for unread in UNREAD {
+        let reasons: Option<Vec<String>> =
+            checked.iter().map(|(_, program)| unread(&arguments.kernel, program, arguments)).collect();
+        if let Some(reason) = reasons.and_then(|reasons| reasons.into_iter().next()) {
+            return Err(reason.into());
+        }
+    }
+    Ok(())
+}
+
+/// An instance, ready to be checked.
+fn program(kernel: &Kernel) -> Outcome<Program> {
+    let (module, instance) = (Module::from_bytes(&kernel.ir)?, Instance::from_bytes(&kernel.instance)?);
+    let constants: Vec<i64> = kernel.constants.iter().map(|constant| constant.value).collect();
+    Ok(Program::new(&module, &instance, &constants)?)
+}
+
 /// Runs the instances of a kernel and prints what is found; it fails if there is anything.
 pub fn run(arguments: &Arguments) -> Outcome {
     once("len", &arguments.lengths)?;
     once("set", &arguments.values)?;
-    let mut amiss = false;
+    let mut checked = Vec::new();
     for kernel in instances(&arguments.kernel)? {
-        amiss |= !one(kernel, arguments)?;
+        checked.push((kernel, program(kernel)?));
+    }
+    refuse_unread(&checked, arguments)?;
+    let mut amiss = false;
+    for (kernel, program) in &checked {
+        amiss |= !one(kernel, program, arguments)?;
     }
     if amiss {
         return Err(format!("`{}` does what it should not", arguments.kernel).into());
@@ -110,10 +155,7 @@ pub fn run(arguments: &Arguments) -> Outcome {
 }
 
 /// Whether nothing was found.
-fn one(kernel: &Kernel, arguments: &Arguments) -> Outcome<bool> {
-    let (module, instance) = (Module::from_bytes(&kernel.ir)?, Instance::from_bytes(&kernel.instance)?);
-    let constants: Vec<i64> = kernel.constants.iter().map(|constant| constant.value).collect();
-    let program = Program::new(&module, &instance, &constants)?;
+fn one(kernel: &Kernel, program: &Program, arguments: &Arguments) -> Outcome<bool> {
     for (name, _) in &arguments.lengths {
         let of = |binding: &trefoil::artefact::Binding| binding.name == *name;
         if !kernel.bindings.iter().any(of) {
@@ -181,18 +223,24 @@ fn one(kernel: &Kernel, arguments: &Arguments) -> Outcome<bool> {
     }
     let mut buffers: Vec<Vec<u8>> =
         lengths.iter().enumerate().map(|(binding, length)| program.made_up(binding, *length)).collect();
+    let defaults = Options::default();
     let options = Options {
         reads_past_end: !arguments.reads_past_end,
         writes_past_end: !arguments.writes_past_end,
         overflow: arguments.overflow,
         not_a_number: arguments.nan,
-        subgroup_size: arguments.subgroup,
+        subgroup_size: arguments.subgroup.unwrap_or(defaults.subgroup_size),
         has_subgroups: !arguments.without_subgroups,
         order: arguments.shuffle.map_or(Order::Ascending, Order::Shuffled),
-        ..Options::default()
+        ..defaults
     };
     let report = program.run(&options, &mut buffers, &block, groups)?;
     say!("{report}");
+    for unread in UNREAD {
+        if let Some(reason) = unread(&kernel.name, program, arguments) {
+            say!("  {reason}");
+        }
+    }
     if !report.is_clean() {
         used.push(format!("workgroups {groups:?}"));
         say!(
@@ -246,4 +294,37 @@ fn param(scalar: ParamScalar, value: &str) -> Result<[u8; 8], String> {
         format!("`{value}` given, a `{}`{of_32_bits} expected", scalar.rust_name())
     })?;
     Ok(bits.to_le_bytes())
+}
+
+#[cfg(test)]
+mod tests {
+    use clap::Parser as _;
+
+    use super::*;
+
+    #[derive(clap::Parser)]
+    struct Check {
+        #[command(flatten)]
+        arguments: Arguments,
+    }
+
+    /// What is said of options that change nothing for a kernel of the guide.
+    fn unread(row: &str, options: &[&str]) -> Outcome {
+        let row = trefoil_guide::ROWS.iter().find(|other| other.name == row).unwrap();
+        let checked: Vec<_> = row.instances().map(|kernel| (kernel, program(kernel).unwrap())).collect();
+        let given = ["check", "totals"].into_iter().chain(options.iter().copied());
+        refuse_unread(&checked, &Check::try_parse_from(given).unwrap().arguments)
+    }
+
+    #[test]
+    fn options_that_a_kernel_does_not_read_are_refused() {
+        let complaint = unread("subgroup_sizes", &["--subgroup", "8"]).unwrap_err().to_string();
+        assert_eq!(complaint, "`--subgroup 8` changes nothing for `totals`, which states subgroups of 32");
+        let complaint = unread("memory_orders", &["--shuffle", "5"]).unwrap_err().to_string();
+        assert!(complaint.contains("`--shuffle` changes nothing"), "{complaint}");
+        // Each is read by the other's kernel, and what is said anyway may be said again.
+        assert!(unread("subgroup_sizes", &["--shuffle", "5"]).is_ok());
+        assert!(unread("subgroup_sizes", &["--subgroup", "32"]).is_ok());
+        assert!(unread("memory_orders", &["--subgroup", "8"]).is_ok());
+    }
 }

@@ -65,6 +65,11 @@ fn options_that_would_do_nothing_are_refused() {
     let (succeeded, text, complaint) = trefoil(&["emit", "attention_matrices_bf16_4", "--target", "wgsl"]);
     let expected = "`attention_matrices_bf16_4` has no wgsl code: it has spirv, cuda, cpu";
     assert!(!succeeded && complaint.contains(expected), "{text}{complaint}");
+    // It waits for earlier workgroups, which run first whatever is said.
+    let (succeeded, text, complaint) = trefoil(&["check", "scan_one_pass", "--shuffle", "5"]);
+    assert!(!succeeded && complaint.contains("`--shuffle` changes nothing for `scan_one_pass`"), "{text}{complaint}");
+    let (succeeded, text, complaint) = trefoil(&["bench", "softmax", "--steps", "--device", "cpu"]);
+    assert!(!succeeded && text.is_empty() && complaint.contains("`--steps`"), "{text}{complaint}");
     // A file is no folder.
     let (succeeded, _, complaint) = trefoil(&["language", "--book", "Cargo.toml"]);
     assert!(!succeeded && complaint.contains("Cargo.toml: "), "{complaint}");
@@ -76,9 +81,10 @@ fn what_is_not_there_is_named() {
         &["emit", "no_such_kernel", "--target", "wgsl"][..],
         &["guards", "no_such_kernel"],
         &["check", "no_such_kernel"],
+        &["bench", "no_such_kernel", "--device", "cpu"],
     ] {
-        let (succeeded, _, complaint) = trefoil(arguments);
-        assert!(!succeeded);
+        let (succeeded, text, complaint) = trefoil(arguments);
+        assert!(!succeeded && text.is_empty(), "{text}");
         assert!(complaint.contains("no_such_kernel"), "{complaint}");
     }
 }
@@ -96,5 +102,16 @@ fn lists_are_objects_too() {
         let (succeeded, json, complaint) = trefoil(&[command, "--json"]);
         assert!(succeeded, "{complaint}");
         assert!(json.starts_with('[') && json.trim_end().ends_with(']') && json.contains(name), "{json}");
+    }
+}
+
+#[test]
+fn a_reader_who_has_seen_enough_is_no_failure() {
+    for arguments in [&["kernels"][..], &["bench", "matmul f32", "--device", "cpu"]] {
+        let (reader, writer) = std::io::pipe().unwrap();
+        drop(reader);
+        let ended = Command::new(env!("CARGO_BIN_EXE_trefoil")).args(arguments).stdout(writer).output().unwrap();
+        let complaint = String::from_utf8(ended.stderr).unwrap();
+        assert!(ended.status.success() && complaint.is_empty(), "{arguments:?}: {complaint}");
     }
 }

@@ -20,6 +20,7 @@ use crate::fibers::{self, Fibers, Task};
 use crate::held::Held;
 use crate::interval::Reject;
 use crate::run::{self, Failure};
+use crate::spirv_val::{self, SpirvVal};
 use crate::syntax::Program;
 use crate::table::{Row, Table, add_counts, reached};
 use crate::value::Value;
@@ -38,6 +39,22 @@ const fn subgroup_of(seed: u64) -> u32 {
     SUBGROUPS[(mixed % SUBGROUPS.len() as u64) as usize]
 }
 
+/// What is no device and may be missing, by name: NVRTC, `spirv-val`, and what runs CUDA C on the CPU.
+pub const TOOLS: [&str; 3] = [nvrtc::PLACE, spirv_val::PLACE, fibers::PLACE];
+
+/// Whether a device or a tool, by name, must be there where these devices must, as the tests' `TREFOIL_REQUIRE_DEVICES` lists them.
+pub fn is_required(name: &str, devices: &str) -> bool {
+    if TOOLS.contains(&name) {
+        return fibers::is_required(devices);
+    }
+    devices.split(',').any(|known| known.trim() == name)
+}
+
+/// A tool, if it opened; that it did not is added to what is refused.
+fn opened<T>(name: &'static str, tool: Result<T, String>, refused: &mut Vec<(&'static str, String)>) -> Option<T> {
+    tool.map_err(|words| refused.push((name, words))).ok()
+}
+
 /// How many kernels are compiled together for [`Fibers`]: with more, the time of the last ones is that of a single thread.
 const BATCH: usize = 24;
 
@@ -50,8 +67,8 @@ pub struct Harness {
     pub nvrtc: Option<(nvrtc::Nvrtc, u64)>,
     /// What runs CUDA C on the CPU, and for every how many programs it is asked, whatever the devices get.
     pub fibers: Option<(Fibers, u64)>,
-    /// Whether SPIR-V is handed to `spirv-val`, for every so many programs; 0 for none.
-    pub spirv_val: u64,
+    /// What validates SPIR-V, and for every how many programs it is asked.
+    pub spirv_val: Option<(SpirvVal, u64)>,
     /// Devices get one in so many programs; the evaluator and the checker get all.
     pub share: u64,
 }
@@ -121,9 +138,9 @@ struct Ran {
 }
 
 impl Harness {
-    /// With every device of these kinds that opens, and NVRTC, `spirv-val` and a compiler of C++ for one in so many programs; beside it, by name, why devices and that compiler are left out.
+    /// With every device of these kinds that opens, and NVRTC, `spirv-val` and a compiler of C++ for one in so many programs; beside it, by name, why devices and [`TOOLS`] are left out. With 0 no tool is asked for.
     pub fn open(kinds: &[DeviceKind], every: u64) -> (Self, Vec<(&'static str, String)>) {
-        let (mut opened, mut refused) = (Vec::new(), Vec::new());
+        let (mut devices, mut refused) = (Vec::new(), Vec::new());
         for kind in kinds {
             let options = DeviceOptions::default();
             let device = match kind {
@@ -133,20 +150,17 @@ impl Harness {
                 DeviceKind::Cuda => trefoil_cuda::open(&options),
             };
             match device {
-                Ok(device) => opened.push(Held::new(device)),
+                Ok(device) => devices.push(Held::new(device)),
                 Err(error) => refused.push((kind.name(), error.to_string())),
             }
         }
-        let nvrtc = nvrtc::load().filter(|_| every > 0).map(|nvrtc| (nvrtc, every));
-        let fibers = match Fibers::open() {
-            _ if every == 0 => None,
-            Ok(fibers) => Some((fibers, every)),
-            Err(words) => {
-                refused.push((fibers::PLACE, words));
-                None
-            }
-        };
-        (Self { devices: opened, nvrtc, fibers, spirv_val: every, share: 1 }, refused)
+        let mut harness = Self { devices, share: 1, ..Self::default() };
+        if every > 0 {
+            harness.nvrtc = opened(nvrtc::PLACE, nvrtc::load(), &mut refused).map(|nvrtc| (nvrtc, every));
+            harness.spirv_val = opened(spirv_val::PLACE, SpirvVal::open(), &mut refused).map(|tool| (tool, every));
+            harness.fibers = opened(fibers::PLACE, Fibers::open(), &mut refused).map(|fibers| (fibers, every));
+        }
+        (harness, refused)
     }
 
     /// Runs a program everywhere, in the evaluator and the checker with subgroups of a size.
@@ -207,7 +221,7 @@ impl Harness {
         run::agree("evaluator", program, wanted, &found)?;
         let mut ran = Ran { places: OWN.map(str::to_owned).to_vec(), ..Ran::default() };
         let on_devices = number.is_multiple_of(self.share.max(1))
-            && (!self.devices.is_empty() || self.nvrtc.is_some() || self.spirv_val > 0);
+            && (!self.devices.is_empty() || self.nvrtc.is_some() || self.spirv_val.is_some());
         let targets: &[Target] = match (on_devices, on_fibers) {
             (true, _) => &Target::ALL,
             (false, true) => &[Target::Cuda],
@@ -240,8 +254,10 @@ impl Harness {
             nvrtc::accepts(nvrtc, kernel)?;
         }
         run::writable(kernel)?;
-        if self.spirv_val > 0 && number.is_multiple_of(self.spirv_val) {
-            run::validated(kernel, number)?;
+        if let Some((tool, every)) = &self.spirv_val
+            && number.is_multiple_of(*every)
+        {
+            tool.accepts(kernel)?;
         }
         for held in &self.devices {
             let size = if program.needs.subgroups { run::subgroup_size(&held.device) } else { Some(subgroup) };
@@ -331,12 +347,14 @@ impl Harness {
                 for name in ran {
                     *log.ran.entry(name).or_default() += 1;
                 }
-                let counts = [
-                    self.nvrtc.as_ref().is_some_and(|(_, every)| seed.is_multiple_of(*every)),
-                    self.spirv_val > 0 && seed.is_multiple_of(self.spirv_val),
-                ];
-                for (total, counted) in log.compiled.iter_mut().zip(counts) {
-                    *total += u32::from(counted);
+                // Tools get of what devices get.
+                let given = |every: Option<u64>| {
+                    every.is_some_and(|every| seed.is_multiple_of(every) && seed.is_multiple_of(self.share.max(1)))
+                };
+                let nvrtc = self.nvrtc.as_ref().map(|(_, every)| *every);
+                let spirv_val = self.spirv_val.as_ref().map(|(_, every)| *every);
+                for (total, every) in log.compiled.iter_mut().zip([nvrtc, spirv_val]) {
+                    *total += u32::from(given(every));
                 }
             }
             Verdict::Rejected(reject) => *log.rejected.entry(reject.to_owned()).or_default() += 1,

@@ -18,6 +18,7 @@ pub mod print;
 
 pub mod reduce;
 pub mod run;
+pub mod spirv_val;
 pub mod syntax;
 pub mod table;
 pub mod value;

@@ -9,6 +9,9 @@ use trefoil_codegen::target::Target;
 
 use crate::run::Failure;
 
+/// What a failure here is said to be of.
+pub const PLACE: &str = "nvrtc";
+
 type Handle = *mut std::ffi::c_void;
 
 /// The loaded library.
@@ -20,7 +23,10 @@ pub struct Nvrtc {
 }
 
 /// The library from the folder that scripts/setup-tools.sh fills, the one in `TREFOIL_NVRTC`, or the system's.
-pub fn load() -> Option<Nvrtc> {
+///
+/// # Errors
+/// There is none, or it does not load.
+pub fn load() -> Result<Nvrtc, String> {
     let folder = std::env::var_os("TREFOIL_NVRTC")
         .map_or_else(|| PathBuf::from(env!("CARGO_MANIFEST_DIR")).join("../.tools/nvrtc"), PathBuf::from);
     let is_builtins =
@@ -33,7 +39,7 @@ pub fn load() -> Option<Nvrtc> {
         .collect();
     // SAFETY: as above.
     let library = unsafe { Library::new(folder.join("libnvrtc.so.13")).or_else(|_| Library::new("libnvrtc.so.13")) };
-    library.ok().map(|library| Nvrtc { library, _builtins: builtins })
+    library.map(|library| Nvrtc { library, _builtins: builtins }).map_err(|error| error.to_string())
 }
 
 /// Whether NVRTC takes every CUDA text of a kernel. Warnings are left aside: what was drawn compares and computes what nobody would.
@@ -43,7 +49,7 @@ pub fn load() -> Option<Nvrtc> {
 pub fn accepts(nvrtc: &Nvrtc, kernel: &Kernel) -> Result<(), Failure> {
     for variant in kernel.variants.iter().filter(|variant| variant.target == Target::Cuda) {
         if let Code::Text(text) = &variant.code {
-            nvrtc.compile(text).map_err(|words| Failure { place: "nvrtc".to_owned(), words })?;
+            nvrtc.compile(text).map_err(|words| Failure { place: PLACE.to_owned(), words })?;
         }
     }
     Ok(())

@@ -325,28 +325,6 @@ pub fn subgroup_size(device: &Device) -> Option<u32> {
     (limits.min_subgroup == limits.max_subgroup).then_some(limits.min_subgroup)
 }
 
-/// Whether `spirv-val` takes a kernel's SPIR-V; without the tool, nothing is known against it.
-///
-/// # Errors
-/// What it says.
-pub fn validated(kernel: &Kernel, number: u64) -> Result<(), Failure> {
-    let fetched = std::path::Path::new(env!("CARGO_MANIFEST_DIR")).join("../.tools/bin/spirv-val");
-    let tool = if fetched.exists() { fetched } else { "spirv-val".into() };
-    for (index, variant) in kernel.variants.iter().enumerate() {
-        let Code::Spirv(words) = &variant.code else { continue };
-        let file = std::env::temp_dir().join(format!("trefoil-random-{}-{number}-{index}.spv", std::process::id()));
-        std::fs::write(&file, &**words).map_err(|error| failure("spirv-val", error))?;
-        let output = std::process::Command::new(&tool).args(["--target-env", "vulkan1.3"]).arg(&file).output();
-        let _ = std::fs::remove_file(&file);
-        if let Ok(output) = output
-            && !output.status.success()
-        {
-            return Err(failure("spirv-val", String::from_utf8_lossy(&output.stderr)));
-        }
-    }
-    Ok(())
-}
-
 /// Whether naga's writer of SPIR-V, which wgpu runs, takes a kernel's WGSL: of some modules that naga calls valid it does not.
 ///
 /// # Errors

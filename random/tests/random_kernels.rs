@@ -6,8 +6,8 @@
 #![allow(clippy::unwrap_used, reason = "a test that fails may panic")]
 
 use trefoil_dsl::device::DeviceKind;
-use trefoil_random::fibers::{PLACE, is_required};
-use trefoil_random::harness::{Harness, Limits};
+use trefoil_random::fibers::PLACE;
+use trefoil_random::harness::{Harness, Limits, is_required};
 use trefoil_random::log;
 
 /// Devices get one kernel in so many.
@@ -28,8 +28,7 @@ fn kernels_drawn_at_random_agree_everywhere() {
     harness.share = number("TREFOIL_RANDOM_SHARE", SHARE);
     let required = std::env::var("TREFOIL_REQUIRE_DEVICES").unwrap_or_default();
     for (name, words) in refused {
-        let named = required.split(',').any(|known| known.trim() == name);
-        assert!(!named && (name != PLACE || !is_required(&required)), "{name} is required: {words}");
+        assert!(!is_required(name, &required), "{name} is required: {words}");
         println!("not tested on {name}: {words}");
     }
     if let Some((_, every)) = &mut harness.fibers {

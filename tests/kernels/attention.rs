@@ -362,39 +362,41 @@ pub fn check(stand: &Stand) {
 }
 
 fn check_of<T: Value>(stand: &Stand) {
-    for way in ways(T::NAME) {
-        if !stand.runs(kernel(&way.name)) {
+    let ways: Vec<Way> = ways(T::NAME).into_iter().filter(|way| stand.runs(kernel(&way.name))).collect();
+    for shape in shapes().into_iter().filter(|shape| stand.affords(shape.operations())) {
+        let takes = |way: &&Way| [shape.elements, shape.value_elements].iter().all(|count| way.takes::<T>(*count));
+        let fit: Vec<&Way> = ways.iter().filter(takes).collect();
+        if fit.is_empty() {
             continue;
         }
-        for shape in shapes() {
-            if ![shape.elements, shape.value_elements].iter().all(|elements| way.takes::<T>(*elements)) {
-                continue;
-            }
-            if !stand.affords(shape.operations()) {
-                continue;
-            }
-            let place = format!("{}, {shape:?}, on {}", way.name, stand.name);
-            let given = shape.given::<T>();
-            let expected = shape.expected(&given);
-            let run = shape.run(&stand.device, &way, &given, expected.len());
-            let all = run.unwrap_or_else(|error| panic!("{place}: {error}"));
-            let joined = shape.cut > 1 && !way.name.contains("plain");
-            let join = joined.then(|| kernel(&shape.join::<T>()));
-            stand.ran([kernel(&way.name)].into_iter().chain(join), &place);
-            let (before, rest) = all.split_at(GUARD);
-            let (written, after) = rest.split_at(expected.len());
-            assert!(before.iter().chain(after).all(|x| x.number().is_nan()), "{place}: a guard was overwritten");
-            for (index, (given, expected)) in written.iter().zip(expected).enumerate() {
-                let given = given.number();
-                match expected {
-                    None => assert!(given.is_nan(), "{place}: element {index} is {given}, and must not be written"),
-                    // Scores are at most 0.4 times so many elements, and each sum rounds once a term; values are at most 1.
-                    Some(value) => {
-                        let tolerance = (shape.elements + shape.keys + 32) as f64 * 4.0 * EPSILON + T::ROUNDING;
-                        let close = (given - value).abs() <= tolerance;
-                        assert!(close, "{place}: element {index} is {given}, {value} within {tolerance:e} expected");
-                    }
-                }
+        let given = shape.given::<T>();
+        let expected = shape.expected(&given);
+        for way in fit {
+            check_way(stand, shape, way, &given, &expected);
+        }
+    }
+}
+
+/// Runs one kernel on one shape.
+fn check_way<T: Value>(stand: &Stand, shape: Shape, way: &Way, given: &Given<T>, expected: &[Option<f64>]) {
+    let place = format!("{}, {shape:?}, on {}", way.name, stand.name);
+    let run = shape.run(&stand.device, way, given, expected.len());
+    let all = run.unwrap_or_else(|error| panic!("{place}: {error}"));
+    let joined = shape.cut > 1 && !way.name.contains("plain");
+    let join = joined.then(|| kernel(&shape.join::<T>()));
+    stand.ran([kernel(&way.name)].into_iter().chain(join), &place);
+    let (before, rest) = all.split_at(GUARD);
+    let (written, after) = rest.split_at(expected.len());
+    assert!(before.iter().chain(after).all(|x| x.number().is_nan()), "{place}: a guard was overwritten");
+    // Scores are at most 0.4 times so many elements, and each sum rounds once a term; values are at most 1.
+    let tolerance = (shape.elements + shape.keys + 32) as f64 * 4.0 * EPSILON + T::ROUNDING;
+    for (index, (given, expected)) in written.iter().zip(expected).enumerate() {
+        let given = given.number();
+        match expected {
+            None => assert!(given.is_nan(), "{place}: element {index} is {given}, and must not be written"),
+            Some(value) => {
+                let close = (given - value).abs() <= tolerance;
+                assert!(close, "{place}: element {index} is {given}, {value} within {tolerance:e} expected");
             }
         }
     }

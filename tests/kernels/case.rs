@@ -37,13 +37,18 @@ pub struct Case {
     /// One for each binding that the kernel reads, in order.
     pub operands: Vec<Operand>,
     /// Gives the launch the author's by-value parameters.
-    pub values: Box<dyn Fn(Launch) -> Result<Launch>>,
+    pub values: Box<dyn Fn(Launch) -> Result<Launch> + Send + Sync>,
     /// Workgroups.
     pub groups: usize,
     /// About so many steps of all invocations together.
     pub operations: usize,
     /// One for each element of the slice that it writes; `None` must stay as it was.
     pub expected: Vec<Option<Expected>>,
+}
+
+/// Whether a number is what it must be to within a tolerance. An infinity must be that infinity and NaN must be NaN: a tolerance that is relative to them takes any number.
+pub fn is_close(given: f64, value: f64, tolerance: f64) -> bool {
+    given == value || given.is_nan() && value.is_nan() || value.is_finite() && (given - value).abs() <= tolerance
 }
 
 /// The kernel of the library with that name.
@@ -94,7 +99,7 @@ impl Case {
             match expected {
                 None => assert_eq!(*word, POISON, "{place}: element {index} is {given}, and must not be written"),
                 Some(Expected { value, tolerance }) => {
-                    let close = (f64::from(given) - value).abs() <= *tolerance || f64::from(given) == *value;
+                    let close = is_close(given.into(), *value, *tolerance);
                     assert!(close, "{place}: element {index} is {given}, {value} within {tolerance:e} expected");
                 }
             }

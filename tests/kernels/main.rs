@@ -39,12 +39,11 @@ use stand::Stand;
 use trefoil::kernels;
 
 /// The cases of the families that one type goes through.
-const FAMILIES: [fn() -> Vec<Case>; 1] = [matmul::cases];
+const FAMILIES: [fn() -> &'static [Case]; 1] = [matmul::cases];
 
 /// The kernels with cases here.
 fn direct() -> BTreeSet<String> {
-    let cases: Vec<Case> = FAMILIES.iter().flat_map(|family| family()).collect();
-    let with_groups = cases.iter().filter(|case| case.groups > 0);
+    let with_groups = FAMILIES.iter().flat_map(|family| family()).filter(|case| case.groups > 0);
     let mut tested: BTreeSet<_> = with_groups.map(|case| case.kernel.name.to_string()).collect();
     tested.extend(norm::tested().into_iter().map(str::to_owned));
     tested.extend(reduce::tested().into_iter().map(str::to_owned));
@@ -96,7 +95,7 @@ fn rope() {
 }
 
 fn products(stand: &Stand) {
-    check(stand, &matmul::cases());
+    check(stand, matmul::cases());
 }
 
 /// The same cases, but for the largest, on the device that checks: nothing may be found. Products and sorts that plans launch take minutes, and come along where launches are kept for the survey of mutants

@@ -1,5 +1,7 @@
 //! Matrix products of `f32`: tiles, parts of K, and any strides, with bias and every activation. The kernels of other elements run in `backends/graph/tests/products.rs`.
 
+use std::sync::OnceLock;
+
 use trefoil::kernels::activation::Activation;
 use trefoil::kernels::matmul::narrow;
 
@@ -43,7 +45,13 @@ const MIDDLE: Tile = Tile { name: "matmul_tiled_64_f32", rows: 64, columns: 64, 
 const ANY: Tile = Tile { name: "matmul_tiled_any_f32", rows: 64, columns: 64, step: 16 };
 const NARROW: Tile = Tile { name: "matmul_narrow", rows: narrow::ROWS, columns: narrow::COLUMNS, step: 64 };
 
-pub fn cases() -> Vec<Case> {
+/// All of them, made once for all tests: each leaves a kernel of its own behind.
+pub fn cases() -> &'static [Case] {
+    static CASES: OnceLock<Vec<Case>> = OnceLock::new();
+    CASES.get_or_init(made)
+}
+
+fn made() -> Vec<Case> {
     let mut cases = Vec::new();
     for tile in [LARGE, MIDDLE, ANY, NARROW] {
         for rows_are_n in [false, true] {

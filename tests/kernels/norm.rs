@@ -6,7 +6,7 @@ use trefoil::artefact::Kernel;
 use trefoil::dsl::element::Element;
 use trefoil::{Buffer, Device, Launch, Result, bf16, f16};
 
-use crate::case::{EPSILON, FLUSHED, kernel};
+use crate::case::{EPSILON, FLUSHED, is_close, kernel};
 use crate::numbers::numbers;
 use crate::stand::Stand;
 
@@ -166,7 +166,7 @@ fn affordable(stand: &Stand, kernel: &Kernel) -> impl Iterator<Item = Work> {
 fn check_close(place: &str, given: &[f64], expected: &[(f64, f64)]) {
     assert_eq!(given.len(), expected.len(), "{place}");
     for (index, (given, (value, tolerance))) in given.iter().zip(expected).enumerate() {
-        let close = (given - value).abs() <= *tolerance || given == value || given.is_nan() && value.is_nan();
+        let close = is_close(*given, *value, *tolerance);
         assert!(close, "{place}: element {index} is {given}, {value} within {tolerance:e} expected");
     }
 }

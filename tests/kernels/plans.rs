@@ -2,6 +2,9 @@
 //!
 //! What they compute is held to references here too; `backends/graph/tests` does so on every device, with more extents.
 
+use std::collections::{BTreeMap, BTreeSet};
+
+use trefoil::graph::compile::choose::Decision;
 use trefoil::graph::ops::attention::{Attention, AttentionLayout, AttentionOperands};
 use trefoil::graph::ops::matmul::MatMul;
 use trefoil::graph::ops::pull::convolution::Slide;
@@ -20,27 +23,46 @@ use ElementType::{BF16, F16, F32, F64, I8, I32, I64, U8, U32, U64};
 const ACTIVATIONS: [Activation; 6] =
     [Activation::Identity, Activation::Relu, Activation::Gelu, Activation::Silu, Activation::Tanh, Activation::Sigmoid];
 
-/// Runs a graph as it is planned, and once more by each way in which one of its ops can be done.
-fn in_every_way(stand: &Stand, case: &Case, about: &str, tolerance: f64) {
-    let mut ways: Vec<(String, String)> = Vec::new();
-    for node in case.graph.nodes() {
-        for way in node.op.kind().ways() {
-            let way = (node.op.name().to_owned(), way.to_owned());
-            if !ways.contains(&way) {
-                ways.push(way);
-            }
-        }
+/// The ways of ops that have several, each with the name of its op: an op with one way goes it unforced too.
+fn ways(graph: &Graph) -> Vec<(&'static str, &'static str)> {
+    let mut of_ops: BTreeMap<&'static str, BTreeSet<&'static str>> = BTreeMap::new();
+    for node in graph.nodes() {
+        of_ops.entry(node.op.name()).or_default().extend(node.op.kind().ways());
     }
+    let several = of_ops.into_iter().filter(|(_, ways)| ways.len() > 1);
+    several.flat_map(|(op, ways)| ways.into_iter().map(move |way| (op, way))).collect()
+}
+
+/// Whether every node of an op was given this way without being forced to it, so that forcing it makes the same executable.
+fn is_planned(graph: &Graph, decisions: &[Decision], op: &str, way: &str) -> bool {
+    graph.nodes().iter().filter(|node| node.op.name() == op).all(|node| {
+        let mut own = decisions.iter().filter(|decision| decision.node == node.name).peekable();
+        own.peek().is_some() && own.all(|decision| decision.candidate == way)
+    })
+}
+
+/// Runs a graph as it is planned, and once more by each other way in which one of its ops can be done.
+fn in_every_way(stand: &Stand, case: &Case, about: &str, tolerance: f64) {
     let inputs: Vec<_> = case.inputs.iter().map(|(name, values)| (name.as_str(), values.clone())).collect();
-    for force in [None].into_iter().chain(ways.into_iter().map(Some)) {
+    // It gives what was decided; nothing where an op cannot be done so.
+    let run = |force: Option<(&str, &str)>| -> Vec<Decision> {
         let place = format!("{about}, {force:?}");
-        let options = Options { force: force.into_iter().collect(), ..Options::default() };
+        let force = force.into_iter().map(|(op, way)| (op.to_owned(), way.to_owned())).collect();
+        let options = Options { force, ..Options::default() };
         let executable = match Executable::compile(&case.graph, &Model::new(), &stand.device, &options) {
-            Err(Error::NoCandidate { .. }) => continue,
+            Err(Error::NoCandidate { .. }) => return Vec::new(),
             compiled => compiled.unwrap_or_else(|error| panic!("{place}: {error}")),
         };
         compare(&case.graph, &executable, &inputs, &Extents::new(), tolerance);
-        stand.ran_by_name(executable.explain().steps.iter().map(|step| step.kernel.as_str()), &place);
+        let explained = executable.explain();
+        stand.ran_by_name(explained.steps.iter().map(|step| step.kernel.as_str()), &place);
+        explained.decisions
+    };
+    let planned = run(None);
+    for (op, way) in ways(&case.graph) {
+        if !is_planned(&case.graph, &planned, op, way) {
+            run(Some((op, way)));
+        }
     }
 }
 

@@ -140,9 +140,15 @@ fn candidates(graph: &Graph) -> BTreeSet<&'static str> {
 fn by_each_candidate(graph: &Graph, device: &Device) -> Vec<(&'static str, Executable)> {
     let by = |name: &'static str| {
         let options = Options { force: [("attention".to_owned(), name.to_owned())].into(), ..Options::default() };
-        Some((name, Executable::compile(graph, &Model::new(), device, &options).ok()?))
+        match Executable::compile(graph, &Model::new(), device, &options) {
+            Ok(executable) => Some((name, executable)),
+            Err(Error::NoCandidate { .. }) => None,
+            Err(error) => panic!("{name} on {}: {error}", device.properties().name),
+        }
     };
-    candidates(graph).into_iter().filter_map(by).collect()
+    let found: Vec<_> = candidates(graph).into_iter().filter_map(by).collect();
+    assert!(!found.is_empty(), "no candidate takes it on {}", device.properties().name);
+    found
 }
 
 /// Runs each row on every device, as chosen and with each candidate forced, after a run on NaN. Every device must take each row. Gives who took what.

@@ -5,7 +5,7 @@
 mod common;
 
 use common::cases::shape as dims;
-use common::{Values, devices};
+use common::{Values, devices, is_close};
 use trefoil_dsl::device::Device;
 use trefoil_graph::graph::GraphError;
 use trefoil_graph::ops::attention::*;
@@ -92,8 +92,7 @@ fn alike(
         let (got, wanted) = (tensor.host().unwrap(), wanted.host(&index.to_string()).unwrap());
         assert_eq!(got.shape, wanted.shape, "{place}, output {index}");
         for (got, wanted) in got.values.iter().zip(&wanted.values) {
-            let close = (got - wanted).abs() <= 1e-5 * wanted.abs().max(1.0) || got == wanted;
-            assert!(close, "{place}, output {index}: {got}, not {wanted}");
+            assert!(is_close(*got, *wanted, 1e-5), "{place}, output {index}: {got}, not {wanted}");
         }
     }
 }

@@ -8,7 +8,7 @@ use std::collections::BTreeMap;
 
 use common::cases::shape;
 use common::states::{at, compile, updates};
-use common::{Values, devices, numbers};
+use common::{Values, devices, is_close, numbers};
 use trefoil_dsl::device::{DeviceKind, DeviceOptions};
 use trefoil_graph::compile::prove::{Event, prove};
 use trefoil_graph::graph::GraphError;
@@ -263,8 +263,10 @@ fn drawn_graphs_of_states_agree_with_their_references() {
                     };
                     assert_eq!(got.shape, wanted.shape);
                     for (got, wanted) in got.values.iter().zip(&wanted.values) {
-                        let close = (got - wanted).abs() <= 1e-4 * wanted.abs().max(1.0);
-                        assert!(close, "seed {seed}, run {run}, `{name}`: {got}, not {wanted}\n{explanation}");
+                        assert!(
+                            is_close(*got, *wanted, 1e-4),
+                            "seed {seed}, run {run}, `{name}`: {got}, not {wanted}\n{explanation}"
+                        );
                     }
                 }
                 for name in ["a", "b"] {

@@ -78,8 +78,8 @@ pub fn device_descriptor(adapter: &wgpu::Adapter) -> wgpu::DeviceDescriptor<'sta
 /// let mut bytes = [0; 64];
 /// shared.backend().read(&MemoryRange { memory, offset: 0, bytes: 64 }, &mut bytes)?;
 /// assert_eq!(bytes, [7; 64]);
-/// let numbers = shared.buffer(&[1f32, 2.0])?;
-/// assert_eq!(trefoil_wgpu::buffer(&**numbers.memory()).map(wgpu::Buffer::size), Some(16));
+/// let numbers = shared.buffer(&[1f32; 10])?;
+/// assert_eq!(trefoil_wgpu::buffer(&**numbers.memory()).map(wgpu::Buffer::size), Some(48));
 /// # Ok::<(), Box<dyn std::error::Error>>(())
 /// ```
 ///
@@ -106,7 +106,7 @@ pub fn memory(device: &Device, buffer: &wgpu::Buffer) -> Result<Arc<dyn Memory>>
     Ok(Arc::new(backend.adopt(buffer)?))
 }
 
-/// The buffer that a piece of memory of a wgpu device is; none of other devices'. It has room for whole multiples of 16 bytes. What the program submits with it, to the queue that it shares, is ordered by wgpu.
+/// The buffer that a piece of memory of a wgpu device is; none of other devices'. It has room for whole multiples of 16 bytes, and for 32 at least. What the program submits with it, to the queue that it shares, is ordered by wgpu.
 pub fn buffer(memory: &dyn Memory) -> Option<&wgpu::Buffer> {
     memory.as_any().downcast_ref().map(|memory: &memory::WgpuMemory| &memory.buffer)
 }

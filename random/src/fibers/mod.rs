@@ -152,7 +152,7 @@ fn entry(text: &str) -> Option<&str> {
     behind.split_once('(').map(|(name, _)| name)
 }
 
-/// Whether this must be there where these devices must, as the tests' `TREFOIL_REQUIRE_DEVICES` lists them: wherever the scripts have installed what tests need, but where a CUDA device runs the texts itself.
+/// Whether this, and what else judges code without a device, must be there where these devices must, as the tests' `TREFOIL_REQUIRE_DEVICES` lists them: wherever the scripts have installed what tests need, but where a CUDA device runs the texts itself.
 pub fn is_required(devices: &str) -> bool {
     !devices.is_empty() && devices.split(',').all(|name| name.trim() != Target::Cuda.name())
 }

@@ -279,7 +279,8 @@ impl Allowed {
         if got == wanted || got.is_nan() && wanted.is_nan() {
             return true;
         }
-        (got - wanted).abs() <= self.at(wanted, element)
+        // Relative to an infinity, any number would be near.
+        wanted.is_finite() && (got - wanted).abs() <= self.at(wanted, element)
     }
 
     fn at(self, wanted: f64, element: ElementType) -> f64 {

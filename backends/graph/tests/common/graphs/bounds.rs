@@ -128,6 +128,11 @@ fn largest(tensor: &HostTensor) -> f64 {
     tensor.values.iter().map(|value| value.abs()).fold(0.0, f64::max)
 }
 
+/// Whether tensors are the same bit for bit.
+fn alike(a: &HostTensor, b: &HostTensor) -> bool {
+    a.shape == b.shape && a.values.iter().map(|x| x.to_bits()).eq(b.values.iter().map(|x| x.to_bits()))
+}
+
 /// What an output should be.
 #[derive(Clone, Debug)]
 pub struct Expected {
@@ -166,7 +171,10 @@ impl<'a> Reference<'a> {
             given.extend(self.states[moved].clone());
             let mut values = BTreeMap::new();
             for node in 0..self.graph.nodes().len() {
-                let made = evaluate_node(self.graph, node, &given, &values, extents)?;
+                let made = match all.first().and_then(|first| self.known(node, first, &values)) {
+                    Some(known) => known,
+                    None => evaluate_node(self.graph, node, &given, &values, extents)?,
+                };
                 for (port, mut value) in made.into_iter().enumerate() {
                     let name = tensor(self.graph, node, port);
                     if moved == 0 {
@@ -223,6 +231,20 @@ impl<'a> Reference<'a> {
             expected.insert(name.clone(), Expected { value, tolerance });
         }
         Ok((expected, all.swap_remove(0)))
+    }
+
+    /// What a node gave in the first run, which moves nothing, if it reads the same bits now; leaves, which read nothing, are given anew.
+    fn known(
+        &self,
+        node: usize,
+        first: &BTreeMap<Tensor, HostTensor>,
+        values: &BTreeMap<Tensor, HostTensor>,
+    ) -> Option<Vec<HostTensor>> {
+        let info = &self.graph.nodes()[node];
+        if info.inputs.is_empty() || !info.inputs.iter().all(|input| alike(&first[input], &values[input])) {
+            return None;
+        }
+        Some((0..info.outputs.len()).map(|port| first[&tensor(self.graph, node, port)].clone()).collect())
     }
 
     /// Tensors that are, or depend on, integers beyond what `f64` holds exactly.

@@ -125,7 +125,8 @@ pub fn check(
                 if *tolerance > 0.05 * wanted.abs().max(1.0) {
                     outcome.unsettled += 1;
                 }
-                let beyond = wanted.abs() + tolerance >= most && got.abs() >= most * 0.999;
+                // Out of the type's range on the side of what came out.
+                let beyond = wanted * got.signum() + tolerance >= most && got.abs() >= most * 0.999;
                 let close = (got - wanted).abs() <= *tolerance || got == wanted || got.is_nan() && wanted.is_nan();
                 if !close && !tolerance.is_infinite() && !beyond {
                     wrong.get_or_insert((index, *got, *wanted, *tolerance));
