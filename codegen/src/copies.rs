@@ -124,7 +124,11 @@ impl Copies<'_> {
             ExpressionKind::Binary { operator: B::Multiply, left, right } => of(*left) || of(*right),
             ExpressionKind::Local(local) => match self.origins.get(local) {
                 Some(Origin::Value(value)) => of(*value),
-                Some(Origin::Counter { start, step }) => of(*start) && of(*step),
+                // A step of 0 is taken as 1, so that it must be known.
+                Some(Origin::Counter { start, step }) => {
+                    let step = number(self.module, function, *step);
+                    of(*start) && step.is_some_and(|step| step != 0 && step.is_multiple_of(unit))
+                }
                 None => false,
             },
             _ => false,

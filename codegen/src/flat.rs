@@ -8,8 +8,8 @@ use crate::artefact::ParamType;
 use crate::diagnostic::{Diagnostic, Diagnostics};
 use crate::ir::rewrite::{Copy, Rewrite, rewrite};
 use crate::ir::{
-    Arena, BinaryOperator as B, Expression, ExpressionKind, Function, Handle, Literal, Module, Param, Scalar, Size,
-    Span, Type,
+    Arena, BinaryOperator as B, Expression, ExpressionKind, Function, Handle, Literal, MathFunction, Module, Param,
+    Scalar, Size, Span, Type,
 };
 use crate::layout;
 use crate::names::FieldNames;
@@ -232,9 +232,17 @@ impl Flat<'_> {
         match step {
             Step::Known(number) => Ok(self.word(copy, number, span)),
             Step::At(index) => {
-                let index = self.expression(copy, index)?;
-                if self.module.types[copy.new.expressions[index].ty] == Type::Scalar(Scalar::U32) {
-                    return Ok(index);
+                let mut index = self.expression(copy, index)?;
+                let ty = copy.new.expressions[index].ty;
+                match self.module.types[ty] {
+                    Type::Scalar(Scalar::U32) => return Ok(index),
+                    // What no word holds is past the end.
+                    Type::Scalar(Scalar::U64) => {
+                        let most = ExpressionKind::Literal(Literal::U64(u32::MAX.into()));
+                        let arguments = vec![index, copy.add(most, ty, span)];
+                        index = copy.add(ExpressionKind::Math { function: MathFunction::Min, arguments }, ty, span);
+                    }
+                    _ => {}
                 }
                 Ok(self.add(copy, ExpressionKind::Convert(index), Type::Scalar(Scalar::U32), span))
             }

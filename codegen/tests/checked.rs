@@ -189,8 +189,26 @@ fn what_is_released_and_acquired_is_no_race() {
     };
     let ordered = check("add_acq_rel");
     assert!(ordered.is_clean(), "{ordered}");
-    let relaxed = check("add");
-    assert!(matches!(relaxed.findings[0].finding, Finding::Race { .. }), "{relaxed}");
+    // A workgroup's own scope does not hold the other.
+    for unordered in ["add", "workgroup().add_acq_rel"] {
+        let found = check(unordered);
+        assert!(matches!(found.findings[0].finding, Finding::Race { .. }), "{unordered}: {found}");
+    }
+}
+
+#[test]
+fn whoever_learns_of_one_learns_of_those_before_it() {
+    // The last of sixteen takes a second ticket, and the last of those adds up what all wrote.
+    let body = "let mut part = workgroup_array::<u32>(64);\nlet tickets = workgroup_array::<Atomic<u32>>(5);\nlet i = local_index();\n\
+                if i < 5 {\ntickets[i].store(0);\n}\nbarrier();\npart[i] = x[i];\n\
+                if tickets[i / 16].add_acq_rel(1) == 15 {\nif tickets[4].add_acq_rel(1) == 3 {\nlet mut sum = 0;\nfor k in 0..64 {\nsum += part[k];\n}\ny[0] = sum;\n}\n}";
+    let module = kernel("workgroup(64), targets(spirv, cuda, cpu)", "x: &[u32], y: &mut [u32]", body);
+    let program = Program::new(&module, &Instance::default(), &[]).unwrap();
+    let mut buffers = vec![[1, 0, 0, 0].repeat(64), vec![0; 4]];
+    let params = block(&program, &[64, 1], &[], 1);
+    let found = program.run(&Options::default(), &mut buffers, &params, [1, 1, 1]).unwrap();
+    assert!(found.is_clean(), "{found}");
+    assert_eq!(buffers[1], [64, 0, 0, 0]);
 }
 
 #[test]

@@ -8,7 +8,9 @@ use super::lanes::Lanes;
 use super::machine::{Frame, Machine, Run};
 use super::math;
 use super::scalar;
-use crate::ir::{AtomicFunction, BinaryOperator, Expression, Handle, MathFunction, Ordering, Place, Root, Scalar};
+use crate::ir::{
+    AtomicFunction, BinaryOperator, Expression, Handle, MathFunction, Ordering, Place, Root, Scalar, Scope,
+};
 
 /// What an atomic holds after an operation.
 fn after(function: AtomicFunction, scalar: Scalar, old: u64, value: u64, compare: u64) -> u64 {
@@ -95,24 +97,33 @@ impl<'m> Machine<'m> {
 
     /// What an operation lets others learn, and what it learns.
     fn order(&mut self, root: Root, at: usize, lane: u32, ordering: Ordering, wrote: bool) {
-        let fenced = self.program.has_fences;
+        let fenced = !self.program.fences.is_empty();
+        // A workgroup's own scope holds no other workgroup.
+        let holds_all = ordering.scope.at(root) == Scope::Device || self.program.fences.contains(&Scope::Device);
         // Workgroup memory is another one for each workgroup.
         let group = matches!(root, Root::Workgroup(_)).then_some(self.group);
         let key = (group, Self::number(root) as usize, at as u64);
         if (fenced || ordering.order.acquires())
             && let Some(released) = self.released.get(&key)
         {
-            self.learned.extend(released.groups.iter().filter(|group| **group != self.group));
+            if holds_all {
+                self.learned.extend(released.groups.iter().filter(|group| **group != self.group));
+            }
             let stretch = self.now.stretch;
             let here = released.lanes.iter().filter(|(at, _)| *at == stretch);
             self.learned_lanes.extend(here.map(|(_, other)| (*other, lane)));
         }
         if wrote && (fenced || ordering.order.releases()) {
             let released = self.released.entry(key).or_default();
-            released.groups.insert(self.group);
-            released.groups.extend(&self.learned);
-            released.lanes.retain(|(stretch, _)| *stretch == self.now.stretch);
-            released.lanes.push((self.now.stretch, lane));
+            if holds_all {
+                released.groups.insert(self.group);
+                released.groups.extend(&self.learned);
+            }
+            let stretch = self.now.stretch;
+            released.lanes.retain(|(at, _)| *at == stretch);
+            // Whoever learns of this lane learns of all of whom it has learned.
+            let before = self.learned_lanes.iter().filter(|(_, second)| *second == lane).map(|(first, _)| *first);
+            released.lanes.extend(before.chain([lane]).map(|lane| (stretch, lane)));
         }
     }
 }

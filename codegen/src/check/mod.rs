@@ -43,7 +43,7 @@ pub use report::{Access, Finding, Found, Invocation, Location, Memory, MemoryKin
 use self::machine::{Machine, Stop};
 use self::shape::Shape;
 use crate::artefact::{Access as BindingAccess, ParamRole, Params};
-use crate::ir::{BindingKind, Instance, Module, Scalar, Size, StatementKind, instantiate, statements};
+use crate::ir::{BindingKind, Instance, Module, Scalar, Scope, Size, StatementKind, instantiate, statements};
 use crate::target::{Feature, Features, MOST_SUBGROUP, Target};
 use crate::verify::{Verified, verify_as_written};
 use crate::{flat, layout, matrices, tiles};
@@ -138,7 +138,8 @@ pub struct Program {
     params: Params,
     features: Features,
     orders_memory: bool,
-    has_fences: bool,
+    /// The scopes of its fences.
+    fences: Vec<Scope>,
     /// Which functions load or store a matrix for a subgroup.
     moves_matrix: Vec<bool>,
 }
@@ -176,14 +177,16 @@ impl Program {
         let shapes = shape::shapes(&module).map_err(failed)?;
         let always = Feature::ALL.into_iter().filter(|feature| feature.always(Target::Cpu));
         let features = always.fold(verified.info.required, |all, feature| all.union(Features::of(&[feature])));
-        let mut has_fences = false;
+        let mut fences = Vec::new();
         for function in module.functions.iter().map(|(_, function)| function).chain([&module.entry]) {
             statements(&function.body, &mut |statement| {
-                has_fences |= matches!(statement.kind, StatementKind::Fence(_));
+                if let StatementKind::Fence(scope) = statement.kind {
+                    fences.push(scope);
+                }
             });
         }
         let orders_memory = module.orders_memory();
-        Ok(Self { verified, module, shapes, params, features, orders_memory, has_fences, moves_matrix })
+        Ok(Self { verified, module, shapes, params, features, orders_memory, fences, moves_matrix })
     }
 
     /// The instance that is checked.

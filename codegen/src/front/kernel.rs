@@ -94,6 +94,14 @@ pub(super) fn parse(input: Input) -> Result<Output, Errors> {
     }
 }
 
+/// Whether a type is a vector of bools, or holds some at any depth of arrays.
+fn holds_bools(ty: &Ty) -> bool {
+    match ty {
+        Ty::Vector(_, part) | Ty::Array(part, _) => **part == Ty::BOOL || holds_bools(part),
+        _ => false,
+    }
+}
+
 impl Session {
     /// The mistakes. There is none to be told if an item that is used has one, which was told where it is defined.
     pub(super) fn into_errors(mut self, at: &impl Placed) -> Errors {
@@ -171,8 +179,7 @@ impl Session {
         let handle = self.ir_type(&ty)?;
         let generic = matches!(&ty, Ty::Scalar(Scalar::Generic(index)) if self.bound(*index) != Some(Bound::Element))
             || matches!(&ty, Ty::Array(element, _) if matches!(**element, Ty::Scalar(scalar) if scalar.is_number()));
-        let boolean = |ty: &Ty| matches!(ty, Ty::Vector(_, scalar) | Ty::Array(scalar, _) if **scalar == Ty::BOOL);
-        if (!layout::is_param(&self.module, handle) && !generic) || boolean(&ty) {
+        if (!layout::is_param(&self.module, handle) && !generic) || holds_bools(&ty) {
             let found = self.describe(&ty);
             self.error(at, format!("a parameter by value is a number, a bool, a vector, an array or a #[device] struct of numbers, or a #[device] enum; `{found}` is none: pass it in a slice"));
             return None;

@@ -254,6 +254,7 @@ fn signatures() {
     whole("#[kernel(workgroup(64))] fn f(y: &View<f32>) {}", "1:34", &["`&View<f32, 2>`"]);
     whole("#[kernel(workgroup(64))] fn f(y: &[f32]) -> f32 { 1.0 }", "1:45", &["a kernel gives no value"]);
     whole("#[kernel(workgroup(64))] fn f(p: [bool; 2]) {}", "1:34", &["pass it in a slice"]);
+    whole("#[kernel(workgroup(64))] fn f(p: [[bool; 2]; 2]) {}", "1:34", &["pass it in a slice"]);
     whole("#[kernel(workgroup(64), instances(T = [f16]))] fn f<T: Element>(p: T) {}", "1:68", &["pass it in a slice"]);
     whole("#[device] struct P(f32);", "1:11", &["named fields"]);
     whole("#[device] struct P { a: bool }", "1:25", &["`bool` is none"]);

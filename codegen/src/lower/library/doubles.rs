@@ -33,7 +33,7 @@ pub const SOURCES: &[(&str, &str)] = &[
             let k = nearest_of_double(inside * 1.4426950408889634);
             let q = double_exp_m1_near_zero(double_beyond_ln_2(inside, k));
             let scale = double_scaled(1.0, k);
-            select(is_nan(x), x, select(x > 700.0, exp(x), scale * q + (scale - 1.0)))
+            select(is_nan(x) | (x == 0.0), x, select(x > 700.0, exp(x), scale * q + (scale - 1.0)))
         }",
     ),
     (

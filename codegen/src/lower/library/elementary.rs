@@ -82,7 +82,8 @@ pub const SOURCES: &[(&str, &str)] = &[
             let rest = select(abs(rest) < by, rest, rest - step);
             let beyond = ((rest < 0.0) & (x > 0.0)) | ((rest > 0.0) & (x < 0.0));
             let rest = select(beyond, rest + step, rest);
-            select(is_infinite(y) & !is_infinite(x), x, rest)
+            let signed = select(rest == 0.0, x * 0.0, rest);
+            select(is_infinite(y) & !is_infinite(x), x, signed)
         }",
     ),
     (
