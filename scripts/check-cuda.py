@@ -1,7 +1,7 @@
 #!/usr/bin/env python3
 """Compiles every .cu below a folder to a cubin with NVRTC; needs no GPU.
 
-Every file is compiled for sm_90a, and those that say what is done elsewhere for sm_80 too, and for sm_75 if they have no products of matrices: a text that asks for no architecture is the same program on all.
+Every file is compiled for sm_90a, and those that say what is done elsewhere for sm_80 too, and for sm_75 if they have no products of matrices: a text that asks for no architecture is the same program on all, and one that finds its parameters in a buffer asks as that which is given them.
 
 usage: scripts/check-cuda.py DIR [ARCHITECTURE...]
 
@@ -15,7 +15,7 @@ import ctypes
 import os
 import pathlib
 import sys
-from concurrent.futures import ProcessPoolExecutor
+from concurrent.futures import ThreadPoolExecutor
 from functools import cache
 
 ARCHITECTURES = ["sm_90a", "sm_80", "sm_75"]
@@ -23,6 +23,8 @@ ARCHITECTURES = ["sm_90a", "sm_80", "sm_75"]
 ASKS = b"__CUDA_ARCH"
 # The instruction for products of matrices, which begins with sm_80.
 MULTIPLIES = b"mma.sync"
+# Variants that find their parameters in a buffer, and are as the others in all else.
+BUFFERED = ".buffer.cu"
 LIBRARY = "libnvrtc.so.13"
 
 
@@ -99,25 +101,26 @@ def compile_to_cubin(path, architecture):
         nvrtc.nvrtcDestroyProgram(ctypes.byref(program))
 
 
-def is_for(text, architecture):
-    """Whether a text is compiled for an architecture if none was asked for."""
-    return architecture == ARCHITECTURES[0] or ASKS in text and (architecture != "sm_75" or MULTIPLIES not in text)
+def is_for(path, architecture):
+    """Whether a file is compiled for an architecture if none was asked for."""
+    if architecture == ARCHITECTURES[0]:
+        return True
+    text = path.read_bytes()
+    return not path.name.endswith(BUFFERED) and ASKS in text and (architecture != "sm_75" or MULTIPLIES not in text)
 
 
 def wanted(path, asked):
     """The architectures that a file is compiled for: those that are asked for, once each, or those that it may tell from each other."""
     if asked:
         return list(dict.fromkeys(asked))
-    text = path.read_bytes()
-    return [architecture for architecture in ARCHITECTURES if is_for(text, architecture)]
+    return [architecture for architecture in ARCHITECTURES if is_for(path, architecture)]
 
 
 def compile_all(jobs):
     """For each file and architecture why there is no cubin, or None; the largest texts first, so that none is left for one process at the end."""
     ordered = sorted(jobs, key=lambda job: job[0].stat().st_size, reverse=True)
-    # Processes, since NVRTC compiles for one thread at a time.
-    with ProcessPoolExecutor(os.cpu_count()) as pool:
-        reasons = pool.map(compile_to_cubin, [path for path, _ in ordered], [its for _, its in ordered], chunksize=1)
+    with ThreadPoolExecutor(os.cpu_count()) as pool:
+        reasons = pool.map(compile_to_cubin, [path for path, _ in ordered], [its for _, its in ordered])
         return dict(zip(ordered, reasons))
 
 
