@@ -16,7 +16,7 @@ import os
 import pathlib
 import sys
 from concurrent.futures import ThreadPoolExecutor
-from functools import cache
+from functools import partial
 
 ARCHITECTURES = ["sm_90a", "sm_80", "sm_75"]
 # By this word a text tells architectures from each other.
@@ -28,7 +28,6 @@ BUFFERED = ".buffer.cu"
 LIBRARY = "libnvrtc.so.13"
 
 
-@cache
 def load_nvrtc():
     """The library with the signatures of the calls used here, or an error that says where it was looked for."""
     asked = os.environ.get("TREFOIL_NVRTC")
@@ -67,9 +66,8 @@ def load_nvrtc():
     return nvrtc
 
 
-def compile_to_cubin(path, architecture):
+def compile_to_cubin(nvrtc, path, architecture):
     """None if NVRTC makes a cubin of the file, else the reason why not."""
-    nvrtc = load_nvrtc()
 
     def message(code):
         return nvrtc.nvrtcGetErrorString(code).decode()
@@ -101,26 +99,22 @@ def compile_to_cubin(path, architecture):
         nvrtc.nvrtcDestroyProgram(ctypes.byref(program))
 
 
-def is_for(path, architecture):
-    """Whether a file is compiled for an architecture if none was asked for."""
-    if architecture == ARCHITECTURES[0]:
-        return True
-    text = path.read_bytes()
-    return not path.name.endswith(BUFFERED) and ASKS in text and (architecture != "sm_75" or MULTIPLIES not in text)
-
-
 def wanted(path, asked):
     """The architectures that a file is compiled for: those that are asked for, once each, or those that it may tell from each other."""
     if asked:
         return list(dict.fromkeys(asked))
-    return [architecture for architecture in ARCHITECTURES if is_for(path, architecture)]
+    newest, *older = ARCHITECTURES
+    text = path.read_bytes()
+    if path.name.endswith(BUFFERED) or ASKS not in text:
+        return [newest]
+    return [newest, *(its for its in older if its != "sm_75" or MULTIPLIES not in text)]
 
 
-def compile_all(jobs):
-    """For each file and architecture why there is no cubin, or None; the largest texts first, so that none is left for one process at the end."""
+def compile_all(nvrtc, jobs):
+    """For each file and architecture why there is no cubin, or None; the largest texts first, so that none is left for one thread at the end."""
     ordered = sorted(jobs, key=lambda job: job[0].stat().st_size, reverse=True)
     with ThreadPoolExecutor(os.cpu_count()) as pool:
-        reasons = pool.map(compile_to_cubin, [path for path, _ in ordered], [its for _, its in ordered])
+        reasons = pool.map(partial(compile_to_cubin, nvrtc), [path for path, _ in ordered], [its for _, its in ordered])
         return dict(zip(ordered, reasons))
 
 
@@ -138,7 +132,7 @@ def main() -> int:
     nvrtc.nvrtcVersion(ctypes.byref(major), ctypes.byref(minor))
     asked = sys.argv[2:]
     jobs = [(path, architecture) for path in files for architecture in wanted(path, asked)]
-    reasons = compile_all(jobs)
+    reasons = compile_all(nvrtc, jobs)
     failures = 0
     for architecture in dict.fromkeys(asked or ARCHITECTURES):
         of_it = [path for path, its in jobs if its == architecture]
