@@ -9,7 +9,6 @@ mod run;
 mod slots;
 mod states;
 
-use std::any::Any;
 use std::collections::BTreeSet;
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::mpsc::Sender;
@@ -37,7 +36,7 @@ use crate::compile::{Options, checked};
 use crate::dim::{Dim, Extents, Symbol};
 use crate::error::{Error, Result, at};
 use crate::explain::{ExplainedState, ExplainedStep, ExplainedUse, Explanation, KeptVersion};
-use crate::graph::{Graph, Leaf, LeafKind, Node, SEED};
+use crate::graph::{Graph, LeafKind, Node, SEED};
 use crate::model::Model;
 use crate::types::{ElementType, TensorType};
 
@@ -185,19 +184,13 @@ fn symbols(graph: &Graph, words: &RunWords) -> BTreeSet<Symbol> {
     symbols
 }
 
-/// The leaf that a node is, if it is one.
-fn as_leaf(node: &Node) -> Option<&Leaf> {
-    let op: &dyn Any = &*node.op;
-    op.downcast_ref()
-}
-
 /// The symbols in the types of leaves, as they were declared.
 fn declared(graph: &Graph) -> BTreeSet<Symbol> {
     let mut symbols = BTreeSet::new();
     let mut note = |symbol: &Symbol| {
         symbols.insert(symbol.clone());
     };
-    for leaf in graph.nodes().iter().filter_map(as_leaf) {
+    for leaf in graph.nodes().iter().filter_map(Node::leaf) {
         leaf.ty.shape.iter().for_each(|extent| extent.for_each_symbol(&mut note));
     }
     symbols
@@ -205,7 +198,7 @@ fn declared(graph: &Graph) -> BTreeSet<Symbol> {
 
 /// What the attributes of all ops but leaves say, a line each: what leaves say of symbols, their types tell better than text.
 fn attributes(graph: &Graph) -> String {
-    let ops = graph.nodes().iter().filter(|node| as_leaf(node).is_none());
+    let ops = graph.nodes().iter().filter(|node| node.leaf().is_none());
     ops.flat_map(|node| node.op.attributes()).map(|(_, value)| value + "\n").collect()
 }
 

@@ -54,6 +54,14 @@ pub struct Node {
     pub name: String,
 }
 
+impl Node {
+    /// The leaf that it is, if it is one.
+    pub(crate) fn leaf(&self) -> Option<&Leaf> {
+        let op: &dyn Any = &*self.op;
+        op.downcast_ref()
+    }
+}
+
 /// Nodes, and the names of what goes in and out.
 ///
 /// A clone has the tensors that there were when it was made. What is added later to either is a tensor of that one alone.
@@ -434,8 +442,7 @@ impl Graph {
 
     /// By whom a leaf is given; `None` for what is computed.
     pub(crate) fn leaf_kind(&self, tensor: Tensor) -> Option<&LeafKind> {
-        let op: &dyn Any = &*self.nodes.get(tensor.node as usize)?.op;
-        op.downcast_ref::<Leaf>().map(|leaf| &leaf.kind)
+        self.nodes.get(tensor.node as usize)?.leaf().map(|leaf| &leaf.kind)
     }
 
     /// Inputs, params, states and constants by name.

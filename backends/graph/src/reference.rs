@@ -92,7 +92,7 @@ pub fn evaluate_node(
     let shapes: Vec<Vec<usize>> = node.outputs.iter().map(|ty| ty.shape_in(extents)).collect::<Result<_, _>>()?;
     node.outputs.iter().try_for_each(|ty| expect_extents_of(&node.name, ty, extents))?;
     let op: &dyn Any = &*node.op;
-    let made = match op.downcast_ref::<Leaf>() {
+    let made = match node.leaf() {
         Some(Leaf { kind: LeafKind::Constant(bytes), ty }) => {
             vec![HostTensor { shape: shapes[0].clone(), values: to_f64(ty.element, bytes) }]
         }

@@ -1,6 +1,5 @@
 //! From nodes to work on values: views become layouts, what strides cannot say is copied, and only what an output or a state needs is kept.
 
-use std::any::Any;
 use std::collections::BTreeMap;
 
 use trefoil_dsl::support::check::COPY_MULTIPLE;
@@ -10,7 +9,7 @@ use super::program::{
 };
 use super::{checked, keep};
 use crate::error::{Error, Result};
-use crate::graph::{Graph, Leaf, LeafKind, Node, Tensor};
+use crate::graph::{Graph, LeafKind, Node, Tensor};
 use crate::op::OpKind;
 use crate::types::{Layout, TensorType};
 
@@ -65,8 +64,7 @@ impl Stage<'_> {
         })?;
         match node.op.kind() {
             OpKind::Leaf => {
-                let leaf: &dyn Any = &*node.op;
-                let origin = match leaf.downcast_ref::<Leaf>().map(|leaf| &leaf.kind) {
+                let origin = match node.leaf().map(|leaf| &leaf.kind) {
                     Some(LeafKind::Param) => Origin::Param,
                     Some(LeafKind::Constant(bytes)) => Origin::Constant(bytes.clone()),
                     Some(LeafKind::State) => Origin::State,

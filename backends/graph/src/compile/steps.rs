@@ -284,7 +284,7 @@ impl Within<'_> {
         own: Vec<Use>,
     ) -> Result<(StepWork, Vec<Use>)> {
         let old = &step.kernel;
-        for region in [Side::Prologue, Side::Epilogue].into_iter().flat_map(|side| self.regions(side)) {
+        for region in Side::ALL.into_iter().flat_map(|side| self.regions(side)) {
             expect_counted(program, region.uncounted(), self.device)?;
         }
         let structure = joint.structure(old);

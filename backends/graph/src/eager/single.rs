@@ -31,7 +31,7 @@ use crate::compile::trace::trace;
 use crate::compile::{Options, checked};
 use crate::dim::{Dim, Extents};
 use crate::error::{Error, Result};
-use crate::graph::{Graph, GraphError, Leaf, LeafKind, Tensor};
+use crate::graph::{Graph, GraphError, LeafKind, Tensor};
 use crate::op::OpKind;
 use crate::types::{Layout, TensorType};
 
@@ -362,8 +362,7 @@ fn sources(
 }
 
 fn is_seed(graph: &Graph, leaf: Tensor) -> bool {
-    let op: &dyn Any = &*graph.nodes()[leaf.node as usize].op;
-    op.downcast_ref::<Leaf>().is_some_and(|leaf| leaf.kind == LeafKind::Seed)
+    graph.leaf_kind(leaf) == Some(&LeafKind::Seed)
 }
 
 /// A command with its parameters in it, without the memory that stood in for that of launches.

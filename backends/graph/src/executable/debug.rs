@@ -13,7 +13,7 @@ use crate::data::to_f64;
 use crate::debug::{DebugOptions, DebugReport, Difference, SeenStep, SeenTensor, Statistics};
 use crate::dim::Extents;
 use crate::error::{Result, at};
-use crate::graph::{Graph, Leaf, LeafKind, Tensor};
+use crate::graph::{Graph, LeafKind, Tensor};
 use crate::op::{HostTensor, OpKind};
 use crate::reference::evaluate_node;
 use crate::types::{ElementType, Layout, elements_of};
@@ -279,8 +279,7 @@ fn expected(graph: &Graph, tensor: Tensor, read: &Read, extents: &Extents) -> Op
             continue;
         }
         let known = graph.nodes().get(node)?;
-        let op: &dyn std::any::Any = &*known.op;
-        if op.downcast_ref::<Leaf>().is_some_and(|leaf| !matches!(leaf.kind, LeafKind::Constant(_))) {
+        if known.leaf().is_some_and(|leaf| !matches!(leaf.kind, LeafKind::Constant(_))) {
             return None;
         }
         open.extend(known.inputs.iter().filter(|input| !read.contains_key(input)).map(|input| input.node()));

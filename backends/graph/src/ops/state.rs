@@ -10,7 +10,7 @@ use super::pull::pull_op;
 use super::support::{expect_element, expect_inputs, shape_error};
 use crate::dim::{Dim, Extents};
 use crate::error::{Error, Result};
-use crate::graph::{Graph, GraphError, Leaf, LeafKind, Tensor};
+use crate::graph::{Graph, GraphError, LeafKind, Tensor};
 use crate::op::{HostTensor, Op, OpError, OpKind};
 use crate::pull::{Frame, Given, Machine, Moves};
 use crate::types::{Layout, TensorType};
@@ -262,7 +262,7 @@ impl Graph {
                 tensor = node.inputs[0];
                 continue;
             }
-            let is_state = op.downcast_ref::<Leaf>().is_some_and(|leaf| leaf.kind == LeafKind::State);
+            let is_state = node.leaf().is_some_and(|leaf| leaf.kind == LeafKind::State);
             return is_state.then_some(tensor);
         }
     }
