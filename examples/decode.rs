@@ -11,16 +11,12 @@
 use std::error::Error;
 use std::time::Instant;
 
-use trefoil::device::DeviceOptions;
-use trefoil::devices;
-use trefoil::graph::graph::{GraphError, Tensor};
-use trefoil::graph::ops::attention::{
-    Attention, AttentionBlock, AttentionLayout, AttentionOperands, FeedForward, LayerNorm, Linear, Past, Placement,
-    Projections, TransformerLayer, Turns,
+use trefoil::graph::ops::{
+    Activation, Attention, AttentionBlock, AttentionLayout, AttentionOperands, FeedForward, LayerNorm, Linear, Pairs,
+    Past, Placement, Projections, TransformerLayer, Turns,
 };
-use trefoil::graph::ops::rope::Pairs;
-use trefoil::graph::{Dim, ElementType, Executable, Extents, Graph, Model, Options, Symbol};
-use trefoil::kernels::activation::Activation;
+use trefoil::graph::{Dim, ElementType, Executable, Extents, Graph, GraphError, Model, Options, Symbol, Tensor};
+use trefoil::{DeviceOptions, devices};
 
 const LAYERS: usize = 2;
 const HEADS: usize = 4;
@@ -119,9 +115,7 @@ fn main() -> Result<(), Box<dyn Error>> {
     builder.decoder(&Dim::from(&position), &Dim::from(&count))?;
     let decoder = Executable::compile(&builder.g, &builder.model, &device, &Options::default())?;
     let written = |text: &mut Vec<u32>, decoder: &Executable, from: usize| -> Result<(), Box<dyn Error>> {
-        let mut extents = Extents::new();
-        extents.set(&position, from as i64)?;
-        extents.set(&count, (text.len() - from) as i64)?;
+        let extents = Extents::with([(&position, from as i64), (&count, (text.len() - from) as i64)])?;
         text.push(decoder.run(&[("ids", text[from..].into())], &extents)?.get::<u32>("token")?[0]);
         Ok(())
     };

@@ -7,9 +7,8 @@
 
 use std::error::Error;
 
-use trefoil::device::DeviceOptions;
-use trefoil::devices;
 use trefoil::graph::Eager;
+use trefoil::{DeviceOptions, devices};
 
 const SIDE: usize = 512;
 /// Products between two looks at the result: they are submitted together.

@@ -10,9 +10,8 @@
 use std::error::Error;
 
 use trefoil::artefact::{Kernel, Target};
-use trefoil::device::DeviceOptions;
 use trefoil::prelude::*;
-use trefoil::{Device, Dispatch, devices};
+use trefoil::{Device, DeviceOptions, Dispatch, devices};
 
 /// x / 2 * (1 + erf(x / sqrt 2)): kernels call it, and plain Rust does too.
 #[device]

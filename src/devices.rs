@@ -1,9 +1,9 @@
-//! What this machine has, and opening it.
+//! Opening devices: [`open`] and [`open_by_name`] open one, and [`list`] one device of each kind. [`adapters`] names all that a kind has, of which [`DeviceOptions::adapter`] asks for one.
 
 use trefoil_dsl::device::DeviceOptions;
 use trefoil_dsl::{Device, DeviceKind, Error, Result};
 
-/// A device of this machine, or why there is none of its kind.
+/// The device of a kind that was opened, or why there is none.
 #[derive(Clone, Debug)]
 pub struct Listing {
     /// The kind.
@@ -12,7 +12,7 @@ pub struct Listing {
     pub device: Result<Device>,
 }
 
-/// One listing for each kind, in the order of [`DeviceKind::ALL`]; opens every device that can be opened.
+/// One listing for each kind, in the order of [`DeviceKind::ALL`]; opens one device of each kind that is there, as [`open`] does. Of several adapters of a kind it has one: [`adapters`] names them all.
 pub fn list(options: &DeviceOptions) -> Vec<Listing> {
     DeviceKind::ALL.into_iter().map(|kind| Listing { kind, device: open(kind, options) }).collect()
 }
@@ -36,10 +36,50 @@ pub fn open(kind: DeviceKind, options: &DeviceOptions) -> Result<Device> {
         #[cfg(feature = "cuda")]
         DeviceKind::Cuda => trefoil_cuda::open(options),
         #[cfg(not(all(feature = "cpu", feature = "wgpu", feature = "vulkan", feature = "cuda")))]
-        missing => Err(Error::Unavailable {
-            kind: missing.name(),
-            reason: format!("this program was built without the feature `{}` of trefoil", missing.name()),
-        }),
+        missing => Err(not_built(missing)),
+    }
+}
+
+/// The names of the adapters of a kind, at the positions by which [`DeviceOptions::adapter`] may ask for them; no device is opened.
+///
+/// ```
+/// use trefoil::{DeviceKind, DeviceOptions, devices};
+///
+/// # fn main() -> trefoil::Result<()> {
+/// for (position, name) in devices::adapters(DeviceKind::Cpu)?.iter().enumerate() {
+///     println!("{position}: {name}");
+/// }
+/// // By position, or by a part of the name.
+/// let options = DeviceOptions { adapter: Some("0".to_owned()), ..DeviceOptions::default() };
+/// let device = devices::open(DeviceKind::Cpu, &options)?;
+/// # assert_eq!(devices::adapters(DeviceKind::Cpu)?, [device.properties().name.clone()]);
+/// # Ok(())
+/// # }
+/// ```
+///
+/// # Errors
+/// The kind is not compiled in, its driver is missing, or it has no usable adapter.
+pub fn adapters(kind: DeviceKind) -> Result<Vec<String>> {
+    match kind {
+        #[cfg(feature = "cpu")]
+        DeviceKind::Cpu => trefoil_cpu::adapters(),
+        #[cfg(feature = "wgpu")]
+        DeviceKind::Wgpu => trefoil_wgpu::adapters(),
+        #[cfg(feature = "vulkan")]
+        DeviceKind::Vulkan => trefoil_vulkan::adapters(),
+        #[cfg(feature = "cuda")]
+        DeviceKind::Cuda => trefoil_cuda::adapters(),
+        #[cfg(not(all(feature = "cpu", feature = "wgpu", feature = "vulkan", feature = "cuda")))]
+        missing => Err(not_built(missing)),
+    }
+}
+
+/// What is answered for a kind that is not compiled in.
+#[cfg(not(all(feature = "cpu", feature = "wgpu", feature = "vulkan", feature = "cuda")))]
+fn not_built(kind: DeviceKind) -> Error {
+    Error::Unavailable {
+        kind: kind.name(),
+        reason: format!("this program was built without the feature `{}` of trefoil", kind.name()),
     }
 }
 
@@ -52,7 +92,7 @@ pub fn open(kind: DeviceKind, options: &DeviceOptions) -> Result<Device> {
 /// # Errors
 /// There is no kind of that name; no kind has such an adapter, and the error lists those that there are; GPUs are there and cannot do what the options ask for; or as [`open`].
 pub fn open_by_name(name: &str, options: &DeviceOptions) -> Result<Device> {
-    if let Some(kind) = DeviceKind::ALL.into_iter().find(|kind| kind.name() == name) {
+    if let Ok(kind) = name.parse::<DeviceKind>() {
         return open(kind, options);
     }
     if name != "auto" {

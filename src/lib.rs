@@ -1,7 +1,7 @@
 //! GPU kernels written once in Rust, for WGSL, SPIR-V, CUDA C and the CPU, and a tensor graph that schedules them.
 //!
 //! * [`prelude`]: what a kernel is written with.
-//! * [`devices`]: what this machine has, and opening it. `auto` is an order of kinds, not a measurement.
+//! * [`devices`]: opening devices, and the adapters that there are. `auto` is an order of kinds, not a measurement.
 //! * [`check`]: running kernels where races, accesses past the end and the like are reported with their lines.
 //! * [`codegen`]: the compiler behind `#[kernel]`, for programs that emit or inspect kernels themselves.
 //! * `graph`, with the feature of that name: tensors, ops, models, executables.
@@ -11,9 +11,8 @@
 //! [`Error`] that says what is missing.
 //!
 //! ```
-//! use trefoil::devices;
-//! use trefoil::device::DeviceOptions;
 //! use trefoil::prelude::*;
+//! use trefoil::{DeviceOptions, devices};
 //!
 //! /// y = a * x + y
 //! #[kernel(workgroup(256))]
@@ -75,6 +74,7 @@ pub mod devices;
 
 pub use trefoil_codegen as codegen;
 pub use trefoil_dsl as dsl;
+pub use trefoil_dsl::device::{DeviceOptions, MemoryRange};
 pub use trefoil_dsl::{
     Buffer, BufferSlice, BufferSliceMut, BufferView, BufferViewMut, Device, DeviceKind, Dispatch, Error, Launch,
     PinnedBuffer, Recorded, Result, Vec2, Vec3, Vec4, artefact, bf16, buffer, device, error, f16, kernel, launch,

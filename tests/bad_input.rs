@@ -7,7 +7,7 @@ mod common;
 use common::{Subject, devices};
 use trefoil::device::{DeviceOptions, Limits};
 use trefoil::prelude::*;
-use trefoil::{Device, DeviceKind};
+use trefoil::{Device, DeviceKind, Error};
 
 /// y = 2 x
 #[kernel(workgroup(64))]
@@ -40,6 +40,21 @@ fn a_device_that_is_not_there() {
     }
     let error = trefoil::devices::open_by_name("abacus", &DeviceOptions::default()).unwrap_err().to_string();
     assert_eq!(error, "no such device: `abacus` is none of auto, cpu, wgpu, vulkan, cuda");
+}
+
+#[test]
+fn adapters_are_listed_by_kind() {
+    for kind in DeviceKind::ALL {
+        match (trefoil::devices::adapters(kind), trefoil::devices::open(kind, &DeviceOptions::default())) {
+            (Ok(names), Ok(device)) => assert!(names.contains(&device.properties().name), "{kind}: {names:?}"),
+            (Err(listed), Err(opened)) => {
+                for error in [listed, opened] {
+                    assert!(error.to_string().starts_with(&format!("no {kind} device: ")), "{error}");
+                }
+            }
+            (listed, opened) => panic!("{kind}: {listed:?} but {opened:?}"),
+        }
+    }
 }
 
 #[test]
@@ -90,6 +105,14 @@ fn a_buffer_of_another_device() {
         assert_eq!(error, format!("argument `x` of kernel `doubled` belongs to another device than {own}"), "{name}");
         let error = device.run(doubled(&near, &mut far_y).unwrap().over(8)).unwrap_err().to_string();
         assert_eq!(error, format!("argument `y` of kernel `doubled` belongs to another device than {own}"), "{name}");
+        let error = y.copy_from(&far).unwrap_err().to_string();
+        let said = format!("the source of `copy to buffer of 8 f32` belongs to another device than {own}");
+        assert_eq!(error, said, "{name}");
+        let error = y.slice_mut(..0).unwrap().copy_from(far.slice(8..).unwrap()).unwrap_err();
+        assert!(matches!(error, Error::OtherDevice { .. }), "{name}: {error}");
+        let error = device.buffer_of::<f32>(far.memory(), 8).unwrap_err().to_string();
+        let said = format!("the memory of a buffer of 8 f32 belongs to another device than {own}");
+        assert_eq!(error, said, "{name}");
         device.run(doubled(&near, &mut y).unwrap().over(8)).unwrap();
     }
 }
@@ -107,6 +130,47 @@ fn data_of_another_length() {
         assert_eq!(error, "elements 2..5 of a buffer of 8 f32: 2 elements given, 3 expected");
         let error = x.slice_mut(2..5).unwrap().write(&[0.0; 4]).unwrap_err().to_string();
         assert_eq!(error, "elements 2..5 of a buffer of 8 f32: 4 elements given, 3 expected");
+        let y = device.zeros::<f32>(4).unwrap();
+        let error = x.copy_from(&y).unwrap_err().to_string();
+        assert_eq!(error, "buffer of 8 f32: 4 elements given, 8 expected");
+        let error = x.slice_mut(2..5).unwrap().copy_from(&y).unwrap_err().to_string();
+        assert_eq!(error, "elements 2..5 of a buffer of 8 f32: 4 elements given, 3 expected");
+    }
+}
+
+#[test]
+fn copies_of_parts_of_words() {
+    for Subject { device, name } in devices() {
+        let x = device.zeros::<u16>(8).unwrap();
+        let mut y = device.zeros::<u16>(8).unwrap();
+        let error = y.slice_mut(1..3).unwrap().copy_from(x.slice(..2).unwrap()).unwrap_err().to_string();
+        let said = "`copy to elements 1..3 of a buffer of 8 u16`: its destination, 4 bytes from byte 2 on, is not in multiples of 4 bytes";
+        assert_eq!(error, said, "{name}");
+        for (from, to) in [(0..3, 2..5), (1..3, 2..4), (5..8, 5..8)] {
+            let error = y.slice_mut(to).unwrap().copy_from(x.slice(from).unwrap()).unwrap_err().to_string();
+            assert!(error.contains("not in multiples of 4 bytes"), "{name}: {error}");
+        }
+    }
+}
+
+#[test]
+fn memory_that_is_too_short_for_a_buffer() {
+    for Subject { device, name } in devices() {
+        let memory = device.zeros::<f32>(5).unwrap().memory().clone();
+        let said = |error: Error| error.to_string();
+        // What is padded is not there to be read.
+        assert_eq!(
+            said(device.buffer_of::<f32>(&memory, 6).unwrap_err()),
+            "buffer of 6 f32 in memory of 20 bytes: 6 elements from 0 on are not within its 5 elements",
+            "{name}"
+        );
+        assert_eq!(
+            said(device.buffer_of::<u64>(&memory, 3).unwrap_err()),
+            "buffer of 3 u64 in memory of 20 bytes: 3 elements from 0 on are not within its 2 elements",
+            "{name}"
+        );
+        assert!(matches!(device.buffer_of::<u64>(&memory, usize::MAX), Err(Error::OutOfRange { .. })), "{name}");
+        assert_eq!(device.buffer_of::<u64>(&memory, 2).unwrap().read().unwrap(), [0, 0], "{name}");
     }
 }
 

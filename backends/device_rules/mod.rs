@@ -28,6 +28,7 @@ use trefoil_dsl::device::{
     Pipeline,
 };
 use trefoil_dsl::error::{Error, Result};
+use trefoil_dsl::{Buffer, BufferSlice, Launch};
 
 /// What a device crate brings.
 pub struct Subject {
@@ -164,6 +165,30 @@ fn params(len: usize, scale: f32) -> Vec<u8> {
     block.extend(scale.to_le_bytes());
     block.extend([0; 8]);
     block
+}
+
+/// Launches that take memory of the program's own as elements: 64 floats, all of which are `value`. It is read, written, and holds other bits in the end.
+pub fn launches_read_and_write(subject: &Subject, device: &Device, memory: &Arc<dyn Memory>, value: f32) {
+    let kernel = kernel(subject, "add");
+    let mut given = device.buffer_of::<f32>(memory, 64).unwrap();
+    let launch = |a: BufferSlice<'_, f32>, c: &mut Buffer<f32>| {
+        let launch = Launch::of(kernel.clone()).read(a).unwrap().read(a).unwrap().write(c).unwrap();
+        device.run(launch.value(40u32).unwrap().value(2f32).unwrap().over(40)).unwrap();
+    };
+    let mut sum = device.zeros::<f32>(64).unwrap();
+    launch(given.slice(..40).unwrap(), &mut sum);
+    let expected = |first: f32, rest: f32| [vec![first; 40], vec![rest; 24]].concat();
+    assert_eq!(sum.read().unwrap(), expected(4.0 * value, 0.0));
+    launch(sum.slice(..).unwrap(), &mut given);
+    assert_eq!(given.read().unwrap(), expected(16.0 * value, value));
+    given.slice_mut(40..).unwrap().copy_from(sum.slice(..24).unwrap()).unwrap();
+    let bits = device.buffer_of::<u32>(memory, 64).unwrap().read().unwrap();
+    assert_eq!(bits, expected(16.0 * value, 4.0 * value).into_iter().map(f32::to_bits).collect::<Vec<_>>());
+    let refused = device.buffer_of::<f32>(memory, 65).unwrap_err().to_string();
+    assert_eq!(
+        refused,
+        "buffer of 65 f32 in memory of 256 bytes: 65 elements from 0 on are not within its 64 elements"
+    );
 }
 
 /// All of a piece of memory.

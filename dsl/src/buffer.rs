@@ -4,10 +4,10 @@ use std::marker::PhantomData;
 use std::ops::{Bound, RangeBounds};
 use std::sync::Arc;
 
-use crate::device::{Device, Memory, MemoryRange};
+use crate::device::{Command, CopyCommand, Device, Memory, MemoryRange};
 use crate::element::Element;
 use crate::error::{Error, Result};
-use crate::support::check::BINDING_MULTIPLE;
+use crate::support::check::{BINDING_MULTIPLE, COPY_MULTIPLE};
 
 /// So many bytes of zeros are written at once.
 const ZEROS: usize = 1 << 24;
@@ -90,7 +90,39 @@ impl Device {
         Ok(buffer)
     }
 
-    /// A buffer of `len` zeros.
+    /// A buffer of `len` elements in memory that is there already, from its first byte on, with the contents that it has: memory of the program's own (`trefoil_wgpu::memory`, `trefoil_vulkan::memory`,
+    /// `trefoil_cuda::memory`), or that of another buffer ([`Buffer::memory`]), seen as elements of another type. Launches, reads and writes take it as any other buffer.
+    ///
+    /// It keeps the memory alive. [`Buffer::slice`] gives elements that begin at a later byte.
+    ///
+    /// ```
+    /// # use trefoil_dsl::Device;
+    /// # fn of(device: &Device) -> trefoil_dsl::Result<()> {
+    /// let numbers = device.buffer(&[1.0f32, -2.0])?;
+    /// let bits = device.buffer_of::<u32>(numbers.memory(), 2)?;
+    /// assert_eq!(bits.read()?, [0x3f80_0000, 0xc000_0000]);
+    /// # Ok(())
+    /// # }
+    /// ```
+    ///
+    /// # Errors
+    /// The memory is another device's, or has fewer bytes than `len` elements take.
+    pub fn buffer_of<T: Element>(&self, memory: &Arc<dyn Memory>, len: usize) -> Result<Buffer<T>> {
+        self.check_owner(memory.device(), &format!("the memory of a {}", label::<T>(len)))?;
+        // What is behind the last element, up to the multiple that bindings cover, memory has room for as well.
+        let (size, bytes) = (size_of::<T>() as u64, memory.bytes());
+        if (len as u64).checked_mul(size).is_none_or(|wanted| wanted > bytes) {
+            return Err(Error::OutOfRange {
+                what: format!("{} in memory of {bytes} bytes", label::<T>(len)),
+                first: 0,
+                count: len as u64,
+                length: bytes.checked_div(size).unwrap_or(0),
+            });
+        }
+        Ok(Buffer { device: self.clone(), memory: memory.clone(), len, element: PhantomData })
+    }
+
+    /// A buffer of `len` zeros. The zeros are written from the host; where a kernel overwrites every element, [`Device::uninit`] costs nothing.
     ///
     /// # Errors
     /// As [`Device::buffer`].
@@ -139,6 +171,27 @@ impl<T: Element> Buffer<T> {
             return Ok(());
         }
         self.device.backend().write(&self.all(), bytemuck::cast_slice(data))
+    }
+
+    /// Overwrites all of it with elements of the same device, by a copy there, without waiting for it; [`BufferSliceMut::copy_from`] overwrites a part.
+    ///
+    /// ```
+    /// # use trefoil_dsl::Device;
+    /// # fn of(device: &Device) -> trefoil_dsl::Result<()> {
+    /// let x = device.buffer(&[1.0f32, 2.0, 3.0])?;
+    /// let mut y = device.uninit::<f32>(3)?;
+    /// y.copy_from(&x)?;
+    /// y.slice_mut(..1)?.copy_from(x.slice(2..)?)?;
+    /// assert_eq!(y.read()?, [3.0, 2.0, 3.0]);
+    /// # Ok(())
+    /// # }
+    /// ```
+    ///
+    /// # Errors
+    /// As [`BufferSliceMut::copy_from`].
+    pub fn copy_from(&mut self, from: impl Into<BufferSlice<'_, T>>) -> Result<()> {
+        let what = label::<T>(self.len);
+        copy::<T>(from.into(), self.into(), &what)
     }
 
     /// Copies all of it to the host; [`BufferSlice::read`] copies a part.
@@ -270,6 +323,28 @@ fn part<T>(buffer: usize, first: usize, len: usize) -> String {
     format!("elements {first}..{} of a {}", first + len, label::<T>(buffer))
 }
 
+/// Copies elements to those that `what` names, on their device.
+fn copy<T: Element>(from: BufferSlice<'_, T>, to: BufferSliceMut<'_, T>, what: &str) -> Result<()> {
+    expect_length(from.len, to.len, || what.to_owned())?;
+    let device = &to.buffer.device;
+    let label = format!("copy to {what}");
+    device.check_owner(from.buffer.device.id(), &format!("the source of `{label}`"))?;
+    if from.is_empty() {
+        return Ok(());
+    }
+    let (from, to) = (from.buffer.range(from.first, from.len), to.buffer.range(to.first, to.len));
+    // Behind the last element of memory is padding, so that its last word is copied whole.
+    let at_words = [&from, &to].iter().all(|range| range.offset.is_multiple_of(COPY_MULTIPLE));
+    let bytes = if at_words && to.offset + to.bytes == to.memory.bytes() {
+        to.bytes.next_multiple_of(COPY_MULTIPLE)
+    } else {
+        to.bytes
+    };
+    let command =
+        CopyCommand { from: MemoryRange { bytes, ..from }, to: MemoryRange { bytes, ..to }, label: label.into() };
+    device.backend().execute(&[Command::Copy(command)])
+}
+
 fn expect_length(given: usize, expected: usize, what: impl FnOnce() -> String) -> Result<()> {
     if given == expected {
         return Ok(());
@@ -349,6 +424,18 @@ impl<'a, T: Element> BufferSliceMut<'a, T> {
         self.buffer.device.backend().write(&range, bytemuck::cast_slice(data))
     }
 
+    /// Overwrites these elements and no others with elements of the same device, by a copy there, without waiting for it. What is submitted or read later sees them.
+    ///
+    /// Devices copy words of 4 bytes: both ranges begin at a multiple of 4 bytes of their memory and are a multiple of 4 bytes long; one that is written up to the end of its memory may have any length. Elements whose size is a multiple of 4 bytes always fit.
+    ///
+    /// # Errors
+    /// `from` has another length or belongs to another device; elements of other sizes do not begin or end at a word; both are parts of one piece of memory, and overlap or the device does not copy within one
+    /// ([`Limits::shares_memory_within_dispatch`](crate::device::Limits::shares_memory_within_dispatch)); or the device failed.
+    pub fn copy_from(&mut self, from: impl Into<BufferSlice<'_, T>>) -> Result<()> {
+        let what = part::<T>(self.buffer.len, self.first, self.len);
+        copy::<T>(from.into(), self.reborrow(), &what)
+    }
+
     /// The same elements, to be read.
     pub fn shared(self) -> BufferSlice<'a, T> {
         BufferSlice { buffer: self.buffer, first: self.first, len: self.len }
@@ -414,6 +501,26 @@ impl<'a, T: Element, const R: usize> BufferViewMut<'a, T, R> {
     /// There are fewer elements than the extents ask for.
     pub fn contiguous(slice: impl Into<BufferSliceMut<'a, T>>, extents: [usize; R]) -> Result<Self> {
         Self::new(slice, extents, contiguous(extents))
+    }
+
+    /// The elements that it is within, to be written.
+    pub fn slice_mut(&mut self) -> BufferSliceMut<'_, T> {
+        self.slice.reborrow()
+    }
+
+    /// How many elements along each axis.
+    pub fn extents(&self) -> [usize; R] {
+        self.extents
+    }
+
+    /// From one element to the next along each axis.
+    pub fn strides(&self) -> [usize; R] {
+        self.strides
+    }
+
+    /// The same view, for one of several kernels that write it.
+    pub fn reborrow(&mut self) -> BufferViewMut<'_, T, R> {
+        BufferViewMut { slice: self.slice.reborrow(), extents: self.extents, strides: self.strides }
     }
 
     /// The same elements, to be read.

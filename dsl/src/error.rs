@@ -220,4 +220,45 @@ impl Error {
             _ => None,
         }
     }
+
+    /// Whether the device failed for good: it answers every further call with this error, and programs open it again ([`Device::reopen`](crate::Device::reopen)).
+    ///
+    /// ```
+    /// # use trefoil_dsl::{Device, Recorded, Result};
+    /// # fn of(mut device: Device, record: impl Fn(&Device) -> Result<Recorded>) -> Result<()> {
+    /// let mut step = record(&device)?;
+    /// loop {
+    ///     match step.run() {
+    ///         Err(error) if error.is_lost() => {
+    ///             device = device.reopen()?;
+    ///             step = record(&device)?;
+    ///         }
+    ///         done => return done,
+    ///     }
+    /// }
+    /// # }
+    /// ```
+    pub const fn is_lost(&self) -> bool {
+        matches!(self, Self::Lost { .. })
+    }
+
+    /// Whether there was no memory left for something. It was not made, and the device goes on.
+    pub const fn is_out_of_memory(&self) -> bool {
+        matches!(self, Self::OutOfMemory { .. })
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::Error;
+
+    #[test]
+    fn what_programs_react_to_is_told_apart() {
+        let lost = Error::Lost { device: "gpu".to_owned(), label: "add".to_owned(), message: "hung".to_owned() };
+        let full = Error::OutOfMemory { what: "`x`".to_owned(), bytes: 4, device: "gpu".to_owned() };
+        // More than the device allows is no matter of what is free.
+        let large = Error::TooLarge { what: "`x`".to_owned(), bytes: 4, limit: 2, device: "gpu".to_owned() };
+        assert_eq!([&lost, &full, &large].map(Error::is_lost), [true, false, false]);
+        assert_eq!([&lost, &full, &large].map(Error::is_out_of_memory), [false, true, false]);
+    }
 }

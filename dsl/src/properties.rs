@@ -2,6 +2,7 @@
 
 use std::fmt;
 use std::ops::RangeInclusive;
+use std::str::FromStr;
 
 use trefoil_codegen::artefact::{Feature, Features, MatrixProduct, Target};
 
@@ -58,6 +59,28 @@ impl DeviceKind {
 impl fmt::Display for DeviceKind {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.write_str(self.name())
+    }
+}
+
+/// The kind of a [`name`](DeviceKind::name).
+///
+/// ```
+/// # use trefoil_dsl::DeviceKind;
+/// assert_eq!("cuda".parse::<DeviceKind>()?, DeviceKind::Cuda);
+/// let error = "abacus".parse::<DeviceKind>().unwrap_err().to_string();
+/// assert_eq!(error, "no such device: `abacus` is none of cpu, wgpu, vulkan, cuda");
+/// # Ok::<(), trefoil_dsl::Error>(())
+/// ```
+impl FromStr for DeviceKind {
+    type Err = Error;
+
+    /// # Errors
+    /// [`Error::Unavailable`], which names the four, if `name` is none of them.
+    fn from_str(name: &str) -> Result<Self, Error> {
+        Self::ALL.into_iter().find(|kind| kind.name() == name).ok_or_else(|| {
+            let names = Self::ALL.map(Self::name).join(", ");
+            Error::Unavailable { kind: "such", reason: format!("`{name}` is none of {names}") }
+        })
     }
 }
 

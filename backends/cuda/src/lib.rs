@@ -42,6 +42,9 @@ use cudarc::driver::{CudaSlice, CudaStream};
 use trefoil_dsl::device::{Device, DeviceOptions, Memory, next_device_id};
 use trefoil_dsl::error::Result;
 
+/// The cudarc whose streams and slices [`open_on`] and [`memory()`] take.
+pub use cudarc;
+
 /// Opens the CUDA device that `options` ask for: the driver's first unless they name one.
 ///
 /// # Errors
@@ -68,7 +71,7 @@ pub fn open(options: &DeviceOptions) -> Result<Device> {
 /// use std::sync::Arc;
 ///
 /// use cudarc::driver::{CudaContext, sys};
-/// use trefoil_dsl::device::{DeviceOptions, MemoryRange};
+/// use trefoil_dsl::device::DeviceOptions;
 ///
 /// // SAFETY: opening the libraries runs their initialisers, which want nothing of the program.
 /// if !unsafe { sys::is_culib_present() && cudarc::nvrtc::sys::is_culib_present() } {
@@ -81,9 +84,9 @@ pub fn open(options: &DeviceOptions) -> Result<Device> {
 /// // A slice of the program's is memory for trefoil, and the other way round.
 /// let numbers = Arc::new(stream.clone_htod(&[7f32; 16])?);
 /// let memory = trefoil_cuda::memory(&shared, numbers.clone())?;
-/// let mut bytes = [0; 64];
-/// shared.backend().read(&MemoryRange { memory, offset: 0, bytes: 64 }, &mut bytes)?;
-/// assert_eq!(bytes[..4], 7f32.to_le_bytes());
+/// // Launches take it as elements.
+/// let sevens = shared.buffer_of::<f32>(&memory, 16)?;
+/// assert_eq!(sevens.read()?, [7.0; 16]);
 /// let buffer = shared.buffer(&[1f32, 2.0])?;
 /// assert!(trefoil_cuda::pointer(&**buffer.memory()).is_some());
 /// # Ok::<(), Box<dyn std::error::Error>>(())
@@ -116,7 +119,7 @@ pub unsafe fn open_on_raw(
     Ok(Device::new(Arc::new(backend), id))
 }
 
-/// A slice of the program's own as memory of a device that shares the stream on which the slice was made ([`open_on`]), for inputs and outputs of runs and for launches. The memory keeps the slice; it writes there whatever kernels and
+/// A slice of the program's own as memory of a device that shares the stream on which the slice was made ([`open_on`]), for inputs and outputs of runs, and for launches as a typed buffer ([`Device::buffer_of`]). The memory keeps the slice; it writes there whatever kernels and
 /// copies say, for which elements may have any bits.
 ///
 /// # Errors

@@ -30,13 +30,13 @@ struct SymbolInfo {
 /// An integer expression over symbols.
 ///
 /// ```
-/// use trefoil_graph::dim::{Dim, Symbol};
+/// use trefoil_graph::{Dim, DimError, Symbol};
 /// let batch = Symbol::new("batch", 1, 32)?;
 /// let rows = Dim::from(&batch) * 128;
 /// assert_eq!(rows.clone() + 0, Dim::from(128) * Dim::from(&batch));
 /// assert_eq!(rows.bounds(), (128, 4096));
 /// assert_eq!(rows.to_string(), "128 * batch");
-/// # Ok::<(), trefoil_graph::dim::DimError>(())
+/// # Ok::<(), DimError>(())
 /// ```
 #[derive(Clone, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub struct Dim {
@@ -531,6 +531,9 @@ mod tests {
         assert!(Extents::new().set(&s, 12).is_err());
         assert!(Extents::new().set(&s, 72).is_err());
         assert!(Symbol::new("t", 5, 4).is_err());
+        assert_eq!(Extents::with([(&s, 8), (&s, 16)]).map(|extents| extents.get(&s)), Ok(Some(16)));
+        assert!(matches!(Extents::with([(&s, 8), (&s, 12)]), Err(DimError::OutOfBounds { value: 12, .. })));
+        assert_eq!(Extents::with([]), Ok(Extents::new()));
         assert_eq!(Dim::from(&s).eval(&Extents::new()), Err(DimError::Unbound { name: "s".into(), min: 0, max: 64 }));
     }
 

@@ -27,8 +27,8 @@
 //!   built, nothing is inferred, compiled or recorded (`call`, `batch`). To this comes what the device's backend takes for each command of a list when the batch is submitted, as for every list: a check, and the driver's own calls (on Vulkan and CUDA a few; on wgpu a new bind group,
 //!   which costs more than all the rest). `trefoil bench eager` measures both together. Memory that is free already serves at once, without waiting for the device (`pool`).
 //! * **Views** of all kinds are layouts: no launch and no copy, unless strides cannot say where the elements lie.
-//! * **A batch** is submitted when it is full ([`EagerOptions::batch`]), by [`Eager::flush`], and when a tensor is read. Until then errors of the device are not known: they are told
-//!   when something needs the result ([`Error::Lost`], which names the op that computes it) and by `flush`; what was not computed can never be read.
+//! * **A batch** is submitted when it is full ([`EagerOptions::batch`]), by [`Eager::flush`], and when a tensor is read. Until then errors of the device are not known: they come
+//!   when something needs the result ([`Error::NotComputed`], which names the op that computes it) and from `flush`; what was not computed can never be read.
 //!
 //! Tensors of different `Eager`s, and so of different devices, do not mix. An `Eager` is shared by threads: its calls are gathered in one order.
 
@@ -231,7 +231,7 @@ impl Eager {
     /// Submits what was gathered, without waiting for it.
     ///
     /// # Errors
-    /// The device refused this batch, or one before it of which no `flush` has told yet.
+    /// The device refused this batch, or one before it that no `flush` has reported yet.
     pub fn flush(&self) -> Result<()> {
         let mut state = self.state();
         state.batch.submit(self.device());

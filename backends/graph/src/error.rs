@@ -4,6 +4,7 @@ use std::fmt;
 use std::ops::Range;
 
 use thiserror::Error;
+use trefoil_dsl::error::Error as DeviceError;
 
 use crate::dim::DimError;
 use crate::graph::GraphError;
@@ -13,6 +14,8 @@ use crate::types::ElementType;
 pub type Result<T, E = Error> = std::result::Result<T, E>;
 
 /// What went wrong with a model, a compilation or a run.
+///
+/// Each message is complete: it contains that of the error that it wraps, if there is one, which [`source`](std::error::Error::source) gives to programs that walk the chain. [`Error::device`] finds the device's own.
 #[derive(Clone, Error)]
 #[non_exhaustive]
 pub enum Error {
@@ -24,7 +27,7 @@ pub enum Error {
     Dim(#[from] DimError),
     /// A device refused something.
     #[error(transparent)]
-    Device(#[from] trefoil_dsl::error::Error),
+    Device(#[from] DeviceError),
     /// A device refused something, or failed, at a part of the graph.
     #[error("{what} `{name}`: {error}")]
     At {
@@ -33,7 +36,8 @@ pub enum Error {
         /// Its name.
         name: String,
         /// What the device said.
-        error: Box<trefoil_dsl::error::Error>,
+        #[source]
+        error: Box<DeviceError>,
     },
     /// A plan for one value of a symbol is to run with another.
     #[error("symbol `{symbol}` is {given}, in a plan that was made for {expected}")]
@@ -337,12 +341,13 @@ pub enum Error {
         /// How many there may be.
         budget: u64,
     },
-    /// A tensor that was never computed, or cannot be had from its device.
-    #[error("what `{op}` computes is lost: {error}")]
-    Lost {
+    /// A tensor of an [`Eager`](crate::Eager) that was never computed, because the batch of launches that computes it failed.
+    #[error("`{op}` was not computed: {error}")]
+    NotComputed {
         /// The op that computes it.
         op: &'static str,
-        /// What happened.
+        /// Why the batch failed.
+        #[source]
         error: Box<Error>,
     },
     /// The operating system starts no thread for runs beside the program.
@@ -405,18 +410,89 @@ pub(crate) fn names<'a>(names: impl IntoIterator<Item = &'a str>) -> String {
 }
 
 impl Error {
-    /// Whether the device had no memory left.
-    pub(crate) fn is_out_of_memory(&self) -> bool {
-        use trefoil_dsl::error::Error::OutOfMemory;
+    /// What the device said, whatever it was at ([`Error::At`]) and whichever tensor was not computed for it ([`Error::NotComputed`]); `None` if it was no device that refused something or failed.
+    ///
+    /// ```
+    /// # use trefoil_graph::{Executable, Extents, Result};
+    /// # fn of(executable: &Executable, extents: &Extents) -> Result<()> {
+    /// use trefoil_dsl::error::Error as DeviceError; // `trefoil::Error`
+    ///
+    /// match executable.run(&[], extents) {
+    ///     Err(error) if matches!(error.device(), Some(DeviceError::Assertion { .. })) => {
+    ///         println!("the run is done, but a kernel complains: {error}");
+    ///     }
+    ///     other => println!("{} outputs", other?.iter().count()),
+    /// }
+    /// # Ok(())
+    /// # }
+    /// ```
+    pub fn device(&self) -> Option<&DeviceError> {
         match self {
-            Self::Device(OutOfMemory { .. }) => true,
-            Self::At { error, .. } => matches!(**error, OutOfMemory { .. }),
-            _ => false,
+            Self::Device(error) => Some(error),
+            Self::At { error, .. } => Some(error),
+            Self::NotComputed { error, .. } => error.device(),
+            _ => None,
         }
+    }
+
+    /// Whether the device failed for good: it answers every further call with this error, and programs open it again ([`Device::reopen`](trefoil_dsl::device::Device::reopen)) and compile anew.
+    pub fn is_lost(&self) -> bool {
+        self.device().is_some_and(DeviceError::is_lost)
+    }
+
+    /// Whether the device had no memory left for something. A budget that the program set itself is not meant ([`Error::Budget`]).
+    pub fn is_out_of_memory(&self) -> bool {
+        self.device().is_some_and(DeviceError::is_out_of_memory)
     }
 }
 
 /// What a device said, at the part of the graph that `what` and `name` tell.
-pub(crate) fn at(what: &'static str, name: &str) -> impl FnOnce(trefoil_dsl::error::Error) -> Error {
+pub(crate) fn at(what: &'static str, name: &str) -> impl FnOnce(DeviceError) -> Error {
     move |error| Error::At { what, name: name.to_owned(), error: Box::new(error) }
+}
+
+#[cfg(test)]
+mod tests {
+    use std::error::Error as _;
+
+    use super::*;
+
+    fn lost() -> DeviceError {
+        DeviceError::Lost { device: "a GPU".to_owned(), label: "exp".to_owned(), message: "it hangs".to_owned() }
+    }
+
+    fn out_of_memory() -> DeviceError {
+        DeviceError::OutOfMemory { what: "`x`".to_owned(), bytes: 64, device: "a GPU".to_owned() }
+    }
+
+    fn not_computed(error: Error) -> Error {
+        Error::NotComputed { op: "exp", error: Box::new(error) }
+    }
+
+    #[test]
+    fn the_devices_error_is_found_in_all_that_wrap_it() {
+        for error in [Error::from(lost()), at("step", "exp")(lost()), not_computed(lost().into())] {
+            assert!(matches!(error.device(), Some(DeviceError::Lost { .. })), "{error}");
+            assert!(error.is_lost() && !error.is_out_of_memory(), "{error}");
+        }
+        let wrapped = not_computed(not_computed(at("tensor", "x")(out_of_memory())));
+        assert!(wrapped.is_out_of_memory() && !wrapped.is_lost(), "{wrapped}");
+        let budget = Error::Budget { what: "x".to_owned(), bytes: 2, held: 1, budget: 2 };
+        for error in [Error::Poisoned, budget] {
+            assert!(error.device().is_none() && !error.is_lost() && !error.is_out_of_memory(), "{error}");
+        }
+    }
+
+    #[test]
+    fn sources_lead_to_the_devices_error() {
+        let error = not_computed(at("step", "exp")(lost()));
+        let at_the_step = error.source().unwrap();
+        let of_the_device = at_the_step.source().unwrap();
+        assert_eq!(error.to_string(), format!("`exp` was not computed: {at_the_step}"));
+        assert_eq!(at_the_step.to_string(), format!("step `exp`: {of_the_device}"));
+        assert_eq!(of_the_device.to_string(), lost().to_string());
+        assert!(of_the_device.source().is_none());
+        // What only passes an error on is not a link of its own.
+        assert!(Error::from(lost()).source().is_none());
+    }
 }

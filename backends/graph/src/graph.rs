@@ -106,6 +106,7 @@ pub enum GraphError {
         /// The op.
         op: String,
         /// What is wrong.
+        #[source]
         error: OpError,
     },
     /// A tensor of another graph.

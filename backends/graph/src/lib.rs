@@ -11,7 +11,7 @@
 //! What stays from run to run is a state ([`ops::state`]): runs update it in the graph, and programs read, replace, reset and fork it.
 //! Ops also run one by one, without a graph, on tensors of a device: [`eager`].
 //!
-//! An op is a value of a type that implements [`op::Op`]; a user's own is as good as the library's.
+//! An op is a value of a type that implements [`op::Op`]; a user's own is as good as the library's (`examples/own_op.rs`).
 
 pub mod compile;
 pub mod data;
@@ -31,12 +31,17 @@ pub mod reference;
 pub mod types;
 
 pub use compile::{IntoKernels, Options};
-pub use data::{Data, DataMut, OwnedData};
+pub use data::{Data, DataMut, HostElement, OwnedData};
 pub use debug::{DebugOptions, DebugReport};
-pub use dim::{Dim, Extents, Symbol};
-pub use eager::{Eager, EagerTensor};
+pub use dim::{Dim, DimError, Extents, Symbol};
+pub use eager::{Eager, EagerOptions, EagerTensor};
 pub use error::{Error, Result};
-pub use executable::{Elements, Executable, Finished, InputId, OutputId, Outputs, Pending, Plans, QueuedRun, Run};
-pub use graph::{Graph, Tensor};
+pub use executable::{
+    Elements, Executable, Finished, InputId, OutputId, Outputs, Pending, Plans, PlansStatistics, QueuedRun, Run,
+};
+pub use explain::Explanation;
+pub use graph::{Graph, GraphError, Tensor};
 pub use model::Model;
-pub use types::{ElementType, IntoShape, Shape};
+pub use op::{HostTensor, Op, OpError};
+pub use profile::{Ceiling, Profile};
+pub use types::{ElementType, IntoShape, Shape, TensorType};

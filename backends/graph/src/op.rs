@@ -32,7 +32,7 @@ pub struct HostTensor {
     pub values: Vec<f64>,
 }
 
-/// The definition of an op.
+/// The definition of an op. `examples/own_op.rs` is a program with a kernel of its own as one.
 pub trait Op: fmt::Debug + Send + Sync + Any {
     /// Its name in the op table, such as `softmax`.
     fn name(&self) -> &'static str;

@@ -9,8 +9,8 @@
 //! * [`Computes`]: elements are computed with, in what their type is computed in.
 //!
 //! ```
+//! use trefoil_graph::TensorType;
 //! use trefoil_graph::pull::{Frame, Given, Machine, Moves};
-//! use trefoil_graph::types::TensorType;
 //!
 //! /// The first axis backwards.
 //! #[derive(Debug)]

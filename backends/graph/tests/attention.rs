@@ -10,10 +10,11 @@ use common::{Values, compare, computes, devices, numbers, tolerance};
 use half::{bf16, f16};
 use trefoil_dsl::device::{Device, DeviceKind};
 use trefoil_graph::compile::stages::forecast;
-use trefoil_graph::graph::GraphError;
-use trefoil_graph::op::HostTensor;
-use trefoil_graph::ops::attention::{Attention, AttentionLayout, AttentionOperands, Queries, Scores};
-use trefoil_graph::{Data, Dim, ElementType, Error, Executable, Extents, Graph, Model, Options, Symbol, reference};
+use trefoil_graph::ops::{Attention, AttentionLayout, AttentionOperands, Queries, Scores};
+use trefoil_graph::{
+    Data, Dim, ElementType, Error, Executable, Extents, Graph, GraphError, HostTensor, Model, Options, Symbol,
+    reference,
+};
 
 use AttentionLayout::{Bhsd, Bshd};
 use ElementType::{BF16, Bool, F16, F32, F64, U32};

@@ -9,8 +9,7 @@ use common::{Values, compare, devices};
 use trefoil_codegen::target::Profile;
 use trefoil_dsl::device::Device;
 use trefoil_graph::compile::fuse::beside::{MOST, NAME, SMALL};
-use trefoil_graph::explain::Explanation;
-use trefoil_graph::{Dim, ElementType, Executable, Extents, Graph, Model, Options, Symbol, Tensor};
+use trefoil_graph::{Dim, ElementType, Executable, Explanation, Extents, Graph, Model, Options, Symbol, Tensor};
 
 fn apart() -> Options {
     Options { forbid: [NAME.to_owned()].into(), ..Options::default() }

@@ -6,13 +6,11 @@ mod common;
 
 use common::cases::Case;
 use common::{Values, devices};
-use trefoil_graph::graph::GraphError;
-use trefoil_graph::ops::attention::{
-    Attention, AttentionBlock, AttentionLayout, AttentionOperands, FeedForward, HeadNorms, LayerNorm, Linear, Past,
-    Placement, Projections, TransformerLayer, Turns,
+use trefoil_graph::ops::{
+    Attention, AttentionBlock, AttentionLayout, AttentionOperands, FeedForward, HeadNorms, LayerNorm, Linear, Pairs,
+    Past, Placement, Projections, TransformerLayer, Turns,
 };
-use trefoil_graph::ops::rope::Pairs;
-use trefoil_graph::{Dim, ElementType, Executable, Extents, Graph, Model, Options, Tensor};
+use trefoil_graph::{Dim, ElementType, Executable, Extents, Graph, GraphError, Model, Options, Tensor};
 use trefoil_kernels::activation::Activation;
 
 use ElementType::F32;

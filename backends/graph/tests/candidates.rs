@@ -9,11 +9,9 @@ use std::collections::BTreeSet;
 
 use common::{Values, compare, devices, numbers};
 use trefoil_dsl::device::{Device, DeviceKind};
-use trefoil_graph::graph::Tensor;
-use trefoil_graph::ops::attention::{Attention, AttentionLayout, AttentionOperands};
 use trefoil_graph::ops::matmul::MatMul;
-use trefoil_graph::ops::norm::NormOperands;
-use trefoil_graph::{Dim, ElementType, Error, Executable, Extents, Graph, Model, Options, Symbol};
+use trefoil_graph::ops::{Attention, AttentionLayout, AttentionOperands, NormOperands};
+use trefoil_graph::{Dim, ElementType, Error, Executable, Extents, Graph, Model, Options, Symbol, Tensor};
 use trefoil_kernels::activation::Activation;
 
 /// A graph with inputs of random numbers.

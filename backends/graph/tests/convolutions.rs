@@ -7,10 +7,8 @@ mod common;
 use std::collections::BTreeSet;
 
 use common::{Values, check, compare, computes, devices, tolerance, tries_every_way};
-use trefoil_graph::graph::GraphError;
-use trefoil_graph::op::{HostTensor, Op};
 use trefoil_graph::ops::pull::convolution::{Convolution, Slide};
-use trefoil_graph::{Dim, ElementType, Error, Executable, Extents, Graph, Model, Options};
+use trefoil_graph::{Dim, ElementType, Error, Executable, Extents, Graph, GraphError, HostTensor, Model, Op, Options};
 use trefoil_kernels::activation::Activation;
 
 /// All that there are.

@@ -13,8 +13,9 @@ use trefoil_dsl::device::Device;
 use trefoil_graph::op::{
     Candidate, Grid, HostTensor, Implementation, Ineligible, KernelStep, Op, OpError, OpKind, Request, Slot, Step,
 };
-use trefoil_graph::types::TensorType;
-use trefoil_graph::{DebugOptions, Dim, ElementType, Error, Executable, Extents, Graph, Model, Options, Symbol};
+use trefoil_graph::{
+    DebugOptions, Dim, ElementType, Error, Executable, Extents, Graph, Model, Options, Symbol, TensorType,
+};
 
 const FLOAT: ElementType = ElementType::F32;
 

@@ -6,9 +6,8 @@ mod common;
 
 use common::{Values, check, compare, computes, devices, numbers};
 use trefoil_dsl::device::Device;
-use trefoil_graph::graph::GraphError;
 use trefoil_graph::ops::random::Sampling;
-use trefoil_graph::{Dim, ElementType, Executable, Extents, Graph, Model, Options, Symbol, Tensor};
+use trefoil_graph::{Dim, ElementType, Executable, Extents, Graph, GraphError, Model, Options, Symbol, Tensor};
 
 use ElementType::{BF16, F16, F32, F64, U32};
 

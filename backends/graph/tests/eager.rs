@@ -7,12 +7,13 @@ mod common;
 use common::cases::shape as dims;
 use common::ops::RowSum;
 use common::{Values, devices, numbers};
+use trefoil_dsl::error::Error as DeviceError;
 use trefoil_dsl::support::faults::{Call, Fault, Faults, Then};
-use trefoil_graph::eager::EagerOptions;
 use trefoil_graph::graph::{Leaf, LeafKind};
-use trefoil_graph::ops::norm::NormOperands;
-use trefoil_graph::types::TensorType;
-use trefoil_graph::{Data, Dim, Eager, ElementType, Error, Executable, Extents, Graph, Model, Options, Tensor};
+use trefoil_graph::ops::NormOperands;
+use trefoil_graph::{
+    Data, Dim, Eager, EagerOptions, ElementType, Error, Executable, Extents, Graph, Model, Options, Tensor, TensorType,
+};
 use trefoil_kernels::activation::Activation;
 
 use ElementType::{F32, U32};
@@ -327,12 +328,13 @@ fn a_batch_that_fails_is_never_read() {
             }
             let (step, error) = refused.unwrap();
             assert_eq!(step, 2 * failing, "the first call that needs what the batch did not compute");
-            assert!(matches!(&error, Error::Lost { op: "exp", .. }), "{error}");
+            assert!(matches!(&error, Error::NotComputed { op: "exp", .. }), "{error}");
             assert!(error.to_string().contains("`exp`") && error.to_string().contains("planted"), "{error}");
+            assert!(matches!(error.device(), Some(DeviceError::Driver { .. })), "{error}");
             for (index, tensor) in made.iter().enumerate() {
                 let read = tensor.read::<f32>();
                 if index as u64 > 2 * (failing - 1) {
-                    assert!(matches!(read, Err(Error::Lost { .. })), "{index} of {failing}");
+                    assert!(matches!(read, Err(Error::NotComputed { .. })), "{index} of {failing}");
                 } else {
                     assert!(read.is_ok(), "{index} of {failing}");
                 }
@@ -341,6 +343,26 @@ fn a_batch_that_fails_is_never_read() {
             eager.flush().unwrap();
             // What does not need it goes on.
             assert_eq!(eager.neg(&x).unwrap().read::<f32>().unwrap(), [-1.0, -2.0, -3.0]);
+        }
+    }
+}
+
+/// A tensor whose download fails was computed, and is read again if the device goes on.
+#[test]
+fn a_read_that_fails_names_the_op() {
+    for device in devices() {
+        for then in [Then::GoesOn, Then::Lost] {
+            let (faults, device) = Faults::over(&device);
+            let eager = Eager::new(&device);
+            let x = eager.tensor(&[3], &[1.0f32, 2.0, 3.0]).unwrap();
+            let y = eager.neg(&x).unwrap();
+            faults.plant(Fault { call: Call::Readback, after: 0, then });
+            let error = y.read::<f32>().unwrap_err();
+            assert!(matches!(&error, Error::At { name, .. } if name == "neg"), "{error}");
+            assert_eq!(error.is_lost(), then == Then::Lost, "{error}");
+            if !error.is_lost() {
+                assert_eq!(y.read::<f32>().unwrap(), [-1.0, -2.0, -3.0]);
+            }
         }
     }
 }

@@ -7,13 +7,11 @@ mod common;
 use common::cases::shape as dims;
 use common::{Values, devices, is_close};
 use trefoil_dsl::device::Device;
-use trefoil_graph::graph::GraphError;
 use trefoil_graph::ops::attention::*;
-use trefoil_graph::ops::matmul::{Adapters, Contraction};
 use trefoil_graph::ops::norm::{BatchMoments, NormOperands, Normed};
-use trefoil_graph::ops::pull::pool::{Pooling, Window};
 use trefoil_graph::ops::scatter::Update;
-use trefoil_graph::{Eager, EagerTensor, ElementType, Executable, Extents, Graph, Model, Options, Tensor};
+use trefoil_graph::ops::{Adapters, Contraction, Pooling, Window};
+use trefoil_graph::{Eager, EagerTensor, ElementType, Executable, Extents, Graph, GraphError, Model, Options, Tensor};
 use trefoil_kernels::activation::Activation;
 
 use ElementType::F32;

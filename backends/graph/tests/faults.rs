@@ -43,9 +43,7 @@ impl Decoding {
     }
 
     fn extents(&self, at: i64) -> Extents {
-        let mut extents = Extents::new();
-        extents.set(&self.at, at).unwrap();
-        extents
+        Extents::with([(&self.at, at)]).unwrap()
     }
 
     fn step(&self, executable: &Executable, at: i64) -> Result<Vec<f32>> {

@@ -13,9 +13,8 @@ use trefoil_codegen::target::Profile;
 use trefoil_dsl::device::{Device, DeviceKind};
 use trefoil_graph::compile::fuse::attach::{AGAIN, Merge, Side};
 use trefoil_graph::compile::fuse::beside;
-use trefoil_graph::ops::attention::AttentionLayout;
-use trefoil_graph::ops::norm::NormOperands;
 use trefoil_graph::ops::rope::{Pairs, Rope};
+use trefoil_graph::ops::{AttentionLayout, NormOperands};
 use trefoil_graph::{Dim, ElementType, Executable, Extents, Graph, IntoKernels, Model, Options, Symbol, Tensor};
 
 /// Regions go into kernels wherever they can, and the CPU has its kernels do the work. Those that go into none stay apart, so that they can be counted.

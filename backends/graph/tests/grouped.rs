@@ -9,9 +9,8 @@ use std::collections::BTreeSet;
 use common::cases::Case;
 use common::{Values, compare, computes, devices, tolerance};
 use trefoil_dsl::device::Device;
-use trefoil_graph::graph::GraphError;
-use trefoil_graph::ops::matmul::Adapters;
-use trefoil_graph::{Dim, ElementType, Error, Executable, Extents, Graph, Model, Options, Symbol, Tensor};
+use trefoil_graph::ops::Adapters;
+use trefoil_graph::{Dim, ElementType, Error, Executable, Extents, Graph, GraphError, Model, Options, Symbol, Tensor};
 
 use ElementType::{BF16, Bool, F16, F32, F64, I32, U32};
 

@@ -9,10 +9,9 @@ use std::collections::BTreeSet;
 use common::ops::{Thrice, Twice};
 use common::{Values, check, compare, computes, devices, tolerance};
 use trefoil_dsl::device::{Device, DeviceKind};
-use trefoil_graph::op::{HostTensor, Op};
 use trefoil_graph::ops::map::{Elementwise, Function};
 use trefoil_graph::ops::view::StopGradient;
-use trefoil_graph::{Dim, Eager, ElementType, Error, Executable, Extents, Graph, Model, Options};
+use trefoil_graph::{Dim, Eager, ElementType, Error, Executable, Extents, Graph, HostTensor, Model, Op, Options};
 
 fn shape(extents: &[usize]) -> Vec<Dim> {
     extents.iter().map(|extent| Dim::from(*extent)).collect()

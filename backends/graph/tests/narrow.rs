@@ -7,9 +7,8 @@ mod common;
 use common::{Values, check, compare, devices, numbers};
 use half::{bf16, f16};
 use trefoil_dsl::device::DeviceKind;
-use trefoil_graph::graph::GraphError;
-use trefoil_graph::ops::narrow::{Narrow, Rounding};
-use trefoil_graph::{Dim, ElementType, Executable, Extents, Graph, Model, Options, Symbol, Tensor};
+use trefoil_graph::ops::{Narrow, Rounding};
+use trefoil_graph::{Dim, ElementType, Executable, Extents, Graph, GraphError, Model, Options, Symbol, Tensor};
 
 use ElementType::{BF16, F16, F32, I8, I16, I32, U8, U16, U32};
 

@@ -7,10 +7,10 @@ mod common;
 
 use common::cases::{Case, shape};
 use common::{Values, compare, computes, devices, numbers, tolerance};
-use trefoil_graph::graph::GraphError;
-use trefoil_graph::op::{HostTensor, Op};
 use trefoil_graph::ops::norm::{BatchMoments, Norm, NormKind, NormOperands, Softmax};
-use trefoil_graph::{Dim, ElementType, Executable, Extents, Graph, Model, Options, Symbol, Tensor};
+use trefoil_graph::{
+    Dim, ElementType, Executable, Extents, Graph, GraphError, HostTensor, Model, Op, Options, Symbol, Tensor,
+};
 
 const FLOATS: [ElementType; 4] = [ElementType::F32, ElementType::F16, ElementType::BF16, ElementType::F64];
 

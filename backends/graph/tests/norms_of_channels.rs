@@ -7,7 +7,7 @@ mod common;
 use common::cases::Case;
 use common::{Values, devices, numbers};
 use trefoil_graph::Extents;
-use trefoil_graph::ops::norm::{BatchMoments, NormOperands};
+use trefoil_graph::ops::{BatchMoments, NormOperands};
 
 /// What a norm of groups of channels is, by its definition.
 fn by_groups(x: &[f32], [batch, channels, rest]: [usize; 3], groups: usize, gamma: &[f32], beta: &[f32]) -> Vec<f64> {

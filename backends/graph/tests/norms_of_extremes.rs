@@ -6,7 +6,7 @@ mod common;
 
 use common::cases::Case;
 use common::{Values, computes, devices, numbers};
-use trefoil_graph::ops::norm::NormOperands;
+use trefoil_graph::ops::NormOperands;
 use trefoil_graph::{ElementType, Extents};
 
 #[test]

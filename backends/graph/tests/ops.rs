@@ -9,13 +9,15 @@ use std::collections::{BTreeMap, BTreeSet};
 use common::{Values, compare, compare_one_by_one, devices, numbers};
 use trefoil_codegen::ir::builder::FunctionBuilder;
 use trefoil_codegen::ir::{Expression, Handle, Local};
-use trefoil_graph::graph::GraphError;
 use trefoil_graph::op::{HostTensor, Map, Op, OpError, OpKind, View};
+use trefoil_graph::ops::NormOperands;
 use trefoil_graph::ops::matmul::MatMul;
-use trefoil_graph::ops::norm::NormOperands;
 use trefoil_graph::pull::{Frame, Given, Machine, Moves, Pull};
-use trefoil_graph::types::{Layout, TensorType};
-use trefoil_graph::{Dim, ElementType, Error, Executable, Extents, Graph, Model, Options, Symbol, Tensor, reference};
+use trefoil_graph::types::Layout;
+use trefoil_graph::{
+    Dim, ElementType, Error, Executable, Extents, Graph, GraphError, Model, Options, Symbol, Tensor, TensorType,
+    reference,
+};
 use trefoil_kernels::activation::Activation;
 
 const FLOAT: ElementType = ElementType::F32;

@@ -12,10 +12,10 @@ use common::{Values, compare, computes, devices, numbers, tolerance, tries_every
 use trefoil_codegen::artefact::ParamTransport;
 use trefoil_dsl::device::{Device, DeviceKind};
 use trefoil_graph::compile::stages::forecast;
-use trefoil_graph::graph::GraphError;
-use trefoil_graph::op::{HostTensor, Op};
 use trefoil_graph::ops::matmul::{Contraction, MatMul};
-use trefoil_graph::{Dim, ElementType, Error, Executable, Extents, Graph, Model, Options, Symbol, Tensor};
+use trefoil_graph::{
+    Dim, ElementType, Error, Executable, Extents, Graph, GraphError, HostTensor, Model, Op, Options, Symbol, Tensor,
+};
 use trefoil_kernels::activation::Activation;
 
 use ElementType::{BF16, Bool, F16, F32, F64, I8, I16, I32, I64, U8, U32, U64};

@@ -9,8 +9,8 @@ use std::collections::BTreeSet;
 use common::{devices, devices_of_its_own, numbers};
 use serde_json::Value;
 use trefoil::device::{DeviceKind, DeviceOptions};
-use trefoil_graph::profile::{Ceiling, Profile, StepTime};
-use trefoil_graph::{Dim, ElementType, Error, Executable, Extents, Graph, Model, Options, Symbol};
+use trefoil_graph::profile::StepTime;
+use trefoil_graph::{Ceiling, Dim, ElementType, Error, Executable, Extents, Graph, Model, Options, Profile, Symbol};
 
 const FLOAT: ElementType = ElementType::F32;
 

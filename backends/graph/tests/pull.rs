@@ -7,13 +7,12 @@ mod common;
 use std::collections::BTreeMap;
 
 use common::{Values, compare, computes, devices, numbers, tolerance};
-use trefoil_graph::graph::GraphError;
-use trefoil_graph::op::HostTensor;
-use trefoil_graph::ops::fill::Number;
 use trefoil_graph::ops::pull::arrange::Reverse;
-use trefoil_graph::ops::pull::blocks::BlockOrder;
-use trefoil_graph::ops::pull::border::Border;
-use trefoil_graph::{Dim, ElementType, Error, Executable, Extents, Graph, Model, Options, Symbol, Tensor, reference};
+use trefoil_graph::ops::{BlockOrder, Border, Number};
+use trefoil_graph::{
+    Dim, ElementType, Error, Executable, Extents, Graph, GraphError, HostTensor, Model, Options, Symbol, Tensor,
+    reference,
+};
 
 const F32: ElementType = ElementType::F32;
 

@@ -10,7 +10,7 @@ use std::time::{Duration, Instant};
 use common::states::at;
 use common::{devices, devices_of_its_own, numbers};
 use trefoil_dsl::device::{Device, MemoryRange};
-use trefoil_graph::{Dim, ElementType, Error, Executable, Extents, Graph, Model, Options, OwnedData, Symbol};
+use trefoil_graph::{Dim, ElementType, Error, Executable, Extents, Graph, Model, Options, OwnedData, Pending, Symbol};
 
 const FLOAT: ElementType = ElementType::F32;
 
@@ -40,7 +40,7 @@ fn runs_are_done_in_order_and_give_everything_back() {
             })
             .collect();
         let mut total = 0.0;
-        for (round, (mut pending, given)) in pending.into_iter().zip(given).enumerate() {
+        for (round, (pending, given)) in pending.into_iter().zip(given).enumerate() {
             let round = round + 1;
             total += round as f32;
             if round % 3 == 0 {
@@ -173,6 +173,33 @@ fn refused_runs_give_everything_back_too() {
 }
 
 #[test]
+fn threads_share_a_run_that_was_started() {
+    const fn is_shared<T: Send + Sync>() {}
+    const { is_shared::<Pending>() };
+    for device in devices() {
+        let executable = totals(&device);
+        let pending = executable.queue(&Extents::new()).input("x", vec![1f32; 3]).start();
+        std::thread::scope(|scope| {
+            for _ in 0..4 {
+                scope.spawn(|| {
+                    let start = Instant::now();
+                    while !pending.is_finished() {
+                        assert!(start.elapsed() < Duration::from_secs(60), "it is never done");
+                        std::thread::yield_now();
+                    }
+                    assert!(!pending.cancel(), "it is over");
+                });
+            }
+        });
+        assert_eq!(pending.wait().result.unwrap().get::<f32>("sum").unwrap(), [1.0; 3]);
+        // A run that is refused is over at once, and is not called off.
+        let refused = executable.queue(&Extents::new()).input("z", vec![1f32; 3]).start();
+        assert!(refused.is_finished() && !refused.cancel() && !refused.cancel());
+        assert!(matches!(refused.wait().result, Err(Error::Unknown { what: "input", .. })));
+    }
+}
+
+#[test]
 fn pinned_buffers_are_handed_over_and_come_back() {
     for device in devices() {
         let executable = totals(&device);
@@ -223,7 +250,6 @@ fn a_run_that_is_called_off_leaves_states_as_they_were() {
         // A run that is over is not called off.
         let over = start(0.0);
         executable.state("total").unwrap();
-        let mut over = over;
         while !over.is_finished() {
             std::thread::yield_now();
         }

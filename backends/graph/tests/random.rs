@@ -9,11 +9,11 @@ use std::collections::{BTreeMap, BTreeSet};
 use common::{Values, check, compare, computes, devices};
 use trefoil_dsl::device::Device;
 use trefoil_dsl::prelude::*;
-use trefoil_graph::graph::GraphError;
-use trefoil_graph::op::{HostTensor, Op};
 use trefoil_graph::ops::random::{Distribution, Random, Sampling};
-use trefoil_graph::types::TensorType;
-use trefoil_graph::{Dim, ElementType, Executable, Extents, Graph, Model, Options, Outputs, Symbol, Tensor, reference};
+use trefoil_graph::{
+    Dim, ElementType, Executable, Extents, Graph, GraphError, HostTensor, Model, Op, Options, Outputs, Symbol, Tensor,
+    TensorType, reference,
+};
 use trefoil_kernels::random::normal::{two_double_normals, two_normals};
 
 use ElementType::{BF16, Bool, F16, F32, F64, U32, U64};

@@ -7,9 +7,8 @@ mod common;
 
 use common::{Values, check, compare, computes, devices, numbers};
 use trefoil_dsl::device::Device;
-use trefoil_graph::graph::GraphError;
 use trefoil_graph::ops::reduce::{Reduce, Reduction};
-use trefoil_graph::{Dim, ElementType, Executable, Extents, Graph, Model, Options, Symbol, Tensor};
+use trefoil_graph::{Dim, ElementType, Executable, Extents, Graph, GraphError, Model, Options, Symbol, Tensor};
 
 fn shape(extents: &[usize]) -> Vec<Dim> {
     extents.iter().map(|extent| Dim::from(*extent)).collect()

@@ -7,7 +7,7 @@ mod common;
 use std::collections::{BTreeMap, BTreeSet};
 
 use common::{Values, compare, computes, devices, tolerance};
-use trefoil_graph::ops::attention::AttentionLayout;
+use trefoil_graph::ops::AttentionLayout;
 use trefoil_graph::ops::rope::{Pairs, Rope};
 use trefoil_graph::{Dim, ElementType, Error, Executable, Extents, Graph, Model, Options, Symbol, reference};
 

@@ -10,8 +10,7 @@ use trefoil_dsl::artefact::Feature;
 use trefoil_dsl::device::{Device, DeviceKind, DeviceOptions, Limits};
 use trefoil_graph::compile::prove::prove;
 use trefoil_graph::compile::stages::{forecast, forecast_op};
-use trefoil_graph::types::TensorType;
-use trefoil_graph::{Dim, ElementType, Error, Executable, Extents, Graph, Model, Options, Symbol};
+use trefoil_graph::{Dim, ElementType, Error, Executable, Extents, Graph, Model, Options, Symbol, TensorType};
 
 const FLOAT: ElementType = ElementType::F32;
 

@@ -9,13 +9,11 @@ use std::collections::BTreeSet;
 use common::cases::{Case, shape};
 use common::{Values, compare, computes, devices, numbers, tolerance};
 use trefoil_dsl::device::DeviceKind;
-use trefoil_graph::op::{HostTensor, Op};
-use trefoil_graph::ops::pull::border::Border;
-use trefoil_graph::ops::pull::convolution::Slide;
 use trefoil_graph::ops::pull::patches::Overlaid;
-use trefoil_graph::ops::pull::pool::{Pooling, Window};
+use trefoil_graph::ops::{Border, Pooling, Slide, Window};
 use trefoil_graph::{
-    DebugOptions, Dim, ElementType, Error, Executable, Extents, Graph, Model, Options, Symbol, Tensor, reference,
+    DebugOptions, Dim, ElementType, Error, Executable, Extents, Graph, HostTensor, Model, Op, Options, Symbol, Tensor,
+    reference,
 };
 use trefoil_kernels::activation::Activation;
 

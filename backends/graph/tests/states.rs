@@ -9,9 +9,9 @@ use common::states::{at, compile, updates};
 use common::{Values, devices, devices_of_its_own, numbers};
 use trefoil_dsl::device::{Device, DeviceOptions};
 use trefoil_dsl::support::faults::{Call, Fault, Faults, Then};
-use trefoil_graph::graph::GraphError;
-use trefoil_graph::op::HostTensor;
-use trefoil_graph::{Dim, ElementType, Error, Executable, Extents, Graph, Model, Options, Symbol, reference};
+use trefoil_graph::{
+    Dim, ElementType, Error, Executable, Extents, Graph, GraphError, HostTensor, Model, Options, Symbol, reference,
+};
 
 const FLOAT: ElementType = ElementType::F32;
 

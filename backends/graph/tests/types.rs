@@ -8,8 +8,7 @@ mod common;
 use common::{Values, check, compare, computes, devices};
 use half::{bf16, f16};
 use trefoil_dsl::device::{Command, Device};
-use trefoil_graph::data::HostElement;
-use trefoil_graph::{Data, Dim, ElementType, Error, Executable, Extents, Graph, Model, Options, Tensor};
+use trefoil_graph::{Data, Dim, ElementType, Error, Executable, Extents, Graph, HostElement, Model, Options, Tensor};
 
 fn shape(extents: &[usize]) -> Vec<Dim> {
     extents.iter().map(|extent| Dim::from(*extent)).collect()

@@ -11,9 +11,9 @@ use common::states::{at, compile, updates};
 use common::{Values, devices, is_close, numbers};
 use trefoil_dsl::device::{DeviceKind, DeviceOptions};
 use trefoil_graph::compile::prove::{Event, prove};
-use trefoil_graph::graph::GraphError;
-use trefoil_graph::op::HostTensor;
-use trefoil_graph::{ElementType, Executable, Extents, Graph, Model, Options, Symbol, Tensor, reference};
+use trefoil_graph::{
+    ElementType, Executable, Extents, Graph, GraphError, HostTensor, Model, Options, Symbol, Tensor, reference,
+};
 
 const FLOAT: ElementType = ElementType::F32;
 

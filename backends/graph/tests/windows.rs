@@ -7,13 +7,11 @@ mod common;
 use std::collections::BTreeMap;
 
 use common::{Values, compare, computes, devices, tolerance};
-use trefoil_graph::graph::GraphError;
-use trefoil_graph::op::HostTensor;
-use trefoil_graph::ops::pull::blocks::BlockOrder;
-use trefoil_graph::ops::pull::pool::{Pooling, Window};
-use trefoil_graph::ops::pull::resize::{Alignment, Interpolation, Nearest, ResizeAxis};
 use trefoil_graph::ops::pull::sample::{GridSample, Outside, Sampling};
-use trefoil_graph::{Dim, ElementType, Error, Executable, Extents, Graph, Model, Options, Tensor, reference};
+use trefoil_graph::ops::{Alignment, BlockOrder, Interpolation, Nearest, Pooling, ResizeAxis, Window};
+use trefoil_graph::{
+    Dim, ElementType, Error, Executable, Extents, Graph, GraphError, HostTensor, Model, Options, Tensor, reference,
+};
 
 const F32: ElementType = ElementType::F32;
 

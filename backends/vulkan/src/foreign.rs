@@ -1,6 +1,7 @@
 //! A device that the program opened: how trefoil comes to use it, and buffers of the program's own.
 
 use std::any::Any;
+use std::fmt;
 
 use ash::vk;
 use trefoil_dsl::device::{Device, DeviceOptions};
@@ -35,6 +36,17 @@ pub struct OpenedDevice<'a> {
     pub family: u32,
     /// The queue.
     pub queue: Box<WithQueue>,
+}
+
+impl fmt::Debug for OpenedDevice<'_> {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("OpenedDevice")
+            .field("physical", &self.physical)
+            .field("device", &self.device.handle())
+            .field("enabled", self.enabled)
+            .field("family", &self.family)
+            .finish_non_exhaustive()
+    }
 }
 
 /// What a physical device has of what kernels can use.

@@ -40,6 +40,9 @@ use ash::vk;
 use trefoil_dsl::device::{Device, DeviceOptions, Memory, next_device_id};
 use trefoil_dsl::error::Result;
 
+/// The ash whose handles [`open_on`], [`device_features`] and [`memory()`] take.
+pub use ash;
+
 pub use crate::features::{DeviceFeatures, ShaderBfloat16Features};
 pub use crate::foreign::{OpenedDevice, WithQueue};
 
@@ -87,7 +90,7 @@ pub unsafe fn device_features(
 /// use std::sync::{Arc, Mutex};
 ///
 /// use ash::vk;
-/// use trefoil_dsl::device::{DeviceOptions, MemoryRange};
+/// use trefoil_dsl::device::DeviceOptions;
 ///
 /// // SAFETY: every handle below comes from the one before and outlives what is made with it.
 /// unsafe {
@@ -144,7 +147,7 @@ pub unsafe fn open_on(opened: OpenedDevice<'_>, options: &DeviceOptions) -> Resu
     Ok(Device::new(Arc::new(backend), id))
 }
 
-/// The first `bytes` bytes of a buffer of the program's own as memory of a device that it shares ([`open_on`]), for inputs and outputs of runs and for launches. A part of a buffer is a range of this memory; bound ranges begin at multiples
+/// The first `bytes` bytes of a buffer of the program's own as memory of a device that it shares ([`open_on`]), for inputs and outputs of runs, and for launches as a typed buffer ([`Device::buffer_of`]). A part of a buffer is a range of this memory; bound ranges begin at multiples
 /// of [`Limits::binding_alignment`](trefoil_dsl::device::Limits::binding_alignment).
 ///
 /// `owner` is held until the memory has gone and the device is done with it, so that it may be what keeps the buffer alive; `()` where the program sees to that.

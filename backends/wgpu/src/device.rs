@@ -159,7 +159,7 @@ impl fmt::Debug for WgpuBackend {
 impl WgpuBackend {
     /// Opens the device that `options` ask for.
     pub(crate) fn open(options: &DeviceOptions, id: u64) -> Result<Self> {
-        let instance = instance(options.validate, options.labels);
+        let instance = instance(options.validate, options.labels)?;
         let mut adapters = usable(&instance)?;
         let names: Vec<String> = adapters.iter().map(|adapter| adapter.get_info().name).collect();
         let chosen = choose(DeviceKind::Wgpu, &names, options.adapter.as_deref(), |i| rank(&adapters[i]))?;

@@ -31,6 +31,9 @@ use std::sync::Arc;
 use trefoil_dsl::device::{Device, DeviceOptions, Memory, next_device_id};
 use trefoil_dsl::error::Result;
 
+/// The wgpu whose devices and buffers [`open_on`] and [`memory()`] take.
+pub use wgpu;
+
 /// Opens the wgpu device that `options` ask for: the best one, discrete GPUs first, unless they name one.
 ///
 /// # Errors
@@ -60,7 +63,7 @@ pub fn device_descriptor(adapter: &wgpu::Adapter) -> wgpu::DeviceDescriptor<'sta
 /// The program's handlers of errors and of the device's loss stay as they are. Of a loss trefoil learns at its next wait or read, from which on every call answers with it; what it submits before that may do nothing.
 ///
 /// ```
-/// use trefoil_dsl::device::{DeviceOptions, MemoryRange};
+/// use trefoil_dsl::device::DeviceOptions;
 /// let instance = wgpu::Instance::new(wgpu::InstanceDescriptor::new_without_display_handle());
 /// let Ok(adapter) = pollster::block_on(instance.request_adapter(&Default::default())) else { return Ok(()) };
 /// let (device, queue) = pollster::block_on(adapter.request_device(&trefoil_wgpu::device_descriptor(&adapter)))?;
@@ -75,9 +78,9 @@ pub fn device_descriptor(adapter: &wgpu::Adapter) -> wgpu::DeviceDescriptor<'sta
 /// });
 /// queue.write_buffer(&vertices, 0, &[7; 64]);
 /// let memory = trefoil_wgpu::memory(&shared, &vertices)?;
-/// let mut bytes = [0; 64];
-/// shared.backend().read(&MemoryRange { memory, offset: 0, bytes: 64 }, &mut bytes)?;
-/// assert_eq!(bytes, [7; 64]);
+/// // Launches take it as elements.
+/// let words = shared.buffer_of::<u32>(&memory, 16)?;
+/// assert_eq!(words.read()?, [0x0707_0707; 16]);
 /// let numbers = shared.buffer(&[1f32; 10])?;
 /// assert_eq!(trefoil_wgpu::buffer(&**numbers.memory()).map(wgpu::Buffer::size), Some(48));
 /// # Ok::<(), Box<dyn std::error::Error>>(())
@@ -95,7 +98,7 @@ pub fn open_on(
     Ok(Device::new(Arc::new(device::WgpuBackend::open_on(adapter, device, queue, options, id)?), id))
 }
 
-/// A buffer of the program's own as memory of `device`, for inputs and outputs of runs and for launches. It must not be mapped or destroyed while trefoil's commands use it.
+/// A buffer of the program's own as memory of `device`, for inputs and outputs of runs, and for launches as a typed buffer ([`Device::buffer_of`]). It must not be mapped or destroyed while trefoil's commands use it.
 ///
 /// As in every call of wgpu, the buffer must be of the same [`wgpu::Instance`]: wgpu panics otherwise, or takes another buffer of that number.
 ///
@@ -116,5 +119,5 @@ pub fn buffer(memory: &dyn Memory) -> Option<&wgpu::Buffer> {
 /// # Errors
 /// There is none, with what is probably missing.
 pub fn adapters() -> Result<Vec<String>> {
-    Ok(limits::usable(&limits::instance(false, false))?.into_iter().map(|adapter| adapter.get_info().name).collect())
+    Ok(limits::usable(&limits::instance(false, false)?)?.into_iter().map(|adapter| adapter.get_info().name).collect())
 }

@@ -15,16 +15,23 @@ pub(crate) fn unavailable(reason: impl Into<String>) -> Error {
     Error::Unavailable { kind: DeviceKind::Wgpu.name(), reason: reason.into() }
 }
 
+/// The one backend of wgpu that devices are opened on, since kernels are tested there alone.
+const BACKEND: wgpu::Backends = wgpu::Backends::VULKAN;
+
 /// wgpu's entry. Without `validate` it checks neither the driver's use nor the numbers of indirect dispatches, which `indirect.rs` does; without `labels` the driver
 /// learns no names.
 ///
 /// One instance stays for the life of the process: with the last one the driver's library goes, and NVIDIA's cannot be loaded again
 /// more than about ten times.
-pub(crate) fn instance(validate: bool, labels: bool) -> wgpu::Instance {
+///
+/// # Errors
+/// wgpu was built without [`BACKEND`].
+pub(crate) fn instance(validate: bool, labels: bool) -> Result<wgpu::Instance> {
     static KEPT: OnceLock<wgpu::Instance> = OnceLock::new();
+    built_with(wgpu::Instance::enabled_backend_features())?;
     let make = || {
         let mut descriptor = wgpu::InstanceDescriptor::new_without_display_handle();
-        descriptor.backends = wgpu::Backends::PRIMARY;
+        descriptor.backends = BACKEND;
         descriptor.flags = match (validate, labels) {
             (true, _) => wgpu::InstanceFlags::debugging(),
             (false, true) => wgpu::InstanceFlags::DEBUG,
@@ -33,12 +40,20 @@ pub(crate) fn instance(validate: bool, labels: bool) -> wgpu::Instance {
         wgpu::Instance::new(descriptor)
     };
     KEPT.get_or_init(make);
-    make()
+    Ok(make())
+}
+
+/// Checks that the one backend that is used here is among those that wgpu was built with: without any, it panics when an instance is made.
+fn built_with(backends: wgpu::Backends) -> Result<()> {
+    if backends.contains(BACKEND) {
+        return Ok(());
+    }
+    Err(unavailable("wgpu has no Vulkan backend on this platform, and trefoil opens devices on that backend alone"))
 }
 
 /// The adapters, in wgpu's order.
 pub(crate) fn usable(instance: &wgpu::Instance) -> Result<Vec<wgpu::Adapter>> {
-    let adapters = pollster::block_on(instance.enumerate_adapters(wgpu::Backends::PRIMARY));
+    let adapters = pollster::block_on(instance.enumerate_adapters(BACKEND));
     if adapters.is_empty() {
         return Err(unavailable(
             "wgpu finds no adapter: a GPU driver (on Linux, Vulkan's loader and a driver) is missing",
@@ -165,5 +180,19 @@ pub(crate) fn describe(offer: Offer) -> Properties {
             shares_memory_within_dispatch: false,
             near_host_bytes: 0,
         },
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_platform_without_the_backend_is_told_so() {
+        for lacking in [wgpu::Backends::empty(), wgpu::Backends::METAL | wgpu::Backends::DX12] {
+            let refused = built_with(lacking).unwrap_err().to_string();
+            assert!(refused.starts_with("no wgpu device: wgpu has no Vulkan backend"), "{refused}");
+        }
+        built_with(wgpu::Backends::VULKAN | wgpu::Backends::GL).unwrap();
     }
 }

@@ -82,6 +82,9 @@ mod shared {
         // One instance stays, so that the driver's library does.
         static INSTANCE: OnceLock<wgpu::Instance> = OnceLock::new();
         let none = |reason: String| Error::Unavailable { kind: DeviceKind::Wgpu.name(), reason };
+        if wgpu::Instance::enabled_backend_features().is_empty() {
+            return Err(none("wgpu, which would panic, has no backend".to_owned()));
+        }
         let make = || wgpu::Instance::new(wgpu::InstanceDescriptor::new_without_display_handle());
         let wanted = wgpu::RequestAdapterOptions {
             power_preference: wgpu::PowerPreference::HighPerformance,
@@ -153,6 +156,22 @@ fn buffers_of_the_program_are_memory_and_the_other_way_round() {
     let options = DeviceOptions { validate: true, ..DeviceOptions::default() };
     let refused = trefoil_wgpu::open_on(&adapter, &device, &queue, &options).unwrap_err().to_string();
     assert!(refused.contains("`DeviceOptions::validate` is for devices that trefoil opens"), "{refused}");
+}
+
+/// A launch takes a buffer of the program's as elements.
+#[test]
+fn launches_take_buffers_of_the_program() {
+    if !rules::is_present(&SUBJECT) {
+        return;
+    }
+    let (adapter, device, queue) = shared::own().unwrap();
+    let on = trefoil_wgpu::open_on(&adapter, &device, &queue, &DeviceOptions::default()).unwrap();
+    let usage = wgpu::BufferUsages::STORAGE | wgpu::BufferUsages::COPY_SRC | wgpu::BufferUsages::COPY_DST;
+    let buffer =
+        device.create_buffer(&wgpu::BufferDescriptor { label: None, size: 256, usage, mapped_at_creation: false });
+    queue.write_buffer(&buffer, 0, bytemuck::cast_slice(&[3f32; 64]));
+    let memory = trefoil_wgpu::memory(&on, &buffer).unwrap();
+    rules::launches_read_and_write(&SUBJECT, &on, &memory, 3.0);
 }
 
 /// What wgpu refuses of a buffer of the program's is an error of the command, and the device goes on.

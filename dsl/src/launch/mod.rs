@@ -256,7 +256,7 @@ impl Launch {
         Ok(self)
     }
 
-    /// With as many workgroups along x as hold `invocations` invocations: one for each element, as a rule.
+    /// With as many workgroups along x as hold `invocations` invocations: usually one invocation per element.
     pub fn over(self, invocations: usize) -> Dispatch {
         self.with(Grid::Invocations(invocations as u64))
     }

@@ -43,7 +43,10 @@ pub struct Recorded {
 }
 
 impl Recorded {
-    /// Runs them all, and waits for the last.
+    /// Runs them all, and blocks until the last kernel is done, while [`Device::run`] and [`Device::run_all`] return once the work is submitted. (On the CPU device that work too is done within the call, and
+    /// CUDA waits for earlier work where a grid comes from a buffer.)
+    ///
+    /// Scalar arguments and grids are fixed when it is recorded: keep what changes from run to run in a buffer and write that between runs.
     ///
     /// # Errors
     /// The device failed, or a kernel asserted what does not hold ([`Device::reports`]).
@@ -112,6 +115,9 @@ impl Device {
 
     /// Prepares kernels to be run many times as [`Device::run_all`] does: a run then costs the host next to nothing (a CUDA
     /// graph, a Vulkan command buffer). The recording keeps the buffers alive.
+    ///
+    /// Scalar arguments and grids are fixed when it is recorded: keep what changes from run to run in a buffer and write that between runs. [`Recorded::run`] blocks until the last kernel is done, while [`Device::run`] and
+    /// [`Device::run_all`] do not (on the CPU device the work is done within the call; CUDA waits for earlier work where a grid comes from a buffer).
     ///
     /// ```
     /// use trefoil_dsl::prelude::*;

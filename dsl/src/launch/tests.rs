@@ -12,7 +12,7 @@ use trefoil_codegen::artefact::{
 };
 
 use super::*;
-use crate::buffer::BufferView;
+use crate::buffer::{BufferView, BufferViewMut};
 use crate::device::{
     Backend, Command, Counters, Device, DeviceKind, DispatchCommand, GroupSource, Limits, MemoryRange, ParamSource,
     Pipeline, Properties, Recording, RunIo, next_device_id,
@@ -378,19 +378,43 @@ fn a_kernel_is_loaded_once_for_each_device() {
     assert_eq!(device.backend().counters().pipelines, 1);
 }
 
-#[test]
-fn views_bring_extents_and_strides() {
-    let (device, fake) = device(DeviceKind::Wgpu, WIDE);
-    let kernel = kernel(
+/// `kernel(v: &View<f32, 2>)`, or with `&mut`.
+fn view_kernel(access: Access) -> Arc<Kernel> {
+    kernel(
         GridKind::Linear,
-        vec![binding("v", 4, Access::Read, 1, Some(2))],
+        vec![binding("v", 4, access, 1, Some(2))],
         vec![
             field("v_len", ParamRole::Length(0), 1, false, 0),
             field("v_offset", ParamRole::Offset(0), 1, false, 4),
             field("v_extents", ParamRole::Extents(0), 2, true, 16),
             field("v_strides", ParamRole::Strides(0), 2, true, 32),
         ],
-    );
+    )
+}
+
+#[test]
+fn a_view_that_is_written_serves_several_launches() {
+    let (device, fake) = device(DeviceKind::Wgpu, WIDE);
+    let kernel = view_kernel(Access::Write);
+    let mut buffer = device.zeros::<f32>(12).unwrap();
+    let mut view = BufferViewMut::<f32, 2>::new(&mut buffer, [4, 3], [1, 4]).unwrap();
+    assert_eq!((view.extents(), view.strides(), view.slice_mut().len()), ([4, 3], [1, 4], 12));
+    for _ in 0..2 {
+        let launch = Launch::of(kernel.clone()).write_view(view.reborrow()).unwrap();
+        device.run(launch.groups(1)).unwrap();
+    }
+    view.slice_mut().write(&[1.0; 12]).unwrap();
+    let ran = fake.ran.lock().unwrap();
+    assert_eq!(ran.len(), 2);
+    for command in ran.iter() {
+        assert_eq!(words(command)[..10], [12, 0, 0, 0, 4, 3, 0, 0, 1, 4]);
+    }
+}
+
+#[test]
+fn views_bring_extents_and_strides() {
+    let (device, fake) = device(DeviceKind::Wgpu, WIDE);
+    let kernel = view_kernel(Access::Read);
     let buffer = device.zeros::<f32>(12).unwrap();
     let view = BufferView::new(&buffer, [4, 3], [1, 4]).unwrap();
     let launch = Launch::of(kernel.clone()).read_view(view).unwrap();

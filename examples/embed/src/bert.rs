@@ -4,13 +4,8 @@
 
 use std::path::Path;
 
-use trefoil::graph::dim::{Dim, Symbol};
-use trefoil::graph::graph::{Graph, GraphError, Tensor};
-use trefoil::graph::ops::attention::{Attention, AttentionLayout, AttentionOperands};
-use trefoil::graph::ops::norm::NormOperands;
-use trefoil::graph::types::ElementType;
-use trefoil::graph::{self, Model};
-use trefoil::kernels::activation::Activation;
+use trefoil::graph::ops::{Activation, Attention, AttentionLayout, AttentionOperands, NormOperands};
+use trefoil::graph::{self, Dim, ElementType, Graph, GraphError, Model, Symbol, Tensor};
 
 /// The sizes of an encoder.
 #[derive(Clone, Copy, Debug)]

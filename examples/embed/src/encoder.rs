@@ -60,10 +60,7 @@ impl Encoder {
     /// # Errors
     /// The batch has no texts, or is beyond the bounds.
     pub fn extents(&self, batch: &Batch) -> Outcome<Extents> {
-        let mut extents = Extents::new();
-        extents.set(&self.batch, batch.texts as i64)?;
-        extents.set(&self.length, batch.longest as i64)?;
-        Ok(extents)
+        Ok(Extents::with([(&self.batch, batch.texts as i64), (&self.length, batch.longest as i64)])?)
     }
 
     /// The embeddings of a batch, one after the other.

@@ -14,9 +14,8 @@ use std::time::Duration;
 
 use clap::Parser;
 use indicatif::ProgressBar;
-use trefoil::device::DeviceOptions;
-use trefoil::devices;
-use trefoil::graph::profile::Ceiling;
+use trefoil::graph::Ceiling;
+use trefoil::{DeviceOptions, devices};
 use trefoil_embed::encoder::{Bounds, Encoder, Outcome};
 use trefoil_embed::tokens;
 

@@ -31,9 +31,7 @@ impl Encoder {
         let [batch, length] =
             [("batch", TEXTS), ("tokens", TOKENS)].map(|(name, most)| Symbol::new(name, 1, most as i64).unwrap());
         let graph = bert::encoder(&BertConfig::MINILM_L6, &batch, &length).unwrap();
-        let mut extents = Extents::new();
-        extents.set(&batch, TEXTS as i64).unwrap();
-        extents.set(&length, TOKENS as i64).unwrap();
+        let extents = Extents::with([(&batch, TEXTS as i64), (&length, TOKENS as i64)]).unwrap();
         Some(Self { graph, model: bert::weights(&BertConfig::MINILM_L6, &file).unwrap(), extents })
     }
 

@@ -10,8 +10,7 @@ use std::collections::BTreeMap;
 use std::path::Path;
 
 use trefoil::DeviceKind;
-use trefoil::graph::explain::Explanation;
-use trefoil::graph::{Executable, Extents, Options, Symbol};
+use trefoil::graph::{Executable, Explanation, Extents, Options, Symbol};
 use trefoil_embed::bert::{self, BertConfig};
 
 const LENGTHS: [i64; 8] = [4, 7, 12, 20, 31, 48, 64, 97];
@@ -56,9 +55,7 @@ fn eight_lengths_on_two_threads_share_the_weights_and_waste_little() {
         let compiled = LENGTHS.map(|length| {
             let [batch, tokens] = [("batch", 1), ("tokens", length)].map(|(name, n)| Symbol::new(name, n, n).unwrap());
             let graph = bert::encoder(&BertConfig::MINILM_L6, &batch, &tokens).unwrap();
-            let mut extents = Extents::new();
-            extents.set(&batch, 1).unwrap();
-            extents.set(&tokens, length).unwrap();
+            let extents = Extents::with([(&batch, 1), (&tokens, length)]).unwrap();
             (Executable::compile(&graph, &model, device, &Options::default()).unwrap(), extents, length)
         });
         let (mut activations, mut words, mut weights) = (0, 0, 0);

@@ -1,8 +1,7 @@
 //! The graph that the examples run between their own commands: the softened edges of a grey image.
 
-use trefoil::graph::ops::pull::convolution::Slide;
+use trefoil::graph::ops::{Activation, Slide};
 use trefoil::graph::{ElementType, Graph};
-use trefoil::kernels::activation::Activation;
 
 /// Rows and columns of the image, `image`.
 pub const SIZE: usize = 64;

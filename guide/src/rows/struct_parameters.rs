@@ -5,7 +5,7 @@ use trefoil::prelude::*;
 
 use crate::{Outcome, expect};
 
-/// Where a texture is sampled.
+/// Which elements are weighted.
 #[device]
 #[derive(Clone, Copy, Debug)]
 pub struct Window {

@@ -88,6 +88,18 @@ fn commands_of_both_follow_each_other() {
     assert_eq!(stream.clone_dtoh(&stream.clone_htod(&[5u32]).unwrap()).unwrap(), [5]);
 }
 
+/// A launch takes a slice of the program's as elements.
+#[test]
+fn launches_take_slices_of_the_program() {
+    if !rules::is_present(&SUBJECT) {
+        return;
+    }
+    let stream = stream().unwrap();
+    let on = trefoil_cuda::open_on(&stream, &DeviceOptions::default()).unwrap();
+    let memory = trefoil_cuda::memory(&on, Arc::new(stream.clone_htod(&[3f32; 64]).unwrap())).unwrap();
+    rules::launches_read_and_write(&SUBJECT, &on, &memory, 3.0);
+}
+
 #[test]
 fn a_capture_of_the_programs_is_left_alone() {
     if !rules::is_present(&SUBJECT) {

@@ -1,17 +1,38 @@
-//! What symbols are in one run.
+//! The values of symbols in one run.
 
 use std::collections::BTreeMap;
 
 use super::{Dim, DimError, Symbol};
 
-/// Values of symbols.
+/// The values of a graph's symbols in one run (not the sizes of a tensor); empty for a graph without symbols.
+///
+/// ```
+/// use trefoil_graph::{DimError, Extents, Symbol};
+/// let (batch, tokens) = (Symbol::new("batch", 1, 32)?, Symbol::new("tokens", 8, 512)?);
+/// let extents = Extents::with([(&batch, 4), (&tokens, 128)])?;
+/// assert_eq!(extents.get(&tokens), Some(128));
+/// assert!(Extents::with([(&tokens, 7)]).is_err(), "it is less than the symbol's lower bound");
+/// # Ok::<(), DimError>(())
+/// ```
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Extents(BTreeMap<Symbol, i64>);
 
 impl Extents {
-    /// No values.
+    /// No values: those of a graph without symbols.
     pub fn new() -> Self {
         Self::default()
+    }
+
+    /// These symbols with these values; of a symbol that comes twice, the last.
+    ///
+    /// # Errors
+    /// A value is outside its symbol's bounds, or no multiple of what the symbol is a multiple of.
+    pub fn with<'s>(values: impl IntoIterator<Item = (&'s Symbol, i64)>) -> Result<Self, DimError> {
+        let mut extents = Self::new();
+        for (symbol, value) in values {
+            extents.set(symbol, value)?;
+        }
+        Ok(extents)
     }
 
     /// Every symbol of `dims` at its upper bound.
@@ -25,10 +46,10 @@ impl Extents {
         extents
     }
 
-    /// Gives a symbol its value.
+    /// Gives a symbol its value, in the place of the one that it had.
     ///
     /// # Errors
-    /// The value is outside the symbol's bounds.
+    /// The value is outside the symbol's bounds, or no multiple of what the symbol is a multiple of.
     pub fn set(&mut self, symbol: &Symbol, value: i64) -> Result<(), DimError> {
         let info = &symbol.0;
         if value < info.min || value > info.max || value % info.multiple_of != 0 {

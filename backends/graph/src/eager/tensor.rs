@@ -8,7 +8,7 @@ use trefoil_dsl::device::MemoryRange;
 use super::Eager;
 use super::pool::Buffer;
 use crate::data::{HostElement, to_f64};
-use crate::error::{Error, Result, check_read};
+use crate::error::{Error, Result, at, check_read};
 use crate::op::HostTensor;
 use crate::types::{ElementType, Layout, TensorType, elements_of};
 
@@ -146,16 +146,13 @@ impl EagerTensor {
         }
         let memory = self.0.buffer.piece()?.memory.clone();
         let range = MemoryRange { memory, offset: 0, bytes: bytes.len() as u64 };
-        eager.device().backend().read(&range, bytes).map_err(|error| self.lost(&error.into()))?;
+        eager.device().backend().read(&range, bytes).map_err(at("the result of", self.0.op))?;
         Ok(eager.device().hear()?)
     }
 
     /// Says so if the batch that computes it did not run.
     pub(super) fn check(&self) -> Result<()> {
-        self.0.outcome.0.get().map_or(Ok(()), |error| Err(self.lost(error)))
-    }
-
-    fn lost(&self, error: &Error) -> Error {
-        Error::Lost { op: self.0.op, error: Box::new(error.clone()) }
+        let failed = |error: &Error| Error::NotComputed { op: self.0.op, error: Box::new(error.clone()) };
+        self.0.outcome.0.get().map_or(Ok(()), |error| Err(failed(error)))
     }
 }

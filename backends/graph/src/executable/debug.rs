@@ -24,7 +24,7 @@ const POISON: u8 = 0xFF;
 const POISONED_AT_A_TIME: u64 = 1 << 24;
 
 impl Run<'_> {
-    /// As [`Run::run`], but one step at a time, each waited for, and tells what each of them did. A run whose outputs differ from those of [`Run::run`] tells of a barrier that is missing there.
+    /// As [`Run::run`], but one step at a time, each waited for, and gives what each of them did. Outputs that differ from those of [`Run::run`] are a sign of a barrier that is missing there.
     ///
     /// ```
     /// use trefoil_graph::{Dim, ElementType, Executable, Extents, Graph, Model, Options};

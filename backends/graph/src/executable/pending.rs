@@ -4,11 +4,12 @@
 //! runs use the executable's memory, so that the next one begins when the device is done with the one before. Forks have threads of their own, so that one uploads while another computes.
 
 use std::ops::Range;
-use std::sync::Arc;
 use std::sync::atomic::{AtomicU8, Ordering};
 use std::sync::mpsc::{Receiver, Sender, TryRecvError, channel};
+use std::sync::{Arc, Mutex, PoisonError};
 
 use trefoil_dsl::device::{Command, MemoryRange};
+use trefoil_dsl::support::state::lock;
 
 use super::run::Room;
 use super::slots::{InputId, OutputId, Which};
@@ -18,7 +19,7 @@ use crate::dim::Extents;
 use crate::error::{Error, Result};
 use crate::types::ElementType;
 
-/// Stages of a started run: it waits for its turn, it has begun, or it was called off before.
+/// Stages of a started run: it waits for its turn, it has begun or was refused, or it was called off before.
 const WAITS: u8 = 0;
 const BEGUN: u8 = 1;
 const CANCELLED: u8 = 2;
@@ -55,12 +56,19 @@ struct Taken {
     into: Option<Room<OwnedData>>,
 }
 
-/// A run that was started. Dropping it lets the run go on; what it owns is freed when it is done.
+/// A run that was started. Dropping it lets the run go on; what it owns is freed when it is done. Threads may share it: any of them asks whether the run is done, or calls it off.
 #[derive(Debug)]
 pub struct Pending {
-    answer: Receiver<Finished>,
     stage: Arc<AtomicU8>,
-    /// What it answered, if somebody looked before it was waited for.
+    /// Behind a lock, since a receiver is for one thread at a time.
+    answer: Mutex<Answer>,
+}
+
+/// What a started run answers.
+#[derive(Debug)]
+struct Answer {
+    receiver: Receiver<Finished>,
+    /// What was received, if somebody looked before it was waited for; or what is known without a run.
     finished: Option<Finished>,
 }
 
@@ -191,13 +199,13 @@ impl QueuedRun {
         self
     }
 
-    /// Starts the run, and does not wait for anything. Whatever is wrong with it, its end tells.
+    /// Starts the run, and does not wait for anything. Whatever is wrong with it is its result ([`Finished::result`]).
     pub fn start(mut self) -> Pending {
-        let (sender, answer) = channel();
+        let (sender, receiver) = channel();
         let stage = Arc::new(AtomicU8::new(WAITS));
         if let Some(refused) = self.refused.take() {
             let finished = self.finish(Err(refused)).1;
-            return Pending { answer, stage, finished: Some(finished) };
+            return Pending::new(stage, receiver, Some(finished));
         }
         let executable = self.executable.clone();
         let own = stage.clone();
@@ -215,7 +223,7 @@ impl QueuedRun {
         };
         let handed = executable.hand_over(Box::new(task));
         let failed = |error| Finished { result: Err(error), inputs: Vec::new(), outputs: Vec::new() };
-        Pending { answer, stage, finished: handed.err().map(failed) }
+        Pending::new(stage, receiver, handed.err().map(failed))
     }
 
     fn give(mut self, which: Which<'_, InputId>, given: Given) -> Self {
@@ -275,8 +283,16 @@ impl QueuedRun {
 }
 
 impl Pending {
+    /// A run whose answer comes, or is there: then nothing is left to be called off.
+    fn new(stage: Arc<AtomicU8>, receiver: Receiver<Finished>, finished: Option<Finished>) -> Self {
+        if finished.is_some() {
+            stage.store(BEGUN, Ordering::Release);
+        }
+        Self { stage, answer: Mutex::new(Answer { receiver, finished }) }
+    }
+
     /// Calls the run off, if it has not begun: then it answers [`Error::Cancelled`] with the step before which it stopped, gives back all that was handed over to it, and states are as the run before left them; the next run
-    /// begins in its place. A run that has begun goes on to its end, since no device takes back what was submitted. Whether it was in time.
+    /// begins in its place. A run that has begun goes on to its end, since no device takes back what was submitted. Gives whether it was in time.
     ///
     /// ```
     /// # use std::sync::Arc;
@@ -291,22 +307,24 @@ impl Pending {
     /// ```
     pub fn cancel(&self) -> bool {
         match self.stage.compare_exchange(WAITS, CANCELLED, Ordering::AcqRel, Ordering::Acquire) {
-            Ok(_) => self.finished.is_none(),
+            Ok(_) => true,
             Err(stage) => stage == CANCELLED,
         }
     }
 
-    /// Waits until the run is done, and gives what it did with all that was handed over to it. Runs that were started before are done by then too.
+    /// Blocks until the run is done, as [`Run::run`](super::Run::run) does, and gives what it did with all that was handed over to it. Runs that were started before are done by then too.
     pub fn wait(self) -> Finished {
         let lost = || Finished { result: Err(Error::Poisoned), inputs: Vec::new(), outputs: Vec::new() };
-        self.finished.unwrap_or_else(|| self.answer.recv().unwrap_or_else(|_| lost()))
+        let Answer { receiver, finished } = self.answer.into_inner().unwrap_or_else(PoisonError::into_inner);
+        finished.unwrap_or_else(|| receiver.recv().unwrap_or_else(|_| lost()))
     }
 
-    /// Whether the run is done, so that [`Pending::wait`] does not wait.
-    pub fn is_finished(&mut self) -> bool {
-        if self.finished.is_none() {
-            match self.answer.try_recv() {
-                Ok(finished) => self.finished = Some(finished),
+    /// Whether the run is done, so that [`Pending::wait`] does not block.
+    pub fn is_finished(&self) -> bool {
+        let mut answer = lock(&self.answer);
+        if answer.finished.is_none() {
+            match answer.receiver.try_recv() {
+                Ok(finished) => answer.finished = Some(finished),
                 Err(TryRecvError::Empty) => return false,
                 Err(TryRecvError::Disconnected) => {}
             }

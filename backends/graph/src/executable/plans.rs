@@ -23,8 +23,7 @@ use crate::types::TensorType;
 /// # let device = trefoil_cpu::open(&Default::default())?;
 /// let general = Executable::compile(&g, &Model::new(), &device, &Options::default())?;
 /// let plans = Plans::new(general, &[&rows], 8);
-/// let mut extents = Extents::new();
-/// extents.set(&rows, 3)?;
+/// let extents = Extents::with([(&rows, 3)])?;
 /// // The first run with three rows makes a plan for three, which the others use.
 /// for _ in 0..2 {
 ///     let outputs = plans.run(&[("x", (&[1f32; 6]).into())], &extents)?;

@@ -70,8 +70,7 @@ impl Executable {
     /// their places, no outputs are taken or left for [`Executable::feed`], and states are updated as by a run. The first call loads the kernels once more, since recordings take their parameters another way.
     ///
     /// ```
-    /// use trefoil_graph::profile::Ceiling;
-    /// use trefoil_graph::{Dim, ElementType, Executable, Extents, Graph, Model, Options};
+    /// use trefoil_graph::{Ceiling, Dim, ElementType, Executable, Extents, Graph, Model, Options};
     /// let mut g = Graph::new();
     /// let x = g.input("x", ElementType::F32, [1000])?;
     /// let y = g.exp(x)?;

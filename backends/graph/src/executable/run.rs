@@ -85,7 +85,7 @@ fn emptied<A, B>(mut list: Vec<A>) -> Vec<B> {
 impl Executable {
     /// A run to be put together: inputs from the host, from the device or as they were, and all outputs, some, rows of them or none, as values or into the caller's memory.
     ///
-    /// Inputs and outputs are named, or told by ids that were looked up once; then a run whose outputs go into the caller's memory neither looks anything up nor allocates.
+    /// Inputs and outputs are given by name, or by ids that were looked up once; then a run whose outputs go into the caller's memory neither looks anything up nor allocates.
     ///
     /// ```
     /// use trefoil_graph::{Dim, ElementType, Executable, Extents, Graph, Model, Options};
@@ -122,9 +122,9 @@ impl Executable {
         Run { executable: self, extents, lists, chosen: false, refused: None }
     }
 
-    /// Runs the graph: every input by name, and the values of the symbols. It waits until all outputs are there. The seed of random numbers ([`crate::Graph::seed`]) may be left out: then it is the executable's next one.
+    /// Runs the graph: every input by name, and the values of the symbols. It blocks until the device has computed the graph and all outputs are on the host. The seed of random numbers ([`crate::Graph::seed`]) may be left out: then it is the executable's next one.
     ///
-    /// [`Executable::prepare`] takes inputs from the device, and some outputs, rows of them or none.
+    /// [`Executable::prepare`] takes inputs from the device, and some outputs, rows of them or none; [`Executable::queue`] runs without blocking.
     ///
     /// # Errors
     /// An input is missing, unknown, given twice, of another element type or length; a symbol has no value, or one is given that the graph lacks; a param was never given; a state is updated where it has no such positions; the device failed; or a kernel asserted what does not hold ([`Device::reports`]): then the run is done nevertheless, states and all.
@@ -213,7 +213,10 @@ impl<'a> Run<'a> {
         self
     }
 
-    /// Runs, and waits until everything that is taken is there. Outputs that went into the caller's memory are not among the [`Outputs`].
+    /// Runs, and blocks until the device has computed the graph and everything that is taken to the host is there; also where nothing is taken. Outputs that went into the caller's memory are not among the [`Outputs`].
+    ///
+    /// Copies of outputs to device memory ([`Run::take_buffer`], [`Run::take_memory`]) are submitted behind the graph, and may still be under way when this returns: what is submitted later finds them, [`Device::wait`] waits for
+    /// them, and what goes wrong with them on the device is the error of a later call. [`Executable::queue`] is for runs that do not block the caller.
     ///
     /// # Errors
     /// Those of [`Executable::run`]; an id of another graph's executable; device memory of another device, or of fewer elements; an input to stay as it is that cannot; an output of another element type than the memory for it, or of another length; rows that

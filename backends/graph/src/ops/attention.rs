@@ -112,7 +112,7 @@ impl Graph {
     /// that is hidden from one of them by anything but lengths weigh 0 there, so that they must be finite, as infinity and NaN times 0 are NaN.
     ///
     /// ```
-    /// use trefoil_graph::ops::attention::{Attention, AttentionLayout, AttentionOperands};
+    /// use trefoil_graph::ops::{Attention, AttentionLayout, AttentionOperands};
     /// use trefoil_graph::{Dim, ElementType, Graph};
     ///
     /// let mut g = Graph::new();
@@ -124,7 +124,7 @@ impl Graph {
     /// let op = Attention { causal: true, left: Some(32), ..Attention::new(AttentionLayout::Bhsd, 0.125) };
     /// let y = g.attention(q, k, v, AttentionOperands::default(), op)?;
     /// assert_eq!(g.type_of(y)?.to_string(), "f16[1, 8, 5, 64]");
-    /// # Ok::<(), trefoil_graph::graph::GraphError>(())
+    /// # Ok::<(), trefoil_graph::GraphError>(())
     /// ```
     ///
     /// # Errors

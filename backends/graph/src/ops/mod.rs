@@ -1,4 +1,6 @@
 //! The op library: each op is one struct that implements [`crate::op::Op`], and one method of [`crate::graph::Graph`] that adds it.
+//!
+//! What these methods take beside tensors and numbers is found here, without the paths of the ops' modules; but for `Sampling` and `Update`, of which there are two each.
 
 mod activation;
 pub mod attention;
@@ -24,3 +26,21 @@ pub mod state;
 pub(crate) mod support;
 pub mod table;
 pub mod view;
+
+pub use attention::{
+    Attention, AttentionBlock, AttentionLayout, AttentionOperands, FeedForward, HeadNorms, LayerNorm, Linear, Past,
+    Placement, Projections, Queries, Scores, TransformerLayer, Turns,
+};
+pub use fill::Number;
+pub use map::Function;
+pub use matmul::{Adapters, Contraction};
+pub use narrow::{Narrow, Rounding};
+pub use norm::{BatchMoments, NormOperands};
+pub use pull::blocks::BlockOrder;
+pub use pull::border::Border;
+pub use pull::convolution::Slide;
+pub use pull::pool::{Pooling, Window};
+pub use pull::resize::{Alignment, Interpolation, Nearest, ResizeAxis};
+pub use pull::sample::{GridSample, Outside};
+pub use rope::{Pairs, Rope};
+pub use trefoil_kernels::activation::Activation;

@@ -112,7 +112,7 @@ impl Narrow {
     /// How many bits a code has.
     ///
     /// ```
-    /// use trefoil_graph::ops::narrow::Narrow;
+    /// use trefoil_graph::ops::Narrow;
     /// assert_eq!((Narrow::Float8E5M2.bits(), Narrow::Float4E2M1.bits(), Narrow::U2.bits()), (8, 4, 2));
     /// ```
     pub const fn bits(self) -> u32 {
@@ -140,7 +140,7 @@ impl Narrow {
     /// The number that a code means, of which bits above the type's are left out. The exact value, made without the kernels' code.
     ///
     /// ```
-    /// use trefoil_graph::ops::narrow::Narrow;
+    /// use trefoil_graph::ops::Narrow;
     /// assert_eq!(Narrow::Float8E4M3.value(0x7e), 448.0);
     /// assert_eq!(Narrow::I4.value(0xf), -1.0);
     /// assert!(Narrow::Float8E8M0.value(0xff).is_nan());

@@ -41,8 +41,7 @@ impl Graph {
     /// `[rows, turned / 2]`, and each position has the row that they say; where there is no such row, what is turned becomes 0.
     ///
     /// ```
-    /// use trefoil_graph::ops::attention::AttentionLayout;
-    /// use trefoil_graph::ops::rope::{Pairs, Rope};
+    /// use trefoil_graph::ops::{AttentionLayout, Pairs, Rope};
     /// use trefoil_graph::{Dim, ElementType, Graph};
     ///
     /// let mut g = Graph::new();
@@ -51,7 +50,7 @@ impl Graph {
     /// let op = Rope { layout: AttentionLayout::Bhsd, pairs: Pairs::Halves, turned: 64 };
     /// let y = g.rope(q, cosines, sines, None, op)?;
     /// assert_eq!(g.type_of(y)?.to_string(), "f16[1, 8, 100, 64]");
-    /// # Ok::<(), trefoil_graph::graph::GraphError>(())
+    /// # Ok::<(), trefoil_graph::GraphError>(())
     /// ```
     ///
     /// # Errors

@@ -110,7 +110,7 @@ operators! {
     /// // [[4, 5, 6], [0, 0, 0]]
     /// let below = graph.cumsum(x, 0, true, true)?;
     /// # assert_eq!(graph.type_of(sums)?, graph.type_of(below)?);
-    /// # Ok::<(), trefoil_graph::graph::GraphError>(())
+    /// # Ok::<(), trefoil_graph::GraphError>(())
     /// ```
     Sum cumsum {
         kernels: [

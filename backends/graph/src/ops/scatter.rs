@@ -98,7 +98,7 @@ impl Graph {
     /// let rows = g.input("rows", ElementType::F32, [8, 128, 64])?;
     /// let sums = g.scatter(table, tokens, rows, 0, Update::Add)?;
     /// assert_eq!(g.type_of(sums)?.to_string(), "f32[1000, 64]");
-    /// # Ok::<(), trefoil_graph::graph::GraphError>(())
+    /// # Ok::<(), trefoil_graph::GraphError>(())
     /// ```
     ///
     /// # Errors

@@ -192,7 +192,7 @@ impl Graph {
     /// let x = graph.input("x", ElementType::F16, [32, 1000])?;
     /// let sorted = graph.sort(x, -1, false)?;
     /// # assert_eq!(graph.type_of(sorted)?, graph.type_of(x)?);
-    /// # Ok::<(), trefoil_graph::graph::GraphError>(())
+    /// # Ok::<(), trefoil_graph::GraphError>(())
     /// ```
     ///
     /// # Errors
@@ -233,7 +233,7 @@ impl Graph {
     /// let (values, places) = graph.top_k(x, 50, -1, true, true)?;
     /// assert_eq!(graph.type_of(places)?.to_string(), "u32[4, 50]");
     /// # assert_eq!(graph.type_of(values)?.to_string(), "f32[4, 50]");
-    /// # Ok::<(), trefoil_graph::graph::GraphError>(())
+    /// # Ok::<(), trefoil_graph::GraphError>(())
     /// ```
     ///
     /// # Errors

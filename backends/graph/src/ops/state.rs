@@ -214,7 +214,7 @@ impl Graph {
     /// let sum = g.add(mean, x)?;
     /// let next = g.mul(sum, half)?;
     /// g.feed(mean, next)?;
-    /// # Ok::<(), trefoil_graph::graph::GraphError>(())
+    /// # Ok::<(), trefoil_graph::GraphError>(())
     /// ```
     ///
     /// # Errors

@@ -370,7 +370,7 @@ impl Graph {
     /// let x = g.input("x", ElementType::F32, vec![Dim::from(4usize)])?;
     /// let target = g.stop_gradient(x)?;
     /// assert_eq!(g.type_of(target)?, g.type_of(x)?);
-    /// # Ok::<(), trefoil_graph::graph::GraphError>(())
+    /// # Ok::<(), trefoil_graph::GraphError>(())
     /// ```
     pub fn stop_gradient(&mut self, x: Tensor) -> Result<Tensor, GraphError> {
         self.add_one(StopGradient, &[x])
@@ -410,7 +410,7 @@ impl Graph {
     /// let x = g.input("x", ElementType::F32, [2, 3, 4, 5])?;
     /// let y = g.flatten(x, 1, -1)?;
     /// assert_eq!(g.type_of(y)?.to_string(), "f32[2, 60]");
-    /// # Ok::<(), trefoil_graph::graph::GraphError>(())
+    /// # Ok::<(), trefoil_graph::GraphError>(())
     /// ```
     ///
     /// # Errors

@@ -6,8 +6,7 @@ use std::sync::{Mutex, OnceLock};
 
 use trefoil_dsl::device::Device;
 use trefoil_graph::graph::{Leaf, LeafKind};
-use trefoil_graph::op::HostTensor;
-use trefoil_graph::{Data, Eager, EagerTensor, Graph};
+use trefoil_graph::{Data, Eager, EagerTensor, Graph, HostTensor};
 
 use super::Values;
 

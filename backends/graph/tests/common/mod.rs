@@ -17,10 +17,9 @@ use half::{bf16, f16};
 pub use numbers::numbers;
 use trefoil_codegen::artefact::Feature;
 use trefoil_dsl::device::{Device, DeviceKind};
-use trefoil_graph::op::HostTensor;
 #[allow(unused_imports, reason = "what no kind of test here needs all of")]
 pub use trefoil_graph::reference::tolerance;
-use trefoil_graph::{Data, ElementType, Executable, Extents, Graph, Model, Options, reference};
+use trefoil_graph::{Data, ElementType, Executable, Extents, Graph, HostTensor, Model, Options, reference};
 
 /// Every device that opens here, as for the tests of the whole system.
 pub fn devices() -> Vec<Device> {

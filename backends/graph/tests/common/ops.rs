@@ -6,12 +6,11 @@ use trefoil_codegen::artefact::Kernel;
 use trefoil_codegen::compile::compile_for;
 use trefoil_codegen::ir::builder::{FunctionBuilder, ModuleBuilder, element, variable};
 use trefoil_codegen::ir::{BinaryOperator, Builtin, Expression, Handle, Instance, Local, Root, Scalar};
-use trefoil_graph::Dim;
 use trefoil_graph::op::{
     CallStep, Callee, Candidate, Grid, HostTensor, Implementation, Ineligible, KernelStep, Map, Op, OpError, OpKind,
     ParamValue, Request, Slot, Step,
 };
-use trefoil_graph::types::TensorType;
+use trefoil_graph::{Dim, TensorType};
 
 /// `[rows, columns]` to `[rows]`.
 #[derive(Debug)]

@@ -14,9 +14,7 @@ pub fn compile(graph: &Graph, device: &Device) -> Executable {
 
 /// A value for one symbol.
 pub fn at(symbol: &Symbol, value: usize) -> Extents {
-    let mut extents = Extents::new();
-    extents.set(symbol, value as i64).unwrap();
-    extents
+    Extents::with([(symbol, value as i64)]).unwrap()
 }
 
 /// What steps write into states, and how much of it.

@@ -2,11 +2,10 @@
 
 use std::collections::BTreeMap;
 
-use trefoil_graph::ops::attention::{
-    Attention, AttentionBlock, AttentionLayout, AttentionOperands, FeedForward, LayerNorm, Linear, Past, Placement,
-    Projections, TransformerLayer, Turns,
+use trefoil_graph::ops::{
+    Attention, AttentionBlock, AttentionLayout, AttentionOperands, FeedForward, LayerNorm, Linear, Pairs, Past,
+    Placement, Projections, TransformerLayer, Turns,
 };
-use trefoil_graph::ops::rope::Pairs;
 use trefoil_graph::{Dim, ElementType, Graph, Model, Tensor};
 use trefoil_kernels::activation::Activation;
 

@@ -133,6 +133,23 @@ fn owners_of_buffers_may_wait_for_others_that_use_the_device() {
     }
 }
 
+/// A launch takes a buffer of the program's as elements.
+#[test]
+fn launches_take_buffers_of_the_program() {
+    if !rules::is_present(&SUBJECT) {
+        return;
+    }
+    let program = Program::open(|_| ()).unwrap();
+    let on = program.share(&DeviceOptions::default()).unwrap();
+    let buffer = Buffer::new(&program, 256);
+    let filled = program.submit(|device, list| unsafe {
+        device.cmd_fill_buffer(list, buffer.handle, 0, 256, 3f32.to_bits());
+    });
+    let memory = unsafe { trefoil_vulkan::memory(&on, buffer.handle, 256, buffer.clone()) }.unwrap();
+    rules::launches_read_and_write(&SUBJECT, &on, &memory, 3.0);
+    drop(filled);
+}
+
 /// A buffer that is given twice is one piece of memory.
 #[test]
 fn a_buffer_given_twice_is_one_piece_of_memory() {
@@ -200,6 +217,8 @@ fn what_cannot_be_shared_is_named() {
         unsafe { trefoil_vulkan::open_on(opened, options) }.unwrap_err().to_string()
     };
     let defaults = DeviceOptions::default();
+    let shown = format!("{:?}", program.opened());
+    assert!(shown.contains(&format!("family: {}", program.family)) && shown.contains("api_version"), "{shown}");
     let said = refused(&|opened| opened.family = 77, &defaults);
     assert!(said.contains("queue family 77") && said.contains("none that computes"), "{said}");
     for (option, options) in [

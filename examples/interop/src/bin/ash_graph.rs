@@ -13,9 +13,9 @@
 use std::error::Error;
 use std::sync::{Arc, Mutex};
 
-use ash::vk;
-use trefoil::device::{DeviceOptions, MemoryRange};
 use trefoil::graph::{ElementType, Executable, Extents, Model, Options};
+use trefoil::vulkan::ash::{self, vk};
+use trefoil::{DeviceOptions, MemoryRange, vulkan};
 use trefoil_interop::edges::{INNER, SIZE, check, graph, image};
 
 fn main() -> Result<(), Box<dyn Error>> {
@@ -36,7 +36,7 @@ fn main() -> Result<(), Box<dyn Error>> {
     let family = u32::try_from(family.ok_or("no queue computes")?)?;
 
     // The program's device, with what kernels can use of it; a renderer adds what it needs.
-    let mut features = unsafe { trefoil_vulkan::device_features(&entry, &instance, physical, version)? };
+    let mut features = unsafe { vulkan::device_features(&entry, &instance, physical, version)? };
     let extensions = features.extension_names();
     let queues = [vk::DeviceQueueCreateInfo::default().queue_family_index(family).queue_priorities(&[1.0])];
     let create = vk::DeviceCreateInfo::default().queue_create_infos(&queues).enabled_extension_names(&extensions);
@@ -45,7 +45,7 @@ fn main() -> Result<(), Box<dyn Error>> {
     // Whoever submits holds the lock of the queue.
     let queue = Arc::new(Mutex::new(unsafe { device.get_device_queue(family, 0) }));
     let lock = queue.clone();
-    let opened = trefoil_vulkan::OpenedDevice {
+    let opened = vulkan::OpenedDevice {
         entry: &entry,
         instance: &instance,
         physical,
@@ -54,7 +54,7 @@ fn main() -> Result<(), Box<dyn Error>> {
         family,
         queue: Box::new(move |submit| submit(*lock.lock().unwrap_or_else(|error| error.into_inner()))),
     };
-    let shared = unsafe { trefoil_vulkan::open_on(opened, &DeviceOptions::default())? };
+    let shared = unsafe { vulkan::open_on(opened, &DeviceOptions::default())? };
     let executable = Executable::compile(&graph()?, &Model::new(), &shared, &Options::default())?;
 
     // Three buffers: what the host sees, the frame, and the result.
@@ -104,7 +104,7 @@ fn main() -> Result<(), Box<dyn Error>> {
 
     let whole = |(buffer, _, bytes): (vk::Buffer, vk::DeviceMemory, u64)| -> trefoil::Result<MemoryRange> {
         // The buffers outlive the executable.
-        let memory = unsafe { trefoil_vulkan::memory(&shared, buffer, bytes, ())? };
+        let memory = unsafe { vulkan::memory(&shared, buffer, bytes, ())? };
         Ok(MemoryRange { memory, offset: 0, bytes })
     };
     let extents = Extents::new();

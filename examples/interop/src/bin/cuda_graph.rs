@@ -7,15 +7,16 @@
 use std::error::Error;
 use std::sync::Arc;
 
-use cudarc::driver::{CudaContext, CudaSlice, sys};
-use trefoil::device::{DeviceOptions, MemoryRange};
+use trefoil::cuda::cudarc::driver::{self, CudaContext, CudaSlice};
+use trefoil::cuda::cudarc::nvrtc;
 use trefoil::graph::{ElementType, Executable, Extents, Model, Options};
+use trefoil::{DeviceOptions, MemoryRange};
 use trefoil_interop::edges::{INNER, check, graph, image};
 
 fn main() -> Result<(), Box<dyn Error>> {
     // SAFETY: opening the libraries runs their initialisers, which want nothing of the program.
     #[allow(unsafe_code, reason = "cudarc panics where the driver is missing")]
-    let present = unsafe { sys::is_culib_present() && cudarc::nvrtc::sys::is_culib_present() };
+    let present = unsafe { driver::sys::is_culib_present() && nvrtc::sys::is_culib_present() };
     if !present {
         println!("not run: no NVIDIA driver, or no NVRTC");
         return Ok(());
@@ -23,7 +24,7 @@ fn main() -> Result<(), Box<dyn Error>> {
     // The program's context and stream.
     let context = CudaContext::new(0)?;
     let stream = context.new_stream()?;
-    let shared = trefoil_cuda::open_on(&stream, &DeviceOptions::default())?;
+    let shared = trefoil::cuda::open_on(&stream, &DeviceOptions::default())?;
     let executable = Executable::compile(&graph()?, &Model::new(), &shared, &Options::default())?;
 
     // Stands for a kernel of the program's that makes the frame.
@@ -31,7 +32,7 @@ fn main() -> Result<(), Box<dyn Error>> {
     let result = Arc::new(stream.alloc_zeros::<f32>(INNER * INNER)?);
 
     let whole = |slice: &Arc<CudaSlice<f32>>| -> trefoil::Result<MemoryRange> {
-        let memory = trefoil_cuda::memory(&shared, slice.clone())?;
+        let memory = trefoil::cuda::memory(&shared, slice.clone())?;
         Ok(MemoryRange { bytes: memory.bytes(), memory, offset: 0 })
     };
     let extents = Extents::new();

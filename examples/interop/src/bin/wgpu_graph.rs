@@ -6,8 +6,9 @@
 
 use std::error::Error;
 
-use trefoil::device::{DeviceOptions, MemoryRange};
 use trefoil::graph::{ElementType, Executable, Extents, Model, Options};
+use trefoil::wgpu::wgpu;
+use trefoil::{DeviceOptions, MemoryRange};
 use trefoil_interop::edges::{INNER, SIZE, check, graph, image};
 
 fn main() -> Result<(), Box<dyn Error>> {
@@ -17,8 +18,8 @@ fn main() -> Result<(), Box<dyn Error>> {
         return Ok(());
     };
     // The program's device, with what kernels can use of the adapter; a renderer adds what it needs.
-    let (device, queue) = pollster::block_on(adapter.request_device(&trefoil_wgpu::device_descriptor(&adapter)))?;
-    let shared = trefoil_wgpu::open_on(&adapter, &device, &queue, &DeviceOptions::default())?;
+    let (device, queue) = pollster::block_on(adapter.request_device(&trefoil::wgpu::device_descriptor(&adapter)))?;
+    let shared = trefoil::wgpu::open_on(&adapter, &device, &queue, &DeviceOptions::default())?;
 
     let executable = Executable::compile(&graph()?, &Model::new(), &shared, &Options::default())?;
 
@@ -32,7 +33,7 @@ fn main() -> Result<(), Box<dyn Error>> {
     queue.write_buffer(&frame, 0, bytemuck::cast_slice(&image()));
 
     let whole = |buffer: &wgpu::Buffer| -> trefoil::Result<MemoryRange> {
-        Ok(MemoryRange { memory: trefoil_wgpu::memory(&shared, buffer)?, offset: 0, bytes: buffer.size() })
+        Ok(MemoryRange { memory: trefoil::wgpu::memory(&shared, buffer)?, offset: 0, bytes: buffer.size() })
     };
     let extents = Extents::new();
     let run = executable.prepare(&extents).memory("image", ElementType::F32, whole(&frame)?);

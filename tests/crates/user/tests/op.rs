@@ -21,8 +21,7 @@ use gpu::graph::op::{
     Candidate, Grid, HostTensor, Implementation, Ineligible, KernelStep, Op, OpError, OpKind, ParamValue, Request,
     Slot, Step,
 };
-use gpu::graph::types::TensorType;
-use gpu::graph::{Dim, ElementType, Error, Executable, Extents, Graph, Model, Options, Symbol, reference};
+use gpu::graph::{Dim, ElementType, Error, Executable, Extents, Graph, Model, Options, Symbol, TensorType, reference};
 use numbers::numbers;
 use trefoil_test_helpers::deep;
 use trefoil_test_user::glob::Shape;

@@ -150,7 +150,7 @@ impl Graph {
     /// };
     /// let attended = g.attention_block(x, &block)?;
     /// assert_eq!(g.type_of(attended.y)?, g.type_of(x)?);
-    /// # Ok::<(), trefoil_graph::graph::GraphError>(())
+    /// # Ok::<(), trefoil_graph::GraphError>(())
     /// ```
     ///
     /// # Errors

@@ -77,16 +77,15 @@ impl Graph {
     /// As [`Graph::attention_block`]; or an operand of norms or of the feed-forward network does not fit.
     ///
     /// ```
-    /// use trefoil_graph::ops::attention::*;
+    /// use trefoil_graph::ops::*;
     /// use trefoil_graph::{Dim, ElementType, Graph};
-    /// use trefoil_kernels::activation::Activation;
     ///
     /// let mut g = Graph::new();
     /// let float = ElementType::F32;
     /// let x = g.input("x", float, [2i64, 5, 64])?;
     /// let mut linear = |name: &str, n: i64, k: i64| {
     ///     let weight = g.param(name, float, [n, k])?;
-    ///     Ok::<_, trefoil_graph::graph::GraphError>(Linear { weight, bias: None })
+    ///     Ok::<_, trefoil_graph::GraphError>(Linear { weight, bias: None })
     /// };
     /// let attention = AttentionBlock {
     ///     heads: 4,
@@ -111,7 +110,7 @@ impl Graph {
     /// };
     /// let y = g.transformer_layer(x, &layer)?.y;
     /// assert_eq!(g.type_of(y)?, g.type_of(x)?);
-    /// # Ok::<(), trefoil_graph::graph::GraphError>(())
+    /// # Ok::<(), trefoil_graph::GraphError>(())
     /// ```
     pub fn transformer_layer(
         &mut self,

@@ -37,7 +37,7 @@ impl Graph {
     /// let v = g.input("v", ElementType::F16, vec![Dim::from(8usize)])?;
     /// let y = g.matmul(x, v)?;
     /// assert_eq!(g.type_of(y)?.to_string(), "f16[4]");
-    /// # Ok::<(), trefoil_graph::graph::GraphError>(())
+    /// # Ok::<(), trefoil_graph::GraphError>(())
     /// ```
     pub fn matmul(&mut self, a: Tensor, b: Tensor) -> Result<Tensor, GraphError> {
         let out = usual(self.type_of(a)?.element, self.type_of(b)?.element);
@@ -57,7 +57,7 @@ impl Graph {
     /// let y = g.matmul_to(x, x, ElementType::F32)?;
     /// assert_eq!(g.type_of(y)?.to_string(), "f32[4, 4]");
     /// assert!(g.matmul_to(x, x, ElementType::F16).is_err());
-    /// # Ok::<(), trefoil_graph::graph::GraphError>(())
+    /// # Ok::<(), trefoil_graph::GraphError>(())
     /// ```
     pub fn matmul_to(&mut self, a: Tensor, b: Tensor, out: ElementType) -> Result<Tensor, GraphError> {
         let (is_row, is_column) = (self.type_of(a)?.rank() == 1, self.type_of(b)?.rank() == 1);
@@ -109,7 +109,7 @@ impl Graph {
     /// let weight = g.input("weight", ElementType::F32, vec![Dim::from(16usize), Dim::from(8usize)])?;
     /// let qkv = g.linear_split(x, weight, None, &[8, 4, 4])?;
     /// assert_eq!(g.type_of(qkv[1])?.to_string(), "f32[5, 4]");
-    /// # Ok::<(), trefoil_graph::graph::GraphError>(())
+    /// # Ok::<(), trefoil_graph::GraphError>(())
     /// ```
     pub fn linear_split(
         &mut self,
@@ -143,7 +143,7 @@ impl Graph {
     /// As [`Graph::matmul`]; or an axis does not exist, or is named twice; or two that are named together have other extents.
     ///
     /// ```
-    /// use trefoil_graph::ops::matmul::Contraction;
+    /// use trefoil_graph::ops::Contraction;
     /// use trefoil_graph::{Dim, ElementType, Graph};
     ///
     /// let mut g = Graph::new();
@@ -152,7 +152,7 @@ impl Graph {
     /// let b = g.input("b", ElementType::F32, shape([5, 7, 2]))?;
     /// let y = g.dot_general(a, b, &Contraction { contracted: vec![(1, 0)], batch: vec![(-1, -1)] })?;
     /// assert_eq!(g.type_of(y)?.to_string(), "f32[2, 3, 7]");
-    /// # Ok::<(), trefoil_graph::graph::GraphError>(())
+    /// # Ok::<(), trefoil_graph::GraphError>(())
     /// ```
     pub fn dot_general(&mut self, a: Tensor, b: Tensor, contraction: &Contraction) -> Result<Tensor, GraphError> {
         let (a_ty, b_ty) = (self.type_of(a)?.clone(), self.type_of(b)?.clone());

@@ -111,7 +111,7 @@ impl Graph {
     /// let ids = g.input("ids", ElementType::I32, shape(&[2, 5]))?;
     /// let y = g.grouped_matmul(x, experts, ids)?;
     /// assert_eq!(g.type_of(y)?.to_string(), "f32[2, 5, 16]");
-    /// # Ok::<(), trefoil_graph::graph::GraphError>(())
+    /// # Ok::<(), trefoil_graph::GraphError>(())
     /// ```
     pub fn grouped_matmul(&mut self, x: Tensor, weights: Tensor, ids: Tensor) -> Result<Tensor, GraphError> {
         let refused = |error| GraphError::Op { op: "grouped_matmul".to_owned(), error };
@@ -143,7 +143,7 @@ impl Graph {
     /// As [`Graph::linear`] and [`Graph::grouped_matmul`].
     ///
     /// ```
-    /// use trefoil_graph::ops::matmul::Adapters;
+    /// use trefoil_graph::ops::Adapters;
     /// use trefoil_graph::{Dim, ElementType, Graph};
     ///
     /// let mut g = Graph::new();
@@ -158,7 +158,7 @@ impl Graph {
     /// let ids = g.input("ids", ElementType::I32, shape(&[5]))?;
     /// let y = g.lora_matmul(x, weight, adapters, ids)?;
     /// assert_eq!(g.type_of(y)?.to_string(), "f32[5, 32]");
-    /// # Ok::<(), trefoil_graph::graph::GraphError>(())
+    /// # Ok::<(), trefoil_graph::GraphError>(())
     /// ```
     pub fn lora_matmul(
         &mut self,

@@ -15,13 +15,13 @@ impl Graph {
     /// `x` is `f64` or of 64-bit integers, or a float becomes an integer's code; or the type does not know the rounding, or always saturates.
     ///
     /// ```
-    /// use trefoil_graph::ops::narrow::{Narrow, Rounding};
+    /// use trefoil_graph::ops::{Narrow, Rounding};
     /// use trefoil_graph::{Dim, ElementType, Graph};
     /// let mut graph = Graph::new();
     /// let x = graph.input("x", ElementType::F32, vec![Dim::from(64usize)])?;
     /// let codes = graph.encode(x, Narrow::Float8E4M3, true, Rounding::Nearest)?;
     /// assert_eq!(graph.type_of(codes)?.to_string(), "u8[64]");
-    /// # Ok::<(), trefoil_graph::graph::GraphError>(())
+    /// # Ok::<(), trefoil_graph::GraphError>(())
     /// ```
     pub fn encode(
         &mut self,
@@ -40,13 +40,13 @@ impl Graph {
     /// `codes` are not `u8`, or `to` is `f64`, 64-bit or bool, or an integer for a float's codes.
     ///
     /// ```
-    /// use trefoil_graph::ops::narrow::Narrow;
+    /// use trefoil_graph::ops::Narrow;
     /// use trefoil_graph::{Dim, ElementType, Graph};
     /// let mut graph = Graph::new();
     /// let codes = graph.input("codes", ElementType::U8, vec![Dim::from(64usize)])?;
     /// let x = graph.decode(codes, Narrow::I4, ElementType::F16)?;
     /// assert_eq!(graph.type_of(x)?.to_string(), "f16[64]");
-    /// # Ok::<(), trefoil_graph::graph::GraphError>(())
+    /// # Ok::<(), trefoil_graph::GraphError>(())
     /// ```
     pub fn decode(&mut self, codes: Tensor, narrow: Narrow, to: ElementType) -> Result<Tensor, GraphError> {
         self.add_one(Decode { narrow, to }, &[codes])
@@ -58,13 +58,13 @@ impl Graph {
     /// `codes` are not `u8`, or have no axis.
     ///
     /// ```
-    /// use trefoil_graph::ops::narrow::Narrow;
+    /// use trefoil_graph::ops::Narrow;
     /// use trefoil_graph::{Dim, ElementType, Graph};
     /// let mut graph = Graph::new();
     /// let codes = graph.input("codes", ElementType::U8, vec![Dim::from(3usize), Dim::from(5usize)])?;
     /// let packed = graph.pack_codes(codes, Narrow::U4)?;
     /// assert_eq!(graph.type_of(packed)?.to_string(), "u8[3, 3]");
-    /// # Ok::<(), trefoil_graph::graph::GraphError>(())
+    /// # Ok::<(), trefoil_graph::GraphError>(())
     /// ```
     pub fn pack_codes(&mut self, codes: Tensor, narrow: Narrow) -> Result<Tensor, GraphError> {
         let (shape, n) = self.codes("pack_codes", codes)?;
@@ -107,13 +107,13 @@ impl Graph {
     /// `packed` is not `u8`, or its last axis is not as long as `n` codes need.
     ///
     /// ```
-    /// use trefoil_graph::ops::narrow::Narrow;
+    /// use trefoil_graph::ops::Narrow;
     /// use trefoil_graph::{Dim, ElementType, Graph};
     /// let mut graph = Graph::new();
     /// let packed = graph.input("packed", ElementType::U8, vec![Dim::from(3usize), Dim::from(2usize)])?;
     /// let codes = graph.unpack_codes(packed, Narrow::I2, 7i64)?;
     /// assert_eq!(graph.type_of(codes)?.to_string(), "u8[3, 7]");
-    /// # Ok::<(), trefoil_graph::graph::GraphError>(())
+    /// # Ok::<(), trefoil_graph::GraphError>(())
     /// ```
     pub fn unpack_codes(&mut self, packed: Tensor, narrow: Narrow, n: impl Into<Dim>) -> Result<Tensor, GraphError> {
         let ((shape, bytes), n) = (self.codes("unpack_codes", packed)?, n.into());

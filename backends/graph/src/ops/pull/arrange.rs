@@ -294,7 +294,7 @@ impl Graph {
     /// let back = g.slice(x, 0, 9, -1, -3)?;
     /// assert_eq!(g.type_of(odd)?.to_string(), "u8[5, 3]");
     /// assert_eq!(g.type_of(back)?.to_string(), "u8[4, 3]");
-    /// # Ok::<(), trefoil_graph::graph::GraphError>(())
+    /// # Ok::<(), trefoil_graph::GraphError>(())
     /// ```
     pub fn slice(
         &mut self,

@@ -322,16 +322,15 @@ impl Graph {
     /// outside of `x` counts as zeros, by which weights are multiplied too: they must be finite, as infinity and NaN times 0 are NaN.
     ///
     /// ```
-    /// use trefoil_graph::ops::pull::convolution::Slide;
+    /// use trefoil_graph::ops::{Activation, Slide};
     /// use trefoil_graph::{Dim, ElementType, Graph};
-    /// use trefoil_kernels::activation::Activation;
     /// let mut g = Graph::new();
     /// let x = g.input("x", ElementType::F32, [1, 16, 32, 32])?;
     /// let weight = g.input("weight", ElementType::F32, [24, 16, 3, 3])?;
     /// let slide = Slide { padding: [Dim::from(1), Dim::from(1)], ..Slide::default() };
     /// let y = g.conv(x, weight, None, &[slide.clone(), slide], 1, Activation::Relu)?;
     /// assert_eq!(g.type_of(y)?.to_string(), "f32[1, 24, 32, 32]");
-    /// # Ok::<(), trefoil_graph::graph::GraphError>(())
+    /// # Ok::<(), trefoil_graph::GraphError>(())
     /// ```
     ///
     /// # Errors

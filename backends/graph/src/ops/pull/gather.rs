@@ -193,7 +193,7 @@ impl Graph {
     /// let i = g.input("i", ElementType::I64, [7, 2])?;
     /// let y = g.gather(x, i, 1)?;
     /// assert_eq!(g.type_of(y)?.to_string(), "bf16[4, 7, 2, 64]");
-    /// # Ok::<(), trefoil_graph::graph::GraphError>(())
+    /// # Ok::<(), trefoil_graph::GraphError>(())
     /// ```
     ///
     /// # Errors

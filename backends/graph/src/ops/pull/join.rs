@@ -89,7 +89,7 @@ impl Graph {
     /// let b = g.input("b", ElementType::F32, [2, 5])?;
     /// let y = g.concat(&[a, b], -1)?;
     /// assert_eq!(g.type_of(y)?.to_string(), "f32[2, 8]");
-    /// # Ok::<(), trefoil_graph::graph::GraphError>(())
+    /// # Ok::<(), trefoil_graph::GraphError>(())
     /// ```
     ///
     /// # Errors

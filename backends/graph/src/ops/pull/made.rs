@@ -155,7 +155,7 @@ impl Graph {
     /// let mut g = Graph::new();
     /// let y = g.arange(10.0, -2.0, 5, ElementType::I64)?;
     /// assert_eq!(g.type_of(y)?.to_string(), "i64[5]");
-    /// # Ok::<(), trefoil_graph::graph::GraphError>(())
+    /// # Ok::<(), trefoil_graph::GraphError>(())
     /// ```
     ///
     /// # Errors

@@ -202,13 +202,13 @@ impl Graph {
     /// in their order. What they see of the padding is 0.
     ///
     /// ```
-    /// use trefoil_graph::ops::pull::pool::Window;
+    /// use trefoil_graph::ops::Window;
     /// use trefoil_graph::{ElementType, Graph};
     /// let mut g = Graph::new();
     /// let x = g.input("x", ElementType::F32, [2, 3, 32, 32])?;
     /// let columns = g.im2col(x, &[Window::new(5), Window::new(5)])?;
     /// assert_eq!(g.type_of(columns)?.to_string(), "f32[2, 75, 784]");
-    /// # Ok::<(), trefoil_graph::graph::GraphError>(())
+    /// # Ok::<(), trefoil_graph::GraphError>(())
     /// ```
     ///
     /// # Errors

@@ -447,14 +447,14 @@ impl Graph {
     /// Windows over the last axes of `x`, as many as there are: 1, 2 or 3 after batch and channels, as usual, but any number of axes may stand in front.
     ///
     /// ```
-    /// use trefoil_graph::ops::pull::pool::{Pooling, Window};
+    /// use trefoil_graph::ops::{Pooling, Window};
     /// use trefoil_graph::{Dim, ElementType, Graph};
     /// let mut g = Graph::new();
     /// let x = g.input("x", ElementType::F32, [1, 3, 32, 32])?;
     /// let window = Window { stride: Dim::from(2), ..Window::new(2) };
     /// let y = g.pool(x, Pooling::Max, &[window.clone(), window])?;
     /// assert_eq!(g.type_of(y)?.to_string(), "f32[1, 3, 16, 16]");
-    /// # Ok::<(), trefoil_graph::graph::GraphError>(())
+    /// # Ok::<(), trefoil_graph::GraphError>(())
     /// ```
     ///
     /// # Errors

@@ -341,13 +341,13 @@ impl Graph {
     /// The last axes of `x`, as many as are given, at other sizes. Neighbours count with a weight of 0 too: of an infinity or a NaN that is a NaN.
     ///
     /// ```
-    /// use trefoil_graph::ops::pull::resize::{Interpolation, ResizeAxis};
+    /// use trefoil_graph::ops::{Interpolation, ResizeAxis};
     /// use trefoil_graph::{ElementType, Graph};
     /// let mut g = Graph::new();
     /// let x = g.input("x", ElementType::F16, [1, 3, 32, 48])?;
     /// let y = g.resize(x, &[ResizeAxis::new(64), ResizeAxis::new(100)], Interpolation::Linear)?;
     /// assert_eq!(g.type_of(y)?.to_string(), "f16[1, 3, 64, 100]");
-    /// # Ok::<(), trefoil_graph::graph::GraphError>(())
+    /// # Ok::<(), trefoil_graph::GraphError>(())
     /// ```
     ///
     /// # Errors

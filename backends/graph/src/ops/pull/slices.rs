@@ -235,7 +235,7 @@ impl Graph {
     /// // Ten rows of each of eight matrices.
     /// let y = g.dynamic_slice(x, starts, 1, &[10.into()])?;
     /// assert_eq!(g.type_of(y)?.to_string(), "f32[8, 10, 64]");
-    /// # Ok::<(), trefoil_graph::graph::GraphError>(())
+    /// # Ok::<(), trefoil_graph::GraphError>(())
     /// ```
     ///
     /// # Errors
@@ -262,7 +262,7 @@ impl Graph {
     /// let lengths = g.input("lengths", ElementType::U32, [4, 1])?;
     /// let cache = g.update_slice(cache, keys, lengths, 1, false)?;
     /// assert_eq!(g.type_of(cache)?.to_string(), "f16[4, 2048, 128]");
-    /// # Ok::<(), trefoil_graph::graph::GraphError>(())
+    /// # Ok::<(), trefoil_graph::GraphError>(())
     /// ```
     ///
     /// # Errors

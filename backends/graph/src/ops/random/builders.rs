@@ -30,7 +30,7 @@ impl Graph {
     /// let mut graph = Graph::new();
     /// let bits = graph.random_bits(vec![Dim::from(4usize)], ElementType::U32)?;
     /// assert_eq!(graph.type_of(bits)?.to_string(), "u32[4]");
-    /// # Ok::<(), trefoil_graph::graph::GraphError>(())
+    /// # Ok::<(), trefoil_graph::GraphError>(())
     /// ```
     pub fn random_bits(&mut self, shape: impl IntoShape, element: ElementType) -> Result<Tensor, GraphError> {
         self.random(Distribution::Bits, element, shape)
@@ -46,7 +46,7 @@ impl Graph {
     /// let mut graph = Graph::new();
     /// let weights = graph.uniform(vec![Dim::from(3usize), Dim::from(5usize)], -0.1, 0.1, ElementType::F16)?;
     /// graph.output("weights", weights)?;
-    /// # Ok::<(), trefoil_graph::graph::GraphError>(())
+    /// # Ok::<(), trefoil_graph::GraphError>(())
     /// ```
     pub fn uniform(
         &mut self,
@@ -68,7 +68,7 @@ impl Graph {
     /// let mut graph = Graph::new();
     /// let noise = graph.normal(vec![Dim::from(64usize)], 0.0, 1.0, ElementType::F32)?;
     /// graph.output("noise", noise)?;
-    /// # Ok::<(), trefoil_graph::graph::GraphError>(())
+    /// # Ok::<(), trefoil_graph::GraphError>(())
     /// ```
     pub fn normal(
         &mut self,
@@ -90,7 +90,7 @@ impl Graph {
     /// let mut graph = Graph::new();
     /// let kept = graph.bernoulli(vec![Dim::from(64usize)], 0.9)?;
     /// graph.output("kept", kept)?;
-    /// # Ok::<(), trefoil_graph::graph::GraphError>(())
+    /// # Ok::<(), trefoil_graph::GraphError>(())
     /// ```
     pub fn bernoulli(&mut self, shape: impl IntoShape, p: f64) -> Result<Tensor, GraphError> {
         let shape = shape.into_shape();
@@ -114,7 +114,7 @@ impl Graph {
     /// let p = graph.input("p", ElementType::F32, vec![Dim::from(64usize)])?;
     /// let kept = graph.bernoulli_of(p)?;
     /// graph.output("kept", kept)?;
-    /// # Ok::<(), trefoil_graph::graph::GraphError>(())
+    /// # Ok::<(), trefoil_graph::GraphError>(())
     /// ```
     pub fn bernoulli_of(&mut self, p: Tensor) -> Result<Tensor, GraphError> {
         let TensorType { element, shape } = self.type_of(p)?.clone();
@@ -140,7 +140,7 @@ impl Graph {
     /// let (y, kept) = graph.dropout(x, 0.1)?;
     /// graph.output("y", y)?;
     /// graph.output("kept", kept)?;
-    /// # Ok::<(), trefoil_graph::graph::GraphError>(())
+    /// # Ok::<(), trefoil_graph::GraphError>(())
     /// ```
     pub fn dropout(&mut self, x: Tensor, p: f64) -> Result<(Tensor, Tensor), GraphError> {
         let TensorType { element, shape } = self.type_of(x)?.clone();

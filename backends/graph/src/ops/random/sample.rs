@@ -61,7 +61,7 @@ impl Graph {
     /// let how = Sampling { temperature: 0.8, top_k: Some(50), top_p: 0.95, ..Sampling::default() };
     /// let tokens = graph.sample(logits, how)?;
     /// assert_eq!(graph.type_of(tokens)?.to_string(), "u32[4]");
-    /// # Ok::<(), trefoil_graph::graph::GraphError>(())
+    /// # Ok::<(), trefoil_graph::GraphError>(())
     /// ```
     pub fn sample(&mut self, logits: Tensor, how: Sampling) -> Result<Tensor, GraphError> {
         let TensorType { element, shape } = self.type_of(logits)?.clone();

@@ -3,11 +3,10 @@
 use std::any::Any;
 use std::collections::BTreeMap;
 
-use trefoil_graph::graph::{GraphError, Leaf, LeafKind, SEED};
+use trefoil_graph::graph::{Leaf, LeafKind, SEED};
 use trefoil_graph::op::{HostTensor, OpKind};
 use trefoil_graph::ops::table::Use;
-use trefoil_graph::types::TensorType;
-use trefoil_graph::{Data, Dim, ElementType, Extents, Graph, Symbol, Tensor, reference};
+use trefoil_graph::{Data, Dim, ElementType, Extents, Graph, GraphError, Symbol, Tensor, TensorType, reference};
 
 use super::Numbers;
 use crate::common::Values;

@@ -5,8 +5,7 @@ use std::collections::{BTreeMap, BTreeSet};
 use std::fmt::Write;
 
 use trefoil_graph::graph::{Leaf, LeafKind};
-use trefoil_graph::op::HostTensor;
-use trefoil_graph::{Graph, Tensor};
+use trefoil_graph::{Graph, HostTensor, Tensor};
 
 use super::bounds::Reference;
 use super::draw::{Drawn, constant, tensor};

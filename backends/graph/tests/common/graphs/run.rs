@@ -5,8 +5,7 @@ use std::collections::BTreeMap;
 use half::{bf16, f16};
 use trefoil_dsl::device::Device;
 use trefoil_graph::compile::prove::prove;
-use trefoil_graph::op::HostTensor;
-use trefoil_graph::{DebugOptions, ElementType, Executable, Model, Options};
+use trefoil_graph::{DebugOptions, ElementType, Executable, HostTensor, Model, Options};
 
 use super::bounds::Reference;
 use super::draw::Drawn;
