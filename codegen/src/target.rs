@@ -92,16 +92,19 @@ impl From<Target> for Language {
 /// Invocations of a subgroup on the CPU, unless a device is opened with another number.
 pub const CPU_SUBGROUP_SIZE: u32 = 8;
 
-/// Bytes of workgroup memory that a kernel with matrices may ask for; on CUDA and the CPU what one multiprocessor of a Hopper gives a workgroup.
-pub const fn matrix_workgroup_bytes(target: Target) -> u32 {
-    match target {
-        Target::Cuda | Target::Cpu => 227 * 1024,
-        Target::Wgsl | Target::Spirv => 48 * 1024,
-    }
-}
-
 /// Rows and columns of the blocks that larger matrices are held in where a device has no larger ones.
 pub const MATRIX_BLOCK: u32 = 8;
+
+/// Invocations of a workgroup that [`Feature::LargeWorkgroups`] stands for.
+pub const LARGE_WORKGROUP: u32 = 1024;
+/// Bytes of workgroup memory that [`Feature::LargeWorkgroups`] stands for.
+pub const LARGE_WORKGROUP_BYTES: u32 = 32 * 1024;
+/// Bytes of workgroup memory that a kernel with matrices may ask for in WGSL and SPIR-V: a device with matrix units has more of the memory that feeds them. One that lacks it says so when the kernel is loaded.
+const MATRIX_WORKGROUP_BYTES: u32 = 48 * 1024;
+/// Bytes that a kernel may ask for on CUDA and the CPU which requires matrices or large workgroups: what one multiprocessor of a Hopper gives a workgroup. A device that lacks them says so when the kernel is loaded.
+const ASKED_WORKGROUP_BYTES: u32 = 227 * 1024;
+/// The most invocations of a workgroup along z.
+pub const MOST_ALONG_Z: u32 = 64;
 
 /// The most invocations that a subgroup has on any device; a power of two, as every size is.
 pub const MOST_SUBGROUP: u32 = 128;
@@ -132,11 +135,14 @@ pub enum Feature {
     IntegerDot = 8,
     /// Matrices of `bf16`, which not every Vulkan device has that has matrices. A kernel with such matrices that requires [`Feature::CooperativeMatrices`] requires this too.
     Bf16Matrices = 9,
+    /// Workgroups of up to [`LARGE_WORKGROUP`] invocations and [`LARGE_WORKGROUP_BYTES`] of memory, which CUDA and the CPU always have, as have most GPUs but those of phones. A CUDA or CPU kernel that requires it may ask for more memory
+    /// (227 KiB), which is there if the device says so.
+    LargeWorkgroups = 10,
 }
 
 impl Feature {
     /// Every feature.
-    pub const ALL: [Self; 10] = [
+    pub const ALL: [Self; 11] = [
         Self::Subgroups,
         Self::F16Storage,
         Self::Int64,
@@ -147,13 +153,19 @@ impl Feature {
         Self::Strict,
         Self::IntegerDot,
         Self::Bf16Matrices,
+        Self::LargeWorkgroups,
     ];
 
     /// Whether every device of a target has it, so that kernels need not ask.
     pub const fn always(self, target: Target) -> bool {
         match self {
             Self::Subgroups | Self::CooperativeMatrices | Self::Bf16Matrices => false,
-            Self::F16Storage | Self::Int64 | Self::Float64 | Self::Int64Atomics | Self::IntegerDot => {
+            Self::F16Storage
+            | Self::Int64
+            | Self::Float64
+            | Self::Int64Atomics
+            | Self::IntegerDot
+            | Self::LargeWorkgroups => {
                 matches!(target, Target::Cuda | Target::Cpu)
             }
             Self::Ordering | Self::Strict => !self.never(target),
@@ -187,6 +199,7 @@ impl Feature {
             Self::Strict => "strict",
             Self::IntegerDot => "dot",
             Self::Bf16Matrices => "bf16",
+            Self::LargeWorkgroups => "large",
         }
     }
 
@@ -202,7 +215,8 @@ impl Feature {
             | Self::Int64Atomics
             | Self::Strict
             | Self::IntegerDot
-            | Self::Bf16Matrices => None,
+            | Self::Bf16Matrices
+            | Self::LargeWorkgroups => None,
         }
     }
 
@@ -219,6 +233,7 @@ impl Feature {
             Self::Strict => "Strict",
             Self::IntegerDot => "IntegerDot",
             Self::Bf16Matrices => "Bf16Matrices",
+            Self::LargeWorkgroups => "LargeWorkgroups",
         }
     }
 
@@ -328,12 +343,13 @@ pub struct Profile {
 }
 
 impl Profile {
-    /// The profile that every device of `target` has: no optional feature, 8 storage buffers, 256 invocations, 16 KiB of
-    /// workgroup memory (48 KiB and 1024 invocations on CUDA, the same as WebGPU's on the CPU).
+    /// The profile that every device of `target` has: no optional feature, 8 storage buffers (64 on CUDA), 256 invocations and 16 KiB of
+    /// workgroup memory (on CUDA and the CPU 1024, and 48 KiB and 32).
     pub const fn portable(target: Target) -> Self {
         let (max_workgroup_bytes, max_invocations, max_storage_buffers) = match target {
-            Target::Cuda => (48 * 1024, 1024, 64),
-            Target::Wgsl | Target::Spirv | Target::Cpu => (16 * 1024, 256, 8),
+            Target::Cuda => (48 * 1024, LARGE_WORKGROUP, 64),
+            Target::Cpu => (LARGE_WORKGROUP_BYTES, LARGE_WORKGROUP, 8),
+            Target::Wgsl | Target::Spirv => (16 * 1024, 256, 8),
         };
         Self {
             target,
@@ -350,12 +366,25 @@ impl Profile {
     #[must_use]
     pub const fn with(mut self, features: Features) -> Self {
         self.features = features;
-        // A device with matrix units has more of the memory that feeds them; what it lacks it says when a kernel is loaded.
-        let more = matrix_workgroup_bytes(self.target);
-        if features.has(Feature::CooperativeMatrices) && self.max_workgroup_bytes < more {
-            self.max_workgroup_bytes = more;
+        let large = features.has(Feature::LargeWorkgroups);
+        let matrices = features.has(Feature::CooperativeMatrices);
+        let asked = match self.target {
+            Target::Cuda | Target::Cpu => ASKED_WORKGROUP_BYTES,
+            Target::Wgsl | Target::Spirv if matrices => MATRIX_WORKGROUP_BYTES,
+            Target::Wgsl | Target::Spirv => LARGE_WORKGROUP_BYTES,
+        };
+        if (large || matrices) && self.max_workgroup_bytes < asked {
+            self.max_workgroup_bytes = asked;
+        }
+        if large {
+            self.max_invocations = LARGE_WORKGROUP;
         }
         self
+    }
+
+    /// The most invocations of a workgroup along each axis.
+    pub const fn max_along(&self) -> [u32; 3] {
+        [self.max_invocations, self.max_invocations, MOST_ALONG_Z]
     }
 
     /// The same, for the readers of one dialect.

@@ -5,6 +5,7 @@ use std::ops::RangeInclusive;
 use std::str::FromStr;
 
 use trefoil_codegen::artefact::{Feature, Features, MatrixProduct, Target};
+use trefoil_codegen::target::{LARGE_WORKGROUP, LARGE_WORKGROUP_BYTES};
 
 use crate::error::Error;
 use crate::product::{LibraryProduct, MatrixLibrary};
@@ -181,4 +182,12 @@ pub struct Limits {
     pub shares_memory_within_dispatch: bool,
     /// Up to so many bytes the host reads sooner if kernels write them to [`Backend::allocate_near_host`](crate::device::Backend::allocate_near_host); 0 where it makes no difference.
     pub near_host_bytes: u64,
+}
+
+impl Limits {
+    /// Whether workgroups may be as large as [`Feature::LargeWorkgroups`] lets kernels have them: a device whose limits depend on the machine has the feature where this holds.
+    pub fn allow_large_workgroups(&self) -> bool {
+        let [x, y, _] = self.max_workgroup_size;
+        self.max_invocations.min(x).min(y) >= LARGE_WORKGROUP && self.max_workgroup_bytes >= LARGE_WORKGROUP_BYTES
+    }
 }

@@ -63,7 +63,7 @@ use proc_macro::TokenStream;
 /// * `no_robustness`: drivers need not check accesses to buffers themselves. Every access is proved to be in range or guarded in the code, with this word or without it; but drivers add checks of their own,
 ///   around which some loops cannot be scheduled, while others are compiled better with them. Measure. Vulkan's pipelines ask for it where the device has `VK_EXT_pipeline_robustness`; nothing changes elsewhere.
 /// * `strict` or `fast`: how closely the kernel, and each function that it calls and that says neither, keeps to what is written; see [`macro@device`].
-/// * `requires(Subgroups)`: features without which the kernel does not run.
+/// * `requires(Subgroups)`: features without which the kernel does not run. With `LargeWorkgroups` a workgroup may have 1024 invocations and 32 KiB of memory in WGSL and SPIR-V too, where every device has 256 and 16 KiB.
 ///
 /// # What it makes
 /// * A function of the same name that takes a buffer (`&buffer`, `&mut buffer` or a slice of one) for each slice, and each value as it

@@ -85,7 +85,7 @@ impl<'m> Machine<'m> {
                 let fails = function == AtomicFunction::CompareExchange && new != values[lane as usize];
                 self.order(place.root, at, lane, ordering, writes && !fails);
             }
-            let unordered = beside.is_some_and(|first| !self.learned_lanes.contains(&(first, lane)));
+            let unordered = beside.is_some_and(|first| !self.learned_lanes.contains(&(lane, first)));
             if (unwritten || unordered) && function != AtomicFunction::Store && self.options.uninitialised {
                 self.uninitialised(frame, place.root, at as u64, lane, span)?;
             }
@@ -109,9 +109,9 @@ impl<'m> Machine<'m> {
             if holds_all {
                 self.learned.extend(released.groups.iter().filter(|group| **group != self.group));
             }
-            let stretch = self.now.stretch;
-            let here = released.lanes.iter().filter(|(at, _)| *at == stretch);
-            self.learned_lanes.extend(here.map(|(_, other)| (*other, lane)));
+            if released.stretch == self.now.stretch {
+                self.learned_lanes.extend(released.lanes.iter().map(|other| (lane, *other)));
+            }
         }
         if wrote && (fenced || ordering.order.releases()) {
             let released = self.released.entry(key).or_default();
@@ -119,11 +119,13 @@ impl<'m> Machine<'m> {
                 released.groups.insert(self.group);
                 released.groups.extend(&self.learned);
             }
-            let stretch = self.now.stretch;
-            released.lanes.retain(|(at, _)| *at == stretch);
+            if released.stretch != self.now.stretch {
+                released.stretch = self.now.stretch;
+                released.lanes.clear();
+            }
             // Whoever learns of this lane learns of all of whom it has learned.
-            let before = self.learned_lanes.iter().filter(|(_, second)| *second == lane).map(|(first, _)| *first);
-            released.lanes.extend(before.chain([lane]).map(|lane| (stretch, lane)));
+            let before = self.learned_lanes.range((lane, 0)..=(lane, u32::MAX)).map(|(_, other)| *other);
+            released.lanes.extend(before.chain([lane]));
         }
     }
 }

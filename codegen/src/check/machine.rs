@@ -46,8 +46,10 @@ pub(super) struct Leaving {
 #[derive(Default)]
 pub(super) struct Released {
     pub(super) groups: BTreeSet<u32>,
-    /// Stretches and lanes.
-    pub(super) lanes: Vec<(u32, u32)>,
+    /// The stretch in which that was done last.
+    pub(super) stretch: u32,
+    /// Lanes that whoever acquires it in that stretch learns of.
+    pub(super) lanes: BTreeSet<u32>,
 }
 
 /// A run over a grid.
@@ -84,7 +86,7 @@ pub(super) struct Machine<'m> {
     pub(super) released: HashMap<(Option<u32>, usize, u64), Released>,
     /// Workgroups of which the one that runs has learned by an acquire.
     pub(super) learned: BTreeSet<u32>,
-    /// Pairs of lanes of which the second has learned of the first in this stretch.
+    /// Pairs of lanes of which the first has learned of the second in this stretch.
     pub(super) learned_lanes: BTreeSet<(u32, u32)>,
     pub(super) findings: Findings,
     pub(super) printed: Vec<Printed>,
@@ -317,7 +319,7 @@ impl<'m> Machine<'m> {
         };
         let earlier_group = if kind == Kind::CopyUnderWay { self.group } else { self.group_of(touch.stretch) };
         let explained = if earlier_group == self.group {
-            kind == Kind::Race && self.learned_lanes.contains(&(who::lane(touch.lane), lane))
+            kind == Kind::Race && self.learned_lanes.contains(&(lane, who::lane(touch.lane)))
         } else {
             self.learned.contains(&earlier_group)
         };

@@ -22,14 +22,8 @@ pub fn check_profile(verified: &Verified, profile: &Profile) -> Result<(), Diagn
         });
         let (name, span) =
             largest.map_or(("", module.entry.span), |(_, variable)| (variable.name.as_str(), variable.span));
-        let known = |target| Profile::portable(target).with(profile.features).max_workgroup_bytes;
-        let limits = limits(
-            verified,
-            profile,
-            (profile.max_workgroup_bytes, known),
-            u64::from(info.workgroup_bytes),
-            "make it smaller",
-        );
+        let limit = |profile: &Profile| profile.max_workgroup_bytes;
+        let limits = limits(verified, profile, &limit, u64::from(info.workgroup_bytes), "make it smaller");
         fail(
             span,
             format!(
@@ -40,8 +34,8 @@ pub fn check_profile(verified: &Verified, profile: &Profile) -> Result<(), Diagn
     }
     let bindings = module.bindings.len() as u32;
     if bindings > profile.max_storage_buffers {
-        let known = |target| Profile::portable(target).max_storage_buffers;
-        let limits = limits(verified, profile, (profile.max_storage_buffers, known), u64::from(bindings), "take fewer");
+        let limit = |profile: &Profile| profile.max_storage_buffers;
+        let limits = limits(verified, profile, &limit, u64::from(bindings), "take fewer");
         fail(
             module.entry.span,
             format!("`{}` takes {bindings} slices and views, which are buffers; {limits}", module.name),
@@ -88,39 +82,31 @@ fn check_invocations(verified: &Verified, profile: &Profile, fail: &mut dyn FnMu
     let (name, at) = (&verified.module.name, verified.module.entry.span);
     let invocations = u64::from(x) * u64::from(y) * u64::from(z);
     if invocations > u64::from(profile.max_invocations) {
-        let known = |target| Profile::portable(target).max_invocations;
-        let limits = limits(verified, profile, (profile.max_invocations, known), invocations, "make it smaller");
+        let limits = limits(verified, profile, &|profile| profile.max_invocations, invocations, "make it smaller");
         // Along an axis there are no more than in all: who makes it smaller need not hear of both.
         return fail(at, format!("a workgroup of `{name}` has {invocations} invocations ({x} x {y} x {z}); {limits}"));
     }
     for (axis, (name_of_axis, size)) in ['x', 'y', 'z'].into_iter().zip([x, y, z]).enumerate() {
-        let known = |target| most_along(target)[axis];
-        if size > known(profile.target) {
-            let limits = limits(verified, profile, (known(profile.target), known), u64::from(size), "make it smaller");
+        let limit = |profile: &Profile| profile.max_along()[axis];
+        if size > limit(profile) {
+            let limits = limits(verified, profile, &limit, u64::from(size), "make it smaller");
             fail(at, format!("a workgroup of `{name}` has {size} invocations along {name_of_axis}; {limits}"));
         }
     }
 }
 
-/// The most invocations of a workgroup along each axis.
-const fn most_along(target: Target) -> [u32; 3] {
-    match target {
-        Target::Cuda => [1024, 1024, 64],
-        Target::Wgsl | Target::Spirv | Target::Cpu => [256, 256, 64],
-    }
-}
-
-/// Which of the kernel's targets have less than `wanted`, and what to do: `wgsl, spirv and cpu have 256 on every device: ..`. It is the same text whichever of
-/// them the kernel is checked for, so that one mistake is told once.
+/// Which of the kernel's targets have less than `wanted` of what `limit` reads from a profile, and what to do: `wgsl and spirv have 256 on every device: ..`. It is
+/// the same text whichever of them the kernel is checked for, so that one mistake is told once.
 fn limits(
     verified: &Verified,
     profile: &Profile,
-    (own, known): (u32, impl Fn(Target) -> u32),
+    limit: &dyn Fn(&Profile) -> u32,
     wanted: u64,
     advice: &str,
 ) -> String {
     let listed = |target: &Target| *target == profile.target || verified.module.targets.contains(target);
-    let known = |target| if target == profile.target { own } else { known(target) };
+    let of = |target, features| limit(&Profile::portable(target).with(features));
+    let known = |target| if target == profile.target { limit(profile) } else { of(target, profile.features) };
     let fits = |target: Target| u64::from(known(target)) >= wanted;
     let (enough, lacking): (Vec<Target>, Vec<Target>) =
         Target::ALL.into_iter().filter(listed).partition(|target| fits(*target));
@@ -136,12 +122,19 @@ fn limits(
         format!("{} {has} {figure}", joined(names))
     });
     let told: Vec<String> = told.collect();
-    let instead = if enough.is_empty() {
-        advice.to_owned()
-    } else {
+    let mut ways = vec![advice.to_owned()];
+    let large = Features::of(&[Feature::LargeWorkgroups]);
+    let least = lacking.iter().map(|target| of(*target, profile.features.union(large))).min();
+    if let Some(least) = least.filter(|least| u64::from(*least) >= wanted) {
+        let name = Feature::LargeWorkgroups.variant_name();
+        ways.push(format!("write `requires({name})` on the kernel for devices that have {least}"));
+    }
+    if !enough.is_empty() {
         let names: Vec<&str> = enough.iter().map(|target| target.name()).collect();
-        format!("{advice}, or list `targets({})`", names.join(", "))
-    };
+        ways.push(format!("list `targets({})`", names.join(", ")));
+    }
+    let last = ways.pop().unwrap_or_default();
+    let instead = if ways.is_empty() { last } else { format!("{}, or {last}", ways.join(", ")) };
     format!("{} on every device: {instead}", told.join(", "))
 }
 

@@ -406,6 +406,9 @@ fn profiles_limit_memory_invocations_and_bindings() {
         assert!(error.contains(word), "{error:?} does not say {word:?}");
     }
     check_profile(&verified, &Profile::portable(Target::Cuda)).unwrap();
+    let large = Profile::portable(Target::Wgsl).with(Features::of(&[Feature::LargeWorkgroups]));
+    let error = check_profile(&verified, &large).unwrap_err().to_string();
+    assert!(error.contains("9 slices") && !error.contains("invocations") && !error.contains("bytes"), "{error:?}");
 }
 
 #[test]
@@ -428,11 +431,11 @@ fn what_several_targets_lack_is_told_once() {
     };
     assert_eq!(
         told([1024, 1, 1]),
-        "a workgroup of `large` has 1024 invocations (1024 x 1 x 1); wgsl, spirv and cpu have 256 on every device: make it smaller, or list `targets(cuda)`"
+        "a workgroup of `large` has 1024 invocations (1024 x 1 x 1); wgsl and spirv have 256 on every device: make it smaller, write `requires(LargeWorkgroups)` on the kernel for devices that have 1024, or list `targets(cuda, cpu)`"
     );
     assert_eq!(
         told([1, 2048, 1]),
-        "a workgroup of `large` has 2048 invocations (1 x 2048 x 1); wgsl, spirv and cpu have 256, cuda has 1024 on every device: make it smaller"
+        "a workgroup of `large` has 2048 invocations (1 x 2048 x 1); wgsl and spirv have 256, cuda and cpu have 1024 on every device: make it smaller"
     );
     assert_eq!(
         told([1, 1, 128]),

@@ -36,7 +36,7 @@ pub fn choose(kind: DeviceKind, names: &[String], asked: Option<&str>, rank: imp
         })
 }
 
-/// `properties` with no more than the options allow.
+/// `properties` with no more than the options allow, and with large workgroups where the limits do.
 ///
 /// # Errors
 /// [`Error::Unavailable`] if the device has no subgroups of the size that is asked for.
@@ -52,12 +52,18 @@ pub fn restrict(mut properties: Properties, options: &DeviceOptions) -> Result<P
         properties.limits.min_subgroup = size;
         properties.limits.max_subgroup = size;
     }
+    if let Some(most) = options.at_most {
+        properties.limits = at_most(properties.limits, most);
+    }
+    // The one feature that is nothing but limits.
+    let large = Features::of(&[Feature::LargeWorkgroups]);
+    properties.features = Features(properties.features.0 & !large.0);
+    if properties.limits.allow_large_workgroups() {
+        properties.features = properties.features.union(large);
+    }
     properties.features = Features(properties.features.0 & !options.without.0);
     if !properties.features.has(Feature::CooperativeMatrices) {
         properties.matrices.clear();
-    }
-    if let Some(most) = options.at_most {
-        properties.limits = at_most(properties.limits, most);
     }
     Ok(properties)
 }

@@ -48,6 +48,7 @@ macro_rules! with_rows {
             target_choice: [sums];
             private_arrays: [sorted];
             workgroup_arrays: [reversed];
+            large_workgroups: [turned_around];
             asynchronous_copies: [row_sums];
             uniform_loads: [shared_first];
             volatile_reads: [sums_of_four];

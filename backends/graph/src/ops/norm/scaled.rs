@@ -2,13 +2,13 @@
 
 use trefoil_dsl::device::{DeviceKind, Properties};
 use trefoil_kernels::norm::kernels;
-use trefoil_kernels::norm::rows::WIDEST;
+use trefoil_kernels::norm::widest::LONGEST;
 
-use super::plan::{Held, InQuads, Longest, Manner, Rows};
+use super::plan::{HELD_BY_SIZE, Held, InQuads, Longest, Manner, Rows};
 use super::{expect_axes, expect_float, rows_of};
 use crate::dim::Dim;
 use crate::op::{
-    Candidate, HostTensor, Implementation, Ineligible, Op, OpError, OpKind, Operand, ParamValue, Request, Slot,
+    Candidate, Grid, HostTensor, Implementation, Ineligible, Op, OpError, OpKind, Operand, ParamValue, Request, Slot,
 };
 use crate::ops::support::{
     expect_element, expect_inputs, expect_shape, instance, kernel_time, one_kernel, transfer_time, upper,
@@ -279,6 +279,8 @@ impl Op for Norm {
 
     fn kind(&self) -> OpKind<'_> {
         OpKind::Kernels(vec![
+            // Of candidates that cost as much the first is taken.
+            Box::new(Widest(self)),
             Box::new(Registers(self)),
             Box::new(Strided(self)),
             #[cfg(feature = "cpu")]
@@ -293,19 +295,15 @@ fn moved(request: &Request<'_>, op: &Norm, reads: f64) -> f64 {
     kernel_time(request.device, transfer_time(operands * upper(&request.inputs[0].ty.bytes())))
 }
 
-/// For vectors that lie as rows do, or otherwise. Compilers read what is needed behind the sums again rather than hold it, unless they are kept from that. Vulkan's and wgpu's kernels are the slower, the more invocations meet for their two sums, but with a residual the slower, the more of a row one holds.
-fn manner(op: &Norm, device: &Properties, [run, _]: &[Dim; 2]) -> Manner {
+/// Compilers read what is needed behind the sums again rather than hold it, unless they are kept from that. Vulkan's and wgpu's kernels are the slower, the more invocations meet for their two sums, but with a residual the slower, the more of a row one holds.
+fn manner(op: &Norm, device: &Properties) -> Manner {
     let otherwise = if device.keeps_volatile_reads() { Longest::Twice } else { Longest::Again };
     let middle = match device.kind {
         DeviceKind::Vulkan if !op.residual => 16,
         DeviceKind::Wgpu if !op.residual => 8,
         _ => 4,
     };
-    let longest = match Longest::on(device, otherwise) {
-        Longest::Wide if run.is(1) && device.limits.max_invocations >= WIDEST as u32 => Longest::Widest,
-        other => other,
-    };
-    Manner { longest, middle }
+    Manner { longest: Longest::on(device, otherwise), middle }
 }
 
 /// The name of the kernel for such rows, without its instance. Of long rows that are scaled and no more, vectors are read in smaller parts.
@@ -313,6 +311,28 @@ fn kernel_name(op: &Norm, held: &Held, element: ElementType) -> String {
     let is_scaled_alone = !op.residual && !op.beta;
     if held.is_long() && is_scaled_alone { "norm_long_scaled_rows".to_owned() } else { held.kernel("norm", element) }
 }
+
+/// The rows, where their elements follow on each other and operands lie so that kernels for such rows take them.
+fn in_quads(op: &Norm, request: &Request<'_>) -> Result<InQuads, Ineligible> {
+    let (x, no) = (&request.inputs[0], |reason: &str| Err(Ineligible::Other(reason.to_owned())));
+    if x.ty.element == ElementType::F64 {
+        return no("doubles are not held four at a time");
+    }
+    if op.wants_sum && !op.residual {
+        return no("a sum without a residual");
+    }
+    let vectors = op.vectors(request.inputs)?;
+    let found = Rows::of(x, &op.axes, vectors.as_ref()).in_quads()?;
+    // A bias is read where the vectors lie as rows do; without a residual there is none.
+    if op.bias && !(op.residual && found.runs[0].is(1)) {
+        return no("a bias without a residual, or that lies otherwise than a row");
+    }
+    Ok(found)
+}
+
+/// Rows that only large workgroups hold, one of them each.
+#[derive(Debug)]
+struct Widest<'a>(&'a Norm);
 
 /// Rows that follow on each other, held in registers.
 #[derive(Debug)]
@@ -322,6 +342,55 @@ struct Registers<'a>(&'a Norm);
 #[derive(Debug)]
 struct Strided<'a>(&'a Norm);
 
+impl Candidate for Widest<'_> {
+    fn name(&self) -> &'static str {
+        "norm by a large workgroup a row"
+    }
+
+    fn implement(&self, request: &Request<'_>) -> Result<Implementation, Ineligible> {
+        let (op, x) = (self.0, &request.inputs[0]);
+        let no = |reason: String| Err(Ineligible::Other(reason));
+        let InQuads { rows, elements, starts, runs } = in_quads(op, request)?;
+        if x.ty.element != ElementType::F32 {
+            return no(format!("elements of {}", x.ty.element));
+        }
+        if !runs[0].is(1) {
+            return no("vectors that lie otherwise than a row".to_owned());
+        }
+        if !(HELD_BY_SIZE + 1..=LONGEST as i64).contains(&elements.bounds().1) {
+            return no(format!("rows of {elements} elements: it is for {} to {LONGEST}", HELD_BY_SIZE + 1));
+        }
+        let name = if request.device.kind == DeviceKind::Cuda { "norm_kept" } else { "norm_widest" };
+        let (divisor, numbers) = op.constants(&elements);
+        let [levels, extents, x_strides, v_strides] = starts;
+        let [centred, wants_sum, wants_moments] = op.flags();
+        let (bindings, scratch) = op.bindings(x.ty.element);
+        let implementation = one_kernel(
+            instance(&kernels(), &format!("{name}_{}", op.residual))?,
+            bindings,
+            vec![
+                ParamValue::Dims(vec![rows.clone(), elements, divisor]),
+                levels,
+                extents,
+                x_strides,
+                v_strides,
+                ParamValue::F32s(numbers.to_vec()),
+                centred,
+                wants_sum,
+                wants_moments,
+            ],
+            Grid::Workgroups(rows),
+            moved(request, op, 1.0),
+        );
+        Ok(Implementation { scratch, ..implementation })
+    }
+
+    fn passes(&self, request: &Request<'_>, input: usize) -> Option<u32> {
+        in_quads(self.0, request).ok()?;
+        self.0.is_of_rows(input).then_some(1)
+    }
+}
+
 impl Candidate for Registers<'_> {
     fn name(&self) -> &'static str {
         "norm held in registers"
@@ -329,20 +398,8 @@ impl Candidate for Registers<'_> {
 
     fn implement(&self, request: &Request<'_>) -> Result<Implementation, Ineligible> {
         let (op, x) = (self.0, &request.inputs[0]);
-        let no = |reason: &str| Err(Ineligible::Other(reason.to_owned()));
-        if x.ty.element == ElementType::F64 {
-            return no("doubles are not held four at a time");
-        }
-        if op.wants_sum && !op.residual {
-            return no("a sum without a residual");
-        }
-        let vectors = op.vectors(request.inputs)?;
-        let InQuads { rows, elements, starts, runs } = Rows::of(x, &op.axes, vectors.as_ref()).in_quads()?;
-        // A bias is read where the vectors lie as rows do; without a residual there is none.
-        if op.bias && !(op.residual && runs[0].is(1)) {
-            return no("a bias without a residual, or that lies otherwise than a row");
-        }
-        let held = Held::of(x.ty.element, &elements, manner(op, request.device, &runs));
+        let InQuads { rows, elements, starts, runs } = in_quads(op, request)?;
+        let held = Held::of(x.ty.element, &elements, manner(op, request.device));
         let Held { quads, bits, .. } = held;
         let (kernel, suffix) = (kernel_name(op, &held, x.ty.element), op.suffix(request.inputs));
         let (divisor, numbers) = op.constants(&elements);
@@ -374,9 +431,8 @@ impl Candidate for Registers<'_> {
 
     fn passes(&self, request: &Request<'_>, input: usize) -> Option<u32> {
         let (op, x) = (self.0, &request.inputs[0]);
-        let vectors = op.vectors(request.inputs).ok()?;
-        let InQuads { elements, runs, .. } = Rows::of(x, &op.axes, vectors.as_ref()).in_quads().ok()?;
-        let held = Held::of(x.ty.element, &elements, manner(op, request.device, &runs));
+        let InQuads { elements, .. } = in_quads(op, request).ok()?;
+        let held = Held::of(x.ty.element, &elements, manner(op, request.device));
         op.is_of_rows(input).then(|| if held.is_all_of(&elements) { 1 } else { 3 })
     }
 }
