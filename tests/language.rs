@@ -475,6 +475,28 @@ fn constants_out_of_range() {
     }
 }
 
+/// The fields of such constants are words of Rust's.
+#[kernel(workgroup(64), specialise(FINAL: u32 = 1, in 0..=9; TYPE: bool = false; LOOP: i32 = -2, in -9..=9))]
+fn words_of_rust(y: &mut [i32]) {
+    let more = if TYPE { LOOP * 100 } else { 0 };
+    y[global_index()] = FINAL as i32 + more;
+}
+
+#[test]
+fn constants_may_be_called_like_words_of_rust() {
+    let usual = words_of_rust::Constants::default();
+    let others = words_of_rust::Constants { r#final: 7, r#type: true, ..usual };
+    for subject in common::devices() {
+        let device = &subject.device;
+        let mut y = device.zeros::<i32>(3).unwrap();
+        for (constants, expected) in [(usual, 1), (others, -193)] {
+            let launch = words_of_rust(&mut y).unwrap().specialise(constants).unwrap();
+            device.run(launch.over(3)).unwrap();
+            assert_eq!(y.read().unwrap(), [expected; 3], "{constants:?} on {}", subject.name);
+        }
+    }
+}
+
 /// Bits that `low` of `x` leaves, as a sum over several types.
 #[device]
 fn folded<T: Int, U, const N: usize>(x: T, weights: [U; N], bits: u32) -> T
@@ -569,5 +591,48 @@ fn empty_slices_of_large_elements() {
                 assert_eq!(y.read().unwrap(), [0, 0], "{first} of {} on {}", held.len(), subject.name);
             }
         }
+    }
+}
+
+/// What is written where hangs on whether the place or the value comes first.
+#[device]
+fn in_order(h: &mut [f16], u: &mut [u32], x: &[f16]) {
+    let mut i = 0;
+    h[i] += {
+        i += 1;
+        x[i]
+    };
+    u[i] += {
+        i += 1;
+        i as u32
+    };
+    u.set_vec2(i, {
+        i += 1;
+        Vec2::new(i as u32, 9)
+    });
+    u.set_vec4(i, {
+        i -= 1;
+        Vec4::splat(i as u32)
+    });
+}
+
+#[kernel(workgroup(1))]
+fn places_and_values(h: &mut [f16], u: &mut [u32], x: &[f16]) {
+    in_order(h, u, x);
+}
+
+#[test]
+fn places_and_values_are_evaluated_in_rusts_order() {
+    let halves = |numbers: [f32; 4]| numbers.map(f16::from_f32);
+    let (x, mut h, mut u) = (halves([0.5, 3.0, 5.0, 7.0]), halves([1.0, 2.0, 4.0, 8.0]), [1u32; 16]);
+    let (h_before, u_before) = (h, u);
+    in_order(&mut h, &mut u, &x);
+    for subject in common::devices() {
+        let device = &subject.device;
+        let there = device.buffer(&x).unwrap();
+        let (mut h_there, mut u_there) = (device.buffer(&h_before).unwrap(), device.buffer(&u_before).unwrap());
+        device.run(places_and_values(&mut h_there, &mut u_there, &there).unwrap().groups(1)).unwrap();
+        assert_eq!(h_there.read().unwrap(), h, "on {}", subject.name);
+        assert_eq!(u_there.read().unwrap(), u, "on {}", subject.name);
     }
 }

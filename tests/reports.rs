@@ -176,6 +176,55 @@ fn values_of_64_bits() {
     }
 }
 
+/// Moves alone, which every device does, and so shows.
+#[kernel(workgroup(4))]
+fn moved_values(x: &[i64], d: &[f64], y: &mut [i64], z: &mut [f64]) {
+    let i = global_index();
+    y[i] = x[i];
+    z[i] = d[i];
+    println!("{} {:x} {:?}", x[i], x[i], d[i]);
+}
+
+#[test]
+fn values_of_64_bits_where_they_are_only_moved() {
+    let _alone = alone();
+    for subject in common::devices() {
+        let device = &subject.device;
+        let longs = [-1i64, i64::MIN, 0x0012_3456_89ab_cdef, 5];
+        let doubles = [0.1f64, -0.0, 1e300, f64::NAN];
+        let (x, d) = (device.buffer(&longs).unwrap(), device.buffer(&doubles).unwrap());
+        let mut y = device.zeros::<i64>(4).unwrap();
+        let mut z = device.zeros::<f64>(4).unwrap();
+        let found = reports(device, moved_values(&x, &d, &mut y, &mut z).unwrap().over(4));
+        let texts: Vec<_> = found.iter().map(|report| report.message.as_str()).collect();
+        let expected: Vec<_> = longs.iter().zip(doubles).map(|(x, d)| format!("{x} {x:x} {d:?}")).collect();
+        assert_eq!(texts, expected, "on {}", subject.name);
+        assert_eq!(y.read().unwrap(), longs, "on {}", subject.name);
+    }
+}
+
+/// Doubles are computed with, and longs are not.
+#[kernel(workgroup(4), requires(Float64))]
+fn halves(x: &[f64], y: &mut [f64]) {
+    let i = global_index();
+    assert!(x[i] >= 0.0);
+    y[i] = x[i] * 0.5;
+}
+
+#[test]
+fn assertions_of_doubles() {
+    let _alone = alone();
+    for subject in common::devices_with(&[Feature::Float64, Feature::Int64]) {
+        let device = &subject.device;
+        let x = device.buffer(&[1.0f64, -0.1, 3.0, 4.0]).unwrap();
+        let mut y = device.zeros::<f64>(4).unwrap();
+        let found = reports(device, halves(&x, &mut y).unwrap().over(4));
+        let [report] = found.as_slice() else { panic!("{found:?} on {}", subject.name) };
+        assert_eq!(report.message, "assertion failed: x[i] >= 0.0: x[i] is -0.1", "on {}", subject.name);
+        assert_eq!(y.read().unwrap(), [0.5, -0.05, 1.5, 2.0], "on {}", subject.name);
+    }
+}
+
 #[kernel(workgroup(4), index = 64, targets(spirv, cuda, cpu))]
 fn wide_indices(x: &[f32], y: &mut [f32]) {
     let i = global_index();

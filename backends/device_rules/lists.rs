@@ -31,7 +31,8 @@ pub fn lists_run_at_once(subject: &Subject) {
     let memory = upload(&device, &[3.0]);
     let nothing =
         dispatch(&add, &[&memory, &memory, &memory], ParamSource::Value(params(0, 1.0)), GroupSource::Value([0, 1, 1]));
-    if device.limits().shares_memory_within_dispatch {
+    // Kernels on the CPU have slices, also where they do nothing.
+    if device.limits().shares_memory_within_dispatch && device.kind() != DeviceKind::Cpu {
         device.backend().execute(&[Command::Dispatch(nothing)]).unwrap();
     } else {
         assert!(matches!(device.backend().execute(&[Command::Dispatch(nothing)]), Err(Error::Command { .. })));

@@ -116,6 +116,33 @@ pub fn parts_of_words_may_be_written_beside_lists(subject: &Subject) {
     });
 }
 
+pub fn large_writes_are_whole(subject: &Subject) {
+    let device = open(subject);
+    let backend = device.backend();
+    // More than any device moves at a time.
+    let size = (64 << 20) + 64;
+    let large = backend.allocate(size as u64, "large").unwrap();
+    let ends = backend.allocate(32, "ends").unwrap();
+    backend.write(&whole(&large), &vec![0; size]).unwrap();
+    let end = |from: usize, to: usize| {
+        Command::Copy(CopyCommand { from: part(&large, from, 16), to: part(&ends, to, 16), label: Arc::from("end") })
+    };
+    let list = [end(0, 0), end(size - 16, 16)];
+    std::thread::scope(|scope| {
+        let writer = scope.spawn(|| {
+            for round in 1..7u8 {
+                backend.write(&whole(&large), &vec![round; size]).unwrap();
+            }
+        });
+        while !writer.is_finished() {
+            backend.execute(&list).unwrap();
+            let mut found = [0; 32];
+            backend.read(&whole(&ends), &mut found).unwrap();
+            assert_eq!(found, [found[0]; 32], "a part of a write");
+        }
+    });
+}
+
 pub fn memory_may_go_while_it_is_used(subject: &Subject) {
     let device = open(subject);
     let add = load(&device, &kernel(subject, "add"), ParamTransport::Value);

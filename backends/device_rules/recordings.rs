@@ -3,7 +3,7 @@
 use std::sync::Arc;
 
 use trefoil_codegen::artefact::{Kernel, ParamRole, ParamTransport};
-use trefoil_dsl::device::{Command, GroupSource, MemoryRange, ParamSource, RunIo};
+use trefoil_dsl::device::{Command, CopyCommand, GroupSource, Memory, MemoryRange, ParamSource, RunIo};
 use trefoil_dsl::error::Error;
 
 use super::{
@@ -151,6 +151,61 @@ pub fn many_threads_may_run_one_recording(subject: &Subject) {
                         assert!(is_own(&one) && is_own(&other), "thread {thread}, round {round}, {len} elements");
                     }
                 });
+            }
+        });
+    }
+}
+
+fn copy(from: &Arc<dyn Memory>, to: &Arc<dyn Memory>) -> Command {
+    Command::Copy(CopyCommand { from: whole(from), to: whole(to), label: Arc::from("copy") })
+}
+
+pub fn a_run_follows_the_lists_before_it(subject: &Subject) {
+    let device = open(subject);
+    let backend = device.backend();
+    let rotate = load(&device, &kernel(subject, "rotate"), ParamTransport::Value);
+    let long = 4_000_000;
+    let [from, to] = [0.0, 1.0].map(|value| upload(&device, &vec![value; long]));
+    // What the host reaches by itself where a device has such memory, and what is staged.
+    for len in [16usize, 40_000] {
+        let [x, y, seen] = [0.0; 3].map(|value| upload(&device, &vec![value; len]));
+        let recording = backend.record(&[by_value(&rotate, &[&x, &y], len, 1.0)], 0).unwrap();
+        // The device comes to `x` when it has done much else.
+        let list = [by_value(&rotate, &[&from, &to], long, 1.0), Command::Barrier, copy(&x, &seen)];
+        for round in 1..6u8 {
+            let data = bytes(&vec![f32::from(round); len]);
+            let mut back = vec![0; data.len()];
+            backend.execute(&list).unwrap();
+            let uploads = [(whole(&x), &data[..])];
+            let mut downloads = [(whole(&y), &mut back[..])];
+            backend.run(&*recording, RunIo { run_words: None, uploads: &uploads, downloads: &mut downloads }).unwrap();
+            assert!(back == data, "round {round} of {len} elements");
+            assert_eq!(download(&device, &seen), vec![f32::from(round - 1); len], "round {round}");
+        }
+    }
+}
+
+pub fn what_a_run_takes_is_no_mixture(subject: &Subject) {
+    let device = open(subject);
+    let backend = device.backend();
+    let rotate = load(&device, &kernel(subject, "rotate"), ParamTransport::Value);
+    for (len, rounds) in [(16usize, 200), (40_000, 50)] {
+        let [x, y, one, other] = [1.0, 2.0, 3.0, 4.0].map(|value| upload(&device, &vec![value; len]));
+        let recording = backend.record(&[by_value(&rotate, &[&x, &y], len, 1.0)], 0).unwrap();
+        std::thread::scope(|scope| {
+            // Lists of another thread write where the run does.
+            let writer = scope.spawn(|| {
+                for _ in 0..rounds {
+                    backend.execute(&[copy(&one, &y)]).unwrap();
+                    backend.execute(&[copy(&other, &y)]).unwrap();
+                }
+            });
+            while !writer.is_finished() {
+                let mut back = vec![0; 4 * len];
+                let mut downloads = [(whole(&y), &mut back[..])];
+                backend.run(&*recording, RunIo { downloads: &mut downloads, ..RunIo::default() }).unwrap();
+                let found = floats(&back);
+                assert!(found.iter().all(|element| *element == found[0]), "{len} elements");
             }
         });
     }

@@ -202,9 +202,11 @@ impl Writer<'_, '_> {
             let local = self.builder.bind("value", *value);
             for lane in 0..lanes {
                 let lane = (lanes > 1).then_some(lane);
-                words.push(Word::Lane(local, scalar, lane));
                 if reported(scalar).bytes() == 8 {
-                    words.push(Word::High(local, scalar, lane));
+                    let halves = self.halves(local, lane);
+                    words.extend([0, 1].map(|half| Word::Lane(halves, Scalar::U32, Some(half))));
+                } else {
+                    words.push(Word::Lane(local, scalar, lane));
                 }
             }
         }
@@ -267,14 +269,7 @@ impl Writer<'_, '_> {
             }
             Word::Lane(local, scalar, lane) => {
                 let value = self.lane(local, lane);
-                self.low(value, scalar)
-            }
-            Word::High(local, scalar, lane) => {
-                let value = self.lane(local, lane);
-                let bits = self.long(value, scalar);
-                let amount = self.builder.u32(32);
-                let high = self.builder.binary(BinaryOperator::ShiftRight, bits, amount);
-                self.builder.convert(high, Scalar::U32)
+                self.word(value, scalar)
             }
         }
     }
@@ -284,8 +279,15 @@ impl Writer<'_, '_> {
         lane.map_or(base, |index| self.builder.lane(base, index))
     }
 
-    /// The low word of a scalar's bits, widened to what it is reported as.
-    fn low(&mut self, value: Value, scalar: Scalar) -> Value {
+    /// The two words of a scalar of 64 bits, the low one first, which devices without arithmetic of such have too.
+    fn halves(&mut self, local: Handle<Local>, lane: Option<u32>) -> Handle<Local> {
+        let value = self.lane(local, lane);
+        let halves = self.builder.expression(ExpressionKind::Bitcast(value), Type::vector(2, Scalar::U32));
+        self.builder.bind("halves", halves)
+    }
+
+    /// A scalar of up to 32 bits as what it is reported as, in a word.
+    fn word(&mut self, value: Value, scalar: Scalar) -> Value {
         let as_word = |builder: &mut FunctionBuilder<'_>, wide: Scalar| {
             let value = if scalar == wide { value } else { builder.convert(value, wide) };
             builder.bitcast(value, Scalar::U32)
@@ -293,21 +295,17 @@ impl Writer<'_, '_> {
         match reported(scalar) {
             ParamScalar::F32 => as_word(self.builder, Scalar::F32),
             ParamScalar::I32 => as_word(self.builder, Scalar::I32),
-            ParamScalar::I64 | ParamScalar::U64 | ParamScalar::F64 => {
-                let bits = self.long(value, scalar);
-                self.builder.convert(bits, Scalar::U32)
-            }
-            // Those of enums are converted too, whatever stands for their scalar.
-            ParamScalar::U32 | ParamScalar::Index | ParamScalar::Bool => {
+            // Those of enums are converted too, whatever stands for their scalar; those of 64 bits are words by now.
+            ParamScalar::U32
+            | ParamScalar::Index
+            | ParamScalar::Bool
+            | ParamScalar::I64
+            | ParamScalar::U64
+            | ParamScalar::F64 => {
                 let is_word = *self.builder.type_of(value) == Type::Scalar(Scalar::U32);
                 if is_word { value } else { self.builder.convert(value, Scalar::U32) }
             }
         }
-    }
-
-    /// The bits of a scalar of 64.
-    fn long(&mut self, value: Value, scalar: Scalar) -> Value {
-        if scalar == Scalar::U64 { value } else { self.builder.bitcast(value, Scalar::U64) }
     }
 }
 
@@ -316,10 +314,9 @@ fn word(binding: u32, index: Value) -> Place {
     element(Root::Binding(binding), index)
 }
 
-/// A word of a report: of a value, its low or high one, of a lane of a vector or of all of a scalar.
+/// A word of a report: of a value, a lane of a vector or all of a scalar.
 enum Word {
     Literal(u32),
     Builtin(Builtin),
     Lane(Handle<Local>, Scalar, Option<u32>),
-    High(Handle<Local>, Scalar, Option<u32>),
 }

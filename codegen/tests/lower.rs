@@ -8,10 +8,11 @@ mod pointwise;
 use machine::Machine;
 use pointwise::{lowered, pointwise, run, verified};
 use trefoil_codegen::artefact::{Access, ParamTransport};
+use trefoil_codegen::front::parse_source;
 use trefoil_codegen::ir::builder::{FunctionBuilder, ModuleBuilder, element, variable, vector};
 use trefoil_codegen::ir::{
-    BinaryOperator as B, Builtin, ExpressionKind, Literal, MathFunction as M, Module, Projection, Root, Scalar,
-    StatementKind, Type, statements,
+    BinaryOperator as B, Builtin, ExpressionKind, Instance, Literal, MathFunction as M, Module, Projection, Root,
+    Scalar, StatementKind, Type, instantiate, statements,
 };
 use trefoil_codegen::target::{Feature, Features, Target};
 use trefoil_codegen::variants::variants;
@@ -310,6 +311,33 @@ fn unrolled_loops_are_written_out_and_known_branches_decided() {
     });
     let expected: Vec<_> = (0..8).map(|j| ExpressionKind::Literal(Literal::Index(j))).collect();
     assert_eq!(indices, expected);
+}
+
+#[test]
+fn a_loop_may_end_where_a_round_of_an_outer_one_says() {
+    // In the second round of `a`, the first one's `m` is nothing to go by.
+    let source = "#[kernel(workgroup(64))]
+        fn k(y: &mut [u32], z: &mut [u32]) {
+            for a in unroll(0..2) {
+                for i in unroll(0..4) {
+                    let m = i + 1;
+                    for j in unroll(0..m) {
+                        y[j] += 100 * a + 10 * i as u32;
+                        z[j] += y[j];
+                        y[j] ^= z[i];
+                    }
+                }
+            }
+        }";
+    let outputs = parse_source(source).unwrap_or_else(|errors| panic!("{errors}"));
+    let module = instantiate(&outputs[0].module, &Instance::default()).unwrap_or_else(|errors| panic!("{errors}"));
+    for target in Target::ALL {
+        let mut stores = 0;
+        statements(&lowered(&module, target, Features::NONE).module.entry.body, &mut |statement| {
+            stores += usize::from(matches!(statement.kind, StatementKind::Store { .. }));
+        });
+        assert_eq!(stores, 2 * (1 + 2 + 3 + 4) * 3, "{}", target.name());
+    }
 }
 
 #[test]

@@ -189,7 +189,7 @@ impl<T: Element> Buffer<T> {
     ///
     /// # Errors
     /// As [`BufferSliceMut::copy_from`].
-    pub fn copy_from(&mut self, from: impl Into<BufferSlice<'_, T>>) -> Result<()> {
+    pub fn copy_from<'from>(&mut self, from: impl Into<BufferSlice<'from, T>>) -> Result<()> {
         let what = label::<T>(self.len);
         copy::<T>(from.into(), self.into(), &what)
     }
@@ -431,7 +431,7 @@ impl<'a, T: Element> BufferSliceMut<'a, T> {
     /// # Errors
     /// `from` has another length or belongs to another device; elements of other sizes do not begin or end at a word; both are parts of one piece of memory, and overlap or the device does not copy within one
     /// ([`Limits::shares_memory_within_dispatch`](crate::device::Limits::shares_memory_within_dispatch)); or the device failed.
-    pub fn copy_from(&mut self, from: impl Into<BufferSlice<'_, T>>) -> Result<()> {
+    pub fn copy_from<'from>(&mut self, from: impl Into<BufferSlice<'from, T>>) -> Result<()> {
         let what = part::<T>(self.buffer.len, self.first, self.len);
         copy::<T>(from.into(), self.reborrow(), &what)
     }

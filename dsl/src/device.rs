@@ -184,7 +184,7 @@ pub struct DispatchCommand {
     pub pipeline: Arc<dyn Pipeline>,
     /// The range of each binding, within the room of its memory ([`Memory::room`]): at a multiple of [`Limits::binding_alignment`] and a multiple of
     /// 16 bytes long, or on a device with pointers ([`DeviceKind::has_pointers`]) from any element to any other, at a multiple of what the kernel's widest access moves
-    /// ([`trefoil_codegen::artefact::Binding::vector`]). Lengths among the parameters are within them.
+    /// ([`trefoil_codegen::artefact::Binding::vector`]). Lengths among the parameters are within them. On the CPU what the kernel writes of them, by these lengths, is bound once: it overlaps nothing that another binding has.
     pub bindings: Vec<MemoryRange>,
     /// The parameter block.
     pub params: ParamSource,

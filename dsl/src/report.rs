@@ -66,7 +66,8 @@ pub struct NewReports {
 pub struct ReportBuffers {
     /// Whether kernels take the form that reports.
     wanted: bool,
-    buffers: Mutex<Vec<ReportBuffer>>,
+    /// Launches look for theirs here, so that nobody waits for the device while this is locked. None of them goes.
+    buffers: Mutex<Vec<Arc<ReportBuffer>>>,
 }
 
 #[derive(Debug)]
@@ -77,14 +78,20 @@ struct ReportBuffer {
     workgroup_size: [u32; 3],
     sites: Vec<Site>,
     memory: Arc<dyn Memory>,
-    /// The first word that was not read.
-    next: usize,
+    /// The first word that was not read. Who reads holds it, so that every report is told once.
+    next: Mutex<usize>,
 }
 
 impl ReportBuffers {
     /// Of a device whose kernels report, or do not.
     pub fn new(wanted: bool) -> Self {
         Self { wanted, buffers: Mutex::default() }
+    }
+
+    /// The words of the buffer of a kernel that has one.
+    fn of(&self, kernel: &Kernel) -> Option<MemoryRange> {
+        let buffers = lock(&self.buffers);
+        buffers.iter().find(|buffer| buffer.hash == kernel.hash).map(|buffer| range(&buffer.memory, 0..WORDS))
     }
 }
 
@@ -111,14 +118,15 @@ fn written(device: &Device, memory: &Arc<dyn Memory>, from: usize) -> Result<Opt
 
 impl ReportBuffer {
     /// Adds what was written since it was last read, and empties the buffer where more than half of it is full.
-    fn read(&mut self, device: &Device, new: &mut NewReports) -> Result<()> {
-        let Some(words) = written(device, &self.memory, self.next)? else { return Ok(()) };
+    fn read(&self, device: &Device, new: &mut NewReports) -> Result<()> {
+        let mut next = lock(&self.next);
+        let Some(words) = written(device, &self.memory, *next)? else { return Ok(()) };
         if words.len() <= WORDS / 2 {
-            self.next = self.add(&words, self.next, new);
+            *next = self.add(&words, *next, new);
             return Ok(());
         }
         let taken = self.take(device)?;
-        let from = std::mem::replace(&mut self.next, BEGIN);
+        let from = std::mem::replace(&mut *next, BEGIN);
         if let Some(words) = written(device, &taken, from)? {
             self.add(&words, from, new);
             new.lost += u64::from(words[1]);
@@ -202,8 +210,11 @@ impl Device {
     /// What was reported by what is submitted: reading waits for that.
     fn new_reports(&self) -> Result<NewReports> {
         let mut new = NewReports::default();
-        for buffer in lock(&self.report_buffers().buffers).iter_mut() {
+        let known = |at: usize| lock(&self.report_buffers().buffers).get(at).cloned();
+        let mut at = 0;
+        while let Some(buffer) = known(at) {
             buffer.read(self, &mut new)?;
+            at += 1;
         }
         Ok(new)
     }
@@ -243,7 +254,11 @@ impl Device {
         let target = self.kind().target();
         let is_there = match self.kind() {
             DeviceKind::Cpu => reporting.cpu.is_some(),
-            _ => reporting.variants.iter().any(|variant| variant.target == target),
+            // What is shown may want features that the kernel itself does not.
+            _ => reporting
+                .variants
+                .iter()
+                .any(|variant| variant.target == target && self.properties().features.contains(variant.features)),
         };
         if !is_there || reporting.bindings.len() > self.limits().max_storage_buffers as usize {
             return Ok(None);
@@ -265,22 +280,27 @@ impl Device {
     /// # Errors
     /// The device has no memory for it, or failed.
     pub fn report_buffer(&self, kernel: &Kernel) -> Result<MemoryRange> {
-        let mut buffers = lock(&self.report_buffers().buffers);
-        if let Some(known) = buffers.iter().find(|buffer| buffer.hash == kernel.hash) {
-            return Ok(range(&known.memory, 0..WORDS));
+        if let Some(known) = self.report_buffers().of(kernel) {
+            return Ok(known);
         }
         let label = format!("reports of {}", kernel.name);
         let memory = self.backend().allocate((WORDS * size_of::<u32>()) as u64, &label)?;
         let all = range(&memory, 0..WORDS);
         self.backend().write(&all, &vec![0; WORDS * size_of::<u32>()])?;
-        buffers.push(ReportBuffer {
+        let made = Arc::new(ReportBuffer {
             hash: kernel.hash,
             kernel: kernel.name.to_string(),
             workgroup_size: kernel.workgroup_size,
             sites: kernel.sites.to_vec(),
             memory,
-            next: BEGIN,
+            next: Mutex::new(BEGIN),
         });
+        let mut buffers = lock(&self.report_buffers().buffers);
+        // Another thread may have been faster.
+        if let Some(known) = buffers.iter().find(|buffer| buffer.hash == kernel.hash) {
+            return Ok(range(&known.memory, 0..WORDS));
+        }
+        buffers.push(made);
         Ok(all)
     }
 }

@@ -93,19 +93,18 @@ fn parsed(source: &str) -> Result<TokenStream, String> {
     proc_macro::TokenStream::from_str(source).map(TokenStream::from).map_err(|error| error.to_string())
 }
 
-/// The instances once more, as kernels that report what they assert and print; none where they do neither, or no target has room for the report buffer.
-pub fn reporting(output: &Output, support: &TokenStream) -> Vec<Made> {
+/// The instances once more, as kernels that report what they assert and print; none where they do neither. What has no room for the report buffer is left out of their targets.
+///
+/// # Errors
+/// What is wrong with the kernel where it reports, of which nothing was said of the one that does not: that it grows too long, say.
+pub fn reporting(output: &Output, support: &TokenStream) -> Result<Vec<Made>, Diagnostics> {
     if !has_reports(&output.module) {
-        return Vec::new();
+        return Ok(Vec::new());
     }
     let (made, judged) = instances(&output.module, &output.instances, Reports::Buffered, support, |all| {
         all.into_iter().collect::<Result<Vec<_>, _>>()
     });
-    match (made, judged) {
-        (Ok(made), Ok(())) => made,
-        // What is wrong with a kernel was said of the one that does not report.
-        _ => Vec::new(),
-    }
+    judged.and(made)
 }
 
 /// What a kernel's module holds: as tokens, and as text for a later expansion.
@@ -325,7 +324,8 @@ pub static KERNELS: &[&{expansion}::artefact::Kernel] = &[{}];",
         };
         let (mut fields, mut defaults, mut values) = (String::new(), String::new(), String::new());
         for Constant { name, scalar, value, low, high, multiple } in first.kernel.constants.iter() {
-            let field = name.to_lowercase();
+            // It may be a word of Rust's.
+            let field = format!("r#{}", name.to_lowercase());
             let multiple = if *multiple > 1 { format!(", a multiple of {multiple}") } else { String::new() };
             let (ty, default) = match scalar {
                 ParamScalar::Bool => ("bool", (*value != 0).to_string()),

@@ -126,8 +126,8 @@ fn understood(item: &syn::ItemFn, output: &Output, support: &TokenStream) -> Tok
         if !errors.0.is_empty() {
             return Err(errors);
         }
-        let reporting = artefact::reporting(output, support);
-        let module = artefact::module(output, &instances, &reporting, support);
+        let module = artefact::reporting(output, support)
+            .and_then(|reporting| artefact::module(output, &instances, &reporting, support));
         let (module, expansion) = module.map_err(|diagnostics| output.spans.errors(&diagnostics))?;
         timings::count(expansion.counts, false);
         Ok((items(item, output, &module, support), expansion))

@@ -130,6 +130,11 @@ fn across(kernel: &Kernel) -> usize {
     kernel.workgroup_size.iter().product::<u32>() as usize
 }
 
+/// Whether its workgroups are large and have a row each.
+fn is_large(kernel: &Kernel) -> bool {
+    ["norm_widest", "norm_kept"].iter().any(|family| kernel.name.starts_with(family))
+}
+
 /// The works of a kernel, by its name.
 fn works(kernel: &Kernel) -> Vec<Work> {
     let name = &*kernel.name;
@@ -142,6 +147,11 @@ fn works(kernel: &Kernel) -> Vec<Work> {
             works.extend([work, Work { apart: true, ..work }]);
         }
         return works;
+    }
+    if is_large(kernel) {
+        let bits = across(kernel).ilog2() as usize;
+        let sizes = [(0, 4), (1, 4), (300, 8), (3, 520), (2, 16_388), (3, 32_764), (2, 32_768)];
+        return sizes.map(|(rows, elements)| Work::new(rows, elements, bits)).to_vec();
     }
     let held = name.split('_').filter_map(|part| part.parse::<usize>().ok()).next_back().unwrap();
     let mut works =
@@ -276,13 +286,10 @@ fn norm<T: Value, W: Value, M: Value>(stand: &Stand, kernel: &'static Kernel, pl
             let launch = if strided {
                 work.of_any(launch)?.value([0usize; 5])?.value([0, 0, 0, 0, 1usize])?
             } else {
-                launch
-                    .value(work.bits)?
-                    .value(0usize)?
-                    .value([1usize; 4])?
-                    .value([0, 0, 0, 0, elements])?
-                    .value([0usize; 5])?
-                    .value([1usize, 1])?
+                let launch = if is_large(kernel) { launch } else { launch.value(work.bits)? };
+                let launch =
+                    launch.value(0usize)?.value([1usize; 4])?.value([0, 0, 0, 0, elements])?.value([0usize; 5])?;
+                if is_large(kernel) { launch } else { launch.value([1usize, 1])? }
             };
             // The kernel of doubles takes what a root may be at least, and the others what its inverse may be at most.
             let bound = if kernel.name.ends_with("f64") { 0.0 } else { f32::MAX };

@@ -257,7 +257,7 @@ unsafe impl Sync for Ends {}
 /// Arguments of a dispatch on all its threads.
 ///
 /// The safety of the calls: every binding is within memory that the command holds, aligned to its scalars, initialised, and long
-/// enough for the lengths in the parameter block, all of which was checked; nobody outside the dispatch uses device memory during
+/// enough for the lengths in the parameter block, and by these lengths what is written is bound once, all of which was checked; nobody outside the dispatch uses device memory during
 /// our turn; workgroups follow the IR's rules among themselves.
 struct Arguments<'a>(CpuArguments<'a>);
 

@@ -17,9 +17,10 @@ use trefoil_codegen::compile;
 use trefoil_codegen::front::parse_source;
 use trefoil_dsl::device::{
     Call, CallCommand, Command, CopyCommand, Device, DeviceKind, DeviceOptions, DispatchCommand, GroupSource,
-    MemoryRange, ParamSource,
+    MemoryRange, ParamSource, Pipeline, RunIo,
 };
-use trefoil_dsl::error::Error;
+use trefoil_dsl::error::{Error, Result};
+use trefoil_dsl::support::faults::{self, Faults};
 
 /// The element `i` of a binding, in words.
 unsafe fn at(arguments: &CpuArguments<'_>, binding: usize, i: usize) -> *mut f32 {
@@ -76,7 +77,7 @@ device_rules!(rules::Subject { kind: DeviceKind::Cpu, open: trefoil_cpu::open, v
     device_times_are_told, poorer_devices_refuse, adapters_that_are_not_there_are_errors, large_parameter_blocks_arrive, kernels_are_made_once, many_threads_may_work,
     memory_may_go_while_it_is_used, pinned_memory_is_moved_both_ways, copies_move_bytes_within_the_device, products_by_a_library,
     lengths_and_counts_are_held_to_what_is_bound, many_threads_may_run_one_recording, parts_of_words_may_be_written_at_once,
-    parts_of_words_may_be_written_beside_lists);
+    parts_of_words_may_be_written_beside_lists, large_writes_are_whole, a_run_follows_the_lists_before_it, what_a_run_takes_is_no_mixture);
 
 const SOURCE: &str = "
     #[kernel(workgroup(64))]
@@ -300,4 +301,78 @@ fn kernels_with_and_without_compiled_rust_are_two() {
     assert_eq!(device.backend().counters().pipelines, 2);
     device.load(&[&listed]).unwrap();
     assert_eq!(device.backend().counters().pipelines, 2);
+}
+
+/// What a kernel on the CPU only reads it has as slices, which nobody may write meanwhile.
+#[test]
+fn what_a_dispatch_writes_is_bound_once() {
+    let device = trefoil_cpu::open(&DeviceOptions::default()).unwrap();
+    let (backend, kernel) = (device.backend(), late(&[Target::Cpu]));
+    let load = |transport| backend.load(std::slice::from_ref(&kernel), transport).unwrap().remove(0);
+    let (by_value, by_words) = (load(ParamTransport::Value), load(ParamTransport::Buffer));
+    let memory = backend.allocate(96, "both").unwrap();
+    // Ten elements, and room for two more.
+    let mut block = vec![0u8; kernel.params.size as usize];
+    for field in kernel.params.fields.iter() {
+        let value: u32 = match field.role {
+            ParamRole::Length(_) => 10,
+            ParamRole::GroupCount => 1,
+            _ => 0,
+        };
+        block[field.offset as usize..field.offset as usize + 4].copy_from_slice(&value.to_le_bytes());
+    }
+    let from = |first: u64| MemoryRange { memory: memory.clone(), offset: 4 * first, bytes: 48 };
+    let dispatch = |pipeline: &Arc<dyn Pipeline>, params: ParamSource, bindings: [MemoryRange; 2]| {
+        let (pipeline, groups) = (pipeline.clone(), GroupSource::Value([1; 3]));
+        Command::Dispatch(DispatchCommand {
+            pipeline,
+            bindings: bindings.to_vec(),
+            params,
+            groups,
+            label: Arc::from("scaled"),
+        })
+    };
+    let run = |bindings: [MemoryRange; 2]| -> [Result<()>; 2] {
+        let recorded = dispatch(&by_words, ParamSource::RunWords(0), bindings.clone());
+        let recording = backend.record(&[recorded], block.len()).unwrap();
+        [
+            backend.execute(&[dispatch(&by_value, ParamSource::Value(block.clone()), bindings)]),
+            backend.run(&*recording, RunIo { run_words: Some(&block), ..RunIo::default() }),
+        ]
+    };
+    for second in [0, 9] {
+        for bindings in [[from(0), from(second)], [from(second), from(0)]] {
+            for refused in run(bindings) {
+                let named = matches!(&refused, Err(Error::Command { label, reason })
+                    if label == "scaled" && reason.contains("what is written must be bound once"));
+                assert!(named, "{refused:?}");
+            }
+        }
+    }
+    // What is bound beside the elements may overlap.
+    for second in [10, 12] {
+        for done in run([from(0), from(second)]) {
+            done.unwrap();
+        }
+    }
+}
+
+/// Launches look for the buffers to which kernels report, also while somebody reads one, who waits for the device.
+#[test]
+fn who_reads_reports_keeps_no_launch_waiting() {
+    let (hand, device) = Faults::over(&trefoil_cpu::open(&DeviceOptions::default()).unwrap());
+    let kernel = late(&[Target::Cpu]);
+    device.report_buffer(&kernel).unwrap();
+    let (said, told) = mpsc::channel();
+    let (other, of) = (device.clone(), kernel.clone());
+    hand.watch(move |call| {
+        if call == faults::Call::Readback {
+            let (device, kernel, (answer, answered)) = (other.clone(), of.clone(), mpsc::channel());
+            std::thread::spawn(move || answer.send(device.report_buffer(&kernel).is_ok()));
+            said.send(answered.recv_timeout(Duration::from_secs(60))).unwrap();
+        }
+    });
+    device.hear().unwrap();
+    assert_eq!(told.try_iter().collect::<Vec<_>>(), [Ok(true)]);
+    hand.watch(|_| ());
 }

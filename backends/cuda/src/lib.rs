@@ -24,6 +24,7 @@ mod driver;
 mod foreign;
 mod library;
 mod limits;
+mod mark;
 mod memory;
 mod nvrtc;
 mod pipeline;

@@ -3,6 +3,9 @@
 //! A dimension is a polynomial whose atoms are symbols and, where a polynomial cannot say it, a rounded-down quotient, a minimum or a
 //! maximum of two dimensions. Equal expressions are equal values, so shapes are compared with `==`. Symbols have bounds, from which every
 //! dimension has bounds: plans are made for the upper one.
+//!
+//! A symbol that is always a multiple of a number stands in the polynomial as how many times that number it is, so that a quotient that
+//! is exact is a polynomial too: of `n` in multiples of 8, `n / 2` is four of these, and twice that is `n` again.
 
 mod error;
 mod extents;
@@ -46,7 +49,8 @@ pub struct Dim {
 
 #[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
 enum Atom {
-    Symbol(Symbol),
+    /// A symbol over what it is always a multiple of.
+    Units(Symbol),
     /// Rounded down.
     Quotient(Box<Dim>, Box<Dim>),
     Min(Box<Dim>, Box<Dim>),
@@ -102,8 +106,8 @@ impl Dim {
     /// The symbol that it is, and nothing else.
     pub fn symbol(&self) -> Option<&Symbol> {
         match self.terms.iter().next() {
-            Some((atoms, 1)) if self.terms.len() == 1 => match atoms.as_slice() {
-                [Atom::Symbol(symbol)] => Some(symbol),
+            Some((atoms, factor)) if self.terms.len() == 1 => match atoms.as_slice() {
+                [Atom::Units(symbol)] if *factor == symbol.0.multiple_of => Some(symbol),
                 _ => None,
             },
             _ => None,
@@ -121,11 +125,10 @@ impl Dim {
         match (self.constant(), divisor.constant()) {
             (Some(value), Some(divisor)) if divisor != 0 => return Self::from(floor_quotient(value, divisor)),
             (_, Some(1)) => return self.clone(),
-            (_, Some(divisor)) if divisor > 1 && self.terms.values().all(|factor| factor % divisor == 0) => {
+            (_, Some(divisor)) if self.divides_evenly(divisor) => {
                 let terms = self.terms.iter().map(|(atoms, factor)| (atoms.clone(), factor / divisor)).collect();
                 return Self { terms };
             }
-            (_, Some(divisor)) if divisor > 1 && self.divides_evenly(divisor) => {}
             _ if self == divisor && self.bounds().0 > 0 => return Self::from(1),
             _ => {
                 if let Some(exact) = self.cancel(divisor) {
@@ -189,14 +192,7 @@ impl Dim {
 
     /// Whether every value is a multiple of `divisor`.
     pub fn divides_evenly(&self, divisor: i64) -> bool {
-        divisor > 0
-            && self.terms.iter().all(|(atoms, factor)| {
-                let known = atoms.iter().fold(*factor, |product, atom| match atom {
-                    Atom::Symbol(symbol) => product.saturating_mul(symbol.0.multiple_of),
-                    Atom::Quotient(..) | Atom::Min(..) | Atom::Max(..) => product,
-                });
-                known % divisor == 0
-            })
+        divisor > 0 && self.terms.values().all(|factor| factor % divisor == 0)
     }
 
     /// The quotient, where the divisor is one product of atoms that is a factor of every term.
@@ -251,6 +247,15 @@ impl Dim {
 
     /// The least and the greatest value that it may have; they may be wider than what it really reaches.
     pub fn bounds(&self) -> (i64, i64) {
+        let (low, high) = self.bounds_of_terms();
+        let Some((least, most)) = self.bounds_by_dividends() else { return (low, high) };
+        let both = (low.max(least), high.min(most));
+        // Where numbers saturate, nothing may be left.
+        if both.0 <= both.1 { both } else { (low, high) }
+    }
+
+    /// Bounds from those of each term by itself.
+    fn bounds_of_terms(&self) -> (i64, i64) {
         let (mut low, mut high) = (0i64, 0i64);
         for (atoms, factor) in &self.terms {
             let mut range = (*factor, *factor);
@@ -263,11 +268,35 @@ impl Dim {
         (low, high)
     }
 
+    /// Bounds with `d * (v / d)` taken for `v` less a remainder of 0 to `d - 1`, so that it is less than `v`, which other terms may hold, by no more than that; `None` where no term has such a quotient.
+    fn bounds_by_dividends(&self) -> Option<(i64, i64)> {
+        if !self.terms.iter().any(|(atoms, factor)| dividend(atoms, *factor).is_some()) {
+            return None;
+        }
+        let mut whole = Self::from(0i64);
+        let (mut low, mut high) = (0i64, 0i64);
+        for (atoms, factor) in &self.terms {
+            let Some((place, value, divisor)) = dividend(atoms, *factor) else {
+                whole.add_term(atoms.clone(), *factor);
+                continue;
+            };
+            let mut others = atoms.clone();
+            others.remove(place);
+            let others = Self { terms: BTreeMap::from([(others, factor / divisor)]) };
+            let taken = multiply(others.bounds_of_terms(), (0, divisor - 1));
+            low = low.saturating_sub(taken.1);
+            high = high.saturating_sub(taken.0);
+            whole = whole + others * value;
+        }
+        let (least, most) = whole.bounds();
+        Some((least.saturating_add(low), most.saturating_add(high)))
+    }
+
     /// Calls `visit` for every symbol, some more than once.
     pub fn for_each_symbol(&self, visit: &mut impl FnMut(&Symbol)) {
         for atom in self.terms.keys().flatten() {
             match atom {
-                Atom::Symbol(symbol) => visit(symbol),
+                Atom::Units(symbol) => visit(symbol),
                 Atom::Quotient(a, b) | Atom::Min(a, b) | Atom::Max(a, b) => {
                     a.for_each_symbol(visit);
                     b.for_each_symbol(visit);
@@ -290,6 +319,25 @@ impl Dim {
     }
 }
 
+/// The first of some atoms that is a quotient by a number of which `factor` is a multiple: its place, its dividend and that number.
+fn dividend(atoms: &[Atom], factor: i64) -> Option<(usize, &Dim, i64)> {
+    atoms.iter().enumerate().find_map(|(place, atom)| match atom {
+        Atom::Quotient(value, divisor) => {
+            let divisor = divisor.constant().filter(|divisor| *divisor > 1 && factor % divisor == 0)?;
+            Some((place, &**value, divisor))
+        }
+        Atom::Units(_) | Atom::Min(..) | Atom::Max(..) => None,
+    })
+}
+
+/// The largest number that divides both; the first is above 0.
+const fn common_divisor(mut a: u64, mut b: u64) -> u64 {
+    while b != 0 {
+        (a, b) = (b, a % b);
+    }
+    a
+}
+
 fn multiply(a: (i64, i64), b: (i64, i64)) -> (i64, i64) {
     let products = [a.0.saturating_mul(b.0), a.0.saturating_mul(b.1), a.1.saturating_mul(b.0), a.1.saturating_mul(b.1)];
     products.into_iter().fold((i64::MAX, i64::MIN), |(low, high), value| (low.min(value), high.max(value)))
@@ -304,7 +352,10 @@ const fn floor_quotient(value: i64, divisor: i64) -> i64 {
 impl Atom {
     fn bound(&self, extents: &Extents) -> Dim {
         match self {
-            Self::Symbol(symbol) => extents.get(symbol).map_or_else(|| Dim::from(symbol), Dim::from),
+            Self::Units(symbol) => {
+                let value = extents.get(symbol).map(|value| value / symbol.0.multiple_of);
+                value.map_or_else(|| Dim::atom(self.clone()), Dim::from)
+            }
             Self::Quotient(value, divisor) => value.bound(extents).quotient(&divisor.bound(extents)),
             Self::Min(a, b) => a.bound(extents).minimum(&b.bound(extents)),
             Self::Max(a, b) => a.bound(extents).maximum(&b.bound(extents)),
@@ -313,11 +364,14 @@ impl Atom {
 
     fn eval(&self, extents: &Extents) -> Result<i64, DimError> {
         match self {
-            Self::Symbol(symbol) => extents.get(symbol).ok_or_else(|| DimError::Unbound {
-                name: symbol.0.name.clone(),
-                min: symbol.0.min,
-                max: symbol.0.max,
-            }),
+            Self::Units(symbol) => {
+                let value = extents.get(symbol).map(|value| value / symbol.0.multiple_of);
+                value.ok_or_else(|| DimError::Unbound {
+                    name: symbol.0.name.clone(),
+                    min: symbol.0.min,
+                    max: symbol.0.max,
+                })
+            }
             Self::Quotient(value, divisor) => {
                 let (value, by) = (value.eval(extents)?, divisor.eval(extents)?);
                 match by {
@@ -332,7 +386,7 @@ impl Atom {
 
     fn bounds(&self) -> (i64, i64) {
         match self {
-            Self::Symbol(symbol) => symbol.bounds(),
+            Self::Units(symbol) => (symbol.0.min / symbol.0.multiple_of, symbol.0.max / symbol.0.multiple_of),
             Self::Quotient(value, divisor) => {
                 let ((low, high), (least, most)) = (value.bounds(), divisor.bounds());
                 if least < 1 {
@@ -385,7 +439,7 @@ impl From<&Symbol> for Dim {
         if symbol.0.min == symbol.0.max {
             return Self::from(symbol.0.min);
         }
-        Self::atom(Atom::Symbol(symbol.clone()))
+        Self { terms: BTreeMap::from([(vec![Atom::Units(symbol.clone())], symbol.0.multiple_of)]) }
     }
 }
 
@@ -450,7 +504,13 @@ impl fmt::Display for Dim {
                 (_, true) => f.write_str(" - ")?,
                 (_, false) => f.write_str(" + ")?,
             }
-            let size = factor.unsigned_abs();
+            // A factor counts units of symbols: as people write it, it is one of the symbols, or a fraction.
+            let units = atoms.iter().fold(1u64, |units, atom| match atom {
+                Atom::Units(symbol) => units.saturating_mul(symbol.0.multiple_of.unsigned_abs()),
+                Atom::Quotient(..) | Atom::Min(..) | Atom::Max(..) => units,
+            });
+            let common = common_divisor(units, factor.unsigned_abs());
+            let (size, parts) = (factor.unsigned_abs() / common, units / common);
             if atoms.is_empty() || size != 1 {
                 write!(f, "{size}")?;
             }
@@ -459,11 +519,14 @@ impl fmt::Display for Dim {
                     f.write_str(" * ")?;
                 }
                 match atom {
-                    Atom::Symbol(symbol) => f.write_str(symbol.name())?,
+                    Atom::Units(symbol) => f.write_str(symbol.name())?,
                     Atom::Quotient(a, b) => write!(f, "(({a}) / ({b}))")?,
                     Atom::Min(a, b) => write!(f, "min({a}, {b})")?,
                     Atom::Max(a, b) => write!(f, "max({a}, {b})")?,
                 }
+            }
+            if parts != 1 {
+                write!(f, " / {parts}")?;
             }
         }
         Ok(())
@@ -510,6 +573,8 @@ mod tests {
             a.quotient_up(3),
             a.minimum(&b) + a.maximum(&b),
             (b.clone() + 7).remainder(&a),
+            (a.quotient_up(3) * 3 - a.clone()) * b.clone() - a.remainder(&Dim::from(4)),
+            a.quotient_up(2) * b.quotient_up(3) * 6 - a.clone() * b.clone(),
         ];
         for dim in &dims {
             let (low, high) = dim.bounds();
@@ -551,7 +616,61 @@ mod tests {
     }
 
     #[test]
+    fn exact_quotients_multiply_back() {
+        let n = Dim::from(Symbol::with_multiple("n", 0, 64, 2).expect("bounds are in order"));
+        let m = Dim::from(Symbol::with_multiple("m", 8, 64, 8).expect("bounds are in order"));
+        let (two, four) = (Dim::from(2), Dim::from(4));
+        let half = n.quotient(&two);
+        assert_eq!(half.clone() * 2, n);
+        assert_eq!(half.clone() * 6, n.clone() * 3);
+        assert_eq!(half.clone() + half.clone(), n);
+        assert_eq!(n.clone() - half.clone(), half);
+        assert_eq!(n.remainder(&two), Dim::from(0));
+        assert_eq!(half.bounds(), (0, 32));
+        assert_eq!((n.clone() * m.clone() * 3 + n.clone()).quotient(&two) * 2, n.clone() * m.clone() * 3 + n.clone());
+        assert_eq!(m.quotient(&four) * n.clone(), (m.clone() * n.clone()).quotient(&four));
+        assert_eq!(m.quotient(&four).quotient(&two) * 8, m);
+        assert_eq!(n.quotient_up(2), half);
+        assert!(n.divides_evenly(2) && m.divides_evenly(4) && (n.clone() * m.clone()).divides_evenly(16));
+        assert!(!n.divides_evenly(4) && !half.divides_evenly(2) && !(n.clone() + 1).divides_evenly(2));
+        assert_eq!(n.symbol().map(Symbol::name), Some("n"));
+        assert_eq!((half.symbol(), (n.clone() * 2).symbol(), (half.clone() * 2).symbol()), (None, None, n.symbol()));
+        let mut extents = Extents::new();
+        n.for_each_symbol(&mut |s| extents.set(s, 6).expect("within bounds"));
+        assert_eq!((n.eval(&extents), half.eval(&extents)), (Ok(6), Ok(3)));
+        assert_eq!((n.bound(&extents), half.bound(&extents)), (Dim::from(6), Dim::from(3)));
+        assert_eq!((m.bound(&extents), (m.clone() * half).bound(&extents)), (m.clone(), m * 3));
+    }
+
+    #[test]
+    fn quotients_times_their_divisors_are_near_their_dividends() {
+        let n = symbol("n", 1, 64);
+        for divisor in [2i64, 4, 7] {
+            let up = n.quotient_up(divisor) * divisor;
+            assert_eq!((up.clone() - n.clone()).bounds(), (0, divisor - 1));
+            assert_eq!((n.clone() - up.clone()).bounds(), (1 - divisor, 0));
+            let (low, high) = up.bounds();
+            assert!(low >= 1 && high < 64 + divisor, "{low}..={high}");
+            assert_eq!(n.remainder(&Dim::from(divisor)).bounds(), (0, divisor - 1));
+        }
+        // Of what is rounded twice both remainders count.
+        let twice = (n.quotient_up(2) + 1).quotient(&Dim::from(2)) * 4 - n.clone();
+        assert_eq!(twice.bounds(), (0, 3));
+        for value in 1..=64 {
+            let mut extents = Extents::new();
+            n.for_each_symbol(&mut |s| extents.set(s, value).expect("within bounds"));
+            let value = twice.eval(&extents).expect("all symbols have values");
+            assert!((0..=3).contains(&value), "{twice} = {value}");
+        }
+    }
+
+    #[test]
     fn reads_as_people_write() {
+        let n = Dim::from(Symbol::with_multiple("n", 0, 64, 8).expect("bounds are in order"));
+        assert_eq!(n.to_string(), "n");
+        assert_eq!((n.clone() * 2 - 8).to_string(), "2 * n - 8");
+        assert_eq!((n.quotient(&Dim::from(4)) * 3 + 1).to_string(), "3 * n / 4 + 1");
+        assert_eq!((n.quotient(&Dim::from(16)) * 2).to_string(), "2 * ((n) / (16))");
         let a = symbol("a", 1, 8);
         assert_eq!((a.clone() * a.clone() - a.clone() * 2 + 1).to_string(), "a * a - 2 * a + 1");
         assert_eq!(Dim::from(0).to_string(), "0");

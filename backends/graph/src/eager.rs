@@ -303,23 +303,28 @@ impl Eager {
 
     /// Memory with these bytes in it.
     fn upload(&self, bytes: &[u8], label: &str) -> Result<Arc<Buffer>> {
-        self.write(&mut self.state(), bytes, label)
+        let buffer = self.writable(&mut self.state(), bytes.len() as u64, label)?;
+        // Nobody else has it, so that other threads go on meanwhile.
+        self.write(&buffer, bytes, label)?;
+        Ok(buffer)
     }
 
-    fn write(&self, state: &mut State, bytes: &[u8], label: &str) -> Result<Arc<Buffer>> {
-        let device = self.device();
-        let count = bytes.len() as u64;
-        let buffer = self.memory(state, count, Some(state.batch.first), label)?;
-        let piece = buffer.piece()?;
+    /// Memory to which the host may write so many bytes.
+    fn writable(&self, state: &mut State, bytes: u64, label: &str) -> Result<Arc<Buffer>> {
+        let buffer = self.memory(state, bytes, Some(state.batch.first), label)?;
         // The host writes after what is submitted, and gathered work that still uses the memory must come first.
-        if piece.is_used_since(state.batch.first) {
-            state.batch.submit(device);
-        }
-        if !bytes.is_empty() {
-            let range = MemoryRange { memory: piece.memory.clone(), offset: 0, bytes: count };
-            device.backend().write(&range, bytes).map_err(at("memory of", label))?;
+        if buffer.piece()?.is_used_since(state.batch.first) {
+            state.batch.submit(self.device());
         }
         Ok(buffer)
+    }
+
+    fn write(&self, buffer: &Buffer, bytes: &[u8], label: &str) -> Result<()> {
+        if bytes.is_empty() {
+            return Ok(());
+        }
+        let range = MemoryRange { memory: buffer.piece()?.memory.clone(), offset: 0, bytes: bytes.len() as u64 };
+        self.device().backend().write(&range, bytes).map_err(at("memory of", label))
     }
 
     /// Memory of the pool. If there is none, what is gathered is run first, since it holds memory that nobody else does; as what was submitted may, until the device is done with it.
@@ -381,7 +386,9 @@ impl Eager {
         if let Some(seed) = state.seeds.take() {
             return Ok(seed);
         }
-        let buffer = self.write(state, &state.seeds.bytes(), "seeds")?;
+        let bytes = state.seeds.bytes();
+        let buffer = self.writable(state, bytes.len() as u64, "seeds")?;
+        self.write(&buffer, &bytes, "seeds")?;
         state.seeds.are_in(buffer);
         let seed = state.seeds.take();
         seed.ok_or_else(|| Error::Stage { stage: "eager", defect: "there is no seed".to_owned() })

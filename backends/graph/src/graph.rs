@@ -338,7 +338,13 @@ impl Graph {
                 expected: expected.map(|count| count.to_string()).unwrap_or_default(),
             });
         }
-        let name = format!("constant {}", self.nodes.len());
+        let mut number = self.nodes.len();
+        let mut name = format!("constant {number}");
+        // The user's leaves may be called so too.
+        while self.leaves.contains_key(&name) {
+            number += 1;
+            name = format!("constant {number}");
+        }
         self.leaf(&name, LeafKind::Constant((&*values.bytes).into()), ty)
     }
 

@@ -413,6 +413,28 @@ fn what_is_hidden_may_be_anything() {
     }
 }
 
+/// Where no score is a number none is the largest, and nothing is seen: the result is zeros, and so are the weights.
+#[test]
+fn rows_without_a_number_have_no_weights() {
+    for device in devices() {
+        for element in [F32, F16, F64].into_iter().filter(|element| computes(&device, *element)) {
+            let subject = Row { element, scores: Scores::Weights, ..row(2, 5, 8) };
+            let (graph, mut inputs) = subject.graph().unwrap();
+            inputs[0].1 = floats(element, vec![f32::NAN; 2 * 8]);
+            let data: Vec<_> = inputs.iter().map(|(name, values)| (*name, values.data())).collect();
+            for (name, executable) in by_each_candidate(&graph, &device) {
+                let place = format!("{name} of {element} on {}", device.properties().name);
+                let outputs = executable.run(&data, &Extents::new()).unwrap();
+                let [y, weights] = ["y", "scores"].map(|output| outputs.host(output).unwrap().values);
+                let sees_nothing = y.iter().all(|y| *y == 0.0);
+                // The largest of a subgroup that has nothing but NaN is for a GPU's driver to say.
+                assert!(sees_nothing || device.kind() != DeviceKind::Cpu, "{place}: {y:?}");
+                assert!(!sees_nothing || weights.iter().all(|weight| *weight == 0.0), "{place}: {weights:?}");
+            }
+        }
+    }
+}
+
 /// What kernels read beside a short head may be that key again: an infinity there times zero would be a NaN.
 #[test]
 fn a_key_of_minus_infinity_weighs_nothing() {
@@ -455,6 +477,32 @@ fn a_score_that_is_not_a_number_makes_its_row_one() {
                 let outputs = executable.run(&inputs, &Extents::new()).unwrap();
                 let given = outputs.host("y").unwrap().values;
                 assert!(given.iter().all(|y| y.is_nan()), "{name} on {}: {given:?}", device.properties().name);
+            }
+        }
+    }
+}
+
+/// Kernels that read the last key and its value again, beside which there are no others, must not weigh an infinity with nothing.
+#[test]
+fn a_last_value_that_is_infinite_makes_the_result_infinite() {
+    for device in devices() {
+        for (queries, keys) in [(1, 3), (1, 700), (1, 4097), (3, 7), (5, 700), (70, 200)] {
+            let mut graph = Graph::new();
+            let q = graph.input("q", F32, shape(&[1, 1, queries, 64])).unwrap();
+            let [k, v] = ["k", "v"].map(|name| graph.input(name, F32, shape(&[1, 1, keys, 64])).unwrap());
+            let y = graph.attention(q, k, v, AttentionOperands::default(), Attention::new(Bhsd, 0.125)).unwrap();
+            graph.output("y", y).unwrap();
+            let (of_queries, of_keys) = (vec![0.5f32; queries * 64], vec![0.5f32; keys * 64]);
+            let mut values = numbers(keys * 64, 4, 1.0);
+            values[keys * 64 - 64] = f32::INFINITY;
+            for (name, executable) in by_each_candidate(&graph, &device) {
+                let inputs = [("q", Data::from(&of_queries)), ("k", Data::from(&of_keys)), ("v", Data::from(&values))];
+                let outputs = executable.run(&inputs, &Extents::new()).unwrap();
+                let given = outputs.host("y").unwrap().values;
+                for (at, y) in given.iter().enumerate() {
+                    let right = if at % 64 == 0 { *y == f64::INFINITY } else { y.is_finite() };
+                    assert!(right, "{name} on {}, {queries} of {keys}: {at} is {y}", device.properties().name);
+                }
             }
         }
     }

@@ -243,6 +243,31 @@ fn softmax_of_any_rows() {
     }
 }
 
+/// An operand that kernels read in place stays there, though the other has to be copied.
+#[test]
+fn an_operand_is_not_copied_beside_the_other() {
+    for device in devices() {
+        // Batches that no one stride leads through: of rows, and of columns.
+        let mut of_rows = Graph::new();
+        let x = of_rows.input("x", ElementType::F32, [3, 2, 64, 64]).unwrap();
+        let x = of_rows.transpose(x, &[1, 0, 2, 3]).unwrap();
+        let w = of_rows.param("w", ElementType::F32, [64, 4096]).unwrap();
+        let y = of_rows.matmul(x, w).unwrap();
+        of_rows.output("y", y).unwrap();
+        let mut of_columns = Graph::new();
+        let x = of_columns.input("x", ElementType::F32, [2, 3, 64, 64]).unwrap();
+        let w = of_columns.input("w", ElementType::F32, [3, 2, 64, 64]).unwrap();
+        let w = of_columns.transpose(w, &[1, 0, 2, 3]).unwrap();
+        let y = of_columns.matmul(x, w).unwrap();
+        of_columns.output("y", y).unwrap();
+        for (graph, copied) in [(&of_rows, 0usize), (&of_columns, 1)] {
+            let executable = Executable::compile(graph, &Model::new(), &device, &Options::default()).unwrap();
+            let decision = executable.explain().decisions[0].clone();
+            assert_eq!(decision.copied, [copied], "{decision:?} on {}", device.properties().name);
+        }
+    }
+}
+
 #[test]
 fn what_is_copied_for_one_is_there_for_others() {
     let device = devices().into_iter().find(|device| device.kind() == DeviceKind::Cpu).unwrap();

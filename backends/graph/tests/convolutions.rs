@@ -7,8 +7,11 @@ mod common;
 use std::collections::BTreeSet;
 
 use common::{Values, check, compare, computes, devices, tolerance, tries_every_way};
+use trefoil_dsl::device::DeviceKind;
 use trefoil_graph::ops::pull::convolution::{Convolution, Slide};
-use trefoil_graph::{Dim, ElementType, Error, Executable, Extents, Graph, GraphError, HostTensor, Model, Op, Options};
+use trefoil_graph::{
+    Dim, ElementType, Error, Executable, Extents, Graph, GraphError, HostTensor, Model, Op, Options, Symbol,
+};
 use trefoil_kernels::activation::Activation;
 
 /// All that there are.
@@ -223,6 +226,33 @@ fn activations() {
     assert_eq!(ran.len(), 4, "{ran:?}");
 }
 
+/// On the processor itself, where a chain of so many additions would be off by more.
+#[test]
+fn sums_of_many_terms_are_within_the_stated_accuracy() {
+    let options =
+        Options { force: [("conv".to_owned(), "convolution on the host".to_owned())].into(), ..Options::default() };
+    let constant = |count: usize, _: u32| Values::F32(vec![0.1; count]);
+    let positive = |count: usize, seed: u32| Values::of(F32, count, seed, 1.0).positive();
+    for device in devices().iter().filter(|device| device.kind() == DeviceKind::Cpu) {
+        // 9 elements of 2048 channels; one output is a product of one row.
+        for outputs in [1, 3] {
+            for values in [constant as fn(usize, u32) -> Values, positive] {
+                let mut g = Graph::new();
+                let dims = |extents: &[i64]| extents.iter().map(|extent| Dim::from(*extent)).collect::<Vec<_>>();
+                let x = g.input("x", F32, dims(&[1, 2048, 5, 4])).unwrap();
+                let weight = g.input("weight", F32, dims(&[outputs, 2048, 3, 3])).unwrap();
+                let slides = [slide([1, 1, 1, 1, 0]), slide([1, 1, 1, 1, 0])];
+                let y = g.conv(x, weight, None, &slides, 1, Activation::Relu).unwrap();
+                g.output("y", y).unwrap();
+                let count = 9 * 2048 * outputs as usize;
+                let inputs = [("x", values(2048 * 5 * 4, 1)), ("weight", values(count, 2))];
+                let executable = Executable::compile(&g, &Model::new(), device, &options).unwrap();
+                compare(&g, &executable, &inputs, &Extents::new(), tolerance(F32));
+            }
+        }
+    }
+}
+
 #[test]
 fn types_and_strided_operands() {
     for element in
@@ -271,6 +301,28 @@ fn every_attribute_makes_a_difference() {
     }
     let of_more = |numbers| reference(true, numbers, 2, false, Activation::Identity);
     assert_ne!(of_more(plain), of_more([2, 1, 0, 0, 1]));
+}
+
+/// As many channels as each run wants, in multiples of the groups.
+#[test]
+fn groups_of_channels_that_each_run_decides() {
+    let channels = Symbol::with_multiple("channels", 2, 8, 2).unwrap();
+    let half = Dim::from(&channels).quotient(&Dim::from(2));
+    let mut graph = Graph::new();
+    let x = graph.input("x", F32, (2, &channels, 6)).unwrap();
+    let weight = graph.input("weight", F32, (4, half, 3)).unwrap();
+    let y = graph.conv(x, weight, None, &[Slide::default()], 2, Activation::Identity).unwrap();
+    graph.output("y", y).unwrap();
+    for device in devices() {
+        let executable = Executable::compile(&graph, &Model::new(), &device, &Options::default()).unwrap();
+        for count in [8usize, 2, 6] {
+            println!("{count} channels on {}", device.properties().name);
+            let extents = Extents::with([(&channels, count as i64)]).unwrap();
+            let inputs = [("x", 12 * count, 1), ("weight", 6 * count, 2)];
+            let inputs = inputs.map(|(name, elements, seed)| (name, Values::of(F32, elements, seed, 2.0)));
+            compare(&graph, &executable, &inputs, &extents, 4.0 * tolerance(F32));
+        }
+    }
 }
 
 #[test]

@@ -4,12 +4,13 @@
 
 mod common;
 
+use common::ops::RowSum;
 use common::transformer::{Builder, FIRST, STEPS, model};
 use common::{devices, devices_of_its_own};
 use trefoil_codegen::compile::compile_for;
 use trefoil_codegen::ir::builder::{ModuleBuilder, element};
 use trefoil_codegen::ir::{BinaryOperator, Builtin, Instance, Root, Scalar};
-use trefoil_dsl::device::Device;
+use trefoil_dsl::device::{Device, DeviceKind};
 use trefoil_graph::op::{
     Candidate, Grid, HostTensor, Implementation, Ineligible, KernelStep, Op, OpError, OpKind, Request, Slot, Step,
 };
@@ -203,6 +204,56 @@ fn a_model_with_states_is_right_step_by_step() {
             let (logits, expected) = (outputs.get::<f32>("logits").unwrap(), expected.get::<f32>("logits").unwrap());
             assert_eq!(logits, expected, "{what}, position {position}");
             token = (0..logits.len()).max_by(|a, b| logits[*a].total_cmp(&logits[*b])).unwrap() as u32;
+        }
+    }
+}
+
+/// Steps of nodes that need nothing of each other stand together on a GPU, so that those of one node are no neighbours.
+#[test]
+fn steps_of_other_nodes_may_stand_between_those_of_a_node() {
+    for device in devices() {
+        let what = &device.properties().name;
+        let mut g = Graph::new();
+        let w = g.input("w", FLOAT, [65536]).unwrap();
+        let (x, y) = (g.input("x", FLOAT, [2048, 8]).unwrap(), g.input("y", FLOAT, [1536, 8]).unwrap());
+        // It takes so much memory that nothing is to be gained by doing one of the two behind the other.
+        let z = g.neg(w).unwrap();
+        let (sums, others) = (g.add_one(RowSum, &[x]).unwrap(), g.add_one(RowSum, &[y]).unwrap());
+        for (name, tensor) in [("z", z), ("sums", sums), ("others", others)] {
+            g.output(name, tensor).unwrap();
+        }
+        let executable = Executable::compile(&g, &Model::new(), &device, &Options::default()).unwrap();
+        let explained = executable.explain();
+        let parts: Vec<_> = explained.steps.iter().filter_map(|step| step.label.split_once(" step ")).collect();
+        if device.kind() != DeviceKind::Cpu && device.limits().shares_memory_within_dispatch {
+            let positions: Vec<_> = parts.iter().map(|(_, position)| *position).collect();
+            assert_eq!(positions, ["0", "0", "1", "1"], "{what}: {explained}");
+        }
+
+        let rows = |count: usize| (0..count * 8).map(|i| (i % 7) as f32).collect::<Vec<_>>();
+        let (w, x, y) = (vec![1f32; 65536], rows(2048), rows(1536));
+        let extents = Extents::new();
+        let run = executable.prepare(&extents).input("w", &w).input("x", &x).input("y", &y);
+        let (outputs, report) = run.debug(&DebugOptions::default()).unwrap();
+        for (name, elements) in [("sums", &x), ("others", &y)] {
+            let wanted: Vec<f32> = elements.chunks(8).map(|row| row.iter().sum()).collect();
+            assert_eq!(outputs.get::<f32>(name).unwrap(), wanted, "{what}");
+        }
+        let held: Vec<_> = report.steps.iter().flat_map(|step| &step.tensors).map(|tensor| tensor.difference).collect();
+        assert_eq!(held.len(), 3, "{what}: {report}");
+        assert!(held.iter().all(|far| far.is_some_and(|far| far.relative == 0.0)), "{what}: {report}");
+
+        let profile = executable.profile(&extents).unwrap();
+        let nodes: Vec<_> = parts.iter().filter(|(_, position)| *position == "0").map(|(node, _)| *node).collect();
+        assert_eq!(nodes.len(), 2, "{what}: {explained}");
+        for (node, elements) in nodes.into_iter().zip([x.len() as u64, y.len() as u64]) {
+            let own = |label: &str| label.split_once(" step ").is_some_and(|(of, _)| of == node);
+            let steps: Vec<_> = profile.steps.iter().filter(|step| own(&step.label)).collect();
+            let flops: u64 = steps.iter().map(|step| step.flops).sum();
+            assert_eq!(steps.len(), 2, "{what}: {profile}");
+            // They are shared out in whole numbers, by times.
+            let is_timed = steps.iter().any(|step| step.nanoseconds > 0);
+            assert!(!is_timed || (flops <= elements && flops + 2 > elements), "{what}: {profile}");
         }
     }
 }

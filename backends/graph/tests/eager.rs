@@ -4,6 +4,10 @@
 
 mod common;
 
+use std::sync::mpsc::channel;
+use std::thread;
+use std::time::Duration;
+
 use common::cases::shape as dims;
 use common::ops::RowSum;
 use common::{Values, devices, numbers};
@@ -303,6 +307,31 @@ fn threads_share_one() {
             }
         });
         assert_eq!(eager.statistics().launches, 600);
+    }
+}
+
+/// While values are copied to the device, other threads go on.
+#[test]
+fn a_tensor_that_is_written_keeps_nobody_waiting() {
+    for device in devices() {
+        let (faults, device) = Faults::over(&device);
+        let eager = Eager::new(&device);
+        let one = eager.tensor(&[1], &[1.0f32]).unwrap();
+        // Compiled by now.
+        eager.neg(&one).unwrap();
+        let (said, told) = channel();
+        let (other, operand) = (eager.clone(), one.clone());
+        faults.watch(move |call| {
+            if call == Call::Write {
+                let (eager, operand, (answer, answered)) = (other.clone(), operand.clone(), channel());
+                thread::spawn(move || answer.send(eager.neg(&operand).is_ok()));
+                said.send(answered.recv_timeout(Duration::from_secs(60))).unwrap();
+            }
+        });
+        let two = eager.tensor(&[1], &[2.0f32]).unwrap();
+        faults.watch(|_| ());
+        assert_eq!(told.try_iter().collect::<Vec<_>>(), [Ok(true)], "{}", device.properties().name);
+        assert_eq!(eager.add(&one, &two).unwrap().read::<f32>().unwrap(), [3.0]);
     }
 }
 

@@ -206,6 +206,46 @@ fn every_attribute_counts() {
     }
 }
 
+/// Codes of rows in bytes, by the definition.
+fn in_bytes(codes: &[u8], row: usize, narrow: Narrow) -> Vec<u8> {
+    let each = (8 / narrow.bits()) as usize;
+    let of_rows = codes.chunks(row).flat_map(|row| row.chunks(each));
+    of_rows
+        .map(|codes| codes.iter().rev().fold(0u16, |byte, code| byte << narrow.bits() | u16::from(*code)) as u8)
+        .collect()
+}
+
+/// A row of any number of codes, and of a number that fills bytes.
+#[test]
+fn as_many_codes_as_each_run_wants() {
+    for n in [Symbol::new("n", 1, 64).unwrap(), Symbol::with_multiple("n", 0, 64, 2).unwrap()] {
+        for narrow in [Narrow::U4, Narrow::I2] {
+            let mut graph = Graph::new();
+            let codes = graph.input("codes", U8, vec![Dim::from(3usize), Dim::from(&n)]).unwrap();
+            let packed = graph.pack_codes(codes, narrow).unwrap();
+            let bytes = Dim::from(&n).quotient_up(i64::from(8 / narrow.bits()));
+            assert_eq!(graph.type_of(packed).unwrap().shape, [Dim::from(3usize), bytes]);
+            let again = graph.unpack_codes(packed, narrow, &n).unwrap();
+            assert_eq!(graph.type_of(again).unwrap(), graph.type_of(codes).unwrap());
+            graph.output("packed", packed).unwrap();
+            graph.output("again", again).unwrap();
+            for device in devices() {
+                let executable = Executable::compile(&graph, &Model::new(), &device, &Options::default()).unwrap();
+                for columns in [64usize, 30, 2, 5, 1].into_iter().filter(|of| *of as i64 % n.multiple_of() == 0) {
+                    let place = format!("{columns} of {narrow:?} on {}", device.properties().name);
+                    let extents = Extents::with([(&n, columns as i64)]).unwrap();
+                    let given: Vec<u8> = (0..3 * columns).map(|at| (at * 37 + at / 5) as u8).collect();
+                    let outputs = executable.run(&[("codes", given.as_slice().into())], &extents).unwrap();
+                    let mask = ((1u32 << narrow.bits()) - 1) as u8;
+                    let own: Vec<u8> = given.iter().map(|code| code & mask).collect();
+                    assert_eq!(outputs.get::<u8>("again").unwrap(), own, "{place}");
+                    assert_eq!(outputs.get::<u8>("packed").unwrap(), in_bytes(&own, columns, narrow), "{place}");
+                }
+            }
+        }
+    }
+}
+
 #[test]
 fn codes_in_bytes() {
     let n = Symbol::new("n", 0, 64).unwrap();
@@ -226,15 +266,7 @@ fn codes_in_bytes() {
                 let mask = ((1u32 << narrow.bits()) - 1) as u8;
                 let own: Vec<u8> = given.iter().map(|code| code & mask).collect();
                 assert_eq!(outputs.get::<u8>("again").unwrap(), own, "{narrow:?}{extents:?}");
-                let row = extents[extents.len() - 1].max(1);
-                let each = (8 / narrow.bits()) as usize;
-                let bytes: Vec<u8> = own
-                    .chunks(row)
-                    .flat_map(|row| row.chunks(each))
-                    .map(|codes| {
-                        codes.iter().rev().fold(0u16, |byte, code| byte << narrow.bits() | u16::from(*code)) as u8
-                    })
-                    .collect();
+                let bytes = in_bytes(&own, extents[extents.len() - 1].max(1), narrow);
                 assert_eq!(outputs.get::<u8>("packed").unwrap(), bytes, "{narrow:?}{extents:?}");
             }
         }

@@ -5,9 +5,9 @@
 mod common;
 
 use common::cases::Case;
-use common::{Values, devices, numbers};
-use trefoil_graph::Extents;
+use common::{Values, compare, devices, numbers};
 use trefoil_graph::ops::{BatchMoments, NormOperands};
+use trefoil_graph::{ElementType, Executable, Extents, Graph, Model, Options, Symbol};
 
 /// What a norm of groups of channels is, by its definition.
 fn by_groups(x: &[f32], [batch, channels, rest]: [usize; 3], groups: usize, gamma: &[f32], beta: &[f32]) -> Vec<f64> {
@@ -80,6 +80,28 @@ fn norms_of_channels() {
                 close(name, expected);
             }
             close("channels last", &outputs.host("channels").unwrap().values);
+        }
+    }
+}
+
+/// Groups of as many channels as each run wants, in multiples of the groups.
+#[test]
+fn as_many_channels_as_each_run_wants() {
+    let channels = Symbol::with_multiple("channels", 2, 12, 2).unwrap();
+    let mut graph = Graph::new();
+    let x = graph.input("x", ElementType::F32, (2, &channels, 3, 4)).unwrap();
+    let [gamma, beta] = ["gamma", "beta"].map(|name| graph.input(name, ElementType::F32, [&channels]).unwrap());
+    let y = graph.group_norm(x, 2, 1e-3, Some(gamma), Some(beta)).unwrap();
+    assert_eq!(graph.type_of(y).unwrap(), graph.type_of(x).unwrap());
+    graph.output("y", y).unwrap();
+    for device in devices() {
+        let executable = Executable::compile(&graph, &Model::new(), &device, &Options::default()).unwrap();
+        for count in [2usize, 12, 6] {
+            println!("{count} channels on {}", device.properties().name);
+            let extents = Extents::with([(&channels, count as i64)]).unwrap();
+            let (x, gamma, beta) = (numbers(24 * count, 3, 2.0), numbers(count, 4, 1.0), numbers(count, 5, 1.0));
+            let inputs = [("x", x), ("gamma", gamma), ("beta", beta)].map(|(name, x)| (name, Values::F32(x)));
+            compare(&graph, &executable, &inputs, &extents, 2e-4);
         }
     }
 }

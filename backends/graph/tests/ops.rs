@@ -247,6 +247,20 @@ fn constants_are_of_the_type_that_is_said() {
     assert!(g.constant(ElementType::Bool, shape(&[2]), [true, false].as_slice()).is_ok());
 }
 
+/// Constants get names that no leaf has, whatever the program calls its own.
+#[test]
+fn names_of_constants_are_free() {
+    let mut g = Graph::new();
+    let x = g.input("constant 1", FLOAT, shape(&[1])).unwrap();
+    let first = g.constant(FLOAT, shape(&[1]), &[2f32]).unwrap();
+    let second = g.constant(FLOAT, shape(&[1]), &[3f32]).unwrap();
+    assert_eq!(g.leaves().len(), 3);
+    let product = g.mul(x, first).unwrap();
+    let y = g.add(product, second).unwrap();
+    g.output("y", y).unwrap();
+    common::check(&g, &devices()[0], &[("constant 1", Values::F32(vec![0.5]))], &Extents::new(), 0.0);
+}
+
 /// Tensors of a graph are those of its clones, as far as both have them in common.
 #[test]
 fn clones_of_a_graph_part() {
@@ -286,6 +300,8 @@ fn no_extent_is_negative() {
         g.reshape(x, negative(&[-2, -3])).map(drop),
         g.expand(one, negative(&[-4])).map(drop),
         g.fill(1.0, FLOAT, negative(&[2, -1])).map(drop),
+        g.uniform(negative(&[-3, -4]), 0.0, 1.0, FLOAT).map(drop),
+        g.bernoulli(negative(&[-1]), 1.0).map(drop),
         g.input("i", FLOAT, negative(&[-1])).map(drop),
         g.param("p", FLOAT, negative(&[-1])).map(drop),
         g.state("s", FLOAT, negative(&[-1])).map(drop),

@@ -415,6 +415,45 @@ fn extents_of_each_run() {
     }
 }
 
+/// On the processor itself, where chains of so many additions would be off by up to a hundred times as much.
+#[test]
+fn sums_of_many_terms_are_within_the_stated_accuracy() {
+    const WAY: &str = "matmul on the host";
+    const COLUMNS: usize = 19;
+    let options = Options { force: [("matmul".to_owned(), WAY.to_owned())].into(), ..Options::default() };
+    let constant = |count: usize, _: u32| Values::F32(vec![0.1; count]);
+    let positive = |count: usize, seed: u32| Values::of(F32, count, seed, 1.0).positive();
+    let rows = Symbol::new("rows", 0, 3).unwrap();
+    for device in devices().iter().filter(|device| device.kind() == DeviceKind::Cpu) {
+        for k in [4096, 10_000, 100_003] {
+            for values in [constant as fn(usize, u32) -> Values, positive] {
+                println!("{k}");
+                let mut graph = Graph::new();
+                let x = graph.input("x", F32, shape(&[2, k])).unwrap();
+                let w = graph.input("w", F32, shape(&[COLUMNS, k])).unwrap();
+                let y = graph.linear(x, w, None, Activation::Relu).unwrap();
+                graph.output("y", y).unwrap();
+                let executable = Executable::compile(&graph, &Model::new(), device, &options).unwrap();
+                let inputs = [("x", values(2 * k, 1)), ("w", values(COLUMNS * k, 2))];
+                compare(&graph, &executable, &inputs, &Extents::new(), tolerance(F32));
+
+                let mut graph = Graph::new();
+                let a = graph.input("a", F32, vec![Dim::from(&rows), Dim::from(k)]).unwrap();
+                let b = graph.input("b", F32, shape(&[k, COLUMNS])).unwrap();
+                let c = graph.matmul(a, b).unwrap();
+                graph.output("c", c).unwrap();
+                let executable = Executable::compile(&graph, &Model::new(), device, &options).unwrap();
+                for count in [1usize, 3] {
+                    let mut extents = Extents::new();
+                    extents.set(&rows, count as i64).unwrap();
+                    let inputs = [("a", values(count * k, 3)), ("b", values(k * COLUMNS, 4))];
+                    compare(&graph, &executable, &inputs, &extents, tolerance(F32));
+                }
+            }
+        }
+    }
+}
+
 #[test]
 fn vectors_are_rows_and_columns() {
     let devices = devices();

@@ -527,4 +527,21 @@ fn mistakes() {
         assert_eq!(g.type_of(nothing).unwrap().to_string(), format!("{element}[0]"));
     }
     assert!(refused(g.arange(200.0, 100.0, 3, ElementType::U8)).contains("integers that u8 has"));
+    // What a float rounds to an end of 64 bits, or is just behind one.
+    let (half, all) = (2f64.powi(63), 2f64.powi(64));
+    for (start, step, count, element) in [
+        (half, 1.0, 1, ElementType::I64),
+        (half - 1024.0, 1.0, 1025, ElementType::I64),
+        (-half, -1.0, 2, ElementType::I64),
+        (0.0, f64::MAX, 2, ElementType::I64),
+        (all, 0.0, 1, ElementType::U64),
+        (all - 2048.0, 2048.0, 2, ElementType::U64),
+        (f64::INFINITY, 0.0, 1, ElementType::U64),
+        (0.0, -1.0, 2, ElementType::U64),
+    ] {
+        assert!(refused(g.arange(start, step, count, element)).contains(&format!("integers that {element} has")));
+    }
+    g.arange(half - 1024.0, 1.0, 1024, ElementType::I64).unwrap();
+    g.arange(-half, 1.0, 3, ElementType::I64).unwrap();
+    g.arange(all - 2048.0, 1.0, 2048, ElementType::U64).unwrap();
 }

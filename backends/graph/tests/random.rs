@@ -439,7 +439,7 @@ fn what_is_refused() {
         "dropout: input `x` is u32; expected f32, f16, bf16 or f64 (`cast` converts)",
         "dropout: attribute `p` is -0.5; expected a probability, from 0 to 1",
         "random_bits(x: u32[3]): input `seed` is u32[3]; expected u32[2]",
-        "sample: attribute `temperature` is -1; expected 0 for the likeliest, or a positive number",
+        "sample: attribute `temperature` is -1; expected 0 for the likeliest, or a number from 2.94e-39 to 8.5e37, whose reciprocal f32 has",
         "sample: attribute `top_p` is 0; expected a number above 0 and up to 1, which takes all",
         "sample: attribute `min_p` is 1.5; expected a number from 0, which takes all, to 1",
         "sample: input `logits` is u32; expected f32, f16 or bf16 (`cast` converts)",
@@ -449,4 +449,45 @@ fn what_is_refused() {
         assert_eq!(given, expected);
     }
     assert_eq!(messages.len(), expected.len());
+}
+
+/// What is refused leaves the graph as it was: without a seed, and with all of its streams.
+#[test]
+fn what_is_refused_takes_no_stream() {
+    let mut graph = Graph::new();
+    for refused in [
+        graph.uniform(shape(&[3]), 1.0, 1.0, F32),
+        graph.uniform([-3i64, -4], 0.0, 1.0, F32),
+        graph.normal(shape(&[3]), 0.0, -1.0, F32),
+        graph.random_bits(shape(&[3]), F32),
+        graph.bernoulli(shape(&[3]), 1.5),
+        graph.bernoulli([-3i64], 1.0),
+    ] {
+        refused.unwrap_err();
+    }
+    assert!(graph.nodes().is_empty() && graph.leaves().is_empty());
+    for stream in ["0", "1"] {
+        let x = graph.random_bits(shape(&[3]), U32).unwrap();
+        let attributes = graph.nodes()[x.node()].op.attributes();
+        assert!(attributes.contains(&("stream", stream.to_owned())), "{attributes:?}");
+        graph.bernoulli([-3i64], 0.0).unwrap_err();
+    }
+}
+
+/// Temperatures whose reciprocals are no normal numbers: minus infinity times 0 would be no number.
+#[test]
+fn temperatures_have_reciprocals() {
+    let mut graph = Graph::new();
+    let logits = graph.input("logits", F32, shape(&[2, 5])).unwrap();
+    let mut with = |temperature| graph.sample(logits, Sampling { temperature, ..Sampling::default() });
+    for temperature in [1e46, 1e38, 1e-39, -1.0, f64::INFINITY, f64::NAN] {
+        let refused = with(temperature).unwrap_err().to_string();
+        assert!(
+            refused.contains("attribute `temperature`") && refused.contains("from 2.94e-39 to 8.5e37"),
+            "{refused}"
+        );
+    }
+    for temperature in [0.0, 1.0, 2.94e-39, 8.5e37] {
+        with(temperature).unwrap();
+    }
 }

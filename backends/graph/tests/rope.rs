@@ -7,6 +7,7 @@ mod common;
 use std::collections::{BTreeMap, BTreeSet};
 
 use common::{Values, compare, computes, devices, tolerance};
+use half::{bf16, f16};
 use trefoil_graph::ops::AttentionLayout;
 use trefoil_graph::ops::rope::{Pairs, Rope};
 use trefoil_graph::{Dim, ElementType, Error, Executable, Extents, Graph, Model, Options, Symbol, reference};
@@ -117,6 +118,40 @@ fn rope() {
         }
     }
     assert_eq!(taken.len(), 2, "{taken:?}");
+}
+
+/// Zero times what is no number is none: it is 0 that stands where the table lacks a row.
+#[test]
+fn rows_that_the_table_lacks_make_zeros_of_anything() {
+    for device in devices() {
+        for element in [F32, F16, BF16, F64].into_iter().filter(|element| computes(&device, *element)) {
+            for pairs in [Pairs::Halves, Pairs::Neighbours] {
+                let op = Rope { layout: Bhsd, pairs, turned: 16 };
+                let (graph, mut inputs) = case(element, [1, 1, 9, 24], op, Rows::Given, false);
+                // The last two positions have no row.
+                let x = (0..9 * 24).map(|at| match at / 24 {
+                    7.. if at % 24 < 16 => [f32::INFINITY, f32::NAN, f32::NEG_INFINITY][at % 3],
+                    _ => at as f32 / 128.0,
+                });
+                inputs[0].1 = match element {
+                    F16 => Values::F16(x.map(f16::from_f32).collect()),
+                    BF16 => Values::BF16(x.map(bf16::from_f32).collect()),
+                    F64 => Values::F64(x.map(f64::from).collect()),
+                    _ => Values::F32(x.collect()),
+                };
+                for name in ["rope of four elements at a time", "rope of any strides"] {
+                    println!("{element} {pairs:?}, {name} on {}", device.properties().name);
+                    let options =
+                        Options { force: [("rope".to_owned(), name.to_owned())].into(), ..Options::default() };
+                    match Executable::compile(&graph, &Model::new(), &device, &options) {
+                        Ok(executable) => compare(&graph, &executable, &inputs, &Extents::new(), tolerance(element)),
+                        Err(Error::NoCandidate { .. }) => assert_eq!(element, F64, "{name}"),
+                        Err(error) => panic!("{error}"),
+                    }
+                }
+            }
+        }
+    }
 }
 
 #[test]

@@ -4,10 +4,16 @@
 
 mod common;
 
+use std::any::Any;
+use std::sync::Arc;
+use std::sync::mpsc::{Sender, channel};
+use std::thread;
+use std::time::Duration;
+
 use common::ops::RowSum;
 use common::{Values, check, compare, devices, devices_of_its_own, numbers};
 use trefoil_dsl::artefact::Feature;
-use trefoil_dsl::device::{Device, DeviceKind, DeviceOptions, Limits};
+use trefoil_dsl::device::{Device, DeviceKind, DeviceOptions, Limits, Memory, MemoryRange};
 use trefoil_graph::compile::prove::prove;
 use trefoil_graph::compile::stages::{forecast, forecast_op};
 use trefoil_graph::{Dim, ElementType, Error, Executable, Extents, Graph, Model, Options, Symbol, TensorType};
@@ -593,5 +599,66 @@ fn inputs_that_nothing_needs_are_checked() {
         run(Some(&four)).unwrap();
         let found = run(Some(&three)).unwrap_err();
         assert!(matches!(&found, Error::Length { name, given: 3, expected: 4, .. } if name == "idle"), "{found}");
+    }
+}
+
+/// Memory that goes only when another thread has run an executable, as that of an owner whose lock that thread holds.
+#[derive(Debug)]
+struct Waits {
+    memory: Arc<dyn Memory>,
+    executable: Arc<Executable>,
+    said: Sender<bool>,
+}
+
+impl Memory for Waits {
+    fn bytes(&self) -> u64 {
+        self.memory.bytes()
+    }
+
+    fn room(&self) -> u64 {
+        self.memory.room()
+    }
+
+    fn as_any(&self) -> &dyn Any {
+        self.memory.as_any()
+    }
+
+    fn device(&self) -> u64 {
+        self.memory.device()
+    }
+}
+
+impl Drop for Waits {
+    fn drop(&mut self) {
+        let (executable, (answer, answered)) = (self.executable.clone(), channel());
+        thread::spawn(move || answer.send(executable.run(&[("x", (&[1f32; 4]).into())], &Extents::new()).is_ok()));
+        self.said.send(answered.recv_timeout(Duration::from_secs(60)) == Ok(true)).unwrap();
+    }
+}
+
+#[test]
+fn memory_of_the_caller_goes_when_the_run_has_let_go_of_all() {
+    for device in devices() {
+        let mut graph = Graph::new();
+        let x = graph.input("x", FLOAT, [4]).unwrap();
+        let y = graph.neg(x).unwrap();
+        graph.output("y", y).unwrap();
+        let executable = Arc::new(compile(&graph, &device));
+        let (said, told) = channel();
+        let extents = Extents::new();
+        let range = || {
+            let memory = device.buffer(&[2f32; 4]).unwrap().memory().clone();
+            let memory = Waits { memory, executable: executable.clone(), said: said.clone() };
+            MemoryRange { memory: Arc::new(memory), offset: 0, bytes: 16 }
+        };
+        executable.prepare(&extents).memory("x", FLOAT, range()).take_memory("y", FLOAT, range()).run().unwrap();
+        // What was submitted holds memory until the device is done with it.
+        device.wait().unwrap();
+        // A run that fails before anything runs.
+        let refused = executable.prepare(&extents).input("x", &[1f32; 3]).take_memory("y", FLOAT, range()).run();
+        assert!(matches!(refused, Err(Error::Length { .. })), "{refused:?}");
+        for _ in 0..3 {
+            assert!(told.recv().unwrap(), "on {}", device.properties().name);
+        }
     }
 }

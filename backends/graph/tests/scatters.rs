@@ -10,7 +10,7 @@ use std::collections::BTreeSet;
 use common::cases::{Case, shape};
 use common::{Values, compare, computes, devices, numbers, tolerance, tries_every_way};
 use trefoil_dsl::device::Device;
-use trefoil_graph::ops::scatter::Update;
+use trefoil_graph::ops::scatter::{ScatterSet, Update};
 use trefoil_graph::{Dim, ElementType, Error, Executable, Extents, Graph, Model, Options, Symbol, reference};
 
 /// The ways in which updates are joined.
@@ -304,7 +304,14 @@ fn what_is_refused() {
     let huge = graph.input("huge", ElementType::U8, shape(&[1 << 16, 1 << 16])).unwrap();
     let few = graph.input("few", ElementType::U8, shape(&[1, 1])).unwrap();
     let at = graph.input("at", ElementType::I32, shape(&[1, 1])).unwrap();
+    let lines = graph.input("lines", ElementType::F32, shape(&[2, 4, 3])).unwrap();
+    let of_lines = graph.input("of lines", ElementType::F32, shape(&[2, 2, 3])).unwrap();
+    let last = graph.input("last", ElementType::I32, shape(&[4])).unwrap();
+    let few_last = graph.input("few last", ElementType::U32, shape(&[3])).unwrap();
     let refused = [
+        // Of a number with a sign its ways would make this or that.
+        (graph.add_one(ScatterSet, &[lines, of_lines, last]), "input `last` is i32; expected u32"),
+        (graph.add_one(ScatterSet, &[lines, of_lines, few_last]), "a number for each slot of f32[2, 4, 3]"),
         (graph.scatter_elements(huge, at, few, 0, Update::Add), "fewer than 2^31 - 1 of them"),
         (graph.scatter(x, i, rows, 2, Update::Add), "axes of f32[4, 3], each once"),
         (graph.scatter(x, i, rows, 1, Update::Add), "input `updates` is f32[2, 3]; expected f32[4, 2]"),

@@ -10,6 +10,7 @@ use common::cases::{Case, shape};
 use common::{Values, compare, computes, devices, numbers, tolerance};
 use trefoil_dsl::device::DeviceKind;
 use trefoil_graph::ops::pull::patches::Overlaid;
+use trefoil_graph::ops::pull::slices::UpdateSlice;
 use trefoil_graph::ops::{Border, Pooling, Slide, Window};
 use trefoil_graph::{
     DebugOptions, Dim, ElementType, Error, Executable, Extents, Graph, HostTensor, Model, Op, Options, Symbol, Tensor,
@@ -168,6 +169,25 @@ fn each_run_decides_extents_and_starts() {
     }
 }
 
+/// Columns of as many channels as each run wants, whose rows are those of whole windows.
+#[test]
+fn images_of_channels_that_each_run_decides() {
+    let rows = Symbol::with_multiple("rows", 0, 16, 4).unwrap();
+    let mut graph = Graph::new();
+    let x = graph.input("x", ElementType::F32, (2, &rows, 9)).unwrap();
+    let y = graph.col2im(x, &dims(&[4, 4]), &[Window::new(2), Window::new(2)]).unwrap();
+    assert_eq!(graph.type_of(y).unwrap().to_string(), "f32[2, rows / 4, 4, 4]");
+    graph.output("y", y).unwrap();
+    for device in devices() {
+        let executable = Executable::compile(&graph, &Model::new(), &device, &Options::default()).unwrap();
+        for count in [4usize, 16, 0] {
+            println!("{count} on {}", device.properties().name);
+            let extents = Extents::with([(&rows, count as i64)]).unwrap();
+            compare(&graph, &executable, &[("x", Values::F32(numbers(18 * count, 1, 1.0)))], &extents, 1e-6);
+        }
+    }
+}
+
 #[test]
 fn every_attribute_counts() {
     let mut results = BTreeSet::new();
@@ -219,6 +239,8 @@ fn what_is_refused() {
     let columns = graph.input("columns", ElementType::F32, shape(&[1, 9, 9])).unwrap();
     let row = graph.input("row", ElementType::F32, shape(&[4])).unwrap();
     let batches = graph.input("batches", ElementType::U32, shape(&[4, 3, 0])).unwrap();
+    let one = graph.input("one", ElementType::F32, shape(&[1, 1, 1])).unwrap();
+    let beyond = UpdateSlice { batch_axes: usize::MAX, starts: Some(dims(&[0])), wraps: false };
     let squares = |window: Window| [window.clone(), window];
     let refused = [
         (graph.dynamic_slice(x, reals, 0, &dims(&[2])), "input `starts` is f32"),
@@ -234,6 +256,12 @@ fn what_is_refused() {
         (graph.im2col(image, &squares(Window::new(5))), "a window that 4 positions hold"),
         (graph.im2col(image, &squares(Window { stride: Dim::from(0i64), ..Window::new(2) })), "of at least 1"),
         (graph.col2im(columns, &dims(&[4, 4]), &squares(Window::new(2))), "expected f32[1, 8, 9]"),
+        // Padding holds the window, where no image is.
+        (
+            graph.col2im(one, &dims(&[-1]), &[Window { padding: [1i64, 1].map(Dim::from), ..Window::new(1) }]),
+            "attribute `image` is [-1]; expected extents that are not negative",
+        ),
+        (graph.add_one(beyond, &[x, part]), "attribute `starts` is Some([0])"),
     ];
     for (given, expected) in refused {
         let error = given.unwrap_err().to_string();

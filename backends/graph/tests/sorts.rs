@@ -199,6 +199,64 @@ fn what_is_refused() {
     assert!(graph.argsort(x, -3, false).is_err());
 }
 
+/// The kernels for the best of long rows, also on processors.
+fn of_long_rows() -> Options {
+    let force = [("top_k".to_owned(), "candidates of long rows".to_owned())].into();
+    Options { force, ..Options::default() }
+}
+
+/// Rows are read four elements at a time, and the last few of a row may be fewer.
+#[test]
+fn the_best_may_be_the_last_of_a_row() {
+    for element in [ElementType::F32, ElementType::F16, ElementType::I8] {
+        let mut graph = Graph::new();
+        let mut inputs = Vec::new();
+        // One piece, and several.
+        for n in [5001usize, 16_385, 16_386, 16_387] {
+            for (largest, all, last) in [(true, -1.0, -0.0), (true, 1.0, 2.0), (false, -1.0, -2.0), (false, 1.0, 0.0)] {
+                let name = format!("{n} of {all}, largest {largest}");
+                let x = graph.input(&name, ElementType::F32, shape(&[n])).unwrap();
+                let x = graph.cast(x, element).unwrap();
+                for k in [1, 3] {
+                    let (values, places) = graph.top_k(x, k, 0, largest, true).unwrap();
+                    graph.output(&format!("values of {name}, {k}"), values).unwrap();
+                    graph.output(&format!("places of {name}, {k}"), places).unwrap();
+                }
+                let mut values = vec![all; n];
+                values[n - 1] = last;
+                inputs.push((name, Values::F32(values)));
+            }
+        }
+        let inputs: Vec<_> = inputs.iter().map(|(name, values)| (name.as_str(), values.clone())).collect();
+        for device in devices() {
+            println!("{element} on {}", device.properties().name);
+            let executable = Executable::compile(&graph, &Model::new(), &device, &of_long_rows()).unwrap();
+            compare(&graph, &executable, &inputs, &Extents::new(), 0.0);
+        }
+    }
+    // As many as each run wants, of rows of which there is one.
+    let n = Symbol::new("n", 1, 100_000).unwrap();
+    let mut graph = Graph::new();
+    for name in ["equal", "rising"] {
+        let x = graph.input(name, ElementType::F32, vec![Dim::from(1usize), Dim::from(&n)]).unwrap();
+        let (values, places) = graph.top_k(x, 1, 1, true, true).unwrap();
+        graph.output(&format!("values of {name}"), values).unwrap();
+        graph.output(&format!("places of {name}"), places).unwrap();
+    }
+    for device in devices() {
+        let executable = Executable::compile(&graph, &Model::new(), &device, &of_long_rows()).unwrap();
+        for count in [1usize, 2, 3, 130, 131, 99_999] {
+            println!("{count} on {}", device.properties().name);
+            let extents = Extents::with([(&n, count as i64)]).unwrap();
+            let equal = vec![-1.0; count];
+            let mut rising = equal.clone();
+            rising[count - 1] = -0.5;
+            let inputs = [("equal", Values::F32(equal)), ("rising", Values::F32(rising))];
+            compare(&graph, &executable, &inputs, &extents, 0.0);
+        }
+    }
+}
+
 /// Rows of a run may be much shorter than they can be: what fills a piece of one up is taken for no element, though it ranks as the last do.
 #[test]
 fn the_best_of_rows_shorter_than_they_can_be() {

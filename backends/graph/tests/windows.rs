@@ -10,7 +10,8 @@ use common::{Values, compare, computes, devices, tolerance};
 use trefoil_graph::ops::pull::sample::{GridSample, Outside, Sampling};
 use trefoil_graph::ops::{Alignment, BlockOrder, Interpolation, Nearest, Pooling, ResizeAxis, Window};
 use trefoil_graph::{
-    Dim, ElementType, Error, Executable, Extents, Graph, GraphError, HostTensor, Model, Options, Tensor, reference,
+    Dim, ElementType, Error, Executable, Extents, Graph, GraphError, HostTensor, Model, Options, Symbol, Tensor,
+    reference,
 };
 
 const F32: ElementType = ElementType::F32;
@@ -389,6 +390,31 @@ fn blocks_of_channels() {
     let found = reference::evaluate(&graph, &BTreeMap::new(), &Extents::new()).unwrap();
     assert_eq!(found["a"].values, [0., 1., 2., 3., 4., 5., 6., 7.]);
     assert_eq!(found["b"].values, [0., 2., 4., 6., 1., 3., 5., 7.]);
+}
+
+/// Extents that each run decides, in multiples of a block.
+#[test]
+fn blocks_of_as_many_elements_as_each_run_wants() {
+    let n = Symbol::with_multiple("n", 0, 12, 2).unwrap();
+    let mut graph = Graph::new();
+    let x = graph.input("x", F32, (1, 4, &n, 8)).unwrap();
+    for (name, order) in [("channels", BlockOrder::ChannelFirst), ("positions", BlockOrder::PositionFirst)] {
+        let y = graph.space_to_depth(x, 2, order).unwrap();
+        assert_eq!(graph.type_of(y).unwrap().to_string(), "f32[1, 16, n / 2, 4]");
+        let back = graph.depth_to_space(y, 2, order).unwrap();
+        assert_eq!(graph.type_of(back).unwrap(), graph.type_of(x).unwrap());
+        let sum = graph.add(back, x).unwrap();
+        graph.output(name, y).unwrap();
+        graph.output(&format!("back from {name}"), sum).unwrap();
+    }
+    for device in devices() {
+        let executable = Executable::compile(&graph, &Model::new(), &device, &Options::default()).unwrap();
+        for rows in [2usize, 12, 0, 6] {
+            println!("{rows} on {}", device.properties().name);
+            let extents = Extents::with([(&n, rows as i64)]).unwrap();
+            compare(&graph, &executable, &[("x", Values::of(F32, 32 * rows, 1, 2.0))], &extents, 0.0);
+        }
+    }
 }
 
 #[test]

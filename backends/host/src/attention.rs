@@ -7,7 +7,7 @@ use rayon::prelude::*;
 
 use crate::isa::{self, Work};
 use crate::math::{exponentials, largest};
-use crate::tile::{Tile, pack, steps, write};
+use crate::tile::{add_products, pack, steps, write};
 
 /// Blocks for each thread, so that threads that are done early take more.
 const BLOCKS_PER_THREAD: usize = 4;
@@ -205,7 +205,7 @@ impl Work for Block<'_, '_> {
             }
             for (index, panel) in key_panels.chunks_exact((elements * width).max(1)).enumerate() {
                 let mut sums = zero;
-                isa::run(Tile { rows, panel: steps(panel), sums: &mut sums });
+                add_products(rows, steps(panel), &mut sums);
                 for (row, sums) in scores.chunks_exact_mut(row_length).zip(&sums) {
                     write(&mut row[index * width..][..width], sums);
                 }
@@ -218,7 +218,7 @@ impl Work for Block<'_, '_> {
             let rows: [&[f32]; ROWS] = std::array::from_fn(|i| &scores[i * row_length..][..keys]);
             for (index, panel) in value_panels.chunks_exact(keys * width).enumerate() {
                 let mut sums = zero;
-                isa::run(Tile { rows, panel: steps(panel), sums: &mut sums });
+                add_products(rows, steps(panel), &mut sums);
                 for (i, out) in self.out[group * ROWS..][..count].iter_mut().enumerate() {
                     sums[i].as_flattened_mut().iter_mut().for_each(|sum| *sum *= factors[i]);
                     let used = width.min(value_elements - index * width);
@@ -282,4 +282,45 @@ impl Block<'_, '_> {
 #[inline(always)]
 fn biased(score: f32, bias: f32) -> f32 {
     if bias == f32::NEG_INFINITY { bias } else { score + bias }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::isa::tests::at_every_level;
+
+    #[test]
+    fn means_of_many_values_are_accurate() {
+        const ELEMENTS: usize = 4;
+        for keys in [4096, 100_003] {
+            let (q, k, v) = (vec![0.0; 2 * ELEMENTS], vec![1.0; keys * ELEMENTS], vec![0.1; keys * ELEMENTS]);
+            // Of one batch and head; every query sees every key, and every key has the same weight.
+            let strides = [0, 0, ELEMENTS];
+            let operands = Attention {
+                batch: 1,
+                heads: 1,
+                key_heads: 1,
+                queries: 2,
+                keys,
+                elements: ELEMENTS,
+                value_elements: ELEMENTS,
+                q: Heads { values: &q, strides },
+                k: Heads { values: &k, strides },
+                v: Heads { values: &v, strides },
+                bias: None,
+                lengths: None,
+                sinks: None,
+                scale: 1.0,
+                cap: None,
+                first: None,
+                window: [i64::from(i32::MAX); 2],
+                heads_inside: false,
+            };
+            at_every_level(|| {
+                let mut out = [f32::NAN; 2 * ELEMENTS];
+                attention(&operands, &mut out).unwrap();
+                assert!(out.iter().all(|mean| (mean - 0.1).abs() <= 3e-6), "{keys}: {out:?}, not 0.1");
+            });
+        }
+    }
 }

@@ -1,14 +1,17 @@
-//! Convolutions and their transposes over up to three axes, as products with what the kernel meets, which is laid out image by image.
+//! Convolutions and their transposes over up to three axes, as products with what the kernel meets, which is laid out image by image, as many positions of one at once as fit.
 //!
 //! What is laid out is `[channels of a group, elements of the kernel, positions]`; where the kernel has one element that meets every position, x itself is that already. So a convolution costs, beside the product, one write and
-//! one read of its x times the elements of the kernel.
+//! one read of its x times the elements of the kernel. Positions have sums of their own, so that results are the same however many are laid out at once.
 
 use rayon::prelude::*;
 use trefoil_kernels::activation::Activation;
 
 use crate::isa::{self, Work};
 use crate::math::activate;
-use crate::product::{Matrices, Product, multiply};
+use crate::product::{COLUMNS, Matrices, Product, multiply_into};
+
+/// Elements that are laid out at once, by all threads together: 32 megabytes. Only where fewer positions than a panel has columns have as many, it is that panel.
+const LAID_OUT: usize = 1 << 23;
 
 /// One axis.
 #[derive(Clone, Copy, Debug)]
@@ -108,14 +111,19 @@ impl Convolution<'_> {
         })
     }
 
-    /// What one element of the kernel meets in one channel, from `first` in x on.
-    fn lay_out(&self, first: usize, element: usize, row: &mut [f32]) {
+    /// What one element of the kernel meets in one channel, from `first` in x on, at as many positions as the row has, from `start` on.
+    fn lay_out(&self, first: usize, element: usize, start: usize, row: &mut [f32]) {
         let [a, b, c] = &self.axes;
         let steps = [element / (b.size * c.size), element / c.size % b.size, element % c.size];
         let (x, transposed) = (self.x.0, self.transposed);
         // Positions from the first that meets x on follow on each other there.
         let run = !transposed && c.stride == 1 && c.x_stride == 1;
-        for (line, row) in row.chunks_mut(c.positions).enumerate() {
+        // The first line may be cut, in front and behind.
+        let (first_line, in_line) = (start / c.positions, start % c.positions);
+        let (head, others) = row.split_at_mut(row.len().min(c.positions - in_line));
+        let lines = std::iter::once((in_line, head)).chain(others.chunks_mut(c.positions).map(|row| (0, row)));
+        for (line, (position, row)) in lines.enumerate() {
+            let line = first_line + line;
             let met_a = a.met(transposed, line / b.positions, steps[0]);
             let met_b = b.met(transposed, line % b.positions, steps[1]);
             let (Some(met_a), Some(met_b)) = (met_a, met_b) else {
@@ -124,7 +132,7 @@ impl Convolution<'_> {
             };
             let from = first + met_a * a.x_stride + met_b * b.x_stride;
             if run {
-                let reach = steps[2] * c.dilation;
+                let reach = position + steps[2] * c.dilation;
                 let start = c.front.saturating_sub(reach).min(row.len());
                 let end = (c.extent + c.front).saturating_sub(reach).clamp(start, row.len());
                 row[..start].fill(0.0);
@@ -134,8 +142,9 @@ impl Convolution<'_> {
                     row[start..end].copy_from_slice(&x[from..from + end - start]);
                 }
             } else {
-                for (position, to) in row.iter_mut().enumerate() {
-                    *to = c.met(transposed, position, steps[2]).map_or(0.0, |place| x[from + place * c.x_stride]);
+                for (index, to) in row.iter_mut().enumerate() {
+                    let place = c.met(transposed, position + index, steps[2]);
+                    *to = place.map_or(0.0, |place| x[from + place * c.x_stride]);
                 }
             }
         }
@@ -165,11 +174,28 @@ impl Convolution<'_> {
     }
 }
 
+/// How many positions are laid out at once where each has `depth` elements, if some `most` fit.
+fn at_once(positions: usize, depth: usize, most: usize) -> usize {
+    let fitting = most / depth.max(1);
+    if fitting >= positions {
+        return positions;
+    }
+    // As many panels for each thread, where there are so many: threads wait for each other behind each product.
+    let even = COLUMNS * rayon::current_num_threads();
+    let unit = if fitting < even { COLUMNS } else { even };
+    (fitting / unit * unit).max(COLUMNS).min(positions)
+}
+
 /// Computes a convolution into `out`, which is `[images, groups, outputs, positions]`.
 ///
 /// # Errors
 /// An operand or the result is too short.
 pub fn convolve(convolution: &Convolution<'_>, out: &mut [f32]) -> Result<(), String> {
+    convolve_within(convolution, LAID_OUT, out)
+}
+
+/// The same with some `most` elements laid out at once.
+fn convolve_within(convolution: &Convolution<'_>, most: usize, out: &mut [f32]) -> Result<(), String> {
     let Convolution { transposed, images, groups, channels, outputs, weight, bias, activation, .. } = *convolution;
     // A bias is one of a row here, and of a column in a product: where there is one, both come after the product.
     let in_product = if bias.is_none() { activation } else { Activation::Identity };
@@ -183,30 +209,37 @@ pub fn convolve(convolution: &Convolution<'_>, out: &mut [f32]) -> Result<(), St
     let (x, [image_stride, channel_stride]) = convolution.x;
     let depth = channels * elements;
     let is_laid_out = convolution.is_laid_out();
-    let mut laid_out = vec![0.0; if is_laid_out { 0 } else { depth * positions }];
+    let at_once = if is_laid_out { positions } else { at_once(positions, depth, most) };
+    let mut laid_out = vec![0.0_f32; if is_laid_out { 0 } else { depth * at_once }];
     for (part, out) in out.chunks_mut(outputs * positions).enumerate() {
         let (image, group) = (part / groups, part % groups);
         let first = image * image_stride + group * channels * channel_stride;
-        let right = if is_laid_out {
-            Matrices { values: x.get(first..).unwrap_or_default(), strides: [0, channel_stride, 1] }
-        } else {
-            laid_out.par_chunks_mut(positions).enumerate().for_each(|(row, to)| {
-                convolution.lay_out(first + row / elements * channel_stride, row % elements, to);
-            });
-            Matrices { values: &laid_out, strides: [0, positions, 1] }
-        };
         let weight = &weight[group * outputs * depth..][..outputs * depth];
-        if !transposed {
-            let left = Matrices { values: weight, strides: [0, depth, 1] };
-            multiply(&Product { activation: in_product, ..product(outputs, positions, depth, left, right) }, out)?;
-        } else {
+        let turned: Vec<f32> = if transposed {
             // A row of outputs has its weights in rows of elements, channel by channel.
-            let rows: Vec<f32> = (0..outputs)
+            (0..outputs)
                 .flat_map(|output| (0..depth).map(move |row| (output, row)))
                 .map(|(output, row)| weight[(row / elements * outputs + output) * elements + row % elements])
-                .collect();
-            let left = Matrices { values: &rows, strides: [0, depth, 1] };
-            multiply(&Product { activation: in_product, ..product(outputs, positions, depth, left, right) }, out)?;
+                .collect()
+        } else {
+            Vec::new()
+        };
+        let a = Matrices { values: if transposed { turned.as_slice() } else { weight }, strides: [0, depth, 1] };
+        for start in (0..positions).step_by(at_once) {
+            let count = at_once.min(positions - start);
+            let b = if is_laid_out {
+                Matrices { values: x.get(first..).unwrap_or_default(), strides: [0, channel_stride, 1] }
+            } else {
+                laid_out.par_chunks_mut(at_once).enumerate().for_each(|(row, to)| {
+                    let first = first + row / elements * channel_stride;
+                    convolution.lay_out(first, row % elements, start, &mut to[..count]);
+                });
+                // The same strides for the last positions too: a product of one row goes by them.
+                Matrices { values: laid_out.as_slice(), strides: [0, at_once, 1] }
+            };
+            let (m, n, k) = (outputs, count, depth);
+            let product = Product { batch: 1, m, n, k, a, b, bias: None, activation: in_product };
+            multiply_into(&product, out.chunks_mut(positions).map(|row| &mut row[start..][..count]))?;
         }
         if let Some(bias) = bias {
             let bias = &bias[group * outputs..][..outputs];
@@ -217,6 +250,66 @@ pub fn convolve(convolution: &Convolution<'_>, out: &mut [f32]) -> Result<(), St
     Ok(())
 }
 
-fn product<'a>(m: usize, n: usize, k: usize, a: Matrices<'a>, b: Matrices<'a>) -> Product<'a> {
-    Product { batch: 1, m, n, k, a, b, bias: None, activation: Activation::Identity }
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// Two images in two groups, strided, dilated and padded, and the transpose: small numbers of positions end within lines.
+    #[test]
+    fn results_are_the_same_however_many_positions_are_laid_out_at_once() {
+        const EXTENT: usize = 13;
+        let x: Vec<f32> = (0..2 * 6 * EXTENT * EXTENT).map(|i| (i * 31 % 97) as f32 / 7.0 - 5.0).collect();
+        // Products with powers of two are exact, so that instruction sets agree, of which other tests may choose one meanwhile.
+        let weight: Vec<f32> = (0..2 * 70 * 3 * 9).map(|i| [0.5, -1.0, 2.0, 1.0, -0.25][i % 5]).collect();
+        let bias: Vec<f32> = (0..2 * 70).map(|i| i as f32 / 4.0).collect();
+        // Stride, dilation, zeros in front, positions.
+        for (transposed, outputs, [stride, dilation, front, positions]) in [
+            (false, 70, [1, 1, 1, 13]),
+            (false, 1, [1, 1, 1, 13]),
+            (false, 3, [2, 2, 3, 8]),
+            (true, 5, [1, 2, 0, 17]),
+            (true, 1, [2, 1, 1, 26]),
+        ] {
+            let axis = Axis { positions, extent: EXTENT, size: 3, stride, dilation, front, x_stride: 1 };
+            let none = Axis { positions: 1, extent: 1, size: 1, stride: 1, dilation: 1, front: 0, x_stride: 0 };
+            let axes = [none, Axis { x_stride: EXTENT, ..axis }, axis];
+            for bias in [None, Some(bias.as_slice())] {
+                let convolution = Convolution {
+                    transposed,
+                    images: 2,
+                    groups: 2,
+                    channels: 3,
+                    outputs,
+                    axes,
+                    x: (&x, [6 * EXTENT * EXTENT, EXTENT * EXTENT]),
+                    weight: &weight,
+                    bias,
+                    activation: Activation::Relu,
+                };
+                let count = 2 * 2 * outputs * positions * positions;
+                let by = |most: usize, threads: usize| {
+                    let pool = rayon::ThreadPoolBuilder::new().num_threads(threads).build().unwrap();
+                    let mut out = vec![f32::NAN; count];
+                    pool.install(|| convolve_within(&convolution, most, &mut out)).unwrap();
+                    out
+                };
+                let whole = by(usize::MAX, 1);
+                for most in [1, 27 * 50, 27 * 97, 27 * 100] {
+                    assert!(by(most, 1) == whole && by(most, 2) == whole, "{transposed} {outputs} {stride}, {most}");
+                }
+            }
+        }
+    }
+
+    #[test]
+    fn what_is_laid_out_at_once_is_bounded() {
+        assert_eq!(at_once(1000, 27, usize::MAX), 1000);
+        assert_eq!(at_once(1000, 0, 0), COLUMNS);
+        assert_eq!(at_once(7, 1 << 30, LAID_OUT), 7);
+        for depth in [1, 27, 2304, 18_432, 100_000] {
+            let count = at_once(1 << 24, depth, LAID_OUT);
+            assert!(count >= COLUMNS && depth * count <= LAID_OUT, "{count} positions of {depth}");
+            assert!(count.is_multiple_of(COLUMNS));
+        }
+    }
 }

@@ -3,6 +3,8 @@
 
 use trefoil_kernels::activation::Activation;
 
+use crate::tile::PIECE;
+
 /// Adding and subtracting this rounds to an integer, ties to even; the sum's low bits hold the integer.
 const ROUND: f32 = 12_582_912.0;
 
@@ -108,17 +110,21 @@ pub(crate) fn activate<const FMA: bool>(values: &mut [f32], activation: Activati
     }
 }
 
-/// The sum of numbers, in as many partial sums as a vector has lanes.
+/// The sum of numbers, in as many partial sums as a vector has lanes, piece by piece.
 #[inline(always)]
 pub(crate) fn sum<const LANES: usize>(values: &[f32]) -> f32 {
-    let (vectors, rest) = values.as_chunks::<LANES>();
-    let mut sums = [0.0; LANES];
-    for vector in vectors {
-        for lane in 0..LANES {
-            sums[lane] += vector[lane];
+    let mut total = 0.0_f64;
+    for piece in values.chunks(PIECE * LANES) {
+        let (vectors, rest) = piece.as_chunks::<LANES>();
+        let mut sums = [0.0; LANES];
+        for vector in vectors {
+            for lane in 0..LANES {
+                sums[lane] += vector[lane];
+            }
         }
+        total += f64::from(sums.iter().chain(rest).sum::<f32>());
     }
-    sums.iter().chain(rest).sum()
+    total as f32
 }
 
 /// The largest number; minus infinity if there is none.
@@ -188,6 +194,28 @@ mod tests {
                     let error = (f64::from(found) - wanted).abs();
                     assert!(error <= 3e-7 * wanted.abs().max(1.0), "{activation:?}({x}) is {found}, not {wanted}");
                 }
+            });
+        }
+    }
+
+    struct Sum<'a>(&'a [f32]);
+
+    impl Work for Sum<'_> {
+        type Output = f32;
+
+        #[inline(always)]
+        fn run<const FMA: bool, const ROWS: usize, const VECTORS: usize, const LANES: usize>(self) -> f32 {
+            sum::<LANES>(self.0)
+        }
+    }
+
+    #[test]
+    fn sums_of_many_terms_are_accurate() {
+        for count in [0, 1, 2_047, 8_193, 1_000_003] {
+            let wanted = count as f64 * f64::from(0.1_f32);
+            at_every_level(|| {
+                let found = f64::from(run(Sum(&vec![0.1; count])));
+                assert!((found - wanted).abs() <= 3e-5 * wanted, "{count}: {found}, not {wanted}");
             });
         }
     }

@@ -1,7 +1,10 @@
 //! Matrix products: activation(a b + bias), for batches of matrices in any strides.
 //!
 //! The result is cut into blocks of rows and columns, which threads take. For each panel of its columns of B a thread rearranges that panel, which then lies in its own cache,
-//! and walks down its rows of A, which are read as they lie; for a single row B is read as it lies too (`one_row`). Halves become `f32` on the way to a panel and to rows, which then lie in a thread's cache too. K is not cut: a tile's sums stay in registers from the bias to the activation.
+//! and walks down its rows of A, which are read as they lie; for a single row B is read as it lies too (`one_row`). Halves become `f32` on the way to a panel and to rows, which then lie in a thread's cache too.
+//!
+//! A tile's sums stay in registers for a piece of K (`tile`), and in the first cache from one piece to the next. Long K is walked along in parts of so many steps, so that what a thread rearranges and gathers has a bound;
+//! sums wait in `f64` meanwhile. Pieces and parts follow from the product and the instruction set alone, and so does the order of additions: results are the same whatever the number of threads, which decides on blocks only.
 
 use rayon::prelude::*;
 use trefoil_kernels::activation::Activation;
@@ -10,7 +13,7 @@ use crate::isa::{self, Work};
 use crate::math::activate;
 use crate::number::Number;
 use crate::one_row::OneRow;
-use crate::tile::{Tile, pack, steps};
+use crate::tile::{PIECE, add_products, pack, steps};
 
 /// Multiply-adds that are not worth a second thread.
 const ALONE: usize = 1 << 16;
@@ -19,7 +22,13 @@ const BLOCKS_PER_THREAD: usize = 4;
 /// Rows of a block: rearranging a panel costs as much as multiplying it with some ten rows, so blocks have many more of them, where there are enough blocks.
 const ROWS: std::ops::RangeInclusive<usize> = 64..=1024;
 /// Columns of the narrowest block; the widest panel has as many.
-const COLUMNS: usize = 48;
+pub(crate) const COLUMNS: usize = 48;
+/// Steps along K of a part, in whole pieces: the widest panel of one has three quarters of a megabyte.
+const DEPTH: usize = 8 * PIECE;
+/// Elements of A that a block gathers at once: a piece of the most rows, two megabytes.
+const GATHERED: usize = 1 << 19;
+/// Sums that wait while K is walked along, of all threads together: 32 megabytes.
+const WAITING: usize = 1 << 22;
 
 /// A batch of matrices in memory.
 #[derive(Clone, Copy, Debug)]
@@ -69,42 +78,68 @@ impl<T> Matrices<'_, T> {
     }
 }
 
+impl<A: Number, B: Number, C: Number> Product<'_, A, B, C> {
+    /// # Errors
+    /// An operand is too short.
+    fn check(&self) -> Result<(), String> {
+        let Self { batch, m, n, k, .. } = *self;
+        self.a.check("a", [batch, m, k])?;
+        self.b.check("b", [batch, k, n])?;
+        match self.bias {
+            Some(bias) if bias.len() < n => Err(format!("`bias`: {} elements given, {n} expected", bias.len())),
+            _ => Ok(()),
+        }
+    }
+
+    /// Steps along K of a part. Rounding depends on it, so it must not depend on how many rows a block has, which the number of threads decides.
+    fn depth(&self) -> usize {
+        if A::singles(self.a.values).is_some() && (self.a.strides[2] == 1 || self.k <= 1) {
+            return DEPTH;
+        }
+        // Rows are gathered.
+        let rows = self.m.clamp(1, *ROWS.end());
+        (GATHERED / rows / PIECE).clamp(1, DEPTH / PIECE) * PIECE
+    }
+}
+
 /// Computes a product into `out`, which is `[batch, m, n]`.
 ///
 /// # Errors
 /// An operand or the result is too short.
 pub fn multiply<A: Number, B: Number, C: Number>(product: &Product<'_, A, B, C>, out: &mut [C]) -> Result<(), String> {
-    let Product { batch, m, n, k, .. } = *product;
-    product.a.check("a", [batch, m, k])?;
-    product.b.check("b", [batch, k, n])?;
-    if let Some(bias) = product.bias.filter(|bias| bias.len() < n) {
-        return Err(format!("`bias`: {} elements given, {n} expected", bias.len()));
-    }
+    let Product { batch, m, n, .. } = *product;
     let elements = batch.checked_mul(m).and_then(|rows| rows.checked_mul(n));
     let given = out.len();
     let out = elements
         .and_then(|elements| out.get_mut(..elements))
         .ok_or_else(|| format!("the result: {given} elements given, {batch} x {m} x {n} expected"))?;
-    if out.is_empty() {
+    multiply_into(product, out.chunks_mut(n.max(1)))
+}
+
+/// Computes a product into `batch` times `m` rows of `n` elements.
+///
+/// # Errors
+/// An operand is too short.
+pub(crate) fn multiply_into<'t, A: Number, B: Number, C: Number>(
+    product: &Product<'_, A, B, C>,
+    mut rows: impl Iterator<Item = &'t mut [C]>,
+) -> Result<(), String> {
+    product.check()?;
+    let Product { batch, m, n, k, .. } = *product;
+    if [batch, m, n].contains(&0) {
         return Ok(());
     }
-    let alone = out.len().saturating_mul(k) <= ALONE;
+    let alone = [m, n, k].iter().fold(batch, |terms, extent| terms.saturating_mul(*extent)) <= ALONE;
     let wanted = if alone { 1 } else { rayon::current_num_threads() * BLOCKS_PER_THREAD };
-    let (rows, columns) = block_size(product, wanted);
+    let (most, columns) = block_size(product, wanted);
     let mut blocks = Vec::new();
-    for (matrix, out) in out.chunks_mut(m * n).enumerate() {
-        for (block, out) in out.chunks_mut(rows * n).enumerate() {
-            let mut row_of_blocks: Vec<_> = (0..n)
-                .step_by(columns)
-                .map(|first_column| Block {
-                    product,
-                    matrix,
-                    first_row: block * rows,
-                    first_column,
-                    out: Vec::with_capacity(rows.min(m)),
-                })
-                .collect();
-            for row in out.chunks_mut(n) {
+    for matrix in 0..batch {
+        for first_row in (0..m).step_by(most) {
+            let count = most.min(m - first_row);
+            let block =
+                |first_column| Block { product, matrix, first_row, first_column, out: Vec::with_capacity(count) };
+            let mut row_of_blocks: Vec<_> = (0..n).step_by(columns).map(block).collect();
+            for row in rows.by_ref().take(count) {
                 for (block, part) in row_of_blocks.iter_mut().zip(row.chunks_mut(columns)) {
                     block.out.push(part);
                 }
@@ -121,14 +156,18 @@ pub fn multiply<A: Number, B: Number, C: Number>(product: &Product<'_, A, B, C>,
 }
 
 /// Rows and columns of a block, so that there are some `wanted` blocks.
-fn block_size<A, B, C>(product: &Product<'_, A, B, C>, wanted: usize) -> (usize, usize) {
+fn block_size<A: Number, B: Number, C: Number>(product: &Product<'_, A, B, C>, wanted: usize) -> (usize, usize) {
     let (m, n) = (product.m, product.n);
     // Blocks of the fewest columns first, since those share no rearranged panel; then fewer rows, as long as that pays.
     let panels = n.div_ceil(COLUMNS);
     let rows = m.div_ceil(wanted.div_ceil(product.batch * panels)).clamp(*ROWS.start(), *ROWS.end());
     let others = product.batch * m.div_ceil(rows);
     let columns = panels.div_ceil(wanted.div_ceil(others)) * COLUMNS;
-    (rows, columns)
+    if product.k <= product.depth() {
+        return (rows, columns);
+    }
+    let most = WAITING / rayon::current_num_threads() / rows.min(m) / COLUMNS * COLUMNS;
+    (rows, columns.min(most).max(COLUMNS))
 }
 
 /// A part of a result.
@@ -145,75 +184,148 @@ impl<A: Number, B: Number, C: Number> Work for Block<'_, '_, A, B, C> {
     type Output = ();
 
     #[inline(always)]
-    fn run<const FMA: bool, const ROWS: usize, const VECTORS: usize, const LANES: usize>(mut self) {
-        let Product { k, a, b, bias, activation, .. } = *self.product;
+    fn run<const FMA: bool, const ROWS: usize, const VECTORS: usize, const LANES: usize>(self) {
+        let Product { m, k, a, b, .. } = *self.product;
+        let ([a_matrix, a_row, _], [b_matrix, b_row, b_column]) = (a.strides, b.strides);
+        // From the block's first row and column on.
+        let (mut a, mut b): (&[A], &[B]) = (&[], &[]);
+        if k > 0 {
+            a = &self.product.a.values[self.matrix * a_matrix + self.first_row * a_row..];
+            b = &self.product.b.values[self.matrix * b_matrix + self.first_column * b_column..];
+        }
+        match B::singles(b) {
+            Some(b) if m == 1 && k > 0 && (b_row == 1 || b_column == 1) => self.one_row::<FMA, LANES>(a, b),
+            _ => self.tiles::<FMA, ROWS, VECTORS, LANES>(a, b),
+        }
+    }
+}
+
+impl<A: Number, B: Number, C: Number> Block<'_, '_, A, B, C> {
+    /// One row of A, by B as it lies.
+    #[inline(always)]
+    fn one_row<const FMA: bool, const LANES: usize>(mut self, a: &[A], b: &[f32]) {
+        let Product { k, bias, activation, .. } = *self.product;
+        let ([_, a_row, a_column], [_, b_row, b_column]) = (self.product.a.strides, self.product.b.strides);
+        let columns = self.out.first().map_or(0, |row| row.len());
+        let mut sums = vec![0.0; columns];
+        if let Some(bias) = bias {
+            sums.iter_mut().zip(&bias[self.first_column..]).for_each(|(to, from)| *to = from.wide());
+        }
+        // Where numbers of a column lie together, each lane has a sum of its own.
+        let piece = if b_row == 1 { PIECE * LANES } else { PIECE };
+        let (mut totals, mut gathered) = (Vec::new(), Vec::new());
+        for first in (0..k).step_by(piece) {
+            let length = piece.min(k - first);
+            let a: &[f32] = match A::singles(a) {
+                Some(singles) if a_column == 1 || k <= 1 => &singles[first..][..length],
+                _ => {
+                    gather(&mut gathered, &a[first * a_column..], [a_row, a_column], [1, length]);
+                    &gathered
+                }
+            };
+            isa::run(OneRow { a, b: &b[first * b_row..], strides: [b_row, b_column], sums: &mut sums });
+            if k > piece {
+                totals.resize(columns, 0.0_f64);
+                for (total, sum) in totals.iter_mut().zip(&mut sums) {
+                    *total += f64::from(*sum);
+                    *sum = 0.0;
+                }
+            }
+        }
+        sums.iter_mut().zip(totals).for_each(|(sum, total)| *sum = total as f32);
+        activate::<FMA>(&mut sums, activation);
+        for (to, sum) in self.out.iter_mut().flat_map(|row| row.iter_mut()).zip(sums) {
+            *to = C::narrow(sum);
+        }
+    }
+
+    /// Tile by tile, for each part of K down the rows and from panel to panel.
+    #[inline(always)]
+    fn tiles<const FMA: bool, const ROWS: usize, const VECTORS: usize, const LANES: usize>(mut self, a: &[A], b: &[B]) {
+        let Product { k, bias, activation, .. } = *self.product;
+        let ([_, a_row, a_column], [_, b_row, b_column]) = (self.product.a.strides, self.product.b.strides);
         let (count, columns) = (self.out.len(), self.out.first().map_or(0, |row| row.len()));
         let width = VECTORS * LANES;
-        let [a_matrix, mut a_row, a_column] = a.strides;
-        let own = if k == 0 { &[] } else { &a.values[self.matrix * a_matrix + self.first_row * a_row..] };
-        let mut gathered = Vec::new();
-        let a_values: &[f32] = match A::singles(own) {
-            Some(singles) if a_column == 1 || k <= 1 => singles,
-            _ => {
-                gathered.reserve_exact(count * k);
-                for row in 0..count {
-                    gathered.extend((0..k).map(|i| own[row * a_row + i * a_column].wide()));
+        let depth = self.product.depth();
+        let in_place = A::singles(a).filter(|_| a_column == 1 || k <= 1);
+        let (mut gathered, mut widened) = (Vec::new(), Vec::new());
+        let mut panel = vec![0.0; depth.min(k) * width];
+        // The sums of tiles over the parts of K before, if there are several.
+        let (groups, tile) = (count.div_ceil(ROWS), ROWS * width);
+        let mut totals = vec![0.0_f64; if k > depth { columns.div_ceil(width) * groups * tile } else { 0 }];
+        // No steps are one part too: of the bias and the activation.
+        for part in 0..k.div_ceil(depth).max(1) {
+            let step = part * depth;
+            let length = depth.min(k - step);
+            let from_row_to_row = if in_place.is_some() { a_row } else { length };
+            let a: &[f32] = match in_place {
+                Some(singles) => &singles[step..],
+                None => {
+                    gather(&mut gathered, &a[step * a_column..], [a_row, a_column], [count, length]);
+                    &gathered
                 }
-                a_row = k;
-                &gathered
-            }
-        };
-        let [b_matrix, b_row, b_column] = b.strides;
-        if self.product.m == 1
-            && k > 0
-            && (b_row == 1 || b_column == 1)
-            && let Some(b) = B::singles(&b.values[self.matrix * b_matrix + self.first_column * b_column..])
-        {
-            let mut sums = vec![0.0; columns];
-            if let Some(bias) = bias {
-                sums.iter_mut().zip(&bias[self.first_column..]).for_each(|(to, from)| *to = from.wide());
-            }
-            isa::run(OneRow { a: &a_values[..k], b, strides: [b_row, b_column], sums: &mut sums });
-            activate::<FMA>(&mut sums, activation);
-            for (to, sum) in self.out.iter_mut().flat_map(|row| row.iter_mut()).zip(sums) {
-                *to = C::narrow(sum);
-            }
-            return;
-        }
-        let mut panel = vec![0.0; k * width];
-        let mut widened = Vec::new();
-        for first in (0..columns).step_by(width) {
-            let used = width.min(columns - first);
-            let column = self.first_column + first;
-            if k > 0 {
-                let own = &b.values[self.matrix * b_matrix + column * b_column..];
-                if let Some(singles) = B::singles(own) {
-                    pack::<VECTORS, LANES>(&mut panel, singles, [b_row, b_column], used);
-                } else {
-                    let strides = widen(&mut widened, own, [b_row, b_column], [k, used]);
-                    pack::<VECTORS, LANES>(&mut panel, &widened, strides, used);
+            };
+            for (index, first) in (0..columns).step_by(width).enumerate() {
+                let used = width.min(columns - first);
+                let panel = &mut panel[..length * width];
+                if length > 0 {
+                    let own = &b[step * b_row + first * b_column..];
+                    if let Some(singles) = B::singles(own) {
+                        pack::<VECTORS, LANES>(panel, singles, [b_row, b_column], used);
+                    } else {
+                        let strides = widen(&mut widened, own, [b_row, b_column], [length, used]);
+                        pack::<VECTORS, LANES>(panel, &widened, strides, used);
+                    }
                 }
-            }
-            let mut start = [[0.0; LANES]; VECTORS];
-            if let Some(bias) = bias {
-                for (to, from) in start.as_flattened_mut().iter_mut().zip(&bias[column..][..used]) {
-                    *to = from.wide();
+                let mut start = [[0.0; LANES]; VECTORS];
+                if let Some(bias) = bias.filter(|_| part == 0) {
+                    let own = &bias[self.first_column + first..][..used];
+                    start.as_flattened_mut().iter_mut().zip(own).for_each(|(to, from)| *to = from.wide());
                 }
-            }
-            for (group, out) in self.out.chunks_mut(ROWS).enumerate() {
-                // Rows that the block does not have are its last one again.
-                let row =
-                    |i: usize| &a_values[if k == 0 { 0 } else { (group * ROWS + i.min(out.len() - 1)) * a_row }..];
-                let rows: [&[f32]; ROWS] = std::array::from_fn(|i| &row(i)[..k]);
-                let mut sums = [start; ROWS];
-                isa::run(Tile { rows, panel: steps(&panel), sums: &mut sums });
-                activate::<FMA>(sums.as_flattened_mut().as_flattened_mut(), activation);
-                for (out, sums) in out.iter_mut().zip(&sums) {
-                    for (to, sum) in out[first..first + used].iter_mut().zip(sums.as_flattened()) {
-                        *to = C::narrow(*sum);
+                for (group, out) in self.out.chunks_mut(ROWS).enumerate() {
+                    // Rows that the block does not have are its last one again.
+                    let row = |i: usize| {
+                        let row = group * ROWS + i.min(out.len() - 1);
+                        &a[if length == 0 { 0 } else { row * from_row_to_row }..]
+                    };
+                    let rows: [&[f32]; ROWS] = std::array::from_fn(|i| &row(i)[..length]);
+                    let mut sums = [start; ROWS];
+                    add_products(rows, steps(panel), &mut sums);
+                    if k > depth {
+                        let totals = &mut totals[(index * groups + group) * tile..][..tile];
+                        for (total, sum) in totals.iter_mut().zip(sums.as_flattened_mut().as_flattened_mut()) {
+                            *total += f64::from(*sum);
+                            *sum = *total as f32;
+                        }
+                        if step + length < k {
+                            continue;
+                        }
+                    }
+                    activate::<FMA>(sums.as_flattened_mut().as_flattened_mut(), activation);
+                    for (out, sums) in out.iter_mut().zip(&sums) {
+                        for (to, sum) in out[first..first + used].iter_mut().zip(sums.as_flattened()) {
+                            *to = C::narrow(*sum);
+                        }
                     }
                 }
             }
+        }
+    }
+}
+
+/// Rows of a matrix as `f32`, one after the other; strides are those of rows and of K.
+#[inline(always)]
+fn gather<T: Number>(to: &mut Vec<f32>, from: &[T], strides: [usize; 2], extents: [usize; 2]) {
+    let ([across, along], [rows, k]) = (strides, extents);
+    to.clear();
+    to.reserve_exact(rows * k);
+    let rows = if k == 0 { 0 } else { rows };
+    for row in 0..rows {
+        let from = &from[row * across..];
+        if along == 1 {
+            to.extend(from[..k].iter().map(|x| x.wide()));
+        } else {
+            to.extend((0..k).map(|step| from[step * along].wide()));
         }
     }
 }
@@ -278,6 +390,111 @@ mod tests {
                         let wanted = ((0..k).map(term).sum::<f64>() + f64::from(bias[column])).max(0.0);
                         assert!((f64::from(*found) - wanted).abs() < 1e-5, "{m} {n} {k}: {found}, not {wanted}");
                     }
+                }
+            }
+        });
+    }
+
+    /// Positive numbers without a pattern.
+    fn positive(count: usize, seed: u32) -> Vec<f32> {
+        let drawn = |i: usize| (i as u32).wrapping_add(seed).wrapping_mul(2_654_435_761) >> 8;
+        (0..count).map(|i| drawn(i) as f32 / (1 << 24) as f32 + 0.01).collect()
+    }
+
+    #[test]
+    fn sums_of_many_terms_are_within_the_stated_accuracy() {
+        let constant = |count: usize, _: u32| -> Vec<f32> { vec![0.1; count] };
+        for values in [constant as fn(usize, u32) -> Vec<f32>, positive] {
+            for (m, n, k) in
+                [(1, 131, 4096), (2, 51, 4096), (1, 3, 10_000), (7, 13, 10_000), (1, 5, 100_003), (2, 5, 100_003)]
+            {
+                let (a, b, bias) = (values(m * k, 1), values(k * n, 2), values(n, 3));
+                // Rows in place and gathered; columns of B that lie together, and rows of it.
+                for (a_strides, b_strides) in [([0, k, 1], [0, 1, k]), ([0, k, 1], [0, n, 1]), ([0, 1, m], [0, n, 1])] {
+                    let product = Product {
+                        batch: 1,
+                        m,
+                        n,
+                        k,
+                        a: Matrices { values: &a, strides: a_strides },
+                        b: Matrices { values: &b, strides: b_strides },
+                        bias: Some(bias.as_slice()),
+                        activation: Activation::Relu,
+                    };
+                    let at = |row: usize, column: usize, i: usize| {
+                        (row * a_strides[1] + i * a_strides[2], i * b_strides[1] + column * b_strides[2])
+                    };
+                    let term = |(of_a, of_b): (usize, usize)| f64::from(a[of_a]) * f64::from(b[of_b]);
+                    let sum = |row, column| (0..k).map(|i| term(at(row, column, i))).sum::<f64>();
+                    let exact: Vec<f64> =
+                        (0..m * n).map(|index| sum(index / n, index % n) + f64::from(bias[index % n])).collect();
+                    at_every_level(|| {
+                        let mut out = vec![f32::NAN; m * n];
+                        multiply(&product, &mut out).unwrap();
+                        for (found, exact) in out.iter().zip(&exact) {
+                            let error = (f64::from(*found) - exact).abs();
+                            assert!(error <= 3e-5 * exact, "{m} {n} {k} {b_strides:?}: {found}, not {exact}");
+                        }
+                    });
+                }
+            }
+        }
+    }
+
+    #[test]
+    fn results_are_the_same_whatever_the_number_of_threads() {
+        // Products with powers of two are exact, so that instruction sets agree too, of which other tests may choose one meanwhile.
+        let powers = |count: usize| -> Vec<f32> { (0..count).map(|i| [0.5, -1.0, 2.0, 1.0][i % 4]).collect() };
+        for (m, n, k) in [(1, 500, 9000), (2, 300, 9000), (150, 200, 9000), (1100, 60, 1300)] {
+            let (a, b) = (powers(m * k), positive(k * n, 5));
+            for a_strides in [[0, k, 1], [0, 1, m]] {
+                let product = Product {
+                    batch: 1,
+                    m,
+                    n,
+                    k,
+                    a: Matrices { values: &a, strides: a_strides },
+                    b: Matrices { values: &b, strides: [0, n, 1] },
+                    bias: Some(&b[..n]),
+                    activation: Activation::Identity,
+                };
+                let by = |threads: usize| {
+                    let pool = rayon::ThreadPoolBuilder::new().num_threads(threads).build().unwrap();
+                    let mut out = vec![f32::NAN; m * n];
+                    pool.install(|| multiply(&product, &mut out)).unwrap();
+                    out
+                };
+                let alone = by(1);
+                assert!([2, 5, 16].into_iter().all(|threads| by(threads) == alone), "{m} {n} {k} {a_strides:?}");
+            }
+        }
+    }
+
+    #[test]
+    fn parts_of_halves_are_summed() {
+        use half::f16;
+        // Whole numbers, whose sums are exact.
+        let (m, n, k) = (3, 50, 5000);
+        let a: Vec<f16> = (0..m * k).map(|i| f16::from_f32((i * 11 % 7) as f32 - 3.0)).collect();
+        let b: Vec<f16> = (0..k * n).map(|i| f16::from_f32((i * 7 % 5) as f32 - 2.0)).collect();
+        at_every_level(|| {
+            for strides in [[0, 1, k], [0, n, 1]] {
+                let product = Product {
+                    batch: 1,
+                    m,
+                    n,
+                    k,
+                    a: Matrices { values: &a, strides: [0, k, 1] },
+                    b: Matrices { values: &b, strides },
+                    bias: None,
+                    activation: Activation::Identity,
+                };
+                let mut out = vec![f32::NAN; m * n];
+                multiply(&product, &mut out).unwrap();
+                for (index, found) in out.iter().enumerate() {
+                    let (row, column) = (index / n, index % n);
+                    let term = |i: usize| a[row * k + i].to_f32() * b[i * strides[1] + column * strides[2]].to_f32();
+                    assert_eq!(*found, (0..k).map(term).sum::<f32>(), "{row} {column} {strides:?}");
                 }
             }
         });

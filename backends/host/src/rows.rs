@@ -4,6 +4,7 @@ use rayon::prelude::*;
 
 use crate::isa::{self, Work};
 use crate::math::{exponentials, largest, sum};
+use crate::tile::PIECE;
 
 /// Elements of a block of rows, which a thread takes: enough to be worth the thread, few enough to stay in its cache.
 pub(crate) const BLOCK: usize = 1 << 14;
@@ -111,17 +112,21 @@ impl Work for NormBlock<'_, '_> {
     }
 }
 
-/// The sum of squares, in as many partial sums as a vector has lanes.
+/// The sum of squares, in as many partial sums as a vector has lanes, piece by piece.
 #[inline(always)]
 fn squares<const LANES: usize>(values: &[f32]) -> f32 {
-    let (vectors, rest) = values.as_chunks::<LANES>();
-    let mut sums = [0.0; LANES];
-    for vector in vectors {
-        for lane in 0..LANES {
-            sums[lane] += vector[lane] * vector[lane];
+    let mut total = 0.0_f64;
+    for piece in values.chunks(PIECE * LANES) {
+        let (vectors, rest) = piece.as_chunks::<LANES>();
+        let mut sums = [0.0; LANES];
+        for vector in vectors {
+            for lane in 0..LANES {
+                sums[lane] += vector[lane] * vector[lane];
+            }
         }
+        total += f64::from(sums.iter().sum::<f32>() + rest.iter().map(|x| x * x).sum::<f32>());
     }
-    sums.iter().sum::<f32>() + rest.iter().map(|x| x * x).sum::<f32>()
+    total as f32
 }
 
 /// exp(x - max(x)) / sum(exp(x - max(x))) for each row of `columns` elements, or the logarithm of that.
@@ -168,5 +173,33 @@ impl Work for SoftmaxBlock<'_> {
                 row.iter_mut().for_each(|x| *x *= factor);
             }
         }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::isa::tests::at_every_level;
+
+    #[test]
+    fn long_rows_are_accurate() {
+        const COLUMNS: usize = 1_000_003;
+        let x = vec![0.1; COLUMNS];
+        at_every_level(|| {
+            let mut out = vec![0.0; COLUMNS];
+            let operands = Norm {
+                x: &x,
+                residual: None,
+                gamma: None,
+                beta: None,
+                columns: COLUMNS,
+                centred: false,
+                divisor: COLUMNS,
+                epsilon: 0.0,
+                most: f32::INFINITY,
+            };
+            norm(&operands, &mut out).unwrap();
+            assert!(out.iter().all(|y| (y - 1.0).abs() <= 3e-5), "{}, not 1", out[0]);
+        });
     }
 }

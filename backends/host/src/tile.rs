@@ -2,9 +2,14 @@
 //!
 //! A panel is as many columns of B as a tile has, rearranged so that the numbers of one step along K lie together: `[K][VECTORS][LANES]`. Columns that B does not have
 //! are zeros.
+//!
+//! A sum of many terms is made of those of pieces, so that what its additions round away does not grow with their number.
 
 use crate::isa::{self, Work};
 use crate::math::mul_add;
+
+/// Terms that are added one after the other: as many additions in `f32` round away 3e-5 of a sum of positive terms at most, which is the accuracy that is stated of sums.
+pub(crate) const PIECE: usize = 512;
 
 /// Steps along K that are rearranged at once, so that both sides stay in the first cache.
 const STEPS: usize = 16;
@@ -107,13 +112,33 @@ fn transposed(mut rows: [[f32; SQUARE]; SQUARE]) -> [[f32; SQUARE]; SQUARE] {
     rows
 }
 
-/// Adds the products of rows of A with a panel to `sums`; rows are at least as long as the panel.
+/// Adds the products of rows of A with a panel to `sums`, piece by piece; rows are at least as long as the panel.
+#[inline(always)]
+pub(crate) fn add_products<const ROWS: usize, const VECTORS: usize, const LANES: usize>(
+    rows: [&[f32]; ROWS],
+    panel: &[[[f32; LANES]; VECTORS]],
+    sums: &mut [[[f32; LANES]; VECTORS]; ROWS],
+) {
+    let (first, others) = panel.split_at(panel.len().min(PIECE));
+    isa::run(Tile { rows, panel: first, sums });
+    for (index, panel) in others.chunks(PIECE).enumerate() {
+        let rows = rows.map(|row| &row[(index + 1) * PIECE..]);
+        let mut piece = [[[0.0; LANES]; VECTORS]; ROWS];
+        isa::run(Tile { rows, panel, sums: &mut piece });
+        let sums = sums.as_flattened_mut().as_flattened_mut();
+        for (sum, more) in sums.iter_mut().zip(piece.as_flattened().as_flattened()) {
+            *sum += *more;
+        }
+    }
+}
+
+/// Adds the products of rows of A with a panel, of at most a piece, to `sums`, one after the other.
 ///
 /// This is work of its own, and not inlined, because the compiler keeps the sums in registers only where it sees nothing but this loop.
-pub(crate) struct Tile<'t, const ROWS: usize, const VECTORS: usize, const LANES: usize> {
-    pub(crate) rows: [&'t [f32]; ROWS],
-    pub(crate) panel: &'t [[[f32; LANES]; VECTORS]],
-    pub(crate) sums: &'t mut [[[f32; LANES]; VECTORS]; ROWS],
+struct Tile<'t, const ROWS: usize, const VECTORS: usize, const LANES: usize> {
+    rows: [&'t [f32]; ROWS],
+    panel: &'t [[[f32; LANES]; VECTORS]],
+    sums: &'t mut [[[f32; LANES]; VECTORS]; ROWS],
 }
 
 impl<const R: usize, const V: usize, const L: usize> Work for Tile<'_, R, V, L> {

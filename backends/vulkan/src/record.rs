@@ -10,7 +10,7 @@ use trefoil_dsl::device::{
     Command, CopyCommand, DispatchCommand, GroupSource, Memory, ParamSource, Pipeline, Recording,
 };
 use trefoil_dsl::error::{Error, Result};
-use trefoil_dsl::support::check::{PARAMS_ALIGNMENT, WordRules, padded};
+use trefoil_dsl::support::check::{PARAMS_ALIGNMENT, WordRules, padded, same_memory};
 use trefoil_dsl::support::state::CounterCells;
 
 use crate::descriptors::Descriptors;
@@ -83,6 +83,8 @@ pub(crate) struct Kept {
     pub(crate) pipelines: Vec<Arc<dyn Pipeline>>,
     /// Pinned buffers.
     pub(crate) pinned: Vec<Arc<RawBuffer>>,
+    /// What a recording keeps that the list runs.
+    pub(crate) recorded: Option<Arc<Self>>,
 }
 
 impl Kept {
@@ -103,6 +105,12 @@ impl Kept {
             }
         }
         kept
+    }
+
+    /// Whether the list may use that memory.
+    pub(crate) fn holds(&self, memory: &Arc<dyn Memory>) -> bool {
+        let own = self.memory.iter().any(|held| same_memory(held, memory));
+        own || self.recorded.as_ref().is_some_and(|recorded| recorded.holds(memory))
     }
 }
 
@@ -402,9 +410,10 @@ pub(crate) struct VulkanRecording {
     pub(crate) label: Arc<str>,
     /// Whether it has run. Held during a run, because a command buffer must not be submitted twice at a time.
     pub(crate) ran: Mutex<bool>,
+    /// What its commands use; so does every run.
+    pub(crate) kept: Arc<Kept>,
     _descriptors: Descriptors,
     _spilled: Option<RawBuffer>,
-    _kept: Kept,
 }
 
 impl VulkanRecording {
@@ -468,9 +477,9 @@ impl VulkanBackend {
             rules,
             label: Command::first_label(list),
             ran: Mutex::new(false),
+            kept: Arc::new(Kept::of(list)),
             _descriptors: descriptors,
             _spilled: spilled,
-            _kept: Kept::of(list),
         }))
     }
 }

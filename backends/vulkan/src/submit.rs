@@ -74,12 +74,11 @@ impl Queue {
         Ok(())
     }
 
-    /// Waits until nothing is unfinished.
-    fn settle(&mut self, shared: &Shared) -> Result<()> {
-        if let Some(oldest) = self.in_flight.front() {
-            shared.wait_for(shared.submitted.load(Ordering::Acquire), &oldest.label.clone())?;
-        }
-        self.retire(shared)
+    /// The last unfinished submission that may use the memory of one of these ranges, and its name.
+    fn last_use(&mut self, shared: &Shared, ranges: &[(&MemoryRange, &mut [u8])]) -> Result<Option<(u64, Arc<str>)>> {
+        self.retire(shared)?;
+        let uses = |submission: &&InFlight| ranges.iter().any(|(range, _)| submission.kept.holds(&range.memory));
+        Ok(self.in_flight.iter().rev().find(uses).map(|last| (last.value, last.label.clone())))
     }
 
     /// An empty slot.
@@ -190,10 +189,8 @@ impl VulkanBackend {
         shared.state.checks().transfer(from, data.len(), "read")?;
         let memory = VulkanMemory::of(&from.memory, shared)?;
         if memory.buffer.is_readable(data.len()) {
-            // Under the lock, so that nobody writes there between the wait and the reading.
-            let mut queue = lock(&self.queue);
-            queue.settle(shared)?;
-            return memory.buffer.read_host(from.offset, data);
+            self.wait_all()?;
+            return self.read_direct(&mut [(from, data)]);
         }
         let label: Arc<str> = Arc::from("read");
         if let Some((pinned, at)) = shared.pinned.find(data) {
@@ -221,6 +218,23 @@ impl VulkanBackend {
             queue.retire(shared)?;
             queue.staging.give(staging);
             offset += bytes;
+        }
+        Ok(())
+    }
+
+    /// Reads what the host sees by itself. Who uses that memory is waited for: without the lock, since others submit meanwhile; and what of that is submitted in between, under it, so that nobody writes there while it is read.
+    fn read_direct(&self, direct: &mut [(&MemoryRange, &mut [u8])]) -> Result<()> {
+        let shared = &self.shared;
+        let before = lock(&self.queue).last_use(shared, direct)?;
+        if let Some((value, label)) = before {
+            shared.wait_for(value, &label)?;
+        }
+        let mut queue = lock(&self.queue);
+        if let Some((value, label)) = queue.last_use(shared, direct)? {
+            shared.wait_for(value, &label)?;
+        }
+        for (range, data) in direct {
+            VulkanMemory::of(&range.memory, shared)?.buffer.read_host(range.offset, data)?;
         }
         Ok(())
     }
@@ -314,11 +328,12 @@ impl VulkanBackend {
         }
         let mut pieces = Vec::with_capacity(small_uploads.len());
         staged = 0;
-        let mut kept = Kept::default();
+        let mut kept = Kept { recorded: Some(recording.kept.clone()), ..Kept::default() };
+        // As in `upload`: what is not done may be using the memory.
+        let is_idle = queue.in_flight.is_empty();
         for (range, data, pinned) in small_uploads {
             let memory = VulkanMemory::of(&range.memory, shared)?;
-            if memory.buffer.is_writable() {
-                queue.settle(shared)?;
+            if is_idle && memory.buffer.is_writable() {
                 memory.buffer.write_host(range.offset, data)?;
             } else if !data.is_empty() {
                 let from = match pinned {
@@ -366,7 +381,7 @@ impl VulkanBackend {
                 continue;
             }
             if VulkanMemory::of(&range.memory, shared)?.buffer.is_readable(data.len()) {
-                direct.push((range, data));
+                direct.push((&*range, &mut **data));
             } else if let Some((buffer, at)) = shared.pinned.find(data) {
                 kept.memory.push(range.memory.clone());
                 kept.pinned.push(buffer.clone());
@@ -411,14 +426,7 @@ impl VulkanBackend {
             lock(&self.queue).staging.give(staging);
         }
         if !direct.is_empty() {
-            // As in `download`. What others submitted meanwhile may write there too.
-            let mut queue = lock(&self.queue);
-            if shared.submitted.load(Ordering::Acquire) != value {
-                queue.settle(shared)?;
-            }
-            for (range, data) in direct {
-                VulkanMemory::of(&range.memory, shared)?.buffer.read_host(range.offset, data)?;
-            }
+            self.read_direct(&mut direct)?;
         }
         for (range, data) in large {
             self.download(range, data)?;

@@ -1,5 +1,6 @@
 //! The opened device, and its side of the device interface.
 
+use std::cell::RefCell;
 use std::fmt;
 use std::panic::{AssertUnwindSafe, catch_unwind, resume_unwind};
 use std::sync::{Arc, Mutex, OnceLock, RwLock};
@@ -126,9 +127,10 @@ impl Shared {
         polled.map_or_else(lost, |polled| polled.map_err(|error| self.state.lost(label, error)))
     }
 
-    /// Does something unless the device failed before; what wgpu reports outside of any scope is a failure.
+    /// Does something unless the device failed before, or this thread is within a call already; what wgpu reports outside of any scope is a failure.
     fn guarded<T>(&self, act: impl FnOnce() -> Result<T>) -> Result<T> {
         self.state.failure.check()?;
+        let _within = Within::begin(&self.state)?;
         let result = act();
         let stray = std::mem::take(&mut *lock(&self.stray));
         if !stray.is_empty() {
@@ -138,13 +140,48 @@ impl Shared {
     }
 }
 
+thread_local! {
+    /// The devices within whose calls this thread is.
+    static WITHIN: RefCell<Vec<u64>> = const { RefCell::new(Vec::new()) };
+}
+
+/// That this thread is within a call of a device, until this goes.
+struct Within;
+
+impl Within {
+    /// Begins a call. From within submissions and waits wgpu calls functions of the program; a call that these make would wait for locks that the call around it holds.
+    fn begin(state: &DeviceState) -> Result<Self> {
+        let begun = WITHIN.try_with(|within| {
+            let mut within = within.borrow_mut();
+            let is_first = !within.contains(&state.id);
+            if is_first {
+                within.push(state.id);
+            }
+            is_first
+        });
+        // A thread that ends has no such list any more.
+        if begun.unwrap_or(true) {
+            return Ok(Self);
+        }
+        let reason = "this thread is within a call of the same device: wgpu calls from there what the program wants called when work is done, as by `Queue::on_submitted_work_done`, and that must not call trefoil";
+        Err(state.driver("beginning a call", reason))
+    }
+}
+
+impl Drop for Within {
+    fn drop(&mut self) {
+        // The last one begun is the first to end.
+        let _ = WITHIN.try_with(|within| within.borrow_mut().pop());
+    }
+}
+
 /// The device interface on wgpu.
 pub(crate) struct WgpuBackend {
     pub(crate) shared: Arc<Shared>,
     pub(crate) pipelines: PipelineStore,
     /// Where blocks given by value go; who holds it submits a list.
     pub(crate) params: Mutex<Option<ParamBuffer>>,
-    /// Taken alone while parts of words are written, whose other parts are read before, and shared by whoever else submits what writes memory. Who has it takes no lock that somebody holds who waits for it.
+    /// Taken alone while something is written that is whole only when all of it is done ([`WgpuBackend::no_parts`]), and shared by whoever else submits what uses memory. Who has it takes no lock that somebody holds who waits for it.
     pub(crate) words: RwLock<()>,
     /// The first takes copies.
     anchors: [wgpu::Buffer; 2],
@@ -239,6 +276,17 @@ impl WgpuBackend {
         Ok(Self { shared, pipelines, params: Mutex::default(), words: RwLock::default(), anchors })
     }
 
+    /// Makes what takes memory. Where there is none, wgpu first gives back what callers let go, which it does when it finds that the device is done with it.
+    fn with_room<T>(&self, make: impl Fn() -> Result<T>) -> Result<T> {
+        self.shared.guarded(|| match make() {
+            Err(Error::OutOfMemory { .. }) => {
+                self.wait_all()?;
+                make()
+            }
+            made => made,
+        })
+    }
+
     /// A buffer of the program's own as memory of the device.
     pub(crate) fn adopt(&self, buffer: &wgpu::Buffer) -> Result<WgpuMemory> {
         let shared = &self.shared;
@@ -277,7 +325,7 @@ impl Backend for WgpuBackend {
     }
 
     fn allocate(&self, bytes: u64, label: &str) -> Result<Arc<dyn Memory>> {
-        self.shared.guarded(|| {
+        self.with_room(|| {
             self.shared.state.checks().allocation(bytes, label)?;
             let memory: Arc<dyn Memory> = Arc::new(WgpuMemory::new(&self.shared, bytes, label)?);
             Ok(memory)
@@ -305,7 +353,7 @@ impl Backend for WgpuBackend {
     }
 
     fn record(&self, commands: &[Command], run_words: usize) -> Result<Arc<dyn Recording>> {
-        self.shared.guarded(|| self.make_recording(commands, run_words))
+        self.with_room(|| self.make_recording(commands, run_words))
     }
 
     fn run(&self, recording: &dyn Recording, io: RunIo<'_, '_>) -> Result<()> {

@@ -62,6 +62,8 @@ pub fn device_descriptor(adapter: &wgpu::Adapter) -> wgpu::DeviceDescriptor<'sta
 ///
 /// The program's handlers of errors and of the device's loss stay as they are. Of a loss trefoil learns at its next wait or read, from which on every call answers with it; what it submits before that may do nothing.
 ///
+/// From within trefoil's submissions and waits wgpu calls the program's own functions too, such as those of [`wgpu::Queue::on_submitted_work_done`]. They must not call trefoil on this device: such a call is answered with an error.
+///
 /// ```
 /// use trefoil_dsl::device::DeviceOptions;
 /// let instance = wgpu::Instance::new(wgpu::InstanceDescriptor::new_without_display_handle());

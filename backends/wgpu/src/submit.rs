@@ -63,7 +63,7 @@ impl WgpuBackend {
         Ok(submission)
     }
 
-    /// While this is held, nobody writes a part of a word, whose other parts were read before.
+    /// While this is held, no write is under way that is whole only when all of it is done: of a part of a word, whose other parts were read before, or of more than goes at a time.
     pub(crate) fn no_parts(&self) -> RwLockReadGuard<'_, ()> {
         self.words.read().unwrap_or_else(PoisonError::into_inner)
     }
@@ -79,7 +79,8 @@ impl WgpuBackend {
         let (words, end) = (words_around(to.offset, to.bytes), to.offset + to.bytes);
         // Bytes beside the range, within its first and last words, must stay as they are; behind the memory's end is nothing.
         let (before, behind) = (words.start < to.offset, end < words.end && end < to.memory.bytes());
-        let is_part = before || behind;
+        // And nobody sees one chunk without the others.
+        let is_part = before || behind || words.end - words.start > CHUNK;
         let _alone = is_part.then(|| self.words.write().unwrap_or_else(PoisonError::into_inner));
         let _no_parts = (!is_part).then(|| self.no_parts());
         let mut patched;
@@ -89,10 +90,10 @@ impl WgpuBackend {
             patched = vec![0; (words.end - words.start) as usize];
             let last = patched.len() - 4;
             if before || (behind && last == 0) {
-                self.download_words(&memory.buffer, words.start, &mut patched[..4], what)?;
+                self.download_words(&memory.buffer, words.start, &mut patched[..4], what, None)?;
             }
             if behind && last > 0 {
-                self.download_words(&memory.buffer, words.end - 4, &mut patched[last..], what)?;
+                self.download_words(&memory.buffer, words.end - 4, &mut patched[last..], what, None)?;
             }
             let first = (to.offset - words.start) as usize;
             patched[first..first + data.len()].copy_from_slice(data);
@@ -115,8 +116,15 @@ impl WgpuBackend {
         shared.state.failure.check()
     }
 
-    /// Copies whole words from a buffer, after everything submitted before.
-    fn download_words(&self, from: &wgpu::Buffer, offset: u64, data: &mut [u8], what: &str) -> Result<()> {
+    /// Copies whole words from a buffer, after everything submitted before; `no_parts` is let go once that is submitted. Who writes has [`WgpuBackend::words`] alone, and gives none.
+    fn download_words(
+        &self,
+        from: &wgpu::Buffer,
+        offset: u64,
+        data: &mut [u8],
+        what: &str,
+        no_parts: Option<RwLockReadGuard<'_, ()>>,
+    ) -> Result<()> {
         let shared = &self.shared;
         let bytes = data.len() as u64;
         let usage = wgpu::BufferUsages::MAP_READ | wgpu::BufferUsages::COPY_DST;
@@ -125,6 +133,7 @@ impl WgpuBackend {
             encoder.copy_buffer_to_buffer(from, offset, &staging, 0, bytes);
             Ok(())
         })?;
+        drop(no_parts);
         take_mapped(shared, &staging, bytes, submission, what, |view| data.copy_from_slice(view))
     }
 
@@ -138,10 +147,10 @@ impl WgpuBackend {
             let words = words_around(offset, chunk.len() as u64);
             let end = offset + chunk.len() as u64;
             if words == (offset..end) {
-                self.download_words(&memory.buffer, offset, chunk, "read")?;
+                self.download_words(&memory.buffer, offset, chunk, "read", Some(self.no_parts()))?;
             } else {
                 let mut around = vec![0; (words.end - words.start) as usize];
-                self.download_words(&memory.buffer, words.start, &mut around, "read")?;
+                self.download_words(&memory.buffer, words.start, &mut around, "read", Some(self.no_parts()))?;
                 let first = (offset - words.start) as usize;
                 chunk.copy_from_slice(&around[first..first + chunk.len()]);
             }

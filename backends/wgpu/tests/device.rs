@@ -264,3 +264,22 @@ fn a_device_that_the_program_destroyed_is_lost() {
     assert!(matches!(waited, Err(Error::Lost { .. })), "{waited:?}");
     assert!(matches!(on.zeros::<f32>(4), Err(Error::Lost { .. })));
 }
+
+/// wgpu calls the program's functions from within trefoil's calls. What these ask of trefoil is refused, where it would wait for the call around it.
+#[test]
+fn calls_from_within_a_call_are_refused() {
+    if !rules::is_present(&SUBJECT) {
+        return;
+    }
+    let (adapter, device, queue) = shared::own().unwrap();
+    let on = trefoil_wgpu::open_on(&adapter, &device, &queue, &DeviceOptions::default()).unwrap();
+    let buffer = on.buffer(&[1f32; 64]).unwrap();
+    let (said, told) = std::sync::mpsc::channel();
+    let within = on.clone();
+    queue.on_submitted_work_done(move || said.send(within.buffer(&[2f32]).map(drop)).unwrap());
+    on.wait().unwrap();
+    let refused = told.try_recv().unwrap().unwrap_err().to_string();
+    assert!(refused.contains("this thread is within a call of the same device"), "{refused}");
+    // It is over, and the device goes on.
+    assert_eq!(buffer.read().unwrap(), [1.0; 64]);
+}

@@ -204,6 +204,7 @@ impl<'s> Build<'s> {
             | Kind::Continue
             | Kind::Return(_)
             | Kind::Assign(..)
+            | Kind::Set(..)
             | Kind::Barrier
             | Kind::Fence(_)
             | Kind::Asynchronous(_)

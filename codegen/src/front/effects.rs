@@ -53,7 +53,12 @@ impl Build<'_> {
                 let value = value.as_ref().map(|value| self.value(value));
                 self.push(StatementKind::Return(value), span);
             }
-            Kind::Assign(place, operator, value) => self.assign(place, *operator, value, node),
+            Kind::Assign(place, operator, value) => self.assign(place, *operator, value, span),
+            Kind::Set(place, value) => {
+                let (value, values) = self.assigned(place, value, true);
+                let place = self.place(place, values);
+                self.store(place, value, span);
+            }
             Kind::Barrier => {
                 self.effects = true;
                 self.push(StatementKind::Barrier, span);
@@ -155,33 +160,14 @@ impl Build<'_> {
         }
     }
 
-    /// As in Rust: of scalars the value is evaluated before the place; a compound assignment of vectors is a call with the place first.
-    fn assign(&mut self, place: &tree::Place, operator: Option<BinaryOperator>, value: &Node, node: &Node) {
-        let span = node.span;
-        let places = indices(place);
+    /// As in Rust: the value is evaluated before the place, but where `operator=` is a call, which has the place first.
+    fn assign(&mut self, place: &tree::Place, operator: Option<BinaryOperator>, value: &Node, span: ir::Span) {
         let Some(operator) = operator else {
-            let mut nodes = vec![value];
-            nodes.extend(&places);
-            let mut values = self.ordered(&nodes);
-            let value = values.remove(0);
+            let (value, values) = self.assigned(place, value, false);
             let place = self.place(place, values);
             return self.store(place, value, span);
         };
-        let vector = matches!(self.table.shallow(&place.ty), Ty::Vector(..));
-        let (value, values) = if vector {
-            let mut nodes = places;
-            nodes.push(value);
-            let mut values = self.ordered(&nodes);
-            match values.pop() {
-                Some(value) => (value, values),
-                None => return,
-            }
-        } else {
-            let mut nodes = vec![value];
-            nodes.extend(&places);
-            let mut values = self.ordered(&nodes);
-            (values.remove(0), values)
-        };
+        let (value, values) = self.assigned(place, value, self.assigns_by_call(&place.ty));
         let (first, second) = values.into_iter().map(|index| self.twice(index, "index")).unzip();
         let read = self.place(place, first);
         let ty = self.ir_type(&place.ty, span);
@@ -189,6 +175,30 @@ impl Build<'_> {
         let result = self.add(ExpressionKind::Binary { operator, left, right: value }, ty, span);
         let written = self.place(place, second);
         self.store(written, result, span);
+    }
+
+    /// Whether Rust's `operator=` is a call for that type: of all but its own numbers.
+    fn assigns_by_call(&self, ty: &Ty) -> bool {
+        match self.table.shallow(ty) {
+            Ty::Scalar(scalar) => matches!(scalar, Scalar::F16 | Scalar::BF16 | Scalar::Generic(_)),
+            Ty::Vector(..) | Ty::Matrix(..) => true,
+            _ => false,
+        }
+    }
+
+    /// What is assigned, and the indices of the place that it is assigned to, which are evaluated before it or after it.
+    fn assigned(
+        &mut self,
+        place: &tree::Place,
+        value: &Node,
+        place_first: bool,
+    ) -> (Handle<Expression>, Vec<Handle<Expression>>) {
+        let mut nodes = indices(place);
+        let at = if place_first { nodes.len() } else { 0 };
+        nodes.insert(at, value);
+        let mut values = self.ordered(&nodes);
+        let value = values.remove(at);
+        (value, values)
     }
 
     /// An atomic, subgroup operation or uniform load, with a local for its result.

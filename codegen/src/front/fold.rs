@@ -33,6 +33,22 @@ impl Build<'_> {
         computed_binary(operator, self.known(left)?, self.known(right)?)
     }
 
+    /// Whether a `usize` of Rust holds the result of an operation on constants, and one of 32 bits does not, which some instance has.
+    pub(super) fn leaves_index(
+        &self,
+        operator: BinaryOperator,
+        left: Handle<Expression>,
+        right: Handle<Expression>,
+    ) -> bool {
+        let (Some(left @ Literal::Index(_)), Some(right)) = (self.known(left), self.known(right)) else { return false };
+        let wide = |literal: Literal| match literal {
+            Literal::Index(value) => Literal::U64(value.into()),
+            amount => amount,
+        };
+        let result = computed_binary(operator, wide(left), wide(right)).and_then(Literal::as_integer);
+        !self.session.has_only_wide_indices() && result.is_some_and(|result| result > i128::from(u32::MAX))
+    }
+
     /// `literal as T`
     pub(super) fn fold_convert(&self, value: Handle<Expression>, target: Handle<ir::Type>) -> Option<Literal> {
         let ir::Type::Scalar(target) = self.session.module.types[target] else {

@@ -57,14 +57,13 @@ pub(super) fn parse(input: Input) -> Result<Output, Errors> {
     let mut generics = own_generics(&kinds);
     generics.extend(specialise::scope(&constants, &item.sig));
     let scope = Scope { names: Rc::new(names), generics: Rc::new(generics), own: item.sig.ident.to_string() };
-    let mistaken: Vec<String> =
-        specialise::names(&attribute).into_iter().filter(|name| !scope.generics.contains_key(name)).collect();
+    let mut mistaken = specialise::names(&attribute);
+    mistaken.retain(|name| !scope.generics.contains_key(&name.to_string()));
     let instances = session.attribute(attribute, &scope, &item);
     let (mut entries, parameters) = session.kernel_parameters(&item, &scope);
     session.add_constants(&constants);
     session.mark_volatile();
     for name in mistaken {
-        let name = syn::Ident::new(&name, proc_macro2::Span::call_site());
         entries.push(Entry { name, entity: Entity::Failed, mutable: false });
     }
     let head = Head {
@@ -176,6 +175,13 @@ impl Session {
     }
 
     fn kernel_value(&mut self, name: &syn::Ident, ty: Ty, at: &syn::Type) -> Option<(Entity, ParameterKind)> {
+        if !matches!(ty, Ty::Enum(_))
+            && let Some(held) = self.enum_in(&ty)
+        {
+            let found = self.describe(&ty);
+            self.error(at, format!("`{found}` has the enum `{held}` in it, which no parameter by value has: pass the enum by itself, or keep it as a u32"));
+            return None;
+        }
         let handle = self.ir_type(&ty)?;
         let generic = matches!(&ty, Ty::Scalar(Scalar::Generic(index)) if self.bound(*index) != Some(Bound::Element))
             || matches!(&ty, Ty::Array(element, _) if matches!(**element, Ty::Scalar(scalar) if scalar.is_number()));
@@ -297,7 +303,6 @@ pub(super) fn check_item(input: ItemInput) -> Result<TokenStream, Errors> {
             }
         }
         syn::Item::Const(constant) => {
-            session.alone = true;
             let texts = session.device_constant(constant, &bundle);
             Ascribe { texts: &texts }.visit_expr_mut(&mut constant.expr);
         }
@@ -414,6 +419,7 @@ impl Session {
 
     fn device_constant(&mut self, item: &syn::ItemConst, bundle: &Bundle) -> super::functions::Texts {
         check_attributes(self, &item.attrs);
+        self.alone = true;
         let mut infer = Infer::new(self, Scope::default(), Ty::Unit, true);
         let node = infer.constant_value(item, bundle);
         let (table, ascriptions) = (std::mem::take(&mut infer.table), std::mem::take(&mut infer.ascriptions));

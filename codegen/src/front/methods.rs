@@ -135,7 +135,7 @@ impl Infer<'_> {
         if !slice.writable {
             return self.wrong(&e.receiver, "this slice is read only: declare it `&mut [T]` to write to it");
         }
-        self.node(Kind::Assign(place, None, Box::new(value)), Ty::Unit, e)
+        self.node(Kind::Set(place, Box::new(value)), Ty::Unit, e)
     }
 
     fn view_method(&mut self, slice: &Slice, name: &str, e: &syn::ExprMethodCall) -> Node {
@@ -187,7 +187,7 @@ impl Infer<'_> {
                     return self
                         .wrong(&e.receiver, "this view is read only: declare it `&mut View<T, R>` to write to it");
                 }
-                self.node(Kind::Assign(place, None, Box::new(value)), Ty::Unit, e)
+                self.node(Kind::Set(place, Box::new(value)), Ty::Unit, e)
             }
             _ => self.wrong(
                 &e.method,

@@ -83,7 +83,7 @@ pub fn kernel_items_named(attribute: &proc_macro2::TokenStream, item: &syn::Item
     visitor.stage = Stage::Collect;
     attributes::sizes(attribute).iter().for_each(|size| visitor.visit_expr(size));
     let mut paths = visitor.paths;
-    paths.retain(|path| !path.get_ident().is_some_and(|name| constants.contains(&name.to_string())));
+    paths.retain(|path| !path.get_ident().is_some_and(|name| constants.contains(name)));
     paths
 }
 

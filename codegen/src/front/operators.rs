@@ -179,11 +179,16 @@ impl Infer<'_> {
                 if !matches!(scalar, Scalar::Generic(_)) =>
             {
                 // A `usize` has as many as the widest instance gives it.
-                let bits = if *scalar == Scalar::Index { 64 } else { scalar.bits() };
+                let is_wide = self.session.has_wide_indices() || self.session.alone;
+                let (bits, whose) = match *scalar {
+                    Scalar::Index if is_wide => (64, ""),
+                    Scalar::Index => (32, " in instances of kernels that are not `index = 64`"),
+                    scalar => (scalar.bits(), ""),
+                };
                 if number < u64::from(bits) {
                     return true;
                 }
-                format!("`{}` has {bits} bits: shift by fewer", scalar.rust_name())
+                format!("`{}` has {bits} bits{whose}: shift by fewer", scalar.rust_name())
             }
             _ => return true,
         };

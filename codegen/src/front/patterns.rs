@@ -166,13 +166,16 @@ impl Infer<'_> {
         if let syn::Expr::Lit(syn::ExprLit { lit: syn::Lit::Int(value), .. }) = e
             && value.base10_digits().starts_with('-')
         {
-            let number = value.base10_digits().parse::<i64>().ok();
             if !self.table.unify(ty, &Ty::Scalar(Scalar::I32)) {
                 let found = self.describe(ty);
                 self.error(e, format!("`{found}` has no negative values"));
                 return None;
             }
-            return number;
+            let number = value.base10_digits().parse::<i32>().ok();
+            if number.is_none() {
+                self.error(e, "too small for i32, the type of this literal");
+            }
+            return number.map(i64::from);
         }
         let record = std::mem::replace(&mut self.record, false);
         let node = self.expect(e, ty);

@@ -2,6 +2,7 @@
 
 use proc_macro2::TokenStream;
 use quote::quote;
+use syn::ext::IdentExt;
 use syn::parse::{Parse, ParseStream, Parser};
 use syn::punctuated::Punctuated;
 
@@ -11,6 +12,9 @@ use super::session::{GenericArgument, Generics, Scope, Session};
 use crate::ir::{Param, Scalar, Size, Specialise};
 
 const ADVICE: &str = "write a name, a type, the usual value and the values that are possible: `specialise(TILE: usize = 16, in 1..=64, multiple_of 4)`, with `;` before the next";
+
+/// Words that are no names of fields, even behind `r#`.
+const NO_FIELDS: [&str; 3] = ["self", "super", "crate"];
 
 /// A constant as it is written.
 struct Written {
@@ -73,8 +77,8 @@ impl Parse for Written {
 }
 
 /// What the constants of an attribute are called: names in the kernel that mean no item. Nothing is said about mistakes.
-pub(super) fn names(attribute: &TokenStream) -> Vec<String> {
-    read(attribute).unwrap_or_default().into_iter().map(|constant| constant.name.to_string()).collect()
+pub(super) fn names(attribute: &TokenStream) -> Vec<syn::Ident> {
+    read(attribute).unwrap_or_default().into_iter().map(|constant| constant.name).collect()
 }
 
 fn read(attribute: &TokenStream) -> syn::Result<Vec<Written>> {
@@ -108,7 +112,7 @@ impl Session {
         };
         let mut declared: Vec<Declared> = Vec::new();
         for constant in written {
-            let name = constant.name.to_string();
+            let (name, plain) = (constant.name.to_string(), constant.name.unraw());
             if declared.iter().any(|known| known.name == constant.name)
                 || self.module.generics.iter().any(|generic| generic.name == name)
             {
@@ -116,7 +120,17 @@ impl Session {
             } else if name.chars().any(char::is_lowercase) {
                 self.error(
                     &constant.name,
-                    format!("a specialisation constant is written in capitals: `{}`", name.to_uppercase()),
+                    format!("a specialisation constant is written in capitals: `{}`", plain.to_string().to_uppercase()),
+                );
+            } else if plain != constant.name {
+                self.error(&constant.name, format!("a specialisation constant is written without `r#`: `{plain}`"));
+            } else if NO_FIELDS.contains(&name.to_lowercase().as_str()) {
+                let field = name.to_lowercase();
+                self.error(
+                    &constant.name,
+                    format!(
+                        "a launch names `{name}` by the field `{field}`, which Rust has no field of: take another name"
+                    ),
                 );
             } else if let Some(constant) = self.constant(constant) {
                 declared.push(constant);

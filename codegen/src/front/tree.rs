@@ -75,6 +75,8 @@ pub(super) enum Kind {
     Return(Option<Box<Node>>),
     /// `place = value`, or `place operator= value`.
     Assign(Place, Option<BinaryOperator>, Box<Node>),
+    /// `slice.set_vec4(index, value)`, `view.set(index, value)`: an assignment whose place is evaluated first.
+    Set(Place, Box<Node>),
     Barrier,
     UniformLoad(Place),
     /// `function, place, value, compare`

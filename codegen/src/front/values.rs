@@ -109,6 +109,9 @@ impl Build<'_> {
             }
             Kind::Binary(operator, left, right) => match self.ordered(&[left, right])[..] {
                 [left, right] => {
+                    if self.leaves_index(*operator, left, right) {
+                        self.session.error_at(span, no_such_integer(Scalar::Index, false));
+                    }
                     let folded = self.folding.then(|| self.fold_binary(*operator, left, right)).flatten();
                     match folded {
                         Some(literal) => self.literal(literal, span),
@@ -187,6 +190,7 @@ impl Build<'_> {
             | Kind::Continue
             | Kind::Return(_)
             | Kind::Assign(..)
+            | Kind::Set(..)
             | Kind::Barrier
             | Kind::Fence(_)
             | Kind::Asynchronous(_)

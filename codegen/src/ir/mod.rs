@@ -103,7 +103,7 @@
 //! * `i8`, `u8`, `i16`, `u16` wrap as Rust's do; targets may compute in 32 bits and wrap after every operation.
 //! * `f16` and `bf16` are computed in `f32` and rounded after every operation. `f32` has more than twice their digits and two, so that this is the
 //!   correctly rounded result of `+ - * /` and `sqrt`, as far as the one in `f32` is. A `bf16` is the upper 16 bits of an `f32`.
-//! * `i64` and `u64` are moved, converted from and to other integers, and compared for equality on every device, in two words where need be.
+//! * `i64` and `u64` are moved, converted from and to other integers, compared for equality, and taken apart into their words (a bitcast to `Vec2<u32>`, the low one first) on every device, in two words where need be.
 //!   Everything else done with them, and vectors of them, is [`crate::target::Feature::Int64`].
 //! * `f64` is moved on every device. Everything else, and vectors of it, is [`crate::target::Feature::Float64`]; of mathematical functions there are those that
 //!   all of its targets have exactly ([`MathFunction::is_exact`]), and powers, exponentials, logarithms, functions of angles, hyperbolic functions and the error function ([`MathFunction::is_elementary_of_doubles`]), which need

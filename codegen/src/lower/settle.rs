@@ -98,6 +98,7 @@ struct Settle<'a> {
     types: &'a Arena<Type>,
     features: Features,
     unrolling: Unrolling,
+    /// What is known of the locals in sight.
     known: HashMap<Handle<Local>, Known>,
     statements: usize,
     /// Whether no loop was left one that [`Unrolling::All`] writes out.
@@ -202,7 +203,6 @@ impl Settle<'_> {
             && self.written_out(copy.old, body, rounds).is_some_and(|size| size > most)
         {
             self.written_out = false;
-            self.known.remove(&local);
             let body = body.clone();
             let kind =
                 StatementKind::For { local, start: range[0], end: range[1], step: range[2], body, unroll: false };
@@ -223,7 +223,6 @@ impl Settle<'_> {
                 self.statement(copy, statement, out)?;
             }
         }
-        self.known.remove(&local);
         Ok(())
     }
 }
@@ -281,7 +280,11 @@ impl Rewrite for Settle<'_> {
                 Ok(())
             }
             StatementKind::For { local, start, end, step, body, unroll: true } => {
-                self.unroll(copy, *local, [*start, *end, *step], body, out, statement.span)
+                // What a loop declares is nothing that is known where it is looked at in a later round of one around it.
+                let known = self.known.clone();
+                let unrolled = self.unroll(copy, *local, [*start, *end, *step], body, out, statement.span);
+                self.known = known;
+                unrolled
             }
             StatementKind::Let { local, value: Some(value) } if !copy.old.locals[*local].mutable => {
                 match self.literal(copy.old, *value) {

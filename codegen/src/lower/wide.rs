@@ -1,6 +1,7 @@
 //! 64-bit types where the device lacks them: a value is a vector of two words, the lower first, which is how memory holds it.
 //!
-//! The verifier leaves nothing here but what words can say: moves, conversions between integers, and equality of integers.
+//! The verifier leaves nothing here but what words can say: moves, conversions between integers, equality of integers, and the words themselves. Where there are
+//! 64-bit types, a function takes them apart.
 
 use std::collections::HashMap;
 
@@ -13,6 +14,7 @@ use crate::ir::{
 };
 use crate::names::FunctionNames;
 use crate::target::{Feature, Profile};
+use crate::verify::{is_split, splits};
 
 /// Whether values of the scalar are two words for that profile.
 fn is_words(scalar: Scalar, profile: &Profile) -> bool {
@@ -28,7 +30,8 @@ const PAIR: Type = Type::vector(2, Scalar::U32);
 
 /// Replaces what the profile does not have, and names what stands for it.
 pub fn lower(module: &mut Module, profile: &Profile) -> Result<Option<&'static str>, Diagnostics> {
-    if !module.types.iter().any(|(_, ty)| ty.scalar().is_some_and(|scalar| is_words(scalar, profile))) {
+    let lacking = module.types.iter().any(|(_, ty)| ty.scalar().is_some_and(|scalar| is_words(scalar, profile)));
+    if !lacking && !splits(module, |_| true) {
         return Ok(None);
     }
     let old_types = module.types.clone();
@@ -60,7 +63,7 @@ pub fn lower(module: &mut Module, profile: &Profile) -> Result<Option<&'static s
     let names = FunctionNames::new(module.functions.iter().map(|(_, function)| function));
     let mut pass = Wide { module, profile, old_types, types, doubled, names, helpers: HashMap::new() };
     rewrite_all(&mut pass)?;
-    Ok(Some("64-bit types as two words"))
+    Ok(lacking.then_some("64-bit types as two words"))
 }
 
 /// The type with pairs of words for 64-bit scalars. Vectors of such are left: nothing that is lowered has them.
@@ -92,6 +95,8 @@ enum Helper {
     Equal,
     /// The pair of an `i32`.
     Extend,
+    /// The pair of a `u64`.
+    Split,
 }
 
 struct Wide<'a> {
@@ -134,10 +139,12 @@ impl Wide<'_> {
         let name = self.names.fresh(match helper {
             Helper::Equal => "same_words",
             Helper::Extend => "extended",
+            Helper::Split => "words",
         });
         let pair = self.module.intern(PAIR);
-        let (int, flag) =
-            (self.module.intern(Type::Scalar(Scalar::I32)), self.module.intern(Type::Scalar(Scalar::Bool)));
+        // A target that lacks a type has no name for it.
+        let number = if helper == Helper::Split { Scalar::U64 } else { Scalar::I32 };
+        let (number, flag) = (self.module.intern(Type::Scalar(number)), self.module.intern(Type::Scalar(Scalar::Bool)));
         let mut body = FunctionBuilder::new(self.module, &name);
         let result = match helper {
             Helper::Equal => {
@@ -152,13 +159,23 @@ impl Wide<'_> {
                 body.binary(B::And, low, high)
             }
             Helper::Extend => {
-                body.argument("x", int);
+                body.argument("x", number);
                 body.result(pair);
                 let x = body.get_argument(0);
                 let low = body.convert(x, Scalar::U32);
                 let (x, by) = (body.get_argument(0), body.u32(31));
                 let sign = body.binary(B::ShiftRight, x, by);
                 let high = body.convert(sign, Scalar::U32);
+                body.compose(vec![low, high])
+            }
+            Helper::Split => {
+                body.argument("x", number);
+                body.result(pair);
+                let x = body.get_argument(0);
+                let low = body.convert(x, Scalar::U32);
+                let (x, by) = (body.get_argument(0), body.u32(32));
+                let high = body.binary(B::ShiftRight, x, by);
+                let high = body.convert(high, Scalar::U32);
                 body.compose(vec![low, high])
             }
         };
@@ -171,7 +188,7 @@ impl Wide<'_> {
     fn call(&mut self, copy: &mut Copy<'_>, helper: Helper, arguments: Vec<Value>, span: Span) -> Value {
         let ty = self.intern(match helper {
             Helper::Equal => Type::Scalar(Scalar::Bool),
-            Helper::Extend => PAIR,
+            Helper::Extend | Helper::Split => PAIR,
         });
         let function = self.helper(helper);
         let arguments = arguments.into_iter().map(CallArgument::Value).collect();
@@ -258,6 +275,20 @@ impl Rewrite for Wide<'_> {
             }
             ExpressionKind::Convert(value) => self.convert(copy, *value, handle),
             ExpressionKind::Bitcast(value) if self.is_pair(*ty) => self.expression(copy, *value),
+            ExpressionKind::Bitcast(value)
+                if is_split(&self.old_types[old.expressions[*value].ty], &self.old_types[*ty]) =>
+            {
+                let from = old.expressions[*value].ty;
+                let mut inner = self.expression(copy, *value)?;
+                if self.is_pair(from) {
+                    return Ok(inner);
+                }
+                let long = self.intern(Type::Scalar(Scalar::U64));
+                if from != long {
+                    inner = copy.add(ExpressionKind::Bitcast(inner), long, span);
+                }
+                Ok(self.call(copy, Helper::Split, vec![inner], span))
+            }
             ExpressionKind::Binary { operator: operator @ (B::Equal | B::NotEqual), left, right }
                 if self.is_pair(old.expressions[*left].ty) =>
             {

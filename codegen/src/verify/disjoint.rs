@@ -6,8 +6,9 @@
 //! does where the blocks of a grid have more than 2^32 elements together: more than any buffer that 32 bits index.
 
 use super::bounds::Touch;
-use super::linear::{Form, Key, Knowledge};
+use super::linear::{Atom, Form, Key, Knowledge};
 use crate::artefact::Access;
+use crate::hashing::{HashMap, HashSet};
 use crate::ir::{BinaryOperator, Builtin, Module, Root};
 
 /// How a binding is divided among workgroups.
@@ -65,7 +66,8 @@ impl Divisions {
 fn division(touch: Touch<'_>, invocations: i128) -> Option<Division> {
     let Touch { index, lanes, knowledge, .. } = touch;
     let lanes = i128::from(lanes);
-    let index = expand(knowledge, &index, invocations);
+    let mut expanded = Expanded::default();
+    let index = expand(knowledge, &index, invocations, &mut expanded)?;
     let group = group(knowledge);
     if let Some(block) = index.coefficient(group) {
         let rest = index.without(group);
@@ -76,10 +78,10 @@ fn division(touch: Touch<'_>, invocations: i128) -> Option<Division> {
     for product in products {
         let Key::Operation(BinaryOperator::Multiply, left, right, _) = knowledge.key(product).clone() else { continue };
         for (row, length) in [(&left, &right), (&right, &left)] {
-            let row = expand(knowledge, row, invocations);
+            let Some(row) = expand(knowledge, row, invocations, &mut expanded) else { continue };
             let Some(rows) = row.coefficient(group) else { continue };
             let (row, rest) = (row.without(group), index.clone().without(product));
-            if is_common(knowledge, length)
+            if is_common(knowledge, length, &mut HashSet::default())
                 && knowledge.within(&row, 0, rows - 1)
                 && knowledge.proves(&rest)
                 && knowledge.proves(&length.add(&rest, -1).plus(-1))
@@ -91,41 +93,63 @@ fn division(touch: Touch<'_>, invocations: i128) -> Option<Division> {
     None
 }
 
-fn group(knowledge: &mut Knowledge) -> usize {
+fn group(knowledge: &mut Knowledge) -> Atom {
     let group = knowledge.atom(Key::Builtin(Builtin::GroupIndex), 0, u32::MAX.into());
     group.terms().first().map_or(0, |(atom, _)| *atom)
 }
 
-/// The form with computed values in place of what they wrap to, and the global index in its parts.
-fn expand(knowledge: &mut Knowledge, form: &Form, invocations: i128) -> Form {
+/// What atoms are expanded to, each once; nothing where that is too large to go on with.
+type Expanded = HashMap<Atom, Option<Form>>;
+
+/// The form with computed values in place of what they wrap to, and the global index in its parts; nothing where its numbers become too large to go on with.
+fn expand(knowledge: &mut Knowledge, form: &Form, invocations: i128, expanded: &mut Expanded) -> Option<Form> {
+    if !knowledge.is_small(form) {
+        return None;
+    }
     let mut out = Form::constant(form.constant);
     for (atom, factor) in form.terms() {
-        let part = match knowledge.key(*atom).clone() {
-            Key::Wrapped(inner, _) => expand(knowledge, &inner, invocations),
-            Key::Builtin(Builtin::GlobalIndex) => {
-                let group = knowledge.atom(Key::Builtin(Builtin::GroupIndex), 0, u32::MAX.into());
-                let local = knowledge.atom(Key::Builtin(Builtin::LocalIndex), 0, invocations - 1);
-                group.times(invocations).add(&local, 1)
+        let part = match expanded.get(atom) {
+            Some(known) => known.clone(),
+            None => {
+                let part = match knowledge.key(*atom).clone() {
+                    Key::Wrapped(inner, _) => expand(knowledge, &inner, invocations, expanded),
+                    Key::Builtin(Builtin::GlobalIndex) => {
+                        let group = knowledge.atom(Key::Builtin(Builtin::GroupIndex), 0, u32::MAX.into());
+                        let local = knowledge.atom(Key::Builtin(Builtin::LocalIndex), 0, invocations - 1);
+                        Some(group.times(invocations).add(&local, 1))
+                    }
+                    _ => Some(Form::atom(*atom)),
+                };
+                expanded.insert(*atom, part.clone());
+                part
             }
-            _ => Form::atom(*atom),
         };
-        out = out.add(&part, *factor);
+        out = out.add(&part?, *factor);
+        if !knowledge.is_small(&out) {
+            return None;
+        }
     }
-    out
+    Some(out)
 }
 
-/// Whether all workgroups agree on the value.
-fn is_common(knowledge: &Knowledge, form: &Form) -> bool {
-    form.terms().iter().all(|(atom, _)| common_key(knowledge, knowledge.key(*atom)))
+/// Whether all workgroups agree on the value; `known` are atoms of which that was found.
+fn is_common(knowledge: &Knowledge, form: &Form, known: &mut HashSet<Atom>) -> bool {
+    form.terms().iter().all(|(atom, _)| {
+        let common = known.contains(atom) || common_key(knowledge, knowledge.key(*atom), known);
+        if common {
+            known.insert(*atom);
+        }
+        common
+    })
 }
 
-fn common_key(knowledge: &Knowledge, key: &Key) -> bool {
+fn common_key(knowledge: &Knowledge, key: &Key, known: &mut HashSet<Atom>) -> bool {
     match key {
         Key::Param(_) | Key::Length(_) | Key::Extent(..) | Key::Stride(..) => true,
-        Key::Part(base, _) => common_key(knowledge, base),
-        Key::Wrapped(form, _) => is_common(knowledge, form),
-        Key::Operation(_, left, right, _) => is_common(knowledge, left) && is_common(knowledge, right),
-        Key::Math(_, forms, _) => forms.iter().all(|form| is_common(knowledge, form)),
+        Key::Part(base, _) => common_key(knowledge, base, known),
+        Key::Wrapped(form, _) => is_common(knowledge, form, known),
+        Key::Operation(_, left, right, _) => is_common(knowledge, left, known) && is_common(knowledge, right, known),
+        Key::Math(_, forms, _) => forms.iter().all(|form| is_common(knowledge, form, known)),
         Key::Builtin(_)
         | Key::Argument(_)
         | Key::Local(_)

@@ -92,6 +92,9 @@ pub fn find(module: &Module) -> Result<Found, Diagnostics> {
         });
     }
     relevant = relevant.union(narrow);
+    if relevant.has(Feature::Float64) && wide::splits_doubles(module) {
+        relevant = relevant.union(Features::of(&[Feature::Int64]));
+    }
     if multiplies_bytes(module) {
         relevant = relevant.union(Features::of(&[Feature::IntegerDot]));
     }
@@ -99,11 +102,13 @@ pub fn find(module: &Module) -> Result<Found, Diagnostics> {
     Ok(Found { required, relevant })
 }
 
-/// What the attribute asks for: a size of subgroups is of use where there are some, and indices of 64 bits are computed with.
+/// What the attribute asks for: a size of subgroups is of use where there are some, indices of 64 bits are computed with, and so are words of doubles made.
 fn required(module: &Module) -> Features {
     let subgroups = if module.subgroup.is_some() { Features::of(&[Feature::Subgroups]) } else { Features::NONE };
     let index = if module.index.is_wide() { Features::of(&[Feature::Int64]) } else { Features::NONE };
-    module.requires.union(subgroups).union(index)
+    let words = module.requires.has(Feature::Float64) && wide::splits_doubles(module);
+    let words = if words { Features::of(&[Feature::Int64]) } else { Features::NONE };
+    module.requires.union(subgroups).union(index).union(words)
 }
 
 /// The targets on which there is a feature, as the attribute lists them.
@@ -236,7 +241,7 @@ fn needs(
                 if let Type::Matrix(matrix) = &module.types[expression.ty] {
                     visit(Feature::CooperativeMatrices, &format_args!("`{}`", matrix.role.name()), expression.span);
                 }
-                if let Some((features, what)) = wide::of_expression(module, function, part) {
+                if let Some((features, what)) = wide::of_expression(module, function, part, features) {
                     features.iter().for_each(|feature| visit(feature, &what, expression.span));
                 }
             });

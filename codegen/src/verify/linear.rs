@@ -193,6 +193,11 @@ impl Knowledge {
         Self { keys: HashMap::default(), atoms: Vec::new(), facts: Vec::new(), large }
     }
 
+    /// Whether a form's numbers are small enough to go on with: no product of two such forms' numbers overflows.
+    pub fn is_small(&self, form: &Form) -> bool {
+        form.is_small(self.large)
+    }
+
     /// The atom of that key; its range, which must hold always, is set when it is first seen.
     pub fn atom(&mut self, key: Key, low: i128, high: i128) -> Form {
         if let Some(known) = self.keys.get(&key) {

@@ -52,6 +52,7 @@ pub(crate) use tiles::sums as sums_of_tiles;
 pub(crate) use types::name as type_name;
 #[cfg(any(feature = "wgsl", feature = "cuda"))]
 pub(crate) use types::place_type;
+pub(crate) use types::{is_split, splits};
 
 /// An instance that obeys the rules, with the facts found about it. Places whose indices are proved in range have lost their guard, and workgroup arrays
 /// that are never alive together are one.

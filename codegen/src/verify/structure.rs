@@ -429,7 +429,7 @@ fn beyond_reports(does: &str) -> String {
     )
 }
 
-/// What is called for reports has no effects but reports.
+/// What is called for reports has no effects but reports, and does not wait.
 fn check_reporting_calls(module: &Module, found: &mut Vec<Diagnostic>) {
     if !reports::has_reports(module) {
         return;
@@ -437,17 +437,45 @@ fn check_reporting_calls(module: &Module, found: &mut Vec<Diagnostic>) {
     let mut quiet = module.clone();
     reports::without(&mut quiet);
     let (_, effects) = function_facts(&quiet);
+    let waits = waiting(&quiet);
     for function in super::functions(module) {
         statements(&function.body, &mut |statement| {
             let StatementKind::Reporting(body) = &statement.kind else { return };
             function.live(body, &mut |expression| {
                 let Expression { kind, span, .. } = &function.expressions[expression];
-                if matches!(kind, ExpressionKind::Call { function, .. } if effects[function.index()]) {
+                let ExpressionKind::Call { function, .. } = kind else { return };
+                if effects[function.index()] {
                     found.push(Diagnostic::new(*span, beyond_reports("writes")));
+                } else if waits[function.index()] {
+                    found.push(Diagnostic::new(*span, beyond_reports("waits")));
                 }
             });
         });
     }
+}
+
+/// For each function, whether it or one that it calls does what [`Outside::touched_by`] refuses and is no effect.
+fn waiting(module: &Module) -> Vec<bool> {
+    let mut waiting = Vec::<bool>::new();
+    for (_, function) in module.functions.iter() {
+        let mut waits = false;
+        statements(&function.body, &mut |statement| {
+            waits |= matches!(
+                statement.kind,
+                StatementKind::Barrier
+                    | StatementKind::UniformLoad { .. }
+                    | StatementKind::Matrix { .. }
+                    | StatementKind::Tile(_)
+            );
+        });
+        function.live(&function.body, &mut |expression| {
+            if let ExpressionKind::Call { function: callee, .. } = &function.expressions[expression].kind {
+                waits |= waiting.get(callee.index()).copied().unwrap_or(true);
+            }
+        });
+        waiting.push(waits);
+    }
+    waiting
 }
 
 /// A call that writes or is collective is the root of a `Let` or `Evaluate`, and one that gives nothing that of an `Evaluate`.

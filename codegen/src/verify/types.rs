@@ -5,6 +5,8 @@
 mod expression;
 mod statement;
 
+pub(crate) use expression::{is_split, splits};
+
 use crate::diagnostic::Diagnostic;
 use crate::ir::{BindingKind, Expression, Function, Handle, Module, Place, Projection, Root, Scalar, Type, statements};
 

@@ -333,4 +333,10 @@ fn structs_hold_enums_outside_of_buffers() {
         said.starts_with("5:52: ") && said.contains("`Two` holds the enum `Act`") && said.contains("as a u32"),
         "{said}"
     );
+    for (parameter, found) in [("l: Layer,", "`Layer`"), ("l: [Two; 3],", "`[Two; 3]`"), ("l: [Act; 2],", "`[Act; 2]`")]
+    {
+        let said = mistakes(&source(parameter));
+        assert!(said.starts_with(&format!("5:50: {found} has the enum `Act` in it")), "{said}");
+        assert!(said.contains("by itself, or keep it as a u32"), "{said}");
+    }
 }

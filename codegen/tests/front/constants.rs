@@ -34,6 +34,9 @@ fn a_constant_in_a_pattern_has_any_operator() {
 #[test]
 fn a_pattern_that_is_no_number_of_its_type_is_refused() {
     refused("match n { 5_000_000_000 => {} _ => {} }", "3:11", &["too large for u32"]);
+    refused("match k { ..-9223372036854775808 => {} _ => {} }", "3:13", &["too small for i32"]);
+    refused("match k { -2147483649 => {} _ => {} }", "3:11", &["too small for i32"]);
+    refused("match k { -99999999999999999999 => {} _ => {} }", "3:11", &["too small for i32"]);
     let said = mistakes(&with(
         "#[device] const L: i64 = -9223372036854775808; #[device] const WORD: u32 = (L - 1) as u32;",
         "match x[0] { WORD => {} _ => {} }",
@@ -61,6 +64,30 @@ fn a_pattern_of_indices_has_as_many_bits_as_they_have() {
         assert!(text.contains(number), "expected `{number}` in\n{text}");
     }
     assert!(mistakes(&with("[32, 64]")).contains("too large for usize"));
+}
+
+#[test]
+fn an_index_that_is_computed_is_not_cut() {
+    let with = |attribute: &str, value: &str| {
+        format!(
+            "#[device] const FAR: usize = {value};
+            #[kernel(workgroup(64){attribute})] pub fn g(y: &mut [u32]) {{ y[global_index() + FAR] = 1; }}"
+        )
+    };
+    for value in ["100_000 * 100_000", "1 << 35", "4_000_000_000 + 294_967_296", "(1 << 32) / 4"] {
+        for attribute in ["", ", index = [32, 64]"] {
+            let said = mistakes(&with(attribute, value));
+            assert!(said.contains("instances of kernels that are not `index = 64`"), "{value}{attribute}: {said}");
+        }
+        let _ = ir(&with(", index = 64, targets(spirv, cuda, cpu)", value));
+    }
+    for value in ["65_536 * 65_535", "1 << 31", "4_000_000_000 + 294_967_295", "(1 << 31) - 4"] {
+        let _ = ir(&with("", value));
+    }
+    refused("y[global_index() + 65_536 * 65_536] = a;", "3:20", &["too large for usize"]);
+    refused("y[global_index() << 32] = a;", "3:21", &["`usize` has 32 bits", "not `index = 64`"]);
+    let of_itself = "#[device] fn far(i: usize) -> usize { (i >> 40) + (1 << 35) }";
+    assert!(trefoil_codegen::front::parse_source(of_itself).is_ok());
 }
 
 #[test]

@@ -42,6 +42,34 @@ fn the_value_comes_before_the_place() {
 }
 
 #[test]
+fn the_place_comes_before_the_value_where_rust_has_a_call() {
+    for (statement, place_first) in [
+        ("y.set_vec2(i, { i += 1; x.vec2(0) });", true),
+        ("y.set_vec4(i, { i += 1; x.vec4(0) });", true),
+        ("w.set([i, 1], { i += 1; a });", true),
+        ("h[i] += { i += 1; h[0] };", true),
+        ("b[i] -= { i += 1; b[0] };", true),
+        ("t[i] *= { i += 1; t[0] };", true),
+        ("v[i] += { i += 1; v[0] };", true),
+        ("y[i] += { i += 1; a };", false),
+        ("t[i] = { i += 1; t[0] };", false),
+        ("v[i] = { i += 1; v[0] };", false),
+    ] {
+        let text = super::ir(&format!(
+            "#[kernel(workgroup(1), instances(T = [f32]))]
+            pub fn g<T: Number>(
+                x: &[f32], y: &mut [f32], w: &mut View<f32, 2>, h: &mut [f16], b: &mut [bf16], t: &mut [T],
+                v: &mut [Vec2<f32>], a: f32,
+            ) {{ let mut i = 0; {statement} }}"
+        ));
+        let changed = text.find("i.0 = (i.0 + 1);").unwrap();
+        // What is evaluated before an effect is a local.
+        let kept = text.find("let value.1: usize = ").is_some_and(|kept| kept < changed);
+        assert_eq!(kept, place_first, "{statement}\n{text}");
+    }
+}
+
+#[test]
 fn the_fields_of_a_struct_are_evaluated_as_they_are_written() {
     let text = super::ir(
         "

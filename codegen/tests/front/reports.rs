@@ -1,6 +1,9 @@
 //! What kernels assert and print: what is read of it, and what is left of it.
 
+use trefoil_codegen::artefact::Kernel;
+use trefoil_codegen::compile::{Reports, build_with};
 use trefoil_codegen::ir::{Instance, StatementKind, instantiate, statements};
+use trefoil_codegen::target::{Feature, Target};
 use trefoil_codegen::verify::{verify, verify_reporting};
 
 use super::{body, kernel, outputs, refused};
@@ -80,4 +83,56 @@ fn functions_that_report_alone_are_called_where_there_are_reports() {
     assert_eq!(plain.matches("told(").count(), 1, "its definition alone: {plain}");
     let reporting = verify_reporting(module()).unwrap().0.module.to_string();
     assert_eq!(reporting.matches("told(").count(), 3, "{reporting}");
+}
+
+#[test]
+fn what_is_called_for_reports_does_not_wait() {
+    let source = |statements: &str| {
+        format!(
+            "#[device] fn first(t: &[f32]) -> f32 {{ barrier(); t[0] }}
+            #[device] fn deeper(t: &[f32]) -> f32 {{ first(t) + 1.0 }}
+            #[kernel(workgroup(64))] pub fn k(y: &mut [f32]) {{
+            let mut t = workgroup_array::<f32>(64); t[local_index()] = 1.0; {statements} y[global_index()] = 2.0; }}"
+        )
+    };
+    let module = |statements: &str| instantiate(&outputs(&source(statements))[0].module, &Instance::default()).unwrap();
+    for statements in ["assert!(first(&t) > 0.0);", "println!(\"{}\", deeper(&t));"] {
+        let said = verify(module(statements)).unwrap_err().to_string();
+        assert!(said.contains("computed for reports alone") && said.contains("this waits"), "{said}");
+    }
+    verify(module("let v = deeper(&t); assert!(v > 0.0);")).unwrap();
+}
+
+/// A kernel over `x: &[i64], d: &[f64], z: &mut [f64]` in the form that reports.
+fn reporting(attribute: &str, statements: &str) -> Kernel {
+    let source = format!(
+        "#[kernel(workgroup(64){attribute})] pub fn f(x: &[i64], d: &[f64], z: &mut [f64]) {{ let i = global_index(); {statements} }}"
+    );
+    let built = build_with(&outputs(&source)[0].module, &Instance::default(), &Target::ALL, Reports::Buffered);
+    built.unwrap_or_else(|error| panic!("{error}\nof\n{source}")).kernel
+}
+
+#[test]
+fn values_of_64_bits_are_told_on_every_target() {
+    for (attribute, statements) in [
+        ("", "z[i] = d[i]; println!(\"{} {:?}\", x[i], d[i]);"),
+        (", requires(Int64)", "z[i] = d[i]; assert!(x[i] + 1 > 0);"),
+        (", requires(Float64)", "z[i] = d[i] * 0.5; assert!(d[i] >= 0.0, \"{} {}\", d[i], x[i]);"),
+    ] {
+        let kernel = reporting(attribute, statements);
+        for target in [Target::Wgsl, Target::Spirv, Target::Cuda] {
+            assert!(kernel.variants.iter().any(|variant| variant.target == target), "{target:?} of {statements}");
+        }
+        assert_eq!(kernel.sites.len(), 1);
+    }
+    // Where there are doubles, their words are those of integers.
+    let statements = "if const { target::has(Feature::Float64) } { z[i] = d[i] * 0.5; } println!(\"{}\", d[i]);";
+    let kernel = reporting("", statements);
+    for target in [Target::Wgsl, Target::Spirv] {
+        let of = kernel.variants.iter().filter(|variant| variant.target == target);
+        let features: Vec<_> = of.map(|variant| variant.features).collect();
+        assert!(features.iter().any(|set| !set.has(Feature::Float64)), "{target:?}");
+        assert!(features.iter().any(|set| set.has(Feature::Float64) && set.has(Feature::Int64)), "{target:?}");
+        assert!(features.iter().all(|set| set.has(Feature::Int64) || !set.has(Feature::Float64)), "{target:?}");
+    }
 }

@@ -3,11 +3,12 @@
 mod drawn;
 
 use trefoil_codegen::artefact::{Access, GridKind};
+use trefoil_codegen::front::parse_source;
 use trefoil_codegen::ir::builder::{FunctionBuilder, ModuleBuilder, element, variable, vector};
 use trefoil_codegen::ir::{
-    AtomicFunction, BinaryOperator as B, Builtin, Expression, ExpressionKind, Handle, IndexWidth, Literal,
+    AtomicFunction, BinaryOperator as B, Builtin, Expression, ExpressionKind, Handle, IndexWidth, Instance, Literal,
     LogicalOperator, MathFunction, Module, Place, Root, Scalar, StatementKind, SubgroupFunction, SubgroupOperator,
-    Type, statements,
+    Type, instantiate, statements,
 };
 use trefoil_codegen::target::{Feature, Features, Profile, Target};
 use trefoil_codegen::verify::{Verified, check_profile, verify};
@@ -221,6 +222,29 @@ fn rows_of_a_workgroups_own_are_disjoint() {
         body.store(element(Root::Binding(1), at), zero);
     });
     assert_eq!(accepted(module).info.disjoint, [true, false]);
+}
+
+#[test]
+fn indices_that_outgrow_their_forms_are_given_up() {
+    let disjoint = |statements: &str| {
+        let source = format!("#[kernel(workgroup(64))] fn k(y: &mut [f32], n: usize) {{ {statements} }}");
+        let outputs = parse_source(&source).unwrap_or_else(|errors| panic!("{errors}"));
+        let module = instantiate(&outputs[0].module, &Instance::default()).unwrap_or_else(|found| panic!("{found}"));
+        accepted(module).info.disjoint
+    };
+    let products = "let a = global_index() * 2654435761; let b = a * 2654435761; let c = b * 2654435761;
+        let d = c * 2654435761; y[d] = 1.0;";
+    assert_eq!(disjoint(products), [false]);
+    // Each is a sum of the two before it, which are looked into once.
+    let mut sums = "let a0 = global_index() * 3; let b0 = global_index() * 5;".to_owned();
+    for i in 0..40 {
+        let next = i + 1;
+        sums += &format!("let a{next} = a{i} * 3 + b{i} * 5; let b{next} = a{i} * 5 + b{i} * 3;");
+    }
+    assert_eq!(disjoint(&format!("{sums} y[a40] = 1.0;")), [false]);
+    let width = sums.replace("global_index()", "n");
+    assert_eq!(disjoint(&format!("{width} y[group_index() * a40 + local_index()] = 1.0;")), [false]);
+    assert_eq!(disjoint("let a = global_index() * 3; y[a] = 1.0; y[a + 2] = 1.0;"), [true]);
 }
 
 // Uniformity.

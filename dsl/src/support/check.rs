@@ -2,6 +2,7 @@
 //!
 //! What passes here can be handed to a driver without a further look at ranges, owners, lengths or limits.
 
+mod alone;
 mod dispatch;
 mod words;
 

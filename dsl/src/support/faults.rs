@@ -17,6 +17,7 @@
 //! # }
 //! ```
 
+use std::fmt;
 use std::sync::{Arc, Mutex, Weak};
 
 use trefoil_codegen::artefact::{Kernel, ParamTransport};
@@ -85,8 +86,19 @@ pub struct Alive {
     pub pipelines: usize,
 }
 
+/// Who is told of calls.
+#[derive(Clone)]
+struct Watcher(Arc<dyn Fn(Call) + Send + Sync>);
+
+impl fmt::Debug for Watcher {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str("Watcher")
+    }
+}
+
 #[derive(Debug, Default)]
 struct State {
+    watcher: Option<Watcher>,
     fault: Option<Fault>,
     /// Calls since the fault was planted, in the order of [`Call::ALL`].
     calls: [u64; Call::ALL.len()],
@@ -119,6 +131,31 @@ impl Faults {
         state.calls = Default::default();
     }
 
+    /// Tells `watcher` of every call that may fail, where it would fail, on the thread that makes it: whatever that thread has locked then stays so until `watcher` returns. It takes the place of the one before.
+    ///
+    /// ```
+    /// # use trefoil_dsl::device::Device;
+    /// use std::sync::Arc;
+    /// use std::sync::atomic::{AtomicU64, Ordering};
+    /// use trefoil_dsl::support::faults::{Call, Faults};
+    /// # fn of(device: &Device) -> trefoil_dsl::error::Result<()> {
+    /// let (faults, device) = Faults::over(device);
+    /// let writes = Arc::new(AtomicU64::new(0));
+    /// let counted = writes.clone();
+    /// faults.watch(move |call| {
+    ///     counted.fetch_add(u64::from(call == Call::Write), Ordering::Relaxed);
+    /// });
+    /// device.buffer(&[1f32])?;
+    /// assert_eq!(writes.load(Ordering::Relaxed), 1);
+    /// # Ok(())
+    /// # }
+    /// ```
+    pub fn watch(&self, watcher: impl Fn(Call) + Send + Sync + 'static) {
+        let before = lock(&self.state).watcher.replace(Watcher(Arc::new(watcher)));
+        // What it owns may be of this device.
+        drop(before);
+    }
+
     /// Calls of that kind since a fault was last planted, or since the beginning.
     pub fn calls(&self, call: Call) -> u64 {
         lock(&self.state).calls[call as usize]
@@ -147,6 +184,10 @@ impl Faults {
 
     /// Counts a call and fails if it is the one that was planted; what a device says that goes on is up to the call.
     fn meets(&self, call: Call, label: &str, refused: impl FnOnce() -> Error) -> Result<()> {
+        let watcher = lock(&self.state).watcher.clone();
+        if let Some(Watcher(told)) = watcher {
+            told(call);
+        }
         let mut state = lock(&self.state);
         if let Some(lost) = &state.lost {
             return Err(lost.clone());

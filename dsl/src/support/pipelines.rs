@@ -64,7 +64,9 @@ impl<P: Pipeline, K: Clone + Eq + Hash + Send + Sync> PipelineCache<P, K> {
         // Callers hold locks, so that none of it may wait on the threads of a pool.
         let built = side_by_side(&missing, |(key, kernel)| {
             let built = Arc::new(build(kernel)?);
-            Ok(lock(&self.0).entry(key.clone()).or_insert(built).clone())
+            let kept = lock(&self.0).entry(key.clone()).or_insert_with(|| built.clone()).clone();
+            // Where another thread was faster, `built` goes here, when nothing is locked: a device may wait as a pipeline of its goes.
+            Ok(kept)
         });
         for (place, built) in made.iter_mut().filter(|known| known.is_none()).zip(built) {
             *place = Some(built);
@@ -77,6 +79,7 @@ impl<P: Pipeline, K: Clone + Eq + Hash + Send + Sync> PipelineCache<P, K> {
 #[cfg(test)]
 mod tests {
     use std::any::Any;
+    use std::sync::Weak;
     use std::sync::atomic::{AtomicUsize, Ordering};
 
     use trefoil_codegen::artefact::{GridKind, IndexWidth, Params};
@@ -178,5 +181,53 @@ mod tests {
         assert_eq!(device.asked(), 0, "what could be built was kept");
         assert!(device.load(&kernels[1..2], ParamTransport::Value).is_err());
         assert_eq!(device.asked(), 1, "a failure is tried again");
+    }
+
+    /// A pipeline that notes, as it goes, whether its cache can be used then.
+    #[derive(Debug)]
+    struct Noting {
+        kernel: Arc<Kernel>,
+        cache: Weak<PipelineCache<Self>>,
+        noted: Arc<Mutex<Vec<bool>>>,
+    }
+
+    impl Pipeline for Noting {
+        fn kernel(&self) -> &Arc<Kernel> {
+            &self.kernel
+        }
+        fn as_any(&self) -> &dyn Any {
+            self
+        }
+        fn device(&self) -> u64 {
+            1
+        }
+    }
+
+    impl Drop for Noting {
+        fn drop(&mut self) {
+            if let Some(cache) = self.cache.upgrade() {
+                lock(&self.noted).push(cache.0.try_lock().is_ok());
+            }
+        }
+    }
+
+    #[test]
+    fn a_pipeline_that_another_thread_was_faster_with_goes_when_nothing_is_locked() {
+        let (cache, noted) = (Arc::new(PipelineCache::<Noting>::default()), Arc::<Mutex<Vec<bool>>>::default());
+        let make = |kernel: &Arc<Kernel>| Noting {
+            kernel: kernel.clone(),
+            cache: Arc::downgrade(&cache),
+            noted: noted.clone(),
+        };
+        let of = |kernel: &Kernel| key(kernel, ParamTransport::Value);
+        let kernels = [kernel("a", 1)];
+        // While one is built, another is built and kept.
+        let made = cache.load(&kernels, of, |kernel| {
+            cache.load(&kernels, of, |kernel| Ok(make(kernel)))?;
+            Ok(make(kernel))
+        });
+        let kept = cache.load(&kernels, of, |_| panic!("it is there")).unwrap();
+        assert!(Arc::ptr_eq(&made.unwrap()[0], &kept[0]));
+        assert_eq!(*lock(&noted), [true]);
     }
 }

@@ -8,7 +8,7 @@ use trefoil_dsl::device::{MemoryRange, RunIo};
 use super::{Executable, Outputs, Parts, Run};
 use crate::compile::plan::{Lifetime, lifetimes};
 use crate::compile::program::{Located, Meaning, Program, ValueId, Work};
-use crate::compile::steps::{Step, Use};
+use crate::compile::steps::{Claim, Step, Use};
 use crate::data::to_f64;
 use crate::debug::{DebugOptions, DebugReport, Difference, SeenStep, SeenTensor, Statistics};
 use crate::dim::Extents;
@@ -99,16 +99,21 @@ impl<'e> Watch<'e> {
         let commands = executable.commands_by_value(extents)?;
         // Every step is one command with a label.
         let labelled = commands.iter().filter_map(|command| Some((command, command.label()?)));
-        let mut read = Read::new();
+        // What nodes have read of which some steps are done, by what these claim: steps of other nodes may stand between them.
+        let mut begun: BTreeMap<&[Claim], Read> = BTreeMap::new();
         for (index, ((command, label), step)) in labelled.zip(steps).enumerate() {
-            if step.part.index == 0 {
-                read.clear();
-            }
+            let claims = step.claims.as_slice();
+            let mut read = begun.remove(claims).unwrap_or_default();
             self.look_before(step, &mut read, extents)?;
             backend.execute(std::slice::from_ref(command)).map_err(at("a run from", label))?;
             backend.wait().map_err(at("a run from", label))?;
             let is_last = step.part.index + 1 >= step.part.of;
-            let tensors = if is_last { self.look_behind(step, &read, extents)? } else { Vec::new() };
+            let mut tensors = Vec::new();
+            if is_last {
+                tensors = self.look_behind(step, &read, extents)?;
+            } else {
+                begun.insert(claims, read);
+            }
             let (label, kernel) = (step.label.clone(), step.work.name().to_owned());
             self.report.steps.push(SeenStep { label, kernel, tensors });
             for (value, _) in self.lifetimes.iter().filter(|(_, lifetime)| lifetime.dies == index + 1) {

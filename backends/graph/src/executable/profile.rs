@@ -1,5 +1,6 @@
 //! Device times of an executable's steps, and its commands for lists of the caller's own.
 
+use std::collections::BTreeMap;
 use std::sync::Arc;
 use std::time::Instant;
 
@@ -52,15 +53,18 @@ impl Parts {
 
     /// Has the steps of each node share its operations in the proportion of their times.
     fn share(&self, times: &mut [StepTime]) {
-        let mut first = 0;
-        while let Some(step) = self.steps.get(first) {
-            let next = first + step.part.of.max(1);
-            let of_node = times.get_mut(first..next).unwrap_or_default();
-            let (all, parts) = (of_node.iter().map(|time| time.nanoseconds).sum::<u64>().max(1), of_node.len() > 1);
-            for time in of_node.iter_mut().filter(|_| parts) {
+        // Nanoseconds of each node of several steps, which claim the same. Those of other nodes may stand between them.
+        let mut of_nodes: BTreeMap<&[Claim], u64> = BTreeMap::new();
+        let parts = || self.steps.iter().enumerate().filter(|(_, step)| step.part.of > 1);
+        for (at, step) in parts() {
+            let time = times.get(at).map_or(0, |time| time.nanoseconds);
+            *of_nodes.entry(step.claims.as_slice()).or_default() += time;
+        }
+        for (at, step) in parts() {
+            let all = of_nodes.get(step.claims.as_slice()).copied().unwrap_or(0).max(1);
+            if let Some(time) = times.get_mut(at) {
                 time.flops = (u128::from(time.flops) * u128::from(time.nanoseconds) / u128::from(all)) as u64;
             }
-            first = next;
         }
     }
 }

@@ -234,9 +234,11 @@ impl<'a> Run<'a> {
             // What kernels report is told when all else is done: the run was one like others.
             None => self.go(&mut outputs.tensors, watch).and_then(|()| Ok(self.executable.device.hear()?)),
         };
+        // The caller's memory goes here, where nothing is locked: what owns it may take locks of the program's as it goes.
         let Lists { given, taken } = std::mem::take(&mut self.lists);
+        let lists = Lists { given: emptied(given), taken: emptied(taken) };
         if let Ok(mut kept) = self.executable.lists.lock() {
-            *kept = Lists { given: emptied(given), taken: emptied(taken) };
+            *kept = lists;
         }
         done.map(|()| outputs)
     }
@@ -345,14 +347,16 @@ impl<'a> Run<'a> {
             executable.words.fill_into(extents, &mut words)?;
         }
         let (mut owned, mut behind) = (outputs.iter_mut(), Vec::new());
-        for Taken { output, into, part, .. } in lists.taken.drain(..) {
-            let bytes = match into {
+        for Taken { output, into, part, .. } in &mut lists.taken {
+            let part = part.take();
+            // Memory of the caller's stays in the list until the turn is over.
+            if let Some(Room::Device(_, to)) = into {
+                behind.extend(part.and_then(|from| copy_out(&executable.outputs[*output], from, to.clone())));
+                continue;
+            }
+            let bytes = match into.take() {
                 Some(Room::Host(into)) => Some(into.bytes),
-                Some(Room::Device(_, to)) => {
-                    behind.extend(part.and_then(|from| copy_out(&executable.outputs[output], from, to)));
-                    continue;
-                }
-                None => owned.next().map(Elements::bytes_mut),
+                Some(Room::Device(..)) | None => owned.next().map(Elements::bytes_mut),
             };
             if let (Some(part), Some(bytes)) = (part, bytes.filter(|bytes| !bytes.is_empty())) {
                 downloads.push((part, bytes));

@@ -15,7 +15,8 @@ pub use self::sample::Sampling;
 use trefoil_kernels::random::kernels;
 
 use super::support::{
-    expect_element, expect_inputs, expect_shape, instance, kernel_time, one_kernel, transfer_time, upper,
+    expect_element, expect_extents, expect_inputs, expect_shape, instance, kernel_time, one_kernel, transfer_time,
+    upper,
 };
 use crate::dim::Dim;
 use crate::graph::SEED_WORDS;
@@ -161,6 +162,7 @@ impl Op for Random {
             let given = self.distribution.attributes().into_iter().find(|(name, _)| *name == attribute);
             return wrong(attribute, given.map_or(f64::NAN, |(_, value)| value).to_string(), expected);
         }
+        expect_extents(&self.ty.shape)?;
         Ok(vec![self.ty.clone()])
     }
 

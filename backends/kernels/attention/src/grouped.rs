@@ -348,6 +348,16 @@ macro_rules! grouped {
                         }
                         let weights = handed_round::<TEAM, $pairs>(scores, at, &mut shared);
                         let shrinks = handed_round::<TEAM, $rows>([shrink; $rows], at, &mut shared);
+                        // Behind the last key the last value was read again: an infinity times the weight of nothing is none.
+                        if ahead > to {
+                            for n in unroll(0..$keys) {
+                                if start + n * teams + team >= to {
+                                    for p in unroll(0..2 / $quads) {
+                                        read_v[n * pieces + p] = Vec4::<u32>::splat(0);
+                                    }
+                                }
+                            }
+                        }
                         for i in unroll(0..2) {
                             for r in unroll(0..$rows) {
                                 sums[r * 2 + i] = sums[r * 2 + i] * shrinks[r];

@@ -160,7 +160,8 @@ fn attend<
                     told[told_first + key] = element(score);
                 }
                 if stage == Scores::Weights && round == 1 {
-                    told[told_first + key] = element(weigh(score, largest) * share);
+                    // Zeros if nothing was seen, as the result then is.
+                    told[told_first + key] = element(select(share == zero, zero, weigh(score, largest) * share));
                 }
             }
         }

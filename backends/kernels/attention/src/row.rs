@@ -169,6 +169,16 @@ macro_rules! row {
                             read_k = next_k;
                             read_v = next_v;
                         }
+                        // Behind the last key the last value was read again: an infinity times the weight of nothing is none.
+                        if start + $keys * teams > to {
+                            for n in unroll(0..$keys) {
+                                if start + n * teams + team >= to {
+                                    for p in unroll(0..2 / $quads) {
+                                        read_v[n * pieces + p] = Vec4::<u32>::splat(0);
+                                    }
+                                }
+                            }
+                        }
                         let mut scores = [0.0; $keys];
                         let mut most = largest;
                         // A sum over the team is of four keys.

@@ -1,8 +1,8 @@
 //! Norms of rows of `f32` that only the largest workgroups hold, one of them each, which reads its row once; vectors lie as rows do.
 //!
-//! An invocation holds `HELD` quads in registers and `KEPT` in workgroup memory, each where no other invocation looks. The latter come by copies that go on by themselves, so that they want no registers on
-//! their way, and a multiprocessor has room for the rows of two workgroups: one is on its way while the other is added up. What scales and shifts is read a quad ahead, for which no registers but
-//! those of two quads are wanted.
+//! An invocation holds some quads in registers, and without a residual others in workgroup memory where no other invocation looks. The latter come by copies that go on by themselves, so that they want no
+//! registers on their way, and a multiprocessor has room for the rows of two workgroups: one is on its way while the other is added up. What scales and shifts is read a quad ahead, for which no
+//! registers but those of two quads are wanted.
 
 use trefoil_dsl::artefact::Kernel;
 use trefoil_dsl::prelude::*;
@@ -13,18 +13,12 @@ use crate::rows::{bounded_inverse_root, quad, total};
 
 /// Elements of the longest rows.
 pub const LONGEST: usize = 32_768;
-/// Invocations of workgroups that hold rows in registers alone.
-#[device]
-pub const WIDEST: usize = 1024;
-/// Invocations of workgroups that keep a part in workgroup memory.
-#[device]
-pub const KEEPING: usize = 256;
 
-/// A kernel: `(invocations, and the power of two that they are; quads that one holds in registers, and in workgroup memory; what its compilers are told)`.
+/// A kernel: `(invocations, and the power of two that they are; quads that one holds in registers, and in workgroup memory; whether there is a residual, without which alone quads are kept there; what its compilers are told)`.
 macro_rules! norm_widest {
-    ($name:ident ($across:tt, $bits:tt; $held:tt, $kept:tt; $($told:meta),+)) => {
+    ($name:ident ($across:tt, $bits:tt; $held:tt, $kept:tt; $residual:tt; $($told:meta),+)) => {
         /// A norm of rows of up to [`LONGEST`] elements, as [`crate::rows::norm`] says.
-        #[kernel(workgroup($across), requires(LargeWorkgroups), instances(RESIDUAL = [false, true]), $($told),+)]
+        #[kernel(workgroup($across), requires(LargeWorkgroups), instances(RESIDUAL = [$residual]), $($told),+)]
         pub fn $name<const RESIDUAL: bool>(
             x: &[f32],
             residual: &[f32],
@@ -55,7 +49,8 @@ macro_rules! norm_widest {
 
             for k in unroll(0..$kept) {
                 let i = at + ($held + k) * $across;
-                copy_async(&mut shared, (2 + 4 * k) * $across + 4 * at, x, select(i < quads, 4 * (first + i), x.len()), 4);
+                let from = select(i < quads, first + i, x.len() / 4);
+                copy_async(&mut shared, (2 + 4 * k) * $across + 4 * local_index(), x, 4 * from, 4);
             }
             async_commit();
             let mut held = [Vec4::splat(0.0); $held];
@@ -72,27 +67,20 @@ macro_rules! norm_widest {
                     }
                 }
             }
+            // What is divided by is known before what is divided has come.
+            let (inverse_count, inverse_divisor) = (1.0 / shape[1] as f32, 1.0 / shape[2] as f32);
             let mut sums = 0.0;
             for k in unroll(0..$held) {
                 sums += total(held[k]);
             }
             async_wait(0);
             for k in unroll(0..$kept) {
-                let place = (2 + 4 * k) * $across / 4 + at;
-                let mut value = shared.vec4(place);
-                if RESIDUAL {
-                    let i = at + ($held + k) * $across;
-                    value = value + quad(residual, first + i, i < quads) + quad(bias, column + i, i < quads);
-                    shared.set_vec4(place, value);
-                    if wants_sum && i < quads {
-                        sum.set_vec4(to + i, value);
-                    }
-                }
-                sums += total(value);
+                let value = shared.vec4((2 + 4 * k) * $across / 4 + local_index());
+                sums += select(at + ($held + k) * $across < quads, total(value), 0.0);
             }
             let mut mean = 0.0;
             if centred {
-                mean = sum_of_team::<$across>(sums, $bits, 0, &mut shared) / shape[1] as f32;
+                mean = sum_of_team::<$across>(sums, $bits, 0, &mut shared) * inverse_count;
             }
             let mut squares = 0.0;
             for k in unroll(0..$held) {
@@ -100,11 +88,11 @@ macro_rules! norm_widest {
                 squares += select(at + k * $across < quads, held[k].dot(held[k]), 0.0);
             }
             for k in unroll(0..$kept) {
-                let value = shared.vec4((2 + 4 * k) * $across / 4 + at) - Vec4::splat(mean);
+                let value = shared.vec4((2 + 4 * k) * $across / 4 + local_index()) - Vec4::splat(mean);
                 squares += select(at + ($held + k) * $across < quads, value.dot(value), 0.0);
             }
             squares = sum_of_team::<$across>(squares, $bits, 1, &mut shared);
-            let factor = bounded_inverse_root(squares / shape[2] as f32 + numbers[0], numbers[1]);
+            let factor = bounded_inverse_root(squares * inverse_divisor + numbers[0], numbers[1]);
             if wants_moments && at == 0 {
                 moments[2 * row] = mean;
                 moments[2 * row + 1] = factor;
@@ -122,7 +110,7 @@ macro_rules! norm_widest {
                 let value = if k < $held {
                     held[k]
                 } else {
-                    shared.vec4((2 + 4 * (k - $held)) * $across / 4 + at) - Vec4::splat(mean)
+                    shared.vec4((2 + 4 * (k - $held)) * $across / 4 + local_index()) - Vec4::splat(mean)
                 };
                 if i < quads {
                     y.set_vec4(to + i, value * factors + to_this);
@@ -133,6 +121,7 @@ macro_rules! norm_widest {
 }
 
 kernels! {
-    norm_widest! norm_widest (1024, 10; 8, 0; targets(wgsl, spirv), volatile(spirv(x, residual, bias, gamma, beta)))
-    norm_widest! norm_kept (256, 8; 8, 24; targets(cuda), resident(2))
+    norm_widest! norm_widest (1024, 10; 8, 0; false; targets(wgsl, spirv), volatile(spirv(x, gamma, beta)))
+    norm_widest! norm_widest_summed (1024, 10; 8, 0; true; targets(cuda))
+    norm_widest! norm_kept (512, 9; 4, 12; false; targets(cuda), resident(2))
 }

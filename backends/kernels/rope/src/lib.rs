@@ -48,7 +48,7 @@ fn place_of<N: Element, const WIDTH: usize>(
     if !positions.is_empty() {
         let place = first * position_strides[0] + second * position_strides[1] + third * position_strides[2];
         row = positions[place] as usize * (turned / 2);
-        // A row that the table lacks is all zeros, even where the product wraps.
+        // A row that the table lacks begins behind its end, even where the product wraps: what it turns is 0.
         if positions[place] as usize >= cosines.len() / max(turned / 2, 1) {
             row = cosines.len();
         }
@@ -81,7 +81,9 @@ fn turned_element<T: Element, N: Number, R: Fn(T) -> N>(
         let other = number(x[from + partner * step]);
         let along = cosines[angle] * own;
         let across = sines[angle] * other;
-        made = if is_first { along - across } else { along + across };
+        // The zeros behind a table's end would not make 0 of an infinity.
+        let turn = if is_first { along - across } else { along + across };
+        made = select(row < cosines.len(), turn, N::lit(0.0));
     }
     made
 }
@@ -131,6 +133,7 @@ pub fn rope<T: Float, const WIDTH: usize>(
                         s.y * own.z + c.y * own.w,
                     );
                 }
+                made = select(row < cosines.len(), made, Vec4::splat(0.0));
             }
             let kept = Vec4::new(T::from_f32(made.x), T::from_f32(made.y), T::from_f32(made.z), T::from_f32(made.w));
             y.set_vec4(unit, kept);

@@ -66,7 +66,7 @@ fn words_of<T: Element, W: Fn(T) -> u32>(
 ///
 /// * `shape`: `n`, `k`, the elements of a piece, and pieces of a row. A piece with fewer than `k` elements has places of `u32::MAX` behind them.
 /// * Rows are spread over `levels` extents, the last first, with strides of elements and of results; `steps` are those along a row.
-/// * `quads`: whether rows, pieces and strides are multiples of four, and a row's elements follow on each other.
+/// * `quads`: whether rows and pieces begin at multiples of four elements, which follow on each other. Those of a row that fill no quad wait in the queue from the beginning.
 /// * `finish`: whether rows have one piece, and their results go to `values` and `places`, of which `gives_values` says whether the former are wanted; otherwise their ranks and places go to
 ///   `ranks` and `places`, `[rows, pieces, k]`.
 #[device]
@@ -96,6 +96,9 @@ pub fn top_rows<const HELD: usize, T: Element, W: Fn(T) -> u32>(
     let piece = group_index() % pieces;
     let from = min(piece * chunk, n);
     let count = min(chunk, n - from);
+    // Elements that are read with the others; a quad that is not wholly in the row may read as zeros.
+    let whole = if quads { count - count % 4 } else { count };
+    let beside = count - whole;
     let mut x_first = 0;
     let mut y_first = 0;
     let mut rest = group_index() / pieces;
@@ -113,7 +116,7 @@ pub fn top_rows<const HELD: usize, T: Element, W: Fn(T) -> u32>(
     for part in unroll(0..EACH) {
         let column = column_of(0, part, quads);
         let candidate = Ranked { rank: rank_of(ahead[part], order), column: (from + column) as u32 };
-        if column < count && candidate.before(own) {
+        if column < whole && candidate.before(own) {
             own = candidate;
         }
     }
@@ -131,11 +134,16 @@ pub fn top_rows<const HELD: usize, T: Element, W: Fn(T) -> u32>(
         }
         barrier();
     }
-    for at in (lane..k).step_by(SIZE) {
+    for at in (lane..k + beside).step_by(SIZE) {
         held[at] = Ranked::NONE;
+        if at >= k {
+            let column = whole + at - k;
+            let rank = rank_of(word(x[first + column * steps[0]]), order);
+            held[at] = Ranked { rank, column: (from + column) as u32 };
+        }
     }
     if lane == 0 {
-        queued[0].store(0);
+        queued[0].store(beside as u32);
     }
     barrier();
     let mut queue = 0;
@@ -151,7 +159,7 @@ pub fn top_rows<const HELD: usize, T: Element, W: Fn(T) -> u32>(
             // What the next round looks at is read now, and not waited for.
             ahead = words_of(x, first, steps[0], round + 1, quads, &word);
             for part in unroll(0..EACH) {
-                let inside = column_of(round, part, quads) < count;
+                let inside = column_of(round, part, quads) < whole;
                 waiting |= select(inside && rank_of(words[part], order) <= last.rank, bit << part as u32, 0);
             }
             bit <<= EACH as u32;

@@ -1,9 +1,12 @@
 //! What of 64-bit types needs their feature: arithmetic, and vectors of them. The rest is done on two words where a device lacks it.
+//!
+//! The words of a double are what it is where there are no doubles; elsewhere they are those of an integer of its bits.
 
 use std::fmt;
 
 use crate::ir::{BinaryOperator, Expression, ExpressionKind, Function, Handle, Module, Scalar, Type};
 use crate::target::{Feature, Features};
+use crate::verify::{is_split, splits};
 
 /// The feature of a scalar's arithmetic.
 const fn feature(scalar: Scalar) -> Option<Feature> {
@@ -24,11 +27,17 @@ pub(super) fn of_memory(module: &Module, ty: Handle<Type>) -> Option<Feature> {
     }
 }
 
-/// What an expression needs, and how the author would call it.
+/// Whether doubles are taken apart into words.
+pub(super) fn splits_doubles(module: &Module) -> bool {
+    splits(module, |scalar| scalar == Scalar::F64)
+}
+
+/// What an expression needs where there are `features`, and how the author would call it.
 pub(super) fn of_expression(
     module: &Module,
     function: &Function,
     handle: Handle<Expression>,
+    features: Features,
 ) -> Option<(Features, String)> {
     let ty_of = |handle: Handle<Expression>| &module.types[function.expressions[handle].ty];
     let scalar_of = |handle: Handle<Expression>| ty_of(handle).scalar();
@@ -69,6 +78,10 @@ pub(super) fn of_expression(
         }
         ExpressionKind::Bitcast(value) => {
             let (from, to) = (scalar_of(*value)?, own.scalar()?);
+            if is_split(ty_of(*value), own) {
+                let by_integer = from == Scalar::F64 && features.has(Feature::Float64);
+                return by_integer.then(|| (Features::of(&[Feature::Int64]), "the words of f64".to_owned()));
+            }
             if from.is_float() == to.is_float() {
                 return None;
             }

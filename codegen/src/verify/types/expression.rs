@@ -2,9 +2,10 @@
 
 use super::{BOOL, Checker, INDEX, part};
 use crate::ir::{
-    BinaryOperator, CallArgument, Expression, ExpressionKind, Function, Handle, Literal, MathFunction, OperandType,
-    Root, Scalar, Type, UnaryOperator,
+    BinaryOperator, CallArgument, Expression, ExpressionKind, Function, Handle, Literal, MathFunction, Module,
+    OperandType, Root, Scalar, Type, UnaryOperator,
 };
+use crate::verify::functions;
 
 impl Checker<'_> {
     /// What an expression's type must be; `None` for a call that gives nothing.
@@ -126,7 +127,8 @@ impl Checker<'_> {
             ExpressionKind::Bitcast(value) => {
                 let from = self.of(*value);
                 let bytes = |ty: &Type| ty.scalar().filter(|s| s.is_number()).and_then(Scalar::bytes);
-                if bytes(from).is_none() || bytes(from) != bytes(stated) || from.lanes() != stated.lanes() {
+                let alike = bytes(from).is_some() && bytes(from) == bytes(stated) && from.lanes() == stated.lanes();
+                if !alike && !is_split(from, stated) {
                     return Err(format!("the bits of {} cannot be those of {}", self.name(from), self.name(stated)));
                 }
                 stated.clone()
@@ -302,4 +304,22 @@ impl Checker<'_> {
         }
         Ok(callee.result.map(|ty| self.module.types[ty].clone()))
     }
+}
+
+/// Whether a bitcast takes a scalar of 64 bits apart, into its two words, the low one first.
+pub fn is_split(from: &Type, to: &Type) -> bool {
+    matches!(from, Type::Scalar(scalar) if scalar.is_wide()) && *to == Type::vector(2, Scalar::U32)
+}
+
+/// Whether scalars of 64 bits of which something holds are taken apart anywhere.
+pub fn splits(module: &Module, holds: impl Fn(Scalar) -> bool) -> bool {
+    functions(module).any(|function| {
+        function.expressions.iter().any(|(_, expression)| match &expression.kind {
+            ExpressionKind::Bitcast(value) => {
+                let from = &module.types[function.expressions[*value].ty];
+                is_split(from, &module.types[expression.ty]) && from.scalar().is_some_and(&holds)
+            }
+            _ => false,
+        })
+    })
 }

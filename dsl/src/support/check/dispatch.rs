@@ -2,9 +2,10 @@
 
 use trefoil_codegen::artefact::{Binding, GridKind, Kernel, ParamTransport};
 
+use super::alone::pairs;
 use super::words::{counted, lengths};
 use super::{BINDING_MULTIPLE, Checks, GROUP_BYTES, PARAMS_ALIGNMENT, same_memory};
-use crate::device::{DispatchCommand, GroupSource, MemoryRange, ParamSource};
+use crate::device::{DeviceKind, DispatchCommand, GroupSource, MemoryRange, ParamSource};
 use crate::error::{Error, Result};
 
 impl Checks<'_> {
@@ -49,6 +50,9 @@ impl Checks<'_> {
             ParamSource::Value(block) => {
                 for length in lengths(dispatch) {
                     length.and_then(|length| length.check(kernel, block)).map_err(broken)?;
+                }
+                if self.properties.kind == DeviceKind::Cpu {
+                    pairs(dispatch).iter().try_for_each(|pair| pair.check(kernel, block)).map_err(broken)?;
                 }
             }
             ParamSource::RunWords(first) => {

@@ -1,12 +1,14 @@
 //! Numbers that kernels rely on: lengths in parameter blocks, which their guards compare with, and workgroup counts. Those that are given by value are checked with their command; those in run words
 //! change from run to run, and are checked when a run brings them.
 
+use std::ops::Range;
 use std::sync::Arc;
 
 use trefoil_codegen::artefact::{GridKind, Kernel, ParamField, ParamRole};
 
+use super::alone::{Pair, pairs};
 use super::{Checks, GROUP_BYTES, group_counts};
-use crate::device::{Command, DispatchCommand, GroupSource, ParamSource, Pipeline, RunIo};
+use crate::device::{Command, DeviceKind, DispatchCommand, GroupSource, ParamSource, Pipeline, RunIo};
 use crate::error::{Error, Result};
 
 /// Where a number lies in a parameter block.
@@ -43,6 +45,18 @@ pub(super) struct Length {
 }
 
 impl Length {
+    /// Whether it is that of a binding.
+    pub(super) const fn is_of(&self, binding: usize) -> bool {
+        self.binding == binding
+    }
+
+    /// The bytes of the range that the kernel's slice has, by a block that was checked.
+    pub(super) fn bytes(&self, block: &[u8]) -> Option<Range<u64>> {
+        let start = self.start.map_or(Some(0), |start| start.read(block))?;
+        let end = start.checked_add(self.length.read(block)?)?;
+        Some(start.checked_mul(self.size)?..end.checked_mul(self.size)?)
+    }
+
     /// Checks that so many elements are bound as a block says.
     pub(super) fn check(&self, kernel: &Kernel, block: &[u8]) -> Result<(), String> {
         let name = || kernel.bindings.get(self.binding).map_or("", |binding| &*binding.name);
@@ -95,27 +109,35 @@ struct Reader {
     /// Where its parameter block starts; it has no lengths if that lies elsewhere.
     block: usize,
     lengths: Vec<Length>,
+    /// Bindings that must be apart.
+    pairs: Vec<Pair>,
     /// Where its workgroup counts lie, and the most there can be.
     groups: Option<(usize, [u32; 3])>,
 }
 
 impl Reader {
-    fn of(dispatch: &DispatchCommand) -> Result<Self, String> {
+    fn of(dispatch: &DispatchCommand, kind: DeviceKind) -> Result<Self, String> {
         let (block, lengths) = match &dispatch.params {
             ParamSource::RunWords(first) => (*first as usize, lengths(dispatch).collect::<Result<_, _>>()?),
             ParamSource::Value(_) => (0, Vec::new()),
+        };
+        let pairs = match &dispatch.params {
+            ParamSource::RunWords(_) if kind == DeviceKind::Cpu => pairs(dispatch),
+            // Those of a block that is there were checked with it.
+            ParamSource::RunWords(_) | ParamSource::Value(_) => Vec::new(),
         };
         let groups = match &dispatch.groups {
             GroupSource::RunWords { offset, bound } => Some((*offset as usize, *bound)),
             GroupSource::Value(_) | GroupSource::Memory(_) => None,
         };
-        Ok(Self { label: dispatch.label.clone(), pipeline: dispatch.pipeline.clone(), block, lengths, groups })
+        Ok(Self { label: dispatch.label.clone(), pipeline: dispatch.pipeline.clone(), block, lengths, pairs, groups })
     }
 
     fn check(&self, words: &[u8]) -> Result<(), String> {
         let kernel = self.pipeline.kernel();
         let block = words.get(self.block..).unwrap_or_default();
         self.lengths.iter().try_for_each(|length| length.check(kernel, block))?;
+        self.pairs.iter().try_for_each(|pair| pair.check(kernel, block))?;
         let Some((first, bound)) = self.groups else { return Ok(()) };
         let given = words.get(first..).and_then(<[u8]>::first_chunk::<GROUP_BYTES>);
         let groups = group_counts(*given.ok_or("its workgroup counts are not within its run words")?);
@@ -143,9 +165,9 @@ impl Checks<'_> {
         let mut readers = Vec::new();
         for command in commands {
             let Command::Dispatch(dispatch) = command else { continue };
-            let reader =
-                Reader::of(dispatch).map_err(|reason| Error::Command { label: dispatch.label.to_string(), reason })?;
-            if !reader.lengths.is_empty() || reader.groups.is_some() {
+            let reader = Reader::of(dispatch, self.properties.kind)
+                .map_err(|reason| Error::Command { label: dispatch.label.to_string(), reason })?;
+            if !reader.lengths.is_empty() || !reader.pairs.is_empty() || reader.groups.is_some() {
                 readers.push(reader);
             }
         }

@@ -46,9 +46,12 @@ impl Product {
                 return Ok(product);
             }
         }
-        let (Some((batch, a_batch)), Some((_, b_batch))) = (merge(leading, &a_leading), merge(leading, &b_leading))
-        else {
-            return Err(Ineligible::NeedsContiguous(vec![0, 1]));
+        let (of_a, of_b) = (merge(leading, &a_leading), merge(leading, &b_leading));
+        // An operand that is read in place is not copied beside the other.
+        let apart = [&of_a, &of_b].into_iter().enumerate().filter(|(_, merged)| merged.is_none());
+        let apart: Vec<usize> = apart.map(|(input, _)| input).collect();
+        let (Some((batch, a_batch)), Some((_, b_batch))) = (of_a, of_b) else {
+            return Err(Ineligible::NeedsContiguous(apart));
         };
         Ok(Self { batch, a_batch, b_batch, ..product })
     }

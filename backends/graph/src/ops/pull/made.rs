@@ -94,11 +94,15 @@ impl Op for Steps {
             return Err(attribute_error("element", self.element, "a type of numbers"));
         }
         if self.element.is_integer() {
-            let [low, high] = self.element.scalar().limits().map(|limit| limit as f64);
-            let ends = [self.start, self.value((self.count.bounds().1 - 1).max(0) as f64, 2.0)];
-            let fits = |value: f64| value.fract() == 0.0 && value >= low && value <= high;
-            if !fits(self.start) || self.step.fract() != 0.0 || self.last.is_some() || !ends.into_iter().all(fits) {
-                let given = format!("{} to {} by {}", ends[0], ends[1], self.step);
+            let [low, high] = self.element.scalar().limits();
+            // As integers: floats round the last number, and the largest of 64 bits.
+            let whole = |value: f64| (value.fract() == 0.0).then_some(value as i128);
+            let fits = |value: Option<i128>| value.is_some_and(|value| (low..=high).contains(&value));
+            let steps = (self.count.bounds().1 - 1).max(0);
+            let [start, step] = [self.start, self.step].map(whole);
+            let end = start.zip(step).and_then(|(start, step)| start.checked_add(step.checked_mul(steps.into())?));
+            if !fits(start) || !fits(end) || self.last.is_some() {
+                let given = format!("{} to {} by {}", self.start, self.value(steps as f64, 2.0), self.step);
                 return Err(attribute_error("start", given, format!("integers that {} has", self.element)));
             }
         }

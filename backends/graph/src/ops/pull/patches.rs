@@ -124,6 +124,10 @@ impl Op for Overlaid {
             let expected = format!("an extent for each of {} windows", self.windows.len());
             return Err(attribute_error("image", format!("{:?}", self.image), expected));
         }
+        // Padding may hold a window where there is no image.
+        if self.image.iter().any(|extent| extent.bounds().1 < 0) {
+            return Err(attribute_error("image", format!("{:?}", self.image), "extents that are not negative"));
+        }
         expect_shape("x", x, &seen(&x.shape[..2], &self.windows, &self.image)?)?;
         let shape = x.shape[..2].iter().chain(&self.image).cloned().collect();
         Ok(vec![TensorType { element: x.element, shape }])

@@ -135,9 +135,9 @@ impl Op for UpdateSlice {
         expect_inputs(inputs, count..=count)?;
         let (x, update) = (&inputs[0], &inputs[1]);
         expect_element("update", update, x.element)?;
-        let behind = self.batch_axes + self.named(inputs)?;
+        let behind = self.batch_axes.saturating_add(self.named(inputs)?);
         if behind > x.rank() {
-            let expected = format!("at most one start for each axis of {x}");
+            let expected = format!("at most one start for each axis of {x} behind its first {}", self.batch_axes);
             return Err(attribute_error("starts", format!("{:?}", self.starts), expected));
         }
         let fits = |axis: usize| {

@@ -1,8 +1,8 @@
 //! The methods of [`Graph`] that add random numbers and what is made of them.
 
 use super::{Distribution, Random};
-use crate::graph::{Graph, GraphError, Tensor};
-use crate::op::OpError;
+use crate::graph::{Graph, GraphError, SEED, SEED_WORDS, Tensor};
+use crate::op::{Op, OpError};
 use crate::types::{ElementType, IntoShape, TensorType};
 
 #[trefoil_graph_macros::eager]
@@ -14,16 +14,20 @@ impl Graph {
         element: ElementType,
         shape: impl IntoShape,
     ) -> Result<Tensor, GraphError> {
-        let ty = TensorType { element, shape: shape.into_shape() };
+        let mut op = Random { distribution, stream: 0, ty: TensorType { element, shape: shape.into_shape() } };
+        // Before the graph gets a seed and gives a stream away: what is refused leaves it as it was.
+        let seed = TensorType::new(ElementType::U32, [SEED_WORDS]);
+        op.infer(std::slice::from_ref(&seed))
+            .map_err(|error| GraphError::Op { op: format!("{}({SEED}: {seed})", op.name()), error })?;
         let seed = self.seed()?;
-        let stream = self.next_stream();
-        self.add_one(Random { distribution, stream, ty }, &[seed])
+        op.stream = self.next_stream();
+        self.add_one(op, &[seed])
     }
 
     /// Random integers of all values alike, `u32` or `u64`.
     ///
     /// # Errors
-    /// The element type is another, or a tensor called `seed` is no seed.
+    /// The element type is another, an extent is negative, or a tensor called `seed` is no seed.
     ///
     /// ```
     /// use trefoil_graph::{Dim, ElementType, Graph};
@@ -39,7 +43,7 @@ impl Graph {
     /// Random floats from `low` up to and without `high`, all alike.
     ///
     /// # Errors
-    /// The element type is no float, a bound is not finite in it, `low` is not below `high`, or a tensor called `seed` is no seed.
+    /// The element type is no float, a bound is not finite in it, `low` is not below `high`, an extent is negative, or a tensor called `seed` is no seed.
     ///
     /// ```
     /// use trefoil_graph::{Dim, ElementType, Graph};
@@ -61,7 +65,7 @@ impl Graph {
     /// Normally distributed floats.
     ///
     /// # Errors
-    /// The element type is no float, `mean` or `deviation` is not finite in it, the deviation is below 0, or a tensor called `seed` is no seed.
+    /// The element type is no float, `mean` or `deviation` is not finite in it, the deviation is below 0, an extent is negative, or a tensor called `seed` is no seed.
     ///
     /// ```
     /// use trefoil_graph::{Dim, ElementType, Graph};
@@ -83,7 +87,7 @@ impl Graph {
     /// Bools that are true with a probability of `p` each; to within 2^-32, and exactly for 0 and 1.
     ///
     /// # Errors
-    /// `p` is not within 0 and 1, or a tensor called `seed` is no seed.
+    /// `p` is not within 0 and 1, an extent is negative, or a tensor called `seed` is no seed.
     ///
     /// ```
     /// use trefoil_graph::{Dim, Graph};
@@ -95,9 +99,10 @@ impl Graph {
     pub fn bernoulli(&mut self, shape: impl IntoShape, p: f64) -> Result<Tensor, GraphError> {
         let shape = shape.into_shape();
         if p == 0.0 || p == 1.0 {
+            let all = self.fill(p == 1.0, ElementType::Bool, shape)?;
             // A stream is taken as for every other probability, so that later ops draw the same numbers.
             self.next_stream();
-            return self.fill(p == 1.0, ElementType::Bool, shape);
+            return Ok(all);
         }
         self.random(Distribution::Bernoulli { p }, ElementType::Bool, shape)
     }

@@ -10,7 +10,8 @@ use ElementType::F32;
 /// Among which candidates is drawn, and how sharply. The cuts are made one after the other: `top_k`, then `top_p`, then `min_p`.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct Sampling {
-    /// What logits are divided by: 1 draws by softmax, less prefers likely candidates more. 0 asks for the likeliest, of equals the first; then nothing is random.
+    /// What logits are divided by: 1 draws by softmax, less prefers likely candidates more. 0 asks for the likeliest, of equals the first; then nothing is random. Another number is positive, and its
+    /// reciprocal is a normal `f32`.
     pub temperature: f64,
     /// Only so many of the likeliest.
     pub top_k: Option<usize>,
@@ -32,8 +33,10 @@ impl Sampling {
         let wrong = |attribute, given: f64, expected: &str| {
             Err(OpError::Attribute { attribute, given: given.to_string(), expected: expected.to_owned() })
         };
-        if !(self.temperature == 0.0 || 1.0 / self.temperature > 0.0 && (1.0 / self.temperature) as f32 <= f32::MAX) {
-            return wrong("temperature", self.temperature, "0 for the likeliest, or a positive number");
+        // By the reciprocal logits are multiplied: by 0 an infinite one becomes no number.
+        if self.temperature != 0.0 && !(f32::MIN_POSITIVE..=f32::MAX).contains(&((1.0 / self.temperature) as f32)) {
+            let expected = "0 for the likeliest, or a number from 2.94e-39 to 8.5e37, whose reciprocal f32 has";
+            return wrong("temperature", self.temperature, expected);
         }
         if !(self.top_p > 0.0 && self.top_p <= 1.0) {
             return wrong("top_p", self.top_p, "a number above 0 and up to 1, which takes all");

@@ -10,9 +10,9 @@ use super::result;
 use crate::dim::Dim;
 use crate::op::{Candidate, HostTensor, Implementation, Ineligible, Op, OpError, OpKind, ParamValue, Request, Slot};
 use crate::pull::{Frame, Given, Machine, Moves, Pull};
-use crate::types::TensorType;
+use crate::types::{ElementType, TensorType};
 
-/// `x`, `[lines, slots, columns]`, with each slot that has an update replaced by it: inputs are `x`, the updates, `[lines, count, columns]`, and which is the last of each slot, as
+/// `x`, `[lines, slots, columns]`, with each slot that has an update replaced by it: inputs are `x`, the updates, `[lines, count, columns]`, and which is the last of each slot, `u32` of `[slots]`, as
 /// [`super::LastUpdates`] tells.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub struct ScatterSet;
@@ -42,8 +42,9 @@ impl Op for ScatterSet {
         if !alike(0) || !alike(2) {
             return Err(shape_error("updates", updates, format!("lines, updates and columns, for x of {x}")));
         }
-        if last.shape != x.shape[1..2] || !last.element.is_integer() {
-            return Err(shape_error("last", last, format!("an integer for each slot of {x}")));
+        expect_element("last", last, ElementType::U32)?;
+        if last.shape != x.shape[1..2] {
+            return Err(shape_error("last", last, format!("a number for each slot of {x}")));
         }
         Ok(vec![x.clone()])
     }
@@ -89,9 +90,6 @@ impl Candidate for InPlace {
         let result = result(request, true)?;
         if !last.layout.has_contiguous_strides(&last.ty.shape) {
             return Err(Ineligible::NeedsContiguous(vec![2]));
-        }
-        if last.ty.element.bytes() != 4 {
-            return Err(Ineligible::Other(format!("numbers of updates of {}", last.ty.element)));
         }
         let [lines, slots, columns] = &*x.ty.shape else { return Err(Ineligible::Other("three axes".to_owned())) };
         // Elements of eight bytes are two columns of words each.

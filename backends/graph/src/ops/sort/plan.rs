@@ -232,7 +232,8 @@ pub(super) fn top(mut work: Work<'_>, device: &Properties) -> Result<Implementat
     let least = number((i64::try_from(k).unwrap_or(i64::MAX) + 3) / 4);
     let chunk = if pieces == 1 { work.n.clone() } else { work.n.quotient_up(4 * pieces).maximum(&least) * 4i64 };
     let finish = pieces == 1;
-    let quads = work.rows.steps[0].is(1) && work.rows.aligned(0) && chunk.divides_evenly(4);
+    // Of several pieces each begins at a multiple of four.
+    let quads = work.rows.steps[0].is(1) && work.rows.aligned(0);
     let finds = count.clone() * (pieces * k as i64);
     let [(values, _), (places, _)] = work.outputs();
     let [values, places, ranks] = if finish {
