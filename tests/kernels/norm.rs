@@ -130,9 +130,9 @@ fn across(kernel: &Kernel) -> usize {
     kernel.workgroup_size.iter().product::<u32>() as usize
 }
 
-/// Whether its workgroups are large and have a row each.
+/// Whether its workgroups are large, have a row each and do no more than scale it.
 fn is_large(kernel: &Kernel) -> bool {
-    ["norm_widest", "norm_kept"].iter().any(|family| kernel.name.starts_with(family))
+    kernel.name == "norm_widest"
 }
 
 /// The works of a kernel, by its name.
@@ -240,13 +240,15 @@ fn of_softmax<T: Value>(x: &[f64], logarithm: bool, depth: f64) -> Vec<(f64, f64
 }
 
 /// Which there are: a residual, a bias, gamma, beta, the sum, moments; and whether the mean is taken off.
-const CHOICES: [[bool; 7]; 6] = [
+const CHOICES: [[bool; 7]; 8] = [
     [false, false, false, false, false, false, true],
     [true, true, true, true, true, true, true],
     [true, false, true, false, true, false, false],
     [false, false, true, true, false, true, true],
     [false, false, false, true, false, true, false],
     [true, true, false, false, false, false, false],
+    [false, false, true, false, false, true, false],
+    [false, false, true, false, false, false, true],
 ];
 
 /// Norms of rows whose mean is large against their deviation, where it is taken off. `M` is what moments are.
@@ -257,7 +259,8 @@ fn norm<T: Value, W: Value, M: Value>(stand: &Stand, kernel: &'static Kernel, pl
     for (index, work) in affordable(stand, kernel).enumerate() {
         for choice in CHOICES.into_iter().skip(index % 2).step_by(2) {
             let [residual, bias, gamma, beta, sum, moments, centred] = choice;
-            if !strided && residual != wants_residual {
+            let large = is_large(kernel);
+            if !strided && residual != wants_residual || large && (bias || beta || sum) {
                 continue;
             }
             let place = format!("{place}, {work:?}, {choice:?}");
@@ -275,25 +278,31 @@ fn norm<T: Value, W: Value, M: Value>(stand: &Stand, kernel: &'static Kernel, pl
             let mut y = Written::<T>::new(device, count)?;
             let mut sums = Written::<T>::new(device, if sum { count } else { 4 })?;
             let mut parts = Written::<M>::new(device, if moments { 2 * rows } else { 2 })?;
-            let launch = Launch::of(kernel)
-                .read(x_read.slice(GUARD..GUARD + count)?)?
-                .read(residual_read.slice(GUARD..GUARD + residual.len())?)?
-                .read(bias_read.slice(GUARD..GUARD + bias.len())?)?
-                .read(gamma_read.slice(GUARD..GUARD + gamma.len())?)?
-                .read(beta_read.slice(GUARD..GUARD + beta.len())?)?;
-            let launch = parts.bind(sums.bind(y.bind(launch)?)?)?.value([rows, elements, elements])?;
+            let launch = Launch::of(kernel).read(x_read.slice(GUARD..GUARD + count)?)?;
+            let launch = if large {
+                parts.bind(y.bind(launch.read(gamma_read.slice(GUARD..GUARD + gamma.len())?)?)?)?
+            } else {
+                let launch = launch
+                    .read(residual_read.slice(GUARD..GUARD + residual.len())?)?
+                    .read(bias_read.slice(GUARD..GUARD + bias.len())?)?
+                    .read(gamma_read.slice(GUARD..GUARD + gamma.len())?)?
+                    .read(beta_read.slice(GUARD..GUARD + beta.len())?)?;
+                parts.bind(sums.bind(y.bind(launch)?)?)?
+            };
+            let launch = launch.value([rows, elements, elements])?;
             let epsilon = if index % 3 == 0 { 0.25 } else { 1e-5 };
             let launch = if strided {
                 work.of_any(launch)?.value([0usize; 5])?.value([0, 0, 0, 0, 1usize])?
             } else {
-                let launch = if is_large(kernel) { launch } else { launch.value(work.bits)? };
+                let launch = if large { launch } else { launch.value(work.bits)? };
                 let launch =
                     launch.value(0usize)?.value([1usize; 4])?.value([0, 0, 0, 0, elements])?.value([0usize; 5])?;
-                if is_large(kernel) { launch } else { launch.value([1usize, 1])? }
+                if large { launch } else { launch.value([1usize, 1])? }
             };
             // The kernel of doubles takes what a root may be at least, and the others what its inverse may be at most.
             let bound = if kernel.name.ends_with("f64") { 0.0 } else { f32::MAX };
-            let launch = launch.value([epsilon, bound])?.value(centred)?.value(sum)?.value(moments)?;
+            let launch = launch.value([epsilon, bound])?.value(centred)?;
+            let launch = if large { launch } else { launch.value(sum)? }.value(moments)?;
             device.run(launch.groups(work.groups(kernel)))?;
             stand.ran([kernel], &place);
 

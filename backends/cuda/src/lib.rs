@@ -24,7 +24,6 @@ mod driver;
 mod foreign;
 mod library;
 mod limits;
-mod mark;
 mod memory;
 mod nvrtc;
 mod pipeline;

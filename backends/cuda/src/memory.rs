@@ -17,7 +17,7 @@ use crate::driver::message;
 
 /// Buffers of the pool are at least this large; and less than this is copied through them sooner than the driver tells that it is pinned already.
 pub(crate) const PINNED_MINIMUM: usize = 64 * 1024;
-/// The largest read that goes through pinned memory, and the largest transfers of a run that do, all together, in each direction.
+/// The largest transfers of a run that go through pinned memory, all together, in each direction.
 pub(crate) const PINNED_MOST: usize = 8 * 1024 * 1024;
 
 /// A piece of memory on the GPU.

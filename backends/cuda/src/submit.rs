@@ -13,7 +13,6 @@ use crate::chain::{Chain, TOGETHER, Waiting};
 use crate::device::{CudaBackend, Shared};
 use crate::driver::message;
 use crate::library::Ready;
-use crate::mark::Mark;
 use crate::memory::{CudaMemory, PINNED_MINIMUM, PINNED_MOST, Pinned, PinnedPool, is_pinned};
 use crate::ranges::Range;
 use crate::record::{Copy, CudaRecording, Launch};
@@ -22,8 +21,6 @@ use crate::record::{Copy, CudaRecording, Launch};
 #[derive(Default)]
 pub(crate) struct Queue {
     pinned: PinnedPool,
-    // Those that nobody waits for.
-    marks: Vec<Mark>,
     // Made when it is first wanted.
     chain: Option<Chain>,
     // Names what was submitted last, for errors that the GPU reports later.
@@ -41,16 +38,6 @@ impl Queue {
                 taken => taken.map(Some),
             },
         }
-    }
-
-    /// Marks the place behind everything submitted so far, to be waited for when the lock is let go ([`CudaBackend::reach`]).
-    fn mark(&mut self, shared: &Arc<Shared>, label: &str) -> Result<Mark> {
-        let mark = match self.marks.pop() {
-            Some(mark) => mark,
-            None => Mark::new(shared)?,
-        };
-        mark.set(label)?;
-        Ok(mark)
     }
 }
 
@@ -161,28 +148,6 @@ impl CudaBackend {
         Ok(CudaMemory::of(&range.memory, &self.shared)?.address() + range.offset)
     }
 
-    /// Waits for a mark, and gives it back. Where it could not be set, waits for the whole stream: what was started uses the caller's memory, or ours, until it is done.
-    fn reach(&self, mark: Result<Mark>, label: &str) -> Result<()> {
-        match mark {
-            Ok(mark) => {
-                mark.wait(label)?;
-                lock(&self.queue).marks.push(mark);
-                Ok(())
-            }
-            Err(error) => self.synchronize(label).and(Err(error)),
-        }
-    }
-
-    /// Waits for what was submitted so far, without the lock. Before it moves much that is not pinned, the driver would wait for that itself, while nobody else submits.
-    fn catch_up(&self, label: &str) -> Result<()> {
-        let (mark, label) = {
-            let mut queue = lock(&self.queue);
-            let label = queue.last.clone().unwrap_or_else(|| Arc::from(label));
-            (queue.mark(&self.shared, &label), label)
-        };
-        self.reach(mark, &label)
-    }
-
     /// Starts a copy to the GPU. Where `data` is not pinned, the driver has taken a copy of it when the call returns.
     fn start_upload(&self, to: sys::CUdeviceptr, data: &[u8], label: &str) -> Result<()> {
         // SAFETY: the context is current; callers checked the range, and keep `data` until the copy is done if it is pinned.
@@ -216,18 +181,13 @@ impl CudaBackend {
             return Ok(());
         }
         let address = self.address(to)?;
-        let pinned = is_pinned(data);
-        if !pinned && data.len() > PINNED_MINIMUM {
-            self.catch_up("write")?;
-        }
-        let mark = {
+        {
             // A list or a run of another thread is whole before or behind it.
-            let mut queue = lock(&self.queue);
+            let _queue = lock(&self.queue);
             self.start_upload(address, data, "write")?;
-            pinned.then(|| queue.mark(&self.shared, "write"))
-        };
+        }
         // Memory that the GPU reaches is the caller's again only when it is done.
-        mark.map_or(Ok(()), |mark| self.reach(mark, "write"))
+        if is_pinned(data) { self.synchronize("write") } else { Ok(()) }
     }
 
     /// Copies memory to `data`, after everything submitted before.
@@ -236,30 +196,13 @@ impl CudaBackend {
         if data.is_empty() {
             return Ok(());
         }
-        let shared = &self.shared;
         let address = self.address(from)?;
-        let staged = is_staged(data);
-        if staged && data.len() > PINNED_MOST {
-            self.catch_up("read")?;
-        }
         // As in `upload`.
-        let mut queue = lock(&self.queue);
+        let queue = lock(&self.queue);
         let label = queue.last.clone().unwrap_or_else(|| Arc::from("read"));
-        // The driver would copy to what is not pinned within the call, behind everything submitted before.
-        let mut pinned = queue.staging(shared, staged.then_some(data.len()).into_iter())?;
-        let started = match &mut pinned {
-            Some(pinned) => self.start_download(address, &mut pinned.bytes_mut()[..data.len()], &label),
-            None => self.start_download(address, data, &label),
-        };
-        let mark = queue.mark(shared, &label);
+        self.start_download(address, data, &label)?;
         drop(queue);
-        let reached = self.reach(mark, &label);
-        started.and(reached)?;
-        if let Some(pinned) = pinned {
-            data.copy_from_slice(&pinned.bytes()[..data.len()]);
-            lock(&self.queue).pinned.give(pinned);
-        }
-        Ok(())
+        self.synchronize(&label)
     }
 
     /// The commands of a list that was checked, made ready before anything runs: a list runs as a whole or not at all.
@@ -317,41 +260,22 @@ impl CudaBackend {
         let shared = &self.shared;
         let recording = CudaRecording::of(recording, shared)?;
         let label = &*recording.label;
-        // Held to the end: another run would write what this one reads.
         let mut ran = lock(&recording.ran);
         shared.state.checks().io(&io, &recording.rules, *ran)?;
         let RunIo { run_words, uploads, downloads } = io;
 
-        // Everything to bring, by address. What is neither pinned nor fits the device's pinned memory goes by itself, before and after.
+        // Everything to bring, by address.
         let mut bring = Vec::with_capacity(uploads.len() + 1);
-        let mut total = 0;
         if let (Some(words), Some(memory)) = (run_words, &recording.run_words) {
-            total = next_piece(words.len());
             bring.push((memory.address, words, true));
         }
         for (range, data) in uploads {
-            let staged = is_staged(data);
-            let with = total.saturating_add(if staged { next_piece(data.len()) } else { 0 });
-            if staged && with > PINNED_MOST {
-                self.upload(range, data)?;
-            } else {
-                total = with;
-                bring.push((self.address(range)?, *data, staged));
-            }
+            bring.push((self.address(range)?, *data, is_staged(data)));
         }
         let mut take = Vec::with_capacity(downloads.len());
-        let mut large = Vec::new();
-        total = 0;
         for (range, data) in downloads {
-            if data.is_empty() {
-                continue;
-            }
-            let staged = is_staged(data);
-            let with = total.saturating_add(if staged { next_piece(data.len()) } else { 0 });
-            if staged && with > PINNED_MOST {
-                large.push((range, data));
-            } else {
-                total = with;
+            if !data.is_empty() {
+                let staged = is_staged(data);
                 take.push((self.address(range)?, &mut **data, staged));
             }
         }
@@ -398,16 +322,12 @@ impl CudaBackend {
             Ok(())
         };
         let started = start();
-        let mark = queue.mark(shared, label);
         CounterCells::add(&shared.state.counters.submissions);
         drop(queue);
         // What was started uses the caller's memory and ours until it is done, also where not all of it was.
-        let finished = self.reach(mark, label);
+        let finished = self.synchronize(label);
         started.and(finished)?;
         *ran = true;
-        for (range, data) in large {
-            self.download(range, data)?;
-        }
         drop(ran);
         if let Some(pinned) = &mut down {
             for (at, data) in copies {

@@ -18,6 +18,12 @@ pub const LARGEST_OF_HALVES: usize = 8;
 /// Invocations of the workgroups that hold the longest rows: two take the registers of a multiprocessor, with [`LARGEST`] quads each.
 #[device]
 pub const WIDE: usize = 512;
+/// Invocations of the workgroups that hold rows of up to 32,768 elements for a norm: one takes the registers of a multiprocessor, with [`HELD_BY_WIDEST`] quads each, and asks for its whole row at once.
+#[device]
+pub const WIDEST: usize = 1024;
+/// Quads that an invocation of these holds.
+#[device]
+pub const HELD_BY_WIDEST: usize = 8;
 /// Reads of what is not held before the first is used.
 #[device]
 const AT_ONCE: usize = 4;
@@ -164,7 +170,7 @@ pub fn bounded_inverse_root(x: f32, bound: f32) -> f32 {
 
 /// A norm of rows, by workgroups of `ACROSS` invocations, which hold `BESIDE` quads of `gamma` and of `beta` besides those of the row: y = (v - mean) * factor * gamma + beta for v = x, or with `RESIDUAL` v = x + residual + bias, where
 /// factor = 1 / sqrt(sum of (v - mean)^2 / divisor + epsilon), at most a bound; mean is 0 unless the row is centred. An empty `bias`, `gamma` or `beta` stands for none. Rows may be longer than what their
-/// teams hold if `HELD` is at least `MOST`.
+/// teams hold if `HELD` is at least `MOST`. `AHEAD`: `gamma` and `beta` lie as the row does, and are read a quad ahead, for which no registers but those of two quads are wanted.
 ///
 /// * `shape`: rows, elements of each, and the divisor.
 /// * `bits`: `1 << bits` invocations share a row.
@@ -181,6 +187,7 @@ pub fn norm<
     const HELD: usize,
     const MOST: usize,
     const BESIDE: usize,
+    const AHEAD: bool,
     const RESIDUAL: bool,
 >(
     x: &[T],
@@ -292,7 +299,23 @@ pub fn norm<
         moments[2 * row] = mean + drift;
         moments[2 * row + 1] = factor;
     }
-    if runs[0] == 1 {
+    if AHEAD {
+        let mut stretch = quad(gamma, column + at, at < quads);
+        let mut shift = quad(beta, column + at, at < quads);
+        for k in unroll(0..HELD) {
+            let (of_this, to_this) = (stretch, shift);
+            if k + 1 < HELD {
+                let inside = at + (k + 1) * along < quads;
+                stretch = quad(gamma, column + at + (k + 1) * along, inside);
+                shift = quad(beta, column + at + (k + 1) * along, inside);
+            }
+            let factors = select(gamma.is_empty(), Vec4::splat(1.0), of_this) * factor;
+            let value = (held[k] - Vec4::splat(drift)) * factors + to_this;
+            if at + k * along < quads {
+                y.set_vec4(to + at + k * along, Vec4::<T>::from_f32(value));
+            }
+        }
+    } else if runs[0] == 1 {
         // As many at a time as leave registers for the row.
         for part in unroll(0..HELD.div_ceil(BESIDE)) {
             let mut stretches = [Vec4::splat(0.0); BESIDE];

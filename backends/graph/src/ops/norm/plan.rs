@@ -5,9 +5,9 @@
 
 use std::sync::Arc;
 
-use trefoil_dsl::artefact::{Feature, Kernel};
+use trefoil_dsl::artefact::Kernel;
 use trefoil_dsl::device::{DeviceKind, Properties};
-use trefoil_kernels::norm::rows::{LARGEST, LARGEST_OF_HALVES, WIDE};
+use trefoil_kernels::norm::rows::{HELD_BY_WIDEST, LARGEST, LARGEST_OF_HALVES, WIDE, WIDEST};
 use trefoil_kernels::team::{LEVELS, SIZE};
 
 use super::super::levels::{Level, count, merged};
@@ -197,12 +197,11 @@ fn shared(rows: i64, elements: i64, beside: bool) -> i64 {
     along
 }
 
-/// Elements of the longest row that a workgroup of [`SIZE`] invocations with [`LARGEST`] quads each holds.
-pub(super) const HELD_BY_SIZE: i64 = (4 * LARGEST * SIZE) as i64;
-
-/// How rows of more elements than [`HELD_BY_SIZE`] are taken: what was measured to be fastest.
+/// How rows are taken that are too long for workgroups of [`SIZE`] invocations with [`LARGEST`] quads each: what was measured to be fastest.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Longest {
+    /// By workgroups of [`WIDEST`] invocations, where these hold all of a row, else of [`WIDE`].
+    Widest,
     /// By workgroups of [`WIDE`] invocations: a row of 32,000 is read once.
     Wide,
     /// With twice as many quads an invocation: the same, where kernels have no more invocations.
@@ -214,7 +213,7 @@ pub(super) enum Longest {
 impl Longest {
     /// For a device; `otherwise` where its workgroups are not as wide, or its compiler's kernels were not measured to be faster so.
     pub(super) fn on(device: &Properties, otherwise: Self) -> Self {
-        let is_wide = device.kind == DeviceKind::Cuda && device.features.has(Feature::LargeWorkgroups);
+        let is_wide = device.kind == DeviceKind::Cuda && device.limits.max_invocations >= WIDE as u32;
         if is_wide { Self::Wide } else { otherwise }
     }
 }
@@ -243,15 +242,21 @@ impl Held {
     pub(super) fn of(element: ElementType, elements: &Dim, manner: Manner) -> Self {
         let Manner { longest, middle } = manner;
         let n = elements.bounds().1;
-        let is_long = element == ElementType::F32 && n > HELD_BY_SIZE;
-        let across = if is_long && longest == Longest::Wide { WIDE } else { SIZE };
+        let held_by_widest = (4 * HELD_BY_WIDEST * WIDEST) as i64;
+        let across = match longest {
+            Longest::Widest if n <= held_by_widest => WIDEST,
+            Longest::Widest | Longest::Wide => WIDE,
+            Longest::Twice | Longest::Again => SIZE,
+        };
+        let across = if element == ElementType::F32 && n > 16_384 { across } else { SIZE };
         let quads = match n {
             _ if element != ElementType::F32 => LARGEST_OF_HALVES as i64,
+            _ if across == WIDEST => HELD_BY_WIDEST as i64,
             ..=512 => 4,
             1025..=4096 => middle,
             // Up to 32 invocations share a row of 1024, which need no barrier where subgroups have as many.
             513..=1024 | 4097..=8192 => 8,
-            _ if n <= HELD_BY_SIZE || longest != Longest::Twice => LARGEST as i64,
+            _ if n <= 16_384 || longest != Longest::Twice => LARGEST as i64,
             _ => 2 * LARGEST as i64,
         };
         let most = across.ilog2().into();
@@ -267,6 +272,7 @@ impl Held {
     /// The name of the family's kernel for such rows, without its instance.
     pub(super) fn kernel(&self, family: &str, element: ElementType) -> String {
         let rows = match (element, self.across) {
+            (ElementType::F32, WIDEST) => "widest_rows",
             (ElementType::F32, WIDE) => "wide_rows",
             (ElementType::F32, _) if self.is_long() => "long_rows",
             (ElementType::F32, _) => "rows",

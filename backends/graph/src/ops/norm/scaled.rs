@@ -1,10 +1,14 @@
 //! Norms by a root of squares.
 
+use std::sync::Arc;
+
 use trefoil_dsl::device::{DeviceKind, Properties};
 use trefoil_kernels::norm::kernels;
-use trefoil_kernels::norm::widest::LONGEST;
+use trefoil_kernels::norm::rows::{HELD_BY_WIDEST, LARGEST, WIDEST};
+use trefoil_kernels::norm::widest::norm_widest;
+use trefoil_kernels::team::SIZE;
 
-use super::plan::{HELD_BY_SIZE, Held, InQuads, Longest, Manner, Rows};
+use super::plan::{Held, InQuads, Longest, Manner, Rows};
 use super::{expect_axes, expect_float, rows_of};
 use crate::dim::Dim;
 use crate::op::{
@@ -116,7 +120,7 @@ impl Norm {
     }
 
     /// The bindings of its kernels, with memory for outputs that nobody wants.
-    fn bindings(&self, element: ElementType) -> (Vec<Slot>, Vec<Dim>) {
+    fn bindings(&self, element: ElementType) -> ([Slot; 8], Vec<Dim>) {
         let [residual, bias, gamma, beta] = self.positions().map(|position| position.map_or(Slot::Empty, Slot::Input));
         let mut scratch = Vec::new();
         let mut output = 0;
@@ -130,7 +134,7 @@ impl Norm {
         };
         let sum = optional(self.wants_sum, 4 * element.bytes());
         let moments = optional(self.wants_moments, 2 * Self::computed(element).bytes());
-        (vec![Slot::Input(0), residual, bias, gamma, beta, Slot::Output(0), sum, moments], scratch)
+        ([Slot::Input(0), residual, bias, gamma, beta, Slot::Output(0), sum, moments], scratch)
     }
 
     /// What the last part of a kernel's name says of its vectors.
@@ -295,15 +299,19 @@ fn moved(request: &Request<'_>, op: &Norm, reads: f64) -> f64 {
     kernel_time(request.device, transfer_time(operands * upper(&request.inputs[0].ty.bytes())))
 }
 
-/// Compilers read what is needed behind the sums again rather than hold it, unless they are kept from that. Vulkan's and wgpu's kernels are the slower, the more invocations meet for their two sums, but with a residual the slower, the more of a row one holds.
-fn manner(op: &Norm, device: &Properties) -> Manner {
+/// For vectors that lie as rows do, or otherwise. Compilers read what is needed behind the sums again rather than hold it, unless they are kept from that. Vulkan's and wgpu's kernels are the slower, the more invocations meet for their two sums, but with a residual the slower, the more of a row one holds.
+fn manner(op: &Norm, device: &Properties, [run, _]: &[Dim; 2]) -> Manner {
     let otherwise = if device.keeps_volatile_reads() { Longest::Twice } else { Longest::Again };
     let middle = match device.kind {
         DeviceKind::Vulkan if !op.residual => 16,
         DeviceKind::Wgpu if !op.residual => 8,
         _ => 4,
     };
-    Manner { longest: Longest::on(device, otherwise), middle }
+    let longest = match Longest::on(device, otherwise) {
+        Longest::Wide if run.is(1) && device.limits.max_invocations >= WIDEST as u32 => Longest::Widest,
+        other => other,
+    };
+    Manner { longest, middle }
 }
 
 /// The name of the kernel for such rows, without its instance. Of long rows that are scaled and no more, vectors are read in smaller parts.
@@ -330,7 +338,7 @@ fn in_quads(op: &Norm, request: &Request<'_>) -> Result<InQuads, Ineligible> {
     Ok(found)
 }
 
-/// Rows that only large workgroups hold, one of them each.
+/// Rows that only large workgroups hold, one of them each, and that are scaled and no more: what was measured to be faster so.
 #[derive(Debug)]
 struct Widest<'a>(&'a Norm);
 
@@ -351,29 +359,23 @@ impl Candidate for Widest<'_> {
         let (op, x) = (self.0, &request.inputs[0]);
         let no = |reason: String| Err(Ineligible::Other(reason));
         let InQuads { rows, elements, starts, runs } = in_quads(op, request)?;
-        if x.ty.element != ElementType::F32 {
-            return no(format!("elements of {}", x.ty.element));
+        if request.device.kind == DeviceKind::Cuda || x.ty.element != ElementType::F32 {
+            return no("it is for f32, and not for CUDA".to_owned());
         }
-        if !runs[0].is(1) {
-            return no("vectors that lie otherwise than a row".to_owned());
+        if op.residual || op.beta || !runs[0].is(1) {
+            return no("more than a scale, or one that lies otherwise than a row".to_owned());
         }
-        if !(HELD_BY_SIZE + 1..=LONGEST as i64).contains(&elements.bounds().1) {
-            return no(format!("rows of {elements} elements: it is for {} to {LONGEST}", HELD_BY_SIZE + 1));
+        let lengths = (4 * LARGEST * SIZE + 1) as i64..=(4 * HELD_BY_WIDEST * WIDEST) as i64;
+        if !lengths.contains(&elements.bounds().1) {
+            return no(format!("rows of {elements} elements: it is for {} to {}", lengths.start(), lengths.end()));
         }
-        // What was measured to be faster so.
-        let name = match (request.device.kind, op.residual) {
-            (DeviceKind::Cuda, true) => "norm_widest_summed",
-            (DeviceKind::Cuda, false) => "norm_kept",
-            (_, false) if !op.beta => "norm_widest",
-            _ => return no("rows that are more than scaled, which take longer so".to_owned()),
-        };
         let (divisor, numbers) = op.constants(&elements);
         let [levels, extents, x_strides, v_strides] = starts;
-        let [centred, wants_sum, wants_moments] = op.flags();
-        let (bindings, scratch) = op.bindings(x.ty.element);
+        let [centred, _, wants_moments] = op.flags();
+        let ([x, _, _, gamma, _, y, _, moments], scratch) = op.bindings(x.ty.element);
         let implementation = one_kernel(
-            instance(&kernels(), &format!("{name}_{}", op.residual))?,
-            bindings,
+            Arc::new(norm_widest::KERNEL.clone()),
+            vec![x, gamma, y, moments],
             vec![
                 ParamValue::Dims(vec![rows.clone(), elements, divisor]),
                 levels,
@@ -382,7 +384,6 @@ impl Candidate for Widest<'_> {
                 v_strides,
                 ParamValue::F32s(numbers.to_vec()),
                 centred,
-                wants_sum,
                 wants_moments,
             ],
             Grid::Workgroups(rows),
@@ -405,7 +406,7 @@ impl Candidate for Registers<'_> {
     fn implement(&self, request: &Request<'_>) -> Result<Implementation, Ineligible> {
         let (op, x) = (self.0, &request.inputs[0]);
         let InQuads { rows, elements, starts, runs } = in_quads(op, request)?;
-        let held = Held::of(x.ty.element, &elements, manner(op, request.device));
+        let held = Held::of(x.ty.element, &elements, manner(op, request.device, &runs));
         let Held { quads, bits, .. } = held;
         let (kernel, suffix) = (kernel_name(op, &held, x.ty.element), op.suffix(request.inputs));
         let (divisor, numbers) = op.constants(&elements);
@@ -415,7 +416,7 @@ impl Candidate for Registers<'_> {
         let kernel = instance(&kernels(), &format!("{kernel}{suffix}_{}_{quads}_{}", x.ty.element, op.residual))?;
         let implementation = one_kernel(
             held.specialised(kernel, &rows, &elements)?,
-            bindings,
+            bindings.to_vec(),
             vec![
                 ParamValue::Dims(vec![rows.clone(), elements, divisor]),
                 ParamValue::Dim(Dim::from(bits)),
@@ -437,8 +438,8 @@ impl Candidate for Registers<'_> {
 
     fn passes(&self, request: &Request<'_>, input: usize) -> Option<u32> {
         let (op, x) = (self.0, &request.inputs[0]);
-        let InQuads { elements, .. } = in_quads(op, request).ok()?;
-        let held = Held::of(x.ty.element, &elements, manner(op, request.device));
+        let InQuads { elements, runs, .. } = in_quads(op, request).ok()?;
+        let held = Held::of(x.ty.element, &elements, manner(op, request.device, &runs));
         op.is_of_rows(input).then(|| if held.is_all_of(&elements) { 1 } else { 3 })
     }
 }
@@ -473,7 +474,7 @@ impl Candidate for Strided<'_> {
         params.push(ParamValue::F32s(numbers.to_vec()));
         params.extend(op.flags());
         let implementation =
-            one_kernel(instance(&kernels(), &kernel)?, bindings, params, any.grid, moved(request, op, 2.0));
+            one_kernel(instance(&kernels(), &kernel)?, bindings.to_vec(), params, any.grid, moved(request, op, 2.0));
         Ok(Implementation { scratch, ..implementation })
     }
 
