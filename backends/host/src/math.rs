@@ -110,21 +110,27 @@ pub(crate) fn activate<const FMA: bool>(values: &mut [f32], activation: Activati
     }
 }
 
-/// The sum of numbers, in as many partial sums as a vector has lanes, piece by piece.
+/// The sum of what becomes of numbers, in as many partial sums as a vector has lanes, piece by piece.
 #[inline(always)]
-pub(crate) fn sum<const LANES: usize>(values: &[f32]) -> f32 {
+pub(crate) fn sum_of<const LANES: usize>(values: &[f32], of: impl Fn(f32) -> f32) -> f32 {
     let mut total = 0.0_f64;
     for piece in values.chunks(PIECE * LANES) {
         let (vectors, rest) = piece.as_chunks::<LANES>();
         let mut sums = [0.0; LANES];
         for vector in vectors {
             for lane in 0..LANES {
-                sums[lane] += vector[lane];
+                sums[lane] += of(vector[lane]);
             }
         }
-        total += f64::from(sums.iter().chain(rest).sum::<f32>());
+        total += f64::from(sums.into_iter().chain(rest.iter().map(|x| of(*x))).sum::<f32>());
     }
     total as f32
+}
+
+/// The sum of numbers.
+#[inline(always)]
+pub(crate) fn sum<const LANES: usize>(values: &[f32]) -> f32 {
+    sum_of::<LANES>(values, |x| x)
 }
 
 /// The largest number; minus infinity if there is none.

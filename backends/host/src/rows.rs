@@ -3,8 +3,7 @@
 use rayon::prelude::*;
 
 use crate::isa::{self, Work};
-use crate::math::{exponentials, largest, sum};
-use crate::tile::PIECE;
+use crate::math::{exponentials, largest, sum, sum_of};
 
 /// Elements of a block of rows, which a thread takes: enough to be worth the thread, few enough to stay in its cache.
 pub(crate) const BLOCK: usize = 1 << 14;
@@ -112,21 +111,10 @@ impl Work for NormBlock<'_, '_> {
     }
 }
 
-/// The sum of squares, in as many partial sums as a vector has lanes, piece by piece.
+/// The sum of squares.
 #[inline(always)]
 fn squares<const LANES: usize>(values: &[f32]) -> f32 {
-    let mut total = 0.0_f64;
-    for piece in values.chunks(PIECE * LANES) {
-        let (vectors, rest) = piece.as_chunks::<LANES>();
-        let mut sums = [0.0; LANES];
-        for vector in vectors {
-            for lane in 0..LANES {
-                sums[lane] += vector[lane] * vector[lane];
-            }
-        }
-        total += f64::from(sums.iter().sum::<f32>() + rest.iter().map(|x| x * x).sum::<f32>());
-    }
-    total as f32
+    sum_of::<LANES>(values, |x| x * x)
 }
 
 /// exp(x - max(x)) / sum(exp(x - max(x))) for each row of `columns` elements, or the logarithm of that.

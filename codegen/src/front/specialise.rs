@@ -117,7 +117,7 @@ impl Session {
                 || self.module.generics.iter().any(|generic| generic.name == name)
             {
                 self.error(&constant.name, format!("`{name}` is declared twice"));
-            } else if name.chars().any(char::is_lowercase) {
+            } else if plain.to_string().chars().any(char::is_lowercase) {
                 self.error(
                     &constant.name,
                     format!("a specialisation constant is written in capitals: `{}`", plain.to_string().to_uppercase()),
