@@ -9,7 +9,7 @@ use crate::syntax::{Expr, Kind, Memory, Ty};
 
 /// The right side of an operation, where it is a number: the language refuses those that divide by zero, or shift by as many bits as there are.
 pub(super) fn sensible(operator: B, scalar: Scalar, right: Expr) -> Expr {
-    let bits = if scalar == Scalar::Index { 64 } else { u64::from(scalar.bits()) };
+    let bits = u64::from(scalar.bits());
     let kind = match (operator, right.kind) {
         (B::ShiftLeft | B::ShiftRight, Kind::Literal(number)) => Kind::Literal(number % bits),
         (B::Divide | B::Remainder, Kind::Literal(0)) => Kind::Literal(1),
@@ -17,6 +17,18 @@ pub(super) fn sensible(operator: B, scalar: Scalar, right: Expr) -> Expr {
         (_, other) => other,
     };
     Expr { kind, ..right }
+}
+
+/// An operation of integers with a right side that is [`sensible`]; and a number of `usize` is shifted to the left within 32 bits, since the language refuses constants that leave them.
+pub(super) fn operation(operator: B, scalar: Scalar, left: Expr, right: Expr) -> Expr {
+    let mut right = sensible(operator, scalar, right);
+    if scalar == Scalar::Index
+        && operator == B::ShiftLeft
+        && let (Kind::Literal(number), Kind::Literal(amount)) = (&left.kind, &mut right.kind)
+    {
+        *amount = (*amount).min((*number as u32).leading_zeros().into());
+    }
+    Expr::binary(operator, left, right)
 }
 
 impl Draw {
@@ -61,13 +73,14 @@ impl Draw {
                     B::Xor,
                 ]);
                 let (left, right) = (self.integer_operand(ty, inner), self.integer_operand(ty, inner));
-                Expr::binary(operator, left, sensible(operator, scalar, right))
+                operation(operator, scalar, left, right)
             }
             7 | 8 => {
                 let operator = self.pick(&[B::ShiftLeft, B::ShiftRight]);
                 let amount = Ty::lanes_of(lanes, Scalar::U32);
                 let right = if self.percent(40) { self.literal(&amount) } else { self.expr(&amount, inner, true) };
-                Expr::binary(operator, self.expr(ty, inner, true), sensible(operator, scalar, right))
+                let left = self.expr(ty, inner, true);
+                operation(operator, scalar, left, right)
             }
             9 => {
                 let value = Box::new(self.expr(ty, inner, true));

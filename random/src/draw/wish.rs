@@ -5,7 +5,7 @@ use rand::Rng;
 use trefoil_codegen::ir::{AtomicFunction as A, BinaryOperator as B, SubgroupFunction as F, UnaryOperator};
 
 use super::Draw;
-use super::bits::sensible;
+use super::bits::operation;
 use super::float::clamped;
 use crate::combination::{Combination, Operation, Place as Where, all};
 use crate::syntax::{Argument, Block, Expr, Function, Kind, Mode, Needs, Place, Root, Scalar, Step, Stmt, Ty, Var};
@@ -196,7 +196,7 @@ impl Draw {
             _ => ty.clone(),
         };
         let (left, right) = (self.expr(&ty, 1, true), self.expr(&right, 1, true));
-        Expr::binary(operator, left, sensible(operator, scalar, right))
+        operation(operator, scalar, left, right)
     }
 
     /// Calls a function of its own, which reads and writes what it is given by reference.
