@@ -203,7 +203,7 @@ impl Feature {
         }
     }
 
-    /// What browsers call it; `None` if they have nothing of the kind.
+    /// What browsers call it; `None` if they have nothing of the kind, or have limits in its place, as for [`Feature::LargeWorkgroups`].
     pub const fn in_webgpu(self) -> Option<&'static str> {
         match self {
             Self::Subgroups => Some("subgroups"),
