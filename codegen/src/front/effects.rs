@@ -54,11 +54,7 @@ impl Build<'_> {
                 self.push(StatementKind::Return(value), span);
             }
             Kind::Assign(place, operator, value) => self.assign(place, *operator, value, span),
-            Kind::Set(place, value) => {
-                let (value, values) = self.assigned(place, value, true);
-                let place = self.place(place, values);
-                self.store(place, value, span);
-            }
+            Kind::Set(place, value) => self.set(place, value, true, span),
             Kind::Barrier => {
                 self.effects = true;
                 self.push(StatementKind::Barrier, span);
@@ -162,11 +158,7 @@ impl Build<'_> {
 
     /// As in Rust: the value is evaluated before the place, but where `operator=` is a call, which has the place first.
     fn assign(&mut self, place: &tree::Place, operator: Option<BinaryOperator>, value: &Node, span: ir::Span) {
-        let Some(operator) = operator else {
-            let (value, values) = self.assigned(place, value, false);
-            let place = self.place(place, values);
-            return self.store(place, value, span);
-        };
+        let Some(operator) = operator else { return self.set(place, value, false, span) };
         let (value, values) = self.assigned(place, value, self.assigns_by_call(&place.ty));
         let (first, second) = values.into_iter().map(|index| self.twice(index, "index")).unzip();
         let read = self.place(place, first);
@@ -175,6 +167,13 @@ impl Build<'_> {
         let result = self.add(ExpressionKind::Binary { operator, left, right: value }, ty, span);
         let written = self.place(place, second);
         self.store(written, result, span);
+    }
+
+    /// Stores a value; its place is evaluated before it or after it.
+    fn set(&mut self, place: &tree::Place, value: &Node, place_first: bool, span: ir::Span) {
+        let (value, values) = self.assigned(place, value, place_first);
+        let place = self.place(place, values);
+        self.store(place, value, span);
     }
 
     /// Whether Rust's `operator=` is a call for that type: of all but its own numbers.

@@ -158,22 +158,13 @@ impl Wide<'_> {
                 });
                 body.binary(B::And, low, high)
             }
-            Helper::Extend => {
+            Helper::Extend | Helper::Split => {
                 body.argument("x", number);
                 body.result(pair);
                 let x = body.get_argument(0);
                 let low = body.convert(x, Scalar::U32);
-                let (x, by) = (body.get_argument(0), body.u32(31));
-                let sign = body.binary(B::ShiftRight, x, by);
-                let high = body.convert(sign, Scalar::U32);
-                body.compose(vec![low, high])
-            }
-            Helper::Split => {
-                body.argument("x", number);
-                body.result(pair);
-                let x = body.get_argument(0);
-                let low = body.convert(x, Scalar::U32);
-                let (x, by) = (body.get_argument(0), body.u32(32));
+                // The upper word of a number of 64 bits; of one of 32 its sign.
+                let (x, by) = (body.get_argument(0), body.u32(if helper == Helper::Split { 32 } else { 31 }));
                 let high = body.binary(B::ShiftRight, x, by);
                 let high = body.convert(high, Scalar::U32);
                 body.compose(vec![low, high])

@@ -436,6 +436,28 @@ fn profiles_limit_memory_invocations_and_bindings() {
 }
 
 #[test]
+fn large_workgroups_have_more_memory() {
+    let large = Features::of(&[Feature::LargeWorkgroups]);
+    let mut module = ModuleBuilder::new("large", [64, 1, 1]);
+    let float = module.scalar(Scalar::F32);
+    module.mutable("y", float);
+    // 64,000 bytes.
+    module.workgroup("tile", float, 16_000, false);
+    module.entry().finish_entry();
+    let mut module = module.build();
+    module.targets = vec![Target::Cuda, Target::Cpu];
+    let verified = accepted(module);
+    for target in [Target::Cuda, Target::Cpu] {
+        let error = check_profile(&verified, &Profile::portable(target)).unwrap_err().to_string();
+        let advice = "write `requires(LargeWorkgroups)` on the kernel for devices that have 232448";
+        assert!(error.contains("cuda has 49152, cpu has 32768 on every device") && error.contains(advice), "{error}");
+        check_profile(&verified, &Profile::portable(target).with(large)).unwrap();
+    }
+    let error = check_profile(&verified, &Profile::portable(Target::Spirv).with(large)).unwrap_err().to_string();
+    assert!(error.contains("spirv has 32768"), "{error}");
+}
+
+#[test]
 fn what_several_targets_lack_is_told_once() {
     let told = |size: [u32; 3]| {
         let mut module = ModuleBuilder::new("large", size);

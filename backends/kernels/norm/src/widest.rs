@@ -10,6 +10,7 @@ use crate::rows::{HELD_BY_WIDEST, WIDEST, bounded_inverse_root, quad, total};
 /// [`WIDEST`] as a power of two.
 #[device]
 const BITS: usize = 10;
+const _: () = assert!(1 << BITS == WIDEST, "a team is the workgroup");
 
 /// A norm of rows of up to `4 * HELD_BY_WIDEST * WIDEST` elements, as [`crate::rows::norm`] says, without residual and `beta`; `gamma`, if it is there, lies as the row does, and is read a quad ahead, for which no registers but those of two
 /// quads are wanted.
