@@ -7,6 +7,7 @@
 use std::collections::HashMap;
 use std::rc::Rc;
 
+use super::assignments;
 use super::device_calls::Given;
 use super::ends::Placed;
 use super::infer::Ty;
@@ -28,8 +29,8 @@ pub(super) enum Callable {
     Item { hash: String, path: syn::Path, scope: Scope },
     /// A function of the mathematical library.
     Math(MathFunction),
-    /// A closure, with what the paths in it mean.
-    Closure { closure: Rc<syn::ExprClosure>, scope: Scope },
+    /// A closure, with what the paths in it mean, and a mark for each `operator=` in it, whether it is a call for the sake of a type parameter of the function that it is written in.
+    Closure { closure: Rc<syn::ExprClosure>, scope: Scope, calls: Vec<bool> },
 }
 
 impl PartialEq for Callable {
@@ -42,7 +43,9 @@ impl PartialEq for Callable {
                 a == b && generics(p) == generics(q) && s == t
             }
             (Self::Math(a), Self::Math(b)) => a == b,
-            (Self::Closure { closure: a, scope: s }, Self::Closure { closure: b, scope: t }) => a == b && s == t,
+            (Self::Closure { closure: a, scope: s, calls: m }, Self::Closure { closure: b, scope: t, calls: n }) => {
+                a == b && s == t && m == n
+            }
             _ => false,
         }
     }
@@ -290,7 +293,8 @@ impl Infer<'_> {
         let _ = self.in_closure(closure, inputs, &output);
         let fine = self.session.errors.0.len() == before && !self.session.poisoned;
         self.session.poisoned |= poisoned;
-        fine.then(|| Callable::Closure { closure: Rc::new(closure.clone()), scope: own })
+        let calls = self.assignments.marks(&assignments::in_closure(closure));
+        fine.then(|| Callable::Closure { closure: Rc::new(closure.clone()), scope: own, calls })
     }
 
     /// The body of a closure, entered with these parameters; gives the `let`s of parameters and the value.
@@ -389,7 +393,8 @@ impl Infer<'_> {
                 let at: Vec<&syn::Expr> = e.args.iter().collect();
                 self.math(*function, nodes, &at, e)
             }
-            Callable::Closure { closure, scope } => {
+            Callable::Closure { closure, scope, calls } => {
+                self.assignments.mark(&assignments::in_closure(closure), calls);
                 let Some(inputs) = self.parameter_arguments(given, e) else {
                     return self.failed(e);
                 };

@@ -53,7 +53,7 @@ impl Build<'_> {
                 let value = value.as_ref().map(|value| self.value(value));
                 self.push(StatementKind::Return(value), span);
             }
-            Kind::Assign(place, operator, value) => self.assign(place, *operator, value, span),
+            Kind::Assign(place, update, value) => self.assign(place, *update, value, span),
             Kind::Set(place, value) => self.set(place, value, true, span),
             Kind::Barrier => {
                 self.effects = true;
@@ -157,9 +157,12 @@ impl Build<'_> {
     }
 
     /// As in Rust: the value is evaluated before the place, but where `operator=` is a call, which has the place first.
-    fn assign(&mut self, place: &tree::Place, operator: Option<BinaryOperator>, value: &Node, span: ir::Span) {
-        let Some(operator) = operator else { return self.set(place, value, false, span) };
-        let (value, values) = self.assigned(place, value, self.assigns_by_call(&place.ty));
+    fn assign(&mut self, place: &tree::Place, update: Option<tree::Update>, value: &Node, span: ir::Span) {
+        let Some(tree::Update { operator, is_of_parameter }) = update else {
+            return self.set(place, value, false, span);
+        };
+        let is_call = is_of_parameter || self.assigns_by_call(&place.ty);
+        let (value, values) = self.assigned(place, value, is_call);
         let (first, second) = values.into_iter().map(|index| self.twice(index, "index")).unzip();
         let read = self.place(place, first);
         let ty = self.ir_type(&place.ty, span);

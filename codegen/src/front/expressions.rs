@@ -9,7 +9,7 @@ use super::infer::{Length, Ty, VarKind};
 use super::intrinsics;
 use super::items::{self, Item};
 use super::named;
-use super::places::Operand;
+use super::places::{Operand, peel};
 use super::scope::{Infer, numeric};
 use super::session::{GenericArgument, Scope};
 use super::tree::{Kind, Node};
@@ -393,15 +393,19 @@ impl Infer<'_> {
             syn::Type::Infer(_) => return self.wrong(&e.ty, "write the type to convert to"),
             ty => self.session.resolve_type(ty, &scope),
         };
-        // As in rustc, a literal that is converted to a type of its kind is of that type.
+        // As in rustc, a literal that is converted to a type of its kind is of that type. Nothing else learns of the conversion: operands and branches have the type of what they meet.
+        let is_literal = is_literal(&e.expr);
         let hint = match &target {
-            Ty::Scalar(scalar) if scalar.is_integer() => Some(&target),
+            Ty::Scalar(scalar) if is_literal && scalar.is_integer() => Some(&target),
             _ => None,
         };
         let node = self.expr(&e.expr, hint);
-        if matches!(target, Ty::Scalar(Scalar::F32 | Scalar::F64)) && self.table.kind(&node.ty) == Some(VarKind::Float)
-        {
-            self.table.unify(&node.ty, &target);
+        match (&target, self.table.kind(&node.ty)) {
+            (Ty::Scalar(Scalar::F32 | Scalar::F64), Some(VarKind::Float)) if is_literal => {
+                self.table.unify(&node.ty, &target);
+            }
+            (Ty::Scalar(Scalar::F64), Some(VarKind::Float)) => self.undecided.doubles.push(node.ty.clone()),
+            _ => {}
         }
         let source = self.known(&node.ty, &e.expr);
         let wrong = match (&source, &target) {
@@ -453,6 +457,18 @@ impl Infer<'_> {
                 self.wrong(e, message)
             }
         }
+    }
+}
+
+/// Whether a value is a literal, to which rustc hands on what type is wanted through signs and to the ends of blocks, and not through operators, branches or calls.
+fn is_literal(e: &syn::Expr) -> bool {
+    match peel(e) {
+        syn::Expr::Lit(_) => true,
+        syn::Expr::Unary(syn::ExprUnary { op: syn::UnOp::Neg(_) | syn::UnOp::Not(_), expr, .. }) => is_literal(expr),
+        syn::Expr::Block(block) => {
+            matches!(block.block.stmts.last(), Some(syn::Stmt::Expr(tail, None)) if is_literal(tail))
+        }
+        _ => false,
     }
 }
 

@@ -5,6 +5,7 @@ use std::rc::Rc;
 
 use proc_macro2::TokenStream;
 
+use super::assignments::{self, Assignments};
 use super::build::Build;
 use super::callables::{Callable, FunctionParameter};
 use super::checked;
@@ -39,6 +40,7 @@ pub(super) struct Head {
     pub entries: Vec<Entry>,
     /// Whether the types are wanted for the author's text.
     pub record: bool,
+    pub assignments: Assignments,
 }
 
 impl Session {
@@ -91,9 +93,15 @@ impl Session {
             self.poisoned = true;
             return None;
         }
+        let mut assignments = Assignments::default();
+        if !key.types.is_empty() {
+            assignments.mark(&assignments::in_function(item), &self.calls_of_traits(&bundle, item));
+        }
         self.stack.push(key.hash.clone());
         let outside = std::mem::replace(&mut self.precision, key.precision);
-        let made = self.head(item, scope, &key.origins, &key.functions, false).and_then(|head| self.body(head, item));
+        let made = self
+            .head(item, scope, &key.origins, &key.functions, false)
+            .and_then(|head| self.body(Head { assignments, ..head }, item));
         self.precision = outside;
         self.stack.pop();
         self.poisoned |= made.is_none();
@@ -172,25 +180,20 @@ impl Session {
             scope,
             entries,
             record,
+            assignments: Assignments::default(),
         })
     }
 
-    /// The function with its body; whether it has effects; the types for the author's text.
-    pub(super) fn body(&mut self, head: Head, item: &syn::ItemFn) -> Option<(Function, bool, Texts)> {
-        let before = self.errors.0.len();
-        if head.record {
-            items::check_attributes_within(self, &item.block);
-            items::check_items_within(self, &item.block);
-        }
-        let span = self.span(&item.sig.ident);
-        let mut infer = Infer::new(self, head.scope, head.result.clone(), head.record);
-        for (position, entry) in head.entries.iter().enumerate() {
-            if head.entries[..position].iter().any(|other| other.name == entry.name) {
+    /// The inference of a body, with its parameters known.
+    pub(super) fn entered(&mut self, scope: Scope, entries: Vec<Entry>, result: Ty, record: bool) -> Infer<'_> {
+        let mut infer = Infer::new(self, scope, result, record);
+        for (position, entry) in entries.iter().enumerate() {
+            if entries[..position].iter().any(|other| other.name == entry.name) {
                 infer.error(&entry.name, format!("another parameter is called `{}` too", entry.name));
                 infer.session.poisoned = true;
             }
         }
-        for Entry { name, entity, mutable } in head.entries {
+        for Entry { name, entity, mutable } in entries {
             match entity {
                 Entity::Value(kind, ty) if mutable => {
                     let local = infer.local(&emitted(&name), ty.clone(), &name);
@@ -202,6 +205,19 @@ impl Session {
                 entity => infer.declare(&name.to_string(), entity),
             }
         }
+        infer
+    }
+
+    /// The function with its body; whether it has effects; the types for the author's text.
+    pub(super) fn body(&mut self, head: Head, item: &syn::ItemFn) -> Option<(Function, bool, Texts)> {
+        let before = self.errors.0.len();
+        if head.record {
+            items::check_attributes_within(self, &item.block);
+            items::check_items_within(self, &item.block);
+        }
+        let span = self.span(&item.sig.ident);
+        let mut infer = self.entered(head.scope, head.entries, head.result.clone(), head.record);
+        infer.assignments = head.assignments;
         let mut block = infer.block(&item.block, Some(&head.result));
         if let Some(tail) = block.tail.take() {
             let at = match item.block.stmts.last() {
@@ -213,6 +229,7 @@ impl Session {
             let wanted = infer.describe(&head.result);
             infer.error(&item.sig.output, format!("this function gives `{wanted}`, its body ends without a value: end it with an expression without `;`, or with `return`"));
         }
+        infer.decide();
         let mut statements = std::mem::take(&mut infer.prologue);
         statements.append(&mut block.statements);
         block.statements = statements;

@@ -6,6 +6,7 @@ use proc_macro2::TokenStream;
 use quote::{ToTokens, quote};
 use syn::visit_mut::VisitMut;
 
+use super::assignments::Assignments;
 use super::bundle::{Bundle, Names};
 use super::callables::Callable;
 use super::checked::{self, Ascribe};
@@ -74,6 +75,7 @@ pub(super) fn parse(input: Input) -> Result<Output, Errors> {
         scope,
         entries,
         record: true,
+        assignments: Assignments::default(),
     };
     let made = session.body(head, &item);
     match made {
@@ -327,10 +329,16 @@ pub(super) fn check_item(input: ItemInput) -> Result<TokenStream, Errors> {
 }
 
 impl Session {
-    /// Checks a function by itself: its generics stand for themselves, its slices for buffers.
+    /// Checks a function by itself.
     fn device_function(&mut self, item: &syn::ItemFn, names: Names) -> Option<super::functions::Texts> {
         check_device_attributes(self, &item.attrs);
         self.check_signature(&item.sig);
+        let head = self.head_alone(item, names, true)?;
+        self.body(head, item).map(|(_, _, texts)| texts)
+    }
+
+    /// What a function's signature says by itself: its generics stand for themselves, its slices for buffers.
+    pub(super) fn head_alone(&mut self, item: &syn::ItemFn, names: Names, record: bool) -> Option<Head> {
         let kinds = self.generic_kinds(&item.sig.generics);
         self.module.generics = kinds.iter().map(|(name, kind)| Generic { name: name.clone(), kind: *kind }).collect();
         let mut generics = own_generics(&kinds);
@@ -368,8 +376,7 @@ impl Session {
                 }
             }
         }
-        let head = self.head(item, scope, &origins, &functions, true)?;
-        self.body(head, item).map(|(_, _, texts)| texts)
+        self.head(item, scope, &origins, &functions, record)
     }
 
     /// Checks a block by itself and writes the types into its text.
@@ -422,6 +429,7 @@ impl Session {
         self.alone = true;
         let mut infer = Infer::new(self, Scope::default(), Ty::Unit, true);
         let node = infer.constant_value(item, bundle);
+        infer.decide();
         let (table, ascriptions) = (std::mem::take(&mut infer.table), std::mem::take(&mut infer.ascriptions));
         let mut build = super::build::Build::new(self, table.clone(), Vec::new(), Default::default());
         build.folding = true;

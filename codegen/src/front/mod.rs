@@ -1,13 +1,14 @@
 //! The front end: Rust syntax to generic kernel IR, with mistakes reported on the author's tokens.
 //!
 //! It infers types by itself, because a macro cannot ask rustc: unsuffixed literals and untyped `let`s are unification variables, and
-//! what stays open becomes `f32` or `i32`, as rustc has it. Two type checkers that must agree are kept honest by [`Output::checked`]: the
+//! what stays open becomes `i32`, as in rustc, or `f32`. Two type checkers that must agree are kept honest by [`Output::checked`]: the
 //! author's body as ordinary Rust, with the inferred types written out, which rustc checks and nobody calls.
 //!
 //! The way of a body: syntax → (`statements`, `loops`, `patterns`, `expressions`, `operators`, `places`, `calls`, `methods`) → `tree`, resolved, with types
 //! that may be open → (`build`, `values`, `memory`, `effects`, `matches`, `fold`) → IR. A function that is called is made in the second step, once for each
 //! set of types, constants and variables behind its slices.
 
+mod assignments;
 mod asynchronous;
 mod attributes;
 mod build;
@@ -51,6 +52,7 @@ mod specialise;
 mod statements;
 mod tiles;
 mod tree;
+mod undecided;
 mod values;
 
 use proc_macro2::TokenStream;

@@ -6,7 +6,8 @@ use super::ends::Placed;
 use super::infer::{Ty, VarKind};
 use super::places::Operand;
 use super::scope::Infer;
-use super::tree::{Kind, Node, Place};
+use super::session::Session;
+use super::tree::{Kind, Node, Place, Update};
 use crate::ir::{BinaryOperator, Bound, LogicalOperator, Scalar, UnaryOperator};
 
 impl Infer<'_> {
@@ -173,27 +174,25 @@ impl Infer<'_> {
         };
         let message = match (operator, ty.scalar()) {
             (BinaryOperator::Divide | BinaryOperator::Remainder, _) if number == 0 => {
-                "a division by 0 has no result".to_owned()
+                Some("a division by 0 has no result".to_owned())
             }
-            (BinaryOperator::ShiftLeft | BinaryOperator::ShiftRight, Ty::Scalar(scalar))
-                if !matches!(scalar, Scalar::Generic(_)) =>
-            {
-                // A `usize` has as many as the widest instance gives it.
-                let is_wide = self.session.has_wide_indices() || self.session.alone;
-                let (bits, whose) = match *scalar {
-                    Scalar::Index if is_wide => (64, ""),
-                    Scalar::Index => (32, " in instances of kernels that are not `index = 64`"),
-                    scalar => (scalar.bits(), ""),
-                };
-                if number < u64::from(bits) {
-                    return true;
-                }
-                format!("`{}` has {bits} bits{whose}: shift by fewer", scalar.rust_name())
+            (BinaryOperator::ShiftLeft | BinaryOperator::ShiftRight, Ty::Scalar(scalar)) => {
+                self.session.too_far(*scalar, number)
             }
-            _ => return true,
+            // What is shifted may get its type further down.
+            (BinaryOperator::ShiftLeft | BinaryOperator::ShiftRight, Ty::Var(_)) => {
+                self.undecided.shifts.push((ty.scalar().clone(), number, at.ends()));
+                None
+            }
+            _ => None,
         };
-        self.error(at, message);
-        false
+        match message {
+            Some(message) => {
+                self.error(at, message);
+                false
+            }
+            None => true,
+        }
     }
 
     fn shift(&mut self, left: Node, right: Node, a: &Ty, b: &Ty, at: &impl Placed) -> Option<(Node, Node, Ty)> {
@@ -320,7 +319,8 @@ impl Infer<'_> {
             let (wanted, found) = (self.describe(&place.ty), self.describe(&ty));
             return self.wrong(&at, format!("this gives `{found}`, which a `{wanted}` cannot hold"));
         }
-        self.assignment(place, Some(operator), value, e)
+        let is_of_parameter = self.assignments.note(e, &place.ty);
+        self.assignment(place, Some(Update { operator, is_of_parameter }), value, e)
     }
 
     pub(super) fn assign(&mut self, e: &syn::ExprAssign) -> Node {
@@ -352,8 +352,23 @@ impl Infer<'_> {
         }
     }
 
-    fn assignment(&mut self, place: Place, operator: Option<BinaryOperator>, value: Node, e: &impl Placed) -> Node {
-        self.node(Kind::Assign(place, operator, Box::new(value)), Ty::Unit, e)
+    fn assignment(&mut self, place: Place, update: Option<Update>, value: Node, e: &impl Placed) -> Node {
+        self.node(Kind::Assign(place, update, Box::new(value)), Ty::Unit, e)
+    }
+}
+
+impl Session {
+    /// What is said of a shift by a number of bits that the type does not have. A `usize` has as many as the widest instance gives it.
+    pub(super) fn too_far(&self, scalar: Scalar, number: u64) -> Option<String> {
+        let is_wide = self.has_wide_indices() || self.alone;
+        let (bits, whose) = match scalar {
+            Scalar::Generic(_) => return None,
+            Scalar::Index if is_wide => (64, ""),
+            Scalar::Index => (32, " in instances of kernels that are not `index = 64`"),
+            scalar => (scalar.bits(), ""),
+        };
+        let name = scalar.rust_name();
+        (number >= u64::from(bits)).then(|| format!("`{name}` has {bits} bits{whose}: shift by fewer"))
     }
 }
 
@@ -362,7 +377,7 @@ fn is_shift(operator: BinaryOperator) -> bool {
 }
 
 /// The operation, and whether it assigns.
-fn operator(op: &syn::BinOp) -> (Option<BinaryOperator>, bool) {
+pub(super) fn operator(op: &syn::BinOp) -> (Option<BinaryOperator>, bool) {
     use BinaryOperator as Op;
     let (operator, assigns) = match op {
         syn::BinOp::Add(_) => (Op::Add, false),

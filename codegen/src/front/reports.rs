@@ -260,6 +260,8 @@ impl Infer<'_> {
         let mut text = vec![Piece::Text(format!("assertion failed: {}", spelled(asserted)).into())];
         let mut values = Vec::new();
         let mut known = Vec::new();
+        // A side that is read by itself may lack the type that it has beside the other, where shifts were looked at.
+        let shifts = self.undecided.shifts.len();
         for side in sides(asserted) {
             let name = spelled(side);
             if known.contains(&name) {
@@ -277,6 +279,7 @@ impl Infer<'_> {
             values.push(node);
             known.push(name);
         }
+        self.undecided.shifts.truncate(shifts);
         (text, values)
     }
 }

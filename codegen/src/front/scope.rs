@@ -3,11 +3,13 @@
 use std::collections::HashMap;
 use std::rc::Rc;
 
+use super::assignments::Assignments;
 use super::callables::FunctionParameter;
 use super::ends::Placed;
 use super::infer::{Length, Table, Ty, VarKind};
 use super::session::{Scope, Session};
 use super::tree::{Kind, Local, Node, Place, Root, Slice, Statement};
+use super::undecided::Undecided;
 use crate::ir::{Bound, Handle, Scalar, WorkgroupVariable};
 
 /// What a name in a body means.
@@ -62,6 +64,8 @@ pub(super) struct Infer<'s> {
     pub in_constant: bool,
     /// In a closure: what the names around it mean, none of which it may use.
     pub around: Option<HashMap<String, Entity>>,
+    pub assignments: Assignments,
+    pub undecided: Undecided,
 }
 
 impl<'s> Infer<'s> {
@@ -80,6 +84,8 @@ impl<'s> Infer<'s> {
             prologue: Vec::new(),
             in_constant: false,
             around: None,
+            assignments: Assignments::default(),
+            undecided: Undecided::default(),
         }
     }
 

@@ -35,6 +35,8 @@ pub(super) struct Session {
     pub functions: Vec<(FunctionKey, Option<Handle<Function>>)>,
     /// By function: whether it writes anything but its own locals, or is collective.
     pub effects: HashMap<Handle<Function>, bool>,
+    /// By the hash of a function with type parameters: a mark for each `operator=` in it, whether it is a call for their sake.
+    pub calls: HashMap<String, Vec<bool>>,
     /// The hashes of the items that are being worked on, outermost first.
     pub stack: Vec<String>,
     /// How deep in expressions the one is that is being read.
@@ -110,6 +112,7 @@ impl Session {
             enums: HashMap::new(),
             functions: Vec::new(),
             effects: HashMap::new(),
+            calls: HashMap::new(),
             stack: Vec::new(),
             depth: Depth::default(),
             constants: 0,

@@ -74,7 +74,7 @@ pub(super) enum Kind {
     Continue,
     Return(Option<Box<Node>>),
     /// `place = value`, or `place operator= value`.
-    Assign(Place, Option<BinaryOperator>, Box<Node>),
+    Assign(Place, Option<Update>, Box<Node>),
     /// `slice.set_vec4(index, value)`, `view.set(index, value)`: an assignment whose place is evaluated first.
     Set(Place, Box<Node>),
     Barrier,
@@ -93,6 +93,14 @@ pub(super) enum Kind {
     Tile(Box<TileNode>),
     /// `assert!(..)`, `println!(..)`
     Report(Box<ReportNode>),
+}
+
+/// What `operator=` makes of what a place holds.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct Update {
+    pub operator: BinaryOperator,
+    /// Whether the type is a type parameter where that is written, so that the operator is a call in Rust.
+    pub is_of_parameter: bool,
 }
 
 /// What is told of if the condition does not hold, or in any case.

@@ -54,6 +54,79 @@ fn a_literal_that_is_converted_has_the_target_s_type_if_that_is_of_its_kind() {
 }
 
 #[test]
+fn a_conversion_says_nothing_of_operands_and_branches() {
+    is(
+        "let i = global_index(); for j in 0..3 { let t = (100 * j + 10 * i) as u32; }
+         let m = 7; let p = (2 * m) as u32; let q = m + k;
+         let s = 0.5; let d = (2.0 * s) as f64; let r = s * a;",
+        "
+        let i.0: usize = global_index();
+        for j.1 in 0..3 step 1 {
+        let t.2: u32 = (((100 * j.1) + (10 * i.0)) as u32);
+        }
+        let m.3: i32 = 7i32;
+        let p.4: u32 = ((2i32 * m.3) as u32);
+        let q.5: i32 = (m.3 + k);
+        let s.6: f32 = 0.5;
+        let d.7: f64 = ((2.0 * s.6) as f64);
+        let r.8: f32 = (s.6 * a);
+        ",
+    );
+}
+
+#[test]
+fn what_is_computed_of_literals_and_then_converted_is_i32() {
+    is(
+        "let p = (1 << 20) as u64; let q = (1 - 2) as u32; let r = -(3 - 5) as u64; let s = select(c, -1, 1) as u32;
+         let t = max(-7, 2) as usize; u[0] = (if c { -1 } else { 1 }) as u32; u[1] = (match k { 0 => -1, _ => 1 }) as u32;",
+        "
+        let p.0: u64 = ((1i32 << 20u32) as u64);
+        let q.1: u32 = ((1i32 - 2i32) as u32);
+        let r.2: u64 = (-(3i32 - 5i32) as u64);
+        let s.3: u32 = (select(c, -1i32, 1i32) as u32);
+        let t.4: usize = (max(-7i32, 2i32) as usize);
+        let mut value.5: i32;
+        if c {
+        value.5 = -1i32;
+        } else {
+        value.5 = 1i32;
+        }
+        u[?0] = (value.5 as u32);
+        let mut value.6: i32;
+        match k {
+        0 => {
+        value.6 = -1i32;
+        }
+        _ => {
+        value.6 = 1i32;
+        }
+        }
+        u[?1] = (value.6 as u32);
+        ",
+    );
+}
+
+#[test]
+fn a_conversion_reaches_a_literal_through_signs_and_blocks() {
+    is(
+        "let p = !0 as u64; let q = ((4000000000)) as u32; let r = -(3000000000) as i64; let s = { let z = k; 4000000000 } as u32;
+         let d = 0.1 as f64; let e = -0.1 as f64; let f = (0.1 * 3.0) as f64; let g = 0.1; let h = (g * 3.0) as f64;",
+        "
+        let p.0: u64 = !0u64;
+        let q.1: u32 = 4000000000u32;
+        let r.2: i64 = -3000000000i64;
+        let z.3: i32 = k;
+        let s.4: u32 = 4000000000u32;
+        let d.5: f64 = 0.1f64;
+        let e.6: f64 = -0.1f64;
+        let f.7: f64 = (0.1f64 * 3.0f64);
+        let g.8: f64 = 0.1f64;
+        let h.9: f64 = (g.8 * 3.0f64);
+        ",
+    );
+}
+
+#[test]
 fn what_is_never_assigned_is_a_value() {
     is(
         "let mut p = a; let mut q = a; q += 1.0; let r; if c { r = 1.0; } else { r = p; } y[0] = q + r;",

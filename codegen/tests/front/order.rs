@@ -69,6 +69,87 @@ fn the_place_comes_before_the_value_where_rust_has_a_call() {
     }
 }
 
+/// Whether the index `i` is read before it is changed by `i += 1`, which stands in a function of its own or of a kernel.
+fn is_read_first(text: &str) -> bool {
+    let line = |is: &dyn Fn(&str) -> bool| text.lines().map(str::trim).position(is);
+    let changed = line(&|line| line.starts_with("i.") && line.ends_with(" + 1);"));
+    let read = line(&|line| line.contains(": usize = i."));
+    let changed = changed.unwrap_or_else(|| panic!("nothing changes `i` in\n{text}"));
+    read.is_some_and(|read| read < changed)
+}
+
+#[test]
+fn a_type_parameter_has_calls_whatever_stands_for_it() {
+    for (statement, place_first) in [
+        ("x[i] += { i += 1; x[0] };", true),
+        ("l[i] -= { i += 1; x[0] };", true),
+        ("m[1][i] *= { i += 1; x[0] };", true),
+        ("r[i] /= { i += 1; x[0] };", true),
+        ("v[i] %= { i += 1; x[0] };", true),
+        ("x[i] = { i += 1; x[0] };", false),
+        ("y[i] += { i += 1; 1.0 };", false),
+        ("n[i] += { i += 1; 1 };", false),
+        ("l[i] = { i += 1; x[0] };", false),
+    ] {
+        for (number, slice) in [("f32", "x"), ("u32", "x"), ("f32", "&mut w")] {
+            let text = super::ir(&format!(
+                "#[device] fn acts<T: Number>(x: &mut [T], y: &mut [f32], r: &mut [T; 4]) {{
+                    let mut i = 0;
+                    let mut l = [x[0]; 4];
+                    let mut m = [l; 2];
+                    let mut n = [0; 4];
+                    let mut v = Vec4::splat(x[1]);
+                    {statement}
+                }}
+                #[kernel(workgroup(1))] pub fn g(x: &mut [{number}], y: &mut [f32]) {{
+                    let mut w = workgroup_array::<{number}>(4);
+                    let mut r = [x[0]; 4];
+                    acts({slice}, y, &mut r);
+                }}"
+            ));
+            assert_eq!(is_read_first(&text), place_first, "{statement} of {number} in {slice}\n{text}");
+        }
+    }
+}
+
+#[test]
+fn the_index_of_a_type_parameter_is_computed_before_the_value() {
+    for (bound, place_first) in [("T: Number", true), ("T: Element", false)] {
+        let element = if place_first { "T" } else { "f32" };
+        let text = super::ir(&format!(
+            "#[device] fn index_of(i: &mut usize) -> usize {{ *i += 1; *i }}
+            #[device] fn value_of<U: Number>(i: &mut usize, x: U) -> U {{ *i *= 2; x }}
+            #[device] fn acts<{bound}>(x: &mut [{element}], z: T) {{ let mut i = 0; x[index_of(&mut i)] += value_of(&mut i, x[0]); }}
+            #[kernel(workgroup(1))] pub fn g(x: &mut [f32]) {{ acts(x, 1.0); }}"
+        ));
+        let acts = &text[text.find("fn acts").unwrap()..];
+        let (index, value) = (acts.find("index_of(").unwrap(), acts.find("value_of(").unwrap());
+        assert_eq!(index < value, place_first, "{text}");
+    }
+}
+
+#[test]
+fn what_a_closure_calls_is_decided_where_it_is_written() {
+    let closure = "|v| { let mut i = 0; let mut l = [v; 4]; l[i] += { i += 1; v }; l[0] }";
+    for (bound, place_first) in [("<T: Number>", true), ("", false)] {
+        let element = if place_first { "T" } else { "f32" };
+        let text = super::ir(&format!(
+            "#[device] fn once<U: Number>(x: U, f: impl Fn(U) -> U) -> U {{ f(x) }}
+            #[device] fn handed_on<U: Number>(x: U, f: impl Fn(U) -> U) -> U {{ once(x, f) }}
+            #[device] fn acts{bound}(x: &mut [{element}]) {{ x[0] = handed_on(x[1], {closure}); }}
+            #[kernel(workgroup(1))] pub fn g(x: &mut [f32]) {{ acts(x); }}"
+        ));
+        assert_eq!(is_read_first(&text), place_first, "{text}");
+    }
+    // Two that are written alike and act in different ways are not one.
+    let text = super::ir(&format!(
+        "#[device] fn once<U: Number>(x: U, f: impl Fn(U) -> U) -> U {{ f(x) }}
+        #[device] fn acts<T: Number>(x: &mut [T], y: &mut [f32]) {{ x[0] = once(x[1], {closure}); y[0] = once(y[1], {closure}); }}
+        #[kernel(workgroup(1))] pub fn g(x: &mut [f32], y: &mut [f32]) {{ acts(x, y); }}"
+    ));
+    assert_eq!(text.matches("fn once").count(), 2, "{text}");
+}
+
 #[test]
 fn the_fields_of_a_struct_are_evaluated_as_they_are_written() {
     let text = super::ir(

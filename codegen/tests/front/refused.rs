@@ -194,6 +194,17 @@ fn numbers_that_do_not_fit() {
 }
 
 #[test]
+fn what_is_said_of_literals_that_are_computed_with_and_then_converted() {
+    refused("let t = (1 << 40) as u64;", "3:15", &["`i32` has 32 bits: shift by fewer"]);
+    refused("let s = 1; let t = s << 33; let w: u32 = t;", "3:25", &["`u32` has 32 bits: shift by fewer"]);
+    let _ = super::outputs(&super::kernel("let s = 1; let t = s << 33; let w: u64 = t;"));
+    refused("let t = (3000000000 - 1) as u32;", "3:10", &["too large for i32"]);
+    refused("let t = (if c { 3000000000 } else { 0 }) as u64;", "3:17", &["too large for i32"]);
+    refused("let t = -1 as u32;", "3:9", &["`u32` has no sign"]);
+    refused("let t = bitcast(a) as u32;", "3:9", &["bitcast::<u32>(x)"]);
+}
+
+#[test]
 fn one_mistake_gives_one_message_and_several_give_several() {
     let said = mistakes(
         "#[kernel(workgroup(64))]\npub fn f(y: &mut [f32], n: u32) {\nlet p = nothing(1);\nlet q = p + 1.0;\ny[0] = q * p;\ny[n] = 1.0;\nlet r = n + 1.0;\n}",
