@@ -25,6 +25,7 @@ use serde::{Deserialize, Serialize};
 pub use crate::ir::{
     BinaryOperator, Format, IndexWidth, MatrixNeed, MatrixProduct, MatrixRole, MatrixScalar, Piece, Style,
 };
+pub use crate::share::ShareStep;
 pub use crate::site::{Reported, Site, SiteValue};
 pub use crate::target::{Dialect, Feature, Features, Language, ParamTransport, Target};
 pub use crate::tensor_map::{MapShape, TensorMap, Term};
@@ -500,8 +501,20 @@ pub struct CpuFunction {
     /// # Safety
     /// `arguments` must describe, for each binding, memory that is valid for reads (and writes, where the binding's access says
     /// so) of its bytes for the whole call, not otherwise accessed in a conflicting way, and aligned to the element size times `Binding::vector` (16 bytes at most); `params` must
-    /// be a block laid out as the kernel's [`Params`].
+    /// be a block laid out as the kernel's [`Params`]. Other threads may run other workgroups of the same launch meanwhile if all that run lie among as many, one behind the other in the
+    /// grid, as [`CpuFunction::at_once`] says.
     pub entry: unsafe fn(arguments: &CpuArguments<'_>, first: u64, end: u64),
+    /// The steps to the number of elements that each workgroup has to itself of a buffer that is accessed plainly; none where no buffer is that the kernel writes.
+    pub share: &'static [ShareStep],
+}
+
+impl CpuFunction {
+    /// How many workgroups, one behind the other in the grid, may run at once in a launch with that parameter block: all, but where indices wrap in a grid so large that two of its
+    /// workgroups may touch one element.
+    #[must_use]
+    pub fn at_once(&self, params: &[u8]) -> u64 {
+        crate::share::at_once(self.share, params)
+    }
 }
 
 impl fmt::Debug for CpuFunction {

@@ -9,7 +9,7 @@ use crate::diagnostic::{Diagnostic, Diagnostics};
 use crate::ir::rewrite::{Copy, Rewrite, rewrite};
 use crate::ir::{
     Arena, BinaryOperator as B, Expression, ExpressionKind, Function, Handle, Literal, MathFunction, Module, Param,
-    Scalar, Size, Span, Type,
+    Scalar, Size, Span, Struct, Type,
 };
 use crate::layout;
 use crate::names::FieldNames;
@@ -50,6 +50,21 @@ pub(crate) fn leaves(module: &Module, ty: Handle<Type>) -> Option<Vec<Leaf>> {
         }
         Type::Matrix(_) => None,
     }
+}
+
+/// The first leaf of a parameter, among those of all parameters.
+pub(crate) fn first_leaf(module: &Module, param: u32) -> Option<u32> {
+    let before = module.params.iter().take(param as usize).filter(|param| param.specialise.is_none());
+    before.map(|param| count(module, param.ty)).sum()
+}
+
+/// How many leaves of a struct lie before those of a field.
+pub(crate) fn leaves_before(module: &Module, structure: Handle<Struct>, field: u32) -> Option<u32> {
+    module.structs[structure].fields.iter().take(field as usize).map(|(_, ty)| count(module, *ty)).sum()
+}
+
+fn count(module: &Module, ty: Handle<Type>) -> Option<u32> {
+    leaves(module, ty).map(|leaves| leaves.len() as u32)
 }
 
 /// Whether the type has no fields, so that it is one leaf as a whole.

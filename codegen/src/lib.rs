@@ -29,6 +29,7 @@ pub mod overrides;
 #[doc(hidden)]
 pub mod passes;
 pub mod reports;
+pub(crate) mod share;
 pub mod site;
 pub(crate) mod small;
 #[doc(hidden)]

@@ -197,16 +197,11 @@ impl Source<'_> {
 
     /// The first leaf of a parameter or of a part of it, among those of all parameters.
     fn leaf(&self, handle: Handle<Expression>) -> Option<u32> {
-        let count = |ty: Handle<Type>| flat::leaves(self.module, ty).map(|leaves| leaves.len() as u32);
         match self.entry.expressions[handle].kind {
-            ExpressionKind::Param(param) => {
-                let before = self.module.params.iter().take(param as usize);
-                before.filter(|param| param.specialise.is_none()).map(|param| count(param.ty)).sum()
-            }
+            ExpressionKind::Param(param) => flat::first_leaf(self.module, param),
             ExpressionKind::Member { base, index } => {
                 let Type::Struct(structure) = self.module.types[self.entry.expressions[base].ty] else { return None };
-                let before = self.module.structs[structure].fields.iter().take(index as usize);
-                Some(self.leaf(base)? + before.map(|(_, ty)| count(*ty)).sum::<Option<u32>>()?)
+                Some(self.leaf(base)? + flat::leaves_before(self.module, structure, index)?)
             }
             _ => None,
         }

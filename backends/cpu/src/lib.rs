@@ -8,7 +8,8 @@
 //! # How work is done
 //! The device has a thread pool of its own. A dispatch is cut into runs of workgroups, which its threads take one after the other;
 //! commands run one after the other, and a list is done when the call that submits it returns. So there is nothing to wait
-//! for, memory goes when its last handle goes, and barriers are there anyway.
+//! for, memory goes when its last handle goes, and barriers are there anyway. Where indices wrap, so that workgroups of a grid may touch elements of each other's which they access
+//! plainly, as many run before the next ones begin as are apart (`CpuFunction::at_once`).
 //!
 //! With the feature `gemm` lists may hold products of matrices by the crate of that name.
 

@@ -22,7 +22,7 @@ pub(crate) enum Engine {
     /// Rust that was compiled with the program.
     Compiled(CpuFunction),
     /// The evaluator.
-    Evaluated(Program),
+    Evaluated(Box<Program>),
     /// The checker, which runs a grid as a whole.
     Checked(Box<check::Program>),
 }
@@ -47,6 +47,15 @@ impl CpuPipeline {
         match &self.engine {
             Engine::Checked(program) => Some(program),
             Engine::Compiled(_) | Engine::Evaluated(_) => None,
+        }
+    }
+
+    /// How many workgroups, one behind the other in the grid, may run at once in a launch with that parameter block.
+    pub(crate) fn at_once(&self, params: &[u8]) -> u64 {
+        match &self.engine {
+            Engine::Compiled(function) => function.at_once(params),
+            Engine::Evaluated(program) => program.at_once(params),
+            Engine::Checked(_) => 1,
         }
     }
 
@@ -116,7 +125,7 @@ fn build(shared: &Arc<Shared>, kernel: &Arc<Kernel>, transport: ParamTransport) 
         // On the threads that run kernels, whose stacks are large: these follow the source however deep it nests.
         _ if shared.reports.is_some() => Engine::Checked(Box::new(shared.on_pool(|| check_program(shared, kernel))?)),
         Some(function) => Engine::Compiled(function),
-        None => Engine::Evaluated(shared.on_pool(|| evaluate(shared, kernel))?),
+        None => Engine::Evaluated(Box::new(shared.on_pool(|| evaluate(shared, kernel))?)),
     };
     CounterCells::add(&shared.state.counters.pipelines);
     Ok(CpuPipeline { id: shared.state.id, kernel: kernel.clone(), transport, engine })

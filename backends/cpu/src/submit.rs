@@ -1,5 +1,6 @@
 //! Running commands.
 
+use std::ops::Range;
 use std::sync::atomic::{AtomicU64, Ordering};
 
 use trefoil_codegen::artefact::{CpuArguments, CpuBuffer, GridKind};
@@ -216,32 +217,45 @@ impl Shared {
         let threads = self.pool.current_num_threads() as u64;
         let subgroup_size = kernel.subgroup_size.unwrap_or(self.state.properties.limits.max_subgroup);
         let arguments = Arguments(CpuArguments { buffers: &buffers, params, groups, subgroup_size });
-        if total == 1 || threads == 1 || total.saturating_mul(invocations) <= ALONE {
+        let few = |groups: u64| groups.saturating_mul(invocations) <= ALONE;
+        // In all but huge grids these are all of them.
+        let at_once = if threads == 1 || few(total) { 1 } else { pipeline.at_once(params).min(total) };
+        if at_once == 1 || few(at_once) {
             // SAFETY: see `Arguments`.
             unsafe { pipeline.run(&arguments.0, 0, total) };
             return Ok(());
         }
-        let step = total.div_ceil(threads * RUNS_PER_THREAD).max(ALONE / 4 / invocations.max(1)).max(1);
-        let next = AtomicU64::new(0);
-        let arguments = &arguments;
+        let mut first = 0;
+        while first < total {
+            let end = total.min(first.saturating_add(at_once));
+            self.run_at_once(pipeline, &arguments, invocations, first..end);
+            first = end;
+        }
+        drop(own);
+        Ok(())
+    }
+
+    /// Runs workgroups that may run at once on all threads; `invocations` is how many each has.
+    fn run_at_once(&self, pipeline: &CpuPipeline, arguments: &Arguments<'_>, invocations: u64, groups: Range<u64>) {
+        let (threads, count) = (self.pool.current_num_threads() as u64, groups.end - groups.start);
+        let step = count.div_ceil(threads * RUNS_PER_THREAD).max(ALONE / 4 / invocations.max(1)).max(1);
+        let next = AtomicU64::new(groups.start);
         let work = || {
             loop {
                 let first = next.fetch_add(step, Ordering::Relaxed);
-                if first >= total {
+                if first >= groups.end {
                     break;
                 }
                 // SAFETY: see `Arguments`.
-                unsafe { pipeline.run(&arguments.0, first, total.min(first + step)) };
+                unsafe { pipeline.run(&arguments.0, first, groups.end.min(first + step)) };
             }
         };
         rayon::scope(|scope| {
-            for _ in 1..threads.min(total.div_ceil(step)) {
+            for _ in 1..threads.min(count.div_ceil(step)) {
                 scope.spawn(|_| work());
             }
             work();
         });
-        drop(own);
-        Ok(())
     }
 }
 
@@ -258,7 +272,7 @@ unsafe impl Sync for Ends {}
 ///
 /// The safety of the calls: every binding is within memory that the command holds, aligned to its scalars, initialised, and long
 /// enough for the lengths in the parameter block, and by these lengths what is written is bound once, all of which was checked; nobody outside the dispatch uses device memory during
-/// our turn; workgroups follow the IR's rules among themselves.
+/// our turn; workgroups follow the IR's rules among themselves, and on several threads run those alone that may run at once.
 struct Arguments<'a>(CpuArguments<'a>);
 
 // SAFETY: the pointers inside are to memory that kernels on several threads may use, as said above.

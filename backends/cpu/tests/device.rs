@@ -7,11 +7,13 @@
 mod rules;
 
 use std::borrow::Cow;
+use std::ops::Range;
+use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Arc, Mutex, mpsc};
 use std::time::Duration;
 
 use rayon::prelude::*;
-use trefoil_codegen::artefact::{CpuArguments, CpuFunction, Kernel, ParamRole, ParamTransport, Target};
+use trefoil_codegen::artefact::{CpuArguments, CpuFunction, Kernel, ParamRole, ParamTransport, ShareStep, Target};
 use trefoil_codegen::check::{Launch, Options, Report};
 use trefoil_codegen::compile;
 use trefoil_codegen::front::parse_source;
@@ -63,9 +65,9 @@ unsafe fn table(arguments: &CpuArguments<'_>, first: u64, end: u64) {
 
 fn function(name: &str) -> Option<CpuFunction> {
     match name {
-        "add" => Some(CpuFunction { entry: add }),
-        "rotate" => Some(CpuFunction { entry: rotate }),
-        "table" => Some(CpuFunction { entry: table }),
+        "add" => Some(CpuFunction { entry: add, share: &[] }),
+        "rotate" => Some(CpuFunction { entry: rotate, share: &[] }),
+        "table" => Some(CpuFunction { entry: table, share: &[] }),
         _ => None,
     }
 }
@@ -91,7 +93,12 @@ const SOURCE: &str = "
 
 /// A kernel without a compiled function.
 fn late(targets: &[Target]) -> Arc<Kernel> {
-    let mut output = parse_source(SOURCE).map_err(|errors| errors.0.len()).unwrap().remove(0);
+    late_of(SOURCE, targets)
+}
+
+/// The same of another source.
+fn late_of(source: &str, targets: &[Target]) -> Arc<Kernel> {
+    let mut output = parse_source(source).map_err(|errors| errors.0.len()).unwrap().remove(0);
     output.module.targets = targets.to_vec();
     let instance = output.instances.remove(0);
     Arc::new(compile::compile(&output.module, &instance).unwrap())
@@ -355,6 +362,96 @@ fn what_a_dispatch_writes_is_bound_once() {
             done.unwrap();
         }
     }
+}
+
+/// Runs a kernel over so many workgroups, with a piece of memory for each binding that holds so many words, zeros at first; gives what they hold then.
+fn run_over(device: &Device, kernel: &Arc<Kernel>, words: u32, groups: u32) -> Vec<Vec<u32>> {
+    let backend = device.backend();
+    let pipeline = backend.load(std::slice::from_ref(kernel), ParamTransport::Value).unwrap().remove(0);
+    let bytes = u64::from(words) * 4;
+    let bound = |_| MemoryRange { memory: backend.allocate(bytes, "words").unwrap(), offset: 0, bytes };
+    let bindings: Vec<MemoryRange> = kernel.bindings.iter().map(bound).collect();
+    for range in &bindings {
+        backend.write(range, &vec![0; bytes as usize]).unwrap();
+    }
+    let mut block = vec![0u8; kernel.params.size as usize];
+    for field in kernel.params.fields.iter() {
+        let value = match field.role {
+            ParamRole::Length(_) => words,
+            ParamRole::GroupCount => groups,
+            _ => 0,
+        };
+        block[field.offset as usize..field.offset as usize + 4].copy_from_slice(&value.to_le_bytes());
+    }
+    let dispatch = DispatchCommand {
+        pipeline,
+        bindings: bindings.clone(),
+        params: ParamSource::Value(block),
+        groups: GroupSource::Value([groups, 1, 1]),
+        label: Arc::from("over"),
+    };
+    backend.execute(&[Command::Dispatch(dispatch)]).unwrap();
+    let held = |range: &MemoryRange| {
+        let mut found = vec![0; bytes as usize];
+        backend.read(range, &mut found).unwrap();
+        found.chunks(4).map(|word| u32::from_le_bytes(word.try_into().unwrap())).collect::<Vec<_>>()
+    };
+    bindings.iter().map(held).collect()
+}
+
+/// Indices wrap, so that one workgroup in four, or in 256, counts in the same elements: on several threads at once they would lose counts.
+#[test]
+fn workgroups_that_meet_where_indices_wrap_do_not_run_at_once() {
+    let device = trefoil_cpu::open(&DeviceOptions::default()).unwrap();
+    for apart in [4u32, 256] {
+        // One workgroup is a batch of the evaluator's, which would add once for all workgroups in it.
+        let source = format!(
+            "#[kernel(workgroup(1024))]
+            fn counted(y: &mut [u32]) {{
+                let i = group_index() * {} + local_index();
+                y[i] = y[i] + 1;
+            }}",
+            (1u64 << 32) / u64::from(apart)
+        );
+        let found = run_over(&device, &late_of(&source, &[Target::Cpu]), 1024, 8192);
+        assert_eq!(found, [vec![8192 / apart; 1024]], "every {apart}th");
+    }
+}
+
+/// Workgroups that `watched` may be asked for, and how many of them are apart.
+const WATCHED: (u64, u64) = (10_000, 256);
+/// What each of them has to itself.
+const SHARE: &[ShareStep] = &[ShareStep::Number((1 << 32) / WATCHED.1 as i128)];
+/// Which of them run.
+static RUNNING: Mutex<Vec<Range<u64>>> = Mutex::new(Vec::new());
+/// How many have run.
+static RUN: AtomicU64 = AtomicU64::new(0);
+
+unsafe fn watched(_: &CpuArguments<'_>, first: u64, end: u64) {
+    let (all, apart) = WATCHED;
+    let own = first..end;
+    {
+        let mut running = RUNNING.lock().unwrap();
+        running.push(own.clone());
+        // One thread may run all of them, one after the other.
+        let alone = running.len() == 1 && own == (0..all);
+        let is_near = |group: u64| group / apart == first / apart;
+        let near = running.iter().all(|other| is_near(other.start) && is_near(other.end - 1));
+        assert!(alone || near, "at once: {running:?}");
+    }
+    std::thread::sleep(Duration::from_micros(50));
+    RUN.fetch_add(end - first, Ordering::Relaxed);
+    RUNNING.lock().unwrap().retain(|other| *other != own);
+}
+
+/// A compiled function says how much each workgroup has to itself.
+#[test]
+fn no_more_workgroups_run_at_once_than_are_apart() {
+    let device = trefoil_cpu::open(&DeviceOptions::default()).unwrap();
+    let mut kernel = Kernel::clone(&late(&[Target::Cpu]));
+    kernel.cpu = Some(CpuFunction { entry: watched, share: SHARE });
+    run_over(&device, &Arc::new(kernel), 4, WATCHED.0 as u32);
+    assert_eq!(RUN.load(Ordering::Relaxed), WATCHED.0);
 }
 
 /// Launches look for the buffers to which kernels report, also while somebody reads one, who waits for the device.

@@ -36,6 +36,7 @@ use self::uses::Uses;
 use crate::artefact::{CpuArguments, GridKind, ParamRole, Params};
 use crate::emit::EmitError;
 use crate::ir::IndexWidth;
+use crate::share::{self, ShareStep};
 use crate::target::Target;
 use crate::verify::Verified;
 use crate::{copies, flat, layout, matrices, narrow, small, tiles};
@@ -59,6 +60,8 @@ pub struct Program {
     groups_per_batch: u32,
     /// Lanes of a register.
     stride: usize,
+    /// The steps to what a workgroup has of a buffer to itself.
+    share: Vec<ShareStep>,
 }
 
 impl std::fmt::Debug for Program {
@@ -130,7 +133,14 @@ impl Program {
             group_count,
             groups_per_batch,
             stride,
+            share: info.share.clone(),
         })
+    }
+
+    /// As [`crate::artefact::CpuFunction::at_once`].
+    #[must_use]
+    pub fn at_once(&self, params: &[u8]) -> u64 {
+        share::at_once(&self.share, params)
     }
 
     /// Runs the workgroups `range` (linear, x fastest) of the grid in `arguments` on this thread.

@@ -208,4 +208,10 @@ impl KernelInfo {
     pub const fn invocations(&self) -> u32 {
         self.workgroup_size[0] * self.workgroup_size[1] * self.workgroup_size[2]
     }
+
+    /// How many workgroups, one behind the other in the grid, may run at once with what is known of [`KernelInfo::disjoint`] bindings relied on, in a launch with that parameter block.
+    #[must_use]
+    pub fn at_once(&self, params: &[u8]) -> u64 {
+        crate::share::at_once(&self.share, params)
+    }
 }

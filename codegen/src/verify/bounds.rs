@@ -78,6 +78,8 @@ pub struct Touch<'k> {
     /// The scalar or vector index as it is.
     pub index: Form,
     pub lanes: u32,
+    /// The module without its functions.
+    pub module: &'k Module,
     pub knowledge: &'k mut Knowledge,
 }
 
@@ -584,7 +586,7 @@ impl<'a> Walk<'a> {
         };
         let index = self.exact(index);
         if let Some(visit) = self.visit.as_mut() {
-            visit(Touch { binding, index, lanes, knowledge: &mut self.knowledge });
+            visit(Touch { binding, index, lanes, module: self.module, knowledge: &mut self.knowledge });
         }
     }
 }

@@ -1,15 +1,19 @@
-//! Whether workgroups keep out of each other's way: for each binding that is written, whether no two workgroups touch one element.
+//! Whether workgroups keep out of each other's way: for each binding that is written, whether no two workgroups touch one element, as far as indices do not wrap.
 //!
 //! Proved for kernels whose accesses all lie in a block of the workgroup's own: `block * group_index() + rest` with
 //! `0 <= rest < block`, where the block is a number, or a value that all workgroups agree on times a number of rows
-//! (`(rows * group_index() + k) * n + rest`). A product with the group index is taken not to wrap, as it
-//! does where the blocks of a grid have more than 2^32 elements together: more than any buffer that 32 bits index.
+//! (`(rows * group_index() + k) * n + rest`). An index is what such a sum wraps to, so that the blocks of workgroups with more than 2^32 elements between
+//! them may be one. Therefore a binding counts as divided only if a launch can find out how long its blocks are, and who lets workgroups run at once must do so ([`crate::share`]).
 
+use super::KernelInfo;
 use super::bounds::Touch;
 use super::linear::{Atom, Form, Key, Knowledge};
-use crate::artefact::Access;
+use super::share::Source;
+use crate::artefact::{Access, GridKind};
 use crate::hashing::{HashMap, HashSet};
 use crate::ir::{BinaryOperator, Builtin, Module, Root};
+use crate::layout;
+use crate::share::ShareStep;
 
 /// How a binding is divided among workgroups.
 #[derive(Clone, PartialEq)]
@@ -24,14 +28,18 @@ enum Division {
 pub struct Divisions {
     writes: Vec<bool>,
     invocations: i128,
+    grid: GridKind,
     divisions: Vec<Option<Division>>,
+    /// For each binding, the steps to the length of its blocks.
+    shares: Vec<Vec<ShareStep>>,
     /// For each binding, whether workgroups are apart as far as has been seen.
     pub disjoint: Vec<bool>,
 }
 
 impl Divisions {
     /// Before the kernel's body; accesses of functions that it calls are not followed.
-    pub fn new(module: &Module, access: &[Access], workgroup_size: [u32; 3]) -> Self {
+    pub fn new(module: &Module, info: &KernelInfo) -> Self {
+        let access = &info.access;
         let mut disjoint: Vec<bool> = access.iter().map(|access| *access != Access::Atomic).collect();
         for (_, function) in module.functions.iter() {
             super::access::places(function, &mut |place, _| {
@@ -42,8 +50,10 @@ impl Divisions {
         }
         Self {
             writes: access.iter().map(|access| access.writes()).collect(),
-            invocations: workgroup_size.iter().map(|size| i128::from(*size)).product(),
+            invocations: info.workgroup_size.iter().map(|size| i128::from(*size)).product(),
+            grid: info.grid,
             divisions: vec![None; access.len()],
+            shares: vec![Vec::new(); access.len()],
             disjoint,
         }
     }
@@ -54,20 +64,62 @@ impl Divisions {
         if !self.writes[binding] || !self.disjoint[binding] {
             return;
         }
-        match (division(touch, self.invocations), &self.divisions[binding]) {
-            (Some(found), None) => self.divisions[binding] = Some(found),
+        let Touch { index, lanes, module, knowledge, .. } = touch;
+        let found = division(&index, lanes, knowledge, self.invocations);
+        match (found, &self.divisions[binding]) {
+            (Some(found), None) => match found.share(module, self.grid, knowledge) {
+                Some(share) => {
+                    self.shares[binding] = share;
+                    self.divisions[binding] = Some(found);
+                }
+                None => self.disjoint[binding] = false,
+            },
             (Some(found), Some(known)) if found == *known => {}
             _ => self.disjoint[binding] = false,
         }
     }
+
+    /// The steps to the length of the longest block that a workgroup has of one of the bindings that are `disjoint`; none if it has no block.
+    pub fn share(&self, disjoint: &[bool]) -> Vec<ShareStep> {
+        let mut longest: Vec<ShareStep> = Vec::new();
+        let mut known: Vec<&[ShareStep]> = Vec::new();
+        for (share, _) in self.shares.iter().zip(disjoint).filter(|(share, disjoint)| **disjoint && !share.is_empty()) {
+            if known.contains(&share.as_slice()) {
+                continue;
+            }
+            longest.extend(share);
+            if !known.is_empty() {
+                longest.push(ShareStep::Max);
+            }
+            known.push(share);
+        }
+        longest
+    }
+}
+
+impl Division {
+    /// The steps to the length of a block; nothing if a launch cannot find it out.
+    fn share(&self, module: &Module, grid: GridKind, knowledge: &Knowledge) -> Option<Vec<ShareStep>> {
+        Some(match self {
+            Self::Elements(elements) => vec![ShareStep::Number(*elements)],
+            Self::Rows(rows, length) => {
+                let params = layout::params(module, grid)?;
+                let mut steps = Vec::new();
+                Source { module, params: &params, knowledge }.form(length, &mut steps)?;
+                if *rows != 1 {
+                    steps.extend([ShareStep::Number(*rows), ShareStep::Multiply]);
+                }
+                steps
+            }
+        })
+    }
 }
 
 /// The block of the workgroup's own that an access is proved to lie in.
-fn division(touch: Touch<'_>, invocations: i128) -> Option<Division> {
-    let Touch { index, lanes, knowledge, .. } = touch;
+fn division(index: &Form, lanes: u32, knowledge: &mut Knowledge, invocations: i128) -> Option<Division> {
     let lanes = i128::from(lanes);
     let mut expanded = Expanded::default();
-    let index = expand(knowledge, &index, invocations, &mut expanded)?;
+    let index = expand(knowledge, index, invocations, &mut expanded)?;
     let group = group(knowledge);
     if let Some(block) = index.coefficient(group) {
         let rest = index.without(group);

@@ -11,6 +11,7 @@ mod features;
 mod linear;
 mod matrices;
 mod profile;
+mod share;
 mod signature;
 mod sizes;
 mod structure;
@@ -23,6 +24,7 @@ use crate::diagnostic::{Diagnostic, Diagnostics};
 use crate::ir::{ExpressionKind, Function, Module};
 use crate::passes;
 use crate::reports;
+use crate::share::ShareStep;
 use crate::target::Features;
 
 pub(crate) use access::{function_facts, places, places_of, workgroup_bytes};
@@ -79,8 +81,10 @@ pub struct KernelInfo {
     pub copied: Vec<u32>,
     /// For each workgroup variable, likewise of what is copied to it.
     pub workgroup_copied: Vec<u32>,
-    /// For each binding that is written, whether no two workgroups touch the same element, so that plain writes do not race.
+    /// For each binding that is written, whether no two workgroups touch the same element, so that plain writes of those that may run at once ([`KernelInfo::at_once`]) do not race.
     pub disjoint: Vec<bool>,
+    /// The steps to the number of elements that each workgroup has of these bindings, of the one of which it has most.
+    pub share: Vec<ShareStep>,
     /// Invocations of a workgroup along x, y, z.
     pub workgroup_size: [u32; 3],
     /// Invocations of a subgroup, if the kernel states them.
@@ -146,12 +150,13 @@ pub fn verify_as_written(mut module: Module) -> Result<Verified, Diagnostics> {
         }
     }
     let mut info = info(&module)?;
-    let mut divisions = disjoint::Divisions::new(&module, &info.access, info.workgroup_size);
+    let mut divisions = disjoint::Divisions::new(&module, &info);
     clear_guards_telling(&mut module, info.workgroup_size, &mut |touch| divisions.touch(touch));
     for ((binding, disjoint), access) in info.disjoint.iter_mut().enumerate().zip(&info.access) {
         // What is behind the first element of a piece that is copied is not looked at.
         *disjoint = divisions.disjoint[binding] && (info.copied[binding] <= 1 || !access.writes());
     }
+    info.share = divisions.share(&info.disjoint);
     Ok(Verified { module, info })
 }
 
@@ -167,6 +172,7 @@ fn info(module: &Module) -> Result<KernelInfo, Diagnostics> {
     Ok(KernelInfo {
         grid: grid(module),
         disjoint: vec![false; uses.access.len()],
+        share: Vec::new(),
         access: uses.access,
         vector: uses.vector,
         workgroup_vector: uses.workgroup_vector,

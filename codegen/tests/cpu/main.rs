@@ -16,7 +16,7 @@ use trefoil_codegen::front::parse_source;
 use trefoil_codegen::interp::Program;
 use trefoil_codegen::ir::{IndexWidth, Instance, instantiate};
 use trefoil_codegen::layout;
-use trefoil_codegen::lower::lower;
+use trefoil_codegen::lower::{Lowered, lower};
 use trefoil_codegen::target::Target;
 use trefoil_codegen::variants::variants;
 use trefoil_codegen::verify::{Verified, verify};
@@ -143,8 +143,9 @@ fn checked(verified: &Verified, case: &Case, order: Order) -> Vec<Vec<u32>> {
 /// The program that runs compiled kernels: it reads launches from standard input and writes buffers to standard output.
 const RUNNER: &str = r#"
 mod artefact {
+    pub use crate::share::ShareStep;
     pub use crate::vectors::Vectors;
-    pub struct CpuFunction { pub entry: unsafe fn(&CpuArguments<'_>, u64, u64) }
+    #[allow(dead_code)] pub struct CpuFunction { pub entry: unsafe fn(&CpuArguments<'_>, u64, u64), pub share: &'static [ShareStep] }
     #[allow(dead_code)] pub struct CpuArguments<'a> { pub buffers: &'a [CpuBuffer], pub params: &'a [u8], pub groups: [u32; 3], pub subgroup_size: u32 }
     #[allow(dead_code)] pub struct CpuBuffer { pub pointer: *mut u8, pub bytes: usize }
 }
@@ -178,7 +179,8 @@ fn main() {
 "#;
 
 fn compile(name: &str, verified: &[Verified]) -> PathBuf {
-    let mut source = format!("{RUNNER}mod vectors {{ {} }}\n", include_str!("../../src/vectors.rs"));
+    let (vectors, share) = (include_str!("../../src/vectors.rs"), include_str!("../../src/share.rs"));
+    let mut source = format!("{RUNNER}mod vectors {{ {vectors} }}\n#[allow(dead_code)]\nmod share {{ {share} }}\n");
     let mut list = String::new();
     for kernel in verified {
         let (profile, _) = variants(kernel).remove(0);
@@ -274,11 +276,33 @@ fn compiled_kernels_give_what_references_give() {
     }
 }
 
-/// The text of a kernel's function.
-fn text(source: &str) -> String {
+/// A kernel for the CPU.
+fn lowered(source: &str) -> Lowered {
     let verified = &kernels(source, IndexWidth::Bits32)[0];
     let (profile, _) = variants(verified).remove(0);
-    cpu::text(&lower(verified, &profile, ParamTransport::Value).unwrap()).unwrap()
+    lower(verified, &profile, ParamTransport::Value).unwrap()
+}
+
+/// The text of a kernel's function.
+fn text(source: &str) -> String {
+    cpu::text(&lowered(source)).unwrap()
+}
+
+#[test]
+fn the_function_says_what_a_workgroup_has_to_itself() {
+    for (statements, share) in [
+        ("y[4 * global_index() + 1] = 1.0;", "&[a::ShareStep::Number(256)]"),
+        (
+            "let row = 2 * group_index(); for c in (local_index()..n).step_by(64) { y[row * n + c] = 1.0; }",
+            "&[a::ShareStep::Word(0), a::ShareStep::Number(2), a::ShareStep::Multiply]",
+        ),
+        ("y[0] = 1.0;", "&[]"),
+    ] {
+        let source = format!("#[kernel(workgroup(64))] fn k(y: &mut [f32], n: usize) {{ {statements} }}");
+        let function = cpu::emit(&lowered(&source), "a").unwrap();
+        let end = format!("a::CpuFunction {{ entry: cpu::entry, share: {share} }}\n}}");
+        assert!(function.ends_with(&end), "{share}: {function}");
+    }
 }
 
 #[test]

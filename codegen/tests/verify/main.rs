@@ -1,6 +1,7 @@
 //! What the verifier refuses, accepts and proves.
 
 mod drawn;
+mod share;
 
 use trefoil_codegen::artefact::{Access, GridKind};
 use trefoil_codegen::front::parse_source;

@@ -9,7 +9,8 @@
 //! # Aliasing
 //! A binding that the kernel only reads is a slice of its elements, so loops over it become vectors without a check at run time; bindings that
 //! are written are pointers, accessed plainly where no two workgroups touch the same element, by relaxed atomics otherwise. The
-//! caller of a [`crate::artefact::CpuFunction`] vouches that lengths in the parameter block do not exceed the memory.
+//! caller of a [`crate::artefact::CpuFunction`] vouches that lengths in the parameter block do not exceed the memory, and that no more workgroups run at
+//! once than are apart where indices wrap.
 //!
 //! # Arithmetic
 //! Rust's own operators have the IR's meaning, with helpers for division by zero and halves. The products and sums of the author are never contracted;
@@ -34,6 +35,9 @@ use crate::lower::Lowered;
 /// The kernel holds something that cannot be printed, which names it.
 pub fn emit(lowered: &Lowered, path: &str) -> Result<String, EmitError> {
     let items = module::text(lowered, path)?;
+    // The names of steps and of what they hold are those of their `Debug` text.
+    let share: Vec<String> = lowered.info.share.iter().map(|step| format!("{path}::ShareStep::{step:?}")).collect();
+    let share = share.join(", ");
     // Clippy, which runs nothing, would spend more time on it than on all that people wrote.
     Ok(format!(
         "{{
@@ -49,7 +53,7 @@ mod cpu {{
 #[cfg(clippy)]
 #[allow(unsafe_code, missing_docs, clippy::all, clippy::pedantic, clippy::nursery, clippy::restriction, reason = \"as above\")]
 mod cpu {{ pub unsafe fn entry(_: &{path}::CpuArguments<'_>, _: u64, _: u64) {{}} }}
-{path}::CpuFunction {{ entry: cpu::entry }}
+{path}::CpuFunction {{ entry: cpu::entry, share: &[{share}] }}
 }}"
     ))
 }

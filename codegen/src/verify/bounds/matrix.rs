@@ -77,7 +77,7 @@ impl Walk<'_> {
     pub(super) fn touched_anywhere(&mut self, binding: u32) {
         let index = self.knowledge.fresh(0, self.most());
         if let Some(visit) = self.visit.as_mut() {
-            visit(super::Touch { binding, index, lanes: 1, knowledge: &mut self.knowledge });
+            visit(super::Touch { binding, index, lanes: 1, module: self.module, knowledge: &mut self.knowledge });
         }
     }
 }
