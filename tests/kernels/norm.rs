@@ -130,9 +130,9 @@ fn across(kernel: &Kernel) -> usize {
     kernel.workgroup_size.iter().product::<u32>() as usize
 }
 
-/// Whether its workgroups are large, have a row each and do no more than scale it.
+/// Whether its workgroups are large and have a row each; without a residual, and `norm_widest` without `beta`.
 fn is_large(kernel: &Kernel) -> bool {
-    kernel.name == "norm_widest"
+    ["norm_widest", "norm_kept"].contains(&&*kernel.name)
 }
 
 /// The works of a kernel, by its name.
@@ -260,7 +260,8 @@ fn norm<T: Value, W: Value, M: Value>(stand: &Stand, kernel: &'static Kernel, pl
         for choice in CHOICES.into_iter().skip(index % 2).step_by(2) {
             let [residual, bias, gamma, beta, sum, moments, centred] = choice;
             let large = is_large(kernel);
-            if !strided && residual != wants_residual || large && (bias || beta || sum) {
+            if !strided && residual != wants_residual || large && (bias || sum || beta && kernel.name == "norm_widest")
+            {
                 continue;
             }
             let place = format!("{place}, {work:?}, {choice:?}");
@@ -280,7 +281,11 @@ fn norm<T: Value, W: Value, M: Value>(stand: &Stand, kernel: &'static Kernel, pl
             let mut parts = Written::<M>::new(device, if moments { 2 * rows } else { 2 })?;
             let launch = Launch::of(kernel).read(x_read.slice(GUARD..GUARD + count)?)?;
             let launch = if large {
-                parts.bind(y.bind(launch.read(gamma_read.slice(GUARD..GUARD + gamma.len())?)?)?)?
+                let launch = launch.read(gamma_read.slice(GUARD..GUARD + gamma.len())?)?;
+                let shifts = kernel.name == "norm_kept";
+                let beta = || beta_read.slice(GUARD..GUARD + beta.len());
+                let launch = if shifts { launch.read(beta()?)? } else { launch };
+                parts.bind(y.bind(launch)?)?
             } else {
                 let launch = launch
                     .read(residual_read.slice(GUARD..GUARD + residual.len())?)?

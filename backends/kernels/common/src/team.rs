@@ -39,19 +39,18 @@ pub fn spread(position: usize, levels: usize, extents: [usize; 4], strides: [usi
     place + rest * strides[4]
 }
 
-/// What all of a team have together, the same for each, in workgroups of `ACROSS` invocations: `join` of two values, `whole` of a subgroup's. It uses `ACROSS` elements of `scratch` from `slot * ACROSS` on; the next
-/// call needs another slot. There is no barrier where a subgroup holds the team.
+/// What all of a team have together, the same for each, in workgroups of `ACROSS` invocations: `join` of two values, `whole` of a subgroup's. It uses elements of `scratch` from `first` on, a multiple
+/// of four, that no other call uses: as many as the workgroup has subgroups, and on devices without them as it has invocations. There is no barrier where a subgroup holds the team.
 #[device]
 pub fn of_team<const ACROSS: usize, J: Fn(f32, f32) -> f32, S: Fn(f32) -> f32>(
     value: f32,
     bits: usize,
-    slot: usize,
+    first: usize,
     scratch: &mut [f32],
     join: J,
     whole: S,
 ) -> f32 {
     let along = 1 << bits;
-    let first = slot * ACROSS;
     let mut all = value;
     if const { target::has(Feature::Subgroups) } {
         if along >= subgroup_size() {
@@ -123,15 +122,15 @@ pub fn of_team<const ACROSS: usize, J: Fn(f32, f32) -> f32, S: Fn(f32) -> f32>(
 /// The sum of a team's values, as [`of_team`].
 #[device]
 #[expect(clippy::redundant_closure, reason = "kernels pass functions of subgroups on in closures")]
-pub fn sum_of_team<const ACROSS: usize>(value: f32, bits: usize, slot: usize, scratch: &mut [f32]) -> f32 {
-    of_team::<ACROSS, _, _>(value, bits, slot, scratch, |a, b| a + b, |a| subgroup_add(a))
+pub fn sum_of_team<const ACROSS: usize>(value: f32, bits: usize, first: usize, scratch: &mut [f32]) -> f32 {
+    of_team::<ACROSS, _, _>(value, bits, first, scratch, |a, b| a + b, |a| subgroup_add(a))
 }
 
 /// The largest of a team's values, as [`of_team`].
 #[device]
 #[expect(clippy::redundant_closure, reason = "kernels pass functions of subgroups on in closures")]
-pub fn largest_of_team<const ACROSS: usize>(value: f32, bits: usize, slot: usize, scratch: &mut [f32]) -> f32 {
-    of_team::<ACROSS, _, _>(value, bits, slot, scratch, max, |a| subgroup_max(a))
+pub fn largest_of_team<const ACROSS: usize>(value: f32, bits: usize, first: usize, scratch: &mut [f32]) -> f32 {
+    of_team::<ACROSS, _, _>(value, bits, first, scratch, max, |a| subgroup_max(a))
 }
 
 /// As [`of_team`], for teams whose invocations are `apart` in the workgroup and values of any type: `at` is this one's place in its team. It begins with a barrier.

@@ -119,7 +119,7 @@ pub fn softmax<T: Float, const ACROSS: usize, const HELD: usize, const MOST: usi
         sum += total(power);
         held[k] = select(logarithm, distance, power);
     }
-    sum = sum_of_team::<ACROSS>(sum, bits, 1, scratch);
+    sum = sum_of_team::<ACROSS>(sum, bits, ACROSS, scratch);
     let scale = select(logarithm, 1.0, 1.0 / sum);
     let shift = select(logarithm, ln(sum), 0.0);
     for k in unroll(0..HELD) {
@@ -282,11 +282,11 @@ pub fn norm<
             }
         }
     }
-    squares = sum_of_team::<ACROSS>(squares, bits, 1, scratch);
+    squares = sum_of_team::<ACROSS>(squares, bits, ACROSS, scratch);
     if HELD >= MOST {
         if centred && shape[1] > 4 * HELD * along {
             // By how much the mean of all differs from that of what is held.
-            drift = sum_of_team::<ACROSS>(drift, bits, 2, scratch) / shape[1] as f32;
+            drift = sum_of_team::<ACROSS>(drift, bits, 2 * ACROSS, scratch) / shape[1] as f32;
             // A NaN stays one, which a maximum would lose.
             let rest = squares - drift * drift * shape[1] as f32;
             squares = select(is_nan(rest), rest, max(rest, 0.0));

@@ -1,4 +1,4 @@
-//! Norms that scale and do no more, of rows of `f32` that only the largest workgroups hold, one of them each, which reads its row once. On CUDA [`crate::rows`] is faster for these too.
+//! Norms that scale and do no more, of rows of `f32` that only the largest workgroups hold, one of them each, which reads its row once. On CUDA [`crate::kept`] is faster for these too.
 
 use trefoil_dsl::artefact::Kernel;
 use trefoil_dsl::prelude::*;
@@ -61,7 +61,7 @@ pub fn norm_widest(
         held[k] -= Vec4::splat(mean);
         squares += select(at + k * WIDEST < quads, held[k].dot(held[k]), 0.0);
     }
-    squares = sum_of_team::<WIDEST>(squares, BITS, 1, &mut scratch);
+    squares = sum_of_team::<WIDEST>(squares, BITS, WIDEST, &mut scratch);
     let factor = bounded_inverse_root(squares * inverse_divisor + numbers[0], numbers[1]);
     if wants_moments && at == 0 {
         moments[2 * row] = mean;

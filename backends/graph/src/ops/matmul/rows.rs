@@ -23,9 +23,8 @@ const LEAST_TEAM: i64 = (MOST * COLUMNS) as i64;
 /// As many share it usually, if K is so long, by the number of rows and the bytes of an element, as was measured to be fastest; where workgroups are too few, twice as many do of one row, until there are enough, and all of a workgroup of several.
 fn usual_team(device: DeviceKind, rows: i64, bytes: u64) -> i64 {
     match (device, rows, bytes) {
-        (DeviceKind::Cuda, 1, 4..) => 128,
         (DeviceKind::Cuda, 2.., 4..) | (DeviceKind::Vulkan | DeviceKind::Wgpu, 2.., 2) => 64,
-        (DeviceKind::Cuda, 2.., _) | (_, 1, _) => 32,
+        (DeviceKind::Cuda, 2.., _) => 32,
         _ => 128,
     }
 }

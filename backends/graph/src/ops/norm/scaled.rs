@@ -3,6 +3,7 @@
 use std::sync::Arc;
 
 use trefoil_dsl::device::{DeviceKind, Properties};
+use trefoil_kernels::norm::kept::{self, norm_kept};
 use trefoil_kernels::norm::kernels;
 use trefoil_kernels::norm::rows::{HELD_BY_WIDEST, LARGEST, WIDEST};
 use trefoil_kernels::norm::widest::norm_widest;
@@ -308,7 +309,7 @@ fn manner(op: &Norm, device: &Properties, [run, _]: &[Dim; 2]) -> Manner {
         _ => 4,
     };
     let longest = match Longest::on(device, otherwise) {
-        Longest::Wide if run.is(1) && device.limits.max_invocations >= WIDEST as u32 => Longest::Widest,
+        Longest::Wide if op.residual && run.is(1) && device.limits.max_invocations >= WIDEST as u32 => Longest::Widest,
         other => other,
     };
     Manner { longest, middle }
@@ -338,7 +339,7 @@ fn in_quads(op: &Norm, request: &Request<'_>) -> Result<InQuads, Ineligible> {
     Ok(found)
 }
 
-/// Rows that only large workgroups hold, one of them each, and that are scaled and no more: what was measured to be faster so.
+/// Rows that only large workgroups hold, one of them each, without a residual, and but on CUDA scaled and no more: what was measured to be faster so.
 #[derive(Debug)]
 struct Widest<'a>(&'a Norm);
 
@@ -359,23 +360,30 @@ impl Candidate for Widest<'_> {
         let (op, x) = (self.0, &request.inputs[0]);
         let no = |reason: String| Err(Ineligible::Other(reason));
         let InQuads { rows, elements, starts, runs } = in_quads(op, request)?;
-        if request.device.kind == DeviceKind::Cuda || x.ty.element != ElementType::F32 {
-            return no("it is for f32, and not for CUDA".to_owned());
+        let is_kept = request.device.kind == DeviceKind::Cuda;
+        if x.ty.element != ElementType::F32 {
+            return no(format!("elements of {}", x.ty.element));
         }
-        if op.residual || op.beta || !runs[0].is(1) {
+        if op.residual || op.beta && !is_kept || !runs[0].is(1) {
             return no("more than a scale, or one that lies otherwise than a row".to_owned());
         }
-        let lengths = (4 * LARGEST * SIZE + 1) as i64..=(4 * HELD_BY_WIDEST * WIDEST) as i64;
+        let longest = if is_kept { kept::LONGEST } else { 4 * HELD_BY_WIDEST * WIDEST };
+        let lengths = (4 * LARGEST * SIZE + 1) as i64..=longest as i64;
         if !lengths.contains(&elements.bounds().1) {
             return no(format!("rows of {elements} elements: it is for {} to {}", lengths.start(), lengths.end()));
         }
         let (divisor, numbers) = op.constants(&elements);
         let [levels, extents, x_strides, v_strides] = starts;
         let [centred, _, wants_moments] = op.flags();
-        let ([x, _, _, gamma, _, y, _, moments], scratch) = op.bindings(x.ty.element);
+        let ([x, _, _, gamma, beta, y, _, moments], scratch) = op.bindings(x.ty.element);
+        let (kernel, bindings) = if is_kept {
+            (&norm_kept::KERNEL, vec![x, gamma, beta, y, moments])
+        } else {
+            (&norm_widest::KERNEL, vec![x, gamma, y, moments])
+        };
         let implementation = one_kernel(
-            Arc::new(norm_widest::KERNEL.clone()),
-            vec![x, gamma, y, moments],
+            Arc::new(kernel.clone()),
+            bindings,
             vec![
                 ParamValue::Dims(vec![rows.clone(), elements, divisor]),
                 levels,
