@@ -48,6 +48,7 @@ pub use run::Run;
 use run::{Lists, Scratch};
 pub use slots::{InputId, OutputId, Which};
 use slots::{Slot, unknown};
+use states::zeroed;
 
 /// A graph compiled for a device. Everything is compiled, planned and recorded once; a run only fills in what it is given.
 ///
@@ -416,11 +417,15 @@ impl Executable {
         });
         let activations = plan.buffers.iter().filter_map(|buffer| match buffer {
             Buffer::Activations(bytes) => Some(*bytes),
-            Buffer::Param(_) | Buffer::Constant(_) | Buffer::State(_) => None,
+            Buffer::Param(_) | Buffer::Constant(_) | Buffer::State(_) | Buffer::Counters(_) => None,
         });
         let params = plan.buffers.iter().filter_map(|buffer| match buffer {
-            Buffer::Activations(_) | Buffer::State(_) => None,
+            Buffer::Activations(_) | Buffer::State(_) | Buffer::Counters(_) => None,
             Buffer::Param(value) | Buffer::Constant(value) => Some(bytes(*value)),
+        });
+        let counters = plan.buffers.iter().filter_map(|buffer| match buffer {
+            Buffer::Counters(bytes) => Some(*bytes),
+            Buffer::Activations(_) | Buffer::Param(_) | Buffer::Constant(_) | Buffer::State(_) => None,
         });
         let fused_away =
             plan.places.iter().zip(&program.values).filter(|(place, _)| place.is_none()).map(|(_, value)| &value.name);
@@ -441,6 +446,7 @@ impl Executable {
             activations: activations.collect(),
             params: params.sum(),
             states: states.collect(),
+            counters: counters.sum(),
             run_words: self.words.len(),
             decisions: decisions.clone(),
             merges: merges.clone(),
@@ -489,6 +495,8 @@ fn memory(
                 let bytes = padded(u64::try_from(info.bytes.bounds().1).unwrap_or(0));
                 device.backend().allocate(bytes, &info.name).map_err(at("state", &info.name))?
             }
+            // A plan's own, though the states are another's: runs of plans that have no states overlap.
+            Buffer::Counters(bytes) => zeroed(device, *bytes, "counters").map_err(at("memory for", "counters"))?,
             Buffer::Constant(value) => {
                 let info = &program.values[*value];
                 let bytes: &[u8] = match &info.origin {
@@ -496,6 +504,7 @@ fn memory(
                     Origin::Input
                     | Origin::Param
                     | Origin::State
+                    | Origin::Counters
                     | Origin::Computed
                     | Origin::Version(_)
                     | Origin::Over(_) => &[],

@@ -21,6 +21,8 @@ pub struct Explanation {
     pub params: u64,
     /// The states.
     pub states: Vec<ExplainedState>,
+    /// Bytes of what kernels count in, which is memory of its own.
+    pub counters: u64,
     /// Bytes of the run words.
     pub run_words: usize,
     /// The candidates of ops with kernels.
@@ -102,7 +104,7 @@ impl fmt::Display for Explanation {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         writeln!(
             f,
-            "{}: {} steps, {} barriers, {} bytes of activations in {} buffers, {} bytes of params, {} of states, {} of run words",
+            "{}: {} steps, {} barriers, {} bytes of activations in {} buffers, {} bytes of params, {} of states, {} of counters, {} of run words",
             self.device,
             self.steps.len(),
             self.barriers(),
@@ -110,6 +112,7 @@ impl fmt::Display for Explanation {
             self.activations.len(),
             self.params,
             self.states.iter().map(|state| state.bytes).sum::<u64>(),
+            self.counters,
             self.run_words
         )?;
         for ExplainedState { name, ty, bytes, buffer, kept } in &self.states {

@@ -177,6 +177,8 @@ pub struct Implementation {
     pub steps: Vec<Step>,
     /// Bytes of each piece of scratch memory, alive from the first step to the last.
     pub scratch: Vec<Dim>,
+    /// Numbers that its kernels count in ([`Slot::Counters`]), at the upper bounds of the symbols; 0 if none does.
+    pub counters: u64,
     /// A guess of its time in microseconds at the upper bounds of the symbols, to compare candidates.
     pub cost: f64,
 }
@@ -239,7 +241,7 @@ pub struct CallStep {
 /// The code of a host step: bytes read, bytes written, numbers.
 pub type HostFunction = dyn Fn(&[&[u8]], &mut [&mut [u8]], &[i64]) -> Result<(), String> + Send + Sync;
 
-/// A tensor or scratch memory of an op.
+/// A tensor, scratch memory or counters of an op.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Slot {
     /// The memory of that input, from its layout's offset on.
@@ -255,6 +257,9 @@ pub enum Slot {
     },
     /// That piece of scratch memory.
     Scratch(usize),
+    /// All of its counters, for a binding of `&[Atomic<u32>]`, by which workgroups of one launch find out which of them is the last. A kernel that binds them finds zeros and leaves zeros: they lie in memory that nothing else shares,
+    /// which is cleared once, when it is made, and runs that use it never overlap. A kernel is done as a whole, or the device is lost.
+    Counters,
     /// An empty slice, for an optional operand that is not there.
     Empty,
 }

@@ -6,8 +6,9 @@ mod common;
 
 use std::collections::{BTreeMap, BTreeSet};
 
-use common::{Values, compare, computes, devices, numbers, tolerance};
+use common::{Values, compare, compare_one_by_one, computes, devices, numbers, tolerance};
 use half::{bf16, f16};
+use trefoil_codegen::artefact::Feature;
 use trefoil_dsl::device::{Device, DeviceKind};
 use trefoil_graph::compile::stages::forecast;
 use trefoil_graph::ops::{Attention, AttentionLayout, AttentionOperands, Queries, Scores};
@@ -285,8 +286,78 @@ fn heads_in_groups_are_rows_of_one_kernel() {
                 let y = graph.attention(q, k, v, AttentionOperands::default(), op).unwrap();
                 graph.output("y", y).unwrap();
                 let told = forecast(&graph, device.properties(), &Options::default()).unwrap();
-                let wanted = [format!("attention_{kernel}_{team}"), format!("attention_join_{element}_8")];
+                let mut wanted = vec![format!("attention_{kernel}_{team}"), format!("attention_join_{element}_8")];
+                // The last workgroup of one row joins what all of them have found, where it can know that it is the last.
+                if group * queries == 1 && device.properties().features.has(Feature::Ordering) {
+                    wanted = vec![format!("attention_row_joining_{element}_{team}")];
+                }
                 assert_eq!(told.steps, wanted, "{queries} of {group} heads on {}", device.properties().name);
+            }
+        }
+    }
+}
+
+/// One query of many keys, which several workgroups share, of some rows with parts that see no key.
+fn queries_of_many_keys() -> Vec<Row> {
+    let op = Attention { causal: true, ..Attention::new(Bshd, 0.3) };
+    let base = Row { batch: 2, heads: 3, key_heads: 3, op, ..row(1, 1300, 64) };
+    let all = Row {
+        mask: Some(vec![1, 1300]),
+        bias: Some(vec![3, 1, 1300]),
+        lengths: Some(vec![1299, 101]),
+        sinks: true,
+        op: Attention { left: Some(700), cap: Some(2.0), ..op },
+        ..base.clone()
+    };
+    let mut rows = vec![
+        Row { elements: 128, value_elements: 72, ..base.clone() },
+        Row { lengths: Some(vec![0, 900]), ..base.clone() },
+        Row { sinks: true, op: Attention { left: Some(3), ..op }, ..base.clone() },
+        base,
+    ];
+    rows.extend([F32, F16, BF16].map(|element| Row { element, ..all.clone() }));
+    rows
+}
+
+#[test]
+fn keys_of_one_query_in_parts() {
+    assert!(check(&queries_of_many_keys()).contains("attention of few rows"));
+}
+
+/// Whichever workgroup of a row comes last, its parts are joined in one order, and the next run counts from zero.
+#[test]
+fn parts_are_joined_alike_in_every_run() {
+    let force = [("attention".to_owned(), "attention of few rows".to_owned())].into();
+    let options = Options { force, ..Options::default() };
+    for device in devices() {
+        for row in queries_of_many_keys() {
+            let (graph, inputs) = row.graph().unwrap();
+            let executable = match Executable::compile(&graph, &Model::new(), &device, &options) {
+                Err(Error::NoCandidate { .. }) => continue,
+                made => made.unwrap(),
+            };
+            let place = format!("{row:?} on {}", device.properties().name);
+            let data: Vec<_> = inputs.iter().map(|(name, values)| (*name, values.data())).collect();
+            let run =
+                |executable: &Executable| executable.run(&data, &Extents::new()).unwrap().host("y").unwrap().values;
+            compare(&graph, &executable, &inputs, &Extents::new(), tolerance(row.element));
+            let first = run(&executable);
+            for _ in 0..50 {
+                assert_eq!(run(&executable), first, "{place}");
+            }
+            // A fork counts in memory of its own, and both run side by side.
+            let fork = executable.fork().unwrap();
+            std::thread::scope(|scope| {
+                let other = scope.spawn(|| (0..20).map(|_| run(&fork)).collect::<Vec<_>>());
+                let own: Vec<_> = (0..20).map(|_| run(&executable)).collect();
+                let all = own.into_iter().chain(other.join().unwrap());
+                all.for_each(|values| assert_eq!(values, first, "{place}"));
+            });
+            executable.profile(&Extents::new()).unwrap();
+            assert_eq!(run(&executable), first, "after its steps were timed, {place}");
+            // The second call finds what the first has left.
+            for _ in 0..if row.element == F32 { 2 } else { 0 } {
+                compare_one_by_one(&graph, &device, &inputs, tolerance(row.element));
             }
         }
     }

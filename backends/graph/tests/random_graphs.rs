@@ -232,7 +232,8 @@ fn spoiled(trace: &Trace, defect: &str, numbers: &mut Numbers) -> Option<Trace> 
             {
                 return None;
             }
-            let of_the_graph = |access: &Access| access.bytes > 0 && !matches!(access.meaning, Meaning::Scratch { .. });
+            let is_untyped = |meaning| matches!(meaning, Meaning::Scratch { .. } | Meaning::Counters { .. });
+            let of_the_graph = |access: &Access| access.bytes > 0 && !is_untyped(access.meaning);
             let writes = accesses(trace, at).iter().any(|access| access.writes && of_the_graph(access));
             writes.then(|| bad.events.remove(at))?;
         }

@@ -21,6 +21,8 @@ use crate::types::{Layout, TensorType};
 
 /// Bytes that a copy moves in a microsecond, for comparing candidates: what a slow GPU does.
 const COPY_BYTES_PER_MICROSECOND: f64 = 100_000.0;
+/// Bytes of a counter.
+const COUNTER_BYTES: u64 = 4;
 
 /// Operations of a pull in a microsecond on a large GPU, of which few use what others have read.
 const FLOPS_OF_PULLS: f64 = 1.0e6;
@@ -278,6 +280,17 @@ fn accept(
         program.values.len() - 1
     });
     let scratch: Vec<_> = scratch.collect();
+    let counters = best.implementation.counters;
+    let counters = (counters > 0).then(|| {
+        program.values.push(Value {
+            name: format!("counters of {}", node.name),
+            bytes: Dim::from(i64::try_from(counters.saturating_mul(COUNTER_BYTES)).unwrap_or(i64::MAX)),
+            ty: None,
+            origin: Origin::Counters,
+            meaning: Meaning::Counters { node: work.node },
+        });
+        program.values.len() - 1
+    });
     if program.nothing.is_none() && binds_nothing(&best.implementation) {
         program.nothing = Some(program.values.len());
         program.values.push(Value {
@@ -302,7 +315,8 @@ fn accept(
         others,
     };
     let (candidate, passes) = (best.candidate.name(), best.passes);
-    work.chosen = Some(Chosen { candidate, implementation: best.implementation, scratch, over: replaced, passes });
+    let implementation = best.implementation;
+    work.chosen = Some(Chosen { candidate, implementation, scratch, counters, over: replaced, passes });
     program.works.push(Work::Kernels(work));
     decision
 }
@@ -423,6 +437,7 @@ fn fits(
         Slot::Scratch(piece) if *piece >= implementation.scratch.len() => {
             Err(format!("it binds scratch {piece}, but asks for {}", implementation.scratch.len()))
         }
+        Slot::Counters if implementation.counters == 0 => Err("it binds counters, but asks for none".to_owned()),
         _ => Ok(()),
     };
     for step in &implementation.steps {

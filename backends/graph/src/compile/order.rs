@@ -63,7 +63,7 @@ impl Ordered {
     fn bytes(&self) -> u64 {
         let sizes = self.plan.buffers.iter().map(|buffer| match buffer {
             Buffer::Activations(bytes) => *bytes,
-            Buffer::Param(_) | Buffer::Constant(_) | Buffer::State(_) => 0,
+            Buffer::Param(_) | Buffer::Constant(_) | Buffer::State(_) | Buffer::Counters(_) => 0,
         });
         sizes.sum()
     }

@@ -16,7 +16,7 @@ pub(super) fn taken_over(implementation: &Implementation) -> BTreeSet<(usize, us
     });
     let over = slots.filter_map(|slot| match slot {
         Slot::Over { output, input } => Some((*output, *input)),
-        Slot::Input(_) | Slot::Output(_) | Slot::Scratch(_) | Slot::Empty => None,
+        Slot::Input(_) | Slot::Output(_) | Slot::Scratch(_) | Slot::Counters | Slot::Empty => None,
     });
     over.collect()
 }
@@ -68,6 +68,7 @@ pub(super) fn kept(
         Origin::Param => return Some("it is a param".to_owned()),
         Origin::Constant(_) => return Some("it is a constant".to_owned()),
         Origin::State | Origin::Version(_) => return Some("it is a state".to_owned()),
+        Origin::Counters => return Some("it is what kernels count in".to_owned()),
         Origin::Input if program.resident.contains(value) => {
             return Some("it is an input that stays for the next run".to_owned());
         }

@@ -1,7 +1,7 @@
 //! Places in memory: each value that lives in activation memory gets a buffer and a byte offset, from its lifetime, after fusion, at the upper bounds of
 //! the symbols.
 //!
-//! Values whose lifetimes overlap never share bytes. Params, constants and states have buffers of their own; a version of a state lies where the state lies, over the one that it replaces; and what a step writes over an operand lies where that lies. Where a dispatch may not bind one piece of memory both for reading and for writing, what a step reads and what it writes
+//! Values whose lifetimes overlap never share bytes. Params, constants and states have buffers of their own, and the counters of all nodes one, in which they share nothing; a version of a state lies where the state lies, over the one that it replaces; and what a step writes over an operand lies where that lies. Where a dispatch may not bind one piece of memory both for reading and for writing, what a step reads and what it writes
 //! lie in different buffers. Where that lets the host read them sooner, small outputs that no step reads lie in a buffer near it.
 
 use std::collections::{BTreeMap, BTreeSet};
@@ -40,6 +40,8 @@ pub enum Buffer {
     Constant(ValueId),
     /// Memory for the state that is this value, and for all of its versions.
     State(ValueId),
+    /// Memory for the counters of all nodes, of that many bytes, which are zero before the first run.
+    Counters(u64),
 }
 
 /// Where everything lies.
@@ -93,7 +95,7 @@ pub(crate) fn lifetimes(program: &Program, steps: &[Step], moments: &[usize]) ->
         given.map(|(value, _)| (value, Lifetime { bytes: bytes(value), born: 0, dies: 0 })).collect();
     let elsewhere = |value: ValueId| {
         let origin = &program.values[value].origin;
-        matches!(origin, Origin::Param | Origin::Constant(_) | Origin::State | Origin::Version(_))
+        matches!(origin, Origin::Param | Origin::Constant(_) | Origin::State | Origin::Version(_) | Origin::Counters)
     };
     for (step, moment) in steps.iter().zip(moments) {
         for used in step.uses.iter().filter(|used| !elsewhere(used.value)) {
@@ -118,6 +120,7 @@ pub(crate) fn lifetimes(program: &Program, steps: &[Step], moments: &[usize]) ->
 pub fn plan(program: &Program, steps: &[Step], moments: &[usize], limits: &Limits, device: &str) -> Result<Plan> {
     let mut planned = Plan { places: vec![None; program.values.len()], ..Plan::default() };
     let lifetimes = lifetimes(program, steps, moments);
+    let mut counters = Vec::new();
     for (value, info) in program.values.iter().enumerate() {
         let own = match info.origin {
             Origin::Param => Buffer::Param(value),
@@ -125,6 +128,10 @@ pub fn plan(program: &Program, steps: &[Step], moments: &[usize], limits: &Limit
             Origin::State => Buffer::State(value),
             Origin::Version(state) => {
                 planned.places[value] = planned.places[state];
+                continue;
+            }
+            Origin::Counters => {
+                counters.push((value, fitting(info, limits, device)?.max(1).next_multiple_of(ALIGNMENT)));
                 continue;
             }
             Origin::Input | Origin::Computed | Origin::Over(_) => {
@@ -138,6 +145,14 @@ pub fn plan(program: &Program, steps: &[Step], moments: &[usize], limits: &Limit
         let bytes = fitting(info, limits, device)?;
         planned.places[value] = Some(Place { buffer: planned.buffers.len(), offset: 0, bytes });
         planned.buffers.push(own);
+    }
+    if !counters.is_empty() {
+        let mut end = 0;
+        for (value, bytes) in counters {
+            planned.places[value] = Some(Place { buffer: planned.buffers.len(), offset: end, bytes });
+            end += bytes;
+        }
+        planned.buffers.push(Buffer::Counters(end));
     }
     let values: Vec<ValueId> = lifetimes.keys().copied().collect();
     let lifetimes: Vec<Lifetime> = lifetimes.into_values().collect();

@@ -17,7 +17,7 @@ pub struct Value {
     pub name: String,
     /// Its bytes, without padding.
     pub bytes: Dim,
-    /// Element type and shape; `None` for scratch memory.
+    /// Element type and shape; `None` for scratch memory and counters.
     pub ty: Option<TensorType>,
     /// Where it comes from.
     pub origin: Origin,
@@ -36,6 +36,8 @@ pub enum Origin {
     Constant(Arc<[u8]>),
     /// The executable has it from the run before; it lies in a buffer of its own, in which its versions are made.
     State,
+    /// The executable has it, zero before every run and after it; it lies with other counters, in memory of which each has a part to itself.
+    Counters,
     /// A step writes it.
     Computed,
     /// A step writes it over an older version of the state that is this value.
@@ -57,6 +59,11 @@ pub enum Meaning {
         node: u32,
         /// Which piece.
         piece: usize,
+    },
+    /// The counters of a node's candidate.
+    Counters {
+        /// The node.
+        node: u32,
     },
 }
 
@@ -184,6 +191,8 @@ pub struct Chosen {
     pub implementation: Implementation,
     /// Its scratch memory.
     pub scratch: Vec<ValueId>,
+    /// Its counters, if it has any.
+    pub counters: Option<ValueId>,
     /// The values over which it writes its outputs.
     pub over: Vec<ValueId>,
     /// How often it reads an element of each of its inputs, if it says so.
@@ -372,7 +381,7 @@ impl Program {
     fn within(&self, read: &Located) -> Result<(), String> {
         let value = &self.values[read.value];
         let Some(ty) = &value.ty else {
-            return Err(format!("`{}` is scratch memory, read as a tensor", value.name));
+            return Err(format!("`{}` is memory without a type, read as a tensor", value.name));
         };
         let (shape, layout) = (&read.ty.shape, &read.layout);
         if layout.strides.len() != shape.len() {

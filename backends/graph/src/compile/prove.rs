@@ -1,8 +1,8 @@
 //! The proof: a simulation of what every byte range holds, from the graph and the recorded steps alone.
 //!
 //! It shares no code with the planner or the scheduler. A step says which nodes it computes; the graph says what those read. The proof fails if a step reads
-//! bytes that do not hold the value wanted, if an update writes into other bytes than those that hold the version before, or a step over an operand into others than the operand's, if two steps that conflict have no barrier between them, if a node is computed before what it needs, if a step of a node's several is missing or out of order, or if an output or
-//! the newest version of a state is not where it is looked for at the end.
+//! bytes that do not hold the value wanted, if an update writes into other bytes than those that hold the version before, or a step over an operand into others than the operand's, if two steps that conflict have no barrier between them, if a node is computed before what it needs, if a step of a node's several is missing or out of order, or if an output,
+//! the newest version of a state or a node's counters are not where they are looked for at the end.
 
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -118,7 +118,7 @@ impl Begun {
         for access in accesses.iter().filter(|access| access.reads && access.bytes > 0) {
             let read = match access.meaning {
                 Meaning::Tensor(tensor) => tensor.node,
-                Meaning::Scratch { node, .. } => node,
+                Meaning::Scratch { node, .. } | Meaning::Counters { node } => node,
                 Meaning::Copy(_) => continue,
             };
             if let Some(begun) = self.0.get(&read)
@@ -189,13 +189,17 @@ pub fn prove(graph: &Graph, trace: &Trace) -> Result<(), String> {
         begun.step(claims, *part, accesses).or_else(wrong)?;
         let makes: BTreeSet<Meaning> = claims.iter().flat_map(|claim| made_by(graph, *claim)).collect();
         for access in accesses {
-            let scratch = matches!(access.meaning, Meaning::Scratch { .. });
-            let continues = makes.contains(&access.meaning) || scratch;
+            let continues = match access.meaning {
+                Meaning::Scratch { .. } => true,
+                Meaning::Counters { node } => claims.contains(&Claim::Node(node)),
+                Meaning::Tensor(_) | Meaning::Copy(_) => makes.contains(&access.meaning),
+            };
             if access.reads {
                 // What a step itself makes may also be read and written in one binding; then it need not hold anything before.
                 let started = memory.holds(access.buffer, access.offset, access.offset + access.bytes, access.meaning);
+                let counts = matches!(access.meaning, Meaning::Counters { .. });
                 if let Err(found) = started
-                    && !(continues && access.writes)
+                    && (counts || !(continues && access.writes))
                 {
                     return wrong(format!("it reads {:?}, but {found}", access.meaning));
                 }
@@ -222,6 +226,11 @@ pub fn prove(graph: &Graph, trace: &Trace) -> Result<(), String> {
         memory
             .holds(place.buffer, place.offset, place.offset + place.bytes, Meaning::Tensor(state.left))
             .map_err(|instead| format!("the next run would not find {:?}: {instead}", state.left))?;
+    }
+    for counters in trace.given.iter().filter(|given| matches!(given.meaning, Meaning::Counters { .. })) {
+        memory
+            .holds(counters.buffer, counters.offset, counters.offset + counters.bytes, counters.meaning)
+            .map_err(|instead| format!("the next run would not find {:?}: {instead}", counters.meaning))?;
     }
     let mut missing: BTreeSet<Tensor> = graph.outputs().iter().map(|(_, tensor)| *tensor).collect();
     for (tensor, access) in &trace.taken {
@@ -344,7 +353,7 @@ fn needs(
                                 || matches!(graph.nodes()[root.node as usize].op.kind(), OpKind::Leaf))
                 }
                 Meaning::Copy(copied) => several && computed.contains(&Claim::Copy(*copied)),
-                Meaning::Scratch { .. } => false,
+                Meaning::Scratch { .. } | Meaning::Counters { .. } => false,
             });
             if !here && !before {
                 return Err(format!("it computes {claim:?} but does not have {tensor:?}"));

@@ -98,7 +98,7 @@ pub fn forecast(graph: &Graph, device: &Properties, options: &Options) -> Result
     let steps = steps.iter().map(|step| step.work.name().to_owned());
     let activations = plan.buffers.iter().filter_map(|buffer| match buffer {
         Buffer::Activations(bytes) => Some(*bytes),
-        Buffer::Param(_) | Buffer::Constant(_) | Buffer::State(_) => None,
+        Buffer::Param(_) | Buffer::Constant(_) | Buffer::State(_) | Buffer::Counters(_) => None,
     });
     Ok(Forecast { decisions, steps: steps.collect(), activations: activations.collect() })
 }

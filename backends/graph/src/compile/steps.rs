@@ -228,7 +228,7 @@ fn of_region(
 fn claims<'p>(program: &'p Program, region: &'p Region) -> impl Iterator<Item = Claim> + 'p {
     region.maps.iter().map(|map| match program.values[map.output].meaning {
         Meaning::Copy(tensor) => Claim::Copy(tensor),
-        Meaning::Tensor(_) | Meaning::Scratch { .. } => Claim::Node(map.node),
+        Meaning::Tensor(_) | Meaning::Scratch { .. } | Meaning::Counters { .. } => Claim::Node(map.node),
     })
 }
 
@@ -403,13 +403,14 @@ fn used(
 ) -> Result<Use, String> {
     let located = match slot {
         Slot::Input(input) => op.inputs.get(*input),
-        Slot::Output(_) | Slot::Over { .. } | Slot::Scratch(_) | Slot::Empty => None,
+        Slot::Output(_) | Slot::Over { .. } | Slot::Scratch(_) | Slot::Counters | Slot::Empty => None,
     };
     let value = match slot {
         Slot::Input(_) => located.map(|located| located.value),
         Slot::Output(output) | Slot::Over { output, .. } => op.outputs.get(*output).copied(),
         Slot::Empty => program.nothing,
         Slot::Scratch(piece) => chosen.scratch.get(*piece).copied(),
+        Slot::Counters => chosen.counters,
     };
     let value = value.ok_or_else(|| format!("{slot:?} does not exist"))?;
     let mut used = whole(program, value, access);
@@ -430,7 +431,7 @@ fn used(
         let (shape, strides) = match (located, &program.values[value].ty) {
             (Some(read), _) => (read.ty.shape.clone(), read.layout.strides.clone()),
             (None, Some(ty)) => (ty.shape.clone(), Layout::contiguous(&ty.shape).strides),
-            (None, None) => return Err("it binds scratch memory as a view".to_owned()),
+            (None, None) => return Err("it binds memory without a type as a view".to_owned()),
         };
         if shape.len() != rank as usize {
             return Err(format!("{slot:?} has {} axes, its kernel takes a view of {rank}", shape.len()));

@@ -91,7 +91,7 @@ pub fn trace(
     let outputs = program.outputs.iter().map(|(_, output)| (output.tensor, output.value));
     let resident = program.resident.iter().filter_map(|value| match program.values[*value].meaning {
         Meaning::Tensor(tensor) => Some((tensor, *value)),
-        Meaning::Copy(_) | Meaning::Scratch { .. } => None,
+        Meaning::Copy(_) | Meaning::Scratch { .. } | Meaning::Counters { .. } => None,
     });
     for (tensor, value) in outputs.chain(resident) {
         let place = plan.places[value].ok_or("what is there at the end has no place")?;

@@ -53,7 +53,7 @@ pub(super) enum Source {
     Operand(usize),
     /// The seed of this launch.
     Seed,
-    /// Memory that the executable holds.
+    /// Memory that the executable holds: constants, and counters, which every launch leaves as it finds them.
     Constant(Arc<Buffer>),
     /// So many bytes of the pool, for a result or as scratch memory.
     Fresh(u64),
@@ -342,11 +342,16 @@ fn sources(
     for (value, info) in program.values.iter().enumerate().filter(|(value, _)| own(*value)) {
         let leaf = match info.meaning {
             Meaning::Tensor(tensor) => Some(tensor),
-            Meaning::Copy(_) | Meaning::Scratch { .. } => None,
+            Meaning::Copy(_) | Meaning::Scratch { .. } | Meaning::Counters { .. } => None,
         };
         sources.push(match &info.origin {
             // What stands for operands that are not there; nothing writes it.
             Origin::Computed if program.nothing == Some(value) => Source::Constant(eager.upload(&[], &info.name)?),
+            // Launches of a call follow each other, since each writes them; what the last has left is zero again.
+            Origin::Counters => {
+                let zeros = vec![0u8; usize::try_from(bytes_of(program, value)).unwrap_or(0)];
+                Source::Constant(eager.upload(&zeros, &info.name)?)
+            }
             Origin::Computed => Source::Fresh(bytes_of(program, value)),
             Origin::Constant(bytes) => Source::Constant(eager.upload(bytes, &info.name)?),
             Origin::Input => match operands.iter().position(|operand| Some(*operand) == leaf) {

@@ -182,7 +182,7 @@ impl<'e> Watch<'e> {
         Ok(tensors)
     }
 
-    /// The elements of a value as they lie in memory; none of scratch memory.
+    /// The elements of a value as they lie in memory; none of scratch memory and counters.
     fn elements(&self, value: ValueId, extents: &Extents) -> Result<Option<HostTensor>> {
         let Executable { device, memory, parts, .. } = self.executable;
         let (Some(ty), Some(place)) = (&parts.program.values[value].ty, parts.plan.places[value]) else {
@@ -232,7 +232,7 @@ fn as_tensor(
 ) -> Result<Option<(Tensor, HostTensor)>> {
     let (tensor, layout) = match program.values[value].meaning {
         Meaning::Tensor(tensor) => return Ok(Some((tensor, elements.clone()))),
-        Meaning::Scratch { .. } => return Ok(None),
+        Meaning::Scratch { .. } | Meaning::Counters { .. } => return Ok(None),
         Meaning::Copy(tensor) => {
             let shape = &graph.type_of(tensor)?.shape;
             let is_read_whole =

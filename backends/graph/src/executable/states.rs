@@ -3,7 +3,8 @@
 use std::ops::Range;
 use std::sync::{Arc, Mutex, OnceLock};
 
-use trefoil_dsl::device::{CallCommand, Command, CopyCommand, DispatchCommand, Memory, MemoryRange};
+use trefoil_dsl::device::{CallCommand, Command, CopyCommand, Device, DispatchCommand, Memory, MemoryRange};
+use trefoil_dsl::error::Result as DeviceResult;
 use trefoil_dsl::support::check::{COPY_MULTIPLE, padded, same_memory};
 
 use super::run::check_data;
@@ -159,7 +160,7 @@ impl Executable {
         self.settled(&mut turn.common, self.set_zero(slot))
     }
 
-    /// Another executable with a copy of the states, and of the seed that comes next. Params, constants and compiled kernels are shared; its recording and the memory of its states and activations are its own, so that both run
+    /// Another executable with a copy of the states, and of the seed that comes next. Params, constants and compiled kernels are shared; its recording and the memory of its states, counters and activations are its own, so that both run
     /// side by side.
     ///
     /// # Errors
@@ -174,6 +175,9 @@ impl Executable {
                     let Parts { program, plan, .. } = &*self.parts;
                     let made = plan.allocate(index, *bytes, &self.device);
                     made.map_err(|error| at_largest(program, plan, index, error))?
+                }
+                Buffer::Counters(bytes) => {
+                    zeroed(&self.device, *bytes, "counters").map_err(at("memory for", "counters"))?
                 }
                 Buffer::State(value) => {
                     let name = &self.parts.program.values[*value].name;
@@ -256,18 +260,29 @@ impl Executable {
 
     fn set_zero(&self, slot: &Slot) -> Result<()> {
         // With what stands behind the last element, which binds and copies as words.
-        let all = slot.memory.bytes();
-        let zeros = vec![0; usize::try_from(all.min(ZEROS)).unwrap_or(0)];
-        let mut offset = 0;
-        while offset < all {
-            let bytes = (all - offset).min(ZEROS);
-            let range = MemoryRange { memory: slot.memory.clone(), offset, bytes };
-            let zeros = &zeros[..usize::try_from(bytes).unwrap_or(0)];
-            self.device.backend().write(&range, zeros).map_err(at("state", &slot.name))?;
-            offset += bytes;
-        }
-        Ok(())
+        set_zero(&self.device, &slot.memory).map_err(at("state", &slot.name))
     }
+}
+
+/// New memory that holds zeros.
+pub(super) fn zeroed(device: &Device, bytes: u64, label: &str) -> DeviceResult<Arc<dyn Memory>> {
+    let memory = device.backend().allocate(bytes, label)?;
+    set_zero(device, &memory)?;
+    Ok(memory)
+}
+
+/// Writes zeros over all of a memory.
+fn set_zero(device: &Device, memory: &Arc<dyn Memory>) -> DeviceResult<()> {
+    let all = memory.bytes();
+    let zeros = vec![0; usize::try_from(all.min(ZEROS)).unwrap_or(0)];
+    let mut offset = 0;
+    while offset < all {
+        let bytes = (all - offset).min(ZEROS);
+        let range = MemoryRange { memory: memory.clone(), offset, bytes };
+        device.backend().write(&range, &zeros[..usize::try_from(bytes).unwrap_or(0)])?;
+        offset += bytes;
+    }
+    Ok(())
 }
 
 /// All of a state's memory.

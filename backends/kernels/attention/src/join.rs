@@ -2,7 +2,7 @@
 
 use trefoil_dsl::prelude::*;
 
-use super::{result, share, sink_of, weight};
+use super::{add_part, has_seen, result, share, sink_of};
 
 /// Invocations of a workgroup.
 #[device]
@@ -47,12 +47,8 @@ pub fn attention_join<T: Float, const SHARERS: usize>(
                 read[i] = parts.vec4((first + start + i * SHARERS) * value_quads + quad);
             }
             for i in unroll(0..AT_ONCE) {
-                if start + i * SHARERS + sharer < cut && (told[i].x > f32::NEG_INFINITY || is_nan(told[i].y)) {
-                    let most = max(largest, told[i].x);
-                    let (before, now) = (weight(largest, most), weight(told[i].x, most));
-                    total = total * before + told[i].y * now;
-                    sum = sum * before + read[i] * now;
-                    largest = most;
+                if start + i * SHARERS + sharer < cut && has_seen(told[i].x, told[i].y) {
+                    add_part(&mut largest, &mut total, &mut sum, told[i].x, told[i].y, read[i]);
                 }
             }
         }
@@ -65,11 +61,7 @@ pub fn attention_join<T: Float, const SHARERS: usize>(
             for other in unroll(1..SHARERS) {
                 let place = local_index() + other * width;
                 let (score, weights) = (scores[place * 2], scores[place * 2 + 1]);
-                let most = max(largest, score);
-                let (before, now) = (weight(largest, most), weight(score, most));
-                total = total * before + weights * now;
-                sum = sum * before + sums.vec4(place) * now;
-                largest = most;
+                add_part(&mut largest, &mut total, &mut sum, score, weights, sums.vec4(place));
             }
         }
     }

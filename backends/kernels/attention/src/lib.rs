@@ -7,7 +7,7 @@
 //! | [`matrices`] | 64 rows, 64 keys at a time | many queries of `f16`, on matrix units |
 //! | [`row`] | a row and a part of the keys | a query of many keys, where reading these is all that counts |
 //! | [`grouped`] | 2, 4 or 8 rows and a part of the keys | queries that share keys, such as those of heads in groups, where it is nearly all |
-//! | [`join`] | | what [`tiled`] and the two above leave where several workgroups share the keys of a row |
+//! | [`join`] | | what [`tiled`], [`grouped`] and, in WGSL, [`row`] leave where several workgroups share the keys of a row |
 //! | [`plain`] | one row | any strides, any extents and `f64`; and scores, if somebody wants to see them |
 //!
 //! **Rows.** The queries of all heads that share a head of keys are *rows* of it: row `r` is query `r / group` of head `r % group` among them. So keys and values are read once for the group.
@@ -93,6 +93,29 @@ pub fn weight(score: f32, largest: f32) -> f32 {
     // As long as all are minus infinity, so are their distances from 0.
     let base = select(largest == f32::NEG_INFINITY, 0.0, largest);
     power((score - base) * LOG2_E)
+}
+
+/// Adds a part of a row's keys to others: what their sums of weights and of weighted values are, by the largest score of each.
+#[device]
+pub fn add_part(
+    largest: &mut f32,
+    total: &mut f32,
+    sum: &mut Vec4<f32>,
+    largest_of_part: f32,
+    total_of_part: f32,
+    sum_of_part: Vec4<f32>,
+) {
+    let most = max(*largest, largest_of_part);
+    let (before, now) = (weight(*largest, most), weight(largest_of_part, most));
+    *total = *total * before + total_of_part * now;
+    *sum = *sum * before + sum_of_part * now;
+    *largest = most;
+}
+
+/// Whether a part has seen a key, by its largest score and its sum of weights; what has seen none may have left anything as its sum of values.
+#[device]
+pub fn has_seen(largest: f32, total: f32) -> bool {
+    largest > f32::NEG_INFINITY || is_nan(total)
 }
 
 /// By what a weighted sum of values is multiplied, of weights by the largest score and their sum, if a sink of a score takes a share too.

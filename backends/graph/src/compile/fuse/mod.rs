@@ -344,7 +344,9 @@ impl<'p> Stage<'p> {
         let inputs = value.ty.iter().map(|ty| Located {
             tensor: match value.meaning {
                 super::program::Meaning::Tensor(tensor) | super::program::Meaning::Copy(tensor) => tensor,
-                super::program::Meaning::Scratch { .. } => self.program.outputs[0].1.tensor,
+                super::program::Meaning::Scratch { .. } | super::program::Meaning::Counters { .. } => {
+                    self.program.outputs[0].1.tensor
+                }
             },
             value: fill.output,
             ty: ty.clone(),

@@ -1,6 +1,6 @@
 //! The kernels of attention: which one, cut how.
 
-use trefoil_dsl::artefact::Kernel;
+use trefoil_dsl::artefact::{Feature, Kernel};
 use trefoil_dsl::device::DeviceKind;
 use trefoil_kernels::attention::UNBOUNDED;
 use trefoil_kernels::attention::grouped::kernels as grouped_kernels;
@@ -210,6 +210,8 @@ impl Candidate for Kernels {
         let most = |dim: &Dim| dim.bounds().1.max(1);
         let rows = sizes.group.clone() * sizes.queries.clone();
         let element = inputs[0].ty.element.name();
+        // Where atomics order other memory, the last workgroup of a row that is cut joins what all of them have found.
+        let joining = self.way == Way::Rows && most(&rows) == 1 && request.device.features.has(Feature::Ordering);
         // Rows of a workgroup, columns of the values that it has, and what tells the instance.
         let (height, width, name, second) = match self.way {
             Way::Tiled | Way::Narrow => {
@@ -220,6 +222,7 @@ impl Candidate for Kernels {
             Way::Rows => {
                 let at_once = [1, 2, 4].into_iter().find(|at_once| most(&rows) <= *at_once).unwrap_or(8);
                 let name = match at_once {
+                    1 if joining => format!("attention_row_joining_{element}"),
                     1 => format!("attention_row_{element}"),
                     _ => format!("attention_grouped_{element}_{at_once}"),
                 };
@@ -237,6 +240,12 @@ impl Candidate for Kernels {
         let cut = (busy / most(&groups)).min(most(&sizes.keys) / LEAST_KEYS).clamp(1, 128);
         let all_rows = sizes.batch.clone() * sizes.key_heads.clone() * rows;
         let slots = all_rows.clone() * cut;
+        let counters = match (joining, cut) {
+            (false, _) => 0,
+            // Something even if nobody counts.
+            (true, 1) => 1,
+            (true, _) => u64::try_from(most(&all_rows)).unwrap_or(0),
+        };
         // A quad of a sum for each, and behind them two numbers for each; something even if nobody writes it.
         let bytes = slots.clone() * (sizes.value_elements.clone() + 2i64) * 4i64;
         let scratch = if cut == 1 { Dim::from(16i64) } else { bytes };
@@ -273,13 +282,12 @@ impl Candidate for Kernels {
                 && sizes.value_elements.divides_evenly(width);
             kernel = specialised(&kernel, &op.ways(inputs, whole))?;
         }
-        let mut steps = vec![Step::Kernel(KernelStep {
-            kernel,
-            bindings: op.reads().into_iter().chain([Slot::Output(0), Slot::Scratch(0)]).collect(),
-            params,
-            grid: Grid::Workgroups(groups.clone() * cut),
-        })];
-        if cut > 1 {
+        let mut bindings = op.reads();
+        bindings.extend([Slot::Output(0), Slot::Scratch(0)]);
+        bindings.extend(joining.then_some(Slot::Counters));
+        let mut steps =
+            vec![Step::Kernel(KernelStep { kernel, bindings, params, grid: Grid::Workgroups(groups.clone() * cut) })];
+        if cut > 1 && !joining {
             let [.., sinks] = op.slots();
             let sharers = if cut > AT_ONCE as i64 { 8 } else { 1 };
             steps.push(Step::Kernel(KernelStep {
@@ -315,6 +323,7 @@ impl Candidate for Kernels {
         Ok(Implementation {
             steps,
             scratch: vec![scratch],
+            counters,
             cost: kernel_time(request.device, LAUNCH * launches + time),
         })
     }
@@ -478,6 +487,7 @@ impl Candidate for Plain {
         Ok(Implementation {
             steps: vec![Step::Kernel(step)],
             scratch: if tells { Vec::new() } else { vec![Dim::from(16i64)] },
+            counters: 0,
             cost: kernel_time(request.device, LAUNCH + flops / PLAIN_FLOPS),
         })
     }

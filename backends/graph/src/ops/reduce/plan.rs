@@ -138,7 +138,8 @@ pub(super) fn implement(
     }
     let launches = plan.steps.len() as f64;
     let cost = transfer_time(upper(&x.ty.bytes())) + LAUNCH * (launches - 1.0);
-    Ok(Implementation { steps: plan.steps, scratch: plan.scratch, cost: kernel_time(device, cost) })
+    let cost = kernel_time(device, cost);
+    Ok(Implementation { steps: plan.steps, scratch: plan.scratch, counters: 0, cost })
 }
 
 /// By what positions along a reduced axis are multiplied.

@@ -136,7 +136,8 @@ impl<'a> Work<'a> {
 
     fn done(self, device: &Properties, microseconds: f64) -> Implementation {
         let launches = LAUNCH * self.steps.len() as f64;
-        Implementation { steps: self.steps, scratch: self.scratch, cost: kernel_time(device, microseconds + launches) }
+        let cost = kernel_time(device, microseconds + launches);
+        Implementation { steps: self.steps, scratch: self.scratch, counters: 0, cost }
     }
 
     /// The unsigned integer of the width of the elements, which the kernels are called after.
