@@ -40,9 +40,28 @@ fn each_run_sees_what_the_last_one_wrote() {
 }
 
 #[test]
+fn submissions_run_in_order_with_everything_else() {
+    for subject in devices() {
+        let device = &subject.device;
+        let mut x = device.buffer(&[1u32, 2, 3]).unwrap();
+        let step = device.record([add(&mut x, 1).unwrap().over(3)]).unwrap();
+        for _ in 0..100 {
+            step.submit().unwrap();
+        }
+        device.run(twice(&mut x).unwrap().over(3)).unwrap();
+        step.submit().unwrap();
+        step.run().unwrap();
+        step.submit().unwrap();
+        drop(step);
+        assert_eq!(x.read().unwrap(), [205, 207, 209], "{}", subject.name);
+    }
+}
+
+#[test]
 fn nothing_is_recorded_as_nothing() {
     for subject in devices() {
         let recorded = subject.device.record([]).unwrap();
         recorded.run().unwrap();
+        recorded.submit().unwrap();
     }
 }

@@ -327,7 +327,12 @@ fn recordings_and_lists_report_too() {
             let error = step.run().unwrap_err().to_string();
             assert!(error.contains("from is 4") && error.contains("invocation 0 of workgroup 0"), "{error}");
         }
+        // Who does not wait hears of it later.
+        step.submit().unwrap();
+        let error = device.wait().unwrap_err().to_string();
+        assert!(error.contains("from is 4") && error.contains("invocation 0 of workgroup 0"), "{error}");
         index.write(&[0, 0]).unwrap();
+        step.submit().unwrap();
         step.run().unwrap();
     }
 }

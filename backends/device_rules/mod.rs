@@ -64,7 +64,8 @@ macro_rules! device_rules {
             memory_may_go_while_it_is_used, pinned_memory_is_moved_both_ways, pipelines_come_from_the_cache_on_disk,
             lengths_and_counts_are_held_to_what_is_bound, many_threads_may_run_one_recording, parts_of_words_may_be_written_at_once,
             parts_of_words_may_be_written_beside_lists, large_writes_are_whole, a_run_follows_the_lists_before_it,
-            what_a_run_takes_is_no_mixture);
+            what_a_run_takes_is_no_mixture, submissions_follow_each_other, what_is_submitted_outlives_its_recording,
+            many_threads_may_submit_one_recording, what_has_run_words_is_not_submitted);
     };
 }
 

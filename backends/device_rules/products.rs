@@ -89,9 +89,13 @@ pub fn products_by_a_library(subject: &Subject) {
             // What reads the result waits for it.
             let list = [call, Command::Barrier, by_value(&rotate, &[&out, &after], wanted.len(), 1.0)];
             let recording = backend.record(&list, 0).unwrap();
-            for _ in 0..2 {
-                backend.run(&*recording, RunIo::default()).unwrap();
-                let rotated: Vec<f32> = (0..wanted.len()).map(|i| wanted[(i + 1) % wanted.len()]).collect();
+            let rotated: Vec<f32> = (0..wanted.len()).map(|i| wanted[(i + 1) % wanted.len()]).collect();
+            for is_waited_for in [true, false, true, false] {
+                if is_waited_for {
+                    backend.run(&*recording, RunIo::default()).unwrap();
+                } else {
+                    (0..3).for_each(|_| backend.submit(&*recording).unwrap());
+                }
                 assert_eq!(download(&device, &after), rotated, "{case}");
                 check("recorded");
             }

@@ -3,7 +3,9 @@
 use std::sync::Arc;
 
 use trefoil_codegen::artefact::{Kernel, ParamRole, ParamTransport};
-use trefoil_dsl::device::{Command, CopyCommand, GroupSource, Memory, MemoryRange, ParamSource, RunIo};
+use trefoil_dsl::device::{
+    Command, CopyCommand, Device, GroupSource, Memory, MemoryRange, ParamSource, Recording, RunIo,
+};
 use trefoil_dsl::error::Error;
 
 use super::{
@@ -248,4 +250,148 @@ pub fn runs_carry_uploads_and_downloads(subject: &Subject) {
         let result = backend.run(&*recording, RunIo { downloads: &mut downloads, ..RunIo::default() });
         assert!(matches!(result, Err(Error::OutOfRange { .. })));
     }
+}
+
+/// A recording that adds 1 to all of `x`, with memory and a kernel that nobody else holds.
+fn increment(subject: &Subject, device: &Device, x: &Arc<dyn Memory>) -> Arc<dyn Recording> {
+    let add = load(device, &kernel(subject, "add"), ParamTransport::Value);
+    let len = x.bytes() as usize / 4;
+    let [one, sum] = [1.0, 0.0].map(|value| upload(device, &vec![value; len]));
+    let list = [by_value(&add, &[x, &one, &sum], len, 1.0), Command::Barrier, copy(&sum, x)];
+    device.backend().record(&list, 0).unwrap()
+}
+
+pub fn submissions_follow_each_other(subject: &Subject) {
+    let device = open(subject);
+    let backend = device.backend();
+    // What the host reaches by itself where a device has such memory, and what is staged.
+    for len in [16usize, 40_000] {
+        let [x, seen] = [0.0; 2].map(|value| upload(&device, &vec![value; len]));
+        let step = increment(subject, &device, &x);
+        let all = |value: u8| vec![f32::from(value); len];
+        // More than a device may have on its way.
+        let before = backend.counters().submissions;
+        for _ in 0..100 {
+            backend.submit(&*step).unwrap();
+        }
+        assert_eq!(backend.counters().submissions - before, 100);
+        assert_eq!(download(&device, &x), all(100), "{len} elements");
+        for round in 1..6 {
+            // Among writes, runs and lists.
+            backend.write(&whole(&x), &bytes(&all(round))).unwrap();
+            backend.submit(&*step).unwrap();
+            backend.run(&*step, RunIo::default()).unwrap();
+            backend.submit(&*step).unwrap();
+            backend.execute(&[copy(&x, &seen)]).unwrap();
+            backend.submit(&*step).unwrap();
+            assert_eq!(download(&device, &seen), all(round + 3), "round {round} of {len} elements");
+            assert_eq!(download(&device, &x), all(round + 4), "round {round} of {len} elements");
+            // And a run that brings and takes follows what was submitted before, and comes before what is submitted next.
+            for _ in 0..10 {
+                backend.submit(&*step).unwrap();
+            }
+            let data = bytes(&all(10 * round));
+            let mut back = vec![0; data.len()];
+            let uploads = [(whole(&x), &data[..])];
+            let mut downloads = [(whole(&x), &mut back[..])];
+            backend.run(&*step, RunIo { run_words: None, uploads: &uploads, downloads: &mut downloads }).unwrap();
+            backend.submit(&*step).unwrap();
+            assert_eq!(floats(&back), all(10 * round + 1), "round {round} of {len} elements");
+            backend.wait().unwrap();
+            assert_eq!(download(&device, &x), all(10 * round + 2), "round {round} of {len} elements");
+        }
+    }
+}
+
+pub fn what_is_submitted_outlives_its_recording(subject: &Subject) {
+    let device = open(subject);
+    let backend = device.backend();
+    let rotate = load(&device, &kernel(subject, "rotate"), ParamTransport::Value);
+    let long = 4_000_000;
+    let [from, to] = [0.0, 1.0].map(|value| upload(&device, &vec![value; long]));
+    // The device comes to what is submitted when it has done much else.
+    let busy = [by_value(&rotate, &[&from, &to], long, 1.0)];
+    for len in [16usize, 40_000] {
+        for round in 0..5 {
+            let x = upload(&device, &vec![0.0; len]);
+            let step = increment(subject, &device, &x);
+            backend.execute(&busy).unwrap();
+            for _ in 0..5 {
+                backend.submit(&*step).unwrap();
+            }
+            drop(step);
+            // These may get what the recording had.
+            let others = [-1.0; 3].map(|value| upload(&device, &vec![value; len]));
+            let next = increment(subject, &device, &others[0]);
+            backend.submit(&*next).unwrap();
+            assert_eq!(download(&device, &x), vec![5.0; len], "round {round} of {len} elements");
+            // Nobody reads what this was for.
+            let unread = upload(&device, &vec![0.0; len]);
+            let step = increment(subject, &device, &unread);
+            backend.execute(&busy).unwrap();
+            backend.submit(&*step).unwrap();
+            drop(unread);
+            drop(step);
+            assert_eq!(download(&device, &others[0]), vec![0.0; len], "round {round} of {len} elements");
+            assert_eq!(download(&device, &others[1]), vec![-1.0; len], "round {round} of {len} elements");
+        }
+    }
+    // The device too may go before what it does, and before its recording.
+    let step = increment(subject, &device, &from);
+    backend.execute(&busy).unwrap();
+    backend.submit(&*step).unwrap();
+    drop(device);
+    drop(step);
+}
+
+pub fn many_threads_may_submit_one_recording(subject: &Subject) {
+    let device = open(subject);
+    let backend = device.backend();
+    for len in [16usize, 40_000] {
+        let x = upload(&device, &vec![0.0; len]);
+        let step = increment(subject, &device, &x);
+        std::thread::scope(|scope| {
+            for thread in 0..3 {
+                let step = &step;
+                scope.spawn(move || {
+                    for round in 0..60 {
+                        // Each of them waits now and then.
+                        if round % 20 == thread {
+                            backend.run(&**step, RunIo::default()).unwrap();
+                        } else {
+                            backend.submit(&**step).unwrap();
+                        }
+                    }
+                });
+            }
+        });
+        assert_eq!(download(&device, &x), vec![180.0; len], "{len} elements");
+    }
+}
+
+pub fn what_has_run_words_is_not_submitted(subject: &Subject) {
+    let device = open(subject);
+    let backend = device.backend();
+    let rotate = load(&device, &kernel(subject, "rotate"), ParamTransport::Buffer);
+    let start = numbers(64, 4);
+    let (x, y) = (upload(&device, &start), upload(&device, &[-1.0; 64]));
+    let list =
+        [Command::Dispatch(dispatch(&rotate, &[&x, &y], ParamSource::RunWords(0), GroupSource::Value(groups(64))))];
+    let contents = words(64, 2.0);
+    let recording = backend.record(&list, contents.len()).unwrap();
+    let is_refused = || match backend.submit(&*recording) {
+        Err(Error::Command { label, reason }) => {
+            assert!(label == "rotate" && reason.contains("524 bytes of run words"), "{label}: {reason}");
+        }
+        other => panic!("{other:?}"),
+    };
+    is_refused();
+    assert_eq!(download(&device, &y), [-1.0; 64]);
+    // Nor when it has run, and they would be there.
+    backend.run(&*recording, RunIo { run_words: Some(&contents), ..RunIo::default() }).unwrap();
+    is_refused();
+    assert_eq!(download(&device, &y)[0], start[1] * 2.0);
+    let other = open(subject);
+    let step = increment(subject, &other, &upload(&other, &[0.0; 16]));
+    assert!(matches!(backend.submit(&*step), Err(Error::OtherDevice { .. })));
 }

@@ -8,7 +8,7 @@
 //! * Nothing is compiled, allocated for a kernel, or looked up by name after [`Backend::load`]; [`Counters`] prove it.
 //! * Commands of a list run as if one after the other. A backend may overlap two commands only if no [`Command::Barrier`] stands
 //!   between them: whoever makes the list places barriers wherever the byte ranges need them.
-//! * Lists submitted one after the other run in that order, and later ones see what earlier ones wrote.
+//! * Lists and recordings submitted one after the other run in that order, and later ones see what earlier ones wrote.
 //! * Freed memory stays alive until the device is done with it.
 //! * After the device is lost, every call is the same `Err` that names the first failing command.
 //! * No call panics, whatever its arguments.
@@ -329,6 +329,12 @@ pub trait Backend: Any + Send + Sync + fmt::Debug {
     /// A range or length is wrong, the first run brings no run words though the recording has some, run words say more elements than are bound or more workgroups than were recorded
     /// (then nothing has run), or the device failed.
     fn run(&self, recording: &dyn Recording, io: RunIo<'_, '_>) -> Result<()>;
+
+    /// Runs a recording without run words, without waiting for it. Any number of its runs may be on their way, one after the other; the recording may go meanwhile.
+    ///
+    /// # Errors
+    /// It has run words, which are those of one run at a time (then nothing has run), it is another device's, or the device failed.
+    fn submit(&self, recording: &dyn Recording) -> Result<()>;
 
     /// Runs commands one at a time and gives the device time of each in nanoseconds (0 for barriers), by the device's own clock.
     ///

@@ -138,6 +138,11 @@ impl Backend for CpuBackend {
         self.run_recording(recording, io)
     }
 
+    fn submit(&self, recording: &dyn Recording) -> Result<()> {
+        self.shared.state.failure.check()?;
+        self.submit_recording(recording)
+    }
+
     fn time(&self, commands: &[Command]) -> Result<Vec<u64>> {
         self.shared.state.failure.check()?;
         self.time_list(commands)

@@ -81,6 +81,13 @@ impl CpuBackend {
         CounterCells::add(&shared.state.counters.submissions);
         Ok(())
     }
+
+    /// Runs a recording without run words; it is done when the call returns.
+    pub(crate) fn submit_recording(&self, recording: &dyn Recording) -> Result<()> {
+        let own = CpuRecording::of(recording, &self.shared)?;
+        own.rules.expect_none(&Command::first_label(&own.commands))?;
+        self.run_recording(recording, RunIo::default())
+    }
 }
 
 impl Shared {

@@ -79,7 +79,9 @@ device_rules!(rules::Subject { kind: DeviceKind::Cpu, open: trefoil_cpu::open, v
     device_times_are_told, poorer_devices_refuse, adapters_that_are_not_there_are_errors, large_parameter_blocks_arrive, kernels_are_made_once, many_threads_may_work,
     memory_may_go_while_it_is_used, pinned_memory_is_moved_both_ways, copies_move_bytes_within_the_device, products_by_a_library,
     lengths_and_counts_are_held_to_what_is_bound, many_threads_may_run_one_recording, parts_of_words_may_be_written_at_once,
-    parts_of_words_may_be_written_beside_lists, large_writes_are_whole, a_run_follows_the_lists_before_it, what_a_run_takes_is_no_mixture);
+    parts_of_words_may_be_written_beside_lists, large_writes_are_whole, a_run_follows_the_lists_before_it, what_a_run_takes_is_no_mixture,
+    submissions_follow_each_other, what_is_submitted_outlives_its_recording, many_threads_may_submit_one_recording,
+    what_has_run_words_is_not_submitted);
 
 const SOURCE: &str = "
     #[kernel(workgroup(64))]

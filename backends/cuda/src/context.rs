@@ -133,7 +133,7 @@ impl Handles {
     }
 
     fn give_back_now(&self, left: Left) {
-        // SAFETY: it was made by this device and is given back once, in the order of the stream or after waiting for it: after everything submitted before. Recordings hold what they use. There is nobody to tell of a failure.
+        // SAFETY: it was made by this device and is given back once, in the order of the stream or after waiting for it: after everything submitted before. A recording holds what it uses, and goes after its last submission. There is nobody to tell of a failure.
         unsafe {
             match left {
                 Left::Memory(address) if self.pool.is_some() => {

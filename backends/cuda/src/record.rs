@@ -312,7 +312,7 @@ pub(crate) struct CudaRecording {
 
 // SAFETY: the driver's handles may be used from any thread in which the context is current.
 unsafe impl Send for CudaRecording {}
-// SAFETY: as above; launches of the graph are ordered by the one stream.
+// SAFETY: as above; who launches the graph holds the lock of the queue.
 unsafe impl Sync for CudaRecording {}
 
 impl CudaRecording {
@@ -333,7 +333,7 @@ impl fmt::Debug for CudaRecording {
 impl Drop for CudaRecording {
     fn drop(&mut self) {
         if let (Some(graph), Ok(_entered)) = (self.graph, self.shared.enter()) {
-            // SAFETY: the graph is destroyed once, and every run waited for its end.
+            // SAFETY: the graph is destroyed once; the driver frees it when launches that are under way are done. What they use is given back behind them: see `Handles::give_back`.
             let _ = unsafe { result::graph::exec_destroy(graph) };
         }
     }

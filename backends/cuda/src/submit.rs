@@ -255,6 +255,29 @@ impl CudaBackend {
         self.synchronize(&label)
     }
 
+    /// Hands a recording's commands to the stream; the caller holds the lock of the queue.
+    fn launch_recording(&self, recording: &CudaRecording) -> Result<()> {
+        let Some(graph) = recording.graph else { return Ok(()) };
+        let label = &*recording.label;
+        let _range = Range::begin(self.ranges.as_ref(), label);
+        // SAFETY: the context is current; graph and stream are the device's. The caller's lock keeps other threads from launching the graph, and the driver orders this launch behind earlier ones of it. If the recording goes before the launch is done,
+        // the driver frees the graph after it, memory is freed in the order of the stream, and kernels are unloaded when the stream is done.
+        unsafe { result::graph::launch(graph, self.shared.handles.stream) }
+            .map_err(|error| self.shared.state.lost(label, message(error)))
+    }
+
+    /// Runs a recording without run words, without waiting for it.
+    pub(crate) fn submit_recording(&self, recording: &dyn Recording) -> Result<()> {
+        let shared = &self.shared;
+        let recording = CudaRecording::of(recording, shared)?;
+        recording.rules.expect_none(&recording.label)?;
+        let mut queue = lock(&self.queue);
+        queue.last = Some(recording.label.clone());
+        self.launch_recording(recording)?;
+        CounterCells::add(&shared.state.counters.submissions);
+        Ok(())
+    }
+
     /// Runs a recording: uploads, commands, downloads; and waits for it.
     pub(crate) fn run_recording(&self, recording: &dyn Recording, io: RunIo<'_, '_>) -> Result<()> {
         let shared = &self.shared;
@@ -300,12 +323,7 @@ impl CudaBackend {
                     _ => self.start_upload(address, data, label)?,
                 }
             }
-            if let Some(graph) = recording.graph {
-                let _range = Range::begin(self.ranges.as_ref(), label);
-                // SAFETY: the context is current; graph and stream are the device's, and the recording outlives the run.
-                unsafe { result::graph::launch(graph, shared.handles.stream) }
-                    .map_err(|error| shared.state.lost(label, message(error)))?;
-            }
+            self.launch_recording(recording)?;
             at = 0;
             for (address, data, staged) in take {
                 match &mut down {

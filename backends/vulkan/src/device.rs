@@ -337,6 +337,10 @@ impl Backend for VulkanBackend {
         self.guarded(|| self.run_recording(recording, io))
     }
 
+    fn submit(&self, recording: &dyn Recording) -> Result<()> {
+        self.guarded(|| self.submit_recording(recording))
+    }
+
     fn time(&self, commands: &[Command]) -> Result<Vec<u64>> {
         self.guarded(|| self.time_list(commands))
     }

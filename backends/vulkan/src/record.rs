@@ -33,6 +33,9 @@ const OUR_USES: vk::AccessFlags = vk::AccessFlags::from_raw(
         | vk::AccessFlags::INDIRECT_COMMAND_READ.as_raw(),
 );
 
+/// How command buffers are begun that are submitted once.
+pub(crate) const ONCE: vk::CommandBufferUsageFlags = vk::CommandBufferUsageFlags::ONE_TIME_SUBMIT;
+
 /// A command pool with a few command buffers.
 pub(crate) struct Commands {
     shared: Arc<Shared>,
@@ -75,7 +78,7 @@ impl Drop for Commands {
 }
 
 /// What must live until the device is done with a list.
-#[derive(Debug, Default)]
+#[derive(Default)]
 pub(crate) struct Kept {
     /// Memory.
     pub(crate) memory: Vec<Arc<dyn Memory>>,
@@ -83,8 +86,8 @@ pub(crate) struct Kept {
     pub(crate) pipelines: Vec<Arc<dyn Pipeline>>,
     /// Pinned buffers.
     pub(crate) pinned: Vec<Arc<RawBuffer>>,
-    /// What a recording keeps that the list runs.
-    pub(crate) recorded: Option<Arc<Self>>,
+    /// What a recording is made of that the list runs.
+    pub(crate) recorded: Option<Arc<Recorded>>,
 }
 
 impl Kept {
@@ -110,7 +113,7 @@ impl Kept {
     /// Whether the list may use that memory.
     pub(crate) fn holds(&self, memory: &Arc<dyn Memory>) -> bool {
         let own = self.memory.iter().any(|held| same_memory(held, memory));
-        own || self.recorded.as_ref().is_some_and(|recorded| recorded.holds(memory))
+        own || self.recorded.as_ref().is_some_and(|recorded| recorded.kept.holds(memory))
     }
 }
 
@@ -145,15 +148,13 @@ pub(crate) struct Encoder<'a> {
 }
 
 impl<'a> Encoder<'a> {
-    /// Begins a command buffer, which must be empty, with a barrier against everything submitted before: by trefoil, and on a device of the program's by the program too.
+    /// Begins a command buffer, which must be empty, with a barrier against everything submitted before: by trefoil, and on a device of the program's by the program too. `usage` says how it will be submitted.
     pub(crate) fn begin(
         shared: &'a Shared,
         commands: vk::CommandBuffer,
         descriptors: &'a mut Descriptors,
-        once: bool,
+        usage: vk::CommandBufferUsageFlags,
     ) -> Result<Self> {
-        let usage =
-            if once { vk::CommandBufferUsageFlags::ONE_TIME_SUBMIT } else { vk::CommandBufferUsageFlags::empty() };
         let info = vk::CommandBufferBeginInfo::default().flags(usage);
         // SAFETY: callers hand over a command buffer of this device that is in its initial state.
         unsafe { shared.device.begin_command_buffer(commands, &info) }
@@ -397,23 +398,29 @@ impl<'a> Encoder<'a> {
     }
 }
 
-/// Commands made ready to run many times.
-pub(crate) struct VulkanRecording {
-    shared: Arc<Shared>,
-    /// The one command buffer.
+/// What a recording is made of that the device uses. Every submission holds it until it is done ([`Kept::recorded`]), so that the recording may go meanwhile.
+pub(crate) struct Recorded {
+    /// The one command buffer. It may be on its way many times at once, unless it reads run words: all else that the host writes for it is written when it is recorded.
     pub(crate) commands: Commands,
     /// Where run words lie, if there are any.
     pub(crate) run_words: Option<RawBuffer>,
-    /// What they must keep.
+    /// What the commands use.
+    kept: Kept,
+    _descriptors: Descriptors,
+    _spilled: Option<RawBuffer>,
+}
+
+/// Commands made ready to run many times.
+pub(crate) struct VulkanRecording {
+    shared: Arc<Shared>,
+    /// What its submissions hold too.
+    pub(crate) recorded: Arc<Recorded>,
+    /// What run words must keep.
     pub(crate) rules: WordRules,
     /// Names the recording in errors.
     pub(crate) label: Arc<str>,
-    /// Whether it has run. Held during a run, because a command buffer must not be submitted twice at a time.
+    /// Whether it has run. Held during a run, since a command buffer that reads run words must not be submitted twice at a time, nor they be written meanwhile.
     pub(crate) ran: Mutex<bool>,
-    /// What its commands use; so does every run.
-    pub(crate) kept: Arc<Kept>,
-    _descriptors: Descriptors,
-    _spilled: Option<RawBuffer>,
 }
 
 impl VulkanRecording {
@@ -428,15 +435,6 @@ impl VulkanRecording {
 impl fmt::Debug for VulkanRecording {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         write!(f, "VulkanRecording(`{}` and what follows)", self.label)
-    }
-}
-
-impl Drop for VulkanRecording {
-    fn drop(&mut self) {
-        if self.shared.state.failure.check().is_err() {
-            // A run waits for its end, unless the device failed meanwhile.
-            self.shared.finish();
-        }
     }
 }
 
@@ -466,20 +464,23 @@ impl VulkanBackend {
         let commands = Commands::new(shared, shared.traits.family, 1)?;
         let mut descriptors = Descriptors::new(shared);
         let raw = commands.buffers[0];
-        let mut encoder = Encoder::begin(shared, raw, &mut descriptors, false)?.with(words.as_ref(), spilled.as_ref());
+        // What reads run words is waited for before it is submitted again.
+        let usage = match &words {
+            Some(_) => vk::CommandBufferUsageFlags::empty(),
+            None => vk::CommandBufferUsageFlags::SIMULTANEOUS_USE,
+        };
+        let mut encoder = Encoder::begin(shared, raw, &mut descriptors, usage)?.with(words.as_ref(), spilled.as_ref());
         encoder.list(list)?;
         encoder.end()?;
+        let kept = Kept::of(list);
+        let recorded = Recorded { commands, run_words: words, kept, _descriptors: descriptors, _spilled: spilled };
         CounterCells::add(&shared.state.counters.recordings);
         Ok(Arc::new(VulkanRecording {
             shared: shared.clone(),
-            commands,
-            run_words: words,
+            recorded: Arc::new(recorded),
             rules,
             label: Command::first_label(list),
             ran: Mutex::new(false),
-            kept: Arc::new(Kept::of(list)),
-            _descriptors: descriptors,
-            _spilled: spilled,
         }))
     }
 }

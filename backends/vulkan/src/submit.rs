@@ -13,12 +13,12 @@ use trefoil_dsl::support::state::{CounterCells, lock};
 use crate::descriptors::Descriptors;
 use crate::device::{Shared, VulkanBackend};
 use crate::memory::{Direction, RawBuffer, STAGING_CHUNK, STAGING_KEPT, Staging, StagingPool, VulkanMemory};
-use crate::record::{Commands, Encoder, Kept, VulkanRecording, spilled_bytes};
+use crate::record::{Commands, Encoder, Kept, ONCE, VulkanRecording, spilled_bytes};
 
 /// Submissions that may be unfinished before the next one waits for the oldest; it bounds what is held for the device.
 const MOST_IN_FLIGHT: usize = 64;
 
-/// What a submission needs of its own: a command buffer for a list or for copies before a recording, one for copies after it, and
+/// What a submission needs of its own, if it is more than a recording: a command buffer for a list or for copies before a recording, one for copies after it, and
 /// descriptors.
 pub(crate) struct Slot {
     pub(crate) commands: Commands,
@@ -35,7 +35,7 @@ impl Slot {
 struct InFlight {
     value: u64,
     label: Arc<str>,
-    slot: Slot,
+    slot: Option<Slot>,
     staging: Vec<Staging>,
     kept: Kept,
 }
@@ -65,7 +65,7 @@ impl Queue {
         while self.in_flight.front().is_some_and(|submission| submission.value <= finished) {
             if let Some(done) = self.in_flight.pop_front() {
                 lock(&self.retired).push(done.kept);
-                self.slots.push(done.slot);
+                self.slots.extend(done.slot);
                 for staging in done.staging {
                     self.staging.give(staging);
                 }
@@ -81,8 +81,8 @@ impl Queue {
         Ok(self.in_flight.iter().rev().find(uses).map(|last| (last.value, last.label.clone())))
     }
 
-    /// An empty slot.
-    pub(crate) fn slot(&mut self, shared: &Arc<Shared>) -> Result<Slot> {
+    /// Takes back what the device is done with, and waits for the oldest submission where there are as many as may be.
+    fn make_room(&mut self, shared: &Shared) -> Result<()> {
         self.retire(shared)?;
         if self.in_flight.len() >= MOST_IN_FLIGHT
             && let Some(oldest) = self.in_flight.front()
@@ -90,6 +90,12 @@ impl Queue {
             shared.wait_for(oldest.value, &oldest.label)?;
             self.retire(shared)?;
         }
+        Ok(())
+    }
+
+    /// An empty slot, for one more submission.
+    pub(crate) fn slot(&mut self, shared: &Arc<Shared>) -> Result<Slot> {
+        self.make_room(shared)?;
         let Some(mut slot) = self.slots.pop() else { return Slot::new(shared) };
         slot.commands.reset()?;
         slot.descriptors.reset()?;
@@ -116,7 +122,7 @@ impl Queue {
         &mut self,
         shared: &Shared,
         commands: &[vk::CommandBuffer],
-        slot: Slot,
+        slot: Option<Slot>,
         staging: Vec<Staging>,
         kept: Kept,
         label: &Arc<str>,
@@ -129,7 +135,7 @@ impl Queue {
             vk::SubmitInfo::default().command_buffers(commands).signal_semaphores(&signals).push_next(&mut timeline);
         // Even after a failure these must not be freed while the device might use them.
         self.in_flight.push_back(InFlight { value, label: label.clone(), slot, staging, kept });
-        // SAFETY: `self` is behind its lock; the command buffers are complete and not in use; all that they use is held by the entry above or by a recording that waits for its run.
+        // SAFETY: `self` is behind its lock; the command buffers are complete, and none is in use but those of recordings that were begun for that; they and all that they use are held by the entry above.
         unsafe { shared.connection.submit(&shared.device, &info, &shared.submitted, value) }
             .map_err(|error| shared.state.lost(label, error))?;
         CounterCells::add(&shared.state.counters.submissions);
@@ -173,11 +179,11 @@ impl VulkanBackend {
             let staging = queue.take_staging(shared, chunk.len() as u64, Direction::Upload)?;
             staging.buffer.write_host(0, chunk)?;
             let commands = slot.commands.buffers[0];
-            let encoder = Encoder::begin(shared, commands, &mut slot.descriptors, true)?;
+            let encoder = Encoder::begin(shared, commands, &mut slot.descriptors, ONCE)?;
             encoder.copy((&staging.buffer, 0), (&memory.buffer, offset), chunk.len() as u64);
             let commands = encoder.end()?;
             let kept = Kept { memory: vec![to.memory.clone()], ..Kept::default() };
-            queue.submit(shared, &[commands], slot, vec![staging], kept, &label)?;
+            queue.submit(shared, &[commands], Some(slot), vec![staging], kept, &label)?;
             offset += chunk.len() as u64;
         }
         Ok(())
@@ -205,11 +211,11 @@ impl VulkanBackend {
             let mut slot = queue.slot(shared)?;
             let staging = queue.take_staging(shared, bytes, Direction::Download)?;
             let commands = slot.commands.buffers[0];
-            let encoder = Encoder::begin(shared, commands, &mut slot.descriptors, true)?;
+            let encoder = Encoder::begin(shared, commands, &mut slot.descriptors, ONCE)?;
             encoder.copy((&memory.buffer, offset), (&staging.buffer, 0), bytes);
             let commands = encoder.end()?;
             let kept = Kept { memory: vec![from.memory.clone()], ..Kept::default() };
-            let value = queue.submit(shared, &[commands], slot, Vec::new(), kept, &label)?;
+            let value = queue.submit(shared, &[commands], Some(slot), Vec::new(), kept, &label)?;
             drop(queue);
             shared.wait_for(value, &label)?;
             staging.buffer.read_host(0, chunk)?;
@@ -250,11 +256,11 @@ impl VulkanBackend {
     ) -> Result<()> {
         let shared = &self.shared;
         let mut slot = queue.slot(shared)?;
-        let encoder = Encoder::begin(shared, slot.commands.buffers[0], &mut slot.descriptors, true)?;
+        let encoder = Encoder::begin(shared, slot.commands.buffers[0], &mut slot.descriptors, ONCE)?;
         fill(&encoder);
         let commands = encoder.end()?;
         let kept = Kept { memory: vec![range.memory.clone()], pinned: vec![pinned.clone()], ..Kept::default() };
-        let value = queue.submit(shared, &[commands], slot, Vec::new(), kept, label)?;
+        let value = queue.submit(shared, &[commands], Some(slot), Vec::new(), kept, label)?;
         drop(queue);
         shared.wait_for(value, label)?;
         // The submission holds the memory until it is taken back.
@@ -273,12 +279,12 @@ impl VulkanBackend {
             bytes => Some(queue.take_staging(shared, bytes, Direction::Upload)?),
         };
         let commands = slot.commands.buffers[0];
-        let mut encoder = Encoder::begin(shared, commands, &mut slot.descriptors, true)?
+        let mut encoder = Encoder::begin(shared, commands, &mut slot.descriptors, ONCE)?
             .with(None, staging.as_ref().map(|staging| &staging.buffer));
         encoder.list(list)?;
         let commands = encoder.end()?;
         let staging = staging.into_iter().collect();
-        queue.submit(shared, &[commands], slot, staging, Kept::of(list), &Command::first_label(list))?;
+        queue.submit(shared, &[commands], Some(slot), staging, Kept::of(list), &Command::first_label(list))?;
         Ok(())
     }
 
@@ -295,10 +301,24 @@ impl VulkanBackend {
         lock(&self.queue).retire(&self.shared)
     }
 
+    /// Runs a recording without run words, without waiting for it.
+    pub(crate) fn submit_recording(&self, recording: &dyn Recording) -> Result<()> {
+        let shared = &self.shared;
+        let recording = VulkanRecording::of(recording, shared)?;
+        recording.rules.expect_none(&recording.label)?;
+        let recorded = &recording.recorded;
+        let mut queue = lock(&self.queue);
+        queue.make_room(shared)?;
+        let kept = Kept { recorded: Some(recorded.clone()), ..Kept::default() };
+        queue.submit(shared, &[recorded.commands.buffers[0]], None, Vec::new(), kept, &recording.label)?;
+        Ok(())
+    }
+
     /// Runs a recording: uploads, commands, downloads; and waits for it.
     pub(crate) fn run_recording(&self, recording: &dyn Recording, io: RunIo<'_, '_>) -> Result<()> {
         let shared = &self.shared;
         let recording = VulkanRecording::of(recording, shared)?;
+        let recorded = &recording.recorded;
         // Held to the end: another run would write what this one reads.
         let mut ran = lock(&recording.ran);
         shared.state.checks().io(&io, &recording.rules, *ran)?;
@@ -322,13 +342,13 @@ impl VulkanBackend {
         queue.retire(shared)?;
         let mut slot = queue.slot(shared)?;
         let mut submitted = Vec::with_capacity(3);
-        if let (Some(words), Some(buffer)) = (run_words, &recording.run_words) {
-            // The last run was waited for, so that the device does not look at them now.
+        if let (Some(words), Some(buffer)) = (run_words, &recorded.run_words) {
+            // The last run was waited for, and nothing with run words is submitted otherwise, so that the device does not look at them now.
             buffer.write_host(0, words)?;
         }
         let mut pieces = Vec::with_capacity(small_uploads.len());
         staged = 0;
-        let mut kept = Kept { recorded: Some(recording.kept.clone()), ..Kept::default() };
+        let mut kept = Kept { recorded: Some(recorded.clone()), ..Kept::default() };
         // As in `upload`: what is not done may be using the memory.
         let is_idle = queue.in_flight.is_empty();
         for (range, data, pinned) in small_uploads {
@@ -358,7 +378,7 @@ impl VulkanBackend {
                 bytes => Some(queue.take_staging(shared, bytes, Direction::Upload)?),
             };
             let commands = slot.commands.buffers[0];
-            let encoder = Encoder::begin(shared, commands, &mut slot.descriptors, true)?;
+            let encoder = Encoder::begin(shared, commands, &mut slot.descriptors, ONCE)?;
             for (from, memory, range, data) in &pieces {
                 if let (None, Some(staging)) = (&from.0, &staging) {
                     staging.buffer.write_host(from.1, data)?;
@@ -370,7 +390,7 @@ impl VulkanBackend {
             submitted.push(encoder.end()?);
             held.extend(staging);
         }
-        submitted.push(recording.commands.buffers[0]);
+        submitted.push(recorded.commands.buffers[0]);
 
         let mut taken = Vec::with_capacity(downloads.len());
         let mut large = Vec::new();
@@ -401,7 +421,7 @@ impl VulkanBackend {
                 result = Some(queue.take_staging(shared, staged, Direction::Download)?);
             }
             let commands = slot.commands.buffers[1];
-            let encoder = Encoder::begin(shared, commands, &mut slot.descriptors, true)?;
+            let encoder = Encoder::begin(shared, commands, &mut slot.descriptors, ONCE)?;
             for (to, range, _) in &taken {
                 let memory = VulkanMemory::of(&range.memory, shared)?;
                 if let Some(to) = host_side(to, result.as_ref()) {
@@ -410,7 +430,7 @@ impl VulkanBackend {
             }
             submitted.push(encoder.end()?);
         }
-        let value = queue.submit(shared, &submitted, slot, held, kept, &recording.label)?;
+        let value = queue.submit(shared, &submitted, Some(slot), held, kept, &recording.label)?;
         drop(queue);
         shared.wait_for(value, &recording.label)?;
         *ran = true;

@@ -7,7 +7,7 @@ use trefoil_dsl::support::state::lock;
 
 use crate::device::{Shared, VulkanBackend};
 use crate::memory::Direction;
-use crate::record::{Encoder, Kept, spilled_bytes};
+use crate::record::{Encoder, Kept, ONCE, spilled_bytes};
 
 /// A query pool that goes with its scope.
 struct Queries<'a> {
@@ -52,7 +52,7 @@ impl VulkanBackend {
             bytes => Some(queue.take_staging(shared, bytes, Direction::Upload)?),
         };
         let commands = slot.commands.buffers[0];
-        let mut encoder = Encoder::begin(shared, commands, &mut slot.descriptors, true)?
+        let mut encoder = Encoder::begin(shared, commands, &mut slot.descriptors, ONCE)?
             .with(None, staging.as_ref().map(|staging| &staging.buffer));
         // SAFETY: the command buffer is being recorded; the queries are reset before they are written.
         unsafe { shared.device.cmd_reset_query_pool(encoder.raw(), handle, 0, count) };
@@ -77,7 +77,7 @@ impl VulkanBackend {
         }
         let commands = encoder.end()?;
         let staging = staging.into_iter().collect();
-        let value = queue.submit(shared, &[commands], slot, staging, Kept::of(list), &label)?;
+        let value = queue.submit(shared, &[commands], Some(slot), staging, Kept::of(list), &label)?;
         drop(queue);
         shared.wait_for(value, &label)?;
 

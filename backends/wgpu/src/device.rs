@@ -360,6 +360,10 @@ impl Backend for WgpuBackend {
         self.shared.guarded(|| self.run_recording(recording, io))
     }
 
+    fn submit(&self, recording: &dyn Recording) -> Result<()> {
+        self.shared.guarded(|| self.submit_recording(recording))
+    }
+
     fn time(&self, commands: &[Command]) -> Result<Vec<u64>> {
         self.shared.guarded(|| self.time_list(commands))
     }

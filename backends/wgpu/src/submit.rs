@@ -270,4 +270,16 @@ impl WgpuBackend {
         }
         Ok(())
     }
+
+    /// Runs a recording without run words, without waiting for it. wgpu keeps what it uses until it is done, and nothing of it is written after it was recorded.
+    pub(crate) fn submit_recording(&self, recording: &dyn Recording) -> Result<()> {
+        let shared = &self.shared;
+        let recording = WgpuRecording::of(recording, shared)?;
+        let label = &*recording.label;
+        recording.rules.expect_none(label)?;
+        let _no_parts = self.no_parts();
+        self.submit(label, |encoder| encode(shared, encoder, &recording.steps, None, label))?;
+        CounterCells::add(&shared.state.counters.submissions);
+        Ok(())
+    }
 }

@@ -34,7 +34,7 @@ impl Pipelines {
     }
 }
 
-/// Kernels that [`Device::record`] prepared.
+/// Kernels that [`Device::record`] prepared: [`Recorded::run`] waits for them, [`Recorded::submit`] does not.
 #[derive(Clone, Debug)]
 pub struct Recorded {
     device: Device,
@@ -43,8 +43,7 @@ pub struct Recorded {
 }
 
 impl Recorded {
-    /// Runs them all, and blocks until the last kernel is done, while [`Device::run`] and [`Device::run_all`] return once the work is submitted. (On the CPU device that work too is done within the call, and
-    /// CUDA waits for earlier work where a grid comes from a buffer.)
+    /// Runs them all, and blocks until the last kernel is done.
     ///
     /// Scalar arguments and grids are fixed when it is recorded: keep what changes from run to run in a buffer and write that between runs.
     ///
@@ -56,6 +55,32 @@ impl Recorded {
                 self.device.backend().run(&**recording, RunIo::default())?;
                 self.device.hear()
             }
+            None => Ok(()),
+        }
+    }
+
+    /// Runs them all, without waiting for them, as [`Device::run_all`] does: it returns once the work is submitted, which on the CPU device is when it is done.
+    ///
+    /// They run in order with everything else that is submitted: what is submitted or read later sees what they wrote. Any number of submissions may be on their way (where a device
+    /// keeps account of so many only, the call waits for the oldest); and the buffers and this recording may be dropped meanwhile.
+    ///
+    /// ```
+    /// # use trefoil_dsl::{Buffer, Device, Dispatch, Result};
+    /// # fn on(device: &Device, dispatches: Vec<Dispatch>, state: &Buffer<f32>) -> Result<()> {
+    /// let frame = device.record(dispatches)?;
+    /// for _ in 0..1000 {
+    ///     frame.submit()?;
+    /// }
+    /// let after_all_of_them = state.read()?;
+    /// # Ok(())
+    /// # }
+    /// ```
+    ///
+    /// # Errors
+    /// The device failed. What a kernel asserted that does not hold is told by the next call that waits ([`Device::reports`]).
+    pub fn submit(&self) -> Result<()> {
+        match &self.recording {
+            Some(recording) => self.device.backend().submit(&**recording),
             None => Ok(()),
         }
     }
@@ -116,8 +141,8 @@ impl Device {
     /// Prepares kernels to be run many times as [`Device::run_all`] does: a run then costs the host next to nothing (a CUDA
     /// graph, a Vulkan command buffer). The recording keeps the buffers alive.
     ///
-    /// Scalar arguments and grids are fixed when it is recorded: keep what changes from run to run in a buffer and write that between runs. [`Recorded::run`] blocks until the last kernel is done, while [`Device::run`] and
-    /// [`Device::run_all`] do not (on the CPU device the work is done within the call; CUDA waits for earlier work where a grid comes from a buffer).
+    /// Scalar arguments and grids are fixed when it is recorded: keep what changes from run to run in a buffer and write that between runs. [`Recorded::run`] blocks until the last kernel is done, while [`Recorded::submit`]
+    /// returns once the work is submitted, as [`Device::run_all`] does.
     ///
     /// ```
     /// use trefoil_dsl::prelude::*;

@@ -107,6 +107,9 @@ impl Backend for Fake {
     fn run(&self, _: &dyn Recording, _: RunIo<'_, '_>) -> Result<()> {
         Err(Error::Unavailable { kind: "fake", reason: "no launch runs recordings".to_owned() })
     }
+    fn submit(&self, _: &dyn Recording) -> Result<()> {
+        Err(Error::Unavailable { kind: "fake", reason: "no launch submits recordings".to_owned() })
+    }
     fn time(&self, _: &[Command]) -> Result<Vec<u64>> {
         Ok(vec![0])
     }

@@ -39,7 +39,7 @@ pub enum Call {
     Load,
     /// [`Backend::record`].
     Record,
-    /// [`Backend::execute`], [`Backend::run`] and [`Backend::time`]: nothing of it runs.
+    /// [`Backend::execute`], [`Backend::run`], [`Backend::submit`] and [`Backend::time`]: nothing of it runs.
     Submission,
     /// [`Backend::wait`].
     Wait,
@@ -325,6 +325,11 @@ impl Backend for Faulty {
             downloads.iter_mut().for_each(|(_, bytes)| bytes.fill(NOTHING_READ));
         }
         met
+    }
+
+    fn submit(&self, recording: &dyn Recording) -> Result<()> {
+        self.0.meets(Call::Submission, "submit", || self.0.driver("submitting"))?;
+        self.0.backend().submit(recording)
     }
 
     fn time(&self, commands: &[Command]) -> Result<Vec<u64>> {

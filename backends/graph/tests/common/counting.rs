@@ -110,6 +110,10 @@ impl Backend for Counting {
         within(|| self.device.backend().run(recording, io))
     }
 
+    fn submit(&self, recording: &dyn Recording) -> Result<()> {
+        within(|| self.device.backend().submit(recording))
+    }
+
     fn time(&self, commands: &[Command]) -> Result<Vec<u64>> {
         self.device.backend().time(commands)
     }

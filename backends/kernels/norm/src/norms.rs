@@ -57,7 +57,7 @@ kernels! {
     norm_rows! norm_long_rows (f32; own; 32; LARGEST; 256, 16, false, [false, true], volatile(spirv(x, residual, bias, gamma, beta)))
     norm_rows! norm_long_scaled_rows (f32; own; 32; LARGEST; 256, 8, false, [false], volatile(spirv(x, residual, bias, gamma, beta)))
     norm_rows! norm_wide_rows (f32; own; 16; LARGEST; 512, 4, false, [false, true], targets(cuda))
-    norm_rows! norm_widest_rows (f32; own; 8; LARGEST; 1024, 4, true, [true], targets(cuda))
+    norm_rows! norm_widest_rows (f32; own; 8; LARGEST; 1024, 4, true, [false, true], targets(cuda))
     norm_rows! norm_half_rows (f16, bf16; own; 8; LARGEST_OF_HALVES)
     norm_rows! norm_half_rows_f32 (f16, bf16; f32; 8; LARGEST_OF_HALVES)
 }

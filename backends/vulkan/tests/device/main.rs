@@ -84,7 +84,7 @@ fn what_the_host_reads_is_not_written_meanwhile() {
     });
 }
 
-/// Memory that callers let go and that the device is done with is there for what is made next, and goes when a run was waited for.
+/// Memory that callers let go and that the device is done with is there for what is made next, and goes when a run, or everything, was waited for.
 #[test]
 fn memory_that_the_device_is_done_with_goes() {
     const BYTES: u64 = 16 << 20;
@@ -109,6 +109,10 @@ fn memory_that_the_device_is_done_with_goes() {
     backend.execute(&[copy(BYTES)]).unwrap();
     backend.run(&*recording, RunIo::default()).unwrap();
     assert_eq!(held(), 128, "what the recording holds");
+    backend.submit(&*recording).unwrap();
+    drop(recording);
+    backend.wait().unwrap();
+    assert_eq!(held(), 0, "what a submission held of a recording that is gone");
 }
 
 /// Devices that share a cache on disk, as processes do, keep each other's pipelines. A driver that does not tell what it found there is only asked to go on.

@@ -114,4 +114,6 @@ fn run_words_are_held_to_what_was_recorded() {
     );
     assert!(matches!(checks.io(&RunIo::default(), &rules, false), Err(Error::WrongLength { .. })));
     checks.io(&RunIo::default(), &rules, true).unwrap();
+    said(rules.expect_none("subject"), "its recording has 524 bytes of run words");
+    checks.recording(&[Command::Barrier], 0).unwrap().expect_none("subject").unwrap();
 }

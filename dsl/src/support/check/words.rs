@@ -155,6 +155,21 @@ pub struct WordRules {
     readers: Vec<Reader>,
 }
 
+impl WordRules {
+    /// Checks that there are none, as a recording wants it that nobody waits for: they would be written for the next run while this one reads them. `label` names the recording.
+    ///
+    /// # Errors
+    /// [`Error::Command`].
+    pub fn expect_none(&self, label: &str) -> Result<()> {
+        if self.bytes == 0 {
+            return Ok(());
+        }
+        let reason =
+            format!("its recording has {} bytes of run words, which only runs bring that are waited for", self.bytes);
+        Err(Error::Command { label: label.to_owned(), reason })
+    }
+}
+
 impl Checks<'_> {
     /// Checks commands that are recorded with `run_words` bytes of run words, and tells what every run must keep.
     ///

@@ -309,7 +309,7 @@ fn manner(op: &Norm, device: &Properties, [run, _]: &[Dim; 2]) -> Manner {
         _ => 4,
     };
     let longest = match Longest::on(device, otherwise) {
-        Longest::Wide if op.residual && run.is(1) && device.limits.max_invocations >= WIDEST as u32 => Longest::Widest,
+        Longest::Wide if run.is(1) && device.limits.max_invocations >= WIDEST as u32 => Longest::Widest,
         other => other,
     };
     Manner { longest, middle }
@@ -339,7 +339,7 @@ fn in_quads(op: &Norm, request: &Request<'_>) -> Result<InQuads, Ineligible> {
     Ok(found)
 }
 
-/// Rows that only large workgroups hold, one of them each, without a residual, and but on CUDA scaled and no more: what was measured to be faster so.
+/// Rows that only large workgroups hold, one of them each, without a residual: on CUDA those whose mean is taken off or that are shifted, and elsewhere those that are not shifted, as was measured to be faster.
 #[derive(Debug)]
 struct Widest<'a>(&'a Norm);
 
@@ -364,8 +364,12 @@ impl Candidate for Widest<'_> {
         if x.ty.element != ElementType::F32 {
             return no(format!("elements of {}", x.ty.element));
         }
-        if op.residual || op.beta && !is_kept || !runs[0].is(1) {
-            return no("more than a scale, or one that lies otherwise than a row".to_owned());
+        if op.residual || !runs[0].is(1) {
+            return no("a residual, or vectors that lie otherwise than a row".to_owned());
+        }
+        let is_fast = if is_kept { op.kind == NormKind::Layer || op.beta } else { !op.beta };
+        if !is_fast {
+            return no("it takes longer so".to_owned());
         }
         let longest = if is_kept { kept::LONGEST } else { 4 * HELD_BY_WIDEST * WIDEST };
         let lengths = (4 * LARGEST * SIZE + 1) as i64..=longest as i64;
