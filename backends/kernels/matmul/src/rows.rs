@@ -75,33 +75,11 @@ fn finish<C: Float>(
     }
 }
 
-/// The pieces of a step that computes one row: of each of its columns, of which `there` are, [`PIECES`] of a line, a team apart.
-#[device]
-#[expect(clippy::too_many_arguments, reason = "it is a part of a kernel")]
-fn of_one_row(
-    b: &[Vec4<u32>],
-    first: usize,
-    stride: usize,
-    there: usize,
-    piece: usize,
-    team: usize,
-    k: usize,
-    read: &mut [Vec4<u32>; PIECES * COLUMNS_OF_ONE],
-) {
-    for p in unroll(0..PIECES) {
-        let here = piece + p * team;
-        for j in unroll(0..COLUMNS_OF_ONE) {
-            let inside = here < k && j < there;
-            read[p * COLUMNS_OF_ONE + j] = b[select(inside, first + j * stride + here, b.len())];
-        }
-    }
-}
-
 /// The product with lines of B along K.
 ///
 /// * `QUADS`: how many groups of four elements of B are a piece, which `four` makes floats of. `SINGLE`: whether A is `f32`; otherwise it is of B's type.
 /// * `sizes`: M, N and K, a multiple of a piece. `strides`: of batches and lines of A and of B, in pieces.
-/// * `rows`: a power of two, at least M, up to [`MOST`]. `early`: whether one row reads a step ahead.
+/// * `rows`: a power of two, at least M, up to [`MOST`].
 #[device]
 #[expect(clippy::too_many_arguments, reason = "it is a kernel's body")]
 pub fn along<C: Float, const QUADS: usize, const SINGLE: bool, F: Fn(Vec4<u32>, usize) -> Vec4<f32>>(
@@ -116,7 +94,6 @@ pub fn along<C: Float, const QUADS: usize, const SINGLE: bool, F: Fn(Vec4<u32>, 
     exchanged: bool,
     activation: Activation,
     rows: usize,
-    early: bool,
     four: F,
 ) {
     let (m, n, k) = (sizes[0], sizes[1], sizes[2] / (4 * QUADS));
@@ -132,18 +109,15 @@ pub fn along<C: Float, const QUADS: usize, const SINGLE: bool, F: Fn(Vec4<u32>, 
 
     let mut sums = [0.0; MOST * COLUMNS];
     if rows == 1 {
-        let there = n.max(column) - column;
-        let mut next = [Vec4::<u32>::splat(0); PIECES * COLUMNS_OF_ONE];
-        if early {
-            of_one_row(b, b_first, strides[3], there, at, team, k, &mut next);
-        }
         for step in 0..k.div_ceil(PIECES * team) {
             let piece = step * (PIECES * team) + at;
-            let mut read = next;
-            let ahead = if early { piece + PIECES * team } else { piece };
-            of_one_row(b, b_first, strides[3], there, ahead, team, k, &mut next);
-            if !early {
-                read = next;
+            let mut read = [Vec4::<u32>::splat(0); PIECES * COLUMNS_OF_ONE];
+            for p in unroll(0..PIECES) {
+                let here = piece + p * team;
+                for j in unroll(0..COLUMNS_OF_ONE) {
+                    let inside = here < k && column + j < n;
+                    read[p * COLUMNS_OF_ONE + j] = b[select(inside, b_first + j * strides[3] + here, b.len())];
+                }
             }
             for p in unroll(0..PIECES) {
                 let here = piece + p * team;
@@ -360,8 +334,8 @@ pub fn across<C: Float, const QUADS: usize, const SINGLE: bool, F: Fn(Vec4<u32>,
 macro_rules! kernels {
     ($($(#[$doc:meta])* $along:ident, $across:ident of $c:ty, $quads:literal quads, $single:literal, $four:ident;)*) => {
         $(
-            kernels! { @one $(#[$doc])* $along along [; EARLY: bool = false] [EARLY,] $c, $quads, $single, $four }
-            kernels! { @one $(#[$doc])* $across across [] [] $c, $quads, $single, $four }
+            kernels! { @one $(#[$doc])* $along along $c, $quads, $single, $four }
+            kernels! { @one $(#[$doc])* $across across $c, $quads, $single, $four }
         )*
 
         /// Every kernel of this file.
@@ -369,13 +343,13 @@ macro_rules! kernels {
             [$($along::KERNELS, $across::KERNELS),*].concat()
         }
     };
-    (@one $(#[$doc:meta])* $name:ident $body:ident [$($constant:tt)*] [$($early:tt)*] $c:ty, $quads:literal, $single:literal, $four:ident) => {
+    (@one $(#[$doc:meta])* $name:ident $body:ident $c:ty, $quads:literal, $single:literal, $four:ident) => {
         $(#[$doc])*
         #[kernel(
             workgroup(256),
             resident(RESIDENT),
             targets(wgsl, spirv, cuda),
-            specialise(ROWS: usize = 1, in 1..=8; BITS: usize = 15, in 0..=15; RESIDENT: usize = 1, in 1..=8 $($constant)*)
+            specialise(ROWS: usize = 1, in 1..=8; BITS: usize = 15, in 0..=15; RESIDENT: usize = 1, in 1..=8)
         )]
         pub fn $name(
             a: &[Vec4<u32>],
@@ -390,7 +364,7 @@ macro_rules! kernels {
         ) {
             let mut scratch = workgroup_array::<f32>(SCRATCH);
             $body::<$c, $quads, $single, _>(
-                a, b, bias, c, &mut scratch, sizes, strides, known_or(BITS, bits), exchanged, activation, ROWS, $($early)* $four,
+                a, b, bias, c, &mut scratch, sizes, strides, known_or(BITS, bits), exchanged, activation, ROWS, $four,
             );
         }
     };

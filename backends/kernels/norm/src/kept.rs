@@ -26,9 +26,9 @@ const HELD: usize = 4;
 const KEPT: usize = 12;
 /// Elements of the longest rows.
 pub const LONGEST: usize = 4 * (HELD + KEPT) * ACROSS;
-/// So many subgroups there are at most, whose sums meet in workgroup memory.
+/// Subgroups, whose sums meet in workgroup memory.
 #[device]
-const SUBGROUPS: usize = 32;
+const SUBGROUPS: usize = ACROSS / 32;
 /// Where in workgroup memory quads begin: behind two sums of each subgroup.
 #[device]
 const QUADS: usize = 2 * SUBGROUPS;
@@ -40,7 +40,7 @@ const QUADS: usize = 2 * SUBGROUPS;
 /// * `levels`, `extents`: over what rows are spread, with `x_strides` in `x` and `v_strides` in `gamma` and `beta`; in `y` rows follow on each other.
 /// * `numbers`: epsilon and the bound of the factor.
 /// * `centred`, `wants_moments`: whether the mean is taken off; whether mean and factor go to `moments`.
-#[kernel(workgroup(ACROSS), requires(LargeWorkgroups), targets(cuda), resident(2))]
+#[kernel(workgroup(ACROSS), subgroup(32), requires(LargeWorkgroups), targets(cuda), resident(2))]
 pub fn norm_kept(
     x: &[f32],
     gamma: &[f32],

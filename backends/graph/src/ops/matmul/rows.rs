@@ -33,11 +33,9 @@ fn usual_team(device: DeviceKind, rows: i64, bytes: u64) -> i64 {
 const LEAST_STEPS: i64 = 4;
 /// Workgroups that a multiprocessor holds of the kernel for one row and halves along K, with 40 registers an invocation.
 const MOST_RESIDENT_ALONG: i64 = 6;
-/// The same where it reads a step ahead, with 64 registers: for products of no more workgroups than then run at once.
-const RESIDENT_EARLY: i64 = 4;
 /// The fewest and most neighbours that read a line across K together.
 const NEIGHBOURS: [i64; 2] = [2, 8];
-/// Workgroups that keep a large GPU's memory busy, two for each of its multiprocessors.
+/// Workgroups that keep a large GPU's memory busy.
 const BUSY_WORKGROUPS: i64 = 264;
 /// What a large GPU reads in a microsecond.
 const BYTES: f64 = 3.8e6;
@@ -136,18 +134,9 @@ impl Candidate for Rows {
 
         let constant = power_of_two(most, MOST as i64);
         let family = if is_along { "matmul_rows_along" } else { "matmul_rows_across" };
-        let cut = if is_along {
-            let usual = usual_team(request.device.kind, constant, right.bytes());
-            along(&columns, &batch, constant, k.bounds().1 / piece, usual)
-        } else {
-            across(&columns.quotient(&Dim::from(piece)), &batch, &k)
-        };
-        let early = (constant, is_along, right.bytes()) == (1, true, 2)
-            && cut.workgroups.bounds().1 <= RESIDENT_EARLY * BUSY_WORKGROUPS / 2;
         // One row takes 32 registers, and all the invocations that a multiprocessor has room for, but for halves along K a few more; so many rows along K as are named here take 80 and 128. Lines across K of more rows, or of singles,
         // would have to do with too few.
         let resident = match (constant, is_along, right.bytes()) {
-            (1, true, 2) if early => RESIDENT_EARLY,
             (1, true, 2) => MOST_RESIDENT_ALONG,
             (1, true, _) | (1, _, 2) => MOST_RESIDENT as i64,
             (2 | 4, true, _) => 3,
@@ -155,10 +144,13 @@ impl Candidate for Rows {
             _ => 1,
         };
         let kernel = instance(&kernels(), &types.kernel(family))?;
+        let cut = if is_along {
+            let usual = usual_team(request.device.kind, constant, right.bytes());
+            along(&columns, &batch, constant, k.bounds().1 / piece, usual)
+        } else {
+            across(&columns.quotient(&Dim::from(piece)), &batch, &k)
+        };
         let mut constants = vec![("ROWS", constant), ("RESIDENT", resident)];
-        if early {
-            constants.push(("EARLY", 1));
-        }
         // One row gains nothing by it, and on CUDA several lose a tenth.
         let gains = constant > 1 && request.device.kind != DeviceKind::Cuda;
         if gains && is_worth_a_pipeline([&batch, &k, &columns]) {
