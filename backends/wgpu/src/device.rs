@@ -183,6 +183,8 @@ pub(crate) struct WgpuBackend {
     pub(crate) params: Mutex<Option<ParamBuffer>>,
     /// Taken alone while something is written that is whole only when all of it is done ([`WgpuBackend::no_parts`]), and shared by whoever else submits what uses memory. Who has it takes no lock that somebody holds who waits for it.
     pub(crate) words: RwLock<()>,
+    /// Held while something is encoded and submitted; who has it takes none of the others.
+    pub(crate) turn: Mutex<()>,
     /// The first takes copies.
     anchors: [wgpu::Buffer; 2],
 }
@@ -273,7 +275,14 @@ impl WgpuBackend {
         });
         let pipelines = PipelineStore::open(&shared, options.cache.as_deref())?;
         let anchors = anchors(&shared)?;
-        Ok(Self { shared, pipelines, params: Mutex::default(), words: RwLock::default(), anchors })
+        Ok(Self {
+            shared,
+            pipelines,
+            params: Mutex::default(),
+            words: RwLock::default(),
+            turn: Mutex::default(),
+            anchors,
+        })
     }
 
     /// Makes what takes memory. Where there is none, wgpu first gives back what callers let go, which it does when it finds that the device is done with it.

@@ -44,7 +44,7 @@ fn encode(
 }
 
 impl WgpuBackend {
-    /// Encodes and submits. The checks let nothing wrong through but what they cannot know of a buffer of the program's own, such as that it is mapped.
+    /// Encodes and submits, one thread at a time: where two submitted at once, both have hung on a GPU (wgpu 30). The checks let nothing wrong through but what they cannot know of a buffer of the program's own, such as that it is mapped.
     pub(crate) fn submit(
         &self,
         label: &str,
@@ -52,6 +52,7 @@ impl WgpuBackend {
     ) -> Result<wgpu::SubmissionIndex> {
         let shared = &self.shared;
         let descriptor = wgpu::CommandEncoderDescriptor { label: Some(label) };
+        let _turn = lock(&self.turn);
         let submitted = shared.scoped(|| {
             let mut encoder = shared.device.create_command_encoder(&descriptor);
             fill(&mut encoder)?;
@@ -271,12 +272,13 @@ impl WgpuBackend {
         Ok(())
     }
 
-    /// Runs a recording without run words, without waiting for it. wgpu keeps what it uses until it is done, and nothing of it is written after it was recorded.
+    /// Runs a recording without run words, without waiting for it, behind a run of it that another thread waits for. wgpu keeps what it uses until it is done, and nothing of it is written after it was recorded.
     pub(crate) fn submit_recording(&self, recording: &dyn Recording) -> Result<()> {
         let shared = &self.shared;
         let recording = WgpuRecording::of(recording, shared)?;
         let label = &*recording.label;
         recording.rules.expect_none(label)?;
+        let _state = lock(&recording.state);
         let _no_parts = self.no_parts();
         self.submit(label, |encoder| encode(shared, encoder, &recording.steps, None, label))?;
         CounterCells::add(&shared.state.counters.submissions);

@@ -62,7 +62,7 @@ impl Recorded {
     /// Runs them all, without waiting for them, as [`Device::run_all`] does: it returns once the work is submitted, which on the CPU device is when it is done.
     ///
     /// They run in order with everything else that is submitted: what is submitted or read later sees what they wrote. Any number of submissions may be on their way (where a device
-    /// keeps account of so many only, the call waits for the oldest); and the buffers and this recording may be dropped meanwhile.
+    /// keeps account of so many only, the call waits for the oldest, and on wgpu for a run of it by another thread); and the buffers and this recording may be dropped meanwhile.
     ///
     /// ```
     /// # use trefoil_dsl::{Buffer, Device, Dispatch, Result};
