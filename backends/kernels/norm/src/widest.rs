@@ -1,4 +1,4 @@
-//! Norms that scale and do no more, of rows of `f32` that only the largest workgroups hold, one of them each, which reads its row once. On CUDA [`crate::kept`] is faster for these too.
+//! Norms that scale and do no more, of rows of `f32` that only the largest workgroups hold, one of them each, which reads its row once. On CUDA [`crate::kept`] is faster where the mean is taken off, and [`crate::rows`] where it is not.
 
 use trefoil_dsl::artefact::Kernel;
 use trefoil_dsl::prelude::*;
