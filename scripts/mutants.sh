@@ -1,5 +1,5 @@
 #!/usr/bin/env bash
-# Writes docs/src/mutants.md: every mistake at every site of the library's and the examples' kernels, and what the checker tells of it. Eight minutes on 16 processors, and as much longer as there are fewer.
+# Writes docs/src/mutants.md: every mistake at every site of the library's and the examples' kernels, and what the checker tells of it. Eight minutes on 16 processors, and as much longer as there are fewer; what it looks at is the same on every machine.
 #
 # Tests leave what they launch in the checker in target/launches; then the mutants run. TREFOIL_MUTANTS_KEPT=1 takes the launches that are there.
 set -euo pipefail

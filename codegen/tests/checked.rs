@@ -528,6 +528,21 @@ fn a_place_is_told_of_with_its_file() {
     assert_eq!(locations.describe(Span::NONE), "src/kernel.rs");
 }
 
+#[test]
+fn work_is_what_all_invocations_compute() {
+    let work = |body: &str, groups: u32| {
+        let module = kernel("workgroup(64)", "x: &[u32], y: &mut [u32]", body);
+        run(&module, &Options::default(), &[256, 256], &[], groups).0.work
+    };
+    let copy = "y[global_index()] = x[global_index()];";
+    // A statement, a read and two indices at least.
+    assert!(work(copy, 1) >= 4 * 64, "{}", work(copy, 1));
+    assert_eq!(work(copy, 4), 4 * work(copy, 1));
+    let rounds = |count: u32| work(&format!("for i in 0..{count} {{ y[global_index()] = i; }}"), 1);
+    assert!(rounds(5) > rounds(4), "{} and {}", rounds(5), rounds(4));
+    assert_eq!(rounds(9) - rounds(5), 4 * (rounds(5) - rounds(4)));
+}
+
 /// The tiled product that a checker must be fast at.
 const TILED: &str = "let mut left = workgroup_array::<f32>(256);
 let mut right = workgroup_array::<f32>(256);
@@ -560,7 +575,7 @@ fn a_tiled_product_is_checked_and_right() {
     let start = std::time::Instant::now();
     let report = program.run(&Options::default(), &mut buffers, &params, [n / 16, n / 16, 1]).unwrap();
     let took = start.elapsed();
-    println!("{n} x {n} x {n}: {took:?}");
+    println!("{n} x {n} x {n}: {} words, {took:?}", report.work);
     assert!(report.is_clean(), "{report}");
     for (index, found) in buffers[2].chunks(4).enumerate().step_by(37) {
         let (row, column) = (index / n as usize, index % n as usize);

@@ -54,6 +54,8 @@ pub struct Outcome {
     pub fate: Fate,
     /// For what survives, why; for the others, what was told of.
     pub reason: String,
+    /// What the checker did for all runs that told so ([`trefoil_codegen::check::Report::work`]).
+    pub work: u64,
 }
 
 /// What becomes of the mutant at a site of a subject, by its position.
@@ -64,7 +66,8 @@ pub fn fate(subject: &Subject, site: &Site, position: usize) -> Result<Outcome, 
     let module = changed(&subject.module, position, Change::Mistake)?;
     let mut best = (Fate::Equal, String::new());
     let mut failed = None;
-    each_run(subject, &module, &mut |ran, itself| {
+    let mut work = 0;
+    each_run(subject, &module, &mut work, &mut |ran, itself| {
         let (fate, reason) = match ran {
             Ok(ran) => judged(site, &ran, itself),
             Err(NoRun::Refused(lines)) => (Fate::Refused, lines.into_iter().collect::<Vec<_>>().join(", ")),
@@ -84,13 +87,18 @@ pub fn fate(subject: &Subject, site: &Site, position: usize) -> Result<Outcome, 
     }
     let (fate, mut reason) = best;
     if fate >= Fate::OtherResult {
-        reason = survives(subject, site, position, fate)?;
+        reason = survives(subject, site, position, fate, &mut work)?;
     }
-    Ok(Outcome { site: site.clone(), fate, reason })
+    Ok(Outcome { site: site.clone(), fate, reason, work })
 }
 
-/// Runs a changed subject with its launches, for as long as `visit` wants more.
-fn each_run(subject: &Subject, module: &Module, visit: &mut dyn FnMut(Result<Ran, NoRun>, &Ran) -> bool) {
+/// Runs a changed subject with its launches, for as long as `visit` wants more, and adds to `work` what that takes.
+fn each_run(
+    subject: &Subject,
+    module: &Module,
+    work: &mut u64,
+    visit: &mut dyn FnMut(Result<Ran, NoRun>, &Ran) -> bool,
+) {
     let mut programs: BTreeMap<&[i64], Result<Program, NoRun>> = BTreeMap::new();
     for (launch, has_subgroups, itself) in &subject.runs {
         let made = programs.entry(&launch.constants).or_insert_with(|| program(module, &launch.constants));
@@ -98,6 +106,7 @@ fn each_run(subject: &Subject, module: &Module, visit: &mut dyn FnMut(Result<Ran
             Ok(program) => run(program, launch, *has_subgroups, itself.told.len() + MORE_FINDINGS),
             Err(reason) => Err(reason.clone()),
         };
+        *work += ran.as_ref().map_or(0, |ran| ran.work);
         if !visit(ran, itself) {
             return;
         }
@@ -128,26 +137,28 @@ fn judged(site: &Site, ran: &Ran, itself: &Ran) -> (Fate, String) {
 }
 
 /// Why nothing is told of a mutant.
-fn survives(subject: &Subject, site: &Site, position: usize, fate: Fate) -> Result<String, Diagnostic> {
+fn survives(subject: &Subject, site: &Site, position: usize, fate: Fate, work: &mut u64) -> Result<String, Diagnostic> {
     let reason = match (fate, site.mistake) {
         (Fate::OtherResult, Mistake::BarrierDropped) => "what comes in which order decides, and no race",
         (Fate::OtherResult, Mistake::IndexShifted) => "the element beside it is there too: another kernel",
         (Fate::OtherResult, Mistake::GuardDropped) => "what it guards can be done always: another kernel",
         (Fate::OtherResult, Mistake::InitialisationSkipped) => "what was written before is still there: another kernel",
         (Fate::OtherResult, Mistake::BranchDiverges) => "the first invocation may do something else: another kernel",
-        _ if !gets_there(subject, position, Change::Reached)? => "no launch gets there",
+        _ if !gets_there(subject, position, Change::Reached, work)? => "no launch gets there",
         (_, Mistake::BarrierDropped) => {
             "of what one invocation writes before it, or after it, no other accesses anything on the other side"
         }
         (_, Mistake::IndexShifted) => "the element beside it leads to the same result",
-        (_, Mistake::GuardDropped) if !gets_there(subject, position, Change::Differs)? => match site.about.exits {
-            true => "its condition holds in no launch",
-            false => "its condition holds in every launch",
-        },
+        (_, Mistake::GuardDropped) if !gets_there(subject, position, Change::Differs, work)? => {
+            match site.about.exits {
+                true => "its condition holds in no launch",
+                false => "its condition holds in every launch",
+            }
+        }
         (_, Mistake::GuardDropped) if site.about.exits => "where its condition holds, going on changes nothing",
         (_, Mistake::GuardDropped) => "where its condition does not hold, doing it changes nothing",
         (_, Mistake::InitialisationSkipped) => "it is always written again before it is read",
-        (_, Mistake::BranchDiverges) if !gets_there(subject, position, Change::Differs)? => {
+        (_, Mistake::BranchDiverges) if !gets_there(subject, position, Change::Differs, work)? => {
             "its condition holds for no first invocation of a workgroup"
         }
         (_, Mistake::BranchDiverges) => "what the first invocation of a workgroup does there changes nothing",
@@ -156,10 +167,10 @@ fn survives(subject: &Subject, site: &Site, position: usize, fate: Fate) -> Resu
 }
 
 /// Whether a run gets to the probe of a site.
-fn gets_there(subject: &Subject, position: usize, change: Change) -> Result<bool, Diagnostic> {
+fn gets_there(subject: &Subject, position: usize, change: Change, work: &mut u64) -> Result<bool, Diagnostic> {
     let module = changed(&subject.module, position, change)?;
     let mut found = false;
-    each_run(subject, &module, &mut |ran, _| {
+    each_run(subject, &module, work, &mut |ran, _| {
         found |= ran.is_ok_and(|ran| ran.told.iter().any(|told| probe::number(&told.at).is_some()));
         !found
     });

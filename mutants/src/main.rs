@@ -94,9 +94,10 @@ fn tell(kernel: &Surveyed, all: bool) {
     let counts: Vec<String> = Fate::ALL.iter().map(|(fate, heading)| format!("{} {heading}", count(*fate))).collect();
     let (sites, launches, instances) = (kernel.outcomes.len(), kernel.launches, kernel.instances.join(", "));
     println!(
-        "{}: {sites} sites in {instances}, {launches} launches: {}, {:.1?}",
+        "{}: {sites} sites in {instances}, {launches} launches: {}, {} million words, {:.1?}",
         kernel.kernels.join(", "),
         counts.join(", "),
+        kernel.work / 1_000_000,
         kernel.took
     );
     if all {

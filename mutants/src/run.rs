@@ -30,6 +30,8 @@ pub struct Ran {
     pub told: BTreeSet<Told>,
     /// What the bindings hold afterwards.
     pub after: Vec<Vec<u8>>,
+    /// What the checker did for it ([`trefoil_codegen::check::Report::work`]).
+    pub work: u64,
 }
 
 /// Why there is no run.
@@ -62,7 +64,8 @@ pub fn run(program: &Program, launch: &Launch, has_subgroups: bool, most_finding
     let report = program
         .run(&options, &mut after, &launch.params, launch.groups)
         .map_err(|error| NoRun::Failed(error.to_string()))?;
-    Ok(Ran { told: report.findings.iter().map(|found| told(&found.finding)).collect(), after })
+    let told = report.findings.iter().map(|found| told(&found.finding)).collect();
+    Ok(Ran { told, after, work: report.work })
 }
 
 fn told(finding: &Finding) -> Told {

@@ -1,7 +1,7 @@
 //! The kernels that mistakes are made in: instances with the launches that say most about them.
 
+use std::cmp::Ordering;
 use std::collections::{BTreeMap, BTreeSet};
-use std::time::{Duration, Instant};
 
 use trefoil_codegen::ir::{Module, instantiate};
 
@@ -14,20 +14,20 @@ const CANDIDATES: usize = 12;
 /// Findings in a run of a kernel itself: reads past the end that are meant.
 const MOST_FINDINGS: usize = 1000;
 
-/// How long kernels are looked at.
+/// How much kernels are looked at, in words that the checker computes ([`trefoil_codegen::check::Report::work`]): by a clock it would be other launches on every machine.
 #[derive(Clone, Copy, Debug)]
 pub struct Patience {
     /// What a launch may take.
-    pub launch: Duration,
-    /// Of a family whose mutants took longer together, no further instance is looked at.
-    pub family: Duration,
+    pub launch: u64,
+    /// Of a family whose mutants took more together, no further instance is looked at.
+    pub family: u64,
 }
 
 impl Patience {
-    /// For every kernel that there is.
-    pub const BRIEF: Self = Self { launch: Duration::from_millis(100), family: Duration::from_secs(30) };
-    /// What is looked at depends on no clock.
-    pub const ENDLESS: Self = Self { launch: Duration::MAX, family: Duration::MAX };
+    /// For every kernel that there is: about 100 ms a launch and 30 s a family, where a word takes 2.5 ns. In the product of 256 × 256 of the checker's tests, which has about 300 million of the fastest, it took 1 to 2 ns on three machines (`benches/NOTES.md`).
+    pub const BRIEF: Self = Self { launch: 40_000_000, family: 12_000_000_000 };
+    /// Everything is looked at.
+    pub const ENDLESS: Self = Self { launch: u64::MAX, family: u64::MAX };
 }
 
 /// An instance, with launches of it as it runs itself.
@@ -94,13 +94,20 @@ fn size(launch: &Launch) -> u64 {
     bytes + launch.groups.iter().map(|count| u64::from(*count)).product::<u64>() * 256
 }
 
+/// The smallest first, and those of one size by what they hold: the names of their files depend on which test ran when.
+fn order(a: &Launch, b: &Launch) -> Ordering {
+    let by_size = size(a).cmp(&size(b)).then_with(|| a.groups.cmp(&b.groups));
+    let by_arguments = || a.constants.cmp(&b.constants).then_with(|| a.params.cmp(&b.params));
+    by_size.then_with(by_arguments).then_with(|| a.buffers.cmp(&b.buffers))
+}
+
 impl Subject {
-    /// Of an instance's launches: those that get somewhere where no smaller one gets, and the largest that is not too slow.
+    /// Of an instance's launches: those that get somewhere where no smaller one gets, and the largest that does not take too much.
     ///
     /// # Errors
     /// There is no launch, or its kernel does not run in the checker.
     pub fn new(mut launches: Vec<Launch>, patience: Patience) -> Result<Self, CheckError> {
-        launches.sort_by_key(size);
+        launches.sort_by(order);
         let Some(first) = launches.first() else {
             return Err(CheckError { kernel: String::new(), reason: "it is never launched".to_owned() });
         };
@@ -115,9 +122,8 @@ impl Subject {
         let step = launches.len().div_ceil(CANDIDATES).max(1);
         let launches = launches.into_iter().step_by(step).flat_map(|launch| [(launch.clone(), true), (launch, false)]);
         for (launch, has_subgroups) in launches {
-            let start = Instant::now();
             let ran = run_of(&subject.module, &launch, has_subgroups, MOST_FINDINGS).map_err(failed)?;
-            if start.elapsed() > patience.launch && !subject.runs.is_empty() {
+            if ran.work > patience.launch && !subject.runs.is_empty() {
                 break;
             }
             let amiss = ran.told.iter().filter(|told| told.kind != "past the end");

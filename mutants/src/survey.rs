@@ -26,7 +26,9 @@ pub struct Surveyed {
     pub outcomes: Vec<Outcome>,
     /// What the checker tells of the kernel itself.
     pub amiss: Vec<String>,
-    /// What its mutants took, one after the other.
+    /// What the checker did for its mutants ([`trefoil_codegen::check::Report::work`]).
+    pub work: u64,
+    /// What its mutants took, one after the other: for who waits alone, since it decides nothing.
     pub took: Duration,
 }
 
@@ -63,10 +65,11 @@ fn look_at(family: &Family, every: usize, patience: Patience) -> Result<Surveyed
         launches: 0,
         outcomes: Vec::new(),
         amiss: Vec::new(),
+        work: 0,
         took: Duration::ZERO,
     };
     for launches in family.looked_at() {
-        if surveyed.took > patience.family {
+        if surveyed.work > patience.family {
             break;
         }
         let subject = Subject::new(launches.clone(), patience)?;
@@ -82,6 +85,7 @@ fn look_at(family: &Family, every: usize, patience: Patience) -> Result<Surveyed
             Ok((key(&subject, site), outcome, start.elapsed()))
         });
         for (key, outcome, took) in mutants.collect::<Result<Vec<_>, CheckError>>()? {
+            surveyed.work += outcome.work;
             surveyed.took += took;
             if outcomes.get(&key).is_none_or(|known| outcome.fate < known.fate) {
                 outcomes.insert(key, outcome);

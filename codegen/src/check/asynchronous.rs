@@ -108,6 +108,7 @@ impl<'m> Machine<'m> {
         root: Root,
         lane: u32,
     ) -> Run<()> {
+        self.work += 1;
         let (now, span) = (self.now, self.here);
         let length = self.workgroup[variable].length;
         if target >= length {

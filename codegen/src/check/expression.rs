@@ -17,6 +17,7 @@ impl<'m> Machine<'m> {
         let function = frame.function;
         let expression = &function.expressions[handle];
         let n = self.count;
+        self.work += (self.shape(expression.ty).count() * n) as u64;
         match &expression.kind {
             E::Literal(literal) => {
                 let word = canonical(literal.scalar(), literal.bits());

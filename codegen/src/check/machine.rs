@@ -90,6 +90,8 @@ pub(super) struct Machine<'m> {
     pub(super) learned_lanes: BTreeSet<(u32, u32)>,
     pub(super) findings: Findings,
     pub(super) printed: Vec<Printed>,
+    /// What was done so far, as [`super::Report::work`].
+    pub(super) work: u64,
     pool: Vec<Vec<u64>>,
 }
 
@@ -124,6 +126,7 @@ impl<'m> Machine<'m> {
             learned_lanes: BTreeSet::new(),
             findings: Findings::new(options.most_findings.max(1)),
             printed: Vec::new(),
+            work: 0,
             pool: Vec::new(),
         }
     }

@@ -259,8 +259,8 @@ impl Program {
         for ((memory, binding), bytes) in machine.bindings.iter().zip(&module.bindings).zip(buffers) {
             memory.to_bytes(&self.shapes[binding.element.index()], bytes);
         }
-        let Machine { findings, printed, .. } = machine;
-        Ok(Report { kernel: module.name.clone(), findings: findings.found, printed, stopped })
+        let Machine { findings, printed, work, .. } = machine;
+        Ok(Report { kernel: module.name.clone(), findings: findings.found, printed, stopped, work })
     }
 
     /// Gives a run its memory and its params.

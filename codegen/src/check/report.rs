@@ -185,6 +185,8 @@ pub struct Report {
     pub printed: Vec<Printed>,
     /// Whether the run was given up, because there were too many findings or a loop did not end.
     pub stopped: bool,
+    /// How much was done: for every invocation of a workgroup a word for each scalar of an expression, one for each statement and each round of a loop, and one for an element that a copy moves. It is the same on every machine; a word takes 1 to 2 ns where words are added and multiplied, and functions take longer.
+    pub work: u64,
 }
 
 impl Report {

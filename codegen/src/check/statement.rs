@@ -29,6 +29,7 @@ impl<'m> Machine<'m> {
 
     fn statement(&mut self, frame: &mut Frame<'m>, statement: &'m Statement, lanes: Lanes) -> Run<Lanes> {
         self.here = self.at(statement.span);
+        self.work += self.count as u64;
         match &statement.kind {
             StatementKind::Let { local, value: Some(value) } => {
                 let words = self.root_value(frame, *value, &lanes)?;
@@ -189,6 +190,7 @@ impl<'m> Machine<'m> {
                 return Err(Stop::Enough);
             }
             rounds += 1;
+            self.work += self.count as u64;
             frame.loops.push(Leaving::default());
             let end = self.block(frame, body, stay)?;
             let leaving = frame.loops.pop().unwrap_or_default();
